@@ -1,0 +1,103 @@
+# sgt: one Makefile, no configure. `make help` lists the targets.
+#   Variants live in folders of their own:  make DEBUG=1   make SAN=address,undefined   make CC=clang
+#   V=1 shows commands. B=DIR builds elsewhere.
+
+comma := ,
+VARIANT := $(if $(DEBUG),debug)$(if $(SAN),$(if $(DEBUG),-)$(subst $(comma),-,$(SAN)))$(if $(filter clang%,$(notdir $(CC))),$(if $(DEBUG)$(SAN),-)clang)
+B ?= build$(if $(VARIANT),/$(VARIANT))
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+MAKEFLAGS += --no-builtin-rules
+Q := $(if $(V),,@)
+say = $(if $(V),,@printf '  %-5s %s\n' $(1) $(2);)
+
+CFLAGS ?= -g
+OPT := $(if $(DEBUG),-O0,-O2)
+WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla -Werror
+SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all)
+# -ffp-contract=off: a product and a sum are fused only where the code says so, whichever compiler.
+ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -Iloader -Itokenize -Ikernels -Itrain -I. $(WARN) $(OPT) -ffp-contract=off -fPIC -pthread \
+             $(SANFLAGS) $(CFLAGS) -MMD -MP
+ALL_LDFLAGS = -pthread $(SANFLAGS) $(LDFLAGS)
+
+# flags per folder and per file
+flags = $(if $(filter loader/% tokenize/%,$(1)),-Wconversion) \
+        $(if $(filter kernels/%,$(1)),$(if $(DEBUG),,-O3)) \
+        $(if $(filter kernels/% train/% tests/kernels/% tests/train/% tools/sgt-bench.c,$(1)),-fopenmp) \
+        $(if $(filter %_avx2.c,$(1)),-mavx2 -mfma -mbmi -mbmi2 -mlzcnt -mf16c) \
+        $(if $(filter %_avx512.c,$(1)),-mavx2 -mfma -mbmi -mbmi2 -mlzcnt -mf16c -mavx512f -mavx512bw -mavx512cd -mavx512dq -mavx512vl)
+
+sources = $(sort $(foreach d,$(1),$(wildcard $(d)/*.c)))
+objects = $(patsubst %.c,$(B)/obj/%.o,$(call sources,$(1)))
+
+LIBS := loader tokenize kernels train cli
+SRC_loader := loader loader/base
+SRC_tokenize := tokenize
+SRC_kernels := kernels kernels/ref kernels/cpu
+SRC_train := train
+SRC_cli := tools/cli
+lib = $(foreach l,$(1),$(B)/lib/libsgt-$(l).a)
+
+LD_loader := -lxxhash -luring -ljansson
+LD_tokenize := -lutf8proc -lpcre2-8 -lxxhash -ljansson
+LD_kernels := -fopenmp -ldl -lm
+LD_train := -fopenmp -ljansson -lm
+LD_cli := -ljansson -lm
+
+# what each program is made of, users before what they use
+USES_sgt-tokenize := cli tokenize loader
+USES_sgt-train := cli train kernels loader
+USES_sgt-inspect := cli train kernels tokenize loader
+USES_sgt-bench := cli train kernels tokenize loader
+PROGRAMS := $(sort $(patsubst tools/%.c,%,$(wildcard tools/sgt-*.c)))
+
+# a Criterion suite a folder; check-kernels is its own program
+SUITES := $(foreach s,base loader tokenize train,$(if $(wildcard tests/$(s)/*.c),$(s)))
+USES_base := cli loader
+USES_loader := loader
+USES_tokenize := tokenize loader
+USES_train := train kernels loader
+
+.PHONY: all
+all: programs
+
+include tools/targets.mk
+
+.PHONY: programs libs
+libs: $(call lib,$(LIBS))
+programs: $(PROGRAMS:%=$(B)/bin/%)
+
+define library
+$(B)/lib/libsgt-$(1).a: $$(call objects,$$(SRC_$(1)))
+	$$(call say,AR,$$@)mkdir -p $$(@D) && rm -f $$@ && ar rcs $$@ $$^
+endef
+$(foreach l,$(LIBS),$(eval $(call library,$(l))))
+
+define program
+$(B)/bin/$(1): $(B)/obj/tools/$(1).o $$(call lib,$$(USES_$(1)))
+	$$(call say,LD,$$@)mkdir -p $$(@D) && $$(CC) $$(ALL_LDFLAGS) -o $$@ $$^ $$(sort $$(foreach l,$$(USES_$(1)),$$(LD_$$(l))))
+endef
+$(foreach p,$(PROGRAMS),$(eval $(call program,$(p))))
+
+define suite
+$(B)/tests/test-$(1): $$(call objects,tests/$(1)) $$(call lib,$$(USES_$(1)))
+	$$(call say,LD,$$@)mkdir -p $$(@D) && $$(CC) $$(ALL_LDFLAGS) -o $$@ $$^ -lcriterion $$(sort $$(foreach l,$$(USES_$(1)),$$(LD_$$(l))))
+endef
+$(foreach s,$(SUITES),$(eval $(call suite,$(s))))
+
+$(B)/tests/check-kernels: $(call objects,tests/kernels) $(call lib,kernels loader)
+	$(call say,LD,$@)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) -o $@ $^ $(LD_kernels)
+
+$(B)/obj/%.o: %.c $(B)/flags
+	$(call say,CC,$<)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) $(call flags,$<) -c -o $@ $<
+
+# Objects are made anew when the compiler or its flags change.
+$(B)/flags: FORCE
+	$(Q)mkdir -p $(@D) && echo '$(CC) $(ALL_CFLAGS)' | cmp -s - $@ || echo '$(CC) $(ALL_CFLAGS)' > $@
+.PHONY: FORCE
+
+# GPT-2's merges are embedded by the assembler, which leaves no dependency behind.
+$(B)/obj/tokenize/vocab.o: $(wildcard tokenize/*.bpe)
+
+-include $(shell find $(B)/obj -name '*.d' 2>/dev/null)

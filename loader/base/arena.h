@@ -1,0 +1,39 @@
+/* arena.h: one block of huge pages, handed out piece by piece and freed at once.
+ *
+ *     sgt_arena a = {0};                       // base NULL: counts only
+ *     lay_out(&a, model);                      // every sgt_arena_take adds to a.used
+ *     if (sgt_arena_map(&a, a.used, &err) < 0) ...;
+ *     lay_out(&a, model);                      // the same calls again, now with memory behind them
+ *
+ * The same layout function runs twice, so that the size can never disagree with the use. */
+#ifndef SGT_BASE_ARENA_H
+#define SGT_BASE_ARENA_H
+
+#include <stddef.h>
+
+#include "error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SGT_ARENA_ALIGN 64 /* bytes: a cache line and an AVX-512 vector */
+
+typedef struct sgt_arena {
+    char *base;  /* 2 MiB-aligned, zeroed; NULL while measuring */
+    size_t size; /* bytes mapped */
+    size_t used; /* bytes handed out, or wanted so far */
+} sgt_arena;
+
+/* Maps `size` zeroed bytes with huge pages advised, and starts handing out from 0. prefault != 0 touches every page now. */
+int sgt_arena_map(sgt_arena *a, size_t size, int prefault, sgt_error *err);
+
+/* `count` items of `size` bytes, SGT_ARENA_ALIGN-aligned. NULL while measuring. More than was mapped is a bug (assert). */
+void *sgt_arena_take(sgt_arena *a, size_t count, size_t size);
+
+void sgt_arena_unmap(sgt_arena *a); /* frees everything; an unmapped or zeroed arena is fine */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

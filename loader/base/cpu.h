@@ -1,0 +1,32 @@
+/* cpu.h: the one place that asks what the CPU is. Each library's table of fast functions takes its level from here.
+ * The level is decided once: detected at the first question, lowered by sgt_cpu_limit (the programs' --cpu) before it. */
+#ifndef SGT_BASE_CPU_H
+#define SGT_BASE_CPU_H
+
+#include "error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum sgt_cpu_level {
+    SGT_CPU_PLAIN,  /* any 64-bit machine: plain C */
+    SGT_CPU_AVX2,   /* x86-64-v3: AVX2, FMA, BMI2, F16C */
+    SGT_CPU_AVX512, /* x86-64-v4: AVX-512 F, BW, CD, DQ, VL */
+    SGT_CPU_LEVELS
+} sgt_cpu_level;
+
+sgt_cpu_level sgt_cpu(void);                          /* what to use: the machine's level, or the limit if that is lower */
+const char *sgt_cpu_level_name(sgt_cpu_level level);  /* "plain", "avx2", "avx512" */
+
+/* Use at most the level called `name` from now on ("auto" is the machine's own). SGT_EUSAGE for an unknown name,
+ * SGT_EUNSUPPORTED for a level this machine does not have. Call it before any table is made. */
+int sgt_cpu_limit(const char *name, sgt_error *err);
+
+int sgt_cpu_count(void);                              /* cores this process may run on, at least 1 */
+const char *sgt_cpu_model(void);                      /* "AMD EPYC 9654 ...", or "unknown CPU" */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,39 @@
+/* manifest.h: OUT/manifest.json, which says what a folder of shards holds and which options made it. */
+#ifndef SGT_MANIFEST_H
+#define SGT_MANIFEST_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct sgt_manifest_shard {
+    char file[64];  /* "train_000000.bin" */
+    char split[16]; /* "train", "val" */
+    uint64_t tokens, documents, xxh3;
+} sgt_manifest_shard;
+
+typedef struct sgt_manifest {
+    char *options;         /* JSON object text: the options that change bytes */
+    char vocabulary[64];   /* "gpt2" */
+    uint64_t fingerprint;  /* of the vocabulary */
+    uint32_t vocab, eot;
+    sgt_manifest_shard *shards;
+    size_t count;
+    uint64_t tokens, documents, bytes, files; /* totals over all splits */
+    uint64_t invalid_utf8;                    /* maximal ill-formed subparts met */
+    char *invalid;                            /* JSON array text: the first of them, {path, offset}; NULL: none */
+} sgt_manifest;
+
+/* Reads and checks OUT/manifest.json (no path in it may leave the folder). Free with sgt_manifest_free. */
+int sgt_manifest_read(sgt_manifest *m, const char *folder, sgt_error *err);
+int sgt_manifest_write(const sgt_manifest *m, const char *folder, sgt_error *err); /* atomic; the same bytes for the same content */
+void sgt_manifest_free(sgt_manifest *m);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,138 @@
+/* sgt_loader.h: batches of tokens from shards, as fast as memory or the disk allows. Links alone (libsgt-loader), from C, C++,
+ * CUDA and any FFI.
+ *
+ *     sgt_error err;
+ *     sgt_loader *l;
+ *     sgt_loader_options o = {.batch = 16, .seq = 1024, .seed = 1};              // zero means the default everywhere
+ *     if (sgt_loader_open(&l, "out", &o, &err) < 0) { fprintf(stderr, "%s\n", err.text); exit(1); }
+ *     sgt_cursor *c;
+ *     if (sgt_cursor_open(&c, l, &err) < 0) ...;
+ *     for (uint64_t k = 0; k < steps; k++)
+ *         if (sgt_loader_batch_i32(l, c, k, inputs, targets, &err) < 0) ...;     // both (16, 1024) int32
+ *     sgt_cursor_close(c);
+ *     sgt_loader_close(l);
+ *
+ * Batch k is a pure function of (dataset, sampling, seed, batch, seq, k): the same from every reader, on any number of ranks,
+ * in any order. A loader is immutable once open and shared by any number of threads; each thread draws through its own cursor. */
+#ifndef SGT_LOADER_H
+#define SGT_LOADER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum sgt_reader {
+    SGT_READER_PRELOAD, /* everything in RAM, in huge pages (the default) */
+    SGT_READER_MMAP,    /* the page cache */
+    SGT_READER_URING,   /* io_uring, for sets larger than memory; falls back to pread where it is forbidden, with a notice */
+    SGT_READERS
+} sgt_reader;
+
+typedef enum sgt_sampling {
+    SGT_SAMPLING_SHUFFLE,    /* every window of an epoch once, in a keyed permutation (the default) */
+    SGT_SAMPLING_RANDOM,     /* uniform starts with replacement */
+    SGT_SAMPLING_BLOCK,      /* the windows of shuffle in two levels: blocks, and windows within a pool of blocks */
+    SGT_SAMPLING_SEQUENTIAL, /* windows 0, T, 2T, ... of each shard in turn */
+    SGT_SAMPLINGS
+} sgt_sampling;
+
+const char *sgt_reader_name(sgt_reader r);     /* "preload", "mmap", "uring" */
+const char *sgt_sampling_name(sgt_sampling s); /* "shuffle", "random", "block", "sequential" */
+
+typedef struct sgt_loader_options {
+    sgt_reader reader;
+    sgt_sampling sampling;
+    uint64_t seed;     /* 0 is a seed like any other */
+    uint32_t batch;    /* B: rows of a batch over all ranks; default 8 */
+    uint32_t seq;      /* T: a row is a window of T+1 tokens; default 512 */
+    uint32_t rank;     /* this process takes rows rank, rank + ranks, ... of each batch */
+    uint32_t ranks;    /* default 1; must divide batch */
+    uint32_t vocab;    /* ids must be below this; default: the header's, or 50257 where that is 0 */
+    const char *split; /* shards SPLIT_*.bin of a folder; default "train" */
+    int raw;           /* files without a header (nanoGPT's); a file named itself that lacks the magic number is taken so anyway */
+    sgt_notice notice; /* skipped shards, fallbacks */
+} sgt_loader_options;
+
+typedef struct sgt_loader sgt_loader;
+typedef struct sgt_cursor sgt_cursor;
+
+/* Opens a folder of shards (with or without a manifest) or one shard. Every shard's header and size are checked; ids are
+ * checked as they are read. The loader owns everything it opens; *out is untouched on failure.
+ * SGT_EFORMAT names the shard and the offset. */
+int sgt_loader_open(sgt_loader **out, const char *path, const sgt_loader_options *o, sgt_error *err);
+void sgt_loader_close(sgt_loader *l); /* after its cursors and streams; NULL is fine */
+
+typedef struct sgt_loader_info {
+    uint64_t tokens;            /* in the shards that are used */
+    uint64_t shards, skipped;   /* used; too short for one window */
+    uint64_t windows_per_epoch; /* rows of T+1 tokens in one pass */
+    uint32_t batch, seq, vocab; /* as decided: B over all ranks, T, ids below this */
+    uint32_t local_batch;       /* rows this rank sees: batch / ranks */
+    uint64_t hash;              /* identifies the data: of the manifest, or of headers and sizes where there is none */
+    sgt_reader reader;          /* as asked */
+    const char *reader_detail;  /* what serves it, e.g. "uring (pread: io_uring is forbidden)"; lives as long as the loader */
+} sgt_loader_info;
+void sgt_loader_get_info(const sgt_loader *l, sgt_loader_info *info);
+
+/* One per thread that draws. Closing NULL is fine. */
+int sgt_cursor_open(sgt_cursor **out, const sgt_loader *l, sgt_error *err);
+void sgt_cursor_close(sgt_cursor *c);
+
+/* Batch `index` of the run, into `rows` (local_batch*(T+1) ids, caller's memory). Any number of threads may call this at once
+ * on one loader, each with its own cursor. Returns 0, or a negative SGT_E* with `rows` undefined and *err filled in. */
+int sgt_loader_batch(const sgt_loader *l, sgt_cursor *c, uint64_t index, uint16_t *rows, sgt_error *err);
+
+/* The same, as int32 inputs and targets, each (local_batch, T): targets are the inputs moved by one. */
+int sgt_loader_batch_i32(const sgt_loader *l, sgt_cursor *c, uint64_t index, int32_t *inputs, int32_t *targets, sgt_error *err);
+
+/* The same through a loop over tokens, one at a time: the naive way, kept for comparison (--batching scalar). */
+int sgt_loader_batch_i32_scalar(const sgt_loader *l, sgt_cursor *c, uint64_t index, int32_t *inputs, int32_t *targets,
+                                sgt_error *err);
+
+/* Where global row `row` (= batch index * B + r) starts: which used shard and which token of it. Pure. */
+void sgt_loader_window(const sgt_loader *l, uint64_t row, uint32_t *shard, uint64_t *offset);
+const char *sgt_loader_shard_path(const sgt_loader *l, uint32_t shard);
+
+/* A stream: threads that prefetch batches first, first+1, ... into a ring of buffers which the caller's allocator provides
+ * (pinned memory, huge pages, or plain malloc where alloc is NULL).
+ *
+ *     sgt_stream_batch b;
+ *     while (sgt_stream_next(s, &b, &err) == 0) { use(b.rows); sgt_stream_release(s, &b); }
+ *
+ * next and release belong to one consumer thread. Up to `slots` batches may be held unreleased; release in order. */
+typedef enum sgt_output { SGT_OUTPUT_U16, SGT_OUTPUT_I32 } sgt_output;
+
+typedef struct sgt_stream_options {
+    uint64_t first;                           /* index of the first batch */
+    uint64_t count;                           /* how many; 0: without end */
+    sgt_output output;                        /* u16 rows of T+1, or i32 inputs and targets */
+    uint32_t slots;                           /* buffers in the ring; default 4 */
+    uint32_t threads;                         /* prefetch threads; default 1 */
+    void *(*alloc)(void *ctx, size_t bytes);  /* NULL: aligned malloc; called `slots` times at open */
+    void (*free)(void *ctx, void *p);
+    void *ctx;
+} sgt_stream_options;
+
+typedef struct sgt_stream_batch {
+    uint64_t index;
+    uint16_t *rows;            /* u16: (local_batch, T+1) */
+    int32_t *inputs, *targets; /* i32: (local_batch, T) each */
+    uint32_t slot;             /* which buffer of the ring */
+} sgt_stream_batch;
+
+typedef struct sgt_stream sgt_stream;
+int sgt_stream_open(sgt_stream **out, const sgt_loader *l, const sgt_stream_options *o, sgt_error *err);
+/* Waits for the next batch. 0; 1 after the last of `count`; or a negative SGT_E* for the batch that could not be read. */
+int sgt_stream_next(sgt_stream *s, sgt_stream_batch *b, sgt_error *err);
+void sgt_stream_release(sgt_stream *s, const sgt_stream_batch *b); /* the buffer may be filled again */
+void sgt_stream_close(sgt_stream *s);                               /* at any moment; NULL is fine */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

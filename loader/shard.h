@@ -1,0 +1,55 @@
+/* shard.h: one shard on disk, read and written. 1,024 bytes of header (256 little-endian int32), then 16-bit ids.
+ *
+ *   word 0  20240520                 word 4    vocabulary size (0: not said)
+ *   word 1  1                        word 5    end-of-text id
+ *   word 2  tokens                   word 6-7  vocabulary fingerprint, low word first (0: not said)
+ *   word 3  header revision (0: a foreign file with words 0-2 alone; ours 1)
+ *                                    word 8-9  XXH3-64 of the token bytes, low word first (0: not said)
+ *
+ * Words 0-2 are llm.c's layout, so its readers, and numpy.memmap(path, '<u2', 'r', offset=1024), read ours. */
+#ifndef SGT_SHARD_H
+#define SGT_SHARD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SGT_SHARD_MAGIC 20240520
+#define SGT_SHARD_HEADER 1024 /* bytes */
+#define SGT_SHARD_MAX_TOKENS 2147483647u
+
+typedef struct sgt_shard_header {
+    uint64_t tokens;
+    uint32_t revision;
+    uint32_t vocab;       /* 0: not said */
+    uint32_t eot;
+    uint64_t fingerprint; /* of the vocabulary; 0: not said */
+    uint64_t xxh3;        /* of the token bytes; 0: not said */
+    uint64_t data;        /* byte offset of the first token: 1024, or 0 for a raw file */
+} sgt_shard_header;
+
+void sgt_shard_pack(uint8_t bytes[SGT_SHARD_HEADER], const sgt_shard_header *h);
+
+/* Reads and checks the header of the file at `fd` against its size (a file longer or shorter than header + 2*tokens is
+ * SGT_EFORMAT, saying both sizes). raw: 1 no header, every byte is a token's; 0 there must be a header; -1 whichever it is. */
+int sgt_shard_read_header(sgt_shard_header *h, int fd, const char *path, int raw, sgt_error *err);
+
+/* Opens, checks, returns the descriptor (>= 0) or a negative SGT_E*. */
+int sgt_shard_open(sgt_shard_header *h, const char *path, int raw, sgt_error *err);
+
+/* Reads the whole shard: checksum against the header (where it is said) and every id below `vocab`. */
+int sgt_shard_verify(const char *path, int raw, uint32_t vocab, const sgt_stop *stop, sgt_error *err);
+
+/* The shards "SPLIT_*.bin" of a folder in order of their names: *paths is malloc'd, each entry malloc'd. 0 found is no error. */
+int sgt_shard_list(char ***paths, size_t *count, const char *folder, const char *split, sgt_error *err);
+void sgt_shard_list_free(char **paths, size_t count);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

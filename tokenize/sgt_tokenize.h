@@ -1,0 +1,82 @@
+/* sgt_tokenize.h: text to GPT-2's tokens and back, and whole folders of text to shards on disk.
+ *
+ *     sgt_vocab *v;
+ *     sgt_encoder *e;
+ *     if (sgt_vocab_gpt2(&v, &err) < 0 || sgt_encoder_new(&e, v, &err) < 0) ...;
+ *     uint16_t *ids = malloc(n * sizeof *ids);            // never more ids than bytes
+ *     size_t count = sgt_encode(e, text, n, ids);         // equal to tiktoken's gpt2.encode_ordinary(text)
+ *     sgt_encoder_free(e);
+ *     sgt_vocab_free(v);
+ *
+ * A vocabulary is immutable and shared by any number of threads; an encoder belongs to one thread at a time. */
+#ifndef SGT_TOKENIZE_H
+#define SGT_TOKENIZE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct sgt_vocab sgt_vocab;
+typedef struct sgt_encoder sgt_encoder;
+
+int sgt_vocab_gpt2(sgt_vocab **out, sgt_error *err);   /* built in: 50,257 tokens, the last is <|endoftext|> */
+void sgt_vocab_free(sgt_vocab *v);
+uint32_t sgt_vocab_size(const sgt_vocab *v);           /* 50257 */
+uint32_t sgt_vocab_eot(const sgt_vocab *v);            /* 50256 */
+uint64_t sgt_vocab_fingerprint(const sgt_vocab *v);    /* XXH3-64 over all tokens in order of id (length, bytes) and the rule */
+const char *sgt_vocab_name(const sgt_vocab *v);        /* "gpt2" */
+/* The bytes of token `id`: *n of them, living as long as v. NULL for an id that is not in the vocabulary. */
+const uint8_t *sgt_vocab_token(const sgt_vocab *v, uint32_t id, size_t *n);
+/* The whole vocabulary as Hugging Face's tokenizer.json, into malloc'd *text (caller frees). */
+int sgt_vocab_tokenizer_json(const sgt_vocab *v, char **text, size_t *n, sgt_error *err);
+
+int sgt_encoder_new(sgt_encoder **out, const sgt_vocab *v, sgt_error *err);
+void sgt_encoder_free(sgt_encoder *e);
+/* `text` of n bytes, any bytes at all, into ids[n]; returns how many. Bytes that are not UTF-8 are tokens of their own
+ * (see split.h for how they split). Linear in n, whatever the text. */
+size_t sgt_encode(sgt_encoder *e, const void *text, size_t n, uint16_t *ids);
+
+/* The bytes of ids[count] into malloc'd *text (caller frees; a NUL follows). SGT_EFORMAT for an id out of range. */
+int sgt_decode(const sgt_vocab *v, const uint16_t *ids, size_t count, char **text, size_t *n, sgt_error *err);
+
+/* ---- whole corpora: what sgt-tokenize does ---- */
+
+typedef enum sgt_invalid_utf8 { SGT_INVALID_KEEP, SGT_INVALID_REPLACE, SGT_INVALID_FAIL } sgt_invalid_utf8;
+
+typedef struct sgt_tokenize_options {
+    const char *const *inputs;    /* files, folders, or "-" for standard input */
+    size_t input_count;
+    const char *out;              /* folder; made if missing */
+    double val_fraction;          /* of documents set aside as the val split, by a hash of path and position; 0: none */
+    uint64_t shard_tokens;        /* default 100,000,000; at most 2,147,483,647 */
+    int threads;                  /* default: the cores at hand */
+    int special_eot;              /* a literal <|endoftext|> in text is the end-of-text id; default: it is text */
+    sgt_invalid_utf8 invalid_utf8;
+    int force;                    /* replace an OUT made with other options or from other inputs */
+    sgt_notice notice;
+    const sgt_stop *stop;
+    /* Called now and then, from one thread at a time. */
+    void (*progress)(void *ctx, uint64_t bytes_done, uint64_t bytes_total, uint64_t tokens);
+    void *progress_ctx;
+} sgt_tokenize_options;
+
+typedef struct sgt_tokenize_result {
+    uint64_t tokens, documents, bytes, files, invalid_utf8, shards;
+    uint64_t train_tokens, val_tokens;
+    int already_done; /* OUT was complete from the same command: nothing was written */
+    double seconds;
+} sgt_tokenize_result;
+
+/* Inputs → OUT, as DESIGN's shards and manifest. Output never depends on the number of threads. A run that was killed is
+ * finished by the same call, with the bytes of an undisturbed one. SGT_ESTOPPED: stopped by `stop`, resumable. */
+int sgt_tokenize(const sgt_tokenize_options *o, sgt_tokenize_result *result, sgt_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,77 @@
+/* options.h: a program's command line as one table, from which parsing, --help and (later) man pages and completion come.
+ *
+ *     static struct { uint64_t batch; const char *loader; int quiet; } o = {.batch = 8};
+ *     static const sgt_option table[] = {
+ *         {"Data"},                                                                      // a heading: name alone
+ *         {"batch-size", 'b', SGT_OPT_COUNT, &o.batch, "N", "rows of a batch", .min = 1, .max = 1 << 20},
+ *         {"loader", 0, SGT_OPT_CHOICE, &o.loader, "preload|mmap|uring", "how shards are read"},
+ *         {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, NULL, "say nothing unless something is wrong"},
+ *         {0}};
+ *     static const sgt_program program = {"sgt-x", "sgt-x [OPTION]... DIR", "one sentence", table, "sgt-x out/", ...};
+ *     int first = sgt_options_parse(&program, argc, argv);     // does not come back from --help, --version or wrong usage
+ *
+ * Values given stay as text where the option is TEXT or CHOICE. --name VALUE and --name=VALUE both work; "--" ends options;
+ * options and operands may be mixed. Numbers are parsed to their last character: 12, 512k, 1.5M, 64MiB. */
+#ifndef SGT_CLI_OPTIONS_H
+#define SGT_CLI_OPTIONS_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+
+typedef enum sgt_option_kind {
+    SGT_OPT_HEADING,
+    SGT_OPT_FLAG,     /* int: set to 1 */
+    SGT_OPT_COUNT,    /* uint64_t: k = 10^3, M, G; Ki, Mi, Gi */
+    SGT_OPT_SIZE,     /* uint64_t bytes: 64MiB, 1G, 512k, plain bytes */
+    SGT_OPT_REAL,     /* double */
+    SGT_OPT_PERCENT,  /* double fraction: "1%" is 0.01, "none" is 0 */
+    SGT_OPT_TEXT,     /* const char * */
+    SGT_OPT_CHOICE    /* const char *, one of the words in `value` separated by | */
+} sgt_option_kind;
+
+typedef struct sgt_option {
+    const char *name;     /* without the dashes; a heading's title */
+    char letter;          /* 0: none */
+    sgt_option_kind kind;
+    void *to;             /* what it sets */
+    const char *value;    /* "N", "FILE", or the choices; NULL for a flag */
+    const char *help;     /* one line, lower case, no full stop; says the default where it is not obvious from it */
+    const char *def;      /* the default as printed; NULL: none printed */
+    double min, max;      /* bounds of a number where max > min, both allowed */
+    int *given;           /* if not NULL: set to 1 when the option was given */
+} sgt_option;
+
+typedef struct sgt_program {
+    const char *name;      /* "sgt-tokenize" */
+    const char *usage;     /* lines after "usage: " */
+    const char *about;     /* a sentence or two */
+    const sgt_option *options;
+    const char *examples;  /* lines at the end of --help */
+} sgt_program;
+
+#define SGT_VERSION "0.1.0"
+
+enum { SGT_EXIT_OK = 0, SGT_EXIT_FAILED = 1, SGT_EXIT_USAGE = 2, SGT_EXIT_INTERRUPTED = 130 };
+
+/* Parses argv, moving operands to argv[return value ...argc-1] in their order. Handles --help (stdout, exit 0) and --version
+ * (stdout, exit 0). Wrong usage: one line and "try 'NAME --help'" on stderr, exit 2. */
+int sgt_options_parse(const sgt_program *p, int argc, char **argv);
+
+/* The same for one option from elsewhere (a --config file): 0 or SGT_EUSAGE. value NULL for a flag. */
+int sgt_options_set(const sgt_program *p, const char *name, const char *value, sgt_error *err);
+
+/* "sgt-x: message", "try 'sgt-x --help'", exit 2. */
+_Noreturn void sgt_usage(const sgt_program *p, const char *fmt, ...) SGT_PRINTF(2, 3);
+
+/* "sgt-x: text" on stderr; returns the exit code that err->code means (1; 2 for SGT_EUSAGE; 130 for SGT_ESTOPPED). */
+int sgt_report_failure(const sgt_program *p, const sgt_error *err);
+
+/* A comma-separated list into at most `max` pieces (each malloc'd); returns how many, or -1 for too many or an empty piece. */
+int sgt_split_list(const char *list, char **pieces, int max);
+
+int sgt_parse_count(const char *s, uint64_t *out); /* 0, or -1 when s is not such a number or does not fit */
+int sgt_parse_size(const char *s, uint64_t *out);
+int sgt_parse_real(const char *s, double *out);
+
+#endif
