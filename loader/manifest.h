@@ -2,6 +2,7 @@
 #ifndef SGT_MANIFEST_H
 #define SGT_MANIFEST_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"

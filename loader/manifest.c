@@ -1,0 +1,252 @@
+/* manifest.c: manifest.json, through jansson. Numbers of 64 bits that are not counts (checksums, the fingerprint) are 16 hex
+ * digits in a string: JSON's numbers do not hold them. The order of names is fixed, so the same content is the same bytes. */
+#include "manifest.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "shard.h"
+
+#define VERSION 1
+#define MAX_BYTES ((size_t)1 << 30) /* refuse a manifest larger than this: a million shards take 200 MB */
+
+/* ---- writing ---- */
+
+static json_t *hex(uint64_t v)
+{
+    char text[17];
+    snprintf(text, sizeof text, "%016" PRIx64, v);
+    return json_string(text);
+}
+
+static json_t *count_of(uint64_t v)
+{
+    return json_integer((json_int_t)v);
+}
+
+static json_t *shard_object(const sgt_manifest_shard *s)
+{
+    json_t *o = json_object();
+    json_object_set_new(o, "file", json_string(s->file));
+    json_object_set_new(o, "split", json_string(s->split));
+    json_object_set_new(o, "tokens", count_of(s->tokens));
+    json_object_set_new(o, "documents", count_of(s->documents));
+    json_object_set_new(o, "xxh3", hex(s->xxh3));
+    return o;
+}
+
+/* `text` as JSON of the given kind, or an error that says which field of the caller's it was. */
+static json_t *embedded(const char *text, int array, const char *field, const char *path, sgt_error *err)
+{
+    json_error_t why;
+    json_t *v = json_loads(text, JSON_REJECT_DUPLICATES, &why);
+    if (!v)
+        sgt_fail(err, SGT_EUSAGE, "%s: field %s: not JSON: %s", path, field, why.text);
+    else if (array ? !json_is_array(v) : !json_is_object(v)) {
+        sgt_fail(err, SGT_EUSAGE, "%s: field %s: wanted a JSON %s", path, field, array ? "array" : "object");
+        json_decref(v);
+        v = NULL;
+    }
+    return v;
+}
+
+/* jansson's setters take ownership and report failure; a count of the names tells whether every one succeeded. */
+static json_t *to_json(const sgt_manifest *m, json_t *options, json_t *invalid)
+{
+    json_t *o = json_object(), *vocabulary = json_object(), *shards = json_array(), *totals = json_object();
+    json_object_set_new(vocabulary, "name", json_string(m->vocabulary));
+    json_object_set_new(vocabulary, "fingerprint", hex(m->fingerprint));
+    json_object_set_new(vocabulary, "size", count_of(m->vocab));
+    json_object_set_new(vocabulary, "eot", count_of(m->eot));
+    for (size_t i = 0; i < m->count; i++) json_array_append_new(shards, shard_object(&m->shards[i]));
+    json_object_set_new(totals, "tokens", count_of(m->tokens));
+    json_object_set_new(totals, "documents", count_of(m->documents));
+    json_object_set_new(totals, "bytes", count_of(m->bytes));
+    json_object_set_new(totals, "files", count_of(m->files));
+    json_object_set_new(totals, "invalid_utf8", count_of(m->invalid_utf8));
+    int whole = json_object_size(vocabulary) == 4 && json_array_size(shards) == m->count && json_object_size(totals) == 5;
+    for (size_t i = 0; i < json_array_size(shards); i++) whole &= json_object_size(json_array_get(shards, i)) == 5;
+    json_object_set_new(o, "version", count_of(VERSION));
+    json_object_set_new(o, "options", options);
+    json_object_set_new(o, "vocabulary", vocabulary);
+    json_object_set_new(o, "shards", shards);
+    json_object_set_new(o, "totals", totals);
+    json_object_set_new(o, "invalid_utf8_at", invalid);
+    if (whole && json_object_size(o) == 6) return o;
+    json_decref(o);
+    return NULL;
+}
+
+int sgt_manifest_write(const sgt_manifest *m, const char *folder, sgt_error *err)
+{
+    int rc = SGT_ENOMEM;
+    json_t *options = NULL, *invalid = NULL, *o = NULL;
+    char *text = NULL, *path = sgt_join(folder, "manifest.json");
+    if (!path) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", folder);
+    if (!(options = embedded(m->options ? m->options : "{}", 0, "options", path, err)) ||
+        !(invalid = embedded(m->invalid ? m->invalid : "[]", 1, "invalid", path, err))) {
+        rc = SGT_EUSAGE;
+        goto done;
+    }
+    o = to_json(m, options, invalid);
+    options = invalid = NULL;
+    if (o) text = json_dumps(o, JSON_INDENT(1));
+    if (!text) {
+        rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory, or a name in it is not UTF-8", path);
+        goto done;
+    }
+    size_t n = strlen(text);
+    text[n] = '\n'; /* in the place of the NUL, which sgt_file_put does not need */
+    rc = sgt_file_put(path, text, n + 1, err);
+done:
+    json_decref(options);
+    json_decref(invalid);
+    json_decref(o);
+    free(text);
+    free(path);
+    return rc;
+}
+
+/* ---- reading ---- */
+
+typedef struct source {
+    const char *path;
+    sgt_error *err;
+} source;
+
+static int wrong(const source *s, const char *field, const char *wanted)
+{
+    return sgt_fail(s->err, SGT_EFORMAT, "%s: field %s: missing, or not %s", s->path, field, wanted);
+}
+
+static int read_count(uint64_t *out, const json_t *o, const char *field, const source *s)
+{
+    const json_t *v = json_object_get(o, field);
+    if (!json_is_integer(v) || json_integer_value(v) < 0) return wrong(s, field, "a whole number from 0");
+    *out = (uint64_t)json_integer_value(v);
+    return SGT_OK;
+}
+
+static int read_u32(uint32_t *out, const json_t *o, const char *field, const source *s)
+{
+    uint64_t v;
+    int rc = read_count(&v, o, field, s);
+    if (rc < 0) return rc;
+    if (v > 65536) return wrong(s, field, "a number up to 65536");
+    *out = (uint32_t)v;
+    return SGT_OK;
+}
+
+static int read_hex(uint64_t *out, const json_t *o, const char *field, const source *s)
+{
+    const char *text = json_string_value(json_object_get(o, field));
+    if (!text || strlen(text) != 16 || strspn(text, "0123456789abcdef") != 16) return wrong(s, field, "16 hex digits in a string");
+    *out = strtoull(text, NULL, 16);
+    return SGT_OK;
+}
+
+static int read_text(char *out, size_t size, const json_t *o, const char *field, const source *s)
+{
+    const char *text = json_string_value(json_object_get(o, field));
+    if (!text || !*text || strlen(text) >= size) return wrong(s, field, "a short string");
+    strcpy(out, text);
+    return SGT_OK;
+}
+
+/* A shard is a plain name beside the manifest: nothing with a slash, and not the two names that are folders. */
+static int read_shard(sgt_manifest_shard *d, const json_t *o, const source *s)
+{
+    int rc;
+    if ((rc = read_text(d->file, sizeof d->file, o, "file", s)) < 0 || (rc = read_text(d->split, sizeof d->split, o, "split", s)) < 0 ||
+        (rc = read_count(&d->tokens, o, "tokens", s)) < 0 || (rc = read_count(&d->documents, o, "documents", s)) < 0 ||
+        (rc = read_hex(&d->xxh3, o, "xxh3", s)) < 0)
+        return rc;
+    if (strchr(d->file, '/') || !strcmp(d->file, ".") || !strcmp(d->file, "..")) {
+        char name[2 * sizeof d->file];
+        return sgt_fail(s->err, SGT_EFORMAT, "%s: shard \"%s\" lies outside the folder: refused", s->path,
+                        sgt_printable(name, sizeof name, d->file));
+    }
+    if (d->tokens > SGT_SHARD_MAX_TOKENS) return wrong(s, "tokens", "what a shard can hold");
+    return SGT_OK;
+}
+
+static int read_shards(sgt_manifest *m, const json_t *o, const source *s)
+{
+    const json_t *list = json_object_get(o, "shards");
+    if (!json_is_array(list)) return wrong(s, "shards", "an array");
+    size_t n = json_array_size(list);
+    m->shards = calloc(n + 1, sizeof *m->shards); /* n objects were just parsed from at most MAX_BYTES: no overflow */
+    if (!m->shards) return sgt_fail(s->err, SGT_ENOMEM, "%s: out of memory", s->path);
+    for (; m->count < n; m->count++) {
+        int rc = read_shard(&m->shards[m->count], json_array_get(list, m->count), s);
+        if (rc < 0) return rc;
+    }
+    return SGT_OK;
+}
+
+static int read_json_text(char **out, const json_t *v, const source *s)
+{
+    *out = json_dumps(v, JSON_COMPACT);
+    return *out ? SGT_OK : sgt_fail(s->err, SGT_ENOMEM, "%s: out of memory", s->path);
+}
+
+static int from_json(sgt_manifest *m, const json_t *o, const source *s)
+{
+    const json_t *options = json_object_get(o, "options"), *vocabulary = json_object_get(o, "vocabulary");
+    const json_t *totals = json_object_get(o, "totals"), *invalid = json_object_get(o, "invalid_utf8_at");
+    uint64_t version;
+    int rc = read_count(&version, o, "version", s);
+    if (rc < 0) return rc;
+    if (version != VERSION)
+        return sgt_fail(s->err, SGT_EFORMAT, "%s: version %" PRIu64 ", wanted %d (made by a newer sgt?)", s->path, version, VERSION);
+    if (!json_is_object(options)) return wrong(s, "options", "an object");
+    if (invalid && !json_is_array(invalid)) return wrong(s, "invalid_utf8_at", "an array");
+    if ((rc = read_json_text(&m->options, options, s)) < 0) return rc;
+    if (json_array_size(invalid) && (rc = read_json_text(&m->invalid, invalid, s)) < 0) return rc;
+    if ((rc = read_text(m->vocabulary, sizeof m->vocabulary, vocabulary, "name", s)) < 0 ||
+        (rc = read_hex(&m->fingerprint, vocabulary, "fingerprint", s)) < 0 || (rc = read_u32(&m->vocab, vocabulary, "size", s)) < 0 ||
+        (rc = read_u32(&m->eot, vocabulary, "eot", s)) < 0 || (rc = read_count(&m->tokens, totals, "tokens", s)) < 0 ||
+        (rc = read_count(&m->documents, totals, "documents", s)) < 0 || (rc = read_count(&m->bytes, totals, "bytes", s)) < 0 ||
+        (rc = read_count(&m->files, totals, "files", s)) < 0 || (rc = read_count(&m->invalid_utf8, totals, "invalid_utf8", s)) < 0)
+        return rc;
+    return read_shards(m, o, s);
+}
+
+int sgt_manifest_read(sgt_manifest *m, const char *folder, sgt_error *err)
+{
+    sgt_manifest got = {0};
+    char *text = NULL, *path = sgt_join(folder, "manifest.json");
+    json_t *o = NULL;
+    size_t n;
+    if (!path) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", folder);
+    int rc = sgt_file_get(&text, &n, path, MAX_BYTES, err);
+    if (rc < 0) goto done;
+    json_error_t why;
+    o = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why);
+    if (!json_is_object(o)) {
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: line %d: %s", path, o ? 1 : why.line, o ? "wanted a JSON object" : why.text);
+        goto done;
+    }
+    rc = from_json(&got, o, &(source){path, err});
+done:
+    json_decref(o);
+    free(text);
+    free(path);
+    if (rc < 0)
+        sgt_manifest_free(&got);
+    else
+        *m = got;
+    return rc;
+}
+
+void sgt_manifest_free(sgt_manifest *m)
+{
+    free(m->options);
+    free(m->invalid);
+    free(m->shards);
+    *m = (sgt_manifest){0};
+}

@@ -1,0 +1,222 @@
+/* shard.c: the shard format. The header is checked against the file's size before anything else believes it; ids and the
+ * checksum need the whole file and are checked by sgt_shard_verify (ids also by the loader, as it reads them). */
+#include "shard.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "base/file.h"
+
+#define REVISION 1
+#define VERIFY_BYTES ((size_t)1 << 20) /* a read of sgt_shard_verify: large enough for the disk, small enough for L2 */
+
+static void put32(uint8_t *bytes, int word, uint32_t v)
+{
+    for (int i = 0; i < 4; i++) bytes[4 * word + i] = (uint8_t)(v >> 8 * i);
+}
+
+static uint32_t get32(const uint8_t *bytes, int word)
+{
+    uint32_t v = 0;
+    for (int i = 3; i >= 0; i--) v = v << 8 | bytes[4 * word + i];
+    return v;
+}
+
+static uint64_t get64(const uint8_t *bytes, int word)
+{
+    return (uint64_t)get32(bytes, word + 1) << 32 | get32(bytes, word);
+}
+
+void sgt_shard_pack(uint8_t bytes[SGT_SHARD_HEADER], const sgt_shard_header *h)
+{
+    memset(bytes, 0, SGT_SHARD_HEADER);
+    put32(bytes, 0, SGT_SHARD_MAGIC);
+    put32(bytes, 1, 1);
+    put32(bytes, 2, (uint32_t)h->tokens);
+    put32(bytes, 3, REVISION);
+    put32(bytes, 4, h->vocab);
+    put32(bytes, 5, h->eot);
+    put32(bytes, 6, (uint32_t)h->fingerprint);
+    put32(bytes, 7, (uint32_t)(h->fingerprint >> 32));
+    put32(bytes, 8, (uint32_t)h->xxh3);
+    put32(bytes, 9, (uint32_t)(h->xxh3 >> 32));
+}
+
+static int raw_header(sgt_shard_header *h, uint64_t size, const char *path, sgt_error *err)
+{
+    if (size % 2)
+        return sgt_fail(err, SGT_EFORMAT, "%s: %" PRIu64 " bytes: a file of 16-bit tokens has an even number of them", path, size);
+    *h = (sgt_shard_header){.tokens = size / 2};
+    return SGT_OK;
+}
+
+/* What the words beyond llm.c's say, where the header says that it has them. */
+static int read_own_words(sgt_shard_header *h, const uint8_t *bytes, const char *path, sgt_error *err)
+{
+    h->revision = get32(bytes, 3);
+    if (h->revision == 0) return SGT_OK;
+    if (h->revision != REVISION)
+        return sgt_fail(err, SGT_EFORMAT, "%s: at byte 12: header revision %" PRIu32 ", wanted 0 or %d (made by a newer sgt?)", path,
+                        h->revision, REVISION);
+    h->vocab = get32(bytes, 4);
+    h->eot = get32(bytes, 5);
+    h->fingerprint = get64(bytes, 6);
+    h->xxh3 = get64(bytes, 8);
+    if (h->vocab > 65536)
+        return sgt_fail(err, SGT_EFORMAT, "%s: at byte 16: a vocabulary of %" PRIu32 ", which 16-bit ids cannot have", path, h->vocab);
+    if (h->vocab && h->eot >= h->vocab)
+        return sgt_fail(err, SGT_EFORMAT, "%s: at byte 20: end-of-text id %" PRIu32 ", wanted below the vocabulary's %" PRIu32, path,
+                        h->eot, h->vocab);
+    return SGT_OK;
+}
+
+int sgt_shard_read_header(sgt_shard_header *h, int fd, const char *path, int raw, sgt_error *err)
+{
+    struct stat st;
+    if (fstat(fd, &st) < 0) return sgt_fail_errno(err, "%s", path);
+    if (!S_ISREG(st.st_mode)) return sgt_fail(err, SGT_EUSAGE, "%s: not a regular file", path);
+    uint64_t size = (uint64_t)st.st_size;
+    if (raw > 0) return raw_header(h, size, path, err);
+
+    uint8_t bytes[SGT_SHARD_HEADER] = {0};
+    int rc = size < 4 ? SGT_OK : sgt_pread_all(fd, bytes, size < sizeof bytes ? size : sizeof bytes, 0, path, err);
+    if (rc < 0) return rc;
+    if (get32(bytes, 0) != SGT_SHARD_MAGIC) {
+        if (raw < 0) return raw_header(h, size, path, err);
+        return sgt_fail(err, SGT_EFORMAT, "%s: at byte 0: magic number %" PRIu32 ", wanted %d: not a shard (--raw reads files "
+                        "without a header)", path, get32(bytes, 0), SGT_SHARD_MAGIC);
+    }
+    if (size < SGT_SHARD_HEADER)
+        return sgt_fail(err, SGT_EFORMAT, "%s: %" PRIu64 " bytes, wanted at least the header's %d: cut short", path, size,
+                        SGT_SHARD_HEADER);
+    if (get32(bytes, 1) != 1)
+        return sgt_fail(err, SGT_EFORMAT, "%s: at byte 4: version %" PRIu32 ", wanted 1 (16-bit tokens)", path, get32(bytes, 1));
+
+    sgt_shard_header got = {.tokens = get32(bytes, 2), .data = SGT_SHARD_HEADER};
+    if (got.tokens > SGT_SHARD_MAX_TOKENS)
+        return sgt_fail(err, SGT_EFORMAT, "%s: at byte 8: %" PRId32 " tokens", path, (int32_t)got.tokens);
+    uint64_t wanted = got.data + 2 * got.tokens;
+    if (size != wanted)
+        return sgt_fail(err, SGT_EFORMAT, "%s: %" PRIu64 " bytes, but its header says %" PRIu64 " tokens, which make %" PRIu64
+                        " (%s; make it again)", path, size, got.tokens, wanted, size < wanted ? "cut short" : "too long");
+    if ((rc = read_own_words(&got, bytes, path, err)) < 0) return rc;
+    *h = got;
+    return SGT_OK;
+}
+
+int sgt_shard_open(sgt_shard_header *h, const char *path, int raw, sgt_error *err)
+{
+    /* Asked before open(), which would wait for a writer on a FIFO; read_header asks again of what was opened. */
+    struct stat st;
+    if (stat(path, &st) < 0) return sgt_fail_errno(err, "%s", path);
+    if (!S_ISREG(st.st_mode)) return sgt_fail(err, SGT_EUSAGE, "%s: not a regular file", path);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return sgt_fail_errno(err, "%s", path);
+    int rc = sgt_shard_read_header(h, fd, path, raw, err);
+    if (rc < 0) {
+        close(fd);
+        return rc;
+    }
+    return fd;
+}
+
+static int verify_open(int fd, const sgt_shard_header *h, const char *path, uint32_t vocab, const sgt_stop *stop, uint16_t *ids,
+                       XXH3_state_t *hash, sgt_error *err)
+{
+    uint64_t bytes = 2 * h->tokens;
+    XXH3_64bits_reset(hash);
+    for (uint64_t at = 0; at < bytes; at += VERIFY_BYTES) {
+        if (sgt_stopped(stop)) return sgt_fail(err, SGT_ESTOPPED, "%s: stopped", path);
+        size_t n = bytes - at < VERIFY_BYTES ? (size_t)(bytes - at) : VERIFY_BYTES;
+        int rc = sgt_pread_all(fd, ids, n, h->data + at, path, err);
+        if (rc < 0) return rc;
+        XXH3_64bits_update(hash, ids, n);
+        for (size_t i = 0; i < n / 2; i++)
+            if (ids[i] >= vocab)
+                return sgt_fail(err, SGT_EFORMAT, "%s: token %" PRIu64 " (byte %" PRIu64 "): id %u, wanted below %" PRIu32, path,
+                                at / 2 + i, h->data + at + 2 * i, ids[i], vocab);
+    }
+    uint64_t got = XXH3_64bits_digest(hash);
+    if (h->xxh3 && got != h->xxh3)
+        return sgt_fail(err, SGT_EFORMAT, "%s: checksum %016" PRIx64 ", wanted %016" PRIx64 ": its tokens have changed since it was "
+                        "written (make it again)", path, got, h->xxh3);
+    return SGT_OK;
+}
+
+int sgt_shard_verify(const char *path, int raw, uint32_t vocab, const sgt_stop *stop, sgt_error *err)
+{
+    sgt_shard_header h;
+    int fd = sgt_shard_open(&h, path, raw, err), rc;
+    if (fd < 0) return fd;
+    uint16_t *ids = malloc(VERIFY_BYTES);
+    XXH3_state_t *hash = XXH3_createState();
+    if (!ids || !hash)
+        rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+    else
+        rc = verify_open(fd, &h, path, vocab, stop, ids, hash, err);
+    XXH3_freeState(hash);
+    free(ids);
+    close(fd);
+    return rc;
+}
+
+static int is_shard_name(const char *name, const char *split)
+{
+    size_t n = strlen(name), s = strlen(split);
+    return n >= s + 5 && !strncmp(name, split, s) && name[s] == '_' && !strcmp(name + n - 4, ".bin");
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int collect(char ***paths, size_t *count, DIR *dir, const char *folder, const char *split, sgt_error *err)
+{
+    size_t room = 0;
+    for (;;) {
+        errno = 0;
+        struct dirent *e = readdir(dir);
+        if (!e) return errno ? sgt_fail_errno(err, "%s", folder) : SGT_OK;
+        if (!is_shard_name(e->d_name, split)) continue;
+        if (*count == room) {
+            room = room ? 2 * room : 64;
+            char **more = realloc(*paths, room * sizeof **paths);
+            if (!more) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", folder);
+            *paths = more;
+        }
+        if (!((*paths)[*count] = sgt_join(folder, e->d_name))) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", folder);
+        ++*count;
+    }
+}
+
+int sgt_shard_list(char ***paths, size_t *count, const char *folder, const char *split, sgt_error *err)
+{
+    char **found = NULL;
+    size_t n = 0;
+    DIR *dir = opendir(folder);
+    if (!dir) return sgt_fail_errno(err, "%s", folder);
+    int rc = collect(&found, &n, dir, folder, split, err);
+    closedir(dir);
+    if (rc < 0) {
+        sgt_shard_list_free(found, n);
+        return rc;
+    }
+    if (n) qsort(found, n, sizeof *found, by_bytes);
+    *paths = found;
+    *count = n;
+    return SGT_OK;
+}
+
+void sgt_shard_list_free(char **paths, size_t count)
+{
+    for (size_t i = 0; i < count; i++) free(paths[i]);
+    free(paths);
+}
