@@ -1,0 +1,88 @@
+/* cpu.c: which instructions, how many cores. */
+#include "base/cpu.h"
+
+#include <ctype.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *const names[SGT_CPU_LEVELS] = {"plain", "avx2", "avx512"};
+
+/* Both are decided before any thread starts or by identical answers of several: relaxed atomics suffice. */
+static int detected = -1, limit = -1;
+
+static int detect(void)
+{
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
+               __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");
+    int avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&
+                 __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    return avx2 && avx512 ? SGT_CPU_AVX512 : avx2 ? SGT_CPU_AVX2 : SGT_CPU_PLAIN;
+#else
+    return SGT_CPU_PLAIN;
+#endif
+}
+
+static int machine(void)
+{
+    int level = __atomic_load_n(&detected, __ATOMIC_RELAXED);
+    if (level < 0) __atomic_store_n(&detected, level = detect(), __ATOMIC_RELAXED);
+    return level;
+}
+
+sgt_cpu_level sgt_cpu(void)
+{
+    int level = machine(), most = __atomic_load_n(&limit, __ATOMIC_RELAXED);
+    return (sgt_cpu_level)(most >= 0 && most < level ? most : level);
+}
+
+const char *sgt_cpu_level_name(sgt_cpu_level level)
+{
+    return level < SGT_CPU_LEVELS ? names[level] : "unknown";
+}
+
+int sgt_cpu_limit(const char *name, sgt_error *err)
+{
+    if (!strcmp(name, "auto")) {
+        __atomic_store_n(&limit, -1, __ATOMIC_RELAXED);
+        return SGT_OK;
+    }
+    for (int i = 0; i < SGT_CPU_LEVELS; i++) {
+        if (strcmp(name, names[i])) continue;
+        if (i > machine())
+            return sgt_fail(err, SGT_EUNSUPPORTED, "CPU level %s: this machine has %s (take a lower level, or auto)", name,
+                            names[machine()]);
+        __atomic_store_n(&limit, i, __ATOMIC_RELAXED);
+        return SGT_OK;
+    }
+    return sgt_fail(err, SGT_EUSAGE, "CPU level %s: not one of auto, plain, avx2, avx512", name);
+}
+
+int sgt_cpu_count(void)
+{
+    cpu_set_t set;
+    int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
+    if (n < 1) n = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    return n < 1 ? 1 : n;
+}
+
+const char *sgt_cpu_model(void)
+{
+    static _Thread_local char model[128];
+    FILE *f = fopen("/proc/cpuinfo", "re");
+    char line[256];
+    snprintf(model, sizeof model, "unknown CPU");
+    while (f && fgets(line, sizeof line, f)) {
+        char *colon = strchr(line, ':');
+        if (strncmp(line, "model name", 10) || !colon) continue;
+        for (colon++; isspace((unsigned char)*colon);) colon++;
+        colon[strcspn(colon, "\n")] = 0;
+        snprintf(model, sizeof model, "%.*s", (int)sizeof model - 1, colon);
+        break;
+    }
+    if (f) fclose(f);
+    return model;
+}

@@ -1,0 +1,85 @@
+/* error.c: messages, made safe to print in the one place they all pass through. */
+#include "base/error.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Length of the well-formed UTF-8 sequence at s that may go to a terminal as it is, or 0: controls (C0, DEL, C1) and
+ * everything Unicode's table 3-7 does not list. */
+static unsigned printable_length(const unsigned char *s)
+{
+    if (s[0] >= 0x20 && s[0] < 0x7f) return 1;
+    if (s[0] >= 0xc2 && s[0] < 0xe0) return (s[1] & 0xc0) == 0x80 && !(s[0] == 0xc2 && s[1] < 0xa0) ? 2 : 0;
+    unsigned char low = 0x80, high = 0xbf;
+    if (s[0] == 0xe0) low = 0xa0;
+    if (s[0] == 0xed) high = 0x9f;
+    if (s[0] == 0xf0) low = 0x90;
+    if (s[0] == 0xf4) high = 0x8f;
+    if (s[0] < 0xe0 || s[0] > 0xf4 || s[1] < low || s[1] > high || (s[2] & 0xc0) != 0x80) return 0;
+    if (s[0] < 0xf0) return 3;
+    return (s[3] & 0xc0) == 0x80 ? 4 : 0;
+}
+
+char *sgt_printable(char *out, unsigned long size, const char *s)
+{
+    unsigned long n = 0;
+    while (*s && size) {
+        unsigned len = printable_length((const unsigned char *)s);
+        unsigned room = len ? len : 4; /* \xNN */
+        if (n + room + 1 > size) break;
+        if (len) memcpy(out + n, s, len);
+        else snprintf(out + n, size - n, "\\x%02x", (unsigned)(unsigned char)*s);
+        n += room;
+        s += len ? len : 1;
+    }
+    if (size) out[n] = 0;
+    return out;
+}
+
+static void say_into(char *text, size_t size, const char *tail, const char *fmt, va_list args)
+{
+    char raw[2048];
+    int n = vsnprintf(raw, sizeof raw, fmt, args);
+    if (n < 0) n = 0;
+    if ((size_t)n >= sizeof raw) n = (int)sizeof raw - 1;
+    if (tail) snprintf(raw + n, sizeof raw - (size_t)n, ": %s", tail);
+    sgt_printable(text, size, raw);
+}
+
+int sgt_fail(sgt_error *err, int code, const char *fmt, ...)
+{
+    if (!err) return code;
+    va_list args;
+    va_start(args, fmt);
+    err->code = code;
+    say_into(err->text, sizeof err->text, NULL, fmt, args);
+    va_end(args);
+    return code;
+}
+
+int sgt_fail_errno(sgt_error *err, const char *fmt, ...)
+{
+    int saved = errno, code = saved == ENOMEM ? SGT_ENOMEM : SGT_EIO;
+    if (!err) return code;
+    char reason[128];
+    const char *text = strerror_r(saved, reason, sizeof reason); /* GNU's, which returns the text */
+    va_list args;
+    va_start(args, fmt);
+    err->code = code;
+    say_into(err->text, sizeof err->text, text, fmt, args);
+    va_end(args);
+    return code;
+}
+
+void sgt_say(const sgt_notice *n, const char *fmt, ...)
+{
+    if (!n || !n->say) return;
+    char line[1024];
+    va_list args;
+    va_start(args, fmt);
+    say_into(line, sizeof line, NULL, fmt, args);
+    va_end(args);
+    n->say(n->ctx, line);
+}

@@ -1,0 +1,248 @@
+/* file.c: atomic files. A temporary beside the target, fsync, rename, fsync of the folder: whatever happens, the name shows
+ * the old content or the whole of the new. */
+#include "base/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct sgt_file {
+    int fd;
+    char *path, *temporary;
+};
+
+char *sgt_join(const char *folder, const char *name)
+{
+    size_t n = strlen(folder), m = strlen(name);
+    int slash = n && folder[n - 1] != '/';
+    char *path = malloc(n + m + 2);
+    if (!path) return NULL;
+    memcpy(path, folder, n);
+    if (slash) path[n++] = '/';
+    memcpy(path + n, name, m + 1);
+    return path;
+}
+
+/* The folder part of a path, malloc'd: "a/b" → "a", "b" → ".", "/b" → "/". */
+static char *parent_of(const char *path)
+{
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/') n--;
+    while (n && path[n - 1] != '/') n--;
+    while (n > 1 && path[n - 1] == '/') n--;
+    return n ? strndup(path, n) : strdup(".");
+}
+
+static void close_file(sgt_file *f)
+{
+    if (!f) return;
+    if (f->fd >= 0) close(f->fd);
+    free(f->path);
+    free(f->temporary);
+    free(f);
+}
+
+int sgt_file_begin(sgt_file **out, const char *path, sgt_error *err)
+{
+    sgt_file *f = calloc(1, sizeof *f);
+    size_t n = strlen(path);
+    if (f) *f = (sgt_file){-1, strdup(path), malloc(n + 32)};
+    if (!f || !f->path || !f->temporary) {
+        close_file(f);
+        return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+    }
+    for (int tries = 0; tries < 100 && f->fd < 0; tries++) {
+        uint64_t r; /* unguessable, so that nobody in a shared folder can lay a trap at the name */
+        if (getrandom(&r, sizeof r, 0) != sizeof r) break;
+        snprintf(f->temporary, n + 32, "%s.%016llx.tmp", path, (unsigned long long)r);
+        f->fd = open(f->temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+        if (f->fd < 0 && errno != EEXIST) break;
+    }
+    if (f->fd < 0) {
+        int rc = sgt_fail_errno(err, "%s: cannot create", path);
+        close_file(f);
+        return rc;
+    }
+    *out = f;
+    return SGT_OK;
+}
+
+int sgt_file_fd(const sgt_file *f) { return f->fd; }
+
+int sgt_file_write(sgt_file *f, const void *p, size_t n, sgt_error *err) { return sgt_write_all(f->fd, p, n, f->path, err); }
+
+int sgt_file_write_at(sgt_file *f, const void *p, size_t n, uint64_t at, sgt_error *err)
+{
+    const char *from = p;
+    while (n) {
+        ssize_t got = pwrite(f->fd, from, n, (off_t)at);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return sgt_fail_errno(err, "%s: cannot write", f->path);
+        from += got;
+        n -= (size_t)got;
+        at += (uint64_t)got;
+    }
+    return SGT_OK;
+}
+
+int sgt_file_commit(sgt_file *f, sgt_error *err)
+{
+    int rc = SGT_OK;
+    if (fsync(f->fd) < 0) rc = sgt_fail_errno(err, "%s: cannot flush to disk", f->path);
+    else if (rename(f->temporary, f->path) < 0) rc = sgt_fail_errno(err, "%s: cannot rename into place", f->path);
+    if (rc < 0) unlink(f->temporary);
+    else rc = sgt_sync_parent(f->path, err);
+    close_file(f);
+    return rc;
+}
+
+void sgt_file_abandon(sgt_file *f)
+{
+    if (f) unlink(f->temporary);
+    close_file(f);
+}
+
+int sgt_file_put(const char *path, const void *p, size_t n, sgt_error *err)
+{
+    sgt_file *f;
+    int rc = sgt_file_begin(&f, path, err);
+    if (rc < 0) return rc;
+    if ((rc = sgt_file_write(f, p, n, err)) < 0) {
+        sgt_file_abandon(f);
+        return rc;
+    }
+    return sgt_file_commit(f, err);
+}
+
+int sgt_file_get(char **out, size_t *n, const char *path, size_t max, sgt_error *err)
+{
+    int rc = SGT_OK, fd = open(path, O_RDONLY | O_CLOEXEC);
+    char *buf = NULL;
+    struct stat st;
+    if (fd < 0) return sgt_fail_errno(err, "%s", path);
+    if (fstat(fd, &st) < 0) rc = sgt_fail_errno(err, "%s", path);
+    else if (S_ISDIR(st.st_mode)) rc = sgt_fail(err, SGT_EIO, "%s: is a folder, not a file", path);
+    else if (st.st_size < 0 || (uint64_t)st.st_size > max)
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: %lld bytes, more than the %zu that such a file may have", path,
+                      (long long)st.st_size, max);
+    else if (!(buf = malloc((size_t)st.st_size + 1))) rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+    else rc = sgt_pread_all(fd, buf, (size_t)st.st_size, 0, path, err);
+    close(fd);
+    if (rc < 0) {
+        free(buf);
+        return rc;
+    }
+    buf[st.st_size] = 0;
+    *out = buf;
+    *n = (size_t)st.st_size;
+    return SGT_OK;
+}
+
+int sgt_write_all(int fd, const void *p, size_t n, const char *name, sgt_error *err)
+{
+    const char *from = p;
+    while (n) {
+        ssize_t got = write(fd, from, n);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return sgt_fail_errno(err, "%s: cannot write", name);
+        from += got;
+        n -= (size_t)got;
+    }
+    return SGT_OK;
+}
+
+int sgt_pread_all(int fd, void *p, size_t n, uint64_t at, const char *name, sgt_error *err)
+{
+    char *to = p;
+    while (n) {
+        ssize_t got = pread(fd, to, n, (off_t)at);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return sgt_fail_errno(err, "%s: cannot read at offset %llu", name, (unsigned long long)at);
+        if (!got) return sgt_fail(err, SGT_EIO, "%s: ends at offset %llu, %zu bytes early (was it cut while being read?)", name,
+                                  (unsigned long long)at, n);
+        to += got;
+        n -= (size_t)got;
+        at += (uint64_t)got;
+    }
+    return SGT_OK;
+}
+
+int sgt_make_folders(const char *path, sgt_error *err)
+{
+    char *copy = strdup(path);
+    int rc = SGT_OK;
+    if (!copy) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+    for (char *p = copy + 1; rc == SGT_OK; p++) {
+        if (*p && *p != '/') continue;
+        char end = *p;
+        struct stat st;
+        *p = 0;
+        if (mkdir(copy, 0777) < 0 && errno != EEXIST) rc = sgt_fail_errno(err, "%s: cannot make this folder", copy);
+        else if (stat(copy, &st) == 0 && !S_ISDIR(st.st_mode)) rc = sgt_fail(err, SGT_EIO, "%s: is a file, not a folder", copy);
+        if (!end) break;
+        *p = end;
+    }
+    free(copy);
+    return rc;
+}
+
+int sgt_sync_folder(const char *path, sgt_error *err)
+{
+    int rc = SGT_OK, fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return sgt_fail_errno(err, "%s", path);
+    /* Some file systems know no fsync of a folder and say EINVAL: there a rename is as durable as it gets. */
+    if (fsync(fd) < 0 && errno != EINVAL) rc = sgt_fail_errno(err, "%s: cannot flush to disk", path);
+    close(fd);
+    return rc;
+}
+
+int sgt_sync_parent(const char *path, sgt_error *err)
+{
+    char *parent = parent_of(path);
+    if (!parent) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+    int rc = sgt_sync_folder(parent, err);
+    free(parent);
+    return rc;
+}
+
+static int remove_entries(int fd, const char *path, sgt_error *err);
+
+/* One name in the folder `dir`, whatever it is. */
+static int remove_at(int dir, const char *name, const char *shown, sgt_error *err)
+{
+    if (unlinkat(dir, name, 0) == 0 || errno == ENOENT) return SGT_OK;
+    if (errno != EISDIR && errno != EPERM) return sgt_fail_errno(err, "%s: cannot remove", shown);
+    int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) return sgt_fail_errno(err, "%s: cannot remove", shown);
+    int rc = remove_entries(fd, shown, err);
+    if (rc == SGT_OK && unlinkat(dir, name, AT_REMOVEDIR) < 0) rc = sgt_fail_errno(err, "%s: cannot remove", shown);
+    return rc;
+}
+
+/* Everything in the folder open at fd, which is closed. */
+static int remove_entries(int fd, const char *path, sgt_error *err)
+{
+    int rc = SGT_OK;
+    DIR *d = fdopendir(fd);
+    if (!d) {
+        rc = sgt_fail_errno(err, "%s: cannot remove", path);
+        close(fd);
+        return rc;
+    }
+    for (struct dirent *e; rc == SGT_OK && (e = readdir(d));) {
+        if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")) continue;
+        char *shown = sgt_join(path, e->d_name);
+        rc = shown ? remove_at(fd, e->d_name, shown, err) : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+        free(shown);
+    }
+    closedir(d);
+    return rc;
+}
+
+int sgt_remove_tree(const char *path, sgt_error *err) { return remove_at(AT_FDCWD, path, path, err); }
