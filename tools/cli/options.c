@@ -1,0 +1,287 @@
+/* options.c: parsing and printing one table of options. */
+#include "tools/cli/options.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- numbers ---- */
+
+/* The factor of a suffix: k M G T in powers of ten; Ki Mi Gi Ti, with or without B, in powers of 1024. 0: not a suffix. */
+static double suffix_factor(const char *s, int bytes)
+{
+    static const char letters[] = "kMGT";
+    if (!*s || (bytes && !strcmp(s, "B"))) return 1;
+    const char *at = strchr(letters, *s == 'K' ? 'k' : *s);
+    if (!at) return 0;
+    int power = (int)(at - letters) + 1, binary = s[1] == 'i';
+    const char *rest = s + 1 + binary;
+    if (*rest && !(bytes && !strcmp(rest, "B"))) return 0;
+    return pow(binary ? 1024 : 1000, power);
+}
+
+/* Digits first: strtod's own hexadecimal, "inf" and "nan" are no numbers of ours. */
+static int starts_as_number(const char *s)
+{
+    if (*s == '-' || *s == '+') s++;
+    if (s[0] == '0' && (s[1] == 'x' || s[1] == 'X')) return 0;
+    return (*s >= '0' && *s <= '9') || (*s == '.' && s[1] >= '0' && s[1] <= '9');
+}
+
+static int parse_scaled(const char *s, int bytes, uint64_t *out)
+{
+    char *end;
+    if (*s < '0' || *s > '9' || !starts_as_number(s)) return -1;
+    errno = 0;
+    unsigned long long whole = strtoull(s, &end, 10);
+    if (!*end) { /* exact for every 64-bit number */
+        if (errno) return -1;
+        *out = whole;
+        return 0;
+    }
+    double x = strtod(s, &end), factor = suffix_factor(end, bytes);
+    if (factor == 0) return -1;
+    x = nearbyint(x * factor * 1e6) / 1e6;
+    if (!(x >= 0) || x >= 18446744073709549568.0 || x != floor(x)) return -1;
+    *out = (uint64_t)x;
+    return 0;
+}
+
+int sgt_parse_count(const char *s, uint64_t *out) { return parse_scaled(s, 0, out); }
+int sgt_parse_size(const char *s, uint64_t *out) { return parse_scaled(s, 1, out); }
+
+int sgt_parse_real(const char *s, double *out)
+{
+    char *end;
+    if (!starts_as_number(s)) return -1;
+    double x = strtod(s, &end);
+    if (*end || !isfinite(x)) return -1;
+    *out = x;
+    return 0;
+}
+
+static int parse_percent(const char *s, double *out)
+{
+    char number[64];
+    size_t n = strlen(s);
+    if (!strcmp(s, "none")) {
+        *out = 0;
+        return 0;
+    }
+    if (n < 2 || n >= sizeof number || s[n - 1] != '%') return -1;
+    memcpy(number, s, n - 1);
+    number[n - 1] = 0;
+    if (sgt_parse_real(number, out) < 0 || *out < 0 || *out > 100) return -1;
+    *out /= 100;
+    return 0;
+}
+
+/* ---- one option ---- */
+
+static int is_choice(const char *choices, const char *value, const char **canonical)
+{
+    size_t n = strlen(value);
+    for (const char *p = choices; *p;) {
+        size_t m = strcspn(p, "|");
+        if (m == n && !memcmp(p, value, n)) {
+            *canonical = value;
+            return 1;
+        }
+        p += m + (p[m] == '|');
+    }
+    return 0;
+}
+
+static int in_bounds(const sgt_option *o, double x) { return !(o->max > o->min) || (x >= o->min && x <= o->max); }
+
+static int set_number(const sgt_option *o, const char *v, sgt_error *err)
+{
+    double x = 0;
+    uint64_t u = 0;
+    int bad = o->kind == SGT_OPT_COUNT ? sgt_parse_count(v, &u)
+              : o->kind == SGT_OPT_SIZE ? sgt_parse_size(v, &u)
+              : o->kind == SGT_OPT_REAL ? sgt_parse_real(v, &x)
+                                        : parse_percent(v, &x);
+    int whole = o->kind == SGT_OPT_COUNT || o->kind == SGT_OPT_SIZE;
+    if (bad < 0)
+        return sgt_fail(err, SGT_EUSAGE, "--%s %s: not %s", o->name, v,
+                        o->kind == SGT_OPT_COUNT  ? "a whole number (such as 12, 512k, 1.5M)"
+                        : o->kind == SGT_OPT_SIZE ? "a size (such as 4096, 512k, 64MiB)"
+                        : o->kind == SGT_OPT_REAL ? "a number (such as 0.1, 3e-4)"
+                                                  : "a percentage (such as 1%) or none");
+    if (!in_bounds(o, whole ? (double)u : x))
+        return sgt_fail(err, SGT_EUSAGE, "--%s %s: must be from %.15g to %.15g", o->name, v, o->min, o->max);
+    if (whole) *(uint64_t *)o->to = u;
+    else *(double *)o->to = x;
+    return SGT_OK;
+}
+
+static int set_option(const sgt_option *o, const char *v, sgt_error *err)
+{
+    int rc = SGT_OK;
+    if (o->kind == SGT_OPT_FLAG) *(int *)o->to = 1;
+    else if (o->kind == SGT_OPT_TEXT) *(const char **)o->to = v;
+    else if (o->kind == SGT_OPT_CHOICE) {
+        if (!is_choice(o->value, v, o->to))
+            return sgt_fail(err, SGT_EUSAGE, "--%s %s: must be one of %s", o->name, v, o->value);
+    } else rc = set_number(o, v, err);
+    if (rc == SGT_OK && o->given) *o->given = 1;
+    return rc;
+}
+
+static const sgt_option *find(const sgt_program *p, const char *name, size_t n)
+{
+    for (const sgt_option *o = p->options; o->name; o++)
+        if (o->kind != SGT_OPT_HEADING && strlen(o->name) == n && !memcmp(o->name, name, n)) return o;
+    return NULL;
+}
+
+int sgt_options_set(const sgt_program *p, const char *name, const char *value, sgt_error *err)
+{
+    const sgt_option *o = find(p, name, strlen(name));
+    if (!o) return sgt_fail(err, SGT_EUSAGE, "%s: no such option", name);
+    if (o->kind != SGT_OPT_FLAG && !value) return sgt_fail(err, SGT_EUSAGE, "--%s: needs a value (%s)", o->name, o->value);
+    if (o->kind == SGT_OPT_FLAG && value) return sgt_fail(err, SGT_EUSAGE, "--%s: takes no value", o->name);
+    return set_option(o, value, err);
+}
+
+/* ---- what people see ---- */
+
+_Noreturn void sgt_usage(const sgt_program *p, const char *fmt, ...)
+{
+    char raw[2048], text[2048];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(raw, sizeof raw, fmt, args);
+    va_end(args);
+    fprintf(stderr, "%s: %s\ntry '%s --help'\n", p->name, sgt_printable(text, sizeof text, raw), p->name);
+    exit(SGT_EXIT_USAGE);
+}
+
+int sgt_report_failure(const sgt_program *p, const sgt_error *err)
+{
+    fprintf(stderr, "%s: %s\n", p->name, err->text);
+    return err->code == SGT_EUSAGE ? SGT_EXIT_USAGE : err->code == SGT_ESTOPPED ? SGT_EXIT_INTERRUPTED : SGT_EXIT_FAILED;
+}
+
+static void print_option(const sgt_option *o)
+{
+    char left[160];
+    if (o->kind == SGT_OPT_HEADING) {
+        printf("\n%s:\n", o->name);
+        return;
+    }
+    int n = o->letter ? snprintf(left, sizeof left, "-%c, --%s", o->letter, o->name) : snprintf(left, sizeof left, "    --%s", o->name);
+    if (o->value) n += snprintf(left + n, sizeof left - (size_t)n, " %s", o->value);
+    if (n <= 28) printf("  %-28s ", left);
+    else printf("  %s\n  %28s ", left, "");
+    printf("%s", o->help);
+    if (o->def) printf(" (default %s)", o->def);
+    printf("\n");
+}
+
+static _Noreturn void print_help(const sgt_program *p)
+{
+    printf("usage: %s\n%s\n", p->usage, p->about);
+    for (const sgt_option *o = p->options; o->name; o++) print_option(o);
+    printf("\nOthers:\n  -h, --help                   this text\n      --version                the version\n");
+    if (p->examples) printf("\nExamples:\n%s\n", p->examples);
+    exit(fflush(stdout) || ferror(stdout) ? SGT_EXIT_FAILED : SGT_EXIT_OK);
+}
+
+/* ---- a whole command line ---- */
+
+static size_t distance(const char *a, size_t n, const char *b)
+{
+    size_t row[64], m = strlen(b);
+    if (n >= 60 || m >= 60) return 99;
+    for (size_t j = 0; j <= m; j++) row[j] = j;
+    for (size_t i = 1; i <= n; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= m; j++) {
+            size_t best = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = row[j];
+            if (row[j] + 1 < best) best = row[j] + 1;
+            if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
+            row[j] = best;
+        }
+    }
+    return row[m];
+}
+
+static _Noreturn void unknown(const sgt_program *p, const char *name, size_t n)
+{
+    const sgt_option *best = NULL;
+    size_t nearest = 3; /* two slips at most */
+    for (const sgt_option *o = p->options; o->name; o++)
+        if (o->kind != SGT_OPT_HEADING && distance(name, n, o->name) < nearest) nearest = distance(name, n, (best = o)->name);
+    if (best) sgt_usage(p, "--%.*s: no such option; did you mean --%s?", (int)n, name, best->name);
+    sgt_usage(p, "--%.*s: no such option", (int)n, name);
+}
+
+static const sgt_option *find_letter(const sgt_program *p, char letter)
+{
+    for (const sgt_option *o = p->options; o->name; o++)
+        if (o->kind != SGT_OPT_HEADING && letter && o->letter == letter) return o;
+    return NULL;
+}
+
+/* argv[i] is an option: applies it and returns how many arguments it took. */
+static int take_option(const sgt_program *p, int argc, char **argv, int i)
+{
+    const char *arg = argv[i], *value = NULL, *name = arg + 2;
+    const sgt_option *o;
+    sgt_error err;
+    if (!strcmp(arg, "--help") || !strcmp(arg, "-h")) print_help(p);
+    if (!strcmp(arg, "--version")) {
+        printf("%s %s\n", p->name, SGT_VERSION);
+        exit(fflush(stdout) ? SGT_EXIT_FAILED : SGT_EXIT_OK);
+    }
+    if (arg[1] == '-') {
+        size_t n = strcspn(name, "=");
+        if (!(o = find(p, name, n))) unknown(p, name, n);
+        if (name[n]) value = name + n + 1;
+    } else {
+        if (arg[2] || !(o = find_letter(p, arg[1]))) sgt_usage(p, "%s: no such option", arg);
+    }
+    int took = 1;
+    if (o->kind != SGT_OPT_FLAG && !value && i + 1 < argc) value = argv[i + took++];
+    if (sgt_options_set(p, o->name, value, &err) < 0) sgt_usage(p, "%s", err.text);
+    return took;
+}
+
+int sgt_options_parse(const sgt_program *p, int argc, char **argv)
+{
+    int operands = 0, only_operands = 0;
+    char **kept = malloc(sizeof *kept * (size_t)(argc + 1));
+    if (!kept) abort(); /* a few hundred bytes at start-up */
+    for (int i = 1; i < argc;) {
+        if (!only_operands && !strcmp(argv[i], "--")) only_operands = 1, i++;
+        else if (only_operands || argv[i][0] != '-' || !argv[i][1]) kept[operands++] = argv[i++];
+        else i += take_option(p, argc, argv, i);
+    }
+    int first = argc - operands;
+    memcpy(argv + first, kept, sizeof *kept * (size_t)operands);
+    free(kept);
+    return first;
+}
+
+int sgt_split_list(const char *list, char **pieces, int max)
+{
+    int n = 0;
+    for (const char *p = list;; p++) {
+        size_t len = strcspn(p, ",");
+        if (!len || n == max || !(pieces[n] = strndup(p, len))) {
+            while (n) free(pieces[--n]);
+            return -1;
+        }
+        n++;
+        p += len;
+        if (!*p) return n;
+    }
+}

@@ -1,0 +1,87 @@
+/* talk.c: units, notices, signals, time. */
+#include "tools/cli/talk.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+char *sgt_format_bytes(char *buf, size_t n, uint64_t bytes)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+    double x = (double)bytes;
+    int u = 0;
+    while (x >= 1023.95 && u < 5) x /= 1024, u++;
+    snprintf(buf, n, u ? "%.1f %s" : "%.0f %s", x, units[u]);
+    return buf;
+}
+
+char *sgt_format_rate(char *buf, size_t n, double per_s, const char *unit)
+{
+    static const char *const prefixes[] = {"", "k", "M", "G", "T"};
+    int u = 0;
+    while (per_s >= 999.5 && u < 4) per_s /= 1000, u++;
+    snprintf(buf, n, per_s < 9.995 ? "%.2f %s%s" : per_s < 99.95 ? "%.1f %s%s" : "%.0f %s%s", per_s, prefixes[u], unit);
+    return buf;
+}
+
+char *sgt_format_count(char *buf, size_t n, uint64_t count)
+{
+    char digits[32];
+    int len = snprintf(digits, sizeof digits, "%llu", (unsigned long long)count);
+    size_t at = 0;
+    for (int i = 0; i < len && at + 2 < n; i++) {
+        if (i && (len - i) % 3 == 0) buf[at++] = ',';
+        buf[at++] = digits[i];
+    }
+    if (n) buf[at] = 0;
+    return buf;
+}
+
+char *sgt_format_time(char *buf, size_t n, double seconds)
+{
+    if (!(seconds >= 0 && seconds < 1e9)) {
+        snprintf(buf, n, "--:--");
+        return buf;
+    }
+    unsigned long s = (unsigned long)(seconds + .5);
+    if (s < 3600) snprintf(buf, n, "%02lu:%02lu", s / 60, s % 60);
+    else snprintf(buf, n, "%lu:%02lu:%02lu", s / 3600, s / 60 % 60, s % 60);
+    return buf;
+}
+
+double sgt_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void print_notice(void *ctx, const char *line)
+{
+    const sgt_talk *t = ctx;
+    if (!t->quiet) fprintf(stderr, "%s: %s\n", t->program, line);
+}
+
+sgt_notice sgt_talk_notice(sgt_talk *t) { return (sgt_notice){print_notice, t}; }
+
+static sgt_stop stop; /* a signal handler has no other way to reach anything */
+
+static void on_signal(int number)
+{
+    (void)number;
+    if (sgt_stopped(&stop)) _exit(130);
+    sgt_stop_request(&stop);
+}
+
+sgt_stop *sgt_catch_signals(void)
+{
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = on_signal;
+    action.sa_flags = SA_RESTART;
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    return &stop;
+}
