@@ -1,0 +1,73 @@
+# lib.sh: what a test of the programs is written with. A test is a script tests/cli/NAME.sh, run by run.sh in an empty folder
+# of its own, with the built programs on PATH and $ROOT naming the source tree:
+#
+#     . "$ROOT/tests/cli/lib.sh"
+#     printf 'hello\n' > in.txt
+#     run 0 sgt-tokenize in.txt out          # runs it; the exit code must be 0
+#     stdout_is '2 tokens'                   # the whole of stdout (a final newline aside)
+#     stderr_is ''
+#     run 1 sgt-tokenize nowhere out
+#     stderr_is 'sgt-tokenize: nowhere: No such file or directory'
+#
+# The first assertion that does not hold ends the test with what was run and what came. skip WHY ends it as SKIP.
+
+set -u
+LC_ALL=C
+export LC_ALL
+
+fail() {
+    echo "FAIL: $*"
+    if [ -f .ran ]; then
+        echo "  command: $(cat .ran)"
+        sed 's/^/  stdout: /' .stdout | head -20
+        sed 's/^/  stderr: /' .stderr | head -20
+    fi
+    exit 1
+}
+
+skip() {
+    echo "SKIP: $*"
+    exit 77
+}
+
+# run EXIT COMMAND...: stdin is what the caller gives it
+run() {
+    want=$1
+    shift
+    echo "$*" > .ran
+    code=0
+    "$@" > .stdout 2> .stderr || code=$?
+    [ "$code" -eq "$want" ] || fail "exit code $code, not $want"
+}
+
+stdout_is() { [ "$(cat .stdout)" = "$1" ] || fail "stdout is not: $1"; }
+stderr_is() { [ "$(cat .stderr)" = "$1" ] || fail "stderr is not: $1"; }
+stdout_has() { grep -qF -e "$1" .stdout || fail "stdout lacks: $1"; }
+stderr_has() { grep -qF -e "$1" .stderr || fail "stderr lacks: $1"; }
+stdout_matches() { grep -qE -e "$1" .stdout || fail "no line of stdout matches: $1"; }
+stderr_matches() { grep -qE -e "$1" .stderr || fail "no line of stderr matches: $1"; }
+stdout_lines() { [ "$(wc -l < .stdout)" -eq "$1" ] || fail "stdout has $(wc -l < .stdout) lines, not $1"; }
+stderr_lines() { [ "$(wc -l < .stderr)" -eq "$1" ] || fail "stderr has $(wc -l < .stderr) lines, not $1"; }
+
+# wrong usage, as every program answers it: exit 2, one line and the hint, nothing on stdout
+run_usage() {
+    message=$1
+    shift
+    run 2 "$@"
+    stdout_is ''
+    stderr_is "$1: $message
+try '$1 --help'"
+}
+
+# check WHAT COMMAND...: any other condition
+check() {
+    what=$1
+    shift
+    "$@" || fail "$what"
+}
+same() { cmp -s "$1" "$2" || fail "$1 and $2 differ"; }
+same_folders() { diff -r "$1" "$2" > .diff 2>&1 || { head -5 .diff; fail "folders $1 and $2 differ"; }; }
+exists() { [ -e "$1" ] || fail "$1 is not there"; }
+absent() { [ ! -e "$1" ] || fail "$1 should not be there"; }
+# the value of a number or string field in one-line JSON: field NAME FILE
+field() { sed -n "s/.*\"$1\": *\"\{0,1\}\([^,\"}]*\).*/\1/p" "$2" | head -1; }

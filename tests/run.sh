@@ -1,0 +1,56 @@
+#!/bin/sh
+# run.sh BUILD: every suite that BUILD holds, in turn: Criterion's, check-kernels, the programs. The last line sums them up as
+# "N passed, N failed, N skipped". Exit 1 when anything failed or nothing ran.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+B=$1
+passed=0 failed=0 skipped=0
+log=$(mktemp "${TMPDIR:-/tmp}/sgt-check.XXXXXX")
+trap 'rm -f "$log"' EXIT
+
+count() { # PASSED FAILED SKIPPED
+    passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
+}
+
+# The suite's own sum, or one failure where it gave none: a suite that died is not a suite that passed.
+sum_up() { # NAME EXIT PATTERN
+    line=$(sed 's/\x1b\[[0-9;]*m//g' "$log" | sed -nE "s/$3/\1 \2 \3/p" | tail -1)
+    if [ -z "$line" ]; then
+        echo "$1 gave no sum (exit $2)"
+        count 0 1 0
+    else
+        count $line
+        set -- "$1" "$2" $line
+        [ "$2" -eq 0 ] || [ "$4" -gt 0 ] || { echo "$1: exit $2"; count 0 1 0; }
+    fi
+}
+
+for suite in "$B"/tests/test-*; do
+    [ -x "$suite" ] || continue
+    echo "== $(basename "$suite")"
+    code=0
+    "$suite" --jobs 2 > "$log" 2>&1 < /dev/null || code=$?
+    # Criterion: "Synthesis: Tested: 12 | Passing: 12 | Failing: 0 | Crashing: 0"; crashing tests are failing ones too.
+    # Its skipped tests are in "Tested" minus "Passing" minus "Failing" and none of ours uses that.
+    grep -vE '^\[====\] (Running|Synthesis)' "$log" | sed -n '1,200p'
+    sed -i -E 's/.*Tested: .*Passing: .*[^0-9]?([0-9]+).* \| .*Failing: .*[^0-9]?([0-9]+).* \| Crashing: .*/SUM \1 \2 0/' "$log"
+    grep -aE '^SUM' "$log" > /dev/null || cat "$log"
+    sum_up "$(basename "$suite")" "$code" '^SUM ([0-9]+) ([0-9]+) ([0-9]+)$'
+done
+if [ -x "$B/tests/check-kernels" ]; then
+    echo "== check-kernels"
+    code=0
+    "$B/tests/check-kernels" > "$log" 2>&1 < /dev/null || code=$?
+    grep -vE '^ok' "$log"
+    sum_up check-kernels "$code" '^([0-9]+) passed, ([0-9]+) failed, ([0-9]+) skipped$'
+fi
+echo "== programs"
+code=0
+tests/cli/run.sh "$B/bin" > "$log" 2>&1 < /dev/null || code=$?
+cat "$log"
+sum_up programs "$code" '^([0-9]+) passed, ([0-9]+) failed, ([0-9]+) skipped$'
+
+echo
+echo "== all"
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
