@@ -1,6 +1,5 @@
 # sgt: one Makefile, no configure. `make help` lists the targets.
-#   Variants live in folders of their own:  make DEBUG=1   make SAN=address,undefined   make CC=clang
-#   V=1 shows commands. B=DIR builds elsewhere.
+# Variants live in folders of their own: make DEBUG=1, make SAN=address,undefined, make CC=clang. B=DIR builds elsewhere.
 
 comma := ,
 VARIANT := $(if $(DEBUG),debug)$(if $(SAN),$(if $(DEBUG),-)$(subst $(comma),-,$(SAN)))$(if $(filter clang%,$(notdir $(CC))),$(if $(DEBUG)$(SAN),-)clang)
@@ -59,10 +58,56 @@ USES_loader := loader
 USES_tokenize := tokenize loader
 USES_train := train kernels loader
 
-.PHONY: all
-all: programs
+.PHONY: all deps demo check check-all check-kernels install uninstall clean help
+all: need-packages programs            ## build every program (the default)
 
-include tools/targets.mk
+deps:                                  ## install what is missing (apt-get; sudo where not root)
+	@tools/deps.sh
+
+# demo and check are the first thing a newcomer types: they see to the packages first, then start make anew, which finds them.
+demo: deps                             ## the main job on real text, on a CPU, in under 3 minutes (CORPUS=DIR: your own text)
+	@$(MAKE) --no-print-directory run-demo
+
+check: deps                            ## every test, within 10 minutes
+	@$(MAKE) --no-print-directory run-check
+
+check-all: check                       ## the tests again: clang, plain debug build, address and undefined-behaviour sanitizers
+	@$(MAKE) --no-print-directory run-check CC=clang
+	@$(MAKE) --no-print-directory run-check DEBUG=1 SAN=address,undefined
+
+check-kernels: need-packages $(B)/tests/check-kernels  ## every fast kernel against its definition (ARGS=--bench: their speed)
+	@$(B)/tests/check-kernels $(ARGS)
+
+install: need-packages programs libs   ## install into DESTDIR/PREFIX (default /usr/local)
+	$(call say,INST,$(DESTDIR)$(PREFIX))
+	$(Q)install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib include/sgt/base share/man/man1)
+	$(Q)install -m 755 $(PROGRAMS:%=$(B)/bin/%) $(DESTDIR)$(PREFIX)/bin
+	$(Q)install -m 644 $(call lib,loader tokenize) $(DESTDIR)$(PREFIX)/lib
+	$(Q)install -m 644 loader/sgt_loader.h tokenize/sgt_tokenize.h $(DESTDIR)$(PREFIX)/include/sgt
+	$(Q)install -m 644 loader/base/error.h $(DESTDIR)$(PREFIX)/include/sgt/base
+	$(Q)install -m 644 $(PROGRAMS:%=tools/%.1) $(DESTDIR)$(PREFIX)/share/man/man1
+
+uninstall:                             ## remove what install put there
+	$(Q)rm -f $(PROGRAMS:%=$(DESTDIR)$(PREFIX)/bin/%) $(PROGRAMS:%=$(DESTDIR)$(PREFIX)/share/man/man1/%.1) \
+	    $(foreach l,loader tokenize,$(DESTDIR)$(PREFIX)/lib/libsgt-$(l).a)
+	$(Q)rm -rf $(DESTDIR)$(PREFIX)/include/sgt
+
+clean:                                 ## remove build/ (every variant)
+	$(Q)rm -rf build
+
+help:                                  ## this list
+	@echo 'make [TARGET] [V=1] [DEBUG=1] [SAN=address,undefined] [CC=clang] [B=DIR]'
+	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' Makefile | expand -t 22
+
+.PHONY: need-packages run-demo run-check
+need-packages:
+	@missing=$$(tools/deps.sh --missing) || { echo "sgt needs these packages: $$missing (make deps installs them)" >&2; exit 1; }
+
+run-demo: $(B)/bin/sgt-tokenize $(B)/bin/sgt-bench $(B)/bin/sgt-train
+	@tools/demo.sh $(B) $(CORPUS)
+
+run-check: programs $(SUITES:%=$(B)/tests/test-%) $(B)/tests/check-kernels
+	@tests/run.sh $(B)
 
 .PHONY: programs libs
 libs: $(call lib,$(LIBS))

@@ -1,0 +1,59 @@
+#!/bin/sh
+# deps.sh: what sgt needs from the system, and what is missing of it.
+#   deps.sh            installs what is missing with apt-get (sudo where not root); does nothing when nothing is missing
+#   deps.sh --missing  prints the missing packages in one line; exit 1 when there are any
+# Only packages the build or the tests cannot do without are looked for; CUDA, cuDNN, NCCL and Open MPI are used where found.
+set -u
+
+have_header() { echo "#include <$1>" | ${CC:-cc} -E -x "${2:-c}" - > /dev/null 2>&1; }
+
+# package: how to see that it is there
+missing() {
+    have cc || have gcc || have clang || echo build-essential
+    have pkg-config || echo pkg-config
+    have_header utf8proc.h || echo libutf8proc-dev
+    echo '#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>' | ${CC:-cc} -E - > /dev/null 2>&1 || echo libpcre2-dev
+    have_header liburing.h || echo liburing-dev
+    have_header xxhash.h || echo libxxhash-dev
+    have_header jansson.h || echo libjansson-dev
+    have_header oneapi/dnnl/dnnl.h || echo libdnnl-dev
+    have_header criterion/criterion.h || echo libcriterion-dev
+}
+have() { command -v "$1" > /dev/null 2>&1; }
+
+packages=$(missing | tr '\n' ' ' | sed 's/ $//')
+if [ "${1:-}" = --missing ]; then
+    [ -z "$packages" ] && exit 0
+    echo "$packages"
+    exit 1
+fi
+[ -z "$packages" ] && exit 0
+
+if ! have apt-get; then
+    echo "sgt needs these packages (Debian's names), and there is no apt-get here to install them: $packages" >&2
+    exit 1
+fi
+sudo=
+if [ "$(id -u)" -ne 0 ]; then
+    have sudo || {
+        echo "sgt needs these packages: run as root: apt-get install $packages" >&2
+        exit 1
+    }
+    sudo=sudo
+fi
+echo "installing with apt-get: $packages"
+log=$(mktemp "${TMPDIR:-/tmp}/sgt-deps.XXXXXX")
+trap 'rm -f "$log"' EXIT
+apt() { $sudo env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends -o Dpkg::Use-Pty=0 "$@" >> "$log" 2>&1; }
+# A fresh system has no package lists, and stale lists name files that are gone: refresh before giving up.
+# shellcheck disable=SC2086
+if apt install $packages || { apt update && apt install $packages; }; then
+    left=$(missing | tr '\n' ' ')
+    [ -z "$left" ] && exit 0
+    echo "apt-get succeeded, yet these are still not to be found by ${CC:-cc}: $left" >&2
+    exit 1
+fi
+tail -5 "$log" >&2
+echo "apt-get could not install: $packages" >&2
+exit 1
