@@ -1,0 +1,50 @@
+/* corpus.h: the list of what will be read. Every INPUT is looked at once, before anything is written.
+ *
+ *     sgt_corpus *c;
+ *     if (sgt_corpus_list(&c, &(sgt_corpus_request){.inputs = inputs, .count = n, .out = "out"}, &err) < 0) ...;
+ *     for (size_t i = 0; i < c->count; i++) use(c->files[i].path);
+ *     sgt_corpus_free(c);
+ *
+ * INPUTs come in the order given, the files of a folder in byte order of their path below it, hidden ones too. Symbolic links
+ * are followed, to files and to folders; a link back to a folder it lies in is an error. What is neither file nor folder is
+ * skipped with a notice inside a folder, and is an error as an INPUT. A folder without a file is an error, and so is a file
+ * that may not be read. OUT is never read: an INPUT that is OUT or lies in it is refused, and below an INPUT it is passed over. */
+#ifndef SGT_CORPUS_H
+#define SGT_CORPUS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+typedef struct sgt_corpus_file {
+    char *path;       /* to open: INPUT, or INPUT/name; "-" for standard input */
+    const char *name; /* within path: relative to its INPUT, or the last component of an INPUT that is a file */
+    uint64_t size;    /* bytes; 0 for standard input */
+    int64_t mtime;    /* seconds since 1970; 0 for standard input */
+    int stream;       /* is standard input */
+} sgt_corpus_file;
+
+typedef struct sgt_corpus {
+    sgt_corpus_file *files;
+    size_t count, room;
+    uint64_t bytes; /* of all files */
+    int stream;     /* standard input is among them: neither size nor bytes know it, and a run cannot be resumed */
+} sgt_corpus;
+
+typedef struct sgt_corpus_request {
+    const char *const *inputs;
+    size_t count;
+    const char *out; /* the folder that will be written; it need not exist */
+    sgt_notice notice;
+    const sgt_stop *stop;
+} sgt_corpus_request;
+
+int sgt_corpus_list(sgt_corpus **out, const sgt_corpus_request *r, sgt_error *err);
+void sgt_corpus_free(sgt_corpus *c);
+
+/* The line of sources.jsonl for file i up to its time stamp: {"path": ..., "size": N, malloc'd; NULL: out of memory. A name
+ * that is not UTF-8 has its bytes as \xNN there, and all of it in hex as "path_bytes". size: the bytes read of a stream. */
+char *sgt_corpus_describe(const sgt_corpus *c, size_t i, uint64_t size);
+
+#endif

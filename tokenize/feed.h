@@ -1,0 +1,39 @@
+/* feed.h: the files of a corpus as units of work, in order. One feed belongs to one thread at a time.
+ *
+ *     sgt_feed *f;
+ *     if (sgt_feed_open(&f, &(sgt_feed_options){.corpus = c, .piece = 1 << 18}, 0, 0, &err) < 0) ...;
+ *     while ((rc = sgt_feed_next(f, &unit, &err)) == 0) use(&unit);
+ *     sgt_feed_close(f);
+ *
+ * A file whose size or time stamp is no longer what it was when reading it began is an error: what was read may never have
+ * been its content. */
+#ifndef SGT_FEED_H
+#define SGT_FEED_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+#include "corpus.h"
+#include "unit.h"
+
+typedef struct sgt_feed_options {
+    const sgt_corpus *corpus;
+    const uint64_t *joins; /* of the vocabulary, for sgt_split_cut */
+    size_t piece;          /* bytes of a unit; one stretch of text that cannot be cut makes a longer one */
+    int special;           /* a literal <|endoftext|> is never cut */
+    double val_fraction;   /* of documents that go to the val split */
+    const sgt_stop *stop;
+} sgt_feed_options;
+
+typedef struct sgt_feed sgt_feed;
+
+/* Starts at byte `offset` of file number `file`, which a part of an earlier run began with. *o is copied. */
+int sgt_feed_open(sgt_feed **out, const sgt_feed_options *o, uint64_t file, uint64_t offset, sgt_error *err);
+/* Fills u's text and parts with what comes next. 0; 1 at the end; or a negative SGT_E*, again at each further call. */
+int sgt_feed_next(sgt_feed *f, sgt_unit *u, sgt_error *err);
+void sgt_feed_close(sgt_feed *f);
+
+/* Which split document number `position` of the file called `name` belongs to: 0 train, 1 val. Nothing else decides. */
+int sgt_feed_split(const char *name, uint64_t position, double val_fraction);
+
+#endif

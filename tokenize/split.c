@@ -1,0 +1,120 @@
+/* split.c: where GPT-2's pieces end, and where text may be cut. The rule reads forward only, so a piece depends on nothing
+ * before its start: a splitter is its position. */
+#include "split.h"
+
+#include "unicode.h"
+#include "utf8.h"
+
+/* One unit of text: its class and how long it is. */
+typedef struct unit {
+    sgt_class class;
+    size_t len;
+} unit;
+
+static inline unit look(const uint8_t *s, size_t n)
+{
+    uint32_t cp;
+    if (s[0] < 0x80) return (unit){sgt_unicode_class(s[0]), 1};
+    size_t len = sgt_utf8_unit(s, n, &cp);
+    return (unit){sgt_unicode_class(cp), len};
+}
+
+/* The length of a contraction at s[0] == '\'', or 0. */
+static size_t contraction(const uint8_t *s, size_t n)
+{
+    if (n < 2) return 0;
+    if (s[1] == 's' || s[1] == 'd' || s[1] == 'm' || s[1] == 't') return 2;
+    if (n < 3) return 0;
+    if (s[1] == 'l' && s[2] == 'l') return 3;
+    if ((s[1] == 'v' || s[1] == 'r') && s[2] == 'e') return 3;
+    return 0;
+}
+
+/* A run of one class that is not white space, from i on: where it ends. */
+static size_t run_end(const uint8_t *s, size_t n, size_t i, sgt_class class)
+{
+    while (i < n) {
+        unit u = look(s + i, n - i);
+        if (u.class != class) break;
+        i += u.len;
+    }
+    return i;
+}
+
+/* White space from i on. \s+(?!\S) takes all of a run that ends the text, else all but its last character; where that leaves
+ * nothing, \s+ takes the one character. (A single U+0020 before text has been taken by the caller: it joins what follows.) */
+static size_t space_end(const uint8_t *s, size_t n, size_t i)
+{
+    size_t start = i, last = i;
+    while (i < n) {
+        unit u = look(s + i, n - i);
+        if (u.class != SGT_CLASS_SPACE) return last > start ? last : i;
+        last = i;
+        i += u.len;
+    }
+    return n;
+}
+
+static size_t piece_end(const uint8_t *s, size_t n, size_t at)
+{
+    size_t i = at;
+    if (s[i] == '\'') {
+        size_t len = contraction(s + i, n - i);
+        if (len) return i + len;
+    }
+    if (s[i] == ' ' && i + 1 < n) i++;
+    unit u = look(s + i, n - i);
+    if (u.class == SGT_CLASS_SPACE) return space_end(s, n, at);
+    return run_end(s, n, i + u.len, u.class);
+}
+
+size_t sgt_split(sgt_splitter *sp, size_t *ends, size_t max)
+{
+    size_t count = 0, at = sp->at;
+    while (count < max && at < sp->n) ends[count++] = at = piece_end(sp->text, sp->n, at);
+    sp->at = at;
+    return count;
+}
+
+/* The class of the unit that ends at p > 0, where a unit does end: at a byte which continues nothing. The unit's lead is the
+ * nearest byte before p that is no continuation byte, if it reaches to p; otherwise the last byte stands alone, ill-formed. */
+static sgt_class class_before(const uint8_t *s, size_t p)
+{
+    size_t lead = p - 1, low = p > 4 ? p - 4 : 0;
+    while (lead > low && (s[lead] & 0xC0) == 0x80) lead--;
+    unit u = look(s + lead, p - lead);
+    return lead + u.len == p ? u.class : SGT_CLASS_OTHER;
+}
+
+/* Whether the text may be cut before s[p].
+ *
+ * 1. s[p] is no continuation byte, so a unit starts there whatever precedes, and the units on either side are what they are
+ *    in the whole: an ill-formed unit broken off by s[p] is as long as one broken off by the end of the text.
+ * 2. The character before is not white space. Only white space looks beyond its own end (by one character), and so the left
+ *    part's pieces are those of the whole as far as p.
+ * 3. One of:
+ *    a) The classes differ. Every piece that holds a letter, number or other character holds no other class behind it,
+ *       but for contractions, so p ends a piece in the whole, and the right part starts where a piece starts. A contraction is
+ *       the one piece that goes from other to letter; it does so from ' to an ASCII letter alone, which is excluded.
+ *    b) The classes are equal, s[p] starts a character past ASCII (no contraction starts or goes on there), and no token
+ *       holds the byte pair (s[p-1], s[p]). Then the piece falls in two at p, but no merge can ever reach across: merges to
+ *       the left and to the right proceed as if apart. The right part's first piece begins within a run and ends with it. */
+static int may_cut(const uint8_t *s, size_t n, size_t p, const uint64_t *joins)
+{
+    uint8_t before = s[p - 1], after = s[p];
+    if ((after & 0xC0) == 0x80) return 0;
+    sgt_class a = class_before(s, p), b = look(s + p, n - p).class;
+    if (a == SGT_CLASS_SPACE) return 0;
+    if (a != b) return !(before == '\'' && b == SGT_CLASS_LETTER && after < 0x80);
+    unsigned pair = (unsigned)before << 8 | after;
+    return joins && after >= 0x80 && !(joins[pair >> 6] >> (pair & 63) & 1);
+}
+
+size_t sgt_split_cut(const void *text, size_t n, const uint64_t *joins)
+{
+    const uint8_t *s = text;
+    /* The character after the cut must be wholly in sight: it takes four bytes at most. */
+    for (size_t p = n; p-- > 1;)
+        if ((s[p] < 0x80 || n - p >= 4) && may_cut(s, n, p, joins)) return p;
+    return 0;
+}

@@ -1,0 +1,53 @@
+/* trie.c: the longest token at a place in a text, which the encoder of long pieces steps by. Most texts have no such piece, and
+ * a trie takes longer to make than all the rest of a vocabulary: the first to need it makes it. */
+#include "vocab.h"
+
+#define ROOT 1u
+
+static size_t trie_slot(const sgt_vocab *v, uint32_t key)
+{
+    size_t mask = ((size_t)1 << (64 - v->trie_shift)) - 1, i = sgt_vocab_hash(key, v->trie_shift);
+    while (v->trie[i].value && v->trie[i].key != key) i = (i + 1) & mask;
+    return i;
+}
+
+static void make_trie(sgt_vocab *v)
+{
+    uint32_t nodes = ROOT + 1;
+    for (uint32_t id = 0; id < v->eot; id++) {
+        uint32_t node = ROOT;
+        for (uint32_t i = v->offsets[id]; i < v->offsets[id + 1]; i++) {
+            uint32_t key = node << 8 | v->bytes[i];
+            size_t at = trie_slot(v, key);
+            if (!v->trie[at].value) v->trie[at] = (sgt_vocab_slot){key, nodes++};
+            node = v->trie[at].value;
+        }
+        v->trie_token[node] = (uint16_t)(id + 1);
+    }
+}
+
+void sgt_vocab_need_trie(const sgt_vocab *shared)
+{
+    sgt_vocab *v = (sgt_vocab *)shared; /* immutable to everyone but the one thread that fills the trie in */
+    if (__atomic_load_n(&v->trie_ready, __ATOMIC_ACQUIRE)) return; /* pairs with the release below */
+    pthread_mutex_lock(&v->trie_lock);
+    if (!v->trie_ready) {
+        make_trie(v);
+        __atomic_store_n(&v->trie_ready, 1, __ATOMIC_RELEASE);
+    }
+    pthread_mutex_unlock(&v->trie_lock);
+}
+
+uint32_t sgt_vocab_longest(const sgt_vocab *v, const uint8_t *s, size_t n, size_t *len)
+{
+    uint32_t node = ROOT, best = SGT_NO_TOKEN;
+    for (size_t i = 0; i < n; i++) {
+        node = v->trie[trie_slot(v, node << 8 | s[i])].value;
+        if (!node) break;
+        if (v->trie_token[node]) {
+            best = v->trie_token[node] - 1u;
+            *len = i + 1;
+        }
+    }
+    return best;
+}

@@ -1,0 +1,163 @@
+/* unit.c: text to ids for one unit of work, and where a document may be cut. */
+#include "unit.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "split.h"
+#include "utf8.h"
+
+#define EOT "<|endoftext|>"
+#define EOT_BYTES (sizeof EOT - 1)
+
+static int no_memory(const char *what, sgt_error *err)
+{
+    return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", what);
+}
+
+int sgt_unit_new(sgt_unit *u, sgt_error *err)
+{
+    *u = (sgt_unit){.parts = calloc(SGT_UNIT_PARTS, sizeof *u->parts)};
+    return u->parts ? SGT_OK : no_memory("a unit of work", err);
+}
+
+void sgt_unit_free(sgt_unit *u)
+{
+    free(u->text);
+    free(u->parts);
+    free(u->ids);
+    free(u->replaced);
+    *u = (sgt_unit){0};
+}
+
+int sgt_unit_reserve(sgt_unit *u, size_t bytes, sgt_error *err)
+{
+    if (bytes <= u->room) return SGT_OK;
+    uint8_t *more = realloc(u->text, bytes);
+    if (!more) return no_memory("a stretch of text that cannot be cut", err);
+    u->text = more;
+    u->room = bytes;
+    return SGT_OK;
+}
+
+void sgt_unit_trim(sgt_unit *u, size_t bytes)
+{
+    if (u->room > 4 * bytes) {
+        free(u->text);
+        u->text = NULL;
+        u->room = 0;
+    }
+    if (u->id_room > 4 * (bytes + SGT_UNIT_PARTS)) {
+        free(u->ids);
+        u->ids = NULL;
+        u->id_room = 0;
+    }
+    if (u->replaced_room > 4 * bytes) {
+        free(u->replaced);
+        u->replaced = NULL;
+        u->replaced_room = 0;
+    }
+}
+
+static int reserve_ids(sgt_unit *u, size_t more, sgt_error *err)
+{
+    size_t want = u->id_count + more;
+    if (want <= u->id_room) return SGT_OK;
+    uint16_t *ids = reallocarray(u->ids, want, sizeof *ids);
+    if (!ids) return no_memory("token ids", err);
+    u->ids = ids;
+    u->id_room = want;
+    return SGT_OK;
+}
+
+/* Counts the part's ill-formed units; the first of the unit are noted where they lie in the file. */
+static void locate_invalid(sgt_unit *u, sgt_part *p)
+{
+    uint64_t at[SGT_INVALID_LISTED];
+    size_t free_places = SGT_INVALID_LISTED - u->invalid_count;
+    p->invalid = sgt_utf8_count_ill_formed(u->text + p->at, p->length, at, free_places);
+    for (size_t i = 0; i < p->invalid && i < free_places; i++)
+        u->invalid[u->invalid_count++] = (sgt_invalid_at){p->file, p->offset + at[i]};
+}
+
+static void encode_text(sgt_unit *u, sgt_encoder *e, const uint8_t *text, size_t n)
+{
+    u->id_count += sgt_encode(e, text, n, u->ids + u->id_count);
+}
+
+/* A literal end of text is its id; what stands on either side is text of its own, as tiktoken has it. */
+static void encode_special(sgt_unit *u, sgt_encoder *e, uint16_t eot, const uint8_t *text, size_t n)
+{
+    const uint8_t *end = text + n, *found;
+    while ((found = memmem(text, (size_t)(end - text), EOT, EOT_BYTES))) {
+        encode_text(u, e, text, (size_t)(found - text));
+        u->ids[u->id_count++] = eot;
+        text = found + EOT_BYTES;
+    }
+    encode_text(u, e, text, (size_t)(end - text));
+}
+
+static int encode_part(sgt_unit *u, sgt_part *p, sgt_encoder *e, const sgt_vocab *v, const sgt_tokenize_options *o, sgt_error *err)
+{
+    const uint8_t *text = u->text + p->at;
+    size_t n = p->length;
+    uint16_t eot = (uint16_t)sgt_vocab_eot(v);
+    locate_invalid(u, p);
+    if (p->invalid && o->invalid_utf8 == SGT_INVALID_REPLACE) {
+        size_t most = n + 2 * p->invalid; /* at best one byte becomes three */
+        if (most > u->replaced_room) {
+            free(u->replaced);
+            u->replaced_room = 0;
+            if (!(u->replaced = malloc(most))) return no_memory("replaced text", err);
+            u->replaced_room = most;
+        }
+        n = sgt_utf8_replace(u->replaced, text, n);
+        text = u->replaced;
+    }
+    int rc = reserve_ids(u, n + 1, err);
+    if (rc < 0) return rc;
+    p->first_id = u->id_count;
+    if (p->first) u->ids[u->id_count++] = eot;
+    if (o->special_eot)
+        encode_special(u, e, eot, text, n);
+    else
+        encode_text(u, e, text, n);
+    p->ids = u->id_count - p->first_id;
+    return SGT_OK;
+}
+
+int sgt_unit_encode(sgt_unit *u, sgt_encoder *e, const sgt_vocab *v, const sgt_corpus *c, const sgt_tokenize_options *o,
+                    sgt_error *err)
+{
+    u->id_count = u->invalid_count = 0;
+    int rc = reserve_ids(u, u->used + u->count, err);
+    for (size_t i = 0; i < u->count && !rc; i++) {
+        rc = encode_part(u, &u->parts[i], e, v, o, err);
+        if (!rc && u->parts[i].invalid && o->invalid_utf8 == SGT_INVALID_FAIL)
+            return sgt_fail(err, SGT_EFORMAT, "%s: offset %" PRIu64 ": not UTF-8 (--invalid-utf8 keep or replace reads it)",
+                            c->files[u->invalid[0].file].path, u->invalid[0].offset);
+    }
+    return rc;
+}
+
+/* The length of the longest end of text[n] that could be the beginning of a literal. */
+static size_t begun_literal(const uint8_t *text, size_t n)
+{
+    size_t k = n < EOT_BYTES - 1 ? n : EOT_BYTES - 1;
+    while (k && memcmp(text + n - k, EOT, k)) k--;
+    return k;
+}
+
+size_t sgt_unit_cut(const uint8_t *text, size_t n, const uint64_t *joins, int special)
+{
+    if (!special) return n ? sgt_split_cut(text, n, joins) : 0;
+    /* What stands between two literals is a text of its own: a cut just after a literal is always safe, and a cut of the text
+     * after the last one is safe as long as it is not in a literal that has begun. */
+    size_t after = 0;
+    const uint8_t *found;
+    while ((found = memmem(text + after, n - after, EOT, EOT_BYTES))) after = (size_t)(found - text) + EOT_BYTES;
+    size_t rest = n - after - begun_literal(text + after, n - after);
+    size_t cut = rest ? sgt_split_cut(text + after, rest, joins) : 0;
+    return after + cut;
+}

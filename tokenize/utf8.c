@@ -1,0 +1,85 @@
+/* utf8.c: units of text that may be ill-formed. Table 3-7 of the Unicode standard, read off lead byte by lead byte. */
+#include "utf8.h"
+
+#include <string.h>
+
+/* How many bytes follow lead byte b, and the bounds of the first of them; the others are 80..BF. 0: b starts nothing. */
+static unsigned follows(uint8_t b, uint8_t *lo, uint8_t *hi)
+{
+    *lo = 0x80;
+    *hi = 0xBF;
+    if (b < 0xC2 || b > 0xF4) return 0;
+    if (b < 0xE0) return 1;
+    if (b == 0xE0) *lo = 0xA0; /* shorter forms exist */
+    if (b == 0xED) *hi = 0x9F; /* surrogates */
+    if (b == 0xF0) *lo = 0x90; /* shorter forms exist */
+    if (b == 0xF4) *hi = 0x8F; /* past U+10FFFF */
+    return b < 0xF0 ? 2 : 3;
+}
+
+size_t sgt_utf8_unit(const uint8_t *s, size_t n, uint32_t *cp)
+{
+    uint8_t lo, hi;
+    if (s[0] < 0x80) {
+        *cp = s[0];
+        return 1;
+    }
+    unsigned more = follows(s[0], &lo, &hi);
+    uint32_t c = more == 1 ? s[0] & 0x1Fu : more == 2 ? s[0] & 0x0Fu : s[0] & 0x07u;
+    *cp = SGT_UTF8_ILL_FORMED;
+    if (!more) return 1;
+    for (unsigned i = 1; i <= more; i++) {
+        if (i >= n || s[i] < lo || s[i] > hi) return i;
+        c = c << 6 | (s[i] & 0x3Fu);
+        lo = 0x80;
+        hi = 0xBF;
+    }
+    *cp = c;
+    return more + 1;
+}
+
+size_t sgt_utf8_valid(const uint8_t *s, size_t n)
+{
+    size_t i = 0;
+    while (i < n) {
+        uint64_t eight;
+        uint32_t cp;
+        if (n - i >= 8 && (memcpy(&eight, s + i, 8), !(eight & 0x8080808080808080u))) {
+            i += 8;
+            continue;
+        }
+        size_t len = sgt_utf8_unit(s + i, n - i, &cp);
+        if (cp == SGT_UTF8_ILL_FORMED) return i;
+        i += len;
+    }
+    return n;
+}
+
+size_t sgt_utf8_count_ill_formed(const uint8_t *s, size_t n, uint64_t *offsets, size_t max)
+{
+    size_t count = 0, i = 0;
+    uint32_t cp;
+    while ((i += sgt_utf8_valid(s + i, n - i)) < n) {
+        if (count < max) offsets[count] = i;
+        count++;
+        i += sgt_utf8_unit(s + i, n - i, &cp);
+    }
+    return count;
+}
+
+size_t sgt_utf8_replace(uint8_t *out, const uint8_t *s, size_t n)
+{
+    size_t i = 0, o = 0;
+    uint32_t cp;
+    while (i < n) {
+        size_t good = sgt_utf8_valid(s + i, n - i);
+        memcpy(out + o, s + i, good);
+        i += good;
+        o += good;
+        if (i == n) break;
+        memcpy(out + o, "\xEF\xBF\xBD", 3);
+        o += 3;
+        i += sgt_utf8_unit(s + i, n - i, &cp);
+    }
+    return o;
+}

@@ -1,0 +1,82 @@
+/* vocab.h: what a vocabulary is made of, for the files of tokenize/ (users have sgt_tokenize.h).
+ *
+ * Ids are in merge order: 0-255 the single bytes in GPT-2's order, 256 + n what merge n makes, and the last one is the end of
+ * text, which nothing merges to. So the id of a merged pair is its rank as well: of two merges the lower id goes first. */
+#ifndef SGT_VOCAB_H
+#define SGT_VOCAB_H
+
+#include <pthread.h>
+
+#include "sgt_tokenize.h"
+
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "sgt reads and writes its formats in place: it needs a little-endian machine"
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SGT_NO_TOKEN UINT32_MAX
+#define SGT_PIECE_RULE "'(?:[sdmt]|ll|ve|re)| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
+
+/* An open-addressing slot. In pairs: left id << 16 | right id -> merged id. In tries: node << 8 | byte -> node. 0 is no node
+ * and no merged id, so a zeroed slot is an empty one. */
+typedef struct sgt_vocab_slot {
+    uint32_t key, value;
+} sgt_vocab_slot;
+
+struct sgt_vocab {
+    const char *name;
+    uint32_t size, eot;
+    uint64_t fingerprint;
+    uint32_t *offsets;       /* (size + 1): token id is bytes[offsets[id] .. offsets[id + 1]) */
+    uint8_t *bytes;
+    uint16_t byte_id[256];
+    uint16_t (*halves)[2];   /* (size - 1): what a token was merged from; a byte: itself, twice */
+    sgt_vocab_slot *pairs;
+    unsigned pair_shift;     /* 64 - log2(slots) */
+    uint32_t *byte_pairs;    /* (65536): first byte << 8 | second byte -> merged id or SGT_NO_TOKEN */
+    uint64_t *joins;         /* (1024): bit first byte << 8 | second byte: some token holds the two side by side */
+
+    /* The trie over all tokens, which only long pieces need: made at the first of them, in memory reserved here. */
+    pthread_mutex_t trie_lock;
+    int trie_ready;          /* atomic: released by the maker under trie_lock, acquired by readers */
+    sgt_vocab_slot *trie;
+    unsigned trie_shift;
+    uint16_t *trie_token;    /* by node: the token that ends there + 1, or 0 */
+    size_t trie_nodes;       /* room */
+};
+
+static inline size_t sgt_vocab_hash(uint32_t key, unsigned shift)
+{
+    return (size_t)((uint64_t)key * 0x9E3779B97F4A7C15u >> shift);
+}
+
+/* What `left` and `right` merge to, or SGT_NO_TOKEN. */
+static inline uint32_t sgt_vocab_pair(const sgt_vocab *v, uint32_t left, uint32_t right)
+{
+    uint32_t key = left << 16 | right;
+    size_t mask = ((size_t)1 << (64 - v->pair_shift)) - 1;
+    for (size_t i = sgt_vocab_hash(key, v->pair_shift);; i = (i + 1) & mask) {
+        if (!v->pairs[i].value) return SGT_NO_TOKEN;
+        if (v->pairs[i].key == key) return v->pairs[i].value;
+    }
+}
+
+static inline size_t sgt_vocab_length(const sgt_vocab *v, uint32_t id) { return v->offsets[id + 1] - v->offsets[id]; }
+
+/* The byte pairs inside tokens, for sgt_split_cut. Lives as long as v. */
+const uint64_t *sgt_vocab_joins(const sgt_vocab *v);
+
+/* The longest token that s[0..n) starts with, n >= 1: its id, and its length in *len. The trie is made if it is not there. */
+uint32_t sgt_vocab_longest(const sgt_vocab *v, const uint8_t *s, size_t n, size_t *len);
+void sgt_vocab_need_trie(const sgt_vocab *v); /* before sgt_vocab_longest; any thread, any number of times */
+
+/* GPT-2's merges as embedded, for whoever checks them: *n bytes. */
+const uint8_t *sgt_vocab_gpt2_file(size_t *n);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
