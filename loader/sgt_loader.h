@@ -52,18 +52,18 @@ typedef struct sgt_loader_options {
     uint32_t seq;      /* T: a row is a window of T+1 tokens; default 512 */
     uint32_t rank;     /* this process takes rows rank, rank + ranks, ... of each batch */
     uint32_t ranks;    /* default 1; must divide batch */
-    uint32_t vocab;    /* ids must be below this; default: the header's, or 50257 where that is 0 */
+    uint32_t vocab;    /* ids must be below this and below the headers' own; default: theirs, or 50257 where they say none */
     const char *split; /* shards SPLIT_*.bin of a folder; default "train" */
-    int raw;           /* files without a header (nanoGPT's); a file named itself that lacks the magic number is taken so anyway */
+    int raw;           /* files without a header (nanoGPT's, SPLIT.bin too); a file named itself without the magic number is one anyway */
     sgt_notice notice; /* skipped shards, fallbacks */
 } sgt_loader_options;
 
 typedef struct sgt_loader sgt_loader;
 typedef struct sgt_cursor sgt_cursor;
 
-/* Opens a folder of shards (with or without a manifest) or one shard. Every shard's header and size are checked; ids are
- * checked as they are read. The loader owns everything it opens; *out is untouched on failure.
- * SGT_EFORMAT names the shard and the offset. */
+/* Opens a folder of shards (with or without a manifest) or one shard; o NULL is all defaults. Every shard's header and size are
+ * checked; ids are checked as they are read, which preload does here. The loader owns everything it opens; *out is untouched
+ * on failure. SGT_EFORMAT names the shard and the offset. */
 int sgt_loader_open(sgt_loader **out, const char *path, const sgt_loader_options *o, sgt_error *err);
 void sgt_loader_close(sgt_loader *l); /* after its cursors and streams; NULL is fine */
 
@@ -79,7 +79,7 @@ typedef struct sgt_loader_info {
 } sgt_loader_info;
 void sgt_loader_get_info(const sgt_loader *l, sgt_loader_info *info);
 
-/* One per thread that draws. Closing NULL is fine. */
+/* One per thread that draws; one call at a time on it, and not across fork. Closing NULL is fine. */
 int sgt_cursor_open(sgt_cursor **out, const sgt_loader *l, sgt_error *err);
 void sgt_cursor_close(sgt_cursor *c);
 
@@ -127,7 +127,8 @@ typedef struct sgt_stream_batch {
 
 typedef struct sgt_stream sgt_stream;
 int sgt_stream_open(sgt_stream **out, const sgt_loader *l, const sgt_stream_options *o, sgt_error *err);
-/* Waits for the next batch. 0; 1 after the last of `count`; or a negative SGT_E* for the batch that could not be read. */
+/* Waits for the next batch. 0; 1 after the last of `count`; or a negative SGT_E* for the batch that could not be read, and the
+ * same again at every further call: a stream never skips a batch. SGT_EUSAGE when all slots are held, instead of waiting for good. */
 int sgt_stream_next(sgt_stream *s, sgt_stream_batch *b, sgt_error *err);
 void sgt_stream_release(sgt_stream *s, const sgt_stream_batch *b); /* the buffer may be filled again */
 void sgt_stream_close(sgt_stream *s);                               /* at any moment; NULL is fine */

@@ -81,7 +81,7 @@ int sgt_shard_read_header(sgt_shard_header *h, int fd, const char *path, int raw
 {
     struct stat st;
     if (fstat(fd, &st) < 0) return sgt_fail_errno(err, "%s", path);
-    if (!S_ISREG(st.st_mode)) return sgt_fail(err, SGT_EUSAGE, "%s: not a regular file", path);
+    if (!S_ISREG(st.st_mode)) return sgt_fail(err, SGT_EFORMAT, "%s: not a regular file", path);
     uint64_t size = (uint64_t)st.st_size;
     if (raw > 0) return raw_header(h, size, path, err);
 
@@ -116,7 +116,7 @@ int sgt_shard_open(sgt_shard_header *h, const char *path, int raw, sgt_error *er
     /* Asked before open(), which would wait for a writer on a FIFO; read_header asks again of what was opened. */
     struct stat st;
     if (stat(path, &st) < 0) return sgt_fail_errno(err, "%s", path);
-    if (!S_ISREG(st.st_mode)) return sgt_fail(err, SGT_EUSAGE, "%s: not a regular file", path);
+    if (!S_ISREG(st.st_mode)) return sgt_fail(err, SGT_EFORMAT, "%s: not a regular file", path);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return sgt_fail_errno(err, "%s", path);
     int rc = sgt_shard_read_header(h, fd, path, raw, err);

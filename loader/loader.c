@@ -1,0 +1,110 @@
+/* loader.c: a set of shards, an order of windows and a reader, put together into one immutable handle. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "handle.h"
+
+const char *sgt_reader_name(sgt_reader r)
+{
+    static const char *const names[SGT_READERS] = {"preload", "mmap", "uring"};
+    return (unsigned)r < SGT_READERS ? names[r] : "unknown";
+}
+
+const char *sgt_sampling_name(sgt_sampling s)
+{
+    static const char *const names[SGT_SAMPLINGS] = {"shuffle", "random", "block", "sequential"};
+    return (unsigned)s < SGT_SAMPLINGS ? names[s] : "unknown";
+}
+
+static int settle(sgt_loader_options *o, sgt_error *err)
+{
+    if (!o->batch) o->batch = 8;
+    if (!o->seq) o->seq = 512;
+    if (!o->ranks) o->ranks = 1;
+    if (!o->split) o->split = "train";
+    if ((unsigned)o->reader >= SGT_READERS) return sgt_fail(err, SGT_EUSAGE, "reader %d is none", (int)o->reader);
+    if ((unsigned)o->sampling >= SGT_SAMPLINGS) return sgt_fail(err, SGT_EUSAGE, "sampling %d is none", (int)o->sampling);
+    if (o->rank >= o->ranks)
+        return sgt_fail(err, SGT_EUSAGE, "rank %" PRIu32 " of %" PRIu32 ": ranks count from 0", o->rank, o->ranks);
+    if (o->batch % o->ranks)
+        return sgt_fail(err, SGT_EUSAGE, "a batch of %" PRIu32 " rows does not divide among %" PRIu32 " ranks", o->batch, o->ranks);
+    if (o->vocab > 65536)
+        return sgt_fail(err, SGT_EUSAGE, "a vocabulary of %" PRIu32 ", which 16-bit ids cannot have", o->vocab);
+    if (o->seq >= SGT_SHARD_MAX_TOKENS)
+        return sgt_fail(err, SGT_EUSAGE, "a sequence length of %" PRIu32 ", which no shard can have", o->seq);
+    return SGT_OK;
+}
+
+static int open_sampler(sgt_loader *l, sgt_error *err)
+{
+    uint64_t *tokens = malloc(l->set.count * sizeof *tokens);
+    if (!tokens) return sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " shards: out of memory", l->set.count);
+    for (uint32_t i = 0; i < l->set.count; i++) tokens[i] = l->set.shards[i].head.tokens;
+    int rc = sgt_sampler_init(&l->sampler, l->o.sampling, l->o.seed, l->o.seq, tokens, l->set.count, err);
+    free(tokens);
+    return rc;
+}
+
+int sgt_loader_open_faulty(sgt_loader **out, const char *path, const sgt_loader_options *o, const sgt_reader_fault *fault,
+                           sgt_error *err)
+{
+    static const sgt_reader_ops *const readers[SGT_READERS] = {&sgt_read_preload, &sgt_read_mmap, &sgt_read_uring};
+    sgt_loader *l = calloc(1, sizeof *l);
+    if (!l) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+    int rc;
+    if (o) l->o = *o;
+    if ((rc = settle(&l->o, err)) < 0 || (rc = sgt_set_open(&l->set, path, &l->o, err)) < 0) goto fail;
+    l->o.split = NULL; /* the caller's, and only lent */
+    if ((rc = open_sampler(l, err)) < 0) goto fail;
+    sgt_reader_options ro = {.sampling = l->o.sampling, .seq = l->o.seq, .windows = l->o.batch / l->o.ranks, .notice = l->o.notice};
+    if (fault) ro.fault = *fault;
+    l->rows = sgt_rows_best();
+    l->ops = readers[l->o.reader];
+    if ((rc = l->ops->open(&l->reader, &l->set, &ro, err)) < 0) goto fail;
+    *out = l;
+    return SGT_OK;
+fail:
+    sgt_loader_close(l);
+    return rc;
+}
+
+int sgt_loader_open(sgt_loader **out, const char *path, const sgt_loader_options *o, sgt_error *err)
+{
+    return sgt_loader_open_faulty(out, path, o, NULL, err);
+}
+
+void sgt_loader_close(sgt_loader *l)
+{
+    if (!l) return;
+    if (l->reader) l->ops->close(l->reader);
+    sgt_sampler_free(&l->sampler);
+    sgt_set_close(&l->set);
+    free(l);
+}
+
+void sgt_loader_get_info(const sgt_loader *l, sgt_loader_info *info)
+{
+    *info = (sgt_loader_info){.tokens = l->set.tokens,
+                              .shards = l->set.count,
+                              .skipped = l->set.skipped,
+                              .windows_per_epoch = l->sampler.windows,
+                              .batch = l->o.batch,
+                              .seq = l->o.seq,
+                              .vocab = l->set.vocab,
+                              .local_batch = l->o.batch / l->o.ranks,
+                              .hash = l->set.hash,
+                              .reader = l->o.reader,
+                              .reader_detail = l->ops->detail(l->reader)};
+}
+
+void sgt_loader_window(const sgt_loader *l, uint64_t row, uint32_t *shard, uint64_t *offset)
+{
+    sgt_window w = sgt_sampler_window(&l->sampler, NULL, row);
+    *shard = w.shard;
+    *offset = w.offset;
+}
+
+const char *sgt_loader_shard_path(const sgt_loader *l, uint32_t shard)
+{
+    return shard < l->set.count ? l->set.shards[shard].path : NULL;
+}

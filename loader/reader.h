@@ -1,0 +1,42 @@
+/* reader.h: where windows come from: the one interface behind which read_preload.c, read_mmap.c and read_uring.c stand. A reader
+ * knows shards and offsets, and nothing of batches, samplings or outputs.
+ *
+ * open makes what all threads share and never changes after; cursor_open what one thread needs. fetch gives, for each of n
+ * windows of T+1 tokens, a pointer to its first token, good until the next fetch on that cursor: into memory that holds the set,
+ * or into slots of the cursor's own. Nothing outside the T+1 tokens may be touched through it. */
+#ifndef SGT_READER_H
+#define SGT_READER_H
+
+#include <stdint.h>
+
+#include "sampler.h"
+#include "set.h"
+
+/* Tests only: faults that a healthy machine does not show. Zero: none. */
+typedef struct sgt_reader_fault {
+    int ring_error;       /* the errno that making an io_uring fails with ... */
+    unsigned rings_first; /* ... after this many have been made */
+    size_t most_bytes;    /* reads return at most this many bytes */
+} sgt_reader_fault;
+
+typedef struct sgt_reader_options {
+    sgt_sampling sampling;
+    uint32_t seq;      /* windows have seq + 1 tokens */
+    uint32_t windows;  /* the most that a fetch asks for */
+    sgt_notice notice; /* called by one thread at a time */
+    sgt_reader_fault fault;
+} sgt_reader_options;
+
+/* The set outlives the reader. Each call that can fail returns 0 or a negative SGT_E* with *err filled in. */
+typedef struct sgt_reader_ops {
+    int (*open)(void **reader, const sgt_set *set, const sgt_reader_options *o, sgt_error *err);
+    void (*close)(void *reader);
+    const char *(*detail)(const void *reader); /* for sgt_loader_info.reader_detail; lives as long as the reader */
+    int (*cursor_open)(void **cursor, void *reader, sgt_error *err);
+    void (*cursor_close)(void *cursor);
+    int (*fetch)(void *cursor, const sgt_window *windows, uint32_t n, const uint16_t **tokens, sgt_error *err);
+} sgt_reader_ops;
+
+extern const sgt_reader_ops sgt_read_preload, sgt_read_mmap, sgt_read_uring;
+
+#endif

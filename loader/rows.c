@@ -1,0 +1,50 @@
+/* rows.c: the table, and the plain C that defines it. */
+#include "rows.h"
+
+#include <string.h>
+
+#include "base/cpu.h"
+
+/* Shards are little-endian and are used as they lie in memory. */
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "sgt reads shards on little-endian machines");
+
+static uint16_t largest(const uint16_t *src, size_t n)
+{
+    uint16_t top = 0;
+    for (size_t i = 0; i < n; i++) top = src[i] > top ? src[i] : top;
+    return top;
+}
+
+static uint16_t copy(uint16_t *dst, const uint16_t *src, size_t n)
+{
+    memcpy(dst, src, n * sizeof *dst);
+    return largest(src, n);
+}
+
+static uint16_t widen(int32_t *inputs, int32_t *targets, const uint16_t *src, size_t n)
+{
+    uint16_t top = src[0];
+    for (size_t i = 0; i < n; i++) {
+        inputs[i] = src[i];
+        targets[i] = src[i + 1];
+        top = src[i + 1] > top ? src[i + 1] : top;
+    }
+    return top;
+}
+
+const sgt_rows sgt_rows_plain = {"plain", copy, widen, largest};
+
+const sgt_rows *sgt_rows_level(int level)
+{
+    if (level > (int)sgt_cpu()) return NULL;
+#if defined(__x86_64__)
+    if (level == SGT_CPU_AVX512) return &sgt_rows_avx512;
+    if (level == SGT_CPU_AVX2) return &sgt_rows_avx2;
+#endif
+    return level == SGT_CPU_PLAIN ? &sgt_rows_plain : NULL;
+}
+
+const sgt_rows *sgt_rows_best(void)
+{
+    return sgt_rows_level((int)sgt_cpu());
+}

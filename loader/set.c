@@ -1,0 +1,277 @@
+/* set.c: a folder of shards, or one file, as a list of shards that are known to be what they say. */
+#include "set.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "base/file.h"
+#include "manifest.h"
+
+#define GPT2_VOCAB 50257
+#define MANIFEST_MAX ((size_t)1 << 30)
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* Empty shards of the given paths, which are taken over. */
+static int take_paths(sgt_set *s, char **paths, size_t n, const char *where, sgt_error *err)
+{
+    s->shards = n < UINT32_MAX ? calloc(n + 1, sizeof *s->shards) : NULL;
+    if (!s->shards) {
+        sgt_shard_list_free(paths, n);
+        return sgt_fail(err, SGT_ENOMEM, "%s: %zu shards: out of memory", where, n);
+    }
+    for (size_t i = 0; i < n; i++) s->shards[i].path = paths[i];
+    s->count = (uint32_t)n;
+    free(paths);
+    return SGT_OK;
+}
+
+static int one_path(sgt_set *s, const char *path, sgt_error *err)
+{
+    char **paths = malloc(sizeof *paths);
+    if (!paths || !(paths[0] = strdup(path))) {
+        free(paths);
+        return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+    }
+    return take_paths(s, paths, 1, path, err);
+}
+
+/* ---- a folder without a manifest ---- */
+
+static int list_folder(sgt_set *s, const char *folder, const sgt_loader_options *o, sgt_error *err)
+{
+    char **paths;
+    size_t n;
+    int rc = sgt_shard_list(&paths, &n, folder, o->split, err);
+    if (rc < 0) return rc;
+    if (n == 0 && o->raw) { /* nanoGPT's folders hold train.bin and val.bin */
+        char name[256];
+        snprintf(name, sizeof name, "%s.bin", o->split);
+        char *path = sgt_join(folder, name);
+        if (!path) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", folder);
+        rc = access(path, F_OK) == 0 ? one_path(s, path, err) : SGT_OK;
+        free(path);
+        free(paths);
+        return rc;
+    }
+    return take_paths(s, paths, n, folder, err);
+}
+
+/* ---- a folder with one ---- */
+
+static int hash_manifest(sgt_set *s, const char *path, sgt_error *err)
+{
+    char *text;
+    size_t n;
+    int rc = sgt_file_get(&text, &n, path, MANIFEST_MAX, err);
+    if (rc < 0) return rc;
+    s->hash = XXH3_64bits(text, n);
+    free(text);
+    return SGT_OK;
+}
+
+static int paths_of(sgt_set *s, const sgt_manifest *m, const char *folder, const char *split, sgt_error *err)
+{
+    char **paths = calloc(m->count + 1, sizeof *paths);
+    size_t n = 0;
+    for (size_t i = 0; paths && i < m->count; i++) {
+        if (strcmp(m->shards[i].split, split)) continue;
+        if (!(paths[n] = sgt_join(folder, m->shards[i].file))) {
+            sgt_shard_list_free(paths, n);
+            paths = NULL;
+        } else {
+            n++;
+        }
+    }
+    return paths ? take_paths(s, paths, n, folder, err) : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", folder);
+}
+
+/* The manifest and the headers were written together: where they differ, a shard was put in another's place. */
+static int agree(const sgt_set *s, const sgt_manifest *m, const char *split, const char *manifest, sgt_error *err)
+{
+    uint32_t k = 0;
+    for (size_t i = 0; i < m->count; i++) {
+        if (strcmp(m->shards[i].split, split)) continue;
+        const sgt_set_shard *h = &s->shards[k++];
+        if (h->head.tokens != m->shards[i].tokens)
+            return sgt_fail(err, SGT_EFORMAT, "%s: %" PRIu64 " tokens, but %s says %" PRIu64 " (make the folder again)", h->path,
+                            h->head.tokens, manifest, m->shards[i].tokens);
+        if (h->head.xxh3 && m->shards[i].xxh3 && h->head.xxh3 != m->shards[i].xxh3)
+            return sgt_fail(err, SGT_EFORMAT, "%s: checksum %016" PRIx64 ", but %s says %016" PRIx64 " (make the folder again)",
+                            h->path, h->head.xxh3, manifest, m->shards[i].xxh3);
+    }
+    return SGT_OK;
+}
+
+/* ---- headers ---- */
+
+static int hash_header(XXH3_state_t *hash, const sgt_set_shard *h)
+{
+    uint8_t bytes[SGT_SHARD_HEADER];
+    uint64_t size = h->head.data + 2 * h->head.tokens;
+    const char *name = base_name(h->path);
+    sgt_shard_pack(bytes, &h->head);
+    return XXH3_64bits_update(hash, name, strlen(name) + 1) || XXH3_64bits_update(hash, &size, sizeof size) ||
+           XXH3_64bits_update(hash, bytes, sizeof bytes);
+}
+
+static int read_headers(sgt_set *s, const char *path, sgt_error *err)
+{
+    XXH3_state_t *hash = XXH3_createState();
+    int rc = SGT_OK;
+    if (!hash) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+    XXH3_64bits_reset(hash);
+    for (uint32_t i = 0; i < s->count; i++) {
+        int fd = sgt_shard_open(&s->shards[i].head, s->shards[i].path, s->raw, err);
+        if (fd < 0) {
+            rc = fd;
+            break;
+        }
+        close(fd);
+        hash_header(hash, &s->shards[i]);
+    }
+    s->hash = XXH3_64bits_digest(hash);
+    XXH3_freeState(hash);
+    return rc;
+}
+
+static int same_vocabulary(const sgt_set *s, sgt_error *err)
+{
+    const sgt_set_shard *sized = NULL, *marked = NULL;
+    for (uint32_t i = 0; i < s->count; i++) {
+        const sgt_set_shard *h = &s->shards[i];
+        if (h->head.vocab && !sized) sized = h;
+        if (h->head.fingerprint && !marked) marked = h;
+        if (h->head.vocab && h->head.vocab != sized->head.vocab)
+            return sgt_fail(err, SGT_EFORMAT, "%s: a vocabulary of %" PRIu32 ", but %s has %" PRIu32 ": shards of one set share one",
+                            h->path, h->head.vocab, sized->path, sized->head.vocab);
+        if (h->head.fingerprint && h->head.fingerprint != marked->head.fingerprint)
+            return sgt_fail(err, SGT_EFORMAT, "%s: vocabulary %016" PRIx64 ", but %s has %016" PRIx64 ": shards of one set share one",
+                            h->path, h->head.fingerprint, marked->path, marked->head.fingerprint);
+    }
+    return SGT_OK;
+}
+
+/* An id must be one of the data's vocabulary and one that the caller has room for. */
+static uint32_t decide_vocab(const sgt_set *s, uint32_t asked)
+{
+    uint32_t vocab = asked;
+    for (uint32_t i = 0; i < s->count; i++) {
+        uint32_t said = s->shards[i].head.vocab;
+        if (said && (!vocab || said < vocab)) vocab = said;
+    }
+    return vocab ? vocab : GPT2_VOCAB;
+}
+
+static int leave_out_short(sgt_set *s, const char *path, const sgt_loader_options *o, sgt_error *err)
+{
+    uint32_t all = s->count, kept = 0;
+    sgt_set_shard first = {0}; /* the first that is too short */
+    for (uint32_t i = 0; i < all; i++) {
+        if (s->shards[i].head.tokens > o->seq) {
+            s->tokens += s->shards[i].head.tokens;
+            s->shards[kept++] = s->shards[i];
+        } else if (!first.path) {
+            first = s->shards[i];
+        } else {
+            free(s->shards[i].path);
+        }
+    }
+    s->count = kept;
+    s->skipped = all - kept;
+    int rc = SGT_OK;
+    uint64_t window = (uint64_t)o->seq + 1;
+    if (!kept)
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: no shard has the %" PRIu64 " tokens of a window: %s has %" PRIu64 " (a sequence length of "
+                      "up to its tokens less one fits)", path, window, first.path, first.head.tokens);
+    else if (s->skipped)
+        sgt_say(&o->notice, "%s: left out %" PRIu32 " of %" PRIu32 " shards with fewer than the %" PRIu64 " tokens of a window (%s "
+                "has %" PRIu64 ")", path, s->skipped, all, window, first.path, first.head.tokens);
+    free(first.path);
+    return rc;
+}
+
+static int check_shards(sgt_set *s, const char *path, const sgt_loader_options *o, sgt_error *err)
+{
+    if (!s->count)
+        return sgt_fail(err, SGT_EFORMAT, "%s: no %s shards in it, %s_*.bin (sgt-tokenize makes them)", path, o->split, o->split);
+    int rc = read_headers(s, path, err);
+    if (rc < 0 || (rc = same_vocabulary(s, err)) < 0) return rc;
+    s->vocab = decide_vocab(s, o->vocab);
+    return SGT_OK;
+}
+
+static int open_folder(sgt_set *s, const char *folder, const sgt_loader_options *o, sgt_error *err)
+{
+    int rc;
+    char *path = sgt_join(folder, "manifest.json");
+    if (!path) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", folder);
+    if (s->raw || access(path, F_OK) < 0) {
+        if ((rc = list_folder(s, folder, o, err)) == 0) rc = check_shards(s, folder, o, err);
+    } else {
+        sgt_manifest m = {0};
+        if ((rc = sgt_manifest_read(&m, folder, err)) == 0 && (rc = paths_of(s, &m, folder, o->split, err)) == 0 &&
+            (rc = check_shards(s, folder, o, err)) == 0 && (rc = agree(s, &m, o->split, path, err)) == 0)
+            rc = hash_manifest(s, path, err);
+        sgt_manifest_free(&m);
+    }
+    free(path);
+    return rc;
+}
+
+int sgt_set_open(sgt_set *s, const char *path, const sgt_loader_options *o, sgt_error *err)
+{
+    sgt_set got = {0};
+    struct stat st;
+    int rc;
+    if (stat(path, &st) < 0) return sgt_fail_errno(err, "%s", path);
+    if (S_ISDIR(st.st_mode)) {
+        got.raw = o->raw != 0;
+        rc = open_folder(&got, path, o, err);
+    } else {
+        got.raw = o->raw ? 1 : -1;
+        if ((rc = one_path(&got, path, err)) == 0) rc = check_shards(&got, path, o, err);
+    }
+    if (rc == 0) rc = leave_out_short(&got, path, o, err);
+    if (rc < 0)
+        sgt_set_close(&got);
+    else
+        *s = got;
+    return rc;
+}
+
+void sgt_set_close(sgt_set *s)
+{
+    for (uint32_t i = 0; i < s->count; i++) free(s->shards[i].path);
+    free(s->shards);
+    *s = (sgt_set){0};
+}
+
+int sgt_set_open_shard(const sgt_set *s, uint32_t shard, sgt_error *err)
+{
+    const sgt_set_shard *h = &s->shards[shard];
+    sgt_shard_header now;
+    int fd = sgt_shard_open(&now, h->path, s->raw, err);
+    if (fd < 0) return fd;
+    if (now.tokens != h->head.tokens || now.data != h->head.data || now.xxh3 != h->head.xxh3 || now.vocab != h->head.vocab) {
+        close(fd);
+        return sgt_fail(err, SGT_EFORMAT, "%s: changed while it was being opened", h->path);
+    }
+    return fd;
+}
+
+int sgt_set_bad_id(const sgt_set *s, uint32_t shard, uint64_t token, uint16_t id, sgt_error *err)
+{
+    const sgt_set_shard *h = &s->shards[shard];
+    return sgt_fail(err, SGT_EFORMAT, "%s: token %" PRIu64 " (byte %" PRIu64 "): id %u, wanted below %" PRIu32, h->path, token,
+                    h->head.data + 2 * token, id, s->vocab);
+}

@@ -1,0 +1,35 @@
+/* set.h: which shards a loader draws from: found, checked, those too short for one window left out. */
+#ifndef SGT_SET_H
+#define SGT_SET_H
+
+#include <stdint.h>
+
+#include "sgt_loader.h"
+#include "shard.h"
+
+typedef struct sgt_set_shard {
+    char *path;
+    sgt_shard_header head;
+} sgt_set_shard;
+
+typedef struct sgt_set {
+    sgt_set_shard *shards; /* those used, in order */
+    uint32_t count, skipped;
+    uint64_t tokens;
+    uint32_t vocab; /* every id is below this */
+    uint64_t hash;  /* of the manifest's bytes; where there is none, of names, sizes and headers */
+    int raw;        /* as sgt_shard_open takes it */
+} sgt_set;
+
+/* The shards of o->split in a folder (those its manifest names, where it has one), or the one shard `path` is.
+ * o->seq is set. */
+int sgt_set_open(sgt_set *s, const char *path, const sgt_loader_options *o, sgt_error *err);
+void sgt_set_close(sgt_set *s);
+
+/* Opens a shard again for reading and makes sure that it still is what it was: a descriptor, or a negative SGT_E*. */
+int sgt_set_open_shard(const sgt_set *s, uint32_t shard, sgt_error *err);
+
+/* "out/train_000003.bin: token 17 (byte 1058): id 60000, wanted below 50257": SGT_EFORMAT. */
+int sgt_set_bad_id(const sgt_set *s, uint32_t shard, uint64_t token, uint16_t id, sgt_error *err);
+
+#endif
