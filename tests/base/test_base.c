@@ -1,0 +1,200 @@
+/* loader/base: messages, CPU levels, the arena, random numbers, atomic files. */
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/cpu.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/philox.h"
+
+static char folder[64];
+
+static void enter_folder(void)
+{
+    strcpy(folder, "/tmp/sgt-base.XXXXXX");
+    cr_assert(mkdtemp(folder) && chdir(folder) == 0);
+}
+
+static void leave_folder(void)
+{
+    sgt_error err;
+    cr_assert(chdir("/") == 0);
+    cr_assert_eq(sgt_remove_tree(folder, &err), 0, "%s", err.text);
+    cr_assert(access(folder, F_OK) < 0 && errno == ENOENT);
+}
+
+static size_t count_names(const char *path)
+{
+    size_t n = 0;
+    DIR *d = opendir(path);
+    cr_assert(d);
+    for (struct dirent *e; (e = readdir(d));) n += e->d_name[0] != '.';
+    closedir(d);
+    return n;
+}
+
+Test(error, text_is_safe_to_print)
+{
+    sgt_error err;
+    cr_assert_eq(sgt_fail(&err, SGT_EFORMAT, "%s", "a\nb\x1b[31m\x7f\xff\xc3\xa9\xed\xa0\x80\xc2\x85\xf0\x9f\x99\x82"), SGT_EFORMAT);
+    cr_assert_str_eq(err.text, "a\\x0ab\\x1b[31m\\x7f\\xff\xc3\xa9\\xed\\xa0\\x80\\xc2\\x85\xf0\x9f\x99\x82");
+    cr_assert_eq(err.code, SGT_EFORMAT);
+}
+
+Test(error, errno_is_named_and_memory_told_apart)
+{
+    sgt_error err;
+    errno = ENOENT;
+    cr_assert_eq(sgt_fail_errno(&err, "%s", "x"), SGT_EIO);
+    cr_assert_str_eq(err.text, "x: No such file or directory");
+    errno = ENOMEM;
+    cr_assert_eq(sgt_fail_errno(&err, "x"), SGT_ENOMEM);
+    cr_assert_eq(sgt_fail_errno(NULL, "x"), SGT_ENOMEM);
+}
+
+Test(error, long_messages_are_cut_between_characters)
+{
+    sgt_error err;
+    char longer[4000], small[5];
+    memset(longer, 'x', sizeof longer - 1);
+    longer[sizeof longer - 1] = 0;
+    sgt_fail(&err, SGT_EIO, "%s", longer);
+    cr_assert_eq(strlen(err.text), sizeof err.text - 1);
+    cr_assert_str_eq(sgt_printable(small, sizeof small, "abc\xc3\xa9"), "abc");
+    cr_assert_str_eq(sgt_printable(small, sizeof small, "a\n"), "a");
+}
+
+Test(cpu, limit_lowers_and_refuses)
+{
+    sgt_error err;
+    sgt_cpu_level own = sgt_cpu();
+    cr_assert_eq(sgt_cpu_limit("plain", &err), 0);
+    cr_assert_eq(sgt_cpu(), SGT_CPU_PLAIN);
+    cr_assert_eq(sgt_cpu_limit("auto", &err), 0);
+    cr_assert_eq(sgt_cpu(), own);
+    cr_assert_eq(sgt_cpu_limit("sse9", &err), SGT_EUSAGE);
+    cr_assert_str_eq(err.text, "CPU level sse9: not one of auto, plain, avx2, avx512");
+    cr_assert_geq(sgt_cpu_count(), 1);
+}
+
+Test(arena, counts_then_hands_out_aligned_zeros)
+{
+    sgt_error err;
+    sgt_arena a = {0};
+    cr_assert_null(sgt_arena_take(&a, 3, 4));
+    cr_assert_null(sgt_arena_take(&a, 1, 65));
+    cr_assert_eq(a.used, 64 + 128);
+    cr_assert_eq(sgt_arena_map(&a, a.used, 1, &err), 0);
+    char *p = sgt_arena_take(&a, 3, 4), *q = sgt_arena_take(&a, 1, 65);
+    cr_assert_eq((uintptr_t)p % (2 << 20), 0);
+    cr_assert_eq(q - p, 64);
+    for (int i = 0; i < 65; i++) cr_assert_eq(q[i], 0);
+    sgt_arena_unmap(&a);
+    cr_assert_null(a.base);
+    cr_assert_eq(sgt_arena_map(&a, SIZE_MAX - 5, 0, &err), SGT_ENOMEM);
+}
+
+/* The known answers that Random123 publishes for philox4x32-10. */
+Test(philox, known_answers)
+{
+    sgt_philox4 a = sgt_philox(0, 0, 0), b = sgt_philox(~0ull, ~0ull, ~0ull);
+    sgt_philox4 c = sgt_philox(0x299f31d0a4093822ull, 0x85a308d3243f6a88ull, 0x0370734413198a2eull);
+    cr_assert(a.x[0] == 0x6627e8d5 && a.x[1] == 0xe169c58d && a.x[2] == 0xbc57ac4c && a.x[3] == 0x9b00dbd8);
+    cr_assert(b.x[0] == 0x408f276d && b.x[1] == 0x41c83b0e && b.x[2] == 0xa20bc7c6 && b.x[3] == 0x6d5451fd);
+    cr_assert(c.x[0] == 0xd16cfe09 && c.x[1] == 0x94fdcceb && c.x[2] == 0x5001e420 && c.x[3] == 0x24126ea1);
+}
+
+Test(file, appears_only_at_commit, .init = enter_folder, .fini = leave_folder)
+{
+    sgt_error err;
+    sgt_file *f;
+    cr_assert_eq(sgt_file_put("a.bin", "old", 3, &err), 0);
+    cr_assert_eq(sgt_file_begin(&f, "a.bin", &err), 0);
+    cr_assert_eq(sgt_file_write(f, "newer", 5, &err), 0);
+    cr_assert_eq(sgt_file_write_at(f, "N", 1, 0, &err), 0);
+    char *text;
+    size_t n;
+    cr_assert_eq(sgt_file_get(&text, &n, "a.bin", 100, &err), 0);
+    cr_assert_str_eq(text, "old");
+    free(text);
+    cr_assert_eq(sgt_file_commit(f, &err), 0);
+    cr_assert_eq(sgt_file_get(&text, &n, "a.bin", 100, &err), 0);
+    cr_assert(n == 5 && !strcmp(text, "Newer"));
+    free(text);
+    cr_assert_eq(count_names("."), 1);
+}
+
+Test(file, abandoned_leaves_nothing_and_temporaries_do_not_end_in_bin, .init = enter_folder, .fini = leave_folder)
+{
+    sgt_error err;
+    sgt_file *f;
+    cr_assert_eq(sgt_file_begin(&f, "a.bin", &err), 0);
+    DIR *d = opendir(".");
+    for (struct dirent *e; (e = readdir(d));)
+        if (e->d_name[0] != '.') cr_assert_str_eq(e->d_name + strlen(e->d_name) - 4, ".tmp");
+    closedir(d);
+    sgt_file_abandon(f);
+    sgt_file_abandon(NULL);
+    cr_assert_eq(count_names("."), 0);
+}
+
+Test(file, failures_name_the_file, .init = enter_folder, .fini = leave_folder)
+{
+    sgt_error err;
+    sgt_file *f;
+    char *text, byte;
+    size_t n;
+    cr_assert_eq(sgt_file_begin(&f, "no/such/a", &err), SGT_EIO);
+    cr_assert_str_eq(err.text, "no/such/a: cannot create: No such file or directory");
+    cr_assert_eq(sgt_file_get(&text, &n, "nowhere", 10, &err), SGT_EIO);
+    cr_assert_str_eq(err.text, "nowhere: No such file or directory");
+    cr_assert_eq(sgt_file_put("big", "0123456789", 10, &err), 0);
+    cr_assert_eq(sgt_file_get(&text, &n, "big", 9, &err), SGT_EFORMAT);
+    cr_assert_str_eq(err.text, "big: 10 bytes, more than the 9 that such a file may have");
+    cr_assert_eq(sgt_file_get(&text, &n, ".", 1 << 20, &err), SGT_EIO);
+    cr_assert_str_eq(err.text, ".: is a folder, not a file");
+    cr_assert_eq(sgt_make_folders("big/x", &err), SGT_EIO);
+    cr_assert_str_eq(err.text, "big: is a file, not a folder");
+    int fd = open("big", O_RDONLY);
+    cr_assert_eq(sgt_pread_all(fd, &byte, 1, 10, "big", &err), SGT_EIO);
+    cr_assert_str_eq(err.text, "big: ends at offset 10, 1 bytes early (was it cut while being read?)");
+    close(fd);
+}
+
+Test(file, folders_are_made_and_removed_without_following_links, .init = enter_folder, .fini = leave_folder)
+{
+    sgt_error err;
+    cr_assert_eq(sgt_make_folders("a/b//c/", &err), 0);
+    cr_assert_eq(sgt_make_folders("a/b/c", &err), 0);
+    cr_assert_eq(sgt_make_folders("keep", &err), 0);
+    cr_assert_eq(sgt_file_put("keep/me", "x", 1, &err), 0);
+    cr_assert_eq(symlink("../../keep", "a/b/link"), 0);
+    cr_assert_eq(sgt_file_put("a/b/c/f", "x", 1, &err), 0);
+    cr_assert_eq(sgt_remove_tree("a", &err), 0);
+    cr_assert(access("a", F_OK) < 0);
+    cr_assert(access("keep/me", F_OK) == 0);
+    cr_assert_eq(sgt_remove_tree("a", &err), 0);
+    char *p = sgt_join("x/", "y"), *q = sgt_join("x", "y"), *r = sgt_join("", "y");
+    cr_assert(!strcmp(p, "x/y") && !strcmp(q, "x/y") && !strcmp(r, "y"));
+    free(p);
+    free(q);
+    free(r);
+}
+
+Test(file, permissions_follow_the_umask, .init = enter_folder, .fini = leave_folder)
+{
+    sgt_error err;
+    struct stat st;
+    umask(027);
+    cr_assert_eq(sgt_file_put("a", "x", 1, &err), 0);
+    cr_assert_eq(stat("a", &st), 0);
+    cr_assert_eq(st.st_mode & 0777, 0640);
+}

@@ -1,0 +1,126 @@
+/* tools/cli: numbers as people write them, and as they read them. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/cli/options.h"
+#include "tools/cli/talk.h"
+
+Test(numbers, counts_are_parsed_to_the_last_character)
+{
+    static const struct {
+        const char *text;
+        uint64_t value;
+    } good[] = {{"0", 0}, {"12", 12}, {"512k", 512000}, {"1.5M", 1500000}, {"100M", 100000000}, {"2Ki", 2048}, {"0.5G", 500000000},
+                {"18446744073709551615", UINT64_MAX}, {"0.1k", 100}};
+    static const char *const bad[] = {"", "k", "-1", "12x", "1 ", " 1", "1.5", "0x10", "1e", "18446744073709551616", "12kB",
+                                      "nan", "inf", "99999999999T", "1..5M", "+1"};
+    uint64_t v;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        cr_assert_eq(sgt_parse_count(good[i].text, &v), 0, "%s", good[i].text);
+        cr_assert_eq(v, good[i].value, "%s", good[i].text);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) cr_assert_eq(sgt_parse_count(bad[i], &v), -1, "'%s'", bad[i]);
+}
+
+Test(numbers, sizes_and_reals)
+{
+    uint64_t v;
+    double x;
+    cr_assert(sgt_parse_size("64MiB", &v) == 0 && v == 64 << 20);
+    cr_assert(sgt_parse_size("10B", &v) == 0 && v == 10);
+    cr_assert(sgt_parse_size("1.5GB", &v) == 0 && v == 1500000000);
+    cr_assert(sgt_parse_size("1MiBs", &v) < 0);
+    cr_assert(sgt_parse_real("3e-4", &x) == 0 && x == 3e-4);
+    cr_assert(sgt_parse_real("-.5", &x) == 0 && x == -.5);
+    cr_assert(sgt_parse_real("fast", &x) < 0 && sgt_parse_real("nan", &x) < 0 && sgt_parse_real("1x", &x) < 0);
+    cr_assert(sgt_parse_real("1e999", &x) < 0 && sgt_parse_real("", &x) < 0);
+}
+
+Test(numbers, as_people_read_them)
+{
+    char b[64];
+    cr_assert_str_eq(sgt_format_bytes(b, sizeof b, 1023), "1023 B");
+    cr_assert_str_eq(sgt_format_bytes(b, sizeof b, 1536), "1.5 KiB");
+    cr_assert_str_eq(sgt_format_bytes(b, sizeof b, (64ull << 20)), "64.0 MiB");
+    cr_assert_str_eq(sgt_format_rate(b, sizeof b, 25.04e6, "B/s"), "25.0 MB/s");
+    cr_assert_str_eq(sgt_format_rate(b, sizeof b, 1234, "tokens/s"), "1.23 ktokens/s");
+    cr_assert_str_eq(sgt_format_count(b, sizeof b, 1234567), "1,234,567");
+    cr_assert_str_eq(sgt_format_count(b, sizeof b, 999), "999");
+    cr_assert_str_eq(sgt_format_time(b, sizeof b, 42.4), "00:42");
+    cr_assert_str_eq(sgt_format_time(b, sizeof b, 3723), "1:02:03");
+    cr_assert_str_eq(sgt_format_time(b, sizeof b, 1e300), "--:--");
+}
+
+static struct {
+    uint64_t n, size;
+    double x, part;
+    const char *text, *choice;
+    int flag, n_given;
+} o;
+static const sgt_option table[] = {
+    {.name = "Things"},
+    {"number", 'n', SGT_OPT_COUNT, &o.n, "N", "how many", "8", 1, 100, &o.n_given},
+    {"size", 0, SGT_OPT_SIZE, &o.size, "SIZE", "how large", NULL, 0, 0, NULL},
+    {"rate", 0, SGT_OPT_REAL, &o.x, "X", "how fast", NULL, 0, 0, NULL},
+    {"split", 0, SGT_OPT_PERCENT, &o.part, "N%", "which part", NULL, 0, 0, NULL},
+    {"text", 0, SGT_OPT_TEXT, &o.text, "TEXT", "what", NULL, 0, 0, NULL},
+    {"choice", 0, SGT_OPT_CHOICE, &o.choice, "one|two", "which", NULL, 0, 0, NULL},
+    {"flag", 'f', SGT_OPT_FLAG, &o.flag, NULL, "whether", NULL, 0, 0, NULL},
+    {0}};
+static const sgt_program program = {"sgt-x", "sgt-x", "about", table, NULL};
+
+static int parse(int argc, ...)
+{
+    static char *argv[16];
+    va_list args;
+    va_start(args, argc);
+    argv[0] = (char *)"sgt-x";
+    for (int i = 1; i <= argc; i++) argv[i] = va_arg(args, char *);
+    va_end(args);
+    int first = sgt_options_parse(&program, argc + 1, argv);
+    for (int i = first; i <= argc; i++) cr_assert_str_eq(argv[i], i == first ? "in" : i == first + 1 ? "-" : "--out");
+    return argc + 1 - first;
+}
+
+Test(options, words_letters_and_operands_in_any_order)
+{
+    cr_assert_eq(parse(11, "in", "-n", "12", "--size=1KiB", "--rate", "-2e3", "--split=1%", "-", "-f", "--", "--out"), 3);
+    cr_assert(o.n == 12 && o.n_given == 1 && o.size == 1024 && o.x == -2000 && o.part == .01 && o.flag == 1);
+    cr_assert_eq(parse(4, "--text", "--flag", "--choice", "two"), 0);
+    cr_assert(!strcmp(o.text, "--flag") && !strcmp(o.choice, "two"));
+}
+
+Test(options, wrong_values_say_what_was_expected)
+{
+    static const struct {
+        const char *name, *value, *says;
+    } bad[] = {{"number", "many", "--number many: not a whole number (such as 12, 512k, 1.5M)"},
+               {"number", "101", "--number 101: must be from 1 to 100"},
+               {"size", "1Q", "--size 1Q: not a size (such as 4096, 512k, 64MiB)"},
+               {"rate", "fast", "--rate fast: not a number (such as 0.1, 3e-4)"},
+               {"split", "1", "--split 1: not a percentage (such as 1%) or none"},
+               {"split", "101%", "--split 101%: not a percentage (such as 1%) or none"},
+               {"choice", "three", "--choice three: must be one of one|two"},
+               {"choice", "one|two", "--choice one|two: must be one of one|two"},
+               {"number", NULL, "--number: needs a value (N)"},
+               {"flag", "1", "--flag: takes no value"},
+               {"nothing", "1", "nothing: no such option"}};
+    sgt_error err;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        cr_assert_eq(sgt_options_set(&program, bad[i].name, bad[i].value, &err), SGT_EUSAGE, "%s", bad[i].says);
+        cr_assert_str_eq(err.text, bad[i].says);
+    }
+}
+
+Test(options, lists)
+{
+    char *p[3];
+    cr_assert_eq(sgt_split_list("a,bc", p, 3), 2);
+    cr_assert(!strcmp(p[0], "a") && !strcmp(p[1], "bc"));
+    free(p[0]);
+    free(p[1]);
+    cr_assert_eq(sgt_split_list("a,b,c,d", p, 3), -1);
+    cr_assert_eq(sgt_split_list("a,,b", p, 3), -1);
+    cr_assert_eq(sgt_split_list("", p, 3), -1);
+}
