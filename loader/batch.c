@@ -44,7 +44,8 @@ void sgt_cursor_close(sgt_cursor *c)
 static int fetch(const sgt_loader *l, sgt_cursor *c, uint64_t index, sgt_error *err)
 {
     if (index > UINT64_MAX / l->o.batch - 1)
-        return sgt_fail(err, SGT_EUSAGE, "batch %" PRIu64 ": its rows, %" PRIu32 " a batch, are past the 64 bits that number them",
+        return sgt_fail(err, SGT_EUSAGE,
+                        "batch %" PRIu64 ": its rows, %" PRIu32 " a batch, are past the 64 bits that number them",
                         index, l->o.batch);
     uint64_t row = index * l->o.batch + l->o.rank;
     uint32_t n = local_batch(l);
@@ -71,13 +72,15 @@ int sgt_loader_batch(const sgt_loader *l, sgt_cursor *c, uint64_t index, uint16_
     return SGT_OK;
 }
 
-int sgt_loader_batch_i32(const sgt_loader *l, sgt_cursor *c, uint64_t index, int32_t *inputs, int32_t *targets, sgt_error *err)
+int sgt_loader_batch_i32(const sgt_loader *l, sgt_cursor *c, uint64_t index, int32_t *inputs, int32_t *targets,
+                         sgt_error *err)
 {
     size_t T = l->o.seq;
     int rc = fetch(l, c, index, err);
     if (rc < 0) return rc;
     for (uint32_t i = 0; i < local_batch(l); i++)
-        if (l->rows->widen(inputs + i * T, targets + i * T, c->tokens[i], T) >= l->set.vocab) return fail_id(l, c, i, err);
+        if (l->rows->widen(inputs + i * T, targets + i * T, c->tokens[i], T) >= l->set.vocab)
+            return fail_id(l, c, i, err);
     return SGT_OK;
 }
 

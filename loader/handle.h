@@ -26,7 +26,7 @@ struct sgt_cursor {
 };
 
 /* sgt_loader_open, with faults (NULL: none). */
-int sgt_loader_open_faulty(sgt_loader **out, const char *path, const sgt_loader_options *o, const sgt_reader_fault *fault,
-                           sgt_error *err);
+int sgt_loader_open_faulty(sgt_loader **out, const char *path, const sgt_loader_options *o,
+                           const sgt_reader_fault *fault, sgt_error *err);
 
 #endif

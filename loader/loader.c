@@ -23,11 +23,13 @@ static int settle(sgt_loader_options *o, sgt_error *err)
     if (!o->ranks) o->ranks = 1;
     if (!o->split) o->split = "train";
     if ((unsigned)o->reader >= SGT_READERS) return sgt_fail(err, SGT_EUSAGE, "reader %d is none", (int)o->reader);
-    if ((unsigned)o->sampling >= SGT_SAMPLINGS) return sgt_fail(err, SGT_EUSAGE, "sampling %d is none", (int)o->sampling);
+    if ((unsigned)o->sampling >= SGT_SAMPLINGS)
+        return sgt_fail(err, SGT_EUSAGE, "sampling %d is none", (int)o->sampling);
     if (o->rank >= o->ranks)
         return sgt_fail(err, SGT_EUSAGE, "rank %" PRIu32 " of %" PRIu32 ": ranks count from 0", o->rank, o->ranks);
     if (o->batch % o->ranks)
-        return sgt_fail(err, SGT_EUSAGE, "a batch of %" PRIu32 " rows does not divide among %" PRIu32 " ranks", o->batch, o->ranks);
+        return sgt_fail(err, SGT_EUSAGE, "a batch of %" PRIu32 " rows does not divide among %" PRIu32 " ranks",
+                        o->batch, o->ranks);
     if (o->vocab > 65536)
         return sgt_fail(err, SGT_EUSAGE, "a vocabulary of %" PRIu32 ", which 16-bit ids cannot have", o->vocab);
     if (o->seq >= SGT_SHARD_MAX_TOKENS)
@@ -45,8 +47,8 @@ static int open_sampler(sgt_loader *l, sgt_error *err)
     return rc;
 }
 
-int sgt_loader_open_faulty(sgt_loader **out, const char *path, const sgt_loader_options *o, const sgt_reader_fault *fault,
-                           sgt_error *err)
+int sgt_loader_open_faulty(sgt_loader **out, const char *path, const sgt_loader_options *o,
+                           const sgt_reader_fault *fault, sgt_error *err)
 {
     static const sgt_reader_ops *const readers[SGT_READERS] = {&sgt_read_preload, &sgt_read_mmap, &sgt_read_uring};
     sgt_loader *l = calloc(1, sizeof *l);
@@ -56,7 +58,8 @@ int sgt_loader_open_faulty(sgt_loader **out, const char *path, const sgt_loader_
     if ((rc = settle(&l->o, err)) < 0 || (rc = sgt_set_open(&l->set, path, &l->o, err)) < 0) goto fail;
     l->o.split = NULL; /* the caller's, and only lent */
     if ((rc = open_sampler(l, err)) < 0) goto fail;
-    sgt_reader_options ro = {.sampling = l->o.sampling, .seq = l->o.seq, .windows = l->o.batch / l->o.ranks, .notice = l->o.notice};
+    sgt_reader_options ro = {
+        .sampling = l->o.sampling, .seq = l->o.seq, .windows = l->o.batch / l->o.ranks, .notice = l->o.notice};
     if (fault) ro.fault = *fault;
     l->rows = sgt_rows_best();
     l->ops = readers[l->o.reader];

@@ -1,5 +1,6 @@
-/* manifest.c: manifest.json, through jansson. Numbers of 64 bits that are not counts (checksums, the fingerprint) are 16 hex
- * digits in a string: JSON's numbers do not hold them. The order of names is fixed, so the same content is the same bytes. */
+/* manifest.c: manifest.json, through jansson. Numbers of 64 bits that are not counts (checksums, the fingerprint) are
+ * 16 hex digits in a string: JSON's numbers do not hold them. The order of names is fixed, so the same content is the
+ * same bytes. */
 #include "manifest.h"
 
 #include <inttypes.h>
@@ -68,7 +69,8 @@ static json_t *to_json(const sgt_manifest *m, json_t *options, json_t *invalid)
     json_object_set_new(totals, "bytes", count_of(m->bytes));
     json_object_set_new(totals, "files", count_of(m->files));
     json_object_set_new(totals, "invalid_utf8", count_of(m->invalid_utf8));
-    int whole = json_object_size(vocabulary) == 4 && json_array_size(shards) == m->count && json_object_size(totals) == 5;
+    int whole = json_object_size(vocabulary) == 4 && json_array_size(shards) == m->count &&
+                json_object_size(totals) == 5;
     for (size_t i = 0; i < json_array_size(shards); i++) whole &= json_object_size(json_array_get(shards, i)) == 5;
     json_object_set_new(o, "version", count_of(VERSION));
     json_object_set_new(o, "options", options);
@@ -144,7 +146,8 @@ static int read_u32(uint32_t *out, const json_t *o, const char *field, const sou
 static int read_hex(uint64_t *out, const json_t *o, const char *field, const source *s)
 {
     const char *text = json_string_value(json_object_get(o, field));
-    if (!text || strlen(text) != 16 || strspn(text, "0123456789abcdef") != 16) return wrong(s, field, "16 hex digits in a string");
+    if (!text || strlen(text) != 16 || strspn(text, "0123456789abcdef") != 16)
+        return wrong(s, field, "16 hex digits in a string");
     *out = strtoull(text, NULL, 16);
     return SGT_OK;
 }
@@ -161,7 +164,8 @@ static int read_text(char *out, size_t size, const json_t *o, const char *field,
 static int read_shard(sgt_manifest_shard *d, const json_t *o, const source *s)
 {
     int rc;
-    if ((rc = read_text(d->file, sizeof d->file, o, "file", s)) < 0 || (rc = read_text(d->split, sizeof d->split, o, "split", s)) < 0 ||
+    if ((rc = read_text(d->file, sizeof d->file, o, "file", s)) < 0 ||
+        (rc = read_text(d->split, sizeof d->split, o, "split", s)) < 0 ||
         (rc = read_count(&d->tokens, o, "tokens", s)) < 0 || (rc = read_count(&d->documents, o, "documents", s)) < 0 ||
         (rc = read_hex(&d->xxh3, o, "xxh3", s)) < 0)
         return rc;
@@ -199,16 +203,19 @@ static int from_json(sgt_manifest *m, const json_t *o, const source *s)
     int rc = read_count(&version, o, "version", s);
     if (rc < 0) return rc;
     if (version != VERSION)
-        return sgt_fail(s->err, SGT_EFORMAT, "%s: version %" PRIu64 ", wanted %d (made by a newer sgt?)", s->path, version, VERSION);
+        return sgt_fail(s->err, SGT_EFORMAT, "%s: version %" PRIu64 ", wanted %d (made by a newer sgt?)", s->path,
+                        version, VERSION);
     if (!json_is_object(options)) return wrong(s, "options", "an object");
     if (invalid && !json_is_array(invalid)) return wrong(s, "invalid_utf8_at", "an array");
     if ((rc = read_json_text(&m->options, options, s)) < 0) return rc;
     if (json_array_size(invalid) && (rc = read_json_text(&m->invalid, invalid, s)) < 0) return rc;
     if ((rc = read_text(m->vocabulary, sizeof m->vocabulary, vocabulary, "name", s)) < 0 ||
-        (rc = read_hex(&m->fingerprint, vocabulary, "fingerprint", s)) < 0 || (rc = read_u32(&m->vocab, vocabulary, "size", s)) < 0 ||
-        (rc = read_u32(&m->eot, vocabulary, "eot", s)) < 0 || (rc = read_count(&m->tokens, totals, "tokens", s)) < 0 ||
-        (rc = read_count(&m->documents, totals, "documents", s)) < 0 || (rc = read_count(&m->bytes, totals, "bytes", s)) < 0 ||
-        (rc = read_count(&m->files, totals, "files", s)) < 0 || (rc = read_count(&m->invalid_utf8, totals, "invalid_utf8", s)) < 0)
+        (rc = read_hex(&m->fingerprint, vocabulary, "fingerprint", s)) < 0 ||
+        (rc = read_u32(&m->vocab, vocabulary, "size", s)) < 0 || (rc = read_u32(&m->eot, vocabulary, "eot", s)) < 0 ||
+        (rc = read_count(&m->tokens, totals, "tokens", s)) < 0 ||
+        (rc = read_count(&m->documents, totals, "documents", s)) < 0 ||
+        (rc = read_count(&m->bytes, totals, "bytes", s)) < 0 || (rc = read_count(&m->files, totals, "files", s)) < 0 ||
+        (rc = read_count(&m->invalid_utf8, totals, "invalid_utf8", s)) < 0)
         return rc;
     return read_shards(m, o, s);
 }
@@ -225,7 +232,8 @@ int sgt_manifest_read(sgt_manifest *m, const char *folder, sgt_error *err)
     json_error_t why;
     o = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why);
     if (!json_is_object(o)) {
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: line %d: %s", path, o ? 1 : why.line, o ? "wanted a JSON object" : why.text);
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: line %d: %s", path, o ? 1 : why.line,
+                      o ? "wanted a JSON object" : why.text);
         goto done;
     }
     rc = from_json(&got, o, &(source){path, err});

@@ -18,9 +18,9 @@ typedef struct sgt_manifest_shard {
 } sgt_manifest_shard;
 
 typedef struct sgt_manifest {
-    char *options;         /* JSON object text: the options that change bytes */
-    char vocabulary[64];   /* "gpt2" */
-    uint64_t fingerprint;  /* of the vocabulary */
+    char *options;        /* JSON object text: the options that change bytes */
+    char vocabulary[64];  /* "gpt2" */
+    uint64_t fingerprint; /* of the vocabulary */
     uint32_t vocab, eot;
     sgt_manifest_shard *shards;
     size_t count;
@@ -31,7 +31,8 @@ typedef struct sgt_manifest {
 
 /* Reads and checks OUT/manifest.json (no path in it may leave the folder). Free with sgt_manifest_free. */
 int sgt_manifest_read(sgt_manifest *m, const char *folder, sgt_error *err);
-int sgt_manifest_write(const sgt_manifest *m, const char *folder, sgt_error *err); /* atomic; the same bytes for the same content */
+/* Atomic; the same bytes for the same content. */
+int sgt_manifest_write(const sgt_manifest *m, const char *folder, sgt_error *err);
 void sgt_manifest_free(sgt_manifest *m);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-/* read_preload.c: the whole set in memory, in one block of huge pages filled by large reads; after that there is nothing left
- * that can fail. Ids are checked here, as they are read, so that a bad one ends a run before it begins. */
+/* read_preload.c: the whole set in memory, in one block of huge pages filled by large reads; after that there is
+ * nothing left that can fail. Ids are checked here, as they are read, so that a bad one ends a run before it begins. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -49,7 +49,8 @@ static int read_shard(const sgt_set *set, uint32_t shard, uint16_t *to, sgt_erro
 
 static void lay_out(reader *r, const sgt_set *set)
 {
-    for (uint32_t i = 0; i < set->count; i++) r->tokens[i] = sgt_arena_take(&r->arena, (size_t)set->shards[i].head.tokens, 2);
+    for (uint32_t i = 0; i < set->count; i++)
+        r->tokens[i] = sgt_arena_take(&r->arena, (size_t)set->shards[i].head.tokens, 2);
 }
 
 /* The kernel would promise the memory and end the process when it is touched: better to say so now. */
@@ -59,8 +60,10 @@ static int check_memory(uint64_t bytes, sgt_error *err)
     if (pages <= 0 || page <= 0) return SGT_OK;
     uint64_t machine = (uint64_t)pages * (uint64_t)page;
     if (bytes <= machine) return SGT_OK;
-    return sgt_fail(err, SGT_ENOMEM, "the set takes %" PRIu64 " MiB and this machine has %" PRIu64 " MiB of memory: it cannot be "
-                    "preloaded (the readers mmap and uring need no memory for it)", bytes >> 20, machine >> 20);
+    return sgt_fail(err, SGT_ENOMEM,
+                    "the set takes %" PRIu64 " MiB and this machine has %" PRIu64 " MiB of memory: it cannot be "
+                    "preloaded (the readers mmap and uring need no memory for it)",
+                    bytes >> 20, machine >> 20);
 }
 
 static int open_reader(void **out, const sgt_set *set, const sgt_reader_options *o, sgt_error *err)

@@ -1,6 +1,6 @@
-/* read_uring.c: windows read by io_uring when they are asked for, all of a batch at once: for sets larger than memory. Each
- * cursor has a ring of its own and slots that the kernel writes into. Where rings are forbidden (containers) or cannot be had
- * (limits), pread does the same reads one after another, and one notice says so. */
+/* read_uring.c: windows read by io_uring when they are asked for, all of a batch at once: for sets larger than memory.
+ * Each cursor has a ring of its own and slots that the kernel writes into. Where rings are forbidden (containers) or
+ * cannot be had (limits), pread does the same reads one after another, and one notice says so. */
 #include <errno.h>
 #include <inttypes.h>
 #include <liburing.h>
@@ -12,16 +12,16 @@
 #include "base/file.h"
 #include "reader.h"
 
-#define DEPTH 128                      /* reads in flight at most: where the study's disk reached its limit */
-#define MOST_BYTES ((size_t)1 << 30)   /* of one read: what every kernel takes */
+#define DEPTH 128                    /* reads in flight at most: where the study's disk reached its limit */
+#define MOST_BYTES ((size_t)1 << 30) /* of one read: what every kernel takes */
 
 typedef struct reader {
     const sgt_set *set;
     sgt_reader_options o;
     size_t window_bytes;
-    unsigned rings;     /* made so far; atomic, for the fault of the tests */
-    int noticed;        /* atomic: a notice is said once */
-    int fallback;       /* decided at open: pread */
+    unsigned rings; /* made so far; atomic, for the fault of the tests */
+    int noticed;    /* atomic: a notice is said once */
+    int fallback;   /* decided at open: pread */
     char detail[128];
     uint32_t count;
     int fds[];
@@ -31,10 +31,10 @@ typedef struct cursor {
     reader *r;
     int has_ring;
     struct io_uring ring;
-    uint16_t *slots;  /* windows * (seq + 1) */
-    size_t *done;     /* bytes of each window that have arrived */
-    unsigned flying;  /* reads asked for and not yet finished */
-    int ruined;       /* the ring failed with reads in flight: nobody knows when they end */
+    uint16_t *slots; /* windows * (seq + 1) */
+    size_t *done;    /* bytes of each window that have arrived */
+    unsigned flying; /* reads asked for and not yet finished */
+    int ruined;      /* the ring failed with reads in flight: nobody knows when they end */
 } cursor;
 
 /* ---- opening ---- */
@@ -79,7 +79,8 @@ static void fall_back(reader *r, int error)
 {
     char buf[128];
     if (!__atomic_exchange_n(&r->noticed, 1, __ATOMIC_RELAXED))
-        sgt_say(&r->o.notice, "%s here (%s): reading with pread instead", why_no_ring(error), strerror_r(error, buf, sizeof buf));
+        sgt_say(&r->o.notice, "%s here (%s): reading with pread instead", why_no_ring(error),
+                strerror_r(error, buf, sizeof buf));
 }
 
 static int open_shards(reader *r, const sgt_set *set, sgt_error *err)
@@ -170,7 +171,7 @@ static uint64_t place(const cursor *c, const sgt_window *w)
 
 static size_t read_size(const cursor *c, uint32_t i)
 {
-    size_t left = c->r->window_bytes - c->done[i], most = c->r->o.fault.most_bytes ? c->r->o.fault.most_bytes : MOST_BYTES;
+    size_t left = c->r->window_bytes - c->done[i], fault = c->r->o.fault.most_bytes, most = fault ? fault : MOST_BYTES;
     return left < most ? left : most;
 }
 
@@ -179,7 +180,8 @@ static int fail_read(const cursor *c, const sgt_window *w, uint32_t i, int resul
     const char *path = c->r->set->shards[w->shard].path;
     uint64_t at = place(c, w) + c->done[i];
     if (result == 0)
-        return sgt_fail(err, SGT_EFORMAT, "%s: ends at byte %" PRIu64 ", in the middle of a window: cut short while in use", path, at);
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: ends at byte %" PRIu64 ", in the middle of a window: cut short while in use", path, at);
     errno = -result;
     return sgt_fail_errno(err, "%s: at byte %" PRIu64 ": cannot read", path, at);
 }
@@ -202,13 +204,14 @@ static int fetch_pread(cursor *c, const sgt_window *windows, uint32_t n, sgt_err
 static void ask(cursor *c, const sgt_window *w, uint32_t i)
 {
     struct io_uring_sqe *sqe = io_uring_get_sqe(&c->ring);
-    io_uring_prep_read(sqe, c->r->fds[w->shard], slot(c, i) + c->done[i], (unsigned)read_size(c, i), place(c, w) + c->done[i]);
+    io_uring_prep_read(sqe, c->r->fds[w->shard], slot(c, i) + c->done[i], (unsigned)read_size(c, i),
+                       place(c, w) + c->done[i]);
     io_uring_sqe_set_data64(sqe, i);
     c->flying++;
 }
 
-/* The next finished read, left on the ring; NULL with *err filled in when the ring itself fails. Asking the kernel is the last
- * resort: whatever is queued goes with one call, and whatever has finished needs none. */
+/* The next finished read, left on the ring; NULL with *err filled in when the ring itself fails. Asking the kernel is
+ * the last resort: whatever is queued goes with one call, and whatever has finished needs none. */
 static struct io_uring_cqe *next_finished(cursor *c, sgt_error *err)
 {
     struct io_uring_cqe *cqe = NULL;
@@ -223,7 +226,8 @@ static struct io_uring_cqe *next_finished(cursor *c, sgt_error *err)
     return cqe;
 }
 
-/* After a failure reads may still be in flight, and they write into the slots: they are waited for before anybody goes on. */
+/* After a failure reads may still be in flight, and they write into the slots: they are waited for before anybody goes
+ * on. */
 static int fetch_ring(cursor *c, const sgt_window *windows, uint32_t n, sgt_error *err)
 {
     int rc = SGT_OK;

@@ -1,9 +1,9 @@
-/* reader.h: where windows come from: the one interface behind which read_preload.c, read_mmap.c and read_uring.c stand. A reader
- * knows shards and offsets, and nothing of batches, samplings or outputs.
+/* reader.h: where windows come from: the one interface behind which read_preload.c, read_mmap.c and read_uring.c stand.
+ * A reader knows shards and offsets, and nothing of batches, samplings or outputs.
  *
- * open makes what all threads share and never changes after; cursor_open what one thread needs. fetch gives, for each of n
- * windows of T+1 tokens, a pointer to its first token, good until the next fetch on that cursor: into memory that holds the set,
- * or into slots of the cursor's own. Nothing outside the T+1 tokens may be touched through it. */
+ * open makes what all threads share and never changes after; cursor_open what one thread needs. fetch gives, for each
+ * of n windows of T+1 tokens, a pointer to its first token, good until the next fetch on that cursor: into memory that
+ * holds the set, or into slots of the cursor's own. Nothing outside the T+1 tokens may be touched through it. */
 #ifndef SGT_READER_H
 #define SGT_READER_H
 

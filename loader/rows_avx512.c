@@ -49,7 +49,9 @@ static void store32(int32_t *dst, __m512i v)
 static void store_some(int32_t *dst, __m512i v, __mmask32 m)
 {
     _mm512_mask_storeu_epi32(dst, (__mmask16)m, _mm512_cvtepu16_epi32(_mm512_castsi512_si256(v)));
-    if (m >> 16) _mm512_mask_storeu_epi32(dst + 16, (__mmask16)(m >> 16), _mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64(v, 1)));
+    if (m >> 16)
+        _mm512_mask_storeu_epi32(dst + 16, (__mmask16)(m >> 16),
+                                 _mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64(v, 1)));
 }
 
 static uint16_t widen(int32_t *inputs, int32_t *targets, const uint16_t *src, size_t n)

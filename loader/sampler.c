@@ -76,8 +76,8 @@ static uint32_t phases_of(uint64_t tokens, uint32_t seq)
     return room < seq ? (uint32_t)room + 1 : seq;
 }
 
-int sgt_sampler_init(sgt_sampler *s, sgt_sampling sampling, uint64_t seed, uint32_t seq, const uint64_t *tokens, uint32_t shards,
-                     sgt_error *err)
+int sgt_sampler_init(sgt_sampler *s, sgt_sampling sampling, uint64_t seed, uint32_t seq, const uint64_t *tokens,
+                     uint32_t shards, sgt_error *err)
 {
     *s = (sgt_sampler){.sampling = sampling, .seed = seed, .seq = seq, .shards = shards};
     s->before = malloc(((size_t)shards + 1) * sizeof *s->before);
@@ -88,12 +88,13 @@ int sgt_sampler_init(sgt_sampler *s, sgt_sampling sampling, uint64_t seed, uint3
     }
     uint64_t sum = 0;
     for (uint32_t i = 0; i < shards; i++) {
-        uint64_t n = tokens[i], shuffled = shuffle_windows(n, seq);
+        uint64_t n = tokens[i];
         assert(n > seq && n < (uint64_t)1 << 62);
+        uint64_t windows = sampling == SGT_SAMPLING_SEQUENTIAL ? (n - 1) / seq : shuffle_windows(n, seq);
         s->before[i] = sum;
         s->phases[i] = phases_of(n, seq);
-        s->windows += sampling == SGT_SAMPLING_SEQUENTIAL ? (n - 1) / seq : shuffled;
-        sum += sampling == SGT_SAMPLING_RANDOM ? n - seq : sampling == SGT_SAMPLING_SEQUENTIAL ? (n - 1) / seq : shuffled;
+        s->windows += windows;
+        sum += sampling == SGT_SAMPLING_RANDOM ? n - seq : windows;
         if (sum > (uint64_t)1 << 63) {
             sgt_sampler_free(s);
             return sgt_fail(err, SGT_EUSAGE, "more than 2^63 windows");
@@ -143,8 +144,8 @@ static uint64_t block_start(const sgt_sampler *s, const sgt_sampler_memo *m, uin
     return place > m->short_at ? place * K - (K - s->windows % K) : place * K;
 }
 
-/* The place in the order of the block that position `at` falls in: as if all blocks were whole, but for the gap that the short
- * one leaves behind it. */
+/* The place in the order of the block that position `at` falls in: as if all blocks were whole, but for the gap that
+ * the short one leaves behind it. */
 static uint64_t place_of(const sgt_sampler *s, const sgt_sampler_memo *m, uint64_t at)
 {
     uint64_t K = block_windows(s), rest = s->windows % K;
@@ -197,5 +198,6 @@ sgt_window sgt_sampler_window(const sgt_sampler *s, sgt_sampler_memo *memo, uint
     }
     if (!memo) memo = &mine;
     if (!memo->ready || memo->epoch != epoch) begin_epoch(s, memo, epoch);
-    return phased(s, epoch, s->sampling == SGT_SAMPLING_BLOCK ? block_window(s, memo, i) : sgt_permute(&memo->order, i));
+    return phased(s, epoch,
+                  s->sampling == SGT_SAMPLING_BLOCK ? block_window(s, memo, i) : sgt_permute(&memo->order, i));
 }

@@ -1,5 +1,6 @@
-/* sampler.h: which window of which shard row `row` of a run is. Arithmetic alone: no state, no files, nothing stored that grows
- * with the data but two numbers a shard. Row numbers run through the whole run: batch k of B rows is rows k*B ... k*B + B-1.
+/* sampler.h: which window of which shard row `row` of a run is. Arithmetic alone: no state, no files, nothing stored
+ * that grows with the data but two numbers a shard. Row numbers run through the whole run: batch k of B rows is rows
+ * k*B ... k*B + B-1.
  *
  *     sgt_sampler s;
  *     if (sgt_sampler_init(&s, SGT_SAMPLING_SHUFFLE, seed, T, tokens, shards, &err) < 0) ...;
@@ -7,32 +8,37 @@
  *     sgt_window w = sgt_sampler_window(&s, &memo, k * B + r);
  *     sgt_sampler_free(&s);
  *
- * The definition. It may never change silently (runs resume by it): tests/loader/sampler.c holds values of it, and a slow model.
- * Shard s has n_s > T tokens; a window is T+1 tokens and advances by T, since its last token is only ever a target.
+ * The definition. It may never change silently (runs resume by it): tests/loader/sampler.c holds values of it, and a
+ * slow model. Shard s has n_s > T tokens; a window is T+1 tokens and advances by T, since its last token is only ever a
+ * target.
  *
  *     draw(purpose, a, b) = the first 64 bits of philox(key: seed, counter: (a, b * 256 + purpose))     base/philox.h
  *     below(u, n) = floor(u * n / 2^64), a number in 0 ... n-1 (probabilities within 1 + n/2^64 of equal)
  *
- * random: S = sum of (n_s - T), every start there is. Row r is start below(draw(RANDOM, r, 0), S), counted through the shards.
+ * random: S = sum of (n_s - T), every start there is. Row r is start below(draw(RANDOM, r, 0), S), counted through the
+ * shards.
  *
  * sequential: floor((n_s - 1) / T) windows a shard, at 0, T, 2T, ...; row r is the (r mod their sum)-th.
  *
- * shuffle: W_s = max(1, floor((n_s - T) / T)) windows a shard, W their sum; epoch e = floor(r / W), i = r mod W. Row r is window
- * permute(draw(ORDER, e, 0), W, i), counted through the shards; the j-th of shard s starts at phase(e, s) + j*T, where
- * phase(e, s) = below(draw(PHASE, e, s), min(T-1, n_s - 1 - W_s*T) + 1): over the epochs every token meets every position.
+ * shuffle: W_s = max(1, floor((n_s - T) / T)) windows a shard, W their sum; epoch e = floor(r / W), i = r mod W. Row r
+ * is window permute(draw(ORDER, e, 0), W, i), counted through the shards; the j-th of shard s starts at phase(e, s) +
+ * j*T, where phase(e, s) = below(draw(PHASE, e, s), min(T-1, n_s - 1 - W_s*T) + 1): over the epochs every token meets
+ * every position.
  *
- * block: the windows and phases of shuffle, for readers that want large requests. K = ceil(131072 / T) windows that follow one
- * another (through the shards, in order) are a block: at least 256 KiB. The last block is short where K does not divide W.
- * Blocks are put into an order: the short one at place below(draw(SHORT, e, 0), blocks), the others, numbered by the places
- * left, by permute(draw(BLOCKS, e, 0), whole blocks, ·). Runs of 256 blocks in that order are pools (the last one of fewer), and
- * windows are permuted within pool j by permute(draw(POOL, e, j), windows of the pool, ·).
+ * block: the windows and phases of shuffle, for readers that want large requests. K = ceil(131072 / T) windows that
+ * follow one another (through the shards, in order) are a block: at least 256 KiB. The last block is short where K does
+ * not divide W. Blocks are put into an order: the short one at place below(draw(SHORT, e, 0), blocks), the others,
+ * numbered by the places left, by permute(draw(BLOCKS, e, 0), whole blocks, ·). Runs of 256 blocks in that order are
+ * pools (the last one of fewer), and windows are permuted within pool j by permute(draw(POOL, e, j), windows of the
+ * pool, ·).
  *
- * permute(key, n, i): a bijection of 0 ... n-1 for every key, computed, not stored: a Feistel network over pairs (x, y), x below
- * a = ceil(sqrt n), y below b = ceil(n / a), addition modulo a or b in the place of XOR; since a*b exceeds n by less than a, it
- * is hardly ever that the result falls outside and is put through again (cycle walking: Black & Rogaway, "Ciphers with
- * arbitrary finite domains", 2002). x = floor(i / b), y = i mod b; then 8 rounds, even ones x += below(F(y, key_0), a) mod a,
- * odd ones y += below(F(x, key_1), b) mod b; the result is x*b + y. key_2j and key_2j+1 are the low and high 64 bits of
- * philox(key: key, counter: (j, 0)). F(v, k): z = (v + k) * 0x9E3779B97F4A7C15; z ^= z >> 32; z * 0xD6E8FEB86659FD93. */
+ * permute(key, n, i): a bijection of 0 ... n-1 for every key, computed, not stored: a Feistel network over pairs (x,
+ * y), x below a = ceil(sqrt n), y below b = ceil(n / a), addition modulo a or b in the place of XOR; since a*b exceeds
+ * n by less than a, it is hardly ever that the result falls outside and is put through again (cycle walking: Black &
+ * Rogaway, "Ciphers with arbitrary finite domains", 2002). x = floor(i / b), y = i mod b; then 8 rounds, even ones x +=
+ * below(F(y, key_0), a) mod a, odd ones y += below(F(x, key_1), b) mod b; the result is x*b + y. key_2j and key_2j+1
+ * are the low and high 64 bits of philox(key: key, counter: (j, 0)). F(v, k): z = (v + k) * 0x9E3779B97F4A7C15; z ^= z
+ * >> 32; z * 0xD6E8FEB86659FD93. */
 #ifndef SGT_SAMPLER_H
 #define SGT_SAMPLER_H
 
@@ -78,8 +84,8 @@ typedef struct sgt_sampler_memo {
 } sgt_sampler_memo;
 
 /* tokens: of each shard, all above seq. SGT_EUSAGE for more than 2^63 windows. */
-int sgt_sampler_init(sgt_sampler *s, sgt_sampling sampling, uint64_t seed, uint32_t seq, const uint64_t *tokens, uint32_t shards,
-                     sgt_error *err);
+int sgt_sampler_init(sgt_sampler *s, sgt_sampling sampling, uint64_t seed, uint32_t seq, const uint64_t *tokens,
+                     uint32_t shards, sgt_error *err);
 void sgt_sampler_free(sgt_sampler *s);
 
 sgt_window sgt_sampler_window(const sgt_sampler *s, sgt_sampler_memo *memo, uint64_t row);

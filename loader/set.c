@@ -103,11 +103,12 @@ static int agree(const sgt_set *s, const sgt_manifest *m, const char *split, con
         if (strcmp(m->shards[i].split, split)) continue;
         const sgt_set_shard *h = &s->shards[k++];
         if (h->head.tokens != m->shards[i].tokens)
-            return sgt_fail(err, SGT_EFORMAT, "%s: %" PRIu64 " tokens, but %s says %" PRIu64 " (make the folder again)", h->path,
-                            h->head.tokens, manifest, m->shards[i].tokens);
+            return sgt_fail(err, SGT_EFORMAT, "%s: %" PRIu64 " tokens, but %s says %" PRIu64 " (make the folder again)",
+                            h->path, h->head.tokens, manifest, m->shards[i].tokens);
         if (h->head.xxh3 && m->shards[i].xxh3 && h->head.xxh3 != m->shards[i].xxh3)
-            return sgt_fail(err, SGT_EFORMAT, "%s: checksum %016" PRIx64 ", but %s says %016" PRIx64 " (make the folder again)",
-                            h->path, h->head.xxh3, manifest, m->shards[i].xxh3);
+            return sgt_fail(err, SGT_EFORMAT,
+                            "%s: checksum %016" PRIx64 ", but %s says %016" PRIx64 " (make the folder again)", h->path,
+                            h->head.xxh3, manifest, m->shards[i].xxh3);
     }
     return SGT_OK;
 }
@@ -152,10 +153,12 @@ static int same_vocabulary(const sgt_set *s, sgt_error *err)
         if (h->head.vocab && !sized) sized = h;
         if (h->head.fingerprint && !marked) marked = h;
         if (h->head.vocab && h->head.vocab != sized->head.vocab)
-            return sgt_fail(err, SGT_EFORMAT, "%s: a vocabulary of %" PRIu32 ", but %s has %" PRIu32 ": shards of one set share one",
+            return sgt_fail(err, SGT_EFORMAT,
+                            "%s: a vocabulary of %" PRIu32 ", but %s has %" PRIu32 ": shards of one set share one",
                             h->path, h->head.vocab, sized->path, sized->head.vocab);
         if (h->head.fingerprint && h->head.fingerprint != marked->head.fingerprint)
-            return sgt_fail(err, SGT_EFORMAT, "%s: vocabulary %016" PRIx64 ", but %s has %016" PRIx64 ": shards of one set share one",
+            return sgt_fail(err, SGT_EFORMAT,
+                            "%s: vocabulary %016" PRIx64 ", but %s has %016" PRIx64 ": shards of one set share one",
                             h->path, h->head.fingerprint, marked->path, marked->head.fingerprint);
     }
     return SGT_OK;
@@ -191,11 +194,15 @@ static int leave_out_short(sgt_set *s, const char *path, const sgt_loader_option
     int rc = SGT_OK;
     uint64_t window = (uint64_t)o->seq + 1;
     if (!kept)
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: no shard has the %" PRIu64 " tokens of a window: %s has %" PRIu64 " (a sequence length of "
-                      "up to its tokens less one fits)", path, window, first.path, first.head.tokens);
+        rc = sgt_fail(err, SGT_EFORMAT,
+                      "%s: no shard has the %" PRIu64 " tokens of a window: %s has %" PRIu64 " (a sequence length of "
+                      "up to its tokens less one fits)",
+                      path, window, first.path, first.head.tokens);
     else if (s->skipped)
-        sgt_say(&o->notice, "%s: left out %" PRIu32 " of %" PRIu32 " shards with fewer than the %" PRIu64 " tokens of a window (%s "
-                "has %" PRIu64 ")", path, s->skipped, all, window, first.path, first.head.tokens);
+        sgt_say(&o->notice,
+                "%s: left out %" PRIu32 " of %" PRIu32 " shards with fewer than the %" PRIu64 " tokens of a window (%s "
+                "has %" PRIu64 ")",
+                path, s->skipped, all, window, first.path, first.head.tokens);
     free(first.path);
     return rc;
 }
@@ -203,7 +210,8 @@ static int leave_out_short(sgt_set *s, const char *path, const sgt_loader_option
 static int check_shards(sgt_set *s, const char *path, const sgt_loader_options *o, sgt_error *err)
 {
     if (!s->count)
-        return sgt_fail(err, SGT_EFORMAT, "%s: no %s shards in it, %s_*.bin (sgt-tokenize makes them)", path, o->split, o->split);
+        return sgt_fail(err, SGT_EFORMAT, "%s: no %s shards in it, %s_*.bin (sgt-tokenize makes them)", path, o->split,
+                        o->split);
     int rc = read_headers(s, path, err);
     if (rc < 0 || (rc = same_vocabulary(s, err)) < 0) return rc;
     s->vocab = decide_vocab(s, o->vocab);
@@ -262,7 +270,8 @@ int sgt_set_open_shard(const sgt_set *s, uint32_t shard, sgt_error *err)
     sgt_shard_header now;
     int fd = sgt_shard_open(&now, h->path, s->raw, err);
     if (fd < 0) return fd;
-    if (now.tokens != h->head.tokens || now.data != h->head.data || now.xxh3 != h->head.xxh3 || now.vocab != h->head.vocab) {
+    if (now.tokens != h->head.tokens || now.data != h->head.data || now.xxh3 != h->head.xxh3 ||
+        now.vocab != h->head.vocab) {
         close(fd);
         return sgt_fail(err, SGT_EFORMAT, "%s: changed while it was being opened", h->path);
     }
@@ -272,6 +281,6 @@ int sgt_set_open_shard(const sgt_set *s, uint32_t shard, sgt_error *err)
 int sgt_set_bad_id(const sgt_set *s, uint32_t shard, uint64_t token, uint16_t id, sgt_error *err)
 {
     const sgt_set_shard *h = &s->shards[shard];
-    return sgt_fail(err, SGT_EFORMAT, "%s: token %" PRIu64 " (byte %" PRIu64 "): id %u, wanted below %" PRIu32, h->path, token,
-                    h->head.data + 2 * token, id, s->vocab);
+    return sgt_fail(err, SGT_EFORMAT, "%s: token %" PRIu64 " (byte %" PRIu64 "): id %u, wanted below %" PRIu32, h->path,
+                    token, h->head.data + 2 * token, id, s->vocab);
 }

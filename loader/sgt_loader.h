@@ -1,5 +1,5 @@
-/* sgt_loader.h: batches of tokens from shards, as fast as memory or the disk allows. Links alone (libsgt-loader), from C, C++,
- * CUDA and any FFI.
+/* sgt_loader.h: batches of tokens from shards, as fast as memory or the disk allows. Links alone (libsgt-loader), from
+ * C, C++, CUDA and any FFI.
  *
  *     sgt_error err;
  *     sgt_loader *l;
@@ -12,8 +12,9 @@
  *     sgt_cursor_close(c);
  *     sgt_loader_close(l);
  *
- * Batch k is a pure function of (dataset, sampling, seed, batch, seq, k): the same from every reader, on any number of ranks,
- * in any order. A loader is immutable once open and shared by any number of threads; each thread draws through its own cursor. */
+ * Batch k is a pure function of (dataset, sampling, seed, batch, seq, k): the same from every reader, on any number of
+ * ranks, in any order. A loader is immutable once open and shared by any number of threads; each thread draws through
+ * its own cursor. */
 #ifndef SGT_LOADER_H
 #define SGT_LOADER_H
 
@@ -29,7 +30,7 @@ extern "C" {
 typedef enum sgt_reader {
     SGT_READER_PRELOAD, /* everything in RAM, in huge pages (the default) */
     SGT_READER_MMAP,    /* the page cache */
-    SGT_READER_URING,   /* io_uring, for sets larger than memory; falls back to pread where it is forbidden, with a notice */
+    SGT_READER_URING,   /* io_uring, for sets larger than memory; pread where that is forbidden, with a notice */
     SGT_READERS
 } sgt_reader;
 
@@ -52,18 +53,18 @@ typedef struct sgt_loader_options {
     uint32_t seq;      /* T: a row is a window of T+1 tokens; default 512 */
     uint32_t rank;     /* this process takes rows rank, rank + ranks, ... of each batch */
     uint32_t ranks;    /* default 1; must divide batch */
-    uint32_t vocab;    /* ids must be below this and below the headers' own; default: theirs, or 50257 where they say none */
+    uint32_t vocab;    /* ids must be below it and below what headers say; default: theirs, or 50257 if they say none */
     const char *split; /* shards SPLIT_*.bin of a folder; default "train" */
-    int raw;           /* files without a header (nanoGPT's, SPLIT.bin too); a file named itself without the magic number is one anyway */
+    int raw;           /* no headers, in a folder (SPLIT.bin too: nanoGPT's). A file named itself may lack it anyway */
     sgt_notice notice; /* skipped shards, fallbacks */
 } sgt_loader_options;
 
 typedef struct sgt_loader sgt_loader;
 typedef struct sgt_cursor sgt_cursor;
 
-/* Opens a folder of shards (with or without a manifest) or one shard; o NULL is all defaults. Every shard's header and size are
- * checked; ids are checked as they are read, which preload does here. The loader owns everything it opens; *out is untouched
- * on failure. SGT_EFORMAT names the shard and the offset. */
+/* Opens a folder of shards (with or without a manifest) or one shard; o NULL is all defaults. Every shard's header and
+ * size are checked; ids are checked as they are read, which preload does here. The loader owns everything it opens;
+ * *out is untouched on failure. SGT_EFORMAT names the shard and the offset. */
 int sgt_loader_open(sgt_loader **out, const char *path, const sgt_loader_options *o, sgt_error *err);
 void sgt_loader_close(sgt_loader *l); /* after its cursors and streams; NULL is fine */
 
@@ -75,7 +76,7 @@ typedef struct sgt_loader_info {
     uint32_t local_batch;       /* rows this rank sees: batch / ranks */
     uint64_t hash;              /* identifies the data: of the manifest, or of headers and sizes where there is none */
     sgt_reader reader;          /* as asked */
-    const char *reader_detail;  /* what serves it, e.g. "uring (pread: io_uring is forbidden)"; lives as long as the loader */
+    const char *reader_detail;  /* "preload", "uring (pread: io_uring is forbidden)", ...; lives as long as the loader */
 } sgt_loader_info;
 void sgt_loader_get_info(const sgt_loader *l, sgt_loader_info *info);
 
@@ -83,12 +84,14 @@ void sgt_loader_get_info(const sgt_loader *l, sgt_loader_info *info);
 int sgt_cursor_open(sgt_cursor **out, const sgt_loader *l, sgt_error *err);
 void sgt_cursor_close(sgt_cursor *c);
 
-/* Batch `index` of the run, into `rows` (local_batch*(T+1) ids, caller's memory). Any number of threads may call this at once
- * on one loader, each with its own cursor. Returns 0, or a negative SGT_E* with `rows` undefined and *err filled in. */
+/* Batch `index` of the run, into `rows` (local_batch*(T+1) ids, caller's memory). Any number of threads may call this
+ * at once on one loader, each with its own cursor. Returns 0, or a negative SGT_E* with `rows` undefined and *err
+ * filled in. */
 int sgt_loader_batch(const sgt_loader *l, sgt_cursor *c, uint64_t index, uint16_t *rows, sgt_error *err);
 
 /* The same, as int32 inputs and targets, each (local_batch, T): targets are the inputs moved by one. */
-int sgt_loader_batch_i32(const sgt_loader *l, sgt_cursor *c, uint64_t index, int32_t *inputs, int32_t *targets, sgt_error *err);
+int sgt_loader_batch_i32(const sgt_loader *l, sgt_cursor *c, uint64_t index, int32_t *inputs, int32_t *targets,
+                         sgt_error *err);
 
 /* The same through a loop over tokens, one at a time: the naive way, kept for comparison (--batching scalar). */
 int sgt_loader_batch_i32_scalar(const sgt_loader *l, sgt_cursor *c, uint64_t index, int32_t *inputs, int32_t *targets,
@@ -98,8 +101,8 @@ int sgt_loader_batch_i32_scalar(const sgt_loader *l, sgt_cursor *c, uint64_t ind
 void sgt_loader_window(const sgt_loader *l, uint64_t row, uint32_t *shard, uint64_t *offset);
 const char *sgt_loader_shard_path(const sgt_loader *l, uint32_t shard);
 
-/* A stream: threads that prefetch batches first, first+1, ... into a ring of buffers which the caller's allocator provides
- * (pinned memory, huge pages, or plain malloc where alloc is NULL).
+/* A stream: threads that prefetch batches first, first+1, ... into a ring of buffers which the caller's allocator
+ * provides (pinned memory, huge pages, or plain malloc where alloc is NULL).
  *
  *     sgt_stream_batch b;
  *     while (sgt_stream_next(s, &b, &err) == 0) { use(b.rows); sgt_stream_release(s, &b); }
@@ -108,12 +111,12 @@ const char *sgt_loader_shard_path(const sgt_loader *l, uint32_t shard);
 typedef enum sgt_output { SGT_OUTPUT_U16, SGT_OUTPUT_I32 } sgt_output;
 
 typedef struct sgt_stream_options {
-    uint64_t first;                           /* index of the first batch */
-    uint64_t count;                           /* how many; 0: without end */
-    sgt_output output;                        /* u16 rows of T+1, or i32 inputs and targets */
-    uint32_t slots;                           /* buffers in the ring; default 4 */
-    uint32_t threads;                         /* prefetch threads; default 1 */
-    void *(*alloc)(void *ctx, size_t bytes);  /* NULL: aligned malloc; called `slots` times at open */
+    uint64_t first;                          /* index of the first batch */
+    uint64_t count;                          /* how many; 0: without end */
+    sgt_output output;                       /* u16 rows of T+1, or i32 inputs and targets */
+    uint32_t slots;                          /* buffers in the ring; default 4 */
+    uint32_t threads;                        /* prefetch threads; default 1 */
+    void *(*alloc)(void *ctx, size_t bytes); /* NULL: aligned malloc; called `slots` times at open */
     void (*free)(void *ctx, void *p);
     void *ctx;
 } sgt_stream_options;
@@ -127,11 +130,12 @@ typedef struct sgt_stream_batch {
 
 typedef struct sgt_stream sgt_stream;
 int sgt_stream_open(sgt_stream **out, const sgt_loader *l, const sgt_stream_options *o, sgt_error *err);
-/* Waits for the next batch. 0; 1 after the last of `count`; or a negative SGT_E* for the batch that could not be read, and the
- * same again at every further call: a stream never skips a batch. SGT_EUSAGE when all slots are held, instead of waiting for good. */
+/* Waits for the next batch. 0; 1 after the last of `count`; or a negative SGT_E* for the batch that could not be read,
+ * and the same again at every further call: a stream never skips a batch. SGT_EUSAGE when all slots are held, instead
+ * of waiting for good. */
 int sgt_stream_next(sgt_stream *s, sgt_stream_batch *b, sgt_error *err);
 void sgt_stream_release(sgt_stream *s, const sgt_stream_batch *b); /* the buffer may be filled again */
-void sgt_stream_close(sgt_stream *s);                               /* at any moment; NULL is fine */
+void sgt_stream_close(sgt_stream *s);                              /* at any moment; NULL is fine */
 
 #ifdef __cplusplus
 }

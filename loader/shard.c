@@ -1,5 +1,5 @@
-/* shard.c: the shard format. The header is checked against the file's size before anything else believes it; ids and the
- * checksum need the whole file and are checked by sgt_shard_verify (ids also by the loader, as it reads them). */
+/* shard.c: the shard format. The header is checked against the file's size before anything else believes it; ids and
+ * the checksum need the whole file and are checked by sgt_shard_verify (ids also by the loader, as it reads them). */
 #include "shard.h"
 
 #include <dirent.h>
@@ -15,7 +15,8 @@
 #include "base/file.h"
 
 #define REVISION 1
-#define VERIFY_BYTES ((size_t)1 << 20) /* a read of sgt_shard_verify: large enough for the disk, small enough for L2 */
+#define VERIFY_BYTES ((size_t)1 << 20) /* a read of sgt_shard_verify: large enough for the disk, small enough for L2   \
+                                        */
 
 static void put32(uint8_t *bytes, int word, uint32_t v)
 {
@@ -52,7 +53,8 @@ void sgt_shard_pack(uint8_t bytes[SGT_SHARD_HEADER], const sgt_shard_header *h)
 static int raw_header(sgt_shard_header *h, uint64_t size, const char *path, sgt_error *err)
 {
     if (size % 2)
-        return sgt_fail(err, SGT_EFORMAT, "%s: %" PRIu64 " bytes: a file of 16-bit tokens has an even number of them", path, size);
+        return sgt_fail(err, SGT_EFORMAT, "%s: %" PRIu64 " bytes: a file of 16-bit tokens has an even number of them",
+                        path, size);
     *h = (sgt_shard_header){.tokens = size / 2};
     return SGT_OK;
 }
@@ -63,16 +65,19 @@ static int read_own_words(sgt_shard_header *h, const uint8_t *bytes, const char 
     h->revision = get32(bytes, 3);
     if (h->revision == 0) return SGT_OK;
     if (h->revision != REVISION)
-        return sgt_fail(err, SGT_EFORMAT, "%s: at byte 12: header revision %" PRIu32 ", wanted 0 or %d (made by a newer sgt?)", path,
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: at byte 12: header revision %" PRIu32 ", wanted 0 or %d (made by a newer sgt?)", path,
                         h->revision, REVISION);
     h->vocab = get32(bytes, 4);
     h->eot = get32(bytes, 5);
     h->fingerprint = get64(bytes, 6);
     h->xxh3 = get64(bytes, 8);
     if (h->vocab > 65536)
-        return sgt_fail(err, SGT_EFORMAT, "%s: at byte 16: a vocabulary of %" PRIu32 ", which 16-bit ids cannot have", path, h->vocab);
+        return sgt_fail(err, SGT_EFORMAT, "%s: at byte 16: a vocabulary of %" PRIu32 ", which 16-bit ids cannot have",
+                        path, h->vocab);
     if (h->vocab && h->eot >= h->vocab)
-        return sgt_fail(err, SGT_EFORMAT, "%s: at byte 20: end-of-text id %" PRIu32 ", wanted below the vocabulary's %" PRIu32, path,
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: at byte 20: end-of-text id %" PRIu32 ", wanted below the vocabulary's %" PRIu32, path,
                         h->eot, h->vocab);
     return SGT_OK;
 }
@@ -90,22 +95,27 @@ int sgt_shard_read_header(sgt_shard_header *h, int fd, const char *path, int raw
     if (rc < 0) return rc;
     if (get32(bytes, 0) != SGT_SHARD_MAGIC) {
         if (raw < 0) return raw_header(h, size, path, err);
-        return sgt_fail(err, SGT_EFORMAT, "%s: at byte 0: magic number %" PRIu32 ", wanted %d: not a shard (--raw reads files "
-                        "without a header)", path, get32(bytes, 0), SGT_SHARD_MAGIC);
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: at byte 0: magic number %" PRIu32 ", wanted %d: not a shard (--raw reads files "
+                        "without a header)",
+                        path, get32(bytes, 0), SGT_SHARD_MAGIC);
     }
     if (size < SGT_SHARD_HEADER)
-        return sgt_fail(err, SGT_EFORMAT, "%s: %" PRIu64 " bytes, wanted at least the header's %d: cut short", path, size,
-                        SGT_SHARD_HEADER);
+        return sgt_fail(err, SGT_EFORMAT, "%s: %" PRIu64 " bytes, wanted at least the header's %d: cut short", path,
+                        size, SGT_SHARD_HEADER);
     if (get32(bytes, 1) != 1)
-        return sgt_fail(err, SGT_EFORMAT, "%s: at byte 4: version %" PRIu32 ", wanted 1 (16-bit tokens)", path, get32(bytes, 1));
+        return sgt_fail(err, SGT_EFORMAT, "%s: at byte 4: version %" PRIu32 ", wanted 1 (16-bit tokens)", path,
+                        get32(bytes, 1));
 
     sgt_shard_header got = {.tokens = get32(bytes, 2), .data = SGT_SHARD_HEADER};
     if (got.tokens > SGT_SHARD_MAX_TOKENS)
         return sgt_fail(err, SGT_EFORMAT, "%s: at byte 8: %" PRId32 " tokens", path, (int32_t)got.tokens);
     uint64_t wanted = got.data + 2 * got.tokens;
     if (size != wanted)
-        return sgt_fail(err, SGT_EFORMAT, "%s: %" PRIu64 " bytes, but its header says %" PRIu64 " tokens, which make %" PRIu64
-                        " (%s; make it again)", path, size, got.tokens, wanted, size < wanted ? "cut short" : "too long");
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: %" PRIu64 " bytes, but its header says %" PRIu64 " tokens, which make %" PRIu64
+                        " (%s; make it again)",
+                        path, size, got.tokens, wanted, size < wanted ? "cut short" : "too long");
     if ((rc = read_own_words(&got, bytes, path, err)) < 0) return rc;
     *h = got;
     return SGT_OK;
@@ -127,8 +137,8 @@ int sgt_shard_open(sgt_shard_header *h, const char *path, int raw, sgt_error *er
     return fd;
 }
 
-static int verify_open(int fd, const sgt_shard_header *h, const char *path, uint32_t vocab, const sgt_stop *stop, uint16_t *ids,
-                       XXH3_state_t *hash, sgt_error *err)
+static int verify_open(int fd, const sgt_shard_header *h, const char *path, uint32_t vocab, const sgt_stop *stop,
+                       uint16_t *ids, XXH3_state_t *hash, sgt_error *err)
 {
     uint64_t bytes = 2 * h->tokens;
     XXH3_64bits_reset(hash);
@@ -140,13 +150,16 @@ static int verify_open(int fd, const sgt_shard_header *h, const char *path, uint
         XXH3_64bits_update(hash, ids, n);
         for (size_t i = 0; i < n / 2; i++)
             if (ids[i] >= vocab)
-                return sgt_fail(err, SGT_EFORMAT, "%s: token %" PRIu64 " (byte %" PRIu64 "): id %u, wanted below %" PRIu32, path,
+                return sgt_fail(err, SGT_EFORMAT,
+                                "%s: token %" PRIu64 " (byte %" PRIu64 "): id %u, wanted below %" PRIu32, path,
                                 at / 2 + i, h->data + at + 2 * i, ids[i], vocab);
     }
     uint64_t got = XXH3_64bits_digest(hash);
     if (h->xxh3 && got != h->xxh3)
-        return sgt_fail(err, SGT_EFORMAT, "%s: checksum %016" PRIx64 ", wanted %016" PRIx64 ": its tokens have changed since it was "
-                        "written (make it again)", path, got, h->xxh3);
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: checksum %016" PRIx64 ", wanted %016" PRIx64 ": its tokens have changed since it was "
+                        "written (make it again)",
+                        path, got, h->xxh3);
     return SGT_OK;
 }
 
@@ -192,7 +205,8 @@ static int collect(char ***paths, size_t *count, DIR *dir, const char *folder, c
             if (!more) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", folder);
             *paths = more;
         }
-        if (!((*paths)[*count] = sgt_join(folder, e->d_name))) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", folder);
+        if (!((*paths)[*count] = sgt_join(folder, e->d_name)))
+            return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", folder);
         ++*count;
     }
 }

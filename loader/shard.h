@@ -26,7 +26,7 @@ extern "C" {
 typedef struct sgt_shard_header {
     uint64_t tokens;
     uint32_t revision;
-    uint32_t vocab;       /* 0: not said */
+    uint32_t vocab; /* 0: not said */
     uint32_t eot;
     uint64_t fingerprint; /* of the vocabulary; 0: not said */
     uint64_t xxh3;        /* of the token bytes; 0: not said */
@@ -36,7 +36,8 @@ typedef struct sgt_shard_header {
 void sgt_shard_pack(uint8_t bytes[SGT_SHARD_HEADER], const sgt_shard_header *h);
 
 /* Reads and checks the header of the file at `fd` against its size (a file longer or shorter than header + 2*tokens is
- * SGT_EFORMAT, saying both sizes). raw: 1 no header, every byte is a token's; 0 there must be a header; -1 whichever it is. */
+ * SGT_EFORMAT, saying both sizes). raw: 1 no header, every byte is a token's; 0 there must be a header; -1 whichever it
+ * is. */
 int sgt_shard_read_header(sgt_shard_header *h, int fd, const char *path, int raw, sgt_error *err);
 
 /* Opens, checks, returns the descriptor (>= 0) or a negative SGT_E*. */
@@ -45,7 +46,8 @@ int sgt_shard_open(sgt_shard_header *h, const char *path, int raw, sgt_error *er
 /* Reads the whole shard: checksum against the header (where it is said) and every id below `vocab`. */
 int sgt_shard_verify(const char *path, int raw, uint32_t vocab, const sgt_stop *stop, sgt_error *err);
 
-/* The shards "SPLIT_*.bin" of a folder in order of their names: *paths is malloc'd, each entry malloc'd. 0 found is no error. */
+/* The shards "SPLIT_*.bin" of a folder in order of their names: *paths is malloc'd, each entry malloc'd. 0 found is no
+ * error. */
 int sgt_shard_list(char ***paths, size_t *count, const char *folder, const char *split, sgt_error *err);
 void sgt_shard_list_free(char **paths, size_t count);
 

@@ -1,10 +1,11 @@
-/* stream.c: batches made ahead by threads, handed out in order. Batch n of the stream lives in slot n mod slots. Three counters
- * under one lock tell everything:
+/* stream.c: batches made ahead by threads, handed out in order. Batch n of the stream lives in slot n mod slots. Three
+ * counters under one lock tell everything:
  *
  *     released <= delivered <= claimed <= released + slots
  *
- * The slots of [released, delivered) are the consumer's, those of [delivered, claimed) are being filled or wait, the others are
- * free: that is the back-pressure. A thread claims a batch under the lock and fills its slot outside of it. */
+ * The slots of [released, delivered) are the consumer's, those of [delivered, claimed) are being filled or wait, the
+ * others are free: that is the back-pressure. A thread claims a batch under the lock and fills its slot outside of it.
+ */
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
@@ -16,8 +17,8 @@
 
 typedef struct slot {
     void *buffer;
-    int ready;    /* filled, or failed: rc says which */
-    int held;     /* with the consumer */
+    int ready; /* filled, or failed: rc says which */
+    int held;  /* with the consumer */
     int rc;
     sgt_error err;
 } slot;
@@ -65,7 +66,8 @@ static int measure(sgt_stream *s, sgt_error *err)
     width = s->o.output == SGT_OUTPUT_U16 ? (size_t)info.seq + 1 : info.seq;
     int over = __builtin_mul_overflow(width, (size_t)info.local_batch, &ids) || ids > (SIZE_MAX >> 4);
     if (over)
-        return sgt_fail(err, SGT_ENOMEM, "batches of %" PRIu32 " rows of %zu: more than memory can hold", info.local_batch, width);
+        return sgt_fail(err, SGT_ENOMEM, "batches of %" PRIu32 " rows of %zu: more than memory can hold",
+                        info.local_batch, width);
     s->targets_at = (ids * sizeof(int32_t) + ALIGN - 1) / ALIGN * ALIGN;
     s->buffer_bytes = s->o.output == SGT_OUTPUT_U16 ? ids * sizeof(uint16_t) : s->targets_at + ids * sizeof(int32_t);
     return SGT_OK;
@@ -137,8 +139,8 @@ static int open_slots(sgt_stream *s, sgt_error *err)
     if (!s->slots || !s->workers) return sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " slots: out of memory", s->o.slots);
     for (uint32_t i = 0; i < s->o.slots; i++)
         if (!(s->slots[i].buffer = s->o.alloc(s->o.ctx, s->buffer_bytes)))
-            return sgt_fail(err, SGT_ENOMEM, "buffer %" PRIu32 " of %" PRIu32 ", %zu bytes: out of memory", i + 1, s->o.slots,
-                            s->buffer_bytes);
+            return sgt_fail(err, SGT_ENOMEM, "buffer %" PRIu32 " of %" PRIu32 ", %zu bytes: out of memory", i + 1,
+                            s->o.slots, s->buffer_bytes);
     return SGT_OK;
 }
 
