@@ -44,11 +44,14 @@ LD_kernels := -fopenmp -ldl -lm
 LD_train := -fopenmp -ljansson -lm
 LD_cli := -ljansson -lm
 
-# what each program is made of, users before what they use
+# what each program is made of beside tools/sgt-X.c and tools/X/*.c: users before what they use
 USES_sgt-tokenize := cli tokenize loader
 USES_sgt-train := cli train kernels loader
 USES_sgt-inspect := cli train kernels tokenize loader
 USES_sgt-bench := cli train kernels tokenize loader
+# programs of more than one file have a folder
+PARTS_sgt-inspect := tools/inspect
+PARTS_sgt-bench := tools/bench
 PROGRAMS := $(sort $(patsubst tools/%.c,%,$(wildcard tools/sgt-*.c)))
 
 # a Criterion suite a folder; check-kernels is its own program
@@ -120,7 +123,7 @@ endef
 $(foreach l,$(LIBS),$(eval $(call library,$(l))))
 
 define program
-$(B)/bin/$(1): $(B)/obj/tools/$(1).o $$(call lib,$$(USES_$(1)))
+$(B)/bin/$(1): $(B)/obj/tools/$(1).o $$(call objects,$$(PARTS_$(1))) $$(call lib,$$(USES_$(1)))
 	$$(call say,LD,$$@)mkdir -p $$(@D) && $$(CC) $$(ALL_LDFLAGS) -o $$@ $$^ $$(sort $$(foreach l,$$(USES_$(1)),$$(LD_$$(l))))
 endef
 $(foreach p,$(PROGRAMS),$(eval $(call program,$(p))))

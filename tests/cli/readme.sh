@@ -1,0 +1,39 @@
+# Every code block of README.md, as written: sh blocks in a folder with a corpus/, the C block compiled and run, make's blocks
+# planned with make -n (running them here would run this test).
+. "$ROOT/tests/cli/lib.sh"
+
+# block LANGUAGE N: the N-th code block of that language
+block() { awk -v lang="$1" -v want="$2" '$0 == "```" lang { n++; on = 1; next } $0 == "```" { on = 0 } on && n == want' "$ROOT/README.md"; }
+
+mkdir corpus
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    cat "$ROOT/README.md" > "corpus/$i.txt"
+done
+
+[ "$(grep -c '^```[a-z]' "$ROOT/README.md")" -eq 6 ] || fail "README has another number of code blocks than this test runs"
+
+block sh 1 > make.sh
+for target in $(sed 's/^make //' make.sh); do
+    run 0 make -n -C "$ROOT" "$target"
+done
+[ "$(wc -l < make.sh)" -eq 2 ] || fail "README's first block is not make demo and make check"
+
+# As typed, with a limit of our own: a GPT-2 124M takes long on a CPU. The limit must be the only thing added.
+block sh 2 > main.sh
+grep -qx 'sgt-tokenize corpus/ out/' main.sh || fail "README's main command has changed"
+run 0 sgt-tokenize corpus/ out/
+exists out/train_000000.bin
+sed -n 's/^sgt-train/& --steps 1 --batch-size 1 --seq-len 32 --save-every 0/p' main.sh > limited.sh
+run 0 sh -eu limited.sh
+exists run/latest
+rm -rf out run
+
+block sh 3 > small.sh
+run 0 sh -eu small.sh
+[ "$(wc -l < run/log.jsonl)" -eq 20 ] || fail "20 steps should give 20 lines of log"
+
+block c 1 > example.c
+run 0 sh -c "$(sed 's/-MMD -MP//' "$BIN/../flags") -I$ROOT/loader -o example example.c $BIN/../lib/libsgt-loader.a -lxxhash -luring -ljansson -pthread"
+run 0 ./example
+stdout_lines 3
+stdout_matches '^batch 2: row 0 begins [0-9]+ [0-9]+ [0-9]+$'
