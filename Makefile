@@ -68,7 +68,8 @@ deps:                                  ## install what is missing (apt-get; sudo
 	@tools/deps.sh
 
 # demo and check are the first thing a newcomer types: they see to the packages first, then start make anew, which finds them.
-demo: deps                             ## the main job on real text, on a CPU, in under 3 minutes (CORPUS=DIR: your own text)
+demo:                                  ## the main job on real text, on a CPU, in under 3 minutes (CORPUS=DIR: your own text)
+	@tools/deps.sh build
 	@$(MAKE) --no-print-directory run-demo
 
 check: deps                            ## every test, within 10 minutes
@@ -104,7 +105,7 @@ help:                                  ## this list
 
 .PHONY: need-packages run-demo run-check
 need-packages:
-	@missing=$$(tools/deps.sh --missing) || { echo "sgt needs these packages: $$missing (make deps installs them)" >&2; exit 1; }
+	@missing=$$(tools/deps.sh build --missing) || { echo "sgt needs these packages: $$missing (make deps installs them)" >&2; exit 1; }
 
 run-demo: $(B)/bin/sgt-tokenize $(B)/bin/sgt-bench $(B)/bin/sgt-train
 	@tools/demo.sh $(B) $(CORPUS)

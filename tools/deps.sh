@@ -1,9 +1,13 @@
 #!/bin/sh
 # deps.sh: what sgt needs from the system, and what is missing of it.
-#   deps.sh            installs what is missing with apt-get (sudo where not root); does nothing when nothing is missing
-#   deps.sh --missing  prints the missing packages in one line; exit 1 when there are any
-# Only packages the build or the tests cannot do without are looked for; CUDA, cuDNN, NCCL and Open MPI are used where found.
+#   deps.sh                    installs what is missing with apt-get (sudo where not root); does nothing when nothing is missing
+#   deps.sh build              the same, without what only the tests need
+#   deps.sh [build] --missing  prints the missing packages in one line; exit 1 when there are any
+# CUDA, cuDNN, NCCL and Open MPI are never installed, only used where found.
 set -u
+
+for_tests=1
+[ "${1:-}" != build ] || { for_tests=0 && shift; }
 
 have_header() { echo "#include <$1>" | ${CC:-cc} -E -x "${2:-c}" - > /dev/null 2>&1; }
 
@@ -18,9 +22,13 @@ missing() {
     have_header xxhash.h || echo libxxhash-dev
     have_header jansson.h || echo libjansson-dev
     have_header oneapi/dnnl/dnnl.h || echo libdnnl-dev
+    [ $for_tests -eq 1 ] || return
     have_header criterion/criterion.h || echo libcriterion-dev
+    have_numpy || echo python3-numpy
 }
 have() { command -v "$1" > /dev/null 2>&1; }
+# README's Python block is tested with whichever Python has numpy; a python3 first on PATH may be another than Debian's.
+have_numpy() { python3 -c 'import numpy' 2> /dev/null || /usr/bin/python3 -c 'import numpy' 2> /dev/null; }
 
 packages=$(missing | tr '\n' ' ' | sed 's/ $//')
 if [ "${1:-}" = --missing ]; then
