@@ -18,7 +18,7 @@ SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-
 # -ffp-contract=off: a product and a sum are fused only where the code says so, whichever compiler.
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -Iloader -Itokenize -Ikernels -Itrain -I. $(WARN) $(OPT) -ffp-contract=off -fPIC -pthread \
              $(SANFLAGS) $(CFLAGS) -MMD -MP
-ALL_LDFLAGS = -pthread $(SANFLAGS) $(LDFLAGS)
+ALL_LDFLAGS = -Wl,--as-needed -pthread $(SANFLAGS) $(LDFLAGS)
 
 # flags per folder and per file
 flags = $(if $(filter loader/% tokenize/%,$(1)),-Wconversion) \
