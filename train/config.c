@@ -1,0 +1,130 @@
+/* config.c: config.json to a shape and back. */
+#include "config.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+
+#define MAX_CONFIG ((size_t)1 << 20) /* bytes; real ones are under a kilobyte */
+
+typedef struct config {
+    json_t *json;
+    const char *path;
+    sgt_error *err;
+} config;
+
+static int read_size(const config *c, const char *key, uint32_t *out)
+{
+    const json_t *v = json_object_get(c->json, key);
+    if (!json_is_integer(v) || json_integer_value(v) < 1 || json_integer_value(v) > UINT32_MAX)
+        return sgt_fail(c->err, SGT_EFORMAT, "%s: %s is not a positive whole number", c->path, key);
+    *out = (uint32_t)json_integer_value(v);
+    return SGT_OK;
+}
+
+/* A switch that must stand as GPT-2 has it (absent is so). */
+static int must_be(const config *c, const char *key, int want)
+{
+    const json_t *v = json_object_get(c->json, key);
+    if (!v || json_is_null(v) || (json_is_boolean(v) && json_boolean_value(v) == want)) return SGT_OK;
+    return sgt_fail(c->err, SGT_EFORMAT, "%s: %s is not %s: sgt trains GPT-2 as published", c->path, key, want ? "true" : "false");
+}
+
+static int read_activation(const config *c, sgt_gelu_kind *out)
+{
+    static const struct {
+        const char *name;
+        sgt_gelu_kind kind;
+    } known[] = {{"gelu_new", SGT_GELU_TANH}, {"gelu_pytorch_tanh", SGT_GELU_TANH}, {"gelu_fast", SGT_GELU_TANH}, {"gelu", SGT_GELU_ERF}};
+    const json_t *v = json_object_get(c->json, "activation_function");
+    const char *name = v ? json_string_value(v) : "gelu_new";
+    for (size_t i = 0; name && i < sizeof known / sizeof *known; i++)
+        if (strcmp(name, known[i].name) == 0) {
+            *out = known[i].kind;
+            return SGT_OK;
+        }
+    return sgt_fail(c->err, SGT_EFORMAT, "%s: activation_function '%s' is neither gelu_new nor gelu", c->path, name ? name : "");
+}
+
+static int read_rest(const config *c, const sgt_model *m)
+{
+    const json_t *inner = json_object_get(c->json, "n_inner");
+    if (inner && !json_is_null(inner) && json_integer_value(inner) != 4 * (json_int_t)m->channels)
+        return sgt_fail(c->err, SGT_EFORMAT, "%s: n_inner is not four times n_embd", c->path);
+    int rc;
+    if ((rc = must_be(c, "tie_word_embeddings", 1)) < 0 || (rc = must_be(c, "scale_attn_weights", 1)) < 0 ||
+        (rc = must_be(c, "scale_attn_by_inverse_layer_idx", 0)) < 0 || (rc = must_be(c, "add_cross_attention", 0)) < 0)
+        return rc;
+    return SGT_OK;
+}
+
+static int read_model(const config *c, sgt_model *m)
+{
+    int rc;
+    const char *type = json_string_value(json_object_get(c->json, "model_type"));
+    if (!type || strcmp(type, "gpt2") != 0)
+        return sgt_fail(c->err, SGT_EFORMAT, "%s: model_type is '%s', not gpt2", c->path, type ? type : "");
+    *m = (sgt_model){.eps = 1e-5f};
+    if ((rc = read_size(c, "n_layer", &m->layers)) < 0 || (rc = read_size(c, "n_embd", &m->channels)) < 0 ||
+        (rc = read_size(c, "n_head", &m->heads)) < 0 || (rc = read_size(c, "vocab_size", &m->vocab)) < 0 ||
+        (rc = read_size(c, "n_positions", &m->positions)) < 0 || (rc = read_activation(c, &m->gelu)) < 0 ||
+        (rc = read_rest(c, m)) < 0)
+        return rc;
+    const json_t *eps = json_object_get(c->json, "layer_norm_epsilon");
+    if (eps) m->eps = (float)json_number_value(eps);
+    rc = sgt_model_check(m, c->path, c->err);
+    if (rc < 0 && c->err) c->err->code = SGT_EFORMAT; /* the file is wrong, not the command */
+    return rc < 0 ? SGT_EFORMAT : SGT_OK;
+}
+
+int sgt_config_read(sgt_model *m, const char *dir, sgt_error *err)
+{
+    char *text = NULL, *path = sgt_join(dir, "config.json");
+    size_t n;
+    json_error_t why;
+    if (!path) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", dir);
+    int rc = sgt_file_get(&text, &n, path, MAX_CONFIG, err);
+    if (rc == SGT_OK) {
+        config c = {json_loadb(text, n, JSON_REJECT_DUPLICATES, &why), path, err};
+        if (json_is_object(c.json)) rc = read_model(&c, m);
+        else
+            rc = sgt_fail(err, SGT_EFORMAT, "%s: not a JSON object%s%s", path, c.json ? "" : ": ", c.json ? "" : why.text);
+        json_decref(c.json);
+    }
+    free(text);
+    free(path);
+    return rc;
+}
+
+/* Takes over `json`. */
+static int write_json(json_t *json, const char *dir, const char *name, sgt_error *err)
+{
+    char *path = sgt_join(dir, name), *text = json ? json_dumps(json, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) : NULL;
+    int rc = path && text ? sgt_file_put(path, text, strlen(text), err) : sgt_fail(err, SGT_ENOMEM, "%s/%s: out of memory", dir, name);
+    json_decref(json);
+    free(path);
+    free(text);
+    return rc;
+}
+
+static json_t *id_or_null(int64_t id)
+{
+    return id < 0 ? json_null() : json_integer(id);
+}
+
+int sgt_config_write(const sgt_model *m, const char *dir, int64_t eot, sgt_error *err)
+{
+    json_t *json = json_pack(
+        "{s:s, s:[s], s:i, s:i, s:i, s:i, s:i, s:i, s:n, s:s, s:f, s:f, s:f, s:f, s:f, s:b, s:b, s:o, s:o, s:s}",
+        "model_type", "gpt2", "architectures", "GPT2LMHeadModel", "vocab_size", (int)m->vocab, "n_positions", (int)m->positions,
+        "n_ctx", (int)m->positions, "n_embd", (int)m->channels, "n_layer", (int)m->layers, "n_head", (int)m->heads, "n_inner",
+        "activation_function", m->gelu == SGT_GELU_TANH ? "gelu_new" : "gelu", "layer_norm_epsilon", (double)m->eps,
+        "initializer_range", 0.02, "attn_pdrop", 0.0, "embd_pdrop", 0.0, "resid_pdrop", 0.0, "tie_word_embeddings", 1,
+        "use_cache", 1, "bos_token_id", id_or_null(eot), "eos_token_id", id_or_null(eot), "torch_dtype", "float32");
+    int rc = write_json(json, dir, "config.json", err);
+    if (rc < 0) return rc;
+    json_t *generation = json_pack("{s:o, s:o}", "bos_token_id", id_or_null(eot), "eos_token_id", id_or_null(eot));
+    return write_json(generation, dir, "generation_config.json", err);
+}

@@ -1,0 +1,100 @@
+/* cpu_backend.h: the inside of the CPU backend, shared by its files and by nobody else.
+ *
+ * B rows of T tokens are N = B*T positions. Every loop is cut into tiles by these shapes alone and every sum over tiles is
+ * made in the order of the tiles, so that the number of threads changes no bit. Nothing is allocated after open. */
+#ifndef SGT_CPU_BACKEND_H
+#define SGT_CPU_BACKEND_H
+
+#include "backend.h"
+#include "base/arena.h"
+
+#define SGT_HEAD_ROWS 256     /* rows of logits that exist at a time */
+#define SGT_PIECE 65536       /* floats that one task of the optimizer updates */
+#define SGT_BIAS_COLUMNS 128  /* columns that one task sums for a bias gradient */
+
+/* One block: its twelve tensors' places in the flat arrays, and what its forward pass leaves for the backward pass. */
+typedef struct sgt_cpu_block {
+    size_t at[SGT_BLOCK_TENSORS];     /* offsets into params and grads */
+    float *ln1, *mean1, *rstd1;       /* (N, C), (N), (N) */
+    float *qkv;                       /* (N, 3C) */
+    float *att, *lse;                 /* (N, C), (B, H, T) */
+    float *mid, *ln2, *mean2, *rstd2; /* x + attention (N, C), its LayerNorm (N, C), (N), (N) */
+    float *fc, *gelu;                 /* (N, 4C), (N, 4C) */
+    float *out;                       /* mid + MLP (N, C): the next block's x */
+} sgt_cpu_block;
+
+/* A weight's product with its input, forward; and backward to the input and to the weight, writing or adding. */
+typedef struct sgt_cpu_linear {
+    sgt_gemm *forward, *dx, *dw[2]; /* dw[0] writes, dw[1] adds */
+} sgt_cpu_linear;
+
+enum { SGT_LINEAR_QKV, SGT_LINEAR_PROJ, SGT_LINEAR_FC, SGT_LINEAR_FCPROJ, SGT_LINEAR_HEAD, SGT_LINEAR_HEAD_LAST, SGT_LINEARS };
+
+typedef struct sgt_cpu_piece {
+    size_t offset, count; /* floats of the flat arrays */
+    int decay;
+} sgt_cpu_piece;
+
+typedef struct sgt_cpu_backend {
+    sgt_backend base; /* first: a sgt_backend * is a sgt_cpu_backend * */
+    sgt_model model;
+    sgt_optim optim;
+    const sgt_kernels *k;
+    int threads;
+    char detail[128];
+    size_t B, T, N, C, H, D, V;
+    size_t wpe, lnf_w, lnf_b;    /* offsets in the flat arrays; wte's is 0 */
+    float scale;                 /* attention's 1/sqrt(D) */
+    size_t ldv;                  /* floats from row to row of the logits: V, padded to a vector */
+    size_t tile, tiles;          /* rows of a task, and how many tasks cover N */
+    size_t head_rows, head_last; /* rows of a chunk of logits, and of the last chunk */
+
+    sgt_arena arena;
+    sgt_memory_kind memory[SGT_MEMORY_KINDS];
+    size_t kinds;
+
+    float *params, *grads, *m, *v; /* flat */
+    sgt_cpu_block *blocks;
+    int32_t *ids, *targets;        /* (N), (N) */
+    float *x0;                     /* embeddings (N, C) */
+    float *lnf, *meanf, *rstdf;    /* (N, C), (N), (N) */
+    float *logits, *loss;          /* (head_rows, ldv), (N) */
+    float *dx, *dln, *dwide;       /* gradients: residual stream (N, C), a LayerNorm's output (N, C), qkv or MLP (N, 4C) */
+    float *partial;                /* (tiles, 2, C): LayerNorm gradients of each tile */
+    float *scratch;                /* (threads, scratch_floats) for attention */
+    size_t scratch_floats;
+    double *squares;               /* (pieces) */
+
+    sgt_cpu_linear linear[SGT_LINEARS];
+    sgt_cpu_piece *pieces;
+    size_t piece_count;
+
+    int fresh;         /* no micro-step of this step has run: gradients hold nothing */
+    double nominal;    /* the scale that this step's micro-steps used */
+    double loss_sum;   /* of this step */
+    uint64_t counted;  /* targets of this step */
+    uint64_t last;     /* the step that `metrics` is about */
+    sgt_step_metrics last_metrics;
+} sgt_cpu_backend;
+
+/* Lays everything out in c->arena: called once to measure and once with memory behind it. */
+void sgt_cpu_lay_out(sgt_cpu_backend *c);
+
+/* ids and targets from rows (B, T + 1); returns how many targets count. */
+uint64_t sgt_cpu_load(sgt_cpu_backend *c, const uint16_t *rows);
+/* From ids to lnf. */
+void sgt_cpu_forward(sgt_cpu_backend *c);
+/* From lnf to the sum of losses; with scale > 0 also d(sum * scale) to dln and to wte's gradient. */
+double sgt_cpu_head(sgt_cpu_backend *c, double scale);
+/* From dln (what reached lnf) to all gradients. */
+void sgt_cpu_backward(sgt_cpu_backend *c);
+
+/* Tile t's first row and how many rows it has. */
+static inline size_t sgt_cpu_tile(const sgt_cpu_backend *c, size_t t, size_t *rows)
+{
+    size_t first = t * c->tile;
+    *rows = c->N - first < c->tile ? c->N - first : c->tile;
+    return first;
+}
+
+#endif

@@ -1,0 +1,122 @@
+/* cpu_backward.c: from the gradient at the last LayerNorm back to every parameter. c->dx is the gradient of the residual
+ * stream: each branch adds its own to it. Weight gradients are written by a step's first micro-step and added to by the
+ * others, so that the large ones are never cleared. */
+#include <omp.h>
+#include <string.h>
+
+#include "cpu_backend.h"
+
+/* dx += through the LayerNorm; dw, db += sums over tiles in their order. */
+static void layernorm(sgt_cpu_backend *c, const float *x, const float *mean, const float *rstd, const float *w, float *dw, float *db)
+{
+    size_t C = c->C;
+#pragma omp parallel for num_threads(c->threads) schedule(static)
+    for (size_t t = 0; t < c->tiles; t++) {
+        size_t n, r = sgt_cpu_tile(c, t, &n), at = r * C;
+        float *part = c->partial + t * 2 * C;
+        memset(part, 0, 2 * C * sizeof *part);
+        c->k->layernorm_backward(c->dx + at, part, part + C, c->dln + at, x + at, mean + r, rstd + r, w, n, C);
+    }
+    for (size_t t = 0; t < c->tiles; t++) {
+        c->k->add(dw, c->partial + t * 2 * C, C);
+        c->k->add(db, c->partial + t * 2 * C + C, C);
+    }
+}
+
+/* db += the column sums of dout (N, width): each task sums whole columns. */
+static void bias(sgt_cpu_backend *c, float *db, const float *dout, size_t width)
+{
+    size_t tasks = (width + SGT_BIAS_COLUMNS - 1) / SGT_BIAS_COLUMNS;
+#pragma omp parallel for num_threads(c->threads) schedule(static)
+    for (size_t t = 0; t < tasks; t++) {
+        size_t at = t * SGT_BIAS_COLUMNS, n = width - at < SGT_BIAS_COLUMNS ? width - at : SGT_BIAS_COLUMNS;
+        c->k->bias_backward(db + at, dout + at, c->N, n, width);
+    }
+}
+
+/* y = x W + b: dy to W's and b's gradients, and to dx where it is wanted. */
+static void linear(sgt_cpu_backend *c, int which, const sgt_cpu_block *l, size_t weight, const float *x, const float *dy, size_t width,
+                   float *dx)
+{
+    const sgt_cpu_linear *g = &c->linear[which];
+    sgt_gemm_run(g->dw[!c->fresh], x, dy, NULL, c->grads + l->at[weight]);
+    bias(c, c->grads + l->at[weight + 1], dy, width);
+    sgt_gemm_run(g->dx, dy, c->params + l->at[weight], NULL, dx);
+}
+
+static void gelu(sgt_cpu_backend *c, const sgt_cpu_block *l)
+{
+    size_t wide = 4 * c->C;
+#pragma omp parallel for num_threads(c->threads) schedule(static)
+    for (size_t t = 0; t < c->tiles; t++) {
+        size_t n, r = sgt_cpu_tile(c, t, &n), at = r * wide;
+        c->k->gelu_backward(c->dwide + at, c->dwide + at, l->fc + at, n * wide, c->model.gelu);
+    }
+}
+
+static void attention(sgt_cpu_backend *c, const sgt_cpu_block *l)
+{
+    size_t C = c->C, D = c->D, T = c->T, H = c->H;
+#pragma omp parallel for num_threads(c->threads) schedule(dynamic)
+    for (size_t i = 0; i < c->B * H; i++) {
+        size_t row = i / H * T, column = i % H * D, at = row * C + column;
+        const float *q = l->qkv + row * 3 * C + column;
+        float *dq = c->dwide + row * 3 * C + column;
+        float *scratch = c->scratch + (size_t)omp_get_thread_num() * c->scratch_floats;
+        c->k->attention_backward(dq, dq + C, dq + 2 * C, 3 * C, c->dln + at, l->att + at, C, l->lse + i * T, q, q + C,
+                                 q + 2 * C, 3 * C, T, D, c->scale, scratch);
+    }
+}
+
+/* Each task adds its own columns for all positions in their order. */
+static void embeddings(sgt_cpu_backend *c)
+{
+    size_t columns = 64, tasks = (c->C + columns - 1) / columns;
+#pragma omp parallel for num_threads(c->threads) schedule(static)
+    for (size_t t = 0; t < tasks; t++) {
+        size_t c0 = t * columns, c1 = c0 + columns < c->C ? c0 + columns : c->C;
+        c->k->embed_backward(c->grads, c->grads + c->wpe, c->ids, c->dx, c->N, c->T, c->C, c0, c1);
+    }
+}
+
+static void clear_rows(sgt_cpu_backend *c, float *x)
+{
+#pragma omp parallel for num_threads(c->threads) schedule(static)
+    for (size_t t = 0; t < c->tiles; t++) {
+        size_t n, r = sgt_cpu_tile(c, t, &n);
+        memset(x + r * c->C, 0, n * c->C * sizeof *x);
+    }
+}
+
+/* What is only ever added to starts a step at zero: LayerNorms, biases and wpe; the matrices' first product writes them. */
+static void clear_small_gradients(sgt_cpu_backend *c)
+{
+    size_t tensors = sgt_model_tensors(&c->model);
+    for (size_t i = 1; i < tensors; i++) {
+        sgt_tensor t;
+        sgt_model_tensor(&c->model, i, &t);
+        if (t.dims == 1 || i == 1) memset(c->grads + t.offset, 0, t.count * sizeof(float));
+    }
+}
+
+void sgt_cpu_backward(sgt_cpu_backend *c)
+{
+    const float *p = c->params;
+    float *g = c->grads;
+    if (c->fresh) clear_small_gradients(c);
+    clear_rows(c, c->dx);
+    layernorm(c, c->blocks[c->model.layers - 1].out, c->meanf, c->rstdf, p + c->lnf_w, g + c->lnf_w, g + c->lnf_b);
+    for (size_t i = c->model.layers; i-- > 0;) {
+        const sgt_cpu_block *l = c->blocks + i;
+        const float *x = i ? l[-1].out : c->x0;
+        linear(c, SGT_LINEAR_FCPROJ, l, SGT_FCPROJ_W, l->gelu, c->dx, c->C, c->dwide);
+        gelu(c, l);
+        linear(c, SGT_LINEAR_FC, l, SGT_FC_W, l->ln2, c->dwide, 4 * c->C, c->dln);
+        layernorm(c, l->mid, l->mean2, l->rstd2, p + l->at[SGT_LN2_W], g + l->at[SGT_LN2_W], g + l->at[SGT_LN2_B]);
+        linear(c, SGT_LINEAR_PROJ, l, SGT_PROJ_W, l->att, c->dx, c->C, c->dln);
+        attention(c, l);
+        linear(c, SGT_LINEAR_QKV, l, SGT_QKV_W, l->ln1, c->dwide, 3 * c->C, c->dln);
+        layernorm(c, x, l->mean1, l->rstd1, p + l->at[SGT_LN1_W], g + l->at[SGT_LN1_W], g + l->at[SGT_LN1_B]);
+    }
+    embeddings(c);
+}

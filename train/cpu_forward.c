@@ -1,0 +1,113 @@
+/* cpu_forward.c: the forward pass, and the head with its loss, whose backward pass starts where the logits are. */
+#include <omp.h>
+
+#include "cpu_backend.h"
+
+uint64_t sgt_cpu_load(sgt_cpu_backend *c, const uint16_t *rows)
+{
+    size_t T = c->T;
+    for (size_t b = 0; b < c->B; b++) {
+        const uint16_t *row = rows + b * (T + 1);
+        for (size_t t = 0; t < T; t++) {
+            c->ids[b * T + t] = row[t];
+            c->targets[b * T + t] = row[t + 1];
+        }
+    }
+    return c->N;
+}
+
+static void embed(sgt_cpu_backend *c, float *ln, float *mean, float *rstd, const float *w, const float *b)
+{
+    const float *wte = c->params, *wpe = c->params + c->wpe;
+#pragma omp parallel for num_threads(c->threads) schedule(static)
+    for (size_t t = 0; t < c->tiles; t++) {
+        size_t n, r = sgt_cpu_tile(c, t, &n), at = r * c->C;
+        c->k->embed(c->x0 + at, c->ids + r, wte, wpe, r, n, c->T, c->C);
+        c->k->layernorm(ln + at, mean + r, rstd + r, c->x0 + at, w, b, n, c->C, c->model.eps);
+    }
+}
+
+/* All heads of all rows: one task each, whatever the number of threads. */
+static void attention(sgt_cpu_backend *c, sgt_cpu_block *l)
+{
+    size_t C = c->C, D = c->D, T = c->T, H = c->H;
+#pragma omp parallel for num_threads(c->threads) schedule(dynamic)
+    for (size_t i = 0; i < c->B * H; i++) {
+        size_t row = i / H * T, column = i % H * D;
+        const float *q = l->qkv + row * 3 * C + column;
+        float *scratch = c->scratch + (size_t)omp_get_thread_num() * c->scratch_floats;
+        c->k->attention(l->att + row * C + column, C, l->lse + i * T, q, q + C, q + 2 * C, 3 * C, T, D, c->scale, scratch);
+    }
+}
+
+/* sum = x + y and its LayerNorm, which the next product reads. */
+static void residual(sgt_cpu_backend *c, float *sum, float *ln, float *mean, float *rstd, const float *x, const float *y,
+                     const float *w, const float *b)
+{
+#pragma omp parallel for num_threads(c->threads) schedule(static)
+    for (size_t t = 0; t < c->tiles; t++) {
+        size_t n, r = sgt_cpu_tile(c, t, &n), at = r * c->C;
+        c->k->residual_layernorm(sum + at, ln + at, mean + r, rstd + r, x + at, y + at, w, b, n, c->C, c->model.eps);
+    }
+}
+
+static void gelu(sgt_cpu_backend *c, sgt_cpu_block *l)
+{
+    size_t wide = 4 * c->C;
+#pragma omp parallel for num_threads(c->threads) schedule(static)
+    for (size_t t = 0; t < c->tiles; t++) {
+        size_t n, r = sgt_cpu_tile(c, t, &n);
+        c->k->gelu(l->gelu + r * wide, l->fc + r * wide, n * wide, c->model.gelu);
+    }
+}
+
+void sgt_cpu_forward(sgt_cpu_backend *c)
+{
+    const float *p = c->params;
+    sgt_cpu_block *first = c->blocks;
+    embed(c, first->ln1, first->mean1, first->rstd1, p + first->at[SGT_LN1_W], p + first->at[SGT_LN1_B]);
+    for (size_t i = 0; i < c->model.layers; i++) {
+        sgt_cpu_block *l = c->blocks + i;
+        const float *x = i ? l[-1].out : c->x0;
+        sgt_gemm_run(c->linear[SGT_LINEAR_QKV].forward, l->ln1, p + l->at[SGT_QKV_W], p + l->at[SGT_QKV_B], l->qkv);
+        attention(c, l);
+        sgt_gemm_run(c->linear[SGT_LINEAR_PROJ].forward, l->att, p + l->at[SGT_PROJ_W], p + l->at[SGT_PROJ_B], c->dln);
+        residual(c, l->mid, l->ln2, l->mean2, l->rstd2, x, c->dln, p + l->at[SGT_LN2_W], p + l->at[SGT_LN2_B]);
+        sgt_gemm_run(c->linear[SGT_LINEAR_FC].forward, l->ln2, p + l->at[SGT_FC_W], p + l->at[SGT_FC_B], l->fc);
+        gelu(c, l);
+        sgt_gemm_run(c->linear[SGT_LINEAR_FCPROJ].forward, l->gelu, p + l->at[SGT_FCPROJ_W], p + l->at[SGT_FCPROJ_B], c->dln);
+        if (i + 1 < c->model.layers)
+            residual(c, l->out, l[1].ln1, l[1].mean1, l[1].rstd1, l->mid, c->dln, p + l[1].at[SGT_LN1_W], p + l[1].at[SGT_LN1_B]);
+        else
+            residual(c, l->out, c->lnf, c->meanf, c->rstdf, l->mid, c->dln, p + c->lnf_w, p + c->lnf_b);
+    }
+}
+
+/* Softmax and loss of n rows of logits, in place; few rows a task, for a row is 200 kB. */
+static void classify(sgt_cpu_backend *c, size_t first, size_t n, double scale)
+{
+#pragma omp parallel for num_threads(c->threads) schedule(dynamic)
+    for (size_t r = 0; r < n; r++)
+        c->k->cross_entropy(c->logits + r * c->ldv, c->loss + first + r, c->targets + first + r, 1, c->V, c->ldv, (float)scale);
+}
+
+/* A chunk of rows at a time, so that the (N, V) logits never exist: logits, loss, their gradient in place, and both
+ * products with it while it is still in cache. */
+double sgt_cpu_head(sgt_cpu_backend *c, double scale)
+{
+    for (size_t first = 0; first < c->N; first += c->head_rows) {
+        size_t n = c->N - first < c->head_rows ? c->N - first : c->head_rows;
+        const sgt_cpu_linear *g = &c->linear[n == c->head_rows ? SGT_LINEAR_HEAD : SGT_LINEAR_HEAD_LAST];
+        const float *x = c->lnf + first * c->C;
+        sgt_gemm_run(g->forward, x, c->params, NULL, c->logits);
+        classify(c, first, n, scale);
+        if (scale > 0) {
+            int add = !(c->fresh && first == 0);
+            sgt_gemm_run(g->dx, c->logits, c->params, NULL, c->dln + first * c->C);
+            sgt_gemm_run(g->dw[add], c->logits, x, NULL, c->grads);
+        }
+    }
+    double sum = 0;
+    for (size_t i = 0; i < c->N; i++) sum += (double)c->loss[i];
+    return sum;
+}

@@ -1,0 +1,66 @@
+/* cpu_layout.c: where everything lies in the CPU backend's one arena, counted by kind. */
+#include "cpu_backend.h"
+
+/* Ends a kind of memory: what was taken since the last one. */
+static void kind(sgt_cpu_backend *c, const char *name)
+{
+    uint64_t before = 0;
+    for (size_t i = 0; i < c->kinds; i++) before += c->memory[i].bytes;
+    c->memory[c->kinds++] = (sgt_memory_kind){name, c->arena.used - before};
+}
+
+static float *floats(sgt_cpu_backend *c, size_t count)
+{
+    return sgt_arena_take(&c->arena, count, sizeof(float));
+}
+
+static void lay_out_block(sgt_cpu_backend *c, sgt_cpu_block *l)
+{
+    size_t N = c->N, C = c->C;
+    l->ln1 = floats(c, N * C);
+    l->mean1 = floats(c, N);
+    l->rstd1 = floats(c, N);
+    l->qkv = floats(c, N * 3 * C);
+    l->att = floats(c, N * C);
+    l->lse = floats(c, N * c->H);
+    l->mid = floats(c, N * C);
+    l->ln2 = floats(c, N * C);
+    l->mean2 = floats(c, N);
+    l->rstd2 = floats(c, N);
+    l->fc = floats(c, N * 4 * C);
+    l->gelu = floats(c, N * 4 * C);
+    l->out = floats(c, N * C);
+}
+
+void sgt_cpu_lay_out(sgt_cpu_backend *c)
+{
+    size_t N = c->N, C = c->C, flat = sgt_model_floats(&c->model);
+    c->kinds = 0;
+    c->params = floats(c, flat);
+    kind(c, "weights");
+    c->grads = floats(c, flat);
+    kind(c, "gradients");
+    c->m = floats(c, flat);
+    c->v = floats(c, flat);
+    kind(c, "moments");
+    c->x0 = floats(c, N * C);
+    for (size_t i = 0; i < c->model.layers; i++) lay_out_block(c, c->blocks + i);
+    c->lnf = floats(c, N * C);
+    c->meanf = floats(c, N);
+    c->rstdf = floats(c, N);
+    kind(c, "activations");
+    c->dx = floats(c, N * C);
+    c->dln = floats(c, N * C);
+    c->dwide = floats(c, N * 4 * C);
+    c->partial = floats(c, c->tiles * 2 * C);
+    c->squares = sgt_arena_take(&c->arena, c->piece_count, sizeof(double));
+    kind(c, "activation gradients");
+    c->scratch = floats(c, (size_t)c->threads * c->scratch_floats);
+    kind(c, "attention");
+    c->logits = floats(c, c->head_rows * c->ldv);
+    c->loss = floats(c, N);
+    kind(c, "head");
+    c->ids = sgt_arena_take(&c->arena, N, sizeof(int32_t));
+    c->targets = sgt_arena_take(&c->arena, N, sizeof(int32_t));
+    kind(c, "data");
+}

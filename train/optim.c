@@ -1,0 +1,26 @@
+/* optim.c: clipping and AdamW's settings at a step. */
+#include "optim.h"
+
+#include <math.h>
+
+double sgt_optim_clip(const sgt_optim *o, double norm)
+{
+    if (!(o->grad_clip > 0)) return 1;
+    double scale = (double)o->grad_clip / (norm + 1e-6); /* as torch.nn.utils.clip_grad_norm_ has it */
+    return scale < 1 ? scale : 1;
+}
+
+sgt_adamw sgt_optim_adamw(const sgt_optim *o, uint64_t step, double lr, double grad_scale, int decay)
+{
+    double t = (double)step + 1;
+    return (sgt_adamw){
+        .lr = (float)lr,
+        .beta1 = o->beta1,
+        .beta2 = o->beta2,
+        .eps = o->eps,
+        .decay = decay ? o->weight_decay : 0,
+        .grad_scale = (float)grad_scale,
+        .c1 = 1 - pow((double)o->beta1, t),
+        .c2 = 1 - pow((double)o->beta2, t),
+    };
+}

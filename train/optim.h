@@ -1,0 +1,21 @@
+/* optim.h: the optimizer's settings and its arithmetic, shared by every backend. */
+#ifndef SGT_OPTIM_H
+#define SGT_OPTIM_H
+
+#include <stdint.h>
+
+#include "kernels.h"
+
+typedef struct sgt_optim {
+    float beta1, beta2, eps;
+    float weight_decay; /* decoupled, on tensors of two dimensions only */
+    float grad_clip;    /* the global norm gradients are clipped to; 0: not at all */
+} sgt_optim;
+
+/* What gradients are multiplied by so that their norm is at most o->grad_clip. */
+double sgt_optim_clip(const sgt_optim *o, double norm);
+
+/* AdamW's numbers for the update that ends step `step` (from 0). decay: whether the tensor has two dimensions. */
+sgt_adamw sgt_optim_adamw(const sgt_optim *o, uint64_t step, double lr, double grad_scale, int decay);
+
+#endif

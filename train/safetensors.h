@@ -1,0 +1,53 @@
+/* safetensors.h: Hugging Face's tensor files, read and written. A file is 8 bytes of little-endian header length, a JSON
+ * header {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ...}, then the numbers.
+ *
+ *     sgt_safetensors *s;
+ *     if (sgt_safetensors_open(&s, "model.safetensors", &err) < 0) ...;
+ *     const sgt_safetensor *t = sgt_safetensors_find(s, "wte.weight");
+ *     if (t) sgt_safetensors_read(s, t, 0, n, floats, &err);
+ *     sgt_safetensors_close(s);
+ *
+ * Nothing in a header is believed: every range must fit its shape and the file, and ranges must cover the data without gap
+ * or overlap, as the format demands. */
+#ifndef SGT_SAFETENSORS_H
+#define SGT_SAFETENSORS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+#define SGT_SAFETENSORS_MAX_HEADER ((uint64_t)16 << 20) /* bytes; GPT-2 XL's is 60 kB. Bounds the memory a file can cost */
+#define SGT_SAFETENSORS_MAX_DIMS 8
+
+typedef struct sgt_safetensor {
+    const char *name;  /* lives as long as the file is open */
+    const char *dtype; /* "F32", ... */
+    uint32_t dims;
+    uint64_t dim[SGT_SAFETENSORS_MAX_DIMS];
+    uint64_t count;      /* numbers */
+    uint64_t begin, end; /* bytes from the start of the data */
+} sgt_safetensor;
+
+typedef struct sgt_safetensors sgt_safetensors;
+
+int sgt_safetensors_open(sgt_safetensors **out, const char *path, sgt_error *err);
+void sgt_safetensors_close(sgt_safetensors *s); /* NULL is fine */
+size_t sgt_safetensors_count(const sgt_safetensors *s);
+const sgt_safetensor *sgt_safetensors_at(const sgt_safetensors *s, size_t i); /* in order of their place in the file */
+const sgt_safetensor *sgt_safetensors_find(const sgt_safetensors *s, const char *name); /* NULL: not there */
+
+/* Numbers first .. first + count - 1 as float32, from F64, F32, F16 or BF16; another type is SGT_EUNSUPPORTED. */
+int sgt_safetensors_read(const sgt_safetensors *s, const sgt_safetensor *t, uint64_t first, size_t count, float *out,
+                         sgt_error *err);
+
+/* A new file of float32 tensors; it gets its name when it is complete.
+ *     begin; declare each tensor; write all their numbers in that order, in pieces of any size; commit */
+typedef struct sgt_safetensors_writer sgt_safetensors_writer;
+int sgt_safetensors_begin(sgt_safetensors_writer **out, const char *path, sgt_error *err);
+int sgt_safetensors_declare(sgt_safetensors_writer *w, const char *name, const uint32_t *dim, uint32_t dims, sgt_error *err);
+int sgt_safetensors_write(sgt_safetensors_writer *w, const float *x, size_t count, sgt_error *err);
+int sgt_safetensors_commit(sgt_safetensors_writer *w, sgt_error *err); /* frees w, whatever happens */
+void sgt_safetensors_abandon(sgt_safetensors_writer *w);               /* frees w, leaves nothing; NULL is fine */
+
+#endif

@@ -1,0 +1,32 @@
+/* schedule.c: learning-rate schedules, pure functions of the step. */
+#include "schedule.h"
+
+#include <math.h>
+
+const char *sgt_schedule_name(sgt_schedule_kind kind)
+{
+    static const char *const names[SGT_SCHEDULES] = {"cosine", "linear", "constant", "wsd"};
+    return names[kind];
+}
+
+/* How far s is from `from` to `to`, 0 to 1. */
+static double part(uint64_t s, uint64_t from, uint64_t to)
+{
+    if (s <= from) return 0;
+    return s >= to ? 1 : (double)(s - from) / (double)(to - from);
+}
+
+double sgt_schedule_lr(const sgt_schedule *c, uint64_t s)
+{
+    double range = c->lr - c->min_lr;
+    if (s < c->warmup) return c->lr * (double)(s + 1) / (double)c->warmup;
+    switch (c->kind) {
+    case SGT_COSINE: return c->min_lr + range * 0.5 * (1 + cos(M_PI * part(s, c->warmup, c->steps)));
+    case SGT_LINEAR: return c->lr - range * part(s, c->warmup, c->steps);
+    case SGT_WSD: {
+        uint64_t decay = c->steps - c->steps / 5;
+        return c->lr - range * part(s, decay > c->warmup ? decay : c->warmup, c->steps);
+    }
+    default: return c->lr;
+    }
+}

@@ -1,0 +1,23 @@
+/* schedule.h: the learning rate at a step. */
+#ifndef SGT_SCHEDULE_H
+#define SGT_SCHEDULE_H
+
+#include <stdint.h>
+
+typedef enum sgt_schedule_kind { SGT_COSINE, SGT_LINEAR, SGT_CONSTANT, SGT_WSD, SGT_SCHEDULES } sgt_schedule_kind;
+
+typedef struct sgt_schedule {
+    sgt_schedule_kind kind;
+    double lr, min_lr;
+    uint64_t warmup, steps; /* warm-up may be longer than the run */
+} sgt_schedule;
+
+const char *sgt_schedule_name(sgt_schedule_kind kind); /* "cosine", "linear", "constant", "wsd" */
+
+/* At step s of S, from 0: lr*(s+1)/warmup while s < warmup; then
+ *   cosine, linear: from lr at s = warmup to min_lr at s = S
+ *   constant: lr
+ *   wsd: lr, and over the last fifth of the run linearly to min_lr ("warm-up, stable, decay") */
+double sgt_schedule_lr(const sgt_schedule *c, uint64_t s);
+
+#endif

@@ -1,0 +1,273 @@
+/* settings.c: the table of what defines a run, and its way to JSON and back. */
+#include "settings.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model.h"
+
+typedef enum kind { TEXT, COUNT, REAL } kind;
+enum { MAY_CHANGE = 1, LOCAL = 2 }; /* on --resume; of the machine, so kept only where given and never taken over */
+
+static const struct entry {
+    const char *name;
+    size_t offset;
+    uint8_t kind, flags;
+} table[SGT_SETTINGS] = {
+#define FIELD(f) offsetof(sgt_settings, f)
+    [SGT_SET_DATA] = {"data", FIELD(data), TEXT, MAY_CHANGE},
+    [SGT_SET_MODEL] = {"model", FIELD(model), TEXT, 0},
+    [SGT_SET_INIT] = {"init", FIELD(init), TEXT, 0},
+    [SGT_SET_LOADER] = {"loader", FIELD(loader), TEXT, MAY_CHANGE},
+    [SGT_SET_SAMPLING] = {"sampling", FIELD(sampling), TEXT, 0},
+    [SGT_SET_WORKERS] = {"workers", FIELD(workers), COUNT, 0},
+    [SGT_SET_DEVICE] = {"device", FIELD(device), TEXT, MAY_CHANGE},
+    [SGT_SET_THREADS] = {"threads", FIELD(threads), COUNT, MAY_CHANGE | LOCAL},
+    [SGT_SET_CPU] = {"cpu", FIELD(cpu), TEXT, MAY_CHANGE | LOCAL},
+    [SGT_SET_BATCH] = {"batch-size", FIELD(batch), COUNT, 0},
+    [SGT_SET_SEQ] = {"seq-len", FIELD(seq), COUNT, 0},
+    [SGT_SET_ACCUM] = {"grad-accum", FIELD(accum), COUNT, 0},
+    [SGT_SET_STEPS] = {"steps", FIELD(steps), COUNT, MAY_CHANGE},
+    [SGT_SET_LR] = {"lr", FIELD(lr), REAL, 0},
+    [SGT_SET_MIN_LR] = {"min-lr", FIELD(min_lr), REAL, 0},
+    [SGT_SET_WARMUP] = {"warmup", FIELD(warmup), COUNT, 0},
+    [SGT_SET_SCHEDULE] = {"schedule", FIELD(schedule), TEXT, 0},
+    [SGT_SET_OPTIMIZER] = {"optimizer", FIELD(optimizer), TEXT, 0},
+    [SGT_SET_BETAS] = {"betas", FIELD(betas), TEXT, 0},
+    [SGT_SET_WEIGHT_DECAY] = {"weight-decay", FIELD(weight_decay), REAL, 0},
+    [SGT_SET_GRAD_CLIP] = {"grad-clip", FIELD(grad_clip), REAL, 0},
+    [SGT_SET_DROPOUT] = {"dropout", FIELD(dropout), REAL, 0},
+    [SGT_SET_PRECISION] = {"precision", FIELD(precision), TEXT, 0},
+    [SGT_SET_GELU] = {"gelu", FIELD(gelu), TEXT, 0},
+    [SGT_SET_EVAL_EVERY] = {"eval-every", FIELD(eval_every), COUNT, 0},
+    [SGT_SET_SAVE_EVERY] = {"save-every", FIELD(save_every), COUNT, 0},
+    [SGT_SET_KEEP] = {"keep", FIELD(keep), COUNT, 0},
+    [SGT_SET_SEED] = {"seed", FIELD(seed), COUNT, 0},
+#undef FIELD
+};
+
+void sgt_settings_default(sgt_settings *s)
+{
+    *s = (sgt_settings){
+        .model = "gpt2", .loader = "preload", .sampling = "shuffle", .device = "auto", .cpu = "auto", .schedule = "cosine",
+        .optimizer = "adamw", .betas = "0.9,0.95", .precision = "fp32", .workers = 1, .threads = SGT_DEFAULT_COUNT,
+        .batch = SGT_DEFAULT_COUNT, .seq = 512, .accum = 1, .steps = SGT_DEFAULT_COUNT, .warmup = SGT_DEFAULT_COUNT,
+        .eval_every = 200, .save_every = 1000, .keep = 3, .seed = 1, .lr = SGT_DEFAULT_REAL, .min_lr = SGT_DEFAULT_REAL,
+        .weight_decay = 0.1, .grad_clip = 1, .epochs = 1, .lr_base_batch = 64,
+    };
+}
+
+void sgt_settings_free(sgt_settings *s)
+{
+    for (int i = 0; i < 2; i++) json_decref(s->owner[i]);
+    s->owner[0] = s->owner[1] = NULL;
+}
+
+const char *sgt_settings_name(sgt_setting which)
+{
+    return table[which].name;
+}
+
+static void *field(const sgt_settings *s, size_t i)
+{
+    return (char *)(uintptr_t)s + table[i].offset;
+}
+
+/* ---- checks ---- */
+
+static int one_of(const char *option, const char *value, const char *words, sgt_error *err)
+{
+    size_t n = strlen(value);
+    for (const char *w = words; n > 0 && (w = strstr(w, value)); w++)
+        if ((w == words || w[-1] == '|') && (w[n] == '\0' || w[n] == '|') && !strchr(value, '|')) return SGT_OK;
+    return sgt_fail(err, SGT_EUSAGE, "--%s: '%s' is not one of %s", option, value, words);
+}
+
+static int between(const char *option, uint64_t value, uint64_t min, uint64_t max, sgt_error *err)
+{
+    if (value == SGT_DEFAULT_COUNT || (value >= min && value <= max)) return SGT_OK;
+    return sgt_fail(err, SGT_EUSAGE, "--%s: %llu is not within %llu to %llu", option, (unsigned long long)value,
+                    (unsigned long long)min, (unsigned long long)max);
+}
+
+static int at_least_zero(const char *option, double value, sgt_error *err)
+{
+    if (value == SGT_DEFAULT_REAL || (isfinite(value) && value >= 0)) return SGT_OK;
+    return sgt_fail(err, SGT_EUSAGE, "--%s: %g is not a number of at least 0", option, value);
+}
+
+int sgt_settings_betas(const sgt_settings *s, double betas[2], sgt_error *err)
+{
+    char *end;
+    betas[0] = strtod(s->betas, &end);
+    int ok = end != s->betas && *end == ',';
+    if (ok) {
+        const char *second = end + 1;
+        betas[1] = strtod(second, &end);
+        ok = end != second && *end == '\0';
+    }
+    for (int i = 0; ok && i < 2; i++) ok = betas[i] >= 0 && betas[i] < 1;
+    if (!ok) return sgt_fail(err, SGT_EUSAGE, "--betas: '%s' is not two numbers from 0 to below 1, such as 0.9,0.95", s->betas);
+    return SGT_OK;
+}
+
+static int check_words(const sgt_settings *s, sgt_error *err)
+{
+    int rc;
+    if ((rc = one_of("loader", s->loader, "preload|mmap|uring", err)) < 0 ||
+        (rc = one_of("sampling", s->sampling, "shuffle|random|block|sequential", err)) < 0 ||
+        (rc = one_of("device", s->device, "auto|cpu|cuda", err)) < 0 ||
+        (rc = one_of("schedule", s->schedule, "cosine|linear|constant|wsd", err)) < 0 ||
+        (rc = one_of("optimizer", s->optimizer, "adamw", err)) < 0 ||
+        (s->gelu && (rc = one_of("gelu", s->gelu, "tanh|erf", err)) < 0))
+        return rc;
+    if (strcmp(s->precision, "fp32") != 0)
+        return sgt_fail(err, SGT_EUSAGE, "--precision: '%s' is not fp32, which is what this build has on a CPU", s->precision);
+    return SGT_OK;
+}
+
+int sgt_settings_check(const sgt_settings *s, sgt_error *err)
+{
+    int rc;
+    double betas[2];
+    sgt_model m;
+    if ((rc = check_words(s, err)) < 0 || (rc = sgt_settings_betas(s, betas, err)) < 0 ||
+        (rc = between("workers", s->workers, 1, 64, err)) < 0 || (rc = between("threads", s->threads, 1, 1024, err)) < 0 ||
+        (rc = between("batch-size", s->batch, 1, 1 << 20, err)) < 0 || (rc = between("seq-len", s->seq, 1, 1 << 20, err)) < 0 ||
+        (rc = between("grad-accum", s->accum, 1, 1 << 20, err)) < 0 || (rc = between("steps", s->steps, 1, 99999999, err)) < 0 ||
+        (rc = between("lr-base-batch", s->lr_base_batch, 1, 1 << 30, err)) < 0 || (rc = at_least_zero("lr", s->lr, err)) < 0 ||
+        (rc = at_least_zero("min-lr", s->min_lr, err)) < 0 || (rc = at_least_zero("weight-decay", s->weight_decay, err)) < 0 ||
+        (rc = at_least_zero("grad-clip", s->grad_clip, err)) < 0)
+        return rc;
+    if (!(s->epochs > 0 && s->epochs <= 1e6))
+        return sgt_fail(err, SGT_EUSAGE, "--epochs: %g is not a number above 0, at most a million", s->epochs);
+    if (s->dropout != 0) return sgt_fail(err, SGT_EUSAGE, "--dropout: %g is not 0, which is what this build has", s->dropout);
+    if (s->scale_lr && s->lr == SGT_DEFAULT_REAL)
+        return sgt_fail(err, SGT_EUSAGE, "--scale-lr: it scales a given --lr; --lr auto already follows the batch");
+    if (s->init && s->given[SGT_SET_MODEL])
+        return sgt_fail(err, SGT_EUSAGE, "--model: it does not go with --init, whose config.json says the shape");
+    return s->init ? SGT_OK : sgt_model_named(&m, s->model, err);
+}
+
+/* ---- JSON ---- */
+
+static int take(sgt_settings *s, size_t i, const json_t *v, const char *what, sgt_error *err)
+{
+    void *at = field(s, i);
+    int real_auto = table[i].kind == REAL && json_is_string(v) && strcmp(json_string_value(v), "auto") == 0;
+    if (table[i].kind == TEXT && json_is_string(v)) *(const char **)at = json_string_value(v);
+    else if (table[i].kind == COUNT && json_is_integer(v) && json_integer_value(v) >= 0) *(uint64_t *)at = (uint64_t)json_integer_value(v);
+    else if (table[i].kind == REAL && json_is_number(v)) *(double *)at = json_number_value(v);
+    else if (real_auto) *(double *)at = SGT_DEFAULT_REAL;
+    else
+        return sgt_fail(err, SGT_EFORMAT, "%s: '%s' is not %s", what, table[i].name,
+                        table[i].kind == TEXT ? "a text" : table[i].kind == COUNT ? "a whole number of at least 0" : "a number");
+    return SGT_OK;
+}
+
+static size_t find(const char *name)
+{
+    size_t i = 0;
+    while (i < SGT_SETTINGS && strcmp(table[i].name, name) != 0) i++;
+    return i;
+}
+
+static json_t *parse(const char *text, const char *what, sgt_error *err)
+{
+    json_error_t why;
+    json_t *json = json_loads(text, JSON_REJECT_DUPLICATES, &why);
+    if (json_is_object(json)) return json;
+    sgt_fail(err, SGT_EFORMAT, "%s: not a JSON object%s%s", what, json ? "" : ": ", json ? "" : why.text);
+    json_decref(json);
+    return NULL;
+}
+
+int sgt_settings_merge(sgt_settings *s, const char *text, const char *what, int mark, sgt_error *err)
+{
+    const char *name;
+    json_t *v, *json = parse(text, what, err);
+    if (!json) return SGT_EFORMAT;
+    s->owner[s->owner[0] ? 1 : 0] = json;
+    json_object_foreach(json, name, v) {
+        size_t i = find(name);
+        int rc;
+        if (i == SGT_SETTINGS) return sgt_fail(err, SGT_EFORMAT, "%s: unknown option '%s'", what, name);
+        if (s->given[i] || json_is_null(v) || (!mark && (table[i].flags & LOCAL))) continue;
+        if ((rc = take(s, i, v, what, err)) < 0) return rc;
+        if (mark) s->given[i] = 1;
+    }
+    return SGT_OK;
+}
+
+/* The value of option i as JSON, "" where it is undecided; the shortest digits that read back as the same number. */
+static void render(char *out, size_t n, const sgt_settings *s, size_t i)
+{
+    const void *at = field(s, i);
+    out[0] = '\0';
+    if ((table[i].flags & LOCAL) && !s->given[i]) return;
+    if (table[i].kind == COUNT && *(const uint64_t *)at != SGT_DEFAULT_COUNT)
+        snprintf(out, n, "%llu", (unsigned long long)*(const uint64_t *)at);
+    if (table[i].kind == REAL && *(const double *)at != SGT_DEFAULT_REAL)
+        for (int digits = 6; digits <= 17; digits++) {
+            snprintf(out, n, "%.*g", digits, *(const double *)at);
+            if (strtod(out, NULL) == *(const double *)at) break;
+        }
+    if (table[i].kind == TEXT && *(const char *const *)at) {
+        json_t *v = json_stringn_nocheck(*(const char *const *)at, strlen(*(const char *const *)at));
+        char *text = v ? json_dumps(v, JSON_ENCODE_ANY) : NULL;
+        if (text) snprintf(out, n, "%s", text);
+        free(text);
+        json_decref(v);
+    }
+}
+
+#define MAX_VALUE 32768 /* a path of PATH_MAX bytes, each escaped as \uXXXX */
+
+char *sgt_settings_json(const sgt_settings *s)
+{
+    char *text = NULL, *value = malloc(MAX_VALUE);
+    size_t n, lines = 0;
+    FILE *f = open_memstream(&text, &n);
+    if (f && value) {
+        fputs("{", f);
+        for (size_t i = 0; i < SGT_SETTINGS; i++) {
+            render(value, MAX_VALUE, s, i);
+            if (*value) fprintf(f, "%s\n  \"%s\": %s", lines++ ? "," : "", table[i].name, value);
+        }
+        fputs("\n}\n", f);
+    }
+    if (f && (ferror(f) | fclose(f))) {
+        free(text);
+        text = NULL;
+    }
+    if (!value) {
+        free(text);
+        text = NULL;
+    }
+    free(value);
+    return text;
+}
+
+int sgt_settings_same_run(const sgt_settings *s, const char *text, sgt_error *err)
+{
+    sgt_settings kept = {0};
+    char *now = malloc(2 * MAX_VALUE), *then = now ? now + MAX_VALUE : NULL;
+    if (!now) return sgt_fail(err, SGT_ENOMEM, "options: out of memory");
+    sgt_settings_default(&kept);
+    int rc = sgt_settings_merge(&kept, text, "the checkpoint's options", 1, err);
+    for (size_t i = 0; i < SGT_SETTINGS && rc == SGT_OK; i++) {
+        if (table[i].flags & MAY_CHANGE) continue;
+        render(now, MAX_VALUE, s, i);
+        render(then, MAX_VALUE, &kept, i);
+        if (strcmp(now, then) != 0)
+            rc = sgt_fail(err, SGT_EUNSUPPORTED, "--%s: it is %.200s here and was %.200s in the run to resume (leave it out, or start a new --run)",
+                          table[i].name, *now ? now : "not set", *then ? then : "not set");
+    }
+    sgt_settings_free(&kept);
+    free(now);
+    return rc;
+}
