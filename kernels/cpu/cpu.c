@@ -1,0 +1,18 @@
+/* cpu.c: which table of kernels this machine gets. loader/base/cpu decides what the CPU is; here is only the choice. */
+#include "base/cpu.h"
+#include "levels.h"
+
+const sgt_kernels *sgt_kernels_level(int level)
+{
+    if (level < SGT_CPU_PLAIN || level > (int)sgt_cpu()) return NULL;
+#if defined(__x86_64__)
+    if (level == SGT_CPU_AVX512) return &sgt_table_avx512;
+    if (level == SGT_CPU_AVX2) return &sgt_table_avx2;
+#endif
+    return level == SGT_CPU_PLAIN ? &sgt_table_plain : NULL;
+}
+
+const sgt_kernels *sgt_kernels_cpu(void)
+{
+    return sgt_kernels_level(sgt_cpu());
+}

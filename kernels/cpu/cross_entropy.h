@@ -1,0 +1,63 @@
+/* cross_entropy.h: softmax, loss and gradient of a row of logits, which fits the second-level cache for GPT-2's vocabulary. */
+
+enum { CROSS_ENTROPY_BLOCK = 1024 }; /* columns whose sum is kept in float before it goes to double */
+
+SGT_INLINE float row_max(const float *x, size_t V)
+{
+    vf a = vset(-INFINITY), b = a;
+    size_t c = 0;
+    for (; c + 2 * W <= V; c += 2 * W) {
+        a = vmax(vload(x + c), a);
+        b = vmax(vload(x + c + W), b);
+    }
+    a = vmax(a, b);
+    if (c + W <= V) {
+        a = vmax(vload(x + c), a);
+        c += W;
+    }
+    float max = vlargest(a);
+    for (; c < V; c++) max = x[c] > max ? x[c] : max;
+    return max;
+}
+
+/* sum exp(x - max); the terms go to `out` unless that is NULL. out may be x. */
+SGT_INLINE double row_exp(float *out, const float *x, size_t V, float max)
+{
+    double total = 0;
+    for (size_t block = 0; block < V; block += CROSS_ENTROPY_BLOCK) {
+        size_t end = V - block < CROSS_ENTROPY_BLOCK ? V : block + CROSS_ENTROPY_BLOCK;
+        vf sum = vset(0);
+        for (size_t c = block; c < end; c += W) {
+            vf e = vkeep(vexp(vload_upto(x + c, end - c) - vset(max)), end - c);
+            if (out) vstore_upto(out + c, e, end - c);
+            sum += e;
+        }
+        total += vtotal(sum);
+    }
+    return total;
+}
+
+SGT_INLINE void row_scale(float *x, size_t V, float factor)
+{
+    for (size_t c = 0; c < V; c += W) vstore_upto(x + c, vload_upto(x + c, V - c) * vset(factor), V - c);
+}
+
+static void cross_entropy(float *logits, float *loss, const int32_t *targets, size_t n, size_t V, size_t ld, float scale)
+{
+    for (size_t i = 0; i < n; i++, logits += ld) {
+        int ignored = targets[i] < 0, with_gradient = scale != 0;
+        if (ignored) {
+            loss[i] = 0;
+            if (with_gradient) memset(logits, 0, ld * sizeof *logits);
+            continue;
+        }
+        size_t target = (size_t)targets[i];
+        float max = row_max(logits, V), at_target = logits[target];
+        double total = row_exp(with_gradient ? logits : NULL, logits, V, max);
+        loss[i] = (float)(max + log(total) - at_target);
+        if (!with_gradient) continue;
+        row_scale(logits, V, (float)(scale / total));
+        logits[target] -= scale;
+        memset(logits + V, 0, (ld - V) * sizeof *logits);
+    }
+}

@@ -1,0 +1,33 @@
+/* kernels.inc.h: every kernel, written once in vectors of W floats and compiled once a level: a level's file defines its table's
+ * name and includes this. Everything but the table is static, so that no level's code can be linked in another's place. */
+#include "kernels.h"
+#include "levels.h"
+#include "simd.h"
+
+#include "adamw.h"
+#include "attention.h"
+#include "bias.h"
+#include "cross_entropy.h"
+#include "embed.h"
+#include "gelu.h"
+#include "layernorm.h"
+#include "vector.h"
+
+const sgt_kernels SGT_LEVEL_TABLE = {
+    .level = SGT_LEVEL_NAME,
+    .embed = embed,
+    .embed_backward = embed_backward,
+    .layernorm = layernorm,
+    .residual_layernorm = residual_layernorm,
+    .layernorm_backward = layernorm_backward,
+    .gelu = gelu,
+    .gelu_backward = gelu_backward,
+    .attention = attention,
+    .attention_backward = attention_backward,
+    .attention_scratch = attention_scratch,
+    .cross_entropy = cross_entropy,
+    .bias_backward = bias_backward,
+    .add = add,
+    .sum_squares = sum_squares,
+    .adamw = adamw,
+};

@@ -1,0 +1,11 @@
+/* levels.h: one complete table a level. cpu.c alone chooses among them. */
+#ifndef SGT_LEVELS_H
+#define SGT_LEVELS_H
+
+#include "kernels.h"
+
+extern const sgt_kernels sgt_table_plain;
+extern const sgt_kernels sgt_table_avx2;   /* x86-64 only */
+extern const sgt_kernels sgt_table_avx512; /* x86-64 only */
+
+#endif

@@ -1,0 +1,283 @@
+/* onednn.c: owns the library's handle, its engine and the differences between its versions. */
+#include "onednn.h"
+
+#include <assert.h>
+#include <dlfcn.h>
+#include <omp.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/cpu.h"
+
+#define TEXT(x) TEXT_(x)
+#define TEXT_(x) #x
+/* The structures passed are those of the headers this was compiled with, so only that major version will do. */
+#define LIBRARY "libdnnl.so." TEXT(DNNL_VERSION_MAJOR)
+
+/* Loaded once per process and constant from then on: oneDNN itself is one per process. */
+static struct {
+    pthread_mutex_t lock;
+    int loaded;
+    sgt_dnnl api;
+} once = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static const char *status_text(dnnl_status_t status)
+{
+    switch (status) {
+    case dnnl_success: return "success";
+    case dnnl_out_of_memory: return "out of memory";
+    case dnnl_invalid_arguments: return "invalid arguments";
+    case dnnl_unimplemented: return "not offered for this shape";
+    default: return "runtime error";
+    }
+}
+
+static int check(dnnl_status_t status, const char *what, sgt_error *err)
+{
+    if (status == dnnl_success) return SGT_OK;
+    return sgt_fail(err, status == dnnl_out_of_memory ? SGT_ENOMEM : SGT_EUNSUPPORTED, "oneDNN: %s: %s", what, status_text(status));
+}
+
+static int look_up(sgt_dnnl *api, void *library, sgt_error *err)
+{
+    const struct {
+        const char *name;
+        void *member;
+    } wanted[] = {
+#define ROW(name) {"dnnl_" #name, &api->name},
+        SGT_DNNL_BOTH(ROW) SGT_DNNL_OWN(ROW)
+#undef ROW
+    };
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        void *f = dlsym(library, wanted[i].name);
+        if (!f) return sgt_fail(err, SGT_EUNSUPPORTED, "%s: no function %s in it (is it oneDNN?)", LIBRARY, wanted[i].name);
+        memcpy(wanted[i].member, &f, sizeof f); /* POSIX: a function's address fits in a void * */
+    }
+    return SGT_OK;
+}
+
+static int load(sgt_dnnl *api, sgt_error *err)
+{
+    int rc;
+    void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        return sgt_fail(err, SGT_EUNSUPPORTED, "oneDNN: %s (install Debian's libdnnl-dev, or run `make deps`)", dlerror());
+    if ((rc = look_up(api, library, err)) < 0) goto fail;
+    /* --cpu limits the library too; it can be told so only before its first primitive. */
+    if (sgt_cpu() < SGT_CPU_AVX512) {
+        dnnl_cpu_isa_t isa = sgt_cpu() == SGT_CPU_AVX2 ? dnnl_cpu_isa_avx2 : dnnl_cpu_isa_sse41;
+        if ((rc = check(api->set_max_cpu_isa(isa), "limiting the instruction set", err)) < 0) goto fail;
+    }
+    if ((rc = check(api->engine_create(&api->engine, dnnl_cpu, 0), "CPU engine", err)) < 0) goto fail;
+    const dnnl_version_t *v = api->version();
+    snprintf(api->title, sizeof api->title, "oneDNN %d.%d.%d", v->major, v->minor, v->patch);
+    return SGT_OK;
+fail:
+    dlclose(library);
+    return rc;
+}
+
+int sgt_dnnl_load(const sgt_dnnl **out, sgt_error *err)
+{
+    pthread_mutex_lock(&once.lock);
+    int rc = once.loaded ? SGT_OK : load(&once.api, err);
+    once.loaded = rc == SGT_OK;
+    pthread_mutex_unlock(&once.lock);
+    if (rc == SGT_OK) *out = &once.api;
+    return rc;
+}
+
+const char *sgt_dnnl_title(void)
+{
+    pthread_mutex_lock(&once.lock);
+    const char *title = once.loaded ? once.api.title : NULL;
+    pthread_mutex_unlock(&once.lock);
+    return title;
+}
+
+/* ---- memory descriptors: a structure in version 2, an owned handle in version 3 ---- */
+
+#if DNNL_VERSION_MAJOR >= 3
+typedef dnnl_memory_desc_t desc;
+typedef const_dnnl_memory_desc_t desc_view;
+#define VIEW(d) (d)
+static void desc_free(const sgt_dnnl *api, desc d)
+{
+    if (d) api->memory_desc_destroy(d);
+}
+#else
+typedef dnnl_memory_desc_t desc;
+typedef const dnnl_memory_desc_t *desc_view;
+#define VIEW(d) (&(d))
+static void desc_free(const sgt_dnnl *api, desc d)
+{
+    (void)api;
+    (void)d;
+}
+#endif
+
+static int desc_new(const sgt_dnnl *api, desc *d, size_t rows, size_t cols, size_t row_stride, size_t col_stride, sgt_error *err)
+{
+    dnnl_dims_t dims = {(dnnl_dim_t)rows, (dnnl_dim_t)cols}, strides = {(dnnl_dim_t)row_stride, (dnnl_dim_t)col_stride};
+#if DNNL_VERSION_MAJOR >= 3
+    dnnl_status_t status = api->memory_desc_create_with_strides(d, 2, dims, dnnl_f32, strides);
+#else
+    dnnl_status_t status = api->memory_desc_init_by_strides(d, 2, dims, dnnl_f32, strides);
+#endif
+    return check(status, "memory descriptor", err);
+}
+
+/* ---- primitives ---- */
+
+struct sgt_dnnl_primitive {
+    const sgt_dnnl *api;
+    dnnl_primitive_desc_t pd;
+    dnnl_primitive_t primitive;
+    desc a, b, bias, c;
+    int has_bias;
+};
+
+static int attributes(const sgt_dnnl *api, dnnl_primitive_attr_t *attr, int accumulate, sgt_error *err)
+{
+    int rc = check(api->primitive_attr_create(attr), "attributes", err);
+    if (rc < 0) return rc;
+    if ((rc = check(api->primitive_attr_set_scratchpad_mode(*attr, dnnl_scratchpad_mode_user), "scratchpad", err)) < 0) goto fail;
+    if (!accumulate) return SGT_OK;
+    dnnl_post_ops_t ops;
+    if ((rc = check(api->post_ops_create(&ops), "post-ops", err)) < 0) goto fail;
+#if DNNL_VERSION_MAJOR >= 3
+    rc = check(api->post_ops_append_sum(ops, 1.0f, 0, dnnl_data_type_undef), "accumulation", err);
+#else
+    rc = check(api->post_ops_append_sum(ops, 1.0f), "accumulation", err);
+#endif
+    if (rc == SGT_OK) rc = check(api->primitive_attr_set_post_ops(*attr, ops), "post-ops", err);
+    api->post_ops_destroy(ops);
+    if (rc == SGT_OK) return SGT_OK;
+fail:
+    api->primitive_attr_destroy(*attr);
+    return rc;
+}
+
+static int describe(sgt_dnnl_primitive *p, dnnl_primitive_attr_t attr, sgt_error *err)
+{
+    desc_view bias = p->has_bias ? VIEW(p->bias) : NULL;
+#if DNNL_VERSION_MAJOR >= 3
+    dnnl_status_t status = p->api->matmul_primitive_desc_create(&p->pd, p->api->engine, p->a, p->b, bias, p->c, attr);
+#else
+    dnnl_matmul_desc_t matmul;
+    dnnl_status_t status = p->api->matmul_desc_init(&matmul, VIEW(p->a), VIEW(p->b), bias, VIEW(p->c));
+    if (status == dnnl_success) status = p->api->primitive_desc_create(&p->pd, &matmul, attr, p->api->engine, NULL);
+#endif
+    return check(status, "matrix product", err);
+}
+
+static int build(sgt_dnnl_primitive *p, const sgt_dnnl_matmul *s, sgt_error *err)
+{
+    int rc;
+    dnnl_primitive_attr_t attr;
+    if ((rc = desc_new(p->api, &p->a, s->m, s->k, s->a_row, s->a_col, err)) < 0) return rc;
+    if ((rc = desc_new(p->api, &p->b, s->k, s->n, s->b_row, s->b_col, err)) < 0) return rc;
+    if ((rc = desc_new(p->api, &p->c, s->m, s->n, s->c_row, 1, err)) < 0) return rc;
+    if (s->bias && (rc = desc_new(p->api, &p->bias, 1, s->n, s->n, 1, err)) < 0) return rc;
+    p->has_bias = s->bias;
+    if ((rc = attributes(p->api, &attr, s->accumulate, err)) < 0) return rc;
+    rc = describe(p, attr, err);
+    if (rc == SGT_OK) rc = check(p->api->primitive_create(&p->primitive, p->pd), "matrix product", err);
+    p->api->primitive_attr_destroy(attr);
+    return rc;
+}
+
+int sgt_dnnl_primitive_new(sgt_dnnl_primitive **out, const sgt_dnnl_matmul *shape, sgt_error *err)
+{
+    const sgt_dnnl *api;
+    int rc = sgt_dnnl_load(&api, err);
+    if (rc < 0) return rc;
+    sgt_dnnl_primitive *p = calloc(1, sizeof *p);
+    if (!p) return sgt_fail(err, SGT_ENOMEM, "oneDNN: out of memory");
+    p->api = api;
+    /* The library blocks for as many threads as OpenMP would give it now; each of ours runs its own tile. */
+    int threads = omp_get_max_threads();
+    omp_set_num_threads(1);
+    rc = build(p, shape, err);
+    omp_set_num_threads(threads);
+    if (rc < 0) {
+        sgt_dnnl_primitive_free(p);
+        return rc;
+    }
+    *out = p;
+    return SGT_OK;
+}
+
+void sgt_dnnl_primitive_free(sgt_dnnl_primitive *p)
+{
+    if (!p) return;
+    if (p->primitive) p->api->primitive_destroy(p->primitive);
+    if (p->pd) p->api->primitive_desc_destroy(p->pd);
+    desc_free(p->api, p->a);
+    desc_free(p->api, p->b);
+    desc_free(p->api, p->bias);
+    desc_free(p->api, p->c);
+    free(p);
+}
+
+/* ---- calls ---- */
+
+int sgt_dnnl_call_init(sgt_dnnl_call *call, const sgt_dnnl_primitive *p, sgt_error *err)
+{
+    const sgt_dnnl *api = p->api;
+    int rc;
+    memset(call, 0, sizeof *call);
+    desc_view scratch = api->primitive_desc_query_md(p->pd, dnnl_query_scratchpad_md, 0);
+    size_t bytes = scratch ? api->memory_desc_get_size(scratch) : 0;
+    size_t whole = (bytes + SGT_ARENA_ALIGN) & ~(size_t)(SGT_ARENA_ALIGN - 1); /* at least 1: an empty one needs an address too */
+    if (!(call->scratch_bytes = aligned_alloc(SGT_ARENA_ALIGN, whole)))
+        return sgt_fail(err, SGT_ENOMEM, "oneDNN: out of memory (%zu bytes of scratch)", whole);
+    if ((rc = check(api->memory_create(&call->a, VIEW(p->a), api->engine, DNNL_MEMORY_NONE), "memory", err)) < 0) goto fail;
+    if ((rc = check(api->memory_create(&call->b, VIEW(p->b), api->engine, DNNL_MEMORY_NONE), "memory", err)) < 0) goto fail;
+    if ((rc = check(api->memory_create(&call->c, VIEW(p->c), api->engine, DNNL_MEMORY_NONE), "memory", err)) < 0) goto fail;
+    if (p->has_bias && (rc = check(api->memory_create(&call->bias, VIEW(p->bias), api->engine, DNNL_MEMORY_NONE), "memory", err)) < 0)
+        goto fail;
+    if (bytes && (rc = check(api->memory_create(&call->scratch, scratch, api->engine, call->scratch_bytes), "memory", err)) < 0)
+        goto fail;
+    return SGT_OK;
+fail:
+    sgt_dnnl_call_clear(call);
+    return rc;
+}
+
+void sgt_dnnl_call_clear(sgt_dnnl_call *call)
+{
+    dnnl_memory_t all[] = {call->a, call->b, call->bias, call->c, call->scratch};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i]) once.api.memory_destroy(all[i]);
+    free(call->scratch_bytes);
+    memset(call, 0, sizeof *call);
+}
+
+static void point(const sgt_dnnl *api, dnnl_memory_t memory, const float *data)
+{
+    dnnl_status_t status = api->memory_set_data_handle(memory, (void *)data); /* the library takes no const; inputs stay as they are */
+    assert(status == dnnl_success);
+    (void)status;
+}
+
+void sgt_dnnl_run(const sgt_dnnl_primitive *p, sgt_dnnl_call *call, dnnl_stream_t stream, const float *a, const float *b,
+                  const float *bias, float *c)
+{
+    dnnl_exec_arg_t args[5] = {{DNNL_ARG_SRC, call->a}, {DNNL_ARG_WEIGHTS, call->b}, {DNNL_ARG_DST, call->c}};
+    int n = 3;
+    point(p->api, call->a, a);
+    point(p->api, call->b, b);
+    point(p->api, call->c, c);
+    if (call->bias) {
+        point(p->api, call->bias, bias);
+        args[n++] = (dnnl_exec_arg_t){DNNL_ARG_BIAS, call->bias};
+    }
+    if (call->scratch) args[n++] = (dnnl_exec_arg_t){DNNL_ARG_SCRATCHPAD, call->scratch};
+    dnnl_status_t status = p->api->primitive_execute(p->primitive, stream, n, args);
+    assert(status == dnnl_success); /* a primitive that could be made runs: it allocates and asks nothing more of the system */
+    (void)status;
+}

@@ -1,0 +1,218 @@
+/* simd.h: vectors of W floats as wide as the including file's instruction set allows, so that each kernel is written once and
+ * compiled once a level: 16 lanes with AVX-512, 8 with AVX2 and FMA, 4 in plain C (the compiler's own vectors: any machine).
+ *
+ *     vf sum = vset(0);
+ *     for (size_t i = 0; i < n; i += W) sum += i + W <= n ? vload(x + i) : vload_n(x + i, n - i);
+ *
+ * + - * / and unary - work lane by lane on vf. Loads and stores need no alignment and touch exactly the floats named.
+ * A product and a sum are one rounding only in vfma. */
+#ifndef SGT_SIMD_H
+#define SGT_SIMD_H
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+#define SGT_INLINE static inline __attribute__((always_inline, unused))
+
+#if defined(__AVX512F__)
+/* ---- AVX-512 ---- */
+enum { W = 16 };
+typedef __m512 vf;  /* W floats */
+typedef __m512d vd; /* W/2 doubles */
+
+SGT_INLINE __mmask16 first_lanes(size_t n) { return (__mmask16)((1u << n) - 1); }
+SGT_INLINE vf vset(float x) { return _mm512_set1_ps(x); }
+SGT_INLINE vf vload(const float *p) { return _mm512_loadu_ps(p); }
+SGT_INLINE void vstore(float *p, vf v) { _mm512_storeu_ps(p, v); }
+SGT_INLINE vf vload_n(const float *p, size_t n) { return _mm512_maskz_loadu_ps(first_lanes(n), p); }      /* n < W; others 0 */
+SGT_INLINE void vstore_n(float *p, vf v, size_t n) { _mm512_mask_storeu_ps(p, first_lanes(n), v); }        /* n < W */
+SGT_INLINE vf vkeep(vf v, size_t n) { return n >= W ? v : _mm512_maskz_mov_ps(first_lanes(n), v); }        /* lanes from n: 0 */
+SGT_INLINE vf vfma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }                                  /* a*b + c */
+SGT_INLINE vf vmax(vf a, vf b) { return _mm512_max_ps(a, b); }                                             /* b where one is NaN */
+SGT_INLINE vf vmin(vf a, vf b) { return _mm512_min_ps(a, b); }                                             /* b where one is NaN */
+SGT_INLINE vf vsqrt(vf a) { return _mm512_sqrt_ps(a); }
+SGT_INLINE vf vabs(vf a) { return _mm512_abs_ps(a); }
+SGT_INLINE vf vpick_less(vf a, vf b, vf yes, vf no) /* a < b ? yes : no */
+{
+    return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), no, yes);
+}
+SGT_INLINE vf vround(vf a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+SGT_INLINE vf vpow2(vf n) /* 2^n, n whole, -126 ... 127 */
+{
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_add_epi32(_mm512_cvtps_epi32(n), _mm512_set1_epi32(127)), 23));
+}
+SGT_INLINE vd vlow(vf v) { return _mm512_cvtps_pd(_mm512_castps512_ps256(v)); }                            /* lanes 0 ... W/2 - 1 */
+SGT_INLINE vd vhigh(vf v) { return _mm512_cvtps_pd(_mm512_extractf32x8_ps(v, 1)); }
+SGT_INLINE vf vjoin(vd low, vd high)
+{
+    return _mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps(low)), _mm512_cvtpd_ps(high), 1);
+}
+SGT_INLINE vd vdset(double x) { return _mm512_set1_pd(x); }
+SGT_INLINE vd vdfma(vd a, vd b, vd c) { return _mm512_fmadd_pd(a, b, c); }
+SGT_INLINE vf vzip_low(vf a, vf b)  /* a0 b0 a1 b1 ... of the lower halves */
+{
+    return _mm512_permutex2var_ps(a, _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23), b);
+}
+SGT_INLINE vf vzip_high(vf a, vf b)
+{
+    return _mm512_permutex2var_ps(a, _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31), b);
+}
+
+#elif defined(__AVX2__) && defined(__FMA__)
+/* ---- AVX2 and FMA ---- */
+enum { W = 8 };
+typedef __m256 vf;
+typedef __m256d vd;
+
+SGT_INLINE __m256i first_lanes(size_t n)
+{
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+SGT_INLINE vf vset(float x) { return _mm256_set1_ps(x); }
+SGT_INLINE vf vload(const float *p) { return _mm256_loadu_ps(p); }
+SGT_INLINE void vstore(float *p, vf v) { _mm256_storeu_ps(p, v); }
+SGT_INLINE vf vload_n(const float *p, size_t n) { return _mm256_maskload_ps(p, first_lanes(n)); }
+SGT_INLINE void vstore_n(float *p, vf v, size_t n) { _mm256_maskstore_ps(p, first_lanes(n), v); }
+SGT_INLINE vf vkeep(vf v, size_t n) { return n >= W ? v : _mm256_and_ps(v, _mm256_castsi256_ps(first_lanes(n))); }
+SGT_INLINE vf vfma(vf a, vf b, vf c) { return _mm256_fmadd_ps(a, b, c); }
+SGT_INLINE vf vmax(vf a, vf b) { return _mm256_max_ps(a, b); }
+SGT_INLINE vf vmin(vf a, vf b) { return _mm256_min_ps(a, b); }
+SGT_INLINE vf vsqrt(vf a) { return _mm256_sqrt_ps(a); }
+SGT_INLINE vf vabs(vf a) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a); }
+SGT_INLINE vf vpick_less(vf a, vf b, vf yes, vf no)
+{
+    return _mm256_blendv_ps(no, yes, _mm256_cmp_ps(a, b, _CMP_LT_OQ));
+}
+SGT_INLINE vf vround(vf a) { return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+SGT_INLINE vf vpow2(vf n)
+{
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127)), 23));
+}
+SGT_INLINE vd vlow(vf v) { return _mm256_cvtps_pd(_mm256_castps256_ps128(v)); }
+SGT_INLINE vd vhigh(vf v) { return _mm256_cvtps_pd(_mm256_extractf128_ps(v, 1)); }
+SGT_INLINE vf vjoin(vd low, vd high)
+{
+    return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm256_cvtpd_ps(low)), _mm256_cvtpd_ps(high), 1);
+}
+SGT_INLINE vd vdset(double x) { return _mm256_set1_pd(x); }
+SGT_INLINE vd vdfma(vd a, vd b, vd c) { return _mm256_fmadd_pd(a, b, c); }
+SGT_INLINE vf vzip_low(vf a, vf b) { return _mm256_permute2f128_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b), 0x20); }
+SGT_INLINE vf vzip_high(vf a, vf b) { return _mm256_permute2f128_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b), 0x31); }
+
+#else
+/* ---- plain C ---- */
+enum { W = 4 };
+typedef float vf __attribute__((vector_size(16)));
+typedef double vd __attribute__((vector_size(16)));
+typedef int32_t vi __attribute__((vector_size(16)));
+
+SGT_INLINE vf vset(float x) { return (vf){x, x, x, x}; }
+SGT_INLINE vf vload_n(const float *p, size_t n)
+{
+    vf v = {0};
+    memcpy(&v, p, n * sizeof *p);
+    return v;
+}
+SGT_INLINE void vstore_n(float *p, vf v, size_t n) { memcpy(p, &v, n * sizeof *p); }
+SGT_INLINE vf vload(const float *p) { return vload_n(p, W); }
+SGT_INLINE void vstore(float *p, vf v) { vstore_n(p, v, W); }
+SGT_INLINE vf vpick(vi mask, vf yes, vf no) { return (vf)(((vi)yes & mask) | ((vi)no & ~mask)); }
+SGT_INLINE vf vkeep(vf v, size_t n)
+{
+    int32_t lanes = n < W ? (int32_t)n : W;
+    return vpick((vi){0, 1, 2, 3} < (vi){lanes, lanes, lanes, lanes}, v, vset(0));
+}
+SGT_INLINE vf vfma(vf a, vf b, vf c) { return a * b + c; } /* two roundings: a library call a lane would cost far more */
+SGT_INLINE vf vmax(vf a, vf b) { return vpick(a > b, a, b); }
+SGT_INLINE vf vmin(vf a, vf b) { return vpick(a < b, a, b); }
+SGT_INLINE vf vsqrt(vf a) { return (vf){sqrtf(a[0]), sqrtf(a[1]), sqrtf(a[2]), sqrtf(a[3])}; }
+SGT_INLINE vf vabs(vf a) { return (vf)((vi)a & (vi){INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX}); }
+SGT_INLINE vf vpick_less(vf a, vf b, vf yes, vf no) { return vpick(a < b, yes, no); }
+/* |a| < 2^22: adding 1.5 * 2^23 leaves no bits for a fraction. */
+SGT_INLINE vf vround(vf a) { return (a + vset(12582912.0f)) - vset(12582912.0f); }
+SGT_INLINE vf vpow2(vf n)
+{
+    vi whole = (vi)(n + vset(12582912.0f)) - (vi)vset(12582912.0f); /* the same trick: the sum's low bits are n */
+    return (vf)((whole + 127) << 23);
+}
+SGT_INLINE vd vlow(vf v) { return (vd){v[0], v[1]}; }
+SGT_INLINE vd vhigh(vf v) { return (vd){v[2], v[3]}; }
+SGT_INLINE vf vjoin(vd low, vd high) { return (vf){(float)low[0], (float)low[1], (float)high[0], (float)high[1]}; }
+SGT_INLINE vd vdset(double x) { return (vd){x, x}; }
+SGT_INLINE vd vdfma(vd a, vd b, vd c) { return a * b + c; }
+SGT_INLINE vf vzip_low(vf a, vf b) { return (vf){a[0], b[0], a[1], b[1]}; }
+SGT_INLINE vf vzip_high(vf a, vf b) { return (vf){a[2], b[2], a[3], b[3]}; }
+#endif
+
+/* ---- for every width ---- */
+
+enum { LANES_LOG2 = W == 16 ? 4 : W == 8 ? 3 : 2 };
+
+/* The first min(n, W) floats at p, others 0; and the same way back. */
+SGT_INLINE vf vload_upto(const float *p, size_t n) { return n >= W ? vload(p) : vload_n(p, n); }
+SGT_INLINE void vstore_upto(float *p, vf v, size_t n)
+{
+    if (n >= W) vstore(p, v);
+    else vstore_n(p, v, n);
+}
+
+/* Sum over lanes, in double: rounded once, by whoever narrows it. */
+SGT_INLINE double vdtotal(vd v)
+{
+    double lane[W / 2], sum = 0;
+    memcpy(lane, &v, sizeof lane);
+    for (size_t i = 0; i < W / 2; i++) sum += lane[i];
+    return sum;
+}
+SGT_INLINE double vtotal(vf v) { return vdtotal(vlow(v) + vhigh(v)); }
+
+SGT_INLINE float vlargest(vf v)
+{
+    float lane[W], max;
+    memcpy(lane, &v, sizeof lane);
+    max = lane[0];
+    for (size_t i = 1; i < W; i++) max = max > lane[i] ? max : lane[i];
+    return max;
+}
+
+/* exp(x), relative error below 2^-22; 0 below -87.33 (no denormals), inf above 88.37; NaN stays NaN.
+ * x = n ln 2 + r with |r| <= ln 2 / 2, ln 2 in two parts so that n times the first is exact; exp(r) = 1 + r + r^2 q(r) with q of
+ * degree 4 (Chebyshev fit, error 8e-9: a fifteenth of a float's). */
+SGT_INLINE vf vexp(vf x)
+{
+    const vf lowest = vset(-87.33f), highest = vset(88.37f);
+    vf y = vmin(highest, vmax(lowest, x)); /* in this order NaN passes */
+    vf n = vround(y * vset(1.44269504f));
+    vf r = vfma(n, vset(-1.42860677e-6f), vfma(n, vset(-0.693145752f), y));
+    vf q = vset(1.39262133e-3f);
+    q = vfma(q, r, vset(8.36320297e-3f));
+    q = vfma(q, r, vset(4.16665544e-2f));
+    q = vfma(q, r, vset(0.166665768f));
+    q = vfma(q, r, vset(0.5f));
+    vf e = vfma(r * r, q, r) + vset(1);
+    e = e * vpow2(n);
+    e = vpick_less(x, lowest, vset(0), e);
+    return vpick_less(highest, x, vset(INFINITY), e);
+}
+
+/* W vectors of W floats: rows become columns. Zipping vector i with vector i + W/2 for all i rotates the 2 log2 W bits of an
+ * element's place by one; after log2 W times lane and vector have changed places. */
+SGT_INLINE void vtranspose(vf v[W])
+{
+    vf t[W];
+    for (int round = 0; round < LANES_LOG2; round++) {
+        for (int i = 0; i < W / 2; i++) {
+            t[2 * i] = vzip_low(v[i], v[i + W / 2]);
+            t[2 * i + 1] = vzip_high(v[i], v[i + W / 2]);
+        }
+        for (int i = 0; i < W; i++) v[i] = t[i];
+    }
+}
+
+#endif

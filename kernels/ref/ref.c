@@ -1,0 +1,25 @@
+/* ref.c: the table of reference kernels. */
+#include "ref.h"
+
+const sgt_kernels *sgt_kernels_ref(void)
+{
+    static const sgt_kernels table = {
+        .level = "ref",
+        .embed = sgt_ref_embed,
+        .embed_backward = sgt_ref_embed_backward,
+        .layernorm = sgt_ref_layernorm,
+        .residual_layernorm = sgt_ref_residual_layernorm,
+        .layernorm_backward = sgt_ref_layernorm_backward,
+        .gelu = sgt_ref_gelu,
+        .gelu_backward = sgt_ref_gelu_backward,
+        .attention = sgt_ref_attention,
+        .attention_backward = sgt_ref_attention_backward,
+        .attention_scratch = sgt_ref_attention_scratch,
+        .cross_entropy = sgt_ref_cross_entropy,
+        .bias_backward = sgt_ref_bias_backward,
+        .add = sgt_ref_add,
+        .sum_squares = sgt_ref_sum_squares,
+        .adamw = sgt_ref_adamw,
+    };
+    return &table;
+}
