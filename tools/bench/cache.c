@@ -1,0 +1,98 @@
+/* cache.c: the page cache, asked and emptied file by file. mincore tells the truth only about files that the caller
+ * owns or may write (Linux 5.2 and later; otherwise every page counts as there), so that what it cannot see is refused
+ * and never assumed. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tools/bench/bench.h"
+
+#define TRIES 5 /* pages on their way through a CPU's list are dropped by a later try */
+#define READ_BYTES ((size_t)1 << 20)
+
+typedef struct residence {
+    uint64_t pages, resident;
+} residence;
+
+static int ask(residence *r, int fd, uint64_t size, const char *path, sgt_error *err)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = (size_t)((size + page - 1) / page);
+    *r = (residence){.pages = pages};
+    if (!pages) return SGT_OK;
+    unsigned char *there = malloc(pages);
+    if (!there) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+    void *map = mmap(NULL, (size_t)size, PROT_READ, MAP_SHARED, fd, 0);
+    int rc =
+        map == MAP_FAILED || mincore(map, (size_t)size, there) < 0 ? sgt_fail_errno(err, "%s: mincore", path) : SGT_OK;
+    for (size_t i = 0; i < pages && rc == SGT_OK; i++) r->resident += there[i] & 1;
+    if (map != MAP_FAILED) munmap(map, (size_t)size);
+    free(there);
+    return rc;
+}
+
+static int evict(int fd, uint64_t size, const char *path, sgt_error *err)
+{
+    residence r;
+    int rc;
+    for (int i = 0; i < TRIES; i++) {
+        if (i) nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+        fdatasync(fd); /* pages not yet written cannot be dropped */
+        posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+        if ((rc = ask(&r, fd, size, path, err)) < 0) return rc;
+        if (!r.resident) return SGT_OK;
+    }
+    return sgt_fail(err, SGT_EUNSUPPORTED,
+                    "%s: %" PRIu64 " of %" PRIu64 " pages stay in memory, so --cold would not be cold "
+                    "(a file system in memory, a program that maps it, or not your file)",
+                    path, r.resident, r.pages);
+}
+
+static int fill(int fd, uint64_t size, const char *path, sgt_error *err)
+{
+    residence r;
+    int rc = ask(&r, fd, size, path, err);
+    if (rc < 0 || r.resident == r.pages) return rc;
+    char *buffer = malloc(READ_BYTES);
+    if (!buffer) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+    for (uint64_t at = 0; at < size && rc == SGT_OK;) {
+        ssize_t n = pread(fd, buffer, READ_BYTES, (off_t)at);
+        if (n < 0 && errno != EINTR) rc = sgt_fail_errno(err, "%s", path);
+        if (n == 0) break; /* shorter by now: the loader will say so */
+        if (n > 0) at += (uint64_t)n;
+    }
+    free(buffer);
+    return rc;
+}
+
+static int with_file(const char *path, int (*act)(int fd, uint64_t size, const char *path, sgt_error *err),
+                     sgt_error *err)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return sgt_fail_errno(err, "%s", path);
+    int rc = fstat(fd, &st) < 0 ? sgt_fail_errno(err, "%s", path) : act(fd, (uint64_t)st.st_size, path, err);
+    close(fd);
+    return rc;
+}
+
+int bench_cache_evict(const char *path, sgt_error *err) { return with_file(path, evict, err); }
+
+int bench_cache_fill(const char *path, sgt_error *err) { return with_file(path, fill, err); }
+
+uint64_t bench_memory_available(void)
+{
+    char line[128];
+    uint64_t kib = 0;
+    FILE *f = fopen("/proc/meminfo", "re");
+    if (!f) return 0;
+    while (fgets(line, sizeof line, f) && sscanf(line, "MemAvailable: %" SCNu64 " kB", &kib) != 1) {}
+    fclose(f);
+    return kib * 1024;
+}

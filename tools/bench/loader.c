@@ -1,0 +1,251 @@
+/* loader.c: sgt-bench loader: every reader beside the others and beside memcpy of the same windows. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shard.h"
+#include "tools/bench/loader.h"
+#include "tools/cli/options.h"
+#include "tools/cli/talk.h"
+
+enum { DEFAULT_SEQ = 1024 };
+
+static loader_options o = {.readers = "preload,mmap,uring",
+                           .outputs = "u16,i32",
+                           .batches = "32",
+                           .seqs = "1024",
+                           .samplings = "random",
+                           .split = "train",
+                           .seconds = 3,
+                           .threads = 1,
+                           .seed = 1};
+
+static const sgt_option table[] = {
+    {.name = "What is measured (each LIST has commas)"},
+    {"loader", 0, SGT_OPT_TEXT, &o.readers, "LIST", "readers: preload, mmap, uring", .def = "all three"},
+    {"outputs", 0, SGT_OPT_TEXT, &o.outputs, "LIST", "u16 rows of T+1, i32 inputs and targets", .def = "u16,i32"},
+    {"batch-size", 0, SGT_OPT_TEXT, &o.batches, "LIST", "rows of a batch", .def = "32"},
+    {"seq-len", 0, SGT_OPT_TEXT, &o.seqs, "LIST", "tokens of a row",
+     .def = "1024, or what the shards are long enough for", .given = &o.seq_given},
+    {"sampling", 0, SGT_OPT_TEXT, &o.samplings, "LIST", "random, shuffle, block, sequential", .def = "random"},
+    {"cold", 0, SGT_OPT_FLAG, &o.cold, NULL,
+     .help = "drop the shards from the page cache before each measurement, and check it"},
+    {"threads", 0, SGT_OPT_COUNT, &o.threads, "N", "threads that draw, each with its own cursor", .def = "1", .min = 1,
+     .max = 1024},
+    {"seconds", 0, SGT_OPT_REAL, &o.seconds, "X", "time for all measurements together", .def = "3", .min = .001,
+     .max = 86400},
+    {"split", 0, SGT_OPT_CHOICE, &o.split, "train|val", "which shards of a folder", .def = "train"},
+    {"seed", 0, SGT_OPT_COUNT, &o.seed, "N", "seed of the sampling", .def = "1"},
+    {"raw", 0, SGT_OPT_FLAG, &o.raw, NULL, .help = "shards have no header (nanoGPT's)"},
+    {.name = "Output"},
+    {"json", 0, SGT_OPT_FLAG, &o.json, NULL, .help = "one JSON document"},
+    {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, NULL, .help = "print nothing but what --json asks for, and failures"},
+    {0}};
+
+static const sgt_program program = {
+    .name = "sgt-bench loader",
+    .usage = "sgt-bench loader [OPTION]... OUT/ | SHARD",
+    .about = "Measures how fast each reader makes batches of a folder of shards, against memcpy of the same windows.",
+    .options = table,
+    .examples = "  sgt-bench loader out/\n"
+                "  sgt-bench loader out/ --batch-size 16,32,64 --seq-len 512,1024 --threads 2\n"
+                "  sgt-bench loader out/ --cold --loader mmap,uring --outputs u16 --json"};
+
+/* ---- lists ---- */
+
+static int split_option(const char *option, const char *list, char **pieces, int most)
+{
+    int n = sgt_split_list(list, pieces, most);
+    if (n < 1) sgt_usage(&program, "--%s %s: wanted one to %d pieces with commas between them", option, list, most);
+    return n;
+}
+
+/* Words of `list` by their place among the `kinds` names; one named twice counts once. */
+static int words(int *out, const char *option, const char *list, int kinds, const char *(*name)(int))
+{
+    char *pieces[LOADER_LIST];
+    int n = split_option(option, list, pieces, LOADER_LIST), count = 0;
+    for (int i = 0; i < n; i++) {
+        int k = 0, seen = 0;
+        while (k < kinds && strcmp(pieces[i], name(k))) k++;
+        if (k == kinds) {
+            char all[128] = "";
+            for (k = 0; k < kinds; k++)
+                snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", k ? ", " : "", name(k));
+            sgt_usage(&program, "--%s %s: no such word (%s)", option, pieces[i], all);
+        }
+        for (int j = 0; j < count; j++) seen |= out[j] == k;
+        if (!seen) out[count++] = k;
+        free(pieces[i]);
+    }
+    return count;
+}
+
+static int numbers(uint32_t *out, const char *option, const char *list)
+{
+    char *pieces[LOADER_LIST];
+    int n = split_option(option, list, pieces, LOADER_LIST);
+    for (int i = 0; i < n; i++) {
+        uint64_t v;
+        if (sgt_parse_count(pieces[i], &v) < 0 || v < 1 || v > 1 << 20)
+            sgt_usage(&program, "--%s %s: must be a whole number from 1 to 1048576", option, pieces[i]);
+        out[i] = (uint32_t)v;
+        free(pieces[i]);
+    }
+    return n;
+}
+
+static void read_lists(loader_lists *in)
+{
+    in->reader_count = words(in->readers, "loader", o.readers, SGT_READERS, loader_reader_name);
+    in->output_count = words(in->outputs, "outputs", o.outputs, LOADER_OUTPUTS, loader_output_name);
+    in->sampling_count = words(in->samplings, "sampling", o.samplings, SGT_SAMPLINGS, loader_sampling_name);
+    in->batch_count = numbers(in->batches, "batch-size", o.batches);
+    in->seq_count = numbers(in->seqs, "seq-len", o.seqs);
+    for (int b = 0; b < in->batch_count; b++)
+        for (int s = 0; s < in->seq_count; s++)
+            if ((uint64_t)in->batches[b] * in->seqs[s] > 1 << 28)
+                sgt_usage(&program,
+                          "a batch of %" PRIu32 " x %" PRIu32 " tokens is over the 268,435,456 that are measured",
+                          in->batches[b], in->seqs[s]);
+}
+
+/* ---- what is read ---- */
+
+static int add_shard(loader_bench *b, const char *path, sgt_error *err)
+{
+    sgt_shard_header h;
+    int fd = sgt_shard_open(&h, path, o.raw ? 1 : -1, err); /* the loader has held it to what it must be */
+    if (fd < 0) return fd;
+    close(fd);
+    if (!(b->shards[b->shard_count] = strdup(path))) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    b->shard_count++;
+    b->tokens += h.tokens;
+    if (h.tokens > b->longest) b->longest = h.tokens;
+    return SGT_OK;
+}
+
+/* What the loader finds is what is measured: all but shards of less than two tokens, which nobody can draw from. */
+static int find_shards(loader_bench *b, sgt_error *err)
+{
+    sgt_loader *l;
+    sgt_loader_info info;
+    sgt_loader_options options = {.reader = SGT_READER_MMAP, .batch = 1, .seq = 1, .split = o.split, .raw = o.raw};
+    int rc = sgt_loader_open(&l, b->path, &options, err);
+    if (rc < 0) return rc;
+    sgt_loader_get_info(l, &info);
+    b->shards = calloc(info.shards, sizeof *b->shards);
+    if (!b->shards) rc = sgt_fail(err, SGT_ENOMEM, "out of memory");
+    for (uint64_t i = 0; i < info.shards && rc == SGT_OK; i++)
+        rc = add_shard(b, sgt_loader_shard_path(l, (uint32_t)i), err);
+    sgt_loader_close(l);
+    return rc;
+}
+
+/* A newcomer's first set may be shorter than the default row. */
+static void shorten_default(loader_bench *b)
+{
+    uint32_t seq = DEFAULT_SEQ;
+    if (o.seq_given) return;
+    while (seq > 1 && seq >= b->longest) seq /= 2;
+    if (seq < DEFAULT_SEQ)
+        sgt_say(&b->notice, "--seq-len %" PRIu32 ", since no shard has the %d tokens of a row of %d", seq,
+                DEFAULT_SEQ + 1, DEFAULT_SEQ);
+    b->in.seqs[0] = seq;
+}
+
+static int warm(const loader_bench *b, sgt_error *err)
+{
+    uint64_t room = bench_memory_available();
+    int rc = SGT_OK;
+    if (room && 2 * b->tokens > room / 2) {
+        sgt_say(&b->notice,
+                "the set is larger than half of the free memory: mmap and uring may meet pages that are not there");
+        return SGT_OK;
+    }
+    for (size_t i = 0; i < b->shard_count && rc == SGT_OK; i++) rc = bench_cache_fill(b->shards[i], err);
+    return rc;
+}
+
+static int lay_out(loader_bench *b, sgt_error *err)
+{
+    const loader_lists *in = &b->in;
+    b->group = 1 + (size_t)in->reader_count * (size_t)in->output_count;
+    size_t groups = (size_t)in->sampling_count * (size_t)in->batch_count * (size_t)in->seq_count;
+    b->results = calloc(b->group * groups, sizeof *b->results);
+    if (!b->results) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    for (int s = 0; s < in->sampling_count; s++)
+        for (int k = 0; k < in->batch_count; k++)
+            for (int t = 0; t < in->seq_count; t++) {
+                loader_result base = {.reader = SGT_READERS,
+                                      .output = SGT_OUTPUT_U16,
+                                      .sampling = in->samplings[s],
+                                      .batch = in->batches[k],
+                                      .seq = in->seqs[t]};
+                b->results[b->count++] = base;
+                for (int i = 0; i < in->output_count; i++)
+                    for (int r = 0; r < in->reader_count; r++) {
+                        base.output = in->outputs[i];
+                        base.reader = in->readers[r];
+                        b->results[b->count++] = base;
+                    }
+            }
+    b->slice_s = o.seconds / (double)(b->count * (LOADER_ROUNDS + 1));
+    return SGT_OK;
+}
+
+static int measure_all(loader_bench *b, sgt_error *err)
+{
+    int rc = find_shards(b, err);
+    if (rc < 0) return rc;
+    shorten_default(b);
+    if ((rc = lay_out(b, err)) < 0 || (rc = o.cold ? SGT_OK : warm(b, err)) < 0 ||
+        (rc = bench_limit_open(&b->limit, 2 * b->tokens, err)) < 0)
+        return rc;
+    if (bench_limit_bytes(b->limit) < 2 * b->tokens)
+        sgt_say(
+            &b->notice,
+            "memcpy takes its windows from a smaller block, since the set is larger than a third of the free memory");
+    for (size_t i = 0; i < b->count && rc == SGT_OK; i += b->group) rc = loader_measure(b, &b->results[i], err);
+    return rc;
+}
+
+/* A set is opened many times; what there is to say about it is said once. */
+typedef struct said {
+    sgt_notice to;
+    char *lines[16];
+    int count;
+} said;
+
+static void say_once(void *ctx, const char *line)
+{
+    said *s = ctx;
+    for (int i = 0; i < s->count; i++)
+        if (!strcmp(s->lines[i], line)) return;
+    sgt_say(&s->to, "%s", line);
+    if (s->count < 16 && (s->lines[s->count] = strdup(line))) s->count++;
+}
+
+int bench_loader(int argc, char **argv)
+{
+    sgt_error err;
+    int first = sgt_options_parse(&program, argc, argv);
+    if (first == argc) sgt_usage(&program, "which folder of shards is to be read?");
+    if (argc - first > 1) sgt_usage(&program, "one folder is measured at a time, not %d", argc - first);
+    sgt_talk talk = {program.name, o.quiet};
+    said heard = {.to = sgt_talk_notice(&talk)};
+    loader_bench b = {.path = argv[first], .o = &o, .stop = sgt_catch_signals(), .notice = {say_once, &heard}};
+    read_lists(&b.in);
+
+    int rc = measure_all(&b, &err);
+    if (rc == SGT_OK && o.json) rc = loader_print_json(&b, &err);
+    else if (rc == SGT_OK && !o.quiet) loader_show(&b);
+    if (rc == SGT_OK && (fflush(stdout) == EOF || ferror(stdout))) rc = sgt_fail_errno(&err, "standard output");
+    bench_limit_close(b.limit);
+    sgt_shard_list_free(b.shards, b.shard_count);
+    free(b.results);
+    while (heard.count) free(heard.lines[--heard.count]);
+    return rc < 0 ? sgt_report_failure(&program, &err) : SGT_EXIT_OK;
+}

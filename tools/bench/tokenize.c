@@ -1,0 +1,248 @@
+/* tokenize.c: sgt-bench tokenize: text that is in memory already, encoded once, from empty caches. Reading is not
+ * measured, and no byte is met a second time, so that nothing but the encoder decides. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cpu.h"
+#include "base/file.h"
+#include "corpus.h"
+#include "sgt_tokenize.h"
+#include "split.h"
+#include "tools/bench/bench.h"
+#include "tools/cli/options.h"
+#include "tools/cli/talk.h"
+#include "vocab.h"
+
+#define PIECE ((size_t)1 << 20)      /* bytes: documents are cut to this where they can be, as sgt-tokenize cuts them */
+#define MOST_BYTES ((size_t)1 << 40) /* of one file: more cannot be in memory */
+
+static struct {
+    uint64_t threads;
+    int json, quiet;
+} o;
+
+static const sgt_option table[] = {
+    {.name = "Options"},
+    {"threads", 0, SGT_OPT_COUNT, &o.threads, "N", "threads that encode", .def = "the cores at hand", .min = 1,
+     .max = 1024},
+    {"json", 0, SGT_OPT_FLAG, &o.json, NULL, .help = "one JSON document"},
+    {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, NULL, .help = "print nothing but what --json asks for, and failures"},
+    {0}};
+
+static const sgt_program program = {
+    .name = "sgt-bench tokenize",
+    .usage = "sgt-bench tokenize [OPTION]... INPUT...",
+    .about =
+        "Measures how fast text becomes tokens: reads the inputs (files, folders, - for standard input) into memory\n"
+        "first, then encodes each byte once from empty caches.",
+    .options = table,
+    .examples = "  sgt-bench tokenize corpus/\n"
+                "  sgt-bench tokenize --threads 1 --json corpus/"};
+
+typedef struct piece {
+    const char *text;
+    size_t n;
+} piece;
+
+typedef struct text_bench {
+    sgt_corpus *corpus;
+    char **texts; /* one a file */
+    size_t *sizes;
+    piece *pieces;
+    size_t count, room, longest;
+    size_t next; /* the piece that the next free thread takes; atomic */
+    uint64_t bytes, tokens;
+    double seconds;
+    sgt_vocab *vocab;
+    sgt_encoder **encoders;
+    uint16_t **ids;
+    int threads;
+} text_bench;
+
+/* ---- reading ---- */
+
+static int read_stream(char **text, size_t *n, sgt_error *err)
+{
+    size_t room = PIECE, used = 0;
+    char *p = malloc(room);
+    while (p) {
+        ssize_t got = read(STDIN_FILENO, p + used, room - used);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) {
+            free(p);
+            return sgt_fail_errno(err, "standard input");
+        }
+        used += (size_t)got;
+        if (!got) break;
+        if (used < room) continue;
+        char *more = realloc(p, room *= 2);
+        if (!more) free(p);
+        p = more;
+    }
+    if (!p) return sgt_fail(err, SGT_ENOMEM, "standard input: out of memory");
+    *text = p;
+    *n = used;
+    return SGT_OK;
+}
+
+static int add_piece(text_bench *b, const char *text, size_t n, sgt_error *err)
+{
+    if (b->count == b->room) {
+        size_t room = b->room ? 2 * b->room : 1024;
+        piece *more = reallocarray(b->pieces, room, sizeof *more);
+        if (!more) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+        b->pieces = more;
+        b->room = room;
+    }
+    b->pieces[b->count++] = (piece){text, n};
+    if (n > b->longest) b->longest = n;
+    return SGT_OK;
+}
+
+/* At safe cuts alone, so that the tokens are those of the whole; what cannot be cut in PIECE bytes is tried in twice as
+ * many. */
+static int cut(text_bench *b, const char *text, size_t n, sgt_error *err)
+{
+    size_t want = PIECE;
+    while (n) {
+        size_t at = n <= want ? n : sgt_split_cut(text, want, sgt_vocab_joins(b->vocab));
+        if (!at) {
+            want *= 2;
+            continue;
+        }
+        int rc = add_piece(b, text, at, err);
+        if (rc < 0) return rc;
+        text += at;
+        n -= at;
+        want = PIECE;
+    }
+    return SGT_OK;
+}
+
+static int read_inputs(text_bench *b, const sgt_stop *stop, sgt_error *err)
+{
+    size_t n = b->corpus->count;
+    b->texts = calloc(n + 1, sizeof *b->texts);
+    b->sizes = calloc(n + 1, sizeof *b->sizes);
+    if (!b->texts || !b->sizes) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    for (size_t i = 0; i < n; i++) {
+        const sgt_corpus_file *f = &b->corpus->files[i];
+        if (sgt_stopped(stop)) return sgt_fail(err, SGT_ESTOPPED, "stopped");
+        int rc = f->stream ? read_stream(&b->texts[i], &b->sizes[i], err)
+                           : sgt_file_get(&b->texts[i], &b->sizes[i], f->path, MOST_BYTES, err);
+        if (rc < 0 || (rc = cut(b, b->texts[i], b->sizes[i], err)) < 0) return rc;
+        b->bytes += b->sizes[i];
+    }
+    if (!b->bytes) return sgt_fail(err, SGT_EFORMAT, "%s: no text in it: nothing to measure", b->corpus->files[0].path);
+    return SGT_OK;
+}
+
+/* ---- measuring ---- */
+
+static int prepare(text_bench *b, sgt_error *err)
+{
+    b->encoders = calloc((size_t)b->threads, sizeof *b->encoders);
+    b->ids = calloc((size_t)b->threads, sizeof *b->ids);
+    if (!b->encoders || !b->ids) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    for (int t = 0; t < b->threads; t++) {
+        int rc = sgt_encoder_new(&b->encoders[t], b->vocab, err);
+        if (rc < 0) return rc;
+        if (!(b->ids[t] = malloc(b->longest * sizeof **b->ids))) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+        memset(b->ids[t], 0,
+               b->longest * sizeof **b->ids); /* the kernel hands pages out now, and not while the clock runs */
+    }
+    return SGT_OK;
+}
+
+/* A thread's one unit of work: pieces until none is left. */
+static int encode_pieces(void *ctx, int thread, uint64_t k, sgt_error *err)
+{
+    text_bench *b = ctx;
+    uint64_t tokens = 0;
+    (void)k;
+    (void)err;
+    for (;;) {
+        size_t i = __atomic_fetch_add(&b->next, 1, __ATOMIC_RELAXED);
+        if (i >= b->count) break;
+        tokens += sgt_encode(b->encoders[thread], b->pieces[i].text, b->pieces[i].n, b->ids[thread]);
+    }
+    __atomic_fetch_add(&b->tokens, tokens, __ATOMIC_RELAXED);
+    return SGT_OK;
+}
+
+static int measure(text_bench *b, char **inputs, size_t count, const sgt_notice *notice, const sgt_stop *stop,
+                   sgt_error *err)
+{
+    sgt_corpus_request request = {
+        .inputs = (const char *const *)inputs, .count = count, .out = "", .notice = *notice, .stop = stop};
+    uint64_t units;
+    int rc;
+    if ((rc = sgt_vocab_gpt2(&b->vocab, err)) < 0 || (rc = sgt_corpus_list(&b->corpus, &request, err)) < 0 ||
+        (rc = read_inputs(b, stop, err)) < 0 || (rc = prepare(b, err)) < 0)
+        return rc;
+    bench_slice s = {.most = 1, .seconds = 1e9, .threads = b->threads};
+    return bench_run(&s, encode_pieces, b, &units, &b->seconds, err);
+}
+
+static void release(text_bench *b)
+{
+    for (int t = 0; t < b->threads; t++) {
+        if (b->encoders) sgt_encoder_free(b->encoders[t]);
+        if (b->ids) free(b->ids[t]);
+    }
+    for (size_t i = 0; b->texts && i < b->corpus->count; i++) free(b->texts[i]);
+    free(b->encoders);
+    free(b->ids);
+    free(b->texts);
+    free(b->sizes);
+    free(b->pieces);
+    sgt_corpus_free(b->corpus);
+    sgt_vocab_free(b->vocab);
+}
+
+/* ---- results ---- */
+
+static int print_json(const text_bench *b, sgt_error *err)
+{
+    json_t *top =
+        json_pack("{s:s, s:i, s:i, s:I, s:I, s:I, s:f, s:f}", "cpu", sgt_cpu_model(), "cores", sgt_cpu_count(),
+                  "threads", b->threads, "files", (json_int_t)b->corpus->count, "bytes", (json_int_t)b->bytes, "tokens",
+                  (json_int_t)b->tokens, "seconds", b->seconds, "mb_per_s", (double)b->bytes / b->seconds * 1e-6);
+    if (!top) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    int bad = json_dumpf(top, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) < 0 || putchar('\n') == EOF;
+    json_decref(top);
+    return bad ? sgt_fail_errno(err, "standard output") : SGT_OK;
+}
+
+static void show(const text_bench *b)
+{
+    char bytes[32], files[32], tokens[32], cpu[128];
+    printf("%s in %s file%s, in memory\n%s, %d cores\n\n", sgt_format_bytes(bytes, sizeof bytes, b->bytes),
+           sgt_format_count(files, sizeof files, b->corpus->count), b->corpus->count == 1 ? "" : "s",
+           sgt_printable(cpu, sizeof cpu, sgt_cpu_model()), sgt_cpu_count());
+    printf("threads         tokens   bytes/token    seconds       MB/s   Mtokens/s\n");
+    printf("%7d  %13s  %12.3f  %9.3f  %9.1f  %10.2f\n", b->threads, sgt_format_count(tokens, sizeof tokens, b->tokens),
+           (double)b->bytes / (double)b->tokens, b->seconds, (double)b->bytes / b->seconds * 1e-6,
+           (double)b->tokens / b->seconds * 1e-6);
+}
+
+int bench_tokenize(int argc, char **argv)
+{
+    sgt_error err;
+    int first = sgt_options_parse(&program, argc, argv);
+    if (first == argc) sgt_usage(&program, "which text is to be encoded?");
+    sgt_talk talk = {program.name, o.quiet};
+    sgt_notice notice = sgt_talk_notice(&talk);
+    text_bench b = {.threads = o.threads ? (int)o.threads : sgt_cpu_count()};
+
+    int rc = measure(&b, argv + first, (size_t)(argc - first), &notice, sgt_catch_signals(), &err);
+    if (rc == SGT_OK && o.json) rc = print_json(&b, &err);
+    else if (rc == SGT_OK && !o.quiet) show(&b);
+    if (rc == SGT_OK && (fflush(stdout) == EOF || ferror(stdout))) rc = sgt_fail_errno(&err, "standard output");
+    release(&b);
+    return rc < 0 ? sgt_report_failure(&program, &err) : SGT_EXIT_OK;
+}

@@ -1,0 +1,158 @@
+/* batch.c: what the trainer would see: batches drawn through the loader itself, by the options that the trainer takes.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sgt_loader.h"
+#include "tools/inspect/inspect.h"
+
+#define SHOWN_IDS 24  /* tokens of a row that are decoded for people */
+#define SHOWN_TEXT 64 /* bytes of text printed */
+
+typedef struct drawing {
+    const inspect *o;
+    const sgt_loader *loader;
+    sgt_loader_info info;
+    sgt_cursor *cursor;
+    sgt_vocab *vocab;          /* NULL: the ids are not GPT-2's */
+    int32_t *inputs, *targets; /* (B, T) each */
+} drawing;
+
+static int reader_named(const char *name)
+{
+    int r = 0;
+    while (r < SGT_READERS && strcmp(name, sgt_reader_name((sgt_reader)r))) r++;
+    return r;
+}
+
+static int sampling_named(const char *name)
+{
+    int s = 0;
+    while (s < SGT_SAMPLINGS && strcmp(name, sgt_sampling_name((sgt_sampling)s))) s++;
+    return s;
+}
+
+static json_t *rows_json(const drawing *d, const int32_t *ids)
+{
+    json_t *rows = json_array();
+    for (uint32_t b = 0; b < d->info.batch; b++) {
+        json_t *row = json_array();
+        for (uint32_t t = 0; t < d->info.seq; t++)
+            json_array_append_new(row, json_integer(ids[(size_t)b * d->info.seq + t]));
+        json_array_append_new(rows, row);
+    }
+    return rows;
+}
+
+static int print_json(const drawing *d, uint64_t k, sgt_error *err)
+{
+    json_t *o = json_pack("{s:I, s:o, s:o}", "index", (json_int_t)k, "inputs", rows_json(d, d->inputs), "targets",
+                          rows_json(d, d->targets));
+    return inspect_print_json(o, 1, err);
+}
+
+/* The beginning of a row as one printable line: line ends and tabs as people write them. */
+static int row_text(const drawing *d, const int32_t *row, char *out, size_t size, sgt_error *err)
+{
+    uint16_t ids[SHOWN_IDS];
+    uint32_t n = d->info.seq < SHOWN_IDS ? d->info.seq : SHOWN_IDS;
+    char *text, shown[6 * SHOWN_TEXT];
+    size_t bytes, used = 0;
+    for (uint32_t t = 0; t < n; t++) ids[t] = (uint16_t)row[t];
+    int rc = sgt_decode(d->vocab, ids, n, &text, &bytes, err);
+    if (rc < 0) return rc;
+    for (size_t i = 0; i < bytes && used + 3 < SHOWN_TEXT; i++) {
+        const char *name = text[i] == '\n' ? "\\n" : text[i] == '\t' ? "\\t" : text[i] == '\r' ? "\\r" : NULL;
+        if (name) shown[used++] = *name++;
+        shown[used++] = name ? *name : text[i] ? text[i] : ' ';
+    }
+    while (used && bytes > used && ((uint8_t)shown[used - 1] & 0xc0) == 0x80)
+        used--; /* not half a character at the cut */
+    if (used && bytes > used && (uint8_t)shown[used - 1] >= 0xc0) used--;
+    shown[used] = 0;
+    sgt_printable(out, size, shown);
+    free(text);
+    return SGT_OK;
+}
+
+static int print_rows(const drawing *d, uint64_t k, sgt_error *err)
+{
+    printf("batch %" PRIu64 ": %" PRIu32 " rows of %" PRIu32 " tokens\n", k, d->info.batch, d->info.seq);
+    for (uint32_t r = 0; r < d->info.batch; r++) {
+        uint32_t shard;
+        uint64_t at;
+        char text[5 * SHOWN_TEXT] = "", name[64];
+        sgt_loader_window(d->loader, k * d->info.batch + r, &shard, &at);
+        const char *path = sgt_loader_shard_path(d->loader, shard), *slash = strrchr(path, '/');
+        const int32_t *row = d->inputs + (size_t)r * d->info.seq;
+        int rc = d->vocab ? row_text(d, row, text, sizeof text, err) : SGT_OK;
+        if (rc < 0) return rc;
+        sgt_printable(name, sizeof name, slash ? slash + 1 : path);
+        printf("  row %-4" PRIu32 " %s from token %-10" PRIu64 " %s\n", r, name, at, text);
+    }
+    return SGT_OK;
+}
+
+static int draw(drawing *d, uint64_t from, uint64_t count, sgt_error *err)
+{
+    int rc = SGT_OK;
+    for (uint64_t k = from; k < from + count && rc == SGT_OK; k++) {
+        if (sgt_stopped(d->o->stop)) return sgt_fail(err, SGT_ESTOPPED, "%s: stopped", d->o->path);
+        if ((rc = sgt_loader_batch_i32(d->loader, d->cursor, k, d->inputs, d->targets, err)) < 0) return rc;
+        rc = d->o->json ? print_json(d, k, err) : print_rows(d, k, err);
+    }
+    return rc;
+}
+
+/* The text is only for people, so a vocabulary that is not known here leaves it out and is no failure. */
+static int find_vocabulary(drawing *d, sgt_error *err)
+{
+    sgt_shard_header h;
+    const char *path = sgt_loader_shard_path(d->loader, 0);
+    int fd = sgt_shard_open(&h, path, d->o->raw ? 1 : -1, err);
+    if (fd < 0) return fd;
+    close(fd);
+    int rc = inspect_vocabulary(&d->vocab, &h, path, err);
+    return rc == SGT_EUNSUPPORTED ? SGT_OK : rc;
+}
+
+int inspect_batches(const inspect *o, sgt_error *err)
+{
+    drawing d = {.o = o};
+    sgt_loader *l = NULL;
+    uint64_t from, count;
+    int rc = inspect_span(&from, &count, o->batch, "batch", err);
+    if (rc < 0) return rc;
+    sgt_loader_options options = {.reader = (sgt_reader)reader_named(o->loader),
+                                  .sampling = (sgt_sampling)sampling_named(o->sampling),
+                                  .seed = o->seed,
+                                  .batch = (uint32_t)o->batch_size,
+                                  .seq = (uint32_t)o->seq_len,
+                                  .split = o->split,
+                                  .raw = o->raw,
+                                  .notice = o->notice};
+    if ((rc = sgt_loader_open(&l, o->path, &options, err)) < 0) return rc;
+    sgt_loader_get_info(l, &d.info);
+    d.loader = l;
+    size_t ids = (size_t)d.info.batch * d.info.seq; /* both were bounded by the options' table: at most 2^40 */
+    d.inputs = calloc(ids, sizeof *d.inputs);
+    d.targets = calloc(ids, sizeof *d.targets);
+    if (from + count > INT64_MAX / d.info.batch) /* inspect_span has checked the sum */
+        rc = sgt_fail(err, SGT_EUSAGE, "--batch %s: batches of %" PRIu32 " rows end before that", o->batch,
+                      d.info.batch);
+    else if (!d.inputs || !d.targets)
+        rc = sgt_fail(err, SGT_ENOMEM, "%s: no memory for a batch of %" PRIu32 " x %" PRIu32 " tokens", o->path,
+                      d.info.batch, d.info.seq);
+    else if ((rc = sgt_cursor_open(&d.cursor, l, err)) == SGT_OK &&
+             (rc = o->json ? SGT_OK : find_vocabulary(&d, err)) == SGT_OK)
+        rc = draw(&d, from, count, err);
+    sgt_vocab_free(d.vocab);
+    free(d.inputs);
+    free(d.targets);
+    sgt_cursor_close(d.cursor);
+    sgt_loader_close(l);
+    return rc;
+}

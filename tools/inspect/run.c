@@ -1,0 +1,253 @@
+/* run.c: a training run's folder, and one of its checkpoints. */
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "config.h"
+#include "safetensors.h"
+#include "tools/cli/talk.h"
+#include "tools/inspect/inspect.h"
+
+#define MAX_JSON ((size_t)16 << 20) /* bytes of state.json and options.json, which have a few kilobytes */
+
+/* FOLDER/NAME as a JSON object; NULL where there is no such file, and with *rc set where it is no object. */
+static json_t *read_object(const char *folder, const char *name, int *rc, sgt_error *err)
+{
+    json_error_t why;
+    char *text = NULL, *path = sgt_join(folder, name);
+    size_t n;
+    json_t *o = NULL;
+    if (!path) *rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", folder);
+    else if (inspect_exists(folder, name) && (*rc = sgt_file_get(&text, &n, path, MAX_JSON, err)) == SGT_OK) {
+        o = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why);
+        if (!json_is_object(o)) {
+            *rc = sgt_fail(err, SGT_EFORMAT, "%s: line %d: %s", path, o ? 1 : why.line,
+                           o ? "wanted a JSON object" : why.text);
+            json_decref(o);
+            o = NULL;
+        }
+    }
+    free(text);
+    free(path);
+    return o;
+}
+
+/* ---- a checkpoint ---- */
+
+static json_t *tensors_json(const sgt_safetensors *s)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < sgt_safetensors_count(s); i++) {
+        const sgt_safetensor *t = sgt_safetensors_at(s, i);
+        json_t *shape = json_array();
+        for (uint32_t d = 0; d < t->dims; d++) json_array_append_new(shape, json_integer((json_int_t)t->dim[d]));
+        json_array_append_new(list, json_pack("{s:o, s:s, s:o}", "name", inspect_json_text(t->name, strlen(t->name)),
+                                              "dtype", t->dtype, "shape", shape));
+    }
+    return list;
+}
+
+static json_t *checkpoint_json(const inspect *o, const sgt_model *m, const sgt_safetensors *s, json_t *state)
+{
+    json_t *model =
+        json_pack("{s:I, s:I, s:I, s:I, s:I, s:s}", "layers", (json_int_t)m->layers, "channels",
+                  (json_int_t)m->channels, "heads", (json_int_t)m->heads, "positions", (json_int_t)m->positions,
+                  "vocabulary", (json_int_t)m->vocab, "gelu", m->gelu == SGT_GELU_ERF ? "erf" : "tanh");
+    return json_pack("{s:s, s:o, s:o, s:I, s:b, s:O?, s:o}", "kind", "checkpoint", "path",
+                     inspect_json_text(o->path, strlen(o->path)), "model", model, "parameters",
+                     (json_int_t)sgt_model_parameters(m), "resumable",
+                     state && inspect_exists(o->path, "optimizer.safetensors"), "state", state, "tensors",
+                     tensors_json(s));
+}
+
+static void show_checkpoint(const inspect *o, const sgt_model *m, const sgt_safetensors *s, const json_t *state)
+{
+    char name[1024], parameters[32], vocab[32], bytes[32];
+    size_t n = sgt_safetensors_count(s);
+    const char *dtype = n ? sgt_safetensors_at(s, 0)->dtype : "";
+    uint64_t end = n ? sgt_safetensors_at(s, n - 1)->end : 0;
+    printf("%s: a GPT-2 checkpoint%s\n", sgt_printable(name, sizeof name, o->path),
+           state ? "" : ", without the state of a run (--init takes it, --resume does not)");
+    printf("  %-12s%" PRIu32 " layers, %" PRIu32 " channels, %" PRIu32 " heads, %" PRIu32
+           " positions, %s ids, %s GELU\n",
+           "model", m->layers, m->channels, m->heads, m->positions, sgt_format_count(vocab, sizeof vocab, m->vocab),
+           m->gelu == SGT_GELU_ERF ? "erf" : "tanh");
+    printf("  %-12s%s\n", "parameters", sgt_format_count(parameters, sizeof parameters, sgt_model_parameters(m)));
+    printf("  %-12s%zu of type %s, %s\n", "tensors", n, sgt_printable(name, sizeof name, dtype),
+           sgt_format_bytes(bytes, sizeof bytes, end));
+    if (state) inspect_show_pairs("state", state);
+}
+
+int inspect_checkpoint(const inspect *o, sgt_error *err)
+{
+    sgt_model m;
+    sgt_safetensors *s = NULL;
+    int rc = sgt_config_read(&m, o->path, err);
+    if (rc < 0) return rc;
+    char *path = sgt_join(o->path, "model.safetensors");
+    if (!path) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", o->path);
+    if ((rc = sgt_safetensors_open(&s, path, err)) == SGT_OK) {
+        json_t *state = read_object(o->path, "state.json", &rc, err);
+        if (rc == SGT_OK && o->json) rc = inspect_print_json(checkpoint_json(o, &m, s, state), 0, err);
+        else if (rc == SGT_OK && !o->quiet) show_checkpoint(o, &m, s, state);
+        json_decref(state);
+    }
+    sgt_safetensors_close(s);
+    free(path);
+    return rc;
+}
+
+/* ---- a run ---- */
+
+typedef struct run {
+    char **steps; /* names of the complete checkpoints, in order */
+    size_t count;
+    char *latest;                     /* what RUN/latest says; NULL: nothing */
+    uint64_t logged;                  /* lines of log.jsonl */
+    json_t *first, *last, *evaluated; /* its first and last line, and the last with a val_loss */
+    json_t *options;
+} run;
+
+static int is_step(const char *name)
+{
+    return !strncmp(name, "step-", 5) && strlen(name) == 13 && strspn(name + 5, "0123456789") == 8;
+}
+
+static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+static int list_steps(run *r, const char *folder, sgt_error *err)
+{
+    int rc = SGT_OK;
+    DIR *dir = opendir(folder);
+    if (!dir) return sgt_fail_errno(err, "%s", folder);
+    for (struct dirent *e; rc == SGT_OK && (e = readdir(dir));) {
+        if (!is_step(e->d_name)) continue;
+        char *path = sgt_join(folder, e->d_name);
+        char **more = realloc(r->steps, (r->count + 1) * sizeof *more);
+        if (more) r->steps = more;
+        if (!path || !more) rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", folder);
+        else if (inspect_exists(path, "model.safetensors") && inspect_exists(path, "state.json")) {
+            if ((r->steps[r->count] = strdup(e->d_name))) r->count++;
+            else rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", folder);
+        }
+        free(path);
+    }
+    closedir(dir);
+    if (r->count) qsort(r->steps, r->count, sizeof *r->steps, by_name);
+    return rc;
+}
+
+static int read_latest(run *r, const char *folder, sgt_error *err)
+{
+    size_t n;
+    int rc = SGT_OK;
+    char *path = sgt_join(folder, "latest");
+    if (!path) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", folder);
+    if (inspect_exists(folder, "latest") && (rc = sgt_file_get(&r->latest, &n, path, 4096, err)) == SGT_OK)
+        r->latest[strcspn(r->latest, "\n")] = 0;
+    free(path);
+    return rc;
+}
+
+/* A line that ends without a newline is being written at this moment, and is not counted. */
+static int read_lines(run *r, FILE *f, const char *path, sgt_error *err)
+{
+    char *line = NULL;
+    size_t room = 0;
+    int rc = SGT_OK;
+    for (ssize_t n; rc == SGT_OK && (n = getline(&line, &room, f)) > 0 && line[n - 1] == '\n';) {
+        json_error_t why;
+        json_t *o = json_loadb(line, (size_t)n, 0, &why);
+        if (!json_is_object(o)) {
+            rc = sgt_fail(err, SGT_EFORMAT, "%s: line %" PRIu64 ": %s", path, r->logged + 1,
+                          o ? "wanted a JSON object" : why.text);
+            json_decref(o);
+            break;
+        }
+        r->logged++;
+        json_decref(r->last);
+        r->last = o;
+        if (!r->first) r->first = json_incref(o);
+        if (json_is_number(json_object_get(o, "val_loss"))) {
+            json_decref(r->evaluated);
+            r->evaluated = json_incref(o);
+        }
+    }
+    if (rc == SGT_OK && ferror(f)) rc = sgt_fail_errno(err, "%s", path);
+    free(line);
+    return rc;
+}
+
+static int read_log(run *r, const char *folder, sgt_error *err)
+{
+    int rc = SGT_OK;
+    char *path = sgt_join(folder, "log.jsonl");
+    if (!path) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", folder);
+    FILE *f = inspect_exists(folder, "log.jsonl") ? fopen(path, "re") : NULL;
+    if (f) {
+        rc = read_lines(r, f, path, err);
+        fclose(f);
+    } else if (inspect_exists(folder, "log.jsonl")) rc = sgt_fail_errno(err, "%s", path);
+    free(path);
+    return rc;
+}
+
+static json_t *run_json(const inspect *o, const run *r)
+{
+    json_t *steps = json_array();
+    for (size_t i = 0; i < r->count; i++) json_array_append_new(steps, json_string(r->steps[i]));
+    return json_pack("{s:s, s:o, s:I, s:O?, s:O?, s:O?, s:o, s:o, s:O?}", "kind", "run", "path",
+                     inspect_json_text(o->path, strlen(o->path)), "steps", (json_int_t)r->logged, "loss",
+                     json_object_get(r->last, "loss"), "first_loss", json_object_get(r->first, "loss"), "val_loss",
+                     json_object_get(r->evaluated, "val_loss"), "latest",
+                     r->latest ? inspect_json_text(r->latest, strlen(r->latest)) : json_null(), "checkpoints", steps,
+                     "options", r->options);
+}
+
+static void show_log(const run *r)
+{
+    char steps[32];
+    printf("  %-12s%s step%s", "log", sgt_format_count(steps, sizeof steps, r->logged), r->logged == 1 ? "" : "s");
+    if (r->logged)
+        printf(", loss %.4f to %.4f", json_number_value(json_object_get(r->first, "loss")),
+               json_number_value(json_object_get(r->last, "loss")));
+    if (r->evaluated)
+        printf(", validation %.4f after step %" JSON_INTEGER_FORMAT,
+               json_number_value(json_object_get(r->evaluated, "val_loss")),
+               json_integer_value(json_object_get(r->evaluated, "step")));
+    printf("\n");
+}
+
+static void show_run(const inspect *o, const run *r)
+{
+    char name[1024];
+    printf("%s: a training run\n  %-12s", sgt_printable(name, sizeof name, o->path), "checkpoints");
+    for (size_t i = 0; i < r->count; i++)
+        printf("%s%s%s", i ? ", " : "", r->steps[i], r->latest && !strcmp(r->latest, r->steps[i]) ? " (latest)" : "");
+    printf("%s\n", r->count ? "" : "none yet");
+    show_log(r);
+    if (r->options) inspect_show_pairs("options", r->options);
+}
+
+int inspect_run(const inspect *o, sgt_error *err)
+{
+    run r = {0};
+    int rc;
+    if ((rc = list_steps(&r, o->path, err)) == SGT_OK && (rc = read_latest(&r, o->path, err)) == SGT_OK &&
+        (rc = read_log(&r, o->path, err)) == SGT_OK)
+        r.options = read_object(o->path, "options.json", &rc, err);
+    if (rc == SGT_OK && o->json) rc = inspect_print_json(run_json(o, &r), 0, err);
+    else if (rc == SGT_OK && !o->quiet) show_run(o, &r);
+    for (size_t i = 0; i < r.count; i++) free(r.steps[i]);
+    free(r.steps);
+    free(r.latest);
+    json_decref(r.first);
+    json_decref(r.last);
+    json_decref(r.evaluated);
+    json_decref(r.options);
+    return rc;
+}

@@ -1,0 +1,223 @@
+/* show.c: what a set of shards is, for people and as JSON. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/cli/talk.h"
+#include "tools/inspect/inspect.h"
+
+static uint64_t bytes_of(const inspect_shard *s) { return s->header.data + 2 * s->header.tokens; }
+
+typedef struct totals {
+    uint64_t shards, tokens, documents, bytes;
+    int documents_known;
+} totals;
+
+static totals total_of(const inspect_set *s, const char *split)
+{
+    totals t = {.documents_known = 1};
+    for (size_t i = 0; i < s->count; i++) {
+        const inspect_shard *d = &s->shards[i];
+        if (split && strcmp(split, d->split)) continue;
+        t.shards++;
+        t.tokens += d->header.tokens;
+        t.documents += d->documents;
+        t.bytes += bytes_of(d);
+        t.documents_known &= d->documents_known;
+    }
+    return t;
+}
+
+static void show_totals(const char *label, const totals *t)
+{
+    char tokens[32], shards[32], documents[32], bytes[32];
+    printf("  %-12s%s tokens in %s shard%s", label, sgt_format_count(tokens, sizeof tokens, t->tokens),
+           sgt_format_count(shards, sizeof shards, t->shards), t->shards == 1 ? "" : "s");
+    if (t->documents_known)
+        printf(", %s document%s", sgt_format_count(documents, sizeof documents, t->documents),
+               t->documents == 1 ? "" : "s");
+    printf(", %s on disk\n", sgt_format_bytes(bytes, sizeof bytes, t->bytes));
+}
+
+static void show_invalid(const sgt_manifest *m)
+{
+    char count[32], name[256];
+    json_t *list = m->invalid ? json_loads(m->invalid, 0, NULL) : NULL;
+    const json_t *first = json_array_get(list, 0);
+    const char *path = json_string_value(json_object_get(first, "path"));
+    printf("  %-12s%s ill-formed UTF-8 sequences", "invalid", sgt_format_count(count, sizeof count, m->invalid_utf8));
+    if (path)
+        printf(", the first in %s at byte %" JSON_INTEGER_FORMAT, sgt_printable(name, sizeof name, path),
+               json_integer_value(json_object_get(first, "offset")));
+    printf("\n");
+    json_decref(list);
+}
+
+void inspect_show_pairs(const char *label, const json_t *object)
+{
+    const char *key, *between = "";
+    json_t *value;
+    int column = printf("  %-12s", label);
+    json_object_foreach((json_t *)object, key, value)
+    {
+        if (json_is_array(value) || json_is_object(value)) continue;
+        char *text = json_is_string(value) ? strdup(json_string_value(value))
+                                           : json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
+        char name[64], shown[256];
+        int n = (int)(strlen(key) + strlen(text ? text : "?"));
+        if (column + n + 3 > 100 && *between) {
+            printf(",");
+            column = printf("\n%14s", "") - 1;
+            between = "";
+        }
+        column += printf("%s%s %s", between, sgt_printable(name, sizeof name, key),
+                         sgt_printable(shown, sizeof shown, text ? text : "?"));
+        free(text);
+        between = ", ";
+    }
+    printf("\n");
+}
+
+static void show_options(const sgt_manifest *m)
+{
+    json_t *options = json_loads(m->options, 0, NULL);
+    inspect_show_pairs("options", options);
+    json_decref(options);
+}
+
+static void show_manifest(const sgt_manifest *m)
+{
+    char files[32], documents[32], bytes[32], vocab[32], name[128];
+    printf("  %-12s%s in %s file%s, %s document%s", "text", sgt_format_bytes(bytes, sizeof bytes, m->bytes),
+           sgt_format_count(files, sizeof files, m->files), m->files == 1 ? "" : "s",
+           sgt_format_count(documents, sizeof documents, m->documents), m->documents == 1 ? "" : "s");
+    if (m->tokens) printf(", %.2f bytes a token", (double)m->bytes / (double)m->tokens);
+    printf("\n  %-12s%s: %s tokens, end of text %" PRIu32 ", fingerprint %016" PRIx64 "\n", "vocabulary",
+           sgt_printable(name, sizeof name, m->vocabulary), sgt_format_count(vocab, sizeof vocab, m->vocab), m->eot,
+           m->fingerprint);
+    show_options(m);
+    if (m->invalid_utf8) show_invalid(m);
+}
+
+static void show_header(const inspect_shard *s)
+{
+    const sgt_shard_header *h = &s->header;
+    if (!h->data) printf("  %-12snone: raw 16-bit ids\n", "header");
+    else if (!h->revision) printf("  %-12s20240520, 1, tokens and nothing more (made by another program)\n", "header");
+    else printf("  %-12srevision %" PRIu32 "\n", "header", h->revision);
+    if (h->vocab)
+        printf("  %-12s%" PRIu32 " tokens, end of text %" PRIu32 ", fingerprint %016" PRIx64 "\n", "vocabulary",
+               h->vocab, h->eot, h->fingerprint);
+    if (h->xxh3) printf("  %-12s%016" PRIx64 " (XXH3-64 of the token bytes)\n", "checksum", h->xxh3);
+}
+
+static const char *what(const inspect_set *s)
+{
+    if (!s->folder) return "a shard of tokens";
+    if (s->unfinished) return "a set of shards, unfinished (the same sgt-tokenize command again finishes it)";
+    return s->manifest ? "a set of shards, made by sgt-tokenize" : "a set of shards without a manifest";
+}
+
+static void show(const inspect_set *s, const inspect *o)
+{
+    char name[1024];
+    totals all = total_of(s, NULL);
+    printf("%s: %s\n", sgt_printable(name, sizeof name, s->path), what(s));
+    show_totals("tokens", &all);
+    for (int i = 0; i < INSPECT_SPLITS && s->folder; i++) {
+        totals t = total_of(s, inspect_splits[i]);
+        if (t.shards && t.shards < all.shards) show_totals(inspect_splits[i], &t);
+    }
+    if (s->manifest) show_manifest(s->manifest);
+    else if (s->count) show_header(&s->shards[0]);
+    if (!o->verify) return;
+    size_t unsaid = 0;
+    for (size_t i = 0; i < s->count; i++) unsaid += !s->shards[i].header.xxh3;
+    printf("  %-12ssizes and ids are right, %s\n", "verified",
+           !unsaid             ? "checksums too"
+           : unsaid < s->count ? "and the checksums that are there"
+                               : "no checksum is there to compare");
+}
+
+/* ---- JSON ---- */
+
+static json_t *hex(uint64_t v)
+{
+    char text[17];
+    snprintf(text, sizeof text, "%016" PRIx64, v);
+    return v ? json_string(text) : json_null();
+}
+
+static json_t *count_or_null(uint64_t v, int known) { return known ? json_integer((json_int_t)v) : json_null(); }
+
+static json_t *shard_json(const inspect_shard *s)
+{
+    const char *slash = strrchr(s->path, '/');
+    const char *name = slash ? slash + 1 : s->path;
+    json_t *o = json_object();
+    json_object_set_new(o, "file", inspect_json_text(name, strlen(name)));
+    if (*s->split) json_object_set_new(o, "split", json_string(s->split));
+    json_object_set_new(o, "tokens", json_integer((json_int_t)s->header.tokens));
+    json_object_set_new(o, "documents", count_or_null(s->documents, s->documents_known));
+    json_object_set_new(o, "bytes", json_integer((json_int_t)bytes_of(s)));
+    json_object_set_new(o, "xxh3", hex(s->header.xxh3));
+    return o;
+}
+
+static json_t *vocabulary_json(const inspect_set *s)
+{
+    const sgt_shard_header *h = &s->shards[0].header;
+    const sgt_manifest *m = s->manifest;
+    json_t *o = json_object();
+    if (m) json_object_set_new(o, "name", json_string(m->vocabulary));
+    json_object_set_new(o, "size", count_or_null(m ? m->vocab : h->vocab, m || h->vocab));
+    json_object_set_new(o, "eot", count_or_null(m ? m->eot : h->eot, m || h->vocab));
+    json_object_set_new(o, "fingerprint", hex(m ? m->fingerprint : h->fingerprint));
+    return o;
+}
+
+static json_t *splits_json(const inspect_set *s)
+{
+    json_t *o = json_object();
+    for (int i = 0; i < INSPECT_SPLITS; i++) {
+        totals t = total_of(s, inspect_splits[i]);
+        if (!t.shards) continue;
+        json_t *split = json_object();
+        json_object_set_new(split, "shards", json_integer((json_int_t)t.shards));
+        json_object_set_new(split, "tokens", json_integer((json_int_t)t.tokens));
+        json_object_set_new(split, "documents", count_or_null(t.documents, t.documents_known));
+        json_object_set_new(o, inspect_splits[i], split);
+    }
+    return o;
+}
+
+static json_t *set_json(const inspect_set *s, const inspect *o)
+{
+    const sgt_manifest *m = s->manifest;
+    json_t *top = json_object(), *shards = json_array();
+    json_object_set_new(top, "kind", json_string(s->folder ? "shards" : "shard"));
+    json_object_set_new(top, "path", inspect_json_text(s->path, strlen(s->path)));
+    json_object_set_new(top, "tokens", json_integer((json_int_t)s->tokens));
+    json_object_set_new(top, "documents", count_or_null(s->documents, s->documents_known));
+    if (s->folder) json_object_set_new(top, "unfinished", json_boolean(s->unfinished));
+    if (m) {
+        json_object_set_new(top, "bytes", json_integer((json_int_t)m->bytes));
+        json_object_set_new(top, "files", json_integer((json_int_t)m->files));
+        json_object_set_new(top, "invalid_utf8", json_integer((json_int_t)m->invalid_utf8));
+        json_object_set_new(top, "options", json_loads(m->options, 0, NULL));
+    }
+    json_object_set_new(top, "vocabulary", vocabulary_json(s));
+    if (s->folder) json_object_set_new(top, "splits", splits_json(s));
+    for (size_t i = 0; i < s->count; i++) json_array_append_new(shards, shard_json(&s->shards[i]));
+    json_object_set_new(top, "shards", shards);
+    if (o->verify) json_object_set_new(top, "verified", json_true());
+    return top;
+}
+
+int inspect_set_show(const inspect_set *s, const inspect *o, sgt_error *err)
+{
+    if (o->json) return inspect_print_json(set_json(s, o), 0, err);
+    if (!o->quiet) show(s, o);
+    return SGT_OK;
+}

@@ -1,0 +1,195 @@
+/* text.c: tokens back to text, over a set's shards as if they were one. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "tools/cli/options.h"
+#include "tools/cli/talk.h"
+#include "tools/inspect/inspect.h"
+
+#define PIECE ((size_t)1 << 16) /* tokens decoded at a time */
+
+int inspect_span(uint64_t *from, uint64_t *count, const char *text, const char *option, sgt_error *err)
+{
+    char first[64];
+    const char *colon = strchr(text, ':');
+    size_t n = colon ? (size_t)(colon - text) : strlen(text);
+    *count = 1;
+    if (n < sizeof first) {
+        memcpy(first, text, n);
+        first[n] = 0;
+        if (sgt_parse_count(first, from) == 0 && (!colon || (sgt_parse_count(colon + 1, count) == 0 && *count > 0)) &&
+            *from <= UINT64_MAX - *count)
+            return SGT_OK;
+    }
+    return sgt_fail(err, SGT_EUSAGE, "--%s %s: wanted two whole numbers as in 100:20, the second at least 1", option,
+                    text);
+}
+
+int inspect_vocabulary(sgt_vocab **out, const sgt_shard_header *h, const char *path, sgt_error *err)
+{
+    sgt_vocab *v;
+    int rc = sgt_vocab_gpt2(&v, err);
+    if (rc < 0) return rc;
+    if (h->fingerprint && h->fingerprint != sgt_vocab_fingerprint(v)) {
+        sgt_vocab_free(v);
+        return sgt_fail(err, SGT_EUNSUPPORTED,
+                        "%s: made with a vocabulary that is not GPT-2's (fingerprint %016" PRIx64
+                        "): its text is not known here",
+                        path, h->fingerprint);
+    }
+    *out = v;
+    return SGT_OK;
+}
+
+/* Length of the well-formed UTF-8 sequence at s, or minus that of the maximal ill-formed subpart (Unicode 15, 3.9,
+ * D93b). */
+static int utf8_step(const uint8_t *s, size_t n)
+{
+    uint8_t a = s[0], low = 0x80, high = 0xbf;
+    int want = a < 0x80 ? 1 : a < 0xc2 ? 0 : a < 0xe0 ? 2 : a < 0xf0 ? 3 : a < 0xf5 ? 4 : 0;
+    if (want == 0) return -1;
+    if (a == 0xe0) low = 0xa0;
+    if (a == 0xed) high = 0x9f;
+    if (a == 0xf0) low = 0x90;
+    if (a == 0xf4) high = 0x8f;
+    for (int i = 1; i < want; i++) {
+        if ((size_t)i >= n || s[i] < low || s[i] > high) return -i;
+        low = 0x80;
+        high = 0xbf;
+    }
+    return want;
+}
+
+json_t *inspect_json_text(const char *text, size_t n)
+{
+    char *clean = malloc(3 * n + 1);
+    if (!clean) return NULL;
+    size_t used = 0;
+    for (size_t i = 0; i < n;) {
+        int step = utf8_step((const uint8_t *)text + i, n - i);
+        const char *from = step < 0 ? "\xef\xbf\xbd" : text + i;
+        size_t take = step < 0 ? 3 : (size_t)step;
+        memcpy(clean + used, from, take);
+        used += take;
+        i += (size_t)(step < 0 ? -step : step);
+    }
+    json_t *s = json_stringn(clean, used);
+    free(clean);
+    return s;
+}
+
+int inspect_print_json(json_t *o, int line, sgt_error *err)
+{
+    if (!o) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    int bad = json_dumpf(o, stdout, line ? JSON_COMPACT : JSON_INDENT(2)) < 0 || putchar('\n') == EOF;
+    json_decref(o);
+    return bad ? sgt_fail_errno(err, "standard output") : SGT_OK;
+}
+
+/* ids[count] from token `at` of the whole set; the caller has checked the bounds. *shard is where the search begins. */
+static int read_tokens(const inspect_set *s, uint64_t at, size_t count, uint16_t *ids, uint32_t vocab, sgt_error *err)
+{
+    size_t shard = 0;
+    while (at >= s->shards[shard].header.tokens) at -= s->shards[shard++].header.tokens;
+    for (; count; shard++, at = 0) {
+        sgt_shard_header h;
+        const char *path = s->shards[shard].path;
+        int fd = sgt_shard_open(&h, path, s->shards[shard].header.data ? 0 : 1, err);
+        if (fd < 0) return fd;
+        uint64_t left = at < h.tokens ? h.tokens - at : 0;
+        size_t n = left < count ? (size_t)left : count;
+        int rc = sgt_pread_all(fd, ids, 2 * n, h.data + 2 * at, path, err);
+        close(fd);
+        if (rc < 0) return rc;
+        for (size_t i = 0; i < n; i++)
+            if (ids[i] >= vocab)
+                return sgt_fail(err, SGT_EFORMAT,
+                                "%s: token %" PRIu64 " (byte %" PRIu64 "): id %u, wanted below %" PRIu32, path, at + i,
+                                h.data + 2 * (at + i), ids[i], vocab);
+        ids += n;
+        count -= n;
+        if (count && shard + 1 == s->count)
+            return sgt_fail(err, SGT_EFORMAT, "%s: its shards changed while they were read", s->path);
+    }
+    return SGT_OK;
+}
+
+/* Where decoded pieces go: standard output, or memory that becomes JSON. */
+typedef struct sink {
+    json_t *ids; /* NULL: plain text */
+    char *text;
+    size_t used;
+    char last;
+} sink;
+
+static int put_piece(sink *k, const sgt_vocab *v, const uint16_t *ids, size_t n, sgt_error *err)
+{
+    char *text;
+    size_t bytes;
+    int rc = sgt_decode(v, ids, n, &text, &bytes, err);
+    if (rc < 0) return rc;
+    if (bytes) k->last = text[bytes - 1];
+    if (!k->ids) {
+        if (fwrite(text, 1, bytes, stdout) != bytes) rc = sgt_fail_errno(err, "standard output");
+    } else {
+        char *more = realloc(k->text, k->used + bytes + 1);
+        if (!more) rc = sgt_fail(err, SGT_ENOMEM, "out of memory");
+        else {
+            k->text = more;
+            memcpy(k->text + k->used, text, bytes);
+            k->used += bytes;
+        }
+        for (size_t i = 0; i < n; i++) json_array_append_new(k->ids, json_integer(ids[i]));
+    }
+    free(text);
+    return rc;
+}
+
+static int decode_span(const inspect_set *s, const inspect *o, const sgt_vocab *v, uint64_t from, uint64_t count,
+                       sgt_error *err)
+{
+    int rc = SGT_OK;
+    sink k = {.ids = o->json ? json_array() : NULL, .last = '\n'};
+    uint16_t *ids = malloc(PIECE * sizeof *ids);
+    if (!ids) rc = sgt_fail(err, SGT_ENOMEM, "out of memory");
+    for (uint64_t done = 0; rc == SGT_OK && done < count; done += PIECE) {
+        size_t n = count - done < PIECE ? (size_t)(count - done) : PIECE;
+        if (sgt_stopped(o->stop)) rc = sgt_fail(err, SGT_ESTOPPED, "%s: stopped", s->path);
+        else if ((rc = read_tokens(s, from + done, n, ids, sgt_vocab_size(v), err)) == SGT_OK)
+            rc = put_piece(&k, v, ids, n, err);
+    }
+    if (rc == SGT_OK && k.ids) {
+        json_t *top = json_pack("{s:I, s:I, s:O, s:o}", "from", (json_int_t)from, "count", (json_int_t)count, "ids",
+                                k.ids, "text", inspect_json_text(k.text ? k.text : "", k.used));
+        rc = inspect_print_json(top, 0, err);
+    } else if (rc == SGT_OK && k.last != '\n' && isatty(STDOUT_FILENO)) {
+        putchar('\n'); /* for the prompt; a file or a pipe gets the text's own bytes */
+    }
+    json_decref(k.ids);
+    free(k.text);
+    free(ids);
+    return rc;
+}
+
+int inspect_decode(const inspect_set *s, const inspect *o, sgt_error *err)
+{
+    uint64_t from, count;
+    sgt_vocab *v;
+    int rc = inspect_span(&from, &count, o->decode, "decode", err);
+    if (rc < 0) return rc;
+    if (from >= s->tokens)
+        return sgt_fail(err, SGT_EFORMAT, "%s: --decode %s: there is no token %" PRIu64 ", the last is %" PRIu64,
+                        s->path, o->decode, from, s->tokens ? s->tokens - 1 : 0);
+    if (count > s->tokens - from) {
+        count = s->tokens - from;
+        sgt_say(&o->notice, "%s ends after %" PRIu64 " tokens", s->path, s->tokens);
+    }
+    if ((rc = inspect_vocabulary(&v, &s->shards[0].header, s->shards[0].path, err)) < 0) return rc;
+    rc = decode_span(s, o, v, from, count, err);
+    sgt_vocab_free(v);
+    return rc;
+}

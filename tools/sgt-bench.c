@@ -1,0 +1,32 @@
+/* sgt-bench: how fast the parts are on this machine. Each subcommand has its own options; see tools/bench. */
+#include <string.h>
+
+#include "tools/bench/bench.h"
+#include "tools/cli/options.h"
+
+static const sgt_option none[] = {{0}};
+
+static const sgt_program program = {
+    .name = "sgt-bench",
+    .usage = "sgt-bench loader [OPTION]... OUT/\n"
+             "       sgt-bench tokenize [OPTION]... INPUT...",
+    .about =
+        "Measures on this machine: `loader`, how fast each reader makes batches; `tokenize`, how fast text becomes\n"
+        "tokens. `sgt-bench loader --help` and `sgt-bench tokenize --help` list their options.",
+    .options = none,
+    .examples = "  sgt-bench loader out/\n"
+                "  sgt-bench tokenize corpus/"};
+
+static const struct {
+    const char *name;
+    int (*run)(int argc, char **argv);
+} commands[] = {{"loader", bench_loader}, {"tokenize", bench_tokenize}};
+
+int main(int argc, char **argv)
+{
+    for (size_t i = 0; i < sizeof commands / sizeof *commands && argc > 1; i++)
+        if (!strcmp(argv[1], commands[i].name)) return commands[i].run(argc - 1, argv + 1);
+    int first = sgt_options_parse(&program, argc, argv);
+    if (first < argc) sgt_usage(&program, "%s: no such subcommand (loader, tokenize)", argv[first]);
+    sgt_usage(&program, "what is to be measured? (loader, tokenize)");
+}

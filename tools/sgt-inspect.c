@@ -1,0 +1,108 @@
+/* sgt-inspect: what a folder of shards, a shard, a run or a checkpoint is; whether it is whole; what it says as text;
+ * and which batches a trainer would draw from it. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "tools/cli/options.h"
+#include "tools/cli/talk.h"
+#include "tools/inspect/inspect.h"
+
+static inspect o = {.loader = "mmap", .sampling = "shuffle", .seed = 1, .batch_size = 8, .seq_len = 512};
+static int loader_given, sampling_given, seed_given, batch_size_given, seq_len_given;
+
+static const sgt_option table[] = {
+    {.name = "What to show"},
+    {"verify", 0, SGT_OPT_FLAG, &o.verify, NULL,
+     .help = "read everything: checksums, sizes, ids, where documents start"},
+    {"decode", 0, SGT_OPT_TEXT, &o.decode, "FROM:COUNT",
+     .help = "print the text of these tokens, counted over all shards in order"},
+    {"batch", 0, SGT_OPT_TEXT, &o.batch, "K[:N]", .help = "show N batches from batch K: what the trainer would see"},
+    {"split", 0, SGT_OPT_CHOICE, &o.split, "train|val", "these shards alone", .def = "all; train for --batch"},
+    {"raw", 0, SGT_OPT_FLAG, &o.raw, NULL, .help = "shards have no header (nanoGPT's)"},
+    {.name = "How --batch draws (the trainer's options)"},
+    {"loader", 0, SGT_OPT_CHOICE, &o.loader, "mmap|preload|uring", "how shards are read; the batches are the same",
+     .def = "mmap", .given = &loader_given},
+    {"sampling", 0, SGT_OPT_CHOICE, &o.sampling, "shuffle|random|block|sequential", "order of the windows",
+     .def = "shuffle", .given = &sampling_given},
+    {"seed", 0, SGT_OPT_COUNT, &o.seed, "N", "seed of the sampling", .def = "1", .given = &seed_given},
+    {"batch-size", 0, SGT_OPT_COUNT, &o.batch_size, "N", "rows of a batch", .def = "8", .min = 1, .max = 1 << 20,
+     .given = &batch_size_given},
+    {"seq-len", 0, SGT_OPT_COUNT, &o.seq_len, "N", "tokens of a row", .def = "512", .min = 1, .max = 1 << 20,
+     .given = &seq_len_given},
+    {.name = "Output"},
+    {"json", 0, SGT_OPT_FLAG, &o.json, NULL, .help = "one JSON document; with --batch an object a line"},
+    {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, NULL,
+     .help = "print nothing but what --json, --decode or --batch asks for, and failures"},
+    {0}};
+
+static const sgt_program program = {
+    .name = "sgt-inspect",
+    .usage = "sgt-inspect [OPTION]... OUT/ | SHARD | RUN/ | RUN/step-NNNNNNNN/",
+    .about = "Says what a folder of shards, a shard, a training run or a checkpoint is and holds.",
+    .options = table,
+    .examples = "  sgt-inspect out/\n"
+                "  sgt-inspect out/ --verify\n"
+                "  sgt-inspect out/ --decode 0:200\n"
+                "  sgt-inspect out/ --batch 5:3 --batch-size 4 --seq-len 64\n"
+                "  sgt-inspect run/"};
+
+typedef enum kind { KIND_SHARDS, KIND_RUN, KIND_CHECKPOINT } kind;
+
+static int find_kind(kind *k, const char *path, sgt_error *err)
+{
+    struct stat st;
+    if (stat(path, &st) < 0) return sgt_fail_errno(err, "%s", path);
+    *k = KIND_SHARDS;
+    if (!S_ISDIR(st.st_mode)) return SGT_OK;
+    if (inspect_exists(path, "config.json")) *k = KIND_CHECKPOINT;
+    else if (inspect_exists(path, "log.jsonl") || inspect_exists(path, "latest") ||
+             inspect_exists(path, "options.json"))
+        *k = KIND_RUN;
+    return SGT_OK;
+}
+
+static int inspect_shards(sgt_error *err)
+{
+    inspect_set s;
+    int rc = inspect_set_open(&s, &o, err);
+    if (rc < 0) return rc;
+    if (o.verify) rc = inspect_set_verify(&s, &o, err);
+    if (rc == SGT_OK) rc = o.decode ? inspect_decode(&s, &o, err) : inspect_set_show(&s, &o, err);
+    inspect_set_close(&s);
+    return rc;
+}
+
+static int run(sgt_error *err)
+{
+    kind k = KIND_SHARDS;
+    int rc = find_kind(&k, o.path, err);
+    if (rc < 0) return rc;
+    if (k != KIND_SHARDS && (o.decode || o.batch || o.verify || o.split || o.raw))
+        return sgt_fail(err, SGT_EUSAGE, "%s is a %s: --verify, --decode, --batch, --split and --raw are for shards",
+                        o.path, k == KIND_RUN ? "run" : "checkpoint");
+    if (k == KIND_RUN) return inspect_run(&o, err);
+    if (k == KIND_CHECKPOINT) return inspect_checkpoint(&o, err);
+    return o.batch ? inspect_batches(&o, err) : inspect_shards(err);
+}
+
+int main(int argc, char **argv)
+{
+    sgt_error err;
+    int first = sgt_options_parse(&program, argc, argv);
+    if (first == argc) sgt_usage(&program, "what is to be inspected?");
+    if (argc - first > 1) sgt_usage(&program, "one path is inspected at a time, not %d", argc - first);
+    if (o.batch && (o.decode || o.verify)) sgt_usage(&program, "--batch goes with neither --verify nor --decode");
+    if (!o.batch && (loader_given || sampling_given || seed_given || batch_size_given || seq_len_given))
+        sgt_usage(&program, "--loader, --sampling, --seed, --batch-size and --seq-len belong to --batch");
+
+    sgt_talk talk = {program.name, o.quiet};
+    o.path = argv[first];
+    o.notice = sgt_talk_notice(&talk);
+    o.stop = sgt_catch_signals();
+    int rc = run(&err);
+    if (rc == SGT_OK && (fflush(stdout) == EOF || ferror(stdout))) rc = sgt_fail_errno(&err, "standard output");
+    return rc < 0 ? sgt_report_failure(&program, &err) : SGT_EXIT_OK;
+}
