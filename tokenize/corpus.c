@@ -267,20 +267,27 @@ static char *hex(const char *s, size_t n)
     return text;
 }
 
-char *sgt_corpus_describe(const sgt_corpus *c, size_t i, uint64_t size)
+char *sgt_corpus_json_name(const sgt_corpus *c, size_t i)
 {
     const char *name = c->files[i].name;
-    char *line = NULL, *path = NULL, *bytes = NULL, *shown = NULL;
+    char *field = NULL, *path = NULL, *bytes = NULL, *shown = NULL;
     size_t n = strlen(name), room = 4 * n + 1; /* each byte as \xNN at most */
     int valid = sgt_utf8_valid((const uint8_t *)name, n) == n;
     if (!valid && (!(shown = malloc(room)) || !(bytes = hex(name, n)))) goto done;
     if (!(path = json_text(valid ? name : sgt_printable(shown, room, name)))) goto done;
-    int rc = valid ? asprintf(&line, "{\"path\": %s, \"size\": %" PRIu64 ",", path, size)
-                   : asprintf(&line, "{\"path\": %s, \"path_bytes\": \"%s\", \"size\": %" PRIu64 ",", path, bytes, size);
-    if (rc < 0) line = NULL;
+    int rc = valid ? asprintf(&field, "\"path\": %s", path) : asprintf(&field, "\"path\": %s, \"path_bytes\": \"%s\"", path, bytes);
+    if (rc < 0) field = NULL;
 done:
     free(path);
     free(bytes);
     free(shown);
+    return field;
+}
+
+char *sgt_corpus_describe(const sgt_corpus *c, size_t i, uint64_t size)
+{
+    char *line = NULL, *name = sgt_corpus_json_name(c, i);
+    if (name && asprintf(&line, "{%s, \"size\": %" PRIu64 ",", name, size) < 0) line = NULL;
+    free(name);
     return line;
 }

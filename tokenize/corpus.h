@@ -43,8 +43,11 @@ typedef struct sgt_corpus_request {
 int sgt_corpus_list(sgt_corpus **out, const sgt_corpus_request *r, sgt_error *err);
 void sgt_corpus_free(sgt_corpus *c);
 
-/* The line of sources.jsonl for file i up to its time stamp: {"path": ..., "size": N, malloc'd; NULL: out of memory. A name
- * that is not UTF-8 has its bytes as \xNN there, and all of it in hex as "path_bytes". size: the bytes read of a stream. */
+/* The name of file i as it stands in JSON, "path": "...", malloc'd; NULL: out of memory. A name that is not UTF-8 has its odd
+ * bytes as \xNN there, and all of it follows in hex as "path_bytes". */
+char *sgt_corpus_json_name(const sgt_corpus *c, size_t i);
+
+/* The line of sources.jsonl for file i up to its time stamp: {"path": ..., "size": N, malloc'd; NULL: out of memory. */
 char *sgt_corpus_describe(const sgt_corpus *c, size_t i, uint64_t size);
 
 #endif

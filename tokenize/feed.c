@@ -66,7 +66,7 @@ static int wait_stream(const sgt_feed *f, sgt_error *err)
     struct pollfd p = {.fd = f->fd, .events = POLLIN};
     int rc;
     do {
-        if (sgt_stopped(f->o.stop)) return sgt_fail(err, SGT_ESTOPPED, "stopped");
+        if (sgt_stopped(f->o.stop) || sgt_stopped(f->o.cancel)) return sgt_fail(err, SGT_ESTOPPED, "stopped");
         rc = poll(&p, 1, 100);
     } while (rc == 0 || (rc < 0 && errno == EINTR));
     return SGT_OK; /* an error of poll's is read's to report */

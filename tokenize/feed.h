@@ -22,7 +22,7 @@ typedef struct sgt_feed_options {
     size_t piece;          /* bytes of a unit; one stretch of text that cannot be cut makes a longer one */
     int special;           /* a literal <|endoftext|> is never cut */
     double val_fraction;   /* of documents that go to the val split */
-    const sgt_stop *stop;
+    const sgt_stop *stop, *cancel; /* either ends the wait for a stream */
 } sgt_feed_options;
 
 typedef struct sgt_feed sgt_feed;

@@ -46,6 +46,11 @@ int sgt_decode(const sgt_vocab *v, const uint16_t *ids, size_t count, char **tex
 
 /* ---- whole corpora: what sgt-tokenize does ---- */
 
+typedef enum sgt_format {
+    SGT_FORMAT_AUTO, /* every file is one document of text; names that speak of something else are noticed */
+    SGT_FORMAT_TEXT  /* every file is one document of text */
+} sgt_format;
+
 typedef enum sgt_invalid_utf8 { SGT_INVALID_KEEP, SGT_INVALID_REPLACE, SGT_INVALID_FAIL } sgt_invalid_utf8;
 
 typedef struct sgt_tokenize_options {
@@ -55,6 +60,8 @@ typedef struct sgt_tokenize_options {
     double val_fraction;          /* of documents set aside as the val split, by a hash of path and position; 0: none */
     uint64_t shard_tokens;        /* default 100,000,000; at most 2,147,483,647 */
     int threads;                  /* default: the cores at hand */
+    size_t piece_bytes;           /* work is handed to threads in pieces of about so many; default 256 KiB; changes no output */
+    sgt_format format;
     int special_eot;              /* a literal <|endoftext|> in text is the end-of-text id; default: it is text */
     sgt_invalid_utf8 invalid_utf8;
     int force;                    /* replace an OUT made with other options or from other inputs */
@@ -68,6 +75,7 @@ typedef struct sgt_tokenize_options {
 typedef struct sgt_tokenize_result {
     uint64_t tokens, documents, bytes, files, invalid_utf8, shards;
     uint64_t train_tokens, val_tokens;
+    uint64_t bytes_read; /* by this call: fewer than `bytes` where it went on with an earlier run's work */
     int already_done; /* OUT was complete from the same command: nothing was written */
     double seconds;
 } sgt_tokenize_result;

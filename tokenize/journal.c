@@ -1,0 +1,249 @@
+/* journal.c: lines with checksums, appended and read back. */
+#include "journal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "base/file.h"
+#include "writer.h"
+
+#define MAX_BYTES ((size_t)1 << 30) /* two million shards take 700 MB */
+#define NUMBERS (sizeof(sgt_checkpoint) / sizeof(uint64_t))
+
+const char *const sgt_split_names[SGT_SPLITS] = {"train", "val"};
+
+static int no_memory(const char *path, sgt_error *err)
+{
+    return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+}
+
+/* ---- writing ---- */
+
+/* Appends line[n], which has no newline yet, and its checksum to *text. 0, or -1: out of memory. */
+static int add_line(char **text, const char *line)
+{
+    char *more;
+    size_t n = strlen(line), had = *text ? strlen(*text) : 0;
+    if (!(more = realloc(*text, had + n + 32))) return -1;
+    sprintf(more + had, "%s #%016" PRIx64 "\n", line, (uint64_t)XXH3_64bits(line, n));
+    *text = more;
+    return 0;
+}
+
+int sgt_journal_create(sgt_journal **out, const char *work, uint64_t fingerprint, const char *options, sgt_error *err)
+{
+    char *path = sgt_join(work, "journal"), *line = NULL, *text = NULL;
+    int rc = SGT_OK;
+    if (!path || asprintf(&line, "sgt-tokenize 1 %016" PRIx64 " %s", fingerprint, options) < 0 || add_line(&text, line) < 0)
+        rc = no_memory(work, err);
+    if (!rc) rc = sgt_file_put(path, text, strlen(text), err);
+    if (!rc) rc = sgt_journal_open(out, work, err);
+    if (!rc && !*out) rc = sgt_fail(err, SGT_EIO, "%s: what was written to it does not come back", path);
+    free(path);
+    free(line);
+    free(text);
+    return rc;
+}
+
+void sgt_journal_invalid(sgt_journal *j, sgt_invalid_at at)
+{
+    if (j->invalid_count < SGT_INVALID_LISTED) j->invalid[j->invalid_count++] = at;
+}
+
+static int remember_shard(sgt_journal *j, int split, const sgt_manifest_shard *s)
+{
+    if (j->count[split] == j->room[split]) {
+        size_t room = j->room[split] ? 2 * j->room[split] : 16;
+        sgt_manifest_shard *more = reallocarray(j->shards[split], room, sizeof *more);
+        if (!more) return -1;
+        j->shards[split] = more;
+        j->room[split] = room;
+    }
+    j->shards[split][j->count[split]++] = *s;
+    return 0;
+}
+
+static int add_shard(sgt_journal *j, char **text, int split, const sgt_manifest_shard *s)
+{
+    char line[192];
+    snprintf(line, sizeof line, "shard %s %zu %" PRIu64 " %" PRIu64 " %016" PRIx64, sgt_split_names[split], j->count[split], s->tokens,
+             s->documents, s->xxh3);
+    return add_line(text, line) < 0 || remember_shard(j, split, s) < 0 ? -1 : 0;
+}
+
+static int add_state(char **text, const sgt_checkpoint *now)
+{
+    char line[16 + 21 * NUMBERS];
+    uint64_t numbers[NUMBERS];
+    memcpy(numbers, now, sizeof numbers);
+    size_t n = (size_t)sprintf(line, "state");
+    for (size_t i = 0; i < NUMBERS; i++) n += (size_t)sprintf(line + n, " %" PRIu64, numbers[i]);
+    return add_line(text, line);
+}
+
+int sgt_journal_commit(sgt_journal *j, const sgt_manifest_shard done[SGT_SPLITS], const sgt_checkpoint *now, sgt_error *err)
+{
+    char *text = NULL, line[96];
+    size_t before[SGT_SPLITS];
+    int rc = 0;
+    memcpy(before, j->count, sizeof before);
+    for (int s = 0; s < SGT_SPLITS && !rc; s++)
+        if (done[s].tokens) rc = add_shard(j, &text, s, &done[s]);
+    for (size_t i = j->invalid_written; i < j->invalid_count && !rc; i++) {
+        snprintf(line, sizeof line, "invalid %zu %" PRIu64 " %" PRIu64, i, j->invalid[i].file, j->invalid[i].offset);
+        rc = add_line(&text, line);
+    }
+    if (!rc) rc = add_state(&text, now);
+    rc = rc < 0 ? no_memory(j->path, err) : sgt_write_all(j->fd, text, strlen(text), j->path, err);
+    if (!rc && fsync(j->fd) < 0) rc = sgt_fail_errno(err, "%s: cannot flush to disk", j->path);
+    free(text);
+    if (rc < 0) { /* what is not on disk is not known */
+        memcpy(j->count, before, sizeof before);
+        return rc;
+    }
+    j->invalid_written = j->invalid_count;
+    j->now = *now;
+    j->states++;
+    return SGT_OK;
+}
+
+/* ---- reading ---- */
+
+/* Reads one number in `base` and what must follow it. */
+static int take(const char **s, int base, char after, uint64_t *v)
+{
+    char *end;
+    errno = 0;
+    if (**s < '0' || **s > 'f') return -1;
+    *v = strtoull(*s, &end, base);
+    if (errno || *end != after) return -1;
+    *s = end + (after != 0);
+    return 0;
+}
+
+/* The line at *at of text[n] without its checksum and with a NUL at its end, *at behind it; NULL: no good line there. */
+static char *next_line(char *text, size_t n, size_t *at)
+{
+    char *line = text + *at, *end = memchr(line, '\n', n - *at);
+    uint64_t want;
+    if (!end || end - line < 19) return NULL;
+    char *sum = end - 18; /* " #" and 16 digits */
+    const char *digits = sum + 2;
+    *end = 0;
+    if (memcmp(sum, " #", 2) || take(&digits, 16, 0, &want) < 0 || want != XXH3_64bits(line, (size_t)(sum - line))) return NULL;
+    *sum = 0;
+    *at = (size_t)(end + 1 - text);
+    return line;
+}
+
+static int read_first(sgt_journal *j, const char *line)
+{
+    static const char magic[] = "sgt-tokenize 1 ";
+    if (!line || strncmp(line, magic, sizeof magic - 1)) return -1;
+    line += sizeof magic - 1;
+    return take(&line, 16, ' ', &j->fingerprint) < 0 || !(j->options = strdup(line)) ? -1 : 0;
+}
+
+static int read_shard(sgt_journal *j, const char *line)
+{
+    for (int split = 0; split < SGT_SPLITS; split++) {
+        sgt_manifest_shard s = {0};
+        uint64_t index;
+        size_t n = strlen(sgt_split_names[split]);
+        if (strncmp(line, sgt_split_names[split], n) || line[n] != ' ') continue;
+        line += n + 1;
+        if (take(&line, 10, ' ', &index) < 0 || take(&line, 10, ' ', &s.tokens) < 0 || take(&line, 10, ' ', &s.documents) < 0 ||
+            take(&line, 16, 0, &s.xxh3) < 0 || index != j->count[split])
+            return -1;
+        snprintf(s.split, sizeof s.split, "%s", sgt_split_names[split]);
+        sgt_writer_name(s.file, s.split, index, "bin");
+        return remember_shard(j, split, &s);
+    }
+    return -1;
+}
+
+static int read_invalid(sgt_journal *j, const char *line)
+{
+    uint64_t index;
+    sgt_invalid_at at;
+    if (take(&line, 10, ' ', &index) < 0 || take(&line, 10, ' ', &at.file) < 0 || take(&line, 10, 0, &at.offset) < 0 ||
+        index != j->invalid_count || index >= SGT_INVALID_LISTED)
+        return -1;
+    sgt_journal_invalid(j, at);
+    return 0;
+}
+
+static int read_state(sgt_journal *j, const char *line)
+{
+    uint64_t numbers[NUMBERS];
+    for (size_t i = 0; i < NUMBERS; i++)
+        if (take(&line, 10, i + 1 < NUMBERS ? ' ' : 0, &numbers[i]) < 0) return -1;
+    memcpy(&j->now, numbers, sizeof numbers);
+    return 0;
+}
+
+/* Takes in text[n]; returns how much of it counts: up to the last good state, or the first line; 0: not a journal. */
+static size_t read_lines(sgt_journal *j, char *text, size_t n)
+{
+    size_t at = 0, good, counts[SGT_SPLITS] = {0}, invalid = 0;
+    if (read_first(j, next_line(text, n, &at)) < 0) return 0;
+    good = at;
+    for (;;) {
+        const char *line = next_line(text, n, &at);
+        if (!line) break;
+        if (!strncmp(line, "shard ", 6) && read_shard(j, line + 6) == 0) continue;
+        if (!strncmp(line, "invalid ", 8) && read_invalid(j, line + 8) == 0) continue;
+        if (strncmp(line, "state ", 6) || read_state(j, line + 6) < 0) break;
+        good = at;
+        j->states++;
+        memcpy(counts, j->count, sizeof counts);
+        invalid = j->invalid_count;
+    }
+    memcpy(j->count, counts, sizeof counts);
+    j->invalid_count = j->invalid_written = invalid;
+    return good;
+}
+
+int sgt_journal_open(sgt_journal **out, const char *work, sgt_error *err)
+{
+    char *text = NULL;
+    size_t n = 0, good = 0;
+    int rc = SGT_OK;
+    sgt_journal *j = calloc(1, sizeof *j);
+    *out = NULL;
+    if (!j) return no_memory(work, err);
+    j->fd = -1;
+    if (!(j->path = sgt_join(work, "journal"))) rc = no_memory(work, err);
+    if (!rc && access(j->path, F_OK) == 0) rc = sgt_file_get(&text, &n, j->path, MAX_BYTES, err);
+    if (!rc && text) good = read_lines(j, text, n);
+    free(text);
+    if (rc < 0 || !good) {
+        sgt_journal_close(j);
+        return rc;
+    }
+    j->fd = open(j->path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (j->fd < 0 || ftruncate(j->fd, (off_t)good) < 0 || lseek(j->fd, 0, SEEK_END) < 0) {
+        rc = sgt_fail_errno(err, "%s", j->path);
+        sgt_journal_close(j);
+        return rc;
+    }
+    *out = j;
+    return SGT_OK;
+}
+
+void sgt_journal_close(sgt_journal *j)
+{
+    if (!j) return;
+    if (j->fd >= 0) close(j->fd);
+    for (int s = 0; s < SGT_SPLITS; s++) free(j->shards[s]);
+    free(j->path);
+    free(j->options);
+    free(j);
+}

@@ -1,0 +1,290 @@
+/* out.c: claims OUT, completes it, lets it go. What may be gone on with is decided in out_compare.c. */
+#include "out.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "out_compare.h"
+#include "shard.h"
+#include "writer.h"
+
+static const char *const finished_names[] = {"manifest.json", "sources.jsonl", "tokenizer.json"};
+static const char *const work_names[] = {"journal", "inputs.jsonl", "sources.jsonl", "manifest.json", "tokenizer.json"};
+#define COUNT(a) (sizeof(a) / sizeof *(a))
+
+static int no_memory(const char *path, sgt_error *err)
+{
+    return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+}
+
+/* ---- names ---- */
+
+/* Whether `name` is that of a shard or its index, SPLIT_NNNNNN.bin or .idx; *index is its number. */
+static int shard_name(const char *name, int *split, uint64_t *index)
+{
+    for (*split = 0; *split < SGT_SPLITS; ++*split) {
+        size_t n = strlen(sgt_split_names[*split]);
+        if (strncmp(name, sgt_split_names[*split], n) || name[n] != '_') continue;
+        const char *digits = name + n + 1;
+        if (strspn(digits, "0123456789") != 6) continue;
+        *index = strtoull(digits, NULL, 10);
+        return !strcmp(digits + 6, ".bin") || !strcmp(digits + 6, ".idx");
+    }
+    return 0;
+}
+
+static int listed(const char *name, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!strcmp(name, names[i])) return 1;
+    return 0;
+}
+
+/* In OUT: what a complete set consists of, but for the shards that `j` (NULL: none) knows. */
+static int stale_in_out(const char *name, const sgt_journal *j)
+{
+    int split;
+    uint64_t index;
+    if (listed(name, finished_names, COUNT(finished_names))) return 1;
+    return shard_name(name, &split, &index) && !(j && index < j->count[split]);
+}
+
+/* In .work: all we ever make there but the lock, and but the shards that `j` has begun or made whole. */
+static int stale_in_work(const char *name, const sgt_journal *j)
+{
+    char known[64];
+    size_t n = strlen(name);
+    if (!j && listed(name, work_names, COUNT(work_names))) return 1;
+    if (n < 4 || strcmp(name + n - 4, ".tmp")) return 0;
+    for (int s = 0; j && s < SGT_SPLITS; s++)
+        for (int k = 0; k < 2; k++) {
+            if (!j->now.tokens[s]) continue;
+            sgt_writer_name(known, sgt_split_names[s], j->count[s], k ? "idx.tmp" : "bin.tmp");
+            if (!strcmp(name, known)) return 0;
+        }
+    return 1;
+}
+
+/* Removes from `folder` the files that `stale` names. */
+static int sweep(const char *folder, int (*stale)(const char *, const sgt_journal *), const sgt_journal *j, sgt_error *err)
+{
+    int rc = SGT_OK;
+    DIR *d = opendir(folder);
+    if (!d) return sgt_fail_errno(err, "%s", folder);
+    for (const struct dirent *e; !rc && (e = readdir(d));)
+        if (stale(e->d_name, j) && unlinkat(dirfd(d), e->d_name, 0) < 0 && errno != ENOENT)
+            rc = sgt_fail_errno(err, "%s/%s: cannot remove", folder, e->d_name);
+    closedir(d);
+    return rc;
+}
+
+static int move(const char *from_folder, const char *to_folder, const char *from, const char *to, sgt_error *err)
+{
+    char *a = sgt_join(from_folder, from), *b = sgt_join(to_folder, to);
+    int rc = a && b ? SGT_OK : no_memory(to_folder, err);
+    if (!rc && rename(a, b) < 0) rc = sgt_fail_errno(err, "%s: cannot move to %s", a, b);
+    free(a);
+    free(b);
+    return rc;
+}
+
+/* ---- the lock ---- */
+
+/* Holds OUT/.work/lock. A run that ends removes the file, so the one that was locked must be the one that is there. */
+static int lock_work(sgt_out *o, sgt_error *err)
+{
+    char *path = sgt_join(o->work, "lock");
+    struct stat held, there;
+    int rc = path ? SGT_OK : no_memory(o->work, err);
+    for (int done = 0; !rc && !done;) {
+        if (mkdir(o->work, 0777) < 0 && errno != EEXIST) {
+            rc = sgt_fail_errno(err, "%s: cannot make this folder", o->work);
+            break;
+        }
+        o->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+        if (o->lock < 0 && errno == ENOENT) continue; /* .work went with the run that ended just now */
+        if (o->lock < 0)
+            rc = sgt_fail_errno(err, "%s", path);
+        else if (flock(o->lock, LOCK_EX | LOCK_NB) < 0)
+            rc = errno == EWOULDBLOCK ? sgt_fail(err, SGT_EIO, "%s: another sgt-tokenize is at work here (wait for it)", o->path)
+                                      : sgt_fail_errno(err, "%s: cannot lock", path);
+        else
+            done = fstat(o->lock, &held) == 0 && stat(path, &there) == 0 && held.st_ino == there.st_ino && held.st_dev == there.st_dev;
+        if (!done && o->lock >= 0) {
+            close(o->lock);
+            o->lock = -1;
+        }
+    }
+    free(path);
+    return rc;
+}
+
+/* Takes away .work, as far as it is ours, and the lock with it. */
+static void remove_work(sgt_out *o)
+{
+    char *path = sgt_join(o->work, "lock");
+    sweep(o->work, stale_in_work, NULL, NULL);
+    if (path) unlink(path);
+    rmdir(o->work); /* fails where somebody else keeps something there */
+    free(path);
+}
+
+/* ---- claiming ---- */
+
+/* What speaks against OUT as a whole, before anything in it is touched. */
+static int check_folder(const sgt_out_request *r, sgt_error *err)
+{
+    struct stat st;
+    static const char *const harmless[] = {"lost+found"};
+    if (stat(r->path, &st) < 0) return errno == ENOENT ? SGT_OK : sgt_fail_errno(err, "%s", r->path);
+    if (!S_ISDIR(st.st_mode)) return sgt_fail(err, SGT_EIO, "%s: OUT is a file, not a folder", r->path);
+    if (access(r->path, R_OK | W_OK | X_OK) < 0) return sgt_fail_errno(err, "%s", r->path);
+    if (r->force || sgt_out_file_exists(r->path, "manifest.json") || sgt_out_file_exists(r->path, ".work")) return SGT_OK;
+    if (sgt_out_holds_other_than(r->path, harmless, COUNT(harmless)))
+        return sgt_fail(err, SGT_EFORMAT, "%s: OUT is not empty and not of sgt-tokenize's making (name a new folder, or --force "
+                        "writes beside what is there)", r->path);
+    return SGT_OK;
+}
+
+/* Forgets any earlier run: from the journal on, what the old one left is stale, and is then removed. */
+static int start_over(sgt_out *o, const sgt_out_request *r, sgt_error *err)
+{
+    int rc;
+    sgt_journal_close(o->journal);
+    o->journal = NULL;
+    if ((rc = sweep(o->work, stale_in_work, NULL, err)) < 0 || (rc = sgt_out_write_inputs(o->work, r->corpus, err)) < 0 ||
+        (rc = sgt_journal_create(&o->journal, o->work, sgt_vocab_fingerprint(r->vocab), r->options, err)) < 0)
+        return rc;
+    /* The manifest goes first and durably: OUT must not look complete with some of its shards gone. */
+    char *manifest = sgt_join(o->path, "manifest.json");
+    rc = manifest ? SGT_OK : no_memory(o->path, err);
+    if (!rc && unlink(manifest) < 0 && errno != ENOENT) rc = sgt_fail_errno(err, "%s: cannot remove", manifest);
+    free(manifest);
+    if (rc < 0 || (rc = sgt_sync_folder(o->path, err)) < 0) return rc;
+    return sweep(o->path, stale_in_out, NULL, err);
+}
+
+/* The files of a shard that is still being written must be as long as the journal has them. */
+static int check_begun(const sgt_out *o, int split, sgt_error *err)
+{
+    const sgt_journal *j = o->journal;
+    char name[64];
+    if (!j->now.tokens[split]) return SGT_OK;
+    sgt_writer_name(name, sgt_split_names[split], j->count[split], "bin.tmp");
+    int rc = sgt_out_check_size(o->work, name, SGT_SHARD_HEADER + 2 * j->now.tokens[split], 1, err);
+    if (rc < 0) return rc;
+    sgt_writer_name(name, sgt_split_names[split], j->count[split], "idx.tmp");
+    return sgt_out_check_size(o->work, name, 8 * j->now.documents[split], 1, err);
+}
+
+/* Completes what the journal knows: shards that are whole but still in .work. Everything else there or in OUT is removed. */
+static int go_on(sgt_out *o, sgt_error *err)
+{
+    const sgt_journal *j = o->journal;
+    int rc = SGT_OK;
+    for (int s = 0; s < SGT_SPLITS && !rc; s++) {
+        for (size_t i = 0; i < j->count[s] && !rc; i++) {
+            const sgt_manifest_shard *shard = &j->shards[s][i];
+            char idx[64];
+            sgt_writer_name(idx, shard->split, i, "idx");
+            if ((rc = sgt_out_move_shard(o, shard, err)) == 0 &&
+                (rc = sgt_out_check_size(o->path, shard->file, SGT_SHARD_HEADER + 2 * shard->tokens, 0, err)) == 0)
+                rc = sgt_out_check_size(o->path, idx, 8 * shard->documents, 0, err);
+        }
+        if (!rc) rc = check_begun(o, s, err);
+    }
+    /* Killed between publishing the sources and the manifest: back to where the journal has them. */
+    if (!rc && j->now.sources && !sgt_out_file_exists(o->work, "sources.jsonl") && sgt_out_file_exists(o->path, "sources.jsonl"))
+        rc = move(o->path, o->work, "sources.jsonl", "sources.jsonl", err);
+    if (!rc) rc = sgt_out_check_size(o->work, "sources.jsonl", j->now.sources, 1, err);
+    if (!rc) rc = sweep(o->work, stale_in_work, j, err);
+    if (!rc) rc = sweep(o->path, stale_in_out, j, err);
+    return rc;
+}
+
+/* Under the lock: is OUT complete, or what is there of it? */
+static int take_over(sgt_out *o, const sgt_out_request *r, sgt_error *err)
+{
+    int rc = sgt_out_is_complete(r, err);
+    if (rc == 1) {
+        remove_work(o); /* left by a run that was killed at the very end */
+        return 1;
+    }
+    if (!rc && (rc = sgt_journal_open(&o->journal, o->work, err)) == 0) rc = sgt_out_may_resume(o->journal, r, o->work, err);
+    if (rc == 1 && (rc = go_on(o, err)) == 0) return SGT_OK;
+    return rc < 0 && !r->force ? rc : start_over(o, r, err);
+}
+
+int sgt_out_claim(sgt_out *o, const sgt_out_request *r, sgt_error *err)
+{
+    struct stat st;
+    int rc = check_folder(r, err), had_work = sgt_out_file_exists(r->path, ".work");
+    *o = (sgt_out){.path = r->path, .lock = -1, .made = stat(r->path, &st) < 0};
+    if (rc < 0) return rc;
+    if (!had_work && (rc = sgt_out_is_complete(r, err)) != 0 && (rc > 0 || !r->force)) return rc; /* OUT is not touched at all */
+    if (!(o->work = sgt_join(r->path, ".work"))) return no_memory(r->path, err);
+    if ((rc = sgt_make_folders(r->path, err)) < 0 || (rc = lock_work(o, err)) < 0) goto fail;
+    if ((rc = take_over(o, r, err)) == 0) return SGT_OK;
+fail:
+    sgt_out_release(o, had_work);
+    return rc;
+}
+
+int sgt_out_move_shard(const sgt_out *o, const sgt_manifest_shard *s, sgt_error *err)
+{
+    static const char *const suffixes[] = {"bin", "idx"};
+    int rc = SGT_OK;
+    for (size_t i = 0; i < COUNT(suffixes) && !rc; i++) {
+        char name[64], temporary[80];
+        size_t n = strlen(s->file) - 3; /* up to "bin" */
+        snprintf(name, sizeof name, "%.*s%s", (int)n, s->file, suffixes[i]);
+        snprintf(temporary, sizeof temporary, "%s.tmp", name);
+        if (sgt_out_file_exists(o->work, temporary)) rc = move(o->work, o->path, temporary, name, err);
+    }
+    return rc;
+}
+
+/* ---- completing ---- */
+
+int sgt_out_publish(sgt_out *o, const sgt_manifest *m, const sgt_vocab *v, sgt_error *err)
+{
+    char *text = NULL, *path = sgt_join(o->work, "tokenizer.json");
+    size_t n;
+    int rc = path ? SGT_OK : no_memory(o->path, err);
+    if (rc < 0 || (rc = sgt_vocab_tokenizer_json(v, &text, &n, err)) < 0 || (rc = sgt_file_put(path, text, n, err)) < 0 ||
+        (rc = move(o->work, o->path, "tokenizer.json", "tokenizer.json", err)) < 0 ||
+        (rc = move(o->work, o->path, "sources.jsonl", "sources.jsonl", err)) < 0 || (rc = sgt_manifest_write(m, o->work, err)) < 0)
+        goto done;
+    /* Every other name must be durable before the one that says they all are. */
+    if ((rc = sgt_sync_folder(o->path, err)) < 0 || (rc = move(o->work, o->path, "manifest.json", "manifest.json", err)) < 0 ||
+        (rc = sgt_sync_folder(o->path, err)) < 0)
+        goto done;
+    remove_work(o);
+done:
+    free(text);
+    free(path);
+    return rc;
+}
+
+void sgt_out_release(sgt_out *o, int keep)
+{
+    if (!keep) {
+        if (o->lock >= 0)
+            remove_work(o);
+        else
+            rmdir(o->work); /* made, but no lock in it */
+        if (o->made) rmdir(o->path);
+    }
+    sgt_journal_close(o->journal);
+    if (o->lock >= 0) close(o->lock);
+    free(o->work);
+    *o = (sgt_out){.lock = -1};
+}

@@ -1,0 +1,253 @@
+/* out_compare.c: OUT against the command at hand. */
+#include "out_compare.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "shard.h"
+#include "writer.h"
+
+static int no_memory(const char *path, sgt_error *err)
+{
+    return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+}
+
+/* ---- files ---- */
+
+int sgt_out_file_exists(const char *folder, const char *name)
+{
+    struct stat st;
+    char *path = sgt_join(folder, name);
+    int there = path && lstat(path, &st) == 0;
+    free(path);
+    return there;
+}
+
+int sgt_out_holds_other_than(const char *folder, const char *const *names, size_t count)
+{
+    int found = 0;
+    DIR *d = opendir(folder);
+    for (const struct dirent *e; d && !found && (e = readdir(d));) {
+        found = strcmp(e->d_name, ".") && strcmp(e->d_name, "..");
+        for (size_t i = 0; i < count && found; i++) found = strcmp(e->d_name, names[i]) != 0;
+    }
+    if (d) closedir(d);
+    return found;
+}
+
+int sgt_out_check_size(const char *folder, const char *name, uint64_t want, int at_least, sgt_error *err)
+{
+    struct stat st;
+    char *path = sgt_join(folder, name);
+    int rc = path ? SGT_OK : no_memory(folder, err);
+    if (!rc && stat(path, &st) < 0)
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: is gone since it was written: %s (--force starts over)", path, strerror(errno));
+    if (!rc && (at_least ? (uint64_t)st.st_size < want : (uint64_t)st.st_size != want))
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: %lld bytes, %" PRIu64 " were written (--force starts over)", path, (long long)st.st_size,
+                      want);
+    free(path);
+    return rc;
+}
+
+/* ---- options ---- */
+
+/* A value as it would stand on the command line, malloc'd. */
+static char *as_typed(const json_t *v)
+{
+    return json_is_string(v) ? strdup(json_string_value(v)) : v ? json_dumps(v, JSON_ENCODE_ANY) : strdup("not given");
+}
+
+static int differs(const char *out, const char *key, const json_t *made, const json_t *now, sgt_error *err)
+{
+    char *a = as_typed(made), *b = as_typed(now), *option = strdup(key);
+    int rc;
+    for (char *p = option; p && *p; p++)
+        if (*p == '_') *p = '-';
+    if (!a || !b || !option)
+        rc = no_memory(out, err);
+    else
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: made with --%s %s, now %s (--force replaces it)", out, option, a, b);
+    free(a);
+    free(b);
+    free(option);
+    return rc;
+}
+
+static int compare_options(const char *out, const char *made, const char *now, sgt_error *err)
+{
+    json_t *a = json_loads(made, 0, NULL), *b = json_loads(now, 0, NULL);
+    const char *key;
+    json_t *value;
+    int rc = SGT_OK;
+    if (!json_is_object(a) || !json_is_object(b)) {
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: does not say by which options it was made (--force replaces it)", out);
+        goto done;
+    }
+    json_object_foreach(b, key, value)
+        if (!rc && !json_equal(json_object_get(a, key), value)) rc = differs(out, key, json_object_get(a, key), value, err);
+    json_object_foreach(a, key, value)
+        if (!rc && !json_object_get(b, key)) rc = differs(out, key, value, NULL, err);
+done:
+    json_decref(a);
+    json_decref(b);
+    return rc;
+}
+
+static int compare_vocabulary(const char *out, uint64_t made, const sgt_vocab *v, sgt_error *err)
+{
+    if (made == sgt_vocab_fingerprint(v)) return SGT_OK;
+    return sgt_fail(err, SGT_EFORMAT, "%s: made with another vocabulary: fingerprint %016" PRIx64 ", now %016" PRIx64
+                    " (--force replaces it)", out, made, sgt_vocab_fingerprint(v));
+}
+
+/* ---- inputs ---- */
+
+/* `line` (NULL: the list is at its end) is not input i of the corpus: says how it is not. */
+static int other_input(const char *out, const char *line, const sgt_corpus *c, size_t i, sgt_error *err)
+{
+    json_t *o = line ? json_loads(line, 0, NULL) : NULL;
+    const char *path = json_string_value(json_object_get(o, "path"));
+    const sgt_corpus_file *f = i < c->count ? &c->files[i] : NULL;
+    json_int_t size = json_integer_value(json_object_get(o, "size"));
+    int rc;
+    if (line && !path)
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: its list of inputs is damaged (--force replaces it)", out);
+    else if (!path)
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: made from other inputs: %zu of them, now %zu, %s is new (--force replaces it)", out, i,
+                      c->count, f->path);
+    else if (!f)
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: made from other inputs: input %zu was %s, now there are %zu (--force replaces it)", out,
+                      i + 1, path, c->count);
+    else if (strcmp(path, f->name))
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: made from other inputs: input %zu was %s, now %s (--force replaces it)", out, i + 1, path,
+                      f->path);
+    else
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: made from other inputs: %s had %lld bytes, now %" PRIu64 " (--force replaces it)", out,
+                      f->path, (long long)size, f->size);
+    json_decref(o);
+    return rc;
+}
+
+/* Line i of a list against input i. *touched counts those with another time stamp. */
+static int compare_line(const char *out, const char *line, const sgt_corpus *c, size_t i, uint64_t *touched, sgt_error *err)
+{
+    static const char mtime[] = " \"mtime\": ";
+    char *want = i < c->count ? sgt_corpus_describe(c, i, c->files[i].size) : NULL;
+    if (i < c->count && !want) return no_memory(out, err);
+    size_t n = want ? strlen(want) : 0;
+    int same = want && !strncmp(line, want, n) && !strncmp(line + n, mtime, sizeof mtime - 1);
+    if (same) *touched += strtoll(line + n + sizeof mtime - 1, NULL, 10) != c->files[i].mtime;
+    free(want);
+    return same ? SGT_OK : other_input(out, line, c, i, err);
+}
+
+/* The list FOLDER/NAME, a line an input, against the corpus. */
+static int compare_inputs(const sgt_out_request *r, const char *folder, const char *name, sgt_error *err)
+{
+    char *line = NULL, *path = sgt_join(folder, name);
+    size_t room = 0, i = 0;
+    uint64_t touched = 0;
+    int rc = SGT_OK;
+    FILE *f = path ? fopen(path, "re") : NULL;
+    if (!f) rc = path ? sgt_fail_errno(err, "%s (--force starts over)", path) : no_memory(folder, err);
+    while (!rc && getline(&line, &room, f) > 0) rc = compare_line(r->path, line, r->corpus, i++, &touched, err);
+    if (!rc && ferror(f)) rc = sgt_fail_errno(err, "%s", path);
+    if (!rc && i < r->corpus->count) rc = other_input(r->path, NULL, r->corpus, i, err);
+    if (!rc && touched)
+        sgt_say(&r->notice, "%s: inputs of the same size as then are taken for the same; %" PRIu64 " of them %s a new time stamp",
+                r->path, touched, touched == 1 ? "has" : "have");
+    if (f) fclose(f);
+    free(line);
+    free(path);
+    return rc;
+}
+
+int sgt_out_write_inputs(const char *work, const sgt_corpus *c, sgt_error *err)
+{
+    char *path = sgt_join(work, "inputs.jsonl");
+    int rc = SGT_OK;
+    FILE *f = path ? fopen(path, "we") : NULL;
+    if (!f) rc = path ? sgt_fail_errno(err, "%s", path) : no_memory(work, err);
+    for (size_t i = 0; i < c->count && !rc; i++) {
+        char *line = sgt_corpus_describe(c, i, c->files[i].size);
+        if (!line) rc = no_memory(path, err);
+        if (!rc && fprintf(f, "%s \"mtime\": %" PRId64 "}\n", line, c->files[i].mtime) < 0) rc = sgt_fail_errno(err, "%s", path);
+        free(line);
+    }
+    if (!rc && (fflush(f) != 0 || fsync(fileno(f)) < 0)) rc = sgt_fail_errno(err, "%s: cannot flush to disk", path);
+    if (f && fclose(f) != 0 && !rc) rc = sgt_fail_errno(err, "%s", path);
+    free(path);
+    return rc;
+}
+
+/* ---- OUT as a whole ---- */
+
+static int check_shards(const char *out, const sgt_manifest *m, sgt_error *err)
+{
+    int rc = SGT_OK;
+    for (size_t i = 0; i < m->count && !rc; i++) {
+        char idx[80];
+        snprintf(idx, sizeof idx, "%.*s.idx", (int)strcspn(m->shards[i].file, "."), m->shards[i].file);
+        rc = sgt_out_check_size(out, m->shards[i].file, SGT_SHARD_HEADER + 2 * m->shards[i].tokens, 0, err);
+        if (!rc) rc = sgt_out_check_size(out, idx, 8 * m->shards[i].documents, 0, err);
+    }
+    return rc;
+}
+
+int sgt_out_is_complete(const sgt_out_request *r, sgt_error *err)
+{
+    sgt_manifest m;
+    if (!sgt_out_file_exists(r->path, "manifest.json")) return 0;
+    int rc = sgt_manifest_read(&m, r->path, err);
+    if (rc < 0) return rc;
+    if ((rc = compare_vocabulary(r->path, m.fingerprint, r->vocab, err)) < 0 ||
+        (rc = compare_options(r->path, m.options, r->options, err)) < 0)
+        goto done;
+    if (r->corpus->stream) {
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: complete, and standard input cannot be compared with what it was made from "
+                      "(--force replaces it)", r->path);
+        goto done;
+    }
+    if ((rc = compare_inputs(r, r->path, "sources.jsonl", err)) == 0) rc = check_shards(r->path, &m, err);
+done:
+    sgt_manifest_free(&m);
+    return rc < 0 ? rc : 1;
+}
+
+/* What the journal says must make sense for these inputs and options: it is not believed further than that. */
+static int check_journal(const sgt_journal *j, const sgt_out_request *r, sgt_error *err)
+{
+    int sound = j->now.file < r->corpus->count ? j->now.offset <= r->corpus->files[j->now.file].size
+                                               : j->now.file == r->corpus->count && !j->now.offset;
+    for (size_t i = 0; i < j->invalid_count; i++) sound &= j->invalid[i].file < r->corpus->count;
+    for (int s = 0; s < SGT_SPLITS; s++) {
+        sound &= j->count[s] <= SGT_WRITER_SHARDS && j->now.tokens[s] <= SGT_SHARD_MAX_TOKENS && j->now.documents[s] <= j->now.tokens[s];
+        for (size_t i = 0; i < j->count[s]; i++)
+            sound &= j->shards[s][i].tokens <= SGT_SHARD_MAX_TOKENS && j->shards[s][i].documents <= j->shards[s][i].tokens;
+    }
+    return sound ? SGT_OK : sgt_fail(err, SGT_EFORMAT, "%s: damaged (--force starts over)", j->path);
+}
+
+int sgt_out_may_resume(const sgt_journal *j, const sgt_out_request *r, const char *work, sgt_error *err)
+{
+    static const char *const expected[] = {".work", "lost+found"};
+    int rc;
+    if (!j && sgt_out_holds_other_than(r->path, expected, 2))
+        return sgt_fail(err, SGT_EFORMAT, "%s: OUT is not empty, and nothing says what made it (name a new folder, or --force "
+                        "writes beside what is there)", r->path);
+    if (!j || !j->states) return 0;
+    if ((rc = compare_vocabulary(r->path, j->fingerprint, r->vocab, err)) == 0 &&
+        (rc = compare_options(r->path, j->options, r->options, err)) == 0 && !r->corpus->stream &&
+        (rc = compare_inputs(r, work, "inputs.jsonl", err)) == 0)
+        rc = check_journal(j, r, err);
+    if (rc < 0) return sgt_journal_empty(j) ? 0 : rc; /* no whole shard: nothing is lost by starting over */
+    return !r->corpus->stream;
+}

@@ -1,0 +1,354 @@
+/* pipeline.c: sgt_tokenize. Threads take units of text from the feed one after the other, encode them side by side, and leave
+ * them in a ring; the calling thread takes them out in the order of the text and writes them. So the output depends on no
+ * thread's pace, and the ring bounds what is in memory. */
+#include "sgt_tokenize.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/cpu.h"
+#include "feed.h"
+#include "out.h"
+#include "record.h"
+#include "shard.h"
+#include "unit.h"
+#include "vocab.h"
+
+#define PIECE ((size_t)256 << 10)    /* bytes of text in a unit: with its ids it stays in L2 */
+#define SHARD_TOKENS 100000000u
+#define MAX_THREADS 1024
+
+typedef struct place {
+    sgt_unit unit;
+    int done; /* encoded, or failed, and not yet written; under `lock` */
+    int rc;   /* 0; 1: the feed's end; or what failed */
+    sgt_error err;
+} place;
+
+typedef struct pipeline {
+    const sgt_tokenize_options *o;
+    const sgt_corpus *corpus;
+    const sgt_vocab *vocab;
+    size_t piece;
+    sgt_feed *feed;
+
+    pthread_mutex_t feed_lock; /* the feed, and the ticket that goes with each of its units */
+    uint64_t ticket;
+    int feed_ended;
+
+    pthread_mutex_t lock;      /* places[].done */
+    pthread_cond_t changed;
+    place *places;             /* unit number t lies in places[t % place_count] */
+    size_t place_count;
+    sgt_stop cancelled;        /* the threads are to end; raised under `lock`, for those who wait on `changed` */
+
+    pthread_t *threads;
+    sgt_encoder **encoders;
+    size_t thread_count, running;
+} pipeline;
+
+typedef struct worker {
+    pipeline *p;
+    sgt_encoder *encoder;
+} worker;
+
+/* ---- the threads that encode ---- */
+
+/* Waits until unit number t has a free place. NULL: it is over. */
+static place *free_place(pipeline *p, uint64_t t)
+{
+    place *at = &p->places[t % p->place_count];
+    pthread_mutex_lock(&p->lock);
+    while (at->done && !sgt_stopped(&p->cancelled)) pthread_cond_wait(&p->changed, &p->lock);
+    int over = sgt_stopped(&p->cancelled);
+    pthread_mutex_unlock(&p->lock);
+    return over ? NULL : at;
+}
+
+/* The next unit of the feed, in the place that belongs to it. */
+static place *next_unit(pipeline *p)
+{
+    pthread_mutex_lock(&p->feed_lock);
+    place *at = p->feed_ended ? NULL : free_place(p, p->ticket);
+    if (at) {
+        at->rc = sgt_feed_next(p->feed, &at->unit, &at->err);
+        p->feed_ended = at->rc != 0;
+        p->ticket++;
+    }
+    pthread_mutex_unlock(&p->feed_lock);
+    return at;
+}
+
+static void *encode_units(void *arg)
+{
+    worker *w = arg;
+    pipeline *p = w->p;
+    for (place *at; (at = next_unit(p));) {
+        if (!at->rc) at->rc = sgt_unit_encode(&at->unit, w->encoder, p->vocab, p->corpus, p->o, &at->err);
+        pthread_mutex_lock(&p->lock);
+        at->done = 1;
+        pthread_cond_broadcast(&p->changed);
+        pthread_mutex_unlock(&p->lock);
+    }
+    free(w);
+    return NULL;
+}
+
+static int start_threads(pipeline *p, size_t threads, sgt_error *err)
+{
+    int rc = SGT_OK, failed = 0;
+    p->places = calloc(p->place_count, sizeof *p->places);
+    p->threads = calloc(threads, sizeof *p->threads);
+    p->encoders = calloc(threads, sizeof *p->encoders);
+    if (!p->places || !p->threads || !p->encoders) return sgt_fail(err, SGT_ENOMEM, "threads: out of memory");
+    for (size_t i = 0; i < p->place_count && !rc; i++) rc = sgt_unit_new(&p->places[i].unit, err);
+    for (; p->thread_count < threads && !rc; p->thread_count++) rc = sgt_encoder_new(&p->encoders[p->thread_count], p->vocab, err);
+    for (; p->running < p->thread_count && !rc; p->running++) {
+        worker *w = malloc(sizeof *w);
+        if (!w) return sgt_fail(err, SGT_ENOMEM, "threads: out of memory");
+        *w = (worker){p, p->encoders[p->running]};
+        if ((failed = pthread_create(&p->threads[p->running], NULL, encode_units, w)) == 0) continue;
+        free(w);
+        break; /* a limit on threads: fewer do as well */
+    }
+    if (!rc && !p->running) {
+        errno = failed;
+        rc = sgt_fail_errno(err, "cannot start a thread");
+    }
+    return rc;
+}
+
+static void stop_threads(pipeline *p)
+{
+    pthread_mutex_lock(&p->lock);
+    sgt_stop_request(&p->cancelled);
+    pthread_cond_broadcast(&p->changed);
+    pthread_mutex_unlock(&p->lock);
+    for (size_t i = 0; i < p->running; i++) pthread_join(p->threads[i], NULL);
+    for (size_t i = 0; p->encoders && i < p->thread_count; i++) sgt_encoder_free(p->encoders[i]);
+    for (size_t i = 0; p->places && i < p->place_count; i++) sgt_unit_free(&p->places[i].unit);
+    free(p->threads);
+    free(p->encoders);
+    free(p->places);
+}
+
+/* ---- the thread that writes ---- */
+
+/* Waits for unit number t to be encoded. NULL: asked to stop. */
+static place *encoded_unit(pipeline *p, uint64_t t)
+{
+    place *at = &p->places[t % p->place_count];
+    pthread_mutex_lock(&p->lock);
+    while (!at->done && !sgt_stopped(p->o->stop)) {
+        struct timespec until; /* a signal wakes nobody: look up ten times a second */
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_nsec += 100000000;
+        if (until.tv_nsec >= 1000000000) {
+            until.tv_nsec -= 1000000000;
+            until.tv_sec++;
+        }
+        pthread_cond_timedwait(&p->changed, &p->lock, &until);
+    }
+    int done = at->done;
+    pthread_mutex_unlock(&p->lock);
+    return done && !sgt_stopped(p->o->stop) ? at : NULL;
+}
+
+static void set_free(pipeline *p, place *at)
+{
+    sgt_unit_trim(&at->unit, p->piece);
+    pthread_mutex_lock(&p->lock);
+    at->done = 0;
+    pthread_cond_broadcast(&p->changed);
+    pthread_mutex_unlock(&p->lock);
+}
+
+static int write_units(pipeline *p, sgt_record *r, sgt_error *err)
+{
+    const sgt_tokenize_options *o = p->o;
+    for (uint64_t t = 0;; t++) {
+        place *at = encoded_unit(p, t);
+        if (!at) return sgt_fail(err, SGT_ESTOPPED, "stopped");
+        int rc = at->rc;
+        if (rc == 1) return SGT_OK;
+        if (rc < 0 && err) *err = at->err;
+        if (!rc) rc = sgt_record_unit(r, &at->unit, err);
+        if (rc < 0) return rc;
+        set_free(p, at);
+        if (o->progress) o->progress(o->progress_ctx, sgt_record_bytes(r), p->corpus->stream ? 0 : p->corpus->bytes, sgt_record_tokens(r));
+    }
+}
+
+/* No more threads than there are units. */
+static size_t useful_threads(const pipeline *p)
+{
+    size_t want = p->o->threads ? (size_t)p->o->threads : (size_t)sgt_cpu_count();
+    uint64_t units = p->corpus->bytes / p->piece + p->corpus->count / SGT_UNIT_PARTS + 1;
+    return !p->corpus->stream && units < want ? (size_t)units : want;
+}
+
+/* Everything between where the record stands and the end of the corpus. */
+static int run(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v, const sgt_checkpoint *from, sgt_record *r,
+               sgt_error *err)
+{
+    pipeline p = {.o = o, .corpus = c, .vocab = v, .piece = o->piece_bytes ? o->piece_bytes : PIECE};
+    sgt_feed_options f = {c, sgt_vocab_joins(v), p.piece, o->special_eot, o->val_fraction, o->stop, &p.cancelled};
+    size_t threads = useful_threads(&p);
+    pthread_condattr_t monotonic;
+    int rc = sgt_feed_open(&p.feed, &f, from->file, from->offset, err);
+    if (rc < 0) return rc;
+    p.place_count = 2 * threads + 1; /* one being written, and for each thread one at work and one ready */
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&p.changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    pthread_mutex_init(&p.lock, NULL);
+    pthread_mutex_init(&p.feed_lock, NULL);
+    if ((rc = start_threads(&p, threads, err)) == 0) rc = write_units(&p, r, err);
+    stop_threads(&p);
+    pthread_cond_destroy(&p.changed);
+    pthread_mutex_destroy(&p.lock);
+    pthread_mutex_destroy(&p.feed_lock);
+    sgt_feed_close(p.feed);
+    return rc;
+}
+
+/* ---- the whole ---- */
+
+static int check_options(const sgt_tokenize_options *o, sgt_error *err)
+{
+    if (!o->input_count || !o->out || !*o->out) return sgt_fail(err, SGT_EUSAGE, "wanted at least one INPUT, and OUT");
+    if (!(o->val_fraction >= 0 && o->val_fraction <= 1)) return sgt_fail(err, SGT_EUSAGE, "split: %g is not within 0 and 1", o->val_fraction);
+    if (o->shard_tokens > SGT_SHARD_MAX_TOKENS)
+        return sgt_fail(err, SGT_EUSAGE, "shard-tokens: %" PRIu64 " do not fit a shard (at most %u)", o->shard_tokens, SGT_SHARD_MAX_TOKENS);
+    if (o->threads < 0 || o->threads > MAX_THREADS)
+        return sgt_fail(err, SGT_EUSAGE, "threads: %d is not within 0 and %d", o->threads, MAX_THREADS);
+    return SGT_OK;
+}
+
+/* What changes bytes, as JSON; --split as a percentage with the 15 digits that a double holds for sure. malloc'd. */
+static char *options_json(const sgt_tokenize_options *o, const sgt_vocab *v)
+{
+    static const char *const invalid[] = {"keep", "replace", "fail"};
+    char split[40] = "none", *text;
+    if (o->val_fraction > 0) snprintf(split, sizeof split, "%.15g%%", 100 * o->val_fraction);
+    int rc = asprintf(&text, "{\"vocab\": \"%s\", \"format\": \"text\", \"split\": \"%s\", \"shard_tokens\": %" PRIu64
+                      ", \"special\": \"%s\", \"invalid_utf8\": \"%s\"}", sgt_vocab_name(v), split,
+                      o->shard_tokens ? o->shard_tokens : SHARD_TOKENS, o->special_eot ? "eot" : "none", invalid[o->invalid_utf8]);
+    return rc < 0 ? NULL : text;
+}
+
+/* Text is what is read: a name that promises something else deserves a word. */
+static void notice_names(const sgt_tokenize_options *o, const sgt_corpus *c)
+{
+    static const char *const others[] = {".jsonl", ".ndjson", ".gz", ".zst", ".xz", ".bz2", ".zip", ".parquet"};
+    size_t found = 0, first = 0;
+    for (size_t i = 0; i < c->count && o->format == SGT_FORMAT_AUTO; i++) {
+        size_t n = strlen(c->files[i].name), k = 0;
+        while (k < sizeof others / sizeof *others) {
+            size_t m = strlen(others[k]);
+            if (n >= m && !strcmp(c->files[i].name + n - m, others[k])) break;
+            k++;
+        }
+        if (k < sizeof others / sizeof *others && !found++) first = i;
+    }
+    if (found) sgt_say(&o->notice, "%s: read as plain text, byte for byte (%zu such %s; --format text says so)", c->files[first].path, found,
+                       found == 1 ? "name" : "names");
+}
+
+static void fill_result(sgt_tokenize_result *r, const sgt_manifest *m)
+{
+    r->tokens = m->tokens;
+    r->documents = m->documents;
+    r->bytes = m->bytes;
+    r->files = m->files;
+    r->invalid_utf8 = m->invalid_utf8;
+    r->shards = m->count;
+    for (size_t i = 0; i < m->count; i++) *(strcmp(m->shards[i].split, "val") ? &r->train_tokens : &r->val_tokens) += m->shards[i].tokens;
+}
+
+/* From a claimed OUT to a complete one. */
+static int fill_out(sgt_out *out, const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v, char *options,
+                    sgt_tokenize_result *result, sgt_error *err)
+{
+    const sgt_checkpoint from = out->journal->now;
+    sgt_manifest m = {0};
+    sgt_record *r;
+    int rc = sgt_record_open(&r, out, c, v, o->shard_tokens ? o->shard_tokens : SHARD_TOKENS, err);
+    if (rc < 0) return rc;
+    rc = run(o, c, v, &from, r, err);
+    if (rc == SGT_ESTOPPED && sgt_record_save(r, err) < 0) rc = err ? err->code : SGT_EIO;
+    result->bytes_read = sgt_record_bytes(r) - from.all_bytes;
+    if (!rc) rc = sgt_record_finish(r, &m, err);
+    if (!rc) {
+        m.options = options;
+        snprintf(m.vocabulary, sizeof m.vocabulary, "%s", sgt_vocab_name(v));
+        m.fingerprint = sgt_vocab_fingerprint(v);
+        m.vocab = sgt_vocab_size(v);
+        m.eot = sgt_vocab_eot(v);
+        rc = sgt_out_publish(out, &m, v, err);
+        fill_result(result, &m);
+        m.options = NULL;
+    }
+    sgt_manifest_free(&m);
+    sgt_record_close(r);
+    return rc;
+}
+
+static int already_complete(const sgt_tokenize_options *o, sgt_tokenize_result *result, sgt_error *err)
+{
+    sgt_manifest m;
+    int rc = sgt_manifest_read(&m, o->out, err);
+    if (rc < 0) return rc;
+    fill_result(result, &m);
+    result->already_done = 1;
+    sgt_manifest_free(&m);
+    return SGT_OK;
+}
+
+static int tokenize_into(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v, sgt_tokenize_result *result,
+                         sgt_error *err)
+{
+    sgt_out out;
+    char *options = options_json(o, v);
+    if (!options) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", o->out);
+    sgt_out_request r = {o->out, c, v, options, o->force, o->notice};
+    int rc = sgt_out_claim(&out, &r, err);
+    if (rc == 1) rc = already_complete(o, result, err);
+    else if (rc == 0) {
+        rc = fill_out(&out, o, c, v, options, result, err);
+        /* Whole shards, or a clean stop, are worth keeping; anything less would only be in the way. */
+        int keep = rc == 0 || !sgt_journal_empty(out.journal) || (rc == SGT_ESTOPPED && !c->stream);
+        sgt_out_release(&out, keep);
+    }
+    free(options);
+    return rc;
+}
+
+int sgt_tokenize(const sgt_tokenize_options *o, sgt_tokenize_result *result, sgt_error *err)
+{
+    sgt_vocab *v = NULL;
+    sgt_corpus *c = NULL;
+    sgt_tokenize_result ignored;
+    struct timespec began, ended;
+    int rc = check_options(o, err);
+    if (!result) result = &ignored;
+    *result = (sgt_tokenize_result){0};
+    if (rc < 0) return rc;
+    clock_gettime(CLOCK_MONOTONIC, &began);
+    sgt_corpus_request request = {o->inputs, o->input_count, o->out, o->notice, o->stop};
+    if ((rc = sgt_corpus_list(&c, &request, err)) == 0 && (rc = sgt_vocab_gpt2(&v, err)) == 0) {
+        notice_names(o, c);
+        rc = tokenize_into(o, c, v, result, err);
+    }
+    sgt_vocab_free(v);
+    sgt_corpus_free(c);
+    clock_gettime(CLOCK_MONOTONIC, &ended);
+    result->seconds = (double)(ended.tv_sec - began.tv_sec) + (double)(ended.tv_nsec - began.tv_nsec) * 1e-9;
+    return rc;
+}

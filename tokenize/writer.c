@@ -1,0 +1,223 @@
+/* writer.c: 16-bit ids into shards. */
+#include "writer.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "base/file.h"
+#include "shard.h"
+
+#define ID_BUFFER ((size_t)1 << 18)   /* ids */
+#define START_BUFFER ((size_t)1 << 12) /* document starts */
+
+/* One file being appended to through a buffer. */
+typedef struct sink {
+    int fd; /* -1: not open */
+    char *path;
+    char *buffer;
+    size_t used, size; /* bytes */
+} sink;
+
+struct sgt_writer {
+    sgt_writer_options o;
+    uint64_t index, tokens, documents; /* of the shard being written */
+    sink bin, idx;
+    XXH3_state_t *hash; /* of the token bytes that left the buffer */
+};
+
+void sgt_writer_name(char name[64], const char *split, uint64_t index, const char *suffix)
+{
+    snprintf(name, 64, "%.15s_%06" PRIu64 ".%.15s", split, index, suffix);
+}
+
+/* ---- one file ---- */
+
+static int sink_open(sink *s, const sgt_writer *w, const char *suffix, int flags, sgt_error *err)
+{
+    char name[64];
+    sgt_writer_name(name, w->o.split, w->index, suffix);
+    free(s->path);
+    if (!(s->path = sgt_join(w->o.work, name))) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", name);
+    /* The folder is ours alone (locked); O_NOFOLLOW in case someone has laid a link there all the same. */
+    s->fd = open(s->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0666);
+    return s->fd < 0 ? sgt_fail_errno(err, "%s", s->path) : SGT_OK;
+}
+
+static int sink_flush(sink *s, XXH3_state_t *hash, sgt_error *err)
+{
+    int rc = sgt_write_all(s->fd, s->buffer, s->used, s->path, err);
+    if (rc < 0) return rc;
+    if (hash) XXH3_64bits_update(hash, s->buffer, s->used);
+    s->used = 0;
+    return SGT_OK;
+}
+
+static int sink_put(sink *s, const void *p, size_t n, XXH3_state_t *hash, sgt_error *err)
+{
+    for (const char *from = p; n;) {
+        size_t k = s->size - s->used < n ? s->size - s->used : n;
+        memcpy(s->buffer + s->used, from, k);
+        s->used += k;
+        from += k;
+        n -= k;
+        if (s->used < s->size) break;
+        int rc = sink_flush(s, hash, err);
+        if (rc < 0) return rc;
+    }
+    return SGT_OK;
+}
+
+static int sink_sync(sink *s, XXH3_state_t *hash, sgt_error *err)
+{
+    int rc = sink_flush(s, hash, err);
+    if (!rc && fsync(s->fd) < 0) rc = sgt_fail_errno(err, "%s: cannot flush to disk", s->path);
+    return rc;
+}
+
+static void sink_close(sink *s)
+{
+    if (s->fd >= 0) close(s->fd);
+    s->fd = -1;
+    s->used = 0;
+}
+
+/* Cuts the file of an earlier run to `size` bytes, which it must have, and stands at its end. */
+static int sink_cut(sink *s, uint64_t size, sgt_error *err)
+{
+    struct stat st;
+    if (fstat(s->fd, &st) < 0) return sgt_fail_errno(err, "%s", s->path);
+    if ((uint64_t)st.st_size < size)
+        return sgt_fail(err, SGT_EFORMAT, "%s: %lld bytes, wanted at least %" PRIu64 " to go on (--force starts over)", s->path,
+                        (long long)st.st_size, size);
+    if (ftruncate(s->fd, (off_t)size) < 0 || lseek(s->fd, 0, SEEK_END) < 0) return sgt_fail_errno(err, "%s", s->path);
+    return SGT_OK;
+}
+
+/* ---- shards ---- */
+
+static int begin_shard(sgt_writer *w, sgt_error *err)
+{
+    static const uint8_t no_header[SGT_SHARD_HEADER]; /* written for good when the shard is whole */
+    int flags = O_CREAT | O_TRUNC, rc;
+    if (w->index >= SGT_WRITER_SHARDS)
+        return sgt_fail(err, SGT_EUSAGE, "more than %d shards (take more --shard-tokens)", SGT_WRITER_SHARDS);
+    if ((rc = sink_open(&w->bin, w, "bin.tmp", flags, err)) < 0 || (rc = sink_open(&w->idx, w, "idx.tmp", flags, err)) < 0) return rc;
+    XXH3_64bits_reset(w->hash);
+    return sgt_write_all(w->bin.fd, no_header, sizeof no_header, w->bin.path, err);
+}
+
+static int rehash(sgt_writer *w, sgt_error *err)
+{
+    uint64_t bytes = 2 * w->tokens;
+    XXH3_64bits_reset(w->hash);
+    for (uint64_t at = 0; at < bytes;) {
+        size_t n = bytes - at < w->bin.size ? (size_t)(bytes - at) : w->bin.size;
+        int rc = sgt_pread_all(w->bin.fd, w->bin.buffer, n, SGT_SHARD_HEADER + at, w->bin.path, err);
+        if (rc < 0) return rc;
+        XXH3_64bits_update(w->hash, w->bin.buffer, n);
+        at += n;
+    }
+    return SGT_OK;
+}
+
+static int resume_shard(sgt_writer *w, sgt_error *err)
+{
+    int rc;
+    if ((rc = sink_open(&w->bin, w, "bin.tmp", 0, err)) < 0 || (rc = sink_open(&w->idx, w, "idx.tmp", 0, err)) < 0 ||
+        (rc = sink_cut(&w->bin, SGT_SHARD_HEADER + 2 * w->tokens, err)) < 0 || (rc = sink_cut(&w->idx, 8 * w->documents, err)) < 0)
+        return rc;
+    return rehash(w, err);
+}
+
+int sgt_writer_open(sgt_writer **out, const sgt_writer_options *o, uint64_t shards, uint64_t tokens, uint64_t documents,
+                    sgt_error *err)
+{
+    int rc = SGT_OK;
+    sgt_writer *w = calloc(1, sizeof *w);
+    if (!w) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", o->work);
+    *w = (sgt_writer){.o = *o, .index = shards, .tokens = tokens, .documents = documents};
+    w->bin = (sink){.fd = -1, .buffer = malloc(ID_BUFFER * 2), .size = ID_BUFFER * 2};
+    w->idx = (sink){.fd = -1, .buffer = malloc(START_BUFFER * 8), .size = START_BUFFER * 8};
+    w->hash = XXH3_createState();
+    if (!w->bin.buffer || !w->idx.buffer || !w->hash) rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", o->work);
+    if (!rc && tokens) rc = resume_shard(w, err);
+    if (rc < 0)
+        sgt_writer_close(w);
+    else
+        *out = w;
+    return rc;
+}
+
+void sgt_writer_close(sgt_writer *w)
+{
+    if (!w) return;
+    sink_close(&w->bin);
+    sink_close(&w->idx);
+    free(w->bin.path);
+    free(w->idx.path);
+    free(w->bin.buffer);
+    free(w->idx.buffer);
+    XXH3_freeState(w->hash);
+    free(w);
+}
+
+uint64_t sgt_writer_tokens(const sgt_writer *w) { return w->tokens; }
+uint64_t sgt_writer_documents(const sgt_writer *w) { return w->documents; }
+uint64_t sgt_writer_room(const sgt_writer *w) { return w->o.shard_tokens - w->tokens; }
+
+int sgt_writer_document(sgt_writer *w, sgt_error *err)
+{
+    if (w->bin.fd < 0) {
+        int rc = begin_shard(w, err);
+        if (rc < 0) return rc;
+    }
+    w->documents++;
+    return sink_put(&w->idx, &w->tokens, sizeof w->tokens, NULL, err);
+}
+
+int sgt_writer_append(sgt_writer *w, const uint16_t *ids, size_t n, sgt_error *err)
+{
+    assert(n <= sgt_writer_room(w));
+    if (w->bin.fd < 0) {
+        int rc = begin_shard(w, err);
+        if (rc < 0) return rc;
+    }
+    w->tokens += n;
+    return sink_put(&w->bin, ids, 2 * n, w->hash, err);
+}
+
+int sgt_writer_sync(sgt_writer *w, sgt_error *err)
+{
+    if (w->bin.fd < 0) return SGT_OK;
+    int rc = sink_sync(&w->bin, w->hash, err);
+    return rc < 0 ? rc : sink_sync(&w->idx, NULL, err);
+}
+
+int sgt_writer_finish(sgt_writer *w, sgt_manifest_shard *s, sgt_error *err)
+{
+    uint8_t header[SGT_SHARD_HEADER];
+    assert(w->tokens > 0);
+    int rc = sink_flush(&w->bin, w->hash, err);
+    if (rc < 0) return rc;
+    sgt_shard_header h = {.tokens = w->tokens, .revision = 1, .vocab = sgt_vocab_size(w->o.vocab), .eot = sgt_vocab_eot(w->o.vocab),
+                          .fingerprint = sgt_vocab_fingerprint(w->o.vocab), .xxh3 = XXH3_64bits_digest(w->hash)};
+    sgt_shard_pack(header, &h);
+    if (lseek(w->bin.fd, 0, SEEK_SET) < 0) return sgt_fail_errno(err, "%s", w->bin.path);
+    if ((rc = sgt_write_all(w->bin.fd, header, sizeof header, w->bin.path, err)) < 0 || (rc = sgt_writer_sync(w, err)) < 0) return rc;
+    *s = (sgt_manifest_shard){.tokens = w->tokens, .documents = w->documents, .xxh3 = h.xxh3};
+    snprintf(s->split, sizeof s->split, "%s", w->o.split);
+    sgt_writer_name(s->file, w->o.split, w->index, "bin");
+    sink_close(&w->bin);
+    sink_close(&w->idx);
+    w->index++;
+    w->tokens = w->documents = 0;
+    return SGT_OK;
+}
