@@ -6,17 +6,17 @@
  *   scan    up to 64 bytes: the definition itself, on the stack
  *   steps   longer ones, where the definition would be quadratic: left to right, by the longest token that may follow
  * and a piece too long for the cache is first cut wherever two bytes meet that no token holds side by side. */
+#include "bpe.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "split.h"
-#include "vocab.h"
 
 #define KEY_MAX 15   /* bytes of a cached piece: 16 with its length */
 #define KEY_IDS 7    /* ids of a cached piece */
-#define SCAN_MAX 64  /* bytes; measured: tests/tokenize/bpe.c holds both ways equal on either side of it */
 #define LINES 65536  /* of two entries each: 4 MiB an encoder, however long the text */
 #define MARKS 4096
 
@@ -59,9 +59,9 @@ void sgt_encoder_free(sgt_encoder *e)
 
 /* ---- scan ---- */
 
-static size_t encode_scan(const sgt_vocab *v, const uint8_t *s, size_t n, uint16_t *ids)
+size_t sgt_bpe_scan(const sgt_vocab *v, const uint8_t *s, size_t n, uint16_t *ids)
 {
-    uint32_t merged[SCAN_MAX]; /* what ids[i] and ids[i + 1] make; the last is never anything */
+    uint32_t merged[SGT_BPE_SCAN_MAX]; /* what ids[i] and ids[i + 1] make; the last is never anything */
     for (size_t i = 0; i < n; i++) {
         ids[i] = v->byte_id[s[i]];
         merged[i] = i + 1 < n ? v->byte_pairs[(unsigned)s[i] << 8 | s[i + 1]] : SGT_NO_TOKEN;
@@ -108,7 +108,7 @@ static int may_follow(const sgt_vocab *v, uint32_t left, uint32_t right)
     }
 }
 
-static size_t encode_steps(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids)
+size_t sgt_bpe_steps(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids)
 {
     const sgt_vocab *v = e->v;
     size_t at = 0, count = 0, len = 0;
@@ -139,7 +139,7 @@ static size_t encode_steps(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t 
 
 static size_t encode_uncached(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids)
 {
-    return n <= SCAN_MAX ? encode_scan(e->v, s, n, ids) : encode_steps(e, s, n, ids);
+    return n <= SGT_BPE_SCAN_MAX ? sgt_bpe_scan(e->v, s, n, ids) : sgt_bpe_steps(e, s, n, ids);
 }
 
 /* The key of s[0..n), n <= KEY_MAX; `left` bytes may be read from s on. */
@@ -171,7 +171,7 @@ static size_t encode_short(sgt_encoder *e, const uint8_t *s, size_t n, size_t le
             for (size_t j = 0; j < line[i].count; j++) ids[j] = line[i].ids[j];
             return line[i].count;
         }
-    size_t count = encode_scan(e->v, s, n, ids);
+    size_t count = sgt_bpe_scan(e->v, s, n, ids);
     if (count <= KEY_IDS) {
         key.count = (uint16_t)count;
         memcpy(key.ids, ids, count * sizeof *ids);
@@ -196,16 +196,23 @@ static size_t encode_long(sgt_encoder *e, const uint8_t *s, size_t n, size_t lef
     return count;
 }
 
+static size_t encode_piece(sgt_encoder *e, const uint8_t *s, size_t n, size_t left, uint16_t *ids)
+{
+    return n <= KEY_MAX ? encode_short(e, s, n, left, ids) : encode_long(e, s, n, left, ids);
+}
+
+size_t sgt_encode_piece(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids)
+{
+    return n ? encode_piece(e, s, n, n, ids) : 0;
+}
+
 size_t sgt_encode(sgt_encoder *e, const void *text, size_t n, uint16_t *ids)
 {
     const uint8_t *s = text;
     sgt_splitter sp = sgt_splitter_start(text, n);
     size_t ends[256], pieces, from = 0, count = 0;
     while ((pieces = sgt_split(&sp, ends, 256)) > 0)
-        for (size_t i = 0; i < pieces; from = ends[i++]) {
-            size_t len = ends[i] - from;
-            count += len <= KEY_MAX ? encode_short(e, s + from, len, n - from, ids + count)
-                                    : encode_long(e, s + from, len, n - from, ids + count);
-        }
+        for (size_t i = 0; i < pieces; from = ends[i++])
+            count += encode_piece(e, s + from, ends[i] - from, n - from, ids + count);
     return count;
 }
