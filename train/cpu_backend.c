@@ -68,16 +68,21 @@ static size_t memory(const sgt_backend *b, sgt_memory_kind kinds[SGT_MEMORY_KIND
 
 /* ---- steps ---- */
 
+void sgt_cpu_micro_step(sgt_cpu_backend *c, uint64_t counted, double scale)
+{
+    sgt_cpu_forward(c);
+    c->loss_sum += sgt_cpu_head(c, scale);
+    sgt_cpu_backward(c);
+    c->counted += counted;
+    c->nominal = scale;
+    c->fresh = 0;
+}
+
 static int micro_step(sgt_backend *b, const uint16_t *rows, double scale, sgt_error *err)
 {
     sgt_cpu_backend *c = (sgt_cpu_backend *)b;
     if (!(scale > 0)) return sgt_fail(err, SGT_EUSAGE, "backend: a gradient scale of %g", scale);
-    c->counted += sgt_cpu_load(c, rows);
-    sgt_cpu_forward(c);
-    c->loss_sum += sgt_cpu_head(c, scale);
-    sgt_cpu_backward(c);
-    c->nominal = scale;
-    c->fresh = 0;
+    sgt_cpu_micro_step(c, sgt_cpu_load(c, rows), scale);
     return SGT_OK;
 }
 

@@ -82,6 +82,8 @@ void sgt_cpu_lay_out(sgt_cpu_backend *c);
 
 /* ids and targets from rows (B, T + 1); returns how many targets count. */
 uint64_t sgt_cpu_load(sgt_cpu_backend *c, const uint16_t *rows);
+/* A micro-step over c->ids and c->targets, of which `counted` count. */
+void sgt_cpu_micro_step(sgt_cpu_backend *c, uint64_t counted, double scale);
 /* From ids to lnf. */
 void sgt_cpu_forward(sgt_cpu_backend *c);
 /* From lnf to the sum of losses; with scale > 0 also d(sum * scale) to dln and to wte's gradient. */

@@ -1,0 +1,31 @@
+/* fixture.h: tests/data/fixtures/NAME.bin (make_fixtures.py beside it describes the file) in the layout of train/model.h. */
+#ifndef TESTS_TRAIN_FIXTURE_H
+#define TESTS_TRAIN_FIXTURE_H
+
+#include "backend.h"
+
+#define FIXTURES "tests/data/fixtures/"
+
+typedef struct fixture {
+    sgt_model model;
+    uint32_t batch, seq, steps;
+    int32_t *x, *y;         /* (B, T) each; y is not x moved by one, so these do not come as rows */
+    float *initial;         /* in the flat layout, like the last two */
+    double *loss, *norm;    /* (steps + 1), (steps) */
+    double *grads, *final;  /* of step 1 before clipping; parameters after the last step */
+} fixture;
+
+void fixture_load(fixture *f, const char *name, sgt_gelu_kind gelu);
+void fixture_free(fixture *f);
+
+/* A CPU backend for rows `batch`, with the fixture's model, optimizer settings and initial parameters. */
+sgt_backend *fixture_backend(const fixture *f, uint32_t batch, int threads);
+
+/* One micro-step over rows first .. first + count - 1 of the fixture. */
+void fixture_micro_step(const fixture *f, sgt_backend *b, uint32_t first, uint32_t count, double scale);
+
+/* A whole state in the flat layout; the caller frees. */
+float *flat_state(sgt_backend *b, const sgt_model *m, sgt_state what);
+void put_flat(sgt_backend *b, const sgt_model *m, sgt_state what, const float *flat);
+
+#endif
