@@ -29,8 +29,8 @@ typedef struct walk {
     const sgt_corpus_request *r;
     char *out_real; /* OUT without links; NULL: it does not exist */
     struct stat out_stat;
-    size_t base;    /* where the relative name starts in the paths below this INPUT */
-    uint64_t odd;   /* neither files nor folders */
+    size_t base;  /* where the relative name starts in the paths below this INPUT */
+    uint64_t odd; /* neither files nor folders */
     char *first_odd;
     sgt_error *err;
 } walk;
@@ -67,8 +67,7 @@ static int add_file(walk *w, const char *path, size_t base, const struct stat *s
     if (st) {
         f.size = (uint64_t)st->st_size;
         f.mtime = st->st_mtim.tv_sec;
-    } else
-        f.stream = c->stream = 1;
+    } else f.stream = c->stream = 1;
     c->bytes += f.size;
     c->files[c->count++] = f;
     return SGT_OK;
@@ -108,10 +107,8 @@ static int read_entry(listing *l, const char *folder, const char *name, sgt_erro
     if (!rc && (e.link = S_ISLNK(e.st.st_mode)) && stat(path, &e.st) < 0)
         rc = sgt_fail_errno(err, "%s: a symbolic link that leads nowhere", path);
     free(path);
-    if (rc < 0)
-        free(e.name);
-    else
-        l->entries[l->count++] = e;
+    if (rc < 0) free(e.name);
+    else l->entries[l->count++] = e;
     return rc;
 }
 
@@ -175,7 +172,8 @@ static int walk_folder(walk *w, const char *path, const struct stat *st, const c
     if (sgt_stopped(w->r->stop)) return sgt_fail(w->err, SGT_ESTOPPED, "stopped");
     for (; up; up = up->up)
         if (up->dev == here.dev && up->ino == here.ino)
-            return sgt_fail(w->err, SGT_EFORMAT, "%s: a symbolic link back to %s, without end (remove the link)", path, up->path);
+            return sgt_fail(w->err, SGT_EFORMAT, "%s: a symbolic link back to %s, without end (remove the link)", path,
+                            up->path);
     if ((rc = read_folder(&l, path, w->err)) < 0) goto done;
     for (size_t i = 0; i < l.count && !rc; i++) {
         char *below = sgt_join(path, l.entries[i].name);
@@ -195,7 +193,8 @@ static int list_folder(walk *w, char *path, const struct stat *st)
     int rc = walk_folder(w, path, st, NULL);
     if (rc < 0) return rc;
     if (w->odd)
-        sgt_say(&w->r->notice, "%s: neither file nor folder, skipped (%" PRIu64 " such below %s)", w->first_odd, w->odd, path);
+        sgt_say(&w->r->notice, "%s: neither file nor folder, skipped (%" PRIu64 " such below %s)", w->first_odd, w->odd,
+                path);
     free(w->first_odd);
     w->first_odd = NULL;
     w->odd = 0;
@@ -215,7 +214,8 @@ static int list_input(walk *w, const char *input)
         return add_readable(w, input, slash ? (size_t)(slash + 1 - input) : 0, &st);
     }
     if (!S_ISDIR(st.st_mode))
-        return sgt_fail(w->err, SGT_EFORMAT, "%s: neither a file nor a folder (streams are read from standard input: -)", input);
+        return sgt_fail(w->err, SGT_EFORMAT,
+                        "%s: neither a file nor a folder (streams are read from standard input: -)", input);
     char *path = strdup(input);
     int rc = path ? list_folder(w, path, &st) : no_memory(w->err);
     free(path);
@@ -227,19 +227,17 @@ int sgt_corpus_list(sgt_corpus **out, const sgt_corpus_request *r, sgt_error *er
     int rc = SGT_OK, streams = 0;
     walk w = {.c = calloc(1, sizeof *w.c), .r = r, .err = err};
     if (!w.c) return no_memory(err);
-    if (stat(r->out, &w.out_stat) == 0 && !(w.out_real = realpath(r->out, NULL))) rc = sgt_fail_errno(err, "%s", r->out);
+    if (stat(r->out, &w.out_stat) == 0 && !(w.out_real = realpath(r->out, NULL)))
+        rc = sgt_fail_errno(err, "%s", r->out);
     for (size_t i = 0; i < r->count && !rc; i++) {
         if (!strcmp(r->inputs[i], "-") && streams++)
             rc = sgt_fail(err, SGT_EUSAGE, "standard input (-) can be read only once");
-        else
-            rc = list_input(&w, r->inputs[i]);
+        else rc = list_input(&w, r->inputs[i]);
     }
     free(w.out_real);
     free(w.first_odd);
-    if (rc < 0)
-        sgt_corpus_free(w.c);
-    else
-        *out = w.c;
+    if (rc < 0) sgt_corpus_free(w.c);
+    else *out = w.c;
     return rc;
 }
 
@@ -275,7 +273,8 @@ char *sgt_corpus_json_name(const sgt_corpus *c, size_t i)
     int valid = sgt_utf8_valid((const uint8_t *)name, n) == n;
     if (!valid && (!(shown = malloc(room)) || !(bytes = hex(name, n)))) goto done;
     if (!(path = json_text(valid ? name : sgt_printable(shown, room, name)))) goto done;
-    int rc = valid ? asprintf(&field, "\"path\": %s", path) : asprintf(&field, "\"path\": %s, \"path_bytes\": \"%s\"", path, bytes);
+    int rc = valid ? asprintf(&field, "\"path\": %s", path)
+                   : asprintf(&field, "\"path\": %s, \"path_bytes\": \"%s\"", path, bytes);
     if (rc < 0) field = NULL;
 done:
     free(path);

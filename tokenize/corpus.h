@@ -5,10 +5,11 @@
  *     for (size_t i = 0; i < c->count; i++) use(c->files[i].path);
  *     sgt_corpus_free(c);
  *
- * INPUTs come in the order given, the files of a folder in byte order of their path below it, hidden ones too. Symbolic links
- * are followed, to files and to folders; a link back to a folder it lies in is an error. What is neither file nor folder is
- * skipped with a notice inside a folder, and is an error as an INPUT. A folder without a file is an error, and so is a file
- * that may not be read. OUT is never read: an INPUT that is OUT or lies in it is refused, and below an INPUT it is passed over. */
+ * INPUTs come in the order given, the files of a folder in byte order of their path below it, hidden ones too. Symbolic
+ * links are followed, to files and to folders; a link back to a folder it lies in is an error. What is neither file nor
+ * folder is skipped with a notice inside a folder, and is an error as an INPUT. A folder without a file is an error,
+ * and so is a file that may not be read. OUT is never read: an INPUT that is OUT or lies in it is refused, and below an
+ * INPUT it is passed over. */
 #ifndef SGT_CORPUS_H
 #define SGT_CORPUS_H
 
@@ -43,8 +44,8 @@ typedef struct sgt_corpus_request {
 int sgt_corpus_list(sgt_corpus **out, const sgt_corpus_request *r, sgt_error *err);
 void sgt_corpus_free(sgt_corpus *c);
 
-/* The name of file i as it stands in JSON, "path": "...", malloc'd; NULL: out of memory. A name that is not UTF-8 has its odd
- * bytes as \xNN there, and all of it follows in hex as "path_bytes". */
+/* The name of file i as it stands in JSON, "path": "...", malloc'd; NULL: out of memory. A name that is not UTF-8 has
+ * its odd bytes as \xNN there, and all of it follows in hex as "path_bytes". */
 char *sgt_corpus_json_name(const sgt_corpus *c, size_t i);
 
 /* The line of sources.jsonl for file i up to its time stamp: {"path": ..., "size": N, malloc'd; NULL: out of memory. */

@@ -1,4 +1,4 @@
-/* feed.c: reads files one after the other and cuts them into units. Only this file knows how a document lies in a file. */
+/* feed.c: reads files one after the other and cuts them into units. No other file knows how documents lie in files. */
 #include "feed.h"
 
 #include <errno.h>
@@ -17,8 +17,8 @@ struct sgt_feed {
     uint64_t offset; /* in it, of the first byte not yet handed out */
     int fd;          /* -1: `file` is not open */
     struct stat opened;
-    int split;       /* of the document being read */
-    uint8_t *carry;  /* bytes already read but not handed out */
+    int split;      /* of the document being read */
+    uint8_t *carry; /* bytes already read but not handed out */
     size_t carried, carry_room;
     sgt_error failure; /* code 0: none */
 };
@@ -47,7 +47,8 @@ static int open_file(sgt_feed *f, sgt_error *err)
     if (f->fd < 0) return sgt_fail_errno(err, "%s", s->path);
     if (fstat(f->fd, &f->opened) < 0) return sgt_fail_errno(err, "%s", s->path);
     if (!S_ISREG(f->opened.st_mode) || (uint64_t)f->opened.st_size != s->size)
-        return sgt_fail(err, SGT_EIO, "%s: changed since the inputs were listed: %" PRIu64 " bytes then, now %lld (start again)",
+        return sgt_fail(err, SGT_EIO,
+                        "%s: changed since the inputs were listed: %" PRIu64 " bytes then, now %lld (start again)",
                         s->path, s->size, (long long)f->opened.st_size);
     posix_fadvise(f->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
     if (f->offset && lseek(f->fd, (off_t)f->offset, SEEK_SET) < 0) return sgt_fail_errno(err, "%s", s->path);
@@ -102,7 +103,8 @@ static int check_end(sgt_feed *f, uint64_t at, int *end, sgt_error *err)
     if (at == s->size && n == 0 && now.st_size == f->opened.st_size && now.st_mtim.tv_sec == f->opened.st_mtim.tv_sec &&
         now.st_mtim.tv_nsec == f->opened.st_mtim.tv_nsec)
         return SGT_OK;
-    return sgt_fail(err, SGT_EIO, "%s: changed while it was read: %" PRIu64 " bytes when it was opened, now %lld (start again)",
+    return sgt_fail(err, SGT_EIO,
+                    "%s: changed while it was read: %" PRIu64 " bytes when it was opened, now %lld (start again)",
                     s->path, s->size, (long long)now.st_size);
 }
 
@@ -122,8 +124,13 @@ static int set_carry(sgt_feed *f, const uint8_t *bytes, size_t n, sgt_error *err
 
 static void add_part(sgt_feed *f, sgt_unit *u, size_t at, size_t n, int last)
 {
-    u->parts[u->count++] = (sgt_part){.file = f->file, .offset = f->offset, .at = at, .length = n, .first = f->offset == 0,
-                                      .last = last, .split = f->split};
+    u->parts[u->count++] = (sgt_part){.file = f->file,
+                                      .offset = f->offset,
+                                      .at = at,
+                                      .length = n,
+                                      .first = f->offset == 0,
+                                      .last = last,
+                                      .split = f->split};
     u->used = at + n;
     f->offset += n;
     if (!last) return;
@@ -143,7 +150,9 @@ static int take_part(sgt_feed *f, sgt_unit *u, sgt_error *err)
         if ((rc = sgt_unit_reserve(u, at + room, err)) < 0) return rc;
         if (f->carried) memcpy(u->text + at, f->carry, f->carried);
         f->carried = 0;
-        if ((rc = read_on(f, u->text + at, &n, want, &end, err)) < 0 || (rc = check_end(f, f->offset + n, &end, err)) < 0) return rc;
+        if ((rc = read_on(f, u->text + at, &n, want, &end, err)) < 0 ||
+            (rc = check_end(f, f->offset + n, &end, err)) < 0)
+            return rc;
         if (end) {
             add_part(f, u, at, n, 1);
             return 0;
@@ -178,7 +187,7 @@ int sgt_feed_next(sgt_feed *f, sgt_unit *u, sgt_error *err)
         rc = f->fd < 0 ? open_file(f, &f->failure) : SGT_OK;
         if (!rc) rc = take_part(f, u, &f->failure);
     }
-    /* What was read before something failed is handed out first: where a run fails does not depend on how it was cut. */
+    /* What was read before something failed is handed out first: where a run fails does not depend on the cuts. */
     if (u->count) return 0;
     if (!f->failure.code) return 1;
     if (err) *err = f->failure;

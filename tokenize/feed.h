@@ -5,8 +5,8 @@
  *     while ((rc = sgt_feed_next(f, &unit, &err)) == 0) use(&unit);
  *     sgt_feed_close(f);
  *
- * A file whose size or time stamp is no longer what it was when reading it began is an error: what was read may never have
- * been its content. */
+ * A file whose size or time stamp is no longer what it was when reading it began is an error: what was read may never
+ * have been its content. */
 #ifndef SGT_FEED_H
 #define SGT_FEED_H
 
@@ -18,10 +18,10 @@
 
 typedef struct sgt_feed_options {
     const sgt_corpus *corpus;
-    const uint64_t *joins; /* of the vocabulary, for sgt_split_cut */
-    size_t piece;          /* bytes of a unit; one stretch of text that cannot be cut makes a longer one */
-    int special;           /* a literal <|endoftext|> is never cut */
-    double val_fraction;   /* of documents that go to the val split */
+    const uint64_t *joins;         /* of the vocabulary, for sgt_split_cut */
+    size_t piece;                  /* bytes of a unit; one stretch of text that cannot be cut makes a longer one */
+    int special;                   /* a literal <|endoftext|> is never cut */
+    double val_fraction;           /* of documents that go to the val split */
     const sgt_stop *stop, *cancel; /* either ends the wait for a stream */
 } sgt_feed_options;
 

@@ -41,7 +41,8 @@ int sgt_journal_create(sgt_journal **out, const char *work, uint64_t fingerprint
 {
     char *path = sgt_join(work, "journal"), *line = NULL, *text = NULL;
     int rc = SGT_OK;
-    if (!path || asprintf(&line, "sgt-tokenize 1 %016" PRIx64 " %s", fingerprint, options) < 0 || add_line(&text, line) < 0)
+    if (!path || asprintf(&line, "sgt-tokenize 1 %016" PRIx64 " %s", fingerprint, options) < 0 ||
+        add_line(&text, line) < 0)
         rc = no_memory(work, err);
     if (!rc) rc = sgt_file_put(path, text, strlen(text), err);
     if (!rc) rc = sgt_journal_open(out, work, err);
@@ -73,8 +74,8 @@ static int remember_shard(sgt_journal *j, int split, const sgt_manifest_shard *s
 static int add_shard(sgt_journal *j, char **text, int split, const sgt_manifest_shard *s)
 {
     char line[192];
-    snprintf(line, sizeof line, "shard %s %zu %" PRIu64 " %" PRIu64 " %016" PRIx64, sgt_split_names[split], j->count[split], s->tokens,
-             s->documents, s->xxh3);
+    snprintf(line, sizeof line, "shard %s %zu %" PRIu64 " %" PRIu64 " %016" PRIx64, sgt_split_names[split],
+             j->count[split], s->tokens, s->documents, s->xxh3);
     return add_line(text, line) < 0 || remember_shard(j, split, s) < 0 ? -1 : 0;
 }
 
@@ -88,7 +89,8 @@ static int add_state(char **text, const sgt_checkpoint *now)
     return add_line(text, line);
 }
 
-int sgt_journal_commit(sgt_journal *j, const sgt_manifest_shard done[SGT_SPLITS], const sgt_checkpoint *now, sgt_error *err)
+int sgt_journal_commit(sgt_journal *j, const sgt_manifest_shard done[SGT_SPLITS], const sgt_checkpoint *now,
+                       sgt_error *err)
 {
     char *text = NULL, line[96];
     size_t before[SGT_SPLITS];
@@ -128,7 +130,7 @@ static int take(const char **s, int base, char after, uint64_t *v)
     return 0;
 }
 
-/* The line at *at of text[n] without its checksum and with a NUL at its end, *at behind it; NULL: no good line there. */
+/* The line at *at of text[n], its checksum taken off and NUL at its end, *at behind it; NULL: no good line there. */
 static char *next_line(char *text, size_t n, size_t *at)
 {
     char *line = text + *at, *end = memchr(line, '\n', n - *at);
@@ -137,7 +139,8 @@ static char *next_line(char *text, size_t n, size_t *at)
     char *sum = end - 18; /* " #" and 16 digits */
     const char *digits = sum + 2;
     *end = 0;
-    if (memcmp(sum, " #", 2) || take(&digits, 16, 0, &want) < 0 || want != XXH3_64bits(line, (size_t)(sum - line))) return NULL;
+    if (memcmp(sum, " #", 2) || take(&digits, 16, 0, &want) < 0 || want != XXH3_64bits(line, (size_t)(sum - line)))
+        return NULL;
     *sum = 0;
     *at = (size_t)(end + 1 - text);
     return line;
@@ -159,8 +162,8 @@ static int read_shard(sgt_journal *j, const char *line)
         size_t n = strlen(sgt_split_names[split]);
         if (strncmp(line, sgt_split_names[split], n) || line[n] != ' ') continue;
         line += n + 1;
-        if (take(&line, 10, ' ', &index) < 0 || take(&line, 10, ' ', &s.tokens) < 0 || take(&line, 10, ' ', &s.documents) < 0 ||
-            take(&line, 16, 0, &s.xxh3) < 0 || index != j->count[split])
+        if (take(&line, 10, ' ', &index) < 0 || take(&line, 10, ' ', &s.tokens) < 0 ||
+            take(&line, 10, ' ', &s.documents) < 0 || take(&line, 16, 0, &s.xxh3) < 0 || index != j->count[split])
             return -1;
         snprintf(s.split, sizeof s.split, "%s", sgt_split_names[split]);
         sgt_writer_name(s.file, s.split, index, "bin");

@@ -74,7 +74,8 @@ static int stale_in_work(const char *name, const sgt_journal *j)
 }
 
 /* Removes from `folder` the files that `stale` names. */
-static int sweep(const char *folder, int (*stale)(const char *, const sgt_journal *), const sgt_journal *j, sgt_error *err)
+static int sweep(const char *folder, int (*stale)(const char *, const sgt_journal *), const sgt_journal *j,
+                 sgt_error *err)
 {
     int rc = SGT_OK;
     DIR *d = opendir(folder);
@@ -111,13 +112,14 @@ static int lock_work(sgt_out *o, sgt_error *err)
         }
         o->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
         if (o->lock < 0 && errno == ENOENT) continue; /* .work went with the run that ended just now */
-        if (o->lock < 0)
-            rc = sgt_fail_errno(err, "%s", path);
+        if (o->lock < 0) rc = sgt_fail_errno(err, "%s", path);
         else if (flock(o->lock, LOCK_EX | LOCK_NB) < 0)
-            rc = errno == EWOULDBLOCK ? sgt_fail(err, SGT_EIO, "%s: another sgt-tokenize is at work here (wait for it)", o->path)
-                                      : sgt_fail_errno(err, "%s: cannot lock", path);
+            rc = errno == EWOULDBLOCK
+                     ? sgt_fail(err, SGT_EIO, "%s: another sgt-tokenize is at work here (wait for it)", o->path)
+                     : sgt_fail_errno(err, "%s: cannot lock", path);
         else
-            done = fstat(o->lock, &held) == 0 && stat(path, &there) == 0 && held.st_ino == there.st_ino && held.st_dev == there.st_dev;
+            done = fstat(o->lock, &held) == 0 && stat(path, &there) == 0 && held.st_ino == there.st_ino &&
+                   held.st_dev == there.st_dev;
         if (!done && o->lock >= 0) {
             close(o->lock);
             o->lock = -1;
@@ -147,10 +149,13 @@ static int check_folder(const sgt_out_request *r, sgt_error *err)
     if (stat(r->path, &st) < 0) return errno == ENOENT ? SGT_OK : sgt_fail_errno(err, "%s", r->path);
     if (!S_ISDIR(st.st_mode)) return sgt_fail(err, SGT_EIO, "%s: OUT is a file, not a folder", r->path);
     if (access(r->path, R_OK | W_OK | X_OK) < 0) return sgt_fail_errno(err, "%s", r->path);
-    if (r->force || sgt_out_file_exists(r->path, "manifest.json") || sgt_out_file_exists(r->path, ".work")) return SGT_OK;
+    if (r->force || sgt_out_file_exists(r->path, "manifest.json") || sgt_out_file_exists(r->path, ".work"))
+        return SGT_OK;
     if (sgt_out_holds_other_than(r->path, harmless, COUNT(harmless)))
-        return sgt_fail(err, SGT_EFORMAT, "%s: OUT is not empty and not of sgt-tokenize's making (name a new folder, or --force "
-                        "writes beside what is there)", r->path);
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: OUT is not empty and not of sgt-tokenize's making (name a new folder, or --force "
+                        "writes beside what is there)",
+                        r->path);
     return SGT_OK;
 }
 
@@ -160,7 +165,8 @@ static int start_over(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     int rc;
     sgt_journal_close(o->journal);
     o->journal = NULL;
-    if ((rc = sweep(o->work, stale_in_work, NULL, err)) < 0 || (rc = sgt_out_write_inputs(o->work, r->corpus, err)) < 0 ||
+    if ((rc = sweep(o->work, stale_in_work, NULL, err)) < 0 ||
+        (rc = sgt_out_write_inputs(o->work, r->corpus, err)) < 0 ||
         (rc = sgt_journal_create(&o->journal, o->work, sgt_vocab_fingerprint(r->vocab), r->options, err)) < 0)
         return rc;
     /* The manifest goes first and durably: OUT must not look complete with some of its shards gone. */
@@ -185,7 +191,8 @@ static int check_begun(const sgt_out *o, int split, sgt_error *err)
     return sgt_out_check_size(o->work, name, 8 * j->now.documents[split], 1, err);
 }
 
-/* Completes what the journal knows: shards that are whole but still in .work. Everything else there or in OUT is removed. */
+/* Completes what the journal knows: shards that are whole but still in .work. Everything else there or in OUT is
+ * removed. */
 static int go_on(sgt_out *o, sgt_error *err)
 {
     const sgt_journal *j = o->journal;
@@ -202,7 +209,8 @@ static int go_on(sgt_out *o, sgt_error *err)
         if (!rc) rc = check_begun(o, s, err);
     }
     /* Killed between publishing the sources and the manifest: back to where the journal has them. */
-    if (!rc && j->now.sources && !sgt_out_file_exists(o->work, "sources.jsonl") && sgt_out_file_exists(o->path, "sources.jsonl"))
+    if (!rc && j->now.sources && !sgt_out_file_exists(o->work, "sources.jsonl") &&
+        sgt_out_file_exists(o->path, "sources.jsonl"))
         rc = move(o->path, o->work, "sources.jsonl", "sources.jsonl", err);
     if (!rc) rc = sgt_out_check_size(o->work, "sources.jsonl", j->now.sources, 1, err);
     if (!rc) rc = sweep(o->work, stale_in_work, j, err);
@@ -218,7 +226,8 @@ static int take_over(sgt_out *o, const sgt_out_request *r, sgt_error *err)
         remove_work(o); /* left by a run that was killed at the very end */
         return 1;
     }
-    if (!rc && (rc = sgt_journal_open(&o->journal, o->work, err)) == 0) rc = sgt_out_may_resume(o->journal, r, o->work, err);
+    if (!rc && (rc = sgt_journal_open(&o->journal, o->work, err)) == 0)
+        rc = sgt_out_may_resume(o->journal, r, o->work, err);
     if (rc == 1 && (rc = go_on(o, err)) == 0) return SGT_OK;
     return rc < 0 && !r->force ? rc : start_over(o, r, err);
 }
@@ -229,7 +238,8 @@ int sgt_out_claim(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     int rc = check_folder(r, err), had_work = sgt_out_file_exists(r->path, ".work");
     *o = (sgt_out){.path = r->path, .lock = -1, .made = stat(r->path, &st) < 0};
     if (rc < 0) return rc;
-    if (!had_work && (rc = sgt_out_is_complete(r, err)) != 0 && (rc > 0 || !r->force)) return rc; /* OUT is not touched at all */
+    if (!had_work && (rc = sgt_out_is_complete(r, err)) != 0 && (rc > 0 || !r->force))
+        return rc; /* OUT is not touched at all */
     if (!(o->work = sgt_join(r->path, ".work"))) return no_memory(r->path, err);
     if ((rc = sgt_make_folders(r->path, err)) < 0 || (rc = lock_work(o, err)) < 0) goto fail;
     if ((rc = take_over(o, r, err)) == 0) return SGT_OK;
@@ -259,12 +269,15 @@ int sgt_out_publish(sgt_out *o, const sgt_manifest *m, const sgt_vocab *v, sgt_e
     char *text = NULL, *path = sgt_join(o->work, "tokenizer.json");
     size_t n;
     int rc = path ? SGT_OK : no_memory(o->path, err);
-    if (rc < 0 || (rc = sgt_vocab_tokenizer_json(v, &text, &n, err)) < 0 || (rc = sgt_file_put(path, text, n, err)) < 0 ||
+    if (rc < 0 || (rc = sgt_vocab_tokenizer_json(v, &text, &n, err)) < 0 ||
+        (rc = sgt_file_put(path, text, n, err)) < 0 ||
         (rc = move(o->work, o->path, "tokenizer.json", "tokenizer.json", err)) < 0 ||
-        (rc = move(o->work, o->path, "sources.jsonl", "sources.jsonl", err)) < 0 || (rc = sgt_manifest_write(m, o->work, err)) < 0)
+        (rc = move(o->work, o->path, "sources.jsonl", "sources.jsonl", err)) < 0 ||
+        (rc = sgt_manifest_write(m, o->work, err)) < 0)
         goto done;
     /* Every other name must be durable before the one that says they all are. */
-    if ((rc = sgt_sync_folder(o->path, err)) < 0 || (rc = move(o->work, o->path, "manifest.json", "manifest.json", err)) < 0 ||
+    if ((rc = sgt_sync_folder(o->path, err)) < 0 ||
+        (rc = move(o->work, o->path, "manifest.json", "manifest.json", err)) < 0 ||
         (rc = sgt_sync_folder(o->path, err)) < 0)
         goto done;
     remove_work(o);
@@ -277,10 +290,8 @@ done:
 void sgt_out_release(sgt_out *o, int keep)
 {
     if (!keep) {
-        if (o->lock >= 0)
-            remove_work(o);
-        else
-            rmdir(o->work); /* made, but no lock in it */
+        if (o->lock >= 0) remove_work(o);
+        else rmdir(o->work); /* made, but no lock in it */
         if (o->made) rmdir(o->path);
     }
     sgt_journal_close(o->journal);

@@ -1,13 +1,14 @@
-/* out.h: the folder OUT: whose it is, whether a run may write there, where an earlier one stopped, and how it becomes complete.
+/* out.h: the folder OUT: whose it is, whether a run may write there, where an earlier one stopped, and how it becomes
+ * complete.
  *
  *     sgt_out o;
- *     int rc = sgt_out_claim(&o, &(sgt_out_request){.path = "out", ...}, &err);     // 1: complete already, nothing to do
- *     if (rc == 0) { ... work in o.work, from o.journal->now on ... sgt_out_publish(&o, &manifest, vocab, &err) ... }
+ *     int rc = sgt_out_claim(&o, &(sgt_out_request){.path = "out", ...}, &err);     // 1: complete already, nothing to
+ * do if (rc == 0) { ... work in o.work, from o.journal->now on ... sgt_out_publish(&o, &manifest, vocab, &err) ... }
  *     sgt_out_release(&o, keep);
  *
- * OUT belongs to one run at a time (a lock in OUT/.work). OUT with other options or from other inputs, and a folder with
- * anything in it that sgt-tokenize did not make, are refused unless `force`; then only files with the names of our own are
- * replaced. Complete means: manifest.json is there, which is the last thing written. */
+ * OUT belongs to one run at a time (a lock in OUT/.work). OUT with other options or from other inputs, and a folder
+ * with anything in it that sgt-tokenize did not make, are refused unless `force`; then only files with the names of our
+ * own are replaced. Complete means: manifest.json is there, which is the last thing written. */
 #ifndef SGT_OUT_H
 #define SGT_OUT_H
 
@@ -36,8 +37,8 @@ typedef struct sgt_out {
     sgt_journal *journal;
 } sgt_out;
 
-/* 0: OUT is ours, *o filled in. 1: it is complete, made by the same options from the same inputs. Else a negative SGT_E*.
- * sgt_out_release is due after 0 alone. */
+/* 0: OUT is ours, *o filled in. 1: it is complete, made by the same options from the same inputs. Else a negative
+ * SGT_E*. sgt_out_release is due after 0 alone. */
 int sgt_out_claim(sgt_out *o, const sgt_out_request *r, sgt_error *err);
 
 /* Moves the shard files of a committed checkpoint from .work to OUT. */

@@ -49,10 +49,11 @@ int sgt_out_check_size(const char *folder, const char *name, uint64_t want, int 
     char *path = sgt_join(folder, name);
     int rc = path ? SGT_OK : no_memory(folder, err);
     if (!rc && stat(path, &st) < 0)
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: is gone since it was written: %s (--force starts over)", path, strerror(errno));
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: is gone since it was written: %s (--force starts over)", path,
+                      strerror(errno));
     if (!rc && (at_least ? (uint64_t)st.st_size < want : (uint64_t)st.st_size != want))
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: %lld bytes, %" PRIu64 " were written (--force starts over)", path, (long long)st.st_size,
-                      want);
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: %lld bytes, %" PRIu64 " were written (--force starts over)", path,
+                      (long long)st.st_size, want);
     free(path);
     return rc;
 }
@@ -71,10 +72,8 @@ static int differs(const char *out, const char *key, const json_t *made, const j
     int rc;
     for (char *p = option; p && *p; p++)
         if (*p == '_') *p = '-';
-    if (!a || !b || !option)
-        rc = no_memory(out, err);
-    else
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: made with --%s %s, now %s (--force replaces it)", out, option, a, b);
+    if (!a || !b || !option) rc = no_memory(out, err);
+    else rc = sgt_fail(err, SGT_EFORMAT, "%s: made with --%s %s, now %s (--force replaces it)", out, option, a, b);
     free(a);
     free(b);
     free(option);
@@ -92,7 +91,8 @@ static int compare_options(const char *out, const char *made, const char *now, s
         goto done;
     }
     json_object_foreach(b, key, value)
-        if (!rc && !json_equal(json_object_get(a, key), value)) rc = differs(out, key, json_object_get(a, key), value, err);
+        if (!rc && !json_equal(json_object_get(a, key), value))
+            rc = differs(out, key, json_object_get(a, key), value, err);
     json_object_foreach(a, key, value)
         if (!rc && !json_object_get(b, key)) rc = differs(out, key, value, NULL, err);
 done:
@@ -104,8 +104,10 @@ done:
 static int compare_vocabulary(const char *out, uint64_t made, const sgt_vocab *v, sgt_error *err)
 {
     if (made == sgt_vocab_fingerprint(v)) return SGT_OK;
-    return sgt_fail(err, SGT_EFORMAT, "%s: made with another vocabulary: fingerprint %016" PRIx64 ", now %016" PRIx64
-                    " (--force replaces it)", out, made, sgt_vocab_fingerprint(v));
+    return sgt_fail(err, SGT_EFORMAT,
+                    "%s: made with another vocabulary: fingerprint %016" PRIx64 ", now %016" PRIx64
+                    " (--force replaces it)",
+                    out, made, sgt_vocab_fingerprint(v));
 }
 
 /* ---- inputs ---- */
@@ -118,26 +120,29 @@ static int other_input(const char *out, const char *line, const sgt_corpus *c, s
     const sgt_corpus_file *f = i < c->count ? &c->files[i] : NULL;
     json_int_t size = json_integer_value(json_object_get(o, "size"));
     int rc;
-    if (line && !path)
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: its list of inputs is damaged (--force replaces it)", out);
+    if (line && !path) rc = sgt_fail(err, SGT_EFORMAT, "%s: its list of inputs is damaged (--force replaces it)", out);
     else if (!path)
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: made from other inputs: %zu of them, now %zu, %s is new (--force replaces it)", out, i,
+        rc = sgt_fail(err, SGT_EFORMAT,
+                      "%s: made from other inputs: %zu of them, now %zu, %s is new (--force replaces it)", out, i,
                       c->count, f->path);
     else if (!f)
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: made from other inputs: input %zu was %s, now there are %zu (--force replaces it)", out,
+        rc = sgt_fail(err, SGT_EFORMAT,
+                      "%s: made from other inputs: input %zu was %s, now there are %zu (--force replaces it)", out,
                       i + 1, path, c->count);
     else if (strcmp(path, f->name))
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: made from other inputs: input %zu was %s, now %s (--force replaces it)", out, i + 1, path,
-                      f->path);
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: made from other inputs: input %zu was %s, now %s (--force replaces it)",
+                      out, i + 1, path, f->path);
     else
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: made from other inputs: %s had %lld bytes, now %" PRIu64 " (--force replaces it)", out,
+        rc = sgt_fail(err, SGT_EFORMAT,
+                      "%s: made from other inputs: %s had %lld bytes, now %" PRIu64 " (--force replaces it)", out,
                       f->path, (long long)size, f->size);
     json_decref(o);
     return rc;
 }
 
 /* Line i of a list against input i. *touched counts those with another time stamp. */
-static int compare_line(const char *out, const char *line, const sgt_corpus *c, size_t i, uint64_t *touched, sgt_error *err)
+static int compare_line(const char *out, const char *line, const sgt_corpus *c, size_t i, uint64_t *touched,
+                        sgt_error *err)
 {
     static const char mtime[] = " \"mtime\": ";
     char *want = i < c->count ? sgt_corpus_describe(c, i, c->files[i].size) : NULL;
@@ -162,7 +167,8 @@ static int compare_inputs(const sgt_out_request *r, const char *folder, const ch
     if (!rc && ferror(f)) rc = sgt_fail_errno(err, "%s", path);
     if (!rc && i < r->corpus->count) rc = other_input(r->path, NULL, r->corpus, i, err);
     if (!rc && touched)
-        sgt_say(&r->notice, "%s: inputs of the same size as then are taken for the same; %" PRIu64 " of them %s a new time stamp",
+        sgt_say(&r->notice,
+                "%s: inputs of the same size as then are taken for the same; %" PRIu64 " of them %s a new time stamp",
                 r->path, touched, touched == 1 ? "has" : "have");
     if (f) fclose(f);
     free(line);
@@ -179,7 +185,8 @@ int sgt_out_write_inputs(const char *work, const sgt_corpus *c, sgt_error *err)
     for (size_t i = 0; i < c->count && !rc; i++) {
         char *line = sgt_corpus_describe(c, i, c->files[i].size);
         if (!line) rc = no_memory(path, err);
-        if (!rc && fprintf(f, "%s \"mtime\": %" PRId64 "}\n", line, c->files[i].mtime) < 0) rc = sgt_fail_errno(err, "%s", path);
+        if (!rc && fprintf(f, "%s \"mtime\": %" PRId64 "}\n", line, c->files[i].mtime) < 0)
+            rc = sgt_fail_errno(err, "%s", path);
         free(line);
     }
     if (!rc && (fflush(f) != 0 || fsync(fileno(f)) < 0)) rc = sgt_fail_errno(err, "%s: cannot flush to disk", path);
@@ -212,8 +219,10 @@ int sgt_out_is_complete(const sgt_out_request *r, sgt_error *err)
         (rc = compare_options(r->path, m.options, r->options, err)) < 0)
         goto done;
     if (r->corpus->stream) {
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: complete, and standard input cannot be compared with what it was made from "
-                      "(--force replaces it)", r->path);
+        rc = sgt_fail(err, SGT_EFORMAT,
+                      "%s: complete, and standard input cannot be compared with what it was made from "
+                      "(--force replaces it)",
+                      r->path);
         goto done;
     }
     if ((rc = compare_inputs(r, r->path, "sources.jsonl", err)) == 0) rc = check_shards(r->path, &m, err);
@@ -229,9 +238,11 @@ static int check_journal(const sgt_journal *j, const sgt_out_request *r, sgt_err
                                                : j->now.file == r->corpus->count && !j->now.offset;
     for (size_t i = 0; i < j->invalid_count; i++) sound &= j->invalid[i].file < r->corpus->count;
     for (int s = 0; s < SGT_SPLITS; s++) {
-        sound &= j->count[s] <= SGT_WRITER_SHARDS && j->now.tokens[s] <= SGT_SHARD_MAX_TOKENS && j->now.documents[s] <= j->now.tokens[s];
+        sound &= j->count[s] <= SGT_WRITER_SHARDS && j->now.tokens[s] <= SGT_SHARD_MAX_TOKENS &&
+                 j->now.documents[s] <= j->now.tokens[s];
         for (size_t i = 0; i < j->count[s]; i++)
-            sound &= j->shards[s][i].tokens <= SGT_SHARD_MAX_TOKENS && j->shards[s][i].documents <= j->shards[s][i].tokens;
+            sound &=
+                j->shards[s][i].tokens <= SGT_SHARD_MAX_TOKENS && j->shards[s][i].documents <= j->shards[s][i].tokens;
     }
     return sound ? SGT_OK : sgt_fail(err, SGT_EFORMAT, "%s: damaged (--force starts over)", j->path);
 }
@@ -241,8 +252,10 @@ int sgt_out_may_resume(const sgt_journal *j, const sgt_out_request *r, const cha
     static const char *const expected[] = {".work", "lost+found"};
     int rc;
     if (!j && sgt_out_holds_other_than(r->path, expected, 2))
-        return sgt_fail(err, SGT_EFORMAT, "%s: OUT is not empty, and nothing says what made it (name a new folder, or --force "
-                        "writes beside what is there)", r->path);
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: OUT is not empty, and nothing says what made it (name a new folder, or --force "
+                        "writes beside what is there)",
+                        r->path);
     if (!j || !j->states) return 0;
     if ((rc = compare_vocabulary(r->path, j->fingerprint, r->vocab, err)) == 0 &&
         (rc = compare_options(r->path, j->options, r->options, err)) == 0 && !r->corpus->stream &&

@@ -1,15 +1,17 @@
-/* out_compare.h: is what lies in OUT the work of the same command? Options, vocabulary, and the inputs' paths and sizes decide;
- * time stamps only inform. */
+/* out_compare.h: is what lies in OUT the work of the same command? Options, vocabulary, and the inputs' paths and sizes
+ * decide; time stamps only inform. */
 #ifndef SGT_OUT_COMPARE_H
 #define SGT_OUT_COMPARE_H
 
 #include "out.h"
 
-/* 1: OUT is complete and of this request's making. 0: it has no manifest. A negative SGT_E*: it is of another's, or damaged. */
+/* 1: OUT is complete and of this request's making. 0: it has no manifest. A negative SGT_E*: it is of another's, or
+ * damaged. */
 int sgt_out_is_complete(const sgt_out_request *r, sgt_error *err);
 
-/* 1: a run that left `j` (NULL: none) in `work` can be gone on with. 0: nothing of worth is there, or it cannot be resumed
- * (standard input). A negative SGT_E*: whole shards of another command are there, or what sgt-tokenize did not make. */
+/* 1: a run that left `j` (NULL: none) in `work` can be gone on with. 0: nothing of worth is there, or it cannot be
+ * resumed (standard input). A negative SGT_E*: whole shards of another command are there, or what sgt-tokenize did not
+ * make. */
 int sgt_out_may_resume(const sgt_journal *j, const sgt_out_request *r, const char *work, sgt_error *err);
 
 /* WORK/inputs.jsonl: path, size and mtime of every input of a run that is not complete. */

@@ -1,6 +1,6 @@
-/* pipeline.c: sgt_tokenize. Threads take units of text from the feed one after the other, encode them side by side, and leave
- * them in a ring; the calling thread takes them out in the order of the text and writes them. So the output depends on no
- * thread's pace, and the ring bounds what is in memory. */
+/* pipeline.c: sgt_tokenize. Threads take units of text from the feed one after the other, encode them side by side, and
+ * leave them in a ring; the calling thread takes them out in the order of the text and writes them. So the output
+ * depends on no thread's pace, and the ring bounds what is in memory. */
 #include "sgt_tokenize.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 #include "unit.h"
 #include "vocab.h"
 
-#define PIECE ((size_t)256 << 10)    /* bytes of text in a unit: with its ids it stays in L2 */
+#define PIECE ((size_t)256 << 10) /* bytes of text in a unit: with its ids it stays in L2 */
 #define SHARD_TOKENS 100000000u
 #define MAX_THREADS 1024
 
@@ -41,11 +41,11 @@ typedef struct pipeline {
     uint64_t ticket;
     int feed_ended;
 
-    pthread_mutex_t lock;      /* places[].done */
+    pthread_mutex_t lock; /* places[].done */
     pthread_cond_t changed;
-    place *places;             /* unit number t lies in places[t % place_count] */
+    place *places; /* unit number t lies in places[t % place_count] */
     size_t place_count;
-    sgt_stop cancelled;        /* the threads are to end; raised under `lock`, for those who wait on `changed` */
+    sgt_stop cancelled; /* the threads are to end; raised under `lock`, for those who wait on `changed` */
 
     pthread_t *threads;
     sgt_encoder **encoders;
@@ -107,7 +107,8 @@ static int start_threads(pipeline *p, size_t threads, sgt_error *err)
     p->encoders = calloc(threads, sizeof *p->encoders);
     if (!p->places || !p->threads || !p->encoders) return sgt_fail(err, SGT_ENOMEM, "threads: out of memory");
     for (size_t i = 0; i < p->place_count && !rc; i++) rc = sgt_unit_new(&p->places[i].unit, err);
-    for (; p->thread_count < threads && !rc; p->thread_count++) rc = sgt_encoder_new(&p->encoders[p->thread_count], p->vocab, err);
+    for (; p->thread_count < threads && !rc; p->thread_count++)
+        rc = sgt_encoder_new(&p->encoders[p->thread_count], p->vocab, err);
     for (; p->running < p->thread_count && !rc; p->running++) {
         worker *w = malloc(sizeof *w);
         if (!w) return sgt_fail(err, SGT_ENOMEM, "threads: out of memory");
@@ -180,7 +181,9 @@ static int write_units(pipeline *p, sgt_record *r, sgt_error *err)
         if (!rc) rc = sgt_record_unit(r, &at->unit, err);
         if (rc < 0) return rc;
         set_free(p, at);
-        if (o->progress) o->progress(o->progress_ctx, sgt_record_bytes(r), p->corpus->stream ? 0 : p->corpus->bytes, sgt_record_tokens(r));
+        if (o->progress)
+            o->progress(o->progress_ctx, sgt_record_bytes(r), p->corpus->stream ? 0 : p->corpus->bytes,
+                        sgt_record_tokens(r));
     }
 }
 
@@ -193,8 +196,8 @@ static size_t useful_threads(const pipeline *p)
 }
 
 /* Everything between where the record stands and the end of the corpus. */
-static int run(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v, const sgt_checkpoint *from, sgt_record *r,
-               sgt_error *err)
+static int run(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v, const sgt_checkpoint *from,
+               sgt_record *r, sgt_error *err)
 {
     pipeline p = {.o = o, .corpus = c, .vocab = v, .piece = o->piece_bytes ? o->piece_bytes : PIECE};
     sgt_feed_options f = {c, sgt_vocab_joins(v), p.piece, o->special_eot, o->val_fraction, o->stop, &p.cancelled};
@@ -223,9 +226,11 @@ static int run(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_voc
 static int check_options(const sgt_tokenize_options *o, sgt_error *err)
 {
     if (!o->input_count || !o->out || !*o->out) return sgt_fail(err, SGT_EUSAGE, "wanted at least one INPUT, and OUT");
-    if (!(o->val_fraction >= 0 && o->val_fraction <= 1)) return sgt_fail(err, SGT_EUSAGE, "split: %g is not within 0 and 1", o->val_fraction);
+    if (!(o->val_fraction >= 0 && o->val_fraction <= 1))
+        return sgt_fail(err, SGT_EUSAGE, "split: %g is not within 0 and 1", o->val_fraction);
     if (o->shard_tokens > SGT_SHARD_MAX_TOKENS)
-        return sgt_fail(err, SGT_EUSAGE, "shard-tokens: %" PRIu64 " do not fit a shard (at most %u)", o->shard_tokens, SGT_SHARD_MAX_TOKENS);
+        return sgt_fail(err, SGT_EUSAGE, "shard-tokens: %" PRIu64 " do not fit a shard (at most %u)", o->shard_tokens,
+                        SGT_SHARD_MAX_TOKENS);
     if (o->threads < 0 || o->threads > MAX_THREADS)
         return sgt_fail(err, SGT_EUSAGE, "threads: %d is not within 0 and %d", o->threads, MAX_THREADS);
     return SGT_OK;
@@ -237,9 +242,11 @@ static char *options_json(const sgt_tokenize_options *o, const sgt_vocab *v)
     static const char *const invalid[] = {"keep", "replace", "fail"};
     char split[40] = "none", *text;
     if (o->val_fraction > 0) snprintf(split, sizeof split, "%.15g%%", 100 * o->val_fraction);
-    int rc = asprintf(&text, "{\"vocab\": \"%s\", \"format\": \"text\", \"split\": \"%s\", \"shard_tokens\": %" PRIu64
-                      ", \"special\": \"%s\", \"invalid_utf8\": \"%s\"}", sgt_vocab_name(v), split,
-                      o->shard_tokens ? o->shard_tokens : SHARD_TOKENS, o->special_eot ? "eot" : "none", invalid[o->invalid_utf8]);
+    int rc = asprintf(&text,
+                      "{\"vocab\": \"%s\", \"format\": \"text\", \"split\": \"%s\", \"shard_tokens\": %" PRIu64
+                      ", \"special\": \"%s\", \"invalid_utf8\": \"%s\"}",
+                      sgt_vocab_name(v), split, o->shard_tokens ? o->shard_tokens : SHARD_TOKENS,
+                      o->special_eot ? "eot" : "none", invalid[o->invalid_utf8]);
     return rc < 0 ? NULL : text;
 }
 
@@ -257,8 +264,9 @@ static void notice_names(const sgt_tokenize_options *o, const sgt_corpus *c)
         }
         if (k < sizeof others / sizeof *others && !found++) first = i;
     }
-    if (found) sgt_say(&o->notice, "%s: read as plain text, byte for byte (%zu such %s; --format text says so)", c->files[first].path, found,
-                       found == 1 ? "name" : "names");
+    if (found)
+        sgt_say(&o->notice, "%s: read as plain text, byte for byte (%zu such %s; --format text says so)",
+                c->files[first].path, found, found == 1 ? "name" : "names");
 }
 
 static void fill_result(sgt_tokenize_result *r, const sgt_manifest *m)
@@ -269,7 +277,8 @@ static void fill_result(sgt_tokenize_result *r, const sgt_manifest *m)
     r->files = m->files;
     r->invalid_utf8 = m->invalid_utf8;
     r->shards = m->count;
-    for (size_t i = 0; i < m->count; i++) *(strcmp(m->shards[i].split, "val") ? &r->train_tokens : &r->val_tokens) += m->shards[i].tokens;
+    for (size_t i = 0; i < m->count; i++)
+        *(strcmp(m->shards[i].split, "val") ? &r->train_tokens : &r->val_tokens) += m->shards[i].tokens;
 }
 
 /* From a claimed OUT to a complete one. */
@@ -311,8 +320,8 @@ static int already_complete(const sgt_tokenize_options *o, sgt_tokenize_result *
     return SGT_OK;
 }
 
-static int tokenize_into(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v, sgt_tokenize_result *result,
-                         sgt_error *err)
+static int tokenize_into(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v,
+                         sgt_tokenize_result *result, sgt_error *err)
 {
     sgt_out out;
     char *options = options_json(o, v);

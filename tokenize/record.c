@@ -1,8 +1,9 @@
 /* record.c: encoded units onto disk, and checkpoints that a killed run goes on from.
  *
  * A checkpoint is taken when a shard is full, which may be in the middle of a part: all counts then stand at the part's
- * beginning and `skip` says how many of its tokens are out already. A later run encodes from the part's first byte again and
- * leaves so many away; parts begin where no token is cut, so however they are cut then, the tokens are the same. */
+ * beginning and `skip` says how many of its tokens are out already. A later run encodes from the part's first byte
+ * again and leaves so many away; parts begin where no token is cut, so however they are cut then, the tokens are the
+ * same. */
 #include "record.h"
 
 #include <assert.h>
@@ -41,7 +42,8 @@ static int open_sources(sgt_record *r, sgt_error *err)
     return SGT_OK;
 }
 
-int sgt_record_open(sgt_record **out, const sgt_out *o, const sgt_corpus *c, const sgt_vocab *v, uint64_t shard_tokens, sgt_error *err)
+int sgt_record_open(sgt_record **out, const sgt_out *o, const sgt_corpus *c, const sgt_vocab *v, uint64_t shard_tokens,
+                    sgt_error *err)
 {
     const sgt_journal *j = o->journal;
     sgt_record *r = calloc(1, sizeof *r);
@@ -54,10 +56,8 @@ int sgt_record_open(sgt_record **out, const sgt_out *o, const sgt_corpus *c, con
         r->tokens += j->now.tokens[s];
         for (size_t i = 0; i < j->count[s]; i++) r->tokens += j->shards[s][i].tokens;
     }
-    if (rc < 0)
-        sgt_record_close(r);
-    else
-        *out = r;
+    if (rc < 0) sgt_record_close(r);
+    else *out = r;
     return rc;
 }
 
@@ -70,11 +70,17 @@ void sgt_record_close(sgt_record *r)
     free(r);
 }
 
-uint64_t sgt_record_bytes(const sgt_record *r) { return r->now.all_bytes; }
-uint64_t sgt_record_tokens(const sgt_record *r) { return r->tokens; }
+uint64_t sgt_record_bytes(const sgt_record *r)
+{
+    return r->now.all_bytes;
+}
+uint64_t sgt_record_tokens(const sgt_record *r)
+{
+    return r->tokens;
+}
 
-/* Puts everything on disk, then says so in the journal, then moves what became whole to OUT: a run that is killed in between
- * leaves shards in .work that its successor moves. finish: shards that are not full are whole as well. */
+/* Puts everything on disk, then says so in the journal, then moves what became whole to OUT: a run that is killed in
+ * between leaves shards in .work that its successor moves. finish: shards that are not full are whole as well. */
 static int checkpoint(sgt_record *r, int finish, sgt_error *err)
 {
     sgt_manifest_shard done[SGT_SPLITS] = {0};
@@ -87,8 +93,10 @@ static int checkpoint(sgt_record *r, int finish, sgt_error *err)
         r->now.documents[s] = sgt_writer_documents(r->writers[s]);
     }
     if (rc < 0) return rc;
-    if (fflush(r->sources) != 0 || fsync(fileno(r->sources)) < 0) return sgt_fail_errno(err, "%s: cannot flush to disk", r->sources_path);
-    if ((rc = sgt_sync_folder(r->o->work, err)) < 0 || (rc = sgt_journal_commit(r->o->journal, done, &r->now, err)) < 0) return rc;
+    if (fflush(r->sources) != 0 || fsync(fileno(r->sources)) < 0)
+        return sgt_fail_errno(err, "%s: cannot flush to disk", r->sources_path);
+    if ((rc = sgt_sync_folder(r->o->work, err)) < 0 || (rc = sgt_journal_commit(r->o->journal, done, &r->now, err)) < 0)
+        return rc;
     for (int s = 0; s < SGT_SPLITS && !rc; s++)
         if (done[s].tokens) rc = sgt_out_move_shard(r->o, &done[s], err);
     return rc;
@@ -105,8 +113,8 @@ static int record_source(sgt_record *r, sgt_error *err)
     const sgt_corpus_file *f = &r->corpus->files[r->now.file];
     char *line = sgt_corpus_describe(r->corpus, r->now.file, f->stream ? r->now.offset : f->size);
     if (!line) return no_memory(r, err);
-    int n = fprintf(r->sources, "%s \"mtime\": %" PRId64 ", \"documents\": 1, \"tokens\": %" PRIu64 "}\n", line, f->mtime,
-                    r->now.file_tokens);
+    int n = fprintf(r->sources, "%s \"mtime\": %" PRId64 ", \"documents\": 1, \"tokens\": %" PRIu64 "}\n", line,
+                    f->mtime, r->now.file_tokens);
     free(line);
     if (n < 0) return sgt_fail_errno(err, "%s: cannot write", r->sources_path);
     r->now.sources += (uint64_t)n;
@@ -134,6 +142,11 @@ static int record_ids(sgt_record *r, const sgt_part *p, const uint16_t *ids, siz
     return rc;
 }
 
+static int in_part(const sgt_invalid_at *at, const sgt_part *p)
+{
+    return at->file == p->file && at->offset - p->offset < p->length;
+}
+
 int sgt_record_unit(sgt_record *r, const sgt_unit *u, sgt_error *err)
 {
     size_t noted = 0;
@@ -146,8 +159,8 @@ int sgt_record_unit(sgt_record *r, const sgt_unit *u, sgt_error *err)
         r->now.file_tokens += p->ids;
         r->now.all_bytes += p->length;
         r->now.all_invalid += p->invalid;
-        for (; noted < u->invalid_count && u->invalid[noted].file == p->file && u->invalid[noted].offset < r->now.offset; noted++)
-            sgt_journal_invalid(r->o->journal, u->invalid[noted]);
+        while (noted < u->invalid_count && in_part(&u->invalid[noted], p))
+            sgt_journal_invalid(r->o->journal, u->invalid[noted++]);
         if (p->last && (rc = record_source(r, err)) < 0) return rc;
     }
     return SGT_OK;
@@ -176,8 +189,11 @@ int sgt_record_finish(sgt_record *r, sgt_manifest *m, sgt_error *err)
     const sgt_journal *j = r->o->journal;
     int rc = checkpoint(r, 1, err);
     if (rc < 0) return rc;
-    *m = (sgt_manifest){.documents = r->now.all_documents, .bytes = r->now.all_bytes, .files = r->corpus->count,
-                        .invalid_utf8 = r->now.all_invalid, .tokens = r->tokens};
+    *m = (sgt_manifest){.documents = r->now.all_documents,
+                        .bytes = r->now.all_bytes,
+                        .files = r->corpus->count,
+                        .invalid_utf8 = r->now.all_invalid,
+                        .tokens = r->tokens};
     m->shards = calloc(j->count[0] + j->count[1] + 1, sizeof *m->shards);
     m->invalid = invalid_places(r);
     if (!m->shards || !m->invalid) {

@@ -98,7 +98,8 @@ static void encode_special(sgt_unit *u, sgt_encoder *e, uint16_t eot, const uint
     encode_text(u, e, text, (size_t)(end - text));
 }
 
-static int encode_part(sgt_unit *u, sgt_part *p, sgt_encoder *e, const sgt_vocab *v, const sgt_tokenize_options *o, sgt_error *err)
+static int encode_part(sgt_unit *u, sgt_part *p, sgt_encoder *e, const sgt_vocab *v, const sgt_tokenize_options *o,
+                       sgt_error *err)
 {
     const uint8_t *text = u->text + p->at;
     size_t n = p->length;
@@ -119,10 +120,8 @@ static int encode_part(sgt_unit *u, sgt_part *p, sgt_encoder *e, const sgt_vocab
     if (rc < 0) return rc;
     p->first_id = u->id_count;
     if (p->first) u->ids[u->id_count++] = eot;
-    if (o->special_eot)
-        encode_special(u, e, eot, text, n);
-    else
-        encode_text(u, e, text, n);
+    if (o->special_eot) encode_special(u, e, eot, text, n);
+    else encode_text(u, e, text, n);
     p->ids = u->id_count - p->first_id;
     return SGT_OK;
 }
@@ -135,7 +134,8 @@ int sgt_unit_encode(sgt_unit *u, sgt_encoder *e, const sgt_vocab *v, const sgt_c
     for (size_t i = 0; i < u->count && !rc; i++) {
         rc = encode_part(u, &u->parts[i], e, v, o, err);
         if (!rc && u->parts[i].invalid && o->invalid_utf8 == SGT_INVALID_FAIL)
-            return sgt_fail(err, SGT_EFORMAT, "%s: offset %" PRIu64 ": not UTF-8 (--invalid-utf8 keep or replace reads it)",
+            return sgt_fail(err, SGT_EFORMAT,
+                            "%s: offset %" PRIu64 ": not UTF-8 (--invalid-utf8 keep or replace reads it)",
                             c->files[u->invalid[0].file].path, u->invalid[0].offset);
     }
     return rc;
@@ -152,8 +152,8 @@ static size_t begun_literal(const uint8_t *text, size_t n)
 size_t sgt_unit_cut(const uint8_t *text, size_t n, const uint64_t *joins, int special)
 {
     if (!special) return n ? sgt_split_cut(text, n, joins) : 0;
-    /* What stands between two literals is a text of its own: a cut just after a literal is always safe, and a cut of the text
-     * after the last one is safe as long as it is not in a literal that has begun. */
+    /* What stands between two literals is a text of its own: a cut just after a literal is always safe, and a cut of
+     * the text after the last one is safe as long as it is not in a literal that has begun. */
     size_t after = 0;
     const uint8_t *found;
     while ((found = memmem(text + after, n - after, EOT, EOT_BYTES))) after = (size_t)(found - text) + EOT_BYTES;

@@ -15,7 +15,7 @@
 #include "base/file.h"
 #include "shard.h"
 
-#define ID_BUFFER ((size_t)1 << 18)   /* ids */
+#define ID_BUFFER ((size_t)1 << 18)    /* ids */
 #define START_BUFFER ((size_t)1 << 12) /* document starts */
 
 /* One file being appended to through a buffer. */
@@ -95,8 +95,8 @@ static int sink_cut(sink *s, uint64_t size, sgt_error *err)
     struct stat st;
     if (fstat(s->fd, &st) < 0) return sgt_fail_errno(err, "%s", s->path);
     if ((uint64_t)st.st_size < size)
-        return sgt_fail(err, SGT_EFORMAT, "%s: %lld bytes, wanted at least %" PRIu64 " to go on (--force starts over)", s->path,
-                        (long long)st.st_size, size);
+        return sgt_fail(err, SGT_EFORMAT, "%s: %lld bytes, wanted at least %" PRIu64 " to go on (--force starts over)",
+                        s->path, (long long)st.st_size, size);
     if (ftruncate(s->fd, (off_t)size) < 0 || lseek(s->fd, 0, SEEK_END) < 0) return sgt_fail_errno(err, "%s", s->path);
     return SGT_OK;
 }
@@ -109,7 +109,9 @@ static int begin_shard(sgt_writer *w, sgt_error *err)
     int flags = O_CREAT | O_TRUNC, rc;
     if (w->index >= SGT_WRITER_SHARDS)
         return sgt_fail(err, SGT_EUSAGE, "more than %d shards (take more --shard-tokens)", SGT_WRITER_SHARDS);
-    if ((rc = sink_open(&w->bin, w, "bin.tmp", flags, err)) < 0 || (rc = sink_open(&w->idx, w, "idx.tmp", flags, err)) < 0) return rc;
+    if ((rc = sink_open(&w->bin, w, "bin.tmp", flags, err)) < 0 ||
+        (rc = sink_open(&w->idx, w, "idx.tmp", flags, err)) < 0)
+        return rc;
     XXH3_64bits_reset(w->hash);
     return sgt_write_all(w->bin.fd, no_header, sizeof no_header, w->bin.path, err);
 }
@@ -132,7 +134,8 @@ static int resume_shard(sgt_writer *w, sgt_error *err)
 {
     int rc;
     if ((rc = sink_open(&w->bin, w, "bin.tmp", 0, err)) < 0 || (rc = sink_open(&w->idx, w, "idx.tmp", 0, err)) < 0 ||
-        (rc = sink_cut(&w->bin, SGT_SHARD_HEADER + 2 * w->tokens, err)) < 0 || (rc = sink_cut(&w->idx, 8 * w->documents, err)) < 0)
+        (rc = sink_cut(&w->bin, SGT_SHARD_HEADER + 2 * w->tokens, err)) < 0 ||
+        (rc = sink_cut(&w->idx, 8 * w->documents, err)) < 0)
         return rc;
     return rehash(w, err);
 }
@@ -149,10 +152,8 @@ int sgt_writer_open(sgt_writer **out, const sgt_writer_options *o, uint64_t shar
     w->hash = XXH3_createState();
     if (!w->bin.buffer || !w->idx.buffer || !w->hash) rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", o->work);
     if (!rc && tokens) rc = resume_shard(w, err);
-    if (rc < 0)
-        sgt_writer_close(w);
-    else
-        *out = w;
+    if (rc < 0) sgt_writer_close(w);
+    else *out = w;
     return rc;
 }
 
@@ -169,9 +170,18 @@ void sgt_writer_close(sgt_writer *w)
     free(w);
 }
 
-uint64_t sgt_writer_tokens(const sgt_writer *w) { return w->tokens; }
-uint64_t sgt_writer_documents(const sgt_writer *w) { return w->documents; }
-uint64_t sgt_writer_room(const sgt_writer *w) { return w->o.shard_tokens - w->tokens; }
+uint64_t sgt_writer_tokens(const sgt_writer *w)
+{
+    return w->tokens;
+}
+uint64_t sgt_writer_documents(const sgt_writer *w)
+{
+    return w->documents;
+}
+uint64_t sgt_writer_room(const sgt_writer *w)
+{
+    return w->o.shard_tokens - w->tokens;
+}
 
 int sgt_writer_document(sgt_writer *w, sgt_error *err)
 {
@@ -207,11 +217,17 @@ int sgt_writer_finish(sgt_writer *w, sgt_manifest_shard *s, sgt_error *err)
     assert(w->tokens > 0);
     int rc = sink_flush(&w->bin, w->hash, err);
     if (rc < 0) return rc;
-    sgt_shard_header h = {.tokens = w->tokens, .revision = 1, .vocab = sgt_vocab_size(w->o.vocab), .eot = sgt_vocab_eot(w->o.vocab),
-                          .fingerprint = sgt_vocab_fingerprint(w->o.vocab), .xxh3 = XXH3_64bits_digest(w->hash)};
+    sgt_shard_header h = {.tokens = w->tokens,
+                          .revision = 1,
+                          .vocab = sgt_vocab_size(w->o.vocab),
+                          .eot = sgt_vocab_eot(w->o.vocab),
+                          .fingerprint = sgt_vocab_fingerprint(w->o.vocab),
+                          .xxh3 = XXH3_64bits_digest(w->hash)};
     sgt_shard_pack(header, &h);
     if (lseek(w->bin.fd, 0, SEEK_SET) < 0) return sgt_fail_errno(err, "%s", w->bin.path);
-    if ((rc = sgt_write_all(w->bin.fd, header, sizeof header, w->bin.path, err)) < 0 || (rc = sgt_writer_sync(w, err)) < 0) return rc;
+    if ((rc = sgt_write_all(w->bin.fd, header, sizeof header, w->bin.path, err)) < 0 ||
+        (rc = sgt_writer_sync(w, err)) < 0)
+        return rc;
     *s = (sgt_manifest_shard){.tokens = w->tokens, .documents = w->documents, .xxh3 = h.xxh3};
     snprintf(s->split, sizeof s->split, "%s", w->o.split);
     sgt_writer_name(s->file, w->o.split, w->index, "bin");

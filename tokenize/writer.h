@@ -1,6 +1,6 @@
 /* writer.h: the shards of one split, written one after the other. Ids go to WORK/SPLIT_NNNNNN.bin.tmp and the starts of
- * documents to WORK/SPLIT_NNNNNN.idx.tmp; a shard that is full is made whole (header, fsync) and waits there under these names
- * until the journal knows it and they are moved into OUT. One thread at a time. */
+ * documents to WORK/SPLIT_NNNNNN.idx.tmp; a shard that is full is made whole (header, fsync) and waits there under
+ * these names until the journal knows it and they are moved into OUT. One thread at a time. */
 #ifndef SGT_WRITER_H
 #define SGT_WRITER_H
 
@@ -22,8 +22,8 @@ typedef struct sgt_writer_options {
     const sgt_vocab *vocab;
 } sgt_writer_options;
 
-/* Goes on after `shards` whole shards with one of which the first `tokens` tokens and `documents` starts are on disk (0, 0: none
- * begun): what the files hold beyond is cut off. Strings and vocab must live as long as the writer. */
+/* Goes on after `shards` whole shards with one of which the first `tokens` tokens and `documents` starts are on disk
+ * (0, 0: none begun): what the files hold beyond is cut off. Strings and vocab must live as long as the writer. */
 int sgt_writer_open(sgt_writer **out, const sgt_writer_options *o, uint64_t shards, uint64_t tokens, uint64_t documents,
                     sgt_error *err);
 void sgt_writer_close(sgt_writer *w); /* leaves the files as they are; NULL is fine */

@@ -1,4 +1,5 @@
-/* sgt-tokenize: text to GPT-2's tokens on disk. Everything of substance is sgt_tokenize's; here is what a person types and reads. */
+/* sgt-tokenize: text to GPT-2's tokens on disk. Everything of substance is sgt_tokenize's; here is what a person types
+ * and reads. */
 #include "sgt_tokenize.h"
 
 #include <inttypes.h>
@@ -20,31 +21,32 @@ static struct {
 
 static const sgt_option table[] = {
     {.name = "Input"},
-    {.name = "format", .kind = SGT_OPT_CHOICE, .to = &o.format, .value = "auto|text", .def = "auto",
-     .help = "what files hold: each is one document of text; auto says so where a name speaks of something else"},
-    {.name = "invalid-utf8", .kind = SGT_OPT_CHOICE, .to = &o.invalid_utf8, .value = "keep|replace|fail", .def = "keep",
-     .help = "bytes that are not UTF-8: kept as they are, replaced by U+FFFD, or an error; counted always"},
-    {.name = "special", .kind = SGT_OPT_CHOICE, .to = &o.special, .value = "none|eot", .def = "none",
-     .help = "eot: a literal <|endoftext|> is the end-of-text id; none: it is text"},
+    {"format", 0, SGT_OPT_CHOICE, &o.format, "auto|text", "each file is a document of text; auto says so of odd names",
+     .def = "auto"},
+    {"invalid-utf8", 0, SGT_OPT_CHOICE, &o.invalid_utf8, "keep|replace|fail",
+     "bytes that are not UTF-8: kept as they are, replaced by U+FFFD, or an error", .def = "keep"},
+    {"special", 0, SGT_OPT_CHOICE, &o.special, "none|eot",
+     "eot: a literal <|endoftext|> is the end-of-text id; none: it is text", .def = "none"},
     {.name = "Output"},
-    {.name = "vocab", .kind = SGT_OPT_CHOICE, .to = &o.vocab, .value = "gpt2", .def = "gpt2", .help = "the vocabulary, built in"},
-    {.name = "split", .kind = SGT_OPT_PERCENT, .to = &o.split, .value = "N%|none", .def = "none",
-     .help = "documents set aside for validation, by a hash of their path"},
-    {.name = "shard-tokens", .kind = SGT_OPT_COUNT, .to = &o.shard_tokens, .value = "N", .def = "100M", .min = 1, .max = 2147483647,
-     .help = "tokens of a shard"},
-    {.name = "force", .kind = SGT_OPT_FLAG, .to = &o.force, .help = "replace an OUT made with other options or from other inputs"},
+    {"vocab", 0, SGT_OPT_CHOICE, &o.vocab, "gpt2", "the vocabulary, built in", .def = "gpt2"},
+    {"split", 0, SGT_OPT_PERCENT, &o.split, "N%|none", "documents set aside for validation, by a hash of their path",
+     .def = "none"},
+    {"shard-tokens", 0, SGT_OPT_COUNT, &o.shard_tokens, "N", "tokens of a shard", .def = "100M", .min = 1,
+     .max = 2147483647},
+    {"force", 0, SGT_OPT_FLAG, &o.force, .help = "replace an OUT made with other options or from other inputs"},
     {.name = "Running"},
-    {.name = "threads", .letter = 't', .kind = SGT_OPT_COUNT, .to = &o.threads, .value = "N", .min = 1, .max = 1024,
-     .help = "threads; the output is the same for any number", .def = "the cores at hand"},
-    {.name = "json", .kind = SGT_OPT_FLAG, .to = &o.json, .help = "one JSON document on standard output"},
-    {.name = "quiet", .letter = 'q', .kind = SGT_OPT_FLAG, .to = &o.quiet, .help = "say nothing unless something is wrong"},
+    {"threads", 't', SGT_OPT_COUNT, &o.threads, "N", "the output is the same for any number",
+     .def = "the cores at hand", .min = 1, .max = 1024},
+    {"json", 0, SGT_OPT_FLAG, &o.json, .help = "one JSON document on standard output"},
+    {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, .help = "say nothing unless something is wrong"},
     {0}};
 
 static const sgt_program program = {
     "sgt-tokenize", "sgt-tokenize [OPTION]... INPUT... OUT/",
-    "Turns text into GPT-2's tokens: shards of 16-bit ids in the folder OUT. INPUTs are files, folders (everything below\n"
-    "them) and - for standard input. A run that was stopped or killed is finished by the same command.",
-    table, "  sgt-tokenize corpus/ out/\n  sgt-tokenize --split 1% corpus/ out/\n  zcat pages.gz | sgt-tokenize - out/"};
+    "Turns text into GPT-2's tokens: shards of 16-bit ids in the folder OUT. INPUTs are files, folders (everything\n"
+    "below them) and - for standard input. A run that was stopped or killed is finished by the same command.",
+    table,
+    "  sgt-tokenize corpus/ out/\n  sgt-tokenize --split 1% corpus/ out/\n  zcat pages.gz | sgt-tokenize - out/"};
 
 typedef struct meter {
     sgt_progress *bar;
@@ -69,11 +71,12 @@ static double mb_per_s(const sgt_tokenize_result *r)
 
 static int print_json(const sgt_tokenize_result *r)
 {
-    json_t *j = json_pack("{s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:b}", "tokens", (json_int_t)r->tokens, "documents",
-                          (json_int_t)r->documents, "bytes", (json_int_t)r->bytes, "files", (json_int_t)r->files, "invalid_utf8",
-                          (json_int_t)r->invalid_utf8, "seconds", r->seconds, "mb_per_s", mb_per_s(r), "shards", (json_int_t)r->shards,
-                          "train_tokens", (json_int_t)r->train_tokens, "val_tokens", (json_int_t)r->val_tokens, "already_done",
-                          r->already_done);
+    json_t *j =
+        json_pack("{s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:b}", "tokens", (json_int_t)r->tokens,
+                  "documents", (json_int_t)r->documents, "bytes", (json_int_t)r->bytes, "files", (json_int_t)r->files,
+                  "invalid_utf8", (json_int_t)r->invalid_utf8, "seconds", r->seconds, "mb_per_s", mb_per_s(r), "shards",
+                  (json_int_t)r->shards, "train_tokens", (json_int_t)r->train_tokens, "val_tokens",
+                  (json_int_t)r->val_tokens, "already_done", r->already_done);
     char *text = j ? json_dumps(j, JSON_REAL_PRECISION(6)) : NULL;
     if (text) puts(text);
     free(text);
@@ -84,38 +87,48 @@ static int print_json(const sgt_tokenize_result *r)
 static void print_summary(const char *out, const sgt_tokenize_result *r)
 {
     char a[40], b[40], c[40], shown[1024];
-    printf("%s: %s tokens, %s documents, %s shard%s", sgt_printable(shown, sizeof shown, out), sgt_format_count(a, sizeof a, r->tokens),
-           sgt_format_count(b, sizeof b, r->documents), sgt_format_count(c, sizeof c, r->shards), r->shards == 1 ? "" : "s");
+    printf("%s: %s tokens, %s documents, %s shard%s", sgt_printable(shown, sizeof shown, out),
+           sgt_format_count(a, sizeof a, r->tokens), sgt_format_count(b, sizeof b, r->documents),
+           sgt_format_count(c, sizeof c, r->shards), r->shards == 1 ? "" : "s");
     if (r->val_tokens)
-        printf("; train %s, val %s tokens", sgt_format_count(a, sizeof a, r->train_tokens), sgt_format_count(b, sizeof b, r->val_tokens));
+        printf("; train %s, val %s tokens", sgt_format_count(a, sizeof a, r->train_tokens),
+               sgt_format_count(b, sizeof b, r->val_tokens));
     if (r->already_done) {
         printf("; complete already, nothing was done\n");
     } else {
-        printf("\n%s of text in %s file%s, %.2f s, %s\n", sgt_format_bytes(a, sizeof a, r->bytes), sgt_format_count(b, sizeof b, r->files),
-               r->files == 1 ? "" : "s", r->seconds, sgt_format_rate(c, sizeof c, 1e6 * mb_per_s(r), "B/s"));
+        printf("\n%s of text in %s file%s, %.2f s, %s\n", sgt_format_bytes(a, sizeof a, r->bytes),
+               sgt_format_count(b, sizeof b, r->files), r->files == 1 ? "" : "s", r->seconds,
+               sgt_format_rate(c, sizeof c, 1e6 * mb_per_s(r), "B/s"));
     }
     if (r->invalid_utf8)
-        printf("%s place%s not UTF-8, %s; manifest.json names the first\n", sgt_format_count(a, sizeof a, r->invalid_utf8),
-               r->invalid_utf8 == 1 ? "" : "s", !strcmp(o.invalid_utf8, "replace") ? "replaced by U+FFFD" : "kept byte for byte");
+        printf("%s place%s not UTF-8, %s; manifest.json names the first\n",
+               sgt_format_count(a, sizeof a, r->invalid_utf8), r->invalid_utf8 == 1 ? "" : "s",
+               !strcmp(o.invalid_utf8, "replace") ? "replaced by U+FFFD" : "kept byte for byte");
+}
+
+static sgt_invalid_utf8 invalid_utf8(void)
+{
+    if (!strcmp(o.invalid_utf8, "fail")) return SGT_INVALID_FAIL;
+    return !strcmp(o.invalid_utf8, "replace") ? SGT_INVALID_REPLACE : SGT_INVALID_KEEP;
 }
 
 int main(int argc, char **argv)
 {
     sgt_stop *stop = sgt_catch_signals();
-    int first = sgt_options_parse(&program, argc, argv);
-    if (argc - first < 2) sgt_usage(&program, argc == first ? "wanted INPUT... and OUT" : "wanted INPUT... and OUT: only %s is given", argv[first]);
+    int first = sgt_options_parse(&program, argc, argv), count = argc - first;
+    if (!count) sgt_usage(&program, "wanted INPUT... and OUT");
+    if (count == 1) sgt_usage(&program, "wanted INPUT... and OUT, got only %s", argv[first]);
 
     sgt_error err;
     sgt_tokenize_result result;
     sgt_talk talk = {program.name, o.quiet};
     meter m = {.bar = sgt_progress_new("B", SGT_PROGRESS_BYTES, o.quiet)};
     sgt_tokenize_options options = {
-        .inputs = (const char *const *)(argv + first), .input_count = (size_t)(argc - first - 1), .out = argv[argc - 1],
-        .val_fraction = o.split, .shard_tokens = o.shard_tokens, .threads = (int)o.threads, .special_eot = !strcmp(o.special, "eot"),
+        .inputs = (const char *const *)(argv + first), .input_count = (size_t)(count - 1), .out = argv[argc - 1],
+        .val_fraction = o.split, .shard_tokens = o.shard_tokens, .threads = (int)o.threads,
         .format = !strcmp(o.format, "text") ? SGT_FORMAT_TEXT : SGT_FORMAT_AUTO,
-        .invalid_utf8 = !strcmp(o.invalid_utf8, "fail") ? SGT_INVALID_FAIL : !strcmp(o.invalid_utf8, "replace") ? SGT_INVALID_REPLACE
-                                                                                                             : SGT_INVALID_KEEP,
-        .force = o.force, .notice = sgt_talk_notice(&talk), .stop = stop, .progress = show_progress, .progress_ctx = &m};
+        .special_eot = !strcmp(o.special, "eot"), .invalid_utf8 = invalid_utf8(), .force = o.force,
+        .notice = sgt_talk_notice(&talk), .stop = stop, .progress = show_progress, .progress_ctx = &m};
     int rc = sgt_tokenize(&options, &result, &err);
     sgt_progress_end(m.bar);
     if (rc < 0) return sgt_report_failure(&program, &err);
