@@ -32,10 +32,9 @@ void loader_show(const loader_bench *b)
         if (r->reader != SGT_READERS) printf("  %8.1f", r->open_ms);
         printf("\n");
     }
-    printf(
-        "\n* the fastest reader of its kind. GB/s counts the 2(T+1) bytes that each row is on disk, whatever the output;\n"
-        "  memcpy copies the same windows from memory.%s\n",
-        b->o->cold ? " A preload reads everything when it opens, and nothing later." : "");
+    printf("\n* the fastest reader of its kind. GB/s counts the 2(T+1) bytes that a row is on disk, whatever the\n"
+           "  output; memcpy copies the same windows from memory.\n");
+    if (b->o->cold) printf("  preload reads everything when it opens, and nothing later.\n");
 }
 
 static json_t *result_json(const loader_bench *b, const loader_result *r)

@@ -46,7 +46,8 @@ static void show_invalid(const sgt_manifest *m)
     json_t *list = m->invalid ? json_loads(m->invalid, 0, NULL) : NULL;
     const json_t *first = json_array_get(list, 0);
     const char *path = json_string_value(json_object_get(first, "path"));
-    printf("  %-12s%s ill-formed UTF-8 sequences", "invalid", sgt_format_count(count, sizeof count, m->invalid_utf8));
+    printf("  %-12s%s ill-formed UTF-8 sequence%s", "invalid", sgt_format_count(count, sizeof count, m->invalid_utf8),
+           m->invalid_utf8 == 1 ? "" : "s");
     if (path)
         printf(", the first in %s at byte %" JSON_INTEGER_FORMAT, sgt_printable(name, sizeof name, path),
                json_integer_value(json_object_get(first, "offset")));

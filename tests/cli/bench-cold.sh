@@ -1,0 +1,25 @@
+# sgt-bench loader --cold: what cannot be dropped from the page cache is refused; what can is measured.
+. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/shards.inc"
+
+# a file system in memory never gives its pages up
+memory=/dev/shm/sgt-bench-cold.$$
+if [ "$(stat -f -c %T /dev/shm 2> /dev/null)" = tmpfs ] && mkdir "$memory" 2> /dev/null; then
+    trap 'rm -rf "$memory"' EXIT
+    shard "$memory/train_000000.bin" 1 2 3 4 5 6 7 8 9
+    run 1 sgt-bench loader "$memory" --cold --seq-len 4 --seconds .01
+    stdout_is ''
+    stderr_is "sgt-bench loader: $memory/train_000000.bin: 1 of 1 pages stay in memory, so --cold would not be cold (a file system in memory, a program that maps it, or not your file)"
+fi
+
+mkdir set
+{ le32 20240520 && le32 1 && le32 20000 && head -c 41012 /dev/zero; } > set/train_000000.bin
+code=0
+sgt-bench loader set --cold --seq-len 64 --batch-size 2 --seconds .05 --json > .stdout 2> .stderr || code=$?
+if [ $code -eq 1 ] && grep -q 'stay in memory, so --cold would not be cold' .stderr; then
+    check 'nothing is printed' test ! -s .stdout
+    skip "files here cannot be dropped from the page cache"
+fi
+[ $code -eq 0 ] || fail "exit code $code: $(cat .stderr)"
+stderr_is ''
+check 'all are cold' test "$(grep -c '"cold": true' .stdout)" -eq 6

@@ -1,0 +1,82 @@
+# sgt-bench loader: its table, its JSON, and what it refuses. Speeds are looked at by people, not by this test.
+. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/shards.inc"
+
+mkdir set
+{ le32 20240520 && le32 1 && le32 20000 && head -c 41012 /dev/zero; } > set/train_000000.bin
+
+run 0 sgt-bench loader set --seconds .05
+stderr_is ''
+stdout_matches '^set: 20,000 tokens \(39\.1 KiB\) in 1 shard, warm$'
+for reader in preload mmap uring; do
+    for output in u16 i32; do stdout_matches "^[* ] $reader +$output +random +32 +1024 "; done
+done
+stdout_matches '^  memcpy +u16 +random +32 +1024 .* 1\.0000$'
+check 'a best one for each output' test "$(grep -c '^\* [a-z]* *[ui][0-9]' .stdout)" -eq 2
+check '100 columns' test "$(awk 'length > 100' .stdout | wc -l)" -eq 0
+
+run 0 sgt-bench loader set --json --seconds .05 --loader mmap,preload --outputs i32 --batch-size 2,4 --seq-len 16,64 --threads 2 --sampling shuffle,block
+stderr_is ''
+check '16 results' test "$(grep -c '"reader"' .stdout)" -eq 16
+for name in memcpy_gb_per_s batch seq sampling output cold us_per_batch tokens_per_s gb_per_s memcpy_fraction; do
+    stdout_has "\"$name\": "
+done
+check 'none is zero' test "$(grep -cE '"(us_per_batch|tokens_per_s|gb_per_s|memcpy_fraction)": (0\.0+|0),?$' .stdout)" -eq 0
+run 0 sgt-bench loader set/train_000000.bin --quiet --seconds .01
+stdout_is ''
+stderr_is ''
+
+# rows longer than the shards: the default gives way and says so, a wish is refused by name
+mkdir short
+shard short/train_000000.bin 1 2 3 4 5 6 7 8 9
+run 0 sgt-bench loader short --seconds .01 --json
+stderr_is 'sgt-bench loader: --seq-len 8, since no shard has the 1025 tokens of a row of 1024'
+stdout_has '"seq": 8'
+run 1 sgt-bench loader short --seq-len 9
+stdout_is ''
+stderr_lines 1
+stderr_has 'sgt-bench loader: '
+stderr_has 'short/train_000000.bin'
+run 1 sgt-bench loader nowhere
+stderr_is 'sgt-bench loader: nowhere: No such file or directory'
+mkdir empty
+run 1 sgt-bench loader empty
+stdout_is ''
+stderr_lines 1
+stderr_has 'sgt-bench loader: empty: '
+shard short/train_000000.bin 1 2 3 60000 5 6 7 8 9
+run 1 sgt-bench loader short --seq-len 8 --seconds .01
+stderr_is 'sgt-bench loader: short/train_000000.bin: token 3 (byte 1030): id 60000, wanted below 50257'
+
+usage() {
+    message=$1
+    shift
+    run 2 sgt-bench "$@"
+    stdout_is ''
+    stderr_is "sgt-bench${name:+ $name}: $message
+try 'sgt-bench${name:+ $name} --help'"
+}
+name=loader
+usage 'which folder of shards is to be read?' loader
+usage 'one folder is measured at a time, not 2' loader set short
+usage '--loader floppy: no such word (preload, mmap, uring)' loader set --loader mmap,floppy
+usage '--outputs i64: no such word (u16, i32)' loader set --outputs i64
+usage '--sampling documents: no such word (shuffle, random, block, sequential)' loader set --sampling documents
+usage '--batch-size 0: must be a whole number from 1 to 1048576' loader set --batch-size 8,0
+usage '--seq-len x: must be a whole number from 1 to 1048576' loader set --seq-len x
+usage '--seq-len 1,,2: wanted one to 16 pieces with commas between them' loader set --seq-len 1,,2
+usage '--threads 0: must be from 1 to 1024' loader set --threads 0
+usage 'a batch of 1048576 x 1024 tokens is over the 268,435,456 that are measured' loader set --batch-size 1048576
+usage '--peers: no such option' loader set --peers
+name=
+usage 'what is to be measured? (loader, tokenize)'
+usage 'gemm: no such subcommand (loader, tokenize)' gemm
+usage 'attention: no such subcommand (loader, tokenize)' attention set
+usage '--json: no such option' --json loader set
+run 0 sgt-bench --help
+stdout_has 'usage: sgt-bench loader [OPTION]... OUT/'
+stderr_is ''
+run 0 sgt-bench loader --help
+stdout_has 'usage: sgt-bench loader [OPTION]... OUT/ | SHARD'
+run 0 sgt-bench --version
+stdout_matches '^sgt-bench [0-9]+\.[0-9]+'

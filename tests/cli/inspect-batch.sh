@@ -1,0 +1,56 @@
+# sgt-inspect --batch: what the trainer would see, from every reader.
+. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/shards.inc"
+
+mkdir set
+shard set/train_000000.bin 15496 995 0 198 50256 15496 995 198 1
+shard set/train_000001.bin 10 11 12 13 14 15 16 17 18
+
+# sequential is known by heart: windows of 4+1 tokens at 0, 4, then the next shard, then from the beginning
+run 0 sgt-inspect set --batch 0:2 --sampling sequential --batch-size 2 --seq-len 4 --json
+stdout_is '{"index":0,"inputs":[[15496,995,0,198],[50256,15496,995,198]],"targets":[[995,0,198,50256],[15496,995,198,1]]}
+{"index":1,"inputs":[[10,11,12,13],[14,15,16,17]],"targets":[[11,12,13,14],[15,16,17,18]]}'
+stderr_is ''
+run 0 sgt-inspect set --batch 2 --sampling sequential --batch-size 2 --seq-len 4 --json
+stdout_has '{"index":2,"inputs":[[15496,995,0,198],[50256,'
+run 0 sgt-inspect set --batch 0 --sampling sequential --batch-size 2 --seq-len 4
+stdout_is 'batch 0: 2 rows of 4 tokens
+  row 0    train_000000.bin from token 0          Hello world!\n
+  row 1    train_000000.bin from token 4          <|endoftext|>Hello world\n'
+
+# every reader and sampling: the same batches, shifted by one, and others for another seed
+for sampling in shuffle random block sequential; do
+    for reader in mmap preload uring; do
+        run 0 sgt-inspect set --json --batch 5:3 --batch-size 3 --seq-len 2 --sampling $sampling --loader $reader --seed 7
+        stdout_lines 3
+        cp .stdout $sampling.$reader
+    done
+    same $sampling.mmap $sampling.preload
+    same $sampling.mmap $sampling.uring
+done
+check 'random is not shuffle' test "$(cat random.mmap)" != "$(cat shuffle.mmap)"
+run 0 sgt-inspect set --json --batch 5:3 --batch-size 3 --seq-len 2 --sampling random --seed 8
+check 'another seed gives other batches' test "$(cat .stdout)" != "$(cat random.mmap)"
+
+# bounds
+run 1 sgt-inspect set --batch 0 --seq-len 9
+stdout_is ''
+stderr_lines 1
+stderr_has 'set/train_00000'
+run 2 sgt-inspect set --batch 4611686018427387904 --batch-size 8 --seq-len 4
+stderr_is 'sgt-inspect: --batch 4611686018427387904: batches of 8 rows end before that'
+run 2 sgt-inspect set --batch x
+stderr_is 'sgt-inspect: --batch x: wanted two whole numbers as in 100:20, the second at least 1'
+run_usage '--seq-len 0: must be from 1 to 1048576' sgt-inspect set --batch 0 --seq-len 0
+run_usage '--sampling documents: must be one of shuffle|random|block|sequential' sgt-inspect set --batch 0 --sampling documents
+run 1 sgt-inspect set --batch 0 --split val --seq-len 4
+stderr_lines 1
+
+# an id that no vocabulary has
+shard set/train_000001.bin 10 11 60000 13 14 15 16 17 18
+for reader in mmap preload uring; do
+    run 1 sgt-inspect set --batch 1 --sampling sequential --batch-size 2 --seq-len 4 --loader $reader
+    stdout_is ''
+    stderr_lines 1
+    stderr_has 'set/train_000001.bin: token 2 (byte 1028): id 60000, wanted below 50257'
+done

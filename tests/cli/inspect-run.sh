@@ -1,0 +1,93 @@
+# sgt-inspect on a checkpoint and on a run's folder; what sgt-train itself writes is looked at in its own tests.
+. "$ROOT/tests/cli/lib.sh"
+
+model=$ROOT/tests/data/fixtures/curve
+[ -f "$model/model.safetensors" ] || fail "no fixture at $model"
+
+# a model without the state of a run
+run 0 sgt-inspect "$model"
+stdout_has "$model: a GPT-2 checkpoint, without the state of a run (--init takes it, --resume does not)"
+stdout_matches '^  model       [0-9]+ layers, [0-9]+ channels, [0-9]+ heads, [0-9]+ positions, [0-9,]+ ids, (tanh|erf) GELU$'
+stdout_matches '^  parameters  [0-9,]+$'
+stdout_matches '^  tensors     [0-9]+ of type F32, '
+stderr_is ''
+run 0 sgt-inspect "$model" --json
+stdout_has '"kind": "checkpoint"'
+stdout_has '"resumable": false'
+stdout_has '"state": null'
+stdout_has 'wte.weight"'
+run 0 sgt-inspect "$model" --quiet
+stdout_is ''
+
+# a run: complete checkpoints alone count, and so do whole lines of the log
+mkdir -p run/step-00000010 run/step-00000020 run/step-00000030.tmp run/step-00000040
+for step in 10 20; do
+    cp "$model/config.json" "$model/model.safetensors" run/step-000000$step
+    echo "{\"step\": $step, \"tokens\": 640}" > run/step-000000$step/state.json
+    : > run/step-000000$step/optimizer.safetensors
+done
+echo step-00000020 > run/latest
+{
+    echo '{"step": 0, "loss": 5.5, "lr": 0.001}'
+    echo '{"step": 1, "loss": 5.25, "val_loss": 5.375, "lr": 0.001}'
+    echo '{"step": 2, "loss": 4.5, "lr": 0.001}'
+    printf '{"step": 3, "lo'
+} > run/log.jsonl
+echo '{"model": "2x32x2", "lr": 0.001, "steps": 20}' > run/options.json
+run 0 sgt-inspect run
+stdout_is 'run: a training run
+  checkpoints step-00000010, step-00000020 (latest)
+  log         3 steps, loss 5.5000 to 4.5000, validation 5.3750 after step 1
+  options     model 2x32x2, lr 0.001, steps 20'
+stderr_is ''
+run 0 sgt-inspect run --json
+stdout_has '"kind": "run"'
+stdout_has '"steps": 3'
+stdout_has '"latest": "step-00000020"'
+stdout_has '"loss": 4.5'
+run 0 sgt-inspect run/step-00000020
+stdout_has 'run/step-00000020: a GPT-2 checkpoint'
+stdout_has '  state       step 20, tokens 640'
+run 0 sgt-inspect run/step-00000020 --json
+stdout_has '"resumable": true'
+stdout_has '"tokens": 640'
+
+# a run that has only begun
+mkdir young
+echo '{"model": "2x32x2"}' > young/options.json
+run 0 sgt-inspect young
+stdout_is 'young: a training run
+  checkpoints none yet
+  log         0 steps
+  options     model 2x32x2'
+
+# damage is named
+cp -r run hurt
+echo 'not JSON' > hurt/log.jsonl
+run 1 sgt-inspect hurt
+stdout_is ''
+stderr_lines 1
+stderr_has 'sgt-inspect: hurt/log.jsonl: line 1: '
+rm hurt/log.jsonl
+echo '[1]' > hurt/options.json
+run 1 sgt-inspect hurt
+stderr_is 'sgt-inspect: hurt/options.json: line 1: wanted a JSON object'
+truncate -s 100 hurt/step-00000010/model.safetensors
+run 1 sgt-inspect hurt/step-00000010
+stderr_lines 1
+stderr_has 'hurt/step-00000010/model.safetensors: '
+echo '{"model_type": "llama"}' > hurt/step-00000020/config.json
+run 1 sgt-inspect hurt/step-00000020
+stderr_lines 1
+stderr_has 'hurt/step-00000020/config.json: '
+rm hurt/step-00000010/model.safetensors
+run 1 sgt-inspect hurt/step-00000010
+stderr_is 'sgt-inspect: hurt/step-00000010/model.safetensors: No such file or directory'
+
+for option in '--verify' '--decode 0:1' '--batch 0' '--split train' '--raw'; do
+    run 2 sgt-inspect run $option
+    stdout_is ''
+    stderr_is 'sgt-inspect: run is a run: --verify, --decode, --batch, --split and --raw are for shards'
+done
+run 2 sgt-inspect run/step-00000010 --verify
+stderr_is 'sgt-inspect: run/step-00000010 is a checkpoint: --verify, --decode, --batch, --split and --raw are for shards'

@@ -1,0 +1,104 @@
+# sgt-inspect on what sgt-tokenize made: totals, --verify, and every kind of damage named.
+. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/shards.inc"
+
+mkdir -p in
+for i in 1 2 3 4 5 6 7 8 9; do
+    for line in 1 2 3 4 5 6 7 8 9 10; do echo "Text $i, line $line: the quick brown fox isn't lazy."; done > "in/$i.txt"
+done
+printf 'broken \377 text' > in/bad.txt
+run 0 sgt-tokenize --quiet --split 30% --shard-tokens 200 in out
+stderr_is ''
+tokens=$(cat in/*.txt | wc -c)
+
+run 0 sgt-inspect out
+stdout_has 'out: a set of shards, made by sgt-tokenize'
+stdout_matches '^  tokens      [0-9,]+ tokens in [0-9]+ shards, 10 documents, '
+stdout_matches '^  train       [0-9,]+ tokens in [0-9]+ shards?, [0-9]+ documents'
+stdout_matches '^  val         [0-9,]+ tokens in [0-9]+ shards?, [0-9]+ documents?'
+stdout_has '50,257 tokens, end of text 50256, fingerprint '
+stdout_has ' in 10 files, 10 documents, '
+stdout_has '  invalid     1 ill-formed UTF-8 sequence, the first in bad.txt at byte 7'
+stderr_is ''
+run 0 sgt-inspect out --verify
+stdout_has 'verified    sizes and ids are right, checksums too'
+run 0 sgt-inspect out --json --verify
+stdout_has '"kind": "shards"'
+stdout_has '"documents": 10'
+stdout_has "\"bytes\": $tokens"
+stdout_has '"invalid_utf8": 1'
+stdout_has '"verified": true'
+stdout_has '"shard_tokens": 200'
+stderr_is ''
+
+# all text comes back, document by document
+run 0 sgt-tokenize --quiet in whole
+run 0 sgt-inspect whole --decode 0:1M
+for f in in/1.txt in/2.txt in/3.txt in/4.txt in/5.txt in/6.txt in/7.txt in/8.txt in/9.txt in/bad.txt; do
+    printf '<|endoftext|>' && cat $f
+done > want
+same want .stdout
+stderr_matches '^sgt-inspect: whole ends after [0-9]+ tokens$'
+
+# damage WHAT: a copy of the set in which one thing is wrong
+damage() { rm -rf hurt && cp -r out hurt; }
+verify() {
+    run 1 sgt-inspect --verify hurt
+    stdout_is ''
+    stderr_lines 1
+}
+
+damage && patch hurt/train_000001.bin 1100 7
+verify
+stderr_matches '^sgt-inspect: hurt/train_000001.bin: checksum [0-9a-f]{16}, wanted [0-9a-f]{16}: its tokens have changed since it was written \(make it again\)$'
+run 0 sgt-inspect hurt
+
+damage && patch hurt/train_000001.bin 1101 255
+verify
+stderr_matches '^sgt-inspect: hurt/train_000001.bin: token 38 \(byte 1100\): id 65[0-9]+, wanted below 50257$'
+
+damage && truncate -s -10 hurt/train_000000.bin
+verify
+stderr_is 'sgt-inspect: hurt/train_000000.bin: 1414 bytes, but its header says 200 tokens, which make 1424 (cut short; make it again)'
+run 1 sgt-inspect hurt
+
+damage && rm hurt/train_000001.bin
+verify
+stderr_is 'sgt-inspect: hurt/train_000001.bin: missing, but hurt/manifest.json lists it'
+
+damage && cp hurt/train_000000.bin hurt/train_000099.bin
+verify
+stderr_is 'sgt-inspect: hurt/train_000099.bin: not listed in hurt/manifest.json (left from another run? remove it)'
+
+damage && cp hurt/train_000000.bin hurt/train_000001.bin
+verify
+stderr_matches '^sgt-inspect: hurt/train_000001.bin: at byte 32: checksum [0-9a-f]{16}, but hurt/manifest.json says [0-9a-f]{16}$'
+
+damage && rm hurt/train_000000.idx
+verify
+stderr_is 'sgt-inspect: hurt/train_000000.idx: missing, or not a whole number of 8-byte offsets'
+
+damage && patch hurt/train_000000.idx 0 3
+verify
+stderr_matches '^sgt-inspect: hurt/train_000000.idx: at byte 0: document 0 starts at token 3, which is [0-9]+, wanted the end-of-text id 50256$'
+
+damage && patch hurt/train_000000.idx 1 255
+verify
+stderr_is 'sgt-inspect: hurt/train_000000.idx: at byte 0: document 0 starts at token 65280, wanted after the one before and below 200'
+
+damage && truncate -s +8 hurt/train_000000.idx
+verify
+stderr_matches '^sgt-inspect: hurt/train_000000.idx: [0-9]+ documents, but the manifest says [0-9]+$'
+
+damage && printf '{"version": 1' > hurt/manifest.json
+verify
+stderr_has 'sgt-inspect: hurt/manifest.json: line 1: '
+
+damage && sed 's/"tokens": \([0-9]*\)$/"tokens": \1/; s/"file": "train_000000.bin"/"file": "..\/train_000000.bin"/' out/manifest.json > hurt/manifest.json
+verify
+stderr_is 'sgt-inspect: hurt/manifest.json: shard "../train_000000.bin" lies outside the folder: refused'
+
+# a vocabulary that is not known is not decoded
+damage && rm hurt/manifest.json && patch hurt/train_000000.bin 24 1
+run 1 sgt-inspect hurt --decode 0:3
+stderr_matches '^sgt-inspect: hurt/train_000000.bin: made with a vocabulary that is not GPT-2.s \(fingerprint [0-9a-f]{16}\): its text is not known here$'

@@ -1,0 +1,137 @@
+# sgt-inspect on shards that another program wrote: what it says, decodes and refuses.
+. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/shards.inc"
+
+# "<|endoftext|>Hello world!\n" and "<|endoftext|>Hello"
+shard one.bin 50256 15496 995 0 198 50256 15496
+run 0 sgt-inspect one.bin
+stdout_is 'one.bin: a shard of tokens
+  tokens      7 tokens in 1 shard, 1.0 KiB on disk
+  header      20240520, 1, tokens and nothing more (made by another program)'
+stderr_is ''
+run 0 sgt-inspect --quiet one.bin
+stdout_is ''
+
+run 0 sgt-inspect --verify one.bin
+stdout_has 'verified    sizes and ids are right, no checksum is there to compare'
+run 0 sgt-inspect --verify --quiet one.bin
+stdout_is ''
+stderr_is ''
+
+run 0 sgt-inspect one.bin --decode 1:4
+stdout_is 'Hello world!'
+check "the text's own bytes" test "$(wc -c < .stdout)" -eq 13
+run 0 sgt-inspect one.bin --decode 5
+stdout_is '<|endoftext|>'
+run 0 sgt-inspect one.bin --decode 5:100
+stdout_is '<|endoftext|>Hello'
+stderr_is 'sgt-inspect: one.bin ends after 7 tokens'
+run 0 sgt-inspect one.bin --decode 5:100 --quiet
+stdout_is '<|endoftext|>Hello'
+stderr_is ''
+run 1 sgt-inspect one.bin --decode 7:1
+stdout_is ''
+stderr_is 'sgt-inspect: one.bin: --decode 7:1: there is no token 7, the last is 6'
+for bad in '' : x 1: 1:0 1:-1 1:2:3 -1:2 1.5:2 18446744073709551615:2 99999999999999999999; do
+    run 2 sgt-inspect one.bin --decode "$bad"
+    stdout_is ''
+    stderr_is "sgt-inspect: --decode $bad: wanted two whole numbers as in 100:20, the second at least 1"
+done
+
+# JSON is JSON whatever the bytes: token 187 is the byte 0xff alone, which is not UTF-8
+shard odd.bin 15496 187 198
+run 0 sgt-inspect odd.bin --decode 0:3 --json
+stdout_has "\"text\": \"Hello$(printf '\357\277\275')\\n\""
+run 0 sgt-inspect odd.bin --decode 0:3
+printf 'Hello\377\n' > want
+same want .stdout
+run 0 sgt-inspect one.bin --json
+stdout_has '"kind": "shard"'
+stdout_has '"tokens": 7'
+stdout_has '"documents": null'
+stdout_has '"xxh3": null'
+stderr_is ''
+
+# a folder of two, in the order of their names, train before val
+mkdir set
+shard set/val_000000.bin 198 198
+shard set/train_000001.bin 0 0 0
+shard set/train_000000.bin 15496 995
+run 0 sgt-inspect set
+stdout_is 'set: a set of shards without a manifest
+  tokens      7 tokens in 3 shards, 3.0 KiB on disk
+  train       5 tokens in 2 shards, 2.0 KiB on disk
+  val         2 tokens in 1 shard, 1.0 KiB on disk
+  header      20240520, 1, tokens and nothing more (made by another program)'
+run 0 sgt-inspect set --decode 0:7
+stdout_is 'Hello world!!!'
+check 'all seven tokens' test "$(wc -c < .stdout)" -eq 16
+run 0 sgt-inspect set --decode 0:2 --split val
+check 'two line ends' test "$(wc -c < .stdout)" -eq 2
+run 0 sgt-inspect set/ --split train
+stdout_has '5 tokens in 2 shards'
+
+# without a header
+ids 15496 995 0 > raw.bin
+run 0 sgt-inspect raw.bin
+stdout_is 'raw.bin: a shard of tokens
+  tokens      3 tokens in 1 shard, 6 B on disk
+  header      none: raw 16-bit ids'
+run 0 sgt-inspect raw.bin --decode 0:3 --verify
+stdout_is 'Hello world!'
+mkdir nano
+cp raw.bin nano/train.bin
+ids 198 > nano/val.bin
+run 0 sgt-inspect nano --raw --decode 0:4
+stdout_is 'Hello world!'
+run 1 sgt-inspect nano
+stderr_is 'sgt-inspect: nano: no shards (wanted train_NNNNNN.bin or val_NNNNNN.bin)'
+printf x >> raw.bin
+run 1 sgt-inspect raw.bin
+stderr_is 'sgt-inspect: raw.bin: 7 bytes: a file of 16-bit tokens has an even number of them'
+
+# what is wrong is named, with its place
+run 1 sgt-inspect nowhere
+stderr_is 'sgt-inspect: nowhere: No such file or directory'
+mkdir empty
+run 1 sgt-inspect empty
+stderr_is 'sgt-inspect: empty: no shards (wanted train_NNNNNN.bin or val_NNNNNN.bin)'
+run 1 sgt-inspect empty --split val
+stderr_is 'sgt-inspect: empty: no shards (wanted val_NNNNNN.bin)'
+mkdir empty/.work
+run 1 sgt-inspect empty
+stderr_is 'sgt-inspect: empty: no shards yet: sgt-tokenize has not ended there (the same command again finishes it)'
+mkdir bad
+printf 'no shard at all\n' > bad/train_000000.bin
+run 1 sgt-inspect bad
+stderr_lines 1
+stderr_has 'bad/train_000000.bin: at byte 0: magic number'
+shard bad/train_000000.bin 1 2 3
+truncate -s -2 bad/train_000000.bin
+run 1 sgt-inspect bad --json
+stdout_is ''
+stderr_is 'sgt-inspect: bad/train_000000.bin: 1028 bytes, but its header says 3 tokens, which make 1030 (cut short; make it again)'
+shard bad/train_000000.bin 1 2 50257
+run 0 sgt-inspect bad
+run 1 sgt-inspect bad --verify
+stdout_is ''
+stderr_is 'sgt-inspect: bad/train_000000.bin: token 2 (byte 1028): id 50257, wanted below 50257'
+run 1 sgt-inspect bad --decode 0:3
+stderr_is 'sgt-inspect: bad/train_000000.bin: token 2 (byte 1028): id 50257, wanted below 50257'
+
+# wrong usage
+run_usage 'what is to be inspected?' sgt-inspect
+run_usage 'one path is inspected at a time, not 2' sgt-inspect one.bin set
+run_usage '--no-such-option: no such option' sgt-inspect --no-such-option
+run_usage '--batch goes with neither --verify nor --decode' sgt-inspect one.bin --batch 0 --verify
+run_usage '--loader, --sampling, --seed, --batch-size and --seq-len belong to --batch' sgt-inspect one.bin --seed 2
+run_usage '--split test: must be one of train|val' sgt-inspect set --split test
+run 0 sgt-inspect --help
+stdout_has 'usage: sgt-inspect [OPTION]... OUT/ | SHARD | RUN/ | RUN/step-NNNNNNNN/'
+stderr_is ''
+run 0 sgt-inspect --version
+stdout_matches '^sgt-inspect [0-9]+\.[0-9]+'
+
+# a full disk is a failure
+[ -c /dev/full ] && { run 1 sh -c 'sgt-inspect one.bin > /dev/full'; stderr_is 'sgt-inspect: standard output: No space left on device'; }
+exit 0
