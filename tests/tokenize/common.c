@@ -1,0 +1,107 @@
+#include "common.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/philox.h"
+
+sgt_vocab *gpt2(void)
+{
+    sgt_error err;
+    sgt_vocab *v = NULL;
+    cr_assert_eq(sgt_vocab_gpt2(&v, &err), SGT_OK, "%s", err.text);
+    return v;
+}
+
+sgt_encoder *new_encoder(const sgt_vocab *v)
+{
+    sgt_error err;
+    sgt_encoder *e = NULL;
+    cr_assert_eq(sgt_encoder_new(&e, v, &err), SGT_OK, "%s", err.text);
+    return e;
+}
+
+uint64_t test_seed(void)
+{
+    const char *given = getenv("SEED");
+    if (given) return strtoull(given, NULL, 10);
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return ((uint64_t)t.tv_sec * 1000000007u + (uint64_t)t.tv_nsec + (uint64_t)getpid()) % 1000000000u;
+}
+
+uint32_t below(rng *r, uint32_t n) { return (uint32_t)(sgt_philox_u64(r->key, r->at++, 0) % n); }
+
+uint32_t crc32_of(uint32_t crc, const void *p, size_t n)
+{
+    const uint8_t *s = p;
+    crc = ~crc;
+    while (n-- > 0) {
+        crc ^= *s++;
+        for (int i = 0; i < 8; i++) crc = crc >> 1 ^ (0xEDB88320u & (0u - (crc & 1)));
+    }
+    return ~crc;
+}
+
+size_t from_hex(const char *hex, uint8_t *out)
+{
+    size_t n = 0;
+    unsigned byte;
+    for (; sscanf(hex, "%2x", &byte) == 1 && hex[0] > ' ' && hex[1] > ' '; hex += 2) out[n++] = (uint8_t)byte;
+    return n;
+}
+
+char *whole_file(const char *path, size_t *n)
+{
+    sgt_error err;
+    char *text = NULL;
+    cr_assert_eq(sgt_file_get(&text, n, path, 64u << 20, &err), SGT_OK, "%s", err.text);
+    return text;
+}
+
+size_t put_utf8(uint8_t *out, uint32_t cp)
+{
+    if (cp < 0x80) return out[0] = (uint8_t)cp, 1;
+    size_t more = cp < 0x800 ? 1 : cp < 0x10000 ? 2 : 3;
+    out[0] = (uint8_t)((0xF0u << (3 - more)) | cp >> 6 * more);
+    for (size_t i = 1; i <= more; i++) out[i] = (uint8_t)(0x80 | (cp >> 6 * (more - i) & 0x3F));
+    return more + 1;
+}
+
+size_t hard_text(rng *r, uint8_t *out, size_t max, int ill_formed)
+{
+    static const char *const pieces[] = {
+        " ", " ", "  ", "\n", "\n\n", "\t", "\r\n", "\xC2\x85", "\xC2\xA0", "\xE2\x80\x83", "\xE3\x80\x80", "\xE1\xA0\x8E", "\xE2\x80\x8B",
+        "'", "'", "'s", "'t", "'m", "'d", "'l", "'ll", "'ve", "'re", "'S", "'LL", "\xE2\x80\x99s", "a", "b", "the", "ing", "l", "e", "v", "r",
+        "S", "0", "7", "2024", "!", "-", "==", "...", "<|endoftext|>", "\xC3\xA9", "\xCC\x81", "\xE4\xB8\xAD", "\xE6\x97\xA5\xE6\x9C\xAC",
+        "\xE0\xB8\x81", "\xE0\xB8\xB2", "\xD9\xA3", "\xC2\xBD", "\xF0\x9F\x98\x80", "\xE2\x80\x8D", "\xEF\xBF\xBD", "\xD0\xB6", "\xD0\xBE"};
+    size_t n = 0, want = below(r, (uint32_t)max + 1), kinds = sizeof pieces / sizeof *pieces;
+    uint8_t some[8];
+    while (n < want) {
+        uint32_t what = below(r, 16);
+        size_t len;
+        if (ill_formed && what == 0) {
+            some[0] = (uint8_t)(0x80 + below(r, 128));
+            len = 1;
+        } else if (what == 1) {
+            uint32_t cp = below(r, below(r, 2) ? 0x110000 : 0x3000);
+            if (cp >= 0xD800 && cp < 0xE000 && !ill_formed) cp = 0x20;
+            len = put_utf8(some, cp);
+        } else {
+            const char *p = pieces[below(r, (uint32_t)kinds)];
+            len = strlen(p);
+            if (len > want - n) break;
+            memcpy(out + n, p, len);
+            n += len;
+            continue;
+        }
+        if (len > want - n && !ill_formed) break;
+        if (len > want - n) len = want - n; /* a sequence broken off by the end */
+        memcpy(out + n, some, len);
+        n += len;
+    }
+    return n;
+}

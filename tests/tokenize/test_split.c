@@ -1,0 +1,205 @@
+/* The splitter against the same rule through PCRE2, and safe cuts against the whole. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common.h"
+#include "pattern.h"
+#include "split.h"
+#include "unicode.h"
+#include "utf8.h"
+#include "vocab.h"
+
+static sgt_pattern *gpt2_pattern(void)
+{
+    sgt_error err;
+    sgt_pattern *p = NULL;
+    cr_assert_eq(sgt_pattern_gpt2(&p, &err), SGT_OK, "%s", err.text);
+    return p;
+}
+
+static void show(const uint8_t *s, size_t n, char *out, size_t size)
+{
+    for (size_t i = 0; i < n && 2 * i + 3 < size; i++) sprintf(out + 2 * i, "%02x", s[i]);
+}
+
+/* Pieces by both, a few at a time so that either must go on from where it stood. */
+static void hold_to_pattern(sgt_pattern *p, const uint8_t *s, size_t n, const char *what)
+{
+    size_t ours[5], theirs[3], o = 0, t = 0, have_o = 0, have_t = 0, end = 0;
+    char hex[2048] = "";
+    sgt_error err;
+    sgt_splitter sp = sgt_splitter_start(s, n);
+    cr_assert_eq(sgt_pattern_start(p, s, n, &err), SGT_OK, "%s", err.text);
+    for (;;) {
+        if (o == have_o) o = 0, have_o = sgt_split(&sp, ours, 5);
+        if (t == have_t) {
+            int rc = sgt_pattern_split(p, theirs, 3, &err);
+            cr_assert_geq(rc, 0, "%s: %s", what, err.text);
+            t = 0, have_t = (size_t)rc;
+        }
+        if (!have_o || !have_t) break;
+        end = ours[o];
+        if (ours[o++] != theirs[t++]) {
+            show(s, n, hex, sizeof hex);
+            cr_assert_fail("%s: a piece ends at %zu, by PCRE2 at %zu: %s", what, ours[o - 1], theirs[t - 1], hex);
+        }
+    }
+    cr_assert(!have_o && !have_t && end == n, "%s: pieces end at %zu of %zu", what, end, n);
+}
+
+Test(split, every_code_point_in_many_places_as_pcre2_has_it)
+{
+    static const char *const contexts[] = {"@", " @", "a@b", "1@1", "'@", "@'s", "\n@", "@ @", "'@@ @\n@ a"};
+    sgt_pattern *p = gpt2_pattern();
+    for (uint32_t cp = 0; cp < 0x110000; cp++)
+        for (size_t c = 0; c < sizeof contexts / sizeof *contexts; c++) {
+            uint8_t text[32];
+            char what[32];
+            size_t n = 0;
+            for (const char *q = contexts[c]; *q; q++)
+                if (*q == '@') n += put_utf8(text + n, cp);
+                else text[n++] = (uint8_t)*q;
+            sprintf(what, "U+%04X", cp);
+            hold_to_pattern(p, text, n, what);
+        }
+    sgt_pattern_free(p);
+}
+
+Test(split, random_text_as_pcre2_has_it)
+{
+    sgt_pattern *p = gpt2_pattern();
+    uint64_t seed = test_seed();
+    rng r = {seed, 0};
+    char what[64];
+    uint8_t text[300];
+    for (int i = 0; i < 30000; i++) {
+        size_t n = hard_text(&r, text, i % 10 ? 60 : sizeof text, i & 1);
+        sprintf(what, "SEED=%llu, text %d", (unsigned long long)seed, i);
+        hold_to_pattern(p, text, n, what);
+    }
+    sgt_pattern_free(p);
+}
+
+Test(split, ill_formed_text_splits_as_its_replaced_twin)
+{
+    uint64_t seed = test_seed();
+    rng r = {seed, 0};
+    uint8_t text[100], twin[300];
+    for (int i = 0; i < 20000; i++) {
+        size_t n = hard_text(&r, text, sizeof text, 1), m = sgt_utf8_replace(twin, text, n), at = 0, twin_at = 0, a, b;
+        sgt_splitter sp = sgt_splitter_start(text, n), st = sgt_splitter_start(twin, m);
+        while (sgt_split(&sp, &a, 1)) {
+            uint8_t again[300];
+            cr_assert_eq(sgt_split(&st, &b, 1), 1, "SEED=%llu", (unsigned long long)seed);
+            cr_assert_eq(sgt_utf8_replace(again, text + at, a - at), b - twin_at, "SEED=%llu", (unsigned long long)seed);
+            cr_assert_arr_eq(again, twin + twin_at, b - twin_at, "SEED=%llu", (unsigned long long)seed);
+            at = a;
+            twin_at = b;
+        }
+        cr_assert_eq(sgt_split(&st, &b, 1), 0);
+        cr_assert_eq(at, n);
+    }
+}
+
+/* ---- PCRE2 with other patterns ---- */
+
+static void pieces_are(const char *pattern, const char *text, const char *want)
+{
+    sgt_error err;
+    sgt_pattern *p = NULL;
+    size_t from = 0, end;
+    char got[256] = "";
+    int rc;
+    cr_assert_eq(sgt_pattern_new(&p, pattern, &err), SGT_OK, "%s", err.text);
+    cr_assert_eq(sgt_pattern_start(p, text, strlen(text), &err), SGT_OK);
+    while ((rc = sgt_pattern_split(p, &end, 1, &err)) == 1) {
+        strncat(strcat(got, "|"), text + from, end - from);
+        from = end;
+    }
+    cr_assert_eq(rc, 0, "%s", err.text);
+    cr_assert_str_eq(got, want);
+    sgt_pattern_free(p);
+}
+
+Test(pattern, what_nothing_matches_is_a_piece_too)
+{
+    pieces_are("\\d+", "ab12c3", "|ab|12|c|3");
+    pieces_are("\\d+", "12ab", "|12|ab");
+    pieces_are("\\d+", "none", "|none");
+    pieces_are("\\d*", "a1", "|a|1");
+    pieces_are("x", "", "");
+    pieces_are("\\x{FFFD}+|[a-z]+", "ab\xFF\xF0\x9F\xFFx", "|ab|\xFF\xF0\x9F\xFF|x");
+}
+
+Test(pattern, says_what_is_wrong_and_where)
+{
+    sgt_error err;
+    sgt_pattern *p = NULL;
+    cr_assert_eq(sgt_pattern_new(&p, "ab(c", &err), SGT_EUSAGE);
+    cr_assert_str_eq(err.text, "pattern: at byte 4: missing closing parenthesis");
+    cr_assert_null(p);
+    cr_assert_eq(sgt_pattern_new(&p, "(*LIMIT_MATCH=10)(a+)+$", &err), SGT_OK, "%s", err.text);
+    cr_assert_eq(sgt_pattern_start(p, "aaaaaaaaaaaaaaaaaaaaaaaab", 25, &err), SGT_OK);
+    size_t end;
+    cr_assert_eq(sgt_pattern_split(p, &end, 1, &err), SGT_EUNSUPPORTED);
+    cr_assert_str_eq(err.text, "pattern: at byte 0 of the text: match limit exceeded");
+    sgt_pattern_free(p);
+}
+
+/* ---- safe cuts ---- */
+
+static size_t encode_with_cuts(sgt_encoder *e, rng *r, const uint8_t *s, size_t n, const uint64_t *joins, uint16_t *ids,
+                               size_t *ill_formed)
+{
+    size_t count = 0, from = 0;
+    *ill_formed = 0;
+    while (from < n) {
+        size_t block = 1 + below(r, (uint32_t)(n - from)), cut = sgt_split_cut(s + from, block, joins);
+        if (!cut) cut = block == n - from ? block : 0;
+        count += sgt_encode(e, s + from, cut, ids + count);
+        *ill_formed += sgt_utf8_count_ill_formed(s + from, cut, NULL, 0);
+        from += cut;
+    }
+    return count;
+}
+
+Test(split, cutting_where_it_is_safe_changes_nothing)
+{
+    sgt_vocab *v = gpt2();
+    sgt_encoder *e = new_encoder(v);
+    uint64_t seed = test_seed();
+    rng r = {seed, 0};
+    for (int i = 0; i < 60000; i++) {
+        uint8_t text[120];
+        uint16_t whole[120], parts[120];
+        size_t n = hard_text(&r, text, sizeof text, i & 1), ill;
+        size_t want = sgt_encode(e, text, n, whole), got = encode_with_cuts(e, &r, text, n, i & 2 ? sgt_vocab_joins(v) : NULL, parts, &ill);
+        char hex[256] = "";
+        show(text, n, hex, sizeof hex);
+        cr_assert_eq(got, want, "SEED=%llu: %s", (unsigned long long)seed, hex);
+        cr_assert_arr_eq(parts, whole, want * sizeof *whole, "SEED=%llu: %s", (unsigned long long)seed, hex);
+        cr_assert_eq(ill, sgt_utf8_count_ill_formed(text, n, NULL, 0), "SEED=%llu: %s", (unsigned long long)seed, hex);
+    }
+    sgt_encoder_free(e);
+    sgt_vocab_free(v);
+}
+
+static size_t cut(const char *s, const uint64_t *joins) { return sgt_split_cut(s, strlen(s), joins); }
+
+Test(split, finds_a_cut_near_the_end_where_there_is_one)
+{
+    sgt_vocab *v = gpt2();
+    const uint64_t *joins = sgt_vocab_joins(v);
+    cr_assert_eq(cut("one two three", joins), 7, "before the space before three");
+    cr_assert_eq(cut("one two three ", joins), 13);
+    cr_assert_eq(cut("one two  ", joins), 7, "not within white space");
+    cr_assert_eq(cut("well then, it's", joins), 13, "not between ' and s");
+    cr_assert_eq(cut("it'\xC3\xA9tait", NULL), 3, "no contraction starts with an accent");
+    cr_assert_eq(cut("wordwordword", joins), 0);
+    cr_assert_eq(cut("        ", joins), 0);
+    cr_assert_eq(cut("a", joins), 0);
+    cr_assert_eq(cut("", joins), 0);
+    cr_assert_eq(cut("\xE4\xBD\xA0\xE5\xA5\xBD\xE5\x90\x97\xE5\xA5\xBD", NULL), 0, "one word of Chinese");
+    cr_assert_gt(cut("\xE4\xBD\xA0\xE5\xA5\xBD\xE5\x90\x97\xE5\xA5\xBD", joins), 0, "which no token spans");
+    sgt_vocab_free(v);
+}

@@ -1,0 +1,74 @@
+/* Units of text: ill-formed ones are those that Python's decoder, which follows Unicode, replaces (frozen). */
+#include <string.h>
+
+#include "common.h"
+#include "utf8.h"
+
+Test(utf8, every_code_point_is_one_unit)
+{
+    for (uint32_t cp = 0; cp < 0x110000; cp++) {
+        uint8_t s[4];
+        uint32_t got;
+        size_t n = put_utf8(s, cp), len = sgt_utf8_unit(s, n, &got);
+        int surrogate = cp >= 0xD800 && cp < 0xE000;
+        cr_assert_eq(got, surrogate ? SGT_UTF8_ILL_FORMED : cp, "U+%04X", cp);
+        cr_assert_eq(len, surrogate ? 1 : n, "U+%04X", cp);
+        cr_assert_eq(sgt_utf8_valid(s, n), surrogate ? 0 : n, "U+%04X", cp);
+        for (size_t cut = 1; cut < n && !surrogate; cut++) { /* broken off: one unit, of what is there */
+            cr_assert_eq(sgt_utf8_unit(s, cut, &got), cut, "U+%04X", cp);
+            cr_assert_eq(got, SGT_UTF8_ILL_FORMED, "U+%04X", cp);
+        }
+    }
+}
+
+/* All strings of four bytes that matter, by their first byte. */
+Test(utf8, replaces_what_python_replaces)
+{
+    static const uint8_t leads[] = {0x00, 0x41, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xC1, 0xC2, 0xDF,
+                                    0xE0, 0xE1, 0xEC, 0xED, 0xEE, 0xEF, 0xF0, 0xF1, 0xF3, 0xF4, 0xF5, 0xFF};
+    const size_t kinds = sizeof leads;
+    FILE *f = fopen(VECTORS "utf8.txt", "r");
+    unsigned first, want, lines = 0;
+    cr_assert(f);
+    for (; fscanf(f, "%x %x", &first, &want) == 2; lines++) {
+        uint32_t crc = 0;
+        for (size_t i = 0; i < kinds * kinds * kinds; i++) {
+            uint8_t s[4] = {(uint8_t)first, leads[i / (kinds * kinds)], leads[i / kinds % kinds], leads[i % kinds]}, out[12];
+            crc = crc32_of(crc, out, sgt_utf8_replace(out, s, 4));
+        }
+        cr_assert_eq(crc, want, "strings that start with %02X", first);
+    }
+    cr_assert_eq(lines, kinds);
+    fclose(f);
+}
+
+Test(utf8, counts_and_places_ill_formed_units)
+{
+    /* Unicode 16.0, table 3-8 (the first part of it), then surrogates, overlong forms, and an end too early */
+    static const struct {
+        const char *s;
+        size_t count;
+        uint64_t at[8];
+    } cases[] = {
+        {"", 0, {0}},
+        {"plain ASCII, longer than eight bytes", 0, {0}},
+        {"\x61\xF1\x80\x80\xE1\x80\xC2\x62\x80\x63\x80\xBF\x64", 6, {1, 4, 6, 8, 10, 11}},
+        {"\xED\xA0\x80", 3, {0, 1, 2}},
+        {"\xC0\xAF\xE0\x80\xBF\xF0\x81\x82\x41", 8, {0, 1, 2, 3, 4, 5, 6, 7}},
+        {"\xF4\x91\x92\x93\xFF\x41\x80\xBF\x42", 7, {0, 1, 2, 3, 4, 6, 7}},
+        {"eight by\xE2\x82", 1, {8}},
+        {"\xF0\x9F\x98\x80\xF0\x9F\x98", 1, {4}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint64_t at[8] = {0};
+        const uint8_t *s = (const uint8_t *)cases[i].s;
+        size_t n = strlen(cases[i].s);
+        cr_assert_eq(sgt_utf8_count_ill_formed(s, n, NULL, 0), cases[i].count, "case %zu", i);
+        cr_assert_eq(sgt_utf8_count_ill_formed(s, n, at, 8), cases[i].count, "case %zu", i);
+        cr_assert_arr_eq(at, cases[i].at, sizeof at, "case %zu", i);
+        cr_assert_eq(sgt_utf8_valid(s, n), cases[i].count ? cases[i].at[0] : n, "case %zu", i);
+    }
+    uint64_t two[3] = {7, 7, 7};
+    cr_assert_eq(sgt_utf8_count_ill_formed((const uint8_t *)"\xFF\xFF\xFF", 3, two, 2), 3);
+    cr_assert(two[0] == 0 && two[1] == 1 && two[2] == 7, "only as many offsets as there is room for");
+}

@@ -1,0 +1,95 @@
+/* What tiktoken decided, frozen by tests/data/make_tokenize_vectors.py: every code point in every context, whole cases, long runs. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common.h"
+
+/* The same list, in the same order, stands in make_tokenize_vectors.py; @ is the code point. */
+static const char *const contexts[] = {"@", " @", "  @", "a@", "@a", "1@1", "'@", "@'s", "!@!", "\n@", "@ ", "@  @", "e@\xCC\x81", " '@@",
+                                       "@\n\n@", "\xE4\xB8\xAD@"};
+
+static size_t in_context(const char *context, uint32_t cp, uint8_t *out)
+{
+    size_t n = 0;
+    for (const char *p = context; *p; p++)
+        if (*p == '@') n += put_utf8(out + n, cp);
+        else out[n++] = (uint8_t)*p;
+    return n;
+}
+
+static uint32_t block_crc(sgt_encoder *e, uint32_t block)
+{
+    uint32_t crc = 0;
+    for (uint32_t i = 0; i < 256; i++)
+        for (size_t c = 0; c < sizeof contexts / sizeof *contexts; c++) {
+            uint8_t text[32];
+            uint16_t ids[32];
+            size_t n = in_context(contexts[c], block << 8 | i, text);
+            crc = crc32_of(crc, ids, sgt_encode(e, text, n, ids) * sizeof *ids);
+        }
+    return crc;
+}
+
+Test(vectors, every_code_point_in_every_context)
+{
+    sgt_vocab *v = gpt2();
+    sgt_encoder *e = new_encoder(v);
+    FILE *f = fopen(VECTORS "blocks.txt", "r");
+    unsigned block, crc, lines = 0;
+    cr_assert(f, "no " VECTORS "blocks.txt: tests run from the project's root");
+    for (; fscanf(f, "%x %x", &block, &crc) == 2; lines++)
+        cr_assert_eq(block_crc(e, block), crc, "tiktoken tokenizes U+%04X00-U+%04XFF otherwise", block, block);
+    cr_assert_eq(lines, 0x1100 - 8);
+    fclose(f);
+    sgt_encoder_free(e);
+    sgt_vocab_free(v);
+}
+
+Test(vectors, cases)
+{
+    sgt_vocab *v = gpt2();
+    sgt_encoder *e = new_encoder(v);
+    size_t n, lines = 0;
+    char *all = whole_file(VECTORS "cases.txt", &n), *rest = all;
+    for (char *line; (line = strsep(&rest, "\n")) && (*line || rest); lines++) {
+        uint8_t text[512];
+        uint16_t ids[512];
+        char *want = strchr(line, '\t') + 1;
+        size_t count = sgt_encode(e, text, from_hex(line, text), ids);
+        for (size_t i = 0; i < count; i++) {
+            cr_assert(*want, "case %zu has fewer ids than %zu: %s", lines, count, line);
+            cr_assert_eq(strtoul(want, &want, 10), ids[i], "case %zu, id %zu is %u: %s", lines, i, ids[i], line);
+        }
+        cr_assert(!*want, "case %zu has more ids than %zu: %s", lines, count, line);
+    }
+    cr_assert_gt(lines, 2900);
+    free(all);
+    sgt_encoder_free(e);
+    sgt_vocab_free(v);
+}
+
+Test(vectors, long_runs)
+{
+    sgt_vocab *v = gpt2();
+    sgt_encoder *e = new_encoder(v);
+    FILE *f = fopen(VECTORS "long.txt", "r");
+    size_t times, count, lines = 0;
+    unsigned crc;
+    char hex[8192];
+    cr_assert(f);
+    for (; fscanf(f, "%zu %8191s %zu %x", &times, hex, &count, &crc) == 4; lines++) {
+        uint8_t unit[4096];
+        size_t n = from_hex(hex, unit);
+        uint8_t *text = malloc(n * times);
+        uint16_t *ids = malloc(n * times * sizeof *ids);
+        for (size_t i = 0; i < times; i++) memcpy(text + i * n, unit, n);
+        cr_assert_eq(sgt_encode(e, text, n * times, ids), count, "%zu times %.40s", times, hex);
+        cr_assert_eq(crc32_of(0, ids, count * sizeof *ids), crc, "%zu times %.40s", times, hex);
+        free(text);
+        free(ids);
+    }
+    cr_assert_eq(lines, 103);
+    fclose(f);
+    sgt_encoder_free(e);
+    sgt_vocab_free(v);
+}

@@ -1,0 +1,124 @@
+/* The embedded vocabulary: the published file, its tokens, and its form for Hugging Face. */
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "alphabet.h"
+#include "common.h"
+#include "vocab.h"
+
+#define GPT2_SHA256 "1ce1664773c50f3e0cc8842619a93edc4624525b728b188a9e0be33b7726adc5"
+
+Test(vocab, the_embedded_merges_are_the_published_file)
+{
+    char hex[65];
+    size_t n, m;
+    const uint8_t *embedded = sgt_vocab_gpt2_file(&n);
+    sha256_hex(embedded, n, hex);
+    cr_assert_str_eq(hex, GPT2_SHA256);
+    char *file = whole_file("tokenize/gpt2.bpe", &m), *said = whole_file("tokenize/gpt2.md", &n);
+    sha256_hex(file, m, hex);
+    cr_assert_str_eq(hex, GPT2_SHA256);
+    cr_assert(strstr(said, GPT2_SHA256), "tokenize/gpt2.md says another hash");
+    free(file);
+    free(said);
+}
+
+static void token_is(const sgt_vocab *v, uint32_t id, const char *want)
+{
+    size_t n;
+    const uint8_t *s = sgt_vocab_token(v, id, &n);
+    cr_assert(s && n == strlen(want) && !memcmp(s, want, n), "token %u", id);
+}
+
+Test(vocab, tokens)
+{
+    size_t n = 0;
+    sgt_vocab *v = gpt2();
+    cr_assert_eq(sgt_vocab_size(v), 50257);
+    cr_assert_eq(sgt_vocab_eot(v), 50256);
+    cr_assert_str_eq(sgt_vocab_name(v), "gpt2");
+    token_is(v, 0, "!");
+    token_is(v, 187, "\xFF");
+    token_is(v, 220, " ");
+    token_is(v, 198, "\n");
+    token_is(v, 256, " t");
+    token_is(v, 262, " the");
+    token_is(v, 15496, "Hello");
+    token_is(v, 50255, " gazed");
+    token_is(v, 50256, "<|endoftext|>");
+    cr_assert_null(sgt_vocab_token(v, 50257, &n));
+    cr_assert_null(sgt_vocab_token(v, UINT32_MAX, &n));
+    sgt_vocab_free(v);
+    sgt_vocab_free(NULL);
+}
+
+/* It stands in every shard's header: another value means that old shards look foreign. */
+Test(vocab, the_fingerprint_is_for_good)
+{
+    sgt_vocab *v = gpt2();
+    cr_assert_eq(sgt_vocab_fingerprint(v), 0xD7F9B057243F9BE1u, "%llx", (unsigned long long)sgt_vocab_fingerprint(v));
+    sgt_vocab_free(v);
+}
+
+Test(vocab, byte_pairs_are_counted)
+{
+    sgt_vocab *v = gpt2();
+    int pairs = 0;
+    for (int i = 0; i < 1024; i++) pairs += __builtin_popcountll(sgt_vocab_joins(v)[i]);
+    cr_assert_eq(pairs, 2689); /* of 65,536, counted by another program as well */
+    sgt_vocab_free(v);
+}
+
+Test(vocab, alphabet_goes_both_ways)
+{
+    sgt_alphabet a;
+    sgt_alphabet_fill(&a);
+    for (unsigned b = 0; b < 256; b++) {
+        uint8_t byte = (uint8_t)b, back = 0;
+        char text[2];
+        size_t n = sgt_alphabet_write(&a, &byte, 1, text);
+        cr_assert_eq(sgt_alphabet_read(&a, (const uint8_t *)text, n, &back), 1);
+        cr_assert_eq(back, b);
+    }
+    uint8_t out[8];
+    static const char *const bad[] = {" ", "\n", "\xC2\xA0", "\xC5\x84", "\xC4", "\xFF", "\xC4 ", "\xE4\xB8\xAD"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        cr_assert_eq(sgt_alphabet_read(&a, (const uint8_t *)bad[i], strlen(bad[i]), out), 0, "%zu", i);
+}
+
+Test(vocab, tokenizer_json_says_it_all)
+{
+    sgt_error err;
+    sgt_vocab *v = gpt2();
+    char *text = NULL;
+    size_t n = 0;
+    json_error_t why;
+    cr_assert_eq(sgt_vocab_tokenizer_json(v, &text, &n, &err), SGT_OK, "%s", err.text);
+    json_t *j = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why);
+    cr_assert(j, "%s", why.text);
+    json_t *model = json_object_get(j, "model"), *vocab = json_object_get(model, "vocab"), *merges = json_object_get(model, "merges");
+    cr_assert_eq(json_object_size(vocab), 50257);
+    cr_assert_eq(json_array_size(merges), 50000);
+    cr_assert_eq(json_integer_value(json_object_get(vocab, "\xC4\xA0the")), 262);
+    cr_assert_eq(json_integer_value(json_object_get(vocab, "\"")), 1);
+    cr_assert_eq(json_integer_value(json_object_get(vocab, "\\")), 59);
+    cr_assert_eq(json_integer_value(json_object_get(vocab, "<|endoftext|>")), 50256);
+    cr_assert_str_eq(json_string_value(json_array_get(merges, 0)), "\xC4\xA0 t");
+    json_t *added = json_array_get(json_object_get(j, "added_tokens"), 0);
+    cr_assert_eq(json_integer_value(json_object_get(added, "id")), 50256);
+    cr_assert(json_is_true(json_object_get(added, "special")));
+    cr_assert(json_is_false(json_object_get(json_object_get(j, "pre_tokenizer"), "add_prefix_space")));
+
+    /* the merges are the embedded file's lines */
+    size_t size, line = 0;
+    const char *p = (const char *)sgt_vocab_gpt2_file(&size), *end = p + size;
+    for (p = strchr(p, '\n') + 1; p < end; p = strchr(p, '\n') + 1, line++) {
+        const char *merge = json_string_value(json_array_get(merges, line));
+        cr_assert(merge && !strncmp(merge, p, strlen(merge)) && p[strlen(merge)] == '\n', "merge %zu", line);
+    }
+    cr_assert_eq(line, 50000);
+    json_decref(j);
+    free(text);
+    sgt_vocab_free(v);
+}
