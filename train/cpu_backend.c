@@ -3,11 +3,8 @@
 #include "cpu_backend.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/cpu.h"
 
 static void close_backend(sgt_backend *b)
 {
@@ -264,9 +261,8 @@ int sgt_cpu_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_er
     if (!c->blocks) { rc = sgt_fail(err, SGT_ENOMEM, "backend: out of memory"); goto fail; }
     decide_sizes(c, o);
     if ((rc = cut_pieces(c, err)) < 0 || (rc = plan_products(c, err)) < 0 || (rc = map_arena(c, err)) < 0) goto fail;
-    snprintf(c->detail, sizeof c->detail, "%s kernels, %s, %d thread%s", c->k->level, sgt_gemm_library(), c->threads,
-             c->threads == 1 ? "" : "s");
-    c->base.detail = c->detail;
+    c->base.level = c->k->level;
+    c->base.library = sgt_gemm_library();
     *out = &c->base;
     return SGT_OK;
 fail:

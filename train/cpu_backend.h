@@ -41,7 +41,6 @@ typedef struct sgt_cpu_backend {
     sgt_optim optim;
     const sgt_kernels *k;
     int threads;
-    char detail[128];
     size_t B, T, N, C, H, D, V;
     size_t wpe, lnf_w, lnf_b;    /* offsets in the flat arrays; wte's is 0 */
     float scale;                 /* attention's 1/sqrt(D) */

@@ -53,9 +53,9 @@ int sgt_model_named(sgt_model *m, const char *name, sgt_error *err)
         }
     if (parse_shape(m, name) < 0)
         return sgt_fail(err, SGT_EUSAGE,
-                        "model '%s': not gpt2, gpt2-medium, gpt2-large, gpt2-xl or LAYERSxCHANNELSxHEADS such as 4x256x4", name);
+                        "--model %s: not gpt2, gpt2-medium, gpt2-large, gpt2-xl or LAYERSxCHANNELSxHEADS such as 4x256x4", name);
     char what[64];
-    snprintf(what, sizeof what, "model '%.40s'", name);
+    snprintf(what, sizeof what, "--model %.40s", name);
     return sgt_model_check(m, what, err);
 }
 

@@ -84,20 +84,20 @@ static int one_of(const char *option, const char *value, const char *words, sgt_
     size_t n = strlen(value);
     for (const char *w = words; n > 0 && (w = strstr(w, value)); w++)
         if ((w == words || w[-1] == '|') && (w[n] == '\0' || w[n] == '|') && !strchr(value, '|')) return SGT_OK;
-    return sgt_fail(err, SGT_EUSAGE, "--%s: '%s' is not one of %s", option, value, words);
+    return sgt_fail(err, SGT_EUSAGE, "--%s %s: must be one of %s", option, value, words);
 }
 
 static int between(const char *option, uint64_t value, uint64_t min, uint64_t max, sgt_error *err)
 {
     if (value == SGT_DEFAULT_COUNT || (value >= min && value <= max)) return SGT_OK;
-    return sgt_fail(err, SGT_EUSAGE, "--%s: %llu is not within %llu to %llu", option, (unsigned long long)value,
+    return sgt_fail(err, SGT_EUSAGE, "--%s %llu: must be from %llu to %llu", option, (unsigned long long)value,
                     (unsigned long long)min, (unsigned long long)max);
 }
 
 static int at_least_zero(const char *option, double value, sgt_error *err)
 {
     if (value == SGT_DEFAULT_REAL || (isfinite(value) && value >= 0)) return SGT_OK;
-    return sgt_fail(err, SGT_EUSAGE, "--%s: %g is not a number of at least 0", option, value);
+    return sgt_fail(err, SGT_EUSAGE, "--%s %g: must be at least 0", option, value);
 }
 
 int sgt_settings_betas(const sgt_settings *s, double betas[2], sgt_error *err)
@@ -111,7 +111,7 @@ int sgt_settings_betas(const sgt_settings *s, double betas[2], sgt_error *err)
         ok = end != second && *end == '\0';
     }
     for (int i = 0; ok && i < 2; i++) ok = betas[i] >= 0 && betas[i] < 1;
-    if (!ok) return sgt_fail(err, SGT_EUSAGE, "--betas: '%s' is not two numbers from 0 to below 1, such as 0.9,0.95", s->betas);
+    if (!ok) return sgt_fail(err, SGT_EUSAGE, "--betas %s: not two numbers from 0 to below 1, such as 0.9,0.95", s->betas);
     return SGT_OK;
 }
 
@@ -126,7 +126,7 @@ static int check_words(const sgt_settings *s, sgt_error *err)
         (s->gelu && (rc = one_of("gelu", s->gelu, "tanh|erf", err)) < 0))
         return rc;
     if (strcmp(s->precision, "fp32") != 0)
-        return sgt_fail(err, SGT_EUSAGE, "--precision: '%s' is not fp32, which is what this build has on a CPU", s->precision);
+        return sgt_fail(err, SGT_EUSAGE, "--precision %s: fp32 is what this build has on a CPU", s->precision);
     return SGT_OK;
 }
 
@@ -139,17 +139,18 @@ int sgt_settings_check(const sgt_settings *s, sgt_error *err)
         (rc = between("workers", s->workers, 1, 64, err)) < 0 || (rc = between("threads", s->threads, 1, 1024, err)) < 0 ||
         (rc = between("batch-size", s->batch, 1, 1 << 20, err)) < 0 || (rc = between("seq-len", s->seq, 1, 1 << 20, err)) < 0 ||
         (rc = between("grad-accum", s->accum, 1, 1 << 20, err)) < 0 || (rc = between("steps", s->steps, 1, 99999999, err)) < 0 ||
-        (rc = between("lr-base-batch", s->lr_base_batch, 1, 1 << 30, err)) < 0 || (rc = at_least_zero("lr", s->lr, err)) < 0 ||
+        (rc = between("lr-base-batch", s->lr_base_batch, 1, 1 << 30, err)) < 0 || (rc = between("seed", s->seed, 0, INT64_MAX, err)) < 0 ||
+        (rc = at_least_zero("lr", s->lr, err)) < 0 ||
         (rc = at_least_zero("min-lr", s->min_lr, err)) < 0 || (rc = at_least_zero("weight-decay", s->weight_decay, err)) < 0 ||
         (rc = at_least_zero("grad-clip", s->grad_clip, err)) < 0)
         return rc;
     if (!(s->epochs > 0 && s->epochs <= 1e6))
-        return sgt_fail(err, SGT_EUSAGE, "--epochs: %g is not a number above 0, at most a million", s->epochs);
-    if (s->dropout != 0) return sgt_fail(err, SGT_EUSAGE, "--dropout: %g is not 0, which is what this build has", s->dropout);
+        return sgt_fail(err, SGT_EUSAGE, "--epochs %g: must be above 0 and at most 1000000", s->epochs);
+    if (s->dropout != 0) return sgt_fail(err, SGT_EUSAGE, "--dropout %g: 0 is what this build has", s->dropout);
     if (s->scale_lr && s->lr == SGT_DEFAULT_REAL)
-        return sgt_fail(err, SGT_EUSAGE, "--scale-lr: it scales a given --lr; --lr auto already follows the batch");
+        return sgt_fail(err, SGT_EUSAGE, "--scale-lr: give the --lr to scale (--lr auto follows the batch by itself)");
     if (s->init && s->given[SGT_SET_MODEL])
-        return sgt_fail(err, SGT_EUSAGE, "--model: it does not go with --init, whose config.json says the shape");
+        return sgt_fail(err, SGT_EUSAGE, "--model %s: not together with --init, whose config.json says the shape", s->model);
     return s->init ? SGT_OK : sgt_model_named(&m, s->model, err);
 }
 
@@ -259,6 +260,7 @@ int sgt_settings_same_run(const sgt_settings *s, const char *text, sgt_error *er
     if (!now) return sgt_fail(err, SGT_ENOMEM, "options: out of memory");
     sgt_settings_default(&kept);
     int rc = sgt_settings_merge(&kept, text, "the checkpoint's options", 1, err);
+    if (kept.init) kept.model = NULL; /* its shape came from there */
     for (size_t i = 0; i < SGT_SETTINGS && rc == SGT_OK; i++) {
         if (table[i].flags & MAY_CHANGE) continue;
         render(now, MAX_VALUE, s, i);

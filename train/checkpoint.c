@@ -1,0 +1,279 @@
+/* checkpoint.c: a checkpoint folder's files, written and read. That the folder appears at once is run.c's business. */
+#include "checkpoint.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "config.h"
+#include "safetensors.h"
+
+#define PIECE ((size_t)1 << 20)            /* floats moved at a time */
+#define MAX_STATE ((size_t)1 << 20)        /* bytes of state.json */
+#define MAX_TOKENIZER ((size_t)64 << 20)   /* bytes of tokenizer.json */
+
+static const char *const moments[] = {"m.", "v."};
+static const sgt_state moment_states[] = {SGT_MOMENT1, SGT_MOMENT2};
+
+/* ---- tensors out ---- */
+
+static int declare_all(sgt_safetensors_writer *w, const sgt_model *m, const char *prefix, sgt_error *err)
+{
+    int rc = SGT_OK;
+    for (size_t i = 0; i < sgt_model_tensors(m) && rc == SGT_OK; i++) {
+        sgt_tensor t;
+        char name[80];
+        sgt_model_tensor(m, i, &t);
+        snprintf(name, sizeof name, "%s%s", prefix, t.name);
+        rc = sgt_safetensors_declare(w, name, t.dim, t.dims, err);
+    }
+    return rc;
+}
+
+static int write_all(sgt_safetensors_writer *w, sgt_backend *b, sgt_state what, const sgt_model *m, float *buffer, sgt_error *err)
+{
+    int rc = SGT_OK;
+    for (size_t i = 0; i < sgt_model_tensors(m); i++) {
+        sgt_tensor t;
+        sgt_model_tensor(m, i, &t);
+        for (size_t at = 0; at < t.count && rc == SGT_OK; at += PIECE) {
+            size_t n = t.count - at < PIECE ? t.count - at : PIECE;
+            rc = b->get(b, what, i, at, n, buffer, err);
+            if (rc == SGT_OK) rc = sgt_safetensors_write(w, buffer, n, err);
+        }
+    }
+    return rc;
+}
+
+/* One file of `count` states, each under its prefix. */
+static int write_tensors(const char *dir, const char *file, sgt_backend *b, const sgt_model *m, const sgt_state *what,
+                         const char *const *prefix, int count, sgt_error *err)
+{
+    int rc;
+    sgt_safetensors_writer *w = NULL;
+    char *path = sgt_join(dir, file);
+    float *buffer = malloc(PIECE * sizeof *buffer);
+    if (!path || !buffer) { rc = sgt_fail(err, SGT_ENOMEM, "%s/%s: out of memory", dir, file); goto out; }
+    if ((rc = sgt_safetensors_begin(&w, path, err)) < 0) goto out;
+    for (int i = 0; i < count && rc == SGT_OK; i++) rc = declare_all(w, m, prefix[i], err);
+    for (int i = 0; i < count && rc == SGT_OK; i++) rc = write_all(w, b, what[i], m, buffer, err);
+    if (rc == SGT_OK) {
+        rc = sgt_safetensors_commit(w, err);
+        w = NULL;
+    }
+out:
+    sgt_safetensors_abandon(w);
+    free(buffer);
+    free(path);
+    return rc;
+}
+
+/* ---- state.json ---- */
+
+static json_t *hex(uint64_t v)
+{
+    char text[20];
+    snprintf(text, sizeof text, "%016" PRIx64, v);
+    return json_string(text);
+}
+
+static int write_state(const char *dir, const sgt_checkpoint_state *s, sgt_error *err)
+{
+    const sgt_schedule *c = &s->schedule;
+    json_t *json = json_pack(
+        "{s:i, s:I, s:I, s:I, s:{s:s, s:I, s:I}, s:n, s:{s:s, s:f, s:f, s:I, s:I}, s:{s:o}, s:{s:s, s:s, s:s}, s:o}", "version", 1,
+        "step", (json_int_t)s->step, "tokens", (json_int_t)s->tokens, "documents", (json_int_t)s->documents, "sampler",
+        "sampling", s->sampling, "seed", (json_int_t)s->seed, "next_batch", (json_int_t)s->next_batch, "scaler", "schedule",
+        "kind", sgt_schedule_name(c->kind), "lr", c->lr, "min_lr", c->min_lr, "warmup", (json_int_t)c->warmup, "steps",
+        (json_int_t)c->steps, "data", "hash", hex(s->data_hash), "machine", "device", s->device, "cpu_level", s->level, "library",
+        s->library, "options", json_loads(s->options, 0, NULL));
+    char *path = sgt_join(dir, "state.json"), *text = json ? json_dumps(json, JSON_INDENT(2)) : NULL;
+    int rc = path && text ? sgt_file_put(path, text, strlen(text), err)
+                          : sgt_fail(err, SGT_ENOMEM, "%s/state.json: out of memory", dir);
+    free(path);
+    free(text);
+    json_decref(json);
+    return rc;
+}
+
+static int parse_state(sgt_checkpoint_state *s, json_t *json, const char *path, sgt_error *err)
+{
+    json_int_t version, step, tokens, documents, next, seed, warmup, steps;
+    const char *hash, *device, *level, *library, *sampling, *kind;
+    json_t *options;
+    json_error_t why;
+    if (json_unpack_ex(json, &why, 0, "{s:I, s:I, s:I, s:I, s:{s:s, s:I, s:I}, s:{s:s, s:F, s:F, s:I, s:I}, s:{s:s}, s:{s:s, s:s, s:s}, s:o}",
+                       "version", &version, "step", &step, "tokens", &tokens, "documents", &documents, "sampler", "sampling",
+                       &sampling, "seed", &seed, "next_batch", &next, "schedule", "kind", &kind, "lr", &s->schedule.lr, "min_lr",
+                       &s->schedule.min_lr, "warmup", &warmup, "steps", &steps, "data", "hash", &hash, "machine", "device",
+                       &device, "cpu_level", &level, "library", &library, "options", &options) < 0)
+        return sgt_fail(err, SGT_EFORMAT, "%s: %s", path, why.text);
+    if (version != 1) return sgt_fail(err, SGT_EFORMAT, "%s: version %lld, not 1 (a newer sgt's?)", path, (long long)version);
+    if (step < 1 || step > 99999999 || tokens < 0 || documents < 0 || next < 0 || !json_is_object(options))
+        return sgt_fail(err, SGT_EFORMAT, "%s: a count is out of range", path);
+    s->step = (uint64_t)step;
+    s->tokens = (uint64_t)tokens;
+    s->documents = (uint64_t)documents;
+    s->next_batch = (uint64_t)next;
+    s->seed = (uint64_t)seed;
+    s->schedule.warmup = (uint64_t)warmup;
+    s->schedule.steps = (uint64_t)steps;
+    s->data_hash = strtoull(hash, NULL, 16);
+    snprintf(s->sampling, sizeof s->sampling, "%s", sampling);
+    snprintf(s->device, sizeof s->device, "%s", device);
+    snprintf(s->level, sizeof s->level, "%s", level);
+    snprintf(s->library, sizeof s->library, "%s", library);
+    for (int k = 0; k < SGT_SCHEDULES; k++)
+        if (strcmp(kind, sgt_schedule_name((sgt_schedule_kind)k)) == 0) s->schedule.kind = (sgt_schedule_kind)k;
+    s->options = json_dumps(options, 0);
+    return s->options ? SGT_OK : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+}
+
+int sgt_checkpoint_read(sgt_checkpoint_state *state, const char *dir, sgt_error *err)
+{
+    char *text = NULL, *path = sgt_join(dir, "state.json");
+    size_t n;
+    json_error_t why;
+    *state = (sgt_checkpoint_state){0};
+    if (!path) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", dir);
+    int rc = sgt_file_get(&text, &n, path, MAX_STATE, err);
+    if (rc == SGT_OK) {
+        json_t *json = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why);
+        rc = json ? parse_state(state, json, path, err) : sgt_fail(err, SGT_EFORMAT, "%s: %s", path, why.text);
+        json_decref(json);
+    }
+    free(text);
+    free(path);
+    return rc;
+}
+
+void sgt_checkpoint_state_free(sgt_checkpoint_state *state)
+{
+    free(state->options);
+    *state = (sgt_checkpoint_state){0};
+}
+
+/* ---- the whole folder ---- */
+
+static int copy_tokenizer(const char *dir, const char *from, sgt_error *err)
+{
+    char *text = NULL, *to = sgt_join(dir, "tokenizer.json");
+    size_t n;
+    int rc = to ? sgt_file_get(&text, &n, from, MAX_TOKENIZER, err) : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", dir);
+    if (rc == SGT_OK) rc = sgt_file_put(to, text, n, err);
+    free(text);
+    free(to);
+    return rc;
+}
+
+int sgt_checkpoint_write(const char *dir, const sgt_checkpoint_state *state, sgt_backend *b, const sgt_model *m,
+                         const char *tokenizer, int64_t eot, sgt_error *err)
+{
+    static const char *const model_prefix[] = {"transformer."};
+    static const sgt_state model_state[] = {SGT_PARAMETERS};
+    int rc;
+    if ((rc = sgt_config_write(m, dir, eot, err)) < 0 ||
+        (rc = write_tensors(dir, "model.safetensors", b, m, model_state, model_prefix, 1, err)) < 0 ||
+        (rc = write_tensors(dir, "optimizer.safetensors", b, m, moment_states, moments, 2, err)) < 0 ||
+        (tokenizer && (rc = copy_tokenizer(dir, tokenizer, err)) < 0))
+        return rc;
+    return write_state(dir, state, err);
+}
+
+/* ---- tensors in ---- */
+
+static int open_in(sgt_safetensors **out, const char *dir, const char *file, sgt_error *err)
+{
+    char *path = sgt_join(dir, file);
+    int rc = path ? sgt_safetensors_open(out, path, err) : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", dir);
+    free(path);
+    return rc;
+}
+
+/* The tensor `t` of the model in the file, under any of the prefixes, in its shape. */
+static int find_tensor(const sgt_safetensor **out, const sgt_safetensors *s, const sgt_tensor *t, const char *const *prefixes,
+                       const char *where, sgt_error *err)
+{
+    const sgt_safetensor *found = NULL;
+    char name[80];
+    for (; *prefixes && !found; prefixes++) {
+        snprintf(name, sizeof name, "%s%s", *prefixes, t->name);
+        found = sgt_safetensors_find(s, name);
+    }
+    if (!found) return sgt_fail(err, SGT_EFORMAT, "%s: no tensor %s", where, t->name);
+    int same = found->dims == t->dims;
+    for (uint32_t i = 0; same && i < t->dims; i++) same = found->dim[i] == t->dim[i];
+    if (!same)
+        return sgt_fail(err, SGT_EFORMAT, "%s: tensor %s has %u dimensions, %llu x %llu, where config.json says %u x %u", where, t->name,
+                        found->dims, (unsigned long long)(found->dims ? found->dim[0] : 0),
+                        (unsigned long long)(found->dims > 1 ? found->dim[1] : 1), t->dim[0], t->dim[1]);
+    *out = found;
+    return SGT_OK;
+}
+
+/* Every tensor of the model into b; b NULL: only looks whether they are all there. */
+static int load_tensors(const sgt_safetensors *s, const char *const *prefixes, const char *where, sgt_backend *b, sgt_state what,
+                        const sgt_model *m, sgt_error *err)
+{
+    int rc = SGT_OK;
+    float *buffer = b ? malloc(PIECE * sizeof *buffer) : NULL;
+    if (b && !buffer) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", where);
+    for (size_t i = 0; i < sgt_model_tensors(m) && rc == SGT_OK; i++) {
+        sgt_tensor t;
+        const sgt_safetensor *from = NULL;
+        sgt_model_tensor(m, i, &t);
+        rc = find_tensor(&from, s, &t, prefixes, where, err);
+        for (size_t at = 0; b && at < t.count && rc == SGT_OK; at += PIECE) {
+            size_t n = t.count - at < PIECE ? t.count - at : PIECE;
+            rc = sgt_safetensors_read(s, from, at, n, buffer, err);
+            if (rc == SGT_OK) rc = b->put(b, what, i, at, n, buffer, err);
+        }
+    }
+    free(buffer);
+    return rc;
+}
+
+static int load_file(const char *dir, const char *file, const char *const *prefixes, sgt_backend *b, sgt_state what,
+                     const sgt_model *m, sgt_error *err)
+{
+    char where[512];
+    sgt_safetensors *s = NULL;
+    int rc = open_in(&s, dir, file, err);
+    snprintf(where, sizeof where, "%s/%s", dir, file);
+    if (rc == SGT_OK) rc = load_tensors(s, prefixes, where, b, what, m, err);
+    sgt_safetensors_close(s);
+    return rc;
+}
+
+int sgt_checkpoint_load_model(const char *dir, sgt_backend *b, const sgt_model *m, sgt_error *err)
+{
+    static const char *const prefixes[] = {"transformer.", "", NULL};
+    return load_file(dir, "model.safetensors", prefixes, b, SGT_PARAMETERS, m, err);
+}
+
+int sgt_checkpoint_load_moments(const char *dir, sgt_backend *b, const sgt_model *m, sgt_error *err)
+{
+    int rc = SGT_OK;
+    for (int i = 0; i < 2 && rc == SGT_OK; i++) {
+        const char *const prefixes[] = {moments[i], NULL};
+        rc = load_file(dir, "optimizer.safetensors", prefixes, b, moment_states[i], m, err);
+    }
+    return rc;
+}
+
+int sgt_checkpoint_check(const char *dir, sgt_error *err)
+{
+    sgt_model m;
+    sgt_checkpoint_state state;
+    int rc = sgt_config_read(&m, dir, err);
+    if (rc == SGT_OK) rc = sgt_checkpoint_load_model(dir, NULL, &m, err);
+    if (rc == SGT_OK) rc = sgt_checkpoint_load_moments(dir, NULL, &m, err);
+    if (rc < 0) return rc;
+    rc = sgt_checkpoint_read(&state, dir, err);
+    sgt_checkpoint_state_free(&state);
+    return rc;
+}

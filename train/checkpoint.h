@@ -1,0 +1,47 @@
+/* checkpoint.h: one RUN/step-NNNNNNNN folder: a Hugging Face GPT-2 directory that also holds what a resume needs.
+ *
+ *   config.json generation_config.json model.safetensors   the model, as transformers names things
+ *   tokenizer.json                                         where the data had one
+ *   optimizer.safetensors                                  both moments, "m.NAME" and "v.NAME"
+ *   state.json                                             step, tokens, sampler, schedule, data, machine, options
+ */
+#ifndef SGT_CHECKPOINT_H
+#define SGT_CHECKPOINT_H
+
+#include <stdint.h>
+
+#include "backend.h"
+#include "base/error.h"
+#include "model.h"
+#include "schedule.h"
+
+typedef struct sgt_checkpoint_state {
+    uint64_t step;       /* completed */
+    uint64_t tokens;     /* trained on */
+    uint64_t documents;  /* begun in them */
+    uint64_t next_batch; /* index of the next micro-step's batch */
+    uint64_t seed;
+    char sampling[16];
+    sgt_schedule schedule;
+    uint64_t data_hash;
+    char device[16], level[16], library[64]; /* what computed: the bits depend on it */
+    char *options;                           /* settings as JSON text, malloc'd by sgt_checkpoint_read */
+} sgt_checkpoint_state;
+
+/* Everything into the existing folder `dir`. tokenizer: a file to copy, or NULL. eot: -1 where it is not known. */
+int sgt_checkpoint_write(const char *dir, const sgt_checkpoint_state *state, sgt_backend *b, const sgt_model *m,
+                         const char *tokenizer, int64_t eot, sgt_error *err);
+
+/* state.json alone. Free with sgt_checkpoint_state_free. */
+int sgt_checkpoint_read(sgt_checkpoint_state *state, const char *dir, sgt_error *err);
+void sgt_checkpoint_state_free(sgt_checkpoint_state *state);
+
+/* Whether the folder is whole: its files are there, are what their formats promise, and fit one another. */
+int sgt_checkpoint_check(const char *dir, sgt_error *err);
+
+/* Parameters of any Hugging Face GPT-2 directory (names with or without "transformer."); a tensor that is missing or has
+ * another shape is SGT_EFORMAT and named. */
+int sgt_checkpoint_load_model(const char *dir, sgt_backend *b, const sgt_model *m, sgt_error *err);
+int sgt_checkpoint_load_moments(const char *dir, sgt_backend *b, const sgt_model *m, sgt_error *err);
+
+#endif

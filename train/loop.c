@@ -1,0 +1,261 @@
+/* loop.c: step after step: wait for a batch, run it, update, log; evaluate, save and stop when it is time.
+ *
+ * A backend may have a step's metrics only `lag` steps later, so that it need not wait for the device: steps whose line is
+ * not yet written stand in a small ring. Whatever needs the run to be complete up to here (evaluation, a checkpoint, the end)
+ * settles them first. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "trainer.h"
+
+#define RING 4 /* more than any backend's lag */
+
+typedef struct loop {
+    sgt_trainer *t;
+    sgt_stream *stream;
+    sgt_cursor *val;
+    uint16_t *val_rows;
+    sgt_stream_batch held[RING]; /* batches that the backend may still read, oldest first */
+    unsigned holding;
+    sgt_metrics ring[RING];      /* step s in ring[s % RING] */
+    double began[RING];
+    uint64_t next;               /* the first step whose line is not written */
+    double mark;                 /* when the last thing that is no step ended */
+    double start;
+    uint64_t val_tokens, saved;
+    double epoch_loss, epoch_start; /* sum since the last epoch's line, and when that was */
+    uint64_t epoch_steps;
+} loop;
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void say_line(const loop *l, const char *line)
+{
+    if (l->t->o->line) l->t->o->line(l->t->o->ctx, line);
+}
+
+/* ---- evaluation ---- */
+
+static int evaluate(loop *l, double *mean, sgt_error *err)
+{
+    sgt_trainer *t = l->t;
+    double sum = 0;
+    uint64_t targets = 0;
+    for (uint64_t k = 0; k < t->eval_batches; k++) {
+        double loss;
+        uint64_t n;
+        int rc = sgt_loader_batch(t->val, l->val, k, l->val_rows, err);
+        if (rc == SGT_OK) rc = t->backend->eval(t->backend, l->val_rows, &loss, &n, err);
+        if (rc < 0) return rc;
+        sum += loss;
+        targets += n;
+    }
+    l->val_tokens += targets;
+    *mean = targets ? sum / (double)targets : NAN;
+    return SGT_OK;
+}
+
+static void say_evaluation(const loop *l, const sgt_metrics *m)
+{
+    char line[256];
+    double epoch = (double)(l->t->info.windows_per_epoch * l->t->s->seq) / m->tokens_per_s / 3600;
+    snprintf(line, sizeof line, "step %llu: loss %.4f, validation %.4f, %llu tokens, %.1f s, %.0f tokens/s, %.2f h per epoch",
+             (unsigned long long)m->step + 1, m->loss, m->val_loss, (unsigned long long)m->tokens, now() - l->start,
+             m->tokens_per_s, epoch);
+    say_line(l, line);
+}
+
+/* ---- the end of a step ---- */
+
+static void say_epoch(loop *l, const sgt_metrics *m)
+{
+    char line[128];
+    uint64_t rows = l->t->s->batch * l->t->s->accum, windows = l->t->info.windows_per_epoch;
+    l->epoch_loss += m->loss;
+    l->epoch_steps++;
+    if ((m->step + 1) * rows / windows == m->step * rows / windows) return;
+    snprintf(line, sizeof line, "Epoch %llu, Loss: %.4f, %.1f s", (unsigned long long)((m->step + 1) * rows / windows),
+             l->epoch_loss / (double)l->epoch_steps, now() - l->epoch_start);
+    say_line(l, line);
+    l->epoch_loss = 0;
+    l->epoch_steps = 0;
+    l->epoch_start = now();
+}
+
+/* Writes the line of step l->next, with an evaluation where `val` is set. */
+static int settle_one(loop *l, int val, sgt_error *err)
+{
+    sgt_trainer *t = l->t;
+    sgt_metrics *m = &l->ring[l->next % RING];
+    sgt_step_metrics got;
+    char json[512];
+    int rc = t->backend->metrics(t->backend, m->step, &got, err);
+    if (rc < 0) return rc;
+    double end = now(), begin = l->began[l->next % RING];
+    m->loss = got.loss;
+    m->grad_norm = got.grad_norm;
+    m->ms_per_step = (end - (begin > l->mark ? begin : l->mark)) * 1e3;
+    m->tokens_per_s = (double)(t->s->batch * t->s->accum * t->s->seq) / m->ms_per_step * 1e3;
+    m->peak_bytes = sgt_memory_peak();
+    if (val && (rc = evaluate(l, &m->val_loss, err)) < 0) return rc;
+    if ((rc = sgt_run_log(t->run, sgt_metrics_json(json, sizeof json, m), err)) < 0) return rc;
+    l->next++;
+    l->mark = now();
+    if (val) say_evaluation(l, m);
+    say_epoch(l, m);
+    if (t->o->progress) t->o->progress(t->o->ctx, m, t->s->steps, t->state.step);
+    return SGT_OK;
+}
+
+static int save(loop *l, uint64_t steps, sgt_error *err)
+{
+    sgt_trainer *t = l->t;
+    sgt_checkpoint_state state = t->state;
+    state.step = steps;
+    state.next_batch = steps * t->s->accum;
+    state.tokens = steps * t->s->accum * t->s->batch * t->s->seq;
+    int rc = sgt_run_save(t->run, &state, t->backend, &t->model, t->tokenizer, t->eot, t->s->keep, err);
+    if (rc == SGT_OK) l->saved = steps;
+    l->mark = now();
+    return rc;
+}
+
+/* ---- a step ---- */
+
+static void count_documents(sgt_trainer *t, const uint16_t *rows)
+{
+    if (t->eot < 0) return;
+    size_t T = t->s->seq;
+    for (size_t b = 0; b < t->info.local_batch; b++)
+        for (size_t i = 0; i < T; i++) t->state.documents += rows[b * (T + 1) + i] == t->eot;
+}
+
+static int next_batch(loop *l, sgt_stream_batch *b, double *waited, sgt_error *err)
+{
+    double before = now();
+    int rc = sgt_stream_next(l->stream, b, err);
+    *waited += now() - before;
+    return rc;
+}
+
+static int micro_step(loop *l, double scale, double *waited, sgt_error *err)
+{
+    sgt_trainer *t = l->t;
+    sgt_stream_batch b;
+    int rc = next_batch(l, &b, waited, err);
+    if (rc < 0) return rc;
+    count_documents(t, b.rows);
+    rc = t->backend->micro_step(t->backend, b.rows, scale, err);
+    l->held[l->holding++] = b;
+    if (l->holding > t->backend->hold) {
+        sgt_stream_release(l->stream, &l->held[0]);
+        memmove(l->held, l->held + 1, --l->holding * sizeof *l->held);
+    }
+    return rc;
+}
+
+static int one_step(loop *l, uint64_t s, sgt_error *err)
+{
+    sgt_trainer *t = l->t;
+    uint64_t rows = t->s->batch * t->s->accum;
+    double waited = 0;
+    sgt_metrics *m = &l->ring[s % RING];
+    int rc = SGT_OK;
+    l->began[s % RING] = now();
+    for (uint64_t a = 0; a < t->s->accum && rc == SGT_OK; a++) rc = micro_step(l, 1 / (double)(rows * t->s->seq), &waited, err);
+    double lr = sgt_schedule_lr(&t->schedule, s);
+    if (rc == SGT_OK) rc = t->backend->update(t->backend, s, lr, err);
+    *m = (sgt_metrics){.step = s, .lr = lr, .val_loss = NAN, .tokens = (s + 1) * rows * t->s->seq,
+                       .epoch = (double)((s + 1) * rows) / (double)t->info.windows_per_epoch, .data_wait_ms = waited * 1e3};
+    return rc;
+}
+
+static int every(uint64_t steps, uint64_t n) { return n && steps % n == 0; }
+
+static int run_steps(loop *l, sgt_error *err)
+{
+    sgt_trainer *t = l->t;
+    const sgt_settings *s = t->s;
+    int rc = SGT_OK;
+    for (uint64_t step = l->next; step < s->steps && rc == SGT_OK; step++) {
+        if (sgt_stopped(t->o->stop)) break;
+        if ((rc = one_step(l, step, err)) < 0) break;
+        uint64_t done = step + 1;
+        int end = done == s->steps || sgt_stopped(t->o->stop);
+        int eval = t->val && (every(done, s->eval_every) || done == s->steps);
+        int settle = end || eval || every(done, s->save_every);
+        while (rc == SGT_OK && l->next + (settle ? 0 : t->backend->lag) < done) rc = settle_one(l, eval && l->next == step, err);
+        if (rc == SGT_OK && (end || every(done, s->save_every))) rc = save(l, done, err);
+    }
+    if (rc == SGT_OK && l->next < s->steps)
+        rc = sgt_fail(err, SGT_ESTOPPED, "interrupted after step %llu of %llu%s%s", (unsigned long long)l->next,
+                      (unsigned long long)s->steps, l->saved ? ": saved; --resume goes on from there" : "", l->saved ? "" : ": nothing to save");
+    return rc;
+}
+
+static int open_streams(loop *l, sgt_error *err)
+{
+    sgt_trainer *t = l->t;
+    const sgt_backend *b = t->backend;
+    uint64_t first = t->state.step * t->s->accum, end = t->s->steps * t->s->accum;
+    sgt_stream_options o = {.first = first, .count = end - first, .output = SGT_OUTPUT_U16, .slots = 4 + b->hold,
+                            .threads = (uint32_t)t->s->workers, .alloc = b->pinned_alloc, .free = b->pinned_free, .ctx = b->pinned_ctx};
+    int rc = sgt_stream_open(&l->stream, t->train, &o, err);
+    if (rc < 0 || !t->val) return rc;
+    l->val_rows = malloc((size_t)t->info.local_batch * (t->s->seq + 1) * sizeof *l->val_rows);
+    if (!l->val_rows) return sgt_fail(err, SGT_ENOMEM, "validation: out of memory");
+    return sgt_cursor_open(&l->val, t->val, err);
+}
+
+static void fill_result(const loop *l, sgt_train_result *r)
+{
+    const sgt_trainer *t = l->t;
+    r->last = sgt_run_last_line(t->run);
+    r->steps = l->next;
+    r->train_tokens = l->next * t->s->accum * t->s->batch * t->s->seq;
+    r->val_tokens = l->val_tokens;
+    r->documents = t->state.documents;
+    r->seconds = now() - l->start;
+    r->peak_bytes = sgt_memory_peak();
+    r->total_bytes = sgt_memory_total();
+    if (l->saved) snprintf(r->checkpoint, sizeof r->checkpoint, "%s/step-%08llu", sgt_run_path(t->run), (unsigned long long)l->saved);
+}
+
+int sgt_trainer_run(sgt_trainer *t, sgt_train_result *r, sgt_error *err)
+{
+    int rc = SGT_OK;
+    loop l = {.t = t, .next = t->state.step, .saved = t->state.step};
+    l.start = l.mark = l.epoch_start = now();
+    if (t->state.step >= t->s->steps)
+        sgt_say(&t->o->notice, "%s has made its %llu steps already (--steps N goes on)", t->o->run, (unsigned long long)t->state.step);
+    else if ((rc = open_streams(&l, err)) == SGT_OK) rc = run_steps(&l, err);
+    fill_result(&l, r);
+    sgt_stream_close(l.stream);
+    sgt_cursor_close(l.val);
+    free(l.val_rows);
+    return rc;
+}
+
+int sgt_train(sgt_settings *s, const sgt_train_options *o, sgt_train_result *r, sgt_error *err)
+{
+    sgt_trainer t;
+    *r = (sgt_train_result){0};
+    int rc = sgt_trainer_open(&t, s, o, err);
+    if (rc == SGT_OK) rc = sgt_trainer_run(&t, r, err);
+    sgt_trainer_close(&t);
+    return rc;
+}
+
+void sgt_train_result_free(sgt_train_result *r)
+{
+    free(r->last);
+    *r = (sgt_train_result){0};
+}

@@ -1,0 +1,345 @@
+/* run.c: the run directory. Order makes it safe to be killed anywhere: the log's lines are on disk before the checkpoint that
+ * counts them has its name, and the checkpoint has its name before `latest` says it. */
+#include "run.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+#define STEP_NAME "step-%08" PRIu64
+#define WORK_PREFIX ".step-" /* folders being written or removed */
+
+struct sgt_run {
+    char *path;
+    int lock;  /* the folder itself, held with flock */
+    int log;
+};
+
+/* ---- which checkpoints there are ---- */
+
+static int is_step(const char *name, uint64_t *step)
+{
+    if (strncmp(name, "step-", 5) != 0 || strlen(name) != 13 || strspn(name + 5, "0123456789") != 8) return 0;
+    *step = strtoull(name + 5, NULL, 10);
+    return 1;
+}
+
+static int descending(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x > y ? -1 : x < y;
+}
+
+/* The steps of all step-N folders, newest first, malloc'd. */
+static int list_steps(uint64_t **steps, size_t *count, const char *run, sgt_error *err)
+{
+    size_t room = 0;
+    DIR *d = opendir(run);
+    *steps = NULL;
+    *count = 0;
+    if (!d) return errno == ENOENT ? SGT_OK : sgt_fail_errno(err, "%s", run);
+    for (struct dirent *e; (e = readdir(d));) {
+        uint64_t step;
+        if (!is_step(e->d_name, &step)) continue;
+        if (*count == room) {
+            uint64_t *more = realloc(*steps, (room = 2 * room + 16) * sizeof *more);
+            if (!more) {
+                free(*steps);
+                *steps = NULL;
+                *count = 0;
+                closedir(d);
+                return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", run);
+            }
+            *steps = more;
+        }
+        (*steps)[(*count)++] = step;
+    }
+    closedir(d);
+    if (*count) qsort(*steps, *count, sizeof **steps, descending);
+    return SGT_OK;
+}
+
+static char *step_path(const char *run, uint64_t step)
+{
+    char name[32];
+    snprintf(name, sizeof name, STEP_NAME, step);
+    return sgt_join(run, name);
+}
+
+int sgt_run_newest(char **dir, const char *run, const sgt_notice *notice, sgt_error *err)
+{
+    uint64_t *steps;
+    size_t count;
+    int rc = list_steps(&steps, &count, run, err);
+    *dir = NULL;
+    for (size_t i = 0; i < count && rc == SGT_OK && !*dir; i++) {
+        sgt_error why;
+        char *path = step_path(run, steps[i]);
+        if (!path) rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", run);
+        else if (sgt_checkpoint_check(path, &why) == SGT_OK) *dir = path;
+        else {
+            sgt_say(notice, "passed over an incomplete checkpoint: %s", why.text);
+            free(path);
+        }
+    }
+    free(steps);
+    return rc;
+}
+
+/* ---- removing ---- */
+
+/* First out of its name, then gone: a name that exists is complete. */
+static int remove_step(const sgt_run *r, uint64_t step, sgt_error *err)
+{
+    char name[48];
+    snprintf(name, sizeof name, WORK_PREFIX "%08" PRIu64 ".old.tmp", step);
+    char *from = step_path(r->path, step), *to = sgt_join(r->path, name);
+    int rc = from && to ? sgt_remove_tree(to, err) : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", r->path);
+    if (rc == SGT_OK && rename(from, to) < 0) rc = sgt_fail_errno(err, "%s", from);
+    if (rc == SGT_OK) rc = sgt_remove_tree(to, err);
+    free(from);
+    free(to);
+    return rc;
+}
+
+/* All but the newest `keep`. */
+static int rotate(const sgt_run *r, uint64_t keep, sgt_error *err)
+{
+    uint64_t *steps;
+    size_t count;
+    int rc = list_steps(&steps, &count, r->path, err);
+    for (size_t i = keep; i < count && rc == SGT_OK; i++) rc = remove_step(r, steps[i], err);
+    free(steps);
+    return rc;
+}
+
+static int remove_leftovers(const sgt_run *r, sgt_error *err)
+{
+    int rc = SGT_OK;
+    DIR *d = opendir(r->path);
+    if (!d) return sgt_fail_errno(err, "%s", r->path);
+    for (struct dirent *e; rc == SGT_OK && (e = readdir(d));) {
+        size_t n = strlen(e->d_name);
+        if (strncmp(e->d_name, WORK_PREFIX, strlen(WORK_PREFIX)) != 0 || n < 4 || strcmp(e->d_name + n - 4, ".tmp") != 0) continue;
+        char *path = sgt_join(r->path, e->d_name);
+        rc = path ? sgt_remove_tree(path, err) : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", r->path);
+        free(path);
+    }
+    closedir(d);
+    return rc;
+}
+
+/* Folders of later steps than the one to go on from: not whole, or a run to be started over. */
+static int remove_later(const sgt_run *r, uint64_t step, sgt_error *err)
+{
+    uint64_t *steps;
+    size_t count;
+    int rc = list_steps(&steps, &count, r->path, err);
+    for (size_t i = 0; i < count && rc == SGT_OK && steps[i] > step; i++) rc = remove_step(r, steps[i], err);
+    free(steps);
+    return rc;
+}
+
+static int remove_name(const sgt_run *r, const char *name, sgt_error *err)
+{
+    char *path = sgt_join(r->path, name);
+    if (!path) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", r->path);
+    int rc = unlink(path) < 0 && errno != ENOENT ? sgt_fail_errno(err, "%s", path) : SGT_OK;
+    free(path);
+    return rc;
+}
+
+/* ---- the log ---- */
+
+/* The step of a whole line of the log; -1 where it is none. */
+static json_int_t line_step(const char *line, size_t n)
+{
+    if (n == 0 || line[n - 1] != '\n') return -1;
+    json_t *json = json_loadb(line, n, 0, NULL);
+    const json_t *step = json_object_get(json, "step");
+    json_int_t s = json_is_integer(step) ? json_integer_value(step) : -1;
+    json_decref(json);
+    return s;
+}
+
+/* Lines of steps 0 .. step - 1 in their order are kept; anything from the first other line on was not part of the checkpoint. */
+static int copy_lines(FILE *in, sgt_file *out, uint64_t step, uint64_t *kept, int *cut, sgt_error *err)
+{
+    char *line = NULL;
+    size_t room = 0;
+    ssize_t n;
+    int rc = SGT_OK;
+    *kept = 0;
+    *cut = 0;
+    while (rc == SGT_OK && (n = getline(&line, &room, in)) > 0) {
+        if (*kept == step || line_step(line, (size_t)n) != (json_int_t)*kept) {
+            *cut = 1;
+            break;
+        }
+        rc = sgt_file_write(out, line, (size_t)n, err);
+        (*kept)++;
+    }
+    free(line);
+    return rc;
+}
+
+static int cut_log(const sgt_run *r, const char *path, uint64_t step, const sgt_notice *notice, sgt_error *err)
+{
+    int cut = 0;
+    uint64_t kept = 0;
+    sgt_file *out = NULL;
+    FILE *in = fopen(path, "re");
+    if (!in && errno != ENOENT) return sgt_fail_errno(err, "%s", path);
+    int rc = in ? sgt_file_begin(&out, path, err) : SGT_OK;
+    if (in && rc == SGT_OK) rc = copy_lines(in, out, step, &kept, &cut, err);
+    if (in) fclose(in);
+    if (rc == SGT_OK && cut) {
+        rc = sgt_file_commit(out, err);
+        out = NULL;
+    }
+    sgt_file_abandon(out);
+    if (rc == SGT_OK && kept < step)
+        sgt_say(notice, "%s/log.jsonl holds %" PRIu64 " of the %" PRIu64 " steps before the checkpoint", r->path, kept, step);
+    return rc;
+}
+
+static int open_log(sgt_run *r, uint64_t step, const sgt_notice *notice, sgt_error *err)
+{
+    char *path = sgt_join(r->path, "log.jsonl");
+    if (!path) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", r->path);
+    int rc = cut_log(r, path, step, notice, err);
+    if (rc == SGT_OK) {
+        r->log = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+        if (r->log < 0) rc = sgt_fail_errno(err, "%s", path);
+    }
+    free(path);
+    return rc;
+}
+
+int sgt_run_log(sgt_run *r, const char *line, sgt_error *err)
+{
+    size_t n = strlen(line);
+    char text[1024];
+    if (n >= sizeof text) return sgt_fail(err, SGT_EUSAGE, "%s/log.jsonl: a line of %zu bytes", r->path, n);
+    memcpy(text, line, n);
+    text[n] = '\n';
+    return sgt_write_all(r->log, text, n + 1, "log.jsonl", err);
+}
+
+char *sgt_run_last_line(const sgt_run *r)
+{
+    char *path = sgt_join(r->path, "log.jsonl"), *line = NULL, *last = NULL;
+    size_t room = 0;
+    FILE *f = path ? fopen(path, "re") : NULL;
+    ssize_t n;
+    while (f && (n = getline(&line, &room, f)) > 0) {
+        if (line[n - 1] == '\n') line[n - 1] = '\0';
+        free(last);
+        last = strdup(line);
+    }
+    if (f) fclose(f);
+    free(line);
+    free(path);
+    return last;
+}
+
+/* ---- open, save, close ---- */
+
+static int put_name(const sgt_run *r, const char *name, const char *text, sgt_error *err)
+{
+    char *path = sgt_join(r->path, name);
+    int rc = path ? sgt_file_put(path, text, strlen(text), err) : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", r->path);
+    free(path);
+    return rc;
+}
+
+static int point_latest(const sgt_run *r, uint64_t step, sgt_error *err)
+{
+    char name[32];
+    snprintf(name, sizeof name, STEP_NAME "\n", step);
+    return put_name(r, "latest", name, err);
+}
+
+static int take(sgt_run *r, sgt_error *err)
+{
+    int rc = sgt_make_folders(r->path, err);
+    if (rc < 0) return rc;
+    r->lock = open(r->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (r->lock < 0) return sgt_fail_errno(err, "%s", r->path);
+    if (flock(r->lock, LOCK_EX | LOCK_NB) == 0) return SGT_OK;
+    if (errno == EWOULDBLOCK)
+        return sgt_fail(err, SGT_EUNSUPPORTED, "%s: another sgt-train is writing to this run (wait for it, or take another --run)", r->path);
+    return errno == ENOLCK || errno == EINVAL ? SGT_OK : sgt_fail_errno(err, "%s", r->path); /* a file system without locks */
+}
+
+int sgt_run_open(sgt_run **out, const char *path, uint64_t step, const sgt_notice *notice, sgt_error *err)
+{
+    int rc;
+    sgt_run *r = calloc(1, sizeof *r);
+    if (!r) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+    r->lock = r->log = -1;
+    r->path = strdup(path);
+    if (!r->path) { rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path); goto fail; }
+    if ((rc = take(r, err)) < 0 || (rc = remove_leftovers(r, err)) < 0) goto fail;
+    /* `latest` goes before what it may name, and after a kill between a save's two renames it is brought up to date. */
+    rc = step ? point_latest(r, step, err) : remove_name(r, "latest", err);
+    if (rc < 0 || (rc = remove_later(r, step, err)) < 0) goto fail;
+    if ((rc = open_log(r, step, notice, err)) < 0) goto fail;
+    *out = r;
+    return SGT_OK;
+fail:
+    sgt_run_close(r);
+    return rc;
+}
+
+void sgt_run_close(sgt_run *r)
+{
+    if (!r) return;
+    if (r->log >= 0) close(r->log);
+    if (r->lock >= 0) close(r->lock); /* and with it the lock */
+    free(r->path);
+    free(r);
+}
+
+const char *sgt_run_path(const sgt_run *r)
+{
+    return r->path;
+}
+
+int sgt_run_options(sgt_run *r, const char *json, sgt_error *err)
+{
+    return put_name(r, "options.json", json, err);
+}
+
+int sgt_run_save(sgt_run *r, const sgt_checkpoint_state *state, sgt_backend *b, const sgt_model *m, const char *tokenizer,
+                 int64_t eot, uint64_t keep, sgt_error *err)
+{
+    int rc;
+    char name[48];
+    snprintf(name, sizeof name, WORK_PREFIX "%08" PRIu64 ".tmp", state->step);
+    char *work = sgt_join(r->path, name), *path = step_path(r->path, state->step);
+    if (!work || !path) { rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", r->path); goto out; }
+    if (fsync(r->log) < 0) { rc = sgt_fail_errno(err, "%s/log.jsonl", r->path); goto out; }
+    if ((rc = sgt_remove_tree(work, err)) < 0 || (rc = sgt_make_folders(work, err)) < 0) goto out;
+    if ((rc = sgt_checkpoint_write(work, state, b, m, tokenizer, eot, err)) < 0 || (rc = sgt_sync_folder(work, err)) < 0) goto out;
+    /* One of this name is there when it was found not whole and the steps up to it were done again. */
+    if (access(path, F_OK) == 0 && (rc = remove_step(r, state->step, err)) < 0) goto out;
+    if (rename(work, path) < 0) { rc = sgt_fail_errno(err, "%s", path); goto out; }
+    if ((rc = sgt_sync_folder(r->path, err)) < 0 || (rc = point_latest(r, state->step, err)) < 0) goto out;
+    if (keep) rc = rotate(r, keep, err);
+out:
+    if (rc < 0 && work) sgt_remove_tree(work, NULL);
+    free(work);
+    free(path);
+    return rc;
+}

@@ -1,0 +1,309 @@
+/* setup.c: from settings to a run that can start. Checks come in this order: options, device, run, data, model. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "advice.h"
+#include "base/cpu.h"
+#include "base/file.h"
+#include "config.h"
+#include "device.h"
+#include "manifest.h"
+#include "shard.h"
+#include "trainer.h"
+
+#define CPU_BATCH 8
+#define EVAL_BATCHES 20 /* at most: about what nanoGPT and llm.c look at */
+#define POSITIONS 1024  /* GPT-2's */
+
+/* ---- options and device ---- */
+
+static int has_shards(const char *folder, const char *split)
+{
+    char **paths;
+    size_t count = 0;
+    if (sgt_shard_list(&paths, &count, folder, split, NULL) < 0) return 0;
+    sgt_shard_list_free(paths, count);
+    return count > 0;
+}
+
+static int resume_from(sgt_trainer *t, sgt_error *err)
+{
+    int rc = sgt_run_newest(&t->from, t->o->run, &t->o->notice, err);
+    if (rc < 0) return rc;
+    if (!t->from) {
+        sgt_say(&t->o->notice, "%s has no checkpoint to resume from: starting at step 0", t->o->run);
+        return SGT_OK;
+    }
+    if ((rc = sgt_checkpoint_read(&t->state, t->from, err)) < 0) return rc;
+    return sgt_settings_merge(t->s, t->state.options, t->from, 0, err);
+}
+
+static int take_device(sgt_trainer *t, sgt_error *err)
+{
+    sgt_error why;
+    if (strcmp(t->s->device, "cpu") == 0) return SGT_OK;
+    int rc = sgt_device_cuda(&why);
+    if (strcmp(t->s->device, "cuda") == 0)
+        return rc < 0 ? sgt_fail(err, SGT_EUNSUPPORTED, "--device cuda: %s (--device cpu works)", why.text) : SGT_OK;
+    sgt_say(&t->o->notice, "device: the CPU (%s)", why.text);
+    return SGT_OK;
+}
+
+static int refuse_existing(const sgt_trainer *t, sgt_error *err)
+{
+    char *dir;
+    if (t->o->resume || t->o->force) return SGT_OK;
+    int rc = sgt_run_newest(&dir, t->o->run, NULL, err);
+    if (rc == SGT_OK && dir)
+        rc = sgt_fail(err, SGT_EUNSUPPORTED, "%s: it holds %s (--resume goes on from there, --force starts over)", t->o->run,
+                      strrchr(dir, '/') + 1);
+    free(dir);
+    return rc;
+}
+
+/* ---- data ---- */
+
+/* Validation needs shards with room for one window; a split that lacks them turns it off, said once. */
+static int can_evaluate(const sgt_trainer *t)
+{
+    char **paths;
+    size_t count = 0;
+    uint64_t longest = 0;
+    if (sgt_shard_list(&paths, &count, t->s->data, "val", NULL) < 0) count = 0;
+    for (size_t i = 0; i < count; i++) {
+        sgt_shard_header h;
+        int fd = sgt_shard_open(&h, paths[i], 0, NULL);
+        if (fd < 0) h.tokens = UINT64_MAX; /* what is wrong with it is for the loader to say */
+        else close(fd);
+        if (h.tokens > longest) longest = h.tokens;
+    }
+    if (count) sgt_shard_list_free(paths, count);
+    if (count == 0) sgt_say(&t->o->notice, "%s has no validation shards: no evaluation", t->s->data);
+    else if (longest <= t->s->seq)
+        sgt_say(&t->o->notice, "the validation shards of %s are shorter than %" PRIu64 " tokens: no evaluation", t->s->data, t->s->seq + 1);
+    return count > 0 && longest > t->s->seq;
+}
+
+/* The id that begins a document: the first shard's header says it, or it is GPT-2's. */
+static int64_t find_eot(const sgt_trainer *t)
+{
+    sgt_shard_header h = {0};
+    int fd = sgt_shard_open(&h, sgt_loader_shard_path(t->train, 0), -1, NULL);
+    if (fd >= 0) close(fd);
+    if (fd >= 0 && h.revision >= 1) return h.eot;
+    return t->info.vocab == 50257 ? 50256 : -1;
+}
+
+static char *find_tokenizer(const sgt_trainer *t)
+{
+    const char *const places[] = {t->s->data, t->from, t->s->init};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        char *path = places[i] ? sgt_join(places[i], "tokenizer.json") : NULL;
+        if (path && access(path, R_OK) == 0) return path;
+        free(path);
+    }
+    return NULL;
+}
+
+static sgt_loader_options loader_options(const sgt_trainer *t)
+{
+    const sgt_settings *s = t->s;
+    sgt_loader_options o = {.seed = s->seed, .batch = (uint32_t)s->batch, .seq = (uint32_t)s->seq, .vocab = t->model.vocab,
+                            .notice = t->o->notice};
+    for (int i = 0; i < SGT_READERS; i++)
+        if (strcmp(s->loader, sgt_reader_name((sgt_reader)i)) == 0) o.reader = (sgt_reader)i;
+    for (int i = 0; i < SGT_SAMPLINGS; i++)
+        if (strcmp(s->sampling, sgt_sampling_name((sgt_sampling)i)) == 0) o.sampling = (sgt_sampling)i;
+    return o;
+}
+
+static int open_data(sgt_trainer *t, sgt_error *err)
+{
+    sgt_loader_options o = loader_options(t);
+    int rc = sgt_loader_open(&t->train, t->s->data, &o, err);
+    if (rc < 0) return rc;
+    sgt_loader_get_info(t->train, &t->info);
+    if (t->from && t->info.hash != t->state.data_hash)
+        return sgt_fail(err, SGT_EUNSUPPORTED, "--data %s: not the tokens that the run to resume was trained on", t->s->data);
+    t->state.data_hash = t->info.hash;
+    t->eot = find_eot(t);
+    t->tokenizer = find_tokenizer(t);
+    if (t->s->eval_every == 0 || !can_evaluate(t)) return SGT_OK;
+    /* The same rows at each evaluation and for every seed, spread over the split. */
+    o.split = "val";
+    o.sampling = SGT_SAMPLING_SHUFFLE;
+    o.seed = 0;
+    o.vocab = t->info.vocab;
+    if ((rc = sgt_loader_open(&t->val, t->s->data, &o, err)) < 0) return rc;
+    sgt_loader_info info;
+    sgt_loader_get_info(t->val, &info);
+    uint64_t batches = info.windows_per_epoch / info.batch;
+    t->eval_batches = batches < 1 ? 1 : batches < EVAL_BATCHES ? batches : EVAL_BATCHES;
+    return SGT_OK;
+}
+
+/* ---- model and the numbers that follow from it ---- */
+
+/* Before the data is opened, for its ids are held against the model's vocabulary; what is wrong is said after the data's. */
+static int read_shape(sgt_trainer *t, sgt_error *err)
+{
+    const char *dir = t->from ? t->from : t->s->init;
+    return dir ? sgt_config_read(&t->model, dir, err) : SGT_OK;
+}
+
+static int decide_model(sgt_trainer *t, sgt_error *err)
+{
+    sgt_settings *s = t->s;
+    int rc;
+    if (!t->from && !s->init) {
+        if ((rc = sgt_model_named(&t->model, s->model, err)) < 0) return rc;
+        t->model.vocab = t->info.vocab;
+        if (s->seq > POSITIONS) t->model.positions = (uint32_t)s->seq;
+    }
+    if (s->seq > t->model.positions)
+        return sgt_fail(err, SGT_EUSAGE, "--seq-len %" PRIu64 ": the model has %u positions", s->seq, t->model.positions);
+    if (s->gelu && !t->from) t->model.gelu = strcmp(s->gelu, "erf") == 0 ? SGT_GELU_ERF : SGT_GELU_TANH;
+    if (!s->gelu) s->gelu = t->model.gelu == SGT_GELU_ERF ? "erf" : "tanh";
+    if (s->init) s->model = NULL; /* its config.json says the shape */
+    return SGT_OK;
+}
+
+static void decide_lr(sgt_trainer *t)
+{
+    sgt_settings *s = t->s;
+    uint64_t rows = s->batch * s->accum;
+    sgt_lr_range range = sgt_advice_lr(sgt_model_parameters(&t->model));
+    if (s->lr == SGT_DEFAULT_REAL) {
+        s->lr = sgt_advice_scale_lr(range.low, rows, s->lr_base_batch);
+        sgt_say(&t->o->notice, "lr %.3g: %.3g for models of about %.3g million parameters, for %" PRIu64 " rows a step instead of %" PRIu64,
+                s->lr, range.low, (double)range.parameters / 1e6, rows, s->lr_base_batch);
+    } else if (s->scale_lr) {
+        s->lr = sgt_advice_scale_lr(s->lr, rows, s->lr_base_batch);
+        s->scale_lr = 0;
+        sgt_say(&t->o->notice, "Scaled learning rate: %.5f", s->lr);
+    } else if (!t->from && (s->lr < range.low || s->lr > range.high)) {
+        sgt_say(&t->o->notice, "lr %.3g is %s what models of about %.3g million parameters are trained with (%.3g to %.3g)", s->lr,
+                s->lr < range.low ? "below" : "above", (double)range.parameters / 1e6, range.low, range.high);
+    }
+    if (s->min_lr == SGT_DEFAULT_REAL) s->min_lr = s->lr / 10;
+}
+
+static int decide_schedule(sgt_trainer *t, sgt_error *err)
+{
+    sgt_settings *s = t->s;
+    uint64_t rows = s->batch * s->accum;
+    if (s->steps == SGT_DEFAULT_COUNT) {
+        double steps = ceil(s->epochs * (double)t->info.windows_per_epoch / (double)rows);
+        if (steps > 99999999) return sgt_fail(err, SGT_EUSAGE, "--epochs %g: %.0f steps, more than 99999999 (give --steps)", s->epochs, steps);
+        s->steps = steps < 1 ? 1 : (uint64_t)steps;
+    }
+    decide_lr(t);
+    if (s->warmup == SGT_DEFAULT_COUNT) s->warmup = s->steps / 20 < 1000 ? s->steps / 20 : 1000;
+    t->schedule = (sgt_schedule){.lr = s->lr, .min_lr = s->min_lr, .warmup = s->warmup, .steps = s->steps};
+    for (int i = 0; i < SGT_SCHEDULES; i++)
+        if (strcmp(s->schedule, sgt_schedule_name((sgt_schedule_kind)i)) == 0) t->schedule.kind = (sgt_schedule_kind)i;
+    return SGT_OK;
+}
+
+static int open_backend(sgt_trainer *t, sgt_error *err)
+{
+    const sgt_settings *s = t->s;
+    double betas[2];
+    int rc, threads = s->threads == SGT_DEFAULT_COUNT ? sgt_cpu_count() : (int)s->threads;
+    if ((rc = sgt_settings_betas(s, betas, err)) < 0) return rc;
+    sgt_backend_options o = {.model = t->model,
+                             .optim = {.beta1 = (float)betas[0], .beta2 = (float)betas[1], .eps = 1e-8f,
+                                       .weight_decay = (float)s->weight_decay, .grad_clip = (float)s->grad_clip},
+                             .batch = (uint32_t)s->batch, .seq = (uint32_t)s->seq, .threads = threads, .notice = t->o->notice};
+    if ((rc = sgt_cpu_backend_open(&t->backend, &o, err)) < 0) return rc;
+    if (t->from) {
+        if ((rc = sgt_checkpoint_load_model(t->from, t->backend, &t->model, err)) < 0) return rc;
+        return sgt_checkpoint_load_moments(t->from, t->backend, &t->model, err);
+    }
+    if (s->init) return sgt_checkpoint_load_model(s->init, t->backend, &t->model, err);
+    return sgt_init_parameters(t->backend, &t->model, s->seed, threads, err);
+}
+
+/* ---- the run ---- */
+
+/* A difference in what the bits depend on is no reason to refuse, but it is said. */
+static void compare_machine(const sgt_trainer *t)
+{
+    const sgt_checkpoint_state *st = &t->state;
+    const sgt_backend *b = t->backend;
+    if (t->from && (strcmp(st->device, b->name) || strcmp(st->level, b->level) || strcmp(st->library, b->library)))
+        sgt_say(&t->o->notice, "going on with %s, %s, %s; the checkpoint is from %s, %s, %s: the bits will differ from an undisturbed run's",
+                b->name, b->level, b->library, st->device, st->level, st->library);
+}
+
+static int open_run(sgt_trainer *t, sgt_error *err)
+{
+    int rc = SGT_OK;
+    char *json = sgt_settings_json(t->s);
+    if (!json) return sgt_fail(err, SGT_ENOMEM, "options: out of memory");
+    if (t->from) rc = sgt_settings_same_run(t->s, t->state.options, err);
+    if (rc == SGT_OK) {
+        compare_machine(t);
+        snprintf(t->state.device, sizeof t->state.device, "%s", t->backend->name);
+        snprintf(t->state.level, sizeof t->state.level, "%s", t->backend->level);
+        snprintf(t->state.library, sizeof t->state.library, "%s", t->backend->library);
+        snprintf(t->state.sampling, sizeof t->state.sampling, "%s", t->s->sampling);
+        t->state.seed = t->s->seed;
+        t->state.schedule = t->schedule;
+        rc = sgt_run_open(&t->run, t->o->run, t->state.step, &t->o->notice, err);
+    }
+    if (rc == SGT_OK) rc = sgt_run_options(t->run, json, err);
+    free(t->state.options);
+    t->state.options = json;
+    return rc;
+}
+
+static void announce(const sgt_trainer *t)
+{
+    const sgt_model *m = &t->model;
+    sgt_say(&t->o->notice, "model: %u layers, %u channels, %u heads, vocabulary %u: %.1f million parameters; %s kernels, %s",
+            m->layers, m->channels, m->heads, m->vocab, (double)sgt_model_parameters(m) / 1e6, t->backend->level, t->backend->library);
+    sgt_say(&t->o->notice, "data: %" PRIu64 " tokens in %" PRIu64 " shard%s; steps %" PRIu64 " to %" PRIu64 ", each %" PRIu64
+            " x %" PRIu64 " x %" PRIu64 " tokens, lr %.3g", t->info.tokens, t->info.shards, t->info.shards == 1 ? "" : "s",
+            t->state.step, t->s->steps, t->s->accum, t->s->batch, t->s->seq, t->s->lr);
+}
+
+int sgt_trainer_open(sgt_trainer *t, sgt_settings *s, const sgt_train_options *o, sgt_error *err)
+{
+    int rc, shape;
+    sgt_error why;
+    *t = (sgt_trainer){.s = s, .o = o};
+    if (o->resume && o->force) return sgt_fail(err, SGT_EUSAGE, "--resume: not together with --force");
+    if ((rc = sgt_settings_check(s, err)) < 0) return rc;
+    if (o->resume && ((rc = resume_from(t, err)) < 0 || (rc = sgt_settings_check(s, err)) < 0)) return rc;
+    if (!s->data && has_shards("out", "train")) {
+        s->data = "out";
+        sgt_say(&o->notice, "data: out/, for no --data was given");
+    }
+    if (!s->data) return sgt_fail(err, SGT_EUSAGE, "no --data, and no shards in ./out");
+    if (s->batch == SGT_DEFAULT_COUNT) s->batch = CPU_BATCH;
+    if ((rc = take_device(t, err)) < 0 || (rc = refuse_existing(t, err)) < 0) return rc;
+    shape = read_shape(t, &why);
+    if ((rc = open_data(t, err)) < 0) return rc;
+    if (shape < 0) return sgt_fail(err, shape, "%s", why.text);
+    if ((rc = decide_model(t, err)) < 0 || (rc = decide_schedule(t, err)) < 0 || (rc = open_backend(t, err)) < 0 ||
+        (rc = open_run(t, err)) < 0)
+        return rc;
+    announce(t);
+    return SGT_OK;
+}
+
+void sgt_trainer_close(sgt_trainer *t)
+{
+    sgt_run_close(t->run);
+    if (t->backend) t->backend->close(t->backend);
+    sgt_loader_close(t->train);
+    sgt_loader_close(t->val);
+    sgt_checkpoint_state_free(&t->state);
+    free(t->tokenizer);
+    free(t->from);
+}

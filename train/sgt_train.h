@@ -1,0 +1,46 @@
+/* sgt_train.h: trains GPT-2 on shards: what sgt-train does.
+ *
+ *     sgt_settings s;
+ *     sgt_train_result r;
+ *     sgt_settings_default(&s);
+ *     s.data = "out";
+ *     s.model = "4x256x4";
+ *     sgt_train_options o = {.run = "run"};
+ *     if (sgt_train(&s, &o, &r, &err) < 0) fprintf(stderr, "%s\n", err.text);
+ *     sgt_train_result_free(&r);
+ *     sgt_settings_free(&s);
+ *
+ * The run directory is run.h's; checkpoints are checkpoint.h's. */
+#ifndef SGT_TRAIN_H
+#define SGT_TRAIN_H
+
+#include "base/error.h"
+#include "metrics.h"
+#include "settings.h"
+
+typedef struct sgt_train_options {
+    const char *run;        /* the run directory */
+    int resume, force;      /* go on from its newest checkpoint; start over although it has one */
+    sgt_notice notice;
+    const sgt_stop *stop;   /* finish the step, save, return SGT_ESTOPPED */
+    /* After every step, and each line that a person may want to keep (an evaluation, an epoch). NULL is fine. */
+    void (*progress)(void *ctx, const sgt_metrics *m, uint64_t steps, uint64_t first);
+    void (*line)(void *ctx, const char *line);
+    void *ctx;
+} sgt_train_options;
+
+typedef struct sgt_train_result {
+    char *last;               /* the log's last line, malloc'd; NULL: no step was made */
+    char checkpoint[512];     /* the newest one; "" where there is none */
+    uint64_t steps;           /* completed, resumed ones included */
+    uint64_t train_tokens, val_tokens, documents; /* seen; documents begun */
+    double seconds;           /* of this call */
+    uint64_t peak_bytes, total_bytes;
+} sgt_train_result;
+
+/* s comes back with every default decided. Checks come in this order: options (SGT_EUSAGE), device, run, data, model.
+ * On SGT_ESTOPPED the result is filled in too. */
+int sgt_train(sgt_settings *s, const sgt_train_options *o, sgt_train_result *r, sgt_error *err);
+void sgt_train_result_free(sgt_train_result *r);
+
+#endif
