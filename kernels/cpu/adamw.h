@@ -1,4 +1,6 @@
 /* adamw.h: one pass over parameter, moments and gradient. */
+#include "kernels.h"
+#include "simd.h"
 
 typedef struct adamw_factors {
     vf scale, b1, b1_rest, b2, b2_rest, step, root, eps, decay;

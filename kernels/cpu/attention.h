@@ -1,17 +1,21 @@
-/* attention.h: causal attention of one head in blocks of 64 queries and 64 keys, after Dao et al., "FlashAttention" (2022):
- * scores live in one block at a time, forward keeps a running maximum and sum a row, backward computes scores again from lse.
+/* attention.h: causal attention of one head in blocks of 64 queries and 64 keys, after Dao et al., "FlashAttention"
+ * (2022): scores live in one block at a time, forward keeps a running maximum and sum a row, backward computes scores
+ * again from lse.
  *
- * Operands are first copied into scratch, rows contiguous and padded with zeros, keys and values transposed as well: then every
- * product is tiles of ROWS x whole vectors with no edge to look after, and rows a large power of two apart do not compete for
- * the same cache sets. Blocks above the diagonal are skipped; in a block on it, so are the vectors and terms above it. */
+ * Operands are first copied into scratch, rows contiguous and padded with zeros, keys and values transposed as well:
+ * then every product is tiles of ROWS x whole vectors with no edge to look after, and rows a large power of two apart
+ * do not compete for the same cache sets. Blocks above the diagonal are skipped; in a block on it, so are the vectors
+ * and terms above it. */
+#include "kernels.h"
+#include "simd.h"
 
 enum { BLOCK = 64, ROWS = 4, TILE_VECTORS = W == 16 ? 4 : 2 }; /* accumulators: ROWS * TILE_VECTORS registers */
 
 SGT_INLINE size_t attention_round(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
 /* c (ROWS, vectors*W) = a (ROWS, k) b (k, vectors*W), or += ; a's element (i, p) is a[i*a_row + p*a_col]. */
-SGT_INLINE void product_tile(float *c, size_t ldc, const float *a, size_t a_row, size_t a_col, const float *b, size_t ldb, size_t k,
-                             int vectors, int accumulate)
+SGT_INLINE void product_tile(float *c, size_t ldc, const float *a, size_t a_row, size_t a_col, const float *b,
+                             size_t ldb, size_t k, int vectors, int accumulate)
 {
     vf sum[ROWS][TILE_VECTORS];
     for (int i = 0; i < ROWS; i++)
@@ -28,10 +32,10 @@ SGT_INLINE void product_tile(float *c, size_t ldc, const float *a, size_t a_row,
         for (int v = 0; v < vectors; v++) vstore(c + i * ldc + v * W, sum[i][v]);
 }
 
-/* The same for any number n of columns that is a multiple of W. The number of vectors is a constant in every call, so that the
- * sums are registers. */
-SGT_INLINE void product_rows(float *c, size_t ldc, const float *a, size_t a_row, size_t a_col, const float *b, size_t ldb, size_t n,
-                             size_t k, int accumulate)
+/* The same for any number n of columns that is a multiple of W. The number of vectors is a constant in every call, so
+ * that the sums are registers. */
+SGT_INLINE void product_rows(float *c, size_t ldc, const float *a, size_t a_row, size_t a_col, const float *b,
+                             size_t ldb, size_t n, size_t k, int accumulate)
 {
     size_t x = 0;
     for (; x + TILE_VECTORS * W <= n; x += TILE_VECTORS * W)
@@ -72,12 +76,13 @@ static void unpack_rows(float *out, size_t ld, const float *x, size_t width, siz
 
 /* ---- forward ---- */
 
-/* The parts of the scratch, in floats. Forward uses the first four, backward all. */
+/* The parts of the scratch, in floats. Forward uses the first four, and dq for its output. */
 typedef struct attention_parts {
     size_t width; /* D to whole vectors */
     size_t rows;  /* T to whole blocks */
-    float *q, *k_t, *v, *s;                               /* (rows, width), a (width, BLOCK) a block, (rows, width), (BLOCK, BLOCK) */
-    float *k, *v_t, *dout, *dq, *dk, *dv, *dp, *lse, *delta; /* dk, dv (BLOCK, width); dp (BLOCK, BLOCK); lse, delta (rows) */
+    float *q, *k_t, *v, *s; /* (rows, width), (width, BLOCK) a block, (rows, width), (BLOCK, BLOCK) */
+    float *k, *v_t, *dout, *dq, *dk, *dv; /* as v, k_t, v, v; (BLOCK, width) twice */
+    float *dp, *lse, *delta;              /* (BLOCK, BLOCK), (rows) twice */
     size_t total;
 } attention_parts;
 
@@ -88,9 +93,11 @@ static attention_parts attention_lay_out(float *base, size_t T, size_t D)
     const struct {
         float **part;
         size_t size;
-    } parts[] = {{&a.q, whole}, {&a.k_t, whole}, {&a.v, whole}, {&a.s, BLOCK * BLOCK}, {&a.k, whole}, {&a.v_t, whole},
-                 {&a.dout, whole}, {&a.dq, whole}, {&a.dk, block}, {&a.dv, block}, {&a.dp, BLOCK * BLOCK}, {&a.lse, a.rows},
-                 {&a.delta, a.rows}};
+    } parts[] = {
+        {&a.q, whole},    {&a.k_t, whole}, {&a.v, whole},  {&a.s, BLOCK * BLOCK},  {&a.k, whole},    {&a.v_t, whole},
+        {&a.dout, whole}, {&a.dq, whole},  {&a.dk, block}, {&a.dv, block},         {&a.dp, BLOCK * BLOCK},
+        {&a.lse, a.rows}, {&a.delta, a.rows},
+    };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         if (base) *parts[i].part = base + a.total;
         a.total += parts[i].size; /* multiples of BLOCK floats: every part stays aligned */
@@ -103,8 +110,8 @@ static size_t attention_scratch(size_t T, size_t D)
     return attention_lay_out(NULL, T, D).total;
 }
 
-/* One row of scores s (n in use of `padded`) becomes exp(s - max), zeros past n. Updates the running maximum and sum, returns by
- * what everything summed so far shrinks. */
+/* One row of scores s (n in use of `padded`) becomes exp(s - max), zeros past n. Updates the running maximum and sum,
+ * returns by what everything summed so far shrinks. */
 SGT_INLINE float online_softmax(float *s, size_t n, size_t padded, float *max, double *sum)
 {
     vf top = vset(*max);
@@ -139,19 +146,21 @@ static void attention_block(const attention_parts *a, float *out, float *lse, si
             for (size_t r = 0; r < ROWS; r++) {
                 size_t n = j0 == i0 ? r0 + r + 1 : BLOCK;
                 float shrink = online_softmax(s + r * BLOCK, n, padded, &max[r0 + r], &sum[r0 + r]);
-                for (size_t d = 0; d < width; d += W) vstore(o + r * width + d, vload(o + r * width + d) * vset(shrink));
+                for (size_t d = 0; d < width; d += W)
+                    vstore(o + r * width + d, vload(o + r * width + d) * vset(shrink));
             }
             product_rows(o, width, s, BLOCK, 1, a->v + j0 * width, width, width, keys, 1);
         }
     }
     for (size_t r = 0; r < rows; r++) {
         lse[r] = (float)(max[r] + log(sum[r]));
-        for (size_t d = 0; d < width; d += W) vstore(out + r * width + d, vload(out + r * width + d) * vset((float)(1 / sum[r])));
+        for (size_t d = 0; d < width; d += W)
+            vstore(out + r * width + d, vload(out + r * width + d) * vset((float)(1 / sum[r])));
     }
 }
 
-static void attention(float *out, size_t ld_out, float *lse, const float *q, const float *k, const float *v, size_t ld, size_t T,
-                      size_t D, float scale, float *scratch)
+static void attention(float *out, size_t ld_out, float *lse, const float *q, const float *k, const float *v, size_t ld,
+                      size_t T, size_t D, float scale, float *scratch)
 {
     attention_parts a = attention_lay_out(scratch, T, D);
     pack_rows(a.q, a.width, q, ld, T, D, scale);
@@ -166,7 +175,8 @@ static void attention(float *out, size_t ld_out, float *lse, const float *q, con
 
 /* ---- backward ---- */
 
-/* For ROWS queries from row r0 of block i0: s becomes P = exp(s - lse), dp becomes dS = P (dP - delta), zeros above the diagonal. */
+/* For ROWS queries from row r0 of block i0: s becomes P = exp(s - lse), dp becomes dS = P (dP - delta), zeros above the
+ * diagonal. */
 SGT_INLINE void score_gradients(const attention_parts *a, size_t i0, size_t r0, int diagonal, size_t padded)
 {
     for (size_t r = r0; r < r0 + ROWS; r++) {
@@ -192,7 +202,8 @@ static void backward_block(const attention_parts *a, size_t i0, size_t rows, siz
         product_rows(a->s + r0 * BLOCK, BLOCK, q, width, 1, a->k_t + j0 * width, BLOCK, padded, width, 0);
         product_rows(a->dp + r0 * BLOCK, BLOCK, dout, width, 1, a->v_t + j0 * width, BLOCK, padded, width, 0);
         score_gradients(a, i0, r0, diagonal, padded);
-        product_rows(a->dq + (i0 + r0) * width, width, a->dp + r0 * BLOCK, BLOCK, 1, a->k + j0 * width, width, width, used, 1);
+        product_rows(a->dq + (i0 + r0) * width, width, a->dp + r0 * BLOCK, BLOCK, 1, a->k + j0 * width, width, width,
+                     used, 1);
     }
     for (size_t c0 = 0; c0 < keys; c0 += ROWS) {
         size_t first = diagonal ? c0 : 0; /* earlier queries do not see these keys */
@@ -203,8 +214,8 @@ static void backward_block(const attention_parts *a, size_t i0, size_t rows, siz
     }
 }
 
-static void attention_row_sums(const attention_parts *a, const float *lse, const float *dout, const float *out, size_t ld_out,
-                               size_t T, size_t D)
+static void attention_row_sums(const attention_parts *a, const float *lse, const float *dout, const float *out,
+                               size_t ld_out, size_t T, size_t D)
 {
     memset(a->lse, 0, a->rows * sizeof *a->lse); /* rows past T: their scores are 0, and so must stay finite */
     memset(a->delta, 0, a->rows * sizeof *a->delta);
@@ -216,9 +227,9 @@ static void attention_row_sums(const attention_parts *a, const float *lse, const
     }
 }
 
-static void attention_backward(float *dq, float *dk, float *dv, size_t ld_d, const float *dout, const float *out, size_t ld_out,
-                               const float *lse, const float *q, const float *k, const float *v, size_t ld, size_t T, size_t D,
-                               float scale, float *scratch)
+static void attention_backward(float *dq, float *dk, float *dv, size_t ld_d, const float *dout, const float *out,
+                               size_t ld_out, const float *lse, const float *q, const float *k, const float *v,
+                               size_t ld, size_t T, size_t D, float scale, float *scratch)
 {
     attention_parts a = attention_lay_out(scratch, T, D);
     size_t width = a.width, padded = attention_round(T, ROWS);

@@ -1,5 +1,7 @@
-/* bias.h: a bias's gradient, the sum over rows. Sums run in double, in registers, down a strip of columns: thousands of rows
- * would otherwise cost a float a few of its last bits. */
+/* bias.h: a bias's gradient, the sum over rows. Sums run in double, in registers, down a strip of columns: thousands of
+ * rows would otherwise cost a float a few of its last bits. */
+#include "kernels.h"
+#include "simd.h"
 
 SGT_INLINE void strip_sum(float *db, const float *dout, size_t n, size_t ld, size_t width)
 {

@@ -1,15 +1,19 @@
 /* embed.h: token plus position embedding, and its gradients. */
+#include "kernels.h"
+#include "simd.h"
 
-static void embed(float *out, const int32_t *ids, const float *wte, const float *wpe, size_t row0, size_t n, size_t T, size_t C)
+static void embed(float *out, const int32_t *ids, const float *wte, const float *wpe, size_t row0, size_t n, size_t T,
+                  size_t C)
 {
     for (size_t i = 0; i < n; i++, out += C) {
         const float *token = wte + (size_t)ids[i] * C, *place = wpe + (row0 + i) % T * C;
-        for (size_t c = 0; c < C; c += W) vstore_upto(out + c, vload_upto(token + c, C - c) + vload_upto(place + c, C - c), C - c);
+        for (size_t c = 0; c < C; c += W)
+            vstore_upto(out + c, vload_upto(token + c, C - c) + vload_upto(place + c, C - c), C - c);
     }
 }
 
-static void embed_backward(float *dwte, float *dwpe, const int32_t *ids, const float *dout, size_t n, size_t T, size_t C, size_t c0,
-                           size_t c1)
+static void embed_backward(float *dwte, float *dwpe, const int32_t *ids, const float *dout, size_t n, size_t T,
+                           size_t C, size_t c0, size_t c1)
 {
     for (size_t i = 0; i < n; i++, dout += C) {
         float *token = dwte + (size_t)ids[i] * C, *place = dwpe + i % T * C;

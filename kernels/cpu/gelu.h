@@ -1,9 +1,11 @@
-/* gelu.h: GELU and its slope, four or more lanes at a time. Both forms are x*Phi(x); errors are a few roundings of |x|. */
+/* gelu.h: GELU and its slope, W lanes at a time. Both forms are x*Phi(x); errors are a few roundings of x. */
+#include "kernels.h"
+#include "simd.h"
 
 /* 0.5 (1 + tanh u) = 1 / (1 + exp(-2u)): no cancellation on either side. */
 SGT_INLINE vf exp_minus_2u(vf x)
 {
-    const vf a = vset(-2 * 0.797884561f), b = vset(-2 * 0.797884561f * 0.044715f); /* -2 sqrt(2/pi) (x + 0.044715 x^3) */
+    const vf a = vset(-2 * 0.797884561f), b = vset(-2 * 0.797884561f * 0.044715f); /* -2 sqrt(2/pi)(x + 0.044715 x^3) */
     return vexp(x * vfma(x * x, b, a));
 }
 
@@ -20,9 +22,9 @@ SGT_INLINE vf gelu_tanh_slope(vf x)
     return vfma(x * s, (e * s) * vfma(x * x, b, a), s); /* s + x s (1 - s) 2u' */
 }
 
-/* The normal distribution: phi = exp(-x^2/2)/sqrt(2 pi), and Phi(-t) = exp(-t^2/2) R(t) for t = |x|, where R falls slowly from
- * 1/2: a polynomial of degree 9 in (t - 3)/(t + 3) meets it to 1.6e-8, relatively, for t up to 13.5 (Chebyshev fit), past
- * which exp is 0. Phi(t) = 1 - Phi(-t), which near 0 is near 1/2 and loses nothing. */
+/* The normal distribution: phi = exp(-x^2/2)/sqrt(2 pi), and Phi(-t) = exp(-t^2/2) R(t) for t = |x|, where R falls
+ * slowly from 1/2: a polynomial of degree 9 in (t - 3)/(t + 3) meets it to 1.6e-8, relatively, for t up to 13.5
+ * (Chebyshev fit), past which exp is 0. Phi(t) = 1 - Phi(-t), which near 0 is near 1/2 and loses nothing. */
 SGT_INLINE vf normal(vf x, vf *phi)
 {
     vf t = vmin(vset(13.5f), vabs(x));

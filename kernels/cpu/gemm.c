@@ -1,7 +1,7 @@
 /* gemm.c: matrix products over oneDNN, cut into tiles by the product's shape alone.
  *
- * Each tile is one single-threaded primitive with the whole sum over k, so that the same bits come from any number of threads;
- * threads take tiles as they get free. A tile at the lower or right edge is smaller: four primitives at most. */
+ * Each tile is one single-threaded primitive with the whole sum over k, so that the same bits come from any number of
+ * threads; threads take tiles as they get free. Tiles at the edges are smaller: at most four different primitives. */
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,9 +31,10 @@ static size_t round_up(size_t n, size_t to)
     return (n + to - 1) / to * to;
 }
 
-/* Enough tiles for 16 threads, each as large as that allows. 256 x 256 reaches what one whole product does; below 64 x 64 a
- * third is lost. oneDNN 2.6 has a faster, allocation-free kernel where the tile's operands are whole matrices, that is for
- * blocks of rows with every column: taken where there are rows enough. `sgt-bench gemm` and check-kernels --bench measure it. */
+/* Enough tiles for 16 threads, each as large as that allows: 256 x 256 reaches what one whole product does, below
+ * 64 x 64 much is lost. oneDNN 2.6 has a faster kernel (that allocates nothing either) where the tile's operands are whole
+ * matrices, that is for blocks of rows with every column: taken where there are rows enough. check-kernels --bench
+ * --kernel gemm measures it. */
 static void cut(sgt_gemm *g)
 {
     const sgt_gemm_shape *s = &g->s;
@@ -139,14 +140,15 @@ static void run_empty(const sgt_gemm_shape *s, const float *bias, float *c)
             c[i * s->ldc + j] = (s->accumulate ? c[i * s->ldc + j] : 0) + (s->bias ? bias[j] : 0);
 }
 
-static void run_tile(const sgt_gemm *g, worker *w, size_t tile, const float *a, const float *b, const float *bias, float *c)
+static void run_tile(const sgt_gemm *g, worker *w, size_t tile, const float *a, const float *b, const float *bias,
+                     float *c)
 {
     const sgt_gemm_shape *s = &g->s;
     size_t ti = tile / g->tiles_n, tj = tile % g->tiles_n;
     size_t i = ti * g->tile_m, j = tj * g->tile_n;
     int kind = (s->m - i < g->tile_m) * 2 + (s->n - j < g->tile_n);
-    sgt_dnnl_run(g->kind[kind], &w->call[kind], w->stream, a + (s->trans_a ? i : i * s->lda), b + (s->trans_b ? j * s->ldb : j),
-                 s->bias ? bias + j : NULL, c + i * s->ldc + j);
+    sgt_dnnl_run(g->kind[kind], &w->call[kind], w->stream, a + (s->trans_a ? i : i * s->lda),
+                 b + (s->trans_b ? j * s->ldb : j), s->bias ? bias + j : NULL, c + i * s->ldc + j);
 }
 
 void sgt_gemm_run(const sgt_gemm *g, const float *a, const float *b, const float *bias, float *c)

@@ -1,5 +1,6 @@
-/* kernels.inc.h: every kernel, written once in vectors of W floats and compiled once a level: a level's file defines its table's
- * name and includes this. Everything but the table is static, so that no level's code can be linked in another's place. */
+/* kernels.inc.h: every kernel, written once in vectors of W floats and compiled once a level: a level's file defines
+ * its table's name and includes this. Everything but the table is static, so that no level's code can be linked in
+ * another's place. */
 #include "kernels.h"
 #include "levels.h"
 #include "simd.h"

@@ -38,7 +38,8 @@ static const char *status_text(dnnl_status_t status)
 static int check(dnnl_status_t status, const char *what, sgt_error *err)
 {
     if (status == dnnl_success) return SGT_OK;
-    return sgt_fail(err, status == dnnl_out_of_memory ? SGT_ENOMEM : SGT_EUNSUPPORTED, "oneDNN: %s: %s", what, status_text(status));
+    return sgt_fail(err, status == dnnl_out_of_memory ? SGT_ENOMEM : SGT_EUNSUPPORTED, "oneDNN: %s: %s", what,
+                    status_text(status));
 }
 
 static int look_up(sgt_dnnl *api, void *library, sgt_error *err)
@@ -53,7 +54,8 @@ static int look_up(sgt_dnnl *api, void *library, sgt_error *err)
     };
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
         void *f = dlsym(library, wanted[i].name);
-        if (!f) return sgt_fail(err, SGT_EUNSUPPORTED, "%s: no function %s in it (is it oneDNN?)", LIBRARY, wanted[i].name);
+        if (!f)
+            return sgt_fail(err, SGT_EUNSUPPORTED, "%s: no function %s in it (is it oneDNN?)", LIBRARY, wanted[i].name);
         memcpy(wanted[i].member, &f, sizeof f); /* POSIX: a function's address fits in a void * */
     }
     return SGT_OK;
@@ -64,7 +66,8 @@ static int load(sgt_dnnl *api, sgt_error *err)
     int rc;
     void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
     if (!library)
-        return sgt_fail(err, SGT_EUNSUPPORTED, "oneDNN: %s (install Debian's libdnnl-dev, or run `make deps`)", dlerror());
+        return sgt_fail(err, SGT_EUNSUPPORTED, "oneDNN: %s (install Debian's libdnnl-dev, or run `make deps`)",
+                        dlerror());
     if ((rc = look_up(api, library, err)) < 0) goto fail;
     /* --cpu limits the library too; it can be told so only before its first primitive. */
     if (sgt_cpu() < SGT_CPU_AVX512) {
@@ -119,7 +122,8 @@ static void desc_free(const sgt_dnnl *api, desc d)
 }
 #endif
 
-static int desc_new(const sgt_dnnl *api, desc *d, size_t rows, size_t cols, size_t row_stride, size_t col_stride, sgt_error *err)
+static int desc_new(const sgt_dnnl *api, desc *d, size_t rows, size_t cols, size_t row_stride, size_t col_stride,
+                    sgt_error *err)
 {
     dnnl_dims_t dims = {(dnnl_dim_t)rows, (dnnl_dim_t)cols}, strides = {(dnnl_dim_t)row_stride, (dnnl_dim_t)col_stride};
 #if DNNL_VERSION_MAJOR >= 3
@@ -144,7 +148,8 @@ static int attributes(const sgt_dnnl *api, dnnl_primitive_attr_t *attr, int accu
 {
     int rc = check(api->primitive_attr_create(attr), "attributes", err);
     if (rc < 0) return rc;
-    if ((rc = check(api->primitive_attr_set_scratchpad_mode(*attr, dnnl_scratchpad_mode_user), "scratchpad", err)) < 0) goto fail;
+    if ((rc = check(api->primitive_attr_set_scratchpad_mode(*attr, dnnl_scratchpad_mode_user), "scratchpad", err)) < 0)
+        goto fail;
     if (!accumulate) return SGT_OK;
     dnnl_post_ops_t ops;
     if ((rc = check(api->post_ops_create(&ops), "post-ops", err)) < 0) goto fail;
@@ -225,6 +230,11 @@ void sgt_dnnl_primitive_free(sgt_dnnl_primitive *p)
 
 /* ---- calls ---- */
 
+static int new_memory(const sgt_dnnl *api, dnnl_memory_t *memory, desc_view d, void *data, sgt_error *err)
+{
+    return check(api->memory_create(memory, d, api->engine, data), "memory", err);
+}
+
 int sgt_dnnl_call_init(sgt_dnnl_call *call, const sgt_dnnl_primitive *p, sgt_error *err)
 {
     const sgt_dnnl *api = p->api;
@@ -232,16 +242,16 @@ int sgt_dnnl_call_init(sgt_dnnl_call *call, const sgt_dnnl_primitive *p, sgt_err
     memset(call, 0, sizeof *call);
     desc_view scratch = api->primitive_desc_query_md(p->pd, dnnl_query_scratchpad_md, 0);
     size_t bytes = scratch ? api->memory_desc_get_size(scratch) : 0;
-    size_t whole = (bytes + SGT_ARENA_ALIGN) & ~(size_t)(SGT_ARENA_ALIGN - 1); /* at least 1: an empty one needs an address too */
-    if (!(call->scratch_bytes = aligned_alloc(SGT_ARENA_ALIGN, whole)))
-        return sgt_fail(err, SGT_ENOMEM, "oneDNN: out of memory (%zu bytes of scratch)", whole);
-    if ((rc = check(api->memory_create(&call->a, VIEW(p->a), api->engine, DNNL_MEMORY_NONE), "memory", err)) < 0) goto fail;
-    if ((rc = check(api->memory_create(&call->b, VIEW(p->b), api->engine, DNNL_MEMORY_NONE), "memory", err)) < 0) goto fail;
-    if ((rc = check(api->memory_create(&call->c, VIEW(p->c), api->engine, DNNL_MEMORY_NONE), "memory", err)) < 0) goto fail;
-    if (p->has_bias && (rc = check(api->memory_create(&call->bias, VIEW(p->bias), api->engine, DNNL_MEMORY_NONE), "memory", err)) < 0)
-        goto fail;
-    if (bytes && (rc = check(api->memory_create(&call->scratch, scratch, api->engine, call->scratch_bytes), "memory", err)) < 0)
-        goto fail;
+    if (bytes) {
+        size_t whole = (bytes + SGT_ARENA_ALIGN - 1) & ~(size_t)(SGT_ARENA_ALIGN - 1);
+        if (!(call->scratch_bytes = aligned_alloc(SGT_ARENA_ALIGN, whole)))
+            return sgt_fail(err, SGT_ENOMEM, "oneDNN: out of memory (%zu bytes of scratch)", whole);
+        if ((rc = new_memory(api, &call->scratch, scratch, call->scratch_bytes, err)) < 0) goto fail;
+    }
+    if ((rc = new_memory(api, &call->a, VIEW(p->a), DNNL_MEMORY_NONE, err)) < 0) goto fail;
+    if ((rc = new_memory(api, &call->b, VIEW(p->b), DNNL_MEMORY_NONE, err)) < 0) goto fail;
+    if ((rc = new_memory(api, &call->c, VIEW(p->c), DNNL_MEMORY_NONE, err)) < 0) goto fail;
+    if (p->has_bias && (rc = new_memory(api, &call->bias, VIEW(p->bias), DNNL_MEMORY_NONE, err)) < 0) goto fail;
     return SGT_OK;
 fail:
     sgt_dnnl_call_clear(call);
@@ -259,13 +269,14 @@ void sgt_dnnl_call_clear(sgt_dnnl_call *call)
 
 static void point(const sgt_dnnl *api, dnnl_memory_t memory, const float *data)
 {
-    dnnl_status_t status = api->memory_set_data_handle(memory, (void *)data); /* the library takes no const; inputs stay as they are */
+    /* The library takes no const; inputs stay as they are. */
+    dnnl_status_t status = api->memory_set_data_handle(memory, (void *)data);
     assert(status == dnnl_success);
     (void)status;
 }
 
-void sgt_dnnl_run(const sgt_dnnl_primitive *p, sgt_dnnl_call *call, dnnl_stream_t stream, const float *a, const float *b,
-                  const float *bias, float *c)
+void sgt_dnnl_run(const sgt_dnnl_primitive *p, sgt_dnnl_call *call, dnnl_stream_t stream, const float *a,
+                  const float *b, const float *bias, float *c)
 {
     dnnl_exec_arg_t args[5] = {{DNNL_ARG_SRC, call->a}, {DNNL_ARG_WEIGHTS, call->b}, {DNNL_ARG_DST, call->c}};
     int n = 3;
@@ -278,6 +289,6 @@ void sgt_dnnl_run(const sgt_dnnl_primitive *p, sgt_dnnl_call *call, dnnl_stream_
     }
     if (call->scratch) args[n++] = (dnnl_exec_arg_t){DNNL_ARG_SCRATCHPAD, call->scratch};
     dnnl_status_t status = p->api->primitive_execute(p->primitive, stream, n, args);
-    assert(status == dnnl_success); /* a primitive that could be made runs: it allocates and asks nothing more of the system */
+    assert(status == dnnl_success); /* a primitive that could be made runs */
     (void)status;
 }

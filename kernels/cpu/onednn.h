@@ -1,5 +1,5 @@
-/* onednn.h: oneDNN through dlopen, with the differences between its versions 2 and 3 kept in here: single-threaded float32
- * matrix products and nothing else. Programs start without the library; the first plan loads it. */
+/* onednn.h: oneDNN through dlopen, with the differences between its versions 2 and 3 kept in here: single-threaded
+ * float32 matrix products and nothing else. Programs start without the library; the first plan loads it. */
 #ifndef SGT_ONEDNN_H
 #define SGT_ONEDNN_H
 
@@ -10,11 +10,11 @@
 #include "base/error.h"
 
 /* Every function used, once: the struct's members, and the names looked up. */
-#define SGT_DNNL_BOTH(X)                                                                                                        \
-    X(version) X(set_max_cpu_isa) X(engine_create) X(stream_create) X(stream_destroy)                                           \
-    X(primitive_attr_create) X(primitive_attr_destroy) X(primitive_attr_set_scratchpad_mode) X(primitive_attr_set_post_ops)     \
-    X(post_ops_create) X(post_ops_destroy) X(post_ops_append_sum)                                                               \
-    X(primitive_desc_destroy) X(primitive_desc_query_md) X(primitive_create) X(primitive_destroy) X(primitive_execute)          \
+#define SGT_DNNL_BOTH(X)                                                                                               \
+    X(version) X(set_max_cpu_isa) X(engine_create) X(stream_create) X(stream_destroy)                                  \
+    X(primitive_attr_create) X(primitive_attr_destroy) X(primitive_attr_set_scratchpad_mode)                           \
+    X(primitive_attr_set_post_ops) X(post_ops_create) X(post_ops_destroy) X(post_ops_append_sum)                       \
+    X(primitive_desc_destroy) X(primitive_desc_query_md) X(primitive_create) X(primitive_destroy) X(primitive_execute) \
     X(memory_desc_get_size) X(memory_create) X(memory_destroy) X(memory_set_data_handle)
 #if DNNL_VERSION_MAJOR >= 3
 #define SGT_DNNL_OWN(X) X(memory_desc_create_with_strides) X(memory_desc_destroy) X(matmul_primitive_desc_create)
@@ -56,7 +56,7 @@ int sgt_dnnl_call_init(sgt_dnnl_call *call, const sgt_dnnl_primitive *p, sgt_err
 void sgt_dnnl_call_clear(sgt_dnnl_call *call); /* a zeroed one is fine */
 
 /* Runs on the calling thread if that is inside an OpenMP parallel region whose threads were limited to one. */
-void sgt_dnnl_run(const sgt_dnnl_primitive *p, sgt_dnnl_call *call, dnnl_stream_t stream, const float *a, const float *b,
-                  const float *bias, float *c);
+void sgt_dnnl_run(const sgt_dnnl_primitive *p, sgt_dnnl_call *call, dnnl_stream_t stream, const float *a,
+                  const float *b, const float *bias, float *c);
 
 #endif

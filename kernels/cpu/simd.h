@@ -1,11 +1,20 @@
-/* simd.h: vectors of W floats as wide as the including file's instruction set allows, so that each kernel is written once and
- * compiled once a level: 16 lanes with AVX-512, 8 with AVX2 and FMA, 4 in plain C (the compiler's own vectors: any machine).
+/* simd.h: vectors of W floats as wide as the including file's instruction set allows, so that each kernel is written
+ * once and compiled once a level: 16 lanes with AVX-512, 8 with AVX2 and FMA, 4 in plain C (the compiler's own vectors:
+ * any machine).
  *
  *     vf sum = vset(0);
  *     for (size_t i = 0; i < n; i += W) sum += i + W <= n ? vload(x + i) : vload_n(x + i, n - i);
  *
- * + - * / and unary - work lane by lane on vf. Loads and stores need no alignment and touch exactly the floats named.
- * A product and a sum are one rounding only in vfma. */
+ * + - * / and unary - work lane by lane on vf and vd. Loads and stores need no alignment, touch exactly the floats named.
+ *   vset(x)                    x in every lane; vdset for vd, which is W/2 doubles
+ *   vload(p), vload_n(p, n)    W floats; the first n < W and zeros            vstore, vstore_n: the same way back
+ *   vkeep(v, n)                lanes from n on become 0
+ *   vfma(a, b, c)              a*b + c, rounded once (twice in plain C)       vdfma
+ *   vmax(a, b), vmin(a, b)     b where either is NaN                          vsqrt, vabs
+ *   vpick_less(a, b, yes, no)  yes where a < b
+ *   vround(a), vpow2(n)        to the nearest integer; 2^n for an integer -126 <= n <= 127
+ *   vlow(v), vhigh(v)          lanes 0 ... W/2 - 1 and W/2 ... W - 1 in double; vjoin(low, high) the same way back
+ *   vzip_low(a, b), vzip_high  a0 b0 a1 b1 ... of the lower or upper halves */
 #ifndef SGT_SIMD_H
 #define SGT_SIMD_H
 
@@ -23,31 +32,34 @@
 #if defined(__AVX512F__)
 /* ---- AVX-512 ---- */
 enum { W = 16 };
-typedef __m512 vf;  /* W floats */
-typedef __m512d vd; /* W/2 doubles */
+typedef __m512 vf;
+typedef __m512d vd;
 
 SGT_INLINE __mmask16 first_lanes(size_t n) { return (__mmask16)((1u << n) - 1); }
 SGT_INLINE vf vset(float x) { return _mm512_set1_ps(x); }
 SGT_INLINE vf vload(const float *p) { return _mm512_loadu_ps(p); }
 SGT_INLINE void vstore(float *p, vf v) { _mm512_storeu_ps(p, v); }
-SGT_INLINE vf vload_n(const float *p, size_t n) { return _mm512_maskz_loadu_ps(first_lanes(n), p); }      /* n < W; others 0 */
-SGT_INLINE void vstore_n(float *p, vf v, size_t n) { _mm512_mask_storeu_ps(p, first_lanes(n), v); }        /* n < W */
-SGT_INLINE vf vkeep(vf v, size_t n) { return n >= W ? v : _mm512_maskz_mov_ps(first_lanes(n), v); }        /* lanes from n: 0 */
-SGT_INLINE vf vfma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }                                  /* a*b + c */
-SGT_INLINE vf vmax(vf a, vf b) { return _mm512_max_ps(a, b); }                                             /* b where one is NaN */
-SGT_INLINE vf vmin(vf a, vf b) { return _mm512_min_ps(a, b); }                                             /* b where one is NaN */
+SGT_INLINE vf vload_n(const float *p, size_t n) { return _mm512_maskz_loadu_ps(first_lanes(n), p); }
+SGT_INLINE void vstore_n(float *p, vf v, size_t n) { _mm512_mask_storeu_ps(p, first_lanes(n), v); }
+SGT_INLINE vf vkeep(vf v, size_t n)
+{
+    return n >= W ? v : _mm512_maskz_mov_ps(first_lanes(n), v);
+}
+SGT_INLINE vf vfma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
+SGT_INLINE vf vmax(vf a, vf b) { return _mm512_max_ps(a, b); }
+SGT_INLINE vf vmin(vf a, vf b) { return _mm512_min_ps(a, b); }
 SGT_INLINE vf vsqrt(vf a) { return _mm512_sqrt_ps(a); }
 SGT_INLINE vf vabs(vf a) { return _mm512_abs_ps(a); }
-SGT_INLINE vf vpick_less(vf a, vf b, vf yes, vf no) /* a < b ? yes : no */
+SGT_INLINE vf vpick_less(vf a, vf b, vf yes, vf no)
 {
     return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), no, yes);
 }
 SGT_INLINE vf vround(vf a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
-SGT_INLINE vf vpow2(vf n) /* 2^n, n whole, -126 ... 127 */
+SGT_INLINE vf vpow2(vf n)
 {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_add_epi32(_mm512_cvtps_epi32(n), _mm512_set1_epi32(127)), 23));
 }
-SGT_INLINE vd vlow(vf v) { return _mm512_cvtps_pd(_mm512_castps512_ps256(v)); }                            /* lanes 0 ... W/2 - 1 */
+SGT_INLINE vd vlow(vf v) { return _mm512_cvtps_pd(_mm512_castps512_ps256(v)); }
 SGT_INLINE vd vhigh(vf v) { return _mm512_cvtps_pd(_mm512_extractf32x8_ps(v, 1)); }
 SGT_INLINE vf vjoin(vd low, vd high)
 {
@@ -55,13 +67,15 @@ SGT_INLINE vf vjoin(vd low, vd high)
 }
 SGT_INLINE vd vdset(double x) { return _mm512_set1_pd(x); }
 SGT_INLINE vd vdfma(vd a, vd b, vd c) { return _mm512_fmadd_pd(a, b, c); }
-SGT_INLINE vf vzip_low(vf a, vf b)  /* a0 b0 a1 b1 ... of the lower halves */
+SGT_INLINE vf vzip_low(vf a, vf b)
 {
-    return _mm512_permutex2var_ps(a, _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23), b);
+    const __m512i lanes = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+    return _mm512_permutex2var_ps(a, lanes, b);
 }
 SGT_INLINE vf vzip_high(vf a, vf b)
 {
-    return _mm512_permutex2var_ps(a, _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31), b);
+    const __m512i lanes = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+    return _mm512_permutex2var_ps(a, lanes, b);
 }
 
 #elif defined(__AVX2__) && defined(__FMA__)
@@ -102,8 +116,14 @@ SGT_INLINE vf vjoin(vd low, vd high)
 }
 SGT_INLINE vd vdset(double x) { return _mm256_set1_pd(x); }
 SGT_INLINE vd vdfma(vd a, vd b, vd c) { return _mm256_fmadd_pd(a, b, c); }
-SGT_INLINE vf vzip_low(vf a, vf b) { return _mm256_permute2f128_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b), 0x20); }
-SGT_INLINE vf vzip_high(vf a, vf b) { return _mm256_permute2f128_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b), 0x31); }
+SGT_INLINE vf vzip_low(vf a, vf b)
+{
+    return _mm256_permute2f128_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b), 0x20);
+}
+SGT_INLINE vf vzip_high(vf a, vf b)
+{
+    return _mm256_permute2f128_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b), 0x31);
+}
 
 #else
 /* ---- plain C ---- */
@@ -128,7 +148,8 @@ SGT_INLINE vf vkeep(vf v, size_t n)
     int32_t lanes = n < W ? (int32_t)n : W;
     return vpick((vi){0, 1, 2, 3} < (vi){lanes, lanes, lanes, lanes}, v, vset(0));
 }
-SGT_INLINE vf vfma(vf a, vf b, vf c) { return a * b + c; } /* two roundings: a library call a lane would cost far more */
+/* Two roundings here: a library call for each lane would cost far more than the last bit is worth. */
+SGT_INLINE vf vfma(vf a, vf b, vf c) { return a * b + c; }
 SGT_INLINE vf vmax(vf a, vf b) { return vpick(a > b, a, b); }
 SGT_INLINE vf vmin(vf a, vf b) { return vpick(a < b, a, b); }
 SGT_INLINE vf vsqrt(vf a) { return (vf){sqrtf(a[0]), sqrtf(a[1]), sqrtf(a[2]), sqrtf(a[3])}; }
@@ -182,8 +203,8 @@ SGT_INLINE float vlargest(vf v)
 }
 
 /* exp(x), relative error below 2^-22; 0 below -87.33 (no denormals), inf above 88.37; NaN stays NaN.
- * x = n ln 2 + r with |r| <= ln 2 / 2, ln 2 in two parts so that n times the first is exact; exp(r) = 1 + r + r^2 q(r) with q of
- * degree 4 (Chebyshev fit, error 8e-9: a fifteenth of a float's). */
+ * x = n ln 2 + r with |r| <= ln 2 / 2, ln 2 in two parts so that n times the first is exact; exp(r) = 1 + r + r^2 q(r)
+ * with q of degree 4 (Chebyshev fit, error 8e-9: a fifteenth of a float's). */
 SGT_INLINE vf vexp(vf x)
 {
     const vf lowest = vset(-87.33f), highest = vset(88.37f);
@@ -201,8 +222,8 @@ SGT_INLINE vf vexp(vf x)
     return vpick_less(highest, x, vset(INFINITY), e);
 }
 
-/* W vectors of W floats: rows become columns. Zipping vector i with vector i + W/2 for all i rotates the 2 log2 W bits of an
- * element's place by one; after log2 W times lane and vector have changed places. */
+/* W vectors of W floats: rows become columns. Zipping vector i with vector i + W/2 for all i rotates the 2 log2 W bits
+ * of an element's place by one; after log2 W times lane and vector have changed places. */
 SGT_INLINE void vtranspose(vf v[W])
 {
     vf t[W];

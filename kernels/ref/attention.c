@@ -10,14 +10,14 @@ static double dot(const float *a, const float *b, size_t D)
     return sum;
 }
 
-/* The scratch holds doubles: forward p (T) and one row of sums (D); backward one row (D) and two of the whole shape (T, D). */
+/* The scratch holds doubles: forward p (T) and a row of sums (D); backward a row (D) and two whole shapes (T, D). */
 size_t sgt_ref_attention_scratch(size_t T, size_t D)
 {
     return sizeof(double) / sizeof(float) * (T + D + 2 * T * D);
 }
 
-void sgt_ref_attention(float *out, size_t ld_out, float *lse, const float *q, const float *k, const float *v, size_t ld, size_t T,
-                       size_t D, float scale, float *scratch)
+void sgt_ref_attention(float *out, size_t ld_out, float *lse, const float *q, const float *k, const float *v, size_t ld,
+                       size_t T, size_t D, float scale, float *scratch)
 {
     double *p = (double *)(void *)scratch, *sum = p + T; /* (T), (D) */
     for (size_t i = 0; i < T; i++) {
@@ -36,10 +36,11 @@ void sgt_ref_attention(float *out, size_t ld_out, float *lse, const float *q, co
 }
 
 /* With p_ij = exp(scale q_i.k_j - lse_i) and delta_i = dout_i.out_i:
- *   dv_j = sum_i p_ij dout_i     ds_ij = scale p_ij (dout_i.v_j - delta_i)     dq_i = sum_j ds_ij k_j     dk_j = sum_i ds_ij q_i */
-void sgt_ref_attention_backward(float *dq, float *dk, float *dv, size_t ld_d, const float *dout, const float *out, size_t ld_out,
-                                const float *lse, const float *q, const float *k, const float *v, size_t ld, size_t T, size_t D,
-                                float scale, float *scratch)
+ *   dv_j = sum_i p_ij dout_i    ds_ij = scale p_ij (dout_i.v_j - delta_i)    dq_i = sum_j ds_ij k_j
+ *   dk_j = sum_i ds_ij q_i */
+void sgt_ref_attention_backward(float *dq, float *dk, float *dv, size_t ld_d, const float *dout, const float *out,
+                                size_t ld_out, const float *lse, const float *q, const float *k, const float *v,
+                                size_t ld, size_t T, size_t D, float scale, float *scratch)
 {
     double *sum_q = (double *)(void *)scratch, *sum_k = sum_q + D, *sum_v = sum_k + T * D; /* (D), (T, D), (T, D) */
     for (size_t x = 0; x < T * D; x++) sum_k[x] = sum_v[x] = 0;

@@ -1,10 +1,10 @@
-/* layernorm.c: layer normalization, Ba, Kiros & Hinton 2016: each row to mean 0 and variance 1, then scaled and shifted. */
+/* layernorm.c: layer normalization, Ba, Kiros & Hinton 2016: each row to mean 0, variance 1; then scaled, shifted. */
 #include <math.h>
 
 #include "ref.h"
 
-void sgt_ref_layernorm(float *out, float *mean, float *rstd, const float *x, const float *w, const float *b, size_t n, size_t C,
-                       float eps)
+void sgt_ref_layernorm(float *out, float *mean, float *rstd, const float *x, const float *w, const float *b, size_t n,
+                       size_t C, float eps)
 {
     for (size_t i = 0; i < n; i++, x += C, out += C) {
         double sum = 0, squares = 0;
@@ -18,15 +18,16 @@ void sgt_ref_layernorm(float *out, float *mean, float *rstd, const float *x, con
     }
 }
 
-void sgt_ref_residual_layernorm(float *sum, float *out, float *mean, float *rstd, const float *x, const float *y, const float *w,
-                                const float *b, size_t n, size_t C, float eps)
+void sgt_ref_residual_layernorm(float *sum, float *out, float *mean, float *rstd, const float *x, const float *y,
+                                const float *w, const float *b, size_t n, size_t C, float eps)
 {
     for (size_t i = 0; i < n * C; i++) sum[i] = x[i] + y[i];
     sgt_ref_layernorm(out, mean, rstd, sum, w, b, n, C, eps);
 }
 
-/* With xhat = (x - mean)*rstd and g = dout*w:  dx += rstd * (g - mean(g) - xhat * mean(g*xhat)), the means along the row. */
-static void row_backward(float *dx, const float *dout, const float *x, double mean, double rstd, const float *w, size_t C)
+/* With xhat = (x - mean)*rstd, g = dout*w, means along the row: dx += rstd * (g - mean(g) - xhat * mean(g*xhat)). */
+static void row_backward(float *dx, const float *dout, const float *x, double mean, double rstd, const float *w,
+                         size_t C)
 {
     double sum_g = 0, sum_gx = 0;
     for (size_t c = 0; c < C; c++) {

@@ -4,24 +4,26 @@
 
 #include "kernels.h"
 
-void sgt_ref_embed(float *out, const int32_t *ids, const float *wte, const float *wpe, size_t row0, size_t n, size_t T, size_t C);
-void sgt_ref_embed_backward(float *dwte, float *dwpe, const int32_t *ids, const float *dout, size_t n, size_t T, size_t C,
-                            size_t c0, size_t c1);
-void sgt_ref_layernorm(float *out, float *mean, float *rstd, const float *x, const float *w, const float *b, size_t n, size_t C,
-                       float eps);
-void sgt_ref_residual_layernorm(float *sum, float *out, float *mean, float *rstd, const float *x, const float *y, const float *w,
-                                const float *b, size_t n, size_t C, float eps);
+void sgt_ref_embed(float *out, const int32_t *ids, const float *wte, const float *wpe, size_t row0, size_t n, size_t T,
+                   size_t C);
+void sgt_ref_embed_backward(float *dwte, float *dwpe, const int32_t *ids, const float *dout, size_t n, size_t T,
+                            size_t C, size_t c0, size_t c1);
+void sgt_ref_layernorm(float *out, float *mean, float *rstd, const float *x, const float *w, const float *b, size_t n,
+                       size_t C, float eps);
+void sgt_ref_residual_layernorm(float *sum, float *out, float *mean, float *rstd, const float *x, const float *y,
+                                const float *w, const float *b, size_t n, size_t C, float eps);
 void sgt_ref_layernorm_backward(float *dx, float *dw, float *db, const float *dout, const float *x, const float *mean,
                                 const float *rstd, const float *w, size_t n, size_t C);
 void sgt_ref_gelu(float *out, const float *x, size_t n, sgt_gelu_kind kind);
 void sgt_ref_gelu_backward(float *dx, const float *dout, const float *x, size_t n, sgt_gelu_kind kind);
-void sgt_ref_attention(float *out, size_t ld_out, float *lse, const float *q, const float *k, const float *v, size_t ld, size_t T,
-                       size_t D, float scale, float *scratch);
-void sgt_ref_attention_backward(float *dq, float *dk, float *dv, size_t ld_d, const float *dout, const float *out, size_t ld_out,
-                                const float *lse, const float *q, const float *k, const float *v, size_t ld, size_t T, size_t D,
-                                float scale, float *scratch);
+void sgt_ref_attention(float *out, size_t ld_out, float *lse, const float *q, const float *k, const float *v, size_t ld,
+                       size_t T, size_t D, float scale, float *scratch);
+void sgt_ref_attention_backward(float *dq, float *dk, float *dv, size_t ld_d, const float *dout, const float *out,
+                                size_t ld_out, const float *lse, const float *q, const float *k, const float *v,
+                                size_t ld, size_t T, size_t D, float scale, float *scratch);
 size_t sgt_ref_attention_scratch(size_t T, size_t D);
-void sgt_ref_cross_entropy(float *logits, float *loss, const int32_t *targets, size_t n, size_t V, size_t ld, float scale);
+void sgt_ref_cross_entropy(float *logits, float *loss, const int32_t *targets, size_t n, size_t V, size_t ld,
+                           float scale);
 void sgt_ref_bias_backward(float *db, const float *dout, size_t n, size_t C, size_t ld);
 void sgt_ref_add(float *x, const float *y, size_t n);
 double sgt_ref_sum_squares(const float *x, size_t n);

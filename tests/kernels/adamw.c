@@ -1,0 +1,115 @@
+/* adamw.c: one update of parameters and moments. */
+#include "harness.h"
+
+#include <math.h>
+
+static const size_t sizes[] = {0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 47, 133, 1021};
+
+/* 1 - beta is rounded where beta is near 1, as everywhere in Adam: it counts as one rounding of the constant.
+ *   m: 4u of |b1 m| + |(1 - b1) g'|;  v: 6u, all terms positive;  the change: m's error and 3u + 3u + 4u relatively,
+ * since the denominator has half of v's, the root's, the product's and the sum's;  p: the two products, and its last
+ * rounding here and in ref. */
+static void bounds(double *p, double *m, double *v, const float *const old[3], const float *g, size_t n,
+                   const sgt_adamw *a)
+{
+    for (size_t i = 0; i < n; i++) {
+        double grad = (double)g[i] * a->grad_scale;
+        double first = fabs(a->beta1 * old[1][i]) + fabs((1 - a->beta1) * grad);
+        double second = a->beta2 * old[2][i] + (1 - a->beta2) * grad * grad;
+        double root = sqrt(second / a->c2) + a->eps;
+        m[i] = 4 * UNIT * first;
+        v[i] = 6 * UNIT * second + 1e-44;
+        double change = a->lr / a->c1 * (m[i] + 12 * UNIT * first) / root;
+        p[i] = change + 4 * UNIT * a->lr * a->decay * fabs(old[0][i]) +
+               2 * UNIT * (fabs(old[0][i]) + a->lr / a->c1 * first / root);
+    }
+}
+
+static void update(check *t, size_t n, const sgt_adamw *a)
+{
+    const float *g = check_random(t, n, 3);
+    float *want[3], *got[3], *old[3];
+    double *bound[3];
+    for (int i = 0; i < 3; i++) {
+        old[i] = check_random(t, n, 1);
+        for (size_t j = 0; i == 2 && j < n; j++) old[2][j] = check_number(t, 5) ? fabsf(old[2][j]) : 0;
+        want[i] = check_copy(t, old[i], n), got[i] = check_copy(t, old[i], n), bound[i] = check_doubles(t, n);
+    }
+    check_at(t, "n %zu, decay %g, gradient times %g", n, (double)a->decay, (double)a->grad_scale);
+    t->ref->adamw(want[0], want[1], want[2], g, n, a);
+    t->k->adamw(got[0], got[1], got[2], g, n, a);
+    bounds(bound[0], bound[1], bound[2], (const float *const *)old, g, n, a);
+    check_close(t, "p", got[0], want[0], bound[0], n);
+    check_close(t, "m", got[1], want[1], bound[1], n);
+    check_close(t, "v", got[2], want[2], bound[2], n);
+    check_same_bits(t, "p", got[0], n);
+}
+
+static void against_ref(check *t)
+{
+    const sgt_adamw settings[] = {
+        {.lr = 3e-4f,
+         .beta1 = 0.9f,
+         .beta2 = 0.95f,
+         .eps = 1e-8f,
+         .decay = 0.1f,
+         .grad_scale = 0.37f,
+         .c1 = 1 - 0.9,
+         .c2 = 1 - 0.95},
+        {.lr = 1e-2f,
+         .beta1 = 0.9f,
+         .beta2 = 0.999f,
+         .eps = 1e-8f,
+         .decay = 0,
+         .grad_scale = 1,
+         .c1 = 0.995,
+         .c2 = 0.9},
+        {.lr = 0.5f,
+         .beta1 = 0.5f,
+         .beta2 = 0.5f,
+         .eps = 1e-3f,
+         .decay = 0.5f,
+         .grad_scale = 1e-4f,
+         .c1 = 0.75,
+         .c2 = 0.75},
+    };
+    for (size_t s = 0; s < sizeof settings / sizeof *settings; s++)
+        for (size_t a = 0; a < sizeof sizes / sizeof *sizes; a++) update(t, sizes[a], &settings[s]);
+}
+
+/* The first update moves by lr against the gradient's sign, whatever its size, and decays towards 0. */
+static void definition(check *t)
+{
+    float p[] = {1, 1, -1}, m[] = {0, 0, 0}, v[] = {0, 0, 0};
+    const float g[] = {8, -0.25f, 1e-3f};
+    const sgt_adamw a = {
+        .lr = 0.125f, .beta1 = 0.5f, .beta2 = 0.75f, .decay = 0.5f, .grad_scale = 2, .c1 = 0.5, .c2 = 0.25};
+    check_at(t, "first update");
+    t->ref->adamw(p, m, v, g, 3, &a);
+    const double want[] = {1 - 0.125 - 0.0625, 1 + 0.125 - 0.0625, -1 - 0.125 + 0.0625};
+    for (int i = 0; i < 3; i++) check_near(t, "p", p[i], want[i], 2 * UNIT);
+    check_near(t, "m", m[0], 8, 0);  /* half of 16 */
+    check_near(t, "v", v[0], 64, 0); /* a quarter of 256 */
+    const sgt_adamw second = {
+        .lr = 0.125f, .beta1 = 0.5f, .beta2 = 0.75f, .eps = 7, .grad_scale = 1, .c1 = 0.75, .c2 = 0.4375};
+    float q = 1, m1 = 8, v1 = 64, none = 0;
+    check_at(t, "second update, gradient 0");
+    t->ref->adamw(&q, &m1, &v1, &none, 1, &second);
+    check_near(t, "m", m1, 4, 0);
+    check_near(t, "v", v1, 48, 0);
+    check_near(t, "p", q, 1 - 0.125 * (4 / 0.75) / (sqrt(48 / 0.4375) + 7), UNIT);
+}
+
+static void bench(check *t)
+{
+    size_t n = 1 << 22;
+    float *p = check_random(t, n, 1), *m = check_random(t, n, 1), *v = check_random(t, n, 1),
+          *g = check_random(t, n, 1);
+    for (size_t i = 0; i < n; i++) v[i] = fabsf(v[i]);
+    const sgt_adamw a = {
+        .lr = 3e-4f, .beta1 = 0.9f, .beta2 = 0.95f, .eps = 1e-8f, .decay = 0.1f, .grad_scale = 1, .c1 = 0.5, .c2 = 0.5};
+    for (bench_start(t); bench_next(t);) t->k->adamw(p, m, v, g, n, &a);
+    bench_report(t, "4194304", 28.0 * (double)n, 0);
+}
+
+const kernel_case cases_adamw[] = {{"adamw", definition, against_ref, bench, NULL}, {0}};

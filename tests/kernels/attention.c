@@ -1,0 +1,247 @@
+/* attention.c: causal attention of one head, both ways. */
+#include "harness.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const size_t lengths[] = {0, 1, 2, 3, 4, 5, 8, 15, 16, 17, 31, 47, 63, 64, 65, 97, 128, 133, 193};
+static const size_t sizes[] = {1, 3, 4, 5, 8, 15, 16, 17, 33, 48, 64, 65, 80, 128};
+
+typedef struct head {
+    size_t T, D, ld, ld_out;
+    float scale;
+    const float *q, *k, *v; /* in one (T, ld) buffer, as the trainer has them; or each its own */
+    const float *dout;
+    float *out[2], *lse[2], *grads[2]; /* [0] wanted, [1] got; grads: dq dk dv, (T, ld) */
+    float *scratch[2];
+} head;
+
+/* Floats from the first row's start to the last row's end. */
+static size_t span(size_t T, size_t ld, size_t width)
+{
+    return T ? (T - 1) * ld + width : 0;
+}
+
+static head draw(check *t, size_t T, size_t D)
+{
+    size_t gap = check_number(t, 3);
+    head h = {.T = T, .D = D, .ld = 3 * D + gap, .ld_out = D + gap * 2, .scale = (float)(1 / sqrt((double)D))};
+    const float *qkv =
+        check_random(t, span(T, h.ld, 3 * D), check_number(t, 4) ? 1 : 6); /* 6: a few scores take everything */
+    h.q = qkv, h.k = qkv + D, h.v = qkv + 2 * D;
+    h.dout = check_random(t, span(T, h.ld_out, D), 1);
+    const sgt_kernels *tables[2] = {t->ref, t->k};
+    for (int i = 0; i < 2; i++) {
+        h.out[i] = check_output(t, span(T, h.ld_out, D));
+        h.lse[i] = check_output(t, T);
+        h.grads[i] = check_output(t, span(T, h.ld, 3 * D));
+        h.scratch[i] = check_scratch(t, tables[i]->attention_scratch(T, D));
+    }
+    check_at(t, "T %zu, D %zu, ld %zu, ld_out %zu", T, D, h.ld, h.ld_out);
+    return h;
+}
+
+static void forward(const sgt_kernels *k, const head *h, int which)
+{
+    k->attention(h->out[which], h->ld_out, h->lse[which], h->q, h->k, h->v, h->ld, h->T, h->D, h->scale,
+                 h->scratch[which]);
+}
+
+static void backward(const sgt_kernels *k, const head *h, int which)
+{
+    float *g = h->grads[which];
+    k->attention_backward(g, g + h->D, g + 2 * h->D, h->ld, h->dout, h->out[0], h->ld_out, h->lse[0], h->q, h->k, h->v,
+                          h->ld, h->T, h->D, h->scale, h->scratch[which]);
+}
+
+static double dot(const float *a, const float *b, size_t D, double *absolute)
+{
+    double sum = 0;
+    *absolute = 0;
+    for (size_t d = 0; d < D; d++) sum += (double)a[d] * b[d], *absolute += fabs((double)a[d] * b[d]);
+    return sum;
+}
+
+/* A score is a sum of D products of a scaled query: (D + 3) u of the |terms|. E is the largest such error in a row,
+ * plus exp's 4u and the rounding of s - max. p is good to 2E, the sum over keys (in lanes, block by block) and the
+ * running rescales to (T/4 + 3 T/64 + 8) u, the product with v to T u more, each relative to sum p|v|. lse is off by E,
+ * the sum's error and its own rounding. */
+static void forward_bounds(double *out, double *lse, const head *h)
+{
+    size_t T = h->T, D = h->D;
+    double *p = calloc(T + 1, sizeof *p), absolute;
+    for (size_t i = 0; i < T && p; i++) {
+        double worst = 0, max = -INFINITY, total = 0, range = 0;
+        for (size_t j = 0; j <= i; j++) {
+            p[j] = h->scale * dot(h->q + i * h->ld, h->k + j * h->ld, D, &absolute);
+            worst = fmax(worst, (double)(D + 3) * UNIT * h->scale * absolute);
+            max = fmax(max, p[j]);
+        }
+        for (size_t j = 0; j <= i; j++) range = fmax(range, max - p[j]), total += p[j] = exp(p[j] - max);
+        double E = worst + (4 + fmin(range, 90)) * UNIT, sums = ((double)T / 4 + 3.0 * (double)T / 64 + 8) * UNIT;
+        lse[i] = E + sums + 2 * UNIT * fabs(max + log(total));
+        for (size_t d = 0; d < D; d++) {
+            double terms = 0;
+            for (size_t j = 0; j <= i; j++) terms += p[j] / total * fabs(h->v[j * h->ld + d]);
+            out[i * h->ld_out + d] = terms * (2 * E + sums + (double)(T + 4) * UNIT) + 1e-37;
+        }
+    }
+    free(p);
+}
+
+static void attention_against_ref(check *t)
+{
+    for (size_t a = 0; a < sizeof lengths / sizeof *lengths; a++)
+        for (size_t b = 0; b < sizeof sizes / sizeof *sizes; b++) {
+            size_t T = lengths[a], D = sizes[b];
+            if ((T > 70 && D % 16 && D > 3) || T * D > 9000)
+                continue; /* long ones with few sizes: seconds, not minutes */
+            head h = draw(t, T, D);
+            double *out = check_doubles(t, span(T, h.ld_out, D)), *lse = check_doubles(t, T);
+            forward(t->ref, &h, 0);
+            forward(t->k, &h, 1);
+            forward_bounds(out, lse, &h);
+            check_close(t, "out", h.out[1], h.out[0], out, span(T, h.ld_out, D));
+            check_close(t, "lse", h.lse[1], h.lse[0], lse, T);
+            check_same_bits(t, "out", h.out[1], span(T, h.ld_out, D));
+        }
+}
+
+/* p = exp(s - lse): relative error e_p = the score's (D + 3) u |terms|, u (|s| + |lse|) for the difference, 4u for exp.
+ * dP and delta are sums of D products; ds = p (dP - delta), scaled at the end.
+ * dv, dq, dk are sums of at most T products of such, T + 4 roundings each. */
+static void backward_bounds(double *grads, const head *h)
+{
+    size_t T = h->T, D = h->D, ld = h->ld;
+    double terms;
+    for (size_t i = 0; i < T; i++) {
+        const float *q = h->q + i * ld, *dout = h->dout + i * h->ld_out;
+        double delta = dot(dout, h->out[0] + i * h->ld_out, D, &terms), e_delta = (double)(D + 2) * UNIT * terms;
+        for (size_t j = 0; j <= i; j++) {
+            const float *k = h->k + j * ld, *v = h->v + j * ld;
+            double s = h->scale * dot(q, k, D, &terms);
+            double p = exp(s - h->lse[0][i]);
+            double e_p = (double)(D + 3) * UNIT * h->scale * terms + UNIT * (fabs(s) + fabs(h->lse[0][i])) + 4 * UNIT;
+            double dp = dot(dout, v, D, &terms), ds = h->scale * p * (dp - delta);
+            double e_ds = fabs(ds) * (e_p + 4 * UNIT) +
+                          h->scale * p * ((double)(D + 2) * UNIT * terms + e_delta + UNIT * fabs(dp));
+            double sums = (double)(T + 4) * UNIT;
+            for (size_t d = 0; d < D; d++) {
+                grads[i * ld + d] += (e_ds + sums * fabs(ds)) * fabs(k[d]);
+                grads[j * ld + D + d] += (e_ds + sums * fabs(ds)) * fabs(q[d]);
+                grads[j * ld + 2 * D + d] += p * (e_p + sums) * fabs(dout[d]);
+            }
+        }
+    }
+    for (size_t x = 0; x < span(T, ld, 3 * D); x++) grads[x] += UNIT * fabs(h->grads[0][x]) + 1e-37;
+}
+
+static void backward_against_ref(check *t)
+{
+    for (size_t a = 0; a < sizeof lengths / sizeof *lengths; a++)
+        for (size_t b = 0; b < sizeof sizes / sizeof *sizes; b++) {
+            size_t T = lengths[a], D = sizes[b];
+            if ((T > 70 && D % 16 && D > 3) || T * D > 9000) continue;
+            head h = draw(t, T, D);
+            double *bound = check_doubles(t, span(T, h.ld, 3 * D));
+            forward(t->ref, &h, 0);
+            backward(t->ref, &h, 0);
+            backward(t->k, &h, 1);
+            backward_bounds(bound, &h);
+            check_close(t, "dq dk dv", h.grads[1], h.grads[0], bound, span(T, h.ld, 3 * D));
+            check_same_bits(t, "dq dk dv", h.grads[1], span(T, h.ld, 3 * D));
+        }
+}
+
+/* The first row sees itself alone; equal keys weigh all rows equally; a later row changes nothing before it. */
+static void attention_definition(check *t)
+{
+    enum { T = 6, D = 3 };
+    head h = draw(t, T, D);
+    float *k = check_copy(t, h.k, span(T, h.ld, D)), *out = h.out[0];
+    for (size_t i = 0; i < T * h.ld && i < span(T, h.ld, D); i++) k[i] = i % h.ld < D ? 0.25f : k[i];
+    h.k = k;
+    check_at(t, "equal keys");
+    forward(t->ref, &h, 0);
+    for (size_t i = 0; i < T; i++)
+        for (size_t d = 0; d < D; d++) {
+            double mean = 0;
+            for (size_t j = 0; j <= i; j++) mean += h.v[j * h.ld + d] / (double)(i + 1);
+            check_near(t, "out", out[i * h.ld_out + d], mean, UNIT * fabs(mean) + 1e-15);
+        }
+    double unused, score = h.scale * dot(h.q + 5 * h.ld, k + 5 * h.ld, D, &unused);
+    check_near(t, "lse", h.lse[0][5], score + log(6), 2 * UNIT * fabs(score + log(6)));
+    check_at(t, "another last key");
+    k[5 * h.ld] = 9;
+    forward(t->ref, &h, 1);
+    check_equal(t, "rows before the last", h.out[1], out, span(T - 1, h.ld_out, D));
+    if (h.out[1][5 * h.ld_out] == out[5 * h.ld_out]) check_fail(t, "the last row did not change");
+}
+
+typedef struct probe {
+    check *t;
+    const head *h;
+} probe;
+
+static double loss(void *ctx)
+{
+    const probe *p = ctx;
+    const head *h = p->h;
+    double sum = 0;
+    forward(p->t->ref, h, 1);
+    for (size_t i = 0; i < h->T; i++)
+        for (size_t d = 0; d < h->D; d++) sum += (double)h->out[1][i * h->ld_out + d] * h->dout[i * h->ld_out + d];
+    return sum;
+}
+
+static void backward_definition(check *t)
+{
+    enum { T = 5, D = 3 };
+    head h = draw(t, T, D);
+    float *qkv = check_random(t, span(T, h.ld, 3 * D), 2);
+    h.q = qkv, h.k = qkv + D, h.v = qkv + 2 * D;
+    probe p = {t, &h};
+    check_at(t, "finite differences");
+    forward(t->ref, &h, 0);
+    backward(t->ref, &h, 0);
+    for (size_t i = 0; i < T; i++)
+        for (size_t x = 0; x < 3 * D; x++)
+            check_near(t, "gradient", h.grads[0][i * h.ld + x], check_slope(&qkv[i * h.ld + x], loss, &p),
+                       check_slope_bound(T * D, 4));
+}
+
+static void bench_at(check *t, size_t T, size_t D, int with_backward)
+{
+    head h = draw(t, T, D);
+    char shape[64];
+    double products =
+        (double)(T * T) * (double)D * 2; /* of each full product, 2 T^2 D; half of it is above the diagonal */
+    snprintf(shape, sizeof shape, "T %zu, D %zu", T, D);
+    forward(t->k, &h, 0);
+    if (with_backward)
+        for (bench_start(t); bench_next(t);) backward(t->k, &h, 1);
+    else
+        for (bench_start(t); bench_next(t);) forward(t->k, &h, 1);
+    bench_report(t, shape, 0, products * (with_backward ? 5 : 2) / 2);
+}
+
+static void attention_bench(check *t)
+{
+    bench_at(t, 64, 64, 0);
+    bench_at(t, 512, 64, 0);
+    bench_at(t, 1024, 64, 0);
+}
+
+static void backward_bench(check *t)
+{
+    bench_at(t, 64, 64, 1);
+    bench_at(t, 512, 64, 1);
+    bench_at(t, 1024, 64, 1);
+}
+
+const kernel_case cases_attention[] = {
+    {"attention", attention_definition, attention_against_ref, attention_bench, NULL},
+    {"attention_backward", backward_definition, backward_against_ref, backward_bench, NULL},
+    {0},
+};

@@ -1,0 +1,114 @@
+/* cross_entropy.c: loss and gradient of a softmax classifier. */
+#include "harness.h"
+
+#include <math.h>
+
+static const size_t rows[] = {0, 1, 3},
+                    widths[] = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 47, 1023, 1024, 1025, 2053};
+
+/* x - max is off by u|x - max| and exp by 4u; a lane adds at most 1024/4 terms before double takes over. So the sum,
+ * and with it log and p, are good to (260 + range) u; p has its own term's error besides; p - 1 and the product round
+ * once each. */
+static void bounds(double *logits, double *loss, const float *x, int32_t target, size_t V, float scale)
+{
+    double max = -INFINITY, min = INFINITY, total = 0;
+    for (size_t c = 0; c < V; c++) max = fmax(max, x[c]), min = fmin(min, x[c]);
+    for (size_t c = 0; c < V; c++) total += exp(x[c] - max);
+    double relative = (260 + (max - min)) * UNIT;
+    *loss = target < 0 ? 0 : relative + UNIT * fabs(max + log(total) - x[target]);
+    for (size_t c = 0; c < V; c++) {
+        double p = exp(x[c] - max) / total;
+        logits[c] = fabs(scale) * (p * (relative + (max - min + 6) * UNIT) + (c == (size_t)target) * 3 * UNIT) + 1e-37;
+    }
+}
+
+static void row_at(check *t, size_t n, size_t V, float scale, float spread)
+{
+    size_t ld = V + check_number(t, 3) * 5;
+    float *want = check_random(t, n * ld, spread), *got = check_copy(t, want, n * ld);
+    float *want_loss = check_output(t, n), *got_loss = check_output(t, n);
+    int32_t *targets = check_ids(t, n, (int32_t)V);
+    double *bound = check_doubles(t, n * ld), *loss_bound = check_doubles(t, n);
+    if (n > 1) targets[1] = -100;
+    for (size_t i = 0; i < n; i++) bounds(bound + i * ld, loss_bound + i, want + i * ld, targets[i], V, scale);
+    check_at(t, "n %zu, V %zu, ld %zu, scale %g, logits up to %g", n, V, ld, (double)scale, (double)spread);
+    t->ref->cross_entropy(want, want_loss, targets, n, V, ld, scale);
+    t->k->cross_entropy(got, got_loss, targets, n, V, ld, scale);
+    check_close(t, "loss", got_loss, want_loss, loss_bound, n);
+    check_same_bits(t, "loss", got_loss, n);
+    if (scale == 0) check_equal(t, "logits, loss only", got, want, n * ld);
+    else check_close(t, "dlogits", got, want, bound, n * ld);
+    check_same_bits(t, "dlogits", got, n * ld);
+}
+
+/* A NaN or an infinity among the logits must reach the loss: training is told of it there. */
+static void poison(check *t, float value)
+{
+    size_t V = 133;
+    for (size_t at = 0; at < V; at += 11) {
+        float *logits = check_random(t, V, 1), *loss = check_output(t, 1);
+        logits[at] = value;
+        check_at(t, "logit %zu of %zu is %g", at, V, (double)value);
+        t->k->cross_entropy(logits, loss, (const int32_t[]){5}, 1, V, V, 0);
+        if (!isnan(*loss)) check_fail(t, "loss is %g, not NaN", (double)*loss);
+    }
+}
+
+static void against_ref(check *t)
+{
+    for (size_t a = 0; a < sizeof rows / sizeof *rows; a++)
+        for (size_t b = 0; b < sizeof widths / sizeof *widths; b++) {
+            row_at(t, rows[a], widths[b], 0.01f, 1);
+            row_at(t, rows[a], widths[b], 0, 5);
+            row_at(t, rows[a], widths[b], 1, 60); /* one probability near 1, most near 0 */
+        }
+    row_at(t, 2, 50257, 1.0f / 4096, 3);
+    poison(t, NAN);
+    poison(t, INFINITY);
+}
+
+typedef struct probe {
+    check *t;
+    float *logits, *loss;
+    const int32_t *targets;
+    size_t n, V, ld;
+} probe;
+
+static double total_loss(void *ctx)
+{
+    const probe *p = ctx;
+    double sum = 0;
+    p->t->ref->cross_entropy(p->logits, p->loss, p->targets, p->n, p->V, p->ld, 0);
+    for (size_t i = 0; i < p->n; i++) sum += p->loss[i];
+    return sum;
+}
+
+static void definition(check *t)
+{
+    enum { n = 3, V = 7, ld = 9 };
+    const int32_t targets[n] = {3, -1, 6};
+    probe p = {t, check_random(t, n * ld, 2), check_output(t, n), targets, n, V, ld};
+    float *grad = check_copy(t, p.logits, n * ld);
+    check_at(t, "finite differences");
+    t->ref->cross_entropy(grad, p.loss, targets, n, V, ld, 0.5f);
+    for (size_t i = 0; i < n * ld; i++) {
+        double slope = i % ld < V ? 0.5 * check_slope(&p.logits[i], total_loss, &p) : 0;
+        check_near(t, "dlogits", grad[i], slope, check_slope_bound(n, 4));
+    }
+    check_at(t, "equal logits");
+    for (size_t i = 0; i < n * ld; i++) p.logits[i] = 2;
+    total_loss(&p);
+    check_near(t, "loss", p.loss[0], log(V), UNIT * log(V));
+    check_near(t, "loss of an ignored target", p.loss[1], 0, 0);
+}
+
+static void bench(check *t)
+{
+    size_t V = 50257, ld = 50304;
+    float *logits = check_random(t, ld, 3), *loss = check_output(t, 1);
+    const int32_t targets[] = {17};
+    for (bench_start(t); bench_next(t);) t->k->cross_entropy(logits, loss, targets, 1, V, ld, 1);
+    bench_report(t, "1 x 50257", 8.0 * (double)V, 0);
+}
+
+const kernel_case cases_cross_entropy[] = {{"cross_entropy", definition, against_ref, bench, NULL}, {0}};

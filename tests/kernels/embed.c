@@ -1,0 +1,91 @@
+/* embed.c: one addition an element in a stated order: every level must give ref's very bits. */
+#include "harness.h"
+
+#include <string.h>
+
+static const size_t rows[] = {0, 1, 2, 7, 13}, widths[] = {1, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 47, 64, 133};
+enum { VOCABULARY = 11, POSITIONS = 5 };
+
+static void embed_against_ref(check *t)
+{
+    for (size_t a = 0; a < sizeof rows / sizeof *rows; a++)
+        for (size_t b = 0; b < sizeof widths / sizeof *widths; b++) {
+            size_t n = rows[a], C = widths[b], row0 = check_number(t, 9);
+            const float *wte = check_random(t, VOCABULARY * C, 1), *wpe = check_random(t, POSITIONS * C, 1);
+            const int32_t *ids = check_ids(t, n, VOCABULARY);
+            float *want = check_output(t, n * C), *got = check_output(t, n * C);
+            check_at(t, "n %zu, C %zu, row0 %zu", n, C, row0);
+            t->ref->embed(want, ids, wte, wpe, row0, n, POSITIONS, C);
+            t->k->embed(got, ids, wte, wpe, row0, n, POSITIONS, C);
+            check_equal(t, "out", got, want, n * C);
+        }
+}
+
+static void backward_against_ref(check *t)
+{
+    for (size_t a = 0; a < sizeof rows / sizeof *rows; a++)
+        for (size_t b = 0; b < sizeof widths / sizeof *widths; b++) {
+            size_t n = rows[a], C = widths[b], c0 = check_number(t, C), c1 = c0 + check_number(t, C - c0 + 1);
+            if (check_number(t, 2)) c0 = 0, c1 = C;
+            const int32_t *ids = check_ids(t, n, VOCABULARY);
+            const float *dout = check_random(t, n * C, 1);
+            float *want_te = check_random(t, VOCABULARY * C, 1), *got_te = check_copy(t, want_te, VOCABULARY * C);
+            float *want_pe = check_random(t, POSITIONS * C, 1), *got_pe = check_copy(t, want_pe, POSITIONS * C);
+            check_at(t, "n %zu, C %zu, columns %zu to %zu", n, C, c0, c1);
+            t->ref->embed_backward(want_te, want_pe, ids, dout, n, POSITIONS, C, c0, c1);
+            t->k->embed_backward(got_te, got_pe, ids, dout, n, POSITIONS, C, c0, c1);
+            check_equal(t, "dwte", got_te, want_te, VOCABULARY * C);
+            check_equal(t, "dwpe", got_pe, want_pe, POSITIONS * C);
+        }
+}
+
+static void embed_definition(check *t)
+{
+    const float wte[] = {1, 2, 3, 4, 5, 6}, wpe[] = {10, 20, 30, 40};
+    const int32_t ids[] = {2, 0, 2};
+    float *out = check_output(t, 6);
+    check_at(t, "3 rows of 2 from position 3 of 2");
+    t->ref->embed(out, ids, wte, wpe, 3, 3, 2, 2);
+    /* positions 3 % 2 = 1, 0, 1: (5 6) + (30 40), (1 2) + (10 20), (5 6) + (30 40) */
+    const float expect[] = {35, 46, 11, 22, 35, 46};
+    check_equal(t, "out", out, expect, 6);
+}
+
+static void backward_definition(check *t)
+{
+    const int32_t ids[] = {2, 0, 2};
+    const float dout[] = {1, 2, 3, 4, 5, 6};
+    float *te = check_random(t, 6, 1), *pe = check_random(t, 4, 1);
+    memset(te, 0, 6 * sizeof *te);
+    memset(pe, 0, 4 * sizeof *pe);
+    check_at(t, "3 rows of 2");
+    t->ref->embed_backward(te, pe, ids, dout, 3, 2, 2, 0, 2);
+    check_equal(t, "dwte", te, (const float[]){3, 4, 0, 0, 6, 8}, 6); /* id 2 twice, id 1 never */
+    check_equal(t, "dwpe", pe, (const float[]){6, 8, 3, 4}, 4);       /* rows 0 and 2 at position 0 */
+}
+
+static void embed_bench(check *t)
+{
+    size_t n = 64, C = 768, V = 1000;
+    const float *wte = check_random(t, V * C, 1), *wpe = check_random(t, n * C, 1);
+    const int32_t *ids = check_ids(t, n, (int32_t)V);
+    float *out = check_output(t, n * C);
+    for (bench_start(t); bench_next(t);) t->k->embed(out, ids, wte, wpe, 0, n, n, C);
+    bench_report(t, "64 x 768", 12.0 * (double)(n * C), 0);
+}
+
+static void backward_bench(check *t)
+{
+    size_t n = 512, C = 768, V = 1000;
+    float *wte = check_random(t, V * C, 1), *wpe = check_random(t, n * C, 1);
+    const int32_t *ids = check_ids(t, n, (int32_t)V);
+    const float *dout = check_random(t, n * C, 1);
+    for (bench_start(t); bench_next(t);) t->k->embed_backward(wte, wpe, ids, dout, n, n, C, 0, C);
+    bench_report(t, "512 x 768", 20.0 * (double)(n * C), 0);
+}
+
+const kernel_case cases_embed[] = {
+    {"embed", embed_definition, embed_against_ref, embed_bench, NULL},
+    {"embed_backward", backward_definition, backward_against_ref, backward_bench, NULL},
+    {0},
+};

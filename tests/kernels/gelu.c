@@ -1,0 +1,132 @@
+/* gelu.c: GELU and its gradient, both forms. */
+#include "harness.h"
+
+#include <math.h>
+
+static const size_t sizes[] = {0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 47, 133, 1021};
+static const float special[] = {0,      -0.0f, 1e-38f, -1e-38f, 1e-6f, 5.5f, -5.5f, 13.4f,
+                                -13.4f, 13.6f, -13.6f, 40,      -40,   1e4f, -1e4f, 1e18f};
+
+/* Mostly where the function bends, some far out, and numbers with a reason. */
+static float *arguments(check *t, size_t n)
+{
+    float *x = check_random(t, n, 1);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t kind = check_number(t, 8);
+        if (kind == 0) x[i] = special[check_number(t, sizeof special / sizeof *special)];
+        else x[i] *= kind < 6 ? 4 : 15;
+    }
+    return x;
+}
+
+/* exp is good to 4u and its argument a to 3u|a|; s = 1/(1 + exp a) moves by s (1 - s) times that, and |a| s (1 - s) <
+ * 0.23, s (1 - s) <= 1/4: under 2u, and 2u more for the sum and the quotient. The other form: Phi(-|x|) = e R has t^2/2
+ * u from its argument, where t^2/2 Phi(-t) < 0.17, 4u from exp, 3u from R's polynomial, of at most a half. And the
+ * rounding of x times it. */
+static void gelu_against_ref(check *t)
+{
+    for (size_t a = 0; a < sizeof sizes / sizeof *sizes; a++)
+        for (int kind = SGT_GELU_TANH; kind <= SGT_GELU_ERF; kind++) {
+            size_t n = sizes[a];
+            float *x = arguments(t, n), *want = check_output(t, n), *got = check_output(t, n);
+            double *bound = check_doubles(t, n);
+            check_at(t, "n %zu, %s", n, kind == SGT_GELU_TANH ? "tanh" : "erf");
+            for (size_t i = 0; i < n; i++) bound[i] = 5 * UNIT * fabs(x[i]) + 1e-37;
+            t->ref->gelu(want, x, n, (sgt_gelu_kind)kind);
+            t->k->gelu(got, x, n, (sgt_gelu_kind)kind);
+            check_close(t, "out", got, want, bound, n);
+            check_same_bits(t, "out", got, n);
+            if (n > 3) { /* cut elsewhere, and in place: the same bits */
+                t->k->gelu(x, x, 3, (sgt_gelu_kind)kind);
+                t->k->gelu(x + 3, x + 3, n - 3, (sgt_gelu_kind)kind);
+                check_equal(t, "out in place, in two parts", x, got, n);
+            }
+        }
+}
+
+/* tanh: s as above, 4u; x s (1 - s) 2u' is at most 0.64, with (3|a| + 10) u of it, where |a| times it stays below 2.3:
+ * 18u. erf: Phi 5u; x phi is at most 0.25 and its relative error (x^2 + 6) u: |x|^3 phi < 0.47, so 2u more. */
+static void backward_against_ref(check *t)
+{
+    for (size_t a = 0; a < sizeof sizes / sizeof *sizes; a++)
+        for (int kind = SGT_GELU_TANH; kind <= SGT_GELU_ERF; kind++) {
+            size_t n = sizes[a];
+            const float *x = arguments(t, n);
+            float *dout = check_random(t, n, 1), *want = check_output(t, n), *got = check_output(t, n);
+            double *bound = check_doubles(t, n);
+            check_at(t, "n %zu, %s", n, kind == SGT_GELU_TANH ? "tanh" : "erf");
+            for (size_t i = 0; i < n; i++) bound[i] = (kind == SGT_GELU_TANH ? 18 : 8) * UNIT * fabs(dout[i]) + 1e-37;
+            t->ref->gelu_backward(want, dout, x, n, (sgt_gelu_kind)kind);
+            t->k->gelu_backward(got, dout, x, n, (sgt_gelu_kind)kind);
+            check_close(t, "dx", got, want, bound, n);
+            check_same_bits(t, "dx", got, n);
+            t->k->gelu_backward(dout, dout, x, n, (sgt_gelu_kind)kind);
+            check_equal(t, "dx in dout's place", dout, got, n);
+        }
+}
+
+/* Phi and tanh worked out with 30 digits by other means. */
+static void gelu_definition(check *t)
+{
+    const float x[] = {0, 1, -1, 2, -30};
+    float *out = check_output(t, 5);
+    check_at(t, "known values, erf");
+    t->ref->gelu(out, x, 5, SGT_GELU_ERF);
+    const double erf_values[] = {0, 0.8413447460685429, -0.15865525393145705, 1.9544997361036416, 0};
+    for (int i = 0; i < 5; i++) check_near(t, "gelu", out[i], erf_values[i], UNIT * fabs(erf_values[i]) + 1e-37);
+    check_at(t, "known values, tanh");
+    t->ref->gelu(out, x, 5, SGT_GELU_TANH);
+    const double tanh_values[] = {0, 0.8411919906082768, -0.15880800939172324, 1.954597694087775, 0};
+    for (int i = 0; i < 5; i++) check_near(t, "gelu", out[i], tanh_values[i], UNIT * fabs(tanh_values[i]) + 1e-37);
+}
+
+typedef struct probe {
+    check *t;
+    float x, out;
+    sgt_gelu_kind kind;
+} probe;
+
+static double value(void *ctx)
+{
+    probe *p = ctx;
+    p->t->ref->gelu(&p->out, &p->x, 1, p->kind);
+    return p->out;
+}
+
+static void backward_definition(check *t)
+{
+    for (int kind = SGT_GELU_TANH; kind <= SGT_GELU_ERF; kind++)
+        for (int i = -40; i <= 40; i++) {
+            probe p = {t, 0.125f * (float)i, 0, (sgt_gelu_kind)kind};
+            float dx, one = 1;
+            check_at(t, "finite differences at %g, %s", (double)p.x, kind == SGT_GELU_TANH ? "tanh" : "erf");
+            t->ref->gelu_backward(&dx, &one, &p.x, 1, p.kind);
+            check_near(t, "dx", dx, check_slope(&p.x, value, &p), check_slope_bound(1, 1 + fabs(p.x)));
+        }
+}
+
+static void gelu_bench(check *t)
+{
+    size_t n = 64 * 3072;
+    float *x = check_random(t, n, 4), *out = check_output(t, n);
+    for (bench_start(t); bench_next(t);) t->k->gelu(out, x, n, SGT_GELU_TANH);
+    bench_report(t, "64 x 3072, tanh", 8.0 * (double)n, 0);
+    for (bench_start(t); bench_next(t);) t->k->gelu(out, x, n, SGT_GELU_ERF);
+    bench_report(t, "64 x 3072, erf", 8.0 * (double)n, 0);
+}
+
+static void backward_bench(check *t)
+{
+    size_t n = 64 * 3072;
+    float *x = check_random(t, n, 4), *dout = check_random(t, n, 1), *dx = check_output(t, n);
+    for (bench_start(t); bench_next(t);) t->k->gelu_backward(dx, dout, x, n, SGT_GELU_TANH);
+    bench_report(t, "64 x 3072, tanh", 12.0 * (double)n, 0);
+    for (bench_start(t); bench_next(t);) t->k->gelu_backward(dx, dout, x, n, SGT_GELU_ERF);
+    bench_report(t, "64 x 3072, erf", 12.0 * (double)n, 0);
+}
+
+const kernel_case cases_gelu[] = {
+    {"gelu", gelu_definition, gelu_against_ref, gelu_bench, NULL},
+    {"gelu_backward", backward_definition, backward_against_ref, backward_bench, NULL},
+    {0},
+};

@@ -1,0 +1,149 @@
+/* gemm.c: matrix products. They are oneDNN's: what is tested is how we cut them and what we ask of it. */
+#include "harness.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+
+typedef struct shape {
+    size_t m, n, k;
+} shape;
+
+/* Empty ones; one tile; edges on both sides; blocks of rows (m >= 1024), with a rest; a long k. */
+static const shape shapes[] = {{0, 5, 3},      {5, 0, 3},      {5, 3, 0},      {1, 1, 1},      {1, 17, 5},
+                               {13, 1, 9},     {15, 16, 17},   {63, 64, 65},   {64, 257, 31},  {130, 70, 3},
+                               {257, 129, 97}, {512, 300, 24}, {1024, 48, 24}, {1031, 33, 16}, {2053, 20, 8},
+                               {4103, 8, 5},   {24, 40, 3001}};
+
+typedef struct product {
+    sgt_gemm_shape s;
+    const float *a, *b, *bias;
+    float *c;
+    size_t size_c;
+} product;
+
+static size_t span(size_t rows, size_t ld, size_t width)
+{
+    return rows && width ? (rows - 1) * ld + width : 0;
+}
+
+static product draw(check *t, const shape *x, int trans_a, int trans_b, int options)
+{
+    size_t rows_a = trans_a ? x->k : x->m, cols_a = trans_a ? x->m : x->k;
+    size_t rows_b = trans_b ? x->n : x->k, cols_b = trans_b ? x->k : x->n;
+    size_t gap = options & 4 ? 3 : 0;
+    product p = {.s = {x->m, x->n, x->k, trans_a, trans_b, cols_a + gap, cols_b + gap * 2, x->n + gap, options & 1,
+                       (options >> 1) & 1}};
+    p.size_c = span(x->m, p.s.ldc, x->n);
+    p.a = check_random(t, span(rows_a, p.s.lda, cols_a), 1);
+    p.b = check_random(t, span(rows_b, p.s.ldb, cols_b), 1);
+    p.bias = p.s.bias ? check_random(t, x->n, 1) : NULL;
+    p.c = p.s.accumulate ? check_random(t, p.size_c, 1) : check_output(t, p.size_c);
+    check_at(t, "%zu x %zu x %zu%s%s%s%s%s", x->m, x->n, x->k, trans_a ? ", A transposed" : "",
+             trans_b ? ", B transposed" : "", p.s.bias ? ", bias" : "", p.s.accumulate ? ", added" : "",
+             gap ? ", gaps" : "");
+    return p;
+}
+
+/* A sum of k products, bias and old value in one order or another: (k + 2) u of the sum of |terms|. */
+static void bounds(double *bound, const product *p)
+{
+    const sgt_gemm_shape *s = &p->s;
+    for (size_t i = 0; i < s->m; i++)
+        for (size_t j = 0; j < s->n; j++) {
+            double terms = (s->bias ? fabs(p->bias[j]) : 0) + (s->accumulate ? fabs(p->c[i * s->ldc + j]) : 0);
+            for (size_t x = 0; x < s->k; x++)
+                terms += fabs((double)p->a[s->trans_a ? x * s->lda + i : i * s->lda + x] *
+                              p->b[s->trans_b ? j * s->ldb + x : x * s->ldb + j]);
+            bound[i * s->ldc + j] = (double)(s->k + 3) * UNIT * terms;
+        }
+}
+
+static int run(check *t, const product *p, float *c, int threads)
+{
+    sgt_gemm *g;
+    sgt_error err;
+    int rc = sgt_gemm_plan(&g, &p->s, threads, &err);
+    if (rc == SGT_EUNSUPPORTED && !sgt_gemm_library()) check_skip(t, err.text);
+    else if (rc < 0) check_fail(t, "no plan: %s", err.text);
+    if (rc < 0) return rc;
+    sgt_gemm_run(g, p->a, p->b, p->bias, c);
+    sgt_gemm_free(g);
+    return SGT_OK;
+}
+
+/* Right on one thread, within guard pages; the same bits on two, three, four. */
+static void one(check *t, const shape *x, int trans_a, int trans_b, int options)
+{
+    product p = draw(t, x, trans_a, trans_b, options);
+    float *want = check_copy(t, p.c, p.size_c), *got = check_copy(t, p.c, p.size_c),
+          *again = check_copy(t, p.c, p.size_c);
+    double *bound = check_doubles(t, p.size_c);
+    sgt_gemm_ref(&p.s, p.a, p.b, p.bias, want);
+    bounds(bound, &p);
+    if (run(t, &p, got, 1) < 0) return;
+    check_close(t, "C", got, want, bound, p.size_c);
+    check_same_bits(t, "C", got, p.size_c);
+    for (int threads = 2; threads <= 4; threads++) {
+        if (p.size_c) memcpy(again, p.c, p.size_c * sizeof *again);
+        if (run(t, &p, again, threads) < 0) return;
+        check_equal(t,
+                    threads == 2   ? "C on 2 threads"
+                    : threads == 3 ? "C on 3 threads"
+                                   : "C on 4 threads",
+                    again, got, p.size_c);
+    }
+}
+
+static void against_ref(check *t)
+{
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes && !t->skipped; i++)
+        for (int kind = 0; kind < 3 && !t->skipped; kind++) /* forward, gradient of the input, gradient of the weight */
+            for (int options = (int)i % 2; options < 8 && !t->skipped; options += 1 + (i > 4))
+                one(t, &shapes[i], kind == 2, kind == 1, options);
+}
+
+static void definition(check *t)
+{
+    const sgt_gemm_shape s = {2, 2, 3, 0, 0, 3, 2, 2, 1, 1}, transposed = {2, 2, 3, 1, 1, 2, 3, 2, 0, 0};
+    const float a[] = {1, 2, 3, 4, 5, 6}, b[] = {7, 8, 9, 10, 11, 12}, bias[] = {100, 200};
+    const float a_t[] = {1, 4, 2, 5, 3, 6}, b_t[] = {7, 9, 11, 8, 10, 12};
+    float c[] = {1000, 2000, 3000, 4000};
+    check_at(t, "2 x 2 x 3");
+    sgt_gemm_ref(&s, a, b, bias, c);
+    check_equal(t, "C", c, (const float[]){1158, 2264, 3239, 4354}, 4);
+    sgt_gemm_ref(&transposed, a_t, b_t, NULL, c);
+    check_equal(t, "C from transposed", c, (const float[]){58, 64, 139, 154}, 4);
+}
+
+static void bench_at(check *t, const char *name, size_t m, size_t n, size_t k, int trans_a, int trans_b)
+{
+    product p = draw(t, &(shape){m, n, k}, trans_a, trans_b, 0);
+    sgt_gemm *g;
+    sgt_error err;
+    char shape_name[64];
+    if (sgt_gemm_plan(&g, &p.s, 1, &err) < 0) {
+        check_skip(t, err.text);
+        return;
+    }
+    snprintf(shape_name, sizeof shape_name, "%s %zux%zux%zu", name, m, n, k);
+    for (bench_start(t); bench_next(t);) sgt_gemm_run(g, p.a, p.b, p.bias, p.c);
+    bench_report(t, shape_name, 0, 2.0 * (double)m * (double)n * (double)k);
+    sgt_gemm_free(g);
+}
+
+static void bench(check *t)
+{
+    if (strcmp(t->level, "ref") == 0) return; /* minutes */
+    bench_at(t, "y=xW", 4096, 768, 768, 0, 0);
+    bench_at(t, "dx=dyW'", 4096, 768, 768, 0, 1);
+    bench_at(t, "dW=x'dy", 768, 3072, 4096, 1, 0);
+    bench_at(t, "logits", 512, 50304, 256, 0, 1);
+    bench_at(t, "dx=dlW", 512, 256, 50304, 0, 0);
+    bench_at(t, "dW=dl'x", 50304, 256, 512, 1, 0);
+    bench_at(t, "y=xW", 256, 768, 768, 0, 0);
+}
+
+const kernel_case cases_gemm[] = {{"gemm", definition, against_ref, bench, "onednn"}, {0}};

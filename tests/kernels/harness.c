@@ -1,0 +1,281 @@
+/* harness.c: guarded buffers, comparisons, finite differences, timing. */
+#include "harness.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/philox.h"
+#include "run.h"
+
+enum { SHOWN = 4 }; /* failures told of per case and level */
+
+static const char *const placement_names[CHECK_PLACEMENTS] = {"flush with the end", "flush with the start",
+                                                              "one float in"};
+
+typedef struct check_buffer {
+    struct check_buffer *next;
+    char *map; /* a guard page, whole pages, a guard page; or plain memory when `pages` is 0 */
+    size_t pages, from, size;
+} check_buffer;
+
+static size_t page_size(void)
+{
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static void give_up(const char *what)
+{
+    perror(what);
+    exit(1);
+}
+
+static check_buffer *new_buffer(check *t)
+{
+    check_buffer *b = calloc(1, sizeof *b);
+    if (!b) give_up("check-kernels");
+    b->next = t->buffers;
+    t->buffers = b;
+    return b;
+}
+
+/* Slack beside the data, inside the pages: written to only by a kernel that overruns. */
+enum { SLACK = 0xA5 };
+
+static void *guarded(check *t, size_t size, size_t from_start)
+{
+    size_t page = page_size();
+    check_buffer *b = new_buffer(t);
+    b->size = size;
+    b->pages = (size + from_start + page - 1) / page;
+    if (!b->pages) b->pages = 1;
+    b->map = mmap(NULL, (b->pages + 2) * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (b->map == MAP_FAILED) give_up("mmap");
+    if (mprotect(b->map + page, b->pages * page, PROT_READ | PROT_WRITE) < 0) give_up("mprotect");
+    b->from = page + (t->placement == CHECK_AT_END && !from_start ? b->pages * page - size : from_start);
+    memset(b->map + page, SLACK, b->pages * page);
+    return b->map + b->from;
+}
+
+static float *floats(check *t, size_t n)
+{
+    return guarded(t, n * sizeof(float), t->placement == CHECK_ONE_IN ? sizeof(float) : 0);
+}
+
+/* A signalling pattern of our own, so that "left alone" can be told from "computed NaN". */
+static float untouched(void)
+{
+    const uint32_t bits = 0x7fc5a5a5;
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+float *check_output(check *t, size_t n)
+{
+    float *x = floats(t, n);
+    for (size_t i = 0; i < n; i++) x[i] = untouched();
+    return x;
+}
+
+float *check_random(check *t, size_t n, float scale)
+{
+    float *x = floats(t, n);
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits = (uint32_t)sgt_philox_u64(t->seed, t->counter++, 0);
+        x[i] = scale * ((float)(bits >> 8) * 0x1p-23f - 1 + 0x1p-24f);
+    }
+    return x;
+}
+
+float *check_copy(check *t, const float *x, size_t n)
+{
+    float *copy = floats(t, n);
+    if (n) memcpy(copy, x, n * sizeof *x);
+    return copy;
+}
+
+uint64_t check_number(check *t, uint64_t below)
+{
+    return sgt_philox_u64(t->seed, t->counter++, 1) % below;
+}
+
+int32_t *check_ids(check *t, size_t n, int32_t below)
+{
+    int32_t *ids = guarded(t, n * sizeof *ids, 0);
+    for (size_t i = 0; i < n; i++) ids[i] = (int32_t)check_number(t, (uint64_t)below);
+    return ids;
+}
+
+float *check_scratch(check *t, size_t n)
+{
+    size_t whole = (n * sizeof(float) + SGT_ARENA_ALIGN - 1) / SGT_ARENA_ALIGN * SGT_ARENA_ALIGN;
+    float *x = guarded(t, whole, 0);
+    for (size_t i = 0; i < n; i++) x[i] = untouched();
+    return x;
+}
+
+double *check_doubles(check *t, size_t n)
+{
+    check_buffer *b = new_buffer(t);
+    b->map = calloc(n ? n : 1, sizeof(double));
+    if (!b->map) give_up("check-kernels");
+    return (double *)(void *)b->map;
+}
+
+/* Releases everything; a byte of slack that changed is a failure. */
+void check_release(check *t)
+{
+    size_t page = page_size();
+    while (t->buffers) {
+        check_buffer *b = t->buffers;
+        t->buffers = b->next;
+        const unsigned char *bytes = (unsigned char *)b->map;
+        for (size_t i = page; b->pages && i < (b->pages + 1) * page; i++)
+            if ((i < b->from || i >= b->from + b->size) && bytes[i] != SLACK) {
+                check_fail(t, "wrote %td bytes from the start of a buffer of %zu bytes", (ptrdiff_t)(i - b->from),
+                           b->size);
+                break;
+            }
+        if (b->pages) munmap(b->map, (b->pages + 2) * page);
+        else free(b->map);
+        free(b);
+    }
+}
+
+/* ---- verdicts ---- */
+
+void check_at(check *t, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(t->at, sizeof t->at, fmt, args);
+    va_end(args);
+}
+
+void check_fail(check *t, const char *fmt, ...)
+{
+    char text[256];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    if (t->failures++ < SHOWN)
+        printf("  %s %s, %s, %s: %s\n", t->which->name, t->level, t->at, placement_names[t->placement], text);
+}
+
+void check_skip(check *t, const char *why)
+{
+    t->skipped = 1;
+    snprintf(t->why, sizeof t->why, "%s", why);
+}
+
+static int left_alone(float x)
+{
+    float u = untouched();
+    return memcmp(&x, &u, sizeof x) == 0;
+}
+
+void check_close(check *t, const char *name, const float *got, const float *want, const double *bound, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        double error = fabs((double)got[i] - want[i]);
+        if (left_alone(want[i]) ? left_alone(got[i]) : error <= bound[i]) continue; /* a NaN is within no bound */
+        check_fail(t, "%s[%zu of %zu] is %.9g, not %.9g: off by %.3g, allowed %.3g", name, i, n, got[i], want[i], error,
+                   bound[i]);
+        return;
+    }
+}
+
+void check_equal(check *t, const char *name, const float *got, const float *want, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (memcmp(&got[i], &want[i], sizeof *got) != 0) {
+            check_fail(t, "%s[%zu of %zu] is %.9g, not exactly %.9g", name, i, n, got[i], want[i]);
+            return;
+        }
+}
+
+void check_near(check *t, const char *name, double got, double want, double bound)
+{
+    if (!(fabs(got - want) <= bound))
+        check_fail(t, "%s is %.9g, not %.9g: off by %.3g, allowed %.3g", name, got, want, fabs(got - want), bound);
+}
+
+void check_same_bits(check *t, const char *name, const float *got, size_t n)
+{
+    uint64_t hash = 14695981039346656037u; /* FNV-1a over words */
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, &got[i], sizeof bits);
+        hash = (hash ^ bits) * 1099511628211u;
+    }
+    if (t->placement == 0) {
+        t->hashes = realloc(t->hashes, (t->hash_count + 1) * sizeof *t->hashes);
+        if (!t->hashes) give_up("check-kernels");
+        t->hashes[t->hash_count++] = hash;
+    } else if (t->hash_next < t->hash_count && t->hashes[t->hash_next++] != hash) {
+        check_fail(t, "%s has other bits than %s", name, placement_names[0]);
+    }
+}
+
+/* ---- finite differences ---- */
+
+double check_slope(float *x, double (*f)(void *ctx), void *ctx)
+{
+    const float at = *x, h = (float)CHECK_STEP;
+    double value[4];
+    for (int i = 0; i < 4; i++) {
+        *x = at + h * (float)(i < 2 ? i - 2 : i - 1); /* -2h, -h, h, 2h */
+        value[i] = f(ctx);
+    }
+    *x = at;
+    return (value[0] - 8 * value[1] + 8 * value[2] - value[3]) / (12 * CHECK_STEP);
+}
+
+double check_slope_bound(size_t n, double term)
+{
+    return term * ((double)n * UNIT * 1.5 / CHECK_STEP + 20 * pow(CHECK_STEP, 4) / 30 + 0x1p-18);
+}
+
+/* ---- benchmarks ---- */
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+void bench_start(check *t)
+{
+    t->best = INFINITY;
+    t->rounds = 0;
+    t->started = now();
+}
+
+/* Up to the first call, and after each: keeps the fastest of what 0.2 seconds hold, at least 3 calls. */
+int bench_next(check *t)
+{
+    double time = now();
+    if (t->rounds && time - t->began < t->best) t->best = time - t->began;
+    if (t->rounds >= 3 && time - t->started > 0.2) return 0;
+    t->rounds++;
+    t->began = now();
+    return 1;
+}
+
+void bench_report(check *t, const char *shape, double bytes, double flops)
+{
+    printf("%-20s %-8s %-26s %12.0f ns", t->which->name, t->level, shape, t->best * 1e9);
+    if (bytes > 0) printf(" %8.1f GB/s", bytes / t->best * 1e-9);
+    if (flops > 0) printf(" %8.1f GFLOP/s", flops / t->best * 1e-9);
+    printf("\n");
+    fflush(stdout);
+}

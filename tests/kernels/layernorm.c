@@ -1,0 +1,250 @@
+/* layernorm.c: layer normalization, both ways and fused with the residual sum. */
+#include "harness.h"
+
+#include <math.h>
+
+static const size_t rows[] = {0, 1, 2, 7, 8, 9, 17};
+static const size_t widths[] = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 47, 64, 65, 133, 768, 1600};
+static const float EPS = 1e-5f;
+
+/* Sums of C floats run in at least four lanes, joined in double. */
+static double chain(size_t C)
+{
+    return (double)C / 4 + 2;
+}
+
+/* First-order errors of a row of width C, from its values:
+ *   mean: one rounding an addition, (chain + 1) u mean|x|
+ *   variance: (chain + 3) u of it, and 2 e_mean mean|x - mean| <= 2 e_mean sqrt(variance); rstd has half of it,
+ * relatively, and u out = (x - m) r w + b: (e_mean + u|x - m|) r |w|, |xhat w| (e_rstd + 2u), and the last rounding. */
+static void row_bounds(double *out, double *mean, double *rstd, const float *x, const float *w, const float *b,
+                       size_t C)
+{
+    double sum = 0, absolute = 0, squares = 0;
+    for (size_t c = 0; c < C; c++) sum += x[c], absolute += fabs(x[c]);
+    double m = sum / (double)C;
+    for (size_t c = 0; c < C; c++) squares += (x[c] - m) * (x[c] - m);
+    double r = 1 / sqrt(squares / (double)C + EPS);
+    double e_mean = (chain(C) + 1) * UNIT * absolute / (double)C;
+    double e_rstd = (chain(C) + 3) / 2 * UNIT + e_mean * r + UNIT;
+    *mean = e_mean + UNIT * fabs(m);
+    *rstd = r * (e_rstd + UNIT);
+    for (size_t c = 0; c < C; c++) {
+        double xhat = fabs(x[c] - m) * r;
+        out[c] = fabs(w[c]) * (r * e_mean + xhat * (e_rstd + 3 * UNIT)) + 2 * UNIT * (xhat * fabs(w[c]) + fabs(b[c]));
+    }
+}
+
+typedef struct sample {
+    float *x, *y, *w, *b, *mean[2], *rstd[2], *out[2], *sum[2]; /* [0] wanted, [1] got */
+} sample;
+
+static sample draw(check *t, size_t n, size_t C)
+{
+    sample s = {check_random(t, n * C, 3),
+                check_random(t, n * C, 2),
+                check_random(t, C, 2),
+                check_random(t, C, 1),
+                {0},
+                {0},
+                {0},
+                {0}};
+    float offset = check_number(t, 3) ? 0 : 30; /* a mean much larger than the deviation: one pass would cancel */
+    for (size_t i = 0; i < n * C; i++) s.x[i] += offset;
+    for (int i = 0; i < 2; i++) {
+        s.mean[i] = check_output(t, n), s.rstd[i] = check_output(t, n);
+        s.out[i] = check_output(t, n * C), s.sum[i] = check_output(t, n * C);
+    }
+    check_at(t, "n %zu, C %zu, x about %g", n, C, (double)offset);
+    return s;
+}
+
+static void compare(check *t, const sample *s, const float *x, size_t n, size_t C)
+{
+    double *out = check_doubles(t, n * C), *mean = check_doubles(t, n), *rstd = check_doubles(t, n);
+    for (size_t i = 0; i < n; i++) row_bounds(out + i * C, mean + i, rstd + i, x + i * C, s->w, s->b, C);
+    check_close(t, "mean", s->mean[1], s->mean[0], mean, n);
+    check_close(t, "rstd", s->rstd[1], s->rstd[0], rstd, n);
+    check_close(t, "out", s->out[1], s->out[0], out, n * C);
+    check_same_bits(t, "out", s->out[1], n * C);
+}
+
+static void layernorm_against_ref(check *t)
+{
+    for (size_t a = 0; a < sizeof rows / sizeof *rows; a++)
+        for (size_t b = 0; b < sizeof widths / sizeof *widths; b++) {
+            size_t n = rows[a], C = widths[b];
+            sample s = draw(t, n, C);
+            t->ref->layernorm(s.out[0], s.mean[0], s.rstd[0], s.x, s.w, s.b, n, C, EPS);
+            t->k->layernorm(s.out[1], s.mean[1], s.rstd[1], s.x, s.w, s.b, n, C, EPS);
+            compare(t, &s, s.x, n, C);
+        }
+}
+
+static void residual_against_ref(check *t)
+{
+    for (size_t a = 0; a < sizeof rows / sizeof *rows; a++)
+        for (size_t b = 0; b < sizeof widths / sizeof *widths; b++) {
+            size_t n = rows[a], C = widths[b];
+            sample s = draw(t, n, C);
+            t->ref->residual_layernorm(s.sum[0], s.out[0], s.mean[0], s.rstd[0], s.x, s.y, s.w, s.b, n, C, EPS);
+            t->k->residual_layernorm(s.sum[1], s.out[1], s.mean[1], s.rstd[1], s.x, s.y, s.w, s.b, n, C, EPS);
+            check_equal(t, "sum", s.sum[1], s.sum[0], n * C);
+            compare(t, &s, s.sum[0], n, C);
+            t->k->residual_layernorm(s.x, s.out[0], s.mean[0], s.rstd[0], s.x, s.y, s.w, s.b, n, C, EPS); /* in place */
+            check_equal(t, "sum in x's place", s.x, s.sum[1], n * C);
+            check_equal(t, "out, sum in x's place", s.out[0], s.out[1], n * C);
+        }
+}
+
+typedef struct gradients {
+    size_t n, C;
+    const float *x, *w, *dout, *mean, *rstd;
+    float *dx, *dw, *db;
+} gradients;
+
+/* dx: two sums along the row, each (chain + 4) u of the sum of |terms|, and a few roundings of each term.
+ * dw, db: sums over n rows in at most n + 1 additions; a term of dw has four roundings. */
+static void gradient_bounds(double *dx, double *dw, double *db, const gradients *g)
+{
+    size_t n = g->n, C = g->C;
+    for (size_t c = 0; c < C; c++) dw[c] = UNIT * (fabs(g->dw[c]) + 1), db[c] = UNIT * (fabs(g->db[c]) + 1);
+    for (size_t i = 0; i < n; i++) {
+        const float *x = g->x + i * C, *dout = g->dout + i * C;
+        double sum = 0, sum_x = 0, r = g->rstd[i], k = (chain(C) + 4) * UNIT / (double)C;
+        for (size_t c = 0; c < C; c++) {
+            double term = fabs((double)dout[c] * g->w[c]), xhat = fabs(((double)x[c] - g->mean[i]) * r);
+            sum += term;
+            sum_x += term * xhat;
+            dw[c] += (double)(n + 5) * UNIT * fabs(dout[c]) * xhat;
+            db[c] += (double)(n + 1) * UNIT * fabs(dout[c]);
+        }
+        for (size_t c = 0; c < C; c++) {
+            double term = fabs((double)dout[c] * g->w[c]), xhat = fabs(((double)x[c] - g->mean[i]) * r);
+            dx[i * C + c] = r * (k * (sum + xhat * sum_x) + 6 * UNIT * (term + (sum + xhat * sum_x) / (double)C)) +
+                            2 * UNIT * fabs(g->dx[i * C + c]);
+        }
+    }
+}
+
+static void backward_at(check *t, size_t n, size_t C)
+{
+    sample s = draw(t, n, C);
+    t->ref->layernorm(s.out[0], s.mean[0], s.rstd[0], s.x, s.w, s.b, n, C, EPS);
+    const float *dout = check_random(t, n * C, 1);
+    float *dx = check_random(t, n * C, 1), *dw = check_random(t, C, 1), *db = check_random(t, C, 1);
+    float *got_dx = check_copy(t, dx, n * C), *got_dw = check_copy(t, dw, C), *got_db = check_copy(t, db, C);
+    double *bound_dx = check_doubles(t, n * C), *bound_dw = check_doubles(t, C), *bound_db = check_doubles(t, C);
+    t->ref->layernorm_backward(dx, dw, db, dout, s.x, s.mean[0], s.rstd[0], s.w, n, C);
+    t->k->layernorm_backward(got_dx, got_dw, got_db, dout, s.x, s.mean[0], s.rstd[0], s.w, n, C);
+    gradient_bounds(bound_dx, bound_dw, bound_db, &(gradients){n, C, s.x, s.w, dout, s.mean[0], s.rstd[0], dx, dw, db});
+    check_close(t, "dx", got_dx, dx, bound_dx, n * C);
+    check_close(t, "dw", got_dw, dw, bound_dw, C);
+    check_close(t, "db", got_db, db, bound_db, C);
+    check_same_bits(t, "dx", got_dx, n * C);
+    check_same_bits(t, "dw", got_dw, C);
+}
+
+static void backward_against_ref(check *t)
+{
+    for (size_t a = 0; a < sizeof rows / sizeof *rows; a++)
+        for (size_t b = 0; b < sizeof widths / sizeof *widths; b++) backward_at(t, rows[a], widths[b]);
+}
+
+/* A row becomes mean 0 and variance 1; (1 3) is known. */
+static void layernorm_definition(check *t)
+{
+    float *out = check_output(t, 2), *mean = check_output(t, 1), *rstd = check_output(t, 1);
+    check_at(t, "the row 1 3");
+    t->ref->layernorm(out, mean, rstd, (const float[]){1, 3}, (const float[]){2, 3}, (const float[]){10, 20}, 1, 2, 0);
+    check_equal(t, "mean", mean, (const float[]){2}, 1);
+    check_equal(t, "rstd", rstd, (const float[]){1}, 1);
+    check_equal(t, "out", out, (const float[]){8, 23}, 2);
+    t->ref->layernorm(out, mean, rstd, (const float[]){1, 3}, (const float[]){1, 1}, (const float[]){0, 0}, 1, 2, 3);
+    check_equal(t, "rstd with eps 3", rstd, (const float[]){0.5f}, 1);
+}
+
+static void residual_definition(check *t)
+{
+    float *sum = check_output(t, 2), *out = check_output(t, 2), *mean = check_output(t, 1), *rstd = check_output(t, 1);
+    check_at(t, "0 1 and 1 2");
+    t->ref->residual_layernorm(sum, out, mean, rstd, (const float[]){0, 1}, (const float[]){1, 2},
+                               (const float[]){2, 3}, (const float[]){10, 20}, 1, 2, 0);
+    check_equal(t, "sum", sum, (const float[]){1, 3}, 2);
+    check_equal(t, "out", out, (const float[]){8, 23}, 2);
+}
+
+typedef struct probe {
+    check *t;
+    size_t n, C;
+    float *x, *w, *b, *out, *mean, *rstd;
+    const float *dout;
+} probe;
+
+static double loss(void *ctx)
+{
+    const probe *p = ctx;
+    double sum = 0;
+    p->t->ref->layernorm(p->out, p->mean, p->rstd, p->x, p->w, p->b, p->n, p->C, EPS);
+    for (size_t i = 0; i < p->n * p->C; i++) sum += (double)p->out[i] * p->dout[i];
+    return sum;
+}
+
+static void backward_definition(check *t)
+{
+    enum { n = 3, C = 5 };
+    probe p = {t, n, C, check_random(t, n * C, 4), check_random(t, C, 1), check_random(t, C, 1), check_output(t, n * C),
+               check_output(t, n), check_output(t, n), check_random(t, n * C, 1)};
+    float *dx = check_random(t, n * C, 1), *dw = check_random(t, C, 1), *db = check_random(t, C, 1),
+          *old = check_copy(t, dx, n * C);
+    const float *old_w = check_copy(t, dw, C), *old_b = check_copy(t, db, C);
+    check_at(t, "finite differences");
+    for (size_t i = 0; i < n * C; i++)
+        p.x[i] = 2 * (float)(i * i % 7) + p.x[i] / 8; /* well spread: rstd stays below 1 */
+    loss(&p);
+    t->ref->layernorm_backward(dx, dw, db, p.dout, p.x, p.mean, p.rstd, p.w, n, C);
+    for (size_t i = 0; i < n * C; i++)
+        check_near(t, "dx", (double)dx[i] - old[i], check_slope(&p.x[i], loss, &p),
+                   check_slope_bound(n * C, 3) + 4 * UNIT);
+    for (size_t c = 0; c < C; c++) {
+        check_near(t, "dw", (double)dw[c] - old_w[c], check_slope(&p.w[c], loss, &p),
+                   check_slope_bound(n * C, 3) + 4 * UNIT);
+        check_near(t, "db", (double)db[c] - old_b[c], check_slope(&p.b[c], loss, &p),
+                   check_slope_bound(n * C, 3) + 4 * UNIT);
+    }
+}
+
+static void layernorm_bench(check *t)
+{
+    size_t n = 64, C = 768;
+    sample s = draw(t, n, C);
+    for (bench_start(t); bench_next(t);) t->k->layernorm(s.out[1], s.mean[1], s.rstd[1], s.x, s.w, s.b, n, C, EPS);
+    bench_report(t, "64 x 768", 8.0 * (double)(n * C), 0);
+}
+
+static void residual_bench(check *t)
+{
+    size_t n = 64, C = 768;
+    sample s = draw(t, n, C);
+    for (bench_start(t); bench_next(t);)
+        t->k->residual_layernorm(s.sum[1], s.out[1], s.mean[1], s.rstd[1], s.x, s.y, s.w, s.b, n, C, EPS);
+    bench_report(t, "64 x 768", 16.0 * (double)(n * C), 0);
+}
+
+static void backward_bench(check *t)
+{
+    size_t n = 64, C = 768;
+    sample s = draw(t, n, C);
+    float *dw = check_random(t, C, 1), *db = check_random(t, C, 1);
+    t->k->layernorm(s.out[0], s.mean[0], s.rstd[0], s.x, s.w, s.b, n, C, EPS);
+    for (bench_start(t); bench_next(t);)
+        t->k->layernorm_backward(s.y, dw, db, s.out[0], s.x, s.mean[0], s.rstd[0], s.w, n, C);
+    bench_report(t, "64 x 768", 16.0 * (double)(n * C), 0);
+}
+
+const kernel_case cases_layernorm[] = {
+    {"layernorm", layernorm_definition, layernorm_against_ref, layernorm_bench, NULL},
+    {"residual_layernorm", residual_definition, residual_against_ref, residual_bench, NULL},
+    {"layernorm_backward", backward_definition, backward_against_ref, backward_bench, NULL},
+    {0},
+};

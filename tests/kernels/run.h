@@ -1,0 +1,11 @@
+/* run.h: what the harness and check-kernels.c share, and the cases need not know. */
+#ifndef SGT_CHECK_RUN_H
+#define SGT_CHECK_RUN_H
+
+#include "harness.h"
+
+enum { CHECK_AT_END, CHECK_AT_START, CHECK_ONE_IN, CHECK_PLACEMENTS };
+
+void check_release(check *t); /* all buffers */
+
+#endif
