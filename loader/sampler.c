@@ -32,33 +32,35 @@ void sgt_permutation_init(sgt_permutation *p, uint64_t key, uint64_t n)
 {
     assert(n >= 1 && n <= (uint64_t)1 << 63);
     p->n = n;
-    p->a = ceil_sqrt(n);
-    p->b = (n + p->a - 1) / p->a;
-    for (unsigned j = 0; j < SGT_PERMUTE_ROUNDS / 2; j++) {
-        sgt_philox4 r = sgt_philox(key, j, 0);
-        p->keys[2 * j] = (uint64_t)r.x[1] << 32 | r.x[0];
-        p->keys[2 * j + 1] = (uint64_t)r.x[3] << 32 | r.x[2];
-    }
+    p->a = (uint32_t)ceil_sqrt(n); /* at most 3,037,000,500 */
+    p->b = (uint32_t)((n + p->a - 1) / p->a);
+    for (unsigned r = 0; r < SGT_PERMUTE_ROUNDS; r++) p->keys[r] = sgt_philox(key, r / 4, 0).x[r % 4];
 }
 
-static uint64_t feistel_round(uint64_t v, uint64_t key, uint64_t other, uint64_t n)
+static uint32_t fold(uint64_t z)
 {
-    uint64_t z = (other + key) * 0x9E3779B97F4A7C15u;
-    z ^= z >> 32;
-    v += below(z * 0xD6E8FEB86659FD93u, n);
-    return v >= n ? v - n : v;
+    return (uint32_t)(z >> 32) ^ (uint32_t)z;
+}
+
+/* v + F(other) modulo m */
+static uint32_t feistel_round(uint32_t v, uint32_t other, uint32_t key, uint32_t m)
+{
+    uint32_t u = fold((uint64_t)(other ^ key) * 0xD2511F53u);
+    u = fold((uint64_t)u * 0xCD9E8D57u);
+    uint64_t sum = v + ((uint64_t)u * m >> 32);
+    return (uint32_t)(sum >= m ? sum - m : sum);
 }
 
 uint64_t sgt_permute(const sgt_permutation *p, uint64_t i)
 {
     assert(i < p->n);
     do {
-        uint64_t x = i / p->b, y = i % p->b;
+        uint32_t x = (uint32_t)(i / p->b), y = (uint32_t)(i % p->b);
         for (unsigned r = 0; r < SGT_PERMUTE_ROUNDS; r += 2) {
-            x = feistel_round(x, p->keys[r], y, p->a);
-            y = feistel_round(y, p->keys[r + 1], x, p->b);
+            x = feistel_round(x, y, p->keys[r], p->a);
+            y = feistel_round(y, x, p->keys[r + 1], p->b);
         }
-        i = x * p->b + y;
+        i = (uint64_t)x * p->b + y;
     } while (i >= p->n);
     return i;
 }

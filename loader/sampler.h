@@ -8,7 +8,7 @@
  *     sgt_window w = sgt_sampler_window(&s, &memo, k * B + r);
  *     sgt_sampler_free(&s);
  *
- * The definition. It may never change silently (runs resume by it): tests/loader/sampler.c holds values of it, and a
+ * The definition. It may never change silently (runs resume by it): tests/loader/test_sampler.c holds values of it, and a
  * slow model. Shard s has n_s > T tokens; a window is T+1 tokens and advances by T, since its last token is only ever a
  * target.
  *
@@ -32,13 +32,14 @@
  * pools (the last one of fewer), and windows are permuted within pool j by permute(draw(POOL, e, j), windows of the
  * pool, ·).
  *
- * permute(key, n, i): a bijection of 0 ... n-1 for every key, computed, not stored: a Feistel network over pairs (x,
- * y), x below a = ceil(sqrt n), y below b = ceil(n / a), addition modulo a or b in the place of XOR; since a*b exceeds
- * n by less than a, it is hardly ever that the result falls outside and is put through again (cycle walking: Black &
- * Rogaway, "Ciphers with arbitrary finite domains", 2002). x = floor(i / b), y = i mod b; then 8 rounds, even ones x +=
- * below(F(y, key_0), a) mod a, odd ones y += below(F(x, key_1), b) mod b; the result is x*b + y. key_2j and key_2j+1
- * are the low and high 64 bits of philox(key: key, counter: (j, 0)). F(v, k): z = (v + k) * 0x9E3779B97F4A7C15; z ^= z
- * >> 32; z * 0xD6E8FEB86659FD93. */
+ * permute(key, n, i): a bijection of 0 ... n-1 for every key, computed, not stored: a Feistel network over pairs (x, y),
+ * x below a = ceil(sqrt n), y below b = ceil(n / a), addition modulo a or b in the place of XOR. a*b exceeds n by less
+ * than a, so it is rare that the result falls outside and is put through again (cycle walking: Black & Rogaway,
+ * "Ciphers with arbitrary finite domains", 2002). x = floor(i / b), y = i mod b; then 12 rounds r = 0 ... 11 (8 leave
+ * sizes below 30 visibly uneven), even ones x = (x + F(y, r, a)) mod a, odd ones y = (y + F(x, r, b)) mod b; the result
+ * is x*b + y. F(v, r, m) = floor(hash(v xor key_r) * m / 2^32), hash(u) = fold(fold(u * 0xD2511F53) * 0xCD9E8D57),
+ * fold of 64 bits: their high half xor their low half; key_r is word r mod 4 of philox(key: key, counter:
+ * (floor(r / 4), 0)). All of it is 32-bit multiplications, so that it can be done in vectors. */
 #ifndef SGT_SAMPLER_H
 #define SGT_SAMPLER_H
 
@@ -48,7 +49,7 @@
 
 #define SGT_BLOCK_TOKENS 131072u /* 256 KiB of 16-bit ids: where the disk's request rate stops mattering */
 #define SGT_POOL_BLOCKS 256u     /* 64 MiB or more: what a reader of `block` may hold at a time */
-#define SGT_PERMUTE_ROUNDS 8
+#define SGT_PERMUTE_ROUNDS 12
 
 typedef struct sgt_window {
     uint32_t shard;
@@ -56,8 +57,9 @@ typedef struct sgt_window {
 } sgt_window;
 
 typedef struct sgt_permutation {
-    uint64_t n, a, b;
-    uint64_t keys[SGT_PERMUTE_ROUNDS];
+    uint64_t n;
+    uint32_t a, b;
+    uint32_t keys[SGT_PERMUTE_ROUNDS];
 } sgt_permutation;
 
 void sgt_permutation_init(sgt_permutation *p, uint64_t key, uint64_t n); /* 1 <= n <= 2^63 */

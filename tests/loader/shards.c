@@ -1,0 +1,98 @@
+#include "tests/loader/shards.h"
+
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "base/file.h"
+#include "base/philox.h"
+
+static char folder[64];
+
+void enter_scratch(void)
+{
+    strcpy(folder, "/tmp/sgt-loader.XXXXXX");
+    cr_assert(mkdtemp(folder) && chdir(folder) == 0);
+}
+
+void leave_scratch(void)
+{
+    sgt_error err;
+    cr_assert_eq(chdir("/"), 0);
+    cr_assert_eq(sgt_remove_tree(folder, &err), 0, "%s", err.text);
+}
+
+uint16_t token_at(uint32_t shard, uint64_t i)
+{
+    return (uint16_t)(sgt_philox_u64(shard, i, 0) % 50257);
+}
+
+void put_bytes(const char *path, const void *p, size_t n)
+{
+    sgt_error err;
+    cr_assert_eq(sgt_file_put(path, p, n, &err), 0, "%s", err.text);
+}
+
+static void put(const char *path, uint32_t shard, uint64_t tokens, int revision)
+{
+    size_t header = revision < 0 ? 0 : SGT_SHARD_HEADER;
+    uint8_t *bytes = calloc(1, header + 2 * tokens + 1);
+    cr_assert(bytes);
+    for (uint64_t i = 0; i < tokens; i++) {
+        uint16_t id = token_at(shard, i);
+        bytes[header + 2 * i] = (uint8_t)id;
+        bytes[header + 2 * i + 1] = (uint8_t)(id >> 8);
+    }
+    sgt_shard_header h = {.tokens = tokens, .vocab = 50257, .eot = 50256, .fingerprint = 0x123456789abcdef0};
+    h.xxh3 = XXH3_64bits(bytes + header, 2 * tokens);
+    if (revision >= 0) sgt_shard_pack(bytes, &h);
+    if (revision == 0) memset(bytes + 12, 0, SGT_SHARD_HEADER - 12);
+    put_bytes(path, bytes, header + 2 * tokens);
+    free(bytes);
+}
+
+void put_shard(const char *path, uint32_t shard, uint64_t tokens)
+{
+    put(path, shard, tokens, 1);
+}
+
+void put_foreign(const char *path, uint32_t shard, uint64_t tokens)
+{
+    put(path, shard, tokens, 0);
+}
+
+void put_raw(const char *path, uint32_t shard, uint64_t tokens)
+{
+    put(path, shard, tokens, -1);
+}
+
+void patch(const char *path, uint64_t at, const void *p, size_t n)
+{
+    int fd = open(path, O_WRONLY);
+    cr_assert(fd >= 0 && pwrite(fd, p, n, (off_t)at) == (ssize_t)n);
+    close(fd);
+}
+
+void resize(const char *path, uint64_t size)
+{
+    int fd = open(path, O_WRONLY | O_CREAT, 0666);
+    cr_assert(fd >= 0 && ftruncate(fd, (off_t)size) == 0);
+    close(fd);
+}
+
+static void keep(void *ctx, const char *line)
+{
+    notices *n = ctx;
+    n->count++;
+    snprintf(n->last, sizeof n->last, "%s", line);
+}
+
+sgt_notice collect(notices *n)
+{
+    *n = (notices){0};
+    return (sgt_notice){keep, n};
+}

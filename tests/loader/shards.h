@@ -1,0 +1,48 @@
+/* shards.h: a scratch folder and shards of known content, for the tests beside this file. */
+#ifndef SGT_TEST_SHARDS_H
+#define SGT_TEST_SHARDS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "sgt_loader.h"
+#include "shard.h"
+
+/* Criterion's .init and .fini: the test runs in a folder of its own, which must be gone without a trace afterwards. */
+void enter_scratch(void);
+void leave_scratch(void);
+
+/* Token i of shard `shard`: below 50257, and different enough that no two windows are taken for each other. */
+uint16_t token_at(uint32_t shard, uint64_t i);
+
+/* A shard with our header and its true checksum; or with llm.c's three words; or no header at all. */
+void put_shard(const char *path, uint32_t shard, uint64_t tokens);
+void put_foreign(const char *path, uint32_t shard, uint64_t tokens);
+void put_raw(const char *path, uint32_t shard, uint64_t tokens);
+void put_bytes(const char *path, const void *p, size_t n);
+
+/* Overwrites `n` bytes at `at`, or cuts or stretches a file to `size`. */
+void patch(const char *path, uint64_t at, const void *p, size_t n);
+void resize(const char *path, uint64_t size);
+
+/* What a sgt_notice was told. */
+typedef struct notices {
+    int count;
+    char last[1024];
+} notices;
+sgt_notice collect(notices *n);
+
+/* A call that must fail, with `why` as its sgt_error *: its code, and its whole message. */
+#define expect_failure(call, wanted_code, ...)                                                   \
+    do {                                                                                         \
+        char wanted_text[1024];                                                                  \
+        sgt_error why_ = {0}, *why = &why_;                                                      \
+        int got_code = (call);                                                                   \
+        snprintf(wanted_text, sizeof wanted_text, __VA_ARGS__);                                  \
+        cr_assert_eq(got_code, (wanted_code), "%s returned %d: %s", #call, got_code, why->text); \
+        cr_assert_str_eq(why->text, wanted_text);                                                \
+        cr_assert_eq(why->code, (wanted_code));                                                  \
+    } while (0)
+
+#endif

@@ -1,0 +1,122 @@
+/* Rows: every level against plain C, at every size about its width, at every alignment, with nothing readable or
+ * writable after the end. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/cpu.h"
+#include "rows.h"
+#include "tests/loader/shards.h"
+
+#define PAGE 4096
+#define MOST 2200 /* tokens */
+
+/* A block that ends where a page that may not be touched begins. */
+static char *guarded(size_t bytes)
+{
+    size_t room = (bytes + PAGE - 1) / PAGE * PAGE;
+    char *p = mmap(NULL, room + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    cr_assert(p != MAP_FAILED && mprotect(p + room, PAGE, PROT_NONE) == 0);
+    return p + room;
+}
+
+static const size_t sizes[] = {1,  2,  7,  8,  9,   15,  16,  17,  31,  32,  33,  47,   48,   49,   63,   64,
+                               65, 95, 96, 97, 127, 128, 129, 511, 512, 513, 997, 1024, 1025, 2048, 2049, 2111};
+
+static void each_level(void (*check)(const sgt_rows *))
+{
+    int checked = 0;
+    for (int level = 0; level < SGT_CPU_LEVELS; level++) {
+        const sgt_rows *r = sgt_rows_level(level);
+        if (!r) continue;
+        cr_assert_str_eq(r->level, sgt_cpu_level_name((sgt_cpu_level)level));
+        check(r);
+        checked++;
+    }
+    cr_assert_eq(checked, (int)sgt_cpu() + 1);
+    cr_assert_eq(sgt_rows_best(), sgt_rows_level((int)sgt_cpu()));
+    cr_assert_null(sgt_rows_level((int)sgt_cpu() + 1));
+}
+
+static uint16_t wanted_top(const uint16_t *src, size_t n)
+{
+    uint16_t top = 0;
+    for (size_t i = 0; i < n; i++)
+        if (src[i] > top) top = src[i];
+    return top;
+}
+
+static void check_copy(const sgt_rows *r)
+{
+    char *src_end = guarded(2 * MOST + 64), *dst_end = guarded(2 * MOST + 64);
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+        for (size_t shift = 0; shift < 33; shift++) { /* of the source; 3 * shift of the destination */
+            size_t n = sizes[k];
+            uint16_t *src = (uint16_t *)(void *)src_end - n - shift,
+                     *dst = (uint16_t *)(void *)dst_end - n - 3 * shift % 32;
+            for (size_t i = 0; i < n; i++) src[i] = token_at((uint32_t)shift, i);
+            memset(dst_end - 2 * MOST - 64, 0xa5, 2 * MOST + 64);
+            cr_assert_eq(r->copy(dst, src, n), wanted_top(src, n), "%s, %zu ids", r->level, n);
+            cr_assert_eq(r->largest(src, n), wanted_top(src, n), "%s, %zu ids", r->level, n);
+            cr_assert_arr_eq(dst, src, 2 * n);
+            cr_assert_eq(dst[-1], 0xa5a5);
+            if (3 * shift % 32) cr_assert_eq(dst[n], 0xa5a5);
+        }
+    }
+}
+
+static void check_widen(const sgt_rows *r)
+{
+    char *src_end = guarded(2 * MOST + 64), *in_end = guarded(4 * MOST + 128), *to_end = guarded(4 * MOST + 128);
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+        for (size_t shift = 0; shift < 33; shift++) {
+            size_t n = sizes[k], out = 5 * shift % 16;
+            uint16_t *src = (uint16_t *)(void *)src_end - n - 1 - shift;
+            int32_t *in = (int32_t *)(void *)in_end - n - out, *to = (int32_t *)(void *)to_end - n - (16 - out) % 16;
+            for (size_t i = 0; i <= n; i++) src[i] = token_at((uint32_t)shift, i);
+            memset(in_end - 4 * MOST - 128, 0xa5, 4 * MOST + 128);
+            memset(to_end - 4 * MOST - 128, 0xa5, 4 * MOST + 128);
+            cr_assert_eq(r->widen(in, to, src, n), wanted_top(src, n + 1), "%s, %zu ids", r->level, n);
+            for (size_t i = 0; i < n; i++)
+                cr_assert(in[i] == src[i] && to[i] == src[i + 1], "%s, %zu ids, shift %zu, at %zu", r->level, n, shift,
+                          i);
+            cr_assert(in[-1] == (int32_t)0xa5a5a5a5 && to[-1] == (int32_t)0xa5a5a5a5);
+            if (out) cr_assert(in[n] == (int32_t)0xa5a5a5a5 && to[n] == (int32_t)0xa5a5a5a5);
+        }
+    }
+}
+
+/* One large id among small ones is found wherever it stands, also the largest of all. */
+static void check_top(const sgt_rows *r)
+{
+    uint16_t src[131] = {0}, dst[131];
+    int32_t in[131], to[131];
+    for (size_t n = 1; n <= 130; n++) {
+        for (size_t i = 0; i <= n; i++) {
+            uint16_t top = i % 2 ? 65535 : 32768;
+            src[i] = top;
+            cr_assert_eq(r->widen(in, to, src, n), top, "%s: %zu of %zu", r->level, i, n);
+            if (i < n)
+                cr_assert(r->copy(dst, src, n) == top && r->largest(src, n) == top, "%s: %zu of %zu", r->level, i, n);
+            src[i] = 0;
+        }
+    }
+    cr_assert_eq(r->largest(src, 0), 0);
+    cr_assert_eq(r->copy(dst, src, 0), 0);
+}
+
+Test(rows, copy)
+{
+    each_level(check_copy);
+}
+
+Test(rows, widen)
+{
+    each_level(check_widen);
+}
+
+Test(rows, largest_id_is_found_anywhere)
+{
+    each_level(check_top);
+}

@@ -1,0 +1,415 @@
+/* Sampling: against a slow model that writes every list out as sampler.h defines it, against the properties it is for,
+ * and against frozen values, so that no run's order ever changes by accident. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/philox.h"
+#include "sampler.h"
+#include "tests/loader/shards.h"
+
+/* ---- the model: lists, divisions and 128-bit arithmetic; nothing shared with the library but Philox ---- */
+
+typedef unsigned __int128 wide;
+
+static uint64_t model_draw(uint64_t seed, unsigned purpose, uint64_t a, uint64_t b)
+{
+    sgt_philox4 r = sgt_philox(seed, a, b * 256 + purpose);
+    return r.x[0] + ((uint64_t)r.x[1] << 32);
+}
+
+static uint64_t model_below(uint64_t u, uint64_t n)
+{
+    return (uint64_t)((wide)u * n / ((wide)1 << 64));
+}
+
+static uint64_t model_f(uint64_t key, unsigned round, uint64_t v, uint64_t m)
+{
+    uint64_t z = v ^ sgt_philox(key, round / 4, 0).x[round % 4];
+    z *= 0xD2511F53u;
+    z = z / 4294967296u ^ z % 4294967296u;
+    z *= 0xCD9E8D57u;
+    z = z / 4294967296u ^ z % 4294967296u;
+    return (uint64_t)((wide)z * m / 4294967296u);
+}
+
+static uint64_t model_permute(uint64_t key, uint64_t n, uint64_t i)
+{
+    uint64_t a = 1;
+    while (a * a < n) a++;
+    uint64_t b = (n + a - 1) / a;
+    do {
+        uint64_t x = i / b, y = i % b;
+        for (unsigned round = 0; round < 12; round++) {
+            if (round % 2 == 0)
+                x = (x + model_f(key, round, y, a)) % a;
+            else
+                y = (y + model_f(key, round, x, b)) % b;
+        }
+        i = x * b + y;
+    } while (i >= n);
+    return i;
+}
+
+/* The windows of one epoch in the order in which shuffle numbers them: shard by shard. Returns how many. */
+static uint64_t model_windows(sgt_window *w, uint64_t seed, uint32_t T, const uint64_t *tokens, uint32_t shards,
+                              uint64_t epoch)
+{
+    uint64_t count = 0;
+    for (uint32_t s = 0; s < shards; s++) {
+        uint64_t n = tokens[s], W = (n - T) / T > 1 ? (n - T) / T : 1, room = n - 1 - W * T;
+        uint64_t phase = model_below(model_draw(seed, 3, epoch, s), (room < T - 1 ? room : T - 1) + 1);
+        for (uint64_t j = 0; j < W; j++) w[count++] = (sgt_window){s, phase + j * T};
+    }
+    return count;
+}
+
+/* The windows of one epoch in the order of `block`, from windows in the order of their numbers. */
+static void model_block(sgt_window *to, const sgt_window *from, uint64_t W, uint64_t seed, uint32_t T, uint64_t epoch)
+{
+    uint64_t K = (131072 + T - 1) / T, blocks = (W + K - 1) / K, whole = W / K, used = 0;
+    uint64_t *order = malloc(blocks * sizeof *order), *line = malloc(W * sizeof *line);
+    uint64_t short_at = whole < blocks ? model_below(model_draw(seed, 4, epoch, 0), blocks) : blocks;
+    for (uint64_t place = 0, k = 0; place < blocks; place++)
+        order[place] = place == short_at ? blocks - 1 : model_permute(model_draw(seed, 5, epoch, 0), whole, k++);
+    for (uint64_t pool = 0; pool * 256 < blocks; pool++) {
+        uint64_t n = 0;
+        for (uint64_t place = pool * 256; place < blocks && place < pool * 256 + 256; place++)
+            for (uint64_t j = 0; j < K && order[place] * K + j < W; j++) line[n++] = order[place] * K + j;
+        for (uint64_t i = 0; i < n; i++)
+            to[used + i] = from[line[model_permute(model_draw(seed, 6, epoch, pool), n, i)]];
+        used += n;
+    }
+    cr_assert_eq(used, W);
+    free(order);
+    free(line);
+}
+
+/* The `start`-th of all places in the shards where a window can begin. */
+static sgt_window model_start(uint64_t start, uint32_t T, const uint64_t *tokens)
+{
+    uint32_t s = 0;
+    for (; start >= tokens[s] - T; s++) start -= tokens[s] - T;
+    return (sgt_window){s, start};
+}
+
+/* All rows of an epoch; for random, a thousand rows. Returns how many. */
+static uint64_t model_epoch(sgt_window *out, sgt_sampling sampling, uint64_t seed, uint32_t T, const uint64_t *tokens,
+                            uint32_t shards, uint64_t epoch)
+{
+    uint64_t n = 0, starts = 0;
+    if (sampling == SGT_SAMPLING_SEQUENTIAL) {
+        for (uint32_t s = 0; s < shards; s++)
+            for (uint64_t at = 0; at + T + 1 <= tokens[s]; at += T) out[n++] = (sgt_window){s, at};
+        return n;
+    }
+    if (sampling == SGT_SAMPLING_RANDOM) {
+        for (uint32_t s = 0; s < shards; s++) starts += tokens[s] - T;
+        for (; n < 1000; n++)
+            out[n] = model_start(model_below(model_draw(seed, 1, epoch * 1000 + n, 0), starts), T, tokens);
+        return n;
+    }
+    for (uint32_t s = 0; s < shards; s++) n += tokens[s] / T + 1;
+    sgt_window *w = malloc(n * sizeof *w);
+    n = model_windows(w, seed, T, tokens, shards, epoch);
+    if (sampling == SGT_SAMPLING_BLOCK) {
+        model_block(out, w, n, seed, T, epoch);
+    } else {
+        for (uint64_t i = 0; i < n; i++) out[i] = w[model_permute(model_draw(seed, 2, epoch, 0), n, i)];
+    }
+    free(w);
+    return n;
+}
+
+/* ---- the permutation ---- */
+
+static void check_bijection(uint64_t key, uint64_t n)
+{
+    sgt_permutation p;
+    uint8_t *seen = calloc(1, n);
+    sgt_permutation_init(&p, key, n);
+    for (uint64_t i = 0; i < n; i++) {
+        uint64_t to = sgt_permute(&p, i);
+        cr_assert(to < n && !seen[to], "n %lu, key %lu: %lu goes to %lu", n, key, i, to);
+        seen[to] = 1;
+    }
+    free(seen);
+}
+
+Test(sampler, permutation_is_a_bijection)
+{
+    static const uint64_t primes[] = {1009, 4099, 9973, 65521, 104729, 1299709};
+    for (uint64_t n = 1; n <= 300; n++)
+        for (uint64_t key = 0; key < 4; key++) check_bijection(key, n);
+    for (int bit = 9; bit <= 20; bit++)
+        for (uint64_t n = (1u << bit) - 1; n <= (1u << bit) + 1; n++) check_bijection(n * 31, n);
+    for (uint64_t root = 17; root < 400; root += 53) /* squares, where a * b is n, and their neighbours */
+        for (uint64_t n = root * root - 1; n <= root * root + 1; n++) check_bijection(root, n);
+    for (size_t i = 0; i < sizeof primes / sizeof *primes; i++) check_bijection(i, primes[i]);
+}
+
+static int by_number(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+Test(sampler, permutation_of_huge_sizes)
+{
+    static const uint64_t sizes[] = {1ull << 32,       (1ull << 32) + 1, (1ull << 40) - 1, 1000000000000000003ull,
+                                     (1ull << 62) + 1, (1ull << 63) - 1, 1ull << 63};
+    enum { MANY = 20000 };
+    uint64_t *got = malloc(2 * MANY * sizeof *got);
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+        sgt_permutation p;
+        uint64_t n = sizes[k];
+        sgt_permutation_init(&p, k, n);
+        cr_assert((wide)p.a * p.b >= n && (wide)(p.a - 1) * (p.a - 1) < n && p.b <= p.a);
+        for (uint64_t i = 0; i < MANY; i++) { /* both ends */
+            got[2 * i] = sgt_permute(&p, i);
+            got[2 * i + 1] = sgt_permute(&p, n - 1 - i);
+            cr_assert(got[2 * i] < n && got[2 * i + 1] < n);
+        }
+        qsort(got, 2 * MANY, sizeof *got, by_number);
+        for (uint64_t i = 1; i < 2 * MANY; i++) cr_assert_neq(got[i], got[i - 1]);
+    }
+    free(got);
+}
+
+/* Whether counts that should be equal are within 6 standard deviations of it by chi-squared: one chance in a hundred
+ * million of being wrong. Keys and seeds are fixed here, so the answer is always the same. */
+static int even(const uint64_t *counts, size_t cells, double expected)
+{
+    double chi = 0, freedom = (double)cells - 1;
+    for (size_t i = 0; i < cells; i++)
+        chi += ((double)counts[i] - expected) * ((double)counts[i] - expected) / expected;
+    return chi <= freedom || (chi - freedom) * (chi - freedom) < 36 * 2 * freedom;
+}
+
+/* Over many keys every item meets every place equally often, and so does the step between neighbours. */
+Test(sampler, permutation_looks_random)
+{
+    enum { KEYS = 60000, MOST = 37 };
+    static const uint64_t sizes[] = {2, 3, 5, 6, 10, 16, 23, 37};
+    static uint64_t where[MOST * MOST], step[MOST];
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+        uint64_t n = sizes[k];
+        memset(where, 0, sizeof where);
+        memset(step, 0, sizeof step);
+        for (uint64_t key = 0; key < KEYS; key++) {
+            sgt_permutation p;
+            sgt_permutation_init(&p, key, n);
+            uint64_t before = 0;
+            for (uint64_t i = 0; i < n; i++) {
+                uint64_t to = sgt_permute(&p, i);
+                where[i * n + to]++;
+                if (i) step[(to + n - before) % n]++;
+                before = to;
+            }
+        }
+        cr_assert(even(where, n * n, (double)KEYS / (double)n), "n %lu: places", n);
+        cr_assert_eq(step[0], 0);
+        if (n > 2) cr_assert(even(step + 1, n - 1, (double)KEYS), "n %lu: steps", n);
+    }
+}
+
+/* ---- windows ---- */
+
+typedef struct set {
+    uint32_t T, shards;
+    uint64_t tokens[6];
+} set;
+
+static const set sets[] = {
+    {1, 1, {2}}, /* the smallest there is */
+    {1, 3, {2, 3, 50}},
+    {16, 1, {17}},     /* one window, one place for it */
+    {16, 1, {32}},     /* one window, 16 places */
+    {16, 1, {47}},     /* still one */
+    {16, 2, {48, 17}}, /* two, one */
+    {16, 5, {1000, 17, 33, 777, 16 * 40 + 1}},
+    {7, 6, {100, 200, 8, 14, 15, 22}},
+    {64, 2, {64 * 2048 * 2 + 65, 64 * 2048 + 900}}, /* blocks of 2048 windows: whole and a short one */
+    {64, 1, {64 * 2048 * 2 + 64}},                  /* whole blocks alone */
+    {65536, 3, {65536 * 700, 65537, 65536 * 3}},    /* blocks of 2 windows, pools of 512 */
+    {200000, 2, {200000 * 520, 250001}},            /* blocks of one window, pools of 256 */
+};
+
+static void check_set(const set *d, sgt_sampling sampling, uint64_t seed)
+{
+    sgt_sampler s;
+    sgt_error err;
+    sgt_sampler_memo memo = {0};
+    uint64_t total = 1000, row = 0;
+    for (uint32_t i = 0; i < d->shards; i++) total += d->tokens[i] / d->T + 1;
+    sgt_window *want = malloc(total * sizeof *want);
+    cr_assert_eq(sgt_sampler_init(&s, sampling, seed, d->T, d->tokens, d->shards, &err), 0, "%s", err.text);
+    for (uint64_t epoch = 0; epoch < 3; epoch++) {
+        uint64_t n = model_epoch(want, sampling, seed, d->T, d->tokens, d->shards, epoch);
+        if (sampling != SGT_SAMPLING_RANDOM) cr_assert_eq(s.windows, n);
+        for (uint64_t i = 0; i < n; i++, row++) {
+            sgt_window w = sgt_sampler_window(&s, &memo, row), alone = sgt_sampler_window(&s, NULL, row);
+            cr_assert(w.shard == want[i].shard && w.offset == want[i].offset,
+                      "%s, T %u, row %lu: %u:%lu, wanted %u:%lu", sgt_sampling_name(sampling), d->T, row, w.shard,
+                      w.offset, want[i].shard, want[i].offset);
+            cr_assert(alone.shard == w.shard && alone.offset == w.offset);
+            cr_assert(w.offset + d->T + 1 <= d->tokens[w.shard]);
+        }
+    }
+    sgt_sampler_free(&s);
+    free(want);
+}
+
+Test(sampler, equals_the_slow_model)
+{
+    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
+        for (int sampling = 0; sampling < SGT_SAMPLINGS; sampling++)
+            for (uint64_t seed = 0; seed < 2; seed++)
+                check_set(&sets[i], (sgt_sampling)sampling, seed * 0x123456789abcdef);
+}
+
+/* A memo that has seen other epochs and pools gives what none gives. */
+Test(sampler, rows_in_any_order)
+{
+    const set *d = &sets[10];
+    for (int sampling = 0; sampling < SGT_SAMPLINGS; sampling++) {
+        sgt_sampler s;
+        sgt_sampler_memo memo = {0};
+        cr_assert_eq(sgt_sampler_init(&s, (sgt_sampling)sampling, 5, d->T, d->tokens, d->shards, NULL), 0);
+        for (uint64_t i = 0; i < 5000; i++) {
+            uint64_t row = sgt_philox_u64(9, i, 0) % (4 * s.windows);
+            sgt_window w = sgt_sampler_window(&s, &memo, row), alone = sgt_sampler_window(&s, NULL, row);
+            cr_assert(w.shard == alone.shard && w.offset == alone.offset);
+        }
+        sgt_sampler_free(&s);
+    }
+}
+
+/* Every window of an epoch once: the windows of a shard are a phase and steps of T, W of them, none twice. */
+Test(sampler, epochs_are_exact)
+{
+    static const sgt_sampling exact[] = {SGT_SAMPLING_SHUFFLE, SGT_SAMPLING_BLOCK, SGT_SAMPLING_SEQUENTIAL};
+    const set *d = &sets[8];
+    for (size_t k = 0; k < 3; k++) {
+        sgt_sampler s;
+        cr_assert_eq(sgt_sampler_init(&s, exact[k], 11, d->T, d->tokens, d->shards, NULL), 0);
+        for (uint64_t epoch = 0; epoch < 2; epoch++) {
+            sgt_sampler_memo memo = {0};
+            uint8_t *seen = calloc(s.windows, 1);
+            uint64_t phase[2] = {UINT64_MAX, UINT64_MAX};
+            for (uint64_t i = 0; i < s.windows; i++) {
+                sgt_window w = sgt_sampler_window(&s, &memo, epoch * s.windows + i);
+                if (phase[w.shard] == UINT64_MAX) phase[w.shard] = w.offset % d->T;
+                cr_assert_eq(w.offset % d->T, phase[w.shard]);
+                uint64_t number = s.before[w.shard] + w.offset / d->T;
+                cr_assert(number < s.windows && !seen[number]);
+                seen[number] = 1;
+            }
+            free(seen);
+        }
+        sgt_sampler_free(&s);
+    }
+}
+
+/* Over the epochs a shard's phase takes every value there is, about equally often, and no other. */
+Test(sampler, phases_are_uniform)
+{
+    static const struct {
+        uint64_t tokens, phases;
+    } shards[] = {{17, 1}, {20, 4}, {32, 16}, {40, 16}, {1000, 16}};
+    for (size_t k = 0; k < sizeof shards / sizeof *shards; k++) {
+        sgt_sampler s;
+        uint64_t counts[16] = {0};
+        cr_assert_eq(sgt_sampler_init(&s, SGT_SAMPLING_SHUFFLE, 3, 16, &shards[k].tokens, 1, NULL), 0);
+        for (uint64_t epoch = 0; epoch < 16000; epoch++) {
+            sgt_window w = sgt_sampler_window(&s, NULL, epoch * s.windows);
+            counts[s.windows == 1 ? w.offset : w.offset % 16]++;
+        }
+        for (uint64_t i = shards[k].phases; i < 16; i++) cr_assert_eq(counts[i], 0);
+        if (shards[k].phases > 1) cr_assert(even(counts, shards[k].phases, 16000.0 / (double)shards[k].phases));
+        sgt_sampler_free(&s);
+    }
+}
+
+Test(sampler, random_is_uniform_over_all_starts)
+{
+    static const uint64_t tokens[] = {30, 17, 100};
+    uint64_t counts[14 + 1 + 84] = {0};
+    sgt_sampler s;
+    cr_assert_eq(sgt_sampler_init(&s, SGT_SAMPLING_RANDOM, 3, 16, tokens, 3, NULL), 0);
+    for (uint64_t row = 0; row < 99000; row++) {
+        sgt_window w = sgt_sampler_window(&s, NULL, row);
+        cr_assert(w.offset + 17 <= tokens[w.shard]);
+        counts[s.before[w.shard] + w.offset]++;
+    }
+    cr_assert(even(counts, 99, 1000));
+    sgt_sampler_free(&s);
+}
+
+/* Other seeds are other orders. */
+Test(sampler, seeds_differ)
+{
+    const set *d = &sets[8];
+    for (int sampling = 0; sampling < SGT_SAMPLING_SEQUENTIAL; sampling++) {
+        sgt_sampler a, b;
+        uint64_t same = 0;
+        cr_assert_eq(sgt_sampler_init(&a, (sgt_sampling)sampling, 0, d->T, d->tokens, d->shards, NULL), 0);
+        cr_assert_eq(sgt_sampler_init(&b, (sgt_sampling)sampling, 1, d->T, d->tokens, d->shards, NULL), 0);
+        for (uint64_t row = 0; row < 1000; row++)
+            same += sgt_sampler_window(&a, NULL, row).offset == sgt_sampler_window(&b, NULL, row).offset;
+        cr_assert_lt(same, 10);
+        sgt_sampler_free(&a);
+        sgt_sampler_free(&b);
+    }
+}
+
+/* 10 TB: 50,000 shards of 100 million tokens. Any batch is as near as the first. */
+Test(sampler, ten_terabytes)
+{
+    enum { SHARDS = 50000 };
+    uint64_t *tokens = malloc(SHARDS * sizeof *tokens);
+    for (uint32_t i = 0; i < SHARDS; i++) tokens[i] = 100000000;
+    for (int sampling = 0; sampling < SGT_SAMPLINGS; sampling++) {
+        sgt_sampler s;
+        sgt_sampler_memo memo = {0};
+        cr_assert_eq(sgt_sampler_init(&s, (sgt_sampling)sampling, 1, 1024, tokens, SHARDS, NULL), 0);
+        cr_assert_eq(s.windows, SHARDS * (100000000ull / 1024 - (sampling != SGT_SAMPLING_SEQUENTIAL)));
+        for (uint64_t row = 123456789ull * 32; row < 123456790ull * 32; row++) {
+            sgt_window w = sgt_sampler_window(&s, &memo, row), far = sgt_sampler_window(&s, &memo, UINT64_MAX - row);
+            cr_assert(w.shard < SHARDS && w.offset + 1025 <= 100000000);
+            cr_assert(far.shard < SHARDS && far.offset + 1025 <= 100000000);
+        }
+        sgt_sampler_free(&s);
+    }
+    free(tokens);
+}
+
+Test(sampler, too_many_windows)
+{
+    static const uint64_t tokens[] = {(1ull << 62) - 1, (1ull << 62) - 1, (1ull << 62) - 1};
+    sgt_sampler s;
+    expect_failure(sgt_sampler_init(&s, SGT_SAMPLING_RANDOM, 0, 1, tokens, 3, why), SGT_EUSAGE,
+                   "more than 2^63 windows");
+}
+
+/* Values of the day on which the definition was made. A change here breaks the resuming of every run there is. */
+Test(sampler, frozen)
+{
+    static const uint64_t tokens[] = {100000000, 5000, 33000000};
+    static const sgt_window want[SGT_SAMPLINGS][6] = {
+        {{0, 33305927}, {2, 1345107}, {0, 70814023}, {0, 66445285}, {0, 48449681}, {2, 21697596}},
+        {{2, 21948243}, {0, 90590059}, {0, 46731469}, {0, 93979112}, {0, 12281749}, {0, 33908673}},
+        {{0, 32106823}, {2, 24140371}, {0, 10630471}, {2, 23604106}, {0, 24161425}, {0, 85857554}},
+        {{0, 0}, {0, 1024}, {2, 32995328}, {2, 32996352}, {0, 7877632}, {0, 76546048}}};
+    static const uint64_t rows[6] = {0, 1, 129882, 129883, 1000000007, 123456789ull * 512};
+    for (int sampling = 0; sampling < SGT_SAMPLINGS; sampling++) {
+        sgt_sampler s;
+        cr_assert_eq(sgt_sampler_init(&s, (sgt_sampling)sampling, 1337, 1024, tokens, 3, NULL), 0);
+        for (int i = 0; i < 6; i++) {
+            sgt_window w = sgt_sampler_window(&s, NULL, rows[i]), f = want[sampling][i];
+            cr_assert(w.shard == f.shard && w.offset == f.offset, "%s, row %lu: {%u, %lu}", sgt_sampling_name(sampling),
+                      rows[i], w.shard, w.offset);
+        }
+        sgt_sampler_free(&s);
+    }
+}

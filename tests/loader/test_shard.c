@@ -1,0 +1,254 @@
+/* The shard format: bytes as DESIGN promises them, and every way in which a file can be something else. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "tests/loader/shards.h"
+
+TestSuite(shard, .init = enter_scratch, .fini = leave_scratch);
+
+static void put_word(const char *path, int word, uint32_t v)
+{
+    uint8_t b[4] = {(uint8_t)v, (uint8_t)(v >> 8), (uint8_t)(v >> 16), (uint8_t)(v >> 24)};
+    patch(path, 4 * (uint64_t)word, b, 4);
+}
+
+static int open_and_close(const char *path, int raw, sgt_error *err)
+{
+    sgt_shard_header h;
+    int fd = sgt_shard_open(&h, path, raw, err);
+    if (fd < 0) return fd;
+    close(fd);
+    return SGT_OK;
+}
+
+Test(shard, pack_is_the_layout_of_the_design)
+{
+    sgt_shard_header h = {.tokens = 0x01020304,
+                          .vocab = 50257,
+                          .eot = 50256,
+                          .fingerprint = 0x1112131415161718,
+                          .xxh3 = 0x2122232425262728,
+                          .data = 1024};
+    uint8_t bytes[SGT_SHARD_HEADER];
+    static const uint8_t want[40] = {0x88, 0xd8, 0x34, 0x01, 1,    0,    0,    0,    0x04, 0x03, 0x02, 0x01, 1,    0,
+                                     0,    0,    0x51, 0xc4, 0,    0,    0x50, 0xc4, 0,    0,    0x18, 0x17, 0x16, 0x15,
+                                     0x14, 0x13, 0x12, 0x11, 0x28, 0x27, 0x26, 0x25, 0x24, 0x23, 0x22, 0x21};
+    memset(bytes, 0xee, sizeof bytes);
+    sgt_shard_pack(bytes, &h);
+    cr_assert_arr_eq(bytes, want, sizeof want);
+    for (size_t i = sizeof want; i < sizeof bytes; i++) cr_assert_eq(bytes[i], 0);
+}
+
+Test(shard, header_round_trip)
+{
+    sgt_error err;
+    sgt_shard_header h;
+    put_shard("a.bin", 3, 1000);
+    int fd = sgt_shard_open(&h, "a.bin", 0, &err);
+    cr_assert(fd >= 0, "%s", err.text);
+    close(fd);
+    cr_assert_eq(h.tokens, 1000);
+    cr_assert_eq(h.revision, 1);
+    cr_assert_eq(h.vocab, 50257);
+    cr_assert_eq(h.eot, 50256);
+    cr_assert_eq(h.fingerprint, 0x123456789abcdef0);
+    cr_assert_neq(h.xxh3, 0);
+    cr_assert_eq(h.data, 1024);
+}
+
+Test(shard, foreign_header_has_three_words)
+{
+    sgt_error err;
+    sgt_shard_header h;
+    put_foreign("a.bin", 3, 1000);
+    put_word("a.bin", 7, 77); /* what others keep there is not ours to read */
+    int fd = sgt_shard_open(&h, "a.bin", 0, &err);
+    cr_assert(fd >= 0, "%s", err.text);
+    close(fd);
+    cr_assert(h.tokens == 1000 && !h.revision && !h.vocab && !h.eot && !h.fingerprint && !h.xxh3 && h.data == 1024);
+}
+
+Test(shard, raw_files)
+{
+    sgt_error err;
+    sgt_shard_header h;
+    put_raw("r.bin", 3, 1000);
+    for (int raw = -1; raw <= 1; raw += 2) {
+        int fd = sgt_shard_open(&h, "r.bin", raw, &err);
+        cr_assert(fd >= 0, "%s", err.text);
+        close(fd);
+        cr_assert(h.tokens == 1000 && h.data == 0 && h.vocab == 0);
+    }
+    put_shard("s.bin", 3, 1000); /* -1 sees the header, 1 does not look */
+    int fd = sgt_shard_open(&h, "s.bin", -1, &err);
+    cr_assert(fd >= 0 && h.tokens == 1000 && h.data == 1024);
+    close(fd);
+    fd = sgt_shard_open(&h, "s.bin", 1, &err);
+    cr_assert(fd >= 0 && h.tokens == 1512 && h.data == 0);
+    close(fd);
+    put_bytes("e.bin", "", 0);
+    fd = sgt_shard_open(&h, "e.bin", -1, &err);
+    cr_assert(fd >= 0 && h.tokens == 0);
+    close(fd);
+}
+
+Test(shard, raw_file_of_odd_size)
+{
+    put_bytes("r.bin", "abc", 3);
+    expect_failure(open_and_close("r.bin", 1, why), SGT_EFORMAT,
+                   "r.bin: 3 bytes: a file of 16-bit tokens has an even number of them");
+    expect_failure(open_and_close("r.bin", -1, why), SGT_EFORMAT,
+                   "r.bin: 3 bytes: a file of 16-bit tokens has an even number of them");
+}
+
+Test(shard, what_is_no_shard)
+{
+    put_shard("a.bin", 0, 10);
+    put_word("a.bin", 0, 12345);
+    expect_failure(open_and_close("a.bin", 0, why), SGT_EFORMAT,
+                   "a.bin: at byte 0: magic number 12345, wanted 20240520: not a shard (--raw reads files without a "
+                   "header)");
+    put_bytes("empty.bin", "", 0);
+    expect_failure(open_and_close("empty.bin", 0, why), SGT_EFORMAT,
+                   "empty.bin: at byte 0: magic number 0, wanted 20240520: not a shard (--raw reads files without a "
+                   "header)");
+    put_bytes("three.bin", "\x88\xd8\x34", 3);
+    expect_failure(open_and_close("three.bin", 0, why), SGT_EFORMAT,
+                   "three.bin: at byte 0: magic number 0, wanted 20240520: not a shard (--raw reads files without a "
+                   "header)");
+    expect_failure(open_and_close("none.bin", 0, why), SGT_EIO, "none.bin: No such file or directory");
+    cr_assert_eq(mkdir("folder.bin", 0777), 0);
+    expect_failure(open_and_close("folder.bin", 0, why), SGT_EFORMAT, "folder.bin: not a regular file");
+    cr_assert_eq(mkfifo("pipe.bin", 0666), 0); /* would wait for a writer */
+    expect_failure(open_and_close("pipe.bin", 0, why), SGT_EFORMAT, "pipe.bin: not a regular file");
+}
+
+Test(shard, sizes_that_lie)
+{
+    put_shard("a.bin", 0, 10);
+    resize("a.bin", 1043);
+    expect_failure(open_and_close("a.bin", 0, why), SGT_EFORMAT,
+                   "a.bin: 1043 bytes, but its header says 10 tokens, which make 1044 (cut short; make it again)");
+    resize("a.bin", 1046);
+    expect_failure(open_and_close("a.bin", 0, why), SGT_EFORMAT,
+                   "a.bin: 1046 bytes, but its header says 10 tokens, which make 1044 (too long; make it again)");
+    resize("a.bin", 1023);
+    expect_failure(open_and_close("a.bin", 0, why), SGT_EFORMAT,
+                   "a.bin: 1023 bytes, wanted at least the header's 1024: cut short");
+    resize("a.bin", 4);
+    expect_failure(open_and_close("a.bin", 0, why), SGT_EFORMAT,
+                   "a.bin: 4 bytes, wanted at least the header's 1024: cut short");
+    put_shard("b.bin", 0, 10);
+    put_word("b.bin", 2, 0x7fffffff);
+    expect_failure(
+        open_and_close("b.bin", 0, why), SGT_EFORMAT,
+        "b.bin: 1044 bytes, but its header says 2147483647 tokens, which make 4294968318 (cut short; make it "
+        "again)");
+    put_word("b.bin", 2, 0xffffffff);
+    expect_failure(open_and_close("b.bin", 0, why), SGT_EFORMAT, "b.bin: at byte 8: -1 tokens");
+}
+
+Test(shard, words_that_lie)
+{
+    put_shard("a.bin", 0, 10);
+    put_word("a.bin", 1, 7);
+    expect_failure(open_and_close("a.bin", 0, why), SGT_EFORMAT,
+                   "a.bin: at byte 4: version 7, wanted 1 (16-bit tokens)");
+    put_word("a.bin", 1, 1);
+    put_word("a.bin", 3, 2);
+    expect_failure(open_and_close("a.bin", 0, why), SGT_EFORMAT,
+                   "a.bin: at byte 12: header revision 2, wanted 0 or 1 (made by a newer sgt?)");
+    put_word("a.bin", 3, 1);
+    put_word("a.bin", 4, 65537);
+    expect_failure(open_and_close("a.bin", 0, why), SGT_EFORMAT,
+                   "a.bin: at byte 16: a vocabulary of 65537, which 16-bit ids cannot have");
+    put_word("a.bin", 4, 100);
+    put_word("a.bin", 5, 100);
+    expect_failure(open_and_close("a.bin", 0, why), SGT_EFORMAT,
+                   "a.bin: at byte 20: end-of-text id 100, wanted below the vocabulary's 100");
+}
+
+Test(shard, verify_reads_everything)
+{
+    sgt_error err;
+    uint64_t n = 1500000; /* three reads */
+    put_shard("a.bin", 1, n);
+    cr_assert_eq(sgt_shard_verify("a.bin", 0, 50257, NULL, &err), 0, "%s", err.text);
+
+    uint8_t was[2] = {(uint8_t)token_at(1, 1234567), (uint8_t)(token_at(1, 1234567) >> 8)};
+    uint8_t other[2] = {was[0] ^ 1, 0};
+    patch("a.bin", 1024 + 2 * 1234567, other, 2);
+    cr_assert_eq(sgt_shard_verify("a.bin", 0, 50257, NULL, &err), SGT_EFORMAT);
+    cr_assert(strstr(err.text, "a.bin: checksum ") && strstr(err.text, "its tokens have changed since it was written"),
+              "%s", err.text);
+
+    uint8_t high[2] = {0x51, 0xc4};
+    patch("a.bin", 1024 + 2 * 1234567, high, 2);
+    expect_failure(sgt_shard_verify("a.bin", 0, 50257, NULL, why), SGT_EFORMAT,
+                   "a.bin: token 1234567 (byte 2470158): id 50257, wanted below 50257");
+    patch("a.bin", 1024 + 2 * 1234567, was, 2);
+    cr_assert_eq(sgt_shard_verify("a.bin", 0, 50257, NULL, &err), 0, "%s", err.text);
+
+    put_word("a.bin", 8, 0); /* a checksum that is not said is not asked for */
+    put_word("a.bin", 9, 0);
+    patch("a.bin", 1024, "\0\0", 2);
+    cr_assert_eq(sgt_shard_verify("a.bin", 0, 50257, NULL, &err), 0, "%s", err.text);
+}
+
+Test(shard, verify_stops_and_reads_raw)
+{
+    sgt_error err;
+    sgt_stop stop = {0};
+    put_shard("a.bin", 1, 1000);
+    sgt_stop_request(&stop);
+    expect_failure(sgt_shard_verify("a.bin", 0, 50257, &stop, why), SGT_ESTOPPED, "a.bin: stopped");
+    put_raw("r.bin", 1, 1000);
+    cr_assert_eq(sgt_shard_verify("r.bin", 1, 50257, NULL, &err), 0, "%s", err.text);
+    put_shard("e.bin", 1, 0);
+    cr_assert_eq(sgt_shard_verify("e.bin", 0, 50257, NULL, &err), 0, "%s", err.text);
+}
+
+Test(shard, list_is_in_order_of_names)
+{
+    sgt_error err;
+    char **paths;
+    size_t n;
+    static const char *const made[] = {"f/train_000010.bin", "f/train_000002.bin", "f/train_b.bin",
+                                       "f/val_000000.bin",   "f/train_000002.idx", "f/trains_0.bin",
+                                       "f/train_0.bin.tmp",  "f/train.bin",        "f/train_.bin"};
+    static const char *const want[] = {"f/train_.bin", "f/train_000002.bin", "f/train_000010.bin", "f/train_b.bin"};
+    cr_assert_eq(mkdir("f", 0777), 0);
+    for (size_t i = 0; i < sizeof made / sizeof *made; i++) put_bytes(made[i], "", 0);
+    cr_assert_eq(sgt_shard_list(&paths, &n, "f", "train", &err), 0, "%s", err.text);
+    cr_assert_eq(n, 4);
+    for (size_t i = 0; i < n; i++) cr_assert_str_eq(paths[i], want[i]);
+    sgt_shard_list_free(paths, n);
+    cr_assert_eq(sgt_shard_list(&paths, &n, "f", "test", &err), 0, "%s", err.text);
+    cr_assert_eq(n, 0);
+    sgt_shard_list_free(paths, n);
+    expect_failure(sgt_shard_list(&paths, &n, "g", "train", why), SGT_EIO, "g: No such file or directory");
+}
+
+Test(shard, list_of_many)
+{
+    sgt_error err;
+    char **paths, name[64];
+    size_t n;
+    cr_assert_eq(mkdir("f", 0777), 0);
+    for (int i = 0; i < 1000; i++) {
+        snprintf(name, sizeof name, "f/train_%06d.bin", (i * 7919) % 1000);
+        resize(name, 0);
+    }
+    cr_assert_eq(sgt_shard_list(&paths, &n, "f", "train", &err), 0, "%s", err.text);
+    cr_assert_eq(n, 1000);
+    for (size_t i = 0; i < n; i++) {
+        snprintf(name, sizeof name, "f/train_%06zu.bin", i);
+        cr_assert_str_eq(paths[i], name);
+    }
+    sgt_shard_list_free(paths, n);
+}
