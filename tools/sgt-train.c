@@ -22,50 +22,78 @@ static struct {
 #define GIVEN(which) .given = &s.given[which]
 static const sgt_option table[] = {
     {.name = "Data"},
-    {"data", 'd', SGT_OPT_TEXT, &s.data, "DIR|FILE", "shards, from sgt-tokenize", .def = "out, where ./out holds shards", GIVEN(SGT_SET_DATA)},
-    {"loader", 0, SGT_OPT_CHOICE, &s.loader, "preload|mmap|uring", "how shards are read", .def = "preload", GIVEN(SGT_SET_LOADER)},
-    {"sampling", 0, SGT_OPT_CHOICE, &s.sampling, "shuffle|random|block|sequential", "which windows make a batch", .def = "shuffle", GIVEN(SGT_SET_SAMPLING)},
-    {"workers", 0, SGT_OPT_COUNT, &s.workers, "N", "threads that fetch batches ahead", .def = "1", .min = 1, .max = 64, GIVEN(SGT_SET_WORKERS)},
+    {"data", 'd', SGT_OPT_TEXT, &s.data, "DIR|FILE", "shards, from sgt-tokenize",
+     .def = "out, where ./out holds shards", GIVEN(SGT_SET_DATA)},
+    {"loader", 0, SGT_OPT_CHOICE, &s.loader, "preload|mmap|uring", "how shards are read", .def = "preload",
+     GIVEN(SGT_SET_LOADER)},
+    {"sampling", 0, SGT_OPT_CHOICE, &s.sampling, "shuffle|random|block|sequential", "which windows make a batch",
+     .def = "shuffle", GIVEN(SGT_SET_SAMPLING)},
+    {"workers", 0, SGT_OPT_COUNT, &s.workers, "N", "threads that fetch batches ahead", .def = "1", .min = 1, .max = 64,
+     GIVEN(SGT_SET_WORKERS)},
 
     {.name = "Run"},
     {"run", 0, SGT_OPT_TEXT, &o.run, "DIR", "where checkpoints and the log go", .def = "run"},
     {"resume", 0, SGT_OPT_FLAG, &o.resume, .help = "go on from the run's newest checkpoint, with the same bits"},
     {"force", 0, SGT_OPT_FLAG, &o.force, .help = "start over although the run holds a checkpoint (which goes)"},
-    {"config", 0, SGT_OPT_TEXT, &o.config, "FILE", "options from a run's options.json; those given here come first", .def = NULL},
-    {"steps", 0, SGT_OPT_COUNT, &s.steps, "N", "steps from the run's beginning, resumed or not", .def = "one epoch", .min = 1, .max = 99999999, GIVEN(SGT_SET_STEPS)},
-    {"epochs", 0, SGT_OPT_REAL, &s.epochs, "E", "passes over the data, where --steps is not given", .def = "1", .min = 1e-6, .max = 1e6, .given = &o.epochs},
-    {"eval-every", 0, SGT_OPT_COUNT, &s.eval_every, "N", "steps between evaluations on the val shards; 0: never", .def = "200", .min = 0, .max = 1e9, GIVEN(SGT_SET_EVAL_EVERY)},
-    {"save-every", 0, SGT_OPT_COUNT, &s.save_every, "N", "steps between checkpoints; 0: the last step alone", .def = "1000", .min = 0, .max = 1e9, GIVEN(SGT_SET_SAVE_EVERY)},
-    {"keep", 0, SGT_OPT_COUNT, &s.keep, "N", "newest checkpoints that stay; 0: all", .def = "3", .min = 0, .max = 1e9, GIVEN(SGT_SET_KEEP)},
-    {"seed", 0, SGT_OPT_COUNT, &s.seed, "N", "of the parameters and of the order of the data", .def = "1", .min = 0, .max = 9e18, GIVEN(SGT_SET_SEED)},
+    {"config", 0, SGT_OPT_TEXT, &o.config, "FILE",
+     .help = "options from a run's options.json; those given here come first"},
+    {"steps", 0, SGT_OPT_COUNT, &s.steps, "N", "steps from the run's beginning, resumed or not", .def = "one epoch",
+     .min = 1, .max = 99999999, GIVEN(SGT_SET_STEPS)},
+    {"epochs", 0, SGT_OPT_REAL, &s.epochs, "E", "passes over the data, where --steps is not given", .def = "1",
+     .min = 1e-6, .max = 1e6, .given = &o.epochs},
+    {"eval-every", 0, SGT_OPT_COUNT, &s.eval_every, "N", "steps between evaluations on the val shards; 0: never",
+     .def = "200", .min = 0, .max = 1e9, GIVEN(SGT_SET_EVAL_EVERY)},
+    {"save-every", 0, SGT_OPT_COUNT, &s.save_every, "N", "steps between checkpoints; 0: the last step alone",
+     .def = "1000", .min = 0, .max = 1e9, GIVEN(SGT_SET_SAVE_EVERY)},
+    {"keep", 0, SGT_OPT_COUNT, &s.keep, "N", "newest checkpoints that stay; 0: all", .def = "3", .min = 0, .max = 1e9,
+     GIVEN(SGT_SET_KEEP)},
+    {"seed", 0, SGT_OPT_COUNT, &s.seed, "N", "of the parameters and of the order of the data", .def = "1", .min = 0,
+     .max = 9e18, GIVEN(SGT_SET_SEED)},
 
     {.name = "Model"},
     {"model", 'm', SGT_OPT_TEXT, &s.model, "NAME|LxCxH",
      "gpt2, gpt2-medium, gpt2-large, gpt2-xl, or layers x channels x heads", .def = "gpt2", GIVEN(SGT_SET_MODEL)},
-    {"init", 0, SGT_OPT_TEXT, &s.init, "DIR", "start from a Hugging Face GPT-2 directory or a checkpoint", GIVEN(SGT_SET_INIT)},
-    {"seq-len", 0, SGT_OPT_COUNT, &s.seq, "N", "tokens of a row", .def = "512", .min = 1, .max = 1 << 20, GIVEN(SGT_SET_SEQ)},
-    {"gelu", 0, SGT_OPT_CHOICE, &s.gelu, "tanh|erf", "the activation", .def = "tanh, or what --init has", GIVEN(SGT_SET_GELU)},
-    {"dropout", 0, SGT_OPT_REAL, &s.dropout, "P", "0 is what this build has", .def = "0", .min = 0, .max = 1, GIVEN(SGT_SET_DROPOUT)},
+    {"init", 0, SGT_OPT_TEXT, &s.init, "DIR", "start from a Hugging Face GPT-2 directory or a checkpoint",
+     GIVEN(SGT_SET_INIT)},
+    {"seq-len", 0, SGT_OPT_COUNT, &s.seq, "N", "tokens of a row", .def = "512", .min = 1, .max = 1 << 20,
+     GIVEN(SGT_SET_SEQ)},
+    {"gelu", 0, SGT_OPT_CHOICE, &s.gelu, "tanh|erf", "the activation", .def = "tanh, or what --init has",
+     GIVEN(SGT_SET_GELU)},
+    {"dropout", 0, SGT_OPT_REAL, &s.dropout, "P", "0 is what this build has", .def = "0", .min = 0, .max = 1,
+     GIVEN(SGT_SET_DROPOUT)},
 
     {.name = "Optimizer"},
-    {"batch-size", 'b', SGT_OPT_COUNT, &s.batch, "N", "rows of a micro-step", .def = "8", .min = 1, .max = 1 << 20, GIVEN(SGT_SET_BATCH)},
-    {"grad-accum", 0, SGT_OPT_COUNT, &s.accum, "N", "micro-steps of a step", .def = "1", .min = 1, .max = 1 << 20, GIVEN(SGT_SET_ACCUM)},
-    {"lr", 0, SGT_OPT_TEXT, &o.lr, "X|auto", "learning rate; auto: by the model's size and the rows of a step", .def = "auto"},
-    {"lr-base-batch", 0, SGT_OPT_COUNT, &s.lr_base_batch, "N", "rows of a step that a learning rate is meant for", .def = "64", .min = 1, .max = 1 << 30},
+    {"batch-size", 'b', SGT_OPT_COUNT, &s.batch, "N", "rows of a micro-step", .def = "8", .min = 1, .max = 1 << 20,
+     GIVEN(SGT_SET_BATCH)},
+    {"grad-accum", 0, SGT_OPT_COUNT, &s.accum, "N", "micro-steps of a step", .def = "1", .min = 1, .max = 1 << 20,
+     GIVEN(SGT_SET_ACCUM)},
+    {"lr", 0, SGT_OPT_TEXT, &o.lr, "X|auto", "learning rate; auto: by the model's size and the rows of a step",
+     .def = "auto"},
+    {"lr-base-batch", 0, SGT_OPT_COUNT, &s.lr_base_batch, "N", "rows of a step that a learning rate is meant for",
+     .def = "64", .min = 1, .max = 1 << 30},
     {"scale-lr", 0, SGT_OPT_FLAG, &s.scale_lr, .help = "multiply --lr by the rows of a step / --lr-base-batch"},
-    {"min-lr", 0, SGT_OPT_REAL, &s.min_lr, "X", "where the schedule ends", .def = "lr/10", .min = 0, .max = 1e9, GIVEN(SGT_SET_MIN_LR)},
-    {"warmup", 0, SGT_OPT_COUNT, &s.warmup, "N", "steps of warm-up", .def = "5 % of the steps, at most 1000", .min = 0, .max = 1e9, GIVEN(SGT_SET_WARMUP)},
-    {"schedule", 0, SGT_OPT_CHOICE, &s.schedule, "cosine|linear|constant|wsd", "of the learning rate after the warm-up", .def = "cosine", GIVEN(SGT_SET_SCHEDULE)},
-    {"optimizer", 0, SGT_OPT_CHOICE, &s.optimizer, "adamw", "the one this build has", .def = "adamw", GIVEN(SGT_SET_OPTIMIZER)},
+    {"min-lr", 0, SGT_OPT_REAL, &s.min_lr, "X", "where the schedule ends", .def = "lr/10", .min = 0, .max = 1e9,
+     GIVEN(SGT_SET_MIN_LR)},
+    {"warmup", 0, SGT_OPT_COUNT, &s.warmup, "N", "steps of warm-up", .def = "5 % of the steps, at most 1000", .min = 0,
+     .max = 1e9, GIVEN(SGT_SET_WARMUP)},
+    {"schedule", 0, SGT_OPT_CHOICE, &s.schedule, "cosine|linear|constant|wsd", "of the learning rate after the warm-up",
+     .def = "cosine", GIVEN(SGT_SET_SCHEDULE)},
+    {"optimizer", 0, SGT_OPT_CHOICE, &s.optimizer, "adamw", "the one this build has", .def = "adamw",
+     GIVEN(SGT_SET_OPTIMIZER)},
     {"betas", 0, SGT_OPT_TEXT, &s.betas, "B1,B2", "AdamW's", .def = "0.9,0.95", GIVEN(SGT_SET_BETAS)},
-    {"weight-decay", 0, SGT_OPT_REAL, &s.weight_decay, "X", "decoupled, on tensors of two dimensions", .def = "0.1", .min = 0, .max = 1e9, GIVEN(SGT_SET_WEIGHT_DECAY)},
-    {"grad-clip", 0, SGT_OPT_REAL, &s.grad_clip, "X", "global norm that gradients are clipped to; 0: not at all", .def = "1", .min = 0, .max = 1e9, GIVEN(SGT_SET_GRAD_CLIP)},
+    {"weight-decay", 0, SGT_OPT_REAL, &s.weight_decay, "X", "decoupled, on tensors of two dimensions", .def = "0.1",
+     .min = 0, .max = 1e9, GIVEN(SGT_SET_WEIGHT_DECAY)},
+    {"grad-clip", 0, SGT_OPT_REAL, &s.grad_clip, "X", "global norm that gradients are clipped to; 0: not at all",
+     .def = "1", .min = 0, .max = 1e9, GIVEN(SGT_SET_GRAD_CLIP)},
 
     {.name = "Machine"},
     {"device", 0, SGT_OPT_CHOICE, &s.device, "auto|cpu|cuda", "what computes", .def = "auto", GIVEN(SGT_SET_DEVICE)},
-    {"precision", 0, SGT_OPT_TEXT, &s.precision, "fp32", "of the matrix products", .def = "fp32", GIVEN(SGT_SET_PRECISION)},
-    {"threads", 't', SGT_OPT_COUNT, &s.threads, "N", "threads that compute; the bits do not depend on it", .def = "the cores at hand", .min = 1, .max = 1024, GIVEN(SGT_SET_THREADS)},
-    {"cpu", 0, SGT_OPT_TEXT, &s.cpu, "LEVEL", "use at most this CPU level: auto, plain, avx2 or avx512", .def = "auto", GIVEN(SGT_SET_CPU)},
+    {"precision", 0, SGT_OPT_TEXT, &s.precision, "fp32", "of the matrix products", .def = "fp32",
+     GIVEN(SGT_SET_PRECISION)},
+    {"threads", 't', SGT_OPT_COUNT, &s.threads, "N", "threads that compute; the bits do not depend on it",
+     .def = "the cores at hand", .min = 1, .max = 1024, GIVEN(SGT_SET_THREADS)},
+    {"cpu", 0, SGT_OPT_TEXT, &s.cpu, "LEVEL", "use at most this CPU level: auto, plain, avx2 or avx512", .def = "auto",
+     GIVEN(SGT_SET_CPU)},
 
     {.name = "Output"},
     {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, .help = "say nothing unless something is wrong"},
@@ -75,8 +103,10 @@ static const sgt_option table[] = {
 static const sgt_program program = {
     .name = "sgt-train",
     .usage = "sgt-train [--data DIR] [--run DIR] [--model NAME] [OPTION]...",
-    .about = "Trains GPT-2 on shards of tokens. The run directory holds checkpoints that Hugging Face's transformers load as they\n"
-             "are, and log.jsonl, a line a step. Ctrl-C finishes the step, saves and exits 130; --resume goes on from there.",
+    .about = "Trains GPT-2 on shards of tokens. The run directory holds checkpoints that Hugging Face's transformers "
+             "load as they\n"
+             "are, and log.jsonl, a line a step. Ctrl-C finishes the step, saves and exits 130; --resume goes on from "
+             "there.",
     .options = table,
     .examples = "  sgt-train --loader preload                       GPT-2 124M on the shards in ./out\n"
                 "  sgt-train --data out --run run --model 6x384x6 --steps 2000\n"
@@ -99,11 +129,12 @@ static void print_end(const sgt_train_result *r)
     char a[32], b[32], c[32];
     if (!r->steps) return;
     printf("tokens seen: %s training, %s validation, %s in all\n", sgt_format_count(a, sizeof a, r->train_tokens),
-           sgt_format_count(b, sizeof b, r->val_tokens), sgt_format_count(c, sizeof c, r->train_tokens + r->val_tokens));
-    printf("documents begun: %s\n", sgt_format_count(a, sizeof a, r->documents));
+           sgt_format_count(b, sizeof b, r->val_tokens),
+           sgt_format_count(c, sizeof c, r->train_tokens + r->val_tokens));
+    if (r->documents != UINT64_MAX) printf("documents begun: %s\n", sgt_format_count(a, sizeof a, r->documents));
     printf("time: %.1f minutes\n", r->seconds / 60);
-    printf("memory: %s of %s (%.1f %%)\n", sgt_format_bytes(a, sizeof a, r->peak_bytes), sgt_format_bytes(b, sizeof b, r->total_bytes),
-           100 * (double)r->peak_bytes / (double)r->total_bytes);
+    printf("memory: %s of %s (%.1f %%)\n", sgt_format_bytes(a, sizeof a, r->peak_bytes),
+           sgt_format_bytes(b, sizeof b, r->total_bytes), 100 * (double)r->peak_bytes / (double)r->total_bytes);
     if (*r->checkpoint) printf("checkpoint: %s\n", r->checkpoint);
 }
 
@@ -116,7 +147,7 @@ static void print_json(const sgt_train_result *r)
     json_object_set_new(doc, "steps", json_integer((json_int_t)r->steps));
     json_object_set_new(doc, "train_tokens", json_integer((json_int_t)r->train_tokens));
     json_object_set_new(doc, "val_tokens", json_integer((json_int_t)r->val_tokens));
-    json_object_set_new(doc, "documents", json_integer((json_int_t)r->documents));
+    if (r->documents != UINT64_MAX) json_object_set_new(doc, "documents", json_integer((json_int_t)r->documents));
     json_object_set_new(doc, "seconds", json_real(r->seconds));
     json_object_set_new(doc, "memory_used", json_integer((json_int_t)r->peak_bytes));
     json_object_set_new(doc, "memory_total", json_integer((json_int_t)r->total_bytes));
@@ -125,7 +156,8 @@ static void print_json(const sgt_train_result *r)
     json_decref(doc);
 }
 
-/* Options that need more than the table: lr is a number or a word, --epochs decides the steps anew, --config comes after. */
+/* Options that need more than the table: lr is a number or a word, --epochs decides the steps anew, --config comes
+ * after. */
 static void take_options(int argc, char **argv)
 {
     sgt_error err;
@@ -137,7 +169,8 @@ static void take_options(int argc, char **argv)
         if (strcmp(o.lr, "auto") != 0 && sgt_parse_real(o.lr, &s.lr) < 0)
             sgt_usage(&program, "--lr %s: not a number (such as 3e-4) or auto", o.lr);
     }
-    if (o.epochs && !s.given[SGT_SET_STEPS]) s.given[SGT_SET_STEPS] = 1; /* so that no kept number of steps comes before it */
+    if (o.epochs && !s.given[SGT_SET_STEPS])
+        s.given[SGT_SET_STEPS] = 1; /* so that no kept number of steps comes before it */
     if (o.config) {
         char *text = NULL;
         size_t n;
@@ -177,8 +210,14 @@ int main(int argc, char **argv)
     take_options(argc, argv);
     sgt_talk talk = {program.name, o.quiet};
     sgt_progress *bar = sgt_progress_new("step", SGT_PROGRESS_ITEMS, o.quiet);
-    sgt_train_options options = {.run = o.run, .resume = o.resume, .force = o.force, .notice = sgt_talk_notice(&talk), .stop = stop,
-                                 .progress = show_progress, .line = show_line, .ctx = bar};
+    sgt_train_options options = {.run = o.run,
+                                 .resume = o.resume,
+                                 .force = o.force,
+                                 .notice = sgt_talk_notice(&talk),
+                                 .stop = stop,
+                                 .progress = show_progress,
+                                 .line = show_line,
+                                 .ctx = bar};
     int rc = sgt_train(&s, &options, &r, &err);
     sgt_progress_end(bar);
     int code = finish(&r, rc, &err);

@@ -19,7 +19,4 @@ sgt_lr_range sgt_advice_lr(uint64_t parameters)
     return table[best];
 }
 
-double sgt_advice_scale_lr(double lr, uint64_t rows, uint64_t base)
-{
-    return lr * (double)rows / (double)base;
-}
+double sgt_advice_scale_lr(double lr, uint64_t rows, uint64_t base) { return lr * (double)rows / (double)base; }

@@ -10,7 +10,8 @@
  *     }
  *     b->close(b);
  *
- * All calls of one backend come from one thread. A call that returns int gives 0 or a negative SGT_E* with *err filled in. */
+ * All calls of one backend come from one thread. A call that returns int gives 0 or a negative SGT_E* with *err filled
+ * in. */
 #ifndef SGT_BACKEND_H
 #define SGT_BACKEND_H
 
@@ -48,7 +49,7 @@ struct sgt_backend {
     const char *level;   /* "avx512": which kernels; with the library, what the bits depend on */
     const char *library; /* "oneDNN 2.6.3" */
     unsigned lag;        /* metrics of a step may be asked for once the step `lag` later was queued: 0 on a CPU */
-    unsigned hold;       /* when micro_step returns, the rows of the call `hold` calls before are no longer read: 0 on a CPU */
+    unsigned hold;       /* once micro_step returns, rows given `hold` calls before are no longer read: 0 on a CPU */
     void *(*pinned_alloc)(void *ctx, size_t bytes); /* where the loader should put rows; NULL: anywhere */
     void (*pinned_free)(void *ctx, void *p);
     void *pinned_ctx;
@@ -56,13 +57,15 @@ struct sgt_backend {
     void (*close)(sgt_backend *b); /* frees everything, b too */
 
     /* Floats first .. first + count - 1 of a tensor of the model, to and from the backend's memory. */
-    int (*put)(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count, const float *from, sgt_error *err);
+    int (*put)(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count, const float *from,
+               sgt_error *err);
     int (*get)(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count, float *to, sgt_error *err);
 
-    /* Forward and backward over rows (batch, T + 1). Gradients of the sum of losses times `scale` add up until update. */
+    /* Forward and backward over rows (batch, T + 1). Gradients of `scale` times the sum of losses add up until update. */
     int (*micro_step)(sgt_backend *b, const uint16_t *rows, double scale, sgt_error *err);
 
-    /* Ends step `step` (from 0): divides by the count of targets seen instead of 1/scale, clips, updates, forgets gradients. */
+    /* Ends step `step` (from 0): divides by the count of targets seen instead of 1/scale, clips, updates, forgets
+     * gradients. */
     int (*update)(sgt_backend *b, uint64_t step, double lr, sgt_error *err);
     int (*metrics)(sgt_backend *b, uint64_t step, sgt_step_metrics *m, sgt_error *err);
 

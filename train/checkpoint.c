@@ -12,9 +12,9 @@
 #include "config.h"
 #include "safetensors.h"
 
-#define PIECE ((size_t)1 << 20)            /* floats moved at a time */
-#define MAX_STATE ((size_t)1 << 20)        /* bytes of state.json */
-#define MAX_TOKENIZER ((size_t)64 << 20)   /* bytes of tokenizer.json */
+#define PIECE ((size_t)1 << 20)          /* floats moved at a time */
+#define MAX_STATE ((size_t)1 << 20)      /* bytes of state.json */
+#define MAX_TOKENIZER ((size_t)64 << 20) /* bytes of tokenizer.json */
 
 static const char *const moments[] = {"m.", "v."};
 static const sgt_state moment_states[] = {SGT_MOMENT1, SGT_MOMENT2};
@@ -34,7 +34,8 @@ static int declare_all(sgt_safetensors_writer *w, const sgt_model *m, const char
     return rc;
 }
 
-static int write_all(sgt_safetensors_writer *w, sgt_backend *b, sgt_state what, const sgt_model *m, float *buffer, sgt_error *err)
+static int write_all(sgt_safetensors_writer *w, sgt_backend *b, sgt_state what, const sgt_model *m, float *buffer,
+                     sgt_error *err)
 {
     int rc = SGT_OK;
     for (size_t i = 0; i < sgt_model_tensors(m); i++) {
@@ -57,7 +58,10 @@ static int write_tensors(const char *dir, const char *file, sgt_backend *b, cons
     sgt_safetensors_writer *w = NULL;
     char *path = sgt_join(dir, file);
     float *buffer = malloc(PIECE * sizeof *buffer);
-    if (!path || !buffer) { rc = sgt_fail(err, SGT_ENOMEM, "%s/%s: out of memory", dir, file); goto out; }
+    if (!path || !buffer) {
+        rc = sgt_fail(err, SGT_ENOMEM, "%s/%s: out of memory", dir, file);
+        goto out;
+    }
     if ((rc = sgt_safetensors_begin(&w, path, err)) < 0) goto out;
     for (int i = 0; i < count && rc == SGT_OK; i++) rc = declare_all(w, m, prefix[i], err);
     for (int i = 0; i < count && rc == SGT_OK; i++) rc = write_all(w, b, what[i], m, buffer, err);
@@ -85,12 +89,13 @@ static int write_state(const char *dir, const sgt_checkpoint_state *s, sgt_error
 {
     const sgt_schedule *c = &s->schedule;
     json_t *json = json_pack(
-        "{s:i, s:I, s:I, s:I, s:{s:s, s:I, s:I}, s:n, s:{s:s, s:f, s:f, s:I, s:I}, s:{s:o}, s:{s:s, s:s, s:s}, s:o}", "version", 1,
-        "step", (json_int_t)s->step, "tokens", (json_int_t)s->tokens, "documents", (json_int_t)s->documents, "sampler",
-        "sampling", s->sampling, "seed", (json_int_t)s->seed, "next_batch", (json_int_t)s->next_batch, "scaler", "schedule",
-        "kind", sgt_schedule_name(c->kind), "lr", c->lr, "min_lr", c->min_lr, "warmup", (json_int_t)c->warmup, "steps",
-        (json_int_t)c->steps, "data", "hash", hex(s->data_hash), "machine", "device", s->device, "cpu_level", s->level, "library",
-        s->library, "options", json_loads(s->options, 0, NULL));
+        "{s:i, s:I, s:I, s:I, s:{s:s, s:I, s:I}, s:n, s:{s:s, s:f, s:f, s:I, s:I}, s:{s:o}, s:{s:s, s:s, s:s}, s:o}",
+        "version", 1, "step", (json_int_t)s->step, "tokens", (json_int_t)s->tokens, "documents",
+        (json_int_t)s->documents, "sampler", "sampling", s->sampling, "seed", (json_int_t)s->seed, "next_batch",
+        (json_int_t)s->next_batch, "scaler", "schedule", "kind", sgt_schedule_name(c->kind), "lr", c->lr, "min_lr",
+        c->min_lr, "warmup", (json_int_t)c->warmup, "steps", (json_int_t)c->steps, "data", "hash", hex(s->data_hash),
+        "machine", "device", s->device, "cpu_level", s->level, "library", s->library, "options",
+        json_loads(s->options, 0, NULL));
     char *path = sgt_join(dir, "state.json"), *text = json ? json_dumps(json, JSON_INDENT(2)) : NULL;
     int rc = path && text ? sgt_file_put(path, text, strlen(text), err)
                           : sgt_fail(err, SGT_ENOMEM, "%s/state.json: out of memory", dir);
@@ -106,13 +111,16 @@ static int parse_state(sgt_checkpoint_state *s, json_t *json, const char *path, 
     const char *hash, *device, *level, *library, *sampling, *kind;
     json_t *options;
     json_error_t why;
-    if (json_unpack_ex(json, &why, 0, "{s:I, s:I, s:I, s:I, s:{s:s, s:I, s:I}, s:{s:s, s:F, s:F, s:I, s:I}, s:{s:s}, s:{s:s, s:s, s:s}, s:o}",
-                       "version", &version, "step", &step, "tokens", &tokens, "documents", &documents, "sampler", "sampling",
-                       &sampling, "seed", &seed, "next_batch", &next, "schedule", "kind", &kind, "lr", &s->schedule.lr, "min_lr",
-                       &s->schedule.min_lr, "warmup", &warmup, "steps", &steps, "data", "hash", &hash, "machine", "device",
-                       &device, "cpu_level", &level, "library", &library, "options", &options) < 0)
+    if (json_unpack_ex(
+            json, &why, 0,
+            "{s:I, s:I, s:I, s:I, s:{s:s, s:I, s:I}, s:{s:s, s:F, s:F, s:I, s:I}, s:{s:s}, s:{s:s, s:s, s:s}, s:o}",
+            "version", &version, "step", &step, "tokens", &tokens, "documents", &documents, "sampler", "sampling",
+            &sampling, "seed", &seed, "next_batch", &next, "schedule", "kind", &kind, "lr", &s->schedule.lr, "min_lr",
+            &s->schedule.min_lr, "warmup", &warmup, "steps", &steps, "data", "hash", &hash, "machine", "device",
+            &device, "cpu_level", &level, "library", &library, "options", &options) < 0)
         return sgt_fail(err, SGT_EFORMAT, "%s: %s", path, why.text);
-    if (version != 1) return sgt_fail(err, SGT_EFORMAT, "%s: version %lld, not 1 (a newer sgt's?)", path, (long long)version);
+    if (version != 1)
+        return sgt_fail(err, SGT_EFORMAT, "%s: version %lld, not 1 (a newer sgt's?)", path, (long long)version);
     if (step < 1 || step > 99999999 || tokens < 0 || documents < 0 || next < 0 || !json_is_object(options))
         return sgt_fail(err, SGT_EFORMAT, "%s: a count is out of range", path);
     s->step = (uint64_t)step;
@@ -163,7 +171,8 @@ static int copy_tokenizer(const char *dir, const char *from, sgt_error *err)
 {
     char *text = NULL, *to = sgt_join(dir, "tokenizer.json");
     size_t n;
-    int rc = to ? sgt_file_get(&text, &n, from, MAX_TOKENIZER, err) : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", dir);
+    int rc =
+        to ? sgt_file_get(&text, &n, from, MAX_TOKENIZER, err) : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", dir);
     if (rc == SGT_OK) rc = sgt_file_put(to, text, n, err);
     free(text);
     free(to);
@@ -195,8 +204,8 @@ static int open_in(sgt_safetensors **out, const char *dir, const char *file, sgt
 }
 
 /* The tensor `t` of the model in the file, under any of the prefixes, in its shape. */
-static int find_tensor(const sgt_safetensor **out, const sgt_safetensors *s, const sgt_tensor *t, const char *const *prefixes,
-                       const char *where, sgt_error *err)
+static int find_tensor(const sgt_safetensor **out, const sgt_safetensors *s, const sgt_tensor *t,
+                       const char *const *prefixes, const char *where, sgt_error *err)
 {
     const sgt_safetensor *found = NULL;
     char name[80];
@@ -208,7 +217,8 @@ static int find_tensor(const sgt_safetensor **out, const sgt_safetensors *s, con
     int same = found->dims == t->dims;
     for (uint32_t i = 0; same && i < t->dims; i++) same = found->dim[i] == t->dim[i];
     if (!same)
-        return sgt_fail(err, SGT_EFORMAT, "%s: tensor %s has %u dimensions, %llu x %llu, where config.json says %u x %u", where, t->name,
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: tensor %s has %u dimensions, %llu x %llu, where config.json says %u x %u", where, t->name,
                         found->dims, (unsigned long long)(found->dims ? found->dim[0] : 0),
                         (unsigned long long)(found->dims > 1 ? found->dim[1] : 1), t->dim[0], t->dim[1]);
     *out = found;
@@ -216,8 +226,8 @@ static int find_tensor(const sgt_safetensor **out, const sgt_safetensors *s, con
 }
 
 /* Every tensor of the model into b; b NULL: only looks whether they are all there. */
-static int load_tensors(const sgt_safetensors *s, const char *const *prefixes, const char *where, sgt_backend *b, sgt_state what,
-                        const sgt_model *m, sgt_error *err)
+static int load_tensors(const sgt_safetensors *s, const char *const *prefixes, const char *where, sgt_backend *b,
+                        sgt_state what, const sgt_model *m, sgt_error *err)
 {
     int rc = SGT_OK;
     float *buffer = b ? malloc(PIECE * sizeof *buffer) : NULL;

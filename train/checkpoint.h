@@ -39,8 +39,8 @@ void sgt_checkpoint_state_free(sgt_checkpoint_state *state);
 /* Whether the folder is whole: its files are there, are what their formats promise, and fit one another. */
 int sgt_checkpoint_check(const char *dir, sgt_error *err);
 
-/* Parameters of any Hugging Face GPT-2 directory (names with or without "transformer."); a tensor that is missing or has
- * another shape is SGT_EFORMAT and named. */
+/* Parameters of any Hugging Face GPT-2 directory (names with or without "transformer."); a tensor that is missing or
+ * has another shape is SGT_EFORMAT and named. */
 int sgt_checkpoint_load_model(const char *dir, sgt_backend *b, const sgt_model *m, sgt_error *err);
 int sgt_checkpoint_load_moments(const char *dir, sgt_backend *b, const sgt_model *m, sgt_error *err);
 

@@ -29,7 +29,8 @@ static int must_be(const config *c, const char *key, int want)
 {
     const json_t *v = json_object_get(c->json, key);
     if (!v || json_is_null(v) || (json_is_boolean(v) && json_boolean_value(v) == want)) return SGT_OK;
-    return sgt_fail(c->err, SGT_EFORMAT, "%s: %s is not %s: sgt trains GPT-2 as published", c->path, key, want ? "true" : "false");
+    return sgt_fail(c->err, SGT_EFORMAT, "%s: %s is not %s: sgt trains GPT-2 as published", c->path, key,
+                    want ? "true" : "false");
 }
 
 static int read_activation(const config *c, sgt_gelu_kind *out)
@@ -37,7 +38,10 @@ static int read_activation(const config *c, sgt_gelu_kind *out)
     static const struct {
         const char *name;
         sgt_gelu_kind kind;
-    } known[] = {{"gelu_new", SGT_GELU_TANH}, {"gelu_pytorch_tanh", SGT_GELU_TANH}, {"gelu_fast", SGT_GELU_TANH}, {"gelu", SGT_GELU_ERF}};
+    } known[] = {{"gelu_new", SGT_GELU_TANH},
+                 {"gelu_pytorch_tanh", SGT_GELU_TANH},
+                 {"gelu_fast", SGT_GELU_TANH},
+                 {"gelu", SGT_GELU_ERF}};
     const json_t *v = json_object_get(c->json, "activation_function");
     const char *name = v ? json_string_value(v) : "gelu_new";
     for (size_t i = 0; name && i < sizeof known / sizeof *known; i++)
@@ -45,7 +49,8 @@ static int read_activation(const config *c, sgt_gelu_kind *out)
             *out = known[i].kind;
             return SGT_OK;
         }
-    return sgt_fail(c->err, SGT_EFORMAT, "%s: activation_function '%s' is neither gelu_new nor gelu", c->path, name ? name : "");
+    return sgt_fail(c->err, SGT_EFORMAT, "%s: activation_function '%s' is neither gelu_new nor gelu", c->path,
+                    name ? name : "");
 }
 
 static int read_rest(const config *c, const sgt_model *m)
@@ -90,7 +95,8 @@ int sgt_config_read(sgt_model *m, const char *dir, sgt_error *err)
         config c = {json_loadb(text, n, JSON_REJECT_DUPLICATES, &why), path, err};
         if (json_is_object(c.json)) rc = read_model(&c, m);
         else
-            rc = sgt_fail(err, SGT_EFORMAT, "%s: not a JSON object%s%s", path, c.json ? "" : ": ", c.json ? "" : why.text);
+            rc = sgt_fail(err, SGT_EFORMAT, "%s: not a JSON object%s%s", path, c.json ? "" : ": ",
+                          c.json ? "" : why.text);
         json_decref(c.json);
     }
     free(text);
@@ -101,28 +107,27 @@ int sgt_config_read(sgt_model *m, const char *dir, sgt_error *err)
 /* Takes over `json`. */
 static int write_json(json_t *json, const char *dir, const char *name, sgt_error *err)
 {
-    char *path = sgt_join(dir, name), *text = json ? json_dumps(json, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) : NULL;
-    int rc = path && text ? sgt_file_put(path, text, strlen(text), err) : sgt_fail(err, SGT_ENOMEM, "%s/%s: out of memory", dir, name);
+    char *path = sgt_join(dir, name), *text = json ? json_dumps(json, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) : NULL;
+    int rc = path && text ? sgt_file_put(path, text, strlen(text), err)
+                          : sgt_fail(err, SGT_ENOMEM, "%s/%s: out of memory", dir, name);
     json_decref(json);
     free(path);
     free(text);
     return rc;
 }
 
-static json_t *id_or_null(int64_t id)
-{
-    return id < 0 ? json_null() : json_integer(id);
-}
+static json_t *id_or_null(int64_t id) { return id < 0 ? json_null() : json_integer(id); }
 
 int sgt_config_write(const sgt_model *m, const char *dir, int64_t eot, sgt_error *err)
 {
     json_t *json = json_pack(
         "{s:s, s:[s], s:i, s:i, s:i, s:i, s:i, s:i, s:n, s:s, s:f, s:f, s:f, s:f, s:f, s:b, s:b, s:o, s:o, s:s}",
-        "model_type", "gpt2", "architectures", "GPT2LMHeadModel", "vocab_size", (int)m->vocab, "n_positions", (int)m->positions,
-        "n_ctx", (int)m->positions, "n_embd", (int)m->channels, "n_layer", (int)m->layers, "n_head", (int)m->heads, "n_inner",
-        "activation_function", m->gelu == SGT_GELU_TANH ? "gelu_new" : "gelu", "layer_norm_epsilon", (double)m->eps,
-        "initializer_range", 0.02, "attn_pdrop", 0.0, "embd_pdrop", 0.0, "resid_pdrop", 0.0, "tie_word_embeddings", 1,
-        "use_cache", 1, "bos_token_id", id_or_null(eot), "eos_token_id", id_or_null(eot), "torch_dtype", "float32");
+        "model_type", "gpt2", "architectures", "GPT2LMHeadModel", "vocab_size", (int)m->vocab, "n_positions",
+        (int)m->positions, "n_ctx", (int)m->positions, "n_embd", (int)m->channels, "n_layer", (int)m->layers, "n_head",
+        (int)m->heads, "n_inner", "activation_function", m->gelu == SGT_GELU_TANH ? "gelu_new" : "gelu",
+        "layer_norm_epsilon", (double)m->eps, "initializer_range", 0.02, "attn_pdrop", 0.0, "embd_pdrop", 0.0,
+        "resid_pdrop", 0.0, "tie_word_embeddings", 1, "use_cache", 1, "bos_token_id", id_or_null(eot), "eos_token_id",
+        id_or_null(eot), "torch_dtype", "float32");
     int rc = write_json(json, dir, "config.json", err);
     if (rc < 0) return rc;
     json_t *generation = json_pack("{s:o, s:o}", "bos_token_id", id_or_null(eot), "eos_token_id", id_or_null(eot));

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "metrics.h"
+
 static void close_backend(sgt_backend *b)
 {
     sgt_cpu_backend *c = (sgt_cpu_backend *)b;
@@ -34,13 +36,15 @@ static float *state_at(sgt_cpu_backend *c, sgt_state what, size_t tensor, size_t
     }
     sgt_model_tensor(&c->model, tensor, &t);
     if (first > t.count || count > t.count - first) {
-        sgt_fail(err, SGT_EUSAGE, "backend: floats %zu to %zu of %s, which has %zu", first, first + count, t.name, t.count);
+        sgt_fail(err, SGT_EUSAGE, "backend: floats %zu to %zu of %s, which has %zu", first, first + count, t.name,
+                 t.count);
         return NULL;
     }
     return flat[what] + t.offset + first;
 }
 
-static int put(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count, const float *from, sgt_error *err)
+static int put(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count, const float *from,
+               sgt_error *err)
 {
     float *at = state_at((sgt_cpu_backend *)b, what, tensor, first, count, err);
     if (!at) return SGT_EUSAGE;
@@ -143,8 +147,8 @@ static int plan_linear(sgt_cpu_linear *g, size_t n, size_t in, size_t out, int t
     sgt_gemm_shape f = {.m = n, .n = out, .k = in, .lda = in, .ldb = out, .ldc = out, .bias = 1};
     sgt_gemm_shape dx = {.m = n, .n = in, .k = out, .trans_b = 1, .lda = out, .ldb = out, .ldc = in};
     sgt_gemm_shape dw = {.m = in, .n = out, .k = n, .trans_a = 1, .lda = in, .ldb = out, .ldc = out};
-    if ((rc = sgt_gemm_plan(&g->forward, &f, threads, err)) < 0 || (rc = sgt_gemm_plan(&g->dx, &dx, threads, err)) < 0 ||
-        (rc = sgt_gemm_plan(&g->dw[0], &dw, threads, err)) < 0)
+    if ((rc = sgt_gemm_plan(&g->forward, &f, threads, err)) < 0 ||
+        (rc = sgt_gemm_plan(&g->dx, &dx, threads, err)) < 0 || (rc = sgt_gemm_plan(&g->dw[0], &dw, threads, err)) < 0)
         return rc;
     dw.accumulate = 1;
     return sgt_gemm_plan(&g->dw[1], &dw, threads, err);
@@ -158,7 +162,8 @@ static int plan_head(sgt_cpu_linear *g, const sgt_cpu_backend *c, size_t n, sgt_
     sgt_gemm_shape f = {.m = n, .n = V, .k = C, .trans_b = 1, .lda = C, .ldb = C, .ldc = ld};
     sgt_gemm_shape dx = {.m = n, .n = C, .k = V, .lda = ld, .ldb = C, .ldc = C};
     sgt_gemm_shape dw = {.m = V, .n = C, .k = n, .trans_a = 1, .lda = ld, .ldb = C, .ldc = C};
-    if ((rc = sgt_gemm_plan(&g->forward, &f, c->threads, err)) < 0 || (rc = sgt_gemm_plan(&g->dx, &dx, c->threads, err)) < 0 ||
+    if ((rc = sgt_gemm_plan(&g->forward, &f, c->threads, err)) < 0 ||
+        (rc = sgt_gemm_plan(&g->dx, &dx, c->threads, err)) < 0 ||
         (rc = sgt_gemm_plan(&g->dw[0], &dw, c->threads, err)) < 0)
         return rc;
     dw.accumulate = 1;
@@ -189,10 +194,12 @@ static int cut_pieces(sgt_cpu_backend *c, sgt_error *err)
             sgt_model_tensor(&c->model, i, &t);
             for (size_t at = 0; at < t.count; at += SGT_PIECE, n++)
                 if (pass)
-                    c->pieces[n] = (sgt_cpu_piece){t.offset + at, t.count - at < SGT_PIECE ? t.count - at : SGT_PIECE, t.dims > 1};
+                    c->pieces[n] =
+                        (sgt_cpu_piece){t.offset + at, t.count - at < SGT_PIECE ? t.count - at : SGT_PIECE, t.dims > 1};
         }
         c->piece_count = n;
-        if (!pass && !(c->pieces = calloc(n, sizeof *c->pieces))) return sgt_fail(err, SGT_ENOMEM, "backend: out of memory");
+        if (!pass && !(c->pieces = calloc(n, sizeof *c->pieces)))
+            return sgt_fail(err, SGT_ENOMEM, "backend: out of memory");
     }
     return SGT_OK;
 }
@@ -228,13 +235,20 @@ static void decide_sizes(sgt_cpu_backend *c, const sgt_backend_options *o)
     c->lnf_w = tensor_offset(m, tensors - 2);
     c->lnf_b = tensor_offset(m, tensors - 1);
     for (size_t l = 0; l < m->layers; l++)
-        for (size_t k = 0; k < SGT_BLOCK_TENSORS; k++) c->blocks[l].at[k] = tensor_offset(m, 2 + l * SGT_BLOCK_TENSORS + k);
+        for (size_t k = 0; k < SGT_BLOCK_TENSORS; k++)
+            c->blocks[l].at[k] = tensor_offset(m, 2 + l * SGT_BLOCK_TENSORS + k);
 }
 
 static int map_arena(sgt_cpu_backend *c, sgt_error *err)
 {
     sgt_cpu_lay_out(c);
     size_t need = c->arena.used;
+    uint64_t available = sgt_memory_available();
+    if (need > available) /* or the system would kill us while the pages are touched */
+        return sgt_fail(err, SGT_ENOMEM,
+                        "the model and its step need %.1f GiB of memory, %.1f GiB are to be had (a smaller "
+                        "--batch-size, --seq-len or --model)",
+                        (double)need / 0x1p30, (double)available / 0x1p30);
     int rc = sgt_arena_map(&c->arena, need, 1, err);
     if (rc < 0) return rc;
     sgt_cpu_lay_out(c);
@@ -246,19 +260,29 @@ int sgt_cpu_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_er
     int rc = sgt_model_check(&o->model, "model", err);
     if (rc < 0) return rc;
     if (o->batch < 1 || o->seq < 1 || o->seq > o->model.positions || o->threads < 1)
-        return sgt_fail(err, SGT_EUSAGE, "backend: %u rows of %u tokens on %d threads for a model of %u positions", o->batch,
-                        o->seq, o->threads, o->model.positions);
+        return sgt_fail(err, SGT_EUSAGE, "backend: %u rows of %u tokens on %d threads for a model of %u positions",
+                        o->batch, o->seq, o->threads, o->model.positions);
     sgt_cpu_backend *c = calloc(1, sizeof *c);
     if (!c) return sgt_fail(err, SGT_ENOMEM, "backend: out of memory");
-    c->base = (sgt_backend){.name = "cpu", .close = close_backend, .put = put, .get = get, .micro_step = micro_step,
-                            .update = update, .metrics = metrics, .eval = eval, .memory = memory};
+    c->base = (sgt_backend){.name = "cpu",
+                            .close = close_backend,
+                            .put = put,
+                            .get = get,
+                            .micro_step = micro_step,
+                            .update = update,
+                            .metrics = metrics,
+                            .eval = eval,
+                            .memory = memory};
     c->model = o->model;
     c->optim = o->optim;
     c->threads = o->threads;
     c->fresh = 1;
     c->k = sgt_kernels_cpu();
     c->blocks = calloc(o->model.layers, sizeof *c->blocks);
-    if (!c->blocks) { rc = sgt_fail(err, SGT_ENOMEM, "backend: out of memory"); goto fail; }
+    if (!c->blocks) {
+        rc = sgt_fail(err, SGT_ENOMEM, "backend: out of memory");
+        goto fail;
+    }
     decide_sizes(c, o);
     if ((rc = cut_pieces(c, err)) < 0 || (rc = plan_products(c, err)) < 0 || (rc = map_arena(c, err)) < 0) goto fail;
     c->base.level = c->k->level;

@@ -1,7 +1,7 @@
 /* cpu_backend.h: the inside of the CPU backend, shared by its files and by nobody else.
  *
- * B rows of T tokens are N = B*T positions. Every loop is cut into tiles by these shapes alone and every sum over tiles is
- * made in the order of the tiles, so that the number of threads changes no bit. Nothing is allocated after open. */
+ * B rows of T tokens are N = B*T positions. Every loop is cut into tiles by these shapes alone and every sum over tiles
+ * is made in the order of the tiles, so that the number of threads changes no bit. Nothing is allocated after open. */
 #ifndef SGT_CPU_BACKEND_H
 #define SGT_CPU_BACKEND_H
 
@@ -28,7 +28,11 @@ typedef struct sgt_cpu_linear {
     sgt_gemm *forward, *dx, *dw[2]; /* dw[0] writes, dw[1] adds */
 } sgt_cpu_linear;
 
-enum { SGT_LINEAR_QKV, SGT_LINEAR_PROJ, SGT_LINEAR_FC, SGT_LINEAR_FCPROJ, SGT_LINEAR_HEAD, SGT_LINEAR_HEAD_LAST, SGT_LINEARS };
+enum {
+    SGT_LINEAR_QKV, SGT_LINEAR_PROJ, SGT_LINEAR_FC, SGT_LINEAR_FCPROJ,
+    SGT_LINEAR_HEAD, SGT_LINEAR_HEAD_LAST, /* a whole chunk of rows, and the last one where it has fewer */
+    SGT_LINEARS
+};
 
 typedef struct sgt_cpu_piece {
     size_t offset, count; /* floats of the flat arrays */
@@ -58,7 +62,7 @@ typedef struct sgt_cpu_backend {
     float *x0;                     /* embeddings (N, C) */
     float *lnf, *meanf, *rstdf;    /* (N, C), (N), (N) */
     float *logits, *loss;          /* (head_rows, ldv), (N) */
-    float *dx, *dln, *dwide;       /* gradients: residual stream (N, C), a LayerNorm's output (N, C), qkv or MLP (N, 4C) */
+    float *dx, *dln, *dwide;       /* gradients: residual stream (N, C), LayerNorm's output (N, C), qkv or MLP (N, 4C) */
     float *partial;                /* (tiles, 2, C): LayerNorm gradients of each tile */
     float *scratch;                /* (threads, scratch_floats) for attention */
     size_t scratch_floats;

@@ -1,13 +1,14 @@
-/* cpu_backward.c: from the gradient at the last LayerNorm back to every parameter. c->dx is the gradient of the residual
- * stream: each branch adds its own to it. Weight gradients are written by a step's first micro-step and added to by the
- * others, so that the large ones are never cleared. */
+/* cpu_backward.c: from the gradient at the last LayerNorm back to every parameter. c->dx is the gradient of the
+ * residual stream: each branch adds its own to it. Weight gradients are written by a step's first micro-step and added
+ * to by the others, so that the large ones are never cleared. */
 #include <omp.h>
 #include <string.h>
 
 #include "cpu_backend.h"
 
 /* dx += through the LayerNorm; dw, db += sums over tiles in their order. */
-static void layernorm(sgt_cpu_backend *c, const float *x, const float *mean, const float *rstd, const float *w, float *dw, float *db)
+static void layernorm(sgt_cpu_backend *c, const float *x, const float *mean, const float *rstd, const float *w,
+                      float *dw, float *db)
 {
     size_t C = c->C;
 #pragma omp parallel for num_threads(c->threads) schedule(static)
@@ -35,8 +36,8 @@ static void bias(sgt_cpu_backend *c, float *db, const float *dout, size_t width)
 }
 
 /* y = x W + b: dy to W's and b's gradients, and to dx where it is wanted. */
-static void linear(sgt_cpu_backend *c, int which, const sgt_cpu_block *l, size_t weight, const float *x, const float *dy, size_t width,
-                   float *dx)
+static void linear(sgt_cpu_backend *c, int which, const sgt_cpu_block *l, size_t weight, const float *x,
+                   const float *dy, size_t width, float *dx)
 {
     const sgt_cpu_linear *g = &c->linear[which];
     sgt_gemm_run(g->dw[!c->fresh], x, dy, NULL, c->grads + l->at[weight]);
@@ -88,7 +89,8 @@ static void clear_rows(sgt_cpu_backend *c, float *x)
     }
 }
 
-/* What is only ever added to starts a step at zero: LayerNorms, biases and wpe; the matrices' first product writes them. */
+/* What is only ever added to starts a step at zero: LayerNorms, biases and wpe; the matrices' first product writes
+ * them. */
 static void clear_small_gradients(sgt_cpu_backend *c)
 {
     size_t tensors = sgt_model_tensors(&c->model);

@@ -36,13 +36,14 @@ static void attention(sgt_cpu_backend *c, sgt_cpu_block *l)
         size_t row = i / H * T, column = i % H * D;
         const float *q = l->qkv + row * 3 * C + column;
         float *scratch = c->scratch + (size_t)omp_get_thread_num() * c->scratch_floats;
-        c->k->attention(l->att + row * C + column, C, l->lse + i * T, q, q + C, q + 2 * C, 3 * C, T, D, c->scale, scratch);
+        c->k->attention(l->att + row * C + column, C, l->lse + i * T, q, q + C, q + 2 * C, 3 * C, T, D, c->scale,
+                        scratch);
     }
 }
 
 /* sum = x + y and its LayerNorm, which the next product reads. */
-static void residual(sgt_cpu_backend *c, float *sum, float *ln, float *mean, float *rstd, const float *x, const float *y,
-                     const float *w, const float *b)
+static void residual(sgt_cpu_backend *c, float *sum, float *ln, float *mean, float *rstd, const float *x,
+                     const float *y, const float *w, const float *b)
 {
 #pragma omp parallel for num_threads(c->threads) schedule(static)
     for (size_t t = 0; t < c->tiles; t++) {
@@ -75,11 +76,12 @@ void sgt_cpu_forward(sgt_cpu_backend *c)
         residual(c, l->mid, l->ln2, l->mean2, l->rstd2, x, c->dln, p + l->at[SGT_LN2_W], p + l->at[SGT_LN2_B]);
         sgt_gemm_run(c->linear[SGT_LINEAR_FC].forward, l->ln2, p + l->at[SGT_FC_W], p + l->at[SGT_FC_B], l->fc);
         gelu(c, l);
-        sgt_gemm_run(c->linear[SGT_LINEAR_FCPROJ].forward, l->gelu, p + l->at[SGT_FCPROJ_W], p + l->at[SGT_FCPROJ_B], c->dln);
+        sgt_gemm_run(c->linear[SGT_LINEAR_FCPROJ].forward, l->gelu, p + l->at[SGT_FCPROJ_W], p + l->at[SGT_FCPROJ_B],
+                     c->dln);
         if (i + 1 < c->model.layers)
-            residual(c, l->out, l[1].ln1, l[1].mean1, l[1].rstd1, l->mid, c->dln, p + l[1].at[SGT_LN1_W], p + l[1].at[SGT_LN1_B]);
-        else
-            residual(c, l->out, c->lnf, c->meanf, c->rstdf, l->mid, c->dln, p + c->lnf_w, p + c->lnf_b);
+            residual(c, l->out, l[1].ln1, l[1].mean1, l[1].rstd1, l->mid, c->dln, p + l[1].at[SGT_LN1_W],
+                     p + l[1].at[SGT_LN1_B]);
+        else residual(c, l->out, c->lnf, c->meanf, c->rstdf, l->mid, c->dln, p + c->lnf_w, p + c->lnf_b);
     }
 }
 
@@ -88,7 +90,8 @@ static void classify(sgt_cpu_backend *c, size_t first, size_t n, double scale)
 {
 #pragma omp parallel for num_threads(c->threads) schedule(dynamic)
     for (size_t r = 0; r < n; r++)
-        c->k->cross_entropy(c->logits + r * c->ldv, c->loss + first + r, c->targets + first + r, 1, c->V, c->ldv, (float)scale);
+        c->k->cross_entropy(c->logits + r * c->ldv, c->loss + first + r, c->targets + first + r, 1, c->V, c->ldv,
+                            (float)scale);
 }
 
 /* A chunk of rows at a time, so that the (N, V) logits never exist: logits, loss, their gradient in place, and both

@@ -9,10 +9,7 @@ static void kind(sgt_cpu_backend *c, const char *name)
     c->memory[c->kinds++] = (sgt_memory_kind){name, c->arena.used - before};
 }
 
-static float *floats(sgt_cpu_backend *c, size_t count)
-{
-    return sgt_arena_take(&c->arena, count, sizeof(float));
-}
+static float *floats(sgt_cpu_backend *c, size_t count) { return sgt_arena_take(&c->arena, count, sizeof(float)); }
 
 static void lay_out_block(sgt_cpu_backend *c, sgt_cpu_block *l)
 {

@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 
-/* Whether CUDA can be used: SGT_EUNSUPPORTED says what is missing; the text contains "no CUDA driver" or "no CUDA device"
- * where that is it. Loads the driver's library and lets it go again. */
+/* Whether CUDA can be used: SGT_EUNSUPPORTED says what is missing; the text contains "no CUDA driver" or "no CUDA
+ * device" where that is it. Loads the driver's library and lets it go again. */
 int sgt_device_cuda(sgt_error *err);
 
 #endif

@@ -1,5 +1,5 @@
-/* init.c: GPT-2's initial parameters. Each number is a pure function of (seed, tensor, element), so that neither the number
- * of threads nor the device changes any of them. */
+/* init.c: GPT-2's initial parameters. Each number is a pure function of (seed, tensor, element), so that neither the
+ * number of threads nor the device changes any of them. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,11 +8,12 @@
 #include "base/philox.h"
 
 #define SIGMA 0.02
-#define BUFFER ((size_t)1 << 20) /* floats drawn at a time */
-#define TASK 4096                /* floats of one task; a multiple of 4 */
+#define BUFFER ((size_t)1 << 20)     /* floats drawn at a time */
+#define TASK 4096                    /* floats of one task; a multiple of 4 */
 #define DOMAIN 0x696e697400000000ull /* "init": keeps these draws apart from any other use of the seed */
 
-/* Four normal numbers from one draw of four words: Box and Muller, "A note on the generation of random normal deviates" (1958). */
+/* Four normal numbers from one draw of four words: Box and Muller, "A note on the generation of random normal deviates"
+ * (1958). */
 static void normal4(float z[4], uint64_t seed, size_t tensor, uint64_t element, float sigma)
 {
     sgt_philox4 r = sgt_philox(seed, element / 4, DOMAIN + tensor);

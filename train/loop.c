@@ -1,8 +1,8 @@
 /* loop.c: step after step: wait for a batch, run it, update, log; evaluate, save and stop when it is time.
  *
- * A backend may have a step's metrics only `lag` steps later, so that it need not wait for the device: steps whose line is
- * not yet written stand in a small ring. Whatever needs the run to be complete up to here (evaluation, a checkpoint, the end)
- * settles them first. */
+ * A backend may have a step's metrics only `lag` steps later, so that it need not wait for the device: steps whose line
+ * is not yet written stand in a small ring. Whatever needs the run to be complete up to here (evaluation, a checkpoint,
+ * the end) settles them first. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,10 +20,10 @@ typedef struct loop {
     uint16_t *val_rows;
     sgt_stream_batch held[RING]; /* batches that the backend may still read, oldest first */
     unsigned holding;
-    sgt_metrics ring[RING];      /* step s in ring[s % RING] */
+    sgt_metrics ring[RING]; /* step s in ring[s % RING] */
     double began[RING];
-    uint64_t next;               /* the first step whose line is not written */
-    double mark;                 /* when the last thing that is no step ended */
+    uint64_t next; /* the first step whose line is not written */
+    double mark;   /* when the last thing that is no step ended */
     double start;
     uint64_t val_tokens, saved;
     double epoch_loss, epoch_start; /* sum since the last epoch's line, and when that was */
@@ -67,7 +67,8 @@ static void say_evaluation(const loop *l, const sgt_metrics *m)
 {
     char line[256];
     double epoch = (double)(l->t->info.windows_per_epoch * l->t->s->seq) / m->tokens_per_s / 3600;
-    snprintf(line, sizeof line, "step %llu: loss %.4f, validation %.4f, %llu tokens, %.1f s, %.0f tokens/s, %.2f h per epoch",
+    snprintf(line, sizeof line,
+             "step %llu: loss %.4f, validation %.4f, %llu tokens, %.1f s, %.0f tokens/s, %.2f h per epoch",
              (unsigned long long)m->step + 1, m->loss, m->val_loss, (unsigned long long)m->tokens, now() - l->start,
              m->tokens_per_s, epoch);
     say_line(l, line);
@@ -170,35 +171,49 @@ static int one_step(loop *l, uint64_t s, sgt_error *err)
     sgt_metrics *m = &l->ring[s % RING];
     int rc = SGT_OK;
     l->began[s % RING] = now();
-    for (uint64_t a = 0; a < t->s->accum && rc == SGT_OK; a++) rc = micro_step(l, 1 / (double)(rows * t->s->seq), &waited, err);
+    for (uint64_t a = 0; a < t->s->accum && rc == SGT_OK; a++)
+        rc = micro_step(l, 1 / (double)(rows * t->s->seq), &waited, err);
     double lr = sgt_schedule_lr(&t->schedule, s);
     if (rc == SGT_OK) rc = t->backend->update(t->backend, s, lr, err);
-    *m = (sgt_metrics){.step = s, .lr = lr, .val_loss = NAN, .tokens = (s + 1) * rows * t->s->seq,
-                       .epoch = (double)((s + 1) * rows) / (double)t->info.windows_per_epoch, .data_wait_ms = waited * 1e3};
+    *m = (sgt_metrics){.step = s,
+                       .lr = lr,
+                       .val_loss = NAN,
+                       .tokens = (s + 1) * rows * t->s->seq,
+                       .epoch = (double)((s + 1) * rows) / (double)t->info.windows_per_epoch,
+                       .data_wait_ms = waited * 1e3};
     return rc;
 }
 
 static int every(uint64_t steps, uint64_t n) { return n && steps % n == 0; }
 
+/* Writes the lines of all steps before `done`; evaluates after the last of them where `eval` is set. */
+static int settle(loop *l, uint64_t done, int eval, sgt_error *err)
+{
+    int rc = SGT_OK;
+    while (rc == SGT_OK && l->next < done) rc = settle_one(l, eval && l->next + 1 == done, err);
+    return rc;
+}
+
+/* Until the last step or a request to stop; what was done is saved either way. */
 static int run_steps(loop *l, sgt_error *err)
 {
     sgt_trainer *t = l->t;
     const sgt_settings *s = t->s;
+    uint64_t done = l->next;
     int rc = SGT_OK;
-    for (uint64_t step = l->next; step < s->steps && rc == SGT_OK; step++) {
-        if (sgt_stopped(t->o->stop)) break;
-        if ((rc = one_step(l, step, err)) < 0) break;
-        uint64_t done = step + 1;
-        int end = done == s->steps || sgt_stopped(t->o->stop);
-        int eval = t->val && (every(done, s->eval_every) || done == s->steps);
-        int settle = end || eval || every(done, s->save_every);
-        while (rc == SGT_OK && l->next + (settle ? 0 : t->backend->lag) < done) rc = settle_one(l, eval && l->next == step, err);
-        if (rc == SGT_OK && (end || every(done, s->save_every))) rc = save(l, done, err);
+    while (rc == SGT_OK && done < s->steps && !sgt_stopped(t->o->stop)) {
+        if ((rc = one_step(l, done++, err)) < 0) break;
+        int eval = t->val && (every(done, s->eval_every) || done == s->steps), keep = every(done, s->save_every);
+        if (eval || keep) rc = settle(l, done, eval, err);
+        else if (done > t->backend->lag) rc = settle(l, done - t->backend->lag, 0, err);
+        if (rc == SGT_OK && keep) rc = save(l, done, err);
     }
-    if (rc == SGT_OK && l->next < s->steps)
-        rc = sgt_fail(err, SGT_ESTOPPED, "interrupted after step %llu of %llu%s%s", (unsigned long long)l->next,
-                      (unsigned long long)s->steps, l->saved ? ": saved; --resume goes on from there" : "", l->saved ? "" : ": nothing to save");
-    return rc;
+    if (rc == SGT_OK) rc = settle(l, done, 0, err);
+    if (rc == SGT_OK && done > l->saved) rc = save(l, done, err);
+    if (rc < 0 || done == s->steps) return rc;
+    if (!l->saved) return sgt_fail(err, SGT_ESTOPPED, "interrupted before the first step");
+    return sgt_fail(err, SGT_ESTOPPED, "interrupted after step %llu of %llu; --resume goes on from there",
+                    (unsigned long long)done, (unsigned long long)s->steps);
 }
 
 static int open_streams(loop *l, sgt_error *err)
@@ -206,8 +221,14 @@ static int open_streams(loop *l, sgt_error *err)
     sgt_trainer *t = l->t;
     const sgt_backend *b = t->backend;
     uint64_t first = t->state.step * t->s->accum, end = t->s->steps * t->s->accum;
-    sgt_stream_options o = {.first = first, .count = end - first, .output = SGT_OUTPUT_U16, .slots = 4 + b->hold,
-                            .threads = (uint32_t)t->s->workers, .alloc = b->pinned_alloc, .free = b->pinned_free, .ctx = b->pinned_ctx};
+    sgt_stream_options o = {.first = first,
+                            .count = end - first,
+                            .output = SGT_OUTPUT_U16,
+                            .slots = 4 + b->hold,
+                            .threads = (uint32_t)t->s->workers,
+                            .alloc = b->pinned_alloc,
+                            .free = b->pinned_free,
+                            .ctx = b->pinned_ctx};
     int rc = sgt_stream_open(&l->stream, t->train, &o, err);
     if (rc < 0 || !t->val) return rc;
     l->val_rows = malloc((size_t)t->info.local_batch * (t->s->seq + 1) * sizeof *l->val_rows);
@@ -222,11 +243,13 @@ static void fill_result(const loop *l, sgt_train_result *r)
     r->steps = l->next;
     r->train_tokens = l->next * t->s->accum * t->s->batch * t->s->seq;
     r->val_tokens = l->val_tokens;
-    r->documents = t->state.documents;
+    r->documents = t->eot < 0 ? UINT64_MAX : t->state.documents;
     r->seconds = now() - l->start;
     r->peak_bytes = sgt_memory_peak();
     r->total_bytes = sgt_memory_total();
-    if (l->saved) snprintf(r->checkpoint, sizeof r->checkpoint, "%s/step-%08llu", sgt_run_path(t->run), (unsigned long long)l->saved);
+    if (l->saved)
+        snprintf(r->checkpoint, sizeof r->checkpoint, "%s/step-%08llu", sgt_run_path(t->run),
+                 (unsigned long long)l->saved);
 }
 
 int sgt_trainer_run(sgt_trainer *t, sgt_train_result *r, sgt_error *err)
@@ -235,7 +258,8 @@ int sgt_trainer_run(sgt_trainer *t, sgt_train_result *r, sgt_error *err)
     loop l = {.t = t, .next = t->state.step, .saved = t->state.step};
     l.start = l.mark = l.epoch_start = now();
     if (t->state.step >= t->s->steps)
-        sgt_say(&t->o->notice, "%s has made its %llu steps already (--steps N goes on)", t->o->run, (unsigned long long)t->state.step);
+        sgt_say(&t->o->notice, "%s has made its %llu steps already (a larger --steps goes on)", t->o->run,
+                (unsigned long long)t->state.step);
     else if ((rc = open_streams(&l, err)) == SGT_OK) rc = run_steps(&l, err);
     fill_result(&l, r);
     sgt_stream_close(l.stream);

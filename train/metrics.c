@@ -52,7 +52,8 @@ uint64_t sgt_memory_peak(void)
     return getrusage(RUSAGE_SELF, &u) == 0 ? (uint64_t)u.ru_maxrss * 1024 : 0;
 }
 
-/* A number from the line of `path` that starts with `key` ("" for the first), times `unit`; UINT64_MAX where there is none. */
+/* A number from the line of `path` that starts with `key` ("" for the first), times `unit`; UINT64_MAX where there is
+ * none. */
 static uint64_t read_number(const char *path, const char *key, uint64_t unit)
 {
     char line[256];
@@ -77,7 +78,8 @@ uint64_t sgt_memory_total(void)
 
 uint64_t sgt_memory_available(void)
 {
-    uint64_t limit = read_number("/sys/fs/cgroup/memory.max", "", 1), used = read_number("/sys/fs/cgroup/memory.current", "", 1);
+    uint64_t limit = read_number("/sys/fs/cgroup/memory.max", "", 1),
+             used = read_number("/sys/fs/cgroup/memory.current", "", 1);
     uint64_t cache = read_number("/sys/fs/cgroup/memory.stat", "file ", 1); /* what the kernel gives back when asked */
     if (cache != UINT64_MAX && used != UINT64_MAX) used = used > cache ? used - cache : 0;
     uint64_t here = limit == UINT64_MAX || used == UINT64_MAX ? UINT64_MAX : limit > used ? limit - used : 0;

@@ -20,6 +20,6 @@ char *sgt_metrics_json(char *buf, size_t n, const sgt_metrics *m);
 
 uint64_t sgt_memory_peak(void);      /* resident bytes of this process at their highest */
 uint64_t sgt_memory_total(void);     /* bytes this machine, or this container, has */
-uint64_t sgt_memory_available(void); /* bytes that can be had without swapping; UINT64_MAX where the system does not say */
+uint64_t sgt_memory_available(void); /* bytes to be had without swapping; UINT64_MAX where the system does not say */
 
 #endif

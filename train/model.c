@@ -14,7 +14,8 @@
 static const struct {
     const char *name;
     uint32_t layers, channels, heads;
-} named[] = {{"gpt2", 12, 768, 12}, {"gpt2-medium", 24, 1024, 16}, {"gpt2-large", 36, 1280, 20}, {"gpt2-xl", 48, 1600, 25}};
+} named[] = {
+    {"gpt2", 12, 768, 12}, {"gpt2-medium", 24, 1024, 16}, {"gpt2-large", 36, 1280, 20}, {"gpt2-xl", 48, 1600, 25}};
 
 static const char *const block_names[SGT_BLOCK_TENSORS] = {
     "ln_1.weight", "ln_1.bias", "attn.c_attn.weight", "attn.c_attn.bias", "attn.c_proj.weight", "attn.c_proj.bias",
@@ -52,8 +53,9 @@ int sgt_model_named(sgt_model *m, const char *name, sgt_error *err)
             return SGT_OK;
         }
     if (parse_shape(m, name) < 0)
-        return sgt_fail(err, SGT_EUSAGE,
-                        "--model %s: not gpt2, gpt2-medium, gpt2-large, gpt2-xl or LAYERSxCHANNELSxHEADS such as 4x256x4", name);
+        return sgt_fail(
+            err, SGT_EUSAGE,
+            "--model %s: not gpt2, gpt2-medium, gpt2-large, gpt2-xl or LAYERSxCHANNELSxHEADS such as 4x256x4", name);
     char what[64];
     snprintf(what, sizeof what, "--model %.40s", name);
     return sgt_model_check(m, what, err);
@@ -71,14 +73,12 @@ int sgt_model_check(const sgt_model *m, const char *what, sgt_error *err)
         return sgt_fail(err, SGT_EUSAGE, "%s: a vocabulary of %u, must be 1 to 65536", what, m->vocab);
     if (m->positions < 1 || m->positions > MAX_POSITIONS)
         return sgt_fail(err, SGT_EUSAGE, "%s: %u positions, must be 1 to %u", what, m->positions, MAX_POSITIONS);
-    if (!(m->eps > 0 && m->eps < 1)) return sgt_fail(err, SGT_EUSAGE, "%s: LayerNorm's epsilon is %g", what, (double)m->eps);
+    if (!(m->eps > 0 && m->eps < 1))
+        return sgt_fail(err, SGT_EUSAGE, "%s: LayerNorm's epsilon is %g", what, (double)m->eps);
     return SGT_OK;
 }
 
-size_t sgt_model_tensors(const sgt_model *m)
-{
-    return 2 + (size_t)SGT_BLOCK_TENSORS * m->layers + 2;
-}
+size_t sgt_model_tensors(const sgt_model *m) { return 2 + (size_t)SGT_BLOCK_TENSORS * m->layers + 2; }
 
 static void block_shape(const sgt_model *m, size_t which, uint32_t dim[2])
 {
@@ -100,10 +100,7 @@ static int is_matrix(size_t which)
     return which == SGT_QKV_W || which == SGT_PROJ_W || which == SGT_FC_W || which == SGT_FCPROJ_W;
 }
 
-static size_t padded(size_t count)
-{
-    return (count + ALIGN_FLOATS - 1) / ALIGN_FLOATS * ALIGN_FLOATS;
-}
+static size_t padded(size_t count) { return (count + ALIGN_FLOATS - 1) / ALIGN_FLOATS * ALIGN_FLOATS; }
 
 static size_t block_offset(const sgt_model *m, size_t which)
 {

@@ -4,10 +4,11 @@
  *     if (sgt_model_named(&m, "12x768x12", &err) < 0) ...;       // layers x channels x heads
  *     m.vocab = 50257;
  *     float *p = calloc(sgt_model_floats(&m), sizeof *p);
- *     for (size_t i = 0; i < sgt_model_tensors(&m); i++) { sgt_tensor t; sgt_model_tensor(&m, i, &t); use(p + t.offset); }
+ *     sgt_tensor t;
+ *     for (size_t i = 0; i < sgt_model_tensors(&m); i++) { sgt_model_tensor(&m, i, &t); use(p + t.offset); }
  *
- * Parameters, gradients and both moments share this layout. Linear weights are (in, out) row-major, as Hugging Face's GPT-2
- * stores them, so that a checkpoint is a plain copy. The head is tied to wte. Everything here is pure. */
+ * Parameters, gradients and both moments share this layout. Linear weights are (in, out) row-major, as Hugging Face's
+ * GPT-2 stores them, so that a checkpoint is a plain copy. The head is tied to wte. Everything here is pure. */
 #ifndef SGT_MODEL_H
 #define SGT_MODEL_H
 
@@ -25,7 +26,8 @@ typedef struct sgt_model {
     float eps; /* LayerNorm's */
 } sgt_model;
 
-/* A block's tensors in their order. Tensor 0 is wte, 1 wpe, 2 + SGT_BLOCK_TENSORS*layer + one of these, then ln_f's two. */
+/* A block's tensors in their order. Tensor 0 is wte, 1 wpe, 2 + SGT_BLOCK_TENSORS*layer + one of these, then ln_f's
+ * two. */
 enum {
     SGT_LN1_W, SGT_LN1_B, SGT_QKV_W, SGT_QKV_B, SGT_PROJ_W, SGT_PROJ_B,
     SGT_LN2_W, SGT_LN2_B, SGT_FC_W, SGT_FC_B, SGT_FCPROJ_W, SGT_FCPROJ_B,

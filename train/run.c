@@ -1,5 +1,5 @@
-/* run.c: the run directory. Order makes it safe to be killed anywhere: the log's lines are on disk before the checkpoint that
- * counts them has its name, and the checkpoint has its name before `latest` says it. */
+/* run.c: the run directory. Order makes it safe to be killed anywhere: the log's lines are on disk before the
+ * checkpoint that counts them has its name, and the checkpoint has its name before `latest` says it. */
 #include "run.h"
 
 #include <dirent.h>
@@ -21,7 +21,7 @@
 
 struct sgt_run {
     char *path;
-    int lock;  /* the folder itself, held with flock */
+    int lock; /* the folder itself, held with flock */
     int log;
 };
 
@@ -130,7 +130,9 @@ static int remove_leftovers(const sgt_run *r, sgt_error *err)
     if (!d) return sgt_fail_errno(err, "%s", r->path);
     for (struct dirent *e; rc == SGT_OK && (e = readdir(d));) {
         size_t n = strlen(e->d_name);
-        if (strncmp(e->d_name, WORK_PREFIX, strlen(WORK_PREFIX)) != 0 || n < 4 || strcmp(e->d_name + n - 4, ".tmp") != 0) continue;
+        if (strncmp(e->d_name, WORK_PREFIX, strlen(WORK_PREFIX)) != 0 || n < 4 ||
+            strcmp(e->d_name + n - 4, ".tmp") != 0)
+            continue;
         char *path = sgt_join(r->path, e->d_name);
         rc = path ? sgt_remove_tree(path, err) : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", r->path);
         free(path);
@@ -172,7 +174,8 @@ static json_int_t line_step(const char *line, size_t n)
     return s;
 }
 
-/* Lines of steps 0 .. step - 1 in their order are kept; anything from the first other line on was not part of the checkpoint. */
+/* Lines of steps 0 .. step - 1 in their order are kept; anything from the first other line on was not part of the
+ * checkpoint. */
 static int copy_lines(FILE *in, sgt_file *out, uint64_t step, uint64_t *kept, int *cut, sgt_error *err)
 {
     char *line = NULL;
@@ -209,7 +212,8 @@ static int cut_log(const sgt_run *r, const char *path, uint64_t step, const sgt_
     }
     sgt_file_abandon(out);
     if (rc == SGT_OK && kept < step)
-        sgt_say(notice, "%s/log.jsonl holds %" PRIu64 " of the %" PRIu64 " steps before the checkpoint", r->path, kept, step);
+        sgt_say(notice, "%s/log.jsonl holds %" PRIu64 " of the %" PRIu64 " steps before the checkpoint", r->path, kept,
+                step);
     return rc;
 }
 
@@ -258,7 +262,8 @@ char *sgt_run_last_line(const sgt_run *r)
 static int put_name(const sgt_run *r, const char *name, const char *text, sgt_error *err)
 {
     char *path = sgt_join(r->path, name);
-    int rc = path ? sgt_file_put(path, text, strlen(text), err) : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", r->path);
+    int rc =
+        path ? sgt_file_put(path, text, strlen(text), err) : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", r->path);
     free(path);
     return rc;
 }
@@ -278,8 +283,10 @@ static int take(sgt_run *r, sgt_error *err)
     if (r->lock < 0) return sgt_fail_errno(err, "%s", r->path);
     if (flock(r->lock, LOCK_EX | LOCK_NB) == 0) return SGT_OK;
     if (errno == EWOULDBLOCK)
-        return sgt_fail(err, SGT_EUNSUPPORTED, "%s: another sgt-train is writing to this run (wait for it, or take another --run)", r->path);
-    return errno == ENOLCK || errno == EINVAL ? SGT_OK : sgt_fail_errno(err, "%s", r->path); /* a file system without locks */
+        return sgt_fail(err, SGT_EUNSUPPORTED,
+                        "%s: another sgt-train is writing to this run (wait for it, or take another --run)", r->path);
+    return errno == ENOLCK || errno == EINVAL ? SGT_OK
+                                              : sgt_fail_errno(err, "%s", r->path); /* a file system without locks */
 }
 
 int sgt_run_open(sgt_run **out, const char *path, uint64_t step, const sgt_notice *notice, sgt_error *err)
@@ -289,7 +296,10 @@ int sgt_run_open(sgt_run **out, const char *path, uint64_t step, const sgt_notic
     if (!r) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
     r->lock = r->log = -1;
     r->path = strdup(path);
-    if (!r->path) { rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path); goto fail; }
+    if (!r->path) {
+        rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+        goto fail;
+    }
     if ((rc = take(r, err)) < 0 || (rc = remove_leftovers(r, err)) < 0) goto fail;
     /* `latest` goes before what it may name, and after a kill between a save's two renames it is brought up to date. */
     rc = step ? point_latest(r, step, err) : remove_name(r, "latest", err);
@@ -311,30 +321,35 @@ void sgt_run_close(sgt_run *r)
     free(r);
 }
 
-const char *sgt_run_path(const sgt_run *r)
-{
-    return r->path;
-}
+const char *sgt_run_path(const sgt_run *r) { return r->path; }
 
-int sgt_run_options(sgt_run *r, const char *json, sgt_error *err)
-{
-    return put_name(r, "options.json", json, err);
-}
+int sgt_run_options(sgt_run *r, const char *json, sgt_error *err) { return put_name(r, "options.json", json, err); }
 
-int sgt_run_save(sgt_run *r, const sgt_checkpoint_state *state, sgt_backend *b, const sgt_model *m, const char *tokenizer,
-                 int64_t eot, uint64_t keep, sgt_error *err)
+int sgt_run_save(sgt_run *r, const sgt_checkpoint_state *state, sgt_backend *b, const sgt_model *m,
+                 const char *tokenizer, int64_t eot, uint64_t keep, sgt_error *err)
 {
     int rc;
     char name[48];
     snprintf(name, sizeof name, WORK_PREFIX "%08" PRIu64 ".tmp", state->step);
     char *work = sgt_join(r->path, name), *path = step_path(r->path, state->step);
-    if (!work || !path) { rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", r->path); goto out; }
-    if (fsync(r->log) < 0) { rc = sgt_fail_errno(err, "%s/log.jsonl", r->path); goto out; }
+    if (!work || !path) {
+        rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", r->path);
+        goto out;
+    }
+    if (fsync(r->log) < 0) {
+        rc = sgt_fail_errno(err, "%s/log.jsonl", r->path);
+        goto out;
+    }
     if ((rc = sgt_remove_tree(work, err)) < 0 || (rc = sgt_make_folders(work, err)) < 0) goto out;
-    if ((rc = sgt_checkpoint_write(work, state, b, m, tokenizer, eot, err)) < 0 || (rc = sgt_sync_folder(work, err)) < 0) goto out;
+    if ((rc = sgt_checkpoint_write(work, state, b, m, tokenizer, eot, err)) < 0 ||
+        (rc = sgt_sync_folder(work, err)) < 0)
+        goto out;
     /* One of this name is there when it was found not whole and the steps up to it were done again. */
     if (access(path, F_OK) == 0 && (rc = remove_step(r, state->step, err)) < 0) goto out;
-    if (rename(work, path) < 0) { rc = sgt_fail_errno(err, "%s", path); goto out; }
+    if (rename(work, path) < 0) {
+        rc = sgt_fail_errno(err, "%s", path);
+        goto out;
+    }
     if ((rc = sgt_sync_folder(r->path, err)) < 0 || (rc = point_latest(r, state->step, err)) < 0) goto out;
     if (keep) rc = rotate(r, keep, err);
 out:

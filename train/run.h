@@ -12,15 +12,15 @@
 #include "base/error.h"
 #include "checkpoint.h"
 
-/* The newest whole checkpoint of a run, into malloc'd *dir; NULL where there is none. One that is not whole is passed over
- * and said. No folder at `run` is no error. */
+/* The newest whole checkpoint of a run, into malloc'd *dir; NULL where there is none. One that is not whole is passed
+ * over and said. No folder at `run` is no error. */
 int sgt_run_newest(char **dir, const char *run, const sgt_notice *notice, sgt_error *err);
 
 typedef struct sgt_run sgt_run;
 
-/* Takes the folder for writing (made if missing; SGT_EUNSUPPORTED while another process has it), removes what an interrupted
- * save left behind and checkpoints of steps after `step` (all of them for 0), and opens the log, cut to the steps below
- * `step`. */
+/* Takes the folder for writing (made if missing; SGT_EUNSUPPORTED while another process has it), removes what an
+ * interrupted save left behind and checkpoints of steps after `step` (all of them for 0), and opens the log, cut to the
+ * steps below `step`. */
 int sgt_run_open(sgt_run **out, const char *path, uint64_t step, const sgt_notice *notice, sgt_error *err);
 void sgt_run_close(sgt_run *r); /* NULL is fine */
 const char *sgt_run_path(const sgt_run *r);
@@ -29,9 +29,9 @@ int sgt_run_options(sgt_run *r, const char *json, sgt_error *err);
 int sgt_run_log(sgt_run *r, const char *line, sgt_error *err); /* appends the line and a newline, in one write */
 char *sgt_run_last_line(const sgt_run *r);                     /* of the log, malloc'd; NULL where it is empty */
 
-/* Saves RUN/step-N for state->step, so that it appears at once and durable, points `latest` to it, and removes all but the
- * newest `keep` (0: none). The log's lines are durable before it. */
-int sgt_run_save(sgt_run *r, const sgt_checkpoint_state *state, sgt_backend *b, const sgt_model *m, const char *tokenizer,
-                 int64_t eot, uint64_t keep, sgt_error *err);
+/* Saves RUN/step-N for state->step, so that it appears at once and durable, points `latest` to it, and removes all but
+ * the newest `keep` (0: none). The log's lines are durable before it. */
+int sgt_run_save(sgt_run *r, const sgt_checkpoint_state *state, sgt_backend *b, const sgt_model *m,
+                 const char *tokenizer, int64_t eot, uint64_t keep, sgt_error *err);
 
 #endif

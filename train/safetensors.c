@@ -23,7 +23,7 @@ struct sgt_safetensors {
 static const struct {
     const char *name;
     uint32_t bytes;
-} dtypes[] = {{"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"I64", 8}, {"I32", 4},     {"I16", 2},     {"I8", 1},
+} dtypes[] = {{"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"I64", 8},  {"I32", 4},     {"I16", 2},    {"I8", 1},
               {"U64", 8}, {"U32", 4}, {"U16", 2}, {"U8", 1},   {"BOOL", 1}, {"F8_E4M3", 1}, {"F8_E5M2", 1}};
 
 static uint32_t dtype_bytes(const char *name)
@@ -63,8 +63,8 @@ static int read_range(sgt_safetensor *t, const json_t *range, uint64_t size, con
     t->begin = (uint64_t)json_integer_value(b);
     t->end = (uint64_t)json_integer_value(e);
     if (t->end > size)
-        return sgt_fail(err, SGT_EFORMAT, "%s: tensor %s ends at byte %llu of %llu bytes of data (a file cut short?)", path,
-                        t->name, (unsigned long long)t->end, (unsigned long long)size);
+        return sgt_fail(err, SGT_EFORMAT, "%s: tensor %s ends at byte %llu of %llu bytes of data (a file cut short?)",
+                        path, t->name, (unsigned long long)t->end, (unsigned long long)size);
     uint64_t want;
     if (__builtin_mul_overflow(t->count, (uint64_t)dtype_bytes(t->dtype), &want) || want != t->end - t->begin)
         return sgt_fail(err, SGT_EFORMAT, "%s: tensor %s: %llu bytes for %llu numbers of type %s", path, t->name,
@@ -97,8 +97,8 @@ static int check_cover(const sgt_safetensors *s, sgt_error *err)
         const sgt_safetensor *t = &s->tensors[i];
         if (t->begin != at)
             return sgt_fail(err, SGT_EFORMAT, "%s: tensor %s begins at byte %llu, %s byte %llu", s->path, t->name,
-                            (unsigned long long)t->begin, t->begin < at ? "inside the one that ends at" : "after a gap from",
-                            (unsigned long long)at);
+                            (unsigned long long)t->begin,
+                            t->begin < at ? "inside the one that ends at" : "after a gap from", (unsigned long long)at);
         at = t->end;
     }
     if (at != s->size)
@@ -114,7 +114,7 @@ static int read_header(sgt_safetensors *s, sgt_error *err)
     int rc;
     s->tensors = calloc(json_object_size(s->header) + 1, sizeof *s->tensors);
     if (!s->tensors) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", s->path);
-    json_object_foreach(s->header, name, v) {
+    json_object_foreach (s->header, name, v) {
         if (strcmp(name, "__metadata__") == 0) continue;
         if ((rc = read_tensor(s, &s->tensors[s->count], name, v, err)) < 0) return rc;
         s->count++;
@@ -131,13 +131,15 @@ static int load_header(sgt_safetensors *s, sgt_error *err)
     int rc;
     if (fstat(s->fd, &st) < 0) return sgt_fail_errno(err, "%s", s->path);
     if (!S_ISREG(st.st_mode)) return sgt_fail(err, SGT_EFORMAT, "%s: not a regular file", s->path);
-    if (st.st_size < 8) return sgt_fail(err, SGT_EFORMAT, "%s: %lld bytes are no safetensors file", s->path, (long long)st.st_size);
+    if (st.st_size < 8)
+        return sgt_fail(err, SGT_EFORMAT, "%s: %lld bytes are no safetensors file", s->path, (long long)st.st_size);
     if ((rc = sgt_pread_all(s->fd, length, sizeof length, 0, s->path, err)) < 0) return rc;
     uint64_t n = 0, all = (uint64_t)st.st_size - 8;
     for (int i = 8; i-- > 0;) n = n << 8 | length[i];
     if (n > SGT_SAFETENSORS_MAX_HEADER || n > all)
-        return sgt_fail(err, SGT_EFORMAT, "%s: a header of %llu bytes in a file of %lld (at most %llu is read)", s->path,
-                        (unsigned long long)n, (long long)st.st_size, (unsigned long long)SGT_SAFETENSORS_MAX_HEADER);
+        return sgt_fail(err, SGT_EFORMAT, "%s: a header of %llu bytes in a file of %lld (at most %llu is read)",
+                        s->path, (unsigned long long)n, (long long)st.st_size,
+                        (unsigned long long)SGT_SAFETENSORS_MAX_HEADER);
     char *text = malloc((size_t)n + 1);
     if (!text) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", s->path);
     if ((rc = sgt_pread_all(s->fd, text, (size_t)n, 8, s->path, err)) == SGT_OK) {
@@ -159,9 +161,15 @@ int sgt_safetensors_open(sgt_safetensors **out, const char *path, sgt_error *err
     if (!s) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
     s->fd = -1;
     s->path = strdup(path);
-    if (!s->path) { rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path); goto fail; }
+    if (!s->path) {
+        rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+        goto fail;
+    }
     s->fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (s->fd < 0) { rc = sgt_fail_errno(err, "%s", path); goto fail; }
+    if (s->fd < 0) {
+        rc = sgt_fail_errno(err, "%s", path);
+        goto fail;
+    }
     if ((rc = load_header(s, err)) < 0 || (rc = read_header(s, err)) < 0) goto fail;
     *out = s;
     return SGT_OK;
@@ -180,15 +188,9 @@ void sgt_safetensors_close(sgt_safetensors *s)
     free(s);
 }
 
-size_t sgt_safetensors_count(const sgt_safetensors *s)
-{
-    return s->count;
-}
+size_t sgt_safetensors_count(const sgt_safetensors *s) { return s->count; }
 
-const sgt_safetensor *sgt_safetensors_at(const sgt_safetensors *s, size_t i)
-{
-    return &s->tensors[i];
-}
+const sgt_safetensor *sgt_safetensors_at(const sgt_safetensors *s, size_t i) { return &s->tensors[i]; }
 
 const sgt_safetensor *sgt_safetensors_find(const sgt_safetensors *s, const char *name)
 {
@@ -234,9 +236,12 @@ int sgt_safetensors_read(const sgt_safetensors *s, const sgt_safetensor *t, uint
     uint8_t bytes[16384];
     size_t k = 0, size = dtype_bytes(t->dtype);
     while (k <= BF16 && strcmp(t->dtype, dtypes[k].name) != 0) k++;
-    if (k > BF16) return sgt_fail(err, SGT_EUNSUPPORTED, "%s: tensor %s is %s, not F32, F16, BF16 or F64", s->path, t->name, t->dtype);
+    if (k > BF16)
+        return sgt_fail(err, SGT_EUNSUPPORTED, "%s: tensor %s is %s, not F32, F16, BF16 or F64", s->path, t->name,
+                        t->dtype);
     if (first > t->count || count > t->count - first)
-        return sgt_fail(err, SGT_EUSAGE, "%s: tensor %s has %llu numbers", s->path, t->name, (unsigned long long)t->count);
+        return sgt_fail(err, SGT_EUSAGE, "%s: tensor %s has %llu numbers", s->path, t->name,
+                        (unsigned long long)t->count);
     if (k == F32) return sgt_pread_all(s->fd, out, count * 4, s->data + t->begin + first * 4, s->path, err);
     for (size_t done = 0; done < count;) {
         size_t n = count - done < sizeof bytes / size ? count - done : sizeof bytes / size;
@@ -264,7 +269,10 @@ int sgt_safetensors_begin(sgt_safetensors_writer **out, const char *path, sgt_er
     if (!w) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
     w->path = strdup(path);
     w->header = json_pack("{s:{s:s}}", "__metadata__", "format", "pt"); /* transformers asks for it */
-    if (!w->path || !w->header) { rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path); goto fail; }
+    if (!w->path || !w->header) {
+        rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+        goto fail;
+    }
     if ((rc = sgt_file_begin(&w->file, path, err)) < 0) goto fail;
     *out = w;
     return SGT_OK;
@@ -273,7 +281,8 @@ fail:
     return rc;
 }
 
-int sgt_safetensors_declare(sgt_safetensors_writer *w, const char *name, const uint32_t *dim, uint32_t dims, sgt_error *err)
+int sgt_safetensors_declare(sgt_safetensors_writer *w, const char *name, const uint32_t *dim, uint32_t dims,
+                            sgt_error *err)
 {
     uint64_t count = 1, begin = w->declared;
     json_t *shape = json_array();
@@ -297,7 +306,8 @@ static int write_header(sgt_safetensors_writer *w, sgt_error *err)
     size_t n = strlen(text), padded = (n + 7) / 8 * 8;
     uint8_t length[8];
     for (int i = 0; i < 8; i++) length[i] = (uint8_t)((uint64_t)padded >> 8 * i);
-    if ((rc = sgt_file_write(w->file, length, sizeof length, err)) == SGT_OK && (rc = sgt_file_write(w->file, text, n, err)) == SGT_OK)
+    if ((rc = sgt_file_write(w->file, length, sizeof length, err)) == SGT_OK &&
+        (rc = sgt_file_write(w->file, text, n, err)) == SGT_OK)
         rc = sgt_file_write(w->file, "        ", padded - n, err);
     free(text);
     json_decref(w->header);

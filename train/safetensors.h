@@ -1,5 +1,5 @@
-/* safetensors.h: Hugging Face's tensor files, read and written. A file is 8 bytes of little-endian header length, a JSON
- * header {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ...}, then the numbers.
+/* safetensors.h: Hugging Face's tensor files, read and written. A file is 8 bytes of little-endian header length, a
+ * JSON header {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ...}, then the numbers.
  *
  *     sgt_safetensors *s;
  *     if (sgt_safetensors_open(&s, "model.safetensors", &err) < 0) ...;
@@ -7,8 +7,8 @@
  *     if (t) sgt_safetensors_read(s, t, 0, n, floats, &err);
  *     sgt_safetensors_close(s);
  *
- * Nothing in a header is believed: every range must fit its shape and the file, and ranges must cover the data without gap
- * or overlap, as the format demands. */
+ * Nothing in a header is believed: every range must fit its shape and the file, and ranges must cover the data without
+ * gap or overlap, as the format demands. */
 #ifndef SGT_SAFETENSORS_H
 #define SGT_SAFETENSORS_H
 
@@ -17,7 +17,7 @@
 
 #include "base/error.h"
 
-#define SGT_SAFETENSORS_MAX_HEADER ((uint64_t)16 << 20) /* bytes; GPT-2 XL's is 60 kB. Bounds the memory a file can cost */
+#define SGT_SAFETENSORS_MAX_HEADER ((uint64_t)16 << 20) /* bytes (GPT-2 XL's is 60 kB): bounds what a file can cost */
 #define SGT_SAFETENSORS_MAX_DIMS 8
 
 typedef struct sgt_safetensor {
@@ -45,7 +45,8 @@ int sgt_safetensors_read(const sgt_safetensors *s, const sgt_safetensor *t, uint
  *     begin; declare each tensor; write all their numbers in that order, in pieces of any size; commit */
 typedef struct sgt_safetensors_writer sgt_safetensors_writer;
 int sgt_safetensors_begin(sgt_safetensors_writer **out, const char *path, sgt_error *err);
-int sgt_safetensors_declare(sgt_safetensors_writer *w, const char *name, const uint32_t *dim, uint32_t dims, sgt_error *err);
+int sgt_safetensors_declare(sgt_safetensors_writer *w, const char *name, const uint32_t *dim, uint32_t dims,
+                            sgt_error *err);
 int sgt_safetensors_write(sgt_safetensors_writer *w, const float *x, size_t count, sgt_error *err);
 int sgt_safetensors_commit(sgt_safetensors_writer *w, sgt_error *err); /* frees w, whatever happens */
 void sgt_safetensors_abandon(sgt_safetensors_writer *w);               /* frees w, leaves nothing; NULL is fine */

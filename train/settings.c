@@ -53,11 +53,32 @@ static const struct entry {
 void sgt_settings_default(sgt_settings *s)
 {
     *s = (sgt_settings){
-        .model = "gpt2", .loader = "preload", .sampling = "shuffle", .device = "auto", .cpu = "auto", .schedule = "cosine",
-        .optimizer = "adamw", .betas = "0.9,0.95", .precision = "fp32", .workers = 1, .threads = SGT_DEFAULT_COUNT,
-        .batch = SGT_DEFAULT_COUNT, .seq = 512, .accum = 1, .steps = SGT_DEFAULT_COUNT, .warmup = SGT_DEFAULT_COUNT,
-        .eval_every = 200, .save_every = 1000, .keep = 3, .seed = 1, .lr = SGT_DEFAULT_REAL, .min_lr = SGT_DEFAULT_REAL,
-        .weight_decay = 0.1, .grad_clip = 1, .epochs = 1, .lr_base_batch = 64,
+        .model = "gpt2",
+        .loader = "preload",
+        .sampling = "shuffle",
+        .device = "auto",
+        .cpu = "auto",
+        .schedule = "cosine",
+        .optimizer = "adamw",
+        .betas = "0.9,0.95",
+        .precision = "fp32",
+        .workers = 1,
+        .threads = SGT_DEFAULT_COUNT,
+        .batch = SGT_DEFAULT_COUNT,
+        .seq = 512,
+        .accum = 1,
+        .steps = SGT_DEFAULT_COUNT,
+        .warmup = SGT_DEFAULT_COUNT,
+        .eval_every = 200,
+        .save_every = 1000,
+        .keep = 3,
+        .seed = 1,
+        .lr = SGT_DEFAULT_REAL,
+        .min_lr = SGT_DEFAULT_REAL,
+        .weight_decay = 0.1,
+        .grad_clip = 1,
+        .epochs = 1,
+        .lr_base_batch = 64,
     };
 }
 
@@ -67,15 +88,9 @@ void sgt_settings_free(sgt_settings *s)
     s->owner[0] = s->owner[1] = NULL;
 }
 
-const char *sgt_settings_name(sgt_setting which)
-{
-    return table[which].name;
-}
+const char *sgt_settings_name(sgt_setting which) { return table[which].name; }
 
-static void *field(const sgt_settings *s, size_t i)
-{
-    return (char *)(uintptr_t)s + table[i].offset;
-}
+static void *field(const sgt_settings *s, size_t i) { return (char *)(uintptr_t)s + table[i].offset; }
 
 /* ---- checks ---- */
 
@@ -111,7 +126,8 @@ int sgt_settings_betas(const sgt_settings *s, double betas[2], sgt_error *err)
         ok = end != second && *end == '\0';
     }
     for (int i = 0; ok && i < 2; i++) ok = betas[i] >= 0 && betas[i] < 1;
-    if (!ok) return sgt_fail(err, SGT_EUSAGE, "--betas %s: not two numbers from 0 to below 1, such as 0.9,0.95", s->betas);
+    if (!ok)
+        return sgt_fail(err, SGT_EUSAGE, "--betas %s: not two numbers from 0 to below 1, such as 0.9,0.95", s->betas);
     return SGT_OK;
 }
 
@@ -136,12 +152,16 @@ int sgt_settings_check(const sgt_settings *s, sgt_error *err)
     double betas[2];
     sgt_model m;
     if ((rc = check_words(s, err)) < 0 || (rc = sgt_settings_betas(s, betas, err)) < 0 ||
-        (rc = between("workers", s->workers, 1, 64, err)) < 0 || (rc = between("threads", s->threads, 1, 1024, err)) < 0 ||
-        (rc = between("batch-size", s->batch, 1, 1 << 20, err)) < 0 || (rc = between("seq-len", s->seq, 1, 1 << 20, err)) < 0 ||
-        (rc = between("grad-accum", s->accum, 1, 1 << 20, err)) < 0 || (rc = between("steps", s->steps, 1, 99999999, err)) < 0 ||
-        (rc = between("lr-base-batch", s->lr_base_batch, 1, 1 << 30, err)) < 0 || (rc = between("seed", s->seed, 0, INT64_MAX, err)) < 0 ||
-        (rc = at_least_zero("lr", s->lr, err)) < 0 ||
-        (rc = at_least_zero("min-lr", s->min_lr, err)) < 0 || (rc = at_least_zero("weight-decay", s->weight_decay, err)) < 0 ||
+        (rc = between("workers", s->workers, 1, 64, err)) < 0 ||
+        (rc = between("threads", s->threads, 1, 1024, err)) < 0 ||
+        (rc = between("batch-size", s->batch, 1, 1 << 20, err)) < 0 ||
+        (rc = between("seq-len", s->seq, 1, 1 << 20, err)) < 0 ||
+        (rc = between("grad-accum", s->accum, 1, 1 << 20, err)) < 0 ||
+        (rc = between("steps", s->steps, 1, 99999999, err)) < 0 ||
+        (rc = between("lr-base-batch", s->lr_base_batch, 1, 1 << 30, err)) < 0 ||
+        (rc = between("seed", s->seed, 0, INT64_MAX, err)) < 0 || (rc = at_least_zero("lr", s->lr, err)) < 0 ||
+        (rc = at_least_zero("min-lr", s->min_lr, err)) < 0 ||
+        (rc = at_least_zero("weight-decay", s->weight_decay, err)) < 0 ||
         (rc = at_least_zero("grad-clip", s->grad_clip, err)) < 0)
         return rc;
     if (!(s->epochs > 0 && s->epochs <= 1e6))
@@ -150,7 +170,8 @@ int sgt_settings_check(const sgt_settings *s, sgt_error *err)
     if (s->scale_lr && s->lr == SGT_DEFAULT_REAL)
         return sgt_fail(err, SGT_EUSAGE, "--scale-lr: give the --lr to scale (--lr auto follows the batch by itself)");
     if (s->init && s->given[SGT_SET_MODEL])
-        return sgt_fail(err, SGT_EUSAGE, "--model %s: not together with --init, whose config.json says the shape", s->model);
+        return sgt_fail(err, SGT_EUSAGE, "--model %s: not together with --init, whose config.json says the shape",
+                        s->model);
     return s->init ? SGT_OK : sgt_model_named(&m, s->model, err);
 }
 
@@ -161,12 +182,15 @@ static int take(sgt_settings *s, size_t i, const json_t *v, const char *what, sg
     void *at = field(s, i);
     int real_auto = table[i].kind == REAL && json_is_string(v) && strcmp(json_string_value(v), "auto") == 0;
     if (table[i].kind == TEXT && json_is_string(v)) *(const char **)at = json_string_value(v);
-    else if (table[i].kind == COUNT && json_is_integer(v) && json_integer_value(v) >= 0) *(uint64_t *)at = (uint64_t)json_integer_value(v);
+    else if (table[i].kind == COUNT && json_is_integer(v) && json_integer_value(v) >= 0)
+        *(uint64_t *)at = (uint64_t)json_integer_value(v);
     else if (table[i].kind == REAL && json_is_number(v)) *(double *)at = json_number_value(v);
     else if (real_auto) *(double *)at = SGT_DEFAULT_REAL;
     else
         return sgt_fail(err, SGT_EFORMAT, "%s: '%s' is not %s", what, table[i].name,
-                        table[i].kind == TEXT ? "a text" : table[i].kind == COUNT ? "a whole number of at least 0" : "a number");
+                        table[i].kind == TEXT    ? "a text"
+                        : table[i].kind == COUNT ? "a whole number of at least 0"
+                                                 : "a number");
     return SGT_OK;
 }
 
@@ -193,7 +217,7 @@ int sgt_settings_merge(sgt_settings *s, const char *text, const char *what, int 
     json_t *v, *json = parse(text, what, err);
     if (!json) return SGT_EFORMAT;
     s->owner[s->owner[0] ? 1 : 0] = json;
-    json_object_foreach(json, name, v) {
+    json_object_foreach (json, name, v) {
         size_t i = find(name);
         int rc;
         if (i == SGT_SETTINGS) return sgt_fail(err, SGT_EFORMAT, "%s: unknown option '%s'", what, name);
@@ -266,8 +290,10 @@ int sgt_settings_same_run(const sgt_settings *s, const char *text, sgt_error *er
         render(now, MAX_VALUE, s, i);
         render(then, MAX_VALUE, &kept, i);
         if (strcmp(now, then) != 0)
-            rc = sgt_fail(err, SGT_EUNSUPPORTED, "--%s: it is %.200s here and was %.200s in the run to resume (leave it out, or start a new --run)",
-                          table[i].name, *now ? now : "not set", *then ? then : "not set");
+            rc = sgt_fail(
+                err, SGT_EUNSUPPORTED,
+                "--%s: it is %.200s here and was %.200s in the run to resume (leave it out, or start a new --run)",
+                table[i].name, *now ? now : "not set", *then ? then : "not set");
     }
     sgt_settings_free(&kept);
     free(now);

@@ -59,8 +59,8 @@ static int refuse_existing(const sgt_trainer *t, sgt_error *err)
     if (t->o->resume || t->o->force) return SGT_OK;
     int rc = sgt_run_newest(&dir, t->o->run, NULL, err);
     if (rc == SGT_OK && dir)
-        rc = sgt_fail(err, SGT_EUNSUPPORTED, "%s: it holds %s (--resume goes on from there, --force starts over)", t->o->run,
-                      strrchr(dir, '/') + 1);
+        rc = sgt_fail(err, SGT_EUNSUPPORTED, "%s: it holds %s (--resume goes on from there, --force starts over)",
+                      t->o->run, strrchr(dir, '/') + 1);
     free(dir);
     return rc;
 }
@@ -84,7 +84,8 @@ static int can_evaluate(const sgt_trainer *t)
     if (count) sgt_shard_list_free(paths, count);
     if (count == 0) sgt_say(&t->o->notice, "%s has no validation shards: no evaluation", t->s->data);
     else if (longest <= t->s->seq)
-        sgt_say(&t->o->notice, "the validation shards of %s are shorter than %" PRIu64 " tokens: no evaluation", t->s->data, t->s->seq + 1);
+        sgt_say(&t->o->notice, "the validation shards of %s are shorter than %" PRIu64 " tokens: no evaluation",
+                t->s->data, t->s->seq + 1);
     return count > 0 && longest > t->s->seq;
 }
 
@@ -112,7 +113,10 @@ static char *find_tokenizer(const sgt_trainer *t)
 static sgt_loader_options loader_options(const sgt_trainer *t)
 {
     const sgt_settings *s = t->s;
-    sgt_loader_options o = {.seed = s->seed, .batch = (uint32_t)s->batch, .seq = (uint32_t)s->seq, .vocab = t->model.vocab,
+    sgt_loader_options o = {.seed = s->seed,
+                            .batch = (uint32_t)s->batch,
+                            .seq = (uint32_t)s->seq,
+                            .vocab = t->model.vocab,
                             .notice = t->o->notice};
     for (int i = 0; i < SGT_READERS; i++)
         if (strcmp(s->loader, sgt_reader_name((sgt_reader)i)) == 0) o.reader = (sgt_reader)i;
@@ -128,7 +132,8 @@ static int open_data(sgt_trainer *t, sgt_error *err)
     if (rc < 0) return rc;
     sgt_loader_get_info(t->train, &t->info);
     if (t->from && t->info.hash != t->state.data_hash)
-        return sgt_fail(err, SGT_EUNSUPPORTED, "--data %s: not the tokens that the run to resume was trained on", t->s->data);
+        return sgt_fail(err, SGT_EUNSUPPORTED, "--data %s: not the tokens that the run to resume was trained on",
+                        t->s->data);
     t->state.data_hash = t->info.hash;
     t->eot = find_eot(t);
     t->tokenizer = find_tokenizer(t);
@@ -148,7 +153,8 @@ static int open_data(sgt_trainer *t, sgt_error *err)
 
 /* ---- model and the numbers that follow from it ---- */
 
-/* Before the data is opened, for its ids are held against the model's vocabulary; what is wrong is said after the data's. */
+/* Before the data is opened, for its ids are held against the model's vocabulary; what is wrong is said after the
+ * data's. */
 static int read_shape(sgt_trainer *t, sgt_error *err)
 {
     const char *dir = t->from ? t->from : t->s->init;
@@ -165,7 +171,8 @@ static int decide_model(sgt_trainer *t, sgt_error *err)
         if (s->seq > POSITIONS) t->model.positions = (uint32_t)s->seq;
     }
     if (s->seq > t->model.positions)
-        return sgt_fail(err, SGT_EUSAGE, "--seq-len %" PRIu64 ": the model has %u positions", s->seq, t->model.positions);
+        return sgt_fail(err, SGT_EUSAGE, "--seq-len %" PRIu64 ": the model has %u positions", s->seq,
+                        t->model.positions);
     if (s->gelu && !t->from) t->model.gelu = strcmp(s->gelu, "erf") == 0 ? SGT_GELU_ERF : SGT_GELU_TANH;
     if (!s->gelu) s->gelu = t->model.gelu == SGT_GELU_ERF ? "erf" : "tanh";
     if (s->init) s->model = NULL; /* its config.json says the shape */
@@ -179,14 +186,17 @@ static void decide_lr(sgt_trainer *t)
     sgt_lr_range range = sgt_advice_lr(sgt_model_parameters(&t->model));
     if (s->lr == SGT_DEFAULT_REAL) {
         s->lr = sgt_advice_scale_lr(range.low, rows, s->lr_base_batch);
-        sgt_say(&t->o->notice, "lr %.3g: %.3g for models of about %.3g million parameters, for %" PRIu64 " rows a step instead of %" PRIu64,
+        sgt_say(&t->o->notice,
+                "lr %.3g: %.3g for models of about %.3g million parameters, for %" PRIu64
+                " rows a step instead of %" PRIu64,
                 s->lr, range.low, (double)range.parameters / 1e6, rows, s->lr_base_batch);
     } else if (s->scale_lr) {
         s->lr = sgt_advice_scale_lr(s->lr, rows, s->lr_base_batch);
         s->scale_lr = 0;
         sgt_say(&t->o->notice, "Scaled learning rate: %.5f", s->lr);
     } else if (!t->from && (s->lr < range.low || s->lr > range.high)) {
-        sgt_say(&t->o->notice, "lr %.3g is %s what models of about %.3g million parameters are trained with (%.3g to %.3g)", s->lr,
+        sgt_say(&t->o->notice,
+                "lr %.3g is %s what models of about %.3g million parameters are trained with (%.3g to %.3g)", s->lr,
                 s->lr < range.low ? "below" : "above", (double)range.parameters / 1e6, range.low, range.high);
     }
     if (s->min_lr == SGT_DEFAULT_REAL) s->min_lr = s->lr / 10;
@@ -198,7 +208,9 @@ static int decide_schedule(sgt_trainer *t, sgt_error *err)
     uint64_t rows = s->batch * s->accum;
     if (s->steps == SGT_DEFAULT_COUNT) {
         double steps = ceil(s->epochs * (double)t->info.windows_per_epoch / (double)rows);
-        if (steps > 99999999) return sgt_fail(err, SGT_EUSAGE, "--epochs %g: %.0f steps, more than 99999999 (give --steps)", s->epochs, steps);
+        if (steps > 99999999)
+            return sgt_fail(err, SGT_EUSAGE, "--epochs %g: %.0f steps, more than 99999999 (give --steps)", s->epochs,
+                            steps);
         s->steps = steps < 1 ? 1 : (uint64_t)steps;
     }
     decide_lr(t);
@@ -216,9 +228,15 @@ static int open_backend(sgt_trainer *t, sgt_error *err)
     int rc, threads = s->threads == SGT_DEFAULT_COUNT ? sgt_cpu_count() : (int)s->threads;
     if ((rc = sgt_settings_betas(s, betas, err)) < 0) return rc;
     sgt_backend_options o = {.model = t->model,
-                             .optim = {.beta1 = (float)betas[0], .beta2 = (float)betas[1], .eps = 1e-8f,
-                                       .weight_decay = (float)s->weight_decay, .grad_clip = (float)s->grad_clip},
-                             .batch = (uint32_t)s->batch, .seq = (uint32_t)s->seq, .threads = threads, .notice = t->o->notice};
+                             .optim = {.beta1 = (float)betas[0],
+                                       .beta2 = (float)betas[1],
+                                       .eps = 1e-8f,
+                                       .weight_decay = (float)s->weight_decay,
+                                       .grad_clip = (float)s->grad_clip},
+                             .batch = (uint32_t)s->batch,
+                             .seq = (uint32_t)s->seq,
+                             .threads = threads,
+                             .notice = t->o->notice};
     if ((rc = sgt_cpu_backend_open(&t->backend, &o, err)) < 0) return rc;
     if (t->from) {
         if ((rc = sgt_checkpoint_load_model(t->from, t->backend, &t->model, err)) < 0) return rc;
@@ -236,7 +254,9 @@ static void compare_machine(const sgt_trainer *t)
     const sgt_checkpoint_state *st = &t->state;
     const sgt_backend *b = t->backend;
     if (t->from && (strcmp(st->device, b->name) || strcmp(st->level, b->level) || strcmp(st->library, b->library)))
-        sgt_say(&t->o->notice, "going on with %s, %s, %s; the checkpoint is from %s, %s, %s: the bits will differ from an undisturbed run's",
+        sgt_say(&t->o->notice,
+                "going on with %s, %s, %s; the checkpoint is from %s, %s, %s: the bits will differ from an undisturbed "
+                "run's",
                 b->name, b->level, b->library, st->device, st->level, st->library);
 }
 
@@ -265,11 +285,16 @@ static int open_run(sgt_trainer *t, sgt_error *err)
 static void announce(const sgt_trainer *t)
 {
     const sgt_model *m = &t->model;
-    sgt_say(&t->o->notice, "model: %u layers, %u channels, %u heads, vocabulary %u: %.1f million parameters; %s kernels, %s",
-            m->layers, m->channels, m->heads, m->vocab, (double)sgt_model_parameters(m) / 1e6, t->backend->level, t->backend->library);
-    sgt_say(&t->o->notice, "data: %" PRIu64 " tokens in %" PRIu64 " shard%s; steps %" PRIu64 " to %" PRIu64 ", each %" PRIu64
-            " x %" PRIu64 " x %" PRIu64 " tokens, lr %.3g", t->info.tokens, t->info.shards, t->info.shards == 1 ? "" : "s",
-            t->state.step, t->s->steps, t->s->accum, t->s->batch, t->s->seq, t->s->lr);
+    sgt_say(&t->o->notice,
+            "model: %u layers, %u channels, %u heads, vocabulary %u: %.1f million parameters; %s kernels, %s",
+            m->layers, m->channels, m->heads, m->vocab, (double)sgt_model_parameters(m) / 1e6, t->backend->level,
+            t->backend->library);
+    if (t->state.step >= t->s->steps) return;
+    sgt_say(&t->o->notice,
+            "data: %" PRIu64 " tokens in %" PRIu64 " shard%s; steps %" PRIu64 " to %" PRIu64 ", each %" PRIu64
+            " x %" PRIu64 " x %" PRIu64 " tokens, lr %.3g",
+            t->info.tokens, t->info.shards, t->info.shards == 1 ? "" : "s", t->state.step, t->s->steps, t->s->accum,
+            t->s->batch, t->s->seq, t->s->lr);
 }
 
 int sgt_trainer_open(sgt_trainer *t, sgt_settings *s, const sgt_train_options *o, sgt_error *err)

@@ -49,8 +49,13 @@ void fixture_load(fixture *f, const char *name, sgt_gelu_kind gelu)
     cr_assert(in, "%s: not there (run from the source tree)", path);
     int32_t *h = take(in, 256, sizeof *h);
     cr_assert_eq(h[0], 0x54584653);
-    f->model = (sgt_model){.layers = (uint32_t)h[2], .channels = (uint32_t)h[3], .heads = (uint32_t)h[4],
-                           .positions = (uint32_t)h[5], .vocab = (uint32_t)h[6], .gelu = gelu, .eps = 1e-5f};
+    f->model = (sgt_model){.layers = (uint32_t)h[2],
+                           .channels = (uint32_t)h[3],
+                           .heads = (uint32_t)h[4],
+                           .positions = (uint32_t)h[5],
+                           .vocab = (uint32_t)h[6],
+                           .gelu = gelu,
+                           .eps = 1e-5f};
     f->seq = (uint32_t)h[5];
     f->batch = (uint32_t)h[8];
     f->steps = (uint32_t)h[9];
@@ -85,9 +90,12 @@ sgt_backend *fixture_backend(const fixture *f, uint32_t batch, int threads)
 {
     sgt_error err = {0};
     sgt_backend *b = NULL;
-    sgt_backend_options o = {.model = f->model,
-                             .optim = {.beta1 = 0.9f, .beta2 = 0.95f, .eps = 1e-8f, .weight_decay = 0.1f, .grad_clip = 1},
-                             .batch = batch, .seq = f->seq, .threads = threads};
+    sgt_backend_options o = {
+        .model = f->model,
+        .optim = {.beta1 = 0.9f, .beta2 = 0.95f, .eps = 1e-8f, .weight_decay = 0.1f, .grad_clip = 1},
+        .batch = batch,
+        .seq = f->seq,
+        .threads = threads};
     cr_assert_eq(sgt_cpu_backend_open(&b, &o, &err), 0, "%s", err.text);
     put_flat(b, &f->model, SGT_PARAMETERS, f->initial);
     return b;

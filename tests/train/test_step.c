@@ -83,7 +83,8 @@ Test(step, the_same_bits_for_any_number_of_threads)
         float *one = three_steps(&f, 1, 1, one_loss);
         for (int threads = 2; threads <= 5; threads++) {
             float *p = three_steps(&f, 1, threads, loss);
-            cr_expect(memcmp(p, one, sgt_model_floats(&f.model) * sizeof *p) == 0, "%s, %d threads: other bits", names[i], threads);
+            cr_expect(memcmp(p, one, sgt_model_floats(&f.model) * sizeof *p) == 0, "%s, %d threads: other bits",
+                      names[i], threads);
             cr_expect(memcmp(loss, one_loss, sizeof loss) == 0);
             free(p);
         }
@@ -101,7 +102,8 @@ Test(step, accumulation_equals_one_batch)
     for (uint32_t micro = 2; micro <= 4; micro *= 2) {
         float *p = three_steps(&f, micro, 2, loss);
         double worst = 0;
-        for (size_t i = 0; i < sgt_model_floats(&f.model); i++) worst = fmax(worst, fabs((double)p[i] - (double)whole[i]));
+        for (size_t i = 0; i < sgt_model_floats(&f.model); i++)
+            worst = fmax(worst, fabs((double)p[i] - (double)whole[i]));
         cr_expect_leq(worst, 2e-4, "%u micro-steps: parameters differ by %g", micro, worst);
         for (int s = 0; s < 3; s++) cr_expect_float_eq(loss[s], whole_loss[s], 5e-6);
         free(p);
@@ -110,7 +112,7 @@ Test(step, accumulation_equals_one_batch)
     fixture_free(&f);
 }
 
-/* Ignored targets count neither in the loss nor in what it is divided by: dropping a row's targets is dropping the row. */
+/* Ignored targets count neither in the loss nor in what it is divided by: without its targets a row is not there. */
 Test(step, ignored_targets_leave_no_trace)
 {
     fixture f;
