@@ -1,0 +1,436 @@
+/* Three readers, four samplings, three outputs: the same batches, and the ones that the shards' content says. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "handle.h"
+#include "tests/loader/shards.h"
+
+TestSuite(readers, .init = enter_scratch, .fini = leave_scratch);
+
+static const uint64_t lengths[] = {5000, 17, 1234, 40, 3000};
+
+/* Shards 0 ... 4 in folder d; shard 1 has one window of T = 16. */
+static void put_folder(void)
+{
+    char name[64];
+    cr_assert_eq(mkdir("d", 0777), 0);
+    for (uint32_t i = 0; i < 5; i++) {
+        snprintf(name, sizeof name, "d/train_%06u.bin", i);
+        if (i == 3)
+            put_foreign(name, i, lengths[i]);
+        else
+            put_shard(name, i, lengths[i]);
+    }
+}
+
+static sgt_loader *open_loader(const char *path, const sgt_loader_options *o, const sgt_reader_fault *fault)
+{
+    sgt_loader *l;
+    sgt_error err;
+    cr_assert_eq(sgt_loader_open_faulty(&l, path, o, fault, &err), 0, "%s", err.text);
+    return l;
+}
+
+static sgt_cursor *open_cursor(const sgt_loader *l)
+{
+    sgt_cursor *c;
+    sgt_error err;
+    cr_assert_eq(sgt_cursor_open(&c, l, &err), 0, "%s", err.text);
+    return c;
+}
+
+/* Batch k in all three outputs against the tokens that sgt_loader_window points at. map: from used shards to
+ * token_at's. */
+static void check_batch(const sgt_loader *l, sgt_cursor *c, uint64_t k, const uint32_t *map)
+{
+    sgt_loader_info info;
+    sgt_error err;
+    sgt_loader_get_info(l, &info);
+    size_t T = info.seq, n = info.local_batch, i32 = n * T * sizeof(int32_t);
+    uint16_t *rows = malloc(2 * n * (T + 1));
+    int32_t *in = malloc(i32), *to = malloc(i32), *in1 = malloc(i32), *to1 = malloc(i32);
+    cr_assert_eq(sgt_loader_batch(l, c, k, rows, &err), 0, "%s", err.text);
+    cr_assert_eq(sgt_loader_batch_i32(l, c, k, in, to, &err), 0, "%s", err.text);
+    cr_assert_eq(sgt_loader_batch_i32_scalar(l, c, k, in1, to1, &err), 0, "%s", err.text);
+    for (size_t r = 0; r < n; r++) {
+        uint32_t shard;
+        uint64_t at;
+        sgt_loader_window(l, k * info.batch + l->o.rank + r * l->o.ranks, &shard, &at);
+        for (size_t t = 0; t <= T; t++) {
+            uint16_t id = token_at(map ? map[shard] : shard, at + t);
+            cr_assert_eq(rows[r * (T + 1) + t], id, "batch %lu, row %zu, token %zu", k, r, t);
+            if (t < T) cr_assert(in[r * T + t] == id && in1[r * T + t] == id);
+            if (t) cr_assert(to[r * T + t - 1] == id && to1[r * T + t - 1] == id);
+        }
+    }
+    free(rows);
+    free(in);
+    free(to);
+    free(in1);
+    free(to1);
+}
+
+static void check_loader(const char *path, const sgt_loader_options *o, const sgt_reader_fault *fault,
+                         const uint32_t *map)
+{
+    sgt_loader *l = open_loader(path, o, fault);
+    sgt_cursor *c = open_cursor(l);
+    for (uint64_t k = 0; k < 200; k++) check_batch(l, c, k, map);
+    check_batch(l, c, 123456789, map);
+    check_batch(l, c, 0, map);
+    sgt_cursor_close(c);
+    sgt_loader_close(l);
+}
+
+Test(readers, all_samplings_and_outputs)
+{
+    put_folder();
+    for (int reader = 0; reader < SGT_READERS; reader++)
+        for (int sampling = 0; sampling < SGT_SAMPLINGS; sampling++)
+            for (uint32_t T = 1; T <= 16; T += 15) {
+                sgt_loader_options o = {
+                    .reader = (sgt_reader)reader, .sampling = (sgt_sampling)sampling, .batch = 6, .seq = T};
+                check_loader("d", &o, NULL, NULL);
+            }
+}
+
+/* A batch of more windows than a ring holds; rows of more than a page. */
+Test(readers, large_batches)
+{
+    put_folder();
+    for (int reader = 0; reader < SGT_READERS; reader++) {
+        sgt_loader_options o = {.reader = (sgt_reader)reader, .batch = 300, .seq = 16};
+        sgt_loader *l = open_loader("d", &o, NULL);
+        sgt_cursor *c = open_cursor(l);
+        for (uint64_t k = 0; k < 10; k++) check_batch(l, c, k, NULL);
+        sgt_cursor_close(c);
+        sgt_loader_close(l);
+        sgt_loader_options wide = {.reader = (sgt_reader)reader, .batch = 3, .seq = 2999};
+        static const uint32_t map[] = {0, 4};
+        check_loader("d", &wide, NULL, map);
+    }
+}
+
+/* Rank i of n has rows i, i + n, ... of what one rank has. */
+Test(readers, ranks_share_a_batch)
+{
+    put_folder();
+    enum { B = 12, T = 16 };
+    uint16_t whole[B * (T + 1)], part[B * (T + 1)];
+    sgt_error err;
+    for (int sampling = 0; sampling < SGT_SAMPLINGS; sampling++) {
+        sgt_loader_options o = {.sampling = (sgt_sampling)sampling, .batch = B, .seq = T, .seed = 4};
+        sgt_loader *one = open_loader("d", &o, NULL);
+        sgt_cursor *c1 = open_cursor(one);
+        for (o.ranks = 2; o.ranks <= B; o.ranks++) {
+            if (B % o.ranks) continue;
+            for (o.rank = 0; o.rank < o.ranks; o.rank++) {
+                sgt_loader_info info;
+                sgt_loader *l = open_loader("d", &o, NULL);
+                sgt_cursor *c = open_cursor(l);
+                sgt_loader_get_info(l, &info);
+                cr_assert(info.batch == B && info.local_batch == B / o.ranks);
+                for (uint64_t k = 0; k < 60; k += 7) {
+                    cr_assert_eq(sgt_loader_batch(one, c1, k, whole, &err), 0, "%s", err.text);
+                    cr_assert_eq(sgt_loader_batch(l, c, k, part, &err), 0, "%s", err.text);
+                    for (uint32_t i = 0; i < info.local_batch; i++)
+                        cr_assert_arr_eq(part + i * (T + 1), whole + (o.rank + i * o.ranks) * (T + 1), 2 * (T + 1));
+                }
+                sgt_cursor_close(c);
+                sgt_loader_close(l);
+            }
+        }
+        sgt_cursor_close(c1);
+        sgt_loader_close(one);
+    }
+}
+
+/* A x B rows are A batches of B or one of A*B. */
+Test(readers, accumulation_sees_the_rows_of_one_large_batch)
+{
+    put_folder();
+    enum { T = 16 };
+    uint16_t large[24 * (T + 1)], small[4 * (T + 1)];
+    sgt_error err;
+    sgt_loader_options o = {.batch = 24, .seq = T}, p = {.batch = 4, .seq = T};
+    sgt_loader *a = open_loader("d", &o, NULL), *b = open_loader("d", &p, NULL);
+    sgt_cursor *ca = open_cursor(a), *cb = open_cursor(b);
+    for (uint64_t k = 0; k < 120; k++) {
+        if (k % 6 == 0) cr_assert_eq(sgt_loader_batch(a, ca, k / 6, large, &err), 0);
+        cr_assert_eq(sgt_loader_batch(b, cb, k, small, &err), 0);
+        cr_assert_arr_eq(small, large + k % 6 * 4 * (T + 1), sizeof small);
+    }
+    sgt_cursor_close(ca);
+    sgt_cursor_close(cb);
+    sgt_loader_close(a);
+    sgt_loader_close(b);
+}
+
+Test(readers, one_file_and_raw_files)
+{
+    sgt_loader_info info;
+    static const uint32_t second[] = {1}, both[] = {7, 8};
+    put_shard("one.bin", 1, 900);
+    put_raw("raw.bin", 1, 901);
+    cr_assert(mkdir("r", 0777) == 0 && mkdir("n", 0777) == 0);
+    put_raw("r/train_a.bin", 7, 500);
+    put_raw("r/train_b.bin", 8, 600);
+    put_raw("n/train.bin", 7, 500);
+    put_raw("n/val.bin", 8, 600);
+    for (int reader = 0; reader < SGT_READERS; reader++) {
+        sgt_loader_options o = {.reader = (sgt_reader)reader, .seq = 16, .batch = 4};
+        check_loader("one.bin", &o, NULL, second);
+        check_loader("raw.bin", &o, NULL, second);
+        o.raw = 1;
+        check_loader("r", &o, NULL, both);
+        check_loader("n", &o, NULL, both);
+        o.split = "val";
+        check_loader("n", &o, NULL, both + 1);
+        sgt_loader *l = open_loader("raw.bin", &o, NULL);
+        sgt_loader_get_info(l, &info);
+        cr_assert(info.tokens == 901 && info.vocab == 50257);
+        sgt_loader_close(l);
+    }
+}
+
+/* ---- io_uring and what takes its place ---- */
+
+static const sgt_loader_options uring = {.reader = SGT_READER_URING, .batch = 6, .seq = 16};
+
+static void check_fallback(const sgt_reader_fault *fault, const char *detail, const char *notice)
+{
+    notices said;
+    sgt_loader_info info;
+    sgt_loader_options o = uring;
+    o.notice = collect(&said);
+    sgt_loader *l = open_loader("d", &o, fault);
+    sgt_cursor *c[3];
+    for (int i = 0; i < 3; i++) c[i] = open_cursor(l);
+    for (uint64_t k = 0; k < 60; k++) check_batch(l, c[k % 3], k, NULL);
+    for (int i = 0; i < 3; i++) sgt_cursor_close(c[i]);
+    sgt_loader_get_info(l, &info);
+    cr_assert_str_eq(info.reader_detail, detail);
+    cr_assert_eq(said.count, notice != NULL);
+    if (notice) cr_assert_str_eq(said.last, notice);
+    sgt_loader_close(l);
+}
+
+Test(readers, ring_refused)
+{
+    static const struct {
+        int error;
+        const char *why, *text;
+    } cases[] = {{EPERM, "io_uring is forbidden", "Operation not permitted"},
+                 {EACCES, "io_uring is forbidden", "Permission denied"},
+                 {ENOSYS, "this kernel has no io_uring, or an old one", "Function not implemented"},
+                 {ENOMEM, "io_uring is short of memory it may lock", "Cannot allocate memory"},
+                 {EMFILE, "io_uring is short of file descriptors", "Too many open files"},
+                 {EINVAL, "io_uring cannot be had", "Invalid argument"}};
+    put_folder();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char detail[128], notice[256];
+        snprintf(detail, sizeof detail, "uring (pread: %s)", cases[i].why);
+        snprintf(notice, sizeof notice, "%s here (%s): reading with pread instead", cases[i].why, cases[i].text);
+        check_fallback(&(sgt_reader_fault){.ring_error = cases[i].error}, detail, notice);
+    }
+}
+
+/* The first cursor has a ring, the other two do not: said once. */
+Test(readers, ring_refused_to_some)
+{
+    put_folder();
+    check_fallback(&(sgt_reader_fault){.ring_error = ENOMEM, .rings_first = 2}, "uring",
+                   "io_uring is short of memory it may lock here (Cannot allocate memory): reading with pread instead");
+}
+
+Test(readers, short_reads_are_continued)
+{
+    put_folder();
+    for (size_t most = 1; most <= 35; most += 17) {
+        check_loader("d", &uring, &(sgt_reader_fault){.most_bytes = most}, NULL);
+        check_loader("d", &uring, &(sgt_reader_fault){.most_bytes = most, .ring_error = EPERM}, NULL);
+    }
+}
+
+/* As containers do it: the system call itself is answered with EPERM. */
+Test(readers, ring_forbidden_by_seccomp)
+{
+    struct sock_filter rules[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+                                  BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
+                                  BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+                                  BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    struct sock_fprog program = {sizeof rules / sizeof *rules, rules};
+    put_folder();
+    cr_assert_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0) cr_skip_test("this kernel has no seccomp filters");
+    check_fallback(NULL, "uring (pread: io_uring is forbidden)",
+                   "io_uring is forbidden here (Operation not permitted): reading with pread instead");
+}
+
+/* ---- what goes wrong ---- */
+
+static int batch_of(const sgt_loader *l, sgt_cursor *c, int output, uint64_t k, sgt_error *err)
+{
+    static uint16_t rows[6 * 17];
+    static int32_t in[6 * 16], to[6 * 16];
+    if (output == 0) return sgt_loader_batch(l, c, k, rows, err);
+    if (output == 1) return sgt_loader_batch_i32(l, c, k, in, to, err);
+    return sgt_loader_batch_i32_scalar(l, c, k, in, to, err);
+}
+
+static int open_only(const char *path, const sgt_loader_options *o, sgt_error *err)
+{
+    sgt_loader *l;
+    int rc = sgt_loader_open(&l, path, o, err);
+    if (rc == 0) sgt_loader_close(l);
+    return rc;
+}
+
+/* An id past the vocabulary: preload finds it at once, the others in the first batch that has it, all at the same
+ * place; also where it stands last in a window, and so is a target alone. */
+Test(readers, id_past_the_vocabulary)
+{
+    static const char want[] = "d/train_000004.bin: token 2016 (byte 5056): id 50257, wanted below 50257";
+    put_folder();
+    patch("d/train_000004.bin", 1024 + 2 * 2016, "\x51\xc4", 2);
+    sgt_loader_options o = {.batch = 6, .seq = 16, .sampling = SGT_SAMPLING_SEQUENTIAL};
+    expect_failure(open_only("d", &o, why), SGT_EFORMAT, "%s", want);
+    for (o.reader = SGT_READER_MMAP; o.reader < SGT_READERS; o.reader++) {
+        sgt_loader *l = open_loader("d", &o, NULL);
+        sgt_cursor *c = open_cursor(l);
+        for (int output = 0; output < 3; output++) {
+            int failed = 0;
+            for (uint64_t row = 0; row < l->sampler.windows; row++) {
+                sgt_error err;
+                uint32_t shard;
+                uint64_t at;
+                sgt_loader_window(l, row, &shard, &at);
+                if (shard != 4 || at > 2016 || at + 16 < 2016) continue;
+                failed++;
+                cr_assert_eq(batch_of(l, c, output, row / 6, &err), SGT_EFORMAT);
+                cr_assert_str_eq(err.text, want);
+            }
+            cr_assert_eq(failed, 2); /* 2000 ... 2016 and 2016 ... 2032 */
+        }
+        sgt_cursor_close(c);
+        sgt_loader_close(l);
+    }
+}
+
+/* The caller's vocabulary bounds ids too, and 65,536 is none. */
+Test(readers, vocabulary_of_the_caller)
+{
+    sgt_error err;
+    sgt_loader_info info;
+    put_folder();
+    sgt_loader_options o = {.batch = 6, .seq = 16, .vocab = 100};
+    cr_assert_eq(open_only("d", &o, &err), SGT_EFORMAT);
+    cr_assert(strstr(err.text, "wanted below 100"), "%s", err.text);
+    o.vocab = 50304;
+    sgt_loader *l = open_loader("d", &o, NULL);
+    sgt_loader_get_info(l, &info);
+    cr_assert_eq(info.vocab, 50257);
+    sgt_loader_close(l);
+    put_raw("any.bin", 0, 100);
+    patch("any.bin", 20, "\xff\xff", 2);
+    o = (sgt_loader_options){.batch = 6, .seq = 16, .vocab = 65536};
+    cr_assert_eq(open_only("any.bin", &o, &err), 0, "%s", err.text);
+    o.vocab = 65537;
+    expect_failure(open_only("any.bin", &o, why), SGT_EUSAGE, "a vocabulary of 65537, which 16-bit ids cannot have");
+}
+
+Test(readers, file_cut_while_in_use)
+{
+    put_folder();
+    for (int ring = 0; ring < 2; ring++) {
+        sgt_loader_options o = uring;
+        sgt_reader_fault none = {0}, refused = {.ring_error = EPERM};
+        o.sampling = SGT_SAMPLING_SEQUENTIAL;
+        sgt_loader *l = open_loader("d", &o, ring ? &none : &refused);
+        sgt_cursor *c = open_cursor(l);
+        check_batch(l, c, 0, NULL);
+        resize("d/train_000000.bin", 1024 + 2 * 80); /* within row 4, where row 5 begins */
+        for (int again = 0; again < 3; again++)
+            expect_failure(batch_of(l, c, 0, 0, why), SGT_EFORMAT,
+                           "d/train_000000.bin: ends at byte 1184, in the middle of a window: cut short while in use");
+        sgt_cursor_close(c);
+        sgt_loader_close(l);
+        put_shard("d/train_000000.bin", 0, lengths[0]);
+    }
+}
+
+Test(readers, rows_past_64_bits)
+{
+    put_folder();
+    sgt_loader *l = open_loader("d", &uring, NULL);
+    sgt_cursor *c = open_cursor(l);
+    check_batch(l, c, UINT64_MAX / 6 - 1, NULL);
+    expect_failure(batch_of(l, c, 1, UINT64_MAX / 6, why), SGT_EUSAGE,
+                   "batch 3074457345618258602: its rows, 6 a batch, are past the 64 bits that number them");
+    sgt_cursor_close(c);
+    sgt_loader_close(l);
+}
+
+Test(readers, more_than_memory)
+{
+    char name[64];
+    sgt_error err;
+    uint64_t machine = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGE_SIZE);
+    cr_assert_eq(mkdir("d", 0777), 0);
+    for (uint64_t i = 0; i <= machine >> 32; i++) { /* sparse: 4 GiB each, nothing on the disk */
+        snprintf(name, sizeof name, "d/train_%06lu.bin", i);
+        put_foreign(name, 0, 0);
+        patch(name, 8, "\xff\xff\xff\x7f", 4);
+        resize(name, 1024 + 2ull * 2147483647);
+    }
+    cr_assert_eq(open_only("d", NULL, &err), SGT_ENOMEM);
+    cr_assert(strstr(err.text, "it cannot be preloaded (the readers mmap and uring need no memory for it)"), "%s",
+              err.text);
+    sgt_loader_options o = {.reader = SGT_READER_MMAP};
+    cr_assert_eq(open_only("d", &o, &err), 0, "%s", err.text);
+}
+
+/* Two sparse shards of 2^31 - 1 tokens, 4 GiB each: windows lie past 2 GiB and past 4 GiB of offsets and are read
+ * right. */
+Test(readers, huge_shards)
+{
+    enum { T = 100, ROWS = 300 };
+    cr_assert_eq(mkdir("d", 0777), 0);
+    for (uint32_t i = 0; i < 2; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "d/train_%06u.bin", i);
+        put_foreign(name, 0, 0);
+        patch(name, 8, "\xff\xff\xff\x7f", 4);
+        resize(name, 1024 + 2ull * 2147483647);
+    }
+    for (int reader = SGT_READER_MMAP; reader < SGT_READERS; reader++) {
+        sgt_loader_options o = {.reader = (sgt_reader)reader, .batch = 4, .seq = T, .seed = (uint64_t)reader};
+        sgt_loader *l = open_loader("d", &o, NULL);
+        sgt_cursor *c = open_cursor(l);
+        uint64_t far = 0;
+        cr_assert_eq(l->set.tokens, 2ull * 2147483647);
+        for (uint64_t row = 0; row < ROWS; row++) {
+            uint16_t ids[T + 1];
+            uint32_t shard;
+            uint64_t at;
+            sgt_loader_window(l, row, &shard, &at);
+            for (uint32_t t = 0; t <= T; t++) ids[t] = token_at(shard, at + t);
+            patch(sgt_loader_shard_path(l, shard), 1024 + 2 * at, ids, sizeof ids);
+            far += at > 1 << 30;
+        }
+        cr_assert_gt(far, ROWS / 4);
+        for (uint64_t k = 0; k < ROWS / 4; k++) check_batch(l, c, k, NULL);
+        sgt_cursor_close(c);
+        sgt_loader_close(l);
+    }
+}

@@ -1,0 +1,233 @@
+/* Which shards are taken, and what is said about the others. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "handle.h"
+#include "manifest.h"
+#include "tests/loader/shards.h"
+
+TestSuite(set, .init = enter_scratch, .fini = leave_scratch);
+
+static int open_only(const char *path, const sgt_loader_options *o, sgt_error *err)
+{
+    sgt_loader *l;
+    int rc = sgt_loader_open(&l, path, o, err);
+    if (rc == 0) sgt_loader_close(l);
+    return rc;
+}
+
+static sgt_loader_info info_of(const char *path, const sgt_loader_options *o)
+{
+    sgt_loader *l;
+    sgt_error err;
+    sgt_loader_info info;
+    cr_assert_eq(sgt_loader_open(&l, path, o, &err), 0, "%s", err.text);
+    sgt_loader_get_info(l, &info);
+    info.reader_detail = NULL; /* goes with the loader */
+    sgt_loader_close(l);
+    return info;
+}
+
+static void put_folder(void)
+{
+    cr_assert_eq(mkdir("d", 0777), 0);
+    put_shard("d/train_000000.bin", 0, 3000);
+    put_shard("d/train_000001.bin", 1, 2000);
+    put_shard("d/val_000000.bin", 2, 1000);
+}
+
+/* A manifest that names what put_folder made, and one shard more or less. */
+static void put_manifest(size_t count, uint64_t first_tokens)
+{
+    sgt_error err;
+    sgt_manifest_shard shards[] = {{"train_000000.bin", "train", first_tokens, 1, 0},
+                                   {"val_000000.bin", "val", 1000, 1, 0},
+                                   {"train_000001.bin", "train", 2000, 1, 0}};
+    sgt_manifest m = {.vocabulary = "gpt2", .vocab = 50257, .eot = 50256, .shards = shards, .count = count};
+    cr_assert_eq(sgt_manifest_write(&m, "d", &err), 0, "%s", err.text);
+}
+
+Test(set, defaults)
+{
+    put_folder();
+    sgt_loader_info i = info_of("d", NULL);
+    cr_assert(i.batch == 8 && i.seq == 512 && i.local_batch == 8 && i.vocab == 50257 && i.reader == SGT_READER_PRELOAD);
+    cr_assert(i.tokens == 5000 && i.shards == 2 && i.skipped == 0);
+    cr_assert_eq(i.windows_per_epoch, 3000 / 512 - 1 + 2000 / 512 - 1);
+    sgt_loader_options o = {.split = "val", .sampling = SGT_SAMPLING_SEQUENTIAL};
+    i = info_of("d", &o);
+    cr_assert(i.tokens == 1000 && i.shards == 1 && i.windows_per_epoch == 1);
+}
+
+Test(set, options_that_make_no_sense)
+{
+    put_folder();
+    sgt_loader_options o = {.batch = 8, .ranks = 3};
+    expect_failure(open_only("d", &o, why), SGT_EUSAGE, "a batch of 8 rows does not divide among 3 ranks");
+    o = (sgt_loader_options){.rank = 2, .ranks = 2};
+    expect_failure(open_only("d", &o, why), SGT_EUSAGE, "rank 2 of 2: ranks count from 0");
+    o = (sgt_loader_options){.seq = 2147483647};
+    expect_failure(open_only("d", &o, why), SGT_EUSAGE, "a sequence length of 2147483647, which no shard can have");
+    o = (sgt_loader_options){.reader = SGT_READERS};
+    expect_failure(open_only("d", &o, why), SGT_EUSAGE, "reader 3 is none");
+    o = (sgt_loader_options){.sampling = SGT_SAMPLINGS};
+    expect_failure(open_only("d", &o, why), SGT_EUSAGE, "sampling 4 is none");
+}
+
+Test(set, nothing_there)
+{
+    cr_assert_eq(mkdir("d", 0777), 0);
+    put_bytes("d/val_000000.txt", "", 0);
+    expect_failure(open_only("d", NULL, why), SGT_EFORMAT,
+                   "d: no train shards in it, train_*.bin (sgt-tokenize makes them)");
+    expect_failure(open_only("e", NULL, why), SGT_EIO, "e: No such file or directory");
+    put_manifest(0, 0);
+    expect_failure(open_only("d", NULL, why), SGT_EFORMAT,
+                   "d: no train shards in it, train_*.bin (sgt-tokenize makes them)");
+    sgt_loader_options o = {.raw = 1};
+    expect_failure(open_only("d", &o, why), SGT_EFORMAT,
+                   "d: no train shards in it, train_*.bin (sgt-tokenize makes them)");
+}
+
+Test(set, short_shards_are_left_out_and_named)
+{
+    notices said;
+    put_folder();
+    put_shard("d/train_000002.bin", 3, 512);
+    put_shard("d/train_000003.bin", 4, 0);
+    put_shard("d/train_000004.bin", 5, 513);
+    sgt_loader_options o = {.notice = collect(&said)};
+    sgt_loader_info i = info_of("d", &o);
+    cr_assert(i.shards == 3 && i.skipped == 2 && i.tokens == 5513);
+    cr_assert_eq(said.count, 1);
+    cr_assert_str_eq(said.last,
+                     "d: left out 2 of 5 shards with fewer than the 513 tokens of a window (d/train_000002.bin "
+                     "has 512)");
+    o.seq = 3000;
+    expect_failure(
+        open_only("d", &o, why), SGT_EFORMAT,
+        "d: no shard has the 3001 tokens of a window: d/train_000000.bin has 3000 (a sequence length of up to "
+        "its tokens less one fits)");
+    o.seq = 2999;
+    i = info_of("d", &o);
+    cr_assert(i.shards == 1 && i.skipped == 4 && i.windows_per_epoch == 1);
+}
+
+Test(set, headers_are_all_checked)
+{
+    put_folder();
+    resize("d/train_000001.bin", 1000);
+    expect_failure(open_only("d", NULL, why), SGT_EFORMAT,
+                   "d/train_000001.bin: 1000 bytes, wanted at least the header's 1024: cut short");
+    put_raw("d/train_000001.bin", 1, 2000); /* raw is for a file that is named, not for one in a folder */
+    sgt_error err;
+    cr_assert_eq(open_only("d", NULL, &err), SGT_EFORMAT);
+    cr_assert(strstr(err.text, "d/train_000001.bin: at byte 0: magic number "), "%s", err.text);
+    cr_assert_eq(open_only("d/train_000001.bin", NULL, &err), 0, "%s", err.text);
+}
+
+Test(set, one_vocabulary)
+{
+    put_folder();
+    patch("d/train_000001.bin", 16, "\x52\xc4", 2);
+    expect_failure(
+        open_only("d", NULL, why), SGT_EFORMAT,
+        "d/train_000001.bin: a vocabulary of 50258, but d/train_000000.bin has 50257: shards of one set share "
+        "one");
+    patch("d/train_000001.bin", 16, "\x51\xc4", 2);
+    patch("d/train_000001.bin", 24, "\x01", 1);
+    expect_failure(
+        open_only("d", NULL, why), SGT_EFORMAT,
+        "d/train_000001.bin: vocabulary 123456789abcde01, but d/train_000000.bin has 123456789abcdef0: shards of "
+        "one set share one");
+}
+
+Test(set, the_manifest_decides)
+{
+    put_folder();
+    put_manifest(2, 3000); /* without train_000001.bin, which lies there nevertheless */
+    cr_assert_eq(info_of("d", NULL).tokens, 3000);
+    put_manifest(3, 3000);
+    cr_assert_eq(info_of("d", NULL).tokens, 5000);
+    cr_assert_eq(info_of("d", &(sgt_loader_options){.split = "val"}).tokens, 1000);
+    put_manifest(3, 2999);
+    expect_failure(open_only("d", NULL, why), SGT_EFORMAT,
+                   "d/train_000000.bin: 3000 tokens, but d/manifest.json says 2999 (make the folder again)");
+    put_manifest(3, 3000);
+    cr_assert_eq(unlink("d/train_000001.bin"), 0);
+    expect_failure(open_only("d", NULL, why), SGT_EIO, "d/train_000001.bin: No such file or directory");
+    put_bytes("d/manifest.json", "{}", 2);
+    expect_failure(open_only("d", NULL, why), SGT_EFORMAT,
+                   "d/manifest.json: field version: missing, or not a whole number from 0");
+}
+
+Test(set, checksum_of_another_shard)
+{
+    sgt_error err;
+    put_folder();
+    sgt_manifest_shard shard = {"train_000000.bin", "train", 3000, 1, 7};
+    sgt_manifest m = {.vocabulary = "gpt2", .shards = &shard, .count = 1};
+    cr_assert_eq(sgt_manifest_write(&m, "d", &err), 0, "%s", err.text);
+    cr_assert_eq(open_only("d", NULL, &err), SGT_EFORMAT);
+    cr_assert(strstr(err.text, "d/train_000000.bin: checksum ") && strstr(err.text, "says 0000000000000007"), "%s",
+              err.text);
+}
+
+/* The hash tells sets apart, and is the same for every reader, T and rank. */
+Test(set, hash_identifies_the_data)
+{
+    put_folder();
+    uint64_t bare = info_of("d", NULL).hash;
+    sgt_loader_options o = {.reader = SGT_READER_MMAP, .seq = 2500, .batch = 2, .ranks = 2, .rank = 1};
+    cr_assert_eq(info_of("d", &o).hash, bare);
+    patch("d/train_000001.bin", 32, "\xaa", 1); /* its checksum */
+    uint64_t changed = info_of("d", NULL).hash;
+    cr_assert_neq(changed, bare);
+    put_shard("d/train_000001.bin", 1, 2001);
+    cr_assert_neq(info_of("d", NULL).hash, bare);
+    put_shard("d/train_000001.bin", 1, 2000);
+    cr_assert_eq(info_of("d", NULL).hash, bare);
+    cr_assert_eq(rename("d/train_000001.bin", "d/train_000007.bin"), 0);
+    cr_assert_neq(info_of("d", NULL).hash, bare);
+    cr_assert_eq(rename("d/train_000007.bin", "d/train_000001.bin"), 0);
+
+    put_manifest(3, 3000);
+    uint64_t with = info_of("d", NULL).hash;
+    cr_assert_neq(with, bare);
+    cr_assert_eq(info_of("d", &(sgt_loader_options){.split = "val"}).hash, with);
+    put_manifest(2, 3000);
+    cr_assert_neq(info_of("d", NULL).hash, with);
+}
+
+/* A shard that is replaced between the look at its header and its reading. */
+Test(set, shard_changed_while_opening)
+{
+    sgt_set s;
+    sgt_error err;
+    sgt_loader_options o = {.seq = 16, .split = "train"};
+    put_folder();
+    cr_assert_eq(sgt_set_open(&s, "d", &o, &err), 0, "%s", err.text);
+    int fd = sgt_set_open_shard(&s, 1, &err);
+    cr_assert(fd >= 0, "%s", err.text);
+    close(fd);
+    put_shard("d/train_000001.bin", 1, 1999);
+    expect_failure(sgt_set_open_shard(&s, 1, why), SGT_EFORMAT,
+                   "d/train_000001.bin: changed while it was being opened");
+    sgt_set_close(&s);
+}
+
+Test(set, names)
+{
+    cr_assert_str_eq(sgt_reader_name(SGT_READER_URING), "uring");
+    cr_assert_str_eq(sgt_reader_name(SGT_READERS), "unknown");
+    cr_assert_str_eq(sgt_sampling_name(SGT_SAMPLING_SHUFFLE), "shuffle");
+    cr_assert_str_eq(sgt_sampling_name(SGT_SAMPLING_SEQUENTIAL), "sequential");
+    cr_assert_str_eq(sgt_sampling_name(SGT_SAMPLINGS), "unknown");
+    sgt_loader_close(NULL);
+    sgt_cursor_close(NULL);
+    sgt_stream_close(NULL);
+}
