@@ -135,7 +135,7 @@ static void print_end(const sgt_train_result *r)
     printf("time: %.1f minutes\n", r->seconds / 60);
     printf("memory: %s of %s (%.1f %%)\n", sgt_format_bytes(a, sizeof a, r->peak_bytes),
            sgt_format_bytes(b, sizeof b, r->total_bytes), 100 * (double)r->peak_bytes / (double)r->total_bytes);
-    if (*r->checkpoint) printf("checkpoint: %s\n", r->checkpoint);
+    if (r->checkpoint) printf("checkpoint: %s\n", r->checkpoint);
 }
 
 static void print_json(const sgt_train_result *r)
@@ -143,7 +143,7 @@ static void print_json(const sgt_train_result *r)
     json_t *doc = r->last ? json_loads(r->last, 0, NULL) : NULL;
     if (!doc) doc = json_object();
     json_object_set_new(doc, "run", json_string(o.run));
-    json_object_set_new(doc, "checkpoint", *r->checkpoint ? json_string(r->checkpoint) : json_null());
+    json_object_set_new(doc, "checkpoint", r->checkpoint ? json_string(r->checkpoint) : json_null());
     json_object_set_new(doc, "steps", json_integer((json_int_t)r->steps));
     json_object_set_new(doc, "train_tokens", json_integer((json_int_t)r->train_tokens));
     json_object_set_new(doc, "val_tokens", json_integer((json_int_t)r->val_tokens));

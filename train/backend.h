@@ -61,7 +61,7 @@ struct sgt_backend {
                sgt_error *err);
     int (*get)(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count, float *to, sgt_error *err);
 
-    /* Forward and backward over rows (batch, T + 1). Gradients of `scale` times the sum of losses add up until update. */
+    /* Forward and backward over rows (batch, T + 1). Gradients of `scale` times the losses add up until update. */
     int (*micro_step)(sgt_backend *b, const uint16_t *rows, double scale, sgt_error *err);
 
     /* Ends step `step` (from 0): divides by the count of targets seen instead of 1/scale, clips, updates, forgets

@@ -239,17 +239,26 @@ static void decide_sizes(sgt_cpu_backend *c, const sgt_backend_options *o)
             c->blocks[l].at[k] = tensor_offset(m, 2 + l * SGT_BLOCK_TENSORS + k);
 }
 
+/* Said before anything is taken, or the system would kill us while the pages are touched. Sizes that no machine has are
+ * caught in floating point, where they cannot overflow. */
+static int measure(sgt_cpu_backend *c, sgt_error *err)
+{
+    double need = 4.0 * (double)c->N * (double)c->C * 16 * (c->model.layers + 1),
+           available = (double)sgt_memory_available();
+    if (need < 0x1p60) {
+        sgt_cpu_lay_out(c);
+        need = (double)c->arena.used;
+    }
+    if (need <= available) return SGT_OK;
+    return sgt_fail(err, SGT_ENOMEM,
+                    "the model and its step need %.1f GiB of memory, %.1f GiB are to be had (a smaller "
+                    "--batch-size, --seq-len or --model)",
+                    need / 0x1p30, available / 0x1p30);
+}
+
 static int map_arena(sgt_cpu_backend *c, sgt_error *err)
 {
-    sgt_cpu_lay_out(c);
-    size_t need = c->arena.used;
-    uint64_t available = sgt_memory_available();
-    if (need > available) /* or the system would kill us while the pages are touched */
-        return sgt_fail(err, SGT_ENOMEM,
-                        "the model and its step need %.1f GiB of memory, %.1f GiB are to be had (a smaller "
-                        "--batch-size, --seq-len or --model)",
-                        (double)need / 0x1p30, (double)available / 0x1p30);
-    int rc = sgt_arena_map(&c->arena, need, 1, err);
+    int rc = sgt_arena_map(&c->arena, c->arena.used, 1, err);
     if (rc < 0) return rc;
     sgt_cpu_lay_out(c);
     return SGT_OK;
@@ -284,7 +293,9 @@ int sgt_cpu_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_er
         goto fail;
     }
     decide_sizes(c, o);
-    if ((rc = cut_pieces(c, err)) < 0 || (rc = plan_products(c, err)) < 0 || (rc = map_arena(c, err)) < 0) goto fail;
+    if ((rc = cut_pieces(c, err)) < 0 || (rc = measure(c, err)) < 0 || (rc = plan_products(c, err)) < 0 ||
+        (rc = map_arena(c, err)) < 0)
+        goto fail;
     c->base.level = c->k->level;
     c->base.library = sgt_gemm_library();
     *out = &c->base;

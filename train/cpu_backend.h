@@ -62,7 +62,7 @@ typedef struct sgt_cpu_backend {
     float *x0;                     /* embeddings (N, C) */
     float *lnf, *meanf, *rstdf;    /* (N, C), (N), (N) */
     float *logits, *loss;          /* (head_rows, ldv), (N) */
-    float *dx, *dln, *dwide;       /* gradients: residual stream (N, C), LayerNorm's output (N, C), qkv or MLP (N, 4C) */
+    float *dx, *dln, *dwide;       /* gradients: residual stream (N, C), a LayerNorm (N, C), qkv or MLP (N, 4C) */
     float *partial;                /* (tiles, 2, C): LayerNorm gradients of each tile */
     float *scratch;                /* (threads, scratch_floats) for attention */
     size_t scratch_floats;

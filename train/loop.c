@@ -247,9 +247,7 @@ static void fill_result(const loop *l, sgt_train_result *r)
     r->seconds = now() - l->start;
     r->peak_bytes = sgt_memory_peak();
     r->total_bytes = sgt_memory_total();
-    if (l->saved)
-        snprintf(r->checkpoint, sizeof r->checkpoint, "%s/step-%08llu", sgt_run_path(t->run),
-                 (unsigned long long)l->saved);
+    r->checkpoint = l->saved ? sgt_run_checkpoint(t->run, l->saved) : NULL;
 }
 
 int sgt_trainer_run(sgt_trainer *t, sgt_train_result *r, sgt_error *err)
@@ -281,5 +279,6 @@ int sgt_train(sgt_settings *s, const sgt_train_options *o, sgt_train_result *r, 
 void sgt_train_result_free(sgt_train_result *r)
 {
     free(r->last);
+    free(r->checkpoint);
     *r = (sgt_train_result){0};
 }

@@ -321,7 +321,7 @@ void sgt_run_close(sgt_run *r)
     free(r);
 }
 
-const char *sgt_run_path(const sgt_run *r) { return r->path; }
+char *sgt_run_checkpoint(const sgt_run *r, uint64_t step) { return step_path(r->path, step); }
 
 int sgt_run_options(sgt_run *r, const char *json, sgt_error *err) { return put_name(r, "options.json", json, err); }
 

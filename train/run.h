@@ -23,7 +23,7 @@ typedef struct sgt_run sgt_run;
  * steps below `step`. */
 int sgt_run_open(sgt_run **out, const char *path, uint64_t step, const sgt_notice *notice, sgt_error *err);
 void sgt_run_close(sgt_run *r); /* NULL is fine */
-const char *sgt_run_path(const sgt_run *r);
+char *sgt_run_checkpoint(const sgt_run *r, uint64_t step); /* "RUN/step-NNNNNNNN", malloc'd */
 
 int sgt_run_options(sgt_run *r, const char *json, sgt_error *err);
 int sgt_run_log(sgt_run *r, const char *line, sgt_error *err); /* appends the line and a newline, in one write */

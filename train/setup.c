@@ -276,7 +276,7 @@ static int open_run(sgt_trainer *t, sgt_error *err)
         t->state.schedule = t->schedule;
         rc = sgt_run_open(&t->run, t->o->run, t->state.step, &t->o->notice, err);
     }
-    if (rc == SGT_OK) rc = sgt_run_options(t->run, json, err);
+    if (rc == SGT_OK && t->state.step < t->s->steps) rc = sgt_run_options(t->run, json, err);
     free(t->state.options);
     t->state.options = json;
     return rc;

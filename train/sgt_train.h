@@ -31,7 +31,7 @@ typedef struct sgt_train_options {
 
 typedef struct sgt_train_result {
     char *last;               /* the log's last line, malloc'd; NULL: no step was made */
-    char checkpoint[512];     /* the newest one; "" where there is none */
+    char *checkpoint;         /* the newest one's folder, malloc'd; NULL where there is none */
     uint64_t steps;           /* completed, resumed ones included */
     uint64_t train_tokens, val_tokens; /* seen */
     uint64_t documents;       /* begun in the training tokens; UINT64_MAX where the data does not say what begins one */

@@ -1,0 +1,45 @@
+#!/usr/bin/env python3
+"""check_transformers.py RUN OUT: does transformers load the newest checkpoint of RUN as it is, and does it agree?
+
+Loads RUN/<latest> with AutoModelForCausalLM, computes the mean loss of one batch of OUT (the rows that `sgt-train --sampling sequential` takes
+first) and prints it; with --expect LOSS, holds it to that within 1e-5. Where the checkpoint has a tokenizer.json, AutoTokenizer must load it and bring
+tokens back to the text they came from. Needs torch and transformers; exits 77 where they are missing."""
+import argparse, os, struct, sys
+try:
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+except ImportError as why:
+    print(f"SKIP: {why}")
+    sys.exit(77)
+
+p = argparse.ArgumentParser()
+p.add_argument("run")
+p.add_argument("shard")
+p.add_argument("--batch-size", type=int, default=8)
+p.add_argument("--seq-len", type=int, default=512)
+p.add_argument("--expect", type=float)
+a = p.parse_args()
+
+checkpoint = os.path.join(a.run, open(os.path.join(a.run, "latest")).read().strip())
+model, report = AutoModelForCausalLM.from_pretrained(checkpoint, dtype=torch.float64, output_loading_info=True)
+wrong = {k: sorted(v) for k, v in report.items() if v}
+assert not wrong, f"transformers had to improvise: {wrong}"
+
+raw = open(a.shard, "rb").read()[1024:]
+need = a.batch_size * a.seq_len + 1
+tokens = torch.tensor(struct.unpack(f"<{need}H", raw[: 2 * need]))
+x = tokens[:-1].view(a.batch_size, a.seq_len)
+y = tokens[1:].view(a.batch_size, a.seq_len)
+with torch.no_grad():
+    logits = model(x).logits
+loss = torch.nn.functional.cross_entropy(logits.view(-1, logits.shape[-1]), y.reshape(-1)).item()
+print(f"{loss:.9f}")
+if a.expect is not None:
+    assert abs(loss - a.expect) <= 1e-5, f"transformers' loss is {loss:.9f}, not {a.expect:.9f}"
+
+if os.path.exists(os.path.join(checkpoint, "tokenizer.json")):
+    tokenizer = AutoTokenizer.from_pretrained(checkpoint)
+    text = "Isn't it? 12345 déjà vu 中文 🙂\n\n  x\t"
+    assert tokenizer.decode(tokenizer.encode(text)) == text
+    ids = tokens[:200].tolist()
+    assert tokenizer.encode(tokenizer.decode(ids)) == ids, "the tokenizer does not bring the shard's tokens back"
