@@ -1,0 +1,293 @@
+/* The stream: in order, whole, no further ahead than its ring, and gone without a trace when it is closed, whenever
+ * that is. */
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/loader/shards.h"
+
+enum { B = 4, T = 16 };
+
+static sgt_loader *loader;
+
+static sgt_loader *open_loader(sgt_reader reader)
+{
+    sgt_error err;
+    sgt_loader *l;
+    sgt_loader_options o = {.reader = reader, .batch = B, .seq = T, .sampling = SGT_SAMPLING_SEQUENTIAL};
+    cr_assert_eq(sgt_loader_open(&l, "d", &o, &err), 0, "%s", err.text);
+    return l;
+}
+
+static void enter(void)
+{
+    enter_scratch();
+    cr_assert_eq(mkdir("d", 0777), 0);
+    put_shard("d/train_000000.bin", 0, 3000);
+    put_shard("d/train_000001.bin", 1, 2000);
+    loader = open_loader(SGT_READER_MMAP);
+}
+
+static void leave(void)
+{
+    sgt_loader_close(loader);
+    leave_scratch();
+}
+
+TestSuite(stream, .init = enter, .fini = leave, .timeout = 120);
+
+static sgt_stream *open_stream(const sgt_loader *l, const sgt_stream_options *o)
+{
+    sgt_stream *s;
+    sgt_error err;
+    cr_assert_eq(sgt_stream_open(&s, l, o, &err), 0, "%s", err.text);
+    return s;
+}
+
+static sgt_stream_batch take(sgt_stream *s)
+{
+    sgt_stream_batch b;
+    sgt_error err;
+    cr_assert_eq(sgt_stream_next(s, &b, &err), 0, "%s", err.text);
+    return b;
+}
+
+static void check(const sgt_loader *l, const sgt_stream_batch *b)
+{
+    for (uint32_t r = 0; r < B; r++) {
+        uint32_t shard;
+        uint64_t at;
+        sgt_loader_window(l, b->index * B + r, &shard, &at);
+        for (uint32_t t = 0; t <= T; t++) {
+            uint16_t id = token_at(shard, at + t);
+            if (b->rows) cr_assert_eq(b->rows[r * (T + 1) + t], id, "batch %lu", b->index);
+            if (b->inputs && t < T) cr_assert_eq(b->inputs[r * T + t], id, "batch %lu", b->index);
+            if (b->inputs && t) cr_assert_eq(b->targets[r * T + t - 1], id, "batch %lu", b->index);
+        }
+    }
+}
+
+static unsigned count_names(const char *path)
+{
+    unsigned n = 0;
+    DIR *d = opendir(path);
+    cr_assert(d);
+    while (readdir(d)) n++;
+    closedir(d);
+    return n;
+}
+
+/* ---- an allocator that counts ---- */
+
+typedef struct counts {
+    int made, freed, fail_at; /* fail_at: the call that gives nothing, from 1; 0 none */
+    size_t bytes;
+} counts;
+
+static void *counted_alloc(void *ctx, size_t bytes)
+{
+    counts *c = ctx;
+    c->bytes = bytes;
+    return ++c->made == c->fail_at ? NULL : aligned_alloc(64, (bytes + 63) / 64 * 64);
+}
+
+static void counted_free(void *ctx, void *p)
+{
+    ((counts *)ctx)->freed++;
+    free(p);
+}
+
+/* ---- */
+
+Test(stream, in_order_and_whole)
+{
+    for (int reader = 0; reader < SGT_READERS; reader++) {
+        sgt_loader *l = open_loader((sgt_reader)reader);
+        for (uint32_t threads = 1; threads <= 4; threads++)
+            for (uint32_t slots = 1; slots <= 6; slots++)
+                for (int output = 0; output < 2; output++) {
+                    sgt_stream_options o = {
+                        .first = 70, .count = 40, .output = (sgt_output)output, .slots = slots, .threads = threads};
+                    sgt_stream *s = open_stream(l, &o);
+                    sgt_stream_batch b;
+                    for (uint64_t k = 0; k < 40; k++) {
+                        b = take(s);
+                        cr_assert(b.index == 70 + k && b.slot < slots);
+                        cr_assert((b.rows != NULL) == (output == SGT_OUTPUT_U16));
+                        check(l, &b);
+                        sgt_stream_release(s, &b);
+                    }
+                    cr_assert_eq(sgt_stream_next(s, &b, NULL), 1);
+                    cr_assert_eq(sgt_stream_next(s, &b, NULL), 1);
+                    sgt_stream_close(s);
+                }
+        sgt_loader_close(l);
+    }
+}
+
+Test(stream, defaults_are_four_slots_without_end)
+{
+    sgt_stream *s = open_stream(loader, NULL);
+    sgt_stream_batch b[4], more;
+    for (int i = 0; i < 4; i++) {
+        b[i] = take(s);
+        cr_assert(b[i].index == (uint64_t)i && b[i].slot == (uint32_t)i && b[i].rows && !b[i].inputs);
+    }
+    expect_failure(sgt_stream_next(s, &more, why), SGT_EUSAGE,
+                   "all 4 batches of the stream are held: release one first");
+    for (int i = 0; i < 4; i++) sgt_stream_release(s, &b[i]);
+    for (uint64_t k = 4; k < 1000; k++) {
+        more = take(s);
+        cr_assert_eq(more.index, k);
+        check(loader, &more);
+        sgt_stream_release(s, &more);
+    }
+    sgt_stream_close(s);
+}
+
+/* What the consumer holds is never written to, however long it takes. */
+Test(stream, held_batches_stay_as_they_are)
+{
+    sgt_stream_options o = {.slots = 5, .threads = 3, .output = SGT_OUTPUT_I32};
+    sgt_stream *s = open_stream(loader, &o);
+    sgt_stream_batch held[4], b;
+    for (int i = 0; i < 4; i++) held[i] = take(s);
+    for (int i = 0; i < 4; i++) cr_assert_eq((uintptr_t)held[i].inputs % 64 + (uintptr_t)held[i].targets % 64, 0);
+    for (uint64_t k = 4; k < 500; k++) { /* one slot goes round */
+        b = take(s);
+        cr_assert_eq(b.index, k);
+        check(loader, &b);
+        for (int i = 0; i < 4; i++) check(loader, &held[i]);
+        if (k % 100 == 0) usleep(20000);
+        sgt_stream_release(s, &held[k % 4]); /* the oldest */
+        held[k % 4] = b;
+    }
+    sgt_stream_close(s);
+}
+
+/* Releasing out of order is not asked for, and does no harm. */
+Test(stream, released_backwards)
+{
+    sgt_stream_options o = {.slots = 3, .threads = 2};
+    sgt_stream *s = open_stream(loader, &o);
+    for (uint64_t k = 0; k < 300; k += 3) {
+        sgt_stream_batch b[3];
+        for (int i = 0; i < 3; i++) b[i] = take(s);
+        for (int i = 0; i < 3; i++) cr_assert_eq(b[i].index, k + (uint64_t)i);
+        for (int i = 0; i < 3; i++) check(loader, &b[i]);
+        for (int i = 2; i >= 0; i--) sgt_stream_release(s, &b[i]);
+    }
+    sgt_stream_close(s);
+}
+
+Test(stream, closed_at_any_moment)
+{
+    unsigned fds = count_names("/proc/self/fd"), tasks = count_names("/proc/self/task");
+    for (int reader = 0; reader < SGT_READERS; reader++) {
+        sgt_loader *l = open_loader((sgt_reader)reader);
+        for (int round = 0; round < 60; round++) {
+            counts c = {0};
+            sgt_stream_options o = {.slots = (uint32_t)round % 5 + 1,
+                                    .threads = (uint32_t)round % 3 + 1,
+                                    .output = (sgt_output)(round % 2),
+                                    .alloc = counted_alloc,
+                                    .free = counted_free,
+                                    .ctx = &c};
+            sgt_stream *s = open_stream(l, &o);
+            for (int k = 0; k < round % 7; k++) {
+                if (k >= (int)o.slots) break;
+                sgt_stream_batch b = take(s);
+                if (round % 4) sgt_stream_release(s, &b); /* else closed with batches held */
+            }
+            if (round % 5 == 0) usleep(500);
+            sgt_stream_close(s);
+            cr_assert(c.made == (int)o.slots && c.freed == c.made);
+        }
+        sgt_loader_close(l);
+    }
+    cr_assert_eq(count_names("/proc/self/fd"), fds);
+    cr_assert_eq(count_names("/proc/self/task"), tasks);
+}
+
+Test(stream, buffers_are_the_allocators)
+{
+    counts c = {0};
+    sgt_stream_options o = {
+        .slots = 3, .output = SGT_OUTPUT_U16, .alloc = counted_alloc, .free = counted_free, .ctx = &c};
+    sgt_stream *s = open_stream(loader, &o);
+    cr_assert(c.made == 3 && c.bytes == B * (T + 1) * 2);
+    sgt_stream_close(s);
+    cr_assert_eq(c.freed, 3);
+    o.output = SGT_OUTPUT_I32;
+    s = open_stream(loader, &o);
+    cr_assert_eq(c.bytes, 2 * B * T * 4);
+    sgt_stream_close(s);
+}
+
+Test(stream, allocator_gives_nothing)
+{
+    for (int at = 1; at <= 3; at++) {
+        counts c = {.fail_at = at};
+        sgt_stream_options o = {.slots = 3, .alloc = counted_alloc, .free = counted_free, .ctx = &c};
+        sgt_stream *s = NULL;
+        expect_failure(sgt_stream_open(&s, loader, &o, why), SGT_ENOMEM, "buffer %d of 3, 136 bytes: out of memory",
+                       at);
+        cr_assert(!s && c.freed == at - 1);
+    }
+}
+
+/* A batch that cannot be read is told of in its turn, and again; those before it arrive. */
+Test(stream, errors_come_in_their_turn)
+{
+    patch("d/train_000000.bin", 1024 + 2 * 1000, "\xff\xff", 2);
+    for (uint32_t threads = 1; threads <= 3; threads++) {
+        sgt_stream_options o = {.threads = threads, .slots = 7};
+        sgt_stream *s = open_stream(loader, &o);
+        for (uint64_t k = 0; k < 1000 / T / B; k++) {
+            sgt_stream_batch b = take(s);
+            check(loader, &b);
+            sgt_stream_release(s, &b);
+        }
+        sgt_stream_batch b;
+        for (int again = 0; again < 3; again++)
+            expect_failure(sgt_stream_next(s, &b, why), SGT_EFORMAT,
+                           "d/train_000000.bin: token 1000 (byte 3024): id 65535, wanted below 50257");
+        sgt_stream_close(s);
+    }
+}
+
+/* How many threads of this process block SIGINT and SIGTERM. */
+static unsigned count_blocking(void)
+{
+    unsigned blocking = 0;
+    DIR *d = opendir("/proc/self/task");
+    cr_assert(d);
+    for (struct dirent *e; (e = readdir(d));) {
+        char path[512], line[256];
+        snprintf(path, sizeof path, "/proc/self/task/%s/status", e->d_name);
+        FILE *f = fopen(path, "r");
+        unsigned long long mask;
+        while (f && fgets(line, sizeof line, f))
+            if (sscanf(line, "SigBlk: %llx", &mask) == 1) blocking += mask >> (SIGINT - 1) & mask >> (SIGTERM - 1) & 1;
+        if (f) fclose(f);
+    }
+    closedir(d);
+    return blocking;
+}
+
+/* Signals are for the program's threads: those of the stream block them all. */
+Test(stream, threads_take_no_signals)
+{
+    unsigned before = count_blocking(); /* Criterion's own */
+    sgt_stream_options o = {.threads = 3};
+    sgt_stream *s = open_stream(loader, &o);
+    sgt_stream_batch b = take(s);
+    cr_assert_eq(count_blocking(), before + 3);
+    sgt_stream_release(s, &b);
+    sgt_stream_close(s);
+    cr_assert_eq(count_blocking(), before);
+}
