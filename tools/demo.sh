@@ -6,15 +6,14 @@ B=$1
 CORPUS=${2:-}
 PATH=$(cd "$B/bin" && pwd):$PATH
 DEMO=$B/demo
-STEPS=150
+STEPS=120
 mkdir -p "$DEMO"
 
 say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
 [ -t 1 ] || say() { printf '\n%s\n' "$*"; }
-show() {
-    printf '$ %s\n' "$*"
-    "$@"
-}
+# Prints the command and runs it; into FILE goes what it prints.
+show() { printf '$ %s\n' "$*" && "$@"; }
+show_into() { file=$1 && shift && printf '$ %s\n' "$*" && "$@" > "$file"; }
 
 no_text() {
     echo "make demo: no text to work on: $1" >&2
@@ -49,20 +48,17 @@ fi
 
 say "1. Text to tokens on disk"
 rm -rf "$DEMO/out" "$DEMO/run" # the demo's own, made a moment ago
-show sgt-tokenize --split 5% "$CORPUS" "$DEMO/out" --json > "$DEMO/tokenize.json.all"
-tail -1 "$DEMO/tokenize.json.all" > "$DEMO/tokenize.json"
-cat "$DEMO/tokenize.json"
+show_into "$DEMO/tokenize.json" sgt-tokenize --json --split 5% "$CORPUS" "$DEMO/out"
 
 say "2. Tokens to batches: mmap against preload"
-show sgt-bench loader "$DEMO/out" --loader mmap,preload,uring --outputs i32 --batch-size 32 --seq-len 512 --seconds 3 --json > "$DEMO/bench.json.all"
-tail -1 "$DEMO/bench.json.all" > "$DEMO/bench.json"
+show_into "$DEMO/bench.json" sgt-bench loader --json --loader mmap,preload --outputs i32 --batch-size 32 --seq-len 512 --seconds 2 "$DEMO/out"
 
 say "3. Batches to a falling loss: a small GPT-2, from scratch, on this CPU"
-show sgt-train --data "$DEMO/out" --run "$DEMO/run" --model 4x128x4 --loader preload --device cpu --batch-size 8 --seq-len 128 \
-    --steps "$STEPS" --lr 3e-3 --warmup 10 --eval-every 50 --save-every 0
+show sgt-train --data "$DEMO/out" --run "$DEMO/run" --model 4x128x4 --loader preload --device cpu --batch-size 8 --seq-len 64 \
+    --steps "$STEPS" --lr 3e-3 --warmup 10 --eval-every 40 --save-every 0
 
-number() { sed -n "s/.*\"$1\": *\([0-9.e+-]*\).*/\1/p" "$2"; }
-reader() { tr '{' '\n' < "$DEMO/bench.json" | sed -n "s/.*\"reader\": *\"$1\".*\"tokens_per_s\": *\([0-9.e+]*\).*/\1/p"; }
+number() { tr ',' '\n' < "$2" | sed -n "s/.*\"$1\": *\([0-9.e+-]*\).*/\1/p" | head -1; }
+reader() { tr -d '\n' < "$DEMO/bench.json" | tr '{' '\n' | sed -n "s/.*\"reader\": *\"$1\".*\"tokens_per_s\": *\([0-9.e+]*\).*/\1/p"; }
 loss() { sed -n 's/.*"loss": *\([0-9.]*\).*/\1/p' "$DEMO/run/log.jsonl"; }
 
 say "What happened"
