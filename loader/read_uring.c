@@ -150,7 +150,7 @@ static int open_cursor(void **out, void *p, sgt_error *err)
     cursor *c = __builtin_mul_overflow(most, r->window_bytes, &bytes) ? NULL : calloc(1, sizeof *c);
     if (c) {
         c->r = r;
-        c->slots = malloc(bytes);
+        c->slots = calloc(1, bytes); /* valgrind and the memory sanitizer do not see the kernel write */
         c->done = malloc(most * sizeof *c->done);
     }
     if (!c || !c->slots || !c->done) {

@@ -29,7 +29,7 @@ extern "C" {
 
 typedef enum sgt_reader {
     SGT_READER_PRELOAD, /* everything in RAM, in huge pages (the default) */
-    SGT_READER_MMAP,    /* the page cache */
+    SGT_READER_MMAP,    /* the page cache; a file cut short while it is mapped ends the process (SIGBUS) */
     SGT_READER_URING,   /* io_uring, for sets larger than memory; pread where that is forbidden, with a notice */
     SGT_READERS
 } sgt_reader;

@@ -15,8 +15,9 @@
 #include "base/file.h"
 
 #define REVISION 1
-#define VERIFY_BYTES ((size_t)1 << 20) /* a read of sgt_shard_verify: large enough for the disk, small enough for L2   \
-                                        */
+#define VERIFY_BYTES                                                                                \
+    ((size_t)1 << 20) /* a read of sgt_shard_verify: large enough for the disk, small enough for L2 \
+                       */
 
 static void put32(uint8_t *bytes, int word, uint32_t v)
 {
@@ -137,8 +138,8 @@ int sgt_shard_open(sgt_shard_header *h, const char *path, int raw, sgt_error *er
     return fd;
 }
 
-static int verify_open(int fd, const sgt_shard_header *h, const char *path, uint32_t vocab, const sgt_stop *stop,
-                       uint16_t *ids, XXH3_state_t *hash, sgt_error *err)
+static int verify_tokens(int fd, const sgt_shard_header *h, const char *path, uint32_t vocab, const sgt_stop *stop,
+                         uint16_t *ids, XXH3_state_t *hash, sgt_error *err)
 {
     uint64_t bytes = 2 * h->tokens;
     XXH3_64bits_reset(hash);
@@ -173,7 +174,7 @@ int sgt_shard_verify(const char *path, int raw, uint32_t vocab, const sgt_stop *
     if (!ids || !hash)
         rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
     else
-        rc = verify_open(fd, &h, path, vocab, stop, ids, hash, err);
+        rc = verify_tokens(fd, &h, path, vocab, stop, ids, hash, err);
     XXH3_freeState(hash);
     free(ids);
     close(fd);
