@@ -27,8 +27,9 @@ typedef struct chain {
 typedef struct walk {
     sgt_corpus *c;
     const sgt_corpus_request *r;
-    char *out_real; /* OUT without links; NULL: it does not exist */
+    int out_exists;
     struct stat out_stat;
+    char *out_real; /* OUT without links; NULL: not to be had */
     size_t base;  /* where the relative name starts in the paths below this INPUT */
     uint64_t odd; /* neither files nor folders */
     char *first_odd;
@@ -141,10 +142,10 @@ done:
 /* Whether `path` is OUT, or, followed through links, lies in it. */
 static int is_out(const walk *w, const char *path, const struct stat *st, int follow)
 {
-    if (!w->out_real) return 0;
+    if (!w->out_exists) return 0;
     if (st->st_dev == w->out_stat.st_dev && st->st_ino == w->out_stat.st_ino) return 1;
-    char *real = follow ? realpath(path, NULL) : NULL;
-    size_t n = strlen(w->out_real);
+    char *real = follow && w->out_real ? realpath(path, NULL) : NULL;
+    size_t n = real ? strlen(w->out_real) : 0;
     int inside = real && !strncmp(real, w->out_real, n) && (n == 1 || real[n] == '/');
     free(real);
     return inside;
@@ -227,8 +228,8 @@ int sgt_corpus_list(sgt_corpus **out, const sgt_corpus_request *r, sgt_error *er
     int rc = SGT_OK, streams = 0;
     walk w = {.c = calloc(1, sizeof *w.c), .r = r, .err = err};
     if (!w.c) return no_memory(err);
-    if (stat(r->out, &w.out_stat) == 0 && !(w.out_real = realpath(r->out, NULL)))
-        rc = sgt_fail_errno(err, "%s", r->out);
+    w.out_exists = stat(r->out, &w.out_stat) == 0 && S_ISDIR(w.out_stat.st_mode);
+    w.out_real = realpath(r->out, NULL);
     for (size_t i = 0; i < r->count && !rc; i++) {
         if (!strcmp(r->inputs[i], "-") && streams++)
             rc = sgt_fail(err, SGT_EUSAGE, "standard input (-) can be read only once");

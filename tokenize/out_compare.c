@@ -162,7 +162,8 @@ static int compare_inputs(const sgt_out_request *r, const char *folder, const ch
     uint64_t touched = 0;
     int rc = SGT_OK;
     FILE *f = path ? fopen(path, "re") : NULL;
-    if (!f) rc = path ? sgt_fail_errno(err, "%s (--force starts over)", path) : no_memory(folder, err);
+    if (!f)
+        rc = path ? sgt_fail(err, SGT_EIO, "%s: %s (--force starts over)", path, strerror(errno)) : no_memory(folder, err);
     while (!rc && getline(&line, &room, f) > 0) rc = compare_line(r->path, line, r->corpus, i++, &touched, err);
     if (!rc && ferror(f)) rc = sgt_fail_errno(err, "%s", path);
     if (!rc && i < r->corpus->count) rc = other_input(r->path, NULL, r->corpus, i, err);

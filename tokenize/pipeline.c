@@ -25,8 +25,9 @@
 
 typedef struct place {
     sgt_unit unit;
-    int done; /* encoded, or failed, and not yet written; under `lock` */
-    int rc;   /* 0; 1: the feed's end; or what failed */
+    int taken; /* by a thread, until it is written; under `lock`, as is done */
+    int done;  /* encoded, or failed, and not yet written */
+    int rc;    /* 0; 1: the feed's end; or what failed */
     sgt_error err;
 } place;
 
@@ -41,7 +42,7 @@ typedef struct pipeline {
     uint64_t ticket;
     int feed_ended;
 
-    pthread_mutex_t lock; /* places[].done */
+    pthread_mutex_t lock; /* places[].taken and .done */
     pthread_cond_t changed;
     place *places; /* unit number t lies in places[t % place_count] */
     size_t place_count;
@@ -59,13 +60,14 @@ typedef struct worker {
 
 /* ---- the threads that encode ---- */
 
-/* Waits until unit number t has a free place. NULL: it is over. */
-static place *free_place(pipeline *p, uint64_t t)
+/* Waits until the place of unit number t is free, and takes it. NULL: it is over. */
+static place *take_place(pipeline *p, uint64_t t)
 {
     place *at = &p->places[t % p->place_count];
     pthread_mutex_lock(&p->lock);
-    while (at->done && !sgt_stopped(&p->cancelled)) pthread_cond_wait(&p->changed, &p->lock);
+    while (at->taken && !sgt_stopped(&p->cancelled)) pthread_cond_wait(&p->changed, &p->lock);
     int over = sgt_stopped(&p->cancelled);
+    at->taken = 1;
     pthread_mutex_unlock(&p->lock);
     return over ? NULL : at;
 }
@@ -74,7 +76,7 @@ static place *free_place(pipeline *p, uint64_t t)
 static place *next_unit(pipeline *p)
 {
     pthread_mutex_lock(&p->feed_lock);
-    place *at = p->feed_ended ? NULL : free_place(p, p->ticket);
+    place *at = p->feed_ended ? NULL : take_place(p, p->ticket);
     if (at) {
         at->rc = sgt_feed_next(p->feed, &at->unit, &at->err);
         p->feed_ended = at->rc != 0;
@@ -164,7 +166,7 @@ static void set_free(pipeline *p, place *at)
 {
     sgt_unit_trim(&at->unit, p->piece);
     pthread_mutex_lock(&p->lock);
-    at->done = 0;
+    at->taken = at->done = 0;
     pthread_cond_broadcast(&p->changed);
     pthread_mutex_unlock(&p->lock);
 }

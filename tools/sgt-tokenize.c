@@ -84,26 +84,34 @@ static int print_json(const sgt_tokenize_result *r)
     return text ? 0 : -1;
 }
 
+/* "1 file", "1,234 files", after `before`. */
+static void print_count(const char *before, uint64_t n, const char *what)
+{
+    char count[40];
+    printf("%s%s %s%s", before, sgt_format_count(count, sizeof count, n), what, n == 1 ? "" : "s");
+}
+
 static void print_summary(const char *out, const sgt_tokenize_result *r)
 {
-    char a[40], b[40], c[40], shown[1024];
-    printf("%s: %s tokens, %s documents, %s shard%s", sgt_printable(shown, sizeof shown, out),
-           sgt_format_count(a, sizeof a, r->tokens), sgt_format_count(b, sizeof b, r->documents),
-           sgt_format_count(c, sizeof c, r->shards), r->shards == 1 ? "" : "s");
+    char a[40], b[40], shown[1024];
+    printf("%s: ", sgt_printable(shown, sizeof shown, out));
+    print_count("", r->tokens, "token");
+    print_count(", ", r->documents, "document");
+    print_count(", ", r->shards, "shard");
     if (r->val_tokens)
         printf("; train %s, val %s tokens", sgt_format_count(a, sizeof a, r->train_tokens),
                sgt_format_count(b, sizeof b, r->val_tokens));
     if (r->already_done) {
         printf("; complete already, nothing was done\n");
     } else {
-        printf("\n%s of text in %s file%s, %.2f s, %s\n", sgt_format_bytes(a, sizeof a, r->bytes),
-               sgt_format_count(b, sizeof b, r->files), r->files == 1 ? "" : "s", r->seconds,
-               sgt_format_rate(c, sizeof c, 1e6 * mb_per_s(r), "B/s"));
+        printf("\n%s of text in ", sgt_format_bytes(a, sizeof a, r->bytes));
+        print_count("", r->files, "file");
+        printf(", %.2f s, %s\n", r->seconds, sgt_format_rate(b, sizeof b, 1e6 * mb_per_s(r), "B/s"));
     }
-    if (r->invalid_utf8)
-        printf("%s place%s not UTF-8, %s; manifest.json names the first\n",
-               sgt_format_count(a, sizeof a, r->invalid_utf8), r->invalid_utf8 == 1 ? "" : "s",
-               !strcmp(o.invalid_utf8, "replace") ? "replaced by U+FFFD" : "kept byte for byte");
+    if (!r->invalid_utf8) return;
+    print_count("", r->invalid_utf8, "place");
+    printf(" not UTF-8, %s; manifest.json names the first\n",
+           !strcmp(o.invalid_utf8, "replace") ? "replaced by U+FFFD" : "kept byte for byte");
 }
 
 static sgt_invalid_utf8 invalid_utf8(void)

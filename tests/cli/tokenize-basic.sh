@@ -1,0 +1,103 @@
+# tokenize-basic.sh: what one run of sgt-tokenize writes and says.
+. "$ROOT/tests/cli/lib.sh"
+
+ids() { od -An -tu2 -v -w2 -j1024 "$1" | tr -d ' ' | paste -sd' '; }
+word() { od -An -td4 -v -w4 -j$((4 * $2)) -N4 "$1" | tr -d ' '; }
+starts() { od -An -td8 -v -w8 "$1" | tr -d ' ' | paste -sd' '; }
+
+mkdir -p in/sub
+printf 'Hello world' > in/b.txt
+printf 'hello hello' > in/sub/a.txt
+: > in/a.txt # empty: the end-of-text id alone
+printf ' x' > in/.hidden
+touch -d @1700000000 in/.hidden in/a.txt in/b.txt in/sub/a.txt
+
+# The main form: a summary on stdout, nothing on stderr, these files and no others.
+run 0 sgt-tokenize in/ out/
+stderr_is ''
+stdout_lines 2
+stdout_has 'out/: 9 tokens, 4 documents, 1 shard'
+stdout_matches '^24 B of text in 4 files, [0-9]+\.[0-9]{2} s, [0-9.]+ [kMG]?B/s$'
+[ "$(ls -A out | paste -sd' ')" = 'manifest.json sources.jsonl tokenizer.json train_000000.bin train_000000.idx' ] ||
+    fail "OUT holds $(ls -A out | paste -sd' ')"
+
+# Documents in byte order of their paths, each after the end-of-text id; ids are tiktoken's.
+[ "$(ids out/train_000000.bin)" = '50256 2124 50256 50256 15496 995 50256 31373 23748' ] || fail "ids: $(ids out/train_000000.bin)"
+[ "$(starts out/train_000000.idx)" = '0 2 3 6' ] || fail "starts: $(starts out/train_000000.idx)"
+[ "$(word out/train_000000.bin 0) $(word out/train_000000.bin 1) $(word out/train_000000.bin 2)" = '20240520 1 9' ] || fail 'header words 0-2'
+[ "$(word out/train_000000.bin 3) $(word out/train_000000.bin 4) $(word out/train_000000.bin 5)" = '1 50257 50256' ] || fail 'header words 3-5'
+cat > want.jsonl << 'END'
+{"path": ".hidden", "size": 2, "mtime": 1700000000, "documents": 1, "tokens": 2}
+{"path": "a.txt", "size": 0, "mtime": 1700000000, "documents": 1, "tokens": 1}
+{"path": "b.txt", "size": 11, "mtime": 1700000000, "documents": 1, "tokens": 3}
+{"path": "sub/a.txt", "size": 11, "mtime": 1700000000, "documents": 1, "tokens": 3}
+END
+same out/sources.jsonl want.jsonl
+grep -q '"tokens": 9,' out/manifest.json || fail 'tokens in manifest.json'
+run 0 sgt-inspect out --verify
+grep -q '"model"' out/tokenizer.json || fail 'tokenizer.json has no model'
+
+# The same command again: nothing is written, and --quiet says nothing.
+ls -li --time-style=full-iso out > before
+run 0 sgt-tokenize in/ out/
+stdout_is 'out/: 9 tokens, 4 documents, 1 shard; complete already, nothing was done'
+run 0 sgt-tokenize --quiet --threads 1 --format text in out
+stdout_is ''
+stderr_is ''
+ls -li --time-style=full-iso out > after
+same before after
+
+# --json: one document on stdout and nothing else.
+run 0 sgt-tokenize --json in out2
+stdout_lines 1
+stderr_is ''
+cp .stdout doc
+for pair in tokens:9 documents:4 bytes:24 files:4 invalid_utf8:0 shards:1 train_tokens:9 val_tokens:0 already_done:false; do
+    [ "$(field "${pair%:*}" doc)" = "${pair#*:}" ] || fail "--json: ${pair%:*} is $(field "${pair%:*}" doc), not ${pair#*:}"
+done
+grep -qE '"seconds": [0-9.e-]+, "mb_per_s": [0-9.e-]+' doc || fail '--json: seconds and mb_per_s'
+same_folders out out2
+
+# Shards of 4 tokens: documents run on from one into the next, and each start is in the index of the shard it lies in.
+run 0 sgt-tokenize --shard-tokens 4 in out4
+stdout_has 'out4: 9 tokens, 4 documents, 3 shards'
+[ "$(ids out4/train_000000.bin)" = '50256 2124 50256 50256' ] || fail 'shard 0 of 3'
+[ "$(ids out4/train_000001.bin)" = '15496 995 50256 31373' ] || fail 'shard 1 of 3'
+[ "$(ids out4/train_000002.bin)" = '23748' ] || fail 'shard 2 of 3'
+[ "$(starts out4/train_000000.idx)" = '0 2 3' ] || fail 'starts in shard 0'
+[ "$(starts out4/train_000001.idx)" = '2' ] || fail 'starts in shard 1'
+[ ! -s out4/train_000002.idx ] || fail 'starts in shard 2'
+# an exact multiple leaves no empty shard behind
+run 0 sgt-tokenize --shard-tokens 3 in out3
+stdout_has 'out3: 9 tokens, 4 documents, 3 shards'
+absent out3/train_000003.bin
+run 0 sgt-tokenize --shard-tokens 1 in out1
+stdout_has 'out1: 9 tokens, 4 documents, 9 shards'
+
+# --split: decided by the path alone, so a document keeps its side whatever else is there.
+mkdir many
+for i in $(seq 100 299); do echo "document $i" > "many/$i.txt"; done
+run 0 sgt-tokenize --split 25% many split
+stdout_matches '^split: [0-9,]+ tokens, 200 documents, 2 shards; train [0-9,]+, val [0-9,]+ tokens$'
+val=$(($(wc -c < split/val_000000.idx) / 8))
+[ "$val" -ge 30 ] && [ "$val" -le 70 ] || fail "25% of 200 documents set aside $val"
+# 34 are these 34: the hash never changes
+mkdir fewer
+for i in $(seq 100 199); do cp "many/$i.txt" fewer; done
+run 0 sgt-tokenize --split 25% fewer split2
+n=$(wc -c < split2/val_000000.idx)
+cmp -s -n $((2 * n / 8)) split/val_000000.bin split2/val_000000.bin -i 1024 || fail 'another split for the same paths'
+[ "$(grep -c . split2/sources.jsonl)" -eq 100 ] || fail 'sources of 100 documents'
+run 0 sgt-tokenize --split 100% in all-val
+stdout_has 'train 0, val 9 tokens'
+absent all-val/train_000000.bin
+
+# Any number of threads, the same bytes.
+mkdir code
+cp "$ROOT"/tokenize/*.c code
+for t in 1 2 5; do
+    run 0 sgt-tokenize --quiet --threads $t --shard-tokens 20k --split 10% code "t$t"
+    stderr_is ''
+done
+same_folders t1 t2
+same_folders t1 t5

@@ -1,0 +1,146 @@
+# tokenize-inputs.sh: every kind of INPUT, good and bad, and what becomes of it.
+. "$ROOT/tests/cli/lib.sh"
+
+paths() { sed 's/^{"path": \(".*"\), "size".*/\1/' "$1/sources.jsonl" | paste -sd' '; }
+nothing_left() { [ ! -e "$1" ] || fail "$1 was left behind"; }
+
+# Byte order of whole paths: a folder sorts as its name and a slash.
+mkdir -p in/a in/a.d
+for f in in/a/z in/a-b in/a.txt in/a.d/x in/a0 in/B in/é; do echo x > $f; done
+run 0 sgt-tokenize in out
+[ "$(paths out)" = '"B" "a-b" "a.d/x" "a.txt" "a/z" "a0" "é"' ] || fail "order: $(paths out)"
+
+# INPUTs in the order given; a file's path is its last component; the same file twice is read twice.
+run 0 sgt-tokenize in/a0 in/a in/a0 in///// in/B out2
+[ "$(paths out2)" = '"a0" "z" "a0" "B" "a-b" "a.d/x" "a.txt" "a/z" "a0" "é" "B"' ] || fail "order: $(paths out2)"
+
+# What is not there; an empty folder; what is neither file nor folder.
+run 1 sgt-tokenize in nowhere out3
+stderr_is 'sgt-tokenize: nowhere: No such file or directory'
+nothing_left out3
+run 1 sgt-tokenize '' out3
+stderr_is 'sgt-tokenize: an empty name: No such file or directory'
+mkdir -p empty/sub
+run 1 sgt-tokenize empty out3
+stderr_is 'sgt-tokenize: empty: no file in this folder'
+stdout_is ''
+run 1 sgt-tokenize in/a.txt empty/ out3
+stderr_is 'sgt-tokenize: empty: no file in this folder'
+nothing_left out3
+run 1 sgt-tokenize /dev/null out3
+stderr_is 'sgt-tokenize: /dev/null: neither a file nor a folder (streams are read from standard input: -)'
+mkdir odd
+mkfifo odd/pipe
+echo x > odd/text
+run 0 sgt-tokenize odd out4
+stderr_is 'sgt-tokenize: odd/pipe: neither file nor folder, skipped (1 such below odd)'
+[ "$(paths out4)" = '"text"' ] || fail 'a folder with a pipe in it'
+run 0 sgt-tokenize --quiet odd out4q
+stderr_is ''
+
+# Symbolic links: to files and folders they are followed; back to where they lie, or to nothing, they are an error.
+mkdir -p links/real elsewhere
+echo one > links/real/1
+echo two > elsewhere/2
+ln -s ../elsewhere links/folder
+ln -s real/1 links/file
+run 0 sgt-tokenize links out5
+[ "$(paths out5)" = '"file" "folder/2" "real/1"' ] || fail "links: $(paths out5)"
+ln -s .. links/real/up
+run 1 sgt-tokenize links out6
+stderr_is 'sgt-tokenize: links/real/up: a symbolic link back to links, without end (remove the link)'
+nothing_left out6
+rm links/real/up
+ln -s self links/self
+run 1 sgt-tokenize links out6
+stderr_is 'sgt-tokenize: links/self: a symbolic link that leads nowhere: Too many levels of symbolic links'
+rm links/self
+ln -s gone links/dangling
+run 1 sgt-tokenize links out6
+stderr_is 'sgt-tokenize: links/dangling: a symbolic link that leads nowhere: No such file or directory'
+nothing_left out6
+
+# Names with a newline or with bytes that are not UTF-8: read like any other; escaped where they are shown.
+mkdir names
+printf 'x' > "names/a
+b"
+printf 'y' > "names/$(printf 'c\351d')"
+run 0 sgt-tokenize names out7
+stderr_is ''
+[ "$(paths out7)" = '"a\nb" "c\\xe9d", "path_bytes": "63e964"' ] || fail "names: $(paths out7)"
+run 0 sgt-tokenize --quiet names out7
+run 1 sgt-tokenize "names/no
+such" out8
+stderr_is 'sgt-tokenize: names/no\x0asuch: No such file or directory'
+printf 'y\377' > "names/$(printf 'c\351d')"
+run 1 sgt-tokenize --invalid-utf8 fail names out8
+stderr_is 'sgt-tokenize: names/c\xe9d: offset 1: not UTF-8 (--invalid-utf8 keep or replace reads it)'
+nothing_left out8
+
+# OUT is never read: refused as an INPUT, passed over below one.
+mkdir -p nest/out self
+echo x > nest/a
+run 0 sgt-tokenize nest nest/out
+run 0 sgt-tokenize nest nest/out
+stdout_has 'complete already'
+stderr_is 'sgt-tokenize: nest/out: passed over, it is OUT or lies in it'
+[ "$(paths nest/out)" = '"a"' ] || fail "OUT was read: $(paths nest/out)"
+echo x > self/a
+run 1 sgt-tokenize self ./self/
+stderr_is 'sgt-tokenize: self: INPUT is OUT or lies in it (name another OUT)'
+run 1 sgt-tokenize self/a self
+stderr_is 'sgt-tokenize: self/a: INPUT is OUT or lies in it (name another OUT)'
+ln -s self alias
+run 1 sgt-tokenize alias self
+stderr_is 'sgt-tokenize: alias: INPUT is OUT or lies in it (name another OUT)'
+[ "$(ls -A self)" = a ] || fail "something was written beside self/a"
+mkdir around
+ln -s ../nest/out/sources.jsonl around/link
+echo x > around/b
+run 0 sgt-tokenize around nest/out2
+[ "$(paths nest/out2)" = '"b" "link"' ] || fail 'a link to a file'
+run 1 sgt-tokenize around nest/out
+stderr_has 'around/link: passed over, it is OUT or lies in it'
+
+# Names that speak of something else than text are read as text, and said so once.
+mkdir kinds
+echo '{}' > kinds/a.jsonl
+echo x > kinds/b.gz
+echo x > kinds/c.txt
+run 0 sgt-tokenize kinds out9
+stderr_is 'sgt-tokenize: kinds/a.jsonl: read as plain text, byte for byte (2 such names; --format text says so)'
+run 0 sgt-tokenize --format text kinds out10
+stderr_is ''
+same_folders out9 out10
+
+# Standard input: one document, alone or among others. It is not compared, and a finished OUT is not overwritten.
+printf 'from a pipe' | run 0 sgt-tokenize - out11
+stdout_matches '^out11: 4 tokens, 1 document'
+cat > want << 'END'
+{"path": "-", "size": 11, "mtime": 0, "documents": 1, "tokens": 4}
+END
+same out11/sources.jsonl want
+printf 'from a pipe' | run 1 sgt-tokenize - out11
+stderr_is 'sgt-tokenize: out11: complete, and standard input cannot be compared with what it was made from (--force replaces it)'
+printf 'from another' | run 0 sgt-tokenize --force - out11
+stdout_has 'out11: 3 tokens'
+printf 'two' | run 0 sgt-tokenize in/a0 - in/B out12
+[ "$(paths out12)" = '"a0" "-" "B"' ] || fail "stdin among files: $(paths out12)"
+run 0 sgt-tokenize - out13 # the test's own stdin: empty
+stdout_has 'out13: 1 token, 1 document, 1 shard'
+run 1 sgt-tokenize in/a0 out13
+stderr_is 'sgt-tokenize: out13: made from other inputs: input 1 was -, now in/a0 (--force replaces it)'
+
+# A read error in the middle names the file and the offset.
+if [ -r /proc/self/mem ]; then
+    ln -s /proc/self/mem mem
+    run 1 sgt-tokenize in/a0 mem out14
+    stderr_is 'sgt-tokenize: mem: offset 0: Input/output error'
+    nothing_left out14
+fi
+# A file that holds more than it says has changed as far as anyone can tell.
+if [ -r /proc/version ]; then
+    run 1 sgt-tokenize /proc/version out15
+    stderr_is 'sgt-tokenize: /proc/version: changed while it was read: 0 bytes when it was opened, now 0 (start again)'
+    nothing_left out15
+fi

@@ -1,0 +1,29 @@
+# tokenize-kill-points.sh: killed at every call that makes something durable or visible, in turn. Needs strace, which kills by
+# the count.
+. "$ROOT/tests/cli/lib.sh"
+
+command -v strace > /dev/null || skip 'strace is not there'
+strace -o trace true 2> /dev/null || skip 'strace may not trace here'
+
+mkdir corpus
+for i in 1 2 3 4 5 6; do head -c 600 "$ROOT/tokenize/gpt2.bpe" | tail -c $((i * 90)) > corpus/$i; done
+again='sgt-tokenize --quiet --threads 1 --shard-tokens 400 --split 40% corpus out'
+run 0 $again
+mv out undisturbed
+cases=0
+for call in rename fsync unlinkat,unlink,rmdir mkdir write,pwrite64 ftruncate openat; do
+    n=1
+    while :; do
+        rm -rf out
+        code=0
+        strace -f -o trace -e trace="$call" -e inject="$call:signal=KILL:when=$n" $again > .stdout 2> .stderr || code=$?
+        [ $code -ne 0 ] || break # there are fewer than n
+        [ $code -eq 137 ] || fail "exit $code, killed at $call number $n: $(cat .stderr)"
+        run 0 $again
+        same_folders out undisturbed
+        n=$((n + 1))
+        cases=$((cases + 1))
+    done
+done
+[ $cases -gt 50 ] || fail "only $cases places to be killed at"
+echo "$cases places"

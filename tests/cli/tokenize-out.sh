@@ -1,0 +1,107 @@
+# tokenize-out.sh: whose OUT is, and what happens to one that is somebody else's.
+. "$ROOT/tests/cli/lib.sh"
+
+mkdir in
+for i in 1 2 3; do echo "text number $i" > in/$i.txt; done
+touch -d @1600000000 in/*
+run 0 sgt-tokenize --quiet in out
+cp -r out kept
+refused() { # MESSAGE COMMAND...: exit 1, that line, nothing on stdout, OUT as it was
+    message=$1
+    shift
+    run 1 "$@"
+    stdout_is ''
+    stderr_is "sgt-tokenize: $message"
+    same_folders out kept
+}
+
+# Made with other options: refused by name.
+refused 'out: made with --split none, now 50% (--force replaces it)' sgt-tokenize --split 50% in out
+refused 'out: made with --shard-tokens 100000000, now 7 (--force replaces it)' sgt-tokenize --shard-tokens 7 in out
+refused 'out: made with --special none, now eot (--force replaces it)' sgt-tokenize --special eot in out
+refused 'out: made with --invalid-utf8 keep, now fail (--force replaces it)' sgt-tokenize --quiet --json --invalid-utf8 fail in out
+
+# From other inputs: another size, one more, one fewer, another name.
+echo more >> in/2.txt
+refused 'out: made from other inputs: in/2.txt had 14 bytes, now 19 (--force replaces it)' sgt-tokenize in out
+echo "text number 2" > in/2.txt
+touch -d @1600000000 in/2.txt
+echo x > in/4.txt
+refused 'out: made from other inputs: 3 of them, now 4, in/4.txt is new (--force replaces it)' sgt-tokenize in out
+rm in/4.txt
+mv in/3.txt ..3
+refused 'out: made from other inputs: input 3 was 3.txt, now there are 2 (--force replaces it)' sgt-tokenize in out
+mv ..3 in/0.txt
+refused 'out: made from other inputs: input 1 was 1.txt, now in/0.txt (--force replaces it)' sgt-tokenize in out
+mv in/0.txt in/3.txt
+
+# A time stamp alone informs; where the inputs lie does not matter, nor how they were named.
+touch -d @1700000000 in/1.txt
+run 0 sgt-tokenize in out
+stderr_is 'sgt-tokenize: out: inputs of the same size as then are taken for the same; 1 of them has a new time stamp'
+stdout_has 'complete already'
+cp -rp in moved
+run 0 sgt-tokenize moved/1.txt moved/2.txt moved/3.txt out
+stdout_has 'complete already'
+same_folders out kept
+
+# --force replaces: nothing of the old set stays. On the same command it has nothing to do.
+run 0 sgt-tokenize --quiet --split 50% --shard-tokens 3 in many
+n=$(ls many | wc -l)
+run 0 sgt-tokenize --force --split none in many
+[ "$(ls -A many | paste -sd' ')" = 'manifest.json sources.jsonl tokenizer.json train_000000.bin train_000000.idx' ] || fail "of $n files there are $(ls many | wc -l)"
+same many/train_000000.bin out/train_000000.bin
+run 0 sgt-tokenize --force in many
+stdout_has 'complete already'
+
+# Damage is found by what is there and how long it is; --force makes it anew.
+truncate -s -2 many/train_000000.bin
+run 1 sgt-tokenize in many
+stderr_is 'sgt-tokenize: many/train_000000.bin: 1052 bytes, 1054 were written (--force starts over)'
+rm many/train_000000.bin
+run 1 sgt-tokenize in many
+stderr_is 'sgt-tokenize: many/train_000000.bin: is gone since it was written: No such file or directory (--force starts over)'
+run 0 sgt-tokenize --force in many
+same many/train_000000.bin out/train_000000.bin
+echo '{' > many/manifest.json
+run 1 sgt-tokenize in many
+stderr_has 'sgt-tokenize: many/manifest.json: '
+run 0 sgt-tokenize --force in many
+echo garbage > many/sources.jsonl
+run 1 sgt-tokenize in many
+stderr_is 'sgt-tokenize: many: its list of inputs is damaged (--force replaces it)'
+rm many/sources.jsonl
+run 1 sgt-tokenize in many
+stderr_is 'sgt-tokenize: many/sources.jsonl: No such file or directory (--force starts over)'
+run 0 sgt-tokenize --force in many
+
+# A folder with anything else in it is not OUT by mistake (as when OUT was forgotten); a file is not at all.
+mkdir other
+echo precious > other/train_000000.txt
+run 1 sgt-tokenize in other
+stderr_is "sgt-tokenize: other: OUT is not empty and not of sgt-tokenize's making (name a new folder, or --force writes beside what is there)"
+[ "$(ls -A other)" = train_000000.txt ] || fail 'something was written beside what is there'
+run 0 sgt-tokenize --force in other
+[ "$(cat other/train_000000.txt)" = precious ] || fail '--force removed what is not ours'
+same other/train_000000.bin out/train_000000.bin
+run 1 sgt-tokenize in in/1.txt
+stderr_is 'sgt-tokenize: in/1.txt: OUT is a file, not a folder'
+run 1 sgt-tokenize in in/1.txt/out
+stderr_is 'sgt-tokenize: in/1.txt/out: Not a directory'
+mkdir empty deep
+run 0 sgt-tokenize in empty
+run 0 sgt-tokenize in deep/a/b
+same_folders empty deep/a/b
+mkdir -p foreign/.work
+echo mine > foreign/.work/mine
+run 0 sgt-tokenize in foreign
+[ "$(cat foreign/.work/mine)" = mine ] || fail "somebody else's .work was emptied"
+
+# A full disk (here: a limit on the size of files): one line, nothing left, and with room the same command succeeds.
+head -c 300000 /dev/zero | tr '\0' 'a' | sed 's/aaaa/aab /g' > big
+code=0
+(trap '' XFSZ && ulimit -f 64 && exec sgt-tokenize big full) > .stdout 2> .stderr || code=$?
+[ $code -eq 1 ] || fail "exit $code under a limit on the size of files"
+stderr_is 'sgt-tokenize: full/.work/train_000000.bin.tmp: cannot write: File too large'
+absent full
+run 0 sgt-tokenize big full

@@ -1,0 +1,35 @@
+# tokenize-permissions.sh: what may not be read or written is found before anything is written.
+. "$ROOT/tests/cli/lib.sh"
+
+# root may read everything: become nobody. Paths are relative, as nobody may not come here from above.
+try=
+if [ "$(id -u)" -eq 0 ]; then
+    try='setpriv --reuid=65534 --regid=65534 --clear-groups'
+    $try true 2> /dev/null || skip 'root without setpriv'
+fi
+chmod 755 .
+cp "$(command -v sgt-tokenize)" program
+chmod 755 program
+$try ./program --version > /dev/null 2>&1 || skip 'the program cannot be run as nobody here'
+
+echo x > fine
+echo x > secret
+chmod 0 secret
+mkdir locked
+echo x > locked/a
+chmod 0 locked
+mkdir -m 777 open
+run 1 $try ./program fine secret open/out
+stderr_is 'sgt-tokenize: secret: Permission denied'
+run 1 $try ./program locked open/out
+stderr_is 'sgt-tokenize: locked: Permission denied'
+absent open/out
+
+mkdir -m 555 closed
+run 1 $try ./program fine closed/out
+stderr_is 'sgt-tokenize: closed/out: cannot make this folder: Permission denied'
+run 1 $try ./program fine closed
+stderr_is 'sgt-tokenize: closed: Permission denied'
+[ -z "$(ls -A closed)" ] || fail 'something was written into a folder that may not be written to'
+
+run 0 $try ./program fine open/out

@@ -1,0 +1,136 @@
+# tokenize-resume.sh: a run that is stopped or killed at any moment is finished by the same command, with the bytes of an
+# undisturbed one, and without doing whole shards again.
+. "$ROOT/tests/cli/lib.sh"
+
+mkdir corpus
+cp "$ROOT"/tokenize/*.c "$ROOT"/tokenize/*.h "$ROOT"/loader/*.c corpus
+cp "$ROOT"/tokenize/gpt2.bpe corpus # one large document
+printf 'not UTF-8: \377\376' > corpus/zzz
+touch -d @1700000000 corpus/zzz
+again='sgt-tokenize --quiet --threads 2 --shard-tokens 5k --split 30% corpus'
+began=$(date +%s%N)
+run 0 $again undisturbed
+took=$((($(date +%s%N) - began) / 1000000 + 1)) # ms
+n=$(ls undisturbed/*.bin | wc -l)
+[ "$n" -gt 30 ] || fail "only $n shards: too few to be killed between"
+
+seed=${SEED:-$$}
+echo "SEED=$seed"
+random() { seed=$(((seed * 1103515245 + 12345) % 2147483648)) && echo $((seed / 65536 % $1)); } # 0 ... $1 - 1
+
+# Killed some time into twice what it takes, again and again, until it is through; 20 runs at least are killed.
+killed=0 through=0
+while [ $killed -lt 20 ] || [ $through -lt 3 ]; do
+    [ $((killed + through)) -lt 400 ] || fail "after 400 tries $killed runs were killed and $through ended"
+    ls -i out 2> /dev/null | grep 'bin$' | sort > had
+    $again out > .stdout 2> .stderr &
+    pid=$!
+    ms=$(random $((2 * took)))
+    sleep "$((ms / 1000)).$(printf %03d $((ms % 1000)))"
+    kill -9 $pid 2> /dev/null
+    code=0
+    wait $pid || code=$?
+    # what is there is whole: a shard that was there before is the same file
+    ls -i out 2> /dev/null | grep 'bin$' | sort > has
+    [ -z "$(comm -23 had has)" ] || fail 'whole shards were made again'
+    for shard in out/*.bin; do
+        [ ! -e "$shard" ] || same "$shard" "undisturbed/${shard#out/}"
+    done
+    if [ $code -eq 137 ]; then
+        killed=$((killed + 1))
+    else
+        [ $code -eq 0 ] || fail "exit $code after $killed kills: $(cat .stderr)"
+        through=$((through + 1))
+        same_folders out undisturbed
+        rm -r out
+    fi
+done
+echo "killed $killed times, finished $through times"
+
+# SIGINT and SIGTERM stop it cleanly: exit 130, one line, and the work so far is kept.
+for signal in INT TERM; do
+    rm -rf out
+    mkfifo pipe
+    code=0
+    # standard input keeps it waiting for as long as it takes
+    sgt-tokenize --shard-tokens 5k corpus - out < pipe > .stdout 2> .stderr &
+    pid=$!
+    exec 3> pipe
+    until [ -e out/train_000003.bin ]; do sleep 0.01; done
+    kill -$signal $pid
+    wait $pid || code=$?
+    exec 3>&-
+    rm pipe
+    [ $code -eq 130 ] || fail "exit $code after SIG$signal"
+    stderr_is 'sgt-tokenize: stopped'
+    exists out/.work
+    # standard input starts over by itself
+    run 0 sgt-tokenize --quiet --shard-tokens 5k corpus - out
+    run 0 sgt-tokenize --quiet --shard-tokens 5k corpus - whole
+    same_folders out whole
+    rm -r whole
+done
+
+# Only one run at a time, and one that has been interrupted belongs to its command.
+rm -rf out
+mkfifo pipe
+sgt-tokenize --quiet --shard-tokens 5k corpus - out < pipe &
+pid=$!
+exec 3> pipe
+until [ -e out/train_000003.bin ]; do sleep 0.01; done
+run 1 sgt-tokenize --quiet --shard-tokens 5k corpus out
+stderr_is 'sgt-tokenize: out: another sgt-tokenize is at work here (wait for it)'
+kill -9 $pid
+wait $pid 2> /dev/null
+exec 3>&-
+run 1 sgt-tokenize --shard-tokens 6k corpus - out
+stderr_is 'sgt-tokenize: out: made with --shard-tokens 5000, now 6000 (--force replaces it)'
+run 1 sgt-tokenize --shard-tokens 5k corpus out
+stderr_has 'sgt-tokenize: out: made from other inputs: input '
+run 0 sgt-tokenize --quiet --force --threads 2 --shard-tokens 5k --split 30% corpus out
+same_folders out undisturbed
+
+# Inputs that changed under an interrupted run are refused, and what an earlier run wrote must still be there.
+interrupt() {
+    rm -rf out
+    $again out &
+    pid=$!
+    until [ -e out/train_000005.bin ]; do :; done
+    kill -9 $pid
+    wait $pid 2> /dev/null
+    [ -e out/.work/journal ] || interrupt # it was through before the signal came
+}
+interrupt
+echo x >> corpus/zzz
+run 1 $again out
+stderr_is "sgt-tokenize: out: made from other inputs: corpus/zzz had 13 bytes, now 15 (--force replaces it)"
+printf 'not UTF-8: \377\376' > corpus/zzz
+touch -d @1700000000 corpus/zzz
+run 0 $again out
+same_folders out undisturbed
+interrupt
+rm out/train_000002.bin
+run 1 $again out
+stderr_is 'sgt-tokenize: out/train_000002.bin: is gone since it was written: No such file or directory (--force starts over)'
+run 0 $again --force out
+same_folders out undisturbed
+interrupt
+truncate -s 100 out/.work/val_*.bin.tmp
+run 1 $again out
+stderr_matches '^sgt-tokenize: out/\.work/val_[0-9]{6}\.bin\.tmp: 100 bytes, [0-9]+ were written \(--force starts over\)$'
+run 0 $again --force out
+same_folders out undisturbed
+interrupt
+rm out/.work/journal
+run 1 $again out
+stderr_is 'sgt-tokenize: out: OUT is not empty, and nothing says what made it (name a new folder, or --force writes beside what is there)'
+# a journal that is torn or scribbled on counts up to there
+interrupt
+printf 'shard train 99 1 1 00' >> out/.work/journal
+run 0 $again out
+same_folders out undisturbed
+interrupt
+size=$(wc -c < out/.work/journal)
+truncate -s $((size - 5)) out/.work/journal
+run 0 $again out
+same_folders out undisturbed

@@ -1,0 +1,39 @@
+# tokenize-usage.sh: wrong usage of sgt-tokenize, and its --help.
+. "$ROOT/tests/cli/lib.sh"
+
+run_usage 'wanted INPUT... and OUT' sgt-tokenize
+run_usage 'wanted INPUT... and OUT, got only in' sgt-tokenize in
+run_usage '--no-such-option: no such option' sgt-tokenize --no-such-option
+run_usage '--shard-tokens 0: must be from 1 to 2147483647' sgt-tokenize --shard-tokens 0 in out
+run_usage '--shard-tokens 2147483648: must be from 1 to 2147483647' sgt-tokenize --shard-tokens 2147483648 in out
+run_usage '--shard-tokens ten: not a whole number (such as 12, 512k, 1.5M)' sgt-tokenize --shard-tokens ten in out
+run_usage '--threads 0: must be from 1 to 1024' sgt-tokenize --threads 0 in out
+run_usage '--split 5: not a percentage (such as 1%) or none' sgt-tokenize --split 5 in out
+run_usage '--split 101%: not a percentage (such as 1%) or none' sgt-tokenize --split 101% in out
+run_usage '--format jsonl: must be one of auto|text' sgt-tokenize --format jsonl in out
+run_usage '--vocab other.bpe: must be one of gpt2' sgt-tokenize --vocab other.bpe in out
+run_usage '--special all: must be one of none|eot' sgt-tokenize --special all in out
+run_usage '--invalid-utf8 drop: must be one of keep|replace|fail' sgt-tokenize --invalid-utf8 drop in out
+run 2 sgt-tokenize - - out
+stderr_is 'sgt-tokenize: standard input (-) can be read only once'
+absent out
+
+run 0 sgt-tokenize --help
+stderr_is ''
+stdout_has 'usage: sgt-tokenize [OPTION]... INPUT... OUT/'
+run 0 sgt-tokenize --version
+stdout_matches '^sgt-tokenize [0-9]+\.[0-9]+\.[0-9]+$'
+
+# The man page and --help name the same options.
+sgt-tokenize --help | grep -oE -- '--[a-z0-9-]+' | sort -u > help
+grep -oE -- '\\-\\-[a-z0-9\\-]+' "$ROOT/tools/sgt-tokenize.1" | tr -d '\\' | sort -u > page
+same help page
+
+# Standard output that cannot be written to is a failure.
+if [ -w /dev/full ]; then
+    printf x > in
+    code=0
+    sgt-tokenize in out > /dev/full 2> .stderr || code=$?
+    [ $code -eq 1 ] || fail "exit $code with stdout full"
+    stderr_is 'sgt-tokenize: cannot write to standard output'
+fi

@@ -1,0 +1,203 @@
+#include "tests/tokenize/pipeline.h"
+
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "base/file.h"
+#include "base/philox.h"
+#include "feed.h"
+#include "shard.h"
+#include "utf8.h"
+
+static char folder[64];
+
+void enter_scratch(void)
+{
+    /* In memory where that can be had: the disk would be waited for at every shard. */
+    snprintf(folder, sizeof folder, "%s/sgt-tokenize.XXXXXX", access("/dev/shm", W_OK | X_OK) ? "/tmp" : "/dev/shm");
+    cr_assert(mkdtemp(folder) && chdir(folder) == 0);
+}
+
+void leave_scratch(void)
+{
+    sgt_error err;
+    cr_assert_eq(chdir("/"), 0);
+    cr_assert_eq(sgt_remove_tree(folder, &err), 0, "%s", err.text);
+}
+
+void put_text(const char *path, const void *text, size_t n)
+{
+    FILE *f = fopen(path, "wb");
+    cr_assert(f && fwrite(text, 1, n, f) == n && fclose(f) == 0, "%s", path);
+}
+
+size_t get_file(char **out, const char *path)
+{
+    sgt_error err;
+    size_t n;
+    cr_assert_eq(sgt_file_get(out, &n, path, (size_t)1 << 30, &err), 0, "%s", err.text);
+    return n;
+}
+
+char *mixed_text(uint64_t seed, size_t *n, int odd)
+{
+    static const char *const bits[] = {"the",      " quick",        "  brown",  "\n",        "\n\n   ", "'ll",
+                                       " don't",   "12345",         " 7",       "...",       " --",     "\t",
+                                       "é",        " über",         "中文字符", "ไทยไม่มีเว้น", "🙂",    "e\xCC\x81",
+                                       "\xC2\xA0", "<|endoftext|>", "<|endof",  "|>",        "=====",   " a"};
+    static const char *const bad[] = {"\xFF", "\xC3", "\xE2\x82", "\xED\xA0\x80", "\xF0\x9F\x99"};
+    char *text = malloc(*n + 4096);
+    size_t at = 0;
+    cr_assert(text);
+    for (uint64_t i = 0; at < *n; i++) {
+        uint64_t r = sgt_philox_u64(seed, i, 0);
+        if (r % 97 == 0) { /* a run with no place to cut */
+            size_t run = 1 + (r >> 8) % 3000;
+            memset(text + at, "a =7\n"[(r >> 32) % 5], run);
+            at += run;
+        } else {
+            const char *s = odd && r % 13 == 0 ? bad[(r >> 8) % 5] : bits[(r >> 8) % (sizeof bits / sizeof *bits)];
+            memcpy(text + at, s, strlen(s));
+            at += strlen(s);
+        }
+        if (at > *n) at = *n;
+    }
+    return text;
+}
+
+/* `text` with every literal its id, as --special eot has it. */
+static size_t encode_special(sgt_encoder *e, const char *text, size_t n, uint16_t *ids)
+{
+    size_t count = 0;
+    for (;;) {
+        const char *found = memmem(text, n, "<|endoftext|>", 13);
+        if (!found) return count + sgt_encode(e, text, n, ids + count);
+        count += sgt_encode(e, text, (size_t)(found - text), ids + count);
+        ids[count++] = 50256;
+        n -= (size_t)(found - text) + 13;
+        text = found + 13;
+    }
+}
+
+stream slow_stream(const char *const *paths, size_t count, const sgt_tokenize_options *o, int split)
+{
+    sgt_error err;
+    sgt_vocab *v;
+    sgt_encoder *e;
+    stream s = {.starts = calloc(count + 1, sizeof *s.starts)};
+    cr_assert_eq(sgt_vocab_gpt2(&v, &err), 0, "%s", err.text);
+    cr_assert_eq(sgt_encoder_new(&e, v, &err), 0, "%s", err.text);
+    for (size_t i = 0; i < count; i++) {
+        const char *slash = strrchr(paths[i], '/');
+        if (sgt_feed_split(slash ? slash + 1 : paths[i], 0, o->val_fraction) != split) continue;
+        char *text;
+        size_t n = get_file(&text, paths[i]);
+        if (o->invalid_utf8 == SGT_INVALID_REPLACE) {
+            char *good = malloc(3 * n + 1);
+            n = sgt_utf8_replace((uint8_t *)good, (const uint8_t *)text, n);
+            free(text);
+            text = good;
+        }
+        s.ids = realloc(s.ids, (s.count + n + 1) * sizeof *s.ids);
+        cr_assert(s.ids);
+        s.starts[s.documents++] = s.count;
+        s.ids[s.count++] = 50256;
+        s.count +=
+            o->special_eot ? encode_special(e, text, n, s.ids + s.count) : sgt_encode(e, text, n, s.ids + s.count);
+        free(text);
+    }
+    sgt_encoder_free(e);
+    sgt_vocab_free(v);
+    return s;
+}
+
+void free_stream(stream *s)
+{
+    free(s->ids);
+    free(s->starts);
+}
+
+static void expect_index(const char *path, const stream *s, uint64_t from, uint64_t to)
+{
+    char *bytes;
+    size_t n = get_file(&bytes, path), want = 0;
+    for (size_t i = 0; i < s->documents; i++) {
+        if (s->starts[i] < from || s->starts[i] >= to) continue;
+        uint64_t start;
+        cr_assert_leq(8 * (want + 1), n, "%s: too short", path);
+        memcpy(&start, bytes + 8 * want++, sizeof start);
+        cr_assert_eq(start, s->starts[i] - from, "%s: document %zu", path, i);
+    }
+    cr_assert_eq(n, 8 * want, "%s: %zu bytes for %zu documents", path, n, want);
+    free(bytes);
+}
+
+void expect_shards(const char *out, const char *split, const stream *s, uint64_t shard_tokens)
+{
+    char path[256];
+    sgt_error err;
+    size_t shard = 0;
+    for (uint64_t from = 0; from < s->count; from += shard_tokens, shard++) {
+        uint64_t count = s->count - from < shard_tokens ? s->count - from : shard_tokens;
+        sgt_shard_header h;
+        char *bytes;
+        snprintf(path, sizeof path, "%s/%s_%06zu.bin", out, split, shard);
+        int fd = sgt_shard_open(&h, path, 0, &err);
+        cr_assert_geq(fd, 0, "%s", err.text);
+        close(fd);
+        cr_assert_eq(h.tokens, count, "%s: %lu tokens", path, (unsigned long)h.tokens);
+        cr_assert(h.vocab == 50257 && h.eot == 50256 && h.fingerprint && h.revision == 1, "%s: header", path);
+        size_t n = get_file(&bytes, path);
+        cr_assert_eq(n, 1024 + 2 * count);
+        cr_assert_eq(memcmp(bytes + 1024, s->ids + from, 2 * count), 0, "%s: ids", path);
+        cr_assert_eq(h.xxh3, XXH3_64bits(bytes + 1024, 2 * count), "%s: checksum", path);
+        free(bytes);
+        snprintf(path, sizeof path, "%s/%s_%06zu.idx", out, split, shard);
+        expect_index(path, s, from, from + count);
+    }
+    snprintf(path, sizeof path, "%s/%s_%06zu.bin", out, split, shard);
+    cr_assert(access(path, F_OK) < 0, "%s: one shard too many", path);
+}
+
+static size_t count_names(const char *path)
+{
+    size_t n = 0;
+    DIR *d = opendir(path);
+    cr_assert(d, "%s", path);
+    while (readdir(d)) n++;
+    closedir(d);
+    return n;
+}
+
+void expect_same_folders(const char *a, const char *b)
+{
+    DIR *d = opendir(a);
+    cr_assert(d, "%s", a);
+    cr_assert_eq(count_names(a), count_names(b), "%s and %s hold different names", a, b);
+    for (const struct dirent *e; (e = readdir(d));) {
+        char *x, *y, *p = sgt_join(a, e->d_name), *q = sgt_join(b, e->d_name);
+        struct stat st;
+        cr_assert(stat(p, &st) == 0);
+        if (S_ISREG(st.st_mode)) {
+            size_t n = get_file(&x, p), m = get_file(&y, q);
+            cr_assert(n == m && !memcmp(x, y, n), "%s and %s differ", p, q);
+            free(x);
+            free(y);
+        }
+        free(p);
+        free(q);
+    }
+    closedir(d);
+}
+
+int folder_is_gone(const char *path)
+{
+    struct stat st;
+    return lstat(path, &st) < 0;
+}

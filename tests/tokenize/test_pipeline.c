@@ -1,0 +1,271 @@
+/* sgt_tokenize as a library: its shards against the slow way, over threads, sizes and options; stopping and going on.
+ */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/philox.h"
+#include "tests/tokenize/pipeline.h"
+
+TestSuite(pipeline, .init = enter_scratch, .fini = leave_scratch);
+
+static void put_mixed(const char *path, uint64_t seed, size_t n, int odd)
+{
+    char *text = mixed_text(seed, &n, odd);
+    put_text(path, text, n);
+    free(text);
+}
+
+static sgt_tokenize_result tokenize(sgt_tokenize_options o, const char *input, const char *out)
+{
+    sgt_error err;
+    sgt_tokenize_result r;
+    o.inputs = &input;
+    o.input_count = 1;
+    o.out = out;
+    cr_assert_eq(sgt_tokenize(&o, &r, &err), 0, "%s", err.text);
+    return r;
+}
+
+static int fails(sgt_tokenize_options o, const char *input, const char *out, sgt_error *err)
+{
+    sgt_tokenize_result r;
+    o.inputs = &input;
+    o.input_count = 1;
+    o.out = out;
+    return sgt_tokenize(&o, &r, err);
+}
+
+/* Three documents, then every combination. */
+Test(pipeline, equals_the_slow_way)
+{
+    static const char *const paths[] = {"in/a", "in/b", "in/c"};
+    static const uint64_t shards[] = {97, 1000, 100000000};
+    static const size_t pieces[] = {1, 100, 4096, 0};
+    mkdir("in", 0777);
+    put_mixed("in/a", 1, 20011, 1);
+    put_mixed("in/b", 2, 0, 0);
+    put_mixed("in/c", 3, 7001, 1);
+    for (int mode = 0; mode < 4; mode++) {
+        sgt_tokenize_options o = {.special_eot = mode & 1,
+                                  .invalid_utf8 = mode & 2 ? SGT_INVALID_REPLACE : SGT_INVALID_KEEP,
+                                  .val_fraction = mode == 1 ? .5 : 0};
+        stream train = slow_stream(paths, 3, &o, 0), val = slow_stream(paths, 3, &o, 1);
+        for (size_t k = 0; k < 12; k++) {
+            char out[32];
+            snprintf(out, sizeof out, "out%d-%zu", mode, k);
+            o.shard_tokens = shards[k % 3];
+            o.piece_bytes = pieces[k / 3];
+            o.threads = (int)(k % 4 ? k % 4 : 5);
+            sgt_tokenize_result r = tokenize(o, "in", out);
+            expect_shards(out, "train", &train, o.shard_tokens);
+            expect_shards(out, "val", &val, o.shard_tokens);
+            cr_assert(r.documents == 3 && r.files == 3 && r.bytes == 27012 && r.bytes_read == 27012 && !r.already_done);
+            cr_assert(r.train_tokens == train.count && r.val_tokens == val.count &&
+                      r.tokens == train.count + val.count);
+        }
+        free_stream(&train);
+        free_stream(&val);
+    }
+}
+
+Test(pipeline, shards_of_one_token)
+{
+    static const char *const paths[] = {"in/a"};
+    sgt_tokenize_options o = {.shard_tokens = 1, .threads = 2, .piece_bytes = 16};
+    mkdir("in", 0777);
+    put_text("in/a", "One token in every shard, and there are not many.", 49);
+    stream s = slow_stream(paths, 1, &o, 0);
+    sgt_tokenize_result r = tokenize(o, "in", "out");
+    expect_shards("out", "train", &s, 1);
+    cr_assert_eq(r.shards, s.count);
+    free_stream(&s);
+}
+
+/* More documents than a unit holds, most of them tiny or empty; the same set from any number of threads. */
+Test(pipeline, many_small_files)
+{
+    enum { FILES = 9000 };
+    static char names[FILES][16];
+    static const char *paths[FILES];
+    sgt_tokenize_options o = {.shard_tokens = 5000, .val_fraction = .1, .threads = 1};
+    mkdir("in", 0777);
+    for (int i = 0; i < FILES; i++) {
+        snprintf(names[i], sizeof names[i], "in/%05d", i);
+        paths[i] = names[i];
+        size_t n = i % 3 ? 0 : (size_t)(i % 11);
+        put_text(names[i], "some words.", n);
+    }
+    stream train = slow_stream(paths, FILES, &o, 0), val = slow_stream(paths, FILES, &o, 1);
+    tokenize(o, "in", "out1");
+    expect_shards("out1", "train", &train, o.shard_tokens);
+    expect_shards("out1", "val", &val, o.shard_tokens);
+    cr_assert(val.documents > FILES * 8 / 100 && val.documents < FILES * 12 / 100, "%zu of %d", val.documents, FILES);
+    o.threads = 5;
+    tokenize(o, "in", "out5");
+    expect_same_folders("out1", "out5");
+    free_stream(&train);
+    free_stream(&val);
+}
+
+/* One document of many pieces, with a stretch of a megabyte that cannot be cut. */
+Test(pipeline, one_huge_document)
+{
+    static const char *const paths[] = {"in/a"};
+    size_t n = 8 << 20;
+    char *text = mixed_text(7, &n, 1);
+    memset(text + n / 2, 'x', 1 << 20);
+    sgt_tokenize_options o = {.shard_tokens = 300000};
+    mkdir("in", 0777);
+    put_text("in/a", text, n);
+    free(text);
+    stream s = slow_stream(paths, 1, &o, 0);
+    for (o.threads = 1; o.threads <= 5; o.threads += 2) {
+        char out[16];
+        snprintf(out, sizeof out, "out%d", o.threads);
+        tokenize(o, "in", out);
+        expect_shards(out, "train", &s, o.shard_tokens);
+    }
+    expect_same_folders("out1", "out3");
+    expect_same_folders("out1", "out5");
+    free_stream(&s);
+}
+
+typedef struct stopper {
+    sgt_stop stop;
+    int after, calls;
+    uint64_t first_done;
+} stopper;
+
+static void stop_after(void *ctx, uint64_t done, uint64_t total, uint64_t tokens)
+{
+    stopper *s = ctx;
+    if (!s->calls++) s->first_done = done;
+    cr_assert_leq(done, total);
+    cr_assert_gt(tokens, 0);
+    if (s->calls == s->after) sgt_stop_request(&s->stop);
+}
+
+/* Stopped after every unit in turn, and gone on with, with other threads and pieces each time. */
+Test(pipeline, stopped_anywhere_and_resumed)
+{
+    mkdir("in", 0777);
+    for (int i = 0; i < 6; i++) {
+        char path[16];
+        snprintf(path, sizeof path, "in/%d", i);
+        put_mixed(path, (uint64_t)i, 3000, 1);
+    }
+    sgt_tokenize_options o = {.shard_tokens = 1500, .val_fraction = .4, .threads = 2, .piece_bytes = 700};
+    tokenize(o, "in", "whole");
+    for (int after = 1; after < 12; after++) {
+        char out[16];
+        sgt_error err;
+        int stops = 0, rc;
+        snprintf(out, sizeof out, "out%d", after);
+        for (;;) {
+            stopper s = {.after = after};
+            o.stop = &s.stop;
+            o.progress = stop_after;
+            o.progress_ctx = &s;
+            o.threads = 1 + stops % 3;
+            o.piece_bytes = (size_t)(300 + 200 * (stops % 4));
+            if ((rc = fails(o, "in", out, &err)) == 0) break;
+            cr_assert_eq(rc, SGT_ESTOPPED, "%s", err.text);
+            cr_assert_str_eq(err.text, "stopped");
+            cr_assert(!folder_is_gone(out));
+            stops++;
+        }
+        cr_assert_gt(stops, 0);
+        expect_same_folders("whole", out);
+    }
+}
+
+/* What a run reads after an interruption is what was left. */
+Test(pipeline, resume_reads_no_more_than_it_must)
+{
+    stopper s = {.after = 20};
+    sgt_error err;
+    mkdir("in", 0777);
+    put_mixed("in/a", 5, 100000, 0);
+    sgt_tokenize_options o = {.threads = 1,
+                              .piece_bytes = 1000,
+                              .stop = &s.stop,
+                              .progress = stop_after,
+                              .progress_ctx = &s};
+    cr_assert_eq(fails(o, "in", "out", &err), SGT_ESTOPPED);
+    o.stop = NULL;
+    o.progress = NULL;
+    sgt_tokenize_result r = tokenize(o, "in", "out");
+    cr_assert_eq(r.bytes, 100000);
+    cr_assert(r.bytes_read < 85000 && r.bytes_read > 50000, "%lu bytes were read", (unsigned long)r.bytes_read);
+}
+
+static void cut_later_file(void *ctx, uint64_t done, uint64_t total, uint64_t tokens)
+{
+    (void)done, (void)total, (void)tokens;
+    cr_assert_eq(truncate("in/b", *(const long *)ctx), 0);
+}
+
+/* A file of another size than when the inputs were listed; before a whole shard nothing is left. */
+Test(pipeline, file_that_changed_since_it_was_listed)
+{
+    long size = 100;
+    sgt_error err;
+    mkdir("in", 0777);
+    put_mixed("in/a", 1, 100000, 0);
+    put_mixed("in/b", 2, 3000, 0);
+    sgt_tokenize_options o = {.threads = 1, .piece_bytes = 1000, .progress = cut_later_file, .progress_ctx = &size};
+    cr_assert_eq(fails(o, "in", "out", &err), SGT_EIO);
+    cr_assert_str_eq(err.text, "in/b: changed since the inputs were listed: 3000 bytes then, now 100 (start again)");
+    cr_assert(folder_is_gone("out"));
+    /* whole shards are kept, and the inputs are then other ones */
+    put_mixed("in/b", 2, 3000, 0);
+    o.shard_tokens = 1000;
+    cr_assert_eq(fails(o, "in", "out", &err), SGT_EIO);
+    cr_assert(!folder_is_gone("out/train_000000.bin"));
+    o.progress = NULL;
+    cr_assert_eq(fails(o, "in", "out", &err), SGT_EFORMAT);
+    cr_assert_str_eq(err.text, "out: made from other inputs: in/b had 3000 bytes, now 100 (--force replaces it)");
+    put_mixed("in/b", 2, 3000, 0);
+    tokenize(o, "in", "out");
+    tokenize(o, "in", "whole");
+    expect_same_folders("whole", "out");
+}
+
+Test(pipeline, wrong_options)
+{
+    sgt_error err;
+    put_text("a", "x", 1);
+    sgt_tokenize_options o = {.out = "out"};
+    cr_assert_eq(sgt_tokenize(&o, NULL, &err), SGT_EUSAGE);
+    cr_assert_str_eq(err.text, "wanted at least one INPUT, and OUT");
+    cr_assert_eq(fails((sgt_tokenize_options){.shard_tokens = 2147483648}, "a", "out", &err), SGT_EUSAGE);
+    cr_assert_str_eq(err.text, "shard-tokens: 2147483648 do not fit a shard (at most 2147483647)");
+    cr_assert_eq(fails((sgt_tokenize_options){.threads = -1}, "a", "out", &err), SGT_EUSAGE);
+    cr_assert_str_eq(err.text, "threads: -1 is not within 0 and 1024");
+    cr_assert_eq(fails((sgt_tokenize_options){.val_fraction = 1.5}, "a", "out", &err), SGT_EUSAGE);
+    cr_assert_str_eq(err.text, "split: 1.5 is not within 0 and 1");
+    cr_assert(folder_is_gone("out"));
+}
+
+static void keep_line(void *ctx, const char *line)
+{
+    snprintf(ctx, 256, "%s", line);
+}
+
+Test(pipeline, notices)
+{
+    char said[256] = "";
+    sgt_tokenize_options o = {.notice = {keep_line, said}};
+    mkdir("in", 0777);
+    put_text("in/a.zst", "x", 1);
+    tokenize(o, "in", "out");
+    cr_assert_str_eq(said, "in/a.zst: read as plain text, byte for byte (1 such name; --format text says so)");
+    said[0] = 0;
+    o.format = SGT_FORMAT_TEXT;
+    tokenize(o, "in", "out2");
+    cr_assert_str_eq(said, "");
+}

@@ -1,0 +1,241 @@
+/* The parts of the pipeline by themselves: the feed, cuts around literals, the split, the journal, names in JSON. */
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/philox.h"
+#include "corpus.h"
+#include "feed.h"
+#include "journal.h"
+#include "tests/tokenize/pipeline.h"
+#include "unit.h"
+
+TestSuite(pipeline_parts, .init = enter_scratch, .fini = leave_scratch);
+
+static sgt_corpus *list(const char *input)
+{
+    sgt_error err;
+    sgt_corpus *c;
+    sgt_corpus_request r = {.inputs = &input, .count = 1, .out = "out"};
+    cr_assert_eq(sgt_corpus_list(&c, &r, &err), 0, "%s", err.text);
+    return c;
+}
+
+static sgt_feed *feed(const sgt_corpus *c, size_t piece, uint64_t file, uint64_t offset)
+{
+    sgt_error err;
+    sgt_feed *f;
+    sgt_feed_options o = {.corpus = c, .piece = piece};
+    cr_assert_eq(sgt_feed_open(&f, &o, file, offset, &err), 0);
+    return f;
+}
+
+/* Parts laid end to end are the files, whatever the piece, and from any part's beginning on they go on the same. */
+Test(pipeline_parts, feed_gives_every_byte_once)
+{
+    static const size_t pieces[] = {1, 7, 64, 1000, 100000};
+    mkdir("in", 0777);
+    for (int i = 0; i < 5; i++) {
+        char path[16];
+        size_t n = (size_t)(i * 900);
+        char *text = mixed_text((uint64_t)i, &n, 1);
+        snprintf(path, sizeof path, "in/%d", i);
+        put_text(path, text, n);
+        free(text);
+    }
+    sgt_corpus *c = list("in");
+    for (size_t k = 0; k < 5; k++) {
+        sgt_error err;
+        sgt_unit u;
+        sgt_feed *f = feed(c, pieces[k], 0, 0);
+        uint64_t file = 0, offset = 0;
+        char *text = NULL;
+        int rc;
+        cr_assert_eq(sgt_unit_new(&u, &err), 0);
+        while ((rc = sgt_feed_next(f, &u, &err)) == 0)
+            for (size_t i = 0; i < u.count; i++) {
+                const sgt_part *p = &u.parts[i];
+                if (!text) get_file(&text, c->files[file].path);
+                cr_assert(p->file == file && p->offset == offset && p->first == (offset == 0));
+                cr_assert_eq(memcmp(u.text + p->at, text + offset, p->length), 0);
+                offset += p->length;
+                cr_assert_eq(p->last, offset == c->files[file].size && p->last);
+                if (!p->last) continue;
+                cr_assert_eq(offset, c->files[file].size);
+                free(text);
+                text = NULL;
+                file++;
+                offset = 0;
+            }
+        cr_assert_eq(rc, 1);
+        cr_assert_eq(file, 5);
+        sgt_feed_close(f);
+        sgt_unit_free(&u);
+    }
+    sgt_corpus_free(c);
+}
+
+/* Reads one unit of in/a, lets `change` happen to it, and expects the error. */
+static void expect_change(void (*change)(void), const char *want)
+{
+    sgt_error err;
+    sgt_unit u;
+    size_t n = 10000;
+    char *text = mixed_text(1, &n, 0);
+    mkdir("in", 0777);
+    put_text("in/a", text, n);
+    free(text);
+    sgt_corpus *c = list("in");
+    sgt_feed *f = feed(c, 1000, 0, 0);
+    int rc;
+    cr_assert_eq(sgt_unit_new(&u, &err), 0);
+    cr_assert_eq(sgt_feed_next(f, &u, &err), 0);
+    change();
+    while ((rc = sgt_feed_next(f, &u, &err)) == 0) continue;
+    cr_assert_eq(rc, SGT_EIO);
+    cr_assert_str_eq(err.text, want);
+    cr_assert_eq(sgt_feed_next(f, &u, &err), SGT_EIO); /* and again */
+    sgt_feed_close(f);
+    sgt_unit_free(&u);
+    sgt_corpus_free(c);
+}
+
+static void grow(void)
+{
+    cr_assert_eq(truncate("in/a", 10001), 0);
+}
+
+static void shrink(void)
+{
+    cr_assert_eq(truncate("in/a", 9000), 0);
+}
+
+static void rewrite(void)
+{
+    int fd = open("in/a", O_WRONLY);
+    struct timespec later[2] = {{.tv_sec = 2000000000}, {.tv_sec = 2000000000}};
+    cr_assert(fd >= 0 && pwrite(fd, "other", 5, 0) == 5 && futimens(fd, later) == 0);
+    close(fd);
+}
+
+Test(pipeline_parts, file_grows_while_it_is_read)
+{
+    expect_change(grow, "in/a: changed while it was read: 10000 bytes when it was opened, now 10001 (start again)");
+}
+
+Test(pipeline_parts, file_shrinks_while_it_is_read)
+{
+    expect_change(shrink, "in/a: changed while it was read: 10000 bytes when it was opened, now 9000 (start again)");
+}
+
+Test(pipeline_parts, file_is_rewritten_while_it_is_read)
+{
+    expect_change(rewrite, "in/a: changed while it was read: 10000 bytes when it was opened, now 10000 (start again)");
+}
+
+/* No cut lies in a literal that is there or that may still come. */
+Test(pipeline_parts, literals_are_never_cut)
+{
+    size_t n = 60000;
+    char *text = mixed_text(11, &n, 1);
+    for (uint64_t i = 0; i < 3000; i++) {
+        size_t from = sgt_philox_u64(1, i, 0) % (n - 200), len = 1 + sgt_philox_u64(2, i, 0) % 150;
+        size_t cut = sgt_unit_cut((const uint8_t *)text + from, len, NULL, 1);
+        cr_assert_leq(cut, len);
+        for (size_t back = 1; cut && back < 13 && back <= cut; back++)
+            cr_assert(memcmp(text + from + cut - back, "<|endoftext|>", 13) != 0, "a literal at %zu is cut",
+                      from + cut - back);
+    }
+    cr_assert_eq(sgt_unit_cut((const uint8_t *)"<|endoftext|>", 13, NULL, 1), 13);
+    cr_assert_eq(sgt_unit_cut((const uint8_t *)"<|endoftext|", 12, NULL, 1), 0);
+    cr_assert_eq(sgt_unit_cut((const uint8_t *)"", 0, NULL, 0), 0);
+    free(text);
+}
+
+/* The split is a function of name and position alone; frozen, so that it never changes by accident. */
+Test(pipeline_parts, split)
+{
+    int val = 0;
+    for (int i = 0; i < 10000; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "dir/%d.txt", i);
+        val += sgt_feed_split(name, 0, .01);
+        cr_assert(sgt_feed_split(name, 0, .2) || !sgt_feed_split(name, 0, .01), "a larger share lets go of %s", name);
+        cr_assert(!sgt_feed_split(name, 0, 0) && sgt_feed_split(name, 0, 1));
+    }
+    cr_assert(val > 70 && val < 130, "1%% of 10000 documents: %d", val);
+    char bits[33] = "";
+    for (int i = 0; i < 32; i++) strcat(bits, sgt_feed_split(i % 2 ? "a" : "b/c", (uint64_t)i, .5) ? "1" : "0");
+    cr_assert_str_eq(bits, "10000110001111101111000101110001");
+}
+
+/* Whatever is lost or torn at the journal's end, what is read is an earlier whole state, never a mixture. */
+Test(pipeline_parts, torn_journal)
+{
+    sgt_error err;
+    sgt_journal *j;
+    char *bytes;
+    static const char options[] = "{\"a\": 1}";
+    mkdir("w", 0777);
+    cr_assert_eq(sgt_journal_create(&j, "w", 0x1234, options, &err), 0, "%s", err.text);
+    cr_assert(sgt_journal_empty(j) && !j->states);
+    for (uint64_t i = 1; i <= 4; i++) {
+        sgt_manifest_shard done[SGT_SPLITS] = {{.tokens = 10 * i, .documents = i, .xxh3 = i},
+                                               {.tokens = i == 2 ? 7 : 0}};
+        sgt_checkpoint now = {.file = i, .offset = 100 * i, .skip = 1000 * i, .all_bytes = UINT64_MAX - i};
+        sgt_journal_invalid(j, (sgt_invalid_at){i, i * i});
+        cr_assert_eq(sgt_journal_commit(j, done, &now, &err), 0, "%s", err.text);
+    }
+    sgt_journal_close(j);
+    size_t n = get_file(&bytes, "w/journal"), states_seen = 0;
+    for (size_t cut = n + 1; cut-- > 0;) {
+        put_text("w/journal", bytes, cut);
+        cr_assert_eq(sgt_journal_open(&j, "w", &err), 0, "%s", err.text);
+        if (!j) continue;
+        uint64_t k = j->states;
+        cr_assert(j->fingerprint == 0x1234 && !strcmp(j->options, options));
+        cr_assert(j->count[0] == k && j->count[1] == (k >= 2) && j->invalid_count == k && j->now.file == k &&
+                  j->now.skip == 1000 * k);
+        cr_assert(!k || (j->now.all_bytes == UINT64_MAX - k && j->shards[0][k - 1].tokens == 10 * k &&
+                         j->invalid[k - 1].offset == k * k));
+        states_seen |= (size_t)1 << k;
+        sgt_journal_close(j);
+    }
+    cr_assert_eq(states_seen, 31);
+    for (size_t i = 0; i < n; i++) { /* a byte changed anywhere */
+        char c = bytes[i];
+        bytes[i] = (char)(c ^ 1);
+        put_text("w/journal", bytes, n);
+        bytes[i] = c;
+        cr_assert_eq(sgt_journal_open(&j, "w", &err), 0, "%s", err.text);
+        if (!j) continue;
+        cr_assert(j->states < 4 && j->count[0] == j->states);
+        sgt_journal_close(j);
+    }
+    free(bytes);
+}
+
+Test(pipeline_parts, names_in_json)
+{
+    mkdir("in", 0777);
+    put_text("in/a\"b\\c\n\x01", "", 0);
+    put_text("in/\xC3\xA9", "", 0);
+    put_text("in/\xC3", "", 0);
+    sgt_corpus *c = list("in");
+    static const char *const want[] = {"\"path\": \"a\\\"b\\\\c\\n\\u0001\"",
+                                       "\"path\": \"\\\\xc3\", \"path_bytes\": \"c3\"", "\"path\": \"é\""};
+    cr_assert_eq(c->count, 3);
+    for (size_t i = 0; i < 3; i++) {
+        char *name = sgt_corpus_json_name(c, i);
+        cr_assert_str_eq(name, want[i]);
+        free(name);
+    }
+    char *line = sgt_corpus_describe(c, 2, 17);
+    cr_assert_str_eq(line, "{\"path\": \"é\", \"size\": 17,");
+    free(line);
+    sgt_corpus_free(c);
+}
