@@ -110,7 +110,8 @@ static void *drain(void *arg)
         if (sgt_stream_open(&s, j->l, &o, &err) < 0) fail("stream", err.text);
         for (uint64_t n = 0; n < want && held < o.slots; n++) {
             int rc = sgt_stream_next(s, &b, &err);
-            if ((rc == 1 && n == o.count) || (rc == SGT_EUSAGE && held)) break; /* the end, or stuck behind a held one */
+            if ((rc == 1 && n == o.count) || (rc == SGT_EUSAGE && held))
+                break; /* the end, or stuck behind a held one */
             if (rc != 0 || b.index != o.first + n || !right(j->l, b.index, b.rows, b.inputs, b.targets)) {
                 j->failed = 1;
                 break;
