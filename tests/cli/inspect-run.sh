@@ -37,7 +37,7 @@ echo '{"model": "2x32x2", "lr": 0.001, "steps": 20}' > run/options.json
 run 0 sgt-inspect run
 stdout_is 'run: a training run
   checkpoints step-00000010, step-00000020 (latest)
-  log         3 steps, loss 5.5000 to 4.5000, validation 5.3750 after step 1
+  log         3 steps, loss 5.5000 to 4.5000, validation 5.3750 after step 2
   options     model 2x32x2, lr 0.001, steps 20'
 stderr_is ''
 run 0 sgt-inspect run --json
@@ -60,6 +60,13 @@ stdout_is 'young: a training run
   checkpoints none yet
   log         0 steps
   options     model 2x32x2'
+
+# a loss that is no number
+cp -r run lost
+echo '{"step": 3, "loss": null, "val_loss": null}' >> lost/log.jsonl
+sed 's/.*lo{/{/' lost/log.jsonl > lost/log && mv lost/log lost/log.jsonl
+run 0 sgt-inspect lost
+stdout_has '  log         4 steps, loss 5.5000 to not a number, validation not a number after step 4'
 
 # damage is named
 cp -r run hurt

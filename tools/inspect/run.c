@@ -172,7 +172,7 @@ static int read_lines(run *r, FILE *f, const char *path, sgt_error *err)
         json_decref(r->last);
         r->last = o;
         if (!r->first) r->first = json_incref(o);
-        if (json_is_number(json_object_get(o, "val_loss"))) {
+        if (json_object_get(o, "val_loss")) {
             json_decref(r->evaluated);
             r->evaluated = json_incref(o);
         }
@@ -208,17 +208,23 @@ static json_t *run_json(const inspect *o, const run *r)
                      "options", r->options);
 }
 
+/* A loss that is no number stands in the log as null. */
+static const char *loss_text(char text[32], const json_t *line, const char *name)
+{
+    const json_t *v = json_object_get(line, name);
+    if (!json_is_number(v)) return "not a number";
+    snprintf(text, 32, "%.4f", json_number_value(v));
+    return text;
+}
+
 static void show_log(const run *r)
 {
-    char steps[32];
+    char steps[32], a[32], b[32];
     printf("  %-12s%s step%s", "log", sgt_format_count(steps, sizeof steps, r->logged), r->logged == 1 ? "" : "s");
-    if (r->logged)
-        printf(", loss %.4f to %.4f", json_number_value(json_object_get(r->first, "loss")),
-               json_number_value(json_object_get(r->last, "loss")));
+    if (r->logged) printf(", loss %s to %s", loss_text(a, r->first, "loss"), loss_text(b, r->last, "loss"));
     if (r->evaluated)
-        printf(", validation %.4f after step %" JSON_INTEGER_FORMAT,
-               json_number_value(json_object_get(r->evaluated, "val_loss")),
-               json_integer_value(json_object_get(r->evaluated, "step")));
+        printf(", validation %s after step %" JSON_INTEGER_FORMAT, loss_text(a, r->evaluated, "val_loss"),
+               json_integer_value(json_object_get(r->evaluated, "step")) + 1);
     printf("\n");
 }
 
