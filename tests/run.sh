@@ -13,6 +13,13 @@ count() { # PASSED FAILED SKIPPED
 }
 
 # The suite's own sum, or one failure where it gave none: a suite that died is not a suite that passed.
+# Criterion passes a test whose process a sanitizer ended with a report after its last assertion: look for the report itself.
+reports() { # NAME
+    grep -qE 'SUMMARY: [A-Za-z]*Sanitizer|runtime error:' "$log" || return 0
+    echo "$1: a sanitizer had something to report"
+    count 0 1 0
+}
+
 sum_up() { # NAME EXIT PATTERN [SKIPPED]: the pattern's groups are passed and failed, and skipped where it is given as \3
     line=$(sed 's/\x1b\[[0-9;]*m//g' "$log" | sed -nE "s/$3/\1 \2 ${4:-0}/p" | tail -1)
     if [ -z "$line" ]; then
@@ -33,6 +40,7 @@ for suite in "$B"/tests/test-*; do
     # "Synthesis: Tested: 12 | Passing: 12 | Failing: 0 | Crashing: 0": a crashing test is among the failing ones.
     cat "$log"
     sum_up "$(basename "$suite")" "$code" '.*Tested: [0-9]+ \| Passing: ([0-9]+) \| Failing: ([0-9]+) \| Crashing: [0-9]+.*'
+    reports "$(basename "$suite")"
 done
 if [ -x "$B/tests/check-kernels" ]; then
     echo "== check-kernels"
