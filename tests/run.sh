@@ -12,7 +12,6 @@ count() { # PASSED FAILED SKIPPED
     passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
 }
 
-# The suite's own sum, or one failure where it gave none: a suite that died is not a suite that passed.
 # Criterion passes a test whose process a sanitizer ended with a report after its last assertion: look for the report itself.
 reports() { # NAME
     grep -qE 'SUMMARY: [A-Za-z]*Sanitizer|runtime error:' "$log" || return 0
@@ -20,6 +19,7 @@ reports() { # NAME
     count 0 1 0
 }
 
+# The suite's own sum, or one failure where it gave none: a suite that died is not a suite that passed.
 sum_up() { # NAME EXIT PATTERN [SKIPPED]: the pattern's groups are passed and failed, and skipped where it is given as \3
     line=$(sed 's/\x1b\[[0-9;]*m//g' "$log" | sed -nE "s/$3/\1 \2 ${4:-0}/p" | tail -1)
     if [ -z "$line" ]; then
