@@ -1,12 +1,12 @@
 /* kernels.h: the table of CPU kernels. One name, one signature, one line of mathematics and shapes each.
  *
- *     const sgt_kernels *k = sgt_kernels_cpu();                 // the best this machine has, filled in level by level
+ *     const sgt_kernels *k = sgt_kernels_cpu();                 // the best this machine has
  *     k->layernorm(out, mean, rstd, x, w, b, rows, C, 1e-5f);
  *
- * All arrays are row-major float32 unless said otherwise; "+=" in a line means the output is added to. Kernels run on the
- * calling thread, allocate nothing and cannot fail: the backend cuts the work into tiles that do not depend on the number of
- * threads, so that neither do the bits. kernels/ref is the definition: plain C with double sums, same signatures.
- * Rows need no alignment; no kernel reads or writes outside the shapes given here. */
+ * All arrays are row-major float32 unless said otherwise; "+=" in a line means the output is added to. Kernels run on
+ * the calling thread, allocate nothing and cannot fail: the backend cuts the work into tiles that do not depend on the
+ * number of threads, so that neither do the bits. kernels/ref is the definition: plain C with double sums, same
+ * signatures. Rows need no alignment; no kernel reads or writes outside the shapes given here. */
 #ifndef SGT_KERNELS_H
 #define SGT_KERNELS_H
 
@@ -30,49 +30,56 @@ typedef struct sgt_adamw {
 } sgt_adamw;
 
 typedef struct sgt_kernels {
-    const char *level; /* "ref", "plain", "avx2", "avx512": the highest level that filled in anything */
+    const char *level; /* "ref", "plain", "avx2", "avx512" */
 
     /* out[i] = wte[ids[i]] + wpe[(row0 + i) % T]         out (n, C), ids (n), wte (V, C), wpe (>=T, C) */
-    void (*embed)(float *out, const int32_t *ids, const float *wte, const float *wpe, size_t row0, size_t n, size_t T, size_t C);
+    void (*embed)(float *out, const int32_t *ids, const float *wte, const float *wpe, size_t row0, size_t n, size_t T,
+                  size_t C);
 
-    /* dwte[ids[i]][c] += dout[i][c], dwpe[i % T][c] += dout[i][c]   for columns c0 <= c < c1, in order of i   dout (n, C) */
-    void (*embed_backward)(float *dwte, float *dwpe, const int32_t *ids, const float *dout, size_t n, size_t T, size_t C,
-                           size_t c0, size_t c1);
+    /* dwte[ids[i]][c] += dout[i][c], dwpe[i % T][c] += dout[i][c]    for columns c0 <= c < c1, in order of i
+     *                                                                dout (n, C) */
+    void (*embed_backward)(float *dwte, float *dwpe, const int32_t *ids, const float *dout, size_t n, size_t T,
+                           size_t C, size_t c0, size_t c1);
 
     /* mean, rstd = 1/sqrt(var + eps), out = (x - mean)*rstd*w + b      x, out (n, C); mean, rstd (n) */
-    void (*layernorm)(float *out, float *mean, float *rstd, const float *x, const float *w, const float *b, size_t n, size_t C,
-                      float eps);
+    void (*layernorm)(float *out, float *mean, float *rstd, const float *x, const float *w, const float *b, size_t n,
+                      size_t C, float eps);
 
     /* sum = x + y, then layernorm of sum; sum may be x               x, y, sum, out (n, C) */
-    void (*residual_layernorm)(float *sum, float *out, float *mean, float *rstd, const float *x, const float *y, const float *w,
-                               const float *b, size_t n, size_t C, float eps);
+    void (*residual_layernorm)(float *sum, float *out, float *mean, float *rstd, const float *x, const float *y,
+                               const float *w, const float *b, size_t n, size_t C, float eps);
 
-    /* dx += dL/dx;  dw += sum_i dout*xhat;  db += sum_i dout         dx, dout, x (n, C); dw, db (C); xhat = (x - mean)*rstd */
+    /* dx += dL/dx;  dw += sum_i dout*xhat;  db += sum_i dout         dx, dout, x (n, C); dw, db (C)
+     * with xhat = (x - mean)*rstd */
     void (*layernorm_backward)(float *dx, float *dw, float *db, const float *dout, const float *x, const float *mean,
                                const float *rstd, const float *w, size_t n, size_t C);
 
-    /* tanh: 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)));  erf: 0.5 x (1 + erf(x/sqrt 2))         n numbers; out may be x */
+    /* tanh: 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)));  erf: 0.5 x (1 + erf(x/sqrt 2))
+     *                                                                n numbers; out may be x */
     void (*gelu)(float *out, const float *x, size_t n, sgt_gelu_kind kind);
 
     /* dx = dout * gelu'(x)                                           n numbers; dx may be dout */
     void (*gelu_backward)(float *dx, const float *dout, const float *x, size_t n, sgt_gelu_kind kind);
 
-    /* One head of one sequence, causal: out_i = sum_{j<=i} softmax_j(scale q_i.k_j) v_j, lse_i = log sum_{j<=i} exp(scale q_i.k_j)
-     * q, k, v (T, D) with `ld` floats from row to row; out (T, D) with ld_out; lse (T). T x T is never stored.
-     * scratch: attention_scratch(T, D) floats, SGT_ARENA_ALIGN-aligned. Used by flash-style blocks. */
-    void (*attention)(float *out, size_t ld_out, float *lse, const float *q, const float *k, const float *v, size_t ld, size_t T,
-                      size_t D, float scale, float *scratch);
+    /* One head of one sequence, causal, with s_ij = scale q_i.k_j:
+     *   out_i = sum_{j<=i} softmax_j(s_ij) v_j                       q, k, v (T, D) with `ld` floats from row to row
+     *   lse_i = log sum_{j<=i} exp(s_ij)                             out (T, D) with ld_out; lse (T)
+     * T x T is never stored. scratch: attention_scratch(T, D) floats, SGT_ARENA_ALIGN-aligned, of any content. */
+    void (*attention)(float *out, size_t ld_out, float *lse, const float *q, const float *k, const float *v, size_t ld,
+                      size_t T, size_t D, float scale, float *scratch);
 
     /* Its gradients, written (not added): dq, dk, dv (T, D) with ld_d; dout like out. */
-    void (*attention_backward)(float *dq, float *dk, float *dv, size_t ld_d, const float *dout, const float *out, size_t ld_out,
-                               const float *lse, const float *q, const float *k, const float *v, size_t ld, size_t T, size_t D,
-                               float scale, float *scratch);
+    void (*attention_backward)(float *dq, float *dk, float *dv, size_t ld_d, const float *dout, const float *out,
+                               size_t ld_out, const float *lse, const float *q, const float *k, const float *v,
+                               size_t ld, size_t T, size_t D, float scale, float *scratch);
     size_t (*attention_scratch)(size_t T, size_t D); /* floats, for either direction */
 
-    /* loss_i = logsumexp(logits_i) - logits_i[target_i];  logits_i := (softmax(logits_i) - onehot(target_i)) * scale, in place.
-     * A target < 0 is ignored: loss 0, gradient 0. logits (n, V) with ld >= V; columns V..ld become 0. scale 0: loss only,
-     * logits left as they are. */
-    void (*cross_entropy)(float *logits, float *loss, const int32_t *targets, size_t n, size_t V, size_t ld, float scale);
+    /* loss_i = logsumexp(logits_i) - logits_i[target_i]              logits (n, V) with ld >= V, the last row's too
+     * logits_i := (softmax(logits_i) - onehot(target_i)) * scale     in place; columns V..ld become 0
+     * A target < 0 is ignored: loss 0, gradient 0. scale 0: loss only, logits left as they are. A NaN or +inf among the
+     * logits makes the loss NaN. */
+    void (*cross_entropy)(float *logits, float *loss, const int32_t *targets, size_t n, size_t V, size_t ld,
+                          float scale);
 
     /* db[c] += sum_i dout[i][c]                                      dout (n, C) with ld floats from row to row */
     void (*bias_backward)(float *db, const float *dout, size_t n, size_t C, size_t ld);
@@ -83,14 +90,14 @@ typedef struct sgt_kernels {
 } sgt_kernels;
 
 const sgt_kernels *sgt_kernels_ref(void); /* the definition: double inside, no tricks */
-const sgt_kernels *sgt_kernels_cpu(void); /* plain C, upgraded by what sgt_cpu() allows; made once */
-/* The table of one level (for tests and benchmarks); NULL where this machine lacks it. */
+const sgt_kernels *sgt_kernels_cpu(void); /* the table of sgt_cpu()'s level; every level's is complete */
+/* The table of one level (for tests and benchmarks); NULL where this machine or --cpu does not allow it. */
 const sgt_kernels *sgt_kernels_level(int level);
 
 /* ---- matrix products ----
- * C (m, n) = op(A) op(B) [+ bias (n)] [+ C]; op(X) is X or its transpose; lda, ldb, ldc floats from row to row as stored.
- * The product is cut into tiles by its shape alone, each computed by one thread with the sum over k in one order: the same
- * bits for any number of threads. Runs its own OpenMP parallel region: call it from serial code. */
+ * C (m, n) = op(A) op(B) [+ bias (n)] [+ C]; op(X) is X or its transpose; lda, ldb, ldc floats from row to row as
+ * stored. The product is cut into tiles by its shape alone, each computed by one thread with the sum over k in one
+ * order: the same bits for any number of threads. Runs its own OpenMP parallel region: call it from serial code. */
 typedef struct sgt_gemm_shape {
     size_t m, n, k;
     int trans_a, trans_b;  /* A is stored (k, m) when trans_a, B is stored (n, k) when trans_b */

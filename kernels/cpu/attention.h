@@ -124,7 +124,8 @@ SGT_INLINE float online_softmax(float *s, size_t n, size_t padded, float *max, d
         vstore(s + j, e);
         total += e;
     }
-    float shrink = (float)exp((double)*max - m); /* 0 in the first block, where *max is -inf */
+    /* 1 also in the first block, where *max is -inf and nothing has been summed. */
+    float shrink = m > *max && *sum > 0 ? (float)exp((double)*max - m) : 1;
     *sum = *sum * shrink + vtotal(total);
     *max = m;
     return shrink;
@@ -146,7 +147,7 @@ static void attention_block(const attention_parts *a, float *out, float *lse, si
             for (size_t r = 0; r < ROWS; r++) {
                 size_t n = j0 == i0 ? r0 + r + 1 : BLOCK;
                 float shrink = online_softmax(s + r * BLOCK, n, padded, &max[r0 + r], &sum[r0 + r]);
-                for (size_t d = 0; d < width; d += W)
+                for (size_t d = 0; d < width && shrink != 1; d += W)
                     vstore(o + r * width + d, vload(o + r * width + d) * vset(shrink));
             }
             product_rows(o, width, s, BLOCK, 1, a->v + j0 * width, width, width, keys, 1);
