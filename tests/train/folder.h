@@ -1,0 +1,18 @@
+/* folder.h: a temporary folder for tests that write; the tests stay in the source tree, where the fixtures are. */
+#ifndef TESTS_TRAIN_FOLDER_H
+#define TESTS_TRAIN_FOLDER_H
+
+#include <stddef.h>
+
+extern char folder[64];
+
+void make_folder(void);   /* for .init */
+void remove_folder(void); /* for .fini */
+
+/* "FOLDER/NAME" in one of a few static buffers. */
+const char *in_folder(const char *name);
+void put_file(const char *name, const void *p, size_t n);
+char *get_file(const char *name, size_t *n); /* malloc'd, with a NUL; NULL where it is not there */
+int exists(const char *name);
+
+#endif

@@ -1,0 +1,189 @@
+/* Tensor files: a round trip, the types that are read, and headers that lie. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "folder.h"
+#include "safetensors.h"
+
+TestSuite(safetensors, .init = make_folder, .fini = remove_folder);
+
+/* FOLDER/x.safetensors from a header and bytes of data. */
+static void make_file(const char *header, const void *data, size_t n)
+{
+    size_t h = strlen(header);
+    unsigned char *file = calloc(1, 8 + h + n);
+    for (int i = 0; i < 8; i++) file[i] = (unsigned char)((uint64_t)h >> 8 * i);
+    memcpy(file + 8, header, h);
+    if (n) memcpy(file + 8 + h, data, n);
+    put_file("x.safetensors", file, 8 + h + n);
+    free(file);
+}
+
+static sgt_safetensors *open_good(void)
+{
+    sgt_error err;
+    sgt_safetensors *s = NULL;
+    cr_assert_eq(sgt_safetensors_open(&s, in_folder("x.safetensors"), &err), 0, "%s", err.text);
+    return s;
+}
+
+/* Opening must fail with a message that ends so after the path. */
+static void refused(const char *why)
+{
+    sgt_error err;
+    char want[512];
+    sgt_safetensors *s = NULL;
+    int rc = sgt_safetensors_open(&s, in_folder("x.safetensors"), &err);
+    snprintf(want, sizeof want, "%s: %s", in_folder("x.safetensors"), why);
+    cr_expect_eq(rc, SGT_EFORMAT, "it was taken; wanted: %s", why);
+    if (rc < 0) cr_expect_str_eq(err.text, want);
+    sgt_safetensors_close(s);
+}
+
+Test(safetensors, round_trip)
+{
+    sgt_error err;
+    sgt_safetensors_writer *w;
+    uint32_t shape[] = {3, 5};
+    float a[15], b[4] = {1, -2, 3e-40f, 1e38f}, got[15];
+    for (int i = 0; i < 15; i++) a[i] = (float)i / 7;
+    cr_assert_eq(sgt_safetensors_begin(&w, in_folder("x.safetensors"), &err), 0);
+    cr_assert_eq(sgt_safetensors_declare(w, "a", shape, 2, &err), 0);
+    cr_assert_eq(sgt_safetensors_declare(w, "b", (uint32_t[]){4}, 1, &err), 0);
+    cr_assert_eq(sgt_safetensors_write(w, a, 9, &err), 0);
+    cr_assert_eq(sgt_safetensors_write(w, a + 9, 6, &err), 0);
+    cr_expect_not(exists("x.safetensors"), "it has its name before it is whole");
+    cr_assert_eq(sgt_safetensors_write(w, b, 4, &err), 0);
+    cr_assert_eq(sgt_safetensors_commit(w, &err), 0, "%s", err.text);
+
+    sgt_safetensors *s = open_good();
+    const sgt_safetensor *t = sgt_safetensors_find(s, "a");
+    cr_assert(t && t->dims == 2 && t->dim[0] == 3 && t->dim[1] == 5 && t->count == 15 && sgt_safetensors_count(s) == 2);
+    cr_assert_eq(sgt_safetensors_read(s, t, 0, 15, got, &err), 0);
+    cr_expect(memcmp(got, a, sizeof a) == 0);
+    cr_assert_eq(sgt_safetensors_read(s, t, 7, 3, got, &err), 0);
+    cr_expect(memcmp(got, a + 7, 3 * sizeof *a) == 0);
+    cr_assert_eq(sgt_safetensors_read(s, sgt_safetensors_at(s, 1), 0, 4, got, &err), 0);
+    cr_expect(memcmp(got, b, sizeof b) == 0);
+    cr_expect_eq(sgt_safetensors_read(s, t, 14, 2, got, &err), SGT_EUSAGE);
+    cr_expect_null(sgt_safetensors_find(s, "c"));
+    sgt_safetensors_close(s);
+    char *text = get_file("x.safetensors", NULL);
+    cr_expect_eq((unsigned char)text[0] % 8, 0, "the numbers begin at no multiple of 8");
+    free(text);
+}
+
+Test(safetensors, a_writer_holds_to_what_was_declared)
+{
+    sgt_error err;
+    sgt_safetensors_writer *w;
+    float x[4] = {0};
+    cr_assert_eq(sgt_safetensors_begin(&w, in_folder("x.safetensors"), &err), 0);
+    cr_assert_eq(sgt_safetensors_declare(w, "b", (uint32_t[]){3}, 1, &err), 0);
+    cr_expect_eq(sgt_safetensors_write(w, x, 4, &err), SGT_EUSAGE);
+    sgt_safetensors_abandon(w);
+    cr_assert_eq(sgt_safetensors_begin(&w, in_folder("x.safetensors"), &err), 0);
+    cr_assert_eq(sgt_safetensors_declare(w, "b", (uint32_t[]){3}, 1, &err), 0);
+    cr_assert_eq(sgt_safetensors_write(w, x, 2, &err), 0);
+    cr_expect_eq(sgt_safetensors_commit(w, &err), SGT_EUSAGE);
+    cr_expect_not(exists("x.safetensors"));
+}
+
+Test(safetensors, types_that_are_read)
+{
+    sgt_error err;
+    float got[6];
+    uint16_t half[] = {0x3c00, 0xc000, 0x0001, 0x7bff, 0x7c00, 0x8000}, brain[] = {0x3f80, 0xc000};
+    double d[] = {0.1, -3};
+    unsigned char data[32];
+    memcpy(data, half, 12);
+    memcpy(data + 12, brain, 4);
+    memcpy(data + 16, d, 16);
+    make_file("{\"h\":{\"dtype\":\"F16\",\"shape\":[6],\"data_offsets\":[0,12]},"
+              "\"b\":{\"dtype\":\"BF16\",\"shape\":[2],\"data_offsets\":[12,16]},"
+              "\"d\":{\"dtype\":\"F64\",\"shape\":[2],\"data_offsets\":[16,32]}}",
+              data, 32);
+    sgt_safetensors *s = open_good();
+    cr_assert_eq(sgt_safetensors_read(s, sgt_safetensors_find(s, "h"), 0, 6, got, &err), 0);
+    cr_expect(got[0] == 1 && got[1] == -2 && got[2] == 0x1p-24f && got[3] == 65504 && got[4] > 3e38f && 1 / got[5] < 0);
+    cr_assert_eq(sgt_safetensors_read(s, sgt_safetensors_find(s, "b"), 0, 2, got, &err), 0);
+    cr_expect(got[0] == 1 && got[1] == -2);
+    cr_assert_eq(sgt_safetensors_read(s, sgt_safetensors_find(s, "d"), 1, 1, got, &err), 0);
+    cr_expect_eq(got[0], -3);
+    sgt_safetensors_close(s);
+    make_file("{\"i\":{\"dtype\":\"I8\",\"shape\":[2],\"data_offsets\":[0,2]}}", data, 2);
+    s = open_good();
+    cr_expect_eq(sgt_safetensors_read(s, sgt_safetensors_at(s, 0), 0, 2, got, &err), SGT_EUNSUPPORTED);
+    sgt_safetensors_close(s);
+}
+
+Test(safetensors, headers_that_lie)
+{
+#define T(shape, begin, end) "{\"a\":{\"dtype\":\"F32\",\"shape\":" shape ",\"data_offsets\":[" begin "," end "]}"
+    static const struct {
+        const char *header, *why;
+    } bad[] = {
+        {T("[2]", "0", "12") "}", "tensor a: 12 bytes for 2 numbers of type F32"},
+        {T("[4]", "0", "16") "}", "tensor a ends at byte 16 of 12 bytes of data (a file cut short?)"},
+        {T("[2]", "0", "8") "}", "12 bytes of data, its tensors cover 8"},
+        {T("[2]", "4", "12") "}", "tensor a begins at byte 4, after a gap from byte 0"},
+        {T("[2]", "-8", "0") "}", "tensor a: data_offsets are not [begin, end]"},
+        {T("[2]", "8", "0") "}", "tensor a: data_offsets are not [begin, end]"},
+        {T("[-1]", "0", "12") "}", "tensor a: dimension 0 is not a size"},
+        {T("[1.5]", "0", "12") "}", "tensor a: dimension 0 is not a size"},
+        {T("[4294967296,4294967296]", "0", "0") "}", "tensor a: its shape overflows"},
+        {T("[4611686018427387904]", "0", "0") "}", "tensor a: 0 bytes for 4611686018427387904 numbers of type F32"},
+        {T("[1,1,1,1,1,1,1,1,3]", "0", "12") "}", "tensor a has no shape of at most 8 dimensions"},
+        {T("3", "0", "12") "}", "tensor a has no shape of at most 8 dimensions"},
+        {"{\"a\":{\"dtype\":\"F33\",\"shape\":[3],\"data_offsets\":[0,12]}}", "tensor a: unknown type 'F33'"},
+        {"{\"a\":{\"shape\":[3],\"data_offsets\":[0,12]}}", "tensor a: unknown type ''"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[3]}}", "tensor a: data_offsets are not [begin, end]"},
+        {"{\"a\":7}", "tensor a: unknown type ''"},
+        {T("[2]", "0", "8") ",\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[4,12]}}",
+         "tensor b begins at byte 4, inside the one that ends at byte 8"},
+        {T("[2]", "0", "8") ",\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}",
+         "tensor b begins at byte 0, inside the one that ends at byte 8"},
+        {"[]", "its header is not a JSON object: another value at byte 8"},
+        {"{}", "12 bytes of data, its tensors cover 0"},
+    };
+#undef T
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        make_file(bad[i].header, "0123456789ab", 12);
+        refused(bad[i].why);
+    }
+}
+
+Test(safetensors, files_that_are_none)
+{
+    sgt_error err;
+    sgt_safetensors *s = NULL;
+    cr_expect_eq(sgt_safetensors_open(&s, in_folder("nowhere"), &err), SGT_EIO);
+    put_file("x.safetensors", "1234567", 7);
+    refused("7 bytes are no safetensors file");
+    put_file("x.safetensors", "\xff\xff\xff\xff\xff\xff\xff\xff{}", 10);
+    refused("a header of 18446744073709551615 bytes in a file of 10 (at most 16777216 is read)");
+    put_file("x.safetensors", "\x03\0\0\0\0\0\0\0{}", 10);
+    refused("a header of 3 bytes in a file of 10 (at most 16777216 is read)");
+    cr_expect_eq(sgt_safetensors_open(&s, folder, &err), SGT_EFORMAT);
+    make_file("{\"a\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]},"
+              "\"a\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]}}",
+              NULL, 0);
+    cr_expect_eq(sgt_safetensors_open(&s, in_folder("x.safetensors"), &err), SGT_EFORMAT);
+    cr_expect(strstr(err.text, "duplicate object key"), "%s", err.text);
+}
+
+/* A header of nothing but brackets costs an error, not the stack. */
+Test(safetensors, depth)
+{
+    size_t n = 100000;
+    char *deep = calloc(1, n + 1);
+    sgt_error err;
+    sgt_safetensors *s = NULL;
+    memset(deep, '[', n);
+    make_file(deep, NULL, 0);
+    cr_expect_eq(sgt_safetensors_open(&s, in_folder("x.safetensors"), &err), SGT_EFORMAT);
+    cr_expect(strstr(err.text, "maximum parsing depth"), "%s", err.text);
+    free(deep);
+}
