@@ -72,7 +72,7 @@ static void show_checkpoint(const inspect *o, const sgt_model *m, const sgt_safe
     uint64_t end = n ? sgt_safetensors_at(s, n - 1)->end : 0;
     printf("%s: a GPT-2 checkpoint%s\n", sgt_printable(name, sizeof name, o->path),
            state ? "" : ", without the state of a run (--init takes it, --resume does not)");
-    printf("  %-12s%" PRIu32 " layers, %" PRIu32 " channels, %" PRIu32 " heads, %" PRIu32
+    printf("  %-12s%" PRIu32 " x %" PRIu32 " x %" PRIu32 " (layers, channels, heads), %" PRIu32
            " positions, %s ids, %s GELU\n",
            "model", m->layers, m->channels, m->heads, m->positions, sgt_format_count(vocab, sizeof vocab, m->vocab),
            m->gelu == SGT_GELU_ERF ? "erf" : "tanh");

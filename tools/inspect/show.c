@@ -101,16 +101,16 @@ static void show_manifest(const sgt_manifest *m)
     if (m->invalid_utf8) show_invalid(m);
 }
 
-static void show_header(const inspect_shard *s)
+static void show_header(const inspect_set *s)
 {
-    const sgt_shard_header *h = &s->header;
+    const sgt_shard_header *h = &s->shards[0].header;
     if (!h->data) printf("  %-12snone: raw 16-bit ids\n", "header");
     else if (!h->revision) printf("  %-12s20240520, 1, tokens and nothing more (made by another program)\n", "header");
     else printf("  %-12srevision %" PRIu32 "\n", "header", h->revision);
     if (h->vocab)
         printf("  %-12s%" PRIu32 " tokens, end of text %" PRIu32 ", fingerprint %016" PRIx64 "\n", "vocabulary",
                h->vocab, h->eot, h->fingerprint);
-    if (h->xxh3) printf("  %-12s%016" PRIx64 " (XXH3-64 of the token bytes)\n", "checksum", h->xxh3);
+    if (h->xxh3 && s->count == 1) printf("  %-12s%016" PRIx64 " (XXH3-64 of the token bytes)\n", "checksum", h->xxh3);
 }
 
 static const char *what(const inspect_set *s)
@@ -131,7 +131,7 @@ static void show(const inspect_set *s, const inspect *o)
         if (t.shards && t.shards < all.shards) show_totals(inspect_splits[i], &t);
     }
     if (s->manifest) show_manifest(s->manifest);
-    else if (s->count) show_header(&s->shards[0]);
+    else if (s->count) show_header(s);
     if (!o->verify) return;
     size_t unsaid = 0;
     for (size_t i = 0; i < s->count; i++) unsaid += !s->shards[i].header.xxh3;
