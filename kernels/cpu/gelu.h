@@ -17,7 +17,8 @@ SGT_INLINE vf gelu_tanh(vf x)
 SGT_INLINE vf gelu_tanh_slope(vf x)
 {
     const vf a = vset(2 * 0.797884561f), b = vset(6 * 0.797884561f * 0.044715f); /* d(2u)/dx */
-    vf e = vmin(vset(1e30f), exp_minus_2u(x));                                  /* finite, for e*s below */
+    x = vmin(vset(100), vmax(vset(-100), x)); /* where the slope has long been 0 or 1: no product below overflows */
+    vf e = vmin(vset(1e30f), exp_minus_2u(x));
     vf s = vset(1) / (vset(1) + e);
     return vfma(x * s, (e * s) * vfma(x * x, b, a), s); /* s + x s (1 - s) 2u' */
 }
