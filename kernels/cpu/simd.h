@@ -14,7 +14,8 @@
  *   vpick_less(a, b, yes, no)  yes where a < b
  *   vround(a), vpow2(n)        to the nearest integer; 2^n for an integer -126 <= n <= 127
  *   vlow(v), vhigh(v)          lanes 0 ... W/2 - 1 and W/2 ... W - 1 in double; vjoin(low, high) the same way back
- *   vzip_low(a, b), vzip_high  a0 b0 a1 b1 ... of the lower or upper halves */
+ *   vzip_low(a, b), vzip_high  a0 b0 a1 b1 ... of the lower or upper halves
+ *   vlargest(v)                the largest lane; vtotal(v), vdtotal(d) the sum of all, in double */
 #ifndef SGT_SIMD_H
 #define SGT_SIMD_H
 
@@ -77,6 +78,8 @@ SGT_INLINE vf vzip_high(vf a, vf b)
     const __m512i lanes = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
     return _mm512_permutex2var_ps(a, lanes, b);
 }
+SGT_INLINE float vlargest(vf v) { return _mm512_reduce_max_ps(v); }
+SGT_INLINE double vdtotal(vd v) { return _mm512_reduce_add_pd(v); }
 
 #elif defined(__AVX2__) && defined(__FMA__)
 /* ---- AVX2 and FMA ---- */
@@ -124,6 +127,17 @@ SGT_INLINE vf vzip_high(vf a, vf b)
 {
     return _mm256_permute2f128_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b), 0x31);
 }
+SGT_INLINE float vlargest(vf v)
+{
+    __m128 m = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    m = _mm_max_ps(m, _mm_movehl_ps(m, m));
+    return _mm_cvtss_f32(_mm_max_ss(m, _mm_movehdup_ps(m)));
+}
+SGT_INLINE double vdtotal(vd v)
+{
+    __m128d s = _mm_add_pd(_mm256_castpd256_pd128(v), _mm256_extractf128_pd(v, 1));
+    return _mm_cvtsd_f64(_mm_add_sd(s, _mm_unpackhi_pd(s, s)));
+}
 
 #else
 /* ---- plain C ---- */
@@ -169,6 +183,12 @@ SGT_INLINE vd vdset(double x) { return (vd){x, x}; }
 SGT_INLINE vd vdfma(vd a, vd b, vd c) { return a * b + c; }
 SGT_INLINE vf vzip_low(vf a, vf b) { return (vf){a[0], b[0], a[1], b[1]}; }
 SGT_INLINE vf vzip_high(vf a, vf b) { return (vf){a[2], b[2], a[3], b[3]}; }
+SGT_INLINE float vlargest(vf v)
+{
+    float a = v[0] > v[1] ? v[0] : v[1], b = v[2] > v[3] ? v[2] : v[3];
+    return a > b ? a : b;
+}
+SGT_INLINE double vdtotal(vd v) { return v[0] + v[1]; }
 #endif
 
 /* ---- for every width ---- */
@@ -183,24 +203,7 @@ SGT_INLINE void vstore_upto(float *p, vf v, size_t n)
     else vstore_n(p, v, n);
 }
 
-/* Sum over lanes, in double: rounded once, by whoever narrows it. */
-SGT_INLINE double vdtotal(vd v)
-{
-    double lane[W / 2], sum = 0;
-    memcpy(lane, &v, sizeof lane);
-    for (size_t i = 0; i < W / 2; i++) sum += lane[i];
-    return sum;
-}
 SGT_INLINE double vtotal(vf v) { return vdtotal(vlow(v) + vhigh(v)); }
-
-SGT_INLINE float vlargest(vf v)
-{
-    float lane[W], max;
-    memcpy(lane, &v, sizeof lane);
-    max = lane[0];
-    for (size_t i = 1; i < W; i++) max = max > lane[i] ? max : lane[i];
-    return max;
-}
 
 /* exp(x), relative error below 2^-22; 0 below -87.33 (no denormals), inf above 88.37; NaN stays NaN.
  * x = n ln 2 + r with |r| <= ln 2 / 2, ln 2 in two parts so that n times the first is exact; exp(r) = 1 + r + r^2 q(r)
