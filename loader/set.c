@@ -47,12 +47,22 @@ static int one_path(sgt_set *s, const char *path, sgt_error *err)
 
 /* ---- a folder without a manifest ---- */
 
+/* sgt-tokenize works in OUT/.work and writes the manifest last: without the one and with the other, shards are missing. */
+static int check_finished(const char *folder, sgt_error *err)
+{
+    char *work = sgt_join(folder, ".work");
+    if (!work) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", folder);
+    int there = access(work, F_OK) == 0;
+    free(work);
+    return there ? sgt_fail(err, SGT_EFORMAT, "%s: unfinished (the same sgt-tokenize command again finishes it)", folder) : SGT_OK;
+}
+
 static int list_folder(sgt_set *s, const char *folder, const sgt_loader_options *o, sgt_error *err)
 {
     char **paths;
     size_t n;
-    int rc = sgt_shard_list(&paths, &n, folder, o->split, err);
-    if (rc < 0) return rc;
+    int rc = check_finished(folder, err);
+    if (rc < 0 || (rc = sgt_shard_list(&paths, &n, folder, o->split, err)) < 0) return rc;
     if (n == 0 && o->raw) { /* nanoGPT's folders hold train.bin and val.bin */
         char name[256];
         snprintf(name, sizeof name, "%s.bin", o->split);

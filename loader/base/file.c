@@ -122,12 +122,13 @@ int sgt_file_put(const char *path, const void *p, size_t n, sgt_error *err)
 
 int sgt_file_get(char **out, size_t *n, const char *path, size_t max, sgt_error *err)
 {
-    int rc = SGT_OK, fd = open(path, O_RDONLY | O_CLOEXEC);
+    int rc = SGT_OK, fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe by that name must not make us wait */
     char *buf = NULL;
     struct stat st;
     if (fd < 0) return sgt_fail_errno(err, "%s", path);
     if (fstat(fd, &st) < 0) rc = sgt_fail_errno(err, "%s", path);
     else if (S_ISDIR(st.st_mode)) rc = sgt_fail(err, SGT_EIO, "%s: is a folder, not a file", path);
+    else if (!S_ISREG(st.st_mode)) rc = sgt_fail(err, SGT_EIO, "%s: is not a regular file", path);
     else if (st.st_size < 0 || (uint64_t)st.st_size > max)
         rc = sgt_fail(err, SGT_EFORMAT, "%s: %lld bytes, more than the %zu that such a file may have", path,
                       (long long)st.st_size, max);

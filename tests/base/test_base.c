@@ -161,6 +161,9 @@ Test(file, failures_name_the_file, .init = enter_folder, .fini = leave_folder)
     cr_assert_str_eq(err.text, "big: 10 bytes, more than the 9 that such a file may have");
     cr_assert_eq(sgt_file_get(&text, &n, ".", 1 << 20, &err), SGT_EIO);
     cr_assert_str_eq(err.text, ".: is a folder, not a file");
+    cr_assert_eq(mkfifo("pipe", 0600), 0);
+    cr_assert_eq(sgt_file_get(&text, &n, "pipe", 1 << 20, &err), SGT_EIO);
+    cr_assert_str_eq(err.text, "pipe: is not a regular file");
     cr_assert_eq(sgt_make_folders("big/x", &err), SGT_EIO);
     cr_assert_str_eq(err.text, "big: is a file, not a folder");
     int fd = open("big", O_RDONLY);
