@@ -3,8 +3,8 @@
 
 ids() { od -An -tu2 -v -w2 -j1024 "$1" | tr -d ' ' | paste -sd' '; }
 
-# Ill-formed: ff alone; c3 with nothing behind it; e2 82, the start of a three-byte sequence, as one; ed a0 80, a surrogate, as
-# three: U+FFFD as often as Python writes it.
+# Ill-formed: ff alone; c3 with nothing behind it; e2 82, the start of a three-byte sequence, as one; ed a0 80, a surrogate,
+# as three: U+FFFD as often as Python writes it.
 mkdir in
 printf 'ok' > in/a
 printf 'a\377b\303 c\342\202d\355\240\200' > in/b
