@@ -80,8 +80,18 @@ typedef struct sgt_tokenize_result {
     double seconds;
 } sgt_tokenize_result;
 
-/* Inputs → OUT, as DESIGN's shards and manifest. Output never depends on the number of threads. A run that was killed is
- * finished by the same call, with the bytes of an undisturbed one. SGT_ESTOPPED: stopped by `stop`, resumable. */
+/* Inputs → OUT, as DESIGN's shards and manifest. Output never depends on the number of threads. A run that was
+ * killed is finished by the same call, with the bytes of an undisturbed one. SGT_ESTOPPED: stopped by `stop`,
+ * resumable (but standard input starts over). Any number of calls at once, each on an OUT of its own; result and
+ * err may be NULL.
+ *
+ * Inputs are all looked at before anything is written. Folders are walked in byte order of the path, hidden files
+ * and the targets of symbolic links included. Errors that name the path: one that is missing or may not be read, a
+ * folder without a file, a link that leads nowhere or back to a folder it lies in, an INPUT that is OUT or lies in
+ * it (below an INPUT, OUT is passed over), a file whose size changes between listing and reading, or its size or
+ * time stamp while it is read. Names may hold any bytes. An OUT made by other options or from inputs whose paths or
+ * sizes differ, one that another run is writing, and a folder that holds anything else are refused and left as they
+ * are (force: replaced, but for the run at work). */
 int sgt_tokenize(const sgt_tokenize_options *o, sgt_tokenize_result *result, sgt_error *err);
 
 #ifdef __cplusplus
