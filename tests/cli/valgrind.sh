@@ -1,0 +1,28 @@
+# No program leaks, and none reads what was never written. Not the uring reader: valgrind does not see what the kernel
+# writes through a ring.
+. "$ROOT/tests/cli/lib.sh"
+command -v valgrind > /dev/null || skip "no valgrind"
+grep -q fsanitize "$BIN/../flags" && skip "built with sanitizers, which valgrind cannot run"
+
+clean() { # EXIT COMMAND...
+    want=$1 && shift
+    run "$want" valgrind --quiet --leak-check=full --errors-for-leak-kinds=definite,indirect --error-exitcode=99 "$@"
+}
+mkdir corpus
+printf 'It isn'\''t so, said 12 people: d\303\251j\303\240 vu \377\n\n' > corpus/a.txt
+i=0
+while [ $i -lt 6 ]; do cat "$ROOT/README.md" && i=$((i + 1)); done > corpus/b.txt
+clean 0 sgt-tokenize --quiet --split 50% --shard-tokens 2k --threads 2 corpus out
+stderr_is ''
+clean 1 sgt-tokenize --quiet nowhere out2
+clean 2 sgt-tokenize --threads many corpus out
+rm -rf out && sgt-tokenize --quiet corpus out
+clean 0 sgt-inspect out --verify --decode 0:20
+clean 0 sgt-inspect out --batch 3 --seq-len 16 --batch-size 4
+clean 0 sgt-bench loader out --loader mmap,preload --seq-len 16 --batch-size 4 --seconds 0.2 --quiet
+clean 0 sgt-bench tokenize --quiet --threads 2 corpus
+set -- --data out --run run --model 1x16x2 --seq-len 8 --batch-size 2 --save-every 1 --eval-every 0 --device cpu --quiet
+clean 0 sgt-train "$@" --steps 2
+clean 0 sgt-train "$@" --steps 3 --resume
+clean 1 sgt-train "$@" --steps 3
+clean 0 sgt-inspect run
