@@ -1,5 +1,5 @@
-/* alphabet.h: GPT-2's byte alphabet, in which merges and vocabularies are written: each byte as one printable character.
- * Printable Latin-1 stands for itself, the 68 other bytes are U+0100 to U+0143 in order. */
+/* alphabet.h: GPT-2's byte alphabet, in which merges and vocabularies are written: each byte as one printable
+ * character. Printable Latin-1 stands for itself, the 68 other bytes are U+0100 to U+0143 in order. */
 #ifndef SGT_ALPHABET_H
 #define SGT_ALPHABET_H
 

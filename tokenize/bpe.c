@@ -1,5 +1,5 @@
-/* bpe.c: the bytes of a piece become ids: of all adjacent pairs that some merge joins, the one of the lowest id is joined, the
- * leftmost first, until none is left.
+/* bpe.c: the bytes of a piece become ids: of all adjacent pairs that some merge joins, the one of the lowest id is
+ * joined, the leftmost first, until none is left.
  *
  * A piece takes the first of these ways that fits:
  *   cache   pieces up to 15 bytes that were met before: nearly all of them
@@ -21,7 +21,7 @@
 #define MARKS 4096
 
 typedef struct entry {
-    uint64_t low, high; /* the piece's bytes, zero-padded; the last byte is their number, so an empty entry matches nothing */
+    uint64_t low, high; /* the piece's bytes, zero-padded; the last byte is their number, in an empty entry 0 */
     uint16_t ids[KEY_IDS], count;
 } entry;
 
@@ -82,15 +82,16 @@ size_t sgt_bpe_scan(const sgt_vocab *v, const uint8_t *s, size_t n, uint16_t *id
 
 /* ---- steps ----
  *
- * Some tokens in a row are what the merges make of their bytes exactly where every two neighbours are what the merges make
- * of those two alone (each token being what they make of its own bytes, which the tests check for every token of GPT-2). So
- * tokens can be laid from left to right, always the longest that may stand beside the last; where none leads on, the last is
- * taken back for a shorter one. The idea and its proof: H. van Antwerpen, A. Neubeck, "So many tokens, so little time:
- * introducing a faster, more flexible byte-pair tokenizer" (GitHub, 2024). */
+ * Some tokens in a row are what the merges make of their bytes exactly where every two neighbours are what the merges
+ * make of those two alone (each token being what they make of its own bytes, which the tests check for every token of
+ * GPT-2). So tokens can be laid from left to right, always the longest that may stand beside the last; where none leads
+ * on, the last is taken back for a shorter one. The idea and its proof: H. van Antwerpen, A. Neubeck, "So many tokens,
+ * so little time: introducing a faster, more flexible byte-pair tokenizer" (GitHub, 2024). */
 
-/* Whether the merges leave the border between `left` and `right` standing. The last merge on either side is undone, and again
- * the last: the later one is that of the higher id, and of equal ids the right one. What then touches at the border must not
- * make a token of an id below `limit`, for that merge would have gone before the one undone, and across the border. */
+/* Whether the merges leave the border between `left` and `right` standing. The last merge on either side is undone, and
+ * again the last: the later one is that of the higher id, and of equal ids the right one. What then touches at the
+ * border must not make a token of an id below `limit`, for that merge would have gone before the one undone, and across
+ * the border. */
 static int may_follow(const sgt_vocab *v, uint32_t left, uint32_t right)
 {
     for (uint32_t limit = SGT_NO_TOKEN;;) {

@@ -1,5 +1,5 @@
-/* bpe.h: one piece's bytes to ids, for the files of tokenize/ and their tests (users have sgt_encode). Any bytes at all; ids
- * must have room for n; each call returns how many there are. All three give the same ids. */
+/* bpe.h: one piece's bytes to ids, for the files of tokenize/ and their tests (users have sgt_encode). Any bytes at
+ * all; ids must have room for n; each call returns how many there are. All three give the same ids. */
 #ifndef SGT_BPE_H
 #define SGT_BPE_H
 

@@ -10,8 +10,8 @@ int sgt_decode(const sgt_vocab *v, const uint16_t *ids, size_t count, char **tex
     size_t total = 0;
     for (size_t i = 0; i < count; i++) {
         if (ids[i] >= v->size)
-            return sgt_fail(err, SGT_EFORMAT, "token %zu: id %u is not in the vocabulary %s (below %" PRIu32 ")", i, ids[i],
-                            v->name, v->size);
+            return sgt_fail(err, SGT_EFORMAT, "token %zu: id %u is not in the vocabulary %s (below %" PRIu32 ")", i,
+                            ids[i], v->name, v->size);
         total += sgt_vocab_length(v, ids[i]); /* a token is under 64 KiB: no overflow before memory ends */
     }
     char *out = malloc(total + 1);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes tokenize/unicode_tables.c by asking tiktoken (0.14.0, whose regex-syntax 0.8.11 knows Unicode 16.0) for the class of every
-code point: a pattern of one class over all of Unicode returns exactly the characters of that class.
+"""Writes tokenize/unicode_tables.c by asking tiktoken (0.14.0, whose regex-syntax 0.8.11 knows Unicode 16.0) for the
+class of every code point: a pattern of one class over all of Unicode returns exactly the characters of that class.
 Not part of the build: the table is committed. python3 tokenize/make_unicode_tables.py > tokenize/unicode_tables.c"""
 import tiktoken
 
@@ -12,6 +12,10 @@ def members(pattern):
     e = tiktoken.Encoding("class", pat_str=pattern, mergeable_ranks=BYTES, special_tokens={})
     return {ord(c) for i in range(0, len(SCALARS), 65536)
             for c in bytes(e.encode_ordinary("".join(map(chr, SCALARS[i:i + 65536])))).decode()}
+
+
+def rows(values):
+    return "\n".join("    " + " ".join(f"{v}," for v in values[i:i + 16]) for i in range(0, len(values), 16))
 
 
 def main():
@@ -26,7 +30,6 @@ def main():
         packed = bytes(sum(table[at + i + j] << 2 * j for j in range(4)) for i in range(0, 256, 4))
         index.append(blocks.setdefault(packed, len(blocks)))
     assert len(blocks) <= 256
-    rows = lambda values: "\n".join("    " + " ".join(f"{v}," for v in values[i:i + 16]) for i in range(0, len(values), 16))
     print("/* python3 tokenize/make_unicode_tables.py > tokenize/unicode_tables.c")
     print(" * The classes of unicode.h as tiktoken 0.14.0 has them: Unicode 16.0. */")
     print('#include "unicode.h"\n')
@@ -37,4 +40,5 @@ def main():
     print("};")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,5 +1,6 @@
-/* pattern.c: PCRE2 over text that may be ill-formed. PCRE2 wants well-formed UTF-8, so ill-formed text is matched as its replaced
- * twin (U+FFFD for each ill-formed unit), and places in the twin are counted back into the text unit by unit. */
+/* pattern.c: PCRE2 over text that may be ill-formed. PCRE2 wants well-formed UTF-8, so ill-formed text is matched as
+ * its replaced twin (U+FFFD for each ill-formed unit), and places in the twin are counted back into the text unit by
+ * unit. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "pattern.h"
 
@@ -11,7 +12,7 @@
 #include "unicode.h"
 #include "utf8.h"
 
-#define JIT_STACK_MAX (8u << 20) /* bytes; PCRE2's own 32 KiB end in an error on patterns that backtrack over long runs */
+#define JIT_STACK_MAX (8u << 20) /* bytes; PCRE2's own 32 KiB are too few for patterns that backtrack over long runs */
 
 struct sgt_pattern {
     pcre2_code *code;
@@ -51,7 +52,7 @@ int sgt_pattern_new(sgt_pattern **out, const char *pattern, sgt_error *err)
         pcre2_get_error_message(code, why, sizeof why);
         return sgt_fail(err, SGT_EUSAGE, "pattern: at byte %zu: %s", (size_t)where, (const char *)why);
     }
-    /* Where JIT cannot be had (hardened systems forbid writable code), the interpreter gives the same pieces, slower. */
+    /* Where JIT cannot be had (hardened systems forbid it), the interpreter gives the same pieces, slower. */
     (void)pcre2_jit_compile(p->code, PCRE2_JIT_COMPLETE);
     p->match = pcre2_match_data_create(1, NULL);
     p->context = pcre2_match_context_create(NULL);
@@ -152,10 +153,12 @@ int sgt_pattern_split(sgt_pattern *p, size_t *ends, int max, sgt_error *err)
         size_t to = p->pending;
         p->pending = 0;
         if (!to) {
-            int rc = pcre2_match(p->code, subject, p->twin_n, p->twin_at, PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY, p->match, p->context);
+            int rc = pcre2_match(p->code, subject, p->twin_n, p->twin_at, PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY, p->match,
+                                 p->context);
             if (rc < 0 && rc != PCRE2_ERROR_NOMATCH) {
                 pcre2_get_error_message(rc, why, sizeof why);
-                return sgt_fail(err, SGT_EUNSUPPORTED, "pattern: at byte %zu of the text: %s", p->at, (const char *)why);
+                return sgt_fail(err, SGT_EUNSUPPORTED, "pattern: at byte %zu of the text: %s", p->at,
+                                (const char *)why);
             }
             const PCRE2_SIZE *match = pcre2_get_ovector_pointer(p->match);
             size_t from = rc < 0 ? p->twin_n : match[0];

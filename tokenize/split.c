@@ -1,5 +1,5 @@
-/* split.c: where GPT-2's pieces end, and where text may be cut. The rule reads forward only, so a piece depends on nothing
- * before its start: a splitter is its position. */
+/* split.c: where GPT-2's pieces end, and where text may be cut. The rule reads forward only, so a piece depends on
+ * nothing before its start: a splitter is its position. */
 #include "split.h"
 
 #include "unicode.h"
@@ -41,8 +41,9 @@ static size_t run_end(const uint8_t *s, size_t n, size_t i, sgt_class class)
     return i;
 }
 
-/* White space from i on. \s+(?!\S) takes all of a run that ends the text, else all but its last character; where that leaves
- * nothing, \s+ takes the one character. (A single U+0020 before text has been taken by the caller: it joins what follows.) */
+/* White space from i on. \s+(?!\S) takes all of a run that ends the text, else all but its last character; where that
+ * leaves nothing, \s+ takes the one character. (A single U+0020 before text has been taken by the caller: it joins what
+ * follows.) */
 static size_t space_end(const uint8_t *s, size_t n, size_t i)
 {
     size_t start = i, last = i;
@@ -76,8 +77,9 @@ size_t sgt_split(sgt_splitter *sp, size_t *ends, size_t max)
     return count;
 }
 
-/* The class of the unit that ends at p > 0, where a unit does end: at a byte which continues nothing. The unit's lead is the
- * nearest byte before p that is no continuation byte, if it reaches to p; otherwise the last byte stands alone, ill-formed. */
+/* The class of the unit that ends at p > 0, where a unit does end: at a byte which continues nothing. The unit's lead
+ * is the nearest byte before p that is no continuation byte, if it reaches to p; otherwise the last byte stands alone,
+ * ill-formed. */
 static sgt_class class_before(const uint8_t *s, size_t p)
 {
     size_t lead = p - 1, low = p > 4 ? p - 4 : 0;
@@ -88,17 +90,18 @@ static sgt_class class_before(const uint8_t *s, size_t p)
 
 /* Whether the text may be cut before s[p].
  *
- * 1. s[p] is no continuation byte, so a unit starts there whatever precedes, and the units on either side are what they are
- *    in the whole: an ill-formed unit broken off by s[p] is as long as one broken off by the end of the text.
- * 2. The character before is not white space. Only white space looks beyond its own end (by one character), and so the left
- *    part's pieces are those of the whole as far as p.
+ * 1. s[p] is no continuation byte, so a unit starts there whatever precedes it, and the units on either side are what
+ *    they are in the whole: an ill-formed unit broken off by s[p] is as long as one broken off by the end of the text.
+ * 2. The character before is not white space. Only white space looks beyond its own end (by one character), and so the
+ *    left part's pieces are those of the whole as far as p.
  * 3. One of:
- *    a) The classes differ. Every piece that holds a letter, number or other character holds no other class behind it,
- *       but for contractions, so p ends a piece in the whole, and the right part starts where a piece starts. A contraction is
- *       the one piece that goes from other to letter; it does so from ' to an ASCII letter alone, which is excluded.
- *    b) The classes are equal, s[p] starts a character past ASCII (no contraction starts or goes on there), and no token
- *       holds the byte pair (s[p-1], s[p]). Then the piece falls in two at p, but no merge can ever reach across: merges to
- *       the left and to the right proceed as if apart. The right part's first piece begins within a run and ends with it. */
+ *    a) The classes differ. A piece that holds a letter, a number or another character goes on with its own class
+ *       alone, but for contractions: p ends a piece in the whole, and the right part starts where a piece starts. A
+ *       contraction goes from other to letter; it does so from ' to an ASCII letter alone, which is excluded.
+ *    b) The classes are equal, s[p] starts a character past ASCII (no contraction starts or goes on there), and no
+ *       token holds the byte pair (s[p-1], s[p]). Then the piece falls in two at p, but no merge can ever reach across:
+ *       those to the left and those to the right proceed as if apart. The right part's first piece, which begins
+ *       within a run, ends with it. */
 static int may_cut(const uint8_t *s, size_t n, size_t p, const uint64_t *joins)
 {
     uint8_t before = s[p - 1], after = s[p];

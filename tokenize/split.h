@@ -7,10 +7,10 @@
  *     while ((count = sgt_split(&sp, ends, 256)) > 0)
  *         for (size_t i = 0; i < count; from = ends[i++]) use(text + from, ends[i] - from);
  *
- * Classes are unicode.h's. Text is any bytes: each ill-formed unit (utf8.h) counts as one character that is neither letter,
- * number nor white space, as U+FFFD is, and its bytes are kept. So the pieces of ill-formed text are those of its replaced
- * twin, and pieces laid end to end are always the text. One pass, no look-behind, at most three bytes and one run of white
- * space looked ahead: linear. */
+ * Classes are unicode.h's. Text is any bytes: each ill-formed unit (utf8.h) counts as one character that is neither
+ * letter, number nor white space, as U+FFFD is, and its bytes are kept. So the pieces of ill-formed text are those of
+ * its replaced twin, and pieces laid end to end are always the text. One pass, no look-behind, at most three bytes and
+ * one run of white space looked ahead: linear. */
 #ifndef SGT_SPLIT_H
 #define SGT_SPLIT_H
 
@@ -34,15 +34,15 @@ static inline sgt_splitter sgt_splitter_start(const void *text, size_t n)
     return s;
 }
 
-/* The next pieces: ends[i] is the offset just past piece i; returns how many, at most `max`, and 0 at the end of the text. */
+/* The next pieces: ends[i] is the offset just past piece i. How many, at most `max`; 0 at the end of the text. */
 size_t sgt_split(sgt_splitter *s, size_t *ends, size_t max);
 
-/* A safe cut: the largest p, 0 < p < n, such that whatever follows these n bytes, and whatever came before them if they start
- * at a safe cut, the tokens of everything before p followed by the tokens of everything from p on are the tokens of the
- * whole; and so for the count of ill-formed units. 0 where there is none (a block of white space, of one letter): look at a
- * longer block. Looks backwards from n, so a cut near the end is found at once.
- * joins: the byte pairs that occur inside tokens (sgt_vocab_joins), which allows cuts within words, so that text without
- * spaces (Chinese, Thai) can be cut too; NULL: between pieces only. */
+/* A safe cut: a place p, 0 < p < n, as near to n as one is known, where the tokens of all that stands before p,
+ * followed by the tokens of all from p on, are the tokens of the whole, and likewise for the count of ill-formed units.
+ * That holds whatever follows these n bytes, and whatever came before them if they start at a safe cut themselves.
+ * 0 where there is none (white space or one letter all along): look at a longer block. Looks backwards from n.
+ * joins: the byte pairs that occur inside tokens (sgt_vocab_joins). With them cuts go through words as well, between
+ * bytes that no token holds side by side, so that text without spaces (Chinese, Thai) can be cut too. NULL: without. */
 size_t sgt_split_cut(const void *text, size_t n, const uint64_t *joins);
 
 #ifdef __cplusplus

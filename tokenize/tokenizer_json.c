@@ -35,11 +35,13 @@ static void put_head(writer *w)
     w->n += (size_t)sprintf(
         w->text + w->n,
         "{\"version\":\"1.0\",\"truncation\":null,\"padding\":null,\n"
-        "\"added_tokens\":[{\"id\":%u,\"content\":\"<|endoftext|>\",\"single_word\":false,\"lstrip\":false,\"rstrip\":false,"
-        "\"normalized\":false,\"special\":true}],\n"
+        "\"added_tokens\":[{\"id\":%u,\"content\":\"<|endoftext|>\",\"single_word\":false,\"lstrip\":false,"
+        "\"rstrip\":false,\"normalized\":false,\"special\":true}],\n"
         "\"normalizer\":null,\n"
-        "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"trim_offsets\":true,\"use_regex\":true},\n"
-        "\"post_processor\":{\"type\":\"ByteLevel\",\"add_prefix_space\":true,\"trim_offsets\":false,\"use_regex\":true},\n"
+        "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false,"
+        "\"trim_offsets\":true,\"use_regex\":true},\n"
+        "\"post_processor\":{\"type\":\"ByteLevel\",\"add_prefix_space\":true,"
+        "\"trim_offsets\":false,\"use_regex\":true},\n"
         "\"decoder\":{\"type\":\"ByteLevel\",\"add_prefix_space\":true,\"trim_offsets\":true,\"use_regex\":true},\n"
         "\"model\":{\"type\":\"BPE\",\"dropout\":null,\"unk_token\":null,\"continuing_subword_prefix\":\"\","
         "\"end_of_word_suffix\":\"\",\"fuse_unk\":false,\"byte_fallback\":false,\"ignore_merges\":false,\n",
@@ -48,8 +50,8 @@ static void put_head(writer *w)
 
 int sgt_vocab_tokenizer_json(const sgt_vocab *v, char **text, size_t *n, sgt_error *err)
 {
-    /* A byte takes three characters at most (\ and " are one byte each, others two), a token is written twice, with at most
-     * 32 characters of numbers and punctuation. */
+    /* A byte takes three characters at most (\ and " are one byte each, others two), a token is written twice, with at
+     * most 32 characters of numbers and punctuation. */
     writer w = {.v = v};
     size_t room = 4096 + (size_t)v->offsets[v->size] * 6 + (size_t)v->size * 64;
     w.text = malloc(room);

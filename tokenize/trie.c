@@ -1,5 +1,5 @@
-/* trie.c: the longest token at a place in a text, which the encoder of long pieces steps by. Most texts have no such piece, and
- * a trie takes longer to make than all the rest of a vocabulary: the first to need it makes it. */
+/* trie.c: the longest token at a place in a text, which the encoder of long pieces steps by. Most texts have no such
+ * piece, and a trie takes longer to make than all the rest of a vocabulary: the first to need it makes it. */
 #include "vocab.h"
 
 #define ROOT 1u

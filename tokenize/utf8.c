@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* How many bytes follow lead byte b, and the bounds of the first of them; the others are 80..BF. 0: b starts nothing. */
+/* How many bytes follow lead byte b (0: it starts nothing), and the bounds of the first; the others are 80..BF. */
 static unsigned follows(uint8_t b, uint8_t *lo, uint8_t *hi)
 {
     *lo = 0x80;

@@ -1,8 +1,8 @@
 /* utf8.h: bytes as code points, where any bytes at all are allowed.
  *
- * Text is cut into units: a well-formed UTF-8 sequence is one, and so is each maximal ill-formed subpart (Unicode 3.9, table 3-8:
- * the longest start of a well-formed sequence, or else one byte). There are exactly as many ill-formed units as a decoder
- * that follows the standard, Python's errors="replace" among them, writes U+FFFD. */
+ * Text is cut into units: a well-formed UTF-8 sequence is one, and so is each maximal ill-formed subpart (Unicode 3.9,
+ * table 3-8: the longest start of a well-formed sequence, or else one byte). There are exactly as many ill-formed units
+ * as a decoder that follows the standard, Python's errors="replace" among them, writes U+FFFD. */
 #ifndef SGT_UTF8_H
 #define SGT_UTF8_H
 
@@ -24,7 +24,7 @@ size_t sgt_utf8_valid(const uint8_t *s, size_t n);
 /* How many ill-formed units there are; the offsets of the first `max` go to offsets[] (NULL is fine where max is 0). */
 size_t sgt_utf8_count_ill_formed(const uint8_t *s, size_t n, uint64_t *offsets, size_t max);
 
-/* Copies s to out, each ill-formed unit as U+FFFD (EF BF BD); returns the bytes written, at most 3n: out must not overlap s. */
+/* Copies s to out (room for 3n, apart from s), each ill-formed unit as U+FFFD (EF BF BD); returns the bytes written. */
 size_t sgt_utf8_replace(uint8_t *out, const uint8_t *s, size_t n);
 
 #ifdef __cplusplus

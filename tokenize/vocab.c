@@ -1,5 +1,5 @@
-/* vocab.c: a list of merges becomes a vocabulary. GPT-2's list is embedded in the library; it goes through the same door as
- * any other would, and every line of it is checked. */
+/* vocab.c: a list of merges becomes a vocabulary. GPT-2's list is embedded in the library; it goes through the same
+ * door as any other would, and every line of it is checked. */
 #include "vocab.h"
 
 #include <stdlib.h>
@@ -54,7 +54,8 @@ static void add_pair(sgt_vocab *v, uint32_t left, uint32_t right, uint32_t merge
 }
 
 /* The line text[0..n) is merge `id`: two tokens that are there already make a third that is not. */
-static int add_merge(sgt_vocab *v, names *t, const sgt_alphabet *a, const uint8_t *text, size_t n, uint32_t id, sgt_error *err)
+static int add_merge(sgt_vocab *v, names *t, const sgt_alphabet *a, const uint8_t *text, size_t n, uint32_t id,
+                     sgt_error *err)
 {
     uint8_t *to = v->bytes + v->offsets[id];
     const uint8_t *space = memchr(text, ' ', n);
@@ -62,13 +63,14 @@ static int add_merge(sgt_vocab *v, names *t, const sgt_alphabet *a, const uint8_
     size_t right = left ? sgt_alphabet_read(a, space + 1, n - (size_t)(space + 1 - text), to + left) : 0;
     unsigned line = id - 256 + 2; /* from 1, after the version */
     if (!right)
-        return sgt_fail(err, SGT_EFORMAT, "%s: line %u: wanted two tokens in GPT-2's byte alphabet, a space between them",
-                        v->name, line);
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: line %u: wanted two tokens in GPT-2's byte alphabet, a space between them", v->name, line);
     uint32_t l = t->slot[names_find(t, to, left)], r = t->slot[names_find(t, to + left, right)];
     size_t slot = names_find(t, to, left + right);
-    if (!l || !r || t->slot[slot])
-        return sgt_fail(err, SGT_EFORMAT, "%s: line %u: %s", v->name, line,
-                        t->slot[slot] ? "makes a token that an earlier line makes" : "merges a token that no earlier line makes");
+    if (!l || !r)
+        return sgt_fail(err, SGT_EFORMAT, "%s: line %u: merges a token that no earlier line makes", v->name, line);
+    if (t->slot[slot])
+        return sgt_fail(err, SGT_EFORMAT, "%s: line %u: makes a token that is there already", v->name, line);
     v->offsets[id + 1] = v->offsets[id] + (uint32_t)(left + right);
     t->slot[slot] = (uint16_t)(id + 1);
     add_pair(v, l - 1, r - 1, id);
@@ -144,30 +146,33 @@ static int reserve(sgt_vocab *v, uint32_t size, size_t n)
     v->joins = calloc(1024, sizeof *v->joins);
     v->trie = calloc((size_t)1 << log_trie, sizeof *v->trie);
     v->trie_token = calloc(v->trie_nodes, sizeof *v->trie_token);
-    if (!v->offsets || !v->bytes || !v->halves || !v->pairs || !v->byte_pairs || !v->joins || !v->trie || !v->trie_token)
+    if (!v->offsets || !v->bytes || !v->halves || !v->pairs || !v->byte_pairs || !v->joins || !v->trie ||
+        !v->trie_token)
         return -1;
     memset(v->byte_pairs, 0xFF, 65536 * sizeof *v->byte_pairs);
     return 0;
 }
 
-/* `text`: a first line "#version: ...", then one merge a line. */
-static int from_merges(sgt_vocab **out, const char *name, const uint8_t *text, size_t n, sgt_error *err)
+int sgt_vocab_from_merges(sgt_vocab **out, const char *name, const uint8_t *text, size_t n, sgt_error *err)
 {
     size_t lines = 0;
     const uint8_t *first = memchr(text, '\n', n);
-    if (!first || text[0] != '#') return sgt_fail(err, SGT_EFORMAT, "%s: wanted a first line that starts with #version", name);
+    if (!first || text[0] != '#')
+        return sgt_fail(err, SGT_EFORMAT, "%s: wanted a first line that starts with #version", name);
     for (const uint8_t *p = first; (p = memchr(p + 1, '\n', (size_t)(text + n - (p + 1)))); lines++) continue;
     if (text[n - 1] != '\n') lines++;
     if (lines + 257 > 65536)
-        return sgt_fail(err, SGT_EFORMAT, "%s: %zu merges make ids up to %zu; 16 bits hold 65535", name, lines, lines + 256);
+        return sgt_fail(err, SGT_EFORMAT, "%s: %zu merges make ids up to %zu; 16 bits hold 65535", name, lines,
+                        lines + 256);
 
     sgt_vocab *v = calloc(1, sizeof *v);
     if (!v) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", name);
     v->name = name;
     pthread_mutex_init(&v->trie_lock, NULL);
     names t = {v, calloc(131072, sizeof *t.slot), 131071};
-    int rc = !t.slot || reserve(v, (uint32_t)lines + 257, n) < 0 ? sgt_fail(err, SGT_ENOMEM, "%s: out of memory", name)
-                                                                : add_merges(v, &t, first + 1, n - (size_t)(first + 1 - text), err);
+    int rc = t.slot && reserve(v, (uint32_t)lines + 257, n) == 0
+                 ? add_merges(v, &t, first + 1, n - (size_t)(first + 1 - text), err)
+                 : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", name);
     free(t.slot);
     if (rc == SGT_OK) rc = take_fingerprint(v, err);
     if (rc < 0) {
@@ -183,7 +188,7 @@ int sgt_vocab_gpt2(sgt_vocab **out, sgt_error *err)
 {
     size_t n;
     const uint8_t *text = sgt_vocab_gpt2_file(&n);
-    return from_merges(out, "gpt2", text, n, err);
+    return sgt_vocab_from_merges(out, "gpt2", text, n, err);
 }
 
 void sgt_vocab_free(sgt_vocab *v)

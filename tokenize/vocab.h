@@ -1,7 +1,8 @@
 /* vocab.h: what a vocabulary is made of, for the files of tokenize/ (users have sgt_tokenize.h).
  *
- * Ids are in merge order: 0-255 the single bytes in GPT-2's order, 256 + n what merge n makes, and the last one is the end of
- * text, which nothing merges to. So the id of a merged pair is its rank as well: of two merges the lower id goes first. */
+ * Ids are in merge order: 0-255 the single bytes in GPT-2's order, 256 + n what merge n makes, and the last one is the
+ * end of text, which nothing merges to. So the id of a merged pair is its rank as well: of two merges the lower id goes
+ * first. */
 #ifndef SGT_VOCAB_H
 #define SGT_VOCAB_H
 
@@ -20,8 +21,8 @@ extern "C" {
 #define SGT_NO_TOKEN UINT32_MAX
 #define SGT_PIECE_RULE "'(?:[sdmt]|ll|ve|re)| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
 
-/* An open-addressing slot. In pairs: left id << 16 | right id -> merged id. In tries: node << 8 | byte -> node. 0 is no node
- * and no merged id, so a zeroed slot is an empty one. */
+/* An open-addressing slot. In pairs: left id << 16 | right id -> merged id. In tries: node << 8 | byte -> node. 0 is no
+ * node and no merged id, so a zeroed slot is an empty one. */
 typedef struct sgt_vocab_slot {
     uint32_t key, value;
 } sgt_vocab_slot;
@@ -69,9 +70,13 @@ static inline size_t sgt_vocab_length(const sgt_vocab *v, uint32_t id) { return 
 /* The byte pairs inside tokens, for sgt_split_cut. Lives as long as v. */
 const uint64_t *sgt_vocab_joins(const sgt_vocab *v);
 
-/* The longest token that s[0..n) starts with, n >= 1: its id, and its length in *len. The trie is made if it is not there. */
+/* The longest token that s[0..n) starts with, n >= 1: its id, and its length in *len. sgt_vocab_need_trie comes first,
+ * from any thread, any number of times. */
 uint32_t sgt_vocab_longest(const sgt_vocab *v, const uint8_t *s, size_t n, size_t *len);
-void sgt_vocab_need_trie(const sgt_vocab *v); /* before sgt_vocab_longest; any thread, any number of times */
+void sgt_vocab_need_trie(const sgt_vocab *v);
+
+/* A vocabulary from a list of merges: a first line "#version: ...", then one merge a line. `name` must outlive it. */
+int sgt_vocab_from_merges(sgt_vocab **out, const char *name, const uint8_t *text, size_t n, sgt_error *err);
 
 /* GPT-2's merges as embedded, for whoever checks them: *n bytes. */
 const uint8_t *sgt_vocab_gpt2_file(size_t *n);

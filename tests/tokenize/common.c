@@ -74,10 +74,12 @@ size_t put_utf8(uint8_t *out, uint32_t cp)
 size_t hard_text(rng *r, uint8_t *out, size_t max, int ill_formed)
 {
     static const char *const pieces[] = {
-        " ", " ", "  ", "\n", "\n\n", "\t", "\r\n", "\xC2\x85", "\xC2\xA0", "\xE2\x80\x83", "\xE3\x80\x80", "\xE1\xA0\x8E", "\xE2\x80\x8B",
-        "'", "'", "'s", "'t", "'m", "'d", "'l", "'ll", "'ve", "'re", "'S", "'LL", "\xE2\x80\x99s", "a", "b", "the", "ing", "l", "e", "v", "r",
-        "S", "0", "7", "2024", "!", "-", "==", "...", "<|endoftext|>", "\xC3\xA9", "\xCC\x81", "\xE4\xB8\xAD", "\xE6\x97\xA5\xE6\x9C\xAC",
-        "\xE0\xB8\x81", "\xE0\xB8\xB2", "\xD9\xA3", "\xC2\xBD", "\xF0\x9F\x98\x80", "\xE2\x80\x8D", "\xEF\xBF\xBD", "\xD0\xB6", "\xD0\xBE"};
+        " ", " ", "  ", "\n", "\n\n", "\t", "\r\n", "\xC2\x85", "\xC2\xA0", "\xE2\x80\x83", "\xE3\x80\x80",
+        "\xE1\xA0\x8E", "\xE2\x80\x8B", "'", "'", "'s", "'t", "'m", "'d", "'l", "'ll", "'ve", "'re", "'S", "'LL",
+        "\xE2\x80\x99s", "a", "b", "the", "ing", "l", "e", "v", "r", "S", "0", "7", "2024", "!", "-", "==", "...",
+        "<|endoftext|>", "\xC3\xA9", "\xCC\x81", "\xE4\xB8\xAD", "\xE6\x97\xA5\xE6\x9C\xAC", "\xE0\xB8\x81",
+        "\xE0\xB8\xB2", "\xD9\xA3", "\xC2\xBD", "\xF0\x9F\x98\x80", "\xE2\x80\x8D", "\xEF\xBF\xBD", "\xD0\xB6",
+        "\xD0\xBE"};
     size_t n = 0, want = below(r, (uint32_t)max + 1), kinds = sizeof pieces / sizeof *pieces;
     uint8_t some[8];
     while (n < want) {

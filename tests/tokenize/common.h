@@ -28,8 +28,8 @@ char *whole_file(const char *path, size_t *n);            /* malloc'd, NUL behin
 void sha256_hex(const void *p, size_t n, char hex[65]);
 size_t put_utf8(uint8_t *out, uint32_t cp);               /* surrogates too, as if they were characters */
 
-/* A random text of at most `max` bytes at out, of what makes splitting hard: white space of every kind, contractions, scripts,
- * marks, and, where ill_formed, broken bytes. Returns its length. */
+/* A random text of at most `max` bytes at out, of what makes splitting hard: white space of every kind, contractions,
+ * scripts, marks, and, where ill_formed, broken bytes. Returns its length. */
 size_t hard_text(rng *r, uint8_t *out, size_t max, int ill_formed);
 
 #endif

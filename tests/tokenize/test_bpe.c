@@ -79,7 +79,8 @@ Test(bpe, three_ways_and_the_definition_agree)
         static const uint32_t longest[] = {4, 20, 64, 64, 66, 130, 300, 500};
         uint8_t s[512];
         uint16_t want[512], got[512];
-        size_t n = merging_bytes(v, &r, s, 1 + below(&r, longest[i % 8])), count = encode_by_names(v, by_name, s, n, want);
+        size_t n = merging_bytes(v, &r, s, 1 + below(&r, longest[i % 8]));
+        size_t count = encode_by_names(v, by_name, s, n, want);
         cr_assert_eq(sgt_bpe_steps(e, s, n, got), count, "steps, SEED=%llu, %d", (unsigned long long)seed, i);
         cr_assert_arr_eq(got, want, count * sizeof *want, "steps, SEED=%llu, %d", (unsigned long long)seed, i);
         cr_assert_eq(sgt_encode_piece(e, s, n, got), count, "piece, SEED=%llu, %d", (unsigned long long)seed, i);
@@ -119,7 +120,7 @@ Test(bpe, a_small_cache_changes_nothing)
         uint8_t s[16];
         uint16_t want[16], got[16];
         size_t n = 1 + below(&r, 15);
-        for (size_t j = 0; j < n; j++) s[j] = below(&r, 8) ? (uint8_t)('a' + below(&r, 6)) : 0; /* NULs: padding looks the same */
+        for (size_t j = 0; j < n; j++) s[j] = below(&r, 8) ? (uint8_t)('a' + below(&r, 6)) : 0; /* NUL: as padding */
         size_t count = sgt_bpe_scan(v, s, n, want);
         for (int again = 0; again < 2; again++) {
             cr_assert_eq(sgt_encode_piece(e, s, n, got), count);
@@ -145,11 +146,13 @@ static double time_encode(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *
     return best;
 }
 
-/* One piece, or one run of white space, of 1 MiB takes about 16 times as long as one of 64 KiB; 256 times where quadratic. */
+/* One piece, or one run of white space, of 1 MiB takes about 16 times as long as one of 64 KiB; 256 times where
+ * quadratic. */
 Test(bpe, long_runs_take_linear_time)
 {
     const size_t small = 64 << 10, large = 1 << 20;
-    static const char *const units[] = {"a", "=", "7", " ", "\n", " \n", "\xE0\xB8\x81", "\xE4\xB8\xAD", "\xFF", "\xF0\x9F", "random"};
+    static const char *const units[] = {"a", "=", "7", " ", "\n", " \n", "\xE0\xB8\x81", "\xE4\xB8\xAD", "\xFF",
+                                        "\xF0\x9F", "random"};
     sgt_vocab *v = gpt2();
     sgt_encoder *e = new_encoder(v);
     uint8_t *s = malloc(large);
@@ -158,9 +161,11 @@ Test(bpe, long_runs_take_linear_time)
     for (size_t u = 0; u < sizeof units / sizeof *units; u++) {
         size_t len = strlen(units[u]);
         rng r = {11, 0};
-        for (size_t i = 0; i < large; i++) s[i] = (uint8_t)(units[u][0] == 'r' ? 'a' + below(&r, 26) : (uint32_t)units[u][i % len]);
+        int random = units[u][0] == 'r';
+        for (size_t i = 0; i < large; i++) s[i] = (uint8_t)(random ? 'a' + below(&r, 26) : (uint32_t)units[u][i % len]);
         double t = time_encode(e, s, small, ids), whole = time_encode(e, s, large, ids);
-        cr_assert_lt(whole, 64 * t + 0.01, "'%s': %.1f ms for 64 KiB, %.1f ms for 1 MiB", units[u], t * 1e3, whole * 1e3);
+        cr_assert_lt(whole, 64 * t + 0.01, "'%s': %.1f ms for 64 KiB, %.1f ms for 1 MiB", units[u], t * 1e3,
+                     whole * 1e3);
     }
     free(s);
     free(ids);

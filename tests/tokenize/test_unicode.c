@@ -1,4 +1,5 @@
-/* Classes: the table against what tiktoken decided (frozen), and against the installed utf8proc as far as that is as old. */
+/* Classes: the table against what tiktoken decided (frozen), and against the installed utf8proc as far as that is as
+ * old. */
 #include <stdlib.h>
 #include <utf8proc.h>
 
@@ -10,7 +11,8 @@
 
 Test(unicode, table_is_the_one_tiktoken_decided)
 {
-    /* CRC-32 of a byte a code point and the sizes of the classes: printed by tests/data/make_tokenize_vectors.py --classes. */
+    /* CRC-32 of a byte a code point and the sizes of the classes: printed by tests/data/make_tokenize_vectors.py
+     * --classes. */
     uint8_t *all = malloc(POINTS);
     size_t count[4] = {0};
     for (uint32_t cp = 0; cp < POINTS; cp++) count[all[cp] = (uint8_t)sgt_unicode_class(cp)]++;
@@ -38,8 +40,9 @@ static sgt_class class_by_utf8proc(uint32_t cp)
     }
 }
 
-/* A library of Unicode 16 says what the table says; an older one does not know some characters yet (category Cn), a newer one
- * knows some that are "other" to us. Any further difference means that the table, or the library, is wrong. */
+/* A library of Unicode 16 says what the table says; an older one does not know some characters yet (category Cn), a
+ * newer one knows some that are "other" to us. Any further difference means that the table, or the library, is
+ * wrong. */
 Test(unicode, differs_from_utf8proc_only_where_versions_may)
 {
     unsigned older = 0, newer = 0;
@@ -51,7 +54,7 @@ Test(unicode, differs_from_utf8proc_only_where_versions_may)
         else if (ours == SGT_CLASS_OTHER) newer++;
         else cr_assert_fail("U+%04X: class %d, by utf8proc %d", cp, ours, theirs);
     }
-    if (version <= 16) cr_assert_eq(newer, 0, "utf8proc of Unicode %.1f gives %u characters a class that ours lacks", version, newer);
-    if (version >= 16) cr_assert_eq(older, 0, "utf8proc of Unicode %.1f does not know %u characters that we do", version, older);
+    if (version <= 16) cr_assert_eq(newer, 0, "Unicode %.1f gives %u characters a class that ours lacks", version, newer);
+    if (version >= 16) cr_assert_eq(older, 0, "Unicode %.1f does not know %u characters that we do", version, older);
     if (version == 15) cr_assert_eq(older, 5004, "%u", older);
 }

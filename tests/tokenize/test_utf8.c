@@ -33,7 +33,8 @@ Test(utf8, replaces_what_python_replaces)
     for (; fscanf(f, "%x %x", &first, &want) == 2; lines++) {
         uint32_t crc = 0;
         for (size_t i = 0; i < kinds * kinds * kinds; i++) {
-            uint8_t s[4] = {(uint8_t)first, leads[i / (kinds * kinds)], leads[i / kinds % kinds], leads[i % kinds]}, out[12];
+            uint8_t s[4] = {(uint8_t)first, leads[i / (kinds * kinds)], leads[i / kinds % kinds], leads[i % kinds]};
+            uint8_t out[12];
             crc = crc32_of(crc, out, sgt_utf8_replace(out, s, 4));
         }
         cr_assert_eq(crc, want, "strings that start with %02X", first);

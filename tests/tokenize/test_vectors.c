@@ -1,12 +1,13 @@
-/* What tiktoken decided, frozen by tests/data/make_tokenize_vectors.py: every code point in every context, whole cases, long runs. */
+/* What tiktoken decided, frozen by tests/data/make_tokenize_vectors.py: every code point in every context, whole cases,
+ * long runs. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "common.h"
 
 /* The same list, in the same order, stands in make_tokenize_vectors.py; @ is the code point. */
-static const char *const contexts[] = {"@", " @", "  @", "a@", "@a", "1@1", "'@", "@'s", "!@!", "\n@", "@ ", "@  @", "e@\xCC\x81", " '@@",
-                                       "@\n\n@", "\xE4\xB8\xAD@"};
+static const char *const contexts[] = {"@",   " @",  "  @", "a@", "@a",   "1@1",        "'@",   "@'s",
+                                       "!@!", "\n@", "@ ",  "@  @", "e@\xCC\x81", " '@@", "@\n\n@", "\xE4\xB8\xAD@"};
 
 static size_t in_context(const char *context, uint32_t cp, uint8_t *out)
 {

@@ -61,6 +61,50 @@ Test(vocab, the_fingerprint_is_for_good)
     sgt_vocab_free(v);
 }
 
+static void refused(const char *text, const char *why)
+{
+    sgt_error err;
+    sgt_vocab *v = NULL;
+    cr_assert_eq(sgt_vocab_from_merges(&v, "m", (const uint8_t *)text, strlen(text), &err), SGT_EFORMAT, "%s", text);
+    cr_assert_str_eq(err.text, why);
+    cr_assert_null(v);
+}
+
+Test(vocab, merges_that_make_no_sense_are_refused)
+{
+    refused("", "m: wanted a first line that starts with #version");
+    refused("a b\n", "m: wanted a first line that starts with #version");
+    refused("#version: 0.2\nab\n", "m: line 2: wanted two tokens in GPT-2's byte alphabet, a space between them");
+    refused("#version: 0.2\na b\na  b\n", "m: line 3: wanted two tokens in GPT-2's byte alphabet, a space between them");
+    refused("#version: 0.2\n\n", "m: line 2: wanted two tokens in GPT-2's byte alphabet, a space between them");
+    refused("#version: 0.2\na b c\n", "m: line 2: wanted two tokens in GPT-2's byte alphabet, a space between them");
+    refused("#version: 0.2\na \xE4\xB8\xAD\n", "m: line 2: wanted two tokens in GPT-2's byte alphabet, a space between them");
+    refused("#version: 0.2\na bc\n", "m: line 2: merges a token that no earlier line makes");
+    refused("#version: 0.2\na b\nb c\na bc\nab c\n", "m: line 5: makes a token that is there already");
+    size_t n = 14 + 4 * 65280;
+    char *text = malloc(n + 1);
+    strcpy(text, "#version: 0.2\n");
+    for (size_t i = 14; i < n; i += 4) memcpy(text + i, "a b\n", 4);
+    text[n] = 0;
+    refused(text, "m: 65280 merges make ids up to 65536; 16 bits hold 65535");
+    free(text);
+}
+
+Test(vocab, a_short_list_of_merges_will_do)
+{
+    static const char text[] = "#version: 0.2\na b\nab c"; /* and no newline at the end */
+    sgt_error err;
+    sgt_vocab *v = NULL;
+    uint16_t ids[8];
+    cr_assert_eq(sgt_vocab_from_merges(&v, "m", (const uint8_t *)text, sizeof text - 1, &err), SGT_OK, "%s", err.text);
+    cr_assert_eq(sgt_vocab_size(v), 259);
+    sgt_encoder *e = new_encoder(v);
+    cr_assert_eq(sgt_encode(e, "abcab!", 6, ids), 3);
+    cr_assert(ids[0] == 257 && ids[1] == 256 && ids[2] == 0);
+    sgt_encoder_free(e);
+    sgt_vocab_free(v);
+}
+
 Test(vocab, byte_pairs_are_counted)
 {
     sgt_vocab *v = gpt2();
@@ -97,7 +141,8 @@ Test(vocab, tokenizer_json_says_it_all)
     cr_assert_eq(sgt_vocab_tokenizer_json(v, &text, &n, &err), SGT_OK, "%s", err.text);
     json_t *j = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why);
     cr_assert(j, "%s", why.text);
-    json_t *model = json_object_get(j, "model"), *vocab = json_object_get(model, "vocab"), *merges = json_object_get(model, "merges");
+    json_t *model = json_object_get(j, "model");
+    json_t *vocab = json_object_get(model, "vocab"), *merges = json_object_get(model, "merges");
     cr_assert_eq(json_object_size(vocab), 50257);
     cr_assert_eq(json_array_size(merges), 50000);
     cr_assert_eq(json_integer_value(json_object_get(vocab, "\xC4\xA0the")), 262);
