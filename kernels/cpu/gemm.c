@@ -45,7 +45,7 @@ static void cut(sgt_gemm *g)
     } else {
         g->tile_m = g->tile_n = 256;
         while ((g->tile_m > 64 || g->tile_n > 64) &&
-               ((s->m + g->tile_m - 1) / g->tile_m) * ((s->n + g->tile_n - 1) / g->tile_n) < 32)
+               ((s->m + g->tile_m - 1) / g->tile_m) * ((s->n + g->tile_n - 1) / g->tile_n) < 16)
             if (g->tile_m >= g->tile_n) g->tile_m /= 2;
             else g->tile_n /= 2;
     }

@@ -25,8 +25,6 @@
  * such. */
 #define UNIT 0x1p-24
 
-enum { CHECK_LEVELS = 4 }; /* ref, plain, avx2, avx512: the columns of the table */
-
 typedef struct check check;
 
 typedef struct kernel_case {
