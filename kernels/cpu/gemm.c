@@ -32,9 +32,9 @@ static size_t round_up(size_t n, size_t to)
 }
 
 /* Enough tiles for 16 threads, each as large as that allows: 256 x 256 reaches what one whole product does, below
- * 64 x 64 much is lost. oneDNN 2.6 has a faster kernel (that allocates nothing either) where the tile's operands are whole
- * matrices, that is for blocks of rows with every column: taken where there are rows enough. check-kernels --bench
- * --kernel gemm measures it. */
+ * 64 x 64 much is lost. oneDNN 2.6 has a faster kernel, which also allocates nothing, where the tile's operands are
+ * whole matrices, that is for blocks of rows with every column: taken where there are rows enough.
+ * check-kernels --bench --kernel gemm measures it. */
 static void cut(sgt_gemm *g)
 {
     const sgt_gemm_shape *s = &g->s;

@@ -5,7 +5,7 @@
  *     vf sum = vset(0);
  *     for (size_t i = 0; i < n; i += W) sum += i + W <= n ? vload(x + i) : vload_n(x + i, n - i);
  *
- * + - * / and unary - work lane by lane on vf and vd. Loads and stores need no alignment, touch exactly the floats named.
+ * + - * / and unary - work lane by lane on vf and vd. Loads and stores need no alignment.
  *   vset(x)                    x in every lane; vdset for vd, which is W/2 doubles
  *   vload(p), vload_n(p, n)    W floats; the first n < W and zeros            vstore, vstore_n: the same way back
  *   vkeep(v, n)                lanes from n on become 0

@@ -19,8 +19,8 @@ static float *arguments(check *t, size_t n)
     return x;
 }
 
-/* exp is good to 4u and its argument a to 3u|a|; s = 1/(1 + exp a) moves by s (1 - s) times that, where s (1 - s) <= 1/4
- * and |a| s (1 - s) < 0.23: under 2u; 2u more for the sum and the quotient, one for ref's rounding. The other form:
+/* exp is good to 4u and its argument a to 3u|a|; s = 1/(1 + exp a) moves by s (1 - s) times that; s (1 - s) <= 1/4 and
+ * |a| s (1 - s) < 0.23: under 2u; 2u more for the sum and the quotient, one for ref's rounding. The other form:
  * Phi(-t) = e R of at most a half has t^2/2 u from its argument, where t^2/2 Phi(-t) < 0.17, 4u from exp, 3u from R:
  * under 4u; and one for ref's rounding. Both times |x|. */
 static void gelu_against_ref(check *t)
