@@ -68,19 +68,22 @@ all: need-packages programs            ## build every program (the default)
 deps:                                  ## install what is missing (apt-get; sudo where not root)
 	@tools/deps.sh
 
+# As many compilers as there are cores, unless make was told how many.
+JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 2))
+
 # demo and check are the first thing a newcomer types: they see to the packages first, then start make anew, which finds them.
 demo:                                  ## the main job on real text, on a CPU, in under 3 minutes (CORPUS=DIR: your own text)
 	@tools/deps.sh build
-	@$(MAKE) --no-print-directory run-demo
+	@$(MAKE) $(JOBS) --no-print-directory run-demo
 
 check: deps                            ## every test, within 10 minutes
-	@$(MAKE) --no-print-directory run-check
+	@$(MAKE) $(JOBS) --no-print-directory run-check
 
 check-all: check                       ## the tests again: by clang, without optimization, under the address, undefined and thread sanitizers
-	@$(MAKE) --no-print-directory run-check CC=clang
-	@$(MAKE) --no-print-directory run-check DEBUG=1
-	@$(MAKE) --no-print-directory run-check SAN=address,undefined
-	@$(MAKE) --no-print-directory SAN=thread build/thread/tests/stress-loader && build/thread/tests/stress-loader
+	@$(MAKE) $(JOBS) --no-print-directory run-check CC=clang
+	@$(MAKE) $(JOBS) --no-print-directory run-check DEBUG=1
+	@$(MAKE) $(JOBS) --no-print-directory run-check SAN=address,undefined
+	@$(MAKE) $(JOBS) --no-print-directory SAN=thread build/thread/tests/stress-loader && build/thread/tests/stress-loader
 
 check-kernels: need-packages $(B)/tests/check-kernels  ## every fast kernel against its definition (ARGS=--bench: their speed)
 	@$(B)/tests/check-kernels $(ARGS)
