@@ -1,6 +1,7 @@
 /* talk.c: units, notices, signals, time. */
 #include "tools/cli/talk.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -75,13 +76,32 @@ static void on_signal(int number)
     sgt_stop_request(&stop);
 }
 
+static void *wait_for_signals(void *set)
+{
+    for (int number;;)
+        if (sigwait(set, &number) == 0) on_signal(number);
+    return NULL;
+}
+
+/* Signals are blocked, here and so in every thread that comes later, and taken by a thread that does nothing else.
+ * A handler would run on whatever stack the interrupted thread has, and oneDNN 2.6's matrix products keep a heap buffer
+ * in the stack pointer while they run: the kernel's signal frame then overwrites the heap below it (seen as "corrupted
+ * size vs. prev_size" after Ctrl-C; tests/cli/train-interrupt.sh). */
 sgt_stop *sgt_catch_signals(void)
 {
+    static sigset_t set;
+    pthread_t thread;
     struct sigaction action;
     memset(&action, 0, sizeof action);
-    action.sa_handler = on_signal;
+    action.sa_handler = on_signal; /* and no longer ignored, as a shell leaves SIGINT to background processes */
     action.sa_flags = SA_RESTART;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    if (pthread_create(&thread, NULL, wait_for_signals, &set) == 0) pthread_detach(thread);
+    else pthread_sigmask(SIG_UNBLOCK, &set, NULL); /* no threads to be had: better the handler than nothing */
     return &stop;
 }
