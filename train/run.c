@@ -123,16 +123,23 @@ static int rotate(const sgt_run *r, uint64_t keep, sgt_error *err)
     return rc;
 }
 
+/* Folders that a save was writing or removing, and files that had not got their names yet. */
+static int is_leftover(const char *name)
+{
+    static const char *const begins[] = {WORK_PREFIX, "latest.", "log.jsonl.", "options.json."};
+    size_t n = strlen(name);
+    for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
+        if (strncmp(name, begins[i], strlen(begins[i])) == 0 && n > 4 && strcmp(name + n - 4, ".tmp") == 0) return 1;
+    return 0;
+}
+
 static int remove_leftovers(const sgt_run *r, sgt_error *err)
 {
     int rc = SGT_OK;
     DIR *d = opendir(r->path);
     if (!d) return sgt_fail_errno(err, "%s", r->path);
     for (struct dirent *e; rc == SGT_OK && (e = readdir(d));) {
-        size_t n = strlen(e->d_name);
-        if (strncmp(e->d_name, WORK_PREFIX, strlen(WORK_PREFIX)) != 0 || n < 4 ||
-            strcmp(e->d_name + n - 4, ".tmp") != 0)
-            continue;
+        if (!is_leftover(e->d_name)) continue;
         char *path = sgt_join(r->path, e->d_name);
         rc = path ? sgt_remove_tree(path, err) : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", r->path);
         free(path);

@@ -22,7 +22,7 @@ typedef enum sgt_setting {
 } sgt_setting;
 
 #define SGT_DEFAULT_COUNT UINT64_MAX /* a count that is yet to be decided */
-#define SGT_DEFAULT_REAL (-1.0)      /* a number that is yet to be decided */
+#define SGT_DEFAULT_REAL (-1e308)    /* a number that is yet to be decided */
 
 typedef struct sgt_settings {
     const char *data, *model, *init; /* init NULL: fresh parameters for `model` */

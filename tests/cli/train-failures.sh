@@ -1,0 +1,71 @@
+# sgt-train: what goes wrong is exit 1 and one line that names it; checks come in the order options, device, data, model.
+. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/train.inc"
+data d
+
+fails() { # MESSAGE OPTION...
+    message=$1
+    shift
+    run 1 sgt-train --quiet --threads 1 "$@"
+    stdout_is ''
+    stderr_lines 1
+    stderr_has "$message"
+    absent run
+}
+
+# device before data, data before model
+if [ ! -e /dev/nvidia0 ]; then
+    fails 'no CUDA d' --device cuda --data nowhere --init nowhere
+fi
+fails 'nowhere: No such file or directory' --device cpu --data nowhere --init nowhere-either
+fails 'nowhere/config.json: No such file or directory' --device cpu --data d --init nowhere
+
+# data
+mkdir empty
+fails 'empty' --device cpu --data empty --model 1x8x1
+cp d/train_000000.bin cut.bin
+truncate -s 10001 cut.bin
+fails 'cut.bin: ' --device cpu --data cut.bin --model 1x8x1
+shard tiny.bin 1 2 3
+fails 'tiny.bin' --device cpu --data tiny.bin --model 1x8x1
+shard high.bin 1 2 3 255 256 257 4 5 6
+fails 'high.bin' --device cpu --data high.bin --init "$curve" --seq-len 8 --batch-size 1
+
+# a model to start from
+mkdir -p m
+from() { rm -rf m && cp -r "$curve" m && chmod -R u+w m; }
+from && echo '{"model_type": "llama"}' > m/config.json
+fails "m/config.json: model_type is 'llama', not gpt2" --device cpu --data d --init m --seq-len 64
+from && rm m/model.safetensors
+fails 'm/model.safetensors: No such file or directory' --device cpu --data d --init m --seq-len 64
+from && truncate -s 100000 m/model.safetensors
+fails '(a file cut short?)' --device cpu --data d --init m --seq-len 64
+from && sed -i 's/"n_layer": 4/"n_layer": 5/' m/config.json
+fails 'm/model.safetensors: no tensor h.4.ln_1.weight' --device cpu --data d --init m --seq-len 64
+from && sed -i 's/"vocab_size": 256/"vocab_size": 300/' m/config.json
+fails 'm/model.safetensors: tensor wte.weight has 2 dimensions, 256 x 128, where config.json says 300 x 128' --device cpu --data d --init m --seq-len 64
+from && patch m/model.safetensors 0 0
+fails 'm/model.safetensors: ' --device cpu --data d --init m --seq-len 64
+
+# too large for this machine
+fails 'GiB of memory' --device cpu --data d --model 1024x16384x16
+
+# the run directory
+: > file
+run 1 sgt-train --quiet $small --run file --steps 1
+stderr_lines 1
+stderr_has 'sgt-train: file: '
+run 1 sgt-train --quiet $small --run file/run --steps 1
+stderr_lines 1
+if [ "$(id -u)" -ne 0 ]; then
+    mkdir closed && chmod 555 closed
+    run 1 sgt-train --quiet $small --run closed/run --steps 1
+    stderr_lines 1
+    stderr_has 'Permission denied'
+fi
+
+# a disk that is full: a limit on the size of files stands for it; no half of a checkpoint is left
+run 1 sh -c "ulimit -f 8; trap '' XFSZ; exec sgt-train --quiet $small --run full --steps 2 --save-every 1"
+stderr_lines 1
+stderr_has 'File too large'
+[ -z "$(ls -A full | grep step)" ] || fail "half a checkpoint is left: $(ls -A full)"

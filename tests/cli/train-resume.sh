@@ -1,0 +1,56 @@
+# sgt-train: killed at random moments and resumed, a run ends with the log and the bits of an undisturbed one.
+. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/train.inc"
+data d
+validation d
+options="--data d --init $curve --sampling shuffle --batch-size 2 --seq-len 32 --grad-accum 2 --steps 60 --lr 1e-3 --device cpu --threads 1
+    --eval-every 10 --save-every 5 --keep 2"
+run 0 sgt-train --quiet $options --run whole
+
+# The moments come from a generator with a printed seed, so that a failure can be had again.
+seed=${SEED:-$$}
+echo "SEED=$seed"
+kills=0
+for moment in $(awk -v seed="$seed" 'BEGIN { srand(seed); for (i = 0; i < 12; i++) printf "%.3f\n", 0.05 + rand() * 0.6 }'); do
+    sgt-train --quiet $options --run cut --resume > .stdout 2> .stderr &
+    pid=$!
+    sleep "$moment"
+    kill -9 $pid 2> /dev/null && kills=$((kills + 1))
+    wait $pid 2> /dev/null
+    for name in cut/step-*; do # a folder with a name is whole
+        [ ! -e "$name" ] || [ -s "$name/state.json" ] || fail "$name is half a checkpoint"
+    done
+done
+[ "$kills" -gt 0 ] || fail 'nothing was killed'
+run 0 sgt-train --quiet $options --run cut --resume
+stderr_is ''
+same_facts whole/log.jsonl cut/log.jsonl
+same_folders whole/step-00000060 cut/step-00000060
+same whole/latest cut/latest
+[ "$(ls -A cut | tr '\n' ' ')" = "$(ls -A whole | tr '\n' ' ')" ] || fail "the run holds $(ls -A cut)"
+
+# other options are refused by name, a run with a checkpoint is not overwritten
+run 1 sgt-train --quiet $options --run cut
+stderr_is 'sgt-train: cut: it holds step-00000060 (--resume goes on from there, --force starts over)'
+run 1 sgt-train --quiet $options --run cut --resume --lr 2e-3
+stderr_is 'sgt-train: --lr: it is 0.002 here and was 0.001 in the run to resume (leave it out, or start a new --run)'
+same_facts whole/log.jsonl cut/log.jsonl
+
+# finished is finished; more steps go on, from the options kept
+run 0 sgt-train --quiet --run cut --resume
+same_facts whole/log.jsonl cut/log.jsonl
+run 0 sgt-train --quiet --run cut --resume --steps 62
+[ "$(wc -l < cut/log.jsonl)" -eq 62 ] || fail 'two more steps'
+
+# --force starts over
+run 0 sgt-train --quiet $small --run cut --force --steps 2
+[ "$(ls cut | tr '\n' ' ')" = 'latest log.jsonl options.json step-00000002 ' ] || fail "the run holds $(ls cut)"
+
+# a run without a checkpoint is started over by the same command
+mkdir -p begun
+echo '{"step":0,"loss":9}' > begun/log.jsonl
+run 0 sgt-train --quiet $small --run begun --steps 2
+same_facts cut/log.jsonl begun/log.jsonl
+run 0 sgt-train $small --run young --resume --steps 2
+stderr_has 'sgt-train: young has no checkpoint to resume from: starting at step 0'
+same_facts cut/log.jsonl young/log.jsonl

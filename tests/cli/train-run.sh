@@ -1,0 +1,96 @@
+# sgt-train: a run from beginning to end, what it leaves, and what it says.
+. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/train.inc"
+data d
+
+# silent, and a run directory as designed
+run 0 sgt-train --quiet $small --steps 6 --save-every 2 --keep 2
+stdout_is ''
+stderr_is ''
+[ "$(cat run/latest)" = step-00000006 ] || fail 'latest names another checkpoint'
+[ "$(ls run | tr '\n' ' ')" = 'latest log.jsonl options.json step-00000004 step-00000006 ' ] || fail "RUN holds $(ls run)"
+[ "$(ls -A run/step-00000006 | tr '\n' ' ')" = 'config.json generation_config.json model.safetensors optimizer.safetensors state.json ' ] ||
+    fail "the checkpoint holds $(ls -A run/step-00000006)"
+[ "$(wc -l < run/log.jsonl)" -eq 6 ] || fail 'a line a step'
+sed -n 3p run/log.jsonl > line
+for name in step loss lr grad_norm tokens epoch tokens_per_s ms_per_step data_wait_ms peak_bytes; do
+    [ -n "$(field $name line)" ] || fail "a step's line lacks $name"
+done
+[ "$(field step line)" = 2 ] || fail 'steps count from 0'
+[ "$(field tokens line)" = 96 ] || fail 'three steps of 2 x 16 tokens are 96'
+grep -q '"eos_token_id": 10' run/step-00000006/config.json || fail 'the end of text comes from the shard'
+
+# options.json reproduces it
+run 0 sgt-train --quiet --config run/options.json --run again
+same_facts run/log.jsonl again/log.jsonl
+same run/step-00000006/model.safetensors again/step-00000006/model.safetensors
+
+# what it says, and where
+validation d
+run 0 sgt-train $small --run said --steps 4 --eval-every 2
+stdout_matches '^tokens seen: 128 training, [0-9,]+ validation, [0-9,]+ in all$'
+stdout_matches '^documents begun: [0-9]+$'
+stdout_matches '^time: 0\.0 minutes$'
+stdout_matches '^memory: .* MiB of .* GiB \([0-9.]+ %\)$'
+stdout_matches '^checkpoint: said/step-00000004$'
+stderr_matches '^sgt-train: model: 1 layers, 16 channels, 2 heads, vocabulary 256: 0\.0 million parameters; [a-z0-9]+ kernels, oneDNN [0-9.]+$'
+stderr_matches '^sgt-train: data: 153601 tokens in 1 shard; steps 0 to 4, each 1 x 2 x 16 tokens, lr 0\.001$'
+stderr_matches '^sgt-train: lr 0\.001 is above what models of about 124 million parameters are trained with \(0\.0003 to 0\.0006\)$'
+stderr_matches '^step 2: loss [0-9.]+, validation [0-9.]+, 64 tokens, [0-9.]+ s, [0-9]+ tokens/s, [0-9.]+ h per epoch$'
+stderr_matches '^step 4: loss '
+[ "$(grep -c val_loss said/log.jsonl)" -eq 2 ] || fail 'two steps of four are evaluated'
+sed -n 2p said/log.jsonl | grep -q val_loss || fail 'the second step is evaluated'
+
+# evaluations are over the same rows each time and for every seed: with a learning rate of 0 nothing changes
+run 0 sgt-train --quiet $small --run still --steps 4 --eval-every 1 --lr 0
+[ "$(sed -n 's/.*"val_loss":\([0-9.]*\).*/\1/p' still/log.jsonl | sort -u | wc -l)" -eq 1 ] || fail 'the validation loss should not move'
+
+# one JSON document
+run 0 sgt-train --json $small --run json --steps 3
+stdout_lines 1
+for name in step loss lr grad_norm tokens epoch tokens_per_s ms_per_step data_wait_ms peak_bytes documents seconds; do
+    [ -n "$(field $name .stdout)" ] || fail "--json lacks $name"
+done
+stdout_has '"checkpoint": "json/step-00000003"'
+stdout_has '"run": "json"'
+
+# epochs: 153,601 tokens are 9,599 windows of 16; here 20 rows of 512 in steps of 8
+run 0 sgt-train $small --data d/val_000000.bin --seq-len 64 --batch-size 8 --run epochs --epochs 2 --warmup 0
+stderr_matches '^Epoch 1, Loss: [0-9.]+, [0-9.]+ s$'
+stderr_matches '^Epoch 2, Loss: [0-9.]+, [0-9.]+ s$'
+[ "$(wc -l < epochs/log.jsonl)" -eq 8 ] || fail 'two epochs of 31 windows in steps of 8 are eight steps'
+
+# lr by size and rows, and scaled
+run 0 sgt-train $small --lr auto --steps 1 --run auto
+stderr_has 'sgt-train: lr 9.37e-06: 0.0003 for models of about 124 million parameters, for 2 rows a step instead of 64'
+run 0 sgt-train $small --lr 3e-4 --scale-lr --lr-base-batch 1 --grad-accum 16 --steps 1 --run scaled
+stderr_has 'Scaled learning rate: 0.00960'
+
+# ./out is found, and said
+cp -r d out
+run 0 sgt-train --loader preload --model 1x16x2 --seq-len 16 --steps 1 --run found
+stderr_has 'sgt-train: data: out/, for no --data was given'
+stderr_matches '^sgt-train: device: the CPU \(.*\)$'
+stderr_lines 6
+
+# no validation shards: said once, and not where nobody asked for evaluations
+rm d/val_000000.bin
+run 0 sgt-train $small --eval-every 1 --run noval --steps 2
+[ "$(grep -c 'd has no validation shards: no evaluation' .stderr)" -eq 1 ] || fail 'the missing validation shards are said once'
+grep -q val_loss noval/log.jsonl && fail 'there was nothing to validate on'
+run 0 sgt-train $small --run unasked --steps 1
+grep -q validation .stderr && fail 'nobody asked for an evaluation'
+shard d/val_000000.bin 1 2 3
+run 0 sgt-train $small --eval-every 1 --run short --steps 1
+stderr_has 'sgt-train: the validation shards of d are shorter than 17 tokens: no evaluation'
+rm d/val_000000.bin
+
+# all three readers give the same run
+for reader in mmap uring; do
+    run 0 sgt-train --quiet $small --steps 6 --run $reader --loader $reader
+    same_facts run/log.jsonl $reader/log.jsonl
+done
+# so does any number of threads, and of fetching threads
+run 0 sgt-train --quiet $small --steps 6 --run threads --threads 3 --workers 2
+same_facts run/log.jsonl threads/log.jsonl
+same run/step-00000006/model.safetensors threads/step-00000006/model.safetensors

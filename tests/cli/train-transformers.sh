@@ -1,0 +1,29 @@
+# Checkpoints as transformers sees them: loaded without a word, the same loss to 1e-5, the tokenizer too.
+. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/train.inc"
+for python in ${PYTHON:-python3} /usr/bin/python3; do
+    $python -c 'import torch, transformers' 2> /dev/null && break
+    python=
+done
+[ -n "$python" ] || skip 'no python3 with torch and transformers (PYTHON=... names one)'
+
+check_run() { # DATA SHARD OPTION...: trains a little, then compares the loss of one batch
+    out=$1 shard=$2
+    shift 2
+    rm -rf run score
+    run 0 sgt-train --quiet --data "$out" --device cpu --steps 5 --batch-size 4 --seq-len 32 --lr 1e-3 --eval-every 0 "$@"
+    run 0 sgt-train --quiet --data "$out" --device cpu --steps 1 --batch-size 4 --seq-len 32 --lr 0 --eval-every 0 --run score \
+        --sampling sequential --init "run/$(cat run/latest)"
+    run 0 env HF_HUB_OFFLINE=1 $python "$ROOT/tests/train/check_transformers.py" run "$shard" --batch-size 4 --seq-len 32 \
+        --expect "$(field loss score/log.jsonl)"
+}
+
+data d
+check_run d d/train_000000.bin --model 2x24x3
+check_run d d/train_000000.bin --model 1x32x2 --gelu erf
+check_run d d/train_000000.bin --init "$curve"
+mkdir corpus
+cp "$ROOT/README.md" corpus/
+run 0 sgt-tokenize --quiet corpus out
+check_run out out/train_000000.bin --model 1x32x2
+exists run/step-00000005/tokenizer.json

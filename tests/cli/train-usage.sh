@@ -1,0 +1,53 @@
+# sgt-train: wrong usage is exit 2, one line that names the option, and the hint.
+. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/train.inc"
+data d
+
+run 0 sgt-train --help
+stdout_has 'usage: sgt-train'
+stdout_has '--grad-accum N'
+stderr_is ''
+run 0 sgt-train --version
+stdout_matches '^sgt-train [0-9]+\.[0-9]+'
+
+run_usage 'no --data, and no shards in ./out' sgt-train
+run_usage 'corpus: no operands; shards are named by --data' sgt-train corpus
+run_usage '--no-such-option: no such option' sgt-train --no-such-option
+run_usage '--lr fast: not a number (such as 3e-4) or auto' sgt-train --data d --lr fast
+run_usage '--lr -1: must be at least 0' sgt-train --data d --lr -1
+run_usage '--steps 0: must be from 1 to 99999999' sgt-train --data d --steps 0
+run_usage '--batch-size 1.5: not a whole number (such as 12, 512k, 1.5M)' sgt-train --data d --batch-size 1.5
+run_usage '--epochs 0: must be from 1e-06 to 1000000' sgt-train --data d --epochs 0
+run_usage '--betas 0.9: not two numbers from 0 to below 1, such as 0.9,0.95' sgt-train --data d --betas 0.9
+run_usage '--precision bf16: fp32 is what this build has on a CPU' sgt-train --data d --precision bf16
+run_usage '--optimizer sgd: must be one of adamw' sgt-train --data d --optimizer sgd
+run_usage '--dropout 0.1: 0 is what this build has' sgt-train --data d --dropout 0.1
+run_usage '--loader fast: must be one of preload|mmap|uring' sgt-train --data d --loader fast
+run_usage '--model gpt3: not gpt2, gpt2-medium, gpt2-large, gpt2-xl or LAYERSxCHANNELSxHEADS such as 4x256x4' sgt-train --data d --model gpt3
+run_usage '--model 2x10x3: 3 heads do not divide 10 channels' sgt-train --data d --model 2x10x3
+run_usage '--model 2x8x2: not together with --init, whose config.json says the shape' sgt-train --data d --model 2x8x2 --init "$curve"
+run_usage '--scale-lr: give the --lr to scale (--lr auto follows the batch by itself)' sgt-train --data d --scale-lr
+run_usage '--resume: not together with --force' sgt-train --data d --resume --force
+run_usage '--seq-len 65: the model has 64 positions' sgt-train --quiet --data d --device cpu --init "$curve" --seq-len 65
+run 2 sgt-train --data d --cpu 486
+stdout_is ''
+stderr_has '486'
+absent run
+
+# a --config file is held to the same rules; what is typed comes first
+echo '{"speed": 3}' > c.json
+run 1 sgt-train --data d --config c.json
+stderr_is "sgt-train: c.json: unknown option 'speed'"
+echo '{"lr": ' > c.json
+run 1 sgt-train --data d --config c.json
+stderr_lines 1
+stderr_has 'sgt-train: c.json: not a JSON object: '
+run 1 sgt-train --data d --config nowhere.json
+stderr_is 'sgt-train: nowhere.json: No such file or directory'
+echo '{"optimizer": "sgd"}' > c.json
+run_usage '--optimizer sgd: must be one of adamw' sgt-train --data d --config c.json
+echo '{"steps": 2, "seed": 9, "lr": "auto"}' > c.json
+run 0 sgt-train --quiet $small --config c.json --seed 5
+[ "$(wc -l < run/log.jsonl)" -eq 2 ] || fail 'steps of the file should count'
+grep -q '"seed": 5' run/options.json || fail 'what is typed should come first'
+grep -q '"lr": 0.001,' run/options.json || fail 'what is typed should come first'
