@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -69,6 +70,12 @@ sgt_notice sgt_talk_notice(sgt_talk *t) { return (sgt_notice){print_notice, t}; 
 
 static sgt_stop stop; /* a signal handler has no other way to reach anything */
 
+static struct {
+    sigset_t set;
+    pthread_t thread;
+    int ending; /* the thread is to return; written before the signal that wakes it */
+} waiter;
+
 static void on_signal(int number)
 {
     (void)number;
@@ -76,11 +83,19 @@ static void on_signal(int number)
     sgt_stop_request(&stop);
 }
 
-static void *wait_for_signals(void *set)
+static void *wait_for_signals(void *unused)
 {
-    for (int number;;)
-        if (sigwait(set, &number) == 0) on_signal(number);
-    return NULL;
+    int number;
+    while (!__atomic_load_n(&waiter.ending, __ATOMIC_ACQUIRE))
+        if (sigwait(&waiter.set, &number) == 0 && !__atomic_load_n(&waiter.ending, __ATOMIC_ACQUIRE)) on_signal(number);
+    return unused;
+}
+
+static void end_waiting(void)
+{
+    __atomic_store_n(&waiter.ending, 1, __ATOMIC_RELEASE);
+    pthread_kill(waiter.thread, SIGTERM);
+    pthread_join(waiter.thread, NULL);
 }
 
 /* Signals are blocked, here and so in every thread that comes later, and taken by a thread that does nothing else.
@@ -89,19 +104,17 @@ static void *wait_for_signals(void *set)
  * size vs. prev_size" after Ctrl-C; tests/cli/train-interrupt.sh). */
 sgt_stop *sgt_catch_signals(void)
 {
-    static sigset_t set;
-    pthread_t thread;
     struct sigaction action;
     memset(&action, 0, sizeof action);
     action.sa_handler = on_signal; /* and no longer ignored, as a shell leaves SIGINT to background processes */
     action.sa_flags = SA_RESTART;
-    sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    sigemptyset(&waiter.set);
+    sigaddset(&waiter.set, SIGINT);
+    sigaddset(&waiter.set, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &waiter.set, NULL);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-    if (pthread_create(&thread, NULL, wait_for_signals, &set) == 0) pthread_detach(thread);
-    else pthread_sigmask(SIG_UNBLOCK, &set, NULL); /* no threads to be had: better the handler than nothing */
+    if (pthread_create(&waiter.thread, NULL, wait_for_signals, NULL) == 0) atexit(end_waiting);
+    else pthread_sigmask(SIG_UNBLOCK, &waiter.set, NULL); /* no threads to be had: better the handler than nothing */
     return &stop;
 }
