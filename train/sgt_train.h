@@ -10,7 +10,8 @@
  *     sgt_train_result_free(&r);
  *     sgt_settings_free(&s);
  *
- * The run directory is run.h's; checkpoints are checkpoint.h's. */
+ * The run directory is run.h's; checkpoints are checkpoint.h's. While it runs, no signal handler may run on the calling
+ * thread or on one that was made since: oneDNN's products have no stack for it (see sgt_catch_signals). */
 #ifndef SGT_TRAIN_H
 #define SGT_TRAIN_H
 
