@@ -25,6 +25,8 @@ missing() {
     [ $for_tests -eq 1 ] || return
     have_header criterion/criterion.h || echo libcriterion-dev
     have_numpy || echo python3-numpy
+    have valgrind || echo valgrind
+    have strace || echo strace
 }
 have() { command -v "$1" > /dev/null 2>&1; }
 # README's Python block is tested with whichever Python has numpy; a python3 first on PATH may be another than Debian's.
