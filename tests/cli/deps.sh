@@ -1,0 +1,52 @@
+# make deps: silent when nothing is missing, says what it installs, and gives up in one line where it cannot.
+. "$ROOT/tests/cli/lib.sh"
+deps=$ROOT/tools/deps.sh
+"$deps" build --missing > /dev/null || skip "packages are missing here, so that their absence cannot be staged"
+
+run 0 "$deps" build
+stdout_is ''
+stderr_is ''
+run 0 "$deps" build --missing
+stdout_is ''
+
+# A system with the usual commands, a compiler that finds no header but jansson's, and no apt-get.
+mkdir bin
+for tool in sh cat tr sed id mktemp env rm tail grep touch make pkg-config; do ln -s "$(command -v $tool)" bin/$tool; done
+cat > bin/cc << 'END'
+#!/bin/sh
+! grep -qvE '#include <jansson.h>'
+END
+chmod +x bin/cc
+all='libutf8proc-dev libpcre2-dev liburing-dev libxxhash-dev libdnnl-dev'
+run 1 env PATH="$PWD/bin" CC=cc "$deps" build --missing
+stdout_is "$all"
+run 1 env PATH="$PWD/bin" CC=cc "$deps" build
+stdout_is ''
+stderr_is "sgt needs these packages (Debian's names), and there is no apt-get here to install them: $all"
+run 2 env PATH="$PWD/bin" make -C "$ROOT" --no-print-directory CC=cc B="$PWD/build" need-packages
+stderr_has "sgt needs these packages: $all (make deps installs them)"
+
+# With an apt-get that fails at first, as on a system without package lists, and then brings the headers.
+cat > bin/apt-get << 'END'
+#!/bin/sh
+echo "$*" >> apt.log
+case "$*" in
+*update) touch lists ;;
+*) [ -e lists ] && echo '#!/bin/sh' > bin/cc ;;
+esac
+END
+printf '#!/bin/sh\nexec "$@"\n' > bin/sudo
+chmod +x bin/apt-get bin/sudo
+run 0 env PATH="$PWD/bin" CC=cc "$deps" build
+stdout_is "installing with apt-get: $all"
+[ "$(grep -c ' install ' apt.log)" -eq 2 ] && [ "$(grep -c ' update$' apt.log)" -eq 1 ] || fail "apt-get was called otherwise: $(cat apt.log)"
+run 0 env PATH="$PWD/bin" CC=cc "$deps" build
+stdout_is ''
+
+# And one that can do nothing.
+printf '#!/bin/sh\ngrep -q no-such-header\n' > bin/cc
+printf '#!/bin/sh\necho "E: no network" >&2\nexit 100\n' > bin/apt-get
+run 1 env PATH="$PWD/bin" CC=cc "$deps" build
+stderr_is "E: no network
+E: no network
+apt-get could not install: libutf8proc-dev libpcre2-dev liburing-dev libxxhash-dev libjansson-dev libdnnl-dev"
