@@ -111,16 +111,18 @@ static int parse_state(sgt_checkpoint_state *s, json_t *json, const char *path, 
     const char *hash, *device, *level, *library, *sampling, *kind;
     json_t *options;
     json_error_t why;
+    if (json_unpack_ex(json, &why, 0, "{s:I}", "version", &version) < 0)
+        return sgt_fail(err, SGT_EFORMAT, "%s: %s", path, why.text);
+    if (version != 1) /* not SGT_EFORMAT: it may be whole, and is not ours to pass over */
+        return sgt_fail(err, SGT_EUNSUPPORTED, "%s: version %lld, not 1 (a newer sgt's?)", path, (long long)version);
     if (json_unpack_ex(
             json, &why, 0,
-            "{s:I, s:I, s:I, s:I, s:{s:s, s:I, s:I}, s:{s:s, s:F, s:F, s:I, s:I}, s:{s:s}, s:{s:s, s:s, s:s}, s:o}",
-            "version", &version, "step", &step, "tokens", &tokens, "documents", &documents, "sampler", "sampling",
-            &sampling, "seed", &seed, "next_batch", &next, "schedule", "kind", &kind, "lr", &s->schedule.lr, "min_lr",
-            &s->schedule.min_lr, "warmup", &warmup, "steps", &steps, "data", "hash", &hash, "machine", "device",
-            &device, "cpu_level", &level, "library", &library, "options", &options) < 0)
+            "{s:I, s:I, s:I, s:{s:s, s:I, s:I}, s:{s:s, s:F, s:F, s:I, s:I}, s:{s:s}, s:{s:s, s:s, s:s}, s:o}", "step",
+            &step, "tokens", &tokens, "documents", &documents, "sampler", "sampling", &sampling, "seed", &seed,
+            "next_batch", &next, "schedule", "kind", &kind, "lr", &s->schedule.lr, "min_lr", &s->schedule.min_lr,
+            "warmup", &warmup, "steps", &steps, "data", "hash", &hash, "machine", "device", &device, "cpu_level",
+            &level, "library", &library, "options", &options) < 0)
         return sgt_fail(err, SGT_EFORMAT, "%s: %s", path, why.text);
-    if (version != 1)
-        return sgt_fail(err, SGT_EFORMAT, "%s: version %lld, not 1 (a newer sgt's?)", path, (long long)version);
     if (step < 1 || step > 99999999 || tokens < 0 || documents < 0 || next < 0 || !json_is_object(options))
         return sgt_fail(err, SGT_EFORMAT, "%s: a count is out of range", path);
     s->step = (uint64_t)step;
@@ -275,7 +277,7 @@ int sgt_checkpoint_load_moments(const char *dir, sgt_backend *b, const sgt_model
     return rc;
 }
 
-int sgt_checkpoint_check(const char *dir, sgt_error *err)
+int sgt_checkpoint_check(const char *dir, uint64_t step, sgt_error *err)
 {
     sgt_model m;
     sgt_checkpoint_state state;
@@ -284,6 +286,8 @@ int sgt_checkpoint_check(const char *dir, sgt_error *err)
     if (rc == SGT_OK) rc = sgt_checkpoint_load_moments(dir, NULL, &m, err);
     if (rc < 0) return rc;
     rc = sgt_checkpoint_read(&state, dir, err);
+    if (rc == SGT_OK && state.step != step)
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: its state.json is of step %llu", dir, (unsigned long long)state.step);
     sgt_checkpoint_state_free(&state);
     return rc;
 }

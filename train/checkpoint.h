@@ -36,8 +36,9 @@ int sgt_checkpoint_write(const char *dir, const sgt_checkpoint_state *state, sgt
 int sgt_checkpoint_read(sgt_checkpoint_state *state, const char *dir, sgt_error *err);
 void sgt_checkpoint_state_free(sgt_checkpoint_state *state);
 
-/* Whether the folder is whole: its files are there, are what their formats promise, and fit one another. */
-int sgt_checkpoint_check(const char *dir, sgt_error *err);
+/* Whether the folder is a whole checkpoint of step `step`: its files are there, are what their formats promise, and fit
+ * one another. */
+int sgt_checkpoint_check(const char *dir, uint64_t step, sgt_error *err);
 
 /* Parameters of any Hugging Face GPT-2 directory (names with or without "transformer."); a tensor that is missing or
  * has another shape is SGT_EFORMAT and named. */

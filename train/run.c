@@ -76,6 +76,19 @@ static char *step_path(const char *run, uint64_t step)
     return sgt_join(run, name);
 }
 
+/* Whether a checkpoint that could not be read is half a checkpoint, and not a disk or a memory that failed just now. */
+static int is_incomplete(const char *dir, int rc)
+{
+    static const char *const files[] = {"config.json", "model.safetensors", "optimizer.safetensors", "state.json"};
+    int missing = 0;
+    for (size_t i = 0; rc == SGT_EIO && i < sizeof files / sizeof *files; i++) {
+        char *path = sgt_join(dir, files[i]);
+        missing |= path && access(path, F_OK) < 0 && errno == ENOENT;
+        free(path);
+    }
+    return rc == SGT_EFORMAT || missing;
+}
+
 int sgt_run_newest(char **dir, const char *run, const sgt_notice *notice, sgt_error *err)
 {
     uint64_t *steps;
@@ -85,12 +98,15 @@ int sgt_run_newest(char **dir, const char *run, const sgt_notice *notice, sgt_er
     for (size_t i = 0; i < count && rc == SGT_OK && !*dir; i++) {
         sgt_error why;
         char *path = step_path(run, steps[i]);
-        if (!path) rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", run);
-        else if (sgt_checkpoint_check(path, &why) == SGT_OK) *dir = path;
-        else {
-            sgt_say(notice, "passed over an incomplete checkpoint: %s", why.text);
-            free(path);
+        int bad =
+            path ? sgt_checkpoint_check(path, steps[i], &why) : sgt_fail(&why, SGT_ENOMEM, "%s: out of memory", run);
+        if (bad == SGT_OK) {
+            *dir = path;
+            break;
         }
+        if (path && is_incomplete(path, bad)) sgt_say(notice, "passed over an incomplete checkpoint: %s", why.text);
+        else rc = sgt_fail(err, bad, "%s", why.text);
+        free(path);
     }
     free(steps);
     return rc;

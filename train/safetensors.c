@@ -165,7 +165,7 @@ int sgt_safetensors_open(sgt_safetensors **out, const char *path, sgt_error *err
         rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
         goto fail;
     }
-    s->fd = open(path, O_RDONLY | O_CLOEXEC);
+    s->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe in its place should not hang us */
     if (s->fd < 0) {
         rc = sgt_fail_errno(err, "%s", path);
         goto fail;

@@ -1,4 +1,4 @@
-# sgt-train: what goes wrong is exit 1 and one line that names it; checks come in the order options, device, data, model.
+# sgt-train: what goes wrong is exit 1 and one line that names it. Checks come in order: options, device, data, model.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 data d
@@ -43,7 +43,8 @@ fails '(a file cut short?)' --device cpu --data d --init m --seq-len 64
 from && sed -i 's/"n_layer": 4/"n_layer": 5/' m/config.json
 fails 'm/model.safetensors: no tensor h.4.ln_1.weight' --device cpu --data d --init m --seq-len 64
 from && sed -i 's/"vocab_size": 256/"vocab_size": 300/' m/config.json
-fails 'm/model.safetensors: tensor wte.weight has 2 dimensions, 256 x 128, where config.json says 300 x 128' --device cpu --data d --init m --seq-len 64
+fails 'm/model.safetensors: tensor wte.weight has 2 dimensions, 256 x 128, where config.json says 300 x 128' \
+    --device cpu --data d --init m --seq-len 64
 from && patch m/model.safetensors 0 0
 fails 'm/model.safetensors: ' --device cpu --data d --init m --seq-len 64
 

@@ -2,7 +2,8 @@
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 data d
-options="--data d --init $curve --sampling shuffle --batch-size 4 --seq-len 64 --steps 80 --lr 1e-3 --device cpu --threads 1 --eval-every 0"
+options="--data d --init $curve --sampling shuffle --batch-size 4 --seq-len 64 --steps 80 --lr 1e-3 --device cpu
+    --threads 1 --eval-every 0"
 run 0 sgt-train --quiet $options --run whole
 
 # A shell starts its background processes with SIGINT ignored; sgt-train asks for it again.
@@ -17,7 +18,8 @@ for signal in INT TERM; do
     stderr_matches '^sgt-train: interrupted after step [0-9]+ of 80; --resume goes on from there$'
     stderr_lines 1
     steps=$(wc -l < $signal/log.jsonl)
-    [ "$(cat $signal/latest)" = "$(printf 'step-%08d' "$steps")" ] || fail "$steps lines of log, and $(cat $signal/latest)"
+    [ "$(cat $signal/latest)" = "$(printf 'step-%08d' "$steps")" ] ||
+        fail "$steps lines of log, and $(cat $signal/latest)"
     [ "$steps" -lt 80 ] || fail 'it was not interrupted'
     run 0 sgt-train --quiet $options --run $signal --resume
     same_facts whole/log.jsonl $signal/log.jsonl

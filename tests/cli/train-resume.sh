@@ -3,15 +3,16 @@
 . "$ROOT/tests/cli/train.inc"
 data d
 validation d
-options="--data d --init $curve --sampling shuffle --batch-size 2 --seq-len 32 --grad-accum 2 --steps 60 --lr 1e-3 --device cpu --threads 1
-    --eval-every 10 --save-every 5 --keep 2"
+options="--data d --init $curve --sampling shuffle --batch-size 2 --seq-len 32 --grad-accum 2 --steps 60 --lr 1e-3
+    --device cpu --threads 1 --eval-every 10 --save-every 5 --keep 2"
 run 0 sgt-train --quiet $options --run whole
 
 # The moments come from a generator with a printed seed, so that a failure can be had again.
 seed=${SEED:-$$}
 echo "SEED=$seed"
 kills=0
-for moment in $(awk -v seed="$seed" 'BEGIN { srand(seed); for (i = 0; i < 12; i++) printf "%.3f\n", 0.05 + rand() * 0.6 }'); do
+moments() { awk -v seed="$seed" 'BEGIN { srand(seed); while (n++ < 12) printf "%.3f\n", 0.05 + rand() * 0.6 }'; }
+for moment in $(moments); do
     sgt-train --quiet $options --run cut --resume > .stdout 2> .stderr &
     pid=$!
     sleep "$moment"

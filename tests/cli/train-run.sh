@@ -8,8 +8,10 @@ run 0 sgt-train --quiet $small --steps 6 --save-every 2 --keep 2
 stdout_is ''
 stderr_is ''
 [ "$(cat run/latest)" = step-00000006 ] || fail 'latest names another checkpoint'
-[ "$(ls run | tr '\n' ' ')" = 'latest log.jsonl options.json step-00000004 step-00000006 ' ] || fail "RUN holds $(ls run)"
-[ "$(ls -A run/step-00000006 | tr '\n' ' ')" = 'config.json generation_config.json model.safetensors optimizer.safetensors state.json ' ] ||
+[ "$(echo $(ls -A run))" = 'latest log.jsonl options.json step-00000004 step-00000006' ] ||
+    fail "RUN holds $(ls -A run)"
+[ "$(echo $(ls -A run/step-00000006))" = \
+    'config.json generation_config.json model.safetensors optimizer.safetensors state.json' ] ||
     fail "the checkpoint holds $(ls -A run/step-00000006)"
 [ "$(wc -l < run/log.jsonl)" -eq 6 ] || fail 'a line a step'
 sed -n 3p run/log.jsonl > line
@@ -33,9 +35,10 @@ stdout_matches '^documents begun: [0-9]+$'
 stdout_matches '^time: 0\.0 minutes$'
 stdout_matches '^memory: .* MiB of .* GiB \([0-9.]+ %\)$'
 stdout_matches '^checkpoint: said/step-00000004$'
-stderr_matches '^sgt-train: model: 1 layers, 16 channels, 2 heads, vocabulary 256: 0\.0 million parameters; [a-z0-9]+ kernels, oneDNN [0-9.]+$'
+stderr_has 'sgt-train: model: 1 layers, 16 channels, 2 heads, vocabulary 256: 0.0 million parameters; '
+stderr_matches '; [a-z0-9]+ kernels, oneDNN [0-9.]+$'
 stderr_matches '^sgt-train: data: 153601 tokens in 1 shard; steps 0 to 4, each 1 x 2 x 16 tokens, lr 0\.001$'
-stderr_matches '^sgt-train: lr 0\.001 is above what models of about 124 million parameters are trained with \(0\.0003 to 0\.0006\)$'
+stderr_has 'lr 0.001 is above what models of about 124 million parameters are trained with (0.0003 to 0.0006)'
 stderr_matches '^step 2: loss [0-9.]+, validation [0-9.]+, 64 tokens, [0-9.]+ s, [0-9]+ tokens/s, [0-9.]+ h per epoch$'
 stderr_matches '^step 4: loss '
 [ "$(grep -c val_loss said/log.jsonl)" -eq 2 ] || fail 'two steps of four are evaluated'
@@ -43,7 +46,8 @@ sed -n 2p said/log.jsonl | grep -q val_loss || fail 'the second step is evaluate
 
 # evaluations are over the same rows each time and for every seed: with a learning rate of 0 nothing changes
 run 0 sgt-train --quiet $small --run still --steps 4 --eval-every 1 --lr 0
-[ "$(sed -n 's/.*"val_loss":\([0-9.]*\).*/\1/p' still/log.jsonl | sort -u | wc -l)" -eq 1 ] || fail 'the validation loss should not move'
+[ "$(sed -n 's/.*"val_loss":\([0-9.]*\).*/\1/p' still/log.jsonl | sort -u | wc -l)" -eq 1 ] ||
+    fail 'the validation loss should not move'
 
 # one JSON document
 run 0 sgt-train --json $small --run json --steps 3
@@ -76,7 +80,8 @@ stderr_lines 6
 # no validation shards: said once, and not where nobody asked for evaluations
 rm d/val_000000.bin
 run 0 sgt-train $small --eval-every 1 --run noval --steps 2
-[ "$(grep -c 'd has no validation shards: no evaluation' .stderr)" -eq 1 ] || fail 'the missing validation shards are said once'
+[ "$(grep -c 'd has no validation shards: no evaluation' .stderr)" -eq 1 ] ||
+    fail 'the missing validation shards are said once'
 grep -q val_loss noval/log.jsonl && fail 'there was nothing to validate on'
 run 0 sgt-train $small --run unasked --steps 1
 grep -q validation .stderr && fail 'nobody asked for an evaluation'

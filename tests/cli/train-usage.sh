@@ -23,12 +23,15 @@ run_usage '--precision bf16: fp32 is what this build has on a CPU' sgt-train --d
 run_usage '--optimizer sgd: must be one of adamw' sgt-train --data d --optimizer sgd
 run_usage '--dropout 0.1: 0 is what this build has' sgt-train --data d --dropout 0.1
 run_usage '--loader fast: must be one of preload|mmap|uring' sgt-train --data d --loader fast
-run_usage '--model gpt3: not gpt2, gpt2-medium, gpt2-large, gpt2-xl or LAYERSxCHANNELSxHEADS such as 4x256x4' sgt-train --data d --model gpt3
+run_usage '--model gpt3: not gpt2, gpt2-medium, gpt2-large, gpt2-xl or LAYERSxCHANNELSxHEADS such as 4x256x4' \
+    sgt-train --data d --model gpt3
 run_usage '--model 2x10x3: 3 heads do not divide 10 channels' sgt-train --data d --model 2x10x3
-run_usage '--model 2x8x2: not together with --init, whose config.json says the shape' sgt-train --data d --model 2x8x2 --init "$curve"
+run_usage '--model 2x8x2: not together with --init, whose config.json says the shape' \
+    sgt-train --data d --model 2x8x2 --init "$curve"
 run_usage '--scale-lr: give the --lr to scale (--lr auto follows the batch by itself)' sgt-train --data d --scale-lr
 run_usage '--resume: not together with --force' sgt-train --data d --resume --force
-run_usage '--seq-len 65: the model has 64 positions' sgt-train --quiet --data d --device cpu --init "$curve" --seq-len 65
+run_usage '--seq-len 65: the model has 64 positions' \
+    sgt-train --quiet --data d --device cpu --init "$curve" --seq-len 65
 run 2 sgt-train --data d --cpu 486
 stdout_is ''
 stderr_has '486'

@@ -89,7 +89,7 @@ static float *initial(const sgt_model *m, uint64_t seed, int threads)
     return p;
 }
 
-/* Mean, sigma, skewness and kurtosis of n draws of a normal distribution stray by these many standard errors at most. */
+/* The first four moments of n draws of a normal distribution stray by four standard errors at most. */
 static void check_normal(const float *x, size_t n, double sigma, const char *name)
 {
     double mean = 0, m2 = 0, m3 = 0, m4 = 0, count = (double)n;

@@ -19,7 +19,7 @@
 
 #define TOKENS 20001
 
-/* 20,001 tokens of the curve's text (bytes) as a shard that says their vocabulary: 256 ids, a newline begins a document. */
+/* 20,001 tokens of the curve's text (bytes) as a shard that says what they are: 256 ids, a newline begins a document. */
 static void make_data(void)
 {
     static uint8_t bytes[SGT_SHARD_HEADER + 2 * TOKENS];
@@ -353,11 +353,14 @@ Test(run, what_is_not_whole_is_passed_over)
     cr_assert_eq(truncate(in_folder("r/step-00000004/optimizer.safetensors"), 9000), 0);
     cr_assert_eq(sgt_make_folders(in_folder("r/.step-00000003.tmp"), &err), 0);
     cr_assert_eq(sgt_make_folders(in_folder("r/step-5"), &err), 0);
+    /* a checkpoint under another's name is none either */
+    cr_assert_eq(rename(in_folder("whole/step-00000002"), in_folder("r/step-00000003")), 0);
     must_train(s, "r", 1);
     cr_expect(strstr(said, "passed over an incomplete checkpoint: "), "%s", said);
     cr_expect(strstr(said, "/r/step-00000004/optimizer.safetensors: tensor "), "%s", said);
     cr_expect(strstr(said, "(a file cut short?)"), "%s", said);
-    cr_expect_not(exists("r/.step-00000003.tmp"));
+    cr_expect(strstr(said, "/r/step-00000003: its state.json is of step 2\n"), "%s", said);
+    cr_expect_not(exists("r/.step-00000003.tmp") || exists("r/step-00000003"));
     same_facts("r", "whole");
     same_bytes("r/step-00000004/optimizer.safetensors", "whole/step-00000004/optimizer.safetensors");
 }
@@ -387,9 +390,16 @@ Test(run, state_says_where_the_run_stands)
     cr_expect(st.schedule.kind == SGT_COSINE && st.schedule.lr == 1e-3 && st.schedule.warmup == 3 &&
               st.schedule.steps == 4);
     sgt_checkpoint_state_free(&st);
-    put_file("r/step-00000004/state.json", "{\"version\":2}", 13);
+    put_file("r/step-00000004/state.json", "{\"version\":1}", 13);
     cr_expect_eq(sgt_checkpoint_read(&st, in_folder("r/step-00000004"), &err), SGT_EFORMAT);
     sgt_checkpoint_state_free(&st);
+    /* a newer program's checkpoint is neither passed over nor started over */
+    put_file("r/step-00000004/state.json", "{\"version\":2}", 13);
+    for (int resume = 0; resume < 2; resume++) {
+        cr_expect_eq(train(tiny(8), "r", resume, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
+        cr_expect(strstr(err.text, "/r/step-00000004/state.json: version 2, not 1 (a newer sgt's?)"), "%s", err.text);
+    }
+    cr_expect(exists("r/step-00000004/model.safetensors"));
 }
 
 /* ---- --init ---- */
