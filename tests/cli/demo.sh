@@ -1,0 +1,29 @@
+# make demo's script on text of one's own, and what it says when there is none.
+. "$ROOT/tests/cli/lib.sh"
+mkdir corpus build
+ln -s "$BIN" build/bin
+i=0
+while [ $i -lt 12 ]; do cat "$ROOT/README.md" "$ROOT"/tokenize/*.h > "corpus/$i.txt" && i=$((i + 1)); done
+run 0 "$ROOT/tools/demo.sh" build corpus
+stdout_matches '^  tokenized      [0-9]+ tokens at [0-9.]+ MB/s$'
+stdout_matches '^  batches        mmap [1-9][0-9]*, preload [1-9][0-9]* million tokens/s \([0-9.]+ times\)$'
+stdout_matches '^  loss           10\.[0-9]+ at the first step, [1-7]\.[0-9]+ after 120: down by [2-9]\.[0-9]+ nats$'
+stdout_has 'sgt-train --data build/demo/out --run build/demo/run --resume --steps 400'
+exists build/demo/run/latest
+
+run 1 "$ROOT/tools/demo.sh" build nowhere
+stderr_is 'make demo: no text to work on: nowhere is not there
+  give it some of yours: make demo CORPUS=DIR   (a folder of text files, 1 MB or more)'
+
+# without apt-get, and with one that fails
+mkdir tools
+for tool in sh cat tr sed awk id mkdir rm tail head gzip split grep; do ln -s "$(command -v $tool)" tools/$tool; done
+rm -rf build/demo
+run 1 env PATH="$PWD/tools" "$ROOT/tools/demo.sh" build
+stderr_has 'make demo: no text to work on: the package jargon-text comes with apt-get, which is not here'
+for tool in apt-get dpkg-deb sudo; do
+    printf '#!/bin/sh\necho "E: no network"\nexit 100\n' > tools/$tool
+    chmod +x tools/$tool
+done
+run 1 env PATH="$PWD/tools" "$ROOT/tools/demo.sh" build
+stderr_has 'make demo: no text to work on: the package jargon-text could not be downloaded (E: no network)'
