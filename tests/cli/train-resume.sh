@@ -3,7 +3,7 @@
 . "$ROOT/tests/cli/train.inc"
 data d
 validation d
-options="--data d --init $curve --sampling shuffle --batch-size 2 --seq-len 32 --grad-accum 2 --steps 60 --lr 1e-3
+options="--data d --init $curve --sampling shuffle --batch-size 2 --seq-len 32 --grad-accum 2 --steps 120 --lr 1e-3
     --device cpu --threads 1 --eval-every 10 --save-every 5 --keep 2"
 run 0 sgt-train --quiet $options --run whole
 
@@ -26,13 +26,13 @@ done
 run 0 sgt-train --quiet $options --run cut --resume
 stderr_is ''
 same_facts whole/log.jsonl cut/log.jsonl
-same_folders whole/step-00000060 cut/step-00000060
+same_folders whole/step-00000120 cut/step-00000120
 same whole/latest cut/latest
 [ "$(ls -A cut | tr '\n' ' ')" = "$(ls -A whole | tr '\n' ' ')" ] || fail "the run holds $(ls -A cut)"
 
 # other options are refused by name, a run with a checkpoint is not overwritten
 run 1 sgt-train --quiet $options --run cut
-stderr_is 'sgt-train: cut: it holds step-00000060 (--resume goes on from there, --force starts over)'
+stderr_is 'sgt-train: cut: it holds step-00000120 (--resume goes on from there, --force starts over)'
 run 1 sgt-train --quiet $options --run cut --resume --lr 2e-3
 stderr_is 'sgt-train: --lr: it is 0.002 here and was 0.001 in the run to resume (leave it out, or start a new --run)'
 same_facts whole/log.jsonl cut/log.jsonl
@@ -40,8 +40,8 @@ same_facts whole/log.jsonl cut/log.jsonl
 # finished is finished; more steps go on, from the options kept
 run 0 sgt-train --quiet --run cut --resume
 same_facts whole/log.jsonl cut/log.jsonl
-run 0 sgt-train --quiet --run cut --resume --steps 62
-[ "$(wc -l < cut/log.jsonl)" -eq 62 ] || fail 'two more steps'
+run 0 sgt-train --quiet --run cut --resume --steps 122
+[ "$(wc -l < cut/log.jsonl)" -eq 122 ] || fail 'two more steps'
 
 # --force starts over
 run 0 sgt-train --quiet $small --run cut --force --steps 2

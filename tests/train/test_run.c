@@ -19,7 +19,7 @@
 
 #define TOKENS 20001
 
-/* 20,001 tokens of the curve's text (bytes) as a shard that says what they are: 256 ids, a newline begins a document. */
+/* 20,001 ids of the curve's text (bytes) as a shard that says what they are: 256 ids; a newline begins a document. */
 static void make_data(void)
 {
     static uint8_t bytes[SGT_SHARD_HEADER + 2 * TOKENS];
