@@ -1,0 +1,291 @@
+/* device.cuh: everything a kernel may use beyond plain C++: the one place (with hopper.cuh) for PTX, intrinsics and
+ * launches. Each wrapper has two forms: the device's, below, and a lane-exact host twin in tests/kernels/host, taken
+ * where the file is compiled by a plain C++ compiler, so that a kernel runs unchanged on a CPU, under schedules and
+ * checks a GPU does not have. tests/kernels/cuda_wrappers.cu holds each form to the same exact answers on integers.
+ * The device forms are not yet run on a GPU.
+ *
+ *     #include "device.cuh"
+ *     using namespace dev;
+ *     static __global__ void __launch_bounds__(256) scale_kernel(float *x, float by, int n)
+ *     {
+ *         int i = blockIdx.x * blockDim.x + threadIdx.x;
+ *         if (i < n) x[i] *= by;
+ *     }
+ *     DEV_LAUNCH(scale_kernel, dim3((n + 255) / 256), dim3(256), 0, stream, x, by, n);
+ *
+ * Rules: helpers of a kernel are DEV; shared memory comes from dyn_smem() or DEV_SHARED; constants are parameters;
+ * no memcpy to or from shared memory; threads leave a kernel early by whole warps only; every lane of a warp reaches
+ * the same collectives (marked "warp") in the same order. "Lane l" is threadIdx.x % 32 in blocks of one dimension;
+ * in fragments g = l/4 and t = l%4. */
+#ifndef SGT_DEVICE_CUH
+#define SGT_DEVICE_CUH
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+namespace dev {
+struct alignas(16) Vec16 {
+    uint32_t w[4];
+};
+}
+
+#ifdef __CUDACC__
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+#define DEV __device__ __forceinline__
+#define DEV_UNROLL _Pragma("unroll")
+/* T name[n] in the block's shared memory, 16-byte aligned, of undefined content. */
+#define DEV_SHARED(T, name, n) __shared__ __align__(16) T name[n]
+#define DEV_WRAPPER DEV
+#else
+#include "host/twins.h"
+#endif
+
+#ifdef __CUDACC__
+
+namespace dev {
+
+using bf16 = __nv_bfloat16;
+using f16 = __half;
+
+/* ---- launch, shared memory, barriers ---- */
+
+/* k<<<grid, block, smem, stream>>>(args), more than 48 KiB of shared memory asked for as it must be. Errors are left
+ * to cudaGetLastError. */
+template <class... P, class... A>
+void launch(const char *, void (*k)(P...), dim3 grid, dim3 block, size_t smem, cudaStream_t stream, A... args)
+{
+    if (smem > 48 * 1024)
+        cudaFuncSetAttribute((const void *)k, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)smem);
+    k<<<grid, block, smem, stream>>>(P(args)...);
+}
+
+/* The launch's shared memory, 1024-byte aligned, of undefined content. */
+DEV unsigned char *dyn_smem()
+{
+    extern __shared__ __align__(1024) unsigned char sgt_dyn_smem[];
+    return sgt_dyn_smem;
+}
+
+/* A pointer to shared memory as the 32-bit address PTX takes. */
+DEV uint32_t saddr(const void *p) { return (uint32_t)__cvta_generic_to_shared(p); }
+
+/* Every thread of the block waits for all; what was written to memory before is seen after. */
+DEV void block_sync() { __syncthreads(); }
+
+/* Every lane of the warp waits for all; likewise. */
+DEV void warp_sync() { __syncwarp(); }
+
+/* Barrier ID (1..15) of N threads, whole warps: wait there, or announce arrival and go on. */
+template <int ID, int N> DEV void named_sync() { asm volatile("bar.sync %0, %1;" ::"n"(ID), "n"(N) : "memory"); }
+template <int ID, int N> DEV void named_arrive() { asm volatile("bar.arrive %0, %1;" ::"n"(ID), "n"(N) : "memory"); }
+
+/* What this thread wrote to global memory is seen by the device before what it writes next. */
+DEV void device_fence() { __threadfence(); }
+
+/* ---- shuffles (warp) ---- */
+
+/* v of lane `from` (modulo 32); of lane l ^ mask. */
+template <class T> DEV T shfl(T v, int from) { return __shfl_sync(0xffffffffu, v, from); }
+template <class T> DEV T shfl_xor(T v, int mask) { return __shfl_xor_sync(0xffffffffu, v, mask); }
+
+/* Bit l is lane l's p. */
+DEV uint32_t ballot(bool p) { return __ballot_sync(0xffffffffu, p); }
+
+/* ---- 16-byte accesses (p is 16-byte aligned), atomics, mathematics ---- */
+
+DEV Vec16 ld16(const void *p)
+{
+    uint4 v = *(const uint4 *)p;
+    return {v.x, v.y, v.z, v.w};
+}
+
+DEV void st16(void *p, const Vec16 &v) { *(uint4 *)p = make_uint4(v.w[0], v.w[1], v.w[2], v.w[3]); }
+
+/* The same for memory that is touched once: evicted first from the caches. Global memory only. */
+DEV Vec16 ld16_stream(const void *p)
+{
+    uint4 v = __ldcs((const uint4 *)p);
+    return {v.x, v.y, v.z, v.w};
+}
+
+DEV void st16_stream(void *p, const Vec16 &v) { __stcs((uint4 *)p, make_uint4(v.w[0], v.w[1], v.w[2], v.w[3])); }
+
+/* *p += v at once; the value before. The float sum's order is not fixed: not for --deterministic. */
+DEV float atomic_add(float *p, float v) { return atomicAdd(p, v); }
+DEV uint32_t atomic_add(uint32_t *p, uint32_t v) { return atomicAdd(p, v); }
+DEV int32_t atomic_add(int32_t *p, int32_t v) { return atomicAdd(p, v); }
+DEV uint32_t atomic_or(uint32_t *p, uint32_t v) { return atomicOr(p, v); }
+
+/* 2^x within 2 ulp, subnormals flushed, 2^-inf = 0; log2(x); 1/sqrt(x) within 2 ulp. */
+DEV float exp2_fast(float x)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+DEV float log2_fast(float x) { return __log2f(x); }
+DEV float rsqrt_fast(float x) { return rsqrtf(x); }
+
+/* a*b + c rounded once; a*b, a+b never fused with what follows. */
+DEV float fma_rn(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+DEV float mul_rn(float a, float b) { return __fmul_rn(a, b); }
+DEV float add_rn(float a, float b) { return __fadd_rn(a, b); }
+
+/* The high 32 bits of a*b. */
+DEV uint32_t mul_hi(uint32_t a, uint32_t b) { return __umulhi(a, b); }
+
+/* A float's bits, and back. */
+DEV uint32_t float_bits(float x) { return __float_as_uint(x); }
+DEV float bits_float(uint32_t x) { return __uint_as_float(x); }
+
+/* ---- conversions, to nearest even ---- */
+
+DEV float to_float(float x) { return x; }
+DEV float to_float(bf16 x) { return __bfloat162float(x); }
+DEV float to_float(f16 x) { return __half2float(x); }
+template <class T> DEV T from_float(float x);
+template <> DEV float from_float<float>(float x) { return x; }
+template <> DEV bf16 from_float<bf16>(float x) { return __float2bfloat16_rn(x); }
+template <> DEV f16 from_float<f16>(float x) { return __float2half_rn(x); }
+
+/* Two 16-bit floats in a word, `lo` in bits 0..15. */
+template <class T> DEV uint32_t pack2(float lo, float hi);
+template <> DEV uint32_t pack2<bf16>(float lo, float hi)
+{
+    __nv_bfloat162 v = __floats2bfloat162_rn(lo, hi);
+    return *(uint32_t *)&v;
+}
+template <> DEV uint32_t pack2<f16>(float lo, float hi)
+{
+    __half2 v = __floats2half2_rn(lo, hi);
+    return *(uint32_t *)&v;
+}
+
+template <class T> DEV float lo2(uint32_t v);
+template <class T> DEV float hi2(uint32_t v);
+template <> DEV float lo2<bf16>(uint32_t v) { return bits_float(v << 16); }
+template <> DEV float hi2<bf16>(uint32_t v) { return bits_float(v & 0xffff0000u); }
+template <> DEV float lo2<f16>(uint32_t v) { return __half2float(__ushort_as_half((unsigned short)v)); }
+template <> DEV float hi2<f16>(uint32_t v) { return __half2float(__ushort_as_half((unsigned short)(v >> 16))); }
+
+/* ---- asynchronous copies of 16 bytes from global to shared memory, both 16-byte aligned ---- */
+
+/* Starts a copy, or zeros the 16 bytes where `present` is false (from is not read, but must be an address). Each
+ * thread commits its copies in groups, waits until at most N of its groups are under way, and sees then what it
+ * copied; others see it after a barrier. */
+DEV void cp_async16(void *to, const void *from, bool present)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(saddr(to)), "l"(from), "r"(present ? 16 : 0)
+                 : "memory");
+}
+
+DEV void cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int N> DEV void cp_async_wait() { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
+
+/* ---- tensor cores, sm_80 (warp); T is bf16 or f16 ---- */
+
+/* Four 8x8 matrices of 16-bit elements in shared memory; lane l gives the address of row l%8 of matrix l/8, 16 bytes
+ * each, 16-byte aligned. r[m] gets elements (g, 2t) and (g, 2t+1) of matrix m; _t: of its transpose. */
+DEV void ldmatrix_x4(uint32_t (&r)[4], const void *row)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(saddr(row))
+                 : "memory");
+}
+
+DEV void ldmatrix_x4_t(uint32_t (&r)[4], const void *row)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(saddr(row))
+                 : "memory");
+}
+
+/* An 8x8 matrix held as ldmatrix gives it, transposed. */
+DEV uint32_t movmatrix_t(uint32_t v)
+{
+    uint32_t r;
+    asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(r) : "r"(v));
+    return r;
+}
+
+/* c (16, 8) += a (16, 16) b (16, 8), products exact, sums in float32:
+ *   a[0] (g, 2t..), a[1] (g+8, 2t..), a[2] (g, 2t+8..), a[3] (g+8, 2t+8..)    two columns each, the lower in bits 0..15
+ *   b0 rows 2t, 2t+1 of column g;  b1 rows 2t+8, 2t+9
+ *   c[0] (g, 2t), c[1] (g, 2t+1), c[2] (g+8, 2t), c[3] (g+8, 2t+1) */
+template <class T> DEV void mma(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1);
+template <> DEV void mma<bf16>(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1)
+{
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+                 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+template <> DEV void mma<f16>(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1)
+{
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+                 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+} /* namespace dev */
+
+#endif /* __CUDACC__ */
+
+namespace dev {
+
+/* ---- made of the above, one source for both forms ---- */
+
+/* The sum, or the largest, of the warp's v, in every lane; lanes are added in one fixed order (warp). */
+template <class T> DEV_WRAPPER T warp_sum(T v)
+{
+    DEV_UNROLL
+    for (int mask = 16; mask; mask >>= 1) v += shfl_xor(v, mask);
+    return v;
+}
+
+DEV_WRAPPER float warp_max(float v)
+{
+    DEV_UNROLL
+    for (int mask = 16; mask; mask >>= 1) v = fmaxf(v, shfl_xor(v, mask));
+    return v;
+}
+
+/* How many T are in 16 bytes; those at p (16-byte aligned) as floats, and back. */
+template <class T> constexpr int PER16 = 16 / (int)sizeof(T);
+
+template <class T> DEV_WRAPPER void unpack16(float (&x)[PER16<T>], const Vec16 &v)
+{
+    DEV_UNROLL
+    for (int i = 0; i < 4; i++) {
+        if constexpr (sizeof(T) == 4) x[i] = bits_float(v.w[i]);
+        else x[2 * i] = lo2<T>(v.w[i]), x[2 * i + 1] = hi2<T>(v.w[i]);
+    }
+}
+
+template <class T> DEV_WRAPPER Vec16 pack16(const float (&x)[PER16<T>])
+{
+    Vec16 v;
+    DEV_UNROLL
+    for (int i = 0; i < 4; i++) {
+        if constexpr (sizeof(T) == 4) v.w[i] = float_bits(x[i]);
+        else v.w[i] = pack2<T>(x[2 * i], x[2 * i + 1]);
+    }
+    return v;
+}
+
+template <class T> DEV_WRAPPER void load16(float (&x)[PER16<T>], const T *p) { unpack16<T>(x, ld16(p)); }
+template <class T> DEV_WRAPPER void store16(T *p, const float (&x)[PER16<T>]) { st16(p, pack16<T>(x)); }
+
+} /* namespace dev */
+
+#define DEV_LAUNCH(kernel, ...) dev::launch(#kernel, kernel, __VA_ARGS__)
+
+#endif
