@@ -2,12 +2,14 @@
 #include "config.h"
 
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
 
 #define MAX_CONFIG ((size_t)1 << 20) /* bytes; real ones are under a kilobyte */
+#define FLOAT_DIGITS 9                /* decimal digits that tell any two floats apart */
 
 typedef struct config {
     json_t *json;
@@ -78,7 +80,9 @@ static int read_model(const config *c, sgt_model *m)
         (rc = read_rest(c, m)) < 0)
         return rc;
     const json_t *eps = json_object_get(c->json, "layer_norm_epsilon");
-    if (eps) m->eps = (float)json_number_value(eps);
+    if (eps && !json_is_null(eps) && !json_is_number(eps))
+        return sgt_fail(c->err, SGT_EFORMAT, "%s: layer_norm_epsilon is not a number", c->path);
+    if (json_is_number(eps)) m->eps = (float)json_number_value(eps);
     rc = sgt_model_check(m, c->path, c->err);
     if (rc < 0 && c->err) c->err->code = SGT_EFORMAT; /* the file is wrong, not the command */
     return rc < 0 ? SGT_EFORMAT : SGT_OK;
@@ -107,13 +111,27 @@ int sgt_config_read(sgt_model *m, const char *dir, sgt_error *err)
 /* Takes over `json`. */
 static int write_json(json_t *json, const char *dir, const char *name, sgt_error *err)
 {
-    char *path = sgt_join(dir, name), *text = json ? json_dumps(json, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) : NULL;
+    const size_t form = JSON_INDENT(2) | JSON_REAL_PRECISION(FLOAT_DIGITS);
+    char *path = sgt_join(dir, name), *text = json ? json_dumps(json, form) : NULL;
     int rc = path && text ? sgt_file_put(path, text, strlen(text), err)
                           : sgt_fail(err, SGT_ENOMEM, "%s/%s: out of memory", dir, name);
     json_decref(json);
     free(path);
     free(text);
     return rc;
+}
+
+/* The shortest decimal number that reads back as x: 1e-05, where the float's own value is 9.99999975e-06. */
+static double shortest(float x)
+{
+    char text[32];
+    double d = (double)x;
+    for (int digits = 6; digits <= FLOAT_DIGITS; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, (double)x);
+        d = strtod(text, NULL);
+        if ((float)d == x) break;
+    }
+    return d;
 }
 
 static json_t *id_or_null(int64_t id) { return id < 0 ? json_null() : json_integer(id); }
@@ -125,7 +143,7 @@ int sgt_config_write(const sgt_model *m, const char *dir, int64_t eot, sgt_error
         "model_type", "gpt2", "architectures", "GPT2LMHeadModel", "vocab_size", (int)m->vocab, "n_positions",
         (int)m->positions, "n_ctx", (int)m->positions, "n_embd", (int)m->channels, "n_layer", (int)m->layers, "n_head",
         (int)m->heads, "n_inner", "activation_function", m->gelu == SGT_GELU_TANH ? "gelu_new" : "gelu",
-        "layer_norm_epsilon", (double)m->eps, "initializer_range", 0.02, "attn_pdrop", 0.0, "embd_pdrop", 0.0,
+        "layer_norm_epsilon", shortest(m->eps), "initializer_range", 0.02, "attn_pdrop", 0.0, "embd_pdrop", 0.0,
         "resid_pdrop", 0.0, "tie_word_embeddings", 1, "use_cache", 1, "bos_token_id", id_or_null(eot), "eos_token_id",
         id_or_null(eot), "torch_dtype", "float32");
     int rc = write_json(json, dir, "config.json", err);

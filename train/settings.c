@@ -125,7 +125,7 @@ int sgt_settings_betas(const sgt_settings *s, double betas[2], sgt_error *err)
         betas[1] = strtod(second, &end);
         ok = end != second && *end == '\0';
     }
-    for (int i = 0; ok && i < 2; i++) ok = betas[i] >= 0 && betas[i] < 1;
+    for (int i = 0; ok && i < 2; i++) ok = betas[i] >= 0 && (float)betas[i] < 1; /* 1 as a float divides by 0 */
     if (!ok)
         return sgt_fail(err, SGT_EUSAGE, "--betas %s: not two numbers from 0 to below 1, such as 0.9,0.95", s->betas);
     return SGT_OK;

@@ -9,6 +9,7 @@
 #ifndef SGT_SETTINGS_H
 #define SGT_SETTINGS_H
 
+#include <math.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -22,7 +23,7 @@ typedef enum sgt_setting {
 } sgt_setting;
 
 #define SGT_DEFAULT_COUNT UINT64_MAX /* a count that is yet to be decided */
-#define SGT_DEFAULT_REAL (-1e308)    /* a number that is yet to be decided */
+#define SGT_DEFAULT_REAL (-HUGE_VAL) /* a number that is yet to be decided; no option and no JSON can say it */
 
 typedef struct sgt_settings {
     const char *data, *model, *init; /* init NULL: fresh parameters for `model` */

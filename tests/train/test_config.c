@@ -48,6 +48,21 @@ Test(config, defaults_are_gpt2s)
                              &m, &err),
                  0, "%s", err.text);
     cr_expect_eq(m.gelu, SGT_GELU_ERF);
+    cr_assert_eq(read_config("{" GOOD ",\"n_inner\":null,\"layer_norm_epsilon\":null}", &m, &err), 0, "%s", err.text);
+    cr_expect_eq(m.eps, 1e-5f);
+}
+
+/* A resumed run takes the model from here, and its bits with it. */
+Test(config, an_epsilon_of_any_digits_is_kept)
+{
+    static const float eps[] = {1e-5f, 1e-6f, 1e-12f, 1.2345678e-6f, 0.99999994f, 1e-30f};
+    for (size_t i = 0; i < sizeof eps / sizeof *eps; i++) {
+        sgt_model m = {.layers = 1, .channels = 8, .heads = 1, .vocab = 9, .positions = 4, .eps = eps[i]}, got;
+        sgt_error err;
+        cr_assert_eq(sgt_config_write(&m, folder, -1, &err), 0, "%s", err.text);
+        cr_assert_eq(sgt_config_read(&got, folder, &err), 0, "%s", err.text);
+        cr_expect_eq(got.eps, eps[i], "%.9g became %.9g", (double)eps[i], (double)got.eps);
+    }
 }
 
 Test(config, other_models_are_refused_by_name)
@@ -65,6 +80,7 @@ Test(config, other_models_are_refused_by_name)
         {"{" GOOD ",\"scale_attn_by_inverse_layer_idx\":true}",
          "scale_attn_by_inverse_layer_idx is not false: sgt trains GPT-2 as published"},
         {"{" GOOD ",\"layer_norm_epsilon\":0}", "LayerNorm's epsilon is 0"},
+        {"{" GOOD ",\"layer_norm_epsilon\":\"1e-5\"}", "layer_norm_epsilon is not a number"},
         {"{\"model_type\":\"gpt2\",\"n_layer\":2,\"n_embd\":64,\"n_head\":5,\"vocab_size\":256,\"n_positions\":16}",
          "5 heads do not divide 64 channels"},
         {"{\"model_type\":\"gpt2\",\"n_layer\":2,\"n_embd\":64,\"n_head\":4,\"vocab_size\":99999,\"n_positions\":16}",
@@ -160,9 +176,16 @@ Test(settings, every_wrong_value_names_its_option)
         {"{\"precision\": \"bf16\"}", "--precision bf16: fp32 is what this build has on a CPU"},
         {"{\"betas\": \"0.9\"}", "--betas 0.9: not two numbers from 0 to below 1, such as 0.9,0.95"},
         {"{\"betas\": \"0.9,1\"}", "--betas 0.9,1: not two numbers from 0 to below 1, such as 0.9,0.95"},
+        {"{\"betas\": \"0.9,0.999999999\"}", /* 1 in float: the first update would divide by 0 */
+         "--betas 0.9,0.999999999: not two numbers from 0 to below 1, such as 0.9,0.95"},
+        {"{\"betas\": \"-0.1,0.9\"}", "--betas -0.1,0.9: not two numbers from 0 to below 1, such as 0.9,0.95"},
         {"{\"batch-size\": 0}", "--batch-size 0: must be from 1 to 1048576"},
         {"{\"steps\": 0}", "--steps 0: must be from 1 to 99999999"},
         {"{\"lr\": -2}", "--lr -2: must be at least 0"},
+        {"{\"lr\": -1e308}", "--lr -1e+308: must be at least 0"},
+        {"{\"min-lr\": -1e-9}", "--min-lr -1e-09: must be at least 0"},
+        {"{\"weight-decay\": -0.1}", "--weight-decay -0.1: must be at least 0"},
+        {"{\"grad-clip\": -1}", "--grad-clip -1: must be at least 0"},
         {"{\"dropout\": 0.5}", "--dropout 0.5: 0 is what this build has"},
         {"{\"model\": \"x\"}", NULL},
         {"{\"model\": \"gpt2\", \"init\": \"dir\"}",
