@@ -2,7 +2,7 @@
  *
  *     sgt_backend *b;
  *     if (sgt_cpu_backend_open(&b, &options, &err) < 0) ...;
- *     sgt_init_parameters(b, seed, &err);                                       // or sgt_checkpoint_load
+ *     sgt_init_parameters(b, &model, seed, threads, &err);                      // or sgt_checkpoint_load_model
  *     for (step ...) {
  *         for (each micro-step) b->micro_step(b, rows, 1.0 / targets_of_a_step, &err);
  *         b->update(b, step, lr, &err);
@@ -30,7 +30,7 @@ typedef struct sgt_step_metrics {
 } sgt_step_metrics;
 
 typedef struct sgt_memory_kind {
-    const char *name; /* "weights", "gradients", "moments", "activations", "attention", "head", "data" */
+    const char *name; /* "weights", "gradients", "moments", "activations", "head", "data", ... */
     uint64_t bytes;
 } sgt_memory_kind;
 #define SGT_MEMORY_KINDS 12

@@ -187,19 +187,15 @@ static int plan_products(sgt_cpu_backend *c, sgt_error *err)
 /* Tasks of the optimizer: every tensor in pieces, so that each task knows whether it decays. */
 static int cut_pieces(sgt_cpu_backend *c, sgt_error *err)
 {
-    for (int pass = 0; pass < 2; pass++) {
-        size_t n = 0;
-        for (size_t i = 0; i < sgt_model_tensors(&c->model); i++) {
-            sgt_tensor t;
-            sgt_model_tensor(&c->model, i, &t);
-            for (size_t at = 0; at < t.count; at += SGT_PIECE, n++)
-                if (pass)
-                    c->pieces[n] =
-                        (sgt_cpu_piece){t.offset + at, t.count - at < SGT_PIECE ? t.count - at : SGT_PIECE, t.dims > 1};
-        }
-        c->piece_count = n;
-        if (!pass && !(c->pieces = calloc(n, sizeof *c->pieces)))
-            return sgt_fail(err, SGT_ENOMEM, "backend: out of memory");
+    size_t n = 0;
+    if (!(c->pieces = calloc(c->piece_count, sizeof *c->pieces)))
+        return sgt_fail(err, SGT_ENOMEM, "backend: out of memory");
+    for (size_t i = 0; i < sgt_model_tensors(&c->model); i++) {
+        sgt_tensor t;
+        sgt_model_tensor(&c->model, i, &t);
+        for (size_t at = 0; at < t.count; at += SGT_PIECE)
+            c->pieces[n++] =
+                (sgt_cpu_piece){t.offset + at, t.count - at < SGT_PIECE ? t.count - at : SGT_PIECE, t.dims > 1};
     }
     return SGT_OK;
 }
@@ -234,6 +230,11 @@ static void decide_sizes(sgt_cpu_backend *c, const sgt_backend_options *o)
     c->wpe = tensor_offset(m, 1);
     c->lnf_w = tensor_offset(m, tensors - 2);
     c->lnf_b = tensor_offset(m, tensors - 1);
+    for (size_t i = 0; i < tensors; i++) {
+        sgt_tensor t;
+        sgt_model_tensor(m, i, &t);
+        c->piece_count += (t.count + SGT_PIECE - 1) / SGT_PIECE;
+    }
     for (size_t l = 0; l < m->layers; l++)
         for (size_t k = 0; k < SGT_BLOCK_TENSORS; k++)
             c->blocks[l].at[k] = tensor_offset(m, 2 + l * SGT_BLOCK_TENSORS + k);
@@ -293,7 +294,7 @@ int sgt_cpu_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_er
         goto fail;
     }
     decide_sizes(c, o);
-    if ((rc = cut_pieces(c, err)) < 0 || (rc = measure(c, err)) < 0 || (rc = plan_products(c, err)) < 0 ||
+    if ((rc = measure(c, err)) < 0 || (rc = cut_pieces(c, err)) < 0 || (rc = plan_products(c, err)) < 0 ||
         (rc = map_arena(c, err)) < 0)
         goto fail;
     c->base.level = c->k->level;

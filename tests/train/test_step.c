@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "fixture.h"
 
@@ -131,6 +132,22 @@ Test(step, ignored_targets_leave_no_trace)
     half->close(half);
     b->close(b);
     fixture_free(&f);
+}
+
+/* Said before memory is touched for it, or the system would end us first. */
+Test(step, what_does_not_fit_costs_nothing)
+{
+    sgt_backend *b;
+    sgt_error err;
+    struct rusage before, after;
+    sgt_backend_options o = {.batch = 8, .seq = 512, .threads = 1};
+    cr_assert_eq(sgt_model_named(&o.model, "1024x32768x16", &err), 0, "%s", err.text);
+    getrusage(RUSAGE_SELF, &before);
+    cr_assert_eq(sgt_cpu_backend_open(&b, &o, &err), SGT_ENOMEM);
+    getrusage(RUSAGE_SELF, &after);
+    cr_expect(strstr(err.text, "the model and its step need "), "%s", err.text);
+    cr_expect_lt(after.ru_maxrss - before.ru_maxrss, 100 << 10, "%ld KiB were touched",
+                 after.ru_maxrss - before.ru_maxrss);
 }
 
 Test(step, calls_out_of_order_are_refused)
