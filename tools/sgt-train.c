@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cpu.h"
 #include "base/file.h"
@@ -124,6 +125,13 @@ static void show_progress(void *ctx, const sgt_metrics *m, uint64_t steps, uint6
 
 static void show_line(void *ctx, const char *line) { sgt_progress_line(ctx, line); }
 
+/* Over the bar, if there is one: it is drawn again below. */
+static void show_warning(void *ctx, const char *line)
+{
+    (void)ctx;
+    fprintf(stderr, "%s%s: %s\n", isatty(STDERR_FILENO) ? "\r\033[K" : "", program.name, line);
+}
+
 static void print_end(const sgt_train_result *r)
 {
     char a[32], b[32], c[32];
@@ -214,6 +222,7 @@ int main(int argc, char **argv)
                                  .resume = o.resume,
                                  .force = o.force,
                                  .notice = sgt_talk_notice(&talk),
+                                 .warning = {show_warning, NULL},
                                  .stop = stop,
                                  .progress = show_progress,
                                  .line = show_line,

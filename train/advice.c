@@ -1,8 +1,9 @@
-/* advice.c: learning rates by model size, as the GPT-2 and GPT-3 papers and their reproductions report them. */
+/* advice.c: learning rates by model size, as the GPT-2 and GPT-3 papers and their reproductions report them; and what a
+ * loss that is not a number asks for. */
 #include "advice.h"
 
 #include <math.h>
-#include <stddef.h>
+#include <stdio.h>
 
 sgt_lr_range sgt_advice_lr(uint64_t parameters)
 {
@@ -17,6 +18,25 @@ sgt_lr_range sgt_advice_lr(uint64_t parameters)
             fabs(log((double)parameters / (double)table[best].parameters)))
             best = i;
     return table[best];
+}
+
+int sgt_advice_lr_outside(uint64_t parameters, double lr)
+{
+    sgt_lr_range r = sgt_advice_lr(parameters);
+    if (lr < r.low) return -1;
+    return lr > r.high && parameters >= 124000000 / 2;
+}
+
+const char *sgt_advice_not_finite(char *buf, size_t n, uint64_t step, double loss, double grad_norm, double lr)
+{
+    if (isfinite(loss) && isfinite(grad_norm)) return NULL;
+    double bad = isfinite(loss) ? grad_norm : loss;
+    snprintf(buf, n,
+             "step %llu: the %s is %s: start again with an lr 10 times lower (--lr %.3g); look at grad_norm in "
+             "log.jsonl and at --grad-clip",
+             (unsigned long long)step, isfinite(loss) ? "gradient norm" : "loss",
+             isnan(bad) ? "not a number" : "infinite", lr / 10);
+    return buf;
 }
 
 double sgt_advice_scale_lr(double lr, uint64_t rows, uint64_t base) { return lr * (double)rows / (double)base; }

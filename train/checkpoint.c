@@ -12,9 +12,8 @@
 #include "config.h"
 #include "safetensors.h"
 
-#define PIECE ((size_t)1 << 20)          /* floats moved at a time */
-#define MAX_STATE ((size_t)1 << 20)      /* bytes of state.json */
-#define MAX_TOKENIZER ((size_t)64 << 20) /* bytes of tokenizer.json */
+#define PIECE ((size_t)1 << 20)     /* floats moved at a time */
+#define MAX_STATE ((size_t)1 << 20) /* bytes of state.json */
 
 static const char *const moments[] = {"m.", "v."};
 static const sgt_state moment_states[] = {SGT_MOMENT1, SGT_MOMENT2};
@@ -169,14 +168,10 @@ void sgt_checkpoint_state_free(sgt_checkpoint_state *state)
 
 /* ---- the whole folder ---- */
 
-static int copy_tokenizer(const char *dir, const char *from, sgt_error *err)
+static int write_tokenizer(const char *dir, const char *text, sgt_error *err)
 {
-    char *text = NULL, *to = sgt_join(dir, "tokenizer.json");
-    size_t n;
-    int rc =
-        to ? sgt_file_get(&text, &n, from, MAX_TOKENIZER, err) : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", dir);
-    if (rc == SGT_OK) rc = sgt_file_put(to, text, n, err);
-    free(text);
+    char *to = sgt_join(dir, "tokenizer.json");
+    int rc = to ? sgt_file_put(to, text, strlen(text), err) : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", dir);
     free(to);
     return rc;
 }
@@ -190,7 +185,7 @@ int sgt_checkpoint_write(const char *dir, const sgt_checkpoint_state *state, sgt
     if ((rc = sgt_config_write(m, dir, eot, err)) < 0 ||
         (rc = write_tensors(dir, "model.safetensors", b, m, model_state, model_prefix, 1, err)) < 0 ||
         (rc = write_tensors(dir, "optimizer.safetensors", b, m, moment_states, moments, 2, err)) < 0 ||
-        (tokenizer && (rc = copy_tokenizer(dir, tokenizer, err)) < 0))
+        (tokenizer && (rc = write_tokenizer(dir, tokenizer, err)) < 0))
         return rc;
     return write_state(dir, state, err);
 }

@@ -28,7 +28,8 @@ typedef struct sgt_checkpoint_state {
     char *options;                           /* settings as JSON text, malloc'd by sgt_checkpoint_read */
 } sgt_checkpoint_state;
 
-/* Everything into the existing folder `dir`. tokenizer: a file to copy, or NULL. eot: -1 where it is not known. */
+/* Everything into the existing folder `dir`. tokenizer: tokenizer.json's text, or NULL. eot: -1 where it is not known.
+ */
 int sgt_checkpoint_write(const char *dir, const sgt_checkpoint_state *state, sgt_backend *b, const sgt_model *m,
                          const char *tokenizer, int64_t eot, sgt_error *err);
 

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "advice.h"
 #include "trainer.h"
 
 #define RING 4 /* more than any backend's lag */
@@ -28,6 +29,7 @@ typedef struct loop {
     uint64_t val_tokens, saved;
     double epoch_loss, epoch_start; /* sum since the last epoch's line, and when that was */
     uint64_t epoch_steps;
+    int warned; /* of a loss that is not finite: said once */
 } loop;
 
 static double now(void)
@@ -41,6 +43,9 @@ static void say_line(const loop *l, const char *line)
 {
     if (l->t->o->line) l->t->o->line(l->t->o->ctx, line);
 }
+
+/* Arithmetic leaves NaN with either sign, which printf would show. */
+static double plain(double x) { return isnan(x) ? (double)NAN : x; }
 
 /* ---- evaluation ---- */
 
@@ -59,7 +64,7 @@ static int evaluate(loop *l, double *mean, sgt_error *err)
         targets += n;
     }
     l->val_tokens += targets;
-    *mean = targets ? sum / (double)targets : NAN;
+    *mean = targets ? plain(sum / (double)targets) : (double)NAN;
     return SGT_OK;
 }
 
@@ -91,6 +96,14 @@ static void say_epoch(loop *l, const sgt_metrics *m)
     l->epoch_start = now();
 }
 
+static void warn(loop *l, const sgt_metrics *m)
+{
+    char line[256];
+    if (l->warned || !sgt_advice_not_finite(line, sizeof line, m->step + 1, m->loss, m->grad_norm, l->t->s->lr)) return;
+    sgt_say(&l->t->o->warning, "%s", line);
+    l->warned = 1;
+}
+
 /* Writes the line of step l->next, with an evaluation where `val` is set. */
 static int settle_one(loop *l, int val, sgt_error *err)
 {
@@ -101,15 +114,17 @@ static int settle_one(loop *l, int val, sgt_error *err)
     int rc = t->backend->metrics(t->backend, m->step, &got, err);
     if (rc < 0) return rc;
     double end = now(), begin = l->began[l->next % RING];
-    m->loss = got.loss;
-    m->grad_norm = got.grad_norm;
+    m->loss = plain(got.loss);
+    m->grad_norm = plain(got.grad_norm);
     m->ms_per_step = (end - (begin > l->mark ? begin : l->mark)) * 1e3;
     m->tokens_per_s = (double)(t->s->batch * t->s->accum * t->s->seq) / m->ms_per_step * 1e3;
     m->peak_bytes = sgt_memory_peak();
+    m->evaluated = val;
     if (val && (rc = evaluate(l, &m->val_loss, err)) < 0) return rc;
     if ((rc = sgt_run_log(t->run, sgt_metrics_json(json, sizeof json, m), err)) < 0) return rc;
     l->next++;
     l->mark = now();
+    warn(l, m);
     if (val) say_evaluation(l, m);
     say_epoch(l, m);
     if (t->o->progress) t->o->progress(t->o->ctx, m, t->s->steps, t->state.step);
@@ -177,7 +192,6 @@ static int one_step(loop *l, uint64_t s, sgt_error *err)
     if (rc == SGT_OK) rc = t->backend->update(t->backend, s, lr, err);
     *m = (sgt_metrics){.step = s,
                        .lr = lr,
-                       .val_loss = NAN,
                        .tokens = (s + 1) * rows * t->s->seq,
                        .epoch = (double)((s + 1) * rows) / (double)t->info.windows_per_epoch,
                        .data_wait_ms = waited * 1e3};

@@ -34,7 +34,7 @@ char *sgt_metrics_json(char *buf, size_t n, const sgt_metrics *m)
     text t = {buf, n, 0};
     put(&t, "{\"step\":%" PRIu64, m->step);
     number(&t, "loss", 9, m->loss);
-    if (!isnan(m->val_loss)) number(&t, "val_loss", 9, m->val_loss);
+    if (m->evaluated) number(&t, "val_loss", 9, m->val_loss);
     number(&t, "lr", 9, m->lr);
     number(&t, "grad_norm", 9, m->grad_norm);
     put(&t, ",\"tokens\":%" PRIu64, m->tokens);

@@ -8,7 +8,8 @@
 typedef struct sgt_metrics {
     uint64_t step; /* from 0 */
     double loss, grad_norm, lr;
-    double val_loss;  /* NaN: not measured after this step */
+    double val_loss;
+    int evaluated;    /* after this step: val_loss was measured */
     uint64_t tokens;  /* trained on, this step included */
     double epoch;     /* passes over the data, this step included */
     double ms_per_step, tokens_per_s, data_wait_ms;

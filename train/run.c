@@ -197,24 +197,27 @@ static json_int_t line_step(const char *line, size_t n)
     return s;
 }
 
-/* Lines of steps 0 .. step - 1 in their order are kept; anything from the first other line on was not part of the
- * checkpoint. */
-static int copy_lines(FILE *in, sgt_file *out, uint64_t step, uint64_t *kept, int *cut, sgt_error *err)
+/* Whole lines of steps below `step` are kept, each step's first and in rising order; any other was not part of the
+ * checkpoint, or is damaged. */
+static int copy_lines(FILE *in, sgt_file *out, const char *path, uint64_t step, uint64_t *kept, int *cut,
+                      sgt_error *err)
 {
     char *line = NULL;
     size_t room = 0;
     ssize_t n;
+    json_int_t last = -1;
     int rc = SGT_OK;
-    *kept = 0;
-    *cut = 0;
     while (rc == SGT_OK && (n = getline(&line, &room, in)) > 0) {
-        if (*kept == step || line_step(line, (size_t)n) != (json_int_t)*kept) {
+        json_int_t s = line_step(line, (size_t)n);
+        if (s <= last || s >= (json_int_t)step) {
             *cut = 1;
-            break;
+            continue;
         }
         rc = sgt_file_write(out, line, (size_t)n, err);
+        last = s;
         (*kept)++;
     }
+    if (rc == SGT_OK && ferror(in)) rc = sgt_fail_errno(err, "%s", path);
     free(line);
     return rc;
 }
@@ -227,7 +230,7 @@ static int cut_log(const sgt_run *r, const char *path, uint64_t step, const sgt_
     FILE *in = fopen(path, "re");
     if (!in && errno != ENOENT) return sgt_fail_errno(err, "%s", path);
     int rc = in ? sgt_file_begin(&out, path, err) : SGT_OK;
-    if (in && rc == SGT_OK) rc = copy_lines(in, out, step, &kept, &cut, err);
+    if (in && rc == SGT_OK) rc = copy_lines(in, out, path, step, &kept, &cut, err);
     if (in) fclose(in);
     if (rc == SGT_OK && cut) {
         rc = sgt_file_commit(out, err);
@@ -235,8 +238,10 @@ static int cut_log(const sgt_run *r, const char *path, uint64_t step, const sgt_
     }
     sgt_file_abandon(out);
     if (rc == SGT_OK && kept < step)
-        sgt_say(notice, "%s/log.jsonl holds %" PRIu64 " of the %" PRIu64 " steps before the checkpoint", r->path, kept,
-                step);
+        sgt_say(notice,
+                "%s/log.jsonl: lines of %" PRIu64 " of the %" PRIu64
+                " steps before the checkpoint are missing or damaged; the others stay",
+                r->path, step - kept, step);
     return rc;
 }
 
@@ -312,7 +317,21 @@ static int take(sgt_run *r, sgt_error *err)
                                               : sgt_fail_errno(err, "%s", r->path); /* a file system without locks */
 }
 
-int sgt_run_open(sgt_run **out, const char *path, uint64_t step, const sgt_notice *notice, sgt_error *err)
+/* Between looking for a checkpoint and taking the folder another process may have ended its run here: what it saved is
+ * not ours to remove. */
+static int check_unchanged(const sgt_run *r, uint64_t step, sgt_error *err)
+{
+    char *dir;
+    uint64_t newest = 0;
+    int rc = sgt_run_newest(&dir, r->path, NULL, err);
+    if (rc == SGT_OK && dir && is_step(strrchr(dir, '/') + 1, &newest) && newest > step)
+        rc = sgt_fail(err, SGT_EUNSUPPORTED, "%s: another sgt-train has just saved %s (the same command looks again)",
+                      r->path, strrchr(dir, '/') + 1);
+    free(dir);
+    return rc;
+}
+
+int sgt_run_open(sgt_run **out, const char *path, uint64_t step, int force, const sgt_notice *notice, sgt_error *err)
 {
     int rc;
     sgt_run *r = calloc(1, sizeof *r);
@@ -323,7 +342,8 @@ int sgt_run_open(sgt_run **out, const char *path, uint64_t step, const sgt_notic
         rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
         goto fail;
     }
-    if ((rc = take(r, err)) < 0 || (rc = remove_leftovers(r, err)) < 0) goto fail;
+    if ((rc = take(r, err)) < 0 || (!force && (rc = check_unchanged(r, step, err)) < 0)) goto fail;
+    if ((rc = remove_leftovers(r, err)) < 0) goto fail;
     /* `latest` goes before what it may name, and after a kill between a save's two renames it is brought up to date. */
     rc = step ? point_latest(r, step, err) : remove_name(r, "latest", err);
     if (rc < 0 || (rc = remove_later(r, step, err)) < 0) goto fail;

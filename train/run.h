@@ -20,8 +20,9 @@ typedef struct sgt_run sgt_run;
 
 /* Takes the folder for writing (made if missing; SGT_EUNSUPPORTED while another process has it), removes what an
  * interrupted save left behind and checkpoints of steps after `step` (all of them for 0), and opens the log, cut to the
- * steps below `step`. */
-int sgt_run_open(sgt_run **out, const char *path, uint64_t step, const sgt_notice *notice, sgt_error *err);
+ * whole lines of steps below `step`; lines that are missing or damaged are said. A whole checkpoint after `step` is
+ * SGT_EUNSUPPORTED unless `force`: another process has made it since the caller looked. */
+int sgt_run_open(sgt_run **out, const char *path, uint64_t step, int force, const sgt_notice *notice, sgt_error *err);
 void sgt_run_close(sgt_run *r); /* NULL is fine */
 char *sgt_run_checkpoint(const sgt_run *r, uint64_t step); /* "RUN/step-NNNNNNNN", malloc'd */
 

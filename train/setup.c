@@ -16,8 +16,9 @@
 #include "trainer.h"
 
 #define CPU_BATCH 8
-#define EVAL_BATCHES 20 /* at most: about what nanoGPT and llm.c look at */
-#define POSITIONS 1024  /* GPT-2's */
+#define EVAL_BATCHES 20                  /* at most: about what nanoGPT and llm.c look at */
+#define POSITIONS 1024                   /* GPT-2's */
+#define MAX_TOKENIZER ((size_t)64 << 20) /* bytes of tokenizer.json */
 
 /* ---- options and device ---- */
 
@@ -32,7 +33,7 @@ static int has_shards(const char *folder, const char *split)
 
 static int resume_from(sgt_trainer *t, sgt_error *err)
 {
-    int rc = sgt_run_newest(&t->from, t->o->run, &t->o->notice, err);
+    int rc = sgt_run_newest(&t->from, t->o->run, &t->o->warning, err);
     if (rc < 0) return rc;
     if (!t->from) {
         sgt_say(&t->o->notice, "%s has no checkpoint to resume from: starting at step 0", t->o->run);
@@ -58,6 +59,7 @@ static int refuse_existing(const sgt_trainer *t, sgt_error *err)
     char *dir;
     if (t->o->resume || t->o->force) return SGT_OK;
     int rc = sgt_run_newest(&dir, t->o->run, NULL, err);
+    if (rc == SGT_OK && !dir) rc = sgt_run_newest(&dir, t->o->run, &t->o->warning, err); /* says what is to go */
     if (rc == SGT_OK && dir)
         rc = sgt_fail(err, SGT_EUNSUPPORTED, "%s: it holds %s (--resume goes on from there, --force starts over)",
                       t->o->run, strrchr(dir, '/') + 1);
@@ -99,15 +101,18 @@ static int64_t find_eot(const sgt_trainer *t)
     return t->info.vocab == 50257 ? 50256 : -1;
 }
 
-static char *find_tokenizer(const sgt_trainer *t)
+/* Its text and not its path: the checkpoint that a run goes on from is gone after a few saves. */
+static int read_tokenizer(sgt_trainer *t, sgt_error *err)
 {
     const char *const places[] = {t->s->data, t->from, t->s->init};
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+    int rc = SGT_OK;
+    for (size_t i = 0; i < sizeof places / sizeof *places && rc == SGT_OK && !t->tokenizer; i++) {
+        size_t n;
         char *path = places[i] ? sgt_join(places[i], "tokenizer.json") : NULL;
-        if (path && access(path, R_OK) == 0) return path;
+        if (path && access(path, R_OK) == 0) rc = sgt_file_get(&t->tokenizer, &n, path, MAX_TOKENIZER, err);
         free(path);
     }
-    return NULL;
+    return rc;
 }
 
 static sgt_loader_options loader_options(const sgt_trainer *t)
@@ -136,7 +141,7 @@ static int open_data(sgt_trainer *t, sgt_error *err)
                         t->s->data);
     t->state.data_hash = t->info.hash;
     t->eot = find_eot(t);
-    t->tokenizer = find_tokenizer(t);
+    if ((rc = read_tokenizer(t, err)) < 0) return rc;
     if (t->s->eval_every == 0 || !can_evaluate(t)) return SGT_OK;
     /* The same rows at each evaluation and for every seed, spread over the split. */
     o.split = "val";
@@ -183,7 +188,9 @@ static void decide_lr(sgt_trainer *t)
 {
     sgt_settings *s = t->s;
     uint64_t rows = s->batch * s->accum;
-    sgt_lr_range range = sgt_advice_lr(sgt_model_parameters(&t->model));
+    uint64_t parameters = sgt_model_parameters(&t->model);
+    sgt_lr_range range = sgt_advice_lr(parameters);
+    int outside = sgt_advice_lr_outside(parameters, s->lr);
     if (s->lr == SGT_DEFAULT_REAL) {
         s->lr = sgt_advice_scale_lr(range.low, rows, s->lr_base_batch);
         sgt_say(&t->o->notice,
@@ -194,10 +201,10 @@ static void decide_lr(sgt_trainer *t)
         s->lr = sgt_advice_scale_lr(s->lr, rows, s->lr_base_batch);
         s->scale_lr = 0;
         sgt_say(&t->o->notice, "Scaled learning rate: %.5f", s->lr);
-    } else if (!t->from && (s->lr < range.low || s->lr > range.high)) {
+    } else if (!t->from && outside) {
         sgt_say(&t->o->notice,
                 "lr %.3g is %s what models of about %.3g million parameters are trained with (%.3g to %.3g)", s->lr,
-                s->lr < range.low ? "below" : "above", (double)range.parameters / 1e6, range.low, range.high);
+                outside < 0 ? "below" : "above", (double)range.parameters / 1e6, range.low, range.high);
     }
     if (s->min_lr == SGT_DEFAULT_REAL) s->min_lr = s->lr / 10;
 }
@@ -254,7 +261,7 @@ static void compare_machine(const sgt_trainer *t)
     const sgt_checkpoint_state *st = &t->state;
     const sgt_backend *b = t->backend;
     if (t->from && (strcmp(st->device, b->name) || strcmp(st->level, b->level) || strcmp(st->library, b->library)))
-        sgt_say(&t->o->notice,
+        sgt_say(&t->o->warning,
                 "going on with %s, %s, %s; the checkpoint is from %s, %s, %s: the bits will differ from an undisturbed "
                 "run's",
                 b->name, b->level, b->library, st->device, st->level, st->library);
@@ -274,7 +281,7 @@ static int open_run(sgt_trainer *t, sgt_error *err)
         snprintf(t->state.sampling, sizeof t->state.sampling, "%s", t->s->sampling);
         t->state.seed = t->s->seed;
         t->state.schedule = t->schedule;
-        rc = sgt_run_open(&t->run, t->o->run, t->state.step, &t->o->notice, err);
+        rc = sgt_run_open(&t->run, t->o->run, t->state.step, t->o->force, &t->o->warning, err);
     }
     if (rc == SGT_OK && t->state.step < t->s->steps) rc = sgt_run_options(t->run, json, err);
     free(t->state.options);

@@ -23,6 +23,7 @@ typedef struct sgt_train_options {
     const char *run;        /* the run directory */
     int resume, force;      /* go on from its newest checkpoint; start over although it has one */
     sgt_notice notice;
+    sgt_notice warning;     /* what is wrong and yet no failure: to be said where talk is not wanted too */
     const sgt_stop *stop;   /* finish the step, save, return SGT_ESTOPPED */
     /* After every step, and each line that a person may want to keep (an evaluation, an epoch). NULL is fine. */
     void (*progress)(void *ctx, const sgt_metrics *m, uint64_t steps, uint64_t first);

@@ -17,7 +17,7 @@ typedef struct sgt_trainer {
     sgt_loader *train, *val;    /* val NULL: no evaluation */
     sgt_loader_info info;       /* of train */
     uint64_t eval_batches;
-    char *tokenizer;            /* to copy into checkpoints, or NULL */
+    char *tokenizer;            /* tokenizer.json's text, for checkpoints, or NULL */
     int64_t eot;                /* -1: not known */
     char *from;                 /* the checkpoint this run goes on from, or NULL */
     sgt_checkpoint_state state; /* as of now */

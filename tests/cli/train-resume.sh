@@ -30,6 +30,18 @@ same_folders whole/step-00000120 cut/step-00000120
 same whole/latest cut/latest
 [ "$(ls -A cut | tr '\n' ' ')" = "$(ls -A whole | tr '\n' ' ')" ] || fail "the run holds $(ls -A cut)"
 
+# --quiet is silent unless something is wrong: a checkpoint that is passed over, a log that is damaged
+cp -r cut hurt
+truncate -s 100000 hurt/step-00000120/optimizer.safetensors
+sed -i '7s/.*/{"step":6,"lo/' hurt/log.jsonl
+run 0 sgt-train --quiet $options --run hurt --resume
+stderr_lines 2
+stderr_matches '^sgt-train: passed over an incomplete checkpoint: hurt/step-00000120/optimizer.safetensors: tensor .*\(a file cut short\?\)$'
+stderr_has 'sgt-train: hurt/log.jsonl: lines of 1 of the 115 steps before the checkpoint are missing or damaged; the others stay'
+sed 7d cut/log.jsonl > kept.jsonl
+same_facts kept.jsonl hurt/log.jsonl
+same_folders whole/step-00000120 hurt/step-00000120
+
 # other options are refused by name, a run with a checkpoint is not overwritten
 run 1 sgt-train --quiet $options --run cut
 stderr_is 'sgt-train: cut: it holds step-00000120 (--resume goes on from there, --force starts over)'

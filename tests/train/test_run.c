@@ -34,13 +34,12 @@ static void make_data(void)
 
 TestSuite(run, .init = make_data, .fini = remove_folder);
 
-static char said[8192]; /* every notice, a line each */
+static char said[8192], warned[8192]; /* every notice and every warning, a line each */
 
-static void hear(void *ctx, const char *line)
+static void hear(void *into, const char *line)
 {
-    (void)ctx;
-    size_t n = strlen(said);
-    snprintf(said + n, sizeof said - n, "%s\n", line);
+    size_t n = strlen(into);
+    snprintf((char *)into + n, sizeof said - n, "%s\n", line);
 }
 
 /* The curve's settings, as contract and fixture have them. */
@@ -101,11 +100,12 @@ static int train(sgt_settings s, const char *name, int resume, int force, uint64
     sgt_train_options o = {.run = in_folder(name),
                            .resume = resume,
                            .force = force,
-                           .notice = {hear, NULL},
+                           .notice = {hear, said},
+                           .warning = {hear, warned},
                            .stop = &request,
                            .progress = request_stop,
                            .ctx = &when};
-    said[0] = '\0';
+    said[0] = warned[0] = '\0';
     int rc = sgt_train(&s, &o, &r, err);
     if (result) *result = r;
     else sgt_train_result_free(&r);
@@ -232,6 +232,72 @@ Test(run, lines_past_the_checkpoint_are_cut)
     same_facts("whole", "cut");
 }
 
+/* The log of FOLDER/run with `text` in the place of line `at`. */
+static void damage_log(const char *run, int at, const char *text)
+{
+    char name[64], *out = NULL, *log;
+    size_t n;
+    int i = 0;
+    snprintf(name, sizeof name, "%s/log.jsonl", run);
+    cr_assert((log = get_file(name, NULL)));
+    FILE *f = open_memstream(&out, &n);
+    for (char *line = strtok(log, "\n"); line; line = strtok(NULL, "\n"), i++) {
+        if (i == at) fputs(text, f);
+        else fprintf(f, "%s\n", line);
+    }
+    fclose(f);
+    put_file(name, out, n);
+    free(out);
+    free(log);
+}
+
+Test(run, a_damaged_line_of_the_log_costs_that_line_alone)
+{
+    must_train(tiny(4), "cut", 0);
+    damage_log("cut", 1, "{\"step\":1,\"lo#s\":\n{\"step\":0}\n\n{\"step\":\"1\"}\n[1]\n");
+    sgt_settings s = tiny(6);
+    s.given[SGT_SET_STEPS] = 1;
+    must_train(s, "cut", 1);
+    cr_expect(strstr(warned, "/cut/log.jsonl: lines of 1 of the 4 steps before the checkpoint are missing or damaged; "
+                             "the others stay\n"),
+              "%s", warned);
+    cr_expect_not(strstr(said, "log.jsonl"));
+    char *log = get_file("cut/log.jsonl", NULL), *line = log;
+    static const int left[] = {0, 2, 3, 4, 5};
+    for (int i = 0; i < 5; i++) {
+        char want[32];
+        snprintf(want, sizeof want, "{\"step\":%d,", left[i]);
+        cr_assert(line && strncmp(line, want, strlen(want)) == 0, "%s where %s should be", line, want);
+        line = strchr(line, '\n');
+        if (line) line++;
+    }
+    cr_expect_str_empty(line);
+    free(log);
+    /* a log that is gone takes nothing else with it */
+    cr_assert_eq(unlink(in_folder("cut/log.jsonl")), 0);
+    s.steps = 7;
+    must_train(s, "cut", 1);
+    cr_expect(strstr(warned, "lines of 6 of the 6 steps before"), "%s", warned);
+}
+
+/* Far too high a rate: the second step's loss is no number any more. */
+Test(run, a_loss_that_is_no_number_is_said_once_with_advice)
+{
+    sgt_settings s = tiny(5);
+    s.lr = 1e30;
+    s.warmup = 0;
+    must_train(s, "r", 0);
+    char *line = strchr(warned, '\n');
+    cr_expect(line && line[1] == '\0', "one line: %s", warned);
+    cr_expect(strstr(warned, "step 2: the loss is not a number: start again with an lr 10 times lower (--lr 1e+29)"),
+              "%s", warned);
+    char *text = facts("r"); /* every line is JSON */
+    cr_expect(strstr(text, "{\"step\":1,\"loss\":null,"), "%s", text);
+    free(text);
+    must_train(tiny(5), "healthy", 0);
+    cr_expect_str_empty(warned);
+}
+
 Test(run, a_resume_may_take_more_steps_another_reader_and_no_options)
 {
     must_train(tiny(4), "r", 0);
@@ -302,7 +368,7 @@ Test(run, another_machine_is_said_aloud)
     put_file("r/step-00000002/state.json", text, n);
     free(text);
     must_train(tiny(3), "r", 1);
-    cr_expect(strstr(said, "the bits will differ from an undisturbed run's"), "%s", said);
+    cr_expect(strstr(warned, "the bits will differ from an undisturbed run's"), "%s", said);
 }
 
 /* ---- the directory ---- */
@@ -353,14 +419,19 @@ Test(run, what_is_not_whole_is_passed_over)
     cr_assert_eq(truncate(in_folder("r/step-00000004/optimizer.safetensors"), 9000), 0);
     cr_assert_eq(sgt_make_folders(in_folder("r/.step-00000003.tmp"), &err), 0);
     cr_assert_eq(sgt_make_folders(in_folder("r/step-5"), &err), 0);
+    put_file("r/latest.00112233445566aa.tmp", "step-", 5);
+    put_file("r/options.json.00112233445566aa.tmp", "{", 1);
+    put_file("r/log.jsonl.00112233445566aa.tmp", "{", 1);
     /* a checkpoint under another's name is none either */
     cr_assert_eq(rename(in_folder("whole/step-00000002"), in_folder("r/step-00000003")), 0);
     must_train(s, "r", 1);
-    cr_expect(strstr(said, "passed over an incomplete checkpoint: "), "%s", said);
-    cr_expect(strstr(said, "/r/step-00000004/optimizer.safetensors: tensor "), "%s", said);
-    cr_expect(strstr(said, "(a file cut short?)"), "%s", said);
-    cr_expect(strstr(said, "/r/step-00000003: its state.json is of step 2\n"), "%s", said);
+    cr_expect(strstr(warned, "passed over an incomplete checkpoint: "), "%s", warned);
+    cr_expect(strstr(warned, "/r/step-00000004/optimizer.safetensors: tensor "), "%s", warned);
+    cr_expect(strstr(warned, "(a file cut short?)"), "%s", warned);
+    cr_expect(strstr(warned, "/r/step-00000003: its state.json is of step 2\n"), "%s", warned);
     cr_expect_not(exists("r/.step-00000003.tmp") || exists("r/step-00000003"));
+    cr_expect_not(exists("r/latest.00112233445566aa.tmp") || exists("r/options.json.00112233445566aa.tmp") ||
+                  exists("r/log.jsonl.00112233445566aa.tmp"));
     same_facts("r", "whole");
     same_bytes("r/step-00000004/optimizer.safetensors", "whole/step-00000004/optimizer.safetensors");
 }
@@ -375,6 +446,56 @@ Test(run, one_without_a_whole_checkpoint_is_started_over)
     must_train(tiny(2), "fresh", 0);
     same_facts("r", "fresh");
     cr_expect(exists("r/step-00000002") && !exists("r/step-00000009"));
+}
+
+/* What is to go is said before it goes. */
+Test(run, a_damaged_checkpoint_is_named_before_its_run_is_started_over)
+{
+    sgt_error err;
+    must_train(tiny(2), "r", 0);
+    cr_assert_eq(truncate(in_folder("r/step-00000002/model.safetensors"), 9), 0);
+    must_train(tiny(1), "r", 0);
+    cr_expect(strstr(warned, "passed over an incomplete checkpoint: "), "%s", warned);
+    cr_expect(exists("r/step-00000001") && !exists("r/step-00000002"));
+    /* one that is refused anyway is told nothing else */
+    cr_assert_eq(sgt_make_folders(in_folder("r/step-00000009"), &err), 0);
+    cr_expect_eq(train(tiny(3), "r", 0, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
+    cr_expect_str_empty(warned);
+}
+
+/* Two started at once, neither of which has seen a checkpoint: the second to get the folder must not empty it. */
+Test(run, what_another_process_has_just_saved_stays)
+{
+    sgt_run *r;
+    sgt_error err;
+    must_train(tiny(2), "r", 0);
+    cr_expect_eq(sgt_run_open(&r, in_folder("r"), 0, 0, NULL, &err), SGT_EUNSUPPORTED);
+    cr_expect(strstr(err.text, "/r: another sgt-train has just saved step-00000002 (the same command looks again)"),
+              "%s", err.text);
+    cr_expect(exists("r/step-00000002/model.safetensors") && exists("r/latest"));
+    cr_assert_eq(sgt_run_open(&r, in_folder("r"), 2, 0, NULL, &err), 0, "%s", err.text);
+    sgt_run_close(r);
+    cr_expect(exists("r/step-00000002"));
+    cr_assert_eq(sgt_run_open(&r, in_folder("r"), 0, 1, NULL, &err), 0, "%s", err.text);
+    sgt_run_close(r);
+    cr_expect_not(exists("r/step-00000002") || exists("r/latest"));
+}
+
+/* The tokenizer comes from the checkpoint that was gone on from, which rotation removes. */
+Test(run, a_tokenizer_is_handed_on_past_the_checkpoint_it_came_from)
+{
+    must_train(tiny(1), "first", 0);
+    put_file("first/step-00000001/tokenizer.json", "{\"model\": 1}\n", 13);
+    sgt_settings s = tiny(2);
+    s.init = in_folder("first/step-00000001");
+    s.keep = 1;
+    s.save_every = 1;
+    must_train(s, "r", 0);
+    s.steps = 5;
+    s.given[SGT_SET_STEPS] = 1;
+    must_train(s, "r", 1);
+    cr_expect(exists("r/step-00000005") && !exists("r/step-00000002"));
+    same_bytes("first/step-00000001/tokenizer.json", "r/step-00000005/tokenizer.json");
 }
 
 Test(run, state_says_where_the_run_stands)
