@@ -51,6 +51,16 @@ fails 'm/model.safetensors: ' --device cpu --data d --init m --seq-len 64
 # too large for this machine
 fails 'GiB of memory' --device cpu --data d --model 1024x16384x16
 
+# no oneDNN, or what is none: one line with the package to install
+mkdir lib
+: > lib/libdnnl.so.2
+: > lib/libdnnl.so.3
+run 1 env LD_LIBRARY_PATH="$PWD/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" sgt-train --quiet $small --steps 1
+stdout_is ''
+stderr_lines 1
+stderr_matches "^sgt-train: oneDNN: $PWD/lib/libdnnl\\.so\\.[23]: file too short \\(install Debian's libdnnl-dev, or run \`make deps\`\\)\$"
+absent run
+
 # the run directory
 : > file
 run 1 sgt-train --quiet $small --run file --steps 1
