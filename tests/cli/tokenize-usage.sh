@@ -37,3 +37,15 @@ if [ -w /dev/full ]; then
     [ $code -eq 1 ] || fail "exit $code with stdout full"
     stderr_is 'sgt-tokenize: cannot write to standard output'
 fi
+
+# Descriptors that are closed are not taken by the files of OUT: what is read from them and said to them goes nowhere.
+printf x > in
+run 1 sgt-tokenize - shut <&-
+stderr_is 'sgt-tokenize: -: offset 0: Bad file descriptor'
+absent shut
+code=0
+sgt-tokenize in shut 2> .stderr >&- || code=$?
+[ $code -eq 1 ] || fail "exit $code with stdout closed"
+stderr_is 'sgt-tokenize: cannot write to standard output'
+run 0 sgt-tokenize --quiet in whole
+same_folders shut whole

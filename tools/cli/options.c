@@ -2,6 +2,7 @@
 #include "tools/cli/options.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -255,9 +256,19 @@ static int take_option(const sgt_program *p, int argc, char **argv, int i)
     return took;
 }
 
+/* Where 0, 1 or 2 is closed, the next file opened would take its number, and be read as standard input or written to by
+ * the progress bar. They are held by /dev/null, opened the wrong way round: using them fails, as it does when closed. */
+static void hold_standard_files(void)
+{
+    for (int fd = 0; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
+            exit(SGT_EXIT_FAILED);
+}
+
 int sgt_options_parse(const sgt_program *p, int argc, char **argv)
 {
     int operands = 0, only_operands = 0;
+    hold_standard_files();
     char **kept = malloc(sizeof *kept * (size_t)(argc + 1));
     if (!kept) abort(); /* a few hundred bytes at start-up */
     for (int i = 1; i < argc;) {
