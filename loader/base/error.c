@@ -38,14 +38,32 @@ char *sgt_printable(char *out, unsigned long size, const char *s)
     return out;
 }
 
+/* `from` into text[size]; what does not fit is left out in the middle: a path may have 4,096 bytes, and what is wrong
+ * with it stands behind it. */
+static void cut_middle(char *text, size_t size, const char *from)
+{
+    static const char gap[] = " [...] ";
+    size_t n = strlen(from), keep = size - sizeof gap, head = keep / 2;
+    if (n < size) {
+        memcpy(text, from, n + 1);
+        return;
+    }
+    size_t tail = n - (keep - head);
+    while (head && (from[head] & 0xc0) == 0x80) head--; /* between characters */
+    while ((from[tail] & 0xc0) == 0x80) tail++;
+    memcpy(text, from, head);
+    memcpy(text + head, gap, sizeof gap - 1);
+    memcpy(text + head + sizeof gap - 1, from + tail, n - tail + 1);
+}
+
 static void say_into(char *text, size_t size, const char *tail, const char *fmt, va_list args)
 {
-    char raw[2048];
+    char raw[9000], shown[4 * sizeof raw]; /* two paths and some words, each byte as \xNN at most */
     int n = vsnprintf(raw, sizeof raw, fmt, args);
     if (n < 0) n = 0;
     if ((size_t)n >= sizeof raw) n = (int)sizeof raw - 1;
     if (tail) snprintf(raw + n, sizeof raw - (size_t)n, ": %s", tail);
-    sgt_printable(text, size, raw);
+    cut_middle(text, size, sgt_printable(shown, sizeof shown, raw));
 }
 
 int sgt_fail(sgt_error *err, int code, const char *fmt, ...)

@@ -28,7 +28,8 @@ enum {
     SGT_ESTOPPED = -6      /* stopped because sgt_stop said so; what was finished is kept */
 };
 
-/* One line of text, no newline at the end; control characters and bytes that are not UTF-8 appear as \xNN. */
+/* One line of text, no newline at the end; control characters and bytes that are not UTF-8 appear as \xNN. One that is
+ * too long lacks its middle. */
 typedef struct sgt_error {
     int code;
     char text[1024];

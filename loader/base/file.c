@@ -179,12 +179,18 @@ int sgt_make_folders(const char *path, sgt_error *err)
     char *copy = strdup(path);
     int rc = SGT_OK;
     if (!copy) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+    if (!*path) {
+        errno = ENOENT;
+        rc = sgt_fail_errno(err, "an empty name");
+    }
     for (char *p = copy + 1; rc == SGT_OK; p++) {
         if (*p && *p != '/') continue;
         char end = *p;
         struct stat st;
         *p = 0;
-        if (mkdir(copy, 0777) < 0 && errno != EEXIST) rc = sgt_fail_errno(err, "%s: cannot make this folder", copy);
+        /* What will be durable in it is so only if its own name is; a parent that may not be read cannot be flushed. */
+        if (mkdir(copy, 0777) == 0) (void)sgt_sync_parent(copy, NULL);
+        else if (errno != EEXIST) rc = sgt_fail_errno(err, "%s: cannot make this folder", copy);
         else if (stat(copy, &st) == 0 && !S_ISDIR(st.st_mode)) rc = sgt_fail(err, SGT_EIO, "%s: is a file, not a folder", copy);
         if (!end) break;
         *p = end;

@@ -68,6 +68,14 @@ Test(error, long_messages_are_cut_between_characters)
     longer[sizeof longer - 1] = 0;
     sgt_fail(&err, SGT_EIO, "%s", longer);
     cr_assert_eq(strlen(err.text), sizeof err.text - 1);
+    for (size_t i = 0; i < 2; i++) { /* what is wrong with it is kept, and the cuts fall between characters */
+        longer[0] = 'x';
+        for (size_t k = i; k + 2 < sizeof longer; k += 2) memcpy(longer + k, "\xc3\xa9", 2);
+        errno = ENOENT;
+        sgt_fail_errno(&err, "%s", longer);
+        const char *gap = strstr(err.text, "\xc3\xa9 [...] \xc3\xa9"), *end = strstr(err.text, ": No such file or directory");
+        cr_assert(gap && end && gap < end && !end[27] && !strstr(err.text, "\\x"), "%s", err.text);
+    }
     cr_assert_str_eq(sgt_printable(small, sizeof small, "abc\xc3\xa9"), "abc");
     cr_assert_str_eq(sgt_printable(small, sizeof small, "a\n"), "a");
 }
@@ -178,6 +186,8 @@ Test(file, folders_are_made_and_removed_without_following_links, .init = enter_f
     cr_assert_eq(sgt_make_folders("a/b//c/", &err), 0);
     cr_assert_eq(sgt_make_folders("a/b/c", &err), 0);
     cr_assert_eq(sgt_make_folders("keep", &err), 0);
+    cr_assert_eq(sgt_make_folders("", &err), SGT_EIO);
+    cr_assert_str_eq(err.text, "an empty name: No such file or directory");
     cr_assert_eq(sgt_file_put("keep/me", "x", 1, &err), 0);
     cr_assert_eq(symlink("../../keep", "a/b/link"), 0);
     cr_assert_eq(sgt_file_put("a/b/c/f", "x", 1, &err), 0);
