@@ -99,6 +99,18 @@ static int move(const char *from_folder, const char *to_folder, const char *from
 
 /* ---- the lock ---- */
 
+/* .work is a folder of OUT's own: a link would have us remove temporaries wherever it leads, or wait for good where it
+ * leads nowhere. */
+static int make_work(const char *work, sgt_error *err)
+{
+    struct stat st;
+    if (mkdir(work, 0777) == 0) return sgt_sync_parent(work, err); /* or its journal may be lost, and OUT nobody's */
+    if (errno != EEXIST) return sgt_fail_errno(err, "%s: cannot make this folder", work);
+    if (lstat(work, &st) == 0 && !S_ISDIR(st.st_mode))
+        return sgt_fail(err, SGT_EIO, "%s: is not a folder (remove it, or name another OUT)", work);
+    return SGT_OK; /* or it went with the run that ended just now */
+}
+
 /* Holds OUT/.work/lock. A run that ends removes the file, so the one that was locked must be the one that is there. */
 static int lock_work(sgt_out *o, sgt_error *err)
 {
@@ -106,10 +118,7 @@ static int lock_work(sgt_out *o, sgt_error *err)
     struct stat held, there;
     int rc = path ? SGT_OK : no_memory(o->work, err);
     for (int done = 0; !rc && !done;) {
-        if (mkdir(o->work, 0777) < 0 && errno != EEXIST) {
-            rc = sgt_fail_errno(err, "%s: cannot make this folder", o->work);
-            break;
-        }
+        if ((rc = make_work(o->work, err)) < 0) break;
         o->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
         if (o->lock < 0 && errno == ENOENT) continue; /* .work went with the run that ended just now */
         if (o->lock < 0) rc = sgt_fail_errno(err, "%s", path);
@@ -148,7 +157,6 @@ static int check_folder(const sgt_out_request *r, sgt_error *err)
     static const char *const harmless[] = {"lost+found"};
     if (stat(r->path, &st) < 0) return errno == ENOENT ? SGT_OK : sgt_fail_errno(err, "%s", r->path);
     if (!S_ISDIR(st.st_mode)) return sgt_fail(err, SGT_EIO, "%s: OUT is a file, not a folder", r->path);
-    if (access(r->path, R_OK | W_OK | X_OK) < 0) return sgt_fail_errno(err, "%s", r->path);
     if (r->force || sgt_out_file_exists(r->path, "manifest.json") || sgt_out_file_exists(r->path, ".work"))
         return SGT_OK;
     if (sgt_out_holds_other_than(r->path, harmless, COUNT(harmless)))
@@ -239,7 +247,8 @@ int sgt_out_claim(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     *o = (sgt_out){.path = r->path, .lock = -1, .made = stat(r->path, &st) < 0};
     if (rc < 0) return rc;
     if (!had_work && (rc = sgt_out_is_complete(r, err)) != 0 && (rc > 0 || !r->force))
-        return rc; /* OUT is not touched at all */
+        return rc; /* OUT is not touched at all, and may be read-only */
+    if (!o->made && access(r->path, R_OK | W_OK | X_OK) < 0) return sgt_fail_errno(err, "%s", r->path);
     if (!(o->work = sgt_join(r->path, ".work"))) return no_memory(r->path, err);
     if ((rc = sgt_make_folders(r->path, err)) < 0 || (rc = lock_work(o, err)) < 0) goto fail;
     if ((rc = take_over(o, r, err)) == 0) return SGT_OK;

@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -154,6 +155,20 @@ static int compare_line(const char *out, const char *line, const sgt_corpus *c, 
     return same ? SGT_OK : other_input(out, line, c, i, err);
 }
 
+/* The list at `path` to read from; a pipe in its place must not make us wait. */
+static FILE *open_list(const char *path, sgt_error *err)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
+    if (!f) sgt_fail(err, SGT_EIO, "%s: %s (--force starts over)", path, strerror(errno));
+    if (!f && fd >= 0) close(fd);
+    if (!f || (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))) return f;
+    fclose(f);
+    sgt_fail(err, SGT_EIO, "%s: is not a regular file (--force starts over)", path);
+    return NULL;
+}
+
 /* The list FOLDER/NAME, a line an input, against the corpus. */
 static int compare_inputs(const sgt_out_request *r, const char *folder, const char *name, sgt_error *err)
 {
@@ -161,9 +176,8 @@ static int compare_inputs(const sgt_out_request *r, const char *folder, const ch
     size_t room = 0, i = 0;
     uint64_t touched = 0;
     int rc = SGT_OK;
-    FILE *f = path ? fopen(path, "re") : NULL;
-    if (!f)
-        rc = path ? sgt_fail(err, SGT_EIO, "%s: %s (--force starts over)", path, strerror(errno)) : no_memory(folder, err);
+    FILE *f = path ? open_list(path, err) : NULL;
+    if (!f) rc = path ? SGT_EIO : no_memory(folder, err);
     while (!rc && getline(&line, &room, f) > 0) rc = compare_line(r->path, line, r->corpus, i++, &touched, err);
     if (!rc && ferror(f)) rc = sgt_fail_errno(err, "%s", path);
     if (!rc && i < r->corpus->count) rc = other_input(r->path, NULL, r->corpus, i, err);
@@ -259,8 +273,8 @@ int sgt_out_may_resume(const sgt_journal *j, const sgt_out_request *r, const cha
                         r->path);
     if (!j || !j->states) return 0;
     if ((rc = compare_vocabulary(r->path, j->fingerprint, r->vocab, err)) == 0 &&
-        (rc = compare_options(r->path, j->options, r->options, err)) == 0 && !r->corpus->stream &&
-        (rc = compare_inputs(r, work, "inputs.jsonl", err)) == 0)
+        (rc = compare_options(r->path, j->options, r->options, err)) == 0 &&
+        (rc = compare_inputs(r, work, "inputs.jsonl", err)) == 0 && !r->corpus->stream)
         rc = check_journal(j, r, err);
     if (rc < 0) return sgt_journal_empty(j) ? 0 : rc; /* no whole shard: nothing is lost by starting over */
     return !r->corpus->stream;

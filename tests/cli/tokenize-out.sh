@@ -97,6 +97,24 @@ echo mine > foreign/.work/mine
 run 0 sgt-tokenize in foreign
 [ "$(cat foreign/.work/mine)" = mine ] || fail "somebody else's .work was emptied"
 
+# .work that is a link is not followed: neither to nowhere (without end) nor into somebody else's folder.
+mkdir linked theirs
+echo precious > theirs/a.tmp
+for to in nowhere ../theirs; do
+    ln -s $to linked/.work
+    run 1 timeout -k 1 60 sgt-tokenize --force in linked
+    stderr_is 'sgt-tokenize: linked/.work: is not a folder (remove it, or name another OUT)'
+    rm linked/.work
+done
+[ "$(ls -A theirs linked | tr -s '\n' ' ')" = 'linked: theirs: a.tmp ' ] || fail 'a linked .work was written to'
+
+# A pipe in the place of the list of inputs makes nobody wait.
+run 0 sgt-tokenize in piped
+rm piped/sources.jsonl
+mkfifo piped/sources.jsonl
+run 1 timeout -k 1 60 sgt-tokenize in piped
+stderr_is 'sgt-tokenize: piped/sources.jsonl: is not a regular file (--force starts over)'
+
 # A full disk (here: a limit on the size of files): one line, nothing left, and with room the same command succeeds.
 head -c 300000 /dev/zero | tr '\0' 'a' | sed 's/aaaa/aab /g' > big
 code=0

@@ -33,3 +33,12 @@ stderr_is 'sgt-tokenize: closed: Permission denied'
 [ -z "$(ls -A closed)" ] || fail 'something was written into a folder that may not be written to'
 
 run 0 $try ./program fine open/out
+# what is finished need not be writable
+chmod 555 open/out
+run 0 $try ./program fine open/out
+stdout_has 'complete already'
+run 1 $try ./program --split 50% fine open/out
+stderr_is 'sgt-tokenize: open/out: made with --split none, now 50% (--force replaces it)'
+run 1 $try ./program --split 50% --force fine open/out
+stderr_is 'sgt-tokenize: open/out: Permission denied'
+chmod 755 open/out

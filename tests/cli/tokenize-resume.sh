@@ -119,6 +119,9 @@ touch -d @1700000000 corpus/zzz
 run 0 $again out
 same_folders out undisturbed
 interrupt
+# ... and so is standard input in their place
+sgt-tokenize --quiet --shard-tokens 2k --split 30% - out < corpus/zzz > .stdout 2> .stderr && fail 'shards of other inputs were replaced'
+stderr_is 'sgt-tokenize: out: made from other inputs: input 1 was alphabet.c, now - (--force replaces it)'
 rm out/train_000002.bin
 run 1 $again out
 stderr_is 'sgt-tokenize: out/train_000002.bin: is gone since it was written: No such file or directory (--force starts over)'
