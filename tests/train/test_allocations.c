@@ -1,0 +1,166 @@
+/* Nothing is allocated inside a step: malloc and its kin are ours in this program, and note who calls them while steps
+ * run: the loop, the backend, the loader's threads, the log. What oneDNN allocates for itself inside a product is not
+ * ours to change, nor is what the compiler's runtime libraries do for it: calls from those three are left out, and from
+ * those alone. Sanitizers have a malloc of their own, so there it is skipped. */
+#include <criterion/criterion.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "folder.h"
+#include "sgt_train.h"
+
+#define FIXTURES "tests/data/fixtures/"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define OWN_MALLOC 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#define OWN_MALLOC 0
+#endif
+#endif
+#if !defined(OWN_MALLOC) && defined(__GLIBC__)
+#define OWN_MALLOC 1
+#endif
+
+#if OWN_MALLOC
+enum { CALLERS = 4096 };
+static int counting; /* atomic */
+static struct {
+    void *caller;   /* a return address, or NULL; atomic */
+    unsigned calls; /* atomic */
+} seen[CALLERS];    /* hashed by caller: oneDNN alone calls thousands of times a step, from few places */
+static unsigned lost; /* calls that found no room; atomic */
+
+static void note(void *caller)
+{
+    if (!__atomic_load_n(&counting, __ATOMIC_RELAXED)) return;
+    for (size_t i = 0; i < CALLERS; i++) {
+        size_t at = ((uintptr_t)caller * 0x9e3779b97f4a7c15u + i) % CALLERS;
+        void *there = NULL;
+        if (__atomic_compare_exchange_n(&seen[at].caller, &there, caller, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED) ||
+            there == caller) {
+            __atomic_fetch_add(&seen[at].calls, 1, __ATOMIC_RELAXED);
+            return;
+        }
+    }
+    __atomic_fetch_add(&lost, 1, __ATOMIC_RELAXED);
+}
+
+#define NOTE() note(__builtin_extract_return_addr(__builtin_return_address(0)))
+
+/* glibc's own, under the names that it keeps for such wrappers. */
+void *__libc_malloc(size_t n);
+void *__libc_calloc(size_t count, size_t size);
+void *__libc_realloc(void *p, size_t n);
+void *__libc_memalign(size_t align, size_t n);
+
+void *malloc(size_t n)
+{
+    NOTE();
+    return __libc_malloc(n);
+}
+
+void *calloc(size_t count, size_t size)
+{
+    NOTE();
+    return __libc_calloc(count, size);
+}
+
+void *realloc(void *p, size_t n)
+{
+    NOTE();
+    return __libc_realloc(p, n);
+}
+
+void *aligned_alloc(size_t align, size_t n)
+{
+    NOTE();
+    return __libc_memalign(align, n);
+}
+
+int posix_memalign(void **p, size_t align, size_t n)
+{
+    NOTE();
+    return (*p = __libc_memalign(align, n)) ? 0 : ENOMEM;
+}
+
+static int is_left_out(const char *library)
+{
+    static const char *const names[] = {"libdnnl.", "libstdc++.", "libgomp.", "libomp.", "libgcc_s."};
+    const char *slash = strrchr(library, '/'), *name = slash ? slash + 1 : library;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strncmp(name, names[i], strlen(names[i])) == 0) return 1;
+    return 0;
+}
+
+/* Calls that count among those noted; one's place goes to `where`. */
+static unsigned ours(char *where, size_t n)
+{
+    unsigned found = lost;
+    for (size_t i = 0; i < CALLERS; i++) {
+        Dl_info info = {0};
+        if (!seen[i].caller) continue;
+        if (!dladdr(seen[i].caller, &info) || !info.dli_fname) info.dli_fname = "nowhere";
+        if (is_left_out(info.dli_fname)) continue;
+        snprintf(where, n, "%s+%#zx (%s)", info.dli_fname, (size_t)((char *)seen[i].caller - (char *)info.dli_fbase),
+                 info.dli_sname ? info.dli_sname : "?");
+        found += seen[i].calls;
+    }
+    return found;
+}
+
+/* Between the ends of two steps: the first ones warm libraries up. */
+static void count_between(void *ctx, const sgt_metrics *m, uint64_t steps, uint64_t first)
+{
+    uint64_t *counted = ctx;
+    (void)steps;
+    (void)first;
+    if (m->step == 3) __atomic_store_n(&counting, 1, __ATOMIC_RELAXED);
+    if (m->step == 7) __atomic_store_n(&counting, 0, __ATOMIC_RELAXED);
+    *counted += m->step > 3 && m->step <= 7;
+}
+#endif
+
+TestSuite(allocations, .init = make_folder, .fini = remove_folder);
+
+Test(allocations, none_inside_a_step)
+{
+#if OWN_MALLOC
+    char where[512] = "";
+    uint64_t counted = 0;
+    sgt_error err;
+    sgt_settings s;
+    sgt_train_result r;
+    sgt_train_options o = {.run = in_folder("r"), .progress = count_between, .ctx = &counted};
+    sgt_settings_default(&s);
+    s.data = FIXTURES "curve/tokens.bin";
+    s.model = "2x32x2";
+    s.device = "cpu";
+    s.batch = 2;
+    s.accum = 2;
+    s.seq = 32;
+    s.steps = 10;
+    s.threads = 2;
+    s.save_every = 0;
+    cr_assert_eq(sgt_train(&s, &o, &r, &err), 0, "%s", err.text);
+    cr_expect_eq(counted, 4);
+    sgt_train_result_free(&r);
+    sgt_settings_free(&s);
+    unsigned found = ours(where, sizeof where);
+    cr_expect_eq(found, 0, "%u allocations in four steps, one from %s", found, where);
+
+    /* and the counting itself works */
+    counting = 1;
+    char *volatile ours_own = malloc(10), *volatile through_libc = strdup(where);
+    counting = 0;
+    free(ours_own);
+    free(through_libc);
+    cr_expect_eq(ours(where, sizeof where), 2);
+#else
+    cr_skip("a sanitizer's malloc, or none of glibc's");
+#endif
+}
