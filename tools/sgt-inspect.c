@@ -104,5 +104,6 @@ int main(int argc, char **argv)
     o.stop = sgt_catch_signals();
     int rc = run(&err);
     if (rc == SGT_OK && (fflush(stdout) == EOF || ferror(stdout))) rc = sgt_fail_errno(&err, "standard output");
+    if (rc == SGT_EUSAGE) sgt_usage(&program, "%s", err.text);
     return rc < 0 ? sgt_report_failure(&program, &err) : SGT_EXIT_OK;
 }

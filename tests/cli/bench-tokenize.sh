@@ -50,5 +50,8 @@ try 'sgt-bench tokenize --help'"
 run 2 sgt-bench tokenize in --peer
 stderr_is "sgt-bench tokenize: --peer: no such option
 try 'sgt-bench tokenize --help'"
+run 2 sgt-bench tokenize - -
+stderr_is "sgt-bench tokenize: standard input (-) can be read only once
+try 'sgt-bench tokenize --help'"
 run 0 sgt-bench tokenize --help
 stdout_has 'usage: sgt-bench tokenize [OPTION]... INPUT...'

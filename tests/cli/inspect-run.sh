@@ -92,9 +92,7 @@ run 1 sgt-inspect hurt/step-00000010
 stderr_is 'sgt-inspect: hurt/step-00000010/model.safetensors: No such file or directory'
 
 for option in '--verify' '--decode 0:1' '--batch 0' '--split train' '--raw'; do
-    run 2 sgt-inspect run $option
-    stdout_is ''
-    stderr_is 'sgt-inspect: run is a run: --verify, --decode, --batch, --split and --raw are for shards'
+    run_usage 'run is a run: --verify, --decode, --batch, --split and --raw are for shards' sgt-inspect run $option
 done
-run 2 sgt-inspect run/step-00000010 --verify
-stderr_is 'sgt-inspect: run/step-00000010 is a checkpoint: --verify, --decode, --batch, --split and --raw are for shards'
+run_usage 'run/step-00000010 is a checkpoint: --verify, --decode, --batch, --split and --raw are for shards' \
+    sgt-inspect run/step-00000010 --verify

@@ -247,5 +247,6 @@ int bench_loader(int argc, char **argv)
     sgt_shard_list_free(b.shards, b.shard_count);
     free(b.results);
     while (heard.count) free(heard.lines[--heard.count]);
+    if (rc == SGT_EUSAGE) sgt_usage(&program, "%s", err.text);
     return rc < 0 ? sgt_report_failure(&program, &err) : SGT_EXIT_OK;
 }

@@ -244,5 +244,6 @@ int bench_tokenize(int argc, char **argv)
     else if (rc == SGT_OK && !o.quiet) show(&b);
     if (rc == SGT_OK && (fflush(stdout) == EOF || ferror(stdout))) rc = sgt_fail_errno(&err, "standard output");
     release(&b);
+    if (rc == SGT_EUSAGE) sgt_usage(&program, "%s", err.text);
     return rc < 0 ? sgt_report_failure(&program, &err) : SGT_EXIT_OK;
 }
