@@ -1,4 +1,4 @@
-/* device.c: asks the CUDA driver, if there is one, what it drives. No CUDA header: four calls of a stable interface. */
+/* device.c: asks the CUDA driver, if there is one, what it drives. No CUDA header: two calls of a stable interface. */
 #include "device.h"
 
 #include <dlfcn.h>
@@ -14,13 +14,15 @@ static int ask(void *library, sgt_error *err)
     init_fn init;
     count_fn count_devices;
     void *a = dlsym(library, "cuInit"), *b = dlsym(library, "cuDeviceGetCount");
-    if (!a || !b) return sgt_fail(err, SGT_EUNSUPPORTED, "no CUDA driver: libcuda.so.1 lacks cuInit");
+    if (!a || !b)
+        return sgt_fail(err, SGT_EUNSUPPORTED, "no CUDA driver: libcuda.so.1 lacks %s",
+                        a ? "cuDeviceGetCount" : "cuInit");
     memcpy(&init, &a, sizeof init); /* ISO C has no conversion from an object pointer to a function pointer */
     memcpy(&count_devices, &b, sizeof count_devices);
     int count = 0, rc = init(0);
     if (rc == 0) rc = count_devices(&count);
     if (rc == CUDA_ERROR_NO_DEVICE || (rc == 0 && count == 0)) return sgt_fail(err, SGT_EUNSUPPORTED, "no CUDA device");
-    if (rc != 0) return sgt_fail(err, SGT_EUNSUPPORTED, "no CUDA driver that works: cuInit gave error %d", rc);
+    if (rc != 0) return sgt_fail(err, SGT_EUNSUPPORTED, "no CUDA driver that works: it gave error %d", rc);
     return sgt_fail(err, SGT_EUNSUPPORTED, "this build has no CUDA backend");
 }
 

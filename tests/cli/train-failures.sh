@@ -60,6 +60,39 @@ stdout_is ''
 stderr_lines 1
 stderr_matches "^sgt-train: oneDNN: $PWD/lib/libdnnl\\.so\\.[23]: file too short \\(install Debian's libdnnl-dev, or run \`make deps\`\\)\$"
 absent run
+cc=$(command -v cc || command -v gcc || command -v clang || :)
+if [ -n "$cc" ]; then
+    echo 'int nothing_of_use;' | $cc -shared -fPIC -x c - -o lib/libdnnl.so.2
+    cp lib/libdnnl.so.2 lib/libdnnl.so.3
+    run 1 env LD_LIBRARY_PATH="$PWD/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" sgt-train --quiet $small --steps 1
+    stderr_matches '^sgt-train: libdnnl\.so\.[23]: no function dnnl_[a-z_]+ in it \(is it oneDNN\?\)$'
+    absent run
+fi
+rm -r lib
+
+# drivers that are not there, not whole, without a device, or that fail; and one that works, which this build cannot use
+driver() { # C...: a libcuda.so.1
+    mkdir -p lib
+    echo "$*" | $cc -shared -fPIC -x c - -o lib/libcuda.so.1
+}
+on_driver() { # MESSAGE
+    run 1 env LD_LIBRARY_PATH="$PWD/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" sgt-train --device cuda --data d
+    stdout_is ''
+    stderr_is "sgt-train: --device cuda: $1 (--device cpu works)"
+}
+if [ -n "$cc" ]; then
+    driver 'int cuInit(unsigned f) { return (int)f; }'
+    on_driver 'no CUDA driver: libcuda.so.1 lacks cuDeviceGetCount'
+    driver 'int cuInit(unsigned f) { return f ? 1 : 100; } int cuDeviceGetCount(int *n) { return *n; }'
+    on_driver 'no CUDA device'
+    driver 'int cuInit(unsigned f) { return (int)f; } int cuDeviceGetCount(int *n) { return *n = 0; }'
+    on_driver 'no CUDA device'
+    driver 'int cuInit(unsigned f) { return f ? 1 : 803; } int cuDeviceGetCount(int *n) { return *n; }'
+    on_driver 'no CUDA driver that works: it gave error 803'
+    driver 'int cuInit(unsigned f) { return (int)f; } int cuDeviceGetCount(int *n) { *n = 1; return 0; }'
+    on_driver 'this build has no CUDA backend'
+    rm -r lib
+fi
 
 # the run directory
 : > file

@@ -85,6 +85,8 @@ Test(config, other_models_are_refused_by_name)
          "5 heads do not divide 64 channels"},
         {"{\"model_type\":\"gpt2\",\"n_layer\":2,\"n_embd\":64,\"n_head\":4,\"vocab_size\":99999,\"n_positions\":16}",
          "a vocabulary of 99999, must be 1 to 65536"},
+        {"{\"model_type\":\"gpt2\",\"n_layer\":2,\"n_embd\":64,\"n_head\":4,\"vocab_size\":9,\"n_positions\":2000000}",
+         "2000000 positions, must be 1 to 1048576"},
         {"[]", "not a JSON object"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

@@ -219,6 +219,22 @@ Test(run, stopped_and_resumed_is_undisturbed)
     same_bytes("whole/step-00000012/state.json", "cut/step-00000012/state.json");
 }
 
+/* A signal while everything is still being set up. */
+Test(run, stopped_before_the_first_step)
+{
+    sgt_error err;
+    sgt_train_result r;
+    sgt_stop stop = {1};
+    sgt_train_options o = {.run = in_folder("r"), .stop = &stop};
+    sgt_settings s = tiny(4);
+    cr_assert_eq(sgt_train(&s, &o, &r, &err), SGT_ESTOPPED);
+    cr_expect_str_eq(err.text, "interrupted before the first step");
+    cr_expect(r.steps == 0 && !r.last && !r.checkpoint);
+    sgt_train_result_free(&r);
+    must_train(tiny(4), "r", 1);
+    cr_expect(strstr(said, "/r has no checkpoint to resume from: starting at step 0\n"), "%s", said);
+}
+
 /* Killed after a checkpoint, with lines of later steps in the log, one of them cut. */
 Test(run, lines_past_the_checkpoint_are_cut)
 {
@@ -500,6 +516,11 @@ Test(run, a_tokenizer_is_handed_on_past_the_checkpoint_it_came_from)
 
 Test(run, state_says_where_the_run_stands)
 {
+    static const char zeros[] =
+        "{\"version\":1,\"step\":0,\"tokens\":0,\"documents\":0,\"sampler\":{\"sampling\":\"shuffle\",\"seed\":1,"
+        "\"next_batch\":0},\"schedule\":{\"kind\":\"cosine\",\"lr\":1,\"min_lr\":0,\"warmup\":0,\"steps\":1},"
+        "\"data\":{\"hash\":\"0\"},\"machine\":{\"device\":\"cpu\",\"cpu_level\":\"\",\"library\":\"\"},"
+        "\"options\":{}}";
     sgt_error err;
     sgt_checkpoint_state st;
     must_train(tiny(4), "r", 0);
@@ -513,6 +534,10 @@ Test(run, state_says_where_the_run_stands)
     sgt_checkpoint_state_free(&st);
     put_file("r/step-00000004/state.json", "{\"version\":1}", 13);
     cr_expect_eq(sgt_checkpoint_read(&st, in_folder("r/step-00000004"), &err), SGT_EFORMAT);
+    sgt_checkpoint_state_free(&st);
+    put_file("r/step-00000004/state.json", zeros, strlen(zeros));
+    cr_expect_eq(sgt_checkpoint_read(&st, in_folder("r/step-00000004"), &err), SGT_EFORMAT);
+    cr_expect(strstr(err.text, "/r/step-00000004/state.json: a count is out of range"), "%s", err.text);
     sgt_checkpoint_state_free(&st);
     /* a newer program's checkpoint is neither passed over nor started over */
     put_file("r/step-00000004/state.json", "{\"version\":2}", 13);

@@ -116,6 +116,7 @@ Test(safetensors, types_that_are_read)
     make_file("{\"i\":{\"dtype\":\"I8\",\"shape\":[2],\"data_offsets\":[0,2]}}", data, 2);
     s = open_good();
     cr_expect_eq(sgt_safetensors_read(s, sgt_safetensors_at(s, 0), 0, 2, got, &err), SGT_EUNSUPPORTED);
+    cr_expect(strstr(err.text, "tensor i is I8, not F32, F16, BF16 or F64"), "%s", err.text);
     sgt_safetensors_close(s);
 }
 
