@@ -87,11 +87,16 @@ static int sweep(const char *folder, int (*stale)(const char *, const sgt_journa
     return rc;
 }
 
-static int move(const char *from_folder, const char *to_folder, const char *from, const char *to, sgt_error *err)
+/* gone: set to 1 where there is no such file, which is an error where gone is NULL. */
+static int move(const char *from_folder, const char *to_folder, const char *from, const char *to, int *gone,
+                sgt_error *err)
 {
     char *a = sgt_join(from_folder, from), *b = sgt_join(to_folder, to);
     int rc = a && b ? SGT_OK : no_memory(to_folder, err);
-    if (!rc && rename(a, b) < 0) rc = sgt_fail_errno(err, "%s: cannot move to %s", a, b);
+    if (!rc && rename(a, b) < 0) {
+        if (gone && errno == ENOENT) *gone = 1;
+        else rc = sgt_fail_errno(err, "%s: cannot move to %s", a, b);
+    }
     free(a);
     free(b);
     return rc;
@@ -219,7 +224,7 @@ static int go_on(sgt_out *o, sgt_error *err)
     /* Killed between publishing the sources and the manifest: back to where the journal has them. */
     if (!rc && j->now.sources && !sgt_out_file_exists(o->work, "sources.jsonl") &&
         sgt_out_file_exists(o->path, "sources.jsonl"))
-        rc = move(o->path, o->work, "sources.jsonl", "sources.jsonl", err);
+        rc = move(o->path, o->work, "sources.jsonl", "sources.jsonl", NULL, err);
     if (!rc) rc = sgt_out_check_size(o->work, "sources.jsonl", j->now.sources, 1, err);
     if (!rc) rc = sweep(o->work, stale_in_work, j, err);
     if (!rc) rc = sweep(o->path, stale_in_out, j, err);
@@ -257,6 +262,14 @@ fail:
     return rc;
 }
 
+/* What is no longer in .work must be in OUT. Only rename itself is believed that it is not in .work: a file system that
+ * fails to say so would have the set completed without it. */
+static int move_if_there(const sgt_out *o, const char *from, const char *to, sgt_error *err)
+{
+    int gone = 0, rc = move(o->work, o->path, from, to, &gone, err);
+    return gone ? sgt_out_check_size(o->path, to, 0, 1, err) : rc;
+}
+
 int sgt_out_move_shard(const sgt_out *o, const sgt_manifest_shard *s, sgt_error *err)
 {
     static const char *const suffixes[] = {"bin", "idx"};
@@ -266,7 +279,7 @@ int sgt_out_move_shard(const sgt_out *o, const sgt_manifest_shard *s, sgt_error 
         size_t n = strlen(s->file) - 3; /* up to "bin" */
         snprintf(name, sizeof name, "%.*s%s", (int)n, s->file, suffixes[i]);
         snprintf(temporary, sizeof temporary, "%s.tmp", name);
-        if (sgt_out_file_exists(o->work, temporary)) rc = move(o->work, o->path, temporary, name, err);
+        rc = move_if_there(o, temporary, name, err);
     }
     return rc;
 }
@@ -280,13 +293,13 @@ int sgt_out_publish(sgt_out *o, const sgt_manifest *m, const sgt_vocab *v, sgt_e
     int rc = path ? SGT_OK : no_memory(o->path, err);
     if (rc < 0 || (rc = sgt_vocab_tokenizer_json(v, &text, &n, err)) < 0 ||
         (rc = sgt_file_put(path, text, n, err)) < 0 ||
-        (rc = move(o->work, o->path, "tokenizer.json", "tokenizer.json", err)) < 0 ||
-        (rc = move(o->work, o->path, "sources.jsonl", "sources.jsonl", err)) < 0 ||
+        (rc = move(o->work, o->path, "tokenizer.json", "tokenizer.json", NULL, err)) < 0 ||
+        (rc = move(o->work, o->path, "sources.jsonl", "sources.jsonl", NULL, err)) < 0 ||
         (rc = sgt_manifest_write(m, o->work, err)) < 0)
         goto done;
     /* Every other name must be durable before the one that says they all are. */
     if ((rc = sgt_sync_folder(o->path, err)) < 0 ||
-        (rc = move(o->work, o->path, "manifest.json", "manifest.json", err)) < 0 ||
+        (rc = move(o->work, o->path, "manifest.json", "manifest.json", NULL, err)) < 0 ||
         (rc = sgt_sync_folder(o->path, err)) < 0)
         goto done;
     remove_work(o);

@@ -2,9 +2,13 @@
  * complete.
  *
  *     sgt_out o;
- *     int rc = sgt_out_claim(&o, &(sgt_out_request){.path = "out", ...}, &err);     // 1: complete already, nothing to
- * do if (rc == 0) { ... work in o.work, from o.journal->now on ... sgt_out_publish(&o, &manifest, vocab, &err) ... }
- *     sgt_out_release(&o, keep);
+ *     int rc = sgt_out_claim(&o, &(sgt_out_request){.path = "out", ...}, &err);
+ *     if (rc == 1) ...;                                      // complete already, nothing to do or to release
+ *     if (rc == 0) {
+ *         ... work in o.work, from o.journal->now on ...
+ *         sgt_out_publish(&o, &manifest, vocab, &err);
+ *         sgt_out_release(&o, keep);
+ *     }
  *
  * OUT belongs to one run at a time (a lock in OUT/.work). OUT with other options or from other inputs, and a folder
  * with anything in it that sgt-tokenize did not make, are refused unless `force`; then only files with the names of our

@@ -1,0 +1,46 @@
+# tokenize-faults.sh: a file system that fails once, at every call in turn: either the set is whole all the same, or one line says
+# what failed, and the same command then makes it whole. Needs strace, which makes calls fail by the count.
+. "$ROOT/tests/cli/lib.sh"
+
+ASAN_OPTIONS=detect_leaks=0 # the leak checker of a sanitizer variant cannot work where strace traces
+export ASAN_OPTIONS
+
+command -v strace > /dev/null || skip 'strace is not there'
+strace -o trace true 2> /dev/null || skip 'strace may not trace here'
+
+# In memory where that can be had: hundreds of runs would wait for the disk at every shard.
+if scratch=$(mktemp -d /dev/shm/sgt-cli.XXXXXX 2> /dev/null); then
+    trap 'cd / && rm -rf "$scratch"' EXIT
+    trap 'exit 1' INT TERM
+    cd "$scratch" || exit 1
+fi
+
+mkdir corpus
+for i in 1 2 3; do head -c 600 "$ROOT/tokenize/gpt2.bpe" | tail -c $((i * 150)) > corpus/$i; done
+again='sgt-tokenize --quiet --threads 1 --shard-tokens 300 --split 40% corpus out'
+run 0 $again
+mv out undisturbed
+made_whole() { # but for .work, which a file system may refuse to remove
+    diff -r -x .work undisturbed out > .diff 2>&1 || { head -5 .diff; fail "$call failed at number $((n - 1)): not the set of an undisturbed run"; }
+}
+cases=0
+for call in rename fsync write ftruncate mkdir openat '?newfstatat,?lstat,?stat,?statx'; do
+    n=1
+    while :; do
+        rm -rf out
+        code=0
+        strace -f -o trace -e trace="$call" -e inject="$call:error=EIO:when=$n" $again > .stdout 2> .stderr || code=$?
+        grep -q INJECTED trace || break # there are fewer than n
+        n=$((n + 1))
+        [ $code -ne 127 ] || continue # the program could not even be started
+        cases=$((cases + 1))
+        if [ $code -ne 0 ]; then
+            [ $code -eq 1 ] || fail "exit $code, $call failed at number $((n - 1)): $(cat .stderr)"
+            stderr_lines 1
+            run 0 $again
+        fi
+        made_whole
+    done
+done
+[ $cases -gt 60 ] || fail "only $cases calls to fail at"
+echo "$cases places"
