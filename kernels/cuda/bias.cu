@@ -1,0 +1,64 @@
+// bias.cu: a bias is added to every row, so its gradient is the sum over rows: by slices of rows, then over the slices,
+// each in one order.
+#include "elements.cuh"
+
+using namespace sgt;
+
+enum { ROWS = 8 /* rows a block has in flight, a warp each */, MOST_SLICES = 128, LEAST_ROWS = 64 };
+
+// partial[slice][c] = sum of the slice's rows; a block has 32 * V columns, a warp every eighth row of the slice.
+template <class T, int V> __global__ void __launch_bounds__(ROWS * 32)
+bias_kernel(float *partial, const T *dout, size_t n, int C, size_t slice_rows)
+{
+    DEV_SHARED(float, shared, ROWS * 32 * V);
+    int warp = threadIdx.x / 32, lane = threadIdx.x % 32, c = (blockIdx.x * 32 + lane) * V;
+    size_t first = blockIdx.y * slice_rows, end = first + slice_rows < n ? first + slice_rows : n;
+    float total[V] = {};
+    if (c < C)
+        for (size_t row = first + warp; row < end; row += ROWS) {
+            float x[V];
+            load(x, dout + row * C + c);
+            DEV_UNROLL for (int i = 0; i < V; i++) total[i] += x[i];
+        }
+    DEV_UNROLL for (int i = 0; i < V; i++) shared[(warp * V + i) * 32 + lane] = total[i];
+    dev::block_sync(); // with the first warp's reading
+    if (warp > 0 || c >= C) return;
+    DEV_UNROLL for (int i = 0; i < V; i++) {
+        for (int w = 1; w < ROWS; w++) total[i] += shared[(w * V + i) * 32 + lane];
+        partial[(size_t)blockIdx.y * C + c + i] = total[i];
+    }
+}
+
+__global__ void __launch_bounds__(128) bias_slices_kernel(float *db, const float *partial, int slices, int C)
+{
+    int c = blockIdx.x * 128 + threadIdx.x;
+    if (c >= C) return;
+    float total = 0;
+    for (int s = 0; s < slices; s++) total += partial[(size_t)s * C + c];
+    db[c] += total;
+}
+
+static unsigned slices_for(size_t n)
+{
+    unsigned slices = blocks_for(n, LEAST_ROWS);
+    return slices < MOST_SLICES ? slices : (unsigned)MOST_SLICES;
+}
+
+size_t sgt_cuda_bias_backward_scratch(size_t n, size_t C)
+{
+    return slices_for(n) * C * sizeof(float);
+}
+
+void sgt_cuda_bias_backward(sgt_cuda_stream s, sgt_cuda_type type, float *db, const void *dout, size_t n, size_t C,
+                            void *scratch)
+{
+    if (n == 0) return;
+    unsigned slices = slices_for(n);
+    by_type_and_width(type, C, [&](auto zero, auto width) {
+        using T = decltype(zero);
+        DEV_LAUNCH((bias_kernel<T, width>), dim3(blocks_for(C, 32 * width), slices), dim3(ROWS * 32), 0, s,
+                   (float *)scratch, (const T *)dout, n, (int)C, (n + slices - 1) / slices);
+    });
+    DEV_LAUNCH(bias_slices_kernel, dim3(blocks_for(C, 128)), dim3(128), 0, s, db, (const float *)scratch, (int)slices,
+               (int)C);
+}

@@ -1,0 +1,130 @@
+// cross_entropy.cu: the classifier: loss, and the logits' gradient in their place, a row to a block. Where a row fits in
+// shared memory it is read from global memory once (a 50,304-wide row of 16-bit numbers is 100 KB); a thread keeps and
+// rereads its own elements, so that they need no barrier.
+#include "elements.cuh"
+
+using namespace sgt;
+
+enum { THREADS = 512, WARPS = THREADS / 32, MOST_SHARED = 200 * 1024 };
+
+// A running sum of exp(x - max). The first max is finite: exp of a difference of infinities is NaN.
+struct Sum {
+    float max, total;
+};
+
+static constexpr float LOG2E = 1.44269504088896340736f, LOWEST = -3e38f;
+
+DEV float exp_fast(float x)
+{
+    return dev::exp2_fast(x * LOG2E);
+}
+
+template <int V> DEV void add_exps(Sum &s, const float (&x)[V])
+{
+    float max = s.max;
+    DEV_UNROLL for (int i = 0; i < V; i++) max = fmaxf(max, x[i]); // passes NaN by: the sum will show it
+    s.total *= exp_fast(s.max - max);
+    DEV_UNROLL for (int i = 0; i < V; i++) s.total += exp_fast(x[i] - max);
+    s.max = max;
+}
+
+// The whole block's, from each thread's; in every thread. shared: 2 * WARPS floats.
+DEV Sum block_combine(Sum s, float *shared)
+{
+    int warp = threadIdx.x / 32;
+    float max = dev::warp_max(s.max), total = dev::warp_sum(s.total * exp_fast(s.max - max));
+    if (threadIdx.x % 32 == 0) {
+        shared[warp] = max;
+        shared[WARPS + warp] = total;
+    }
+    dev::block_sync(); // with the reading below
+    Sum all = {LOWEST, 0};
+    for (int w = 0; w < WARPS; w++) all.max = fmaxf(all.max, shared[w]);
+    for (int w = 0; w < WARPS; w++) all.total += shared[WARPS + w] * exp_fast(shared[w] - all.max);
+    return all;
+}
+
+template <class T, int V, bool KEEP> __global__ void __launch_bounds__(THREADS)
+cross_entropy_kernel(T *logits, float *loss, const int32_t *targets, int V_, int ld, const float *scale)
+{
+    DEV_SHARED(float, shared, 2 * WARPS);
+    size_t row = blockIdx.x;
+    T *global = logits + row * ld, *kept = KEEP ? (T *)dev::dyn_smem() : global;
+    int target = targets[row], whole = V_ / V * V;
+    Sum s = {LOWEST, 0};
+    for (int c = threadIdx.x * V; c < whole; c += THREADS * V) {
+        float x[V];
+        load(x, global + c);
+        if (KEEP) store(kept + c, x);
+        add_exps(s, x);
+    }
+    if (whole + (int)threadIdx.x < V_) { // the columns of a vector that reaches past V
+        float x[1];
+        load(x, global + whole + threadIdx.x);
+        add_exps(s, x);
+    }
+    float wanted = target < 0 ? 0 : dev::to_float(global[target]); // before any thread overwrites it: see the barrier
+    s = block_combine(s, shared);
+    if (threadIdx.x == 0) loss[row] = target < 0 ? 0 : s.max + logf(s.total) - wanted;
+    if (!scale) return;
+    float by = target < 0 ? 0 : *scale, share = by / s.total;
+    for (int c = threadIdx.x * V; c < whole; c += THREADS * V) {
+        float x[V];
+        load(x, kept + c);
+        DEV_UNROLL for (int i = 0; i < V; i++) {
+            x[i] = target < 0 ? 0 : exp_fast(x[i] - s.max) * share - (c + i == target ? by : 0);
+        }
+        store(global + c, x);
+    }
+    for (int c = whole + threadIdx.x; c < ld; c += THREADS) {
+        float p = c < V_ && target >= 0 ? exp_fast(dev::to_float(global[c]) - s.max) * share - (c == target ? by : 0) : 0;
+        global[c] = dev::from_float<T>(p);
+    }
+}
+
+template <class T, int V> static void launch(sgt_cuda_stream s, T *logits, float *loss, const int32_t *targets,
+                                             size_t n, size_t width, size_t ld, const float *scale)
+{
+    dim3 grid((unsigned)n), block(THREADS);
+    size_t bytes = (width * sizeof(T) + 15) / 16 * 16;
+    if (scale && bytes <= MOST_SHARED)
+        DEV_LAUNCH((cross_entropy_kernel<T, V, true>), grid, block, bytes, s, logits, loss, targets, (int)width, (int)ld,
+                   scale);
+    else
+        DEV_LAUNCH((cross_entropy_kernel<T, V, false>), grid, block, 0, s, logits, loss, targets, (int)width, (int)ld,
+                   scale);
+}
+
+void sgt_cuda_cross_entropy(sgt_cuda_stream s, sgt_cuda_type type, void *logits, float *loss, const int32_t *targets,
+                            size_t n, size_t V, size_t ld, const float *scale)
+{
+    if (n == 0) return;
+    by_type_and_width(type, ld, [&](auto zero, auto width) {
+        using T = decltype(zero);
+        launch<T, width>(s, (T *)logits, loss, targets, n, V, ld, scale);
+    });
+}
+
+// One block: a thousand losses a thread at most, in double, in one order.
+enum { SUM_THREADS = 512 };
+
+__global__ void __launch_bounds__(SUM_THREADS) loss_sum_kernel(sgt_cuda_control *c, const float *loss,
+                                                               const int32_t *targets, size_t n)
+{
+    DEV_SHARED(double, shared, SUM_THREADS / 32);
+    double total = 0, count = 0;
+    for (size_t i = threadIdx.x; i < n; i += SUM_THREADS) {
+        total += loss[i];
+        count += targets[i] >= 0;
+    }
+    total = block_sum<SUM_THREADS / 32>(total, shared);
+    count = block_sum<SUM_THREADS / 32>(count, shared);
+    if (threadIdx.x > 0) return;
+    c->loss += total;
+    c->targets += count;
+}
+
+void sgt_cuda_loss_sum(sgt_cuda_stream s, sgt_cuda_control *c, const float *loss, const int32_t *targets, size_t n)
+{
+    DEV_LAUNCH(loss_sum_kernel, dim3(1), dim3(SUM_THREADS), 0, s, c, loss, targets, n);
+}

@@ -1,0 +1,162 @@
+/* cuda.h: the table of CUDA kernels, mirroring kernels.h. One name, one signature, one line of mathematics and shapes
+ * each; kernels/ref is the definition.
+ *
+ *     sgt_cuda_residual_layernorm(stream, SGT_BF16, sum, out, mean, rstd, x, y, w, b, rows, C, 1e-5f, NULL);
+ *
+ * All pointers are device memory, 16-byte aligned, row-major. `void *` arrays hold numbers of the given type
+ * (activations and the parameters' working copies); statistics, losses, parameter gradients and sums are float32, and
+ * so is all arithmetic in between. "+=" in a line means the output is added to. A call puts work on a stream and
+ * returns: it allocates nothing, waits for nothing and uses no floating-point atomics, so that the same call gives the
+ * same bits. A launch that the driver refuses shows in cudaGetLastError.
+ *
+ * Every kernel also runs on the host (tests/kernels/host), where it is held to kernels/ref. Not yet run on a GPU. */
+#ifndef SGT_CUDA_H
+#define SGT_CUDA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum sgt_cuda_type { SGT_F32, SGT_BF16, SGT_F16 } sgt_cuda_type;
+typedef struct CUstream_st *sgt_cuda_stream; /* cudaStream_t */
+
+/* What steers a step without the host waiting for it: one of these lives in device memory. */
+typedef struct sgt_cuda_control {
+    float lr;             /* by the host, each step */
+    float micro_scale;    /* by the host: what the loss of a target is multiplied by in a micro-step, about 1/targets */
+    float loss_scale;     /* 1 where the precision needs none; else halved on overflow, doubled after growth_interval */
+    float dlogits_scale;  /* micro_scale * loss_scale, for sgt_cuda_cross_entropy */
+    uint32_t good_steps;  /* since the scale last changed */
+    uint32_t growth_interval; /* 0: the scale stays */
+    uint64_t step;        /* updates done */
+    uint64_t skipped;     /* updates left out for an overflow */
+    double loss, targets; /* of this step: sum of losses, count of targets not ignored */
+    double norm;          /* of the averaged gradient, before clipping */
+    float grad_scale;     /* what the optimizer multiplies gradients by: average, unscale, clip */
+    int32_t found_inf;    /* a gradient was infinite or NaN: this update is left out */
+    double c1, c2;        /* AdamW's bias corrections of this update */
+    double last_loss, last_targets, last_norm; /* of the step before, for the host to read */
+    float last_loss_scale;
+    int32_t last_found_inf;
+} sgt_cuda_control;
+
+/* Dropout by Philox: the element kept is a pure function of (seed, step, layer, site, element), so that backward draws
+ * the mask anew. `place` is device memory; elements are counted over the rows of a whole step, so that any number of
+ * micro-steps and ranks draws the same mask. */
+typedef struct sgt_cuda_place {
+    uint64_t seed, step;
+    uint64_t row; /* of the step, from which this micro-step's rows are counted */
+} sgt_cuda_place;
+
+typedef struct sgt_cuda_dropout {
+    const sgt_cuda_place *place;
+    uint64_t row_elements; /* numbers in a row of the batch: T*C */
+    uint32_t layer, site;
+    float rate;            /* 0: all are kept */
+} sgt_cuda_dropout;
+
+/* out[i] = wte[ids[i]] + wpe[i % T]                      out (n, C), ids (n), wte (V, C), wpe (>=T, C) */
+void sgt_cuda_embed(sgt_cuda_stream s, sgt_cuda_type type, void *out, const int32_t *ids, const void *wte,
+                    const void *wpe, size_t n, size_t T, size_t C);
+
+/* The permutation that sorts ids, equal ones in order of place: sorted[i] = ids[order[i]].   n numbers each
+ * scratch: sgt_cuda_embed_sort_scratch(n) bytes. 0 <= ids < 65536. */
+void sgt_cuda_embed_sort(sgt_cuda_stream s, int32_t *sorted, int32_t *order, const int32_t *ids, size_t n,
+                         void *scratch);
+size_t sgt_cuda_embed_sort_scratch(size_t n);
+
+/* dwte[ids[i]] += dout[i], dwpe[i % T] += dout[i]        dwte (V, C), dwpe (T, C) float; dout (n, C)
+ * with sorted and order from sgt_cuda_embed_sort; scratch: sgt_cuda_embed_backward_scratch(n, C) bytes */
+void sgt_cuda_embed_backward(sgt_cuda_stream s, sgt_cuda_type type, float *dwte, float *dwpe, const int32_t *sorted,
+                             const int32_t *order, const void *dout, size_t n, size_t T, size_t C, void *scratch);
+size_t sgt_cuda_embed_backward_scratch(size_t n, size_t C);
+
+/* mean, rstd = 1/sqrt(var + eps), out = (x - mean)*rstd*w + b       x, out (n, C); w, b (C); mean, rstd (n) */
+void sgt_cuda_layernorm(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *mean, float *rstd, const void *x,
+                        const void *w, const void *b, size_t n, size_t C, float eps);
+
+/* sum = x + dropout(y), then layernorm of sum; sum may be x         x, y, sum, out (n, C); drop may be NULL */
+void sgt_cuda_residual_layernorm(sgt_cuda_stream s, sgt_cuda_type type, void *sum, void *out, float *mean, float *rstd,
+                                 const void *x, const void *y, const void *w, const void *b, size_t n, size_t C,
+                                 float eps, const sgt_cuda_dropout *drop);
+
+/* dx += dL/dx;  dw += sum_i dout*xhat;  db += sum_i dout            dx, dout, x (n, C); dw, db (C) float
+ * with xhat = (x - mean)*rstd; scratch: sgt_cuda_layernorm_backward_scratch(n, C) bytes */
+void sgt_cuda_layernorm_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dx, float *dw, float *db,
+                                 const void *dout, const void *x, const float *mean, const float *rstd, const void *w,
+                                 size_t n, size_t C, void *scratch);
+size_t sgt_cuda_layernorm_backward_scratch(size_t n, size_t C);
+
+/* tanh: x / (1 + exp(-2 sqrt(2/pi) (x + 0.044715 x^3)));  erf: 0.5 x erfc(-x/sqrt 2)       n numbers; out may be x */
+void sgt_cuda_gelu(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *x, size_t n, sgt_gelu_kind kind);
+
+/* dx = dout * gelu'(x)                                              n numbers; dx may be dout */
+void sgt_cuda_gelu_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dx, const void *dout, const void *x, size_t n,
+                            sgt_gelu_kind kind);
+
+/* loss_i = logsumexp(logits_i) - logits_i[target_i]                 logits (n, ld), of which V are read
+ * logits_i := (softmax(logits_i) - onehot(target_i)) * *scale       in place; columns V..ld become 0
+ * A target < 0 is ignored: loss 0, gradient 0. scale NULL: loss only. A NaN or +inf makes the loss NaN. */
+void sgt_cuda_cross_entropy(sgt_cuda_stream s, sgt_cuda_type type, void *logits, float *loss, const int32_t *targets,
+                            size_t n, size_t V, size_t ld, const float *scale);
+
+/* c->loss += sum loss, c->targets += count of targets >= 0          loss, targets (n) */
+void sgt_cuda_loss_sum(sgt_cuda_stream s, sgt_cuda_control *c, const float *loss, const int32_t *targets, size_t n);
+
+/* db[c] += sum_i dout[i][c]                                         dout (n, C); db (C) float
+ * scratch: sgt_cuda_bias_backward_scratch(n, C) bytes */
+void sgt_cuda_bias_backward(sgt_cuda_stream s, sgt_cuda_type type, float *db, const void *dout, size_t n, size_t C,
+                            void *scratch);
+size_t sgt_cuda_bias_backward_scratch(size_t n, size_t C);
+
+/* x := x * kept / (1 - rate)                                        n numbers; forward and backward alike */
+void sgt_cuda_dropout_apply(sgt_cuda_stream s, sgt_cuda_type type, void *x, size_t n, const sgt_cuda_dropout *drop);
+
+/* Causal attention of B sequences of H heads, with s_ij = scale q_i.k_j:   qkv (B, T, 3, H, D), out (B, T, H, D)
+ *   out_i = sum_{j<=i} softmax_j(s_ij) v_j                                 lse (B, H, T) float
+ *   lse_i = log sum_{j<=i} exp(s_ij)                                       16-bit types; D a multiple of 8 to 128
+ * By tiles in tensor cores; T x T is never stored. */
+void sgt_cuda_attention(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *lse, const void *qkv, size_t B,
+                        size_t T, size_t H, size_t D, float scale);
+
+/* Its gradients, written: dqkv like qkv. delta: B*H*T floats of scratch. */
+void sgt_cuda_attention_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dqkv, float *delta, const void *dout,
+                                 const void *out, const float *lse, const void *qkv, size_t B, size_t T, size_t H,
+                                 size_t D, float scale);
+int sgt_cuda_attention_serves(sgt_cuda_type type, size_t D); /* whether the two above take it */
+
+/* inputs[b][t] = rows[b][t], targets[b][t] = rows[b][t + 1], or -1 where that is ignore     rows (B, T+1), others (B, T) */
+void sgt_cuda_widen_rows(sgt_cuda_stream s, int32_t *inputs, int32_t *targets, const uint16_t *rows, size_t B, size_t T,
+                         int32_t ignore);
+
+/* Before an update: norm, found_inf, c1, c2, and grad_scale = min(1, clip/norm) / (dlogits_scale * targets), from all
+ * n gradients; clip 0: not clipped.   scratch: sgt_cuda_grad_norm_scratch() bytes */
+void sgt_cuda_grad_norm(sgt_cuda_stream s, sgt_cuda_control *c, const float *g, size_t n, float clip, float beta1,
+                        float beta2, void *scratch);
+size_t sgt_cuda_grad_norm_scratch(void);
+
+/* The update of sgt_adamw over a flat buffer, with lr, c1, c2, grad_scale from *c, unless found_inf; then copy = p in
+ * the type (unless copy is NULL) and g = 0.  p, m, v, g (n) float, copy (n); decay on the first `decayed` numbers. */
+void sgt_cuda_adamw(sgt_cuda_stream s, sgt_cuda_type type, void *copy, float *p, float *m, float *v, float *g, size_t n,
+                    size_t decayed, const sgt_adamw *a, const sgt_cuda_control *c);
+
+/* The same for SGD:  g' = g*grad_scale   m = momentum*m + g'   p -= lr*((nesterov ? g' + momentum*m : m) + decay*p) */
+typedef struct sgt_cuda_sgd {
+    float momentum, decay;
+    int nesterov;
+} sgt_cuda_sgd;
+void sgt_cuda_sgd_update(sgt_cuda_stream s, sgt_cuda_type type, void *copy, float *p, float *m, float *g, size_t n,
+                         size_t decayed, const sgt_cuda_sgd *o, const sgt_cuda_control *c);
+
+/* After an update, by one thread: step, skipped, the loss scale; last_* for the host; loss and targets to 0. */
+void sgt_cuda_end_step(sgt_cuda_stream s, sgt_cuda_control *c);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

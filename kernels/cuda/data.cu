@@ -1,0 +1,51 @@
+// data.cu: the loader's 16-bit rows as the model's inputs and targets; dropout by itself.
+#include "dropout.cuh"
+
+using namespace sgt;
+
+enum { THREADS = 256 };
+
+__global__ void __launch_bounds__(THREADS) widen_kernel(int32_t *inputs, int32_t *targets, const uint16_t *rows,
+                                                        size_t n, size_t T, int32_t ignore)
+{
+    size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
+    if (i >= n) return;
+    const uint16_t *at = rows + i / T * (T + 1) + i % T;
+    int32_t target = at[1];
+    inputs[i] = at[0];
+    targets[i] = target == ignore ? -1 : target;
+}
+
+void sgt_cuda_widen_rows(sgt_cuda_stream s, int32_t *inputs, int32_t *targets, const uint16_t *rows, size_t B, size_t T,
+                         int32_t ignore)
+{
+    if (B * T == 0) return;
+    DEV_LAUNCH(widen_kernel, dim3(blocks_for(B * T, THREADS)), dim3(THREADS), 0, s, inputs, targets, rows, B * T, T,
+               ignore);
+}
+
+template <class T, int V> DEV void drop_at(T *x, size_t i, const sgt_cuda_dropout &drop)
+{
+    float a[V], factor[V];
+    load(a, x + i);
+    dropout_factors(factor, drop, i);
+    DEV_UNROLL for (int j = 0; j < V; j++) a[j] *= factor[j];
+    store(x + i, a);
+}
+
+template <class T, int V> __global__ void __launch_bounds__(THREADS) dropout_kernel(T *x, size_t n,
+                                                                                    sgt_cuda_dropout drop)
+{
+    size_t i = ((size_t)blockIdx.x * THREADS + threadIdx.x) * V;
+    if (i < n) drop_at<T, V>(x, i, drop);
+}
+
+void sgt_cuda_dropout_apply(sgt_cuda_stream s, sgt_cuda_type type, void *x, size_t n, const sgt_cuda_dropout *drop)
+{
+    if (n == 0 || drop->rate <= 0) return;
+    by_type_and_width(type, n | drop->row_elements, [&](auto zero, auto width) {
+        using T = decltype(zero);
+        DEV_LAUNCH((dropout_kernel<T, width>), dim3(blocks_for(n, THREADS * width)), dim3(THREADS), 0, s, (T *)x, n,
+                   *drop);
+    });
+}

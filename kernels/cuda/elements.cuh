@@ -1,0 +1,96 @@
+// elements.cuh: numbers of the three types, read and written 16 bytes at a time as float32; sums over a block; and the
+// choice of a kernel by type and width. A kernel template takes the type T and V, the numbers a lane handles at once:
+// 16 bytes' worth where rows are whole multiples of that, else 1.
+#pragma once
+
+#include <type_traits>
+
+#include "cuda.h"
+#include "device.cuh"
+
+namespace sgt {
+
+using dev::PER16;
+
+// V numbers from p, which is 16-byte aligned unless V is 1.
+template <int V, class T> DEV void load(float (&x)[V], const T *p)
+{
+    if constexpr (V == 1) x[0] = dev::to_float(*p);
+    else dev::load16(x, p);
+}
+
+template <int V, class T> DEV void store(T *p, const float (&x)[V])
+{
+    if constexpr (V == 1) *p = dev::from_float<T>(x[0]);
+    else dev::store16(p, x);
+}
+
+// V floats, of global or shared memory, aligned like the numbers that they go with.
+template <int V> DEV void load_floats(float (&x)[V], const float *p)
+{
+    if constexpr (V == 1) {
+        x[0] = *p;
+    } else {
+        DEV_UNROLL for (int i = 0; i < V; i += 4) {
+            dev::Vec16 raw = dev::ld16(p + i);
+            DEV_UNROLL for (int j = 0; j < 4; j++) x[i + j] = dev::bits_float(raw.w[j]);
+        }
+    }
+}
+
+template <int V> DEV void store_floats(float *p, const float (&x)[V])
+{
+    if constexpr (V == 1) {
+        *p = x[0];
+    } else {
+        DEV_UNROLL for (int i = 0; i < V; i += 4) {
+            dev::Vec16 raw;
+            DEV_UNROLL for (int j = 0; j < 4; j++) raw.w[j] = dev::float_bits(x[i + j]);
+            dev::st16(p + i, raw);
+        }
+    }
+}
+
+// x as it will be once stored: what later kernels read must be what this one computed with.
+template <class T> DEV float rounded(float x)
+{
+    return dev::to_float(dev::from_float<T>(x));
+}
+
+// The sum over a block of WARPS warps, known to every thread. shared: WARPS numbers.
+template <int WARPS, class N> DEV N block_sum(N x, N *shared)
+{
+    x = dev::warp_sum(x);
+    dev::block_sync(); // the readers of the sum before are done
+    if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = x;
+    dev::block_sync(); // with the readers below
+    N sum = 0;
+    for (int w = 0; w < WARPS; w++) sum += shared[w];
+    return sum;
+}
+
+// ---- on the host: which instance of a template to launch ----
+
+template <class F> void by_type(sgt_cuda_type type, F f)
+{
+    if (type == SGT_BF16) f(dev::bf16());
+    else if (type == SGT_F16) f(dev::f16());
+    else f(float());
+}
+
+// f(T(), width): wide where rows of C numbers are whole multiples of 16 bytes.
+template <class F> void by_type_and_width(sgt_cuda_type type, size_t C, F f)
+{
+    by_type(type, [&](auto zero) {
+        using T = decltype(zero);
+        if (C % PER16<T> == 0) f(zero, std::integral_constant<int, PER16<T>>());
+        else f(zero, std::integral_constant<int, 1>());
+    });
+}
+
+inline unsigned blocks_for(size_t n, size_t each)
+{
+    return (unsigned)((n + each - 1) / each);
+}
+
+} // namespace sgt

@@ -1,0 +1,194 @@
+// embed.cu: token plus position embedding. Its gradient is a sum over the places where a token stands: the places are
+// sorted by token first, so that each row is added up by one thread a column, in one order and without atomics.
+#include "elements.cuh"
+
+using namespace sgt;
+
+enum { THREADS = 128, SORT_THREADS = 1024, DIGIT_BITS = 4, DIGITS = 1 << DIGIT_BITS, CHUNK = 64 };
+
+template <class T, int V> __global__ void __launch_bounds__(THREADS)
+embed_kernel(T *out, const int32_t *ids, const T *wte, const T *wpe, size_t T_, int C)
+{
+    size_t row = blockIdx.x;
+    const T *token = wte + (size_t)ids[row] * C, *place = wpe + row % T_ * C;
+    for (int c = threadIdx.x * V; c < C; c += THREADS * V) {
+        float x[V], y[V];
+        load(x, token + c);
+        load(y, place + c);
+        DEV_UNROLL for (int i = 0; i < V; i++) x[i] += y[i];
+        store(out + row * C + c, x);
+    }
+}
+
+void sgt_cuda_embed(sgt_cuda_stream s, sgt_cuda_type type, void *out, const int32_t *ids, const void *wte,
+                    const void *wpe, size_t n, size_t T, size_t C)
+{
+    if (n == 0) return;
+    by_type_and_width(type, C, [&](auto zero, auto width) {
+        using N = decltype(zero);
+        DEV_LAUNCH((embed_kernel<N, width>), dim3((unsigned)n), dim3(THREADS), 0, s, (N *)out, ids, (const N *)wte,
+                   (const N *)wpe, T, (int)C);
+    });
+}
+
+// ---- sorting: by one block, 4 bits at a time from the lowest; each thread has a slice of its own, which keeps the order
+// of equal tokens ----
+
+// counts (DIGITS, SORT_THREADS) become the places where each thread's first number of each digit goes.
+DEV void scan_counts(uint32_t *counts, uint32_t *shared)
+{
+    int at = threadIdx.x * DIGITS, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    uint32_t mine = 0, upto;
+    dev::block_sync(); // every thread has counted
+    for (int i = 0; i < DIGITS; i++) mine += counts[at + i];
+    upto = mine; // sums over lanes up to this one, then over warps before this one
+    for (int step = 1; step < 32; step *= 2) {
+        uint32_t before = dev::shfl(upto, lane - step);
+        if (lane >= step) upto += before;
+    }
+    if (lane == 31) shared[warp] = upto;
+    dev::block_sync(); // with the reading of all warps' sums
+    uint32_t start = upto - mine;
+    for (int w = 0; w < warp; w++) start += shared[w];
+    for (int i = 0; i < DIGITS; i++) {
+        uint32_t count = counts[at + i];
+        counts[at + i] = start;
+        start += count;
+    }
+    dev::block_sync(); // each thread's starts stand in other threads' parts
+}
+
+// One digit: from (ids, places) to (to_ids, to_places). places NULL: 0, 1, 2, ...
+DEV void sort_digit(int32_t *to_ids, int32_t *to_places, const int32_t *ids, const int32_t *places, int n, int shift,
+                    uint32_t *counts, uint32_t *shared)
+{
+    int each = (n + SORT_THREADS - 1) / SORT_THREADS, first = threadIdx.x * each;
+    int end = first + each < n ? first + each : n;
+    for (int d = 0; d < DIGITS; d++) counts[d * SORT_THREADS + threadIdx.x] = 0;
+    for (int i = first; i < end; i++) counts[(ids[i] >> shift & (DIGITS - 1)) * SORT_THREADS + threadIdx.x]++;
+    scan_counts(counts, shared);
+    for (int i = first; i < end; i++) {
+        uint32_t at = counts[(ids[i] >> shift & (DIGITS - 1)) * SORT_THREADS + threadIdx.x]++;
+        to_ids[at] = ids[i];
+        to_places[at] = places ? places[i] : i;
+    }
+    dev::block_sync(); // all is in place before the next digit reads it
+}
+
+__global__ void __launch_bounds__(SORT_THREADS, 1) sort_kernel(int32_t *sorted, int32_t *order, const int32_t *ids,
+                                                            int32_t *half_sorted, int32_t *half_order, int n)
+{
+    DEV_SHARED(uint32_t, shared, SORT_THREADS / 32);
+    uint32_t *counts = (uint32_t *)dev::dyn_smem();
+    sort_digit(half_sorted, half_order, ids, NULL, n, 0, counts, shared);
+    sort_digit(sorted, order, half_sorted, half_order, n, DIGIT_BITS, counts, shared);
+    sort_digit(half_sorted, half_order, sorted, order, n, 2 * DIGIT_BITS, counts, shared);
+    sort_digit(sorted, order, half_sorted, half_order, n, 3 * DIGIT_BITS, counts, shared);
+}
+
+size_t sgt_cuda_embed_sort_scratch(size_t n)
+{
+    return 2 * n * sizeof(int32_t);
+}
+
+void sgt_cuda_embed_sort(sgt_cuda_stream s, int32_t *sorted, int32_t *order, const int32_t *ids, size_t n,
+                         void *scratch)
+{
+    if (n == 0) return;
+    int32_t *half = (int32_t *)scratch;
+    DEV_LAUNCH(sort_kernel, dim3(1), dim3(SORT_THREADS), DIGITS * SORT_THREADS * sizeof(uint32_t), s, sorted, order,
+               ids, half, half + n, (int)n);
+}
+
+// ---- backward ----
+
+template <class T> struct EmbedBackward {
+    float *dwte, *partial; // partial (chunks, 2, C): of the runs that come in from the chunk before, and that go on
+    const int32_t *sorted, *order;
+    const T *dout;
+    int n, C;
+};
+
+// Where the sum of a run ends up that holds sorted places from..to-1 of a chunk.
+template <class T> DEV float *run_sum(const EmbedBackward<T> &a, int from, int to, bool *adds)
+{
+    float *partial = a.partial + (size_t)blockIdx.x * 2 * a.C;
+    int id = a.sorted[from];
+    bool comes_in = from % CHUNK == 0 && from > 0 && a.sorted[from - 1] == id;
+    bool goes_on = to % CHUNK == 0 && to < a.n && a.sorted[to] == id;
+    *adds = !comes_in && !goes_on;
+    return comes_in ? partial : goes_on ? partial + a.C : a.dwte + (size_t)id * a.C;
+}
+
+template <class T, int V> DEV void add_run(const EmbedBackward<T> &a, int from, int to, int c)
+{
+    float total[V] = {}, x[V];
+    bool adds;
+    float *sum = run_sum(a, from, to, &adds) + c;
+    if (adds) load_floats(total, sum);
+    for (int i = from; i < to; i++) {
+        load(x, a.dout + (size_t)a.order[i] * a.C + c);
+        DEV_UNROLL for (int j = 0; j < V; j++) total[j] += x[j];
+    }
+    store_floats(sum, total);
+}
+
+// A chunk of sorted places to a block: runs of one token that lie within it are done; others leave partial sums.
+template <class T, int V> __global__ void __launch_bounds__(THREADS) embed_chunk_kernel(EmbedBackward<T> a)
+{
+    int first = blockIdx.x * CHUNK, end = first + CHUNK < a.n ? first + CHUNK : a.n;
+    for (int c = threadIdx.x * V; c < a.C; c += THREADS * V)
+        for (int from = first, to; from < end; from = to) {
+            for (to = from + 1; to < end && a.sorted[to] == a.sorted[from];) to++;
+            add_run<T, V>(a, from, to, c);
+        }
+}
+
+// The run that begins in this chunk and goes on: its partial sums, chunk by chunk.
+template <class T> __global__ void __launch_bounds__(THREADS) embed_join_kernel(EmbedBackward<T> a)
+{
+    int first = blockIdx.x * CHUNK, end = first + CHUNK;
+    if (end >= a.n || a.sorted[end] != a.sorted[end - 1]) return;      // nothing goes on
+    int id = a.sorted[end - 1];
+    if (first > 0 && a.sorted[first] == id && a.sorted[first - 1] == id) return; // it began before this chunk
+    for (int c = threadIdx.x; c < a.C; c += THREADS) {
+        float total = a.partial[(size_t)blockIdx.x * 2 * a.C + a.C + c];
+        for (int k = blockIdx.x + 1; k * CHUNK < a.n && a.sorted[k * CHUNK] == id; k++)
+            total += a.partial[(size_t)k * 2 * a.C + c];
+        a.dwte[(size_t)id * a.C + c] += total;
+    }
+}
+
+template <class T, int V> __global__ void __launch_bounds__(THREADS)
+embed_place_kernel(float *dwpe, const T *dout, size_t n, size_t T_, int C)
+{
+    for (int c = threadIdx.x * V; c < C; c += THREADS * V) {
+        float total[V], x[V];
+        load_floats(total, dwpe + (size_t)blockIdx.x * C + c);
+        for (size_t row = blockIdx.x; row < n; row += T_) {
+            load(x, dout + row * C + c);
+            DEV_UNROLL for (int i = 0; i < V; i++) total[i] += x[i];
+        }
+        store_floats(dwpe + (size_t)blockIdx.x * C + c, total);
+    }
+}
+
+size_t sgt_cuda_embed_backward_scratch(size_t n, size_t C)
+{
+    return blocks_for(n, CHUNK) * 2 * C * sizeof(float);
+}
+
+void sgt_cuda_embed_backward(sgt_cuda_stream s, sgt_cuda_type type, float *dwte, float *dwpe, const int32_t *sorted,
+                             const int32_t *order, const void *dout, size_t n, size_t T, size_t C, void *scratch)
+{
+    if (n == 0) return;
+    by_type_and_width(type, C, [&](auto zero, auto width) {
+        using N = decltype(zero);
+        dim3 chunks(blocks_for(n, CHUNK)), block(THREADS);
+        EmbedBackward<N> a = {dwte, (float *)scratch, sorted, order, (const N *)dout, (int)n, (int)C};
+        DEV_LAUNCH((embed_chunk_kernel<N, width>), chunks, block, 0, s, a);
+        DEV_LAUNCH(embed_join_kernel<N>, chunks, block, 0, s, a);
+        DEV_LAUNCH((embed_place_kernel<N, width>), dim3((unsigned)(n < T ? n : T)), block, 0, s, dwpe,
+                   (const N *)dout, n, T, (int)C);
+    });
+}

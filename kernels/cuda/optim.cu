@@ -1,0 +1,177 @@
+// optim.cu: the end of a step, without the host: gradient norm and overflow check in one pass, the update over one flat
+// buffer, the loss scale.
+#include "elements.cuh"
+
+using namespace sgt;
+
+enum { THREADS = 256, WARPS = THREADS / 32, NORM_BLOCKS = 512 };
+
+// partial[block] = sum g^2 in double, which a float's square cannot overflow: it is finite unless some g is not.
+__global__ void __launch_bounds__(THREADS) norm_squares_kernel(double *partial, const float *g, size_t n)
+{
+    DEV_SHARED(double, shared, WARPS);
+    size_t whole = n / 4, stride = (size_t)gridDim.x * THREADS, at = (size_t)blockIdx.x * THREADS + threadIdx.x;
+    double total = 0;
+    for (size_t i = at; i < whole; i += stride) {
+        float x[4];
+        load_floats(x, g + i * 4);
+        DEV_UNROLL for (int j = 0; j < 4; j++) total += (double)x[j] * x[j];
+    }
+    if (whole * 4 + at < n) total += (double)g[whole * 4 + at] * g[whole * 4 + at];
+    total = block_sum<WARPS>(total, shared);
+    if (threadIdx.x == 0) partial[blockIdx.x] = total;
+}
+
+// The partial sums in their order; then what the update needs, by one thread.
+__global__ void __launch_bounds__(THREADS) norm_finish_kernel(sgt_cuda_control *c, const double *partial, float clip,
+                                                              float beta1, float beta2)
+{
+    DEV_SHARED(double, shared, WARPS);
+    double total = 0;
+    for (int i = threadIdx.x; i < NORM_BLOCKS; i += THREADS) total += partial[i];
+    total = block_sum<WARPS>(total, shared);
+    if (threadIdx.x > 0) return;
+    double average = c->targets > 0 ? 1 / ((double)c->dlogits_scale * c->targets) : 0;
+    double norm = sqrt(total) * average, t = (double)(c->step + 1);
+    c->norm = norm;
+    c->found_inf = !isfinite(total);
+    c->grad_scale = (float)(clip > 0 && norm > clip ? average * (clip / norm) : average);
+    c->c1 = 1 - pow((double)beta1, t);
+    c->c2 = 1 - pow((double)beta2, t);
+}
+
+size_t sgt_cuda_grad_norm_scratch(void)
+{
+    return NORM_BLOCKS * sizeof(double);
+}
+
+void sgt_cuda_grad_norm(sgt_cuda_stream s, sgt_cuda_control *c, const float *g, size_t n, float clip, float beta1,
+                        float beta2, void *scratch)
+{
+    DEV_LAUNCH(norm_squares_kernel, dim3(NORM_BLOCKS), dim3(THREADS), 0, s, (double *)scratch, g, n);
+    DEV_LAUNCH(norm_finish_kernel, dim3(1), dim3(THREADS), 0, s, c, (const double *)scratch, clip, beta1, beta2);
+}
+
+// ---- updates: four numbers a thread, the last few one by one ----
+
+template <class T> struct Update {
+    T *copy;
+    float *p, *m, *v, *g;
+    size_t n, decayed;
+    const sgt_cuda_control *control;
+    sgt_adamw adamw;
+    sgt_cuda_sgd sgd;
+};
+
+// The formula of sgt_adamw with v/c2 and m/c1 in float: both corrections come as factors.
+struct Adamw {
+    static constexpr bool SECOND = true;
+    float lr, scale, by_c1, by_c2;
+
+    template <class T> DEV explicit Adamw(const Update<T> &u)
+        : lr(u.control->lr), scale(u.control->grad_scale), by_c1((float)(1 / u.control->c1)),
+          by_c2((float)(1 / u.control->c2)) {}
+
+    template <class T> DEV void step(const Update<T> &u, float &p, float &m, float &v, float g, bool decay) const
+    {
+        const sgt_adamw &a = u.adamw;
+        g *= scale;
+        m += (1 - a.beta1) * (g - m);
+        v += (1 - a.beta2) * (g * g - v);
+        p -= lr * (m * by_c1 / (sqrtf(v * by_c2) + a.eps) + (decay ? a.decay * p : 0));
+    }
+};
+
+struct Sgd {
+    static constexpr bool SECOND = false;
+    float lr, scale;
+
+    template <class T> DEV explicit Sgd(const Update<T> &u) : lr(u.control->lr), scale(u.control->grad_scale) {}
+
+    template <class T> DEV void step(const Update<T> &u, float &p, float &m, float &, float g, bool decay) const
+    {
+        g *= scale;
+        m = u.sgd.momentum * m + g;
+        p -= lr * ((u.sgd.nesterov ? g + u.sgd.momentum * m : m) + (decay ? u.sgd.decay * p : 0));
+    }
+};
+
+// V numbers from i on: updated unless the step overflowed, and their gradient forgotten either way.
+template <class T, class Rule, int V> DEV void update_at(const Update<T> &u, size_t i, bool skip)
+{
+    float p[V], m[V], v[V] = {}, g[V], zero[V] = {};
+    load_floats(g, u.g + i);
+    store_floats(u.g + i, zero);
+    if (skip) return;
+    Rule rule(u);
+    load_floats(p, u.p + i);
+    load_floats(m, u.m + i);
+    if (Rule::SECOND) load_floats(v, u.v + i);
+    DEV_UNROLL for (int j = 0; j < V; j++) rule.step(u, p[j], m[j], v[j], g[j], i + j < u.decayed);
+    store_floats(u.p + i, p);
+    store_floats(u.m + i, m);
+    if (Rule::SECOND) store_floats(u.v + i, v);
+    if (u.copy)
+        DEV_UNROLL for (int j = 0; j < V; j++) u.copy[i + j] = dev::from_float<T>(p[j]);
+}
+
+template <class T, class Rule> __global__ void __launch_bounds__(THREADS) update_kernel(Update<T> u)
+{
+    size_t at = (size_t)blockIdx.x * THREADS + threadIdx.x, whole = u.n / 4, rest = whole * 4 + (at - whole);
+    bool skip = u.control->found_inf;
+    if (at < whole) update_at<T, Rule, 4>(u, at * 4, skip);
+    else if (rest < u.n) update_at<T, Rule, 1>(u, rest, skip);
+}
+
+template <class Rule, class T> static void launch_update(sgt_cuda_stream s, const Update<T> &u)
+{
+    if (u.n == 0) return;
+    DEV_LAUNCH((update_kernel<T, Rule>), dim3(blocks_for(u.n / 4 + u.n % 4, THREADS)), dim3(THREADS), 0, s, u);
+}
+
+void sgt_cuda_adamw(sgt_cuda_stream s, sgt_cuda_type type, void *copy, float *p, float *m, float *v, float *g, size_t n,
+                    size_t decayed, const sgt_adamw *a, const sgt_cuda_control *c)
+{
+    by_type(type, [&](auto zero) {
+        using T = decltype(zero);
+        launch_update<Adamw>(s, Update<T>{(T *)copy, p, m, v, g, n, decayed, c, *a, {}});
+    });
+}
+
+void sgt_cuda_sgd_update(sgt_cuda_stream s, sgt_cuda_type type, void *copy, float *p, float *m, float *g, size_t n,
+                         size_t decayed, const sgt_cuda_sgd *o, const sgt_cuda_control *c)
+{
+    by_type(type, [&](auto zero) {
+        using T = decltype(zero);
+        launch_update<Sgd>(s, Update<T>{(T *)copy, p, m, NULL, g, n, decayed, c, {}, *o});
+    });
+}
+
+// Halved at once on overflow, doubled after a run of good steps: between 1 and 2^24, as PyTorch's users set it.
+__global__ void end_step_kernel(sgt_cuda_control *c)
+{
+    c->last_loss = c->loss;
+    c->last_targets = c->targets;
+    c->last_norm = c->norm;
+    c->last_loss_scale = c->loss_scale;
+    c->last_found_inf = c->found_inf;
+    if (c->found_inf) {
+        c->skipped++;
+        c->good_steps = 0;
+        if (c->growth_interval) c->loss_scale = fmaxf(c->loss_scale / 2, 1);
+    } else {
+        c->step++;
+        if (c->growth_interval && ++c->good_steps >= c->growth_interval) {
+            c->good_steps = 0;
+            c->loss_scale = fminf(c->loss_scale * 2, 0x1p24f);
+        }
+    }
+    c->dlogits_scale = c->micro_scale * c->loss_scale;
+    c->loss = c->targets = 0;
+    c->found_inf = 0;
+}
+
+void sgt_cuda_end_step(sgt_cuda_stream s, sgt_cuda_control *c)
+{
+    DEV_LAUNCH(end_step_kernel, dim3(1), dim3(1), 0, s, c);
+}

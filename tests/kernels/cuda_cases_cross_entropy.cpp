@@ -1,0 +1,99 @@
+/* cuda_cases_cross_entropy.cpp: the classifier on the device. A whole row's error would be the target column's: that one
+ * has a bound of its own. */
+#include "cuda_types.h"
+
+static const size_t widths[] = {1, 7, 8, 9, 17, 133, 1024, 4103};
+
+/* x - max is off by u|x - max|, its product with log2(e) by 2u more of it, exp2 by 4u; each running rescale likewise, of
+ * which a thread and a block have V/4096 + 2. A thread adds at most V/512 + 8 terms, a warp 5 sums, a block 16. The
+ * logarithm is good to 2u of its size and max + log rounds. p - 1 and the product round once each. */
+static void row_bounds(double *logits, double *loss, const float *x, int32_t target, size_t V, float scale)
+{
+    double max = -INFINITY, min = INFINITY, total = 0;
+    for (size_t c = 0; c < V; c++) max = fmax(max, x[c]), min = fmin(min, x[c]);
+    for (size_t c = 0; c < V; c++) total += exp(x[c] - max);
+    double range = 3 * (max - min) + 5, rescales = (double)V / 4096 + 2;
+    double relative = (range * (1 + rescales) + (double)V / 512 + 8 + 5 + 16) * UNIT;
+    *loss = target < 0 ? 0 : relative + UNIT * (2 * log(total) + 2 * fabs(max + log(total)) + fabs(x[target]));
+    for (size_t c = 0; c < V; c++) {
+        double p = exp(x[c] - max) / total;
+        logits[c] = fabs(scale) * (p * (relative + (range + 6) * UNIT) + (c == (size_t)target) * 3 * UNIT) + 1e-37;
+    }
+}
+
+template <class T> static void rows_at(check *t, size_t n, size_t V, float scale, float spread)
+{
+    size_t ld = V + check_number(t, 3) * 5;
+    T *logits = cuda_random<T>(t, n * ld, spread);
+    float *want = cuda_floats(t, logits, n * ld), *want_loss = check_output(t, n), *loss = cuda_output<float>(t, n);
+    float *by = cuda_copy<float>(t, &scale, 1);
+    int32_t *targets = check_ids(t, n, (int32_t)V), *device_targets = cuda_output<int32_t>(t, n);
+    double *bound = check_doubles(t, n * ld), *loss_bound = check_doubles(t, n);
+    if (n > 1) targets[1] = -1;
+    if (n > 2) targets[2] = (int32_t)V - 1;
+    for (size_t i = 0; i < n; i++) {
+        device_targets[i] = targets[i];
+        row_bounds(bound + i * ld, loss_bound + i, want + i * ld, targets[i], V, scale);
+    }
+    check_at(t, "n %zu, V %zu, ld %zu, scale %g, logits up to %g", n, V, ld, (double)scale, (double)spread);
+    t->ref->cross_entropy(want, want_loss, targets, n, V, ld, scale);
+    stored_as<T>(bound, want, n * ld);
+    for (size_t i = 0; i < n; i++) /* padding and ignored rows: exactly 0 */
+        for (size_t c = targets[i] < 0 ? 0 : V; scale != 0 && c < ld; c++) bound[i * ld + c] = 0;
+    for (size_t i = 0; i < n * ld && scale == 0; i++) bound[i] = 0; /* left as they are */
+    sgt_cuda_cross_entropy(0, Type<T>::id, logits, loss, device_targets, n, V, ld, scale == 0 ? NULL : by);
+    cuda_sync(t);
+    check_close(t, "loss", loss, want_loss, loss_bound, n);
+    check_close(t, "dlogits", cuda_floats(t, logits, n * ld), want, bound, n * ld);
+}
+
+/* A NaN or an infinity among the logits must reach the loss. */
+template <class T> static void poison(check *t, float value)
+{
+    size_t V = 133;
+    for (size_t at = 0; at < V; at += 22) {
+        T *logits = cuda_random<T>(t, V, 1);
+        float *loss = cuda_output<float>(t, 1);
+        int32_t target = 5, *targets = cuda_copy<int32_t>(t, &target, 1);
+        logits[at] = dev::from_float<T>(value);
+        check_at(t, "logit %zu of %zu is %g", at, V, (double)value);
+        sgt_cuda_cross_entropy(0, Type<T>::id, logits, loss, targets, 1, V, V, NULL);
+        cuda_sync(t);
+        if (!isnan(*loss)) check_fail(t, "loss is %g, not NaN", (double)*loss);
+    }
+}
+
+template <class T> static void classifier(check *t)
+{
+    for (size_t V : widths) {
+        rows_at<T>(t, 4, V, 0.01f, 1);
+        rows_at<T>(t, 1, V, 0, 5);
+        rows_at<T>(t, 3, V, 1, 60); /* one probability near 1, most near 0 */
+    }
+    rows_at<T>(t, 0, 9, 1, 1);
+    rows_at<T>(t, 2, 50257, 1.0f / 4096, 3); /* float: wider than shared memory */
+    poison<T>(t, NAN);
+    poison<T>(t, INFINITY);
+}
+
+CUDA_CASES_BY_TYPE(cuda_cross_entropy, classifier)
+
+CUDA_CASE(cuda_loss_sum)
+{
+    for (size_t n : {(size_t)1, (size_t)511, (size_t)1700}) {
+        const float *loss = cuda_copy<float>(t, check_random(t, n, 9), n);
+        int32_t *targets = cuda_output<int32_t>(t, n);
+        double sum = 100, count = 7;
+        for (size_t i = 0; i < n; i++) {
+            targets[i] = (int32_t)check_number(t, 4) - 1;
+            sum += loss[i], count += targets[i] >= 0;
+        }
+        sgt_cuda_control *c = cuda_output<sgt_cuda_control>(t, 1);
+        c->loss = 100, c->targets = 7;
+        check_at(t, "n %zu", n);
+        sgt_cuda_loss_sum(0, c, loss, targets, n);
+        cuda_sync(t);
+        check_near(t, "loss", c->loss, sum, (double)n * 0x1p-53 * ((double)n * 9 + 100));
+        check_near(t, "targets", c->targets, count, 0);
+    }
+}

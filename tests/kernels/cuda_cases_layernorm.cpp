@@ -1,0 +1,124 @@
+/* cuda_cases_layernorm.cpp: layer normalization on the device, both ways and fused with the residual sum. */
+#include "cuda_types.h"
+
+struct shape {
+    size_t n, C;
+};
+static const shape shapes[] = {{0, 8},  {1, 1},   {2, 7},    {3, 8},   {5, 33},  {9, 64},
+                               {8, 65}, {4, 264}, {17, 256}, {13, 77}, {5, 1600}, {3, 768}};
+static const float EPS = 1e-5f;
+
+/* A lane adds at most C/32 + 1 vectors of up to 8 numbers in a row, then 5 sums by shuffles: C/32 + 13 additions. */
+static double chain(size_t C)
+{
+    return (double)C / 32 + 13;
+}
+
+/* First-order errors of a row, as in layernorm.c; mean and variance come from float sums. */
+static void row_bounds(double *out, double *mean, double *rstd, const float *x, const float *w, const float *b,
+                       size_t C)
+{
+    double sum = 0, absolute = 0, squares = 0;
+    for (size_t c = 0; c < C; c++) sum += x[c], absolute += fabs(x[c]);
+    double m = sum / (double)C;
+    for (size_t c = 0; c < C; c++) squares += (x[c] - m) * (x[c] - m);
+    double r = 1 / sqrt(squares / (double)C + EPS);
+    double e_mean = (chain(C) + 2) * UNIT * absolute / (double)C;
+    double e_rstd = (chain(C) + 3) / 2 * UNIT + e_mean * r + 2 * UNIT;
+    *mean = e_mean + UNIT * fabs(m);
+    *rstd = r * (e_rstd + UNIT);
+    for (size_t c = 0; c < C; c++) {
+        double xhat = fabs(x[c] - m) * r;
+        out[c] = fabs(w[c]) * (r * e_mean + xhat * (e_rstd + 3 * UNIT)) + 2 * UNIT * (xhat * fabs(w[c]) + fabs(b[c]));
+    }
+}
+
+template <class T> static void forward_at(check *t, size_t n, size_t C)
+{
+    float offset = check_number(t, 3) ? 0 : 30, *stats[2], *want[3];
+    float *shifted = check_random(t, n * C, 3);
+    for (size_t i = 0; i < n * C; i++) shifted[i] += offset;
+    T *x = cuda_output<T>(t, n * C), *y = cuda_random<T>(t, n * C, 2), *w = cuda_random<T>(t, C, 2);
+    T *b = cuda_random<T>(t, C, 1), *sum = cuda_output<T>(t, n * C), *out = cuda_output<T>(t, n * C);
+    for (size_t i = 0; i < n * C; i++) x[i] = dev::from_float<T>(shifted[i]);
+    for (int i = 0; i < 2; i++) stats[i] = cuda_output<float>(t, n), want[i] = check_output(t, n);
+    want[2] = check_output(t, n * C);
+    check_at(t, "n %zu, C %zu, x about %g", n, C, (double)offset);
+    sgt_cuda_residual_layernorm(0, Type<T>::id, sum, out, stats[0], stats[1], x, y, w, b, n, C, EPS, NULL);
+    cuda_sync(t);
+    const float *fx = cuda_floats(t, x, n * C), *fy = cuda_floats(t, y, n * C), *fw = cuda_floats(t, w, C);
+    const float *fb = cuda_floats(t, b, C), *got = cuda_floats(t, sum, n * C);
+    float *plain = check_output(t, n * C);
+    for (size_t i = 0; i < n * C; i++) plain[i] = dev::to_float(dev::from_float<T>(fx[i] + fy[i]));
+    check_equal(t, "sum", got, plain, n * C);
+    t->ref->layernorm(want[2], want[0], want[1], plain, fw, fb, n, C, EPS); /* of the sum as it was stored */
+    double *bound = check_doubles(t, n * C), *mean = check_doubles(t, n), *rstd = check_doubles(t, n);
+    for (size_t i = 0; i < n; i++) row_bounds(bound + i * C, mean + i, rstd + i, plain + i * C, fw, fb, C);
+    stored_as<T>(bound, want[2], n * C);
+    check_close(t, "mean", stats[0], want[0], mean, n);
+    check_close(t, "rstd", stats[1], want[1], rstd, n);
+    check_close(t, "out", cuda_floats(t, out, n * C), want[2], bound, n * C);
+    T *again = cuda_output<T>(t, n * C); /* without a residual, of the sum: the same bits */
+    sgt_cuda_layernorm(0, Type<T>::id, again, stats[0], stats[1], sum, w, b, n, C, EPS);
+    sgt_cuda_residual_layernorm(0, Type<T>::id, x, sum, stats[0], stats[1], x, y, w, b, n, C, EPS, NULL);
+    cuda_sync(t);
+    check_equal(t, "out of layernorm alone", cuda_floats(t, again, n * C), cuda_floats(t, out, n * C), n * C);
+    check_equal(t, "sum in x's place", cuda_floats(t, x, n * C), plain, n * C);
+}
+
+template <class T> static void forward(check *t)
+{
+    for (const shape &s : shapes) forward_at<T>(t, s.n, s.C);
+}
+
+/* dx: two sums along the row, (chain + 4) u of the sum of |terms|, and a few roundings of each term. dw, db: n rows in
+ * at most n + 13 additions (a warp's rows, the warps, the blocks, their groups); a term of dw has four roundings. */
+template <class T> static void backward_at(check *t, size_t n, size_t C)
+{
+    T *x = cuda_random<T>(t, n * C, 3), *w = cuda_random<T>(t, C, 2), *dout = cuda_random<T>(t, n * C, 1);
+    T *dx = cuda_random<T>(t, n * C, 1);
+    float *mean = cuda_output<float>(t, n), *rstd = cuda_output<float>(t, n);
+    const float *fx = cuda_floats(t, x, n * C), *fw = cuda_floats(t, w, C), *fd = cuda_floats(t, dout, n * C);
+    float *want = cuda_floats(t, dx, n * C), *sums[2], *want_sums[2], *unused = check_output(t, n * C);
+    for (int i = 0; i < 2; i++) {
+        want_sums[i] = check_random(t, C, 1);
+        sums[i] = cuda_copy<float>(t, want_sums[i], C);
+    }
+    const float *old = check_copy(t, want, n * C);
+    double *bound = check_doubles(t, n * C), *bounds[2] = {check_doubles(t, C), check_doubles(t, C)};
+    check_at(t, "n %zu, C %zu", n, C);
+    t->ref->layernorm(unused, mean, rstd, fx, fw, want_sums[0], n, C, EPS);
+    t->ref->layernorm_backward(want, want_sums[0], want_sums[1], fd, fx, mean, rstd, fw, n, C);
+    char *scratch = cuda_output<char>(t, sgt_cuda_layernorm_backward_scratch(n, C));
+    sgt_cuda_layernorm_backward(0, Type<T>::id, dx, sums[0], sums[1], dout, x, mean, rstd, w, n, C, scratch);
+    for (size_t i = 0; i < n; i++) {
+        double sum = 0, sum_x = 0, r = rstd[i], k = (chain(C) + 4) * UNIT / (double)C;
+        for (size_t c = 0; c < C; c++) {
+            double term = fabs((double)fd[i * C + c] * fw[c]), xhat = fabs(((double)fx[i * C + c] - mean[i]) * r);
+            sum += term, sum_x += term * xhat;
+            bounds[0][c] += (double)(n + 17) * UNIT * fabs(fd[i * C + c]) * xhat;
+            bounds[1][c] += (double)(n + 13) * UNIT * fabs(fd[i * C + c]);
+        }
+        for (size_t c = 0; c < C; c++) {
+            double term = fabs((double)fd[i * C + c] * fw[c]), xhat = fabs(((double)fx[i * C + c] - mean[i]) * r);
+            bound[i * C + c] = r * (k * (sum + xhat * sum_x) + 6 * UNIT * (term + (sum + xhat * sum_x) / (double)C)) +
+                               2 * UNIT * fabs(old[i * C + c]);
+        }
+    }
+    stored_as<T>(bound, want, n * C);
+    for (size_t c = 0; c < C; c++)
+        for (int i = 0; i < 2; i++) bounds[i][c] += 2 * UNIT * (fabs(want_sums[i][c]) + 1);
+    cuda_sync(t);
+    check_close(t, "dx", cuda_floats(t, dx, n * C), want, bound, n * C);
+    check_close(t, "dw", sums[0], want_sums[0], bounds[0], C);
+    check_close(t, "db", sums[1], want_sums[1], bounds[1], C);
+}
+
+template <class T> static void backward(check *t)
+{
+    for (const shape &s : shapes) backward_at<T>(t, s.n, s.C);
+    backward_at<T>(t, 1100, 8); /* more rows than blocks times warps: a warp has a second one */
+}
+
+CUDA_CASES_BY_TYPE(cuda_layernorm, forward)
+CUDA_CASES_BY_TYPE(cuda_layernorm_backward, backward)
