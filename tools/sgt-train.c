@@ -172,6 +172,7 @@ static void take_options(int argc, char **argv)
     sgt_settings_default(&s);
     int first = sgt_options_parse(&program, argc, argv);
     if (first < argc) sgt_usage(&program, "%s: no operands; shards are named by --data", argv[first]);
+    if (!*o.run) sgt_usage(&program, "--run: needs a name");
     if (o.lr) {
         s.given[SGT_SET_LR] = 1;
         if (strcmp(o.lr, "auto") != 0 && sgt_parse_real(o.lr, &s.lr) < 0)
