@@ -62,7 +62,18 @@ USES_loader := loader
 USES_tokenize := tokenize loader
 USES_train := train kernels loader
 
-.PHONY: all deps demo check check-all check-kernels install uninstall clean help
+# The CUDA kernels as C++, run on the host; once more with their accesses to shared memory watched (tests/kernels/host).
+# The sanitizers bring their own way of watching, and leave that one out.
+HOST_CXX := $(if $(filter clang%,$(notdir $(CC))),$(patsubst clang%,clang++%,$(CC)),$(CXX))
+HOST_CXXFLAGS = -std=c++17 -D_GNU_SOURCE -Iloader -Ikernels -iquote kernels/cuda -Itests/kernels -I. \
+                $(filter-out -Wstrict-prototypes -Wmissing-prototypes,$(WARN)) $(OPT) -ffp-contract=off -pthread \
+                $(SANFLAGS) $(CFLAGS) -MMD -MP
+HOST_CU := $(sort $(wildcard kernels/cuda/*.cu tests/kernels/*.cu))
+HOST_CPP := $(sort $(wildcard tests/kernels/*.cpp tests/kernels/host/*.cpp))
+HOST_PARTS := $(HOST_CPP:%=$(B)/obj/%.o) $(B)/obj/tests/kernels/harness.o
+CHECK_CUDA := $(B)/tests/check-cuda $(if $(SAN),,$(B)/tests/check-cuda-race)
+
+.PHONY: all deps demo check check-all check-kernels check-cuda check-nvcc install uninstall clean help
 all: need-packages programs            ## build every program (the default)
 
 deps:                                  ## install what is missing (apt-get; sudo where not root)
@@ -79,12 +90,18 @@ demo:                                  ## the main job on real text, on a CPU, i
 check: deps                            ## every test, within 10 minutes
 	@$(MAKE) $(JOBS) --no-print-directory run-check
 
+check-nvcc:                            ## nvcc compiles every CUDA kernel: no warning, no spill, registers within tests/kernels/registers.txt
+	@tests/kernels/check-nvcc.sh $(B)
+
 check-all: check                       ## the tests again: by clang, without optimization, under the address, undefined and thread sanitizers
 	@! command -v clang > /dev/null && echo 'clang is not there: its build is left out' || \
 	    $(MAKE) $(JOBS) --no-print-directory run-check CC=clang
 	@$(MAKE) $(JOBS) --no-print-directory run-check DEBUG=1
 	@$(MAKE) $(JOBS) --no-print-directory run-check SAN=address,undefined
 	@$(MAKE) $(JOBS) --no-print-directory SAN=thread build/thread/tests/stress-loader && build/thread/tests/stress-loader
+
+check-cuda: need-packages $(CHECK_CUDA)  ## the CUDA kernels, run on the host (no GPU needed): four schedules, race mode, all mutants
+	@HOST_CXX='$(HOST_CXX)' tests/kernels/check-cuda.sh $(B) all
 
 check-kernels: need-packages $(B)/tests/check-kernels  ## every fast kernel against its definition (ARGS=--bench: their speed)
 	@$(B)/tests/check-kernels $(ARGS)
@@ -117,8 +134,8 @@ need-packages:
 run-demo: $(B)/bin/sgt-tokenize $(B)/bin/sgt-bench $(B)/bin/sgt-train
 	@tools/demo.sh $(B) $(CORPUS)
 
-run-check: programs $(SUITES:%=$(B)/tests/test-%) $(B)/tests/check-kernels
-	@tests/run.sh $(B)
+run-check: programs $(SUITES:%=$(B)/tests/test-%) $(B)/tests/check-kernels $(CHECK_CUDA)
+	@HOST_CXX='$(HOST_CXX)' tests/run.sh $(B)
 
 .PHONY: programs libs
 libs: $(call lib,$(LIBS))
@@ -145,12 +162,26 @@ $(foreach s,$(SUITES),$(eval $(call suite,$(s))))
 $(B)/tests/check-kernels: $(call objects,tests/kernels) $(call lib,kernels loader)
 	$(call say,LD,$@)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) -o $@ $^ $(LD_kernels)
 
+$(B)/tests/check-cuda: $(HOST_CU:%=$(B)/obj/%.o) $(HOST_PARTS) $(call lib,kernels loader)
+$(B)/tests/check-cuda-race: $(HOST_CU:%=$(B)/obj/race/%.o) $(HOST_PARTS) $(call lib,kernels loader)
+$(B)/tests/check-cuda $(B)/tests/check-cuda-race:
+	$(call say,LD,$@)mkdir -p $(@D) && $(HOST_CXX) $(ALL_LDFLAGS) -o $@ $^ $(LD_kernels)
+
 # Readers, streams and cancellation from many threads, for the thread sanitizer: make SAN=thread build/thread/tests/stress-loader
 $(B)/tests/stress-loader: $(B)/obj/tests/loader/stress/stress.o $(call lib,loader)
 	$(call say,LD,$@)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) -o $@ $^ $(LD_loader)
 
 $(B)/obj/%.o: %.c $(B)/flags
 	$(call say,CC,$<)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) $(call flags,$<) -c -o $@ $<
+
+$(B)/obj/%.cpp.o: %.cpp $(B)/flags
+	$(call say,CXX,$<)mkdir -p $(@D) && $(HOST_CXX) $(HOST_CXXFLAGS) -c -o $@ $<
+
+$(B)/obj/%.cu.o: %.cu $(B)/flags
+	$(call say,CXX,$<)mkdir -p $(@D) && $(HOST_CXX) $(HOST_CXXFLAGS) -x c++ -c -o $@ $<
+
+$(B)/obj/race/%.cu.o: %.cu $(B)/flags
+	$(call say,CXX,$<)mkdir -p $(@D) && $(HOST_CXX) $(HOST_CXXFLAGS) -fsanitize=thread -x c++ -c -o $@ $<
 
 # Objects are made anew when the compiler or its flags change.
 $(B)/flags: FORCE

@@ -52,6 +52,14 @@ if [ -x "$B/tests/check-kernels" ]; then
     grep -vE '^ok' "$log"
     sum_up check-kernels "$code" '^([0-9]+) passed, ([0-9]+) failed, ([0-9]+) skipped$' '\3'
 fi
+if [ -x "$B/tests/check-cuda" ]; then
+    echo "== CUDA kernels on the host"
+    code=0
+    tests/kernels/check-cuda.sh "$B" > "$log" 2>&1 < /dev/null || code=$?
+    cat "$log"
+    sum_up check-cuda "$code" '^([0-9]+) passed, ([0-9]+) failed, ([0-9]+) skipped$' '\3'
+    reports check-cuda
+fi
 echo "== programs"
 code=0
 tests/cli/run.sh "$B/bin" > "$log" 2>&1 < /dev/null || code=$?

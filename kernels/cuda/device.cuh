@@ -40,6 +40,7 @@ struct alignas(16) Vec16 {
 /* T name[n] in the block's shared memory, 16-byte aligned, of undefined content. */
 #define DEV_SHARED(T, name, n) __shared__ __align__(16) T name[n]
 #define DEV_WRAPPER DEV
+#define DEV_BOTH __host__ __device__ __forceinline__
 #else
 #include "host/twins.h"
 #endif
@@ -93,7 +94,7 @@ template <class T> DEV T shfl(T v, int from) { return __shfl_sync(0xffffffffu, v
 template <class T> DEV T shfl_xor(T v, int mask) { return __shfl_xor_sync(0xffffffffu, v, mask); }
 
 /* Bit l is lane l's p. */
-DEV uint32_t ballot(bool p) { return __ballot_sync(0xffffffffu, p); }
+DEV uint32_t warp_ballot(bool p) { return __ballot_sync(0xffffffffu, p); }
 
 /* ---- 16-byte accesses (p is 16-byte aligned), atomics, mathematics ---- */
 
@@ -143,15 +144,15 @@ DEV uint32_t mul_hi(uint32_t a, uint32_t b) { return __umulhi(a, b); }
 DEV uint32_t float_bits(float x) { return __float_as_uint(x); }
 DEV float bits_float(uint32_t x) { return __uint_as_float(x); }
 
-/* ---- conversions, to nearest even ---- */
+/* ---- conversions, to nearest even; also for the CPU's side ---- */
 
-DEV float to_float(float x) { return x; }
-DEV float to_float(bf16 x) { return __bfloat162float(x); }
-DEV float to_float(f16 x) { return __half2float(x); }
-template <class T> DEV T from_float(float x);
-template <> DEV float from_float<float>(float x) { return x; }
-template <> DEV bf16 from_float<bf16>(float x) { return __float2bfloat16_rn(x); }
-template <> DEV f16 from_float<f16>(float x) { return __float2half_rn(x); }
+DEV_BOTH float to_float(float x) { return x; }
+DEV_BOTH float to_float(bf16 x) { return __bfloat162float(x); }
+DEV_BOTH float to_float(f16 x) { return __half2float(x); }
+template <class T> DEV_BOTH T from_float(float x);
+template <> DEV_BOTH float from_float<float>(float x) { return x; }
+template <> DEV_BOTH bf16 from_float<bf16>(float x) { return __float2bfloat16_rn(x); }
+template <> DEV_BOTH f16 from_float<f16>(float x) { return __float2half_rn(x); }
 
 /* Two 16-bit floats in a word, `lo` in bits 0..15. */
 template <class T> DEV uint32_t pack2(float lo, float hi);

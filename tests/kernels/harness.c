@@ -121,6 +121,15 @@ float *check_scratch(check *t, size_t n)
     return x;
 }
 
+void *check_bytes(check *t, size_t size)
+{
+    size_t whole = (size + 15) / 16 * 16;
+    char *p = guarded(t, whole, t->placement == CHECK_ONE_IN ? 16 : 0);
+    t->buffers->size = size; /* what rounding up adds is slack, and shows as such when written to */
+    memset(p + size, SLACK, whole - size);
+    return memset(p, 0xff, size);
+}
+
 double *check_doubles(check *t, size_t n)
 {
     check_buffer *b = new_buffer(t);

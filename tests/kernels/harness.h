@@ -21,6 +21,10 @@
 
 #include "kernels.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Unit roundoff: one operation in float is off by at most UNIT times its result. Bounds are small multiples of sums of
  * such. */
 #define UNIT 0x1p-24
@@ -58,6 +62,7 @@ float *check_copy(check *t, const float *x, size_t n);
 int32_t *check_ids(check *t, size_t n, int32_t below);    /* n ids in 0 ... below - 1 */
 float *check_scratch(check *t, size_t n);                 /* n floats, NaN, aligned as kernels.h asks */
 double *check_doubles(check *t, size_t n);                /* n zeros: for bounds; not guarded */
+void *check_bytes(check *t, size_t size);                 /* size bytes 0xff, 16-byte aligned: for device memory */
 uint64_t check_number(check *t, uint64_t below);
 
 /* ---- verdicts; each counts at most one failure and says where ---- */
@@ -89,5 +94,9 @@ void bench_report(check *t, const char *shape, double bytes, double flops);
 /* ---- the cases, each array ended by a zeroed one ---- */
 extern const kernel_case cases_adamw[], cases_attention[], cases_bias[], cases_cross_entropy[], cases_embed[],
     cases_gelu[], cases_gemm[], cases_layernorm[], cases_vector[];
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

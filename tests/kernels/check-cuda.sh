@@ -1,0 +1,45 @@
+#!/bin/sh
+# check-cuda.sh BUILD [all]: the CUDA kernels on the host: one schedule, race mode, three planted bugs in turn; all: four
+# schedules and every planted bug. The last line is "N passed, N failed, N skipped".
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+B=$1
+log=$(mktemp "${TMPDIR:-/tmp}/sgt-cuda.XXXXXX")
+trap 'rm -f "$log"' EXIT
+passed=0 failed=0
+
+# What a program says it passed and failed; one failure where it says nothing.
+run() { # COMMAND...
+    "$@" > "$log" 2>&1 < /dev/null
+    grep -vE '^ok|^[0-9]+ passed, ' "$log"
+    sum=$(sed -nE 's/^([0-9]+) passed, ([0-9]+) failed, 0 skipped$/\1 \2/p' "$log" | tail -1)
+    [ -n "$sum" ] || { echo "$*: gave no sum" && sum="0 1"; }
+    # shellcheck disable=SC2086
+    set -- $sum
+    passed=$((passed + $1)) failed=$((failed + $2))
+}
+
+# Kernels are plain C++ but for what device.cuh and hopper.cuh wrap: anything else would not be seen by the host run.
+raw='\<asm\>|<<<|>>>|__shared__|__constant__|__syncthreads|__syncwarp|__threadfence|__shfl|__ballot|__any_sync|__all_sync'
+raw="$raw|__ldg|__ldcs|__stcs|__activemask|\<atomic[A-Z][A-Za-z]*|cudaLaunch|__nv_|__half|__float|__f[a-z]+_r[nzud]|nvcuda|cuda::"
+found=$(for f in kernels/cuda/*.cu kernels/cuda/*.cuh; do
+    case $f in */device.cuh | */hopper.cuh) continue ;; esac
+    [ ! -f "$f" ] || sed 's|//.*||' "$f" | grep -nE "$raw" | sed "s|^|$f:|"
+done)
+if [ -z "$found" ]; then
+    passed=$((passed + 1))
+else
+    echo "kernels use what device.cuh should wrap:"
+    echo "$found"
+    failed=$((failed + 1))
+fi
+
+schedules=0
+[ "${2:-}" != all ] || schedules="0 1 2 3"
+for schedule in $schedules; do run "$B/tests/check-cuda" --schedule "$schedule"; done
+if [ -x "$B/tests/check-cuda-race" ]; then
+    run "$B/tests/check-cuda-race"
+    run tests/kernels/mutants/run.sh "$B" "${2:-3}"
+fi
+echo "$passed passed, $failed failed, 0 skipped"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

@@ -1,0 +1,154 @@
+/* check-cuda.cpp: every CUDA kernel, run on the host (host.h), against kernels/ref; and each wrapper of device.cuh.
+ *
+ *     check-cuda [--list] [--case NAME] [--schedule N] [--seed N]
+ *
+ * One line a case: ok or FAIL (with what went wrong above it). The last line is "N passed, N failed, N skipped";
+ * exit 1 on any failure, 2 on wrong usage. check-cuda-race is the same program with race mode on. */
+#include "host/check-cuda.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/host.h"
+#include "run.h"
+
+static sigjmp_buf crash_exit;
+enum { HOST_FAILED = 1000 }; /* beside signal numbers */
+
+/* In the order of their names: linking must not change what runs when. */
+static cuda_case *&first_case()
+{
+    static cuda_case *first;
+    return first;
+}
+
+cuda_case::cuda_case(const char *name_, void (*body_)(check *t)) : name(name_), body(body_), next(nullptr)
+{
+    cuda_case **at = &first_case();
+    while (*at && strcmp((*at)->name, name) < 0) at = &(*at)->next;
+    next = *at;
+    *at = this;
+}
+
+void cuda_sync(check *)
+{
+    /* on the host a launch returns when the kernel has ended */
+}
+
+static void on_crash(int number)
+{
+    host::current = nullptr;
+    siglongjmp(crash_exit, number);
+}
+
+/* On a stack of its own, for a kernel may have used up its fiber's. */
+static void catch_crashes()
+{
+    static char stack[1 << 16];
+    stack_t alternate = {};
+    alternate.ss_sp = stack;
+    alternate.ss_size = sizeof stack;
+    sigaltstack(&alternate, nullptr);
+    struct sigaction action = {};
+    action.sa_handler = on_crash;
+    action.sa_flags = SA_NODEFER | SA_ONSTACK;
+    sigaction(SIGSEGV, &action, nullptr);
+    sigaction(SIGBUS, &action, nullptr);
+    host::options.on_failure = [] { siglongjmp(crash_exit, HOST_FAILED); };
+}
+
+static void run_placement(check *t, const cuda_case *c, uint64_t seed, int placement)
+{
+    t->seed = seed;
+    t->counter = 0;
+    t->placement = placement;
+    t->hash_next = 0;
+    host::counts = host::Counts{};
+    int crash = sigsetjmp(crash_exit, 1);
+    if (crash == 0) c->body(t);
+    else if (crash == HOST_FAILED) check_fail(t, "the kernel did what a kernel may not do");
+    else check_fail(t, "%s: touched memory outside its buffers", crash == SIGSEGV ? "segmentation fault" : "bus error");
+    const host::Counts &n = host::counts;
+    if (n.races || n.uninitialised || n.proxy_misses)
+        check_fail(t, "%ld races, %ld reads of nothing, %ld missing proxy fences in shared memory", n.races,
+                   n.uninitialised, n.proxy_misses);
+    check_release(t);
+}
+
+static bool run_case(const cuda_case *c, uint64_t seed)
+{
+    kernel_case which = {};
+    which.name = c->name;
+    check t = {};
+    t.ref = sgt_kernels_ref();
+    t.which = &which;
+    t.level = host::options.race ? "race" : "host";
+    check_at(&t, "start");
+    for (int p = 0; p < CHECK_ONE_IN && !t.failures; p++) run_placement(&t, c, seed, p);
+    printf("%-4s %s %s\n", t.failures ? "FAIL" : "ok", c->name, t.level);
+    fflush(stdout);
+    free(t.hashes);
+    return !t.failures;
+}
+
+struct arguments {
+    bool list;
+    const char *only;
+    uint64_t seed;
+};
+
+static int usage(const char *what, const char *arg)
+{
+    fprintf(stderr, "check-cuda: %s: %s (check-cuda [--list] [--case NAME] [--schedule N] [--seed N])\n", arg, what);
+    return 2;
+}
+
+static int parse(arguments *a, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        const char *arg = argv[i];
+        if (strcmp(arg, "--list") == 0) {
+            a->list = true;
+            continue;
+        }
+        if (strcmp(arg, "--case") && strcmp(arg, "--schedule") && strcmp(arg, "--seed"))
+            return usage("unknown option", arg);
+        if (++i == argc) return usage("needs a value", arg);
+        if (strcmp(arg, "--case") == 0) {
+            a->only = argv[i];
+            continue;
+        }
+        char *end;
+        errno = 0;
+        uint64_t number = strtoull(argv[i], &end, 10);
+        if (errno || *end || end == argv[i] || argv[i][0] == '-') return usage("not a number", argv[i]);
+        if (strcmp(arg, "--seed") == 0) a->seed = number;
+        else host::options.seed = (unsigned)number;
+    }
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    arguments a = {false, nullptr, 1};
+    int code = parse(&a, argc, argv), passed = 0, failed = 0;
+    if (code) return code;
+    catch_crashes();
+    host::options.race = host::instrumented;
+    if (!a.list)
+        printf("CUDA kernels on the host%s, schedule %u, seed %llu\n", host::options.race ? ", race mode" : "",
+               host::options.seed, (unsigned long long)a.seed);
+    for (const cuda_case *c = first_case(); c; c = c->next) {
+        if (a.only && strcmp(a.only, c->name)) continue;
+        if (a.list) printf("%s\n", c->name);
+        else (run_case(c, a.seed) ? passed : failed)++;
+    }
+    if (a.list) return 0;
+    if (!passed && !failed) return usage("no such case (--list shows them)", a.only ? a.only : "check-cuda");
+    printf("%d passed, %d failed, 0 skipped\n", passed, failed);
+    return failed ? 1 : 0;
+}

@@ -1,0 +1,15 @@
+/* fiber.h: a stack for each CUDA thread, and the switch between them. */
+#ifndef SGT_HOST_FIBER_H
+#define SGT_HOST_FIBER_H
+
+#include "host/host.h"
+
+namespace host {
+
+void fiber_new(Thread *t);                     /* t will start in fiber_main */
+void fiber_switch(Thread *from, Thread *to);   /* NULL is launch's own stack */
+void fiber_main();                             /* run.cpp */
+
+} /* namespace host */
+
+#endif

@@ -1,0 +1,113 @@
+/* host.h: CUDA's execution model on a CPU, for testing kernels: one fiber per CUDA thread, one block at a time, one OS
+ * thread. Lanes that meet in a collective post their arguments; the last to arrive computes for all. What a kernel may
+ * not do (diverge in a collective, wait for ever, leave shared memory, misalign an address) is a failure that names
+ * kernel, block and thread. Order is up to a seed: which thread runs next, which block, and whether asynchronous
+ * copies land at once or as late as the kernel's waits allow (poisoned until then).
+ *
+ *     host::options.seed = 3;
+ *     DEV_LAUNCH(kernel, grid, block, smem, 0, args...);       // by device.cuh: runs to its end before it returns
+ *
+ * Race mode: objects with kernels compiled with -fsanitize=thread and linked with race.cpp in place of libtsan have
+ * every access to shared memory checked against what barriers order. Nothing here is thread safe. */
+#ifndef SGT_HOST_H
+#define SGT_HOST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct dim3 {
+    unsigned x, y, z;
+    constexpr dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
+};
+struct uint3 {
+    unsigned x, y, z;
+};
+typedef void *cudaStream_t;
+
+namespace host {
+
+constexpr int LANES = 32, GROUP = 128, MAX_THREADS = 1024, MAX_WARPS = MAX_THREADS / LANES;
+
+struct Thread {
+    void *sp; /* where its fiber stands */
+    uint3 id;
+    int index, lane, warp;
+    uint32_t proxy_fences; /* so far */
+};
+
+extern Thread *current; /* NULL outside a kernel */
+extern uint3 block_index;
+extern dim3 block_size, grid_size;
+
+struct Options {
+    unsigned seed;
+    bool race;              /* check accesses to shared memory; kernels compiled for it */
+    void (*on_failure)(); /* must not return; NULL exits */
+};
+extern Options options;
+extern bool instrumented; /* by -fsanitize=thread: race mode is possible */
+
+/* What the tests look at; launches counts kernels since the program began. */
+struct Counts {
+    long races, uninitialised, proxy_misses, launches;
+};
+extern Counts counts;
+
+void launch(dim3 grid, dim3 block, size_t smem, void (*body)(void *), void *arg, const char *name);
+[[noreturn]] void fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void report(long *count, const char *fmt, ...) __attribute__((format(printf, 2, 3))); /* tells of the first few */
+
+/* ---- collectives: all lanes of a warp, or the 128 threads of a warpgroup, reach the same op with the same name; it
+ * runs once, with every lane's argument ---- */
+using Op = void (*)(void **args);
+void warp_collective(Op op, void *arg, const char *name);
+void group_collective(Op op, void *arg, const char *name);
+void block_sync();
+void warp_sync();
+void named_barrier(int id, int threads, bool wait);
+void spin(const char *what); /* a turn for the others; a thread that spins for ever is a failure */
+
+/* ---- shared memory ---- */
+unsigned char *dyn_smem();
+void *static_smem(const void *key, size_t size);
+/* Address in shared memory; size bytes from p must lie there, aligned. */
+uint32_t smem_address(const void *p, size_t size, size_t align, const char *what);
+unsigned char *smem_at(uint32_t address);
+
+/* An access by a wrapper, told to race mode. `collective`: by the warp together; `async`: through the async proxy. */
+void note_read(const void *p, size_t size, bool collective, bool async);
+void note_write(const void *p, size_t size);
+
+/* ---- asynchronous copies ---- */
+void cp_async(void *to, const void *from, bool present);
+void cp_async_commit();
+void cp_async_wait(int keep);
+
+/* ---- operations on 16-bit elements ---- */
+enum Kind { BF16, F16 };
+float from_16(Kind kind, uint16_t bits);
+uint16_t to_16(Kind kind, float x); /* nearest even; NaN as CUDA has it */
+void ldmatrix_x4(uint32_t *r, const void *row, bool transposed);
+uint32_t movmatrix(uint32_t v);
+void mma(float *c, const uint32_t *a, uint32_t b0, uint32_t b1, Kind kind);
+/* v of each lane's `from`; size is 4 or 8 bytes. */
+void shuffle(void *v, size_t size, int from);
+uint32_t ballot(bool p);
+
+/* ---- Hopper ---- */
+struct TensorMap {
+    const uint16_t *base;
+    long rows, columns, stride; /* in elements */
+    int box_rows;               /* of 64 columns */
+};
+void mbar_init(uint64_t *bar, int arrivals);
+void mbar_arrive(uint64_t *bar, int bytes);
+void mbar_wait(uint64_t *bar, int parity);
+void bulk_load_2d(void *to, const TensorMap *map, uint64_t *bar, int column, int row);
+void wgmma(float *d, int columns, uint64_t a, uint64_t b, bool add, Kind kind);
+void wgmma_commit();
+void wgmma_wait(int keep);
+
+} /* namespace host */
+
+#endif
