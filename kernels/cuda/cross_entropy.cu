@@ -1,6 +1,6 @@
-// cross_entropy.cu: the classifier: loss, and the logits' gradient in their place, a row to a block. Where a row fits in
-// shared memory it is read from global memory once (a 50,304-wide row of 16-bit numbers is 100 KB); a thread keeps and
-// rereads its own elements, so that they need no barrier.
+// cross_entropy.cu: the classifier: loss, and the logits' gradient in their place, a row to a block. Where a row fits
+// in shared memory it is read from global memory once (a 50,304-wide row of 16-bit numbers is 100 KB); a thread keeps
+// and rereads its own elements, so that they need no barrier.
 #include "elements.cuh"
 
 using namespace sgt;
@@ -77,7 +77,9 @@ cross_entropy_kernel(T *logits, float *loss, const int32_t *targets, int V_, int
         store(global + c, x);
     }
     for (int c = whole + threadIdx.x; c < ld; c += THREADS) {
-        float p = c < V_ && target >= 0 ? exp_fast(dev::to_float(global[c]) - s.max) * share - (c == target ? by : 0) : 0;
+        float p = 0;
+        if (c < V_ && target >= 0)
+            p = exp_fast(dev::to_float(global[c]) - s.max) * share - (c == target ? by : 0);
         global[c] = dev::from_float<T>(p);
     }
 }
@@ -88,8 +90,8 @@ template <class T, int V> static void launch(sgt_cuda_stream s, T *logits, float
     dim3 grid((unsigned)n), block(THREADS);
     size_t bytes = (width * sizeof(T) + 15) / 16 * 16;
     if (scale && bytes <= MOST_SHARED)
-        DEV_LAUNCH((cross_entropy_kernel<T, V, true>), grid, block, bytes, s, logits, loss, targets, (int)width, (int)ld,
-                   scale);
+        DEV_LAUNCH((cross_entropy_kernel<T, V, true>), grid, block, bytes, s, logits, loss, targets, (int)width,
+                   (int)ld, scale);
     else
         DEV_LAUNCH((cross_entropy_kernel<T, V, false>), grid, block, 0, s, logits, loss, targets, (int)width, (int)ld,
                    scale);

@@ -130,7 +130,8 @@ void sgt_cuda_attention_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dq
                                  size_t D, float scale);
 int sgt_cuda_attention_serves(sgt_cuda_type type, size_t D); /* whether the two above take it */
 
-/* inputs[b][t] = rows[b][t], targets[b][t] = rows[b][t + 1], or -1 where that is ignore     rows (B, T+1), others (B, T) */
+/* inputs[b][t] = rows[b][t], targets[b][t] = rows[b][t + 1], or -1 where that is ignore
+ *                                                                   rows (B, T+1), inputs, targets (B, T) */
 void sgt_cuda_widen_rows(sgt_cuda_stream s, int32_t *inputs, int32_t *targets, const uint16_t *rows, size_t B, size_t T,
                          int32_t ignore);
 

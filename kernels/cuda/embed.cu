@@ -31,8 +31,8 @@ void sgt_cuda_embed(sgt_cuda_stream s, sgt_cuda_type type, void *out, const int3
     });
 }
 
-// ---- sorting: by one block, 4 bits at a time from the lowest; each thread has a slice of its own, which keeps the order
-// of equal tokens ----
+// ---- sorting: by one block, 4 bits at a time from the lowest; each thread has a slice of its own, which keeps the
+// order of equal tokens ----
 
 // counts (DIGITS, SORT_THREADS) become the places where each thread's first number of each digit goes.
 DEV void scan_counts(uint32_t *counts, uint32_t *shared)

@@ -148,8 +148,9 @@ void sgt_cuda_sgd_update(sgt_cuda_stream s, sgt_cuda_type type, void *copy, floa
 }
 
 // Halved at once on overflow, doubled after a run of good steps: between 1 and 2^24, as PyTorch's users set it.
-__global__ void end_step_kernel(sgt_cuda_control *c)
+__global__ void __launch_bounds__(32) end_step_kernel(sgt_cuda_control *c)
 {
+    if (threadIdx.x > 0) return;
     c->last_loss = c->loss;
     c->last_targets = c->targets;
     c->last_norm = c->norm;
@@ -173,5 +174,5 @@ __global__ void end_step_kernel(sgt_cuda_control *c)
 
 void sgt_cuda_end_step(sgt_cuda_stream s, sgt_cuda_control *c)
 {
-    DEV_LAUNCH(end_step_kernel, dim3(1), dim3(1), 0, s, c);
+    DEV_LAUNCH(end_step_kernel, dim3(1), dim3(32), 0, s, c);
 }

@@ -1,11 +1,11 @@
-/* cuda_cases_cross_entropy.cpp: the classifier on the device. A whole row's error would be the target column's: that one
- * has a bound of its own. */
+/* cuda_cases_cross_entropy.cpp: the classifier on the device. Each column has a bound of its own: over a whole row the
+ * target's would hide the others. */
 #include "cuda_types.h"
 
 static const size_t widths[] = {1, 7, 8, 9, 17, 133, 1024, 4103};
 
-/* x - max is off by u|x - max|, its product with log2(e) by 2u more of it, exp2 by 4u; each running rescale likewise, of
- * which a thread and a block have V/4096 + 2. A thread adds at most V/512 + 8 terms, a warp 5 sums, a block 16. The
+/* x - max is off by u|x - max|, its product with log2(e) by 2u more of it, exp2 by 4u; each running rescale likewise,
+ * of which a thread and a block have V/4096 + 2. A thread adds at most V/512 + 8 terms, a warp 5 sums, a block 16. The
  * logarithm is good to 2u of its size and max + log rounds. p - 1 and the product round once each. */
 static void row_bounds(double *logits, double *loss, const float *x, int32_t target, size_t V, float scale)
 {

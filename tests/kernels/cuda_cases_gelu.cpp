@@ -16,9 +16,9 @@ template <class T> static T *arguments(check *t, size_t n)
     return x;
 }
 
-/* The exponent a is good to 5u|a|, exp2 to 4u; s = 1/(1 + e) moves by s (1 - s) <= 1/4 times that, |a| s (1 - s) < 0.23;
- * 2u for sum and quotient, one for ref: 6u|x|. erfcf is good to 4 ulp (8u) and its argument's rounding costs under u;
- * product and ref one each: 11u|x|. */
+/* The exponent a is good to 5u|a|, exp2 to 4u; s = 1/(1 + e) moves by s (1 - s) <= 1/4 times that,
+ * |a| s (1 - s) < 0.23; 2u for sum and quotient, one for ref: 6u|x|. erfcf is good to 4 ulp (8u) and its argument's
+ * rounding costs under u; product and ref one each: 11u|x|. */
 template <class T> static void forward(check *t)
 {
     for (size_t n : sizes)

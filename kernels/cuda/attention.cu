@@ -1,0 +1,130 @@
+// attention.cu: causal attention, forward, by tiles: FlashAttention-2, Dao 2023. A block keeps 64 queries and walks over
+// the keys before them, 64 at a time, the next ones on their way while these are computed; a running maximum and sum
+// make the softmax, so that no row of T scores is ever stored.
+#include "attention.cuh"
+
+using namespace sgt;
+
+static constexpr float LN2 = 0.69314718055994530942f;
+enum { KEYS = 64 };
+
+// A warp's running softmax over rows g and g + 8: maxima in log2, this lane's part of the sums.
+struct Running {
+    float max[2], sum[2];
+};
+
+// The largest over the four lanes that share a row.
+DEV float quad_max(float x)
+{
+    x = fmaxf(x, dev::shfl_xor(x, 1));
+    return fmaxf(x, dev::shfl_xor(x, 2));
+}
+
+// Keys after the query are out of reach: key column 8n + 2t + (e & 1) of the tile at `key`, row g + 8 (e >> 1).
+template <int N> DEV void mask_later(float (&s)[N][4], int query, int key)
+{
+    int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+    DEV_UNROLL
+    for (int n = 0; n < N; n++)
+        DEV_UNROLL
+        for (int e = 0; e < 4; e++)
+            if (key + n * 8 + 2 * t + (e & 1) > query + g + (e >> 1) * 8) s[n][e] = -INFINITY;
+}
+
+// Scores become exp2(s - max) by the new maxima; what was summed under the old ones is scaled down.
+template <int DP, int N> DEV void soften(float (&s)[N][4], float (&out)[DP / 8][4], Running &r, float scale_log2)
+{
+    DEV_UNROLL
+    for (int half = 0; half < 2; half++) {
+        float max = -INFINITY;
+        DEV_UNROLL
+        for (int n = 0; n < N; n++) max = fmaxf(max, fmaxf(s[n][2 * half], s[n][2 * half + 1]));
+        max = fmaxf(r.max[half], quad_max(max) * scale_log2);
+        float down = dev::exp2_fast(r.max[half] - max);
+        r.max[half] = max;
+        r.sum[half] *= down;
+        DEV_UNROLL
+        for (int n = 0; n < DP / 8; n++) {
+            out[n][2 * half] *= down;
+            out[n][2 * half + 1] *= down;
+        }
+        DEV_UNROLL
+        for (int n = 0; n < N; n++)
+            DEV_UNROLL
+            for (int e = 2 * half; e < 2 * half + 2; e++) {
+                s[n][e] = dev::exp2_fast(s[n][e] * scale_log2 - max);
+                r.sum[half] += s[n][e];
+            }
+    }
+}
+
+template <class T, int DP> DEV void start_keys(const Heads<T> &a, const Head &h, T *keys, T *values, int key)
+{
+    size_t width = (size_t)a.heads * a.D;
+    const T *rows = a.qkv + h.packed + key * h.packed_ld;
+    start_tile<T, DP, KEYS>(keys, rows + width, h.packed_ld, a.length - key, a.D);
+    start_tile<T, DP, KEYS>(values, rows + 2 * width, h.packed_ld, a.length - key, a.D);
+}
+
+template <class T, int DP>
+DEV void finish(const Heads<T> &a, const Head &h, const float (&out)[DP / 8][4], Running &r, int query)
+{
+    int g = threadIdx.x % 32 / 4;
+    float by[2];
+    DEV_UNROLL
+    for (int half = 0; half < 2; half++) {
+        r.sum[half] += dev::shfl_xor(r.sum[half], 1);
+        r.sum[half] += dev::shfl_xor(r.sum[half], 2);
+        by[half] = 1 / r.sum[half];
+        int row = query + g + half * 8;
+        if (threadIdx.x % 4 == 0 && row < a.length)
+            a.lse[h.row + row] = (r.max[half] + dev::log2_fast(r.sum[half])) * LN2;
+    }
+    store_rows<T, DP>(a.out + h.plain, h.plain_ld, query, a.length, a.D, out, by[0], by[1]);
+}
+
+template <class T, int DP> __global__ void __launch_bounds__(ATTENTION_THREADS) attention_kernel(Heads<T> a)
+{
+    Head h(a, blockIdx.x);
+    // the longest walks first, so that the last blocks to run are short
+    int query = (gridDim.y - 1 - blockIdx.y) * OWN, mine = threadIdx.x / 32 * 16;
+    T *own = (T *)dev::dyn_smem(), *keys = own + TILE<DP, OWN>, *values = keys + 2 * TILE<DP, KEYS>;
+    start_tile<T, DP, OWN>(own, a.qkv + h.packed + query * h.packed_ld, h.packed_ld, a.length - query, a.D);
+    start_keys<T, DP>(a, h, keys, values, 0);
+    dev::cp_async_commit();
+
+    float out[DP / 8][4] = {};
+    Running r = {{-INFINITY, -INFINITY}, {0, 0}};
+    for (int key = 0; key <= query; key += KEYS) {
+        int now = key / KEYS % 2 * TILE<DP, KEYS>, next = TILE<DP, KEYS> - now;
+        if (key + KEYS <= query) start_keys<T, DP>(a, h, keys + next, values + next, key + KEYS);
+        dev::cp_async_commit();
+        dev::cp_async_wait<1>();
+        dev::block_sync(); // every thread's copies of this tile are there
+        float s[KEYS / 8][4];
+        scores<T, DP>(s, own, mine, keys + now);
+        if (key == query) mask_later(s, query + mine, key);
+        soften<DP>(s, out, r, a.scale_log2);
+        weigh_rows<T, DP>(out, s, values + now);
+        dev::block_sync(); // all have read it before the next copies overwrite it
+    }
+    finish<T, DP>(a, h, out, r, query + mine);
+}
+
+int sgt_cuda_attention_serves(sgt_cuda_type type, size_t D)
+{
+    return type != SGT_F32 && D >= 8 && D <= 128 && D % 8 == 0;
+}
+
+void sgt_cuda_attention(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *lse, const void *qkv, size_t B,
+                        size_t T, size_t H, size_t D, float scale)
+{
+    if (B * T * H == 0) return;
+    by_head_size(type, D, [&](auto zero, auto width) {
+        using N = decltype(zero);
+        Heads<N> a = {(const N *)qkv, (N *)out, lse, NULL, NULL, NULL, (int)T, (int)H, (int)D, scale, scale * LOG2E};
+        size_t bytes = (TILE<width, OWN> + 4 * TILE<width, KEYS>) * sizeof(N);
+        DEV_LAUNCH((attention_kernel<N, width>), dim3((unsigned)(B * H), blocks_for(T, OWN)), dim3(ATTENTION_THREADS),
+                   bytes, s, a);
+    });
+}

@@ -1,0 +1,136 @@
+// attention.cuh: tiles in shared memory and their products in tensor cores, for attention.cu and attention_backward.cu.
+//
+// A tile holds rows of a head, DP 16-bit numbers each (D of them, then zeros), 8 more apart than that: successive rows
+// then start in other banks, and ldmatrix reads 8 of them at once without conflict. A block has four warps; each takes
+// 16 rows of the block's own tile against all rows of the other. With g = lane/4, t = lane%4, an accumulator c[n] holds
+// elements (g, 8n+2t), (g, 8n+2t+1), (g+8, 8n+2t), (g+8, 8n+2t+1) of the warp's 16 rows.
+#pragma once
+
+#include "elements.cuh"
+
+namespace sgt {
+
+static constexpr float LOG2E = 1.44269504088896340736f;
+enum { ATTENTION_THREADS = 128, OWN = 64 /* rows of a block's own tile */ };
+
+template <class T> struct Heads {
+    const T *qkv;       // (B, T, 3, H, D)
+    T *out;             // (B, T, H, D)
+    float *lse, *delta; // (B, H, T)
+    const T *dout;
+    T *dqkv;
+    int length, heads, D;
+    float scale, scale_log2; // the second: times log2(e), as exponentials are taken to base 2
+};
+
+// One head of one sequence: where its rows start, and how far apart they are.
+struct Head {
+    size_t packed, packed_ld, plain, plain_ld, row; // in qkv; in out and dout; in lse and delta
+
+    template <class T> DEV Head(const Heads<T> &a, int which)
+    {
+        size_t b = which / a.heads, h = which % a.heads, width = (size_t)a.heads * a.D;
+        packed_ld = 3 * width;
+        packed = b * a.length * packed_ld + h * a.D;
+        plain_ld = width;
+        plain = b * a.length * width + h * a.D;
+        row = (size_t)which * a.length;
+    }
+};
+
+template <int DP> constexpr int PITCH = DP + 8;
+template <int DP, int ROWS> constexpr int TILE = ROWS *PITCH<DP>; // numbers
+
+// Starts copying ROWS rows into a tile; rows from `present` on, and columns from D on, become 0.
+template <class T, int DP, int ROWS> DEV void start_tile(T *tile, const T *rows, size_t ld, int present, int D)
+{
+    for (int i = threadIdx.x; i < ROWS * (DP / 8); i += ATTENTION_THREADS) {
+        int row = i / (DP / 8), d = i % (DP / 8) * 8;
+        bool there = row < present && d < D;
+        dev::cp_async16(tile + row * PITCH<DP> + d, there ? rows + row * ld + d : rows, there);
+    }
+}
+
+// Rows row..row+15, columns 16k..16k+15 of a tile, as the left operand.
+template <int DP, class T> DEV void left(uint32_t (&a)[4], const T *tile, int row, int k)
+{
+    int lane = threadIdx.x % 32;
+    dev::ldmatrix_x4(a, tile + (row + lane % 16) * PITCH<DP> + k * 16 + lane / 16 * 8);
+}
+
+// c (16, 2*N) += a (16, 16) times columns 16k.. of N*8.. rows of a tile: one step of  own x tile^T.
+template <class T, int DP, int N> DEV void times_rows(float (&c)[N][4], const uint32_t (&a)[4], const T *tile, int k)
+{
+    int lane = threadIdx.x % 32;
+    DEV_UNROLL
+    for (int n = 0; n < N; n += 2) {
+        uint32_t b[4];
+        dev::ldmatrix_x4(b, tile + (n * 8 + lane % 8 + lane / 16 * 8) * PITCH<DP> + k * 16 + lane / 8 % 2 * 8);
+        dev::mma<T>(c[n], a, b[0], b[1]);
+        dev::mma<T>(c[n + 1], a, b[2], b[3]);
+    }
+}
+
+// c (16, ROWS) = own rows from `row` on  x  tile^T, summed over DP columns.
+template <class T, int DP, int N> DEV void scores(float (&c)[N][4], const T *own, int row, const T *tile)
+{
+    DEV_UNROLL
+    for (int n = 0; n < N; n++) c[n][0] = c[n][1] = c[n][2] = c[n][3] = 0;
+    DEV_UNROLL
+    for (int k = 0; k < DP / 16; k++) {
+        uint32_t a[4];
+        left<DP>(a, own, row, k);
+        times_rows<T, DP>(c, a, tile, k);
+    }
+}
+
+// sum (16, DP) += p (16, ROWS) x tile (ROWS, DP): p's accumulators, rounded to T, are the left operand as they stand.
+template <class T, int DP, int N> DEV void weigh_rows(float (&sum)[DP / 8][4], const float (&p)[N][4], const T *tile)
+{
+    int lane = threadIdx.x % 32;
+    DEV_UNROLL
+    for (int k = 0; k < N / 2; k++) {
+        const float(&lo)[4] = p[2 * k], (&hi)[4] = p[2 * k + 1];
+        uint32_t a[4] = {dev::pack2<T>(lo[0], lo[1]), dev::pack2<T>(lo[2], lo[3]), dev::pack2<T>(hi[0], hi[1]),
+                         dev::pack2<T>(hi[2], hi[3])};
+        DEV_UNROLL
+        for (int n = 0; n < DP / 8; n += 2) {
+            uint32_t b[4];
+            dev::ldmatrix_x4_t(b, tile + (k * 16 + lane % 16) * PITCH<DP> + n * 8 + lane / 16 * 8);
+            dev::mma<T>(sum[n], a, b[0], b[1]);
+            dev::mma<T>(sum[n + 1], a, b[2], b[3]);
+        }
+    }
+}
+
+// Rows g and g + 8 of the warp's 16, from `first` on, times their factors.
+template <class T, int DP>
+DEV void store_rows(T *rows, size_t ld, int first, int length, int D, const float (&c)[DP / 8][4], float by_g,
+                    float by_g8)
+{
+    int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+    DEV_UNROLL
+    for (int n = 0; n < DP / 8; n++) {
+        if (n * 8 >= D) break;
+        T *at = rows + (size_t)(first + g) * ld + n * 8 + 2 * t;
+        if (first + g < length) *(uint32_t *)at = dev::pack2<T>(c[n][0] * by_g, c[n][1] * by_g);
+        if (first + g + 8 < length) *(uint32_t *)(at + 8 * ld) = dev::pack2<T>(c[n][2] * by_g8, c[n][3] * by_g8);
+    }
+}
+
+// ---- on the host ----
+
+// f(T(), DP) for the least DP that a head size fits.
+template <class F> void by_head_size(sgt_cuda_type type, size_t D, F f)
+{
+    auto sized = [&](auto zero) {
+        if (D <= 32) f(zero, std::integral_constant<int, 32>());
+        else if (D <= 64) f(zero, std::integral_constant<int, 64>());
+        else if (D <= 96) f(zero, std::integral_constant<int, 96>());
+        else f(zero, std::integral_constant<int, 128>());
+    };
+    if (type == SGT_BF16) sized(dev::bf16());
+    else sized(dev::f16());
+}
+
+} // namespace sgt

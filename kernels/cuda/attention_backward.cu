@@ -1,0 +1,182 @@
+// attention_backward.cu: the gradients of attention.cu, by the same tiles. With p_ij = exp(scale q_i.k_j - lse_i) and
+// delta_i = dout_i.out_i:
+//   dv_j = sum_i p_ij dout_i    ds_ij = p_ij (dout_i.v_j - delta_i)    dq_i = scale sum_j ds_ij k_j
+//   dk_j = scale sum_i ds_ij q_i
+// Two kernels: one keeps keys and walks over the queries after them, the other keeps queries and walks over the keys
+// before them. Scores are computed in both, five products becoming seven, and every sum is one warp's alone: no atomics,
+// the same bits each time. Both compute p with the kept rows on the left, so that p's accumulators are the left operand
+// of the sums as they stand.
+#include "attention.cuh"
+
+using namespace sgt;
+
+// Rows of the walked tile: fewer where a row's sums take up the registers.
+template <int DP> constexpr int WALKED = DP <= 64 ? 64 : 32;
+
+template <class T> __global__ void __launch_bounds__(ATTENTION_THREADS) delta_kernel(Heads<T> a, size_t rows)
+{
+    size_t i = (size_t)blockIdx.x * (ATTENTION_THREADS / 32) + threadIdx.x / 32; // of (B, T, H)
+    if (i >= rows) return;
+    size_t h = i % a.heads, place = i / a.heads;
+    float sum = 0;
+    for (int d = threadIdx.x % 32; d < a.D; d += 32)
+        sum += dev::to_float(a.dout[i * a.D + d]) * dev::to_float(a.out[i * a.D + d]);
+    sum = dev::warp_sum(sum);
+    if (threadIdx.x % 32 == 0)
+        a.delta[(place / a.length * a.heads + h) * a.length + place % a.length] = sum;
+}
+
+// ---- dk and dv ----
+
+// The walked queries: q, dout, and for each lse in log2 and delta. Beyond the last one lse is infinite: p is 0 there.
+template <class T, int DP> DEV void start_queries(const Heads<T> &a, const Head &h, T *q, T *dout, float *stats,
+                                                  int query)
+{
+    constexpr int N = WALKED<DP>;
+    start_tile<T, DP, N>(q, a.qkv + h.packed + query * h.packed_ld, h.packed_ld, a.length - query, a.D);
+    start_tile<T, DP, N>(dout, a.dout + h.plain + query * h.plain_ld, h.plain_ld, a.length - query, a.D);
+    int i = threadIdx.x;
+    if (i >= N) return;
+    bool there = query + i < a.length;
+    stats[i] = there ? a.lse[h.row + query + i] * LOG2E : INFINITY;
+    stats[N + i] = there ? a.delta[h.row + query + i] : 0;
+}
+
+// s, transposed (keys in rows, queries in columns), becomes p.
+template <int N> DEV void soften_columns(float (&s)[N][4], const float *lse, float scale_log2, int key, int query)
+{
+    int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+    DEV_UNROLL
+    for (int n = 0; n < N; n++)
+        DEV_UNROLL
+        for (int e = 0; e < 4; e++) {
+            int column = n * 8 + 2 * t + (e & 1), row = key + g + (e >> 1) * 8;
+            s[n][e] = row > query + column ? 0 : dev::exp2_fast(s[n][e] * scale_log2 - lse[column]);
+        }
+}
+
+template <int N> DEV void times_slope_columns(float (&dp)[N][4], const float (&p)[N][4], const float *delta)
+{
+    int t = threadIdx.x % 4;
+    DEV_UNROLL
+    for (int n = 0; n < N; n++)
+        DEV_UNROLL
+        for (int e = 0; e < 4; e++) dp[n][e] = p[n][e] * (dp[n][e] - delta[n * 8 + 2 * t + (e & 1)]);
+}
+
+template <class T, int DP> __global__ void __launch_bounds__(ATTENTION_THREADS) keys_kernel(Heads<T> a)
+{
+    constexpr int N = WALKED<DP>, TILE_N = TILE<DP, N>;
+    Head h(a, blockIdx.x);
+    size_t width = (size_t)a.heads * a.D;
+    int key = blockIdx.y * OWN, mine = threadIdx.x / 32 * 16;
+    T *keys = (T *)dev::dyn_smem(), *values = keys + TILE<DP, OWN>, *q = values + TILE<DP, OWN>, *dout = q + 2 * TILE_N;
+    float *stats = (float *)(dout + 2 * TILE_N);
+    const T *rows = a.qkv + h.packed + width + key * h.packed_ld;
+    start_tile<T, DP, OWN>(keys, rows, h.packed_ld, a.length - key, a.D);
+    start_tile<T, DP, OWN>(values, rows + width, h.packed_ld, a.length - key, a.D);
+    start_queries<T, DP>(a, h, q, dout, stats, key);
+    dev::cp_async_commit();
+
+    float dk[DP / 8][4] = {}, dv[DP / 8][4] = {};
+    int turn = 0;
+    for (int query = key; query < a.length; query += N, turn ^= 1) {
+        int now = turn * TILE_N, next = TILE_N - now;
+        if (query + N < a.length)
+            start_queries<T, DP>(a, h, q + next, dout + next, stats + (turn ^ 1) * 2 * N, query + N);
+        dev::cp_async_commit();
+        dev::cp_async_wait<1>();
+        dev::block_sync(); // this tile's copies and numbers are there
+        const float *lse = stats + turn * 2 * N;
+        float p[N / 8][4], dp[N / 8][4];
+        scores<T, DP>(p, keys, mine, q + now);
+        soften_columns(p, lse, a.scale_log2, key + mine, query);
+        weigh_rows<T, DP>(dv, p, dout + now);
+        scores<T, DP>(dp, values, mine, dout + now);
+        times_slope_columns(dp, p, lse + N);
+        weigh_rows<T, DP>(dk, dp, q + now);
+        dev::block_sync(); // all have read it before the next copies overwrite it
+    }
+    T *to = a.dqkv + h.packed + width;
+    store_rows<T, DP>(to, h.packed_ld, key + mine, a.length, a.D, dk, a.scale, a.scale);
+    store_rows<T, DP>(to + width, h.packed_ld, key + mine, a.length, a.D, dv, 1, 1);
+}
+
+// ---- dq ----
+
+template <class T, int DP> DEV void start_keys(const Heads<T> &a, const Head &h, T *keys, T *values, int key)
+{
+    size_t width = (size_t)a.heads * a.D;
+    const T *rows = a.qkv + h.packed + width + key * h.packed_ld;
+    start_tile<T, DP, WALKED<DP>>(keys, rows, h.packed_ld, a.length - key, a.D);
+    start_tile<T, DP, WALKED<DP>>(values, rows + width, h.packed_ld, a.length - key, a.D);
+}
+
+// ds from scores and dout.v, both of which it takes: rows g and g + 8 have their lse (in log2) and delta in lanes.
+template <int N>
+DEV void slope_rows(float (&dp)[N][4], const float (&s)[N][4], const float (&lse)[2], const float (&delta)[2],
+                    float scale_log2, int query, int key)
+{
+    int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+    DEV_UNROLL
+    for (int n = 0; n < N; n++)
+        DEV_UNROLL
+        for (int e = 0; e < 4; e++) {
+            int column = key + n * 8 + 2 * t + (e & 1), row = query + g + (e >> 1) * 8;
+            float p = column > row ? 0 : dev::exp2_fast(s[n][e] * scale_log2 - lse[e >> 1]);
+            dp[n][e] = p * (dp[n][e] - delta[e >> 1]);
+        }
+}
+
+template <class T, int DP> __global__ void __launch_bounds__(ATTENTION_THREADS) queries_kernel(Heads<T> a)
+{
+    constexpr int N = WALKED<DP>, TILE_N = TILE<DP, N>;
+    Head h(a, blockIdx.x);
+    int query = (gridDim.y - 1 - blockIdx.y) * OWN, mine = threadIdx.x / 32 * 16;
+    int end = query + OWN < a.length ? query + OWN : a.length; // keys that any of these queries sees
+    T *q = (T *)dev::dyn_smem(), *dout = q + TILE<DP, OWN>, *keys = dout + TILE<DP, OWN>, *values = keys + 2 * TILE_N;
+    start_tile<T, DP, OWN>(q, a.qkv + h.packed + query * h.packed_ld, h.packed_ld, a.length - query, a.D);
+    start_tile<T, DP, OWN>(dout, a.dout + h.plain + query * h.plain_ld, h.plain_ld, a.length - query, a.D);
+    start_keys<T, DP>(a, h, keys, values, 0);
+    dev::cp_async_commit();
+
+    float dq[DP / 8][4] = {}, lse[2], delta[2];
+    DEV_UNROLL
+    for (int half = 0; half < 2; half++) {
+        int row = query + mine + threadIdx.x % 32 / 4 + half * 8;
+        lse[half] = row < a.length ? a.lse[h.row + row] * LOG2E : INFINITY;
+        delta[half] = row < a.length ? a.delta[h.row + row] : 0;
+    }
+    for (int key = 0; key < end; key += N) {
+        int now = key / N % 2 * TILE_N, next = TILE_N - now;
+        if (key + N < end) start_keys<T, DP>(a, h, keys + next, values + next, key + N);
+        dev::cp_async_commit();
+        dev::cp_async_wait<1>();
+        dev::block_sync(); // every thread's copies of this tile are there
+        float s[N / 8][4], dp[N / 8][4];
+        scores<T, DP>(s, q, mine, keys + now);
+        scores<T, DP>(dp, dout, mine, values + now);
+        slope_rows(dp, s, lse, delta, a.scale_log2, query + mine, key);
+        weigh_rows<T, DP>(dq, dp, keys + now);
+        dev::block_sync(); // all have read it before the next copies overwrite it
+    }
+    store_rows<T, DP>(a.dqkv + h.packed, h.packed_ld, query + mine, a.length, a.D, dq, a.scale, a.scale);
+}
+
+void sgt_cuda_attention_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dqkv, float *delta, const void *dout,
+                                 const void *out, const float *lse, const void *qkv, size_t B, size_t T, size_t H,
+                                 size_t D, float scale)
+{
+    if (B * T * H == 0) return;
+    by_head_size(type, D, [&](auto zero, auto width) {
+        using N = decltype(zero);
+        constexpr int W = WALKED<width>;
+        Heads<N> a = {(const N *)qkv,  (N *)out,  (float *)lse, delta, (const N *)dout,
+                      (N *)dqkv, (int)T,    (int)H,       (int)D, scale, scale * LOG2E};
+        size_t bytes = (2 * TILE<width, OWN> + 4 * TILE<width, W>) * sizeof(N), rows = B * T * H;
+        dim3 grid((unsigned)(B * H), blocks_for(T, OWN)), block(ATTENTION_THREADS);
+        DEV_LAUNCH(delta_kernel<N>, dim3(blocks_for(rows, ATTENTION_THREADS / 32)), block, 0, s, a, rows);
+        DEV_LAUNCH((keys_kernel<N, width>), grid, block, bytes + 4 * W * sizeof(float), s, a);
+        DEV_LAUNCH((queries_kernel<N, width>), grid, block, bytes, s, a);
+    });
+}

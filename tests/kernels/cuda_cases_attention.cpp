@@ -1,0 +1,156 @@
+/* cuda_cases_attention.cpp: flash attention on the device, both ways, in 16 bits, against double sums. */
+#include "cuda_types.h"
+
+struct shape {
+    size_t B, T, H, D;
+};
+static const shape shapes[] = {{1, 1, 1, 64}, {1, 17, 1, 64}, {2, 64, 2, 64},  {1, 65, 2, 64}, {1, 193, 1, 64},
+                               {1, 70, 3, 8}, {1, 100, 1, 40}, {1, 80, 2, 80}, {1, 97, 1, 128}};
+
+struct heads {
+    size_t B, T, H, D, packed_ld, plain_ld;
+    float scale;
+    const float *qkv, *dout; /* as floats */
+    float *out, *lse, *grads, *scratch; /* ref's */
+};
+
+/* Where head `which` of B*H starts: in qkv, and in out. */
+static size_t packed_at(const heads &h, size_t which)
+{
+    return which / h.H * h.T * h.packed_ld + which % h.H * h.D;
+}
+
+static size_t plain_at(const heads &h, size_t which)
+{
+    return which / h.H * h.T * h.plain_ld + which % h.H * h.D;
+}
+
+static double dot(const float *a, const float *b, size_t D, double *absolute)
+{
+    double sum = 0;
+    *absolute = 0;
+    for (size_t d = 0; d < D; d++) sum += (double)a[d] * b[d], *absolute += fabs((double)a[d] * b[d]);
+    return sum;
+}
+
+template <class T> static heads draw(check *t, const shape &s, T **qkv, T **dout)
+{
+    heads h = {s.B, s.T, s.H, s.D, 3 * s.H * s.D, s.H * s.D, (float)(1 / sqrt((double)s.D)), 0, 0, 0, 0, 0, 0};
+    size_t n = s.B * s.T * s.H * s.D, rows = s.B * s.T * s.H;
+    *qkv = cuda_random<T>(t, 3 * n, check_number(t, 3) ? 1 : 5); /* 5: a few scores take everything */
+    *dout = cuda_random<T>(t, n, 1);
+    h.qkv = cuda_floats(t, *qkv, 3 * n), h.dout = cuda_floats(t, *dout, n);
+    h.out = check_output(t, n), h.lse = check_output(t, rows), h.grads = check_output(t, 3 * n);
+    h.scratch = check_scratch(t, t->ref->attention_scratch(s.T, s.D));
+    check_at(t, "B %zu, T %zu, H %zu, D %zu", s.B, s.T, s.H, s.D);
+    for (size_t i = 0; i < s.B * s.H; i++) {
+        const float *q = h.qkv + packed_at(h, i);
+        t->ref->attention(h.out + plain_at(h, i), h.plain_ld, h.lse + i * s.T, q, q + n / (s.B * s.T),
+                          q + 2 * (n / (s.B * s.T)), h.packed_ld, s.T, s.D, h.scale, h.scratch);
+    }
+    return h;
+}
+
+/* A score is a float sum of D products: (D + 3) u of |terms|. p = exp2(s - max): E is that, 4u, and 3u of the range; a
+ * rescale for each tile of 64. The sum of p has T additions. As the left operand p is rounded to T: its unit u_T, and
+ * below the normals its tiny. lse: E, the sum's error, the logarithm's (2u and the product's). */
+template <class T> static void forward_bounds(double *out, double *lse, const heads &h, size_t which)
+{
+    double p[256], absolute, tiny = Type<T>::tiny;
+    const float *q = h.qkv + packed_at(h, which), *k = q + h.plain_ld, *v = k + h.plain_ld;
+    for (size_t i = 0; i < h.T; i++) {
+        double worst = 0, max = -INFINITY, total = 0, range = 0;
+        for (size_t j = 0; j <= i; j++) {
+            p[j] = h.scale * dot(q + i * h.packed_ld, k + j * h.packed_ld, h.D, &absolute);
+            worst = fmax(worst, (double)(h.D + 3) * UNIT * h.scale * absolute);
+            max = fmax(max, p[j]);
+        }
+        for (size_t j = 0; j <= i; j++) range = fmax(range, max - p[j]), total += p[j] = exp(p[j] - max);
+        double E = 2 * worst + (4 + 3 * (fmin(range, 90) + fabs(max))) * UNIT * (1 + (double)h.T / 64);
+        double sums = (double)(h.T + 8) * UNIT;
+        lse[which * h.T + i] = E + sums + 4 * UNIT * (fabs(max) + log(total) + 1);
+        for (size_t d = 0; d < h.D; d++) {
+            double terms = 0, lost = 0;
+            for (size_t j = 0; j <= i; j++) {
+                terms += p[j] / total * fabs(v[j * h.packed_ld + d]);
+                lost += tiny / total * fabs(v[j * h.packed_ld + d]);
+            }
+            out[plain_at(h, which) + i * h.plain_ld + d] = terms * (2 * E + 2 * sums + Type<T>::unit) + lost;
+        }
+    }
+}
+
+template <class T> static void forward(check *t)
+{
+    for (const shape &s : shapes) {
+        size_t n = s.B * s.T * s.H * s.D, rows = s.B * s.T * s.H;
+        T *qkv, *dout, *out = cuda_output<T>(t, n);
+        heads h = draw(t, s, &qkv, &dout);
+        float *lse = cuda_output<float>(t, rows);
+        double *bound = check_doubles(t, n), *lse_bound = check_doubles(t, rows);
+        sgt_cuda_attention(0, Type<T>::id, out, lse, qkv, s.B, s.T, s.H, s.D, h.scale);
+        for (size_t i = 0; i < s.B * s.H; i++) forward_bounds<T>(bound, lse_bound, h, i);
+        stored_as<T>(bound, h.out, n);
+        cuda_sync(t);
+        check_close(t, "out", cuda_floats(t, out, n), h.out, bound, n);
+        check_close(t, "lse", lse, h.lse, lse_bound, rows);
+    }
+}
+
+/* p's error e_p: the score's, 3u (|s| + |lse|) for the difference in log2, 4u. dp and delta are sums of D products. p and
+ * ds are rounded to T before they weigh rows: u_T of each, and tiny. dq, dk, dv are sums of at most T terms. */
+template <class T> static void backward_bounds(double *grads, const heads &h, size_t which)
+{
+    double unit = Type<T>::unit + (double)(h.T + 4) * UNIT, tiny = Type<T>::tiny, terms;
+    size_t width = h.plain_ld, at = packed_at(h, which);
+    for (size_t i = 0; i < h.T; i++) {
+        const float *q = h.qkv + at + i * h.packed_ld, *dout = h.dout + plain_at(h, which) + i * h.plain_ld;
+        double delta = dot(dout, h.out + plain_at(h, which) + i * h.plain_ld, h.D, &terms);
+        double e_delta = (double)(h.D + 2) * UNIT * terms, lse = h.lse[which * h.T + i];
+        for (size_t j = 0; j <= i; j++) {
+            const float *k = h.qkv + at + j * h.packed_ld + width, *v = k + width;
+            double s = h.scale * dot(q, k, h.D, &terms), p = exp(s - lse);
+            double e_p = (double)(h.D + 3) * UNIT * h.scale * terms + 3 * UNIT * (fabs(s) + fabs(lse)) + 4 * UNIT;
+            double dp = dot(dout, v, h.D, &terms), ds = p * (dp - delta);
+            double e_ds = fabs(ds) * (e_p + 4 * UNIT + unit) + tiny +
+                          p * ((double)(h.D + 2) * UNIT * terms + e_delta + UNIT * fabs(dp));
+            for (size_t d = 0; d < h.D; d++) {
+                grads[at + i * h.packed_ld + d] += h.scale * e_ds * fabs(k[d]);
+                grads[at + j * h.packed_ld + width + d] += h.scale * e_ds * fabs(q[d]);
+                grads[at + j * h.packed_ld + 2 * width + d] += (p * (e_p + unit) + tiny) * fabs(dout[d]);
+            }
+        }
+    }
+}
+
+template <class T> static void backward(check *t)
+{
+    for (const shape &s : shapes) {
+        size_t n = s.B * s.T * s.H * s.D, rows = s.B * s.T * s.H;
+        T *qkv, *dout, *out = cuda_output<T>(t, n), *grads = cuda_output<T>(t, 3 * n);
+        heads h = draw(t, s, &qkv, &dout);
+        double *bound = check_doubles(t, 3 * n);
+        for (size_t i = 0; i < n; i++) { /* both start from the same stored output */
+            out[i] = dev::from_float<T>(h.out[i]);
+            h.out[i] = dev::to_float(out[i]);
+        }
+        sgt_cuda_attention_backward(0, Type<T>::id, grads, cuda_output<float>(t, rows), dout, out,
+                                    cuda_copy<float>(t, h.lse, rows), qkv, s.B, s.T, s.H, s.D, h.scale);
+        for (size_t i = 0; i < s.B * s.H; i++) {
+            const float *q = h.qkv + packed_at(h, i);
+            float *to = h.grads + packed_at(h, i);
+            t->ref->attention_backward(to, to + h.plain_ld, to + 2 * h.plain_ld, h.packed_ld, h.dout + plain_at(h, i),
+                                       h.out + plain_at(h, i), h.plain_ld, h.lse + i * s.T, q, q + h.plain_ld,
+                                       q + 2 * h.plain_ld, h.packed_ld, s.T, s.D, h.scale, h.scratch);
+            backward_bounds<T>(bound, h, i);
+        }
+        stored_as<T>(bound, h.grads, 3 * n);
+        cuda_sync(t);
+        check_close(t, "dq dk dv", cuda_floats(t, grads, 3 * n), h.grads, bound, 3 * n);
+    }
+}
+
+CUDA_CASE(cuda_attention_bf16) { forward<dev::bf16>(t); }
+CUDA_CASE(cuda_attention_f16) { forward<dev::f16>(t); }
+CUDA_CASE(cuda_attention_backward_bf16) { backward<dev::bf16>(t); }
+CUDA_CASE(cuda_attention_backward_f16) { backward<dev::f16>(t); }

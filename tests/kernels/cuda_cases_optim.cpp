@@ -1,0 +1,220 @@
+/* cuda_cases_optim.cpp: the end of a step on the device: norm, overflow, updates, loss scale; and dropout. */
+#include <float.h>
+
+#include "base/philox.h"
+#include "cuda_types.h"
+
+static const size_t sizes[] = {0, 1, 3, 4, 5, 133, 1024, 1027, 140003};
+
+static sgt_cuda_control *new_control(check *t)
+{
+    sgt_cuda_control *c = cuda_output<sgt_cuda_control>(t, 1);
+    *c = sgt_cuda_control();
+    c->loss_scale = 1024, c->micro_scale = 0.25f, c->dlogits_scale = 256;
+    c->growth_interval = 2;
+    c->targets = 40, c->loss = 80;
+    c->step = 2;
+    c->lr = 3e-2f;
+    return c;
+}
+
+/* Squares of floats are exact in double and n of them are added: n 2^-53 of the sum, half for the root. */
+CUDA_CASE(cuda_grad_norm)
+{
+    for (size_t n : sizes)
+        for (float clip : {0.0f, 1e-4f, 1e4f}) {
+            const float *g = cuda_copy<float>(t, check_random(t, n, 3), n);
+            sgt_cuda_control *c = new_control(t);
+            double average = 1 / (256.0 * 40), norm = sqrt(t->ref->sum_squares(g, n)) * average;
+            double scale = clip > 0 && norm > clip ? average * clip / norm : average;
+            check_at(t, "n %zu, clip %g", n, (double)clip);
+            sgt_cuda_grad_norm(0, c, g, n, clip, 0.9f, 0.95f, cuda_output<char>(t, sgt_cuda_grad_norm_scratch()));
+            cuda_sync(t);
+            check_near(t, "norm", c->norm, norm, norm * (double)(n + 4) * 0x1p-53);
+            check_near(t, "grad_scale", c->grad_scale, scale, 2 * UNIT * scale);
+            check_near(t, "c1", c->c1, 1 - pow((double)0.9f, 3), 0x1p-50);
+            check_near(t, "c2", c->c2, 1 - pow((double)0.95f, 3), 0x1p-50);
+            check_near(t, "found_inf", c->found_inf, 0, 0);
+        }
+}
+
+CUDA_CASE(cuda_found_inf)
+{
+    for (float value : {INFINITY, -INFINITY, NAN, FLT_MAX}) /* the last is finite, though its square is not in float */
+        for (size_t at : {(size_t)0, (size_t)1026, (size_t)1024, (size_t)777}) {
+            size_t n = 1027;
+            float *g = cuda_copy<float>(t, check_random(t, n, 3), n);
+            sgt_cuda_control *c = new_control(t);
+            g[at] = value;
+            check_at(t, "gradient %zu is %g", at, (double)value);
+            sgt_cuda_grad_norm(0, c, g, n, 1, 0.9f, 0.95f, cuda_output<char>(t, sgt_cuda_grad_norm_scratch()));
+            cuda_sync(t);
+            check_near(t, "found_inf", c->found_inf, value != FLT_MAX, 0);
+        }
+}
+
+/* As adamw.c has it, with one rounding more for each of the two factors 1/c1 and 1/c2, and m + (1 - b1)(g - m) instead
+ * of two products: 2u more of |m| + |g|. */
+static void adamw_bounds(double *const bound[3], const float *const old[3], const float *g, size_t n,
+                         const sgt_adamw *a)
+{
+    for (size_t i = 0; i < n; i++) {
+        double grad = (double)g[i] * a->grad_scale, m = old[1][i], v = old[2][i];
+        double first = fabs(a->beta1 * m) + fabs((1 - a->beta1) * grad);
+        double second = a->beta2 * v + (1 - a->beta2) * grad * grad;
+        double root = sqrt(second / a->c2) + a->eps;
+        bound[1][i] = 4 * UNIT * first + 2 * UNIT * (fabs(m) + fabs(grad));
+        bound[2][i] = 6 * UNIT * second + 2 * UNIT * (v + grad * grad) + 1e-44;
+        double second_error = root > 0 && second > 0 ? bound[2][i] / second / 2 : 0;
+        double change = a->lr / a->c1 * (bound[1][i] + (14 * UNIT + second_error) * first) / root;
+        bound[0][i] = change + 4 * UNIT * a->lr * a->decay * fabs(old[0][i]) +
+                      2 * UNIT * (fabs(old[0][i]) + a->lr / a->c1 * first / root);
+    }
+}
+
+template <class T> static void adamw_at(check *t, size_t n, bool skip)
+{
+    sgt_cuda_control *c = new_control(t);
+    size_t decayed = check_number(t, n + 1);
+    sgt_adamw a = {0, 0.9f, 0.95f, 1e-8f, 0.1f, 0, 0, 0};
+    float *g = cuda_copy<float>(t, check_random(t, n, 3), n), *want[3], *got[3], *old[3];
+    const float *plain = check_copy(t, g, n);
+    double *bound[3];
+    T *copy = cuda_output<T>(t, n), *want_copy = cuda_output<T>(t, n);
+    for (int i = 0; i < 3; i++) {
+        old[i] = check_random(t, n, 1);
+        for (size_t j = 0; i == 2 && j < n; j++) old[2][j] = check_number(t, 5) ? fabsf(old[2][j]) : 0;
+        want[i] = check_copy(t, old[i], n), got[i] = cuda_copy<float>(t, old[i], n), bound[i] = check_doubles(t, n);
+    }
+    c->found_inf = skip, c->grad_scale = 0.37f, c->c1 = 1 - 0.9 * 0.9, c->c2 = 1 - 0.95 * 0.95;
+    check_at(t, "n %zu, %zu decayed%s", n, decayed, skip ? ", overflow" : "");
+    sgt_cuda_adamw(0, Type<T>::id, copy, got[0], got[1], got[2], g, n, decayed, &a, c);
+    a.lr = c->lr, a.grad_scale = c->grad_scale, a.c1 = c->c1, a.c2 = c->c2;
+    for (size_t part = 0; part < 2; part++) {
+        size_t from = part ? decayed : 0, count = part ? n - decayed : decayed;
+        if (part) a.decay = 0;
+        const float *const old_part[3] = {old[0] + from, old[1] + from, old[2] + from};
+        double *const bound_part[3] = {bound[0] + from, bound[1] + from, bound[2] + from};
+        if (skip) continue;
+        t->ref->adamw(want[0] + from, want[1] + from, want[2] + from, plain + from, count, &a);
+        adamw_bounds(bound_part, old_part, plain + from, count, &a);
+    }
+    cuda_sync(t);
+    check_close(t, "p", got[0], want[0], bound[0], n);
+    check_close(t, "m", got[1], want[1], bound[1], n);
+    check_close(t, "v", got[2], want[2], bound[2], n);
+    for (size_t i = 0; i < n && !skip; i++) want_copy[i] = dev::from_float<T>(got[0][i]);
+    check_equal(t, "copy", cuda_floats(t, copy, n), cuda_floats(t, want_copy, n), n);
+    for (size_t i = 0; i < n; i++)
+        if (g[i] != 0) check_fail(t, "gradient %zu is %g, not 0", i, (double)g[i]);
+}
+
+template <class T> static void adamw(check *t)
+{
+    for (size_t n : sizes) adamw_at<T>(t, n < 2000 ? n : 2000, false);
+    adamw_at<T>(t, 135, true);
+}
+
+CUDA_CASES_BY_TYPE(cuda_adamw, adamw)
+
+/* m: 3u of its terms; p: those and the sum's, the product's and its own rounding. */
+CUDA_CASE(cuda_sgd)
+{
+    for (int nesterov = 0; nesterov < 2; nesterov++)
+        for (size_t n : {(size_t)1, (size_t)131, (size_t)1028}) {
+            sgt_cuda_sgd o = {0.9f, 0.1f, nesterov};
+            sgt_cuda_control *c = new_control(t);
+            float *p = cuda_copy<float>(t, check_random(t, n, 1), n);
+            float *m = cuda_copy<float>(t, check_random(t, n, 1), n);
+            float *g = cuda_copy<float>(t, check_random(t, n, 3), n), *want = check_output(t, n);
+            const float *old[3] = {check_copy(t, p, n), check_copy(t, m, n), check_copy(t, g, n)};
+            double *bound = check_doubles(t, n);
+            size_t decayed = n / 2;
+            c->grad_scale = 0.37f;
+            check_at(t, "n %zu, nesterov %d", n, nesterov);
+            sgt_cuda_sgd_update(0, SGT_F32, NULL, p, m, g, n, decayed, &o, c);
+            for (size_t i = 0; i < n; i++) {
+                double grad = (double)old[2][i] * c->grad_scale, velocity = (double)o.momentum * old[1][i] + grad;
+                double change = nesterov ? grad + o.momentum * velocity : velocity;
+                double terms = 2 * fabs(grad) + fabs(old[1][i]) + fabs(old[0][i]);
+                if (i < decayed) change += (double)o.decay * old[0][i];
+                want[i] = (float)(old[0][i] - c->lr * change);
+                bound[i] = 8 * UNIT * c->lr * terms + 2 * UNIT * (fabs(old[0][i]) + fabs(want[i]));
+                check_near(t, "m", m[i], velocity, 3 * UNIT * (fabs(grad) + fabs(old[1][i])));
+            }
+            cuda_sync(t);
+            check_close(t, "p", p, want, bound, n);
+        }
+}
+
+CUDA_CASE(cuda_end_step)
+{
+    sgt_cuda_control *c = new_control(t);
+    check_at(t, "two good steps, then an overflow");
+    sgt_cuda_end_step(0, c);
+    cuda_sync(t);
+    check_near(t, "loss_scale", c->loss_scale, 1024, 0);
+    check_near(t, "step", (double)c->step, 3, 0);
+    check_near(t, "last_loss", c->last_loss, 80, 0);
+    check_near(t, "last_targets", c->last_targets, 40, 0);
+    check_near(t, "loss", c->loss, 0, 0);
+    sgt_cuda_end_step(0, c);
+    cuda_sync(t);
+    check_near(t, "loss_scale, grown", c->loss_scale, 2048, 0);
+    check_near(t, "dlogits_scale, grown", c->dlogits_scale, 512, 0);
+    c->found_inf = 1;
+    sgt_cuda_end_step(0, c);
+    cuda_sync(t);
+    check_near(t, "loss_scale, halved", c->loss_scale, 1024, 0);
+    check_near(t, "step, not counted", (double)c->step, 4, 0);
+    check_near(t, "skipped", (double)c->skipped, 1, 0);
+    check_near(t, "last_found_inf", c->last_found_inf, 1, 0);
+    check_near(t, "found_inf", c->found_inf, 0, 0);
+}
+
+/* What loader/base/philox.h says, element by element; and about `rate` of them dropped, to five sigma. */
+template <class T> static void dropout(check *t)
+{
+    for (size_t n : {(size_t)16, (size_t)133, (size_t)4096}) {
+        sgt_cuda_place place = {77, 123456789012, 3};
+        sgt_cuda_dropout drop = {cuda_copy<sgt_cuda_place>(t, &place, 1), n, 5, 2, 0.3f};
+        T *x = cuda_random<T>(t, n, 1);
+        float *want = cuda_floats(t, x, n), keep = 1 / (1 - drop.rate);
+        size_t dropped = 0;
+        for (size_t i = 0; i < n; i++) {
+            uint64_t at = 3 * n + i;
+            uint32_t bits = sgt_philox(77, at / 4, (uint64_t)123456789012 << 16 | 5 << 4 | 2).x[at % 4];
+            bool kept = (double)(bits >> 8) * 256 >= (double)0.3f * 0x1p32;
+            dropped += !kept;
+            want[i] = dev::to_float(dev::from_float<T>(kept ? want[i] * keep : want[i] * 0));
+        }
+        check_at(t, "n %zu", n);
+        check_near(t, "dropped", (double)dropped, 0.3 * (double)n, 5 * sqrt(0.21 * (double)n));
+        sgt_cuda_dropout_apply(0, Type<T>::id, x, n, &drop);
+        cuda_sync(t);
+        check_equal(t, "out", cuda_floats(t, x, n), want, n);
+    }
+}
+
+CUDA_CASES_BY_TYPE(cuda_dropout, dropout)
+
+/* Fused into the residual's sum, the mask is the same. */
+template <class T> static void residual_dropout(check *t)
+{
+    for (size_t C : {(size_t)33, (size_t)64}) {
+        size_t n = 6;
+        sgt_cuda_place place = {9, 4, 2};
+        sgt_cuda_dropout drop = {cuda_copy<sgt_cuda_place>(t, &place, 1), 2 * C, 1, 3, 0.5f};
+        T *x = cuda_random<T>(t, n * C, 1), *y = cuda_random<T>(t, n * C, 1), *w = cuda_random<T>(t, C, 1);
+        T *sum = cuda_output<T>(t, n * C), *out = cuda_output<T>(t, n * C);
+        float *stats = cuda_output<float>(t, 2 * n), *fx = cuda_floats(t, x, n * C), *want = check_output(t, n * C);
+        check_at(t, "C %zu", C);
+        sgt_cuda_residual_layernorm(0, Type<T>::id, sum, out, stats, stats + n, x, y, w, w, n, C, 1e-5f, &drop);
+        sgt_cuda_dropout_apply(0, Type<T>::id, y, n * C, &drop); /* times 2: exact in every type */
+        cuda_sync(t);
+        for (size_t i = 0; i < n * C; i++) want[i] = dev::to_float(dev::from_float<T>(fx[i] + dev::to_float(y[i])));
+        check_equal(t, "sum", cuda_floats(t, sum, n * C), want, n * C);
+    }
+}
+
+CUDA_CASES_BY_TYPE(cuda_residual_dropout, residual_dropout)
