@@ -96,6 +96,7 @@ check-nvcc:                            ## nvcc compiles every CUDA kernel: no wa
 check-all: check                       ## the tests again: by clang, without optimization, under the address, undefined and thread sanitizers
 	@! command -v clang > /dev/null && echo 'clang is not there: its build is left out' || \
 	    $(MAKE) $(JOBS) --no-print-directory run-check CC=clang
+	@$(MAKE) $(JOBS) --no-print-directory check-cuda check-nvcc
 	@$(MAKE) $(JOBS) --no-print-directory run-check DEBUG=1
 	@$(MAKE) $(JOBS) --no-print-directory run-check SAN=address,undefined
 	@$(MAKE) $(JOBS) --no-print-directory SAN=thread build/thread/tests/stress-loader && build/thread/tests/stress-loader
@@ -165,7 +166,7 @@ $(B)/tests/check-kernels: $(call objects,tests/kernels) $(call lib,kernels loade
 $(B)/tests/check-cuda: $(HOST_CU:%=$(B)/obj/%.o) $(HOST_PARTS) $(call lib,kernels loader)
 $(B)/tests/check-cuda-race: $(HOST_CU:%=$(B)/obj/race/%.o) $(HOST_PARTS) $(call lib,kernels loader)
 $(B)/tests/check-cuda $(B)/tests/check-cuda-race:
-	$(call say,LD,$@)mkdir -p $(@D) && $(HOST_CXX) $(ALL_LDFLAGS) -o $@ $^ $(LD_kernels)
+	$(call say,LD,$@)mkdir -p $(@D) && echo $^ > $@.parts && $(HOST_CXX) $(ALL_LDFLAGS) -o $@ $^ $(LD_kernels)
 
 # Readers, streams and cancellation from many threads, for the thread sanitizer: make SAN=thread build/thread/tests/stress-loader
 $(B)/tests/stress-loader: $(B)/obj/tests/loader/stress/stress.o $(call lib,loader)

@@ -182,7 +182,7 @@ void warp_collective(Op op, void *arg, const char *name)
 
 void group_collective(Op op, void *arg, const char *name)
 {
-    if (thread_count % GROUP) fail("%s needs blocks of whole groups of %d threads", name, GROUP);
+    if (current->index / GROUP >= thread_count / GROUP) fail("%s in less than a group of %d threads", name, GROUP);
     meet(groups[current->index / GROUP], GROUP, current->index % GROUP, op, arg, name);
 }
 

@@ -6,37 +6,57 @@ set -u
 cd "$(dirname "$0")/../../.." || exit 1
 B=$1
 CXX=${HOST_CXX:-g++}
-flags="-std=c++17 -D_GNU_SOURCE -O2 -ffp-contract=off -pthread -w -Iloader -Ikernels -iquote kernels/cuda -Itests/kernels -I."
+flags="-std=c++17 -D_GNU_SOURCE -O1 -ffp-contract=off -pthread -w -Iloader -Ikernels -iquote kernels/cuda -Itests/kernels -I."
 work=$(mktemp -d "${TMPDIR:-/tmp}/sgt-mutants.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 passed=0 failed=0
 
-# What check-cuda is made of, but for one file.
-objects() { # obj|obj/race FILE
-    for f in kernels/cuda/*.cu tests/kernels/*.cu; do
-        [ "$f" = "$2" ] || [ ! -f "$f" ] || echo "$B/$1/$f.o"
+# Where a bug in FILE shows: itself, or what includes it.
+users() { # FILE
+    case $1 in
+    *.cu) echo "$1" ;;
+    *) grep -l "\"$(basename "$1")\"" kernels/cuda/*.cu tests/kernels/*.cu ;;
+    esac
+}
+
+# What a check-cuda was made of, but for what is compiled anew.
+objects() { # check-cuda|check-cuda-race FILE...
+    parts=$(tr ' ' '\n' < "$B/tests/$1.parts")
+    shift
+    for f; do parts=$(echo "$parts" | grep -vF "/$f.o"); done
+    echo "$parts"
+}
+
+# check-cuda with the bug, as $work/planted/check. A changed header is found first because it lies beside what includes it.
+build() { # SED FILE check-cuda|check-cuda-race FLAGS
+    rm -rf "$work/planted"
+    mkdir "$work/planted"
+    sources=$(users "$2" | tr '\n' ' ')
+    # shellcheck disable=SC2086
+    cp $sources "$work/planted"
+    sed -f "$1" "$2" > "$work/planted/$(basename "$2")"
+    why="no longer changes $2"
+    ! cmp -s "$2" "$work/planted/$(basename "$2")" || return
+    why="does not compile"
+    for f in "$work"/planted/*.cu; do
+        # shellcheck disable=SC2086
+        $CXX $flags $4 -x c++ -c -o "$f.o" "$f" > "$work/log" 2>&1 || return
     done
-    for f in tests/kernels/*.cpp tests/kernels/host/*.cpp; do
-        [ ! -f "$f" ] || echo "$B/obj/$f.o"
-    done
-    echo "$B/obj/tests/kernels/harness.o $B/lib/libsgt-kernels.a $B/lib/libsgt-loader.a"
+    # shellcheck disable=SC2046,SC2086
+    $CXX -pthread -o "$work/planted/check" "$work"/planted/*.o $(objects "$3" $sources) -fopenmp -ldl -lm > "$work/log" 2>&1
 }
 
 # Caught: check-cuda ran to its sum, and the case failed. Otherwise $why says what happened.
-caught() { # SED FILE CASE MODES
-    sed -f "$1" "$2" > "$work/mutant.cu"
-    why="no longer changes $2"
-    ! cmp -s "$2" "$work/mutant.cu" || return
-    kind=obj race=
-    [ "$4" != race ] || kind=obj/race race=-fsanitize=thread
-    why="does not compile"
-    # shellcheck disable=SC2086
-    $CXX $flags $race -I"$(dirname "$2")" -x c++ -c -o "$work/mutant.o" "$work/mutant.cu" > "$work/log" 2>&1 || return
-    # shellcheck disable=SC2046
-    $CXX -pthread -o "$work/check" "$work/mutant.o" $(objects $kind "$2") -fopenmp -ldl -lm > "$work/log" 2>&1 || return
+caught() { # SED FILE CASE race|SCHEDULES
+    if [ "$4" = race ]; then
+        build "$1" "$2" check-cuda-race -fsanitize=thread || return
+        set -- "$1" "$2" "$3" 0
+    else
+        build "$1" "$2" check-cuda "" || return
+    fi
     why="not caught"
     for schedule in $4; do
-        timeout 120 "$work/check" --case "$3" --schedule "$(echo "$schedule" | sed s/race/0/)" > "$work/log" 2>&1
+        timeout 120 "$work/planted/check" --case "$3" --schedule "$schedule" > "$work/log" 2>&1
         [ $? -ne 1 ] || ! grep -qE '^0 passed, 1 failed, 0 skipped$' "$work/log" || return 0
     done
     return 1

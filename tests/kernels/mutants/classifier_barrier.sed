@@ -1,0 +1,2 @@
+# kernels/cuda/cross_entropy.cu cuda_cross_entropy_bf16 race
+s|dev::block_sync(); // with the reading below||

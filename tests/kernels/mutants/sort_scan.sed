@@ -1,0 +1,2 @@
+# kernels/cuda/embed.cu cuda_embed_sort 0
+s|if (lane >= step) upto|if (lane > step) upto|

@@ -1,0 +1,2 @@
+# tests/kernels/cuda_gemm.cu wrapper_wgmma 0
+s|row % 8)) \* 8|row % 4)) * 8|
