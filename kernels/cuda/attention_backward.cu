@@ -3,8 +3,8 @@
 //   dv_j = sum_i p_ij dout_i    ds_ij = p_ij (dout_i.v_j - delta_i)    dq_i = scale sum_j ds_ij k_j
 //   dk_j = scale sum_i ds_ij q_i
 // Two kernels: one keeps keys and walks over the queries after them, the other keeps queries and walks over the keys
-// before them. Scores are computed in both, five products becoming seven, and every sum is one warp's alone: no atomics,
-// the same bits each time. Both compute p with the kept rows on the left, so that p's accumulators are the left operand
+// before them. Scores are computed in both, five products becoming seven, and every sum is one warp's alone: no
+// atomics, the same bits each time. Both compute p with the kept rows on the left, so that p's accumulators are the left operand
 // of the sums as they stand.
 #include "attention.cuh"
 

@@ -130,6 +130,14 @@ void sgt_cuda_attention_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dq
                                  size_t D, float scale);
 int sgt_cuda_attention_serves(sgt_cuda_type type, size_t D); /* whether the two above take it */
 
+/* The same without tensor cores, for any type and D to 256: what float32 and other head sizes take. */
+void sgt_cuda_attention_tiled(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *lse, const void *qkv, size_t B,
+                              size_t T, size_t H, size_t D, float scale);
+void sgt_cuda_attention_tiled_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dqkv, float *delta,
+                                       const void *dout, const void *out, const float *lse, const void *qkv, size_t B,
+                                       size_t T, size_t H, size_t D, float scale);
+int sgt_cuda_attention_tiled_serves(size_t D);
+
 /* inputs[b][t] = rows[b][t], targets[b][t] = rows[b][t + 1], or -1 where that is ignore
  *                                                                   rows (B, T+1), inputs, targets (B, T) */
 void sgt_cuda_widen_rows(sgt_cuda_stream s, int32_t *inputs, int32_t *targets, const uint16_t *rows, size_t B, size_t T,

@@ -1,4 +1,4 @@
-/* cuda_cases_attention.cpp: flash attention on the device, both ways, in 16 bits, against double sums. */
+/* cuda_cases_attention.cpp: flash attention on the device, both ways, against double sums: in 16 bits by tensor cores, and by plain tiles. */
 #include "cuda_types.h"
 
 struct shape {
@@ -6,6 +6,15 @@ struct shape {
 };
 static const shape shapes[] = {{1, 1, 1, 64}, {1, 17, 1, 64}, {2, 64, 2, 64},  {1, 65, 2, 64}, {1, 193, 1, 64},
                                {1, 70, 3, 8}, {1, 100, 1, 40}, {1, 80, 2, 80}, {1, 97, 1, 128}};
+
+static const shape tiled_shapes[] = {{1, 1, 1, 4}, {2, 33, 3, 5}, {1, 16, 1, 64}, {1, 67, 1, 24}, {1, 40, 1, 130}};
+
+struct path {
+    decltype(&sgt_cuda_attention) forward;
+    decltype(&sgt_cuda_attention_backward) backward;
+};
+static const path tensor_cores = {sgt_cuda_attention, sgt_cuda_attention_backward};
+static const path tiled = {sgt_cuda_attention_tiled, sgt_cuda_attention_tiled_backward};
 
 struct heads {
     size_t B, T, H, D, packed_ld, plain_ld;
@@ -52,7 +61,7 @@ template <class T> static heads draw(check *t, const shape &s, T **qkv, T **dout
 }
 
 /* A score is a float sum of D products: (D + 3) u of |terms|. p = exp2(s - max): E is that, 4u, and 3u of the range; a
- * rescale for each tile of 64. The sum of p has T additions. As the left operand p is rounded to T: its unit u_T, and
+ * rescale for each tile, of 64 or 32. The sum of p has T additions. As the left operand p is rounded to T: its unit u_T, and
  * below the normals its tiny. lse: E, the sum's error, the logarithm's (2u and the product's). */
 template <class T> static void forward_bounds(double *out, double *lse, const heads &h, size_t which)
 {
@@ -66,7 +75,7 @@ template <class T> static void forward_bounds(double *out, double *lse, const he
             max = fmax(max, p[j]);
         }
         for (size_t j = 0; j <= i; j++) range = fmax(range, max - p[j]), total += p[j] = exp(p[j] - max);
-        double E = 2 * worst + (4 + 3 * (fmin(range, 90) + fabs(max))) * UNIT * (1 + (double)h.T / 64);
+        double E = 2 * worst + (4 + 3 * (fmin(range, 90) + fabs(max))) * UNIT * (1 + (double)h.T / 32);
         double sums = (double)(h.T + 8) * UNIT;
         lse[which * h.T + i] = E + sums + 4 * UNIT * (fabs(max) + log(total) + 1);
         for (size_t d = 0; d < h.D; d++) {
@@ -80,25 +89,23 @@ template <class T> static void forward_bounds(double *out, double *lse, const he
     }
 }
 
-template <class T> static void forward(check *t)
+template <class T> static void forward_at(check *t, const shape &s, const path &by)
 {
-    for (const shape &s : shapes) {
-        size_t n = s.B * s.T * s.H * s.D, rows = s.B * s.T * s.H;
-        T *qkv, *dout, *out = cuda_output<T>(t, n);
-        heads h = draw(t, s, &qkv, &dout);
-        float *lse = cuda_output<float>(t, rows);
-        double *bound = check_doubles(t, n), *lse_bound = check_doubles(t, rows);
-        sgt_cuda_attention(0, Type<T>::id, out, lse, qkv, s.B, s.T, s.H, s.D, h.scale);
-        for (size_t i = 0; i < s.B * s.H; i++) forward_bounds<T>(bound, lse_bound, h, i);
-        stored_as<T>(bound, h.out, n);
-        cuda_sync(t);
-        check_close(t, "out", cuda_floats(t, out, n), h.out, bound, n);
-        check_close(t, "lse", lse, h.lse, lse_bound, rows);
-    }
+    size_t n = s.B * s.T * s.H * s.D, rows = s.B * s.T * s.H;
+    T *qkv, *dout, *out = cuda_output<T>(t, n);
+    heads h = draw(t, s, &qkv, &dout);
+    float *lse = cuda_output<float>(t, rows);
+    double *bound = check_doubles(t, n), *lse_bound = check_doubles(t, rows);
+    by.forward(0, Type<T>::id, out, lse, qkv, s.B, s.T, s.H, s.D, h.scale);
+    for (size_t i = 0; i < s.B * s.H; i++) forward_bounds<T>(bound, lse_bound, h, i);
+    stored_as<T>(bound, h.out, n);
+    cuda_sync(t);
+    check_close(t, "out", cuda_floats(t, out, n), h.out, bound, n);
+    check_close(t, "lse", lse, h.lse, lse_bound, rows);
 }
 
-/* p's error e_p: the score's, 3u (|s| + |lse|) for the difference in log2, 4u. dp and delta are sums of D products. p and
- * ds are rounded to T before they weigh rows: u_T of each, and tiny. dq, dk, dv are sums of at most T terms. */
+/* p's error e_p: the score's, 3u (|s| + |lse|) for the difference in log2, 4u. dp and delta are sums of D products.
+ * p and ds are rounded to T before they weigh rows: u_T of each, and tiny. dq, dk, dv are sums of at most T terms. */
 template <class T> static void backward_bounds(double *grads, const heads &h, size_t which)
 {
     double unit = Type<T>::unit + (double)(h.T + 4) * UNIT, tiny = Type<T>::tiny, terms;
@@ -123,34 +130,55 @@ template <class T> static void backward_bounds(double *grads, const heads &h, si
     }
 }
 
+template <class T> static void backward_at(check *t, const shape &s, const path &by)
+{
+    size_t n = s.B * s.T * s.H * s.D, rows = s.B * s.T * s.H;
+    T *qkv, *dout, *out = cuda_output<T>(t, n), *grads = cuda_output<T>(t, 3 * n);
+    heads h = draw(t, s, &qkv, &dout);
+    double *bound = check_doubles(t, 3 * n);
+    for (size_t i = 0; i < n; i++) { /* both start from the same stored output */
+        out[i] = dev::from_float<T>(h.out[i]);
+        h.out[i] = dev::to_float(out[i]);
+    }
+    by.backward(0, Type<T>::id, grads, cuda_output<float>(t, rows), dout, out,
+                                cuda_copy<float>(t, h.lse, rows), qkv, s.B, s.T, s.H, s.D, h.scale);
+    for (size_t i = 0; i < s.B * s.H; i++) {
+        const float *q = h.qkv + packed_at(h, i);
+        float *to = h.grads + packed_at(h, i);
+        t->ref->attention_backward(to, to + h.plain_ld, to + 2 * h.plain_ld, h.packed_ld, h.dout + plain_at(h, i),
+                                   h.out + plain_at(h, i), h.plain_ld, h.lse + i * s.T, q, q + h.plain_ld,
+                                   q + 2 * h.plain_ld, h.packed_ld, s.T, s.D, h.scale, h.scratch);
+        backward_bounds<T>(bound, h, i);
+    }
+    stored_as<T>(bound, h.grads, 3 * n);
+    cuda_sync(t);
+    check_close(t, "dq dk dv", cuda_floats(t, grads, 3 * n), h.grads, bound, 3 * n);
+}
+
+template <class T> static void forward(check *t)
+{
+    for (const shape &s : shapes) forward_at<T>(t, s, tensor_cores);
+}
+
 template <class T> static void backward(check *t)
 {
-    for (const shape &s : shapes) {
-        size_t n = s.B * s.T * s.H * s.D, rows = s.B * s.T * s.H;
-        T *qkv, *dout, *out = cuda_output<T>(t, n), *grads = cuda_output<T>(t, 3 * n);
-        heads h = draw(t, s, &qkv, &dout);
-        double *bound = check_doubles(t, 3 * n);
-        for (size_t i = 0; i < n; i++) { /* both start from the same stored output */
-            out[i] = dev::from_float<T>(h.out[i]);
-            h.out[i] = dev::to_float(out[i]);
-        }
-        sgt_cuda_attention_backward(0, Type<T>::id, grads, cuda_output<float>(t, rows), dout, out,
-                                    cuda_copy<float>(t, h.lse, rows), qkv, s.B, s.T, s.H, s.D, h.scale);
-        for (size_t i = 0; i < s.B * s.H; i++) {
-            const float *q = h.qkv + packed_at(h, i);
-            float *to = h.grads + packed_at(h, i);
-            t->ref->attention_backward(to, to + h.plain_ld, to + 2 * h.plain_ld, h.packed_ld, h.dout + plain_at(h, i),
-                                       h.out + plain_at(h, i), h.plain_ld, h.lse + i * s.T, q, q + h.plain_ld,
-                                       q + 2 * h.plain_ld, h.packed_ld, s.T, s.D, h.scale, h.scratch);
-            backward_bounds<T>(bound, h, i);
-        }
-        stored_as<T>(bound, h.grads, 3 * n);
-        cuda_sync(t);
-        check_close(t, "dq dk dv", cuda_floats(t, grads, 3 * n), h.grads, bound, 3 * n);
-    }
+    for (const shape &s : shapes) backward_at<T>(t, s, tensor_cores);
 }
 
 CUDA_CASE(cuda_attention_bf16) { forward<dev::bf16>(t); }
 CUDA_CASE(cuda_attention_f16) { forward<dev::f16>(t); }
 CUDA_CASE(cuda_attention_backward_bf16) { backward<dev::bf16>(t); }
 CUDA_CASE(cuda_attention_backward_f16) { backward<dev::f16>(t); }
+
+template <class T> static void tiled_forward(check *t)
+{
+    for (const shape &s : tiled_shapes) forward_at<T>(t, s, tiled);
+}
+
+template <class T> static void tiled_backward(check *t)
+{
+    for (const shape &s : tiled_shapes) backward_at<T>(t, s, tiled);
+}
+
+CUDA_CASES_BY_TYPE(cuda_attention_tiled, tiled_forward)
+CUDA_CASES_BY_TYPE(cuda_attention_tiled_backward, tiled_backward)

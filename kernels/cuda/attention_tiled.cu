@@ -1,0 +1,195 @@
+// attention_tiled.cu: causal attention for what tensor cores do not serve: float32, and head sizes that are no multiple
+// of 8 or over 128. By tiles of floats in shared memory: a block keeps 16 rows and walks over the others 32 at a time;
+// eight neighbouring lanes share a row. T x T is never stored, and every sum is one thread's.
+#include "attention.cuh"
+
+using namespace sgt;
+
+static constexpr float LN2 = 0.69314718055994530942f;
+enum { ROWS = 16, WALK = 32, SHARE = 8, THREADS = ROWS * SHARE, EACH = WALK / SHARE, MOST_D = 256 };
+enum { WEIGHTS = WALK + 1 }; // between rows of weights: an odd number of banks, as between the rows of a tile
+
+// rows of D numbers as floats, D + 1 apart; those from `present` on become 0.
+template <class T> DEV void read_tile(float *tile, const T *rows, size_t ld, int count, int present, int D)
+{
+    for (int i = threadIdx.x; i < count * D; i += THREADS) {
+        int row = i / D, d = i % D;
+        tile[row * (D + 1) + d] = row < present ? dev::to_float(rows[row * ld + d]) : 0;
+    }
+}
+
+DEV float dot(const float *x, const float *y, int D)
+{
+    float sum = 0;
+    for (int d = 0; d < D; d++) sum += x[d] * y[d];
+    return sum;
+}
+
+// sum[d] = sum[d] * keep + weights x tile, for this thread's columns of its row.
+DEV void weigh(float *sum, float keep, const float *weights, const float *tile, int D)
+{
+    for (int d = threadIdx.x % SHARE; d < D; d += SHARE) {
+        float x = sum[d] * keep;
+        for (int j = 0; j < WALK; j++) x += weights[j] * tile[j * (D + 1) + d];
+        sum[d] = x;
+    }
+}
+
+DEV float row_max(float x)
+{
+    for (int mask = SHARE / 2; mask; mask >>= 1) x = fmaxf(x, dev::shfl_xor(x, mask));
+    return x;
+}
+
+DEV float row_sum(float x)
+{
+    for (int mask = SHARE / 2; mask; mask >>= 1) x += dev::shfl_xor(x, mask);
+    return x;
+}
+
+template <class T> __global__ void __launch_bounds__(THREADS) tiled_kernel(Heads<T> a)
+{
+    Head h(a, blockIdx.x);
+    int D = a.D, P = D + 1, row = threadIdx.x / SHARE, part = threadIdx.x % SHARE;
+    int first = (gridDim.y - 1 - blockIdx.y) * ROWS, query = first + row, width = a.heads * D;
+    float *own = (float *)dev::dyn_smem(), *keys = own + ROWS * P, *values = keys + WALK * P;
+    float *out = values + WALK * P + row * P, *weights = values + WALK * P + ROWS * P + row * WEIGHTS;
+    const T *qkv = a.qkv + h.packed;
+    read_tile(own, qkv + first * h.packed_ld, h.packed_ld, ROWS, a.length - first, D);
+    for (int d = part; d < D; d += SHARE) out[d] = 0;
+    float max = -INFINITY, sum = 0;
+    for (int key = 0; key < first + ROWS && key < a.length; key += WALK) {
+        read_tile(keys, qkv + width + key * h.packed_ld, h.packed_ld, WALK, a.length - key, D);
+        read_tile(values, qkv + 2 * width + key * h.packed_ld, h.packed_ld, WALK, a.length - key, D);
+        dev::block_sync(); // the tiles are complete
+        float s[EACH], before = max;
+        DEV_UNROLL
+        for (int i = 0; i < EACH; i++) {
+            int j = part + i * SHARE;
+            s[i] = key + j > query ? -INFINITY : dot(own + row * P, keys + j * P, D) * a.scale_log2;
+            max = fmaxf(max, s[i]);
+        }
+        max = row_max(max);
+        float down = dev::exp2_fast(before - max);
+        sum *= down;
+        DEV_UNROLL
+        for (int i = 0; i < EACH; i++) {
+            float p = dev::exp2_fast(s[i] - max);
+            sum += p;
+            weights[part + i * SHARE] = p;
+        }
+        dev::warp_sync(); // a row's weights come from eight lanes of one warp
+        weigh(out, down, weights, values, D);
+        dev::block_sync(); // all have read tiles and weights before the next ones are written
+    }
+    sum = row_sum(sum);
+    if (query >= a.length) return; // no collective follows
+    for (int d = part; d < D; d += SHARE)
+        a.out[h.plain + query * h.plain_ld + d] = dev::from_float<T>(out[d] / sum);
+    if (part == 0) a.lse[h.row + query] = (max + dev::log2_fast(sum)) * LN2;
+}
+
+// ---- backward: the formulas of attention_backward.cu ----
+
+template <class T> __global__ void __launch_bounds__(THREADS) tiled_delta_kernel(Heads<T> a, size_t rows)
+{
+    size_t i = (size_t)blockIdx.x * ROWS + threadIdx.x / SHARE; // of (B, T, H)
+    float sum = 0;
+    if (i < rows)
+        for (int d = threadIdx.x % SHARE; d < a.D; d += SHARE)
+            sum += dev::to_float(a.dout[i * a.D + d]) * dev::to_float(a.out[i * a.D + d]);
+    sum = row_sum(sum);
+    size_t head = i % a.heads, place = i / a.heads;
+    if (i < rows && threadIdx.x % SHARE == 0)
+        a.delta[(place / a.length * a.heads + head) * a.length + place % a.length] = sum;
+}
+
+// What a block keeps and what it walks over: two tiles each, (k, v) and (q, dout) or the other way around, so that
+// s = kept[0] . walked[0] and dp = kept[1] . walked[1] either way.
+template <class T> struct Pair {
+    const T *first, *second;
+    size_t first_ld, second_ld;
+};
+
+template <class T, bool KEYS> __global__ void __launch_bounds__(THREADS) tiled_backward_kernel(Heads<T> a)
+{
+    Head h(a, blockIdx.x);
+    int D = a.D, P = D + 1, row = threadIdx.x / SHARE, part = threadIdx.x % SHARE;
+    int first = blockIdx.y * ROWS, mine = first + row, width = a.heads * D;
+    const T *q = a.qkv + h.packed;
+    Pair<T> queries = {q, a.dout + h.plain, h.packed_ld, h.plain_ld};
+    Pair<T> keys = {q + width, q + 2 * width, h.packed_ld, h.packed_ld};
+    Pair<T> kept = KEYS ? keys : queries, walked = KEYS ? queries : keys;
+    float *own[2], *tile[2], *sum[2], *weights[2], *at = (float *)dev::dyn_smem();
+    DEV_UNROLL
+    for (int i = 0; i < 2; i++, at += (2 * ROWS + WALK) * P + ROWS * WEIGHTS) {
+        own[i] = at;
+        tile[i] = at + ROWS * P;
+        sum[i] = at + (ROWS + WALK) * P + row * P;
+        weights[i] = at + (2 * ROWS + WALK) * P + row * WEIGHTS;
+        for (int d = part; d < D; d += SHARE) sum[i][d] = 0;
+    }
+    read_tile(own[0], kept.first + first * kept.first_ld, kept.first_ld, ROWS, a.length - first, D);
+    read_tile(own[1], kept.second + first * kept.second_ld, kept.second_ld, ROWS, a.length - first, D);
+    int from = KEYS ? first / WALK * WALK : 0, end = KEYS || first + ROWS > a.length ? a.length : first + ROWS;
+    for (int other = from; other < end; other += WALK) {
+        read_tile(tile[0], walked.first + other * walked.first_ld, walked.first_ld, WALK, a.length - other, D);
+        read_tile(tile[1], walked.second + other * walked.second_ld, walked.second_ld, WALK, a.length - other, D);
+        dev::block_sync(); // the tiles are complete
+        for (int j = part; j < WALK; j += SHARE) {
+            int query = KEYS ? other + j : mine, key = KEYS ? mine : other + j;
+            float p = 0, ds = 0;
+            if (key <= query && query < a.length) {
+                p = dev::exp2_fast(dot(own[0] + row * P, tile[0] + j * P, D) * a.scale_log2 -
+                                   a.lse[h.row + query] * LOG2E);
+                ds = p * (dot(own[1] + row * P, tile[1] + j * P, D) - a.delta[h.row + query]);
+            }
+            weights[0][j] = ds;
+            weights[1][j] = p;
+        }
+        dev::warp_sync(); // a row's weights come from eight lanes of one warp
+        weigh(sum[0], 1, weights[0], tile[0], D);
+        if (KEYS) weigh(sum[1], 1, weights[1], tile[1], D);
+        dev::block_sync(); // all have read tiles and weights before the next ones are written
+    }
+    if (mine >= a.length) return; // no collective follows
+    T *to = a.dqkv + h.packed + mine * h.packed_ld + (KEYS ? width : 0);
+    for (int d = part; d < D; d += SHARE) {
+        to[d] = dev::from_float<T>(sum[0][d] * a.scale);
+        if (KEYS) to[width + d] = dev::from_float<T>(sum[1][d]);
+    }
+}
+
+int sgt_cuda_attention_tiled_serves(size_t D)
+{
+    return D >= 1 && D <= MOST_D;
+}
+
+void sgt_cuda_attention_tiled(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *lse, const void *qkv, size_t B,
+                              size_t T, size_t H, size_t D, float scale)
+{
+    if (B * T * H == 0) return;
+    by_type(type, [&](auto zero) {
+        using N = decltype(zero);
+        Heads<N> a = {(const N *)qkv, (N *)out, lse, NULL, NULL, NULL, (int)T, (int)H, (int)D, scale, scale * LOG2E};
+        size_t bytes = ((2 * ROWS + 2 * WALK) * (D + 1) + ROWS * WEIGHTS) * sizeof(float);
+        DEV_LAUNCH(tiled_kernel<N>, dim3((unsigned)(B * H), blocks_for(T, ROWS)), dim3(THREADS), bytes, s, a);
+    });
+}
+
+void sgt_cuda_attention_tiled_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dqkv, float *delta,
+                                       const void *dout, const void *out, const float *lse, const void *qkv, size_t B,
+                                       size_t T, size_t H, size_t D, float scale)
+{
+    if (B * T * H == 0) return;
+    by_type(type, [&](auto zero) {
+        using N = decltype(zero);
+        Heads<N> a = {(const N *)qkv, (N *)out, (float *)lse, delta, (const N *)dout,
+                      (N *)dqkv,      (int)T,   (int)H,       (int)D, scale,          scale * LOG2E};
+        size_t bytes = 2 * ((2 * ROWS + WALK) * (D + 1) + ROWS * WEIGHTS) * sizeof(float), rows = B * T * H;
+        dim3 grid((unsigned)(B * H), blocks_for(T, ROWS)), block(THREADS);
+        DEV_LAUNCH(tiled_delta_kernel<N>, dim3(blocks_for(rows, ROWS)), block, 0, s, a, rows);
+        DEV_LAUNCH((tiled_backward_kernel<N, true>), grid, block, bytes, s, a);
+        DEV_LAUNCH((tiled_backward_kernel<N, false>), grid, block, bytes, s, a);
+    });
+}
