@@ -5,17 +5,18 @@ ASAN_OPTIONS=detect_leaks=0 # the leak checker of a sanitizer variant cannot wor
 export ASAN_OPTIONS
 
 command -v strace > /dev/null || skip 'strace is not there'
-strace -y -o trace true 2> /dev/null || skip 'strace may not trace here'
+strace -y -o tried true 2> /dev/null || skip 'strace may not trace here'
 
 for i in 1 2 3; do seq 100 > $i.txt; done
 here=$(pwd -P)
-run 0 strace -f -y -o trace -e trace=mkdir,fsync,rename sgt-tokenize --quiet --threads 1 --shard-tokens 200 1.txt 2.txt 3.txt new/out
+# a file a thread (-ff), so that no call is cut in two by another thread's; the writer is one thread
+run 0 strace -ff -y -o trace -e trace=mkdir,fsync,rename sgt-tokenize --quiet --threads 1 --shard-tokens 200 1.txt 2.txt 3.txt new/out
 
 # Each call as: mkdir PATH, fsync PATH or rename FROM TO, paths as they are below this folder.
-sed -nE 's/^[0-9]+ +//
+cat trace.* | sed -nE '
     s/^mkdir\("([^"]*)".* = 0$/mkdir \1/p
     s/^rename\("([^"]*)", "([^"]*)"\) += 0$/rename \1 \2/p
-    s/^fsync\([0-9]+<([^>]*)>\) += 0$/fsync \1/p' trace | sed "s|$here\$|.|; s|$here/||" > calls
+    s/^fsync\([0-9]+<([^>]*)>\) += 0$/fsync \1/p' | sed "s|$here\$|.|; s|$here/||" > calls
 [ "$(grep -c '^rename' calls)" -gt 8 ] || fail "only $(grep -c '^rename' calls) renames"
 
 # A folder's name is flushed in the one that holds it right after it was made; files before they get their names; and OUT
