@@ -4,8 +4,8 @@
 //   dk_j = scale sum_i ds_ij q_i
 // Two kernels: one keeps keys and walks over the queries after them, the other keeps queries and walks over the keys
 // before them. Scores are computed in both, five products becoming seven, and every sum is one warp's alone: no
-// atomics, the same bits each time. Both compute p with the kept rows on the left, so that p's accumulators are the left operand
-// of the sums as they stand.
+// atomics, the same bits each time. Both compute p with the kept rows on the left, so that p's accumulators are the
+// left operand of the sums as they stand.
 #include "attention.cuh"
 
 using namespace sgt;

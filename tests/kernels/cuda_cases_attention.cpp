@@ -1,4 +1,5 @@
-/* cuda_cases_attention.cpp: flash attention on the device, both ways, against double sums: in 16 bits by tensor cores, and by plain tiles. */
+/* cuda_cases_attention.cpp: flash attention on the device, both ways, against double sums: in 16 bits by tensor cores,
+ * and by plain tiles. */
 #include "cuda_types.h"
 
 struct shape {
@@ -60,9 +61,9 @@ template <class T> static heads draw(check *t, const shape &s, T **qkv, T **dout
     return h;
 }
 
-/* A score is a float sum of D products: (D + 3) u of |terms|. p = exp2(s - max): E is that, 4u, and 3u of the range; a
- * rescale for each tile, of 64 or 32. The sum of p has T additions. As the left operand p is rounded to T: its unit u_T, and
- * below the normals its tiny. lse: E, the sum's error, the logarithm's (2u and the product's). */
+/* A score is a float sum of D products: (D + 3) u of |terms|. p = exp2(s - max): E is that, 4u, and 3u of the range;
+ * a rescale for each tile, of 64 or 32. The sum of p has T additions. As the left operand p is rounded to T: its unit,
+ * and below the normals its tiny. lse: E, the sum's error, the logarithm's (2u and the product's). */
 template <class T> static void forward_bounds(double *out, double *lse, const heads &h, size_t which)
 {
     double p[256], absolute, tiny = Type<T>::tiny;
