@@ -6,7 +6,7 @@ B=$1
 CORPUS=${2:-}
 PATH=$(cd "$B/bin" && pwd):$PATH
 DEMO=$B/demo
-STEPS=120
+STEPS=100
 mkdir -p "$DEMO"
 
 say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
@@ -54,8 +54,8 @@ say "2. Tokens to batches: mmap against preload"
 show_into "$DEMO/bench.json" sgt-bench loader --json --loader mmap,preload --outputs i32 --batch-size 32 --seq-len 512 --seconds 2 "$DEMO/out"
 
 say "3. Batches to a falling loss: a small GPT-2, from scratch, on this CPU"
-show sgt-train --data "$DEMO/out" --run "$DEMO/run" --model 4x128x4 --loader preload --device cpu --batch-size 8 --seq-len 64 \
-    --steps "$STEPS" --lr 3e-3 --warmup 10 --eval-every 40 --save-every 0
+show sgt-train --data "$DEMO/out" --run "$DEMO/run" --model 4x128x4 --loader preload --device cpu --batch-size 6 --seq-len 64 \
+    --steps "$STEPS" --lr 3e-3 --warmup 10 --eval-every 50 --save-every 0
 
 number() { tr ',' '\n' < "$2" | sed -n "s/.*\"$1\": *\([0-9.e+-]*\).*/\1/p" | head -1; }
 reader() { tr -d '\n' < "$DEMO/bench.json" | tr '{' '\n' | sed -n "s/.*\"reader\": *\"$1\".*\"tokens_per_s\": *\([0-9.e+]*\).*/\1/p"; }
