@@ -1,8 +1,11 @@
 # sgt: one Makefile, no configure. `make help` lists the targets.
-# Variants live in folders of their own: make DEBUG=1, make SAN=address,undefined, make CC=clang. B=DIR builds elsewhere.
+# Variants live in folders of their own: make DEBUG=1, make SAN=address,undefined, make CC=clang.
+# B=DIR builds elsewhere, V=1 shows the commands.
 
 comma := ,
-VARIANT := $(if $(DEBUG),debug)$(if $(SAN),$(if $(DEBUG),-)$(subst $(comma),-,$(SAN)))$(if $(filter clang%,$(notdir $(CC))),$(if $(DEBUG)$(SAN),-)clang)
+empty :=
+space := $(empty) $(empty)
+VARIANT := $(subst $(space),-,$(strip $(if $(DEBUG),debug) $(subst $(comma),-,$(SAN)) $(if $(filter clang%,$(notdir $(CC))),clang)))
 B ?= build$(if $(VARIANT),/$(VARIANT))
 
 PREFIX ?= /usr/local
@@ -16,17 +19,20 @@ OPT := $(if $(DEBUG),-O0,-O2)
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla -Werror
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all)
 # -ffp-contract=off: a product and a sum are fused only where the code says so, whichever compiler.
-ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -Iloader -Itokenize -Ikernels -Itrain -I. $(WARN) $(OPT) -ffp-contract=off -fPIC -pthread \
-             $(SANFLAGS) $(CFLAGS) -MMD -MP
+ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -Iloader -Itokenize -Ikernels -Itrain -I. $(WARN) $(OPT) -ffp-contract=off -fPIC \
+             -pthread $(SANFLAGS) $(CFLAGS) -MMD -MP
 ALL_LDFLAGS = -Wl,--as-needed -pthread $(SANFLAGS) $(LDFLAGS)
 
 # flags per folder and per file; elsewhere than on x86-64 the files for its vectors compile to nothing
-X86 := $(filter x86_64,$(shell uname -m))
+ifeq ($(shell uname -m),x86_64)
+AVX2 := -mavx2 -mfma -mbmi -mbmi2 -mlzcnt -mf16c
+AVX512 := $(AVX2) -mavx512f -mavx512bw -mavx512cd -mavx512dq -mavx512vl
+endif
 flags = $(if $(filter loader/% tokenize/%,$(1)),-Wconversion) \
         $(if $(filter kernels/%,$(1)),$(if $(DEBUG),,-O3)) \
         $(if $(filter kernels/% train/% tests/kernels/% tests/train/% tools/sgt-bench.c,$(1)),-fopenmp) \
-        $(if $(X86),$(if $(filter %_avx2.c,$(1)),-mavx2 -mfma -mbmi -mbmi2 -mlzcnt -mf16c)) \
-        $(if $(X86),$(if $(filter %_avx512.c,$(1)),-mavx2 -mfma -mbmi -mbmi2 -mlzcnt -mf16c -mavx512f -mavx512bw -mavx512cd -mavx512dq -mavx512vl))
+        $(if $(filter %_avx2.c,$(1)),$(AVX2)) \
+        $(if $(filter %_avx512.c,$(1)),$(AVX512))
 
 sources = $(sort $(foreach d,$(1),$(wildcard $(d)/*.c)))
 objects = $(patsubst %.c,$(B)/obj/%.o,$(call sources,$(1)))
@@ -82,18 +88,18 @@ deps:                                  ## install what is missing (apt-get; sudo
 # As many compilers as there are cores, unless make was told how many.
 JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 2))
 
-# demo and check are the first thing a newcomer types: they see to the packages first, then start make anew, which finds them.
-demo:                                  ## the main job on real text, on a CPU, in under 3 minutes (CORPUS=DIR: your own text)
+# demo and check are the first thing a newcomer types: they see to the packages, then start make anew, which finds them.
+demo:                                  ## the main job on real text, on a CPU, in under 3 minutes (CORPUS=DIR: yours)
 	@tools/deps.sh build
 	@$(MAKE) $(JOBS) --no-print-directory run-demo
 
 check: deps                            ## every test, within 10 minutes
 	@$(MAKE) $(JOBS) --no-print-directory run-check
 
-check-nvcc:                            ## nvcc compiles every CUDA kernel: no warning, no spill, registers within tests/kernels/registers.txt
+check-nvcc:                            ## nvcc on every CUDA kernel: no warning, no spill, registers as tests/kernels allows
 	@tests/kernels/check-nvcc.sh $(B)
 
-check-all: check                       ## the tests again: by clang, without optimization, under the address, undefined and thread sanitizers
+check-all: check                       ## the tests again: clang, no optimization, sanitizers, all schedules and mutants
 	@! command -v clang > /dev/null && echo 'clang is not there: its build is left out' || \
 	    $(MAKE) $(JOBS) --no-print-directory run-check CC=clang
 	@$(MAKE) $(JOBS) --no-print-directory check-cuda check-nvcc
@@ -101,10 +107,10 @@ check-all: check                       ## the tests again: by clang, without opt
 	@$(MAKE) $(JOBS) --no-print-directory run-check SAN=address,undefined
 	@$(MAKE) $(JOBS) --no-print-directory SAN=thread build/thread/tests/stress-loader && build/thread/tests/stress-loader
 
-check-cuda: need-packages $(CHECK_CUDA)  ## the CUDA kernels, run on the host (no GPU needed): four schedules, race mode, all mutants
+check-cuda: need-packages $(CHECK_CUDA)  ## the CUDA kernels on the host, without a GPU: four schedules, race mode, all mutants
 	@HOST_CXX='$(HOST_CXX)' tests/kernels/check-cuda.sh $(B) all
 
-check-kernels: need-packages $(B)/tests/check-kernels  ## every fast kernel against its definition (ARGS=--bench: their speed)
+check-kernels: need-packages $(B)/tests/check-kernels  ## every fast kernel against its definition (ARGS=--bench: speed)
 	@$(B)/tests/check-kernels $(ARGS)
 
 install: need-packages programs libs   ## install into DESTDIR/PREFIX (default /usr/local)
@@ -130,7 +136,8 @@ help:                                  ## this list
 
 .PHONY: need-packages run-demo run-check
 need-packages:
-	@missing=$$(tools/deps.sh build --missing) || { echo "sgt needs these packages: $$missing (make deps installs them)" >&2; exit 1; }
+	@missing=$$(tools/deps.sh build --missing) || \
+	    { echo "sgt needs these packages: $$missing (make deps installs them)" >&2; exit 1; }
 
 run-demo: $(B)/bin/sgt-tokenize $(B)/bin/sgt-bench $(B)/bin/sgt-train
 	@tools/demo.sh $(B) $(CORPUS)
@@ -185,7 +192,7 @@ $(B)/obj/race/%.cu.o: %.cu $(B)/flags
 	$(call say,CXX,$<)mkdir -p $(@D) && $(HOST_CXX) $(HOST_CXXFLAGS) -fsanitize=thread -x c++ -c -o $@ $<
 
 # Objects are made anew when the compiler or its flags change.
-$(B)/flags: FORCE
+$(B)/flags: FORCE | need-packages
 	$(Q)mkdir -p $(@D) && echo '$(CC) $(ALL_CFLAGS)' | cmp -s - $@ || echo '$(CC) $(ALL_CFLAGS)' > $@
 .PHONY: FORCE
 

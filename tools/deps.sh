@@ -14,7 +14,6 @@ have_header() { echo "#include <$1>" | ${CC:-cc} -E -x "${2:-c}" - > /dev/null 2
 # package: how to see that it is there
 missing() {
     have cc || have gcc || have clang || echo build-essential
-    have pkg-config || echo pkg-config
     have_header utf8proc.h || echo libutf8proc-dev
     echo '#define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>' | ${CC:-cc} -E - > /dev/null 2>&1 || echo libpcre2-dev
@@ -23,6 +22,7 @@ missing() {
     have_header jansson.h || echo libjansson-dev
     have_header oneapi/dnnl/dnnl.h || echo libdnnl-dev
     [ $for_tests -eq 1 ] || return
+    have c++ || have g++ || have clang++ || echo g++
     have_header criterion/criterion.h || echo libcriterion-dev
     have_numpy || echo python3-numpy
     have valgrind || echo valgrind
