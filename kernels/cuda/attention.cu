@@ -123,7 +123,8 @@ void sgt_cuda_attention(sgt_cuda_stream s, sgt_cuda_type type, void *out, float 
     by_head_size(type, D, [&](auto zero, auto width) {
         using N = decltype(zero);
         Heads<N> a = {(const N *)qkv, (N *)out, lse, NULL, NULL, NULL, (int)T, (int)H, (int)D, scale, scale * LOG2E};
-        size_t bytes = (TILE<width, OWN> + 4 * TILE<width, KEYS>) * sizeof(N);
+        constexpr size_t bytes = (TILE<width, OWN> + 4 * TILE<width, KEYS>) * sizeof(N);
+        static_assert(bytes <= MOST_SHARED, "a block's shared memory");
         DEV_LAUNCH((attention_kernel<N, width>), dim3((unsigned)(B * H), blocks_for(T, OWN)), dim3(ATTENTION_THREADS),
                    bytes, s, a);
     });

@@ -6,7 +6,7 @@
 using namespace sgt;
 
 static constexpr float LN2 = 0.69314718055994530942f;
-enum { ROWS = 16, WALK = 32, SHARE = 8, THREADS = ROWS * SHARE, EACH = WALK / SHARE, MOST_D = 256 };
+enum { ROWS = 16, WALK = 32, SHARE = 8, THREADS = ROWS * SHARE, EACH = WALK / SHARE, MOST_D = 184 };
 enum { WEIGHTS = WALK + 1 }; // between rows of weights: an odd number of banks, as between the rows of a tile
 
 // rows of D numbers as floats, D + 1 apart; those from `present` on become 0.
@@ -160,6 +160,12 @@ template <class T, bool KEYS> __global__ void __launch_bounds__(THREADS) tiled_b
     }
 }
 
+static constexpr size_t backward_bytes(size_t D)
+{
+    return 2 * ((2 * ROWS + WALK) * (D + 1) + ROWS * WEIGHTS) * sizeof(float);
+}
+static_assert(backward_bytes(MOST_D) <= MOST_SHARED, "a block's shared memory");
+
 int sgt_cuda_attention_tiled_serves(size_t D)
 {
     return D >= 1 && D <= MOST_D;
@@ -186,7 +192,7 @@ void sgt_cuda_attention_tiled_backward(sgt_cuda_stream s, sgt_cuda_type type, vo
         using N = decltype(zero);
         Heads<N> a = {(const N *)qkv, (N *)out, (float *)lse, delta, (const N *)dout,
                       (N *)dqkv,      (int)T,   (int)H,       (int)D, scale,          scale * LOG2E};
-        size_t bytes = 2 * ((2 * ROWS + WALK) * (D + 1) + ROWS * WEIGHTS) * sizeof(float), rows = B * T * H;
+        size_t bytes = backward_bytes(D), rows = B * T * H;
         dim3 grid((unsigned)(B * H), blocks_for(T, ROWS)), block(THREADS);
         DEV_LAUNCH(tiled_delta_kernel<N>, dim3(blocks_for(rows, ROWS)), block, 0, s, a, rows);
         DEV_LAUNCH((tiled_backward_kernel<N, true>), grid, block, bytes, s, a);

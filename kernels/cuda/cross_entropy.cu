@@ -5,7 +5,7 @@
 
 using namespace sgt;
 
-enum { THREADS = 512, WARPS = THREADS / 32, MOST_SHARED = 200 * 1024 };
+enum { THREADS = 512, WARPS = THREADS / 32 };
 
 // A running sum of exp(x - max). The first max is finite: exp of a difference of infinities is NaN.
 struct Sum {

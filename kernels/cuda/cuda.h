@@ -76,7 +76,8 @@ void sgt_cuda_embed_backward(sgt_cuda_stream s, sgt_cuda_type type, float *dwte,
                              const int32_t *order, const void *dout, size_t n, size_t T, size_t C, void *scratch);
 size_t sgt_cuda_embed_backward_scratch(size_t n, size_t C);
 
-/* mean, rstd = 1/sqrt(var + eps), out = (x - mean)*rstd*w + b       x, out (n, C); w, b (C); mean, rstd (n) */
+/* mean, rstd = 1/sqrt(var + eps), out = (x - mean)*rstd*w + b       x, out (n, C); w, b (C); mean, rstd (n)
+ * A row of two floats a column fits in a block's shared memory: C to 12,672, here and in the next two. */
 void sgt_cuda_layernorm(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *mean, float *rstd, const void *x,
                         const void *w, const void *b, size_t n, size_t C, float eps);
 
@@ -130,7 +131,7 @@ void sgt_cuda_attention_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dq
                                  size_t D, float scale);
 int sgt_cuda_attention_serves(sgt_cuda_type type, size_t D); /* whether the two above take it */
 
-/* The same without tensor cores, for any type and D to 256: what float32 and other head sizes take. */
+/* The same without tensor cores, for any type and D to 184: what float32 and other head sizes take. */
 void sgt_cuda_attention_tiled(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *lse, const void *qkv, size_t B,
                               size_t T, size_t H, size_t D, float scale);
 void sgt_cuda_attention_tiled_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dqkv, float *delta,

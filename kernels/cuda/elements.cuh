@@ -12,6 +12,9 @@ namespace sgt {
 
 using dev::PER16;
 
+// Bytes of shared memory a block may have on every architecture from sm_80 on; sm_86 and sm_89 give the least.
+enum { MOST_SHARED = 99 * 1024 };
+
 // V numbers from p, which is 16-byte aligned unless V is 1.
 template <int V, class T> DEV void load(float (&x)[V], const T *p)
 {

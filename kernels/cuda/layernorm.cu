@@ -4,7 +4,7 @@
 
 using namespace sgt;
 
-enum { WARPS = 4, MOST_SHARED = 200 * 1024, MOST_BLOCKS = 264 /* two for each multiprocessor of an H200 */ };
+enum { WARPS = 4, MOST_BLOCKS = 264 /* two for each multiprocessor of an H200 */ };
 
 template <class T> struct NormRows {
     T *sum, *out;

@@ -71,7 +71,7 @@ template <class T> static void classifier(check *t)
         rows_at<T>(t, 3, V, 1, 60); /* one probability near 1, most near 0 */
     }
     rows_at<T>(t, 0, 9, 1, 1);
-    rows_at<T>(t, 2, 50257, 1.0f / 4096, 3); /* float: wider than shared memory */
+    rows_at<T>(t, 2, 50257, 1.0f / 4096, 3); /* floats do not fit in shared memory, 16 bits do */
     poison<T>(t, NAN);
     poison<T>(t, INFINITY);
 }
