@@ -23,9 +23,15 @@ compile() { # FILE ARCH: its object, and beside it what ptxas reported, a kernel
         failed=$((failed + 1))
     fi
     c++filt < "$out.log" | awk '
-        /Compiling entry function/ { name = $0; sub(/.*entry function .(void )?/, "", name); sub(/[<(].*/, "", name); sub(/.*::/, "", name) }
+        /Compiling entry function/ {
+            name = $0
+            sub(/.*entry function .(void )?/, "", name)
+            sub(/[<(].*/, "", name)
+            sub(/.*::/, "", name)
+        }
         /bytes spill stores/ { spilled = $5 + $9 }
-        /Used [0-9]+ registers/ { for (i = 1; i < NF; i++) if ($i == "Used") print name, $(i + 1), spilled }' > "$out.usage"
+        /Used [0-9]+ registers/ { for (i = 1; i < NF; i++) if ($i == "Used") print name, $(i + 1), spilled }
+        ' > "$out.usage"
 }
 
 for arch in sm_80 sm_90a; do
@@ -36,7 +42,10 @@ for arch in sm_80 sm_90a; do
     awk -v arch=$arch '
         FNR == NR { if (!/^#/ && NF == 3) limit[$1] = arch == "sm_80" ? $2 : $3; next }
         { seen[$1] = 1; if ($3) { print "FAIL " $1 " for " arch ": " $3 " bytes spilled"; bad = 1 } }
-        $1 in limit && $2 > limit[$1] { print "FAIL " $1 " for " arch ": " $2 " registers, at most " limit[$1]; bad = 1 }
+        $1 in limit && $2 > limit[$1] {
+            print "FAIL " $1 " for " arch ": " $2 " registers, at most " limit[$1]
+            bad = 1
+        }
         END {
             for (k in limit) if (!(k in seen)) { print "FAIL " k ": in registers.txt, in no kernel"; bad = 1 }
             exit bad

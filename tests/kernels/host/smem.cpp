@@ -25,13 +25,14 @@ static size_t static_end; /* arrays are laid from the arena's start */
 
 static void map_arena()
 {
-    void *map = mmap(nullptr, ARENA + (size_t)getpagesize(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    size_t page = (size_t)getpagesize();
+    void *map = mmap(nullptr, ARENA + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (map == MAP_FAILED) {
         perror("mmap");
         exit(1);
     }
     arena = static_cast<unsigned char *>(map);
-    mprotect(arena + ARENA, (size_t)getpagesize(), PROT_NONE);
+    mprotect(arena + ARENA, page, PROT_NONE);
 }
 
 static Array &add_array(const void *key, size_t from, size_t size, size_t room)

@@ -1,12 +1,13 @@
 #!/bin/sh
-# run.sh BUILD all|N: plants a bug at a time in a copy of a kernel and expects check-cuda to catch it; N: the next N of the
-# bugs in turn. A bug is NAME.sed, whose first line says where and how: "# FILE CASE race|SCHEDULE...", the schedules being
-# tried until one catches it. The last line is "N passed, N failed, 0 skipped".
+# run.sh BUILD all|N: plants a bug at a time in a copy of a kernel and expects check-cuda to catch it; N: the next N of
+# the bugs in turn. A bug is NAME.sed, whose first line says where and how: "# FILE CASE race|SCHEDULE...", the
+# schedules being tried until one catches it. The last line is "N passed, N failed, 0 skipped".
 set -u
 cd "$(dirname "$0")/../../.." || exit 1
 B=$1
 CXX=${HOST_CXX:-g++}
-flags="-std=c++17 -D_GNU_SOURCE -O1 -ffp-contract=off -pthread -w -Iloader -Ikernels -iquote kernels/cuda -Itests/kernels -I."
+flags="-std=c++17 -D_GNU_SOURCE -O1 -ffp-contract=off -pthread -w"
+flags="$flags -Iloader -Ikernels -iquote kernels/cuda -Itests/kernels -I."
 work=$(mktemp -d "${TMPDIR:-/tmp}/sgt-mutants.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 passed=0 failed=0
@@ -27,7 +28,7 @@ objects() { # check-cuda|check-cuda-race FILE...
     echo "$parts"
 }
 
-# check-cuda with the bug, as $work/planted/check. A changed header is found first because it lies beside what includes it.
+# check-cuda with the bug, as $work/planted/check. A changed header is found first, as it lies beside what includes it.
 build() { # SED FILE check-cuda|check-cuda-race FLAGS
     rm -rf "$work/planted"
     mkdir "$work/planted"
@@ -43,7 +44,8 @@ build() { # SED FILE check-cuda|check-cuda-race FLAGS
         $CXX $flags $4 -x c++ -c -o "$f.o" "$f" > "$work/log" 2>&1 || return
     done
     # shellcheck disable=SC2046,SC2086
-    $CXX -pthread -o "$work/planted/check" "$work"/planted/*.o $(objects "$3" $sources) -fopenmp -ldl -lm > "$work/log" 2>&1
+    $CXX -pthread -o "$work/planted/check" "$work"/planted/*.o $(objects "$3" $sources) -fopenmp -ldl -lm \
+        > "$work/log" 2>&1
 }
 
 # Caught: check-cuda ran to its sum, and the case failed. Otherwise $why says what happened.
