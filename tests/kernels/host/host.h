@@ -10,9 +10,9 @@
  * Race mode: objects with kernels compiled with -fsanitize=thread and linked with race.cpp in place of libtsan have
  * every access to shared memory checked against what barriers order. Nothing here is thread safe.
  *
- * What this cannot show: speed, bank conflicts, the memory model beyond barriers, races on global memory (schedules may),
- * a missing wgmma_fence or device_fence, a wrong PTX string. Sums are added in another order than the hardware's, and
- * exp2_fast is exact here: floats are compared within bounds, integers exactly. */
+ * What this cannot show: speed, bank conflicts, the memory model beyond barriers, races on global memory (schedules
+ * may), a missing wgmma_fence or device_fence, a wrong PTX string. Sums are added in another order than the hardware's,
+ * and exp2_fast is exact here: floats are compared within bounds, integers exactly. */
 #ifndef SGT_HOST_H
 #define SGT_HOST_H
 
