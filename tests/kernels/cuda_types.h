@@ -11,7 +11,7 @@
 
 #include <initializer_list>
 
-#include "cuda.h"
+#include "cuda/cuda.h" /* ours: under nvcc the bare name is CUDA's own */
 #include "host/check-cuda.h"
 
 template <class T> struct Type;
