@@ -71,3 +71,19 @@ exists() { [ -e "$1" ] || fail "$1 is not there"; }
 absent() { [ ! -e "$1" ] || fail "$1 should not be there"; }
 # the value of a number or string field in one-line JSON: field NAME FILE
 field() { sed -n "s/.*\"$1\": *\"\{0,1\}\([^,\"}]*\).*/\1/p" "$2" | head -1; }
+
+# For tests that trace system calls, or make them fail or kill by the count.
+need_strace() {
+    ASAN_OPTIONS=detect_leaks=0 # the leak checker of a sanitizer variant cannot work where strace traces
+    export ASAN_OPTIONS
+    command -v strace > /dev/null || skip 'strace is not there'
+    strace -o .traced true 2> /dev/null || skip 'strace may not trace here'
+}
+
+# In memory from here on, where that can be had: for hundreds of runs that would wait for the disk at every shard.
+work_in_memory() {
+    scratch=$(mktemp -d /dev/shm/sgt-cli.XXXXXX 2> /dev/null) || return 0
+    trap 'cd / && rm -rf "$scratch"' EXIT
+    trap 'exit 1' INT TERM
+    cd "$scratch" || exit 1
+}

@@ -1,11 +1,7 @@
 # tokenize-durable.sh: a name in OUT is durable before the one that relies on it appears. Needs strace, which shows the calls.
 . "$ROOT/tests/cli/lib.sh"
 
-ASAN_OPTIONS=detect_leaks=0 # the leak checker of a sanitizer variant cannot work where strace traces
-export ASAN_OPTIONS
-
-command -v strace > /dev/null || skip 'strace is not there'
-strace -y -o tried true 2> /dev/null || skip 'strace may not trace here'
+need_strace
 
 for i in 1 2 3; do seq 100 > $i.txt; done
 here=$(pwd -P)

@@ -2,18 +2,8 @@
 # what failed, and the same command then makes it whole. Needs strace, which makes calls fail by the count.
 . "$ROOT/tests/cli/lib.sh"
 
-ASAN_OPTIONS=detect_leaks=0 # the leak checker of a sanitizer variant cannot work where strace traces
-export ASAN_OPTIONS
-
-command -v strace > /dev/null || skip 'strace is not there'
-strace -o trace true 2> /dev/null || skip 'strace may not trace here'
-
-# In memory where that can be had: hundreds of runs would wait for the disk at every shard.
-if scratch=$(mktemp -d /dev/shm/sgt-cli.XXXXXX 2> /dev/null); then
-    trap 'cd / && rm -rf "$scratch"' EXIT
-    trap 'exit 1' INT TERM
-    cd "$scratch" || exit 1
-fi
+need_strace
+work_in_memory
 
 mkdir corpus
 for i in 1 2 3; do head -c 600 "$ROOT/tokenize/gpt2.bpe" | tail -c $((i * 150)) > corpus/$i; done

@@ -2,12 +2,7 @@
 # an undisturbed one, and without doing whole shards again.
 . "$ROOT/tests/cli/lib.sh"
 
-# In memory where that can be had: hundreds of runs would wait for the disk at every shard.
-if scratch=$(mktemp -d /dev/shm/sgt-cli.XXXXXX 2> /dev/null); then
-    trap 'cd / && rm -rf "$scratch"' EXIT
-    trap 'exit 1' INT TERM
-    cd "$scratch" || exit 1
-fi
+work_in_memory
 
 mkdir corpus
 cp "$ROOT"/tokenize/*.c "$ROOT"/tokenize/*.h "$ROOT"/loader/*.c corpus
