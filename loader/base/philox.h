@@ -5,11 +5,18 @@
 
 #include <stdint.h>
 
+/* A function of C, of C++ and of a CUDA kernel, from one source. */
+#ifdef __CUDACC__
+#define SGT_EVERYWHERE static __host__ __device__ __forceinline__
+#else
+#define SGT_EVERYWHERE static inline
+#endif
+
 typedef struct sgt_philox4 {
     uint32_t x[4];
 } sgt_philox4;
 
-static inline sgt_philox4 sgt_philox(uint64_t key, uint64_t counter_lo, uint64_t counter_hi)
+SGT_EVERYWHERE sgt_philox4 sgt_philox(uint64_t key, uint64_t counter_lo, uint64_t counter_hi)
 {
     uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
     uint32_t c0 = (uint32_t)counter_lo, c1 = (uint32_t)(counter_lo >> 32);
@@ -24,11 +31,12 @@ static inline sgt_philox4 sgt_philox(uint64_t key, uint64_t counter_lo, uint64_t
         k0 += 0x9E3779B9u;
         k1 += 0xBB67AE85u;
     }
-    return (sgt_philox4){{c0, c1, c2, c3}};
+    sgt_philox4 r = {{c0, c1, c2, c3}};
+    return r;
 }
 
 /* The first 64 bits of one draw. */
-static inline uint64_t sgt_philox_u64(uint64_t key, uint64_t counter_lo, uint64_t counter_hi)
+SGT_EVERYWHERE uint64_t sgt_philox_u64(uint64_t key, uint64_t counter_lo, uint64_t counter_hi)
 {
     sgt_philox4 r = sgt_philox(key, counter_lo, counter_hi);
     return (uint64_t)r.x[1] << 32 | r.x[0];
