@@ -1,10 +1,11 @@
-/* backend.h: what computes. The loop drives one of these and does not know which; the CPU fills it in, CUDA will.
+/* backend.h: what computes. The loop drives one of these and does not know which: the CPU's, or CUDA's from
+ * libsgt-cuda.so.
  *
  *     sgt_backend *b;
  *     if (sgt_cpu_backend_open(&b, &options, &err) < 0) ...;
  *     sgt_init_parameters(b, &model, seed, threads, &err);                      // or sgt_checkpoint_load_model
  *     for (step ...) {
- *         for (each micro-step) b->micro_step(b, rows, 1.0 / targets_of_a_step, &err);
+ *         for (each micro-step) b->micro_step(b, step, micro, rows, 1.0 / targets_of_a_step, &err);
  *         b->update(b, step, lr, &err);
  *         b->metrics(b, step, &m, &err);
  *     }
@@ -25,9 +26,20 @@
 typedef enum sgt_state { SGT_PARAMETERS, SGT_MOMENT1, SGT_MOMENT2, SGT_GRADIENTS } sgt_state;
 
 typedef struct sgt_step_metrics {
-    double loss;      /* mean over the step's targets */
-    double grad_norm; /* of the averaged gradient, before clipping */
+    double loss;       /* mean over the step's targets that are not ignored */
+    double grad_norm;  /* of the averaged gradient, before clipping, unscaled */
+    double loss_scale; /* that the step used: 1 where the precision needs none */
+    uint64_t skipped;  /* updates left out so far because a gradient overflowed */
 } sgt_step_metrics;
+
+/* Dynamic loss scaling: starts at options.loss_scale, halves when a gradient is infinite or NaN (the update is left
+ * out), doubles after SGT_SCALE_GROWTH good steps. */
+typedef struct sgt_scaler {
+    float scale;         /* 1 where the precision needs none */
+    uint32_t good_steps; /* since it last changed */
+    uint64_t skipped;    /* updates left out since the run began */
+} sgt_scaler;
+#define SGT_SCALE_GROWTH 2000
 
 typedef struct sgt_memory_kind {
     const char *name; /* "weights", "gradients", "moments", "activations", "head", "data", ... */
@@ -35,13 +47,41 @@ typedef struct sgt_memory_kind {
 } sgt_memory_kind;
 #define SGT_MEMORY_KINDS 12
 
+/* What matrices and activations are kept in. Master weights, moments, gradients, LayerNorm, softmax, loss and update
+ * are float32 in all of them. */
+typedef enum sgt_precision { SGT_PRECISION_FP32, SGT_PRECISION_TF32, SGT_PRECISION_BF16, SGT_PRECISION_FP16 } sgt_precision;
+
+/* What the backward pass computes again instead of keeping it: nothing, GELU and LayerNorm outputs, or a whole block
+ * from its input. The same bits in all of them. */
+typedef enum sgt_recompute { SGT_RECOMPUTE_NONE, SGT_RECOMPUTE_GELU, SGT_RECOMPUTE_BLOCK } sgt_recompute;
+
+typedef enum sgt_attention { SGT_ATTENTION_AUTO, SGT_ATTENTION_OWN, SGT_ATTENTION_CUDNN, SGT_ATTENTION_NAIVE } sgt_attention;
+
 typedef struct sgt_backend_options {
     sgt_model model;
     sgt_optim optim;
-    uint32_t batch, seq;  /* rows of a micro-step here, and T */
-    int threads;          /* at least 1 */
+    uint32_t batch, seq;   /* rows of a micro-step here, and T */
+    uint32_t accum;        /* micro-steps of a step: dropout counts a step's rows; 0: 1 */
+    int threads;           /* at least 1; of the CPU */
     sgt_notice notice;
+    sgt_precision precision;
+    sgt_recompute recompute;
+    float loss_scale;      /* fp16's first; 0: 65536 */
+    float dropout;         /* on embeddings, attention and both residual branches; see kernels/dropout.h */
+    uint64_t seed;         /* of dropout */
+    int ignoring;          /* whether targets of the id `ignore` have no loss */
+    int32_t ignore;
+    sgt_attention attention;
+    int untied;            /* the head has a weight of its own: "lm_head.weight" is the model's last tensor */
+    int no_fuse, no_graphs, no_overlap, no_pad_vocab, deterministic; /* CUDA's switches, for measuring each one's gain */
+    const char *cache;     /* a folder for what was timed at start-up, per device and shape; NULL: nowhere */
+    const char *choices;   /* deterministic: what an earlier part of this run chose by timing (backend.choices) */
 } sgt_backend_options;
+
+typedef struct sgt_rows {
+    const uint16_t *tokens; /* (batch, T + 1) */
+    const int32_t *targets; /* (batch, T), one below 0 has no loss; NULL: the token after each */
+} sgt_rows;
 
 typedef struct sgt_backend sgt_backend;
 struct sgt_backend {
@@ -61,22 +101,30 @@ struct sgt_backend {
                sgt_error *err);
     int (*get)(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count, float *to, sgt_error *err);
 
-    /* Forward and backward over rows (batch, T + 1). Gradients of `scale` times the losses add up until update. */
-    int (*micro_step)(sgt_backend *b, const uint16_t *rows, double scale, sgt_error *err);
+    /* Forward and backward over rows, micro-step `micro` (from 0) of step `step`. Gradients of `scale` times the losses
+     * add up until update. */
+    int (*micro_step)(sgt_backend *b, uint64_t step, uint32_t micro, const sgt_rows *rows, double scale,
+                      sgt_error *err);
 
     /* Ends step `step` (from 0): divides by the count of targets seen instead of 1/scale, clips, updates, forgets
      * gradients. */
     int (*update)(sgt_backend *b, uint64_t step, double lr, sgt_error *err);
     int (*metrics)(sgt_backend *b, uint64_t step, sgt_step_metrics *m, sgt_error *err);
 
-    /* Sum of losses and count of targets over rows (batch, T + 1); between steps only. */
-    int (*eval)(sgt_backend *b, const uint16_t *rows, double *loss, uint64_t *targets, sgt_error *err);
+    /* Sum of losses and count of targets over rows; between steps only. No dropout. */
+    int (*eval)(sgt_backend *b, const sgt_rows *rows, double *loss, uint64_t *targets, sgt_error *err);
+
+    /* The loss scaler's state, for checkpoints; between steps only. NULL: the backend has none. */
+    void (*put_scaler)(sgt_backend *b, uint64_t step, const sgt_scaler *s);
+    int (*get_scaler)(sgt_backend *b, sgt_scaler *s, sgt_error *err);
 
     /* What the backend holds, by kind; returns how many kinds. */
     size_t (*memory)(const sgt_backend *b, sgt_memory_kind kinds[SGT_MEMORY_KINDS]);
+    const char *choices; /* JSON text of what was chosen by timing, for state.json; NULL: nothing was */
 };
 
-/* SGT_ENOMEM says how much is needed; SGT_EUNSUPPORTED where oneDNN is missing. */
+/* SGT_ENOMEM says how much is needed; SGT_EUNSUPPORTED where oneDNN is missing, and names an option that the CPU does
+ * not have. */
 int sgt_cpu_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_error *err);
 
 /* GPT-2's initialisation: weights from a normal distribution of sigma 0.02, projections back into the residual stream

@@ -69,21 +69,19 @@ static size_t memory(const sgt_backend *b, sgt_memory_kind kinds[SGT_MEMORY_KIND
 
 /* ---- steps ---- */
 
-void sgt_cpu_micro_step(sgt_cpu_backend *c, uint64_t counted, double scale)
+static int micro_step(sgt_backend *b, uint64_t step, uint32_t micro, const sgt_rows *rows, double scale,
+                      sgt_error *err)
 {
+    sgt_cpu_backend *c = (sgt_cpu_backend *)b;
+    (void)step;
+    (void)micro;
+    if (!(scale > 0)) return sgt_fail(err, SGT_EUSAGE, "backend: a gradient scale of %g", scale);
+    c->counted += sgt_cpu_load(c, rows);
     sgt_cpu_forward(c);
     c->loss_sum += sgt_cpu_head(c, scale);
     sgt_cpu_backward(c);
-    c->counted += counted;
     c->nominal = scale;
     c->fresh = 0;
-}
-
-static int micro_step(sgt_backend *b, const uint16_t *rows, double scale, sgt_error *err)
-{
-    sgt_cpu_backend *c = (sgt_cpu_backend *)b;
-    if (!(scale > 0)) return sgt_fail(err, SGT_EUSAGE, "backend: a gradient scale of %g", scale);
-    sgt_cpu_micro_step(c, sgt_cpu_load(c, rows), scale);
     return SGT_OK;
 }
 
@@ -112,7 +110,8 @@ static int update(sgt_backend *b, uint64_t step, double lr, sgt_error *err)
         c->k->adamw(c->params + at, c->m + at, c->v + at, c->grads + at, p->count, &a[p->decay]);
     }
     c->last = step;
-    c->last_metrics = (sgt_step_metrics){.loss = c->counted ? c->loss_sum / (double)c->counted : 0, .grad_norm = norm};
+    c->last_metrics = (sgt_step_metrics){
+        .loss = c->counted ? c->loss_sum / (double)c->counted : 0, .grad_norm = norm, .loss_scale = 1};
     c->loss_sum = 0;
     c->counted = 0;
     c->fresh = 1;
@@ -128,7 +127,7 @@ static int metrics(sgt_backend *b, uint64_t step, sgt_step_metrics *m, sgt_error
     return SGT_OK;
 }
 
-static int eval(sgt_backend *b, const uint16_t *rows, double *loss, uint64_t *targets, sgt_error *err)
+static int eval(sgt_backend *b, const sgt_rows *rows, double *loss, uint64_t *targets, sgt_error *err)
 {
     sgt_cpu_backend *c = (sgt_cpu_backend *)b;
     if (!c->fresh) return sgt_fail(err, SGT_EUSAGE, "backend: evaluation within a step");

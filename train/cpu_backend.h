@@ -83,10 +83,8 @@ typedef struct sgt_cpu_backend {
 /* Lays everything out in c->arena: called once to measure and once with memory behind it. */
 void sgt_cpu_lay_out(sgt_cpu_backend *c);
 
-/* ids and targets from rows (B, T + 1); returns how many targets count. */
-uint64_t sgt_cpu_load(sgt_cpu_backend *c, const uint16_t *rows);
-/* A micro-step over c->ids and c->targets, of which `counted` count. */
-void sgt_cpu_micro_step(sgt_cpu_backend *c, uint64_t counted, double scale);
+/* ids and targets from rows; returns how many targets count. */
+uint64_t sgt_cpu_load(sgt_cpu_backend *c, const sgt_rows *rows);
 /* From ids to lnf. */
 void sgt_cpu_forward(sgt_cpu_backend *c);
 /* From lnf to the sum of losses; with scale > 0 also d(sum * scale) to dln and to wte's gradient. */

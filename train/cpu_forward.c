@@ -3,17 +3,20 @@
 
 #include "cpu_backend.h"
 
-uint64_t sgt_cpu_load(sgt_cpu_backend *c, const uint16_t *rows)
+uint64_t sgt_cpu_load(sgt_cpu_backend *c, const sgt_rows *rows)
 {
     size_t T = c->T;
+    uint64_t counted = 0;
     for (size_t b = 0; b < c->B; b++) {
-        const uint16_t *row = rows + b * (T + 1);
+        const uint16_t *row = rows->tokens + b * (T + 1);
         for (size_t t = 0; t < T; t++) {
+            int32_t target = rows->targets ? rows->targets[b * T + t] : row[t + 1];
             c->ids[b * T + t] = row[t];
-            c->targets[b * T + t] = row[t + 1];
+            c->targets[b * T + t] = target;
+            counted += target >= 0;
         }
     }
-    return c->N;
+    return counted;
 }
 
 static void embed(sgt_cpu_backend *c, float *ln, float *mean, float *rstd, const float *w, const float *b)

@@ -58,7 +58,8 @@ static int evaluate(loop *l, double *mean, sgt_error *err)
         double loss;
         uint64_t n;
         int rc = sgt_loader_batch(t->val, l->val, k, l->val_rows, err);
-        if (rc == SGT_OK) rc = t->backend->eval(t->backend, l->val_rows, &loss, &n, err);
+        sgt_rows rows = {.tokens = l->val_rows};
+        if (rc == SGT_OK) rc = t->backend->eval(t->backend, &rows, &loss, &n, err);
         if (rc < 0) return rc;
         sum += loss;
         targets += n;
@@ -162,14 +163,15 @@ static int next_batch(loop *l, sgt_stream_batch *b, double *waited, sgt_error *e
     return rc;
 }
 
-static int micro_step(loop *l, double scale, double *waited, sgt_error *err)
+static int micro_step(loop *l, uint64_t s, uint32_t micro, double scale, double *waited, sgt_error *err)
 {
     sgt_trainer *t = l->t;
     sgt_stream_batch b;
     int rc = next_batch(l, &b, waited, err);
     if (rc < 0) return rc;
     count_documents(t, b.rows);
-    rc = t->backend->micro_step(t->backend, b.rows, scale, err);
+    sgt_rows rows = {.tokens = b.rows};
+    rc = t->backend->micro_step(t->backend, s, micro, &rows, scale, err);
     l->held[l->holding++] = b;
     if (l->holding > t->backend->hold) {
         sgt_stream_release(l->stream, &l->held[0]);
@@ -187,7 +189,7 @@ static int one_step(loop *l, uint64_t s, sgt_error *err)
     int rc = SGT_OK;
     l->began[s % RING] = now();
     for (uint64_t a = 0; a < t->s->accum && rc == SGT_OK; a++)
-        rc = micro_step(l, 1 / (double)(rows * t->s->seq), &waited, err);
+        rc = micro_step(l, s, (uint32_t)a, 1 / (double)(rows * t->s->seq), &waited, err);
     double lr = sgt_schedule_lr(&t->schedule, s);
     if (rc == SGT_OK) rc = t->backend->update(t->backend, s, lr, err);
     *m = (sgt_metrics){.step = s,

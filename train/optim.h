@@ -6,8 +6,13 @@
 
 #include "kernels.h"
 
+typedef enum sgt_optim_kind { SGT_ADAMW, SGT_SGD } sgt_optim_kind;
+
 typedef struct sgt_optim {
-    float beta1, beta2, eps;
+    sgt_optim_kind kind;
+    float beta1, beta2, eps; /* AdamW's */
+    float momentum;          /* SGD's; its momentum stands where AdamW has its first moment */
+    int nesterov;
     float weight_decay; /* decoupled, on tensors of two dimensions only */
     float grad_clip;    /* the global norm gradients are clipped to; 0: not at all */
 } sgt_optim;

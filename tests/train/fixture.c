@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu_backend.h"
 
 static void *take(FILE *f, size_t count, size_t size)
 {
@@ -103,14 +102,13 @@ sgt_backend *fixture_backend(const fixture *f, uint32_t batch, int threads)
 
 void fixture_micro_step(const fixture *f, sgt_backend *b, uint32_t first, uint32_t count, double scale)
 {
-    sgt_cpu_backend *c = (sgt_cpu_backend *)b;
-    size_t n = count * f->seq;
-    cr_assert_eq(c->N, n);
-    memcpy(c->ids, f->x + first * f->seq, n * sizeof *f->x);
-    memcpy(c->targets, f->y + first * f->seq, n * sizeof *f->y);
-    uint64_t counted = 0;
-    for (size_t i = 0; i < n; i++) counted += c->targets[i] >= 0;
-    sgt_cpu_micro_step(c, counted, scale);
+    size_t T = f->seq;
+    uint16_t *tokens = calloc(count * (T + 1), sizeof *tokens); /* the last of each row is no input */
+    for (size_t r = 0; r < count; r++)
+        for (size_t t = 0; t < T; t++) tokens[r * (T + 1) + t] = (uint16_t)f->x[(first + r) * T + t];
+    sgt_rows rows = {.tokens = tokens, .targets = f->y + first * T};
+    cr_assert_eq(b->micro_step(b, 0, 0, &rows, scale, NULL), 0);
+    free(tokens);
 }
 
 float *flat_state(sgt_backend *b, const sgt_model *m, sgt_state what)
