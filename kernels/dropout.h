@@ -53,22 +53,33 @@ SGT_EVERYWHERE uint32_t sgt_dropout_limit(float rate)
     return below + ((float)below < exact);
 }
 
-/* The factors of four elements from `element` on, a multiple of 4: 0, or 1/(1 - rate) in float32. */
-SGT_EVERYWHERE void sgt_dropout_four(float factor[4], uint64_t seed, uint64_t draw, uint64_t element, float rate)
+/* Four elements from `element` on, a multiple of 4: bit i is whether element + i is kept. */
+SGT_EVERYWHERE uint32_t sgt_dropout_kept(uint64_t seed, uint64_t draw, uint64_t element, uint32_t limit)
 {
     sgt_philox4 r = sgt_philox(seed, element / 4, draw);
-    uint32_t limit = sgt_dropout_limit(rate);
-    float keep = 1 / (1 - rate);
-    for (int i = 0; i < 4; i++) factor[i] = r.x[i] >> 8 >= limit ? keep : 0;
+    uint32_t kept = 0;
+    for (int i = 0; i < 4; i++) kept |= (uint32_t)(r.x[i] >> 8 >= limit) << i;
+    return kept;
+}
+
+/* What the kept ones are multiplied by, in float32. */
+SGT_EVERYWHERE float sgt_dropout_keep(float rate)
+{
+    return 1 / (1 - rate);
+}
+
+/* The factors of four elements from `element` on, a multiple of 4: 0, or 1/(1 - rate). */
+SGT_EVERYWHERE void sgt_dropout_four(float factor[4], uint64_t seed, uint64_t draw, uint64_t element, float rate)
+{
+    uint32_t kept = sgt_dropout_kept(seed, draw, element, sgt_dropout_limit(rate));
+    for (int i = 0; i < 4; i++) factor[i] = kept >> i & 1 ? sgt_dropout_keep(rate) : 0;
 }
 
 /* The factor of one element. */
 SGT_EVERYWHERE float sgt_dropout_factor(uint64_t seed, uint64_t draw, uint64_t element, float rate)
 {
-    float factor[4];
-    sgt_dropout_four(factor, seed, draw, element / 4 * 4, rate);
-    uint32_t k = (uint32_t)(element % 4);
-    return k == 0 ? factor[0] : k == 1 ? factor[1] : k == 2 ? factor[2] : factor[3];
+    uint32_t kept = sgt_dropout_kept(seed, draw, element / 4 * 4, sgt_dropout_limit(rate));
+    return kept >> element % 4 & 1 ? sgt_dropout_keep(rate) : 0;
 }
 
 #endif

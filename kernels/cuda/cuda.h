@@ -45,24 +45,23 @@ typedef struct sgt_cuda_control {
     int32_t last_found_inf;
 } sgt_cuda_control;
 
-/* Dropout by Philox: the element kept is a pure function of (seed, step, layer, site, element), so that backward draws
- * the mask anew. `place` is device memory; elements are counted over the rows of a whole step, so that any number of
- * micro-steps and ranks draws the same mask. */
+/* Dropout as kernels/dropout.h defines it. `place` is device memory, so that a graph draws anew each time it runs; row b
+ * of this micro-step is row + b*ranks of the step. */
 typedef struct sgt_cuda_place {
     uint64_t seed, step;
-    uint64_t row; /* of the step, from which this micro-step's rows are counted */
+    uint64_t row, ranks; /* ranks 0: 1 */
 } sgt_cuda_place;
 
 typedef struct sgt_cuda_dropout {
     const sgt_cuda_place *place;
-    uint64_t row_elements; /* numbers in a row of the batch: T*C */
-    uint32_t layer, site;
+    uint64_t row_elements; /* numbers in a row of the batch: T*C; attention counts its own */
+    uint32_t layer, site;  /* sgt_dropout_site */
     float rate;            /* 0: all are kept */
 } sgt_cuda_dropout;
 
-/* out[i] = wte[ids[i]] + wpe[i % T]                      out (n, C), ids (n), wte (V, C), wpe (>=T, C) */
+/* out[i] = dropout(wte[ids[i]] + wpe[i % T])             out (n, C), ids (n), wte (V, C), wpe (>=T, C); drop may be NULL */
 void sgt_cuda_embed(sgt_cuda_stream s, sgt_cuda_type type, void *out, const int32_t *ids, const void *wte,
-                    const void *wpe, size_t n, size_t T, size_t C);
+                    const void *wpe, size_t n, size_t T, size_t C, const sgt_cuda_dropout *drop);
 
 /* The permutation that sorts ids, equal ones in order of place: sorted[i] = ids[order[i]].   n numbers each
  * scratch: sgt_cuda_embed_sort_scratch(n) bytes. 0 <= ids < 65536. */
@@ -115,28 +114,30 @@ void sgt_cuda_bias_backward(sgt_cuda_stream s, sgt_cuda_type type, float *db, co
                             void *scratch);
 size_t sgt_cuda_bias_backward_scratch(size_t n, size_t C);
 
-/* x := x * kept / (1 - rate)                                        n numbers; forward and backward alike */
-void sgt_cuda_dropout_apply(sgt_cuda_stream s, sgt_cuda_type type, void *x, size_t n, const sgt_cuda_dropout *drop);
+/* out = x * factor                                                  n numbers; out may be x; drop NULL: a copy
+ * Dropout's gradient too: of embeddings in place, of a residual's branch out of place, as the sum's own passes on. */
+void sgt_cuda_dropout_apply(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *x, size_t n,
+                            const sgt_cuda_dropout *drop);
 
 /* Causal attention of B sequences of H heads, with s_ij = scale q_i.k_j:   qkv (B, T, 3, H, D), out (B, T, H, D)
- *   out_i = sum_{j<=i} softmax_j(s_ij) v_j                                 lse (B, H, T) float
+ *   out_i = sum_{j<=i} dropout(softmax_j(s_ij)) v_j                        lse (B, H, T) float; drop may be NULL
  *   lse_i = log sum_{j<=i} exp(s_ij)                                       16-bit types; D a multiple of 8 to 128
  * By tiles in tensor cores; T x T is never stored. */
 void sgt_cuda_attention(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *lse, const void *qkv, size_t B,
-                        size_t T, size_t H, size_t D, float scale);
+                        size_t T, size_t H, size_t D, float scale, const sgt_cuda_dropout *drop);
 
 /* Its gradients, written: dqkv like qkv. delta: B*H*T floats of scratch. */
 void sgt_cuda_attention_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dqkv, float *delta, const void *dout,
                                  const void *out, const float *lse, const void *qkv, size_t B, size_t T, size_t H,
-                                 size_t D, float scale);
+                                 size_t D, float scale, const sgt_cuda_dropout *drop);
 int sgt_cuda_attention_serves(sgt_cuda_type type, size_t D); /* whether the two above take it */
 
 /* The same without tensor cores, for any type and D to 184: what float32 and other head sizes take. */
 void sgt_cuda_attention_tiled(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *lse, const void *qkv, size_t B,
-                              size_t T, size_t H, size_t D, float scale);
+                              size_t T, size_t H, size_t D, float scale, const sgt_cuda_dropout *drop);
 void sgt_cuda_attention_tiled_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dqkv, float *delta,
                                        const void *dout, const void *out, const float *lse, const void *qkv, size_t B,
-                                       size_t T, size_t H, size_t D, float scale);
+                                       size_t T, size_t H, size_t D, float scale, const sgt_cuda_dropout *drop);
 int sgt_cuda_attention_tiled_serves(size_t D);
 
 /* inputs[b][t] = rows[b][t], targets[b][t] = rows[b][t + 1], or -1 where that is ignore

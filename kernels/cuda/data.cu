@@ -24,28 +24,28 @@ void sgt_cuda_widen_rows(sgt_cuda_stream s, int32_t *inputs, int32_t *targets, c
                ignore);
 }
 
-template <class T, int V> DEV void drop_at(T *x, size_t i, const sgt_cuda_dropout &drop)
-{
-    float a[V], factor[V];
-    load(a, x + i);
-    dropout_factors(factor, drop, i);
-    DEV_UNROLL for (int j = 0; j < V; j++) a[j] *= factor[j];
-    store(x + i, a);
-}
-
-template <class T, int V> __global__ void __launch_bounds__(THREADS) dropout_kernel(T *x, size_t n,
-                                                                                    sgt_cuda_dropout drop)
+template <class T, int V> __global__ void __launch_bounds__(THREADS)
+dropout_kernel(T *out, const T *x, size_t n, sgt_cuda_dropout drop)
 {
     size_t i = ((size_t)blockIdx.x * THREADS + threadIdx.x) * V;
-    if (i < n) drop_at<T, V>(x, i, drop);
+    if (i >= n) return;
+    float a[V], factor[V];
+    load(a, x + i);
+    if (drop.rate > 0) {
+        dropout_factors(factor, drop, i);
+        DEV_UNROLL for (int j = 0; j < V; j++) a[j] *= factor[j];
+    }
+    store(out + i, a);
 }
 
-void sgt_cuda_dropout_apply(sgt_cuda_stream s, sgt_cuda_type type, void *x, size_t n, const sgt_cuda_dropout *drop)
+void sgt_cuda_dropout_apply(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *x, size_t n,
+                            const sgt_cuda_dropout *drop)
 {
-    if (n == 0 || drop->rate <= 0) return;
-    by_type_and_width(type, n | drop->row_elements, [&](auto zero, auto width) {
+    sgt_cuda_dropout d = drop ? *drop : sgt_cuda_dropout();
+    if (n == 0 || (d.rate <= 0 && out == x)) return;
+    by_type_and_width(type, n | d.row_elements, [&](auto zero, auto width) {
         using T = decltype(zero);
-        DEV_LAUNCH((dropout_kernel<T, width>), dim3(blocks_for(n, THREADS * width)), dim3(THREADS), 0, s, (T *)x, n,
-                   *drop);
+        DEV_LAUNCH((dropout_kernel<T, width>), dim3(blocks_for(n, THREADS * width)), dim3(THREADS), 0, s, (T *)out,
+                   (const T *)x, n, d);
     });
 }

@@ -1,33 +1,37 @@
 // embed.cu: token plus position embedding. Its gradient is a sum over the places where a token stands: the places are
 // sorted by token first, so that each row is added up by one thread a column, in one order and without atomics.
-#include "elements.cuh"
+#include "dropout.cuh"
 
 using namespace sgt;
 
 enum { THREADS = 128, SORT_THREADS = 1024, DIGIT_BITS = 4, DIGITS = 1 << DIGIT_BITS, CHUNK = 64 };
 
 template <class T, int V> __global__ void __launch_bounds__(THREADS)
-embed_kernel(T *out, const int32_t *ids, const T *wte, const T *wpe, size_t T_, int C)
+embed_kernel(T *out, const int32_t *ids, const T *wte, const T *wpe, size_t T_, int C, sgt_cuda_dropout drop)
 {
     size_t row = blockIdx.x;
     const T *token = wte + (size_t)ids[row] * C, *place = wpe + row % T_ * C;
     for (int c = threadIdx.x * V; c < C; c += THREADS * V) {
-        float x[V], y[V];
+        float x[V], y[V], factor[V];
         load(x, token + c);
         load(y, place + c);
         DEV_UNROLL for (int i = 0; i < V; i++) x[i] += y[i];
+        if (drop.rate > 0) {
+            dropout_factors(factor, drop, row * C + c);
+            DEV_UNROLL for (int i = 0; i < V; i++) x[i] *= factor[i];
+        }
         store(out + row * C + c, x);
     }
 }
 
 void sgt_cuda_embed(sgt_cuda_stream s, sgt_cuda_type type, void *out, const int32_t *ids, const void *wte,
-                    const void *wpe, size_t n, size_t T, size_t C)
+                    const void *wpe, size_t n, size_t T, size_t C, const sgt_cuda_dropout *drop)
 {
     if (n == 0) return;
     by_type_and_width(type, C, [&](auto zero, auto width) {
         using N = decltype(zero);
         DEV_LAUNCH((embed_kernel<N, width>), dim3((unsigned)n), dim3(THREADS), 0, s, (N *)out, ids, (const N *)wte,
-                   (const N *)wpe, T, (int)C);
+                   (const N *)wpe, T, (int)C, drop ? *drop : sgt_cuda_dropout());
     });
 }
 

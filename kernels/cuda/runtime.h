@@ -63,6 +63,8 @@ int sgt_cuda_event_came(sgt_cuda_event e); /* 1: it has come; does not wait */
 
 /* What a launch or an asynchronous call since the last check could not do; does not wait. */
 int sgt_cuda_check(sgt_error *err);
+/* For calls of other libraries that fail on the way: the first one is what the next check says. */
+void sgt_cuda_note_failure(const char *what, int code);
 
 /* ---- graphs: what is put on s between the two calls is kept instead of done ---- */
 int sgt_cuda_capture(sgt_cuda_stream s, sgt_error *err);
