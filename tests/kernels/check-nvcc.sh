@@ -1,6 +1,7 @@
 #!/bin/sh
 # check-nvcc.sh BUILD: nvcc compiles every kernel for sm_80 and sm_90a, and the wrappers' tests: no warning, no register
-# spilled, and the kernels listed in registers.txt within their number of registers. Where there is no nvcc it says so.
+# spilled, and the kernels listed in registers.txt within their number of registers; and what we declare of CUDA's
+# libraries is what the toolkit's headers say. Where there is no nvcc it says so.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 B=$1
@@ -33,6 +34,18 @@ compile() { # FILE ARCH: its object, and beside it what ptxas reported, a kernel
         /Used [0-9]+ registers/ { for (i = 1; i < NF; i++) if ($i == "Used") print name, $(i + 1), spilled }
         ' > "$out.usage"
 }
+
+# tests/kernels/toolkit: files of assertions on the toolkit's headers, which nvcc knows the place of.
+for file in tests/kernels/toolkit/*.c; do
+    [ -f "$file" ] || continue
+    if nvcc -c -o "$B/nvcc/toolkit.o" -Xcompiler -std=c11,-Wall,-Wextra,-Werror -Iloader -Ikernels -I. "$file" \
+        > "$B/nvcc/toolkit.log" 2>&1; then
+        passed=$((passed + 1))
+    else
+        echo "FAIL $file:" && head -5 "$B/nvcc/toolkit.log"
+        failed=$((failed + 1))
+    fi
+done
 
 for arch in sm_80 sm_90a; do
     for file in kernels/cuda/*.cu tests/kernels/*.cu; do

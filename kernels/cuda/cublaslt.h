@@ -1,0 +1,140 @@
+/* cublaslt.h: the part of cuBLASLt that gemm.c uses, in our own words, as a table of functions, so that building needs
+ * no header of CUDA's and the host run (tests/kernels/host/cublaslt.cpp) can bring a table of its own.
+ *
+ *     const sgt_cublaslt *lt = sgt_cublaslt_load(&err);          // NULL: err says what is missing
+ *     if (lt->create(&handle)) ...;                              // 0 is success: lt->status_name(rc) says what else
+ *
+ * Matrices are column-major. Names, numbers and signatures are held to the toolkit's cublasLt.h by check-nvcc. */
+#ifndef SGT_CUBLASLT_H
+#define SGT_CUBLASLT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "cuda.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct sgt_lt_algo { /* may be kept in a file, for the same version of the library */
+    uint64_t data[8];
+};
+struct sgt_lt_result {
+    struct sgt_lt_algo algo;
+    size_t workspace; /* bytes it needs */
+    int state;        /* 0: the rest is valid */
+    float waves;
+    int reserved[4];
+};
+
+#ifndef SGT_LT_TYPES /* the check against cublasLt.h defines these as that header's types */
+typedef struct sgt_lt_context *sgt_lt_handle;
+typedef struct sgt_lt_desc_opaque *sgt_lt_desc;     /* which product: types, transposes, epilogue */
+typedef struct sgt_lt_layout_opaque *sgt_lt_layout; /* how a matrix lies in memory */
+typedef struct sgt_lt_preference_opaque *sgt_lt_preference;
+typedef struct sgt_lt_algo sgt_lt_algo;
+typedef struct sgt_lt_result sgt_lt_result;
+typedef int sgt_lt_status, sgt_lt_type, sgt_lt_compute;
+typedef int sgt_lt_desc_attribute, sgt_lt_layout_attribute, sgt_lt_preference_attribute, sgt_lt_config_attribute;
+#endif
+
+enum { /* cublasStatus_t */
+    SGT_LT_SUCCESS = 0,
+    SGT_LT_NOT_INITIALIZED = 1,
+    SGT_LT_ALLOC_FAILED = 3,
+    SGT_LT_INVALID_VALUE = 7,
+    SGT_LT_NOT_SUPPORTED = 15
+};
+enum { SGT_LT_R_32F = 0, SGT_LT_R_16F = 2, SGT_LT_R_16BF = 14 };    /* cudaDataType */
+enum { SGT_LT_COMPUTE_32F = 68, SGT_LT_COMPUTE_32F_FAST_TF32 = 77 }; /* cublasComputeType_t */
+enum { SGT_LT_OP_N = 0, SGT_LT_OP_T = 1 };                          /* cublasOperation_t, an int32_t */
+enum { SGT_LT_ORDER_COL = 0, SGT_LT_ORDER_ROW = 1 };                /* cublasLtOrder_t, an int32_t */
+enum { SGT_LT_POINTER_MODE_HOST = 0 };                              /* cublasLtPointerMode_t, an int32_t */
+
+enum { /* cublasLtMatmulDescAttributes_t */
+    SGT_LT_DESC_COMPUTE_TYPE = 0,
+    SGT_LT_DESC_SCALE_TYPE = 1,
+    SGT_LT_DESC_POINTER_MODE = 2, /* int32_t: where alpha and beta lie */
+    SGT_LT_DESC_TRANSA = 3,       /* int32_t */
+    SGT_LT_DESC_TRANSB = 4,       /* int32_t */
+    SGT_LT_DESC_EPILOGUE = 7,     /* uint32_t */
+    SGT_LT_DESC_BIAS_POINTER = 8,
+    SGT_LT_DESC_AUX_POINTER = 11,
+    SGT_LT_DESC_AUX_LD = 12,        /* int64_t */
+    SGT_LT_DESC_AUX_DATA_TYPE = 22, /* int32_t; -1: the output's */
+    SGT_LT_DESC_BIAS_DATA_TYPE = 26 /* int32_t; -1: the output's */
+};
+
+enum { /* cublasLtEpilogue_t, a uint32_t */
+    SGT_LT_EPILOGUE_DEFAULT = 1,
+    SGT_LT_EPILOGUE_BIAS = 4,
+    SGT_LT_EPILOGUE_GELU_AUX_BIAS = 164,
+    SGT_LT_EPILOGUE_DGELU = 192,
+    SGT_LT_EPILOGUE_DGELU_BGRAD = 208
+};
+
+enum { /* cublasLtMatrixLayoutAttribute_t */
+    SGT_LT_LAYOUT_TYPE = 0,
+    SGT_LT_LAYOUT_ORDER = 1,        /* int32_t */
+    SGT_LT_LAYOUT_BATCH_COUNT = 5,  /* int32_t */
+    SGT_LT_LAYOUT_BATCH_STRIDE = 6  /* int64_t, in elements */
+};
+
+enum { /* cublasLtMatmulPreferenceAttributes_t */
+    SGT_LT_PREFERENCE_MAX_WORKSPACE = 1,   /* uint64_t */
+    SGT_LT_PREFERENCE_REDUCTION_MASK = 3,  /* uint32_t */
+    SGT_LT_PREFERENCE_ALIGNMENT_A = 5,     /* uint32_t, as the next three; 256 unless told */
+    SGT_LT_PREFERENCE_ALIGNMENT_B = 6,
+    SGT_LT_PREFERENCE_ALIGNMENT_C = 7,
+    SGT_LT_PREFERENCE_ALIGNMENT_D = 8
+};
+
+/* cublasLtReductionScheme_t, a uint32_t: how the parts of a sum over k that is cut are put together */
+enum {
+    SGT_LT_REDUCTION_NONE = 0,
+    SGT_LT_REDUCTION_INPLACE = 1,      /* in D itself, in its type, one after another */
+    SGT_LT_REDUCTION_COMPUTE_TYPE = 2, /* as floats in the workspace, in a step of their own */
+    SGT_LT_REDUCTION_OUTPUT_TYPE = 4   /* in D's type in the workspace */
+};
+enum { SGT_LT_CONFIG_REDUCTION_SCHEME = 3 }; /* cublasLtMatmulAlgoConfigAttributes_t */
+
+typedef struct sgt_cublaslt {
+    size_t (*version)(void); /* 130100 is 13.1.0 */
+    const char *(*status_name)(sgt_lt_status status);
+    sgt_lt_status (*create)(sgt_lt_handle *handle);
+    sgt_lt_status (*destroy)(sgt_lt_handle handle);
+    sgt_lt_status (*desc_create)(sgt_lt_desc *desc, sgt_lt_compute compute, sgt_lt_type scale);
+    sgt_lt_status (*desc_destroy)(sgt_lt_desc desc);
+    sgt_lt_status (*desc_set)(sgt_lt_desc desc, sgt_lt_desc_attribute attribute, const void *value, size_t size);
+    sgt_lt_status (*layout_create)(sgt_lt_layout *layout, sgt_lt_type type, uint64_t rows, uint64_t columns,
+                                   int64_t ld);
+    sgt_lt_status (*layout_destroy)(sgt_lt_layout layout);
+    sgt_lt_status (*layout_set)(sgt_lt_layout layout, sgt_lt_layout_attribute attribute, const void *value,
+                                size_t size);
+    sgt_lt_status (*preference_create)(sgt_lt_preference *preference);
+    sgt_lt_status (*preference_destroy)(sgt_lt_preference preference);
+    sgt_lt_status (*preference_set)(sgt_lt_preference preference, sgt_lt_preference_attribute attribute,
+                                    const void *value, size_t size);
+    sgt_lt_status (*heuristics)(sgt_lt_handle handle, sgt_lt_desc desc, sgt_lt_layout a, sgt_lt_layout b,
+                                sgt_lt_layout c, sgt_lt_layout d, sgt_lt_preference preference, int wanted,
+                                sgt_lt_result results[], int *count);
+    sgt_lt_status (*algo_check)(sgt_lt_handle handle, sgt_lt_desc desc, sgt_lt_layout a, sgt_lt_layout b,
+                                sgt_lt_layout c, sgt_lt_layout d, const sgt_lt_algo *algo, sgt_lt_result *result);
+    sgt_lt_status (*algo_config)(const sgt_lt_algo *algo, sgt_lt_config_attribute attribute, void *value, size_t size,
+                                 size_t *written);
+    sgt_lt_status (*matmul)(sgt_lt_handle handle, sgt_lt_desc desc, const void *alpha, const void *a, sgt_lt_layout as,
+                            const void *b, sgt_lt_layout bs, const void *beta, const void *c, sgt_lt_layout cs,
+                            void *d, sgt_lt_layout ds, const sgt_lt_algo *algo, void *workspace,
+                            size_t workspace_size, sgt_cuda_stream stream);
+} sgt_cublaslt;
+
+/* The table, complete, for as long as the program runs; NULL with SGT_EUNSUPPORTED where the library is missing. From
+ * one thread. */
+const sgt_cublaslt *sgt_cublaslt_load(sgt_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
