@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/host.h"
+#include "host/streams.h"
 #include "run.h"
 
 static sigjmp_buf crash_exit;
@@ -36,7 +36,7 @@ cuda_case::cuda_case(const char *name_, void (*body_)(check *t)) : name(name_), 
 
 void cuda_sync(check *)
 {
-    /* on the host a launch returns when the kernel has ended */
+    host::finish(nullptr);
 }
 
 static void on_crash(int number)
@@ -72,6 +72,7 @@ static void run_placement(check *t, const cuda_case *c, uint64_t seed, int place
     if (crash == 0) c->body(t);
     else if (crash == HOST_FAILED) check_fail(t, "the kernel did what a kernel may not do");
     else check_fail(t, "%s: touched memory outside its buffers", crash == SIGSEGV ? "segmentation fault" : "bus error");
+    if (crash) host::abandon();
     const host::Counts &n = host::counts;
     if (n.races || n.uninitialised || n.proxy_misses)
         check_fail(t, "%ld races, %ld reads of nothing, %ld missing proxy fences in shared memory", n.races,

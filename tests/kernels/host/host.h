@@ -5,7 +5,10 @@
  * copies land at once or as late as the kernel's waits allow (poisoned until then).
  *
  *     host::options.seed = 3;
- *     DEV_LAUNCH(kernel, grid, block, smem, 0, args...);       // by device.cuh: runs to its end before it returns
+ *     DEV_LAUNCH(kernel, grid, block, smem, 0, args...);       // by device.cuh: stream 0 is done before it returns
+ *
+ * Streams are queues: what is put on one is done late, when somebody waits for it, and in any order that events allow
+ * (streams.h).
  *
  * Race mode: objects with kernels compiled with -fsanitize=thread and linked with race.cpp in place of libtsan have
  * every access to shared memory checked against what barriers order. Nothing here is thread safe.
@@ -19,6 +22,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <functional>
+
 struct dim3 {
     unsigned x, y, z;
     constexpr dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
@@ -26,7 +31,7 @@ struct dim3 {
 struct uint3 {
     unsigned x, y, z;
 };
-typedef void *cudaStream_t;
+typedef struct CUstream_st *cudaStream_t;
 
 namespace host {
 
@@ -51,13 +56,18 @@ struct Options {
 extern Options options;
 extern bool instrumented; /* by -fsanitize=thread: race mode is possible */
 
-/* What the tests look at; launches counts kernels since the program began. */
+/* What the tests look at; launches counts kernels put on a stream since it was last set to 0: those captured once. */
 struct Counts {
     long races, uninitialised, proxy_misses, launches;
 };
 extern Counts counts;
 
+/* Puts work on a stream; what it needs it holds by value. On stream NULL it is done before this returns. While the
+ * stream captures, it goes to the graph and is done each time that runs. */
+void enqueue(cudaStream_t s, std::function<void()> work);
+/* Runs a kernel to its end, now. */
 void launch(dim3 grid, dim3 block, size_t smem, void (*body)(void *), void *arg, const char *name);
+/* What may not be: tells it, with the kernel if one runs, then on_failure. */
 [[noreturn]] void fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void report(long *count, const char *fmt, ...) __attribute__((format(printf, 2, 3))); /* tells of the first few */
 

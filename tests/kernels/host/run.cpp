@@ -59,16 +59,24 @@ static long spins;
 static void (*kernel_body)(void *);
 static void *kernel_arg;
 
+static void tell(const char *fmt, va_list args)
+{
+    if (*kernel_name)
+        printf("  kernel %s, block (%u, %u, %u), thread %d: ", kernel_name, block_index.x, block_index.y, block_index.z,
+               current ? current->index : -1);
+    else printf("  device: ");
+    vprintf(fmt, args);
+    printf("\n");
+}
+
 void fail(const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    printf("  kernel %s, block (%u, %u, %u), thread %d: ", kernel_name, block_index.x, block_index.y, block_index.z,
-           current ? current->index : -1);
-    vprintf(fmt, args);
-    printf("\n");
+    tell(fmt, args);
     va_end(args);
     current = nullptr;
+    kernel_name = "";
     if (options.on_failure) options.on_failure();
     exit(1);
 }
@@ -78,10 +86,7 @@ void report(long *count, const char *fmt, ...)
     if ((*count)++ >= SHOWN) return;
     va_list args;
     va_start(args, fmt);
-    printf("  kernel %s, block (%u, %u, %u), thread %d: ", kernel_name, block_index.x, block_index.y, block_index.z,
-           current ? current->index : -1);
-    vprintf(fmt, args);
-    printf("\n");
+    tell(fmt, args);
     va_end(args);
 }
 
@@ -292,7 +297,6 @@ void launch(dim3 grid, dim3 block, size_t smem, void (*body)(void *), void *arg,
 {
     current = nullptr;
     kernel_name = name;
-    counts.launches++;
     check_launch(grid, block);
     kernel_body = body;
     kernel_arg = arg;
@@ -310,6 +314,7 @@ void launch(dim3 grid, dim3 block, size_t smem, void (*body)(void *), void *arg,
         begin_block({(unsigned)(i % grid.x), (unsigned)(i / grid.x % grid.y), (unsigned)(i / grid.x / grid.y)}, smem);
         run_block();
     }
+    kernel_name = "";
 }
 
 } /* namespace host */

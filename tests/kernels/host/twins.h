@@ -46,10 +46,13 @@ template <> struct KindOf<f16> {
 /* ---- launch, shared memory, barriers ---- */
 
 template <class... P, class... A>
-void launch(const char *name, void (*k)(P...), dim3 grid, dim3 block, size_t smem, cudaStream_t, A... args)
+void launch(const char *name, void (*k)(P...), dim3 grid, dim3 block, size_t smem, cudaStream_t stream, A... args)
 {
-    auto body = [&] { k(P(args)...); };
-    host::launch(grid, block, smem, [](void *f) { (*static_cast<decltype(body) *>(f))(); }, &body, name);
+    host::counts.launches++;
+    host::enqueue(stream, [=] {
+        auto body = [&] { k(P(args)...); };
+        host::launch(grid, block, smem, [](void *f) { (*static_cast<decltype(body) *>(f))(); }, &body, name);
+    });
 }
 
 DEV_WRAPPER unsigned char *dyn_smem() { return host::dyn_smem(); }
