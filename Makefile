@@ -34,7 +34,7 @@ flags = $(if $(filter loader/% tokenize/%,$(1)),-Wconversion) \
         $(if $(filter %_avx2.c,$(1)),$(AVX2)) \
         $(if $(filter %_avx512.c,$(1)),$(AVX512))
 
-sources = $(sort $(foreach d,$(1),$(wildcard $(d)/*.c)))
+sources = $(filter-out train/cuda_%,$(sort $(foreach d,$(1),$(wildcard $(d)/*.c)))) # cuda_*: libsgt-cuda.so alone
 objects = $(patsubst %.c,$(B)/obj/%.o,$(call sources,$(1)))
 
 LIBS := loader tokenize kernels train cli
