@@ -1,0 +1,498 @@
+/* Traces: which steps, what the file says of a span, and that it is JSON whatever the names are, however many threads
+ * write, whenever the process is killed. */
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "folder.h"
+#include "trace.h"
+
+TestSuite(trace, .init = make_folder, .fini = remove_folder);
+
+static char said[1024];
+
+static void hear(void *ctx, const char *line)
+{
+    (void)ctx;
+    snprintf(said, sizeof said, "%s", line);
+}
+
+static sgt_trace *start(uint64_t first, uint64_t steps, uint64_t events)
+{
+    sgt_trace *t = NULL;
+    sgt_error err;
+    sgt_trace_options o = {.first = first, .steps = steps, .events = events, .notice = {hear, NULL}};
+    cr_assert_eq(sgt_trace_open(&t, in_folder("t.json"), &o, &err), 0, "%s", err.text);
+    return t;
+}
+
+static void step(sgt_trace *t, uint64_t s)
+{
+    sgt_error err;
+    cr_assert_eq(sgt_trace_step(t, s, &err), 0, "%s", err.text);
+}
+
+static json_t *end(sgt_trace *t)
+{
+    sgt_error err;
+    json_error_t why;
+    cr_assert_eq(sgt_trace_finish(t, &err), 0, "%s", err.text);
+    sgt_trace_close(t);
+    json_t *all = json_load_file(in_folder("t.json"), JSON_REJECT_DUPLICATES, &why);
+    cr_assert(all, "%s, line %d", why.text, why.line);
+    return all;
+}
+
+static const char *text(const json_t *e, const char *key) { return json_string_value(json_object_get(e, key)); }
+static int64_t whole(const json_t *e, const char *key) { return json_integer_value(json_object_get(e, key)); }
+static int64_t ns(const json_t *e, const char *key) { return llround(json_real_value(json_object_get(e, key)) * 1e3); }
+static int64_t other(const json_t *all, const char *key) { return whole(json_object_get(all, "otherData"), key); }
+
+/* The n-th event of a phase, or NULL; n < 0: how many there are, in *count. */
+static json_t *event(const json_t *all, const char *phase, int n, int *count)
+{
+    size_t i;
+    json_t *e;
+    int seen = 0;
+    json_array_foreach(json_object_get(all, "traceEvents"), i, e)
+        if (strcmp(text(e, "ph"), phase) == 0 && seen++ == n) return e;
+    if (count) *count = seen;
+    return NULL;
+}
+
+static int events(const json_t *all, const char *phase)
+{
+    int count;
+    event(all, phase, -1, &count);
+    return count;
+}
+
+/* ---- which steps ---- */
+
+static void expect_window(uint64_t first, uint64_t steps, uint64_t from, uint64_t to)
+{
+    sgt_trace *t = start(first, steps, 0);
+    for (uint64_t s = first; s < steps; s++) {
+        step(t, s);
+        uint64_t begun = sgt_trace_begin(t);
+        cr_expect_eq(begun != 0, s >= from && s <= to, "%llu of %llu to %llu", (unsigned long long)s,
+                     (unsigned long long)first, (unsigned long long)steps);
+        sgt_trace_end_event(t, begun,
+                            (sgt_trace_event){.name = "step", .category = "step", .args = {{"step", s}}});
+        cr_expect_eq(exists("t.json"), s > to, "written when the last traced step is over");
+    }
+    json_t *all = end(t);
+    cr_expect_eq(other(all, "first_step"), (int64_t)from);
+    cr_expect_eq(other(all, "last_step"), (int64_t)to);
+    cr_expect_eq(events(all, "X"), (int)(to - from + 1));
+    for (uint64_t s = from; s <= to; s++)
+        cr_expect_eq(whole(json_object_get(event(all, "X", (int)(s - from), NULL), "args"), "step"), (int64_t)s);
+    json_decref(all);
+    unlink(in_folder("t.json"));
+}
+
+Test(trace, ten_steps_after_ten_or_what_a_short_run_has)
+{
+    expect_window(0, 1, 0, 0);
+    expect_window(0, 10, 0, 9);
+    expect_window(0, 11, 1, 10);
+    expect_window(0, 20, 10, 19);
+    expect_window(0, 21, 10, 19);
+    expect_window(0, 40, 10, 19);
+    expect_window(100, 140, 110, 119); /* resumed */
+    expect_window(100, 103, 100, 102);
+}
+
+Test(trace, no_step_no_file)
+{
+    sgt_trace *t = start(5, 5, 0);
+    cr_expect_eq(sgt_trace_finish(t, NULL), 0);
+    sgt_trace_close(t);
+    t = start(0, 5, 0);
+    cr_expect_eq(sgt_trace_begin(t), 0);
+    sgt_trace_close(t); /* a run that failed before its first step */
+    cr_expect_not(exists("t.json"));
+}
+
+Test(trace, without_a_trace_nothing_happens)
+{
+    cr_expect_eq(sgt_trace_step(NULL, 3, NULL), 0);
+    uint64_t from = sgt_trace_begin(NULL);
+    cr_expect_eq(from, 0);
+    sgt_trace_end(NULL, from, SGT_TRACE_LOOP, "data", "data wait");
+    sgt_trace_end_layer(NULL, from, "forward", 3);
+    sgt_trace_end_event(NULL, from, (sgt_trace_event){.name = "x"});
+    sgt_trace_span(NULL, &(sgt_trace_event){.name = "x", .start = 1, .end = 2});
+    sgt_trace_counter(NULL, "loss", 1);
+    cr_expect_eq(sgt_trace_track(NULL, SGT_TRACE_HOST, "x"), SGT_TRACE_LOOP);
+    cr_expect_str_eq(sgt_trace_name(NULL, "x"), "");
+    sgt_trace_reserve(NULL, 5);
+    sgt_trace_watch(NULL, &(sgt_trace_watcher){0});
+    cr_expect_eq(sgt_trace_finish(NULL, NULL), 0);
+    sgt_trace_close(NULL);
+}
+
+Test(trace, a_place_that_cannot_be_written_is_named_at_once)
+{
+    sgt_trace *t = NULL;
+    sgt_error err;
+    sgt_trace_options o = {.steps = 5};
+    cr_expect_eq(sgt_trace_open(&t, in_folder("none/t.json"), &o, &err), SGT_EIO);
+    cr_expect(strstr(err.text, "none/t.json"), "%s", err.text);
+    cr_expect_null(t);
+}
+
+/* ---- what the file says ---- */
+
+static void span(sgt_trace *t, int track, uint64_t from, uint64_t to, const char *name)
+{
+    sgt_trace_span(t, &(sgt_trace_event){.name = name, .category = "c", .start = from, .end = to, .track = track});
+}
+
+static void expect_span(const json_t *e, const char *name, int64_t from, int64_t duration)
+{
+    cr_assert(e, "%s is missing", name);
+    cr_expect_str_eq(text(e, "name"), name);
+    cr_expect_eq(ns(e, "ts"), from, "%s begins at %lld", name, (long long)ns(e, "ts"));
+    cr_expect_eq(ns(e, "dur"), duration, "%s takes %lld", name, (long long)ns(e, "dur"));
+}
+
+Test(trace, spans_come_in_order_and_to_the_nanosecond)
+{
+    sgt_trace *t = start(0, 1, 0);
+    step(t, 0);
+    uint64_t base = sgt_trace_begin(t);
+    /* added as they end, the inner ones first */
+    span(t, SGT_TRACE_LOOP, base + 1000, base + 1999, "data wait");
+    sgt_trace_span(t, &(sgt_trace_event){.name = "forward", .category = "forward", .start = base + 2000,
+                                         .end = base + 1002003, .layer = 12});
+    span(t, SGT_TRACE_LOOP, base + 1000, base + 2000000, "micro-step");
+    span(t, SGT_TRACE_LOOP, base, base + 3000000, "step");
+    json_t *all = end(t);
+    cr_expect_str_eq(text(all, "displayTimeUnit"), "ms");
+    cr_expect_eq(other(all, "base_ns"), (int64_t)base);
+    cr_expect_eq(other(all, "left_out"), 0);
+    cr_expect_eq(events(all, "X"), 4);
+    expect_span(event(all, "X", 0, NULL), "step", 0, 3000000);
+    expect_span(event(all, "X", 1, NULL), "micro-step", 1000, 1999000);
+    expect_span(event(all, "X", 2, NULL), "data wait", 1000, 999);
+    expect_span(event(all, "X", 3, NULL), "h.11 forward", 2000, 1000003);
+    cr_expect_str_eq(text(event(all, "X", 3, NULL), "cat"), "forward");
+    cr_expect(strstr(said, "steps 0 to 0") && strstr(said, "t.json"), "%s", said);
+    json_decref(all);
+}
+
+Test(trace, what_began_before_the_window_is_the_first_time)
+{
+    sgt_trace *t = start(0, 1, 0);
+    step(t, 0);
+    uint64_t now = sgt_trace_begin(t);
+    span(t, SGT_TRACE_LOOP, now, now + 5, "step");
+    span(t, SGT_TRACE_LOOP, now - 700, now - 100, "batch");
+    span(t, SGT_TRACE_LOOP, now + 9, now + 8, "backwards");
+    json_t *all = end(t);
+    cr_expect_eq(events(all, "X"), 2);
+    expect_span(event(all, "X", 0, NULL), "batch", 0, 600);
+    expect_span(event(all, "X", 1, NULL), "step", 700, 5);
+    json_decref(all);
+}
+
+Test(trace, begin_and_end_measure)
+{
+    struct timespec pause = {.tv_nsec = 2000000};
+    sgt_trace *t = start(0, 1, 0);
+    step(t, 0);
+    uint64_t from = sgt_trace_begin(t);
+    nanosleep(&pause, NULL);
+    sgt_trace_end(t, from, SGT_TRACE_LOOP, "data", "data wait");
+    sgt_trace_end_layer(t, from, "backward", 0);
+    json_t *all = end(t);
+    cr_expect_geq(ns(event(all, "X", 1, NULL), "dur"), 2000000);
+    cr_expect_str_eq(text(event(all, "X", 1, NULL), "name"), "data wait");
+    cr_expect_str_eq(text(event(all, "X", 1, NULL), "cat"), "data");
+    cr_expect_str_eq(text(event(all, "X", 0, NULL), "name"), "h.0 backward"); /* ends later: the outer one */
+    json_decref(all);
+}
+
+Test(trace, arguments_arrows_and_curves)
+{
+    sgt_trace *t = start(0, 1, 0);
+    step(t, 0);
+    uint64_t at = sgt_trace_begin(t);
+    int stream = sgt_trace_track(t, SGT_TRACE_DEVICE, "stream 7");
+    sgt_trace_span(t, &(sgt_trace_event){.name = "launch", .category = "call", .start = at, .end = at + 10, .flow = 77,
+                                         .starts_flow = 1});
+    sgt_trace_span(t, &(sgt_trace_event){.name = "kernel", .category = "kernel", .start = at + 20, .end = at + 30,
+                                         .flow = 77, .track = stream,
+                                         .args = {{"grid", 132}, {"block", 256}, {"big", UINT32_MAX}, {"d", 0}}});
+    sgt_trace_counter(t, "loss", 2.5);
+    sgt_trace_counter(t, "loss", NAN);
+    sgt_trace_counter(t, "loss", -INFINITY);
+    json_t *all = end(t);
+    json_t *kernel = event(all, "X", 1, NULL), *args = json_object_get(kernel, "args"), *out = event(all, "s", 0, NULL),
+           *in = event(all, "f", 0, NULL);
+    cr_expect_eq(json_object_size(args), 4);
+    cr_expect_eq(whole(args, "grid"), 132);
+    cr_expect_eq(whole(args, "big"), UINT32_MAX);
+    cr_assert(out && in);
+    cr_expect_eq(whole(out, "id"), 77);
+    cr_expect_eq(whole(in, "id"), 77);
+    cr_expect_str_eq(text(in, "bp"), "e");
+    cr_expect_eq(whole(in, "tid"), stream);
+    cr_expect_eq(whole(in, "pid"), whole(kernel, "pid"));
+    cr_expect_neq(whole(in, "pid"), whole(out, "pid"));
+    cr_expect_eq(events(all, "C"), 1);
+    json_t *value = json_object_get(json_object_get(event(all, "C", 0, NULL), "args"), "value");
+    cr_expect_eq(json_real_value(value), 2.5);
+    json_decref(all);
+}
+
+Test(trace, tracks_have_names_and_ranks_do_not_collide)
+{
+    sgt_trace *t = NULL;
+    sgt_trace_options o = {.steps = 1, .rank = 3};
+    cr_assert_eq(sgt_trace_open(&t, in_folder("t.json"), &o, NULL), 0);
+    int loader = sgt_trace_track(t, SGT_TRACE_HOST, "loader \"0\"");
+    cr_expect_neq(loader, SGT_TRACE_LOOP);
+    cr_expect_eq(sgt_trace_track(t, SGT_TRACE_HOST, "loader \"0\""), loader);
+    cr_expect_neq(sgt_trace_track(t, SGT_TRACE_DEVICE, "loader \"0\""), loader);
+    step(t, 0);
+    json_t *all = end(t), *e;
+    size_t i;
+    int tracks = 0, processes = 0;
+    json_array_foreach(json_object_get(all, "traceEvents"), i, e) {
+        const char *name = text(json_object_get(e, "args"), "name");
+        if (strcmp(text(e, "name"), "process_name") == 0) {
+            cr_expect_eq(whole(e, "pid"), processes ? 8 : 7);
+            cr_expect_str_eq(name, processes++ ? "rank 3 device" : "rank 3 host");
+        }
+        if (strcmp(text(e, "name"), "thread_name") == 0) {
+            cr_expect_eq(whole(e, "tid"), tracks);
+            cr_expect_str_eq(name, tracks++ ? "loader \"0\"" : "training loop");
+        }
+    }
+    cr_expect_eq(tracks, 3);
+    cr_expect_eq(processes, 2);
+    json_decref(all);
+}
+
+Test(trace, any_text_is_json)
+{
+    static char longest[5000];
+    memset(longest, 'k', sizeof longest - 1);
+    sgt_trace *t = start(0, 1, 0);
+    step(t, 0);
+    uint64_t at = sgt_trace_begin(t);
+    span(t, 0, at, at + 9, "say \"hi\" \\ {}[],:");
+    span(t, 0, at, at + 8, "new\nline, tab\t and \x01\x7f");
+    span(t, 0, at, at + 7, "caf\xc3\xa9, \xff\xfe, cut \xe2\x82");
+    span(t, 0, at, at + 6, longest);
+    span(t, 0, at, at + 5, "%s%n");
+    json_t *all = end(t);
+    cr_expect_str_eq(text(event(all, "X", 0, NULL), "name"), "say \"hi\" \\ {}[],:");
+    cr_expect_str_eq(text(event(all, "X", 1, NULL), "name"), "new\\x0aline, tab\\x09 and \\x01\\x7f");
+    cr_expect_str_eq(text(event(all, "X", 2, NULL), "name"), "caf\xc3\xa9, \\xff\\xfe, cut \\xe2\\x82");
+    size_t n = strlen(text(event(all, "X", 3, NULL), "name"));
+    cr_expect(n > 100 && n < sizeof longest && strspn(text(event(all, "X", 3, NULL), "name"), "k") == n);
+    cr_expect_str_eq(text(event(all, "X", 4, NULL), "name"), "%s%n");
+    json_decref(all);
+}
+
+Test(trace, names_are_kept_once)
+{
+    char name[32] = "kernel";
+    sgt_trace *t = start(0, 1, 0);
+    const char *kept = sgt_trace_name(t, name);
+    strcpy(name, "gone");
+    cr_expect_str_eq(kept, "kernel");
+    cr_expect_eq(sgt_trace_name(t, "kernel"), kept);
+    int full = 0;
+    for (int i = 0; i < 5000; i++) {
+        snprintf(name, sizeof name, "kernel %d", i);
+        const char *got = sgt_trace_name(t, name);
+        cr_expect(strcmp(got, name) == 0 || *got == 0);
+        full += *got == 0;
+    }
+    cr_expect(full > 0 && full < 5000); /* a table of its size, and no search without end in it */
+    cr_expect_eq(sgt_trace_name(t, "kernel 7"), sgt_trace_name(t, "kernel 7"));
+    for (int i = 0; i < 300; i++) {
+        snprintf(name, sizeof name, "stream %d", i);
+        sgt_trace_track(t, SGT_TRACE_DEVICE, name);
+    }
+    cr_expect_eq(sgt_trace_track(t, SGT_TRACE_DEVICE, "one more"), SGT_TRACE_LOOP);
+    sgt_trace_close(t);
+}
+
+/* ---- room ---- */
+
+Test(trace, what_finds_no_room_is_counted)
+{
+    sgt_trace *t = start(0, 2, 100);
+    step(t, 0);
+    for (int i = 0; i < 130; i++) sgt_trace_end(t, sgt_trace_begin(t), 0, "c", "first");
+    step(t, 1); /* twice what the step before brought */
+    for (int i = 0; i < 200; i++) sgt_trace_end(t, sgt_trace_begin(t), 0, "c", "second");
+    sgt_trace_reserve(t, 1000);
+    for (int i = 0; i < 1000; i++) sgt_trace_end(t, sgt_trace_begin(t), 0, "c", "third");
+    json_t *all = end(t);
+    cr_expect_eq(events(all, "X"), 1300);
+    cr_expect_eq(other(all, "events"), 1300);
+    cr_expect_eq(other(all, "left_out"), 30);
+    cr_expect(strstr(said, " 30 events"), "%s", said);
+    json_decref(all);
+}
+
+/* ---- a device's profiler ---- */
+
+typedef struct device {
+    sgt_trace *t;
+    int begun, ended, fails;
+} device;
+
+static int device_begin(void *ctx, sgt_error *err)
+{
+    device *d = ctx;
+    d->begun++;
+    return d->fails ? sgt_fail(err, SGT_EUNSUPPORTED, "--profile: not here") : SGT_OK;
+}
+
+static int device_end(void *ctx, sgt_error *err)
+{
+    (void)err;
+    device *d = ctx;
+    d->ended++;
+    uint64_t now = sgt_trace_now(d->t);
+    cr_expect(now);
+    sgt_trace_reserve(d->t, 5000); /* late, and many at once */
+    for (uint64_t i = 0; i < 5000; i++) span(d->t, 0, now + 2 * i, now + 2 * i + 1, "kernel");
+    return SGT_OK;
+}
+
+Test(trace, a_device_adds_its_own_when_the_window_closes)
+{
+    device d = {.t = start(0, 30, 10)};
+    sgt_trace_watch(d.t, &(sgt_trace_watcher){device_begin, device_end, &d});
+    for (uint64_t s = 0; s < 30; s++) {
+        step(d.t, s);
+        cr_expect_eq(d.begun, s >= 10);
+        cr_expect_eq(d.ended, s >= 20);
+    }
+    json_t *all = end(d.t);
+    cr_expect_eq(d.ended, 1);
+    cr_expect_eq(events(all, "X"), 5000);
+    cr_expect_eq(other(all, "left_out"), 0);
+    json_decref(all);
+}
+
+Test(trace, a_device_that_cannot_is_said)
+{
+    sgt_error err;
+    device d = {.t = start(0, 1, 10), .fails = 1};
+    sgt_trace_watch(d.t, &(sgt_trace_watcher){device_begin, device_end, &d});
+    cr_expect_eq(sgt_trace_step(d.t, 0, &err), SGT_EUNSUPPORTED);
+    cr_expect(strstr(err.text, "not here"), "%s", err.text);
+    cr_expect_eq(sgt_trace_begin(d.t), 0);
+    cr_expect_eq(sgt_trace_finish(d.t, NULL), 0);
+    cr_expect_eq(d.ended, 0);
+    cr_expect_not(exists("t.json"));
+    sgt_trace_close(d.t);
+}
+
+/* ---- threads, and death ---- */
+
+enum { THREADS = 8, SPANS = 2000 };
+
+typedef struct drawer {
+    sgt_trace *t;
+    pthread_t thread;
+    uint64_t number, base;
+} drawer;
+
+static void *draw(void *ctx)
+{
+    drawer *d = ctx;
+    char name[32];
+    snprintf(name, sizeof name, "thread %d", (int)d->number);
+    int track = sgt_trace_track(d->t, SGT_TRACE_HOST, name);
+    const char *kept = sgt_trace_name(d->t, name);
+    for (uint64_t i = 0; i < SPANS; i++)
+        sgt_trace_span(d->t, &(sgt_trace_event){.name = kept, .category = "c", .track = track,
+                                                .start = d->base + i * 10, .end = d->base + i * 10 + d->number + 1,
+                                                .args = {{"i", i}, {"thread", d->number}}});
+    return NULL;
+}
+
+Test(trace, threads_write_at_once)
+{
+    drawer d[THREADS];
+    int64_t next[THREADS] = {0};
+    sgt_trace *t = start(0, 3, THREADS * SPANS);
+    step(t, 0);
+    uint64_t base = sgt_trace_begin(t);
+    for (uint64_t i = 0; i < THREADS; i++) {
+        d[i] = (drawer){.t = t, .number = i, .base = base};
+        cr_assert_eq(pthread_create(&d[i].thread, NULL, draw, &d[i]), 0);
+    }
+    step(t, 1); /* the room grows, and moves, meanwhile */
+    step(t, 2);
+    for (int i = 0; i < THREADS; i++) pthread_join(d[i].thread, NULL);
+    json_t *all = end(t), *e;
+    size_t at;
+    cr_expect_eq(other(all, "left_out"), 0);
+    cr_expect_eq(events(all, "X"), THREADS * SPANS);
+    json_array_foreach(json_object_get(all, "traceEvents"), at, e) {
+        if (strcmp(text(e, "ph"), "X") != 0) continue;
+        char name[32];
+        int64_t thread = whole(json_object_get(e, "args"), "thread");
+        cr_assert(thread >= 0 && thread < THREADS);
+        snprintf(name, sizeof name, "thread %d", (int)thread);
+        cr_expect_str_eq(text(e, "name"), name);
+        cr_expect_eq(ns(e, "dur"), thread + 1);
+        cr_expect_eq(whole(json_object_get(e, "args"), "i"), next[thread]++);
+    }
+    json_decref(all);
+}
+
+/* A child that writes traces without end under one name, killed at moments spread over its first ones. */
+static void write_without_end(void)
+{
+    for (;;) {
+        sgt_trace *t = NULL;
+        sgt_trace_options o = {.steps = 1, .events = 3000};
+        if (sgt_trace_open(&t, in_folder("t.json"), &o, NULL) < 0 || sgt_trace_step(t, 0, NULL) < 0) _exit(1);
+        for (int i = 0; i < 3000; i++) sgt_trace_end(t, sgt_trace_begin(t), 0, "c", "span");
+        if (sgt_trace_finish(t, NULL) < 0) _exit(1);
+        sgt_trace_close(t);
+    }
+}
+
+Test(trace, killed_at_any_moment_it_is_whole_or_not_there)
+{
+    int whole_ones = 0;
+    for (int i = 0; i < 60; i++) {
+        int status;
+        unlink(in_folder("t.json"));
+        pid_t child = fork();
+        cr_assert_geq(child, 0);
+        if (child == 0) write_without_end();
+        while (i % 2 && !exists("t.json") && waitpid(child, &status, WNOHANG) == 0) usleep(100);
+        usleep((useconds_t)(i * i * 5)); /* 0 to 18 ms, from its beginning or from its first file on */
+        kill(child, SIGKILL);
+        cr_assert(waitpid(child, &status, 0) == child && WIFSIGNALED(status), "the child gave up by itself");
+        if (!exists("t.json")) continue;
+        json_t *all = json_load_file(in_folder("t.json"), 0, NULL);
+        cr_assert(all);
+        cr_expect_eq(events(all, "X"), 3000);
+        json_decref(all);
+        whole_ones++;
+    }
+    cr_expect_geq(whole_ones, 30);
+}
