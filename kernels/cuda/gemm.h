@@ -9,21 +9,27 @@
  *     sgt_cuda_gemm_plan(&p, g, &s, &err);
  *     sgt_cuda_gemm_run(p, stream, qkv, ln1, w, bias, NULL);
  *
- * Matrices are row-major, in device memory, 16-byte aligned; sums are float32. Not yet run on a GPU; held to double
- * sums on the host, where tests/kernels/host/cublaslt.cpp stands for the library. */
+ * Matrices are row-major, in device memory, 16-byte aligned; sums are float32, and so are the parts of one that the
+ * library cuts. The products of one sgt_cuda_gemms share a workspace: put them on one stream, or let events order the
+ * streams. All calls come from one thread. Not yet run on a GPU; held to double sums on the host, where
+ * tests/kernels/host/cublaslt.cpp stands for the library. */
 #ifndef SGT_CUDA_GEMM_H
 #define SGT_CUDA_GEMM_H
 
 #include "base/error.h"
 #include "cuda.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* What is done to D before it is stored. x is the product (with what D held, where it accumulates). */
 typedef enum sgt_cuda_epilogue {
     SGT_EPILOGUE_NONE,        /* D = x */
-    SGT_EPILOGUE_BIAS,        /* D = x + bias                                            bias (n) of `out`'s type, read */
-    SGT_EPILOGUE_GELU,        /* aux = x + bias, D = gelu_tanh(aux)                      aux (m, n) like D, written */
-    SGT_EPILOGUE_DGELU,       /* D = x * gelu_tanh'(aux)                                 aux read */
-    SGT_EPILOGUE_DGELU_BGRAD  /* the same, and bias = column sums of D (m rows)          bias (n) written */
+    SGT_EPILOGUE_BIAS,        /* D = x + bias                                   bias (n) of `out`'s type, read */
+    SGT_EPILOGUE_GELU,        /* aux = x + bias, D = gelu_tanh(aux)             aux (m, n) like D, written */
+    SGT_EPILOGUE_DGELU,       /* D = x * gelu_tanh'(aux)                        aux read */
+    SGT_EPILOGUE_DGELU_BGRAD  /* the same, and bias = column sums of D (m rows)   bias (n) written */
 } sgt_cuda_epilogue;
 
 /* D (m, n) = op(A) op(B) [+ D], then the epilogue; op(X) is X or its transpose. */
@@ -35,7 +41,7 @@ typedef struct sgt_cuda_gemm_shape {
     int tf32;                   /* float32 operands may be rounded to TF32 in the tensor cores */
     int accumulate;             /* add to what D holds */
     sgt_cuda_epilogue epilogue;
-    size_t batch;               /* so many products, 0 is 1; numbers from one to the next: */
+    size_t batch;               /* so many products, 0 is 1; without an epilogue; numbers from one to the next: */
     size_t stride_a, stride_b, stride_d;
 } sgt_cuda_gemm_shape;
 
@@ -44,27 +50,34 @@ typedef struct sgt_cuda_gemm sgt_cuda_gemm;
 
 typedef struct sgt_cuda_gemms_options {
     const char *device;  /* its name, for the cache's key */
-    const char *cache;   /* folder where timings are kept; NULL: time anew */
-    int deterministic;   /* no split-k with atomics; choices come from `choices` where they are there, else the first
-                          * the heuristics give, never from timing */
-    const char *choices; /* JSON text as sgt_cuda_gemms_choices gave it; NULL */
+    const char *cache;   /* folder where timings are kept, made where it is missing; NULL: time anew */
+    int deterministic;   /* sums cut in a fixed way; the algorithm is the one in `choices`, else the heuristics' first,
+                          * never one from timing */
+    const char *choices; /* JSON text as sgt_cuda_gemms_choices gave it, here or elsewhere; of another device or version
+                          * of the library it says nothing; NULL. Not kept after open. */
     int timing;          /* 0: take the heuristics' first */
 } sgt_cuda_gemms_options;
 
-/* Loads libcublasLt (13, then 12) with dlopen: SGT_EUNSUPPORTED names it where it is missing. */
+/* Loads libcublasLt (13, then 12) with dlopen: SGT_EUNSUPPORTED names it where it is missing. Takes 32 MiB of device
+ * memory. Strings in *o are copied. */
 int sgt_cuda_gemms_open(sgt_cuda_gemms **out, const sgt_cuda_gemms_options *o, sgt_error *err);
 void sgt_cuda_gemms_close(sgt_cuda_gemms *g); /* its products too */
 const char *sgt_cuda_gemms_library(const sgt_cuda_gemms *g); /* "cuBLASLt 13.1.0" */
-char *sgt_cuda_gemms_choices(const sgt_cuda_gemms *g); /* JSON text, malloc'd */
+char *sgt_cuda_gemms_choices(const sgt_cuda_gemms *g); /* one JSON object of strings, malloc'd; NULL: out of memory */
 
 /* The best algorithm for a shape; equal shapes share one plan, which lives until close. SGT_EUNSUPPORTED where the
- * library has none (an epilogue with these types or alignment): the caller takes another way. Waits, allocates. */
+ * library has none (an epilogue with these types or alignment): the caller takes another way. SGT_EUSAGE where the
+ * shape makes no sense (a size of 0, rows that overlap). Timing waits, and allocates as much as the operands take, and gives
+ * it back; where that cannot be had the heuristics' first is taken. A cache that cannot be written is no failure. */
 int sgt_cuda_gemm_plan(const sgt_cuda_gemm **out, sgt_cuda_gemms *g, const sgt_cuda_gemm_shape *s, sgt_error *err);
-float sgt_cuda_gemm_ms(const sgt_cuda_gemm *p); /* median of the chosen algorithm when it was timed; 0: was not */
+float sgt_cuda_gemm_ms(const sgt_cuda_gemm *p); /* median of the chosen algorithm, timed now or before; 0: was not */
 
-/* Puts the product on a stream; allocates nothing, waits for nothing. bias and aux where the epilogue has them. What
- * the library refuses shows in sgt_cuda_check. */
+/* Puts the product on a stream; allocates nothing, waits for nothing. bias and aux where the epilogue has them, else
+ * ignored. What the library refuses shows in sgt_cuda_check. */
 void sgt_cuda_gemm_run(const sgt_cuda_gemm *p, sgt_cuda_stream s, void *d, const void *a, const void *b, void *bias,
                        void *aux);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -86,11 +86,10 @@ SAME(SGT_LT_REDUCTION_OUTPUT_TYPE, CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE);
 SAME(SGT_LT_CONFIG_REDUCTION_SCHEME, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME);
 
 /* The two structures that the library and we both look into. */
-#define OURS(member) (((struct sgt_lt_result *)0)->member)
-#define THEIRS(member) (((cublasLtMatmulHeuristicResult_t *)0)->member)
-#define PLACE(ours, theirs)                                                                                             \
-    _Static_assert(offsetof(struct sgt_lt_result, ours) == offsetof(cublasLtMatmulHeuristicResult_t, theirs), #theirs); \
-    _Static_assert(sizeof OURS(ours) == sizeof THEIRS(theirs), #theirs)
+typedef cublasLtMatmulHeuristicResult_t result;
+#define PLACE(ours, theirs)                                                                            \
+    _Static_assert(offsetof(struct sgt_lt_result, ours) == offsetof(result, theirs), #theirs);         \
+    _Static_assert(sizeof((struct sgt_lt_result *)0)->ours == sizeof((result *)0)->theirs, #theirs)
 _Static_assert(sizeof(struct sgt_lt_result) == sizeof(cublasLtMatmulHeuristicResult_t), "a result's size");
 _Static_assert(_Alignof(struct sgt_lt_algo) == _Alignof(cublasLtMatmulAlgo_t), "an algorithm's alignment");
 PLACE(algo, algo);

@@ -1,0 +1,178 @@
+/* gemm_tune.c: which algorithm is fastest, by trying. Candidates take turns, so that a clock that drifts is nobody's
+ * luck; between two runs a stretch of memory larger than most second-level caches is overwritten, since in a step, too,
+ * operands come from memory. Operands are random: of zeros a GPU makes more per second than it ever will in a step.
+ * Not yet run on a GPU. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "gemm_parts.h"
+#include "runtime.h"
+
+#define PATTERN ((size_t)1 << 20) /* bytes of random numbers, from the host, again and again */
+#define FLUSH ((size_t)64 << 20)  /* bytes overwritten before each run */
+#define ROUNDS 9
+#define LEAST_ROUNDS 3            /* then only while the runs have taken less than */
+#define ENOUGH_MS 60.0f
+#define TOO_SLOW 1.25f            /* times the best so far: out of the race */
+
+typedef struct tuner {
+    const sgt_cuda_gemm *p;
+    sgt_cuda_stream stream;
+    sgt_cuda_event from, to;
+    char *memory, *a, *b, *d, *bias, *aux, *flush;
+    size_t bytes;
+    void *pattern; /* host, pinned */
+    int failure;   /* of the last candidate that did not run */
+} tuner;
+
+typedef struct runner {
+    float ms[ROUNDS];
+    float best; /* of them; 0: out of the race */
+} runner;
+
+static char *place(tuner *t, size_t *at, size_t bytes)
+{
+    char *p = t->memory ? t->memory + *at : NULL;
+    *at += (bytes + 255) / 256 * 256;
+    return p;
+}
+
+/* Once to count, once with the memory there. */
+static void lay_out(tuner *t)
+{
+    const sgt_cuda_gemm_shape *s = &t->p->shape;
+    gemm_spans spans = gemm_spans_of(s);
+    size_t size = gemm_type_bytes(s->type), out_size = gemm_type_bytes(s->out), at = 0;
+    t->a = place(t, &at, spans.a * size);
+    t->b = place(t, &at, spans.b * size);
+    t->d = place(t, &at, spans.d * out_size);
+    t->aux = place(t, &at, s->epilogue >= SGT_EPILOGUE_GELU ? spans.d * out_size : 0);
+    t->bias = place(t, &at, s->n * out_size);
+    t->bytes = at;
+    t->flush = place(t, &at, FLUSH);
+}
+
+/* Numbers of +-0.5 ... 1 in the operands' type: a sign, the exponent of 0.5, a random mantissa. */
+static void fill_pattern(void *pattern, sgt_cuda_type type)
+{
+    uint64_t x = 1;
+    uint32_t *words = pattern;
+    for (size_t i = 0; i < PATTERN / 4; i++) {
+        x = x * 6364136223846793005u + 1442695040888963407u;
+        uint32_t r = (uint32_t)(x >> 32);
+        if (type == SGT_F32) words[i] = (r & 0x807fffffu) | 0x3f000000u;
+        else if (type == SGT_BF16) words[i] = (r & 0x807f807fu) | 0x3f003f00u;
+        else words[i] = (r & 0x83ff83ffu) | 0x38003800u;
+    }
+}
+
+static void fill(tuner *t)
+{
+    size_t done = t->bytes < PATTERN ? t->bytes : PATTERN;
+    fill_pattern(t->pattern, t->p->shape.type);
+    sgt_cuda_copy(t->stream, t->memory, t->pattern, done);
+    for (size_t n; done < t->bytes; done += n) { /* what is there, once more */
+        n = t->bytes - done < done ? t->bytes - done : done;
+        sgt_cuda_copy(t->stream, t->memory + done, t->memory, n);
+    }
+}
+
+static int prepare(tuner *t, sgt_error *err)
+{
+    void *memory;
+    int rc;
+    lay_out(t);
+    if ((rc = sgt_cuda_malloc(&memory, t->bytes + FLUSH, err)) < 0) return rc;
+    t->memory = memory;
+    lay_out(t);
+    if ((rc = sgt_cuda_host_alloc(&t->pattern, PATTERN, err)) < 0 || (rc = sgt_cuda_stream_new(&t->stream, err)) < 0 ||
+        (rc = sgt_cuda_event_new(&t->from, 1, err)) < 0 || (rc = sgt_cuda_event_new(&t->to, 1, err)) < 0)
+        return rc;
+    fill(t);
+    return sgt_cuda_finish(t->stream, err);
+}
+
+static void release(tuner *t)
+{
+    if (t->to) sgt_cuda_event_free(t->to);
+    if (t->from) sgt_cuda_event_free(t->from);
+    if (t->stream) sgt_cuda_stream_free(t->stream);
+    if (t->pattern) sgt_cuda_host_free(t->pattern);
+    if (t->memory) sgt_cuda_free(t->memory);
+}
+
+/* The host is done long before the overwriting is, so that between the events there is the product alone. */
+static int run_once(tuner *t, const sgt_lt_algo *algo, float *ms, sgt_error *err)
+{
+    sgt_cuda_zero(t->stream, t->flush, FLUSH);
+    sgt_cuda_record(t->from, t->stream);
+    sgt_lt_status status = gemm_put(t->p, algo, t->stream, t->d, t->a, t->b, t->bias, t->aux);
+    sgt_cuda_record(t->to, t->stream);
+    int rc = sgt_cuda_event_finish(t->to, err);
+    if (rc == SGT_OK) rc = sgt_cuda_check(err);
+    if (rc == SGT_OK && status)
+        rc = sgt_fail(err, SGT_EUNSUPPORTED, "%s: %s: %s", t->p->owner->library, t->p->key,
+                      t->p->owner->lt->status_name(status));
+    return rc < 0 ? rc : sgt_cuda_elapsed_ms(ms, t->from, t->to, err);
+}
+
+/* Every candidate once, to have its code loaded; those that fail are out. Returns how many are not. */
+static int warm_up(tuner *t, runner *runners, const sgt_lt_result *candidates, int count, sgt_error *err)
+{
+    int left = 0;
+    float ms;
+    for (int i = 0; i < count; i++) {
+        int rc = run_once(t, &candidates[i].algo, &ms, err);
+        if (rc < 0) t->failure = rc;
+        else runners[i].best = 1e30f, left++;
+    }
+    return left;
+}
+
+/* One run for each candidate that is still in the race, then the slow ones are out. */
+static void run_round(tuner *t, runner *runners, const sgt_lt_result *candidates, int count, int round, float *spent,
+                      sgt_error *err)
+{
+    float fastest = 1e30f;
+    for (int i = 0; i < count; i++) {
+        runner *r = &runners[i];
+        if (!r->best) continue;
+        int rc = run_once(t, &candidates[i].algo, &r->ms[round], err);
+        if (rc < 0) {
+            t->failure = rc;
+            r->best = 0;
+            continue;
+        }
+        *spent += r->ms[round];
+        if (r->ms[round] < r->best) r->best = r->ms[round];
+        if (r->best < fastest) fastest = r->best;
+    }
+    for (int i = 0; i < count; i++)
+        if (runners[i].best > TOO_SLOW * fastest) runners[i].best = 0;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+int gemm_tune(int *best, float *ms, const sgt_cuda_gemm *p, const sgt_lt_result *candidates, int count, sgt_error *err)
+{
+    tuner t = {.p = p};
+    runner runners[GEMM_CANDIDATES] = {0};
+    float spent = 0;
+    int rounds = 0, rc = prepare(&t, err);
+    *best = -1;
+    if (rc == SGT_OK && warm_up(&t, runners, candidates, count, err))
+        for (; rounds < ROUNDS && (rounds < LEAST_ROUNDS || spent < ENOUGH_MS); rounds++)
+            run_round(&t, runners, candidates, count, rounds, &spent, err);
+    for (int i = 0; i < count; i++) {
+        if (!runners[i].best) continue;
+        qsort(runners[i].ms, (size_t)rounds, sizeof(float), by_value);
+        float median = runners[i].ms[rounds / 2];
+        if (*best < 0 || median < *ms) *ms = median, *best = i;
+    }
+    release(&t);
+    return rc == SGT_OK && *best < 0 ? t.failure : rc; /* *err is the last one's */
+}
