@@ -29,6 +29,20 @@ typedef struct sgt_adamw {
     double c1, c2;
 } sgt_adamw;
 
+/* Stochastic gradient descent with momentum (Polyak 1964), Nesterov's where asked for, decay decoupled as in AdamW:
+ *   g' = g*grad_scale   m = momentum*m + g'   p -= lr*((nesterov ? g' + momentum*m : m) + decay*p) */
+typedef struct sgt_sgd {
+    float lr, momentum, decay, grad_scale;
+    int nesterov;
+} sgt_sgd;
+
+/* Which numbers are dropped and what the others are multiplied by: sgt_dropout_factor of dropout.h. */
+typedef struct sgt_dropout {
+    uint64_t seed, draw; /* draw: sgt_dropout_draw of step, layer and site */
+    uint64_t first;      /* the element that the first number is */
+    float rate;
+} sgt_dropout;
+
 typedef struct sgt_kernels {
     const char *level; /* "ref", "plain", "avx2", "avx512" */
 
@@ -61,17 +75,21 @@ typedef struct sgt_kernels {
     /* dx = dout * gelu'(x)                                           n numbers; dx may be dout */
     void (*gelu_backward)(float *dx, const float *dout, const float *x, size_t n, sgt_gelu_kind kind);
 
+    /* out[i] = x[i] * factor of element first + i                     n numbers; out may be x */
+    void (*dropout)(float *out, const float *x, size_t n, const sgt_dropout *d);
+
     /* One head of one sequence, causal, with s_ij = scale q_i.k_j:
-     *   out_i = sum_{j<=i} softmax_j(s_ij) v_j                       q, k, v (T, D) with `ld` floats from row to row
+     *   out_i = sum_{j<=i} f_ij softmax_j(s_ij) v_j                  q, k, v (T, D) with `ld` floats from row to row
      *   lse_i = log sum_{j<=i} exp(s_ij)                             out (T, D) with ld_out; lse (T)
+     * f_ij is the factor of element first + i*((T + 3)/4*4) + j, first a multiple of 4; 1 where drop is NULL.
      * T x T is never stored. scratch: attention_scratch(T, D) floats, SGT_ARENA_ALIGN-aligned, of any content. */
     void (*attention)(float *out, size_t ld_out, float *lse, const float *q, const float *k, const float *v, size_t ld,
-                      size_t T, size_t D, float scale, float *scratch);
+                      size_t T, size_t D, float scale, const sgt_dropout *drop, float *scratch);
 
     /* Its gradients, written (not added): dq, dk, dv (T, D) with ld_d; dout like out. */
     void (*attention_backward)(float *dq, float *dk, float *dv, size_t ld_d, const float *dout, const float *out,
                                size_t ld_out, const float *lse, const float *q, const float *k, const float *v,
-                               size_t ld, size_t T, size_t D, float scale, float *scratch);
+                               size_t ld, size_t T, size_t D, float scale, const sgt_dropout *drop, float *scratch);
     size_t (*attention_scratch)(size_t T, size_t D); /* floats, for either direction */
 
     /* loss_i = logsumexp(logits_i) - logits_i[target_i]              logits (n, V) with ld >= V, the last row's too
@@ -87,6 +105,7 @@ typedef struct sgt_kernels {
     void (*add)(float *x, const float *y, size_t n);   /* x += y */
     double (*sum_squares)(const float *x, size_t n);   /* sum x^2, accumulated in double */
     void (*adamw)(float *p, float *m, float *v, const float *g, size_t n, const sgt_adamw *a);
+    void (*sgd)(float *p, float *m, const float *g, size_t n, const sgt_sgd *o);
 } sgt_kernels;
 
 const sgt_kernels *sgt_kernels_ref(void); /* the definition: double inside, no tricks */

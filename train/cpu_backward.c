@@ -65,7 +65,7 @@ static void attention(sgt_cpu_backend *c, const sgt_cpu_block *l)
         float *dq = c->dwide + row * 3 * C + column;
         float *scratch = c->scratch + (size_t)omp_get_thread_num() * c->scratch_floats;
         c->k->attention_backward(dq, dq + C, dq + 2 * C, 3 * C, c->dln + at, l->att + at, C, l->lse + i * T, q, q + C,
-                                 q + 2 * C, 3 * C, T, D, c->scale, scratch);
+                                 q + 2 * C, 3 * C, T, D, c->scale, NULL, scratch);
     }
 }
 

@@ -40,7 +40,7 @@ static void attention(sgt_cpu_backend *c, sgt_cpu_block *l)
         const float *q = l->qkv + row * 3 * C + column;
         float *scratch = c->scratch + (size_t)omp_get_thread_num() * c->scratch_floats;
         c->k->attention(l->att + row * C + column, C, l->lse + i * T, q, q + C, q + 2 * C, 3 * C, T, D, c->scale,
-                        scratch);
+                        NULL, scratch);
     }
 }
 

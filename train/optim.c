@@ -1,4 +1,4 @@
-/* optim.c: clipping and AdamW's settings at a step. */
+/* optim.c: clipping and an optimizer's settings at a step. */
 #include "optim.h"
 
 #include <math.h>
@@ -22,5 +22,16 @@ sgt_adamw sgt_optim_adamw(const sgt_optim *o, uint64_t step, double lr, double g
         .grad_scale = (float)grad_scale,
         .c1 = 1 - pow((double)o->beta1, t),
         .c2 = 1 - pow((double)o->beta2, t),
+    };
+}
+
+sgt_sgd sgt_optim_sgd(const sgt_optim *o, double lr, double grad_scale, int decay)
+{
+    return (sgt_sgd){
+        .lr = (float)lr,
+        .momentum = o->momentum,
+        .decay = decay ? o->weight_decay : 0,
+        .grad_scale = (float)grad_scale,
+        .nesterov = o->nesterov,
     };
 }

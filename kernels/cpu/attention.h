@@ -6,6 +6,7 @@
  * then every product is tiles of ROWS x whole vectors with no edge to look after, and rows a large power of two apart
  * do not compete for the same cache sets. Blocks above the diagonal are skipped; in a block on it, so are the vectors
  * and terms above it. */
+#include "dropout.h"
 #include "kernels.h"
 #include "simd.h"
 
@@ -83,12 +84,13 @@ typedef struct attention_parts {
     float *q, *k_t, *v, *s; /* (rows, width), (width, BLOCK) a block, (rows, width), (BLOCK, BLOCK) */
     float *k, *v_t, *dout, *dq, *dk, *dv; /* as v, k_t, v, v; (BLOCK, width) twice */
     float *dp, *lse, *delta;              /* (BLOCK, BLOCK), (rows) twice */
-    size_t total;
+    const sgt_dropout *drop;              /* NULL: none */
+    size_t T, total;
 } attention_parts;
 
 static attention_parts attention_lay_out(float *base, size_t T, size_t D)
 {
-    attention_parts a = {.width = attention_round(D, W), .rows = attention_round(T, BLOCK)};
+    attention_parts a = {.width = attention_round(D, W), .rows = attention_round(T, BLOCK), .T = T};
     size_t whole = a.rows * a.width, block = BLOCK * a.width;
     const struct {
         float **part;
@@ -103,6 +105,13 @@ static attention_parts attention_lay_out(float *base, size_t T, size_t D)
         a.total += parts[i].size; /* multiples of BLOCK floats: every part stays aligned */
     }
     return a;
+}
+
+/* What probabilities of query i for `padded` keys from j0 on are multiplied by, where some are dropped. */
+SGT_INLINE void attention_factors(float factor[BLOCK], const attention_parts *a, size_t i, size_t j0, size_t padded)
+{
+    uint64_t element = a->drop->first + i * attention_round(a->T, 4) + j0;
+    for (size_t j = 0; j < padded; j += DROP) drop_factors(factor + j, a->drop, element + j);
 }
 
 static size_t attention_scratch(size_t T, size_t D)
@@ -131,6 +140,13 @@ SGT_INLINE float online_softmax(float *s, size_t n, size_t padded, float *max, d
     return shrink;
 }
 
+SGT_INLINE void attention_drop(float *p, const attention_parts *a, size_t i, size_t j0, size_t padded)
+{
+    float factor[BLOCK];
+    attention_factors(factor, a, i, j0, padded);
+    for (size_t j = 0; j < padded; j += W) vstore(p + j, vload(p + j) * vload(factor + j));
+}
+
 /* Query rows i0 ... i0 + rows - 1 against all keys up to theirs; out (rows, width) in scratch, normalized. */
 static void attention_block(const attention_parts *a, float *out, float *lse, size_t i0, size_t rows)
 {
@@ -149,6 +165,7 @@ static void attention_block(const attention_parts *a, float *out, float *lse, si
                 float shrink = online_softmax(s + r * BLOCK, n, padded, &max[r0 + r], &sum[r0 + r]);
                 for (size_t d = 0; d < width && shrink != 1; d += W)
                     vstore(o + r * width + d, vload(o + r * width + d) * vset(shrink));
+                if (a->drop) attention_drop(s + r * BLOCK, a, i0 + r0 + r, j0, padded);
             }
             product_rows(o, width, s, BLOCK, 1, a->v + j0 * width, width, width, keys, 1);
         }
@@ -161,9 +178,10 @@ static void attention_block(const attention_parts *a, float *out, float *lse, si
 }
 
 static void attention(float *out, size_t ld_out, float *lse, const float *q, const float *k, const float *v, size_t ld,
-                      size_t T, size_t D, float scale, float *scratch)
+                      size_t T, size_t D, float scale, const sgt_dropout *drop, float *scratch)
 {
     attention_parts a = attention_lay_out(scratch, T, D);
+    a.drop = drop;
     pack_rows(a.q, a.width, q, ld, T, D, scale);
     pack_rows(a.v, a.width, v, ld, T, D, 1);
     for (size_t i0 = 0; i0 < T; i0 += BLOCK) {
@@ -176,18 +194,21 @@ static void attention(float *out, size_t ld_out, float *lse, const float *q, con
 
 /* ---- backward ---- */
 
-/* For ROWS queries from row r0 of block i0: s becomes P = exp(s - lse), dp becomes dS = P (dP - delta), zeros above the
- * diagonal. */
-SGT_INLINE void score_gradients(const attention_parts *a, size_t i0, size_t r0, int diagonal, size_t padded)
+/* For ROWS queries from row r0 of block i0, with P = exp(s - lse): s becomes f P, dp becomes dS = P (f dP - delta),
+ * zeros above the diagonal. */
+SGT_INLINE void score_gradients(const attention_parts *a, size_t i0, size_t r0, size_t j0, size_t padded)
 {
+    float factor[BLOCK];
     for (size_t r = r0; r < r0 + ROWS; r++) {
-        size_t n = diagonal ? r + 1 : BLOCK;
+        size_t n = i0 == j0 ? r + 1 : BLOCK;
+        if (a->drop) attention_factors(factor, a, i0 + r, j0, padded);
         vf lse = vset(a->lse[i0 + r]), delta = vset(a->delta[i0 + r]);
         float *s = a->s + r * BLOCK, *dp = a->dp + r * BLOCK;
         for (size_t j = 0; j < padded; j += W) {
             vf p = j < n ? vkeep(vexp(vload(s + j) - lse), n - j) : vset(0);
-            vstore(s + j, p);
-            vstore(dp + j, p * (vload(dp + j) - delta));
+            vf f = a->drop ? vload(factor + j) : vset(1);
+            vstore(s + j, f * p);
+            vstore(dp + j, p * (f * vload(dp + j) - delta));
         }
     }
 }
@@ -202,7 +223,7 @@ static void backward_block(const attention_parts *a, size_t i0, size_t rows, siz
         const float *q = a->q + (i0 + r0) * width, *dout = a->dout + (i0 + r0) * width;
         product_rows(a->s + r0 * BLOCK, BLOCK, q, width, 1, a->k_t + j0 * width, BLOCK, padded, width, 0);
         product_rows(a->dp + r0 * BLOCK, BLOCK, dout, width, 1, a->v_t + j0 * width, BLOCK, padded, width, 0);
-        score_gradients(a, i0, r0, diagonal, padded);
+        score_gradients(a, i0, r0, j0, padded);
         product_rows(a->dq + (i0 + r0) * width, width, a->dp + r0 * BLOCK, BLOCK, 1, a->k + j0 * width, width, width,
                      used, 1);
     }
@@ -230,9 +251,10 @@ static void attention_row_sums(const attention_parts *a, const float *lse, const
 
 static void attention_backward(float *dq, float *dk, float *dv, size_t ld_d, const float *dout, const float *out,
                                size_t ld_out, const float *lse, const float *q, const float *k, const float *v,
-                               size_t ld, size_t T, size_t D, float scale, float *scratch)
+                               size_t ld, size_t T, size_t D, float scale, const sgt_dropout *drop, float *scratch)
 {
     attention_parts a = attention_lay_out(scratch, T, D);
+    a.drop = drop;
     size_t width = a.width, padded = attention_round(T, ROWS);
     pack_rows(a.q, width, q, ld, T, D, scale);
     pack_rows(a.k, width, k, ld, T, D, 1);

@@ -9,9 +9,11 @@
 #include "attention.h"
 #include "bias.h"
 #include "cross_entropy.h"
+#include "dropout.h"
 #include "embed.h"
 #include "gelu.h"
 #include "layernorm.h"
+#include "sgd.h"
 #include "vector.h"
 
 const sgt_kernels SGT_LEVEL_TABLE = {
@@ -23,6 +25,7 @@ const sgt_kernels SGT_LEVEL_TABLE = {
     .layernorm_backward = layernorm_backward,
     .gelu = gelu,
     .gelu_backward = gelu_backward,
+    .dropout = dropout,
     .attention = attention,
     .attention_backward = attention_backward,
     .attention_scratch = attention_scratch,
@@ -31,4 +34,5 @@ const sgt_kernels SGT_LEVEL_TABLE = {
     .add = add,
     .sum_squares = sum_squares,
     .adamw = adamw,
+    .sgd = sgd,
 };

@@ -1,6 +1,7 @@
 /* attention.c: causal attention of one head, Vaswani et al. 2017. Row i looks at rows 0 .. i. */
 #include <math.h>
 
+#include "dropout.h"
 #include "ref.h"
 
 static double dot(const float *a, const float *b, size_t D)
@@ -10,6 +11,11 @@ static double dot(const float *a, const float *b, size_t D)
     return sum;
 }
 
+static double factor(const sgt_dropout *d, size_t T, size_t i, size_t j)
+{
+    return d ? sgt_dropout_factor(d->seed, d->draw, d->first + i * ((T + 3) / 4 * 4) + j, d->rate) : 1;
+}
+
 /* The scratch holds doubles: forward p (T) and a row of sums (D); backward a row (D) and two whole shapes (T, D). */
 size_t sgt_ref_attention_scratch(size_t T, size_t D)
 {
@@ -17,7 +23,7 @@ size_t sgt_ref_attention_scratch(size_t T, size_t D)
 }
 
 void sgt_ref_attention(float *out, size_t ld_out, float *lse, const float *q, const float *k, const float *v, size_t ld,
-                       size_t T, size_t D, float scale, float *scratch)
+                       size_t T, size_t D, float scale, const sgt_dropout *drop, float *scratch)
 {
     double *p = (double *)(void *)scratch, *sum = p + T; /* (T), (D) */
     for (size_t i = 0; i < T; i++) {
@@ -28,19 +34,21 @@ void sgt_ref_attention(float *out, size_t ld_out, float *lse, const float *q, co
         }
         for (size_t j = 0; j <= i; j++) total += p[j] = exp(p[j] - max);
         for (size_t d = 0; d < D; d++) sum[d] = 0;
-        for (size_t j = 0; j <= i; j++)
-            for (size_t d = 0; d < D; d++) sum[d] += p[j] / total * v[j * ld + d];
+        for (size_t j = 0; j <= i; j++) {
+            double weight = factor(drop, T, i, j) * p[j] / total;
+            for (size_t d = 0; d < D; d++) sum[d] += weight * v[j * ld + d];
+        }
         for (size_t d = 0; d < D; d++) out[i * ld_out + d] = (float)sum[d];
         lse[i] = (float)(max + log(total));
     }
 }
 
 /* With p_ij = exp(scale q_i.k_j - lse_i) and delta_i = dout_i.out_i:
- *   dv_j = sum_i p_ij dout_i    ds_ij = scale p_ij (dout_i.v_j - delta_i)    dq_i = sum_j ds_ij k_j
+ *   dv_j = sum_i f_ij p_ij dout_i    ds_ij = scale p_ij (f_ij dout_i.v_j - delta_i)    dq_i = sum_j ds_ij k_j
  *   dk_j = sum_i ds_ij q_i */
 void sgt_ref_attention_backward(float *dq, float *dk, float *dv, size_t ld_d, const float *dout, const float *out,
                                 size_t ld_out, const float *lse, const float *q, const float *k, const float *v,
-                                size_t ld, size_t T, size_t D, float scale, float *scratch)
+                                size_t ld, size_t T, size_t D, float scale, const sgt_dropout *drop, float *scratch)
 {
     double *sum_q = (double *)(void *)scratch, *sum_k = sum_q + D, *sum_v = sum_k + T * D; /* (D), (T, D), (T, D) */
     for (size_t x = 0; x < T * D; x++) sum_k[x] = sum_v[x] = 0;
@@ -49,12 +57,12 @@ void sgt_ref_attention_backward(float *dq, float *dk, float *dv, size_t ld_d, co
         double delta = dot(douti, out + i * ld_out, D);
         for (size_t d = 0; d < D; d++) sum_q[d] = 0;
         for (size_t j = 0; j <= i; j++) {
-            double p = exp(scale * dot(qi, k + j * ld, D) - lse[i]);
-            double ds = scale * p * (dot(douti, v + j * ld, D) - delta);
+            double p = exp(scale * dot(qi, k + j * ld, D) - lse[i]), f = factor(drop, T, i, j);
+            double ds = scale * p * (f * dot(douti, v + j * ld, D) - delta);
             for (size_t d = 0; d < D; d++) {
                 sum_q[d] += ds * k[j * ld + d];
                 sum_k[j * D + d] += ds * qi[d];
-                sum_v[j * D + d] += p * douti[d];
+                sum_v[j * D + d] += f * p * douti[d];
             }
         }
         for (size_t d = 0; d < D; d++) dq[i * ld_d + d] = (float)sum_q[d];

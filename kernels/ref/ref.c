@@ -12,6 +12,7 @@ const sgt_kernels *sgt_kernels_ref(void)
         .layernorm_backward = sgt_ref_layernorm_backward,
         .gelu = sgt_ref_gelu,
         .gelu_backward = sgt_ref_gelu_backward,
+        .dropout = sgt_ref_dropout,
         .attention = sgt_ref_attention,
         .attention_backward = sgt_ref_attention_backward,
         .attention_scratch = sgt_ref_attention_scratch,
@@ -20,6 +21,7 @@ const sgt_kernels *sgt_kernels_ref(void)
         .add = sgt_ref_add,
         .sum_squares = sgt_ref_sum_squares,
         .adamw = sgt_ref_adamw,
+        .sgd = sgt_ref_sgd,
     };
     return &table;
 }

@@ -14,13 +14,14 @@ void sgt_ref_residual_layernorm(float *sum, float *out, float *mean, float *rstd
                                 const float *w, const float *b, size_t n, size_t C, float eps);
 void sgt_ref_layernorm_backward(float *dx, float *dw, float *db, const float *dout, const float *x, const float *mean,
                                 const float *rstd, const float *w, size_t n, size_t C);
+void sgt_ref_dropout(float *out, const float *x, size_t n, const sgt_dropout *d);
 void sgt_ref_gelu(float *out, const float *x, size_t n, sgt_gelu_kind kind);
 void sgt_ref_gelu_backward(float *dx, const float *dout, const float *x, size_t n, sgt_gelu_kind kind);
 void sgt_ref_attention(float *out, size_t ld_out, float *lse, const float *q, const float *k, const float *v, size_t ld,
-                       size_t T, size_t D, float scale, float *scratch);
+                       size_t T, size_t D, float scale, const sgt_dropout *drop, float *scratch);
 void sgt_ref_attention_backward(float *dq, float *dk, float *dv, size_t ld_d, const float *dout, const float *out,
                                 size_t ld_out, const float *lse, const float *q, const float *k, const float *v,
-                                size_t ld, size_t T, size_t D, float scale, float *scratch);
+                                size_t ld, size_t T, size_t D, float scale, const sgt_dropout *drop, float *scratch);
 size_t sgt_ref_attention_scratch(size_t T, size_t D);
 void sgt_ref_cross_entropy(float *logits, float *loss, const int32_t *targets, size_t n, size_t V, size_t ld,
                            float scale);
@@ -28,5 +29,6 @@ void sgt_ref_bias_backward(float *db, const float *dout, size_t n, size_t C, siz
 void sgt_ref_add(float *x, const float *y, size_t n);
 double sgt_ref_sum_squares(const float *x, size_t n);
 void sgt_ref_adamw(float *p, float *m, float *v, const float *g, size_t n, const sgt_adamw *a);
+void sgt_ref_sgd(float *p, float *m, const float *g, size_t n, const sgt_sgd *o);
 
 #endif

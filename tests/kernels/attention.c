@@ -1,9 +1,11 @@
 /* attention.c: causal attention of one head, both ways. */
-#include "harness.h"
+#include "dropout.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#include "harness.h"
 
 static const size_t lengths[] = {0, 1, 2, 3, 4, 5, 8, 15, 16, 17, 31, 47, 63, 64, 65, 97, 128, 133, 193};
 static const size_t sizes[] = {1, 3, 4, 5, 8, 15, 16, 17, 33, 48, 64, 65, 80, 128};
@@ -15,7 +17,19 @@ typedef struct head {
     const float *dout;
     float *out[2], *lse[2], *grads[2]; /* [0] wanted, [1] got; grads: dq dk dv, (T, ld) */
     float *scratch[2];
+    const sgt_dropout *drop; /* NULL: none */
 } head;
+
+/* Element 0 of the third draw of a large row: every head of these cases is its first. */
+static const sgt_dropout drops = {.seed = 77, .draw = UINT64_C(123456789012) << 16, .first = 12, .rate = 0.3f};
+
+/* What the probability of key j for query i is multiplied by. */
+static double factor(const head *h, size_t i, size_t j)
+{
+    const sgt_dropout *d = h->drop;
+    if (!d) return 1;
+    return sgt_dropout_factor(d->seed, d->draw, d->first + sgt_dropout_attention_element(0, 0, i, j, 1, h->T), d->rate);
+}
 
 /* Floats from the first row's start to the last row's end. */
 static size_t span(size_t T, size_t ld, size_t width)
@@ -27,6 +41,7 @@ static head draw(check *t, size_t T, size_t D)
 {
     size_t gap = check_number(t, 3);
     head h = {.T = T, .D = D, .ld = 3 * D + gap, .ld_out = D + gap * 2, .scale = (float)(1 / sqrt((double)D))};
+    h.drop = check_number(t, 3) ? NULL : &drops;
     const float *qkv =
         check_random(t, span(T, h.ld, 3 * D), check_number(t, 4) ? 1 : 6); /* 6: a few scores take everything */
     h.q = qkv, h.k = qkv + D, h.v = qkv + 2 * D;
@@ -38,21 +53,21 @@ static head draw(check *t, size_t T, size_t D)
         h.grads[i] = check_output(t, span(T, h.ld, 3 * D));
         h.scratch[i] = check_scratch(t, tables[i]->attention_scratch(T, D));
     }
-    check_at(t, "T %zu, D %zu, ld %zu, ld_out %zu", T, D, h.ld, h.ld_out);
+    check_at(t, "T %zu, D %zu, ld %zu, ld_out %zu%s", T, D, h.ld, h.ld_out, h.drop ? ", dropout" : "");
     return h;
 }
 
 static void forward(const sgt_kernels *k, const head *h, int which)
 {
     k->attention(h->out[which], h->ld_out, h->lse[which], h->q, h->k, h->v, h->ld, h->T, h->D, h->scale,
-                 h->scratch[which]);
+                 h->drop, h->scratch[which]);
 }
 
 static void backward(const sgt_kernels *k, const head *h, int which)
 {
     float *g = h->grads[which];
     k->attention_backward(g, g + h->D, g + 2 * h->D, h->ld, h->dout, h->out[0], h->ld_out, h->lse[0], h->q, h->k, h->v,
-                          h->ld, h->T, h->D, h->scale, h->scratch[which]);
+                          h->ld, h->T, h->D, h->scale, h->drop, h->scratch[which]);
 }
 
 static double dot(const float *a, const float *b, size_t D, double *absolute)
@@ -65,7 +80,8 @@ static double dot(const float *a, const float *b, size_t D, double *absolute)
 
 /* A score is a sum of D products of a scaled query: (D + 3) u of the |terms|. E is the largest such error in a row,
  * plus exp's 4u and the rounding of s - max. p is good to 2E, the sum over keys (in lanes, block by block) and the
- * running rescales to (T/4 + 3 T/64 + 8) u, the product with v to T u more, each relative to sum p|v|. lse is off by E,
+ * running rescales to (T/4 + 3 T/64 + 8) u, the product with v to T u more, dropout's factor and its product to 2u,
+ * each relative to sum f p|v|. lse is off by E,
  * the sum's error and its own rounding. */
 static void forward_bounds(double *out, double *lse, const head *h)
 {
@@ -83,8 +99,8 @@ static void forward_bounds(double *out, double *lse, const head *h)
         lse[i] = E + sums + 2 * UNIT * fabs(max + log(total));
         for (size_t d = 0; d < D; d++) {
             double terms = 0;
-            for (size_t j = 0; j <= i; j++) terms += p[j] / total * fabs(h->v[j * h->ld + d]);
-            out[i * h->ld_out + d] = terms * (2 * E + sums + (double)(T + 4) * UNIT) + 1e-37;
+            for (size_t j = 0; j <= i; j++) terms += factor(h, i, j) * p[j] / total * fabs(h->v[j * h->ld + d]);
+            out[i * h->ld_out + d] = terms * (2 * E + sums + (double)(T + 6) * UNIT) + 1e-37;
         }
     }
     free(p);
@@ -109,7 +125,7 @@ static void attention_against_ref(check *t)
 }
 
 /* p = exp(s - lse): relative error e_p = the score's (D + 3) u |terms|, u (|s| + |lse|) for the difference, 4u for exp.
- * dP and delta are sums of D products; ds = p (dP - delta), scaled at the end.
+ * dP and delta are sums of D products; ds = p (f dP - delta), scaled at the end.
  * dv, dq, dk are sums of at most T products of such, T + 4 roundings each. */
 static void backward_bounds(double *grads, const head *h)
 {
@@ -123,14 +139,14 @@ static void backward_bounds(double *grads, const head *h)
             double s = h->scale * dot(q, k, D, &terms);
             double p = exp(s - h->lse[0][i]);
             double e_p = (double)(D + 3) * UNIT * h->scale * terms + UNIT * (fabs(s) + fabs(h->lse[0][i])) + 4 * UNIT;
-            double dp = dot(dout, v, D, &terms), ds = h->scale * p * (dp - delta);
+            double f = factor(h, i, j), dp = f * dot(dout, v, D, &terms), ds = h->scale * p * (dp - delta);
             double e_ds = fabs(ds) * (e_p + 4 * UNIT) +
-                          h->scale * p * ((double)(D + 2) * UNIT * terms + e_delta + UNIT * fabs(dp));
+                          h->scale * p * (f * (double)(D + 4) * UNIT * terms + e_delta + UNIT * fabs(dp));
             double sums = (double)(T + 4) * UNIT;
             for (size_t d = 0; d < D; d++) {
                 grads[i * ld + d] += (e_ds + sums * fabs(ds)) * fabs(k[d]);
                 grads[j * ld + D + d] += (e_ds + sums * fabs(ds)) * fabs(q[d]);
-                grads[j * ld + 2 * D + d] += p * (e_p + sums) * fabs(dout[d]);
+                grads[j * ld + 2 * D + d] += f * p * (e_p + sums + 2 * UNIT) * fabs(dout[d]);
             }
         }
     }
@@ -159,6 +175,7 @@ static void attention_definition(check *t)
 {
     enum { T = 6, D = 3 };
     head h = draw(t, T, D);
+    h.drop = NULL;
     float *k = check_copy(t, h.k, span(T, h.ld, D)), *out = h.out[0];
     for (size_t i = 0; i < T * h.ld && i < span(T, h.ld, D); i++) k[i] = i % h.ld < D ? 0.25f : k[i];
     h.k = k;
@@ -202,22 +219,26 @@ static void backward_definition(check *t)
     float *qkv = check_random(t, span(T, h.ld, 3 * D), 2);
     h.q = qkv, h.k = qkv + D, h.v = qkv + 2 * D;
     probe p = {t, &h};
-    check_at(t, "finite differences");
-    forward(t->ref, &h, 0);
-    backward(t->ref, &h, 0);
-    for (size_t i = 0; i < T; i++)
-        for (size_t x = 0; x < 3 * D; x++)
-            check_near(t, "gradient", h.grads[0][i * h.ld + x], check_slope(&qkv[i * h.ld + x], loss, &p),
-                       check_slope_bound(T * D, 4));
+    for (int dropping = 0; dropping < 2; dropping++) {
+        h.drop = dropping ? &drops : NULL;
+        check_at(t, "finite differences%s", dropping ? ", dropout" : "");
+        forward(t->ref, &h, 0);
+        backward(t->ref, &h, 0);
+        for (size_t i = 0; i < T; i++)
+            for (size_t x = 0; x < 3 * D; x++)
+                check_near(t, "gradient", h.grads[0][i * h.ld + x], check_slope(&qkv[i * h.ld + x], loss, &p),
+                           check_slope_bound(T * D, 4));
+    }
 }
 
-static void bench_at(check *t, size_t T, size_t D, int with_backward)
+static void bench_at(check *t, size_t T, size_t D, int with_backward, int dropping)
 {
     head h = draw(t, T, D);
+    h.drop = dropping ? &drops : NULL;
     char shape[64];
     double products =
         (double)(T * T) * (double)D * 2; /* of each full product, 2 T^2 D; half of it is above the diagonal */
-    snprintf(shape, sizeof shape, "T %zu, D %zu", T, D);
+    snprintf(shape, sizeof shape, "T %zu, D %zu%s", T, D, dropping ? ", dropout" : "");
     forward(t->k, &h, 1);
     if (!with_backward)
         for (bench_start(t); bench_next(t);) forward(t->k, &h, 1);
@@ -229,16 +250,18 @@ static void bench_at(check *t, size_t T, size_t D, int with_backward)
 
 static void attention_bench(check *t)
 {
-    bench_at(t, 64, 64, 0);
-    bench_at(t, 512, 64, 0);
-    bench_at(t, 1024, 64, 0);
+    bench_at(t, 64, 64, 0, 0);
+    bench_at(t, 512, 64, 0, 0);
+    bench_at(t, 512, 64, 0, 1);
+    bench_at(t, 1024, 64, 0, 0);
 }
 
 static void backward_bench(check *t)
 {
-    bench_at(t, 64, 64, 1);
-    bench_at(t, 512, 64, 1);
-    bench_at(t, 1024, 64, 1);
+    bench_at(t, 64, 64, 1, 0);
+    bench_at(t, 512, 64, 1, 0);
+    bench_at(t, 512, 64, 1, 1);
+    bench_at(t, 1024, 64, 1, 0);
 }
 
 const kernel_case cases_attention[] = {

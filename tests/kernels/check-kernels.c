@@ -16,9 +16,9 @@
 #include "base/cpu.h"
 #include "run.h"
 
-static const kernel_case *const all_cases[] = {cases_adamw,         cases_attention, cases_bias,
-                                               cases_cross_entropy, cases_embed,     cases_gelu,
-                                               cases_gemm,          cases_layernorm, cases_vector};
+static const kernel_case *const all_cases[] = {cases_adamw, cases_attention, cases_bias,      cases_cross_entropy,
+                                               cases_dropout, cases_embed,   cases_gelu,      cases_gemm,
+                                               cases_layernorm, cases_sgd,   cases_vector};
 
 typedef struct options {
     int list, bench;

@@ -56,7 +56,7 @@ template <class T> static heads draw(check *t, const shape &s, T **qkv, T **dout
     for (size_t i = 0; i < s.B * s.H; i++) {
         const float *q = h.qkv + packed_at(h, i);
         t->ref->attention(h.out + plain_at(h, i), h.plain_ld, h.lse + i * s.T, q, q + n / (s.B * s.T),
-                          q + 2 * (n / (s.B * s.T)), h.packed_ld, s.T, s.D, h.scale, h.scratch);
+                          q + 2 * (n / (s.B * s.T)), h.packed_ld, s.T, s.D, h.scale, NULL, h.scratch);
     }
     return h;
 }
@@ -148,7 +148,7 @@ template <class T> static void backward_at(check *t, const shape &s, const path 
         float *to = h.grads + packed_at(h, i);
         t->ref->attention_backward(to, to + h.plain_ld, to + 2 * h.plain_ld, h.packed_ld, h.dout + plain_at(h, i),
                                    h.out + plain_at(h, i), h.plain_ld, h.lse + i * s.T, q, q + h.plain_ld,
-                                   q + 2 * h.plain_ld, h.packed_ld, s.T, s.D, h.scale, h.scratch);
+                                   q + 2 * h.plain_ld, h.packed_ld, s.T, s.D, h.scale, NULL, h.scratch);
         backward_bounds<T>(bound, h, i);
     }
     stored_as<T>(bound, h.grads, 3 * n);
