@@ -76,6 +76,7 @@ typedef struct sgt_backend_options {
     int no_fuse, no_graphs, no_overlap, no_pad_vocab, deterministic; /* CUDA's switches, for measuring each one's gain */
     const char *cache;     /* a folder for what was timed at start-up, per device and shape; NULL: nowhere */
     const char *choices;   /* deterministic: what an earlier part of this run chose by timing (backend.choices) */
+    struct sgt_trace *trace; /* where a step's parts are noted down (trace.h), until close; NULL: nowhere */
 } sgt_backend_options;
 
 typedef struct sgt_rows {
