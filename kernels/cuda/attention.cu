@@ -67,7 +67,7 @@ template <class T, int DP> DEV void start_keys(const Heads<T> &a, const Head &h,
 }
 
 template <class T, int DP>
-DEV void finish(const Heads<T> &a, const Head &h, const float (&out)[DP / 8][4], Running &r, int query)
+DEV void finish(const Heads<T> &a, const Head &h, const float (&out)[DP / 8][4], Running &r, int query, float keep)
 {
     int g = threadIdx.x % 32 / 4;
     float by[2];
@@ -75,7 +75,7 @@ DEV void finish(const Heads<T> &a, const Head &h, const float (&out)[DP / 8][4],
     for (int half = 0; half < 2; half++) {
         r.sum[half] += dev::shfl_xor(r.sum[half], 1);
         r.sum[half] += dev::shfl_xor(r.sum[half], 2);
-        by[half] = 1 / r.sum[half];
+        by[half] = keep / r.sum[half];
         int row = query + g + half * 8;
         if (threadIdx.x % 4 == 0 && row < a.length)
             a.lse[h.row + row] = (r.max[half] + dev::log2_fast(r.sum[half])) * LN2;
@@ -83,9 +83,11 @@ DEV void finish(const Heads<T> &a, const Head &h, const float (&out)[DP / 8][4],
     store_rows<T, DP>(a.out + h.plain, h.plain_ld, query, a.length, a.D, out, by[0], by[1]);
 }
 
-template <class T, int DP> __global__ void __launch_bounds__(ATTENTION_THREADS) attention_kernel(Heads<T> a)
+template <class T, int DP, bool DROP>
+__global__ void __launch_bounds__(ATTENTION_THREADS) attention_kernel(Heads<T> a)
 {
     Head h(a, blockIdx.x);
+    Kept<DROP> kept(a, blockIdx.x);
     // the longest walks first, so that the last blocks to run are short
     int query = (gridDim.y - 1 - blockIdx.y) * OWN, mine = threadIdx.x / 32 * 16;
     T *own = (T *)dev::dyn_smem(), *keys = own + TILE<DP, OWN>, *values = keys + 2 * TILE<DP, KEYS>;
@@ -102,13 +104,16 @@ template <class T, int DP> __global__ void __launch_bounds__(ATTENTION_THREADS) 
         dev::cp_async_wait<1>();
         dev::block_sync(); // every thread's copies of this tile are there
         float s[KEYS / 8][4];
+        KeptTile<KEYS / 8> tile; // drawn first, while few registers are taken
+        if constexpr (DROP) tile.by_rows(kept, query + mine, key);
         scores<T, DP>(s, own, mine, keys + now);
         if (key == query) mask_later(s, query + mine, key);
         soften<DP>(s, out, r, a.scale_log2);
+        if constexpr (DROP) drop_elements(s, tile); // after the sum: the softmax is of all
         weigh_rows<T, DP>(out, s, values + now);
         dev::block_sync(); // all have read it before the next copies overwrite it
     }
-    finish<T, DP>(a, h, out, r, query + mine);
+    finish<T, DP>(a, h, out, r, query + mine, kept.keep);
 }
 
 int sgt_cuda_attention_serves(sgt_cuda_type type, size_t D)
@@ -117,15 +122,17 @@ int sgt_cuda_attention_serves(sgt_cuda_type type, size_t D)
 }
 
 void sgt_cuda_attention(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *lse, const void *qkv, size_t B,
-                        size_t T, size_t H, size_t D, float scale)
+                        size_t T, size_t H, size_t D, float scale, const sgt_cuda_dropout *drop)
 {
     if (B * T * H == 0) return;
-    by_head_size(type, D, [&](auto zero, auto width) {
-        using N = decltype(zero);
-        Heads<N> a = {(const N *)qkv, (N *)out, lse, NULL, NULL, NULL, (int)T, (int)H, (int)D, scale, scale * LOG2E};
-        constexpr size_t bytes = (TILE<width, OWN> + 4 * TILE<width, KEYS>) * sizeof(N);
-        static_assert(bytes <= MOST_SHARED, "a block's shared memory");
-        DEV_LAUNCH((attention_kernel<N, width>), dim3((unsigned)(B * H), blocks_for(T, OWN)), dim3(ATTENTION_THREADS),
-                   bytes, s, a);
+    by_dropout(drop, [&](auto dropping) {
+        by_head_size(type, D, [&](auto zero, auto width) {
+            using N = decltype(zero);
+            Heads<N> a = heads_of<N>(qkv, out, lse, T, H, D, scale, drop);
+            constexpr size_t bytes = (TILE<width, OWN> + 4 * TILE<width, KEYS>) * sizeof(N);
+            static_assert(bytes <= MOST_SHARED, "a block's shared memory");
+            DEV_LAUNCH((attention_kernel<N, width, dropping>), dim3((unsigned)(B * H), blocks_for(T, OWN)),
+                       dim3(ATTENTION_THREADS), bytes, s, a);
+        });
     });
 }

@@ -6,7 +6,7 @@
 // elements (g, 8n+2t), (g, 8n+2t+1), (g+8, 8n+2t), (g+8, 8n+2t+1) of the warp's 16 rows.
 #pragma once
 
-#include "elements.cuh"
+#include "dropout.cuh"
 
 namespace sgt {
 
@@ -21,6 +21,9 @@ template <class T> struct Heads {
     T *dqkv;
     int length, heads, D;
     float scale, scale_log2; // the second: times log2(e), as exponentials are taken to base 2
+    sgt_cuda_dropout drop;
+    uint32_t limit, pitch; // of dropout: sgt_dropout_limit; elements from a query to the next
+    float keep;
 };
 
 // One head of one sequence: where its rows start, and how far apart they are.
@@ -37,6 +40,81 @@ struct Head {
         row = (size_t)which * a.length;
     }
 };
+
+// Which probabilities of one head are kept. A kernel without dropout has DROP false and pays nothing for it.
+template <bool DROP> struct Kept {
+    uint64_t seed, draw, first; // first: the element of query 0 and key 0
+    uint32_t limit, pitch;
+    float keep; // what the kept ones are multiplied by
+
+    template <class T> DEV Kept(const Heads<T> &a, int which)
+    {
+        keep = DROP ? a.keep : 1;
+        if (!DROP) return;
+        const sgt_cuda_place &place = *a.drop.place;
+        uint64_t row = step_row(place, which / a.heads), h = which % a.heads;
+        seed = place.seed;
+        draw = sgt_dropout_draw(place.step, a.drop.layer, a.drop.site);
+        first = sgt_dropout_attention_element(row, h, 0, 0, a.heads, a.length);
+        pitch = a.pitch;
+        limit = a.limit;
+    }
+
+    // Bit j is key + j's, for a query; key is a multiple of 4.
+    DEV uint32_t four(int query, int key) const
+    {
+        return sgt_dropout_kept(seed, draw, first + (uint64_t)query * pitch + key, limit);
+    }
+};
+
+// Of a warp's accumulators, with queries in rows or in columns, which elements are kept. Four keys are one draw and one
+// lane holds but two of them, or one: each lane draws for its neighbours too, one word of four bits a column block, and
+// they exchange words.
+template <int N> struct KeptTile {
+    static_assert(N <= 8, "a word of four bits a block");
+    uint32_t word[4]; // of element e, at bit 4n + shift[e]
+    int shift;
+
+    // Queries in rows: lane t draws keys 8n + 4 (t/2) .. of row g, or of g + 8 where t is odd.
+    DEV void by_rows(const Kept<true> &k, int query, int key)
+    {
+        int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+        uint32_t mine = 0, other;
+        DEV_UNROLL
+        for (int n = 0; n < N; n++) mine |= k.four(query + g + t % 2 * 8, key + n * 8 + t / 2 * 4) << 4 * n;
+        other = dev::shfl_xor(mine, 1);
+        word[0] = t % 2 ? other : mine;
+        word[2] = t % 2 ? mine : other;
+        shift = t % 2 * 2;
+        word[1] = word[0] >> 1;
+        word[3] = word[2] >> 1;
+    }
+
+    // Keys in rows: of the four lanes that hold four keys of a column, lane m = g%4 draws for element m of each.
+    DEV void by_columns(const Kept<true> &k, int key, int query)
+    {
+        int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, m = g % 4;
+        uint32_t mine = 0;
+        DEV_UNROLL
+        for (int n = 0; n < N; n++)
+            mine |= k.four(query + n * 8 + 2 * t + m % 2, key + g / 4 * 4 + m / 2 * 8) << 4 * n;
+        DEV_UNROLL
+        for (int e = 0; e < 4; e++) word[e] = dev::shfl(mine, lane - 4 * m + 4 * e);
+        shift = m;
+    }
+
+    DEV bool at(int n, int e) const { return word[e] >> (4 * n + shift) & 1; }
+};
+
+// 0 where an element is not kept; the others as they are.
+template <int N> DEV void drop_elements(float (&x)[N][4], const KeptTile<N> &kept)
+{
+    DEV_UNROLL
+    for (int n = 0; n < N; n++)
+        DEV_UNROLL
+        for (int e = 0; e < 4; e++)
+            if (!kept.at(n, e)) x[n][e] = 0;
+}
 
 template <int DP> constexpr int PITCH = DP + 8;
 template <int DP, int ROWS> constexpr int TILE = ROWS *PITCH<DP>; // numbers
@@ -119,6 +197,22 @@ DEV void store_rows(T *rows, size_t ld, int first, int length, int D, const floa
 }
 
 // ---- on the host ----
+
+template <class T> Heads<T> heads_of(const void *qkv, const void *out, const float *lse, size_t length, size_t H,
+                                     size_t D, float scale, const sgt_cuda_dropout *drop)
+{
+    sgt_cuda_dropout d = drop ? *drop : sgt_cuda_dropout();
+    return {(const T *)qkv, (T *)out, (float *)lse, NULL, NULL, NULL, (int)length, (int)H, (int)D, scale,
+            scale * LOG2E, d, sgt_dropout_limit(d.rate),
+            (uint32_t)sgt_dropout_attention_element(0, 0, 1, 0, H, length), sgt_dropout_keep(d.rate)};
+}
+
+// f(true or false, as a type): whether anything is dropped.
+template <class F> void by_dropout(const sgt_cuda_dropout *drop, F f)
+{
+    if (drop && drop->rate > 0) f(std::true_type());
+    else f(std::false_type());
+}
 
 // f(T(), DP) for the least DP that a head size fits.
 template <class F> void by_head_size(sgt_cuda_type type, size_t D, F f)

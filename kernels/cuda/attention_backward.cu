@@ -1,7 +1,8 @@
 // attention_backward.cu: the gradients of attention.cu, by the same tiles. With p_ij = exp(scale q_i.k_j - lse_i) and
 // delta_i = dout_i.out_i:
-//   dv_j = sum_i p_ij dout_i    ds_ij = p_ij (dout_i.v_j - delta_i)    dq_i = scale sum_j ds_ij k_j
+//   dv_j = sum_i f_ij p_ij dout_i    ds_ij = p_ij (f_ij dout_i.v_j - delta_i)    dq_i = scale sum_j ds_ij k_j
 //   dk_j = scale sum_i ds_ij q_i
+// where f is dropout's factor: delta is still sum_j p_ij (f_ij dout_i.v_j), as out_i is the sum of f_ij p_ij v_j.
 // Two kernels: one keeps keys and walks over the queries after them, the other keeps queries and walks over the keys
 // before them. Scores are computed in both, five products becoming seven, and every sum is one warp's alone: no
 // atomics, the same bits each time. Both compute p with the kept rows on the left, so that p's accumulators are the
@@ -55,19 +56,49 @@ template <int N> DEV void soften_columns(float (&s)[N][4], const float *lse, flo
         }
 }
 
-template <int N> DEV void times_slope_columns(float (&dp)[N][4], const float (&p)[N][4], const float *delta)
+template <int N> DEV void times_slope_columns(float (&dp)[N][4], const float (&p)[N][4], const float *delta, float keep)
 {
     int t = threadIdx.x % 4;
     DEV_UNROLL
     for (int n = 0; n < N; n++)
         DEV_UNROLL
-        for (int e = 0; e < 4; e++) dp[n][e] = p[n][e] * (dp[n][e] - delta[n * 8 + 2 * t + (e & 1)]);
+        for (int e = 0; e < 4; e++) dp[n][e] = p[n][e] * (dp[n][e] * keep - delta[n * 8 + 2 * t + (e & 1)]);
 }
 
-template <class T, int DP> __global__ void __launch_bounds__(ATTENTION_THREADS) keys_kernel(Heads<T> a)
+// The two sums of a walked tile of queries, with p and dout.v in registers.
+template <class T, int DP, bool DROP>
+DEV void add_queries(float (&dk)[DP / 8][4], float (&dv)[DP / 8][4], const Heads<T> &a, const Kept<DROP> &kept,
+                     const T *keys, const T *values, const T *q, const T *dout, const float *stats, int key, int query)
+{
+    constexpr int N = WALKED<DP>;
+    int mine = threadIdx.x / 32 * 16;
+    float p[N / 8][4], dp[N / 8][4];
+    KeptTile<N / 8> tile; // drawn first, while few registers are taken
+    if constexpr (DROP) tile.by_columns(kept, key + mine, query);
+    scores<T, DP>(p, keys, mine, q);
+    soften_columns(p, stats, a.scale_log2, key + mine, query);
+    if constexpr (DROP) {
+        DEV_UNROLL
+        for (int n = 0; n < N / 8; n++)
+            DEV_UNROLL
+            for (int e = 0; e < 4; e++) dp[n][e] = p[n][e];
+        drop_elements(dp, tile);
+        weigh_rows<T, DP>(dv, dp, dout);
+    } else {
+        weigh_rows<T, DP>(dv, p, dout);
+    }
+    scores<T, DP>(dp, values, mine, dout);
+    if constexpr (DROP) drop_elements(dp, tile);
+    times_slope_columns(dp, p, stats + N, kept.keep);
+    weigh_rows<T, DP>(dk, dp, q);
+}
+
+template <class T, int DP, bool DROP>
+__global__ void __launch_bounds__(ATTENTION_THREADS) keys_kernel(Heads<T> a)
 {
     constexpr int N = WALKED<DP>, TILE_N = TILE<DP, N>;
     Head h(a, blockIdx.x);
+    Kept<DROP> kept(a, blockIdx.x);
     size_t width = (size_t)a.heads * a.D;
     int key = blockIdx.y * OWN, mine = threadIdx.x / 32 * 16;
     T *keys = (T *)dev::dyn_smem(), *values = keys + TILE<DP, OWN>, *q = values + TILE<DP, OWN>, *dout = q + 2 * TILE_N;
@@ -87,19 +118,12 @@ template <class T, int DP> __global__ void __launch_bounds__(ATTENTION_THREADS) 
         dev::cp_async_commit();
         dev::cp_async_wait<1>();
         dev::block_sync(); // this tile's copies and numbers are there
-        const float *lse = stats + turn * 2 * N;
-        float p[N / 8][4], dp[N / 8][4];
-        scores<T, DP>(p, keys, mine, q + now);
-        soften_columns(p, lse, a.scale_log2, key + mine, query);
-        weigh_rows<T, DP>(dv, p, dout + now);
-        scores<T, DP>(dp, values, mine, dout + now);
-        times_slope_columns(dp, p, lse + N);
-        weigh_rows<T, DP>(dk, dp, q + now);
+        add_queries<T, DP>(dk, dv, a, kept, keys, values, q + now, dout + now, stats + turn * 2 * N, key, query);
         dev::block_sync(); // all have read it before the next copies overwrite it
     }
     T *to = a.dqkv + h.packed + width;
     store_rows<T, DP>(to, h.packed_ld, key + mine, a.length, a.D, dk, a.scale, a.scale);
-    store_rows<T, DP>(to + width, h.packed_ld, key + mine, a.length, a.D, dv, 1, 1);
+    store_rows<T, DP>(to + width, h.packed_ld, key + mine, a.length, a.D, dv, kept.keep, kept.keep);
 }
 
 // ---- dq ----
@@ -115,7 +139,7 @@ template <class T, int DP> DEV void start_keys(const Heads<T> &a, const Head &h,
 // ds from scores and dout.v, both of which it takes: rows g and g + 8 have their lse (in log2) and delta in lanes.
 template <int N>
 DEV void slope_rows(float (&dp)[N][4], const float (&s)[N][4], const float (&lse)[2], const float (&delta)[2],
-                    float scale_log2, int query, int key)
+                    float scale_log2, int query, int key, float keep)
 {
     int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
     DEV_UNROLL
@@ -124,14 +148,15 @@ DEV void slope_rows(float (&dp)[N][4], const float (&s)[N][4], const float (&lse
         for (int e = 0; e < 4; e++) {
             int column = key + n * 8 + 2 * t + (e & 1), row = query + g + (e >> 1) * 8;
             float p = column > row ? 0 : dev::exp2_fast(s[n][e] * scale_log2 - lse[e >> 1]);
-            dp[n][e] = p * (dp[n][e] - delta[e >> 1]);
+            dp[n][e] = p * (dp[n][e] * keep - delta[e >> 1]);
         }
 }
 
-template <class T, int DP> __global__ void __launch_bounds__(ATTENTION_THREADS) queries_kernel(Heads<T> a)
+template <class T, int DP, bool DROP> DEV void walk_keys(const Heads<T> &a)
 {
     constexpr int N = WALKED<DP>, TILE_N = TILE<DP, N>;
     Head h(a, blockIdx.x);
+    Kept<DROP> kept(a, blockIdx.x);
     int query = (gridDim.y - 1 - blockIdx.y) * OWN, mine = threadIdx.x / 32 * 16;
     int end = query + OWN < a.length ? query + OWN : a.length; // keys that any of these queries sees
     T *q = (T *)dev::dyn_smem(), *dout = q + TILE<DP, OWN>, *keys = dout + TILE<DP, OWN>, *values = keys + 2 * TILE_N;
@@ -154,29 +179,46 @@ template <class T, int DP> __global__ void __launch_bounds__(ATTENTION_THREADS) 
         dev::cp_async_wait<1>();
         dev::block_sync(); // every thread's copies of this tile are there
         float s[N / 8][4], dp[N / 8][4];
+        KeptTile<N / 8> tile;
+        if constexpr (DROP) tile.by_rows(kept, query + mine, key);
         scores<T, DP>(s, q, mine, keys + now);
         scores<T, DP>(dp, dout, mine, values + now);
-        slope_rows(dp, s, lse, delta, a.scale_log2, query + mine, key);
+        if constexpr (DROP) drop_elements(dp, tile);
+        slope_rows(dp, s, lse, delta, a.scale_log2, query + mine, key, kept.keep);
         weigh_rows<T, DP>(dq, dp, keys + now);
         dev::block_sync(); // all have read it before the next copies overwrite it
     }
     store_rows<T, DP>(a.dqkv + h.packed, h.packed_ld, query + mine, a.length, a.D, dq, a.scale, a.scale);
 }
 
+template <class T, int DP> __global__ void __launch_bounds__(ATTENTION_THREADS) queries_kernel(Heads<T> a)
+{
+    walk_keys<T, DP, false>(a);
+}
+
+// Drawing takes registers: two blocks to a multiprocessor are asked for, or the compiler aims at three and spills.
+template <class T, int DP> __global__ void __launch_bounds__(ATTENTION_THREADS, 2) queries_dropout_kernel(Heads<T> a)
+{
+    walk_keys<T, DP, true>(a);
+}
+
 void sgt_cuda_attention_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dqkv, float *delta, const void *dout,
                                  const void *out, const float *lse, const void *qkv, size_t B, size_t T, size_t H,
-                                 size_t D, float scale)
+                                 size_t D, float scale, const sgt_cuda_dropout *drop)
 {
     if (B * T * H == 0) return;
-    by_head_size(type, D, [&](auto zero, auto width) {
-        using N = decltype(zero);
-        constexpr int W = WALKED<width>;
-        Heads<N> a = {(const N *)qkv,  (N *)out,  (float *)lse, delta, (const N *)dout,
-                      (N *)dqkv, (int)T,    (int)H,       (int)D, scale, scale * LOG2E};
-        size_t bytes = (2 * TILE<width, OWN> + 4 * TILE<width, W>) * sizeof(N), rows = B * T * H;
-        dim3 grid((unsigned)(B * H), blocks_for(T, OWN)), block(ATTENTION_THREADS);
-        DEV_LAUNCH(delta_kernel<N>, dim3(blocks_for(rows, ATTENTION_THREADS / 32)), block, 0, s, a, rows);
-        DEV_LAUNCH((keys_kernel<N, width>), grid, block, bytes + 4 * W * sizeof(float), s, a);
-        DEV_LAUNCH((queries_kernel<N, width>), grid, block, bytes, s, a);
+    by_dropout(drop, [&](auto dropping) {
+        by_head_size(type, D, [&](auto zero, auto width) {
+            using N = decltype(zero);
+            constexpr int W = WALKED<width>;
+            Heads<N> a = heads_of<N>(qkv, out, lse, T, H, D, scale, drop);
+            a.delta = delta, a.dout = (const N *)dout, a.dqkv = (N *)dqkv;
+            size_t bytes = (2 * TILE<width, OWN> + 4 * TILE<width, W>) * sizeof(N), rows = B * T * H;
+            dim3 grid((unsigned)(B * H), blocks_for(T, OWN)), block(ATTENTION_THREADS);
+            DEV_LAUNCH(delta_kernel<N>, dim3(blocks_for(rows, ATTENTION_THREADS / 32)), block, 0, s, a, rows);
+            DEV_LAUNCH((keys_kernel<N, width, dropping>), grid, block, bytes + 4 * W * sizeof(float), s, a);
+            if constexpr (dropping) DEV_LAUNCH((queries_dropout_kernel<N, width>), grid, block, bytes, s, a);
+            else DEV_LAUNCH((queries_kernel<N, width>), grid, block, bytes, s, a);
+        });
     });
 }

@@ -47,9 +47,16 @@ DEV float row_sum(float x)
     return x;
 }
 
-template <class T> __global__ void __launch_bounds__(THREADS) tiled_kernel(Heads<T> a)
+template <bool DROP> DEV float factor(const Kept<DROP> &k, int query, int key)
+{
+    if constexpr (DROP) return k.four(query, key / 4 * 4) >> key % 4 & 1 ? k.keep : 0;
+    else return 1;
+}
+
+template <class T, bool DROP> __global__ void __launch_bounds__(THREADS) tiled_kernel(Heads<T> a)
 {
     Head h(a, blockIdx.x);
+    Kept<DROP> kept(a, blockIdx.x);
     int D = a.D, P = D + 1, row = threadIdx.x / SHARE, part = threadIdx.x % SHARE;
     int first = (gridDim.y - 1 - blockIdx.y) * ROWS, query = first + row, width = a.heads * D;
     float *own = (float *)dev::dyn_smem(), *keys = own + ROWS * P, *values = keys + WALK * P;
@@ -76,7 +83,7 @@ template <class T> __global__ void __launch_bounds__(THREADS) tiled_kernel(Heads
         for (int i = 0; i < EACH; i++) {
             float p = dev::exp2_fast(s[i] - max);
             sum += p;
-            weights[part + i * SHARE] = p;
+            weights[part + i * SHARE] = p * factor(kept, query, key + part + i * SHARE);
         }
         dev::warp_sync(); // a row's weights come from eight lanes of one warp
         weigh(out, down, weights, values, D);
@@ -111,9 +118,10 @@ template <class T> struct Pair {
     size_t first_ld, second_ld;
 };
 
-template <class T, bool KEYS> __global__ void __launch_bounds__(THREADS) tiled_backward_kernel(Heads<T> a)
+template <class T, bool DROP, bool KEYS> __global__ void __launch_bounds__(THREADS) tiled_backward_kernel(Heads<T> a)
 {
     Head h(a, blockIdx.x);
+    Kept<DROP> drawn(a, blockIdx.x);
     int D = a.D, P = D + 1, row = threadIdx.x / SHARE, part = threadIdx.x % SHARE;
     int first = blockIdx.y * ROWS, mine = first + row, width = a.heads * D;
     const T *q = a.qkv + h.packed;
@@ -138,14 +146,14 @@ template <class T, bool KEYS> __global__ void __launch_bounds__(THREADS) tiled_b
         dev::block_sync(); // the tiles are complete
         for (int j = part; j < WALK; j += SHARE) {
             int query = KEYS ? other + j : mine, key = KEYS ? mine : other + j;
-            float p = 0, ds = 0;
+            float p = 0, ds = 0, f = factor(drawn, query, key);
             if (key <= query && query < a.length) {
                 p = dev::exp2_fast(dot(own[0] + row * P, tile[0] + j * P, D) * a.scale_log2 -
                                    a.lse[h.row + query] * LOG2E);
-                ds = p * (dot(own[1] + row * P, tile[1] + j * P, D) - a.delta[h.row + query]);
+                ds = p * (dot(own[1] + row * P, tile[1] + j * P, D) * f - a.delta[h.row + query]);
             }
             weights[0][j] = ds;
-            weights[1][j] = p;
+            weights[1][j] = p * f;
         }
         dev::warp_sync(); // a row's weights come from eight lanes of one warp
         weigh(sum[0], 1, weights[0], tile[0], D);
@@ -172,30 +180,34 @@ int sgt_cuda_attention_tiled_serves(size_t D)
 }
 
 void sgt_cuda_attention_tiled(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *lse, const void *qkv, size_t B,
-                              size_t T, size_t H, size_t D, float scale)
+                              size_t T, size_t H, size_t D, float scale, const sgt_cuda_dropout *drop)
 {
     if (B * T * H == 0) return;
-    by_type(type, [&](auto zero) {
-        using N = decltype(zero);
-        Heads<N> a = {(const N *)qkv, (N *)out, lse, NULL, NULL, NULL, (int)T, (int)H, (int)D, scale, scale * LOG2E};
-        size_t bytes = ((2 * ROWS + 2 * WALK) * (D + 1) + ROWS * WEIGHTS) * sizeof(float);
-        DEV_LAUNCH(tiled_kernel<N>, dim3((unsigned)(B * H), blocks_for(T, ROWS)), dim3(THREADS), bytes, s, a);
+    by_dropout(drop, [&](auto dropping) {
+        by_type(type, [&](auto zero) {
+            using N = decltype(zero);
+            size_t bytes = ((2 * ROWS + 2 * WALK) * (D + 1) + ROWS * WEIGHTS) * sizeof(float);
+            DEV_LAUNCH((tiled_kernel<N, dropping>), dim3((unsigned)(B * H), blocks_for(T, ROWS)), dim3(THREADS), bytes,
+                       s, heads_of<N>(qkv, out, lse, T, H, D, scale, drop));
+        });
     });
 }
 
 void sgt_cuda_attention_tiled_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dqkv, float *delta,
                                        const void *dout, const void *out, const float *lse, const void *qkv, size_t B,
-                                       size_t T, size_t H, size_t D, float scale)
+                                       size_t T, size_t H, size_t D, float scale, const sgt_cuda_dropout *drop)
 {
     if (B * T * H == 0) return;
-    by_type(type, [&](auto zero) {
-        using N = decltype(zero);
-        Heads<N> a = {(const N *)qkv, (N *)out, (float *)lse, delta, (const N *)dout,
-                      (N *)dqkv,      (int)T,   (int)H,       (int)D, scale,          scale * LOG2E};
-        size_t bytes = backward_bytes(D), rows = B * T * H;
-        dim3 grid((unsigned)(B * H), blocks_for(T, ROWS)), block(THREADS);
-        DEV_LAUNCH(tiled_delta_kernel<N>, dim3(blocks_for(rows, ROWS)), block, 0, s, a, rows);
-        DEV_LAUNCH((tiled_backward_kernel<N, true>), grid, block, bytes, s, a);
-        DEV_LAUNCH((tiled_backward_kernel<N, false>), grid, block, bytes, s, a);
+    by_dropout(drop, [&](auto dropping) {
+        by_type(type, [&](auto zero) {
+            using N = decltype(zero);
+            Heads<N> a = heads_of<N>(qkv, out, lse, T, H, D, scale, drop);
+            a.delta = delta, a.dout = (const N *)dout, a.dqkv = (N *)dqkv;
+            size_t bytes = backward_bytes(D), rows = B * T * H;
+            dim3 grid((unsigned)(B * H), blocks_for(T, ROWS)), block(THREADS);
+            DEV_LAUNCH(tiled_delta_kernel<N>, dim3(blocks_for(rows, ROWS)), block, 0, s, a, rows);
+            DEV_LAUNCH((tiled_backward_kernel<N, dropping, true>), grid, block, bytes, s, a);
+            DEV_LAUNCH((tiled_backward_kernel<N, dropping, false>), grid, block, bytes, s, a);
+        });
     });
 }

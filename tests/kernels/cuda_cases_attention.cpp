@@ -1,6 +1,7 @@
 /* cuda_cases_attention.cpp: flash attention on the device, both ways, against double sums: in 16 bits by tensor cores,
- * and by plain tiles. */
+ * and by plain tiles; with dropout and without. */
 #include "cuda_types.h"
+#include "dropout.h"
 
 struct shape {
     size_t B, T, H, D;
@@ -22,7 +23,18 @@ struct heads {
     float scale;
     const float *qkv, *dout; /* as floats */
     float *out, *lse, *grads, *scratch; /* ref's */
+    const sgt_cuda_dropout *drop;       /* NULL: none */
 };
+
+/* What the probability of key j for query i of head `which` is multiplied by. */
+static double factor(const heads &h, size_t which, size_t i, size_t j)
+{
+    if (!h.drop) return 1;
+    const sgt_cuda_place *p = h.drop->place;
+    uint64_t row = p->row + which / h.H * p->ranks, draw = sgt_dropout_draw(p->step, h.drop->layer, h.drop->site);
+    return sgt_dropout_factor(p->seed, draw, sgt_dropout_attention_element(row, which % h.H, i, j, h.H, h.T),
+                              h.drop->rate);
+}
 
 /* Where head `which` of B*H starts: in qkv, and in out. */
 static size_t packed_at(const heads &h, size_t which)
@@ -43,26 +55,83 @@ static double dot(const float *a, const float *b, size_t D, double *absolute)
     return sum;
 }
 
-template <class T> static heads draw(check *t, const shape &s, T **qkv, T **dout)
+/* The definition with dropout: kernels/ref's, where p_ij weighs v_j times its factor. */
+static void dropped(const heads &h, size_t which)
 {
-    heads h = {s.B, s.T, s.H, s.D, 3 * s.H * s.D, s.H * s.D, (float)(1 / sqrt((double)s.D)), 0, 0, 0, 0, 0, 0};
+    const float *q = h.qkv + packed_at(h, which), *k = q + h.plain_ld, *v = k + h.plain_ld;
+    double p[256], absolute;
+    for (size_t i = 0; i < h.T; i++) {
+        float *out = h.out + plain_at(h, which) + i * h.plain_ld;
+        double max = -INFINITY, total = 0;
+        for (size_t j = 0; j <= i; j++)
+            max = fmax(max, p[j] = h.scale * dot(q + i * h.packed_ld, k + j * h.packed_ld, h.D, &absolute));
+        for (size_t j = 0; j <= i; j++) total += p[j] = exp(p[j] - max);
+        for (size_t d = 0; d < h.D; d++) {
+            double sum = 0;
+            for (size_t j = 0; j <= i; j++) sum += factor(h, which, i, j) * p[j] / total * v[j * h.packed_ld + d];
+            out[d] = (float)sum;
+        }
+        h.lse[which * h.T + i] = (float)(max + log(total));
+    }
+}
+
+/* Its gradients: ds_ij = p_ij (f_ij dout_i.v_j - delta_i), dv_j = sum_i f_ij p_ij dout_i. That delta_i, dout_i.out_i,
+ * is what the softmax's slope asks for, sum_j p_ij f_ij dout_i.v_j, is checked here: out was rounded to T once. */
+template <class T> static void dropped_backward(check *t, const heads &h, size_t which)
+{
+    const float *qs = h.qkv + packed_at(h, which);
+    size_t width = h.plain_ld, ld = h.packed_ld;
+    double *sums = check_doubles(t, h.T * ld), p[256], dp[256], absolute;
+    for (size_t i = 0; i < h.T; i++) {
+        const float *q = qs + i * ld, *dout = h.dout + plain_at(h, which) + i * width;
+        double delta = dot(dout, h.out + plain_at(h, which) + i * width, h.D, &absolute), total = 0, mean = 0;
+        double bound = (1.01 * Type<T>::unit + 2 * UNIT) * absolute;
+        for (size_t d = 0; d < h.D; d++) bound += Type<T>::tiny * fabs(dout[d]);
+        for (size_t j = 0; j <= i; j++) {
+            double s = h.scale * dot(q, qs + width + j * ld, h.D, &absolute);
+            total += p[j] = exp(s - h.lse[which * h.T + i]);
+            dp[j] = factor(h, which, i, j) * dot(dout, qs + 2 * width + j * ld, h.D, &absolute);
+            mean += p[j] * dp[j];
+        }
+        check_near(t, "delta", delta, mean / total, bound);
+        for (size_t j = 0; j <= i; j++)
+            for (size_t d = 0; d < h.D; d++) {
+                double ds = h.scale * p[j] * (dp[j] - delta);
+                sums[i * ld + d] += ds * qs[j * ld + width + d];
+                sums[j * ld + width + d] += ds * q[d];
+                sums[j * ld + 2 * width + d] += factor(h, which, i, j) * p[j] * dout[d];
+            }
+    }
+    for (size_t i = 0; i < 3 * h.T; i++)
+        for (size_t d = 0; d < h.D; d++)
+            h.grads[packed_at(h, which) + i * width + d] = (float)sums[i * width + d];
+}
+
+template <class T> static heads draw(check *t, const shape &s, T **qkv, T **dout, bool drops)
+{
+    static const sgt_cuda_place place = {77, 123456789012, 11, 3};
+    static const sgt_cuda_dropout drop = {&place, 0, 5, SGT_DROP_ATTENTION, 0.3f};
+    heads h = {s.B, s.T, s.H, s.D, 3 * s.H * s.D, s.H * s.D, (float)(1 / sqrt((double)s.D)), 0, 0, 0, 0, 0, 0,
+               drops ? &drop : NULL};
     size_t n = s.B * s.T * s.H * s.D, rows = s.B * s.T * s.H;
     *qkv = cuda_random<T>(t, 3 * n, check_number(t, 3) ? 1 : 5); /* 5: a few scores take everything */
     *dout = cuda_random<T>(t, n, 1);
     h.qkv = cuda_floats(t, *qkv, 3 * n), h.dout = cuda_floats(t, *dout, n);
     h.out = check_output(t, n), h.lse = check_output(t, rows), h.grads = check_output(t, 3 * n);
     h.scratch = check_scratch(t, t->ref->attention_scratch(s.T, s.D));
-    check_at(t, "B %zu, T %zu, H %zu, D %zu", s.B, s.T, s.H, s.D);
+    check_at(t, "B %zu, T %zu, H %zu, D %zu%s", s.B, s.T, s.H, s.D, drops ? ", dropout" : "");
     for (size_t i = 0; i < s.B * s.H; i++) {
         const float *q = h.qkv + packed_at(h, i);
-        t->ref->attention(h.out + plain_at(h, i), h.plain_ld, h.lse + i * s.T, q, q + n / (s.B * s.T),
-                          q + 2 * (n / (s.B * s.T)), h.packed_ld, s.T, s.D, h.scale, NULL, h.scratch);
+        if (drops) dropped(h, i);
+        else
+            t->ref->attention(h.out + plain_at(h, i), h.plain_ld, h.lse + i * s.T, q, q + h.plain_ld,
+                              q + 2 * h.plain_ld, h.packed_ld, s.T, s.D, h.scale, NULL, h.scratch);
     }
     return h;
 }
 
 /* A score is a float sum of D products: (D + 3) u of |terms|. p = exp2(s - max): E is that, 4u, and 3u of the range;
- * a rescale for each tile, of 64 or 32. The sum of p has T additions. As the left operand p is rounded to T: its unit,
+ * a rescale for each tile, of 64 or 32. A factor of dropout weighs all of that: it is 0, or rounds once more. The sum of p has T additions. As the left operand p is rounded to T: its unit,
  * and below the normals its tiny. lse: E, the sum's error, the logarithm's (2u and the product's). */
 template <class T> static void forward_bounds(double *out, double *lse, const heads &h, size_t which)
 {
@@ -82,22 +151,23 @@ template <class T> static void forward_bounds(double *out, double *lse, const he
         for (size_t d = 0; d < h.D; d++) {
             double terms = 0, lost = 0;
             for (size_t j = 0; j <= i; j++) {
-                terms += p[j] / total * fabs(v[j * h.packed_ld + d]);
-                lost += tiny / total * fabs(v[j * h.packed_ld + d]);
+                double weight = factor(h, which, i, j) / total * fabs(v[j * h.packed_ld + d]);
+                terms += p[j] * weight;
+                lost += tiny * weight;
             }
             out[plain_at(h, which) + i * h.plain_ld + d] = terms * (2 * E + 2 * sums + Type<T>::unit) + lost;
         }
     }
 }
 
-template <class T> static void forward_at(check *t, const shape &s, const path &by)
+template <class T> static void forward_at(check *t, const shape &s, const path &by, bool drops)
 {
     size_t n = s.B * s.T * s.H * s.D, rows = s.B * s.T * s.H;
     T *qkv, *dout, *out = cuda_output<T>(t, n);
-    heads h = draw(t, s, &qkv, &dout);
+    heads h = draw(t, s, &qkv, &dout, drops);
     float *lse = cuda_output<float>(t, rows);
     double *bound = check_doubles(t, n), *lse_bound = check_doubles(t, rows);
-    by.forward(0, Type<T>::id, out, lse, qkv, s.B, s.T, s.H, s.D, h.scale);
+    by.forward(0, Type<T>::id, out, lse, qkv, s.B, s.T, s.H, s.D, h.scale, h.drop);
     for (size_t i = 0; i < s.B * s.H; i++) forward_bounds<T>(bound, lse_bound, h, i);
     stored_as<T>(bound, h.out, n);
     cuda_sync(t);
@@ -119,36 +189,37 @@ template <class T> static void backward_bounds(double *grads, const heads &h, si
             const float *k = h.qkv + at + j * h.packed_ld + width, *v = k + width;
             double s = h.scale * dot(q, k, h.D, &terms), p = exp(s - lse);
             double e_p = (double)(h.D + 3) * UNIT * h.scale * terms + 3 * UNIT * (fabs(s) + fabs(lse)) + 4 * UNIT;
-            double dp = dot(dout, v, h.D, &terms), ds = p * (dp - delta);
+            double f = factor(h, which, i, j), dp = f * dot(dout, v, h.D, &terms), ds = p * (dp - delta);
             double e_ds = fabs(ds) * (e_p + 4 * UNIT + unit) + tiny +
-                          p * ((double)(h.D + 2) * UNIT * terms + e_delta + UNIT * fabs(dp));
+                          p * (f * (double)(h.D + 2) * UNIT * terms + e_delta + 2 * UNIT * fabs(dp));
             for (size_t d = 0; d < h.D; d++) {
                 grads[at + i * h.packed_ld + d] += h.scale * e_ds * fabs(k[d]);
                 grads[at + j * h.packed_ld + width + d] += h.scale * e_ds * fabs(q[d]);
-                grads[at + j * h.packed_ld + 2 * width + d] += (p * (e_p + unit) + tiny) * fabs(dout[d]);
+                grads[at + j * h.packed_ld + 2 * width + d] += f * (p * (e_p + unit) + tiny) * fabs(dout[d]);
             }
         }
     }
 }
 
-template <class T> static void backward_at(check *t, const shape &s, const path &by)
+template <class T> static void backward_at(check *t, const shape &s, const path &by, bool drops)
 {
     size_t n = s.B * s.T * s.H * s.D, rows = s.B * s.T * s.H;
     T *qkv, *dout, *out = cuda_output<T>(t, n), *grads = cuda_output<T>(t, 3 * n);
-    heads h = draw(t, s, &qkv, &dout);
+    heads h = draw(t, s, &qkv, &dout, drops);
     double *bound = check_doubles(t, 3 * n);
     for (size_t i = 0; i < n; i++) { /* both start from the same stored output */
         out[i] = dev::from_float<T>(h.out[i]);
         h.out[i] = dev::to_float(out[i]);
     }
     by.backward(0, Type<T>::id, grads, cuda_output<float>(t, rows), dout, out,
-                                cuda_copy<float>(t, h.lse, rows), qkv, s.B, s.T, s.H, s.D, h.scale);
+                cuda_copy<float>(t, h.lse, rows), qkv, s.B, s.T, s.H, s.D, h.scale, h.drop);
     for (size_t i = 0; i < s.B * s.H; i++) {
         const float *q = h.qkv + packed_at(h, i);
         float *to = h.grads + packed_at(h, i);
-        t->ref->attention_backward(to, to + h.plain_ld, to + 2 * h.plain_ld, h.packed_ld, h.dout + plain_at(h, i),
-                                   h.out + plain_at(h, i), h.plain_ld, h.lse + i * s.T, q, q + h.plain_ld,
-                                   q + 2 * h.plain_ld, h.packed_ld, s.T, s.D, h.scale, NULL, h.scratch);
+        if (drops) dropped_backward<T>(t, h, i);
+        else t->ref->attention_backward(to, to + h.plain_ld, to + 2 * h.plain_ld, h.packed_ld, h.dout + plain_at(h, i),
+                                        h.out + plain_at(h, i), h.plain_ld, h.lse + i * s.T, q, q + h.plain_ld,
+                                        q + 2 * h.plain_ld, h.packed_ld, s.T, s.D, h.scale, NULL, h.scratch);
         backward_bounds<T>(bound, h, i);
     }
     stored_as<T>(bound, h.grads, 3 * n);
@@ -158,12 +229,12 @@ template <class T> static void backward_at(check *t, const shape &s, const path 
 
 template <class T> static void forward(check *t)
 {
-    for (const shape &s : shapes) forward_at<T>(t, s, tensor_cores);
+    for (const shape &s : shapes) forward_at<T>(t, s, tensor_cores, false);
 }
 
 template <class T> static void backward(check *t)
 {
-    for (const shape &s : shapes) backward_at<T>(t, s, tensor_cores);
+    for (const shape &s : shapes) backward_at<T>(t, s, tensor_cores, false);
 }
 
 CUDA_CASE(cuda_attention_bf16) { forward<dev::bf16>(t); }
@@ -171,14 +242,34 @@ CUDA_CASE(cuda_attention_f16) { forward<dev::f16>(t); }
 CUDA_CASE(cuda_attention_backward_bf16) { backward<dev::bf16>(t); }
 CUDA_CASE(cuda_attention_backward_f16) { backward<dev::f16>(t); }
 
+/* Rows of keys that are no multiple of four, several tiles, both widths of the walked tile. */
+static const shape dropped_shapes[] = {{2, 19, 3, 8}, {1, 130, 1, 64}, {1, 66, 2, 128}};
+
+template <class T> static void dropout(check *t)
+{
+    for (const shape &s : dropped_shapes) forward_at<T>(t, s, tensor_cores, true);
+}
+
+template <class T> static void dropout_backward(check *t)
+{
+    for (const shape &s : dropped_shapes) backward_at<T>(t, s, tensor_cores, true);
+}
+
+CUDA_CASE(cuda_attention_dropout_bf16) { dropout<dev::bf16>(t); }
+CUDA_CASE(cuda_attention_dropout_f16) { dropout<dev::f16>(t); }
+CUDA_CASE(cuda_attention_dropout_backward_bf16) { dropout_backward<dev::bf16>(t); }
+CUDA_CASE(cuda_attention_dropout_backward_f16) { dropout_backward<dev::f16>(t); }
+
 template <class T> static void tiled_forward(check *t)
 {
-    for (const shape &s : tiled_shapes) forward_at<T>(t, s, tiled);
+    for (const shape &s : tiled_shapes) forward_at<T>(t, s, tiled, false);
+    forward_at<T>(t, {2, 35, 3, 5}, tiled, true);
 }
 
 template <class T> static void tiled_backward(check *t)
 {
-    for (const shape &s : tiled_shapes) backward_at<T>(t, s, tiled);
+    for (const shape &s : tiled_shapes) backward_at<T>(t, s, tiled, false);
+    backward_at<T>(t, {2, 35, 3, 5}, tiled, true);
 }
 
 CUDA_CASES_BY_TYPE(cuda_attention_tiled, tiled_forward)

@@ -19,7 +19,7 @@ template <class T> static void forward(check *t)
         T *out = cuda_output<T>(t, s.n * s.C), *want = cuda_output<T>(t, s.n * s.C);
         int32_t *ids = cuda_copy<int32_t>(t, check_ids(t, s.n, (int32_t)V), s.n);
         check_at(t, "n %zu, T %zu, C %zu", s.n, s.T, s.C);
-        sgt_cuda_embed(0, Type<T>::id, out, ids, wte, wpe, s.n, s.T, s.C);
+        sgt_cuda_embed(0, Type<T>::id, out, ids, wte, wpe, s.n, s.T, s.C, NULL);
         for (size_t i = 0; i < s.n * s.C; i++) {
             size_t row = i / s.C, c = i % s.C;
             want[i] = dev::from_float<T>(dev::to_float(wte[ids[row] * s.C + c]) +

@@ -3,6 +3,7 @@
 
 #include "base/philox.h"
 #include "cuda_types.h"
+#include "dropout.h"
 
 static const size_t sizes[] = {0, 1, 3, 4, 5, 133, 1024, 1027, 140003};
 
@@ -172,49 +173,72 @@ CUDA_CASE(cuda_end_step)
     check_near(t, "found_inf", c->found_inf, 0, 0);
 }
 
-/* What loader/base/philox.h says, element by element; and about `rate` of them dropped, to five sigma. */
+/* Which elements kernels/dropout.h keeps, from its words: by Philox's draws, one by one. */
+static bool kept(const sgt_cuda_place &p, const sgt_cuda_dropout &d, size_t i)
+{
+    uint64_t row = p.row + i / d.row_elements * (p.ranks ? p.ranks : 1);
+    uint64_t at = row * d.row_elements + i % d.row_elements;
+    uint32_t bits = sgt_philox(p.seed, at / 4, p.step << 16 | d.layer << 4 | d.site).x[at % 4];
+    return (double)(bits >> 8) >= (double)d.rate * 0x1p24;
+}
+
+/* In place and out of place, rows of one rank and of three; about `rate` of them dropped, to five sigma. */
 template <class T> static void dropout(check *t)
 {
-    for (size_t n : {(size_t)16, (size_t)133, (size_t)4096}) {
-        sgt_cuda_place place = {77, 123456789012, 3};
-        sgt_cuda_dropout drop = {cuda_copy<sgt_cuda_place>(t, &place, 1), n, 5, 2, 0.3f};
-        T *x = cuda_random<T>(t, n, 1);
-        float *want = cuda_floats(t, x, n), keep = 1 / (1 - drop.rate);
-        size_t dropped = 0;
-        for (size_t i = 0; i < n; i++) {
-            uint64_t at = 3 * n + i;
-            uint32_t bits = sgt_philox(77, at / 4, (uint64_t)123456789012 << 16 | 5 << 4 | 2).x[at % 4];
-            bool kept = (double)(bits >> 8) * 256 >= (double)0.3f * 0x1p32;
-            dropped += !kept;
-            want[i] = dev::to_float(dev::from_float<T>(kept ? want[i] * keep : want[i] * 0));
+    for (size_t n : {(size_t)16, (size_t)133, (size_t)4096})
+        for (uint64_t ranks = 0; ranks < 4; ranks += 3) {
+            sgt_cuda_place place = {77, 123456789012, 3, ranks};
+            sgt_cuda_dropout drop = {cuda_copy<sgt_cuda_place>(t, &place, 1), n, 5, SGT_DROP_FCPROJ, 0.3f};
+            T *x = cuda_random<T>(t, 3 * n, 1), *out = cuda_output<T>(t, 3 * n);
+            float *want = cuda_floats(t, x, 3 * n), keep = 1 / (1 - drop.rate);
+            size_t dropped = 0;
+            for (size_t i = 0; i < 3 * n; i++) {
+                bool stays = kept(place, drop, i);
+                dropped += !stays;
+                want[i] = dev::to_float(dev::from_float<T>(stays ? want[i] * keep : want[i] * 0));
+            }
+            check_at(t, "n %zu, %d ranks", n, (int)ranks);
+            check_near(t, "dropped", (double)dropped, 0.9 * (double)n, 5 * sqrt(0.63 * (double)n));
+            sgt_cuda_dropout_apply(0, Type<T>::id, out, x, 3 * n, &drop);
+            sgt_cuda_dropout_apply(0, Type<T>::id, x, x, 3 * n, &drop);
+            cuda_sync(t);
+            check_equal(t, "out", cuda_floats(t, out, 3 * n), want, 3 * n);
+            check_equal(t, "in place", cuda_floats(t, x, 3 * n), want, 3 * n);
+            sgt_cuda_dropout_apply(0, Type<T>::id, out, x, 3 * n, NULL);
+            cuda_sync(t);
+            check_equal(t, "none", cuda_floats(t, out, 3 * n), want, 3 * n);
         }
-        check_at(t, "n %zu", n);
-        check_near(t, "dropped", (double)dropped, 0.3 * (double)n, 5 * sqrt(0.21 * (double)n));
-        sgt_cuda_dropout_apply(0, Type<T>::id, x, n, &drop);
-        cuda_sync(t);
-        check_equal(t, "out", cuda_floats(t, x, n), want, n);
-    }
 }
 
 CUDA_CASES_BY_TYPE(cuda_dropout, dropout)
 
-/* Fused into the residual's sum, the mask is the same. */
-template <class T> static void residual_dropout(check *t)
+/* Fused into the residual's sum, and into the embeddings', the factors are the same; a rate of a half multiplies by 2,
+ * which is exact in every type. */
+template <class T> static void fused_dropout(check *t)
 {
     for (size_t C : {(size_t)33, (size_t)64}) {
         size_t n = 6;
-        sgt_cuda_place place = {9, 4, 2};
-        sgt_cuda_dropout drop = {cuda_copy<sgt_cuda_place>(t, &place, 1), 2 * C, 1, 3, 0.5f};
+        sgt_cuda_place place = {9, 4, 2, 3};
+        sgt_cuda_dropout drop = {cuda_copy<sgt_cuda_place>(t, &place, 1), 2 * C, 1, SGT_DROP_PROJ, 0.5f};
         T *x = cuda_random<T>(t, n * C, 1), *y = cuda_random<T>(t, n * C, 1), *w = cuda_random<T>(t, C, 1);
         T *sum = cuda_output<T>(t, n * C), *out = cuda_output<T>(t, n * C);
-        float *stats = cuda_output<float>(t, 2 * n), *fx = cuda_floats(t, x, n * C), *want = check_output(t, n * C);
+        float *stats = cuda_output<float>(t, 2 * n), *fx = cuda_floats(t, x, n * C), *fy = cuda_floats(t, y, n * C);
+        float *want = check_output(t, n * C);
+        int32_t ids[] = {5, 1, 0, 3, 2, 4}, *device_ids = cuda_copy<int32_t>(t, ids, 6);
         check_at(t, "C %zu", C);
+        for (size_t i = 0; i < n * C; i++)
+            want[i] = dev::to_float(dev::from_float<T>(fx[i] + fy[i] * (float)(2 * kept(place, drop, i))));
         sgt_cuda_residual_layernorm(0, Type<T>::id, sum, out, stats, stats + n, x, y, w, w, n, C, 1e-5f, &drop);
-        sgt_cuda_dropout_apply(0, Type<T>::id, y, n * C, &drop); /* times 2: exact in every type */
         cuda_sync(t);
-        for (size_t i = 0; i < n * C; i++) want[i] = dev::to_float(dev::from_float<T>(fx[i] + dev::to_float(y[i])));
         check_equal(t, "sum", cuda_floats(t, sum, n * C), want, n * C);
+        for (size_t i = 0; i < n * C; i++) {
+            float both = fx[(size_t)ids[i / C] * C + i % C] + fy[i / C % 2 * C + i % C];
+            want[i] = dev::to_float(dev::from_float<T>(both * (float)(2 * kept(place, drop, i))));
+        }
+        sgt_cuda_embed(0, Type<T>::id, out, device_ids, x, y, n, 2, C, &drop);
+        cuda_sync(t);
+        check_equal(t, "embeddings", cuda_floats(t, out, n * C), want, n * C);
     }
 }
 
-CUDA_CASES_BY_TYPE(cuda_residual_dropout, residual_dropout)
+CUDA_CASES_BY_TYPE(cuda_fused_dropout, fused_dropout)
