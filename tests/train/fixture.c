@@ -1,16 +1,23 @@
 /* fixture.c: reads the reference numbers. */
 #include "fixture.h"
 
-#include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* Not Criterion's, for check-step reads fixtures too. */
+#define must(ok, ...)                                       \
+    do                                                      \
+        if (!(ok)) {                                        \
+            fprintf(stderr, "fixture: " __VA_ARGS__), fputc('\n', stderr); \
+            abort();                                        \
+        }                                                   \
+    while (0)
 
 static void *take(FILE *f, size_t count, size_t size)
 {
     void *p = calloc(count, size);
-    cr_assert(p && fread(p, size, count, f) == count, "fixture cut short");
+    must(p && fread(p, size, count, f) == count, "cut short");
     return p;
 }
 
@@ -45,9 +52,9 @@ void fixture_load(fixture *f, const char *name, sgt_gelu_kind gelu)
     char path[256];
     snprintf(path, sizeof path, FIXTURES "%s.bin", name);
     FILE *in = fopen(path, "rb");
-    cr_assert(in, "%s: not there (run from the source tree)", path);
+    must(in, "%s: not there (run from the source tree)", path);
     int32_t *h = take(in, 256, sizeof *h);
-    cr_assert_eq(h[0], 0x54584653);
+    must(h[0] == 0x54584653, "%s: no fixture", path);
     f->model = (sgt_model){.layers = (uint32_t)h[2],
                            .channels = (uint32_t)h[3],
                            .heads = (uint32_t)h[4],
@@ -58,10 +65,14 @@ void fixture_load(fixture *f, const char *name, sgt_gelu_kind gelu)
     f->seq = (uint32_t)h[5];
     f->batch = (uint32_t)h[8];
     f->steps = (uint32_t)h[9];
-    cr_assert_eq((uint64_t)h[10], sgt_model_parameters(&f->model));
+    must((uint64_t)h[10] == sgt_model_parameters(&f->model), "%s: another model", path);
     free(h);
     f->x = take(in, f->batch * f->seq, sizeof *f->x);
     f->y = take(in, f->batch * f->seq, sizeof *f->y);
+    f->tokens = calloc(f->batch * (f->seq + 1), sizeof *f->tokens); /* the last of each row is no input */
+    f->unpin = NULL;
+    for (size_t i = 0; i < (size_t)f->batch * f->seq; i++)
+        f->tokens[i / f->seq * (f->seq + 1) + i % f->seq] = (uint16_t)f->x[i];
     double *initial = read_flat(in, &f->model, 4);
     size_t n = sgt_model_floats(&f->model);
     f->initial = calloc(n, sizeof *f->initial);
@@ -78,6 +89,8 @@ void fixture_free(fixture *f)
 {
     free(f->x);
     free(f->y);
+    if (f->unpin) f->unpin(f->pinned_ctx, f->tokens);
+    else free(f->tokens);
     free(f->initial);
     free(f->loss);
     free(f->norm);
@@ -95,20 +108,36 @@ sgt_backend *fixture_backend(const fixture *f, uint32_t batch, int threads)
         .batch = batch,
         .seq = f->seq,
         .threads = threads};
-    cr_assert_eq(sgt_cpu_backend_open(&b, &o, &err), 0, "%s", err.text);
+    must(sgt_cpu_backend_open(&b, &o, &err) == 0, "%s", err.text);
     put_flat(b, &f->model, SGT_PARAMETERS, f->initial);
     return b;
 }
 
 void fixture_micro_step(const fixture *f, sgt_backend *b, uint32_t first, uint32_t count, double scale)
 {
-    size_t T = f->seq;
-    uint16_t *tokens = calloc(count * (T + 1), sizeof *tokens); /* the last of each row is no input */
-    for (size_t r = 0; r < count; r++)
-        for (size_t t = 0; t < T; t++) tokens[r * (T + 1) + t] = (uint16_t)f->x[(first + r) * T + t];
-    sgt_rows rows = {.tokens = tokens, .targets = f->y + first * T};
-    cr_assert_eq(b->micro_step(b, 0, 0, &rows, scale, NULL), 0);
-    free(tokens);
+    fixture_micro_step_of(f, b, 0, 0, first, count, scale);
+}
+
+void fixture_micro_step_of(const fixture *f, sgt_backend *b, uint64_t step, uint32_t micro, uint32_t first,
+                           uint32_t count, double scale)
+{
+    sgt_error err;
+    sgt_rows rows = {.tokens = f->tokens + first * (f->seq + 1), .targets = f->y + first * f->seq};
+    (void)count;
+    must(b->micro_step(b, step, micro, &rows, scale, &err) == 0, "%s", err.text);
+}
+
+void fixture_pin(fixture *f, const sgt_backend *b)
+{
+    size_t bytes = f->batch * (f->seq + 1) * sizeof *f->tokens;
+    if (!b->pinned_alloc || f->unpin) return;
+    uint16_t *pinned = b->pinned_alloc(b->pinned_ctx, bytes);
+    must(pinned, "no pinned memory");
+    memcpy(pinned, f->tokens, bytes);
+    free(f->tokens);
+    f->tokens = pinned;
+    f->unpin = b->pinned_free;
+    f->pinned_ctx = b->pinned_ctx;
 }
 
 float *flat_state(sgt_backend *b, const sgt_model *m, sgt_state what)
@@ -116,8 +145,9 @@ float *flat_state(sgt_backend *b, const sgt_model *m, sgt_state what)
     float *flat = calloc(sgt_model_floats(m), sizeof *flat);
     for (size_t i = 0; i < sgt_model_tensors(m); i++) {
         sgt_tensor t;
+        sgt_error err;
         sgt_model_tensor(m, i, &t);
-        cr_assert_eq(b->get(b, what, i, 0, t.count, flat + t.offset, NULL), 0);
+        must(b->get(b, what, i, 0, t.count, flat + t.offset, &err) == 0, "%s", err.text);
     }
     return flat;
 }
@@ -126,7 +156,8 @@ void put_flat(sgt_backend *b, const sgt_model *m, sgt_state what, const float *f
 {
     for (size_t i = 0; i < sgt_model_tensors(m); i++) {
         sgt_tensor t;
+        sgt_error err;
         sgt_model_tensor(m, i, &t);
-        cr_assert_eq(b->put(b, what, i, 0, t.count, flat + t.offset, NULL), 0);
+        must(b->put(b, what, i, 0, t.count, flat + t.offset, &err) == 0, "%s", err.text);
     }
 }

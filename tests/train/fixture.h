@@ -10,7 +10,10 @@
 typedef struct fixture {
     sgt_model model;
     uint32_t batch, seq, steps;
-    int32_t *x, *y;         /* (B, T) each; y is not x moved by one, so these do not come as rows */
+    int32_t *x, *y;         /* (B, T) each; y is not x moved by one, so it comes as targets beside the rows */
+    uint16_t *tokens;       /* x as rows (B, T + 1) */
+    void (*unpin)(void *ctx, void *p);
+    void *pinned_ctx;
     float *initial;         /* in the flat layout, like the last two */
     double *loss, *norm;    /* (steps + 1), (steps) */
     double *grads, *final;  /* of step 1 before clipping; parameters after the last step */
@@ -24,6 +27,11 @@ sgt_backend *fixture_backend(const fixture *f, uint32_t batch, int threads);
 
 /* One micro-step over rows first .. first + count - 1 of the fixture. */
 void fixture_micro_step(const fixture *f, sgt_backend *b, uint32_t first, uint32_t count, double scale);
+void fixture_micro_step_of(const fixture *f, sgt_backend *b, uint64_t step, uint32_t micro, uint32_t first,
+                           uint32_t count, double scale);
+
+/* Moves the rows where the backend wants them; until fixture_free, which the backend's library must see. */
+void fixture_pin(fixture *f, const sgt_backend *b);
 
 /* A whole state in the flat layout; the caller frees. */
 float *flat_state(sgt_backend *b, const sgt_model *m, sgt_state what);
