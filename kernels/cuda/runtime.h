@@ -3,7 +3,7 @@
  * and in any order that events allow, and every call that waits is counted.
  *
  *     sgt_cuda_device d;
- *     if (sgt_cuda_device_open(&d, &err) < 0) ...;                          // one line says what is missing
+ *     if (sgt_cuda_device_open(&d, 0, &err) < 0) ...;                       // one line says what is missing
  *     if (sgt_cuda_malloc(&p, bytes, &err) < 0 || sgt_cuda_stream_new(&s, &err) < 0) ...;
  *     sgt_cuda_copy(s, p, host, bytes);
  *     kernels...;
@@ -32,13 +32,13 @@ typedef struct sgt_cuda_device {
     int driver, runtime;  /* CUDA versions: 13000 is 13.0 */
 } sgt_cuda_device;
 
-/* Takes device 0 (or the local rank's: `index`). SGT_EUNSUPPORTED, one line: "no CUDA driver: ...", "no CUDA device",
+/* Takes device `index`: 0, or the local rank's. SGT_EUNSUPPORTED, one line: "no CUDA driver: ...", "no CUDA device",
  * "the CUDA driver is for 12.4, this build needs 13.0 (a newer driver)", "NAME is sm_61: this build needs sm_80 or
- * newer". */
+ * newer", or what the driver says. */
 int sgt_cuda_device_open(sgt_cuda_device *d, int index, sgt_error *err);
 
 int sgt_cuda_malloc(void **p, size_t bytes, sgt_error *err); /* 256-byte aligned; SGT_ENOMEM */
-void sgt_cuda_free(void *p);
+void sgt_cuda_free(void *p); /* waits for the device; NULL is fine, as in all that frees */
 int sgt_cuda_host_alloc(void **p, size_t bytes, sgt_error *err); /* of the host, pinned */
 void sgt_cuda_host_free(void *p);
 
@@ -54,7 +54,7 @@ void sgt_cuda_wait(sgt_cuda_stream s, sgt_cuda_event e); /* the stream waits, no
 void sgt_cuda_copy(sgt_cuda_stream s, void *to, const void *from, size_t bytes);
 void sgt_cuda_zero(sgt_cuda_stream s, void *p, size_t bytes);
 
-/* ---- calls that wait for the device: sgt_cuda_waits() counts them ---- */
+/* ---- calls that wait for the device, and two that look; none of them while a stream captures ---- */
 
 int sgt_cuda_finish(sgt_cuda_stream s, sgt_error *err);         /* until all work put on s so far is done */
 int sgt_cuda_event_finish(sgt_cuda_event e, sgt_error *err);    /* until the event has come */
@@ -66,18 +66,21 @@ int sgt_cuda_check(sgt_error *err);
 /* For calls of other libraries that fail on the way: the first one is what the next check says. */
 void sgt_cuda_note_failure(const char *what, int code);
 
-/* ---- graphs: what is put on s between the two calls is kept instead of done ---- */
+/* ---- graphs: what is put on s between the two calls is kept, with its arguments, instead of done. Another stream that
+ * waits for an event recorded on s takes part until s has waited for an event recorded on it; these events are the
+ * graph's from then on. Nothing is allocated or freed in between. ---- */
 int sgt_cuda_capture(sgt_cuda_stream s, sgt_error *err);
 int sgt_cuda_capture_end(sgt_cuda_stream s, sgt_cuda_graph *g, sgt_error *err);
-void sgt_cuda_graph_run(sgt_cuda_graph g, sgt_cuda_stream s);
+void sgt_cuda_graph_run(sgt_cuda_graph g, sgt_cuda_stream s); /* one run of a graph at a time */
 void sgt_cuda_graph_free(sgt_cuda_graph g);
 
 /* ---- counts since the program began, of calls on the host ---- */
 typedef struct sgt_cuda_counts {
-    uint64_t launches;   /* kernels, products of a library too: those captured count once, when captured */
-    uint64_t finishes;   /* sgt_cuda_finish: the host waits for all work of a stream */
+    uint64_t launches;    /* kernels, products of a library too: those captured count once, when captured */
+    uint64_t finishes;    /* sgt_cuda_finish: the host waits for all work of a stream */
     uint64_t event_waits; /* sgt_cuda_event_finish on an event that had not come yet */
-    uint64_t copies, graph_runs, mallocs;
+    uint64_t copies, graph_runs;
+    uint64_t mallocs;     /* of device and of pinned memory */
 } sgt_cuda_counts;
 sgt_cuda_counts sgt_cuda_count(void);
 void sgt_cuda_count_launch(void); /* for launches that do not go through DEV_LAUNCH: cuBLASLt's, cuDNN's */

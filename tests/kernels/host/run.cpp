@@ -61,12 +61,13 @@ static void *kernel_arg;
 
 static void tell(const char *fmt, va_list args)
 {
+    fflush(stdout);
     if (*kernel_name)
-        printf("  kernel %s, block (%u, %u, %u), thread %d: ", kernel_name, block_index.x, block_index.y, block_index.z,
-               current ? current->index : -1);
-    else printf("  device: ");
-    vprintf(fmt, args);
-    printf("\n");
+        fprintf(stderr, "  kernel %s, block (%u, %u, %u), thread %d: ", kernel_name, block_index.x, block_index.y,
+                block_index.z, current ? current->index : -1);
+    else fprintf(stderr, "  device: ");
+    vfprintf(stderr, fmt, args);
+    fprintf(stderr, "\n");
 }
 
 void fail(const char *fmt, ...)

@@ -9,6 +9,7 @@
 #include <random>
 #include <vector>
 
+#include "host/memory.h"
 #include "host/state.h"
 
 using Work = std::function<void()>;
@@ -46,6 +47,7 @@ struct CUstream_st {
 };
 
 struct CUevent_st {
+    bool timed;
     std::shared_ptr<Mark> mark;
     std::shared_ptr<Capture> capture; /* in place of mark: where it was recorded, and after which nodes */
     std::vector<size_t> nodes;
@@ -142,6 +144,7 @@ static void no_capture(const char *what)
 void finish(cudaStream_t s)
 {
     no_capture("waited for a stream");
+    MemoryOpen open;
     if (s)
         while (!s->queue.empty()) step(turn(s));
     else
@@ -160,6 +163,7 @@ void enqueue(cudaStream_t s, Work work)
     if (!s) {
         no_capture("work on the default stream");
         if (queued()) fail("work on the default stream, which does not wait for the work of other streams");
+        MemoryOpen open;
         work();
     } else if (s->capture) {
         s->capture->nodes.push_back(Node{std::move(work), s->last});
@@ -187,9 +191,9 @@ void stream_free(cudaStream_t s)
 
 /* ---- events ---- */
 
-cudaEvent_t event_new()
+cudaEvent_t event_new(bool timed)
 {
-    return new CUevent_st();
+    return new CUevent_st{timed, nullptr, nullptr, {}};
 }
 
 void event_free(cudaEvent_t e)
@@ -199,7 +203,7 @@ void event_free(cudaEvent_t e)
 
 void record(cudaEvent_t e, cudaStream_t s)
 {
-    *e = CUevent_st();
+    *e = CUevent_st{e->timed, nullptr, nullptr, {}};
     if (s && s->capture) {
         e->capture = s->capture;
         e->nodes = s->last;
@@ -248,19 +252,23 @@ static bool has_come(cudaEvent_t e, const char *what)
 bool came(cudaEvent_t e)
 {
     bool answer = has_come(e, "asked for an event");
+    MemoryOpen open;
     if (!answer) step(turn(e->mark->stream));
     return answer;
 }
 
-void event_finish(cudaEvent_t e)
+bool event_finish(cudaEvent_t e)
 {
-    if (has_come(e, "waited for an event")) return;
+    if (has_come(e, "waited for an event")) return false;
     auto mark = e->mark;
+    MemoryOpen open;
     while (mark->seconds < 0) step(turn(mark->stream));
+    return true;
 }
 
 double event_seconds(cudaEvent_t e)
 {
+    if (!e->timed) fail("asked for the time of an event made without one");
     return has_come(e, "asked for the time of an event") && e->mark ? e->mark->seconds : -1;
 }
 
@@ -331,6 +339,7 @@ void abandon()
         s->queue.clear();
         s->capture.reset();
     }
+    memory_close_all();
 }
 
 } /* namespace host */

@@ -24,12 +24,12 @@ cudaStream_t stream_new();
 void stream_free(cudaStream_t s); /* its work is done first */
 void finish(cudaStream_t s);      /* until all that was put on s is done; NULL: on any stream */
 
-cudaEvent_t event_new();
+cudaEvent_t event_new(bool timed);
 void event_free(cudaEvent_t e);
 void record(cudaEvent_t e, cudaStream_t s);
 void wait(cudaStream_t s, cudaEvent_t e); /* for the last record before this call; none: at once */
 bool came(cudaEvent_t e);                 /* as things stand; a little more is done after it looked */
-void event_finish(cudaEvent_t e);
+bool event_finish(cudaEvent_t e);         /* until it has come; true: it had not */
 double event_seconds(cudaEvent_t e);      /* when it came; negative: it has not */
 
 void capture(cudaStream_t s);

@@ -1,0 +1,56 @@
+/* cuda_driver.c: three calls of the driver's stable interface. */
+#include "cuda_driver.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+#define CUDA_ERROR_NO_DEVICE 100
+#define OLDEST 80 /* compute capability, times ten */
+
+typedef int (*init_fn)(unsigned flags);
+typedef int (*number_fn)(int *n);
+
+static int ask(void *library, int *version, int *devices, sgt_error *err)
+{
+    init_fn init;
+    number_fn count_devices, get_version;
+    void *a = dlsym(library, "cuInit"), *b = dlsym(library, "cuDeviceGetCount");
+    void *c = dlsym(library, "cuDriverGetVersion");
+    if (!a || !b)
+        return sgt_fail(err, SGT_EUNSUPPORTED, "no CUDA driver: libcuda.so.1 lacks %s",
+                        a ? "cuDeviceGetCount" : "cuInit");
+    memcpy(&init, &a, sizeof init); /* ISO C has no conversion from an object pointer to a function pointer */
+    memcpy(&count_devices, &b, sizeof count_devices);
+    memcpy(&get_version, &c, sizeof get_version);
+    *devices = *version = 0;
+    int rc = init(0);
+    if (rc == 0) rc = count_devices(devices);
+    if (rc == CUDA_ERROR_NO_DEVICE || (rc == 0 && *devices == 0))
+        return sgt_fail(err, SGT_EUNSUPPORTED, "no CUDA device");
+    if (rc != 0) return sgt_fail(err, SGT_EUNSUPPORTED, "no CUDA driver that works: it gave error %d", rc);
+    if (c && get_version(version) != 0) *version = 0;
+    return SGT_OK;
+}
+
+int sgt_cuda_driver_ask(int *version, int *devices, sgt_error *err)
+{
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!library) return sgt_fail(err, SGT_EUNSUPPORTED, "no CUDA driver: libcuda.so.1 is not on this machine");
+    int rc = ask(library, version, devices, err);
+    dlclose(library);
+    return rc;
+}
+
+int sgt_cuda_driver_serves(int version, int runtime, sgt_error *err)
+{
+    if (version / 1000 >= runtime / 1000) return SGT_OK;
+    return sgt_fail(err, SGT_EUNSUPPORTED, "the CUDA driver is for %d.%d, this build needs %d.0 (a newer driver)",
+                    version / 1000, version % 1000 / 10, runtime / 1000);
+}
+
+int sgt_cuda_device_serves(const char *name, int major, int minor, sgt_error *err)
+{
+    if (major * 10 + minor >= OLDEST) return SGT_OK;
+    return sgt_fail(err, SGT_EUNSUPPORTED, "%s is sm_%d%d: this build needs sm_%d or newer", name, major, minor,
+                    OLDEST);
+}

@@ -1,0 +1,142 @@
+/* memory.cpp: allocations between guard pages. */
+#include "host/memory.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <map>
+
+#include "host/host.h"
+
+namespace host {
+
+constexpr size_t ALIGN = 256;
+constexpr unsigned char MARK = 0xa5;
+
+struct Allocation {
+    unsigned char *pages;
+    size_t mapped; /* bytes between the guards */
+    size_t bytes;
+    Place place;
+};
+
+static std::map<uintptr_t, Allocation> allocations; /* by their address */
+static uint64_t device_bytes;
+static int open_depth;
+
+/* Says what a crash is about, once; the access then crashes again, for good. */
+static void explain(int number, siginfo_t *info, void *)
+{
+    uintptr_t at = (uintptr_t)info->si_addr;
+    const char *what = "";
+    for (const auto &a : allocations) {
+        const Allocation &m = a.second;
+        size_t page = (size_t)getpagesize(), from = (uintptr_t)m.pages;
+        if (at < from - page || at >= from + m.mapped + page) continue;
+        what = at < from || at >= from + m.mapped ? "  device: memory beside an allocation was touched\n"
+                                                  : "  device: the host touched device memory\n";
+    }
+    if (write(2, what, strlen(what)) < 0) what = "";
+    signal(number, SIG_DFL);
+}
+
+static void explain_crashes()
+{
+    static bool done;
+    struct sigaction action = {}, before;
+    if (done || sigaction(SIGSEGV, nullptr, &before) < 0 || before.sa_handler != SIG_DFL) return;
+    done = true;
+    action.sa_sigaction = explain;
+    action.sa_flags = SA_SIGINFO;
+    sigaction(SIGSEGV, &action, nullptr);
+}
+
+static void protect(const Allocation &a)
+{
+    bool open = a.place == PINNED || open_depth > 0;
+    mprotect(a.pages, a.mapped, open ? PROT_READ | PROT_WRITE : PROT_NONE);
+}
+
+void *memory_new(size_t bytes, Place place)
+{
+    size_t page = (size_t)getpagesize(), room = (bytes + ALIGN - 1) / ALIGN * ALIGN;
+    size_t mapped = (room + page - 1) / page * page;
+    explain_crashes();
+    if (room < bytes || mapped < room) return nullptr;
+    void *map = mmap(nullptr, mapped + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (map == MAP_FAILED) return nullptr;
+    Allocation a = {static_cast<unsigned char *>(map) + page, mapped, bytes, place};
+    unsigned char *p = a.pages + mapped - room;
+    mprotect(a.pages, mapped, PROT_READ | PROT_WRITE);
+    memset(a.pages, MARK, mapped);
+    memset(p, 0xff, bytes);
+    protect(a);
+    allocations[(uintptr_t)p] = a;
+    if (place == DEVICE) device_bytes += bytes;
+    return p;
+}
+
+/* Nothing was written between the guards beside the allocation. */
+static void check_marks(const unsigned char *p, const Allocation &a)
+{
+    for (const unsigned char *at = a.pages; at < a.pages + a.mapped; at++) {
+        if (at == p) at += a.bytes;
+        if (at < a.pages + a.mapped && *at != MARK)
+            fail("byte %ld of an allocation of %zu bytes was written", (long)(at - p), a.bytes);
+    }
+}
+
+void memory_free(void *p, Place place)
+{
+    auto found = allocations.find((uintptr_t)p);
+    if (found == allocations.end() || found->second.place != place)
+        fail("%p is freed, which is no %s memory", p, place == PINNED ? "pinned" : "device");
+    Allocation a = found->second;
+    MemoryOpen open;
+    check_marks(static_cast<unsigned char *>(p), a);
+    allocations.erase(found);
+    madvise(a.pages, a.mapped, MADV_DONTNEED);
+    mprotect(a.pages, a.mapped, PROT_NONE);
+    if (place == DEVICE) device_bytes -= a.bytes;
+}
+
+uint64_t memory_used()
+{
+    return device_bytes;
+}
+
+bool memory_at(const void *p, size_t bytes, Place *place)
+{
+    auto after = allocations.upper_bound((uintptr_t)p);
+    if (after == allocations.begin()) return false;
+    const auto &found = *--after;
+    size_t offset = (uintptr_t)p - found.first;
+    *place = found.second.place;
+    return offset <= found.second.bytes && bytes <= found.second.bytes - offset;
+}
+
+static void protect_all()
+{
+    for (const auto &a : allocations)
+        if (a.second.place == DEVICE) protect(a.second);
+}
+
+void memory_open()
+{
+    if (open_depth++ == 0) protect_all();
+}
+
+void memory_close()
+{
+    if (--open_depth == 0) protect_all();
+}
+
+void memory_close_all()
+{
+    open_depth = 0;
+    protect_all();
+}
+
+} /* namespace host */
