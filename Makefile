@@ -77,7 +77,14 @@ HOST_CXXFLAGS = -std=c++17 -D_GNU_SOURCE -Iloader -Ikernels -iquote kernels/cuda
 HOST_CU := $(sort $(wildcard kernels/cuda/*.cu tests/kernels/*.cu))
 HOST_CPP := $(sort $(wildcard tests/kernels/*.cpp tests/kernels/host/*.cpp))
 HOST_PARTS := $(HOST_CPP:%=$(B)/obj/%.o) $(B)/obj/tests/kernels/harness.o
-CHECK_CUDA := $(B)/tests/check-cuda $(if $(SAN),,$(B)/tests/check-cuda-race)
+CHECK_CUDA := $(B)/tests/check-cuda $(if $(SAN),,$(B)/tests/check-cuda-race) $(B)/tests/check-cuda-pretend
+
+# The CUDA kernels for a GPU, by nvcc: machine code for sm_80 and sm_90a, and PTX for what came between.
+NVCC ?= nvcc
+NVCCFLAGS = -std=c++17 -O3 -Iloader -Ikernels -Itests/kernels -I. -Werror all-warnings -Xcompiler -fPIC,-pthread \
+            -gencode 'arch=compute_80,code=[sm_80,compute_80]' -gencode arch=compute_90a,code=sm_90a -MMD -MP
+DEVICE_MAIN := tests/kernels/device/check-cuda-device.cpp
+DEVICE_CASES := $(sort $(wildcard kernels/cuda/*.cu tests/kernels/*.cu tests/kernels/*.cpp))
 
 .PHONY: all deps demo check check-all check-kernels check-cuda check-nvcc install uninstall clean help
 all: need-packages programs            ## build every program (the default)
@@ -175,6 +182,18 @@ $(B)/tests/check-cuda-race: $(HOST_CU:%=$(B)/obj/race/%.o) $(HOST_PARTS) $(call 
 $(B)/tests/check-cuda $(B)/tests/check-cuda-race:
 	$(call say,LD,$@)mkdir -p $(@D) && echo $^ > $@.parts && $(HOST_CXX) $(ALL_LDFLAGS) -o $@ $^ $(LD_kernels)
 
+# The same cases on a GPU; and that program with the host in the GPU's place, which is how it is tested itself.
+DEVICE_PARTS := $(DEVICE_CASES) $(DEVICE_MAIN) tests/kernels/device/cuda.cu
+$(B)/tests/check-cuda-device: $(DEVICE_PARTS:%=$(B)/obj/device/%.o) $(B)/obj/tests/kernels/harness.o \
+                              $(call lib,kernels loader)
+	$(call say,LD,$@)mkdir -p $(@D) && $(NVCC) -Xcompiler -fopenmp -o $@ $^ -ldl -lm
+
+PRETEND_PARTS := $(DEVICE_CASES) $(filter-out %/check-cuda.cpp,$(wildcard tests/kernels/host/*.cpp)) $(DEVICE_MAIN) \
+                 tests/kernels/device/pretend.cpp
+$(B)/tests/check-cuda-pretend: $(PRETEND_PARTS:%=$(B)/obj/%.o) $(B)/obj/tests/kernels/harness.o \
+                               $(call lib,kernels loader)
+	$(call say,LD,$@)mkdir -p $(@D) && $(HOST_CXX) $(ALL_LDFLAGS) -o $@ $^ $(LD_kernels)
+
 # Readers, streams and cancellation from many threads, for the thread sanitizer: make SAN=thread build/thread/tests/stress-loader
 $(B)/tests/stress-loader: $(B)/obj/tests/loader/stress/stress.o $(call lib,loader)
 	$(call say,LD,$@)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) -o $@ $^ $(LD_loader)
@@ -190,6 +209,9 @@ $(B)/obj/%.cu.o: %.cu $(B)/flags
 
 $(B)/obj/race/%.cu.o: %.cu $(B)/flags
 	$(call say,CXX,$<)mkdir -p $(@D) && $(HOST_CXX) $(HOST_CXXFLAGS) -fsanitize=thread -x c++ -c -o $@ $<
+
+$(B)/obj/device/%.o: %
+	$(call say,NVCC,$<)mkdir -p $(@D) && $(NVCC) $(NVCCFLAGS) -x cu -c -o $@ $<
 
 # Objects are made anew when the compiler or its flags change.
 $(B)/flags: FORCE | need-packages

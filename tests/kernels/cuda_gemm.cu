@@ -199,6 +199,7 @@ template <class T, int N> static void wgmma_gemm(check *t, int m, int n, int k)
 
 CUDA_CASE(pipeline_wgmma)
 {
+    if (!cuda_hopper(t)) return;
     wgmma_gemm<bf16, 64>(t, 64, 64, 64);
     wgmma_gemm<bf16, 64>(t, 70, 100, 328);
     wgmma_gemm<bf16, 128>(t, 33, 130, 72);
@@ -233,6 +234,7 @@ template <class T> static __global__ void own_operands_kernel(float *c, const T 
 
 CUDA_CASE(wrapper_wgmma)
 {
+    if (!cuda_hopper(t)) return;
     bf16 *a = integers<bf16>(t, 64 * 64), *b = integers<bf16>(t, 64 * 64);
     float *c = cuda_output<float>(t, 64 * 64);
     DEV_LAUNCH(own_operands_kernel<bf16>, dim3(1), dim3(128), 2 * 64 * 128, 0, c, a, b);

@@ -21,8 +21,11 @@ static const char *const placement_names[CHECK_PLACEMENTS] = {"flush with the en
 
 typedef struct check_buffer {
     struct check_buffer *next;
-    char *map; /* a guard page, whole pages, a guard page; or plain memory when `pages` is 0 */
-    size_t pages, from, size;
+    char *map;           /* `mapped` bytes, the first and last page guards; or of `device`; or plain memory */
+    size_t mapped;
+    const check_memory *device;
+    size_t first, last;  /* what of it may be read: the data, `size` bytes from `from` on, and slack */
+    size_t from, size;
 } check_buffer;
 
 static size_t page_size(void)
@@ -45,22 +48,47 @@ static check_buffer *new_buffer(check *t)
     return b;
 }
 
-/* Slack beside the data, inside the pages: written to only by a kernel that overruns. */
+/* Slack beside the data: written to only by a kernel that overruns. */
 enum { SLACK = 0xA5 };
+
+/* size bytes of b, whose slack is given: flush with its end, or from_start bytes in. */
+static void *place(check *t, check_buffer *b, size_t size, size_t from_start)
+{
+    b->size = size;
+    b->from = t->placement == CHECK_AT_END && !from_start ? b->last - size : b->first + from_start;
+    memset(b->map + b->first, SLACK, b->last - b->first);
+    return b->map + b->from;
+}
 
 static void *guarded(check *t, size_t size, size_t from_start)
 {
-    size_t page = page_size();
+    size_t page = page_size(), inside = (size + from_start + page - 1) / page * page;
     check_buffer *b = new_buffer(t);
-    b->size = size;
-    b->pages = (size + from_start + page - 1) / page;
-    if (!b->pages) b->pages = 1;
-    b->map = mmap(NULL, (b->pages + 2) * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (!inside) inside = page;
+    b->mapped = inside + 2 * page;
+    b->map = mmap(NULL, b->mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (b->map == MAP_FAILED) give_up("mmap");
-    if (mprotect(b->map + page, b->pages * page, PROT_READ | PROT_WRITE) < 0) give_up("mprotect");
-    b->from = page + (t->placement == CHECK_AT_END && !from_start ? b->pages * page - size : from_start);
-    memset(b->map + page, SLACK, b->pages * page);
-    return b->map + b->from;
+    if (mprotect(b->map + page, inside, PROT_READ | PROT_WRITE) < 0) give_up("mprotect");
+    b->first = page;
+    b->last = page + inside;
+    return place(t, b, size, from_start);
+}
+
+/* The guards are part of the slack; the data still ends at any multiple of 16 bytes, or starts at one of 256. */
+static void *device_bytes(check *t, size_t size)
+{
+    size_t guard = t->device->exact ? 0 : CHECK_GUARD, inside = guard ? (size + 255) / 256 * 256 : size ? size : 16;
+    check_buffer *b = new_buffer(t);
+    b->device = t->device;
+    b->map = t->device->allocate(inside + 2 * guard);
+    if (!b->map) give_up("memory that the device reaches");
+    memset(b->map, SLACK, inside + 2 * guard);
+    b->first = guard;
+    b->last = guard + inside;
+    void *data = place(t, b, size, 0);
+    b->first = 0;
+    b->last += guard;
+    return data;
 }
 
 static float *floats(check *t, size_t n)
@@ -124,7 +152,7 @@ float *check_scratch(check *t, size_t n)
 void *check_bytes(check *t, size_t size)
 {
     size_t whole = (size + 15) / 16 * 16;
-    char *p = guarded(t, whole, t->placement == CHECK_ONE_IN ? 16 : 0);
+    char *p = t->device ? device_bytes(t, whole) : guarded(t, whole, t->placement == CHECK_ONE_IN ? 16 : 0);
     t->buffers->size = size; /* what rounding up adds is slack, and shows as such when written to */
     memset(p + size, SLACK, whole - size);
     return memset(p, 0xff, size);
@@ -138,21 +166,49 @@ double *check_doubles(check *t, size_t n)
     return (double *)(void *)b->map;
 }
 
-/* Releases everything; a byte of slack that changed is a failure. */
+/* ---- the same bits again ---- */
+
+/* FNV-1a, a byte at a time. */
+static uint64_t hash_of(const void *data, size_t size)
+{
+    const unsigned char *bytes = data;
+    uint64_t hash = 14695981039346656037u;
+    for (size_t i = 0; i < size; i++) hash = (hash ^ bytes[i]) * 1099511628211u;
+    return hash;
+}
+
+/* Whether the hash is the one that the first turn in the first placement left in its place. */
+static int same_again(check *t, uint64_t hash)
+{
+    if (t->placement > 0 || t->turn > 0) return t->hash_next >= t->hash_count || t->hashes[t->hash_next++] == hash;
+    t->hashes = realloc(t->hashes, (t->hash_count + 1) * sizeof *t->hashes);
+    if (!t->hashes) give_up("check-kernels");
+    t->hashes[t->hash_count++] = hash;
+    return 1;
+}
+
+/* ---- release ---- */
+
+static void check_slack(check *t, const check_buffer *b)
+{
+    for (size_t i = b->first; i < b->last; i++)
+        if ((i < b->from || i >= b->from + b->size) && (unsigned char)b->map[i] != SLACK) {
+            check_fail(t, "wrote %td bytes from the start of a buffer of %zu bytes", (ptrdiff_t)(i - b->from), b->size);
+            return;
+        }
+}
+
+/* Releases everything; a byte of slack that changed is a failure, and so is a device's buffer with other bits. */
 void check_release(check *t)
 {
-    size_t page = page_size();
     while (t->buffers) {
         check_buffer *b = t->buffers;
         t->buffers = b->next;
-        const unsigned char *bytes = (unsigned char *)b->map;
-        for (size_t i = page; b->pages && i < (b->pages + 1) * page; i++)
-            if ((i < b->from || i >= b->from + b->size) && bytes[i] != SLACK) {
-                check_fail(t, "wrote %td bytes from the start of a buffer of %zu bytes", (ptrdiff_t)(i - b->from),
-                           b->size);
-                break;
-            }
-        if (b->pages) munmap(b->map, (b->pages + 2) * page);
+        check_slack(t, b);
+        if (b->device && !same_again(t, hash_of(b->map + b->from, b->size)))
+            check_fail(t, "a buffer of %zu bytes has other bits on turn %d than in the first", b->size, t->turn + 1);
+        if (b->device) b->device->release(b->map);
+        else if (b->mapped) munmap(b->map, b->mapped);
         else free(b->map);
         free(b);
     }
@@ -219,19 +275,7 @@ void check_near(check *t, const char *name, double got, double want, double boun
 
 void check_same_bits(check *t, const char *name, const float *got, size_t n)
 {
-    uint64_t hash = 14695981039346656037u; /* FNV-1a over words */
-    for (size_t i = 0; i < n; i++) {
-        uint32_t bits;
-        memcpy(&bits, &got[i], sizeof bits);
-        hash = (hash ^ bits) * 1099511628211u;
-    }
-    if (t->placement == 0) {
-        t->hashes = realloc(t->hashes, (t->hash_count + 1) * sizeof *t->hashes);
-        if (!t->hashes) give_up("check-kernels");
-        t->hashes[t->hash_count++] = hash;
-    } else if (t->hash_next < t->hash_count && t->hashes[t->hash_next++] != hash) {
-        check_fail(t, "%s has other bits than %s", name, placement_names[0]);
-    }
+    if (!same_again(t, hash_of(got, n * sizeof *got))) check_fail(t, "%s has other bits than at first", name);
 }
 
 /* ---- finite differences ---- */

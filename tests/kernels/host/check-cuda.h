@@ -25,6 +25,8 @@ struct cuda_case {
     cuda_case(const char *name_, void (*body_)(check *t)); /* puts itself among the cases */
 };
 
+const cuda_case *cuda_first_case();
+
 #define CUDA_CASE(name)                                              \
     static void case_##name(check *t);                               \
     static cuda_case registered_##name(#name, case_##name); \
@@ -32,6 +34,9 @@ struct cuda_case {
 
 /* Everything launched so far has ended. */
 void cuda_sync(check *t);
+
+/* Whether what hopper.cuh wraps can run here; where not, the case is skipped:  if (!cuda_hopper(t)) return; */
+bool cuda_hopper(check *t);
 
 template <class T> T *cuda_output(check *t, size_t n)
 {

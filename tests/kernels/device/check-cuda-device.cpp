@@ -1,0 +1,240 @@
+/* check-cuda-device.cpp: the cases of check-cuda on a GPU: every CUDA kernel against kernels/ref, each wrapper of
+ * device.cuh and hopper.cuh against what it says it does. Not yet run on a GPU.
+ *
+ *     check-cuda-device [--list] [--conformance] [--case NAME] [--seed N] [--managed] [--exact] [--limit SECONDS]
+ *                       [--one-process]
+ *
+ * Each case runs twice in each of two placements of its buffers, on the same numbers: what the buffers hold in the end
+ * must be the same bits all four times. --conformance: the wrappers alone, exact on integers. --managed: buffers move
+ * to the device's own memory instead of being read from the CPU's. --exact: no guards around them (harness.h).
+ *
+ * One line a case, "ok NAME HASH" (of those bits), "SKIP NAME: why" or "FAIL NAME", with what went wrong above it. The
+ * last line is "N passed, N failed, N skipped"; exit 1 on any failure, 2 on wrong usage, 77 where nothing could run.
+ * The cases run in a process of their own, made anew when one of them loses the device, crashes or takes more than
+ * --limit (60) seconds, so that none hides the others; --one-process is for debuggers and memory checkers, and ends
+ * with the first of these (exit 3). */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "device/device.h"
+#include "host/check-cuda.h"
+#include "run.h"
+
+enum { TURNS = 2, LOST = 3 /* a child's exit: the device is lost to it, the case is counted */ };
+
+struct arguments {
+    bool list, conformance, exact, one_process;
+    device_place place;
+    const char *only;
+    uint64_t seed, limit;
+};
+
+/* Shared by the processes. */
+struct progress {
+    unsigned next, passed, failed, skipped; /* next: the place of the case that runs, among all */
+    bool told;                              /* the first line */
+};
+
+static arguments args = {false, false, false, false, DEVICE_MAPPED, nullptr, 1, 60};
+static progress *done;
+static device gpu;
+
+static bool wanted(const cuda_case *c)
+{
+    if (args.only) return strcmp(args.only, c->name) == 0;
+    if (strncmp(c->name, "planted_", 8) == 0) return false;
+    return !args.conformance || strncmp(c->name, "wrapper_", 8) == 0 || strncmp(c->name, "pipeline_", 9) == 0;
+}
+
+static const cuda_case *case_at(unsigned place)
+{
+    const cuda_case *c = cuda_first_case();
+    while (c && place--) c = c->next;
+    return c;
+}
+
+/* The case is over; the next process goes on behind it. */
+static void count(unsigned *of)
+{
+    fflush(stdout);
+    ++*of;
+    ++done->next;
+}
+
+bool cuda_hopper(check *t)
+{
+    if (gpu.arch == 90) return true;
+    check_skip(t, "it needs sm_90a");
+    return false;
+}
+
+/* After an error nothing the device does can be relied on: a new process it is. */
+void cuda_sync(check *t)
+{
+    const char *why = device_wait();
+    if (!why) return;
+    check_fail(t, "%s", why);
+    printf("FAIL %s\n", t->which->name);
+    count(&done->failed);
+    _exit(LOST);
+}
+
+static uint64_t all_bits(const check *t)
+{
+    uint64_t all = 14695981039346656037u;
+    for (size_t i = 0; i < t->hash_count; i++) all = (all ^ t->hashes[i]) * 1099511628211u;
+    return all;
+}
+
+static void run_turn(check *t, const cuda_case *c)
+{
+    t->seed = args.seed;
+    t->counter = 0;
+    t->hash_next = 0;
+    c->body(t);
+    if (!t->skipped) cuda_sync(t);
+    check_release(t);
+}
+
+static void run_case(const cuda_case *c)
+{
+    kernel_case which = {};
+    which.name = c->name;
+    check t = {};
+    t.ref = sgt_kernels_ref();
+    t.which = &which;
+    t.level = "device";
+    t.device = &gpu.memory;
+    check_at(&t, "start");
+    for (t.placement = CHECK_AT_END; t.placement < CHECK_ONE_IN && !t.skipped; t.placement++)
+        for (t.turn = 0; t.turn < TURNS && !t.failures && !t.skipped; t.turn++) run_turn(&t, c);
+    if (t.failures) printf("FAIL %s\n", c->name);
+    else if (t.skipped) printf("SKIP %s: %s\n", c->name, t.why);
+    else printf("ok   %s %016llx\n", c->name, (unsigned long long)all_bits(&t));
+    count(t.failures ? &done->failed : t.skipped ? &done->skipped : &done->passed);
+    free(t.hashes);
+}
+
+/* From done->next to the end; 77 where there is no device. */
+static int run_cases()
+{
+    if (const char *why = device_open(&gpu, args.place)) {
+        printf("SKIP: %s\n", why);
+        fflush(stdout);
+        return 77;
+    }
+    gpu.memory.exact = args.exact;
+    if (!done->told)
+        printf("CUDA kernels on %s, sm_%d, buffers in %s memory, seed %llu\n", gpu.name, gpu.arch,
+               args.place == DEVICE_MANAGED ? "managed" : "mapped", (unsigned long long)args.seed);
+    done->told = true;
+    for (const cuda_case *c; (c = case_at(done->next));) {
+        if (!wanted(c)) {
+            done->next++;
+            continue;
+        }
+        alarm((unsigned)args.limit);
+        run_case(c);
+        alarm(0);
+    }
+    return 0;
+}
+
+/* A child's end that it did not choose. */
+static void tell_death(int status)
+{
+    const cuda_case *c = case_at(done->next);
+    const char *name = c ? c->name : "the end";
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
+        printf("  %s: no end after %llu s\n", name, (unsigned long long)args.limit);
+    else if (WIFSIGNALED(status)) printf("  %s: %s\n", name, strsignal(WTERMSIG(status)));
+    else printf("  %s: exit %d\n", name, WEXITSTATUS(status));
+    printf("FAIL %s\n", name);
+    count(&done->failed);
+}
+
+/* The device is opened by children alone: what CUDA has begun does not live through a fork. */
+static int run_in_children()
+{
+    for (int status;;) {
+        fflush(stdout);
+        pid_t child = fork();
+        if (child == 0) _exit(run_cases());
+        if (child < 0 || waitpid(child, &status, 0) < 0) {
+            perror("check-cuda-device");
+            return 1;
+        }
+        int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+        if (code == 0 || (code == 77 && !done->told)) return code;
+        if (code != LOST) tell_death(status);
+        if (!case_at(done->next)) return 0;
+    }
+}
+
+static int usage(const char *what, const char *arg)
+{
+    fprintf(stderr,
+            "check-cuda-device: %s: %s (check-cuda-device [--list] [--conformance] [--case NAME] [--seed N] "
+            "[--managed] [--exact] [--limit SECONDS] [--one-process])\n",
+            arg, what);
+    return 2;
+}
+
+static bool take_flag(const char *arg)
+{
+    if (strcmp(arg, "--list") == 0) args.list = true;
+    else if (strcmp(arg, "--conformance") == 0) args.conformance = true;
+    else if (strcmp(arg, "--managed") == 0) args.place = DEVICE_MANAGED;
+    else if (strcmp(arg, "--exact") == 0) args.exact = true;
+    else if (strcmp(arg, "--one-process") == 0) args.one_process = true;
+    else return false;
+    return true;
+}
+
+static int parse(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        const char *arg = argv[i];
+        if (take_flag(arg)) continue;
+        if (strcmp(arg, "--case") && strcmp(arg, "--seed") && strcmp(arg, "--limit"))
+            return usage("unknown option", arg);
+        if (++i == argc) return usage("needs a value", arg);
+        if (strcmp(arg, "--case") == 0) {
+            args.only = argv[i];
+            continue;
+        }
+        char *end;
+        errno = 0;
+        uint64_t number = strtoull(argv[i], &end, 10);
+        if (errno || *end || end == argv[i] || argv[i][0] == '-') return usage("not a number", argv[i]);
+        (strcmp(arg, "--seed") == 0 ? args.seed : args.limit) = number;
+    }
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    int code = parse(argc, argv), cases = 0;
+    if (code) return code;
+    setvbuf(stdout, nullptr, _IOLBF, 0); /* what a child says stays said when it crashes */
+    for (const cuda_case *c = cuda_first_case(); c; c = c->next)
+        if (wanted(c) && ++cases && args.list) printf("%s\n", c->name);
+    if (!cases) return usage("no such case (--list shows them)", args.only);
+    if (args.list) return 0;
+    done = static_cast<progress *>(
+        mmap(nullptr, sizeof *done, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    if (done == MAP_FAILED) {
+        perror("check-cuda-device");
+        return 1;
+    }
+    code = args.one_process ? run_cases() : run_in_children();
+    if (code) return code;
+    printf("%u passed, %u failed, %u skipped\n", done->passed, done->failed, done->skipped);
+    return done->failed ? 1 : done->passed ? 0 : 77;
+}
