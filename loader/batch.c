@@ -62,11 +62,26 @@ static int fail_id(const sgt_loader *l, const sgt_cursor *c, uint32_t i, sgt_err
     return sgt_set_bad_id(&l->set, c->windows[i].shard, c->windows[i].offset + t, p[t], err);
 }
 
+/* What a compiler makes of this and of sgt_loader_batch_i32_scalar is part of what is compared: the test of every id
+ * keeps it from being vectorised. */
+static int copy_scalar(const sgt_loader *l, const sgt_cursor *c, uint16_t *rows, sgt_error *err)
+{
+    size_t width = (size_t)l->o.seq + 1;
+    for (uint32_t i = 0; i < local_batch(l); i++)
+        for (size_t t = 0; t < width; t++) {
+            uint16_t id = c->tokens[i][t];
+            if (id >= l->set.vocab) return fail_id(l, c, i, err);
+            rows[i * width + t] = id;
+        }
+    return SGT_OK;
+}
+
 int sgt_loader_batch(const sgt_loader *l, sgt_cursor *c, uint64_t index, uint16_t *rows, sgt_error *err)
 {
     size_t width = (size_t)l->o.seq + 1;
     int rc = fetch(l, c, index, err);
     if (rc < 0) return rc;
+    if (l->o.scalar) return copy_scalar(l, c, rows, err);
     for (uint32_t i = 0; i < local_batch(l); i++)
         if (l->rows->copy(rows + i * width, c->tokens[i], width) >= l->set.vocab) return fail_id(l, c, i, err);
     return SGT_OK;
@@ -76,6 +91,7 @@ int sgt_loader_batch_i32(const sgt_loader *l, sgt_cursor *c, uint64_t index, int
                          sgt_error *err)
 {
     size_t T = l->o.seq;
+    if (l->o.scalar) return sgt_loader_batch_i32_scalar(l, c, index, inputs, targets, err);
     int rc = fetch(l, c, index, err);
     if (rc < 0) return rc;
     for (uint32_t i = 0; i < local_batch(l); i++)
@@ -84,7 +100,6 @@ int sgt_loader_batch_i32(const sgt_loader *l, sgt_cursor *c, uint64_t index, int
     return SGT_OK;
 }
 
-/* What a compiler makes of this is part of what is compared: the test of every id keeps it from being vectorised. */
 int sgt_loader_batch_i32_scalar(const sgt_loader *l, sgt_cursor *c, uint64_t index, int32_t *inputs, int32_t *targets,
                                 sgt_error *err)
 {

@@ -55,6 +55,7 @@ typedef struct sgt_loader_options {
     uint32_t ranks;    /* default 1; must divide batch */
     uint32_t vocab;    /* ids must be below it and below what headers say; default: theirs, or 50257 if they say none */
     const char *split; /* shards SPLIT_*.bin of a folder; default "train" */
+    int scalar;        /* rows are made one token at a time, in plain C: the naive way, kept for comparison */
     int raw;           /* no headers, in a folder (SPLIT.bin too: nanoGPT's). A file named itself may lack it anyway */
     sgt_notice notice; /* skipped shards, fallbacks */
 } sgt_loader_options;
@@ -93,7 +94,7 @@ int sgt_loader_batch(const sgt_loader *l, sgt_cursor *c, uint64_t index, uint16_
 int sgt_loader_batch_i32(const sgt_loader *l, sgt_cursor *c, uint64_t index, int32_t *inputs, int32_t *targets,
                          sgt_error *err);
 
-/* The same through a loop over tokens, one at a time: the naive way, kept for comparison (--batching scalar). */
+/* The same as with options.scalar (sgt-train --batching scalar). */
 int sgt_loader_batch_i32_scalar(const sgt_loader *l, sgt_cursor *c, uint64_t index, int32_t *inputs, int32_t *targets,
                                 sgt_error *err);
 

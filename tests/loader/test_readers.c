@@ -102,6 +102,8 @@ Test(readers, all_samplings_and_outputs)
                 sgt_loader_options o = {
                     .reader = (sgt_reader)reader, .sampling = (sgt_sampling)sampling, .batch = 6, .seq = T};
                 check_loader("d", &o, NULL, NULL);
+                o.scalar = 1;
+                check_loader("d", &o, NULL, NULL);
             }
 }
 
@@ -306,7 +308,9 @@ Test(readers, id_past_the_vocabulary)
     patch("d/train_000004.bin", 1024 + 2 * 2016, "\x51\xc4", 2);
     sgt_loader_options o = {.batch = 6, .seq = 16, .sampling = SGT_SAMPLING_SEQUENTIAL};
     expect_failure(open_only("d", &o, why), SGT_EFORMAT, "%s", want);
-    for (o.reader = SGT_READER_MMAP; o.reader < SGT_READERS; o.reader++) {
+    for (int i = 0; i < 4; i++) {
+        o.reader = i & 1 ? SGT_READER_MMAP : SGT_READER_URING;
+        o.scalar = i >> 1;
         sgt_loader *l = open_loader("d", &o, NULL);
         sgt_cursor *c = open_cursor(l);
         for (int output = 0; output < 3; output++) {
