@@ -43,7 +43,7 @@ int sgt_cuda_driver_ask(int *version, int *devices, sgt_error *err)
 
 int sgt_cuda_driver_serves(int version, int runtime, sgt_error *err)
 {
-    if (version / 1000 >= runtime / 1000) return SGT_OK;
+    if (!version || version / 1000 >= runtime / 1000) return SGT_OK;
     return sgt_fail(err, SGT_EUNSUPPORTED, "the CUDA driver is for %d.%d, this build needs %d.0 (a newer driver)",
                     version / 1000, version % 1000 / 10, runtime / 1000);
 }

@@ -47,6 +47,8 @@ struct alignas(16) Vec16 {
 
 #ifdef __CUDACC__
 
+extern "C" void sgt_cuda_count_launch(void); /* runtime.h */
+
 namespace dev {
 
 using bf16 = __nv_bfloat16;
@@ -61,6 +63,7 @@ void launch(const char *, void (*k)(P...), dim3 grid, dim3 block, size_t smem, c
 {
     if (smem > 48 * 1024)
         cudaFuncSetAttribute((const void *)k, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)smem);
+    sgt_cuda_count_launch();
     k<<<grid, block, smem, stream>>>(P(args)...);
 }
 

@@ -4,6 +4,7 @@
 
 #include "host/host.h"
 
+#define DEV_ON_HOST
 #define __global__
 #define __device__
 #define __host__

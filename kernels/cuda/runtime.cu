@@ -1,0 +1,241 @@
+/* runtime.cu: runtime.h through the CUDA runtime, which is linked in and loads the driver at its first call. Not yet run
+ * on a GPU. */
+#include "device.cuh"
+
+#ifndef DEV_ON_HOST /* there tests/kernels/host/runtime.cpp stands for all of this */
+#include <stdio.h>
+
+#include "cuda_driver.h"
+#include "runtime.h"
+
+static sgt_cuda_counts so_far;
+static char failure[256]; /* noted and not yet told */
+
+/* ---- failures: the runtime keeps the last one, which any later call may hide; the first is what is told ---- */
+
+static void note(const char *what, cudaError_t e)
+{
+    if (e == cudaSuccess) return;
+    if (!*failure) snprintf(failure, sizeof failure, "%s: %s (CUDA error %d)", what, cudaGetErrorString(e), (int)e);
+    cudaGetLastError();
+}
+
+static void note_launches()
+{
+    note("a launch", cudaGetLastError());
+}
+
+static int told(const char *what, cudaError_t e, sgt_error *err)
+{
+    if (e == cudaSuccess) return SGT_OK;
+    cudaGetLastError();
+    return sgt_fail(err, e == cudaErrorMemoryAllocation ? SGT_ENOMEM : SGT_EIO, "%s: %s (CUDA error %d)", what,
+                    cudaGetErrorString(e), (int)e);
+}
+
+int sgt_cuda_check(sgt_error *err)
+{
+    note_launches();
+    if (!*failure) return SGT_OK;
+    int rc = sgt_fail(err, SGT_EIO, "%s", failure);
+    *failure = 0;
+    return rc;
+}
+
+void sgt_cuda_note_failure(const char *what, int code)
+{
+    note_launches();
+    if (!*failure) snprintf(failure, sizeof failure, "%s: error %d", what, code);
+}
+
+/* ---- the device ---- */
+
+static int describe(sgt_cuda_device *d, int index, sgt_error *err)
+{
+    cudaDeviceProp p;
+    size_t available, memory;
+    int rc = told("cudaGetDeviceProperties", cudaGetDeviceProperties(&p, index), err);
+    if (rc < 0) return rc;
+    *d = sgt_cuda_device{};
+    snprintf(d->name, sizeof d->name, "%s", p.name);
+    d->major = p.major;
+    d->minor = p.minor;
+    d->multiprocessors = p.multiProcessorCount;
+    if ((rc = sgt_cuda_device_serves(d->name, d->major, d->minor, err)) < 0) return rc;
+    if ((rc = told(d->name, cudaSetDevice(index), err)) < 0) return rc;
+    if ((rc = told(d->name, cudaMemGetInfo(&available, &memory), err)) < 0) return rc;
+    d->available = available;
+    d->memory = memory;
+    d->runtime = CUDART_VERSION;
+    return SGT_OK;
+}
+
+int sgt_cuda_device_open(sgt_cuda_device *d, int index, sgt_error *err)
+{
+    int version, devices, rc = sgt_cuda_driver_ask(&version, &devices, err);
+    if (rc < 0 || (rc = sgt_cuda_driver_serves(version, CUDART_VERSION, err)) < 0) return rc;
+    if (index >= devices)
+        return sgt_fail(err, SGT_EUNSUPPORTED, "no CUDA device %d: the driver has %d", index, devices);
+    if ((rc = describe(d, index, err)) < 0) return rc;
+    d->driver = version;
+    return SGT_OK;
+}
+
+/* ---- memory ---- */
+
+static int allocated(cudaError_t e, size_t bytes, const char *kind, sgt_error *err)
+{
+    so_far.mallocs++;
+    if (e != cudaErrorMemoryAllocation) return told("CUDA's memory", e, err);
+    cudaGetLastError();
+    return sgt_fail(err, SGT_ENOMEM, "%.1f MiB of %s memory are not to be had", (double)bytes / 0x1p20, kind);
+}
+
+int sgt_cuda_malloc(void **p, size_t bytes, sgt_error *err)
+{
+    *p = nullptr;
+    return allocated(cudaMalloc(p, bytes), bytes, "device", err);
+}
+
+void sgt_cuda_free(void *p)
+{
+    note("cudaFree", cudaFree(p));
+}
+
+int sgt_cuda_host_alloc(void **p, size_t bytes, sgt_error *err)
+{
+    *p = nullptr;
+    return allocated(cudaHostAlloc(p, bytes, cudaHostAllocDefault), bytes, "pinned", err);
+}
+
+void sgt_cuda_host_free(void *p)
+{
+    note("cudaFreeHost", cudaFreeHost(p));
+}
+
+void sgt_cuda_copy(sgt_cuda_stream s, void *to, const void *from, size_t bytes)
+{
+    so_far.copies++;
+    note("cudaMemcpyAsync", cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, s));
+}
+
+void sgt_cuda_zero(sgt_cuda_stream s, void *p, size_t bytes)
+{
+    note("cudaMemsetAsync", cudaMemsetAsync(p, 0, bytes, s));
+}
+
+/* ---- streams and events ---- */
+
+int sgt_cuda_stream_new(sgt_cuda_stream *s, sgt_error *err)
+{
+    *s = nullptr;
+    return told("cudaStreamCreate", cudaStreamCreateWithFlags(s, cudaStreamNonBlocking), err);
+}
+
+void sgt_cuda_stream_free(sgt_cuda_stream s)
+{
+    if (s) note("cudaStreamDestroy", cudaStreamDestroy(s));
+}
+
+int sgt_cuda_event_new(sgt_cuda_event *e, int timed, sgt_error *err)
+{
+    *e = nullptr;
+    return told("cudaEventCreate", cudaEventCreateWithFlags(e, timed ? cudaEventDefault : cudaEventDisableTiming), err);
+}
+
+void sgt_cuda_event_free(sgt_cuda_event e)
+{
+    if (e) note("cudaEventDestroy", cudaEventDestroy(e));
+}
+
+void sgt_cuda_record(sgt_cuda_event e, sgt_cuda_stream s)
+{
+    note("cudaEventRecord", cudaEventRecord(e, s));
+}
+
+void sgt_cuda_wait(sgt_cuda_stream s, sgt_cuda_event e)
+{
+    note("cudaStreamWaitEvent", cudaStreamWaitEvent(s, e, 0));
+}
+
+int sgt_cuda_finish(sgt_cuda_stream s, sgt_error *err)
+{
+    so_far.finishes++;
+    note_launches();
+    note("the device", cudaStreamSynchronize(s));
+    return sgt_cuda_check(err);
+}
+
+/* "Not yet" is an error to the runtime, and would hide a launch's. */
+int sgt_cuda_event_came(sgt_cuda_event e)
+{
+    note_launches();
+    cudaError_t state = cudaEventQuery(e);
+    if (state == cudaErrorNotReady) cudaGetLastError();
+    else note("the device", state);
+    return state != cudaErrorNotReady;
+}
+
+int sgt_cuda_event_finish(sgt_cuda_event e, sgt_error *err)
+{
+    if (!sgt_cuda_event_came(e)) {
+        so_far.event_waits++;
+        note("the device", cudaEventSynchronize(e));
+    }
+    return sgt_cuda_check(err);
+}
+
+int sgt_cuda_elapsed_ms(float *ms, sgt_cuda_event from, sgt_cuda_event to, sgt_error *err)
+{
+    return told("cudaEventElapsedTime", cudaEventElapsedTime(ms, from, to), err);
+}
+
+/* ---- graphs: what other threads do meanwhile is no matter of the capture's ---- */
+
+int sgt_cuda_capture(sgt_cuda_stream s, sgt_error *err)
+{
+    note_launches();
+    return told("cudaStreamBeginCapture", cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal), err);
+}
+
+int sgt_cuda_capture_end(sgt_cuda_stream s, sgt_cuda_graph *g, sgt_error *err)
+{
+    cudaGraph_t graph = nullptr;
+    *g = nullptr;
+    note_launches();
+    note("cudaStreamEndCapture", cudaStreamEndCapture(s, &graph));
+    if (graph && !*failure) note("cudaGraphInstantiate", cudaGraphInstantiate(g, graph, 0));
+    if (*g) note("cudaGraphUpload", cudaGraphUpload(*g, s));
+    if (graph) cudaGraphDestroy(graph);
+    int rc = sgt_cuda_check(err);
+    if (rc < 0) {
+        sgt_cuda_graph_free(*g);
+        *g = nullptr;
+    }
+    return rc;
+}
+
+void sgt_cuda_graph_run(sgt_cuda_graph g, sgt_cuda_stream s)
+{
+    so_far.graph_runs++;
+    note("cudaGraphLaunch", cudaGraphLaunch(g, s));
+}
+
+void sgt_cuda_graph_free(sgt_cuda_graph g)
+{
+    if (g) note("cudaGraphExecDestroy", cudaGraphExecDestroy(g));
+}
+
+/* ---- counts ---- */
+
+sgt_cuda_counts sgt_cuda_count(void)
+{
+    return so_far;
+}
+
+void sgt_cuda_count_launch(void)
+{
+    so_far.launches++;
+}
+
+#endif
