@@ -1,0 +1,524 @@
+/* attention_cudnn.c: the operation graphs that cuDNN knows as fused attention, and the runs of their plans.
+ *
+ * cuDNN recognises a graph by its shape: which operations, in which types, on which strides. What is written here
+ * follows the graphs that its own frontend makes of attention with a causal mask, operation for operation. */
+#include "attention_cudnn.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cudnn_graph.h"
+#include "runtime.h"
+
+#define N(name) SGT_CUDNN_##name
+
+/* Tensors with a place in memory or a value, by unique id. */
+enum uid { Q = 1, K, V, O, LSE, DO, DQ, DK, DV, DELTA, DQ_SUMS, SEED, OFFSET, SCALE, MASKED, KEPT, GROWN };
+
+struct sgt_cudnn_attention {
+    sgt_cudnn_attention_options o;
+    const sgt_cudnn *api;
+    sgt_cudnn_handle handle;
+    sgt_cudnn_graph forward_graph, backward_graph;
+    sgt_cudnn_plan forward, backward;
+    const sgt_cudnn_attention_seed *seed;
+    float scale, masked, kept, grown; /* scalars of the graphs: 1/sqrt(D), -inf, 1 - rate, 1/(1 - rate) */
+    sgt_error failed;                 /* of the first run that was refused */
+};
+
+/* ---- tensors: B sequences of H heads, strides in numbers ---- */
+
+typedef struct shape {
+    sgt_cudnn_graph *g;
+    int64_t B, T, H, D;
+    int type; /* of 16 bits */
+    float dropout;
+} shape;
+
+static shape shape_of(sgt_cudnn_graph *g, const sgt_cudnn_attention_options *o)
+{
+    return (shape){.g = g,
+                   .B = (int64_t)o->B,
+                   .T = (int64_t)o->T,
+                   .H = (int64_t)o->H,
+                   .D = (int64_t)o->D,
+                   .type = o->type == SGT_BF16 ? N(DATA_BFLOAT16) : N(DATA_HALF),
+                   .dropout = o->dropout};
+}
+
+/* A third of qkv (B, T, 3, H, D) */
+static sgt_cudnn_desc packed(const shape *s, enum uid uid)
+{
+    int64_t row = 3 * s->H * s->D;
+    return sgt_cudnn_tensor(s->g, &(sgt_cudnn_place){.uid = uid,
+                                                     .type = s->type,
+                                                     .dim = {s->B, s->H, s->T, s->D},
+                                                     .stride = {s->T * row, s->D, row, 1}});
+}
+
+/* The same, transposed: (D, T) of each head */
+static sgt_cudnn_desc packed_transposed(const shape *s, enum uid uid)
+{
+    int64_t row = 3 * s->H * s->D;
+    return sgt_cudnn_tensor(s->g, &(sgt_cudnn_place){.uid = uid,
+                                                     .type = s->type,
+                                                     .dim = {s->B, s->H, s->D, s->T},
+                                                     .stride = {s->T * row, s->D, 1, row}});
+}
+
+/* out or dout (B, T, H, D) */
+static sgt_cudnn_desc joined(const shape *s, enum uid uid)
+{
+    int64_t row = s->H * s->D;
+    return sgt_cudnn_tensor(s->g, &(sgt_cudnn_place){.uid = uid,
+                                                     .type = s->type,
+                                                     .dim = {s->B, s->H, s->T, s->D},
+                                                     .stride = {s->T * row, s->D, row, 1}});
+}
+
+/* A number a row, (B, H, T) float: in memory, or with uid 0 inside the graph alone */
+static sgt_cudnn_desc rows(const shape *s, int uid)
+{
+    return sgt_cudnn_tensor(s->g, &(sgt_cudnn_place){.uid = uid,
+                                                     .kind = uid ? SGT_CUDNN_MEMORY : SGT_CUDNN_VIRTUAL,
+                                                     .type = N(DATA_FLOAT),
+                                                     .dim = {s->B, s->H, s->T, 1},
+                                                     .stride = {s->H * s->T, s->T, 1, 1}});
+}
+
+/* A number for each query and key, (B, H, T, T), which never lies in memory */
+static sgt_cudnn_desc pairs(const shape *s, int type)
+{
+    int64_t head = s->T * s->T;
+    return sgt_cudnn_tensor(s->g, &(sgt_cudnn_place){.kind = SGT_CUDNN_VIRTUAL,
+                                                     .type = type,
+                                                     .dim = {s->B, s->H, s->T, s->T},
+                                                     .stride = {s->H * head, head, s->T, 1}});
+}
+
+/* The same by key and query: what a matrix over (T, T) is when read transposed */
+static sgt_cudnn_desc pairs_transposed(const shape *s, int type)
+{
+    int64_t head = s->T * s->T;
+    return sgt_cudnn_tensor(s->g, &(sgt_cudnn_place){.kind = SGT_CUDNN_VIRTUAL,
+                                                     .type = type,
+                                                     .dim = {s->B, s->H, s->T, s->T},
+                                                     .stride = {s->H * head, head, 1, s->T}});
+}
+
+/* Rows of D floats, (B, H, T, D), with the strides given */
+static sgt_cudnn_desc wide(const shape *s, int uid, int64_t b, int64_t h, int64_t t)
+{
+    return sgt_cudnn_tensor(s->g, &(sgt_cudnn_place){.uid = uid,
+                                                     .kind = uid ? SGT_CUDNN_MEMORY : SGT_CUDNN_VIRTUAL,
+                                                     .type = N(DATA_FLOAT),
+                                                     .dim = {s->B, s->H, s->T, s->D},
+                                                     .stride = {b, h, t, 1}});
+}
+
+static sgt_cudnn_desc scalar(const shape *s, enum uid uid)
+{
+    return sgt_cudnn_tensor(s->g, &(sgt_cudnn_place){.uid = uid,
+                                                     .kind = SGT_CUDNN_SCALAR,
+                                                     .type = N(DATA_FLOAT),
+                                                     .dim = {1, 1, 1, 1},
+                                                     .stride = {1, 1, 1, 1}});
+}
+
+static sgt_cudnn_desc integer(const shape *s, enum uid uid)
+{
+    return sgt_cudnn_tensor(s->g, &(sgt_cudnn_place){.uid = uid,
+                                                     .type = N(DATA_INT64),
+                                                     .dim = {1, 1, 1, 1},
+                                                     .stride = {1, 1, 1, 1}});
+}
+
+/* ---- operations whose result exists inside the graph alone ---- */
+
+static sgt_cudnn_desc over_pairs(const shape *s, int mode, sgt_cudnn_desc x, sgt_cudnn_desc b)
+{
+    sgt_cudnn_desc y = pairs(s, N(DATA_FLOAT));
+    sgt_cudnn_binary(s->g, mode, x, b, y);
+    return y;
+}
+
+/* x where query >= key, else -inf */
+static sgt_cudnn_desc causal(const shape *s, sgt_cudnn_desc x)
+{
+    sgt_cudnn_desc query = pairs(s, N(DATA_INT32)), key = pairs(s, N(DATA_INT32));
+    sgt_cudnn_desc seen = pairs(s, N(DATA_BOOLEAN)), y = pairs(s, N(DATA_FLOAT)), masked = scalar(s, MASKED);
+    sgt_cudnn_index(s->g, 3, x, key);
+    sgt_cudnn_index(s->g, 2, x, query);
+    sgt_cudnn_compare(s->g, N(POINTWISE_CMP_GE), query, key, seen);
+    sgt_cudnn_select(s->g, x, masked, seen, y);
+    return y;
+}
+
+static sgt_cudnn_desc exponential(const shape *s, sgt_cudnn_desc x)
+{
+    sgt_cudnn_desc y = pairs(s, N(DATA_FLOAT));
+    sgt_cudnn_unary(s->g, N(POINTWISE_EXP), x, y);
+    return y;
+}
+
+static sgt_cudnn_desc transposed(const shape *s, sgt_cudnn_desc x)
+{
+    sgt_cudnn_desc y = pairs_transposed(s, s->type);
+    sgt_cudnn_reshape(s->g, x, y);
+    return y;
+}
+
+/* 1 where a probability is kept, else 0 */
+static sgt_cudnn_desc kept(const shape *s)
+{
+    sgt_cudnn_desc y = pairs(s, N(DATA_FLOAT)), seed = integer(s, SEED), offset = integer(s, OFFSET);
+    sgt_cudnn_bernoulli(s->g, 1.0 - (double)s->dropout, seed, offset, y);
+    return y;
+}
+
+/* ---- the two graphs ---- */
+
+/* out = softmax(causal(scale Q K')) V, and log sum exp of each row; with dropout between softmax and V. The
+ * probabilities are of 16 bits when they meet V. */
+static void describe_forward(const shape *s)
+{
+    sgt_cudnn_graph *g = s->g;
+    sgt_cudnn_desc q = packed(s, Q), kt = packed_transposed(s, K), v = packed(s, V);
+    sgt_cudnn_desc scale = scalar(s, SCALE), x = pairs(s, N(DATA_FLOAT));
+    sgt_cudnn_matmul(g, q, kt, x);
+    x = over_pairs(s, N(POINTWISE_MUL), x, scale);
+    x = causal(s, x);
+    sgt_cudnn_desc max = rows(s, 0), sum = rows(s, 0), log_sum = rows(s, 0), p = pairs(s, s->type);
+    sgt_cudnn_reduce(g, N(REDUCE_TENSOR_MAX), x, max);
+    x = over_pairs(s, N(POINTWISE_SUB), x, max);
+    x = exponential(s, x);
+    sgt_cudnn_reduce(g, N(REDUCE_TENSOR_ADD), x, sum);
+    sgt_cudnn_unary(g, N(POINTWISE_LOG), sum, log_sum);
+    sgt_cudnn_binary(g, N(POINTWISE_ADD), max, log_sum, rows(s, LSE));
+    if (s->dropout > 0) {
+        x = over_pairs(s, N(POINTWISE_DIV), x, sum);
+        x = over_pairs(s, N(POINTWISE_MUL), x, kept(s));
+        sgt_cudnn_binary(g, N(POINTWISE_MUL), x, scalar(s, GROWN), p);
+    } else {
+        sgt_cudnn_binary(g, N(POINTWISE_DIV), x, sum, p);
+    }
+    sgt_cudnn_matmul(g, p, v, joined(s, O));
+}
+
+/* delta_i = (1 - rate) dout_i.out_i, which cuDNN keeps in the caller's memory */
+static sgt_cudnn_desc describe_delta(const shape *s, sgt_cudnn_desc dout)
+{
+    sgt_cudnn_graph *g = s->g;
+    sgt_cudnn_desc both = wide(s, 0, s->H * s->T * s->D, s->T * s->D, s->H * s->D), sum = rows(s, 0);
+    sgt_cudnn_desc delta = rows(s, DELTA);
+    sgt_cudnn_binary(g, N(POINTWISE_MUL), dout, joined(s, O), both);
+    sgt_cudnn_reduce(g, N(REDUCE_TENSOR_ADD), both, sum);
+    sgt_cudnn_binary(g, N(POINTWISE_MUL), sum, scalar(s, KEPT), delta);
+    return delta;
+}
+
+/* dQ = dS K. Summed in float in the caller's memory, by blocks of keys in whatever order they come; or written at once,
+ * from a dS that lies in the engine's workspace, always in the same order. */
+static void describe_dq(const shape *s, sgt_cudnn_desc ds, sgt_cudnn_desc kt, int deterministic)
+{
+    sgt_cudnn_graph *g = s->g;
+    int64_t row = 3 * s->H * s->D;
+    sgt_cudnn_desc k = wide(s, 0, s->T * row, s->D, row), dq = packed(s, DQ);
+    sgt_cudnn_reshape(g, kt, k);
+    if (deterministic) {
+        sgt_cudnn_matmul(g, ds, k, dq);
+        return;
+    }
+    sgt_cudnn_desc sums = wide(s, DQ_SUMS, s->H * s->T * s->D, s->T * s->D, s->D);
+    sgt_cudnn_matmul(g, ds, k, sums);
+    sgt_cudnn_unary(g, N(POINTWISE_IDENTITY), sums, dq);
+}
+
+/* P = exp(causal(scale Q K' - lse)), F = kept/(1 - rate) with dropout, else 1, * between elements:
+ *   dV = (P*F)' dout    dS = scale P*(F*(dout V') - dout.out) = scale/(1 - rate) P*(kept*(dout V') - delta)
+ *   dQ = dS K           dK = dS' Q */
+static void describe_backward(const shape *s, int deterministic)
+{
+    sgt_cudnn_graph *g = s->g;
+    sgt_cudnn_desc q = packed(s, Q), kt = packed_transposed(s, K), vt = packed_transposed(s, V), dout = joined(s, DO);
+    sgt_cudnn_desc scale = scalar(s, SCALE), mask = NULL, grown = NULL;
+    if (s->dropout > 0) {
+        mask = kept(s);
+        grown = scalar(s, GROWN);
+    }
+    sgt_cudnn_desc delta = describe_delta(s, dout);
+
+    sgt_cudnn_desc x = pairs(s, N(DATA_FLOAT));
+    sgt_cudnn_matmul(g, q, kt, x);
+    x = over_pairs(s, N(POINTWISE_MUL), x, scale);
+    x = over_pairs(s, N(POINTWISE_SUB), x, rows(s, LSE));
+    x = causal(s, x);
+    sgt_cudnn_desc p = exponential(s, x);
+
+    x = p;
+    if (mask) {
+        x = over_pairs(s, N(POINTWISE_MUL), x, mask);
+        x = over_pairs(s, N(POINTWISE_MUL), x, grown);
+    }
+    sgt_cudnn_desc pt = transposed(s, x);
+    sgt_cudnn_matmul(g, pt, dout, packed(s, DV));
+
+    x = pairs(s, N(DATA_FLOAT));
+    sgt_cudnn_matmul(g, dout, vt, x);
+    if (mask) x = over_pairs(s, N(POINTWISE_MUL), x, mask);
+    x = over_pairs(s, N(POINTWISE_SUB), x, delta);
+    x = over_pairs(s, N(POINTWISE_MUL), x, p);
+    if (grown) x = over_pairs(s, N(POINTWISE_MUL), x, grown);
+    sgt_cudnn_desc ds = over_pairs(s, N(POINTWISE_MUL), x, scale);
+
+    sgt_cudnn_desc dst = transposed(s, ds);
+    sgt_cudnn_matmul(g, dst, q, packed(s, DK));
+    describe_dq(s, ds, kt, deterministic);
+}
+
+/* ---- options ---- */
+
+static const char *type_name(sgt_cuda_type type)
+{
+    return type == SGT_BF16 ? "bf16" : "fp16";
+}
+
+static int check_options(const sgt_cudnn_attention_options *o, sgt_error *err)
+{
+    if (!o->B || !o->T || !o->H || !o->D) return sgt_fail(err, SGT_EUSAGE, "cuDNN: attention over nothing");
+    if (!(o->dropout >= 0 && o->dropout < 1))
+        return sgt_fail(err, SGT_EUSAGE, "cuDNN: a dropout rate of %g (0 to below 1)", (double)o->dropout);
+    if (!(o->scale > 0 && isfinite(o->scale)))
+        return sgt_fail(err, SGT_EUSAGE, "cuDNN: attention scaled by %g", (double)o->scale);
+    if (o->type != SGT_BF16 && o->type != SGT_F16)
+        return sgt_fail(err, SGT_EUNSUPPORTED, "cuDNN: fused attention takes bf16 and fp16, not fp32");
+    if (o->D % 8 || o->D > 128)
+        return sgt_fail(err, SGT_EUNSUPPORTED,
+                        "cuDNN: fused attention takes head sizes that are multiples of 8 to 128, not %zu", o->D);
+    if (o->T < 2) return sgt_fail(err, SGT_EUNSUPPORTED, "cuDNN: fused attention takes 2 tokens or more, not 1");
+    size_t most = (size_t)1 << 62; /* pairs and packed rows, in numbers */
+    if (o->T > UINT32_MAX || o->B > most / o->T / o->T / o->H || o->B > most / o->T / o->H / o->D / 3)
+        return sgt_fail(err, SGT_EUSAGE, "cuDNN: attention over too much");
+    return SGT_OK;
+}
+
+/* What this version of cuDNN gets wrong. */
+static int check_version(const sgt_cudnn *api, const sgt_cudnn_attention_options *o, sgt_error *err)
+{
+    if (api->version <= 91500 && o->T % 128)
+        return sgt_fail(err, SGT_EUNSUPPORTED,
+                        "%s: fused attention takes a multiple of 128 tokens, not %zu (9.15.1 or newer takes any)",
+                        api->title, o->T);
+    return SGT_OK;
+}
+
+/* Both graphs and their plans: for the handle's device, or without a handle for the one described. */
+static int plan_both(sgt_cudnn_attention *a, const char *json, sgt_error *err)
+{
+    const sgt_cudnn_attention_options *o = &a->o;
+    char what[128];
+    int rc = check_version(a->api, o, err);
+    if (rc < 0) return rc;
+    const char *pass = "forward";
+    for (int i = 0; i < 2; i++, pass = "backward") {
+        sgt_cudnn_graph *g = i ? &a->backward_graph : &a->forward_graph;
+        sgt_cudnn_graph_init(g, a->api, a->handle, json, err);
+        shape s = shape_of(g, o);
+        if (i) describe_backward(&s, o->deterministic);
+        else describe_forward(&s);
+        snprintf(what, sizeof what, "attention %s: %s, head size %zu, B %zu, T %zu, H %zu%s", pass, type_name(o->type),
+                 o->D, o->B, o->T, o->H, o->deterministic ? ", deterministic" : "");
+        rc = sgt_cudnn_graph_plan(g, what, o->deterministic, i ? &a->backward : &a->forward);
+        if (rc < 0) return rc;
+    }
+    return SGT_OK;
+}
+
+static int prepare(sgt_cudnn_attention **out, const sgt_cudnn_attention_options *o, sgt_error *err)
+{
+    int rc = check_options(o, err);
+    if (rc < 0) return rc;
+    const sgt_cudnn *api;
+    if ((rc = sgt_cudnn_load(&api, err)) < 0) return rc;
+    sgt_cudnn_attention *a = calloc(1, sizeof *a);
+    if (!a) return sgt_fail(err, SGT_ENOMEM, "cuDNN: out of memory");
+    a->o = *o;
+    a->api = api;
+    a->scale = o->scale;
+    a->masked = -INFINITY;
+    a->kept = 1 - o->dropout;
+    a->grown = 1 / (1 - o->dropout);
+    *out = a;
+    return SGT_OK;
+}
+
+int sgt_cudnn_attention_open(sgt_cudnn_attention **out, const sgt_cudnn_attention_options *o, sgt_error *err)
+{
+    sgt_cudnn_attention *a;
+    int rc = prepare(&a, o, err);
+    if (rc < 0) return rc;
+    rc = sgt_cudnn_check(a->api, a->api->Create(&a->handle), "no handle", err);
+    if (rc == SGT_OK) rc = plan_both(a, NULL, err);
+    if (rc < 0) {
+        sgt_cudnn_attention_close(a);
+        return rc;
+    }
+    *out = a;
+    return SGT_OK;
+}
+
+int sgt_cudnn_attention_survey(sgt_cudnn_attention_offer *out, const sgt_cudnn_attention_options *o,
+                               const char *device_json, sgt_error *err)
+{
+    sgt_cudnn_attention *a;
+    int rc = prepare(&a, o, err);
+    if (rc < 0) return rc;
+    rc = plan_both(a, device_json, err);
+    *out = (sgt_cudnn_attention_offer){.forward = a->forward.offered,
+                                       .backward = a->backward.offered,
+                                       .workspace = rc == SGT_OK ? sgt_cudnn_attention_workspace(a) : 0};
+    sgt_cudnn_attention_close(a);
+    return rc;
+}
+
+void sgt_cudnn_attention_close(sgt_cudnn_attention *a)
+{
+    if (!a) return;
+    sgt_cudnn_graph_clear(&a->forward_graph);
+    sgt_cudnn_graph_clear(&a->backward_graph);
+    if (a->handle) a->api->Destroy(a->handle);
+    free(a);
+}
+
+/* ---- workspace: backward's sums lie first, the engine's own after them ---- */
+
+static size_t round_up(size_t n)
+{
+    return (n + 255) / 256 * 256;
+}
+
+static size_t delta_bytes(const sgt_cudnn_attention_options *o)
+{
+    return round_up(o->B * o->H * o->T * sizeof(float));
+}
+
+static size_t dq_bytes(const sgt_cudnn_attention_options *o)
+{
+    return o->deterministic ? 0 : round_up(o->B * o->H * o->T * o->D * sizeof(float));
+}
+
+size_t sgt_cudnn_attention_workspace(const sgt_cudnn_attention *a)
+{
+    size_t forward = round_up(a->forward.workspace);
+    size_t backward = delta_bytes(&a->o) + dq_bytes(&a->o) + round_up(a->backward.workspace);
+    return forward > backward ? forward : backward;
+}
+
+const char *sgt_cudnn_attention_title(const sgt_cudnn_attention *a)
+{
+    return a->api->title;
+}
+
+/* ---- runs ---- */
+
+typedef struct pack {
+    int64_t uid[16];
+    void *at[16];
+    int count;
+} pack;
+
+static void put(pack *p, enum uid uid, const void *at)
+{
+    p->uid[p->count] = uid;
+    p->at[p->count++] = (void *)at; /* cuDNN takes no const; what a graph only reads stays as it is */
+}
+
+static void put_common(pack *p, sgt_cudnn_attention *a, const void *qkv)
+{
+    size_t third = a->o.H * a->o.D * 2; /* bytes from q to k, and from k to v */
+    put(p, Q, qkv);
+    put(p, K, (const char *)qkv + third);
+    put(p, V, (const char *)qkv + 2 * third);
+    put(p, SCALE, &a->scale);
+    put(p, MASKED, &a->masked);
+    if (a->o.dropout > 0) {
+        put(p, SEED, &a->seed->seed);
+        put(p, OFFSET, &a->seed->offset);
+        put(p, GROWN, &a->grown);
+    }
+}
+
+static int execute(sgt_cudnn_attention *a, sgt_cudnn_desc d, sgt_cuda_stream s, const sgt_cudnn_plan *plan,
+                   const pack *p, void *workspace)
+{
+    const sgt_cudnn *api = a->api;
+    int status = api->BackendSetAttribute(d, N(ATTR_VARIANT_PACK_UNIQUE_IDS), N(TYPE_INT64), p->count, p->uid);
+    if (!status)
+        status = api->BackendSetAttribute(d, N(ATTR_VARIANT_PACK_DATA_POINTERS), N(TYPE_VOID_PTR), p->count, p->at);
+    if (!status)
+        status = api->BackendSetAttribute(d, N(ATTR_VARIANT_PACK_WORKSPACE), N(TYPE_VOID_PTR), 1, &workspace);
+    if (!status) status = api->BackendFinalize(d);
+    if (!status) status = api->SetStream(a->handle, s);
+    if (!status) status = api->BackendExecute(a->handle, plan->plan, d);
+    return status;
+}
+
+/* A variant pack cannot be changed once it is finalized, so each run makes one: 0.3 us, and host memory alone. */
+static void run(sgt_cudnn_attention *a, const char *what, sgt_cuda_stream s, const sgt_cudnn_plan *plan, const pack *p,
+                void *workspace)
+{
+    sgt_cudnn_desc d = NULL;
+    if (a->failed.code) return;
+    int status = a->api->BackendCreateDescriptor(N(BACKEND_VARIANT_PACK_DESCRIPTOR), &d);
+    if (!status) {
+        status = execute(a, d, s, plan, p, workspace);
+        a->api->BackendDestroyDescriptor(d);
+    }
+    sgt_cuda_count_launch();
+    if (!status) return;
+    sgt_cudnn_check(a->api, status, what, &a->failed);
+    sgt_cuda_note_failure(what, status);
+}
+
+void sgt_cudnn_attention_forward(sgt_cudnn_attention *a, sgt_cuda_stream s, void *out, float *lse, const void *qkv,
+                                 void *workspace)
+{
+    pack p = {.count = 0};
+    put_common(&p, a, qkv);
+    put(&p, O, out);
+    put(&p, LSE, lse);
+    run(a, "cuDNN attention forward", s, &a->forward, &p, workspace);
+}
+
+void sgt_cudnn_attention_backward(sgt_cudnn_attention *a, sgt_cuda_stream s, void *dqkv, const void *dout,
+                                  const void *out, const float *lse, const void *qkv, void *workspace)
+{
+    size_t third = a->o.H * a->o.D * 2;
+    char *sums = workspace;
+    pack p = {.count = 0};
+    put_common(&p, a, qkv);
+    put(&p, O, out);
+    put(&p, LSE, lse);
+    put(&p, DO, dout);
+    put(&p, DQ, dqkv);
+    put(&p, DK, (char *)dqkv + third);
+    put(&p, DV, (char *)dqkv + 2 * third);
+    put(&p, KEPT, &a->kept);
+    put(&p, DELTA, sums);
+    sums += delta_bytes(&a->o);
+    if (!a->o.deterministic) put(&p, DQ_SUMS, sums);
+    sums += dq_bytes(&a->o);
+    run(a, "cuDNN attention backward", s, &a->backward, &p, sums);
+}
+
+void sgt_cudnn_attention_use_seed(sgt_cudnn_attention *a, const sgt_cudnn_attention_seed *seed)
+{
+    a->seed = seed;
+}
+
+const char *sgt_cudnn_attention_failed(const sgt_cudnn_attention *a)
+{
+    return a->failed.code ? a->failed.text : NULL;
+}
