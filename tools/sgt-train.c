@@ -60,12 +60,16 @@ static const sgt_option table[] = {
      GIVEN(SGT_SET_SEQ)},
     {"gelu", 0, SGT_OPT_CHOICE, &s.gelu, "tanh|erf", "the activation", .def = "tanh, or what --init has",
      GIVEN(SGT_SET_GELU)},
-    {"dropout", 0, SGT_OPT_REAL, &s.dropout, "P", "0 is what this build has", .def = "0", .min = 0, .max = 1,
+    {"dropout", 0, SGT_OPT_REAL, &s.dropout, "P", "part of the numbers that are left out while training", .def = "0",
      GIVEN(SGT_SET_DROPOUT)},
+    {"ignore-index", 0, SGT_OPT_COUNT, &s.ignore, "ID", "targets of this id have no loss", .def = "none", .min = 0,
+     .max = UINT16_MAX, GIVEN(SGT_SET_IGNORE)},
+    {"no-tie", 0, SGT_OPT_FLAG, &s.no_tie, .help = "a head with a weight of its own instead of the embedding's",
+     GIVEN(SGT_SET_NO_TIE)},
 
     {.name = "Optimizer"},
-    {"batch-size", 'b', SGT_OPT_COUNT, &s.batch, "N", "rows of a micro-step", .def = "8", .min = 1, .max = 1 << 20,
-     GIVEN(SGT_SET_BATCH)},
+    {"batch-size", 'b', SGT_OPT_COUNT, &s.batch, "N", "rows of a micro-step", .def = "64 on CUDA, 8 on a CPU",
+     .min = 1, .max = 1 << 20, GIVEN(SGT_SET_BATCH)},
     {"grad-accum", 0, SGT_OPT_COUNT, &s.accum, "N", "micro-steps of a step", .def = "1", .min = 1, .max = 1 << 20,
      GIVEN(SGT_SET_ACCUM)},
     {"lr", 0, SGT_OPT_TEXT, &o.lr, "X|auto", "learning rate; auto: by the model's size and the rows of a step",
@@ -79,9 +83,11 @@ static const sgt_option table[] = {
      .max = 1e9, GIVEN(SGT_SET_WARMUP)},
     {"schedule", 0, SGT_OPT_CHOICE, &s.schedule, "cosine|linear|constant|wsd", "of the learning rate after the warm-up",
      .def = "cosine", GIVEN(SGT_SET_SCHEDULE)},
-    {"optimizer", 0, SGT_OPT_CHOICE, &s.optimizer, "adamw", "the one this build has", .def = "adamw",
+    {"optimizer", 0, SGT_OPT_CHOICE, &s.optimizer, "adamw|sgd", "what updates", .def = "adamw",
      GIVEN(SGT_SET_OPTIMIZER)},
     {"betas", 0, SGT_OPT_TEXT, &s.betas, "B1,B2", "AdamW's", .def = "0.9,0.95", GIVEN(SGT_SET_BETAS)},
+    {"momentum", 0, SGT_OPT_REAL, &s.momentum, "X", "SGD's", .def = "0.9", GIVEN(SGT_SET_MOMENTUM)},
+    {"nesterov", 0, SGT_OPT_FLAG, &s.nesterov, .help = "SGD looks ahead along its momentum", GIVEN(SGT_SET_NESTEROV)},
     {"weight-decay", 0, SGT_OPT_REAL, &s.weight_decay, "X", "decoupled, on tensors of two dimensions", .def = "0.1",
      .min = 0, .max = 1e9, GIVEN(SGT_SET_WEIGHT_DECAY)},
     {"grad-clip", 0, SGT_OPT_REAL, &s.grad_clip, "X", "global norm that gradients are clipped to; 0: not at all",
@@ -89,12 +95,33 @@ static const sgt_option table[] = {
 
     {.name = "Machine"},
     {"device", 0, SGT_OPT_CHOICE, &s.device, "auto|cpu|cuda", "what computes", .def = "auto", GIVEN(SGT_SET_DEVICE)},
-    {"precision", 0, SGT_OPT_TEXT, &s.precision, "fp32", "of the matrix products", .def = "fp32",
-     GIVEN(SGT_SET_PRECISION)},
+    {"precision", 0, SGT_OPT_CHOICE, &s.precision, "fp32|tf32|bf16|fp16", "of matrix products and activations",
+     .def = "bf16 on CUDA, fp32 on a CPU", GIVEN(SGT_SET_PRECISION)},
+    {"loss-scale", 0, SGT_OPT_REAL, &s.loss_scale, "X", "what fp16's loss is multiplied by at first", .def = "65536",
+     GIVEN(SGT_SET_LOSS_SCALE)},
+    {"recompute", 0, SGT_OPT_CHOICE, &s.recompute, "none|gelu|block",
+     "what the backward pass computes again instead of keeping it", .def = "none", GIVEN(SGT_SET_RECOMPUTE)},
     {"threads", 't', SGT_OPT_COUNT, &s.threads, "N", "threads that compute; the bits do not depend on it",
      .def = "the cores at hand", .min = 1, .max = 1024, GIVEN(SGT_SET_THREADS)},
     {"cpu", 0, SGT_OPT_TEXT, &s.cpu, "LEVEL", "use at most this CPU level: auto, plain, avx2 or avx512", .def = "auto",
      GIVEN(SGT_SET_CPU)},
+    {"deterministic", 0, SGT_OPT_FLAG, &s.deterministic,
+     .help = "the same bits again, on CUDA too (a CPU always gives them)", GIVEN(SGT_SET_DETERMINISTIC)},
+
+    {.name = "Techniques, each of which can be turned off to measure what it brings"},
+    {"attention", 0, SGT_OPT_CHOICE, &s.attention, "auto|own|cudnn|naive", "which attention (CUDA)",
+     .def = "auto: the fastest", GIVEN(SGT_SET_ATTENTION)},
+    {"batching", 0, SGT_OPT_CHOICE, &s.batching, "simd|scalar", "how rows are made", .def = "simd",
+     GIVEN(SGT_SET_BATCHING)},
+    {"no-overlap", 0, SGT_OPT_FLAG, &s.no_overlap,
+     .help = "batches are fetched and copied when they are needed, not ahead", GIVEN(SGT_SET_NO_OVERLAP)},
+    {"sync-metrics", 0, SGT_OPT_FLAG, &s.sync_metrics, .help = "each step's metrics are waited for (CUDA)",
+     GIVEN(SGT_SET_SYNC_METRICS)},
+    {"no-fuse", 0, SGT_OPT_FLAG, &s.no_fuse, .help = "a kernel for every operation (CUDA)", GIVEN(SGT_SET_NO_FUSE)},
+    {"no-graphs", 0, SGT_OPT_FLAG, &s.no_graphs, .help = "every kernel is launched by the host (CUDA)",
+     GIVEN(SGT_SET_NO_GRAPHS)},
+    {"no-pad-vocab", 0, SGT_OPT_FLAG, &s.no_pad_vocab, .help = "as many rows of logits as there are ids (CUDA)",
+     GIVEN(SGT_SET_NO_PAD_VOCAB)},
 
     {.name = "Output"},
     {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, .help = "say nothing unless something is wrong"},
@@ -211,10 +238,22 @@ static int finish(sgt_train_result *r, int rc, const sgt_error *err)
     return code;
 }
 
+/* Where a device's timings are kept from run to run, as the XDG base directories have it; NULL: nowhere. malloc'd. */
+static char *cache_folder(void)
+{
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    char path[4096];
+    if (cache && *cache == '/') snprintf(path, sizeof path, "%s/sgt", cache);
+    else if (home && *home == '/') snprintf(path, sizeof path, "%s/.cache/sgt", home);
+    else return NULL;
+    return strlen(path) + 1 < sizeof path ? strdup(path) : NULL;
+}
+
 int main(int argc, char **argv)
 {
     sgt_error err;
     sgt_train_result r;
+    char *cache = cache_folder();
     sgt_stop *stop = sgt_catch_signals();
     take_options(argc, argv);
     sgt_talk talk = {program.name, o.quiet};
@@ -224,6 +263,7 @@ int main(int argc, char **argv)
                                  .force = o.force,
                                  .notice = sgt_talk_notice(&talk),
                                  .warning = {show_warning, NULL},
+                                 .cache = cache,
                                  .stop = stop,
                                  .progress = show_progress,
                                  .line = show_line,
@@ -233,5 +273,6 @@ int main(int argc, char **argv)
     int code = finish(&r, rc, &err);
     sgt_train_result_free(&r);
     sgt_settings_free(&s);
+    free(cache);
     return code;
 }

@@ -74,8 +74,9 @@ typedef struct sgt_backend_options {
     sgt_attention attention;
     int untied;            /* the head has a weight of its own: "lm_head.weight" is the model's last tensor */
     int no_fuse, no_graphs, no_overlap, no_pad_vocab, deterministic; /* CUDA's switches, for measuring each one's gain */
-    const char *cache;     /* a folder for what was timed at start-up, per device and shape; NULL: nowhere */
-    const char *choices;   /* deterministic: what an earlier part of this run chose by timing (backend.choices) */
+    /* Read by open alone: a folder, made if missing, for what was timed at start-up, per device and shape (NULL: none);
+     * and, for deterministic, what an earlier part of this run chose by timing (backend.choices). */
+    const char *cache, *choices;
     struct sgt_trace *trace; /* where a step's parts are noted down (trace.h), until close; NULL: nowhere */
 } sgt_backend_options;
 
@@ -122,6 +123,12 @@ struct sgt_backend {
     /* What the backend holds, by kind; returns how many kinds. */
     size_t (*memory)(const sgt_backend *b, sgt_memory_kind kinds[SGT_MEMORY_KINDS]);
     const char *choices; /* JSON text of what was chosen by timing, for state.json; NULL: nothing was */
+
+    /* What one second could bring at most, in this precision: measured by products of matrices, and as its maker says;
+     * 0: not known. */
+    double peak_flops, datasheet_flops;
+    const char *peak_name; /* "NVIDIA H200, bf16": what the two are of; NULL where both are 0 */
+    uint64_t memory_total; /* bytes of a device with memory of its own, of which `memory` is a part; 0: the machine's */
 };
 
 /* SGT_ENOMEM says how much is needed; SGT_EUNSUPPORTED where oneDNN is missing, and names an option that the CPU does

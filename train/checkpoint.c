@@ -1,6 +1,7 @@
 /* checkpoint.c: a checkpoint folder's files, written and read. That the folder appears at once is run.c's business. */
 #include "checkpoint.h"
 
+#include <float.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
@@ -84,17 +85,32 @@ static json_t *hex(uint64_t v)
     return json_string(text);
 }
 
+static json_t *scaler_json(const sgt_checkpoint_state *s)
+{
+    if (!s->scaling) return json_null();
+    return json_pack("{s:f, s:I, s:I}", "scale", (double)s->scaler.scale, "good_steps",
+                     (json_int_t)s->scaler.good_steps, "skipped", (json_int_t)s->scaler.skipped);
+}
+
+/* Absent where the backend chose nothing, as a CPU's does. */
+static json_t *machine_json(const sgt_checkpoint_state *s)
+{
+    json_t *json = json_pack("{s:s, s:s, s:s}", "device", s->device, "cpu_level", s->level, "library", s->library);
+    json_t *choices = s->choices ? json_loads(s->choices, JSON_DECODE_ANY, NULL) : NULL;
+    if (choices) json_object_set_new(json, "choices", choices);
+    return json;
+}
+
 static int write_state(const char *dir, const sgt_checkpoint_state *s, sgt_error *err)
 {
     const sgt_schedule *c = &s->schedule;
     json_t *json = json_pack(
-        "{s:i, s:I, s:I, s:I, s:{s:s, s:I, s:I}, s:n, s:{s:s, s:f, s:f, s:I, s:I}, s:{s:o}, s:{s:s, s:s, s:s}, s:o}",
+        "{s:i, s:I, s:I, s:I, s:{s:s, s:I, s:I}, s:o, s:{s:s, s:f, s:f, s:I, s:I}, s:{s:o}, s:o, s:o}",
         "version", 1, "step", (json_int_t)s->step, "tokens", (json_int_t)s->tokens, "documents",
         (json_int_t)s->documents, "sampler", "sampling", s->sampling, "seed", (json_int_t)s->seed, "next_batch",
-        (json_int_t)s->next_batch, "scaler", "schedule", "kind", sgt_schedule_name(c->kind), "lr", c->lr, "min_lr",
-        c->min_lr, "warmup", (json_int_t)c->warmup, "steps", (json_int_t)c->steps, "data", "hash", hex(s->data_hash),
-        "machine", "device", s->device, "cpu_level", s->level, "library", s->library, "options",
-        json_loads(s->options, 0, NULL));
+        (json_int_t)s->next_batch, "scaler", scaler_json(s), "schedule", "kind",
+        sgt_schedule_name(c->kind), "lr", c->lr, "min_lr", c->min_lr, "warmup", (json_int_t)c->warmup, "steps", (json_int_t)c->steps, "data", "hash", hex(s->data_hash),
+        "machine", machine_json(s), "options", json_loads(s->options, 0, NULL));
     char *path = sgt_join(dir, "state.json"), *text = json ? json_dumps(json, JSON_INDENT(2)) : NULL;
     int rc = path && text ? sgt_file_put(path, text, strlen(text), err)
                           : sgt_fail(err, SGT_ENOMEM, "%s/state.json: out of memory", dir);
@@ -102,6 +118,32 @@ static int write_state(const char *dir, const sgt_checkpoint_state *s, sgt_error
     free(text);
     json_decref(json);
     return rc;
+}
+
+/* Older checkpoints have no choices. */
+static int parse_choices(sgt_checkpoint_state *s, const json_t *json, const char *path, sgt_error *err)
+{
+    const json_t *choices = json_object_get(json_object_get(json, "machine"), "choices");
+    if (!choices) return SGT_OK;
+    s->choices = json_dumps(choices, JSON_ENCODE_ANY);
+    return s->choices ? SGT_OK : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+}
+
+static int parse_scaler(sgt_checkpoint_state *s, json_t *json, const char *path, sgt_error *err)
+{
+    double scale;
+    json_int_t good, skipped;
+    json_error_t why;
+    json_t *scaler = json_object_get(json, "scaler");
+    if (!scaler || json_is_null(scaler)) return SGT_OK;
+    if (json_unpack_ex(scaler, &why, 0, "{s:F, s:I, s:I}", "scale", &scale, "good_steps", &good, "skipped", &skipped) <
+        0)
+        return sgt_fail(err, SGT_EFORMAT, "%s: scaler: %s", path, why.text);
+    if (!(scale > 0 && scale <= FLT_MAX) || good < 0 || good > UINT32_MAX || skipped < 0)
+        return sgt_fail(err, SGT_EFORMAT, "%s: the scaler is out of range", path);
+    s->scaling = 1;
+    s->scaler = (sgt_scaler){(float)scale, (uint32_t)good, (uint64_t)skipped};
+    return SGT_OK;
 }
 
 static int parse_state(sgt_checkpoint_state *s, json_t *json, const char *path, sgt_error *err)
@@ -139,7 +181,9 @@ static int parse_state(sgt_checkpoint_state *s, json_t *json, const char *path, 
     for (int k = 0; k < SGT_SCHEDULES; k++)
         if (strcmp(kind, sgt_schedule_name((sgt_schedule_kind)k)) == 0) s->schedule.kind = (sgt_schedule_kind)k;
     s->options = json_dumps(options, 0);
-    return s->options ? SGT_OK : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+    if (!s->options) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+    int rc = parse_scaler(s, json, path, err);
+    return rc < 0 ? rc : parse_choices(s, json, path, err);
 }
 
 int sgt_checkpoint_read(sgt_checkpoint_state *state, const char *dir, sgt_error *err)
@@ -163,6 +207,7 @@ int sgt_checkpoint_read(sgt_checkpoint_state *state, const char *dir, sgt_error 
 void sgt_checkpoint_state_free(sgt_checkpoint_state *state)
 {
     free(state->options);
+    free(state->choices);
     *state = (sgt_checkpoint_state){0};
 }
 

@@ -3,7 +3,8 @@
  *   config.json generation_config.json model.safetensors   the model, as transformers names things
  *   tokenizer.json                                         where the data had one
  *   optimizer.safetensors                                  both moments, "m.NAME" and "v.NAME"
- *   state.json                                             step, tokens, sampler, schedule, data, machine, options
+ *   state.json                                             step, tokens, sampler, scaler, schedule, data, machine,
+ *                                                          options
  */
 #ifndef SGT_CHECKPOINT_H
 #define SGT_CHECKPOINT_H
@@ -25,7 +26,10 @@ typedef struct sgt_checkpoint_state {
     sgt_schedule schedule;
     uint64_t data_hash;
     char device[16], level[16], library[64]; /* what computed: the bits depend on it */
-    char *options;                           /* settings as JSON text, malloc'd by sgt_checkpoint_read */
+    int scaling;                             /* whether the backend had a loss scaler, */
+    sgt_scaler scaler;                       /* and where it stood */
+    char *choices;                           /* what the backend chose by timing, JSON text; NULL: nothing */
+    char *options;                           /* settings as JSON text, malloc'd by sgt_checkpoint_read like choices */
 } sgt_checkpoint_state;
 
 /* Everything into the existing folder `dir`. tokenizer: tokenizer.json's text, or NULL. eot: -1 where it is not known.

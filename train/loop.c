@@ -10,17 +10,17 @@
 #include <time.h>
 
 #include "advice.h"
+#include "feed.h"
 #include "trainer.h"
 
 #define RING 4 /* more than any backend's lag */
 
 typedef struct loop {
     sgt_trainer *t;
-    sgt_stream *stream;
+    sgt_feed *feed;
+    unsigned lag; /* steps that metrics are asked for late */
     sgt_cursor *val;
     uint16_t *val_rows;
-    sgt_stream_batch held[RING]; /* batches that the backend may still read, oldest first */
-    unsigned holding;
     sgt_metrics ring[RING]; /* step s in ring[s % RING] */
     double began[RING];
     uint64_t next; /* the first step whose line is not written */
@@ -29,7 +29,10 @@ typedef struct loop {
     uint64_t val_tokens, saved;
     double epoch_loss, epoch_start; /* sum since the last epoch's line, and when that was */
     uint64_t epoch_steps;
-    int warned; /* of a loss that is not finite: said once */
+    int warned;       /* of a loss that is not finite: said once */
+    uint64_t skipped; /* updates left out up to the last line */
+    double flops;     /* of a token */
+    uint64_t held;    /* bytes on a device with memory of its own */
 } loop;
 
 static double now(void)
@@ -82,6 +85,11 @@ static void say_evaluation(const loop *l, const sgt_metrics *m)
 
 /* ---- the end of a step ---- */
 
+static double efficiency(const loop *l, const sgt_metrics *m, double peak)
+{
+    return peak > 0 ? m->tokens_per_s * l->flops / peak : 0;
+}
+
 static void say_epoch(loop *l, const sgt_metrics *m)
 {
     char line[128];
@@ -97,10 +105,14 @@ static void say_epoch(loop *l, const sgt_metrics *m)
     l->epoch_start = now();
 }
 
+/* A gradient that overflowed while its update was left out is the loss scaler's daily work. */
 static void warn(loop *l, const sgt_metrics *m)
 {
     char line[256];
-    if (l->warned || !sgt_advice_not_finite(line, sizeof line, m->step + 1, m->loss, m->grad_norm, l->t->s->lr)) return;
+    int skipped = m->skipped > l->skipped;
+    double norm = skipped ? 0 : m->grad_norm;
+    l->skipped = m->skipped;
+    if (l->warned || !sgt_advice_not_finite(line, sizeof line, m->step + 1, m->loss, norm, l->t->s->lr)) return;
     sgt_say(&l->t->o->warning, "%s", line);
     l->warned = 1;
 }
@@ -119,7 +131,11 @@ static int settle_one(loop *l, int val, sgt_error *err)
     m->grad_norm = plain(got.grad_norm);
     m->ms_per_step = (end - (begin > l->mark ? begin : l->mark)) * 1e3;
     m->tokens_per_s = (double)(t->s->batch * t->s->accum * t->s->seq) / m->ms_per_step * 1e3;
-    m->peak_bytes = sgt_memory_peak();
+    m->loss_scale = got.loss_scale;
+    m->skipped = got.skipped;
+    m->mfu = efficiency(l, m, t->backend->peak_flops);
+    m->mfu_datasheet = efficiency(l, m, t->backend->datasheet_flops);
+    m->peak_bytes = l->held ? l->held : sgt_memory_peak();
     m->evaluated = val;
     if (val && (rc = evaluate(l, &m->val_loss, err)) < 0) return rc;
     if ((rc = sgt_run_log(t->run, sgt_metrics_json(json, sizeof json, m), err)) < 0) return rc;
@@ -139,7 +155,11 @@ static int save(loop *l, uint64_t steps, sgt_error *err)
     state.step = steps;
     state.next_batch = steps * t->s->accum;
     state.tokens = steps * t->s->accum * t->s->batch * t->s->seq;
-    int rc = sgt_run_save(t->run, &state, t->backend, &t->model, t->tokenizer, t->eot, t->s->keep, err);
+    int rc = SGT_OK;
+    state.scaling = sgt_trainer_scales(t);
+    if (state.scaling) rc = t->backend->get_scaler(t->backend, &state.scaler, err);
+    if (rc == SGT_OK)
+        rc = sgt_run_save(t->run, &state, t->backend, &t->model, t->tokenizer, t->eot, t->s->keep, err);
     if (rc == SGT_OK) l->saved = steps;
     l->mark = now();
     return rc;
@@ -155,29 +175,16 @@ static void count_documents(sgt_trainer *t, const uint16_t *rows)
         for (size_t i = 0; i < T; i++) t->state.documents += rows[b * (T + 1) + i] == t->eot;
 }
 
-static int next_batch(loop *l, sgt_stream_batch *b, double *waited, sgt_error *err)
-{
-    double before = now();
-    int rc = sgt_stream_next(l->stream, b, err);
-    *waited += now() - before;
-    return rc;
-}
-
 static int micro_step(loop *l, uint64_t s, uint32_t micro, double scale, double *waited, sgt_error *err)
 {
     sgt_trainer *t = l->t;
-    sgt_stream_batch b;
-    int rc = next_batch(l, &b, waited, err);
+    sgt_rows rows = {0};
+    double before = now();
+    int rc = sgt_feed_next(l->feed, &rows.tokens, err);
+    *waited += now() - before;
     if (rc < 0) return rc;
-    count_documents(t, b.rows);
-    sgt_rows rows = {.tokens = b.rows};
-    rc = t->backend->micro_step(t->backend, s, micro, &rows, scale, err);
-    l->held[l->holding++] = b;
-    if (l->holding > t->backend->hold) {
-        sgt_stream_release(l->stream, &l->held[0]);
-        memmove(l->held, l->held + 1, --l->holding * sizeof *l->held);
-    }
-    return rc;
+    count_documents(t, rows.tokens);
+    return t->backend->micro_step(t->backend, s, micro, &rows, scale, err);
 }
 
 static int one_step(loop *l, uint64_t s, sgt_error *err)
@@ -221,7 +228,7 @@ static int run_steps(loop *l, sgt_error *err)
         if ((rc = one_step(l, done++, err)) < 0) break;
         int eval = t->val && (every(done, s->eval_every) || done == s->steps), keep = every(done, s->save_every);
         if (eval || keep) rc = settle(l, done, eval, err);
-        else if (done > t->backend->lag) rc = settle(l, done - t->backend->lag, 0, err);
+        else if (done > l->lag) rc = settle(l, done - l->lag, 0, err);
         if (rc == SGT_OK && keep) rc = save(l, done, err);
     }
     if (rc == SGT_OK) rc = settle(l, done, 0, err);
@@ -232,20 +239,21 @@ static int run_steps(loop *l, sgt_error *err)
                     (unsigned long long)done, (unsigned long long)s->steps);
 }
 
-static int open_streams(loop *l, sgt_error *err)
+static int open_feed(loop *l, sgt_error *err)
 {
     sgt_trainer *t = l->t;
     const sgt_backend *b = t->backend;
     uint64_t first = t->state.step * t->s->accum, end = t->s->steps * t->s->accum;
-    sgt_stream_options o = {.first = first,
-                            .count = end - first,
-                            .output = SGT_OUTPUT_U16,
-                            .slots = 4 + b->hold,
-                            .threads = (uint32_t)t->s->workers,
-                            .alloc = b->pinned_alloc,
-                            .free = b->pinned_free,
-                            .ctx = b->pinned_ctx};
-    int rc = sgt_stream_open(&l->stream, t->train, &o, err);
+    sgt_feed_options o = {.first = first,
+                          .count = end - first,
+                          .threads = (uint32_t)t->s->workers,
+                          .now = t->s->no_overlap,
+                          .hold = b->hold,
+                          .alloc = b->pinned_alloc,
+                          .free = b->pinned_free,
+                          .ctx = b->pinned_ctx};
+    if (b->lag >= RING) return sgt_fail(err, SGT_EUSAGE, "backend: metrics %u steps late", b->lag);
+    int rc = sgt_feed_open(&l->feed, t->train, &o, err);
     if (rc < 0 || !t->val) return rc;
     l->val_rows = malloc((size_t)t->info.local_batch * (t->s->seq + 1) * sizeof *l->val_rows);
     if (!l->val_rows) return sgt_fail(err, SGT_ENOMEM, "validation: out of memory");
@@ -261,22 +269,38 @@ static void fill_result(const loop *l, sgt_train_result *r)
     r->val_tokens = l->val_tokens;
     r->documents = t->eot < 0 ? UINT64_MAX : t->state.documents;
     r->seconds = now() - l->start;
-    r->peak_bytes = sgt_memory_peak();
-    r->total_bytes = sgt_memory_total();
+    r->peak_bytes = l->held ? l->held : sgt_memory_peak();
+    r->total_bytes = l->held ? t->backend->memory_total : sgt_memory_total();
     r->checkpoint = l->saved ? sgt_run_checkpoint(t->run, l->saved) : NULL;
+}
+
+/* What a device with memory of its own holds, which does not change once its backend is open; 0 for a CPU. */
+static uint64_t held_bytes(const sgt_backend *b)
+{
+    sgt_memory_kind kinds[SGT_MEMORY_KINDS];
+    uint64_t sum = 0;
+    size_t n = b->memory_total ? b->memory(b, kinds) : 0;
+    for (size_t i = 0; i < n; i++) sum += kinds[i].bytes;
+    return sum;
 }
 
 int sgt_trainer_run(sgt_trainer *t, sgt_train_result *r, sgt_error *err)
 {
     int rc = SGT_OK;
-    loop l = {.t = t, .next = t->state.step, .saved = t->state.step};
+    loop l = {.t = t,
+              .lag = t->s->sync_metrics ? 0 : t->backend->lag,
+              .next = t->state.step,
+              .saved = t->state.step,
+              .skipped = t->state.scaler.skipped,
+              .flops = sgt_flops_per_token(&t->model, t->s->seq),
+              .held = held_bytes(t->backend)};
     l.start = l.mark = l.epoch_start = now();
     if (t->state.step >= t->s->steps)
         sgt_say(&t->o->notice, "%s has made its %llu steps already (a larger --steps goes on)", t->o->run,
                 (unsigned long long)t->state.step);
-    else if ((rc = open_streams(&l, err)) == SGT_OK) rc = run_steps(&l, err);
+    else if ((rc = open_feed(&l, err)) == SGT_OK) rc = run_steps(&l, err);
     fill_result(&l, r);
-    sgt_stream_close(l.stream);
+    sgt_feed_close(l.feed);
     sgt_cursor_close(l.val);
     free(l.val_rows);
     return rc;

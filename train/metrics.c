@@ -37,13 +37,23 @@ char *sgt_metrics_json(char *buf, size_t n, const sgt_metrics *m)
     if (m->evaluated) number(&t, "val_loss", 9, m->val_loss);
     number(&t, "lr", 9, m->lr);
     number(&t, "grad_norm", 9, m->grad_norm);
+    number(&t, "loss_scale", 9, m->loss_scale);
+    put(&t, ",\"skipped\":%" PRIu64, m->skipped);
     put(&t, ",\"tokens\":%" PRIu64, m->tokens);
     number(&t, "epoch", 9, m->epoch);
     number(&t, "tokens_per_s", 6, m->tokens_per_s);
     number(&t, "ms_per_step", 6, m->ms_per_step);
     number(&t, "data_wait_ms", 4, m->data_wait_ms);
+    if (m->mfu > 0) number(&t, "mfu", 4, m->mfu);
+    if (m->mfu_datasheet > 0) number(&t, "mfu_datasheet", 4, m->mfu_datasheet);
     put(&t, ",\"peak_bytes\":%" PRIu64 "}", m->peak_bytes);
     return buf;
+}
+
+double sgt_flops_per_token(const sgt_model *m, uint64_t seq)
+{
+    double L = m->layers, C = m->channels, weights = 12 * L * C * C + (double)m->vocab * C;
+    return 6 * weights + 12 * L * C * (double)seq;
 }
 
 uint64_t sgt_memory_peak(void)

@@ -5,19 +5,29 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "model.h"
+
 typedef struct sgt_metrics {
     uint64_t step; /* from 0 */
     double loss, grad_norm, lr;
+    double loss_scale; /* that the step used; 1 without one */
+    uint64_t skipped;  /* updates left out so far */
     double val_loss;
     int evaluated;    /* after this step: val_loss was measured */
     uint64_t tokens;  /* trained on, this step included */
     double epoch;     /* passes over the data, this step included */
     double ms_per_step, tokens_per_s, data_wait_ms;
-    uint64_t peak_bytes; /* of the process so far */
+    double mfu, mfu_datasheet; /* of the device's peak as measured and as its maker says; 0: not known */
+    uint64_t peak_bytes;       /* of the process so far, or on the device */
 } sgt_metrics;
 
 /* One JSON object without a newline into buf; numbers that are not finite are null. Returns buf. */
 char *sgt_metrics_json(char *buf, size_t n, const sgt_metrics *m);
+
+/* Floating-point operations that a token of a training step needs, as PaLM's appendix B counts them (Chowdhery et al.,
+ * 2022): 6 for each weight of a matrix product, the head's too, and 12 * layers * channels * T for attention, its
+ * causal mask left out of account. Neither what is computed twice nor padding counts. */
+double sgt_flops_per_token(const sgt_model *m, uint64_t seq);
 
 uint64_t sgt_memory_peak(void);      /* resident bytes of this process at their highest */
 uint64_t sgt_memory_total(void);     /* bytes this machine, or this container, has */

@@ -10,8 +10,17 @@
 
 #include "model.h"
 
-typedef enum kind { TEXT, COUNT, REAL } kind;
-enum { MAY_CHANGE = 1, LOCAL = 2 }; /* on --resume; of the machine, so kept only where given and never taken over */
+#define CPU_BATCH 8
+#define CUDA_BATCH 64
+#define MAX_LOSS_SCALE (1 << 24) /* far above the largest fp16, 65504 */
+
+typedef enum kind { TEXT, COUNT, REAL, FLAG } kind;
+enum {
+    MAY_CHANGE = 1, /* on --resume */
+    LOCAL = 2,      /* of the machine: kept only where given and never taken over */
+    DEVICE = 4,     /* may change with the device */
+    CUDA = 8        /* only CUDA has it */
+};
 
 static const struct entry {
     const char *name;
@@ -38,11 +47,25 @@ static const struct entry {
     [SGT_SET_SCHEDULE] = {"schedule", FIELD(schedule), TEXT, 0},
     [SGT_SET_OPTIMIZER] = {"optimizer", FIELD(optimizer), TEXT, 0},
     [SGT_SET_BETAS] = {"betas", FIELD(betas), TEXT, 0},
+    [SGT_SET_MOMENTUM] = {"momentum", FIELD(momentum), REAL, 0},
+    [SGT_SET_NESTEROV] = {"nesterov", FIELD(nesterov), FLAG, 0},
     [SGT_SET_WEIGHT_DECAY] = {"weight-decay", FIELD(weight_decay), REAL, 0},
     [SGT_SET_GRAD_CLIP] = {"grad-clip", FIELD(grad_clip), REAL, 0},
     [SGT_SET_DROPOUT] = {"dropout", FIELD(dropout), REAL, 0},
-    [SGT_SET_PRECISION] = {"precision", FIELD(precision), TEXT, 0},
+    [SGT_SET_IGNORE] = {"ignore-index", FIELD(ignore), COUNT, 0},
+    [SGT_SET_PRECISION] = {"precision", FIELD(precision), TEXT, DEVICE},
+    [SGT_SET_LOSS_SCALE] = {"loss-scale", FIELD(loss_scale), REAL, DEVICE},
+    [SGT_SET_RECOMPUTE] = {"recompute", FIELD(recompute), TEXT, 0},
     [SGT_SET_GELU] = {"gelu", FIELD(gelu), TEXT, 0},
+    [SGT_SET_NO_TIE] = {"no-tie", FIELD(no_tie), FLAG, 0},
+    [SGT_SET_ATTENTION] = {"attention", FIELD(attention), TEXT, DEVICE | CUDA},
+    [SGT_SET_BATCHING] = {"batching", FIELD(batching), TEXT, 0},
+    [SGT_SET_NO_OVERLAP] = {"no-overlap", FIELD(no_overlap), FLAG, 0},
+    [SGT_SET_SYNC_METRICS] = {"sync-metrics", FIELD(sync_metrics), FLAG, DEVICE | CUDA},
+    [SGT_SET_NO_FUSE] = {"no-fuse", FIELD(no_fuse), FLAG, DEVICE | CUDA},
+    [SGT_SET_NO_GRAPHS] = {"no-graphs", FIELD(no_graphs), FLAG, DEVICE | CUDA},
+    [SGT_SET_NO_PAD_VOCAB] = {"no-pad-vocab", FIELD(no_pad_vocab), FLAG, DEVICE | CUDA},
+    [SGT_SET_DETERMINISTIC] = {"deterministic", FIELD(deterministic), FLAG, 0},
     [SGT_SET_EVAL_EVERY] = {"eval-every", FIELD(eval_every), COUNT, 0},
     [SGT_SET_SAVE_EVERY] = {"save-every", FIELD(save_every), COUNT, 0},
     [SGT_SET_KEEP] = {"keep", FIELD(keep), COUNT, 0},
@@ -61,7 +84,9 @@ void sgt_settings_default(sgt_settings *s)
         .schedule = "cosine",
         .optimizer = "adamw",
         .betas = "0.9,0.95",
-        .precision = "fp32",
+        .recompute = "none",
+        .attention = "auto",
+        .batching = "simd",
         .workers = 1,
         .threads = SGT_DEFAULT_COUNT,
         .batch = SGT_DEFAULT_COUNT,
@@ -75,6 +100,9 @@ void sgt_settings_default(sgt_settings *s)
         .seed = 1,
         .lr = SGT_DEFAULT_REAL,
         .min_lr = SGT_DEFAULT_REAL,
+        .ignore = SGT_DEFAULT_COUNT,
+        .momentum = 0.9,
+        .loss_scale = 65536,
         .weight_decay = 0.1,
         .grad_clip = 1,
         .epochs = 1,
@@ -138,11 +166,23 @@ static int check_words(const sgt_settings *s, sgt_error *err)
         (rc = one_of("sampling", s->sampling, "shuffle|random|block|sequential", err)) < 0 ||
         (rc = one_of("device", s->device, "auto|cpu|cuda", err)) < 0 ||
         (rc = one_of("schedule", s->schedule, "cosine|linear|constant|wsd", err)) < 0 ||
-        (rc = one_of("optimizer", s->optimizer, "adamw", err)) < 0 ||
-        (s->gelu && (rc = one_of("gelu", s->gelu, "tanh|erf", err)) < 0))
+        (rc = one_of("optimizer", s->optimizer, "adamw|sgd", err)) < 0 ||
+        (rc = one_of("recompute", s->recompute, "none|gelu|block", err)) < 0 ||
+        (rc = one_of("attention", s->attention, "auto|own|cudnn|naive", err)) < 0 ||
+        (rc = one_of("batching", s->batching, "simd|scalar", err)) < 0)
         return rc;
-    if (strcmp(s->precision, "fp32") != 0)
-        return sgt_fail(err, SGT_EUSAGE, "--precision %s: fp32 is what this build has on a CPU", s->precision);
+    if (s->precision && (rc = one_of("precision", s->precision, "fp32|tf32|bf16|fp16", err)) < 0) return rc;
+    return s->gelu ? one_of("gelu", s->gelu, "tanh|erf", err) : SGT_OK;
+}
+
+static int check_fractions(const sgt_settings *s, sgt_error *err)
+{
+    if (!((float)s->dropout >= 0 && (float)s->dropout < 1)) /* 1 as a float divides by 0 */
+        return sgt_fail(err, SGT_EUSAGE, "--dropout %g: must be at least 0 and below 1", s->dropout);
+    if (!((float)s->momentum >= 0 && (float)s->momentum < 1))
+        return sgt_fail(err, SGT_EUSAGE, "--momentum %g: must be at least 0 and below 1", s->momentum);
+    if (!(s->loss_scale >= 1 && s->loss_scale <= MAX_LOSS_SCALE))
+        return sgt_fail(err, SGT_EUSAGE, "--loss-scale %g: must be from 1 to %d", s->loss_scale, MAX_LOSS_SCALE);
     return SGT_OK;
 }
 
@@ -159,6 +199,7 @@ int sgt_settings_check(const sgt_settings *s, sgt_error *err)
         (rc = between("grad-accum", s->accum, 1, 1 << 20, err)) < 0 ||
         (rc = between("steps", s->steps, 1, 99999999, err)) < 0 ||
         (rc = between("lr-base-batch", s->lr_base_batch, 1, 1 << 30, err)) < 0 ||
+        (rc = between("ignore-index", s->ignore, 0, UINT16_MAX, err)) < 0 ||
         (rc = between("seed", s->seed, 0, INT64_MAX, err)) < 0 || (rc = at_least_zero("lr", s->lr, err)) < 0 ||
         (rc = at_least_zero("min-lr", s->min_lr, err)) < 0 ||
         (rc = at_least_zero("weight-decay", s->weight_decay, err)) < 0 ||
@@ -166,13 +207,62 @@ int sgt_settings_check(const sgt_settings *s, sgt_error *err)
         return rc;
     if (!(s->epochs > 0 && s->epochs <= 1e6))
         return sgt_fail(err, SGT_EUSAGE, "--epochs %g: must be above 0 and at most 1000000", s->epochs);
-    if (s->dropout != 0) return sgt_fail(err, SGT_EUSAGE, "--dropout %g: 0 is what this build has", s->dropout);
+    if ((rc = check_fractions(s, err)) < 0) return rc;
     if (s->scale_lr && s->lr == SGT_DEFAULT_REAL)
         return sgt_fail(err, SGT_EUSAGE, "--scale-lr: give the --lr to scale (--lr auto follows the batch by itself)");
     if (s->init && s->given[SGT_SET_MODEL])
         return sgt_fail(err, SGT_EUSAGE, "--model %s: not together with --init, whose config.json says the shape",
                         s->model);
     return s->init ? SGT_OK : sgt_model_named(&m, s->model, err);
+}
+
+/* ---- options that depend on one another and on the device ---- */
+
+/* What option i needs to mean anything; NULL where it has that. */
+static const char *lacks(const sgt_settings *s, size_t i)
+{
+    int sgd = strcmp(s->optimizer, "sgd") == 0;
+    if (i == SGT_SET_BETAS && sgd) return "--optimizer adamw";
+    if ((i == SGT_SET_MOMENTUM || i == SGT_SET_NESTEROV) && !sgd) return "--optimizer sgd";
+    if (i == SGT_SET_NESTEROV && s->momentum == 0) return "a --momentum above 0";
+    if (i == SGT_SET_LOSS_SCALE && (!s->precision || strcmp(s->precision, "fp16") != 0)) return "--precision fp16";
+    return NULL;
+}
+
+int sgt_settings_check_together(const sgt_settings *s, sgt_error *err)
+{
+    for (size_t i = 0; i < SGT_SETTINGS; i++)
+        if (s->given[i] && lacks(s, i))
+            return sgt_fail(err, SGT_EUSAGE, "--%s: needs %s", table[i].name, lacks(s, i));
+    return SGT_OK;
+}
+
+/* Options that only CUDA has are texts and flags. */
+static int without_cuda(sgt_settings *s, size_t i, const sgt_settings *plain, sgt_error *err)
+{
+    if (table[i].kind == FLAG) {
+        int *at = field(s, i);
+        if (*at && s->given[i]) return sgt_fail(err, SGT_EUNSUPPORTED, "--%s: needs --device cuda", table[i].name);
+        *at = 0;
+        return SGT_OK;
+    }
+    const char **at = field(s, i), *usual = *(const char *const *)field(plain, i);
+    if (s->given[i] && strcmp(*at, usual) != 0)
+        return sgt_fail(err, SGT_EUNSUPPORTED, "--%s %s: needs --device cuda", table[i].name, *at);
+    *at = usual;
+    return SGT_OK;
+}
+
+int sgt_settings_take_device(sgt_settings *s, int cuda, sgt_error *err)
+{
+    int rc = SGT_OK;
+    sgt_settings plain;
+    sgt_settings_default(&plain);
+    for (size_t i = 0; i < SGT_SETTINGS && !cuda && rc == SGT_OK; i++)
+        if (table[i].flags & CUDA) rc = without_cuda(s, i, &plain, err);
+    if (!s->precision) s->precision = cuda ? "bf16" : "fp32";
+    if (s->batch == SGT_DEFAULT_COUNT) s->batch = cuda ? CUDA_BATCH : CPU_BATCH;
+    return rc;
 }
 
 /* ---- JSON ---- */
@@ -185,11 +275,13 @@ static int take(sgt_settings *s, size_t i, const json_t *v, const char *what, sg
     else if (table[i].kind == COUNT && json_is_integer(v) && json_integer_value(v) >= 0)
         *(uint64_t *)at = (uint64_t)json_integer_value(v);
     else if (table[i].kind == REAL && json_is_number(v)) *(double *)at = json_number_value(v);
+    else if (table[i].kind == FLAG && json_is_boolean(v)) *(int *)at = json_is_true(v);
     else if (real_auto) *(double *)at = SGT_DEFAULT_REAL;
     else
         return sgt_fail(err, SGT_EFORMAT, "%s: '%s' is not %s", what, table[i].name,
                         table[i].kind == TEXT    ? "a text"
                         : table[i].kind == COUNT ? "a whole number of at least 0"
+                        : table[i].kind == FLAG  ? "true or false"
                                                  : "a number");
     return SGT_OK;
 }
@@ -228,12 +320,14 @@ int sgt_settings_merge(sgt_settings *s, const char *text, const char *what, int 
     return SGT_OK;
 }
 
-/* The value of option i as JSON, "" where it is undecided; the shortest digits that read back as the same number. */
+/* The value of option i as JSON, "" where it is undecided, off or of no use; the shortest digits that read back as the
+ * same number. */
 static void render(char *out, size_t n, const sgt_settings *s, size_t i)
 {
     const void *at = field(s, i);
     out[0] = '\0';
-    if ((table[i].flags & LOCAL) && !s->given[i]) return;
+    if (((table[i].flags & LOCAL) && !s->given[i]) || lacks(s, i)) return;
+    if (table[i].kind == FLAG && *(const int *)at) snprintf(out, n, "true");
     if (table[i].kind == COUNT && *(const uint64_t *)at != SGT_DEFAULT_COUNT)
         snprintf(out, n, "%llu", (unsigned long long)*(const uint64_t *)at);
     if (table[i].kind == REAL && *(const double *)at != SGT_DEFAULT_REAL)
@@ -277,7 +371,7 @@ char *sgt_settings_json(const sgt_settings *s)
     return text;
 }
 
-int sgt_settings_same_run(const sgt_settings *s, const char *text, sgt_error *err)
+int sgt_settings_same_run(const sgt_settings *s, const char *text, int moved, sgt_error *err)
 {
     sgt_settings kept = {0};
     char *now = malloc(2 * MAX_VALUE), *then = now ? now + MAX_VALUE : NULL;
@@ -286,7 +380,7 @@ int sgt_settings_same_run(const sgt_settings *s, const char *text, sgt_error *er
     int rc = sgt_settings_merge(&kept, text, "the checkpoint's options", 1, err);
     if (kept.init) kept.model = NULL; /* its shape came from there */
     for (size_t i = 0; i < SGT_SETTINGS && rc == SGT_OK; i++) {
-        if (table[i].flags & MAY_CHANGE) continue;
+        if (table[i].flags & (moved ? MAY_CHANGE | DEVICE : MAY_CHANGE)) continue;
         render(now, MAX_VALUE, s, i);
         render(then, MAX_VALUE, &kept, i);
         if (strcmp(now, then) != 0)

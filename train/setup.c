@@ -15,7 +15,6 @@
 #include "shard.h"
 #include "trainer.h"
 
-#define CPU_BATCH 8
 #define EVAL_BATCHES 20                  /* at most: about what nanoGPT and llm.c look at */
 #define POSITIONS 1024                   /* GPT-2's */
 #define MAX_TOKENIZER ((size_t)64 << 20) /* bytes of tokenizer.json */
@@ -48,10 +47,25 @@ static int take_device(sgt_trainer *t, sgt_error *err)
     sgt_error why;
     if (strcmp(t->s->device, "cpu") == 0) return SGT_OK;
     int rc = sgt_device_cuda(&why);
+    t->cuda = rc == SGT_OK;
     if (strcmp(t->s->device, "cuda") == 0)
         return rc < 0 ? sgt_fail(err, SGT_EUNSUPPORTED, "--device cuda: %s (--device cpu works)", why.text) : SGT_OK;
     sgt_say(&t->o->notice, "device: the CPU (%s)", why.text);
     return SGT_OK;
+}
+
+/* Precision may be the device's own that a run began on: a run that moves to a CPU goes on in what that has. */
+static int settle_device(sgt_trainer *t, sgt_error *err)
+{
+    sgt_settings *s = t->s;
+    int rc = take_device(t, err);
+    if (rc < 0) return rc;
+    int leaves_cuda = t->from && !t->cuda && strcmp(t->state.device, "cuda") == 0;
+    if (leaves_cuda && !s->given[SGT_SET_PRECISION] && strcmp(s->precision, "fp32") != 0) {
+        sgt_say(&t->o->warning, "going on in fp32 on the CPU; the checkpoint is from %s on CUDA", s->precision);
+        s->precision = "fp32";
+    }
+    return sgt_settings_take_device(s, t->cuda, err);
 }
 
 static int refuse_existing(const sgt_trainer *t, sgt_error *err)
@@ -122,6 +136,7 @@ static sgt_loader_options loader_options(const sgt_trainer *t)
                             .batch = (uint32_t)s->batch,
                             .seq = (uint32_t)s->seq,
                             .vocab = t->model.vocab,
+                            .scalar = strcmp(s->batching, "scalar") == 0,
                             .notice = t->o->notice};
     for (int i = 0; i < SGT_READERS; i++)
         if (strcmp(s->loader, sgt_reader_name((sgt_reader)i)) == 0) o.reader = (sgt_reader)i;
@@ -228,29 +243,24 @@ static int decide_schedule(sgt_trainer *t, sgt_error *err)
     return SGT_OK;
 }
 
+/* The scaler goes on where it stood, if the run had one and this backend has one. */
+static int load_state(sgt_trainer *t, sgt_error *err)
+{
+    sgt_backend *b = t->backend;
+    int rc = sgt_checkpoint_load_model(t->from, b, &t->model, err);
+    if (rc == SGT_OK) rc = sgt_checkpoint_load_moments(t->from, b, &t->model, err);
+    if (rc == SGT_OK && t->state.scaling && sgt_trainer_scales(t)) b->put_scaler(b, t->state.step, &t->state.scaler);
+    return rc;
+}
+
 static int open_backend(sgt_trainer *t, sgt_error *err)
 {
-    const sgt_settings *s = t->s;
-    double betas[2];
-    int rc, threads = s->threads == SGT_DEFAULT_COUNT ? sgt_cpu_count() : (int)s->threads;
-    if ((rc = sgt_settings_betas(s, betas, err)) < 0) return rc;
-    sgt_backend_options o = {.model = t->model,
-                             .optim = {.beta1 = (float)betas[0],
-                                       .beta2 = (float)betas[1],
-                                       .eps = 1e-8f,
-                                       .weight_decay = (float)s->weight_decay,
-                                       .grad_clip = (float)s->grad_clip},
-                             .batch = (uint32_t)s->batch,
-                             .seq = (uint32_t)s->seq,
-                             .threads = threads,
-                             .notice = t->o->notice};
-    if ((rc = sgt_cpu_backend_open(&t->backend, &o, err)) < 0) return rc;
-    if (t->from) {
-        if ((rc = sgt_checkpoint_load_model(t->from, t->backend, &t->model, err)) < 0) return rc;
-        return sgt_checkpoint_load_moments(t->from, t->backend, &t->model, err);
-    }
-    if (s->init) return sgt_checkpoint_load_model(s->init, t->backend, &t->model, err);
-    return sgt_init_parameters(t->backend, &t->model, s->seed, threads, err);
+    sgt_backend_options o;
+    int rc = sgt_trainer_backend_options(t, &o, err);
+    if (rc < 0 || (rc = sgt_cpu_backend_open(&t->backend, &o, err)) < 0) return rc;
+    if (t->from) return load_state(t, err);
+    if (t->s->init) return sgt_checkpoint_load_model(t->s->init, t->backend, &t->model, err);
+    return sgt_init_parameters(t->backend, &t->model, t->s->seed, o.threads, err);
 }
 
 /* ---- the run ---- */
@@ -267,12 +277,24 @@ static void compare_machine(const sgt_trainer *t)
                 b->name, b->level, b->library, st->device, st->level, st->library);
 }
 
+/* What this backend chose, in the place of what the checkpoint's had. */
+static int take_choices(sgt_trainer *t, sgt_error *err)
+{
+    char *choices = t->backend->choices ? strdup(t->backend->choices) : NULL;
+    if (t->backend->choices && !choices) return sgt_fail(err, SGT_ENOMEM, "choices: out of memory");
+    free(t->state.choices);
+    t->state.choices = choices;
+    return SGT_OK;
+}
+
 static int open_run(sgt_trainer *t, sgt_error *err)
 {
     int rc = SGT_OK;
     char *json = sgt_settings_json(t->s);
     if (!json) return sgt_fail(err, SGT_ENOMEM, "options: out of memory");
-    if (t->from) rc = sgt_settings_same_run(t->s, t->state.options, err);
+    if (t->from)
+        rc = sgt_settings_same_run(t->s, t->state.options, strcmp(t->state.device, t->backend->name) != 0, err);
+    if (rc == SGT_OK) rc = take_choices(t, err);
     if (rc == SGT_OK) {
         compare_machine(t);
         snprintf(t->state.device, sizeof t->state.device, "%s", t->backend->name);
@@ -289,6 +311,18 @@ static int open_run(sgt_trainer *t, sgt_error *err)
     return rc;
 }
 
+static void say_peak(const sgt_trainer *t)
+{
+    const sgt_backend *b = t->backend;
+    if (b->peak_flops > 0 && b->datasheet_flops > 0)
+        sgt_say(&t->o->notice,
+                "%s: products of matrices reach %.3g TFLOP/s, measured (mfu), of %.3g on the datasheet (mfu_datasheet)",
+                b->peak_name, b->peak_flops / 1e12, b->datasheet_flops / 1e12);
+    else if (b->peak_flops > 0)
+        sgt_say(&t->o->notice, "%s: products of matrices reach %.3g TFLOP/s, measured (mfu)", b->peak_name,
+                b->peak_flops / 1e12);
+}
+
 static void announce(const sgt_trainer *t)
 {
     const sgt_model *m = &t->model;
@@ -297,6 +331,7 @@ static void announce(const sgt_trainer *t)
             m->layers, m->channels, m->heads, m->vocab, (double)sgt_model_parameters(m) / 1e6, t->backend->level,
             t->backend->library);
     if (t->state.step >= t->s->steps) return;
+    say_peak(t);
     sgt_say(&t->o->notice,
             "data: %" PRIu64 " tokens in %" PRIu64 " shard%s; steps %" PRIu64 " to %" PRIu64 ", each %" PRIu64
             " x %" PRIu64 " x %" PRIu64 " tokens, lr %.3g",
@@ -312,13 +347,13 @@ int sgt_trainer_open(sgt_trainer *t, sgt_settings *s, const sgt_train_options *o
     if (o->resume && o->force) return sgt_fail(err, SGT_EUSAGE, "--resume: not together with --force");
     if ((rc = sgt_settings_check(s, err)) < 0) return rc;
     if (o->resume && ((rc = resume_from(t, err)) < 0 || (rc = sgt_settings_check(s, err)) < 0)) return rc;
+    if ((rc = sgt_settings_check_together(s, err)) < 0) return rc;
     if (!s->data && has_shards("out", "train")) {
         s->data = "out";
         sgt_say(&o->notice, "data: out/, for no --data was given");
     }
     if (!s->data) return sgt_fail(err, SGT_EUSAGE, "no --data, and no shards in ./out");
-    if (s->batch == SGT_DEFAULT_COUNT) s->batch = CPU_BATCH;
-    if ((rc = take_device(t, err)) < 0 || (rc = refuse_existing(t, err)) < 0) return rc;
+    if ((rc = settle_device(t, err)) < 0 || (rc = refuse_existing(t, err)) < 0) return rc;
     shape = read_shape(t, &why);
     if ((rc = open_data(t, err)) < 0) return rc;
     if (shape < 0) return sgt_fail(err, shape, "%s", why.text);

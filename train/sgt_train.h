@@ -24,6 +24,7 @@ typedef struct sgt_train_options {
     int resume, force;      /* go on from its newest checkpoint; start over although it has one */
     sgt_notice notice;
     sgt_notice warning;     /* what is wrong and yet no failure: to be said where talk is not wanted too */
+    const char *cache;      /* a folder for what a device's timing found, made if it is missing; NULL: nowhere */
     const sgt_stop *stop;   /* finish the step, save, return SGT_ESTOPPED */
     /* After every step, and each line that a person may want to keep (an evaluation, an epoch). NULL is fine. */
     void (*progress)(void *ctx, const sgt_metrics *m, uint64_t steps, uint64_t first);

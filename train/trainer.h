@@ -2,6 +2,8 @@
 #ifndef SGT_TRAINER_H
 #define SGT_TRAINER_H
 
+#include <string.h>
+
 #include "backend.h"
 #include "run.h"
 #include "sgt_loader.h"
@@ -21,11 +23,21 @@ typedef struct sgt_trainer {
     int64_t eot;                /* -1: not known */
     char *from;                 /* the checkpoint this run goes on from, or NULL */
     sgt_checkpoint_state state; /* as of now */
+    int cuda;                   /* the device that was decided on is CUDA's */
 } sgt_trainer;
 
 /* Everything up to the first step. Close with sgt_trainer_close, after a failure too. */
 int sgt_trainer_open(sgt_trainer *t, sgt_settings *s, const sgt_train_options *o, sgt_error *err);
 void sgt_trainer_close(sgt_trainer *t);
+
+/* Whether the run scales its loss. */
+static inline int sgt_trainer_scales(const sgt_trainer *t)
+{
+    return strcmp(t->s->precision, "fp16") == 0 && t->backend->put_scaler && t->backend->get_scaler;
+}
+
+/* What the backend of a run is asked for, once settings, device and model are decided. */
+int sgt_trainer_backend_options(const sgt_trainer *t, sgt_backend_options *o, sgt_error *err);
 
 int sgt_trainer_run(sgt_trainer *t, sgt_train_result *r, sgt_error *err);
 

@@ -15,9 +15,10 @@ stderr_is ''
     fail "the checkpoint holds $(ls -A run/step-00000006)"
 [ "$(wc -l < run/log.jsonl)" -eq 6 ] || fail 'a line a step'
 sed -n 3p run/log.jsonl > line
-for name in step loss lr grad_norm tokens epoch tokens_per_s ms_per_step data_wait_ms peak_bytes; do
+for name in step loss lr grad_norm loss_scale skipped tokens epoch tokens_per_s ms_per_step data_wait_ms peak_bytes; do
     [ -n "$(field $name line)" ] || fail "a step's line lacks $name"
 done
+[ "$(field loss_scale line),$(field skipped line)" = 1,0 ] || fail 'fp32 has no loss scale and skips nothing'
 [ "$(field step line)" = 2 ] || fail 'steps count from 0'
 [ "$(field tokens line)" = 96 ] || fail 'three steps of 2 x 16 tokens are 96'
 grep -q '"eos_token_id": 10' run/step-00000006/config.json || fail 'the end of text comes from the shard'

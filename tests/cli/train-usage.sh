@@ -27,9 +27,25 @@ run_usage '--run: needs a name' sgt-train --data d --run ''
 run_usage '--epochs 1e+06: 4799500000 steps, more than 99999999 (give --steps)' \
     sgt-train --quiet --data d --device cpu --model 1x8x1 --seq-len 16 --batch-size 2 --epochs 1000000
 run_usage '--betas 0.9: not two numbers from 0 to below 1, such as 0.9,0.95' sgt-train --data d --betas 0.9
-run_usage '--precision bf16: fp32 is what this build has on a CPU' sgt-train --data d --precision bf16
-run_usage '--optimizer sgd: must be one of adamw' sgt-train --data d --optimizer sgd
-run_usage '--dropout 0.1: 0 is what this build has' sgt-train --data d --dropout 0.1
+run_usage '--precision fp8: must be one of fp32|tf32|bf16|fp16' sgt-train --data d --precision fp8
+run_usage '--optimizer lion: must be one of adamw|sgd' sgt-train --data d --optimizer lion
+run_usage '--recompute auto: must be one of none|gelu|block' sgt-train --data d --recompute auto
+run_usage '--attention flash: must be one of auto|own|cudnn|naive' sgt-train --data d --attention flash
+run_usage '--batching fast: must be one of simd|scalar' sgt-train --data d --batching fast
+run_usage '--dropout 1: must be at least 0 and below 1' sgt-train --data d --dropout 1
+run_usage '--momentum 1: must be at least 0 and below 1' sgt-train --data d --optimizer sgd --momentum 1
+run_usage '--loss-scale 0: must be from 1 to 16777216' sgt-train --data d --precision fp16 --loss-scale 0
+run_usage '--ignore-index 65536: must be from 0 to 65535' sgt-train --data d --ignore-index 65536
+run_usage '--ignore-index -1: not a whole number (such as 12, 512k, 1.5M)' sgt-train --data d --ignore-index -1
+run_usage '--memory-limit: no such option' sgt-train --data d --memory-limit 1G
+run_usage '--no-graphs: takes no value' sgt-train --data d --no-graphs=1
+
+# options that mean nothing without another
+run_usage '--momentum: needs --optimizer sgd' sgt-train --data d --momentum 0.5
+run_usage '--nesterov: needs --optimizer sgd' sgt-train --data d --nesterov
+run_usage '--nesterov: needs a --momentum above 0' sgt-train --data d --optimizer sgd --momentum 0 --nesterov
+run_usage '--betas: needs --optimizer adamw' sgt-train --data d --optimizer sgd --betas 0.9,0.99
+run_usage '--loss-scale: needs --precision fp16' sgt-train --data d --loss-scale 1024
 run_usage '--loader fast: must be one of preload|mmap|uring' sgt-train --data d --loader fast
 run_usage '--model gpt3: not gpt2, gpt2-medium, gpt2-large, gpt2-xl or LAYERSxCHANNELSxHEADS such as 4x256x4' \
     sgt-train --data d --model gpt3
@@ -55,8 +71,8 @@ stderr_lines 1
 stderr_has 'sgt-train: c.json: not a JSON object: '
 run 1 sgt-train --data d --config nowhere.json
 stderr_is 'sgt-train: nowhere.json: No such file or directory'
-echo '{"optimizer": "sgd"}' > c.json
-run_usage '--optimizer sgd: must be one of adamw' sgt-train --data d --config c.json
+echo '{"optimizer": "lion"}' > c.json
+run_usage '--optimizer lion: must be one of adamw|sgd' sgt-train --data d --config c.json
 echo '{"steps": 2, "seed": 9, "lr": "auto"}' > c.json
 run 0 sgt-train --quiet $small --config c.json --seed 5
 [ "$(wc -l < run/log.jsonl)" -eq 2 ] || fail 'steps of the file should count'

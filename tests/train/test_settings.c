@@ -1,0 +1,258 @@
+/* What defines a run: to JSON and back, what is refused, and what may differ when it is resumed. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "settings.h"
+
+TestSuite(settings);
+
+Test(settings, json_and_back)
+{
+    sgt_settings s, back;
+    sgt_error err;
+    sgt_settings_default(&s);
+    s.data = "a \"quoted\"\\path\n";
+    s.lr = 0.1 + 0.2; /* 17 digits are needed */
+    s.seed = INT64_MAX;
+    s.steps = 12;
+    char *text = sgt_settings_json(&s);
+    cr_assert(text);
+    cr_expect(strstr(text, "\"weight-decay\": 0.1,") && strstr(text, "\"lr\": 0.30000000000000004,"), "%s", text);
+    cr_expect_not(strstr(text, "warmup"), "undecided settings are left out");
+    cr_expect_not(strstr(text, "threads"), "so are the machine's");
+    sgt_settings_default(&back);
+    cr_assert_eq(sgt_settings_merge(&back, text, "x", 1, &err), 0, "%s", err.text);
+    cr_expect_str_eq(back.data, s.data);
+    cr_expect(back.lr == s.lr && back.seed == s.seed && back.steps == 12 && back.given[SGT_SET_LR] &&
+              !back.given[SGT_SET_WARMUP]);
+    char *again = sgt_settings_json(&back);
+    cr_expect_str_eq(again, text);
+    free(again);
+    free(text);
+    sgt_settings_free(&back);
+}
+
+Test(settings, what_was_given_comes_first)
+{
+    sgt_settings s;
+    sgt_error err;
+    sgt_settings_default(&s);
+    s.batch = 5;
+    s.given[SGT_SET_BATCH] = 1;
+    cr_assert_eq(sgt_settings_merge(&s, "{\"batch-size\": 9, \"seq-len\": 7, \"threads\": 3}", "x", 0, &err), 0);
+    cr_expect(s.batch == 5 && s.seq == 7 && s.threads == SGT_DEFAULT_COUNT,
+              "a machine's own settings are not taken over");
+    cr_expect_not(s.given[SGT_SET_SEQ]);
+    sgt_settings_free(&s);
+}
+
+Test(settings, wrong_files_are_refused)
+{
+    static const struct {
+        const char *text, *why;
+    } bad[] = {{"{\"speed\": 3}", "x: unknown option 'speed'"},
+               {"{\"lr\": \"fast\"}", "x: 'lr' is not a number"},
+               {"{\"steps\": -1}", "x: 'steps' is not a whole number of at least 0"},
+               {"{\"steps\": 1.5}", "x: 'steps' is not a whole number of at least 0"},
+               {"{\"data\": 7}", "x: 'data' is not a text"},
+               {"{\"no-graphs\": 1}", "x: 'no-graphs' is not true or false"},
+               {"[]", "x: not a JSON object"}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        sgt_settings s;
+        sgt_error err;
+        sgt_settings_default(&s);
+        cr_expect_eq(sgt_settings_merge(&s, bad[i].text, "x", 1, &err), SGT_EFORMAT);
+        cr_expect_str_eq(err.text, bad[i].why);
+        sgt_settings_free(&s);
+    }
+}
+
+Test(settings, every_wrong_value_names_its_option)
+{
+    static const struct {
+        const char *text, *why;
+    } bad[] = {
+        {"{\"loader\": \"pre\"}", "--loader pre: must be one of preload|mmap|uring"},
+        {"{\"loader\": \"preload|mmap\"}", "--loader preload|mmap: must be one of preload|mmap|uring"},
+        {"{\"sampling\": \"\"}", "--sampling : must be one of shuffle|random|block|sequential"},
+        {"{\"schedule\": \"cos\"}", "--schedule cos: must be one of cosine|linear|constant|wsd"},
+        {"{\"optimizer\": \"lion\"}", "--optimizer lion: must be one of adamw|sgd"},
+        {"{\"precision\": \"fp8\"}", "--precision fp8: must be one of fp32|tf32|bf16|fp16"},
+        {"{\"recompute\": \"auto\"}", "--recompute auto: must be one of none|gelu|block"},
+        {"{\"attention\": \"flash\"}", "--attention flash: must be one of auto|own|cudnn|naive"},
+        {"{\"batching\": \"avx2\"}", "--batching avx2: must be one of simd|scalar"},
+        {"{\"momentum\": 1}", "--momentum 1: must be at least 0 and below 1"},
+        {"{\"momentum\": -0.1}", "--momentum -0.1: must be at least 0 and below 1"},
+        {"{\"loss-scale\": 0}", "--loss-scale 0: must be from 1 to 16777216"},
+        {"{\"loss-scale\": 1e9}", "--loss-scale 1e+09: must be from 1 to 16777216"},
+        {"{\"ignore-index\": 65536}", "--ignore-index 65536: must be from 0 to 65535"},
+        {"{\"betas\": \"0.9\"}", "--betas 0.9: not two numbers from 0 to below 1, such as 0.9,0.95"},
+        {"{\"betas\": \"0.9,1\"}", "--betas 0.9,1: not two numbers from 0 to below 1, such as 0.9,0.95"},
+        {"{\"betas\": \"0.9,0.999999999\"}", /* 1 in float: the first update would divide by 0 */
+         "--betas 0.9,0.999999999: not two numbers from 0 to below 1, such as 0.9,0.95"},
+        {"{\"betas\": \"-0.1,0.9\"}", "--betas -0.1,0.9: not two numbers from 0 to below 1, such as 0.9,0.95"},
+        {"{\"batch-size\": 0}", "--batch-size 0: must be from 1 to 1048576"},
+        {"{\"steps\": 0}", "--steps 0: must be from 1 to 99999999"},
+        {"{\"lr\": -2}", "--lr -2: must be at least 0"},
+        {"{\"lr\": -1e308}", "--lr -1e+308: must be at least 0"},
+        {"{\"min-lr\": -1e-9}", "--min-lr -1e-09: must be at least 0"},
+        {"{\"weight-decay\": -0.1}", "--weight-decay -0.1: must be at least 0"},
+        {"{\"grad-clip\": -1}", "--grad-clip -1: must be at least 0"},
+        {"{\"dropout\": 1}", "--dropout 1: must be at least 0 and below 1"},
+        {"{\"dropout\": 0.999999999}", "--dropout 1: must be at least 0 and below 1"}, /* 1 in float */
+        {"{\"dropout\": -0.5}", "--dropout -0.5: must be at least 0 and below 1"},
+        {"{\"model\": \"x\"}", NULL},
+        {"{\"model\": \"gpt2\", \"init\": \"dir\"}",
+         "--model gpt2: not together with --init, whose config.json says the shape"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        sgt_settings s;
+        sgt_error err;
+        sgt_settings_default(&s);
+        cr_assert_eq(sgt_settings_check(&s, &err), 0);
+        cr_assert_eq(sgt_settings_merge(&s, bad[i].text, "x", 1, &err), 0, "%s", err.text);
+        cr_expect_eq(sgt_settings_check(&s, &err), SGT_EUSAGE, "taken: %s", bad[i].text);
+        if (bad[i].why) cr_expect_str_eq(err.text, bad[i].why);
+        sgt_settings_free(&s);
+    }
+}
+
+Test(settings, which_may_differ_in_a_resumed_run)
+{
+    static const struct {
+        const char *text;
+        int may;
+    } changes[] = {{"{\"steps\": 99}", 1},
+                   {"{\"device\": \"cpu\"}", 1},
+                   {"{\"loader\": \"mmap\"}", 1},
+                   {"{\"threads\": 3}", 1},
+                   {"{\"data\": \"elsewhere\"}", 1},
+                   {"{\"lr\": 0.5}", 0},
+                   {"{\"seed\": 2}", 0},
+                   {"{\"batch-size\": 3}", 0},
+                   {"{\"model\": \"1x8x1\"}", 0},
+                   {"{\"betas\": \"0.9,0.99\"}", 0},
+                   {"{\"keep\": 9}", 0},
+                   {"{\"precision\": \"bf16\"}", 0},
+                   {"{\"attention\": \"own\"}", 0},
+                   {"{\"no-graphs\": true}", 0},
+                   {"{\"no-fuse\": false}", 1},
+                   {"{\"deterministic\": true}", 0},
+                   {"{\"dropout\": 0.1}", 0},
+                   {"{\"ignore-index\": 0}", 0},
+                   {"{\"recompute\": \"block\"}", 0},
+                   {"{\"momentum\": 0.5}", 1}, /* AdamW has none */
+                   {"{\"loss-scale\": 2}", 1}, /* nor has fp32 that */
+                   {"{\"optimizer\": \"sgd\"}", 0},
+                   {"{\"sampling\": \"random\"}", 0}};
+    sgt_settings kept;
+    sgt_error err;
+    sgt_settings_default(&kept);
+    kept.precision = "fp32";
+    char *text = sgt_settings_json(&kept);
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        sgt_settings s;
+        sgt_settings_default(&s);
+        s.precision = "fp32";
+        cr_assert_eq(sgt_settings_merge(&s, changes[i].text, "x", 1, &err), 0);
+        int rc = sgt_settings_same_run(&s, text, 0, &err);
+        cr_expect_eq(rc, changes[i].may ? SGT_OK : SGT_EUNSUPPORTED, "%s", changes[i].text);
+        sgt_settings_free(&s);
+    }
+    sgt_settings s;
+    sgt_settings_default(&s);
+    s.precision = "fp32";
+    s.schedule = "wsd";
+    cr_assert_eq(sgt_settings_same_run(&s, text, 0, &err), SGT_EUNSUPPORTED);
+    cr_expect_str_eq(
+        err.text,
+        "--schedule: it is \"wsd\" here and was \"cosine\" in the run to resume (leave it out, or start a new --run)");
+    free(text);
+}
+
+/* A run may move from one device to another: then what one of them alone has may differ, and no more. */
+Test(settings, which_may_differ_on_another_device)
+{
+    sgt_settings kept, s;
+    sgt_error err;
+    sgt_settings_default(&kept);
+    kept.precision = "bf16";
+    kept.attention = "cudnn";
+    kept.no_graphs = kept.no_fuse = kept.no_pad_vocab = kept.sync_metrics = 1;
+    char *text = sgt_settings_json(&kept);
+    sgt_settings_default(&s);
+    s.precision = "fp32";
+    cr_expect_eq(sgt_settings_same_run(&s, text, 1, &err), 0, "%s", err.text);
+    cr_expect_eq(sgt_settings_same_run(&s, text, 0, &err), SGT_EUNSUPPORTED);
+    s.dropout = 0.1;
+    cr_expect_eq(sgt_settings_same_run(&s, text, 1, &err), SGT_EUNSUPPORTED);
+    cr_expect(strstr(err.text, "--dropout: it is 0.1 here and was 0 in"), "%s", err.text);
+    free(text);
+}
+
+Test(settings, options_without_use_are_refused_and_not_kept)
+{
+    static const struct {
+        const char *text, *why;
+    } given[] = {{"{\"momentum\": 0.5}", "--momentum: needs --optimizer sgd"},
+                 {"{\"nesterov\": true}", "--nesterov: needs --optimizer sgd"},
+                 {"{\"nesterov\": true, \"optimizer\": \"sgd\", \"momentum\": 0}",
+                  "--nesterov: needs a --momentum above 0"},
+                 {"{\"betas\": \"0.9,0.99\", \"optimizer\": \"sgd\"}", "--betas: needs --optimizer adamw"},
+                 {"{\"loss-scale\": 1024}", "--loss-scale: needs --precision fp16"},
+                 {"{\"loss-scale\": 1024, \"precision\": \"bf16\"}", "--loss-scale: needs --precision fp16"},
+                 {"{\"loss-scale\": 1024, \"precision\": \"fp16\"}", NULL},
+                 {"{\"optimizer\": \"sgd\", \"momentum\": 0.5, \"nesterov\": true}", NULL}};
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
+        sgt_settings s, again;
+        sgt_error err;
+        sgt_settings_default(&s);
+        cr_assert_eq(sgt_settings_merge(&s, given[i].text, "x", 1, &err), 0, "%s", err.text);
+        cr_assert_eq(sgt_settings_check(&s, &err), 0, "%s", err.text);
+        cr_expect_eq(sgt_settings_check_together(&s, &err), given[i].why ? SGT_EUSAGE : 0, "%s", given[i].text);
+        if (given[i].why) cr_expect_str_eq(err.text, given[i].why);
+        /* what is kept can always be given again */
+        char *text = sgt_settings_json(&s);
+        sgt_settings_default(&again);
+        cr_assert_eq(sgt_settings_merge(&again, text, "x", 1, &err), 0, "%s", err.text);
+        cr_expect_eq(sgt_settings_check_together(&again, &err), 0, "%s: %s", text, err.text);
+        if (!given[i].why) cr_expect(strstr(text, i == 6 ? "\"loss-scale\": 1024" : "\"nesterov\": true"), "%s", text);
+        free(text);
+        sgt_settings_free(&s);
+        sgt_settings_free(&again);
+    }
+}
+
+Test(settings, what_only_cuda_has_is_refused_elsewhere)
+{
+    static const struct {
+        const char *text, *why;
+    } given[] = {{"{\"attention\": \"own\"}", "--attention own: needs --device cuda"},
+                 {"{\"sync-metrics\": true}", "--sync-metrics: needs --device cuda"},
+                 {"{\"no-fuse\": true}", "--no-fuse: needs --device cuda"},
+                 {"{\"no-graphs\": true}", "--no-graphs: needs --device cuda"},
+                 {"{\"no-pad-vocab\": true}", "--no-pad-vocab: needs --device cuda"},
+                 {"{\"attention\": \"auto\", \"no-fuse\": false, \"no-overlap\": true}", NULL},
+                 {"{\"deterministic\": true, \"batching\": \"scalar\"}", NULL}};
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++)
+        for (int cuda = 0; cuda < 2; cuda++) {
+            sgt_settings s;
+            sgt_error err;
+            sgt_settings_default(&s);
+            cr_assert_eq(sgt_settings_merge(&s, given[i].text, "x", 1, &err), 0, "%s", err.text);
+            int rc = sgt_settings_take_device(&s, cuda, &err);
+            cr_expect_eq(rc, !cuda && given[i].why ? SGT_EUNSUPPORTED : 0, "%s", given[i].text);
+            if (rc < 0) cr_expect_str_eq(err.text, given[i].why);
+            else cr_expect_str_eq(s.precision, cuda ? "bf16" : "fp32");
+            if (rc == 0) cr_expect_eq(s.batch, cuda ? 64 : 8);
+            sgt_settings_free(&s);
+            /* a run that began with it on CUDA goes on without */
+            sgt_settings_default(&s);
+            cr_assert_eq(sgt_settings_merge(&s, given[i].text, "x", 0, &err), 0, "%s", err.text);
+            cr_expect_eq(sgt_settings_take_device(&s, cuda, &err), 0);
+            cr_expect_eq(s.no_fuse + s.no_graphs + s.no_pad_vocab + s.sync_metrics + !strcmp(s.attention, "own"),
+                         cuda && given[i].why ? 1 : 0, "%s", given[i].text);
+            sgt_settings_free(&s);
+        }
+}

@@ -1,0 +1,62 @@
+/* backend_options.c: what a backend is asked for, from a run's settings. */
+#include <string.h>
+
+#include "base/cpu.h"
+#include "trainer.h"
+
+/* Which of `count` words it is; 0 where it is none of them, which sgt_settings_check has ruled out. */
+static int index_of(const char *word, const char *const *words, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (strcmp(word, words[i]) == 0) return i;
+    return 0;
+}
+
+static int take_optimizer(sgt_optim *o, const sgt_settings *s, sgt_error *err)
+{
+    double betas[2];
+    int rc = sgt_settings_betas(s, betas, err);
+    if (rc < 0) return rc;
+    *o = (sgt_optim){.kind = strcmp(s->optimizer, "sgd") == 0 ? SGT_SGD : SGT_ADAMW,
+                     .beta1 = (float)betas[0],
+                     .beta2 = (float)betas[1],
+                     .eps = 1e-8f,
+                     .momentum = (float)s->momentum,
+                     .nesterov = s->nesterov,
+                     .weight_decay = (float)s->weight_decay,
+                     .grad_clip = (float)s->grad_clip};
+    return SGT_OK;
+}
+
+int sgt_trainer_backend_options(const sgt_trainer *t, sgt_backend_options *o, sgt_error *err)
+{
+    static const char *const precisions[] = {"fp32", "tf32", "bf16", "fp16"};
+    static const char *const recomputes[] = {"none", "gelu", "block"};
+    static const char *const attentions[] = {"auto", "own", "cudnn", "naive"};
+    const sgt_settings *s = t->s;
+    *o = (sgt_backend_options){
+        .model = t->model,
+        .batch = (uint32_t)s->batch,
+        .seq = (uint32_t)s->seq,
+        .accum = (uint32_t)s->accum,
+        .threads = s->threads == SGT_DEFAULT_COUNT ? sgt_cpu_count() : (int)s->threads,
+        .notice = t->o->notice,
+        .precision = (sgt_precision)index_of(s->precision, precisions, 4),
+        .recompute = (sgt_recompute)index_of(s->recompute, recomputes, 3),
+        .loss_scale = (float)s->loss_scale,
+        .dropout = (float)s->dropout,
+        .seed = s->seed,
+        .ignoring = s->ignore != SGT_DEFAULT_COUNT,
+        .ignore = s->ignore != SGT_DEFAULT_COUNT ? (int32_t)s->ignore : 0,
+        .attention = (sgt_attention)index_of(s->attention, attentions, 4),
+        .untied = s->no_tie,
+        .no_fuse = s->no_fuse,
+        .no_graphs = s->no_graphs,
+        .no_overlap = s->no_overlap,
+        .no_pad_vocab = s->no_pad_vocab,
+        .deterministic = s->deterministic,
+        .cache = t->o->cache,
+        .choices = s->deterministic ? t->state.choices : NULL,
+    };
+    return take_optimizer(&o->optim, s, err);
+}

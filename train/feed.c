@@ -1,0 +1,98 @@
+/* feed.c: a stream, or a cursor with a ring of buffers of its own. */
+#include "feed.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define AHEAD 4 /* batches made ahead of the one in use */
+
+struct sgt_feed {
+    const sgt_loader *l;
+    sgt_feed_options o;
+    uint64_t given; /* calls so far */
+    sgt_stream *stream;
+    sgt_stream_batch held[SGT_FEED_HOLD + 1]; /* given and not let go, oldest first */
+    unsigned holding;
+    sgt_cursor *cursor; /* instead of the stream */
+    uint16_t *ring[SGT_FEED_HOLD + 1];
+};
+
+static void *take(const sgt_feed *f, size_t bytes) { return f->o.alloc ? f->o.alloc(f->o.ctx, bytes) : malloc(bytes); }
+
+static void give(const sgt_feed *f, void *p)
+{
+    if (!f->o.free) free(p);
+    else if (p) f->o.free(f->o.ctx, p);
+}
+
+static int open_ring(sgt_feed *f, sgt_error *err)
+{
+    sgt_loader_info info;
+    sgt_loader_get_info(f->l, &info);
+    size_t bytes = (size_t)info.local_batch * ((size_t)info.seq + 1) * sizeof(uint16_t);
+    for (unsigned i = 0; i <= f->o.hold; i++)
+        if (!(f->ring[i] = take(f, bytes)))
+            return sgt_fail(err, SGT_ENOMEM, "a batch of %zu bytes: out of memory", bytes);
+    return sgt_cursor_open(&f->cursor, f->l, err);
+}
+
+static int open_stream(sgt_feed *f, sgt_error *err)
+{
+    sgt_stream_options o = {.first = f->o.first,
+                            .count = f->o.count,
+                            .output = SGT_OUTPUT_U16,
+                            .slots = AHEAD + f->o.hold,
+                            .threads = f->o.threads,
+                            .alloc = f->o.alloc,
+                            .free = f->o.free,
+                            .ctx = f->o.ctx};
+    return sgt_stream_open(&f->stream, f->l, &o, err);
+}
+
+int sgt_feed_open(sgt_feed **out, const sgt_loader *l, const sgt_feed_options *o, sgt_error *err)
+{
+    if (o->hold > SGT_FEED_HOLD) return sgt_fail(err, SGT_EUSAGE, "feed: %u batches to hold", o->hold);
+    sgt_feed *f = calloc(1, sizeof *f);
+    if (!f) return sgt_fail(err, SGT_ENOMEM, "feed: out of memory");
+    f->l = l;
+    f->o = *o;
+    int rc = o->now ? open_ring(f, err) : open_stream(f, err);
+    if (rc < 0) {
+        sgt_feed_close(f);
+        return rc;
+    }
+    *out = f;
+    return SGT_OK;
+}
+
+void sgt_feed_close(sgt_feed *f)
+{
+    if (!f) return;
+    sgt_stream_close(f->stream);
+    sgt_cursor_close(f->cursor);
+    for (unsigned i = 0; i <= SGT_FEED_HOLD; i++) give(f, f->ring[i]);
+    free(f);
+}
+
+static int next_of_stream(sgt_feed *f, const uint16_t **rows, sgt_error *err)
+{
+    if (f->holding > f->o.hold) {
+        sgt_stream_release(f->stream, &f->held[0]);
+        memmove(f->held, f->held + 1, --f->holding * sizeof *f->held);
+    }
+    int rc = sgt_stream_next(f->stream, &f->held[f->holding], err);
+    if (rc == 0) *rows = f->held[f->holding++].rows;
+    return rc;
+}
+
+int sgt_feed_next(sgt_feed *f, const uint16_t **rows, sgt_error *err)
+{
+    if (f->stream) return next_of_stream(f, rows, err);
+    if (f->given == f->o.count) return 1;
+    uint16_t *to = f->ring[f->given % (f->o.hold + 1)];
+    int rc = sgt_loader_batch(f->l, f->cursor, f->o.first + f->given, to, err);
+    if (rc < 0) return rc;
+    f->given++;
+    *rows = to;
+    return SGT_OK;
+}

@@ -1,0 +1,37 @@
+/* feed.h: where a run's rows come from, micro-step after micro-step: made ahead by threads, or with `now` only when
+ * they are asked for (--no-overlap), so that the gain of the former can be measured.
+ *
+ *     sgt_feed *f;
+ *     sgt_feed_options o = {.first = k, .count = n, .threads = 1, .hold = b->hold};
+ *     if (sgt_feed_open(&f, loader, &o, &err) < 0) ...;
+ *     while (sgt_feed_next(f, &rows, &err) == 0) use(rows);
+ *     sgt_feed_close(f);
+ *
+ * All calls come from one thread. */
+#ifndef SGT_FEED_H
+#define SGT_FEED_H
+
+#include <stdint.h>
+
+#include "sgt_loader.h"
+
+#define SGT_FEED_HOLD 6 /* the most that `hold` may be */
+
+typedef struct sgt_feed_options {
+    uint64_t first, count;                   /* batches first .. first + count - 1 */
+    uint32_t threads;                        /* that make them ahead */
+    int now;                                 /* no thread: rows are made within sgt_feed_next */
+    unsigned hold;                           /* rows stay until `hold` more calls were made, and the one after those */
+    void *(*alloc)(void *ctx, size_t bytes); /* of the rows; NULL: malloc */
+    void (*free)(void *ctx, void *p);
+    void *ctx;
+} sgt_feed_options;
+
+typedef struct sgt_feed sgt_feed;
+int sgt_feed_open(sgt_feed **out, const sgt_loader *l, const sgt_feed_options *o, sgt_error *err);
+void sgt_feed_close(sgt_feed *f); /* NULL is fine */
+
+/* The next batch's rows, (local_batch, T + 1): read-only, the feed's. 1 after the last. */
+int sgt_feed_next(sgt_feed *f, const uint16_t **rows, sgt_error *err);
+
+#endif
