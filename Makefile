@@ -76,7 +76,9 @@ HOST_CXXFLAGS = -std=c++17 -D_GNU_SOURCE -Iloader -Ikernels -iquote kernels/cuda
                 $(SANFLAGS) $(CFLAGS) -MMD -MP
 HOST_CU := $(sort $(wildcard kernels/cuda/*.cu tests/kernels/*.cu))
 HOST_CPP := $(sort $(wildcard tests/kernels/*.cpp tests/kernels/host/*.cpp))
-HOST_PARTS := $(HOST_CPP:%=$(B)/obj/%.o) $(B)/obj/tests/kernels/harness.o
+# Plain C of the CUDA backend, which runs on the host too: matrix products through cuBLASLt.
+CUDA_C := $(addprefix $(B)/obj/kernels/cuda/,gemm.o gemm_cache.o gemm_tune.o)
+HOST_PARTS := $(HOST_CPP:%=$(B)/obj/%.o) $(B)/obj/tests/kernels/harness.o $(CUDA_C)
 CHECK_CUDA := $(B)/tests/check-cuda $(if $(SAN),,$(B)/tests/check-cuda-race) $(B)/tests/check-cuda-pretend
 
 # The CUDA kernels for a GPU, by nvcc: machine code for sm_80 and sm_90a, and PTX for what came between.
@@ -184,13 +186,13 @@ $(B)/tests/check-cuda $(B)/tests/check-cuda-race:
 
 # The same cases on a GPU; and that program with the host in the GPU's place, which is how it is tested itself.
 DEVICE_PARTS := $(DEVICE_CASES) $(DEVICE_MAIN) tests/kernels/device/cuda.cu
-$(B)/tests/check-cuda-device: $(DEVICE_PARTS:%=$(B)/obj/device/%.o) $(B)/obj/tests/kernels/harness.o \
-                              $(call lib,kernels loader)
+$(B)/tests/check-cuda-device: $(DEVICE_PARTS:%=$(B)/obj/device/%.o) $(B)/obj/tests/kernels/harness.o $(CUDA_C) \
+                              $(B)/obj/kernels/cuda/cublaslt.o $(call lib,kernels loader)
 	$(call say,LD,$@)mkdir -p $(@D) && $(NVCC) -Xcompiler -fopenmp -o $@ $^ -ldl -lm
 
 PRETEND_PARTS := $(DEVICE_CASES) $(filter-out %/check-cuda.cpp,$(wildcard tests/kernels/host/*.cpp)) $(DEVICE_MAIN) \
                  tests/kernels/device/pretend.cpp
-$(B)/tests/check-cuda-pretend: $(PRETEND_PARTS:%=$(B)/obj/%.o) $(B)/obj/tests/kernels/harness.o \
+$(B)/tests/check-cuda-pretend: $(PRETEND_PARTS:%=$(B)/obj/%.o) $(B)/obj/tests/kernels/harness.o $(CUDA_C) \
                                $(call lib,kernels loader)
 	$(call say,LD,$@)mkdir -p $(@D) && $(HOST_CXX) $(ALL_LDFLAGS) -o $@ $^ $(LD_kernels)
 

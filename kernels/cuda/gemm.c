@@ -290,9 +290,15 @@ sgt_lt_status gemm_put(const sgt_cuda_gemm *p, const sgt_lt_algo *algo, sgt_cuda
 void sgt_cuda_gemm_run(const sgt_cuda_gemm *p, sgt_cuda_stream s, void *d, const void *a, const void *b, void *bias,
                        void *aux)
 {
+    const sgt_cuda_gemms *g = p->owner;
+    char what[GEMM_KEY + 128];
     sgt_lt_status rc = gemm_put(p, &p->algo, s, d, a, b, bias, aux);
-    if (rc) sgt_cuda_note_failure(p->key, rc);
-    else sgt_cuda_count_launch();
+    if (!rc) {
+        sgt_cuda_count_launch();
+        return;
+    }
+    snprintf(what, sizeof what, "%s: %s: %s", g->library, p->key, g->lt->status_name(rc));
+    sgt_cuda_note_failure(what, rc);
 }
 
 /* Names go into files of lines and JSON: what could end a word there becomes '_'. */

@@ -1,0 +1,339 @@
+/* cuda_cases_gemm.cpp: matrix products through cuBLASLt against gemm.h's own words in double: every form that a step of
+ * GPT-2 has, each transposition, epilogue and type, with rows that are further apart than they are long. */
+#include <string.h>
+
+#include "cuda/gemm.h"
+#include "cuda/runtime.h"
+#include "cuda_types.h"
+
+/* The reference's arrays are row-major; D's gaps are NaN and stay so, to the bit. */
+struct product {
+    sgt_cuda_gemm_shape s;
+    double unit; /* what an operand may be off by, of its size: TF32 */
+};
+
+struct operands {
+    const float *a, *b, *bias, *aux; /* as the device has them, rounded to their types */
+    const float *d;                  /* before */
+};
+
+static size_t span(size_t rows, size_t ld, size_t columns)
+{
+    return (rows - 1) * ld + columns;
+}
+
+static size_t rows_a(const sgt_cuda_gemm_shape &s) { return s.trans_a ? s.k : s.m; }
+static size_t columns_a(const sgt_cuda_gemm_shape &s) { return s.trans_a ? s.m : s.k; }
+static size_t rows_b(const sgt_cuda_gemm_shape &s) { return s.trans_b ? s.n : s.k; }
+static size_t columns_b(const sgt_cuda_gemm_shape &s) { return s.trans_b ? s.k : s.n; }
+
+static const double ROOT = 0.79788456080286535588, CUBE = 0.044715; /* sqrt(2/pi) */
+
+static double gelu(double x) { return 0.5 * x * (1 + tanh(ROOT * (x + CUBE * x * x * x))); }
+
+static double gelu_slope(double x)
+{
+    double t = tanh(ROOT * (x + CUBE * x * x * x));
+    return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * ROOT * (1 + 3 * CUBE * x * x);
+}
+
+/* op(A) op(B) [+ D] at a place, and what float sums in any order may be off by: k products, one more term or two. */
+static double sum_at(const product &p, const operands &o, size_t i, size_t j, double *bound)
+{
+    const sgt_cuda_gemm_shape &s = p.s;
+    double sum = 0, terms = 0;
+    for (size_t x = 0; x < s.k; x++) {
+        double term = (double)o.a[s.trans_a ? x * s.lda + i : i * s.lda + x] *
+                      o.b[s.trans_b ? j * s.ldb + x : x * s.ldb + j];
+        sum += term;
+        terms += fabs(term);
+    }
+    *bound = 2 * p.unit * terms;
+    if (s.accumulate) sum += o.d[i * s.ldd + j], terms += fabs((double)o.d[i * s.ldd + j]);
+    if (o.bias) terms += fabs((double)o.bias[j]);
+    *bound += (double)(s.k + 3) * UNIT * terms;
+    return sum;
+}
+
+struct results {
+    float *d, *aux, *bias;
+    double *d_bound, *aux_bound, *bias_bound;
+};
+
+/* |gelu'| < 1.13, |gelu''| < 1. The library's own arithmetic: some 16 roundings of floats near the result. `unit` is
+ * the output type's: D comes of the sum, or of the aux that was stored. */
+static void epilogue_at(const product &p, const operands &o, const results &r, double x, double x_bound, size_t i,
+                        size_t j, double unit)
+{
+    size_t at = i * p.s.ldd + j;
+    double out = x, bound = x_bound;
+    if (p.s.epilogue == SGT_EPILOGUE_BIAS || p.s.epilogue == SGT_EPILOGUE_GELU) out += (double)o.bias[j];
+    if (p.s.epilogue == SGT_EPILOGUE_GELU) {
+        r.aux[at] = (float)out;
+        r.aux_bound[at] = x_bound + UNIT * fabs(out);
+        bound = 1.13 * (x_bound + unit * fabs(out)) + 16 * UNIT * fabs(out);
+        out = gelu(out);
+    } else if (p.s.epilogue >= SGT_EPILOGUE_DGELU) {
+        bound = 1.13 * x_bound + 16 * UNIT * fabs(x);
+        out *= gelu_slope((double)o.aux[at]);
+    }
+    r.d[at] = (float)out;
+    r.d_bound[at] = bound + UNIT * fabs(out);
+}
+
+/* Sums of D's columns, of m numbers that may have been rounded to D's type first. */
+static void column_sums(const product &p, const results &r, double unit)
+{
+    for (size_t j = 0; j < p.s.n; j++) {
+        double sum = 0, terms = 0, bound = 0;
+        for (size_t i = 0; i < p.s.m; i++) {
+            double x = r.d[i * p.s.ldd + j];
+            sum += x;
+            terms += fabs(x);
+            bound += r.d_bound[i * p.s.ldd + j] + unit * fabs(x);
+        }
+        r.bias[j] = (float)sum;
+        r.bias_bound[j] = bound + (double)(p.s.m + 2) * UNIT * terms;
+    }
+}
+
+static void reference(const product &p, const operands &o, const results &r, double unit)
+{
+    for (size_t i = 0; i < p.s.m; i++)
+        for (size_t j = 0; j < p.s.n; j++) {
+            double bound, x = sum_at(p, o, i, j, &bound);
+            epilogue_at(p, o, r, x, bound, i, j, unit);
+        }
+    if (p.s.epilogue == SGT_EPILOGUE_DGELU_BGRAD) column_sums(p, r, unit);
+}
+
+/* ---- a product on the device, beside it ---- */
+
+static bool reads_bias(const sgt_cuda_gemm_shape &s)
+{
+    return s.epilogue == SGT_EPILOGUE_BIAS || s.epilogue == SGT_EPILOGUE_GELU;
+}
+
+/* Rows of random numbers with NaN between them. */
+template <class T> static T *matrix(check *t, size_t rows, size_t ld, size_t columns)
+{
+    T *x = cuda_output<T>(t, span(rows, ld, columns)), *numbers = cuda_random<T>(t, rows * columns, 1);
+    for (size_t i = 0; i < rows; i++)
+        for (size_t j = 0; j < columns; j++) x[i * ld + j] = numbers[i * columns + j];
+    return x;
+}
+
+template <class Out>
+static void compare(check *t, const char *name, const Out *got, float *want, double *bound, size_t n)
+{
+    float *floats = cuda_floats(t, got, n);
+    Out untouched;
+    memset(&untouched, 0xff, sizeof untouched);
+    for (size_t i = 0; i < n; i++) /* a gap that is as it was is one that was left alone */
+        if (isnan(want[i]) && memcmp(&got[i], &untouched, sizeof untouched) == 0) floats[i] = want[i];
+    stored_as<Out>(bound, want, n);
+    check_close(t, name, floats, want, bound, n);
+}
+
+template <class In, class Out> static void one(check *t, sgt_cuda_gemms *g, const product &p)
+{
+    const sgt_cuda_gemm_shape &s = p.s;
+    size_t size = span(s.m, s.ldd, s.n);
+    In *a = matrix<In>(t, rows_a(s), s.lda, columns_a(s)), *b = matrix<In>(t, rows_b(s), s.ldb, columns_b(s));
+    Out *d = s.accumulate ? matrix<Out>(t, s.m, s.ldd, s.n) : cuda_output<Out>(t, size);
+    Out *bias = reads_bias(s) ? cuda_random<Out>(t, s.n, 1) : cuda_output<Out>(t, s.n);
+    Out *aux = s.epilogue >= SGT_EPILOGUE_DGELU ? matrix<Out>(t, s.m, s.ldd, s.n) : cuda_output<Out>(t, size);
+    check_at(t, "%zu x %zu x %zu, %c%c, rows %zu %zu %zu, epilogue %d%s%s%s", s.m, s.n, s.k, s.trans_a ? 't' : 'n',
+             s.trans_b ? 't' : 'n', s.lda, s.ldb, s.ldd, (int)s.epilogue, s.accumulate ? ", added" : "",
+             s.tf32 ? ", tf32" : "", sizeof(Out) != sizeof(In) ? ", to f32" : "");
+
+    operands o = {cuda_floats(t, a, span(rows_a(s), s.lda, columns_a(s))),
+                  cuda_floats(t, b, span(rows_b(s), s.ldb, columns_b(s))),
+                  reads_bias(s) ? cuda_floats(t, bias, s.n) : nullptr, cuda_floats(t, aux, size),
+                  cuda_floats(t, d, size)};
+    results want = {check_output(t, size),  check_output(t, size),  check_output(t, s.n),
+                    check_doubles(t, size), check_doubles(t, size), check_doubles(t, s.n)};
+    reference(p, o, want, Type<Out>::unit);
+
+    const sgt_cuda_gemm *plan;
+    sgt_error err;
+    if (sgt_cuda_gemm_plan(&plan, g, &s, &err) < 0) {
+        check_fail(t, "no plan: %s", err.text);
+        return;
+    }
+    sgt_cuda_gemm_run(plan, nullptr, d, a, b, bias, aux);
+    cuda_sync(t);
+    if (sgt_cuda_check(&err) < 0) check_fail(t, "%s", err.text);
+    compare(t, "D", d, want.d, want.d_bound, size);
+    if (s.epilogue == SGT_EPILOGUE_GELU) compare(t, "aux", aux, want.aux, want.aux_bound, size);
+    if (s.epilogue == SGT_EPILOGUE_DGELU_BGRAD) compare(t, "bias", bias, want.bias, want.bias_bound, s.n);
+}
+
+static sgt_cuda_gemms *open_gemms(check *t, int deterministic)
+{
+    sgt_cuda_gemms_options o = {};
+    sgt_cuda_gemms *g = nullptr;
+    sgt_error err;
+    o.device = "under test";
+    o.deterministic = deterministic;
+    if (sgt_cuda_gemms_open(&g, &o, &err) < 0) check_fail(t, "%s", err.text);
+    return g;
+}
+
+static product make(size_t m, size_t n, size_t k, int trans_a, int trans_b, size_t gap, sgt_cuda_type type,
+                    sgt_cuda_type out)
+{
+    product p = {};
+    p.s.m = m, p.s.n = n, p.s.k = k;
+    p.s.trans_a = trans_a, p.s.trans_b = trans_b;
+    p.s.lda = (trans_a ? m : k) + gap, p.s.ldb = (trans_b ? k : n) + 2 * gap, p.s.ldd = n + gap;
+    p.s.type = type, p.s.out = out;
+    return p;
+}
+
+/* ---- the cases ---- */
+
+struct form {
+    size_t m, n, k;
+};
+
+/* One number; rows and columns that no vector divides; a tile and more; a long sum. */
+static const form forms[] = {{1, 1, 1}, {1, 9, 13}, {13, 7, 5}, {24, 16, 13}, {33, 40, 17}, {65, 66, 32}, {8, 24, 515}};
+
+template <class In> static void products(check *t)
+{
+    sgt_cuda_gemms *g = open_gemms(t, 0);
+    for (const form &f : forms)
+        for (int kind = 0; kind < 16 && g; kind++) {
+            product p = make(f.m, f.n, f.k, kind & 1, kind >> 1 & 1, kind & 4 ? 3 : 0, Type<In>::id, Type<In>::id);
+            p.s.accumulate = kind >> 3;
+            one<In, In>(t, g, p);
+            if (Type<In>::id == SGT_F32) continue;
+            p.s.out = SGT_F32; /* as gradients of parameters are */
+            one<In, float>(t, g, p);
+        }
+    sgt_cuda_gemms_close(g);
+}
+
+/* Rows of aux are a multiple of 8 apart: others the library refuses (host/cublaslt_cases.cpp). */
+template <class In> static void epilogues(check *t)
+{
+    static const form some[] = {{1, 8, 13}, {13, 16, 5}, {33, 40, 17}, {17, 72, 64}};
+    sgt_cuda_gemms *g = open_gemms(t, 0);
+    for (const form &f : some)
+        for (int e = SGT_EPILOGUE_BIAS; e <= SGT_EPILOGUE_DGELU_BGRAD && g; e++)
+            for (int kind = 0; kind < 4; kind++) {
+                product p = make(f.m, f.n, f.k, 0, kind & 1, kind & 2 ? 8 : 0, Type<In>::id, Type<In>::id);
+                p.s.epilogue = (sgt_cuda_epilogue)e;
+                one<In, In>(t, g, p);
+            }
+    product odd = make(13, 7, 5, 0, 0, 0, Type<In>::id, Type<In>::id);
+    odd.s.epilogue = SGT_EPILOGUE_BIAS;
+    if (g) one<In, In>(t, g, odd);
+    sgt_cuda_gemms_close(g);
+}
+
+/* A step's own products, at batch 2, 12 tokens, 24 channels, 50 ids padded to 56: forward with its epilogues, input
+ * gradients, weight gradients added in float32, the tied head. */
+template <class In> static void step(check *t)
+{
+    const size_t N = 24, C = 24, V = 56;
+    const sgt_cuda_type type = Type<In>::id;
+    const form layers[] = {{N, 3 * C, C}, {N, C, C}, {N, 4 * C, C}, {N, C, 4 * C}};
+    sgt_cuda_gemms *g = open_gemms(t, 1);
+    for (const form &f : layers) {
+        if (!g) return;
+        product forward = make(f.m, f.n, f.k, 0, 0, 0, type, type), input = make(f.m, f.k, f.n, 0, 1, 0, type, type);
+        product weight = make(f.k, f.n, f.m, 1, 0, 0, type, SGT_F32);
+        forward.s.epilogue = f.n == 4 * C ? SGT_EPILOGUE_GELU : SGT_EPILOGUE_BIAS;
+        input.s.epilogue = f.k == 4 * C ? SGT_EPILOGUE_DGELU_BGRAD : SGT_EPILOGUE_NONE;
+        weight.s.accumulate = 1;
+        one<In, In>(t, g, forward);
+        one<In, In>(t, g, input);
+        one<In, float>(t, g, weight);
+    }
+    product head = make(N, V, C, 0, 1, 0, type, type), gradient = make(N, C, V, 0, 0, 0, type, type);
+    product table = make(V, C, N, 1, 0, 0, type, SGT_F32);
+    table.s.accumulate = 1;
+    one<In, In>(t, g, head);
+    one<In, In>(t, g, gradient);
+    one<In, float>(t, g, table);
+    sgt_cuda_gemms_close(g);
+}
+
+CUDA_CASES_BY_TYPE(cublaslt, products)
+CUDA_CASES_BY_TYPE(cublaslt_epilogue, epilogues)
+CUDA_CASES_BY_TYPE(cublaslt_step, step)
+
+/* TF32 keeps 10 bits behind the point: off by under 2^-10 where it cuts, half that where it rounds. */
+CUDA_CASE(cublaslt_tf32)
+{
+    sgt_cuda_gemms *g = open_gemms(t, 0);
+    for (const form &f : forms) {
+        if (!g) return;
+        product p = make(f.m, f.n, f.k, 0, 1, 0, SGT_F32, SGT_F32);
+        p.s.tf32 = 1;
+        p.unit = 0x1p-10;
+        one<float, float>(t, g, p);
+    }
+    sgt_cuda_gemms_close(g);
+}
+
+/* 1 + 2^-12 is 1 in TF32 and itself in float32: which of the two was asked for shows exactly. */
+CUDA_CASE(cublaslt_tf32_asked)
+{
+    sgt_cuda_gemms *g = open_gemms(t, 0);
+    for (int tf32 = 0; tf32 < 2 && g; tf32++) {
+        const float near_one = 1 + 0x1p-12f, want = tf32 ? 8 : 8 * near_one;
+        product p = make(16, 16, 8, 0, 0, 0, SGT_F32, SGT_F32);
+        float *a = cuda_output<float>(t, 128), *b = cuda_output<float>(t, 128), *d = cuda_output<float>(t, 256);
+        float *all = check_output(t, 256);
+        const sgt_cuda_gemm *plan;
+        sgt_error err;
+        p.s.tf32 = tf32;
+        for (int i = 0; i < 128; i++) a[i] = near_one, b[i] = 1;
+        for (int i = 0; i < 256; i++) all[i] = want;
+        check_at(t, "tf32 %d", tf32);
+        if (sgt_cuda_gemm_plan(&plan, g, &p.s, &err) < 0) check_fail(t, "no plan: %s", err.text);
+        else sgt_cuda_gemm_run(plan, nullptr, d, a, b, nullptr, nullptr);
+        cuda_sync(t);
+        check_equal(t, "D", d, all, 256);
+    }
+    sgt_cuda_gemms_close(g);
+}
+
+/* Three products that lie apart in all three arrays; what lies between stays. */
+template <class In> static void batch(check *t)
+{
+    const size_t count = 3;
+    sgt_cuda_gemms *g = open_gemms(t, 0);
+    for (int kind = 0; kind < 4 && g; kind++) {
+        product p = make(9, 8, 5, kind & 1, kind >> 1, 1, Type<In>::id, Type<In>::id);
+        sgt_cuda_gemm_shape &s = p.s;
+        size_t size_a = span(rows_a(s), s.lda, columns_a(s)), size_b = span(rows_b(s), s.ldb, columns_b(s));
+        size_t size_d = span(s.m, s.ldd, s.n);
+        s.batch = count, s.stride_a = size_a + 4, s.stride_b = size_b + 9, s.stride_d = size_d + 2;
+        size_t all_d = (count - 1) * s.stride_d + size_d;
+        In *a = cuda_random<In>(t, (count - 1) * s.stride_a + size_a, 1);
+        In *b = cuda_random<In>(t, (count - 1) * s.stride_b + size_b, 1), *d = cuda_output<In>(t, all_d);
+        float *want = check_output(t, all_d);
+        double *bound = check_doubles(t, all_d);
+        const float *all_a = cuda_floats(t, a, (count - 1) * s.stride_a + size_a);
+        const float *all_b = cuda_floats(t, b, (count - 1) * s.stride_b + size_b);
+        for (size_t x = 0; x < count; x++) {
+            operands o = {all_a + x * s.stride_a, all_b + x * s.stride_b, nullptr, nullptr, nullptr};
+            results r = {want + x * s.stride_d, nullptr, nullptr, bound + x * s.stride_d, nullptr, nullptr};
+            reference(p, o, r, Type<In>::unit);
+        }
+        const sgt_cuda_gemm *plan;
+        sgt_error err;
+        check_at(t, "batch of %zu, %d", count, kind);
+        if (sgt_cuda_gemm_plan(&plan, g, &s, &err) < 0) check_fail(t, "no plan: %s", err.text);
+        else sgt_cuda_gemm_run(plan, nullptr, d, a, b, nullptr, nullptr);
+        cuda_sync(t);
+        compare(t, "D", d, want, bound, all_d);
+    }
+    sgt_cuda_gemms_close(g);
+}
+
+CUDA_CASES_BY_TYPE(cublaslt_batch, batch)

@@ -1,0 +1,34 @@
+/* cublaslt.h: what a test tells the host's cuBLASLt (cublaslt.cpp), and what it learns from it. */
+#ifndef SGT_HOST_CUBLASLT_H
+#define SGT_HOST_CUBLASLT_H
+
+#include <stddef.h>
+
+namespace host {
+
+/* The algorithms it has, in the order in which its heuristics give them. */
+enum LtAlgo {
+    LT_ALIGNED,     /* operands at multiples of 256 bytes, which is what the preferences say where nobody sets them */
+    LT_OUTPUT_TYPE, /* sums cut in two: the parts rounded to D's type, in the workspace */
+    LT_INPLACE,     /* the same, in D */
+    LT_SPLIT,       /* the same, parts as floats in the workspace */
+    LT_TENSOR,      /* operands, rows and strides at multiples of 16 bytes */
+    LT_PLAIN,       /* whatever is aligned as its type */
+    LT_ALGOS
+};
+
+struct Lt {
+    bool missing;   /* set: no library */
+    bool no_driver; /* set: no handle */
+    size_t version; /* set */
+    int broken;     /* set: bits of algorithms that the heuristics give and matmul refuses */
+    int fast;       /* set: the algorithm that takes no time; the others take 2 ms; negative: none does */
+    int heuristics, checks, matmuls, alive; /* calls; descriptors, layouts, preferences and handles not destroyed */
+    int last;       /* algorithm of the last matmul, negative: none yet */
+};
+extern Lt lt;
+void lt_reset(); /* version 13.1.0, nothing wrong, all counts 0 but alive */
+
+} /* namespace host */
+
+#endif
