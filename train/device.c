@@ -1,36 +1,75 @@
-/* device.c: asks the CUDA driver, if there is one, what it drives. No CUDA header: two calls of a stable interface. */
+/* device.c: finds and loads libsgt-cuda.so. */
 #include "device.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#define CUDA_ERROR_NO_DEVICE 100
+#include "base/version.h"
+#include "cuda_driver.h"
 
-typedef int (*init_fn)(unsigned flags);
-typedef int (*count_fn)(int *count);
+#define NAME "libsgt-cuda.so"
 
-static int ask(void *library, sgt_error *err)
+/* PREFIX/lib/libsgt-cuda.so where the program is PREFIX/bin/NAME; NULL where that cannot be said. */
+static char *beside_program(void)
 {
-    init_fn init;
-    count_fn count_devices;
-    void *a = dlsym(library, "cuInit"), *b = dlsym(library, "cuDeviceGetCount");
-    if (!a || !b)
-        return sgt_fail(err, SGT_EUNSUPPORTED, "no CUDA driver: libcuda.so.1 lacks %s",
-                        a ? "cuDeviceGetCount" : "cuInit");
-    memcpy(&init, &a, sizeof init); /* ISO C has no conversion from an object pointer to a function pointer */
-    memcpy(&count_devices, &b, sizeof count_devices);
-    int count = 0, rc = init(0);
-    if (rc == 0) rc = count_devices(&count);
-    if (rc == CUDA_ERROR_NO_DEVICE || (rc == 0 && count == 0)) return sgt_fail(err, SGT_EUNSUPPORTED, "no CUDA device");
-    if (rc != 0) return sgt_fail(err, SGT_EUNSUPPORTED, "no CUDA driver that works: it gave error %d", rc);
-    return sgt_fail(err, SGT_EUNSUPPORTED, "this build has no CUDA backend");
+    char *program = realpath("/proc/self/exe", NULL), *path = NULL;
+    for (int up = 0; program && up < 2; up++) {
+        char *slash = strrchr(program, '/');
+        if (slash) *slash = 0;
+    }
+    if (program && asprintf(&path, "%s/lib/" NAME, program) < 0) path = NULL;
+    free(program);
+    return path;
 }
 
-int sgt_device_cuda(sgt_error *err)
+/* Nothing is to be had: the driver's own want comes first. */
+static int no_library(sgt_error *err)
 {
-    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (!library) return sgt_fail(err, SGT_EUNSUPPORTED, "no CUDA driver: libcuda.so.1 is not on this machine");
-    int rc = ask(library, err);
-    dlclose(library);
+    int version, devices, rc = sgt_cuda_driver_ask(&version, &devices, err);
+    if (rc < 0) return rc;
+    return sgt_fail(err, SGT_EUNSUPPORTED, "this build has no CUDA backend (make builds it where nvcc is)");
+}
+
+static int check(const sgt_cuda_library *lib, const char *path, sgt_error *err)
+{
+    if (!lib) return sgt_fail(err, SGT_EUNSUPPORTED, "%s: no " SGT_CUDA_LIBRARY_SYMBOL " in it", path);
+    if (lib->interface == SGT_CUDA_INTERFACE && lib->backend == sizeof(sgt_backend) &&
+        lib->options == sizeof(sgt_backend_options))
+        return SGT_OK;
+    return sgt_fail(err, SGT_EUNSUPPORTED,
+                    "%s is of another build: sgt %.16s, interface %u; this is sgt " SGT_VERSION
+                    ", interface %d (make builds both)",
+                    path, lib->version, lib->interface, SGT_CUDA_INTERFACE);
+}
+
+static int load(void **handle, const char *path, sgt_error *err)
+{
+    *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (*handle) return SGT_OK;
+    const char *why = dlerror(), absent[] = NAME ": cannot open shared object file";
+    if (strncmp(why, absent, sizeof absent - 1) == 0) return no_library(err);
+    return sgt_fail(err, SGT_EUNSUPPORTED, "%s", why);
+}
+
+int sgt_device_open(const sgt_cuda_library **lib, sgt_error *err)
+{
+    char *beside = beside_program();
+    const char *path = beside && access(beside, F_OK) == 0 ? beside : NAME;
+    void *handle;
+    int rc = load(&handle, path, err);
+    if (rc == SGT_OK) {
+        *lib = dlsym(handle, SGT_CUDA_LIBRARY_SYMBOL);
+        rc = check(*lib, path, err); /* not let go where it does not fit: what it started may still run */
+    }
+    free(beside);
     return rc;
+}
+
+int sgt_device_cuda(const sgt_cuda_library **lib, sgt_cuda_device *d, sgt_error *err)
+{
+    int rc = sgt_device_open(lib, err);
+    return rc < 0 ? rc : (*lib)->usable(d, err);
 }

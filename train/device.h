@@ -1,11 +1,17 @@
-/* device.h: which device a run takes, and why. */
+/* device.h: whether CUDA can be used, and the library that does. */
 #ifndef SGT_DEVICE_H
 #define SGT_DEVICE_H
 
 #include "base/error.h"
+#include "cuda_library.h"
 
-/* Whether CUDA can be used: SGT_EUNSUPPORTED says what is missing; the text contains "no CUDA driver" or "no CUDA
- * device" where that is it. Loads the driver's library and lets it go again. */
-int sgt_device_cuda(sgt_error *err);
+/* Loads libsgt-cuda.so: ../lib beside the folder of the running program, else wherever the system looks. It stays
+ * loaded, and so does *lib. SGT_EUNSUPPORTED, one line: where there is none, what the driver lacks ("no CUDA driver",
+ * "no CUDA device") or, where that is fine, "this build has no CUDA backend"; a library of another build, or a broken
+ * one, by its path. Any thread. */
+int sgt_device_open(const sgt_cuda_library **lib, sgt_error *err);
+
+/* The same, and what the library says of device 0. */
+int sgt_device_cuda(const sgt_cuda_library **lib, sgt_cuda_device *d, sgt_error *err);
 
 #endif

@@ -45,12 +45,17 @@ static int resume_from(sgt_trainer *t, sgt_error *err)
 static int take_device(sgt_trainer *t, sgt_error *err)
 {
     sgt_error why;
+    sgt_cuda_device d;
+    const sgt_cuda_library *cuda;
     if (strcmp(t->s->device, "cpu") == 0) return SGT_OK;
-    int rc = sgt_device_cuda(&why);
-    t->cuda = rc == SGT_OK;
+    int rc = sgt_device_cuda(&cuda, &d, &why);
+    if (rc == SGT_OK) t->cuda = cuda;
     if (strcmp(t->s->device, "cuda") == 0)
         return rc < 0 ? sgt_fail(err, SGT_EUNSUPPORTED, "--device cuda: %s (--device cpu works)", why.text) : SGT_OK;
-    sgt_say(&t->o->notice, "device: the CPU (%s)", why.text);
+    if (rc < 0) sgt_say(&t->o->notice, "device: the CPU (%s)", why.text);
+    else
+        sgt_say(&t->o->notice, "device: CUDA, %s (sm_%d%d, %.0f GiB)", d.name, d.major, d.minor,
+                (double)d.memory / 0x1p30);
     return SGT_OK;
 }
 
@@ -65,7 +70,7 @@ static int settle_device(sgt_trainer *t, sgt_error *err)
         sgt_say(&t->o->warning, "going on in fp32 on the CPU; the checkpoint is from %s on CUDA", s->precision);
         s->precision = "fp32";
     }
-    return sgt_settings_take_device(s, t->cuda, err);
+    return sgt_settings_take_device(s, t->cuda != NULL, err);
 }
 
 static int refuse_existing(const sgt_trainer *t, sgt_error *err)
@@ -257,7 +262,7 @@ static int open_backend(sgt_trainer *t, sgt_error *err)
 {
     sgt_backend_options o;
     int rc = sgt_trainer_backend_options(t, &o, err);
-    if (rc < 0 || (rc = sgt_cpu_backend_open(&t->backend, &o, err)) < 0) return rc;
+    if (rc < 0 || (rc = (t->cuda ? t->cuda->open : sgt_cpu_backend_open)(&t->backend, &o, err)) < 0) return rc;
     if (t->from) return load_state(t, err);
     if (t->s->init) return sgt_checkpoint_load_model(t->s->init, t->backend, &t->model, err);
     return sgt_init_parameters(t->backend, &t->model, t->s->seed, o.threads, err);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "backend.h"
+#include "device.h"
 #include "run.h"
 #include "sgt_loader.h"
 #include "sgt_train.h"
@@ -23,7 +24,7 @@ typedef struct sgt_trainer {
     int64_t eot;                /* -1: not known */
     char *from;                 /* the checkpoint this run goes on from, or NULL */
     sgt_checkpoint_state state; /* as of now */
-    int cuda;                   /* the device that was decided on is CUDA's */
+    const sgt_cuda_library *cuda; /* of the device that was decided on; NULL: the CPU's */
 } sgt_trainer;
 
 /* Everything up to the first step. Close with sgt_trainer_close, after a failure too. */

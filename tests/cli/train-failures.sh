@@ -70,30 +70,6 @@ if [ -n "$cc" ]; then
 fi
 rm -r lib
 
-# drivers that are not there, not whole, without a device, or that fail; and one that works, which this build cannot use
-driver() { # C...: a libcuda.so.1
-    mkdir -p lib
-    echo "$*" | $cc -shared -fPIC -x c - -o lib/libcuda.so.1
-}
-on_driver() { # MESSAGE
-    run 1 env LD_LIBRARY_PATH="$PWD/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" sgt-train --device cuda --data d
-    stdout_is ''
-    stderr_is "sgt-train: --device cuda: $1 (--device cpu works)"
-}
-if [ -n "$cc" ]; then
-    driver 'int cuInit(unsigned f) { return (int)f; }'
-    on_driver 'no CUDA driver: libcuda.so.1 lacks cuDeviceGetCount'
-    driver 'int cuInit(unsigned f) { return f ? 1 : 100; } int cuDeviceGetCount(int *n) { return *n; }'
-    on_driver 'no CUDA device'
-    driver 'int cuInit(unsigned f) { return (int)f; } int cuDeviceGetCount(int *n) { return *n = 0; }'
-    on_driver 'no CUDA device'
-    driver 'int cuInit(unsigned f) { return f ? 1 : 803; } int cuDeviceGetCount(int *n) { return *n; }'
-    on_driver 'no CUDA driver that works: it gave error 803'
-    driver 'int cuInit(unsigned f) { return (int)f; } int cuDeviceGetCount(int *n) { *n = 1; return 0; }'
-    on_driver 'this build has no CUDA backend'
-    rm -r lib
-fi
-
 # the run directory
 : > file
 run 1 sgt-train --quiet $small --run file --steps 1

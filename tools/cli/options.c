@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/version.h"
+
 /* ---- numbers ---- */
 
 /* The factor of a suffix: k M G T in powers of ten; Ki Mi Gi Ti, with or without B, in powers of 1024. 0: not a suffix. */

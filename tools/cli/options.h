@@ -50,8 +50,6 @@ typedef struct sgt_program {
     const char *examples;  /* lines at the end of --help */
 } sgt_program;
 
-#define SGT_VERSION "0.1.0"
-
 enum { SGT_EXIT_OK = 0, SGT_EXIT_FAILED = 1, SGT_EXIT_USAGE = 2, SGT_EXIT_INTERRUPTED = 130 };
 
 /* Parses argv, moving operands to argv[return value ...argc-1] in their order. Handles --help (stdout, exit 0) and --version

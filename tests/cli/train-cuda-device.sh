@@ -1,0 +1,70 @@
+# sgt-train: which device a run takes, and the one line that says why CUDA is not it.
+. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/train.inc"
+data d
+
+cc=$(command -v cc || command -v gcc || command -v clang || :)
+[ -n "$cc" ] || skip 'no C compiler'
+
+cuda() { # MESSAGE [NAME=VALUE]...: sgt-train of $programs refuses --device cuda, and --device auto says as much
+    message=$1
+    shift
+    run 1 env "$@" "$programs/sgt-train" --device cuda --data d
+    stdout_is ''
+    stderr_is "sgt-train: --device cuda: $message (--device cpu works)"
+    run 0 env "$@" "$programs/sgt-train" --run auto --force $small --device auto --steps 1
+    stderr_has "device: the CPU ($message)"
+}
+
+# ---- without the library: a program by itself ----
+mkdir -p alone/bin alone/lib lib
+cp "$BIN/sgt-train" alone/bin
+programs=$PWD/alone/bin
+driver() { # C...: a libcuda.so.1
+    echo "$*" | $cc -shared -fPIC -x c - -o lib/libcuda.so.1
+}
+on_driver() { cuda "$1" LD_LIBRARY_PATH="$PWD/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"; }
+
+[ -e /dev/nvidia0 ] || cuda 'no CUDA driver: libcuda.so.1 is not on this machine'
+driver 'int cuInit(unsigned f) { return (int)f; }'
+on_driver 'no CUDA driver: libcuda.so.1 lacks cuDeviceGetCount'
+driver 'int cuInit(unsigned f) { return f ? 1 : 100; } int cuDeviceGetCount(int *n) { return *n; }'
+on_driver 'no CUDA device'
+driver 'int cuInit(unsigned f) { return (int)f; } int cuDeviceGetCount(int *n) { return *n = 0; }'
+on_driver 'no CUDA device'
+driver 'int cuInit(unsigned f) { return f ? 1 : 803; } int cuDeviceGetCount(int *n) { return *n; }'
+on_driver 'no CUDA driver that works: it gave error 803'
+working='int cuInit(unsigned f) { return (int)f; } int cuDeviceGetCount(int *n) { *n = 1; return 0; }'
+driver "$working"
+on_driver 'this build has no CUDA backend (make builds it where nvcc is)'
+
+# ---- a library that does not fit ----
+beside=$(realpath alone)/lib/libsgt-cuda.so
+: > "$beside"
+cuda "$beside: file too short"
+echo 'int nothing_of_use;' | $cc -shared -fPIC -x c - -o "$beside"
+cuda "$beside: no sgt_cuda_library in it"
+echo 'const struct { unsigned n[3]; char v[16]; } sgt_cuda_library = {{99, 1, 1}, "9.9.9"};' |
+    $cc -shared -fPIC -x c - -o "$beside"
+version=$("$BIN/sgt-train" --version | sed 's/.* //')
+cuda "$beside is of another build: sgt 9.9.9, interface 99; this is sgt $version, interface 1 (make builds both)"
+rm "$beside"
+
+# ---- the library that nvcc made, and drivers it cannot use ----
+if [ -e "$BIN/../lib/libsgt-cuda.so" ]; then
+    programs=$BIN
+    driver 'int cuInit(unsigned f) { return f ? 1 : 100; } int cuDeviceGetCount(int *n) { return *n; }'
+    on_driver 'no CUDA device'
+    driver "$working int cuDriverGetVersion(int *n) { *n = 11080; return 0; }"
+    run 1 env LD_LIBRARY_PATH="$PWD/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" sgt-train --device cuda --data d
+    stderr_matches '^sgt-train: --device cuda: the CUDA driver is for 11.8, this build needs 1[2-9]\.0 \(a newer driver\) \(--device cpu works\)$'
+fi
+
+# ---- the library for the host, which stands for a GPU ----
+programs=$BIN/../host/bin
+if [ -x "$programs/sgt-train" ]; then
+    cuda 'no CUDA driver: libcuda.so.1 is not on this machine' SGT_HOST_DEVICE=nodriver
+    cuda 'no CUDA device' SGT_HOST_DEVICE=none
+    cuda 'the CUDA driver is for 12.4, this build needs 13.0 (a newer driver)' SGT_HOST_DEVICE=driver=12040
+    cuda 'the host is sm_61: this build needs sm_80 or newer' SGT_HOST_DEVICE='arch=61 memory=64M'
+fi

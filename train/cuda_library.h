@@ -1,0 +1,35 @@
+/* cuda_library.h: what libsgt-cuda.so gives to a program: one symbol, `sgt_cuda_library`. device.h finds and loads it;
+ * cuda_library.c is its only definition. The library holds its own copy of what it needs of loader/base, kernels and
+ * train: nothing but what these functions take and return passes between it and the program.
+ *
+ *     const sgt_cuda_library *lib;
+ *     sgt_cuda_device d;
+ *     if (sgt_device_open(&lib, &err) < 0 || lib->usable(&d, &err) < 0) ...;     // one line: what is missing
+ *     lib->open(&backend, &options, &err); */
+#ifndef SGT_CUDA_LIBRARY_H
+#define SGT_CUDA_LIBRARY_H
+
+#include "backend.h"
+#include "cuda/runtime.h"
+
+#define SGT_CUDA_LIBRARY_SYMBOL "sgt_cuda_library"
+#define SGT_CUDA_INTERFACE 1 /* one more whenever this struct or one that passes changes its meaning */
+
+typedef struct sgt_cuda_library {
+    uint32_t interface;              /* SGT_CUDA_INTERFACE; with the next two, what a program and its library share */
+    uint32_t backend, options;       /* sizeof(sgt_backend), sizeof(sgt_backend_options) */
+    char version[16];                /* SGT_VERSION, for the message where they differ */
+
+    /* Whether device 0 can be used, and what it is: SGT_EUNSUPPORTED, with the lines of sgt_cuda_device_open. */
+    int (*usable)(sgt_cuda_device *d, sgt_error *err);
+
+    int (*open)(sgt_backend **out, const sgt_backend_options *o, sgt_error *err);
+
+    /* What open would hold, by kind and in all, without a device. */
+    int (*estimate)(const sgt_backend_options *o, sgt_memory_kind kinds[SGT_MEMORY_KINDS], size_t *count,
+                    uint64_t *bytes, sgt_error *err);
+
+    const void *spare[4]; /* for benchmarks; NULL */
+} sgt_cuda_library;
+
+#endif
