@@ -1,0 +1,174 @@
+/* What a run directory holds, and how it is guarded. */
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "folder.h"
+#include "run.h"
+#include "run_fixture.h"
+
+TestSuite(directory, .init = make_data, .fini = remove_folder);
+
+Test(directory, rotation_and_latest)
+{
+    sgt_settings s = tiny(10);
+    s.save_every = 2;
+    s.keep = 2;
+    must_train(s, "r", 0);
+    cr_expect(exists("r/step-00000010") && exists("r/step-00000008"));
+    cr_expect_not(exists("r/step-00000006") || exists("r/step-00000002"));
+    char *latest = get_file("r/latest", NULL);
+    cr_expect_str_eq(latest, "step-00000010\n");
+    free(latest);
+    s = tiny(6);
+    s.save_every = 2;
+    s.keep = 0;
+    must_train(s, "all", 0);
+    cr_expect(exists("all/step-00000002") && exists("all/step-00000004") && exists("all/step-00000006"));
+}
+
+Test(directory, one_with_a_checkpoint_is_neither_overwritten_nor_shared)
+{
+    sgt_error err;
+    must_train(tiny(2), "r", 0);
+    cr_expect_eq(train(tiny(3), "r", 0, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
+    cr_expect(strstr(err.text, "/r: it holds step-00000002 (--resume goes on from there, --force starts over)"), "%s",
+              err.text);
+    cr_expect_eq(train(tiny(3), "r", 1, 1, 0, NULL, &err), SGT_EUSAGE);
+    cr_assert_eq(train(tiny(3), "r", 0, 1, 0, NULL, &err), 0, "%s", err.text);
+    cr_expect(exists("r/step-00000003") && !exists("r/step-00000002"));
+    int fd = open(in_folder("r"), O_RDONLY | O_DIRECTORY);
+    cr_assert(fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0);
+    cr_expect_eq(train(tiny(4), "r", 1, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
+    cr_expect(strstr(err.text, "another sgt-train is writing to this run"), "%s", err.text);
+    close(fd);
+}
+
+Test(directory, what_is_not_whole_is_passed_over)
+{
+    sgt_error err;
+    sgt_settings s = tiny(4);
+    s.save_every = 2;
+    must_train(s, "r", 0);
+    must_train(s, "whole", 0);
+    /* the newest is cut short; a save was interrupted; a folder has the wrong name */
+    cr_assert_eq(truncate(in_folder("r/step-00000004/optimizer.safetensors"), 9000), 0);
+    cr_assert_eq(sgt_make_folders(in_folder("r/.step-00000003.tmp"), &err), 0);
+    cr_assert_eq(sgt_make_folders(in_folder("r/step-5"), &err), 0);
+    put_file("r/latest.00112233445566aa.tmp", "step-", 5);
+    put_file("r/options.json.00112233445566aa.tmp", "{", 1);
+    put_file("r/log.jsonl.00112233445566aa.tmp", "{", 1);
+    /* a checkpoint under another's name is none either */
+    cr_assert_eq(rename(in_folder("whole/step-00000002"), in_folder("r/step-00000003")), 0);
+    must_train(s, "r", 1);
+    cr_expect(strstr(warned, "passed over an incomplete checkpoint: "), "%s", warned);
+    cr_expect(strstr(warned, "/r/step-00000004/optimizer.safetensors: tensor "), "%s", warned);
+    cr_expect(strstr(warned, "(a file cut short?)"), "%s", warned);
+    cr_expect(strstr(warned, "/r/step-00000003: its state.json is of step 2\n"), "%s", warned);
+    cr_expect_not(exists("r/.step-00000003.tmp") || exists("r/step-00000003"));
+    cr_expect_not(exists("r/latest.00112233445566aa.tmp") || exists("r/options.json.00112233445566aa.tmp") ||
+                  exists("r/log.jsonl.00112233445566aa.tmp"));
+    same_facts("r", "whole");
+    same_bytes("r/step-00000004/optimizer.safetensors", "whole/step-00000004/optimizer.safetensors");
+}
+
+Test(directory, one_without_a_whole_checkpoint_is_started_over)
+{
+    sgt_error err;
+    cr_assert_eq(sgt_make_folders(in_folder("r/step-00000009"), &err), 0);
+    put_file("r/latest", "step-00000009\n", 14);
+    put_file("r/log.jsonl", "{\"step\":0,\"loss\":1}\n", 20);
+    must_train(tiny(2), "r", 0);
+    must_train(tiny(2), "fresh", 0);
+    same_facts("r", "fresh");
+    cr_expect(exists("r/step-00000002") && !exists("r/step-00000009"));
+}
+
+/* What is to go is said before it goes. */
+Test(directory, a_damaged_checkpoint_is_named_before_its_run_is_started_over)
+{
+    sgt_error err;
+    must_train(tiny(2), "r", 0);
+    cr_assert_eq(truncate(in_folder("r/step-00000002/model.safetensors"), 9), 0);
+    must_train(tiny(1), "r", 0);
+    cr_expect(strstr(warned, "passed over an incomplete checkpoint: "), "%s", warned);
+    cr_expect(exists("r/step-00000001") && !exists("r/step-00000002"));
+    /* one that is refused anyway is told nothing else */
+    cr_assert_eq(sgt_make_folders(in_folder("r/step-00000009"), &err), 0);
+    cr_expect_eq(train(tiny(3), "r", 0, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
+    cr_expect_str_empty(warned);
+}
+
+/* Two started at once, neither of which has seen a checkpoint: the second to get the folder must not empty it. */
+Test(directory, what_another_process_has_just_saved_stays)
+{
+    sgt_run *r;
+    sgt_error err;
+    must_train(tiny(2), "r", 0);
+    cr_expect_eq(sgt_run_open(&r, in_folder("r"), 0, 0, NULL, &err), SGT_EUNSUPPORTED);
+    cr_expect(strstr(err.text, "/r: another sgt-train has just saved step-00000002 (the same command looks again)"),
+              "%s", err.text);
+    cr_expect(exists("r/step-00000002/model.safetensors") && exists("r/latest"));
+    cr_assert_eq(sgt_run_open(&r, in_folder("r"), 2, 0, NULL, &err), 0, "%s", err.text);
+    sgt_run_close(r);
+    cr_expect(exists("r/step-00000002"));
+    cr_assert_eq(sgt_run_open(&r, in_folder("r"), 0, 1, NULL, &err), 0, "%s", err.text);
+    sgt_run_close(r);
+    cr_expect_not(exists("r/step-00000002") || exists("r/latest"));
+}
+
+/* The tokenizer comes from the checkpoint that was gone on from, which rotation removes. */
+Test(directory, a_tokenizer_is_handed_on_past_the_checkpoint_it_came_from)
+{
+    must_train(tiny(1), "first", 0);
+    put_file("first/step-00000001/tokenizer.json", "{\"model\": 1}\n", 13);
+    sgt_settings s = tiny(2);
+    s.init = in_folder("first/step-00000001");
+    s.keep = 1;
+    s.save_every = 1;
+    must_train(s, "r", 0);
+    s.steps = 5;
+    s.given[SGT_SET_STEPS] = 1;
+    must_train(s, "r", 1);
+    cr_expect(exists("r/step-00000005") && !exists("r/step-00000002"));
+    same_bytes("first/step-00000001/tokenizer.json", "r/step-00000005/tokenizer.json");
+}
+
+Test(directory, state_says_where_the_run_stands)
+{
+    static const char zeros[] =
+        "{\"version\":1,\"step\":0,\"tokens\":0,\"documents\":0,\"sampler\":{\"sampling\":\"shuffle\",\"seed\":1,"
+        "\"next_batch\":0},\"schedule\":{\"kind\":\"cosine\",\"lr\":1,\"min_lr\":0,\"warmup\":0,\"steps\":1},"
+        "\"data\":{\"hash\":\"0\"},\"machine\":{\"device\":\"cpu\",\"cpu_level\":\"\",\"library\":\"\"},"
+        "\"options\":{}}";
+    sgt_error err;
+    sgt_checkpoint_state st;
+    must_train(tiny(4), "r", 0);
+    cr_assert_eq(sgt_checkpoint_read(&st, in_folder("r/step-00000004"), &err), 0, "%s", err.text);
+    cr_expect_gt(st.documents, 0);
+    cr_expect(st.step == 4 && st.next_batch == 8 && st.tokens == 4 * 2 * 2 * 32 && st.seed == 1);
+    cr_expect_str_eq(st.sampling, "shuffle");
+    cr_expect_str_eq(st.device, "cpu");
+    cr_expect(st.schedule.kind == SGT_COSINE && st.schedule.lr == 1e-3 && st.schedule.warmup == 3 &&
+              st.schedule.steps == 4);
+    sgt_checkpoint_state_free(&st);
+    put_file("r/step-00000004/state.json", "{\"version\":1}", 13);
+    cr_expect_eq(sgt_checkpoint_read(&st, in_folder("r/step-00000004"), &err), SGT_EFORMAT);
+    sgt_checkpoint_state_free(&st);
+    put_file("r/step-00000004/state.json", zeros, strlen(zeros));
+    cr_expect_eq(sgt_checkpoint_read(&st, in_folder("r/step-00000004"), &err), SGT_EFORMAT);
+    cr_expect(strstr(err.text, "/r/step-00000004/state.json: a count is out of range"), "%s", err.text);
+    sgt_checkpoint_state_free(&st);
+    /* a newer program's checkpoint is neither passed over nor started over */
+    put_file("r/step-00000004/state.json", "{\"version\":2}", 13);
+    for (int resume = 0; resume < 2; resume++) {
+        cr_expect_eq(train(tiny(8), "r", resume, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
+        cr_expect(strstr(err.text, "/r/step-00000004/state.json: version 2, not 1 (a newer sgt's?)"), "%s", err.text);
+    }
+    cr_expect(exists("r/step-00000004/model.safetensors"));
+}

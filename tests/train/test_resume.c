@@ -1,0 +1,198 @@
+/* Runs that were stopped, killed or damaged, and go on. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "folder.h"
+#include "run_fixture.h"
+#include "shard.h"
+
+TestSuite(resume, .init = make_data, .fini = remove_folder);
+
+Test(resume, stopped_and_resumed_is_undisturbed)
+{
+    sgt_error err;
+    sgt_train_result r;
+    must_train(tiny(12), "whole", 0);
+    cr_assert_eq(train(tiny(12), "cut", 0, 0, 5, &r, &err), SGT_ESTOPPED);
+    cr_expect_str_eq(err.text, "interrupted after step 5 of 12; --resume goes on from there");
+    cr_expect_str_eq(r.checkpoint, in_folder("cut/step-00000005"));
+    cr_expect_eq(r.steps, 5);
+    sgt_train_result_free(&r);
+    cr_assert_eq(train(tiny(12), "cut", 1, 0, 6, NULL, &err), SGT_ESTOPPED);
+    must_train(tiny(12), "cut", 1);
+    same_facts("whole", "cut");
+    same_bytes("whole/step-00000012/model.safetensors", "cut/step-00000012/model.safetensors");
+    same_bytes("whole/step-00000012/optimizer.safetensors", "cut/step-00000012/optimizer.safetensors");
+    same_bytes("whole/step-00000012/state.json", "cut/step-00000012/state.json");
+}
+
+/* A signal while everything is still being set up. */
+Test(resume, stopped_before_the_first_step)
+{
+    sgt_error err;
+    sgt_train_result r;
+    sgt_stop stop = {1};
+    sgt_train_options o = {.run = in_folder("r"), .stop = &stop};
+    sgt_settings s = tiny(4);
+    cr_assert_eq(sgt_train(&s, &o, &r, &err), SGT_ESTOPPED);
+    cr_expect_str_eq(err.text, "interrupted before the first step");
+    cr_expect(r.steps == 0 && !r.last && !r.checkpoint);
+    sgt_train_result_free(&r);
+    must_train(tiny(4), "r", 1);
+    cr_expect(strstr(said, "/r has no checkpoint to resume from: starting at step 0\n"), "%s", said);
+}
+
+/* Killed after a checkpoint, with lines of later steps in the log, one of them cut. */
+Test(resume, lines_past_the_checkpoint_are_cut)
+{
+    sgt_error err;
+    must_train(tiny(8), "whole", 0);
+    cr_assert_eq(train(tiny(8), "cut", 0, 0, 4, NULL, &err), SGT_ESTOPPED);
+    FILE *f = fopen(in_folder("cut/log.jsonl"), "a");
+    fputs("{\"step\":4,\"loss\":1}\n{\"step\":5,\"lo", f);
+    fclose(f);
+    must_train(tiny(8), "cut", 1);
+    same_facts("whole", "cut");
+}
+
+/* The log of FOLDER/run with `text` in the place of line `at`. */
+static void damage_log(const char *run, int at, const char *text)
+{
+    char name[64], *out = NULL, *log;
+    size_t n;
+    int i = 0;
+    snprintf(name, sizeof name, "%s/log.jsonl", run);
+    cr_assert((log = get_file(name, NULL)));
+    FILE *f = open_memstream(&out, &n);
+    for (char *line = strtok(log, "\n"); line; line = strtok(NULL, "\n"), i++) {
+        if (i == at) fputs(text, f);
+        else fprintf(f, "%s\n", line);
+    }
+    fclose(f);
+    put_file(name, out, n);
+    free(out);
+    free(log);
+}
+
+Test(resume, a_damaged_line_of_the_log_costs_that_line_alone)
+{
+    must_train(tiny(4), "cut", 0);
+    damage_log("cut", 1, "{\"step\":1,\"lo#s\":\n{\"step\":0}\n\n{\"step\":\"1\"}\n[1]\n");
+    sgt_settings s = tiny(6);
+    s.given[SGT_SET_STEPS] = 1;
+    must_train(s, "cut", 1);
+    cr_expect(strstr(warned, "/cut/log.jsonl: lines of 1 of the 4 steps before the checkpoint are missing or damaged; "
+                             "the others stay\n"),
+              "%s", warned);
+    cr_expect_not(strstr(said, "log.jsonl"));
+    char *log = get_file("cut/log.jsonl", NULL), *line = log;
+    static const int left[] = {0, 2, 3, 4, 5};
+    for (int i = 0; i < 5; i++) {
+        char want[32];
+        snprintf(want, sizeof want, "{\"step\":%d,", left[i]);
+        cr_assert(line && strncmp(line, want, strlen(want)) == 0, "%s where %s should be", line, want);
+        line = strchr(line, '\n');
+        if (line) line++;
+    }
+    cr_expect_str_empty(line);
+    free(log);
+    /* a log that is gone takes nothing else with it */
+    cr_assert_eq(unlink(in_folder("cut/log.jsonl")), 0);
+    s.steps = 7;
+    must_train(s, "cut", 1);
+    cr_expect(strstr(warned, "lines of 6 of the 6 steps before"), "%s", warned);
+}
+
+/* Far too high a rate: the second step's loss is no number any more. */
+Test(resume, a_loss_that_is_no_number_is_said_once_with_advice)
+{
+    sgt_settings s = tiny(5);
+    s.lr = 1e30;
+    s.warmup = 0;
+    must_train(s, "r", 0);
+    char *line = strchr(warned, '\n');
+    cr_expect(line && line[1] == '\0', "one line: %s", warned);
+    cr_expect(strstr(warned, "step 2: the loss is not a number: start again with an lr 10 times lower (--lr 1e+29)"),
+              "%s", warned);
+    char *text = facts("r"); /* every line is JSON */
+    cr_expect(strstr(text, "{\"step\":1,\"loss\":null,"), "%s", text);
+    free(text);
+    must_train(tiny(5), "healthy", 0);
+    cr_expect_str_empty(warned);
+}
+
+Test(resume, a_resume_may_take_more_steps_another_reader_and_no_options)
+{
+    must_train(tiny(4), "r", 0);
+    sgt_settings s;
+    sgt_settings_default(&s); /* all else from the checkpoint */
+    s.steps = 7;
+    s.given[SGT_SET_STEPS] = 1;
+    s.loader = "mmap";
+    s.given[SGT_SET_LOADER] = 1;
+    must_train(s, "r", 1);
+    cr_expect(exists("r/step-00000007"));
+    char *text = get_file("r/options.json", NULL);
+    cr_expect(strstr(text, "\"model\": \"2x16x2\"") && strstr(text, "\"steps\": 7") &&
+                  strstr(text, "\"loader\": \"mmap\""),
+              "%s", text);
+    free(text);
+}
+
+Test(resume, a_resume_with_other_settings_or_data_is_refused_by_name)
+{
+    sgt_error err;
+    must_train(tiny(4), "r", 0);
+    sgt_settings s = tiny(8);
+    s.seed = 2;
+    s.given[SGT_SET_SEED] = 1;
+    cr_expect_eq(train(s, "r", 1, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
+    cr_expect_str_eq(err.text,
+                     "--seed: it is 2 here and was 1 in the run to resume (leave it out, or start a new --run)");
+    size_t n;
+    char *shard = get_file("data.bin", &n);
+    int32_t fewer = 5000;
+    memcpy(shard + 8, &fewer, 4);
+    put_file("other.bin", shard, SGT_SHARD_HEADER + 2 * 5000);
+    free(shard);
+    s = tiny(8);
+    s.data = in_folder("other.bin");
+    s.given[SGT_SET_DATA] = 1;
+    cr_expect_eq(train(s, "r", 1, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
+    cr_expect(strstr(err.text, "other.bin: not the tokens that the run to resume was trained on"), "%s", err.text);
+}
+
+Test(resume, resuming_what_has_no_checkpoint_starts_at_0_and_says_so)
+{
+    must_train(tiny(2), "r", 1);
+    cr_expect(strstr(said, "/r has no checkpoint to resume from: starting at step 0\n"), "%s", said);
+    cr_expect(exists("r/step-00000002"));
+}
+
+Test(resume, a_finished_run_stays_as_it_is)
+{
+    must_train(tiny(3), "r", 0);
+    char *before = get_file("r/log.jsonl", NULL);
+    must_train(tiny(3), "r", 1);
+    cr_expect(strstr(said, "has made its 3 steps already"), "%s", said);
+    char *after = get_file("r/log.jsonl", NULL);
+    cr_expect_str_eq(before, after);
+    free(before);
+    free(after);
+}
+
+Test(resume, another_machine_is_said_aloud)
+{
+    must_train(tiny(2), "r", 0);
+    size_t n;
+    char *text = get_file("r/step-00000002/state.json", &n), *at = strstr(text, "oneDNN");
+    cr_assert(at);
+    memcpy(at, "twoDNN", 6);
+    put_file("r/step-00000002/state.json", text, n);
+    free(text);
+    must_train(tiny(3), "r", 1);
+    cr_expect(strstr(warned, "the bits will differ from an undisturbed run's"), "%s", said);
+}
