@@ -128,6 +128,7 @@ struct sgt_backend {
      * 0: not known. */
     double peak_flops, datasheet_flops;
     const char *peak_name; /* "NVIDIA H200, bf16": what the two are of; NULL where both are 0 */
+    unsigned launches_forward, launches_step; /* kernels of a forward pass and of a step; 0 until one was made */
     uint64_t memory_total; /* bytes of a device with memory of its own, of which `memory` is a part; 0: the machine's */
 };
 

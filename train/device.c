@@ -73,3 +73,13 @@ int sgt_device_cuda(const sgt_cuda_library **lib, sgt_cuda_device *d, sgt_error 
     int rc = sgt_device_open(lib, err);
     return rc < 0 ? rc : (*lib)->usable(d, err);
 }
+
+int sgt_device_backend(sgt_backend **out, const char *device, const sgt_backend_options *o, sgt_error *err)
+{
+    const sgt_cuda_library *lib;
+    sgt_cuda_device d;
+    if (strcmp(device, "cpu") == 0) return sgt_cpu_backend_open(out, o, err);
+    int rc = sgt_device_cuda(&lib, &d, err);
+    if (rc == SGT_OK) return lib->open(out, o, err);
+    return strcmp(device, "auto") == 0 ? sgt_cpu_backend_open(out, o, err) : rc;
+}

@@ -6,22 +6,22 @@ using namespace sgt;
 enum { THREADS = 256 };
 
 __global__ void __launch_bounds__(THREADS) widen_kernel(int32_t *inputs, int32_t *targets, const uint16_t *rows,
-                                                        size_t n, size_t T, int32_t ignore)
+                                                        const int32_t *given, size_t n, size_t T, int32_t ignore)
 {
     size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
     if (i >= n) return;
     const uint16_t *at = rows + i / T * (T + 1) + i % T;
-    int32_t target = at[1];
+    int32_t target = given ? given[i] : at[1];
     inputs[i] = at[0];
     targets[i] = target == ignore ? -1 : target;
 }
 
-void sgt_cuda_widen_rows(sgt_cuda_stream s, int32_t *inputs, int32_t *targets, const uint16_t *rows, size_t B, size_t T,
-                         int32_t ignore)
+void sgt_cuda_widen_rows(sgt_cuda_stream s, int32_t *inputs, int32_t *targets, const uint16_t *rows,
+                         const int32_t *given, size_t B, size_t T, int32_t ignore)
 {
     if (B * T == 0) return;
-    DEV_LAUNCH(widen_kernel, dim3(blocks_for(B * T, THREADS)), dim3(THREADS), 0, s, inputs, targets, rows, B * T, T,
-               ignore);
+    DEV_LAUNCH(widen_kernel, dim3(blocks_for(B * T, THREADS)), dim3(THREADS), 0, s, inputs, targets, rows, given, B * T,
+               T, ignore);
 }
 
 template <class T, int V> __global__ void __launch_bounds__(THREADS)

@@ -1,0 +1,328 @@
+/* cases.c: the training step against PyTorch's numbers, against the CPU backend, and against itself done in other ways. */
+#include "cases.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FP32 (1 << SGT_PRECISION_FP32)
+#define ALL 15
+#define EXACT (FP32 | 1 << SGT_PRECISION_BF16) /* where one of the wide and one of the narrow types shows enough */
+
+static const struct {
+    const char *name;
+    sgt_gelu_kind gelu;
+} shapes[] = {{"tiny_tanh", SGT_GELU_TANH}, {"tiny_erf", SGT_GELU_ERF}, {"odd_tanh", SGT_GELU_TANH}};
+#define SHAPES (sizeof shapes / sizeof *shapes)
+
+/* ---- against PyTorch in float64 ---- */
+
+/* float32: what test_step.c allows. Otherwise a gradient has passed through at most 12 roundings a layer, of which each
+ * may be off by half a unit and most cancel: 12 sqrt(layers) units. TF32 rounds operands alone. */
+static double gradient_bound(const step_check *s, const fixture *f)
+{
+    if (s->precision == SGT_PRECISION_FP32) return 5e-6;
+    return 12 * sqrt(f->model.layers) * unit_of(s->precision);
+}
+
+static void check_gradients(step_check *s, const fixture *f, sgt_backend *b, float scale)
+{
+    float *g = flat_state(b, &f->model, SGT_GRADIENTS);
+    for (size_t i = 0; i < sgt_model_tensors(&f->model); i++) {
+        sgt_tensor t;
+        sgt_model_tensor(&f->model, i, &t);
+        for (size_t j = 0; j < t.count; j++) g[t.offset + j] /= scale;
+        double e = relative_l2(g + t.offset, f->grads + t.offset, t.count);
+        expect(s, e <= gradient_bound(s, f), "gradient of %s: relative error %g, at most %g", t.name, e,
+               gradient_bound(s, f));
+    }
+    free(g);
+}
+
+static void as_pytorch(step_check *s)
+{
+    for (size_t i = 0; i < SHAPES; i++) {
+        fixture f;
+        sgt_error err = {0};
+        sgt_step_metrics m = {0};
+        snprintf(s->at, sizeof s->at, "%s", shapes[i].name);
+        fixture_load(&f, shapes[i].name, shapes[i].gelu);
+        sgt_backend *b = open_fixture(s, &f, NULL, f.batch);
+        double wide = s->precision == SGT_PRECISION_FP32, unit = unit_of(s->precision);
+        for (uint32_t k = 0; k < f.steps; k++) {
+            fixture_micro_step_of(&f, b, k, 0, 0, f.batch, 1.0 / (f.batch * f.seq));
+            if (k == 0) check_gradients(s, &f, b, s->precision == SGT_PRECISION_FP16 ? 65536 : 1);
+            if (b->update(b, k, 1e-3, &err) < 0 || b->metrics(b, k, &m, &err) < 0) expect(s, 0, "%s", err.text);
+            double loss = fabs(m.loss - f.loss[k]), norm = fabs(m.grad_norm / f.norm[k] - 1);
+            expect(s, loss <= (wide != 0 ? 5e-6 : 4 * unit), "step %u: loss %.9f, not %.9f", k, m.loss, f.loss[k]);
+            expect(s, norm <= (wide != 0 ? 5e-6 : 8 * unit), "step %u: norm %.9f, not %.9f", k, m.grad_norm, f.norm[k]);
+        }
+        b->close(b);
+        fixture_free(&f);
+    }
+}
+
+/* ---- against itself ---- */
+
+/* Three steps, then every parameter and both moments. */
+typedef struct outcome {
+    double loss, norm;
+    float *p, *m;
+    size_t n;
+} outcome;
+
+static outcome three_steps(step_check *s, const sgt_backend_options *o, const char *shape, uint32_t micro)
+{
+    fixture f;
+    fixture_load(&f, shape, SGT_GELU_TANH);
+    sgt_backend *b = open_fixture(s, &f, o, f.batch / micro);
+    sgt_step_metrics m = run_steps(s, &f, b, 0, 3, micro);
+    outcome r = {m.loss, m.grad_norm, flat_state(b, &f.model, SGT_PARAMETERS), flat_state(b, &f.model, SGT_MOMENT1),
+                 sgt_model_floats(&f.model)};
+    b->close(b);
+    fixture_free(&f);
+    return r;
+}
+
+static void forget(outcome *r)
+{
+    free(r->p);
+    free(r->m);
+}
+
+static void expect_same(step_check *s, const outcome *a, const outcome *b)
+{
+    expect(s, memcmp(&a->loss, &b->loss, 2 * sizeof(double)) == 0, "loss %.17g and %.17g, norm %.17g and %.17g",
+           a->loss, b->loss, a->norm, b->norm);
+    expect(s, memcmp(a->p, b->p, a->n * sizeof *a->p) == 0, "parameters differ by %g",
+           largest_difference(a->p, b->p, a->n));
+    expect(s, memcmp(a->m, b->m, a->n * sizeof *a->m) == 0, "moments differ by %g",
+           largest_difference(a->m, b->m, a->n));
+}
+
+/* The fixture's options with something changed. */
+static sgt_backend_options options_of(const step_check *s, const char *shape, uint32_t micro)
+{
+    fixture f;
+    fixture_load(&f, shape, SGT_GELU_TANH);
+    sgt_backend_options o = fixture_options(s, &f, f.batch / micro);
+    fixture_free(&f);
+    return o;
+}
+
+static void again(step_check *s)
+{
+    outcome a = three_steps(s, NULL, "tiny_tanh", 1), b = three_steps(s, NULL, "tiny_tanh", 1);
+    expect_same(s, &a, &b);
+    forget(&a);
+    forget(&b);
+}
+
+static void recompute(step_check *s)
+{
+    for (int with = 0; with <= 1; with++) {
+        sgt_backend_options o = options_of(s, "tiny_tanh", 1);
+        o.dropout = with ? 0.1f : 0;
+        /* GELU within a product rounds otherwise than by itself: kept out of all three. */
+        o.no_fuse = s->cuda;
+        outcome none = three_steps(s, &o, "tiny_tanh", 1);
+        for (o.recompute = SGT_RECOMPUTE_GELU; o.recompute <= SGT_RECOMPUTE_BLOCK; o.recompute++) {
+            snprintf(s->at, sizeof s->at, "recompute %d, dropout %g", (int)o.recompute, (double)o.dropout);
+            outcome r = three_steps(s, &o, "tiny_tanh", 1);
+            expect_same(s, &none, &r);
+            forget(&r);
+        }
+        forget(&none);
+    }
+}
+
+/* Sums over micro-steps are made in another order, which three steps of AdamW turn into at most a step's length where a
+ * gradient is all but zero. */
+static void accumulation(step_check *s)
+{
+    for (int with = 0; with <= 1; with++) {
+        sgt_backend_options o = options_of(s, "tiny_tanh", 1);
+        o.dropout = with ? 0.1f : 0;
+        outcome whole = three_steps(s, &o, "tiny_tanh", 1);
+        for (uint32_t micro = 2; micro <= 4; micro *= 2) {
+            snprintf(s->at, sizeof s->at, "%u micro-steps, dropout %g", micro, (double)o.dropout);
+            sgt_backend_options cut = options_of(s, "tiny_tanh", micro);
+            cut.dropout = o.dropout;
+            outcome r = three_steps(s, &cut, "tiny_tanh", micro);
+            double loss = fabs(r.loss - whole.loss), bound = s->precision == SGT_PRECISION_FP32 ? 5e-6 : 4 * unit_of(s->precision);
+            expect(s, loss <= bound, "loss %.9f, not %.9f", r.loss, whole.loss);
+            expect(s, fabs(r.norm / whole.norm - 1) <= bound, "norm %.9f, not %.9f", r.norm, whole.norm);
+            forget(&r);
+        }
+        forget(&whole);
+    }
+}
+
+static void targets(step_check *s)
+{
+    fixture f;
+    sgt_error err = {0};
+    sgt_step_metrics some, fewer;
+    double loss;
+    uint64_t counted;
+    fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
+    sgt_backend *half = open_fixture(s, &f, NULL, f.batch / 2), *b = open_fixture(s, &f, NULL, f.batch);
+    fixture_micro_step_of(&f, half, 0, 0, 0, f.batch / 2, 1.0 / (f.batch / 2 * f.seq));
+    for (uint32_t i = f.batch / 2 * f.seq; i < f.batch * f.seq; i++) f.y[i] = -1;
+    fixture_micro_step_of(&f, b, 0, 0, 0, f.batch, 1.0 / (f.batch * f.seq));
+    expect(s, b->update(b, 0, 1e-3, &err) == 0 && half->update(half, 0, 1e-3, &err) == 0, "%s", err.text);
+    expect(s, b->metrics(b, 0, &some, &err) == 0 && half->metrics(half, 0, &fewer, &err) == 0, "%s", err.text);
+    double bound = s->precision == SGT_PRECISION_FP32 ? 5e-6 : 4 * unit_of(s->precision);
+    expect(s, fabs(some.loss - fewer.loss) <= bound, "loss %.9f, not %.9f", some.loss, fewer.loss);
+    expect(s, fabs(some.grad_norm / fewer.grad_norm - 1) <= bound, "norm %.9f, not %.9f", some.grad_norm,
+           fewer.grad_norm);
+    sgt_rows rows = {.tokens = f.tokens, .targets = f.y};
+    expect(s, b->eval(b, &rows, &loss, &counted, &err) == 0, "%s", err.text);
+    expect(s, counted == f.batch / 2 * f.seq, "%llu targets counted", (unsigned long long)counted);
+    expect(s, fabs(loss / (double)counted - f.loss[1]) < 1, "evaluation gives %g", loss / (double)counted);
+    b->close(b);
+    half->close(half);
+    fixture_free(&f);
+}
+
+/* ---- CUDA against the CPU backend ---- */
+
+static void compare_with_cpu(step_check *s, const char *what, const sgt_backend_options *o)
+{
+    fixture f;
+    snprintf(s->at, sizeof s->at, "%s", what);
+    fixture_load(&f, "odd_tanh", SGT_GELU_TANH);
+    sgt_backend *b = open_fixture(s, &f, o, f.batch), *cpu = open_on_cpu(s, &f, o, f.batch);
+    for (uint64_t k = 0; k < 3; k++) {
+        sgt_step_metrics m = run_steps(s, &f, b, k, 1, 1), want = run_steps(s, &f, cpu, k, 1, 1);
+        expect(s, fabs(m.loss - want.loss) <= 1e-5, "step %llu: loss %.9f, the CPU has %.9f", (unsigned long long)k,
+               m.loss, want.loss);
+        expect(s, fabs(m.grad_norm / want.grad_norm - 1) <= 1e-5, "step %llu: norm %.9f, the CPU has %.9f",
+               (unsigned long long)k, m.grad_norm, want.grad_norm);
+    }
+    cpu->close(cpu);
+    b->close(b);
+    fixture_free(&f);
+}
+
+static void as_the_cpu(step_check *s)
+{
+    sgt_backend_options o = options_of(s, "odd_tanh", 1), plain = o;
+    compare_with_cpu(s, "AdamW", &o);
+    o.optim.kind = SGT_SGD;
+    o.optim.momentum = 0.9f;
+    compare_with_cpu(s, "SGD with momentum", &o);
+    o.optim.nesterov = 1;
+    compare_with_cpu(s, "SGD with Nesterov's momentum", &o);
+    o = plain;
+    o.dropout = 0.2f;
+    compare_with_cpu(s, "dropout", &o);
+    o = plain;
+    o.ignoring = 1;
+    o.ignore = 3;
+    compare_with_cpu(s, "an ignored id", &o);
+}
+
+/* Two steps on one device, the state to the other, a third there: as three on one. */
+static void moves(step_check *s)
+{
+    static const sgt_state states[] = {SGT_PARAMETERS, SGT_MOMENT1, SGT_MOMENT2};
+    fixture f;
+    fixture_load(&f, "odd_tanh", SGT_GELU_TANH);
+    sgt_backend *b = open_fixture(s, &f, NULL, f.batch), *cpu = open_on_cpu(s, &f, NULL, f.batch);
+    for (int back = 0; back <= 1; back++) {
+        sgt_backend *from = back ? cpu : b, *to = back ? b : cpu;
+        snprintf(s->at, sizeof s->at, "%s to %s", from->name, to->name);
+        run_steps(s, &f, from, (uint64_t)back * 3, 2, 1);
+        for (int i = 0; i < 3; i++) {
+            float *flat = flat_state(from, &f.model, states[i]);
+            put_flat(to, &f.model, states[i], flat);
+            free(flat);
+        }
+        sgt_step_metrics m = run_steps(s, &f, to, (uint64_t)back * 3 + 2, 1, 1);
+        sgt_step_metrics want = run_steps(s, &f, from, (uint64_t)back * 3 + 2, 1, 1);
+        expect(s, fabs(m.loss - want.loss) <= 1e-5 && fabs(m.grad_norm / want.grad_norm - 1) <= 1e-5,
+               "loss %.9f, not %.9f; norm %.9f, not %.9f", m.loss, want.loss, m.grad_norm, want.grad_norm);
+    }
+    cpu->close(cpu);
+    b->close(b);
+    fixture_free(&f);
+}
+
+/* ---- CUDA's switches ---- */
+
+static void switches(step_check *s)
+{
+    sgt_backend_options plain = options_of(s, "tiny_tanh", 1), o = plain;
+    outcome want = three_steps(s, &plain, "tiny_tanh", 1);
+    snprintf(s->at, sizeof s->at, "no graphs");
+    o.no_graphs = 1;
+    outcome r = three_steps(s, &o, "tiny_tanh", 1);
+    expect_same(s, &want, &r);
+    forget(&r);
+    snprintf(s->at, sizeof s->at, "no overlap");
+    o = plain;
+    o.no_overlap = 1;
+    r = three_steps(s, &o, "tiny_tanh", 1);
+    expect_same(s, &want, &r);
+    forget(&r);
+    const char *const others[] = {"no fusion", "no padding", "naive attention"};
+    double bound = s->precision == SGT_PRECISION_FP32 ? 5e-6 : 4 * unit_of(s->precision);
+    for (int i = 0; i < 3; i++) {
+        snprintf(s->at, sizeof s->at, "%s", others[i]);
+        o = plain;
+        o.no_fuse = i == 0;
+        o.no_pad_vocab = i == 1;
+        if (i == 2) o.attention = SGT_ATTENTION_NAIVE;
+        r = three_steps(s, &o, "tiny_tanh", 1);
+        expect(s, fabs(r.loss - want.loss) <= bound, "loss %.9f, not %.9f", r.loss, want.loss);
+        expect(s, fabs(r.norm / want.norm - 1) <= bound, "norm %.9f, not %.9f", r.norm, want.norm);
+        forget(&r);
+    }
+    forget(&want);
+}
+
+/* ---- the loss scale ---- */
+
+/* A scale far too large overflows fp16: updates are left out, and moments untouched, until it has come down. */
+static void overflow(step_check *s)
+{
+    fixture f;
+    sgt_error err = {0};
+    sgt_scaler scaler;
+    fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
+    sgt_backend_options o = fixture_options(s, &f, f.batch);
+    o.loss_scale = 0x1p24f;
+    sgt_backend *b = open_fixture(s, &f, &o, f.batch);
+    float *before = flat_state(b, &f.model, SGT_PARAMETERS);
+    sgt_step_metrics m = run_steps(s, &f, b, 0, 1, 1);
+    float *p = flat_state(b, &f.model, SGT_PARAMETERS), *moments = flat_state(b, &f.model, SGT_MOMENT1);
+    size_t n = sgt_model_floats(&f.model), moved = 0;
+    for (size_t i = 0; i < n; i++) moved += p[i] != before[i] || moments[i] != 0;
+    expect(s, m.skipped == 1 && m.loss_scale == 0x1p24 && moved == 0, "%llu skipped at scale %g, %zu numbers moved",
+           (unsigned long long)m.skipped, m.loss_scale, moved);
+    expect(s, b->get_scaler(b, &scaler, &err) == 0 && scaler.scale == 0x1p23f && scaler.skipped == 1, "scale %g",
+           (double)scaler.scale);
+    m = run_steps(s, &f, b, 1, 20, 1);
+    expect(s, m.skipped > 1 && m.skipped < 20, "%llu of 21 updates skipped", (unsigned long long)m.skipped);
+    expect(s, m.loss < f.loss[0], "loss %g after the scale came down to %g", m.loss, m.loss_scale);
+    free(before);
+    free(p);
+    free(moments);
+    b->close(b);
+    fixture_free(&f);
+}
+
+const step_case step_cases[] = {
+    {"as_pytorch", as_pytorch, ALL, 0},
+    {"again", again, ALL, 0},
+    {"recompute", recompute, EXACT, 0},
+    {"accumulation", accumulation, ALL, 0},
+    {"targets", targets, ALL, 0},
+    {"as_the_cpu", as_the_cpu, FP32, 1},
+    {"moves", moves, FP32, 1},
+    {"switches", switches, EXACT, 1},
+    {"overflow", overflow, 1 << SGT_PRECISION_FP16, 0},
+    {NULL, NULL, 0, 0},
+};

@@ -1,0 +1,16 @@
+/* cases.h: the cases of check-step, in their order. */
+#ifndef SGT_STEP_CASES_H
+#define SGT_STEP_CASES_H
+
+#include "check-step.h"
+
+typedef struct step_case {
+    const char *name;
+    void (*body)(step_check *s);
+    int precisions; /* bit p: runs in precision p */
+    int cuda_only;
+} step_case;
+
+extern const step_case step_cases[]; /* ended by a zeroed one */
+
+#endif

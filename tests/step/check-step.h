@@ -1,0 +1,41 @@
+/* check-step.h: what the cases of check-step are written with.
+ *
+ *     CASE(step_as_pytorch)                          // in tests/step/NAME.c; registered in check-step.c's table
+ *     {
+ *         sgt_backend *b = open_with(s, &options);   // on the device and in the precision under test
+ *         ...
+ *         expect(s, error <= bound, "loss %g", loss);
+ *     }
+ *
+ * A case runs in the precisions it is listed for; a device that is not there skips all of them. */
+#ifndef SGT_CHECK_STEP_H
+#define SGT_CHECK_STEP_H
+
+#include "tests/train/fixture.h"
+
+typedef struct step_check {
+    int cuda;                /* else the CPU */
+    sgt_precision precision;
+    unsigned steps;          /* of the curve, at most */
+    int failures;
+    char at[160];            /* what is being tried */
+} step_check;
+
+/* A backend on the device under test, for the fixture's model with `rows` rows a micro-step; parameters put. Ends the
+ * program where that fails. */
+sgt_backend *open_fixture(step_check *s, fixture *f, const sgt_backend_options *changes, uint32_t rows);
+sgt_backend *open_on_cpu(step_check *s, fixture *f, const sgt_backend_options *changes, uint32_t rows);
+sgt_backend_options fixture_options(const step_check *s, const fixture *f, uint32_t rows);
+
+/* Counts one failure, and says where, unless ok. */
+void expect(step_check *s, int ok, const char *fmt, ...) SGT_PRINTF(3, 4);
+
+/* Steps `from` .. `from + steps - 1` over the fixture's rows in `micro` micro-steps; the last one's metrics. */
+sgt_step_metrics run_steps(step_check *s, const fixture *f, sgt_backend *b, uint64_t from, unsigned steps,
+                           uint32_t micro);
+double relative_l2(const float *x, const double *want, size_t n);
+double largest_difference(const float *x, const float *y, size_t n);
+/* Half a unit in the last place of what matrices are kept in, relative. */
+double unit_of(sgt_precision p);
+
+#endif

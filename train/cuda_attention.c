@@ -1,0 +1,183 @@
+/* cuda_attention.c: which of the ways to compute attention a run takes, and each of them. */
+#include <math.h>
+#include <stdio.h>
+
+#include "cuda_backend.h"
+#include "dropout.h"
+
+/* ---- which ---- */
+
+static int refuse(const sgt_cuda_backend *c, const char *what, const char *why, sgt_error *err)
+{
+    (void)c;
+    return sgt_fail(err, SGT_EUNSUPPORTED, "--attention %s: %s", what, why);
+}
+
+static int open_cudnn(sgt_cuda_backend *c, sgt_error *err)
+{
+    sgt_cudnn_attention_options o = {.type = c->type,
+                                     .B = c->B,
+                                     .T = c->T,
+                                     .H = c->H,
+                                     .D = c->D,
+                                     .scale = c->scale,
+                                     .deterministic = c->o.deterministic};
+    return sgt_cudnn_attention_open(&c->cudnn, &o, err);
+}
+
+/* The path without T x T that serves, or why none does. */
+static int take_ours(sgt_cuda_backend *c, sgt_error *err)
+{
+    char why[128];
+    int forced = c->o.attention == SGT_ATTENTION_OWN;
+    if (sgt_cuda_attention_serves(c->type, c->D)) {
+        c->path = SGT_PATH_OWN;
+        return SGT_OK;
+    }
+    if (c->type == SGT_F32) snprintf(why, sizeof why, "float32 has no place in its tensor cores");
+    else snprintf(why, sizeof why, "heads of %zu numbers, it takes multiples of 8 to 128", c->D);
+    if (forced) return refuse(c, "own", why, err);
+    if (!sgt_cuda_attention_tiled_serves(c->D)) return refuse(c, "auto", why, err);
+    c->path = SGT_PATH_TILED;
+    sgt_say(&c->o.notice, "attention: by tiles without tensor cores (flash attention: %s)", why);
+    return SGT_OK;
+}
+
+int sgt_cuda_choose_attention(sgt_cuda_backend *c, sgt_error *err)
+{
+    sgt_error why;
+    int rc;
+    c->scale = 1 / sqrtf((float)c->D);
+    if (c->o.attention == SGT_ATTENTION_NAIVE) {
+        c->path = SGT_PATH_NAIVE;
+        return SGT_OK;
+    }
+    if (c->o.attention == SGT_ATTENTION_CUDNN) {
+        if (c->o.dropout > 0) return refuse(c, "cudnn", "its dropout is not ours: no --dropout with it", err);
+        if ((rc = open_cudnn(c, &why)) < 0) return sgt_fail(err, rc, "--attention cudnn: %s", why.text);
+        c->path = SGT_PATH_CUDNN;
+        return SGT_OK;
+    }
+    if ((rc = take_ours(c, err)) < 0) return rc;
+    /* Where both could serve, cuda_attention.c measures; timing is no basis for the same bits again. */
+    if (c->o.attention == SGT_ATTENTION_AUTO && c->path == SGT_PATH_OWN && !(c->o.dropout > 0) && !c->o.deterministic &&
+        open_cudnn(c, &why) < 0)
+        c->cudnn = NULL;
+    return SGT_OK;
+}
+
+/* Milliseconds of one layer's forward and backward by c->path. */
+static int time_path(sgt_cuda_backend *c, float *ms, sgt_error *err)
+{
+    enum { ROUNDS = 5 };
+    sgt_cuda_event from = NULL, to = NULL;
+    int rc = sgt_cuda_event_new(&from, 1, err);
+    if (rc == SGT_OK) rc = sgt_cuda_event_new(&to, 1, err);
+    for (int i = -1; i < ROUNDS && rc == SGT_OK; i++) {
+        if (i == 0) sgt_cuda_record(from, c->compute);
+        sgt_cuda_attend(c, 0, 0);
+        sgt_cuda_attend_backward(c, 0);
+    }
+    if (rc == SGT_OK) {
+        sgt_cuda_record(to, c->compute);
+        rc = sgt_cuda_finish(c->compute, err);
+    }
+    if (rc == SGT_OK) rc = sgt_cuda_elapsed_ms(ms, from, to, err);
+    *ms /= ROUNDS;
+    sgt_cuda_event_free(from);
+    sgt_cuda_event_free(to);
+    return rc;
+}
+
+int sgt_cuda_time_attention(sgt_cuda_backend *c, sgt_error *err)
+{
+    float own, cudnn;
+    if (!c->cudnn || c->o.attention != SGT_ATTENTION_AUTO) return SGT_OK;
+    sgt_cuda_zero(c->compute, c->blocks->qkv, c->N * 3 * c->C * c->width); /* numbers that no arithmetic slows down */
+    sgt_cuda_zero(c->compute, c->dln, c->N * c->C * c->width);
+    int rc = time_path(c, &own, err);
+    if (rc < 0) return rc;
+    c->path = SGT_PATH_CUDNN;
+    sgt_error why;
+    if (time_path(c, &cudnn, &why) < 0 || cudnn >= own) c->path = SGT_PATH_OWN;
+    sgt_say(&c->o.notice, "attention: %s (a layer both ways: ours %.3f ms, cuDNN's %.3f ms)",
+            c->path == SGT_PATH_OWN ? "ours" : "cuDNN's", (double)own, (double)cudnn);
+    return SGT_OK;
+}
+
+/* ---- naive: T x T scores in memory, as a framework without fused attention computes it ---- */
+
+/* What weighs v: the undropped probabilities stay for the backward pass. */
+static const void *dropped(sgt_cuda_backend *c, const sgt_cuda_block *l, const sgt_cuda_dropout *drop)
+{
+    if (!drop) return l->probs;
+    sgt_cuda_drop_probs(c->compute, c->type, c->naive.dscores, l->probs, c->B, c->H, c->T, drop);
+    return c->naive.dscores;
+}
+
+static void naive(sgt_cuda_backend *c, size_t layer, const sgt_cuda_dropout *drop)
+{
+    sgt_cuda_block *l = c->blocks + layer;
+    sgt_cuda_naive *n = &c->naive;
+    sgt_cuda_split_heads(c->compute, c->type, n->q, n->k, n->v, l->qkv, c->B, c->T, c->H, c->D);
+    sgt_cuda_gemm_run(n->outer, c->compute, l->probs, n->q, n->k, NULL, NULL);
+    sgt_cuda_causal_softmax(c->compute, c->type, l->probs, c->B, c->H, c->T, c->scale);
+    sgt_cuda_gemm_run(n->rows, c->compute, n->o, dropped(c, l, drop), n->v, NULL, NULL);
+    sgt_cuda_merge_heads(c->compute, c->type, l->att, n->o, c->B, c->T, c->H, c->D);
+}
+
+static void naive_backward(sgt_cuda_backend *c, size_t layer, const sgt_cuda_dropout *drop)
+{
+    sgt_cuda_block *l = c->blocks + layer;
+    sgt_cuda_naive *n = &c->naive;
+    sgt_cuda_split_heads(c->compute, c->type, n->q, n->k, n->v, l->qkv, c->B, c->T, c->H, c->D);
+    sgt_cuda_split_head(c->compute, c->type, n->o, c->dln, c->B, c->T, c->H, c->D);
+    sgt_cuda_gemm_run(n->columns, c->compute, n->dv, dropped(c, l, drop), n->o, NULL, NULL);
+    sgt_cuda_gemm_run(n->outer, c->compute, n->dscores, n->o, n->v, NULL, NULL);
+    sgt_cuda_causal_softmax_backward(c->compute, c->type, n->dscores, l->probs, c->B, c->H, c->T, c->scale, drop);
+    sgt_cuda_gemm_run(n->rows, c->compute, n->dq, n->dscores, n->k, NULL, NULL);
+    sgt_cuda_gemm_run(n->columns, c->compute, n->dk, n->dscores, n->q, NULL, NULL);
+    sgt_cuda_join_heads(c->compute, c->type, c->dwide, n->dq, n->dk, n->dv, c->B, c->T, c->H, c->D);
+}
+
+/* ---- all ---- */
+
+void sgt_cuda_attend(sgt_cuda_backend *c, size_t layer, int training)
+{
+    sgt_cuda_dropout space;
+    const sgt_cuda_dropout *drop = sgt_cuda_drop(c, &space, layer, SGT_DROP_ATTENTION, training);
+    sgt_cuda_block *l = c->blocks + layer;
+    switch (c->path) {
+    case SGT_PATH_OWN:
+        sgt_cuda_attention(c->compute, c->type, l->att, l->lse, l->qkv, c->B, c->T, c->H, c->D, c->scale, drop);
+        return;
+    case SGT_PATH_TILED:
+        sgt_cuda_attention_tiled(c->compute, c->type, l->att, l->lse, l->qkv, c->B, c->T, c->H, c->D, c->scale, drop);
+        return;
+    case SGT_PATH_CUDNN:
+        sgt_cudnn_attention_forward(c->cudnn, c->compute, l->att, l->lse, l->qkv, c->cudnn_space);
+        return;
+    case SGT_PATH_NAIVE: naive(c, layer, drop); return;
+    }
+}
+
+void sgt_cuda_attend_backward(sgt_cuda_backend *c, size_t layer)
+{
+    sgt_cuda_dropout space;
+    const sgt_cuda_dropout *drop = sgt_cuda_drop(c, &space, layer, SGT_DROP_ATTENTION, 1);
+    const sgt_cuda_block *l = c->blocks + layer;
+    switch (c->path) {
+    case SGT_PATH_OWN:
+        sgt_cuda_attention_backward(c->compute, c->type, c->dwide, c->delta, c->dln, l->att, l->lse, l->qkv, c->B, c->T,
+                                    c->H, c->D, c->scale, drop);
+        return;
+    case SGT_PATH_TILED:
+        sgt_cuda_attention_tiled_backward(c->compute, c->type, c->dwide, c->delta, c->dln, l->att, l->lse, l->qkv,
+                                          c->B, c->T, c->H, c->D, c->scale, drop);
+        return;
+    case SGT_PATH_CUDNN:
+        sgt_cudnn_attention_backward(c->cudnn, c->compute, c->dwide, c->dln, l->att, l->lse, l->qkv, c->cudnn_space);
+        return;
+    case SGT_PATH_NAIVE: naive_backward(c, layer, drop); return;
+    }
+}

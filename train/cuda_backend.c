@@ -1,0 +1,463 @@
+/* cuda_backend.c: CUDA behind backend.h: set-up, state in and out, and what is put on the streams for a step. The step
+ * itself is in cuda_forward.c and cuda_backward.c. Not yet run on a GPU; the whole of it runs on the host
+ * (tests/kernels/host). */
+#include "cuda_backend.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STAGING ((size_t)4 << 20) /* bytes of pinned memory for parameters in and out, and evaluation's rows */
+
+static void close_backend(sgt_backend *b)
+{
+    sgt_cuda_backend *c = (sgt_cuda_backend *)b;
+    if (!c) return;
+    if (c->compute) sgt_cuda_finish(c->compute, NULL);
+    sgt_cuda_graph_free(c->micro_graph);
+    sgt_cuda_graph_free(c->update_graph);
+    for (int i = 0; i < SGT_CUDA_RING; i++) {
+        sgt_cuda_event_free(c->copied[i]);
+        sgt_cuda_event_free(c->measured[i]);
+        sgt_cuda_host_free(c->staged[i]);
+    }
+    for (int i = 0; i < SGT_CUDA_SLOTS; i++) sgt_cuda_event_free(c->taken[i]);
+    sgt_cudnn_attention_close(c->cudnn);
+    sgt_cuda_gemms_close(c->gemms);
+    sgt_cuda_host_free(c->seen);
+    sgt_cuda_host_free(c->staging);
+    sgt_cuda_stream_free(c->copies);
+    sgt_cuda_stream_free(c->compute);
+    sgt_cuda_free(c->arena);
+    free(c->blocks);
+    free(c->tensor_at);
+    free(c->choices);
+    free(c);
+}
+
+/* ---- state ---- */
+
+static float *state_at(sgt_cuda_backend *c, sgt_state what, size_t tensor, size_t first, size_t count, sgt_error *err)
+{
+    float *const flat[] = {[SGT_PARAMETERS] = c->params,
+                           [SGT_MOMENT1] = c->m,
+                           [SGT_MOMENT2] = c->v,
+                           [SGT_GRADIENTS] = c->grads};
+    sgt_tensor t;
+    if (tensor >= sgt_model_tensors(&c->model) || (size_t)what >= sizeof flat / sizeof *flat || !flat[what]) {
+        sgt_fail(err, SGT_EUSAGE, "backend: no tensor %zu of state %d", tensor, (int)what);
+        return NULL;
+    }
+    sgt_model_tensor(&c->model, tensor, &t);
+    if (first > t.count || count > t.count - first) {
+        sgt_fail(err, SGT_EUSAGE, "backend: floats %zu to %zu of %s, which has %zu", first, first + count, t.name,
+                 t.count);
+        return NULL;
+    }
+    return flat[what] + c->tensor_at[tensor] + first;
+}
+
+/* Between host and device through pinned memory, in pieces; waits. */
+static int through_staging(sgt_cuda_backend *c, float *device, float *to, const float *from, size_t count,
+                           sgt_error *err)
+{
+    int rc = SGT_OK;
+    for (size_t at = 0, n; at < count && rc == SGT_OK; at += n) {
+        size_t bytes = (count - at) * sizeof(float);
+        if (bytes > c->staging_bytes) bytes = c->staging_bytes;
+        n = bytes / sizeof(float);
+        bytes = n * sizeof(float);
+        if (from) memcpy(c->staging, from + at, bytes);
+        if (from) sgt_cuda_copy(c->compute, device + at, c->staging, bytes);
+        else sgt_cuda_copy(c->compute, c->staging, device + at, bytes);
+        rc = sgt_cuda_finish(c->compute, err);
+        if (rc == SGT_OK && to) memcpy(to + at, c->staging, bytes);
+    }
+    return rc;
+}
+
+static int put(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count, const float *from,
+               sgt_error *err)
+{
+    sgt_cuda_backend *c = (sgt_cuda_backend *)b;
+    float *at = state_at(c, what, tensor, first, count, err);
+    if (!at) return SGT_EUSAGE;
+    if (what == SGT_PARAMETERS) c->stale = 1;
+    return through_staging(c, at, NULL, from, count, err);
+}
+
+static int get(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count, float *to, sgt_error *err)
+{
+    sgt_cuda_backend *c = (sgt_cuda_backend *)b;
+    float *at = state_at(c, what, tensor, first, count, err);
+    return at ? through_staging(c, at, to, NULL, count, err) : SGT_EUSAGE;
+}
+
+static void refresh_copy(sgt_cuda_backend *c)
+{
+    if (c->stale && c->type != SGT_F32) sgt_cuda_convert(c->compute, c->type, c->copy, c->params, c->flat);
+    c->stale = 0;
+}
+
+static size_t memory(const sgt_backend *b, sgt_memory_kind kinds[SGT_MEMORY_KINDS])
+{
+    const sgt_cuda_backend *c = (const sgt_cuda_backend *)b;
+    memcpy(kinds, c->memory, c->kinds * sizeof *kinds);
+    return c->kinds;
+}
+
+static int read_control(sgt_cuda_backend *c, sgt_cuda_control *control, sgt_error *err)
+{
+    sgt_cuda_copy(c->compute, c->staging, control, sizeof *control);
+    return sgt_cuda_finish(c->compute, err);
+}
+
+static int get_scaler(sgt_backend *b, sgt_scaler *s, sgt_error *err)
+{
+    sgt_cuda_backend *c = (sgt_cuda_backend *)b;
+    sgt_cuda_control seen;
+    int rc = read_control(c, c->control, err);
+    if (rc < 0) return rc;
+    memcpy(&seen, c->staging, sizeof seen);
+    *s = (sgt_scaler){.scale = seen.loss_scale, .good_steps = seen.good_steps, .skipped = seen.skipped};
+    return SGT_OK;
+}
+
+/* Everything in the control block that is not the step's own. */
+static void start_control(sgt_cuda_backend *c, const sgt_scaler *s)
+{
+    sgt_cuda_control start = {.loss_scale = s->scale,
+                              .good_steps = s->good_steps,
+                              .skipped = s->skipped,
+                              .growth_interval = c->o.precision == SGT_PRECISION_FP16 ? SGT_SCALE_GROWTH : 0};
+    memcpy(c->staging, &start, sizeof start);
+    sgt_cuda_copy(c->compute, c->control, c->staging, sizeof start);
+    sgt_cuda_finish(c->compute, NULL); /* the staging buffer is used again */
+}
+
+static void put_scaler(sgt_backend *b, uint64_t step, const sgt_scaler *s)
+{
+    (void)step; /* each update is told its own */
+    start_control((sgt_cuda_backend *)b, s);
+}
+
+/* ---- a micro-step ---- */
+
+/* The batch into slot `slot` of the device, beside what computes. */
+static void copy_rows(sgt_cuda_backend *c, const sgt_rows *rows, int slot)
+{
+    uint64_t k = c->micro_steps;
+    sgt_cuda_stream s = c->o.no_overlap ? c->compute : c->copies;
+    sgt_cuda_wait(s, c->taken[slot]); /* recorded when the micro-step before last had widened this slot */
+    sgt_cuda_copy(s, c->tokens[slot], rows->tokens, c->B * (c->T + 1) * sizeof *rows->tokens);
+    if (rows->targets) {
+        memcpy(c->staged[k % SGT_CUDA_RING], rows->targets, c->N * sizeof *rows->targets);
+        sgt_cuda_copy(s, c->given[slot], c->staged[k % SGT_CUDA_RING], c->N * sizeof *rows->targets);
+    }
+    sgt_cuda_record(c->copied[k % SGT_CUDA_RING], s);
+    sgt_cuda_wait(c->compute, c->copied[k % SGT_CUDA_RING]);
+}
+
+/* ids and targets of the micro-step that now begins, from a slot. */
+static void take_rows(sgt_cuda_backend *c, int slot, int given)
+{
+    int32_t ignore = c->o.ignoring ? c->o.ignore : -1;
+    sgt_cuda_widen_rows(c->compute, c->ids, c->targets, c->tokens[slot], given ? c->given[slot] : NULL, c->B, c->T,
+                        ignore);
+}
+
+static void compute_micro_step(sgt_cuda_backend *c)
+{
+    uint64_t before = sgt_cuda_count().launches;
+    sgt_cuda_forward(c, 1);
+    sgt_cuda_head(c, 1);
+    c->base.launches_forward = (unsigned)(sgt_cuda_count().launches - before) + 1; /* the rows' widening */
+    sgt_cuda_backward(c);
+    c->launched_micro = (unsigned)(sgt_cuda_count().launches - before) + 2; /* and what begins a micro-step */
+}
+
+/* Done at once, or kept as a graph at the first call and run from then on. */
+static int run(sgt_cuda_backend *c, sgt_cuda_graph *graph, void (*work)(sgt_cuda_backend *), sgt_error *err)
+{
+    if (c->o.no_graphs) {
+        work(c);
+        return sgt_cuda_check(err);
+    }
+    if (!*graph) {
+        int rc = sgt_cuda_capture(c->compute, err);
+        if (rc < 0) return rc;
+        work(c);
+        if ((rc = sgt_cuda_capture_end(c->compute, graph, err)) < 0) return rc;
+    }
+    sgt_cuda_graph_run(*graph, c->compute);
+    return sgt_cuda_check(err);
+}
+
+static int micro_step(sgt_backend *b, uint64_t step, uint32_t micro, const sgt_rows *rows, double scale,
+                      sgt_error *err)
+{
+    sgt_cuda_backend *c = (sgt_cuda_backend *)b;
+    uint64_t k = c->micro_steps;
+    int slot = (int)(k % SGT_CUDA_SLOTS);
+    if (!(scale > 0)) return sgt_fail(err, SGT_EUSAGE, "backend: a gradient scale of %g", scale);
+    refresh_copy(c);
+    copy_rows(c, rows, slot);
+    sgt_cuda_begin_micro_step(c->compute, c->control, c->place, (float)scale, c->o.seed, step, (uint64_t)micro * c->B);
+    take_rows(c, slot, rows->targets != NULL);
+    sgt_cuda_record(c->taken[slot], c->compute);
+    int rc = run(c, &c->micro_graph, compute_micro_step, err);
+    c->micro_steps++;
+    c->open_step = 1;
+    /* As `hold` promises: rows given two calls before are copied. That was long ago unless the host is far ahead. */
+    if (rc == SGT_OK && k >= c->base.hold) rc = sgt_cuda_event_finish(c->copied[(k - c->base.hold) % SGT_CUDA_RING], err);
+    return rc;
+}
+
+/* ---- the end of a step ---- */
+
+static sgt_adamw adamw(const sgt_cuda_backend *c)
+{
+    const sgt_optim *o = &c->o.optim;
+    return (sgt_adamw){.beta1 = o->beta1, .beta2 = o->beta2, .eps = o->eps, .decay = o->weight_decay};
+}
+
+/* Numbers at .. at + n of the flat arrays, of which the first `decayed` decay. */
+static void update_range(sgt_cuda_backend *c, size_t at, size_t n, size_t decayed)
+{
+    void *copy = c->type == SGT_F32 ? NULL : (unsigned char *)c->copy + at * c->width;
+    float *p = c->params + at, *m = c->m + at, *g = c->grads + at;
+    const sgt_optim *o = &c->o.optim;
+    if (o->kind == SGT_SGD) {
+        sgt_cuda_sgd sgd = {.momentum = o->momentum, .decay = o->weight_decay, .nesterov = o->nesterov};
+        sgt_cuda_sgd_update(c->compute, c->type, copy, p, m, g, n, decayed, &sgd, c->control);
+    } else {
+        sgt_adamw a = adamw(c);
+        sgt_cuda_adamw(c->compute, c->type, copy, p, m, c->v + at, g, n, decayed, &a, c->control);
+    }
+}
+
+/* A launch a tensor, as optimizers are that know nothing of the flat arrays. */
+static void update_tensors(sgt_cuda_backend *c)
+{
+    for (size_t i = 0; i < sgt_model_tensors(&c->model); i++) {
+        sgt_tensor t;
+        sgt_model_tensor(&c->model, i, &t);
+        update_range(c, c->tensor_at[i], t.count, t.dims > 1 ? t.count : 0);
+    }
+}
+
+static void compute_update(sgt_cuda_backend *c)
+{
+    const sgt_optim *o = &c->o.optim;
+    uint64_t before = sgt_cuda_count().launches;
+    sgt_cuda_grad_norm(c->compute, c->control, c->grads, c->flat, o->grad_clip, o->beta1, o->beta2, c->scratch);
+    if (c->o.no_fuse) {
+        sgt_cuda_scale(c->compute, c->control, c->grads, c->flat);
+        update_tensors(c);
+    } else {
+        update_range(c, 0, c->flat, c->decayed);
+    }
+    sgt_cuda_end_step(c->compute, c->control);
+    unsigned launched = (unsigned)(sgt_cuda_count().launches - before) + 1; /* what begins an update */
+    c->base.launches_step = c->launched_micro * (c->o.accum ? c->o.accum : 1) + launched;
+}
+
+static int update(sgt_backend *b, uint64_t step, double lr, sgt_error *err)
+{
+    sgt_cuda_backend *c = (sgt_cuda_backend *)b;
+    int at = (int)(step % SGT_CUDA_RING);
+    if (!c->open_step) return sgt_fail(err, SGT_EUSAGE, "backend: update without a micro-step");
+    sgt_cuda_begin_update(c->compute, c->control, (float)lr, step);
+    int rc = run(c, &c->update_graph, compute_update, err);
+    sgt_cuda_copy(c->compute, &c->seen[at], c->control, sizeof *c->control);
+    sgt_cuda_record(c->measured[at], c->compute);
+    c->steps[at] = step + 1;
+    c->open_step = 0;
+    return rc;
+}
+
+static int metrics(sgt_backend *b, uint64_t step, sgt_step_metrics *m, sgt_error *err)
+{
+    sgt_cuda_backend *c = (sgt_cuda_backend *)b;
+    int at = (int)(step % SGT_CUDA_RING);
+    if (c->steps[at] != step + 1)
+        return sgt_fail(err, SGT_EUSAGE, "backend: metrics of step %llu are gone", (unsigned long long)step);
+    int rc = sgt_cuda_event_finish(c->measured[at], err);
+    if (rc < 0) return rc;
+    const sgt_cuda_control *s = &c->seen[at];
+    *m = (sgt_step_metrics){.loss = s->last_targets > 0 ? s->last_loss / s->last_targets : 0,
+                            .grad_norm = s->last_norm,
+                            .loss_scale = (double)s->last_loss_scale,
+                            .skipped = s->skipped};
+    return SGT_OK;
+}
+
+static int eval(sgt_backend *b, const sgt_rows *rows, double *loss, uint64_t *targets, sgt_error *err)
+{
+    sgt_cuda_backend *c = (sgt_cuda_backend *)b;
+    sgt_cuda_control seen;
+    size_t tokens = c->B * (c->T + 1) * sizeof *rows->tokens, given = c->N * sizeof *rows->targets;
+    if (c->open_step) return sgt_fail(err, SGT_EUSAGE, "backend: evaluation within a step");
+    refresh_copy(c);
+    int rc = sgt_cuda_finish(c->copies, err); /* slot 0 and the staging buffer are free */
+    if (rc == SGT_OK) rc = sgt_cuda_finish(c->compute, err);
+    if (rc < 0) return rc;
+    memcpy(c->staging, rows->tokens, tokens);
+    sgt_cuda_copy(c->compute, c->tokens[0], c->staging, tokens);
+    if (rows->targets) {
+        memcpy(c->staged[0], rows->targets, given);
+        sgt_cuda_copy(c->compute, c->given[0], c->staged[0], given);
+    }
+    sgt_cuda_zero(c->compute, c->eval_control, sizeof *c->eval_control);
+    take_rows(c, 0, rows->targets != NULL);
+    sgt_cuda_forward(c, 0);
+    sgt_cuda_head(c, 0);
+    if ((rc = read_control(c, c->eval_control, err)) < 0) return rc;
+    memcpy(&seen, c->staging, sizeof seen);
+    *loss = seen.loss;
+    *targets = (uint64_t)seen.targets;
+    return SGT_OK;
+}
+
+/* ---- set-up ---- */
+
+static void *pinned_alloc(void *ctx, size_t bytes)
+{
+    void *p;
+    (void)ctx;
+    return sgt_cuda_host_alloc(&p, bytes, NULL) < 0 ? NULL : p;
+}
+
+static void pinned_free(void *ctx, void *p)
+{
+    (void)ctx;
+    sgt_cuda_host_free(p);
+}
+
+static int no_room(const sgt_cuda_backend *c, uint64_t need, sgt_error *err)
+{
+    const sgt_cuda_device *d = &c->device;
+    uint64_t fixed = need > d->available ? d->available : need;
+    uint32_t rows = sgt_cuda_most_rows(&c->o, fixed - fixed / 64); /* a little for the libraries */
+    char advice[96];
+    if (rows) snprintf(advice, sizeof advice, "the largest --batch-size that fits: %u", rows);
+    else snprintf(advice, sizeof advice, "no --batch-size fits: a smaller --model or --seq-len");
+    return sgt_fail(err, SGT_ENOMEM,
+                    "out of GPU memory: the model and its step of %u x %u tokens need %.2f GiB, %s has %.2f of %.2f GiB "
+                    "free (%s)",
+                    c->o.batch, c->o.seq, (double)need / 0x1p30, d->name, (double)d->available / 0x1p30,
+                    (double)d->memory / 0x1p30, advice);
+}
+
+static int take_memory(sgt_cuda_backend *c, sgt_error *err)
+{
+    sgt_error why;
+    void *arena;
+    sgt_cuda_lay_out(c);
+    uint64_t need = c->used;
+    if (need > c->device.available || sgt_cuda_malloc(&arena, need, &why) < 0) return no_room(c, need, err);
+    c->arena = arena;
+    sgt_cuda_lay_out(c);
+    return SGT_OK;
+}
+
+/* What a run finds in memory before anything is put there: gaps, padding, gradients and moments are 0. */
+static int clear_state(sgt_cuda_backend *c, sgt_error *err)
+{
+    size_t bytes = c->flat * sizeof(float);
+    sgt_scaler s = {.scale = 1};
+    if (c->o.precision == SGT_PRECISION_FP16) s.scale = c->o.loss_scale > 0 ? c->o.loss_scale : 65536;
+    sgt_cuda_zero(c->compute, c->params, bytes);
+    sgt_cuda_zero(c->compute, c->copy, c->flat * c->width);
+    sgt_cuda_zero(c->compute, c->grads, bytes);
+    sgt_cuda_zero(c->compute, c->m, bytes);
+    if (c->v) sgt_cuda_zero(c->compute, c->v, bytes);
+    c->stale = 1;
+    start_control(c, &s);
+    return sgt_cuda_check(err);
+}
+
+static int open_streams(sgt_cuda_backend *c, sgt_error *err)
+{
+    int rc;
+    size_t row_bytes = c->B * (c->T + 1) * sizeof(uint16_t);
+    void *p;
+    c->staging_bytes = row_bytes > STAGING ? row_bytes : STAGING;
+    if ((rc = sgt_cuda_stream_new(&c->compute, err)) < 0 || (rc = sgt_cuda_stream_new(&c->copies, err)) < 0 ||
+        (rc = sgt_cuda_host_alloc(&p, c->staging_bytes, err)) < 0)
+        return rc;
+    c->staging = p;
+    if ((rc = sgt_cuda_host_alloc(&p, SGT_CUDA_RING * sizeof *c->seen, err)) < 0) return rc;
+    c->seen = p;
+    for (int i = 0; i < SGT_CUDA_SLOTS; i++)
+        if ((rc = sgt_cuda_event_new(&c->taken[i], 0, err)) < 0) return rc;
+    for (int i = 0; i < SGT_CUDA_RING; i++) {
+        if ((rc = sgt_cuda_event_new(&c->copied[i], 0, err)) < 0 ||
+            (rc = sgt_cuda_event_new(&c->measured[i], 0, err)) < 0 ||
+            (rc = sgt_cuda_host_alloc(&p, c->N * sizeof **c->staged, err)) < 0)
+            return rc;
+        c->staged[i] = p;
+    }
+    return SGT_OK;
+}
+
+static int open_products(sgt_cuda_backend *c, sgt_error *err)
+{
+    sgt_cuda_gemms_options g = {.device = c->device.name,
+                                .cache = c->o.cache,
+                                .deterministic = c->o.deterministic,
+                                .choices = c->o.choices,
+                                .timing = !c->o.deterministic};
+    int rc = sgt_cuda_gemms_open(&c->gemms, &g, err);
+    return rc == SGT_OK ? sgt_cuda_plan_products(c, err) : rc;
+}
+
+static void describe(sgt_cuda_backend *c)
+{
+    static const char *const paths[] = {"our attention", "tiled attention", "cuDNN's attention", "naive attention"};
+    snprintf(c->path_text, sizeof c->path_text, "sm_%d%d, %s", c->device.major, c->device.minor, paths[c->path]);
+    snprintf(c->library, sizeof c->library, "CUDA %d.%d, %s", c->device.runtime / 1000, c->device.runtime % 1000 / 10,
+             sgt_cuda_gemms_library(c->gemms));
+    c->base.level = c->path_text;
+    c->base.library = c->library;
+    if (c->o.deterministic) c->base.choices = c->choices = sgt_cuda_gemms_choices(c->gemms);
+}
+
+int sgt_cuda_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_error *err)
+{
+    sgt_cuda_backend *c = calloc(1, sizeof *c);
+    if (!c) return sgt_fail(err, SGT_ENOMEM, "backend: out of memory");
+    c->base = (sgt_backend){.name = "cuda",
+                            .lag = 1,
+                            .hold = 2,
+                            .pinned_alloc = pinned_alloc,
+                            .pinned_free = pinned_free,
+                            .close = close_backend,
+                            .put = put,
+                            .get = get,
+                            .micro_step = micro_step,
+                            .update = update,
+                            .metrics = metrics,
+                            .eval = eval,
+                            .put_scaler = put_scaler,
+                            .get_scaler = get_scaler,
+                            .memory = memory};
+    int rc = sgt_cuda_decide(c, o, err);
+    if (rc == SGT_OK) rc = sgt_cuda_device_open(&c->device, 0, err);
+    if (rc == SGT_OK) rc = sgt_cuda_choose_attention(c, err);
+    if (rc == SGT_OK) rc = open_streams(c, err);
+    if (rc == SGT_OK) rc = open_products(c, err);
+    if (rc == SGT_OK) rc = take_memory(c, err);
+    if (rc == SGT_OK) rc = sgt_cuda_choose_gelu(c, err);
+    if (rc == SGT_OK) rc = sgt_cuda_time_attention(c, err);
+    if (rc == SGT_OK) rc = clear_state(c, err);
+    if (rc < 0) {
+        close_backend(&c->base);
+        return rc;
+    }
+    sgt_cuda_find_peak(c);
+    describe(c);
+    *out = &c->base;
+    return SGT_OK;
+}

@@ -1,0 +1,157 @@
+/* cuda_backend.h: the inside of the CUDA backend, shared by its files and by nobody else.
+ *
+ * B rows of T tokens are N = B*T positions. Activations and the parameters' working copies are of one type, `type`;
+ * master parameters, gradients, moments and statistics are float32. Everything lies in one allocation, made at open.
+ *
+ * A step is two graphs. The micro-step's reads ids, targets and what steers it from device memory and adds to the
+ * gradients; the optimizer's updates, and zeroes them in passing. The host runs ahead of the device: it waits for a row
+ * buffer to be copied (long before) and for metrics of the step before, never for the step it has just queued. */
+#ifndef SGT_CUDA_BACKEND_H
+#define SGT_CUDA_BACKEND_H
+
+#include "backend.h"
+#include "cuda/attention_cudnn.h"
+#include "cuda/cuda.h"
+#include "cuda/gemm.h"
+#include "cuda/runtime.h"
+
+#define SGT_CUDA_SLOTS 2 /* row buffers on the device */
+#define SGT_CUDA_RING 4  /* steps and copies that the host may look back on */
+
+/* One block: its tensors' places in the flat arrays, and what its forward pass leaves for the backward pass. With
+ * recompute, blocks share some of these. */
+typedef struct sgt_cuda_block {
+    size_t at[SGT_BLOCK_TENSORS];
+    void *ln1, *qkv, *att, *mid, *ln2, *fc, *gelu, *out; /* (N, C), (N, 3C), (N, C), (N, C), (N, C), (N, 4C) twice, (N, C) */
+    float *mean1, *rstd1, *mean2, *rstd2, *lse;          /* (N) four times, (B, H, T) */
+    void *probs;                                         /* naive attention alone: (B, H, T, T) */
+} sgt_cuda_block;
+
+/* A weight's product with its input, and the two of its backward pass; the last adds, in float32. */
+typedef struct sgt_cuda_linear {
+    const sgt_cuda_gemm *forward, *dx, *dw;
+} sgt_cuda_linear;
+
+enum { SGT_CUDA_QKV, SGT_CUDA_PROJ, SGT_CUDA_FC, SGT_CUDA_FCPROJ, SGT_CUDA_HEAD, SGT_CUDA_LINEARS };
+
+typedef enum sgt_cuda_path { SGT_PATH_OWN, SGT_PATH_TILED, SGT_PATH_CUDNN, SGT_PATH_NAIVE } sgt_cuda_path;
+
+/* Products of naive attention, batched over B*H heads, each used forward and backward; and its buffers. */
+typedef struct sgt_cuda_naive {
+    const sgt_cuda_gemm *outer, *rows, *columns; /* (T, T) = x y^T;  (T, D) = s y;  (T, D) = s^T y */
+    void *q, *k, *v, *o, *dq, *dk, *dv;          /* (B, H, T, D) each */
+    void *dscores;                               /* (B, H, T, T) */
+} sgt_cuda_naive;
+
+typedef struct sgt_cuda_backend {
+    sgt_backend base; /* first: a sgt_backend * is a sgt_cuda_backend * */
+    sgt_backend_options o;
+    sgt_model model;
+    sgt_cuda_device device;
+    sgt_cuda_type type;
+    size_t width; /* bytes of a number of `type` */
+    size_t B, T, N, C, H, D, L, V;
+    size_t rows_v, ldv; /* rows of wte in memory and numbers from row to row of the logits: V, padded */
+    float scale;        /* attention's 1/sqrt(D) */
+
+    /* the flat arrays: matrices first, then vectors, each tensor 256-byte aligned */
+    size_t *tensor_at;            /* of tensor i of the model, in numbers */
+    size_t flat, decayed;         /* numbers: all; those that decay */
+    size_t wte, wpe, lnf_w, lnf_b, head;
+    float *params, *grads, *m, *v;
+    void *copy;                   /* the parameters in `type`; params themselves where that is float32 */
+    int stale;                    /* params were put: copy is to be made anew */
+
+    unsigned char *arena;
+    size_t used;                  /* bytes of the arena laid out so far */
+    sgt_memory_kind memory[SGT_MEMORY_KINDS];
+    size_t kinds;
+
+    sgt_cuda_block *blocks;
+    void *x0, *lnf;               /* embeddings, the last LayerNorm's output: (N, C) */
+    float *meanf, *rstdf;
+    void *logits;                 /* (N, ldv) */
+    float *loss, *row_lse;        /* (N); the second without fusion alone */
+    void *dx, *dln, *dwide, *ddrop; /* gradients: residual stream, a LayerNorm (N, C), MLP or qkv (N, 4C); of a branch */
+    float *delta;                 /* (B, H, T): attention's backward */
+    int32_t *ids, *targets, *sorted, *order;
+    uint16_t *tokens[SGT_CUDA_SLOTS];
+    int32_t *given[SGT_CUDA_SLOTS]; /* targets of their own */
+    void *scratch;                /* of one kernel at a time */
+    size_t scratch_bytes;
+    void *cudnn_space;
+    sgt_cuda_control *control, *eval_control;
+    sgt_cuda_place *place;
+
+    sgt_cuda_gemms *gemms;
+    sgt_cuda_linear linear[SGT_CUDA_LINEARS];
+    const sgt_cuda_gemm *fc_gelu, *dgelu; /* with GELU, or its slope, in the product; NULL: by themselves */
+    sgt_cuda_path path;
+    sgt_cudnn_attention *cudnn;
+    sgt_cuda_naive naive;
+
+    sgt_cuda_stream compute, copies;
+    sgt_cuda_event copied[SGT_CUDA_RING], taken[SGT_CUDA_SLOTS], measured[SGT_CUDA_RING];
+    sgt_cuda_graph micro_graph, update_graph;
+    sgt_cuda_control *seen;       /* pinned (SGT_CUDA_RING): each step's end */
+    unsigned char *staging;       /* pinned */
+    size_t staging_bytes;
+    int32_t *staged[SGT_CUDA_RING]; /* pinned (N): targets given */
+
+    uint64_t micro_steps;         /* so far */
+    uint64_t steps[SGT_CUDA_RING]; /* whose end is seen[i], + 1 */
+    int open_step;                /* micro-steps wait for their update */
+    unsigned launched_micro;      /* kernels of a micro-step */
+    char path_text[64], library[96], peak_name[300];
+    char *choices;
+} sgt_cuda_backend;
+
+/* ---- cuda_layout.c ---- */
+/* Sizes and flat layout from the options; SGT_EUNSUPPORTED names an option that cannot be served. */
+int sgt_cuda_decide(sgt_cuda_backend *c, const sgt_backend_options *o, sgt_error *err);
+/* Everything's place in the arena: called once to measure (arena NULL) and once with memory behind it. */
+void sgt_cuda_lay_out(sgt_cuda_backend *c);
+/* The most rows a micro-step could have in so many bytes; 0: none. */
+uint32_t sgt_cuda_most_rows(const sgt_backend_options *o, uint64_t bytes);
+
+/* ---- cuda_plan.c ---- */
+int sgt_cuda_plan_products(sgt_cuda_backend *c, sgt_error *err);
+int sgt_cuda_choose_gelu(sgt_cuda_backend *c, sgt_error *err); /* once memory is there */
+
+/* ---- cuda_peak.c ---- */
+/* Fills in base.peak_flops and what stands beside it; the measurement takes a large product, where there is room. */
+void sgt_cuda_find_peak(sgt_cuda_backend *c);
+
+/* ---- cuda_attention.c ---- */
+int sgt_cuda_choose_attention(sgt_cuda_backend *c, sgt_error *err);
+int sgt_cuda_time_attention(sgt_cuda_backend *c, sgt_error *err); /* own against cuDNN, once memory is there */
+void sgt_cuda_attend(sgt_cuda_backend *c, size_t layer, int training);
+/* dln (N, C) is the gradient at att; writes dqkv into dwide (N, 3C). */
+void sgt_cuda_attend_backward(sgt_cuda_backend *c, size_t layer);
+
+/* ---- cuda_forward.c, cuda_backward.c ---- */
+void sgt_cuda_forward(sgt_cuda_backend *c, int training); /* ids to lnf */
+/* Again what the backward pass of this layer needs and forward did not keep. */
+void sgt_cuda_forward_again(sgt_cuda_backend *c, size_t layer);
+/* lnf to losses; with `training` dlogits in their place too. */
+void sgt_cuda_head(sgt_cuda_backend *c, int training);
+void sgt_cuda_backward(sgt_cuda_backend *c);
+
+/* ---- shared by the above ---- */
+/* Number `at` of the working copies. */
+static inline const void *sgt_cuda_weight(const sgt_cuda_backend *c, size_t at)
+{
+    return (const unsigned char *)c->copy + at * c->width;
+}
+
+/* What dropout of a site of a layer is; NULL where there is none. */
+const sgt_cuda_dropout *sgt_cuda_drop(const sgt_cuda_backend *c, sgt_cuda_dropout *d, size_t layer, uint32_t site,
+                                      int training);
+
+/* CUDA behind backend.h; messages as in runtime.h. */
+int sgt_cuda_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_error *err);
+/* What it would hold, without a device. */
+int sgt_cuda_backend_estimate(const sgt_backend_options *o, sgt_memory_kind kinds[SGT_MEMORY_KINDS], size_t *count,
+                              uint64_t *bytes, sgt_error *err);
+
+#endif

@@ -1,0 +1,85 @@
+/* cuda_backward.c: from dlogits back to every parameter. c->dx is the gradient of the residual stream: each branch adds
+ * its own to it. Gradients of parameters add up in float32 over a step's micro-steps; the optimizer zeroes them. */
+#include "cuda_backend.h"
+#include "dropout.h"
+
+/* dx += through the LayerNorm of x, from dln. */
+static void layernorm(sgt_cuda_backend *c, const void *x, const float *mean, const float *rstd, size_t w, size_t b)
+{
+    sgt_cuda_layernorm_backward(c->compute, c->type, c->dx, c->grads + w, c->grads + b, c->dln, x, mean, rstd,
+                                sgt_cuda_weight(c, w), c->N, c->C, c->scratch);
+}
+
+/* y = x W + b: dy to W's and b's gradients. */
+static void parameters(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, size_t weight, const void *x,
+                       const void *dy, size_t width)
+{
+    sgt_cuda_gemm_run(c->linear[which].dw, c->compute, c->grads + l->at[weight], x, dy, NULL, NULL);
+    sgt_cuda_bias_backward(c->compute, c->type, c->grads + l->at[weight + 1], dy, c->N, width, c->scratch);
+}
+
+static void input(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, size_t weight, const void *dy, void *dx)
+{
+    sgt_cuda_gemm_run(c->linear[which].dx, c->compute, dx, dy, sgt_cuda_weight(c, l->at[weight]), NULL, NULL);
+}
+
+/* The gradient of what a residual branch added: dx, or dx with the branch's dropout. */
+static const void *branch(sgt_cuda_backend *c, size_t layer, uint32_t site)
+{
+    sgt_cuda_dropout space;
+    const sgt_cuda_dropout *drop = sgt_cuda_drop(c, &space, layer, site, 1);
+    if (!drop) return c->dx;
+    sgt_cuda_dropout_apply(c->compute, c->type, c->ddrop, c->dx, c->N * c->C, drop);
+    return c->ddrop;
+}
+
+static void mlp(sgt_cuda_backend *c, size_t i)
+{
+    const sgt_cuda_block *l = c->blocks + i;
+    const void *dy = branch(c, i, SGT_DROP_FCPROJ);
+    parameters(c, SGT_CUDA_FCPROJ, l, SGT_FCPROJ_W, l->gelu, dy, c->C);
+    if (c->dgelu) {
+        sgt_cuda_gemm_run(c->dgelu, c->compute, c->dwide, dy, sgt_cuda_weight(c, l->at[SGT_FCPROJ_W]), NULL, l->fc);
+    } else {
+        input(c, SGT_CUDA_FCPROJ, l, SGT_FCPROJ_W, dy, c->dwide);
+        sgt_cuda_gelu_backward(c->compute, c->type, c->dwide, c->dwide, l->fc, c->N * 4 * c->C, c->model.gelu);
+    }
+    parameters(c, SGT_CUDA_FC, l, SGT_FC_W, l->ln2, c->dwide, 4 * c->C);
+    input(c, SGT_CUDA_FC, l, SGT_FC_W, c->dwide, c->dln);
+    layernorm(c, l->mid, l->mean2, l->rstd2, l->at[SGT_LN2_W], l->at[SGT_LN2_B]);
+}
+
+static void attention(sgt_cuda_backend *c, size_t i)
+{
+    const sgt_cuda_block *l = c->blocks + i;
+    const void *dy = branch(c, i, SGT_DROP_PROJ);
+    parameters(c, SGT_CUDA_PROJ, l, SGT_PROJ_W, l->att, dy, c->C);
+    input(c, SGT_CUDA_PROJ, l, SGT_PROJ_W, dy, c->dln);
+    sgt_cuda_attend_backward(c, i);
+    parameters(c, SGT_CUDA_QKV, l, SGT_QKV_W, l->ln1, c->dwide, 3 * c->C);
+    input(c, SGT_CUDA_QKV, l, SGT_QKV_W, c->dwide, c->dln);
+    layernorm(c, i ? l[-1].out : c->x0, l->mean1, l->rstd1, l->at[SGT_LN1_W], l->at[SGT_LN1_B]);
+}
+
+static void embeddings(sgt_cuda_backend *c)
+{
+    const void *dy = branch(c, 0, SGT_DROP_EMBED);
+    sgt_cuda_embed_sort(c->compute, c->sorted, c->order, c->ids, c->N, c->scratch);
+    sgt_cuda_embed_backward(c->compute, c->type, c->grads + c->wte, c->grads + c->wpe, c->sorted, c->order, dy, c->N,
+                            c->T, c->C, c->scratch);
+}
+
+void sgt_cuda_backward(sgt_cuda_backend *c)
+{
+    const sgt_cuda_linear *head = &c->linear[SGT_CUDA_HEAD];
+    sgt_cuda_gemm_run(head->dx, c->compute, c->dln, c->logits, sgt_cuda_weight(c, c->head), NULL, NULL);
+    sgt_cuda_gemm_run(head->dw, c->compute, c->grads + c->head, c->logits, c->lnf, NULL, NULL);
+    sgt_cuda_zero(c->compute, c->dx, c->N * c->C * c->width);
+    layernorm(c, c->blocks[c->L - 1].out, c->meanf, c->rstdf, c->lnf_w, c->lnf_b);
+    for (size_t i = c->L; i-- > 0;) {
+        sgt_cuda_forward_again(c, i);
+        mlp(c, i);
+        attention(c, i);
+    }
+    embeddings(c);
+}

@@ -1,0 +1,284 @@
+/* cuda_layout.c: sizes, and where everything lies in the CUDA backend's one allocation, counted by kind. Pure: the same
+ * code measures before a run, and without a device. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda_backend.h"
+#include "dropout.h"
+
+#define ALIGN 256        /* bytes */
+#define VOCAB_MULTIPLE 128 /* 50,257 becomes 50,304: whole tiles of the head's products */
+
+static size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
+
+/* ---- the flat arrays ---- */
+
+/* Matrices first, as the optimizer decays a prefix; a layer's matrices side by side, and its vectors. */
+static size_t place_tensors(sgt_cuda_backend *c)
+{
+    size_t tensors = sgt_model_tensors(&c->model), at = 0;
+    for (int vectors = 0; vectors <= 1; vectors++) {
+        for (size_t i = 0; i < tensors; i++) {
+            sgt_tensor t;
+            sgt_model_tensor(&c->model, i, &t);
+            if ((t.dims == 1) != vectors) continue;
+            int of_vocab = t.dims == 2 && t.dim[0] == c->V && (i == 0 || i == tensors - 1);
+            c->tensor_at[i] = at;
+            at += round_up(of_vocab ? c->rows_v * c->C : t.count, ALIGN / sizeof(float));
+        }
+        if (!vectors) c->decayed = at;
+    }
+    return at;
+}
+
+static void find_tensors(sgt_cuda_backend *c)
+{
+    size_t tensors = sgt_model_tensors(&c->model), last = 2 + c->L * SGT_BLOCK_TENSORS;
+    c->wte = c->tensor_at[0];
+    c->wpe = c->tensor_at[1];
+    for (size_t l = 0; l < c->L; l++)
+        for (size_t i = 0; i < SGT_BLOCK_TENSORS; i++)
+            c->blocks[l].at[i] = c->tensor_at[2 + l * SGT_BLOCK_TENSORS + i];
+    c->lnf_w = c->tensor_at[last];
+    c->lnf_b = c->tensor_at[last + 1];
+    c->head = c->o.untied ? c->tensor_at[tensors - 1] : c->wte;
+}
+
+static int check_options(const sgt_backend_options *o, sgt_error *err)
+{
+    int rc = sgt_model_check(&o->model, "model", err);
+    if (rc < 0) return rc;
+    if (o->batch < 1 || o->seq < 1 || o->seq > o->model.positions)
+        return sgt_fail(err, SGT_EUSAGE, "backend: %u rows of %u tokens for a model of %u positions", o->batch, o->seq,
+                        o->model.positions);
+    if (o->model.channels > 12672)
+        return sgt_fail(err, SGT_EUNSUPPORTED, "model: %u channels, CUDA's LayerNorm takes at most 12672",
+                        o->model.channels);
+    return SGT_OK;
+}
+
+int sgt_cuda_decide(sgt_cuda_backend *c, const sgt_backend_options *o, sgt_error *err)
+{
+    int rc = check_options(o, err);
+    if (rc < 0) return rc;
+    c->o = *o;
+    c->model = o->model;
+    c->type = o->precision == SGT_PRECISION_BF16 ? SGT_BF16 : o->precision == SGT_PRECISION_FP16 ? SGT_F16 : SGT_F32;
+    c->width = c->type == SGT_F32 ? 4 : 2;
+    c->B = o->batch;
+    c->T = o->seq;
+    c->N = c->B * c->T;
+    c->C = o->model.channels;
+    c->H = o->model.heads;
+    c->D = c->C / c->H;
+    c->L = o->model.layers;
+    c->V = o->model.vocab;
+    c->rows_v = o->no_pad_vocab ? c->V : round_up(c->V, VOCAB_MULTIPLE);
+    c->ldv = o->no_pad_vocab ? round_up(c->V, 16 / c->width) : c->rows_v; /* rows start aligned either way */
+    if (!c->blocks) c->blocks = calloc(c->L, sizeof *c->blocks);
+    if (!c->tensor_at) c->tensor_at = calloc(sgt_model_tensors(&c->model), sizeof *c->tensor_at);
+    if (!c->blocks || !c->tensor_at) return sgt_fail(err, SGT_ENOMEM, "backend: out of memory");
+    c->flat = place_tensors(c);
+    find_tensors(c);
+    return SGT_OK;
+}
+
+/* ---- the arena ---- */
+
+static void *take(sgt_cuda_backend *c, size_t bytes)
+{
+    void *p = c->arena ? c->arena + c->used : NULL;
+    c->used += round_up(bytes, ALIGN);
+    return p;
+}
+
+static void *numbers(sgt_cuda_backend *c, size_t count) { return take(c, count * c->width); }
+static float *floats(sgt_cuda_backend *c, size_t count) { return take(c, count * sizeof(float)); }
+
+/* Ends a kind of memory: what was taken since the last one. */
+static void kind(sgt_cuda_backend *c, const char *name)
+{
+    uint64_t before = 0;
+    for (size_t i = 0; i < c->kinds; i++) before += c->memory[i].bytes;
+    if (c->used > before) c->memory[c->kinds++] = (sgt_memory_kind){name, c->used - before};
+}
+
+/* Buffer `p` of the first block, or one of this block's own where the backward pass finds it kept. */
+#define OWN(field, count, own) \
+    (l->field = (own) || l == c->blocks ? numbers(c, count) : c->blocks[0].field)
+#define OWN_FLOATS(field, count, own) \
+    (l->field = (own) || l == c->blocks ? floats(c, count) : c->blocks[0].field)
+
+static void lay_out_block(sgt_cuda_backend *c, sgt_cuda_block *l)
+{
+    size_t N = c->N, C = c->C;
+    int inside = c->o.recompute < SGT_RECOMPUTE_BLOCK, all = c->o.recompute == SGT_RECOMPUTE_NONE;
+    OWN(ln1, N * C, all);
+    OWN_FLOATS(mean1, N, inside);
+    OWN_FLOATS(rstd1, N, inside);
+    OWN(qkv, N * 3 * C, inside);
+    OWN(att, N * C, inside);
+    OWN_FLOATS(lse, N * c->H, inside);
+    OWN(mid, N * C, inside);
+    OWN(ln2, N * C, all);
+    OWN_FLOATS(mean2, N, inside);
+    OWN_FLOATS(rstd2, N, inside);
+    OWN(fc, N * 4 * C, inside);
+    OWN(gelu, N * 4 * C, all);
+    OWN(out, N * C, 1);
+    if (c->path == SGT_PATH_NAIVE) OWN(probs, N * c->H * c->T, inside);
+}
+
+static void lay_out_naive(sgt_cuda_backend *c)
+{
+    size_t NC = c->N * c->C;
+    sgt_cuda_naive *n = &c->naive;
+    n->q = numbers(c, NC);
+    n->k = numbers(c, NC);
+    n->v = numbers(c, NC);
+    n->o = numbers(c, NC);
+    n->dq = numbers(c, NC);
+    n->dk = numbers(c, NC);
+    n->dv = numbers(c, NC);
+    n->dscores = numbers(c, c->N * c->H * c->T);
+}
+
+static void lay_out_parameters(sgt_cuda_backend *c)
+{
+    c->params = floats(c, c->flat);
+    c->copy = c->type == SGT_F32 ? c->params : numbers(c, c->flat);
+    kind(c, "weights");
+    c->grads = floats(c, c->flat);
+    kind(c, "gradients");
+    c->m = floats(c, c->flat);
+    c->v = c->o.optim.kind == SGT_ADAMW ? floats(c, c->flat) : NULL;
+    kind(c, "moments");
+}
+
+static size_t most(size_t a, size_t b) { return a > b ? a : b; }
+
+static size_t scratch_bytes(const sgt_cuda_backend *c)
+{
+    size_t n = sgt_cuda_embed_sort_scratch(c->N);
+    n = most(n, sgt_cuda_embed_backward_scratch(c->N, c->C));
+    n = most(n, sgt_cuda_layernorm_backward_scratch(c->N, c->C));
+    n = most(n, sgt_cuda_bias_backward_scratch(c->N, 4 * c->C));
+    return most(n, sgt_cuda_grad_norm_scratch());
+}
+
+static void lay_out_data(sgt_cuda_backend *c)
+{
+    c->ids = take(c, c->N * sizeof(int32_t));
+    c->targets = take(c, c->N * sizeof(int32_t));
+    c->sorted = take(c, c->N * sizeof(int32_t));
+    c->order = take(c, c->N * sizeof(int32_t));
+    for (int i = 0; i < SGT_CUDA_SLOTS; i++) {
+        c->tokens[i] = take(c, c->B * (c->T + 1) * sizeof(uint16_t));
+        c->given[i] = take(c, c->N * sizeof(int32_t));
+    }
+    c->control = take(c, sizeof *c->control);
+    c->eval_control = take(c, sizeof *c->eval_control);
+    c->place = take(c, sizeof *c->place);
+    kind(c, "data");
+}
+
+void sgt_cuda_lay_out(sgt_cuda_backend *c)
+{
+    size_t N = c->N, C = c->C;
+    c->used = c->kinds = 0;
+    lay_out_parameters(c);
+    c->x0 = numbers(c, N * C);
+    for (size_t i = 0; i < c->L; i++) lay_out_block(c, c->blocks + i);
+    c->lnf = numbers(c, N * C);
+    c->meanf = floats(c, N);
+    c->rstdf = floats(c, N);
+    kind(c, "activations");
+    c->dx = numbers(c, N * C);
+    c->dln = numbers(c, N * C);
+    c->dwide = numbers(c, N * 4 * C);
+    c->ddrop = c->o.dropout > 0 ? numbers(c, N * C) : NULL;
+    kind(c, "activation gradients");
+    c->delta = floats(c, N * c->H);
+    c->cudnn_space = c->cudnn ? take(c, sgt_cudnn_attention_workspace(c->cudnn)) : NULL;
+    if (c->path == SGT_PATH_NAIVE) lay_out_naive(c);
+    kind(c, "attention");
+    c->logits = numbers(c, N * c->ldv);
+    c->loss = floats(c, N);
+    c->row_lse = c->o.no_fuse ? floats(c, N) : NULL;
+    kind(c, "head");
+    c->scratch_bytes = scratch_bytes(c);
+    c->scratch = take(c, c->scratch_bytes);
+    kind(c, "scratch");
+    lay_out_data(c);
+}
+
+/* ---- questions before a run ---- */
+
+/* The path that attention will surely have; which of our own and cuDNN's is taken does not matter to the estimate. */
+static sgt_cuda_path likely_path(const sgt_backend_options *o, sgt_cuda_type type, size_t D)
+{
+    if (o->attention == SGT_ATTENTION_NAIVE) return SGT_PATH_NAIVE;
+    return sgt_cuda_attention_serves(type, D) ? SGT_PATH_OWN : SGT_PATH_TILED;
+}
+
+static int measure(sgt_cuda_backend *c, const sgt_backend_options *o, sgt_error *err)
+{
+    int rc = sgt_cuda_decide(c, o, err);
+    if (rc < 0) return rc;
+    c->path = likely_path(o, c->type, c->D);
+    sgt_cuda_lay_out(c);
+    return SGT_OK;
+}
+
+static void forget(sgt_cuda_backend *c)
+{
+    free(c->blocks);
+    free(c->tensor_at);
+}
+
+int sgt_cuda_backend_estimate(const sgt_backend_options *o, sgt_memory_kind kinds[SGT_MEMORY_KINDS], size_t *count,
+                              uint64_t *bytes, sgt_error *err)
+{
+    sgt_cuda_backend c = {0};
+    int rc = measure(&c, o, err);
+    if (rc == SGT_OK) {
+        memcpy(kinds, c.memory, c.kinds * sizeof *kinds);
+        *count = c.kinds;
+        *bytes = c.used;
+    }
+    forget(&c);
+    return rc;
+}
+
+static int fits(const sgt_backend_options *o, uint32_t rows, uint64_t bytes)
+{
+    sgt_cuda_backend c = {0};
+    sgt_backend_options tried = *o;
+    tried.batch = rows;
+    int rc = measure(&c, &tried, NULL);
+    forget(&c);
+    return rc == SGT_OK && c.used <= bytes;
+}
+
+uint32_t sgt_cuda_most_rows(const sgt_backend_options *o, uint64_t bytes)
+{
+    uint32_t low = 0, high = o->batch; /* low fits, high does not */
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        if (fits(o, middle, bytes)) low = middle;
+        else high = middle;
+    }
+    return low;
+}
+
+const sgt_cuda_dropout *sgt_cuda_drop(const sgt_cuda_backend *c, sgt_cuda_dropout *d, size_t layer, uint32_t site,
+                                      int training)
+{
+    if (!training || !(c->o.dropout > 0)) return NULL;
+    *d = (sgt_cuda_dropout){.place = c->place,
+                            .row_elements = c->T * c->C, /* attention counts its own way */
+                            .layer = (uint32_t)layer,
+                            .site = site,
+                            .rate = c->o.dropout};
+    return d;
+}

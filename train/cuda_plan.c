@@ -1,0 +1,167 @@
+/* cuda_plan.c: every matrix product of a step, planned once; and whether GELU goes into the products beside it. */
+#include "cuda_backend.h"
+
+static sgt_cuda_gemm_shape product(const sgt_cuda_backend *c, size_t m, size_t n, size_t k)
+{
+    return (sgt_cuda_gemm_shape){.m = m,
+                                 .n = n,
+                                 .k = k,
+                                 .lda = k,
+                                 .ldb = n,
+                                 .ldd = n,
+                                 .type = c->type,
+                                 .out = c->type,
+                                 .tf32 = c->o.precision == SGT_PRECISION_TF32};
+}
+
+static int plan(const sgt_cuda_gemm **p, sgt_cuda_backend *c, const sgt_cuda_gemm_shape *s, sgt_error *err)
+{
+    return sgt_cuda_gemm_plan(p, c->gemms, s, err);
+}
+
+/* y (N, out) = x (N, in) W (in, out) + b, and its two backward products. */
+static sgt_cuda_gemm_shape forward_shape(const sgt_cuda_backend *c, size_t in, size_t out)
+{
+    sgt_cuda_gemm_shape s = product(c, c->N, out, in);
+    if (!c->o.no_fuse) s.epilogue = SGT_EPILOGUE_BIAS;
+    return s;
+}
+
+static sgt_cuda_gemm_shape dx_shape(const sgt_cuda_backend *c, size_t in, size_t out)
+{
+    sgt_cuda_gemm_shape s = product(c, c->N, in, out);
+    s.trans_b = 1;
+    s.ldb = out;
+    return s;
+}
+
+static int plan_linear(sgt_cuda_backend *c, int which, size_t in, size_t out, sgt_error *err)
+{
+    sgt_cuda_linear *g = &c->linear[which];
+    sgt_cuda_gemm_shape f = forward_shape(c, in, out), dx = dx_shape(c, in, out), dw = product(c, in, out, c->N);
+    dw.trans_a = dw.accumulate = 1;
+    dw.lda = in;
+    dw.out = SGT_F32;
+    int rc = plan(&g->forward, c, &f, err);
+    if (rc == SGT_OK) rc = plan(&g->dx, c, &dx, err);
+    return rc == SGT_OK ? plan(&g->dw, c, &dw, err) : rc;
+}
+
+/* logits (N, V) = x (N, C) wte^T (C, V): the head's weight lies the other way round. */
+static int plan_head(sgt_cuda_backend *c, sgt_error *err)
+{
+    size_t V = c->rows_v, C = c->C, N = c->N;
+    sgt_cuda_linear *g = &c->linear[SGT_CUDA_HEAD];
+    sgt_cuda_gemm_shape f = product(c, N, V, C), dx = product(c, N, C, V), dw = product(c, V, C, N);
+    f.trans_b = 1;
+    f.ldb = C;
+    f.ldd = dx.lda = dw.lda = c->ldv;
+    dw.trans_a = dw.accumulate = 1;
+    dw.out = SGT_F32;
+    int rc = plan(&g->forward, c, &f, err);
+    if (rc == SGT_OK) rc = plan(&g->dx, c, &dx, err);
+    return rc == SGT_OK ? plan(&g->dw, c, &dw, err) : rc;
+}
+
+/* ---- GELU within the products ---- */
+
+/* Milliseconds of one of our GELU kernels over the step's (N, 4C), which lies where it will. */
+static int time_gelu(sgt_cuda_backend *c, int backward, float *ms, sgt_error *err)
+{
+    enum { ROUNDS = 10 };
+    sgt_cuda_block *l = c->blocks;
+    sgt_cuda_event from = NULL, to = NULL;
+    size_t n = c->N * 4 * c->C;
+    int rc = sgt_cuda_event_new(&from, 1, err);
+    if (rc == SGT_OK) rc = sgt_cuda_event_new(&to, 1, err);
+    for (int i = -1; i < ROUNDS && rc == SGT_OK; i++) {
+        if (i == 0) sgt_cuda_record(from, c->compute);
+        if (backward) sgt_cuda_gelu_backward(c->compute, c->type, c->dwide, c->dwide, l->fc, n, c->model.gelu);
+        else sgt_cuda_gelu(c->compute, c->type, l->gelu, l->fc, n, c->model.gelu);
+    }
+    if (rc == SGT_OK) {
+        sgt_cuda_record(to, c->compute);
+        rc = sgt_cuda_finish(c->compute, err);
+    }
+    if (rc == SGT_OK) rc = sgt_cuda_elapsed_ms(ms, from, to, err);
+    *ms /= ROUNDS;
+    sgt_cuda_event_free(from);
+    sgt_cuda_event_free(to);
+    return rc;
+}
+
+static const sgt_cuda_gemm *plan_fused(sgt_cuda_backend *c, sgt_cuda_gemm_shape s, sgt_cuda_epilogue epilogue)
+{
+    sgt_error why;
+    const sgt_cuda_gemm *p;
+    s.epilogue = epilogue;
+    return plan(&p, c, &s, &why) < 0 ? NULL : p; /* the library need not have it */
+}
+
+/* Not for the erf form, which the library lacks, nor where the backward pass computes GELU again: the library's own
+ * rounding differs from our kernel's. */
+static void plan_gelu(sgt_cuda_backend *c)
+{
+    c->fc_gelu = c->dgelu = NULL;
+    if (c->o.no_fuse || c->model.gelu != SGT_GELU_TANH) return;
+    if (c->o.recompute != SGT_RECOMPUTE_GELU)
+        c->fc_gelu = plan_fused(c, forward_shape(c, c->C, 4 * c->C), SGT_EPILOGUE_GELU);
+    c->dgelu = plan_fused(c, dx_shape(c, 4 * c->C, c->C), SGT_EPILOGUE_DGELU);
+}
+
+/* Where it was timed and is no faster than product and kernel by themselves, they are taken. */
+static int choose_fused(sgt_cuda_backend *c, const sgt_cuda_gemm **fused, const sgt_cuda_gemm *alone, int backward,
+                        sgt_error *err)
+{
+    float ms;
+    if (!*fused || !(sgt_cuda_gemm_ms(*fused) > 0) || !(sgt_cuda_gemm_ms(alone) > 0)) return SGT_OK;
+    int rc = time_gelu(c, backward, &ms, err);
+    if (rc == SGT_OK && sgt_cuda_gemm_ms(*fused) >= sgt_cuda_gemm_ms(alone) + ms) *fused = NULL;
+    return rc;
+}
+
+int sgt_cuda_choose_gelu(sgt_cuda_backend *c, sgt_error *err)
+{
+    int rc = choose_fused(c, &c->fc_gelu, c->linear[SGT_CUDA_FC].forward, 0, err);
+    return rc == SGT_OK ? choose_fused(c, &c->dgelu, c->linear[SGT_CUDA_FCPROJ].dx, 1, err) : rc;
+}
+
+/* ---- naive attention ---- */
+
+/* (T, T) = q k^T and so on for each of the B*H heads, which lie one after the other. */
+static int plan_heads(const sgt_cuda_gemm **p, sgt_cuda_backend *c, size_t m, size_t n, size_t k, int trans_a,
+                      int trans_b, sgt_error *err)
+{
+    sgt_cuda_gemm_shape s = product(c, m, n, k);
+    s.trans_a = trans_a;
+    s.trans_b = trans_b;
+    s.lda = trans_a ? m : k;
+    s.ldb = trans_b ? k : n;
+    s.batch = c->B * c->H;
+    s.stride_a = m * k;
+    s.stride_b = k * n;
+    s.stride_d = m * n;
+    return plan(p, c, &s, err);
+}
+
+static int plan_naive(sgt_cuda_backend *c, sgt_error *err)
+{
+    size_t T = c->T, D = c->D;
+    sgt_cuda_naive *n = &c->naive;
+    int rc = plan_heads(&n->outer, c, T, T, D, 0, 1, err);                 /* q k^T, dout v^T */
+    if (rc == SGT_OK) rc = plan_heads(&n->rows, c, T, D, T, 0, 0, err);    /* probs v, dscores k */
+    if (rc == SGT_OK) rc = plan_heads(&n->columns, c, T, D, T, 1, 0, err); /* probs^T dout, dscores^T q */
+    return rc;
+}
+
+int sgt_cuda_plan_products(sgt_cuda_backend *c, sgt_error *err)
+{
+    int rc = plan_linear(c, SGT_CUDA_QKV, c->C, 3 * c->C, err);
+    if (rc == SGT_OK) rc = plan_linear(c, SGT_CUDA_PROJ, c->C, c->C, err);
+    if (rc == SGT_OK) rc = plan_linear(c, SGT_CUDA_FC, c->C, 4 * c->C, err);
+    if (rc == SGT_OK) rc = plan_linear(c, SGT_CUDA_FCPROJ, 4 * c->C, c->C, err);
+    if (rc == SGT_OK) rc = plan_head(c, err);
+    if (rc == SGT_OK && c->path == SGT_PATH_NAIVE) rc = plan_naive(c, err);
+    if (rc == SGT_OK) plan_gelu(c);
+    return rc;
+}
