@@ -21,6 +21,12 @@ static const sgt_state moment_states[] = {SGT_MOMENT1, SGT_MOMENT2};
 
 /* ---- tensors out ---- */
 
+/* What transformers calls a tensor: the head is no part of its "transformer". */
+static const char *prefix_of(const char *prefix, const sgt_tensor *t)
+{
+    return strcmp(t->name, "lm_head.weight") == 0 && strcmp(prefix, "transformer.") == 0 ? "" : prefix;
+}
+
 static int declare_all(sgt_safetensors_writer *w, const sgt_model *m, const char *prefix, sgt_error *err)
 {
     int rc = SGT_OK;
@@ -28,7 +34,7 @@ static int declare_all(sgt_safetensors_writer *w, const sgt_model *m, const char
         sgt_tensor t;
         char name[80];
         sgt_model_tensor(m, i, &t);
-        snprintf(name, sizeof name, "%s%s", prefix, t.name);
+        snprintf(name, sizeof name, "%s%s", prefix_of(prefix, &t), t.name);
         rc = sgt_safetensors_declare(w, name, t.dim, t.dims, err);
     }
     return rc;

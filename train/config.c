@@ -26,6 +26,16 @@ static int read_size(const config *c, const char *key, uint32_t *out)
     return SGT_OK;
 }
 
+/* Whether the head has a weight of its own: absent is GPT-2's way, tied. */
+static int read_tied(const config *c, sgt_model *m)
+{
+    const json_t *v = json_object_get(c->json, "tie_word_embeddings");
+    if (v && !json_is_null(v) && !json_is_boolean(v))
+        return sgt_fail(c->err, SGT_EFORMAT, "%s: tie_word_embeddings is neither true nor false", c->path);
+    m->untied = json_is_false(v);
+    return SGT_OK;
+}
+
 /* A switch that must stand as GPT-2 has it (absent is so). */
 static int must_be(const config *c, const char *key, int want)
 {
@@ -61,7 +71,7 @@ static int read_rest(const config *c, const sgt_model *m)
     if (inner && !json_is_null(inner) && json_integer_value(inner) != 4 * (json_int_t)m->channels)
         return sgt_fail(c->err, SGT_EFORMAT, "%s: n_inner is not four times n_embd", c->path);
     int rc;
-    if ((rc = must_be(c, "tie_word_embeddings", 1)) < 0 || (rc = must_be(c, "scale_attn_weights", 1)) < 0 ||
+    if ((rc = must_be(c, "scale_attn_weights", 1)) < 0 ||
         (rc = must_be(c, "scale_attn_by_inverse_layer_idx", 0)) < 0 || (rc = must_be(c, "add_cross_attention", 0)) < 0)
         return rc;
     return SGT_OK;
@@ -77,7 +87,7 @@ static int read_model(const config *c, sgt_model *m)
     if ((rc = read_size(c, "n_layer", &m->layers)) < 0 || (rc = read_size(c, "n_embd", &m->channels)) < 0 ||
         (rc = read_size(c, "n_head", &m->heads)) < 0 || (rc = read_size(c, "vocab_size", &m->vocab)) < 0 ||
         (rc = read_size(c, "n_positions", &m->positions)) < 0 || (rc = read_activation(c, &m->gelu)) < 0 ||
-        (rc = read_rest(c, m)) < 0)
+        (rc = read_tied(c, m)) < 0 || (rc = read_rest(c, m)) < 0)
         return rc;
     const json_t *eps = json_object_get(c->json, "layer_norm_epsilon");
     if (eps && !json_is_null(eps) && !json_is_number(eps))
@@ -144,7 +154,7 @@ int sgt_config_write(const sgt_model *m, const char *dir, int64_t eot, sgt_error
         (int)m->positions, "n_ctx", (int)m->positions, "n_embd", (int)m->channels, "n_layer", (int)m->layers, "n_head",
         (int)m->heads, "n_inner", "activation_function", m->gelu == SGT_GELU_TANH ? "gelu_new" : "gelu",
         "layer_norm_epsilon", shortest(m->eps), "initializer_range", 0.02, "attn_pdrop", 0.0, "embd_pdrop", 0.0,
-        "resid_pdrop", 0.0, "tie_word_embeddings", 1, "use_cache", 1, "bos_token_id", id_or_null(eot), "eos_token_id",
+        "resid_pdrop", 0.0, "tie_word_embeddings", !m->untied, "use_cache", 1, "bos_token_id", id_or_null(eot), "eos_token_id",
         id_or_null(eot), "torch_dtype", "float32");
     int rc = write_json(json, dir, "config.json", err);
     if (rc < 0) return rc;

@@ -12,8 +12,10 @@
 #define SGT_PIECE 65536       /* floats that one task of the optimizer updates */
 #define SGT_BIAS_COLUMNS 128  /* columns that one task sums for a bias gradient */
 
-/* One block: its twelve tensors' places in the flat arrays, and what its forward pass leaves for the backward pass. */
+/* One block: its twelve tensors' places in the flat arrays, and what its forward pass leaves for the backward pass.
+ * With recompute some of these are the first block's: the same memory for all. */
 typedef struct sgt_cpu_block {
+    uint32_t layer;
     size_t at[SGT_BLOCK_TENSORS];     /* offsets into params and grads */
     float *ln1, *mean1, *rstd1;       /* (N, C), (N), (N) */
     float *qkv;                       /* (N, 3C) */
@@ -47,6 +49,12 @@ typedef struct sgt_cpu_backend {
     int threads;
     size_t B, T, N, C, H, D, V;
     size_t wpe, lnf_w, lnf_b;    /* offsets in the flat arrays; wte's is 0 */
+    size_t head_w;               /* wte's, or the head's own */
+    sgt_recompute recompute;
+    int ignoring;
+    int32_t ignore;
+    float dropout;               /* of a training step */
+    uint64_t seed;               /* of dropout */
     float scale;                 /* attention's 1/sqrt(D) */
     size_t ldv;                  /* floats from row to row of the logits: V, padded to a vector */
     size_t tile, tiles;          /* rows of a task, and how many tasks cover N */
@@ -72,6 +80,10 @@ typedef struct sgt_cpu_backend {
     sgt_cpu_piece *pieces;
     size_t piece_count;
 
+    float dropping;    /* dropout's rate in the pass that runs: 0 in evaluation */
+    uint64_t step;     /* the step that runs, for dropout */
+    uint64_t row;      /* this micro-step's row 0 among the step's; row b is row + b*ranks */
+    uint64_t ranks;
     int fresh;         /* no micro-step of this step has run: gradients hold nothing */
     double nominal;    /* the scale that this step's micro-steps used */
     double loss_sum;   /* of this step */
@@ -80,6 +92,9 @@ typedef struct sgt_cpu_backend {
     sgt_step_metrics last_metrics;
 } sgt_cpu_backend;
 
+extern const sgt_backend sgt_cpu_calls; /* its functions */
+void sgt_cpu_close(sgt_backend *b);
+
 /* Lays everything out in c->arena: called once to measure and once with memory behind it. */
 void sgt_cpu_lay_out(sgt_cpu_backend *c);
 
@@ -87,10 +102,23 @@ void sgt_cpu_lay_out(sgt_cpu_backend *c);
 uint64_t sgt_cpu_load(sgt_cpu_backend *c, const sgt_rows *rows);
 /* From ids to lnf. */
 void sgt_cpu_forward(sgt_cpu_backend *c);
+/* Its parts that recomputation calls again. Of a block: from ln1 and its input x to gelu; c->dln is used. */
+void sgt_cpu_block_inside(sgt_cpu_backend *c, sgt_cpu_block *l, const float *x);
+void sgt_cpu_layernorm(sgt_cpu_backend *c, float *ln, float *mean, float *rstd, const float *x, const float *w,
+                       const float *b);
+void sgt_cpu_gelu(sgt_cpu_backend *c, sgt_cpu_block *l);
 /* From lnf to the sum of losses; with scale > 0 also d(sum * scale) to dln and to wte's gradient. */
 double sgt_cpu_head(sgt_cpu_backend *c, double scale);
 /* From dln (what reached lnf) to all gradients. */
 void sgt_cpu_backward(sgt_cpu_backend *c);
+
+/* out = dropout(x) for positions first .. first + n - 1; out and x (n, C) are theirs. */
+void sgt_cpu_drop(const sgt_cpu_backend *c, uint32_t layer, uint32_t site, float *out, const float *x, size_t first,
+                  size_t n);
+/* What attention drops in head i of B*H. */
+sgt_dropout sgt_cpu_head_drop(const sgt_cpu_backend *c, const sgt_cpu_block *l, size_t i);
+
+static inline uint64_t sgt_cpu_step_row(const sgt_cpu_backend *c, size_t b) { return c->row + b * c->ranks; }
 
 /* Tile t's first row and how many rows it has. */
 static inline size_t sgt_cpu_tile(const sgt_cpu_backend *c, size_t t, size_t *rows)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cpu_backend.h"
+#include "dropout.h"
 
 /* dx += through the LayerNorm; dw, db += sums over tiles in their order. */
 static void layernorm(sgt_cpu_backend *c, const float *x, const float *mean, const float *rstd, const float *w,
@@ -64,8 +65,30 @@ static void attention(sgt_cpu_backend *c, const sgt_cpu_block *l)
         const float *q = l->qkv + row * 3 * C + column;
         float *dq = c->dwide + row * 3 * C + column;
         float *scratch = c->scratch + (size_t)omp_get_thread_num() * c->scratch_floats;
+        sgt_dropout drop = sgt_cpu_head_drop(c, l, i);
         c->k->attention_backward(dq, dq + C, dq + 2 * C, 3 * C, c->dln + at, l->att + at, C, l->lse + i * T, q, q + C,
-                                 q + 2 * C, 3 * C, T, D, c->scale, NULL, scratch);
+                                 q + 2 * C, 3 * C, T, D, c->scale, c->dropping > 0 ? &drop : NULL, scratch);
+    }
+}
+
+/* The residual stream's gradient as a branch's output gets it: dropped where that was. It stands in `out` then. */
+static const float *branch(sgt_cpu_backend *c, const sgt_cpu_block *l, uint32_t site, float *out)
+{
+    if (!(c->dropping > 0)) return c->dx;
+#pragma omp parallel for num_threads(c->threads) schedule(static)
+    for (size_t t = 0; t < c->tiles; t++) {
+        size_t n, r = sgt_cpu_tile(c, t, &n), at = r * c->C;
+        sgt_cpu_drop(c, l->layer, site, out + at, c->dx + at, r, n);
+    }
+    return out;
+}
+
+static void undrop_embeddings(sgt_cpu_backend *c)
+{
+#pragma omp parallel for num_threads(c->threads) schedule(static)
+    for (size_t t = 0; t < c->tiles; t++) {
+        size_t n, r = sgt_cpu_tile(c, t, &n), at = r * c->C;
+        sgt_cpu_drop(c, 0, SGT_DROP_EMBED, c->dx + at, c->dx + at, r, n);
     }
 }
 
@@ -73,6 +96,7 @@ static void attention(sgt_cpu_backend *c, const sgt_cpu_block *l)
 static void embeddings(sgt_cpu_backend *c)
 {
     size_t columns = 64, tasks = (c->C + columns - 1) / columns;
+    if (c->dropping > 0) undrop_embeddings(c);
 #pragma omp parallel for num_threads(c->threads) schedule(static)
     for (size_t t = 0; t < tasks; t++) {
         size_t c0 = t * columns, c1 = c0 + columns < c->C ? c0 + columns : c->C;
@@ -89,16 +113,47 @@ static void clear_rows(sgt_cpu_backend *c, float *x)
     }
 }
 
-/* What is only ever added to starts a step at zero: LayerNorms, biases and wpe; the matrices' first product writes
- * them. */
+/* What is only ever added to starts a step at zero: LayerNorms, biases, wpe, and wte where the head has a weight of its
+ * own; the matrices' first product writes them. */
 static void clear_small_gradients(sgt_cpu_backend *c)
 {
     size_t tensors = sgt_model_tensors(&c->model);
-    for (size_t i = 1; i < tensors; i++) {
+    for (size_t i = c->model.untied ? 0 : 1; i < tensors; i++) {
         sgt_tensor t;
         sgt_model_tensor(&c->model, i, &t);
-        if (t.dims == 1 || i == 1) memset(c->grads + t.offset, 0, t.count * sizeof(float));
+        if (t.dims == 1 || i < 2) memset(c->grads + t.offset, 0, t.count * sizeof(float));
     }
+}
+
+/* What the forward pass did not leave of a block: computed again, by the same calls, to the same bits. The last block's
+ * is still there. c->dln and c->dwide hold nothing yet. */
+static void recompute(sgt_cpu_backend *c, sgt_cpu_block *l, const float *x)
+{
+    const float *p = c->params;
+    if (c->recompute == SGT_RECOMPUTE_NONE || l->layer + 1 == c->model.layers) return;
+    sgt_cpu_layernorm(c, l->ln1, l->mean1, l->rstd1, x, p + l->at[SGT_LN1_W], p + l->at[SGT_LN1_B]);
+    if (c->recompute == SGT_RECOMPUTE_BLOCK) {
+        sgt_cpu_block_inside(c, l, x);
+        return;
+    }
+    sgt_cpu_layernorm(c, l->ln2, l->mean2, l->rstd2, l->mid, p + l->at[SGT_LN2_W], p + l->at[SGT_LN2_B]);
+    sgt_cpu_gelu(c, l);
+}
+
+static void block(sgt_cpu_backend *c, const sgt_cpu_block *l, const float *x)
+{
+    const float *p = c->params;
+    float *g = c->grads;
+    const float *dy = branch(c, l, SGT_DROP_FCPROJ, c->dln);
+    linear(c, SGT_LINEAR_FCPROJ, l, SGT_FCPROJ_W, l->gelu, dy, c->C, c->dwide);
+    gelu(c, l);
+    linear(c, SGT_LINEAR_FC, l, SGT_FC_W, l->ln2, c->dwide, 4 * c->C, c->dln);
+    layernorm(c, l->mid, l->mean2, l->rstd2, p + l->at[SGT_LN2_W], g + l->at[SGT_LN2_W], g + l->at[SGT_LN2_B]);
+    dy = branch(c, l, SGT_DROP_PROJ, c->dwide);
+    linear(c, SGT_LINEAR_PROJ, l, SGT_PROJ_W, l->att, dy, c->C, c->dln);
+    attention(c, l);
+    linear(c, SGT_LINEAR_QKV, l, SGT_QKV_W, l->ln1, c->dwide, 3 * c->C, c->dln);
+    layernorm(c, x, l->mean1, l->rstd1, p + l->at[SGT_LN1_W], g + l->at[SGT_LN1_W], g + l->at[SGT_LN1_B]);
 }
 
 void sgt_cpu_backward(sgt_cpu_backend *c)
@@ -109,16 +164,9 @@ void sgt_cpu_backward(sgt_cpu_backend *c)
     clear_rows(c, c->dx);
     layernorm(c, c->blocks[c->model.layers - 1].out, c->meanf, c->rstdf, p + c->lnf_w, g + c->lnf_w, g + c->lnf_b);
     for (size_t i = c->model.layers; i-- > 0;) {
-        const sgt_cpu_block *l = c->blocks + i;
-        const float *x = i ? l[-1].out : c->x0;
-        linear(c, SGT_LINEAR_FCPROJ, l, SGT_FCPROJ_W, l->gelu, c->dx, c->C, c->dwide);
-        gelu(c, l);
-        linear(c, SGT_LINEAR_FC, l, SGT_FC_W, l->ln2, c->dwide, 4 * c->C, c->dln);
-        layernorm(c, l->mid, l->mean2, l->rstd2, p + l->at[SGT_LN2_W], g + l->at[SGT_LN2_W], g + l->at[SGT_LN2_B]);
-        linear(c, SGT_LINEAR_PROJ, l, SGT_PROJ_W, l->att, c->dx, c->C, c->dln);
-        attention(c, l);
-        linear(c, SGT_LINEAR_QKV, l, SGT_QKV_W, l->ln1, c->dwide, 3 * c->C, c->dln);
-        layernorm(c, x, l->mean1, l->rstd1, p + l->at[SGT_LN1_W], g + l->at[SGT_LN1_W], g + l->at[SGT_LN1_B]);
+        const float *x = i ? c->blocks[i - 1].out : c->x0;
+        recompute(c, c->blocks + i, x);
+        block(c, c->blocks + i, x);
     }
     embeddings(c);
 }

@@ -2,6 +2,7 @@
 #include <omp.h>
 
 #include "cpu_backend.h"
+#include "dropout.h"
 
 uint64_t sgt_cpu_load(sgt_cpu_backend *c, const sgt_rows *rows)
 {
@@ -11,6 +12,7 @@ uint64_t sgt_cpu_load(sgt_cpu_backend *c, const sgt_rows *rows)
         const uint16_t *row = rows->tokens + b * (T + 1);
         for (size_t t = 0; t < T; t++) {
             int32_t target = rows->targets ? rows->targets[b * T + t] : row[t + 1];
+            if (c->ignoring && target == c->ignore) target = -1;
             c->ids[b * T + t] = row[t];
             c->targets[b * T + t] = target;
             counted += target >= 0;
@@ -19,14 +21,38 @@ uint64_t sgt_cpu_load(sgt_cpu_backend *c, const sgt_rows *rows)
     return counted;
 }
 
-static void embed(sgt_cpu_backend *c, float *ln, float *mean, float *rstd, const float *w, const float *b)
+void sgt_cpu_drop(const sgt_cpu_backend *c, uint32_t layer, uint32_t site, float *out, const float *x, size_t first,
+                  size_t n)
+{
+    sgt_dropout d = {.seed = c->seed, .draw = sgt_dropout_draw(c->step, layer, site), .rate = c->dropping};
+    for (size_t t = first % c->T, rows; n; t = 0, n -= rows, first += rows) {
+        rows = n < c->T - t ? n : c->T - t;
+        d.first = sgt_dropout_element(sgt_cpu_step_row(c, first / c->T), t, 0, c->T, c->C);
+        c->k->dropout(out, x, rows * c->C, &d);
+        out += rows * c->C;
+        x += rows * c->C;
+    }
+}
+
+static void embed(sgt_cpu_backend *c)
 {
     const float *wte = c->params, *wpe = c->params + c->wpe;
 #pragma omp parallel for num_threads(c->threads) schedule(static)
     for (size_t t = 0; t < c->tiles; t++) {
+        size_t n, r = sgt_cpu_tile(c, t, &n);
+        float *x = c->x0 + r * c->C;
+        c->k->embed(x, c->ids + r, wte, wpe, r, n, c->T, c->C);
+        if (c->dropping > 0) sgt_cpu_drop(c, 0, SGT_DROP_EMBED, x, x, r, n);
+    }
+}
+
+void sgt_cpu_layernorm(sgt_cpu_backend *c, float *ln, float *mean, float *rstd, const float *x, const float *w,
+                       const float *b)
+{
+#pragma omp parallel for num_threads(c->threads) schedule(static)
+    for (size_t t = 0; t < c->tiles; t++) {
         size_t n, r = sgt_cpu_tile(c, t, &n), at = r * c->C;
-        c->k->embed(c->x0 + at, c->ids + r, wte, wpe, r, n, c->T, c->C);
-        c->k->layernorm(ln + at, mean + r, rstd + r, c->x0 + at, w, b, n, c->C, c->model.eps);
+        c->k->layernorm(ln + at, mean + r, rstd + r, x + at, w, b, n, c->C, c->model.eps);
     }
 }
 
@@ -39,23 +65,35 @@ static void attention(sgt_cpu_backend *c, sgt_cpu_block *l)
         size_t row = i / H * T, column = i % H * D;
         const float *q = l->qkv + row * 3 * C + column;
         float *scratch = c->scratch + (size_t)omp_get_thread_num() * c->scratch_floats;
+        sgt_dropout drop = sgt_cpu_head_drop(c, l, i);
         c->k->attention(l->att + row * C + column, C, l->lse + i * T, q, q + C, q + 2 * C, 3 * C, T, D, c->scale,
-                        NULL, scratch);
+                        c->dropping > 0 ? &drop : NULL, scratch);
     }
 }
 
-/* sum = x + y and its LayerNorm, which the next product reads. */
-static void residual(sgt_cpu_backend *c, float *sum, float *ln, float *mean, float *rstd, const float *x,
-                     const float *y, const float *w, const float *b)
+sgt_dropout sgt_cpu_head_drop(const sgt_cpu_backend *c, const sgt_cpu_block *l, size_t i)
+{
+    return (sgt_dropout){
+        .seed = c->seed,
+        .draw = sgt_dropout_draw(c->step, l->layer, SGT_DROP_ATTENTION),
+        .first = sgt_dropout_attention_element(sgt_cpu_step_row(c, i / c->H), i % c->H, 0, 0, c->H, c->T),
+        .rate = c->dropping,
+    };
+}
+
+/* sum = x + dropout(y) and its LayerNorm, which the next product reads. y is not kept. */
+static void residual(sgt_cpu_backend *c, uint32_t layer, uint32_t site, float *sum, float *ln, float *mean,
+                     float *rstd, const float *x, float *y, const float *w, const float *b)
 {
 #pragma omp parallel for num_threads(c->threads) schedule(static)
     for (size_t t = 0; t < c->tiles; t++) {
         size_t n, r = sgt_cpu_tile(c, t, &n), at = r * c->C;
+        if (c->dropping > 0) sgt_cpu_drop(c, layer, site, y + at, y + at, r, n);
         c->k->residual_layernorm(sum + at, ln + at, mean + r, rstd + r, x + at, y + at, w, b, n, c->C, c->model.eps);
     }
 }
 
-static void gelu(sgt_cpu_backend *c, sgt_cpu_block *l)
+void sgt_cpu_gelu(sgt_cpu_backend *c, sgt_cpu_block *l)
 {
     size_t wide = 4 * c->C;
 #pragma omp parallel for num_threads(c->threads) schedule(static)
@@ -65,26 +103,36 @@ static void gelu(sgt_cpu_backend *c, sgt_cpu_block *l)
     }
 }
 
+void sgt_cpu_block_inside(sgt_cpu_backend *c, sgt_cpu_block *l, const float *x)
+{
+    const float *p = c->params;
+    sgt_gemm_run(c->linear[SGT_LINEAR_QKV].forward, l->ln1, p + l->at[SGT_QKV_W], p + l->at[SGT_QKV_B], l->qkv);
+    attention(c, l);
+    sgt_gemm_run(c->linear[SGT_LINEAR_PROJ].forward, l->att, p + l->at[SGT_PROJ_W], p + l->at[SGT_PROJ_B], c->dln);
+    residual(c, l->layer, SGT_DROP_PROJ, l->mid, l->ln2, l->mean2, l->rstd2, x, c->dln, p + l->at[SGT_LN2_W],
+             p + l->at[SGT_LN2_B]);
+    sgt_gemm_run(c->linear[SGT_LINEAR_FC].forward, l->ln2, p + l->at[SGT_FC_W], p + l->at[SGT_FC_B], l->fc);
+    sgt_cpu_gelu(c, l);
+}
+
 void sgt_cpu_forward(sgt_cpu_backend *c)
 {
     const float *p = c->params;
     sgt_cpu_block *first = c->blocks;
-    embed(c, first->ln1, first->mean1, first->rstd1, p + first->at[SGT_LN1_W], p + first->at[SGT_LN1_B]);
+    embed(c);
+    sgt_cpu_layernorm(c, first->ln1, first->mean1, first->rstd1, c->x0, p + first->at[SGT_LN1_W],
+                      p + first->at[SGT_LN1_B]);
     for (size_t i = 0; i < c->model.layers; i++) {
         sgt_cpu_block *l = c->blocks + i;
-        const float *x = i ? l[-1].out : c->x0;
-        sgt_gemm_run(c->linear[SGT_LINEAR_QKV].forward, l->ln1, p + l->at[SGT_QKV_W], p + l->at[SGT_QKV_B], l->qkv);
-        attention(c, l);
-        sgt_gemm_run(c->linear[SGT_LINEAR_PROJ].forward, l->att, p + l->at[SGT_PROJ_W], p + l->at[SGT_PROJ_B], c->dln);
-        residual(c, l->mid, l->ln2, l->mean2, l->rstd2, x, c->dln, p + l->at[SGT_LN2_W], p + l->at[SGT_LN2_B]);
-        sgt_gemm_run(c->linear[SGT_LINEAR_FC].forward, l->ln2, p + l->at[SGT_FC_W], p + l->at[SGT_FC_B], l->fc);
-        gelu(c, l);
+        sgt_cpu_block_inside(c, l, i ? l[-1].out : c->x0);
         sgt_gemm_run(c->linear[SGT_LINEAR_FCPROJ].forward, l->gelu, p + l->at[SGT_FCPROJ_W], p + l->at[SGT_FCPROJ_B],
                      c->dln);
         if (i + 1 < c->model.layers)
-            residual(c, l->out, l[1].ln1, l[1].mean1, l[1].rstd1, l->mid, c->dln, p + l[1].at[SGT_LN1_W],
-                     p + l[1].at[SGT_LN1_B]);
-        else residual(c, l->out, c->lnf, c->meanf, c->rstdf, l->mid, c->dln, p + c->lnf_w, p + c->lnf_b);
+            residual(c, l->layer, SGT_DROP_FCPROJ, l->out, l[1].ln1, l[1].mean1, l[1].rstd1, l->mid, c->dln,
+                     p + l[1].at[SGT_LN1_W], p + l[1].at[SGT_LN1_B]);
+        else
+            residual(c, l->layer, SGT_DROP_FCPROJ, l->out, c->lnf, c->meanf, c->rstdf, l->mid, c->dln, p + c->lnf_w,
+                     p + c->lnf_b);
     }
 }
 
@@ -101,16 +149,17 @@ static void classify(sgt_cpu_backend *c, size_t first, size_t n, double scale)
  * products with it while it is still in cache. */
 double sgt_cpu_head(sgt_cpu_backend *c, double scale)
 {
+    const float *w = c->params + c->head_w;
     for (size_t first = 0; first < c->N; first += c->head_rows) {
         size_t n = c->N - first < c->head_rows ? c->N - first : c->head_rows;
         const sgt_cpu_linear *g = &c->linear[n == c->head_rows ? SGT_LINEAR_HEAD : SGT_LINEAR_HEAD_LAST];
         const float *x = c->lnf + first * c->C;
-        sgt_gemm_run(g->forward, x, c->params, NULL, c->logits);
+        sgt_gemm_run(g->forward, x, w, NULL, c->logits);
         classify(c, first, n, scale);
         if (scale > 0) {
             int add = !(c->fresh && first == 0);
-            sgt_gemm_run(g->dx, c->logits, c->params, NULL, c->dln + first * c->C);
-            sgt_gemm_run(g->dw[add], c->logits, x, NULL, c->grads);
+            sgt_gemm_run(g->dx, c->logits, w, NULL, c->dln + first * c->C);
+            sgt_gemm_run(g->dw[add], c->logits, x, NULL, c->grads + c->head_w);
         }
     }
     double sum = 0;

@@ -11,21 +11,26 @@ static void kind(sgt_cpu_backend *c, const char *name)
 
 static float *floats(sgt_cpu_backend *c, size_t count) { return sgt_arena_take(&c->arena, count, sizeof(float)); }
 
+/* What is computed again lies in the first block's memory; of the rest every block has its own. Statistics and lse are
+ * a few floats a position, and stay. */
 static void lay_out_block(sgt_cpu_backend *c, sgt_cpu_block *l)
 {
     size_t N = c->N, C = c->C;
-    l->ln1 = floats(c, N * C);
+    const sgt_cpu_block *first = l == c->blocks ? NULL : c->blocks;
+    const sgt_cpu_block *cheap = c->recompute == SGT_RECOMPUTE_NONE ? NULL : first;
+    const sgt_cpu_block *inside = c->recompute == SGT_RECOMPUTE_BLOCK ? first : NULL;
+    l->ln1 = cheap ? cheap->ln1 : floats(c, N * C);
     l->mean1 = floats(c, N);
     l->rstd1 = floats(c, N);
-    l->qkv = floats(c, N * 3 * C);
-    l->att = floats(c, N * C);
+    l->qkv = inside ? inside->qkv : floats(c, N * 3 * C);
+    l->att = inside ? inside->att : floats(c, N * C);
     l->lse = floats(c, N * c->H);
-    l->mid = floats(c, N * C);
-    l->ln2 = floats(c, N * C);
+    l->mid = inside ? inside->mid : floats(c, N * C);
+    l->ln2 = cheap ? cheap->ln2 : floats(c, N * C);
     l->mean2 = floats(c, N);
     l->rstd2 = floats(c, N);
-    l->fc = floats(c, N * 4 * C);
-    l->gelu = floats(c, N * 4 * C);
+    l->fc = inside ? inside->fc : floats(c, N * 4 * C);
+    l->gelu = cheap ? cheap->gelu : floats(c, N * 4 * C);
     l->out = floats(c, N * C);
 }
 
@@ -38,7 +43,7 @@ void sgt_cpu_lay_out(sgt_cpu_backend *c)
     c->grads = floats(c, flat);
     kind(c, "gradients");
     c->m = floats(c, flat);
-    c->v = floats(c, flat);
+    if (c->optim.kind == SGT_ADAMW) c->v = floats(c, flat);
     kind(c, "moments");
     c->x0 = floats(c, N * C);
     for (size_t i = 0; i < c->model.layers; i++) lay_out_block(c, c->blocks + i);

@@ -78,7 +78,10 @@ int sgt_model_check(const sgt_model *m, const char *what, sgt_error *err)
     return SGT_OK;
 }
 
-size_t sgt_model_tensors(const sgt_model *m) { return 2 + (size_t)SGT_BLOCK_TENSORS * m->layers + 2; }
+size_t sgt_model_tensors(const sgt_model *m)
+{
+    return 2 + (size_t)SGT_BLOCK_TENSORS * m->layers + 2 + (m->untied != 0);
+}
 
 static void block_shape(const sgt_model *m, size_t which, uint32_t dim[2])
 {
@@ -124,6 +127,12 @@ void sgt_model_tensor(const sgt_model *m, size_t index, sgt_tensor *t)
         t->dim[0] = index ? m->positions : m->vocab;
         t->dim[1] = m->channels;
         t->offset = index ? wte : 0;
+    } else if (index == last + 2) {
+        snprintf(t->name, sizeof t->name, "lm_head.weight");
+        t->dims = 2;
+        t->dim[0] = m->vocab;
+        t->dim[1] = m->channels;
+        t->offset = wte + wpe + m->layers * block + 2 * padded(C);
     } else if (index >= last) {
         snprintf(t->name, sizeof t->name, "%s", index == last ? "ln_f.weight" : "ln_f.bias");
         t->offset = wte + wpe + m->layers * block + (index - last) * padded(C);

@@ -8,7 +8,8 @@
  *     for (size_t i = 0; i < sgt_model_tensors(&m); i++) { sgt_model_tensor(&m, i, &t); use(p + t.offset); }
  *
  * Parameters, gradients and both moments share this layout. Linear weights are (in, out) row-major, as Hugging Face's
- * GPT-2 stores them, so that a checkpoint is a plain copy. The head is tied to wte. Everything here is pure. */
+ * GPT-2 stores them, so that a checkpoint is a plain copy. The head is tied to wte, or has a weight of its own
+ * like it. Everything here is pure. */
 #ifndef SGT_MODEL_H
 #define SGT_MODEL_H
 
@@ -23,11 +24,12 @@ typedef struct sgt_model {
     uint32_t vocab;     /* rows of wte; ids are below this */
     uint32_t positions; /* rows of wpe: the longest sequence */
     sgt_gelu_kind gelu;
-    float eps; /* LayerNorm's */
+    float eps;          /* LayerNorm's */
+    uint32_t untied;    /* 1: the head's weight is a tensor of its own, not wte */
 } sgt_model;
 
 /* A block's tensors in their order. Tensor 0 is wte, 1 wpe, 2 + SGT_BLOCK_TENSORS*layer + one of these, then ln_f's
- * two. */
+ * two, then lm_head.weight where the head is untied. */
 enum {
     SGT_LN1_W, SGT_LN1_B, SGT_QKV_W, SGT_QKV_B, SGT_PROJ_W, SGT_PROJ_B,
     SGT_LN2_W, SGT_LN2_B, SGT_FC_W, SGT_FC_B, SGT_FCPROJ_W, SGT_FCPROJ_B,

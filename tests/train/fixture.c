@@ -29,6 +29,11 @@ static size_t tensor_in_file(const sgt_model *m, size_t i)
     return 2 + (i - 2) % L * SGT_BLOCK_TENSORS + (i - 2) / L;
 }
 
+static int is_linear(const sgt_model *m, size_t i)
+{
+    return i >= 2 && i < 2 + SGT_BLOCK_TENSORS * (size_t)m->layers;
+}
+
 static double *read_flat(FILE *f, const sgt_model *m, size_t size)
 {
     double *flat = calloc(sgt_model_floats(m), sizeof *flat);
@@ -36,7 +41,7 @@ static double *read_flat(FILE *f, const sgt_model *m, size_t size)
         sgt_tensor t;
         sgt_model_tensor(m, tensor_in_file(m, i), &t);
         void *raw = take(f, t.count, size);
-        size_t rows = t.dims == 2 && i >= 2 ? t.dim[0] : 1, columns = t.count / rows;
+        size_t rows = t.dims == 2 && is_linear(m, i) ? t.dim[0] : 1, columns = t.count / rows;
         for (size_t r = 0; r < rows; r++)
             for (size_t c = 0; c < columns; c++) {
                 size_t from = c * rows + r;
@@ -45,6 +50,26 @@ static double *read_flat(FILE *f, const sgt_model *m, size_t size)
         free(raw);
     }
     return flat;
+}
+
+static void set_options(fixture *f, const int32_t *h)
+{
+    f->options = (sgt_backend_options){
+        .model = f->model,
+        .optim = {.beta1 = 0.9f, .beta2 = 0.95f, .eps = 1e-8f, .weight_decay = 0.1f, .grad_clip = 1},
+        .batch = f->batch,
+        .seq = f->seq,
+        .threads = 2,
+        .dropout = (float)h[13] / 1000,
+        .seed = (uint64_t)h[14],
+        .ignoring = h[15] > 0,
+        .ignore = h[15] - 1};
+    f->lr = 1e-3;
+    if (!h[12]) return;
+    f->options.optim.kind = SGT_SGD;
+    f->options.optim.momentum = 0.9f;
+    f->options.optim.nesterov = h[12] == 2;
+    f->lr = 0.1;
 }
 
 void fixture_load(fixture *f, const char *name, sgt_gelu_kind gelu)
@@ -61,10 +86,12 @@ void fixture_load(fixture *f, const char *name, sgt_gelu_kind gelu)
                            .positions = (uint32_t)h[5],
                            .vocab = (uint32_t)h[6],
                            .gelu = gelu,
-                           .eps = 1e-5f};
+                           .eps = 1e-5f,
+                           .untied = (uint32_t)h[11]};
     f->seq = (uint32_t)h[5];
     f->batch = (uint32_t)h[8];
     f->steps = (uint32_t)h[9];
+    set_options(f, h);
     must((uint64_t)h[10] == sgt_model_parameters(&f->model), "%s: another model", path);
     free(h);
     f->x = take(in, f->batch * f->seq, sizeof *f->x);
@@ -98,19 +125,21 @@ void fixture_free(fixture *f)
     free(f->final);
 }
 
-sgt_backend *fixture_backend(const fixture *f, uint32_t batch, int threads)
+sgt_backend *fixture_open(const fixture *f, const sgt_backend_options *o)
 {
     sgt_error err = {0};
     sgt_backend *b = NULL;
-    sgt_backend_options o = {
-        .model = f->model,
-        .optim = {.beta1 = 0.9f, .beta2 = 0.95f, .eps = 1e-8f, .weight_decay = 0.1f, .grad_clip = 1},
-        .batch = batch,
-        .seq = f->seq,
-        .threads = threads};
-    must(sgt_cpu_backend_open(&b, &o, &err) == 0, "%s", err.text);
+    must(sgt_cpu_backend_open(&b, o, &err) == 0, "%s", err.text);
     put_flat(b, &f->model, SGT_PARAMETERS, f->initial);
     return b;
+}
+
+sgt_backend *fixture_backend(const fixture *f, uint32_t batch, int threads)
+{
+    sgt_backend_options o = f->options;
+    o.batch = batch;
+    o.threads = threads;
+    return fixture_open(f, &o);
 }
 
 void fixture_micro_step(const fixture *f, sgt_backend *b, uint32_t first, uint32_t count, double scale)

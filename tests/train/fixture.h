@@ -10,6 +10,8 @@
 typedef struct fixture {
     sgt_model model;
     uint32_t batch, seq, steps;
+    sgt_backend_options options; /* of the run that it holds, on 2 threads */
+    double lr;
     int32_t *x, *y;         /* (B, T) each; y is not x moved by one, so it comes as targets beside the rows */
     uint16_t *tokens;       /* x as rows (B, T + 1) */
     void (*unpin)(void *ctx, void *p);
@@ -21,6 +23,9 @@ typedef struct fixture {
 
 void fixture_load(fixture *f, const char *name, sgt_gelu_kind gelu);
 void fixture_free(fixture *f);
+
+/* A CPU backend with f->options, changed as the test likes, and the fixture's initial parameters. */
+sgt_backend *fixture_open(const fixture *f, const sgt_backend_options *o);
 
 /* A CPU backend for rows `batch`, with the fixture's model, optimizer settings and initial parameters. */
 sgt_backend *fixture_backend(const fixture *f, uint32_t batch, int threads);

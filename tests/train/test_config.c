@@ -40,7 +40,7 @@ Test(config, defaults_are_gpt2s)
     sgt_model m;
     sgt_error err;
     cr_assert_eq(read_config("{" GOOD "}", &m, &err), 0, "%s", err.text);
-    cr_expect(m.gelu == SGT_GELU_TANH && m.eps == 1e-5f && m.layers == 2 && m.vocab == 256);
+    cr_expect(m.gelu == SGT_GELU_TANH && m.eps == 1e-5f && m.layers == 2 && m.vocab == 256 && !m.untied);
     cr_assert_eq(read_config("{" GOOD ",\"n_inner\":256,\"activation_function\":\"gelu\",\"tie_word_embeddings\":true,"
                              "\"n_ctx\":16,\"summary_type\":\"cls_index\"}",
                              &m, &err),
@@ -48,6 +48,15 @@ Test(config, defaults_are_gpt2s)
     cr_expect_eq(m.gelu, SGT_GELU_ERF);
     cr_assert_eq(read_config("{" GOOD ",\"n_inner\":null,\"layer_norm_epsilon\":null}", &m, &err), 0, "%s", err.text);
     cr_expect_eq(m.eps, 1e-5f);
+}
+
+Test(config, a_head_with_a_weight_of_its_own_is_kept)
+{
+    sgt_model m = {.layers = 1, .channels = 8, .heads = 1, .vocab = 9, .positions = 4, .eps = 1e-5f, .untied = 1}, got;
+    sgt_error err;
+    cr_assert_eq(sgt_config_write(&m, folder, -1, &err), 0, "%s", err.text);
+    cr_assert_eq(sgt_config_read(&got, folder, &err), 0, "%s", err.text);
+    cr_expect_eq(got.untied, 1);
 }
 
 /* A resumed run takes the model from here, and its bits with it. */
@@ -74,7 +83,7 @@ Test(config, other_models_are_refused_by_name)
         {"{\"model_type\":\"gpt2\",\"n_layer\":-2}", "n_layer is not a positive whole number"},
         {"{" GOOD ",\"n_inner\":100}", "n_inner is not four times n_embd"},
         {"{" GOOD ",\"activation_function\":\"relu\"}", "activation_function 'relu' is neither gelu_new nor gelu"},
-        {"{" GOOD ",\"tie_word_embeddings\":false}", "tie_word_embeddings is not true: sgt trains GPT-2 as published"},
+        {"{" GOOD ",\"tie_word_embeddings\":0}", "tie_word_embeddings is neither true nor false"},
         {"{" GOOD ",\"scale_attn_by_inverse_layer_idx\":true}",
          "scale_attn_by_inverse_layer_idx is not false: sgt trains GPT-2 as published"},
         {"{" GOOD ",\"layer_norm_epsilon\":0}", "LayerNorm's epsilon is 0"},

@@ -75,6 +75,12 @@ Test(model, tensors_lie_one_after_another_aligned_and_named)
     cr_expect(t.dims == 1 && t.dim[0] == 156);
     sgt_model_tensor(&m, sgt_model_tensors(&m) - 1, &t);
     cr_expect_str_eq(t.name, "ln_f.bias");
+    m.untied = 1;
+    sgt_model_tensor(&m, sgt_model_tensors(&m) - 1, &t);
+    cr_expect_str_eq(t.name, "lm_head.weight");
+    cr_expect(t.dims == 2 && t.dim[0] == 251 && t.dim[1] == 52 && t.count == 251 * 52);
+    cr_expect_eq(t.offset, at);
+    cr_expect_eq(sgt_model_floats(&m), at + (251 * 52 + 15) / 16 * 16);
 }
 
 static float *initial(const sgt_model *m, uint64_t seed, int threads)

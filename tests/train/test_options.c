@@ -1,0 +1,307 @@
+/* What a step on a CPU may be asked for beside AdamW in float32, against PyTorch in float64 and against itself. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "checkpoint.h"
+#include "config.h"
+#include "fixture.h"
+#include "folder.h"
+#include "safetensors.h"
+
+static uint32_t counted_targets(const fixture *f, uint32_t first, uint32_t count)
+{
+    uint32_t n = 0;
+    for (uint32_t i = first * f->seq; i < (first + count) * f->seq; i++)
+        n += !(f->options.ignoring && f->y[i] == f->options.ignore);
+    return n;
+}
+
+/* Step `step` of the fixture, its rows in micro-steps of `rows`, up to the update. */
+static void accumulate(const fixture *f, sgt_backend *b, uint64_t step, uint32_t rows)
+{
+    double scale = 1.0 / counted_targets(f, 0, f->batch);
+    for (uint32_t m = 0; m < f->batch / rows; m++) fixture_micro_step_of(f, b, step, m, m * rows, rows, scale);
+}
+
+static void finish(const fixture *f, sgt_backend *b, uint64_t step, sgt_step_metrics *m)
+{
+    sgt_error err;
+    cr_assert_eq(b->update(b, step, f->lr, &err), 0, "%s", err.text);
+    cr_assert_eq(b->metrics(b, step, m, &err), 0, "%s", err.text);
+}
+
+static void check_gradients(const fixture *f, sgt_backend *b)
+{
+    float *g = flat_state(b, &f->model, SGT_GRADIENTS);
+    for (size_t i = 0; i < sgt_model_tensors(&f->model); i++) {
+        sgt_tensor t;
+        double diff = 0, norm = 0;
+        sgt_model_tensor(&f->model, i, &t);
+        for (size_t j = t.offset; j < t.offset + t.count; j++) {
+            diff += ((double)g[j] - f->grads[j]) * ((double)g[j] - f->grads[j]);
+            norm += f->grads[j] * f->grads[j];
+        }
+        cr_expect_leq(sqrt(diff / norm), 5e-6, "gradient of %s: relative error %g", t.name, sqrt(diff / norm));
+    }
+    free(g);
+}
+
+/* With gradients good to 5e-6 of their norm, which is clipped to 1: AdamW's first steps are lr long whatever a
+ * gradient's size, so that one near 0 may move a parameter by lr/5; SGD's three steps weigh a gradient by at most 8 lr
+ * in all, and each rounds a parameter below 2. */
+static double parameter_bound(const fixture *f)
+{
+    return f->options.optim.kind == SGT_SGD ? f->lr * 8 * 5e-6 + 3 * 0x1p-23 : f->lr / 5;
+}
+
+static void check_evaluation(const fixture *f, sgt_backend *b)
+{
+    double loss;
+    uint64_t targets;
+    sgt_rows rows = {.tokens = f->tokens, .targets = f->y};
+    cr_assert_eq(b->eval(b, &rows, &loss, &targets, NULL), 0);
+    cr_expect_eq(targets, counted_targets(f, 0, f->batch));
+    cr_expect_float_eq(loss / (double)targets, f->loss[f->steps], 5e-6, "evaluation: %.9f, not %.9f",
+                       loss / (double)targets, f->loss[f->steps]);
+}
+
+static void against_reference(const char *name, uint32_t micro)
+{
+    fixture f;
+    sgt_step_metrics m;
+    fixture_load(&f, name, SGT_GELU_TANH);
+    sgt_backend_options o = f.options;
+    o.batch = f.batch / micro;
+    sgt_backend *b = fixture_open(&f, &o);
+    for (uint32_t s = 0; s < f.steps; s++) {
+        accumulate(&f, b, s, o.batch);
+        if (s == 0) check_gradients(&f, b);
+        finish(&f, b, s, &m);
+        cr_expect_float_eq(m.loss, f.loss[s], 5e-6, "step %u: loss %.9f, not %.9f", s, m.loss, f.loss[s]);
+        cr_expect_float_eq(m.grad_norm / f.norm[s], 1, 5e-6, "step %u: norm %.9f, not %.9f", s, m.grad_norm, f.norm[s]);
+    }
+    float *p = flat_state(b, &f.model, SGT_PARAMETERS);
+    double worst = 0;
+    for (size_t i = 0; i < sgt_model_floats(&f.model); i++) worst = fmax(worst, fabs((double)p[i] - f.final[i]));
+    cr_expect_leq(worst, parameter_bound(&f), "parameters after %u steps differ by %g", f.steps, worst);
+    free(p);
+    if (micro == 1) check_evaluation(&f, b);
+    b->close(b);
+    fixture_free(&f);
+}
+
+/* The reference draws its masks for the whole step: each way of cutting it must draw the same. */
+Test(options, dropout_as_pytorch_in_float64)
+{
+    for (uint32_t micro = 1; micro <= 4; micro *= 2) against_reference("options_dropout", micro);
+}
+
+Test(options, sgd_and_an_ignored_id_as_pytorch_in_float64) { against_reference("options_sgd", 1); }
+
+Test(options, nesterov_and_an_untied_head_as_pytorch_in_float64)
+{
+    for (uint32_t micro = 1; micro <= 4; micro *= 2) against_reference("options_untied", micro);
+}
+
+/* Parameters after the fixture's steps. */
+static float *trained(const fixture *f, const sgt_backend_options *o)
+{
+    sgt_step_metrics m;
+    sgt_backend *b = fixture_open(f, o);
+    for (uint32_t s = 0; s < f->steps; s++) {
+        accumulate(f, b, s, o->batch);
+        finish(f, b, s, &m);
+    }
+    float *p = flat_state(b, &f->model, SGT_PARAMETERS);
+    b->close(b);
+    return p;
+}
+
+static const char *const names[] = {"options_dropout", "options_sgd", "options_untied"};
+
+Test(options, the_same_bits_for_any_number_of_threads_and_any_recomputation)
+{
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        fixture f;
+        fixture_load(&f, names[i], SGT_GELU_TANH);
+        sgt_backend_options o = f.options;
+        float *want = trained(&f, &o);
+        for (int threads = 1; threads <= 5; threads += 2)
+            for (int r = SGT_RECOMPUTE_NONE; r <= SGT_RECOMPUTE_BLOCK; r++) {
+                o.threads = threads;
+                o.recompute = (sgt_recompute)r;
+                float *p = trained(&f, &o);
+                cr_expect(memcmp(p, want, sgt_model_floats(&f.model) * sizeof *p) == 0,
+                          "%s, %d threads, recompute %d: other bits", names[i], threads, r);
+                free(p);
+            }
+        free(want);
+        fixture_free(&f);
+    }
+}
+
+TestSuite(untied, .init = make_folder, .fini = remove_folder);
+
+/* Through a checkpoint and back, under transformers' names: the head is no part of "transformer". */
+Test(untied, a_head_with_a_weight_of_its_own_is_kept)
+{
+    fixture f;
+    sgt_error err;
+    sgt_model m;
+    sgt_safetensors *s;
+    fixture_load(&f, "options_untied", SGT_GELU_TANH);
+    sgt_backend *b = fixture_open(&f, &f.options), *other = fixture_open(&f, &f.options);
+    sgt_checkpoint_state state = {.sampling = "shuffle", .device = "cpu", .level = "", .library = "", .options = "{}"};
+    cr_assert_eq(sgt_checkpoint_write(folder, &state, b, &f.model, NULL, -1, &err), 0, "%s", err.text);
+    cr_assert_eq(sgt_config_read(&m, folder, &err), 0, "%s", err.text);
+    cr_expect(memcmp(&m, &f.model, sizeof m) == 0);
+    float *zeros = calloc(sgt_model_floats(&m), sizeof *zeros);
+    put_flat(other, &m, SGT_PARAMETERS, zeros);
+    cr_assert_eq(sgt_checkpoint_load_model(folder, other, &m, &err), 0, "%s", err.text);
+    cr_assert_eq(sgt_checkpoint_load_moments(folder, other, &m, &err), 0, "%s", err.text);
+    float *p = flat_state(other, &m, SGT_PARAMETERS);
+    cr_expect(memcmp(p, f.initial, sgt_model_floats(&m) * sizeof *p) == 0);
+    cr_assert_eq(sgt_safetensors_open(&s, in_folder("model.safetensors"), &err), 0, "%s", err.text);
+    cr_expect(sgt_safetensors_find(s, "lm_head.weight") && sgt_safetensors_find(s, "transformer.ln_f.bias"));
+    sgt_safetensors_close(s);
+    free(p);
+    free(zeros);
+    b->close(b);
+    other->close(other);
+    fixture_free(&f);
+}
+
+static uint64_t bytes_of(const sgt_backend_options *o, const char *kind)
+{
+    sgt_error err;
+    sgt_backend *b;
+    sgt_memory_kind kinds[SGT_MEMORY_KINDS];
+    uint64_t bytes = 0;
+    cr_assert_eq(sgt_cpu_backend_open(&b, o, &err), 0, "%s", err.text);
+    size_t n = b->memory(b, kinds);
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(kinds[i].name, kind) == 0) bytes += kinds[i].bytes;
+    b->close(b);
+    return bytes;
+}
+
+/* Of 16 C numbers a position and layer `gelu` keeps two LayerNorms and GELU once for all layers, 6 C, and `block` all
+ * but the block's output, 15 C. */
+Test(options, recomputation_takes_the_bytes_it_should)
+{
+    enum { LAYERS = 6, C = 32, B = 2, T = 16 };
+    sgt_error err;
+    sgt_backend_options o = {.batch = B, .seq = T, .threads = 1};
+    cr_assert_eq(sgt_model_named(&o.model, "6x32x2", &err), 0);
+    o.model.vocab = 100;
+    uint64_t unit = (LAYERS - 1) * sizeof(float) * B * T * C, none = bytes_of(&o, "activations");
+    o.recompute = SGT_RECOMPUTE_GELU;
+    cr_expect_eq(bytes_of(&o, "activations"), none - 6 * unit);
+    o.recompute = SGT_RECOMPUTE_BLOCK;
+    cr_expect_eq(bytes_of(&o, "activations"), none - 15 * unit);
+    cr_expect_leq(2 * bytes_of(&o, "activations"), none);
+}
+
+Test(options, sgd_has_one_moment)
+{
+    fixture f;
+    float x = 3;
+    fixture_load(&f, "options_sgd", SGT_GELU_TANH);
+    sgt_backend_options o = f.options;
+    uint64_t sgd = bytes_of(&o, "moments");
+    cr_expect_eq(sgd, bytes_of(&o, "weights"));
+    sgt_backend *b = fixture_open(&f, &o);
+    cr_expect_eq(b->put(b, SGT_MOMENT2, 0, 0, 1, &x, NULL), 0);
+    cr_expect_eq(b->get(b, SGT_MOMENT2, 0, 0, 1, &x, NULL), 0);
+    cr_expect_eq(x, 0);
+    b->close(b);
+    o.optim.kind = SGT_ADAMW;
+    cr_expect_eq(bytes_of(&o, "moments"), 2 * sgd);
+    fixture_free(&f);
+}
+
+/* A mean over no targets is 0, and so are its gradients: the update only decays. */
+Test(options, a_step_without_a_target)
+{
+    fixture f;
+    sgt_step_metrics m;
+    double loss;
+    uint64_t targets;
+    fixture_load(&f, "options_sgd", SGT_GELU_TANH);
+    sgt_backend *b = fixture_open(&f, &f.options);
+    for (uint32_t i = 0; i < f.batch * f.seq; i++) f.y[i] = f.options.ignore;
+    fixture_micro_step_of(&f, b, 0, 0, 0, f.batch, 1.0 / 44);
+    finish(&f, b, 0, &m);
+    cr_expect(m.loss == 0 && m.grad_norm == 0, "loss %g, norm %g", m.loss, m.grad_norm);
+    float *p = flat_state(b, &f.model, SGT_PARAMETERS);
+    for (size_t i = 0; i < sgt_model_tensors(&f.model); i++) {
+        sgt_tensor t;
+        sgt_model_tensor(&f.model, i, &t);
+        for (size_t j = t.offset; j < t.offset + t.count; j++) {
+            double want = f.initial[j] * (t.dims > 1 ? 1 - f.lr * 0.1 : 1);
+            cr_assert_float_eq(p[j], want, 0x1p-23 * fabs(want), "%s: %g, not %g", t.name, (double)p[j], want);
+        }
+    }
+    free(p);
+    sgt_rows rows = {.tokens = f.tokens, .targets = f.y};
+    cr_assert_eq(b->eval(b, &rows, &loss, &targets, NULL), 0);
+    cr_expect(targets == 0 && loss == 0);
+    b->close(b);
+    fixture_free(&f);
+}
+
+/* Without targets of their own rows give the token after each, and the ignored id is looked for there too. */
+Test(options, ignored_ids_among_rows)
+{
+    fixture f;
+    sgt_step_metrics beside, within;
+    fixture_load(&f, "options_sgd", SGT_GELU_TANH);
+    uint32_t T = f.seq;
+    for (uint32_t i = 0; i < f.batch * T; i++) f.y[i] = f.tokens[i / T * (T + 1) + i % T + 1];
+    f.options.ignore = f.y[0];
+    sgt_backend *b = fixture_open(&f, &f.options), *rows_alone = fixture_open(&f, &f.options);
+    sgt_rows rows = {.tokens = f.tokens};
+    accumulate(&f, b, 0, f.batch);
+    finish(&f, b, 0, &beside);
+    cr_assert_eq(rows_alone->micro_step(rows_alone, 0, 0, &rows, 1.0 / counted_targets(&f, 0, f.batch), NULL), 0);
+    finish(&f, rows_alone, 0, &within);
+    cr_expect_lt(counted_targets(&f, 0, f.batch), f.batch * T);
+    cr_expect(beside.loss == within.loss && beside.grad_norm == within.grad_norm);
+    b->close(b);
+    rows_alone->close(rows_alone);
+    fixture_free(&f);
+}
+
+Test(options, what_a_cpu_lacks_is_refused_by_name)
+{
+    const struct {
+        sgt_backend_options o;
+        int code;
+        const char *text;
+    } bad[] = {
+        {{.attention = SGT_ATTENTION_CUDNN}, SGT_EUNSUPPORTED, "--attention cudnn: needs --device cuda"},
+        {{.attention = SGT_ATTENTION_NAIVE}, SGT_EUNSUPPORTED, "--attention naive: needs --device cuda"},
+        {{.no_fuse = 1}, SGT_EUNSUPPORTED, "--no-fuse: needs --device cuda"},
+        {{.no_graphs = 1}, SGT_EUNSUPPORTED, "--no-graphs: needs --device cuda"},
+        {{.no_overlap = 1}, SGT_EUNSUPPORTED, "--no-overlap: needs --device cuda"},
+        {{.no_pad_vocab = 1}, SGT_EUNSUPPORTED, "--no-pad-vocab: needs --device cuda"},
+        {{.precision = SGT_PRECISION_TF32},
+         SGT_EUNSUPPORTED,
+         "--precision tf32: no CPU has it (fp32 is as good, or --device cuda)"},
+        {{.dropout = 1}, SGT_EUSAGE, "--dropout 1: must be at least 0 and below 1"},
+        {{.attention = SGT_ATTENTION_OWN, .deterministic = 1}, SGT_OK, NULL}, /* as it is anyway */
+    };
+    sgt_model m;
+    sgt_error err;
+    cr_assert_eq(sgt_model_named(&m, "1x8x1", &err), 0);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        sgt_backend *b;
+        sgt_backend_options o = bad[i].o;
+        o.model = m, o.batch = 1, o.seq = 4, o.threads = 1;
+        cr_expect_eq(sgt_cpu_backend_open(&b, &o, &err), bad[i].code, "%zu: %s", i, err.text);
+        if (bad[i].text) cr_expect_str_eq(err.text, bad[i].text);
+        else b->close(b);
+    }
+}

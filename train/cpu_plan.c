@@ -1,0 +1,209 @@
+/* cpu_plan.c: sets the CPU backend up: what was asked for, sizes, matrix products, memory. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "cpu_backend.h"
+#include "metrics.h"
+
+/* y (n, out) = x (n, in) W (in, out) + b, and its two backward products. */
+static int plan_linear(sgt_cpu_linear *g, size_t n, size_t in, size_t out, int threads, sgt_error *err)
+{
+    int rc;
+    sgt_gemm_shape f = {.m = n, .n = out, .k = in, .lda = in, .ldb = out, .ldc = out, .bias = 1};
+    sgt_gemm_shape dx = {.m = n, .n = in, .k = out, .trans_b = 1, .lda = out, .ldb = out, .ldc = in};
+    sgt_gemm_shape dw = {.m = in, .n = out, .k = n, .trans_a = 1, .lda = in, .ldb = out, .ldc = out};
+    if ((rc = sgt_gemm_plan(&g->forward, &f, threads, err)) < 0 ||
+        (rc = sgt_gemm_plan(&g->dx, &dx, threads, err)) < 0 || (rc = sgt_gemm_plan(&g->dw[0], &dw, threads, err)) < 0)
+        return rc;
+    dw.accumulate = 1;
+    return sgt_gemm_plan(&g->dw[1], &dw, threads, err);
+}
+
+/* logits (n, V) = x (n, C) W^T (C, V): the head's weight lies as wte does, which it is where they are tied. */
+static int plan_head(sgt_cpu_linear *g, const sgt_cpu_backend *c, size_t n, sgt_error *err)
+{
+    int rc;
+    size_t V = c->V, C = c->C, ld = c->ldv;
+    sgt_gemm_shape f = {.m = n, .n = V, .k = C, .trans_b = 1, .lda = C, .ldb = C, .ldc = ld};
+    sgt_gemm_shape dx = {.m = n, .n = C, .k = V, .lda = ld, .ldb = C, .ldc = C};
+    sgt_gemm_shape dw = {.m = V, .n = C, .k = n, .trans_a = 1, .lda = ld, .ldb = C, .ldc = C};
+    if ((rc = sgt_gemm_plan(&g->forward, &f, c->threads, err)) < 0 ||
+        (rc = sgt_gemm_plan(&g->dx, &dx, c->threads, err)) < 0 ||
+        (rc = sgt_gemm_plan(&g->dw[0], &dw, c->threads, err)) < 0)
+        return rc;
+    dw.accumulate = 1;
+    return sgt_gemm_plan(&g->dw[1], &dw, c->threads, err);
+}
+
+static int plan_products(sgt_cpu_backend *c, sgt_error *err)
+{
+    int rc;
+    size_t C = c->C, N = c->N;
+    sgt_cpu_linear *g = c->linear;
+    if ((rc = plan_linear(&g[SGT_LINEAR_QKV], N, C, 3 * C, c->threads, err)) < 0 ||
+        (rc = plan_linear(&g[SGT_LINEAR_PROJ], N, C, C, c->threads, err)) < 0 ||
+        (rc = plan_linear(&g[SGT_LINEAR_FC], N, C, 4 * C, c->threads, err)) < 0 ||
+        (rc = plan_linear(&g[SGT_LINEAR_FCPROJ], N, 4 * C, C, c->threads, err)) < 0 ||
+        (rc = plan_head(&g[SGT_LINEAR_HEAD], c, c->head_rows, err)) < 0)
+        return rc;
+    return c->head_last == c->head_rows ? SGT_OK : plan_head(&g[SGT_LINEAR_HEAD_LAST], c, c->head_last, err);
+}
+
+/* Tasks of the optimizer: every tensor in pieces, so that each task knows whether it decays. */
+static int cut_pieces(sgt_cpu_backend *c, sgt_error *err)
+{
+    size_t n = 0;
+    if (!(c->pieces = calloc(c->piece_count, sizeof *c->pieces)))
+        return sgt_fail(err, SGT_ENOMEM, "backend: out of memory");
+    for (size_t i = 0; i < sgt_model_tensors(&c->model); i++) {
+        sgt_tensor t;
+        sgt_model_tensor(&c->model, i, &t);
+        for (size_t at = 0; at < t.count; at += SGT_PIECE)
+            c->pieces[n++] =
+                (sgt_cpu_piece){t.offset + at, t.count - at < SGT_PIECE ? t.count - at : SGT_PIECE, t.dims > 1};
+    }
+    return SGT_OK;
+}
+
+static size_t tensor_offset(const sgt_model *m, size_t index)
+{
+    sgt_tensor t;
+    sgt_model_tensor(m, index, &t);
+    return t.offset;
+}
+
+static void decide_sizes(sgt_cpu_backend *c, const sgt_backend_options *o)
+{
+    const sgt_model *m = &c->model;
+    size_t tensors = sgt_model_tensors(m), last = 2 + (size_t)SGT_BLOCK_TENSORS * m->layers;
+    c->B = o->batch;
+    c->T = o->seq;
+    c->N = c->B * c->T;
+    c->C = m->channels;
+    c->H = m->heads;
+    c->D = c->C / c->H;
+    c->V = m->vocab;
+    c->scale = (float)(1 / sqrt((double)c->D));
+    c->ldv = (c->V + 15) / 16 * 16;
+    c->tile = (c->N + 63) / 64;
+    if (c->tile < 8) c->tile = 8;
+    c->tiles = (c->N + c->tile - 1) / c->tile;
+    size_t chunks = (c->N + SGT_HEAD_ROWS - 1) / SGT_HEAD_ROWS;
+    c->head_rows = (c->N + chunks - 1) / chunks;
+    c->head_last = c->N - (c->N - 1) / c->head_rows * c->head_rows;
+    c->scratch_floats = (c->k->attention_scratch(c->T, c->D) + 15) / 16 * 16;
+    c->wpe = tensor_offset(m, 1);
+    c->lnf_w = tensor_offset(m, last);
+    c->lnf_b = tensor_offset(m, last + 1);
+    c->head_w = m->untied ? tensor_offset(m, last + 2) : 0;
+    for (size_t i = 0; i < tensors; i++) {
+        sgt_tensor t;
+        sgt_model_tensor(m, i, &t);
+        c->piece_count += (t.count + SGT_PIECE - 1) / SGT_PIECE;
+    }
+    for (uint32_t l = 0; l < m->layers; l++) {
+        c->blocks[l].layer = l;
+        for (size_t k = 0; k < SGT_BLOCK_TENSORS; k++)
+            c->blocks[l].at[k] = tensor_offset(m, 2 + l * SGT_BLOCK_TENSORS + k);
+    }
+}
+
+/* Said before anything is taken, or the system would kill us while the pages are touched. Sizes that no machine has are
+ * caught in floating point, where they cannot overflow. */
+static int measure(sgt_cpu_backend *c, sgt_error *err)
+{
+    double need = 4.0 * (double)c->N * (double)c->C * 16 * (c->model.layers + 1),
+           available = (double)sgt_memory_available();
+    if (need < 0x1p60) {
+        sgt_cpu_lay_out(c);
+        need = (double)c->arena.used;
+    }
+    if (need <= available) return SGT_OK;
+    return sgt_fail(err, SGT_ENOMEM,
+                    "the model and its step need %.1f GiB of memory, %.1f GiB are to be had (a smaller "
+                    "--batch-size, --seq-len or --model)",
+                    need / 0x1p30, available / 0x1p30);
+}
+
+static int map_arena(sgt_cpu_backend *c, sgt_error *err)
+{
+    int rc = sgt_arena_map(&c->arena, c->arena.used, 1, err);
+    if (rc < 0) return rc;
+    sgt_cpu_lay_out(c);
+    return SGT_OK;
+}
+
+/* What only CUDA has. */
+static int refuse(const sgt_backend_options *o, sgt_error *err)
+{
+    const struct {
+        int asked;
+        const char *name;
+    } cuda[] = {
+        {o->attention == SGT_ATTENTION_CUDNN, "--attention cudnn"},
+        {o->attention == SGT_ATTENTION_NAIVE, "--attention naive"},
+        {o->no_fuse, "--no-fuse"},
+        {o->no_graphs, "--no-graphs"},
+        {o->no_overlap, "--no-overlap"},
+        {o->no_pad_vocab, "--no-pad-vocab"},
+    };
+    for (size_t i = 0; i < sizeof cuda / sizeof *cuda; i++)
+        if (cuda[i].asked) return sgt_fail(err, SGT_EUNSUPPORTED, "%s: needs --device cuda", cuda[i].name);
+    if (o->precision == SGT_PRECISION_TF32)
+        return sgt_fail(err, SGT_EUNSUPPORTED, "--precision tf32: no CPU has it (fp32 is as good, or --device cuda)");
+    return SGT_OK;
+}
+
+static int check_options(const sgt_backend_options *o, sgt_error *err)
+{
+    int rc = sgt_model_check(&o->model, "model", err);
+    if (rc < 0) return rc;
+    if (o->batch < 1 || o->seq < 1 || o->seq > o->model.positions || o->threads < 1)
+        return sgt_fail(err, SGT_EUSAGE, "backend: %u rows of %u tokens on %d threads for a model of %u positions",
+                        o->batch, o->seq, o->threads, o->model.positions);
+    if (!(o->dropout >= 0 && o->dropout < 1))
+        return sgt_fail(err, SGT_EUSAGE, "--dropout %g: must be at least 0 and below 1", (double)o->dropout);
+    return refuse(o, err);
+}
+
+static void take_options(sgt_cpu_backend *c, const sgt_backend_options *o)
+{
+    c->model = o->model;
+    c->model.untied |= o->untied != 0;
+    c->optim = o->optim;
+    c->threads = o->threads;
+    c->recompute = o->recompute;
+    c->dropout = o->dropout;
+    c->seed = o->seed;
+    c->ignoring = o->ignoring;
+    c->ignore = o->ignore;
+    c->ranks = 1;
+    c->fresh = 1;
+    c->k = sgt_kernels_cpu();
+}
+
+int sgt_cpu_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_error *err)
+{
+    int rc = check_options(o, err);
+    if (rc < 0) return rc;
+    sgt_cpu_backend *c = calloc(1, sizeof *c);
+    if (!c) return sgt_fail(err, SGT_ENOMEM, "backend: out of memory");
+    c->base = sgt_cpu_calls;
+    take_options(c, o);
+    c->blocks = calloc(o->model.layers, sizeof *c->blocks);
+    if (!c->blocks) {
+        rc = sgt_fail(err, SGT_ENOMEM, "backend: out of memory");
+        goto fail;
+    }
+    decide_sizes(c, o);
+    if ((rc = measure(c, err)) < 0 || (rc = cut_pieces(c, err)) < 0 || (rc = plan_products(c, err)) < 0 ||
+        (rc = map_arena(c, err)) < 0)
+        goto fail;
+    c->base.level = c->k->level;
+    c->base.library = sgt_gemm_library();
+    *out = &c->base;
+    return SGT_OK;
+fail:
+    sgt_cpu_close(&c->base);
+    return rc;
+}
