@@ -330,6 +330,7 @@ int sgt_cuda_gemms_open(sgt_cuda_gemms **out, const sgt_cuda_gemms_options *o, s
     g->last = &g->first;
     g->deterministic = o->deterministic;
     g->timing = o->timing;
+    g->flush = o->flush ? o->flush : GEMM_FLUSH;
     copy_name(g->device, sizeof g->device, o->device ? o->device : "");
     int rc = SGT_OK;
     if ((o->cache && !(g->cache = strdup(o->cache))) || (o->choices && !(g->choices = strdup(o->choices))))

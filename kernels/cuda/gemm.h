@@ -56,6 +56,7 @@ typedef struct sgt_cuda_gemms_options {
     const char *choices; /* JSON text as sgt_cuda_gemms_choices gave it, here or elsewhere; of another device or version
                           * of the library it says nothing; NULL. Not kept after open. */
     int timing;          /* 0: take the heuristics' first */
+    size_t flush;        /* bytes overwritten before each timed run, so that operands come from memory; 0: 64 MiB */
 } sgt_cuda_gemms_options;
 
 /* Loads libcublasLt (13, then 12) with dlopen: SGT_EUNSUPPORTED names it where it is missing. Takes 32 MiB of device
@@ -68,7 +69,7 @@ char *sgt_cuda_gemms_choices(const sgt_cuda_gemms *g); /* one JSON object of str
 /* The best algorithm for a shape; equal shapes share one plan, which lives until close. SGT_EUNSUPPORTED where the
  * library has none (an epilogue with these types or alignment): the caller takes another way. SGT_EUSAGE where the
  * shape makes no sense (a size of 0, rows that overlap). Timing waits, and takes as much device memory as the operands
- * do and 64 MiB, for as long as this call lasts; where that cannot be had the heuristics' first is taken. A cache that
+ * do and `flush`, for as long as this call lasts; where that cannot be had the heuristics' first is taken. A cache that
  * cannot be written is no failure. */
 int sgt_cuda_gemm_plan(const sgt_cuda_gemm **out, sgt_cuda_gemms *g, const sgt_cuda_gemm_shape *s, sgt_error *err);
 float sgt_cuda_gemm_ms(const sgt_cuda_gemm *p); /* median of the chosen algorithm, timed now or before; 0: was not */

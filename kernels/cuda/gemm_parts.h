@@ -7,6 +7,7 @@
 
 #define GEMM_WORKSPACE ((size_t)32 << 20) /* bytes; as much as Hopper's algorithms ask for */
 #define GEMM_ALIGNMENT 16                 /* bytes, of every matrix */
+#define GEMM_FLUSH ((size_t)64 << 20)     /* bytes: more than most second-level caches hold */
 #define GEMM_CANDIDATES 16                /* algorithms asked for, and timed */
 #define GEMM_KEY 320                      /* bytes of a shape's name, with its end */
 
@@ -27,6 +28,7 @@ struct sgt_cuda_gemms {
     char library[48], device[128]; /* of letters, digits and " .()-_" */
     char *cache, *choices;
     int deterministic, timing;
+    size_t flush;
     void *workspace;
     sgt_cuda_gemm *first, **last;
 };

@@ -9,7 +9,6 @@
 #include "runtime.h"
 
 #define PATTERN ((size_t)1 << 20) /* bytes of random numbers, from the host, again and again */
-#define FLUSH ((size_t)64 << 20)  /* bytes overwritten before each run */
 #define ROUNDS 9
 #define LEAST_ROUNDS 3            /* then only while the runs have taken less than */
 #define ENOUGH_MS 60.0f
@@ -49,7 +48,7 @@ static void lay_out(tuner *t)
     t->aux = place(t, &at, s->epilogue >= SGT_EPILOGUE_GELU ? spans.d * out_size : 0);
     t->bias = place(t, &at, s->n * out_size);
     t->bytes = at;
-    t->flush = place(t, &at, FLUSH);
+    t->flush = place(t, &at, t->p->owner->flush);
 }
 
 /* Numbers of +-0.5 ... 1 in the operands' type: a sign, the exponent of 0.5, a random mantissa. */
@@ -82,7 +81,7 @@ static int prepare(tuner *t, sgt_error *err)
     void *memory;
     int rc;
     lay_out(t);
-    if ((rc = sgt_cuda_malloc(&memory, t->bytes + FLUSH, err)) < 0) return rc;
+    if ((rc = sgt_cuda_malloc(&memory, t->bytes + t->p->owner->flush, err)) < 0) return rc;
     t->memory = memory;
     lay_out(t);
     if ((rc = sgt_cuda_host_alloc(&t->pattern, PATTERN, err)) < 0 || (rc = sgt_cuda_stream_new(&t->stream, err)) < 0 ||
@@ -104,7 +103,7 @@ static void release(tuner *t)
 /* The host is done long before the overwriting is, so that between the events there is the product alone. */
 static int run_once(tuner *t, const sgt_lt_algo *algo, float *ms, sgt_error *err)
 {
-    sgt_cuda_zero(t->stream, t->flush, FLUSH);
+    sgt_cuda_zero(t->stream, t->flush, t->p->owner->flush);
     sgt_cuda_record(t->from, t->stream);
     sgt_lt_status status = gemm_put(t->p, algo, t->stream, t->d, t->a, t->b, t->bias, t->aux);
     sgt_cuda_record(t->to, t->stream);
@@ -129,7 +128,7 @@ static int warm_up(tuner *t, runner *runners, const sgt_lt_result *candidates, i
     return left;
 }
 
-/* One run for each candidate that is still in the race, then the slow ones are out. */
+/* One run for each candidate that is still in the race; then those that were slow twice are out. */
 static void run_round(tuner *t, runner *runners, const sgt_lt_result *candidates, int count, int round, float *spent,
                       sgt_error *err)
 {
@@ -147,7 +146,7 @@ static void run_round(tuner *t, runner *runners, const sgt_lt_result *candidates
         if (r->ms[round] < r->best) r->best = r->ms[round];
         if (r->best < fastest) fastest = r->best;
     }
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count && round; i++)
         if (runners[i].best > TOO_SLOW * fastest) runners[i].best = 0;
 }
 

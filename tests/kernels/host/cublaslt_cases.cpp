@@ -1,0 +1,512 @@
+/* cublaslt_cases.cpp: what gemm.c does beside multiplying, with a library that does as the test says: plans, timing,
+ * the cache of timings, choices, failures, streams and graphs. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "base/file.h"
+#include "cuda/gemm.h"
+#include "cuda/runtime.h"
+#include "host/check-cuda.h"
+#include "host/cublaslt.h"
+#include "host/host.h"
+
+using host::lt;
+
+static sgt_cuda_gemm_shape shape_of(size_t m, size_t n, size_t k, sgt_cuda_type type)
+{
+    sgt_cuda_gemm_shape s = {};
+    s.m = m, s.n = n, s.k = k, s.lda = k, s.ldb = n, s.ldd = n, s.type = s.out = type;
+    return s;
+}
+
+/* A gemms and what it was opened with; every case begins with one, on a library with nothing wrong. */
+struct Fixture {
+    check *t;
+    sgt_cuda_gemms_options o = {};
+    sgt_cuda_gemms *g = nullptr;
+    std::string folder; /* a cache of its own */
+
+    explicit Fixture(check *t_) : t(t_)
+    {
+        host::lt_reset();
+        o.device = "host 1";
+        o.flush = 4096;
+        const char *where = getenv("TMPDIR");
+        folder = std::string(where ? where : "/tmp") + "/sgt-gemm.XXXXXX";
+        if (!mkdtemp(&folder[0])) check_fail(t, "%s: no temporary folder", folder.c_str());
+    }
+    ~Fixture()
+    {
+        close();
+        if (lt.alive) check_fail(t, "%d of the library's objects are left", lt.alive);
+        lt.alive = 0;
+        sgt_remove_tree(folder.c_str(), nullptr);
+        host::lt_reset();
+    }
+    Fixture(const Fixture &) = delete;
+    Fixture &operator=(const Fixture &) = delete;
+
+    void close()
+    {
+        sgt_cuda_gemms_close(g);
+        g = nullptr;
+    }
+    bool open()
+    {
+        sgt_error err;
+        close();
+        if (sgt_cuda_gemms_open(&g, &o, &err) == SGT_OK) return true;
+        check_fail(t, "not opened: %s", err.text);
+        return false;
+    }
+    void with_cache()
+    {
+        o.cache = folder.c_str();
+        o.timing = 1;
+    }
+    std::string cache_path() const { return folder + "/gemm.txt"; }
+    std::string cache() const
+    {
+        char *text;
+        size_t n;
+        if (sgt_file_get(&text, &n, cache_path().c_str(), 1 << 20, nullptr) < 0) return "";
+        std::string s(text, n);
+        free(text);
+        return s;
+    }
+    void write_cache(const std::string &text) const
+    {
+        sgt_file_put(cache_path().c_str(), text.data(), text.size(), nullptr);
+    }
+    const sgt_cuda_gemm *plan(const sgt_cuda_gemm_shape &s)
+    {
+        const sgt_cuda_gemm *p = nullptr;
+        sgt_error err;
+        if (sgt_cuda_gemm_plan(&p, g, &s, &err) < 0) check_fail(t, "no plan: %s", err.text);
+        return p;
+    }
+    /* The algorithm that a plan runs. */
+    int algo_of(const sgt_cuda_gemm *p, const sgt_cuda_gemm_shape &s)
+    {
+        size_t most = s.m * s.n + s.n * s.k + s.m * s.k;
+        float *a = cuda_random<float>(t, most, 1), *b = cuda_random<float>(t, most, 1);
+        float *d = cuda_output<float>(t, most);
+        lt.last = -1;
+        if (p) sgt_cuda_gemm_run(p, nullptr, d, a, b, b, a);
+        return lt.last;
+    }
+    void expect(const char *what, long got, long want)
+    {
+        if (got != want) check_fail(t, "%s: %ld, not %ld", what, got, want);
+    }
+    void expect_text(const char *got, const char *want)
+    {
+        if (!strstr(got, want)) check_fail(t, "\"%s\" lacks \"%s\"", got, want);
+    }
+};
+
+/* ---- plans ---- */
+
+CUDA_CASE(cublaslt_plans)
+{
+    Fixture f(t);
+    sgt_cuda_gemm_shape s = shape_of(8, 16, 24, SGT_BF16), same = s, other;
+    if (!f.open()) return;
+    const sgt_cuda_gemm *p = f.plan(s);
+    same.tf32 = 1, same.batch = 1, same.stride_a = 5; /* say nothing here */
+    check_at(t, "equal shapes");
+    if (f.plan(same) != p) check_fail(t, "two plans");
+    f.expect("times asked", lt.heuristics, 1);
+    for (int field = 0; field < 9; field++) {
+        other = s;
+        switch (field) {
+        case 0: other.m++; break;
+        case 1: other.lda += 8; break;
+        case 2: other.ldb += 8; break;
+        case 3: other.ldd += 8; break;
+        case 4: other.out = SGT_F32; break;
+        case 5: other.accumulate = 1; break;
+        case 6: other.epilogue = SGT_EPILOGUE_BIAS; break;
+        case 7: other.batch = 2, other.stride_a = 512; break;
+        case 8: other.batch = 2, other.stride_b = 512; break;
+        }
+        check_at(t, "field %d", field);
+        if (f.plan(other) == p) check_fail(t, "one plan for two shapes");
+        f.expect("times asked", lt.heuristics, field + 2);
+    }
+    f.expect("products run", lt.matmuls, 0);
+    if (sgt_cuda_gemm_ms(p) != 0) check_fail(t, "a time without timing");
+    f.expect_text(sgt_cuda_gemms_library(f.g), "cuBLASLt 13.1.0");
+}
+
+/* Parts of a sum in 16 bits never; where bits must be the same again, not in place either. */
+CUDA_CASE(cublaslt_reductions)
+{
+    Fixture f(t);
+    for (int deterministic = 0; deterministic < 2; deterministic++)
+        for (int out32 = 0; out32 < 2; out32++) {
+            sgt_cuda_gemm_shape s = shape_of(8, 16, 24, SGT_F16);
+            f.o.deterministic = deterministic;
+            if (out32) s.out = SGT_F32;
+            check_at(t, "deterministic %d, %s", deterministic, out32 ? "f32" : "f16");
+            if (!f.open()) return;
+            f.expect("algorithm", f.algo_of(f.plan(s), s),
+                     out32 && !deterministic ? host::LT_OUTPUT_TYPE : host::LT_SPLIT);
+        }
+}
+
+/* Rows that no vector divides leave the algorithm that needs no alignment, and those that cut. */
+CUDA_CASE(cublaslt_alignment)
+{
+    Fixture f(t);
+    f.with_cache();
+    lt.fast = host::LT_TENSOR;
+    if (!f.open()) return;
+    sgt_cuda_gemm_shape even = shape_of(8, 16, 24, SGT_BF16), odd = shape_of(8, 7, 13, SGT_BF16);
+    check_at(t, "rows of 16 bytes");
+    f.expect("algorithm", f.algo_of(f.plan(even), even), host::LT_TENSOR);
+    lt.fast = host::LT_PLAIN;
+    check_at(t, "rows of 14 and 26 bytes");
+    f.expect("algorithm", f.algo_of(f.plan(odd), odd), host::LT_PLAIN);
+}
+
+/* ---- refusals ---- */
+
+struct refusal {
+    void (*spoil)(sgt_cuda_gemm_shape *s);
+    int code;
+    const char *text;
+};
+
+static const refusal refusals[] = {
+    {[](sgt_cuda_gemm_shape *s) { s->k = 0; }, SGT_EUSAGE, "product 8 x 16 x 0: a size is 0"},
+    {[](sgt_cuda_gemm_shape *s) { s->ldd = 15; }, SGT_EUSAGE,
+     "product 8 x 16 x 24: ldd is 15, a row has 16 numbers"},
+    {[](sgt_cuda_gemm_shape *s) { s->trans_b = 1; }, SGT_EUSAGE, "ldb is 16, a row has 24 numbers"},
+    {[](sgt_cuda_gemm_shape *s) { s->trans_a = 1, s->lda = 7; }, SGT_EUSAGE, "lda is 7, a row has 8 numbers"},
+    {[](sgt_cuda_gemm_shape *s) { s->m = (size_t)1 << 31; }, SGT_EUNSUPPORTED,
+     "2147483648 is more than cuBLASLt takes (2147483647)"},
+    {[](sgt_cuda_gemm_shape *s) { s->batch = 2, s->epilogue = SGT_EPILOGUE_BIAS; }, SGT_EUNSUPPORTED,
+     "a batch of 2 with epilogue bias"},
+    {[](sgt_cuda_gemm_shape *s) { s->type = (sgt_cuda_type)9; }, SGT_EUSAGE, "no such type or epilogue"},
+    {[](sgt_cuda_gemm_shape *s) { s->out = SGT_F16; }, SGT_EUNSUPPORTED,
+     "cuBLASLt 13.1.0: 8x16x24,nn,24,16,16,bf16,f16,none: CUBLAS_STATUS_NOT_SUPPORTED"},
+    {[](sgt_cuda_gemm_shape *s) { s->ldd = 20, s->epilogue = SGT_EPILOGUE_GELU; }, SGT_EUNSUPPORTED,
+     "8x16x24,nn,24,16,20,bf16,bf16,gelu: CUBLAS_STATUS_NOT_SUPPORTED"},
+    {[](sgt_cuda_gemm_shape *s) { s->ldd = 17, s->epilogue = SGT_EPILOGUE_DGELU; }, SGT_EUNSUPPORTED, ",dgelu: "},
+};
+
+CUDA_CASE(cublaslt_refusals)
+{
+    Fixture f(t);
+    if (!f.open()) return;
+    for (const refusal &r : refusals) {
+        sgt_cuda_gemm_shape s = shape_of(8, 16, 24, SGT_BF16);
+        const sgt_cuda_gemm *p = nullptr;
+        sgt_error err = {};
+        r.spoil(&s);
+        check_at(t, "%s", r.text);
+        f.expect("code", sgt_cuda_gemm_plan(&p, f.g, &s, &err), r.code);
+        f.expect("code in the error", err.code, r.code);
+        f.expect_text(err.text, r.text);
+        f.expect("without an error to fill in", sgt_cuda_gemm_plan(&p, f.g, &s, nullptr), r.code);
+    }
+}
+
+CUDA_CASE(cublaslt_missing)
+{
+    Fixture f(t);
+    sgt_error err = {};
+    lt.missing = true;
+    check_at(t, "no library");
+    f.expect("code", sgt_cuda_gemms_open(&f.g, &f.o, &err), SGT_EUNSUPPORTED);
+    f.expect_text(err.text, "cuBLASLt: told to be missing");
+    lt.missing = false;
+    lt.no_driver = true;
+    check_at(t, "no driver");
+    f.expect("code", sgt_cuda_gemms_open(&f.g, &f.o, &err), SGT_EUNSUPPORTED);
+    f.expect_text(err.text, "cuBLASLt 13.1.0: cublasLtCreate: CUBLAS_STATUS_NOT_INITIALIZED");
+    f.g = nullptr;
+}
+
+/* A product that is refused when it should run is told of by the next check, once. */
+CUDA_CASE(cublaslt_run_fails)
+{
+    Fixture f(t);
+    sgt_cuda_gemm_shape s = shape_of(8, 16, 24, SGT_F32);
+    sgt_error err = {};
+    if (!f.open()) return;
+    const sgt_cuda_gemm *p = f.plan(s);
+    lt.broken = ~0;
+    uint64_t before = sgt_cuda_count().launches;
+    f.algo_of(p, s);
+    f.expect("launches", (long)(sgt_cuda_count().launches - before), 0);
+    if (sgt_cuda_check(&err) == SGT_OK) check_fail(t, "no failure told");
+    f.expect_text(err.text, "cuBLASLt 13.1.0: 8x16x24,nn,24,16,16,f32,f32,none: CUBLAS_STATUS_NOT_SUPPORTED");
+    if (sgt_cuda_check(&err) < 0) check_fail(t, "told twice: %s", err.text);
+    lt.broken = 0;
+    f.algo_of(p, s);
+    f.expect("launches", (long)(sgt_cuda_count().launches - before), 1);
+}
+
+/* ---- timing ---- */
+
+CUDA_CASE(cublaslt_timing)
+{
+    Fixture f(t);
+    sgt_cuda_gemm_shape s = shape_of(8, 16, 24, SGT_F32);
+    f.o.timing = 1;
+    for (int fast : {host::LT_OUTPUT_TYPE, host::LT_SPLIT, host::LT_PLAIN}) {
+        lt.fast = fast;
+        check_at(t, "algorithm %d is fast", fast);
+        if (!f.open()) return;
+        const sgt_cuda_gemm *p = f.plan(s);
+        f.expect("algorithm", f.algo_of(p, s), fast);
+        double ms = p ? sgt_cuda_gemm_ms(p) : 1;
+        if (!(ms > 0 && ms < 2)) check_fail(t, "%g ms", ms);
+    }
+    check_at(t, "the fast one does not run");
+    lt.broken = 1 << host::LT_PLAIN;
+    if (!f.open()) return;
+    int algo = f.algo_of(f.plan(s), s);
+    if (algo < 0 || algo == host::LT_PLAIN) check_fail(t, "algorithm %d", algo);
+
+    check_at(t, "none runs");
+    lt.broken = ~0;
+    const sgt_cuda_gemm *p;
+    sgt_error err = {};
+    if (!f.open()) return;
+    f.expect("code", sgt_cuda_gemm_plan(&p, f.g, &s, &err), SGT_EUNSUPPORTED);
+    f.expect_text(err.text, "8x16x24,nn,24,16,16,f32,f32,none: CUBLAS_STATUS_NOT_SUPPORTED");
+
+    check_at(t, "no memory for operands");
+    sgt_cuda_gemm_shape large = shape_of(40000, 40000, 8, SGT_F32);
+    lt.broken = 0;
+    int before = lt.matmuls;
+    p = f.plan(large);
+    f.expect("products run", lt.matmuls - before, 0);
+    if (p && sgt_cuda_gemm_ms(p) != 0) check_fail(t, "a time");
+}
+
+/* ---- the cache ---- */
+
+/* Opens anew and plans; whether the timing came from the cache. */
+static bool cached(Fixture &f, const sgt_cuda_gemm_shape &s, int algo)
+{
+    if (!f.open()) return false;
+    int asked = lt.heuristics;
+    const sgt_cuda_gemm *p = f.plan(s);
+    f.expect("algorithm", f.algo_of(p, s), algo);
+    if (p && !(sgt_cuda_gemm_ms(p) > 0)) check_fail(f.t, "no time");
+    return lt.heuristics == asked;
+}
+
+CUDA_CASE(cublaslt_cache)
+{
+    if (t->placement || t->turn) return;
+    Fixture f(t);
+    sgt_cuda_gemm_shape s = shape_of(8, 16, 24, SGT_F32), other = shape_of(8, 24, 24, SGT_F32);
+    f.with_cache();
+    f.o.device = "host\t1 \"quoted\"";
+    lt.fast = host::LT_SPLIT;
+    check_at(t, "the first time");
+    if (cached(f, s, host::LT_SPLIT)) check_fail(t, "a timing out of nowhere");
+    float ms = sgt_cuda_gemm_ms(f.plan(s));
+    std::string one = f.cache();
+    f.expect_text(one.c_str(), "host_1 _quoted_\tcuBLASLt 13.1.0\t8x16x24,nn,24,16,16,f32,f32,none\t");
+
+    check_at(t, "the second time");
+    lt.fast = host::LT_PLAIN; /* who timed anew would see this */
+    if (!cached(f, s, host::LT_SPLIT)) check_fail(t, "timed anew");
+    if (fabsf(sgt_cuda_gemm_ms(f.plan(s)) - ms) > 1e-5f * ms) check_fail(t, "another time");
+    f.expect("checks", lt.checks, 1);
+
+    check_at(t, "another shape");
+    if (cached(f, other, host::LT_PLAIN)) check_fail(t, "a timing of another shape");
+    if (f.cache().compare(0, one.size(), one)) check_fail(t, "the first line has gone");
+
+    check_at(t, "another version of the library");
+    std::string two = f.cache();
+    lt.version = 120901;
+    if (cached(f, s, host::LT_PLAIN)) check_fail(t, "a timing of another version");
+    if (f.cache().compare(0, two.size(), two)) check_fail(t, "the lines of the other have gone");
+    lt.version = 130100;
+    if (!cached(f, s, host::LT_SPLIT)) check_fail(t, "timed anew");
+
+    check_at(t, "another device");
+    f.o.device = "host 2";
+    if (cached(f, s, host::LT_PLAIN)) check_fail(t, "a timing of another device");
+
+    check_at(t, "deterministic");
+    std::string three = f.cache();
+    f.o.deterministic = 1;
+    if (!f.open()) return;
+    f.expect("algorithm", f.algo_of(f.plan(shape_of(8, 32, 24, SGT_F32)), shape_of(8, 32, 24, SGT_F32)),
+             host::LT_SPLIT);
+    if (f.cache() != three) check_fail(t, "it wrote to the cache");
+}
+
+/* A file of anything costs time, and nothing else. */
+CUDA_CASE(cublaslt_cache_damaged)
+{
+    if (t->placement || t->turn) return; /* no buffer matters here */
+    Fixture f(t);
+    sgt_cuda_gemm_shape s = shape_of(8, 7, 13, SGT_BF16); /* which two algorithms serve */
+    f.with_cache();
+    lt.fast = host::LT_SPLIT;
+    cached(f, s, host::LT_SPLIT);
+    const std::string good = f.cache();
+    lt.fast = host::LT_PLAIN;
+    size_t algo = good.find("none\t") + 5, ms = good.find('\t', algo) + 1;
+    for (size_t at : {(size_t)0, good.find("13."), good.find("8x7"), algo, algo + 127, ms, good.size() - 2}) {
+        std::string bad = good;
+        bad[at] = bad[at] == '1' ? '2' : '1';
+        check_at(t, "byte %zu of the line", at);
+        f.write_cache(bad);
+        if (cached(f, s, host::LT_PLAIN)) check_fail(t, "believed");
+        if (f.cache().find(bad) != std::string::npos) check_fail(t, "the damaged line is still there");
+        if (!cached(f, s, host::LT_PLAIN)) check_fail(t, "the new line is not good");
+    }
+    for (size_t n : {(size_t)0, (size_t)1, good.size() / 2, good.size() - 2}) {
+        check_at(t, "%zu of %zu bytes", n, good.size());
+        f.write_cache(good.substr(0, n));
+        if (cached(f, s, host::LT_PLAIN)) check_fail(t, "believed");
+    }
+    check_at(t, "without its last end of line");
+    f.write_cache(good.substr(0, good.size() - 1));
+    if (!cached(f, s, host::LT_SPLIT)) check_fail(t, "timed anew");
+    sgt_cuda_gemm_shape other = shape_of(8, 5, 13, SGT_BF16);
+    f.plan(other);
+    if (f.cache().compare(0, good.size(), good)) check_fail(t, "the good line has gone");
+
+    check_at(t, "among other things");
+    std::string zeros("\n\0\n\t\t\t\n", 7);
+    f.write_cache("# not ours\n" + good + std::string(5000, 'x') + "\n");
+    if (!cached(f, s, host::LT_SPLIT)) check_fail(t, "timed anew");
+    f.write_cache(zeros + good); /* a zero ends what is read */
+    if (cached(f, s, host::LT_PLAIN)) check_fail(t, "read past a zero");
+    check_at(t, "where no file can be");
+    f.o.cache = "/dev/null/folder";
+    if (cached(f, s, host::LT_PLAIN)) check_fail(t, "a timing out of nowhere");
+}
+
+/* ---- choices ---- */
+
+static std::string choices_of(Fixture &f)
+{
+    char *text = sgt_cuda_gemms_choices(f.g);
+    std::string s = text ? text : "";
+    free(text);
+    return s;
+}
+
+static std::string with(std::string text, const std::string &from, const std::string &to)
+{
+    for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+        text.replace(at, from.size(), to);
+    return text;
+}
+
+CUDA_CASE(cublaslt_choices)
+{
+    Fixture f(t);
+    sgt_cuda_gemm_shape s = shape_of(8, 16, 24, SGT_F16), other = shape_of(8, 24, 24, SGT_F16);
+    f.o.timing = 1;
+    lt.fast = host::LT_PLAIN;
+    check_at(t, "written");
+    if (!f.open()) return;
+    f.expect_text(choices_of(f).c_str(), "{\"device\": \"host 1\", \"library\": \"cuBLASLt 13.1.0\"}");
+    f.plan(s);
+    f.plan(other);
+    const std::string text = choices_of(f);
+    f.expect_text(text.c_str(), "\"8x16x24,nn,24,16,16,f16,f16,none\": \"");
+
+    f.o.deterministic = 1;
+    int before = lt.matmuls;
+    const struct {
+        const char *name;
+        std::string text;
+        int algo;
+    } tried[] = {{"as written", text, host::LT_PLAIN},
+                 {"laid out anew", with(with(text, ", \"", " ,\n\t\""), "\": ", "\"  :\n "), host::LT_PLAIN},
+                 {"within another object", "{\"a\": \"library\", \"b\": " + text + "}", host::LT_PLAIN},
+                 {"of another device", with(text, "host 1", "host 2"), host::LT_SPLIT},
+                 {"of another version", with(text, "13.1.0", "13.1.1"), host::LT_SPLIT},
+                 {"of another shape", with(text, "8x16x24", "8x16x25"), host::LT_SPLIT},
+                 {"cut short", text.substr(0, text.size() - 4), host::LT_PLAIN},
+                 {"cut shorter", text.substr(0, text.find("none") + 100), host::LT_SPLIT},
+                 {"an algorithm that is none", with(text, "676c6174", "676c6175"), host::LT_SPLIT},
+                 {"nothing", "", host::LT_SPLIT}};
+    for (const auto &c : tried) {
+        check_at(t, "choices %s", c.name);
+        f.o.choices = c.text.c_str();
+        if (!f.open()) return;
+        const sgt_cuda_gemm *p = f.plan(s);
+        f.expect("products run for a plan", lt.matmuls - before, 0);
+        f.expect("algorithm", f.algo_of(p, s), c.algo);
+        before = lt.matmuls;
+    }
+    check_at(t, "written again");
+    f.o.choices = text.c_str();
+    if (!f.open()) return;
+    f.plan(s);
+    f.plan(other);
+    if (choices_of(f) != text) check_fail(t, "other text: %s", choices_of(f).c_str());
+}
+
+/* One that sums in place is not taken into a deterministic run, whoever chose it. */
+CUDA_CASE(cublaslt_choices_in_place)
+{
+    Fixture f(t);
+    sgt_cuda_gemm_shape s = shape_of(8, 16, 24, SGT_F32);
+    f.o.timing = 1;
+    lt.fast = host::LT_INPLACE;
+    if (!f.open()) return;
+    f.expect("algorithm", f.algo_of(f.plan(s), s), host::LT_INPLACE);
+    const std::string text = choices_of(f);
+    f.o.deterministic = 1;
+    f.o.choices = text.c_str();
+    if (!f.open()) return;
+    f.expect("algorithm", f.algo_of(f.plan(s), s), host::LT_SPLIT);
+}
+
+/* ---- streams and graphs ---- */
+
+/* A product is done late, with the pointers that it was put there with; in a graph, each time that runs. */
+CUDA_CASE(cublaslt_late)
+{
+    Fixture f(t);
+    sgt_cuda_gemm_shape s = shape_of(1, 8, 1, SGT_F32);
+    s.epilogue = SGT_EPILOGUE_BIAS;
+    s.accumulate = 1;
+    if (!f.open()) return;
+    const sgt_cuda_gemm *p = f.plan(s);
+    float *a = cuda_output<float>(t, 1), *b = cuda_output<float>(t, 8), *d = cuda_output<float>(t, 8);
+    float *bias = cuda_output<float>(t, 8), *bias2 = cuda_output<float>(t, 8), want[8];
+    sgt_cuda_stream stream;
+    sgt_cuda_graph graph;
+    sgt_error err;
+    if (!p || sgt_cuda_stream_new(&stream, &err) < 0) return;
+    for (int i = 0; i < 8; i++) b[i] = (float)i, bias[i] = 10, bias2[i] = 200, d[i] = 1000;
+    a[0] = 1;
+    sgt_cuda_gemm_run(p, stream, d, a, b, bias, nullptr);
+    sgt_cuda_gemm_run(p, stream, d, a, b, bias2, nullptr);
+    if (sgt_cuda_finish(stream, &err) < 0) check_fail(t, "%s", err.text);
+    for (int i = 0; i < 8; i++) want[i] = 1210 + 2 * (float)i;
+    check_equal(t, "D after two", d, want, 8);
+
+    sgt_cuda_capture(stream, &err);
+    sgt_cuda_gemm_run(p, stream, d, a, b, bias, nullptr);
+    if (sgt_cuda_capture_end(stream, &graph, &err) < 0) check_fail(t, "%s", err.text);
+    check_equal(t, "D after a capture", d, want, 8);
+    for (int i = 0; i < 3; i++) sgt_cuda_graph_run(graph, stream);
+    sgt_cuda_finish(stream, &err);
+    for (int i = 0; i < 8; i++) want[i] += 3 * (10 + (float)i);
+    check_equal(t, "D after three runs of a graph", d, want, 8);
+    sgt_cuda_graph_free(graph);
+    sgt_cuda_stream_free(stream);
+}
