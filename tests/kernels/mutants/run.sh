@@ -6,7 +6,7 @@ set -u
 cd "$(dirname "$0")/../../.." || exit 1
 B=$1
 CXX=${HOST_CXX:-g++}
-flags="-std=c++17 -D_GNU_SOURCE -O1 -ffp-contract=off -pthread -w"
+flags="-D_GNU_SOURCE -O1 -ffp-contract=off -pthread -w"
 flags="$flags -Iloader -Ikernels -iquote kernels/cuda -Itests/kernels -I."
 work=$(mktemp -d "${TMPDIR:-/tmp}/sgt-mutants.XXXXXX")
 trap 'rm -rf "$work"' EXIT
@@ -15,7 +15,7 @@ passed=0 failed=0
 # Where a bug in FILE shows: itself, or what includes it.
 users() { # FILE
     case $1 in
-    *.cu) echo "$1" ;;
+    *.cu | *.c) echo "$1" ;;
     *) grep -l "\"$(basename "$1")\"" kernels/cuda/*.cu tests/kernels/*.cu ;;
     esac
 }
@@ -24,7 +24,7 @@ users() { # FILE
 objects() { # check-cuda|check-cuda-race FILE...
     parts=$(tr ' ' '\n' < "$B/tests/$1.parts")
     shift
-    for f; do parts=$(echo "$parts" | grep -vF "/$f.o"); done
+    for f; do parts=$(echo "$parts" | grep -vF "/${f%.c}.o"); done
     echo "$parts"
 }
 
@@ -39,9 +39,11 @@ build() { # SED FILE check-cuda|check-cuda-race FLAGS
     why="no longer changes $2"
     ! cmp -s "$2" "$work/planted/$(basename "$2")" || return
     why="does not compile"
-    for f in "$work"/planted/*.cu; do
+    for f in "$work"/planted/*.cu "$work"/planted/*.c; do
+        language="c++ -std=c++17"
+        [ "$f" = "${f%.c}" ] || language="c -std=c11"
         # shellcheck disable=SC2086
-        $CXX $flags $4 -x c++ -c -o "$f.o" "$f" > "$work/log" 2>&1 || return
+        [ ! -f "$f" ] || $CXX $flags $4 -x $language -c -o "$f.o" "$f" > "$work/log" 2>&1 || return
     done
     # shellcheck disable=SC2046,SC2086
     $CXX -pthread -o "$work/planted/check" "$work"/planted/*.o $(objects "$3" $sources) -fopenmp -ldl -lm \
