@@ -174,6 +174,8 @@ define suite
 $(B)/tests/test-$(1): $$(call objects,tests/$(1)) $$(call lib,$$(USES_$(1)))
 	$$(call say,LD,$$@)mkdir -p $$(@D) && $$(CC) $$(ALL_LDFLAGS) -o $$@ $$^ -lcriterion $$(sort $$(foreach l,$$(USES_$(1)),$$(LD_$$(l))))
 endef
+# CUDA's profiler is tested on a CUPTI of the tests' own.
+$(B)/tests/test-train: $(addprefix $(B)/obj/kernels/cuda/,cupti.o cupti_records.o cupti_api.o nvtx.o)
 $(foreach s,$(SUITES),$(eval $(call suite,$(s))))
 
 $(B)/tests/check-kernels: $(call objects,tests/kernels) $(call lib,kernels loader)

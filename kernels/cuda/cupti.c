@@ -1,0 +1,309 @@
+/* cupti.c: owns the conversation with CUPTI: its buffers, what is switched on, and which range is open. Records stay
+ * in their buffers until the end, for what says which range a kernel belongs to may come in a later buffer than the
+ * kernel. Not yet run on a GPU. */
+#include "cupti.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cupti_parts.h"
+#include "nvtx.h"
+
+#define RANGES 2048 /* names; the GPT-2s have 2 a layer and a few more */
+#define DEPTH 16
+
+struct sgt_cupti {
+    const sgt_cupti_api *api;
+    sgt_cupti_subscriber subscriber;
+    int subscribed, active; /* active: between begin and end */
+    sgt_cupti_what what;
+    char *ranges[RANGES];
+    size_t range_count;
+    struct {
+        uint32_t range;
+        int told; /* CUPTI knows of it too */
+    } stack[DEPTH];
+    size_t depth;
+    sgt_cupti_node_range *nodes;
+    size_t node_count, node_room;
+    sgt_cupti_buffer *full, *spare;
+};
+
+/* CUPTI's callbacks for buffers carry nothing of ours, so the one that is open stands here. The lock guards it, its
+ * lists of buffers and its nodes: CUPTI has a thread of its own. */
+static struct {
+    pthread_mutex_t lock;
+    sgt_cupti *open;
+} process = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static int check(const sgt_cupti_api *api, sgt_cupti_result rc, const char *what, sgt_error *err)
+{
+    const char *text = NULL, *hint = "";
+    if (rc == SGT_CUPTI_SUCCESS) return SGT_OK;
+    if (rc == SGT_CUPTI_MULTIPLE_SUBSCRIBERS) hint = " (another profiler is at work: Nsight, or a debugger)";
+    if (rc == SGT_CUPTI_INSUFFICIENT_PRIVILEGES) hint = " (the driver lets only root profile on this machine)";
+    if (api->result_string(rc, &text) != SGT_CUPTI_SUCCESS || !text) text = "unknown error";
+    return sgt_fail(err, SGT_EUNSUPPORTED, "--profile: CUPTI: %s: %s%s", what, text, hint);
+}
+
+static uint64_t monotonic(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* ---- buffers ---- */
+
+static void request(uint8_t **data, size_t *size, size_t *most_records)
+{
+    pthread_mutex_lock(&process.lock);
+    sgt_cupti *p = process.open;
+    sgt_cupti_buffer *b = p ? p->spare : NULL;
+    if (b) p->spare = b->next;
+    else b = malloc(sizeof *b);
+    pthread_mutex_unlock(&process.lock);
+    *data = b ? b->data : NULL;
+    *size = b ? sizeof b->data : 0;
+    *most_records = 0; /* as many as fit */
+}
+
+static void complete(sgt_cupti_context context, uint32_t stream, uint8_t *data, size_t size, size_t valid)
+{
+    (void)context;
+    (void)stream;
+    (void)size;
+    if (!data) return;
+    sgt_cupti_buffer *b = (sgt_cupti_buffer *)(void *)data;
+    pthread_mutex_lock(&process.lock);
+    sgt_cupti *p = process.open;
+    if (p) {
+        sgt_cupti_buffer **list = valid ? &p->full : &p->spare;
+        while (valid && *list) list = &(*list)->next;
+        b->valid = valid;
+        b->next = valid ? NULL : p->spare;
+        *list = b;
+    }
+    pthread_mutex_unlock(&process.lock);
+    if (!p) free(b);
+}
+
+static void free_buffers(sgt_cupti_buffer *b)
+{
+    while (b) {
+        sgt_cupti_buffer *next = b->next;
+        free(b);
+        b = next;
+    }
+}
+
+/* Touched here, so that the first ones cost nothing while they are wanted. */
+static int make_spares(sgt_cupti *p, int count, sgt_error *err)
+{
+    for (int i = 0; i < count; i++) {
+        sgt_cupti_buffer *b = malloc(sizeof *b);
+        if (!b) return sgt_fail(err, SGT_ENOMEM, "--profile: out of memory");
+        memset(b, 0, sizeof *b);
+        b->next = p->spare;
+        p->spare = b;
+    }
+    return SGT_OK;
+}
+
+/* ---- ranges ---- */
+
+static uint32_t range_of(sgt_cupti *p, const char *name)
+{
+    for (size_t i = 0; i < p->range_count; i++)
+        if (strcmp(p->ranges[i], name) == 0) return (uint32_t)i + 1;
+    if (p->range_count == RANGES || !(p->ranges[p->range_count] = strdup(name))) return 0;
+    return (uint32_t)++p->range_count;
+}
+
+void sgt_cupti_push(sgt_cupti *p, const char *name)
+{
+    sgt_nvtx_push(name);
+    if (!p || p->depth++ >= DEPTH) return;
+    uint32_t range = range_of(p, name);
+    int tell = p->active && p->what == SGT_CUPTI_ALL;
+    p->stack[p->depth - 1].range = range;
+    p->stack[p->depth - 1].told = tell && p->api->push(SGT_CUPTI_CUSTOM0, range) == SGT_CUPTI_SUCCESS;
+}
+
+void sgt_cupti_pop(sgt_cupti *p)
+{
+    sgt_nvtx_pop();
+    if (!p || p->depth == 0 || --p->depth >= DEPTH) return;
+    uint64_t last;
+    if (p->stack[p->depth].told) p->api->pop(SGT_CUPTI_CUSTOM0, &last);
+}
+
+static uint32_t open_range(const sgt_cupti *p)
+{
+    size_t depth = p->depth < DEPTH ? p->depth : DEPTH;
+    return depth ? p->stack[depth - 1].range : 0;
+}
+
+static void keep_node(sgt_cupti *p, uint64_t node, uint32_t range)
+{
+    if (p->node_count == p->node_room) {
+        size_t room = p->node_room ? 2 * p->node_room : 1024;
+        sgt_cupti_node_range *more = realloc(p->nodes, room * sizeof *more);
+        if (!more) return; /* its kernels are shown without their range */
+        p->nodes = more;
+        p->node_room = room;
+    }
+    p->nodes[p->node_count++] = (sgt_cupti_node_range){node, range};
+}
+
+static uint32_t range_of_node(const sgt_cupti *p, uint64_t node)
+{
+    for (size_t i = p->node_count; i-- > 0;)
+        if (p->nodes[i].node == node) return p->nodes[i].range;
+    return 0;
+}
+
+/* A node made by capturing belongs to the range that is open; making a graph executable copies its nodes. */
+static void on_node(void *ctx, sgt_cupti_domain domain, sgt_cupti_callback_id which, const void *data)
+{
+    sgt_cupti *p = ctx;
+    const sgt_cupti_resource *resource = data;
+    const sgt_cupti_graph_data *graph = resource->descriptor;
+    uint64_t node, original;
+    int cloned = which == SGT_CUPTI_NODE_CLONED;
+    if (domain != SGT_CUPTI_DOMAIN_RESOURCE || (!cloned && which != SGT_CUPTI_NODE_CREATED) || !graph) return;
+    if (p->api->node_id(graph->node, &node) != SGT_CUPTI_SUCCESS) return;
+    if (cloned && p->api->node_id(graph->original_node, &original) != SGT_CUPTI_SUCCESS) return;
+    pthread_mutex_lock(&process.lock);
+    uint32_t range = cloned ? range_of_node(p, original) : open_range(p);
+    if (range) keep_node(p, node, range);
+    pthread_mutex_unlock(&process.lock);
+}
+
+/* ---- open and close ---- */
+
+static int subscribe(sgt_cupti *p, sgt_error *err)
+{
+    const sgt_cupti_api *api = p->api;
+    int rc = check(api, api->subscribe(&p->subscriber, on_node, p), "subscribing", err);
+    if (rc < 0) return rc;
+    p->subscribed = 1;
+    const sgt_cupti_domain graphs = SGT_CUPTI_DOMAIN_RESOURCE;
+    if ((rc = check(api, api->enable_callback(1, p->subscriber, graphs, SGT_CUPTI_NODE_CREATED), "graphs", err)) < 0 ||
+        (rc = check(api, api->enable_callback(1, p->subscriber, graphs, SGT_CUPTI_NODE_CLONED), "graphs", err)) < 0 ||
+        (rc = check(api, api->set_clock(monotonic), "clock", err)) < 0)
+        return rc;
+    return check(api, api->set_buffers(request, complete), "buffers", err);
+}
+
+int sgt_cupti_open_with(sgt_cupti **out, const sgt_cupti_api *api, sgt_error *err)
+{
+    sgt_cupti *p = calloc(1, sizeof *p);
+    if (!p) return sgt_fail(err, SGT_ENOMEM, "--profile: out of memory");
+    p->api = api;
+    pthread_mutex_lock(&process.lock);
+    int busy = process.open != NULL;
+    if (!busy) process.open = p;
+    pthread_mutex_unlock(&process.lock);
+    if (busy) {
+        free(p);
+        return sgt_fail(err, SGT_EUSAGE, "--profile: this process has a profile open already");
+    }
+    int rc = make_spares(p, 2, err);
+    if (rc == SGT_OK) rc = subscribe(p, err);
+    if (rc < 0) {
+        sgt_cupti_close(p);
+        return rc;
+    }
+    *out = p;
+    return SGT_OK;
+}
+
+int sgt_cupti_open(sgt_cupti **out, sgt_error *err)
+{
+    const sgt_cupti_api *api = sgt_cupti_load(err);
+    return api ? sgt_cupti_open_with(out, api, err) : SGT_EUNSUPPORTED;
+}
+
+/* ---- begin and end ---- */
+
+/* Those of counting first. Markers are there only where the user asked for them: no reason to fail. */
+static const sgt_cupti_kind kinds[] = {SGT_CUPTI_KERNEL,  SGT_CUPTI_MEMCPY, SGT_CUPTI_MEMSET,
+                                       SGT_CUPTI_RUNTIME, SGT_CUPTI_DRIVER, SGT_CUPTI_EXTERNAL_CORRELATION,
+                                       SGT_CUPTI_MARKER};
+enum { COUNTED = 3, NEEDED = 6, KINDS = sizeof kinds / sizeof *kinds };
+
+static size_t wanted(sgt_cupti_what what) { return what == SGT_CUPTI_ALL ? KINDS : COUNTED; }
+
+static int disable(const sgt_cupti *p, size_t count, sgt_error *err)
+{
+    int rc = SGT_OK;
+    for (size_t i = count; i-- > 0;) {
+        int got = check(p->api, p->api->disable(kinds[i]), "switching off", rc == SGT_OK && i < NEEDED ? err : NULL);
+        if (rc == SGT_OK && i < NEEDED) rc = got;
+    }
+    return rc;
+}
+
+int sgt_cupti_begin(sgt_cupti *p, sgt_cupti_what what, sgt_error *err)
+{
+    size_t dropped;
+    if (p->active) return sgt_fail(err, SGT_EUSAGE, "--profile: begun twice");
+    p->api->dropped(NULL, 0, &dropped); /* which sets it to 0 */
+    for (size_t i = 0; i < wanted(what); i++) {
+        int rc = check(p->api, p->api->enable(kinds[i]), "switching on", err);
+        if (rc < 0 && i < NEEDED) {
+            disable(p, i, NULL);
+            return rc;
+        }
+    }
+    p->what = what;
+    p->active = 1;
+    return SGT_OK;
+}
+
+static sgt_cupti_buffer *take_full(sgt_cupti *p)
+{
+    pthread_mutex_lock(&process.lock);
+    sgt_cupti_buffer *first = p->full;
+    p->full = NULL;
+    pthread_mutex_unlock(&process.lock);
+    return first;
+}
+
+int sgt_cupti_end(sgt_cupti *p, void (*show)(void *ctx, const sgt_cupti_span *s), void *ctx, sgt_cupti_counts *counts,
+                  sgt_error *err)
+{
+    sgt_cupti_counts c = {0};
+    size_t dropped = 0;
+    if (!p->active) return sgt_fail(err, SGT_EUSAGE, "--profile: ended before it began");
+    p->active = 0;
+    int rc = disable(p, wanted(p->what), err);
+    int flushed = check(p->api, p->api->flush(SGT_CUPTI_FLUSH_FORCED), "collecting", rc == SGT_OK ? err : NULL);
+    if (rc == SGT_OK) rc = flushed;
+    if (p->api->dropped(NULL, 0, &dropped) == SGT_CUPTI_SUCCESS) c.lost = dropped;
+    sgt_cupti_buffer *first = take_full(p);
+    sgt_cupti_records r = {p->api, first, p->ranges, p->range_count, p->nodes, p->node_count};
+    if (rc == SGT_OK) rc = sgt_cupti_convert(&r, show, ctx, &c, err);
+    free_buffers(first);
+    if (counts) *counts = c;
+    return rc;
+}
+
+/* A buffer that CUPTI still has comes back to nobody then, and is freed there. */
+void sgt_cupti_close(sgt_cupti *p)
+{
+    if (!p) return;
+    if (p->active) sgt_cupti_end(p, NULL, NULL, NULL, NULL);
+    if (p->subscribed) p->api->unsubscribe(p->subscriber);
+    pthread_mutex_lock(&process.lock);
+    process.open = NULL;
+    pthread_mutex_unlock(&process.lock);
+    free_buffers(p->full);
+    free_buffers(p->spare);
+    for (size_t i = 0; i < p->range_count; i++) free(p->ranges[i]);
+    free(p->nodes);
+    free(p);
+}

@@ -1,0 +1,559 @@
+/* What the GPU did, from records made by hand: a CUPTI of our own in the library's place. It keeps what it is told,
+ * takes buffers as CUPTI does, and hands them back when it is flushed or when one is full. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cuda/cupti_parts.h"
+#include "cuda/nvtx.h"
+
+enum { KINDS = 64, DEEP = 8 };
+
+static struct {
+    int on[KINDS], fails; /* fails: the kind that cannot be switched on */
+    sgt_cupti_callback callback;
+    void *ctx;
+    uint64_t (*now)(void);
+    sgt_cupti_request request;
+    sgt_cupti_complete complete;
+    uint8_t *buffer;
+    size_t room, used, dropped, buffers;
+    uint64_t stack[DEEP];
+    int depth;
+    int subscribers;
+} fake;
+
+static size_t size_of(int kind)
+{
+    switch (kind) {
+    case SGT_CUPTI_KERNEL: return sizeof(sgt_cupti_kernel) + 64; /* the library's may be longer than what we know */
+    case SGT_CUPTI_MEMCPY: return sizeof(sgt_cupti_copy) + 24;
+    case SGT_CUPTI_MEMSET: return sizeof(sgt_cupti_fill) + 16;
+    case SGT_CUPTI_MARKER: return sizeof(sgt_cupti_marker) + 8;
+    case SGT_CUPTI_EXTERNAL_CORRELATION: return sizeof(sgt_cupti_correlation);
+    case 33: return 40; /* a kind that nobody asked for */
+    default: return sizeof(sgt_cupti_call);
+    }
+}
+
+static void hand_back(void)
+{
+    if (fake.buffer) fake.complete(NULL, 0, fake.buffer, fake.room, fake.used);
+    fake.buffer = NULL;
+}
+
+static void emit(const void *record, size_t n)
+{
+    int kind;
+    memcpy(&kind, record, sizeof kind);
+    if (!fake.on[kind]) return;
+    if (fake.buffer && fake.room - fake.used < size_of(kind)) hand_back();
+    if (!fake.buffer) {
+        size_t most = 7;
+        fake.request(&fake.buffer, &fake.room, &most);
+        cr_assert(fake.buffer && most == 0 && (uintptr_t)fake.buffer % 8 == 0);
+        fake.used = 0;
+        fake.buffers++;
+    }
+    memset(fake.buffer + fake.used, 0xee, size_of(kind));
+    memcpy(fake.buffer + fake.used, record, n);
+    fake.used += size_of(kind);
+}
+#define EMIT(...) emit(&(__VA_ARGS__), sizeof(__VA_ARGS__))
+
+/* ---- the table ---- */
+
+static sgt_cupti_result result_string(sgt_cupti_result rc, const char **text)
+{
+    static char buffer[32];
+    snprintf(buffer, sizeof buffer, "ERROR_%d", rc);
+    *text = buffer;
+    return 0;
+}
+
+static sgt_cupti_result subscribe(sgt_cupti_subscriber *s, sgt_cupti_callback f, void *ctx)
+{
+    if (fake.subscribers) return SGT_CUPTI_MULTIPLE_SUBSCRIBERS;
+    fake.subscribers++;
+    fake.callback = f;
+    fake.ctx = ctx;
+    *s = NULL;
+    return 0;
+}
+
+static sgt_cupti_result unsubscribe(sgt_cupti_subscriber s)
+{
+    (void)s;
+    fake.subscribers--;
+    return 0;
+}
+
+static sgt_cupti_result enable_callback(uint32_t on, sgt_cupti_subscriber s, sgt_cupti_domain domain,
+                                        sgt_cupti_callback_id which)
+{
+    (void)s;
+    cr_expect(on == 1 && domain == SGT_CUPTI_DOMAIN_RESOURCE);
+    cr_expect(which == SGT_CUPTI_NODE_CREATED || which == SGT_CUPTI_NODE_CLONED);
+    return 0;
+}
+
+static sgt_cupti_result callback_name(sgt_cupti_domain domain, uint32_t which, const char **name)
+{
+    static const char *const runtime[] = {"cudaLaunchKernel_v7000", "cudaStreamSynchronize_v3020",
+                                          "cudaGraphLaunch_v10000", "cudaMemcpyAsync_ptsz_v7000", "cudaMemcpy_v3020"};
+    static const char *const driver[] = {"cuLaunchKernelEx", "cuStreamSynchronize", "cuMy_value"};
+    *name = domain == SGT_CUPTI_DOMAIN_RUNTIME ? runtime[which] : driver[which];
+    return 0;
+}
+
+static sgt_cupti_result node_id(sgt_cupti_node node, uint64_t *id)
+{
+    *id = (uint64_t)(uintptr_t)node;
+    return 0;
+}
+
+static sgt_cupti_result set_clock(uint64_t (*now)(void))
+{
+    fake.now = now;
+    return 0;
+}
+
+static sgt_cupti_result set_buffers(sgt_cupti_request request, sgt_cupti_complete complete)
+{
+    fake.request = request;
+    fake.complete = complete;
+    return 0;
+}
+
+static sgt_cupti_result enable(sgt_cupti_kind kind)
+{
+    cr_expect(fake.now, "the clock comes before anything is switched on");
+    if (kind == fake.fails) return SGT_CUPTI_INSUFFICIENT_PRIVILEGES;
+    fake.on[kind] = 1;
+    return 0;
+}
+
+static sgt_cupti_result disable(sgt_cupti_kind kind)
+{
+    fake.on[kind] = 0;
+    return 0;
+}
+
+static sgt_cupti_result flush(uint32_t flag)
+{
+    cr_expect_eq(flag, SGT_CUPTI_FLUSH_FORCED);
+    hand_back();
+    return 0;
+}
+
+static sgt_cupti_result next_record(uint8_t *buffer, size_t valid, sgt_cupti_record **record)
+{
+    uint8_t *next = *record ? (uint8_t *)*record + size_of((*record)->kind) : buffer;
+    if (next >= buffer + valid) return SGT_CUPTI_MAX_LIMIT_REACHED;
+    *record = (sgt_cupti_record *)(void *)next;
+    return 0;
+}
+
+static sgt_cupti_result dropped(sgt_cupti_context context, uint32_t stream, size_t *records)
+{
+    (void)context;
+    (void)stream;
+    *records = fake.dropped;
+    fake.dropped = 0;
+    return 0;
+}
+
+static sgt_cupti_result push(sgt_cupti_external kind, uint64_t id)
+{
+    cr_assert(kind == SGT_CUPTI_CUSTOM0 && fake.depth < DEEP);
+    fake.stack[fake.depth++] = id;
+    return 0;
+}
+
+static sgt_cupti_result pop(sgt_cupti_external kind, uint64_t *last)
+{
+    cr_assert(kind == SGT_CUPTI_CUSTOM0 && fake.depth > 0);
+    *last = fake.stack[--fake.depth];
+    return 0;
+}
+
+static const sgt_cupti_api table = {.result_string = result_string,
+                                    .subscribe = subscribe,
+                                    .unsubscribe = unsubscribe,
+                                    .enable_callback = enable_callback,
+                                    .callback_name = callback_name,
+                                    .node_id = node_id,
+                                    .set_clock = set_clock,
+                                    .set_buffers = set_buffers,
+                                    .enable = enable,
+                                    .disable = disable,
+                                    .flush = flush,
+                                    .next_record = next_record,
+                                    .dropped = dropped,
+                                    .push = push,
+                                    .pop = pop};
+
+/* ---- what is shown ---- */
+
+enum { SHOWN = 256 };
+
+typedef struct seen {
+    sgt_cupti_span s;
+    char name[128], category[16], track[64];
+} seen;
+
+static seen shown[SHOWN];
+static size_t shown_count;
+
+static void show(void *ctx, const sgt_cupti_span *s)
+{
+    cr_expect_eq(ctx, (void *)shown);
+    if (shown_count == SHOWN) return;
+    seen *to = &shown[shown_count++];
+    to->s = *s;
+    snprintf(to->name, sizeof to->name, "%s", s->name);
+    snprintf(to->category, sizeof to->category, "%s", s->category);
+    snprintf(to->track, sizeof to->track, "%s", s->track);
+}
+
+/* The n-th of a category, or NULL. */
+static const seen *get(const char *category, int n)
+{
+    for (size_t i = 0; i < shown_count; i++)
+        if (strcmp(shown[i].category, category) == 0 && n-- == 0) return &shown[i];
+    return NULL;
+}
+
+static void expect(const char *category, int n, const char *name, const char *track, uint64_t from, uint64_t to)
+{
+    const seen *s = get(category, n);
+    cr_assert(s, "%s %d is missing", category, n);
+    cr_expect_str_eq(s->name, name);
+    cr_expect_str_eq(s->track, track);
+    cr_expect(s->s.start == from && s->s.end == to, "%s: %llu to %llu", name, (unsigned long long)s->s.start,
+              (unsigned long long)s->s.end);
+}
+
+static sgt_cupti *start(sgt_cupti_what what)
+{
+    sgt_cupti *p = NULL;
+    sgt_error err;
+    memset(&fake, 0, sizeof fake);
+    shown_count = 0;
+    cr_assert_eq(sgt_cupti_open_with(&p, &table, &err), 0, "%s", err.text);
+    cr_assert_eq(sgt_cupti_begin(p, what, &err), 0, "%s", err.text);
+    return p;
+}
+
+static sgt_cupti_counts stop(sgt_cupti *p)
+{
+    sgt_cupti_counts c;
+    sgt_error err;
+    cr_assert_eq(sgt_cupti_end(p, show, shown, &c, &err), 0, "%s", err.text);
+    for (int i = 0; i < KINDS; i++) cr_expect_not(fake.on[i], "kind %d is still on", i);
+    return c;
+}
+
+/* ---- records ---- */
+
+static void kernel(const char *name, uint32_t stream, uint64_t from, uint64_t to, uint32_t correlation, uint64_t node)
+{
+    EMIT((sgt_cupti_kernel){.kind = SGT_CUPTI_KERNEL, .name = name, .stream = stream, .start = from, .end = to,
+                            .correlation = correlation, .node = node, .grid = {3, 5, 7}, .block = {32, 4, 2},
+                            .registers = 168, .static_shared = 1024, .dynamic_shared = 231424});
+}
+
+static void call(int kind, uint32_t which, uint64_t from, uint64_t to, uint32_t thread, uint32_t correlation)
+{
+    EMIT((sgt_cupti_call){.kind = kind, .callback = which, .start = from, .end = to, .thread = thread,
+                          .correlation = correlation});
+}
+
+/* A launch as CUPTI tells it: what it belongs to, the call, and what it started. */
+static void launch(const char *name, uint32_t stream, uint64_t from, uint64_t to, uint32_t correlation)
+{
+    if (fake.depth)
+        EMIT((sgt_cupti_correlation){.kind = SGT_CUPTI_EXTERNAL_CORRELATION, .external_kind = SGT_CUPTI_CUSTOM0,
+                                     .external = fake.stack[fake.depth - 1], .correlation = correlation});
+    call(SGT_CUPTI_RUNTIME, 0, from - 5, from - 1, 11, correlation);
+    kernel(name, stream, from, to, correlation, 0);
+}
+
+Test(cupti, kernels_copies_and_fills)
+{
+    sgt_cupti *p = start(SGT_CUPTI_ALL);
+    kernel("_Z6kernelPf", 7, 1000, 1500, 42, 0);
+    EMIT((sgt_cupti_copy){.kind = SGT_CUPTI_MEMCPY, .copied = SGT_CUPTI_HOST_TO_DEVICE, .bytes = 131200, .start = 10,
+                          .end = 20, .stream = 13});
+    EMIT((sgt_cupti_copy){.kind = SGT_CUPTI_MEMCPY, .copied = SGT_CUPTI_DEVICE_TO_HOST, .start = 30, .end = 31,
+                          .device = 2, .stream = 13});
+    EMIT((sgt_cupti_fill){.kind = SGT_CUPTI_MEMSET, .bytes = 4096, .value = 1, .start = 40, .end = 45, .stream = 7});
+    EMIT((sgt_cupti_call){.kind = 33});
+    sgt_cupti_counts c = stop(p);
+    cr_expect(c.kernels == 1 && c.copies == 2 && c.fills == 1 && c.calls == 0 && c.lost == 0);
+    expect("kernel", 0, "kernel", "GPU 0, stream 7", 1000, 1500);
+    expect("copy", 0, "copy to device", "GPU 0, stream 13", 10, 20);
+    expect("copy", 1, "copy to host", "GPU 2, stream 13", 30, 31);
+    expect("fill", 0, "fill", "GPU 0, stream 7", 40, 45);
+    const sgt_cupti_span *k = &get("kernel", 0)->s, *copy = &get("copy", 0)->s;
+    cr_expect(k->on_device && k->flow == 42 && !k->starts_flow);
+    cr_expect_str_eq(k->args[0].key, "blocks");
+    cr_expect(k->args[0].value == 105 && k->args[1].value == 256 && k->args[2].value == 168 &&
+              k->args[3].value == 232448);
+    cr_expect(strcmp(copy->args[0].key, "bytes") == 0 && copy->args[0].value == 131200 && !copy->args[1].key);
+    cr_expect_eq(get("fill", 0)->s.args[0].value, 4096);
+    sgt_cupti_close(p);
+    cr_expect_eq(fake.subscribers, 0);
+}
+
+Test(cupti, calls_of_the_host)
+{
+    sgt_cupti *p = start(SGT_CUPTI_ALL);
+    launch("a", 7, 100, 110, 9);
+    call(SGT_CUPTI_DRIVER, 0, 96, 98, 11, 9);   /* the runtime's own */
+    call(SGT_CUPTI_DRIVER, 0, 200, 205, 12, 2); /* a library's, past the runtime */
+    kernel("b", 7, 210, 220, 2, 0);
+    call(SGT_CUPTI_RUNTIME, 1, 300, 400, 11, 3);
+    call(SGT_CUPTI_RUNTIME, 3, 410, 411, 11, 4);
+    call(SGT_CUPTI_RUNTIME, 4, 420, 430, 11, 5);
+    call(SGT_CUPTI_DRIVER, 2, 440, 441, 11, 6);
+    sgt_cupti_counts c = stop(p);
+    cr_expect(c.calls == 6 && c.waits == 2, "%d calls, %d waits", (int)c.calls, (int)c.waits);
+    expect("call", 0, "cudaLaunchKernel", "CUDA calls, thread 1", 95, 99);
+    expect("call", 1, "cuLaunchKernelEx", "CUDA calls, thread 2", 200, 205);
+    expect("wait", 0, "cudaStreamSynchronize", "CUDA calls, thread 1", 300, 400);
+    expect("call", 2, "cudaMemcpyAsync", "CUDA calls, thread 1", 410, 411);
+    expect("wait", 1, "cudaMemcpy", "CUDA calls, thread 1", 420, 430);
+    expect("call", 3, "cuMy_value", "CUDA calls, thread 1", 440, 441);
+    cr_expect(get("call", 0)->s.flow == 9 && get("call", 0)->s.starts_flow && !get("call", 0)->s.on_device);
+    cr_expect(get("call", 1)->s.flow == 2 && get("call", 1)->s.starts_flow);
+    cr_expect(get("wait", 0)->s.flow == 0 && get("call", 2)->s.flow == 0);
+    sgt_cupti_close(p);
+}
+
+Test(cupti, kernels_belong_to_the_innermost_range)
+{
+    sgt_cupti *p = start(SGT_CUPTI_ALL);
+    sgt_cupti_push(p, "h.0 forward");
+    launch("b", 7, 120, 130, 12); /* records come as their kernels end, on any stream: in no order */
+    launch("c", 8, 125, 140, 3);
+    launch("a", 7, 100, 110, 1);
+    sgt_cupti_push(p, "attention");
+    launch("d", 7, 150, 160, 4);
+    sgt_cupti_pop(p);
+    launch("e", 7, 155, 170, 5); /* begins before the one ahead has ended */
+    sgt_cupti_pop(p);
+    launch("f", 7, 180, 190, 6); /* of no range */
+    sgt_cupti_push(p, "h.0 forward");
+    launch("g", 7, 200, 210, 7);
+    sgt_cupti_pop(p);
+    sgt_cupti_pop(p); /* one too many does no harm */
+    cr_expect_eq(stop(p).kernels, 7);
+    expect("range", 0, "h.0 forward", "GPU 0, stream 7, by range", 100, 130);
+    expect("range", 1, "attention", "GPU 0, stream 7, by range", 150, 155);
+    expect("range", 2, "h.0 forward", "GPU 0, stream 7, by range", 155, 170);
+    expect("range", 3, "h.0 forward", "GPU 0, stream 7, by range", 200, 210);
+    expect("range", 4, "h.0 forward", "GPU 0, stream 8, by range", 125, 140);
+    cr_expect_null(get("range", 5));
+    sgt_cupti_close(p);
+}
+
+static void node(int which, uintptr_t id, uintptr_t original)
+{
+    sgt_cupti_graph_data data = {.node = (sgt_cupti_node)id, .original_node = (sgt_cupti_node)original};
+    sgt_cupti_resource resource = {.descriptor = &data};
+    fake.callback(fake.ctx, SGT_CUPTI_DOMAIN_RESOURCE, (sgt_cupti_callback_id)which, &resource);
+}
+
+Test(cupti, kernels_of_a_graph_belong_to_the_range_of_their_capture)
+{
+    sgt_cupti *p = NULL;
+    memset(&fake, 0, sizeof fake);
+    shown_count = 0;
+    cr_assert_eq(sgt_cupti_open_with(&p, &table, NULL), 0);
+    sgt_cupti_push(p, "h.0 forward"); /* captured before anything is switched on */
+    node(SGT_CUPTI_NODE_CREATED, 900, 0);
+    node(SGT_CUPTI_NODE_CREATED, 901, 0);
+    sgt_cupti_pop(p);
+    node(SGT_CUPTI_NODE_CREATED, 902, 0);
+    sgt_cupti_push(p, "h.0 backward");
+    node(SGT_CUPTI_NODE_CREATED, 903, 0);
+    sgt_cupti_pop(p);
+    cr_expect_eq(fake.depth, 0); /* CUPTI hears of a range while it listens alone */
+    for (uintptr_t i = 0; i < 4; i++) node(SGT_CUPTI_NODE_CLONED, 13 - i, 900 + i); /* numbers in another order */
+    cr_assert_eq(sgt_cupti_begin(p, SGT_CUPTI_ALL, NULL), 0);
+    sgt_cupti_push(p, "micro-step"); /* around the launch of the graph: the nodes' own ranges count */
+    EMIT((sgt_cupti_correlation){.kind = SGT_CUPTI_EXTERNAL_CORRELATION, .external_kind = SGT_CUPTI_CUSTOM0,
+                                 .external = fake.stack[fake.depth - 1], .correlation = 5});
+    call(SGT_CUPTI_RUNTIME, 2, 50, 60, 11, 5);
+    sgt_cupti_pop(p);
+    kernel("a", 7, 100, 110, 5, 13);
+    kernel("b", 7, 110, 120, 5, 12);
+    kernel("c", 7, 120, 130, 5, 11);
+    kernel("d", 7, 130, 140, 5, 10);
+    stop(p);
+    expect("range", 0, "h.0 forward", "GPU 0, stream 7, by range", 100, 120);
+    expect("range", 1, "h.0 backward", "GPU 0, stream 7, by range", 130, 140);
+    cr_expect_null(get("range", 2));
+    cr_expect(get("call", 0)->s.starts_flow && get("kernel", 3)->s.flow == 5);
+    sgt_cupti_close(p);
+}
+
+Test(cupti, what_tells_a_range_may_come_buffers_later)
+{
+    enum { MANY = 30000 };
+    sgt_cupti *p = start(SGT_CUPTI_ALL);
+    sgt_cupti_push(p, "h.0 forward");
+    for (uint32_t i = 1; i <= MANY; i++) kernel("k", 7, 10 * i, 10 * i + 9, i, 0);
+    for (uint32_t i = 1; i <= MANY; i++)
+        EMIT((sgt_cupti_correlation){.kind = SGT_CUPTI_EXTERNAL_CORRELATION, .external_kind = SGT_CUPTI_CUSTOM0,
+                                     .external = 1, .correlation = i});
+    sgt_cupti_pop(p);
+    cr_expect_eq(stop(p).kernels, MANY);
+    cr_expect_geq(fake.buffers, 3);
+    shown_count = 0;
+    /* and a second time, with the same buffers */
+    cr_assert_eq(sgt_cupti_begin(p, SGT_CUPTI_ALL, NULL), 0);
+    sgt_cupti_push(p, "h.1 forward");
+    kernel("k", 7, 10, 19, 1, 0);
+    EMIT((sgt_cupti_correlation){.kind = SGT_CUPTI_EXTERNAL_CORRELATION, .external_kind = SGT_CUPTI_CUSTOM0,
+                                 .external = 2, .correlation = 1});
+    EMIT((sgt_cupti_correlation){.kind = SGT_CUPTI_EXTERNAL_CORRELATION, .external_kind = SGT_CUPTI_CUSTOM0,
+                                 .external = 77, .correlation = 1}); /* nobody's */
+    sgt_cupti_pop(p);
+    cr_expect_eq(stop(p).kernels, 1);
+    expect("range", 0, "h.1 forward", "GPU 0, stream 7, by range", 10, 19);
+    sgt_cupti_close(p);
+}
+
+Test(cupti, counting_switches_on_what_it_needs_alone)
+{
+    sgt_cupti *p = start(SGT_CUPTI_COUNT);
+    sgt_cupti_counts c;
+    cr_expect(fake.on[SGT_CUPTI_KERNEL] && fake.on[SGT_CUPTI_MEMCPY] && fake.on[SGT_CUPTI_MEMSET]);
+    cr_expect_not(fake.on[SGT_CUPTI_RUNTIME] || fake.on[SGT_CUPTI_DRIVER] || fake.on[SGT_CUPTI_MARKER]);
+    sgt_cupti_push(p, "h.0 forward");
+    cr_expect_eq(fake.depth, 0);
+    launch("a", 7, 100, 110, 1);
+    sgt_cupti_pop(p);
+    kernel("no times", 7, 0, 0, 2, 0); /* flushed before it ended */
+    fake.dropped = 3;
+    cr_expect_eq(sgt_cupti_end(p, NULL, NULL, &c, NULL), 0);
+    cr_expect(c.kernels == 2 && c.calls == 0 && c.lost == 4);
+    fake.dropped = 5; /* before it begins */
+    cr_assert_eq(sgt_cupti_begin(p, SGT_CUPTI_COUNT, NULL), 0);
+    cr_expect_eq(sgt_cupti_end(p, NULL, NULL, &c, NULL), 0);
+    cr_expect(c.kernels == 0 && c.lost == 0);
+    sgt_cupti_close(p);
+}
+
+Test(cupti, times_are_of_the_clock_of_traces)
+{
+    struct timespec t;
+    sgt_cupti *p = start(SGT_CUPTI_COUNT);
+    uint64_t a = fake.now();
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    uint64_t b = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec, c = fake.now();
+    cr_expect(a <= b && b <= c);
+    sgt_cupti_close(p); /* what was begun is ended */
+    for (int i = 0; i < KINDS; i++) cr_expect_not(fake.on[i]);
+}
+
+static void marker(int flags, uint32_t id, uint64_t time, const char *name)
+{
+    EMIT((sgt_cupti_marker){.kind = SGT_CUPTI_MARKER, .flags = flags, .id = id, .time = time, .name = name,
+                            .object_kind = SGT_CUPTI_OBJECT_THREAD, .thread = 11});
+}
+
+Test(cupti, markers_of_other_libraries)
+{
+    sgt_cupti *p = start(SGT_CUPTI_ALL);
+    marker(SGT_CUPTI_MARKER_START, 1, 100, "outer");
+    marker(SGT_CUPTI_MARKER_START, 2, 110, "ncclAllReduce");
+    marker(1, 3, 115, "a moment");
+    marker(SGT_CUPTI_MARKER_END, 2, 120, NULL);
+    marker(SGT_CUPTI_MARKER_END, 2, 124, NULL); /* twice */
+    marker(SGT_CUPTI_MARKER_END, 9, 125, NULL); /* began before we listened */
+    marker(SGT_CUPTI_MARKER_END, 1, 130, NULL);
+    marker(SGT_CUPTI_MARKER_START, 1, 140, "never ends");
+    stop(p);
+    expect("marker", 0, "ncclAllReduce", "NVTX, thread 1", 110, 120);
+    expect("marker", 1, "outer", "NVTX, thread 1", 100, 130);
+    cr_expect_null(get("marker", 2));
+    sgt_cupti_close(p);
+}
+
+Test(cupti, failures_are_said)
+{
+    sgt_error err;
+    sgt_cupti *p = NULL, *second = NULL;
+    memset(&fake, 0, sizeof fake);
+    cr_assert_eq(sgt_cupti_open_with(&p, &table, &err), 0);
+    cr_expect_eq(sgt_cupti_open_with(&second, &table, &err), SGT_EUSAGE);
+    cr_expect_null(second);
+    cr_expect_eq(sgt_cupti_end(p, NULL, NULL, NULL, &err), SGT_EUSAGE);
+    fake.fails = SGT_CUPTI_MEMSET;
+    cr_expect_eq(sgt_cupti_begin(p, SGT_CUPTI_ALL, &err), SGT_EUNSUPPORTED);
+    cr_expect(strstr(err.text, "ERROR_35") && strstr(err.text, "root"), "%s", err.text);
+    for (int i = 0; i < KINDS; i++) cr_expect_not(fake.on[i], "kind %d is still on", i);
+    fake.fails = SGT_CUPTI_MARKER; /* without these it works */
+    cr_expect_eq(sgt_cupti_begin(p, SGT_CUPTI_ALL, &err), 0);
+    cr_expect_eq(sgt_cupti_begin(p, SGT_CUPTI_ALL, &err), SGT_EUSAGE);
+    sgt_cupti_close(p);
+    fake.subscribers = 1; /* Nsight is there */
+    cr_expect_eq(sgt_cupti_open_with(&p, &table, &err), SGT_EUNSUPPORTED);
+    cr_expect(strstr(err.text, "another profiler"), "%s", err.text);
+    fake.subscribers = 0;
+    cr_expect_eq(sgt_cupti_open_with(&p, &table, &err), 0, "one that failed is not in the way");
+    sgt_cupti_close(p);
+    sgt_cupti_close(NULL);
+}
+
+/* The machine's own: whatever it lacks, it is said in one line. */
+Test(cupti, the_library_of_this_machine)
+{
+    sgt_error err = {0};
+    sgt_cupti *p = NULL;
+    if (sgt_cupti_open(&p, &err) == SGT_OK) sgt_cupti_close(p);
+    else cr_expect(strncmp(err.text, "--profile: ", 11) == 0 && !strchr(err.text, '\n'), "%s", err.text);
+}
+
+Test(cupti, ranges_without_a_profile)
+{
+    for (int i = 0; i < 40; i++) sgt_cupti_push(NULL, "h.0 forward");
+    for (int i = 0; i < 40; i++) sgt_cupti_pop(NULL);
+    sgt_nvtx_push("h.0 forward");
+    sgt_nvtx_pop();
+    sgt_cupti *p = start(SGT_CUPTI_COUNT);
+    for (int i = 0; i < 40; i++) sgt_cupti_push(p, "h.0 forward"); /* deeper than is kept */
+    for (int i = 0; i < 40; i++) sgt_cupti_pop(p);
+    sgt_cupti_close(p);
+}
+
+static void expect_short(const char *name, const char *wanted)
+{
+    char out[128];
+    cr_expect_str_eq(sgt_cupti_short_name(out, sizeof out, name), wanted);
+}
+
+Test(cupti, names_of_kernels)
+{
+    char out[8];
+    expect_short("nvjet_sm90_tst_128x256_64x4_1x2_h_bz_coopA_TNT", "nvjet_sm90_tst_128x256_64x4_1x2_h_bz_coopA_TNT");
+    expect_short("_Z6kernelPf", "kernel");
+    expect_short("_ZL6kernelPf", "kernel");
+    expect_short("_Z10embed_rowsI13__nv_bfloat16EvPT_PKiS2_S2_mmm", "embed_rows");
+    expect_short("_ZN39_GLOBAL__N__700057b0_7_tiny_cu_a4bb45239layernormI13__nv_bfloat16EEvPT_", "layernorm");
+    expect_short("_ZN12_GLOBAL__N_19layernormIfEEvPT_", "layernorm");
+    expect_short("_ZN7cutlass13device_kernelIN4cute5tupleIJiEEEEEvT_", "cutlass::device_kernel");
+    expect_short("_ZN2at6native29vectorized_elementwise_kernelILi4EEEvi", "at::native::vectorized_elementwise_kernel");
+    expect_short("_Z", "_Z");
+    expect_short("_Zebra", "_Zebra");
+    expect_short("_Z99short", "_Z99short");
+    expect_short("_Z99999999999999999999999999x", "_Z99999999999999999999999999x");
+    expect_short("", "");
+    cr_expect_str_eq(sgt_cupti_short_name(out, sizeof out, "_ZN7cutlass13device_kernelEv"), "cutlass");
+    cr_expect_str_eq(sgt_cupti_short_name(out, sizeof out, "a_long_name"), "a_long_");
+}
