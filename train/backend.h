@@ -136,6 +136,10 @@ struct sgt_backend {
  * not have. */
 int sgt_cpu_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_error *err);
 
+/* What such a backend would hold, by kind and in all, without taking it. */
+int sgt_cpu_backend_estimate(const sgt_backend_options *o, sgt_memory_kind kinds[SGT_MEMORY_KINDS], size_t *count,
+                             uint64_t *bytes, sgt_error *err);
+
 /* GPT-2's initialisation: weights from a normal distribution of sigma 0.02, projections back into the residual stream
  * divided by sqrt(2 * layers), biases 0, LayerNorm weights 1, moments 0. A pure function of (seed, tensor, element). */
 int sgt_init_parameters(sgt_backend *b, const sgt_model *m, uint64_t seed, int threads, sgt_error *err);

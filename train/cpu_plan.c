@@ -1,6 +1,7 @@
 /* cpu_plan.c: sets the CPU backend up: what was asked for, sizes, matrix products, memory. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cpu_backend.h"
 #include "metrics.h"
@@ -108,16 +109,20 @@ static void decide_sizes(sgt_cpu_backend *c, const sgt_backend_options *o)
     }
 }
 
-/* Said before anything is taken, or the system would kill us while the pages are touched. Sizes that no machine has are
- * caught in floating point, where they cannot overflow. */
-static int measure(sgt_cpu_backend *c, sgt_error *err)
+/* Bytes of the whole. Sizes that no machine has are caught in floating point, where they cannot overflow, and are not
+ * laid out. */
+static double measure(sgt_cpu_backend *c)
 {
-    double need = 4.0 * (double)c->N * (double)c->C * 16 * (c->model.layers + 1),
-           available = (double)sgt_memory_available();
-    if (need < 0x1p60) {
-        sgt_cpu_lay_out(c);
-        need = (double)c->arena.used;
-    }
+    double need = 4.0 * (double)c->N * (double)c->C * 16 * (c->model.layers + 1);
+    if (need >= 0x1p60) return need;
+    sgt_cpu_lay_out(c);
+    return (double)c->arena.used;
+}
+
+/* Said before anything is taken, or the system would kill us while the pages are touched. */
+static int check_memory(sgt_cpu_backend *c, sgt_error *err)
+{
+    double need = measure(c), available = (double)sgt_memory_available();
     if (need <= available) return SGT_OK;
     return sgt_fail(err, SGT_ENOMEM,
                     "the model and its step need %.1f GiB of memory, %.1f GiB are to be had (a smaller "
@@ -151,6 +156,9 @@ static int refuse(const sgt_backend_options *o, sgt_error *err)
         if (cuda[i].asked) return sgt_fail(err, SGT_EUNSUPPORTED, "%s: needs --device cuda", cuda[i].name);
     if (o->precision == SGT_PRECISION_TF32)
         return sgt_fail(err, SGT_EUNSUPPORTED, "--precision tf32: no CPU has it (fp32 is as good, or --device cuda)");
+    if (o->precision != SGT_PRECISION_FP32)
+        return sgt_fail(err, SGT_EUNSUPPORTED, "--precision %s: a CPU has fp32 (or --device cuda)",
+                        o->precision == SGT_PRECISION_BF16 ? "bf16" : "fp16");
     return SGT_OK;
 }
 
@@ -182,21 +190,47 @@ static void take_options(sgt_cpu_backend *c, const sgt_backend_options *o)
     c->k = sgt_kernels_cpu();
 }
 
-int sgt_cpu_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_error *err)
+/* With sizes, and without memory. */
+static int new_backend(sgt_cpu_backend **out, const sgt_backend_options *o, sgt_error *err)
 {
     int rc = check_options(o, err);
     if (rc < 0) return rc;
     sgt_cpu_backend *c = calloc(1, sizeof *c);
-    if (!c) return sgt_fail(err, SGT_ENOMEM, "backend: out of memory");
+    if (c) c->blocks = calloc(o->model.layers, sizeof *c->blocks);
+    if (!c || !c->blocks) {
+        free(c);
+        return sgt_fail(err, SGT_ENOMEM, "backend: out of memory");
+    }
     c->base = sgt_cpu_calls;
     take_options(c, o);
-    c->blocks = calloc(o->model.layers, sizeof *c->blocks);
-    if (!c->blocks) {
-        rc = sgt_fail(err, SGT_ENOMEM, "backend: out of memory");
-        goto fail;
-    }
     decide_sizes(c, o);
-    if ((rc = measure(c, err)) < 0 || (rc = cut_pieces(c, err)) < 0 || (rc = plan_products(c, err)) < 0 ||
+    *out = c;
+    return SGT_OK;
+}
+
+int sgt_cpu_backend_estimate(const sgt_backend_options *o, sgt_memory_kind kinds[SGT_MEMORY_KINDS], size_t *count,
+                             uint64_t *bytes, sgt_error *err)
+{
+    sgt_cpu_backend *c;
+    int rc = new_backend(&c, o, err);
+    if (rc < 0) return rc;
+    double need = measure(c);
+    if (c->kinds == 0)
+        rc = sgt_fail(err, SGT_ENOMEM, "the model and its step would need more than %.0f GiB of memory",
+                      need / 0x1p30);
+    memcpy(kinds, c->memory, c->kinds * sizeof *kinds);
+    *count = c->kinds;
+    *bytes = c->arena.used;
+    sgt_cpu_close(&c->base);
+    return rc;
+}
+
+int sgt_cpu_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_error *err)
+{
+    sgt_cpu_backend *c;
+    int rc = new_backend(&c, o, err);
+    if (rc < 0) return rc;
+    if ((rc = check_memory(c, err)) < 0 || (rc = cut_pieces(c, err)) < 0 || (rc = plan_products(c, err)) < 0 ||
         (rc = map_arena(c, err)) < 0)
         goto fail;
     c->base.level = c->k->level;

@@ -42,13 +42,21 @@ static int resume_from(sgt_trainer *t, sgt_error *err)
     return sgt_settings_merge(t->s, t->state.options, t->from, 0, err);
 }
 
+/* Where nothing is to be run, a library that was asked for by name will do without its device. */
+static int find_cuda(const sgt_trainer *t, const sgt_cuda_library **cuda, sgt_cuda_device *d, sgt_error *err)
+{
+    *cuda = t->o->cuda;
+    if (t->dry && strcmp(t->s->device, "cuda") == 0) return *cuda ? SGT_OK : sgt_device_open(cuda, err);
+    return *cuda ? (*cuda)->usable(d, err) : sgt_device_cuda(cuda, d, err);
+}
+
 static int take_device(sgt_trainer *t, sgt_error *err)
 {
     sgt_error why;
     sgt_cuda_device d;
     const sgt_cuda_library *cuda;
     if (strcmp(t->s->device, "cpu") == 0) return SGT_OK;
-    int rc = sgt_device_cuda(&cuda, &d, &why);
+    int rc = find_cuda(t, &cuda, &d, &why);
     if (rc == SGT_OK) t->cuda = cuda;
     if (strcmp(t->s->device, "cuda") == 0)
         return rc < 0 ? sgt_fail(err, SGT_EUNSUPPORTED, "--device cuda: %s (--device cpu works)", why.text) : SGT_OK;
@@ -180,19 +188,20 @@ static int open_data(sgt_trainer *t, sgt_error *err)
 
 /* Before the data is opened, for its ids are held against the model's vocabulary; what is wrong is said after the
  * data's. */
-static int read_shape(sgt_trainer *t, sgt_error *err)
+int sgt_trainer_read_shape(sgt_trainer *t, sgt_error *err)
 {
     const char *dir = t->from ? t->from : t->s->init;
     return dir ? sgt_config_read(&t->model, dir, err) : SGT_OK;
 }
 
-static int decide_model(sgt_trainer *t, sgt_error *err)
+int sgt_trainer_decide_model(sgt_trainer *t, sgt_error *err)
 {
     sgt_settings *s = t->s;
     int rc;
     if (!t->from && !s->init) {
         if ((rc = sgt_model_named(&t->model, s->model, err)) < 0) return rc;
         t->model.vocab = t->info.vocab;
+        t->model.untied = s->no_tie != 0;
         if (s->seq > POSITIONS) t->model.positions = (uint32_t)s->seq;
     }
     if (s->seq > t->model.positions)
@@ -200,6 +209,9 @@ static int decide_model(sgt_trainer *t, sgt_error *err)
                         t->model.positions);
     if (s->gelu && !t->from) t->model.gelu = strcmp(s->gelu, "erf") == 0 ? SGT_GELU_ERF : SGT_GELU_TANH;
     if (!s->gelu) s->gelu = t->model.gelu == SGT_GELU_ERF ? "erf" : "tanh";
+    if (s->no_tie && !t->model.untied && s->init)
+        return sgt_fail(err, SGT_EUSAGE, "--no-tie: the model of --init %s has a tied head", s->init);
+    s->no_tie = t->model.untied != 0;
     if (s->init) s->model = NULL; /* its config.json says the shape */
     return SGT_OK;
 }
@@ -344,11 +356,11 @@ static void announce(const sgt_trainer *t)
             t->s->batch, t->s->seq, t->s->lr);
 }
 
-int sgt_trainer_open(sgt_trainer *t, sgt_settings *s, const sgt_train_options *o, sgt_error *err)
+int sgt_trainer_settle(sgt_trainer *t, sgt_error *err)
 {
-    int rc, shape;
-    sgt_error why;
-    *t = (sgt_trainer){.s = s, .o = o};
+    sgt_settings *s = t->s;
+    const sgt_train_options *o = t->o;
+    int rc;
     if (o->resume && o->force) return sgt_fail(err, SGT_EUSAGE, "--resume: not together with --force");
     if ((rc = sgt_settings_check(s, err)) < 0) return rc;
     if (o->resume && ((rc = resume_from(t, err)) < 0 || (rc = sgt_settings_check(s, err)) < 0)) return rc;
@@ -357,13 +369,21 @@ int sgt_trainer_open(sgt_trainer *t, sgt_settings *s, const sgt_train_options *o
         s->data = "out";
         sgt_say(&o->notice, "data: out/, for no --data was given");
     }
-    if (!s->data) return sgt_fail(err, SGT_EUSAGE, "no --data, and no shards in ./out");
-    if ((rc = settle_device(t, err)) < 0 || (rc = refuse_existing(t, err)) < 0) return rc;
-    shape = read_shape(t, &why);
+    if (!s->data && !t->dry) return sgt_fail(err, SGT_EUSAGE, "no --data, and no shards in ./out");
+    return settle_device(t, err);
+}
+
+int sgt_trainer_open(sgt_trainer *t, sgt_settings *s, const sgt_train_options *o, sgt_error *err)
+{
+    int rc, shape;
+    sgt_error why;
+    *t = (sgt_trainer){.s = s, .o = o};
+    if ((rc = sgt_trainer_settle(t, err)) < 0 || (rc = refuse_existing(t, err)) < 0) return rc;
+    shape = sgt_trainer_read_shape(t, &why);
     if ((rc = open_data(t, err)) < 0) return rc;
     if (shape < 0) return sgt_fail(err, shape, "%s", why.text);
-    if ((rc = decide_model(t, err)) < 0 || (rc = decide_schedule(t, err)) < 0 || (rc = open_backend(t, err)) < 0 ||
-        (rc = open_run(t, err)) < 0)
+    if ((rc = sgt_trainer_decide_model(t, err)) < 0 || (rc = decide_schedule(t, err)) < 0 ||
+        (rc = open_backend(t, err)) < 0 || (rc = open_run(t, err)) < 0)
         return rc;
     announce(t);
     return SGT_OK;

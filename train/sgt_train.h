@@ -15,6 +15,7 @@
 #ifndef SGT_TRAIN_H
 #define SGT_TRAIN_H
 
+#include "backend.h"
 #include "base/error.h"
 #include "metrics.h"
 #include "settings.h"
@@ -25,6 +26,7 @@ typedef struct sgt_train_options {
     sgt_notice notice;
     sgt_notice warning;     /* what is wrong and yet no failure: to be said where talk is not wanted too */
     const char *cache;      /* a folder for what a device's timing found, made if it is missing; NULL: nowhere */
+    const struct sgt_cuda_library *cuda; /* in the place of the one that is found: tests put themselves there */
     const sgt_stop *stop;   /* finish the step, save, return SGT_ESTOPPED */
     /* After every step, and each line that a person may want to keep (an evaluation, an epoch). NULL is fine. */
     void (*progress)(void *ctx, const sgt_metrics *m, uint64_t steps, uint64_t first);
@@ -46,5 +48,17 @@ typedef struct sgt_train_result {
  * On SGT_ESTOPPED the result is filled in too. */
 int sgt_train(sgt_settings *s, const sgt_train_options *o, sgt_train_result *r, sgt_error *err);
 void sgt_train_result_free(sgt_train_result *r);
+
+typedef struct sgt_train_estimate {
+    sgt_model model;
+    const char *device; /* "cpu" or "cuda" */
+    sgt_memory_kind kinds[SGT_MEMORY_KINDS];
+    size_t count;
+    uint64_t total, available; /* bytes: of all kinds; that are to be had now, UINT64_MAX where nothing says */
+} sgt_train_estimate;
+
+/* What the steps of such a run would hold, without running any. It needs no data, and for a device that is named no
+ * such device. s comes back with what depends on the device decided. */
+int sgt_train_estimate_memory(sgt_settings *s, const sgt_train_options *o, sgt_train_estimate *e, sgt_error *err);
 
 #endif

@@ -24,8 +24,15 @@ typedef struct sgt_trainer {
     int64_t eot;                /* -1: not known */
     char *from;                 /* the checkpoint this run goes on from, or NULL */
     sgt_checkpoint_state state; /* as of now */
+    int dry;                    /* nothing is to be run, only estimated */
     const sgt_cuda_library *cuda; /* of the device that was decided on; NULL: the CPU's */
 } sgt_trainer;
+
+/* The parts of sgt_trainer_open that an estimate has use for: options and device; then the shape that config.json says,
+ * if one does; then, t->info.vocab being known, the model. */
+int sgt_trainer_settle(sgt_trainer *t, sgt_error *err);
+int sgt_trainer_read_shape(sgt_trainer *t, sgt_error *err);
+int sgt_trainer_decide_model(sgt_trainer *t, sgt_error *err);
 
 /* Everything up to the first step. Close with sgt_trainer_close, after a failure too. */
 int sgt_trainer_open(sgt_trainer *t, sgt_settings *s, const sgt_train_options *o, sgt_error *err);

@@ -26,6 +26,7 @@ void make_data(void)
 }
 
 char said[8192], warned[8192];
+const struct sgt_cuda_library *use_cuda;
 
 static void hear(void *into, const char *line)
 {
@@ -90,6 +91,7 @@ int train(sgt_settings s, const char *name, int resume, int force, uint64_t stop
                            .force = force,
                            .notice = {hear, said},
                            .warning = {hear, warned},
+                           .cuda = use_cuda,
                            .stop = &request,
                            .progress = request_stop,
                            .ctx = &when};
