@@ -1,48 +1,11 @@
 // cross_entropy.cu: the classifier: loss, and the logits' gradient in their place, a row to a block. Where a row fits
 // in shared memory it is read from global memory once (a 50,304-wide row of 16-bit numbers is 100 KB); a thread keeps
 // and rereads its own elements, so that they need no barrier.
-#include "elements.cuh"
+#include "softmax.cuh"
 
 using namespace sgt;
 
 enum { THREADS = 512, WARPS = THREADS / 32 };
-
-// A running sum of exp(x - max). The first max is finite: exp of a difference of infinities is NaN.
-struct Sum {
-    float max, total;
-};
-
-static constexpr float LOG2E = 1.44269504088896340736f, LOWEST = -3e38f;
-
-DEV float exp_fast(float x)
-{
-    return dev::exp2_fast(x * LOG2E);
-}
-
-template <int V> DEV void add_exps(Sum &s, const float (&x)[V])
-{
-    float max = s.max;
-    DEV_UNROLL for (int i = 0; i < V; i++) max = fmaxf(max, x[i]); // passes NaN by: the sum will show it
-    s.total *= exp_fast(s.max - max);
-    DEV_UNROLL for (int i = 0; i < V; i++) s.total += exp_fast(x[i] - max);
-    s.max = max;
-}
-
-// The whole block's, from each thread's; in every thread. shared: 2 * WARPS floats.
-DEV Sum block_combine(Sum s, float *shared)
-{
-    int warp = threadIdx.x / 32;
-    float max = dev::warp_max(s.max), total = dev::warp_sum(s.total * exp_fast(s.max - max));
-    if (threadIdx.x % 32 == 0) {
-        shared[warp] = max;
-        shared[WARPS + warp] = total;
-    }
-    dev::block_sync(); // with the reading below
-    Sum all = {LOWEST, 0};
-    for (int w = 0; w < WARPS; w++) all.max = fmaxf(all.max, shared[w]);
-    for (int w = 0; w < WARPS; w++) all.total += shared[WARPS + w] * exp_fast(shared[w] - all.max);
-    return all;
-}
 
 template <class T, int V, bool KEEP> __global__ void __launch_bounds__(THREADS)
 cross_entropy_kernel(T *logits, float *loss, const int32_t *targets, int V_, int ld, const float *scale)
@@ -64,7 +27,7 @@ cross_entropy_kernel(T *logits, float *loss, const int32_t *targets, int V_, int
         add_exps(s, x);
     }
     float wanted = target < 0 ? 0 : dev::to_float(global[target]); // before any thread overwrites it: see the barrier
-    s = block_combine(s, shared);
+    s = block_combine<WARPS>(s, shared);
     if (threadIdx.x == 0) loss[row] = target < 0 ? 0 : s.max + logf(s.total) - wanted;
     if (!scale) return;
     float by = target < 0 ? 0 : *scale, share = by / s.total;

@@ -27,15 +27,16 @@ typedef struct CUstream_st *sgt_cuda_stream; /* cudaStream_t */
 
 /* What steers a step without the host waiting for it: one of these lives in device memory. */
 typedef struct sgt_cuda_control {
-    float lr;             /* by the host, each step */
-    float micro_scale;    /* by the host: what the loss of a target is multiplied by in a micro-step, about 1/targets */
+    float lr;             /* by sgt_cuda_begin_update */
+    float micro_scale;    /* by sgt_cuda_begin_micro_step: of the loss of a target, about 1/targets */
     float loss_scale;     /* 1 where the precision needs none; else halved on overflow, doubled after growth_interval */
     float dlogits_scale;  /* micro_scale * loss_scale, for sgt_cuda_cross_entropy */
     uint32_t good_steps;  /* since the scale last changed */
     uint32_t growth_interval; /* 0: the scale stays */
     uint64_t step;        /* updates done */
     uint64_t skipped;     /* updates left out for an overflow */
-    double loss, targets; /* of this step: sum of losses, count of targets not ignored */
+    double loss, targets; /* of this step: sum of losses, count of targets not ignored; */
+    double squares;       /* sum of squares of gradients. Ranks add up these three, which lie together */
     double norm;          /* of the averaged gradient, before clipping */
     float grad_scale;     /* what the optimizer multiplies gradients by: average, unscale, clip */
     int32_t found_inf;    /* a gradient was infinite or NaN: this update is left out */
@@ -43,10 +44,10 @@ typedef struct sgt_cuda_control {
     double last_loss, last_targets, last_norm; /* of the step before, for the host to read */
     float last_loss_scale;
     int32_t last_found_inf;
-} sgt_cuda_control;
+} sgt_cuda_control; /* zeros to begin with, but for growth_interval and the scaler's numbers */
 
-/* Dropout as kernels/dropout.h defines it. `place` is device memory, so that a graph draws anew each time it runs; row b
- * of this micro-step is row + b*ranks of the step. */
+/* Dropout as kernels/dropout.h defines it. `place` is device memory, so that a graph draws anew each time it runs; row
+ * b of this micro-step is row + b*ranks of the step. */
 typedef struct sgt_cuda_place {
     uint64_t seed, step;
     uint64_t row, ranks; /* ranks 0: 1 */
@@ -59,7 +60,8 @@ typedef struct sgt_cuda_dropout {
     float rate;            /* 0: all are kept */
 } sgt_cuda_dropout;
 
-/* out[i] = dropout(wte[ids[i]] + wpe[i % T])             out (n, C), ids (n), wte (V, C), wpe (>=T, C); drop may be NULL */
+/* out[i] = dropout(wte[ids[i]] + wpe[i % T])             out (n, C), ids (n), wte (V, C), wpe (>=T, C)
+ * drop may be NULL, here and elsewhere: nothing is dropped. */
 void sgt_cuda_embed(sgt_cuda_stream s, sgt_cuda_type type, void *out, const int32_t *ids, const void *wte,
                     const void *wpe, size_t n, size_t T, size_t C, const sgt_cuda_dropout *drop);
 
@@ -140,16 +142,29 @@ void sgt_cuda_attention_tiled_backward(sgt_cuda_stream s, sgt_cuda_type type, vo
                                        size_t T, size_t H, size_t D, float scale, const sgt_cuda_dropout *drop);
 int sgt_cuda_attention_tiled_serves(size_t D);
 
-/* inputs[b][t] = rows[b][t], targets[b][t] = rows[b][t + 1], or -1 where that is ignore
- *                                                                   rows (B, T+1), inputs, targets (B, T) */
-void sgt_cuda_widen_rows(sgt_cuda_stream s, int32_t *inputs, int32_t *targets, const uint16_t *rows, size_t B, size_t T,
-                         int32_t ignore);
+/* inputs[b][t] = rows[b][t], targets[b][t] = given ? given[b][t] : rows[b][t + 1], or -1 where that is ignore
+ *                                                                   rows (B, T+1), inputs, targets, given (B, T) */
+void sgt_cuda_widen_rows(sgt_cuda_stream s, int32_t *inputs, int32_t *targets, const uint16_t *rows,
+                         const int32_t *given, size_t B, size_t T, int32_t ignore);
 
-/* Before an update: norm, found_inf, c1, c2, and grad_scale = min(1, clip/norm) / (dlogits_scale * targets), from all
- * n gradients; clip 0: not clipped.   scratch: sgt_cuda_grad_norm_scratch() bytes */
+/* A step's beginning: micro_scale, dlogits_scale and the place from launch arguments, so that they reach graphs
+ * without a copy. All micro-steps of a step have one micro_scale: their gradients add up. place->ranks stays. */
+void sgt_cuda_begin_micro_step(sgt_cuda_stream s, sgt_cuda_control *c, sgt_cuda_place *place, float micro_scale,
+                               uint64_t seed, uint64_t step, uint64_t row);
+
+/* Its end's: lr; and c->step from the run's step (from 0), of which those left out do not count as updates. */
+void sgt_cuda_begin_update(sgt_cuda_stream s, sgt_cuda_control *c, float lr, uint64_t step);
+
+/* Before an update: norm, found_inf, c1, c2, and grad_scale = min(1, clip/(norm + 1e-6)) / (dlogits_scale * targets),
+ * from all n gradients; clip 0: not clipped.   scratch: sgt_cuda_grad_norm_scratch() bytes */
 void sgt_cuda_grad_norm(sgt_cuda_stream s, sgt_cuda_control *c, const float *g, size_t n, float clip, float beta1,
                         float beta2, void *scratch);
 size_t sgt_cuda_grad_norm_scratch(void);
+
+/* The same in two, for gradients in parts: c->squares += sum g^2, any number of times; then, once ranks have added up
+ * loss, targets and squares, the rest. sgt_cuda_end_step zeroes them. */
+void sgt_cuda_grad_squares(sgt_cuda_stream s, sgt_cuda_control *c, const float *g, size_t n, void *scratch);
+void sgt_cuda_grad_finish(sgt_cuda_stream s, sgt_cuda_control *c, float clip, float beta1, float beta2);
 
 /* The update of sgt_adamw over a flat buffer, with lr, c1, c2, grad_scale from *c, unless found_inf; then copy = p in
  * the type (unless copy is NULL) and g = 0.  p, m, v, g (n) float, copy (n); decay on the first `decayed` numbers. */
@@ -164,8 +179,62 @@ typedef struct sgt_cuda_sgd {
 void sgt_cuda_sgd_update(sgt_cuda_stream s, sgt_cuda_type type, void *copy, float *p, float *m, float *g, size_t n,
                          size_t decayed, const sgt_cuda_sgd *o, const sgt_cuda_control *c);
 
-/* After an update, by one thread: step, skipped, the loss scale; last_* for the host; loss and targets to 0. */
+/* After an update, by one thread: step, skipped, the loss scale; last_* for the host; the step's sums to 0. */
 void sgt_cuda_end_step(sgt_cuda_stream s, sgt_cuda_control *c);
+
+/* ---- what the fused kernels do, each operation by itself (--no-fuse) ---- */
+
+/* out = x in the type                                               n numbers, x float: parameters' working copies */
+void sgt_cuda_convert(sgt_cuda_stream s, sgt_cuda_type type, void *out, const float *x, size_t n);
+
+/* out = x + y                                                       n numbers; out may be either */
+void sgt_cuda_add(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *x, const void *y, size_t n);
+
+/* x[i] += b                                                         x (n, C), b (C) */
+void sgt_cuda_add_bias(sgt_cuda_stream s, sgt_cuda_type type, void *x, const void *b, size_t n, size_t C);
+
+/* g *= c->grad_scale, which then becomes 1: the update has nothing left to multiply by. All n gradients at once. */
+void sgt_cuda_scale(sgt_cuda_stream s, sgt_cuda_control *c, float *g, size_t n);
+
+/* Cross entropy in four: lse (n) float; loss_i = lse_i - logits_i[target_i]; logits := exp(logits - lse), and 0 in
+ * columns V..ld; then in place (probs - onehot(target)) * *scale, 0 for a target < 0.           logits (n, ld) */
+void sgt_cuda_logsumexp(sgt_cuda_stream s, sgt_cuda_type type, float *lse, const void *logits, size_t n, size_t V,
+                        size_t ld);
+void sgt_cuda_target_loss(sgt_cuda_stream s, sgt_cuda_type type, float *loss, const float *lse, const void *logits,
+                          const int32_t *targets, size_t n, size_t ld);
+void sgt_cuda_softmax(sgt_cuda_stream s, sgt_cuda_type type, void *logits, const float *lse, size_t n, size_t V,
+                      size_t ld);
+void sgt_cuda_dlogits(sgt_cuda_stream s, sgt_cuda_type type, void *probs, const int32_t *targets, size_t n, size_t ld,
+                      const float *scale);
+
+/* ---- attention by whole matrices (--attention naive), but for its batched products ----
+ *   forward    split_heads;  scores = q k^T;  causal_softmax;  drop_probs;  o = dropped v;  merge_heads
+ *   backward   split_head of dout;  dv = dropped^T do;  dprobs = do v^T;  causal_softmax_backward;
+ *              dq = dscores k;  dk = dscores^T q;  join_heads
+ * The undropped probabilities are what the backward pass keeps; without dropout they are what weighs v. */
+
+/* (B, T, 3, H, D) cut into q, k, v of (B, H, T, D); joined again; the same of (B, T, H, D) and one (B, H, T, D). */
+void sgt_cuda_split_heads(sgt_cuda_stream s, sgt_cuda_type type, void *q, void *k, void *v, const void *qkv, size_t B,
+                          size_t T, size_t H, size_t D);
+void sgt_cuda_join_heads(sgt_cuda_stream s, sgt_cuda_type type, void *qkv, const void *q, const void *k, const void *v,
+                         size_t B, size_t T, size_t H, size_t D);
+void sgt_cuda_split_head(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *x, size_t B, size_t T, size_t H,
+                         size_t D);
+void sgt_cuda_merge_heads(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *x, size_t B, size_t T,
+                          size_t H, size_t D);
+
+/* p_ij = softmax_{j<=i}(scale s_ij), 0 for j > i                    in place, (B, H, T, T) */
+void sgt_cuda_causal_softmax(sgt_cuda_stream s, sgt_cuda_type type, void *scores, size_t B, size_t H, size_t T,
+                             float scale);
+
+/* out_ij = p_ij * factor_ij                                         (B, H, T, T); out may be probs */
+void sgt_cuda_drop_probs(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *probs, size_t B, size_t H,
+                         size_t T, const sgt_cuda_dropout *drop);
+
+/* ds_ij = scale p_ij (f_ij dp_ij - sum_k p_ik f_ik dp_ik), 0 for j > i      dprobs (B, H, T, T) becomes ds;
+ * f: dropout's factor, 1 where drop is NULL */
+void sgt_cuda_causal_softmax_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dprobs, const void *probs, size_t B,
+                                      size_t H, size_t T, float scale, const sgt_cuda_dropout *drop);
 
 #ifdef __cplusplus
 }

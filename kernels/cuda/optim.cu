@@ -22,22 +22,50 @@ __global__ void __launch_bounds__(THREADS) norm_squares_kernel(double *partial, 
     if (threadIdx.x == 0) partial[blockIdx.x] = total;
 }
 
-// The partial sums in their order; then what the update needs, by one thread.
-__global__ void __launch_bounds__(THREADS) norm_finish_kernel(sgt_cuda_control *c, const double *partial, float clip,
-                                                              float beta1, float beta2)
+// The blocks' partial sums in their order; in every thread of the one block.
+DEV double all_squares(const double *partial, double *shared)
 {
-    DEV_SHARED(double, shared, WARPS);
     double total = 0;
     for (int i = threadIdx.x; i < NORM_BLOCKS; i += THREADS) total += partial[i];
-    total = block_sum<WARPS>(total, shared);
-    if (threadIdx.x > 0) return;
+    return block_sum<WARPS>(total, shared);
+}
+
+struct Norm {
+    float clip, beta1, beta2;
+};
+
+// What the update needs, by one thread. Clipping is torch.nn.utils.clip_grad_norm_'s.
+DEV void finish_norm(sgt_cuda_control *c, const Norm &n)
+{
     double average = c->targets > 0 ? 1 / ((double)c->dlogits_scale * c->targets) : 0;
-    double norm = sqrt(total) * average, t = (double)(c->step + 1);
+    double norm = sqrt(c->squares) * average, t = (double)(c->step + 1);
+    double clipped = n.clip > 0 ? n.clip / (norm + 1e-6) : 1;
     c->norm = norm;
-    c->found_inf = !isfinite(total);
-    c->grad_scale = (float)(clip > 0 && norm > clip ? average * (clip / norm) : average);
-    c->c1 = 1 - pow((double)beta1, t);
-    c->c2 = 1 - pow((double)beta2, t);
+    c->found_inf = !isfinite(c->squares);
+    c->grad_scale = (float)(clipped < 1 ? average * clipped : average);
+    c->c1 = 1 - pow((double)n.beta1, t);
+    c->c2 = 1 - pow((double)n.beta2, t);
+}
+
+__global__ void __launch_bounds__(THREADS) norm_add_kernel(sgt_cuda_control *c, const double *partial)
+{
+    DEV_SHARED(double, shared, WARPS);
+    double total = all_squares(partial, shared);
+    if (threadIdx.x == 0) c->squares += total;
+}
+
+__global__ void __launch_bounds__(32) norm_finish_kernel(sgt_cuda_control *c, Norm n)
+{
+    if (threadIdx.x == 0) finish_norm(c, n);
+}
+
+__global__ void __launch_bounds__(THREADS) norm_at_once_kernel(sgt_cuda_control *c, const double *partial, Norm n)
+{
+    DEV_SHARED(double, shared, WARPS);
+    double total = all_squares(partial, shared);
+    if (threadIdx.x > 0) return;
+    c->squares += total;
+    finish_norm(c, n);
 }
 
 size_t sgt_cuda_grad_norm_scratch(void)
@@ -45,11 +73,27 @@ size_t sgt_cuda_grad_norm_scratch(void)
     return NORM_BLOCKS * sizeof(double);
 }
 
+static void partial_squares(sgt_cuda_stream s, const float *g, size_t n, void *scratch)
+{
+    DEV_LAUNCH(norm_squares_kernel, dim3(NORM_BLOCKS), dim3(THREADS), 0, s, (double *)scratch, g, n);
+}
+
+void sgt_cuda_grad_squares(sgt_cuda_stream s, sgt_cuda_control *c, const float *g, size_t n, void *scratch)
+{
+    partial_squares(s, g, n, scratch);
+    DEV_LAUNCH(norm_add_kernel, dim3(1), dim3(THREADS), 0, s, c, (const double *)scratch);
+}
+
+void sgt_cuda_grad_finish(sgt_cuda_stream s, sgt_cuda_control *c, float clip, float beta1, float beta2)
+{
+    DEV_LAUNCH(norm_finish_kernel, dim3(1), dim3(32), 0, s, c, Norm{clip, beta1, beta2});
+}
+
 void sgt_cuda_grad_norm(sgt_cuda_stream s, sgt_cuda_control *c, const float *g, size_t n, float clip, float beta1,
                         float beta2, void *scratch)
 {
-    DEV_LAUNCH(norm_squares_kernel, dim3(NORM_BLOCKS), dim3(THREADS), 0, s, (double *)scratch, g, n);
-    DEV_LAUNCH(norm_finish_kernel, dim3(1), dim3(THREADS), 0, s, c, (const double *)scratch, clip, beta1, beta2);
+    partial_squares(s, g, n, scratch);
+    DEV_LAUNCH(norm_at_once_kernel, dim3(1), dim3(THREADS), 0, s, c, (const double *)scratch, Norm{clip, beta1, beta2});
 }
 
 // ---- updates: four numbers a thread, the last few one by one ----
@@ -147,6 +191,38 @@ void sgt_cuda_sgd_update(sgt_cuda_stream s, sgt_cuda_type type, void *copy, floa
     });
 }
 
+// ---- what steers a step: one thread each ----
+
+__global__ void __launch_bounds__(32) begin_micro_step_kernel(sgt_cuda_control *c, sgt_cuda_place *place,
+                                                              float micro_scale, uint64_t seed, uint64_t step,
+                                                              uint64_t row)
+{
+    if (threadIdx.x > 0) return;
+    c->micro_scale = micro_scale;
+    c->dlogits_scale = micro_scale * c->loss_scale;
+    place->seed = seed;
+    place->step = step;
+    place->row = row;
+}
+
+void sgt_cuda_begin_micro_step(sgt_cuda_stream s, sgt_cuda_control *c, sgt_cuda_place *place, float micro_scale,
+                               uint64_t seed, uint64_t step, uint64_t row)
+{
+    DEV_LAUNCH(begin_micro_step_kernel, dim3(1), dim3(32), 0, s, c, place, micro_scale, seed, step, row);
+}
+
+__global__ void __launch_bounds__(32) begin_update_kernel(sgt_cuda_control *c, float lr, uint64_t step)
+{
+    if (threadIdx.x > 0) return;
+    c->lr = lr;
+    c->step = step - c->skipped;
+}
+
+void sgt_cuda_begin_update(sgt_cuda_stream s, sgt_cuda_control *c, float lr, uint64_t step)
+{
+    DEV_LAUNCH(begin_update_kernel, dim3(1), dim3(32), 0, s, c, lr, step);
+}
+
 // Halved at once on overflow, doubled after a run of good steps: between 1 and 2^24, as PyTorch's users set it.
 __global__ void __launch_bounds__(32) end_step_kernel(sgt_cuda_control *c)
 {
@@ -168,7 +244,7 @@ __global__ void __launch_bounds__(32) end_step_kernel(sgt_cuda_control *c)
         }
     }
     c->dlogits_scale = c->micro_scale * c->loss_scale;
-    c->loss = c->targets = 0;
+    c->loss = c->targets = c->squares = 0;
     c->found_inf = 0;
 }
 

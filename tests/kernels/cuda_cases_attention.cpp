@@ -111,8 +111,8 @@ template <class T> static heads draw(check *t, const shape &s, T **qkv, T **dout
 {
     static const sgt_cuda_place place = {77, 123456789012, 11, 3};
     static const sgt_cuda_dropout drop = {&place, 0, 5, SGT_DROP_ATTENTION, 0.3f};
-    heads h = {s.B, s.T, s.H, s.D, 3 * s.H * s.D, s.H * s.D, (float)(1 / sqrt((double)s.D)), 0, 0, 0, 0, 0, 0,
-               drops ? &drop : NULL};
+    float scale = (float)(1 / sqrt((double)s.D));
+    heads h = {s.B, s.T, s.H, s.D, 3 * s.H * s.D, s.H * s.D, scale, 0, 0, 0, 0, 0, 0, drops ? &drop : NULL};
     size_t n = s.B * s.T * s.H * s.D, rows = s.B * s.T * s.H;
     *qkv = cuda_random<T>(t, 3 * n, check_number(t, 3) ? 1 : 5); /* 5: a few scores take everything */
     *dout = cuda_random<T>(t, n, 1);
@@ -131,8 +131,9 @@ template <class T> static heads draw(check *t, const shape &s, T **qkv, T **dout
 }
 
 /* A score is a float sum of D products: (D + 3) u of |terms|. p = exp2(s - max): E is that, 4u, and 3u of the range;
- * a rescale for each tile, of 64 or 32. A factor of dropout weighs all of that: it is 0, or rounds once more. The sum of p has T additions. As the left operand p is rounded to T: its unit,
- * and below the normals its tiny. lse: E, the sum's error, the logarithm's (2u and the product's). */
+ * a rescale for each tile, of 64 or 32. A factor of dropout weighs all of that: it is 0, or rounds once more. The sum
+ * of p has T additions. As the left operand p is rounded to T: its unit, and below the normals its tiny. lse: E, the
+ * sum's error, the logarithm's (2u and the product's). */
 template <class T> static void forward_bounds(double *out, double *lse, const heads &h, size_t which)
 {
     double p[256], absolute, tiny = Type<T>::tiny;

@@ -111,22 +111,27 @@ template <class T> static void bias(check *t)
 
 CUDA_CASES_BY_TYPE(cuda_bias_backward, bias)
 
+/* Targets are the tokens one further on, or given. */
 CUDA_CASE(cuda_widen_rows)
 {
     for (size_t B : {0, 1, 3})
-        for (size_t T : {1, 7, 64, 300}) {
-            size_t n = B * T;
-            int32_t *inputs = cuda_output<int32_t>(t, n), *targets = cuda_output<int32_t>(t, n);
-            uint16_t *rows = cuda_output<uint16_t>(t, B * (T + 1));
-            for (size_t i = 0; i < B * (T + 1); i++) rows[i] = (uint16_t)(i % 5 ? check_number(t, 65536) : 50256);
-            check_at(t, "B %zu, T %zu", B, T);
-            sgt_cuda_widen_rows(0, inputs, targets, rows, B, T, 50256);
-            cuda_sync(t);
-            for (size_t i = 0; i < n; i++) {
-                const uint16_t *row = rows + i / T * (T + 1) + i % T;
-                int32_t target = row[1] == 50256 ? -1 : row[1];
-                if (inputs[i] != row[0] || targets[i] != target)
-                    check_fail(t, "%zu is %d and %d, not %d and %d", i, inputs[i], targets[i], row[0], target);
+        for (size_t T : {1, 7, 64, 300})
+            for (bool apart : {false, true}) {
+                size_t n = B * T;
+                int32_t *inputs = cuda_output<int32_t>(t, n), *targets = cuda_output<int32_t>(t, n);
+                int32_t *given = cuda_output<int32_t>(t, n);
+                uint16_t *rows = cuda_output<uint16_t>(t, B * (T + 1));
+                for (size_t i = 0; i < B * (T + 1); i++) rows[i] = (uint16_t)(i % 5 ? check_number(t, 65536) : 50256);
+                for (size_t i = 0; i < n; i++) given[i] = i % 3 ? (int32_t)check_number(t, 65536) - 1 : 50256;
+                check_at(t, "B %zu, T %zu%s", B, T, apart ? ", targets given" : "");
+                sgt_cuda_widen_rows(0, inputs, targets, rows, apart ? given : NULL, B, T, 50256);
+                cuda_sync(t);
+                for (size_t i = 0; i < n; i++) {
+                    const uint16_t *row = rows + i / T * (T + 1) + i % T;
+                    int32_t target = apart ? given[i] : row[1];
+                    if (target == 50256) target = -1;
+                    if (inputs[i] != row[0] || targets[i] != target)
+                        check_fail(t, "%zu is %d and %d, not %d and %d", i, inputs[i], targets[i], row[0], target);
+                }
             }
-        }
 }

@@ -27,7 +27,7 @@ CUDA_CASE(cuda_grad_norm)
             const float *g = cuda_copy<float>(t, check_random(t, n, 3), n);
             sgt_cuda_control *c = new_control(t);
             double average = 1 / (256.0 * 40), norm = sqrt(t->ref->sum_squares(g, n)) * average;
-            double scale = clip > 0 && norm > clip ? average * clip / norm : average;
+            double scale = clip > 0 ? average * fmin(1, clip / (norm + 1e-6)) : average;
             check_at(t, "n %zu, clip %g", n, (double)clip);
             sgt_cuda_grad_norm(0, c, g, n, clip, 0.9f, 0.95f, cuda_output<char>(t, sgt_cuda_grad_norm_scratch()));
             cuda_sync(t);
@@ -37,6 +37,50 @@ CUDA_CASE(cuda_grad_norm)
             check_near(t, "c2", c->c2, 1 - pow((double)0.95f, 3), 0x1p-50);
             check_near(t, "found_inf", c->found_inf, 0, 0);
         }
+}
+
+/* In three parts, one of them another rank's, which brings its loss and targets too. */
+CUDA_CASE(cuda_grad_squares)
+{
+    for (size_t n : sizes) {
+        const float *g = cuda_copy<float>(t, check_random(t, n, 3), n);
+        sgt_cuda_control *c = new_control(t);
+        double theirs = 17, average = 1 / (256.0 * 50), norm = sqrt(t->ref->sum_squares(g, n) + theirs) * average;
+        char *scratch = cuda_output<char>(t, sgt_cuda_grad_norm_scratch());
+        size_t part = n / 8 * 4;
+        check_at(t, "n %zu", n);
+        sgt_cuda_grad_squares(0, c, g, part, scratch);
+        sgt_cuda_grad_squares(0, c, g + part, n - part, scratch);
+        cuda_sync(t);
+        c->squares += theirs, c->targets += 10;
+        sgt_cuda_grad_finish(0, c, 1e-5f, 0.9f, 0.95f);
+        cuda_sync(t);
+        check_near(t, "norm", c->norm, norm, norm * (double)(n + 8) * 0x1p-53);
+        check_near(t, "grad_scale", c->grad_scale, average * fmin(1, 1e-5f / (norm + 1e-6)), 2 * UNIT * average);
+        check_near(t, "c1", c->c1, 1 - pow((double)0.9f, 3), 0x1p-50);
+        sgt_cuda_end_step(0, c);
+        cuda_sync(t);
+        check_near(t, "squares", c->squares, 0, 0);
+    }
+}
+
+CUDA_CASE(cuda_begin)
+{
+    sgt_cuda_control *c = new_control(t);
+    sgt_cuda_place before = {0, 0, 0, 3}, *place = cuda_copy<sgt_cuda_place>(t, &before, 1);
+    c->skipped = 4;
+    check_at(t, "a micro-step, then the update of step 12");
+    sgt_cuda_begin_micro_step(0, c, place, 0.5f, 77, 12, 640);
+    sgt_cuda_begin_update(0, c, 6e-4f, 12);
+    cuda_sync(t);
+    check_near(t, "micro_scale", c->micro_scale, 0.5, 0);
+    check_near(t, "dlogits_scale", c->dlogits_scale, 512, 0);
+    check_near(t, "seed", (double)place->seed, 77, 0);
+    check_near(t, "place's step", (double)place->step, 12, 0);
+    check_near(t, "row", (double)place->row, 640, 0);
+    check_near(t, "ranks", (double)place->ranks, 3, 0);
+    check_near(t, "lr", c->lr, 6e-4f, 0);
+    check_near(t, "step", (double)c->step, 8, 0);
 }
 
 CUDA_CASE(cuda_found_inf)

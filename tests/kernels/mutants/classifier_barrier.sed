@@ -1,2 +1,2 @@
-# kernels/cuda/cross_entropy.cu cuda_cross_entropy_bf16 race
+# kernels/cuda/softmax.cuh cuda_cross_entropy_bf16 race
 s|dev::block_sync(); // with the reading below||

@@ -1,0 +1,53 @@
+// softmax.cuh: a running softmax: the largest number so far and the sum of exp(x - largest), thread by thread, then
+// over a warp or a block.
+#pragma once
+
+#include "elements.cuh"
+
+namespace sgt {
+
+// The first max is finite: exp of a difference of infinities is NaN.
+struct Sum {
+    float max, total;
+};
+
+static constexpr float LOG2_E = 1.44269504088896340736f, LOWEST = -3e38f;
+
+DEV float exp_fast(float x)
+{
+    return dev::exp2_fast(x * LOG2_E);
+}
+
+template <int V> DEV void add_exps(Sum &s, const float (&x)[V])
+{
+    float max = s.max;
+    DEV_UNROLL for (int i = 0; i < V; i++) max = fmaxf(max, x[i]); // passes NaN by: the sum will show it
+    s.total *= exp_fast(s.max - max);
+    DEV_UNROLL for (int i = 0; i < V; i++) s.total += exp_fast(x[i] - max);
+    s.max = max;
+}
+
+// The whole warp's, from each lane's; in every lane.
+DEV Sum warp_combine(Sum s)
+{
+    float max = dev::warp_max(s.max);
+    return {max, dev::warp_sum(s.total * exp_fast(s.max - max))};
+}
+
+// The whole block's, from each thread's; in every thread. shared: 2 * WARPS floats.
+template <int WARPS> DEV Sum block_combine(Sum s, float *shared)
+{
+    int warp = threadIdx.x / 32;
+    s = warp_combine(s);
+    if (threadIdx.x % 32 == 0) {
+        shared[warp] = s.max;
+        shared[WARPS + warp] = s.total;
+    }
+    dev::block_sync(); // with the reading below
+    Sum all = {LOWEST, 0};
+    for (int w = 0; w < WARPS; w++) all.max = fmaxf(all.max, shared[w]);
+    for (int w = 0; w < WARPS; w++) all.total += shared[WARPS + w] * exp_fast(shared[w] - all.max);
+    return all;
+}
+
+} // namespace sgt

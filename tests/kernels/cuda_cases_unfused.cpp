@@ -1,0 +1,260 @@
+/* cuda_cases_unfused.cpp: what --no-fuse and --attention naive run instead of the fused kernels. */
+#include "cuda_types.h"
+#include "dropout.h"
+
+static const size_t sizes[] = {0, 1, 3, 8, 9, 133, 2048, 2055};
+
+/* One addition, one rounding: exact but for the type. */
+template <class T> static void elementwise(check *t)
+{
+    for (size_t n : sizes) {
+        T *x = cuda_random<T>(t, n, 1), *y = cuda_random<T>(t, n, 1), *out = cuda_output<T>(t, n);
+        const float *fx = cuda_floats(t, x, n), *fy = cuda_floats(t, y, n);
+        const float *p = cuda_copy<float>(t, check_random(t, n, 3), n);
+        float *sum = check_output(t, n), *converted = check_output(t, n);
+        for (size_t i = 0; i < n; i++) {
+            sum[i] = dev::to_float(dev::from_float<T>(fx[i] + fy[i]));
+            converted[i] = dev::to_float(dev::from_float<T>(p[i]));
+        }
+        check_at(t, "n %zu", n);
+        sgt_cuda_add(0, Type<T>::id, out, x, y, n);
+        sgt_cuda_add(0, Type<T>::id, x, x, y, n);
+        cuda_sync(t);
+        check_equal(t, "sum", cuda_floats(t, out, n), sum, n);
+        check_equal(t, "sum in place", cuda_floats(t, x, n), sum, n);
+        sgt_cuda_convert(0, Type<T>::id, out, p, n);
+        cuda_sync(t);
+        check_equal(t, "converted", cuda_floats(t, out, n), converted, n);
+    }
+}
+
+template <class T> static void add_bias(check *t)
+{
+    for (size_t C : {1, 8, 33, 264, 2056})
+        for (size_t n : {0, 1, 3}) {
+            T *x = cuda_random<T>(t, n * C, 1), *b = cuda_random<T>(t, C, 1);
+            const float *bias = cuda_floats(t, b, C);
+            float *want = cuda_floats(t, x, n * C);
+            for (size_t i = 0; i < n * C; i++) want[i] = dev::to_float(dev::from_float<T>(want[i] + bias[i % C]));
+            check_at(t, "n %zu, C %zu", n, C);
+            sgt_cuda_add_bias(0, Type<T>::id, x, b, n, C);
+            cuda_sync(t);
+            check_equal(t, "x", cuda_floats(t, x, n * C), want, n * C);
+        }
+}
+
+CUDA_CASES_BY_TYPE(cuda_elementwise, elementwise)
+CUDA_CASES_BY_TYPE(cuda_add_bias, add_bias)
+
+CUDA_CASE(cuda_scale)
+{
+    for (size_t n : sizes) {
+        float *g = cuda_copy<float>(t, check_random(t, n, 3), n), *want = check_copy(t, g, n);
+        sgt_cuda_control *c = cuda_output<sgt_cuda_control>(t, 1);
+        *c = sgt_cuda_control();
+        c->grad_scale = 0.37f;
+        for (size_t i = 0; i < n; i++) want[i] *= c->grad_scale;
+        check_at(t, "n %zu", n);
+        sgt_cuda_scale(0, c, g, n);
+        cuda_sync(t);
+        check_equal(t, "g", g, want, n);
+        check_near(t, "grad_scale", c->grad_scale, 1, 0);
+    }
+}
+
+/* As in cuda_cases_cross_entropy.cpp, with 256 threads of 8 warps: x - max is off by u|x - max|, its product with
+ * log2(e) by 2u more, exp2 by 4u, and each of V/2048 + 2 rescales likewise; V/256 + 8 + 5 + 8 sums. The logarithm and
+ * the sum with max round by 2u of their sizes. */
+static double lse_bound(const float *x, size_t V, double *max, double *total)
+{
+    double min = INFINITY;
+    *max = -INFINITY, *total = 0;
+    for (size_t c = 0; c < V; c++) *max = fmax(*max, x[c]), min = fmin(min, x[c]);
+    for (size_t c = 0; c < V; c++) *total += exp(x[c] - *max);
+    double range = 3 * (*max - min) + 5, sums = (double)V / 256 + 21;
+    return (range * ((double)V / 2048 + 3) + sums + 2 * log(*total) + 2 * fabs(*max + log(*total))) * UNIT;
+}
+
+/* p = exp(x - lse): off by lse's error, u of the difference, 2u of it with log2(e), exp2's 4u; stored as T. Then p - 1
+ * and the product with the scale, one rounding each, and T's. */
+template <class T> static void steps_at(check *t, size_t n, size_t V, size_t ld, float spread)
+{
+    T *logits = cuda_random<T>(t, n * ld, spread);
+    const float *x = cuda_floats(t, logits, n * ld);
+    float *lse = cuda_output<float>(t, n), *loss = cuda_output<float>(t, n), scale = 0.125f;
+    float *want[3] = {check_output(t, n), check_output(t, n), check_output(t, n * ld)}, *slope = check_output(t, n * ld);
+    double *bound[3] = {check_doubles(t, n), check_doubles(t, n), check_doubles(t, n * ld)};
+    double *slope_bound = check_doubles(t, n * ld), max, total;
+    int32_t *targets = cuda_copy<int32_t>(t, check_ids(t, n, (int32_t)V), n);
+    if (n > 1) targets[1] = -1;
+    for (size_t i = 0; i < n; i++) {
+        double e = lse_bound(x + i * ld, V, &max, &total), exact = max + log(total);
+        want[0][i] = (float)exact, bound[0][i] = e + UNIT * fabs(exact);
+        want[1][i] = targets[i] < 0 ? 0 : (float)(exact - x[i * ld + targets[i]]);
+        bound[1][i] = targets[i] < 0 ? 0 : bound[0][i] + 2 * UNIT * (fabs(exact) + spread);
+        for (size_t c = 0; c < ld; c++) {
+            double p = c < V ? exp(x[i * ld + c] - exact) : 0, hit = (int32_t)c == targets[i];
+            want[2][i * ld + c] = (float)p;
+            bound[2][i * ld + c] = p * (bound[0][i] + (3 * fabs(x[i * ld + c] - exact) + 6) * UNIT) + (c < V) * 1e-37;
+            slope[i * ld + c] = targets[i] < 0 ? 0 : (float)((p - hit) * scale);
+        }
+    }
+    stored_as<T>(bound[2], want[2], n * ld);
+    for (size_t i = 0; i < n * ld; i++) {
+        if (i % ld >= V) bound[2][i] = 0;
+        if (targets[i / ld] >= 0) slope_bound[i] = scale * (bound[2][i] + 2 * UNIT);
+    }
+    stored_as<T>(slope_bound, slope, n * ld);
+    for (size_t i = 0; i < n * ld; i++)
+        if (targets[i / ld] < 0 || i % ld >= V) slope_bound[i] = 0;
+    check_at(t, "n %zu, V %zu, ld %zu, logits up to %g", n, V, ld, (double)spread);
+    sgt_cuda_logsumexp(0, Type<T>::id, lse, logits, n, V, ld);
+    sgt_cuda_target_loss(0, Type<T>::id, loss, lse, logits, targets, n, ld);
+    sgt_cuda_softmax(0, Type<T>::id, logits, lse, n, V, ld);
+    cuda_sync(t);
+    check_close(t, "lse", lse, want[0], bound[0], n);
+    check_close(t, "loss", loss, want[1], bound[1], n);
+    check_close(t, "probabilities", cuda_floats(t, logits, n * ld), want[2], bound[2], n * ld);
+    sgt_cuda_dlogits(0, Type<T>::id, logits, targets, n, ld, cuda_copy<float>(t, &scale, 1));
+    cuda_sync(t);
+    check_close(t, "dlogits", cuda_floats(t, logits, n * ld), slope, slope_bound, n * ld);
+}
+
+template <class T> static void steps(check *t)
+{
+    for (size_t V : {1, 7, 8, 17, 133, 2061}) {
+        steps_at<T>(t, 3, V, V, 1);
+        steps_at<T>(t, 2, V, (V + 15) / 8 * 8, 30);
+    }
+}
+
+CUDA_CASES_BY_TYPE(cuda_unfused_cross_entropy, steps)
+
+/* ---- attention by whole matrices ---- */
+
+struct shape {
+    size_t B, T, H, D;
+};
+static const shape shapes[] = {{1, 1, 1, 1}, {2, 5, 3, 8}, {1, 9, 2, 7}, {3, 40, 2, 24}, {1, 300, 1, 8}};
+
+template <class T> static void heads(check *t)
+{
+    for (const shape &s : shapes) {
+        size_t n = s.B * s.T * s.H * s.D;
+        T *qkv = cuda_random<T>(t, 3 * n, 1), *back = cuda_output<T>(t, 3 * n), *one = cuda_output<T>(t, n);
+        T *part[3];
+        for (T *&p : part) p = cuda_output<T>(t, n);
+        const float *x = cuda_floats(t, qkv, 3 * n);
+        float *want[3], *plain = check_output(t, n);
+        for (float *&w : want) w = check_output(t, n);
+        for (size_t i = 0; i < n; i++) { /* i counts (B, H, T, D) */
+            size_t d = i % s.D, place = i / s.D % s.T, h = i / s.D / s.T % s.H, b = i / s.D / s.T / s.H;
+            size_t at = (b * s.T + place) * s.H + h, packed = (b * s.T + place) * 3 * s.H + h;
+            for (size_t p = 0; p < 3; p++) want[p][i] = x[(packed + p * s.H) * s.D + d];
+            plain[i] = x[at * s.D + d];
+        }
+        check_at(t, "B %zu, T %zu, H %zu, D %zu", s.B, s.T, s.H, s.D);
+        sgt_cuda_split_heads(0, Type<T>::id, part[0], part[1], part[2], qkv, s.B, s.T, s.H, s.D);
+        sgt_cuda_join_heads(0, Type<T>::id, back, part[0], part[1], part[2], s.B, s.T, s.H, s.D);
+        cuda_sync(t);
+        for (int p = 0; p < 3; p++) check_equal(t, "a part", cuda_floats(t, part[p], n), want[p], n);
+        check_equal(t, "joined", cuda_floats(t, back, 3 * n), x, 3 * n);
+        sgt_cuda_split_head(0, Type<T>::id, one, qkv, s.B, s.T, s.H, s.D);
+        sgt_cuda_merge_heads(0, Type<T>::id, back, one, s.B, s.T, s.H, s.D);
+        cuda_sync(t);
+        check_equal(t, "one", cuda_floats(t, one, n), plain, n);
+        check_equal(t, "merged", cuda_floats(t, back, n), x, n);
+    }
+}
+
+CUDA_CASES_BY_TYPE(cuda_heads, heads)
+
+/* What lies after the diagonal may be anything: a product may have overflowed there. */
+template <class T> static T *random_scores(check *t, const shape &s, float spread, float **plain)
+{
+    size_t n = s.B * s.H * s.T * s.T;
+    T *x = cuda_random<T>(t, n, spread);
+    for (size_t i = 0; i < n; i++)
+        if (i % s.T > i / s.T % s.T && check_number(t, 3) == 0) x[i] = dev::from_float<T>(NAN);
+    *plain = cuda_floats(t, x, n);
+    return x;
+}
+
+/* Score times scale rounds once: u|s|; s - max, times log2(e), exp2: 3u of the range and 4u; a rescale for each 32 lanes'
+ * worth; T/32 + 5 sums; the quotient and its product. Backward, p and dp are given: the sum has T/32 + 5 steps of
+ * f|p dp|, each term rounded twice, then four operations; the factor's own product is exact or rounds once. */
+template <class T> static void softmax_at(check *t, const shape &s, const sgt_cuda_dropout *drop)
+{
+    size_t n = s.B * s.H * s.T * s.T;
+    float *x, *dx, scale = 0.37f, *want = check_output(t, n), *slope = check_output(t, n), *kept = check_output(t, n);
+    T *scores = random_scores<T>(t, s, 9, &x), *dprobs = random_scores<T>(t, s, 1, &dx), *out = cuda_output<T>(t, n);
+    double *bound = check_doubles(t, n), *slope_bound = check_doubles(t, n), sums = (double)s.T / 32 + 8;
+    check_at(t, "B %zu, H %zu, T %zu%s", s.B, s.H, s.T, drop ? ", dropout" : "");
+    for (size_t r = 0; r < s.B * s.H * s.T; r++) {
+        const float *row = x + r * s.T;
+        double max = -INFINITY, min = INFINITY, total = 0;
+        for (size_t j = 0; j <= r % s.T; j++)
+            max = fmax(max, (double)scale * row[j]), min = fmin(min, (double)scale * row[j]);
+        for (size_t j = 0; j <= r % s.T; j++) total += exp((double)scale * row[j] - max);
+        double e = (3 * (max - min) + 2 * fmax(fabs(max), fabs(min)) + 5) * ((double)s.T / 32 + 3) + sums + 3;
+        for (size_t j = 0; j < s.T; j++) {
+            double p = j <= r % s.T ? exp((double)scale * row[j] - max) / total : 0;
+            want[r * s.T + j] = (float)p;
+            bound[r * s.T + j] = p * e * UNIT;
+        }
+    }
+    stored_as<T>(bound, want, n);
+    for (size_t i = 0; i < n; i++)
+        if (i % s.T > i / s.T % s.T) bound[i] = 0;
+    sgt_cuda_causal_softmax(0, Type<T>::id, scores, s.B, s.H, s.T, scale);
+    cuda_sync(t);
+    const float *p = cuda_floats(t, scores, n);
+    check_close(t, "probabilities", p, want, bound, n);
+    for (size_t r = 0; r < s.B * s.H * s.T; r++) {
+        double mean = 0, absolute = 0;
+        auto at = [&](size_t j) { return r * s.T + j; };
+        for (size_t j = 0; j < s.T; j++) {
+            kept[at(j)] = 1;
+            if (drop) {
+                uint64_t row = drop->place->row + r / s.T / s.H * drop->place->ranks;
+                uint64_t element = sgt_dropout_attention_element(row, r / s.T % s.H, r % s.T, j, s.H, s.T);
+                uint64_t draw = sgt_dropout_draw(drop->place->step, drop->layer, drop->site);
+                kept[at(j)] = sgt_dropout_factor(drop->place->seed, draw, element, drop->rate);
+            }
+        }
+        for (size_t j = 0; j <= r % s.T; j++) {
+            double term = (double)p[at(j)] * kept[at(j)] * dx[at(j)];
+            mean += term, absolute += fabs(term);
+        }
+        for (size_t j = 0; j < s.T; j++) {
+            if (j > r % s.T) slope[at(j)] = 0;
+            else {
+                double dp = (double)kept[at(j)] * dx[at(j)], weight = (double)scale * p[at(j)];
+                slope[at(j)] = (float)(weight * (dp - mean));
+                slope_bound[at(j)] = weight * UNIT * ((sums + 3) * absolute + 2 * fabs(dp) + 5 * fabs(dp - mean));
+            }
+        }
+    }
+    stored_as<T>(slope_bound, slope, n);
+    for (size_t i = 0; i < n; i++) {
+        if (i % s.T > i / s.T % s.T) slope_bound[i] = 0;
+        want[i] = dev::to_float(dev::from_float<T>(p[i] * kept[i]));
+    }
+    if (drop) sgt_cuda_drop_probs(0, Type<T>::id, out, scores, s.B, s.H, s.T, drop);
+    sgt_cuda_causal_softmax_backward(0, Type<T>::id, dprobs, scores, s.B, s.H, s.T, scale, drop);
+    cuda_sync(t);
+    if (drop) check_equal(t, "dropped", cuda_floats(t, out, n), want, n);
+    check_close(t, "dscores", cuda_floats(t, dprobs, n), slope, slope_bound, n);
+}
+
+template <class T> static void causal_softmax(check *t)
+{
+    sgt_cuda_place place = {77, 123456789012, 11, 3};
+    sgt_cuda_dropout drop = {cuda_copy<sgt_cuda_place>(t, &place, 1), 0, 5, SGT_DROP_ATTENTION, 0.3f};
+    for (const shape &s : shapes) {
+        softmax_at<T>(t, s, NULL);
+        softmax_at<T>(t, s, &drop);
+    }
+}
+
+CUDA_CASES_BY_TYPE(cuda_causal_softmax, causal_softmax)

@@ -1,0 +1,2 @@
+# kernels/cuda/attention_naive.cu cuda_causal_softmax_bf16 0
+s|x\[i\] = c + i <= last ? exp_fast|x[i] = c + i <= last + 1 ? exp_fast|
