@@ -17,7 +17,7 @@
 static sgt_settings s;
 static struct {
     const char *run, *config, *lr;
-    int resume, force, quiet, json, epochs;
+    int resume, force, quiet, json, epochs, estimate;
 } o = {.run = "run"};
 
 #define GIVEN(which) .given = &s.given[which]
@@ -107,6 +107,8 @@ static const sgt_option table[] = {
      GIVEN(SGT_SET_CPU)},
     {"deterministic", 0, SGT_OPT_FLAG, &s.deterministic,
      .help = "the same bits again, on CUDA too (a CPU always gives them)", GIVEN(SGT_SET_DETERMINISTIC)},
+    {"estimate-memory", 0, SGT_OPT_FLAG, &o.estimate,
+     .help = "print what a step would hold in memory, by kind, and run nothing"},
 
     {.name = "Techniques, each of which can be turned off to measure what it brings"},
     {"attention", 0, SGT_OPT_CHOICE, &s.attention, "auto|own|cudnn|naive", "which attention (CUDA)",
@@ -159,6 +161,13 @@ static void show_warning(void *ctx, const char *line)
     fprintf(stderr, "%s%s: %s\n", isatty(STDERR_FILENO) ? "\r\033[K" : "", program.name, line);
 }
 
+static int flush(int code)
+{
+    if (!fflush(stdout) && !ferror(stdout)) return code;
+    fprintf(stderr, "%s: standard output: cannot write\n", program.name);
+    return SGT_EXIT_FAILED;
+}
+
 static void print_end(const sgt_train_result *r)
 {
     char a[32], b[32], c[32];
@@ -189,6 +198,53 @@ static void print_json(const sgt_train_result *r)
     json_dumpf(doc, stdout, JSON_REAL_PRECISION(9));
     putchar('\n');
     json_decref(doc);
+}
+
+/* ---- --estimate-memory ---- */
+
+static void print_estimate(const sgt_train_estimate *e)
+{
+    char a[32];
+    const sgt_model *m = &e->model;
+    printf("a step of %ux%ux%u, %u ids, %llu rows of %llu tokens, %s on %s\n", m->layers, m->channels, m->heads, m->vocab,
+           (unsigned long long)s.batch, (unsigned long long)s.seq, s.precision,
+           strcmp(e->device, "cuda") == 0 ? "CUDA" : "the CPU");
+    for (size_t i = 0; i < e->count; i++)
+        printf("  %-24s %12s %6.1f %%\n", e->kinds[i].name, sgt_format_bytes(a, sizeof a, e->kinds[i].bytes),
+               100 * (double)e->kinds[i].bytes / (double)e->total);
+    printf("  %-24s %12s", "in all", sgt_format_bytes(a, sizeof a, e->total));
+    if (e->available != UINT64_MAX)
+        printf("%s %s to be had now", e->total > e->available ? ", more than the" : " of",
+               sgt_format_bytes(a, sizeof a, e->available));
+    putchar('\n');
+}
+
+static void print_estimate_json(const sgt_train_estimate *e)
+{
+    json_t *kinds = json_array();
+    for (size_t i = 0; i < e->count; i++)
+        json_array_append_new(kinds, json_pack("{s:s, s:I}", "name", e->kinds[i].name, "bytes",
+                                               (json_int_t)e->kinds[i].bytes));
+    json_t *doc = json_pack("{s:s, s:s, s:I, s:I, s:I, s:o, s:I, s:o}", "device", e->device, "precision", s.precision,
+                            "parameters", (json_int_t)sgt_model_parameters(&e->model), "batch", (json_int_t)s.batch,
+                            "seq", (json_int_t)s.seq, "kinds", kinds, "total_bytes", (json_int_t)e->total,
+                            "available_bytes",
+                            e->available == UINT64_MAX ? json_null() : json_integer((json_int_t)e->available));
+    json_dumpf(doc, stdout, 0);
+    putchar('\n');
+    json_decref(doc);
+}
+
+static int estimate(const sgt_train_options *options)
+{
+    sgt_error err;
+    sgt_train_estimate e;
+    int rc = sgt_train_estimate_memory(&s, options, &e, &err);
+    if (rc == SGT_EUSAGE) sgt_usage(&program, "%s", err.text);
+    if (rc < 0) return sgt_report_failure(&program, &err);
+    if (o.json) print_estimate_json(&e);
+    else print_estimate(&e);
+    return flush(SGT_EXIT_OK);
 }
 
 /* Options that need more than the table: lr is a number or a word, --epochs decides the steps anew, --config comes
@@ -231,10 +287,18 @@ static int finish(sgt_train_result *r, int rc, const sgt_error *err)
     }
     if (rc == SGT_EUSAGE) sgt_usage(&program, "%s", err->text);
     if (rc < 0) code = sgt_report_failure(&program, err);
-    if (fflush(stdout) || ferror(stdout)) {
-        fprintf(stderr, "%s: standard output: cannot write\n", program.name);
-        code = SGT_EXIT_FAILED;
-    }
+    return flush(code);
+}
+
+static int run(sgt_train_options *options)
+{
+    sgt_error err;
+    sgt_train_result r;
+    options->ctx = sgt_progress_new("step", SGT_PROGRESS_ITEMS, o.quiet);
+    int rc = sgt_train(&s, options, &r, &err);
+    sgt_progress_end(options->ctx);
+    int code = finish(&r, rc, &err);
+    sgt_train_result_free(&r);
     return code;
 }
 
@@ -251,13 +315,10 @@ static char *cache_folder(void)
 
 int main(int argc, char **argv)
 {
-    sgt_error err;
-    sgt_train_result r;
     char *cache = cache_folder();
     sgt_stop *stop = sgt_catch_signals();
     take_options(argc, argv);
     sgt_talk talk = {program.name, o.quiet};
-    sgt_progress *bar = sgt_progress_new("step", SGT_PROGRESS_ITEMS, o.quiet);
     sgt_train_options options = {.run = o.run,
                                  .resume = o.resume,
                                  .force = o.force,
@@ -266,12 +327,8 @@ int main(int argc, char **argv)
                                  .cache = cache,
                                  .stop = stop,
                                  .progress = show_progress,
-                                 .line = show_line,
-                                 .ctx = bar};
-    int rc = sgt_train(&s, &options, &r, &err);
-    sgt_progress_end(bar);
-    int code = finish(&r, rc, &err);
-    sgt_train_result_free(&r);
+                                 .line = show_line};
+    int code = o.estimate ? estimate(&options) : run(&options);
     sgt_settings_free(&s);
     free(cache);
     return code;

@@ -1,5 +1,5 @@
-/* estimate.c: what a step would hold in memory, before any of it is taken: settings, device and shape are decided as for
- * a run, of the data no more than headers is read, and the backend lays out without allocating. */
+/* estimate.c: what a step would hold in memory, before any of it is taken: settings, device and shape are decided as
+ * for a run, of the data no more than headers is read, and the backend lays out without allocating. */
 #include <inttypes.h>
 
 #include "metrics.h"

@@ -1,0 +1,47 @@
+# sgt-train --estimate-memory: a table of at most 100 columns, or a document, that agrees with itself; nothing is run.
+. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/train.inc"
+data d
+estimate="sgt-train --estimate-memory --device cpu --threads 1"
+
+# without data: GPT-2's vocabulary
+run 0 $estimate
+stderr_is ''
+stdout_has 'a step of 12x768x12, 50257 ids, 8 rows of 512 tokens, fp32 on the CPU'
+stdout_matches '^  weights +474\.7 MiB +[0-9.]+ %$'
+stdout_matches '^  moments +949\.4 MiB +[0-9.]+ %$'
+stdout_matches '^  in all +[0-9.]+ [GM]iB(,| of).* to be had now$'
+awk 'length > 100 { exit 1 }' .stdout || fail 'wider than 100 columns'
+absent run
+
+# with data: its vocabulary, of its headers alone
+run 0 $estimate --data d --model 2x32x2 --seq-len 64 --batch-size 4
+stdout_has 'a step of 2x32x2, 256 ids, 4 rows of 64 tokens, fp32 on the CPU'
+absent run
+mkdir empty
+run 1 $estimate --data empty
+stdout_is ''
+stderr_lines 1
+
+# one document; kinds add up to the total; what is kept grows with rows, less is kept where it is computed again
+total() { # OPTION...
+    run 0 $estimate --json --model 4x64x4 --seq-len 64 "$@"
+    stdout_lines 1
+    sum=$(tr '{' '\n' < .stdout | sed -n 's/.*"name".*"bytes": *\([0-9]*\).*/\1/p' | awk '{ n += $1 } END { printf "%d", n }')
+    total=$(field total_bytes .stdout)
+    [ "$sum" = "$total" ] || fail "kinds add up to $sum, not $total"
+}
+total --batch-size 8 && eight=$total
+[ "$(field device .stdout),$(field precision .stdout),$(field batch .stdout)" = cpu,fp32,8 ] || fail 'what it is about'
+total --batch-size 16 && [ "$total" -gt "$eight" ] || fail 'twice the rows need more'
+total --batch-size 8 --recompute gelu && gelu=$total && [ "$gelu" -lt "$eight" ] || fail 'gelu should keep less'
+total --batch-size 8 --recompute block && [ "$total" -lt "$gelu" ] || fail 'block should keep less still'
+total --batch-size 8 --optimizer sgd && [ "$total" -lt "$eight" ] || fail 'SGD has one moment'
+total --batch-size 8 --no-tie && [ "$total" -gt "$eight" ] || fail 'a head of its own needs more'
+
+# a run that needs more than there is names the same figure
+large='--data d --device cpu --threads 1 --model 48x1600x25 --seq-len 1024 --batch-size 512'
+run 0 sgt-train --estimate-memory --json $large
+gib=$(awk -v b="$(field total_bytes .stdout)" 'BEGIN { printf "%.1f", b / 1024 / 1024 / 1024 }')
+run 1 sgt-train --quiet $large
+stderr_has "the model and its step need $gib GiB of memory"

@@ -1,0 +1,111 @@
+# sgt-train: each option's way into options.json and log.jsonl, what a CPU refuses by name, and what a resume holds a run
+# to.
+. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/train.inc"
+work_in_memory
+data d
+run 0 sgt-train --quiet $small --steps 6 --run plain
+
+lossline() { sed -n 6p "$1/log.jsonl" > line && field loss line; }
+option() { # JSON OPTION...: kept in options.json as JSON, and absent from the plain run's
+    kept=$1
+    shift
+    run 0 sgt-train --quiet $small --steps 6 --run one --force "$@"
+    stderr_is ''
+    grep -qF "$kept" one/options.json || fail "options.json lacks $kept: $(cat one/options.json)"
+    grep -qF "$kept" plain/options.json && fail "$kept is there without being asked for"
+    run 0 sgt-train --quiet --config one/options.json --run again --force
+    same_facts one/log.jsonl again/log.jsonl
+    same one/options.json again/options.json
+}
+changes() { # the same, and the numbers are others than the plain run's
+    option "$@"
+    [ "$(lossline one)" != "$(lossline plain)" ] || fail "$1 changes nothing"
+}
+keeps() { # the same, and the bits are the plain run's
+    option "$@"
+    same_facts plain/log.jsonl one/log.jsonl
+    same plain/step-00000006/model.safetensors one/step-00000006/model.safetensors
+}
+changes '"dropout": 0.25' --dropout 0.25
+changes '"ignore-index": 10' --ignore-index 10
+changes '"optimizer": "sgd"' --optimizer sgd
+changes '"momentum": 0.5' --optimizer sgd --momentum 0.5
+changes '"nesterov": true' --optimizer sgd --nesterov
+changes '"no-tie": true' --no-tie
+keeps '"recompute": "gelu"' --recompute gelu
+keeps '"recompute": "block"' --recompute block
+keeps '"batching": "scalar"' --batching scalar
+keeps '"no-overlap": true' --no-overlap
+keeps '"deterministic": true' --deterministic
+for reader in mmap uring; do
+    keeps '"no-overlap": true' --no-overlap --batching scalar --loader $reader
+done
+
+# SGD's settings take the place of AdamW's
+option '"momentum": 0.9' --optimizer sgd
+grep -q betas one/options.json && fail 'SGD has no betas'
+grep -q momentum plain/options.json && fail 'AdamW has no momentum'
+grep -q '"precision": "fp32"' plain/options.json || fail 'the precision that was decided on is kept'
+grep -q loss-scale plain/options.json && fail 'fp32 has no loss scale'
+
+# an untied model's checkpoints say so, and are gone on from and started from
+grep -q '"tie_word_embeddings": true' plain/step-00000006/config.json || fail 'GPT-2 is tied'
+run 0 sgt-train --quiet $small --steps 6 --run untied --no-tie
+grep -q '"tie_word_embeddings": false' untied/step-00000006/config.json || fail '--no-tie is not'
+run 0 sgt-train --quiet --run untied --resume --steps 7
+[ "$(wc -l < untied/log.jsonl)" -eq 7 ] || fail 'one more step'
+tune="--data d --seq-len 16 --batch-size 2 --lr 1e-3 --device cpu --threads 1 --eval-every 0 --steps 1"
+run 0 sgt-train --quiet $tune --run tuned --init untied/step-00000006
+grep -q '"no-tie": true' tuned/options.json || fail 'what --init decided is kept'
+run_usage '--no-tie: the model of --init plain/step-00000006 has a tied head' \
+    sgt-train --quiet $tune --run x --init plain/step-00000006 --no-tie
+
+# what only CUDA has, and what a CPU has not: exit 1, by name
+refuses() { # MESSAGE OPTION...
+    message=$1
+    shift
+    run 1 sgt-train --quiet $small --run refused "$@"
+    stdout_is ''
+    stderr_is "sgt-train: $message"
+    absent refused
+}
+refuses '--attention own: needs --device cuda' --attention own
+refuses '--attention cudnn: needs --device cuda' --attention cudnn
+refuses '--attention naive: needs --device cuda' --attention naive
+refuses '--sync-metrics: needs --device cuda' --sync-metrics
+refuses '--no-fuse: needs --device cuda' --no-fuse
+refuses '--no-graphs: needs --device cuda' --no-graphs
+refuses '--no-pad-vocab: needs --device cuda' --no-pad-vocab
+echo '{"no-graphs": true}' > c.json
+refuses '--no-graphs: needs --device cuda' --config c.json
+refuses '--precision tf32: no CPU has it (fp32 is as good, or --device cuda)' --precision tf32
+run 0 sgt-train --quiet $small --steps 6 --run one --force --attention auto
+same_facts plain/log.jsonl one/log.jsonl
+
+# a resume holds to each of them
+differs() { # WAS-AND-IS OPTION...
+    message=$1
+    shift
+    run 1 sgt-train --quiet --run plain --resume "$@"
+    stderr_is "sgt-train: $message in the run to resume (leave it out, or start a new --run)"
+}
+differs '--dropout: it is 0.5 here and was 0' --dropout 0.5
+differs '--ignore-index: it is 0 here and was not set' --ignore-index 0
+differs '--optimizer: it is "sgd" here and was "adamw"' --optimizer sgd
+differs '--recompute: it is "block" here and was "none"' --recompute block
+differs '--batching: it is "scalar" here and was "simd"' --batching scalar
+differs '--no-overlap: it is true here and was not set' --no-overlap
+differs '--deterministic: it is true here and was not set' --deterministic
+run_usage '--momentum: needs --optimizer sgd' sgt-train --quiet --run plain --resume --momentum 0.5
+
+# stopped half-way and gone on with, each gives the bits of an undisturbed run
+for options in '--dropout 0.25 --grad-accum 2' '--optimizer sgd --nesterov' '--no-overlap --no-tie --ignore-index 10'; do
+    rm -rf whole half
+    run 0 sgt-train --quiet $small --run whole --steps 6 --save-every 3 $options
+    cp -r whole half
+    rm -r half/step-00000006
+    run 0 sgt-train --quiet --run half --resume --threads 1
+    same_facts whole/log.jsonl half/log.jsonl
+    same_folders whole/step-00000006 half/step-00000006
+done
