@@ -72,24 +72,44 @@ USES_train := train kernels loader
 # The sanitizers bring their own way of watching, and leave that one out.
 HOST_CXX := $(if $(filter clang%,$(notdir $(CC))),$(patsubst clang%,clang++%,$(CC)),$(CXX))
 HOST_CXXFLAGS = -std=c++17 -D_GNU_SOURCE -Iloader -Ikernels -iquote kernels/cuda -Itests/kernels -I. \
-                $(filter-out -Wstrict-prototypes -Wmissing-prototypes,$(WARN)) $(OPT) -ffp-contract=off -pthread \
+                $(filter-out -Wstrict-prototypes -Wmissing-prototypes,$(WARN)) $(OPT) -ffp-contract=off -fPIC -pthread \
                 $(SANFLAGS) $(CFLAGS) -MMD -MP
 HOST_CU := $(sort $(wildcard kernels/cuda/*.cu tests/kernels/*.cu))
 HOST_CPP := $(sort $(wildcard tests/kernels/*.cpp tests/kernels/host/*.cpp))
 # Plain C of the CUDA backend, which runs on the host too: matrix products through cuBLASLt.
-CUDA_C := $(addprefix $(B)/obj/kernels/cuda/,gemm.o gemm_cache.o gemm_tune.o)
-HOST_PARTS := $(HOST_CPP:%=$(B)/obj/%.o) $(B)/obj/tests/kernels/harness.o $(CUDA_C)
+GEMM_PARTS := $(addprefix $(B)/obj/kernels/cuda/,gemm.o gemm_cache.o gemm_tune.o)
+HOST_PARTS := $(HOST_CPP:%=$(B)/obj/%.o) $(B)/obj/tests/kernels/harness.o $(GEMM_PARTS)
 CHECK_CUDA := $(B)/tests/check-cuda $(if $(SAN),,$(B)/tests/check-cuda-race) $(B)/tests/check-cuda-pretend
 
 # The CUDA kernels for a GPU, by nvcc: machine code for sm_80 and sm_90a, and PTX for what came between.
 NVCC ?= nvcc
-NVCCFLAGS = -std=c++17 -O3 -Iloader -Ikernels -Itests/kernels -I. -Werror all-warnings -Xcompiler -fPIC,-pthread \
+NVCCFLAGS = -std=c++17 -O3 -Iloader -Ikernels -Itests/kernels -I. -Werror all-warnings -Xptxas -v \
+            -Xcompiler -fPIC,-pthread \
             -gencode 'arch=compute_80,code=[sm_80,compute_80]' -gencode arch=compute_90a,code=sm_90a -MMD -MP
 DEVICE_MAIN := tests/kernels/device/check-cuda-device.cpp
 DEVICE_CASES := $(sort $(wildcard kernels/cuda/*.cu tests/kernels/*.cu tests/kernels/*.cpp))
 
-.PHONY: all deps demo check check-all check-kernels check-cuda check-nvcc install uninstall clean help
-all: need-packages programs            ## build every program (the default)
+# The CUDA backend, which programs load from ../lib: by nvcc, where that is; and the same sources for the host, where the
+# files of tests/kernels/host stand for CUDA and its libraries, with the programs beside it that tests run on it.
+HAVE_NVCC := $(if $(SAN),,$(shell command -v $(NVCC) 2> /dev/null))
+CUDA_CU := $(sort $(wildcard kernels/cuda/*.cu))
+CUDA_C := $(sort $(wildcard kernels/cuda/*.c train/cuda_*.c))
+CUDA_MAP := train/cuda_library.map
+CUDA_LIB := $(B)/lib/libsgt-cuda.so
+HOST_STANDS := $(filter-out %/check-cuda.cpp %_cases.cpp,$(wildcard tests/kernels/host/*.cpp))
+HOST_C := $(filter-out $(HOST_STANDS:tests/kernels/host/%.cpp=kernels/cuda/%.c),$(CUDA_C))
+HOST_LIB := $(B)/host/lib/libsgt-cuda.so
+HOST_PROGRAMS := $(B)/host/bin/sgt-train $(B)/host/bin/sgt-bench $(B)/host/bin/check-step
+
+.PHONY: all cuda deps demo check check-all check-kernels check-cuda check-nvcc install uninstall clean help
+all: need-packages programs cuda       ## build every program, and the CUDA backend where nvcc is (the default)
+
+ifneq ($(HAVE_NVCC),)
+cuda: $(CUDA_LIB)                      ## the CUDA backend alone
+else
+cuda:
+	@echo 'no $(NVCC): the CUDA backend is left out, everything else is there'
+endif
 
 deps:                                  ## install what is missing (apt-get; sudo where not root)
 	@tools/deps.sh
@@ -105,8 +125,13 @@ demo:                                  ## the main job on real text, on a CPU, i
 check: deps                            ## every test, within 10 minutes
 	@$(MAKE) $(JOBS) --no-print-directory run-check
 
-check-nvcc:                            ## nvcc on every CUDA kernel: no warning, no spill, registers as tests/kernels allows
+ifneq ($(HAVE_NVCC),)
+check-nvcc: need-packages $(HOST_CU:%=$(B)/obj/device/%.o)  ## nvcc on every CUDA kernel: no warning, no spill, registers
 	@tests/kernels/check-nvcc.sh $(B)
+else
+check-nvcc:
+	@echo 'no $(NVCC): left out compiling the CUDA kernels for sm_80 and sm_90a'
+endif
 
 check-all: check                       ## the tests again: clang, no optimization, sanitizers, all schedules and mutants
 	@! command -v clang > /dev/null && echo 'clang is not there: its build is left out' || \
@@ -151,7 +176,7 @@ need-packages:
 run-demo: $(B)/bin/sgt-tokenize $(B)/bin/sgt-bench $(B)/bin/sgt-train
 	@tools/demo.sh $(B) $(CORPUS)
 
-run-check: programs $(SUITES:%=$(B)/tests/test-%) $(B)/tests/check-kernels $(CHECK_CUDA)
+run-check: programs $(SUITES:%=$(B)/tests/test-%) $(B)/tests/check-kernels $(CHECK_CUDA) $(HOST_LIB) $(HOST_PROGRAMS)
 	@HOST_CXX='$(HOST_CXX)' tests/run.sh $(B)
 
 .PHONY: programs libs
@@ -188,15 +213,32 @@ $(B)/tests/check-cuda $(B)/tests/check-cuda-race:
 
 # The same cases on a GPU; and that program with the host in the GPU's place, which is how it is tested itself.
 DEVICE_PARTS := $(DEVICE_CASES) $(DEVICE_MAIN) tests/kernels/device/cuda.cu
-$(B)/tests/check-cuda-device: $(DEVICE_PARTS:%=$(B)/obj/device/%.o) $(B)/obj/tests/kernels/harness.o $(CUDA_C) \
+$(B)/tests/check-cuda-device: $(DEVICE_PARTS:%=$(B)/obj/device/%.o) $(B)/obj/tests/kernels/harness.o $(GEMM_PARTS) \
                               $(B)/obj/kernels/cuda/cublaslt.o $(call lib,kernels loader)
 	$(call say,LD,$@)mkdir -p $(@D) && $(NVCC) -Xcompiler -fopenmp -o $@ $^ -ldl -lm
 
 PRETEND_PARTS := $(DEVICE_CASES) $(filter-out %/check-cuda.cpp,$(wildcard tests/kernels/host/*.cpp)) $(DEVICE_MAIN) \
                  tests/kernels/device/pretend.cpp
-$(B)/tests/check-cuda-pretend: $(PRETEND_PARTS:%=$(B)/obj/%.o) $(B)/obj/tests/kernels/harness.o $(CUDA_C) \
+$(B)/tests/check-cuda-pretend: $(PRETEND_PARTS:%=$(B)/obj/%.o) $(B)/obj/tests/kernels/harness.o $(GEMM_PARTS) \
                                $(call lib,kernels loader)
 	$(call say,LD,$@)mkdir -p $(@D) && $(HOST_CXX) $(ALL_LDFLAGS) -o $@ $^ $(LD_kernels)
+
+$(CUDA_LIB): $(CUDA_CU:%=$(B)/obj/device/%.o) $(CUDA_C:%.c=$(B)/obj/%.o) $(call lib,train kernels loader) $(CUDA_MAP)
+	@tests/kernels/registers.sh $(CUDA_CU:%=$(B)/obj/device/%.log)
+	$(call say,LD,$@)mkdir -p $(@D) && $(NVCC) -shared -cudart static -o $@ $(filter-out %.map,$^) \
+	    -Xlinker --version-script=$(CUDA_MAP) -Xlinker -z,defs -Xcompiler -static-libstdc++,-static-libgcc -ldl -lm
+
+$(HOST_LIB): $(CUDA_CU:%=$(B)/obj/%.o) $(HOST_STANDS:%=$(B)/obj/%.o) $(HOST_C:%.c=$(B)/obj/%.o) \
+             $(call lib,train kernels loader) $(CUDA_MAP)
+	$(call say,LD,$@)mkdir -p $(@D) && $(HOST_CXX) $(ALL_LDFLAGS) -shared -o $@ $(filter-out %.map,$^) \
+	    -Wl,--version-script=$(CUDA_MAP) $(if $(SAN),,-Wl$(comma)-z$(comma)defs) $(LD_kernels)
+
+$(B)/host/%: $(B)/%
+	$(Q)mkdir -p $(@D) && cp $< $@
+
+# The whole training step, on a CPU or on CUDA, against PyTorch's numbers.
+$(B)/bin/check-step: $(call objects,tests/step) $(B)/obj/tests/train/fixture.o $(call lib,cli train kernels loader)
+	$(call say,LD,$@)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) -o $@ $^ $(LD_train) $(LD_kernels) $(LD_loader)
 
 # Readers, streams and cancellation from many threads, for the thread sanitizer: make SAN=thread build/thread/tests/stress-loader
 $(B)/tests/stress-loader: $(B)/obj/tests/loader/stress/stress.o $(call lib,loader)
@@ -205,21 +247,25 @@ $(B)/tests/stress-loader: $(B)/obj/tests/loader/stress/stress.o $(call lib,loade
 $(B)/obj/%.o: %.c $(B)/flags
 	$(call say,CC,$<)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) $(call flags,$<) -c -o $@ $<
 
-$(B)/obj/%.cpp.o: %.cpp $(B)/flags
+$(B)/obj/%.cpp.o: %.cpp $(B)/flags-cxx
 	$(call say,CXX,$<)mkdir -p $(@D) && $(HOST_CXX) $(HOST_CXXFLAGS) -c -o $@ $<
 
-$(B)/obj/%.cu.o: %.cu $(B)/flags
+$(B)/obj/%.cu.o: %.cu $(B)/flags-cxx
 	$(call say,CXX,$<)mkdir -p $(@D) && $(HOST_CXX) $(HOST_CXXFLAGS) -x c++ -c -o $@ $<
 
-$(B)/obj/race/%.cu.o: %.cu $(B)/flags
+$(B)/obj/race/%.cu.o: %.cu $(B)/flags-cxx
 	$(call say,CXX,$<)mkdir -p $(@D) && $(HOST_CXX) $(HOST_CXXFLAGS) -fsanitize=thread -x c++ -c -o $@ $<
 
-$(B)/obj/device/%.o: %
-	$(call say,NVCC,$<)mkdir -p $(@D) && $(NVCC) $(NVCCFLAGS) -x cu -c -o $@ $<
+$(B)/obj/device/%.o: % $(B)/flags-nvcc
+	$(call say,NVCC,$<)mkdir -p $(@D) && $(NVCC) $(NVCCFLAGS) -x cu -c -o $@ $< > $(@:.o=.log) 2>&1 || \
+	    { grep -vE 'ptxas info|^ +[0-9]+ bytes stack' $(@:.o=.log) >&2; rm -f $@; exit 1; }
 
 # Objects are made anew when the compiler or its flags change.
-$(B)/flags: FORCE | need-packages
-	$(Q)mkdir -p $(@D) && echo '$(CC) $(ALL_CFLAGS)' | cmp -s - $@ || echo '$(CC) $(ALL_CFLAGS)' > $@
+$(B)/flags: MADE_BY = $(CC) $(ALL_CFLAGS)
+$(B)/flags-cxx: MADE_BY = $(HOST_CXX) $(HOST_CXXFLAGS)
+$(B)/flags-nvcc: MADE_BY = $(NVCC) $(NVCCFLAGS)
+$(B)/flags $(B)/flags-cxx $(B)/flags-nvcc: FORCE | need-packages
+	$(Q)mkdir -p $(@D) && echo "$(MADE_BY)" | cmp -s - $@ || echo "$(MADE_BY)" > $@
 .PHONY: FORCE
 
 # GPT-2's merges are embedded by the assembler, which leaves no dependency behind.

@@ -43,8 +43,8 @@ beside=$(realpath alone)/lib/libsgt-cuda.so
 : > "$beside"
 cuda "$beside: file too short"
 echo 'int nothing_of_use;' | $cc -shared -fPIC -x c - -o "$beside"
-cuda "$beside: no sgt_cuda_library in it"
-echo 'const struct { unsigned n[3]; char v[16]; } sgt_cuda_library = {{99, 1, 1}, "9.9.9"};' |
+cuda "$beside: no sgt_cuda in it"
+echo 'const struct { unsigned n[3]; char v[16]; } sgt_cuda = {{99, 1, 1}, "9.9.9"};' |
     $cc -shared -fPIC -x c - -o "$beside"
 version=$("$BIN/sgt-train" --version | sed 's/.* //')
 cuda "$beside is of another build: sgt 9.9.9, interface 99; this is sgt $version, interface 1 (make builds both)"

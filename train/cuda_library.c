@@ -1,0 +1,19 @@
+/* cuda_library.c: the one symbol of libsgt-cuda.so. */
+#include "cuda_library.h"
+
+#include "base/version.h"
+#include "cuda_backend.h"
+
+static int usable(sgt_cuda_device *d, sgt_error *err)
+{
+    return sgt_cuda_device_open(d, 0, err);
+}
+
+extern const sgt_cuda_library sgt_cuda;
+const sgt_cuda_library sgt_cuda = {.interface = SGT_CUDA_INTERFACE,
+                                   .backend = sizeof(sgt_backend),
+                                   .options = sizeof(sgt_backend_options),
+                                   .version = SGT_VERSION,
+                                   .usable = usable,
+                                   .open = sgt_cuda_backend_open,
+                                   .estimate = sgt_cuda_backend_estimate};
