@@ -31,6 +31,7 @@ endif
 flags = $(if $(filter loader/% tokenize/%,$(1)),-Wconversion) \
         $(if $(filter kernels/%,$(1)),$(if $(DEBUG),,-O3)) \
         $(if $(filter kernels/% train/% tests/kernels/% tests/train/% tools/sgt-bench.c,$(1)),-fopenmp) \
+        $(if $(filter tests/kernels/cudnn/names.c,$(1)),$(CUDA_INCLUDE)) \
         $(if $(filter %_avx2.c,$(1)),$(AVX2)) \
         $(if $(filter %_avx512.c,$(1)),$(AVX512))
 
@@ -239,6 +240,18 @@ $(B)/host/%: $(B)/%
 # The whole training step, on a CPU or on CUDA, against PyTorch's numbers.
 $(B)/bin/check-step: $(call objects,tests/step) $(B)/obj/tests/train/fixture.o $(call lib,cli train kernels loader)
 	$(call say,LD,$@)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) -o $@ $^ $(LD_train) $(LD_kernels) $(LD_loader)
+
+# Attention by cuDNN without a GPU: check-cudnn, and a libcudnn.so.9 of the tests' own that does what a graph says.
+CUDA_INCLUDE := $(patsubst %/bin/nvcc,-isystem %/include,$(realpath $(shell command -v nvcc 2> /dev/null)))
+STAND_IN := $(B)/tests/stand-in/libcudnn.so.9
+CUDNN_PARTS := $(filter-out %/stand_in.o,$(call objects,tests/kernels/cudnn)) \
+               $(addprefix $(B)/obj/kernels/cuda/,attention_cudnn.o cudnn_graph.o cudnn.o)
+run-check: $(B)/tests/check-cudnn $(STAND_IN)
+$(B)/tests/check-cudnn: $(CUDNN_PARTS) $(call lib,kernels loader)
+	$(call say,LD,$@)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) -o $@ $^ $(LD_kernels)
+$(STAND_IN): $(B)/obj/tests/kernels/cudnn/stand_in.o
+	$(call say,LD,$@)mkdir -p $(@D) && $(CC) -shared $(ALL_LDFLAGS) -o $@ $^ -lm && \
+	    ln -sf $(@F) $(@D)/libcudnn_graph.so.9
 
 # Readers, streams and cancellation from many threads, for the thread sanitizer: make SAN=thread build/thread/tests/stress-loader
 $(B)/tests/stress-loader: $(B)/obj/tests/loader/stress/stress.o $(call lib,loader)

@@ -60,6 +60,14 @@ if [ -x "$B/tests/check-cuda" ]; then
     sum_up check-cuda "$code" '^([0-9]+) passed, ([0-9]+) failed, ([0-9]+) skipped$' '\3'
     reports check-cuda
 fi
+if [ -x "$B/tests/check-cudnn" ]; then
+    echo "== attention by cuDNN"
+    code=0
+    tests/kernels/check-cudnn.sh "$B" > "$log" 2>&1 < /dev/null || code=$?
+    grep -vE '^ok|^[0-9]+ passed, ' "$log"
+    sum_up check-cudnn "$code" '^([0-9]+) passed, ([0-9]+) failed, ([0-9]+) skipped$' '\3'
+    reports check-cudnn
+fi
 echo "== programs"
 code=0
 tests/cli/run.sh "$B/bin" > "$log" 2>&1 < /dev/null || code=$?

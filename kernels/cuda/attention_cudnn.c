@@ -4,6 +4,7 @@
  * follows the graphs that its own frontend makes of attention with a causal mask, operation for operation. */
 #include "attention_cudnn.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -424,13 +425,14 @@ const char *sgt_cudnn_attention_title(const sgt_cudnn_attention *a)
 /* ---- runs ---- */
 
 typedef struct pack {
-    int64_t uid[16];
-    void *at[16];
+    int64_t uid[GROWN]; /* the last: each at most once */
+    void *at[GROWN];
     int count;
 } pack;
 
 static void put(pack *p, enum uid uid, const void *at)
 {
+    assert(p->count < GROWN);
     p->uid[p->count] = uid;
     p->at[p->count++] = (void *)at; /* cuDNN takes no const; what a graph only reads stays as it is */
 }
@@ -479,7 +481,7 @@ static void run(sgt_cudnn_attention *a, const char *what, sgt_cuda_stream s, con
     sgt_cuda_count_launch();
     if (!status) return;
     sgt_cudnn_check(a->api, status, what, &a->failed);
-    sgt_cuda_note_failure(what, status);
+    sgt_cuda_note_failure(a->failed.text, status);
 }
 
 void sgt_cudnn_attention_forward(sgt_cudnn_attention *a, sgt_cuda_stream s, void *out, float *lse, const void *qkv,
@@ -489,7 +491,7 @@ void sgt_cudnn_attention_forward(sgt_cudnn_attention *a, sgt_cuda_stream s, void
     put_common(&p, a, qkv);
     put(&p, O, out);
     put(&p, LSE, lse);
-    run(a, "cuDNN attention forward", s, &a->forward, &p, workspace);
+    run(a, "attention forward", s, &a->forward, &p, workspace);
 }
 
 void sgt_cudnn_attention_backward(sgt_cudnn_attention *a, sgt_cuda_stream s, void *dqkv, const void *dout,
@@ -510,7 +512,7 @@ void sgt_cudnn_attention_backward(sgt_cudnn_attention *a, sgt_cuda_stream s, voi
     sums += delta_bytes(&a->o);
     if (!a->o.deterministic) put(&p, DQ_SUMS, sums);
     sums += dq_bytes(&a->o);
-    run(a, "cuDNN attention backward", s, &a->backward, &p, sums);
+    run(a, "attention backward", s, &a->backward, &p, sums);
 }
 
 void sgt_cudnn_attention_use_seed(sgt_cudnn_attention *a, const sgt_cudnn_attention_seed *seed)

@@ -215,8 +215,8 @@ static int offers(sgt_cudnn_graph *g, sgt_cudnn_desc graph, int mode, sgt_cudnn_
     return (int)(count < OFFERS ? count : OFFERS);
 }
 
-/* Whether an engine says nothing against giving the same bits again. Attention's never do: there it is the graph's shape
- * that makes them sum in one order. */
+/* Whether an engine says nothing against giving the same bits again. Attention's never do: there it is the graph's
+ * shape that makes them sum in one order. */
 static int reproducible(sgt_cudnn_graph *g, sgt_cudnn_desc config)
 {
     static const char what[] = "numerical notes";

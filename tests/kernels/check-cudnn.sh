@@ -1,0 +1,27 @@
+#!/bin/sh
+# check-cudnn.sh BUILD: attention by cuDNN, without a GPU: the stand-in runs both graphs, cuDNN's heuristics are offered
+# them. The last line is "N passed, N failed, N skipped"; where there is no cuDNN, that is skipped.
+set -u
+B=$1
+log=$(mktemp "${TMPDIR:-/tmp}/sgt-cudnn.XXXXXX")
+trap 'rm -f "$log"' EXIT
+passed=0 failed=0 skipped=0
+
+run() { # COMMAND...
+    "$@" > "$log" 2>&1 < /dev/null
+    cat "$log"
+    sum=$(sed -nE 's/^([0-9]+) passed, ([0-9]+) failed, ([0-9]+) skipped$/\1 \2 \3/p' "$log" | tail -1)
+    [ -n "$sum" ] || { echo "$*: gave no sum" && sum="0 1 0"; }
+    # shellcheck disable=SC2086
+    set -- $sum
+    passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
+}
+
+run env LD_LIBRARY_PATH="$B/tests/stand-in" "$B/tests/check-cudnn" --stand-in
+# A toolkit has a driver without insides, which is all that cuDNN's heuristics want.
+nvcc=$(command -v nvcc) && toolkit=$(dirname "$(dirname "$(readlink -f "$nvcc")")")
+# cuDNN leaves memory behind with every part of it that it loads and lets go of: not ours to find.
+run env ASAN_OPTIONS="${ASAN_OPTIONS:-}:detect_leaks=0" "$B/tests/check-cudnn" \
+    --driver "${toolkit:-/usr/local/cuda}/lib64/stubs/libcuda.so"
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
