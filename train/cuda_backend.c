@@ -373,6 +373,7 @@ static int clear_state(sgt_cuda_backend *c, sgt_error *err)
     sgt_cuda_zero(c->compute, c->grads, bytes);
     sgt_cuda_zero(c->compute, c->m, bytes);
     if (c->v) sgt_cuda_zero(c->compute, c->v, bytes);
+    sgt_cuda_zero(c->compute, c->place, sizeof *c->place);
     c->stale = 1;
     start_control(c, &s);
     return sgt_cuda_check(err);

@@ -25,6 +25,7 @@ struct Allocation {
 static std::map<uintptr_t, Allocation> allocations; /* by their address */
 static uint64_t device_bytes;
 static int open_depth;
+static bool left_open; /* closed would be right, see memory_close */
 
 /* Says what a crash is about, once; the access then crashes again, for good. */
 static void explain(int number, siginfo_t *info, void *)
@@ -55,7 +56,7 @@ static void explain_crashes()
 
 static void protect(const Allocation &a)
 {
-    bool open = a.place == PINNED || open_depth > 0;
+    bool open = a.place == PINNED || open_depth > 0 || left_open;
     mprotect(a.pages, a.mapped, open ? PROT_READ | PROT_WRITE : PROT_NONE);
 }
 
@@ -123,19 +124,26 @@ static void protect_all()
         if (a.second.place == DEVICE) protect(a.second);
 }
 
+/* Closing and opening again costs milliseconds where much memory is held, and programs do it for every number that they
+ * fetch: after the first times only one closing in 32 is done. A host that looks into device memory does so again. */
+
 void memory_open()
 {
-    if (open_depth++ == 0) protect_all();
+    if (open_depth++ == 0 && !left_open) protect_all();
 }
 
 void memory_close()
 {
-    if (--open_depth == 0) protect_all();
+    static unsigned closings;
+    if (--open_depth > 0) return;
+    left_open = ++closings > 64 && closings % 32;
+    if (!left_open) protect_all();
 }
 
 void memory_close_all()
 {
     open_depth = 0;
+    left_open = false;
     protect_all();
 }
 
