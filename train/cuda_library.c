@@ -2,12 +2,19 @@
 #include "cuda_library.h"
 
 #include "base/version.h"
+#include "cuda/gemm.h"
 #include "cuda_backend.h"
 
 static int usable(sgt_cuda_device *d, sgt_error *err)
 {
     return sgt_cuda_device_open(d, 0, err);
 }
+
+static const sgt_cuda_gemm_calls gemm_calls = {.open = sgt_cuda_gemms_open,
+                                               .close = sgt_cuda_gemms_close,
+                                               .library = sgt_cuda_gemms_library,
+                                               .plan = sgt_cuda_gemm_plan,
+                                               .ms = sgt_cuda_gemm_ms};
 
 extern const sgt_cuda_library sgt_cuda;
 const sgt_cuda_library sgt_cuda = {.interface = SGT_CUDA_INTERFACE,
@@ -16,4 +23,5 @@ const sgt_cuda_library sgt_cuda = {.interface = SGT_CUDA_INTERFACE,
                                    .version = SGT_VERSION,
                                    .usable = usable,
                                    .open = sgt_cuda_backend_open,
-                                   .estimate = sgt_cuda_backend_estimate};
+                                   .estimate = sgt_cuda_backend_estimate,
+                                   .spare = {&gemm_calls}};

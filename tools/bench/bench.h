@@ -12,6 +12,8 @@
 /* The subcommands: argv[0] is the subcommand's name. They return the program's exit code. */
 int bench_loader(int argc, char **argv);
 int bench_tokenize(int argc, char **argv);
+int bench_gemm(int argc, char **argv);
+int bench_step(int argc, char **argv);
 
 /* ---- slice.c: work timed on one or several threads ---- */
 

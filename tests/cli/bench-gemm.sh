@@ -1,0 +1,35 @@
+# sgt-bench gemm: its table, its JSON, and what it refuses. Speeds are looked at by people, not by this test.
+. "$ROOT/tests/cli/lib.sh"
+
+run 0 sgt-bench gemm --device cpu --model 1x16x2 --batch-size 2 --seq-len 4 --seconds .001 --threads 1
+stderr_is ''
+stdout_matches '^1x16x2, fp32, 8 rows; a large square product: [0-9.]* GFLOP/s$'
+stdout_matches '^  qkv +forward +none +8 +48 +16 .* %$'
+stdout_matches '^  fc +forward +bias +8 +64 +16 .* %$'
+stdout_matches '^  fc +forward +gelu +8 +64 +16  a kernel of its own here$'
+stdout_matches '^  fcproj +dx +dgelu-bgrad +8 +64 +16  a kernel of its own here$'
+stdout_matches '^  fcproj +dw +none +64 +16 +8 .* %$'
+stdout_matches '^  head +dw +none +50257 +16 +8 .* %$'
+check '100 columns' test "$(awk 'length > 100' .stdout | wc -l)" -eq 0
+
+run 0 sgt-bench gemm --device cpu --model 1x16x2 --batch-size 1 --seq-len 8 --seconds .001 --json
+stderr_is ''
+check '22 products' test "$(grep -c '"layer"' .stdout)" -eq 22
+check '19 of them timed' test "$(grep -c '"us"' .stdout)" -eq 19
+check 'each with its share' test "$(grep -c '"of_peak"' .stdout)" -eq 19
+check '3 of them not' test "$(grep -c '"why_not": "a kernel of its own here"' .stdout)" -eq 3
+check 'none is zero' test "$(grep -cE '"(us|tflops|of_peak|peak_tflops)": (0\.0+|0),?$' .stdout)" -eq 0
+stdout_has '"rows": 8'
+stdout_has '"precision": "fp32"'
+
+run 0 sgt-bench gemm --device cpu --model 1x16x2 --batch-size 1 --seq-len 1 --seconds .001 --quiet
+stdout_is ''
+stderr_is ''
+
+run 2 sgt-bench gemm --device cpu --precision bf16
+stdout_is ''
+stderr_has "sgt-bench gemm: --precision bf16: a CPU's products are in fp32"
+run 2 sgt-bench gemm --model 1x17x2
+stderr_has 'sgt-bench gemm: '
+run 2 sgt-bench gemm out/
+stderr_has 'sgt-bench gemm: out/: what is that?'

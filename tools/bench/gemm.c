@@ -1,0 +1,213 @@
+/* gemm.c: sgt-bench gemm: every matrix product of a GPT-2 step, forward, input's gradient and weight's gradient, with
+ * each epilogue that could stand behind it. */
+#include "tools/bench/gemm.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cpu.h"
+#include "model.h"
+#include "tools/bench/bench.h"
+#include "tools/cli/options.h"
+#include "tools/cli/talk.h"
+
+static struct {
+    const char *device, *model, *precision;
+    uint64_t batch, seq, threads;
+    double seconds;
+    int json, quiet, precision_given;
+} o = {.device = "auto", .model = "gpt2", .precision = "fp32", .seconds = 0.2};
+
+static const sgt_option table[] = {
+    {.name = "What is run"},
+    {"device", 0, SGT_OPT_CHOICE, &o.device, "auto|cpu|cuda", "where", .def = "auto"},
+    {"model", 'm', SGT_OPT_TEXT, &o.model, "NAME|LxCxH", "gpt2, gpt2-medium, ..., or layers x channels x heads",
+     .def = "gpt2"},
+    {"batch-size", 'b', SGT_OPT_COUNT, &o.batch, "N", "rows of a micro-step", .def = "64 on CUDA, 4 on a CPU", .min = 1,
+     .max = 1 << 16},
+    {"seq-len", 0, SGT_OPT_COUNT, &o.seq, "N", "tokens of a row", .def = "1024 on CUDA, 64 on a CPU", .min = 1,
+     .max = 1 << 15},
+    {"precision", 0, SGT_OPT_CHOICE, &o.precision, "fp32|tf32|bf16|fp16", "what matrices are kept in",
+     .def = "bf16 on CUDA, fp32 on a CPU", .given = &o.precision_given},
+    {"threads", 0, SGT_OPT_COUNT, &o.threads, "N", "threads of the CPU", .def = "the cores at hand", .min = 1,
+     .max = 1024},
+    {.name = "How"},
+    {"seconds", 0, SGT_OPT_REAL, &o.seconds, "X", "on a CPU: time for each product, run three times at least",
+     .def = "0.2", .min = 0.001, .max = 3600},
+    {"json", 0, SGT_OPT_FLAG, &o.json, NULL, .help = "one JSON document"},
+    {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, NULL, .help = "print nothing but what --json asks for, and failures"},
+    {0}};
+
+static const sgt_program program = {
+    .name = "sgt-bench gemm",
+    .usage = "sgt-bench gemm [OPTION]...",
+    .about =
+        "Measures every matrix product of a GPT-2 step by itself, with each epilogue that could stand behind it: on\n"
+        "CUDA the fastest of cuBLASLt's algorithms, from cold memory; on a CPU oneDNN's float32.",
+    .options = table,
+    .examples = "  sgt-bench gemm --batch-size 8 --seq-len 128\n"
+                "  sgt-bench gemm --device cuda --batch-size 64 --seq-len 1024 --precision bf16"};
+
+/* ---- which products ---- */
+
+static const char *const epilogues[] = {"none", "bias", "gelu", "dgelu", "dgelu-bgrad"};
+
+double gemm_flops(const sgt_cuda_gemm_shape *s)
+{
+    return 2.0 * (double)s->m * (double)s->n * (double)s->k;
+}
+
+static void add(gemm_bench *b, const char *layer, const char *pass, sgt_cuda_gemm_shape s, sgt_cuda_epilogue epilogue)
+{
+    s.lda = s.trans_a ? s.m : s.k;
+    s.ldb = s.trans_b ? s.k : s.n;
+    s.ldd = s.n;
+    s.type = b->type;
+    s.out = s.accumulate ? SGT_F32 : b->type;
+    s.tf32 = b->tf32;
+    s.epilogue = epilogue;
+    b->lines[b->count++] = (gemm_line){.layer = layer, .pass = pass, .epilogue = epilogues[epilogue], .shape = s};
+}
+
+/* y (N, out) = x (N, in) W (in, out), dx = dy W^T, dW += x^T dy. GELU stands behind fc, and its gradient behind the
+ * gradient of what comes after it. */
+static void add_linear(gemm_bench *b, const char *layer, size_t in, size_t out)
+{
+    sgt_cuda_gemm_shape forward = {.m = b->rows, .n = out, .k = in};
+    sgt_cuda_gemm_shape input = {.m = b->rows, .n = in, .k = out, .trans_b = 1};
+    sgt_cuda_gemm_shape weight = {.m = in, .n = out, .k = b->rows, .trans_a = 1, .accumulate = 1};
+    add(b, layer, "forward", forward, SGT_EPILOGUE_NONE);
+    add(b, layer, "forward", forward, SGT_EPILOGUE_BIAS);
+    if (strcmp(layer, "fc") == 0) add(b, layer, "forward", forward, SGT_EPILOGUE_GELU);
+    add(b, layer, "dx", input, SGT_EPILOGUE_NONE);
+    if (strcmp(layer, "fcproj") == 0) {
+        add(b, layer, "dx", input, SGT_EPILOGUE_DGELU);
+        add(b, layer, "dx", input, SGT_EPILOGUE_DGELU_BGRAD);
+    }
+    add(b, layer, "dw", weight, SGT_EPILOGUE_NONE);
+}
+
+static int list_products(gemm_bench *b, sgt_error *err)
+{
+    size_t C = b->channels, N = b->rows, V = b->vocab;
+    if (!(b->lines = calloc(32, sizeof *b->lines))) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    add_linear(b, "qkv", C, 3 * C);
+    add_linear(b, "proj", C, C);
+    add_linear(b, "fc", C, 4 * C);
+    add_linear(b, "fcproj", 4 * C, C);
+    add(b, "head", "forward", (sgt_cuda_gemm_shape){.m = N, .n = V, .k = C, .trans_b = 1}, SGT_EPILOGUE_NONE);
+    add(b, "head", "dx", (sgt_cuda_gemm_shape){.m = N, .n = C, .k = V}, SGT_EPILOGUE_NONE);
+    add(b, "head", "dw", (sgt_cuda_gemm_shape){.m = V, .n = C, .k = N, .trans_a = 1, .accumulate = 1},
+        SGT_EPILOGUE_NONE);
+    return SGT_OK;
+}
+
+/* ---- results ---- */
+
+static const char *precision_name(const gemm_bench *b)
+{
+    static const char *const names[] = {"fp32", "bf16", "fp16"};
+    return b->tf32 ? "tf32" : names[b->type];
+}
+
+static json_t *line_json(const gemm_bench *b, const gemm_line *l)
+{
+    const sgt_cuda_gemm_shape *s = &l->shape;
+    json_t *j = json_pack("{s:s, s:s, s:s, s:I, s:I, s:I}", "layer", l->layer, "pass", l->pass, "epilogue", l->epilogue,
+                          "m", (json_int_t)s->m, "n", (json_int_t)s->n, "k", (json_int_t)s->k);
+    if (!j) return NULL;
+    if (l->ms > 0) {
+        json_object_set_new(j, "us", json_real(1e3 * l->ms));
+        json_object_set_new(j, "tflops", json_real(gemm_flops(s) / l->ms * 1e-9));
+    } else json_object_set_new(j, "why_not", json_string(l->why));
+    if (l->ms > 0 && b->peak_flops > 0)
+        json_object_set_new(j, "of_peak", json_real(gemm_flops(s) / l->ms * 1e3 / b->peak_flops));
+    return j;
+}
+
+static int print_json(const gemm_bench *b, sgt_error *err)
+{
+    json_t *results = json_array();
+    for (size_t i = 0; i < b->count; i++) json_array_append_new(results, line_json(b, &b->lines[i]));
+    json_t *top = json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:f, s:o}", "cpu", sgt_cpu_model(), "device", b->device,
+                            "library", b->library, "model", o.model, "precision", precision_name(b), "rows",
+                            (json_int_t)b->rows, "peak_tflops", b->peak_flops * 1e-12, "results", results);
+    if (!top) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    int bad = json_dumpf(top, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) < 0 || putchar('\n') == EOF;
+    json_decref(top);
+    return bad ? sgt_fail_errno(err, "standard output") : SGT_OK;
+}
+
+static void show(const gemm_bench *b)
+{
+    char cpu[128], device[160], why[200];
+    const char *unit = b->cuda ? "TFLOP/s" : "GFLOP/s";
+    double scale = b->cuda ? 1e-12 : 1e-9;
+    printf("%s, %s, %s\n", sgt_printable(cpu, sizeof cpu, sgt_cpu_model()),
+           sgt_printable(device, sizeof device, b->device), b->library);
+    printf("%s, %s, %zu rows", o.model, precision_name(b), b->rows);
+    if (b->peak_flops > 0) printf("; a large square product: %.1f %s", b->peak_flops * scale, unit);
+    printf("\n\n  layer   pass     epilogue         m        n        k          us   %s  of peak\n", unit);
+    for (size_t i = 0; i < b->count; i++) {
+        const gemm_line *l = &b->lines[i];
+        const sgt_cuda_gemm_shape *s = &l->shape;
+        printf("  %-7s %-8s %-11s %7zu  %7zu  %7zu", l->layer, l->pass, l->epilogue, s->m, s->n, s->k);
+        if (l->ms > 0) printf("  %10.1f  %8.1f", 1e3 * l->ms, gemm_flops(s) / l->ms * 1e3 * scale);
+        else printf("  %s", sgt_printable(why, sizeof why, l->why));
+        if (l->ms > 0 && b->peak_flops > 0) printf("  %5.1f %%", 100 * gemm_flops(s) / l->ms * 1e3 / b->peak_flops);
+        printf("\n");
+    }
+}
+
+/* ---- the subcommand ---- */
+
+static int take_options(gemm_bench *b, int cuda, sgt_error *err)
+{
+    static const char *const precisions[] = {"fp32", "tf32", "bf16", "fp16"};
+    static const sgt_cuda_type types[] = {SGT_F32, SGT_F32, SGT_BF16, SGT_F16};
+    const char *precision = o.precision_given || !cuda ? o.precision : "bf16";
+    sgt_model m;
+    int p = 0, rc = sgt_model_named(&m, o.model, err);
+    if (rc < 0) return rc;
+    while (strcmp(precision, precisions[p])) p++;
+    if (p && !cuda) return sgt_fail(err, SGT_EUSAGE, "--precision %s: a CPU's products are in fp32", precision);
+    b->rows = (size_t)(o.batch ? o.batch : cuda ? 64 : 4) * (o.seq ? o.seq : cuda ? 1024 : 64);
+    b->channels = m.channels;
+    b->vocab = cuda ? (m.vocab + 63) / 64 * 64 : m.vocab; /* as the backends have it */
+    b->cuda = cuda;
+    b->type = types[p];
+    b->tf32 = p == 1;
+    b->threads = o.threads ? (int)o.threads : sgt_cpu_count();
+    b->seconds = o.seconds;
+    return list_products(b, err);
+}
+
+static int measure(gemm_bench *b, int cuda, sgt_error *err)
+{
+    int rc = take_options(b, cuda, err);
+    if (rc == SGT_OK) rc = cuda ? gemm_on_cuda(b, err) : gemm_on_cpu(b, err);
+    if (rc < 0) {
+        free(b->lines);
+        *b = (gemm_bench){.stop = b->stop};
+    }
+    return rc;
+}
+
+int bench_gemm(int argc, char **argv)
+{
+    sgt_error err;
+    gemm_bench b = {0};
+    int first = sgt_options_parse(&program, argc, argv), rc = SGT_EUNSUPPORTED;
+    if (first < argc) sgt_usage(&program, "%s: what is that?", argv[first]);
+    b.stop = sgt_catch_signals();
+    if (strcmp(o.device, "cpu")) rc = measure(&b, 1, &err);
+    if (strcmp(o.device, "cpu") == 0 || (rc == SGT_EUNSUPPORTED && strcmp(o.device, "auto") == 0))
+        rc = measure(&b, 0, &err);
+    if (rc == SGT_OK && o.json) rc = print_json(&b, &err);
+    else if (rc == SGT_OK && !o.quiet) show(&b);
+    if (rc == SGT_OK && (fflush(stdout) == EOF || ferror(stdout))) rc = sgt_fail_errno(&err, "standard output");
+    free(b.lines);
+    if (rc == SGT_EUSAGE) sgt_usage(&program, "%s", err.text);
+    return rc < 0 ? sgt_report_failure(&program, &err) : SGT_EXIT_OK;
+}

@@ -1,0 +1,37 @@
+/* gemm.h: the matrix products of a GPT-2 step, each by itself: which there are (gemm.c) and how long they take on a CPU
+ * (gemm_cpu.c) and on CUDA (gemm_cuda.c). */
+#ifndef SGT_TOOLS_BENCH_GEMM_H
+#define SGT_TOOLS_BENCH_GEMM_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "cuda/gemm.h"
+
+/* A product, in one way of doing what stands behind it. */
+typedef struct gemm_line {
+    const char *layer, *pass, *epilogue; /* "qkv", "forward", "bias" */
+    sgt_cuda_gemm_shape shape;           /* its types are the device's */
+    double ms;                           /* median; 0: it was not done, for: */
+    char why[160];
+} gemm_line;
+
+typedef struct gemm_bench {
+    size_t rows, channels, vocab; /* N = B*T, C, and V as the head has it */
+    sgt_cuda_type type;           /* of matrices; parameters' gradients are float32 */
+    int cuda, tf32, threads;
+    double seconds;               /* that a product is repeated for, on a CPU */
+    const sgt_stop *stop;
+    char device[128], library[64];
+    double peak_flops;            /* of a large square product; 0: not measured */
+    gemm_line *lines;
+    size_t count;
+} gemm_bench;
+
+/* Fill in device, library, peak_flops, and of each line ms or why. */
+int gemm_on_cpu(gemm_bench *b, sgt_error *err);
+int gemm_on_cuda(gemm_bench *b, sgt_error *err); /* SGT_EUNSUPPORTED: there is none */
+
+double gemm_flops(const sgt_cuda_gemm_shape *s); /* of one */
+
+#endif
