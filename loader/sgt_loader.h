@@ -120,6 +120,10 @@ typedef struct sgt_stream_options {
     void *(*alloc)(void *ctx, size_t bytes); /* NULL: aligned malloc; called `slots` times at open */
     void (*free)(void *ctx, void *p);
     void *ctx;
+    /* For timing: called by prefetch thread `thread` (from 0) before it makes batch `index` and, with done, after it.
+     * NULL is fine. */
+    void (*making)(void *ctx, uint32_t thread, uint64_t index, int done);
+    void *making_ctx;
 } sgt_stream_options;
 
 typedef struct sgt_stream_batch {

@@ -27,6 +27,7 @@ typedef struct worker {
     sgt_stream *s;
     sgt_cursor *cursor;
     pthread_t thread;
+    uint32_t number;
     int running;
 } worker;
 
@@ -106,8 +107,10 @@ static void *work(void *arg)
         slot *to = &s->slots[n % s->o.slots];
         sgt_stream_batch b = batch_of(s, n);
         pthread_mutex_unlock(&s->lock);
+        if (s->o.making) s->o.making(s->o.making_ctx, w->number, b.index, 0);
         int rc = b.rows ? sgt_loader_batch(s->l, w->cursor, b.index, b.rows, &to->err)
                         : sgt_loader_batch_i32(s->l, w->cursor, b.index, b.inputs, b.targets, &to->err);
+        if (s->o.making) s->o.making(s->o.making_ctx, w->number, b.index, 1);
         pthread_mutex_lock(&s->lock);
         to->rc = rc;
         to->ready = 1;
@@ -164,6 +167,7 @@ int sgt_stream_open(sgt_stream **out, const sgt_loader *l, const sgt_stream_opti
     for (; s->workers_made < s->o.threads; s->workers_made++) {
         worker *w = &s->workers[s->workers_made];
         w->s = s;
+        w->number = s->workers_made;
         if ((rc = sgt_cursor_open(&w->cursor, l, err)) < 0) goto fail;
     }
     for (uint32_t i = 0; i < s->workers_made; i++)

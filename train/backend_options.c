@@ -57,6 +57,7 @@ int sgt_trainer_backend_options(const sgt_trainer *t, sgt_backend_options *o, sg
         .deterministic = s->deterministic,
         .cache = t->o->cache,
         .choices = s->deterministic ? t->state.choices : NULL,
+        .trace = t->trace,
     };
     return take_optimizer(&o->optim, s, err);
 }

@@ -1,10 +1,17 @@
 /* feed.c: a stream, or a cursor with a ring of buffers of its own. */
 #include "feed.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define AHEAD 4 /* batches made ahead of the one in use */
+
+/* What a thread of the stream is at: a row of the trace each. */
+typedef struct maker {
+    int track;
+    uint64_t from;
+} maker;
 
 struct sgt_feed {
     const sgt_loader *l;
@@ -13,6 +20,7 @@ struct sgt_feed {
     sgt_stream *stream;
     sgt_stream_batch held[SGT_FEED_HOLD + 1]; /* given and not let go, oldest first */
     unsigned holding;
+    maker *makers; /* (threads), where a trace is wanted */
     sgt_cursor *cursor; /* instead of the stream */
     uint16_t *ring[SGT_FEED_HOLD + 1];
 };
@@ -36,6 +44,29 @@ static int open_ring(sgt_feed *f, sgt_error *err)
     return sgt_cursor_open(&f->cursor, f->l, err);
 }
 
+static void note_making(void *ctx, uint32_t thread, uint64_t index, int done)
+{
+    const sgt_feed *f = ctx;
+    maker *m = &f->makers[thread];
+    if (!done) m->from = sgt_trace_begin(f->o.trace);
+    else
+        sgt_trace_end_event(f->o.trace, m->from,
+                            (sgt_trace_event){.name = "make batch", .category = "data", .track = m->track,
+                                              .args = {{"batch", index}}});
+}
+
+static int open_makers(sgt_feed *f, sgt_error *err)
+{
+    char name[32];
+    uint32_t threads = f->o.threads ? f->o.threads : 1;
+    if (!(f->makers = calloc(threads, sizeof *f->makers))) return sgt_fail(err, SGT_ENOMEM, "feed: out of memory");
+    for (uint32_t i = 0; i < threads; i++) {
+        snprintf(name, sizeof name, "loader %u", i);
+        f->makers[i].track = sgt_trace_track(f->o.trace, SGT_TRACE_HOST, name);
+    }
+    return SGT_OK;
+}
+
 static int open_stream(sgt_feed *f, sgt_error *err)
 {
     sgt_stream_options o = {.first = f->o.first,
@@ -45,7 +76,11 @@ static int open_stream(sgt_feed *f, sgt_error *err)
                             .threads = f->o.threads,
                             .alloc = f->o.alloc,
                             .free = f->o.free,
-                            .ctx = f->o.ctx};
+                            .ctx = f->o.ctx,
+                            .making = f->o.trace ? note_making : NULL,
+                            .making_ctx = f};
+    int rc = f->o.trace ? open_makers(f, err) : SGT_OK;
+    if (rc < 0) return rc;
     return sgt_stream_open(&f->stream, f->l, &o, err);
 }
 
@@ -69,6 +104,7 @@ void sgt_feed_close(sgt_feed *f)
 {
     if (!f) return;
     sgt_stream_close(f->stream);
+    free(f->makers);
     sgt_cursor_close(f->cursor);
     for (unsigned i = 0; i <= SGT_FEED_HOLD; i++) give(f, f->ring[i]);
     free(f);

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "sgt_loader.h"
+#include "trace.h"
 
 #define SGT_FEED_HOLD 6 /* the most that `hold` may be */
 
@@ -25,6 +26,7 @@ typedef struct sgt_feed_options {
     void *(*alloc)(void *ctx, size_t bytes); /* of the rows; NULL: malloc */
     void (*free)(void *ctx, void *p);
     void *ctx;
+    sgt_trace *trace;                        /* where each batch's making is noted; NULL: nowhere */
 } sgt_feed_options;
 
 typedef struct sgt_feed sgt_feed;

@@ -57,6 +57,7 @@ static int evaluate(loop *l, double *mean, sgt_error *err)
     sgt_trainer *t = l->t;
     double sum = 0;
     uint64_t targets = 0;
+    uint64_t from = sgt_trace_begin(t->trace);
     for (uint64_t k = 0; k < t->eval_batches; k++) {
         double loss;
         uint64_t n;
@@ -67,6 +68,7 @@ static int evaluate(loop *l, double *mean, sgt_error *err)
         sum += loss;
         targets += n;
     }
+    sgt_trace_end(t->trace, from, SGT_TRACE_LOOP, "evaluation", "evaluation");
     l->val_tokens += targets;
     *mean = targets ? plain(sum / (double)targets) : (double)NAN;
     return SGT_OK;
@@ -124,8 +126,10 @@ static int settle_one(loop *l, int val, sgt_error *err)
     sgt_metrics *m = &l->ring[l->next % RING];
     sgt_step_metrics got;
     char json[512];
+    uint64_t from = sgt_trace_begin(t->trace);
     int rc = t->backend->metrics(t->backend, m->step, &got, err);
     if (rc < 0) return rc;
+    sgt_trace_end(t->trace, from, SGT_TRACE_LOOP, "wait", "metrics wait");
     double end = now(), begin = l->began[l->next % RING];
     m->loss = plain(got.loss);
     m->grad_norm = plain(got.grad_norm);
@@ -137,6 +141,7 @@ static int settle_one(loop *l, int val, sgt_error *err)
     m->mfu_datasheet = efficiency(l, m, t->backend->datasheet_flops);
     m->peak_bytes = l->held ? l->held : sgt_memory_peak();
     m->evaluated = val;
+    sgt_trace_counter(t->trace, "tokens/s", m->tokens_per_s);
     if (val && (rc = evaluate(l, &m->val_loss, err)) < 0) return rc;
     if ((rc = sgt_run_log(t->run, sgt_metrics_json(json, sizeof json, m), err)) < 0) return rc;
     l->next++;
@@ -156,10 +161,12 @@ static int save(loop *l, uint64_t steps, sgt_error *err)
     state.next_batch = steps * t->s->accum;
     state.tokens = steps * t->s->accum * t->s->batch * t->s->seq;
     int rc = SGT_OK;
+    uint64_t from = sgt_trace_begin(t->trace);
     state.scaling = sgt_trainer_scales(t);
     if (state.scaling) rc = t->backend->get_scaler(t->backend, &state.scaler, err);
     if (rc == SGT_OK)
         rc = sgt_run_save(t->run, &state, t->backend, &t->model, t->tokenizer, t->eot, t->s->keep, err);
+    sgt_trace_end(t->trace, from, SGT_TRACE_LOOP, "checkpoint", "checkpoint");
     if (rc == SGT_OK) l->saved = steps;
     l->mark = now();
     return rc;
@@ -180,11 +187,17 @@ static int micro_step(loop *l, uint64_t s, uint32_t micro, double scale, double 
     sgt_trainer *t = l->t;
     sgt_rows rows = {0};
     double before = now();
+    uint64_t from = sgt_trace_begin(t->trace);
     int rc = sgt_feed_next(l->feed, &rows.tokens, err);
     *waited += now() - before;
     if (rc < 0) return rc;
+    sgt_trace_end(t->trace, from, SGT_TRACE_LOOP, "data", "data wait");
     count_documents(t, rows.tokens);
-    return t->backend->micro_step(t->backend, s, micro, &rows, scale, err);
+    from = sgt_trace_begin(t->trace);
+    rc = t->backend->micro_step(t->backend, s, micro, &rows, scale, err);
+    sgt_trace_end_event(t->trace, from,
+                        (sgt_trace_event){.name = "micro-step", .category = "micro-step", .args = {{"micro", micro}}});
+    return rc;
 }
 
 static int one_step(loop *l, uint64_t s, sgt_error *err)
@@ -194,17 +207,30 @@ static int one_step(loop *l, uint64_t s, sgt_error *err)
     double waited = 0;
     sgt_metrics *m = &l->ring[s % RING];
     int rc = SGT_OK;
+    uint64_t from = sgt_trace_begin(t->trace), update;
     l->began[s % RING] = now();
     for (uint64_t a = 0; a < t->s->accum && rc == SGT_OK; a++)
         rc = micro_step(l, s, (uint32_t)a, 1 / (double)(rows * t->s->seq), &waited, err);
     double lr = sgt_schedule_lr(&t->schedule, s);
+    update = sgt_trace_begin(t->trace);
     if (rc == SGT_OK) rc = t->backend->update(t->backend, s, lr, err);
+    sgt_trace_end(t->trace, update, SGT_TRACE_LOOP, "optimizer", "update");
+    sgt_trace_end_event(t->trace, from, (sgt_trace_event){.name = "step", .category = "step", .args = {{"step", s}}});
     *m = (sgt_metrics){.step = s,
                        .lr = lr,
                        .tokens = (s + 1) * rows * t->s->seq,
                        .epoch = (double)((s + 1) * rows) / (double)t->info.windows_per_epoch,
                        .data_wait_ms = waited * 1e3};
     return rc;
+}
+
+/* A trace that cannot be had is no reason to end a run. */
+static void trace(const loop *l, uint64_t s, int last)
+{
+    sgt_error why;
+    sgt_trace *t = l->t->trace;
+    if ((last ? sgt_trace_finish(t, &why) : sgt_trace_step(t, s, &why)) < 0)
+        sgt_say(&l->t->o->warning, "%s: training goes on without a trace", why.text);
 }
 
 static int every(uint64_t steps, uint64_t n) { return n && steps % n == 0; }
@@ -225,6 +251,7 @@ static int run_steps(loop *l, sgt_error *err)
     uint64_t done = l->next;
     int rc = SGT_OK;
     while (rc == SGT_OK && done < s->steps && !sgt_stopped(t->o->stop)) {
+        trace(l, done, 0);
         if ((rc = one_step(l, done++, err)) < 0) break;
         int eval = t->val && (every(done, s->eval_every) || done == s->steps), keep = every(done, s->save_every);
         if (eval || keep) rc = settle(l, done, eval, err);
@@ -251,7 +278,8 @@ static int open_feed(loop *l, sgt_error *err)
                           .hold = b->hold,
                           .alloc = b->pinned_alloc,
                           .free = b->pinned_free,
-                          .ctx = b->pinned_ctx};
+                          .ctx = b->pinned_ctx,
+                          .trace = t->trace};
     if (b->lag >= RING) return sgt_fail(err, SGT_EUSAGE, "backend: metrics %u steps late", b->lag);
     int rc = sgt_feed_open(&l->feed, t->train, &o, err);
     if (rc < 0 || !t->val) return rc;
@@ -299,6 +327,7 @@ int sgt_trainer_run(sgt_trainer *t, sgt_train_result *r, sgt_error *err)
         sgt_say(&t->o->notice, "%s has made its %llu steps already (a larger --steps goes on)", t->o->run,
                 (unsigned long long)t->state.step);
     else if ((rc = open_feed(&l, err)) == SGT_OK) rc = run_steps(&l, err);
+    trace(&l, 0, 1);
     fill_result(&l, r);
     sgt_feed_close(l.feed);
     sgt_cursor_close(l.val);

@@ -270,6 +270,17 @@ static int load_state(sgt_trainer *t, sgt_error *err)
     return rc;
 }
 
+/* A step's events are a few for each layer and micro-step; a device's own make room for themselves. */
+static int open_trace(sgt_trainer *t, sgt_error *err)
+{
+    const sgt_settings *s = t->s;
+    sgt_trace_options o = {.first = t->state.step,
+                           .steps = s->steps,
+                           .events = s->accum * (4 * (uint64_t)t->model.layers + 32) + 256,
+                           .notice = t->o->notice};
+    return t->o->profile ? sgt_trace_open(&t->trace, t->o->profile, &o, err) : SGT_OK;
+}
+
 static int open_backend(sgt_trainer *t, sgt_error *err)
 {
     sgt_backend_options o;
@@ -383,7 +394,7 @@ int sgt_trainer_open(sgt_trainer *t, sgt_settings *s, const sgt_train_options *o
     if ((rc = open_data(t, err)) < 0) return rc;
     if (shape < 0) return sgt_fail(err, shape, "%s", why.text);
     if ((rc = sgt_trainer_decide_model(t, err)) < 0 || (rc = decide_schedule(t, err)) < 0 ||
-        (rc = open_backend(t, err)) < 0 || (rc = open_run(t, err)) < 0)
+        (rc = open_trace(t, err)) < 0 || (rc = open_backend(t, err)) < 0 || (rc = open_run(t, err)) < 0)
         return rc;
     announce(t);
     return SGT_OK;
@@ -393,6 +404,7 @@ void sgt_trainer_close(sgt_trainer *t)
 {
     sgt_run_close(t->run);
     if (t->backend) t->backend->close(t->backend);
+    sgt_trace_close(t->trace);
     sgt_loader_close(t->train);
     sgt_loader_close(t->val);
     sgt_checkpoint_state_free(&t->state);

@@ -25,6 +25,7 @@ typedef struct sgt_train_options {
     int resume, force;      /* go on from its newest checkpoint; start over although it has one */
     sgt_notice notice;
     sgt_notice warning;     /* what is wrong and yet no failure: to be said where talk is not wanted too */
+    const char *profile;    /* where a trace of some steps goes (trace.h says which); NULL: none is made */
     const char *cache;      /* a folder for what a device's timing found, made if it is missing; NULL: nowhere */
     const struct sgt_cuda_library *cuda; /* in the place of the one that is found: tests put themselves there */
     const sgt_stop *stop;   /* finish the step, save, return SGT_ESTOPPED */

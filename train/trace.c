@@ -394,10 +394,12 @@ static void record(sgt_trace *t, int on)
     pthread_mutex_unlock(&t->lock);
 }
 
+/* Room for all of it, if steps bring what was said: then nothing grows in between. */
 static int open_window(sgt_trace *t, sgt_error *err)
 {
+    uint64_t all;
     pthread_mutex_lock(&t->lock);
-    reserve(t, t->o.events);
+    reserve(t, __builtin_mul_overflow(t->o.events, t->to - t->from, &all) ? t->o.events : all);
     pthread_mutex_unlock(&t->lock);
     record(t, 1);
     int rc = t->watcher.begin ? t->watcher.begin(t->watcher.ctx, err) : SGT_OK;

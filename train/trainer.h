@@ -9,6 +9,7 @@
 #include "run.h"
 #include "sgt_loader.h"
 #include "sgt_train.h"
+#include "trace.h"
 
 typedef struct sgt_trainer {
     sgt_settings *s;
@@ -24,6 +25,7 @@ typedef struct sgt_trainer {
     int64_t eot;                /* -1: not known */
     char *from;                 /* the checkpoint this run goes on from, or NULL */
     sgt_checkpoint_state state; /* as of now */
+    sgt_trace *trace;           /* NULL: none is wanted */
     int dry;                    /* nothing is to be run, only estimated */
     const sgt_cuda_library *cuda; /* of the device that was decided on; NULL: the CPU's */
 } sgt_trainer;

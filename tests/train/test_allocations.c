@@ -127,7 +127,7 @@ static void count_between(void *ctx, const sgt_metrics *m, uint64_t steps, uint6
 
 TestSuite(allocations, .init = make_folder, .fini = remove_folder);
 
-Test(allocations, none_inside_a_step)
+static void expect_none(const char *profile)
 {
 #if OWN_MALLOC
     char where[512] = "";
@@ -135,7 +135,7 @@ Test(allocations, none_inside_a_step)
     sgt_error err;
     sgt_settings s;
     sgt_train_result r;
-    sgt_train_options o = {.run = in_folder("r"), .progress = count_between, .ctx = &counted};
+    sgt_train_options o = {.run = in_folder("r"), .progress = count_between, .ctx = &counted, .profile = profile};
     sgt_settings_default(&s);
     s.data = FIXTURES "curve/tokens.bin";
     s.model = "2x32x2";
@@ -161,6 +161,16 @@ Test(allocations, none_inside_a_step)
     free(through_libc);
     cr_expect_eq(ours(where, sizeof where), 2);
 #else
+    (void)profile;
     cr_skip("a sanitizer's malloc, or none of glibc's");
 #endif
+}
+
+Test(allocations, none_inside_a_step) { expect_none(NULL); }
+
+/* Ten steps, all of them traced. */
+Test(allocations, none_inside_a_step_that_is_traced)
+{
+    expect_none(in_folder("t.json"));
+    cr_expect(exists("t.json"));
 }

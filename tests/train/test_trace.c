@@ -12,7 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "fixture.h"
 #include "folder.h"
+#include "sgt_train.h"
 #include "trace.h"
 
 TestSuite(trace, .init = make_folder, .fini = remove_folder);
@@ -335,7 +337,7 @@ Test(trace, names_are_kept_once)
 
 Test(trace, what_finds_no_room_is_counted)
 {
-    sgt_trace *t = start(0, 2, 100);
+    sgt_trace *t = start(0, 2, 50);
     step(t, 0);
     for (int i = 0; i < 130; i++) sgt_trace_end(t, sgt_trace_begin(t), 0, "c", "first");
     step(t, 1); /* twice what the step before brought */
@@ -404,6 +406,85 @@ Test(trace, a_device_that_cannot_is_said)
     cr_expect_eq(d.ended, 0);
     cr_expect_not(exists("t.json"));
     sgt_trace_close(d.t);
+}
+
+/* ---- a run's ---- */
+
+static int count(const json_t *all, const char *name)
+{
+    int n = 0;
+    size_t i;
+    json_t *e;
+    json_array_foreach(json_object_get(all, "traceEvents"), i, e)
+        n += strcmp(text(e, "ph"), "X") == 0 && strcmp(text(e, "name"), name) == 0;
+    return n;
+}
+
+/* Spans of a track, which come by their beginning, lie within those that are still open. */
+static void expect_nested(const json_t *all, int track)
+{
+    int64_t open[16];
+    size_t i;
+    int depth = 0;
+    json_t *e;
+    json_array_foreach(json_object_get(all, "traceEvents"), i, e) {
+        if (strcmp(text(e, "ph"), "X") != 0 || whole(e, "tid") != track) continue;
+        int64_t begin = ns(e, "ts"), over = begin + ns(e, "dur");
+        while (depth && open[depth - 1] <= begin) depth--;
+        cr_expect(!depth || over <= open[depth - 1], "%s ends after what it lies in", text(e, "name"));
+        cr_assert(depth < 16);
+        open[depth++] = over;
+    }
+}
+
+static int whole_run(const char *profile, uint64_t steps, char *last, size_t n)
+{
+    sgt_error err;
+    sgt_settings s;
+    sgt_train_result r;
+    sgt_train_options o = {.run = in_folder("r"), .force = 1, .profile = profile};
+    sgt_settings_default(&s);
+    s.data = FIXTURES "curve/tokens.bin";
+    s.model = "2x32x2";
+    s.device = "cpu";
+    s.batch = 2;
+    s.accum = 3;
+    s.seq = 32;
+    s.steps = steps;
+    s.threads = 2;
+    s.workers = 2;
+    s.save_every = 4;
+    int rc = sgt_train(&s, &o, &r, &err);
+    if (rc < 0) snprintf(last, n, "%s", err.text);
+    else snprintf(last, n, "%.*s", (int)(strstr(r.last, "\"tokens\"") - r.last), r.last); /* all that is not measured */
+    sgt_train_result_free(&r);
+    sgt_settings_free(&s);
+    return rc;
+}
+
+Test(trace, a_run)
+{
+    char traced[1024], plain[1024];
+    json_error_t why;
+    cr_assert_eq(whole_run(in_folder("t.json"), 13, traced, sizeof traced), 0, "%s", traced);
+    json_t *all = json_load_file(in_folder("t.json"), 0, &why);
+    cr_assert(all, "%s", why.text);
+    cr_expect_eq(other(all, "first_step"), 3);
+    cr_expect_eq(other(all, "left_out"), 0);
+    cr_expect_eq(count(all, "step"), 10);
+    cr_expect_eq(count(all, "micro-step"), 30);
+    cr_expect_eq(count(all, "data wait"), 30);
+    cr_expect_eq(count(all, "update"), 10);
+    cr_expect_eq(count(all, "metrics wait"), 10);
+    cr_expect_eq(count(all, "checkpoint"), 4, "after steps 4, 8, 12 and 13");
+    cr_expect_geq(count(all, "make batch"), 24); /* those of the first may have been made before it */
+    cr_expect_eq(events(all, "C"), 10);
+    for (int track = 0; track < 3; track++) expect_nested(all, track);
+    json_decref(all);
+    cr_assert_eq(whole_run(NULL, 13, plain, sizeof plain), 0, "%s", plain);
+    cr_expect_str_eq(traced, plain, "a trace changes nothing");
+    cr_expect_eq(whole_run(in_folder("none/t.json"), 13, plain, sizeof plain), SGT_EIO);
+    cr_expect(strstr(plain, "none/t.json"), "%s", plain);
 }
 
 /* ---- threads, and death ---- */
