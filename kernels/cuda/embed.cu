@@ -1,10 +1,11 @@
 // embed.cu: token plus position embedding. Its gradient is a sum over the places where a token stands: the places are
-// sorted by token first, so that each row is added up by one thread a column, in one order and without atomics.
+// sorted by token first (embed_sort.cu), so that each row is added up by one thread a column, in one order and without
+// atomics.
 #include "dropout.cuh"
 
 using namespace sgt;
 
-enum { THREADS = 128, SORT_THREADS = 1024, DIGIT_BITS = 4, DIGITS = 1 << DIGIT_BITS, CHUNK = 64 };
+enum { THREADS = 128, CHUNK = 64 };
 
 template <class T, int V> __global__ void __launch_bounds__(THREADS)
 embed_kernel(T *out, const int32_t *ids, const T *wte, const T *wpe, size_t T_, int C, sgt_cuda_dropout drop)
@@ -33,75 +34,6 @@ void sgt_cuda_embed(sgt_cuda_stream s, sgt_cuda_type type, void *out, const int3
         DEV_LAUNCH((embed_kernel<N, width>), dim3((unsigned)n), dim3(THREADS), 0, s, (N *)out, ids, (const N *)wte,
                    (const N *)wpe, T, (int)C, drop ? *drop : sgt_cuda_dropout());
     });
-}
-
-// ---- sorting: by one block, 4 bits at a time from the lowest; each thread has a slice of its own, which keeps the
-// order of equal tokens ----
-
-// counts (DIGITS, SORT_THREADS) become the places where each thread's first number of each digit goes.
-DEV void scan_counts(uint32_t *counts, uint32_t *shared)
-{
-    int at = threadIdx.x * DIGITS, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    uint32_t mine = 0, upto;
-    dev::block_sync(); // every thread has counted
-    for (int i = 0; i < DIGITS; i++) mine += counts[at + i];
-    upto = mine; // sums over lanes up to this one, then over warps before this one
-    for (int step = 1; step < 32; step *= 2) {
-        uint32_t before = dev::shfl(upto, lane - step);
-        if (lane >= step) upto += before;
-    }
-    if (lane == 31) shared[warp] = upto;
-    dev::block_sync(); // with the reading of all warps' sums
-    uint32_t start = upto - mine;
-    for (int w = 0; w < warp; w++) start += shared[w];
-    for (int i = 0; i < DIGITS; i++) {
-        uint32_t count = counts[at + i];
-        counts[at + i] = start;
-        start += count;
-    }
-    dev::block_sync(); // each thread's starts stand in other threads' parts
-}
-
-// One digit: from (ids, places) to (to_ids, to_places). places NULL: 0, 1, 2, ...
-DEV void sort_digit(int32_t *to_ids, int32_t *to_places, const int32_t *ids, const int32_t *places, int n, int shift,
-                    uint32_t *counts, uint32_t *shared)
-{
-    int each = (n + SORT_THREADS - 1) / SORT_THREADS, first = threadIdx.x * each;
-    int end = first + each < n ? first + each : n;
-    for (int d = 0; d < DIGITS; d++) counts[d * SORT_THREADS + threadIdx.x] = 0;
-    for (int i = first; i < end; i++) counts[(ids[i] >> shift & (DIGITS - 1)) * SORT_THREADS + threadIdx.x]++;
-    scan_counts(counts, shared);
-    for (int i = first; i < end; i++) {
-        uint32_t at = counts[(ids[i] >> shift & (DIGITS - 1)) * SORT_THREADS + threadIdx.x]++;
-        to_ids[at] = ids[i];
-        to_places[at] = places ? places[i] : i;
-    }
-    dev::block_sync(); // all is in place before the next digit reads it
-}
-
-__global__ void __launch_bounds__(SORT_THREADS, 1) sort_kernel(int32_t *sorted, int32_t *order, const int32_t *ids,
-                                                            int32_t *half_sorted, int32_t *half_order, int n)
-{
-    DEV_SHARED(uint32_t, shared, SORT_THREADS / 32);
-    uint32_t *counts = (uint32_t *)dev::dyn_smem();
-    sort_digit(half_sorted, half_order, ids, NULL, n, 0, counts, shared);
-    sort_digit(sorted, order, half_sorted, half_order, n, DIGIT_BITS, counts, shared);
-    sort_digit(half_sorted, half_order, sorted, order, n, 2 * DIGIT_BITS, counts, shared);
-    sort_digit(sorted, order, half_sorted, half_order, n, 3 * DIGIT_BITS, counts, shared);
-}
-
-size_t sgt_cuda_embed_sort_scratch(size_t n)
-{
-    return 2 * n * sizeof(int32_t);
-}
-
-void sgt_cuda_embed_sort(sgt_cuda_stream s, int32_t *sorted, int32_t *order, const int32_t *ids, size_t n,
-                         void *scratch)
-{
-    if (n == 0) return;
-    int32_t *half = (int32_t *)scratch;
-    DEV_LAUNCH(sort_kernel, dim3(1), dim3(SORT_THREADS), DIGITS * SORT_THREADS * sizeof(uint32_t), s, sorted, order,
-               ids, half, half + n, (int)n);
 }
 
 // ---- backward ----

@@ -30,9 +30,10 @@ template <class T> static void forward(check *t)
     }
 }
 
+/* A block has 256 numbers, or twice that above 32,768. */
 CUDA_CASE(cuda_embed_sort)
 {
-    for (size_t n : {(size_t)1, (size_t)1023, (size_t)1024, (size_t)3001})
+    for (size_t n : {(size_t)1, (size_t)255, (size_t)256, (size_t)3001, (size_t)33003})
         for (int32_t V : {1, 5, 1000, 65536}) {
             int32_t *ids = cuda_copy<int32_t>(t, check_ids(t, n, V), n), *sorted = cuda_output<int32_t>(t, n);
             int32_t *order = cuda_output<int32_t>(t, n), *want = cuda_output<int32_t>(t, n);

@@ -1,2 +1,2 @@
-# kernels/cuda/embed.cu cuda_embed_sort race
-s|dev::block_sync(); // every thread has counted||
+# kernels/cuda/embed_sort.cu cuda_embed_sort race
+s|dev::block_sync(); // every warp has counted||

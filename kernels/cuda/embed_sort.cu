@@ -1,0 +1,145 @@
+// embed_sort.cu: the places of a batch in order of their tokens, equal tokens in order of place: a radix sort of 16-bit
+// numbers in two passes of 8 bits. A pass is two kernels: blocks count their digits; then each knows from all counts
+// where its own begin, and puts them there. A warp owns successive numbers and goes through them 32 at a time: the order
+// of equal ones never depends on which thread is first.
+#include "elements.cuh"
+
+using namespace sgt;
+
+enum { DIGITS = 256, WARPS = 8, THREADS = WARPS * 32, MOST_BLOCKS = 128 };
+static_assert(THREADS == DIGITS, "a thread for each digit");
+
+struct Pass {
+    int32_t *to_ids, *to_places;
+    const int32_t *ids, *places; // places NULL: 0, 1, 2, ...
+    uint32_t *counts;            // (blocks, DIGITS)
+    int n, each, shift;          // each: numbers a warp owns, a multiple of 32
+};
+
+DEV int digit_of(const Pass &a, int i)
+{
+    return a.ids[i] >> a.shift & (DIGITS - 1);
+}
+
+DEV int first_of_warp(const Pass &a)
+{
+    return (blockIdx.x * WARPS + threadIdx.x / 32) * a.each;
+}
+
+// How many of each digit each warp of the block has; (WARPS, DIGITS).
+DEV void count_by_warp(const Pass &a, uint32_t *counts)
+{
+    for (int w = 0; w < WARPS; w++) counts[w * DIGITS + threadIdx.x] = 0;
+    dev::block_sync(); // zeros before any count
+    uint32_t *mine = counts + threadIdx.x / 32 * DIGITS;
+    int first = first_of_warp(a), end = first + a.each < a.n ? first + a.each : a.n;
+    for (int i = first + threadIdx.x % 32; i < end; i += 32) dev::atomic_add(mine + digit_of(a, i), 1u);
+    dev::block_sync(); // every warp has counted
+}
+
+__global__ void __launch_bounds__(THREADS) sort_count_kernel(Pass a)
+{
+    DEV_SHARED(uint32_t, counts, WARPS *DIGITS);
+    count_by_warp(a, counts);
+    uint32_t total = 0;
+    for (int w = 0; w < WARPS; w++) total += counts[w * DIGITS + threadIdx.x];
+    a.counts[blockIdx.x * DIGITS + threadIdx.x] = total;
+}
+
+// The sum of v over the threads before this one. shared: WARPS numbers.
+DEV uint32_t sum_before(uint32_t v, uint32_t *shared)
+{
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    uint32_t upto = v;
+    for (int step = 1; step < 32; step *= 2) {
+        uint32_t before = dev::shfl(upto, lane - step);
+        if (lane >= step) upto += before;
+    }
+    if (lane == 31) shared[warp] = upto;
+    dev::block_sync(); // with the reading of all warps' sums
+    uint32_t start = upto - v;
+    for (int w = 0; w < warp; w++) start += shared[w];
+    return start;
+}
+
+// counts (WARPS, DIGITS) become where each warp's first number of each digit goes: after all smaller digits, after the
+// blocks before, after the warps before.
+DEV void starts_by_warp(const Pass &a, uint32_t *counts, uint32_t *shared)
+{
+    uint32_t total = 0, before = 0;
+    for (int b = 0; b < (int)gridDim.x; b++) {
+        uint32_t count = a.counts[b * DIGITS + threadIdx.x];
+        total += count;
+        if (b < (int)blockIdx.x) before += count;
+    }
+    uint32_t start = sum_before(total, shared) + before;
+    for (int w = 0; w < WARPS; w++) {
+        uint32_t count = counts[w * DIGITS + threadIdx.x];
+        counts[w * DIGITS + threadIdx.x] = start;
+        start += count;
+    }
+    dev::block_sync(); // each thread's starts are for other threads
+}
+
+DEV int bits_set(uint32_t x)
+{
+    x -= x >> 1 & 0x55555555u;
+    x = (x & 0x33333333u) + (x >> 2 & 0x33333333u);
+    return (int)(((x + (x >> 4)) & 0x0f0f0f0fu) * 0x01010101u >> 24);
+}
+
+// Lanes of the warp that are there and have the same digit as this one.
+DEV uint32_t same_digit(int digit, bool there)
+{
+    uint32_t same = dev::warp_ballot(there);
+    for (int bit = 1; bit < DIGITS; bit *= 2) {
+        uint32_t set = dev::warp_ballot(digit & bit);
+        same &= digit & bit ? set : ~set;
+    }
+    return same;
+}
+
+__global__ void __launch_bounds__(THREADS) sort_place_kernel(Pass a)
+{
+    DEV_SHARED(uint32_t, counts, WARPS *DIGITS);
+    DEV_SHARED(uint32_t, shared, WARPS);
+    count_by_warp(a, counts);
+    starts_by_warp(a, counts, shared);
+    uint32_t *next = counts + threadIdx.x / 32 * DIGITS;
+    int first = first_of_warp(a), lane = threadIdx.x % 32;
+    for (int from = first; from < first + a.each && from < a.n; from += 32) {
+        int i = from + lane;
+        bool there = i < a.n;
+        int digit = there ? digit_of(a, i) : 0;
+        uint32_t same = same_digit(digit, there), start = next[digit];
+        dev::warp_sync(); // all have read before one writes
+        if (there) {
+            uint32_t at = start + bits_set(same & ((1u << lane) - 1));
+            a.to_ids[at] = a.ids[i];
+            a.to_places[at] = a.places ? a.places[i] : i;
+            if (same >> lane == 1) next[digit] = start + bits_set(same); // the last lane of its digit
+        }
+        dev::warp_sync(); // with the reading of the next 32
+    }
+}
+
+size_t sgt_cuda_embed_sort_scratch(size_t n)
+{
+    return (2 * n + MOST_BLOCKS * DIGITS) * sizeof(int32_t);
+}
+
+void sgt_cuda_embed_sort(sgt_cuda_stream s, int32_t *sorted, int32_t *order, const int32_t *ids, size_t n,
+                         void *scratch)
+{
+    if (n == 0) return;
+    uint32_t *counts = (uint32_t *)scratch;
+    int32_t *half = (int32_t *)(counts + MOST_BLOCKS * DIGITS);
+    int each = (int)blocks_for(n, MOST_BLOCKS * THREADS) * 32;
+    dim3 grid(blocks_for(n, (size_t)each * WARPS)), block(THREADS);
+    Pass passes[] = {{half, half + n, ids, NULL, counts, (int)n, each, 0},
+                     {sorted, order, half, half + n, counts, (int)n, each, 8}};
+    for (const Pass &a : passes) {
+        DEV_LAUNCH(sort_count_kernel, grid, block, 0, s, a);
+        DEV_LAUNCH(sort_place_kernel, grid, block, 0, s, a);
+    }
+}
