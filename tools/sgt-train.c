@@ -16,7 +16,7 @@
 
 static sgt_settings s;
 static struct {
-    const char *run, *config, *lr;
+    const char *run, *config, *lr, *profile;
     int resume, force, quiet, json, epochs, estimate;
 } o = {.run = "run"};
 
@@ -126,6 +126,8 @@ static const sgt_option table[] = {
      GIVEN(SGT_SET_NO_PAD_VOCAB)},
 
     {.name = "Output"},
+    {"profile", 0, SGT_OPT_TEXT, &o.profile, "FILE",
+     .help = "a trace of steps 10 to 19, for ui.perfetto.dev or chrome://tracing"},
     {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, .help = "say nothing unless something is wrong"},
     {"json", 0, SGT_OPT_FLAG, &o.json, .help = "one JSON document on standard output at the end"},
     {0}};
@@ -324,6 +326,7 @@ int main(int argc, char **argv)
                                  .force = o.force,
                                  .notice = sgt_talk_notice(&talk),
                                  .warning = {show_warning, NULL},
+                                 .profile = o.profile,
                                  .cache = cache,
                                  .stop = stop,
                                  .progress = show_progress,

@@ -90,7 +90,9 @@ static int micro_step(sgt_backend *b, uint64_t step, uint32_t micro, const sgt_r
     c->step = step;
     c->row = (uint64_t)micro * c->B * c->ranks;
     sgt_cpu_forward(c);
+    uint64_t from = sgt_trace_begin(c->trace);
     c->loss_sum += sgt_cpu_head(c, scale);
+    sgt_trace_end(c->trace, from, SGT_TRACE_LOOP, "head", "head and loss");
     sgt_cpu_backward(c);
     c->nominal = scale;
     c->fresh = 0;

@@ -7,6 +7,7 @@
 
 #include "backend.h"
 #include "base/arena.h"
+#include "trace.h"
 
 #define SGT_HEAD_ROWS 256     /* rows of logits that exist at a time */
 #define SGT_PIECE 65536       /* floats that one task of the optimizer updates */
@@ -75,6 +76,7 @@ typedef struct sgt_cpu_backend {
     float *scratch;                /* (threads, scratch_floats) for attention */
     size_t scratch_floats;
     double *squares;               /* (pieces) */
+    sgt_trace *trace;
 
     sgt_cpu_linear linear[SGT_LINEARS];
     sgt_cpu_piece *pieces;

@@ -131,13 +131,15 @@ static void recompute(sgt_cpu_backend *c, sgt_cpu_block *l, const float *x)
 {
     const float *p = c->params;
     if (c->recompute == SGT_RECOMPUTE_NONE || l->layer + 1 == c->model.layers) return;
+    uint64_t from = sgt_trace_begin(c->trace);
     sgt_cpu_layernorm(c, l->ln1, l->mean1, l->rstd1, x, p + l->at[SGT_LN1_W], p + l->at[SGT_LN1_B]);
     if (c->recompute == SGT_RECOMPUTE_BLOCK) {
         sgt_cpu_block_inside(c, l, x);
-        return;
+    } else {
+        sgt_cpu_layernorm(c, l->ln2, l->mean2, l->rstd2, l->mid, p + l->at[SGT_LN2_W], p + l->at[SGT_LN2_B]);
+        sgt_cpu_gelu(c, l);
     }
-    sgt_cpu_layernorm(c, l->ln2, l->mean2, l->rstd2, l->mid, p + l->at[SGT_LN2_W], p + l->at[SGT_LN2_B]);
-    sgt_cpu_gelu(c, l);
+    sgt_trace_end_layer(c->trace, from, "recompute", l->layer);
 }
 
 static void block(sgt_cpu_backend *c, const sgt_cpu_block *l, const float *x)
@@ -165,8 +167,12 @@ void sgt_cpu_backward(sgt_cpu_backend *c)
     layernorm(c, c->blocks[c->model.layers - 1].out, c->meanf, c->rstdf, p + c->lnf_w, g + c->lnf_w, g + c->lnf_b);
     for (size_t i = c->model.layers; i-- > 0;) {
         const float *x = i ? c->blocks[i - 1].out : c->x0;
+        uint64_t from = sgt_trace_begin(c->trace);
         recompute(c, c->blocks + i, x);
         block(c, c->blocks + i, x);
+        sgt_trace_end_layer(c->trace, from, "backward", i);
     }
+    uint64_t from = sgt_trace_begin(c->trace);
     embeddings(c);
+    sgt_trace_end(c->trace, from, SGT_TRACE_LOOP, "backward", "embeddings backward");
 }

@@ -119,11 +119,14 @@ void sgt_cpu_forward(sgt_cpu_backend *c)
 {
     const float *p = c->params;
     sgt_cpu_block *first = c->blocks;
+    uint64_t from = sgt_trace_begin(c->trace);
     embed(c);
     sgt_cpu_layernorm(c, first->ln1, first->mean1, first->rstd1, c->x0, p + first->at[SGT_LN1_W],
                       p + first->at[SGT_LN1_B]);
+    sgt_trace_end(c->trace, from, SGT_TRACE_LOOP, "forward", "embeddings forward");
     for (size_t i = 0; i < c->model.layers; i++) {
         sgt_cpu_block *l = c->blocks + i;
+        from = sgt_trace_begin(c->trace);
         sgt_cpu_block_inside(c, l, i ? l[-1].out : c->x0);
         sgt_gemm_run(c->linear[SGT_LINEAR_FCPROJ].forward, l->gelu, p + l->at[SGT_FCPROJ_W], p + l->at[SGT_FCPROJ_B],
                      c->dln);
@@ -133,6 +136,7 @@ void sgt_cpu_forward(sgt_cpu_backend *c)
         else
             residual(c, l->layer, SGT_DROP_FCPROJ, l->out, c->lnf, c->meanf, c->rstdf, l->mid, c->dln, p + c->lnf_w,
                      p + c->lnf_b);
+        sgt_trace_end_layer(c->trace, from, "forward", i);
     }
 }
 

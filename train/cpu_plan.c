@@ -180,6 +180,7 @@ static void take_options(sgt_cpu_backend *c, const sgt_backend_options *o)
     c->model.untied |= o->untied != 0;
     c->optim = o->optim;
     c->threads = o->threads;
+    c->trace = o->trace;
     c->recompute = o->recompute;
     c->dropout = o->dropout;
     c->seed = o->seed;

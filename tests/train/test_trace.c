@@ -454,6 +454,7 @@ static int whole_run(const char *profile, uint64_t steps, char *last, size_t n)
     s.threads = 2;
     s.workers = 2;
     s.save_every = 4;
+    s.recompute = "gelu";
     int rc = sgt_train(&s, &o, &r, &err);
     if (rc < 0) snprintf(last, n, "%s", err.text);
     else snprintf(last, n, "%.*s", (int)(strstr(r.last, "\"tokens\"") - r.last), r.last); /* all that is not measured */
@@ -475,6 +476,14 @@ Test(trace, a_run)
     cr_expect_eq(count(all, "micro-step"), 30);
     cr_expect_eq(count(all, "data wait"), 30);
     cr_expect_eq(count(all, "update"), 10);
+    cr_expect_eq(count(all, "h.0 forward"), 30);
+    cr_expect_eq(count(all, "h.1 forward"), 30);
+    cr_expect_eq(count(all, "h.1 backward"), 30);
+    cr_expect_eq(count(all, "h.0 recompute"), 30); /* the last layer's is there still */
+    cr_expect_eq(count(all, "h.1 recompute"), 0);
+    cr_expect_eq(count(all, "head and loss"), 30);
+    cr_expect_eq(count(all, "embeddings forward"), 30);
+    cr_expect_eq(count(all, "embeddings backward"), 30);
     cr_expect_eq(count(all, "metrics wait"), 10);
     cr_expect_eq(count(all, "checkpoint"), 4, "after steps 4, 8, 12 and 13");
     cr_expect_geq(count(all, "make batch"), 24); /* those of the first may have been made before it */

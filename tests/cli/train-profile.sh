@@ -1,0 +1,47 @@
+# sgt-train --profile: which steps, what is in the file, and that it is there or not, never in part.
+. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/train.inc"
+data d
+validation d
+small="$small --schedule constant --warmup 0" # the same for any --steps
+
+spans() { grep -c "\"ph\":\"X\",\"name\":\"$1\"" "$2"; }
+expect_spans() { # COUNT NAME FILE
+    got=$(spans "$2" "$3")
+    [ "$got" -eq "$1" ] || fail "$3 has $got spans '$2', not $1"
+}
+
+run 0 sgt-train $small --run r --steps 25 --grad-accum 2 --eval-every 15 --save-every 20 --profile t.json
+stderr_has 'sgt-train: trace of steps 10 to 19: t.json'
+for name in step update 'metrics wait'; do expect_spans 10 "$name" t.json; done
+for name in micro-step 'data wait' 'embeddings forward' 'h.0 backward' 'head and loss'; do
+    [ "$(spans "$name" t.json)" -ge 20 ] || fail "t.json lacks '$name'"
+done
+expect_spans 1 evaluation t.json
+expect_spans 1 checkpoint t.json
+[ "$(spans 'make batch' t.json)" -ge 10 ] || fail 'the loader is not there'
+expect_spans 0 'h.1 forward' t.json
+[ "$(echo $(ls))" = 'd r t.json' ] || fail "something else is left: $(ls)"
+
+# a short run, silently, over what was there; a resumed one counts from where it goes on
+echo old > t.json
+run 0 sgt-train --quiet $small --run short --steps 3 --profile t.json
+stderr_is ''
+expect_spans 3 step t.json
+run 0 sgt-train $small --run short --steps 15 --resume --profile again.json
+stderr_has 'trace of steps 5 to 14: again.json'
+grep -q '"first_step":5' again.json || fail 'it says which step was the first'
+grep -q '"step":14}' again.json || fail 'and which step each is'
+
+# the same run with and without
+run 0 sgt-train --quiet $small --run plain --steps 15
+same_facts short/log.jsonl plain/log.jsonl
+
+# no place for it: said before anything is made
+run 1 sgt-train --quiet $small --run none --steps 3 --profile nowhere/t.json
+stderr_is "sgt-train: nowhere/t.json: cannot create: No such file or directory"
+absent none
+
+# a run that has nothing left to do has nothing to trace
+run 0 sgt-train $small --run plain --steps 15 --resume --profile nothing.json
+absent nothing.json
