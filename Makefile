@@ -230,7 +230,7 @@ $(CUDA_LIB): $(CUDA_CU:%=$(B)/obj/device/%.o) $(CUDA_C:%.c=$(B)/obj/%.o) $(call 
 	    -Xlinker --version-script=$(CUDA_MAP) -Xlinker -z,defs -Xcompiler -static-libstdc++,-static-libgcc -ldl -lm
 
 $(HOST_LIB): $(CUDA_CU:%=$(B)/obj/%.o) $(HOST_STANDS:%=$(B)/obj/%.o) $(HOST_C:%.c=$(B)/obj/%.o) \
-             $(call lib,train kernels loader) $(CUDA_MAP)
+             $(B)/obj/tests/kernels/cudnn/stand_in.o $(call lib,train kernels loader) $(CUDA_MAP)
 	$(call say,LD,$@)mkdir -p $(@D) && $(HOST_CXX) $(ALL_LDFLAGS) -shared -o $@ $(filter-out %.map,$^) \
 	    -Wl,--version-script=$(CUDA_MAP) $(if $(SAN),,-Wl$(comma)-z$(comma)defs) $(LD_kernels)
 

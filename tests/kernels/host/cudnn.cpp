@@ -1,0 +1,76 @@
+/* cudnn.cpp: cuDNN for the CUDA backend that runs on a CPU: tests/kernels/cudnn/stand_in.c, whose runs wait in their
+ * stream's queue like everything else there. It is there where SGT_HOST_CUDNN is set in the environment, and never the
+ * real one, which on a machine with a GPU would take the host's addresses for its own. */
+#include "cuda/cudnn.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <set>
+
+#include "host/host.h"
+
+/* stand_in.c's, where that is linked in */
+#define DECLARE(result, name, arguments) extern "C" result cudnn##name arguments __attribute__((weak));
+SGT_CUDNN_FUNCTIONS(DECLARE)
+
+namespace host {
+namespace {
+
+/* Packs that a queue or a captured graph may still hold: kept until the end. */
+struct Packs {
+    std::set<sgt_cudnn_desc> held;
+    ~Packs()
+    {
+        for (sgt_cudnn_desc d : held) cudnnBackendDestroyDescriptor(d);
+    }
+} packs;
+
+cudaStream_t stream_of_next; /* one handle, one thread */
+
+int set_stream(sgt_cudnn_handle, sgt_cuda_stream s)
+{
+    stream_of_next = s;
+    return 0;
+}
+
+int execute(sgt_cudnn_handle handle, sgt_cudnn_desc plan, sgt_cudnn_desc pack)
+{
+    packs.held.insert(pack);
+    enqueue(stream_of_next, [=] {
+        char why[300];
+        if (!cudnnBackendExecute(handle, plan, pack)) return;
+        cudnnGetLastErrorString(why, sizeof why);
+        fail("cuDNN: %s", why);
+    });
+    return 0;
+}
+
+int destroy(sgt_cudnn_desc d)
+{
+    return packs.held.count(d) ? 0 : cudnnBackendDestroyDescriptor(d);
+}
+
+} /* namespace */
+} /* namespace host */
+
+int sgt_cudnn_load(const sgt_cudnn **out, sgt_error *err)
+{
+    static sgt_cudnn api;
+    if (!cudnnGetVersion || !getenv("SGT_HOST_CUDNN"))
+        return sgt_fail(err, SGT_EUNSUPPORTED, "cuDNN: libcudnn.so.9 is not on this machine");
+#define ROW(result, name, arguments) api.name = cudnn##name;
+    SGT_CUDNN_FUNCTIONS(ROW)
+    api.SetStream = host::set_stream;
+    api.BackendExecute = host::execute;
+    api.BackendDestroyDescriptor = host::destroy;
+    api.version = (int)cudnnGetVersion();
+    snprintf(api.title, sizeof api.title, "cuDNN on the host");
+    *out = &api;
+    return SGT_OK;
+}
+
+int sgt_cudnn_check(const sgt_cudnn *, int status, const char *what, sgt_error *err)
+{
+    return status ? sgt_fail(err, SGT_EUNSUPPORTED, "cuDNN: %s: %d", what, status) : SGT_OK;
+}
