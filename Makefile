@@ -102,7 +102,7 @@ HOST_C := $(filter-out $(HOST_STANDS:tests/kernels/host/%.cpp=kernels/cuda/%.c),
 HOST_LIB := $(B)/host/lib/libsgt-cuda.so
 HOST_PROGRAMS := $(B)/host/bin/sgt-train $(B)/host/bin/sgt-bench $(B)/host/bin/check-step
 
-.PHONY: all cuda deps demo check check-all check-kernels check-cuda check-nvcc install uninstall clean help
+.PHONY: all cuda gpu-bundle deps demo check check-all check-kernels check-cuda check-nvcc install uninstall clean help
 all: need-packages programs cuda       ## build every program, and the CUDA backend where nvcc is (the default)
 
 ifneq ($(HAVE_NVCC),)
@@ -132,6 +132,14 @@ check-nvcc: need-packages $(HOST_CU:%=$(B)/obj/device/%.o)  ## nvcc on every CUD
 else
 check-nvcc:
 	@echo 'no $(NVCC): left out compiling the CUDA kernels for sm_80 and sm_90a'
+endif
+
+ifneq ($(HAVE_NVCC),)
+gpu-bundle: need-packages programs cuda $(B)/tests/check-kernels $(B)/tests/check-cuda-device $(B)/bin/check-step
+	@tools/gpu-bundle.sh $(B)
+else
+gpu-bundle:                            ## what tools/gpu-check.sh needs on a machine with a GPU, in build/gpu-bundle
+	@echo 'no $(NVCC), which compiles what the bundle is for' >&2; exit 1
 endif
 
 check-all: check                       ## the tests again: clang, no optimization, sanitizers, all schedules and mutants
@@ -240,6 +248,13 @@ $(B)/host/%: $(B)/%
 # The whole training step, on a CPU or on CUDA, against PyTorch's numbers.
 $(B)/bin/check-step: $(call objects,tests/step) $(B)/obj/tests/train/fixture.o $(call lib,cli train kernels loader)
 	$(call say,LD,$@)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) -o $@ $^ $(LD_train) $(LD_kernels) $(LD_loader)
+
+# gemm.c against cuBLASLt itself, as far as that goes without a GPU: descriptors and their attributes.
+LT_STANDS := $(filter-out %/cublaslt.cpp %/cudnn.cpp,$(HOST_STANDS))
+run-check: $(if $(SAN),,$(B)/tests/check-cublaslt)
+$(B)/tests/check-cublaslt: $(call objects,tests/kernels/cublaslt) $(GEMM_PARTS) $(B)/obj/kernels/cuda/cublaslt.o \
+                           $(LT_STANDS:%=$(B)/obj/%.o) $(call lib,kernels loader)
+	$(call say,LD,$@)mkdir -p $(@D) && $(HOST_CXX) $(ALL_LDFLAGS) -Wl,--wrap=sgt_cublaslt_load -o $@ $^ $(LD_kernels)
 
 # Attention by cuDNN without a GPU: check-cudnn, and a libcudnn.so.9 of the tests' own that does what a graph says.
 CUDA_INCLUDE := $(patsubst %/bin/nvcc,-isystem %/include,$(realpath $(shell command -v nvcc 2> /dev/null)))

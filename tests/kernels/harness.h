@@ -40,9 +40,9 @@ typedef struct kernel_case {
     const char *library;           /* not a kernel of the table: the one other column it has, e.g. "onednn" */
 } kernel_case;
 
-/* Where buffers of check_bytes lie when a GPU reads them: memory without guard pages. CHECK_GUARD bytes before and after
- * each, and what rounding leaves, are filled and looked at in the end: an overrun within them that writes is found, one
- * that reads is not. `exact` leaves them out, so that a memory checker sees the first byte too far. */
+/* Where buffers of check_bytes lie when a GPU reads them: memory without guard pages. CHECK_GUARD bytes before and
+ * after each, and what rounding leaves, are filled and looked at in the end: an overrun within them that writes is
+ * found, one that reads is not. `exact` leaves them out, so that a memory checker sees the first byte too far. */
 typedef struct check_memory {
     void *(*allocate)(size_t size); /* 256-byte aligned; NULL: none left */
     void (*release)(void *p);
@@ -57,7 +57,7 @@ struct check {
     uint64_t seed, counter;     /* of the random numbers */
     int placement, failures, skipped;
     const check_memory *device; /* NULL: check_bytes lies between guard pages, as the rest does */
-    int turn;                   /* with device: the first time is 0; what buffers hold in the end is the same each time */
+    int turn;                   /* with device: 0 the first time; what buffers hold in the end is the same each time */
     char at[160], why[200];     /* what is being tried; why it was skipped */
     struct check_buffer *buffers;
     uint64_t *hashes;           /* of the first placement's outputs, in order of check_same_bits */

@@ -2,11 +2,12 @@
  * device.cuh and hopper.cuh against what it says it does. Not yet run on a GPU.
  *
  *     check-cuda-device [--list] [--conformance] [--case NAME] [--seed N] [--managed] [--exact] [--limit SECONDS]
- *                       [--one-process]
+ *                       [--once] [--one-process]
  *
  * Each case runs twice in each of two placements of its buffers, on the same numbers: what the buffers hold in the end
  * must be the same bits all four times. --conformance: the wrappers alone, exact on integers. --managed: buffers move
  * to the device's own memory instead of being read from the CPU's. --exact: no guards around them (harness.h).
+ * --once: one time in one placement.
  *
  * One line a case, "ok NAME HASH" (of those bits), "SKIP NAME: why" or "FAIL NAME", with what went wrong above it. The
  * last line is "N passed, N failed, N skipped"; exit 1 on any failure, 2 on wrong usage, 77 where nothing could run.
@@ -29,7 +30,7 @@
 enum { TURNS = 2, LOST = 3 /* a child's exit: the device is lost to it, the case is counted */ };
 
 struct arguments {
-    bool list, conformance, exact, one_process;
+    bool list, conformance, exact, once, one_process;
     device_place place;
     const char *only;
     uint64_t seed, limit;
@@ -41,7 +42,7 @@ struct progress {
     bool told;                              /* the first line */
 };
 
-static arguments args = {false, false, false, false, DEVICE_MAPPED, nullptr, 1, 60};
+static arguments args = {false, false, false, false, false, DEVICE_MAPPED, nullptr, 1, 60};
 static progress *done;
 static device gpu;
 
@@ -112,8 +113,9 @@ static void run_case(const cuda_case *c)
     t.level = "device";
     t.device = &gpu.memory;
     check_at(&t, "start");
-    for (t.placement = CHECK_AT_END; t.placement < CHECK_ONE_IN && !t.skipped; t.placement++)
-        for (t.turn = 0; t.turn < TURNS && !t.failures && !t.skipped; t.turn++) run_turn(&t, c);
+    const int placements = args.once ? 1 : CHECK_ONE_IN, turns = args.once ? 1 : TURNS;
+    for (t.placement = CHECK_AT_END; t.placement < placements && !t.skipped; t.placement++)
+        for (t.turn = 0; t.turn < turns && !t.failures && !t.skipped; t.turn++) run_turn(&t, c);
     if (t.failures) printf("FAIL %s\n", c->name);
     else if (t.skipped) printf("SKIP %s: %s\n", c->name, t.why);
     else printf("ok   %s %016llx\n", c->name, (unsigned long long)all_bits(&t));
@@ -181,7 +183,7 @@ static int usage(const char *what, const char *arg)
 {
     fprintf(stderr,
             "check-cuda-device: %s: %s (check-cuda-device [--list] [--conformance] [--case NAME] [--seed N] "
-            "[--managed] [--exact] [--limit SECONDS] [--one-process])\n",
+            "[--managed] [--exact] [--limit SECONDS] [--once] [--one-process])\n",
             arg, what);
     return 2;
 }
@@ -192,6 +194,7 @@ static bool take_flag(const char *arg)
     else if (strcmp(arg, "--conformance") == 0) args.conformance = true;
     else if (strcmp(arg, "--managed") == 0) args.place = DEVICE_MANAGED;
     else if (strcmp(arg, "--exact") == 0) args.exact = true;
+    else if (strcmp(arg, "--once") == 0) args.once = true;
     else if (strcmp(arg, "--one-process") == 0) args.one_process = true;
     else return false;
     return true;

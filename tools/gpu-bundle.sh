@@ -1,0 +1,41 @@
+#!/bin/sh
+# gpu-bundle.sh BUILD: gathers in BUILD/gpu-bundle what tools/gpu-check.sh needs on a machine that has a driver, and
+# cuBLAS and cuDNN from a toolkit or from PyTorch's wheels, and nothing of ours. `make gpu-bundle` builds it all first.
+set -eu
+cd "$(dirname "$0")/.."
+B=$1
+out=$B/gpu-bundle
+most=$((56 << 20)) # bytes
+
+rm -rf "$out"
+mkdir -p "$out/bin" "$out/lib" "$out/tools" "$out/tests/data" "$out/data"
+for f in "$B"/bin/sgt-* "$B/bin/check-step" "$B/tests/check-kernels" "$B/tests/check-cuda-device"; do
+    strip --strip-debug -o "$out/bin/$(basename "$f")" "$f"
+done
+strip --strip-debug -o "$out/lib/libsgt-cuda.so" "$B/lib/libsgt-cuda.so"
+
+# What they load beyond what any Linux with a compiler's run-time libraries has.
+ldd "$out"/bin/* "$out/lib/libsgt-cuda.so" | awk '
+    $2 == "=>" && $3 == "not" { print $1 " is not to be found" > "/dev/stderr"; missing = 1 }
+    $3 ~ /^\// && $1 !~ /^(libc|libm|libpthread|libdl|librt|libstdc\+\+|libgcc_s)\.so/ && !seen[$3]++ { print $3 }
+    END { exit missing }' > "$out/libraries"
+xargs -r cp -L -t "$out/lib" < "$out/libraries"
+rm "$out/libraries"
+
+cp tools/gpu-check.sh "$out/tools"
+cp -r tests/peers "$out/tests"
+cp -r tests/data/fixtures "$out/tests/data"
+"$B/bin/sgt-tokenize" --quiet --split 5% README.md loader kernels train tools "$out/data/shards"
+{ git describe --always --dirty --abbrev=12 2> /dev/null || echo unknown; } > "$out/commit"
+cat > "$out/README" << 'END'
+tools/gpu-check.sh runs all checks on this machine's GPU; --help tells of its parts. Programs by hand:
+    LD_LIBRARY_PATH=lib bin/sgt-train --device cuda --data data/shards --run run
+with the folders of cuBLAS and cuDNN on that path too, where the system does not know them.
+END
+
+size=$(find "$out" -type f -printf '%s\n' | awk '{ s += $1 } END { print s }')
+if [ "$size" -gt "$most" ]; then
+    echo "$out: $((size >> 20)) MiB, at most $((most >> 20)) (what is large: $(find "$out" -type f -size +4M | tr '\n' ' '))" >&2
+    exit 1
+fi
+echo "$out: $(awk -v s="$size" 'BEGIN { printf "%.1f", s / 2^20 }') MiB; there: tools/gpu-check.sh"
