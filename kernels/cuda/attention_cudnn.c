@@ -446,6 +446,7 @@ static void put_common(pack *p, sgt_cudnn_attention *a, const void *qkv)
     put(p, SCALE, &a->scale);
     put(p, MASKED, &a->masked);
     if (a->o.dropout > 0) {
+        assert(a->seed);
         put(p, SEED, &a->seed->seed);
         put(p, OFFSET, &a->seed->offset);
         put(p, GROWN, &a->grown);
