@@ -66,27 +66,10 @@ int sgt_cuda_choose_attention(sgt_cuda_backend *c, sgt_error *err)
     return SGT_OK;
 }
 
-/* Milliseconds of one layer's forward and backward by c->path. */
-static int time_path(sgt_cuda_backend *c, float *ms, sgt_error *err)
+static void one_layer(sgt_cuda_backend *c)
 {
-    enum { ROUNDS = 5 };
-    sgt_cuda_event from = NULL, to = NULL;
-    int rc = sgt_cuda_event_new(&from, 1, err);
-    if (rc == SGT_OK) rc = sgt_cuda_event_new(&to, 1, err);
-    for (int i = -1; i < ROUNDS && rc == SGT_OK; i++) {
-        if (i == 0) sgt_cuda_record(from, c->compute);
-        sgt_cuda_attend(c, 0, 0);
-        sgt_cuda_attend_backward(c, 0);
-    }
-    if (rc == SGT_OK) {
-        sgt_cuda_record(to, c->compute);
-        rc = sgt_cuda_finish(c->compute, err);
-    }
-    if (rc == SGT_OK) rc = sgt_cuda_elapsed_ms(ms, from, to, err);
-    *ms /= ROUNDS;
-    sgt_cuda_event_free(from);
-    sgt_cuda_event_free(to);
-    return rc;
+    sgt_cuda_attend(c, 0, 0);
+    sgt_cuda_attend_backward(c, 0);
 }
 
 int sgt_cuda_time_attention(sgt_cuda_backend *c, sgt_error *err)
@@ -95,11 +78,11 @@ int sgt_cuda_time_attention(sgt_cuda_backend *c, sgt_error *err)
     if (!c->cudnn || c->o.attention != SGT_ATTENTION_AUTO) return SGT_OK;
     sgt_cuda_zero(c->compute, c->blocks->qkv, c->N * 3 * c->C * c->width); /* numbers that no arithmetic slows down */
     sgt_cuda_zero(c->compute, c->dln, c->N * c->C * c->width);
-    int rc = time_path(c, &own, err);
+    int rc = sgt_cuda_time(c, one_layer, &own, err);
     if (rc < 0) return rc;
     c->path = SGT_PATH_CUDNN;
     sgt_error why;
-    if (time_path(c, &cudnn, &why) < 0 || cudnn >= own) c->path = SGT_PATH_OWN;
+    if (sgt_cuda_time(c, one_layer, &cudnn, &why) < 0 || cudnn >= own) c->path = SGT_PATH_OWN;
     sgt_say(&c->o.notice, "attention: %s (a layer both ways: ours %.3f ms, cuDNN's %.3f ms)",
             c->path == SGT_PATH_OWN ? "ours" : "cuDNN's", (double)own, (double)cudnn);
     return SGT_OK;

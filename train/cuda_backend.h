@@ -12,6 +12,7 @@
 #include "backend.h"
 #include "cuda/attention_cudnn.h"
 #include "cuda/cuda.h"
+#include "cuda/cupti.h"
 #include "cuda/gemm.h"
 #include "cuda/runtime.h"
 
@@ -74,6 +75,7 @@ typedef struct sgt_cuda_backend {
     float *loss, *row_lse;        /* (N); the second without fusion alone */
     void *dx, *dln, *dwide, *ddrop; /* gradients: residual stream, a LayerNorm (N, C), MLP or qkv (N, 4C); of a branch */
     float *delta;                 /* (B, H, T): attention's backward */
+    void *bias_sums;              /* (4C): a bias gradient that a product wrote */
     int32_t *ids, *targets, *sorted, *order;
     uint16_t *tokens[SGT_CUDA_SLOTS];
     int32_t *given[SGT_CUDA_SLOTS]; /* targets of their own */
@@ -85,7 +87,8 @@ typedef struct sgt_cuda_backend {
 
     sgt_cuda_gemms *gemms;
     sgt_cuda_linear linear[SGT_CUDA_LINEARS];
-    const sgt_cuda_gemm *fc_gelu, *dgelu; /* with GELU, or its slope, in the product; NULL: by themselves */
+    /* with GELU, its slope, or that and the bias gradient, in the product; NULL: by themselves */
+    const sgt_cuda_gemm *fc_gelu, *dgelu, *dgelu_bias;
     sgt_cuda_path path;
     sgt_cudnn_attention *cudnn;
     sgt_cuda_naive naive;
@@ -98,6 +101,7 @@ typedef struct sgt_cuda_backend {
     size_t staging_bytes;
     int32_t *staged[SGT_CUDA_RING]; /* pinned (N): targets given */
 
+    sgt_cupti *cupti;             /* NULL: no trace is wanted */
     uint64_t micro_steps;         /* so far */
     uint64_t steps[SGT_CUDA_RING]; /* whose end is seen[i], + 1 */
     int open_step;                /* micro-steps wait for their update */
@@ -117,6 +121,8 @@ uint32_t sgt_cuda_most_rows(const sgt_backend_options *o, uint64_t bytes);
 /* ---- cuda_plan.c ---- */
 int sgt_cuda_plan_products(sgt_cuda_backend *c, sgt_error *err);
 int sgt_cuda_choose_gelu(sgt_cuda_backend *c, sgt_error *err); /* once memory is there */
+/* Milliseconds of some work on the compute stream, the mean of ten after one; waits. */
+int sgt_cuda_time(sgt_cuda_backend *c, void (*work)(sgt_cuda_backend *), float *ms, sgt_error *err);
 
 /* ---- cuda_peak.c ---- */
 /* Fills in base.peak_flops and what stands beside it; the measurement takes a large product, where there is room. */
@@ -136,6 +142,16 @@ void sgt_cuda_forward_again(sgt_cuda_backend *c, size_t layer);
 /* lnf to losses; with `training` dlogits in their place too. */
 void sgt_cuda_head(sgt_cuda_backend *c, int training);
 void sgt_cuda_backward(sgt_cuda_backend *c);
+
+/* ---- cuda_trace.c ---- */
+/* Where a trace is wanted, the device's part of it is added as its window closes. Before anything is captured. */
+int sgt_cuda_trace_open(sgt_cuda_backend *c, sgt_error *err);
+void sgt_cuda_trace_close(sgt_cuda_backend *c);
+/* What is launched from here to the end belongs to a range of that name, "h.LAYER PASS" for a layer: in traces, and in
+ * Nsight. They nest; in a graph they stay with what was captured. */
+void sgt_cuda_range(sgt_cuda_backend *c, const char *name);
+void sgt_cuda_range_layer(sgt_cuda_backend *c, const char *pass, size_t layer);
+void sgt_cuda_range_end(sgt_cuda_backend *c);
 
 /* ---- shared by the above ---- */
 /* Number `at` of the working copies. */

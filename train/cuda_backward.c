@@ -10,12 +10,23 @@ static void layernorm(sgt_cuda_backend *c, const void *x, const float *mean, con
                                 sgt_cuda_weight(c, w), c->N, c->C, c->scratch);
 }
 
-/* y = x W + b: dy to W's and b's gradients. */
+/* y = x W + b: dy to b's gradient, and to W's. */
+static void bias(sgt_cuda_backend *c, const sgt_cuda_block *l, size_t weight, const void *dy, size_t rows, size_t width)
+{
+    sgt_cuda_bias_backward(c->compute, c->type, c->grads + l->at[weight + 1], dy, rows, width, c->scratch);
+}
+
+static void weight_gradient(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, size_t weight, const void *x,
+                            const void *dy)
+{
+    sgt_cuda_gemm_run(c->linear[which].dw, c->compute, c->grads + l->at[weight], x, dy, NULL, NULL);
+}
+
 static void parameters(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, size_t weight, const void *x,
                        const void *dy, size_t width)
 {
-    sgt_cuda_gemm_run(c->linear[which].dw, c->compute, c->grads + l->at[weight], x, dy, NULL, NULL);
-    sgt_cuda_bias_backward(c->compute, c->type, c->grads + l->at[weight + 1], dy, c->N, width, c->scratch);
+    weight_gradient(c, which, l, weight, x, dy);
+    bias(c, l, weight, dy, c->N, width);
 }
 
 static void input(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, size_t weight, const void *dy, void *dx)
@@ -33,18 +44,31 @@ static const void *branch(sgt_cuda_backend *c, size_t layer, uint32_t site)
     return c->ddrop;
 }
 
+/* dwide (N, 4C) = dy W^T times GELU's slope, and the bias gradient of what GELU was taken of. */
+static void gelu_slope(sgt_cuda_backend *c, const sgt_cuda_block *l, const void *dy)
+{
+    const void *w = sgt_cuda_weight(c, l->at[SGT_FCPROJ_W]);
+    if (c->dgelu_bias) {
+        sgt_cuda_gemm_run(c->dgelu_bias, c->compute, c->dwide, dy, w, c->bias_sums, l->fc);
+        bias(c, l, SGT_FC_W, c->bias_sums, 1, 4 * c->C);
+        return;
+    }
+    if (c->dgelu) {
+        sgt_cuda_gemm_run(c->dgelu, c->compute, c->dwide, dy, w, NULL, l->fc);
+    } else {
+        input(c, SGT_CUDA_FCPROJ, l, SGT_FCPROJ_W, dy, c->dwide);
+        sgt_cuda_gelu_backward(c->compute, c->type, c->dwide, c->dwide, l->fc, c->N * 4 * c->C, c->model.gelu);
+    }
+    bias(c, l, SGT_FC_W, c->dwide, c->N, 4 * c->C);
+}
+
 static void mlp(sgt_cuda_backend *c, size_t i)
 {
     const sgt_cuda_block *l = c->blocks + i;
     const void *dy = branch(c, i, SGT_DROP_FCPROJ);
     parameters(c, SGT_CUDA_FCPROJ, l, SGT_FCPROJ_W, l->gelu, dy, c->C);
-    if (c->dgelu) {
-        sgt_cuda_gemm_run(c->dgelu, c->compute, c->dwide, dy, sgt_cuda_weight(c, l->at[SGT_FCPROJ_W]), NULL, l->fc);
-    } else {
-        input(c, SGT_CUDA_FCPROJ, l, SGT_FCPROJ_W, dy, c->dwide);
-        sgt_cuda_gelu_backward(c->compute, c->type, c->dwide, c->dwide, l->fc, c->N * 4 * c->C, c->model.gelu);
-    }
-    parameters(c, SGT_CUDA_FC, l, SGT_FC_W, l->ln2, c->dwide, 4 * c->C);
+    gelu_slope(c, l, dy);
+    weight_gradient(c, SGT_CUDA_FC, l, SGT_FC_W, l->ln2, c->dwide);
     input(c, SGT_CUDA_FC, l, SGT_FC_W, c->dwide, c->dln);
     layernorm(c, l->mid, l->mean2, l->rstd2, l->at[SGT_LN2_W], l->at[SGT_LN2_B]);
 }
@@ -72,14 +96,20 @@ static void embeddings(sgt_cuda_backend *c)
 void sgt_cuda_backward(sgt_cuda_backend *c)
 {
     const sgt_cuda_linear *head = &c->linear[SGT_CUDA_HEAD];
+    sgt_cuda_range(c, "head backward");
     sgt_cuda_gemm_run(head->dx, c->compute, c->dln, c->logits, sgt_cuda_weight(c, c->head), NULL, NULL);
     sgt_cuda_gemm_run(head->dw, c->compute, c->grads + c->head, c->logits, c->lnf, NULL, NULL);
     sgt_cuda_zero(c->compute, c->dx, c->N * c->C * c->width);
     layernorm(c, c->blocks[c->L - 1].out, c->meanf, c->rstdf, c->lnf_w, c->lnf_b);
+    sgt_cuda_range_end(c);
     for (size_t i = c->L; i-- > 0;) {
+        sgt_cuda_range_layer(c, "backward", i);
         sgt_cuda_forward_again(c, i);
         mlp(c, i);
         attention(c, i);
+        sgt_cuda_range_end(c);
     }
+    sgt_cuda_range(c, "embeddings backward");
     embeddings(c);
+    sgt_cuda_range_end(c);
 }

@@ -199,6 +199,7 @@ void sgt_cuda_lay_out(sgt_cuda_backend *c)
     c->ddrop = c->o.dropout > 0 ? numbers(c, N * C) : NULL;
     kind(c, "activation gradients");
     c->delta = floats(c, N * c->H);
+    c->bias_sums = numbers(c, 4 * C);
     c->cudnn_space = c->cudnn ? take(c, sgt_cudnn_attention_workspace(c->cudnn)) : NULL;
     if (c->path == SGT_PATH_NAIVE) lay_out_naive(c);
     kind(c, "attention");

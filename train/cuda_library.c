@@ -24,4 +24,5 @@ const sgt_cuda_library sgt_cuda = {.interface = SGT_CUDA_INTERFACE,
                                    .usable = usable,
                                    .open = sgt_cuda_backend_open,
                                    .estimate = sgt_cuda_backend_estimate,
+                                   .count = sgt_cuda_count,
                                    .spare = {&gemm_calls}};

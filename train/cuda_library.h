@@ -29,6 +29,8 @@ typedef struct sgt_cuda_library {
     int (*estimate)(const sgt_backend_options *o, sgt_memory_kind kinds[SGT_MEMORY_KINDS], size_t *count,
                     uint64_t *bytes, sgt_error *err);
 
+    sgt_cuda_counts (*count)(void); /* launches, waits and copies since the library was loaded */
+
     const void *spare[4]; /* for benchmarks; [0]: sgt_cuda_gemm_calls (cuda/gemm.h); the others NULL */
 } sgt_cuda_library;
 

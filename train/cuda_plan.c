@@ -65,31 +65,6 @@ static int plan_head(sgt_cuda_backend *c, sgt_error *err)
 
 /* ---- GELU within the products ---- */
 
-/* Milliseconds of one of our GELU kernels over the step's (N, 4C), which lies where it will. */
-static int time_gelu(sgt_cuda_backend *c, int backward, float *ms, sgt_error *err)
-{
-    enum { ROUNDS = 10 };
-    sgt_cuda_block *l = c->blocks;
-    sgt_cuda_event from = NULL, to = NULL;
-    size_t n = c->N * 4 * c->C;
-    int rc = sgt_cuda_event_new(&from, 1, err);
-    if (rc == SGT_OK) rc = sgt_cuda_event_new(&to, 1, err);
-    for (int i = -1; i < ROUNDS && rc == SGT_OK; i++) {
-        if (i == 0) sgt_cuda_record(from, c->compute);
-        if (backward) sgt_cuda_gelu_backward(c->compute, c->type, c->dwide, c->dwide, l->fc, n, c->model.gelu);
-        else sgt_cuda_gelu(c->compute, c->type, l->gelu, l->fc, n, c->model.gelu);
-    }
-    if (rc == SGT_OK) {
-        sgt_cuda_record(to, c->compute);
-        rc = sgt_cuda_finish(c->compute, err);
-    }
-    if (rc == SGT_OK) rc = sgt_cuda_elapsed_ms(ms, from, to, err);
-    *ms /= ROUNDS;
-    sgt_cuda_event_free(from);
-    sgt_cuda_event_free(to);
-    return rc;
-}
-
 static const sgt_cuda_gemm *plan_fused(sgt_cuda_backend *c, sgt_cuda_gemm_shape s, sgt_cuda_epilogue epilogue)
 {
     sgt_error why;
@@ -102,28 +77,72 @@ static const sgt_cuda_gemm *plan_fused(sgt_cuda_backend *c, sgt_cuda_gemm_shape 
  * rounding differs from our kernel's. */
 static void plan_gelu(sgt_cuda_backend *c)
 {
-    c->fc_gelu = c->dgelu = NULL;
+    c->fc_gelu = c->dgelu = c->dgelu_bias = NULL;
     if (c->o.no_fuse || c->model.gelu != SGT_GELU_TANH) return;
     if (c->o.recompute != SGT_RECOMPUTE_GELU)
         c->fc_gelu = plan_fused(c, forward_shape(c, c->C, 4 * c->C), SGT_EPILOGUE_GELU);
     c->dgelu = plan_fused(c, dx_shape(c, 4 * c->C, c->C), SGT_EPILOGUE_DGELU);
+    c->dgelu_bias = plan_fused(c, dx_shape(c, 4 * c->C, c->C), SGT_EPILOGUE_DGELU_BGRAD);
 }
 
-/* Where it was timed and is no faster than product and kernel by themselves, they are taken. */
-static int choose_fused(sgt_cuda_backend *c, const sgt_cuda_gemm **fused, const sgt_cuda_gemm *alone, int backward,
-                        sgt_error *err)
+/* The step's own kernels over (N, 4C), wherever those arrays lie. */
+static void gelu(sgt_cuda_backend *c)
 {
-    float ms;
-    if (!*fused || !(sgt_cuda_gemm_ms(*fused) > 0) || !(sgt_cuda_gemm_ms(alone) > 0)) return SGT_OK;
-    int rc = time_gelu(c, backward, &ms, err);
-    if (rc == SGT_OK && sgt_cuda_gemm_ms(*fused) >= sgt_cuda_gemm_ms(alone) + ms) *fused = NULL;
+    sgt_cuda_gelu(c->compute, c->type, c->blocks->gelu, c->blocks->fc, c->N * 4 * c->C, c->model.gelu);
+}
+
+static void gelu_backward(sgt_cuda_backend *c)
+{
+    sgt_cuda_gelu_backward(c->compute, c->type, c->dwide, c->dwide, c->blocks->fc, c->N * 4 * c->C, c->model.gelu);
+}
+
+static void bias_backward(sgt_cuda_backend *c)
+{
+    sgt_cuda_bias_backward(c->compute, c->type, c->grads, c->dwide, c->N, 4 * c->C, c->scratch);
+}
+
+int sgt_cuda_time(sgt_cuda_backend *c, void (*work)(sgt_cuda_backend *), float *ms, sgt_error *err)
+{
+    enum { ROUNDS = 10 };
+    sgt_cuda_event from = NULL, to = NULL;
+    int rc = sgt_cuda_event_new(&from, 1, err);
+    if (rc == SGT_OK) rc = sgt_cuda_event_new(&to, 1, err);
+    for (int i = -1; i < ROUNDS && rc == SGT_OK; i++) {
+        if (i == 0) sgt_cuda_record(from, c->compute);
+        work(c);
+    }
+    if (rc == SGT_OK) {
+        sgt_cuda_record(to, c->compute);
+        rc = sgt_cuda_finish(c->compute, err);
+    }
+    if (rc == SGT_OK) rc = sgt_cuda_elapsed_ms(ms, from, to, err);
+    *ms /= ROUNDS;
+    sgt_cuda_event_free(from);
+    sgt_cuda_event_free(to);
     return rc;
 }
 
+static float ms_of(const sgt_cuda_gemm *p) { return p ? sgt_cuda_gemm_ms(p) : 0; }
+
+/* Forward: with GELU inside, or by itself. Backward: with the slope and the bias gradient inside, with the slope, or by
+ * themselves. The fastest is taken; without timing the one with most inside. */
 int sgt_cuda_choose_gelu(sgt_cuda_backend *c, sgt_error *err)
 {
-    int rc = choose_fused(c, &c->fc_gelu, c->linear[SGT_CUDA_FC].forward, 0, err);
-    return rc == SGT_OK ? choose_fused(c, &c->dgelu, c->linear[SGT_CUDA_FCPROJ].dx, 1, err) : rc;
+    float forward, slope, bias;
+    const sgt_cuda_linear *fc = &c->linear[SGT_CUDA_FC], *fcproj = &c->linear[SGT_CUDA_FCPROJ];
+    if (!(ms_of(fc->forward) > 0)) {
+        if (c->o.deterministic) c->dgelu_bias = NULL; /* its sums over rows are the library's */
+        return SGT_OK;
+    }
+    int rc = sgt_cuda_time(c, gelu, &forward, err);
+    if (rc == SGT_OK) rc = sgt_cuda_time(c, gelu_backward, &slope, err);
+    if (rc == SGT_OK) rc = sgt_cuda_time(c, bias_backward, &bias, err);
+    if (rc < 0) return rc;
+    if (ms_of(c->fc_gelu) >= ms_of(fc->forward) + forward) c->fc_gelu = NULL;
+    float alone = ms_of(fcproj->dx) + slope;
+    if (ms_of(c->dgelu) >= alone) c->dgelu = NULL;
+    if (ms_of(c->dgelu_bias) >= bias + (c->dgelu ? ms_of(c->dgelu) : alone)) c->dgelu_bias = NULL;
+    return SGT_OK;
 }
 
 /* ---- naive attention ---- */

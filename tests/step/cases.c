@@ -285,6 +285,72 @@ static void switches(step_check *s)
     forget(&want);
 }
 
+/* ---- what the host does in a step ---- */
+
+/* Steps as the loop makes them, metrics a step late: the host never waits for a stream, takes no memory and launches
+ * nothing but two graphs and the three kernels around them; it may wait for a copy of rows two micro-steps ago and for
+ * the metrics of the step before. */
+static void waits(step_check *s)
+{
+    enum { STEPS = 6, MICRO = 2 };
+    fixture f;
+    sgt_error err = {0};
+    sgt_step_metrics m;
+    fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
+    sgt_backend *b = open_fixture(s, &f, NULL, f.batch / MICRO);
+    run_steps(s, &f, b, 0, 1, MICRO); /* graphs are made */
+    sgt_cuda_counts before = counts_now(s);
+    for (uint64_t k = 1; k <= STEPS; k++) {
+        for (uint32_t a = 0; a < MICRO; a++)
+            fixture_micro_step_of(&f, b, k, a, a * f.batch / MICRO, f.batch / MICRO, 1.0 / (f.batch * f.seq));
+        expect(s, b->update(b, k, 1e-3, &err) == 0, "%s", err.text);
+        if (k > 1) expect(s, b->metrics(b, k - 1, &m, &err) == 0, "%s", err.text);
+    }
+    sgt_cuda_counts n = counts_now(s);
+    expect(s, n.finishes == before.finishes, "the host waited for a stream %llu times",
+           (unsigned long long)(n.finishes - before.finishes));
+    expect(s, n.event_waits - before.event_waits <= STEPS * (MICRO + 1), "%llu waits for events in %d micro-steps",
+           (unsigned long long)(n.event_waits - before.event_waits), STEPS * MICRO);
+    expect(s, n.mallocs == before.mallocs, "memory was taken");
+    expect(s, n.graph_runs - before.graph_runs == STEPS * (MICRO + 1), "%llu graphs were run",
+           (unsigned long long)(n.graph_runs - before.graph_runs));
+    expect(s, n.launches - before.launches == STEPS * (2 * MICRO + 1), "%llu launches outside of graphs",
+           (unsigned long long)(n.launches - before.launches));
+    /* a batch's tokens and the fixture's own targets; a step's end */
+    expect(s, n.copies - before.copies == STEPS * (2 * MICRO + 1), "%llu copies",
+           (unsigned long long)(n.copies - before.copies));
+    b->close(b);
+    fixture_free(&f);
+}
+
+/* Kernels of a forward pass: the same for any width, so a narrow model with gpt2's twelve layers tells gpt2's. */
+static void launches(step_check *s)
+{
+    sgt_error err = {0};
+    unsigned fused = 0;
+    for (int alone = 0; alone <= 1; alone++) {
+        fixture f;
+        sgt_backend_options o = options_of(s, "tiny_tanh", 1);
+        fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
+        o.model.layers = f.model.layers = 12;
+        o.model.channels = f.model.channels = 16;
+        o.model.heads = f.model.heads = 2;
+        o.no_fuse = alone;
+        free(f.initial);
+        f.initial = calloc(sgt_model_floats(&f.model), sizeof *f.initial);
+        sgt_backend *b = open_fixture(s, &f, &o, f.batch);
+        expect(s, sgt_init_parameters(b, &f.model, 1, 1, &err) == 0, "%s", err.text);
+        run_steps(s, &f, b, 0, 1, 1);
+        if (!alone) fused = b->launches_forward;
+        if (!alone) expect(s, fused > 0 && fused <= 109, "%u kernels a forward pass", fused);
+        else expect(s, b->launches_forward >= fused + 12 * 5, "%u kernels without fusion", b->launches_forward);
+        printf("  %u kernels a forward pass of 12 layers, %u a step%s\n", b->launches_forward, b->launches_step,
+               alone ? ", without fusion" : "");
+        b->close(b);
+        fixture_free(&f);
+    }
+}
+
 /* ---- the loss scale ---- */
 
 /* A scale far too large overflows fp16: updates are left out, and moments untouched, until it has come down. */
@@ -325,6 +391,8 @@ const step_case step_cases[] = {
     {"as_the_cpu", as_the_cpu, FP32, 1},
     {"moves", moves, FP32, 1},
     {"switches", switches, EXACT, 1},
+    {"waits", waits, EXACT, 1},
+    {"launches", launches, 1 << SGT_PRECISION_BF16, 1},
     {"overflow", overflow, 1 << SGT_PRECISION_FP16, 0},
     {NULL, NULL, 0, 0},
 };

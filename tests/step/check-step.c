@@ -50,6 +50,11 @@ sgt_backend_options fixture_options(const step_check *s, const fixture *f, uint3
         .precision = s->precision};
 }
 
+sgt_cuda_counts counts_now(const step_check *s)
+{
+    return s->cuda ? library->count() : (sgt_cuda_counts){0};
+}
+
 static sgt_backend *open_any(int cuda, fixture *f, const sgt_backend_options *o)
 {
     sgt_error err;

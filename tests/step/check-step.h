@@ -11,6 +11,7 @@
 #ifndef SGT_CHECK_STEP_H
 #define SGT_CHECK_STEP_H
 
+#include "cuda/runtime.h"
 #include "tests/train/fixture.h"
 
 typedef struct step_check {
@@ -26,6 +27,9 @@ typedef struct step_check {
 sgt_backend *open_fixture(step_check *s, fixture *f, const sgt_backend_options *changes, uint32_t rows);
 sgt_backend *open_on_cpu(step_check *s, fixture *f, const sgt_backend_options *changes, uint32_t rows);
 sgt_backend_options fixture_options(const step_check *s, const fixture *f, uint32_t rows);
+
+/* What the CUDA library has counted; zeros on the CPU. */
+sgt_cuda_counts counts_now(const step_check *s);
 
 /* Counts one failure, and says where, unless ok. */
 void expect(step_check *s, int ok, const char *fmt, ...) SGT_PRINTF(3, 4);
