@@ -60,6 +60,13 @@ if [ -x "$B/tests/check-cuda" ]; then
     sum_up check-cuda "$code" '^([0-9]+) passed, ([0-9]+) failed, ([0-9]+) skipped$' '\3'
     reports check-cuda
 fi
+if [ -x "$B/tests/check-cublaslt" ]; then
+    echo "== descriptors of cuBLASLt"
+    code=0
+    "$B/tests/check-cublaslt" > "$log" 2>&1 < /dev/null || code=$?
+    grep -vE '^[0-9]+ passed, ' "$log"
+    sum_up check-cublaslt "$code" '^([0-9]+) passed, ([0-9]+) failed, ([0-9]+) skipped$' '\3'
+fi
 if [ -x "$B/tests/check-cudnn" ]; then
     echo "== attention by cuDNN"
     code=0
