@@ -15,6 +15,7 @@ static void close_backend(sgt_backend *b)
     sgt_cuda_backend *c = (sgt_cuda_backend *)b;
     if (!c) return;
     if (c->compute) sgt_cuda_finish(c->compute, NULL);
+    sgt_cuda_trace_close(c);
     sgt_cuda_graph_free(c->micro_graph);
     sgt_cuda_graph_free(c->update_graph);
     for (int i = 0; i < SGT_CUDA_RING; i++) {
@@ -251,6 +252,7 @@ static void compute_update(sgt_cuda_backend *c)
 {
     const sgt_optim *o = &c->o.optim;
     uint64_t before = sgt_cuda_count().launches;
+    sgt_cuda_range(c, "update");
     sgt_cuda_grad_norm(c->compute, c->control, c->grads, c->flat, o->grad_clip, o->beta1, o->beta2, c->scratch);
     if (c->o.no_fuse) {
         sgt_cuda_scale(c->compute, c->control, c->grads, c->flat);
@@ -259,6 +261,7 @@ static void compute_update(sgt_cuda_backend *c)
         update_range(c, 0, c->flat, c->decayed);
     }
     sgt_cuda_end_step(c->compute, c->control);
+    sgt_cuda_range_end(c);
     unsigned launched = (unsigned)(sgt_cuda_count().launches - before) + 1; /* what begins an update */
     c->base.launches_step = c->launched_micro * (c->o.accum ? c->o.accum : 1) + launched;
 }
@@ -446,6 +449,7 @@ int sgt_cuda_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_e
                             .memory = memory};
     int rc = sgt_cuda_decide(c, o, err);
     if (rc == SGT_OK) rc = sgt_cuda_device_open(&c->device, 0, err);
+    if (rc == SGT_OK) rc = sgt_cuda_trace_open(c, err);
     if (rc == SGT_OK) rc = sgt_cuda_choose_attention(c, err);
     if (rc == SGT_OK) rc = open_streams(c, err);
     if (rc == SGT_OK) rc = open_products(c, err);

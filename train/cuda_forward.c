@@ -57,13 +57,16 @@ void sgt_cuda_forward(sgt_cuda_backend *c, int training)
     sgt_cuda_dropout space;
     const sgt_cuda_dropout *drop = sgt_cuda_drop(c, &space, 0, SGT_DROP_EMBED, training);
     const sgt_cuda_block *first = c->blocks;
+    sgt_cuda_range(c, "embeddings forward");
     sgt_cuda_embed(c->compute, c->type, c->x0, c->ids, sgt_cuda_weight(c, c->wte), sgt_cuda_weight(c, c->wpe), c->N,
                    c->T, c->C, drop);
     sgt_cuda_layernorm(c->compute, c->type, first->ln1, first->mean1, first->rstd1, c->x0,
                        sgt_cuda_weight(c, first->at[SGT_LN1_W]), sgt_cuda_weight(c, first->at[SGT_LN1_B]), c->N, c->C,
                        c->model.eps);
+    sgt_cuda_range_end(c);
     for (size_t i = 0; i < c->L; i++) {
         sgt_cuda_block *l = c->blocks + i;
+        sgt_cuda_range_layer(c, "forward", i);
         inside(c, i, i ? l[-1].out : c->x0, training);
         linear(c, SGT_CUDA_FCPROJ, l, SGT_FCPROJ_W, c->dln, l->gelu, c->C);
         if (i + 1 < c->L)
@@ -72,6 +75,7 @@ void sgt_cuda_forward(sgt_cuda_backend *c, int training)
         else
             residual(c, l->out, c->lnf, c->meanf, c->rstdf, l->mid, c->dln, c->lnf_w, c->lnf_b, i, SGT_DROP_FCPROJ,
                      training);
+        sgt_cuda_range_end(c);
     }
 }
 
@@ -81,15 +85,18 @@ void sgt_cuda_forward_again(sgt_cuda_backend *c, size_t layer)
     sgt_cuda_block *l = c->blocks + layer;
     if (c->o.recompute == SGT_RECOMPUTE_NONE || layer + 1 == c->L) return;
     const void *x = layer ? l[-1].out : c->x0;
+    sgt_cuda_range_layer(c, "recompute", layer);
     sgt_cuda_layernorm(c->compute, c->type, l->ln1, l->mean1, l->rstd1, x, sgt_cuda_weight(c, l->at[SGT_LN1_W]),
                        sgt_cuda_weight(c, l->at[SGT_LN1_B]), c->N, c->C, c->model.eps);
     if (c->o.recompute == SGT_RECOMPUTE_BLOCK) {
         inside(c, layer, x, 1);
-        return;
+    } else {
+        sgt_cuda_layernorm(c->compute, c->type, l->ln2, l->mean2, l->rstd2, l->mid,
+                           sgt_cuda_weight(c, l->at[SGT_LN2_W]), sgt_cuda_weight(c, l->at[SGT_LN2_B]), c->N, c->C,
+                           c->model.eps);
+        sgt_cuda_gelu(c->compute, c->type, l->gelu, l->fc, c->N * 4 * c->C, c->model.gelu);
     }
-    sgt_cuda_layernorm(c->compute, c->type, l->ln2, l->mean2, l->rstd2, l->mid, sgt_cuda_weight(c, l->at[SGT_LN2_W]),
-                       sgt_cuda_weight(c, l->at[SGT_LN2_B]), c->N, c->C, c->model.eps);
-    sgt_cuda_gelu(c->compute, c->type, l->gelu, l->fc, c->N * 4 * c->C, c->model.gelu);
+    sgt_cuda_range_end(c);
 }
 
 /* Loss, then softmax and its gradient, each a pass over the logits. */
@@ -104,6 +111,7 @@ static void classify(sgt_cuda_backend *c, const float *scale)
 
 void sgt_cuda_head(sgt_cuda_backend *c, int training)
 {
+    sgt_cuda_range(c, "head and loss");
     sgt_cuda_gemm_run(c->linear[SGT_CUDA_HEAD].forward, c->compute, c->logits, c->lnf, sgt_cuda_weight(c, c->head),
                       NULL, NULL);
     const float *scale = training ? &c->control->dlogits_scale : NULL;
@@ -113,4 +121,5 @@ void sgt_cuda_head(sgt_cuda_backend *c, int training)
         sgt_cuda_cross_entropy(c->compute, c->type, c->logits, c->loss, c->targets, c->N, c->V, c->ldv, scale);
     }
     sgt_cuda_loss_sum(c->compute, training ? c->control : c->eval_control, c->loss, c->targets, c->N);
+    sgt_cuda_range_end(c);
 }

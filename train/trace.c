@@ -149,8 +149,9 @@ static void reserve(sgt_trace *t, uint64_t events)
 {
     if (t->capacity - t->count >= events) return;
     size_t wanted, bytes;
-    if (__builtin_add_overflow(t->count, events, &wanted) || __builtin_mul_overflow(wanted, sizeof(event), &bytes))
-        return;
+    if (__builtin_add_overflow(t->count, events, &wanted)) return;
+    if (wanted < t->capacity / 2 * 3) wanted = t->capacity / 2 * 3; /* for who asks one by one */
+    if (__builtin_mul_overflow(wanted, sizeof(event), &bytes)) return;
     event *p = realloc(t->events, bytes);
     if (!p) return; /* what then finds no room is counted */
     t->events = p;

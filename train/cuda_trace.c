@@ -1,0 +1,69 @@
+/* cuda_trace.c: what CUPTI saw of the traced steps, into the trace. While the window is open the device works as it
+ * does otherwise; once it closes, the host waits for it. Not yet run on a GPU. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cuda_backend.h"
+#include "trace.h"
+
+_Static_assert(SGT_TRACE_ARGS == SGT_CUPTI_ARGS, "a span's arguments fit in an event's");
+
+static void show(void *ctx, const sgt_cupti_span *s)
+{
+    sgt_trace *t = ctx;
+    sgt_trace_event e = {.name = sgt_trace_name(t, s->name),
+                         .category = sgt_trace_name(t, s->category),
+                         .start = s->start,
+                         .end = s->end,
+                         .track = sgt_trace_track(t, s->on_device ? SGT_TRACE_DEVICE : SGT_TRACE_HOST, s->track),
+                         .flow = s->flow,
+                         .starts_flow = s->starts_flow};
+    for (int i = 0; i < SGT_TRACE_ARGS && s->args[i].key; i++)
+        e.args[i] = (sgt_trace_arg){sgt_trace_name(t, s->args[i].key), s->args[i].value};
+    sgt_trace_reserve(t, 1);
+    sgt_trace_span(t, &e);
+}
+
+static int begin(void *ctx, sgt_error *err)
+{
+    sgt_cuda_backend *c = ctx;
+    return sgt_cupti_begin(c->cupti, SGT_CUPTI_ALL, err);
+}
+
+static int end(void *ctx, sgt_error *err)
+{
+    sgt_cuda_backend *c = ctx;
+    sgt_cupti_counts counts;
+    int rc = sgt_cuda_finish(c->copies, err);
+    if (rc == SGT_OK) rc = sgt_cuda_finish(c->compute, err);
+    if (rc == SGT_OK) rc = sgt_cupti_end(c->cupti, show, c->o.trace, &counts, err);
+    if (rc == SGT_OK && counts.lost)
+        sgt_say(&c->o.notice, "trace: CUPTI lost %llu records", (unsigned long long)counts.lost);
+    return rc;
+}
+
+int sgt_cuda_trace_open(sgt_cuda_backend *c, sgt_error *err)
+{
+    if (!c->o.trace) return SGT_OK;
+    int rc = sgt_cupti_open(&c->cupti, err);
+    if (rc == SGT_OK) sgt_trace_watch(c->o.trace, &(sgt_trace_watcher){begin, end, c});
+    return rc;
+}
+
+void sgt_cuda_trace_close(sgt_cuda_backend *c)
+{
+    if (c->cupti) sgt_trace_watch(c->o.trace, &(sgt_trace_watcher){0});
+    sgt_cupti_close(c->cupti);
+    c->cupti = NULL;
+}
+
+void sgt_cuda_range(sgt_cuda_backend *c, const char *name) { sgt_cupti_push(c->cupti, name); }
+
+void sgt_cuda_range_layer(sgt_cuda_backend *c, const char *pass, size_t layer)
+{
+    char name[48];
+    snprintf(name, sizeof name, "h.%zu %s", layer, pass);
+    sgt_cupti_push(c->cupti, name);
+}
+
+void sgt_cuda_range_end(sgt_cuda_backend *c) { sgt_cupti_pop(c->cupti); }
