@@ -162,11 +162,13 @@ static uint32_t allowed_reductions(const sgt_cuda_gemm *p)
     return SGT_LT_REDUCTION_INPLACE | SGT_LT_REDUCTION_COMPUTE_TYPE | SGT_LT_REDUCTION_OUTPUT_TYPE;
 }
 
-static int algo_allowed(const sgt_cuda_gemm *p, const sgt_lt_algo *algo)
+/* unknown: the answer where an algorithm does not say how it cuts. The heuristics have been told what is allowed. */
+static int algo_allowed(const sgt_cuda_gemm *p, const sgt_lt_algo *algo, int unknown)
 {
     uint32_t scheme;
     size_t written;
-    if (p->owner->lt->algo_config(algo, SGT_LT_CONFIG_REDUCTION_SCHEME, &scheme, sizeof scheme, &written)) return 0;
+    if (p->owner->lt->algo_config(algo, SGT_LT_CONFIG_REDUCTION_SCHEME, &scheme, sizeof scheme, &written))
+        return unknown;
     return (scheme & ~allowed_reductions(p)) == 0;
 }
 
@@ -175,7 +177,7 @@ static int algo_serves(const sgt_cuda_gemm *p, const sgt_lt_algo *algo)
 {
     const sgt_cuda_gemms *g = p->owner;
     sgt_lt_result result = {.state = SGT_LT_SUCCESS};
-    return algo_allowed(p, algo) &&
+    return algo_allowed(p, algo, 0) &&
            !g->lt->algo_check(g->handle, p->desc, p->b, p->a, p->d, p->d, algo, &result) && !result.state &&
            result.workspace <= GEMM_WORKSPACE;
 }
@@ -208,7 +210,7 @@ static int find_candidates(sgt_lt_result results[GEMM_CANDIDATES], int *count, c
     if (rc) return refused(g, p->key, rc, err);
     *count = 0;
     for (int i = 0; i < found; i++)
-        if (!results[i].state && results[i].workspace <= GEMM_WORKSPACE && algo_allowed(p, &results[i].algo))
+        if (!results[i].state && results[i].workspace <= GEMM_WORKSPACE && algo_allowed(p, &results[i].algo, 1))
             results[(*count)++] = results[i];
     if (*count) return SGT_OK;
     return sgt_fail(err, SGT_EUNSUPPORTED, "%s: %s: it has no algorithm for this product", g->library, p->key);
