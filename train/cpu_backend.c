@@ -55,6 +55,7 @@ static int put(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size
     float *at = state_at(c, what, tensor, first, count, err);
     if (!at) return SGT_EUSAGE;
     memcpy(at, from, count * sizeof *at);
+    if (what == SGT_PARAMETERS && c->rounding) c->k->round_to(c->weights + (at - c->params), at, count, c->format);
     return SGT_OK;
 }
 
@@ -90,11 +91,11 @@ static int micro_step(sgt_backend *b, uint64_t step, uint32_t micro, const sgt_r
     c->step = step;
     c->row = (uint64_t)micro * c->B * c->ranks;
     sgt_cpu_forward(c);
+    c->nominal = scale * (double)c->scaler.scale;
     uint64_t from = sgt_trace_begin(c->trace);
-    c->loss_sum += sgt_cpu_head(c, scale);
+    c->loss_sum += sgt_cpu_head(c, c->nominal);
     sgt_trace_end(c->trace, from, SGT_TRACE_LOOP, "head", "head and loss");
     sgt_cpu_backward(c);
-    c->nominal = scale;
     c->fresh = 0;
     return SGT_OK;
 }
@@ -124,6 +125,20 @@ static void optimize(sgt_cpu_backend *c, uint64_t updates, double lr, double sca
         size_t at = p->offset;
         if (c->optim.kind == SGT_SGD) c->k->sgd(c->params + at, c->m + at, c->grads + at, p->count, &s[p->decay]);
         else c->k->adamw(c->params + at, c->m + at, c->v + at, c->grads + at, p->count, &a[p->decay]);
+        if (c->rounding) c->k->round_to(c->weights + at, c->params + at, p->count, c->format);
+    }
+}
+
+/* Between 1 and 2^24: halved at once where a gradient overflowed, doubled after a run of good steps. */
+static void adjust_scale(sgt_scaler *s, int overflow)
+{
+    if (overflow) {
+        s->skipped++;
+        s->good_steps = 0;
+        s->scale = s->scale > 2 ? s->scale / 2 : 1;
+    } else if (++s->good_steps >= SGT_SCALE_GROWTH) {
+        s->good_steps = 0;
+        s->scale = s->scale < 0x1p23f ? s->scale * 2 : 0x1p24f;
     }
 }
 
@@ -134,10 +149,14 @@ static int update(sgt_backend *b, uint64_t step, double lr, sgt_error *err)
     /* Gradients hold the sum times `nominal`; they should be the sum over the targets that counted. */
     double correction = c->counted ? 1 / (c->nominal * (double)c->counted) : 0;
     double norm = sqrt(squared_norm(c)) * correction, scale = correction * sgt_optim_clip(&c->optim, norm);
-    optimize(c, step, lr, scale);
+    int overflow = c->scaling && !isfinite(norm);
+    c->last_metrics = (sgt_step_metrics){.loss = c->counted ? c->loss_sum / (double)c->counted : 0,
+                                         .grad_norm = norm,
+                                         .loss_scale = (double)c->scaler.scale};
+    if (!overflow) optimize(c, step - c->scaler.skipped, lr, scale);
+    if (c->scaling) adjust_scale(&c->scaler, overflow);
+    c->last_metrics.skipped = c->scaler.skipped;
     c->last = step;
-    c->last_metrics = (sgt_step_metrics){
-        .loss = c->counted ? c->loss_sum / (double)c->counted : 0, .grad_norm = norm, .loss_scale = 1};
     c->loss_sum = 0;
     c->counted = 0;
     c->fresh = 1;
@@ -161,6 +180,19 @@ static int eval(sgt_backend *b, const sgt_rows *rows, double *loss, uint64_t *ta
     c->dropping = 0;
     sgt_cpu_forward(c);
     *loss = sgt_cpu_head(c, 0);
+    return SGT_OK;
+}
+
+void sgt_cpu_put_scaler(sgt_backend *b, uint64_t step, const sgt_scaler *s)
+{
+    (void)step;
+    ((sgt_cpu_backend *)b)->scaler = *s;
+}
+
+int sgt_cpu_get_scaler(sgt_backend *b, sgt_scaler *s, sgt_error *err)
+{
+    (void)err;
+    *s = ((const sgt_cpu_backend *)b)->scaler;
     return SGT_OK;
 }
 

@@ -1,7 +1,11 @@
 /* cpu_backend.h: the inside of the CPU backend, shared by its files and by nobody else.
  *
  * B rows of T tokens are N = B*T positions. Every loop is cut into tiles by these shapes alone and every sum over tiles
- * is made in the order of the tiles, so that the number of threads changes no bit. Nothing is allocated after open. */
+ * is made in the order of the tiles, so that the number of threads changes no bit. Nothing is allocated after open.
+ *
+ * In bf16 and fp16 every operand of a matrix product is rounded where it is made, and kept as float32: weights, LayerNorm
+ * outputs, qkv, attention's output, both sides of GELU, and the gradients of each product's output. Sums, the residual
+ * stream, attention's inside, LayerNorm, loss and update are float32. */
 #ifndef SGT_CPU_BACKEND_H
 #define SGT_CPU_BACKEND_H
 
@@ -54,6 +58,9 @@ typedef struct sgt_cpu_backend {
     sgt_recompute recompute;
     int ignoring;
     int32_t ignore;
+    int rounding;                /* operands of products are rounded to `format` */
+    sgt_format format;
+    int scaling;                 /* the loss is scaled: fp16 */
     float dropout;               /* of a training step */
     uint64_t seed;               /* of dropout */
     float scale;                 /* attention's 1/sqrt(D) */
@@ -63,9 +70,11 @@ typedef struct sgt_cpu_backend {
 
     sgt_arena arena;
     sgt_memory_kind memory[SGT_MEMORY_KINDS];
+    char level[32];
     size_t kinds;
 
     float *params, *grads, *m, *v; /* flat */
+    float *weights;                /* params, or them rounded: what products read */
     sgt_cpu_block *blocks;
     int32_t *ids, *targets;        /* (N), (N) */
     float *x0;                     /* embeddings (N, C) */
@@ -87,7 +96,8 @@ typedef struct sgt_cpu_backend {
     uint64_t row;      /* this micro-step's row 0 among the step's; row b is row + b*ranks */
     uint64_t ranks;
     int fresh;         /* no micro-step of this step has run: gradients hold nothing */
-    double nominal;    /* the scale that this step's micro-steps used */
+    sgt_scaler scaler;
+    double nominal;    /* what this step's micro-steps multiplied each loss by, loss scale included */
     double loss_sum;   /* of this step */
     uint64_t counted;  /* targets of this step */
     uint64_t last;     /* the step that `metrics` is about */
@@ -96,6 +106,9 @@ typedef struct sgt_cpu_backend {
 
 extern const sgt_backend sgt_cpu_calls; /* its functions */
 void sgt_cpu_close(sgt_backend *b);
+/* And those of fp16 alone. */
+void sgt_cpu_put_scaler(sgt_backend *b, uint64_t step, const sgt_scaler *s);
+int sgt_cpu_get_scaler(sgt_backend *b, sgt_scaler *s, sgt_error *err);
 
 /* Lays everything out in c->arena: called once to measure and once with memory behind it. */
 void sgt_cpu_lay_out(sgt_cpu_backend *c);
@@ -113,6 +126,13 @@ void sgt_cpu_gelu(sgt_cpu_backend *c, sgt_cpu_block *l);
 double sgt_cpu_head(sgt_cpu_backend *c, double scale);
 /* From dln (what reached lnf) to all gradients. */
 void sgt_cpu_backward(sgt_cpu_backend *c);
+
+/* Rounds operands in place, where they are rounded at all; (N, width) in all, by tiles. */
+static inline void sgt_cpu_round(const sgt_cpu_backend *c, float *x, size_t n)
+{
+    if (c->rounding) c->k->round_to(x, x, n, c->format);
+}
+void sgt_cpu_round_rows(const sgt_cpu_backend *c, float *x, size_t width);
 
 /* out = dropout(x) for positions first .. first + n - 1; out and x (n, C) are theirs. */
 void sgt_cpu_drop(const sgt_cpu_backend *c, uint32_t layer, uint32_t site, float *out, const float *x, size_t first,

@@ -43,7 +43,7 @@ static void linear(sgt_cpu_backend *c, int which, const sgt_cpu_block *l, size_t
     const sgt_cpu_linear *g = &c->linear[which];
     sgt_gemm_run(g->dw[!c->fresh], x, dy, NULL, c->grads + l->at[weight]);
     bias(c, c->grads + l->at[weight + 1], dy, width);
-    sgt_gemm_run(g->dx, dy, c->params + l->at[weight], NULL, dx);
+    sgt_gemm_run(g->dx, dy, c->weights + l->at[weight], NULL, dx);
 }
 
 static void gelu(sgt_cpu_backend *c, const sgt_cpu_block *l)
@@ -53,6 +53,7 @@ static void gelu(sgt_cpu_backend *c, const sgt_cpu_block *l)
     for (size_t t = 0; t < c->tiles; t++) {
         size_t n, r = sgt_cpu_tile(c, t, &n), at = r * wide;
         c->k->gelu_backward(c->dwide + at, c->dwide + at, l->fc + at, n * wide, c->model.gelu);
+        sgt_cpu_round(c, c->dwide + at, n * wide);
     }
 }
 
@@ -71,14 +72,17 @@ static void attention(sgt_cpu_backend *c, const sgt_cpu_block *l)
     }
 }
 
-/* The residual stream's gradient as a branch's output gets it: dropped where that was. It stands in `out` then. */
+/* The residual stream's gradient as a branch's output gets it: dropped where that was, and rounded. It stands in `out`
+ * then. */
 static const float *branch(sgt_cpu_backend *c, const sgt_cpu_block *l, uint32_t site, float *out)
 {
-    if (!(c->dropping > 0)) return c->dx;
+    if (!(c->dropping > 0) && !c->rounding) return c->dx;
 #pragma omp parallel for num_threads(c->threads) schedule(static)
     for (size_t t = 0; t < c->tiles; t++) {
         size_t n, r = sgt_cpu_tile(c, t, &n), at = r * c->C;
-        sgt_cpu_drop(c, l->layer, site, out + at, c->dx + at, r, n);
+        if (c->dropping > 0) sgt_cpu_drop(c, l->layer, site, out + at, c->dx + at, r, n);
+        else memcpy(out + at, c->dx + at, n * c->C * sizeof *out);
+        sgt_cpu_round(c, out + at, n * c->C);
     }
     return out;
 }
@@ -154,6 +158,7 @@ static void block(sgt_cpu_backend *c, const sgt_cpu_block *l, const float *x)
     dy = branch(c, l, SGT_DROP_PROJ, c->dwide);
     linear(c, SGT_LINEAR_PROJ, l, SGT_PROJ_W, l->att, dy, c->C, c->dln);
     attention(c, l);
+    sgt_cpu_round_rows(c, c->dwide, 3 * c->C);
     linear(c, SGT_LINEAR_QKV, l, SGT_QKV_W, l->ln1, c->dwide, 3 * c->C, c->dln);
     layernorm(c, x, l->mean1, l->rstd1, p + l->at[SGT_LN1_W], g + l->at[SGT_LN1_W], g + l->at[SGT_LN1_B]);
 }

@@ -21,6 +21,16 @@ uint64_t sgt_cpu_load(sgt_cpu_backend *c, const sgt_rows *rows)
     return counted;
 }
 
+void sgt_cpu_round_rows(const sgt_cpu_backend *c, float *x, size_t width)
+{
+    if (!c->rounding) return;
+#pragma omp parallel for num_threads(c->threads) schedule(static)
+    for (size_t t = 0; t < c->tiles; t++) {
+        size_t n, r = sgt_cpu_tile(c, t, &n);
+        sgt_cpu_round(c, x + r * width, n * width);
+    }
+}
+
 void sgt_cpu_drop(const sgt_cpu_backend *c, uint32_t layer, uint32_t site, float *out, const float *x, size_t first,
                   size_t n)
 {
@@ -53,6 +63,7 @@ void sgt_cpu_layernorm(sgt_cpu_backend *c, float *ln, float *mean, float *rstd, 
     for (size_t t = 0; t < c->tiles; t++) {
         size_t n, r = sgt_cpu_tile(c, t, &n), at = r * c->C;
         c->k->layernorm(ln + at, mean + r, rstd + r, x + at, w, b, n, c->C, c->model.eps);
+        sgt_cpu_round(c, ln + at, n * c->C);
     }
 }
 
@@ -90,6 +101,7 @@ static void residual(sgt_cpu_backend *c, uint32_t layer, uint32_t site, float *s
         size_t n, r = sgt_cpu_tile(c, t, &n), at = r * c->C;
         if (c->dropping > 0) sgt_cpu_drop(c, layer, site, y + at, y + at, r, n);
         c->k->residual_layernorm(sum + at, ln + at, mean + r, rstd + r, x + at, y + at, w, b, n, c->C, c->model.eps);
+        sgt_cpu_round(c, ln + at, n * c->C);
     }
 }
 
@@ -98,26 +110,30 @@ void sgt_cpu_gelu(sgt_cpu_backend *c, sgt_cpu_block *l)
     size_t wide = 4 * c->C;
 #pragma omp parallel for num_threads(c->threads) schedule(static)
     for (size_t t = 0; t < c->tiles; t++) {
-        size_t n, r = sgt_cpu_tile(c, t, &n);
-        c->k->gelu(l->gelu + r * wide, l->fc + r * wide, n * wide, c->model.gelu);
+        size_t n, r = sgt_cpu_tile(c, t, &n), at = r * wide;
+        sgt_cpu_round(c, l->fc + at, n * wide);
+        c->k->gelu(l->gelu + at, l->fc + at, n * wide, c->model.gelu);
+        sgt_cpu_round(c, l->gelu + at, n * wide);
     }
 }
 
 void sgt_cpu_block_inside(sgt_cpu_backend *c, sgt_cpu_block *l, const float *x)
 {
-    const float *p = c->params;
-    sgt_gemm_run(c->linear[SGT_LINEAR_QKV].forward, l->ln1, p + l->at[SGT_QKV_W], p + l->at[SGT_QKV_B], l->qkv);
+    const float *p = c->params, *w = c->weights;
+    sgt_gemm_run(c->linear[SGT_LINEAR_QKV].forward, l->ln1, w + l->at[SGT_QKV_W], p + l->at[SGT_QKV_B], l->qkv);
+    sgt_cpu_round_rows(c, l->qkv, 3 * c->C);
     attention(c, l);
-    sgt_gemm_run(c->linear[SGT_LINEAR_PROJ].forward, l->att, p + l->at[SGT_PROJ_W], p + l->at[SGT_PROJ_B], c->dln);
+    sgt_cpu_round_rows(c, l->att, c->C);
+    sgt_gemm_run(c->linear[SGT_LINEAR_PROJ].forward, l->att, w + l->at[SGT_PROJ_W], p + l->at[SGT_PROJ_B], c->dln);
     residual(c, l->layer, SGT_DROP_PROJ, l->mid, l->ln2, l->mean2, l->rstd2, x, c->dln, p + l->at[SGT_LN2_W],
              p + l->at[SGT_LN2_B]);
-    sgt_gemm_run(c->linear[SGT_LINEAR_FC].forward, l->ln2, p + l->at[SGT_FC_W], p + l->at[SGT_FC_B], l->fc);
+    sgt_gemm_run(c->linear[SGT_LINEAR_FC].forward, l->ln2, w + l->at[SGT_FC_W], p + l->at[SGT_FC_B], l->fc);
     sgt_cpu_gelu(c, l);
 }
 
 void sgt_cpu_forward(sgt_cpu_backend *c)
 {
-    const float *p = c->params;
+    const float *p = c->params, *w = c->weights;
     sgt_cpu_block *first = c->blocks;
     uint64_t from = sgt_trace_begin(c->trace);
     embed(c);
@@ -128,7 +144,7 @@ void sgt_cpu_forward(sgt_cpu_backend *c)
         sgt_cpu_block *l = c->blocks + i;
         from = sgt_trace_begin(c->trace);
         sgt_cpu_block_inside(c, l, i ? l[-1].out : c->x0);
-        sgt_gemm_run(c->linear[SGT_LINEAR_FCPROJ].forward, l->gelu, p + l->at[SGT_FCPROJ_W], p + l->at[SGT_FCPROJ_B],
+        sgt_gemm_run(c->linear[SGT_LINEAR_FCPROJ].forward, l->gelu, w + l->at[SGT_FCPROJ_W], p + l->at[SGT_FCPROJ_B],
                      c->dln);
         if (i + 1 < c->model.layers)
             residual(c, l->layer, SGT_DROP_FCPROJ, l->out, l[1].ln1, l[1].mean1, l[1].rstd1, l->mid, c->dln,
@@ -144,16 +160,18 @@ void sgt_cpu_forward(sgt_cpu_backend *c)
 static void classify(sgt_cpu_backend *c, size_t first, size_t n, double scale)
 {
 #pragma omp parallel for num_threads(c->threads) schedule(dynamic)
-    for (size_t r = 0; r < n; r++)
-        c->k->cross_entropy(c->logits + r * c->ldv, c->loss + first + r, c->targets + first + r, 1, c->V, c->ldv,
-                            (float)scale);
+    for (size_t r = 0; r < n; r++) {
+        float *logits = c->logits + r * c->ldv;
+        c->k->cross_entropy(logits, c->loss + first + r, c->targets + first + r, 1, c->V, c->ldv, (float)scale);
+        if (scale > 0) sgt_cpu_round(c, logits, c->V);
+    }
 }
 
 /* A chunk of rows at a time, so that the (N, V) logits never exist: logits, loss, their gradient in place, and both
  * products with it while it is still in cache. */
 double sgt_cpu_head(sgt_cpu_backend *c, double scale)
 {
-    const float *w = c->params + c->head_w;
+    const float *w = c->weights + c->head_w;
     for (size_t first = 0; first < c->N; first += c->head_rows) {
         size_t n = c->N - first < c->head_rows ? c->N - first : c->head_rows;
         const sgt_cpu_linear *g = &c->linear[n == c->head_rows ? SGT_LINEAR_HEAD : SGT_LINEAR_HEAD_LAST];

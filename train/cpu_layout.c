@@ -40,6 +40,8 @@ void sgt_cpu_lay_out(sgt_cpu_backend *c)
     c->kinds = 0;
     c->params = floats(c, flat);
     kind(c, "weights");
+    c->weights = c->rounding ? floats(c, flat) : c->params;
+    if (c->rounding) kind(c, "rounded weights");
     c->grads = floats(c, flat);
     kind(c, "gradients");
     c->m = floats(c, flat);

@@ -1,5 +1,6 @@
 /* cpu_plan.c: sets the CPU backend up: what was asked for, sizes, matrix products, memory. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -138,6 +139,16 @@ static int map_arena(sgt_cpu_backend *c, sgt_error *err)
     return SGT_OK;
 }
 
+/* What the bits depend on, and what is not as the option's name promises. */
+static void name_level(sgt_cpu_backend *c, const sgt_notice *notice)
+{
+    snprintf(c->level, sizeof c->level, "%s%s", c->k->level, c->rounding ? "/rounded" : "");
+    c->base.level = c->level;
+    if (c->rounding)
+        sgt_say(notice, "--precision %s: operands are rounded to it and multiplied in fp32",
+                c->format == SGT_FORMAT_FP16 ? "fp16" : "bf16");
+}
+
 /* What only CUDA has. */
 static int refuse(const sgt_backend_options *o, sgt_error *err)
 {
@@ -156,9 +167,6 @@ static int refuse(const sgt_backend_options *o, sgt_error *err)
         if (cuda[i].asked) return sgt_fail(err, SGT_EUNSUPPORTED, "%s: needs --device cuda", cuda[i].name);
     if (o->precision == SGT_PRECISION_TF32)
         return sgt_fail(err, SGT_EUNSUPPORTED, "--precision tf32: no CPU has it (fp32 is as good, or --device cuda)");
-    if (o->precision != SGT_PRECISION_FP32)
-        return sgt_fail(err, SGT_EUNSUPPORTED, "--precision %s: a CPU has fp32 (or --device cuda)",
-                        o->precision == SGT_PRECISION_BF16 ? "bf16" : "fp16");
     return SGT_OK;
 }
 
@@ -182,6 +190,15 @@ static void take_options(sgt_cpu_backend *c, const sgt_backend_options *o)
     c->threads = o->threads;
     c->trace = o->trace;
     c->recompute = o->recompute;
+    c->rounding = o->precision == SGT_PRECISION_BF16 || o->precision == SGT_PRECISION_FP16;
+    c->format = o->precision == SGT_PRECISION_FP16 ? SGT_FORMAT_FP16 : SGT_FORMAT_BF16;
+    c->scaling = o->precision == SGT_PRECISION_FP16;
+    c->scaler.scale = 1;
+    if (c->scaling) {
+        c->scaler.scale = o->loss_scale > 0 ? o->loss_scale : 65536;
+        c->base.put_scaler = sgt_cpu_put_scaler;
+        c->base.get_scaler = sgt_cpu_get_scaler;
+    }
     c->dropout = o->dropout;
     c->seed = o->seed;
     c->ignoring = o->ignoring;
@@ -234,7 +251,7 @@ int sgt_cpu_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_er
     if ((rc = check_memory(c, err)) < 0 || (rc = cut_pieces(c, err)) < 0 || (rc = plan_products(c, err)) < 0 ||
         (rc = map_arena(c, err)) < 0)
         goto fail;
-    c->base.level = c->k->level;
+    name_level(c, &o->notice);
     c->base.library = sgt_gemm_library();
     *out = &c->base;
     return SGT_OK;

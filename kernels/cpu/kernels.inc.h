@@ -13,6 +13,7 @@
 #include "embed.h"
 #include "gelu.h"
 #include "layernorm.h"
+#include "round.h"
 #include "sgd.h"
 #include "vector.h"
 
@@ -31,6 +32,7 @@ const sgt_kernels SGT_LEVEL_TABLE = {
     .attention_scratch = attention_scratch,
     .cross_entropy = cross_entropy,
     .bias_backward = bias_backward,
+    .round_to = round_to,
     .add = add,
     .sum_squares = sum_squares,
     .adamw = adamw,

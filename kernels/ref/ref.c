@@ -18,6 +18,7 @@ const sgt_kernels *sgt_kernels_ref(void)
         .attention_scratch = sgt_ref_attention_scratch,
         .cross_entropy = sgt_ref_cross_entropy,
         .bias_backward = sgt_ref_bias_backward,
+        .round_to = sgt_ref_round,
         .add = sgt_ref_add,
         .sum_squares = sgt_ref_sum_squares,
         .adamw = sgt_ref_adamw,

@@ -63,7 +63,8 @@ static void set_options(fixture *f, const int32_t *h)
         .dropout = (float)h[13] / 1000,
         .seed = (uint64_t)h[14],
         .ignoring = h[15] > 0,
-        .ignore = h[15] - 1};
+        .ignore = h[15] - 1,
+        .precision = (sgt_precision)h[16]};
     f->lr = 1e-3;
     if (!h[12]) return;
     f->options.optim.kind = SGT_SGD;

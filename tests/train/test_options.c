@@ -32,28 +32,58 @@ static void finish(const fixture *f, sgt_backend *b, uint64_t step, sgt_step_met
     cr_assert_eq(b->metrics(b, step, m, &err), 0, "%s", err.text);
 }
 
+/* What one step of the last bit is worth in a 16-bit format; 0 in float32. */
+static double last_bit(const fixture *f)
+{
+    sgt_precision p = f->options.precision;
+    return p == SGT_PRECISION_BF16 ? 0x1p-8 : p == SGT_PRECISION_FP16 ? 0x1p-11 : 0;
+}
+
+/* How far gradients may be off, of their norm. float32: 5e-6, which is about 2^6 units. Where operands are rounded, the
+ * reference rounds at the same places, but a number that far from its own may fall on a halfway point's other side: of
+ * all numbers 2 * 2^6 * 2^-24 / last bit do, and are off by one last bit then. About 16 roundings lie one after another
+ * on a gradient's way; left out, each would be worth a third of a last bit on every number. */
+static double gradient_bound(const fixture *f)
+{
+    double bit = last_bit(f);
+    return bit > 0 ? sqrt(16 * 0x1p-17 / bit) * bit : 5e-6;
+}
+
+/* The forward pass has about 2^15 numbers with errors of 2^2 units: 2^15 * 2^-21 / last bit of them are off by a last
+ * bit, each in the loss of one of N positions, whose logits are below 1/2; such errors add as their squares do. */
+static double loss_bound(const fixture *f)
+{
+    return 5e-6 + sqrt(0x1p-6 * last_bit(f)) / (f->batch * f->seq);
+}
+
+/* Of a tensor's norm and of the whole's; of a tensor of a few numbers one may be off by a last bit. */
 static void check_gradients(const fixture *f, sgt_backend *b)
 {
     float *g = flat_state(b, &f->model, SGT_GRADIENTS);
+    double scale = f->options.precision == SGT_PRECISION_FP16 ? 65536 : 1, all = 0, whole = 0;
     for (size_t i = 0; i < sgt_model_tensors(&f->model); i++) {
         sgt_tensor t;
         double diff = 0, norm = 0;
         sgt_model_tensor(&f->model, i, &t);
         for (size_t j = t.offset; j < t.offset + t.count; j++) {
-            diff += ((double)g[j] - f->grads[j]) * ((double)g[j] - f->grads[j]);
+            double d = (double)g[j] / scale - f->grads[j];
+            diff += d * d;
             norm += f->grads[j] * f->grads[j];
         }
-        cr_expect_leq(sqrt(diff / norm), 5e-6, "gradient of %s: relative error %g", t.name, sqrt(diff / norm));
+        all += diff, whole += norm;
+        cr_expect_leq(sqrt(diff / norm), fmax(5e-6, last_bit(f)), "gradient of %s: relative error %g", t.name,
+                      sqrt(diff / norm));
     }
+    cr_expect_leq(sqrt(all / whole), gradient_bound(f), "gradient: relative error %g", sqrt(all / whole));
     free(g);
 }
 
-/* With gradients good to 5e-6 of their norm, which is clipped to 1: AdamW's first steps are lr long whatever a
+/* With gradients good to so much of their norm, which is clipped to 1: AdamW's first steps are lr long whatever a
  * gradient's size, so that one near 0 may move a parameter by lr/5; SGD's three steps weigh a gradient by at most 8 lr
  * in all, and each rounds a parameter below 2. */
 static double parameter_bound(const fixture *f)
 {
-    return f->options.optim.kind == SGT_SGD ? f->lr * 8 * 5e-6 + 3 * 0x1p-23 : f->lr / 5;
+    return f->options.optim.kind == SGT_SGD ? f->lr * 8 * gradient_bound(f) + 3 * 0x1p-23 : f->lr / 5;
 }
 
 static void check_evaluation(const fixture *f, sgt_backend *b)
@@ -63,7 +93,7 @@ static void check_evaluation(const fixture *f, sgt_backend *b)
     sgt_rows rows = {.tokens = f->tokens, .targets = f->y};
     cr_assert_eq(b->eval(b, &rows, &loss, &targets, NULL), 0);
     cr_expect_eq(targets, counted_targets(f, 0, f->batch));
-    cr_expect_float_eq(loss / (double)targets, f->loss[f->steps], 5e-6, "evaluation: %.9f, not %.9f",
+    cr_expect_float_eq(loss / (double)targets, f->loss[f->steps], loss_bound(f), "evaluation: %.9f, not %.9f",
                        loss / (double)targets, f->loss[f->steps]);
 }
 
@@ -79,8 +109,8 @@ static void against_reference(const char *name, uint32_t micro)
         accumulate(&f, b, s, o.batch);
         if (s == 0) check_gradients(&f, b);
         finish(&f, b, s, &m);
-        cr_expect_float_eq(m.loss, f.loss[s], 5e-6, "step %u: loss %.9f, not %.9f", s, m.loss, f.loss[s]);
-        cr_expect_float_eq(m.grad_norm / f.norm[s], 1, 5e-6, "step %u: norm %.9f, not %.9f", s, m.grad_norm, f.norm[s]);
+        cr_expect_float_eq(m.loss, f.loss[s], loss_bound(&f), "step %u: loss %.9f, not %.9f", s, m.loss, f.loss[s]);
+        cr_expect_float_eq(m.grad_norm / f.norm[s], 1, gradient_bound(&f), "step %u: norm %.9f, not %.9f", s, m.grad_norm, f.norm[s]);
     }
     float *p = flat_state(b, &f.model, SGT_PARAMETERS);
     double worst = 0;
@@ -105,6 +135,17 @@ Test(options, nesterov_and_an_untied_head_as_pytorch_in_float64)
     for (uint32_t micro = 1; micro <= 4; micro *= 2) against_reference("options_untied", micro);
 }
 
+/* The reference rounds operands where the backend does. */
+Test(options, bf16_as_pytorch_with_rounded_operands)
+{
+    for (uint32_t micro = 1; micro <= 2; micro++) against_reference("options_bf16", micro);
+}
+
+Test(options, fp16_as_pytorch_with_rounded_operands)
+{
+    for (uint32_t micro = 1; micro <= 2; micro++) against_reference("options_fp16", micro);
+}
+
 /* Parameters after the fixture's steps. */
 static float *trained(const fixture *f, const sgt_backend_options *o)
 {
@@ -119,7 +160,8 @@ static float *trained(const fixture *f, const sgt_backend_options *o)
     return p;
 }
 
-static const char *const names[] = {"options_dropout", "options_sgd", "options_untied"};
+static const char *const names[] = {"options_dropout", "options_sgd", "options_untied", "options_bf16",
+                                    "options_fp16"};
 
 Test(options, the_same_bits_for_any_number_of_threads_and_any_recomputation)
 {
@@ -219,6 +261,72 @@ Test(options, sgd_has_one_moment)
     b->close(b);
     o.optim.kind = SGT_ADAMW;
     cr_expect_eq(bytes_of(&o, "moments"), 2 * sgd);
+    fixture_free(&f);
+}
+
+/* fp16's loss scale: what overflows leaves no trace but a smaller scale; AdamW's first update is still its first. */
+Test(options, an_overflow_skips_the_update_and_halves_the_scale)
+{
+    fixture f;
+    sgt_step_metrics m;
+    sgt_scaler scaler;
+    fixture_load(&f, "options_fp16", SGT_GELU_TANH);
+    sgt_backend_options o = f.options;
+    o.optim.kind = SGT_ADAMW;
+    o.loss_scale = 0x1p22f; /* 1/44 of it is more than fp16 holds, of half of it not */
+    sgt_backend *b = fixture_open(&f, &o);
+    uint64_t step = 0;
+    for (;; step++) {
+        float scale = ldexpf(o.loss_scale, -(int)step);
+        accumulate(&f, b, step, f.batch);
+        finish(&f, b, step, &m);
+        cr_expect_eq(m.loss_scale, scale);
+        cr_assert_eq(b->get_scaler(b, &scaler, NULL), 0);
+        if (isfinite(m.grad_norm)) break;
+        float *p = flat_state(b, &f.model, SGT_PARAMETERS), *v = flat_state(b, &f.model, SGT_MOMENT2);
+        cr_expect(memcmp(p, f.initial, sgt_model_floats(&f.model) * sizeof *p) == 0, "parameters changed");
+        for (size_t i = 0; i < sgt_model_floats(&f.model); i++) cr_assert_eq(v[i], 0, "a moment changed");
+        free(p);
+        free(v);
+        cr_expect(m.skipped == step + 1 && scaler.skipped == step + 1 && scaler.good_steps == 0);
+        cr_expect_eq(scaler.scale, scale / 2);
+        cr_assert_lt(step, 10);
+    }
+    cr_expect_geq(step, 1);
+    cr_expect(m.skipped == step && scaler.skipped == step && scaler.good_steps == 1);
+    o.loss_scale = scaler.scale;
+    sgt_backend *first = fixture_open(&f, &o);
+    accumulate(&f, first, 0, f.batch);
+    finish(&f, first, 0, &m);
+    float *got = flat_state(b, &f.model, SGT_PARAMETERS), *want = flat_state(first, &f.model, SGT_PARAMETERS);
+    cr_expect(memcmp(got, want, sgt_model_floats(&f.model) * sizeof *got) == 0);
+    free(got);
+    free(want);
+    first->close(first);
+    b->close(b);
+    fixture_free(&f);
+}
+
+Test(options, good_steps_double_the_scale)
+{
+    fixture f;
+    sgt_step_metrics m;
+    sgt_scaler s = {.scale = 1024, .good_steps = SGT_SCALE_GROWTH - 2, .skipped = 5};
+    fixture_load(&f, "options_fp16", SGT_GELU_TANH);
+    sgt_backend *b = fixture_open(&f, &f.options);
+    b->put_scaler(b, 7, &s);
+    for (uint64_t step = 7; step < 9; step++) {
+        accumulate(&f, b, step, f.batch);
+        finish(&f, b, step, &m);
+        cr_expect(m.loss_scale == 1024 && m.skipped == 5);
+        cr_assert_eq(b->get_scaler(b, &s, NULL), 0);
+        cr_expect(s.scale == (step == 7 ? 1024 : 2048) && s.good_steps == (step == 7 ? SGT_SCALE_GROWTH - 1 : 0));
+    }
+    b->close(b);
+    f.options.precision = SGT_PRECISION_BF16;
+    b = fixture_open(&f, &f.options);
+    cr_expect(!b->put_scaler && !b->get_scaler);
+    b->close(b);
     fixture_free(&f);
 }
 
