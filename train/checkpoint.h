@@ -25,7 +25,7 @@ typedef struct sgt_checkpoint_state {
     char sampling[16];
     sgt_schedule schedule;
     uint64_t data_hash;
-    char device[16], level[16], library[64]; /* what computed: the bits depend on it */
+    char device[16], level[64], library[96]; /* what computed: the bits depend on it */
     int scaling;                             /* whether the backend had a loss scaler, */
     sgt_scaler scaler;                       /* and where it stood */
     char *choices;                           /* what the backend chose by timing, JSON text; NULL: nothing */

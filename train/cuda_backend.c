@@ -357,6 +357,8 @@ static int take_memory(sgt_cuda_backend *c, sgt_error *err)
 {
     sgt_error why;
     void *arena;
+    int rc = sgt_cuda_device_open(&c->device, 0, err); /* again: the libraries have taken their part of what was free */
+    if (rc < 0) return rc;
     sgt_cuda_lay_out(c);
     uint64_t need = c->used;
     if (need > c->device.available || sgt_cuda_malloc(&arena, need, &why) < 0) return no_room(c, need, err);

@@ -88,13 +88,13 @@ static int allocated(cudaError_t e, size_t bytes, const char *kind, sgt_error *e
     so_far.mallocs++;
     if (e != cudaErrorMemoryAllocation) return told("CUDA's memory", e, err);
     cudaGetLastError();
-    return sgt_fail(err, SGT_ENOMEM, "%.1f MiB of %s memory are not to be had", (double)bytes / 0x1p20, kind);
+    return sgt_fail(err, SGT_ENOMEM, "out of %s memory: %.1f MiB are not to be had", kind, (double)bytes / 0x1p20);
 }
 
 int sgt_cuda_malloc(void **p, size_t bytes, sgt_error *err)
 {
     *p = nullptr;
-    return allocated(cudaMalloc(p, bytes), bytes, "device", err);
+    return allocated(cudaMalloc(p, bytes), bytes, "GPU", err);
 }
 
 void sgt_cuda_free(void *p)

@@ -1,0 +1,73 @@
+# sgt-train --device cuda, with the host in the GPU's place (build/host): the bits of a run do not depend on the order that
+# streams happen to run in, on graphs, overlap or a resume; runs move between CPU and CUDA.
+. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/train.inc"
+programs=$BIN/../host/bin
+[ -e "$programs/../lib/libsgt-cuda.so" ] || skip 'the CUDA backend for the host is not built'
+PATH=$programs:$PATH
+data d
+validation d
+options="--data d --model 2x32x2 --seq-len 24 --batch-size 2 --grad-accum 2 --steps 4 --eval-every 2 --lr 1e-2
+    --schedule constant --warmup 1 --threads 1"
+cuda="$options --device cuda --deterministic"
+losses() { sed -n 's/.*"loss":\([^,]*\),.*/\1/p' "$1/log.jsonl"; }
+
+# ---- any order of the streams, and techniques that change no number: the same log and the same bits ----
+for precision in bf16 fp16; do
+    run 0 sgt-train --quiet $cuda --precision $precision --run whole-$precision
+    stderr_is ''
+done
+for schedule in 1 2 3; do
+    run 0 env SGT_HOST_DEVICE=schedule=$schedule sgt-train --quiet $cuda --precision bf16 --run again --force
+    same_facts whole-bf16/log.jsonl again/log.jsonl
+    same_folders whole-bf16/step-00000004 again/step-00000004
+done
+for technique in --no-graphs --no-overlap --sync-metrics; do
+    run 0 sgt-train --quiet $cuda --precision bf16 $technique --run again --force
+    same_facts whole-bf16/log.jsonl again/log.jsonl
+    same again/step-00000004/model.safetensors whole-bf16/step-00000004/model.safetensors
+done
+
+# ---- cut in two ----
+for precision in bf16 fp16; do
+    run 0 sgt-train --quiet $cuda --precision $precision --run cut --force --steps 2
+    run 0 sgt-train --quiet $cuda --precision $precision --run cut --resume
+    stderr_is ''
+    same_facts whole-$precision/log.jsonl cut/log.jsonl
+    same_folders whole-$precision/step-00000004 cut/step-00000004
+done
+
+# ---- from one device to the other. Sums of at most 128 products in float32 in another order move a loss of 5 by less
+# than 128 * 2^-24 of it at the step after; without the parameters or the moments the next losses are off by .1 ----
+close() { # RUN RUN
+    losses "$1" > .a
+    losses "$2" > .b
+    paste .a .b | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > 2e-4) bad = 1 } END { exit bad || NR != 4 }' ||
+        fail "losses of $1 and $2 differ: $(paste .a .b)"
+}
+fp32="--precision fp32 --quiet"
+run 0 sgt-train $options $fp32 --device cpu --run cpu
+run 0 sgt-train $options $fp32 --device cuda --run cuda
+close cpu cuda
+run 0 sgt-train $options $fp32 --device cpu --run from-cpu --steps 2
+run 0 sgt-train $options $fp32 --device cuda --run from-cpu --resume
+stderr_matches '^sgt-train: going on with cuda, sm_90, .*; the checkpoint is from cpu, '
+close cpu from-cpu
+run 0 sgt-train $options $fp32 --device cuda --run from-cuda --steps 2
+run 0 sgt-train $options $fp32 --device cpu --run from-cuda --resume
+stderr_matches '^sgt-train: going on with cpu, .*; the checkpoint is from cuda, sm_90, '
+close cpu from-cuda
+
+# ---- auto takes it and says so; what does not fit is refused with what would ----
+run 0 sgt-train $options --device auto --run auto
+stderr_has 'sgt-train: device: CUDA, the host (sm_90, 1 GiB)'
+large="$options --device cuda --quiet --eval-every 0 --grad-accum 1 --steps 1"
+run 1 env SGT_HOST_DEVICE=memory=34M sgt-train $large --batch-size 4096 --run large
+stdout_is ''
+stderr_lines 1
+stderr_matches '^sgt-train: out of GPU memory: .* \(the largest --batch-size that fits: [1-9][0-9]*\)$'
+absent large
+most=$(sed 's/.*fits: \([0-9]*\)).*/\1/' .stderr)
+run 0 env SGT_HOST_DEVICE=memory=34M sgt-train $large --batch-size "$most" --run fits
+run 1 env SGT_HOST_DEVICE=memory=1M sgt-train $large --run large
+stderr_is 'sgt-train: out of GPU memory: 32.0 MiB are not to be had'
