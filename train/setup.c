@@ -355,9 +355,9 @@ static void announce(const sgt_trainer *t)
 {
     const sgt_model *m = &t->model;
     sgt_say(&t->o->notice,
-            "model: %u layers, %u channels, %u heads, vocabulary %u: %.1f million parameters; %s kernels, %s",
-            m->layers, m->channels, m->heads, m->vocab, (double)sgt_model_parameters(m) / 1e6, t->backend->level,
-            t->backend->library);
+            "model: %u layers, %u channels, %u heads, vocabulary %u: %.1f million parameters; %s, %s kernels, %s",
+            m->layers, m->channels, m->heads, m->vocab, (double)sgt_model_parameters(m) / 1e6, t->s->precision,
+            t->backend->level, t->backend->library);
     if (t->state.step >= t->s->steps) return;
     say_peak(t);
     sgt_say(&t->o->notice,

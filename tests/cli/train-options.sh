@@ -79,6 +79,8 @@ refuses '--no-graphs: needs --device cuda' --no-graphs
 refuses '--no-pad-vocab: needs --device cuda' --no-pad-vocab
 echo '{"no-graphs": true}' > c.json
 refuses '--no-graphs: needs --device cuda' --config c.json
+refuses '--precision bf16: a CPU has fp32 (or --device cuda)' --precision bf16
+refuses '--precision fp16: a CPU has fp32 (or --device cuda)' --precision fp16 --loss-scale 1024
 refuses '--precision tf32: no CPU has it (fp32 is as good, or --device cuda)' --precision tf32
 run 0 sgt-train --quiet $small --steps 6 --run one --force --attention auto
 same_facts plain/log.jsonl one/log.jsonl
