@@ -45,41 +45,22 @@ for suite in "$B"/tests/test-*; do
     sum_up "$(basename "$suite")" "$code" '.*Tested: [0-9]+ \| Passing: ([0-9]+) \| Failing: ([0-9]+) \| Crashing: [0-9]+.*'
     reports "$(basename "$suite")"
 done
-if [ -x "$B/tests/check-kernels" ]; then
-    echo "== check-kernels"
-    code=0
-    "$B/tests/check-kernels" > "$log" 2>&1 < /dev/null || code=$?
-    grep -vE '^ok' "$log"
-    sum_up check-kernels "$code" '^([0-9]+) passed, ([0-9]+) failed, ([0-9]+) skipped$' '\3'
-fi
-if [ -x "$B/tests/check-cuda" ]; then
-    echo "== CUDA kernels on the host"
-    code=0
-    tests/kernels/check-cuda.sh "$B" > "$log" 2>&1 < /dev/null || code=$?
-    cat "$log"
-    sum_up check-cuda "$code" '^([0-9]+) passed, ([0-9]+) failed, ([0-9]+) skipped$' '\3'
-    reports check-cuda
-fi
-if [ -x "$B/tests/check-cublaslt" ]; then
-    echo "== descriptors of cuBLASLt"
-    code=0
-    "$B/tests/check-cublaslt" > "$log" 2>&1 < /dev/null || code=$?
-    grep -vE '^[0-9]+ passed, ' "$log"
-    sum_up check-cublaslt "$code" '^([0-9]+) passed, ([0-9]+) failed, ([0-9]+) skipped$' '\3'
-fi
-if [ -x "$B/tests/check-cudnn" ]; then
-    echo "== attention by cuDNN"
-    code=0
-    tests/kernels/check-cudnn.sh "$B" > "$log" 2>&1 < /dev/null || code=$?
-    grep -vE '^ok|^[0-9]+ passed, ' "$log"
-    sum_up check-cudnn "$code" '^([0-9]+) passed, ([0-9]+) failed, ([0-9]+) skipped$' '\3'
-    reports check-cudnn
-fi
-echo "== programs"
-code=0
-tests/cli/run.sh "$B/bin" > "$log" 2>&1 < /dev/null || code=$?
-cat "$log"
-sum_up programs "$code" '^([0-9]+) passed, ([0-9]+) failed, ([0-9]+) skipped$' '\3'
+program() { # NAME COMMAND...: one that ends with its own sum
+    name=$1 code=0
+    shift
+    [ -x "$1" ] || return 0
+    echo "== $name"
+    "$@" > "$log" 2>&1 < /dev/null || code=$?
+    grep -vE '^(ok|[0-9]+ passed, )' "$log"
+    sum_up "$name" "$code" '^([0-9]+) passed, ([0-9]+) failed, ([0-9]+) skipped$' '\3'
+    reports "$name"
+}
+program check-kernels "$B/tests/check-kernels"
+[ ! -x "$B/tests/check-cuda" ] || program "CUDA kernels on the host" tests/kernels/check-cuda.sh "$B"
+program "descriptors of cuBLASLt" "$B/tests/check-cublaslt"
+[ ! -x "$B/tests/check-cudnn" ] || program "attention by cuDNN" tests/kernels/check-cudnn.sh "$B"
+[ ! -x "$B/bin/check-step" ] || program "the training step" tests/step/check-step.sh "$B"
+program programs tests/cli/run.sh "$B/bin"
 
 echo
 echo "== all"

@@ -285,6 +285,25 @@ static void switches(step_check *s)
     forget(&want);
 }
 
+/* Where cuDNN is: on the host, where SGT_HOST_CUDNN asks for what stands for it. */
+static void cudnn(step_check *s)
+{
+    sgt_error err;
+    sgt_backend_options plain = options_of(s, "tiny_tanh", 1), o = plain;
+    o.attention = SGT_ATTENTION_CUDNN;
+    if (try_open(s, &o, &err) < 0) {
+        printf("  %s\n", err.text);
+        s->skipped = 1;
+        return;
+    }
+    double bound = 4 * unit_of(s->precision);
+    outcome want = three_steps(s, &plain, "tiny_tanh", 1), r = three_steps(s, &o, "tiny_tanh", 1);
+    expect(s, fabs(r.loss - want.loss) <= bound, "loss %.9f, not %.9f", r.loss, want.loss);
+    expect(s, fabs(r.norm / want.norm - 1) <= bound, "norm %.9f, not %.9f", r.norm, want.norm);
+    forget(&want);
+    forget(&r);
+}
+
 /* ---- what the host does in a step ---- */
 
 /* Steps as the loop makes them, metrics a step late: the host never waits for a stream, takes no memory and launches
@@ -383,16 +402,17 @@ static void overflow(step_check *s)
 }
 
 const step_case step_cases[] = {
-    {"as_pytorch", as_pytorch, ALL, 0},
-    {"again", again, ALL, 0},
-    {"recompute", recompute, EXACT, 0},
-    {"accumulation", accumulation, ALL, 0},
-    {"targets", targets, ALL, 0},
-    {"as_the_cpu", as_the_cpu, FP32, 1},
-    {"moves", moves, FP32, 1},
-    {"switches", switches, EXACT, 1},
-    {"waits", waits, EXACT, 1},
-    {"launches", launches, 1 << SGT_PRECISION_BF16, 1},
-    {"overflow", overflow, 1 << SGT_PRECISION_FP16, 0},
-    {NULL, NULL, 0, 0},
+    {"as_pytorch", as_pytorch, ALL, 0, 0},
+    {"again", again, ALL, 0, 0},
+    {"recompute", recompute, EXACT, 0, 0},
+    {"accumulation", accumulation, ALL, 0, 0},
+    {"targets", targets, ALL, 0, 0},
+    {"as_the_cpu", as_the_cpu, FP32, 1, 0},
+    {"moves", moves, FP32, 1, 0},
+    {"switches", switches, EXACT, 1, 0},
+    {"cudnn", cudnn, 1 << SGT_PRECISION_BF16 | 1 << SGT_PRECISION_FP16, 1, 1},
+    {"waits", waits, EXACT, 1, 0},
+    {"launches", launches, 1 << SGT_PRECISION_BF16, 1, 0},
+    {"overflow", overflow, 1 << SGT_PRECISION_FP16, 0, 0},
+    {NULL, NULL, 0, 0, 0},
 };

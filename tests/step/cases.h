@@ -9,6 +9,7 @@ typedef struct step_case {
     void (*body)(step_check *s);
     int precisions; /* bit p: runs in precision p */
     int cuda_only;
+    int by_name; /* runs where --case asks for it */
 } step_case;
 
 extern const step_case step_cases[]; /* ended by a zeroed one */

@@ -18,7 +18,7 @@ typedef struct step_check {
     int cuda;                /* else the CPU */
     sgt_precision precision;
     unsigned steps;          /* of the curve, at most */
-    int failures;
+    int failures, skipped;
     char at[160];            /* what is being tried */
 } step_check;
 
@@ -26,6 +26,7 @@ typedef struct step_check {
  * program where that fails. */
 sgt_backend *open_fixture(step_check *s, fixture *f, const sgt_backend_options *changes, uint32_t rows);
 sgt_backend *open_on_cpu(step_check *s, fixture *f, const sgt_backend_options *changes, uint32_t rows);
+int try_open(step_check *s, const sgt_backend_options *o, sgt_error *err); /* and closes it again */
 sgt_backend_options fixture_options(const step_check *s, const fixture *f, uint32_t rows);
 
 /* What the CUDA library has counted; zeros on the CPU. */
