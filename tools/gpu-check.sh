@@ -51,6 +51,8 @@ peers=$root/tests/peers
 work=$(mktemp -d "${TMPDIR:-/tmp}/sgt-gpu.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
+: > "$work/out"
+: > "$work/err"
 passed=0 failed=0 skipped=0
 part=
 
@@ -89,11 +91,11 @@ write_json() { # COMPLETE
         printf ' "date": "%s", "commit": %s, "complete": %s,\n' "$date" "$(quote "$commit")" "$1"
         printf ' "passed": %d, "failed": %d, "skipped": %d, "parts": {' $passed $failed $skipped
         comma=
-        for p in $parts; do
-            [ -f "$work/$p.status" ] || continue
-            printf '%s\n  "%s": {"status": "%s", "seconds": %d, "results": [' "$comma" "$p" \
-                "$(cat "$work/$p.status")" "$(cat "$work/$p.seconds")"
-            [ ! -f "$work/$p.results" ] || sed 's/^/\n    /; $!s/$/,/' "$work/$p.results"
+        for each in $parts; do
+            [ -f "$work/$each.status" ] || continue
+            printf '%s\n  "%s": {"status": "%s", "seconds": %d, "results": [' "$comma" "$each" \
+                "$(cat "$work/$each.status")" "$(cat "$work/$each.seconds")"
+            [ ! -f "$work/$each.results" ] || sed 's/^/\n    /; $!s/$/,/' "$work/$each.results"
             printf '  ]}'
             comma=,
         done
@@ -124,7 +126,7 @@ figure() { # NAME VALUE UNIT [SENSE FLOOR GOAL]
     fi
     verdict=$(awk -v x="$2" -v sense="$4" -v floor="$5" -v goal="$6" 'BEGIN {
         better = sense == ">=" ? 1 : -1
-        print better * (x - floor) >= 0 ? "pass" : "fail", better * (x - goal) >= 0 ? "goal met" : "goal not met"
+        print (better * (x - floor) >= 0 ? "pass" : "fail"), (better * (x - goal) >= 0 ? "goal met" : "goal not met")
     }')
     result "${verdict%% *}" "$1" "$2 $3 (floor $4 $5, goal $4 $6: ${verdict#* })" \
         "\"value\": $2, \"floor\": $5, \"goal\": $6"
@@ -309,9 +311,9 @@ tell_results() { # NAME
     fi
 }
 
-# The step at a shape; its tokens per second in $tokens, its document in the result.
+# The step at a shape; its tokens per second in $tokens, its peak memory in $bytes, its document in the result.
 step_of() { # BATCH SEQ PRECISION
-    tokens=
+    tokens='' bytes=''
     attempt "step, B=$1 T=$2 $3" "$bin/sgt-bench" step --device cuda --model gpt2 --batch-size "$1" --seq-len "$2" \
         --precision "$3" --json || return
     tokens=$(number tokens_per_s) bytes=$(number peak_bytes)
@@ -388,7 +390,7 @@ peer_step() { # BATCH SEQ MODE
 # Ours and theirs one after the other, on the same machine.
 against() { # BATCH SEQ FLOOR GOAL
     step_of "$1" "$2" bf16
-    ours=$tokens ours_bytes=$(number peak_bytes)
+    ours=$tokens ours_bytes=$bytes
     peer_step "$1" "$2" default || return
     theirs_bytes=$(number peak_bytes)
     figure "B=$1 T=$2 bf16 against torch.compile" "$(ratio "$ours" "$theirs")" times ">=" "$3" "$4"
