@@ -1,5 +1,6 @@
-/* cuda_trace.c: what CUPTI saw of the traced steps, into the trace. While the window is open the device works as it
- * does otherwise; once it closes, the host waits for it. Not yet run on a GPU. */
+/* cuda_trace.c: what CUPTI saw of the traced steps, into the trace. The host waits for the device as the window opens,
+ * so that no work of the step before is in it, and as it closes; in between all goes on as it does otherwise. Not yet
+ * run on a GPU. */
 #include <stdio.h>
 #include <string.h>
 
@@ -24,18 +25,24 @@ static void show(void *ctx, const sgt_cupti_span *s)
     sgt_trace_span(t, &e);
 }
 
+static int finish(const sgt_cuda_backend *c, sgt_error *err)
+{
+    int rc = sgt_cuda_finish(c->copies, err);
+    return rc == SGT_OK ? sgt_cuda_finish(c->compute, err) : rc;
+}
+
 static int begin(void *ctx, sgt_error *err)
 {
     sgt_cuda_backend *c = ctx;
-    return sgt_cupti_begin(c->cupti, SGT_CUPTI_ALL, err);
+    int rc = finish(c, err);
+    return rc == SGT_OK ? sgt_cupti_begin(c->cupti, SGT_CUPTI_ALL, err) : rc;
 }
 
 static int end(void *ctx, sgt_error *err)
 {
     sgt_cuda_backend *c = ctx;
     sgt_cupti_counts counts;
-    int rc = sgt_cuda_finish(c->copies, err);
-    if (rc == SGT_OK) rc = sgt_cuda_finish(c->compute, err);
+    int rc = finish(c, err);
     if (rc == SGT_OK) rc = sgt_cupti_end(c->cupti, show, c->o.trace, &counts, err);
     if (rc == SGT_OK && counts.lost)
         sgt_say(&c->o.notice, "trace: CUPTI lost %llu records", (unsigned long long)counts.lost);

@@ -62,7 +62,7 @@ int sgt_trace_step(sgt_trace *t, uint64_t step, sgt_error *err);
 int sgt_trace_finish(sgt_trace *t, sgt_error *err);
 
 /* A device's own profiler: `begin` when the window opens, `end` when it closes, in which everything that the device
- * has done must be added. One at most; must live until finish. */
+ * did must be added; both may wait for it. One at most; must live until finish. */
 typedef struct sgt_trace_watcher {
     int (*begin)(void *ctx, sgt_error *err);
     int (*end)(void *ctx, sgt_error *err);

@@ -14,6 +14,10 @@
 
 #include "base/error.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #ifndef SGT_CUPTI_TYPES /* the check against cupti.h defines these as that header's types */
 typedef int sgt_cupti_result, sgt_cupti_kind, sgt_cupti_external, sgt_cupti_domain;
 typedef uint32_t sgt_cupti_callback_id;
@@ -162,5 +166,9 @@ typedef struct sgt_cupti_api {
 
 /* The library that the machine has, loaded once; it stays. One thread at a time. */
 const sgt_cupti_api *sgt_cupti_load(sgt_error *err);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

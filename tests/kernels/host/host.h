@@ -64,7 +64,7 @@ extern Counts counts;
 
 /* Puts work on a stream; what it needs it holds by value. On stream NULL it is done before this returns. While the
  * stream captures, it goes to the graph and is done each time that runs. */
-void enqueue(cudaStream_t s, std::function<void()> work);
+void enqueue(cudaStream_t s, std::function<void()> work, const char *name = "library"); /* what profiles show */
 /* Runs a kernel to its end, now. */
 void launch(dim3 grid, dim3 block, size_t smem, void (*body)(void *), void *arg, const char *name);
 /* What may not be: tells it, with the kernel if one runs, then on_failure. */

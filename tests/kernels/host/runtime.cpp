@@ -130,13 +130,13 @@ void sgt_cuda_copy(sgt_cuda_stream s, void *to, const void *from, size_t bytes)
     must_lie(to, bytes, false, "a copy's destination");
     must_lie(from, bytes, host::memory_at(to, bytes, &place) && place == host::PINNED, "a copy's source");
     so_far.copies++;
-    host::enqueue(s, [=] { memmove(to, from, bytes); });
+    host::enqueue(s, [=] { memmove(to, from, bytes); }, "copy");
 }
 
 void sgt_cuda_zero(sgt_cuda_stream s, void *p, size_t bytes)
 {
     must_lie(p, bytes, true, "zeros");
-    host::enqueue(s, [=] { memset(p, 0, bytes); });
+    host::enqueue(s, [=] { memset(p, 0, bytes); }, "fill");
 }
 
 /* ---- streams and events ---- */

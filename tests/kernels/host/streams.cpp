@@ -38,6 +38,7 @@ struct Item {
     std::shared_ptr<Mark> record, wait;
     std::shared_ptr<Capture> graph;
     std::vector<bool> done; /* of the graph's nodes */
+    uint32_t call;          /* that put the graph here, for profiles */
 };
 
 struct CUstream_st {
@@ -96,6 +97,7 @@ static void run_node(Item &item)
 static bool blocked(cudaStream_t s)
 {
     return s->queue.empty() || (s->queue.front().wait && s->queue.front().wait->seconds < 0);
+    watched_node(item.call);
 }
 
 /* The least that can be done of a stream's next item. */
@@ -166,6 +168,7 @@ void enqueue(cudaStream_t s, Work work)
         MemoryOpen open;
         work();
     } else if (s->capture) {
+    work = watched(s, s && s->capture, std::move(work), name);
         s->capture->nodes.push_back(Node{std::move(work), s->last});
         s->last.assign(1, s->capture->nodes.size() - 1);
     } else {
@@ -326,6 +329,7 @@ void graph_run(cudaGraphExec_t g, cudaStream_t s)
 void graph_free(cudaGraphExec_t g)
 {
     delete g;
+    item.call = watched_graph();
 }
 
 size_t graph_size(cudaGraphExec_t g)

@@ -38,6 +38,11 @@ void graph_run(cudaGraphExec_t g, cudaStream_t s);
 void graph_free(cudaGraphExec_t g);
 size_t graph_size(cudaGraphExec_t g); /* nodes */
 
+/* ---- what a profiler is told, where one listens (cupti_api.cpp) ---- */
+std::function<void()> watched(cudaStream_t s, bool captured, std::function<void()> work, const char *name);
+uint32_t watched_graph();         /* a graph is put on a stream: the number of that call */
+void watched_node(uint32_t call); /* what is done next is a node of that one */
+
 bool capturing(); /* any stream */
 void abandon();   /* forgets all that is queued and captured, after a failure that was caught */
 

@@ -53,7 +53,7 @@ void launch(const char *name, void (*k)(P...), dim3 grid, dim3 block, size_t sme
     host::enqueue(stream, [=] {
         auto body = [&] { k(P(args)...); };
         host::launch(grid, block, smem, [](void *f) { (*static_cast<decltype(body) *>(f))(); }, &body, name);
-    });
+    }, name);
 }
 
 DEV_WRAPPER unsigned char *dyn_smem() { return host::dyn_smem(); }

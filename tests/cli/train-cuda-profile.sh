@@ -1,0 +1,50 @@
+# sgt-train --device cuda --profile, with the host in the GPU's place (build/host): what the device did is in the trace,
+# each kernel in its layer, whether a graph launched it or the host.
+. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/train.inc"
+programs=$BIN/../host/bin
+[ -e "$programs/../lib/libsgt-cuda.so" ] || skip 'the CUDA backend for the host is not built'
+PATH=$programs:$PATH
+data d
+cuda="--data d --model 2x32x2 --seq-len 16 --batch-size 2 --grad-accum 2 --eval-every 0 --lr 1e-2 --schedule constant
+    --warmup 1 --threads 1 --device cuda --precision bf16 --deterministic"
+
+# expect COUNT NAME CATEGORY: spans
+expect() {
+    got=$(grep -c "\"ph\":\"X\",\"name\":\"$2\",\"cat\":\"$3\"" t.json)
+    [ "$got" -eq "$1" ] || fail "$got spans '$2' of $3, not $1"
+}
+
+ranges() { # STEPS
+    for layer in 0 1; do
+        expect $((2 * $1)) "h.$layer forward" range
+        expect $((2 * $1)) "h.$layer backward" range
+    done
+    for name in 'embeddings forward' 'head and loss' 'head backward' 'embeddings backward'; do
+        expect $((2 * $1)) "$name" range
+    done
+    expect "$1" update range
+    expect $((2 * $1)) begin_micro_step_kernel kernel
+    expect "$1" end_step_kernel kernel
+    expect $((2 * $1)) micro-step micro-step
+    grep -q '"left_out":0}' t.json || fail 'events found no room'
+    grep -q '"name":"rank 0 device"' t.json || fail 'the device is no process of its own'
+}
+
+# captured before the trace begins; the device is a step behind the host then, of which nothing is to be seen
+run 0 sgt-train $cuda --run graphs --steps 11 --profile t.json
+stderr_has 'trace of steps 1 to 10: t.json'
+ranges 10
+expect 30 cudaGraphLaunch call
+run 0 env SGT_HOST_DEVICE=schedule=2 sgt-train --quiet $cuda --run none --steps 3 --no-graphs --profile t.json
+ranges 3
+expect 0 cudaGraphLaunch call
+run 0 sgt-train --quiet $cuda --run again --steps 3 --recompute block --profile t.json
+ranges 3
+expect 6 'h.0 recompute' range
+expect 0 'h.1 recompute' range
+
+# a trace changes nothing
+run 0 sgt-train --quiet $cuda --run plain --steps 3 --recompute block
+same_facts again/log.jsonl plain/log.jsonl
+same again/step-00000003/model.safetensors plain/step-00000003/model.safetensors
