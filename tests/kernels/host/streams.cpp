@@ -91,13 +91,13 @@ static void run_node(Item &item)
     }
     size_t i = ready[draw(ready.size())];
     item.done[i] = true;
+    watched_node(item.call);
     nodes[i].work();
 }
 
 static bool blocked(cudaStream_t s)
 {
     return s->queue.empty() || (s->queue.front().wait && s->queue.front().wait->seconds < 0);
-    watched_node(item.call);
 }
 
 /* The least that can be done of a stream's next item. */
@@ -160,15 +160,15 @@ static void put(cudaStream_t s, Item item)
     s->queue.push_back(std::move(item));
 }
 
-void enqueue(cudaStream_t s, Work work)
+void enqueue(cudaStream_t s, Work work, const char *name)
 {
+    work = watched(s, s && s->capture, std::move(work), name);
     if (!s) {
         no_capture("work on the default stream");
         if (queued()) fail("work on the default stream, which does not wait for the work of other streams");
         MemoryOpen open;
         work();
     } else if (s->capture) {
-    work = watched(s, s && s->capture, std::move(work), name);
         s->capture->nodes.push_back(Node{std::move(work), s->last});
         s->last.assign(1, s->capture->nodes.size() - 1);
     } else {
@@ -323,13 +323,13 @@ void graph_run(cudaGraphExec_t g, cudaStream_t s)
     Item item = {};
     item.graph = g->graph;
     item.done.resize(g->graph->nodes.size());
+    item.call = watched_graph();
     put(s, std::move(item));
 }
 
 void graph_free(cudaGraphExec_t g)
 {
     delete g;
-    item.call = watched_graph();
 }
 
 size_t graph_size(cudaGraphExec_t g)
