@@ -1,5 +1,5 @@
-// attention.cu: causal attention, forward, by tiles: FlashAttention-2, Dao 2023. A block keeps 64 queries and walks
-// over the keys before them, 64 at a time, the next ones on their way while these are computed; a running maximum and
+// attention.cu: causal attention, forward, by tiles: FlashAttention-2, Dao 2023. A block keeps 64 or 128 queries and
+// walks over the keys before them, 64 at a time, the next ones on their way while these are computed; a running maximum and
 // sum make the softmax, so that no row of T scores is ever stored.
 #include "attention.cuh"
 
@@ -7,6 +7,10 @@ using namespace sgt;
 
 static constexpr float LN2 = 0.69314718055994530942f;
 enum { KEYS = 64 };
+
+// Groups of 16 queries a warp has. With two, what is read of the keys' tile from shared memory, which takes longer than
+// the products with one, serves twice; wider heads, and drawing for dropout, leave no registers for that.
+template <int DP, bool DROP> constexpr int GROUPS = DP <= 64 && !DROP ? 2 : 1;
 
 // A warp's running softmax over rows g and g + 8: maxima in log2, this lane's part of the sums.
 struct Running {
@@ -83,37 +87,56 @@ DEV void finish(const Heads<T> &a, const Head &h, const float (&out)[DP / 8][4],
     store_rows<T, DP>(a.out + h.plain, h.plain_ld, query, a.length, a.D, out, by[0], by[1]);
 }
 
+// A tile of keys, some of which the warp's queries see.
+template <class T, int DP, int M, bool DROP>
+DEV void add_keys(float (&out)[M][DP / 8][4], Running (&r)[M], const Heads<T> &a, const Kept<DROP> &kept, const T *own,
+                  const T *keys, const T *values, int query, int key)
+{
+    float s[M][KEYS / 8][4];
+    KeptTile<KEYS / 8> tile[M];
+    DEV_UNROLL
+    for (int m = 0; m < M; m++) // drawn first, while few registers are taken
+        if constexpr (DROP) tile[m].by_rows(kept, query + 16 * m, key);
+    scores<T, DP>(s, own, 0, keys);
+    DEV_UNROLL
+    for (int m = 0; m < M; m++) {
+        if (key + KEYS > query + 16 * m) mask_later(s[m], query + 16 * m, key);
+        soften<DP>(s[m], out[m], r[m], a.scale_log2);
+        if constexpr (DROP) drop_elements(s[m], tile[m]); // after the sum: the softmax is of all
+    }
+    weigh_rows<T, DP>(out, s, values);
+}
+
 template <class T, int DP, bool DROP>
-__global__ void __launch_bounds__(ATTENTION_THREADS) attention_kernel(Heads<T> a)
+__global__ void __launch_bounds__(ATTENTION_THREADS, GROUPS<DP, DROP>) attention_kernel(Heads<T> a)
 {
     Head h(a, blockIdx.x);
     Kept<DROP> kept(a, blockIdx.x);
+    constexpr int M = GROUPS<DP, DROP>, QUERIES = M * OWN;
     // the longest walks first, so that the last blocks to run are short
-    int query = (gridDim.y - 1 - blockIdx.y) * OWN, mine = threadIdx.x / 32 * 16;
-    T *own = (T *)dev::dyn_smem(), *keys = own + TILE<DP, OWN>, *values = keys + 2 * TILE<DP, KEYS>;
-    start_tile<T, DP, OWN>(own, a.qkv + h.packed + query * h.packed_ld, h.packed_ld, a.length - query, a.D);
+    int first = (gridDim.y - 1 - blockIdx.y) * QUERIES, mine = threadIdx.x / 32 * 16 * M, query = first + mine;
+    int end = first + QUERIES < a.length ? first + QUERIES : a.length; // keys that any of these queries sees
+    T *own = (T *)dev::dyn_smem(), *keys = own + TILE<DP, QUERIES>, *values = keys + 2 * TILE<DP, KEYS>;
+    start_tile<T, DP, QUERIES>(own, a.qkv + h.packed + first * h.packed_ld, h.packed_ld, a.length - first, a.D);
     start_keys<T, DP>(a, h, keys, values, 0);
     dev::cp_async_commit();
 
-    float out[DP / 8][4] = {};
-    Running r = {{-INFINITY, -INFINITY}, {0, 0}};
-    for (int key = 0; key <= query; key += KEYS) {
+    float out[M][DP / 8][4] = {};
+    Running r[M];
+    DEV_UNROLL
+    for (int m = 0; m < M; m++) r[m] = {{-INFINITY, -INFINITY}, {0, 0}};
+    for (int key = 0; key < end; key += KEYS) {
         int now = key / KEYS % 2 * TILE<DP, KEYS>, next = TILE<DP, KEYS> - now;
-        if (key + KEYS <= query) start_keys<T, DP>(a, h, keys + next, values + next, key + KEYS);
+        if (key + KEYS < end) start_keys<T, DP>(a, h, keys + next, values + next, key + KEYS);
         dev::cp_async_commit();
         dev::cp_async_wait<1>();
         dev::block_sync(); // every thread's copies of this tile are there
-        float s[KEYS / 8][4];
-        KeptTile<KEYS / 8> tile; // drawn first, while few registers are taken
-        if constexpr (DROP) tile.by_rows(kept, query + mine, key);
-        scores<T, DP>(s, own, mine, keys + now);
-        if (key == query) mask_later(s, query + mine, key);
-        soften<DP>(s, out, r, a.scale_log2);
-        if constexpr (DROP) drop_elements(s, tile); // after the sum: the softmax is of all
-        weigh_rows<T, DP>(out, s, values + now);
+        if (key < query + 16 * M) // else all are after its queries
+            add_keys<T, DP, M>(out, r, a, kept, own + mine * PITCH<DP>, keys + now, values + now, query, key);
         dev::block_sync(); // all have read it before the next copies overwrite it
     }
-    finish<T, DP>(a, h, out, r, query + mine, kept.keep);
+    DEV_UNROLL
+    for (int m = 0; m < M; m++) finish<T, DP>(a, h, out[m], r[m], query + 16 * m, kept.keep);
 }
 
 int sgt_cuda_attention_serves(sgt_cuda_type type, size_t D)
@@ -129,9 +152,10 @@ void sgt_cuda_attention(sgt_cuda_stream s, sgt_cuda_type type, void *out, float 
         by_head_size(type, D, [&](auto zero, auto width) {
             using N = decltype(zero);
             Heads<N> a = heads_of<N>(qkv, out, lse, T, H, D, scale, drop);
-            constexpr size_t bytes = (TILE<width, OWN> + 4 * TILE<width, KEYS>) * sizeof(N);
+            constexpr int QUERIES = GROUPS<width, dropping> * OWN;
+            constexpr size_t bytes = (TILE<width, QUERIES> + 4 * TILE<width, KEYS>) * sizeof(N);
             static_assert(bytes <= MOST_SHARED, "a block's shared memory");
-            DEV_LAUNCH((attention_kernel<N, width, dropping>), dim3((unsigned)(B * H), blocks_for(T, OWN)),
+            DEV_LAUNCH((attention_kernel<N, width, dropping>), dim3((unsigned)(B * H), blocks_for(T, QUERIES)),
                        dim3(ATTENTION_THREADS), bytes, s, a);
         });
     });

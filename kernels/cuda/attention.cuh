@@ -2,8 +2,8 @@
 //
 // A tile holds rows of a head, DP 16-bit numbers each (D of them, then zeros), 8 more apart than that: successive rows
 // then start in other banks, and ldmatrix reads 8 of them at once without conflict. A block has four warps; each takes
-// 16 rows of the block's own tile against all rows of the other. With g = lane/4, t = lane%4, an accumulator c[n] holds
-// elements (g, 8n+2t), (g, 8n+2t+1), (g+8, 8n+2t), (g+8, 8n+2t+1) of the warp's 16 rows.
+// one or two groups of 16 rows of the block's own tile against all rows of the other. With g = lane/4, t = lane%4, an accumulator c[n] holds
+// elements (g, 8n+2t), (g, 8n+2t+1), (g+8, 8n+2t), (g+8, 8n+2t+1) of a group's 16 rows.
 #pragma once
 
 #include "dropout.cuh"
@@ -136,47 +136,64 @@ template <int DP, class T> DEV void left(uint32_t (&a)[4], const T *tile, int ro
     dev::ldmatrix_x4(a, tile + (row + lane % 16) * PITCH<DP> + k * 16 + lane / 16 * 8);
 }
 
-// c (16, 2*N) += a (16, 16) times columns 16k.. of N*8.. rows of a tile: one step of  own x tile^T.
-template <class T, int DP, int N> DEV void times_rows(float (&c)[N][4], const uint32_t (&a)[4], const T *tile, int k)
+// For M groups of 16 rows: c[m] (16, N*8) += a[m] (16, 16) times columns 16k.. of N*8 rows of a tile: one step of
+// own x tile^T. What is read of the tile serves all groups.
+template <class T, int DP, int M, int N>
+DEV void times_rows(float (&c)[M][N][4], const uint32_t (&a)[M][4], const T *tile, int k)
 {
     int lane = threadIdx.x % 32;
     DEV_UNROLL
     for (int n = 0; n < N; n += 2) {
         uint32_t b[4];
         dev::ldmatrix_x4(b, tile + (n * 8 + lane % 8 + lane / 16 * 8) * PITCH<DP> + k * 16 + lane / 8 % 2 * 8);
-        dev::mma<T>(c[n], a, b[0], b[1]);
-        dev::mma<T>(c[n + 1], a, b[2], b[3]);
+        DEV_UNROLL
+        for (int m = 0; m < M; m++) {
+            dev::mma<T>(c[m][n], a[m], b[0], b[1]);
+            dev::mma<T>(c[m][n + 1], a[m], b[2], b[3]);
+        }
     }
 }
 
-// c (16, ROWS) = own rows from `row` on  x  tile^T, summed over DP columns.
-template <class T, int DP, int N> DEV void scores(float (&c)[N][4], const T *own, int row, const T *tile)
+// c[m] (16, N*8) = own rows from row + 16m on  x  tile^T, summed over DP columns.
+template <class T, int DP, int M, int N>
+DEV void scores(float (&c)[M][N][4], const T *own, int row, const T *tile)
 {
     DEV_UNROLL
-    for (int n = 0; n < N; n++) c[n][0] = c[n][1] = c[n][2] = c[n][3] = 0;
+    for (int m = 0; m < M; m++)
+        DEV_UNROLL
+        for (int n = 0; n < N; n++) c[m][n][0] = c[m][n][1] = c[m][n][2] = c[m][n][3] = 0;
     DEV_UNROLL
     for (int k = 0; k < DP / 16; k++) {
-        uint32_t a[4];
-        left<DP>(a, own, row, k);
+        uint32_t a[M][4];
+        DEV_UNROLL
+        for (int m = 0; m < M; m++) left<DP>(a[m], own, row + 16 * m, k);
         times_rows<T, DP>(c, a, tile, k);
     }
 }
 
-// sum (16, DP) += p (16, ROWS) x tile (ROWS, DP): p's accumulators, rounded to T, are the left operand as they stand.
-template <class T, int DP, int N> DEV void weigh_rows(float (&sum)[DP / 8][4], const float (&p)[N][4], const T *tile)
+// sum[m] (16, DP) += p[m] (16, N*8) x tile (N*8, DP): p's accumulators, rounded to T, are the left operand as they
+// stand.
+template <class T, int DP, int M, int N>
+DEV void weigh_rows(float (&sum)[M][DP / 8][4], const float (&p)[M][N][4], const T *tile)
 {
     int lane = threadIdx.x % 32;
     DEV_UNROLL
     for (int k = 0; k < N / 2; k++) {
-        const float(&lo)[4] = p[2 * k], (&hi)[4] = p[2 * k + 1];
-        uint32_t a[4] = {dev::pack2<T>(lo[0], lo[1]), dev::pack2<T>(lo[2], lo[3]), dev::pack2<T>(hi[0], hi[1]),
-                         dev::pack2<T>(hi[2], hi[3])};
+        uint32_t a[M][4];
+        DEV_UNROLL
+        for (int m = 0; m < M; m++)
+            DEV_UNROLL
+            for (int i = 0; i < 4; i++)
+                a[m][i] = dev::pack2<T>(p[m][2 * k + i / 2][i % 2 * 2], p[m][2 * k + i / 2][i % 2 * 2 + 1]);
         DEV_UNROLL
         for (int n = 0; n < DP / 8; n += 2) {
             uint32_t b[4];
             dev::ldmatrix_x4_t(b, tile + (k * 16 + lane % 16) * PITCH<DP> + n * 8 + lane / 16 * 8);
-            dev::mma<T>(sum[n], a, b[0], b[1]);
-            dev::mma<T>(sum[n + 1], a, b[2], b[3]);
+            DEV_UNROLL
+            for (int m = 0; m < M; m++) {
+                dev::mma<T>(sum[m][n], a[m], b[0], b[1]);
+                dev::mma<T>(sum[m][n + 1], a[m], b[2], b[3]);
+            }
         }
     }
 }

@@ -68,29 +68,29 @@ template <int N> DEV void times_slope_columns(float (&dp)[N][4], const float (&p
 
 // The two sums of a walked tile of queries, with p and dout.v in registers.
 template <class T, int DP, bool DROP>
-DEV void add_queries(float (&dk)[DP / 8][4], float (&dv)[DP / 8][4], const Heads<T> &a, const Kept<DROP> &kept,
+DEV void add_queries(float (&dk)[1][DP / 8][4], float (&dv)[1][DP / 8][4], const Heads<T> &a, const Kept<DROP> &kept,
                      const T *keys, const T *values, const T *q, const T *dout, const float *stats, int key, int query)
 {
     constexpr int N = WALKED<DP>;
     int mine = threadIdx.x / 32 * 16;
-    float p[N / 8][4], dp[N / 8][4];
+    float p[1][N / 8][4], dp[1][N / 8][4];
     KeptTile<N / 8> tile; // drawn first, while few registers are taken
     if constexpr (DROP) tile.by_columns(kept, key + mine, query);
     scores<T, DP>(p, keys, mine, q);
-    soften_columns(p, stats, a.scale_log2, key + mine, query);
+    soften_columns(p[0], stats, a.scale_log2, key + mine, query);
     if constexpr (DROP) {
         DEV_UNROLL
         for (int n = 0; n < N / 8; n++)
             DEV_UNROLL
-            for (int e = 0; e < 4; e++) dp[n][e] = p[n][e];
-        drop_elements(dp, tile);
+            for (int e = 0; e < 4; e++) dp[0][n][e] = p[0][n][e];
+        drop_elements(dp[0], tile);
         weigh_rows<T, DP>(dv, dp, dout);
     } else {
         weigh_rows<T, DP>(dv, p, dout);
     }
     scores<T, DP>(dp, values, mine, dout);
-    if constexpr (DROP) drop_elements(dp, tile);
-    times_slope_columns(dp, p, stats + N, kept.keep);
+    if constexpr (DROP) drop_elements(dp[0], tile);
+    times_slope_columns(dp[0], p[0], stats + N, kept.keep);
     weigh_rows<T, DP>(dk, dp, q);
 }
 
@@ -110,7 +110,7 @@ __global__ void __launch_bounds__(ATTENTION_THREADS) keys_kernel(Heads<T> a)
     start_queries<T, DP>(a, h, q, dout, stats, key);
     dev::cp_async_commit();
 
-    float dk[DP / 8][4] = {}, dv[DP / 8][4] = {};
+    float dk[1][DP / 8][4] = {}, dv[1][DP / 8][4] = {};
     int turn = 0;
     for (int query = key; query < a.length; query += N, turn ^= 1) {
         int now = turn * TILE_N, next = TILE_N - now;
@@ -123,8 +123,8 @@ __global__ void __launch_bounds__(ATTENTION_THREADS) keys_kernel(Heads<T> a)
         dev::block_sync(); // all have read it before the next copies overwrite it
     }
     T *to = a.dqkv + h.packed + width;
-    store_rows<T, DP>(to, h.packed_ld, key + mine, a.length, a.D, dk, a.scale, a.scale);
-    store_rows<T, DP>(to + width, h.packed_ld, key + mine, a.length, a.D, dv, kept.keep, kept.keep);
+    store_rows<T, DP>(to, h.packed_ld, key + mine, a.length, a.D, dk[0], a.scale, a.scale);
+    store_rows<T, DP>(to + width, h.packed_ld, key + mine, a.length, a.D, dv[0], kept.keep, kept.keep);
 }
 
 // ---- dq ----
@@ -166,7 +166,7 @@ template <class T, int DP, bool DROP> DEV void walk_keys(const Heads<T> &a)
     start_keys<T, DP>(a, h, keys, values, 0);
     dev::cp_async_commit();
 
-    float dq[DP / 8][4] = {}, lse[2], delta[2];
+    float dq[1][DP / 8][4] = {}, lse[2], delta[2];
     DEV_UNROLL
     for (int half = 0; half < 2; half++) {
         int row = query + mine + threadIdx.x % 32 / 4 + half * 8;
@@ -179,17 +179,17 @@ template <class T, int DP, bool DROP> DEV void walk_keys(const Heads<T> &a)
         dev::cp_async_commit();
         dev::cp_async_wait<1>();
         dev::block_sync(); // every thread's copies of this tile are there
-        float s[N / 8][4], dp[N / 8][4];
+        float s[1][N / 8][4], dp[1][N / 8][4];
         KeptTile<N / 8> tile;
         if constexpr (DROP) tile.by_rows(kept, query + mine, key);
         scores<T, DP>(s, q, mine, keys + now);
         scores<T, DP>(dp, dout, mine, values + now);
-        if constexpr (DROP) drop_elements(dp, tile);
-        slope_rows(dp, s, lse, delta, a.scale_log2, query + mine, key, kept.keep);
+        if constexpr (DROP) drop_elements(dp[0], tile);
+        slope_rows(dp[0], s[0], lse, delta, a.scale_log2, query + mine, key, kept.keep);
         weigh_rows<T, DP>(dq, dp, keys + now);
         dev::block_sync(); // all have read it before the next copies overwrite it
     }
-    store_rows<T, DP>(a.dqkv + h.packed, h.packed_ld, query + mine, a.length, a.D, dq, a.scale, a.scale);
+    store_rows<T, DP>(a.dqkv + h.packed, h.packed_ld, query + mine, a.length, a.D, dq[0], a.scale, a.scale);
 }
 
 template <class T, int DP> __global__ void __launch_bounds__(ATTENTION_THREADS) queries_kernel(Heads<T> a)
