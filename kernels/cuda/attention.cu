@@ -1,6 +1,6 @@
 // attention.cu: causal attention, forward, by tiles: FlashAttention-2, Dao 2023. A block keeps 64 or 128 queries and
-// walks over the keys before them, 64 at a time, the next ones on their way while these are computed; a running maximum and
-// sum make the softmax, so that no row of T scores is ever stored.
+// walks over the keys before them, 64 at a time, the next ones on their way while these are computed; a running maximum
+// and sum make the softmax, so that no row of T scores is ever stored.
 #include "attention.cuh"
 
 using namespace sgt;

@@ -2,8 +2,8 @@
 //
 // A tile holds rows of a head, DP 16-bit numbers each (D of them, then zeros), 8 more apart than that: successive rows
 // then start in other banks, and ldmatrix reads 8 of them at once without conflict. A block has four warps; each takes
-// one or two groups of 16 rows of the block's own tile against all rows of the other. With g = lane/4, t = lane%4, an accumulator c[n] holds
-// elements (g, 8n+2t), (g, 8n+2t+1), (g+8, 8n+2t), (g+8, 8n+2t+1) of a group's 16 rows.
+// one or two groups of 16 rows of the block's own tile against all rows of the other. With g = lane/4, t = lane%4, an
+// accumulator c[n] holds elements (g, 8n+2t), (g, 8n+2t+1), (g+8, 8n+2t), (g+8, 8n+2t+1) of a group's 16 rows.
 #pragma once
 
 #include "dropout.cuh"

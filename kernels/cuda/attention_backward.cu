@@ -6,8 +6,8 @@
 // Two kernels: one keeps keys and walks over the queries after them, the other keeps queries and walks over the keys
 // before them. Scores are computed in both, five products becoming seven, and every sum is one warp's alone: no
 // atomics, the same bits each time. (With five, dq's sums go through memory tile by tile, in float32: 32 KiB to and fro
-// for the 1 MFLOP saved, and all keys of a head are one block's for the order to be fixed.) Both compute p with the kept
-// rows on the left, so that p's accumulators are the left operand of the sums as they stand.
+// for the 1 MFLOP saved, and all keys of a head are one block's for the order to be fixed.) Both compute p with the
+// kept rows on the left, so that p's accumulators are the left operand of the sums as they stand.
 #include "attention.cuh"
 
 using namespace sgt;

@@ -1,7 +1,7 @@
 // embed_sort.cu: the places of a batch in order of their tokens, equal tokens in order of place: a radix sort of 16-bit
 // numbers in two passes of 8 bits. A pass is two kernels: blocks count their digits; then each knows from all counts
-// where its own begin, and puts them there. A warp owns successive numbers and goes through them 32 at a time: the order
-// of equal ones never depends on which thread is first.
+// where its own begin, and puts them there. A warp owns successive numbers and goes through them 32 at a time: the
+// order of equal ones never depends on which thread is first.
 #include "elements.cuh"
 
 using namespace sgt;

@@ -82,7 +82,8 @@ template <class T> static void steps_at(check *t, size_t n, size_t V, size_t ld,
     T *logits = cuda_random<T>(t, n * ld, spread);
     const float *x = cuda_floats(t, logits, n * ld);
     float *lse = cuda_output<float>(t, n), *loss = cuda_output<float>(t, n), scale = 0.125f;
-    float *want[3] = {check_output(t, n), check_output(t, n), check_output(t, n * ld)}, *slope = check_output(t, n * ld);
+    float *want[3] = {check_output(t, n), check_output(t, n), check_output(t, n * ld)};
+    float *slope = check_output(t, n * ld);
     double *bound[3] = {check_doubles(t, n), check_doubles(t, n), check_doubles(t, n * ld)};
     double *slope_bound = check_doubles(t, n * ld), max, total;
     int32_t *targets = cuda_copy<int32_t>(t, check_ids(t, n, (int32_t)V), n);
@@ -180,8 +181,8 @@ template <class T> static T *random_scores(check *t, const shape &s, float sprea
     return x;
 }
 
-/* Score times scale rounds once: u|s|; s - max, times log2(e), exp2: 3u of the range and 4u; a rescale for each 32 lanes'
- * worth; T/32 + 5 sums; the quotient and its product. Backward, p and dp are given: the sum has T/32 + 5 steps of
+/* Score times scale rounds once: u|s|; s - max, times log2(e), exp2: 3u of the range and 4u; a rescale for each 32
+ * lanes' worth; T/32 + 5 sums; the quotient and its product. Backward, p and dp are given: the sum has T/32 + 5 steps of
  * f|p dp|, each term rounded twice, then four operations; the factor's own product is exact or rounds once. */
 template <class T> static void softmax_at(check *t, const shape &s, const sgt_cuda_dropout *drop)
 {
