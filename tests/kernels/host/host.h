@@ -51,7 +51,8 @@ extern dim3 block_size, grid_size;
 struct Options {
     unsigned seed;
     bool race;              /* check accesses to shared memory; kernels compiled for it */
-    void (*on_failure)(); /* must not return; NULL exits */
+    void (*on_failure)();   /* must not return; NULL exits */
+    bool silent;            /* a failure is wanted: nothing is told */
 };
 extern Options options;
 extern bool instrumented; /* by -fsanitize=thread: race mode is possible */

@@ -62,6 +62,7 @@ static void *kernel_arg;
 static void tell(const char *fmt, va_list args)
 {
     fflush(stdout);
+    if (options.silent) return;
     if (*kernel_name)
         fprintf(stderr, "  kernel %s, block (%u, %u, %u), thread %d: ", kernel_name, block_index.x, block_index.y,
                 block_index.z, current ? current->index : -1);

@@ -47,7 +47,7 @@ static int describe(sgt_error *err)
         else if (number(word, "driver=", &n)) described.driver = (int)n;
         else if (number(word, "arch=", &n)) described.arch = (int)n;
         else if (number(word, "memory=", &n)) described.memory = n;
-        else if (number(word, "schedule=", &n)) host::options.seed = (unsigned)n;
+        else if (number(word, "schedule=", &n)) host::schedule((unsigned)n);
         else return sgt_fail(err, SGT_EUSAGE, "SGT_HOST_DEVICE: %s", word);
     }
     return SGT_OK;

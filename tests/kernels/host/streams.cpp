@@ -64,6 +64,12 @@ static std::vector<cudaStream_t> streams;
 static std::mt19937 lots;
 static bool seeded;
 
+void schedule(unsigned seed)
+{
+    options.seed = seed;
+    seeded = false;
+}
+
 static size_t draw(size_t n)
 {
     if (!seeded) lots.seed(options.seed * 7919 + 1);

@@ -44,6 +44,7 @@ uint32_t watched_graph();         /* a graph is put on a stream: the number of t
 void watched_node(uint32_t call); /* what is done next is a node of that one */
 
 bool capturing(); /* any stream */
+void schedule(unsigned seed); /* options.seed, and the lots of streams anew */
 void abandon();   /* forgets all that is queued and captured, after a failure that was caught */
 
 } /* namespace host */
