@@ -31,7 +31,7 @@ endif
 flags = $(if $(filter loader/% tokenize/%,$(1)),-Wconversion) \
         $(if $(filter kernels/%,$(1)),$(if $(DEBUG),,-O3)) \
         $(if $(filter kernels/% train/% tests/kernels/% tests/train/% tools/sgt-bench.c,$(1)),-fopenmp) \
-        $(if $(filter tests/kernels/cudnn/names.c,$(1)),$(CUDA_INCLUDE)) \
+        $(if $(filter kernels/cuda/nvtx.c tests/kernels/cudnn/names.c,$(1)),$(CUDA_INCLUDE)) \
         $(if $(filter %_avx2.c,$(1)),$(AVX2)) \
         $(if $(filter %_avx512.c,$(1)),$(AVX512))
 
