@@ -43,7 +43,7 @@ typedef struct sgt_dropout {
     float rate;
 } sgt_dropout;
 
-typedef enum sgt_format { SGT_FORMAT_BF16, SGT_FORMAT_FP16 } sgt_format;
+typedef enum sgt_rounding { SGT_FORMAT_BF16, SGT_FORMAT_FP16 } sgt_rounding;
 
 typedef struct sgt_kernels {
     const char *level; /* "ref", "plain", "avx2", "avx512" */
@@ -105,7 +105,7 @@ typedef struct sgt_kernels {
     void (*bias_backward)(float *db, const float *dout, size_t n, size_t C, size_t ld);
 
     /* out = x rounded to the nearest number of that format, halfway cases to even; still float32. out may be x. */
-    void (*round_to)(float *out, const float *x, size_t n, sgt_format to);
+    void (*round_to)(float *out, const float *x, size_t n, sgt_rounding to);
 
     void (*add)(float *x, const float *y, size_t n);   /* x += y */
     double (*sum_squares)(const float *x, size_t n);   /* sum x^2, accumulated in double */

@@ -59,7 +59,7 @@ typedef struct sgt_cpu_backend {
     int ignoring;
     int32_t ignore;
     int rounding;                /* operands of products are rounded to `format` */
-    sgt_format format;
+    sgt_rounding format;
     int scaling;                 /* the loss is scaled: fp16 */
     float dropout;               /* of a training step */
     uint64_t seed;               /* of dropout */

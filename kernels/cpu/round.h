@@ -44,7 +44,7 @@ SGT_INLINE float round_fp16(float x)
     return from_bits((u & nan) | ((sign | r) & ~nan));
 }
 
-static void round_to(float *out, const float *x, size_t n, sgt_format to)
+static void round_to(float *out, const float *x, size_t n, sgt_rounding to)
 {
     if (to == SGT_FORMAT_BF16)
         for (size_t i = 0; i < n; i++) out[i] = round_bf16(x[i]);

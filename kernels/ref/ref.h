@@ -26,7 +26,7 @@ size_t sgt_ref_attention_scratch(size_t T, size_t D);
 void sgt_ref_cross_entropy(float *logits, float *loss, const int32_t *targets, size_t n, size_t V, size_t ld,
                            float scale);
 void sgt_ref_bias_backward(float *db, const float *dout, size_t n, size_t C, size_t ld);
-void sgt_ref_round(float *out, const float *x, size_t n, sgt_format to);
+void sgt_ref_round(float *out, const float *x, size_t n, sgt_rounding to);
 void sgt_ref_add(float *x, const float *y, size_t n);
 double sgt_ref_sum_squares(const float *x, size_t n);
 void sgt_ref_adamw(float *p, float *m, float *v, const float *g, size_t n, const sgt_adamw *a);

@@ -14,7 +14,7 @@ static double nearest(double x, int bits, int lowest, double largest)
     return fabs(y) > largest ? copysign(INFINITY, x) : y;
 }
 
-void sgt_ref_round(float *out, const float *x, size_t n, sgt_format to)
+void sgt_ref_round(float *out, const float *x, size_t n, sgt_rounding to)
 {
     for (size_t i = 0; i < n; i++)
         out[i] = (float)(to == SGT_FORMAT_BF16 ? nearest(x[i], 8, -133, 0x1.fep127) : nearest(x[i], 11, -24, 65504));

@@ -5,7 +5,7 @@
 #include "harness.h"
 
 static const size_t sizes[] = {0, 1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 31, 33, 47, 65, 133, 1021};
-static const sgt_format formats[] = {SGT_FORMAT_BF16, SGT_FORMAT_FP16};
+static const sgt_rounding formats[] = {SGT_FORMAT_BF16, SGT_FORMAT_FP16};
 
 static float of_bits(uint32_t bits)
 {
