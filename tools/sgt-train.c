@@ -304,20 +304,9 @@ static int run(sgt_train_options *options)
     return code;
 }
 
-/* Where a device's timings are kept from run to run, as the XDG base directories have it; NULL: nowhere. malloc'd. */
-static char *cache_folder(void)
-{
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    char path[4096];
-    if (cache && *cache == '/') snprintf(path, sizeof path, "%s/sgt", cache);
-    else if (home && *home == '/') snprintf(path, sizeof path, "%s/.cache/sgt", home);
-    else return NULL;
-    return strlen(path) + 1 < sizeof path ? strdup(path) : NULL;
-}
-
 int main(int argc, char **argv)
 {
-    char *cache = cache_folder();
+    char *cache = sgt_cache_folder();
     sgt_stop *stop = sgt_catch_signals();
     take_options(argc, argv);
     sgt_talk talk = {program.name, o.quiet};

@@ -15,6 +15,11 @@ int bench_tokenize(int argc, char **argv);
 int bench_gemm(int argc, char **argv);
 int bench_step(int argc, char **argv);
 
+/* ---- device.c ---- */
+
+/* "cpu" or "cuda" for "auto", which is said; SGT_EUNSUPPORTED where "cuda" was asked for and is not to be had. */
+int bench_device(const char **device, const sgt_notice *notice, sgt_error *err);
+
 /* ---- slice.c: work timed on one or several threads ---- */
 
 /* Does unit k of the work on thread `thread` (0 ...). May be called by several threads at once. */

@@ -60,6 +60,16 @@ double sgt_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+char *sgt_cache_folder(void)
+{
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    char path[4096];
+    if (cache && *cache == '/') snprintf(path, sizeof path, "%s/sgt", cache);
+    else if (home && *home == '/') snprintf(path, sizeof path, "%s/.cache/sgt", home);
+    else return NULL;
+    return strlen(path) + 1 < sizeof path ? strdup(path) : NULL;
+}
+
 static void print_notice(void *ctx, const char *line)
 {
     const sgt_talk *t = ctx;

@@ -15,6 +15,9 @@ char *sgt_format_time(char *buf, size_t n, double seconds);
 
 double sgt_now(void); /* monotonic seconds */
 
+/* Where a device's timings are kept from run to run, as the XDG base directories have it; NULL: nowhere. malloc'd. */
+char *sgt_cache_folder(void);
+
 /* A notice that prints "sgt-x: line" on stderr (nothing when quiet). The name must outlive it. */
 typedef struct sgt_talk {
     const char *program;
