@@ -226,8 +226,7 @@ $(B)/tests/check-cuda-device: $(DEVICE_PARTS:%=$(B)/obj/device/%.o) $(B)/obj/tes
                               $(B)/obj/kernels/cuda/cublaslt.o $(call lib,kernels loader)
 	$(call say,LD,$@)mkdir -p $(@D) && $(NVCC) -Xcompiler -fopenmp -o $@ $^ -ldl -lm
 
-PRETEND_PARTS := $(DEVICE_CASES) $(filter-out %/check-cuda.cpp,$(wildcard tests/kernels/host/*.cpp)) $(DEVICE_MAIN) \
-                 tests/kernels/device/pretend.cpp
+PRETEND_PARTS := $(DEVICE_CASES) $(HOST_STANDS) $(DEVICE_MAIN) tests/kernels/device/pretend.cpp
 $(B)/tests/check-cuda-pretend: $(PRETEND_PARTS:%=$(B)/obj/%.o) $(B)/obj/tests/kernels/harness.o $(GEMM_PARTS) \
                                $(call lib,kernels loader)
 	$(call say,LD,$@)mkdir -p $(@D) && $(HOST_CXX) $(ALL_LDFLAGS) -o $@ $^ $(LD_kernels)

@@ -178,6 +178,7 @@ CUDA_CASE(cuda_sgd)
             c->grad_scale = 0.37f;
             check_at(t, "n %zu, nesterov %d", n, nesterov);
             sgt_cuda_sgd_update(0, SGT_F32, NULL, p, m, g, n, decayed, &o, c);
+            cuda_sync(t);
             for (size_t i = 0; i < n; i++) {
                 double grad = (double)old[2][i] * c->grad_scale, velocity = (double)o.momentum * old[1][i] + grad;
                 double change = nesterov ? grad + o.momentum * velocity : velocity;
@@ -187,7 +188,6 @@ CUDA_CASE(cuda_sgd)
                 bound[i] = 8 * UNIT * c->lr * terms + 2 * UNIT * (fabs(old[0][i]) + fabs(want[i]));
                 check_near(t, "m", m[i], velocity, 3 * UNIT * (fabs(grad) + fabs(old[1][i])));
             }
-            cuda_sync(t);
             check_close(t, "p", p, want, bound, n);
         }
 }
