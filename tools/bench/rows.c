@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/philox.h"
-#include "feed.h"
+#include "train/feed.h"
 #include "sgt_tokenize.h"
 
 /* ---- random tokens ---- */
