@@ -16,6 +16,11 @@ static const sgt_cuda_gemm_calls gemm_calls = {.open = sgt_cuda_gemms_open,
                                                .plan = sgt_cuda_gemm_plan,
                                                .ms = sgt_cuda_gemm_ms};
 
+static const sgt_cupti_calls cupti_calls = {.open = sgt_cupti_open,
+                                            .close = sgt_cupti_close,
+                                            .begin = sgt_cupti_begin,
+                                            .end = sgt_cupti_end};
+
 extern const sgt_cuda_library sgt_cuda;
 const sgt_cuda_library sgt_cuda = {.interface = SGT_CUDA_INTERFACE,
                                    .backend = sizeof(sgt_backend),
@@ -25,4 +30,4 @@ const sgt_cuda_library sgt_cuda = {.interface = SGT_CUDA_INTERFACE,
                                    .open = sgt_cuda_backend_open,
                                    .estimate = sgt_cuda_backend_estimate,
                                    .count = sgt_cuda_count,
-                                   .spare = {&gemm_calls}};
+                                   .spare = {&gemm_calls, &cupti_calls}};

@@ -31,7 +31,8 @@ typedef struct sgt_cuda_library {
 
     sgt_cuda_counts (*count)(void); /* launches, waits and copies since the library was loaded */
 
-    const void *spare[4]; /* for benchmarks; [0]: sgt_cuda_gemm_calls (cuda/gemm.h); the others NULL */
+    const void *spare[4]; /* for benchmarks; [0]: sgt_cuda_gemm_calls (cuda/gemm.h), [1]: sgt_cupti_calls
+                           * (cuda/cupti.h), the others NULL */
 } sgt_cuda_library;
 
 #endif

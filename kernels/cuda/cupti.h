@@ -76,6 +76,15 @@ typedef struct sgt_cupti_counts {
 int sgt_cupti_end(sgt_cupti *p, void (*show)(void *ctx, const sgt_cupti_span *s), void *ctx, sgt_cupti_counts *counts,
                   sgt_error *err);
 
+/* The calls above for a program that loads libsgt-cuda.so (cuda_library.h). */
+typedef struct sgt_cupti_calls {
+    int (*open)(sgt_cupti **out, sgt_error *err);
+    void (*close)(sgt_cupti *p);
+    int (*begin)(sgt_cupti *p, sgt_cupti_what what, sgt_error *err);
+    int (*end)(sgt_cupti *p, void (*show)(void *ctx, const sgt_cupti_span *s), void *ctx, sgt_cupti_counts *counts,
+               sgt_error *err);
+} sgt_cupti_calls;
+
 /* A kernel's name as a person would write it: the qualified name of a mangled one without its template's arguments and
  * its anonymous namespaces ("cutlass::device_kernel"), any other as it is. Returns out. */
 char *sgt_cupti_short_name(char *out, size_t size, const char *name);

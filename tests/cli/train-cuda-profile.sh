@@ -48,3 +48,11 @@ expect 0 'h.1 recompute' range
 run 0 sgt-train --quiet $cuda --run plain --steps 3 --recompute block
 same_facts again/log.jsonl plain/log.jsonl
 same again/step-00000003/model.safetensors plain/step-00000003/model.safetensors
+
+# the kernels of a step, as the host counts its launches and as CUPTI sees them
+for technique in '' --no-graphs --no-fuse; do
+    run 0 sgt-bench step --device cuda --model 2x32x2 --batch-size 2 --seq-len 16 --warmup 1 --steps 1 --json $technique
+    seen=$(sed -n 's/.*"cupti_kernels_step": \([0-9]*\).*/\1/p' .stdout)
+    [ -n "$seen" ] || fail 'CUPTI counted nothing'
+    stdout_has "\"launches_step\": $seen"
+done

@@ -127,6 +127,7 @@ static int print_json(const step_result *r, const sgt_backend_options *b, sgt_er
         json_object_set_new(top, "launches_forward", json_integer((json_int_t)r->launches_forward));
         json_object_set_new(top, "launches_step", json_integer((json_int_t)r->launches_step));
     }
+    if (r->seen_step) json_object_set_new(top, "cupti_kernels_step", json_integer((json_int_t)r->seen_step));
     int bad = json_dumpf(top, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) < 0 || putchar('\n') == EOF;
     json_decref(top);
     return bad ? sgt_fail_errno(err, "standard output") : SGT_OK;
@@ -147,6 +148,7 @@ static void show(const step_result *r, const sgt_backend_options *b)
     printf("  %9s  %9.2f s\n", sgt_format_bytes(bytes, sizeof bytes, r->bytes), r->open_s + r->first_s);
     if (r->launches_step)
         printf("\n%u kernels a forward pass, %u a step\n", r->launches_forward, r->launches_step);
+    if (r->seen_step) printf("%u a step, as CUPTI counts them\n", r->seen_step);
 }
 
 int bench_step(int argc, char **argv)

@@ -15,6 +15,7 @@ typedef struct step_result {
     double loss;                              /* of the last step */
     uint64_t bytes;                           /* that the backend holds */
     unsigned launches_forward, launches_step; /* CUDA; 0: not counted */
+    unsigned seen_step;                       /* kernels of a step as CUPTI sees them; 0: there is no CUPTI */
 } step_result;
 
 /* device "cpu", "cuda" or "auto". Runs `warmup` steps and then `steps`; stops early where `stop` is raised. */

@@ -113,14 +113,18 @@ namespace host {
 
 std::function<void()> watched(cudaStream_t s, bool captured, std::function<void()> work, const char *name)
 {
-    if (!cupti.callback) return work;
+    if (!cupti.callback && !captured) return work; /* a graph may be watched that was captured unwatched */
     uint64_t node = captured ? ++cupti.nodes + CLONES : 0;
     uint32_t call = captured ? 0 : called(0), stream = stream_number(s);
-    if (captured) {
+    if (captured && cupti.callback) {
         tell_node(SGT_CUPTI_NODE_CREATED, cupti.nodes, 0);
         tell_node(SGT_CUPTI_NODE_CLONED, node, cupti.nodes);
     }
     return [=] {
+        if (!cupti.on[SGT_CUPTI_KERNEL]) {
+            work();
+            return;
+        }
         uint64_t from = cupti.now();
         work();
         uint32_t by = node ? cupti.graph_call : call;
