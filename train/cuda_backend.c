@@ -341,8 +341,8 @@ static void pinned_free(void *ctx, void *p)
 static int no_room(const sgt_cuda_backend *c, uint64_t need, sgt_error *err)
 {
     const sgt_cuda_device *d = &c->device;
-    uint64_t fixed = need > d->available ? d->available : need;
-    uint32_t rows = sgt_cuda_most_rows(&c->o, fixed - fixed / 64); /* a little for the libraries */
+    uint64_t room = d->available < need ? d->available : need;
+    uint32_t rows = sgt_cuda_most_rows(&c->o, room - room / 64); /* a little for the libraries */
     char advice[96];
     if (rows) snprintf(advice, sizeof advice, "the largest --batch-size that fits: %u", rows);
     else snprintf(advice, sizeof advice, "no --batch-size fits: a smaller --model or --seq-len");

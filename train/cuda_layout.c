@@ -180,6 +180,7 @@ static void lay_out_data(sgt_cuda_backend *c)
     c->eval_control = take(c, sizeof *c->eval_control);
     c->place = take(c, sizeof *c->place);
     kind(c, "data");
+    c->memory[c->kinds++] = (sgt_memory_kind){"workspace", SGT_CUDA_GEMM_WORKSPACE}; /* the products' own allocation */
 }
 
 void sgt_cuda_lay_out(sgt_cuda_backend *c)
@@ -245,7 +246,7 @@ int sgt_cuda_backend_estimate(const sgt_backend_options *o, sgt_memory_kind kind
     if (rc == SGT_OK) {
         memcpy(kinds, c.memory, c.kinds * sizeof *kinds);
         *count = c.kinds;
-        *bytes = c.used;
+        *bytes = c.used + SGT_CUDA_GEMM_WORKSPACE;
     }
     forget(&c);
     return rc;

@@ -179,14 +179,14 @@ static int algo_serves(const sgt_cuda_gemm *p, const sgt_lt_algo *algo)
     sgt_lt_result result = {.state = SGT_LT_SUCCESS};
     return algo_allowed(p, algo, 0) &&
            !g->lt->algo_check(g->handle, p->desc, p->b, p->a, p->d, p->d, algo, &result) && !result.state &&
-           result.workspace <= GEMM_WORKSPACE;
+           result.workspace <= SGT_CUDA_GEMM_WORKSPACE;
 }
 
 static sgt_lt_status ask(const sgt_cuda_gemm *p, sgt_lt_preference preference, sgt_lt_result *results, int *count)
 {
     const sgt_cublaslt *lt = p->owner->lt;
     const uint32_t alignment = GEMM_ALIGNMENT, reductions = allowed_reductions(p);
-    const uint64_t workspace = GEMM_WORKSPACE;
+    const uint64_t workspace = SGT_CUDA_GEMM_WORKSPACE;
     sgt_lt_status rc =
         lt->preference_set(preference, SGT_LT_PREFERENCE_MAX_WORKSPACE, &workspace, sizeof workspace);
     if (!rc) rc = lt->preference_set(preference, SGT_LT_PREFERENCE_REDUCTION_MASK, &reductions, sizeof reductions);
@@ -210,7 +210,7 @@ static int find_candidates(sgt_lt_result results[GEMM_CANDIDATES], int *count, c
     if (rc) return refused(g, p->key, rc, err);
     *count = 0;
     for (int i = 0; i < found; i++)
-        if (!results[i].state && results[i].workspace <= GEMM_WORKSPACE && algo_allowed(p, &results[i].algo, 1))
+        if (!results[i].state && results[i].workspace <= SGT_CUDA_GEMM_WORKSPACE && algo_allowed(p, &results[i].algo, 1))
             results[(*count)++] = results[i];
     if (*count) return SGT_OK;
     return sgt_fail(err, SGT_EUNSUPPORTED, "%s: %s: it has no algorithm for this product", g->library, p->key);
@@ -286,7 +286,7 @@ sgt_lt_status gemm_put(const sgt_cuda_gemm *p, const sgt_lt_algo *algo, sgt_cuda
     sgt_lt_status rc = set_pointers(p, bias, aux);
     if (rc) return rc;
     return g->lt->matmul(g->handle, p->desc, &alpha, b, p->b, a, p->a, &beta, d, p->d, d, p->d, algo, g->workspace,
-                         GEMM_WORKSPACE, s);
+                         SGT_CUDA_GEMM_WORKSPACE, s);
 }
 
 void sgt_cuda_gemm_run(const sgt_cuda_gemm *p, sgt_cuda_stream s, void *d, const void *a, const void *b, void *bias,
@@ -322,7 +322,7 @@ static int open_library(sgt_cuda_gemms *g, sgt_error *err)
              version % 100);
     sgt_lt_status rc = g->lt->create(&g->handle);
     if (rc) return refused(g, "cublasLtCreate", rc, err);
-    return sgt_cuda_malloc(&g->workspace, GEMM_WORKSPACE, err);
+    return sgt_cuda_malloc(&g->workspace, SGT_CUDA_GEMM_WORKSPACE, err);
 }
 
 int sgt_cuda_gemms_open(sgt_cuda_gemms **out, const sgt_cuda_gemms_options *o, sgt_error *err)

@@ -45,6 +45,9 @@ typedef struct sgt_cuda_gemm_shape {
     size_t stride_a, stride_b, stride_d;
 } sgt_cuda_gemm_shape;
 
+/* Bytes of device memory that a sgt_cuda_gemms holds: as much as Hopper's algorithms ask for. */
+#define SGT_CUDA_GEMM_WORKSPACE ((size_t)32 << 20)
+
 typedef struct sgt_cuda_gemms sgt_cuda_gemms;
 typedef struct sgt_cuda_gemm sgt_cuda_gemm;
 

@@ -5,7 +5,6 @@
 #include "cublaslt.h"
 #include "gemm.h"
 
-#define GEMM_WORKSPACE ((size_t)32 << 20) /* bytes; as much as Hopper's algorithms ask for */
 #define GEMM_ALIGNMENT 16                 /* bytes, of every matrix */
 #define GEMM_FLUSH ((size_t)64 << 20)     /* bytes: more than most second-level caches hold */
 #define GEMM_CANDIDATES 16                /* algorithms asked for, and timed */

@@ -110,6 +110,7 @@ int sgt_cuda_host_alloc(void **p, size_t bytes, sgt_error *err)
 
 void sgt_cuda_host_free(void *p)
 {
+    if (p) cudaDeviceSynchronize(); /* a copy may still read it; what that says, the next check says too */
     note("cudaFreeHost", cudaFreeHost(p));
 }
 
