@@ -156,18 +156,18 @@ check-cuda: need-packages $(CHECK_CUDA)  ## the CUDA kernels on the host, withou
 check-kernels: need-packages $(B)/tests/check-kernels  ## every fast kernel against its definition (ARGS=--bench: speed)
 	@$(B)/tests/check-kernels $(ARGS)
 
-install: need-packages programs libs   ## install into DESTDIR/PREFIX (default /usr/local)
+install: need-packages programs libs $(if $(HAVE_NVCC),cuda)  ## install into DESTDIR/PREFIX (default /usr/local)
 	$(call say,INST,$(DESTDIR)$(PREFIX))
 	$(Q)install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib include/sgt/base share/man/man1)
 	$(Q)install -m 755 $(PROGRAMS:%=$(B)/bin/%) $(DESTDIR)$(PREFIX)/bin
-	$(Q)install -m 644 $(call lib,loader tokenize) $(DESTDIR)$(PREFIX)/lib
+	$(Q)install -m 644 $(call lib,loader tokenize) $(if $(HAVE_NVCC),$(CUDA_LIB)) $(DESTDIR)$(PREFIX)/lib
 	$(Q)install -m 644 loader/sgt_loader.h tokenize/sgt_tokenize.h $(DESTDIR)$(PREFIX)/include/sgt
 	$(Q)install -m 644 loader/base/error.h $(DESTDIR)$(PREFIX)/include/sgt/base
 	$(Q)install -m 644 $(PROGRAMS:%=tools/%.1) $(DESTDIR)$(PREFIX)/share/man/man1
 
 uninstall:                             ## remove what install put there
 	$(Q)rm -f $(PROGRAMS:%=$(DESTDIR)$(PREFIX)/bin/%) $(PROGRAMS:%=$(DESTDIR)$(PREFIX)/share/man/man1/%.1) \
-	    $(foreach l,loader tokenize,$(DESTDIR)$(PREFIX)/lib/libsgt-$(l).a)
+	    $(foreach l,loader.a tokenize.a cuda.so,$(DESTDIR)$(PREFIX)/lib/libsgt-$(l))
 	$(Q)rm -rf $(DESTDIR)$(PREFIX)/include/sgt
 
 clean:                                 ## remove build/ (every variant)
