@@ -12,6 +12,8 @@
 #define MOST 64   /* times that a product is run */
 #define LEAST 3
 
+static const sgt_cuda_gemm_shape square = {.m = SIDE, .n = SIDE, .k = SIDE};
+
 typedef struct operands {
     sgt_arena memory;
     float *a, *b, *c, *bias;
@@ -28,10 +30,10 @@ static void spans(const sgt_cuda_gemm_shape *s, size_t floats[4])
 }
 
 /* Room for the largest of each; small numbers that no product of theirs overflows. */
-static int fill_operands(operands *o, const gemm_bench *b, const sgt_cuda_gemm_shape *square, sgt_error *err)
+static int fill_operands(operands *o, const gemm_bench *b, sgt_error *err)
 {
     size_t most[4], floats[4], all = 0;
-    spans(square, most);
+    spans(&square, most);
     for (size_t i = 0; i < b->count; i++) {
         spans(&b->lines[i].shape, floats);
         for (int x = 0; x < 4; x++)
@@ -87,15 +89,32 @@ static int time_lines(gemm_bench *b, const operands *o, sgt_error *err)
     return rc;
 }
 
+/* The large square product, in memory of its own where it is all that is wanted. */
+static int time_square(double *flops, const operands *o, const gemm_bench *b, sgt_error *err)
+{
+    double ms;
+    int rc = time_one(&ms, o, b, &square, err);
+    if (rc == SGT_OK) *flops = gemm_flops(&square) / ms * 1e3;
+    return rc;
+}
+
+int gemm_cpu_peak(double *flops, int threads, sgt_error *err)
+{
+    const gemm_bench b = {.threads = threads, .seconds = 0.2};
+    operands o = {0};
+    int rc = fill_operands(&o, &b, err);
+    if (rc < 0) return rc;
+    rc = time_square(flops, &o, &b, err);
+    sgt_arena_unmap(&o.memory);
+    return rc;
+}
+
 int gemm_on_cpu(gemm_bench *b, sgt_error *err)
 {
-    const sgt_cuda_gemm_shape square = {.m = SIDE, .n = SIDE, .k = SIDE};
     operands o = {0};
-    double ms;
-    int rc = fill_operands(&o, b, &square, err);
+    int rc = fill_operands(&o, b, err);
     if (rc < 0) return rc;
-    if ((rc = time_one(&ms, &o, b, &square, err)) == SGT_OK) {
-        b->peak_flops = gemm_flops(&square) / ms * 1e3;
+    if ((rc = time_square(&b->peak_flops, &o, b, err)) == SGT_OK) {
         snprintf(b->device, sizeof b->device, "%d thread%s", b->threads, b->threads == 1 ? "" : "s");
         snprintf(b->library, sizeof b->library, "%s", sgt_gemm_library());
         rc = time_lines(b, &o, err);

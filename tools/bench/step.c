@@ -1,28 +1,41 @@
-/* step.c: sgt-bench step: forward, backward and update of a GPT-2 over random tokens, and the peer's in the same run. */
+/* step.c: sgt-bench step: forward, backward and update of a GPT-2, and the peer's in the same run. */
+#include "tools/bench/step.h"
+
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cpu.h"
 #include "tools/bench/bench.h"
-#include "tools/bench/step.h"
+#include "tools/bench/gemm.h"
+#include "tools/bench/peer.h"
 #include "tools/cli/options.h"
 #include "tools/cli/talk.h"
 
+const char *const bench_precisions[] = {"fp32", "tf32", "bf16", "fp16", NULL};
+const char *const bench_recomputes[] = {"none", "gelu", "block", NULL};
+const char *const bench_attentions[] = {"auto", "own", "cudnn", "naive", NULL};
+
+enum { MOST_TURNS = 100 };
+
 static struct {
-    const char *device, *model, *precision, *recompute, *attention, *optimizer;
-    uint64_t batch, seq, accum, threads, steps, warmup;
+    const char *device, *model, *precision, *recompute, *attention, *optimizer, *data, *loader, *peer, *peer_mode;
+    uint64_t batch, seq, accum, threads, steps, warmup, turns;
     double dropout;
-    int no_fuse, no_graphs, no_overlap, no_pad_vocab, deterministic, json, quiet, precision_given;
+    int no_fuse, no_graphs, no_overlap, no_pad_vocab, deterministic, sync_metrics, parts, json, quiet, precision_given;
 } o = {.device = "auto",
        .model = "gpt2",
        .precision = "fp32",
        .recompute = "none",
        .attention = "auto",
        .optimizer = "adamw",
+       .loader = "preload",
+       .peer_mode = "default",
        .accum = 1,
        .steps = 20,
-       .warmup = 3};
+       .warmup = 3,
+       .turns = 2};
 
 static const sgt_option table[] = {
     {.name = "What is run"},
@@ -42,15 +55,24 @@ static const sgt_option table[] = {
     {"attention", 0, SGT_OPT_CHOICE, &o.attention, "auto|own|cudnn|naive", "which attention", .def = "auto"},
     {"no-fuse", 0, SGT_OPT_FLAG, &o.no_fuse, .help = "CUDA: every operation a kernel of its own"},
     {"no-graphs", 0, SGT_OPT_FLAG, &o.no_graphs, .help = "CUDA: kernels launched one by one"},
-    {"no-overlap", 0, SGT_OPT_FLAG, &o.no_overlap, .help = "CUDA: rows are copied within the step"},
+    {"no-overlap", 0, SGT_OPT_FLAG, &o.no_overlap, .help = "rows are made and copied within the step"},
+    {"sync-metrics", 0, SGT_OPT_FLAG, &o.sync_metrics, .help = "CUDA: each step is waited for"},
     {"no-pad-vocab", 0, SGT_OPT_FLAG, &o.no_pad_vocab, .help = "CUDA: 50,257 rows of logits, not 50,304"},
     {"deterministic", 0, SGT_OPT_FLAG, &o.deterministic, .help = "CUDA: nothing is chosen by timing"},
     {"threads", 0, SGT_OPT_COUNT, &o.threads, "N", "threads of the CPU", .def = "the cores at hand", .min = 1,
      .max = 1024},
+    {"data", 'd', SGT_OPT_TEXT, &o.data, "OUT/ | SHARD", .help = "rows from shards instead of random tokens"},
+    {"loader", 0, SGT_OPT_CHOICE, &o.loader, "preload|mmap|uring", "how they are read", .def = "preload"},
     {.name = "How"},
     {"steps", 0, SGT_OPT_COUNT, &o.steps, "N", "steps measured; the median is given", .def = "20", .min = 1,
      .max = 100000},
     {"warmup", 0, SGT_OPT_COUNT, &o.warmup, "N", "steps before them", .def = "3", .min = 0, .max = 100000},
+    {"parts", 0, SGT_OPT_FLAG, &o.parts, .help = "also milliseconds of a step's parts, from a trace of ten steps"},
+    {"peer", 0, SGT_OPT_TEXT, &o.peer, "PYTHON",
+     .help = "in turn with PyTorch's step, by this interpreter, which has it"},
+    {"peer-mode", 0, SGT_OPT_CHOICE, &o.peer_mode, "default|max-autotune|eager", "of torch.compile", .def = "default"},
+    {"turns", 0, SGT_OPT_COUNT, &o.turns, "N", "with --peer: how often each has its turn; medians", .def = "2",
+     .min = 1, .max = MOST_TURNS},
     {"json", 0, SGT_OPT_FLAG, &o.json, NULL, .help = "one JSON document"},
     {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, NULL, .help = "print nothing but what --json asks for, and failures"},
     {0}};
@@ -58,10 +80,23 @@ static const sgt_option table[] = {
 static const sgt_program program = {
     .name = "sgt-bench step",
     .usage = "sgt-bench step [OPTION]...",
-    .about = "Measures a whole training step (forward, backward, clipping, update) over random tokens.",
+    .about = "Measures a whole training step (forward, backward, clipping, update) over random tokens, or over shards.",
     .options = table,
-    .examples = "  sgt-bench step --model 4x256x4 --seq-len 512 --batch-size 8\n"
-                "  sgt-bench step --device cuda --batch-size 64 --seq-len 1024 --precision bf16"};
+    .examples = "  sgt-bench step --model 4x256x4 --seq-len 512 --batch-size 8 --parts\n"
+                "  sgt-bench step --model 4x256x4 --seq-len 512 --batch-size 8 --peer python3\n"
+                "  sgt-bench step --device cuda --batch-size 64 --seq-len 1024 --precision bf16 --data out"};
+
+/* What was measured, by whom. */
+typedef struct step_bench {
+    sgt_backend_options backend;
+    const char *device;
+    char *cache;
+    sgt_loader *loader;
+    step_rows *rows;
+    const sgt_stop *stop;
+    step_result r;
+    peer_result peer; /* name "": there is none */
+} step_bench;
 
 static int index_of(const char *word, const char *const *words)
 {
@@ -70,13 +105,13 @@ static int index_of(const char *word, const char *const *words)
     return i;
 }
 
-static int take_options(sgt_backend_options *b, const sgt_notice *notice, sgt_error *err)
+/* ---- set-up ---- */
+
+static int take_options(step_bench *b, const sgt_notice *notice, sgt_error *err)
 {
-    static const char *const precisions[] = {"fp32", "tf32", "bf16", "fp16", NULL};
-    static const char *const recomputes[] = {"none", "gelu", "block", NULL};
-    static const char *const attentions[] = {"auto", "own", "cudnn", "naive", NULL};
-    int rc, cuda = strcmp(o.device, "cuda") == 0;
-    *b = (sgt_backend_options){
+    int cuda = strcmp(b->device, "cuda") == 0;
+    sgt_backend_options *k = &b->backend;
+    *k = (sgt_backend_options){
         .optim = {.kind = strcmp(o.optimizer, "sgd") == 0 ? SGT_SGD : SGT_ADAMW,
                   .beta1 = 0.9f,
                   .beta2 = 0.95f,
@@ -89,83 +124,213 @@ static int take_options(sgt_backend_options *b, const sgt_notice *notice, sgt_er
         .accum = (uint32_t)o.accum,
         .threads = o.threads ? (int)o.threads : sgt_cpu_count(),
         .notice = *notice,
-        .precision = (sgt_precision)index_of(!o.precision_given && cuda ? "bf16" : o.precision, precisions),
-        .recompute = (sgt_recompute)index_of(o.recompute, recomputes),
+        .precision = (sgt_precision)index_of(!o.precision_given && cuda ? "bf16" : o.precision, bench_precisions),
+        .recompute = (sgt_recompute)index_of(o.recompute, bench_recomputes),
         .dropout = (float)o.dropout,
         .seed = 1,
-        .attention = (sgt_attention)index_of(o.attention, attentions),
+        .attention = (sgt_attention)index_of(o.attention, bench_attentions),
         .no_fuse = o.no_fuse,
         .no_graphs = o.no_graphs,
-        .no_overlap = o.no_overlap,
+        .no_overlap = o.no_overlap && cuda, /* a CPU has nothing to copy */
         .no_pad_vocab = o.no_pad_vocab,
-        .deterministic = o.deterministic};
-    if ((rc = sgt_model_named(&b->model, o.model, err)) < 0) return rc;
-    if (b->seq > b->model.positions) b->model.positions = b->seq;
+        .deterministic = o.deterministic,
+        .cache = b->cache};
+    return sgt_model_named(&k->model, o.model, err);
+}
+
+static int open_data(step_bench *b, const sgt_notice *notice, sgt_error *err)
+{
+    sgt_loader_options l = {.batch = b->backend.batch, .seq = b->backend.seq, .seed = 1, .notice = *notice};
+    sgt_loader_info info;
+    for (int i = 0; i < SGT_READERS; i++)
+        if (strcmp(o.loader, sgt_reader_name((sgt_reader)i)) == 0) l.reader = (sgt_reader)i;
+    int rc = sgt_loader_open(&b->loader, o.data, &l, err);
+    if (rc < 0) return rc;
+    sgt_loader_get_info(b->loader, &info);
+    b->backend.model.vocab = info.vocab;
+    return bench_rows_loader(&b->rows, b->loader, o.no_overlap, err);
+}
+
+static int prepare(step_bench *b, const sgt_notice *notice, sgt_error *err)
+{
+    int rc = bench_device(&b->device, notice, err);
+    if (rc == SGT_OK) rc = take_options(b, notice, err);
+    sgt_model *m = &b->backend.model;
+    if (rc == SGT_OK && b->backend.seq > m->positions) m->positions = b->backend.seq;
+    if (rc < 0 || o.data) return rc < 0 ? rc : open_data(b, notice, err);
+    return bench_rows_random(&b->rows, m->vocab, b->backend.batch, b->backend.seq, err);
+}
+
+/* ---- ours and the peer's in turn ---- */
+
+static int our_turn(step_bench *b, sgt_error *err)
+{
+    step_run run = {.device = b->device,
+                    .backend = &b->backend,
+                    .rows = b->rows,
+                    .warmup = (unsigned)o.warmup,
+                    .steps = (unsigned)o.steps,
+                    .sync_metrics = o.sync_metrics,
+                    .parts = o.parts,
+                    .count_kernels = !o.parts, /* the trace has CUPTI otherwise */
+                    .stop = b->stop};
+    return bench_step_measure(&b->r, &run, err);
+}
+
+/* Each figure is the median of the turns; what does not vary is the last one's. */
+static int take_turns(step_bench *b, sgt_error *err)
+{
+    double ours[MOST_TURNS], theirs[MOST_TURNS];
+    size_t turns = o.peer ? (size_t)o.turns : 1;
+    peer_run peer = {o.peer, o.peer_mode, b->device, &b->backend, (unsigned)o.steps, b->stop};
+    for (size_t i = 0; i < turns; i++) {
+        int rc = our_turn(b, err);
+        if (rc == SGT_OK && o.peer) rc = bench_peer(&b->peer, &peer, err);
+        if (rc < 0) return rc;
+        ours[i] = b->r.ms;
+        theirs[i] = b->peer.ms;
+    }
+    double ms = bench_median(ours, turns);
+    b->r.tokens_per_s *= b->r.ms / ms;
+    b->r.flops *= b->r.ms / ms;
+    b->r.ms = ms;
+    if (!o.peer) return SGT_OK;
+    ms = bench_median(theirs, turns);
+    b->peer.tokens_per_s *= b->peer.ms / ms;
+    b->peer.ms = ms;
     return SGT_OK;
+}
+
+static int measure(step_bench *b, const sgt_notice *notice, sgt_error *err)
+{
+    int rc = prepare(b, notice, err);
+    if (rc == SGT_OK) rc = take_turns(b, err);
+    if (rc == SGT_OK && strcmp(b->device, "cpu") == 0 && !(b->r.peak_flops > 0))
+        rc = gemm_cpu_peak(&b->r.peak_flops, b->backend.threads, err);
+    return rc;
 }
 
 /* ---- results ---- */
 
-static const char *precision_name(sgt_precision p)
+static json_t *parts_json(const step_result *r)
 {
-    static const char *const names[] = {"fp32", "tf32", "bf16", "fp16"};
-    return names[p];
+    json_t *parts = json_object();
+    for (size_t i = 0; i < r->part_count; i++) json_object_set_new(parts, r->parts[i].name, json_real(r->parts[i].ms));
+    return parts;
 }
 
-static int print_json(const step_result *r, const sgt_backend_options *b, sgt_error *err)
+static json_t *peer_json(const step_bench *b)
 {
-    json_t *top = json_pack(
-        "{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:I}", "cpu", sgt_cpu_model(),
-        "device", r->device, "level", r->level, "library", r->library, "model", o.model, "precision",
-        precision_name(b->precision), "batch", (int)b->batch, "seq", (int)b->seq, "accum", (int)b->accum, "steps",
-        (int)r->steps, "ms_per_step", r->ms, "tokens_per_s", r->tokens_per_s, "tflops", r->flops * 1e-12, "loss",
-        r->loss, "open_s", r->open_s, "first_step_s", r->first_s, "backend_bytes", (json_int_t)r->bytes);
-    if (!top) return sgt_fail(err, SGT_ENOMEM, "out of memory");
-    if (r->peak_flops > 0) json_object_set_new(top, "mfu", json_real(r->flops / r->peak_flops));
+    const peer_result *p = &b->peer;
+    return json_pack("{s:s, s:f, s:f, s:f, s:I, s:f, s:f}", "name", p->name, "ms_per_step", p->ms, "tokens_per_s",
+                     p->tokens_per_s, "first_steps_s", p->first_steps_s, "peak_bytes", (json_int_t)p->peak_bytes,
+                     "ratio", p->ms / b->r.ms, "memory_ratio", (double)b->r.peak_bytes / (double)p->peak_bytes);
+}
+
+/* What is not known is not there. */
+static void add_known(json_t *top, const step_bench *b)
+{
+    const step_result *r = &b->r;
+    if (r->peak_flops > 0) {
+        json_object_set_new(top, "mfu", json_real(r->flops / r->peak_flops));
+        json_object_set_new(top, "peak_tflops", json_real(r->peak_flops * 1e-12));
+    }
     if (r->datasheet_flops > 0) json_object_set_new(top, "mfu_datasheet", json_real(r->flops / r->datasheet_flops));
     if (r->launches_step) {
         json_object_set_new(top, "launches_forward", json_integer((json_int_t)r->launches_forward));
         json_object_set_new(top, "launches_step", json_integer((json_int_t)r->launches_step));
     }
     if (r->seen_step) json_object_set_new(top, "cupti_kernels_step", json_integer((json_int_t)r->seen_step));
+    if (o.parts) json_object_set_new(top, "parts_ms", parts_json(r));
+    if (o.peer) json_object_set_new(top, "peer", peer_json(b));
+}
+
+static int print_json(const step_bench *b, sgt_error *err)
+{
+    const step_result *r = &b->r;
+    const sgt_backend_options *k = &b->backend;
+    json_t *top = json_pack(
+        "{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I}",
+        "cpu", sgt_cpu_model(), "device", r->device, "level", r->level, "library", r->library, "model", o.model,
+        "precision", bench_precisions[k->precision], "batch", (int)k->batch, "seq", (int)k->seq, "accum", (int)k->accum,
+        "threads", k->threads, "steps", (int)r->steps, "ms_per_step", r->ms, "tokens_per_s", r->tokens_per_s, "tflops",
+        r->flops * 1e-12, "data_wait_ms", r->wait_ms, "loss", r->loss, "open_s", r->open_s, "first_step_s", r->first_s,
+        "backend_bytes", (json_int_t)r->bytes, "peak_bytes", (json_int_t)r->peak_bytes, "total_bytes",
+        (json_int_t)r->total_bytes);
+    if (!top) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    add_known(top, b);
     int bad = json_dumpf(top, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) < 0 || putchar('\n') == EOF;
     json_decref(top);
     return bad ? sgt_fail_errno(err, "standard output") : SGT_OK;
 }
 
-static void show(const step_result *r, const sgt_backend_options *b)
+static void show_parts(const step_result *r)
+{
+    double sum = 0;
+    printf("\n  part                    ms/step   of the step\n");
+    for (size_t i = 0; i < r->part_count; i++) {
+        printf("  %-20s  %9.3f  %10.1f %%\n", r->parts[i].name, r->parts[i].ms, 100 * r->parts[i].ms / r->ms);
+        sum += r->parts[i].ms;
+    }
+    printf("  %-20s  %9.3f  %10.1f %%\n", "anything else", r->ms - sum, 100 * (r->ms - sum) / r->ms);
+}
+
+static void show_peer(const step_bench *b)
+{
+    char bytes[32];
+    const peer_result *p = &b->peer;
+    printf("\n%9.3f  %10.0f  %s, its first five steps %.1f s, peak %s\n", p->ms, p->tokens_per_s, p->name,
+           p->first_steps_s, sgt_format_bytes(bytes, sizeof bytes, p->peak_bytes));
+    printf("ours is %.3f times as fast, with %.3f times the memory; medians of %" PRIu64 " turns\n", p->ms / b->r.ms,
+           (double)b->r.peak_bytes / (double)p->peak_bytes, o.turns);
+}
+
+static void show_share(double part, double whole, int width)
+{
+    if (whole > 0) printf("  %*.1f %%", width - 2, 100 * part / whole);
+    else printf("  %*s", width, "-");
+}
+
+static void show(const step_bench *b)
 {
     char bytes[32], cpu[128];
+    const step_result *r = &b->r;
+    const sgt_backend_options *k = &b->backend;
+    int slow = r->flops < 1e12;
     printf("%s, %s, %s, %s\n", sgt_printable(cpu, sizeof cpu, sgt_cpu_model()), r->device, r->level, r->library);
-    printf("%s, %s, %u x %u x %u tokens a step; median of %u\n\n", o.model, precision_name(b->precision), b->accum,
-           b->batch, b->seq, r->steps);
-    printf("  ms/step    tokens/s   TFLOP/s   of the peak   of the datasheet     memory   first step\n");
-    printf("%9.3f  %10.0f  %8.3f", r->ms, r->tokens_per_s, r->flops * 1e-12);
-    if (r->peak_flops > 0) printf("  %10.1f %%", 100 * r->flops / r->peak_flops);
-    else printf("  %12s", "-");
-    if (r->datasheet_flops > 0) printf("  %15.1f %%", 100 * r->flops / r->datasheet_flops);
-    else printf("  %17s", "-");
-    printf("  %9s  %9.2f s\n", sgt_format_bytes(bytes, sizeof bytes, r->bytes), r->open_s + r->first_s);
-    if (r->launches_step)
-        printf("\n%u kernels a forward pass, %u a step\n", r->launches_forward, r->launches_step);
+    printf("%s, %s, %u x %u x %u tokens a step; median of %u\n\n", o.model, bench_precisions[k->precision], k->accum,
+           k->batch, k->seq, r->steps);
+    printf("  ms/step    tokens/s   %s   of peak  datasheet   data wait  first step        peak\n",
+           slow ? "GFLOP/s" : "TFLOP/s");
+    printf("%9.3f  %10.0f  %8.1f", r->ms, r->tokens_per_s, r->flops * (slow ? 1e-9 : 1e-12));
+    show_share(r->flops, r->peak_flops, 8);
+    show_share(r->flops, r->datasheet_flops, 9);
+    printf("  %7.3f ms  %8.2f s  %10s\n", r->wait_ms, r->open_s + r->first_s,
+           sgt_format_bytes(bytes, sizeof bytes, r->peak_bytes));
+    if (r->launches_step) printf("\n%u kernels a forward pass, %u a step\n", r->launches_forward, r->launches_step);
     if (r->seen_step) printf("%u a step, as CUPTI counts them\n", r->seen_step);
+    if (o.parts) show_parts(r);
+    if (o.peer) show_peer(b);
 }
 
 int bench_step(int argc, char **argv)
 {
     sgt_error err;
-    step_result r;
-    sgt_backend_options b;
+    step_bench b = {0};
     int first = sgt_options_parse(&program, argc, argv);
     if (first < argc) sgt_usage(&program, "%s: what is that?", argv[first]);
     sgt_talk talk = {program.name, o.quiet};
     sgt_notice notice = sgt_talk_notice(&talk);
-    const sgt_stop *stop = sgt_catch_signals();
-    int rc = take_options(&b, &notice, &err);
-    if (rc == SGT_OK) rc = bench_step_measure(&r, o.device, &b, (unsigned)o.warmup, (unsigned)o.steps, stop, &err);
-    if (rc == SGT_OK && o.json) rc = print_json(&r, &b, &err);
-    else if (rc == SGT_OK && !o.quiet) show(&r, &b);
+    b.stop = sgt_catch_signals();
+    b.device = o.device;
+    b.cache = sgt_cache_folder();
+    int rc = measure(&b, &notice, &err);
+    if (rc == SGT_OK && o.json) rc = print_json(&b, &err);
+    else if (rc == SGT_OK && !o.quiet) show(&b);
     if (rc == SGT_OK && (fflush(stdout) == EOF || ferror(stdout))) rc = sgt_fail_errno(&err, "standard output");
+    bench_rows_free(b.rows);
+    sgt_loader_close(b.loader);
+    free(b.cache);
     if (rc == SGT_EUSAGE) sgt_usage(&program, "%s", err.text);
     return rc < 0 ? sgt_report_failure(&program, &err) : SGT_EXIT_OK;
 }

@@ -1,125 +1,156 @@
-/* step_measure.c: steps over random tokens, timed as a loop runs them: a step is queued before the metrics of the one
- * before are asked for, where the backend allows it. */
+/* step_measure.c: steps timed as a loop runs them: a step is queued before the metrics of the one before are asked for,
+ * where the backend allows it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "base/philox.h"
 #include "cuda/cupti.h"
 #include "device.h"
 #include "metrics.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/step.h"
 #include "tools/cli/talk.h"
+#include "trace.h"
 
-enum { BATCHES = 8 }; /* different ones, in turn */
+typedef struct measurement {
+    const step_run *run;
+    const sgt_backend_options *o;
+    sgt_backend *b;
+    uint32_t accum;
+    double *ms, *wait; /* (warmup + steps) */
+    sgt_trace *trace;
+    char path[64];     /* of its file */
+    step_result *r;
+} measurement;
 
-static uint16_t *random_rows(const sgt_backend *b, const sgt_backend_options *o)
+static int one_step(measurement *m, uint64_t s, sgt_error *err)
 {
-    size_t n = (size_t)BATCHES * o->batch * (o->seq + 1);
-    uint16_t *rows = b->pinned_alloc ? b->pinned_alloc(b->pinned_ctx, n * sizeof *rows) : malloc(n * sizeof *rows);
-    for (size_t i = 0; rows && i < n; i++) rows[i] = (uint16_t)(sgt_philox(1, i, 0).x[0] % o->model.vocab);
-    return rows;
-}
-
-static void free_rows(const sgt_backend *b, uint16_t *rows)
-{
-    if (b->pinned_alloc && rows) b->pinned_free(b->pinned_ctx, rows);
-    else free(rows);
-}
-
-static int one_step(sgt_backend *b, const sgt_backend_options *o, const uint16_t *rows, uint64_t s, sgt_error *err)
-{
-    uint32_t accum = o->accum ? o->accum : 1;
     int rc = SGT_OK;
-    for (uint32_t a = 0; a < accum && rc == SGT_OK; a++) {
-        sgt_rows batch = {.tokens = rows + (s * accum + a) % BATCHES * o->batch * (o->seq + 1)};
-        rc = b->micro_step(b, s, a, &batch, 1.0 / ((double)o->batch * o->seq * accum), err);
+    double waited = 0;
+    uint64_t from = sgt_trace_begin(m->trace);
+    for (uint32_t a = 0; a < m->accum && rc == SGT_OK; a++) {
+        sgt_rows batch = {0};
+        double before = sgt_now();
+        if ((rc = m->run->rows->next(m->run->rows, &batch.tokens, err)) != SGT_OK) break;
+        waited += sgt_now() - before;
+        rc = m->b->micro_step(m->b, s, a, &batch, 1.0 / ((double)m->o->batch * m->o->seq * m->accum), err);
     }
-    return rc == SGT_OK ? b->update(b, s, 1e-4, err) : rc;
+    if (s < m->run->warmup + m->run->steps) m->wait[s] = waited * 1e3;
+    uint64_t update = sgt_trace_begin(m->trace);
+    if (rc == SGT_OK) rc = m->b->update(m->b, s, 1e-4, err);
+    sgt_trace_end(m->trace, update, SGT_TRACE_LOOP, "optimizer", "update");
+    sgt_trace_end(m->trace, from, SGT_TRACE_LOOP, "step", "step");
+    return rc;
 }
 
 /* ms[i]: from the end of step i - 1, seen from the host, to that of step i. */
-static int run(sgt_backend *b, const sgt_backend_options *o, const uint16_t *rows, unsigned steps, double *ms,
-               double *first_s, double *loss, const sgt_stop *stop, sgt_error *err)
+static int run_steps(measurement *m, sgt_error *err)
 {
+    unsigned steps = m->run->warmup + m->run->steps, lag = m->run->sync_metrics ? 0 : m->b->lag;
     double began = sgt_now(), last = began;
-    for (uint64_t s = 0; s < steps + b->lag; s++) {
-        sgt_step_metrics m;
+    for (uint64_t s = 0; s < steps + lag; s++) {
+        sgt_step_metrics got;
         int rc = SGT_OK;
-        if (sgt_stopped(stop)) return sgt_fail(err, SGT_ESTOPPED, "interrupted");
-        if (s < steps) rc = one_step(b, o, rows, s, err);
-        if (rc == SGT_OK && s >= b->lag) {
-            rc = b->metrics(b, s - b->lag, &m, err);
-            ms[s - b->lag] = (sgt_now() - last) * 1e3;
+        if (sgt_stopped(m->run->stop)) return sgt_fail(err, SGT_ESTOPPED, "interrupted");
+        if (s < steps) rc = sgt_trace_step(m->trace, s, err);
+        if (rc == SGT_OK && s < steps) rc = one_step(m, s, err);
+        if (rc == SGT_OK && s >= lag) {
+            rc = m->b->metrics(m->b, s - lag, &got, err);
+            m->ms[s - lag] = (sgt_now() - last) * 1e3;
             last = sgt_now();
-            if (s == b->lag) *first_s = last - began;
-            *loss = m.loss;
+            if (s == lag) m->r->first_s = last - began;
+            m->r->loss = got.loss;
         }
         if (rc < 0) return rc;
     }
-    return SGT_OK;
+    return sgt_trace_finish(m->trace, err);
 }
 
 /* One more step, its kernels counted from outside. A machine without CUPTI has no such count, which is no failure. */
-static int count_kernels(step_result *r, sgt_backend *b, const sgt_backend_options *o, const uint16_t *rows,
-                         uint64_t step, sgt_error *err)
+static int count_kernels(measurement *m, sgt_error *err)
 {
     const sgt_cuda_library *lib;
     sgt_cupti *p = NULL;
     sgt_cupti_counts counts = {0};
-    sgt_step_metrics m;
-    int rc = SGT_OK;
-    if (strcmp(b->name, "cuda") != 0 || sgt_device_open(&lib, NULL) < 0) return SGT_OK;
+    sgt_step_metrics got;
+    uint64_t step = m->run->warmup + m->run->steps;
+    int rc;
+    if (strcmp(m->b->name, "cuda") != 0 || sgt_device_open(&lib, NULL) < 0) return SGT_OK;
     const sgt_cupti_calls *calls = lib->spare[1];
     if (!calls || calls->open(&p, NULL) < 0) return SGT_OK;
-    if (calls->begin(p, SGT_CUPTI_COUNT, NULL) == SGT_OK) {
-        rc = one_step(b, o, rows, step, err);
-        if (rc == SGT_OK) rc = b->metrics(b, step, &m, err); /* which come when all of it is done */
-        if (calls->end(p, NULL, NULL, &counts, NULL) == SGT_OK) r->seen_step = (unsigned)counts.kernels;
+    if ((rc = calls->begin(p, SGT_CUPTI_COUNT, err)) == SGT_OK) {
+        rc = one_step(m, step, err);
+        if (rc == SGT_OK) rc = m->b->metrics(m->b, step, &got, err); /* which come when all of it is done */
+        int ended = calls->end(p, NULL, NULL, &counts, rc == SGT_OK ? err : NULL);
+        if (rc == SGT_OK) rc = ended;
     }
     calls->close(p);
+    m->r->seen_step = (unsigned)counts.kernels;
     return rc;
 }
 
-static void describe(step_result *r, const sgt_backend *b, const sgt_backend_options *o)
+static void describe(const measurement *m)
 {
+    step_result *r = m->r;
+    const sgt_backend *b = m->b;
     sgt_memory_kind kinds[SGT_MEMORY_KINDS];
     size_t n = b->memory(b, kinds);
-    uint32_t accum = o->accum ? o->accum : 1;
     snprintf(r->device, sizeof r->device, "%s", b->name);
     snprintf(r->level, sizeof r->level, "%s", b->level);
     snprintf(r->library, sizeof r->library, "%s", b->library);
     for (size_t i = 0; i < n; i++) r->bytes += kinds[i].bytes;
-    r->tokens_per_s = (double)o->batch * o->seq * accum / r->ms * 1e3;
-    r->flops = r->tokens_per_s * sgt_flops_per_token(&o->model, o->seq);
+    r->peak_bytes = b->memory_total ? r->bytes : sgt_memory_peak();
+    r->total_bytes = b->memory_total ? b->memory_total : sgt_memory_total();
+    r->ms = bench_median(m->ms + m->run->warmup, m->run->steps);
+    r->wait_ms = bench_median(m->wait + m->run->warmup, m->run->steps);
+    r->tokens_per_s = (double)m->o->batch * m->o->seq * m->accum / r->ms * 1e3;
+    r->flops = r->tokens_per_s * sgt_flops_per_token(&m->o->model, m->o->seq);
     r->peak_flops = b->peak_flops;
     r->datasheet_flops = b->datasheet_flops;
     r->launches_forward = b->launches_forward;
     r->launches_step = b->launches_step;
 }
 
-int bench_step_measure(step_result *r, const char *device, const sgt_backend_options *o, unsigned warmup,
-                       unsigned steps, const sgt_stop *stop, sgt_error *err)
+/* A trace is a file, which is read and removed as soon as the steps are over. */
+static int open_trace(measurement *m, sgt_error *err)
 {
-    sgt_backend *b = NULL;
-    uint16_t *rows = NULL;
-    double began = sgt_now(), *ms = calloc(warmup + steps, sizeof *ms);
-    *r = (step_result){.steps = steps};
-    int rc = ms ? sgt_device_backend(&b, device, o, err) : sgt_fail(err, SGT_ENOMEM, "out of memory");
-    if (rc == SGT_OK) rc = sgt_init_parameters(b, &o->model, 1, o->threads, err);
-    r->open_s = sgt_now() - began;
-    if (rc == SGT_OK && !(rows = random_rows(b, o))) rc = sgt_fail(err, SGT_ENOMEM, "out of memory for the rows");
-    if (rc == SGT_OK) rc = run(b, o, rows, warmup + steps, ms, &r->first_s, &r->loss, stop, err);
-    if (rc == SGT_OK) {
-        r->ms = bench_median(ms + warmup, steps);
-        describe(r, b, o);
-        rc = count_kernels(r, b, o, rows, warmup + steps, err);
-    }
-    if (b) {
-        free_rows(b, rows);
-        b->close(b);
-    }
-    free(ms);
+    snprintf(m->path, sizeof m->path, "/tmp/sgt-bench.%ld.json", (long)getpid());
+    sgt_trace_options o = {.steps = m->run->warmup + m->run->steps,
+                           .events = m->accum * (4 * (uint64_t)m->o->model.layers + 32) + 256};
+    return m->run->parts ? sgt_trace_open(&m->trace, m->path, &o, err) : SGT_OK;
+}
+
+static int open_all(measurement *m, sgt_error *err)
+{
+    double began = sgt_now();
+    uint64_t micro_steps = (uint64_t)m->accum * (m->run->warmup + m->run->steps + (m->run->count_kernels != 0));
+    int rc = open_trace(m, err);
+    sgt_backend_options o = *m->o;
+    o.trace = m->trace;
+    if (rc == SGT_OK) rc = sgt_device_backend(&m->b, m->run->device, &o, err);
+    if (rc == SGT_OK) rc = sgt_init_parameters(m->b, &m->o->model, 1, m->o->threads, err);
+    m->r->open_s = sgt_now() - began;
+    return rc == SGT_OK ? m->run->rows->open(m->run->rows, m->b, micro_steps, err) : rc;
+}
+
+int bench_step_measure(step_result *r, const step_run *run, sgt_error *err)
+{
+    unsigned steps = run->warmup + run->steps;
+    measurement m = {.run = run, .o = run->backend, .r = r, .accum = run->backend->accum ? run->backend->accum : 1};
+    *r = (step_result){.steps = run->steps};
+    m.ms = calloc(steps, sizeof *m.ms);
+    m.wait = calloc(steps, sizeof *m.wait);
+    int rc = m.ms && m.wait ? open_all(&m, err) : sgt_fail(err, SGT_ENOMEM, "out of memory");
+    if (rc == SGT_OK) rc = run_steps(&m, err);
+    if (rc == SGT_OK) describe(&m);
+    if (rc == SGT_OK && run->count_kernels) rc = count_kernels(&m, err);
+    if (m.b) run->rows->close(run->rows);
+    if (m.b) m.b->close(m.b);
+    sgt_trace_close(m.trace);
+    if (rc == SGT_OK && run->parts) rc = bench_step_parts(r, m.path, err);
+    if (m.trace) unlink(m.path);
+    free(m.ms);
+    free(m.wait);
     return rc;
 }

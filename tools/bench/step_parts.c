@@ -1,0 +1,65 @@
+/* step_parts.c: from a trace of some steps to milliseconds a part: what a step spends on embeddings, on the blocks'
+ * forward and backward pass, on the head, on the update. */
+#include <ctype.h>
+#include <jansson.h>
+#include <string.h>
+
+#include "tools/bench/step.h"
+
+/* "h.11 forward" is a part of "blocks forward". */
+static void name_part(char *out, size_t size, const char *name)
+{
+    size_t at = 2;
+    while (strncmp(name, "h.", 2) == 0 && isdigit((unsigned char)name[at])) at++;
+    int block = at > 2 && name[at] == ' ';
+    snprintf(out, size, "%s%s", block ? "blocks" : "", block ? name + at : name);
+}
+
+static void add_part(step_result *r, const char *name, double ms)
+{
+    char part[sizeof r->parts[0].name];
+    size_t i = 0;
+    name_part(part, sizeof part, name);
+    while (i < r->part_count && strcmp(r->parts[i].name, part) != 0) i++;
+    if (i == STEP_PARTS) return;
+    if (i == r->part_count) snprintf(r->parts[r->part_count++].name, sizeof part, "%s", part);
+    r->parts[i].ms += ms;
+}
+
+/* On a CPU the backend's own spans; on CUDA the ranges of what the device did, where there are any. */
+static int is_part(const char *category, int ranges)
+{
+    static const char *const names[] = {"forward", "head", "recompute", "backward", "optimizer", NULL};
+    int i = 0;
+    if (ranges) return strcmp(category, "range") == 0;
+    while (names[i] && strcmp(names[i], category) != 0) i++;
+    return names[i] != NULL;
+}
+
+static const char *text_of(json_t *event, const char *key)
+{
+    const char *s = json_string_value(json_object_get(event, key));
+    return s ? s : "";
+}
+
+int bench_step_parts(step_result *r, const char *path, sgt_error *err)
+{
+    json_error_t why;
+    json_t *top = json_load_file(path, 0, &why), *events = json_object_get(top, "traceEvents"), *e;
+    size_t i;
+    int ranges = 0;
+    double steps = 0;
+    if (!events) {
+        json_decref(top);
+        return sgt_fail(err, SGT_EIO, "%s: not a trace: %s", path, why.text);
+    }
+    json_array_foreach(events, i, e) {
+        ranges |= strcmp(text_of(e, "cat"), "range") == 0;
+        steps += strcmp(text_of(e, "cat"), "step") == 0;
+    }
+    json_array_foreach(events, i, e)
+        if (steps > 0 && is_part(text_of(e, "cat"), ranges))
+            add_part(r, text_of(e, "name"), json_number_value(json_object_get(e, "dur")) / 1e3 / steps);
+    json_decref(top);
+    return SGT_OK;
+}
