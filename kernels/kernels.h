@@ -107,6 +107,9 @@ typedef struct sgt_kernels {
     /* out = x rounded to the nearest number of that format, halfway cases to even; still float32. out may be x. */
     void (*round_to)(float *out, const float *x, size_t n, sgt_rounding to);
 
+    /* The same to bfloat16, stored as such. */
+    void (*to_bf16)(uint16_t *out, const float *x, size_t n);
+
     void (*add)(float *x, const float *y, size_t n);   /* x += y */
     double (*sum_squares)(const float *x, size_t n);   /* sum x^2, accumulated in double */
     void (*adamw)(float *p, float *m, float *v, const float *g, size_t n, const sgt_adamw *a);
@@ -121,25 +124,29 @@ const sgt_kernels *sgt_kernels_level(int level);
 /* ---- matrix products ----
  * C (m, n) = op(A) op(B) [+ bias (n)] [+ C]; op(X) is X or its transpose; lda, ldb, ldc floats from row to row as
  * stored. The product is cut into tiles by its shape alone, each computed by one thread with the sum over k in one
- * order: the same bits for any number of threads. Runs its own OpenMP parallel region: call it from serial code. */
+ * order: the same bits for any number of threads. Runs its own OpenMP parallel region: call it from serial code.
+ *
+ * With bf16 set, A and B are bfloat16 (uint16_t); products are exact, and sums, bias and C float32. */
 typedef struct sgt_gemm_shape {
     size_t m, n, k;
     int trans_a, trans_b;  /* A is stored (k, m) when trans_a, B is stored (n, k) when trans_b */
     size_t lda, ldb, ldc;
     int bias;              /* add bias[n] to each row */
     int accumulate;        /* add to what C holds */
+    int bf16;              /* A and B are bfloat16, lda and ldb counted in them */
 } sgt_gemm_shape;
 
 typedef struct sgt_gemm sgt_gemm;
 
 /* Loads oneDNN at the first call (dlopen); SGT_EUNSUPPORTED with the package's name where it is missing. */
 int sgt_gemm_plan(sgt_gemm **out, const sgt_gemm_shape *s, int threads, sgt_error *err);
-void sgt_gemm_run(const sgt_gemm *g, const float *a, const float *b, const float *bias, float *c);
+void sgt_gemm_run(const sgt_gemm *g, const void *a, const void *b, const float *bias, float *c);
 void sgt_gemm_free(sgt_gemm *g);
+int sgt_gemm_has_bf16(void); /* whether this CPU multiplies bfloat16 by itself, and the library knows how */
 const char *sgt_gemm_library(void); /* "oneDNN 2.6.3"; NULL before the first plan */
 
 /* The definition: double sums. */
-void sgt_gemm_ref(const sgt_gemm_shape *s, const float *a, const float *b, const float *bias, float *c);
+void sgt_gemm_ref(const sgt_gemm_shape *s, const void *a, const void *b, const float *bias, float *c);
 
 #ifdef __cplusplus
 }

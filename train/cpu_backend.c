@@ -55,7 +55,7 @@ static int put(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size
     float *at = state_at(c, what, tensor, first, count, err);
     if (!at) return SGT_EUSAGE;
     memcpy(at, from, count * sizeof *at);
-    if (what == SGT_PARAMETERS && c->rounding) c->k->round_to(c->weights + (at - c->params), at, count, c->format);
+    if (what == SGT_PARAMETERS) sgt_cpu_take_weights(c, (size_t)(at - c->params), count);
     return SGT_OK;
 }
 
@@ -125,7 +125,7 @@ static void optimize(sgt_cpu_backend *c, uint64_t updates, double lr, double sca
         size_t at = p->offset;
         if (c->optim.kind == SGT_SGD) c->k->sgd(c->params + at, c->m + at, c->grads + at, p->count, &s[p->decay]);
         else c->k->adamw(c->params + at, c->m + at, c->v + at, c->grads + at, p->count, &a[p->decay]);
-        if (c->rounding) c->k->round_to(c->weights + at, c->params + at, p->count, c->format);
+        sgt_cpu_take_weights(c, at, p->count);
     }
 }
 

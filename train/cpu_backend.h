@@ -3,9 +3,10 @@
  * B rows of T tokens are N = B*T positions. Every loop is cut into tiles by these shapes alone and every sum over tiles
  * is made in the order of the tiles, so that the number of threads changes no bit. Nothing is allocated after open.
  *
- * In bf16 and fp16 every operand of a matrix product is rounded where it is made, and kept as float32: weights, LayerNorm
- * outputs, qkv, attention's output, both sides of GELU, and the gradients of each product's output. Sums, the residual
- * stream, attention's inside, LayerNorm, loss and update are float32. */
+ * In bf16 and fp16 every operand of a matrix product is rounded where it is made, and kept as float32: weights,
+ * LayerNorm outputs, qkv, attention's output, both sides of GELU, and the gradients of each product's output. Sums, the
+ * residual stream, attention's inside, LayerNorm, loss and update are float32. Where the CPU multiplies bfloat16 by itself, a
+ * product's operands are packed into it first: weights once an update, the others before each product. */
 #ifndef SGT_CPU_BACKEND_H
 #define SGT_CPU_BACKEND_H
 
@@ -60,6 +61,7 @@ typedef struct sgt_cpu_backend {
     int32_t ignore;
     int rounding;                /* operands of products are rounded to `format` */
     sgt_rounding format;
+    int bf16;                    /* products take bfloat16 */
     int scaling;                 /* the loss is scaled: fp16 */
     float dropout;               /* of a training step */
     uint64_t seed;               /* of dropout */
@@ -74,13 +76,14 @@ typedef struct sgt_cpu_backend {
     size_t kinds;
 
     float *params, *grads, *m, *v; /* flat */
-    float *weights;                /* params, or them rounded: what products read */
+    void *weights;                 /* params, or them rounded, or in bfloat16: what products read */
     sgt_cpu_block *blocks;
     int32_t *ids, *targets;        /* (N), (N) */
     float *x0;                     /* embeddings (N, C) */
     float *lnf, *meanf, *rstdf;    /* (N, C), (N), (N) */
     float *logits, *loss;          /* (head_rows, ldv), (N) */
     float *dx, *dln, *dwide;       /* gradients: residual stream (N, C), a LayerNorm (N, C), qkv or MLP (N, 4C) */
+    uint16_t *packed, *packed_dy, *packed_logits; /* bf16: (N, 4C), (N, 4C), (head_rows, ldv) */
     float *partial;                /* (tiles, 2, C): LayerNorm gradients of each tile */
     float *scratch;                /* (threads, scratch_floats) for attention */
     size_t scratch_floats;
@@ -133,6 +136,18 @@ static inline void sgt_cpu_round(const sgt_cpu_backend *c, float *x, size_t n)
     if (c->rounding) c->k->round_to(x, x, n, c->format);
 }
 void sgt_cpu_round_rows(const sgt_cpu_backend *c, float *x, size_t width);
+
+/* Those that only products read: packing rounds them too. */
+static inline void sgt_cpu_round_operand(const sgt_cpu_backend *c, float *x, size_t n)
+{
+    if (!c->bf16) sgt_cpu_round(c, x, n);
+}
+
+/* x (N, width) as products take it: itself, or packed into `room`. */
+const void *sgt_cpu_operand(const sgt_cpu_backend *c, const float *x, size_t width, uint16_t *room);
+/* The weights from parameter `offset` on, and `count` of them made anew. */
+const void *sgt_cpu_weights(const sgt_cpu_backend *c, size_t offset);
+void sgt_cpu_take_weights(const sgt_cpu_backend *c, size_t offset, size_t count);
 
 /* out = dropout(x) for positions first .. first + n - 1; out and x (n, C) are theirs. */
 void sgt_cpu_drop(const sgt_cpu_backend *c, uint32_t layer, uint32_t site, float *out, const float *x, size_t first,

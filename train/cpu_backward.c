@@ -41,9 +41,11 @@ static void linear(sgt_cpu_backend *c, int which, const sgt_cpu_block *l, size_t
                    const float *dy, size_t width, float *dx)
 {
     const sgt_cpu_linear *g = &c->linear[which];
-    sgt_gemm_run(g->dw[!c->fresh], x, dy, NULL, c->grads + l->at[weight]);
+    const void *in = sgt_cpu_operand(c, x, which == SGT_LINEAR_FCPROJ ? 4 * c->C : c->C, c->packed);
+    const void *out = sgt_cpu_operand(c, dy, width, c->packed_dy);
+    sgt_gemm_run(g->dw[!c->fresh], in, out, NULL, c->grads + l->at[weight]);
     bias(c, c->grads + l->at[weight + 1], dy, width);
-    sgt_gemm_run(g->dx, dy, c->weights + l->at[weight], NULL, dx);
+    sgt_gemm_run(g->dx, out, sgt_cpu_weights(c, l->at[weight]), NULL, dx);
 }
 
 static void gelu(sgt_cpu_backend *c, const sgt_cpu_block *l)

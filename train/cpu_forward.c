@@ -31,6 +31,28 @@ void sgt_cpu_round_rows(const sgt_cpu_backend *c, float *x, size_t width)
     }
 }
 
+const void *sgt_cpu_operand(const sgt_cpu_backend *c, const float *x, size_t width, uint16_t *room)
+{
+    if (!c->bf16) return x;
+#pragma omp parallel for num_threads(c->threads) schedule(static)
+    for (size_t t = 0; t < c->tiles; t++) {
+        size_t n, at = sgt_cpu_tile(c, t, &n) * width;
+        c->k->to_bf16(room + at, x + at, n * width);
+    }
+    return room;
+}
+
+const void *sgt_cpu_weights(const sgt_cpu_backend *c, size_t offset)
+{
+    return (const char *)c->weights + offset * (c->bf16 ? sizeof(uint16_t) : sizeof(float));
+}
+
+void sgt_cpu_take_weights(const sgt_cpu_backend *c, size_t offset, size_t count)
+{
+    if (c->bf16) c->k->to_bf16((uint16_t *)c->weights + offset, c->params + offset, count);
+    else if (c->rounding) c->k->round_to((float *)c->weights + offset, c->params + offset, count, c->format);
+}
+
 void sgt_cpu_drop(const sgt_cpu_backend *c, uint32_t layer, uint32_t site, float *out, const float *x, size_t first,
                   size_t n)
 {
@@ -63,7 +85,7 @@ void sgt_cpu_layernorm(sgt_cpu_backend *c, float *ln, float *mean, float *rstd, 
     for (size_t t = 0; t < c->tiles; t++) {
         size_t n, r = sgt_cpu_tile(c, t, &n), at = r * c->C;
         c->k->layernorm(ln + at, mean + r, rstd + r, x + at, w, b, n, c->C, c->model.eps);
-        sgt_cpu_round(c, ln + at, n * c->C);
+        sgt_cpu_round_operand(c, ln + at, n * c->C);
     }
 }
 
@@ -101,7 +123,7 @@ static void residual(sgt_cpu_backend *c, uint32_t layer, uint32_t site, float *s
         size_t n, r = sgt_cpu_tile(c, t, &n), at = r * c->C;
         if (c->dropping > 0) sgt_cpu_drop(c, layer, site, y + at, y + at, r, n);
         c->k->residual_layernorm(sum + at, ln + at, mean + r, rstd + r, x + at, y + at, w, b, n, c->C, c->model.eps);
-        sgt_cpu_round(c, ln + at, n * c->C);
+        sgt_cpu_round_operand(c, ln + at, n * c->C);
     }
 }
 
@@ -113,27 +135,35 @@ void sgt_cpu_gelu(sgt_cpu_backend *c, sgt_cpu_block *l)
         size_t n, r = sgt_cpu_tile(c, t, &n), at = r * wide;
         sgt_cpu_round(c, l->fc + at, n * wide);
         c->k->gelu(l->gelu + at, l->fc + at, n * wide, c->model.gelu);
-        sgt_cpu_round(c, l->gelu + at, n * wide);
+        sgt_cpu_round_operand(c, l->gelu + at, n * wide);
     }
+}
+
+/* y = x W + b for one of a block's four weights, whose bias is the next tensor; x (N, width). */
+static void linear(sgt_cpu_backend *c, int which, const sgt_cpu_block *l, size_t weight, const float *x, size_t width,
+                   float *y)
+{
+    sgt_gemm_run(c->linear[which].forward, sgt_cpu_operand(c, x, width, c->packed), sgt_cpu_weights(c, l->at[weight]),
+                 c->params + l->at[weight + 1], y);
 }
 
 void sgt_cpu_block_inside(sgt_cpu_backend *c, sgt_cpu_block *l, const float *x)
 {
-    const float *p = c->params, *w = c->weights;
-    sgt_gemm_run(c->linear[SGT_LINEAR_QKV].forward, l->ln1, w + l->at[SGT_QKV_W], p + l->at[SGT_QKV_B], l->qkv);
+    const float *p = c->params;
+    linear(c, SGT_LINEAR_QKV, l, SGT_QKV_W, l->ln1, c->C, l->qkv);
     sgt_cpu_round_rows(c, l->qkv, 3 * c->C);
     attention(c, l);
     sgt_cpu_round_rows(c, l->att, c->C);
-    sgt_gemm_run(c->linear[SGT_LINEAR_PROJ].forward, l->att, w + l->at[SGT_PROJ_W], p + l->at[SGT_PROJ_B], c->dln);
+    linear(c, SGT_LINEAR_PROJ, l, SGT_PROJ_W, l->att, c->C, c->dln);
     residual(c, l->layer, SGT_DROP_PROJ, l->mid, l->ln2, l->mean2, l->rstd2, x, c->dln, p + l->at[SGT_LN2_W],
              p + l->at[SGT_LN2_B]);
-    sgt_gemm_run(c->linear[SGT_LINEAR_FC].forward, l->ln2, w + l->at[SGT_FC_W], p + l->at[SGT_FC_B], l->fc);
+    linear(c, SGT_LINEAR_FC, l, SGT_FC_W, l->ln2, c->C, l->fc);
     sgt_cpu_gelu(c, l);
 }
 
 void sgt_cpu_forward(sgt_cpu_backend *c)
 {
-    const float *p = c->params, *w = c->weights;
+    const float *p = c->params;
     sgt_cpu_block *first = c->blocks;
     uint64_t from = sgt_trace_begin(c->trace);
     embed(c);
@@ -144,8 +174,7 @@ void sgt_cpu_forward(sgt_cpu_backend *c)
         sgt_cpu_block *l = c->blocks + i;
         from = sgt_trace_begin(c->trace);
         sgt_cpu_block_inside(c, l, i ? l[-1].out : c->x0);
-        sgt_gemm_run(c->linear[SGT_LINEAR_FCPROJ].forward, l->gelu, w + l->at[SGT_FCPROJ_W], p + l->at[SGT_FCPROJ_B],
-                     c->dln);
+        linear(c, SGT_LINEAR_FCPROJ, l, SGT_FCPROJ_W, l->gelu, 4 * c->C, c->dln);
         if (i + 1 < c->model.layers)
             residual(c, l->layer, SGT_DROP_FCPROJ, l->out, l[1].ln1, l[1].mean1, l[1].rstd1, l->mid, c->dln,
                      p + l[1].at[SGT_LN1_W], p + l[1].at[SGT_LN1_B]);
@@ -163,7 +192,8 @@ static void classify(sgt_cpu_backend *c, size_t first, size_t n, double scale)
     for (size_t r = 0; r < n; r++) {
         float *logits = c->logits + r * c->ldv;
         c->k->cross_entropy(logits, c->loss + first + r, c->targets + first + r, 1, c->V, c->ldv, (float)scale);
-        if (scale > 0) sgt_cpu_round(c, logits, c->V);
+        if (scale > 0 && c->bf16) c->k->to_bf16(c->packed_logits + r * c->ldv, logits, c->V);
+        else if (scale > 0) sgt_cpu_round(c, logits, c->V);
     }
 }
 
@@ -171,17 +201,19 @@ static void classify(sgt_cpu_backend *c, size_t first, size_t n, double scale)
  * products with it while it is still in cache. */
 double sgt_cpu_head(sgt_cpu_backend *c, double scale)
 {
-    const float *w = c->weights + c->head_w;
+    const void *w = sgt_cpu_weights(c, c->head_w), *dlogits = c->bf16 ? (void *)c->packed_logits : c->logits;
+    const char *lnf = sgt_cpu_operand(c, c->lnf, c->C, c->packed);
+    size_t row_bytes = c->C * (c->bf16 ? sizeof(uint16_t) : sizeof(float));
     for (size_t first = 0; first < c->N; first += c->head_rows) {
         size_t n = c->N - first < c->head_rows ? c->N - first : c->head_rows;
         const sgt_cpu_linear *g = &c->linear[n == c->head_rows ? SGT_LINEAR_HEAD : SGT_LINEAR_HEAD_LAST];
-        const float *x = c->lnf + first * c->C;
+        const char *x = lnf + first * row_bytes;
         sgt_gemm_run(g->forward, x, w, NULL, c->logits);
         classify(c, first, n, scale);
         if (scale > 0) {
             int add = !(c->fresh && first == 0);
-            sgt_gemm_run(g->dx, c->logits, w, NULL, c->dln + first * c->C);
-            sgt_gemm_run(g->dw[add], c->logits, x, NULL, c->grads + c->head_w);
+            sgt_gemm_run(g->dx, dlogits, w, NULL, c->dln + first * c->C);
+            sgt_gemm_run(g->dw[add], dlogits, x, NULL, c->grads + c->head_w);
         }
     }
     double sum = 0;

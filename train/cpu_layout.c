@@ -40,8 +40,11 @@ void sgt_cpu_lay_out(sgt_cpu_backend *c)
     c->kinds = 0;
     c->params = floats(c, flat);
     kind(c, "weights");
-    c->weights = c->rounding ? floats(c, flat) : c->params;
-    if (c->rounding) kind(c, "rounded weights");
+    c->weights = c->params;
+    if (c->rounding) {
+        c->weights = sgt_arena_take(&c->arena, flat, c->bf16 ? sizeof(uint16_t) : sizeof(float));
+        kind(c, "rounded weights");
+    }
     c->grads = floats(c, flat);
     kind(c, "gradients");
     c->m = floats(c, flat);
@@ -57,11 +60,16 @@ void sgt_cpu_lay_out(sgt_cpu_backend *c)
     c->dln = floats(c, N * C);
     c->dwide = floats(c, N * 4 * C);
     c->partial = floats(c, c->tiles * 2 * C);
+    if (c->bf16) {
+        c->packed = sgt_arena_take(&c->arena, N * 4 * C, sizeof(uint16_t));
+        c->packed_dy = sgt_arena_take(&c->arena, N * 4 * C, sizeof(uint16_t));
+    }
     c->squares = sgt_arena_take(&c->arena, c->piece_count, sizeof(double));
     kind(c, "activation gradients");
     c->scratch = floats(c, (size_t)c->threads * c->scratch_floats);
     kind(c, "attention");
     c->logits = floats(c, c->head_rows * c->ldv);
+    if (c->bf16) c->packed_logits = sgt_arena_take(&c->arena, c->head_rows * c->ldv, sizeof(uint16_t));
     c->loss = floats(c, N);
     kind(c, "head");
     c->ids = sgt_arena_take(&c->arena, N, sizeof(int32_t));

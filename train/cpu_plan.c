@@ -7,28 +7,12 @@
 #include "cpu_backend.h"
 #include "metrics.h"
 
-/* y (n, out) = x (n, in) W (in, out) + b, and its two backward products. */
-static int plan_linear(sgt_cpu_linear *g, size_t n, size_t in, size_t out, int threads, sgt_error *err)
+/* One weight's four products. */
+static int plan(sgt_cpu_linear *g, const sgt_cpu_backend *c, sgt_gemm_shape f, sgt_gemm_shape dx, sgt_gemm_shape dw,
+                sgt_error *err)
 {
     int rc;
-    sgt_gemm_shape f = {.m = n, .n = out, .k = in, .lda = in, .ldb = out, .ldc = out, .bias = 1};
-    sgt_gemm_shape dx = {.m = n, .n = in, .k = out, .trans_b = 1, .lda = out, .ldb = out, .ldc = in};
-    sgt_gemm_shape dw = {.m = in, .n = out, .k = n, .trans_a = 1, .lda = in, .ldb = out, .ldc = out};
-    if ((rc = sgt_gemm_plan(&g->forward, &f, threads, err)) < 0 ||
-        (rc = sgt_gemm_plan(&g->dx, &dx, threads, err)) < 0 || (rc = sgt_gemm_plan(&g->dw[0], &dw, threads, err)) < 0)
-        return rc;
-    dw.accumulate = 1;
-    return sgt_gemm_plan(&g->dw[1], &dw, threads, err);
-}
-
-/* logits (n, V) = x (n, C) W^T (C, V): the head's weight lies as wte does, which it is where they are tied. */
-static int plan_head(sgt_cpu_linear *g, const sgt_cpu_backend *c, size_t n, sgt_error *err)
-{
-    int rc;
-    size_t V = c->V, C = c->C, ld = c->ldv;
-    sgt_gemm_shape f = {.m = n, .n = V, .k = C, .trans_b = 1, .lda = C, .ldb = C, .ldc = ld};
-    sgt_gemm_shape dx = {.m = n, .n = C, .k = V, .lda = ld, .ldb = C, .ldc = C};
-    sgt_gemm_shape dw = {.m = V, .n = C, .k = n, .trans_a = 1, .lda = ld, .ldb = C, .ldc = C};
+    f.bf16 = dx.bf16 = dw.bf16 = c->bf16;
     if ((rc = sgt_gemm_plan(&g->forward, &f, c->threads, err)) < 0 ||
         (rc = sgt_gemm_plan(&g->dx, &dx, c->threads, err)) < 0 ||
         (rc = sgt_gemm_plan(&g->dw[0], &dw, c->threads, err)) < 0)
@@ -37,15 +21,35 @@ static int plan_head(sgt_cpu_linear *g, const sgt_cpu_backend *c, size_t n, sgt_
     return sgt_gemm_plan(&g->dw[1], &dw, c->threads, err);
 }
 
+/* y (N, out) = x (N, in) W (in, out) + b, and its two backward products. */
+static int plan_linear(sgt_cpu_linear *g, const sgt_cpu_backend *c, size_t in, size_t out, sgt_error *err)
+{
+    size_t n = c->N;
+    sgt_gemm_shape f = {.m = n, .n = out, .k = in, .lda = in, .ldb = out, .ldc = out, .bias = 1};
+    sgt_gemm_shape dx = {.m = n, .n = in, .k = out, .trans_b = 1, .lda = out, .ldb = out, .ldc = in};
+    sgt_gemm_shape dw = {.m = in, .n = out, .k = n, .trans_a = 1, .lda = in, .ldb = out, .ldc = out};
+    return plan(g, c, f, dx, dw, err);
+}
+
+/* logits (n, V) = x (n, C) W^T (C, V): the head's weight lies as wte does, which it is where they are tied. */
+static int plan_head(sgt_cpu_linear *g, const sgt_cpu_backend *c, size_t n, sgt_error *err)
+{
+    size_t V = c->V, C = c->C, ld = c->ldv;
+    sgt_gemm_shape f = {.m = n, .n = V, .k = C, .trans_b = 1, .lda = C, .ldb = C, .ldc = ld};
+    sgt_gemm_shape dx = {.m = n, .n = C, .k = V, .lda = ld, .ldb = C, .ldc = C};
+    sgt_gemm_shape dw = {.m = V, .n = C, .k = n, .trans_a = 1, .lda = ld, .ldb = C, .ldc = C};
+    return plan(g, c, f, dx, dw, err);
+}
+
 static int plan_products(sgt_cpu_backend *c, sgt_error *err)
 {
     int rc;
-    size_t C = c->C, N = c->N;
+    size_t C = c->C;
     sgt_cpu_linear *g = c->linear;
-    if ((rc = plan_linear(&g[SGT_LINEAR_QKV], N, C, 3 * C, c->threads, err)) < 0 ||
-        (rc = plan_linear(&g[SGT_LINEAR_PROJ], N, C, C, c->threads, err)) < 0 ||
-        (rc = plan_linear(&g[SGT_LINEAR_FC], N, C, 4 * C, c->threads, err)) < 0 ||
-        (rc = plan_linear(&g[SGT_LINEAR_FCPROJ], N, 4 * C, C, c->threads, err)) < 0 ||
+    if ((rc = plan_linear(&g[SGT_LINEAR_QKV], c, C, 3 * C, err)) < 0 ||
+        (rc = plan_linear(&g[SGT_LINEAR_PROJ], c, C, C, err)) < 0 ||
+        (rc = plan_linear(&g[SGT_LINEAR_FC], c, C, 4 * C, err)) < 0 ||
+        (rc = plan_linear(&g[SGT_LINEAR_FCPROJ], c, 4 * C, C, err)) < 0 ||
         (rc = plan_head(&g[SGT_LINEAR_HEAD], c, c->head_rows, err)) < 0)
         return rc;
     return c->head_last == c->head_rows ? SGT_OK : plan_head(&g[SGT_LINEAR_HEAD_LAST], c, c->head_last, err);
@@ -142,9 +146,9 @@ static int map_arena(sgt_cpu_backend *c, sgt_error *err)
 /* What the bits depend on, and what is not as the option's name promises. */
 static void name_level(sgt_cpu_backend *c, const sgt_notice *notice)
 {
-    snprintf(c->level, sizeof c->level, "%s%s", c->k->level, c->rounding ? "/rounded" : "");
+    snprintf(c->level, sizeof c->level, "%s%s", c->k->level, c->bf16 ? "/bf16" : c->rounding ? "/rounded" : "");
     c->base.level = c->level;
-    if (c->rounding)
+    if (c->rounding && !c->bf16)
         sgt_say(notice, "--precision %s: operands are rounded to it and multiplied in fp32",
                 c->format == SGT_FORMAT_FP16 ? "fp16" : "bf16");
 }
@@ -192,6 +196,7 @@ static void take_options(sgt_cpu_backend *c, const sgt_backend_options *o)
     c->recompute = o->recompute;
     c->rounding = o->precision == SGT_PRECISION_BF16 || o->precision == SGT_PRECISION_FP16;
     c->format = o->precision == SGT_PRECISION_FP16 ? SGT_FORMAT_FP16 : SGT_FORMAT_BF16;
+    c->bf16 = o->precision == SGT_PRECISION_BF16 && sgt_gemm_has_bf16();
     c->scaling = o->precision == SGT_PRECISION_FP16;
     c->scaler.scale = 1;
     if (c->scaling) {

@@ -69,6 +69,7 @@ static int make_primitives(sgt_gemm *g, sgt_error *err)
             .c_row = s->ldc,
             .bias = s->bias,
             .accumulate = s->accumulate,
+            .bf16 = s->bf16,
         };
         if (!tile.m || !tile.n || tile.m > s->m || tile.n > s->n) continue; /* no tile of this kind */
         int rc = sgt_dnnl_primitive_new(&g->kind[kind], &tile, err);
@@ -127,6 +128,12 @@ void sgt_gemm_free(sgt_gemm *g)
     free(g);
 }
 
+int sgt_gemm_has_bf16(void)
+{
+    const sgt_dnnl *api;
+    return sgt_dnnl_load(&api, NULL) == SGT_OK && api->bf16;
+}
+
 const char *sgt_gemm_library(void)
 {
     return sgt_dnnl_title();
@@ -140,18 +147,19 @@ static void run_empty(const sgt_gemm_shape *s, const float *bias, float *c)
             c[i * s->ldc + j] = (s->accumulate ? c[i * s->ldc + j] : 0) + (s->bias ? bias[j] : 0);
 }
 
-static void run_tile(const sgt_gemm *g, worker *w, size_t tile, const float *a, const float *b, const float *bias,
+static void run_tile(const sgt_gemm *g, worker *w, size_t tile, const char *a, const char *b, const float *bias,
                      float *c)
 {
     const sgt_gemm_shape *s = &g->s;
+    size_t bytes = s->bf16 ? sizeof(uint16_t) : sizeof(float);
     size_t ti = tile / g->tiles_n, tj = tile % g->tiles_n;
     size_t i = ti * g->tile_m, j = tj * g->tile_n;
     int kind = (s->m - i < g->tile_m) * 2 + (s->n - j < g->tile_n);
-    sgt_dnnl_run(g->kind[kind], &w->call[kind], w->stream, a + (s->trans_a ? i : i * s->lda),
-                 b + (s->trans_b ? j * s->ldb : j), s->bias ? bias + j : NULL, c + i * s->ldc + j);
+    sgt_dnnl_run(g->kind[kind], &w->call[kind], w->stream, a + (s->trans_a ? i : i * s->lda) * bytes,
+                 b + (s->trans_b ? j * s->ldb : j) * bytes, s->bias ? bias + j : NULL, c + i * s->ldc + j);
 }
 
-void sgt_gemm_run(const sgt_gemm *g, const float *a, const float *b, const float *bias, float *c)
+void sgt_gemm_run(const sgt_gemm *g, const void *a, const void *b, const float *bias, float *c)
 {
     if (!g->workers) {
         run_empty(&g->s, bias, c);

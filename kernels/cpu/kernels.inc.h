@@ -33,6 +33,7 @@ const sgt_kernels SGT_LEVEL_TABLE = {
     .cross_entropy = cross_entropy,
     .bias_backward = bias_backward,
     .round_to = round_to,
+    .to_bf16 = to_bf16,
     .add = add,
     .sum_squares = sum_squares,
     .adamw = adamw,

@@ -75,6 +75,7 @@ static int load(sgt_dnnl *api, sgt_error *err)
         if ((rc = check(api->set_max_cpu_isa(isa), "limiting the instruction set", err)) < 0) goto fail;
     }
     if ((rc = check(api->engine_create(&api->engine, dnnl_cpu, 0), "CPU engine", err)) < 0) goto fail;
+    api->bf16 = (api->get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_bf16) == dnnl_cpu_isa_avx512_core_bf16;
     const dnnl_version_t *v = api->version();
     snprintf(api->title, sizeof api->title, "oneDNN %d.%d.%d", v->major, v->minor, v->patch);
     return SGT_OK;
@@ -122,14 +123,15 @@ static void desc_free(const sgt_dnnl *api, desc d)
 }
 #endif
 
-static int desc_new(const sgt_dnnl *api, desc *d, size_t rows, size_t cols, size_t row_stride, size_t col_stride,
-                    sgt_error *err)
+static int desc_new(const sgt_dnnl *api, desc *d, int bf16, size_t rows, size_t cols, size_t row_stride,
+                    size_t col_stride, sgt_error *err)
 {
+    dnnl_data_type_t type = bf16 ? dnnl_bf16 : dnnl_f32;
     dnnl_dims_t dims = {(dnnl_dim_t)rows, (dnnl_dim_t)cols}, strides = {(dnnl_dim_t)row_stride, (dnnl_dim_t)col_stride};
 #if DNNL_VERSION_MAJOR >= 3
-    dnnl_status_t status = api->memory_desc_create_with_strides(d, 2, dims, dnnl_f32, strides);
+    dnnl_status_t status = api->memory_desc_create_with_strides(d, 2, dims, type, strides);
 #else
-    dnnl_status_t status = api->memory_desc_init_by_strides(d, 2, dims, dnnl_f32, strides);
+    dnnl_status_t status = api->memory_desc_init_by_strides(d, 2, dims, type, strides);
 #endif
     return check(status, "memory descriptor", err);
 }
@@ -183,10 +185,10 @@ static int build(sgt_dnnl_primitive *p, const sgt_dnnl_matmul *s, sgt_error *err
 {
     int rc;
     dnnl_primitive_attr_t attr;
-    if ((rc = desc_new(p->api, &p->a, s->m, s->k, s->a_row, s->a_col, err)) < 0) return rc;
-    if ((rc = desc_new(p->api, &p->b, s->k, s->n, s->b_row, s->b_col, err)) < 0) return rc;
-    if ((rc = desc_new(p->api, &p->c, s->m, s->n, s->c_row, 1, err)) < 0) return rc;
-    if (s->bias && (rc = desc_new(p->api, &p->bias, 1, s->n, s->n, 1, err)) < 0) return rc;
+    if ((rc = desc_new(p->api, &p->a, s->bf16, s->m, s->k, s->a_row, s->a_col, err)) < 0) return rc;
+    if ((rc = desc_new(p->api, &p->b, s->bf16, s->k, s->n, s->b_row, s->b_col, err)) < 0) return rc;
+    if ((rc = desc_new(p->api, &p->c, 0, s->m, s->n, s->c_row, 1, err)) < 0) return rc;
+    if (s->bias && (rc = desc_new(p->api, &p->bias, 0, 1, s->n, s->n, 1, err)) < 0) return rc;
     p->has_bias = s->bias;
     if ((rc = attributes(p->api, &attr, s->accumulate, err)) < 0) return rc;
     rc = describe(p, attr, err);
@@ -267,7 +269,7 @@ void sgt_dnnl_call_clear(sgt_dnnl_call *call)
     memset(call, 0, sizeof *call);
 }
 
-static void point(const sgt_dnnl *api, dnnl_memory_t memory, const float *data)
+static void point(const sgt_dnnl *api, dnnl_memory_t memory, const void *data)
 {
     /* The library takes no const; inputs stay as they are. */
     dnnl_status_t status = api->memory_set_data_handle(memory, (void *)data);
@@ -275,8 +277,8 @@ static void point(const sgt_dnnl *api, dnnl_memory_t memory, const float *data)
     (void)status;
 }
 
-void sgt_dnnl_run(const sgt_dnnl_primitive *p, sgt_dnnl_call *call, dnnl_stream_t stream, const float *a,
-                  const float *b, const float *bias, float *c)
+void sgt_dnnl_run(const sgt_dnnl_primitive *p, sgt_dnnl_call *call, dnnl_stream_t stream, const void *a,
+                  const void *b, const float *bias, float *c)
 {
     dnnl_exec_arg_t args[5] = {{DNNL_ARG_SRC, call->a}, {DNNL_ARG_WEIGHTS, call->b}, {DNNL_ARG_DST, call->c}};
     int n = 3;

@@ -1,5 +1,6 @@
 /* onednn.h: oneDNN through dlopen, with the differences between its versions 2 and 3 kept in here: single-threaded
- * float32 matrix products and nothing else. Programs start without the library; the first plan loads it. */
+ * matrix products of float32 or bfloat16 into float32, and nothing else. Programs start without the library; the first
+ * plan loads it. */
 #ifndef SGT_ONEDNN_H
 #define SGT_ONEDNN_H
 
@@ -11,7 +12,7 @@
 
 /* Every function used, once: the struct's members, and the names looked up. */
 #define SGT_DNNL_BOTH(X)                                                                                               \
-    X(version) X(set_max_cpu_isa) X(engine_create) X(stream_create) X(stream_destroy)                                  \
+    X(version) X(set_max_cpu_isa) X(get_effective_cpu_isa) X(engine_create) X(stream_create) X(stream_destroy)         \
     X(primitive_attr_create) X(primitive_attr_destroy) X(primitive_attr_set_scratchpad_mode)                           \
     X(primitive_attr_set_post_ops) X(post_ops_create) X(post_ops_destroy) X(post_ops_append_sum)                       \
     X(primitive_desc_destroy) X(primitive_desc_query_md) X(primitive_create) X(primitive_destroy) X(primitive_execute) \
@@ -28,13 +29,14 @@ typedef struct sgt_dnnl {
     SGT_DNNL_OWN(SGT_DNNL_MEMBER)
     dnnl_engine_t engine;
     char title[32]; /* "oneDNN 2.6.3" */
+    int bf16;       /* the CPU has products of bfloat16: without, the library would go by way of floats, slowly */
 } sgt_dnnl;
 
-/* One product: c (m, n) = a (m, k) b (k, n), each with its two strides in floats. */
+/* One product: c (m, n) = a (m, k) b (k, n), each with its two strides in numbers. */
 typedef struct sgt_dnnl_matmul {
     size_t m, n, k;
     size_t a_row, a_col, b_row, b_col, c_row;
-    int bias, accumulate;
+    int bias, accumulate, bf16; /* bf16: a and b are */
 } sgt_dnnl_matmul;
 
 typedef struct sgt_dnnl_primitive sgt_dnnl_primitive;
@@ -56,7 +58,7 @@ int sgt_dnnl_call_init(sgt_dnnl_call *call, const sgt_dnnl_primitive *p, sgt_err
 void sgt_dnnl_call_clear(sgt_dnnl_call *call); /* a zeroed one is fine */
 
 /* Runs on the calling thread if that is inside an OpenMP parallel region whose threads were limited to one. */
-void sgt_dnnl_run(const sgt_dnnl_primitive *p, sgt_dnnl_call *call, dnnl_stream_t stream, const float *a,
-                  const float *b, const float *bias, float *c);
+void sgt_dnnl_run(const sgt_dnnl_primitive *p, sgt_dnnl_call *call, dnnl_stream_t stream, const void *a,
+                  const void *b, const float *bias, float *c);
 
 #endif

@@ -51,3 +51,11 @@ static void round_to(float *out, const float *x, size_t n, sgt_rounding to)
     else
         for (size_t i = 0; i < n; i++) out[i] = round_fp16(x[i]);
 }
+
+static void to_bf16(uint16_t *out, const float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint32_t u = to_bits(x[i]), nan = pick((u & 0x7fffffff) > 0x7f800000);
+        out[i] = (uint16_t)(((u | 0x400000) & nan) >> 16 | (round_bits(u, 16) & ~nan) >> 16);
+    }
+}

@@ -19,6 +19,7 @@ const sgt_kernels *sgt_kernels_ref(void)
         .cross_entropy = sgt_ref_cross_entropy,
         .bias_backward = sgt_ref_bias_backward,
         .round_to = sgt_ref_round,
+        .to_bf16 = sgt_ref_to_bf16,
         .add = sgt_ref_add,
         .sum_squares = sgt_ref_sum_squares,
         .adamw = sgt_ref_adamw,

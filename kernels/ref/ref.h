@@ -27,6 +27,7 @@ void sgt_ref_cross_entropy(float *logits, float *loss, const int32_t *targets, s
                            float scale);
 void sgt_ref_bias_backward(float *db, const float *dout, size_t n, size_t C, size_t ld);
 void sgt_ref_round(float *out, const float *x, size_t n, sgt_rounding to);
+void sgt_ref_to_bf16(uint16_t *out, const float *x, size_t n);
 void sgt_ref_add(float *x, const float *y, size_t n);
 double sgt_ref_sum_squares(const float *x, size_t n);
 void sgt_ref_adamw(float *p, float *m, float *v, const float *g, size_t n, const sgt_adamw *a);

@@ -1,5 +1,6 @@
 /* round.c: floats rounded to the formats with 16 bits, IEEE 754's nearest with ties to even. */
 #include <math.h>
+#include <string.h>
 
 #include "ref.h"
 
@@ -18,4 +19,15 @@ void sgt_ref_round(float *out, const float *x, size_t n, sgt_rounding to)
 {
     for (size_t i = 0; i < n; i++)
         out[i] = (float)(to == SGT_FORMAT_BF16 ? nearest(x[i], 8, -133, 0x1.fep127) : nearest(x[i], 11, -24, 65504));
+}
+
+/* bfloat16 is float32's upper half. */
+void sgt_ref_to_bf16(uint16_t *out, const float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits;
+        float y = (float)nearest(x[i], 8, -133, 0x1.fep127);
+        memcpy(&bits, &y, sizeof bits);
+        out[i] = (uint16_t)(bits >> 16 | (isnan(y) ? 0x40 : 0)); /* a NaN's lower half may be all that made it one */
+    }
 }

@@ -21,6 +21,7 @@ static const shape shapes[] = {{0, 5, 3},      {5, 0, 3},      {5, 3, 0},      {
 typedef struct product {
     sgt_gemm_shape s;
     const float *a, *b, *bias;
+    const void *in[2]; /* a and b as the product takes them: themselves, or bfloat16 */
     float *c;
     size_t size_c;
 } product;
@@ -30,21 +31,35 @@ static size_t span(size_t rows, size_t ld, size_t width)
     return rows && width ? (rows - 1) * ld + width : 0;
 }
 
+/* Floats that bfloat16 holds, and them in it. */
+static const void *as_bf16(check *t, float *x, size_t n)
+{
+    uint16_t *out = check_bytes(t, n * sizeof *out);
+    t->ref->round_to(x, x, n, SGT_FORMAT_BF16);
+    t->ref->to_bf16(out, x, n);
+    return out;
+}
+
+enum { BIAS = 1, ADDED = 2, GAPS = 4, BF16 = 8 };
+
 static product draw(check *t, const shape *x, int trans_a, int trans_b, int options)
 {
     size_t rows_a = trans_a ? x->k : x->m, cols_a = trans_a ? x->m : x->k;
     size_t rows_b = trans_b ? x->n : x->k, cols_b = trans_b ? x->k : x->n;
-    size_t gap = options & 4 ? 3 : 0;
-    product p = {.s = {x->m, x->n, x->k, trans_a, trans_b, cols_a + gap, cols_b + gap * 2, x->n + gap, options & 1,
-                       (options >> 1) & 1}};
+    size_t gap = options & GAPS ? 3 : 0;
+    product p = {.s = {x->m, x->n, x->k, trans_a, trans_b, cols_a + gap, cols_b + gap * 2, x->n + gap, options & BIAS,
+                       (options & ADDED) != 0, (options & BF16) != 0}};
     p.size_c = span(x->m, p.s.ldc, x->n);
-    p.a = check_random(t, span(rows_a, p.s.lda, cols_a), 1);
-    p.b = check_random(t, span(rows_b, p.s.ldb, cols_b), 1);
+    size_t size_a = span(rows_a, p.s.lda, cols_a), size_b = span(rows_b, p.s.ldb, cols_b);
+    float *a = check_random(t, size_a, 1), *b = check_random(t, size_b, 1);
+    p.a = a, p.b = b;
+    p.in[0] = p.s.bf16 ? as_bf16(t, a, size_a) : a;
+    p.in[1] = p.s.bf16 ? as_bf16(t, b, size_b) : b;
     p.bias = p.s.bias ? check_random(t, x->n, 1) : NULL;
     p.c = p.s.accumulate ? check_random(t, p.size_c, 1) : check_output(t, p.size_c);
-    check_at(t, "%zu x %zu x %zu%s%s%s%s%s", x->m, x->n, x->k, trans_a ? ", A transposed" : "",
+    check_at(t, "%zu x %zu x %zu%s%s%s%s%s%s", x->m, x->n, x->k, trans_a ? ", A transposed" : "",
              trans_b ? ", B transposed" : "", p.s.bias ? ", bias" : "", p.s.accumulate ? ", added" : "",
-             gap ? ", gaps" : "");
+             gap ? ", gaps" : "", p.s.bf16 ? ", bf16" : "");
     return p;
 }
 
@@ -72,7 +87,7 @@ static int run(check *t, const product *p, float *c, int threads)
     if (rc == SGT_EUNSUPPORTED && !sgt_gemm_library()) check_skip(t, err.text);
     else if (rc < 0) check_fail(t, "no plan: %s", err.text);
     if (rc < 0) return rc;
-    sgt_gemm_run(g, p->a, p->b, p->bias, c);
+    sgt_gemm_run(g, p->in[0], p->in[1], p->bias, c);
     sgt_gemm_free(g);
     return SGT_OK;
 }
@@ -84,7 +99,7 @@ static void one(check *t, const shape *x, int trans_a, int trans_b, int options)
     float *want = check_copy(t, p.c, p.size_c), *got = check_copy(t, p.c, p.size_c),
           *again = check_copy(t, p.c, p.size_c);
     double *bound = check_doubles(t, p.size_c);
-    sgt_gemm_ref(&p.s, p.a, p.b, p.bias, want);
+    sgt_gemm_ref(&p.s, p.in[0], p.in[1], p.bias, want);
     bounds(bound, &p);
     if (run(t, &p, got, 1) < 0) return;
     check_close(t, "C", got, want, bound, p.size_c);
@@ -100,17 +115,33 @@ static void one(check *t, const shape *x, int trans_a, int trans_b, int options)
     }
 }
 
-static void against_ref(check *t)
+static void all_shapes(check *t, int type)
 {
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes && !t->skipped; i++)
         for (int kind = 0; kind < 3 && !t->skipped; kind++) /* forward, gradient of the input, gradient of the weight */
             for (int options = (int)i % 2; options < 8 && !t->skipped; options += 1 + (i > 4))
-                one(t, &shapes[i], kind == 2, kind == 1, options);
+                one(t, &shapes[i], kind == 2, kind == 1, options | type);
+}
+
+static void against_ref(check *t)
+{
+    all_shapes(t, 0);
+}
+
+static int has_bf16(check *t)
+{
+    if (!sgt_gemm_has_bf16()) check_skip(t, "this CPU, or oneDNN on it, multiplies no bfloat16");
+    return !t->skipped;
+}
+
+static void bf16_against_ref(check *t)
+{
+    if (has_bf16(t)) all_shapes(t, BF16);
 }
 
 static void definition(check *t)
 {
-    const sgt_gemm_shape s = {2, 2, 3, 0, 0, 3, 2, 2, 1, 1}, transposed = {2, 2, 3, 1, 1, 2, 3, 2, 0, 0};
+    const sgt_gemm_shape s = {2, 2, 3, 0, 0, 3, 2, 2, 1, 1, 0}, transposed = {2, 2, 3, 1, 1, 2, 3, 2, 0, 0, 0};
     const float a[] = {1, 2, 3, 4, 5, 6}, b[] = {7, 8, 9, 10, 11, 12}, bias[] = {100, 200};
     const float a_t[] = {1, 4, 2, 5, 3, 6}, b_t[] = {7, 9, 11, 8, 10, 12};
     float c[] = {1000, 2000, 3000, 4000};
@@ -121,9 +152,25 @@ static void definition(check *t)
     check_equal(t, "C from transposed", c, (const float[]){58, 64, 139, 154}, 4);
 }
 
-static void bench_at(check *t, const char *name, size_t m, size_t n, size_t k, int trans_a, int trans_b)
+static void bf16_definition(check *t)
 {
-    product p = draw(t, &(shape){m, n, k}, trans_a, trans_b, 0);
+    const sgt_gemm_shape s = {2, 2, 3, 0, 0, 3, 2, 2, 1, 1, 1}, transposed = {2, 2, 3, 1, 1, 2, 3, 2, 0, 0, 1};
+    const float a[] = {1, 2, 3, 4, 5, 6}, b[] = {7, 8, 9, 10, 11, 12}, bias[] = {100, 200};
+    const float a_t[] = {1, 4, 2, 5, 3, 6}, b_t[] = {7, 9, 11, 8, 10, 12};
+    float c[] = {1000, 2000, 3000, 4000};
+    uint16_t in[4][6];
+    t->ref->to_bf16(in[0], a, 6), t->ref->to_bf16(in[1], b, 6);
+    t->ref->to_bf16(in[2], a_t, 6), t->ref->to_bf16(in[3], b_t, 6);
+    check_at(t, "2 x 2 x 3, bf16");
+    sgt_gemm_ref(&s, in[0], in[1], bias, c);
+    check_equal(t, "C", c, (const float[]){1158, 2264, 3239, 4354}, 4);
+    sgt_gemm_ref(&transposed, in[2], in[3], NULL, c);
+    check_equal(t, "C from transposed", c, (const float[]){58, 64, 139, 154}, 4);
+}
+
+static void bench_at(check *t, const char *name, size_t m, size_t n, size_t k, int trans_a, int trans_b, int type)
+{
+    product p = draw(t, &(shape){m, n, k}, trans_a, trans_b, type);
     sgt_gemm *g;
     sgt_error err;
     char shape_name[64];
@@ -132,21 +179,32 @@ static void bench_at(check *t, const char *name, size_t m, size_t n, size_t k, i
         return;
     }
     snprintf(shape_name, sizeof shape_name, "%s %zux%zux%zu", name, m, n, k);
-    for (bench_start(t); bench_next(t);) sgt_gemm_run(g, p.a, p.b, p.bias, p.c);
+    for (bench_start(t); bench_next(t);) sgt_gemm_run(g, p.in[0], p.in[1], p.bias, p.c);
     bench_report(t, shape_name, 0, 2.0 * (double)m * (double)n * (double)k);
     sgt_gemm_free(g);
 }
 
-static void bench(check *t)
+static void bench_all(check *t, int type)
 {
-    if (strcmp(t->level, "ref") == 0) return; /* minutes */
-    bench_at(t, "y=xW", 4096, 768, 768, 0, 0);
-    bench_at(t, "dx=dyW'", 4096, 768, 768, 0, 1);
-    bench_at(t, "dW=x'dy", 768, 3072, 4096, 1, 0);
-    bench_at(t, "logits", 512, 50304, 256, 0, 1);
-    bench_at(t, "dx=dlW", 512, 256, 50304, 0, 0);
-    bench_at(t, "dW=dl'x", 50304, 256, 512, 1, 0);
-    bench_at(t, "y=xW", 256, 768, 768, 0, 0);
+    bench_at(t, "y=xW", 4096, 768, 768, 0, 0, type);
+    bench_at(t, "dx=dyW'", 4096, 768, 768, 0, 1, type);
+    bench_at(t, "dW=x'dy", 768, 3072, 4096, 1, 0, type);
+    bench_at(t, "logits", 512, 50304, 256, 0, 1, type);
+    bench_at(t, "dx=dlW", 512, 256, 50304, 0, 0, type);
+    bench_at(t, "dW=dl'x", 50304, 256, 512, 1, 0, type);
+    bench_at(t, "y=xW", 256, 768, 768, 0, 0, type);
 }
 
-const kernel_case cases_gemm[] = {{"gemm", definition, against_ref, bench, "onednn"}, {0}};
+static void bench(check *t)
+{
+    if (strcmp(t->level, "ref") != 0) bench_all(t, 0); /* ref: minutes */
+}
+
+static void bf16_bench(check *t)
+{
+    if (strcmp(t->level, "ref") != 0 && has_bf16(t)) bench_all(t, BF16);
+}
+
+const kernel_case cases_gemm[] = {{"gemm", definition, against_ref, bench, "onednn"},
+                                  {"gemm_bf16", bf16_definition, bf16_against_ref, bf16_bench, "onednn"},
+                                  {0}};

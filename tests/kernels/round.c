@@ -46,6 +46,45 @@ static void against_ref(check *t)
         }
 }
 
+static void bf16_against_ref(check *t)
+{
+    for (size_t a = 0; a < sizeof sizes / sizeof *sizes; a++) {
+        size_t n = sizes[a];
+        float *x = check_random(t, n, 1);
+        uint16_t *want = check_bytes(t, n * sizeof *want), *got = check_bytes(t, n * sizeof *got);
+        for (size_t i = 0; i < n; i++) x[i] = i % 7 == 3 ? of_bits(0x7f800001) : draw(t); /* a NaN by its lower half */
+        check_at(t, "n %zu", n);
+        t->ref->to_bf16(want, x, n);
+        t->k->to_bf16(got, x, n);
+        for (size_t i = 0; i < n; i++)
+            if (got[i] != want[i]) {
+                check_fail(t, "%a is %04x, not %04x", (double)x[i], got[i], want[i]);
+                return;
+            }
+    }
+}
+
+/* The upper half of what round_to gives. */
+static void bf16_definition(check *t)
+{
+    const float x[] = {1, 0x1.03p0f, -0x1.010002p0f, 0x1.ffp127f, -0.0f, NAN};
+    const uint16_t want[] = {0x3f80, 0x3f82, 0xbf81, 0x7f80, 0x8000};
+    uint16_t out[6];
+    t->ref->to_bf16(out, x, 6);
+    for (size_t i = 0; i < 5; i++)
+        if (out[i] != want[i]) check_fail(t, "%a is %04x, not %04x", (double)x[i], out[i], want[i]);
+    if ((out[5] & 0x7fff) <= 0x7f80) check_fail(t, "NaN became %04x", out[5]);
+}
+
+static void bf16_bench(check *t)
+{
+    size_t n = 1 << 22;
+    float *x = check_random(t, n, 1);
+    uint16_t *out = check_bytes(t, n * sizeof *out);
+    for (bench_start(t); bench_next(t);) t->k->to_bf16(out, x, n);
+    bench_report(t, "4194304", 6.0 * (double)n, 0);
+}
+
 static void definition(check *t)
 {
     static const struct {
@@ -87,4 +126,6 @@ static void bench(check *t)
     }
 }
 
-const kernel_case cases_round[] = {{"round_to", definition, against_ref, bench, NULL}, {0}};
+const kernel_case cases_round[] = {{"round_to", definition, against_ref, bench, NULL},
+                                    {"to_bf16", bf16_definition, bf16_against_ref, bf16_bench, NULL},
+                                    {0}};

@@ -1,9 +1,11 @@
 /* What a step on a CPU may be asked for beside AdamW in float32, against PyTorch in float64 and against itself. */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cpu.h"
 #include "checkpoint.h"
 #include "config.h"
 #include "fixture.h"
@@ -110,7 +112,8 @@ static void against_reference(const char *name, uint32_t micro)
         if (s == 0) check_gradients(&f, b);
         finish(&f, b, s, &m);
         cr_expect_float_eq(m.loss, f.loss[s], loss_bound(&f), "step %u: loss %.9f, not %.9f", s, m.loss, f.loss[s]);
-        cr_expect_float_eq(m.grad_norm / f.norm[s], 1, gradient_bound(&f), "step %u: norm %.9f, not %.9f", s, m.grad_norm, f.norm[s]);
+        cr_expect_float_eq(m.grad_norm / f.norm[s], 1, gradient_bound(&f), "step %u: norm %.9f, not %.9f", s,
+                           m.grad_norm, f.norm[s]);
     }
     float *p = flat_state(b, &f.model, SGT_PARAMETERS);
     double worst = 0;
@@ -139,6 +142,41 @@ Test(options, nesterov_and_an_untied_head_as_pytorch_in_float64)
 Test(options, bf16_as_pytorch_with_rounded_operands)
 {
     for (uint32_t micro = 1; micro <= 2; micro++) against_reference("options_bf16", micro);
+}
+
+static void keep_notice(void *ctx, const char *text) { snprintf(ctx, 200, "%s", text); }
+
+/* What the bits depend on is in the level's name, and what is slower than the option sounds is said. */
+static void check_path(sgt_precision precision, const char *level, const char *said)
+{
+    char notice[200] = "";
+    fixture f;
+    fixture_load(&f, "options_bf16", SGT_GELU_TANH);
+    f.options.precision = precision;
+    f.options.notice = (sgt_notice){keep_notice, notice};
+    sgt_backend *b = fixture_open(&f, &f.options);
+    cr_expect(strstr(b->level, level), "%s is not of %s", level, b->level);
+    cr_expect_str_eq(notice, said);
+    b->close(b);
+    fixture_free(&f);
+}
+
+Test(options, the_level_says_how_products_are_made)
+{
+    int bf16 = sgt_gemm_has_bf16();
+    check_path(SGT_PRECISION_FP32, "", "");
+    check_path(SGT_PRECISION_BF16, bf16 ? "/bf16" : "/rounded",
+               bf16 ? "" : "--precision bf16: operands are rounded to it and multiplied in fp32");
+    check_path(SGT_PRECISION_FP16, "/rounded", "--precision fp16: operands are rounded to it and multiplied in fp32");
+}
+
+/* A level that has no products of bfloat16; each test is a process of its own. */
+Test(options, bf16_where_the_cpu_has_no_such_products)
+{
+    sgt_error err;
+    cr_assert_eq(sgt_cpu_limit("plain", &err), 0, "%s", err.text);
+    check_path(SGT_PRECISION_BF16, "plain/rounded", "--precision bf16: operands are rounded to it and multiplied in fp32");
+    against_reference("options_bf16", 1);
 }
 
 Test(options, fp16_as_pytorch_with_rounded_operands)
