@@ -30,4 +30,6 @@ const sgt_cuda_library sgt_cuda = {.interface = SGT_CUDA_INTERFACE,
                                    .open = sgt_cuda_backend_open,
                                    .estimate = sgt_cuda_backend_estimate,
                                    .count = sgt_cuda_count,
-                                   .spare = {&gemm_calls, &cupti_calls}};
+                                   .gemm = &gemm_calls,
+                                   .cupti = &cupti_calls,
+                                   .attention = sgt_cuda_bench_attention};

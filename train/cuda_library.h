@@ -10,10 +10,13 @@
 #define SGT_CUDA_LIBRARY_H
 
 #include "backend.h"
+#include "cuda/cupti.h"
+#include "cuda/gemm.h"
 #include "cuda/runtime.h"
+#include "cuda_bench.h"
 
 #define SGT_CUDA_LIBRARY_SYMBOL "sgt_cuda"
-#define SGT_CUDA_INTERFACE 1 /* one more whenever this struct or one that passes changes its meaning */
+#define SGT_CUDA_INTERFACE 2 /* one more whenever this struct or one that passes changes its meaning */
 
 typedef struct sgt_cuda_library {
     uint32_t interface;              /* SGT_CUDA_INTERFACE; with the next two, what a program and its library share */
@@ -31,8 +34,10 @@ typedef struct sgt_cuda_library {
 
     sgt_cuda_counts (*count)(void); /* launches, waits and copies since the library was loaded */
 
-    const void *spare[4]; /* for benchmarks; [0]: sgt_cuda_gemm_calls (cuda/gemm.h), [1]: sgt_cupti_calls
-                           * (cuda/cupti.h), the others NULL */
+    /* For benchmarks: products by themselves, what CUPTI counts, attention by itself. */
+    const sgt_cuda_gemm_calls *gemm;
+    const sgt_cupti_calls *cupti;
+    int (*attention)(sgt_cuda_attention_times *t, const sgt_backend_options *o, sgt_error *err);
 } sgt_cuda_library;
 
 #endif

@@ -13,7 +13,9 @@
 int bench_loader(int argc, char **argv);
 int bench_tokenize(int argc, char **argv);
 int bench_gemm(int argc, char **argv);
+int bench_attention(int argc, char **argv);
 int bench_step(int argc, char **argv);
+int bench_ablation(int argc, char **argv);
 
 /* ---- device.c ---- */
 

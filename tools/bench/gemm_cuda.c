@@ -38,8 +38,7 @@ int gemm_on_cuda(gemm_bench *b, sgt_error *err)
     sgt_cuda_gemms *g;
     int rc = sgt_device_cuda(&lib, &d, err);
     if (rc < 0) return rc;
-    const sgt_cuda_gemm_calls *calls = lib->spare[0];
-    if (!calls) return sgt_fail(err, SGT_EUNSUPPORTED, "this build's CUDA backend measures no products");
+    const sgt_cuda_gemm_calls *calls = lib->gemm;
     snprintf(b->device, sizeof b->device, "%.127s", d.name);
     const sgt_cuda_gemms_options options = {.device = d.name, .timing = 1};
     if ((rc = calls->open(&g, &options, err)) < 0) return rc;

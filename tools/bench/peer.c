@@ -33,8 +33,8 @@ typedef struct child {
     int script, out, errors; /* descriptors: the script, the reading end, what it says of failures */
 } child;
 
-/* glibc's allocator gives large blocks back at every step, and PyTorch then waits for pages: up to 1.9 times slower on a
- * CPU without these. */
+/* glibc's allocator gives large blocks back at every step, and PyTorch then waits for pages: up to 1.9 times slower on
+ * a CPU without these. */
 static const char *const settings[] = {
     "GLIBC_TUNABLES=glibc.malloc.mmap_threshold=34359738368:glibc.malloc.trim_threshold=34359738368:"
     "glibc.malloc.hugetlb=1",

@@ -77,8 +77,8 @@ static int count_kernels(measurement *m, sgt_error *err)
     uint64_t step = m->run->warmup + m->run->steps;
     int rc;
     if (strcmp(m->b->name, "cuda") != 0 || sgt_device_open(&lib, NULL) < 0) return SGT_OK;
-    const sgt_cupti_calls *calls = lib->spare[1];
-    if (!calls || calls->open(&p, NULL) < 0) return SGT_OK;
+    const sgt_cupti_calls *calls = lib->cupti;
+    if (calls->open(&p, NULL) < 0) return SGT_OK;
     if ((rc = calls->begin(p, SGT_CUPTI_COUNT, err)) == SGT_OK) {
         rc = one_step(m, step, err);
         if (rc == SGT_OK) rc = m->b->metrics(m->b, step, &got, err); /* which come when all of it is done */

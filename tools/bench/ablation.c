@@ -1,0 +1,145 @@
+/* ablation.c: sgt-bench ablation: what each technique of training brings, on the user's own data and machine. */
+#include "tools/bench/ablation.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cpu.h"
+#include "tools/bench/bench.h"
+#include "tools/cli/options.h"
+#include "tools/cli/talk.h"
+
+const technique_text techniques[TECHNIQUES] = {
+    [TECHNIQUE_TEXT] = {"text", "each sample encoded as it is needed", NULL},
+    [TECHNIQUE_MMAP] = {"mmap", "tokens from shards, mapped, one by one", NULL},
+    [TECHNIQUE_PRELOAD] = {"preload", "shards in memory", NULL},
+    [TECHNIQUE_SIMD] = {"simd", "rows by vector instructions", NULL},
+    [TECHNIQUE_OVERLAP] = {"overlap", "rows made and copied beside the step", NULL},
+    [TECHNIQUE_ASYNC] = {"async", "no waiting for a step's metrics", "a CPU's step is over when its metrics are there"},
+    [TECHNIQUE_TF32] = {"tf32", "matrix products in TF32", "no CPU has TF32"},
+    [TECHNIQUE_BF16] = {"bf16", "matrices, activations in 16 bits", NULL},
+    [TECHNIQUE_FUSED] = {"fused", "several operations a kernel", "the CPU's kernels are fused always"},
+    [TECHNIQUE_GRAPHS] = {"graphs", "a step launched as a whole", "a CPU launches nothing"},
+    [TECHNIQUE_FLASH] = {"flash", "attention without T x T scores", "the CPU's attention never stores T x T scores"},
+    [TECHNIQUE_PADDED] = {"padded", "vocabulary of 50,304 rows", "a CPU gains nothing by it"},
+    [TECHNIQUE_TIED] = {"tied", "the head is the embedding", NULL},
+};
+
+static struct {
+    const char *device, *model, *data, *rows, *plot;
+    uint64_t batch, seq, threads, steps, warmup;
+    int largest, json, quiet;
+} o = {.device = "auto", .model = "gpt2", .steps = 10, .warmup = 2};
+
+static const sgt_option table[] = {
+    {.name = "What is run"},
+    {"data", 'd', SGT_OPT_TEXT, &o.data, "OUT/ | SHARD", .help = "a folder of shards, or one shard"},
+    {"device", 0, SGT_OPT_CHOICE, &o.device, "auto|cpu|cuda", "where", .def = "auto"},
+    {"model", 'm', SGT_OPT_TEXT, &o.model, "NAME|LxCxH", "gpt2, gpt2-medium, ..., or layers x channels x heads",
+     .def = "gpt2"},
+    {"batch-size", 'b', SGT_OPT_COUNT, &o.batch, "N", "rows of a step, the same for all",
+     .def = "64 on CUDA, or as many as fit the first row; 4 on a CPU", .min = 1, .max = 1 << 20},
+    {"seq-len", 0, SGT_OPT_COUNT, &o.seq, "N", "tokens of a row", .def = "1024 on CUDA, 64 on a CPU", .min = 1,
+     .max = 1 << 20},
+    {"rows", 0, SGT_OPT_TEXT, &o.rows, "LIST", .help = "only these techniques' rows, with commas between them"},
+    {"threads", 0, SGT_OPT_COUNT, &o.threads, "N", "threads of the CPU", .def = "the cores at hand", .min = 1,
+     .max = 1024},
+    {.name = "How"},
+    {"steps", 0, SGT_OPT_COUNT, &o.steps, "N", "steps measured for a row; the median is given", .def = "10", .min = 1,
+     .max = 100000},
+    {"warmup", 0, SGT_OPT_COUNT, &o.warmup, "N", "steps before them", .def = "2", .min = 0, .max = 100000},
+    {"largest", 0, SGT_OPT_FLAG, &o.largest, .help = "each row once more, with the largest batch that fits"},
+    {"plot", 0, SGT_OPT_TEXT, &o.plot, "FILE.svg", .help = "a picture of it"},
+    {"json", 0, SGT_OPT_FLAG, &o.json, NULL, .help = "one JSON document"},
+    {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, NULL, .help = "print nothing but what --json asks for, and failures"},
+    {0}};
+
+static const sgt_program program = {
+    .name = "sgt-bench ablation",
+    .usage = "sgt-bench ablation [OPTION]... --data OUT/",
+    .about =
+        "Trains a few steps with each technique in turn, from text that is encoded within the loop to all that sgt\n"
+        "has: every row has the techniques of those above it, and the same batches. Techniques: text, mmap, preload,\n"
+        "simd, overlap, async, tf32, bf16, fused, graphs, flash, padded, tied; those that a device lacks are named,\n"
+        "with why.",
+    .options = table,
+    .examples = "  sgt-bench ablation --data out/ --model 4x256x4 --seq-len 128\n"
+                "  sgt-bench ablation --data out/ --rows text,preload,tied --steps 30\n"
+                "  sgt-bench ablation --data out/ --device cuda --plot ablation.svg"};
+
+static int take_rows(ablation *a, sgt_error *err)
+{
+    char *names[TECHNIQUES] = {0};
+    int count = o.rows ? sgt_split_list(o.rows, names, TECHNIQUES) : 0, rc = SGT_OK;
+    for (int t = 0; t < TECHNIQUES; t++) a->rows[t].wanted = !o.rows;
+    if (count < 0)
+        return sgt_fail(err, SGT_EUSAGE, "--rows %s: wanted one to %d names with commas between them", o.rows,
+                        TECHNIQUES);
+    for (int i = 0; i < count; i++) {
+        int t = 0;
+        while (t < TECHNIQUES && strcmp(names[i], techniques[t].name) != 0) t++;
+        if (t < TECHNIQUES) a->rows[t].wanted = 1;
+        else if (rc == SGT_OK)
+            rc = sgt_fail(err, SGT_EUSAGE,
+                          "--rows %s: no such technique (text, mmap, preload, simd, overlap, async, tf32, bf16, fused, "
+                          "graphs, flash, padded, tied)",
+                          names[i]);
+    }
+    for (int i = 0; i < count; i++) free(names[i]);
+    return rc;
+}
+
+static int take_options(ablation *a, sgt_error *err)
+{
+    int cuda = strcmp(a->device, "cuda") == 0;
+    a->data = o.data;
+    a->model_name = o.model;
+    a->batch = (uint32_t)(o.batch || cuda ? o.batch : 4); /* 0 on CUDA: what fits, up to 64 */
+    a->seq = (uint32_t)(o.seq ? o.seq : cuda ? 1024 : 64);
+    a->threads = o.threads ? (int)o.threads : sgt_cpu_count();
+    a->at_largest = o.largest;
+    a->warmup = (unsigned)o.warmup;
+    a->steps = (unsigned)o.steps;
+    int rc = sgt_model_named(&a->model, o.model, err);
+    if (a->seq > a->model.positions) a->model.positions = a->seq;
+    return rc == SGT_OK ? take_rows(a, err) : rc;
+}
+
+/* Wrong usage comes before the device that it asks for. */
+static int measure(ablation *a, sgt_error *err)
+{
+    if (!o.data) return sgt_fail(err, SGT_EUSAGE, "--data: which shards are to be trained on?");
+    a->device = o.device;
+    int rc = take_options(a, err);
+    if (rc == SGT_OK) rc = bench_device(&a->device, &a->notice, err);
+    if (rc == SGT_OK) rc = take_options(a, err);
+    if (rc == SGT_OK) rc = ablation_settle(a, o.rows != NULL, err);
+    if (rc == SGT_OK) rc = ablation_measure(a, err);
+    if (rc == SGT_OK && o.plot) rc = ablation_plot(a, o.plot, err);
+    return rc;
+}
+
+int bench_ablation(int argc, char **argv)
+{
+    sgt_error err;
+    int first = sgt_options_parse(&program, argc, argv);
+    if (first < argc) sgt_usage(&program, "%s: what is that?", argv[first]);
+    sgt_talk talk = {program.name, o.quiet};
+    char *cache = sgt_cache_folder();
+    ablation *a = calloc(1, sizeof *a);
+    int rc = a ? SGT_OK : sgt_fail(&err, SGT_ENOMEM, "out of memory");
+    if (a) {
+        a->cache = cache;
+        a->notice = sgt_talk_notice(&talk);
+        a->stop = sgt_catch_signals();
+        rc = measure(a, &err);
+    }
+    if (rc == SGT_OK && o.json) rc = ablation_print_json(a, &err);
+    else if (rc == SGT_OK && !o.quiet) ablation_show(a);
+    if (rc == SGT_OK && (fflush(stdout) == EOF || ferror(stdout))) rc = sgt_fail_errno(&err, "standard output");
+    free(cache);
+    free(a);
+    if (rc == SGT_EUSAGE) sgt_usage(&program, "%s", err.text);
+    return rc < 0 ? sgt_report_failure(&program, &err) : SGT_EXIT_OK;
+}

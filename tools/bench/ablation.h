@@ -1,0 +1,52 @@
+/* ablation.h: the techniques of training one after the other (ablation.c), each measured with all that came before it
+ * (ablation_measure.c), in a table and a picture (ablation_show.c). */
+#ifndef SGT_TOOLS_BENCH_ABLATION_H
+#define SGT_TOOLS_BENCH_ABLATION_H
+
+#include "tools/bench/step.h"
+
+#define ABLATION_MOST ((uint32_t)1 << 16) /* rows of a micro-step: larger batches are not looked for */
+
+/* In the order in which they come on. */
+typedef enum technique {
+    TECHNIQUE_TEXT, TECHNIQUE_MMAP, TECHNIQUE_PRELOAD, TECHNIQUE_SIMD, TECHNIQUE_OVERLAP, TECHNIQUE_ASYNC,
+    TECHNIQUE_TF32, TECHNIQUE_BF16, TECHNIQUE_FUSED, TECHNIQUE_GRAPHS, TECHNIQUE_FLASH, TECHNIQUE_PADDED,
+    TECHNIQUE_TIED, TECHNIQUES
+} technique;
+
+typedef struct technique_text {
+    const char *name, *about;
+    const char *not_on_cpu; /* why a CPU has no such row; NULL: it has */
+} technique_text;
+extern const technique_text techniques[TECHNIQUES];
+
+typedef struct ablation_row {
+    int wanted;            /* is to be measured */
+    char why[160];         /* it is not */
+    step_result r;
+    uint32_t largest;      /* the most rows of a micro-step that fit, up to ABLATION_MOST */
+    double largest_tokens_per_s; /* with those; 0: not measured */
+} ablation_row;
+
+typedef struct ablation {
+    const char *device, *data, *cache;
+    sgt_model model;       /* without the data's vocabulary */
+    const char *model_name;
+    uint32_t batch, seq;
+    int threads, at_largest; /* the second: rows are measured with the largest batch too */
+    unsigned warmup, steps;
+    sgt_notice notice;
+    const sgt_stop *stop;
+    ablation_row rows[TECHNIQUES];
+} ablation;
+
+/* Finds out which of the rows that are wanted this device and this data can have, and decides batch where it is 0.
+ * `named`: the rows were asked for by name, and one that cannot be had fails. */
+int ablation_settle(ablation *a, int named, sgt_error *err);
+int ablation_measure(ablation *a, sgt_error *err);
+
+void ablation_show(const ablation *a);
+int ablation_print_json(const ablation *a, sgt_error *err);
+int ablation_plot(const ablation *a, const char *path, sgt_error *err); /* bars, as SVG */
+
+#endif

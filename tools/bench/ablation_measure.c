@@ -1,0 +1,212 @@
+/* ablation_measure.c: from techniques to what a loader and a backend are asked for, and the steps that show their
+ * gain. */
+#include <stdio.h>
+#include <string.h>
+
+#include "device.h"
+#include "metrics.h"
+#include "tools/bench/ablation.h"
+#include "tools/bench/bench.h"
+
+static int on_cuda(const ablation *a) { return strcmp(a->device, "cuda") == 0; }
+
+/* ---- what a row is ---- */
+
+/* With every technique up to `t`, whether it has a row of its own or not. */
+static sgt_backend_options backend_options(const ablation *a, technique t)
+{
+    int cuda = on_cuda(a), half = t >= TECHNIQUE_BF16 && !a->rows[TECHNIQUE_BF16].why[0];
+    sgt_backend_options o = {
+        .model = a->model,
+        .optim = {.kind = SGT_ADAMW, .beta1 = 0.9f, .beta2 = 0.95f, .eps = 1e-8f, .weight_decay = 0.1f, .grad_clip = 1},
+        .batch = a->batch,
+        .seq = a->seq,
+        .accum = 1,
+        .threads = a->threads,
+        .precision = half ? SGT_PRECISION_BF16 : SGT_PRECISION_FP32,
+        .cache = a->cache,
+        .untied = t < TECHNIQUE_TIED};
+    o.model.untied = t < TECHNIQUE_TIED;
+    if (!cuda) return o;
+    if (t == TECHNIQUE_TF32) o.precision = SGT_PRECISION_TF32;
+    o.attention = t < TECHNIQUE_FLASH ? SGT_ATTENTION_NAIVE : SGT_ATTENTION_AUTO;
+    o.no_fuse = t < TECHNIQUE_FUSED;
+    o.no_graphs = t < TECHNIQUE_GRAPHS;
+    o.no_overlap = t < TECHNIQUE_OVERLAP;
+    o.no_pad_vocab = t < TECHNIQUE_PADDED;
+    return o;
+}
+
+static int open_loader(sgt_loader **l, const ablation *a, technique t, uint32_t batch, sgt_error *err)
+{
+    sgt_loader_options o = {.batch = batch,
+                            .seq = a->seq,
+                            .seed = 1,
+                            .reader = t < TECHNIQUE_PRELOAD ? SGT_READER_MMAP : SGT_READER_PRELOAD,
+                            .scalar = t < TECHNIQUE_SIMD};
+    return sgt_loader_open(l, a->data, &o, err);
+}
+
+static int open_rows(step_rows **rows, const sgt_loader *l, technique t, sgt_error *err)
+{
+    return t == TECHNIQUE_TEXT ? bench_rows_text(rows, l, err) : bench_rows_loader(rows, l, t < TECHNIQUE_OVERLAP, err);
+}
+
+/* ---- which rows there are ---- */
+
+static int left_out(ablation *a, technique t, int named, const char *why, sgt_error *err)
+{
+    ablation_row *r = &a->rows[t];
+    snprintf(r->why, sizeof r->why, "%.159s", why);
+    if (r->wanted && named) return sgt_fail(err, SGT_EUNSUPPORTED, "--rows %s: %s", techniques[t].name, why);
+    r->wanted = 0;
+    return SGT_OK;
+}
+
+/* A CPU that rounds operands and multiplies them in float32 has nothing to gain: its backend says so in its level. */
+static int cpu_has_bf16(const ablation *a)
+{
+    sgt_backend *b;
+    sgt_error why;
+    sgt_backend_options o = backend_options(a, TECHNIQUE_TIED);
+    o.model.layers = 1;
+    o.model.heads = 1;
+    o.model.channels = 16;
+    o.model.vocab = 64;
+    o.batch = 1;
+    o.seq = 1;
+    if (sgt_cpu_backend_open(&b, &o, &why) < 0) return 0;
+    int has = strstr(b->level, "rounded") == NULL;
+    b->close(b);
+    return has;
+}
+
+static int settle_cpu(ablation *a, int named, sgt_error *err)
+{
+    for (int t = 0; t < TECHNIQUES; t++) {
+        int rc = techniques[t].not_on_cpu ? left_out(a, (technique)t, named, techniques[t].not_on_cpu, err) : SGT_OK;
+        if (rc < 0) return rc;
+    }
+    if (cpu_has_bf16(a)) return SGT_OK;
+    return left_out(a, TECHNIQUE_BF16, named, "here operands are rounded to bf16 and multiplied in fp32", err);
+}
+
+/* The model takes the data's vocabulary; text needs GPT-2's. */
+static int settle_data(ablation *a, int named, sgt_error *err)
+{
+    sgt_loader *l;
+    sgt_loader_info info;
+    step_rows *rows = NULL;
+    sgt_error why;
+    int rc = open_loader(&l, a, TECHNIQUE_MMAP, 1, err);
+    if (rc < 0) return rc;
+    sgt_loader_get_info(l, &info);
+    a->model.vocab = info.vocab;
+    rc = bench_rows_text(&rows, l, &why);
+    bench_rows_free(rows);
+    sgt_loader_close(l);
+    if (rc == SGT_EUNSUPPORTED) return left_out(a, TECHNIQUE_TEXT, named, why.text, err);
+    return rc < 0 ? sgt_fail(err, rc, "%s", why.text) : SGT_OK;
+}
+
+/* What a row would hold with so many rows; UINT64_MAX where it is not to be had. */
+static uint64_t estimate(const ablation *a, technique t, uint32_t batch, uint64_t *available)
+{
+    sgt_memory_kind kinds[SGT_MEMORY_KINDS];
+    const sgt_cuda_library *lib;
+    sgt_cuda_device d;
+    size_t count;
+    uint64_t bytes;
+    sgt_backend_options o = backend_options(a, t);
+    o.batch = batch;
+    *available = sgt_memory_available();
+    if (!on_cuda(a)) return sgt_cpu_backend_estimate(&o, kinds, &count, &bytes, NULL) < 0 ? UINT64_MAX : bytes;
+    if (sgt_device_cuda(&lib, &d, NULL) < 0 || lib->estimate(&o, kinds, &count, &bytes, NULL) < 0) return UINT64_MAX;
+    *available = d.available;
+    return bytes;
+}
+
+/* A little is left to libraries and to what else runs. */
+static int fits(const ablation *a, technique t, uint32_t batch)
+{
+    uint64_t available, bytes = estimate(a, t, batch, &available);
+    return bytes <= available - available / 32;
+}
+
+static uint32_t largest_batch(const ablation *a, technique t)
+{
+    uint32_t low = 0, high = 1; /* low fits, high does not */
+    while (high <= ABLATION_MOST && fits(a, t, high)) low = high, high *= 2;
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        if (fits(a, t, middle)) low = middle;
+        else high = middle;
+    }
+    return low < ABLATION_MOST ? low : ABLATION_MOST;
+}
+
+/* The first row that is wanted holds the most. */
+static int settle_batch(ablation *a, sgt_error *err)
+{
+    int t = 0;
+    while (t < TECHNIQUES && !a->rows[t].wanted) t++;
+    if (t == TECHNIQUES) return sgt_fail(err, SGT_EUNSUPPORTED, "no row is left");
+    if (a->batch) return SGT_OK;
+    for (a->batch = 64; a->batch > 1 && !fits(a, (technique)t, a->batch);) a->batch /= 2;
+    if (a->batch < 64) sgt_say(&a->notice, "--batch-size %u, which is what the first row has room for", a->batch);
+    return SGT_OK;
+}
+
+int ablation_settle(ablation *a, int named, sgt_error *err)
+{
+    int rc = settle_data(a, named, err);
+    if (rc == SGT_OK && !on_cuda(a)) rc = settle_cpu(a, named, err);
+    return rc == SGT_OK ? settle_batch(a, err) : rc;
+}
+
+/* ---- measuring ---- */
+
+static int measure_row(const ablation *a, technique t, uint32_t batch, unsigned steps, step_result *r, sgt_error *err)
+{
+    sgt_loader *l = NULL;
+    step_rows *rows = NULL;
+    sgt_backend_options o = backend_options(a, t);
+    o.batch = batch;
+    step_run run = {.device = a->device,
+                    .backend = &o,
+                    .warmup = a->warmup,
+                    .steps = steps,
+                    .sync_metrics = t < TECHNIQUE_ASYNC,
+                    .stop = a->stop};
+    int rc = open_loader(&l, a, t, batch, err);
+    if (rc == SGT_OK) rc = open_rows(&rows, l, t, err);
+    run.rows = rows;
+    if (rc == SGT_OK) rc = bench_step_measure(r, &run, err);
+    bench_rows_free(rows);
+    sgt_loader_close(l);
+    return rc;
+}
+
+static int measure_largest(ablation *a, technique t, sgt_error *err)
+{
+    step_result r;
+    sgt_error why;
+    int rc = measure_row(a, t, a->rows[t].largest, a->steps, &r, &why);
+    if (rc == SGT_OK) a->rows[t].largest_tokens_per_s = r.tokens_per_s;
+    if (rc == SGT_ENOMEM) sgt_say(&a->notice, "%s: %s", techniques[t].name, why.text);
+    return rc == SGT_OK || rc == SGT_ENOMEM ? SGT_OK : sgt_fail(err, rc, "%s", why.text);
+}
+
+int ablation_measure(ablation *a, sgt_error *err)
+{
+    int rc = SGT_OK;
+    for (int t = 0; t < TECHNIQUES && rc == SGT_OK; t++) {
+        ablation_row *row = &a->rows[t];
+        if (!row->wanted) continue;
+        rc = measure_row(a, (technique)t, a->batch, a->steps, &row->r, err);
+        if (rc == SGT_OK) sgt_say(&a->notice, "%s: %.3f ms/step", techniques[t].name, row->r.ms);
+        if (rc == SGT_OK) row->largest = largest_batch(a, (technique)t);
+        if (rc == SGT_OK && a->at_largest && row->largest) rc = measure_largest(a, (technique)t, err);
+    }
+    return rc;
+}

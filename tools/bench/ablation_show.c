@@ -1,0 +1,168 @@
+/* ablation_show.c: the rows of an ablation as a table, as JSON, and as bars. */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cpu.h"
+#include "base/file.h"
+#include "tools/bench/ablation.h"
+#include "tools/cli/talk.h"
+
+/* The row above `t` that was measured, or the first of all; `t` itself where it is that. */
+static int row_before(const ablation *a, int t)
+{
+    int at = t - 1;
+    while (at >= 0 && !a->rows[at].wanted) at--;
+    return at < 0 ? t : at;
+}
+
+static int first_row(const ablation *a)
+{
+    int t = 0;
+    while (!a->rows[t].wanted) t++;
+    return t;
+}
+
+static int last_row(const ablation *a)
+{
+    int t = TECHNIQUES - 1;
+    while (!a->rows[t].wanted) t--;
+    return t;
+}
+
+static double factor(const ablation *a, int from, int to) { return a->rows[from].r.ms / a->rows[to].r.ms; }
+
+/* ---- the table ---- */
+
+static void show_row(const ablation *a, int t)
+{
+    char bytes[32];
+    const ablation_row *row = &a->rows[t];
+    printf("%-8s %-38s %9.3f  %9.0f", techniques[t].name, techniques[t].about, row->r.ms, row->r.tokens_per_s);
+    if (row_before(a, t) == t) printf("        -       -");
+    else printf("  %7.3f %7.2f", factor(a, row_before(a, t), t), factor(a, first_row(a), t));
+    printf("  %10s\n", sgt_format_bytes(bytes, sizeof bytes, row->r.bytes));
+}
+
+static void show_largest(const ablation *a)
+{
+    printf("\n%-8s largest batch that fits", "");
+    printf(a->at_largest ? "    tokens/s with it\n" : "\n");
+    for (int t = 0; t < TECHNIQUES; t++) {
+        const ablation_row *row = &a->rows[t];
+        if (!row->wanted) continue;
+        printf("%-8s %23u%s", techniques[t].name, row->largest, row->largest == ABLATION_MOST ? " or more" : "");
+        if (row->largest_tokens_per_s > 0) printf("    %16.0f", row->largest_tokens_per_s);
+        printf("\n");
+    }
+}
+
+void ablation_show(const ablation *a)
+{
+    char cpu[128], total[32];
+    const step_result *r = &a->rows[last_row(a)].r;
+    printf("%s, %s, %s, %s\n", sgt_printable(cpu, sizeof cpu, sgt_cpu_model()), r->device, r->level, r->library);
+    printf("%s, %u x %u tokens a step; median of %u; memory is of %s; a row has all that is above it\n\n",
+           a->model_name, a->batch, a->seq, a->steps, sgt_format_bytes(total, sizeof total, r->total_bytes));
+    printf("%-8s %-38s %9s  %9s  %7s %7s  %10s\n", "", "", "ms/step", "tokens/s", "faster", "in all", "memory");
+    for (int t = 0; t < TECHNIQUES; t++)
+        if (a->rows[t].wanted) show_row(a, t);
+    show_largest(a);
+    int said = 0;
+    for (int t = 0; t < TECHNIQUES; t++)
+        if (a->rows[t].why[0]) printf("%s%-8s left out: %s\n", said++ ? "" : "\n", techniques[t].name, a->rows[t].why);
+}
+
+/* ---- JSON ---- */
+
+static json_t *row_json(const ablation *a, int t)
+{
+    const ablation_row *row = &a->rows[t];
+    json_t *j = json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I}", "technique", techniques[t].name,
+                          "ms_per_step", row->r.ms, "tokens_per_s", row->r.tokens_per_s, "factor",
+                          factor(a, row_before(a, t), t), "factor_first", factor(a, first_row(a), t), "data_wait_ms",
+                          row->r.wait_ms, "loss", row->r.loss, "bytes", (json_int_t)row->r.bytes, "largest_batch",
+                          (json_int_t)row->largest);
+    if (j && row->largest_tokens_per_s > 0)
+        json_object_set_new(j, "largest_tokens_per_s", json_real(row->largest_tokens_per_s));
+    return j;
+}
+
+int ablation_print_json(const ablation *a, sgt_error *err)
+{
+    json_t *results = json_array(), *out = json_array();
+    const step_result *r = &a->rows[last_row(a)].r;
+    for (int t = 0; t < TECHNIQUES; t++) {
+        if (a->rows[t].wanted) json_array_append_new(results, row_json(a, t));
+        if (a->rows[t].why[0])
+            json_array_append_new(out, json_pack("{s:s, s:s}", "technique", techniques[t].name, "why", a->rows[t].why));
+    }
+    json_t *top = json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:I, s:o, s:o}", "cpu", sgt_cpu_model(), "device",
+                            r->device, "library", r->library, "model", a->model_name, "batch", (int)a->batch, "seq",
+                            (int)a->seq, "threads", a->threads, "steps", (int)a->steps, "total_bytes",
+                            (json_int_t)r->total_bytes, "results", results, "left_out", out);
+    if (!top) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    int bad = json_dumpf(top, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) < 0 || putchar('\n') == EOF;
+    json_decref(top);
+    return bad ? sgt_fail_errno(err, "standard output") : SGT_OK;
+}
+
+/* ---- bars ---- */
+
+enum { LEFT = 330, WIDE = 460, HIGH = 22, GAP = 6, TOP = 56 };
+
+static void put_escaped(FILE *f, const char *s)
+{
+    for (; *s; s++) {
+        const char *as = *s == '<' ? "&lt;" : *s == '>' ? "&gt;" : *s == '&' ? "&amp;" : NULL;
+        if (as) fputs(as, f);
+        else if ((unsigned char)*s >= ' ') putc(*s, f);
+    }
+}
+
+static void put_bar(FILE *f, const ablation *a, int t, int line, double most)
+{
+    const step_result *r = &a->rows[t].r;
+    int y = TOP + line * (HIGH + GAP), width = (int)(r->tokens_per_s / most * WIDE + 0.5);
+    fprintf(f, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%s</text>\n", LEFT - 8, y + 16, techniques[t].about);
+    fprintf(f, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"#4477aa\"/>\n", LEFT, y,
+            width > 0 ? width : 1, HIGH);
+    fprintf(f, "<text x=\"%d\" y=\"%d\">%.0f tokens/s, %.2f times</text>\n", LEFT + width + 8, y + 16, r->tokens_per_s,
+            factor(a, first_row(a), t));
+}
+
+static void put_picture(FILE *f, const ablation *a)
+{
+    double most = 0;
+    int lines = 0;
+    for (int t = 0; t < TECHNIQUES; t++) {
+        lines += a->rows[t].wanted;
+        if (a->rows[t].r.tokens_per_s > most) most = a->rows[t].r.tokens_per_s;
+    }
+    int wide = LEFT + WIDE + 220, high = TOP + lines * (HIGH + GAP) + 12, line = 0;
+    fprintf(f,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" "
+            "font-family=\"sans-serif\" font-size=\"14\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
+            wide, high, wide, high);
+    fprintf(f, "<text x=\"12\" y=\"26\" font-size=\"16\">What each technique brings: ");
+    put_escaped(f, a->model_name);
+    fprintf(f, ", %u x %u tokens a step, %s (", a->batch, a->seq, a->rows[last_row(a)].r.device);
+    put_escaped(f, a->rows[last_row(a)].r.library);
+    fprintf(f, ")</text>\n");
+    for (int t = 0; t < TECHNIQUES; t++)
+        if (a->rows[t].wanted) put_bar(f, a, t, line++, most);
+    fprintf(f, "</svg>\n");
+}
+
+int ablation_plot(const ablation *a, const char *path, sgt_error *err)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+    if (!f) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+    put_picture(f, a);
+    int rc = fclose(f) == 0 ? sgt_file_put(path, text, n, err) : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+    free(text);
+    return rc;
+}
