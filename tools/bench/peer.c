@@ -177,7 +177,8 @@ static int take(peer_result *r, const peer_run *p, const char *said, sgt_error *
     snprintf(r->name, sizeof r->name, "%s", name ? name : "");
     json_decref(j);
     if (r->ms > 0) return SGT_OK;
-    return sgt_fail(err, SGT_EUNSUPPORTED, "--peer %s: no ms_per_step in what it said: %.100s", p->python, said);
+    return sgt_fail(err, SGT_EUNSUPPORTED, "--peer %s: no ms_per_step in what it said: %.*s", p->python,
+                    (int)strcspn(said, "\n"), said);
 }
 
 /* Until it has ended, one way or the other. */

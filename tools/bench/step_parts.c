@@ -1,10 +1,12 @@
 /* step_parts.c: from a trace of some steps to milliseconds a part: what a step spends on embeddings, on the blocks'
- * forward and backward pass, on the head, on the update. */
+ * forward and backward pass, on the head, on the update. A trace's events stand in the order of their beginnings. */
 #include <ctype.h>
 #include <jansson.h>
 #include <string.h>
 
+#include "tools/bench/bench.h"
 #include "tools/bench/step.h"
+#include "trace.h"
 
 /* "h.11 forward" is a part of "blocks forward". */
 static void name_part(char *out, size_t size, const char *name)
@@ -15,15 +17,22 @@ static void name_part(char *out, size_t size, const char *name)
     snprintf(out, size, "%s%s", block ? "blocks" : "", block ? name + at : name);
 }
 
-static void add_part(step_result *r, const char *name, double ms)
+/* Each part's milliseconds in each step: the update, its last part, ends one. */
+typedef struct part_times {
+    double ms[STEP_PARTS][SGT_TRACE_STEPS];
+    size_t steps; /* that are over */
+} part_times;
+
+static void add_part(step_result *r, part_times *times, const char *name, double ms)
 {
     char part[sizeof r->parts[0].name];
     size_t i = 0;
     name_part(part, sizeof part, name);
     while (i < r->part_count && strcmp(r->parts[i].name, part) != 0) i++;
-    if (i == STEP_PARTS) return;
+    if (i == STEP_PARTS || times->steps == SGT_TRACE_STEPS) return;
     if (i == r->part_count) snprintf(r->parts[r->part_count++].name, sizeof part, "%s", part);
-    r->parts[i].ms += ms;
+    times->ms[i][times->steps] += ms;
+    times->steps += strcmp(part, "update") == 0;
 }
 
 /* On a CPU the backend's own spans; on CUDA the ranges of what the device did, where there are any. */
@@ -48,18 +57,16 @@ int bench_step_parts(step_result *r, const char *path, sgt_error *err)
     json_t *top = json_load_file(path, 0, &why), *events = json_object_get(top, "traceEvents"), *e;
     size_t i;
     int ranges = 0;
-    double steps = 0;
+    part_times times = {.steps = 0};
     if (!events) {
         json_decref(top);
         return sgt_fail(err, SGT_EIO, "%s: not a trace: %s", path, why.text);
     }
-    json_array_foreach(events, i, e) {
-        ranges |= strcmp(text_of(e, "cat"), "range") == 0;
-        steps += strcmp(text_of(e, "cat"), "step") == 0;
-    }
+    json_array_foreach(events, i, e) ranges |= strcmp(text_of(e, "cat"), "range") == 0;
     json_array_foreach(events, i, e)
-        if (steps > 0 && is_part(text_of(e, "cat"), ranges))
-            add_part(r, text_of(e, "name"), json_number_value(json_object_get(e, "dur")) / 1e3 / steps);
+        if (is_part(text_of(e, "cat"), ranges))
+            add_part(r, &times, text_of(e, "name"), json_number_value(json_object_get(e, "dur")) / 1e3);
     json_decref(top);
+    for (i = 0; i < r->part_count; i++) r->parts[i].ms = bench_median(times.ms[i], times.steps);
     return SGT_OK;
 }

@@ -1,0 +1,110 @@
+# sgt-bench ablation: which rows there are and that they train on the same batches; its table, JSON, picture, and what it
+# refuses. Speeds are looked at by people, not by this test.
+. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/train.inc"
+XDG_CACHE_HOME=$PWD/cache
+export XDG_CACHE_HOME
+tiny="--model 1x16x2 --batch-size 2 --seq-len 16 --threads 1 --steps 2 --warmup 1"
+cpu="$tiny --device cpu"
+rows() { sed -n '/"results"/,/\]/p' .stdout | sed -n 's/.*"technique": "\(.*\)".*/\1/p' | tr '\n' ' '; }
+losses() { sed -n 's/.*"loss": \([0-9.]*\),/\1/p' .stdout; }
+
+i=0
+while [ $i -lt 3 ]; do cat "$ROOT/README.md" && i=$((i + 1)); done > text.txt
+run 0 sgt-tokenize --quiet text.txt out
+
+run 0 sgt-bench ablation $cpu --data out
+stderr_matches '^sgt-bench ablation: preload: [0-9.]+ ms/step$'
+stdout_matches '^1x16x2, 2 x 16 tokens a step; median of 2; memory is of '
+stdout_matches '^text +each sample encoded as it is needed +[0-9.]+ +[0-9]+ +- +- +[0-9.]+ MiB$'
+stdout_matches '^tied +the head is the embedding +[0-9.]+ +[0-9]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ MiB$'
+stdout_matches '^tf32 +left out: no CPU has TF32$'
+check '100 columns' test "$(awk 'length > 100' .stdout | wc -l)" -eq 0
+
+# how rows are made changes no loss, and how the head's weight is kept does
+run 0 sgt-bench ablation $cpu --data out --quiet --json --plot a.svg --rows tied,preload,mmap,simd,overlap
+stderr_is ''
+check 'in their own order' test "$(rows)" = 'mmap preload simd overlap tied '
+check 'the same losses' test "$(losses | head -4 | uniq | wc -l)" -eq 1
+check 'another model' test "$(losses | uniq | wc -l)" -eq 2
+check 'factors' awk '
+    /"ms_per_step"/ { gsub(/[^0-9.e-]/, "", $2); ms[++n] = $2 }
+    /"factor"/ { gsub(/[^0-9.e-]/, "", $2); step[n] = $2 }
+    /"factor_first"/ { gsub(/[^0-9.e-]/, "", $2); all[n] = $2 }
+    function near(x, y) { return x / y > 1 - 1e-6 && x / y < 1 + 1e-6 }
+    END {
+        for (i = 2; i <= n; i++) if (!near(step[i], ms[i - 1] / ms[i]) || !near(all[i], ms[1] / ms[i])) exit 1
+        exit !(n == 5 && step[1] + 0 == 1 && all[1] + 0 == 1)
+    }' .stdout
+for name in ms_per_step tokens_per_s bytes largest_batch; do
+    check "$name of five" test "$(grep -cE "\"$name\": [1-9]" .stdout)" -eq 5
+done
+check 'five bars' test "$(grep -c '<rect x=' a.svg)" -eq 5
+grep -q '^</svg>$' a.svg || fail 'the picture is not whole'
+
+grep -q largest_tokens_per_s .stdout && fail 'nobody asked for the largest batch'
+
+# where text becomes the same tokens wherever it is cut, it trains on the same rows
+awk 'BEGIN { split("the cat sat on a mat and saw", w, " "); x = 1
+             for (i = 0; i < 9000; i++) { x = (x * 69069 + 1) % 65536; printf "%s ", w[int(x / 8192) + 1] } }' > words.txt
+run 0 sgt-tokenize --quiet words.txt words
+run 0 sgt-bench ablation $cpu --data words --steps 5 --quiet --json --rows text,mmap
+check 'the same rows from text' test "$(losses | uniq | wc -l)" -eq 1
+
+# ---- tokens that are not GPT-2's cannot be made of text ----
+data d
+run 0 sgt-bench ablation $cpu --data d --quiet --json
+check 'no text' test "$(rows | cut -c 1-13)" = 'mmap preload '
+stdout_has '"why": "the data has 256 ids, and is not GPT-2'"'"'s tokens"'
+run 1 sgt-bench ablation $cpu --data d --rows text,mmap
+stdout_is ''
+stderr_is "sgt-bench ablation: --rows text: the data has 256 ids, and is not GPT-2's tokens"
+run 1 sgt-bench ablation $cpu --data out --rows graphs
+stderr_is 'sgt-bench ablation: --rows graphs: a CPU launches nothing'
+run 1 sgt-bench ablation $cpu --data nowhere
+stderr_is 'sgt-bench ablation: nowhere: No such file or directory'
+run 1 sgt-bench ablation $cpu --data out --rows mmap --plot nowhere/a.svg
+stdout_is ''
+stderr_has 'nowhere/a.svg'
+usage() {
+    message=$1
+    shift
+    run 2 sgt-bench ablation "$@"
+    stdout_is ''
+    stderr_is "sgt-bench ablation: $message
+try 'sgt-bench ablation --help'"
+}
+usage '--data: which shards are to be trained on?'
+usage 'out: what is that?' out
+usage '--rows fast: no such technique (text, mmap, preload, simd, overlap, async, tf32, bf16, fused, graphs, flash, padded, tied)' --data out --rows tied,fast
+usage '--rows ,: wanted one to 13 names with commas between them' --data out --rows ,
+
+sgt-bench ablation $cpu --data out --steps 100000 > .stdout 2> .stderr &
+pid=$!
+sleep 1
+kill -TERM $pid
+code=0
+wait $pid || code=$?
+[ "$code" -eq 130 ] || fail "exit code $code after SIGTERM, not 130"
+stderr_is 'sgt-bench ablation: interrupted'
+
+# ---- CUDA, with the host in the GPU's place: the whole chain, and what fits ----
+programs=$BIN/../host/bin
+[ -e "$programs/../lib/libsgt-cuda.so" ] || skip 'the CUDA backend for the host is not built'
+PATH=$programs:$PATH
+cuda="$tiny --device cuda --data d --quiet"
+run 0 sgt-bench ablation $cuda --json
+stderr_is ''
+check 'the whole chain' test "$(rows)" = \
+    'mmap preload simd overlap async tf32 bf16 fused graphs flash padded tied '
+check 'float32 until TF32' test "$(losses | head -5 | uniq | wc -l)" -eq 1
+bytes() { sed -n 's/.*"bytes": \([0-9]*\).*/\1/p' .stdout | sed -n "$1p"; }
+check 'no T x T scores' test "$(bytes 10)" -lt "$(bytes 9)"
+check 'one weight less' test "$(bytes 12)" -lt "$(bytes 11)"
+run 0 env SGT_HOST_DEVICE=memory=34M sgt-bench ablation $cuda --json --rows mmap,tied --largest
+check 'both with the largest batch' test "$(grep -cE '"largest_tokens_per_s": [0-9.]*[1-9]' .stdout)" -eq 2
+check 'more rows where less is kept' test "$(sed -n 's/.*"largest_batch": \([0-9]*\).*/\1/p' .stdout | sort -nu | wc -l)" -eq 2
+# without a batch, the first row's: as much as it has room for
+run 0 env SGT_HOST_DEVICE=memory=36M sgt-bench ablation --model 1x16x2 --seq-len 64 --steps 1 --warmup 0 --device cuda \
+    --data d --json --rows mmap
+stderr_matches '^sgt-bench ablation: --batch-size (1|2|4|8|16|32), which is what the first row has room for$'

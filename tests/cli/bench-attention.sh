@@ -1,0 +1,41 @@
+# sgt-bench attention: its table, its JSON, and what it refuses. Speeds are looked at by people, not by this test.
+. "$ROOT/tests/cli/lib.sh"
+XDG_CACHE_HOME=$PWD/cache
+export XDG_CACHE_HOME
+small="--batch-size 2 --seq-len 20 --heads 3 --head-size 16"
+
+run 0 sgt-bench attention --device cpu $small --threads 2
+stderr_is ''
+stdout_has 'fp32, 2 rows of 20 tokens, 3 heads of 16; causal, the masked half is not counted'
+stdout_matches '^  own +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+$'
+check '100 columns' test "$(awk 'length > 100' .stdout | wc -l)" -eq 0
+run 0 sgt-bench attention --device cpu $small --threads 1 --json
+for name in forward_ms backward_ms forward_tflops backward_tflops; do stdout_matches "\"$name\": [0-9.e-]*[1-9]"; done
+# two products forward and five backward, of which a half is masked: B H T T D of each
+check 'its operations' awk -v a="$(field forward_ms .stdout)" -v x="$(field forward_tflops .stdout)" \
+    -v b="$(field backward_ms .stdout)" -v y="$(field backward_tflops .stdout)" 'BEGIN {
+    one = 2 * 3 * 20 * 20 * 16 * 1e-9
+    exit !(a * x / one > 1.9999 && a * x / one < 2.0001 && b * y / one > 4.9999 && b * y / one < 5.0001) }'
+run 0 sgt-bench attention --device cpu $small --quiet
+stdout_is ''
+
+run 2 sgt-bench attention --device cpu --precision bf16
+stderr_has "sgt-bench attention: --precision bf16: a CPU's attention is in fp32"
+run 2 sgt-bench attention --device cpu --batch-size 65536 --seq-len 65536
+stderr_has 'numbers are over the 2^32 that are measured'
+run 2 sgt-bench attention set
+stderr_has 'sgt-bench attention: set: what is that?'
+
+# ---- CUDA, with the host in the GPU's place: every way, and why one cannot be ----
+programs=$BIN/../host/bin
+[ -e "$programs/../lib/libsgt-cuda.so" ] || skip 'the CUDA backend for the host is not built'
+PATH=$programs:$PATH
+run 0 env SGT_HOST_CUDNN=1 sgt-bench attention --device cuda $small
+stderr_is ''
+stdout_has 'bf16, 2 rows of 20 tokens, 3 heads of 16;'
+for way in own cudnn naive; do stdout_matches "^  $way +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+$"; done
+run 0 sgt-bench attention --device cuda $small --precision fp32 --json
+check 'by tiles, and naive' test "$(grep -c '"forward_ms"' .stdout)" -eq 2
+stdout_has '"why_not": "--attention own: float32 has no place in its tensor cores"'
+stdout_has '"attention": "tiled"'
+stdout_matches '"why_not": "--attention cudnn: cuDNN: fused attention takes bf16 and fp16, not fp32"'

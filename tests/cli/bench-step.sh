@@ -1,0 +1,146 @@
+# sgt-bench step: its table, its JSON, the peer beside it, and what it refuses. Speeds are looked at by people.
+. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/train.inc"
+XDG_CACHE_HOME=$PWD/cache
+export XDG_CACHE_HOME
+tiny="--model 1x16x2 --batch-size 2 --seq-len 16 --threads 1 --steps 3 --warmup 1"
+cpu="$tiny --device cpu"
+
+run 0 sgt-bench step $cpu
+stderr_is ''
+stdout_matches '^1x16x2, fp32, 1 x 2 x 16 tokens a step; median of 3$'
+stdout_matches '^ *[0-9.]+ +[0-9]+ +[0-9.]+ +[0-9.]+ % +- +[0-9.]+ ms +[0-9.]+ s +[0-9.]+ MiB$'
+check '100 columns' test "$(awk 'length > 100' .stdout | wc -l)" -eq 0
+
+run 0 sgt-bench step $cpu --grad-accum 2 --json
+stderr_is ''
+for name in tokens_per_s ms_per_step mfu peak_bytes open_s first_step_s peak_tflops tflops; do
+    stdout_matches "\"$name\": [0-9.e-]*[1-9]"
+done
+stdout_matches '"data_wait_ms": [0-9.e-]+,$'
+for name in launches_forward launches_step mfu_datasheet peer parts_ms; do
+    grep -q "\"$name\"" .stdout && fail "a CPU has no $name"
+done
+# 2 x 2 x 16 tokens a step, to the six digits that are printed
+check 'tokens of a step' awk -v ms="$(field ms_per_step .stdout)" -v rate="$(field tokens_per_s .stdout)" \
+    'BEGIN { x = rate * ms / 64000; exit !(x > 1 - 2e-5 && x < 1 + 2e-5) }'
+# of a model that has seen nothing, the loss is near log(50257)
+check 'a loss' awk -v loss="$(field loss .stdout)" 'BEGIN { exit !(loss > 10.5 && loss < 11.2) }'
+
+run 0 sgt-bench step $cpu --quiet --warmup 0 --steps 1
+stdout_is ''
+stderr_is ''
+
+# ---- where the time goes ----
+run 0 sgt-bench step $cpu --parts
+for part in 'embeddings forward' 'blocks forward' 'head and loss' 'blocks backward' update 'anything else'; do
+    stdout_matches "^  $part +-?[0-9.]+ +-?[0-9.]+ %$"
+done
+run 0 sgt-bench step $cpu --parts --json
+check 'four parts' test "$(grep -cE '"(blocks|head|update)' .stdout)" -eq 4
+
+# ---- shards in the place of random tokens: as many ids as they say they have ----
+data d
+run 0 sgt-bench step $cpu --data d --loader mmap --json
+check 'a loss of 256 ids' awk -v loss="$(field loss .stdout)" 'BEGIN { exit !(loss > 5.3 && loss < 5.8) }'
+cp .stdout with
+run 0 sgt-bench step $cpu --data d --no-overlap --json
+check 'the same rows' test "$(field loss .stdout)" = "$(field loss with)"
+
+# ---- the peer: an interpreter that is none, but says what it was asked ----
+cat > python <<'END'
+#!/bin/sh
+cat "$1" > script
+shift
+echo "$*" >> asked
+echo "$GLIBC_TUNABLES" > tunables
+n=$(wc -l < asked)
+echo '{"peer": "torch 0 default", "ms_per_step": '$((1000 * n))', "tokens_per_s": '$((n * 7))', "first_steps_s": 2.5, "peak_bytes": 4096}'
+END
+chmod +x python
+run 0 sgt-bench step $cpu --peer ./python --turns 3 --grad-accum 4 --json
+stderr_is ''
+same script "$ROOT/tests/peers/torch_step.py"
+check 'three turns' test "$(wc -l < asked)" -eq 3
+check 'the same step' test "$(head -1 asked)" = \
+    '1x16x2 2 16 --precision fp32 --device cpu --mode default --steps 3 --accum 4'
+grep -q mmap_threshold tunables || fail 'the allocator is not as PyTorch likes it'
+check "the median's turn" test "$(sed -n '/"peer"/,$p' .stdout | grep ms_per_step)" = '    "ms_per_step": 2000.0,'
+check 'its ratio' awk -v ms="$(field ms_per_step .stdout)" -v ratio="$(field ratio .stdout)" \
+    'BEGIN { x = ratio * ms / 2000; exit !(x > 1 - 2e-5 && x < 1 + 2e-5) }'
+rm asked
+run 0 sgt-bench step $cpu --peer ./python --peer-mode eager
+stdout_matches '^ 1500\.000 +[0-9]+  torch 0 default, its first five steps 2\.5 s, peak 4\.0 KiB$'
+stdout_matches '^ours is [0-9.]+ times as fast, with [0-9.]+ times the memory; medians of 2 turns$'
+grep -q -- '--mode eager' asked || fail 'the mode was not passed on'
+printf '#!/bin/sh\necho "Traceback" >&2\necho "ModuleNotFoundError: No module named torch" >&2\nexit 3\n' > python
+run 1 sgt-bench step $cpu --peer ./python
+stdout_is ''
+stderr_is 'sgt-bench step: --peer ./python: exit 3: ModuleNotFoundError: No module named torch'
+printf '#!/bin/sh\necho hello\n' > python
+run 1 sgt-bench step $cpu --peer ./python
+stderr_is 'sgt-bench step: --peer ./python: no ms_per_step in what it said: hello'
+run 1 sgt-bench step $cpu --peer ./nowhere
+stderr_is 'sgt-bench step: --peer ./nowhere: No such file or directory'
+
+# ---- interrupted, in a step and while the peer runs ----
+interrupted() { # OPTION...
+    sgt-bench step $cpu --steps 100000 "$@" > .stdout 2> .stderr &
+    pid=$!
+    sleep 1
+    kill -TERM $pid
+    code=0
+    wait $pid || code=$?
+    [ "$code" -eq 130 ] || fail "exit code $code after SIGTERM, not 130"
+    stdout_is ''
+    stderr_is 'sgt-bench step: interrupted'
+}
+interrupted
+printf '#!/bin/sh\necho $$ > id\nexec sleep 100\n' > python
+sgt-bench step $cpu --peer ./python > .stdout 2> .stderr &
+pid=$!
+until [ -s id ]; do sleep 0.02; done
+kill -INT $pid
+code=0
+wait $pid || code=$?
+[ "$code" -eq 130 ] || fail "exit code $code after SIGINT, not 130"
+kill -0 "$(cat id)" 2> /dev/null && fail 'the peer was left behind'
+
+# ---- what cannot be ----
+run 1 sgt-bench step --device cpu --model gpt2-xl --batch-size 100000 --seq-len 1024
+stdout_is ''
+stderr_lines 1
+stderr_matches '^sgt-bench step: the model and its step need [0-9.]+ GiB of memory, [0-9.]+ GiB are to be had '
+run 1 sgt-bench step $cpu --no-fuse
+stderr_is 'sgt-bench step: --no-fuse: needs --device cuda'
+run 1 sgt-bench step $cpu --data nowhere
+stderr_is 'sgt-bench step: nowhere: No such file or directory'
+usage() {
+    message=$1
+    shift
+    run 2 sgt-bench step "$@"
+    stdout_is ''
+    stderr_is "sgt-bench step: $message
+try 'sgt-bench step --help'"
+}
+usage 'out: what is that?' out
+usage '--turns 0: must be from 1 to 100' --turns 0
+usage '--batch-size x: not a whole number (such as 12, 512k, 1.5M)' --batch-size x
+run 0 sgt-bench step --help
+stdout_has 'usage: sgt-bench step [OPTION]...'
+
+# ---- CUDA, with the host in the GPU's place: what it launches, and where its time goes ----
+programs=$BIN/../host/bin
+[ -e "$programs/../lib/libsgt-cuda.so" ] || skip 'the CUDA backend for the host is not built'
+PATH=$programs:$PATH
+run 0 sgt-bench step $tiny --device cuda --data d --json
+for name in launches_forward launches_step cupti_kernels_step peak_bytes; do stdout_matches "\"$name\": [1-9]"; done
+check 'memory of the device' test "$(field peak_bytes .stdout)" = "$(field backend_bytes .stdout)"
+cp .stdout async
+run 0 sgt-bench step $tiny --device cuda --data d --sync-metrics --json
+check 'the same numbers' test "$(field loss .stdout)" = "$(field loss async)"
+run 0 sgt-bench step $tiny --device cuda --data d --precision bf16 --parts
+stdout_matches '^  blocks backward +[0-9.]+ +[0-9.]+ %$'
+run 1 env SGT_HOST_DEVICE=memory=33M sgt-bench step --device cuda --batch-size 4096 --model 2x32x2 --seq-len 24
+stderr_lines 1
+stderr_has 'sgt-bench step: out of GPU memory: '
