@@ -1,18 +1,18 @@
 // cross_entropy.cu: the classifier: loss, and the logits' gradient in their place, a row to a block. Where a row fits
 // in shared memory it is read from global memory once (a 50,304-wide row of 16-bit numbers is 100 KB); a thread keeps
-// and rereads its own elements, so that they need no barrier.
+// and rereads its own elements, so that they need no barrier. Warps' sums lie before it.
 #include "softmax.cuh"
 
 using namespace sgt;
 
-enum { THREADS = 512, WARPS = THREADS / 32 };
+enum { THREADS = 512, WARPS = THREADS / 32, SUMS = 2 * WARPS * (int)sizeof(float) /* bytes */ };
 
 template <class T, int V, bool KEEP> __global__ void __launch_bounds__(THREADS)
 cross_entropy_kernel(T *logits, float *loss, const int32_t *targets, int V_, int ld, const float *scale)
 {
-    DEV_SHARED(float, shared, 2 * WARPS);
+    float *shared = (float *)dev::dyn_smem();
     size_t row = blockIdx.x;
-    T *global = logits + row * ld, *kept = KEEP ? (T *)dev::dyn_smem() : global;
+    T *global = logits + row * ld, *kept = KEEP ? (T *)(dev::dyn_smem() + SUMS) : global;
     int target = targets[row], whole = V_ / V * V;
     Sum s = {LOWEST, 0};
     for (int c = threadIdx.x * V; c < whole; c += THREADS * V) {
@@ -51,13 +51,13 @@ template <class T, int V> static void launch(sgt_cuda_stream s, T *logits, float
                                              size_t n, size_t width, size_t ld, const float *scale)
 {
     dim3 grid((unsigned)n), block(THREADS);
-    size_t bytes = (width * sizeof(T) + 15) / 16 * 16;
+    size_t bytes = SUMS + (width * sizeof(T) + 15) / 16 * 16;
     if (scale && bytes <= MOST_SHARED)
         DEV_LAUNCH((cross_entropy_kernel<T, V, true>), grid, block, bytes, s, logits, loss, targets, (int)width,
                    (int)ld, scale);
     else
-        DEV_LAUNCH((cross_entropy_kernel<T, V, false>), grid, block, 0, s, logits, loss, targets, (int)width, (int)ld,
-                   scale);
+        DEV_LAUNCH((cross_entropy_kernel<T, V, false>), grid, block, SUMS, s, logits, loss, targets, (int)width,
+                   (int)ld, scale);
 }
 
 void sgt_cuda_cross_entropy(sgt_cuda_stream s, sgt_cuda_type type, void *logits, float *loss, const int32_t *targets,

@@ -13,10 +13,10 @@
  *     }
  *     DEV_LAUNCH(scale_kernel, dim3((n + 255) / 256), dim3(256), 0, stream, x, by, n);
  *
- * Rules: helpers of a kernel are DEV; shared memory comes from dyn_smem() or DEV_SHARED; constants are parameters;
- * no memcpy to or from shared memory; threads leave a kernel early by whole warps only; every lane of a warp reaches
- * the same collectives (marked "warp") in the same order. "Lane l" is threadIdx.x % 32 in blocks of one dimension;
- * in fragments g = l/4 and t = l%4. */
+ * Rules: helpers of a kernel are DEV; shared memory comes from dyn_smem() or DEV_SHARED, never both in one kernel (the
+ * first's alignment makes the second take 1 KiB); constants are parameters; no memcpy to or from shared memory; threads
+ * leave a kernel early by whole warps only; every lane of a warp reaches the same collectives (marked "warp") in the
+ * same order. "Lane l" is threadIdx.x % 32 in blocks of one dimension; in fragments g = l/4 and t = l%4. */
 #ifndef SGT_DEVICE_CUH
 #define SGT_DEVICE_CUH
 
