@@ -1,4 +1,4 @@
-/* cuda_driver.c: three calls of the driver's stable interface. */
+/* cuda_driver.c: a few calls of the driver's stable interface. */
 #include "cuda_driver.h"
 
 #include <dlfcn.h>
@@ -9,6 +9,17 @@
 
 typedef int (*init_fn)(unsigned flags);
 typedef int (*number_fn)(int *n);
+typedef int (*string_fn)(int error, const char **text);
+
+static int does_not_work(void *library, int code, sgt_error *err)
+{
+    string_fn describe;
+    const char *text = NULL;
+    void *f = dlsym(library, "cuGetErrorString");
+    memcpy(&describe, &f, sizeof describe);
+    if (!f || describe(code, &text) != 0 || !text) text = "of no name";
+    return sgt_fail(err, SGT_EUNSUPPORTED, "no CUDA driver that works: it gave error %d, %s", code, text);
+}
 
 static int ask(void *library, int *version, int *devices, sgt_error *err)
 {
@@ -27,7 +38,7 @@ static int ask(void *library, int *version, int *devices, sgt_error *err)
     if (rc == 0) rc = count_devices(devices);
     if (rc == CUDA_ERROR_NO_DEVICE || (rc == 0 && *devices == 0))
         return sgt_fail(err, SGT_EUNSUPPORTED, "no CUDA device");
-    if (rc != 0) return sgt_fail(err, SGT_EUNSUPPORTED, "no CUDA driver that works: it gave error %d", rc);
+    if (rc != 0) return does_not_work(library, rc, err);
     if (c && get_version(version) != 0) *version = 0;
     return SGT_OK;
 }
@@ -37,7 +48,7 @@ int sgt_cuda_driver_ask(int *version, int *devices, sgt_error *err)
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!library) return sgt_fail(err, SGT_EUNSUPPORTED, "no CUDA driver: libcuda.so.1 is not on this machine");
     int rc = ask(library, version, devices, err);
-    dlclose(library);
+    if (rc < 0) dlclose(library); /* else it stays: to initialize it is slow, and CUDA's runtime comes next */
     return rc;
 }
 

@@ -33,7 +33,10 @@ on_driver 'no CUDA device'
 driver 'int cuInit(unsigned f) { return (int)f; } int cuDeviceGetCount(int *n) { return *n = 0; }'
 on_driver 'no CUDA device'
 driver 'int cuInit(unsigned f) { return f ? 1 : 803; } int cuDeviceGetCount(int *n) { return *n; }'
-on_driver 'no CUDA driver that works: it gave error 803'
+on_driver 'no CUDA driver that works: it gave error 803, of no name'
+driver 'int cuInit(unsigned f) { return f ? 1 : 802; } int cuDeviceGetCount(int *n) { return *n; }
+    int cuGetErrorString(int e, const char **s) { *s = "system not yet initialized"; return e != 802; }'
+on_driver 'no CUDA driver that works: it gave error 802, system not yet initialized'
 working='int cuInit(unsigned f) { return (int)f; } int cuDeviceGetCount(int *n) { *n = 1; return 0; }'
 driver "$working"
 on_driver 'this build has no CUDA backend (make builds it where nvcc is)'
@@ -47,7 +50,8 @@ cuda "$beside: no sgt_cuda in it"
 echo 'const struct { unsigned n[3]; char v[16]; } sgt_cuda = {{99, 1, 1}, "9.9.9"};' |
     $cc -shared -fPIC -x c - -o "$beside"
 version=$("$BIN/sgt-train" --version | sed 's/.* //')
-cuda "$beside is of another build: sgt 9.9.9, interface 99; this is sgt $version, interface 1 (make builds both)"
+ours=$(sed -n 's/^#define SGT_CUDA_INTERFACE \([0-9]*\).*/\1/p' "$ROOT/train/cuda_library.h")
+cuda "$beside is of another build: sgt 9.9.9, interface 99; this is sgt $version, interface $ours (make builds both)"
 rm "$beside"
 
 # ---- the library that nvcc made, and drivers it cannot use ----
