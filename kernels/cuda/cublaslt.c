@@ -4,8 +4,10 @@
 #include <dlfcn.h>
 #include <string.h>
 
-/* Newest first: what we use is the same in both. */
-static const char *const libraries[] = {"libcublasLt.so.13", "libcublasLt.so.12"};
+/* Newest first: what we use is the same in both. Then where a toolkit lies that nobody told the system about. */
+static const char *const libraries[] = {"libcublasLt.so.13", "libcublasLt.so.12",
+                                        "/usr/local/cuda/lib64/libcublasLt.so.13",
+                                        "/usr/local/cuda/lib64/libcublasLt.so.12"};
 
 static void *open_library(sgt_error *err)
 {

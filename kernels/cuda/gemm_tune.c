@@ -12,6 +12,7 @@
 #define ROUNDS 9
 #define LEAST_ROUNDS 3            /* then only while the runs have taken less than */
 #define ENOUGH_MS 60.0f
+#define LONG_MS 300.0f            /* of first runs: the heuristics' other candidates are not tried */
 #define TOO_SLOW 1.25f            /* times the best so far: out of the race */
 
 typedef struct tuner {
@@ -115,20 +116,27 @@ static int run_once(tuner *t, const sgt_lt_algo *algo, float *ms, sgt_error *err
     return rc < 0 ? rc : sgt_cuda_elapsed_ms(ms, t->from, t->to, err);
 }
 
-/* Every candidate once, to have its code loaded; those that fail are out. Returns how many are not. */
-static int warm_up(tuner *t, runner *runners, const sgt_lt_result *candidates, int count, sgt_error *err)
+/* Every candidate once, to have its code loaded; those that fail are out, and where one takes long, so are those that
+ * the heuristics think less of. Returns how many are not. */
+static int warm_up(tuner *t, runner *runners, const sgt_lt_result *candidates, int count, float *spent, sgt_error *err)
 {
     int left = 0;
     float ms;
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count && *spent < LONG_MS; i++) {
         int rc = run_once(t, &candidates[i].algo, &ms, err);
-        if (rc < 0) t->failure = rc;
-        else runners[i].best = 1e30f, left++;
+        if (rc < 0) {
+            t->failure = rc;
+            continue;
+        }
+        *spent += ms;
+        runners[i].best = 1e30f;
+        left++;
     }
     return left;
 }
 
-/* One run for each candidate that is still in the race; then those that were slow twice are out. */
+/* One run for each candidate that is still in the race; then those that were slow twice, or once in a long run, are
+ * out. */
 static void run_round(tuner *t, runner *runners, const sgt_lt_result *candidates, int count, int round, float *spent,
                       sgt_error *err)
 {
@@ -146,7 +154,7 @@ static void run_round(tuner *t, runner *runners, const sgt_lt_result *candidates
         if (r->ms[round] < r->best) r->best = r->ms[round];
         if (r->best < fastest) fastest = r->best;
     }
-    for (int i = 0; i < count && round; i++)
+    for (int i = 0; i < count && (round || *spent > ENOUGH_MS); i++)
         if (runners[i].best > TOO_SLOW * fastest) runners[i].best = 0;
 }
 
@@ -160,10 +168,10 @@ int gemm_tune(int *best, float *ms, const sgt_cuda_gemm *p, const sgt_lt_result 
 {
     tuner t = {.p = p};
     runner runners[GEMM_CANDIDATES] = {0};
-    float spent = 0;
+    float first = 0, spent = 0;
     int rounds = 0, rc = prepare(&t, err);
     *best = -1;
-    if (rc == SGT_OK && warm_up(&t, runners, candidates, count, err))
+    if (rc == SGT_OK && warm_up(&t, runners, candidates, count, &first, err))
         for (; rounds < ROUNDS && (rounds < LEAST_ROUNDS || spent < ENOUGH_MS); rounds++)
             run_round(&t, runners, candidates, count, rounds, &spent, err);
     for (int i = 0; i < count; i++) {
