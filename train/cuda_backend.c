@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define STAGING ((size_t)4 << 20) /* bytes of pinned memory for parameters in and out, and evaluation's rows */
+#define SPARE ((uint64_t)256 << 20) /* bytes of device memory, at most, left to kernels' code and to graphs */
 
 static void close_backend(sgt_backend *b)
 {
@@ -126,7 +127,7 @@ static int get_scaler(sgt_backend *b, sgt_scaler *s, sgt_error *err)
 }
 
 /* Everything in the control block that is not the step's own. */
-static void start_control(sgt_cuda_backend *c, const sgt_scaler *s)
+static int start_control(sgt_cuda_backend *c, const sgt_scaler *s, sgt_error *err)
 {
     sgt_cuda_control start = {.loss_scale = s->scale,
                               .good_steps = s->good_steps,
@@ -134,13 +135,13 @@ static void start_control(sgt_cuda_backend *c, const sgt_scaler *s)
                               .growth_interval = c->o.precision == SGT_PRECISION_FP16 ? SGT_SCALE_GROWTH : 0};
     memcpy(c->staging, &start, sizeof start);
     sgt_cuda_copy(c->compute, c->control, c->staging, sizeof start);
-    sgt_cuda_finish(c->compute, NULL); /* the staging buffer is used again */
+    return sgt_cuda_finish(c->compute, err); /* the staging buffer is used again */
 }
 
 static void put_scaler(sgt_backend *b, uint64_t step, const sgt_scaler *s)
 {
     (void)step; /* each update is told its own */
-    start_control((sgt_cuda_backend *)b, s);
+    start_control((sgt_cuda_backend *)b, s, NULL); /* a device that fails says so again */
 }
 
 /* ---- a micro-step ---- */
@@ -178,21 +179,21 @@ static void compute_micro_step(sgt_cuda_backend *c)
     c->launched_micro = (unsigned)(sgt_cuda_count().launches - before) + 2; /* and what begins a micro-step */
 }
 
-/* Done at once, or kept as a graph at the first call and run from then on. */
+/* Done as it stands without graphs, and the first time with them: a kernel's code is loaded as it is first launched,
+ * and libraries then take what they need, which may not be while a stream captures. While the device is at it the same
+ * is kept as a graph, which runs from then on. */
 static int run(sgt_cuda_backend *c, sgt_cuda_graph *graph, void (*work)(sgt_cuda_backend *), sgt_error *err)
 {
-    if (c->o.no_graphs) {
-        work(c);
+    int rc;
+    if (*graph) {
+        sgt_cuda_graph_run(*graph, c->compute);
         return sgt_cuda_check(err);
     }
-    if (!*graph) {
-        int rc = sgt_cuda_capture(c->compute, err);
-        if (rc < 0) return rc;
-        work(c);
-        if ((rc = sgt_cuda_capture_end(c->compute, graph, err)) < 0) return rc;
-    }
-    sgt_cuda_graph_run(*graph, c->compute);
-    return sgt_cuda_check(err);
+    work(c);
+    if ((rc = sgt_cuda_check(err)) < 0 || c->o.no_graphs) return rc;
+    if ((rc = sgt_cuda_capture(c->compute, err)) < 0) return rc;
+    work(c);
+    return sgt_cuda_capture_end(c->compute, graph, err);
 }
 
 static int micro_step(sgt_backend *b, uint64_t step, uint32_t micro, const sgt_rows *rows, double scale,
@@ -211,8 +212,8 @@ static int micro_step(sgt_backend *b, uint64_t step, uint32_t micro, const sgt_r
     c->micro_steps++;
     c->open_step = 1;
     /* As `hold` promises: rows given two calls before are copied. That was long ago unless the host is far ahead. */
-    if (rc == SGT_OK && k >= c->base.hold) rc = sgt_cuda_event_finish(c->copied[(k - c->base.hold) % SGT_CUDA_RING], err);
-    return rc;
+    if (rc < 0 || k < c->base.hold) return rc;
+    return sgt_cuda_event_finish(c->copied[(k - c->base.hold) % SGT_CUDA_RING], err);
 }
 
 /* ---- the end of a step ---- */
@@ -338,18 +339,25 @@ static void pinned_free(void *ctx, void *p)
     sgt_cuda_host_free(p);
 }
 
+/* What the arena may take of what is free: code is loaded as it is first run, and where that fails so does the run. */
+static uint64_t room_on(const sgt_cuda_device *d)
+{
+    uint64_t spare = d->memory / 64 < SPARE ? d->memory / 64 : SPARE;
+    return d->available > spare ? d->available - spare : 0;
+}
+
 static int no_room(const sgt_cuda_backend *c, uint64_t need, sgt_error *err)
 {
     const sgt_cuda_device *d = &c->device;
-    uint64_t room = d->available < need ? d->available : need;
-    uint32_t rows = sgt_cuda_most_rows(&c->o, room - room / 64); /* a little for the libraries */
+    uint64_t room = room_on(d), most = room < need ? room : need - need / 64; /* the second: not in one piece */
+    uint32_t rows = sgt_cuda_most_rows(&c->o, most);
     char advice[96];
     if (rows) snprintf(advice, sizeof advice, "the largest --batch-size that fits: %u", rows);
     else snprintf(advice, sizeof advice, "no --batch-size fits: a smaller --model or --seq-len");
     return sgt_fail(err, SGT_ENOMEM,
-                    "out of GPU memory: the model and its step of %u x %u tokens need %.2f GiB, %s has %.2f of %.2f GiB "
-                    "free (%s)",
-                    c->o.batch, c->o.seq, (double)need / 0x1p30, d->name, (double)d->available / 0x1p30,
+                    "out of GPU memory: the model and its step of %u x %u tokens need %.2f GiB, %s has %.2f of %.2f "
+                    "GiB for them (%s)",
+                    c->o.batch, c->o.seq, (double)need / 0x1p30, d->name, (double)room / 0x1p30,
                     (double)d->memory / 0x1p30, advice);
 }
 
@@ -361,7 +369,7 @@ static int take_memory(sgt_cuda_backend *c, sgt_error *err)
     if (rc < 0) return rc;
     sgt_cuda_lay_out(c);
     uint64_t need = c->used;
-    if (need > c->device.available || sgt_cuda_malloc(&arena, need, &why) < 0) return no_room(c, need, err);
+    if (need > room_on(&c->device) || sgt_cuda_malloc(&arena, need, &why) < 0) return no_room(c, need, err);
     c->arena = arena;
     sgt_cuda_lay_out(c);
     return SGT_OK;
@@ -380,8 +388,7 @@ static int clear_state(sgt_cuda_backend *c, sgt_error *err)
     if (c->v) sgt_cuda_zero(c->compute, c->v, bytes);
     sgt_cuda_zero(c->compute, c->place, sizeof *c->place);
     c->stale = 1;
-    start_control(c, &s);
-    return sgt_cuda_check(err);
+    return start_control(c, &s, err);
 }
 
 static int open_streams(sgt_cuda_backend *c, sgt_error *err)
@@ -455,6 +462,7 @@ int sgt_cuda_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_e
     if (rc == SGT_OK) rc = sgt_cuda_choose_attention(c, err);
     if (rc == SGT_OK) rc = open_streams(c, err);
     if (rc == SGT_OK) rc = open_products(c, err);
+    if (rc == SGT_OK) sgt_cuda_find_peak(c); /* while there is room for large matrices */
     if (rc == SGT_OK) rc = take_memory(c, err);
     if (rc == SGT_OK) rc = sgt_cuda_choose_gelu(c, err);
     if (rc == SGT_OK) rc = sgt_cuda_time_attention(c, err);
@@ -463,7 +471,6 @@ int sgt_cuda_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_e
         close_backend(&c->base);
         return rc;
     }
-    sgt_cuda_find_peak(c);
     describe(c);
     *out = &c->base;
     return SGT_OK;

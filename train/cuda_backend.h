@@ -23,7 +23,7 @@
  * recompute, blocks share some of these. */
 typedef struct sgt_cuda_block {
     size_t at[SGT_BLOCK_TENSORS];
-    void *ln1, *qkv, *att, *mid, *ln2, *fc, *gelu, *out; /* (N, C), (N, 3C), (N, C), (N, C), (N, C), (N, 4C) twice, (N, C) */
+    void *ln1, *qkv, *att, *mid, *ln2, *fc, *gelu, *out; /* (N, C), but qkv (N, 3C), fc and gelu (N, 4C) */
     float *mean1, *rstd1, *mean2, *rstd2, *lse;          /* (N) four times, (B, H, T) */
     void *probs;                                         /* naive attention alone: (B, H, T, T) */
 } sgt_cuda_block;
@@ -73,7 +73,7 @@ typedef struct sgt_cuda_backend {
     float *meanf, *rstdf;
     void *logits;                 /* (N, ldv) */
     float *loss, *row_lse;        /* (N); the second without fusion alone */
-    void *dx, *dln, *dwide, *ddrop; /* gradients: residual stream, a LayerNorm (N, C), MLP or qkv (N, 4C); of a branch */
+    void *dx, *dln, *dwide, *ddrop; /* gradients: residual stream, a LayerNorm (N, C); MLP or qkv (N, 4C); a branch */
     float *delta;                 /* (B, H, T): attention's backward */
     void *bias_sums;              /* (4C): a bias gradient that a product wrote */
     int32_t *ids, *targets, *sorted, *order;

@@ -1,5 +1,5 @@
-/* cuda_library.h: what libsgt-cuda.so gives to a program: one symbol, `sgt_cuda`. device.h finds and loads it; cuda_library.c
- * is its only definition. The library holds its own copy of what it needs of loader/base, kernels and
+/* cuda_library.h: what libsgt-cuda.so gives to a program: one symbol, `sgt_cuda`. device.h finds and loads it;
+ * cuda_library.c is its only definition. The library holds its own copy of what it needs of loader/base, kernels and
  * train: nothing but what these functions take and return passes between it and the program.
  *
  *     const sgt_cuda_library *lib;

@@ -20,9 +20,11 @@ static const struct {
 
 static double datasheet(const char *name, sgt_precision p)
 {
-    for (size_t i = 0; i < sizeof cards / sizeof *cards; i++)
-        if (strncmp(name, cards[i].name, strlen(cards[i].name)) == 0)
-            return 1e12 * (p == SGT_PRECISION_FP32 ? cards[i].fp32 : p == SGT_PRECISION_TF32 ? cards[i].tf32 : cards[i].half);
+    for (size_t i = 0; i < sizeof cards / sizeof *cards; i++) {
+        if (strncmp(name, cards[i].name, strlen(cards[i].name)) != 0) continue;
+        if (p == SGT_PRECISION_FP32) return 1e12 * cards[i].fp32;
+        return 1e12 * (p == SGT_PRECISION_TF32 ? cards[i].tf32 : cards[i].half);
+    }
     return 0;
 }
 

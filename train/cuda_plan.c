@@ -105,6 +105,7 @@ int sgt_cuda_time(sgt_cuda_backend *c, void (*work)(sgt_cuda_backend *), float *
 {
     enum { ROUNDS = 10 };
     sgt_cuda_event from = NULL, to = NULL;
+    *ms = 0;
     int rc = sgt_cuda_event_new(&from, 1, err);
     if (rc == SGT_OK) rc = sgt_cuda_event_new(&to, 1, err);
     for (int i = -1; i < ROUNDS && rc == SGT_OK; i++) {
