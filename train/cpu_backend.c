@@ -130,10 +130,11 @@ static void optimize(sgt_cpu_backend *c, uint64_t updates, double lr, double sca
 }
 
 /* Between 1 and 2^24: halved at once where a gradient overflowed, doubled after a run of good steps. */
-static void adjust_scale(sgt_scaler *s, int overflow)
+static void adjust_scale(sgt_scaler *s, int overflow, int scaling)
 {
+    s->skipped += (uint64_t)overflow;
+    if (!scaling) return;
     if (overflow) {
-        s->skipped++;
         s->good_steps = 0;
         s->scale = s->scale > 2 ? s->scale / 2 : 1;
     } else if (++s->good_steps >= SGT_SCALE_GROWTH) {
@@ -149,12 +150,12 @@ static int update(sgt_backend *b, uint64_t step, double lr, sgt_error *err)
     /* Gradients hold the sum times `nominal`; they should be the sum over the targets that counted. */
     double correction = c->counted ? 1 / (c->nominal * (double)c->counted) : 0;
     double norm = sqrt(squared_norm(c)) * correction, scale = correction * sgt_optim_clip(&c->optim, norm);
-    int overflow = c->scaling && !isfinite(norm);
+    int overflow = !isfinite(norm); /* such a step never reaches the parameters, in any precision */
     c->last_metrics = (sgt_step_metrics){.loss = c->counted ? c->loss_sum / (double)c->counted : 0,
                                          .grad_norm = norm,
                                          .loss_scale = (double)c->scaler.scale};
     if (!overflow) optimize(c, step - c->scaler.skipped, lr, scale);
-    if (c->scaling) adjust_scale(&c->scaler, overflow);
+    adjust_scale(&c->scaler, overflow, c->scaling);
     c->last_metrics.skipped = c->scaler.skipped;
     c->last = step;
     c->loss_sum = 0;
@@ -185,8 +186,9 @@ static int eval(sgt_backend *b, const sgt_rows *rows, double *loss, uint64_t *ta
 
 void sgt_cpu_put_scaler(sgt_backend *b, uint64_t step, const sgt_scaler *s)
 {
+    sgt_cpu_backend *c = (sgt_cpu_backend *)b;
     (void)step;
-    ((sgt_cpu_backend *)b)->scaler = *s;
+    c->scaler = c->scaling ? *s : (sgt_scaler){.scale = 1, .skipped = s->skipped};
 }
 
 int sgt_cpu_get_scaler(sgt_backend *b, sgt_scaler *s, sgt_error *err)

@@ -199,11 +199,9 @@ static void take_options(sgt_cpu_backend *c, const sgt_backend_options *o)
     c->bf16 = o->precision == SGT_PRECISION_BF16 && sgt_gemm_has_bf16();
     c->scaling = o->precision == SGT_PRECISION_FP16;
     c->scaler.scale = 1;
-    if (c->scaling) {
-        c->scaler.scale = o->loss_scale > 0 ? o->loss_scale : 65536;
-        c->base.put_scaler = sgt_cpu_put_scaler;
-        c->base.get_scaler = sgt_cpu_get_scaler;
-    }
+    if (c->scaling) c->scaler.scale = o->loss_scale > 0 ? o->loss_scale : 65536;
+    c->base.put_scaler = sgt_cpu_put_scaler;
+    c->base.get_scaler = sgt_cpu_get_scaler;
     c->dropout = o->dropout;
     c->seed = o->seed;
     c->ignoring = o->ignoring;

@@ -140,8 +140,10 @@ static int start_control(sgt_cuda_backend *c, const sgt_scaler *s, sgt_error *er
 
 static void put_scaler(sgt_backend *b, uint64_t step, const sgt_scaler *s)
 {
-    (void)step; /* each update is told its own */
-    start_control((sgt_cuda_backend *)b, s, NULL); /* a device that fails says so again */
+    sgt_cuda_backend *c = (sgt_cuda_backend *)b;
+    sgt_scaler kept = {.scale = 1, .skipped = s->skipped};
+    (void)step;                                                             /* each update is told its own */
+    start_control(c, c->o.precision == SGT_PRECISION_FP16 ? s : &kept, NULL); /* a device that fails says so again */
 }
 
 /* ---- a micro-step ---- */

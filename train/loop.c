@@ -107,11 +107,11 @@ static void say_epoch(loop *l, const sgt_metrics *m)
     l->epoch_start = now();
 }
 
-/* A gradient that overflowed while its update was left out is the loss scaler's daily work. */
+/* A gradient that overflowed while its update was left out is the loss scaler's daily work, where there is one. */
 static void warn(loop *l, const sgt_metrics *m)
 {
     char line[256];
-    int skipped = m->skipped > l->skipped;
+    int skipped = m->skipped > l->skipped && strcmp(l->t->s->precision, "fp16") == 0;
     double norm = skipped ? 0 : m->grad_norm;
     l->skipped = m->skipped;
     if (l->warned || !sgt_advice_not_finite(line, sizeof line, m->step + 1, m->loss, norm, l->t->s->lr)) return;
@@ -162,8 +162,8 @@ static int save(loop *l, uint64_t steps, sgt_error *err)
     state.tokens = steps * t->s->accum * t->s->batch * t->s->seq;
     int rc = SGT_OK;
     uint64_t from = sgt_trace_begin(t->trace);
-    state.scaling = sgt_trainer_scales(t);
-    if (state.scaling) rc = t->backend->get_scaler(t->backend, &state.scaler, err);
+    if (sgt_trainer_scales(t)) rc = t->backend->get_scaler(t->backend, &state.scaler, err);
+    state.scaling = strcmp(t->s->precision, "fp16") == 0 || state.scaler.skipped > 0;
     if (rc == SGT_OK)
         rc = sgt_run_save(t->run, &state, t->backend, &t->model, t->tokenizer, t->eot, t->s->keep, err);
     sgt_trace_end(t->trace, from, SGT_TRACE_LOOP, "checkpoint", "checkpoint");

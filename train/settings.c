@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels.h"
 #include "model.h"
 
 #define CPU_BATCH 8
@@ -260,7 +261,7 @@ int sgt_settings_take_device(sgt_settings *s, int cuda, sgt_error *err)
     sgt_settings_default(&plain);
     for (size_t i = 0; i < SGT_SETTINGS && !cuda && rc == SGT_OK; i++)
         if (table[i].flags & CUDA) rc = without_cuda(s, i, &plain, err);
-    if (!s->precision) s->precision = cuda ? "bf16" : "fp32";
+    if (!s->precision) s->precision = cuda || sgt_gemm_has_bf16() ? "bf16" : "fp32";
     if (s->batch == SGT_DEFAULT_COUNT) s->batch = cuda ? CUDA_BATCH : CPU_BATCH;
     return rc;
 }

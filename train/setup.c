@@ -67,15 +67,15 @@ static int take_device(sgt_trainer *t, sgt_error *err)
     return SGT_OK;
 }
 
-/* Precision may be the device's own that a run began on: a run that moves to a CPU goes on in what that has. */
+/* TF32 is the tensor cores' own: a run in it that moves to a CPU goes on in fp32. */
 static int settle_device(sgt_trainer *t, sgt_error *err)
 {
     sgt_settings *s = t->s;
     int rc = take_device(t, err);
     if (rc < 0) return rc;
     int leaves_cuda = t->from && !t->cuda && strcmp(t->state.device, "cuda") == 0;
-    if (leaves_cuda && !s->given[SGT_SET_PRECISION] && strcmp(s->precision, "fp32") != 0) {
-        sgt_say(&t->o->warning, "going on in fp32 on the CPU; the checkpoint is from %s on CUDA", s->precision);
+    if (leaves_cuda && !s->given[SGT_SET_PRECISION] && strcmp(s->precision, "tf32") == 0) {
+        sgt_say(&t->o->warning, "going on in fp32 on the CPU; the checkpoint is from tf32 on CUDA");
         s->precision = "fp32";
     }
     return sgt_settings_take_device(s, t->cuda != NULL, err);

@@ -40,11 +40,8 @@ int sgt_trainer_decide_model(sgt_trainer *t, sgt_error *err);
 int sgt_trainer_open(sgt_trainer *t, sgt_settings *s, const sgt_train_options *o, sgt_error *err);
 void sgt_trainer_close(sgt_trainer *t);
 
-/* Whether the run scales its loss. */
-static inline int sgt_trainer_scales(const sgt_trainer *t)
-{
-    return strcmp(t->s->precision, "fp16") == 0 && t->backend->put_scaler && t->backend->get_scaler;
-}
+/* Whether the run's backend counts updates left out, and scales its loss where the precision asks for that. */
+static inline int sgt_trainer_scales(const sgt_trainer *t) { return t->backend->put_scaler && t->backend->get_scaler; }
 
 /* What the backend of a run is asked for, once settings, device and model are decided. */
 int sgt_trainer_backend_options(const sgt_trainer *t, sgt_backend_options *o, sgt_error *err);

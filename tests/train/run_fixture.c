@@ -50,6 +50,7 @@ sgt_settings curve(uint64_t steps)
     s.warmup = 20;
     s.eval_every = 0;
     s.threads = 1; /* other tests run beside this one */
+    s.precision = "fp32"; /* the same on every CPU */
     return s;
 }
 

@@ -17,6 +17,7 @@ TestSuite(device, .init = make_data, .fini = remove_folder);
 static sgt_settings on_cuda(uint64_t steps)
 {
     sgt_settings s = tiny(steps);
+    s.precision = NULL; /* the device's own */
     s.device = "cuda";
     use_cuda = &fake_cuda;
     return s;
@@ -276,6 +277,7 @@ Test(device, a_run_moves_to_the_cpu_and_back)
     sgt_error err;
     sgt_settings s = on_cuda(2);
     s.attention = "cudnn";
+    s.precision = "tf32";
     s.no_graphs = s.sync_metrics = 1;
     must_train(s, "r", 0);
     sgt_settings_default(&s); /* all else from the checkpoint */
@@ -284,7 +286,7 @@ Test(device, a_run_moves_to_the_cpu_and_back)
     s.threads = 1;
     s.given[SGT_SET_DEVICE] = s.given[SGT_SET_STEPS] = s.given[SGT_SET_THREADS] = 1;
     must_train(s, "r", 1);
-    cr_expect(strstr(warned, "going on in fp32 on the CPU; the checkpoint is from bf16 on CUDA\n"), "%s", warned);
+    cr_expect(strstr(warned, "going on in fp32 on the CPU; the checkpoint is from tf32 on CUDA\n"), "%s", warned);
     cr_expect(strstr(warned, "; the checkpoint is from cuda, sm_90, fake 1.0: the bits will differ"), "%s", warned);
     char *text = get_file("r/options.json", NULL);
     cr_expect(strstr(text, "\"precision\": \"fp32\"") && strstr(text, "\"attention\": \"auto\"") &&

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels.h"
 #include "settings.h"
 
 TestSuite(settings);
@@ -244,7 +245,7 @@ Test(settings, what_only_cuda_has_is_refused_elsewhere)
             int rc = sgt_settings_take_device(&s, cuda, &err);
             cr_expect_eq(rc, !cuda && given[i].why ? SGT_EUNSUPPORTED : 0, "%s", given[i].text);
             if (rc < 0) cr_expect_str_eq(err.text, given[i].why);
-            else cr_expect_str_eq(s.precision, cuda ? "bf16" : "fp32");
+            else cr_expect_str_eq(s.precision, cuda || sgt_gemm_has_bf16() ? "bf16" : "fp32");
             if (rc == 0) cr_expect_eq(s.batch, cuda ? 64 : 8);
             sgt_settings_free(&s);
             /* a run that began with it on CUDA goes on without */
