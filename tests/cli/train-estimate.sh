@@ -2,7 +2,7 @@
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 data d
-estimate="sgt-train --estimate-memory --device cpu --threads 1"
+estimate="sgt-train --estimate-memory --device cpu --threads 1 --precision fp32"
 
 # without data: GPT-2's vocabulary
 run 0 $estimate

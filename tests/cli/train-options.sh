@@ -46,8 +46,16 @@ done
 option '"momentum": 0.9' --optimizer sgd
 grep -q betas one/options.json && fail 'SGD has no betas'
 grep -q momentum plain/options.json && fail 'AdamW has no momentum'
-grep -q '"precision": "fp32"' plain/options.json || fail 'the precision that was decided on is kept'
-grep -q loss-scale plain/options.json && fail 'fp32 has no loss scale'
+grep -qE '"precision": "(fp32|bf16)"' plain/options.json || fail 'the precision that was decided on is kept'
+grep -q loss-scale plain/options.json && fail 'fp32 and bf16 have no loss scale'
+changes '"loss-scale": 1024' --precision fp16 --loss-scale 1024
+lossline one > .loss
+[ "$(field loss_scale line)" = 1024 ] || fail "the scale that was given is not what the log has"
+# either may be the plain run's: where the CPU multiplies bf16, it is
+for precision in fp32 bf16; do
+    run 0 sgt-train --quiet $small --steps 6 --run $precision --precision $precision
+done
+[ "$(lossline fp32)" != "$(lossline bf16)" ] || fail 'bf16 changes nothing'
 
 # an untied model's checkpoints say so, and are gone on from and started from
 grep -q '"tie_word_embeddings": true' plain/step-00000006/config.json || fail 'GPT-2 is tied'
@@ -79,8 +87,6 @@ refuses '--no-graphs: needs --device cuda' --no-graphs
 refuses '--no-pad-vocab: needs --device cuda' --no-pad-vocab
 echo '{"no-graphs": true}' > c.json
 refuses '--no-graphs: needs --device cuda' --config c.json
-refuses '--precision bf16: a CPU has fp32 (or --device cuda)' --precision bf16
-refuses '--precision fp16: a CPU has fp32 (or --device cuda)' --precision fp16 --loss-scale 1024
 refuses '--precision tf32: no CPU has it (fp32 is as good, or --device cuda)' --precision tf32
 run 0 sgt-train --quiet $small --steps 6 --run one --force --attention auto
 same_facts plain/log.jsonl one/log.jsonl
