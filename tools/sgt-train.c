@@ -96,7 +96,7 @@ static const sgt_option table[] = {
     {.name = "Machine"},
     {"device", 0, SGT_OPT_CHOICE, &s.device, "auto|cpu|cuda", "what computes", .def = "auto", GIVEN(SGT_SET_DEVICE)},
     {"precision", 0, SGT_OPT_CHOICE, &s.precision, "fp32|tf32|bf16|fp16", "of matrix products and activations",
-     .def = "bf16 on CUDA, fp32 on a CPU", GIVEN(SGT_SET_PRECISION)},
+     .def = "bf16 on CUDA and on CPUs that multiply it, else fp32", GIVEN(SGT_SET_PRECISION)},
     {"loss-scale", 0, SGT_OPT_REAL, &s.loss_scale, "X", "what fp16's loss is multiplied by at first", .def = "65536",
      GIVEN(SGT_SET_LOSS_SCALE)},
     {"recompute", 0, SGT_OPT_CHOICE, &s.recompute, "none|gelu|block",
