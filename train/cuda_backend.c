@@ -79,10 +79,17 @@ static int through_staging(sgt_cuda_backend *c, float *device, float *to, const 
     return rc;
 }
 
+/* SGD has no second moment: it reads as zeros, and what is put there is forgotten. */
+static int is_nothing(const sgt_cuda_backend *c, sgt_state what)
+{
+    return what == SGT_MOMENT2 && c->o.optim.kind == SGT_SGD;
+}
+
 static int put(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count, const float *from,
                sgt_error *err)
 {
     sgt_cuda_backend *c = (sgt_cuda_backend *)b;
+    if (is_nothing(c, what)) return SGT_OK;
     float *at = state_at(c, what, tensor, first, count, err);
     if (!at) return SGT_EUSAGE;
     if (what == SGT_PARAMETERS) c->stale = 1;
@@ -92,6 +99,10 @@ static int put(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size
 static int get(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count, float *to, sgt_error *err)
 {
     sgt_cuda_backend *c = (sgt_cuda_backend *)b;
+    if (is_nothing(c, what)) {
+        memset(to, 0, count * sizeof *to);
+        return SGT_OK;
+    }
     float *at = state_at(c, what, tensor, first, count, err);
     return at ? through_staging(c, at, to, NULL, count, err) : SGT_EUSAGE;
 }
@@ -348,10 +359,12 @@ static uint64_t room_on(const sgt_cuda_device *d)
     return d->available > spare ? d->available - spare : 0;
 }
 
-static int no_room(const sgt_cuda_backend *c, uint64_t need, sgt_error *err)
+/* Of c's layout, which needs what sgt_cuda_backend_estimate says; `taken`: bytes of that which it has already. */
+static int no_room(const sgt_cuda_backend *c, uint64_t taken, sgt_error *err)
 {
     const sgt_cuda_device *d = &c->device;
-    uint64_t room = room_on(d), most = room < need ? room : need - need / 64; /* the second: not in one piece */
+    uint64_t need = c->used + SGT_CUDA_GEMM_WORKSPACE, room = room_on(d) + taken;
+    uint64_t most = room < need ? room : need - need / 64; /* the second: not in one piece */
     uint32_t rows = sgt_cuda_most_rows(&c->o, most);
     char advice[96];
     if (rows) snprintf(advice, sizeof advice, "the largest --batch-size that fits: %u", rows);
@@ -370,8 +383,8 @@ static int take_memory(sgt_cuda_backend *c, sgt_error *err)
     int rc = sgt_cuda_device_open(&c->device, 0, err); /* again: the libraries have taken their part of what was free */
     if (rc < 0) return rc;
     sgt_cuda_lay_out(c);
-    uint64_t need = c->used;
-    if (need > room_on(&c->device) || sgt_cuda_malloc(&arena, need, &why) < 0) return no_room(c, need, err);
+    if (c->used > room_on(&c->device) || sgt_cuda_malloc(&arena, c->used, &why) < 0)
+        return no_room(c, SGT_CUDA_GEMM_WORKSPACE, err);
     c->arena = arena;
     sgt_cuda_lay_out(c);
     return SGT_OK;
@@ -425,6 +438,10 @@ static int open_products(sgt_cuda_backend *c, sgt_error *err)
                                 .choices = c->o.choices,
                                 .timing = !c->o.deterministic};
     int rc = sgt_cuda_gemms_open(&c->gemms, &g, err);
+    if (rc == SGT_ENOMEM) { /* not even the products' workspace */
+        sgt_cuda_lay_out(c);
+        return no_room(c, 0, err);
+    }
     return rc == SGT_OK ? sgt_cuda_plan_products(c, err) : rc;
 }
 

@@ -259,7 +259,7 @@ static int fits(const sgt_backend_options *o, uint32_t rows, uint64_t bytes)
     tried.batch = rows;
     int rc = measure(&c, &tried, NULL);
     forget(&c);
-    return rc == SGT_OK && c.used <= bytes;
+    return rc == SGT_OK && c.used + SGT_CUDA_GEMM_WORKSPACE <= bytes;
 }
 
 uint32_t sgt_cuda_most_rows(const sgt_backend_options *o, uint64_t bytes)

@@ -58,6 +58,20 @@ run 0 sgt-train $options $fp32 --device cpu --run from-cuda --resume
 stderr_matches '^sgt-train: going on with cpu, .*; the checkpoint is from cuda, sm_90, '
 close cpu from-cuda
 
+# what has no fixture of PyTorch's: as the CPU has it
+for technique in '--no-tie' '--ignore-index 101' '--optimizer sgd --nesterov' '--recompute block --dropout 0.25'; do
+    run 0 sgt-train $options $fp32 $technique --device cpu --run cpu --force
+    for switches in '' '--no-fuse --no-pad-vocab'; do
+        run 0 sgt-train $options $fp32 $technique $switches --device cuda --run cuda --force
+        close cpu cuda
+    done
+done
+run 0 sgt-train $cuda --precision fp32 --quiet --optimizer sgd --run sgd --steps 2
+run 0 sgt-train $cuda --precision fp32 --quiet --run sgd --resume
+run 0 sgt-train $cuda --precision fp32 --quiet --optimizer sgd --run whole-sgd
+same_facts whole-sgd/log.jsonl sgd/log.jsonl
+same_folders whole-sgd/step-00000004 sgd/step-00000004
+
 # ---- auto takes it and says so; what does not fit is refused with what would ----
 run 0 sgt-train $options --device auto --run auto
 stderr_has 'sgt-train: device: CUDA, the host (sm_90, 1 GiB)'
@@ -69,5 +83,20 @@ stderr_matches '^sgt-train: out of GPU memory: .* \(the largest --batch-size tha
 absent large
 most=$(sed 's/.*fits: \([0-9]*\)).*/\1/' .stderr)
 run 0 env SGT_HOST_DEVICE=memory=34M sgt-train $large --batch-size "$most" --run fits
+gib() { awk -v b="$1" 'BEGIN { printf "%.2f", b / 1024 / 1024 / 1024 }'; }
+run 0 sgt-train --estimate-memory --json $large --batch-size 4096
+need=$(field total_bytes .stdout)
+run 1 env SGT_HOST_DEVICE=memory=34M sgt-train $large --batch-size 4096 --run large
+stderr_has "need $(gib "$need") GiB, the host has 0.03 of 0.03 GiB for them"
+# too little for the products' own workspace: the same line
 run 1 env SGT_HOST_DEVICE=memory=1M sgt-train $large --run large
-stderr_is 'sgt-train: out of GPU memory: 32.0 MiB are not to be had'
+stderr_matches '^sgt-train: out of GPU memory: the model and its step of 2 x 24 tokens need 0\.0[3-9] GiB, the host has 0\.00 of 0\.00 GiB for them \(no --batch-size fits: a smaller --model or --seq-len\)$'
+absent large
+
+# ---- what is not there for every run: oneDNN is a CPU's ----
+mkdir lib
+: > lib/libdnnl.so.2
+: > lib/libdnnl.so.3
+broken="LD_LIBRARY_PATH=$PWD/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+run 1 env "$broken" sgt-train $options --device cpu --run no-dnnl
+run 0 env "$broken" sgt-train $options --quiet --device cuda --run no-dnnl

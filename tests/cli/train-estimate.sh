@@ -45,3 +45,23 @@ run 0 sgt-train --estimate-memory --json $large
 gib=$(awk -v b="$(field total_bytes .stdout)" 'BEGIN { printf "%.1f", b / 1024 / 1024 / 1024 }')
 run 1 sgt-train --quiet $large
 stderr_has "the model and its step need $gib GiB of memory"
+
+# CUDA's, on a machine without a GPU: the library is enough; and what a run then holds is that
+programs=$BIN/../host/bin
+[ -e "$programs/../lib/libsgt-cuda.so" ] || exit 0
+PATH=$programs:$PATH
+for device in nodriver none driver=12040 arch=61; do
+    run 0 env SGT_HOST_DEVICE=$device sgt-train --estimate-memory --device cuda
+    stderr_is ''
+    stdout_has 'a step of 12x768x12, 50257 ids, 64 rows of 512 tokens, bf16 on CUDA'
+    stdout_matches '^  in all +[0-9.]+ GiB$'
+done
+cuda="--data d --device cuda --model 2x32x2 --seq-len 24 --batch-size 2 --steps 2 --eval-every 0"
+for technique in '' '--precision fp32' '--precision fp16 --recompute block' '--attention naive --no-fuse' \
+    '--no-tie --optimizer sgd --dropout 0.1'; do
+    run 0 sgt-train --estimate-memory --json $cuda $technique
+    total=$(field total_bytes .stdout)
+    run 0 sgt-train --quiet $cuda $technique --run held --force
+    held=$(field peak_bytes held/log.jsonl)
+    [ "$total" = "$held" ] || fail "estimated are $total bytes, held $held ($technique)"
+done
