@@ -7,9 +7,8 @@
 
 /* ---- which ---- */
 
-static int refuse(const sgt_cuda_backend *c, const char *what, const char *why, sgt_error *err)
+static int refuse(const char *what, const char *why, sgt_error *err)
 {
-    (void)c;
     return sgt_fail(err, SGT_EUNSUPPORTED, "--attention %s: %s", what, why);
 }
 
@@ -36,8 +35,11 @@ static int take_ours(sgt_cuda_backend *c, sgt_error *err)
     }
     if (c->type == SGT_F32) snprintf(why, sizeof why, "float32 has no place in its tensor cores");
     else snprintf(why, sizeof why, "heads of %zu numbers, it takes multiples of 8 to 128", c->D);
-    if (forced) return refuse(c, "own", why, err);
-    if (!sgt_cuda_attention_tiled_serves(c->D)) return refuse(c, "auto", why, err);
+    if (forced) return refuse("own", why, err);
+    if (!sgt_cuda_attention_tiled_serves(c->D))
+        return sgt_fail(err, SGT_EUNSUPPORTED,
+                        "--attention auto: heads of %zu numbers are more than the tiles hold (--attention naive takes "
+                        "any)", c->D);
     c->path = SGT_PATH_TILED;
     sgt_say(&c->o.notice, "attention: by tiles without tensor cores (flash attention: %s)", why);
     return SGT_OK;
@@ -53,13 +55,13 @@ int sgt_cuda_choose_attention(sgt_cuda_backend *c, sgt_error *err)
         return SGT_OK;
     }
     if (c->o.attention == SGT_ATTENTION_CUDNN) {
-        if (c->o.dropout > 0) return refuse(c, "cudnn", "its dropout is not ours: no --dropout with it", err);
+        if (c->o.dropout > 0) return refuse("cudnn", "its dropout is not ours: no --dropout with it", err);
         if ((rc = open_cudnn(c, &why)) < 0) return sgt_fail(err, rc, "--attention cudnn: %s", why.text);
         c->path = SGT_PATH_CUDNN;
         return SGT_OK;
     }
     if ((rc = take_ours(c, err)) < 0) return rc;
-    /* Where both could serve, cuda_attention.c measures; timing is no basis for the same bits again. */
+    /* Where both could serve, sgt_cuda_time_attention measures; timing is no basis for the same bits again. */
     if (c->o.attention == SGT_ATTENTION_AUTO && c->path == SGT_PATH_OWN && !(c->o.dropout > 0) && !c->o.deterministic &&
         open_cudnn(c, &why) < 0)
         c->cudnn = NULL;

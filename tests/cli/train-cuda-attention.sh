@@ -1,0 +1,58 @@
+# sgt-train --attention on CUDA, with the host in the GPU's place (build/host): which path a run takes and what it says of
+# it; a path that was asked for by name and cannot serve is refused by that name.
+. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/train.inc"
+programs=$BIN/../host/bin
+[ -e "$programs/../lib/libsgt-cuda.so" ] || skip 'the CUDA backend for the host is not built'
+PATH=$programs:$PATH
+data d
+cuda="--data d --device cuda --seq-len 16 --batch-size 2 --steps 1 --eval-every 0"
+
+# takes LINES PATH OPTION...: the run goes by PATH, and says so much of attention beforehand
+takes() {
+    lines=$1 path=$2
+    shift 2
+    run 0 sgt-train $cuda --run r --force "$@"
+    stderr_has "sm_90, $path kernels, "
+    [ "$(grep -c '^sgt-train: attention: ' .stderr)" -eq "$lines" ] || fail "not $lines lines of attention"
+}
+takes 0 'our attention' --model 1x16x2 --precision bf16
+takes 0 'our attention' --model 1x16x2 --precision fp16 --attention own --dropout 0.1
+takes 0 'naive attention' --model 1x16x2 --precision fp32 --attention naive
+takes 0 'naive attention' --model 1x200x1 --attention naive
+tiles='sgt-train: attention: by tiles without tensor cores (flash attention: '
+for precision in fp32 tf32; do
+    takes 1 'tiled attention' --model 1x16x2 --precision $precision
+    stderr_has "${tiles}float32 has no place in its tensor cores)"
+done
+takes 1 'tiled attention' --model 1x24x2 --precision bf16
+stderr_has "${tiles}heads of 12 numbers, it takes multiples of 8 to 128)"
+takes 1 'tiled attention' --model 1x136x1 --precision fp16
+stderr_has "${tiles}heads of 136 numbers, it takes multiples of 8 to 128)"
+run 0 sgt-train --quiet $cuda --run r --force --model 1x24x2
+stderr_is ''
+
+# refuses MESSAGE OPTION...
+refuses() {
+    message=$1
+    shift
+    run 1 sgt-train --quiet $cuda --run refused "$@"
+    stdout_is ''
+    stderr_is "sgt-train: --attention $message"
+    absent refused
+}
+refuses 'own: float32 has no place in its tensor cores' --attention own --model 1x16x2 --precision fp32
+refuses 'own: heads of 12 numbers, it takes multiples of 8 to 128' --attention own --model 1x24x2
+refuses 'auto: heads of 200 numbers are more than the tiles hold (--attention naive takes any)' --model 1x200x1
+refuses 'cudnn: cuDNN: fused attention takes bf16 and fp16, not fp32' --attention cudnn --model 1x16x2 --precision tf32
+refuses 'cudnn: cuDNN: fused attention takes head sizes that are multiples of 8 to 128, not 12' --attention cudnn \
+    --model 1x24x2
+refuses 'cudnn: its dropout is not ours: no --dropout with it' --attention cudnn --model 1x16x2 --dropout 0.1
+
+# with what stands for cuDNN: by name; and where both serve, the faster one, said in one line
+SGT_HOST_CUDNN=1
+export SGT_HOST_CUDNN
+takes 0 "cuDNN's attention" --model 1x16x2 --attention cudnn
+takes 0 'our attention' --model 1x16x2 --deterministic
+run 0 sgt-train $cuda --run r --force --model 1x16x2
+stderr_matches "^sgt-train: attention: (ours|cuDNN's) \\(a layer both ways: ours [0-9.]+ ms, cuDNN's [0-9.]+ ms\\)$"
