@@ -146,6 +146,7 @@ check-all: check                       ## the tests again: clang, no optimizatio
 	@! command -v clang > /dev/null && echo 'clang is not there: its build is left out' || \
 	    $(MAKE) $(JOBS) --no-print-directory run-check CC=clang
 	@$(MAKE) $(JOBS) --no-print-directory check-cuda check-nvcc
+	@tests/step/check-step.sh $(B) all
 	@$(MAKE) $(JOBS) --no-print-directory run-check DEBUG=1
 	@$(MAKE) $(JOBS) --no-print-directory run-check SAN=address,undefined
 	@$(MAKE) $(JOBS) --no-print-directory SAN=thread build/thread/tests/stress-loader && build/thread/tests/stress-loader
@@ -185,6 +186,8 @@ need-packages:
 run-demo: $(B)/bin/sgt-tokenize $(B)/bin/sgt-bench $(B)/bin/sgt-train
 	@tools/demo.sh $(B) $(CORPUS)
 
+# A CUDA library that make has built is kept in step with the programs that load it.
+run-check: $(if $(HAVE_NVCC),$(wildcard $(CUDA_LIB)))
 run-check: programs $(SUITES:%=$(B)/tests/test-%) $(B)/tests/check-kernels $(CHECK_CUDA) $(HOST_LIB) $(HOST_PROGRAMS)
 	@HOST_CXX='$(HOST_CXX)' tests/run.sh $(B)
 

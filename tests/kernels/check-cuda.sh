@@ -22,10 +22,25 @@ run() { # COMMAND...
 # Kernels are plain C++ but for what device.cuh and hopper.cuh wrap: anything else would not be seen by the host run.
 plain='__global__|__launch_bounds__|__restrict__|__grid_constant__'
 raw='\<(asm|nvcuda|atomic[A-Z][A-Za-z]*|cudaLaunch[A-Za-z]*)\>|<<<|>>>|cuda::|\<__[A-Za-z0-9_]+'
+unwrapped() { # FILE: its lines with anything else
+    sed -E "s|//.*||; s/$plain//g" "$1" | grep -nE "$raw" | sed "s|^|$1:|"
+}
 found=$(for f in kernels/cuda/*.cu kernels/cuda/*.cuh; do
     case $f in */device.cuh | */hopper.cuh) continue ;; esac
-    [ ! -f "$f" ] || sed -E "s|//.*||; s/$plain//g" "$f" | grep -nE "$raw" | sed "s|^|$f:|"
+    [ ! -f "$f" ] || unwrapped "$f"
 done)
+cat > "$log" << 'END' # each of these has to be seen
+asm volatile("bar.sync 0;");
+kernel<<<blocks, threads>>>(x);
+__shared__ float x[32];
+x = __shfl_xor_sync(~0u, x, 1);
+__syncthreads();
+atomicAdd(p, 1);
+nvcuda::wmma::fragment<nvcuda::wmma::matrix_a, 16, 16, 16, half> a;
+cudaLaunchKernel(k, grid, block, 0, 0, s);
+cuda::barrier<cuda::thread_scope_block> b;
+END
+[ "$(unwrapped "$log" | wc -l)" -eq "$(wc -l < "$log")" ] || found="$found$0: not every line of the sample is seen"
 if [ -z "$found" ]; then
     passed=$((passed + 1))
 else
