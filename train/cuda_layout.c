@@ -183,6 +183,14 @@ static void lay_out_data(sgt_cuda_backend *c)
     c->memory[c->kinds++] = (sgt_memory_kind){"workspace", SGT_CUDA_GEMM_WORKSPACE}; /* the products' own allocation */
 }
 
+/* cuDNN's workspace, in the logits' place where it fits: they are written after the last attention of the forward pass
+ * and read for the last time before the first of the backward pass. */
+static void *cudnn_space(sgt_cuda_backend *c)
+{
+    size_t bytes = c->cudnn ? sgt_cudnn_attention_workspace(c->cudnn) : 0;
+    return bytes <= c->N * c->ldv * c->width ? c->logits : take(c, bytes);
+}
+
 void sgt_cuda_lay_out(sgt_cuda_backend *c)
 {
     size_t N = c->N, C = c->C;
@@ -201,12 +209,12 @@ void sgt_cuda_lay_out(sgt_cuda_backend *c)
     kind(c, "activation gradients");
     c->delta = floats(c, N * c->H);
     c->bias_sums = numbers(c, 4 * C);
-    c->cudnn_space = c->cudnn ? take(c, sgt_cudnn_attention_workspace(c->cudnn)) : NULL;
     if (c->path == SGT_PATH_NAIVE) lay_out_naive(c);
     kind(c, "attention");
     c->logits = numbers(c, N * c->ldv);
     c->loss = floats(c, N);
     c->row_lse = c->o.no_fuse ? floats(c, N) : NULL;
+    c->cudnn_space = cudnn_space(c);
     kind(c, "head");
     c->scratch_bytes = scratch_bytes(c);
     c->scratch = take(c, c->scratch_bytes);
