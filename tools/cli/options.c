@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/version.h"
+#include "tools/cli/ranks.h"
 
 /* ---- numbers ---- */
 
@@ -154,6 +155,8 @@ int sgt_options_set(const sgt_program *p, const char *name, const char *value, s
 
 /* ---- what people see ---- */
 
+static int talks(const sgt_program *p) { return !p->ranks || sgt_ranks_number() == 0; }
+
 _Noreturn void sgt_usage(const sgt_program *p, const char *fmt, ...)
 {
     char raw[2048], text[2048];
@@ -161,13 +164,14 @@ _Noreturn void sgt_usage(const sgt_program *p, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(raw, sizeof raw, fmt, args);
     va_end(args);
-    fprintf(stderr, "%s: %s\ntry '%s --help'\n", p->name, sgt_printable(text, sizeof text, raw), p->name);
+    if (talks(p))
+        fprintf(stderr, "%s: %s\ntry '%s --help'\n", p->name, sgt_printable(text, sizeof text, raw), p->name);
     exit(SGT_EXIT_USAGE);
 }
 
 int sgt_report_failure(const sgt_program *p, const sgt_error *err)
 {
-    fprintf(stderr, "%s: %s\n", p->name, err->text);
+    if (talks(p)) fprintf(stderr, "%s: %s\n", p->name, err->text);
     return err->code == SGT_EUSAGE ? SGT_EXIT_USAGE : err->code == SGT_ESTOPPED ? SGT_EXIT_INTERRUPTED : SGT_EXIT_FAILED;
 }
 
@@ -189,6 +193,7 @@ static void print_option(const sgt_option *o)
 
 static _Noreturn void print_help(const sgt_program *p)
 {
+    if (!talks(p)) exit(SGT_EXIT_OK);
     printf("usage: %s\n%s\n", p->usage, p->about);
     for (const sgt_option *o = p->options; o->name; o++) print_option(o);
     printf("\nOthers:\n  -h, --help                   this text\n      --version                the version\n");
@@ -242,7 +247,7 @@ static int take_option(const sgt_program *p, int argc, char **argv, int i)
     sgt_error err;
     if (!strcmp(arg, "--help") || !strcmp(arg, "-h")) print_help(p);
     if (!strcmp(arg, "--version")) {
-        printf("%s %s\n", p->name, SGT_VERSION);
+        if (talks(p)) printf("%s %s\n", p->name, SGT_VERSION);
         exit(fflush(stdout) ? SGT_EXIT_FAILED : SGT_EXIT_OK);
     }
     if (arg[1] == '-') {

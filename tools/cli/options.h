@@ -48,6 +48,7 @@ typedef struct sgt_program {
     const char *about;     /* a sentence or two */
     const sgt_option *options;
     const char *examples;  /* lines at the end of --help */
+    int ranks;             /* it runs as several (ranks.h): those above 0 leave all talk to the first */
 } sgt_program;
 
 enum { SGT_EXIT_OK = 0, SGT_EXIT_FAILED = 1, SGT_EXIT_USAGE = 2, SGT_EXIT_INTERRUPTED = 130 };

@@ -1,0 +1,67 @@
+/* nccl.h: what we use of NCCL, declared by ourselves and found at run time, so that nothing needs it to build or to run
+ * on one GPU. Names and numbers are NCCL's (tests/kernels/toolkit/nccl.c holds them to its header).
+ *
+ *     const sgt_nccl *n = sgt_nccl_load(&err);
+ *     if (!n) ...;                                              // one line: what is missing
+ *     if (rank == 0) n->unique_id(&id);                         // and sent to the others by other means
+ *     n->comm_init_rank(&comm, ranks, id, rank);                // waits until all have come
+ *     n->all_reduce(x, x, count, SGT_NCCL_FLOAT32, SGT_NCCL_SUM, comm, stream);
+ *
+ * Every rank puts the same calls on a communicator in the same order; we keep to one stream for each, which may be
+ * capturing. A call gives 0, or a code for error_string. NCCL has not been run here: all that is known of these calls is
+ * from its documents, and from a stand-in between processes (tests/kernels/host/nccl.cpp). */
+#ifndef SGT_CUDA_NCCL_H
+#define SGT_CUDA_NCCL_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#ifndef SGT_NCCL_TYPES /* the toolkit's own in the place of these, where they are held against each other */
+typedef struct sgt_nccl_id {
+    char bytes[128];
+} sgt_nccl_id;
+typedef struct ncclComm *sgt_nccl_comm;
+typedef struct CUstream_st *sgt_nccl_stream; /* cudaStream_t */
+typedef int sgt_nccl_result, sgt_nccl_type, sgt_nccl_op;
+#endif
+
+enum { SGT_NCCL_FLOAT16 = 6, SGT_NCCL_FLOAT32 = 7, SGT_NCCL_FLOAT64 = 8, SGT_NCCL_BFLOAT16 = 9 };
+enum { SGT_NCCL_SUM = 0 };
+
+typedef struct sgt_nccl {
+    sgt_nccl_result (*version)(int *version); /* 22809: 2.28.9 */
+    const char *(*error_string)(sgt_nccl_result code);
+    const char *(*last_error)(sgt_nccl_comm comm);
+    sgt_nccl_result (*unique_id)(sgt_nccl_id *id);
+    sgt_nccl_result (*comm_init_rank)(sgt_nccl_comm *comm, int ranks, sgt_nccl_id id, int rank);
+    sgt_nccl_result (*comm_destroy)(sgt_nccl_comm comm); /* what was put on streams is to be done */
+    sgt_nccl_result (*comm_abort)(sgt_nccl_comm comm);   /* what was put on streams ends, undone */
+
+    /* to[i] = sum over ranks of from[i]                             count numbers; to may be from, here and below */
+    sgt_nccl_result (*all_reduce)(const void *from, void *to, size_t count, sgt_nccl_type type, sgt_nccl_op op,
+                                  sgt_nccl_comm comm, sgt_nccl_stream s);
+    /* to[i] = sum over ranks of from[rank*count + i]                count numbers each; from ranks*count */
+    sgt_nccl_result (*reduce_scatter)(const void *from, void *to, size_t count, sgt_nccl_type type, sgt_nccl_op op,
+                                      sgt_nccl_comm comm, sgt_nccl_stream s);
+    /* to[r*count + i] = rank r's from[i]                            count numbers each; to ranks*count */
+    sgt_nccl_result (*all_gather)(const void *from, void *to, size_t count, sgt_nccl_type type, sgt_nccl_comm comm,
+                                  sgt_nccl_stream s);
+    /* to[i] = root's from[i]                                        count numbers */
+    sgt_nccl_result (*broadcast)(const void *from, void *to, size_t count, sgt_nccl_type type, int root,
+                                 sgt_nccl_comm comm, sgt_nccl_stream s);
+    sgt_nccl_result (*group_start)(void); /* calls up to group_end become one launch */
+    sgt_nccl_result (*group_end)(void);
+} sgt_nccl;
+
+/* The table, filled in once; NULL: SGT_EUNSUPPORTED with what is missing. One thread at a time. */
+const sgt_nccl *sgt_nccl_load(sgt_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

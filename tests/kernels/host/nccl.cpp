@@ -1,0 +1,308 @@
+/* nccl.cpp: NCCL for the CUDA backend that runs on a CPU, between processes of one machine: what a call does waits in
+ * its stream's queue, as everything else does there, and meets the other ranks' in a file that all have mapped. Sums
+ * are added in the order of ranks. Ranks that disagree about what comes next are a failure that names both calls, and a
+ * rank that nobody meets is one after SGT_HOST_NCCL's patience=SECONDS (60). Its trace=FILE gets a line for each call
+ * put on a stream (FILE.RANK): what, how many numbers, and after how many kernels. */
+#include "cuda/nccl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "host/memory.h"
+#include "host/streams.h"
+
+namespace {
+
+constexpr int MAX_RANKS = 16;
+constexpr size_t AREA = (size_t)1 << 20; /* bytes that a rank shows the others at a time */
+
+enum Kind { ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER, BROADCAST };
+const char *const names[] = {"all_reduce", "reduce_scatter", "all_gather", "broadcast"};
+
+struct Call {
+    uint64_t number; /* of this communicator's, from 0 */
+    Kind kind;
+    size_t count;
+    int type, root;
+};
+
+struct Shared {
+    std::atomic<uint32_t> came, turn; /* who waits for the others; how often all have met */
+    Call calls[MAX_RANKS];
+    unsigned char areas[MAX_RANKS][AREA];
+};
+
+struct Settings {
+    double patience = 60;
+    std::string trace;
+} settings;
+
+int group_depth;
+
+double now()
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+size_t width(int type)
+{
+    return type == SGT_NCCL_FLOAT64 ? 8 : type == SGT_NCCL_FLOAT32 ? 4 : 2;
+}
+
+std::string text(const Call &c)
+{
+    char line[128];
+    snprintf(line, sizeof line, "call %llu, %s of %zu numbers of type %d", (unsigned long long)c.number,
+             names[c.kind], c.count, c.type);
+    return line;
+}
+
+} // namespace
+
+struct ncclComm {
+    Shared *shared = nullptr;
+    int ranks, rank;
+    uint64_t calls = 0;
+    bool aborted = false;
+    cudaStream_t stream = nullptr; /* of its first call, and so of all */
+    FILE *trace = nullptr;
+    ~ncclComm()
+    {
+        if (shared) munmap(shared, sizeof *shared);
+        if (trace) fclose(trace);
+    }
+
+    /* The last to come lets all go on. */
+    void meet(const char *what)
+    {
+        double until = now() + settings.patience;
+        uint32_t turn = shared->turn;
+        if (++shared->came == (uint32_t)ranks) {
+            shared->came = 0;
+            shared->turn++;
+            syscall(SYS_futex, &shared->turn, FUTEX_WAKE, ranks, nullptr, nullptr, 0);
+            return;
+        }
+        while (shared->turn == turn) {
+            struct timespec nap = {0, 100000000};
+            if (now() > until)
+                host::fail("NCCL: rank %d of %d has waited %.0f s for the others, with %s", rank, ranks,
+                           settings.patience, what);
+            syscall(SYS_futex, &shared->turn, FUTEX_WAIT, turn, &nap, nullptr, 0);
+        }
+    }
+
+    void agree(const Call &c)
+    {
+        shared->calls[rank] = c;
+        meet(text(c).c_str());
+        for (int i = 0; i < ranks; i++)
+            if (memcmp(&shared->calls[i], &c, sizeof c))
+                host::fail("NCCL: rank %d makes %s where rank %d makes %s", rank, text(c).c_str(), i,
+                           text(shared->calls[i]).c_str());
+    }
+
+    template <class T> void add(T *to, size_t from, size_t n) /* numbers `from` and on of every rank's area */
+    {
+        for (size_t i = 0; i < n; i++) {
+            T sum = ((T *)shared->areas[0])[from + i];
+            for (int r = 1; r < ranks; r++) sum += ((T *)shared->areas[r])[from + i];
+            to[i] = sum;
+        }
+    }
+
+    void add_any(int type, void *to, size_t from, size_t n)
+    {
+        if (type == SGT_NCCL_FLOAT32) add((float *)to, from, n);
+        else if (type == SGT_NCCL_FLOAT64) add((double *)to, from, n);
+        else host::fail("NCCL: a sum of numbers of type %d", type);
+    }
+
+    /* Numbers at .. at + n of each rank's count. */
+    void piece(const Call &c, const unsigned char *from, unsigned char *to, size_t at, size_t n)
+    {
+        size_t w = width(c.type), bytes = n * w, here = at * w, all = c.count * w;
+        unsigned char *own = shared->areas[rank];
+        if (c.kind == REDUCE_SCATTER)
+            for (int r = 0; r < ranks; r++) memcpy(own + r * bytes, from + r * all + here, bytes);
+        else if (c.kind != BROADCAST || c.root == rank) memcpy(own, from + here, bytes);
+        meet("a piece of a call");
+        if (c.kind == ALL_REDUCE) add_any(c.type, to + here, 0, n);
+        else if (c.kind == REDUCE_SCATTER) add_any(c.type, to + here, rank * n, n);
+        else if (c.kind == BROADCAST) memcpy(to + here, shared->areas[c.root], bytes);
+        else
+            for (int r = 0; r < ranks; r++) memcpy(to + r * all + here, shared->areas[r], bytes);
+        meet("the end of a piece"); /* before anyone shows something else */
+    }
+
+    void run(Call c, const unsigned char *from, unsigned char *to)
+    {
+        if (aborted) return;
+        c.number = calls++;
+        agree(c);
+        size_t most = AREA / width(c.type) / (c.kind == REDUCE_SCATTER ? ranks : 1);
+        for (size_t at = 0; at < c.count; at += most) piece(c, from, to, at, c.count - at < most ? c.count - at : most);
+    }
+};
+
+namespace {
+
+/* What a queue or a graph still holds outlives the call that ends it. */
+using Held = std::shared_ptr<ncclComm>;
+struct Handle {
+    Held comm;
+};
+
+void must_lie(const void *p, size_t bytes, const char *what)
+{
+    host::Place place;
+    if (!host::memory_at(p, bytes, &place) || place != host::DEVICE)
+        host::fail("NCCL: %s of %zu bytes at %p: not in one allocation of device memory", what, bytes, p);
+}
+
+int queue(Kind kind, const void *from, void *to, size_t count, int type, int root, ncclComm *comm, cudaStream_t s)
+{
+    Held held = ((Handle *)comm)->comm;
+    Call c;
+    memset(&c, 0, sizeof c); /* gaps too: calls are compared by their bytes */
+    c.kind = kind;
+    c.count = count;
+    c.type = type;
+    c.root = root;
+    size_t bytes = count * width(type), ranks = (size_t)held->ranks;
+    must_lie(from, kind == REDUCE_SCATTER ? ranks * bytes : bytes, "a source");
+    must_lie(to, kind == ALL_GATHER ? ranks * bytes : bytes, "a destination");
+    if (held->stream && held->stream != s) host::fail("NCCL: one communicator on two streams");
+    held->stream = s;
+    if (held->trace) {
+        fprintf(held->trace, "%s %zu after %ld kernels\n", names[kind], count, host::counts.launches);
+        fflush(held->trace);
+    }
+    host::enqueue(s, [=] { held->run(c, (const unsigned char *)from, (unsigned char *)to); }, names[kind]);
+    return 0;
+}
+
+int version(int *v)
+{
+    *v = 22809;
+    return 0;
+}
+
+const char *error_string(int code)
+{
+    return code ? "failed" : "no error";
+}
+
+const char *last_error(ncclComm *)
+{
+    return "";
+}
+
+void read_settings()
+{
+    const char *given = getenv("SGT_HOST_NCCL");
+    std::string words = given ? given : "";
+    for (char *save, *word = strtok_r(&words[0], " ", &save); word; word = strtok_r(nullptr, " ", &save)) {
+        if (strncmp(word, "patience=", 9) == 0) settings.patience = atof(word + 9);
+        else if (strncmp(word, "trace=", 6) == 0) settings.trace = word + 6;
+        else host::fail("SGT_HOST_NCCL: %s", word);
+    }
+}
+
+int unique_id(sgt_nccl_id *id)
+{
+    memset(id, 0, sizeof *id);
+    snprintf(id->bytes, sizeof id->bytes, "/dev/shm/sgt-nccl-XXXXXX");
+    int fd = mkstemp(id->bytes);
+    if (fd < 0 || ftruncate(fd, sizeof(Shared)) < 0) return 2;
+    close(fd);
+    return 0;
+}
+
+int comm_init_rank(sgt_nccl_comm *out, int ranks, sgt_nccl_id id, int rank)
+{
+    read_settings();
+    Held c = std::make_shared<ncclComm>();
+    c->ranks = ranks;
+    c->rank = rank;
+    int fd = open(id.bytes, O_RDWR | O_CLOEXEC);
+    if (fd < 0 || ranks > MAX_RANKS) return 2;
+    void *p = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    if (p == MAP_FAILED) return 2;
+    c->shared = (Shared *)p;
+    if (!settings.trace.empty()) c->trace = fopen((settings.trace + "." + std::to_string(rank)).c_str(), "w");
+    c->meet("the beginning");
+    if (rank == 0) unlink(id.bytes);
+    *out = (ncclComm *)new Handle{c};
+    return 0;
+}
+
+int comm_destroy(ncclComm *comm)
+{
+    delete (Handle *)comm;
+    return 0;
+}
+
+int comm_abort(ncclComm *comm)
+{
+    ((Handle *)comm)->comm->aborted = true;
+    return comm_destroy(comm);
+}
+
+int all_reduce(const void *from, void *to, size_t count, int type, int, ncclComm *comm, cudaStream_t s)
+{
+    return queue(ALL_REDUCE, from, to, count, type, 0, comm, s);
+}
+
+int reduce_scatter(const void *from, void *to, size_t count, int type, int, ncclComm *comm, cudaStream_t s)
+{
+    return queue(REDUCE_SCATTER, from, to, count, type, 0, comm, s);
+}
+
+int all_gather(const void *from, void *to, size_t count, int type, ncclComm *comm, cudaStream_t s)
+{
+    return queue(ALL_GATHER, from, to, count, type, 0, comm, s);
+}
+
+int broadcast(const void *from, void *to, size_t count, int type, int root, ncclComm *comm, cudaStream_t s)
+{
+    return queue(BROADCAST, from, to, count, type, root, comm, s);
+}
+
+int group_start()
+{
+    group_depth++;
+    return 0;
+}
+
+int group_end()
+{
+    if (--group_depth < 0) host::fail("NCCL: the end of a group that did not begin");
+    return 0;
+}
+
+const sgt_nccl table = {version,      error_string, last_error, unique_id,      comm_init_rank, comm_destroy,
+                        comm_abort,   all_reduce,   reduce_scatter, all_gather, broadcast,      group_start,
+                        group_end};
+
+} // namespace
+
+const sgt_nccl *sgt_nccl_load(sgt_error *)
+{
+    return &table;
+}

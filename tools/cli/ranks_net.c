@@ -1,0 +1,449 @@
+/* ranks_net.c: two connections from every rank to rank 0. One carries broadcasts, sums and barriers, from the main
+ * thread; the other, watched by a thread, only ever says that a rank has given up or that all are to end. */
+#include "tools/cli/ranks_net.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tools/cli/options.h"
+#include "tools/cli/talk.h"
+
+#define MAGIC 0x52746773u /* "sgtR" */
+#define JOIN_SECONDS 120
+#define GRACE_SECONDS 1 /* for rank 0's own word on what several ranks fail of */
+#define END_SECONDS 10  /* for a rank that has failed to free what it holds */
+
+enum { DATA, LIFE, SOCKETS };
+
+typedef struct hello {
+    uint32_t magic, rank, size, kind;
+    uint64_t token;
+} hello;
+
+/* Over a life line. */
+typedef struct note {
+    int32_t ending; /* to peers: end with `code`; from them: they have failed with it */
+    int32_t code;
+    char text[1024];
+} note;
+
+typedef struct net {
+    sgt_ranks r; /* first: a sgt_ranks * is a net * */
+    const char *program;
+    int (*sockets)[SOCKETS]; /* (size); a peer has rank 0's alone */
+    int listener;
+    pthread_t watcher;
+    int watching, ending; /* the second is read and written atomically, and so is r.given_up */
+    double deadline;      /* of a rank that has given up */
+    sgt_error why;        /* that it did; written before given_up is set */
+} net;
+
+static void set(int *flag) { __atomic_store_n(flag, 1, __ATOMIC_RELEASE); }
+static int is_set(const int *flag) { return __atomic_load_n(flag, __ATOMIC_ACQUIRE); }
+
+/* ---- bytes ---- */
+
+static int send_all(int fd, const void *bytes, size_t n)
+{
+    const char *p = bytes;
+    while (n) {
+        ssize_t k = send(fd, p, n, MSG_NOSIGNAL);
+        if (k < 0 && errno == EINTR) continue;
+        if (k <= 0) return -1;
+        p += k;
+        n -= (size_t)k;
+    }
+    return 0;
+}
+
+static int receive_all(int fd, void *bytes, size_t n)
+{
+    char *p = bytes;
+    while (n) {
+        ssize_t k = recv(fd, p, n, 0);
+        if (k < 0 && errno == EINTR) continue;
+        if (k <= 0) return -1;
+        p += k;
+        n -= (size_t)k;
+    }
+    return 0;
+}
+
+/* A machine that is gone is noticed within 25 s. */
+static void keep_alive(int fd)
+{
+    const struct {
+        int level, name, value;
+    } options[] = {{SOL_SOCKET, SO_KEEPALIVE, 1},    {IPPROTO_TCP, TCP_KEEPIDLE, 10},
+                   {IPPROTO_TCP, TCP_KEEPINTVL, 5},  {IPPROTO_TCP, TCP_KEEPCNT, 3},
+                   {IPPROTO_TCP, TCP_NODELAY, 1},    {IPPROTO_TCP, TCP_USER_TIMEOUT, 25000}};
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof options[i].value);
+}
+
+/* ---- what ranks ask of each other ---- */
+
+static int gone(const net *t, uint32_t rank, sgt_error *err)
+{
+    return sgt_fail(err, SGT_EIO, "rank %u of %u has died, and with it the run (its newest checkpoint stays)", rank,
+                    t->r.size);
+}
+
+static int to(net *t, uint32_t rank, const void *bytes, size_t n, sgt_error *err)
+{
+    uint64_t size = n;
+    int fd = t->sockets[rank][DATA];
+    return send_all(fd, &size, sizeof size) < 0 || send_all(fd, bytes, n) < 0 ? gone(t, rank, err) : SGT_OK;
+}
+
+static int from(net *t, uint32_t rank, void *bytes, size_t n, sgt_error *err)
+{
+    uint64_t size;
+    int fd = t->sockets[rank][DATA];
+    if (receive_all(fd, &size, sizeof size) < 0) return gone(t, rank, err);
+    if (size != n)
+        return sgt_fail(err, SGT_EIO, "ranks are out of step: rank %u has sent %llu bytes where %zu were its turn", rank,
+                        (unsigned long long)size, n);
+    return receive_all(fd, bytes, n) < 0 ? gone(t, rank, err) : SGT_OK;
+}
+
+static int to_others(net *t, const void *bytes, size_t n, uint32_t but, sgt_error *err)
+{
+    int rc = SGT_OK;
+    for (uint32_t i = 1; i < t->r.size && rc == SGT_OK; i++)
+        if (i != but) rc = to(t, i, bytes, n, err);
+    return rc;
+}
+
+static int broadcast(sgt_ranks *r, void *bytes, size_t n, uint32_t root, sgt_error *err)
+{
+    net *t = (net *)r;
+    if (r->rank) return r->rank == root ? to(t, 0, bytes, n, err) : from(t, 0, bytes, n, err);
+    int rc = root ? from(t, root, bytes, n, err) : SGT_OK;
+    return rc == SGT_OK ? to_others(t, bytes, n, root, err) : rc;
+}
+
+static int sum(sgt_ranks *r, double *x, size_t n, sgt_error *err)
+{
+    enum { PIECE = 64 };
+    net *t = (net *)r;
+    int rc = SGT_OK;
+    double part[PIECE];
+    for (; n > PIECE && rc == SGT_OK; x += PIECE, n -= PIECE) rc = sum(r, x, PIECE, err);
+    if (rc < 0) return rc;
+    if (r->rank) {
+        rc = to(t, 0, x, n * sizeof *x, err);
+        return rc == SGT_OK ? from(t, 0, x, n * sizeof *x, err) : rc;
+    }
+    for (uint32_t i = 1; i < r->size && rc == SGT_OK; i++) {
+        if ((rc = from(t, i, part, n * sizeof *x, err)) < 0) return rc;
+        for (size_t j = 0; j < n; j++) x[j] += part[j];
+    }
+    return rc == SGT_OK ? to_others(t, x, n * sizeof *x, 0, err) : rc;
+}
+
+static int barrier(sgt_ranks *r, sgt_error *err) { return sum(r, NULL, 0, err); }
+
+/* ---- watching ---- */
+
+static void say(const net *t, const char *text)
+{
+    fprintf(stderr, "%s%s: %s\n", isatty(STDERR_FILENO) ? "\r\033[K" : "", t->program, text);
+}
+
+static int exit_code(int error)
+{
+    return error == SGT_ESTOPPED ? SGT_EXIT_INTERRUPTED : error == SGT_EUSAGE ? SGT_EXIT_USAGE : SGT_EXIT_FAILED;
+}
+
+static void end_others(const net *t, int code)
+{
+    note n = {.ending = 1, .code = code};
+    for (uint32_t i = 1; t->r.rank == 0 && i < t->r.size; i++) send_all(t->sockets[i][LIFE], &n, sizeof n);
+}
+
+static _Noreturn void end_all(const net *t, const sgt_error *why)
+{
+    say(t, why->text);
+    end_others(t, exit_code(why->code));
+    _exit(exit_code(why->code));
+}
+
+static void give_up(sgt_ranks *r, const sgt_error *why)
+{
+    net *t = (net *)r;
+    note n = {.code = why->code};
+    if (is_set(&r->given_up)) return;
+    t->why = *why;
+    t->deadline = sgt_now() + END_SECONDS;
+    set(&r->given_up);
+    snprintf(n.text, sizeof n.text, "%s", why->text);
+    if (r->rank) send_all(t->sockets[0][LIFE], &n, sizeof n);
+}
+
+/* What became of a peer whose life line has something to say. An interrupt that has reached it will have been meant for
+ * all. */
+static void hear(const net *t, uint32_t rank, sgt_error *bad)
+{
+    note n;
+    if (receive_all(t->sockets[rank][LIFE], &n, sizeof n) < 0) {
+        gone(t, rank, bad);
+        return;
+    }
+    n.text[sizeof n.text - 1] = 0;
+    if (n.code == SGT_ESTOPPED) sgt_fail(bad, n.code, "%s", n.text);
+    else sgt_fail(bad, n.code, "rank %u: %s", rank, n.text);
+}
+
+/* The first peer that fails is what is told, unless rank 0 has a word of its own soon. */
+static void watch_peers(net *t, struct pollfd *lines)
+{
+    sgt_error bad = {0};
+    double until = 0;
+    while (!is_set(&t->ending)) {
+        if (is_set(&t->r.given_up)) {
+            if (sgt_now() > t->deadline) end_all(t, &t->why);
+        } else if (bad.code && sgt_now() > until) {
+            end_all(t, &bad);
+        }
+        if (poll(lines, t->r.size, 50) <= 0) continue;
+        for (uint32_t i = 1; i < t->r.size; i++) {
+            if (!lines[i].revents || is_set(&t->ending)) continue;
+            sgt_error word;
+            hear(t, i, &word);
+            lines[i].fd = -1;
+            if (!bad.code) until = sgt_now() + GRACE_SECONDS, bad = word;
+        }
+    }
+}
+
+static void watch_first(net *t)
+{
+    note n;
+    struct pollfd line = {.fd = t->sockets[0][LIFE], .events = POLLIN};
+    while (!is_set(&t->ending)) {
+        if (poll(&line, 1, 50) <= 0) continue;
+        int heard = receive_all(line.fd, &n, sizeof n) == 0;
+        if (is_set(&t->ending)) return;
+        if (heard) _exit(n.code);
+        sgt_error bad;
+        gone(t, 0, &bad);
+        if (t->r.rank == 1) say(t, bad.text);
+        _exit(SGT_EXIT_FAILED);
+    }
+}
+
+static void *watch(void *ctx)
+{
+    net *t = ctx;
+    if (t->r.rank) {
+        watch_first(t);
+        return NULL;
+    }
+    struct pollfd *lines = calloc(t->r.size, sizeof *lines);
+    if (!lines) return NULL;
+    lines[0].fd = -1;
+    for (uint32_t i = 1; i < t->r.size; i++) lines[i] = (struct pollfd){.fd = t->sockets[i][LIFE], .events = POLLIN};
+    watch_peers(t, lines);
+    free(lines);
+    return NULL;
+}
+
+/* ---- joining ---- */
+
+static int bind_to(const char *host, int port, int *fd, sgt_error *err)
+{
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *found;
+    char service[16];
+    int on = 1;
+    snprintf(service, sizeof service, "%d", port);
+    int why = getaddrinfo(host, service, &hints, &found);
+    if (why) return sgt_fail(err, SGT_EIO, "%s: %s", host ? host : "any address", gai_strerror(why));
+    *fd = -1;
+    for (struct addrinfo *a = found; a && *fd < 0; a = a->ai_next) {
+        int s = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol);
+        if (s < 0) continue;
+        setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+        if (bind(s, a->ai_addr, a->ai_addrlen) == 0 && listen(s, 128) == 0) *fd = s;
+        else why = errno, close(s), errno = why;
+    }
+    freeaddrinfo(found);
+    return *fd < 0 ? sgt_fail_errno(err, "rank 0 listens at %s, port %d", host ? host : "any address", port) : SGT_OK;
+}
+
+int sgt_net_listen(int *port, sgt_error *err)
+{
+    struct sockaddr_storage a = {0};
+    socklen_t n = sizeof a;
+    int fd, rc = bind_to(NULL, 0, &fd, err);
+    if (rc < 0) return rc;
+    if (getsockname(fd, (struct sockaddr *)&a, &n) < 0) {
+        close(fd);
+        return sgt_fail_errno(err, "rank 0's socket");
+    }
+    *port = ntohs(a.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&a)->sin6_port : ((struct sockaddr_in *)&a)->sin_port);
+    return fd;
+}
+
+static int too_late(double until, const sgt_stop *stop, sgt_error *err)
+{
+    if (sgt_stopped(stop)) return sgt_fail(err, SGT_ESTOPPED, "interrupted before all ranks had come");
+    return sgt_now() > until ? SGT_EIO : SGT_OK;
+}
+
+/* One who knows what this run is. Others are let go without a word. */
+static int greet(net *t, int fd, uint64_t token, sgt_error *err)
+{
+    hello h;
+    struct timeval patience = {.tv_sec = 5}, none = {0};
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    int good = receive_all(fd, &h, sizeof h) == 0 && h.magic == MAGIC && h.token == token && h.kind < SOCKETS;
+    if (!good) {
+        close(fd);
+        return SGT_OK;
+    }
+    if (h.size != t->r.size || h.rank == 0 || h.rank >= t->r.size || t->sockets[h.rank][h.kind] >= 0) {
+        close(fd);
+        return sgt_fail(err, SGT_EUSAGE, "a rank %u of %u came where %u ranks are, each once (another run's address?)",
+                        h.rank, h.size, t->r.size);
+    }
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &none, sizeof none);
+    keep_alive(fd);
+    t->sockets[h.rank][h.kind] = fd;
+    return SGT_OK;
+}
+
+static uint32_t missing(const net *t, uint32_t *first)
+{
+    uint32_t n = 0;
+    for (uint32_t i = t->r.size; i-- > 1;)
+        if (t->sockets[i][DATA] < 0 || t->sockets[i][LIFE] < 0) n++, *first = i;
+    return n;
+}
+
+static int accept_all(net *t, const sgt_net_place *p, const sgt_stop *stop, sgt_error *err)
+{
+    double until = sgt_now() + JOIN_SECONDS;
+    uint32_t n, first;
+    int rc = p->listener >= 0 ? SGT_OK : bind_to(p->host, p->port, &t->listener, err);
+    while (rc == SGT_OK && (n = missing(t, &first)) > 0) {
+        struct pollfd line = {.fd = t->listener, .events = POLLIN};
+        if ((rc = too_late(until, stop, err)) == SGT_EIO)
+            sgt_fail(err, SGT_EIO, "%u of %u ranks have not come within %d s, rank %u among them", n, t->r.size,
+                     JOIN_SECONDS, first);
+        if (rc < 0 || poll(&line, 1, 50) <= 0) continue;
+        int fd = accept4(t->listener, NULL, NULL, SOCK_CLOEXEC);
+        if (fd >= 0) rc = greet(t, fd, p->token, err);
+    }
+    return rc;
+}
+
+/* -1 while nobody is there; errno says why. */
+static int connect_once(const char *host, int port)
+{
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *found;
+    char service[16];
+    int fd = -1;
+    snprintf(service, sizeof service, "%d", port);
+    if (getaddrinfo(host, service, &hints, &found)) {
+        errno = EHOSTUNREACH;
+        return -1;
+    }
+    for (struct addrinfo *a = found; a && fd < 0; a = a->ai_next) {
+        fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol);
+        if (fd >= 0 && connect(fd, a->ai_addr, a->ai_addrlen) == 0) continue;
+        int why = errno;
+        if (fd >= 0) close(fd);
+        errno = why;
+        fd = -1;
+    }
+    freeaddrinfo(found);
+    return fd;
+}
+
+static int reach(net *t, const sgt_net_place *p, uint32_t kind, const sgt_stop *stop, sgt_error *err)
+{
+    double until = sgt_now() + JOIN_SECONDS;
+    hello h = {.magic = MAGIC, .rank = p->rank, .size = p->size, .kind = kind, .token = p->token};
+    int rc, fd;
+    while ((fd = connect_once(p->host, p->port)) < 0) {
+        int why = errno;
+        if ((rc = too_late(until, stop, err)) == SGT_EIO) {
+            errno = why;
+            return sgt_fail_errno(err, "rank 0 at %s, port %d, tried for %d s", p->host, p->port, JOIN_SECONDS);
+        }
+        if (rc < 0) return rc;
+        nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    }
+    t->sockets[0][kind] = fd;
+    keep_alive(fd);
+    return send_all(fd, &h, sizeof h) < 0 ? sgt_fail_errno(err, "rank 0 at %s, port %d", p->host, p->port) : SGT_OK;
+}
+
+static void release(net *t)
+{
+    for (uint32_t i = 0; t->sockets && i < t->r.size; i++)
+        for (int k = 0; k < SOCKETS; k++)
+            if (t->sockets[i][k] >= 0) close(t->sockets[i][k]);
+    if (t->listener >= 0) close(t->listener);
+    free(t->sockets);
+    free(t);
+}
+
+int sgt_net_join(sgt_ranks **out, const sgt_net_place *p, const char *program, const sgt_stop *stop, sgt_error *err)
+{
+    net *t = calloc(1, sizeof *t);
+    if (!t) return sgt_fail(err, SGT_ENOMEM, "ranks: out of memory");
+    t->r = (sgt_ranks){.rank = p->rank,
+                       .size = p->size,
+                       .local = p->local,
+                       .broadcast = broadcast,
+                       .sum = sum,
+                       .barrier = barrier,
+                       .give_up = give_up};
+    t->program = program;
+    t->listener = p->listener;
+    t->sockets = malloc(p->size * sizeof *t->sockets);
+    int rc = t->sockets ? SGT_OK : sgt_fail(err, SGT_ENOMEM, "ranks: out of memory");
+    for (uint32_t i = 0; t->sockets && i < p->size; i++) t->sockets[i][DATA] = t->sockets[i][LIFE] = -1;
+    if (rc == SGT_OK && !p->rank) rc = accept_all(t, p, stop, err);
+    for (uint32_t k = 0; rc == SGT_OK && p->rank && k < SOCKETS; k++) rc = reach(t, p, k, stop, err);
+    if (rc == SGT_OK) rc = barrier(&t->r, err);
+    if (rc == SGT_OK && pthread_create(&t->watcher, NULL, watch, t) != 0)
+        rc = sgt_fail(err, SGT_ENOMEM, "ranks: no thread to be had");
+    if (rc < 0) {
+        release(t);
+        return rc;
+    }
+    t->watching = 1;
+    *out = &t->r;
+    return SGT_OK;
+}
+
+/* A peer's failure is rank 0's to tell: it will send the end. */
+static void wait_for_end(const net *t)
+{
+    double until = sgt_now() + END_SECONDS + 2 * GRACE_SECONDS;
+    while (sgt_now() < until && !is_set(&t->ending)) nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+}
+
+void sgt_net_leave(sgt_ranks *r, int code)
+{
+    net *t = (net *)r;
+    if (code && r->rank) wait_for_end(t);
+    set(&t->ending);
+    if (code) end_others(t, code);
+    else barrier(r, NULL); /* nobody's connection closes before all know that it may */
+    pthread_join(t->watcher, NULL);
+    release(t);
+}
