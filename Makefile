@@ -102,14 +102,24 @@ HOST_C := $(filter-out $(HOST_STANDS:tests/kernels/host/%.cpp=kernels/cuda/%.c),
 HOST_LIB := $(B)/host/lib/libsgt-cuda.so
 HOST_PROGRAMS := $(B)/host/bin/sgt-train $(B)/host/bin/sgt-bench $(B)/host/bin/check-step
 
-.PHONY: all cuda gpu-bundle deps demo check check-all check-kernels check-cuda check-nvcc install uninstall clean help
-all: need-packages programs cuda       ## build every program, and the CUDA backend where nvcc is (the default)
+.PHONY: all cuda mpi gpu-bundle deps demo check check-all check-kernels check-cuda check-nvcc install uninstall clean help
+all: need-packages programs cuda mpi   ## build every program, and the CUDA backend where nvcc is (the default)
 
 ifneq ($(HAVE_NVCC),)
 cuda: $(CUDA_LIB)                      ## the CUDA backend alone
 else
 cuda:
 	@echo 'no $(NVCC): the CUDA backend is left out, everything else is there'
+endif
+
+# MPI, which introduces ranks to each other: loaded where mpirun or srun started a program, built where mpi.h is.
+MPI_LIB := $(B)/lib/libsgt-mpi.so
+MPICC := $(if $(SAN),,$(shell command -v mpicc 2> /dev/null))
+ifneq ($(MPICC),)
+mpi: $(MPI_LIB) $(B)/host/lib/libsgt-mpi.so
+else
+mpi:
+	@echo 'no mpicc (libopenmpi-dev): left out mpirun and srun, several ranks need torchrun'
 endif
 
 deps:                                  ## install what is missing (apt-get; sudo where not root)
@@ -161,7 +171,8 @@ install: need-packages programs libs $(if $(HAVE_NVCC),cuda)  ## install into DE
 	$(call say,INST,$(DESTDIR)$(PREFIX))
 	$(Q)install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib include/sgt/base share/man/man1)
 	$(Q)install -m 755 $(PROGRAMS:%=$(B)/bin/%) $(DESTDIR)$(PREFIX)/bin
-	$(Q)install -m 644 $(call lib,loader tokenize) $(if $(HAVE_NVCC),$(CUDA_LIB)) $(DESTDIR)$(PREFIX)/lib
+	$(Q)install -m 644 $(call lib,loader tokenize) $(if $(HAVE_NVCC),$(CUDA_LIB)) $(if $(MPICC),$(MPI_LIB)) \
+	    $(DESTDIR)$(PREFIX)/lib
 	$(Q)install -m 644 loader/sgt_loader.h tokenize/sgt_tokenize.h $(DESTDIR)$(PREFIX)/include/sgt
 	$(Q)install -m 644 loader/base/error.h $(DESTDIR)$(PREFIX)/include/sgt/base
 	$(Q)install -m 644 $(PROGRAMS:%=tools/%.1) $(DESTDIR)$(PREFIX)/share/man/man1
@@ -188,7 +199,7 @@ run-demo: $(B)/bin/sgt-tokenize $(B)/bin/sgt-bench $(B)/bin/sgt-train
 
 # A CUDA library that make has built is kept in step with the programs that load it.
 run-check: $(if $(HAVE_NVCC),$(wildcard $(CUDA_LIB)))
-run-check: programs $(SUITES:%=$(B)/tests/test-%) $(B)/tests/check-kernels $(CHECK_CUDA) $(HOST_LIB) $(HOST_PROGRAMS)
+run-check: programs $(SUITES:%=$(B)/tests/test-%) $(B)/tests/check-kernels $(CHECK_CUDA) $(HOST_LIB) $(HOST_PROGRAMS) mpi
 	@HOST_CXX='$(HOST_CXX)' tests/run.sh $(B)
 
 .PHONY: programs libs
@@ -243,6 +254,10 @@ $(HOST_LIB): $(CUDA_CU:%=$(B)/obj/%.o) $(HOST_STANDS:%=$(B)/obj/%.o) $(HOST_C:%.
              $(B)/obj/tests/kernels/cudnn/stand_in.o $(call lib,train kernels loader) $(CUDA_MAP)
 	$(call say,LD,$@)mkdir -p $(@D) && $(HOST_CXX) $(ALL_LDFLAGS) -shared -o $@ $(filter-out %.map,$^) \
 	    -Wl,--version-script=$(CUDA_MAP) $(if $(SAN),,-Wl$(comma)-z$(comma)defs) $(LD_kernels)
+
+$(MPI_LIB): tools/mpi/mpi.c $(B)/obj/loader/base/error.o
+	$(call say,LD,$@)mkdir -p $(@D) && OMPI_CC=$(CC) $(MPICC) $(ALL_CFLAGS) -MF $(B)/obj/mpi.d -shared \
+	    -Wl,-soname,$(@F) -o $@ $^
 
 $(B)/host/%: $(B)/%
 	$(Q)mkdir -p $(@D) && cp $< $@

@@ -46,7 +46,7 @@ static const sgt_program program = {
     "Turns text into GPT-2's tokens: shards of 16-bit ids in the folder OUT. INPUTs are files, folders (everything\n"
     "below them) and - for standard input. A run that was stopped or killed is finished by the same command.",
     table,
-    "  sgt-tokenize corpus/ out/\n  sgt-tokenize --split 1% corpus/ out/\n  zcat pages.gz | sgt-tokenize - out/"};
+    "  sgt-tokenize corpus/ out/\n  sgt-tokenize --split 1% corpus/ out/\n  zcat pages.gz | sgt-tokenize - out/", 0};
 
 typedef struct meter {
     sgt_progress *bar;

@@ -10,6 +10,7 @@
 #include "sgt_train.h"
 #include "tools/cli/options.h"
 #include "tools/cli/progress.h"
+#include "tools/cli/ranks.h"
 #include "tools/cli/talk.h"
 
 #define MAX_CONFIG ((size_t)1 << 20) /* bytes of a --config file */
@@ -140,6 +141,7 @@ static const sgt_program program = {
              "are, and log.jsonl, a line a step. Ctrl-C finishes the step, saves and exits 130; --resume goes on from "
              "there.",
     .options = table,
+    .ranks = 1,
     .examples = "  sgt-train --loader preload                       GPT-2 124M on the shards in ./out\n"
                 "  sgt-train --data out --run run --model 6x384x6 --steps 2000\n"
                 "  sgt-train --data out --run run --resume --steps 4000\n"
@@ -168,6 +170,17 @@ static int flush(int code)
     if (!fflush(stdout) && !ferror(stdout)) return code;
     fprintf(stderr, "%s: standard output: cannot write\n", program.name);
     return SGT_EXIT_FAILED;
+}
+
+/* What went wrong, if anything did, and the end of all ranks. */
+static int end(int rc, const sgt_error *err, sgt_ranks *ranks)
+{
+    int code = SGT_EXIT_OK;
+    if (rc < 0 && rc != SGT_EUSAGE) code = sgt_report_failure(&program, err);
+    code = flush(code);
+    sgt_ranks_close(ranks, rc == SGT_EUSAGE ? SGT_EXIT_USAGE : code);
+    if (rc == SGT_EUSAGE) sgt_usage(&program, "%s", err->text);
+    return code;
 }
 
 static void print_end(const sgt_train_result *r)
@@ -242,11 +255,9 @@ static int estimate(const sgt_train_options *options)
     sgt_error err;
     sgt_train_estimate e;
     int rc = sgt_train_estimate_memory(&s, options, &e, &err);
-    if (rc == SGT_EUSAGE) sgt_usage(&program, "%s", err.text);
-    if (rc < 0) return sgt_report_failure(&program, &err);
-    if (o.json) print_estimate_json(&e);
-    else print_estimate(&e);
-    return flush(SGT_EXIT_OK);
+    if (rc < 0 && options->ranks) options->ranks->give_up(options->ranks, &err);
+    if (rc == SGT_OK && sgt_ranks_first(options->ranks)) (o.json ? print_estimate_json : print_estimate)(&e);
+    return end(rc, &err, options->ranks);
 }
 
 /* Options that need more than the table: lr is a number or a word, --epochs decides the steps anew, --config comes
@@ -280,16 +291,13 @@ static void take_options(int argc, char **argv)
     }
 }
 
-static int finish(sgt_train_result *r, int rc, const sgt_error *err)
+static int finish(sgt_train_result *r, int rc, const sgt_error *err, sgt_ranks *ranks)
 {
-    int code = SGT_EXIT_OK;
-    if (rc == SGT_OK || rc == SGT_ESTOPPED) {
+    if (sgt_ranks_first(ranks) && (rc == SGT_OK || rc == SGT_ESTOPPED)) {
         if (o.json) print_json(r);
         else if (!o.quiet) print_end(r);
     }
-    if (rc == SGT_EUSAGE) sgt_usage(&program, "%s", err->text);
-    if (rc < 0) code = sgt_report_failure(&program, err);
-    return flush(code);
+    return end(rc, err, ranks);
 }
 
 static int run(sgt_train_options *options)
@@ -299,9 +307,21 @@ static int run(sgt_train_options *options)
     options->ctx = sgt_progress_new("step", SGT_PROGRESS_ITEMS, o.quiet);
     int rc = sgt_train(&s, options, &r, &err);
     sgt_progress_end(options->ctx);
-    int code = finish(&r, rc, &err);
+    int code = finish(&r, rc, &err, options->ranks);
     sgt_train_result_free(&r);
     return code;
+}
+
+/* The other ranks, where a launcher has started several. Those above 0 say nothing from here on. */
+static int meet(sgt_train_options *options)
+{
+    sgt_error err;
+    if (sgt_ranks_open(&options->ranks, program.name, options->stop, &err) < 0)
+        return sgt_report_failure(&program, &err);
+    if (sgt_ranks_first(options->ranks)) return SGT_EXIT_OK;
+    o.quiet = 1;
+    options->notice = options->warning = (sgt_notice){0};
+    return SGT_EXIT_OK;
 }
 
 int main(int argc, char **argv)
@@ -320,7 +340,8 @@ int main(int argc, char **argv)
                                  .stop = stop,
                                  .progress = show_progress,
                                  .line = show_line};
-    int code = o.estimate ? estimate(&options) : run(&options);
+    int code = meet(&options);
+    if (code == SGT_EXIT_OK) code = o.estimate ? estimate(&options) : run(&options);
     sgt_settings_free(&s);
     free(cache);
     return code;

@@ -22,6 +22,7 @@
 #include "base/error.h"
 #include "model.h"
 #include "optim.h"
+#include "ranks.h"
 
 typedef enum sgt_state { SGT_PARAMETERS, SGT_MOMENT1, SGT_MOMENT2, SGT_GRADIENTS } sgt_state;
 
@@ -60,7 +61,7 @@ typedef enum sgt_attention { SGT_ATTENTION_AUTO, SGT_ATTENTION_OWN, SGT_ATTENTIO
 typedef struct sgt_backend_options {
     sgt_model model;
     sgt_optim optim;
-    uint32_t batch, seq;   /* rows of a micro-step here, and T */
+    uint32_t batch, seq;   /* rows of a micro-step here, of this rank, and T */
     uint32_t accum;        /* micro-steps of a step: dropout counts a step's rows; 0: 1 */
     int threads;           /* at least 1; of the CPU */
     sgt_notice notice;
@@ -78,6 +79,10 @@ typedef struct sgt_backend_options {
      * and, for deterministic, what an earlier part of this run chose by timing (backend.choices). */
     const char *cache, *choices;
     struct sgt_trace *trace; /* where a step's parts are noted down (trace.h), until close; NULL: nowhere */
+    /* The others that a step is shared with, until close; NULL: none. Each has every n-th row of a micro-step, from its
+     * own number on, and all make the same calls in the same order: open, put with the same floats, get (which gives
+     * the whole run's to all), micro_step, update, metrics (the whole run's too). eval is of this rank's rows alone. */
+    sgt_ranks *ranks;
 } sgt_backend_options;
 
 typedef struct sgt_rows {

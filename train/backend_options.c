@@ -36,7 +36,7 @@ int sgt_trainer_backend_options(const sgt_trainer *t, sgt_backend_options *o, sg
     const sgt_settings *s = t->s;
     *o = (sgt_backend_options){
         .model = t->model,
-        .batch = (uint32_t)s->batch,
+        .batch = (uint32_t)s->batch / sgt_ranks_size(t->o->ranks),
         .seq = (uint32_t)s->seq,
         .accum = (uint32_t)s->accum,
         .threads = s->threads == SGT_DEFAULT_COUNT ? sgt_cpu_count() : (int)s->threads,
@@ -58,6 +58,7 @@ int sgt_trainer_backend_options(const sgt_trainer *t, sgt_backend_options *o, sg
         .cache = t->o->cache,
         .choices = s->deterministic ? t->state.choices : NULL,
         .trace = t->trace,
+        .ranks = t->o->ranks,
     };
     return take_optimizer(&o->optim, s, err);
 }

@@ -40,6 +40,7 @@ static int declare_all(sgt_safetensors_writer *w, const sgt_model *m, const char
     return rc;
 }
 
+/* w NULL: only asks for them. */
 static int write_all(sgt_safetensors_writer *w, sgt_backend *b, sgt_state what, const sgt_model *m, float *buffer,
                      sgt_error *err)
 {
@@ -50,7 +51,7 @@ static int write_all(sgt_safetensors_writer *w, sgt_backend *b, sgt_state what, 
         for (size_t at = 0; at < t.count && rc == SGT_OK; at += PIECE) {
             size_t n = t.count - at < PIECE ? t.count - at : PIECE;
             rc = b->get(b, what, i, at, n, buffer, err);
-            if (rc == SGT_OK) rc = sgt_safetensors_write(w, buffer, n, err);
+            if (rc == SGT_OK && w) rc = sgt_safetensors_write(w, buffer, n, err);
         }
     }
     return rc;
@@ -239,6 +240,16 @@ int sgt_checkpoint_write(const char *dir, const sgt_checkpoint_state *state, sgt
         (tokenizer && (rc = write_tokenizer(dir, tokenizer, err)) < 0))
         return rc;
     return write_state(dir, state, err);
+}
+
+int sgt_checkpoint_follow(sgt_backend *b, const sgt_model *m, sgt_error *err)
+{
+    float *buffer = malloc(PIECE * sizeof *buffer);
+    int rc = buffer ? write_all(NULL, b, SGT_PARAMETERS, m, buffer, err)
+                    : sgt_fail(err, SGT_ENOMEM, "a checkpoint: out of memory");
+    for (int i = 0; i < 2 && rc == SGT_OK; i++) rc = write_all(NULL, b, moment_states[i], m, buffer, err);
+    free(buffer);
+    return rc;
 }
 
 /* ---- tensors in ---- */

@@ -37,6 +37,9 @@ typedef struct sgt_checkpoint_state {
 int sgt_checkpoint_write(const char *dir, const sgt_checkpoint_state *state, sgt_backend *b, const sgt_model *m,
                          const char *tokenizer, int64_t eot, sgt_error *err);
 
+/* What the other ranks do while the first one writes: the same calls of the backend. */
+int sgt_checkpoint_follow(sgt_backend *b, const sgt_model *m, sgt_error *err);
+
 /* state.json alone. Free with sgt_checkpoint_state_free. */
 int sgt_checkpoint_read(sgt_checkpoint_state *state, const char *dir, sgt_error *err);
 void sgt_checkpoint_state_free(sgt_checkpoint_state *state);

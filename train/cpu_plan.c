@@ -166,6 +166,7 @@ static int refuse(const sgt_backend_options *o, sgt_error *err)
         {o->no_graphs, "--no-graphs"},
         {o->no_overlap, "--no-overlap"},
         {o->no_pad_vocab, "--no-pad-vocab"},
+        {o->ranks != NULL, "training on several ranks"},
     };
     for (size_t i = 0; i < sizeof cuda / sizeof *cuda; i++)
         if (cuda[i].asked) return sgt_fail(err, SGT_EUNSUPPORTED, "%s: needs --device cuda", cuda[i].name);

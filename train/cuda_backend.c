@@ -15,10 +15,14 @@ static void close_backend(sgt_backend *b)
 {
     sgt_cuda_backend *c = (sgt_cuda_backend *)b;
     if (!c) return;
-    if (c->compute) sgt_cuda_finish(c->compute, NULL);
+    int lost = c->group && c->o.ranks->given_up;
+    if (c->compute && !lost) sgt_cuda_finish(c->compute, NULL);
     sgt_cuda_trace_close(c);
     sgt_cuda_graph_free(c->micro_graph);
+    sgt_cuda_graph_free(c->last_graph);
     sgt_cuda_graph_free(c->update_graph);
+    sgt_cuda_ranks_leave(c); /* NCCL waits for the graphs that hold its calls to be gone */
+    if (lost) sgt_cuda_finish(c->compute, NULL);
     for (int i = 0; i < SGT_CUDA_RING; i++) {
         sgt_cuda_event_free(c->copied[i]);
         sgt_cuda_event_free(c->measured[i]);
@@ -34,18 +38,21 @@ static void close_backend(sgt_backend *b)
     sgt_cuda_free(c->arena);
     free(c->blocks);
     free(c->tensor_at);
+    free(c->bucket_at);
     free(c->choices);
     free(c);
 }
 
 /* ---- state ---- */
 
-static float *state_at(sgt_cuda_backend *c, sgt_state what, size_t tensor, size_t first, size_t count, sgt_error *err)
+/* Of which array, and where floats `first` and on of a tensor lie in it. */
+static float *state_at(sgt_cuda_backend *c, size_t *at, sgt_state what, size_t tensor, size_t first, size_t count,
+                       sgt_error *err)
 {
     float *const flat[] = {[SGT_PARAMETERS] = c->params,
                            [SGT_MOMENT1] = c->m,
                            [SGT_MOMENT2] = c->v,
-                           [SGT_GRADIENTS] = c->grads};
+                           [SGT_GRADIENTS] = c->own_grads};
     sgt_tensor t;
     if (tensor >= sgt_model_tensors(&c->model) || (size_t)what >= sizeof flat / sizeof *flat || !flat[what]) {
         sgt_fail(err, SGT_EUSAGE, "backend: no tensor %zu of state %d", tensor, (int)what);
@@ -57,12 +64,11 @@ static float *state_at(sgt_cuda_backend *c, sgt_state what, size_t tensor, size_
                  t.count);
         return NULL;
     }
-    return flat[what] + c->tensor_at[tensor] + first;
+    *at = c->tensor_at[tensor] + first;
+    return flat[what];
 }
 
-/* Between host and device through pinned memory, in pieces; waits. */
-static int through_staging(sgt_cuda_backend *c, float *device, float *to, const float *from, size_t count,
-                           sgt_error *err)
+int sgt_cuda_stage(sgt_cuda_backend *c, float *device, float *to, const float *from, size_t count, sgt_error *err)
 {
     int rc = SGT_OK;
     for (size_t at = 0, n; at < count && rc == SGT_OK; at += n) {
@@ -89,27 +95,33 @@ static int put(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size
                sgt_error *err)
 {
     sgt_cuda_backend *c = (sgt_cuda_backend *)b;
+    size_t at;
     if (is_nothing(c, what)) return SGT_OK;
-    float *at = state_at(c, what, tensor, first, count, err);
-    if (!at) return SGT_EUSAGE;
+    float *state = state_at(c, &at, what, tensor, first, count, err);
+    if (!state) return SGT_EUSAGE;
     if (what == SGT_PARAMETERS) c->stale = 1;
-    return through_staging(c, at, NULL, from, count, err);
+    if (c->group) return sgt_cuda_ranks_put(c, state, at, count, from, err);
+    return sgt_cuda_stage(c, state + at, NULL, from, count, err);
 }
 
 static int get(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count, float *to, sgt_error *err)
 {
     sgt_cuda_backend *c = (sgt_cuda_backend *)b;
+    size_t at;
     if (is_nothing(c, what)) {
         memset(to, 0, count * sizeof *to);
         return SGT_OK;
     }
-    float *at = state_at(c, what, tensor, first, count, err);
-    return at ? through_staging(c, at, to, NULL, count, err) : SGT_EUSAGE;
+    float *state = state_at(c, &at, what, tensor, first, count, err);
+    if (!state) return SGT_EUSAGE;
+    if (c->group) return sgt_cuda_ranks_get(c, state, at, count, to, err);
+    return sgt_cuda_stage(c, state + at, to, NULL, count, err);
 }
 
 static void refresh_copy(sgt_cuda_backend *c)
 {
-    if (c->stale && c->type != SGT_F32) sgt_cuda_convert(c->compute, c->type, c->copy, c->params, c->flat);
+    if (c->stale && c->own_copy) sgt_cuda_convert(c->compute, c->type, c->own_copy, c->params, c->own);
+    if (c->stale && c->group) sgt_cuda_ranks_share(c, 0);
     c->stale = 0;
 }
 
@@ -192,6 +204,13 @@ static void compute_micro_step(sgt_cuda_backend *c)
     c->launched_micro = (unsigned)(sgt_cuda_count().launches - before) + 2; /* and what begins a micro-step */
 }
 
+static void compute_last_micro_step(sgt_cuda_backend *c)
+{
+    sgt_cuda_ranks_begin(c);
+    compute_micro_step(c);
+    sgt_cuda_ranks_end(c);
+}
+
 /* Done as it stands without graphs, and the first time with them: a kernel's code is loaded as it is first launched,
  * and libraries then take what they need, which may not be while a stream captures. While the device is at it the same
  * is kept as a graph, which runs from then on. */
@@ -214,16 +233,18 @@ static int micro_step(sgt_backend *b, uint64_t step, uint32_t micro, const sgt_r
 {
     sgt_cuda_backend *c = (sgt_cuda_backend *)b;
     uint64_t k = c->micro_steps;
-    int slot = (int)(k % SGT_CUDA_SLOTS);
+    int slot = (int)(k % SGT_CUDA_SLOTS), last = sgt_cuda_ranks_last(c, micro);
     if (!(scale > 0)) return sgt_fail(err, SGT_EUSAGE, "backend: a gradient scale of %g", scale);
     refresh_copy(c);
     copy_rows(c, rows, slot);
-    sgt_cuda_begin_micro_step(c->compute, c->control, c->place, (float)scale, c->o.seed, step, (uint64_t)micro * c->B);
+    sgt_cuda_begin_micro_step(c->compute, c->control, c->place, (float)scale, c->o.seed, step,
+                              (uint64_t)micro * c->B * c->ranks + c->rank);
     take_rows(c, slot, rows->targets != NULL);
     sgt_cuda_record(c->taken[slot], c->compute);
-    int rc = run(c, &c->micro_graph, compute_micro_step, err);
+    int rc = last ? run(c, &c->last_graph, compute_last_micro_step, err)
+                  : run(c, &c->micro_graph, compute_micro_step, err);
     c->micro_steps++;
-    c->open_step = 1;
+    c->open_step = 1 + last;
     /* As `hold` promises: rows given two calls before are copied. That was long ago unless the host is far ahead. */
     if (rc < 0 || k < c->base.hold) return rc;
     return sgt_cuda_event_finish(c->copied[(k - c->base.hold) % SGT_CUDA_RING], err);
@@ -237,11 +258,11 @@ static sgt_adamw adamw(const sgt_cuda_backend *c)
     return (sgt_adamw){.beta1 = o->beta1, .beta2 = o->beta2, .eps = o->eps, .decay = o->weight_decay};
 }
 
-/* Numbers at .. at + n of the flat arrays, of which the first `decayed` decay. */
+/* Numbers at .. at + n of this rank's part of the flat arrays, of which the first `decayed` decay. */
 static void update_range(sgt_cuda_backend *c, size_t at, size_t n, size_t decayed)
 {
-    void *copy = c->type == SGT_F32 ? NULL : (unsigned char *)c->copy + at * c->width;
-    float *p = c->params + at, *m = c->m + at, *g = c->grads + at;
+    void *copy = c->own_copy ? (unsigned char *)c->own_copy + at * c->width : NULL;
+    float *p = c->params + at, *m = c->m + at, *g = c->own_grads + at;
     const sgt_optim *o = &c->o.optim;
     if (o->kind == SGT_SGD) {
         sgt_cuda_sgd sgd = {.momentum = o->momentum, .decay = o->weight_decay, .nesterov = o->nesterov};
@@ -267,13 +288,12 @@ static void compute_update(sgt_cuda_backend *c)
     const sgt_optim *o = &c->o.optim;
     uint64_t before = sgt_cuda_count().launches;
     sgt_cuda_range(c, "update");
-    sgt_cuda_grad_norm(c->compute, c->control, c->grads, c->flat, o->grad_clip, o->beta1, o->beta2, c->scratch);
-    if (c->o.no_fuse) {
-        sgt_cuda_scale(c->compute, c->control, c->grads, c->flat);
-        update_tensors(c);
-    } else {
-        update_range(c, 0, c->flat, c->decayed);
-    }
+    if (c->group) sgt_cuda_ranks_norm(c);
+    else sgt_cuda_grad_norm(c->compute, c->control, c->grads, c->flat, o->grad_clip, o->beta1, o->beta2, c->scratch);
+    if (c->o.no_fuse) sgt_cuda_scale(c->compute, c->control, c->own_grads, c->own);
+    if (c->o.no_fuse && !c->group) update_tensors(c); /* a rank's part does not end where tensors do */
+    else update_range(c, 0, c->own, c->own_decayed);
+    if (c->group) sgt_cuda_ranks_share(c, 1);
     sgt_cuda_end_step(c->compute, c->control);
     sgt_cuda_range_end(c);
     unsigned launched = (unsigned)(sgt_cuda_count().launches - before) + 1; /* what begins an update */
@@ -285,6 +305,8 @@ static int update(sgt_backend *b, uint64_t step, double lr, sgt_error *err)
     sgt_cuda_backend *c = (sgt_cuda_backend *)b;
     int at = (int)(step % SGT_CUDA_RING);
     if (!c->open_step) return sgt_fail(err, SGT_EUSAGE, "backend: update without a micro-step");
+    if (c->group && c->open_step < 2)
+        return sgt_fail(err, SGT_EUSAGE, "backend: update before the last of %u micro-steps", c->o.accum);
     sgt_cuda_begin_update(c->compute, c->control, (float)lr, step);
     int rc = run(c, &c->update_graph, compute_update, err);
     sgt_cuda_copy(c->compute, &c->seen[at], c->control, sizeof *c->control);
@@ -367,7 +389,7 @@ static int no_room(const sgt_cuda_backend *c, uint64_t taken, sgt_error *err)
     uint64_t most = room < need ? room : need - need / 64; /* the second: not in one piece */
     uint32_t rows = sgt_cuda_most_rows(&c->o, most);
     char advice[96];
-    if (rows) snprintf(advice, sizeof advice, "the largest --batch-size that fits: %u", rows);
+    if (rows) snprintf(advice, sizeof advice, "the largest --batch-size that fits: %zu", rows * c->ranks);
     else snprintf(advice, sizeof advice, "no --batch-size fits: a smaller --model or --seq-len");
     return sgt_fail(err, SGT_ENOMEM,
                     "out of GPU memory: the model and its step of %u x %u tokens need %.2f GiB, %s has %.2f of %.2f "
@@ -376,11 +398,19 @@ static int no_room(const sgt_cuda_backend *c, uint64_t taken, sgt_error *err)
                     (double)d->memory / 0x1p30, advice);
 }
 
+/* A launcher may show each rank one device alone: then that is everyone's first. */
+static int open_device(sgt_cuda_backend *c, sgt_error *err)
+{
+    uint32_t local = c->o.ranks ? c->o.ranks->local : 0;
+    if (local && sgt_cuda_device_open(&c->device, (int)local, NULL) == SGT_OK) return SGT_OK;
+    return sgt_cuda_device_open(&c->device, 0, err);
+}
+
 static int take_memory(sgt_cuda_backend *c, sgt_error *err)
 {
     sgt_error why;
     void *arena;
-    int rc = sgt_cuda_device_open(&c->device, 0, err); /* again: the libraries have taken their part of what was free */
+    int rc = open_device(c, err); /* again: the libraries have taken their part of what was free */
     if (rc < 0) return rc;
     sgt_cuda_lay_out(c);
     if (c->used > room_on(&c->device) || sgt_cuda_malloc(&arena, c->used, &why) < 0)
@@ -393,17 +423,21 @@ static int take_memory(sgt_cuda_backend *c, sgt_error *err)
 /* What a run finds in memory before anything is put there: gaps, padding, gradients and moments are 0. */
 static int clear_state(sgt_cuda_backend *c, sgt_error *err)
 {
-    size_t bytes = c->flat * sizeof(float);
+    size_t bytes = c->own * sizeof(float);
     sgt_scaler s = {.scale = 1};
     if (c->o.precision == SGT_PRECISION_FP16) s.scale = c->o.loss_scale > 0 ? c->o.loss_scale : 65536;
     sgt_cuda_zero(c->compute, c->params, bytes);
     sgt_cuda_zero(c->compute, c->copy, c->flat * c->width);
-    sgt_cuda_zero(c->compute, c->grads, bytes);
+    sgt_cuda_zero(c->compute, c->grads, c->flat * sizeof(float));
+    if (c->group) sgt_cuda_zero(c->compute, c->own_grads, bytes);
     sgt_cuda_zero(c->compute, c->m, bytes);
     if (c->v) sgt_cuda_zero(c->compute, c->v, bytes);
-    sgt_cuda_zero(c->compute, c->place, sizeof *c->place);
     c->stale = 1;
-    return start_control(c, &s, err);
+    sgt_cuda_place place = {.ranks = c->ranks};
+    memcpy(c->staging, &place, sizeof place);
+    sgt_cuda_copy(c->compute, c->place, c->staging, sizeof place);
+    int rc = sgt_cuda_finish(c->compute, err); /* the staging buffer is used again */
+    return rc < 0 ? rc : start_control(c, &s, err);
 }
 
 static int open_streams(sgt_cuda_backend *c, sgt_error *err)
@@ -451,6 +485,8 @@ static void describe(sgt_cuda_backend *c)
     snprintf(c->path_text, sizeof c->path_text, "sm_%d%d, %s", c->device.major, c->device.minor, paths[c->path]);
     snprintf(c->library, sizeof c->library, "CUDA %d.%d, %s", c->device.runtime / 1000, c->device.runtime % 1000 / 10,
              sgt_cuda_gemms_library(c->gemms));
+    size_t n = strlen(c->path_text);
+    if (c->group) snprintf(c->path_text + n, sizeof c->path_text - n, ", %zu ranks", c->ranks);
     c->base.level = c->path_text;
     c->base.library = c->library;
     if (c->o.deterministic) c->base.choices = c->choices = sgt_cuda_gemms_choices(c->gemms);
@@ -476,10 +512,11 @@ int sgt_cuda_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_e
                             .get_scaler = get_scaler,
                             .memory = memory};
     int rc = sgt_cuda_decide(c, o, err);
-    if (rc == SGT_OK) rc = sgt_cuda_device_open(&c->device, 0, err);
+    if (rc == SGT_OK) rc = open_device(c, err);
     if (rc == SGT_OK) rc = sgt_cuda_trace_open(c, err);
     if (rc == SGT_OK) rc = sgt_cuda_choose_attention(c, err);
     if (rc == SGT_OK) rc = open_streams(c, err);
+    if (rc == SGT_OK) rc = sgt_cuda_ranks_open(c, err);
     if (rc == SGT_OK) rc = open_products(c, err);
     if (rc == SGT_OK) sgt_cuda_find_peak(c); /* while there is room for large matrices */
     if (rc == SGT_OK) rc = take_memory(c, err);

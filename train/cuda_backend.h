@@ -61,6 +61,15 @@ typedef struct sgt_cuda_backend {
     size_t wte, wpe, lnf_w, lnf_b, head;
     float *params, *grads, *m, *v;
     void *copy;                   /* the parameters in `type`; params themselves where that is float32 */
+
+    /* Several ranks: the flat arrays are cut into buckets, and each rank keeps its part of every bucket, one after the
+     * other: of params, m and v, which are no longer than that, and of two more. One rank's part is all. */
+    size_t ranks, rank;
+    size_t *bucket_at;            /* where each bucket begins (sgt_cuda_buckets), and the end of the last */
+    size_t own, own_decayed;      /* numbers of this rank's part, and those that decay */
+    float *own_grads;             /* summed over ranks; grads themselves for one rank */
+    void *own_copy;               /* of params in `type`; NULL where that is params themselves */
+    struct sgt_cuda_group *group; /* NULL: one rank */
     int stale;                    /* params were put: copy is to be made anew */
 
     unsigned char *arena;
@@ -95,7 +104,7 @@ typedef struct sgt_cuda_backend {
 
     sgt_cuda_stream compute, copies;
     sgt_cuda_event copied[SGT_CUDA_RING], taken[SGT_CUDA_SLOTS], measured[SGT_CUDA_RING];
-    sgt_cuda_graph micro_graph, update_graph;
+    sgt_cuda_graph micro_graph, last_graph, update_graph; /* the second: a step's last micro-step, where it differs */
     sgt_cuda_control *seen;       /* pinned (SGT_CUDA_RING): each step's end */
     unsigned char *staging;       /* pinned */
     size_t staging_bytes;
@@ -143,6 +152,27 @@ void sgt_cuda_forward_again(sgt_cuda_backend *c, size_t layer);
 void sgt_cuda_head(sgt_cuda_backend *c, int training);
 void sgt_cuda_backward(sgt_cuda_backend *c);
 
+/* ---- cuda_ranks.c: all of it nothing where there is one rank ---- */
+enum { SGT_BUCKET_EMBEDDINGS, SGT_BUCKET_BLOCKS }; /* then a bucket a block, an untied head, all vectors */
+static inline size_t sgt_cuda_buckets(const sgt_cuda_backend *c) { return c->L + 2 + (c->o.untied != 0); }
+static inline size_t sgt_cuda_bucket_vectors(const sgt_cuda_backend *c) { return sgt_cuda_buckets(c) - 1; }
+int sgt_cuda_ranks_open(sgt_cuda_backend *c, sgt_error *err); /* meets the others */
+void sgt_cuda_ranks_leave(sgt_cuda_backend *c); /* what was put on streams is done, or called off after give_up */
+/* Whether a step's micro-step `micro` is its last, which adds up gradients over ranks while it computes them. */
+int sgt_cuda_ranks_last(const sgt_cuda_backend *c, uint32_t micro);
+/* Within that one: its beginning; the gradients of a bucket are complete; its end. */
+void sgt_cuda_ranks_begin(sgt_cuda_backend *c);
+void sgt_cuda_ranks_reduce(sgt_cuda_backend *c, size_t bucket);
+void sgt_cuda_ranks_end(sgt_cuda_backend *c);
+/* Before the update: the sums of the control block and the norm over all ranks; after it: everyone's working copies,
+ * while gradients are zeroed where `forget` is set. */
+void sgt_cuda_ranks_norm(sgt_cuda_backend *c);
+void sgt_cuda_ranks_share(sgt_cuda_backend *c, int forget);
+/* Floats at .. at + count of the flat arrays, of which `state` is this rank's part: in, where they are its own; out, to
+ * every rank, whosever they are. */
+int sgt_cuda_ranks_put(sgt_cuda_backend *c, float *state, size_t at, size_t count, const float *from, sgt_error *err);
+int sgt_cuda_ranks_get(sgt_cuda_backend *c, const float *state, size_t at, size_t count, float *to, sgt_error *err);
+
 /* ---- cuda_trace.c ---- */
 /* Where a trace is wanted, the device's part of it is added as its window closes. Before anything is captured. */
 int sgt_cuda_trace_open(sgt_cuda_backend *c, sgt_error *err);
@@ -159,6 +189,9 @@ static inline const void *sgt_cuda_weight(const sgt_cuda_backend *c, size_t at)
 {
     return (const unsigned char *)c->copy + at * c->width;
 }
+
+/* Between host and device through pinned memory, in pieces, whichever of the two hosts is given; waits. */
+int sgt_cuda_stage(sgt_cuda_backend *c, float *device, float *to, const float *from, size_t count, sgt_error *err);
 
 /* What dropout of a site of a layer is; NULL where there is none. */
 const sgt_cuda_dropout *sgt_cuda_drop(const sgt_cuda_backend *c, sgt_cuda_dropout *d, size_t layer, uint32_t site,

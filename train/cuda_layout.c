@@ -13,22 +13,32 @@ static size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
 /* ---- the flat arrays ---- */
 
-/* Matrices first, as the optimizer decays a prefix; a layer's matrices side by side, and its vectors. */
+/* The bucket of a tensor: gradients of a bucket are complete at one moment of the backward pass. */
+static size_t bucket_of(const sgt_cuda_backend *c, size_t tensor, int vector)
+{
+    if (vector) return sgt_cuda_bucket_vectors(c);
+    return tensor < 2 ? SGT_BUCKET_EMBEDDINGS : SGT_BUCKET_BLOCKS + (tensor - 2) / SGT_BLOCK_TENSORS;
+}
+
+/* Matrices first, as the optimizer decays a prefix; a layer's matrices side by side, and its vectors. Buckets are
+ * padded so that every rank's part of one begins aligned. */
 static size_t place_tensors(sgt_cuda_backend *c)
 {
-    size_t tensors = sgt_model_tensors(&c->model), at = 0;
+    size_t tensors = sgt_model_tensors(&c->model), at = 0, bucket = 0;
     for (int vectors = 0; vectors <= 1; vectors++) {
         for (size_t i = 0; i < tensors; i++) {
             sgt_tensor t;
             sgt_model_tensor(&c->model, i, &t);
             if ((t.dims == 1) != vectors) continue;
+            for (; bucket < bucket_of(c, i, vectors); c->bucket_at[++bucket] = at)
+                at = round_up(at, c->ranks * ALIGN / sizeof(float));
             int of_vocab = t.dims == 2 && t.dim[0] == c->V && (i == 0 || i == tensors - 1);
             c->tensor_at[i] = at;
             at += round_up(of_vocab ? c->rows_v * c->C : t.count, ALIGN / sizeof(float));
         }
-        if (!vectors) c->decayed = at;
     }
-    return at;
+    c->decayed = c->bucket_at[bucket];
+    return c->bucket_at[bucket + 1] = round_up(at, c->ranks * ALIGN / sizeof(float));
 }
 
 static void find_tensors(sgt_cuda_backend *c)
@@ -65,6 +75,8 @@ int sgt_cuda_decide(sgt_cuda_backend *c, const sgt_backend_options *o, sgt_error
     c->model = o->model;
     c->type = o->precision == SGT_PRECISION_BF16 ? SGT_BF16 : o->precision == SGT_PRECISION_FP16 ? SGT_F16 : SGT_F32;
     c->width = c->type == SGT_F32 ? 4 : 2;
+    c->ranks = sgt_ranks_size(o->ranks);
+    c->rank = o->ranks ? o->ranks->rank : 0;
     c->B = o->batch;
     c->T = o->seq;
     c->N = c->B * c->T;
@@ -77,8 +89,11 @@ int sgt_cuda_decide(sgt_cuda_backend *c, const sgt_backend_options *o, sgt_error
     c->ldv = o->no_pad_vocab ? round_up(c->V, 16 / c->width) : c->rows_v; /* rows start aligned either way */
     if (!c->blocks) c->blocks = calloc(c->L, sizeof *c->blocks);
     if (!c->tensor_at) c->tensor_at = calloc(sgt_model_tensors(&c->model), sizeof *c->tensor_at);
-    if (!c->blocks || !c->tensor_at) return sgt_fail(err, SGT_ENOMEM, "backend: out of memory");
+    if (!c->bucket_at) c->bucket_at = calloc(sgt_cuda_buckets(c) + 1, sizeof *c->bucket_at);
+    if (!c->blocks || !c->tensor_at || !c->bucket_at) return sgt_fail(err, SGT_ENOMEM, "backend: out of memory");
     c->flat = place_tensors(c);
+    c->own = c->flat / c->ranks;
+    c->own_decayed = c->decayed / c->ranks;
     find_tensors(c);
     return SGT_OK;
 }
@@ -145,13 +160,16 @@ static void lay_out_naive(sgt_cuda_backend *c)
 
 static void lay_out_parameters(sgt_cuda_backend *c)
 {
-    c->params = floats(c, c->flat);
-    c->copy = c->type == SGT_F32 ? c->params : numbers(c, c->flat);
+    int parts = c->ranks > 1;
+    c->params = floats(c, c->own);
+    c->copy = c->type == SGT_F32 && !parts ? c->params : numbers(c, c->flat);
+    c->own_copy = c->type == SGT_F32 ? NULL : parts ? numbers(c, c->own) : c->copy;
     kind(c, "weights");
     c->grads = floats(c, c->flat);
+    c->own_grads = parts ? floats(c, c->own) : c->grads;
     kind(c, "gradients");
-    c->m = floats(c, c->flat);
-    c->v = c->o.optim.kind == SGT_ADAMW ? floats(c, c->flat) : NULL;
+    c->m = floats(c, c->own);
+    c->v = c->o.optim.kind == SGT_ADAMW ? floats(c, c->own) : NULL;
     kind(c, "moments");
 }
 
@@ -244,6 +262,7 @@ static void forget(sgt_cuda_backend *c)
 {
     free(c->blocks);
     free(c->tensor_at);
+    free(c->bucket_at);
 }
 
 int sgt_cuda_backend_estimate(const sgt_backend_options *o, sgt_memory_kind kinds[SGT_MEMORY_KINDS], size_t *count,

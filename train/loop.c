@@ -33,6 +33,8 @@ typedef struct loop {
     uint64_t skipped; /* updates left out up to the last line */
     double flops;     /* of a token */
     uint64_t held;    /* bytes on a device with memory of its own */
+    uint64_t begun;   /* documents in this rank's rows of this call, */
+    uint64_t documents; /* and in all that was trained on, as of the last save */
 } loop;
 
 static double now(void)
@@ -50,13 +52,19 @@ static void say_line(const loop *l, const char *line)
 /* Arithmetic leaves NaN with either sign, which printf would show. */
 static double plain(double x) { return isnan(x) ? (double)NAN : x; }
 
+/* Of all ranks: each of n numbers. */
+static int over_ranks(const loop *l, double *x, size_t n, sgt_error *err)
+{
+    sgt_ranks *r = l->t->o->ranks;
+    return r ? r->sum(r, x, n, err) : SGT_OK;
+}
+
 /* ---- evaluation ---- */
 
 static int evaluate(loop *l, double *mean, sgt_error *err)
 {
     sgt_trainer *t = l->t;
-    double sum = 0;
-    uint64_t targets = 0;
+    double all[2] = {0}; /* losses, targets */
     uint64_t from = sgt_trace_begin(t->trace);
     for (uint64_t k = 0; k < t->eval_batches; k++) {
         double loss;
@@ -65,12 +73,14 @@ static int evaluate(loop *l, double *mean, sgt_error *err)
         sgt_rows rows = {.tokens = l->val_rows};
         if (rc == SGT_OK) rc = t->backend->eval(t->backend, &rows, &loss, &n, err);
         if (rc < 0) return rc;
-        sum += loss;
-        targets += n;
+        all[0] += loss;
+        all[1] += (double)n;
     }
+    int rc = over_ranks(l, all, 2, err);
+    if (rc < 0) return rc;
     sgt_trace_end(t->trace, from, SGT_TRACE_LOOP, "evaluation", "evaluation");
-    l->val_tokens += targets;
-    *mean = targets ? plain(sum / (double)targets) : (double)NAN;
+    l->val_tokens += (uint64_t)all[1];
+    *mean = all[1] > 0 ? plain(all[0] / all[1]) : (double)NAN;
     return SGT_OK;
 }
 
@@ -89,7 +99,7 @@ static void say_evaluation(const loop *l, const sgt_metrics *m)
 
 static double efficiency(const loop *l, const sgt_metrics *m, double peak)
 {
-    return peak > 0 ? m->tokens_per_s * l->flops / peak : 0;
+    return peak > 0 ? m->tokens_per_s * l->flops / (peak * sgt_ranks_size(l->t->o->ranks)) : 0;
 }
 
 static void say_epoch(loop *l, const sgt_metrics *m)
@@ -143,7 +153,8 @@ static int settle_one(loop *l, int val, sgt_error *err)
     m->evaluated = val;
     sgt_trace_counter(t->trace, "tokens/s", m->tokens_per_s);
     if (val && (rc = evaluate(l, &m->val_loss, err)) < 0) return rc;
-    if ((rc = sgt_run_log(t->run, sgt_metrics_json(json, sizeof json, m), err)) < 0) return rc;
+    sgt_metrics_json(json, sizeof json, m);
+    if (t->run && (rc = sgt_run_log(t->run, json, err)) < 0) return rc;
     l->next++;
     l->mark = now();
     warn(l, m);
@@ -160,26 +171,31 @@ static int save(loop *l, uint64_t steps, sgt_error *err)
     state.step = steps;
     state.next_batch = steps * t->s->accum;
     state.tokens = steps * t->s->accum * t->s->batch * t->s->seq;
-    int rc = SGT_OK;
+    double begun = (double)l->begun;
     uint64_t from = sgt_trace_begin(t->trace);
-    if (sgt_trainer_scales(t)) rc = t->backend->get_scaler(t->backend, &state.scaler, err);
+    int rc = over_ranks(l, &begun, 1, err);
+    state.documents += (uint64_t)begun;
+    if (rc == SGT_OK && sgt_trainer_scales(t)) rc = t->backend->get_scaler(t->backend, &state.scaler, err);
     state.scaling = strcmp(t->s->precision, "fp16") == 0 || state.scaler.skipped > 0;
-    if (rc == SGT_OK)
+    if (rc == SGT_OK && !t->run) rc = sgt_checkpoint_follow(t->backend, &t->model, err);
+    else if (rc == SGT_OK)
         rc = sgt_run_save(t->run, &state, t->backend, &t->model, t->tokenizer, t->eot, t->s->keep, err);
     sgt_trace_end(t->trace, from, SGT_TRACE_LOOP, "checkpoint", "checkpoint");
     if (rc == SGT_OK) l->saved = steps;
+    l->documents = state.documents;
     l->mark = now();
     return rc;
 }
 
 /* ---- a step ---- */
 
-static void count_documents(sgt_trainer *t, const uint16_t *rows)
+static void count_documents(loop *l, const uint16_t *rows)
 {
+    const sgt_trainer *t = l->t;
     if (t->eot < 0) return;
     size_t T = t->s->seq;
     for (size_t b = 0; b < t->info.local_batch; b++)
-        for (size_t i = 0; i < T; i++) t->state.documents += rows[b * (T + 1) + i] == t->eot;
+        for (size_t i = 0; i < T; i++) l->begun += rows[b * (T + 1) + i] == t->eot;
 }
 
 static int micro_step(loop *l, uint64_t s, uint32_t micro, double scale, double *waited, sgt_error *err)
@@ -192,7 +208,7 @@ static int micro_step(loop *l, uint64_t s, uint32_t micro, double scale, double 
     *waited += now() - before;
     if (rc < 0) return rc;
     sgt_trace_end(t->trace, from, SGT_TRACE_LOOP, "data", "data wait");
-    count_documents(t, rows.tokens);
+    count_documents(l, rows.tokens);
     from = sgt_trace_begin(t->trace);
     rc = t->backend->micro_step(t->backend, s, micro, &rows, scale, err);
     sgt_trace_end_event(t->trace, from,
@@ -243,6 +259,17 @@ static int settle(loop *l, uint64_t done, int eval, sgt_error *err)
     return rc;
 }
 
+/* A rank that was told to stop cannot know whether the others were, after the same step: the last save stands. */
+static int stopped_of_ranks(const loop *l, uint64_t done, sgt_error *err)
+{
+    uint64_t steps = l->t->s->steps;
+    if (!l->saved)
+        return sgt_fail(err, SGT_ESTOPPED, "interrupted after step %llu of %llu, before any checkpoint",
+                        (unsigned long long)done, (unsigned long long)steps);
+    return sgt_fail(err, SGT_ESTOPPED, "interrupted after step %llu of %llu; --resume goes on from step %llu",
+                    (unsigned long long)done, (unsigned long long)steps, (unsigned long long)l->saved);
+}
+
 /* Until the last step or a request to stop; what was done is saved either way. */
 static int run_steps(loop *l, sgt_error *err)
 {
@@ -258,6 +285,7 @@ static int run_steps(loop *l, sgt_error *err)
         else if (done > l->lag) rc = settle(l, done - l->lag, 0, err);
         if (rc == SGT_OK && keep) rc = save(l, done, err);
     }
+    if (rc == SGT_OK && t->o->ranks && done < s->steps) return stopped_of_ranks(l, done, err);
     if (rc == SGT_OK) rc = settle(l, done, 0, err);
     if (rc == SGT_OK && done > l->saved) rc = save(l, done, err);
     if (rc < 0 || done == s->steps) return rc;
@@ -291,15 +319,15 @@ static int open_feed(loop *l, sgt_error *err)
 static void fill_result(const loop *l, sgt_train_result *r)
 {
     const sgt_trainer *t = l->t;
-    r->last = sgt_run_last_line(t->run);
+    r->last = t->run ? sgt_run_last_line(t->run) : NULL;
     r->steps = l->next;
     r->train_tokens = l->next * t->s->accum * t->s->batch * t->s->seq;
     r->val_tokens = l->val_tokens;
-    r->documents = t->eot < 0 ? UINT64_MAX : t->state.documents;
+    r->documents = t->eot < 0 ? UINT64_MAX : l->documents;
     r->seconds = now() - l->start;
     r->peak_bytes = l->held ? l->held : sgt_memory_peak();
     r->total_bytes = l->held ? t->backend->memory_total : sgt_memory_total();
-    r->checkpoint = l->saved ? sgt_run_checkpoint(t->run, l->saved) : NULL;
+    r->checkpoint = l->saved && t->run ? sgt_run_checkpoint(t->run, l->saved) : NULL;
 }
 
 /* What a device with memory of its own holds, which does not change once its backend is open; 0 for a CPU. */
@@ -321,6 +349,7 @@ int sgt_trainer_run(sgt_trainer *t, sgt_train_result *r, sgt_error *err)
               .saved = t->state.step,
               .skipped = t->state.scaler.skipped,
               .flops = sgt_flops_per_token(&t->model, t->s->seq),
+              .documents = t->state.documents,
               .held = held_bytes(t->backend)};
     l.start = l.mark = l.epoch_start = now();
     if (t->state.step >= t->s->steps)
@@ -341,6 +370,7 @@ int sgt_train(sgt_settings *s, const sgt_train_options *o, sgt_train_result *r, 
     *r = (sgt_train_result){0};
     int rc = sgt_trainer_open(&t, s, o, err);
     if (rc == SGT_OK) rc = sgt_trainer_run(&t, r, err);
+    if (rc < 0 && o->ranks) o->ranks->give_up(o->ranks, err);
     sgt_trainer_close(&t);
     return rc;
 }

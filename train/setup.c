@@ -30,10 +30,22 @@ static int has_shards(const char *folder, const char *split)
     return count > 0;
 }
 
+/* The first rank's text, or its NULL, to all of them. */
+static int share_text(const sgt_trainer *t, char **text, sgt_error *err)
+{
+    sgt_ranks *r = t->o->ranks;
+    uint64_t n = *text ? strlen(*text) + 1 : 0;
+    int rc = r ? r->broadcast(r, &n, sizeof n, 0, err) : SGT_OK;
+    if (!r || rc < 0 || !n) return rc;
+    if (r->rank && !(*text = malloc(n))) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", t->o->run);
+    return r->broadcast(r, *text, n, 0, err);
+}
+
+/* Which checkpoint it is, one rank says for all. */
 static int resume_from(sgt_trainer *t, sgt_error *err)
 {
-    int rc = sgt_run_newest(&t->from, t->o->run, &t->o->warning, err);
-    if (rc < 0) return rc;
+    int rc = sgt_trainer_writes(t) ? sgt_run_newest(&t->from, t->o->run, &t->o->warning, err) : SGT_OK;
+    if (rc < 0 || (rc = share_text(t, &t->from, err)) < 0) return rc;
     if (!t->from) {
         sgt_say(&t->o->notice, "%s has no checkpoint to resume from: starting at step 0", t->o->run);
         return SGT_OK;
@@ -81,10 +93,29 @@ static int settle_device(sgt_trainer *t, sgt_error *err)
     return sgt_settings_take_device(s, t->cuda != NULL, err);
 }
 
+/* A batch means the same for any number of ranks, and they compute on devices of one kind. */
+static int check_ranks(const sgt_trainer *t, sgt_error *err)
+{
+    sgt_ranks *r = t->o->ranks;
+    double cuda = t->cuda != NULL;
+    if (!r) return SGT_OK;
+    if (t->s->batch % r->size)
+        return sgt_fail(err, SGT_EUSAGE,
+                        "--batch-size %" PRIu64 ": its rows are divided among %u ranks, evenly (%" PRIu64
+                        " is the next that can be)",
+                        t->s->batch, r->size, (t->s->batch / r->size + 1) * r->size);
+    int rc = r->sum(r, &cuda, 1, err);
+    if (rc == SGT_OK && cuda > 0 && cuda < r->size)
+        rc = sgt_fail(err, SGT_EUNSUPPORTED,
+                      "--device auto: CUDA on %.0f of %u ranks (--device cuda says what the others lack)", cuda,
+                      r->size);
+    return rc;
+}
+
 static int refuse_existing(const sgt_trainer *t, sgt_error *err)
 {
     char *dir;
-    if (t->o->resume || t->o->force) return SGT_OK;
+    if (t->o->resume || t->o->force || !sgt_trainer_writes(t)) return SGT_OK;
     int rc = sgt_run_newest(&dir, t->o->run, NULL, err);
     if (rc == SGT_OK && !dir) rc = sgt_run_newest(&dir, t->o->run, &t->o->warning, err); /* says what is to go */
     if (rc == SGT_OK && dir)
@@ -148,6 +179,8 @@ static sgt_loader_options loader_options(const sgt_trainer *t)
     sgt_loader_options o = {.seed = s->seed,
                             .batch = (uint32_t)s->batch,
                             .seq = (uint32_t)s->seq,
+                            .rank = t->o->ranks ? t->o->ranks->rank : 0,
+                            .ranks = sgt_ranks_size(t->o->ranks),
                             .vocab = t->model.vocab,
                             .scalar = strcmp(s->batching, "scalar") == 0,
                             .notice = t->o->notice};
@@ -278,7 +311,7 @@ static int open_trace(sgt_trainer *t, sgt_error *err)
                            .steps = s->steps,
                            .events = s->accum * (4 * (uint64_t)t->model.layers + 32) + 256,
                            .notice = t->o->notice};
-    return t->o->profile ? sgt_trace_open(&t->trace, t->o->profile, &o, err) : SGT_OK;
+    return t->o->profile && sgt_trainer_writes(t) ? sgt_trace_open(&t->trace, t->o->profile, &o, err) : SGT_OK;
 }
 
 static int open_backend(sgt_trainer *t, sgt_error *err)
@@ -315,6 +348,17 @@ static int take_choices(sgt_trainer *t, sgt_error *err)
     return SGT_OK;
 }
 
+/* What the other ranks have read by now may go. */
+static int take_run(sgt_trainer *t, const char *json, sgt_error *err)
+{
+    sgt_ranks *r = t->o->ranks;
+    int rc = r ? r->barrier(r, err) : SGT_OK;
+    if (rc < 0 || !sgt_trainer_writes(t)) return rc;
+    rc = sgt_run_open(&t->run, t->o->run, t->state.step, t->o->force, &t->o->warning, err);
+    if (rc == SGT_OK && t->state.step < t->s->steps) rc = sgt_run_options(t->run, json, err);
+    return rc;
+}
+
 static int open_run(sgt_trainer *t, sgt_error *err)
 {
     int rc = SGT_OK;
@@ -331,9 +375,8 @@ static int open_run(sgt_trainer *t, sgt_error *err)
         snprintf(t->state.sampling, sizeof t->state.sampling, "%s", t->s->sampling);
         t->state.seed = t->s->seed;
         t->state.schedule = t->schedule;
-        rc = sgt_run_open(&t->run, t->o->run, t->state.step, t->o->force, &t->o->warning, err);
+        rc = take_run(t, json, err);
     }
-    if (rc == SGT_OK && t->state.step < t->s->steps) rc = sgt_run_options(t->run, json, err);
     free(t->state.options);
     t->state.options = json;
     return rc;
@@ -359,6 +402,9 @@ static void announce(const sgt_trainer *t)
             m->layers, m->channels, m->heads, m->vocab, (double)sgt_model_parameters(m) / 1e6, t->s->precision,
             t->backend->level, t->backend->library);
     if (t->state.step >= t->s->steps) return;
+    if (t->o->ranks)
+        sgt_say(&t->o->notice, "ranks: %u, each with %u of the %" PRIu64 " rows of a micro-step", t->o->ranks->size,
+                t->info.local_batch, t->s->batch);
     say_peak(t);
     sgt_say(&t->o->notice,
             "data: %" PRIu64 " tokens in %" PRIu64 " shard%s; steps %" PRIu64 " to %" PRIu64 ", each %" PRIu64
@@ -381,7 +427,8 @@ int sgt_trainer_settle(sgt_trainer *t, sgt_error *err)
         sgt_say(&o->notice, "data: out/, for no --data was given");
     }
     if (!s->data && !t->dry) return sgt_fail(err, SGT_EUSAGE, "no --data, and no shards in ./out");
-    return settle_device(t, err);
+    if ((rc = settle_device(t, err)) < 0) return rc;
+    return check_ranks(t, err);
 }
 
 int sgt_trainer_open(sgt_trainer *t, sgt_settings *s, const sgt_train_options *o, sgt_error *err)

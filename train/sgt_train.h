@@ -18,6 +18,7 @@
 #include "backend.h"
 #include "base/error.h"
 #include "metrics.h"
+#include "ranks.h"
 #include "settings.h"
 
 typedef struct sgt_train_options {
@@ -28,7 +29,10 @@ typedef struct sgt_train_options {
     const char *profile;    /* where a trace of some steps goes (trace.h says which); NULL: none is made */
     const char *cache;      /* a folder for what a device's timing found, made if it is missing; NULL: nowhere */
     const struct sgt_cuda_library *cuda; /* in the place of the one that is found: tests put themselves there */
-    const sgt_stop *stop;   /* finish the step, save, return SGT_ESTOPPED */
+    const sgt_stop *stop;   /* finish the step, save, return SGT_ESTOPPED; with ranks, return at once */
+    /* The other processes of this run, each of which makes the same call with the same settings; NULL: none. The run
+     * directory is the first one's to write, and it alone is to be given notices to say; all read the same files. */
+    sgt_ranks *ranks;
     /* After every step, and each line that a person may want to keep (an evaluation, an epoch). NULL is fine. */
     void (*progress)(void *ctx, const sgt_metrics *m, uint64_t steps, uint64_t first);
     void (*line)(void *ctx, const char *line);

@@ -40,6 +40,9 @@ int sgt_trainer_decide_model(sgt_trainer *t, sgt_error *err);
 int sgt_trainer_open(sgt_trainer *t, sgt_settings *s, const sgt_train_options *o, sgt_error *err);
 void sgt_trainer_close(sgt_trainer *t);
 
+/* Whether this is the rank that writes to the run directory. */
+static inline int sgt_trainer_writes(const sgt_trainer *t) { return sgt_ranks_first(t->o->ranks); }
+
 /* Whether the run's backend counts updates left out, and scales its loss where the precision asks for that. */
 static inline int sgt_trainer_scales(const sgt_trainer *t) { return t->backend->put_scaler && t->backend->get_scaler; }
 

@@ -3,12 +3,12 @@
  *
  *     const sgt_nccl *n = sgt_nccl_load(&err);
  *     if (!n) ...;                                              // one line: what is missing
- *     if (rank == 0) n->unique_id(&id);                         // and sent to the others by other means
+ *     if (rank == 0) n->unique_id(&id);                         // sent to the others by other means
  *     n->comm_init_rank(&comm, ranks, id, rank);                // waits until all have come
  *     n->all_reduce(x, x, count, SGT_NCCL_FLOAT32, SGT_NCCL_SUM, comm, stream);
  *
- * Every rank puts the same calls on a communicator in the same order; we keep to one stream for each, which may be
- * capturing. A call gives 0, or a code for error_string. NCCL has not been run here: all that is known of these calls is
+ * Every rank puts the same calls on a communicator in the same order; we keep to one stream for each, which may
+ * capture. A call gives 0, or a code for error_string. NCCL has not been run here: all that is known of these calls is
  * from its documents, and from a stand-in between processes (tests/kernels/host/nccl.cpp). */
 #ifndef SGT_CUDA_NCCL_H
 #define SGT_CUDA_NCCL_H

@@ -68,7 +68,7 @@ static const sgt_option table[] = {
     {"choice", 0, SGT_OPT_CHOICE, &o.choice, "one|two", "which", NULL, 0, 0, NULL},
     {"flag", 'f', SGT_OPT_FLAG, &o.flag, NULL, "whether", NULL, 0, 0, NULL},
     {0}};
-static const sgt_program program = {"sgt-x", "sgt-x", "about", table, NULL};
+static const sgt_program program = {"sgt-x", "sgt-x", "about", table, NULL, 0};
 
 static int parse(int argc, ...)
 {

@@ -21,7 +21,8 @@ static int number(const char *name, long *n, sgt_error *err)
     *n = -1;
     if (!text || !*text) return SGT_OK;
     *n = strtol(text, &end, 10);
-    if (*end || *n < 0 || *n > 1000000) return sgt_fail(err, SGT_EUSAGE, "%s=%s: not a number of a launcher's", name, text);
+    if (*end || *n < 0 || *n > 1000000)
+        return sgt_fail(err, SGT_EUSAGE, "%s=%s: not a number of a launcher's", name, text);
     return SGT_OK;
 }
 

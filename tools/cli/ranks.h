@@ -9,14 +9,14 @@
  *     sgt_ranks_close(ranks, code);
  *
  * Beside what ranks ask of each other, a thread watches over them: when a rank dies (seen at once by its closed
- * connection, within 25 s where its machine is gone) or gives up, the first rank says so in one line and all end. Rank 0
- * talks; where rank 0 itself died, rank 1 does. */
+ * connection, within 25 s where its machine is gone) or gives up, the first rank says so in one line and all end. Where
+ * rank 0 itself died, rank 1 says it. */
 #ifndef SGT_CLI_RANKS_H
 #define SGT_CLI_RANKS_H
 
 #include "train/ranks.h"
 
-/* The number that a launcher gave this process, without joining anybody: those above 0 say nothing. 0 where it is alone. */
+/* The number that a launcher gave this process, without joining anybody; 0 where it is alone. */
 uint32_t sgt_ranks_number(void);
 
 /* Waits until all ranks have come, at most two minutes. `program` is what messages begin with, and outlives it. *out

@@ -112,8 +112,8 @@ static int from(net *t, uint32_t rank, void *bytes, size_t n, sgt_error *err)
     int fd = t->sockets[rank][DATA];
     if (receive_all(fd, &size, sizeof size) < 0) return gone(t, rank, err);
     if (size != n)
-        return sgt_fail(err, SGT_EIO, "ranks are out of step: rank %u has sent %llu bytes where %zu were its turn", rank,
-                        (unsigned long long)size, n);
+        return sgt_fail(err, SGT_EIO, "ranks are out of step: rank %u has sent %llu bytes where %zu were its turn",
+                        rank, (unsigned long long)size, n);
     return receive_all(fd, bytes, n) < 0 ? gone(t, rank, err) : SGT_OK;
 }
 
@@ -291,7 +291,8 @@ int sgt_net_listen(int *port, sgt_error *err)
         close(fd);
         return sgt_fail_errno(err, "rank 0's socket");
     }
-    *port = ntohs(a.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&a)->sin6_port : ((struct sockaddr_in *)&a)->sin_port);
+    if (a.ss_family == AF_INET6) *port = ntohs(((struct sockaddr_in6 *)&a)->sin6_port);
+    else *port = ntohs(((struct sockaddr_in *)&a)->sin_port);
     return fd;
 }
 

@@ -36,6 +36,10 @@ struct Call {
     Kind kind;
     size_t count;
     int type, root;
+    bool operator==(const Call &c) const
+    {
+        return number == c.number && kind == c.kind && count == c.count && type == c.type && root == c.root;
+    }
 };
 
 struct Shared {
@@ -111,7 +115,7 @@ struct ncclComm {
         shared->calls[rank] = c;
         meet(text(c).c_str());
         for (int i = 0; i < ranks; i++)
-            if (memcmp(&shared->calls[i], &c, sizeof c))
+            if (!(shared->calls[i] == c))
                 host::fail("NCCL: rank %d makes %s where rank %d makes %s", rank, text(c).c_str(), i,
                            text(shared->calls[i]).c_str());
     }
@@ -177,12 +181,7 @@ void must_lie(const void *p, size_t bytes, const char *what)
 int queue(Kind kind, const void *from, void *to, size_t count, int type, int root, ncclComm *comm, cudaStream_t s)
 {
     Held held = ((Handle *)comm)->comm;
-    Call c;
-    memset(&c, 0, sizeof c); /* gaps too: calls are compared by their bytes */
-    c.kind = kind;
-    c.count = count;
-    c.type = type;
-    c.root = root;
+    Call c = {0, kind, count, type, root}; /* its number is known when it is done */
     size_t bytes = count * width(type), ranks = (size_t)held->ranks;
     must_lie(from, kind == REDUCE_SCATTER ? ranks * bytes : bytes, "a source");
     must_lie(to, kind == ALL_GATHER ? ranks * bytes : bytes, "a destination");

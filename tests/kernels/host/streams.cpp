@@ -233,6 +233,7 @@ static void wait_in_graph(cudaStream_t s, cudaEvent_t e)
 {
     if (!e->capture || e->capture->ended) fail("a stream that captures waits for an event from outside the graph");
     if (s->capture && s->capture != e->capture) fail("a stream that captures waits for an event of another graph");
+    if (!s->capture) s->last.clear(); /* of an earlier graph */
     s->capture = e->capture;
     s->last.insert(s->last.end(), e->nodes.begin(), e->nodes.end());
 }

@@ -1,0 +1,188 @@
+# sgt-train on two ranks, each a process with the host in its GPU's place and NCCL's stand-in between them, started with
+# torchrun's variables and by mpirun: the losses of one rank, checkpoints that either goes on from, one message when a
+# rank fails, dies or is interrupted.
+. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/train.inc"
+programs=$BIN/../host/bin
+[ -e "$programs/../lib/libsgt-cuda.so" ] || skip 'the CUDA backend for the host is not built'
+PATH=$programs:$PATH
+unset RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT
+data d
+validation d
+options="--data d --model 2x16x2 --seq-len 16 --batch-size 4 --grad-accum 2 --steps 4 --eval-every 2 --lr 1e-2
+    --schedule constant --warmup 1 --threads 1 --device cuda --deterministic --quiet"
+
+port=$((10000 + $$ % 20000))
+start() { # RANK COMMAND...: one of two ranks, in the background; its number is $pid
+    rank=$1
+    shift
+    env RANK="$rank" WORLD_SIZE=2 LOCAL_RANK="$rank" MASTER_ADDR=127.0.0.1 MASTER_PORT=$port "$@" \
+        > ".stdout$rank" 2> ".stderr$rank" &
+    pid=$!
+}
+gather() { # EXIT: both ranks have ended, with that code
+    code0=0 code1=0
+    wait "$pid0" || code0=$?
+    wait "$pid1" || code1=$?
+    cat .stdout0 .stdout1 > .stdout
+    cat .stderr0 .stderr1 > .stderr
+    [ "$1" = any ] || [ "$code0 $code1" = "$1 $1" ] || fail "exit codes $code0 and $code1, not $1"
+}
+both() { # COMMAND...
+    echo "two ranks: $*" > .ran
+    port=$((port + 2))
+    start 0 "$@" && pid0=$pid
+    start 1 "$@" && pid1=$pid
+}
+two() { # EXIT COMMAND...
+    want=$1
+    shift
+    both "$@"
+    gather "$want"
+}
+
+losses() { grep -oE '"(val_)?loss":[^,]*' "$1/log.jsonl" | cut -d : -f 2; }
+close() { # RUN RUN BOUND: all losses and validation losses of four steps
+    losses "$1" > .a
+    losses "$2" > .b
+    paste .a .b |
+        awk -v most="$3" '{ d = $1 - $2; if (d < 0) d = -d; if (!(d <= most)) bad = 1 } END { exit bad || NR != 6 }' ||
+        fail "losses of $1 and $2 differ: $(paste .a .b)"
+}
+
+# ---- the same losses, to 2e-5, whatever is cut up: masks of dropout, tensors, norms, the head ----
+for variant in '--dropout 0.2' '--no-tie --optimizer sgd --nesterov' '--grad-clip 0.1 --recompute block --no-fuse'; do
+    run 0 sgt-train $options --precision fp32 $variant --run one --force
+    two 0 sgt-train $options --precision fp32 $variant --run two --force
+    stderr_is ''
+    stdout_is ''
+    close one two 2e-5
+done
+
+# ---- in 16 bits too: sums of rounded numbers are the same numbers in another order, so that rounding to bf16 after the
+# update may tip the other way: by 2^-8 of one weight, here and there ----
+for precision in bf16 fp16; do
+    run 0 sgt-train $options --precision $precision --run one-$precision
+    two 0 sgt-train $options --precision $precision --run two-$precision
+    close one-$precision two-$precision 5e-3
+done
+# What overflows on one rank is left out by both.
+run 0 sgt-train $options --precision fp16 --loss-scale 16777216 --run one --force
+two 0 sgt-train $options --precision fp16 --loss-scale 16777216 --run two --force
+skipped=$(sed -n 's/.*"skipped":\([0-9]*\).*/\1/p' one/log.jsonl | tail -1)
+[ "$skipped" -gt 0 ] || fail 'no overflow'
+[ "$(sed -n 's/.*"skipped":\([0-9]*\).*/\1/p' two/log.jsonl | tail -1)" = "$skipped" ] ||
+    fail 'another number of overflows'
+
+# ---- the bits depend neither on the order that streams happen to run in, of each rank, nor on graphs ----
+again() {
+    same_facts two-bf16/log.jsonl again/log.jsonl
+    same_folders two-bf16/step-00000004 again/step-00000004
+}
+for schedules in '1 1' '2 3' '0 1'; do
+    echo "schedules $schedules" > .ran
+    port=$((port + 2))
+    bf16="sgt-train $options --precision bf16 --run again --force"
+    start 0 env SGT_HOST_DEVICE="schedule=${schedules% *}" $bf16 && pid0=$pid
+    start 1 env SGT_HOST_DEVICE="schedule=${schedules#* }" $bf16 && pid1=$pid
+    gather 0
+    again
+done
+two 0 sgt-train $options --precision bf16 --no-graphs --run again --force
+same_facts two-bf16/log.jsonl again/log.jsonl
+same two-bf16/step-00000004/model.safetensors again/step-00000004/model.safetensors
+
+# ---- gradients are reduced bucket by bucket while the backward pass is on its way: a block, a block and with it all
+# vectors, the embeddings, after more kernels each; then loss and norm, and the working copies. All of it twice: the
+# first step, and what is captured of it, a micro-step and an update by themselves ----
+two 0 env SGT_HOST_NCCL=trace=calls sgt-train $options --precision bf16 --run again --force
+same calls.0 calls.1
+grep -v '^broadcast' calls.0 > .calls # state, to save it
+awk '/^reduce_scatter/ { at[++n] = $4 }
+    END { exit !(n == 8 && at[1] < at[2] && at[2] == at[3] && at[3] < at[4] && at[4] < at[5]) }' .calls || fail "not four buckets at three moments: $(cat .calls)"
+[ "$(cut -d ' ' -f 1 .calls | uniq -c | awk '{ printf "%s %s ", $1, $2 }')" = \
+    '4 all_gather 8 reduce_scatter 1 all_reduce 4 all_gather 1 all_reduce 4 all_gather ' ] || fail "calls: $(cat .calls)"
+
+# ---- checkpoints of one and of two go on as the other ----
+run 0 sgt-train $options --precision fp32 --run one --force
+run 0 sgt-train $options --precision fp32 --run grows --steps 2
+two 0 sgt-train $options --precision fp32 --run grows --resume
+stderr_lines 1 # that the bits will differ
+stderr_matches '^sgt-train: going on with cuda, .*, 2 ranks, .*: the bits will differ from an undisturbed run.s$'
+close one grows 2e-5
+two 0 sgt-train $options --precision fp32 --run shrinks --steps 2
+run 0 sgt-train $options --precision fp32 --run shrinks --resume
+close one shrinks 2e-5
+two 0 sgt-train $options --precision bf16 --run again --force --steps 2
+two 0 sgt-train $options --precision bf16 --run again --resume
+again
+
+# ---- each keeps half of the optimizer's state ----
+bytes() { sed "s/.*\"name\": \"$1\", \"bytes\": \([0-9]*\).*/\1/" .stdout; }
+run 0 sgt-train $options --precision bf16 --estimate-memory --json
+moments=$(bytes moments) weights=$(bytes weights)
+two 0 sgt-train $options --precision bf16 --estimate-memory --json
+# At most 256 bytes a rank, bucket and array are added to divide them. Of 4 + 2 bytes of a weight 2 + 2 stay, and 1 for
+# what is sent.
+[ $(($(bytes moments) * 2)) -le $((moments + 2 * 4 * 2 * 256)) ] || fail "moments: $(bytes moments) of $moments"
+[ $(($(bytes weights) * 6)) -le $((weights * 5 + 6 * 3 * 4 * 2 * 256)) ] || fail "weights: $(bytes weights) of $weights"
+
+# ---- what goes wrong is said once, by the first ----
+two 2 sgt-train $options --batch-size 3 --run odd
+stderr_is 'sgt-train: --batch-size 3: its rows are divided among 2 ranks, evenly (4 is the next that can be)
+try '\''sgt-train --help'\'''
+absent odd
+two 2 sgt-train --nonsense
+stderr_lines 2
+two 1 sgt-train $options --run two
+stderr_is 'sgt-train: two: it holds step-00000004 (--resume goes on from there, --force starts over)'
+run 2 env RANK=2 WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=$port sgt-train $options --run odd
+stderr_is 'sgt-train: RANK: rank 2 of 2'
+port=$((port + 2))
+start 0 sgt-train $options --run odd && pid0=$pid
+start 1 env SGT_HOST_DEVICE=memory=1M sgt-train $options --run odd && pid1=$pid
+gather 1
+stderr_lines 1
+stderr_matches '^sgt-train: rank 1: out of GPU memory'
+
+# ---- a rank that dies, or is told to stop, ends the run within 30 s, and what was saved stays whole ----
+long="$options --precision bf16 --steps 100000 --save-every 3 --eval-every 0 --keep 2"
+begin() {
+    rm -rf "$1"
+    both sgt-train $long --run "$1"
+    tries=0
+    while [ ! -e "$1/latest" ]; do
+        sleep .1
+        tries=$((tries + 1))
+        [ $tries -lt 600 ] || fail "$1: no checkpoint within a minute: $(cat .stderr0 .stderr1)"
+    done
+}
+goes_on() {
+    step=$(sed 's/step-0*//' "$1/latest")
+    run 0 sgt-train --quiet --run "$1" --resume --device cuda --steps $((step + 1))
+}
+for victim in 1 0; do
+    begin dead
+    [ $victim = 1 ] && kill -9 "$pid1" || kill -9 "$pid0"
+    killed=$(date +%s)
+    gather any
+    [ $(($(date +%s) - killed)) -le 30 ] || fail 'the other rank went on for more than 30 s'
+    [ $victim = 1 ] && codes='1 137' || codes='137 1'
+    [ "$code0 $code1" = "$codes" ] || fail "exit codes $code0 and $code1"
+    stderr_is "sgt-train: rank $victim of 2 has died, and with it the run (its newest checkpoint stays)"
+    goes_on dead
+done
+begin stopped
+kill -TERM "$pid0" "$pid1"
+gather 130
+stderr_lines 1
+stderr_matches '^sgt-train: interrupted after step [0-9]+ of 100000; --resume goes on from step [0-9]+$'
+goes_on stopped
+
+# ---- the same by mpirun ----
+command -v mpirun > /dev/null && [ -e "$programs/../lib/libsgt-mpi.so" ] || skip 'no Open MPI; all else passed'
+mpi="mpirun --allow-run-as-root --oversubscribe -n 2"
+run 0 $mpi sgt-train $options --precision bf16 --run again --force
+again
+run 2 $mpi sgt-train $options --batch-size 3 --run odd
+[ "$(grep -c '^sgt-train: ' .stderr)" = 1 ] || fail 'not one message'

@@ -1,0 +1,198 @@
+/* cuda_ranks.c: one step of several GPUs. Each rank computes its own rows. In the step's last micro-step, as soon as
+ * the backward pass is through with a bucket of gradients, NCCL adds it up over ranks, beside what still computes, and
+ * leaves each rank its part of it. A rank keeps master parameters and moments of its part alone (ZeRO-1), updates
+ * those, and the working copies are gathered from all.
+ *
+ * All calls of NCCL are on one stream, in one order, which is the order of the backward pass; events join it to the
+ * compute stream both ways, so that graphs take it in. Not yet run on a GPU, nor with NCCL itself: here a stand-in
+ * joins processes (tests/kernels/host/nccl.cpp). NCCL adds in an order of its own, the same from run to run where
+ * machines and their links are. */
+#include <stdlib.h>
+
+#include "cuda/nccl.h"
+#include "cuda_backend.h"
+
+struct sgt_cuda_group {
+    const sgt_nccl *nccl;
+    sgt_nccl_comm comm;
+    sgt_cuda_stream stream;
+    sgt_cuda_event ready, done;
+    int reducing; /* the micro-step that is put on the stream is a step's last */
+};
+
+/* ---- set-up ---- */
+
+static int refused(const sgt_cuda_backend *c, const char *what, int code, sgt_error *err)
+{
+    const sgt_nccl *n = c->group->nccl;
+    char why[256];
+    return sgt_fail(err, SGT_EIO, "NCCL: %s: %s (%s)", what, n->error_string(code),
+                    sgt_printable(why, sizeof why, n->last_error(NULL)));
+}
+
+static int meet(sgt_cuda_backend *c, sgt_error *err)
+{
+    struct sgt_cuda_group *g = c->group;
+    sgt_nccl_id id = {{0}};
+    int code = c->rank == 0 ? g->nccl->unique_id(&id) : 0;
+    if (code) return refused(c, "an id for the ranks", code, err);
+    int rc = c->o.ranks->broadcast(c->o.ranks, &id, sizeof id, 0, err);
+    if (rc < 0) return rc;
+    code = g->nccl->comm_init_rank(&g->comm, (int)c->ranks, id, (int)c->rank);
+    return code ? refused(c, "joining the ranks", code, err) : SGT_OK;
+}
+
+int sgt_cuda_ranks_open(sgt_cuda_backend *c, sgt_error *err)
+{
+    if (c->ranks == 1) return SGT_OK;
+    struct sgt_cuda_group *g = c->group = calloc(1, sizeof *g);
+    if (!g) return sgt_fail(err, SGT_ENOMEM, "backend: out of memory");
+    int rc = sgt_cuda_stream_new(&g->stream, err);
+    if (rc == SGT_OK) rc = sgt_cuda_event_new(&g->ready, 0, err);
+    if (rc == SGT_OK) rc = sgt_cuda_event_new(&g->done, 0, err);
+    if (rc == SGT_OK && !(g->nccl = sgt_nccl_load(err))) rc = SGT_EUNSUPPORTED;
+    return rc == SGT_OK ? meet(c, err) : rc;
+}
+
+/* What waits for a rank that is gone would wait for ever: it is called off. Should that hang, as it may where a device
+ * is at fault, the program's watch over its ranks (ranks.h) ends it. */
+void sgt_cuda_ranks_leave(sgt_cuda_backend *c)
+{
+    struct sgt_cuda_group *g = c->group;
+    if (!g) return;
+    if (g->comm && c->o.ranks->given_up) g->nccl->comm_abort(g->comm);
+    else if (g->comm) g->nccl->comm_destroy(g->comm);
+    sgt_cuda_event_free(g->ready);
+    sgt_cuda_event_free(g->done);
+    sgt_cuda_stream_free(g->stream);
+    free(g);
+    c->group = NULL;
+}
+
+/* ---- what is put on the streams ---- */
+
+/* NCCL's stream goes on from here; and the compute stream, from what was put on the other. */
+static void enter(sgt_cuda_backend *c)
+{
+    sgt_cuda_record(c->group->ready, c->compute);
+    sgt_cuda_wait(c->group->stream, c->group->ready);
+}
+
+static void leave(sgt_cuda_backend *c)
+{
+    sgt_cuda_record(c->group->done, c->group->stream);
+    sgt_cuda_wait(c->compute, c->group->done);
+}
+
+static void check(const char *what, int code)
+{
+    if (code) sgt_cuda_note_failure(what, code);
+}
+
+/* Numbers of a rank's part of a bucket, and where it lies in what a rank keeps. */
+static size_t part(const sgt_cuda_backend *c, size_t bucket, size_t *at)
+{
+    *at = c->bucket_at[bucket] / c->ranks;
+    return (c->bucket_at[bucket + 1] - c->bucket_at[bucket]) / c->ranks;
+}
+
+int sgt_cuda_ranks_last(const sgt_cuda_backend *c, uint32_t micro)
+{
+    return c->group && micro + 1 == (c->o.accum ? c->o.accum : 1);
+}
+
+void sgt_cuda_ranks_begin(sgt_cuda_backend *c) { c->group->reducing = 1; }
+
+void sgt_cuda_ranks_reduce(sgt_cuda_backend *c, size_t bucket)
+{
+    struct sgt_cuda_group *g = c->group;
+    size_t at, n;
+    if (!g || !g->reducing) return;
+    n = part(c, bucket, &at);
+    enter(c);
+    check("ncclReduceScatter", g->nccl->reduce_scatter(c->grads + c->bucket_at[bucket], c->own_grads + at, n,
+                                                       SGT_NCCL_FLOAT32, SGT_NCCL_SUM, g->comm, g->stream));
+}
+
+void sgt_cuda_ranks_end(sgt_cuda_backend *c)
+{
+    c->group->reducing = 0;
+    leave(c);
+}
+
+/* An infinite or NaN gradient of any rank's makes the sum so for all: they leave out the same updates. */
+void sgt_cuda_ranks_norm(sgt_cuda_backend *c)
+{
+    struct sgt_cuda_group *g = c->group;
+    const sgt_optim *o = &c->o.optim;
+    sgt_cuda_grad_squares(c->compute, c->control, c->own_grads, c->own, c->scratch);
+    enter(c);
+    check("ncclAllReduce", g->nccl->all_reduce(&c->control->loss, &c->control->loss, 3, SGT_NCCL_FLOAT64, SGT_NCCL_SUM,
+                                               g->comm, g->stream)); /* loss, targets, squares */
+    leave(c);
+    sgt_cuda_grad_finish(c->compute, c->control, o->grad_clip, o->beta1, o->beta2);
+}
+
+void sgt_cuda_ranks_share(sgt_cuda_backend *c, int forget)
+{
+    static const int types[] = {
+        [SGT_F32] = SGT_NCCL_FLOAT32, [SGT_BF16] = SGT_NCCL_BFLOAT16, [SGT_F16] = SGT_NCCL_FLOAT16};
+    struct sgt_cuda_group *g = c->group;
+    const unsigned char *from = c->own_copy ? c->own_copy : (const void *)c->params;
+    enter(c);
+    check("ncclGroupStart", g->nccl->group_start());
+    for (size_t b = 0; b < sgt_cuda_buckets(c); b++) {
+        size_t at, n = part(c, b, &at);
+        check("ncclAllGather", g->nccl->all_gather(from + at * c->width,
+                                                   (unsigned char *)c->copy + c->bucket_at[b] * c->width, n,
+                                                   types[c->type], g->comm, g->stream));
+    }
+    check("ncclGroupEnd", g->nccl->group_end());
+    if (forget) sgt_cuda_zero(c->compute, c->grads, c->flat * sizeof(float));
+    leave(c);
+}
+
+/* ---- state in and out ---- */
+
+/* A run of floats that one rank owns: whose, and where in its part. */
+typedef struct piece {
+    size_t rank, at, n;
+} piece;
+
+/* The first of the floats at .. at + count of the flat arrays. */
+static piece first_piece(const sgt_cuda_backend *c, size_t at, size_t count)
+{
+    size_t bucket = 0, begin;
+    while (c->bucket_at[bucket + 1] <= at) bucket++;
+    size_t n = part(c, bucket, &begin), inside = at - c->bucket_at[bucket];
+    piece p = {.rank = inside / n, .at = begin + inside % n, .n = n - inside % n};
+    if (p.n > count) p.n = count;
+    return p;
+}
+
+int sgt_cuda_ranks_put(sgt_cuda_backend *c, float *state, size_t at, size_t count, const float *from, sgt_error *err)
+{
+    int rc = SGT_OK;
+    for (piece p; count && rc == SGT_OK; at += p.n, from += p.n, count -= p.n) {
+        p = first_piece(c, at, count);
+        if (p.rank == c->rank) rc = sgt_cuda_stage(c, state + p.at, NULL, from, p.n, err);
+    }
+    return rc;
+}
+
+/* By way of the logits' memory, which is free between micro-steps. */
+int sgt_cuda_ranks_get(sgt_cuda_backend *c, const float *state, size_t at, size_t count, float *to, sgt_error *err)
+{
+    struct sgt_cuda_group *g = c->group;
+    size_t room = c->N * c->ldv * c->width / sizeof(float);
+    int rc = SGT_OK;
+    for (piece p; count && rc == SGT_OK; at += p.n, to += p.n, count -= p.n) {
+        p = first_piece(c, at, count < room ? count : room);
+        enter(c);
+        check("ncclBroadcast", g->nccl->broadcast(p.rank == c->rank ? state + p.at : c->logits, c->logits, p.n,
+                                                  SGT_NCCL_FLOAT32, (int)p.rank, g->comm, g->stream));
+        leave(c);
+        rc = sgt_cuda_stage(c, c->logits, to, NULL, p.n, err);
+    }
+    return rc;
+}
