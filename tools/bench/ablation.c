@@ -39,7 +39,7 @@ static const sgt_option table[] = {
     {"model", 'm', SGT_OPT_TEXT, &o.model, "NAME|LxCxH", "gpt2, gpt2-medium, ..., or layers x channels x heads",
      .def = "gpt2"},
     {"batch-size", 'b', SGT_OPT_COUNT, &o.batch, "N", "rows of a step, the same for all",
-     .def = "64 on CUDA, or as many as fit the first row; 4 on a CPU", .min = 1, .max = 1 << 20},
+     .def = "64 on CUDA, if they fit; 4 on a CPU", .min = 1, .max = 1 << 20},
     {"seq-len", 0, SGT_OPT_COUNT, &o.seq, "N", "tokens of a row", .def = "1024 on CUDA, 64 on a CPU", .min = 1,
      .max = 1 << 20},
     {"rows", 0, SGT_OPT_TEXT, &o.rows, "LIST", .help = "only these techniques' rows, with commas between them"},

@@ -63,31 +63,13 @@ static int left_out(ablation *a, technique t, int named, const char *why, sgt_er
     return SGT_OK;
 }
 
-/* A CPU that rounds operands and multiplies them in float32 has nothing to gain: its backend says so in its level. */
-static int cpu_has_bf16(const ablation *a)
-{
-    sgt_backend *b;
-    sgt_error why;
-    sgt_backend_options o = backend_options(a, TECHNIQUE_TIED);
-    o.model.layers = 1;
-    o.model.heads = 1;
-    o.model.channels = 16;
-    o.model.vocab = 64;
-    o.batch = 1;
-    o.seq = 1;
-    if (sgt_cpu_backend_open(&b, &o, &why) < 0) return 0;
-    int has = strstr(b->level, "rounded") == NULL;
-    b->close(b);
-    return has;
-}
-
 static int settle_cpu(ablation *a, int named, sgt_error *err)
 {
     for (int t = 0; t < TECHNIQUES; t++) {
         int rc = techniques[t].not_on_cpu ? left_out(a, (technique)t, named, techniques[t].not_on_cpu, err) : SGT_OK;
         if (rc < 0) return rc;
     }
-    if (cpu_has_bf16(a)) return SGT_OK;
+    if (sgt_gemm_has_bf16()) return SGT_OK;
     return left_out(a, TECHNIQUE_BF16, named, "here operands are rounded to bf16 and multiplied in fp32", err);
 }
 

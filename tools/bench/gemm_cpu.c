@@ -1,6 +1,7 @@
 /* gemm_cpu.c: products on a CPU, oneDNN's float32 as training uses it, each over and over for a while. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "kernels.h"
@@ -29,6 +30,16 @@ static void spans(const sgt_cuda_gemm_shape *s, size_t floats[4])
     floats[3] = rounded(s->n);
 }
 
+/* Two bfloat16 numbers in the place of a float: the upper half of x, and again. */
+static float twice_as_bf16(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    bits = (bits & 0xffff0000u) | bits >> 16;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
 /* Room for the largest of each; small numbers that no product of theirs overflows. */
 static int fill_operands(operands *o, const gemm_bench *b, sgt_error *err)
 {
@@ -47,6 +58,7 @@ static int fill_operands(operands *o, const gemm_bench *b, sgt_error *err)
     for (size_t i = 0; i < all; i++) {
         random = random * 1664525u + 1013904223u;
         p[i] = (float)(random >> 8) * 0x1p-24f - 0.5f;
+        if (b->type == SGT_BF16) p[i] = twice_as_bf16(p[i]);
     }
     o->a = p;
     o->b = o->a + most[0];
@@ -62,7 +74,8 @@ static int time_one(double *ms, const operands *o, const gemm_bench *b, const sg
     sgt_gemm *g;
     sgt_gemm_shape shape = {.m = s->m, .n = s->n, .k = s->k, .trans_a = s->trans_a, .trans_b = s->trans_b,
                             .lda = s->trans_a ? s->m : s->k, .ldb = s->trans_b ? s->k : s->n, .ldc = s->n,
-                            .bias = s->epilogue == SGT_EPILOGUE_BIAS, .accumulate = s->accumulate};
+                            .bias = s->epilogue == SGT_EPILOGUE_BIAS, .accumulate = s->accumulate,
+                            .bf16 = b->type == SGT_BF16};
     int rc = sgt_gemm_plan(&g, &shape, b->threads, err);
     if (rc < 0) return rc;
     sgt_gemm_run(g, o->a, o->b, o->bias, o->c);
@@ -98,9 +111,9 @@ static int time_square(double *flops, const operands *o, const gemm_bench *b, sg
     return rc;
 }
 
-int gemm_cpu_peak(double *flops, int threads, sgt_error *err)
+int gemm_cpu_peak(double *flops, int threads, int bf16, sgt_error *err)
 {
-    const gemm_bench b = {.threads = threads, .seconds = 0.2};
+    const gemm_bench b = {.threads = threads, .seconds = 0.2, .type = bf16 ? SGT_BF16 : SGT_F32};
     operands o = {0};
     int rc = fill_operands(&o, &b, err);
     if (rc < 0) return rc;
