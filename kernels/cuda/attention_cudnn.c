@@ -109,14 +109,23 @@ static sgt_cudnn_desc pairs_transposed(const shape *s, int type)
                                                      .stride = {s->H * head, head, 1, s->T}});
 }
 
-/* Rows of D floats, (B, H, T, D), with the strides given */
-static sgt_cudnn_desc wide(const shape *s, int uid, int64_t b, int64_t h, int64_t t)
+/* Rows of D floats, (B, H, T, D), with the strides given, inside the graph alone */
+static sgt_cudnn_desc wide(const shape *s, int64_t b, int64_t h, int64_t t)
 {
-    return sgt_cudnn_tensor(s->g, &(sgt_cudnn_place){.uid = uid,
-                                                     .kind = uid ? SGT_CUDNN_MEMORY : SGT_CUDNN_VIRTUAL,
+    return sgt_cudnn_tensor(s->g, &(sgt_cudnn_place){.kind = SGT_CUDNN_VIRTUAL,
                                                      .type = N(DATA_FLOAT),
                                                      .dim = {s->B, s->H, s->T, s->D},
                                                      .stride = {b, h, t, 1}});
+}
+
+/* dQ's sums, (B, H, T, D) float in memory, in the order that the engines' tensor cores leave them in */
+static sgt_cudnn_desc dq_sums(const shape *s)
+{
+    return sgt_cudnn_tensor(s->g, &(sgt_cudnn_place){.uid = DQ_SUMS,
+                                                     .type = N(DATA_FLOAT),
+                                                     .dim = {s->B, s->H, s->T, s->D},
+                                                     .stride = {s->H * s->T * s->D, s->T * s->D, s->D, 1},
+                                                     .reordering = N(TENSOR_REORDERING_F16x16)});
 }
 
 static sgt_cudnn_desc scalar(const shape *s, enum uid uid)
@@ -212,7 +221,7 @@ static void describe_forward(const shape *s)
 static sgt_cudnn_desc describe_delta(const shape *s, sgt_cudnn_desc dout)
 {
     sgt_cudnn_graph *g = s->g;
-    sgt_cudnn_desc both = wide(s, 0, s->H * s->T * s->D, s->T * s->D, s->H * s->D), sum = rows(s, 0);
+    sgt_cudnn_desc both = wide(s, s->H * s->T * s->D, s->T * s->D, s->H * s->D), sum = rows(s, 0);
     sgt_cudnn_desc delta = rows(s, DELTA);
     sgt_cudnn_binary(g, N(POINTWISE_MUL), dout, joined(s, O), both);
     sgt_cudnn_reduce(g, N(REDUCE_TENSOR_ADD), both, sum);
@@ -220,19 +229,19 @@ static sgt_cudnn_desc describe_delta(const shape *s, sgt_cudnn_desc dout)
     return delta;
 }
 
-/* dQ = dS K. Summed in float in the caller's memory, by blocks of keys in whatever order they come; or written at once,
- * from a dS that lies in the engine's workspace, always in the same order. */
+/* dQ = dS K. Added in float to zeros in the caller's memory, by blocks of keys in whatever order they come; or written
+ * at once, from a dS that lies in the engine's workspace, always in the same order. */
 static void describe_dq(const shape *s, sgt_cudnn_desc ds, sgt_cudnn_desc kt, int deterministic)
 {
     sgt_cudnn_graph *g = s->g;
     int64_t row = 3 * s->H * s->D;
-    sgt_cudnn_desc k = wide(s, 0, s->T * row, s->D, row), dq = packed(s, DQ);
+    sgt_cudnn_desc k = wide(s, s->T * row, s->D, row), dq = packed(s, DQ);
     sgt_cudnn_reshape(g, kt, k);
     if (deterministic) {
         sgt_cudnn_matmul(g, ds, k, dq);
         return;
     }
-    sgt_cudnn_desc sums = wide(s, DQ_SUMS, s->H * s->T * s->D, s->T * s->D, s->D);
+    sgt_cudnn_desc sums = dq_sums(s);
     sgt_cudnn_matmul(g, ds, k, sums);
     sgt_cudnn_unary(g, N(POINTWISE_IDENTITY), sums, dq);
 }
@@ -511,7 +520,10 @@ void sgt_cudnn_attention_backward(sgt_cudnn_attention *a, sgt_cuda_stream s, voi
     put(&p, KEPT, &a->kept);
     put(&p, DELTA, sums);
     sums += delta_bytes(&a->o);
-    if (!a->o.deterministic) put(&p, DQ_SUMS, sums);
+    if (!a->o.deterministic) {
+        sgt_cuda_zero(s, sums, dq_bytes(&a->o)); /* the engines add to what is there */
+        put(&p, DQ_SUMS, sums);
+    }
     sums += dq_bytes(&a->o);
     run(a, "attention backward", s, &a->backward, &p, sums);
 }

@@ -53,6 +53,7 @@ typedef void *sgt_cudnn_desc;                  /* cudnnBackendDescriptor_t */
     X(DATA_BOOLEAN, 11)                                                                                                \
     X(REDUCE_TENSOR_ADD, 0)                                                                                            \
     X(REDUCE_TENSOR_MAX, 3)                                                                                            \
+    X(TENSOR_REORDERING_F16x16, 2)                                                                                     \
     X(POINTWISE_ADD, 0)                                                                                                \
     X(POINTWISE_MUL, 1)                                                                                                \
     X(POINTWISE_DIV, 6)                                                                                                \
@@ -79,6 +80,7 @@ typedef void *sgt_cudnn_desc;                  /* cudnnBackendDescriptor_t */
     X(TYPE_POINTWISE_MODE, 14)                                                                                         \
     X(TYPE_BACKEND_DESCRIPTOR, 15)                                                                                     \
     X(TYPE_REDUCTION_OPERATOR_TYPE, 18)                                                                                \
+    X(TYPE_TENSOR_REORDERING_MODE, 20)                                                                                 \
     X(TYPE_CHAR, 24)                                                                                                   \
     X(TYPE_RNG_DISTRIBUTION, 29)                                                                                       \
     X(BACKEND_POINTWISE_DESCRIPTOR, 0)                                                                                 \
@@ -124,6 +126,7 @@ typedef void *sgt_cudnn_desc;                  /* cudnnBackendDescriptor_t */
     X(ATTR_TENSOR_UNIQUE_ID, 906)                                                                                      \
     X(ATTR_TENSOR_IS_VIRTUAL, 907)                                                                                     \
     X(ATTR_TENSOR_IS_BY_VALUE, 908)                                                                                    \
+    X(ATTR_TENSOR_REORDERING_MODE, 909)                                                                                \
     X(ATTR_VARIANT_PACK_UNIQUE_IDS, 1000)                                                                              \
     X(ATTR_VARIANT_PACK_DATA_POINTERS, 1001)                                                                           \
     X(ATTR_VARIANT_PACK_WORKSPACE, 1003)                                                                               \

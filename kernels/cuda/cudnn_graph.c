@@ -86,6 +86,8 @@ sgt_cudnn_desc sgt_cudnn_tensor(sgt_cudnn_graph *g, const sgt_cudnn_place *p)
     set(g, d, N(ATTR_TENSOR_BYTE_ALIGNMENT), N(TYPE_INT64), 1, &align, what);
     if (p->kind == SGT_CUDNN_VIRTUAL) set(g, d, N(ATTR_TENSOR_IS_VIRTUAL), N(TYPE_BOOLEAN), 1, &yes, what);
     if (p->kind == SGT_CUDNN_SCALAR) set(g, d, N(ATTR_TENSOR_IS_BY_VALUE), N(TYPE_BOOLEAN), 1, &yes, what);
+    if (p->reordering)
+        set_int(g, d, N(ATTR_TENSOR_REORDERING_MODE), N(TYPE_TENSOR_REORDERING_MODE), p->reordering, what);
     finalize(g, d, what);
     return d;
 }

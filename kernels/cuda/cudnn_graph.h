@@ -43,6 +43,7 @@ typedef struct sgt_cudnn_place {
     int64_t uid, dim[4], stride[4]; /* strides in numbers */
     int type;                       /* SGT_CUDNN_DATA_* */
     sgt_cudnn_kind kind;
+    int reordering; /* SGT_CUDNN_TENSOR_REORDERING_*: numbers lie as an engine likes it; 0: as strides say */
 } sgt_cudnn_place;
 
 /* json describes a device that is not here; NULL where there is a handle. */

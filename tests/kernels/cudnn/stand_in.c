@@ -311,9 +311,10 @@ static void matmul(machine *m, const desc *op)
         b->dim[0] != c->dim[0] || a->dim[1] != c->dim[1] || b->dim[1] != c->dim[1])
         m->status = refuse(UNSUPPORTED, "product of tensors %d and %d: shapes", (int)a->uid, (int)b->uid);
     if (m->status) return;
+    int adds = !c->inside && c->type == N(DATA_FLOAT); /* to what is there, by parts that come in any order */
     for (int64_t i = 0; i < c->count; i++) {
         int64_t head = i / (rows * cols), row = i / cols % rows, col = i % cols;
-        double sum = 0;
+        double sum = adds ? load(c, offset_of(c, i)) : 0;
         for (int64_t k = 0; k < inner; k++)
             sum += a->x[(head * rows + row) * inner + k] * b->x[(head * inner + k) * cols + col];
         c->x[i] = sum;
