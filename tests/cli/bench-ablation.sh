@@ -4,7 +4,7 @@
 . "$ROOT/tests/cli/train.inc"
 XDG_CACHE_HOME=$PWD/cache
 export XDG_CACHE_HOME
-tiny="--model 1x16x2 --batch-size 2 --seq-len 16 --threads 1 --steps 2 --warmup 1"
+tiny="--model 1x16x2 --batch-size 2 --seq-len 16 --threads 1 --steps 2 --warmup 1 --rounds 1"
 cpu="$tiny --device cpu"
 rows() { sed -n '/"results"/,/\]/p' .stdout | sed -n 's/.*"technique": "\(.*\)".*/\1/p' | tr '\n' ' '; }
 losses() { sed -n 's/.*"loss": \([0-9.]*\),/\1/p' .stdout; }
@@ -13,9 +13,10 @@ i=0
 while [ $i -lt 3 ]; do cat "$ROOT/README.md" && i=$((i + 1)); done > text.txt
 run 0 sgt-tokenize --quiet text.txt out
 
-run 0 sgt-bench ablation $cpu --data out
+run 0 sgt-bench ablation $cpu --data out --rounds 3
 stderr_matches '^sgt-bench ablation: preload: [0-9.]+ ms/step$'
-stdout_matches '^1x16x2, 2 x 16 tokens a step; median of 2; memory is of '
+check "three rounds" test "$(grep -c "ablation: tied: " .stderr)" -eq 3
+stdout_matches '^1x16x2, 2 x 16 tokens a step; median of 3 x 2; memory is of '
 stdout_matches '^text +each sample encoded as it is needed +[0-9.]+ +[0-9]+ +- +- +[0-9.]+ MiB$'
 stdout_matches '^tied +the head is the embedding +[0-9.]+ +[0-9]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ MiB$'
 stdout_matches '^tf32 +left out: no CPU has TF32$'

@@ -28,7 +28,7 @@ const technique_text techniques[TECHNIQUES] = {
 
 static struct {
     const char *device, *model, *data, *rows, *plot;
-    uint64_t batch, seq, threads, steps, warmup;
+    uint64_t batch, seq, threads, steps, warmup, rounds;
     int largest, json, quiet;
 } o = {.device = "auto", .model = "gpt2", .steps = 10, .warmup = 2};
 
@@ -49,6 +49,8 @@ static const sgt_option table[] = {
     {"steps", 0, SGT_OPT_COUNT, &o.steps, "N", "steps measured for a row; the median is given", .def = "10", .min = 1,
      .max = 100000},
     {"warmup", 0, SGT_OPT_COUNT, &o.warmup, "N", "steps before them", .def = "2", .min = 0, .max = 100000},
+    {"rounds", 0, SGT_OPT_COUNT, &o.rounds, "N", "how often all rows are measured; the median is given",
+     .def = "1 on CUDA, 3 on a CPU", .min = 1, .max = ABLATION_ROUNDS},
     {"largest", 0, SGT_OPT_FLAG, &o.largest, .help = "each row once more, with the largest batch that fits"},
     {"plot", 0, SGT_OPT_TEXT, &o.plot, "FILE.svg", .help = "a picture of it"},
     {"json", 0, SGT_OPT_FLAG, &o.json, NULL, .help = "one JSON document"},
@@ -101,6 +103,7 @@ static int take_options(ablation *a, sgt_error *err)
     a->at_largest = o.largest;
     a->warmup = (unsigned)o.warmup;
     a->steps = (unsigned)o.steps;
+    a->rounds = (unsigned)(o.rounds ? o.rounds : cuda ? 1 : 3);
     int rc = sgt_model_named(&a->model, o.model, err);
     if (a->seq > a->model.positions) a->model.positions = a->seq;
     return rc == SGT_OK ? take_rows(a, err) : rc;

@@ -7,6 +7,8 @@
 
 #define ABLATION_MOST ((uint32_t)1 << 16) /* rows of a micro-step: larger batches are not looked for */
 
+#define ABLATION_ROUNDS 100
+
 /* In the order in which they come on. */
 typedef enum technique {
     TECHNIQUE_TEXT, TECHNIQUE_MMAP, TECHNIQUE_PRELOAD, TECHNIQUE_SIMD, TECHNIQUE_OVERLAP, TECHNIQUE_ASYNC,
@@ -23,7 +25,8 @@ extern const technique_text techniques[TECHNIQUES];
 typedef struct ablation_row {
     int wanted;            /* is to be measured */
     char why[160];         /* it is not */
-    step_result r;
+    step_result r;         /* of the last round; its times are the median of the rounds */
+    double ms[ABLATION_ROUNDS], wait_ms[ABLATION_ROUNDS];
     uint32_t largest;      /* the most rows of a micro-step that fit, up to ABLATION_MOST */
     double largest_tokens_per_s; /* with those; 0: not measured */
 } ablation_row;
@@ -34,7 +37,7 @@ typedef struct ablation {
     const char *model_name;
     uint32_t batch, seq;
     int threads, at_largest; /* the second: rows are measured with the largest batch too */
-    unsigned warmup, steps;
+    unsigned warmup, steps, rounds;
     sgt_notice notice;
     const sgt_stop *stop;
     ablation_row rows[TECHNIQUES];

@@ -148,7 +148,7 @@ int ablation_settle(ablation *a, int named, sgt_error *err)
 
 /* ---- measuring ---- */
 
-static int measure_row(const ablation *a, technique t, uint32_t batch, unsigned steps, step_result *r, sgt_error *err)
+static int measure_row(const ablation *a, technique t, uint32_t batch, step_result *r, sgt_error *err)
 {
     sgt_loader *l = NULL;
     step_rows *rows = NULL;
@@ -157,7 +157,7 @@ static int measure_row(const ablation *a, technique t, uint32_t batch, unsigned 
     step_run run = {.device = a->device,
                     .backend = &o,
                     .warmup = a->warmup,
-                    .steps = steps,
+                    .steps = a->steps,
                     .sync_metrics = t < TECHNIQUE_ASYNC,
                     .stop = a->stop};
     int rc = open_loader(&l, a, t, batch, err);
@@ -173,22 +173,46 @@ static int measure_largest(ablation *a, technique t, sgt_error *err)
 {
     step_result r;
     sgt_error why;
-    int rc = measure_row(a, t, a->rows[t].largest, a->steps, &r, &why);
+    int rc = measure_row(a, t, a->rows[t].largest, &r, &why);
     if (rc == SGT_OK) a->rows[t].largest_tokens_per_s = r.tokens_per_s;
     if (rc == SGT_ENOMEM) sgt_say(&a->notice, "%s: %s", techniques[t].name, why.text);
     return rc == SGT_OK || rc == SGT_ENOMEM ? SGT_OK : sgt_fail(err, rc, "%s", why.text);
 }
 
-int ablation_measure(ablation *a, sgt_error *err)
+/* One row after the other, so that what else the machine does in a while falls on all of them. */
+static int measure_round(ablation *a, unsigned round, sgt_error *err)
 {
     int rc = SGT_OK;
     for (int t = 0; t < TECHNIQUES && rc == SGT_OK; t++) {
         ablation_row *row = &a->rows[t];
         if (!row->wanted) continue;
-        rc = measure_row(a, (technique)t, a->batch, a->steps, &row->r, err);
-        if (rc == SGT_OK) sgt_say(&a->notice, "%s: %.3f ms/step", techniques[t].name, row->r.ms);
-        if (rc == SGT_OK) row->largest = largest_batch(a, (technique)t);
-        if (rc == SGT_OK && a->at_largest && row->largest) rc = measure_largest(a, (technique)t, err);
+        rc = measure_row(a, (technique)t, a->batch, &row->r, err);
+        if (rc < 0) return rc;
+        row->ms[round] = row->r.ms;
+        row->wait_ms[round] = row->r.wait_ms;
+        sgt_say(&a->notice, "%s: %.3f ms/step", techniques[t].name, row->r.ms);
+    }
+    return rc;
+}
+
+static void take_medians(const ablation *a, ablation_row *row)
+{
+    double ms = bench_median(row->ms, a->rounds);
+    row->r.tokens_per_s *= row->r.ms / ms;
+    row->r.ms = ms;
+    row->r.wait_ms = bench_median(row->wait_ms, a->rounds);
+}
+
+int ablation_measure(ablation *a, sgt_error *err)
+{
+    int rc = SGT_OK;
+    for (unsigned round = 0; round < a->rounds && rc == SGT_OK; round++) rc = measure_round(a, round, err);
+    for (int t = 0; t < TECHNIQUES && rc == SGT_OK; t++) {
+        ablation_row *row = &a->rows[t];
+        if (!row->wanted) continue;
+        take_medians(a, row);
+        row->largest = largest_batch(a, (technique)t);
+        if (a->at_largest && row->largest) rc = measure_largest(a, (technique)t, err);
     }
     return rc;
 }

@@ -63,8 +63,8 @@ void ablation_show(const ablation *a)
     char cpu[128], total[32];
     const step_result *r = &a->rows[last_row(a)].r;
     printf("%s, %s, %s, %s\n", sgt_printable(cpu, sizeof cpu, sgt_cpu_model()), r->device, r->level, r->library);
-    printf("%s, %u x %u tokens a step; median of %u; memory is of %s; a row has all that is above it\n\n",
-           a->model_name, a->batch, a->seq, a->steps, sgt_format_bytes(total, sizeof total, r->total_bytes));
+    printf("%s, %u x %u tokens a step; median of %u x %u; memory is of %s; a row has all above it\n\n",
+           a->model_name, a->batch, a->seq, a->rounds, a->steps, sgt_format_bytes(total, sizeof total, r->total_bytes));
     printf("%-8s %-38s %9s  %9s  %7s %7s  %10s\n", "", "", "ms/step", "tokens/s", "faster", "in all", "memory");
     for (int t = 0; t < TECHNIQUES; t++)
         if (a->rows[t].wanted) show_row(a, t);
@@ -98,10 +98,11 @@ int ablation_print_json(const ablation *a, sgt_error *err)
         if (a->rows[t].why[0])
             json_array_append_new(out, json_pack("{s:s, s:s}", "technique", techniques[t].name, "why", a->rows[t].why));
     }
-    json_t *top = json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:I, s:o, s:o}", "cpu", sgt_cpu_model(), "device",
-                            r->device, "library", r->library, "model", a->model_name, "batch", (int)a->batch, "seq",
-                            (int)a->seq, "threads", a->threads, "steps", (int)a->steps, "total_bytes",
-                            (json_int_t)r->total_bytes, "results", results, "left_out", out);
+    json_t *top = json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:I, s:o, s:o}", "cpu", sgt_cpu_model(),
+                            "device", r->device, "library", r->library, "model", a->model_name, "batch", (int)a->batch,
+                            "seq", (int)a->seq, "threads", a->threads, "steps", (int)a->steps, "rounds",
+                            (int)a->rounds, "total_bytes", (json_int_t)r->total_bytes, "results", results, "left_out",
+                            out);
     if (!top) return sgt_fail(err, SGT_ENOMEM, "out of memory");
     int bad = json_dumpf(top, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) < 0 || putchar('\n') == EOF;
     json_decref(top);
