@@ -96,7 +96,7 @@ interrupted() { # OPTION...
     stderr_is 'sgt-bench step: interrupted'
 }
 interrupted
-printf '#!/bin/sh\necho $$ > id\nexec sleep 100\n' > python
+printf '#!/bin/sh\necho $$ > id\nexec sleep 1000\n' > python
 sgt-bench step $cpu --peer ./python > .stdout 2> .stderr &
 pid=$!
 until [ -s id ]; do sleep 0.02; done
