@@ -116,7 +116,7 @@ endif
 MPI_LIB := $(B)/lib/libsgt-mpi.so
 MPICC := $(if $(SAN),,$(shell command -v mpicc 2> /dev/null))
 ifneq ($(MPICC),)
-mpi: $(MPI_LIB) $(B)/host/lib/libsgt-mpi.so
+mpi: $(MPI_LIB)
 else
 mpi:
 	@echo 'no mpicc (libopenmpi-dev): left out mpirun and srun, several ranks need torchrun'
@@ -167,7 +167,7 @@ check-cuda: need-packages $(CHECK_CUDA)  ## the CUDA kernels on the host, withou
 check-kernels: need-packages $(B)/tests/check-kernels  ## every fast kernel against its definition (ARGS=--bench: speed)
 	@$(B)/tests/check-kernels $(ARGS)
 
-install: need-packages programs libs $(if $(HAVE_NVCC),cuda)  ## install into DESTDIR/PREFIX (default /usr/local)
+install: need-packages programs libs $(if $(HAVE_NVCC),cuda) $(if $(MPICC),mpi)  ## install into DESTDIR/PREFIX (default /usr/local)
 	$(call say,INST,$(DESTDIR)$(PREFIX))
 	$(Q)install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib include/sgt/base share/man/man1)
 	$(Q)install -m 755 $(PROGRAMS:%=$(B)/bin/%) $(DESTDIR)$(PREFIX)/bin
@@ -179,7 +179,7 @@ install: need-packages programs libs $(if $(HAVE_NVCC),cuda)  ## install into DE
 
 uninstall:                             ## remove what install put there
 	$(Q)rm -f $(PROGRAMS:%=$(DESTDIR)$(PREFIX)/bin/%) $(PROGRAMS:%=$(DESTDIR)$(PREFIX)/share/man/man1/%.1) \
-	    $(foreach l,loader.a tokenize.a cuda.so,$(DESTDIR)$(PREFIX)/lib/libsgt-$(l))
+	    $(foreach l,loader.a tokenize.a cuda.so mpi.so,$(DESTDIR)$(PREFIX)/lib/libsgt-$(l))
 	$(Q)rm -rf $(DESTDIR)$(PREFIX)/include/sgt
 
 clean:                                 ## remove build/ (every variant)
@@ -199,6 +199,7 @@ run-demo: $(B)/bin/sgt-tokenize $(B)/bin/sgt-bench $(B)/bin/sgt-train
 
 # A CUDA library that make has built is kept in step with the programs that load it.
 run-check: $(if $(HAVE_NVCC),$(wildcard $(CUDA_LIB)))
+run-check: $(if $(MPICC),$(MPI_LIB:$(B)/%=$(B)/host/%))
 run-check: programs $(SUITES:%=$(B)/tests/test-%) $(B)/tests/check-kernels $(CHECK_CUDA) $(HOST_LIB) $(HOST_PROGRAMS) mpi
 	@HOST_CXX='$(HOST_CXX)' tests/run.sh $(B)
 
