@@ -313,13 +313,13 @@ static bool joined(const Capture &c, const std::vector<size_t> &from, const std:
 
 cudaGraphExec_t capture_end(cudaStream_t s)
 {
-    std::shared_ptr<Capture> c = s->capture;
-    if (!c || c->origin != s) fail("the end of a capture that did not begin on this stream");
-    for (cudaStream_t other : streams) {
-        if (other->capture != c) continue;
-        if (!joined(*c, other->last, s->last)) fail("a capture ends while another stream has not joined again");
-        other->capture.reset();
-    }
+    if (!s->capture || s->capture->origin != s) fail("the end of a capture that did not begin on this stream");
+    for (cudaStream_t other : streams)
+        if (other->capture == s->capture && !joined(*s->capture, other->last, s->last))
+            fail("a capture ends while another stream has not joined again");
+    std::shared_ptr<Capture> c = s->capture; /* not before: a test jumps out of fail, past what would let go of it */
+    for (cudaStream_t other : streams)
+        if (other->capture == c) other->capture.reset();
     c->ended = true;
     return new CUgraphExec_st{c};
 }
