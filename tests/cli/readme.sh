@@ -10,7 +10,7 @@ for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
     cat "$ROOT/README.md" > "corpus/$i.txt"
 done
 
-[ "$(grep -cE '^```(sh|c|python)$' "$ROOT/README.md")" -eq 5 ] || fail "README has another number of code blocks than this test runs"
+[ "$(grep -cE '^```(sh|c|python)$' "$ROOT/README.md")" -eq 6 ] || fail "README has another number of code blocks than this test runs"
 
 block sh 1 > make.sh
 for target in $(sed 's/^make //' make.sh); do
@@ -31,6 +31,18 @@ rm -rf out run
 block sh 3 > small.sh
 run 0 sh -eu small.sh
 [ "$(wc -l < run/log.jsonl)" -eq 20 ] || fail "20 steps should give 20 lines of log"
+
+# The GPU's: as far as a machine without one goes, which is what the backend's build for the host can say.
+block sh 4 > gpu.sh
+sed -n 's/^sgt-train/& --estimate-memory/p' gpu.sh > estimate.sh
+run 0 env PATH="$BIN/../host/bin:$PATH" sh -eu estimate.sh
+stdout_matches 'activations'
+sed -n '/^sgt-bench/p' gpu.sh > bench.sh
+[ "$(wc -l < bench.sh)" -eq 1 ] || fail "README's GPU block is not what this test runs"
+if ! [ -e /dev/nvidia0 ]; then
+    run 1 sh -eu bench.sh
+    stderr_matches 'no CUDA (driver|device)'
+fi
 
 block c 1 > example.c
 run 0 sh -c "$(sed 's/-MMD -MP//' "$BIN/../flags") -I$ROOT/loader -o example example.c $BIN/../lib/libsgt-loader.a -lxxhash -luring -ljansson -pthread"
