@@ -11,6 +11,7 @@
 
 #include "base/arena.h"
 #include "base/cpu.h"
+#include "base/library.h"
 
 #define TEXT(x) TEXT_(x)
 #define TEXT_(x) #x
@@ -44,20 +45,13 @@ static int check(dnnl_status_t status, const char *what, sgt_error *err)
 
 static int look_up(sgt_dnnl *api, void *library, sgt_error *err)
 {
-    const struct {
-        const char *name;
-        void *member;
-    } wanted[] = {
+    const sgt_symbol wanted[] = {
 #define ROW(name) {"dnnl_" #name, &api->name},
         SGT_DNNL_BOTH(ROW) SGT_DNNL_OWN(ROW)
 #undef ROW
     };
-    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
-        void *f = dlsym(library, wanted[i].name);
-        if (!f)
-            return sgt_fail(err, SGT_EUNSUPPORTED, "%s: no function %s in it (is it oneDNN?)", LIBRARY, wanted[i].name);
-        memcpy(wanted[i].member, &f, sizeof f); /* POSIX: a function's address fits in a void * */
-    }
+    const char *missing = sgt_library_look_up(library, wanted, sizeof wanted / sizeof *wanted);
+    if (missing) return sgt_fail(err, SGT_EUNSUPPORTED, "%s: no function %s in it (is it oneDNN?)", LIBRARY, missing);
     return SGT_OK;
 }
 

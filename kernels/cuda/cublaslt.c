@@ -2,7 +2,8 @@
 #include "cublaslt.h"
 
 #include <dlfcn.h>
-#include <string.h>
+
+#include "base/library.h"
 
 /* Newest first: what we use is the same in both. Then where a toolkit lies that nobody told the system about. */
 static const char *const libraries[] = {"libcublasLt.so.13", "libcublasLt.so.12",
@@ -11,12 +12,9 @@ static const char *const libraries[] = {"libcublasLt.so.13", "libcublasLt.so.12"
 
 static void *open_library(sgt_error *err)
 {
-    char first[256] = "";
-    for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++) {
-        void *library = dlopen(libraries[i], RTLD_NOW | RTLD_LOCAL);
-        if (library) return library;
-        if (!i) sgt_printable(first, sizeof first, dlerror());
-    }
+    char first[256];
+    void *library = sgt_library_open(libraries, sizeof libraries / sizeof *libraries, first, sizeof first);
+    if (library) return library;
     sgt_fail(err, SGT_EUNSUPPORTED,
              "cuBLASLt: neither %s nor %s can be loaded: %s (install CUDA's cuBLAS, or name its folder in "
              "LD_LIBRARY_PATH)",
@@ -24,38 +22,30 @@ static void *open_library(sgt_error *err)
     return NULL;
 }
 
-typedef struct symbol {
-    const char *name;
-    void *to; /* the table's member: a pointer to a function, which POSIX lets a void * hold */
-} symbol;
-
 static int fill(sgt_cublaslt *t, void *library, sgt_error *err)
 {
-    const symbol symbols[] = {{"cublasLtGetVersion", &t->version},
-                              {"cublasLtGetStatusName", &t->status_name},
-                              {"cublasLtCreate", &t->create},
-                              {"cublasLtDestroy", &t->destroy},
-                              {"cublasLtMatmulDescCreate", &t->desc_create},
-                              {"cublasLtMatmulDescDestroy", &t->desc_destroy},
-                              {"cublasLtMatmulDescSetAttribute", &t->desc_set},
-                              {"cublasLtMatrixLayoutCreate", &t->layout_create},
-                              {"cublasLtMatrixLayoutDestroy", &t->layout_destroy},
-                              {"cublasLtMatrixLayoutSetAttribute", &t->layout_set},
-                              {"cublasLtMatmulPreferenceCreate", &t->preference_create},
-                              {"cublasLtMatmulPreferenceDestroy", &t->preference_destroy},
-                              {"cublasLtMatmulPreferenceSetAttribute", &t->preference_set},
-                              {"cublasLtMatmulAlgoGetHeuristic", &t->heuristics},
-                              {"cublasLtMatmulAlgoCheck", &t->algo_check},
-                              {"cublasLtMatmulAlgoConfigGetAttribute", &t->algo_config},
-                              {"cublasLtMatmul", &t->matmul}};
+    const sgt_symbol symbols[] = {{"cublasLtGetVersion", &t->version},
+                                  {"cublasLtGetStatusName", &t->status_name},
+                                  {"cublasLtCreate", &t->create},
+                                  {"cublasLtDestroy", &t->destroy},
+                                  {"cublasLtMatmulDescCreate", &t->desc_create},
+                                  {"cublasLtMatmulDescDestroy", &t->desc_destroy},
+                                  {"cublasLtMatmulDescSetAttribute", &t->desc_set},
+                                  {"cublasLtMatrixLayoutCreate", &t->layout_create},
+                                  {"cublasLtMatrixLayoutDestroy", &t->layout_destroy},
+                                  {"cublasLtMatrixLayoutSetAttribute", &t->layout_set},
+                                  {"cublasLtMatmulPreferenceCreate", &t->preference_create},
+                                  {"cublasLtMatmulPreferenceDestroy", &t->preference_destroy},
+                                  {"cublasLtMatmulPreferenceSetAttribute", &t->preference_set},
+                                  {"cublasLtMatmulAlgoGetHeuristic", &t->heuristics},
+                                  {"cublasLtMatmulAlgoCheck", &t->algo_check},
+                                  {"cublasLtMatmulAlgoConfigGetAttribute", &t->algo_config},
+                                  {"cublasLtMatmul", &t->matmul}};
     _Static_assert(sizeof symbols / sizeof *symbols == sizeof *t / sizeof(void *), "a function a member");
-    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
-        void *found = dlsym(library, symbols[i].name);
-        if (!found)
-            return sgt_fail(err, SGT_EUNSUPPORTED, "cuBLASLt: %s is missing (a cuBLAS of CUDA 12 or 13 is needed)",
-                            symbols[i].name);
-        memcpy(symbols[i].to, &found, sizeof found);
-    }
+    const char *missing = sgt_library_look_up(library, symbols, sizeof symbols / sizeof *symbols);
+    if (missing)
+        return sgt_fail(err, SGT_EUNSUPPORTED, "cuBLASLt: %s is missing (a cuBLAS of CUDA 12 or 13 is needed)",
+                        missing);
     return SGT_OK;
 }
 

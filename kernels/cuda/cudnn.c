@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/library.h"
+
 #define LIBRARY "libcudnn.so.9"
 #define GRAPH "libcudnn_graph.so.9"
 
@@ -17,21 +19,13 @@ static struct {
 
 static int look_up(sgt_cudnn *api, void *library, sgt_error *err)
 {
-    const struct {
-        const char *name;
-        void *member;
-    } wanted[] = {
+    const sgt_symbol wanted[] = {
 #define ROW(result, name, arguments) {"cudnn" #name, &api->name},
         SGT_CUDNN_FUNCTIONS(ROW)
 #undef ROW
     };
-    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
-        void *f = dlsym(library, wanted[i].name);
-        if (!f)
-            return sgt_fail(err, SGT_EUNSUPPORTED, "cuDNN: no function %s in " LIBRARY " (is it cuDNN 9?)",
-                            wanted[i].name);
-        memcpy(wanted[i].member, &f, sizeof f); /* POSIX: a function's address fits in a void * */
-    }
+    const char *missing = sgt_library_look_up(library, wanted, sizeof wanted / sizeof *wanted);
+    if (missing) return sgt_fail(err, SGT_EUNSUPPORTED, "cuDNN: no function %s in " LIBRARY " (is it cuDNN 9?)", missing);
     return SGT_OK;
 }
 

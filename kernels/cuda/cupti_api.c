@@ -2,7 +2,8 @@
 #include "cupti_api.h"
 
 #include <dlfcn.h>
-#include <string.h>
+
+#include "base/library.h"
 
 /* Newest first: what we use is the same in both. The toolkit keeps it where the loader does not look. */
 static const char *const libraries[] = {"libcupti.so.13",
@@ -13,12 +14,9 @@ static const char *const libraries[] = {"libcupti.so.13",
 
 static void *open_library(sgt_error *err)
 {
-    char first[256] = "";
-    for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++) {
-        void *library = dlopen(libraries[i], RTLD_NOW | RTLD_LOCAL);
-        if (library) return library;
-        if (!i) sgt_printable(first, sizeof first, dlerror());
-    }
+    char first[256];
+    void *library = sgt_library_open(libraries, sizeof libraries / sizeof *libraries, first, sizeof first);
+    if (library) return library;
     sgt_fail(err, SGT_EUNSUPPORTED,
              "--profile: no CUPTI: neither %s nor %s can be loaded: %s (it comes with the CUDA toolkit; name its "
              "folder in LD_LIBRARY_PATH)",
@@ -26,37 +24,29 @@ static void *open_library(sgt_error *err)
     return NULL;
 }
 
-typedef struct symbol {
-    const char *name;
-    void *to; /* the table's member: a pointer to a function, which POSIX lets a void * hold */
-} symbol;
-
 static int fill(sgt_cupti_api *t, void *library, sgt_error *err)
 {
-    const symbol symbols[] = {{"cuptiGetVersion", &t->version},
-                              {"cuptiGetResultString", &t->result_string},
-                              {"cuptiSubscribe", &t->subscribe},
-                              {"cuptiUnsubscribe", &t->unsubscribe},
-                              {"cuptiEnableCallback", &t->enable_callback},
-                              {"cuptiGetCallbackName", &t->callback_name},
-                              {"cuptiGetGraphNodeId", &t->node_id},
-                              {"cuptiActivityRegisterTimestampCallback", &t->set_clock},
-                              {"cuptiActivityRegisterCallbacks", &t->set_buffers},
-                              {"cuptiActivityEnable", &t->enable},
-                              {"cuptiActivityDisable", &t->disable},
-                              {"cuptiActivityFlushAll", &t->flush},
-                              {"cuptiActivityGetNextRecord", &t->next_record},
-                              {"cuptiActivityGetNumDroppedRecords", &t->dropped},
-                              {"cuptiActivityPushExternalCorrelationId", &t->push},
-                              {"cuptiActivityPopExternalCorrelationId", &t->pop}};
+    const sgt_symbol symbols[] = {{"cuptiGetVersion", &t->version},
+                                  {"cuptiGetResultString", &t->result_string},
+                                  {"cuptiSubscribe", &t->subscribe},
+                                  {"cuptiUnsubscribe", &t->unsubscribe},
+                                  {"cuptiEnableCallback", &t->enable_callback},
+                                  {"cuptiGetCallbackName", &t->callback_name},
+                                  {"cuptiGetGraphNodeId", &t->node_id},
+                                  {"cuptiActivityRegisterTimestampCallback", &t->set_clock},
+                                  {"cuptiActivityRegisterCallbacks", &t->set_buffers},
+                                  {"cuptiActivityEnable", &t->enable},
+                                  {"cuptiActivityDisable", &t->disable},
+                                  {"cuptiActivityFlushAll", &t->flush},
+                                  {"cuptiActivityGetNextRecord", &t->next_record},
+                                  {"cuptiActivityGetNumDroppedRecords", &t->dropped},
+                                  {"cuptiActivityPushExternalCorrelationId", &t->push},
+                                  {"cuptiActivityPopExternalCorrelationId", &t->pop}};
     _Static_assert(sizeof symbols / sizeof *symbols == sizeof *t / sizeof(void *), "a function a member");
-    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
-        void *found = dlsym(library, symbols[i].name);
-        if (!found)
-            return sgt_fail(err, SGT_EUNSUPPORTED, "--profile: CUPTI lacks %s (that of CUDA 12.8 or newer is needed)",
-                            symbols[i].name);
-        memcpy(symbols[i].to, &found, sizeof found);
-    }
+    const char *missing = sgt_library_look_up(library, symbols, sizeof symbols / sizeof *symbols);
+    if (missing)
+        return sgt_fail(err, SGT_EUNSUPPORTED, "--profile: CUPTI lacks %s (that of CUDA 12.8 or newer is needed)",
+                        missing);
     return SGT_OK;
 }
 
