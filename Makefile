@@ -155,7 +155,7 @@ endif
 check-all: check                       ## the tests again: clang, no optimization, sanitizers, all schedules and mutants
 	@! command -v clang > /dev/null && echo 'clang is not there: its build is left out' || \
 	    $(MAKE) $(JOBS) --no-print-directory run-check CC=clang
-	@$(MAKE) $(JOBS) --no-print-directory check-cuda check-nvcc
+	@$(MAKE) $(JOBS) --no-print-directory cuda check-cuda check-nvcc
 	@tests/step/check-step.sh $(B) all
 	@$(MAKE) $(JOBS) --no-print-directory run-check DEBUG=1
 	@$(MAKE) $(JOBS) --no-print-directory run-check SAN=address,undefined
@@ -249,7 +249,7 @@ $(B)/tests/check-cuda-pretend: $(PRETEND_PARTS:%=$(B)/obj/%.o) $(B)/obj/tests/ke
 $(CUDA_LIB): $(CUDA_CU:%=$(B)/obj/device/%.o) $(CUDA_C:%.c=$(B)/obj/%.o) $(call lib,train kernels loader) $(CUDA_MAP)
 	@tests/kernels/registers.sh $(CUDA_CU:%=$(B)/obj/device/%.log)
 	$(call say,LD,$@)mkdir -p $(@D) && $(NVCC) -shared -cudart static -o $@ $(filter-out %.map,$^) \
-	    -Xlinker --version-script=$(CUDA_MAP) -Xlinker -z,defs -Xcompiler -static-libstdc++,-static-libgcc -ldl -lm
+	    -Xlinker --version-script=$(CUDA_MAP) -Xlinker -z,defs -Xcompiler -static-libstdc++,-static-libgcc,-fopenmp -ldl -lm
 
 $(HOST_LIB): $(CUDA_CU:%=$(B)/obj/%.o) $(HOST_STANDS:%=$(B)/obj/%.o) $(HOST_C:%.c=$(B)/obj/%.o) \
              $(B)/obj/tests/kernels/cudnn/stand_in.o $(call lib,train kernels loader) $(CUDA_MAP)
