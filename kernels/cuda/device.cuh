@@ -118,8 +118,7 @@ DEV Vec16 ld16_stream(const void *p)
 
 DEV void st16_stream(void *p, const Vec16 &v) { __stcs((uint4 *)p, make_uint4(v.w[0], v.w[1], v.w[2], v.w[3])); }
 
-/* *p += v at once; the value before. The float sum's order is not fixed: not for --deterministic. */
-DEV float atomic_add(float *p, float v) { return atomicAdd(p, v); }
+/* *p += v at once; the value before. None for floats, whose sum would depend on the order. */
 DEV uint32_t atomic_add(uint32_t *p, uint32_t v) { return atomicAdd(p, v); }
 DEV int32_t atomic_add(int32_t *p, int32_t v) { return atomicAdd(p, v); }
 DEV uint32_t atomic_or(uint32_t *p, uint32_t v) { return atomicOr(p, v); }

@@ -103,7 +103,6 @@ template <class T> DEV_WRAPPER T atomic_swap_in(T *p, T v)
     *p = v;
     return before;
 }
-DEV_WRAPPER float atomic_add(float *p, float v) { return atomic_swap_in(p, *p + v); }
 DEV_WRAPPER uint32_t atomic_add(uint32_t *p, uint32_t v) { return atomic_swap_in(p, *p + v); }
 DEV_WRAPPER int32_t atomic_add(int32_t *p, int32_t v) { return atomic_swap_in(p, *p + v); }
 DEV_WRAPPER uint32_t atomic_or(uint32_t *p, uint32_t v) { return atomic_swap_in(p, *p | v); }
