@@ -73,7 +73,6 @@ typedef struct sgt_backend_options {
     int ignoring;          /* whether targets of the id `ignore` have no loss */
     int32_t ignore;
     sgt_attention attention;
-    int untied;            /* the head has a weight of its own: "lm_head.weight" is the model's last tensor */
     int no_fuse, no_graphs, no_overlap, no_pad_vocab, deterministic; /* CUDA's switches, for measuring each one's gain */
     /* Read by open alone: a folder, made if missing, for what was timed at start-up, per device and shape (NULL: none);
      * and, for deterministic, what an earlier part of this run chose by timing (backend.choices). */

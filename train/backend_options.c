@@ -49,7 +49,6 @@ int sgt_trainer_backend_options(const sgt_trainer *t, sgt_backend_options *o, sg
         .ignoring = s->ignore != SGT_DEFAULT_COUNT,
         .ignore = s->ignore != SGT_DEFAULT_COUNT ? (int32_t)s->ignore : 0,
         .attention = (sgt_attention)index_of(s->attention, attentions, 4),
-        .untied = t->model.untied != 0,
         .no_fuse = s->no_fuse,
         .no_graphs = s->no_graphs,
         .no_overlap = s->no_overlap && t->cuda, /* a CPU has nothing to copy: there the loop sees to it alone */

@@ -190,7 +190,6 @@ static int check_options(const sgt_backend_options *o, sgt_error *err)
 static void take_options(sgt_cpu_backend *c, const sgt_backend_options *o)
 {
     c->model = o->model;
-    c->model.untied |= o->untied != 0;
     c->optim = o->optim;
     c->threads = o->threads;
     c->trace = o->trace;

@@ -265,7 +265,7 @@ static void update_range(sgt_cuda_backend *c, size_t at, size_t n, size_t decaye
     float *p = c->params + at, *m = c->m + at, *g = c->own_grads + at;
     const sgt_optim *o = &c->o.optim;
     if (o->kind == SGT_SGD) {
-        sgt_cuda_sgd sgd = {.momentum = o->momentum, .decay = o->weight_decay, .nesterov = o->nesterov};
+        sgt_sgd sgd = {.momentum = o->momentum, .decay = o->weight_decay, .nesterov = o->nesterov};
         sgt_cuda_sgd_update(c->compute, c->type, copy, p, m, g, n, decayed, &sgd, c->control);
     } else {
         sgt_adamw a = adamw(c);

@@ -154,7 +154,7 @@ void sgt_cuda_backward(sgt_cuda_backend *c);
 
 /* ---- cuda_ranks.c: all of it nothing where there is one rank ---- */
 enum { SGT_BUCKET_EMBEDDINGS, SGT_BUCKET_BLOCKS }; /* then a bucket a block, an untied head, all vectors */
-static inline size_t sgt_cuda_buckets(const sgt_cuda_backend *c) { return c->L + 2 + (c->o.untied != 0); }
+static inline size_t sgt_cuda_buckets(const sgt_cuda_backend *c) { return c->L + 2 + (c->model.untied != 0); }
 static inline size_t sgt_cuda_bucket_vectors(const sgt_cuda_backend *c) { return sgt_cuda_buckets(c) - 1; }
 int sgt_cuda_ranks_open(sgt_cuda_backend *c, sgt_error *err); /* meets the others */
 void sgt_cuda_ranks_leave(sgt_cuda_backend *c); /* what was put on streams is done, or called off after give_up */

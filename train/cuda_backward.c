@@ -99,7 +99,7 @@ void sgt_cuda_backward(sgt_cuda_backend *c)
     sgt_cuda_range(c, "head backward");
     sgt_cuda_gemm_run(head->dx, c->compute, c->dln, c->logits, sgt_cuda_weight(c, c->head), NULL, NULL);
     sgt_cuda_gemm_run(head->dw, c->compute, c->grads + c->head, c->logits, c->lnf, NULL, NULL);
-    if (c->o.untied) sgt_cuda_ranks_reduce(c, SGT_BUCKET_BLOCKS + c->L);
+    if (c->model.untied) sgt_cuda_ranks_reduce(c, SGT_BUCKET_BLOCKS + c->L);
     sgt_cuda_zero(c->compute, c->dx, c->N * c->C * c->width);
     layernorm(c, c->blocks[c->L - 1].out, c->meanf, c->rstdf, c->lnf_w, c->lnf_b);
     sgt_cuda_range_end(c);

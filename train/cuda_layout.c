@@ -51,7 +51,7 @@ static void find_tensors(sgt_cuda_backend *c)
             c->blocks[l].at[i] = c->tensor_at[2 + l * SGT_BLOCK_TENSORS + i];
     c->lnf_w = c->tensor_at[last];
     c->lnf_b = c->tensor_at[last + 1];
-    c->head = c->o.untied ? c->tensor_at[tensors - 1] : c->wte;
+    c->head = c->model.untied ? c->tensor_at[tensors - 1] : c->wte;
 }
 
 static int check_options(const sgt_backend_options *o, sgt_error *err)

@@ -171,13 +171,9 @@ void sgt_cuda_grad_finish(sgt_cuda_stream s, sgt_cuda_control *c, float clip, fl
 void sgt_cuda_adamw(sgt_cuda_stream s, sgt_cuda_type type, void *copy, float *p, float *m, float *v, float *g, size_t n,
                     size_t decayed, const sgt_adamw *a, const sgt_cuda_control *c);
 
-/* The same for SGD:  g' = g*grad_scale   m = momentum*m + g'   p -= lr*((nesterov ? g' + momentum*m : m) + decay*p) */
-typedef struct sgt_cuda_sgd {
-    float momentum, decay;
-    int nesterov;
-} sgt_cuda_sgd;
+/* The same of sgt_sgd, with lr and grad_scale from *c. */
 void sgt_cuda_sgd_update(sgt_cuda_stream s, sgt_cuda_type type, void *copy, float *p, float *m, float *g, size_t n,
-                         size_t decayed, const sgt_cuda_sgd *o, const sgt_cuda_control *c);
+                         size_t decayed, const sgt_sgd *o, const sgt_cuda_control *c);
 
 /* After an update, by one thread: step, skipped, the loss scale; last_* for the host; the step's sums to 0. */
 void sgt_cuda_end_step(sgt_cuda_stream s, sgt_cuda_control *c);

@@ -104,7 +104,7 @@ template <class T> struct Update {
     size_t n, decayed;
     const sgt_cuda_control *control;
     sgt_adamw adamw;
-    sgt_cuda_sgd sgd;
+    sgt_sgd sgd;
 };
 
 // The formula of sgt_adamw with v/c2 and m/c1 in float: both corrections come as factors.
@@ -183,7 +183,7 @@ void sgt_cuda_adamw(sgt_cuda_stream s, sgt_cuda_type type, void *copy, float *p,
 }
 
 void sgt_cuda_sgd_update(sgt_cuda_stream s, sgt_cuda_type type, void *copy, float *p, float *m, float *g, size_t n,
-                         size_t decayed, const sgt_cuda_sgd *o, const sgt_cuda_control *c)
+                         size_t decayed, const sgt_sgd *o, const sgt_cuda_control *c)
 {
     by_type(type, [&](auto zero) {
         using T = decltype(zero);

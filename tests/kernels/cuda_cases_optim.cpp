@@ -167,7 +167,7 @@ CUDA_CASE(cuda_sgd)
 {
     for (int nesterov = 0; nesterov < 2; nesterov++)
         for (size_t n : {(size_t)1, (size_t)131, (size_t)1028}) {
-            sgt_cuda_sgd o = {0.9f, 0.1f, nesterov};
+            sgt_sgd o = {0, 0.9f, 0.1f, 1, nesterov};
             sgt_cuda_control *c = new_control(t);
             float *p = cuda_copy<float>(t, check_random(t, n, 1), n);
             float *m = cuda_copy<float>(t, check_random(t, n, 1), n);

@@ -24,8 +24,7 @@ static sgt_backend_options backend_options(const ablation *a, technique t)
         .accum = 1,
         .threads = a->threads,
         .precision = half ? SGT_PRECISION_BF16 : SGT_PRECISION_FP32,
-        .cache = a->cache,
-        .untied = t < TECHNIQUE_TIED};
+        .cache = a->cache};
     o.model.untied = t < TECHNIQUE_TIED;
     if (!cuda) return o;
     if (t == TECHNIQUE_TF32) o.precision = SGT_PRECISION_TF32;
