@@ -67,6 +67,7 @@ typedef struct sgt_backend_options {
     sgt_notice notice;
     sgt_precision precision;
     sgt_recompute recompute;
+    const uint8_t *recompute_at; /* read by open alone: a sgt_recompute for each layer; NULL: `recompute` for all */
     float loss_scale;      /* fp16's first; 0: 65536 */
     float dropout;         /* on embeddings, attention and both residual branches; see kernels/dropout.h */
     uint64_t seed;         /* of dropout */
@@ -83,6 +84,12 @@ typedef struct sgt_backend_options {
      * the whole run's to all), micro_step, update, metrics (the whole run's too). eval is of this rank's rows alone. */
     sgt_ranks *ranks;
 } sgt_backend_options;
+
+/* What layer `layer` computes again. */
+static inline sgt_recompute sgt_recompute_at(const sgt_backend_options *o, size_t layer)
+{
+    return o->recompute_at ? (sgt_recompute)o->recompute_at[layer] : o->recompute;
+}
 
 typedef struct sgt_rows {
     const uint16_t *tokens; /* (batch, T + 1) */

@@ -19,9 +19,10 @@
 #define SGT_BIAS_COLUMNS 128  /* columns that one task sums for a bias gradient */
 
 /* One block: its twelve tensors' places in the flat arrays, and what its forward pass leaves for the backward pass.
- * With recompute some of these are the first block's: the same memory for all. */
+ * What is computed again lies in the memory of the first block that does so. */
 typedef struct sgt_cpu_block {
     uint32_t layer;
+    sgt_recompute recompute;
     size_t at[SGT_BLOCK_TENSORS];     /* offsets into params and grads */
     float *ln1, *mean1, *rstd1;       /* (N, C), (N), (N) */
     float *qkv;                       /* (N, 3C) */
@@ -56,7 +57,9 @@ typedef struct sgt_cpu_backend {
     size_t B, T, N, C, H, D, V;
     size_t wpe, lnf_w, lnf_b;    /* offsets in the flat arrays; wte's is 0 */
     size_t head_w;               /* wte's, or the head's own */
-    sgt_recompute recompute;
+    /* Whose LayerNorm and GELU outputs, and whose whole inside, serve all blocks that compute those again: the first
+     * such blocks. And the last that computes anything again: the backward pass finds its own still there. */
+    sgt_cpu_block *share_cheap, *share_inside, *share_last;
     int ignoring;
     int32_t ignore;
     int rounding;                /* operands of products are rounded to `format` */

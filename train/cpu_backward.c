@@ -131,15 +131,15 @@ static void clear_small_gradients(sgt_cpu_backend *c)
     }
 }
 
-/* What the forward pass did not leave of a block: computed again, by the same calls, to the same bits. The last block's
- * is still there. c->dln and c->dwide hold nothing yet. */
+/* What the forward pass did not leave of a block: computed again, by the same calls, to the same bits. What blocks share
+ * is still there for the last of them. c->dln and c->dwide hold nothing yet. */
 static void recompute(sgt_cpu_backend *c, sgt_cpu_block *l, const float *x)
 {
     const float *p = c->params;
-    if (c->recompute == SGT_RECOMPUTE_NONE || l->layer + 1 == c->model.layers) return;
+    if (l->recompute == SGT_RECOMPUTE_NONE || l == c->share_last) return;
     uint64_t from = sgt_trace_begin(c->trace);
     sgt_cpu_layernorm(c, l->ln1, l->mean1, l->rstd1, x, p + l->at[SGT_LN1_W], p + l->at[SGT_LN1_B]);
-    if (c->recompute == SGT_RECOMPUTE_BLOCK) {
+    if (l->recompute == SGT_RECOMPUTE_BLOCK) {
         sgt_cpu_block_inside(c, l, x);
     } else {
         sgt_cpu_layernorm(c, l->ln2, l->mean2, l->rstd2, l->mid, p + l->at[SGT_LN2_W], p + l->at[SGT_LN2_B]);

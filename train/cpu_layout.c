@@ -11,14 +11,13 @@ static void kind(sgt_cpu_backend *c, const char *name)
 
 static float *floats(sgt_cpu_backend *c, size_t count) { return sgt_arena_take(&c->arena, count, sizeof(float)); }
 
-/* What is computed again lies in the first block's memory; of the rest every block has its own. Statistics and lse are
- * a few floats a position, and stay. */
+/* What is computed again lies in the first such block's memory; of the rest every block has its own. Statistics and lse
+ * are a few floats a position, and stay. */
 static void lay_out_block(sgt_cpu_backend *c, sgt_cpu_block *l)
 {
     size_t N = c->N, C = c->C;
-    const sgt_cpu_block *first = l == c->blocks ? NULL : c->blocks;
-    const sgt_cpu_block *cheap = c->recompute == SGT_RECOMPUTE_NONE ? NULL : first;
-    const sgt_cpu_block *inside = c->recompute == SGT_RECOMPUTE_BLOCK ? first : NULL;
+    const sgt_cpu_block *cheap = l->recompute == SGT_RECOMPUTE_NONE || l == c->share_cheap ? NULL : c->share_cheap;
+    const sgt_cpu_block *inside = l->recompute < SGT_RECOMPUTE_BLOCK || l == c->share_inside ? NULL : c->share_inside;
     l->ln1 = cheap ? cheap->ln1 : floats(c, N * C);
     l->mean1 = floats(c, N);
     l->rstd1 = floats(c, N);

@@ -114,6 +114,17 @@ static void decide_sizes(sgt_cpu_backend *c, const sgt_backend_options *o)
     }
 }
 
+static void decide_recompute(sgt_cpu_backend *c, const sgt_backend_options *o)
+{
+    for (sgt_cpu_block *l = c->blocks; l < c->blocks + o->model.layers; l++) {
+        l->recompute = sgt_recompute_at(o, (size_t)(l - c->blocks));
+        if (l->recompute == SGT_RECOMPUTE_NONE) continue;
+        if (!c->share_cheap) c->share_cheap = l;
+        if (!c->share_inside && l->recompute == SGT_RECOMPUTE_BLOCK) c->share_inside = l;
+        c->share_last = l;
+    }
+}
+
 /* Bytes of the whole. Sizes that no machine has are caught in floating point, where they cannot overflow, and are not
  * laid out. */
 static double measure(sgt_cpu_backend *c)
@@ -193,7 +204,6 @@ static void take_options(sgt_cpu_backend *c, const sgt_backend_options *o)
     c->optim = o->optim;
     c->threads = o->threads;
     c->trace = o->trace;
-    c->recompute = o->recompute;
     c->rounding = o->precision == SGT_PRECISION_BF16 || o->precision == SGT_PRECISION_FP16;
     c->format = o->precision == SGT_PRECISION_FP16 ? SGT_FORMAT_FP16 : SGT_FORMAT_BF16;
     c->bf16 = o->precision == SGT_PRECISION_BF16 && sgt_gemm_has_bf16();
@@ -225,6 +235,7 @@ static int new_backend(sgt_cpu_backend **out, const sgt_backend_options *o, sgt_
     c->base = sgt_cpu_calls;
     take_options(c, o);
     decide_sizes(c, o);
+    decide_recompute(c, o);
     *out = c;
     return SGT_OK;
 }

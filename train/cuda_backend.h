@@ -19,9 +19,10 @@
 #define SGT_CUDA_SLOTS 2 /* row buffers on the device */
 #define SGT_CUDA_RING 4  /* steps and copies that the host may look back on */
 
-/* One block: its tensors' places in the flat arrays, and what its forward pass leaves for the backward pass. With
- * recompute, blocks share some of these. */
+/* One block: its tensors' places in the flat arrays, and what its forward pass leaves for the backward pass. What is
+ * computed again lies in the memory of the first block that does so. */
 typedef struct sgt_cuda_block {
+    sgt_recompute recompute;
     size_t at[SGT_BLOCK_TENSORS];
     void *ln1, *qkv, *att, *mid, *ln2, *fc, *gelu, *out; /* (N, C), but qkv (N, 3C), fc and gelu (N, 4C) */
     float *mean1, *rstd1, *mean2, *rstd2, *lse;          /* (N) four times, (B, H, T) */
@@ -78,6 +79,9 @@ typedef struct sgt_cuda_backend {
     size_t kinds;
 
     sgt_cuda_block *blocks;
+    /* The first that computes GELU and LayerNorm outputs again, the first that does so with all of a block, and the
+     * last that does either, whose own the backward pass finds still there. NULL: none. */
+    sgt_cuda_block *share_cheap, *share_inside, *share_last;
     void *x0, *lnf;               /* embeddings, the last LayerNorm's output: (N, C) */
     float *meanf, *rstdf;
     void *logits;                 /* (N, ldv) */

@@ -79,16 +79,16 @@ void sgt_cuda_forward(sgt_cuda_backend *c, int training)
     }
 }
 
-/* The last layer's are still there. */
+/* What blocks share is still there for the last of them. */
 void sgt_cuda_forward_again(sgt_cuda_backend *c, size_t layer)
 {
     sgt_cuda_block *l = c->blocks + layer;
-    if (c->o.recompute == SGT_RECOMPUTE_NONE || layer + 1 == c->L) return;
+    if (l->recompute == SGT_RECOMPUTE_NONE || l == c->share_last) return;
     const void *x = layer ? l[-1].out : c->x0;
     sgt_cuda_range_layer(c, "recompute", layer);
     sgt_cuda_layernorm(c->compute, c->type, l->ln1, l->mean1, l->rstd1, x, sgt_cuda_weight(c, l->at[SGT_LN1_W]),
                        sgt_cuda_weight(c, l->at[SGT_LN1_B]), c->N, c->C, c->model.eps);
-    if (c->o.recompute == SGT_RECOMPUTE_BLOCK) {
+    if (l->recompute == SGT_RECOMPUTE_BLOCK) {
         inside(c, layer, x, 1);
     } else {
         sgt_cuda_layernorm(c->compute, c->type, l->ln2, l->mean2, l->rstd2, l->mid,

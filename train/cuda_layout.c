@@ -67,6 +67,18 @@ static int check_options(const sgt_backend_options *o, sgt_error *err)
     return SGT_OK;
 }
 
+static void decide_recompute(sgt_cuda_backend *c)
+{
+    c->share_cheap = c->share_inside = c->share_last = NULL;
+    for (sgt_cuda_block *l = c->blocks; l < c->blocks + c->L; l++) {
+        l->recompute = sgt_recompute_at(&c->o, (size_t)(l - c->blocks));
+        if (l->recompute == SGT_RECOMPUTE_NONE) continue;
+        if (!c->share_cheap) c->share_cheap = l;
+        if (!c->share_inside && l->recompute == SGT_RECOMPUTE_BLOCK) c->share_inside = l;
+        c->share_last = l;
+    }
+}
+
 int sgt_cuda_decide(sgt_cuda_backend *c, const sgt_backend_options *o, sgt_error *err)
 {
     int rc = check_options(o, err);
@@ -95,6 +107,7 @@ int sgt_cuda_decide(sgt_cuda_backend *c, const sgt_backend_options *o, sgt_error
     c->own = c->flat / c->ranks;
     c->own_decayed = c->decayed / c->ranks;
     find_tensors(c);
+    decide_recompute(c);
     return SGT_OK;
 }
 
@@ -118,29 +131,30 @@ static void kind(sgt_cuda_backend *c, const char *name)
     if (c->used > before) c->memory[c->kinds++] = (sgt_memory_kind){name, c->used - before};
 }
 
-/* Buffer `p` of the first block, or one of this block's own where the backward pass finds it kept. */
-#define OWN(field, count, own) \
-    (l->field = (own) || l == c->blocks ? numbers(c, count) : c->blocks[0].field)
-#define OWN_FLOATS(field, count, own) \
-    (l->field = (own) || l == c->blocks ? floats(c, count) : c->blocks[0].field)
+/* A buffer of this block's own, or where it is computed again that of `first`, which may be this block. */
+#define OWN(field, count, first) \
+    (l->field = (first) && (first) != l ? (first)->field : numbers(c, count))
+#define OWN_FLOATS(field, count, first) \
+    (l->field = (first) && (first) != l ? (first)->field : floats(c, count))
 
 static void lay_out_block(sgt_cuda_backend *c, sgt_cuda_block *l)
 {
     size_t N = c->N, C = c->C;
-    int inside = c->o.recompute < SGT_RECOMPUTE_BLOCK, all = c->o.recompute == SGT_RECOMPUTE_NONE;
-    OWN(ln1, N * C, all);
+    const sgt_cuda_block *cheap = l->recompute == SGT_RECOMPUTE_NONE ? NULL : c->share_cheap;
+    const sgt_cuda_block *inside = l->recompute < SGT_RECOMPUTE_BLOCK ? NULL : c->share_inside;
+    OWN(ln1, N * C, cheap);
     OWN_FLOATS(mean1, N, inside);
     OWN_FLOATS(rstd1, N, inside);
     OWN(qkv, N * 3 * C, inside);
     OWN(att, N * C, inside);
     OWN_FLOATS(lse, N * c->H, inside);
     OWN(mid, N * C, inside);
-    OWN(ln2, N * C, all);
+    OWN(ln2, N * C, cheap);
     OWN_FLOATS(mean2, N, inside);
     OWN_FLOATS(rstd2, N, inside);
     OWN(fc, N * 4 * C, inside);
-    OWN(gelu, N * 4 * C, all);
-    OWN(out, N * C, 1);
+    OWN(gelu, N * 4 * C, cheap);
+    l->out = numbers(c, N * C);
     if (c->path == SGT_PATH_NAIVE) OWN(probs, N * c->H * c->T, inside);
 }
 

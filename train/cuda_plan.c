@@ -73,13 +73,13 @@ static const sgt_cuda_gemm *plan_fused(sgt_cuda_backend *c, sgt_cuda_gemm_shape 
     return plan(&p, c, &s, &why) < 0 ? NULL : p; /* the library need not have it */
 }
 
-/* Not for the erf form, which the library lacks, nor where the backward pass computes GELU again: the library's own
- * rounding differs from our kernel's. */
+/* Not for the erf form, which the library lacks, nor where the backward pass may compute GELU again: the library's own
+ * rounding differs from our kernel's, and a choice made layer by layer is to change no bits. */
 static void plan_gelu(sgt_cuda_backend *c)
 {
     c->fc_gelu = c->dgelu = c->dgelu_bias = NULL;
     if (c->o.no_fuse || c->model.gelu != SGT_GELU_TANH) return;
-    if (c->o.recompute != SGT_RECOMPUTE_GELU)
+    if (!c->o.recompute_at && c->o.recompute != SGT_RECOMPUTE_GELU)
         c->fc_gelu = plan_fused(c, forward_shape(c, c->C, 4 * c->C), SGT_EPILOGUE_GELU);
     c->dgelu = plan_fused(c, dx_shape(c, 4 * c->C, c->C), SGT_EPILOGUE_DGELU);
     c->dgelu_bias = plan_fused(c, dx_shape(c, 4 * c->C, c->C), SGT_EPILOGUE_DGELU_BGRAD);

@@ -113,6 +113,26 @@ void fixture_load(fixture *f, const char *name, sgt_gelu_kind gelu)
     fclose(in);
 }
 
+void fixture_deepen(fixture *f, uint32_t layers)
+{
+    sgt_model deep = f->model;
+    deep.layers = layers;
+    float *initial = calloc(sgt_model_floats(&deep), sizeof *initial);
+    size_t had = sgt_model_tensors(&f->model), has = sgt_model_tensors(&deep), after = 2 + SGT_BLOCK_TENSORS * layers;
+    size_t blocks = (size_t)SGT_BLOCK_TENSORS * f->model.layers;
+    for (size_t i = 0; i < has; i++) {
+        sgt_tensor from, to;
+        size_t same = i < 2 ? i : i >= after ? had - (has - i) : 2 + (i - 2) % blocks;
+        sgt_model_tensor(&f->model, same, &from);
+        sgt_model_tensor(&deep, i, &to);
+        must(from.count == to.count, "%s: not as large as %s", to.name, from.name);
+        memcpy(initial + to.offset, f->initial + from.offset, to.count * sizeof *initial);
+    }
+    free(f->initial);
+    f->initial = initial;
+    f->model = f->options.model = deep;
+}
+
 void fixture_free(fixture *f)
 {
     free(f->x);

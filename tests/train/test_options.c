@@ -222,6 +222,32 @@ Test(options, the_same_bits_for_any_number_of_threads_and_any_recomputation)
     }
 }
 
+/* Levels by layer: n, g, b. What some share must not be read by the others, wherever the last of them is. */
+static const char *const mixes[] = {"nnnnn", "ggbbn", "bnbgn", "nbgnb", "gnnbn", "bbbgg", "nnnnb"};
+
+Test(options, the_same_bits_for_any_mix_of_recomputation)
+{
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        fixture f;
+        fixture_load(&f, names[i], SGT_GELU_TANH);
+        fixture_deepen(&f, 5);
+        f.steps = 3;
+        sgt_backend_options o = f.options;
+        float *want = trained(&f, &o);
+        for (size_t k = 0; k < sizeof mixes / sizeof *mixes; k++) {
+            uint8_t at[5];
+            for (int l = 0; l < 5; l++) at[l] = (uint8_t)(strchr("ngb", mixes[k][l]) - "ngb");
+            o.recompute_at = at;
+            float *p = trained(&f, &o);
+            cr_expect(memcmp(p, want, sgt_model_floats(&f.model) * sizeof *p) == 0, "%s, %s: other bits", names[i],
+                      mixes[k]);
+            free(p);
+        }
+        free(want);
+        fixture_free(&f);
+    }
+}
+
 TestSuite(untied, .init = make_folder, .fini = remove_folder);
 
 /* Through a checkpoint and back, under transformers' names: the head is no part of "transformer". */
@@ -282,6 +308,11 @@ Test(options, recomputation_takes_the_bytes_it_should)
     o.recompute = SGT_RECOMPUTE_BLOCK;
     cr_expect_eq(bytes_of(&o, "activations"), none - 15 * unit);
     cr_expect_leq(2 * bytes_of(&o, "activations"), none);
+    /* two that compute GELU again share one's 6 C, three whole blocks one's 15 C, of which 6 C with the others */
+    uint8_t at[LAYERS] = {SGT_RECOMPUTE_GELU, SGT_RECOMPUTE_GELU, SGT_RECOMPUTE_BLOCK,
+                          SGT_RECOMPUTE_NONE, SGT_RECOMPUTE_BLOCK, SGT_RECOMPUTE_BLOCK};
+    o.recompute_at = at;
+    cr_expect_eq(bytes_of(&o, "activations"), none - (4 * 6 + 2 * 9) * unit / (LAYERS - 1));
 }
 
 Test(options, sgd_has_one_moment)
