@@ -9,6 +9,17 @@ static uint32_t local_batch(const sgt_loader *l)
     return l->o.batch / l->o.ranks;
 }
 
+/* What documents take beside, for n rows. */
+static int open_rows(sgt_cursor *c, const sgt_loader *l, size_t n)
+{
+    if (l->o.sampling != SGT_SAMPLING_DOCUMENTS) return 1;
+    c->lengths = calloc(n, sizeof *c->lengths);
+    c->left = calloc(n, sizeof *c->left);
+    c->pieces = calloc(n, sizeof *c->pieces);
+    c->gathered = reallocarray(NULL, n, ((size_t)l->o.seq + 1) * sizeof *c->gathered);
+    return c->lengths && c->left && c->pieces && c->gathered;
+}
+
 int sgt_cursor_open(sgt_cursor **out, const sgt_loader *l, sgt_error *err)
 {
     uint32_t n = local_batch(l);
@@ -19,7 +30,7 @@ int sgt_cursor_open(sgt_cursor **out, const sgt_loader *l, sgt_error *err)
         c->windows = calloc(n, sizeof *c->windows);
         c->tokens = calloc(n, sizeof *c->tokens);
     }
-    if (!c || !c->windows || !c->tokens)
+    if (!c || !c->windows || !c->tokens || !open_rows(c, l, n))
         sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " rows: out of memory", n);
     else
         rc = l->ops->cursor_open(&c->reader_cursor, l->reader, err);
@@ -37,8 +48,87 @@ void sgt_cursor_close(sgt_cursor *c)
     if (c->reader_cursor) c->l->ops->cursor_close(c->reader_cursor);
     free(c->windows);
     free(c->tokens);
+    free(c->lengths);
+    free(c->left);
+    free(c->pieces);
+    free(c->gathered);
     free(c);
 }
+
+const uint32_t *sgt_cursor_lengths(const sgt_cursor *c)
+{
+    return c->lengths;
+}
+
+/* ---- documents: rows put together from pieces ---- */
+
+/* The piece that row i is to have next: what is left of it, up to the end of the shard it has come to. */
+static sgt_window next_piece(const sgt_loader *l, const sgt_cursor *c, uint32_t i)
+{
+    sgt_window w = c->windows[i];
+    uint64_t here = l->set.shards[w.shard].head.tokens - w.offset;
+    w.tokens = here < c->left[i] ? (uint32_t)here : c->left[i];
+    return w;
+}
+
+static int take_piece(const sgt_loader *l, sgt_cursor *c, uint32_t i, const sgt_window *w, const uint16_t *from,
+                      sgt_error *err)
+{
+    size_t width = (size_t)l->o.seq + 1, t = 0;
+    uint16_t *to = c->gathered + i * width + (c->lengths[i] - c->left[i]);
+    if (l->rows->copy(to, from, w->tokens) >= l->set.vocab) {
+        while (to[t] < l->set.vocab) t++;
+        return sgt_set_bad_id(&l->set, w->shard, w->offset + t, to[t], err);
+    }
+    c->left[i] -= w->tokens;
+    c->windows[i].shard++; /* where the next piece begins, if there is one */
+    c->windows[i].offset = 0;
+    return SGT_OK;
+}
+
+/* A round for the first pieces, then one for those that run on into the next shard, and so on. */
+static int gather(const sgt_loader *l, sgt_cursor *c, uint32_t n, sgt_error *err)
+{
+    for (uint32_t pieces = n; pieces;) {
+        pieces = 0;
+        for (uint32_t i = 0; i < n; i++)
+            if (c->left[i]) c->pieces[pieces++] = next_piece(l, c, i);
+        int rc = pieces ? l->ops->fetch(c->reader_cursor, c->pieces, pieces, c->tokens, err) : SGT_OK;
+        for (uint32_t i = 0, k = 0; k < pieces && rc == SGT_OK; i++)
+            if (c->left[i]) {
+                rc = take_piece(l, c, i, &c->pieces[k], c->tokens[k], err);
+                k++;
+            }
+        if (rc < 0) return rc;
+    }
+    return SGT_OK;
+}
+
+static int fetch_documents(const sgt_loader *l, sgt_cursor *c, uint64_t row, sgt_error *err)
+{
+    uint32_t n = local_batch(l), width = l->o.seq + 1;
+    for (uint32_t i = 0; i < n; i++, row += l->o.ranks) {
+        sgt_window w = sgt_sampler_window(&l->sampler, &c->memo, row);
+        c->windows[i] = sgt_documents_window(&l->documents, &l->set, &w, width);
+        c->lengths[i] = c->left[i] = c->windows[i].tokens;
+    }
+    int rc = gather(l, c, n, err);
+    for (uint32_t i = 0; i < n; i++) {
+        uint16_t *to = c->gathered + (size_t)i * width;
+        for (uint32_t t = c->lengths[i]; t < width; t++) to[t] = (uint16_t)l->o.pad;
+        c->tokens[i] = to;
+    }
+    return rc;
+}
+
+/* Row i's targets past its own tokens, of i32 outputs. */
+static void ignore_padding(const sgt_loader *l, const sgt_cursor *c, uint32_t i, int32_t *targets)
+{
+    if (!c->lengths) return;
+    for (uint32_t t = c->lengths[i] - 1; t < l->o.seq; t++) targets[t] = SGT_IGNORED;
+}
+
+/* ---- batches ---- */
 
 /* The windows of batch `index` into c->tokens. */
 static int fetch(const sgt_loader *l, sgt_cursor *c, uint64_t index, sgt_error *err)
@@ -49,6 +139,7 @@ static int fetch(const sgt_loader *l, sgt_cursor *c, uint64_t index, sgt_error *
                         index, l->o.batch);
     uint64_t row = index * l->o.batch + l->o.rank;
     uint32_t n = local_batch(l);
+    if (l->o.sampling == SGT_SAMPLING_DOCUMENTS) return fetch_documents(l, c, row, err);
     for (uint32_t i = 0; i < n; i++, row += l->o.ranks) c->windows[i] = sgt_sampler_window(&l->sampler, &c->memo, row);
     return l->ops->fetch(c->reader_cursor, c->windows, n, c->tokens, err);
 }
@@ -94,9 +185,11 @@ int sgt_loader_batch_i32(const sgt_loader *l, sgt_cursor *c, uint64_t index, int
     if (l->o.scalar) return sgt_loader_batch_i32_scalar(l, c, index, inputs, targets, err);
     int rc = fetch(l, c, index, err);
     if (rc < 0) return rc;
-    for (uint32_t i = 0; i < local_batch(l); i++)
+    for (uint32_t i = 0; i < local_batch(l); i++) {
         if (l->rows->widen(inputs + i * T, targets + i * T, c->tokens[i], T) >= l->set.vocab)
             return fail_id(l, c, i, err);
+        ignore_padding(l, c, i, targets + i * T);
+    }
     return SGT_OK;
 }
 
@@ -113,6 +206,7 @@ int sgt_loader_batch_i32_scalar(const sgt_loader *l, sgt_cursor *c, uint64_t ind
             if (t < T) inputs[i * T + t] = id;
             if (t > 0) targets[i * T + t - 1] = id;
         }
+        ignore_padding(l, c, i, targets + i * T);
     }
     return SGT_OK;
 }

@@ -2,6 +2,7 @@
 #ifndef SGT_HANDLE_H
 #define SGT_HANDLE_H
 
+#include "documents.h"
 #include "reader.h"
 #include "rows.h"
 #include "sampler.h"
@@ -11,6 +12,7 @@
 struct sgt_loader {
     sgt_loader_options o; /* with the defaults filled in; split is not kept */
     sgt_set set;
+    sgt_documents documents; /* of the sampling of that name */
     sgt_sampler sampler;
     const sgt_reader_ops *ops;
     void *reader;
@@ -23,6 +25,11 @@ struct sgt_cursor {
     sgt_sampler_memo memo;
     sgt_window *windows;     /* local_batch */
     const uint16_t **tokens; /* local_batch */
+
+    /* of documents, local_batch each; else NULL */
+    uint32_t *lengths, *left; /* tokens of each row that are its own, and those not fetched yet */
+    sgt_window *pieces;       /* that are fetched at once */
+    uint16_t *gathered;       /* local_batch*(T+1): the rows */
 };
 
 /* sgt_loader_open, with faults (NULL: none). */

@@ -12,7 +12,7 @@ const char *sgt_reader_name(sgt_reader r)
 
 const char *sgt_sampling_name(sgt_sampling s)
 {
-    static const char *const names[SGT_SAMPLINGS] = {"shuffle", "random", "block", "sequential"};
+    static const char *const names[SGT_SAMPLINGS] = {"shuffle", "random", "block", "sequential", "documents"};
     return (unsigned)s < SGT_SAMPLINGS ? names[s] : "unknown";
 }
 
@@ -41,10 +41,22 @@ static int open_sampler(sgt_loader *l, sgt_error *err)
 {
     uint64_t *tokens = malloc(l->set.count * sizeof *tokens);
     if (!tokens) return sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " shards: out of memory", l->set.count);
-    for (uint32_t i = 0; i < l->set.count; i++) tokens[i] = l->set.shards[i].head.tokens;
+    for (uint32_t i = 0; i < l->set.count; i++)
+        tokens[i] = l->o.sampling == SGT_SAMPLING_DOCUMENTS ? sgt_documents_in(&l->documents, i)
+                                                            : l->set.shards[i].head.tokens;
     int rc = sgt_sampler_init(&l->sampler, l->o.sampling, l->o.seed, l->o.seq, tokens, l->set.count, err);
     free(tokens);
     return rc;
+}
+
+static int open_documents(sgt_loader *l, const char *path, sgt_error *err)
+{
+    if (l->o.sampling != SGT_SAMPLING_DOCUMENTS) return SGT_OK;
+    int rc = sgt_documents_find(&l->documents, &l->set, path, err);
+    if (rc < 0) return rc;
+    if (!l->o.padded_by) l->o.pad = sgt_set_eot(&l->set, 0);
+    if (l->o.pad < l->set.vocab) return SGT_OK;
+    return sgt_fail(err, SGT_EUSAGE, "pad-id %" PRIu32 ": %s has ids below %" PRIu32, l->o.pad, path, l->set.vocab);
 }
 
 int sgt_loader_open_faulty(sgt_loader **out, const char *path, const sgt_loader_options *o,
@@ -57,7 +69,7 @@ int sgt_loader_open_faulty(sgt_loader **out, const char *path, const sgt_loader_
     if (o) l->o = *o;
     if ((rc = settle(&l->o, err)) < 0 || (rc = sgt_set_open(&l->set, path, &l->o, err)) < 0) goto fail;
     l->o.split = NULL; /* the caller's, and only lent */
-    if ((rc = open_sampler(l, err)) < 0) goto fail;
+    if ((rc = open_documents(l, path, err)) < 0 || (rc = open_sampler(l, err)) < 0) goto fail;
     sgt_reader_options ro = {
         .sampling = l->o.sampling, .seq = l->o.seq, .windows = l->o.batch / l->o.ranks, .notice = l->o.notice};
     if (fault) ro.fault = *fault;
@@ -81,6 +93,7 @@ void sgt_loader_close(sgt_loader *l)
     if (!l) return;
     if (l->reader) l->ops->close(l->reader);
     sgt_sampler_free(&l->sampler);
+    sgt_documents_free(&l->documents);
     sgt_set_close(&l->set);
     free(l);
 }
@@ -95,6 +108,7 @@ void sgt_loader_get_info(const sgt_loader *l, sgt_loader_info *info)
                               .seq = l->o.seq,
                               .vocab = l->set.vocab,
                               .local_batch = l->o.batch / l->o.ranks,
+                              .padded = l->o.sampling == SGT_SAMPLING_DOCUMENTS,
                               .hash = l->set.hash,
                               .reader = l->o.reader,
                               .reader_detail = l->ops->detail(l->reader)};
@@ -103,6 +117,7 @@ void sgt_loader_get_info(const sgt_loader *l, sgt_loader_info *info)
 void sgt_loader_window(const sgt_loader *l, uint64_t row, uint32_t *shard, uint64_t *offset)
 {
     sgt_window w = sgt_sampler_window(&l->sampler, NULL, row);
+    if (l->o.sampling == SGT_SAMPLING_DOCUMENTS) w = sgt_documents_window(&l->documents, &l->set, &w, l->o.seq + 1);
     *shard = w.shard;
     *offset = w.offset;
 }

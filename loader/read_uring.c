@@ -178,9 +178,14 @@ static uint64_t place(const cursor *c, const sgt_window *w)
     return c->r->set->shards[w->shard].head.data + 2 * w->offset;
 }
 
-static size_t read_size(const cursor *c, uint32_t i)
+static size_t bytes_of(const sgt_window *w)
 {
-    size_t left = c->r->window_bytes - c->done[i], fault = c->r->o.fault.most_bytes, most = fault ? fault : MOST_BYTES;
+    return 2 * (size_t)w->tokens;
+}
+
+static size_t read_size(const cursor *c, const sgt_window *w, uint32_t i)
+{
+    size_t left = bytes_of(w) - c->done[i], fault = c->r->o.fault.most_bytes, most = fault ? fault : MOST_BYTES;
     return left < most ? left : most;
 }
 
@@ -198,8 +203,8 @@ static int fail_read(const cursor *c, const sgt_window *w, uint32_t i, int resul
 static int fetch_pread(cursor *c, const sgt_window *windows, uint32_t n, sgt_error *err)
 {
     for (uint32_t i = 0; i < n; i++) {
-        for (c->done[i] = 0; c->done[i] < c->r->window_bytes;) {
-            ssize_t got = pread(c->r->fds[windows[i].shard], slot(c, i) + c->done[i], read_size(c, i),
+        for (c->done[i] = 0; c->done[i] < bytes_of(&windows[i]);) {
+            ssize_t got = pread(c->r->fds[windows[i].shard], slot(c, i) + c->done[i], read_size(c, &windows[i], i),
                                 (off_t)(place(c, &windows[i]) + c->done[i]));
             if (got < 0 && errno == EINTR) continue;
             if (got <= 0) return fail_read(c, &windows[i], i, got < 0 ? -errno : 0, err);
@@ -213,7 +218,7 @@ static int fetch_pread(cursor *c, const sgt_window *windows, uint32_t n, sgt_err
 static void ask(cursor *c, const sgt_window *w, uint32_t i)
 {
     struct io_uring_sqe *sqe = io_uring_get_sqe(&c->ring);
-    io_uring_prep_read(sqe, c->r->fds[w->shard], slot(c, i) + c->done[i], (unsigned)read_size(c, i),
+    io_uring_prep_read(sqe, c->r->fds[w->shard], slot(c, i) + c->done[i], (unsigned)read_size(c, w, i),
                        place(c, w) + c->done[i]);
     io_uring_sqe_set_data64(sqe, i);
     c->flying++;
@@ -254,7 +259,7 @@ static int fetch_ring(cursor *c, const sgt_window *windows, uint32_t n, sgt_erro
         io_uring_cqe_seen(&c->ring, cqe);
         c->flying--;
         if (result > 0) c->done[i] += (size_t)result;
-        int again = result == -EINTR || result == -EAGAIN || (result > 0 && c->done[i] < c->r->window_bytes);
+        int again = result == -EINTR || result == -EAGAIN || (result > 0 && c->done[i] < bytes_of(&windows[i]));
         if (rc == 0 && again)
             ask(c, &windows[i], i);
         else if (rc == 0 && result <= 0)

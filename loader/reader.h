@@ -2,8 +2,8 @@
  * A reader knows shards and offsets, and nothing of batches, samplings or outputs.
  *
  * open makes what all threads share and never changes after; cursor_open what one thread needs. fetch gives, for each
- * of n windows of T+1 tokens, a pointer to its first token, good until the next fetch on that cursor: into memory that
- * holds the set, or into slots of the cursor's own. Nothing outside the T+1 tokens may be touched through it. */
+ * of n windows of at most T+1 tokens, a pointer to its first token, good until the next fetch on that cursor: into
+ * memory that holds the set, or into slots of the cursor's own. Nothing outside the window may be touched through it. */
 #ifndef SGT_READER_H
 #define SGT_READER_H
 
@@ -21,7 +21,7 @@ typedef struct sgt_reader_fault {
 
 typedef struct sgt_reader_options {
     sgt_sampling sampling;
-    uint32_t seq;      /* windows have seq + 1 tokens */
+    uint32_t seq;      /* windows have at most seq + 1 tokens */
     uint32_t windows;  /* the most that a fetch asks for */
     sgt_notice notice; /* called by one thread at a time */
     sgt_reader_fault fault;

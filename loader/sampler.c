@@ -67,6 +67,11 @@ uint64_t sgt_permute(const sgt_permutation *p, uint64_t i)
 
 /* ---- the windows of a set ---- */
 
+static sgt_window window_at(const sgt_sampler *s, uint32_t shard, uint64_t offset)
+{
+    return (sgt_window){shard, offset, s->seq + 1};
+}
+
 static uint64_t shuffle_windows(uint64_t tokens, uint32_t seq)
 {
     return tokens < 2 * (uint64_t)seq ? 1 : tokens / seq - 1;
@@ -76,6 +81,13 @@ static uint32_t phases_of(uint64_t tokens, uint32_t seq)
 {
     uint64_t room = tokens - 1 - shuffle_windows(tokens, seq) * seq;
     return room < seq ? (uint32_t)room + 1 : seq;
+}
+
+/* Of a shard with n tokens, or n documents: its windows. */
+static uint64_t windows_of(const sgt_sampler *s, uint64_t n)
+{
+    if (s->sampling == SGT_SAMPLING_DOCUMENTS) return n;
+    return s->sampling == SGT_SAMPLING_SEQUENTIAL ? (n - 1) / s->seq : shuffle_windows(n, s->seq);
 }
 
 int sgt_sampler_init(sgt_sampler *s, sgt_sampling sampling, uint64_t seed, uint32_t seq, const uint64_t *tokens,
@@ -90,11 +102,10 @@ int sgt_sampler_init(sgt_sampler *s, sgt_sampling sampling, uint64_t seed, uint3
     }
     uint64_t sum = 0;
     for (uint32_t i = 0; i < shards; i++) {
-        uint64_t n = tokens[i];
-        assert(n > seq && n < (uint64_t)1 << 62);
-        uint64_t windows = sampling == SGT_SAMPLING_SEQUENTIAL ? (n - 1) / seq : shuffle_windows(n, seq);
+        uint64_t n = tokens[i], windows = windows_of(s, n);
+        assert((n > seq || sampling == SGT_SAMPLING_DOCUMENTS) && n < (uint64_t)1 << 62);
         s->before[i] = sum;
-        s->phases[i] = phases_of(n, seq);
+        s->phases[i] = sampling == SGT_SAMPLING_DOCUMENTS ? 0 : phases_of(n, seq);
         s->windows += windows;
         sum += sampling == SGT_SAMPLING_RANDOM ? n - seq : windows;
         if (sum > (uint64_t)1 << 63) {
@@ -129,7 +140,7 @@ static sgt_window phased(const sgt_sampler *s, uint64_t epoch, uint64_t window)
 {
     uint32_t shard = shard_of(s, window);
     uint64_t phase = below(draw(s, PHASE, epoch, shard), s->phases[shard]);
-    return (sgt_window){shard, phase + (window - s->before[shard]) * s->seq};
+    return window_at(s, shard, phase + (window - s->before[shard]) * s->seq);
 }
 
 /* ---- block ---- */
@@ -191,15 +202,20 @@ sgt_window sgt_sampler_window(const sgt_sampler *s, sgt_sampler_memo *memo, uint
     if (s->sampling == SGT_SAMPLING_RANDOM) {
         uint64_t start = below(draw(s, RANDOM, row, 0), s->before[s->shards]);
         uint32_t shard = shard_of(s, start);
-        return (sgt_window){shard, start - s->before[shard]};
+        return window_at(s, shard, start - s->before[shard]);
     }
     uint64_t epoch = row / s->windows, i = row % s->windows;
     if (s->sampling == SGT_SAMPLING_SEQUENTIAL) {
         uint32_t shard = shard_of(s, i);
-        return (sgt_window){shard, (i - s->before[shard]) * s->seq};
+        return window_at(s, shard, (i - s->before[shard]) * s->seq);
     }
     if (!memo) memo = &mine;
     if (!memo->ready || memo->epoch != epoch) begin_epoch(s, memo, epoch);
+    if (s->sampling == SGT_SAMPLING_DOCUMENTS) {
+        uint64_t document = sgt_permute(&memo->order, i);
+        uint32_t shard = shard_of(s, document);
+        return (sgt_window){shard, document - s->before[shard], 0};
+    }
     return phased(s, epoch,
                   s->sampling == SGT_SAMPLING_BLOCK ? block_window(s, memo, i) : sgt_permute(&memo->order, i));
 }

@@ -32,6 +32,9 @@
  * pools (the last one of fewer), and windows are permuted within pool j by permute(draw(POOL, e, j), windows of the
  * pool, ·).
  *
+ * documents: D_s documents begin in shard s, D their sum; epoch e = floor(r / D), i = r mod D. Row r is document
+ * permute(draw(ORDER, e, 0), D, i), counted through the shards. T has no part in it.
+ *
  * permute(key, n, i): a bijection of 0 ... n-1 for every key, computed, not stored: a Feistel network over pairs (x, y),
  * x below a = ceil(sqrt n), y below b = ceil(n / a), addition modulo a or b in the place of XOR. a*b exceeds n by less
  * than a, so it is rare that the result falls outside and is put through again (cycle walking: Black & Rogaway,
@@ -54,6 +57,7 @@
 typedef struct sgt_window {
     uint32_t shard;
     uint64_t offset; /* in tokens */
+    uint32_t tokens; /* T+1; of documents, and pieces of them, fewer */
 } sgt_window;
 
 typedef struct sgt_permutation {
@@ -70,8 +74,8 @@ typedef struct sgt_sampler {
     uint64_t seed;
     uint32_t seq; /* T */
     uint32_t shards;
-    uint64_t windows; /* in an epoch; for `random` what shuffle would have */
-    uint64_t *before; /* shards + 1: starts (random) or windows in the shards before this one */
+    uint64_t windows; /* in an epoch; for `random` what shuffle would have; documents */
+    uint64_t *before; /* shards + 1: starts (random), windows or documents in the shards before this one */
     uint32_t *phases; /* shards: how many phases a shard has (shuffle, block) */
 } sgt_sampler;
 
@@ -85,11 +89,13 @@ typedef struct sgt_sampler_memo {
     sgt_permutation within;
 } sgt_sampler_memo;
 
-/* tokens: of each shard, all above seq. SGT_EUSAGE for more than 2^63 windows. */
+/* tokens: of each shard, all above seq; for `documents` how many documents begin in each, one in all at least.
+ * SGT_EUSAGE for more than 2^63 windows. */
 int sgt_sampler_init(sgt_sampler *s, sgt_sampling sampling, uint64_t seed, uint32_t seq, const uint64_t *tokens,
                      uint32_t shards, sgt_error *err);
 void sgt_sampler_free(sgt_sampler *s);
 
+/* Of `documents`, offset is the document's number among those of its shard, and tokens is 0 (documents.h has more). */
 sgt_window sgt_sampler_window(const sgt_sampler *s, sgt_sampler_memo *memo, uint64_t row);
 
 #endif

@@ -13,6 +13,7 @@
 #include "manifest.h"
 
 #define GPT2_VOCAB 50257
+#define GPT2_EOT 50256
 #define MANIFEST_MAX ((size_t)1 << 30)
 
 static const char *base_name(const char *path)
@@ -29,7 +30,7 @@ static int take_paths(sgt_set *s, char **paths, size_t n, const char *where, sgt
         sgt_shard_list_free(paths, n);
         return sgt_fail(err, SGT_ENOMEM, "%s: %zu shards: out of memory", where, n);
     }
-    for (size_t i = 0; i < n; i++) s->shards[i].path = paths[i];
+    for (size_t i = 0; i < n; i++) s->shards[i] = (sgt_set_shard){.path = paths[i], .documents = UINT64_MAX};
     s->count = (uint32_t)n;
     free(paths);
     return SGT_OK;
@@ -106,12 +107,13 @@ static int paths_of(sgt_set *s, const sgt_manifest *m, const char *folder, const
 }
 
 /* The manifest and the headers were written together: where they differ, a shard was put in another's place. */
-static int agree(const sgt_set *s, const sgt_manifest *m, const char *split, const char *manifest, sgt_error *err)
+static int agree(sgt_set *s, const sgt_manifest *m, const char *split, const char *manifest, sgt_error *err)
 {
     uint32_t k = 0;
     for (size_t i = 0; i < m->count; i++) {
         if (strcmp(m->shards[i].split, split)) continue;
-        const sgt_set_shard *h = &s->shards[k++];
+        sgt_set_shard *h = &s->shards[k++];
+        h->documents = m->shards[i].documents;
         if (h->head.tokens != m->shards[i].tokens)
             return sgt_fail(err, SGT_EFORMAT, "%s: %" PRIu64 " tokens, but %s says %" PRIu64 " (make the folder again)",
                             h->path, h->head.tokens, manifest, m->shards[i].tokens);
@@ -187,10 +189,10 @@ static uint32_t decide_vocab(const sgt_set *s, uint32_t asked)
 
 static int leave_out_short(sgt_set *s, const char *path, const sgt_loader_options *o, sgt_error *err)
 {
-    uint32_t all = s->count, kept = 0;
+    uint32_t all = s->count, kept = 0, most = o->sampling == SGT_SAMPLING_DOCUMENTS ? 0 : o->seq;
     sgt_set_shard first = {0}; /* the first that is too short */
     for (uint32_t i = 0; i < all; i++) {
-        if (s->shards[i].head.tokens > o->seq) {
+        if (s->shards[i].head.tokens > most) {
             s->tokens += s->shards[i].head.tokens;
             s->shards[kept++] = s->shards[i];
         } else if (!first.path) {
@@ -202,8 +204,10 @@ static int leave_out_short(sgt_set *s, const char *path, const sgt_loader_option
     s->count = kept;
     s->skipped = all - kept;
     int rc = SGT_OK;
-    uint64_t window = (uint64_t)o->seq + 1;
-    if (!kept)
+    uint64_t window = (uint64_t)most + 1;
+    if (!kept && most == 0)
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: no shard has a token (%s has none)", path, first.path);
+    else if (!kept)
         rc = sgt_fail(err, SGT_EFORMAT,
                       "%s: no shard has the %" PRIu64 " tokens of a window: %s has %" PRIu64 " (a sequence length of "
                       "up to its tokens less one fits)",
@@ -286,6 +290,12 @@ int sgt_set_open_shard(const sgt_set *s, uint32_t shard, sgt_error *err)
         return sgt_fail(err, SGT_EFORMAT, "%s: changed while it was being opened", h->path);
     }
     return fd;
+}
+
+uint32_t sgt_set_eot(const sgt_set *s, uint32_t shard)
+{
+    const sgt_shard_header *h = &s->shards[shard].head;
+    return h->revision >= 1 ? h->eot : GPT2_EOT;
 }
 
 int sgt_set_bad_id(const sgt_set *s, uint32_t shard, uint64_t token, uint16_t id, sgt_error *err)

@@ -1,4 +1,5 @@
-/* set.h: which shards a loader draws from: found, checked, those too short for one window left out. */
+/* set.h: which shards a loader draws from: found, checked, those too short for one window left out (of documents, those
+ * without a token: a document may run on into a shard of any size). */
 #ifndef SGT_SET_H
 #define SGT_SET_H
 
@@ -10,6 +11,7 @@
 typedef struct sgt_set_shard {
     char *path;
     sgt_shard_header head;
+    uint64_t documents; /* that start in it, as the manifest says; UINT64_MAX: nobody does */
 } sgt_set_shard;
 
 typedef struct sgt_set {
@@ -28,6 +30,9 @@ void sgt_set_close(sgt_set *s);
 
 /* Opens a shard again for reading and makes sure that it still is what it was: a descriptor, or a negative SGT_E*. */
 int sgt_set_open_shard(const sgt_set *s, uint32_t shard, sgt_error *err);
+
+/* The id that begins a document of a shard: the header's, or GPT-2's. */
+uint32_t sgt_set_eot(const sgt_set *s, uint32_t shard);
 
 /* "out/train_000003.bin: token 17 (byte 1058): id 60000, wanted below 50257": SGT_EFORMAT. */
 int sgt_set_bad_id(const sgt_set *s, uint32_t shard, uint64_t token, uint16_t id, sgt_error *err);

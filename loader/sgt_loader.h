@@ -14,7 +14,12 @@
  *
  * Batch k is a pure function of (dataset, sampling, seed, batch, seq, k): the same from every reader, on any number of
  * ranks, in any order. A loader is immutable once open and shared by any number of threads; each thread draws through
- * its own cursor. */
+ * its own cursor.
+ *
+ * With SGT_SAMPLING_DOCUMENTS a row is one document: the tokens from where it begins (with an end-of-text id, which the
+ * row has too) to where the next one does, through as many shards as that takes, cut to T+1 or padded. Where documents
+ * begin stands in SHARD.idx beside SHARD.bin (u64 offsets from the shard's first token); where there is no such file,
+ * one begins at each end-of-text id: the header's, or 50256. Tokens before a set's first document are in no row. */
 #ifndef SGT_LOADER_H
 #define SGT_LOADER_H
 
@@ -39,11 +44,12 @@ typedef enum sgt_sampling {
     SGT_SAMPLING_RANDOM,     /* uniform starts with replacement */
     SGT_SAMPLING_BLOCK,      /* the windows of shuffle in two levels: blocks, and windows within a pool of blocks */
     SGT_SAMPLING_SEQUENTIAL, /* windows 0, T, 2T, ... of each shard in turn */
+    SGT_SAMPLING_DOCUMENTS,  /* one document a row, cut or padded; every document of an epoch once, permuted */
     SGT_SAMPLINGS
 } sgt_sampling;
 
 const char *sgt_reader_name(sgt_reader r);     /* "preload", "mmap", "uring" */
-const char *sgt_sampling_name(sgt_sampling s); /* "shuffle", "random", "block", "sequential" */
+const char *sgt_sampling_name(sgt_sampling s); /* "shuffle", "random", ..., "documents" */
 
 typedef struct sgt_loader_options {
     sgt_reader reader;
@@ -55,6 +61,8 @@ typedef struct sgt_loader_options {
     uint32_t ranks;    /* default 1; must divide batch */
     uint32_t vocab;    /* ids must be below it and below what headers say; default: theirs, or 50257 if they say none */
     const char *split; /* shards SPLIT_*.bin of a folder; default "train" */
+    int padded_by;     /* documents: short rows are padded by `pad`; 0: by the end-of-text id */
+    uint32_t pad;      /* which the vocabulary must have */
     int scalar;        /* rows are made one token at a time, in plain C: the naive way, kept for comparison */
     int raw;           /* no headers, in a folder (SPLIT.bin too: nanoGPT's). A file named itself may lack it anyway */
     sgt_notice notice; /* skipped shards, fallbacks */
@@ -72,9 +80,10 @@ void sgt_loader_close(sgt_loader *l); /* after its cursors and streams; NULL is 
 typedef struct sgt_loader_info {
     uint64_t tokens;            /* in the shards that are used */
     uint64_t shards, skipped;   /* used; too short for one window */
-    uint64_t windows_per_epoch; /* rows of T+1 tokens in one pass */
+    uint64_t windows_per_epoch; /* rows of T+1 tokens in one pass; documents: as many as begin in the shards */
     uint32_t batch, seq, vocab; /* as decided: B over all ranks, T, ids below this */
     uint32_t local_batch;       /* rows this rank sees: batch / ranks */
+    int padded;                 /* rows may be: sampling documents */
     uint64_t hash;              /* identifies the data: of the manifest, or of headers and sizes where there is none */
     sgt_reader reader;          /* as asked */
     const char *reader_detail;  /* "preload", "uring (pread: io_uring is forbidden)", ...; lives as long as the loader */
@@ -90,13 +99,22 @@ void sgt_cursor_close(sgt_cursor *c);
  * filled in. */
 int sgt_loader_batch(const sgt_loader *l, sgt_cursor *c, uint64_t index, uint16_t *rows, sgt_error *err);
 
-/* The same, as int32 inputs and targets, each (local_batch, T): targets are the inputs moved by one. */
+/* A target that is padding: what PyTorch's cross_entropy leaves out unless it is told otherwise. */
+#define SGT_IGNORED (-100)
+
+/* The same, as int32 inputs and targets, each (local_batch, T): targets are the inputs moved by one, and SGT_IGNORED
+ * where that is padding. */
 int sgt_loader_batch_i32(const sgt_loader *l, sgt_cursor *c, uint64_t index, int32_t *inputs, int32_t *targets,
                          sgt_error *err);
 
 /* The same as with options.scalar (sgt-train --batching scalar). */
 int sgt_loader_batch_i32_scalar(const sgt_loader *l, sgt_cursor *c, uint64_t index, int32_t *inputs, int32_t *targets,
                                 sgt_error *err);
+
+/* Of the batch that was last drawn through c, local_batch numbers: how many of a row's T+1 tokens are its own, at least
+ * 1; the rest is padding, and so are targets from that number less one on. NULL where no sampling but documents pads.
+ * The cursor's; until its next batch. */
+const uint32_t *sgt_cursor_lengths(const sgt_cursor *c);
 
 /* Where global row `row` (= batch index * B + r) starts: which used shard and which token of it. Pure. */
 void sgt_loader_window(const sgt_loader *l, uint64_t row, uint32_t *shard, uint64_t *offset);
@@ -129,6 +147,7 @@ typedef struct sgt_stream_options {
 typedef struct sgt_stream_batch {
     uint64_t index;
     uint16_t *rows;            /* u16: (local_batch, T+1) */
+    const uint32_t *lengths;   /* as sgt_cursor_lengths has them; NULL where no row is padded */
     int32_t *inputs, *targets; /* i32: (local_batch, T) each */
     uint32_t slot;             /* which buffer of the ring */
 } sgt_stream_batch;

@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "sgt_loader.h"
 
@@ -17,6 +18,7 @@
 
 typedef struct slot {
     void *buffer;
+    uint32_t *lengths; /* (local_batch), where rows are padded */
     int ready; /* filled, or failed: rc says which */
     int held;  /* with the consumer */
     int rc;
@@ -34,6 +36,8 @@ typedef struct worker {
 struct sgt_stream {
     const sgt_loader *l;
     sgt_stream_options o;
+    size_t rows; /* of a batch, here */
+    int padded;
     size_t targets_at, buffer_bytes;
     pthread_mutex_t lock;
     pthread_cond_t filled, freed;
@@ -64,6 +68,8 @@ static int measure(sgt_stream *s, sgt_error *err)
     sgt_loader_info info;
     size_t ids, width;
     sgt_loader_get_info(s->l, &info);
+    s->rows = info.local_batch;
+    s->padded = info.padded;
     width = s->o.output == SGT_OUTPUT_U16 ? (size_t)info.seq + 1 : info.seq;
     int over = __builtin_mul_overflow(width, (size_t)info.local_batch, &ids) || ids > (SIZE_MAX >> 4);
     if (over)
@@ -78,7 +84,7 @@ static sgt_stream_batch batch_of(const sgt_stream *s, uint64_t n)
 {
     uint32_t i = (uint32_t)(n % s->o.slots);
     char *buffer = s->slots[i].buffer;
-    sgt_stream_batch b = {.index = s->o.first + n, .slot = i};
+    sgt_stream_batch b = {.index = s->o.first + n, .slot = i, .lengths = s->slots[i].lengths};
     if (s->o.output == SGT_OUTPUT_U16) {
         b.rows = (uint16_t *)(void *)buffer;
     } else {
@@ -110,6 +116,7 @@ static void *work(void *arg)
         if (s->o.making) s->o.making(s->o.making_ctx, w->number, b.index, 0);
         int rc = b.rows ? sgt_loader_batch(s->l, w->cursor, b.index, b.rows, &to->err)
                         : sgt_loader_batch_i32(s->l, w->cursor, b.index, b.inputs, b.targets, &to->err);
+        if (to->lengths) memcpy(to->lengths, sgt_cursor_lengths(w->cursor), s->rows * sizeof *to->lengths);
         if (s->o.making) s->o.making(s->o.making_ctx, w->number, b.index, 1);
         pthread_mutex_lock(&s->lock);
         to->rc = rc;
@@ -140,10 +147,12 @@ static int open_slots(sgt_stream *s, sgt_error *err)
     s->slots = calloc(s->o.slots, sizeof *s->slots);
     s->workers = calloc(s->o.threads, sizeof *s->workers);
     if (!s->slots || !s->workers) return sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " slots: out of memory", s->o.slots);
-    for (uint32_t i = 0; i < s->o.slots; i++)
-        if (!(s->slots[i].buffer = s->o.alloc(s->o.ctx, s->buffer_bytes)))
+    for (uint32_t i = 0; i < s->o.slots; i++) {
+        if (s->padded) s->slots[i].lengths = calloc(s->rows, sizeof *s->slots[i].lengths);
+        if ((s->padded && !s->slots[i].lengths) || !(s->slots[i].buffer = s->o.alloc(s->o.ctx, s->buffer_bytes)))
             return sgt_fail(err, SGT_ENOMEM, "buffer %" PRIu32 " of %" PRIu32 ", %zu bytes: out of memory", i + 1,
                             s->o.slots, s->buffer_bytes);
+    }
     return SGT_OK;
 }
 
@@ -227,8 +236,10 @@ void sgt_stream_close(sgt_stream *s)
         if (s->workers[i].running) pthread_join(s->workers[i].thread, NULL);
         sgt_cursor_close(s->workers[i].cursor);
     }
-    for (uint32_t i = 0; s->slots && i < s->o.slots; i++)
+    for (uint32_t i = 0; s->slots && i < s->o.slots; i++) {
         if (s->slots[i].buffer && s->o.free) s->o.free(s->o.ctx, s->slots[i].buffer);
+        free(s->slots[i].lengths);
+    }
     pthread_cond_destroy(&s->filled);
     pthread_cond_destroy(&s->freed);
     pthread_mutex_destroy(&s->lock);

@@ -25,8 +25,10 @@ static const sgt_option table[] = {
     {.name = "How --batch draws (the trainer's options)"},
     {"loader", 0, SGT_OPT_CHOICE, &o.loader, "mmap|preload|uring", "how shards are read; the batches are the same",
      .def = "mmap", .given = &loader_given},
-    {"sampling", 0, SGT_OPT_CHOICE, &o.sampling, "shuffle|random|block|sequential", "order of the windows",
+    {"sampling", 0, SGT_OPT_CHOICE, &o.sampling, "shuffle|random|block|sequential|documents", "what makes a row",
      .def = "shuffle", .given = &sampling_given},
+    {"pad-id", 0, SGT_OPT_COUNT, &o.pad, "ID", "what pads short documents", .def = "the end-of-text id", .min = 0,
+     .max = UINT16_MAX, .given = &o.padded_by},
     {"seed", 0, SGT_OPT_COUNT, &o.seed, "N", "seed of the sampling", .def = "1", .given = &seed_given},
     {"batch-size", 0, SGT_OPT_COUNT, &o.batch_size, "N", "rows of a batch", .def = "8", .min = 1, .max = 1 << 20,
      .given = &batch_size_given},
@@ -95,6 +97,7 @@ int main(int argc, char **argv)
     if (first == argc) sgt_usage(&program, "what is to be inspected?");
     if (argc - first > 1) sgt_usage(&program, "one path is inspected at a time, not %d", argc - first);
     if (o.batch && (o.decode || o.verify)) sgt_usage(&program, "--batch goes with neither --verify nor --decode");
+    if (o.padded_by && strcmp(o.sampling, "documents")) sgt_usage(&program, "--pad-id: needs --sampling documents");
     if (!o.batch && (loader_given || sampling_given || seed_given || batch_size_given || seq_len_given))
         sgt_usage(&program, "--loader, --sampling, --seed, --batch-size and --seq-len belong to --batch");
 

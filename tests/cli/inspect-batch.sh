@@ -32,6 +32,53 @@ check 'random is not shuffle' test "$(cat random.mmap)" != "$(cat shuffle.mmap)"
 run 0 sgt-inspect set --json --batch 5:3 --batch-size 3 --seq-len 2 --sampling random --seed 8
 check 'another seed gives other batches' test "$(cat .stdout)" != "$(cat random.mmap)"
 
+# documents: one a row, from where it begins to where the next one does, cut to 5 tokens or padded, through shards
+mkdir docs
+shard docs/train_000000.bin 7 50256 1 2 50256 3 4 5 6 8 9 50256 10
+shard docs/train_000001.bin 11
+shard docs/train_000002.bin 12 50256
+documents='--sampling documents --batch-size 4 --seq-len 4'
+for reader in mmap preload uring; do
+    run 0 sgt-inspect docs --json --batch 0:2 $documents --loader $reader
+    cp .stdout documents.$reader
+done
+same documents.mmap documents.preload
+same documents.mmap documents.uring
+# which epoch has which order is the seed's to say: the rows of two epochs, sorted
+tr -d ' ' < documents.mmap | sed 's/.*"inputs":\[\(.*\)\],"targets":\[\(.*\)\]}/\1 \2/' | while read -r inputs targets; do
+    echo "$inputs" | sed 's/\],\[/\n/g' | tr -d '[]' > .inputs
+    echo "$targets" | sed 's/\],\[/\n/g' | tr -d '[]' > .targets
+    paste -d' ' .inputs .targets | sort > .rows
+    cmp -s .rows - << END || { cat .rows; fail 'the rows of an epoch'; }
+50256,1,2,50256 1,2,-100,-100
+50256,10,11,12 10,11,12,-100
+50256,3,4,5 3,4,5,6
+50256,50256,50256,50256 -100,-100,-100,-100
+END
+done || exit 1
+run 0 sgt-inspect docs --json --batch 0 $documents --pad-id 3
+stdout_has '[50256,3,3,3]'
+stdout_has '[50256,1,2,3]'
+stdout_has '[-100,-100,-100,-100]'
+run 0 sgt-inspect docs --batch 0 $documents
+stdout_matches '^  row [0-3]    train_000000.bin from token 11 +4 tokens <\|endoftext\|>\+,-$'
+stdout_matches '^  row [0-3]    train_000002.bin from token 1 +1 tokens <\|endoftext\|>$'
+run_usage 'pad-id 50300: docs has ids below 50257' sgt-inspect docs --batch 0 $documents --pad-id 50300
+run_usage '--pad-id: needs --sampling documents' sgt-inspect docs --batch 0 --pad-id 3
+printf 'x' > docs/train_000001.idx
+run 1 sgt-inspect docs --batch 0 $documents
+stderr_is 'sgt-inspect: docs/train_000001.idx: 1 bytes, wanted a whole number of 8-byte offsets'
+# what sgt-tokenize writes: a text file is a document
+mkdir corpus
+printf 'Hello world' > corpus/a
+: > corpus/b
+printf 'one two three four five six' > corpus/c
+run 0 sgt-tokenize --quiet --shard-tokens 4 corpus out
+run 0 sgt-inspect out --json --batch 0 --sampling documents --batch-size 3 --seq-len 4
+stdout_has '[50256,15496,995,50256]' # Hello world
+stdout_has '[15496,995,-100,-100]'
+stdout_has '[505,734,1115,1440]'     # one two three four
+
 # bounds
 run 1 sgt-inspect set --batch 0 --seq-len 9
 stdout_is ''
@@ -41,7 +88,8 @@ run_usage '--batch 4611686018427387904: batches of 8 rows end before that' \
     sgt-inspect set --batch 4611686018427387904 --batch-size 8 --seq-len 4
 run_usage '--batch x: wanted two whole numbers as in 100:20, the second at least 1' sgt-inspect set --batch x
 run_usage '--seq-len 0: must be from 1 to 1048576' sgt-inspect set --batch 0 --seq-len 0
-run_usage '--sampling documents: must be one of shuffle|random|block|sequential' sgt-inspect set --batch 0 --sampling documents
+run_usage '--sampling chapters: must be one of shuffle|random|block|sequential|documents' \
+    sgt-inspect set --batch 0 --sampling chapters
 run 1 sgt-inspect set --batch 0 --split val --seq-len 4
 stderr_lines 1
 

@@ -97,7 +97,7 @@ Test(readers, all_samplings_and_outputs)
 {
     put_folder();
     for (int reader = 0; reader < SGT_READERS; reader++)
-        for (int sampling = 0; sampling < SGT_SAMPLINGS; sampling++)
+        for (int sampling = 0; sampling < SGT_SAMPLING_DOCUMENTS; sampling++)
             for (uint32_t T = 1; T <= 16; T += 15) {
                 sgt_loader_options o = {
                     .reader = (sgt_reader)reader, .sampling = (sgt_sampling)sampling, .batch = 6, .seq = T};
@@ -131,7 +131,7 @@ Test(readers, ranks_share_a_batch)
     enum { B = 12, T = 16 };
     uint16_t whole[B * (T + 1)], part[B * (T + 1)];
     sgt_error err;
-    for (int sampling = 0; sampling < SGT_SAMPLINGS; sampling++) {
+    for (int sampling = 0; sampling < SGT_SAMPLING_DOCUMENTS; sampling++) {
         sgt_loader_options o = {.sampling = (sgt_sampling)sampling, .batch = B, .seq = T, .seed = 4};
         sgt_loader *one = open_loader("d", &o, NULL);
         sgt_cursor *c1 = open_cursor(one);

@@ -59,7 +59,7 @@ static uint64_t model_windows(sgt_window *w, uint64_t seed, uint32_t T, const ui
     for (uint32_t s = 0; s < shards; s++) {
         uint64_t n = tokens[s], W = (n - T) / T > 1 ? (n - T) / T : 1, room = n - 1 - W * T;
         uint64_t phase = model_below(model_draw(seed, 3, epoch, s), (room < T - 1 ? room : T - 1) + 1);
-        for (uint64_t j = 0; j < W; j++) w[count++] = (sgt_window){s, phase + j * T};
+        for (uint64_t j = 0; j < W; j++) w[count++] = (sgt_window){s, phase + j * T, T + 1};
     }
     return count;
 }
@@ -90,7 +90,7 @@ static sgt_window model_start(uint64_t start, uint32_t T, const uint64_t *tokens
 {
     uint32_t s = 0;
     for (; start >= tokens[s] - T; s++) start -= tokens[s] - T;
-    return (sgt_window){s, start};
+    return (sgt_window){s, start, T + 1};
 }
 
 /* All rows of an epoch; for random, a thousand rows. Returns how many. */
@@ -100,7 +100,7 @@ static uint64_t model_epoch(sgt_window *out, sgt_sampling sampling, uint64_t see
     uint64_t n = 0, starts = 0;
     if (sampling == SGT_SAMPLING_SEQUENTIAL) {
         for (uint32_t s = 0; s < shards; s++)
-            for (uint64_t at = 0; at + T + 1 <= tokens[s]; at += T) out[n++] = (sgt_window){s, at};
+            for (uint64_t at = 0; at + T + 1 <= tokens[s]; at += T) out[n++] = (sgt_window){s, at, T + 1};
         return n;
     }
     if (sampling == SGT_SAMPLING_RANDOM) {
@@ -263,7 +263,7 @@ static void check_set(const set *d, sgt_sampling sampling, uint64_t seed)
 Test(sampler, equals_the_slow_model)
 {
     for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
-        for (int sampling = 0; sampling < SGT_SAMPLINGS; sampling++)
+        for (int sampling = 0; sampling < SGT_SAMPLING_DOCUMENTS; sampling++)
             for (uint64_t seed = 0; seed < 2; seed++)
                 check_set(&sets[i], (sgt_sampling)sampling, seed * 0x123456789abcdef);
 }
@@ -272,7 +272,7 @@ Test(sampler, equals_the_slow_model)
 Test(sampler, rows_in_any_order)
 {
     const set *d = &sets[10];
-    for (int sampling = 0; sampling < SGT_SAMPLINGS; sampling++) {
+    for (int sampling = 0; sampling < SGT_SAMPLING_DOCUMENTS; sampling++) {
         sgt_sampler s;
         sgt_sampler_memo memo = {0};
         cr_assert_eq(sgt_sampler_init(&s, (sgt_sampling)sampling, 5, d->T, d->tokens, d->shards, NULL), 0);
@@ -369,7 +369,7 @@ Test(sampler, ten_terabytes)
     enum { SHARDS = 50000 };
     uint64_t *tokens = malloc(SHARDS * sizeof *tokens);
     for (uint32_t i = 0; i < SHARDS; i++) tokens[i] = 100000000;
-    for (int sampling = 0; sampling < SGT_SAMPLINGS; sampling++) {
+    for (int sampling = 0; sampling < SGT_SAMPLING_DOCUMENTS; sampling++) {
         sgt_sampler s;
         sgt_sampler_memo memo = {0};
         cr_assert_eq(sgt_sampler_init(&s, (sgt_sampling)sampling, 1, 1024, tokens, SHARDS, NULL), 0);
@@ -396,18 +396,21 @@ Test(sampler, too_many_windows)
 Test(sampler, frozen)
 {
     static const uint64_t tokens[] = {100000000, 5000, 33000000};
-    static const sgt_window want[SGT_SAMPLINGS][6] = {
+    static const struct {
+        uint32_t shard;
+        uint64_t offset;
+    } want[SGT_SAMPLING_DOCUMENTS][6] = {
         {{0, 33305927}, {2, 1345107}, {0, 70814023}, {0, 66445285}, {0, 48449681}, {2, 21697596}},
         {{2, 21948243}, {0, 90590059}, {0, 46731469}, {0, 93979112}, {0, 12281749}, {0, 33908673}},
         {{0, 32106823}, {2, 24140371}, {0, 10630471}, {2, 23604106}, {0, 24161425}, {0, 85857554}},
         {{0, 0}, {0, 1024}, {2, 32995328}, {2, 32996352}, {0, 7877632}, {0, 76546048}}};
     static const uint64_t rows[6] = {0, 1, 129882, 129883, 1000000007, 123456789ull * 512};
-    for (int sampling = 0; sampling < SGT_SAMPLINGS; sampling++) {
+    for (int sampling = 0; sampling < SGT_SAMPLING_DOCUMENTS; sampling++) {
         sgt_sampler s;
         cr_assert_eq(sgt_sampler_init(&s, (sgt_sampling)sampling, 1337, 1024, tokens, 3, NULL), 0);
         for (int i = 0; i < 6; i++) {
-            sgt_window w = sgt_sampler_window(&s, NULL, rows[i]), f = want[sampling][i];
-            cr_assert(w.shard == f.shard && w.offset == f.offset, "%s, row %lu: {%u, %lu}", sgt_sampling_name(sampling),
+            sgt_window w = sgt_sampler_window(&s, NULL, rows[i]);
+            cr_assert(w.shard == want[sampling][i].shard && w.offset == want[sampling][i].offset, "%s, row %lu: {%u, %lu}", sgt_sampling_name(sampling),
                       rows[i], w.shard, w.offset);
         }
         sgt_sampler_free(&s);

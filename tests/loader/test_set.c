@@ -75,7 +75,7 @@ Test(set, options_that_make_no_sense)
     o = (sgt_loader_options){.reader = SGT_READERS};
     expect_failure(open_only("d", &o, why), SGT_EUSAGE, "reader 3 is none");
     o = (sgt_loader_options){.sampling = SGT_SAMPLINGS};
-    expect_failure(open_only("d", &o, why), SGT_EUSAGE, "sampling 4 is none");
+    expect_failure(open_only("d", &o, why), SGT_EUSAGE, "sampling 5 is none");
 }
 
 Test(set, nothing_there)
@@ -226,6 +226,7 @@ Test(set, names)
     cr_assert_str_eq(sgt_reader_name(SGT_READERS), "unknown");
     cr_assert_str_eq(sgt_sampling_name(SGT_SAMPLING_SHUFFLE), "shuffle");
     cr_assert_str_eq(sgt_sampling_name(SGT_SAMPLING_SEQUENTIAL), "sequential");
+    cr_assert_str_eq(sgt_sampling_name(SGT_SAMPLING_DOCUMENTS), "documents");
     cr_assert_str_eq(sgt_sampling_name(SGT_SAMPLINGS), "unknown");
     sgt_loader_close(NULL);
     sgt_cursor_close(NULL);

@@ -29,7 +29,7 @@ static const sgt_option table[] = {
     {"batch-size", 0, SGT_OPT_TEXT, &o.batches, "LIST", "rows of a batch", .def = "32"},
     {"seq-len", 0, SGT_OPT_TEXT, &o.seqs, "LIST", "tokens of a row",
      .def = "1024, or what the shards are long enough for", .given = &o.seq_given},
-    {"sampling", 0, SGT_OPT_TEXT, &o.samplings, "LIST", "random, shuffle, block, sequential", .def = "random"},
+    {"sampling", 0, SGT_OPT_TEXT, &o.samplings, "LIST", "random, shuffle, block, sequential, documents", .def = "random"},
     {"cold", 0, SGT_OPT_FLAG, &o.cold, NULL,
      .help = "drop the shards from the page cache before each measurement, and check it"},
     {"threads", 0, SGT_OPT_COUNT, &o.threads, "N", "threads that draw, each with its own cursor", .def = "1", .min = 1,

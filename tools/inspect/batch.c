@@ -54,11 +54,11 @@ static int print_json(const drawing *d, uint64_t k, sgt_error *err)
     return inspect_print_json(o, 1, err);
 }
 
-/* The beginning of a row as one printable line: line ends and tabs as people write them. */
-static int row_text(const drawing *d, const int32_t *row, char *out, size_t size, sgt_error *err)
+/* The beginning of a row's `own` tokens as one printable line: line ends and tabs as people write them. */
+static int row_text(const drawing *d, const int32_t *row, uint32_t own, char *out, size_t size, sgt_error *err)
 {
     uint16_t ids[SHOWN_IDS];
-    uint32_t n = d->info.seq < SHOWN_IDS ? d->info.seq : SHOWN_IDS;
+    uint32_t n = own < SHOWN_IDS ? own : SHOWN_IDS;
     char *text, shown[6 * SHOWN_TEXT];
     size_t bytes, used = 0;
     for (uint32_t t = 0; t < n; t++) ids[t] = (uint16_t)row[t];
@@ -88,10 +88,13 @@ static int print_rows(const drawing *d, uint64_t k, sgt_error *err)
         sgt_loader_window(d->loader, k * d->info.batch + r, &shard, &at);
         const char *path = sgt_loader_shard_path(d->loader, shard), *slash = strrchr(path, '/');
         const int32_t *row = d->inputs + (size_t)r * d->info.seq;
-        int rc = d->vocab ? row_text(d, row, text, sizeof text, err) : SGT_OK;
+        uint32_t T = d->info.seq, own = d->info.padded ? sgt_cursor_lengths(d->cursor)[r] : T;
+        int rc = d->vocab ? row_text(d, row, own < T ? own : T, text, sizeof text, err) : SGT_OK;
         if (rc < 0) return rc;
         sgt_printable(name, sizeof name, slash ? slash + 1 : path);
-        printf("  row %-4" PRIu32 " %s from token %-10" PRIu64 " %s\n", r, name, at, text);
+        printf("  row %-4" PRIu32 " %s from token %-10" PRIu64, r, name, at);
+        if (d->info.padded) printf(" %6" PRIu32 " tokens", own);
+        printf(" %s\n", text);
     }
     return SGT_OK;
 }
@@ -132,6 +135,8 @@ int inspect_batches(const inspect *o, sgt_error *err)
                                   .batch = (uint32_t)o->batch_size,
                                   .seq = (uint32_t)o->seq_len,
                                   .split = o->split,
+                                  .padded_by = o->padded_by,
+                                  .pad = (uint32_t)o->pad,
                                   .raw = o->raw,
                                   .notice = o->notice};
     if ((rc = sgt_loader_open(&l, o->path, &options, err)) < 0) return rc;

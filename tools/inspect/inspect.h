@@ -20,7 +20,8 @@ typedef struct inspect {
     const char *decode, *batch; /* FROM:COUNT and K[:N] as typed; NULL: not asked for */
     const char *split;          /* NULL: every split */
     const char *loader, *sampling;
-    uint64_t seed, batch_size, seq_len;
+    uint64_t seed, batch_size, seq_len, pad;
+    int padded_by; /* whether pad was given */
     sgt_notice notice;
     const sgt_stop *stop;
 } inspect;

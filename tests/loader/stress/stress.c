@@ -158,8 +158,8 @@ int main(int argc, char **argv)
     if (!mkdtemp(folder) || chdir(folder) < 0) fail("scratch folder", "cannot make it");
     make_shards();
     for (int r = 0; r < SGT_READERS; r++)
-        for (int s = 0; s < SGT_SAMPLINGS; s++)
-            run((sgt_reader)r, (sgt_sampling)s, batches / (SGT_READERS * SGT_SAMPLINGS), seed);
+        for (int s = 0; s < SGT_SAMPLING_DOCUMENTS; s++)
+            run((sgt_reader)r, (sgt_sampling)s, batches / (SGT_READERS * SGT_SAMPLING_DOCUMENTS), seed);
     if (chdir("/") < 0 || sgt_remove_tree(folder, &err) < 0) fail(folder, "cannot remove it");
     return 0;
 }

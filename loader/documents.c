@@ -1,0 +1,138 @@
+/* documents.c: document starts, from .idx files or from the tokens themselves. */
+#include "documents.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+#define SCAN_TOKENS ((size_t)1 << 19) /* of a read: 1 MiB */
+
+static int add(sgt_documents *d, uint64_t start, sgt_error *err)
+{
+    if (d->count == d->room) {
+        uint64_t room = d->room ? d->room + d->room / 2 : 1024;
+        uint32_t *more = reallocarray(d->starts, room, sizeof *more);
+        if (!more) return sgt_fail(err, SGT_ENOMEM, "where %" PRIu64 " documents start: out of memory", room);
+        d->starts = more;
+        d->room = room;
+    }
+    d->starts[d->count++] = (uint32_t)start; /* a shard has less than 2^31 tokens */
+    return SGT_OK;
+}
+
+/* ---- SHARD.idx ---- */
+
+/* malloc'd "x.idx" for "x.bin"; NULL where there is no such file. */
+static char *index_of(const char *shard)
+{
+    size_t n = strlen(shard);
+    char *path = n > 4 && strcmp(shard + n - 4, ".bin") == 0 ? strdup(shard) : NULL;
+    if (path) memcpy(path + n - 4, ".idx", 4);
+    if (path && access(path, F_OK) < 0) {
+        free(path);
+        path = NULL;
+    }
+    return path;
+}
+
+static int read_index(sgt_documents *d, const sgt_set_shard *h, const char *path, sgt_error *err)
+{
+    char *bytes;
+    size_t n;
+    uint64_t at, last = 0;
+    int rc = sgt_file_get(&bytes, &n, path, 8 * (size_t)SGT_SHARD_MAX_TOKENS, err);
+    if (rc < 0) return rc;
+    if (n % 8) rc = sgt_fail(err, SGT_EFORMAT, "%s: %zu bytes, wanted a whole number of 8-byte offsets", path, n);
+    else if (h->documents != UINT64_MAX && h->documents != n / 8)
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: %zu documents, but the manifest says %" PRIu64, path, n / 8, h->documents);
+    for (size_t i = 0; i < n / 8 && rc == SGT_OK; i++, last = at) {
+        memcpy(&at, bytes + 8 * i, sizeof at);
+        if (at >= h->head.tokens || (i && at <= last))
+            rc = sgt_fail(err, SGT_EFORMAT,
+                          "%s: at byte %zu: document %zu starts at token %" PRIu64
+                          ", wanted after the one before and below %" PRIu64,
+                          path, 8 * i, i, at, h->head.tokens);
+        else rc = add(d, at, err);
+    }
+    free(bytes);
+    return rc;
+}
+
+/* ---- end-of-text ids ---- */
+
+static int scan(sgt_documents *d, const sgt_set *set, uint32_t shard, sgt_error *err)
+{
+    const sgt_set_shard *h = &set->shards[shard];
+    uint32_t eot = sgt_set_eot(set, shard);
+    uint16_t *ids = malloc(SCAN_TOKENS * sizeof *ids);
+    int rc = SGT_OK, fd = ids ? sgt_set_open_shard(set, shard, err) : SGT_ENOMEM;
+    if (!ids) sgt_fail(err, SGT_ENOMEM, "%s: out of memory", h->path);
+    for (uint64_t at = 0; fd >= 0 && at < h->head.tokens && rc == SGT_OK; at += SCAN_TOKENS) {
+        uint64_t left = h->head.tokens - at;
+        size_t n = left < SCAN_TOKENS ? (size_t)left : SCAN_TOKENS;
+        rc = sgt_pread_all(fd, ids, 2 * n, h->head.data + 2 * at, h->path, err);
+        for (size_t i = 0; i < n && rc == SGT_OK; i++)
+            if (ids[i] == eot) rc = add(d, at + i, err);
+    }
+    if (fd >= 0) close(fd);
+    free(ids);
+    return fd < 0 ? fd : rc;
+}
+
+/* ---- the set's ---- */
+
+static int find_in(sgt_documents *d, const sgt_set *set, uint32_t shard, sgt_error *err)
+{
+    char *path = index_of(set->shards[shard].path);
+    int rc = path ? read_index(d, &set->shards[shard], path, err) : scan(d, set, shard, err);
+    free(path);
+    return rc;
+}
+
+int sgt_documents_find(sgt_documents *d, const sgt_set *set, const char *path, sgt_error *err)
+{
+    sgt_documents got = {.before = calloc((size_t)set->count + 1, sizeof *got.before)};
+    int rc = got.before ? SGT_OK : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+    for (uint32_t i = 0; i < set->count && rc == SGT_OK; i++) {
+        rc = find_in(&got, set, i, err);
+        got.before[i + 1] = got.count;
+    }
+    if (rc == SGT_OK && !got.count)
+        rc = sgt_fail(err, SGT_EFORMAT,
+                      "%s: no document starts in it: no .idx file says where, and no token is the end-of-text id "
+                      "%" PRIu32 " (the other samplings need none)",
+                      path, sgt_set_eot(set, 0));
+    if (rc < 0) sgt_documents_free(&got);
+    else *d = got;
+    return rc;
+}
+
+void sgt_documents_free(sgt_documents *d)
+{
+    free(d->starts);
+    free(d->before);
+    *d = (sgt_documents){0};
+}
+
+uint64_t sgt_documents_in(const sgt_documents *d, uint32_t shard)
+{
+    return d->before[shard + 1] - d->before[shard];
+}
+
+sgt_window sgt_documents_window(const sgt_documents *d, const sgt_set *set, const sgt_window *w, uint32_t most)
+{
+    uint64_t n = d->before[w->shard] + w->offset, start = d->starts[n], tokens;
+    uint32_t shard = w->shard;
+    if (n + 1 < d->before[shard + 1]) {
+        tokens = d->starts[n + 1] - start;
+    } else { /* its shard's last: on to the next start, whichever shard that is in */
+        tokens = set->shards[shard++].head.tokens - start;
+        for (; shard < set->count && tokens < most && !sgt_documents_in(d, shard); shard++)
+            tokens += set->shards[shard].head.tokens;
+        if (shard < set->count && tokens < most) tokens += d->starts[d->before[shard]];
+    }
+    return (sgt_window){w->shard, start, tokens < most ? (uint32_t)tokens : most};
+}

@@ -1,0 +1,36 @@
+/* documents.h: where the documents of a set lie, for the sampling that makes a row of each. A document is the tokens
+ * from its start to the next one's, through as many shards as that takes; the set's last one ends with its last shard.
+ *
+ *     sgt_documents d;
+ *     if (sgt_documents_find(&d, &set, "out", &err) < 0) ...;
+ *     sgt_window w = sgt_sampler_window(&sampler, NULL, row);             // shard, and which of its documents
+ *     w = sgt_documents_window(&d, &set, &w, T + 1);                      // where it starts, and its tokens
+ *     sgt_documents_free(&d);
+ *
+ * Starts are four bytes a document: 32 MB for the eight million of OpenWebText. */
+#ifndef SGT_DOCUMENTS_H
+#define SGT_DOCUMENTS_H
+
+#include <stdint.h>
+
+#include "sampler.h"
+#include "set.h"
+
+typedef struct sgt_documents {
+    uint64_t count, room;
+    uint32_t *starts; /* (count): in tokens of their shards, shard after shard */
+    uint64_t *before; /* (shards + 1): documents that start in the shards before this one */
+} sgt_documents;
+
+/* Reads SHARD.idx beside SHARD.bin; where there is none, looks for end-of-text ids. SGT_EFORMAT names the file and the
+ * offset of an entry that cannot be, or the set (`path`) where no document starts. */
+int sgt_documents_find(sgt_documents *d, const sgt_set *set, const char *path, sgt_error *err);
+void sgt_documents_free(sgt_documents *d);
+
+/* How many start in a shard. */
+uint64_t sgt_documents_in(const sgt_documents *d, uint32_t shard);
+
+/* Where document w->offset of those that start in w->shard does; its tokens, at most `most`. */
+sgt_window sgt_documents_window(const sgt_documents *d, const sgt_set *set, const sgt_window *w, uint32_t most);
+
+#endif
