@@ -31,6 +31,7 @@ endif
 flags = $(if $(filter loader/% tokenize/%,$(1)),-Wconversion) \
         $(if $(filter kernels/%,$(1)),$(if $(DEBUG),,-O3)) \
         $(if $(filter kernels/% train/% tests/kernels/% tests/train/% tools/sgt-bench.c,$(1)),-fopenmp) \
+        $(if $(filter train/events.c tests/train/%,$(1)),$(EVENTS_FLAGS)) \
         $(if $(filter kernels/cuda/nvtx.c tests/kernels/cudnn/names.c,$(1)),$(CUDA_INCLUDE)) \
         $(if $(filter %_avx2.c,$(1)),$(AVX2)) \
         $(if $(filter %_avx512.c,$(1)),$(AVX512))
@@ -46,10 +47,15 @@ SRC_train := train
 SRC_cli := tools/cli
 lib = $(foreach l,$(1),$(B)/lib/libsgt-$(l).a)
 
+# TensorBoard's events, where protobuf-c is: its compiler and its header.
+PROTOC_C := $(and $(shell echo '\#include <protobuf-c/protobuf-c.h>' | $(CC) -E -x c - > /dev/null 2>&1 && echo yes),\
+                  $(shell command -v protoc-c 2> /dev/null))
+EVENTS_FLAGS := $(if $(PROTOC_C),-DSGT_PROTOBUF_C -I$(B)/gen)
+
 LD_loader := -lxxhash -luring -ljansson
 LD_tokenize := -lutf8proc -lpcre2-8 -lxxhash -ljansson
 LD_kernels := -fopenmp -ldl -lm
-LD_train := -fopenmp -ljansson -lm
+LD_train := -fopenmp -ljansson $(if $(PROTOC_C),-lprotobuf-c) -lm
 LD_cli := -ljansson -lm
 
 # what each program is made of beside tools/sgt-X.c and tools/X/*.c: users before what they use
@@ -102,8 +108,8 @@ HOST_C := $(filter-out $(HOST_STANDS:tests/kernels/host/%.cpp=kernels/cuda/%.c),
 HOST_LIB := $(B)/host/lib/libsgt-cuda.so
 HOST_PROGRAMS := $(B)/host/bin/sgt-train $(B)/host/bin/sgt-bench $(B)/host/bin/check-step
 
-.PHONY: all cuda mpi gpu-bundle deps demo check check-all check-kernels check-cuda check-nvcc install uninstall clean help
-all: need-packages programs cuda mpi   ## build every program, and the CUDA backend where nvcc is (the default)
+.PHONY: all cuda mpi events gpu-bundle deps demo check check-all check-kernels check-cuda check-nvcc install uninstall clean help
+all: need-packages programs cuda mpi events  ## build every program, and the CUDA backend where nvcc is (the default)
 
 ifneq ($(HAVE_NVCC),)
 cuda: $(CUDA_LIB)                      ## the CUDA backend alone
@@ -120,6 +126,20 @@ mpi: $(MPI_LIB)
 else
 mpi:
 	@echo 'no mpicc (libopenmpi-dev): left out mpirun and srun, several ranks need torchrun'
+endif
+
+ifneq ($(PROTOC_C),)
+events:
+$(B)/gen/events.pb-c.c: train/events.proto
+	$(call say,GEN,$@)mkdir -p $(@D) && $(PROTOC_C) --proto_path=train --c_out=$(@D) $<
+$(B)/gen/events.pb-c.h: $(B)/gen/events.pb-c.c ;
+$(B)/obj/gen/events.pb-c.o: $(B)/gen/events.pb-c.c $(B)/flags
+	$(call say,CC,$<)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -c -o $@ $<
+$(B)/obj/train/events.o: $(B)/gen/events.pb-c.h
+$(B)/lib/libsgt-train.a: $(B)/obj/gen/events.pb-c.o
+else
+events:
+	@echo 'no protobuf-c (protobuf-c-compiler, libprotobuf-c-dev): left out TensorBoard events, log.jsonl is there'
 endif
 
 deps:                                  ## install what is missing (apt-get; sudo where not root)
@@ -200,7 +220,7 @@ run-demo: $(B)/bin/sgt-tokenize $(B)/bin/sgt-bench $(B)/bin/sgt-train
 # The CUDA library has to link, which nothing else here shows; in variants it is kept in step where make has built it.
 run-check: $(if $(HAVE_NVCC),$(if $(VARIANT),$(wildcard $(CUDA_LIB)),$(CUDA_LIB)))
 run-check: $(if $(MPICC),$(MPI_LIB:$(B)/%=$(B)/host/%))
-run-check: programs $(SUITES:%=$(B)/tests/test-%) $(B)/tests/check-kernels $(CHECK_CUDA) $(HOST_LIB) $(HOST_PROGRAMS) mpi
+run-check: programs events $(SUITES:%=$(B)/tests/test-%) $(B)/tests/check-kernels $(CHECK_CUDA) $(HOST_LIB) $(HOST_PROGRAMS) mpi
 	@HOST_CXX='$(HOST_CXX)' tests/run.sh $(B)
 
 .PHONY: programs libs
@@ -307,7 +327,7 @@ $(B)/obj/device/%.o: % $(B)/flags-nvcc
 	    { grep -vE 'ptxas info|^ +[0-9]+ bytes stack' $(@:.o=.log) >&2; rm -f $@; exit 1; }
 
 # Objects are made anew when the compiler or its flags change.
-$(B)/flags: MADE_BY = $(CC) $(ALL_CFLAGS)
+$(B)/flags: MADE_BY = $(CC) $(ALL_CFLAGS) $(EVENTS_FLAGS)
 $(B)/flags-cxx: MADE_BY = $(HOST_CXX) $(HOST_CXXFLAGS)
 $(B)/flags-nvcc: MADE_BY = $(NVCC) $(NVCCFLAGS)
 $(B)/flags $(B)/flags-cxx $(B)/flags-nvcc: FORCE | need-packages

@@ -2,6 +2,7 @@
 # deps.sh: what sgt needs from the system, and what is missing of it.
 #   deps.sh                    installs what is missing with apt-get (sudo where not root); does nothing when nothing is missing
 #   deps.sh build              the same, without what only the tests need
+# What sgt can do without (TensorBoard's events) comes along with the first, where apt-get has it.
 #   deps.sh [build] --missing  prints the missing packages in one line; exit 1 when there are any
 # CUDA, cuDNN, NCCL and Open MPI are never installed, only used where found.
 set -u
@@ -28,6 +29,10 @@ missing() {
     have valgrind || echo valgrind
     have strace || echo strace
 }
+optional() {
+    have protoc-c || echo protobuf-c-compiler
+    have_header protobuf-c/protobuf-c.h || echo libprotobuf-c-dev
+}
 have() { command -v "$1" > /dev/null 2>&1; }
 # README's Python block is tested with whichever Python has numpy; a python3 first on PATH may be another than Debian's.
 have_numpy() { python3 -c 'import numpy' 2> /dev/null || /usr/bin/python3 -c 'import numpy' 2> /dev/null; }
@@ -38,32 +43,51 @@ if [ "${1:-}" = --missing ]; then
     echo "$packages"
     exit 1
 fi
-[ -z "$packages" ] && exit 0
+wanted=
+[ $for_tests -eq 0 ] || wanted=$(optional | tr '\n' ' ' | sed 's/ $//')
+[ -z "$packages$wanted" ] && exit 0
 
 if ! have apt-get; then
+    [ -n "$packages" ] || exit 0
     echo "sgt needs these packages (Debian's names), and there is no apt-get here to install them: $packages" >&2
     exit 1
 fi
 sudo=
 if [ "$(id -u)" -ne 0 ]; then
-    have sudo || {
+    have sudo || [ -z "$packages" ] || {
         echo "sgt needs these packages: run as root: apt-get install $packages" >&2
         exit 1
     }
     sudo=sudo
 fi
-echo "installing with apt-get: $packages"
 log=$(mktemp "${TMPDIR:-/tmp}/sgt-deps.XXXXXX")
 trap 'rm -f "$log"' EXIT
 apt() { $sudo env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends -o Dpkg::Use-Pty=0 "$@" >> "$log" 2>&1; }
-# A fresh system has no package lists, and stale lists name files that are gone: refresh before giving up.
-# shellcheck disable=SC2086
-if apt install $packages || { apt update && apt install $packages; }; then
-    left=$(missing | tr '\n' ' ')
-    [ -z "$left" ] && exit 0
-    echo "apt-get succeeded, yet these are still not to be found by ${CC:-cc}: $left" >&2
+
+needed() {
+    [ -n "$packages" ] || return 0
+    echo "installing with apt-get: $packages"
+    # A fresh system has no package lists, and stale lists name files that are gone: refresh before giving up.
+    # shellcheck disable=SC2086
+    if apt install $packages || { apt update && apt install $packages; }; then
+        left=$(missing | tr '\n' ' ')
+        [ -z "$left" ] && return 0
+        echo "apt-get succeeded, yet these are still not to be found by ${CC:-cc}: $left" >&2
+        exit 1
+    fi
+    tail -5 "$log" >&2
+    echo "apt-get could not install: $packages" >&2
     exit 1
-fi
-tail -5 "$log" >&2
-echo "apt-get could not install: $packages" >&2
-exit 1
+}
+
+# Nothing is refreshed for it and nobody is asked for a password: make says what is left out.
+extra() {
+    [ -n "$wanted" ] || return 0
+    [ -z "$sudo" ] || { have sudo && sudo='sudo -n'; } || return 0
+    echo "installing with apt-get, though sgt does without: $wanted"
+    # shellcheck disable=SC2086
+    apt install $wanted || echo "apt-get could not install them: left out"
+}
+
+needed
+extra

@@ -7,11 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "advice.h"
 #include "feed.h"
 #include "trainer.h"
+#include "watch.h"
 
 #define RING 4 /* more than any backend's lag */
 
@@ -25,29 +24,12 @@ typedef struct loop {
     double began[RING];
     uint64_t next; /* the first step whose line is not written */
     double mark;   /* when the last thing that is no step ended */
-    double start;
     uint64_t val_tokens, saved;
-    double epoch_loss, epoch_start; /* sum since the last epoch's line, and when that was */
-    uint64_t epoch_steps;
-    int warned;       /* of a loss that is not finite: said once */
-    uint64_t skipped; /* updates left out up to the last line */
-    double flops;     /* of a token */
+    sgt_watch watch;
     uint64_t held;    /* bytes on a device with memory of its own */
     uint64_t begun;   /* documents in this rank's rows of this call, */
     uint64_t documents; /* and in all that was trained on, as of the last save */
 } loop;
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static void say_line(const loop *l, const char *line)
-{
-    if (l->t->o->line) l->t->o->line(l->t->o->ctx, line);
-}
 
 /* Arithmetic leaves NaN with either sign, which printf would show. */
 static double plain(double x) { return isnan(x) ? (double)NAN : x; }
@@ -84,50 +66,7 @@ static int evaluate(loop *l, double *mean, sgt_error *err)
     return SGT_OK;
 }
 
-static void say_evaluation(const loop *l, const sgt_metrics *m)
-{
-    char line[256];
-    double epoch = (double)(l->t->info.windows_per_epoch * l->t->s->seq) / m->tokens_per_s / 3600;
-    snprintf(line, sizeof line,
-             "step %llu: loss %.4f, validation %.4f, %llu tokens, %.1f s, %.0f tokens/s, %.2f h per epoch",
-             (unsigned long long)m->step + 1, m->loss, m->val_loss, (unsigned long long)m->tokens, now() - l->start,
-             m->tokens_per_s, epoch);
-    say_line(l, line);
-}
-
 /* ---- the end of a step ---- */
-
-static double efficiency(const loop *l, const sgt_metrics *m, double peak)
-{
-    return peak > 0 ? m->tokens_per_s * l->flops / (peak * sgt_ranks_size(l->t->o->ranks)) : 0;
-}
-
-static void say_epoch(loop *l, const sgt_metrics *m)
-{
-    char line[128];
-    uint64_t rows = l->t->s->batch * l->t->s->accum, windows = l->t->info.windows_per_epoch;
-    l->epoch_loss += m->loss;
-    l->epoch_steps++;
-    if ((m->step + 1) * rows / windows == m->step * rows / windows) return;
-    snprintf(line, sizeof line, "Epoch %llu, Loss: %.4f, %.1f s", (unsigned long long)((m->step + 1) * rows / windows),
-             l->epoch_loss / (double)l->epoch_steps, now() - l->epoch_start);
-    say_line(l, line);
-    l->epoch_loss = 0;
-    l->epoch_steps = 0;
-    l->epoch_start = now();
-}
-
-/* A gradient that overflowed while its update was left out is the loss scaler's daily work, where there is one. */
-static void warn(loop *l, const sgt_metrics *m)
-{
-    char line[256];
-    int skipped = m->skipped > l->skipped && strcmp(l->t->s->precision, "fp16") == 0;
-    double norm = skipped ? 0 : m->grad_norm;
-    l->skipped = m->skipped;
-    if (l->warned || !sgt_advice_not_finite(line, sizeof line, m->step + 1, m->loss, norm, l->t->s->lr)) return;
-    sgt_say(&l->t->o->warning, "%s", line);
-    l->warned = 1;
-}
 
 /* Writes the line of step l->next, with an evaluation where `val` is set. */
 static int settle_one(loop *l, int val, sgt_error *err)
@@ -135,32 +74,24 @@ static int settle_one(loop *l, int val, sgt_error *err)
     sgt_trainer *t = l->t;
     sgt_metrics *m = &l->ring[l->next % RING];
     sgt_step_metrics got;
-    char json[512];
     uint64_t from = sgt_trace_begin(t->trace);
     int rc = t->backend->metrics(t->backend, m->step, &got, err);
     if (rc < 0) return rc;
     sgt_trace_end(t->trace, from, SGT_TRACE_LOOP, "wait", "metrics wait");
-    double end = now(), begin = l->began[l->next % RING];
+    double end = sgt_watch_now(), begin = l->began[l->next % RING];
     m->loss = plain(got.loss);
     m->grad_norm = plain(got.grad_norm);
     m->ms_per_step = (end - (begin > l->mark ? begin : l->mark)) * 1e3;
     m->tokens_per_s = (double)(t->s->batch * t->s->accum * t->s->seq) / m->ms_per_step * 1e3;
     m->loss_scale = got.loss_scale;
     m->skipped = got.skipped;
-    m->mfu = efficiency(l, m, t->backend->peak_flops);
-    m->mfu_datasheet = efficiency(l, m, t->backend->datasheet_flops);
     m->peak_bytes = l->held ? l->held : sgt_memory_peak();
     m->evaluated = val;
     sgt_trace_counter(t->trace, "tokens/s", m->tokens_per_s);
     if (val && (rc = evaluate(l, &m->val_loss, err)) < 0) return rc;
-    sgt_metrics_json(json, sizeof json, m);
-    if (t->run && (rc = sgt_run_log(t->run, json, err)) < 0) return rc;
+    if ((rc = sgt_watch_step(&l->watch, m, err)) < 0) return rc;
     l->next++;
-    l->mark = now();
-    warn(l, m);
-    if (val) say_evaluation(l, m);
-    say_epoch(l, m);
-    if (t->o->progress) t->o->progress(t->o->ctx, m, t->s->steps, t->state.step);
+    l->mark = sgt_watch_now();
     return SGT_OK;
 }
 
@@ -183,7 +114,7 @@ static int save(loop *l, uint64_t steps, sgt_error *err)
     sgt_trace_end(t->trace, from, SGT_TRACE_LOOP, "checkpoint", "checkpoint");
     if (rc == SGT_OK) l->saved = steps;
     l->documents = state.documents;
-    l->mark = now();
+    l->mark = sgt_watch_now();
     return rc;
 }
 
@@ -202,10 +133,10 @@ static int micro_step(loop *l, uint64_t s, uint32_t micro, double scale, double 
 {
     sgt_trainer *t = l->t;
     sgt_rows rows = {0};
-    double before = now();
+    double before = sgt_watch_now();
     uint64_t from = sgt_trace_begin(t->trace);
     int rc = sgt_feed_next(l->feed, &rows.tokens, err);
-    *waited += now() - before;
+    *waited += sgt_watch_now() - before;
     if (rc < 0) return rc;
     sgt_trace_end(t->trace, from, SGT_TRACE_LOOP, "data", "data wait");
     count_documents(l, rows.tokens);
@@ -224,7 +155,7 @@ static int one_step(loop *l, uint64_t s, sgt_error *err)
     sgt_metrics *m = &l->ring[s % RING];
     int rc = SGT_OK;
     uint64_t from = sgt_trace_begin(t->trace), update;
-    l->began[s % RING] = now();
+    l->began[s % RING] = sgt_watch_now();
     for (uint64_t a = 0; a < t->s->accum && rc == SGT_OK; a++)
         rc = micro_step(l, s, (uint32_t)a, 1 / (double)(rows * t->s->seq), &waited, err);
     double lr = sgt_schedule_lr(&t->schedule, s);
@@ -324,7 +255,7 @@ static void fill_result(const loop *l, sgt_train_result *r)
     r->train_tokens = l->next * t->s->accum * t->s->batch * t->s->seq;
     r->val_tokens = l->val_tokens;
     r->documents = t->eot < 0 ? UINT64_MAX : l->documents;
-    r->seconds = now() - l->start;
+    r->seconds = sgt_watch_now() - l->watch.start;
     r->peak_bytes = l->held ? l->held : sgt_memory_peak();
     r->total_bytes = l->held ? t->backend->memory_total : sgt_memory_total();
     r->checkpoint = l->saved && t->run ? sgt_run_checkpoint(t->run, l->saved) : NULL;
@@ -347,17 +278,17 @@ int sgt_trainer_run(sgt_trainer *t, sgt_train_result *r, sgt_error *err)
               .lag = t->s->sync_metrics ? 0 : t->backend->lag,
               .next = t->state.step,
               .saved = t->state.step,
-              .skipped = t->state.scaler.skipped,
-              .flops = sgt_flops_per_token(&t->model, t->s->seq),
               .documents = t->state.documents,
               .held = held_bytes(t->backend)};
-    l.start = l.mark = l.epoch_start = now();
-    if (t->state.step >= t->s->steps)
+    rc = sgt_watch_open(&l.watch, t, err);
+    l.mark = l.watch.start;
+    if (rc == SGT_OK && t->state.step >= t->s->steps)
         sgt_say(&t->o->notice, "%s has made its %llu steps already (a larger --steps goes on)", t->o->run,
                 (unsigned long long)t->state.step);
-    else if ((rc = open_feed(&l, err)) == SGT_OK) rc = run_steps(&l, err);
+    else if (rc == SGT_OK && (rc = open_feed(&l, err)) == SGT_OK) rc = run_steps(&l, err);
     trace(&l, 0, 1);
     fill_result(&l, r);
+    sgt_watch_close(&l.watch);
     sgt_feed_close(l.feed);
     sgt_cursor_close(l.val);
     free(l.val_rows);

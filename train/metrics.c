@@ -23,30 +23,41 @@ __attribute__((format(printf, 2, 3))) static void put(text *t, const char *fmt, 
     t->at = n < 0 || (size_t)n >= t->n - t->at ? t->n - 1 : t->at + (size_t)n;
 }
 
-static void number(text *t, const char *name, int digits, double x)
+size_t sgt_metrics_list(const sgt_metrics *m, sgt_metric list[SGT_METRICS])
 {
-    if (isfinite(x)) put(t, ",\"%s\":%.*g", name, digits, x);
-    else put(t, ",\"%s\":null", name);
+    size_t n = 0;
+#define METRIC(...) list[n++] = (sgt_metric){__VA_ARGS__}
+    METRIC("loss", m->loss, 9);
+    if (m->evaluated) METRIC("val_loss", m->val_loss, 9);
+    METRIC("lr", m->lr, 9);
+    METRIC("grad_norm", m->grad_norm, 9);
+    METRIC("loss_scale", m->loss_scale, 9);
+    METRIC("skipped", (double)m->skipped, 0);
+    METRIC("tokens", (double)m->tokens, 0);
+    METRIC("epoch", m->epoch, 9);
+    METRIC("tokens_per_s", m->tokens_per_s, 6);
+    METRIC("ms_per_step", m->ms_per_step, 6);
+    METRIC("data_wait_ms", m->data_wait_ms, 4);
+    if (m->mfu > 0) METRIC("mfu", m->mfu, 4);
+    if (m->mfu_datasheet > 0) METRIC("mfu_datasheet", m->mfu_datasheet, 4);
+    METRIC("peak_bytes", (double)m->peak_bytes, 0);
+#undef METRIC
+    return n;
 }
 
 char *sgt_metrics_json(char *buf, size_t n, const sgt_metrics *m)
 {
     text t = {buf, n, 0};
+    sgt_metric list[SGT_METRICS];
+    size_t count = sgt_metrics_list(m, list);
     put(&t, "{\"step\":%" PRIu64, m->step);
-    number(&t, "loss", 9, m->loss);
-    if (m->evaluated) number(&t, "val_loss", 9, m->val_loss);
-    number(&t, "lr", 9, m->lr);
-    number(&t, "grad_norm", 9, m->grad_norm);
-    number(&t, "loss_scale", 9, m->loss_scale);
-    put(&t, ",\"skipped\":%" PRIu64, m->skipped);
-    put(&t, ",\"tokens\":%" PRIu64, m->tokens);
-    number(&t, "epoch", 9, m->epoch);
-    number(&t, "tokens_per_s", 6, m->tokens_per_s);
-    number(&t, "ms_per_step", 6, m->ms_per_step);
-    number(&t, "data_wait_ms", 4, m->data_wait_ms);
-    if (m->mfu > 0) number(&t, "mfu", 4, m->mfu);
-    if (m->mfu_datasheet > 0) number(&t, "mfu_datasheet", 4, m->mfu_datasheet);
-    put(&t, ",\"peak_bytes\":%" PRIu64 "}", m->peak_bytes);
+    for (size_t i = 0; i < count; i++) {
+        put(&t, ",\"%s\":", list[i].name);
+        if (!isfinite(list[i].value)) put(&t, "null");
+        else if (list[i].digits) put(&t, "%.*g", list[i].digits, list[i].value);
+        else put(&t, "%.0f", list[i].value);
+    }
+    put(&t, "}");
     return buf;
 }
 

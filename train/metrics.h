@@ -21,6 +21,15 @@ typedef struct sgt_metrics {
     uint64_t peak_bytes;       /* of the process so far, or on the device */
 } sgt_metrics;
 
+/* What was measured, under its name in log.jsonl and in the log's order, `step` aside; returns how many. */
+typedef struct sgt_metric {
+    const char *name;
+    double value;
+    int digits; /* significant ones worth writing; 0: a whole number */
+} sgt_metric;
+#define SGT_METRICS 24
+size_t sgt_metrics_list(const sgt_metrics *m, sgt_metric list[SGT_METRICS]);
+
 /* One JSON object without a newline into buf; numbers that are not finite are null. Returns buf. */
 char *sgt_metrics_json(char *buf, size_t n, const sgt_metrics *m);
 

@@ -50,3 +50,24 @@ run 1 env PATH="$PWD/bin" CC=cc "$deps" build
 stderr_is "E: no network
 E: no network
 apt-get could not install: libutf8proc-dev libpcre2-dev liburing-dev libxxhash-dev libjansson-dev libdnnl-dev"
+
+# What is optional comes along, and is no failure where it cannot be had: here all else is there.
+cat > bin/cc << 'END'
+#!/bin/sh
+! grep -q protobuf-c
+END
+for tool in c++ valgrind strace python3 protoc-c; do
+    printf '#!/bin/sh\n' > bin/$tool && chmod +x bin/$tool
+done
+rm bin/protoc-c
+printf '#!/bin/sh\nexit 100\n' > bin/apt-get
+run 0 env PATH="$PWD/bin" CC=cc "$deps" --missing
+stdout_is ''
+run 0 env PATH="$PWD/bin" CC=cc "$deps"
+stdout_is 'installing with apt-get, though sgt does without: protobuf-c-compiler libprotobuf-c-dev
+apt-get could not install them: left out'
+run 0 env PATH="$PWD/bin" CC=cc "$deps" build
+stdout_is ''
+rm bin/apt-get
+run 0 env PATH="$PWD/bin" CC=cc "$deps"
+stdout_is ''

@@ -1,0 +1,23 @@
+# RUN/tb as TensorBoard itself reads it, after a run that was killed past its checkpoint and gone on with.
+. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/train.inc"
+for python in ${PYTHON:-python3} /usr/bin/python3; do
+    $python -c 'import tensorboard' 2> /dev/null && break
+    python=
+done
+[ -n "$python" ] || skip 'no python3 with tensorboard (PYTHON=... names one)'
+data d
+validation d
+run 0 sgt-train --quiet $small --eval-every 4 --save-every 3 --steps 8 --run whole
+[ -d whole/tb ] || skip 'built without protobuf-c'
+run 0 $python "$ROOT/tests/train/check_tensorboard.py" whole 1
+stdout_matches '^1[0-9] scalars of 8 steps$'
+
+# as a kill after step 8 leaves it: two steps past the newest checkpoint, in the log and in the events
+cp -r whole cut
+rm -r cut/step-00000008
+run 0 sgt-train --quiet --run cut --resume
+same_facts whole/log.jsonl cut/log.jsonl
+run 0 $python "$ROOT/tests/train/check_tensorboard.py" cut 2
+run 0 sgt-train --quiet $small --steps 4 --run cut --force
+run 0 $python "$ROOT/tests/train/check_tensorboard.py" cut 1

@@ -1,0 +1,110 @@
+/* watch.c: what is written down and said of each step. */
+#include "watch.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "advice.h"
+#include "base/file.h"
+
+double sgt_watch_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int open_events(sgt_watch *w, sgt_error *err)
+{
+    const sgt_trainer *t = w->t;
+    if (!t->run || t->state.step >= t->s->steps) return SGT_OK;
+    if (!sgt_events_built()) {
+        sgt_say(&t->o->notice, "no TensorBoard events: sgt was built without protobuf-c (make deps gets it)");
+        return SGT_OK;
+    }
+    char *folder = sgt_join(t->o->run, "tb");
+    if (!folder) return sgt_fail(err, SGT_ENOMEM, "%s/tb: out of memory", t->o->run);
+    int rc = sgt_events_open(&w->events, folder, t->state.step, err);
+    free(folder);
+    return rc;
+}
+
+int sgt_watch_open(sgt_watch *w, const sgt_trainer *t, sgt_error *err)
+{
+    *w = (sgt_watch){.t = t,
+                     .flops = sgt_flops_per_token(&t->model, t->s->seq),
+                     .skipped = t->state.scaler.skipped};
+    w->start = w->epoch_start = sgt_watch_now();
+    return open_events(w, err);
+}
+
+void sgt_watch_close(sgt_watch *w) { sgt_events_close(w->events); }
+
+static void say_line(const sgt_watch *w, const char *line)
+{
+    if (w->t->o->line) w->t->o->line(w->t->o->ctx, line);
+}
+
+static double efficiency(const sgt_watch *w, const sgt_metrics *m, double peak)
+{
+    return peak > 0 ? m->tokens_per_s * w->flops / (peak * sgt_ranks_size(w->t->o->ranks)) : 0;
+}
+
+static void say_evaluation(const sgt_watch *w, const sgt_metrics *m)
+{
+    char line[256];
+    double epoch = (double)(w->t->info.windows_per_epoch * w->t->s->seq) / m->tokens_per_s / 3600;
+    snprintf(line, sizeof line,
+             "step %llu: loss %.4f, validation %.4f, %llu tokens, %.1f s, %.0f tokens/s, %.2f h per epoch",
+             (unsigned long long)m->step + 1, m->loss, m->val_loss, (unsigned long long)m->tokens,
+             sgt_watch_now() - w->start, m->tokens_per_s, epoch);
+    say_line(w, line);
+}
+
+static void say_epoch(sgt_watch *w, const sgt_metrics *m)
+{
+    char line[128];
+    uint64_t rows = w->t->s->batch * w->t->s->accum, windows = w->t->info.windows_per_epoch;
+    w->epoch_loss += m->loss;
+    w->epoch_steps++;
+    if ((m->step + 1) * rows / windows == m->step * rows / windows) return;
+    snprintf(line, sizeof line, "Epoch %llu, Loss: %.4f, %.1f s", (unsigned long long)((m->step + 1) * rows / windows),
+             w->epoch_loss / (double)w->epoch_steps, sgt_watch_now() - w->epoch_start);
+    say_line(w, line);
+    w->epoch_loss = 0;
+    w->epoch_steps = 0;
+    w->epoch_start = sgt_watch_now();
+}
+
+/* A gradient that overflowed while its update was left out is the loss scaler's daily work, where there is one. */
+static void warn(sgt_watch *w, const sgt_metrics *m)
+{
+    char line[256];
+    int skipped = m->skipped > w->skipped && strcmp(w->t->s->precision, "fp16") == 0;
+    double norm = skipped ? 0 : m->grad_norm;
+    w->skipped = m->skipped;
+    if (w->warned || !sgt_advice_not_finite(line, sizeof line, m->step + 1, m->loss, norm, w->t->s->lr)) return;
+    sgt_say(&w->t->o->warning, "%s", line);
+    w->warned = 1;
+}
+
+int sgt_watch_step(sgt_watch *w, sgt_metrics *m, sgt_error *err)
+{
+    const sgt_trainer *t = w->t;
+    char json[1000];
+    int rc = SGT_OK;
+    m->mfu = efficiency(w, m, t->backend->peak_flops);
+    m->mfu_datasheet = efficiency(w, m, t->backend->datasheet_flops);
+    sgt_metrics_json(json, sizeof json, m);
+    if (t->run) rc = sgt_run_log(t->run, json, err);
+    if (rc == SGT_OK && w->events) rc = sgt_events_add(w->events, m, err);
+    if (rc < 0) return rc;
+    warn(w, m);
+    if (m->evaluated) say_evaluation(w, m);
+    say_epoch(w, m);
+    if (t->o->progress) t->o->progress(t->o->ctx, m, t->s->steps, t->state.step);
+    return SGT_OK;
+}

@@ -1,0 +1,28 @@
+/* watch.h: what is done with the numbers of a step that has ended: the log and TensorBoard's events get them, and people
+ * hear what is worth hearing: an evaluation, an epoch's end, advice. The loop measures; this tells. */
+#ifndef SGT_WATCH_H
+#define SGT_WATCH_H
+
+#include "events.h"
+#include "trainer.h"
+
+typedef struct sgt_watch {
+    const sgt_trainer *t;
+    sgt_events *events; /* NULL: this rank writes none, or the build has none */
+    double flops;       /* of a token */
+    double start, epoch_start, epoch_loss; /* sum of losses since the last epoch's line, and when that was */
+    uint64_t epoch_steps;
+    int warned;         /* of a loss that is not finite: said once */
+    uint64_t skipped;   /* updates left out up to the last line */
+} sgt_watch;
+
+double sgt_watch_now(void); /* seconds, from some moment on */
+
+/* From t->state.step on. Close it, after a failure too. */
+int sgt_watch_open(sgt_watch *w, const sgt_trainer *t, sgt_error *err);
+void sgt_watch_close(sgt_watch *w);
+
+/* The next step's numbers; mfu and mfu_datasheet are filled in here. */
+int sgt_watch_step(sgt_watch *w, sgt_metrics *m, sgt_error *err);
+
+#endif
