@@ -437,6 +437,9 @@ static void overflow(step_check *s)
 
 const step_case step_cases[] = {
     {"as_pytorch", as_pytorch, ALL, 0, 0},
+    {"curve", curve_plain, ALL, 0, 0},
+    {"curve_odd", curve_odd, ALL, 0, 0},
+    {"curve_deep", curve_deep, ALL, 0, 0},
     {"again", again, ALL, 0, 0},
     {"recompute", recompute, EXACT, 0, 0},
     {"recompute_mix", recompute_mix, EXACT, 0, 0},

@@ -14,4 +14,9 @@ typedef struct step_case {
 
 extern const step_case step_cases[]; /* ended by a zeroed one */
 
+/* curves.c: 200 steps on end, fewer where --steps says so */
+void curve_plain(step_check *s);
+void curve_odd(step_check *s);
+void curve_deep(step_check *s);
+
 #endif

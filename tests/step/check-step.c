@@ -1,7 +1,7 @@
 /* check-step: the whole training step, on a CPU or on CUDA, against PyTorch in float64 and against itself done in other
  * ways. One program for both, through backend.h; without a GPU the CUDA backend runs on the host (tests/kernels/host).
  *
- *     check-step --device cuda --precision bf16 [--case NAME] [--steps N]
+ *     check-step --device cuda --precision bf16 [--case NAME] [--steps N]     # of the curves' 200 alone the first N
  *
  * The last line is "N passed, N failed, N skipped"; exit 77 where the device is not there. */
 #include "check-step.h"
@@ -55,12 +55,24 @@ sgt_cuda_counts counts_now(const step_check *s)
     return s->cuda ? library->count() : (sgt_cuda_counts){0};
 }
 
-static sgt_backend *open_any(int cuda, fixture *f, const sgt_backend_options *o)
+static sgt_backend *open_on(int cuda, const sgt_backend_options *o)
 {
     sgt_error err;
     sgt_backend *b;
     int rc = cuda ? library->open(&b, o, &err) : sgt_cpu_backend_open(&b, o, &err);
     if (rc < 0) die("backend", err.text);
+    return b;
+}
+
+sgt_backend *open_bare(const step_check *s, const fixture *f)
+{
+    sgt_backend_options o = fixture_options(s, f, f->batch);
+    return open_on(s->cuda, &o);
+}
+
+static sgt_backend *open_any(int cuda, fixture *f, const sgt_backend_options *o)
+{
+    sgt_backend *b = open_on(cuda, o);
     put_flat(b, &f->model, SGT_PARAMETERS, f->initial);
     return b;
 }
@@ -179,6 +191,7 @@ int main(int argc, char **argv)
             if (given == 1) return usage("no such precision", value);
         } else return usage("unknown option", name);
     }
+    if (s.steps == 0) return usage("at least 1", "--steps");
     if (s.cuda && take_cuda(&err) < 0) return skip(err.text);
     for (int p = 0; p < 4; p++) {
         if (given ? p != (int)s.precision : !s.cuda && p == SGT_PRECISION_TF32) continue;

@@ -1,8 +1,8 @@
 /* check-step.h: what the cases of check-step are written with.
  *
- *     CASE(step_as_pytorch)                          // in tests/step/NAME.c; registered in check-step.c's table
+ *     static void as_pytorch(step_check *s)          // in tests/step/NAME.c; registered in cases.c's table
  *     {
- *         sgt_backend *b = open_with(s, &options);   // on the device and in the precision under test
+ *         sgt_backend *b = open_fixture(s, &f, &options, f.batch); // on the device and in the precision under test
  *         ...
  *         expect(s, error <= bound, "loss %g", loss);
  *     }
@@ -17,7 +17,7 @@
 typedef struct step_check {
     int cuda;                /* else the CPU */
     sgt_precision precision;
-    unsigned steps;          /* of the curve, at most */
+    unsigned steps;          /* of a curve, at most */
     int failures, skipped;
     char at[160];            /* what is being tried */
 } step_check;
@@ -26,6 +26,7 @@ typedef struct step_check {
  * program where that fails. */
 sgt_backend *open_fixture(step_check *s, fixture *f, const sgt_backend_options *changes, uint32_t rows);
 sgt_backend *open_on_cpu(step_check *s, fixture *f, const sgt_backend_options *changes, uint32_t rows);
+sgt_backend *open_bare(const step_check *s, const fixture *f); /* parameters are still to be put */
 int try_open(step_check *s, const sgt_backend_options *o, sgt_error *err); /* and closes it again */
 sgt_backend_options fixture_options(const step_check *s, const fixture *f, uint32_t rows);
 

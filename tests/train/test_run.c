@@ -15,11 +15,21 @@ TestSuite(run, .init = make_data, .fini = remove_folder);
 
 /* ---- numbers ---- */
 
-Test(run, the_curve_of_pytorch_in_float64, .timeout = 600)
+static void as_pytorch(const char *name, uint64_t batch, uint64_t seq)
 {
-    must_train(curve(200), "r", 0);
-    FILE *want = fopen(FIXTURES "curve/f64.tsv", "r"), *log = fopen(in_folder("r/log.jsonl"), "r");
-    char line[1024];
+    char line[1024], model[64], tokens[96];
+    sgt_settings s = curve(200);
+    snprintf(model, sizeof model, FIXTURES "%s", name);
+    snprintf(tokens, sizeof tokens, "%s/tokens.bin", model);
+    s.init = model;
+    s.data = tokens;
+    s.batch = batch;
+    s.seq = seq;
+    must_train(s, name, 0);
+    snprintf(line, sizeof line, FIXTURES "%s/f64.tsv", name);
+    FILE *want = fopen(line, "r");
+    snprintf(line, sizeof line, "%s/log.jsonl", name);
+    FILE *log = fopen(in_folder(line), "r");
     cr_assert(want && log && fgets(line, sizeof line, want));
     int steps = 0, step;
     double loss, norm;
@@ -39,6 +49,10 @@ Test(run, the_curve_of_pytorch_in_float64, .timeout = 600)
     fclose(want);
     fclose(log);
 }
+
+Test(run, the_curve_of_pytorch_in_float64, .timeout = 600) { as_pytorch("curve", 12, 64); }
+Test(run, the_curve_of_odd_sizes, .timeout = 600) { as_pytorch("curve_odd", 5, 37); }
+Test(run, the_curve_of_many_layers_and_long_rows, .timeout = 600) { as_pytorch("curve_deep", 3, 101); }
 
 Test(run, the_same_bits_for_any_number_of_threads)
 {

@@ -1,0 +1,118 @@
+/* curves.c: 200 steps on end of three models, beside PyTorch's in float64, as tests/data/fixtures has them. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cases.h"
+#include "checkpoint.h"
+#include "config.h"
+#include "schedule.h"
+#include "shard.h"
+
+#define STEPS 200
+
+typedef struct curve {
+    char dir[64];
+    fixture f;      /* its model, batch and seq alone */
+    uint16_t *rows; /* (STEPS, B, T + 1): each row's last token is the next one's first */
+    double loss[STEPS], norm[STEPS];
+} curve;
+
+static FILE *file_of(step_check *s, const curve *c, const char *name)
+{
+    char path[96];
+    snprintf(path, sizeof path, "%s/%s", c->dir, name);
+    FILE *f = fopen(path, "rb");
+    expect(s, f != NULL, "%s: not there (run from the source tree)", path);
+    if (!f) exit(1);
+    return f;
+}
+
+static void read_numbers(step_check *s, curve *c)
+{
+    char line[64];
+    int step, n = 0;
+    FILE *f = file_of(s, c, "f64.tsv");
+    if (fgets(line, sizeof line, f))
+        while (n < STEPS && fscanf(f, "%d %lf %lf", &step, &c->loss[n], &c->norm[n]) == 3 && step == n) n++;
+    fclose(f);
+    expect(s, n == STEPS, "%d steps in f64.tsv", n);
+}
+
+static void read_rows(step_check *s, curve *c, const sgt_backend *b)
+{
+    size_t T = c->f.seq, n = (size_t)STEPS * c->f.batch;
+    uint16_t *ids = calloc(n * T + 1, sizeof *ids);
+    FILE *f = file_of(s, c, "tokens.bin");
+    expect(s, fseek(f, SGT_SHARD_HEADER, SEEK_SET) == 0 && fread(ids, sizeof *ids, n * T + 1, f) == n * T + 1,
+           "tokens.bin is too short");
+    fclose(f);
+    size_t bytes = n * (T + 1) * sizeof *c->rows;
+    c->rows = b->pinned_alloc ? b->pinned_alloc(b->pinned_ctx, bytes) : malloc(bytes);
+    for (size_t r = 0; r < n; r++) memcpy(c->rows + r * (T + 1), ids + r * T, (T + 1) * sizeof *ids);
+    free(ids);
+}
+
+/* How far a run lay from float64's so far: at most, in all, and in its last step. */
+typedef struct errors {
+    double loss, norm, sum, last;
+    unsigned steps;
+} errors;
+
+static void one_step(step_check *s, curve *c, sgt_backend *b, unsigned k, errors *e)
+{
+    static const sgt_schedule schedule = {SGT_COSINE, 1e-3, 1e-4, 20, STEPS};
+    size_t targets = (size_t)c->f.batch * c->f.seq;
+    sgt_rows rows = {.tokens = c->rows + (size_t)k * c->f.batch * (c->f.seq + 1)};
+    sgt_step_metrics m = {0};
+    sgt_error err;
+    if (b->micro_step(b, k, 0, &rows, 1.0 / (double)targets, &err) < 0 ||
+        b->update(b, k, sgt_schedule_lr(&schedule, k), &err) < 0 || b->metrics(b, k, &m, &err) < 0)
+        expect(s, 0, "step %u: %s", k, err.text);
+    e->last = fabs(m.loss - c->loss[k]);
+    e->loss = fmax(e->loss, e->last);
+    e->norm = fmax(e->norm, fabs(m.grad_norm / c->norm[k] - 1));
+    e->sum += e->last;
+    e->steps++;
+    if (s->precision != SGT_PRECISION_FP32) return;
+    expect(s, e->last <= 2e-5, "step %u: loss %.9f, not %.9f", k, m.loss, c->loss[k]);
+    expect(s, fabs(m.grad_norm / c->norm[k] - 1) <= 1e-4, "step %u: norm %.9f, not %.9f", k, m.grad_norm, c->norm[k]);
+}
+
+/* What is promised of bf16, on the mean, and of fp16, at the end; TF32's units are a quarter of bf16's. */
+static void judge(step_check *s, const errors *e)
+{
+    double mean = e->sum / e->steps, most = s->precision == SGT_PRECISION_BF16 ? 0.02 : 0.02 / 4;
+    printf("  %s: %u steps, loss off by %.3g on the mean, %.3g at most, %.3g at the end; norm by %.3g of itself\n", s->at,
+           e->steps, mean, e->loss, e->last, e->norm);
+    if (s->precision == SGT_PRECISION_FP16) expect(s, e->last <= 0.05, "loss off by %g at the end", e->last);
+    else if (s->precision != SGT_PRECISION_FP32) expect(s, mean <= most, "loss off by %g on the mean", mean);
+}
+
+static void one_curve(step_check *s, const char *name, uint32_t batch)
+{
+    curve c = {.f.batch = batch};
+    sgt_error err;
+    errors e = {0};
+    snprintf(s->at, sizeof s->at, "%s", name);
+    snprintf(c.dir, sizeof c.dir, FIXTURES "%s", name);
+    if (sgt_config_read(&c.f.model, c.dir, &err) < 0) {
+        expect(s, 0, "%s", err.text);
+        return;
+    }
+    c.f.seq = c.f.model.positions;
+    read_numbers(s, &c);
+    sgt_backend *b = open_bare(s, &c.f);
+    read_rows(s, &c, b);
+    if (sgt_checkpoint_load_model(c.dir, b, &c.f.model, &err) < 0) expect(s, 0, "%s", err.text);
+    for (unsigned k = 0; k < s->steps && k < STEPS && !s->failures; k++) one_step(s, &c, b, k, &e);
+    if (e.steps) judge(s, &e);
+    if (b->pinned_free) b->pinned_free(b->pinned_ctx, c.rows);
+    else free(c.rows);
+    b->close(b);
+}
+
+void curve_plain(step_check *s) { one_curve(s, "curve", 12); }
+void curve_odd(step_check *s) { one_curve(s, "curve_odd", 5); }
+void curve_deep(step_check *s) { one_curve(s, "curve_deep", 3); }
