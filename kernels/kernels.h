@@ -81,17 +81,19 @@ typedef struct sgt_kernels {
     void (*dropout)(float *out, const float *x, size_t n, const sgt_dropout *d);
 
     /* One head of one sequence, causal, with s_ij = scale q_i.k_j:
-     *   out_i = sum_{j<=i} f_ij softmax_j(s_ij) v_j                  q, k, v (T, D) with `ld` floats from row to row
-     *   lse_i = log sum_{j<=i} exp(s_ij)                             out (T, D) with ld_out; lse (T)
+     *   out_i = sum_{a_i<=j<=i} f_ij softmax_j(s_ij) v_j             q, k, v (T, D) with `ld` floats from row to row
+     *   lse_i = log sum_{a_i<=j<=i} exp(s_ij)                        out (T, D) with ld_out; lse (T)
+     * a_i = start[i] is where i's document begins, never below start[i - 1], at most i; 0 where start is NULL.
      * f_ij is the factor of element first + i*((T + 3)/4*4) + j, first a multiple of 4; 1 where drop is NULL.
      * T x T is never stored. scratch: attention_scratch(T, D) floats, SGT_ARENA_ALIGN-aligned, of any content. */
     void (*attention)(float *out, size_t ld_out, float *lse, const float *q, const float *k, const float *v, size_t ld,
-                      size_t T, size_t D, float scale, const sgt_dropout *drop, float *scratch);
+                      size_t T, size_t D, float scale, const sgt_dropout *drop, const int32_t *start, float *scratch);
 
     /* Its gradients, written (not added): dq, dk, dv (T, D) with ld_d; dout like out. */
     void (*attention_backward)(float *dq, float *dk, float *dv, size_t ld_d, const float *dout, const float *out,
                                size_t ld_out, const float *lse, const float *q, const float *k, const float *v,
-                               size_t ld, size_t T, size_t D, float scale, const sgt_dropout *drop, float *scratch);
+                               size_t ld, size_t T, size_t D, float scale, const sgt_dropout *drop,
+                               const int32_t *start, float *scratch);
     size_t (*attention_scratch)(size_t T, size_t D); /* floats, for either direction */
 
     /* loss_i = logsumexp(logits_i) - logits_i[target_i]              logits (n, V) with ld >= V, the last row's too

@@ -73,6 +73,10 @@ typedef struct sgt_backend_options {
     uint64_t seed;         /* of dropout */
     int ignoring;          /* whether targets of the id `ignore` have no loss */
     int32_t ignore;
+    /* Documents in a row are masked from one another in attention: each begins at the id `eot`, the first at the row's
+     * start. Positions are counted from the row's start all the same. */
+    int documents;
+    int32_t eot;
     sgt_attention attention;
     int no_fuse, no_graphs, no_overlap, no_pad_vocab, deterministic; /* CUDA's switches, for measuring each one's gain */
     /* Read by open alone: a folder, made if missing, for what was timed at start-up, per device and shape (NULL: none);

@@ -69,6 +69,8 @@ typedef struct sgt_cpu_backend {
     float dropout;               /* of a training step */
     uint64_t seed;               /* of dropout */
     float scale;                 /* attention's 1/sqrt(D) */
+    int documents;               /* masked from one another in attention: each begins with `eot` */
+    int32_t eot;
     size_t ldv;                  /* floats from row to row of the logits: V, padded to a vector */
     size_t tile, tiles;          /* rows of a task, and how many tasks cover N */
     size_t head_rows, head_last; /* rows of a chunk of logits, and of the last chunk */
@@ -82,6 +84,7 @@ typedef struct sgt_cpu_backend {
     void *weights;                 /* params, or them rounded, or in bfloat16: what products read */
     sgt_cpu_block *blocks;
     int32_t *ids, *targets;        /* (N), (N) */
+    int32_t *start;                /* (N): where each position's document begins in its row; NULL: rows are one */
     float *x0;                     /* embeddings (N, C) */
     float *lnf, *meanf, *rstdf;    /* (N, C), (N), (N) */
     float *logits, *loss;          /* (head_rows, ldv), (N) */
@@ -155,6 +158,11 @@ void sgt_cpu_take_weights(const sgt_cpu_backend *c, size_t offset, size_t count)
 /* out = dropout(x) for positions first .. first + n - 1; out and x (n, C) are theirs. */
 void sgt_cpu_drop(const sgt_cpu_backend *c, uint32_t layer, uint32_t site, float *out, const float *x, size_t first,
                   size_t n);
+/* Where the documents of row b begin; NULL: attention looks at all of the row. */
+static inline const int32_t *sgt_cpu_start(const sgt_cpu_backend *c, size_t b)
+{
+    return c->documents ? c->start + b * c->T : NULL;
+}
 /* What attention drops in head i of B*H. */
 sgt_dropout sgt_cpu_head_drop(const sgt_cpu_backend *c, const sgt_cpu_block *l, size_t i);
 

@@ -70,7 +70,8 @@ static void attention(sgt_cpu_backend *c, const sgt_cpu_block *l)
         float *scratch = c->scratch + (size_t)omp_get_thread_num() * c->scratch_floats;
         sgt_dropout drop = sgt_cpu_head_drop(c, l, i);
         c->k->attention_backward(dq, dq + C, dq + 2 * C, 3 * C, c->dln + at, l->att + at, C, l->lse + i * T, q, q + C,
-                                 q + 2 * C, 3 * C, T, D, c->scale, c->dropping > 0 ? &drop : NULL, scratch);
+                                 q + 2 * C, 3 * C, T, D, c->scale, c->dropping > 0 ? &drop : NULL,
+                                 sgt_cpu_start(c, i / H), scratch);
     }
 }
 

@@ -73,5 +73,6 @@ void sgt_cpu_lay_out(sgt_cpu_backend *c)
     kind(c, "head");
     c->ids = sgt_arena_take(&c->arena, N, sizeof(int32_t));
     c->targets = sgt_arena_take(&c->arena, N, sizeof(int32_t));
+    if (c->documents) c->start = sgt_arena_take(&c->arena, N, sizeof(int32_t));
     kind(c, "data");
 }

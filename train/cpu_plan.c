@@ -216,6 +216,8 @@ static void take_options(sgt_cpu_backend *c, const sgt_backend_options *o)
     c->seed = o->seed;
     c->ignoring = o->ignoring;
     c->ignore = o->ignore;
+    c->documents = o->documents;
+    c->eot = o->eot;
     c->ranks = 1;
     c->fresh = 1;
     c->k = sgt_kernels_cpu();

@@ -5,7 +5,8 @@
  * Operands are first copied into scratch, rows contiguous and padded with zeros, keys and values transposed as well:
  * then every product is tiles of ROWS x whole vectors with no edge to look after, and rows a large power of two apart
  * do not compete for the same cache sets. Blocks above the diagonal are skipped; in a block on it, so are the vectors
- * and terms above it. */
+ * and terms above it. So is what lies before the documents of all ROWS queries of a tile: starts never fall from one
+ * query to the next, and what the first of some queries does not see, none of them does. */
 #include "dropout.h"
 #include "kernels.h"
 #include "simd.h"
@@ -85,6 +86,7 @@ typedef struct attention_parts {
     float *k, *v_t, *dout, *dq, *dk, *dv; /* as v, k_t, v, v; (BLOCK, width) twice */
     float *dp, *lse, *delta;              /* (BLOCK, BLOCK), (rows) twice */
     const sgt_dropout *drop;              /* NULL: none */
+    const int32_t *start;                 /* (T), or NULL: 0 for all */
     size_t T, total;
 } attention_parts;
 
@@ -107,11 +109,20 @@ static attention_parts attention_lay_out(float *base, size_t T, size_t D)
     return a;
 }
 
-/* What probabilities of query i for `padded` keys from j0 on are multiplied by, where some are dropped. */
-SGT_INLINE void attention_factors(float factor[BLOCK], const attention_parts *a, size_t i, size_t j0, size_t padded)
+/* The first key of block j0 that query i sees: 0 to BLOCK. Queries past T see what the last one sees. */
+SGT_INLINE size_t attention_first(const attention_parts *a, size_t i, size_t j0)
+{
+    if (!a->start) return 0;
+    size_t start = (size_t)a->start[i < a->T ? i : a->T - 1];
+    return start <= j0 ? 0 : start - j0 < BLOCK ? start - j0 : BLOCK;
+}
+
+/* What probabilities of query i for keys j0 + from to j0 + padded are multiplied by, where some are dropped. */
+SGT_INLINE void attention_factors(float factor[BLOCK], const attention_parts *a, size_t i, size_t j0, size_t from,
+                                  size_t padded)
 {
     uint64_t element = a->drop->first + i * attention_round(a->T, 4) + j0;
-    for (size_t j = 0; j < padded; j += DROP) drop_factors(factor + j, a->drop, element + j);
+    for (size_t j = from / DROP * DROP; j < padded; j += DROP) drop_factors(factor + j, a->drop, element + j);
 }
 
 static size_t attention_scratch(size_t T, size_t D)
@@ -119,10 +130,21 @@ static size_t attention_scratch(size_t T, size_t D)
     return attention_lay_out(NULL, T, D).total;
 }
 
-/* One row of scores s (n in use of `padded`) becomes exp(s - max), zeros past n. Updates the running maximum and sum,
- * returns by what everything summed so far shrinks. */
-SGT_INLINE float online_softmax(float *s, size_t n, size_t padded, float *max, double *sum)
+/* Scores that are masked: exp makes them 0. */
+SGT_INLINE void mask_scores(float *s, size_t n)
 {
+    for (size_t j = 0; j < n; j++) s[j] = -INFINITY;
+}
+
+/* One row of scores s (n in use of `padded`, the first `masked` of them masked) becomes exp(s - max), zeros where
+ * masked and past n. Updates the running maximum and sum, returns by what everything summed so far shrinks. */
+SGT_INLINE float online_softmax(float *s, size_t masked, size_t n, size_t padded, float *max, double *sum)
+{
+    if (masked >= n) {
+        memset(s, 0, padded * sizeof *s);
+        return 1;
+    }
+    mask_scores(s, masked);
     vf top = vset(*max);
     for (size_t j = 0; j + W <= n; j += W) top = vmax(vload(s + j), top);
     float m = vlargest(top);
@@ -140,11 +162,11 @@ SGT_INLINE float online_softmax(float *s, size_t n, size_t padded, float *max, d
     return shrink;
 }
 
-SGT_INLINE void attention_drop(float *p, const attention_parts *a, size_t i, size_t j0, size_t padded)
+SGT_INLINE void attention_drop(float *p, const attention_parts *a, size_t i, size_t j0, size_t from, size_t padded)
 {
     float factor[BLOCK];
-    attention_factors(factor, a, i, j0, padded);
-    for (size_t j = 0; j < padded; j += W) vstore(p + j, vload(p + j) * vload(factor + j));
+    attention_factors(factor, a, i, j0, from, padded);
+    for (size_t j = from; j < padded; j += W) vstore(p + j, vload(p + j) * vload(factor + j));
 }
 
 /* Query rows i0 ... i0 + rows - 1 against all keys up to theirs; out (rows, width) in scratch, normalized. */
@@ -155,19 +177,23 @@ static void attention_block(const attention_parts *a, float *out, float *lse, si
     size_t width = a->width, padded_rows = attention_round(rows, ROWS);
     for (size_t r = 0; r < BLOCK; r++) max[r] = -INFINITY, sum[r] = 0;
     memset(out, 0, padded_rows * width * sizeof *out);
-    for (size_t j0 = 0; j0 <= i0; j0 += BLOCK) {
+    for (size_t j0 = a->start ? (size_t)a->start[i0] / BLOCK * BLOCK : 0; j0 <= i0; j0 += BLOCK) {
         for (size_t r0 = 0; r0 < padded_rows; r0 += ROWS) {
             size_t keys = j0 == i0 ? r0 + ROWS : BLOCK, padded = attention_round(keys, W);
-            float *s = a->s + r0 * BLOCK, *o = out + r0 * width;
-            product_rows(s, BLOCK, a->q + (i0 + r0) * width, width, 1, a->k_t + j0 * width, BLOCK, padded, width, 0);
+            size_t from = attention_first(a, i0 + r0, j0) / W * W;
+            if (from == BLOCK) break;
+            float *s = a->s + r0 * BLOCK + from, *o = out + r0 * width;
+            product_rows(s, BLOCK, a->q + (i0 + r0) * width, width, 1, a->k_t + j0 * width + from, BLOCK,
+                         padded - from, width, 0);
             for (size_t r = 0; r < ROWS; r++) {
-                size_t n = j0 == i0 ? r0 + r + 1 : BLOCK;
-                float shrink = online_softmax(s + r * BLOCK, n, padded, &max[r0 + r], &sum[r0 + r]);
+                size_t n = j0 == i0 ? r0 + r + 1 : BLOCK, first = attention_first(a, i0 + r0 + r, j0);
+                float shrink = online_softmax(s + r * BLOCK, first - from, n - from, padded - from, &max[r0 + r],
+                                              &sum[r0 + r]);
                 for (size_t d = 0; d < width && shrink != 1; d += W)
                     vstore(o + r * width + d, vload(o + r * width + d) * vset(shrink));
-                if (a->drop) attention_drop(s + r * BLOCK, a, i0 + r0 + r, j0, padded);
+                if (a->drop) attention_drop(a->s + (r0 + r) * BLOCK, a, i0 + r0 + r, j0, from, padded);
             }
-            product_rows(o, width, s, BLOCK, 1, a->v + j0 * width, width, width, keys, 1);
+            product_rows(o, width, s, BLOCK, 1, a->v + (j0 + from) * width, width, width, keys - from, 1);
         }
     }
     for (size_t r = 0; r < rows; r++) {
@@ -178,10 +204,11 @@ static void attention_block(const attention_parts *a, float *out, float *lse, si
 }
 
 static void attention(float *out, size_t ld_out, float *lse, const float *q, const float *k, const float *v, size_t ld,
-                      size_t T, size_t D, float scale, const sgt_dropout *drop, float *scratch)
+                      size_t T, size_t D, float scale, const sgt_dropout *drop, const int32_t *start, float *scratch)
 {
     attention_parts a = attention_lay_out(scratch, T, D);
     a.drop = drop;
+    a.start = start;
     pack_rows(a.q, a.width, q, ld, T, D, scale);
     pack_rows(a.v, a.width, v, ld, T, D, 1);
     for (size_t i0 = 0; i0 < T; i0 += BLOCK) {
@@ -194,17 +221,18 @@ static void attention(float *out, size_t ld_out, float *lse, const float *q, con
 
 /* ---- backward ---- */
 
-/* For ROWS queries from row r0 of block i0, with P = exp(s - lse): s becomes f P, dp becomes dS = P (f dP - delta),
- * zeros above the diagonal. */
-SGT_INLINE void score_gradients(const attention_parts *a, size_t i0, size_t r0, size_t j0, size_t padded)
+/* For ROWS queries from row r0 of block i0 and keys from `from` on, with P = exp(s - lse): s becomes f P, dp becomes
+ * dS = P (f dP - delta), zeros above the diagonal and before a query's document. */
+SGT_INLINE void score_gradients(const attention_parts *a, size_t i0, size_t r0, size_t j0, size_t from, size_t padded)
 {
     float factor[BLOCK];
     for (size_t r = r0; r < r0 + ROWS; r++) {
         size_t n = i0 == j0 ? r + 1 : BLOCK;
-        if (a->drop) attention_factors(factor, a, i0 + r, j0, padded);
+        if (a->drop) attention_factors(factor, a, i0 + r, j0, from, padded);
         vf lse = vset(a->lse[i0 + r]), delta = vset(a->delta[i0 + r]);
         float *s = a->s + r * BLOCK, *dp = a->dp + r * BLOCK;
-        for (size_t j = 0; j < padded; j += W) {
+        mask_scores(s + from, attention_first(a, i0 + r, j0) - from);
+        for (size_t j = from; j < padded; j += W) {
             vf p = j < n ? vkeep(vexp(vload(s + j) - lse), n - j) : vset(0);
             vf f = a->drop ? vload(factor + j) : vset(1);
             vstore(s + j, f * p);
@@ -213,26 +241,34 @@ SGT_INLINE void score_gradients(const attention_parts *a, size_t i0, size_t r0, 
     }
 }
 
-/* One block of queries against one block of keys: adds to dq's rows, and to dk and dv of the key block. */
+/* One block of queries against one block of keys: adds to dq's rows, and to dk and dv of the key block. Queries from
+ * `rows` on see none of these keys, those from `last` on none of the ROWS keys in turn. */
 static void backward_block(const attention_parts *a, size_t i0, size_t rows, size_t j0, size_t keys)
 {
     int diagonal = i0 == j0;
     size_t width = a->width;
     for (size_t r0 = 0; r0 < rows; r0 += ROWS) {
         size_t used = diagonal ? r0 + ROWS : BLOCK, padded = attention_round(used, W);
+        size_t from = attention_first(a, i0 + r0, j0) / W * W;
+        if (from == BLOCK) {
+            rows = r0;
+            break;
+        }
         const float *q = a->q + (i0 + r0) * width, *dout = a->dout + (i0 + r0) * width;
-        product_rows(a->s + r0 * BLOCK, BLOCK, q, width, 1, a->k_t + j0 * width, BLOCK, padded, width, 0);
-        product_rows(a->dp + r0 * BLOCK, BLOCK, dout, width, 1, a->v_t + j0 * width, BLOCK, padded, width, 0);
-        score_gradients(a, i0, r0, j0, padded);
-        product_rows(a->dq + (i0 + r0) * width, width, a->dp + r0 * BLOCK, BLOCK, 1, a->k + j0 * width, width, width,
-                     used, 1);
+        float *s = a->s + r0 * BLOCK + from, *dp = a->dp + r0 * BLOCK + from;
+        product_rows(s, BLOCK, q, width, 1, a->k_t + j0 * width + from, BLOCK, padded - from, width, 0);
+        product_rows(dp, BLOCK, dout, width, 1, a->v_t + j0 * width + from, BLOCK, padded - from, width, 0);
+        score_gradients(a, i0, r0, j0, from, padded);
+        product_rows(a->dq + (i0 + r0) * width, width, dp, BLOCK, 1, a->k + (j0 + from) * width, width, width,
+                     used - from, 1);
     }
-    for (size_t c0 = 0; c0 < keys; c0 += ROWS) {
+    for (size_t c0 = 0, last = 0; c0 < keys; c0 += ROWS) {
         size_t first = diagonal ? c0 : 0; /* earlier queries do not see these keys */
+        while (last < rows && attention_first(a, i0 + last, j0) < c0 + ROWS) last++;
         const float *s = a->s + first * BLOCK + c0, *ds = a->dp + first * BLOCK + c0;
         const float *q = a->q + (i0 + first) * width, *dout = a->dout + (i0 + first) * width;
-        product_rows(a->dv + c0 * width, width, s, 1, BLOCK, dout, width, width, rows - first, 1);
-        product_rows(a->dk + c0 * width, width, ds, 1, BLOCK, q, width, width, rows - first, 1);
+        product_rows(a->dv + c0 * width, width, s, 1, BLOCK, dout, width, width, last - first, 1);
+        product_rows(a->dk + c0 * width, width, ds, 1, BLOCK, q, width, width, last - first, 1);
     }
 }
 
@@ -251,10 +287,12 @@ static void attention_row_sums(const attention_parts *a, const float *lse, const
 
 static void attention_backward(float *dq, float *dk, float *dv, size_t ld_d, const float *dout, const float *out,
                                size_t ld_out, const float *lse, const float *q, const float *k, const float *v,
-                               size_t ld, size_t T, size_t D, float scale, const sgt_dropout *drop, float *scratch)
+                               size_t ld, size_t T, size_t D, float scale, const sgt_dropout *drop,
+                               const int32_t *start, float *scratch)
 {
     attention_parts a = attention_lay_out(scratch, T, D);
     a.drop = drop;
+    a.start = start;
     size_t width = a.width, padded = attention_round(T, ROWS);
     pack_rows(a.q, width, q, ld, T, D, scale);
     pack_rows(a.k, width, k, ld, T, D, 1);
@@ -267,7 +305,7 @@ static void attention_backward(float *dq, float *dk, float *dv, size_t ld_d, con
         pack_transposed(a.v_t + j0 * width, v + j0 * ld, ld, keys, D);
         memset(a.dk, 0, BLOCK * width * sizeof *a.dk);
         memset(a.dv, 0, BLOCK * width * sizeof *a.dv);
-        for (size_t i0 = j0; i0 < T; i0 += BLOCK)
+        for (size_t i0 = j0; i0 < T && attention_first(&a, i0, j0) < BLOCK; i0 += BLOCK)
             backward_block(&a, i0, padded - i0 < BLOCK ? padded - i0 : BLOCK, j0, attention_round(keys, ROWS));
         unpack_rows(dk + j0 * ld_d, ld_d, a.dk, width, keys, D, 1); /* q was scaled already */
         unpack_rows(dv + j0 * ld_d, ld_d, a.dv, width, keys, D, 1);

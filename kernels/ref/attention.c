@@ -1,4 +1,5 @@
-/* attention.c: causal attention of one head, Vaswani et al. 2017. Row i looks at rows 0 .. i. */
+/* attention.c: causal attention of one head, Vaswani et al. 2017. Row i looks at rows start[i] .. i, its document's; with
+ * no start, at 0 .. i. */
 #include <math.h>
 
 #include "dropout.h"
@@ -16,6 +17,8 @@ static double factor(const sgt_dropout *d, size_t T, size_t i, size_t j)
     return d ? sgt_dropout_factor(d->seed, d->draw, d->first + i * ((T + 3) / 4 * 4) + j, d->rate) : 1;
 }
 
+static size_t first_key(const int32_t *start, size_t i) { return start ? (size_t)start[i] : 0; }
+
 /* The scratch holds doubles: forward p (T) and a row of sums (D); backward a row (D) and two whole shapes (T, D). */
 size_t sgt_ref_attention_scratch(size_t T, size_t D)
 {
@@ -23,18 +26,19 @@ size_t sgt_ref_attention_scratch(size_t T, size_t D)
 }
 
 void sgt_ref_attention(float *out, size_t ld_out, float *lse, const float *q, const float *k, const float *v, size_t ld,
-                       size_t T, size_t D, float scale, const sgt_dropout *drop, float *scratch)
+                       size_t T, size_t D, float scale, const sgt_dropout *drop, const int32_t *start, float *scratch)
 {
     double *p = (double *)(void *)scratch, *sum = p + T; /* (T), (D) */
     for (size_t i = 0; i < T; i++) {
         double max = -INFINITY, total = 0;
-        for (size_t j = 0; j <= i; j++) {
+        size_t first = first_key(start, i);
+        for (size_t j = first; j <= i; j++) {
             p[j] = scale * dot(q + i * ld, k + j * ld, D);
             if (p[j] > max) max = p[j];
         }
-        for (size_t j = 0; j <= i; j++) total += p[j] = exp(p[j] - max);
+        for (size_t j = first; j <= i; j++) total += p[j] = exp(p[j] - max);
         for (size_t d = 0; d < D; d++) sum[d] = 0;
-        for (size_t j = 0; j <= i; j++) {
+        for (size_t j = first; j <= i; j++) {
             double weight = factor(drop, T, i, j) * p[j] / total;
             for (size_t d = 0; d < D; d++) sum[d] += weight * v[j * ld + d];
         }
@@ -48,7 +52,8 @@ void sgt_ref_attention(float *out, size_t ld_out, float *lse, const float *q, co
  *   dk_j = sum_i ds_ij q_i */
 void sgt_ref_attention_backward(float *dq, float *dk, float *dv, size_t ld_d, const float *dout, const float *out,
                                 size_t ld_out, const float *lse, const float *q, const float *k, const float *v,
-                                size_t ld, size_t T, size_t D, float scale, const sgt_dropout *drop, float *scratch)
+                                size_t ld, size_t T, size_t D, float scale, const sgt_dropout *drop,
+                                const int32_t *start, float *scratch)
 {
     double *sum_q = (double *)(void *)scratch, *sum_k = sum_q + D, *sum_v = sum_k + T * D; /* (D), (T, D), (T, D) */
     for (size_t x = 0; x < T * D; x++) sum_k[x] = sum_v[x] = 0;
@@ -56,7 +61,7 @@ void sgt_ref_attention_backward(float *dq, float *dk, float *dv, size_t ld_d, co
         const float *qi = q + i * ld, *douti = dout + i * ld_out;
         double delta = dot(douti, out + i * ld_out, D);
         for (size_t d = 0; d < D; d++) sum_q[d] = 0;
-        for (size_t j = 0; j <= i; j++) {
+        for (size_t j = first_key(start, i); j <= i; j++) {
             double p = exp(scale * dot(qi, k + j * ld, D) - lse[i]), f = factor(drop, T, i, j);
             double ds = scale * p * (f * dot(douti, v + j * ld, D) - delta);
             for (size_t d = 0; d < D; d++) {

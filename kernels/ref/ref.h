@@ -18,10 +18,11 @@ void sgt_ref_dropout(float *out, const float *x, size_t n, const sgt_dropout *d)
 void sgt_ref_gelu(float *out, const float *x, size_t n, sgt_gelu_kind kind);
 void sgt_ref_gelu_backward(float *dx, const float *dout, const float *x, size_t n, sgt_gelu_kind kind);
 void sgt_ref_attention(float *out, size_t ld_out, float *lse, const float *q, const float *k, const float *v, size_t ld,
-                       size_t T, size_t D, float scale, const sgt_dropout *drop, float *scratch);
+                       size_t T, size_t D, float scale, const sgt_dropout *drop, const int32_t *start, float *scratch);
 void sgt_ref_attention_backward(float *dq, float *dk, float *dv, size_t ld_d, const float *dout, const float *out,
                                 size_t ld_out, const float *lse, const float *q, const float *k, const float *v,
-                                size_t ld, size_t T, size_t D, float scale, const sgt_dropout *drop, float *scratch);
+                                size_t ld, size_t T, size_t D, float scale, const sgt_dropout *drop,
+                                const int32_t *start, float *scratch);
 size_t sgt_ref_attention_scratch(size_t T, size_t D);
 void sgt_ref_cross_entropy(float *logits, float *loss, const int32_t *targets, size_t n, size_t V, size_t ld,
                            float scale);

@@ -1,4 +1,4 @@
-/* attention.c: causal attention of one head, both ways. */
+/* attention.c: causal attention of one head, both ways, of a row that is one document and of a row of several. */
 #include "dropout.h"
 
 #include <math.h>
@@ -18,6 +18,7 @@ typedef struct head {
     float *out[2], *lse[2], *grads[2]; /* [0] wanted, [1] got; grads: dq dk dv, (T, ld) */
     float *scratch[2];
     const sgt_dropout *drop; /* NULL: none */
+    int32_t *start;          /* NULL: one document */
 } head;
 
 /* Element 0 of the third draw of a large row: every head of these cases is its first. */
@@ -31,6 +32,19 @@ static double factor(const head *h, size_t i, size_t j)
     return sgt_dropout_factor(d->seed, d->draw, d->first + sgt_dropout_attention_element(0, 0, i, j, 1, h->T), d->rate);
 }
 
+static size_t first_key(const head *h, size_t i) { return h->start ? (size_t)h->start[i] : 0; }
+
+/* Starts of documents of up to `longest` tokens, so that some are within a vector and some over blocks. */
+static int32_t *draw_starts(check *t, size_t T, uint64_t longest)
+{
+    int32_t *start = check_ids(t, T, 1);
+    for (size_t i = 0, from = 0, left = 1 + check_number(t, longest); i < T; i++, left--) {
+        if (left == 0) from = i, left = 1 + check_number(t, longest);
+        start[i] = (int32_t)from;
+    }
+    return start;
+}
+
 /* Floats from the first row's start to the last row's end. */
 static size_t span(size_t T, size_t ld, size_t width)
 {
@@ -42,6 +56,7 @@ static head draw(check *t, size_t T, size_t D)
     size_t gap = check_number(t, 3);
     head h = {.T = T, .D = D, .ld = 3 * D + gap, .ld_out = D + gap * 2, .scale = (float)(1 / sqrt((double)D))};
     h.drop = check_number(t, 3) ? NULL : &drops;
+    if (check_number(t, 2)) h.start = draw_starts(t, T, check_number(t, 2) ? 9 : 150);
     const float *qkv =
         check_random(t, span(T, h.ld, 3 * D), check_number(t, 4) ? 1 : 6); /* 6: a few scores take everything */
     h.q = qkv, h.k = qkv + D, h.v = qkv + 2 * D;
@@ -53,21 +68,22 @@ static head draw(check *t, size_t T, size_t D)
         h.grads[i] = check_output(t, span(T, h.ld, 3 * D));
         h.scratch[i] = check_scratch(t, tables[i]->attention_scratch(T, D));
     }
-    check_at(t, "T %zu, D %zu, ld %zu, ld_out %zu%s", T, D, h.ld, h.ld_out, h.drop ? ", dropout" : "");
+    check_at(t, "T %zu, D %zu, ld %zu, ld_out %zu%s%s", T, D, h.ld, h.ld_out, h.drop ? ", dropout" : "",
+             h.start ? ", documents" : "");
     return h;
 }
 
 static void forward(const sgt_kernels *k, const head *h, int which)
 {
     k->attention(h->out[which], h->ld_out, h->lse[which], h->q, h->k, h->v, h->ld, h->T, h->D, h->scale,
-                 h->drop, h->scratch[which]);
+                 h->drop, h->start, h->scratch[which]);
 }
 
 static void backward(const sgt_kernels *k, const head *h, int which)
 {
     float *g = h->grads[which];
     k->attention_backward(g, g + h->D, g + 2 * h->D, h->ld, h->dout, h->out[0], h->ld_out, h->lse[0], h->q, h->k, h->v,
-                          h->ld, h->T, h->D, h->scale, h->drop, h->scratch[which]);
+                          h->ld, h->T, h->D, h->scale, h->drop, h->start, h->scratch[which]);
 }
 
 static double dot(const float *a, const float *b, size_t D, double *absolute)
@@ -89,17 +105,18 @@ static void forward_bounds(double *out, double *lse, const head *h)
     double *p = calloc(T + 1, sizeof *p), absolute;
     for (size_t i = 0; i < T && p; i++) {
         double worst = 0, max = -INFINITY, total = 0, range = 0;
-        for (size_t j = 0; j <= i; j++) {
+        for (size_t j = first_key(h, i); j <= i; j++) {
             p[j] = h->scale * dot(h->q + i * h->ld, h->k + j * h->ld, D, &absolute);
             worst = fmax(worst, (double)(D + 3) * UNIT * h->scale * absolute);
             max = fmax(max, p[j]);
         }
-        for (size_t j = 0; j <= i; j++) range = fmax(range, max - p[j]), total += p[j] = exp(p[j] - max);
+        for (size_t j = first_key(h, i); j <= i; j++) range = fmax(range, max - p[j]), total += p[j] = exp(p[j] - max);
         double E = worst + (4 + fmin(range, 90)) * UNIT, sums = ((double)T / 4 + 3.0 * (double)T / 64 + 8) * UNIT;
         lse[i] = E + sums + 2 * UNIT * fabs(max + log(total));
         for (size_t d = 0; d < D; d++) {
             double terms = 0;
-            for (size_t j = 0; j <= i; j++) terms += factor(h, i, j) * p[j] / total * fabs(h->v[j * h->ld + d]);
+            for (size_t j = first_key(h, i); j <= i; j++)
+                terms += factor(h, i, j) * p[j] / total * fabs(h->v[j * h->ld + d]);
             out[i * h->ld_out + d] = terms * (2 * E + sums + (double)(T + 6) * UNIT) + 1e-37;
         }
     }
@@ -134,7 +151,7 @@ static void backward_bounds(double *grads, const head *h)
     for (size_t i = 0; i < T; i++) {
         const float *q = h->q + i * ld, *dout = h->dout + i * h->ld_out;
         double delta = dot(dout, h->out[0] + i * h->ld_out, D, &terms), e_delta = (double)(D + 2) * UNIT * terms;
-        for (size_t j = 0; j <= i; j++) {
+        for (size_t j = first_key(h, i); j <= i; j++) {
             const float *k = h->k + j * ld, *v = h->v + j * ld;
             double s = h->scale * dot(q, k, D, &terms);
             double p = exp(s - h->lse[0][i]);
@@ -176,6 +193,7 @@ static void attention_definition(check *t)
     enum { T = 6, D = 3 };
     head h = draw(t, T, D);
     h.drop = NULL;
+    h.start = NULL;
     float *k = check_copy(t, h.k, span(T, h.ld, D)), *out = h.out[0];
     for (size_t i = 0; i < T * h.ld && i < span(T, h.ld, D); i++) k[i] = i % h.ld < D ? 0.25f : k[i];
     h.k = k;
@@ -194,6 +212,55 @@ static void attention_definition(check *t)
     forward(t->ref, &h, 1);
     check_equal(t, "rows before the last", h.out[1], out, span(T - 1, h.ld_out, D));
     if (h.out[1][5 * h.ld_out] == out[5 * h.ld_out]) check_fail(t, "the last row did not change");
+}
+
+/* A row from `from` on, as a row of its own that is one document. */
+static head tail_of(check *t, const head *h, size_t from)
+{
+    head tail = *h;
+    tail.T -= from, tail.start = NULL;
+    tail.q += from * h->ld, tail.k += from * h->ld, tail.v += from * h->ld, tail.dout += from * h->ld_out;
+    for (int i = 0; i < 2; i++) {
+        tail.out[i] = check_output(t, span(tail.T, h->ld_out, h->D));
+        tail.lse[i] = check_output(t, tail.T);
+        tail.grads[i] = check_output(t, span(tail.T, h->ld, 3 * h->D));
+    }
+    return tail;
+}
+
+/* The last document of a row has the numbers of that document in a row of its own, and dropped ones aside, the same
+ * sums in the same order. */
+static void documents_definition(check *t)
+{
+    enum { T = 9, D = 3 };
+    head h = draw(t, T, D);
+    h.drop = NULL;
+    h.start = check_ids(t, T, 1);
+    for (size_t i = 0; i < T; i++) h.start[i] = i < 2 ? 0 : i < 5 ? 2 : 5;
+    head alone = tail_of(t, &h, 5);
+    check_at(t, "the third document of three");
+    forward(t->ref, &h, 0), backward(t->ref, &h, 0);
+    forward(t->ref, &alone, 0), backward(t->ref, &alone, 0);
+    check_equal(t, "out", h.out[0] + 5 * h.ld_out, alone.out[0], span(T - 5, h.ld_out, D));
+    check_equal(t, "lse", h.lse[0] + 5, alone.lse[0], T - 5);
+    check_equal(t, "dq dk dv", h.grads[0] + 5 * h.ld, alone.grads[0], span(T - 5, h.ld, 3 * D));
+}
+
+/* A row of one document has the bits of a row that is not looked at for documents. */
+static void one_document(check *t)
+{
+    for (size_t T = 1; T < 200; T += 33) {
+        head h = draw(t, T, 24), plain = h;
+        h.start = check_ids(t, T, 1);
+        plain.start = NULL;
+        plain.scratch[0] = h.scratch[1]; /* both are t->k's */
+        check_at(t, "T %zu: one document", T);
+        forward(t->k, &plain, 0), forward(t->k, &h, 1);
+        check_equal(t, "out", h.out[1], plain.out[0], span(T, h.ld_out, h.D));
+        check_equal(t, "lse", h.lse[1], plain.lse[0], T);
+        backward(t->k, &plain, 0), backward(t->k, &h, 1);
+        check_equal(t, "dq dk dv", h.grads[1], plain.grads[0], span(T, h.ld, 3 * h.D));
+    }
 }
 
 typedef struct probe {
@@ -231,14 +298,18 @@ static void backward_definition(check *t)
     }
 }
 
-static void bench_at(check *t, size_t T, size_t D, int with_backward, int dropping)
+static void bench_at(check *t, size_t T, size_t D, int with_backward, int dropping, size_t document)
 {
     head h = draw(t, T, D);
     h.drop = dropping ? &drops : NULL;
+    h.start = document ? check_ids(t, T, 1) : NULL;
+    for (size_t i = 0; i < T && document; i++) h.start[i] = (int32_t)(i / document * document);
     char shape[64];
     double products =
         (double)(T * T) * (double)D * 2; /* of each full product, 2 T^2 D; half of it is above the diagonal */
-    snprintf(shape, sizeof shape, "T %zu, D %zu%s", T, D, dropping ? ", dropout" : "");
+    snprintf(shape, sizeof shape, "T %zu, D %zu%s%s", T, D, dropping ? ", dropout" : "",
+             !document ? "" : with_backward ? ", documents, backward" : ", documents");
+    if (document) products *= (double)document / (double)T;
     forward(t->k, &h, 1);
     if (!with_backward)
         for (bench_start(t); bench_next(t);) forward(t->k, &h, 1);
@@ -250,22 +321,34 @@ static void bench_at(check *t, size_t T, size_t D, int with_backward, int droppi
 
 static void attention_bench(check *t)
 {
-    bench_at(t, 64, 64, 0, 0);
-    bench_at(t, 512, 64, 0, 0);
-    bench_at(t, 512, 64, 0, 1);
-    bench_at(t, 1024, 64, 0, 0);
+    bench_at(t, 64, 64, 0, 0, 0);
+    bench_at(t, 512, 64, 0, 0, 0);
+    bench_at(t, 512, 64, 0, 1, 0);
+    bench_at(t, 1024, 64, 0, 0, 0);
 }
 
 static void backward_bench(check *t)
 {
-    bench_at(t, 64, 64, 1, 0);
-    bench_at(t, 512, 64, 1, 0);
-    bench_at(t, 512, 64, 1, 1);
-    bench_at(t, 1024, 64, 1, 0);
+    bench_at(t, 64, 64, 1, 0, 0);
+    bench_at(t, 512, 64, 1, 0, 0);
+    bench_at(t, 512, 64, 1, 1, 0);
+    bench_at(t, 1024, 64, 1, 0, 0);
+}
+
+/* Of 100 tokens each, of which no start is a tile's but the first; and one that is the row: what asking costs. */
+static void documents_bench(check *t)
+{
+    for (int with_backward = 0; with_backward < 2; with_backward++) {
+        bench_at(t, 512, 64, with_backward, 0, 100);
+        bench_at(t, 512, 64, with_backward, 1, 100);
+        bench_at(t, 1024, 64, with_backward, 0, 100);
+        bench_at(t, 1024, 64, with_backward, 0, 1024);
+    }
 }
 
 const kernel_case cases_attention[] = {
     {"attention", attention_definition, attention_against_ref, attention_bench, NULL},
     {"attention_backward", backward_definition, backward_against_ref, backward_bench, NULL},
+    {"attention_documents", documents_definition, one_document, documents_bench, NULL},
     {0},
 };

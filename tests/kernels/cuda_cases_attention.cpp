@@ -126,7 +126,7 @@ template <class T> static heads draw(check *t, const shape &s, T **qkv, T **dout
         if (drops) dropped(h, i);
         else
             t->ref->attention(h.out + plain_at(h, i), h.plain_ld, h.lse + i * s.T, q, q + h.plain_ld,
-                              q + 2 * h.plain_ld, h.packed_ld, s.T, s.D, h.scale, NULL, h.scratch);
+                              q + 2 * h.plain_ld, h.packed_ld, s.T, s.D, h.scale, NULL, NULL, h.scratch);
     }
     return h;
 }
@@ -221,7 +221,7 @@ template <class T> static void backward_at(check *t, const shape &s, const path 
         if (drops) dropped_backward<T>(t, h, i);
         else t->ref->attention_backward(to, to + h.plain_ld, to + 2 * h.plain_ld, h.packed_ld, h.dout + plain_at(h, i),
                                         h.out + plain_at(h, i), h.plain_ld, h.lse + i * s.T, q, q + h.plain_ld,
-                                        q + 2 * h.plain_ld, h.packed_ld, s.T, s.D, h.scale, NULL, h.scratch);
+                                        q + 2 * h.plain_ld, h.packed_ld, s.T, s.D, h.scale, NULL, NULL, h.scratch);
         backward_bounds<T>(bound, h, i);
     }
     stored_as<T>(bound, h.grads, 3 * n);

@@ -55,7 +55,7 @@ static int head_forward(void *ctx, int thread, uint64_t i, sgt_error *err)
     (void)err;
     if (i < o->B * o->H)
         o->k->attention(o->out + row * o->C + column, o->C, o->lse + i * o->T, q, q + o->C, q + 2 * o->C, 3 * o->C,
-                        o->T, o->D, o->scale, NULL, o->scratch + (size_t)thread * o->scratch_floats);
+                        o->T, o->D, o->scale, NULL, NULL, o->scratch + (size_t)thread * o->scratch_floats);
     return SGT_OK;
 }
 
@@ -69,7 +69,7 @@ static int head_backward(void *ctx, int thread, uint64_t i, sgt_error *err)
     if (i < o->B * o->H)
         o->k->attention_backward(dq, dq + o->C, dq + 2 * o->C, 3 * o->C, o->dout + at, o->out + at, o->C,
                                  o->lse + i * o->T, q, q + o->C, q + 2 * o->C, 3 * o->C, o->T, o->D, o->scale, NULL,
-                                 o->scratch + (size_t)thread * o->scratch_floats);
+                                 NULL, o->scratch + (size_t)thread * o->scratch_floats);
     return SGT_OK;
 }
 

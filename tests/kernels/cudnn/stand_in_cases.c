@@ -158,9 +158,9 @@ static int check_head(const head *h, bounds *b, const float *dqkv)
     sizes s = {size, size + TD, size + 2 * TD, size + 3 * TD};
     const sgt_dropout *drop = h->drop.rate > 0 ? &h->drop : NULL;
     float *dq = want + TD, *dk = dq + TD, *dv = dk + TD;
-    sgt_ref_attention(want, h->D, lse, h->q, h->k, h->v, h->ld, h->T, h->D, h->scale, drop, scratch);
+    sgt_ref_attention(want, h->D, lse, h->q, h->k, h->v, h->ld, h->T, h->D, h->scale, drop, NULL, scratch);
     sgt_ref_attention_backward(dq, dk, dv, h->D, h->dout, h->out, h->ld_out, h->lse, h->q, h->k, h->v, h->ld, h->T,
-                               h->D, h->scale, drop, scratch);
+                               h->D, h->scale, drop, NULL, scratch);
     sum_sizes(&s, h);
     int good = 1;
     for (size_t i = 0; i < h->T && good; i++)
