@@ -129,7 +129,7 @@ __global__ void __launch_bounds__(ATTENTION_THREADS) keys_kernel(Heads<T> a)
 
 // ---- dq ----
 
-template <class T, int DP> DEV void start_keys(const Heads<T> &a, const Head &h, T *keys, T *values, int key)
+template <class T, int DP> DEV void start_walked(const Heads<T> &a, const Head &h, T *keys, T *values, int key)
 {
     size_t width = (size_t)a.heads * a.D;
     const T *rows = a.qkv + h.packed + width + key * h.packed_ld;
@@ -163,7 +163,7 @@ template <class T, int DP, bool DROP> DEV void walk_keys(const Heads<T> &a)
     T *q = (T *)dev::dyn_smem(), *dout = q + TILE<DP, OWN>, *keys = dout + TILE<DP, OWN>, *values = keys + 2 * TILE_N;
     start_tile<T, DP, OWN>(q, a.qkv + h.packed + query * h.packed_ld, h.packed_ld, a.length - query, a.D);
     start_tile<T, DP, OWN>(dout, a.dout + h.plain + query * h.plain_ld, h.plain_ld, a.length - query, a.D);
-    start_keys<T, DP>(a, h, keys, values, 0);
+    start_walked<T, DP>(a, h, keys, values, 0);
     dev::cp_async_commit();
 
     float dq[1][DP / 8][4] = {}, lse[2], delta[2];
@@ -175,7 +175,7 @@ template <class T, int DP, bool DROP> DEV void walk_keys(const Heads<T> &a)
     }
     for (int key = 0; key < end; key += N) {
         int now = key / N % 2 * TILE_N, next = TILE_N - now;
-        if (key + N < end) start_keys<T, DP>(a, h, keys + next, values + next, key + N);
+        if (key + N < end) start_walked<T, DP>(a, h, keys + next, values + next, key + N);
         dev::cp_async_commit();
         dev::cp_async_wait<1>();
         dev::block_sync(); // every thread's copies of this tile are there

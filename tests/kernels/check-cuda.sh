@@ -49,6 +49,34 @@ else
     failed=$((failed + 1))
 fi
 
+# A template or a struct of one name in two files would be one for the linker, whichever it likes.
+names() { # FILE...: each file's own, once
+    for f; do
+        sed -E -n '/^template <.*>$/ { N; s/\n/ /; }
+            s/ __launch_bounds__\([^)]*\)//
+            s/^(template <[^(]*> )?struct ([A-Za-z_]+).*/\2/p
+            s/^template <.*> constexpr [a-z_]+ ([A-Za-z_]+).*/\1/p
+            s/^template <[^(]*[ *&]([A-Za-z_]+)\(.*/\1/p' "$f" | sort -u
+    done | sort | uniq -d
+}
+cat > "$log.1" << 'END'
+struct Pair { int a, b; };
+template <int DP> constexpr int WIDTH = DP <= 64 ? 64 : 32;
+template <class T, int DP> DEV void start(const Heads<T> &a, T *keys, int key)
+template <class T, bool DROP = false>
+__global__ void __launch_bounds__(THREADS, N<T, DROP>) sum_kernel(Heads<T> a, size_t rows)
+END
+cp "$log.1" "$log.2"
+found=$(names kernels/cuda/*.cu)
+[ "$(names "$log.1" "$log.2" | tr '\n' ' ')" = "Pair WIDTH start sum_kernel " ] || found="$found in $0: the sample is not seen"
+rm -f "$log.1" "$log.2"
+if [ -z "$found" ]; then
+    passed=$((passed + 1))
+else
+    echo "of one name in two of kernels/cuda/*.cu:" $found
+    failed=$((failed + 1))
+fi
+
 schedules=0
 [ "${2:-}" != all ] || schedules="0 1 2 3"
 for schedule in $schedules; do run "$B/tests/check-cuda" --schedule "$schedule"; done
