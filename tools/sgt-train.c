@@ -28,8 +28,10 @@ static const sgt_option table[] = {
      .def = "out, where ./out holds shards", GIVEN(SGT_SET_DATA)},
     {"loader", 0, SGT_OPT_CHOICE, &s.loader, "preload|mmap|uring", "how shards are read", .def = "preload",
      GIVEN(SGT_SET_LOADER)},
-    {"sampling", 0, SGT_OPT_CHOICE, &s.sampling, "shuffle|random|block|sequential", "which windows make a batch",
+    {"sampling", 0, SGT_OPT_CHOICE, &s.sampling, "shuffle|random|block|sequential|documents", "what makes a row",
      .def = "shuffle", GIVEN(SGT_SET_SAMPLING)},
+    {"pad-id", 0, SGT_OPT_COUNT, &s.pad, "ID", "what pads documents shorter than a row, which has no loss",
+     .def = "the end-of-text id", .min = 0, .max = UINT16_MAX, GIVEN(SGT_SET_PAD)},
     {"workers", 0, SGT_OPT_COUNT, &s.workers, "N", "threads that fetch batches ahead", .def = "1", .min = 1, .max = 64,
      GIVEN(SGT_SET_WORKERS)},
 

@@ -15,6 +15,8 @@ typedef struct maker {
 
 struct sgt_feed {
     const sgt_loader *l;
+    size_t rows, T;
+    int32_t *targets; /* (rows, T), where rows are padded */
     sgt_feed_options o;
     uint64_t given; /* calls so far */
     sgt_stream *stream;
@@ -33,11 +35,28 @@ static void give(const sgt_feed *f, void *p)
     else if (p) f->o.free(f->o.ctx, p);
 }
 
-static int open_ring(sgt_feed *f, sgt_error *err)
+/* Rows' own targets: the token after each, and none where that is padding. */
+static void take_targets(sgt_feed *f, sgt_rows *rows, const uint32_t *lengths)
+{
+    rows->targets = lengths ? f->targets : NULL;
+    for (size_t b = 0; b < f->rows && lengths; b++)
+        for (size_t t = 0; t < f->T; t++)
+            f->targets[b * f->T + t] = t + 1 < lengths[b] ? rows->tokens[b * (f->T + 1) + t + 1] : SGT_IGNORED;
+}
+
+static int open_targets(sgt_feed *f, sgt_error *err)
 {
     sgt_loader_info info;
     sgt_loader_get_info(f->l, &info);
-    size_t bytes = (size_t)info.local_batch * ((size_t)info.seq + 1) * sizeof(uint16_t);
+    f->rows = info.local_batch;
+    f->T = info.seq;
+    if (!info.padded || (f->targets = reallocarray(NULL, f->rows, f->T * sizeof *f->targets))) return SGT_OK;
+    return sgt_fail(err, SGT_ENOMEM, "targets of %zu rows: out of memory", f->rows);
+}
+
+static int open_ring(sgt_feed *f, sgt_error *err)
+{
+    size_t bytes = f->rows * (f->T + 1) * sizeof(uint16_t);
     for (unsigned i = 0; i <= f->o.hold; i++)
         if (!(f->ring[i] = take(f, bytes)))
             return sgt_fail(err, SGT_ENOMEM, "a batch of %zu bytes: out of memory", bytes);
@@ -91,7 +110,8 @@ int sgt_feed_open(sgt_feed **out, const sgt_loader *l, const sgt_feed_options *o
     if (!f) return sgt_fail(err, SGT_ENOMEM, "feed: out of memory");
     f->l = l;
     f->o = *o;
-    int rc = o->now ? open_ring(f, err) : open_stream(f, err);
+    int rc = open_targets(f, err);
+    if (rc == SGT_OK) rc = o->now ? open_ring(f, err) : open_stream(f, err);
     if (rc < 0) {
         sgt_feed_close(f);
         return rc;
@@ -105,23 +125,27 @@ void sgt_feed_close(sgt_feed *f)
     if (!f) return;
     sgt_stream_close(f->stream);
     free(f->makers);
+    free(f->targets);
     sgt_cursor_close(f->cursor);
     for (unsigned i = 0; i <= SGT_FEED_HOLD; i++) give(f, f->ring[i]);
     free(f);
 }
 
-static int next_of_stream(sgt_feed *f, const uint16_t **rows, sgt_error *err)
+static int next_of_stream(sgt_feed *f, sgt_rows *rows, sgt_error *err)
 {
     if (f->holding > f->o.hold) {
         sgt_stream_release(f->stream, &f->held[0]);
         memmove(f->held, f->held + 1, --f->holding * sizeof *f->held);
     }
     int rc = sgt_stream_next(f->stream, &f->held[f->holding], err);
-    if (rc == 0) *rows = f->held[f->holding++].rows;
-    return rc;
+    if (rc != 0) return rc;
+    const sgt_stream_batch *b = &f->held[f->holding++];
+    rows->tokens = b->rows;
+    take_targets(f, rows, b->lengths);
+    return SGT_OK;
 }
 
-int sgt_feed_next(sgt_feed *f, const uint16_t **rows, sgt_error *err)
+int sgt_feed_next(sgt_feed *f, sgt_rows *rows, sgt_error *err)
 {
     if (f->stream) return next_of_stream(f, rows, err);
     if (f->given == f->o.count) return 1;
@@ -129,6 +153,9 @@ int sgt_feed_next(sgt_feed *f, const uint16_t **rows, sgt_error *err)
     int rc = sgt_loader_batch(f->l, f->cursor, f->o.first + f->given, to, err);
     if (rc < 0) return rc;
     f->given++;
-    *rows = to;
+    rows->tokens = to;
+    take_targets(f, rows, sgt_cursor_lengths(f->cursor));
     return SGT_OK;
 }
+
+void sgt_feed_again(sgt_feed *f) { f->given = 0; }

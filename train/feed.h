@@ -13,6 +13,7 @@
 
 #include <stdint.h>
 
+#include "backend.h"
 #include "sgt_loader.h"
 #include "trace.h"
 
@@ -33,7 +34,11 @@ typedef struct sgt_feed sgt_feed;
 int sgt_feed_open(sgt_feed **out, const sgt_loader *l, const sgt_feed_options *o, sgt_error *err);
 void sgt_feed_close(sgt_feed *f); /* NULL is fine */
 
-/* The next batch's rows, (local_batch, T + 1): read-only, the feed's. 1 after the last. */
-int sgt_feed_next(sgt_feed *f, const uint16_t **rows, sgt_error *err);
+/* The next batch's rows: read-only, the feed's. Where they are padded they have targets of their own, which stay until
+ * the next call alone. 1 after the last. */
+int sgt_feed_next(sgt_feed *f, sgt_rows *rows, sgt_error *err);
+
+/* With `now`: from batch `first` again. */
+void sgt_feed_again(sgt_feed *f);
 
 #endif

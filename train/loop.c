@@ -18,8 +18,7 @@ typedef struct loop {
     sgt_trainer *t;
     sgt_feed *feed;
     unsigned lag; /* steps that metrics are asked for late */
-    sgt_cursor *val;
-    uint16_t *val_rows;
+    sgt_feed *val;
     sgt_metrics ring[RING]; /* step s in ring[s % RING] */
     double began[RING];
     uint64_t next; /* the first step whose line is not written */
@@ -48,11 +47,12 @@ static int evaluate(loop *l, double *mean, sgt_error *err)
     sgt_trainer *t = l->t;
     double all[2] = {0}; /* losses, targets */
     uint64_t from = sgt_trace_begin(t->trace);
+    sgt_feed_again(l->val);
     for (uint64_t k = 0; k < t->eval_batches; k++) {
         double loss;
         uint64_t n;
-        int rc = sgt_loader_batch(t->val, l->val, k, l->val_rows, err);
-        sgt_rows rows = {.tokens = l->val_rows};
+        sgt_rows rows;
+        int rc = sgt_feed_next(l->val, &rows, err);
         if (rc == SGT_OK) rc = t->backend->eval(t->backend, &rows, &loss, &n, err);
         if (rc < 0) return rc;
         all[0] += loss;
@@ -120,13 +120,15 @@ static int save(loop *l, uint64_t steps, sgt_error *err)
 
 /* ---- a step ---- */
 
-static void count_documents(loop *l, const uint16_t *rows)
+/* A row with targets of its own is one. */
+static void count_documents(loop *l, const sgt_rows *rows)
 {
     const sgt_trainer *t = l->t;
-    if (t->eot < 0) return;
-    size_t T = t->s->seq;
-    for (size_t b = 0; b < t->info.local_batch; b++)
-        for (size_t i = 0; i < T; i++) l->begun += rows[b * (T + 1) + i] == t->eot;
+    size_t T = t->s->seq, n = t->info.local_batch;
+    if (rows->targets) l->begun += n;
+    if (rows->targets || t->eot < 0) return;
+    for (size_t b = 0; b < n; b++)
+        for (size_t i = 0; i < T; i++) l->begun += rows->tokens[b * (T + 1) + i] == t->eot;
 }
 
 static int micro_step(loop *l, uint64_t s, uint32_t micro, double scale, double *waited, sgt_error *err)
@@ -135,11 +137,11 @@ static int micro_step(loop *l, uint64_t s, uint32_t micro, double scale, double 
     sgt_rows rows = {0};
     double before = sgt_watch_now();
     uint64_t from = sgt_trace_begin(t->trace);
-    int rc = sgt_feed_next(l->feed, &rows.tokens, err);
+    int rc = sgt_feed_next(l->feed, &rows, err);
     *waited += sgt_watch_now() - before;
     if (rc < 0) return rc;
     sgt_trace_end(t->trace, from, SGT_TRACE_LOOP, "data", "data wait");
-    count_documents(l, rows.tokens);
+    count_documents(l, &rows);
     from = sgt_trace_begin(t->trace);
     rc = t->backend->micro_step(t->backend, s, micro, &rows, scale, err);
     sgt_trace_end_event(t->trace, from,
@@ -242,9 +244,8 @@ static int open_feed(loop *l, sgt_error *err)
     if (b->lag >= RING) return sgt_fail(err, SGT_EUSAGE, "backend: metrics %u steps late", b->lag);
     int rc = sgt_feed_open(&l->feed, t->train, &o, err);
     if (rc < 0 || !t->val) return rc;
-    l->val_rows = malloc((size_t)t->info.local_batch * (t->s->seq + 1) * sizeof *l->val_rows);
-    if (!l->val_rows) return sgt_fail(err, SGT_ENOMEM, "validation: out of memory");
-    return sgt_cursor_open(&l->val, t->val, err);
+    sgt_feed_options val = {.count = t->eval_batches, .now = 1};
+    return sgt_feed_open(&l->val, t->val, &val, err);
 }
 
 static void fill_result(const loop *l, sgt_train_result *r)
@@ -254,7 +255,7 @@ static void fill_result(const loop *l, sgt_train_result *r)
     r->steps = l->next;
     r->train_tokens = l->next * t->s->accum * t->s->batch * t->s->seq;
     r->val_tokens = l->val_tokens;
-    r->documents = t->eot < 0 ? UINT64_MAX : l->documents;
+    r->documents = t->eot < 0 && !t->info.padded ? UINT64_MAX : l->documents;
     r->seconds = sgt_watch_now() - l->watch.start;
     r->peak_bytes = l->held ? l->held : sgt_memory_peak();
     r->total_bytes = l->held ? t->backend->memory_total : sgt_memory_total();
@@ -290,8 +291,7 @@ int sgt_trainer_run(sgt_trainer *t, sgt_train_result *r, sgt_error *err)
     fill_result(&l, r);
     sgt_watch_close(&l.watch);
     sgt_feed_close(l.feed);
-    sgt_cursor_close(l.val);
-    free(l.val_rows);
+    sgt_feed_close(l.val);
     return rc;
 }
 

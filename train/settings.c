@@ -34,6 +34,7 @@ static const struct entry {
     [SGT_SET_INIT] = {"init", FIELD(init), TEXT, 0},
     [SGT_SET_LOADER] = {"loader", FIELD(loader), TEXT, MAY_CHANGE},
     [SGT_SET_SAMPLING] = {"sampling", FIELD(sampling), TEXT, 0},
+    [SGT_SET_PAD] = {"pad-id", FIELD(pad), COUNT, 0},
     [SGT_SET_WORKERS] = {"workers", FIELD(workers), COUNT, 0},
     [SGT_SET_DEVICE] = {"device", FIELD(device), TEXT, MAY_CHANGE},
     [SGT_SET_THREADS] = {"threads", FIELD(threads), COUNT, MAY_CHANGE | LOCAL},
@@ -101,6 +102,7 @@ void sgt_settings_default(sgt_settings *s)
         .seed = 1,
         .lr = SGT_DEFAULT_REAL,
         .min_lr = SGT_DEFAULT_REAL,
+        .pad = SGT_DEFAULT_COUNT,
         .ignore = SGT_DEFAULT_COUNT,
         .momentum = 0.9,
         .loss_scale = 65536,
@@ -164,7 +166,7 @@ static int check_words(const sgt_settings *s, sgt_error *err)
 {
     int rc;
     if ((rc = one_of("loader", s->loader, "preload|mmap|uring", err)) < 0 ||
-        (rc = one_of("sampling", s->sampling, "shuffle|random|block|sequential", err)) < 0 ||
+        (rc = one_of("sampling", s->sampling, "shuffle|random|block|sequential|documents", err)) < 0 ||
         (rc = one_of("device", s->device, "auto|cpu|cuda", err)) < 0 ||
         (rc = one_of("schedule", s->schedule, "cosine|linear|constant|wsd", err)) < 0 ||
         (rc = one_of("optimizer", s->optimizer, "adamw|sgd", err)) < 0 ||
@@ -200,6 +202,7 @@ int sgt_settings_check(const sgt_settings *s, sgt_error *err)
         (rc = between("grad-accum", s->accum, 1, 1 << 20, err)) < 0 ||
         (rc = between("steps", s->steps, 1, 99999999, err)) < 0 ||
         (rc = between("lr-base-batch", s->lr_base_batch, 1, 1 << 30, err)) < 0 ||
+        (rc = between("pad-id", s->pad, 0, UINT16_MAX, err)) < 0 ||
         (rc = between("ignore-index", s->ignore, 0, UINT16_MAX, err)) < 0 ||
         (rc = between("seed", s->seed, 0, INT64_MAX, err)) < 0 || (rc = at_least_zero("lr", s->lr, err)) < 0 ||
         (rc = at_least_zero("min-lr", s->min_lr, err)) < 0 ||
@@ -223,6 +226,7 @@ int sgt_settings_check(const sgt_settings *s, sgt_error *err)
 static const char *lacks(const sgt_settings *s, size_t i)
 {
     int sgd = strcmp(s->optimizer, "sgd") == 0;
+    if (i == SGT_SET_PAD && strcmp(s->sampling, "documents") != 0) return "--sampling documents";
     if (i == SGT_SET_BETAS && sgd) return "--optimizer adamw";
     if ((i == SGT_SET_MOMENTUM || i == SGT_SET_NESTEROV) && !sgd) return "--optimizer sgd";
     if (i == SGT_SET_NESTEROV && s->momentum == 0) return "a --momentum above 0";

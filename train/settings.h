@@ -15,7 +15,7 @@
 #include "base/error.h"
 
 typedef enum sgt_setting {
-    SGT_SET_DATA, SGT_SET_INIT, SGT_SET_MODEL, SGT_SET_LOADER, SGT_SET_SAMPLING, SGT_SET_WORKERS, SGT_SET_DEVICE,
+    SGT_SET_DATA, SGT_SET_INIT, SGT_SET_MODEL, SGT_SET_LOADER, SGT_SET_SAMPLING, SGT_SET_PAD, SGT_SET_WORKERS, SGT_SET_DEVICE,
     SGT_SET_THREADS, SGT_SET_CPU, SGT_SET_BATCH, SGT_SET_SEQ, SGT_SET_ACCUM, SGT_SET_STEPS, SGT_SET_LR, SGT_SET_MIN_LR,
     SGT_SET_WARMUP, SGT_SET_SCHEDULE, SGT_SET_OPTIMIZER, SGT_SET_BETAS, SGT_SET_MOMENTUM, SGT_SET_NESTEROV,
     SGT_SET_WEIGHT_DECAY, SGT_SET_GRAD_CLIP, SGT_SET_DROPOUT, SGT_SET_IGNORE, SGT_SET_PRECISION, SGT_SET_LOSS_SCALE,
@@ -37,6 +37,7 @@ typedef struct sgt_settings {
     uint64_t steps, warmup;
     uint64_t eval_every, save_every, keep; /* 0: never, never, all */
     uint64_t seed;
+    uint64_t pad;    /* the id that short documents are padded with; SGT_DEFAULT_COUNT: the end-of-text id */
     uint64_t ignore; /* the id whose targets have no loss; SGT_DEFAULT_COUNT: none */
     double lr, min_lr;
     double momentum, weight_decay, grad_clip, dropout, loss_scale;

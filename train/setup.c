@@ -127,12 +127,14 @@ static int refuse_existing(const sgt_trainer *t, sgt_error *err)
 
 /* ---- data ---- */
 
+static int by_documents(const sgt_settings *s) { return strcmp(s->sampling, "documents") == 0; }
+
 /* Validation needs shards with room for one window; a split that lacks them turns it off, said once. */
 static int can_evaluate(const sgt_trainer *t)
 {
     char **paths;
     size_t count = 0;
-    uint64_t longest = 0;
+    uint64_t longest = 0, least = by_documents(t->s) ? 0 : t->s->seq;
     if (sgt_shard_list(&paths, &count, t->s->data, "val", NULL) < 0) count = 0;
     for (size_t i = 0; i < count; i++) {
         sgt_shard_header h;
@@ -143,10 +145,10 @@ static int can_evaluate(const sgt_trainer *t)
     }
     if (count) sgt_shard_list_free(paths, count);
     if (count == 0) sgt_say(&t->o->notice, "%s has no validation shards: no evaluation", t->s->data);
-    else if (longest <= t->s->seq)
+    else if (longest <= least)
         sgt_say(&t->o->notice, "the validation shards of %s are shorter than %" PRIu64 " tokens: no evaluation",
-                t->s->data, t->s->seq + 1);
-    return count > 0 && longest > t->s->seq;
+                t->s->data, least + 1);
+    return count > 0 && longest > least;
 }
 
 /* The id that begins a document: the first shard's header says it, or it is GPT-2's. */
@@ -182,6 +184,8 @@ static sgt_loader_options loader_options(const sgt_trainer *t)
                             .rank = t->o->ranks ? t->o->ranks->rank : 0,
                             .ranks = sgt_ranks_size(t->o->ranks),
                             .vocab = t->model.vocab,
+                            .padded_by = s->pad != SGT_DEFAULT_COUNT,
+                            .pad = (uint32_t)s->pad,
                             .scalar = strcmp(s->batching, "scalar") == 0,
                             .notice = t->o->notice};
     for (int i = 0; i < SGT_READERS; i++)
@@ -206,7 +210,7 @@ static int open_data(sgt_trainer *t, sgt_error *err)
     if (t->s->eval_every == 0 || !can_evaluate(t)) return SGT_OK;
     /* The same rows at each evaluation and for every seed, spread over the split. */
     o.split = "val";
-    o.sampling = SGT_SAMPLING_SHUFFLE;
+    if (!by_documents(t->s)) o.sampling = SGT_SAMPLING_SHUFFLE;
     o.seed = 0;
     o.vocab = t->info.vocab;
     if ((rc = sgt_loader_open(&t->val, t->s->data, &o, err)) < 0) return rc;

@@ -49,6 +49,11 @@ fp32="--precision fp32 --quiet"
 run 0 sgt-train $options $fp32 --device cpu --run cpu
 run 0 sgt-train $options $fp32 --device cuda --run cuda
 close cpu cuda
+# rows that are padded bring targets of their own
+documents='--sampling documents --pad-id'
+run 0 sgt-train $options $fp32 $documents 1 --device cpu --run cpu-documents
+run 0 sgt-train $options $fp32 $documents 2 --device cuda --run cuda-documents
+close cpu-documents cuda-documents
 run 0 sgt-train $options $fp32 --device cpu --run from-cpu --steps 2
 run 0 sgt-train $options $fp32 --device cuda --run from-cpu --resume
 stderr_matches '^sgt-train: going on with cuda, sm_90, .*; the checkpoint is from cpu, '

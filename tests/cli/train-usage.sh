@@ -20,6 +20,8 @@ run_usage '--min-lr -1: must be from 0 to 1000000000' sgt-train --data d --min-l
 run_usage '--weight-decay -0.1: must be from 0 to 1000000000' sgt-train --data d --weight-decay -0.1
 run_usage '--grad-clip -1: must be from 0 to 1000000000' sgt-train --data d --grad-clip -1
 run_usage '--betas -0.1,0.9: not two numbers from 0 to below 1, such as 0.9,0.95' sgt-train --data d --betas -0.1,0.9
+run_usage '--pad-id: needs --sampling documents' sgt-train --data d --pad-id 3
+run_usage 'pad-id 300: d has ids below 256' sgt-train --data d --device cpu --sampling documents --pad-id 300
 run_usage '--steps 0: must be from 1 to 99999999' sgt-train --data d --steps 0
 run_usage '--batch-size 1.5: not a whole number (such as 12, 512k, 1.5M)' sgt-train --data d --batch-size 1.5
 run_usage '--epochs 0: must be from 1e-06 to 1000000' sgt-train --data d --epochs 0

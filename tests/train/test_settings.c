@@ -76,7 +76,8 @@ Test(settings, every_wrong_value_names_its_option)
     } bad[] = {
         {"{\"loader\": \"pre\"}", "--loader pre: must be one of preload|mmap|uring"},
         {"{\"loader\": \"preload|mmap\"}", "--loader preload|mmap: must be one of preload|mmap|uring"},
-        {"{\"sampling\": \"\"}", "--sampling : must be one of shuffle|random|block|sequential"},
+        {"{\"sampling\": \"\"}", "--sampling : must be one of shuffle|random|block|sequential|documents"},
+        {"{\"pad-id\": 65536}", "--pad-id 65536: must be from 0 to 65535"},
         {"{\"schedule\": \"cos\"}", "--schedule cos: must be one of cosine|linear|constant|wsd"},
         {"{\"optimizer\": \"lion\"}", "--optimizer lion: must be one of adamw|sgd"},
         {"{\"precision\": \"fp8\"}", "--precision fp8: must be one of fp32|tf32|bf16|fp16"},

@@ -87,7 +87,10 @@ static int open_loader(step_rows *rows, const sgt_backend *b, uint64_t count, sg
 
 static int next_loader(step_rows *rows, const uint16_t **tokens, sgt_error *err)
 {
-    return sgt_feed_next(((loader_rows *)rows)->feed, tokens, err);
+    sgt_rows next;
+    int rc = sgt_feed_next(((loader_rows *)rows)->feed, &next, err);
+    if (rc == SGT_OK) *tokens = next.tokens;
+    return rc;
 }
 
 static void close_loader(step_rows *rows)

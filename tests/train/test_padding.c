@@ -1,0 +1,184 @@
+/* Rows that are padded: --sampling documents through sgt_train. Padding has no part in a loss, whatever id it is. */
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "fake_cuda.h"
+#include "folder.h"
+#include "run_fixture.h"
+#include "sgt_loader.h"
+#include "shard.h"
+
+TestSuite(padding, .init = make_data, .fini = remove_folder);
+
+enum { T = 48 };
+
+/* Documents are lines, of 40 bytes or so: some are cut, most are padded. */
+static sgt_settings documents(uint64_t steps)
+{
+    sgt_settings s = tiny(steps);
+    s.sampling = "documents";
+    s.seq = T;
+    return s;
+}
+
+static double logged(const char *run, const char *field, size_t step)
+{
+    char path[64], *text;
+    snprintf(path, sizeof path, "%s/log.jsonl", run);
+    cr_assert((text = get_file(path, NULL)), "%s", path);
+    char *line = strtok(text, "\n");
+    for (size_t i = 0; i < step && line; i++) line = strtok(NULL, "\n");
+    json_t *json = json_loads(line, 0, NULL);
+    double x = json_number_value(json_object_get(json, field));
+    json_decref(json);
+    free(text);
+    return x;
+}
+
+/* The loss of one document by itself, without padding. */
+static double alone(const uint16_t *tokens, uint32_t length)
+{
+    sgt_backend *b;
+    sgt_error err;
+    double loss = 0;
+    uint64_t targets = 0;
+    sgt_backend_options o = {.optim = {.kind = SGT_ADAMW}, .batch = 1, .seq = length - 1, .threads = 1};
+    if (length < 2) return 0;
+    cr_assert_eq(sgt_model_named(&o.model, "2x16x2", &err), 0);
+    o.model.vocab = 256;
+    cr_assert_eq(sgt_cpu_backend_open(&b, &o, &err), 0, "%s", err.text);
+    cr_assert_eq(sgt_init_parameters(b, &o.model, 1, 1, &err), 0);
+    sgt_rows rows = {.tokens = tokens};
+    cr_assert_eq(b->eval(b, &rows, &loss, &targets, &err), 0);
+    cr_assert_eq(targets, length - 1);
+    b->close(b);
+    return loss;
+}
+
+/* A step's loss is the sum over its documents, each by itself, divided by their targets. */
+Test(padding, a_steps_loss_is_its_documents)
+{
+    uint16_t rows[4 * (T + 1)];
+    sgt_loader *l;
+    sgt_cursor *c;
+    sgt_error err;
+    sgt_loader_options o = {.sampling = SGT_SAMPLING_DOCUMENTS, .batch = 4, .seq = T, .seed = 1};
+    must_train(documents(2), "run", 0);
+    cr_assert_eq(sgt_loader_open(&l, in_folder("data.bin"), &o, &err), 0, "%s", err.text);
+    cr_assert(sgt_cursor_open(&c, l, &err) == 0 && sgt_loader_batch(l, c, 0, rows, &err) == 0);
+    double loss = 0, targets = 0;
+    for (size_t r = 0; r < 4; r++) {
+        loss += alone(rows + r * (T + 1), sgt_cursor_lengths(c)[r]);
+        targets += sgt_cursor_lengths(c)[r] - 1;
+    }
+    cr_assert_lt(targets, 4 * T, "these rows have no padding");
+    cr_expect_float_eq(logged("run", "loss", 0), loss / targets, 1e-5, "%.9f, not %.9f", logged("run", "loss", 0),
+                       loss / targets);
+    sgt_cursor_close(c);
+    sgt_loader_close(l);
+}
+
+/* Whatever pads, however rows are cut, made and read: the same numbers. */
+Test(padding, changes_no_bit)
+{
+    static const char *const readers[] = {"mmap", "uring"};
+    sgt_settings s = documents(6);
+    must_train(s, "one", 0);
+    s.pad = 101;
+    must_train(s, "other", 0);
+    same_facts("one", "other");
+    same_bytes("one/step-00000006/model.safetensors", "other/step-00000006/model.safetensors");
+    for (int i = 0; i < 2; i++) {
+        s = documents(6);
+        s.loader = readers[i];
+        s.no_overlap = i;
+        s.batching = i ? "scalar" : "simd";
+        s.workers = 3;
+        must_train(s, readers[i], 0);
+        same_facts("one", readers[i]);
+    }
+    s = documents(6);
+    s.batch = 4;
+    s.accum = 1;
+    must_train(s, "large", 0);
+    for (size_t i = 0; i < 6; i++)
+        cr_expect_float_eq(logged("one", "loss", i), logged("large", "loss", i), 2e-5, "step %zu", i);
+}
+
+Test(padding, resumes_with_the_same_bits)
+{
+    sgt_error err;
+    sgt_train_result r;
+    sgt_settings s = documents(8);
+    s.pad = 0;
+    must_train(s, "whole", 0);
+    cr_assert_eq(train(s, "cut", 0, 0, 3, NULL, &err), SGT_ESTOPPED);
+    s = documents(8); /* --pad-id is the run's */
+    cr_assert_eq(train(s, "cut", 1, 0, 0, &r, &err), 0, "%s", err.text);
+    cr_expect_eq(r.documents, 8 * 4, "each row is a document: %lu", r.documents);
+    sgt_train_result_free(&r);
+    same_facts("whole", "cut");
+    same_bytes("whole/step-00000008/model.safetensors", "cut/step-00000008/model.safetensors");
+    s.sampling = "shuffle";
+    s.given[SGT_SET_SAMPLING] = 1;
+    cr_assert_eq(train(s, "cut", 1, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
+    cr_expect_str_eq(err.text, "--sampling: it is \"shuffle\" here and was \"documents\" in the run to resume (leave it "
+                               "out, or start a new --run)");
+}
+
+/* A device that is steps behind gets the targets of the rows it was given. */
+Test(padding, on_a_device_that_lags)
+{
+    sgt_settings s = documents(6);
+    use_cuda = &fake_cuda;
+    s.device = "cuda";
+    must_train(s, "ahead", 0);
+    s.no_overlap = 1;
+    must_train(s, "now", 0);
+    cr_expect(!fake_seen.overwritten);
+    same_facts("ahead", "now");
+    use_cuda = NULL;
+    s = documents(6);
+    must_train(s, "cpu", 0);
+    for (size_t i = 0; i < 6; i++) cr_expect_eq(logged("cpu", "loss", i), logged("ahead", "loss", i));
+}
+
+/* Validation by documents too, each time the same. */
+Test(padding, evaluates)
+{
+    static uint8_t bytes[SGT_SHARD_HEADER + 2 * 2000];
+    sgt_shard_header h = {.tokens = 2000, .vocab = 256, .eot = '\n'};
+    size_t n;
+    char *data = get_file("data.bin", &n);
+    memcpy(bytes, data, sizeof bytes);
+    cr_assert_eq(mkdir(in_folder("set"), 0777), 0);
+    sgt_shard_pack(bytes, &h);
+    put_file("set/val_000000.bin", bytes, sizeof bytes);
+    put_file("set/train_000000.bin", data, n);
+    free(data);
+    sgt_settings s = documents(4);
+    s.data = in_folder("set");
+    s.lr = s.min_lr = 0;
+    s.eval_every = 2;
+    must_train(s, "run", 0);
+    cr_expect_eq(logged("run", "val_loss", 1), logged("run", "val_loss", 3));
+    cr_expect_float_eq(logged("run", "val_loss", 1), log(256), .1, "an untrained model knows nothing");
+    s.pad = 7;
+    must_train(s, "other", 0);
+    same_facts("run", "other");
+}
+
+Test(padding, that_the_vocabulary_lacks)
+{
+    sgt_error err;
+    sgt_settings s = documents(2);
+    s.pad = 256;
+    cr_assert_eq(train(s, "run", 0, 0, 0, NULL, &err), SGT_EUSAGE);
+    cr_expect_str_eq(strstr(err.text, "pad-id"), err.text);
+    cr_expect_not_null(strstr(err.text, "pad-id 256: "));
+    cr_expect_not_null(strstr(err.text, " has ids below 256"));
+}
