@@ -2,9 +2,7 @@
 #include "onednn.h"
 
 #include <assert.h>
-#include <dlfcn.h>
 #include <omp.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,12 +16,7 @@
 /* The structures passed are those of the headers this was compiled with, so only that major version will do. */
 #define LIBRARY "libdnnl.so." TEXT(DNNL_VERSION_MAJOR)
 
-/* Loaded once per process and constant from then on: oneDNN itself is one per process. */
-static struct {
-    pthread_mutex_t lock;
-    int loaded;
-    sgt_dnnl api;
-} once = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static sgt_dnnl table; /* constant once it is filled: oneDNN itself is one per process */
 
 static const char *status_text(dnnl_status_t status)
 {
@@ -43,57 +36,46 @@ static int check(dnnl_status_t status, const char *what, sgt_error *err)
                     status_text(status));
 }
 
-static int look_up(sgt_dnnl *api, void *library, sgt_error *err)
-{
-    const sgt_symbol wanted[] = {
-#define ROW(name) {"dnnl_" #name, &api->name},
-        SGT_DNNL_BOTH(ROW) SGT_DNNL_OWN(ROW)
-#undef ROW
-    };
-    const char *missing = sgt_library_look_up(library, wanted, sizeof wanted / sizeof *wanted);
-    if (missing) return sgt_fail(err, SGT_EUNSUPPORTED, "%s: no function %s in it (is it oneDNN?)", LIBRARY, missing);
-    return SGT_OK;
-}
-
-static int load(sgt_dnnl *api, sgt_error *err)
+static int ready(void *library, sgt_error *err)
 {
     int rc;
-    void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
-    if (!library)
-        return sgt_fail(err, SGT_EUNSUPPORTED, "oneDNN: %s (install Debian's libdnnl-dev, or run `make deps`)",
-                        dlerror());
-    if ((rc = look_up(api, library, err)) < 0) goto fail;
+    (void)library;
     /* --cpu limits the library too; it can be told so only before its first primitive. */
     if (sgt_cpu() < SGT_CPU_AVX512) {
         dnnl_cpu_isa_t isa = sgt_cpu() == SGT_CPU_AVX2 ? dnnl_cpu_isa_avx2 : dnnl_cpu_isa_sse41;
-        if ((rc = check(api->set_max_cpu_isa(isa), "limiting the instruction set", err)) < 0) goto fail;
+        if ((rc = check(table.set_max_cpu_isa(isa), "limiting the instruction set", err)) < 0) return rc;
     }
-    if ((rc = check(api->engine_create(&api->engine, dnnl_cpu, 0), "CPU engine", err)) < 0) goto fail;
-    api->bf16 = (api->get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_bf16) == dnnl_cpu_isa_avx512_core_bf16;
-    const dnnl_version_t *v = api->version();
-    snprintf(api->title, sizeof api->title, "oneDNN %d.%d.%d", v->major, v->minor, v->patch);
+    if ((rc = check(table.engine_create(&table.engine, dnnl_cpu, 0), "CPU engine", err)) < 0) return rc;
+    table.bf16 = (table.get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_bf16) == dnnl_cpu_isa_avx512_core_bf16;
+    const dnnl_version_t *v = table.version();
+    snprintf(table.title, sizeof table.title, "oneDNN %d.%d.%d", v->major, v->minor, v->patch);
     return SGT_OK;
-fail:
-    dlclose(library);
-    return rc;
 }
+
+static const char *const names[] = {LIBRARY, NULL};
+static const sgt_symbol symbols[] = {
+#define ROW(name) {"dnnl_" #name, &table.name},
+    SGT_DNNL_BOTH(ROW) SGT_DNNL_OWN(ROW)
+#undef ROW
+    {NULL, NULL}};
+static sgt_library onednn = {.what = "oneDNN",
+                             .names = names,
+                             .symbols = symbols,
+                             .install = "install Debian's libdnnl-dev, or run `make deps`",
+                             .version = "is it oneDNN?",
+                             .ready = ready,
+                             .lock = PTHREAD_MUTEX_INITIALIZER};
 
 int sgt_dnnl_load(const sgt_dnnl **out, sgt_error *err)
 {
-    pthread_mutex_lock(&once.lock);
-    int rc = once.loaded ? SGT_OK : load(&once.api, err);
-    once.loaded = rc == SGT_OK;
-    pthread_mutex_unlock(&once.lock);
-    if (rc == SGT_OK) *out = &once.api;
+    int rc = sgt_library_load(&onednn, err);
+    if (rc == SGT_OK) *out = &table;
     return rc;
 }
 
 const char *sgt_dnnl_title(void)
 {
-    pthread_mutex_lock(&once.lock);
-    const char *title = once.loaded ? once.api.title : NULL;
-    pthread_mutex_unlock(&once.lock);
-    return title;
+    return sgt_library_loaded(&onednn) ? table.title : NULL;
 }
 
 /* ---- memory descriptors: a structure in version 2, an owned handle in version 3 ---- */
@@ -258,7 +240,7 @@ void sgt_dnnl_call_clear(sgt_dnnl_call *call)
 {
     dnnl_memory_t all[] = {call->a, call->b, call->bias, call->c, call->scratch};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (all[i]) once.api.memory_destroy(all[i]);
+        if (all[i]) table.memory_destroy(all[i]);
     free(call->scratch_bytes);
     memset(call, 0, sizeof *call);
 }

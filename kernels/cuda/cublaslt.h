@@ -130,8 +130,8 @@ typedef struct sgt_cublaslt {
                             size_t workspace_size, sgt_cuda_stream stream);
 } sgt_cublaslt;
 
-/* The table, complete, for as long as the program runs; NULL with SGT_EUNSUPPORTED where the library is missing. From
- * one thread. */
+/* The table, complete, for as long as the program runs; NULL with SGT_EUNSUPPORTED where the library is missing. Any
+ * thread. */
 const sgt_cublaslt *sgt_cublaslt_load(sgt_error *err);
 
 #ifdef __cplusplus

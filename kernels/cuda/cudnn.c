@@ -2,32 +2,20 @@
 #include "cudnn.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/library.h"
 
-#define LIBRARY "libcudnn.so.9"
 #define GRAPH "libcudnn_graph.so.9"
 
-static struct {
-    pthread_mutex_t lock;
-    int loaded;
-    sgt_cudnn api;
-} once = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static sgt_cudnn table;
 
-static int look_up(sgt_cudnn *api, void *library, sgt_error *err)
-{
-    const sgt_symbol wanted[] = {
-#define ROW(result, name, arguments) {"cudnn" #name, &api->name},
-        SGT_CUDNN_FUNCTIONS(ROW)
+static const sgt_symbol symbols[] = {
+#define ROW(result, name, arguments) {"cudnn" #name, &table.name},
+    SGT_CUDNN_FUNCTIONS(ROW)
 #undef ROW
-    };
-    const char *missing = sgt_library_look_up(library, wanted, sizeof wanted / sizeof *wanted);
-    if (missing) return sgt_fail(err, SGT_EUNSUPPORTED, "cuDNN: no function %s in " LIBRARY " (is it cuDNN 9?)", missing);
-    return SGT_OK;
-}
+    {NULL, NULL}};
 
 /* libcudnn.so.9 loads the library that does the work at the first call, and aborts the process where it cannot. So see
  * first whether it can: it looks beside itself, then where the system looks. */
@@ -46,38 +34,30 @@ static int graph_is_there(void *library, sgt_error *err)
     return sgt_fail(err, SGT_EUNSUPPORTED, "cuDNN: a part of it is missing: %s", dlerror());
 }
 
-static int load(sgt_cudnn *api, sgt_error *err)
+static int ready(void *library, sgt_error *err)
 {
-    int rc;
-    void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
-    if (!library) {
-        const char *why = dlerror();
-        if (strncmp(why, LIBRARY ":", sizeof LIBRARY) != 0 || strstr(why, "No such file") == NULL)
-            return sgt_fail(err, SGT_EUNSUPPORTED, "cuDNN: %s", why);
-        return sgt_fail(err, SGT_EUNSUPPORTED, "cuDNN: " LIBRARY " is not on this machine");
-    }
-    if ((rc = graph_is_there(library, err)) < 0) goto fail;
-    if ((rc = look_up(api, library, err)) < 0) goto fail;
-    api->version = (int)api->GetVersion();
-    int major = api->version / 10000, minor = api->version / 100 % 100, patch = api->version % 100;
-    snprintf(api->title, sizeof api->title, "cuDNN %d.%d.%d", major, minor, patch);
-    if (api->version < SGT_CUDNN_OLDEST) {
-        rc = sgt_fail(err, SGT_EUNSUPPORTED, "cuDNN: version %s is too old (9.10.2 or newer)", api->title + 6);
-        goto fail;
-    }
+    int rc = graph_is_there(library, err);
+    if (rc < 0) return rc;
+    table.version = (int)table.GetVersion();
+    int major = table.version / 10000, minor = table.version / 100 % 100, patch = table.version % 100;
+    snprintf(table.title, sizeof table.title, "cuDNN %d.%d.%d", major, minor, patch);
+    if (table.version < SGT_CUDNN_OLDEST)
+        return sgt_fail(err, SGT_EUNSUPPORTED, "cuDNN: version %s is too old (9.10.2 or newer)", table.title + 6);
     return SGT_OK;
-fail:
-    dlclose(library);
-    return rc;
 }
+
+static const char *const names[] = {"libcudnn.so.9", NULL};
+static sgt_library cudnn = {.what = "cuDNN",
+                            .names = names,
+                            .symbols = symbols,
+                            .version = "is it cuDNN 9?",
+                            .ready = ready,
+                            .lock = PTHREAD_MUTEX_INITIALIZER};
 
 int sgt_cudnn_load(const sgt_cudnn **out, sgt_error *err)
 {
-    pthread_mutex_lock(&once.lock);
-    int rc = once.loaded ? SGT_OK : load(&once.api, err);
-    once.loaded = rc == SGT_OK;
-    pthread_mutex_unlock(&once.lock);
-    if (rc == SGT_OK) *out = &once.api;
+    int rc = sgt_library_load(&cudnn, err);
+    if (rc == SGT_OK) *out = &table;
     return rc;
 }
 

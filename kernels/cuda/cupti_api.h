@@ -164,7 +164,7 @@ typedef struct sgt_cupti_api {
     sgt_cupti_result (*pop)(sgt_cupti_external kind, uint64_t *last);
 } sgt_cupti_api;
 
-/* The library that the machine has, loaded once; it stays. One thread at a time. */
+/* The library that the machine has, loaded once; it stays. Any thread. */
 const sgt_cupti_api *sgt_cupti_load(sgt_error *err);
 
 #ifdef __cplusplus

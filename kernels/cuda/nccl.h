@@ -58,7 +58,7 @@ typedef struct sgt_nccl {
     sgt_nccl_result (*group_end)(void);
 } sgt_nccl;
 
-/* The table, filled in once; NULL: SGT_EUNSUPPORTED with what is missing. One thread at a time. */
+/* The table, filled in once; NULL: SGT_EUNSUPPORTED with what is missing. Any thread. */
 const sgt_nccl *sgt_nccl_load(sgt_error *err);
 
 #ifdef __cplusplus

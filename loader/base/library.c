@@ -2,26 +2,79 @@
 #include "library.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "error.h"
-
-void *sgt_library_open(const char *const *names, size_t count, char *why, size_t n)
+/* "NAME: cannot open shared object file: No such file or directory": nothing is wrong with it, it is not there. */
+static int absent(const char *name, const char *why)
 {
-    for (size_t i = 0; i < count; i++) {
-        void *library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    size_t n = strlen(name);
+    return strncmp(why, name, n) == 0 && why[n] == ':' && strstr(why, "No such file");
+}
+
+/* The first that can be loaded, and its name; else `why`, printable: what is wrong with the first that is there, or
+ * that none is. */
+static void *open_first(const sgt_library *l, const char **name, char *why, size_t n)
+{
+    int broken = 0;
+    snprintf(why, n, "%s is not on this machine", l->names[0]);
+    for (size_t i = 0; (*name = l->names[i]); i++) {
+        void *library = dlopen(*name, RTLD_NOW | RTLD_LOCAL);
         if (library) return library;
-        if (!i) sgt_printable(why, n, dlerror());
+        const char *text = dlerror();
+        if (!broken && !absent(*name, text)) {
+            sgt_printable(why, n, text);
+            broken = 1;
+        }
     }
     return NULL;
 }
 
-const char *sgt_library_look_up(void *library, const sgt_symbol *symbols, size_t count)
+/* The name of the first function that is missing, or NULL. */
+static const char *look_up(const sgt_library *l, void *library)
 {
-    for (size_t i = 0; i < count; i++) {
-        void *found = dlsym(library, symbols[i].name);
-        if (!found) return symbols[i].name;
-        memcpy(symbols[i].to, &found, sizeof found);
+    for (const sgt_symbol *s = l->symbols; s->name; s++) {
+        void *found = dlsym(library, s->name);
+        if (!found) return s->name;
+        memcpy(s->to, &found, sizeof found);
     }
     return NULL;
+}
+
+static int fail_with(const sgt_library *l, const char *text, const char *advice, sgt_error *err)
+{
+    if (!advice) return sgt_fail(err, SGT_EUNSUPPORTED, "%s: %s", l->what, text);
+    return sgt_fail(err, SGT_EUNSUPPORTED, "%s: %s (%s)", l->what, text, advice);
+}
+
+static int load(const sgt_library *l, sgt_error *err)
+{
+    char why[384];
+    const char *name, *missing;
+    void *library = open_first(l, &name, why, sizeof why);
+    if (!library) return fail_with(l, why, l->install, err);
+    int rc = SGT_OK;
+    if ((missing = look_up(l, library))) {
+        snprintf(why, sizeof why, "%s has no function %s", name, missing);
+        rc = fail_with(l, why, l->version, err);
+    } else if (l->ready) rc = l->ready(library, err);
+    if (rc < 0) dlclose(library);
+    return rc;
+}
+
+int sgt_library_load(sgt_library *l, sgt_error *err)
+{
+    pthread_mutex_lock(&l->lock);
+    int rc = l->loaded ? SGT_OK : load(l, err);
+    l->loaded = rc == SGT_OK;
+    pthread_mutex_unlock(&l->lock);
+    return rc;
+}
+
+int sgt_library_loaded(sgt_library *l)
+{
+    pthread_mutex_lock(&l->lock);
+    int loaded = l->loaded;
+    pthread_mutex_unlock(&l->lock);
+    return loaded;
 }

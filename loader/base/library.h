@@ -1,27 +1,40 @@
-/* library.h: libraries that are looked for when they are needed, and a table of their functions.
+/* library.h: libraries that are looked for when they are first needed, and a table of their functions.
  *
- *     static const char *const names[] = {"libnccl.so.2"};
- *     char why[256];
- *     void *library = sgt_library_open(names, 1, why, sizeof why);
- *     if (!library) return sgt_fail(err, SGT_EUNSUPPORTED, "NCCL: %s", why);
- *     const sgt_symbol symbols[] = {{"ncclGetVersion", &table.version}, ...};
- *     const char *missing = sgt_library_look_up(library, symbols, sizeof symbols / sizeof *symbols);
+ *     static struct { int (*get_version)(int *); ... } table;
+ *     static const char *const names[] = {"libnccl.so.2", NULL};
+ *     static const sgt_symbol symbols[] = {{"ncclGetVersion", &table.get_version}, ..., {NULL, NULL}};
+ *     static sgt_library nccl = {.what = "NCCL", .names = names, .symbols = symbols, .lock = PTHREAD_MUTEX_INITIALIZER};
  *
- * Any thread. Close with dlclose, or keep it for good. */
+ *     if ((rc = sgt_library_load(&nccl, err)) < 0) return rc;    // from here on the table is filled and never changes
+ */
 #ifndef SGT_BASE_LIBRARY_H
 #define SGT_BASE_LIBRARY_H
 
-#include <stddef.h>
+#include <pthread.h>
+
+#include "error.h"
 
 typedef struct sgt_symbol {
     const char *name;
     void *to; /* a member of the table: a pointer to a function, which POSIX lets a void * hold */
 } sgt_symbol;
 
-/* The first of `names` that can be loaded; NULL: none, and `why`, one printable line, is what the first one lacks. */
-void *sgt_library_open(const char *const *names, size_t count, char *why, size_t n);
+typedef struct sgt_library {
+    const char *what;          /* what errors begin with: "NCCL, which several ranks need" */
+    const char *const *names;  /* the first that can be loaded is taken; ended by NULL */
+    const sgt_symbol *symbols; /* ended by one without a name */
+    const char *install;       /* what to do where none can be loaded, and ... */
+    const char *version;       /* ... where a function is missing; NULL: nothing is said */
+    int (*ready)(void *library, sgt_error *err); /* what else is done once, the table filled; NULL: nothing */
+    pthread_mutex_t lock;
+    int loaded;
+} sgt_library;
 
-/* Fills in every symbol; the name of the first that is missing, or NULL. */
-const char *sgt_library_look_up(void *library, const sgt_symbol *symbols, size_t count);
+/* Once per process, by any thread: the library stays loaded. Where that fails, with SGT_EUNSUPPORTED or what `ready`
+ * gave, the next call tries again. */
+int sgt_library_load(sgt_library *l, sgt_error *err);
+
+/* Whether it has been. */
+int sgt_library_loaded(sgt_library *l);
 
 #endif

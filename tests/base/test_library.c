@@ -1,34 +1,108 @@
 /* Libraries that are looked for at run time, on one that every machine has. */
 #include <criterion/criterion.h>
-#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/library.h"
 
-Test(library, the_first_that_is_there_is_taken)
+static double (*cosine)(double), (*sine)(double), (*none)(double);
+static unsigned made_ready;
+static int refuses;
+
+static int ready(void *library, sgt_error *err)
 {
-    const char *const names[] = {"libno-such-thing.so.9", "libm.so.6"};
-    double (*cosine)(double) = NULL;
-    char why[256];
-    void *library = sgt_library_open(names, 2, why, sizeof why);
-    cr_assert(library, "%s", why);
-    const sgt_symbol symbols[] = {{"cos", &cosine}};
-    cr_assert_null(sgt_library_look_up(library, symbols, 1));
-    cr_expect_eq(cosine(0), 1);
-    dlclose(library);
+    made_ready++;
+    return !library || refuses ? sgt_fail(err, SGT_EIO, "cosines: not now") : SGT_OK;
+}
+
+static const char *const names[] = {"libno-such-thing.so.9", "libm.so.6", NULL};
+static const char *const nowhere[] = {"libno-such-thing.so.9", "libnor-this.so.9", NULL};
+static const sgt_symbol symbols[] = {{"cos", &cosine}, {NULL, NULL}};
+static const sgt_symbol too_many[] = {{"sin", &sine}, {"no_such_function", &none}, {"cos", &cosine}, {NULL, NULL}};
+
+static sgt_library library(void)
+{
+    return (sgt_library){.what = "cosines", .names = names, .symbols = symbols, .install = "get one",
+                         .version = "is it new?", .ready = ready, .lock = PTHREAD_MUTEX_INITIALIZER};
+}
+
+Test(library, the_first_that_is_there_is_taken_once)
+{
+    sgt_error err;
+    sgt_library l = library();
+    cr_expect_eq(sgt_library_loaded(&l), 0);
+    for (int i = 0; i < 3; i++) {
+        cr_assert_eq(sgt_library_load(&l, &err), SGT_OK, "%s", err.text);
+        cr_expect_eq(cosine(0), 1);
+    }
+    cr_expect_eq(made_ready, 1);
+    cr_expect_eq(sgt_library_loaded(&l), 1);
+}
+
+static void *load(void *l)
+{
+    sgt_error err;
+    return sgt_library_load(l, &err) == SGT_OK && cosine ? l : NULL;
+}
+
+Test(library, by_any_thread)
+{
+    pthread_t threads[8];
+    sgt_library l = library();
+    for (int i = 0; i < 8; i++) cr_assert_eq(pthread_create(&threads[i], NULL, load, &l), 0);
+    for (int i = 0; i < 8; i++) {
+        void *fine;
+        pthread_join(threads[i], &fine);
+        cr_expect(fine);
+    }
+    cr_expect_eq(made_ready, 1);
 }
 
 Test(library, what_is_missing_is_named)
 {
-    const char *const names[] = {"libno-such-thing.so.9", "libnor-this.so.9"};
-    double (*cosine)(double) = NULL, (*none)(double) = NULL, (*sine)(double) = NULL;
-    char why[256];
-    cr_assert_null(sgt_library_open(names, 2, why, sizeof why));
-    cr_expect(strstr(why, "libno-such-thing.so.9: cannot open shared object file"), "%s", why);
-    const char *const m = "libm.so.6";
-    void *library = sgt_library_open(&m, 1, why, sizeof why);
-    const sgt_symbol symbols[] = {{"cos", &cosine}, {"no_such_function", &none}, {"sin", &sine}};
-    cr_expect_str_eq(sgt_library_look_up(library, symbols, 3), "no_such_function");
-    cr_expect(cosine && !none && !sine);
-    dlclose(library);
+    sgt_error err;
+    sgt_library l = library();
+    l.names = nowhere;
+    cr_assert_eq(sgt_library_load(&l, &err), SGT_EUNSUPPORTED);
+    cr_expect_str_eq(err.text, "cosines: libno-such-thing.so.9 is not on this machine (get one)");
+    l.install = NULL;
+    cr_assert_eq(sgt_library_load(&l, &err), SGT_EUNSUPPORTED);
+    cr_expect_str_eq(err.text, "cosines: libno-such-thing.so.9 is not on this machine");
+    l.names = names;
+    l.symbols = too_many;
+    cr_assert_eq(sgt_library_load(&l, &err), SGT_EUNSUPPORTED);
+    cr_expect_str_eq(err.text, "cosines: libm.so.6 has no function no_such_function (is it new?)");
+    cr_expect(!none && !cosine && !made_ready && !sgt_library_loaded(&l));
+}
+
+/* One that is there and no library says more than one that is not. */
+Test(library, what_is_wrong_with_one_that_is_there)
+{
+    sgt_error err;
+    char path[] = "/tmp/sgt-library.XXXXXX", want[128];
+    int fd = mkstemp(path);
+    const char *const broken[] = {"libno-such-thing.so.9", path, "libnor-this.so.9", NULL};
+    sgt_library l = library();
+    l.names = broken;
+    cr_assert_geq(fd, 0);
+    close(fd);
+    cr_assert_eq(sgt_library_load(&l, &err), SGT_EUNSUPPORTED);
+    snprintf(want, sizeof want, "cosines: %s: file too short (get one)", path);
+    cr_expect_str_eq(err.text, want);
+    unlink(path);
+}
+
+Test(library, the_next_call_tries_again)
+{
+    sgt_error err;
+    sgt_library l = library();
+    refuses = 1;
+    cr_assert_eq(sgt_library_load(&l, &err), SGT_EIO);
+    cr_expect_str_eq(err.text, "cosines: not now");
+    refuses = 0;
+    cr_assert_eq(sgt_library_load(&l, &err), SGT_OK);
+    cr_expect_eq(made_ready, 2);
 }

@@ -65,7 +65,7 @@ if [ -n "$cc" ]; then
     echo 'int nothing_of_use;' | $cc -shared -fPIC -x c - -o lib/libdnnl.so.2
     cp lib/libdnnl.so.2 lib/libdnnl.so.3
     run 1 env LD_LIBRARY_PATH="$PWD/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" sgt-train --quiet $small --steps 1
-    stderr_matches '^sgt-train: libdnnl\.so\.[23]: no function dnnl_[a-z_]+ in it \(is it oneDNN\?\)$'
+    stderr_matches '^sgt-train: oneDNN: libdnnl\.so\.[23] has no function dnnl_[a-z_]+ \(is it oneDNN\?\)$'
     absent run
 fi
 rm -r lib
