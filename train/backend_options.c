@@ -4,14 +4,6 @@
 #include "base/cpu.h"
 #include "trainer.h"
 
-/* Which of `count` words it is; 0 where it is none of them, which sgt_settings_check has ruled out. */
-static int index_of(const char *word, const char *const *words, int count)
-{
-    for (int i = 0; i < count; i++)
-        if (strcmp(word, words[i]) == 0) return i;
-    return 0;
-}
-
 static int take_optimizer(sgt_optim *o, const sgt_settings *s, sgt_error *err)
 {
     double betas[2];
@@ -30,10 +22,7 @@ static int take_optimizer(sgt_optim *o, const sgt_settings *s, sgt_error *err)
 
 int sgt_trainer_backend_options(const sgt_trainer *t, sgt_backend_options *o, sgt_error *err)
 {
-    static const char *const precisions[] = {"fp32", "tf32", "bf16", "fp16"};
-    static const char *const recomputes[] = {"none", "gelu", "block"};
-    static const char *const attentions[] = {"auto", "own", "cudnn", "naive"};
-    const sgt_settings *s = t->s;
+    const sgt_settings *s = t->s; /* sgt_settings_check knows every word */
     *o = (sgt_backend_options){
         .model = t->model,
         .batch = (uint32_t)s->batch / sgt_ranks_size(t->o->ranks),
@@ -41,14 +30,14 @@ int sgt_trainer_backend_options(const sgt_trainer *t, sgt_backend_options *o, sg
         .accum = (uint32_t)s->accum,
         .threads = s->threads == SGT_DEFAULT_COUNT ? sgt_cpu_count() : (int)s->threads,
         .notice = t->o->notice,
-        .precision = (sgt_precision)index_of(s->precision, precisions, 4),
-        .recompute = (sgt_recompute)index_of(s->recompute, recomputes, 3),
+        .precision = (sgt_precision)sgt_word_index(s->precision, sgt_precision_words),
+        .recompute = (sgt_recompute)sgt_word_index(s->recompute, sgt_recompute_words),
         .loss_scale = (float)s->loss_scale,
         .dropout = (float)s->dropout,
         .seed = s->seed,
         .ignoring = s->ignore != SGT_DEFAULT_COUNT,
         .ignore = s->ignore != SGT_DEFAULT_COUNT ? (int32_t)s->ignore : 0,
-        .attention = (sgt_attention)index_of(s->attention, attentions, 4),
+        .attention = (sgt_attention)sgt_word_index(s->attention, sgt_attention_words),
         .no_fuse = s->no_fuse,
         .no_graphs = s->no_graphs,
         .no_overlap = s->no_overlap && t->cuda, /* a CPU has nothing to copy: there the loop sees to it alone */

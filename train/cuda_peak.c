@@ -50,10 +50,9 @@ static double measured(sgt_cuda_backend *c)
 
 void sgt_cuda_find_peak(sgt_cuda_backend *c)
 {
-    static const char *const names[] = {"fp32", "tf32", "bf16", "fp16"};
     c->base.peak_flops = measured(c);
     c->base.datasheet_flops = datasheet(c->device.name, c->o.precision);
     c->base.memory_total = c->device.memory;
-    snprintf(c->peak_name, sizeof c->peak_name, "%s, %s", c->device.name, names[c->o.precision]);
+    snprintf(c->peak_name, sizeof c->peak_name, "%s, %s", c->device.name, sgt_precision_words[c->o.precision]);
     if (c->base.peak_flops > 0 || c->base.datasheet_flops > 0) c->base.peak_name = c->peak_name;
 }

@@ -67,32 +67,16 @@ stderr_is 'sgt-bench ablation: nowhere: No such file or directory'
 run 1 sgt-bench ablation $cpu --data out --rows mmap --plot nowhere/a.svg
 stdout_is ''
 stderr_has 'nowhere/a.svg'
-usage() {
-    message=$1
-    shift
-    run 2 sgt-bench ablation "$@"
-    stdout_is ''
-    stderr_is "sgt-bench ablation: $message
-try 'sgt-bench ablation --help'"
-}
-usage '--data: which shards are to be trained on?'
-usage 'out: what is that?' out
-usage '--rows fast: no such technique (text, mmap, preload, simd, overlap, async, tf32, bf16, fused, graphs, flash, padded, tied)' --data out --rows tied,fast
-usage '--rows ,: wanted one to 13 names with commas between them' --data out --rows ,
+run_usage '--data: which shards are to be trained on?' sgt-bench ablation
+run_usage 'out: what is that?' sgt-bench ablation out
+run_usage '--rows fast: no such technique (text, mmap, preload, simd, overlap, async, tf32, bf16, fused, graphs, flash, '\
+'padded, tied)' sgt-bench ablation --data out --rows tied,fast
+run_usage '--rows ,: wanted one to 13 names with commas between them' sgt-bench ablation --data out --rows ,
 
-sgt-bench ablation $cpu --data out --steps 100000 > .stdout 2> .stderr &
-pid=$!
-sleep 1
-kill -TERM $pid
-code=0
-wait $pid || code=$?
-[ "$code" -eq 130 ] || fail "exit code $code after SIGTERM, not 130"
-stderr_is 'sgt-bench ablation: interrupted'
+run_interrupted sgt-bench ablation $cpu --data out --steps 100000
 
 # ---- CUDA, with the host in the GPU's place: the whole chain, and what fits ----
-programs=$BIN/../host/bin
-[ -e "$programs/../lib/libsgt-cuda.so" ] || skip 'the CUDA backend for the host is not built'
-PATH=$programs:$PATH
+cuda_on_the_host
 cuda="$tiny --device cuda --data d --quiet"
 run 0 sgt-bench ablation $cuda --json
 stderr_is ''

@@ -27,9 +27,7 @@ run 2 sgt-bench attention set
 stderr_has 'sgt-bench attention: set: what is that?'
 
 # ---- CUDA, with the host in the GPU's place: every way, and why one cannot be ----
-programs=$BIN/../host/bin
-[ -e "$programs/../lib/libsgt-cuda.so" ] || skip 'the CUDA backend for the host is not built'
-PATH=$programs:$PATH
+cuda_on_the_host
 run 0 env SGT_HOST_CUDNN=1 sgt-bench attention --device cuda $small
 stderr_is ''
 stdout_has 'bf16, 2 rows of 20 tokens, 3 heads of 16;'

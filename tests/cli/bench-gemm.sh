@@ -26,10 +26,21 @@ run 0 sgt-bench gemm --device cpu --model 1x16x2 --batch-size 1 --seq-len 1 --se
 stdout_is ''
 stderr_is ''
 
-run 2 sgt-bench gemm --device cpu --precision bf16
-stdout_is ''
-stderr_has "sgt-bench gemm: --precision bf16: a CPU's products are in fp32"
+# bf16 where the CPU multiplies it, and by name where it does not
+small="--device cpu --model 1x16x2 --batch-size 1 --seq-len 8 --seconds .001"
+if grep -qw avx512_bf16 /proc/cpuinfo; then
+    run 0 sgt-bench gemm $small --precision bf16 --json
+    stderr_is ''
+    stdout_has '"precision": "bf16"'
+    check '19 of 22 timed' test "$(grep -c '"us"' .stdout)" -eq 19
+    refused='this CPU'"'"'s products are in fp32 or bf16'
+else
+    refused='this CPU'"'"'s products are in fp32'
+    run_usage "--precision bf16: $refused" sgt-bench gemm $small --precision bf16
+fi
+for precision in tf32 fp16; do
+    run_usage "--precision $precision: $refused" sgt-bench gemm $small --precision $precision
+done
 run 2 sgt-bench gemm --model 1x17x2
 stderr_has 'sgt-bench gemm: '
-run 2 sgt-bench gemm out/
-stderr_has 'sgt-bench gemm: out/: what is that?'
+run_usage 'out/: what is that?' sgt-bench gemm out/

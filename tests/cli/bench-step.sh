@@ -84,18 +84,7 @@ run 1 sgt-bench step $cpu --peer ./nowhere
 stderr_is 'sgt-bench step: --peer ./nowhere: No such file or directory'
 
 # ---- interrupted, in a step and while the peer runs ----
-interrupted() { # OPTION...
-    sgt-bench step $cpu --steps 100000 "$@" > .stdout 2> .stderr &
-    pid=$!
-    sleep 1
-    kill -TERM $pid
-    code=0
-    wait $pid || code=$?
-    [ "$code" -eq 130 ] || fail "exit code $code after SIGTERM, not 130"
-    stdout_is ''
-    stderr_is 'sgt-bench step: interrupted'
-}
-interrupted
+run_interrupted sgt-bench step $cpu --steps 100000
 printf '#!/bin/sh\necho $$ > id\nexec sleep 1000\n' > python
 sgt-bench step $cpu --peer ./python > .stdout 2> .stderr &
 pid=$!
@@ -115,24 +104,14 @@ run 1 sgt-bench step $cpu --no-fuse
 stderr_is 'sgt-bench step: --no-fuse: needs --device cuda'
 run 1 sgt-bench step $cpu --data nowhere
 stderr_is 'sgt-bench step: nowhere: No such file or directory'
-usage() {
-    message=$1
-    shift
-    run 2 sgt-bench step "$@"
-    stdout_is ''
-    stderr_is "sgt-bench step: $message
-try 'sgt-bench step --help'"
-}
-usage 'out: what is that?' out
-usage '--turns 0: must be from 1 to 100' --turns 0
-usage '--batch-size x: not a whole number (such as 12, 512k, 1.5M)' --batch-size x
+run_usage 'out: what is that?' sgt-bench step out
+run_usage '--turns 0: must be from 1 to 100' sgt-bench step --turns 0
+run_usage '--batch-size x: not a whole number (such as 12, 512k, 1.5M)' sgt-bench step --batch-size x
 run 0 sgt-bench step --help
 stdout_has 'usage: sgt-bench step [OPTION]...'
 
 # ---- CUDA, with the host in the GPU's place: what it launches, and where its time goes ----
-programs=$BIN/../host/bin
-[ -e "$programs/../lib/libsgt-cuda.so" ] || skip 'the CUDA backend for the host is not built'
-PATH=$programs:$PATH
+cuda_on_the_host
 run 0 sgt-bench step $tiny --device cuda --data d --json
 for name in launches_forward launches_step cupti_kernels_step peak_bytes; do stdout_matches "\"$name\": [1-9]"; done
 check 'memory of the device' test "$(field peak_bytes .stdout)" = "$(field backend_bytes .stdout)"

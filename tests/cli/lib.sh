@@ -50,13 +50,30 @@ stdout_lines() { [ "$(wc -l < .stdout)" -eq "$1" ] || fail "stdout has $(wc -l <
 stderr_lines() { [ "$(wc -l < .stderr)" -eq "$1" ] || fail "stderr has $(wc -l < .stderr) lines, not $1"; }
 
 # wrong usage, as every program answers it: exit 2, one line and the hint, nothing on stdout
-run_usage() {
+run_usage() { # MESSAGE PROGRAM [OPTION]..., or MESSAGE sgt-bench PART [OPTION]...
     message=$1
     shift
     run 2 "$@"
     stdout_is ''
-    stderr_is "$1: $message
-try '$1 --help'"
+    name=$1
+    [ "$1" != sgt-bench ] || name="$1 $2"
+    stderr_is "$name: $message
+try '$name --help'"
+}
+
+# run_interrupted COMMAND...: a second after it began it is told to end: exit 130 and a line that says so
+run_interrupted() {
+    echo "$*" > .ran
+    "$@" > .stdout 2> .stderr &
+    pid=$!
+    sleep 1
+    kill -TERM $pid
+    code=0
+    wait $pid || code=$?
+    [ "$code" -eq 130 ] || fail "exit code $code after SIGTERM, not 130"
+    stdout_is ''
+    stderr_matches ': interrupted$'
+    stderr_lines 1
 }
 
 # check WHAT COMMAND...: any other condition
@@ -71,6 +88,13 @@ exists() { [ -e "$1" ] || fail "$1 is not there"; }
 absent() { [ ! -e "$1" ] || fail "$1 should not be there"; }
 # the value of a number or string field in one-line JSON: field NAME FILE
 field() { sed -n "s/.*\"$1\": *\"\{0,1\}\([^,\"}]*\).*/\1/p" "$2" | head -1; }
+
+# From here on the programs beside the CUDA backend that runs on the host, in a GPU's place.
+cuda_on_the_host() {
+    programs=$BIN/../host/bin
+    [ -e "$programs/../lib/libsgt-cuda.so" ] || skip 'the CUDA backend for the host is not built'
+    PATH=$programs:$PATH
+}
 
 # For tests that trace system calls, or make them fail or kill by the count.
 need_strace() {

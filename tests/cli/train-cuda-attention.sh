@@ -2,9 +2,7 @@
 # it; a path that was asked for by name and cannot serve is refused by that name.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
-programs=$BIN/../host/bin
-[ -e "$programs/../lib/libsgt-cuda.so" ] || skip 'the CUDA backend for the host is not built'
-PATH=$programs:$PATH
+cuda_on_the_host
 data d
 cuda="--data d --device cuda --seq-len 16 --batch-size 2 --steps 1 --eval-every 0"
 

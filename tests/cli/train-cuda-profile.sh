@@ -2,9 +2,7 @@
 # each kernel in its layer, whether a graph launched it or the host.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
-programs=$BIN/../host/bin
-[ -e "$programs/../lib/libsgt-cuda.so" ] || skip 'the CUDA backend for the host is not built'
-PATH=$programs:$PATH
+cuda_on_the_host
 data d
 cuda="--data d --model 2x32x2 --seq-len 16 --batch-size 2 --grad-accum 2 --eval-every 0 --lr 1e-2 --schedule constant
     --warmup 1 --threads 1 --device cuda --precision bf16 --deterministic"

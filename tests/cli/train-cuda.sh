@@ -2,9 +2,7 @@
 # streams happen to run in, on graphs, overlap or a resume; runs move between CPU and CUDA.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
-programs=$BIN/../host/bin
-[ -e "$programs/../lib/libsgt-cuda.so" ] || skip 'the CUDA backend for the host is not built'
-PATH=$programs:$PATH
+cuda_on_the_host
 data d
 validation d
 options="--data d --model 2x32x2 --seq-len 24 --batch-size 2 --grad-accum 2 --steps 4 --eval-every 2 --lr 1e-2

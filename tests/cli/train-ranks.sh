@@ -3,9 +3,7 @@
 # rank fails, dies or is interrupted.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
-programs=$BIN/../host/bin
-[ -e "$programs/../lib/libsgt-cuda.so" ] || skip 'the CUDA backend for the host is not built'
-PATH=$programs:$PATH
+cuda_on_the_host
 unset RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT
 data d
 validation d

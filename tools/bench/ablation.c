@@ -5,9 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cpu.h"
 #include "tools/bench/bench.h"
-#include "tools/cli/options.h"
+#include "tools/bench/shape.h"
 #include "tools/cli/talk.h"
 
 const technique_text techniques[TECHNIQUES] = {
@@ -27,24 +26,23 @@ const technique_text techniques[TECHNIQUES] = {
 };
 
 static struct {
-    const char *device, *model, *data, *rows, *plot;
-    uint64_t batch, seq, threads, steps, warmup, rounds;
-    int largest, json, quiet;
-} o = {.device = "auto", .model = "gpt2", .steps = 10, .warmup = 2};
+    const char *data, *rows, *plot;
+    uint64_t steps, warmup, rounds;
+    int largest;
+} o = {.steps = 10, .warmup = 2};
+
+static bench_shape shape = BENCH_SHAPE;
 
 static const sgt_option table[] = {
     {.name = "What is run"},
     {"data", 'd', SGT_OPT_TEXT, &o.data, "OUT/ | SHARD", .help = "a folder of shards, or one shard"},
-    {"device", 0, SGT_OPT_CHOICE, &o.device, "auto|cpu|cuda", "where", .def = "auto"},
-    {"model", 'm', SGT_OPT_TEXT, &o.model, "NAME|LxCxH", "gpt2, gpt2-medium, ..., or layers x channels x heads",
-     .def = "gpt2"},
-    {"batch-size", 'b', SGT_OPT_COUNT, &o.batch, "N", "rows of a step, the same for all",
+    BENCH_DEVICE(shape),
+    BENCH_MODEL(shape),
+    {"batch-size", 'b', SGT_OPT_COUNT, &shape.batch, "N", "rows of a step, the same for all",
      .def = "64 on CUDA, if they fit; 4 on a CPU", .min = 1, .max = 1 << 20},
-    {"seq-len", 0, SGT_OPT_COUNT, &o.seq, "N", "tokens of a row", .def = "1024 on CUDA, 64 on a CPU", .min = 1,
-     .max = 1 << 20},
+    BENCH_SEQ(shape, "64", 1 << 20),
     {"rows", 0, SGT_OPT_TEXT, &o.rows, "LIST", .help = "only these techniques' rows, with commas between them"},
-    {"threads", 0, SGT_OPT_COUNT, &o.threads, "N", "threads of the CPU", .def = "the cores at hand", .min = 1,
-     .max = 1024},
+    BENCH_THREADS(shape),
     {.name = "How"},
     {"steps", 0, SGT_OPT_COUNT, &o.steps, "N", "steps measured for a row; the median is given", .def = "10", .min = 1,
      .max = 100000},
@@ -53,8 +51,7 @@ static const sgt_option table[] = {
      .def = "1 on CUDA, 3 on a CPU", .min = 1, .max = ABLATION_ROUNDS},
     {"largest", 0, SGT_OPT_FLAG, &o.largest, .help = "each row once more, with the largest batch that fits"},
     {"plot", 0, SGT_OPT_TEXT, &o.plot, "FILE.svg", .help = "a picture of it"},
-    {"json", 0, SGT_OPT_FLAG, &o.json, NULL, .help = "one JSON document"},
-    {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, NULL, .help = "print nothing but what --json asks for, and failures"},
+    BENCH_OUTPUT(shape),
     {0}};
 
 static const sgt_program program = {
@@ -96,15 +93,15 @@ static int take_options(ablation *a, sgt_error *err)
 {
     int cuda = strcmp(a->device, "cuda") == 0;
     a->data = o.data;
-    a->model_name = o.model;
-    a->batch = (uint32_t)(o.batch || cuda ? o.batch : 4); /* 0 on CUDA: what fits, up to 64 */
-    a->seq = (uint32_t)(o.seq ? o.seq : cuda ? 1024 : 64);
-    a->threads = o.threads ? (int)o.threads : sgt_cpu_count();
+    a->model_name = shape.model;
+    a->batch = cuda ? (uint32_t)shape.batch : bench_batch(&shape, 0); /* 0 on CUDA: what fits, up to 64 */
+    a->seq = bench_seq(&shape, cuda, 64);
+    a->threads = bench_threads(&shape);
     a->at_largest = o.largest;
     a->warmup = (unsigned)o.warmup;
     a->steps = (unsigned)o.steps;
     a->rounds = (unsigned)(o.rounds ? o.rounds : cuda ? 1 : 3);
-    int rc = sgt_model_named(&a->model, o.model, err);
+    int rc = sgt_model_named(&a->model, shape.model, err);
     if (a->seq > a->model.positions) a->model.positions = a->seq;
     return rc == SGT_OK ? take_rows(a, err) : rc;
 }
@@ -113,7 +110,7 @@ static int take_options(ablation *a, sgt_error *err)
 static int measure(ablation *a, sgt_error *err)
 {
     if (!o.data) return sgt_fail(err, SGT_EUSAGE, "--data: which shards are to be trained on?");
-    a->device = o.device;
+    a->device = shape.device;
     int rc = take_options(a, err);
     if (rc == SGT_OK) rc = bench_device(&a->device, &a->notice, err);
     if (rc == SGT_OK) rc = take_options(a, err);
@@ -128,7 +125,7 @@ int bench_ablation(int argc, char **argv)
     sgt_error err;
     int first = sgt_options_parse(&program, argc, argv);
     if (first < argc) sgt_usage(&program, "%s: what is that?", argv[first]);
-    sgt_talk talk = {program.name, o.quiet};
+    sgt_talk talk = {program.name, shape.quiet};
     char *cache = sgt_cache_folder();
     ablation *a = calloc(1, sizeof *a);
     int rc = a ? SGT_OK : sgt_fail(&err, SGT_ENOMEM, "out of memory");
@@ -138,8 +135,8 @@ int bench_ablation(int argc, char **argv)
         a->stop = sgt_catch_signals();
         rc = measure(a, &err);
     }
-    if (rc == SGT_OK && o.json) rc = ablation_print_json(a, &err);
-    else if (rc == SGT_OK && !o.quiet) ablation_show(a);
+    if (rc == SGT_OK && shape.json) rc = ablation_print_json(a, &err);
+    else if (rc == SGT_OK && !shape.quiet) ablation_show(a);
     if (rc == SGT_OK && (fflush(stdout) == EOF || ferror(stdout))) rc = sgt_fail_errno(&err, "standard output");
     free(cache);
     free(a);

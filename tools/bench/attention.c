@@ -7,32 +7,23 @@
 
 #include "base/cpu.h"
 #include "tools/bench/bench.h"
-#include "tools/bench/step.h"
-#include "tools/cli/options.h"
+#include "tools/bench/shape.h"
 #include "tools/cli/talk.h"
 
-static struct {
-    const char *device, *precision;
-    uint64_t batch, seq, heads, head_size, threads;
-    int json, quiet, precision_given;
-} o = {.device = "auto", .precision = "fp32", .heads = 12, .head_size = 64};
+static bench_shape shape = BENCH_SHAPE;
+static uint64_t heads = 12, head_size = 64;
 
 static const sgt_option table[] = {
     {.name = "What is run"},
-    {"device", 0, SGT_OPT_CHOICE, &o.device, "auto|cpu|cuda", "where", .def = "auto"},
-    {"batch-size", 'b', SGT_OPT_COUNT, &o.batch, "N", "rows", .def = "64 on CUDA, 4 on a CPU", .min = 1,
-     .max = 1 << 16},
-    {"seq-len", 0, SGT_OPT_COUNT, &o.seq, "N", "tokens of a row", .def = "1024 on CUDA, 512 on a CPU", .min = 1,
-     .max = 1 << 20},
-    {"heads", 0, SGT_OPT_COUNT, &o.heads, "N", "heads of a row", .def = "12", .min = 1, .max = 1024},
-    {"head-size", 0, SGT_OPT_COUNT, &o.head_size, "N", "numbers of a head", .def = "64", .min = 1, .max = 1024},
-    {"precision", 0, SGT_OPT_CHOICE, &o.precision, "fp32|tf32|bf16|fp16", "what queries, keys and values are kept in",
-     .def = "bf16 on CUDA, fp32 on a CPU", .given = &o.precision_given},
-    {"threads", 0, SGT_OPT_COUNT, &o.threads, "N", "threads of the CPU", .def = "the cores at hand", .min = 1,
-     .max = 1024},
+    BENCH_DEVICE(shape),
+    BENCH_BATCH(shape, "rows", 1 << 16),
+    BENCH_SEQ(shape, "512", 1 << 20),
+    {"heads", 0, SGT_OPT_COUNT, &heads, "N", "heads of a row", .def = "12", .min = 1, .max = 1024},
+    {"head-size", 0, SGT_OPT_COUNT, &head_size, "N", "numbers of a head", .def = "64", .min = 1, .max = 1024},
+    BENCH_PRECISION(shape, "what queries, keys and values are kept in"),
+    BENCH_THREADS(shape),
     {.name = "How"},
-    {"json", 0, SGT_OPT_FLAG, &o.json, NULL, .help = "one JSON document"},
-    {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, NULL, .help = "print nothing but what --json asks for, and failures"},
+    BENCH_OUTPUT(shape),
     {0}};
 
 static const sgt_program program = {
@@ -69,7 +60,7 @@ static int print_json(const attention_bench *b, sgt_error *err)
     json_t *results = json_array();
     for (size_t i = 0; i < b->count; i++) json_array_append_new(results, line_json(b, &b->lines[i]));
     json_t *top = json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:o}", "cpu", sgt_cpu_model(), "device",
-                            b->device, "library", b->library, "precision", bench_precisions[b->precision], "batch",
+                            b->device, "library", b->library, "precision", sgt_precision_words[b->precision], "batch",
                             (json_int_t)b->B, "seq", (json_int_t)b->T, "heads", (json_int_t)b->H, "head_size",
                             (json_int_t)b->D, "results", results);
     if (!top) return sgt_fail(err, SGT_ENOMEM, "out of memory");
@@ -86,7 +77,7 @@ static void show(const attention_bench *b, int cuda)
     printf("%s, %s, %s\n", sgt_printable(cpu, sizeof cpu, sgt_cpu_model()),
            sgt_printable(device, sizeof device, b->device), b->library);
     printf("%s, %zu rows of %zu tokens, %zu heads of %zu; causal, the masked half is not counted\n\n",
-           bench_precisions[b->precision], b->B, b->T, b->H, b->D);
+           sgt_precision_words[b->precision], b->B, b->T, b->H, b->D);
     printf("  attention   forward ms   %s   backward ms   %s\n", unit, unit);
     for (size_t i = 0; i < b->count; i++) {
         const attention_line *l = &b->lines[i];
@@ -102,15 +93,14 @@ static void show(const attention_bench *b, int cuda)
 
 static int take_options(attention_bench *b, int cuda, sgt_error *err)
 {
-    const char *precision = o.precision_given || !cuda ? o.precision : "bf16";
-    while (strcmp(precision, bench_precisions[b->precision])) b->precision++;
-    b->B = o.batch ? (size_t)o.batch : cuda ? 64 : 4;
-    b->T = o.seq ? (size_t)o.seq : cuda ? 1024 : 512;
-    b->H = (size_t)o.heads;
-    b->D = (size_t)o.head_size;
-    b->threads = o.threads ? (int)o.threads : sgt_cpu_count();
+    b->precision = bench_precision(&shape, cuda);
+    b->B = bench_batch(&shape, cuda);
+    b->T = bench_seq(&shape, cuda, 512);
+    b->H = (size_t)heads;
+    b->D = (size_t)head_size;
+    b->threads = bench_threads(&shape);
     if (b->precision != SGT_PRECISION_FP32 && !cuda)
-        return sgt_fail(err, SGT_EUSAGE, "--precision %s: a CPU's attention is in fp32", precision);
+        return sgt_fail(err, SGT_EUSAGE, "--precision %s: a CPU's attention is in fp32", shape.precision);
     if ((double)b->B * (double)b->T * (double)b->H * (double)b->D > 0x1p32)
         return sgt_fail(err, SGT_EUSAGE, "%zu x %zu x %zu x %zu numbers are over the 2^32 that are measured", b->B,
                         b->T, b->H, b->D);
@@ -122,16 +112,16 @@ int bench_attention(int argc, char **argv)
     sgt_error err;
     int first = sgt_options_parse(&program, argc, argv);
     if (first < argc) sgt_usage(&program, "%s: what is that?", argv[first]);
-    sgt_talk talk = {program.name, o.quiet};
+    sgt_talk talk = {program.name, shape.quiet};
     sgt_notice notice = sgt_talk_notice(&talk);
     char *cache = sgt_cache_folder();
     attention_bench b = {.cache = cache, .stop = sgt_catch_signals()};
-    const char *device = o.device;
+    const char *device = shape.device;
     int rc = bench_device(&device, &notice, &err), cuda = strcmp(device, "cuda") == 0;
     if (rc == SGT_OK) rc = take_options(&b, cuda, &err);
     if (rc == SGT_OK) rc = cuda ? attention_on_cuda(&b, &err) : attention_on_cpu(&b, &err);
-    if (rc == SGT_OK && o.json) rc = print_json(&b, &err);
-    else if (rc == SGT_OK && !o.quiet) show(&b, cuda);
+    if (rc == SGT_OK && shape.json) rc = print_json(&b, &err);
+    else if (rc == SGT_OK && !shape.quiet) show(&b, cuda);
     if (rc == SGT_OK && (fflush(stdout) == EOF || ferror(stdout))) rc = sgt_fail_errno(&err, "standard output");
     free(cache);
     if (rc == SGT_EUSAGE) sgt_usage(&program, "%s", err.text);

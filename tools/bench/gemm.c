@@ -7,36 +7,26 @@
 #include <string.h>
 
 #include "base/cpu.h"
-#include "model.h"
+#include "kernels.h"
 #include "tools/bench/bench.h"
-#include "tools/cli/options.h"
+#include "tools/bench/shape.h"
 #include "tools/cli/talk.h"
 
-static struct {
-    const char *device, *model, *precision;
-    uint64_t batch, seq, threads;
-    double seconds;
-    int json, quiet, precision_given;
-} o = {.device = "auto", .model = "gpt2", .precision = "fp32", .seconds = 0.2};
+static bench_shape shape = BENCH_SHAPE;
+static double seconds = 0.2;
 
 static const sgt_option table[] = {
     {.name = "What is run"},
-    {"device", 0, SGT_OPT_CHOICE, &o.device, "auto|cpu|cuda", "where", .def = "auto"},
-    {"model", 'm', SGT_OPT_TEXT, &o.model, "NAME|LxCxH", "gpt2, gpt2-medium, ..., or layers x channels x heads",
-     .def = "gpt2"},
-    {"batch-size", 'b', SGT_OPT_COUNT, &o.batch, "N", "rows of a micro-step", .def = "64 on CUDA, 4 on a CPU", .min = 1,
-     .max = 1 << 16},
-    {"seq-len", 0, SGT_OPT_COUNT, &o.seq, "N", "tokens of a row", .def = "1024 on CUDA, 64 on a CPU", .min = 1,
-     .max = 1 << 15},
-    {"precision", 0, SGT_OPT_CHOICE, &o.precision, "fp32|tf32|bf16|fp16", "what matrices are kept in",
-     .def = "bf16 on CUDA, fp32 on a CPU", .given = &o.precision_given},
-    {"threads", 0, SGT_OPT_COUNT, &o.threads, "N", "threads of the CPU", .def = "the cores at hand", .min = 1,
-     .max = 1024},
+    BENCH_DEVICE(shape),
+    BENCH_MODEL(shape),
+    BENCH_BATCH(shape, "rows of a micro-step", 1 << 16),
+    BENCH_SEQ(shape, "64", 1 << 15),
+    BENCH_PRECISION(shape, "what matrices are kept in"),
+    BENCH_THREADS(shape),
     {.name = "How"},
-    {"seconds", 0, SGT_OPT_REAL, &o.seconds, "X", "on a CPU: time for each product, run three times at least",
+    {"seconds", 0, SGT_OPT_REAL, &seconds, "X", "on a CPU: time for each product, run three times at least",
      .def = "0.2", .min = 0.001, .max = 3600},
-    {"json", 0, SGT_OPT_FLAG, &o.json, NULL, .help = "one JSON document"},
-    {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, NULL, .help = "print nothing but what --json asks for, and failures"},
+    BENCH_OUTPUT(shape),
     {0}};
 
 static const sgt_program program = {
@@ -44,7 +34,8 @@ static const sgt_program program = {
     .usage = "sgt-bench gemm [OPTION]...",
     .about =
         "Measures every matrix product of a GPT-2 step by itself, with each epilogue that could stand behind it: on\n"
-        "CUDA the fastest of cuBLASLt's algorithms, from cold memory; on a CPU oneDNN's float32.",
+        "CUDA the fastest of cuBLASLt's algorithms, from cold memory; on a CPU oneDNN's float32, or bfloat16 where it\n"
+        "multiplies that.",
     .options = table,
     .examples = "  sgt-bench gemm --batch-size 8 --seq-len 128\n"
                 "  sgt-bench gemm --device cuda --batch-size 64 --seq-len 1024 --precision bf16"};
@@ -107,8 +98,8 @@ static int list_products(gemm_bench *b, sgt_error *err)
 
 static const char *precision_name(const gemm_bench *b)
 {
-    static const char *const names[] = {"fp32", "bf16", "fp16"};
-    return b->tf32 ? "tf32" : names[b->type];
+    static const sgt_precision of[] = {SGT_PRECISION_FP32, SGT_PRECISION_BF16, SGT_PRECISION_FP16};
+    return sgt_precision_words[b->tf32 ? SGT_PRECISION_TF32 : of[b->type]];
 }
 
 static json_t *line_json(const gemm_bench *b, const gemm_line *l)
@@ -131,7 +122,7 @@ static int print_json(const gemm_bench *b, sgt_error *err)
     json_t *results = json_array();
     for (size_t i = 0; i < b->count; i++) json_array_append_new(results, line_json(b, &b->lines[i]));
     json_t *top = json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:f, s:o}", "cpu", sgt_cpu_model(), "device", b->device,
-                            "library", b->library, "model", o.model, "precision", precision_name(b), "rows",
+                            "library", b->library, "model", shape.model, "precision", precision_name(b), "rows",
                             (json_int_t)b->rows, "peak_tflops", b->peak_flops * 1e-12, "results", results);
     if (!top) return sgt_fail(err, SGT_ENOMEM, "out of memory");
     int bad = json_dumpf(top, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) < 0 || putchar('\n') == EOF;
@@ -146,7 +137,7 @@ static void show(const gemm_bench *b)
     double scale = b->cuda ? 1e-12 : 1e-9;
     printf("%s, %s, %s\n", sgt_printable(cpu, sizeof cpu, sgt_cpu_model()),
            sgt_printable(device, sizeof device, b->device), b->library);
-    printf("%s, %s, %zu rows", o.model, precision_name(b), b->rows);
+    printf("%s, %s, %zu rows", shape.model, precision_name(b), b->rows);
     if (b->peak_flops > 0) printf("; a large square product: %.1f %s", b->peak_flops * scale, unit);
     printf("\n\n  layer   pass     epilogue         m        n        k          us   %s  of peak\n", unit);
     for (size_t i = 0; i < b->count; i++) {
@@ -162,24 +153,28 @@ static void show(const gemm_bench *b)
 
 /* ---- the subcommand ---- */
 
+static int check_cpu(sgt_precision p, sgt_error *err)
+{
+    if (p == SGT_PRECISION_FP32 || (p == SGT_PRECISION_BF16 && sgt_gemm_has_bf16())) return SGT_OK;
+    return sgt_fail(err, SGT_EUSAGE, "--precision %s: this CPU's products are in fp32%s", sgt_precision_words[p],
+                    sgt_gemm_has_bf16() ? " or bf16" : "");
+}
+
 static int take_options(gemm_bench *b, int cuda, sgt_error *err)
 {
-    static const char *const precisions[] = {"fp32", "tf32", "bf16", "fp16"};
     static const sgt_cuda_type types[] = {SGT_F32, SGT_F32, SGT_BF16, SGT_F16};
-    const char *precision = o.precision_given || !cuda ? o.precision : "bf16";
+    sgt_precision p = bench_precision(&shape, cuda);
     sgt_model m;
-    int p = 0, rc = sgt_model_named(&m, o.model, err);
-    if (rc < 0) return rc;
-    while (strcmp(precision, precisions[p])) p++;
-    if (p && !cuda) return sgt_fail(err, SGT_EUSAGE, "--precision %s: a CPU's products are in fp32", precision);
-    b->rows = (size_t)(o.batch ? o.batch : cuda ? 64 : 4) * (o.seq ? o.seq : cuda ? 1024 : 64);
+    int rc = sgt_model_named(&m, shape.model, err);
+    if (rc < 0 || (!cuda && (rc = check_cpu(p, err)) < 0)) return rc;
+    b->rows = (size_t)bench_batch(&shape, cuda) * bench_seq(&shape, cuda, 64);
     b->channels = m.channels;
     b->vocab = cuda ? (m.vocab + 63) / 64 * 64 : m.vocab; /* as the backends have it */
     b->cuda = cuda;
     b->type = types[p];
-    b->tf32 = p == 1;
-    b->threads = o.threads ? (int)o.threads : sgt_cpu_count();
-    b->seconds = o.seconds;
+    b->tf32 = p == SGT_PRECISION_TF32;
+    b->threads = bench_threads(&shape);
+    b->seconds = seconds;
     return list_products(b, err);
 }
 
@@ -201,11 +196,11 @@ int bench_gemm(int argc, char **argv)
     int first = sgt_options_parse(&program, argc, argv), rc = SGT_EUNSUPPORTED;
     if (first < argc) sgt_usage(&program, "%s: what is that?", argv[first]);
     b.stop = sgt_catch_signals();
-    if (strcmp(o.device, "cpu")) rc = measure(&b, 1, &err);
-    if (strcmp(o.device, "cpu") == 0 || (rc == SGT_EUNSUPPORTED && strcmp(o.device, "auto") == 0))
+    if (strcmp(shape.device, "cpu")) rc = measure(&b, 1, &err);
+    if (strcmp(shape.device, "cpu") == 0 || (rc == SGT_EUNSUPPORTED && strcmp(shape.device, "auto") == 0))
         rc = measure(&b, 0, &err);
-    if (rc == SGT_OK && o.json) rc = print_json(&b, &err);
-    else if (rc == SGT_OK && !o.quiet) show(&b);
+    if (rc == SGT_OK && shape.json) rc = print_json(&b, &err);
+    else if (rc == SGT_OK && !shape.quiet) show(&b);
     if (rc == SGT_OK && (fflush(stdout) == EOF || ferror(stdout))) rc = sgt_fail_errno(&err, "standard output");
     free(b.lines);
     if (rc == SGT_EUSAGE) sgt_usage(&program, "%s", err.text);

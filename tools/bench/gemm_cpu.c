@@ -1,4 +1,4 @@
-/* gemm_cpu.c: products on a CPU, oneDNN's float32 as training uses it, each over and over for a while. */
+/* gemm_cpu.c: products on a CPU, oneDNN's as training uses it, each over and over for a while. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

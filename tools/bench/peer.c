@@ -108,7 +108,7 @@ static void fill_command(command *k, const child *c, const peer_run *p)
     snprintf(k->steps, sizeof k->steps, "%u", p->steps);
     snprintf(k->accum, sizeof k->accum, "%u", o->accum ? o->accum : 1);
     const char *argv[] = {p->python, k->script, k->shape, k->batch, k->seq,
-                          "--precision", bench_precisions[o->precision], "--device", p->device,
+                          "--precision", sgt_precision_words[o->precision], "--device", p->device,
                           "--mode", p->mode, "--steps", k->steps, "--accum", k->accum};
     memcpy(k->argv, argv, sizeof argv);
     k->argv[sizeof argv / sizeof *argv] = NULL;

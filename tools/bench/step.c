@@ -10,24 +10,17 @@
 #include "tools/bench/bench.h"
 #include "tools/bench/gemm.h"
 #include "tools/bench/peer.h"
-#include "tools/cli/options.h"
+#include "tools/bench/shape.h"
 #include "tools/cli/talk.h"
-
-const char *const bench_precisions[] = {"fp32", "tf32", "bf16", "fp16", NULL};
-const char *const bench_recomputes[] = {"none", "gelu", "block", NULL};
-const char *const bench_attentions[] = {"auto", "own", "cudnn", "naive", NULL};
 
 enum { MOST_TURNS = 100 };
 
 static struct {
-    const char *device, *model, *precision, *recompute, *attention, *optimizer, *data, *loader, *peer, *peer_mode;
-    uint64_t batch, seq, accum, threads, steps, warmup, turns;
+    const char *recompute, *attention, *optimizer, *data, *loader, *peer, *peer_mode;
+    uint64_t accum, steps, warmup, turns;
     double dropout;
-    int no_fuse, no_graphs, no_overlap, no_pad_vocab, deterministic, sync_metrics, parts, json, quiet, precision_given;
-} o = {.device = "auto",
-       .model = "gpt2",
-       .precision = "fp32",
-       .recompute = "none",
+    int no_fuse, no_graphs, no_overlap, no_pad_vocab, deterministic, sync_metrics, parts;
+} o = {.recompute = "none",
        .attention = "auto",
        .optimizer = "adamw",
        .loader = "preload",
@@ -37,18 +30,16 @@ static struct {
        .warmup = 3,
        .turns = 2};
 
+static bench_shape shape = BENCH_SHAPE;
+
 static const sgt_option table[] = {
     {.name = "What is run"},
-    {"device", 0, SGT_OPT_CHOICE, &o.device, "auto|cpu|cuda", "where", .def = "auto"},
-    {"model", 'm', SGT_OPT_TEXT, &o.model, "NAME|LxCxH", "gpt2, gpt2-medium, ..., or layers x channels x heads",
-     .def = "gpt2"},
-    {"batch-size", 'b', SGT_OPT_COUNT, &o.batch, "N", "rows of a micro-step", .def = "64 on CUDA, 4 on a CPU", .min = 1,
-     .max = 1 << 20},
-    {"seq-len", 0, SGT_OPT_COUNT, &o.seq, "N", "tokens of a row", .def = "1024 on CUDA, 64 on a CPU", .min = 1,
-     .max = 1 << 20},
+    BENCH_DEVICE(shape),
+    BENCH_MODEL(shape),
+    BENCH_BATCH(shape, "rows of a micro-step", 1 << 20),
+    BENCH_SEQ(shape, "64", 1 << 20),
     {"grad-accum", 0, SGT_OPT_COUNT, &o.accum, "N", "micro-steps of a step", .def = "1", .min = 1, .max = 1 << 20},
-    {"precision", 0, SGT_OPT_CHOICE, &o.precision, "fp32|tf32|bf16|fp16", "what matrices are kept in",
-     .def = "bf16 on CUDA, fp32 on a CPU", .given = &o.precision_given},
+    BENCH_PRECISION(shape, "what matrices are kept in"),
     {"optimizer", 0, SGT_OPT_CHOICE, &o.optimizer, "adamw|sgd", "the update", .def = "adamw"},
     {"dropout", 0, SGT_OPT_REAL, &o.dropout, "P", "share of numbers dropped", .def = "0", .min = 0, .max = 0.99},
     {"recompute", 0, SGT_OPT_CHOICE, &o.recompute, "none|gelu|block", "what backward computes again", .def = "none"},
@@ -59,8 +50,7 @@ static const sgt_option table[] = {
     {"sync-metrics", 0, SGT_OPT_FLAG, &o.sync_metrics, .help = "CUDA: each step is waited for"},
     {"no-pad-vocab", 0, SGT_OPT_FLAG, &o.no_pad_vocab, .help = "CUDA: 50,257 rows of logits, not 50,304"},
     {"deterministic", 0, SGT_OPT_FLAG, &o.deterministic, .help = "CUDA: nothing is chosen by timing"},
-    {"threads", 0, SGT_OPT_COUNT, &o.threads, "N", "threads of the CPU", .def = "the cores at hand", .min = 1,
-     .max = 1024},
+    BENCH_THREADS(shape),
     {"data", 'd', SGT_OPT_TEXT, &o.data, "OUT/ | SHARD", .help = "rows from shards instead of random tokens"},
     {"loader", 0, SGT_OPT_CHOICE, &o.loader, "preload|mmap|uring", "how they are read", .def = "preload"},
     {.name = "How"},
@@ -73,8 +63,7 @@ static const sgt_option table[] = {
     {"peer-mode", 0, SGT_OPT_CHOICE, &o.peer_mode, "default|max-autotune|eager", "of torch.compile", .def = "default"},
     {"turns", 0, SGT_OPT_COUNT, &o.turns, "N", "with --peer: how often each has its turn; medians", .def = "2",
      .min = 1, .max = MOST_TURNS},
-    {"json", 0, SGT_OPT_FLAG, &o.json, NULL, .help = "one JSON document"},
-    {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, NULL, .help = "print nothing but what --json asks for, and failures"},
+    BENCH_OUTPUT(shape),
     {0}};
 
 static const sgt_program program = {
@@ -98,13 +87,6 @@ typedef struct step_bench {
     peer_result peer; /* name "": there is none */
 } step_bench;
 
-static int index_of(const char *word, const char *const *words)
-{
-    int i = 0;
-    while (words[i] && strcmp(word, words[i])) i++;
-    return i;
-}
-
 /* ---- set-up ---- */
 
 static int take_options(step_bench *b, const sgt_notice *notice, sgt_error *err)
@@ -119,23 +101,23 @@ static int take_options(step_bench *b, const sgt_notice *notice, sgt_error *err)
                   .momentum = 0.9f,
                   .weight_decay = 0.1f,
                   .grad_clip = 1},
-        .batch = (uint32_t)(o.batch ? o.batch : cuda ? 64 : 4),
-        .seq = (uint32_t)(o.seq ? o.seq : cuda ? 1024 : 64),
+        .batch = bench_batch(&shape, cuda),
+        .seq = bench_seq(&shape, cuda, 64),
         .accum = (uint32_t)o.accum,
-        .threads = o.threads ? (int)o.threads : sgt_cpu_count(),
+        .threads = bench_threads(&shape),
         .notice = *notice,
-        .precision = (sgt_precision)index_of(!o.precision_given && cuda ? "bf16" : o.precision, bench_precisions),
-        .recompute = (sgt_recompute)index_of(o.recompute, bench_recomputes),
+        .precision = bench_precision(&shape, cuda),
+        .recompute = (sgt_recompute)sgt_word_index(o.recompute, sgt_recompute_words),
         .dropout = (float)o.dropout,
         .seed = 1,
-        .attention = (sgt_attention)index_of(o.attention, bench_attentions),
+        .attention = (sgt_attention)sgt_word_index(o.attention, sgt_attention_words),
         .no_fuse = o.no_fuse,
         .no_graphs = o.no_graphs,
         .no_overlap = o.no_overlap && cuda, /* a CPU has nothing to copy */
         .no_pad_vocab = o.no_pad_vocab,
         .deterministic = o.deterministic,
         .cache = b->cache};
-    return sgt_model_named(&k->model, o.model, err);
+    return sgt_model_named(&k->model, shape.model, err);
 }
 
 static int open_data(step_bench *b, const sgt_notice *notice, sgt_error *err)
@@ -252,8 +234,8 @@ static int print_json(const step_bench *b, sgt_error *err)
     const sgt_backend_options *k = &b->backend;
     json_t *top = json_pack(
         "{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I}",
-        "cpu", sgt_cpu_model(), "device", r->device, "level", r->level, "library", r->library, "model", o.model,
-        "precision", bench_precisions[k->precision], "batch", (int)k->batch, "seq", (int)k->seq, "accum", (int)k->accum,
+        "cpu", sgt_cpu_model(), "device", r->device, "level", r->level, "library", r->library, "model", shape.model,
+        "precision", sgt_precision_words[k->precision], "batch", (int)k->batch, "seq", (int)k->seq, "accum", (int)k->accum,
         "threads", k->threads, "steps", (int)r->steps, "ms_per_step", r->ms, "tokens_per_s", r->tokens_per_s, "tflops",
         r->flops * 1e-12, "data_wait_ms", r->wait_ms, "loss", r->loss, "open_s", r->open_s, "first_step_s", r->first_s,
         "backend_bytes", (json_int_t)r->bytes, "peak_bytes", (json_int_t)r->peak_bytes, "total_bytes",
@@ -299,7 +281,7 @@ static void show(const step_bench *b)
     const sgt_backend_options *k = &b->backend;
     int slow = r->flops < 1e12;
     printf("%s, %s, %s, %s\n", sgt_printable(cpu, sizeof cpu, sgt_cpu_model()), r->device, r->level, r->library);
-    printf("%s, %s, %u x %u x %u tokens a step; median of %u\n\n", o.model, bench_precisions[k->precision], k->accum,
+    printf("%s, %s, %u x %u x %u tokens a step; median of %u\n\n", shape.model, sgt_precision_words[k->precision], k->accum,
            k->batch, k->seq, r->steps);
     printf("  ms/step    tokens/s   %s   of peak  datasheet   data wait  first step        peak\n",
            slow ? "GFLOP/s" : "TFLOP/s");
@@ -320,14 +302,14 @@ int bench_step(int argc, char **argv)
     step_bench b = {0};
     int first = sgt_options_parse(&program, argc, argv);
     if (first < argc) sgt_usage(&program, "%s: what is that?", argv[first]);
-    sgt_talk talk = {program.name, o.quiet};
+    sgt_talk talk = {program.name, shape.quiet};
     sgt_notice notice = sgt_talk_notice(&talk);
     b.stop = sgt_catch_signals();
-    b.device = o.device;
+    b.device = shape.device;
     b.cache = sgt_cache_folder();
     int rc = measure(&b, &notice, &err);
-    if (rc == SGT_OK && o.json) rc = print_json(&b, &err);
-    else if (rc == SGT_OK && !o.quiet) show(&b);
+    if (rc == SGT_OK && shape.json) rc = print_json(&b, &err);
+    else if (rc == SGT_OK && !shape.quiet) show(&b);
     if (rc == SGT_OK && (fflush(stdout) == EOF || ferror(stdout))) rc = sgt_fail_errno(&err, "standard output");
     bench_rows_free(b.rows);
     sgt_loader_close(b.loader);

@@ -46,7 +46,4 @@ int bench_step_measure(step_result *r, const step_run *run, sgt_error *err);
 /* Where the time of traced steps went, from a trace's file: the same part of all layers added up. */
 int bench_step_parts(step_result *r, const char *path, sgt_error *err);
 
-/* "fp32", ... in the order of sgt_precision, "none", ... in that of sgt_recompute, and so on; NULL at the end. */
-extern const char *const bench_precisions[], *const bench_recomputes[], *const bench_attentions[];
-
 #endif

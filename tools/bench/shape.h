@@ -1,0 +1,45 @@
+/* shape.h: what gemm, attention, step and ablation are asked in the same words: where, of which model, how many rows of
+ * how many tokens, in what precision, on how many threads, and how to tell of it.
+ *
+ *     static bench_shape shape = BENCH_SHAPE;
+ *     static const sgt_option table[] = {BENCH_DEVICE(shape), BENCH_MODEL(shape), ..., BENCH_OUTPUT(shape), {0}}; */
+#ifndef SGT_TOOLS_BENCH_SHAPE_H
+#define SGT_TOOLS_BENCH_SHAPE_H
+
+#include "backend.h"
+#include "tools/cli/options.h"
+
+typedef struct bench_shape {
+    const char *device, *model, *precision;
+    uint64_t batch, seq, threads; /* 0: not given */
+    int precision_given, json, quiet;
+} bench_shape;
+
+#define BENCH_SHAPE {.device = "auto", .model = "gpt2", .precision = "fp32"}
+
+#define BENCH_DEVICE(o) {"device", 0, SGT_OPT_CHOICE, &(o).device, "auto|cpu|cuda", "where", .def = "auto"}
+#define BENCH_MODEL(o) \
+    {"model", 'm', SGT_OPT_TEXT, &(o).model, "NAME|LxCxH", "gpt2, gpt2-medium, ..., or layers x channels x heads", \
+     .def = "gpt2"}
+#define BENCH_BATCH(o, about, most) \
+    {"batch-size", 'b', SGT_OPT_COUNT, &(o).batch, "N", about, .def = "64 on CUDA, 4 on a CPU", .min = 1, .max = most}
+#define BENCH_SEQ(o, default_on_cpu, most) \
+    {"seq-len", 0, SGT_OPT_COUNT, &(o).seq, "N", "tokens of a row", .def = "1024 on CUDA, " default_on_cpu " on a CPU", \
+     .min = 1, .max = most}
+#define BENCH_PRECISION(o, about) \
+    {"precision", 0, SGT_OPT_CHOICE, &(o).precision, "fp32|tf32|bf16|fp16", about, \
+     .def = "bf16 on CUDA, fp32 on a CPU", .given = &(o).precision_given}
+#define BENCH_THREADS(o) \
+    {"threads", 0, SGT_OPT_COUNT, &(o).threads, "N", "threads of the CPU", .def = "the cores at hand", .min = 1, \
+     .max = 1024}
+#define BENCH_OUTPUT(o) \
+    {"json", 0, SGT_OPT_FLAG, &(o).json, NULL, .help = "one JSON document"}, \
+    {"quiet", 'q', SGT_OPT_FLAG, &(o).quiet, NULL, .help = "print nothing but what --json asks for, and failures"}
+
+/* What was given, or what the device has by default. */
+uint32_t bench_batch(const bench_shape *o, int cuda);
+uint32_t bench_seq(const bench_shape *o, int cuda, uint32_t on_cpu);
+sgt_precision bench_precision(const bench_shape *o, int cuda);
+int bench_threads(const bench_shape *o);
+
+#endif
