@@ -20,6 +20,13 @@ static int take_optimizer(sgt_optim *o, const sgt_settings *s, sgt_error *err)
     return SGT_OK;
 }
 
+int sgt_trainer_threads(const sgt_trainer *t)
+{
+    const sgt_ranks *r = t->o->ranks;
+    int n = r && r->sharing ? sgt_cpu_count() / (int)r->sharing : sgt_cpu_count();
+    return t->s->threads != SGT_DEFAULT_COUNT ? (int)t->s->threads : n < 1 ? 1 : n;
+}
+
 int sgt_trainer_backend_options(const sgt_trainer *t, sgt_backend_options *o, sgt_error *err)
 {
     const sgt_settings *s = t->s; /* sgt_settings_check knows every word */
@@ -28,7 +35,7 @@ int sgt_trainer_backend_options(const sgt_trainer *t, sgt_backend_options *o, sg
         .batch = (uint32_t)s->batch / sgt_ranks_size(t->o->ranks),
         .seq = (uint32_t)s->seq,
         .accum = (uint32_t)s->accum,
-        .threads = s->threads == SGT_DEFAULT_COUNT ? sgt_cpu_count() : (int)s->threads,
+        .threads = sgt_trainer_threads(t),
         .notice = t->o->notice,
         .precision = (sgt_precision)sgt_word_index(s->precision, sgt_precision_words),
         .recompute = (sgt_recompute)sgt_word_index(s->recompute, sgt_recompute_words),

@@ -16,6 +16,7 @@ void sgt_cpu_close(sgt_backend *b)
         sgt_gemm_free(c->linear[i].dw[0]);
         sgt_gemm_free(c->linear[i].dw[1]);
     }
+    sgt_cpu_ranks_close(c);
     sgt_arena_unmap(&c->arena);
     free(c->blocks);
     free(c->pieces);
@@ -24,11 +25,15 @@ void sgt_cpu_close(sgt_backend *b)
 
 /* ---- state ---- */
 
+static float *flat_of(const sgt_cpu_backend *c, sgt_state what)
+{
+    return what == SGT_PARAMETERS ? c->params : what == SGT_MOMENT1 ? c->m : what == SGT_MOMENT2 ? c->v : c->grads;
+}
+
 static float *state_at(sgt_cpu_backend *c, sgt_state what, size_t tensor, size_t first, size_t count, sgt_error *err)
 {
-    float *const flat[] = {c->params, c->m, c->v, c->grads};
     sgt_tensor t;
-    if (tensor >= sgt_model_tensors(&c->model) || (size_t)what >= sizeof flat / sizeof *flat) {
+    if (tensor >= sgt_model_tensors(&c->model) || what > SGT_GRADIENTS) {
         sgt_fail(err, SGT_EUSAGE, "backend: no tensor %zu of state %d", tensor, (int)what);
         return NULL;
     }
@@ -38,7 +43,7 @@ static float *state_at(sgt_cpu_backend *c, sgt_state what, size_t tensor, size_t
                  t.count);
         return NULL;
     }
-    return flat[what] + t.offset + first;
+    return flat_of(c, what) + t.offset + first;
 }
 
 /* SGD has no second moment: it reads as zeros, and what is put there is forgotten. */
@@ -54,6 +59,7 @@ static int put(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size
     if (is_nothing(c, what)) return SGT_OK;
     float *at = state_at(c, what, tensor, first, count, err);
     if (!at) return SGT_EUSAGE;
+    if (!sgt_cpu_ranks_puts(c, what)) return SGT_OK;
     memcpy(at, from, count * sizeof *at);
     if (what == SGT_PARAMETERS) sgt_cpu_take_weights(c, (size_t)(at - c->params), count);
     return SGT_OK;
@@ -68,8 +74,10 @@ static int get(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size
     }
     const float *at = state_at(c, what, tensor, first, count, err);
     if (!at) return SGT_EUSAGE;
+    int rc = sgt_cpu_ranks_settle(c, err);
+    if (rc < 0) return rc;
     memcpy(to, at, count * sizeof *at);
-    return SGT_OK;
+    return sgt_cpu_ranks_get(c, what, (size_t)(at - flat_of(c, what)), count, to, err);
 }
 
 static size_t memory(const sgt_backend *b, sgt_memory_kind kinds[SGT_MEMORY_KINDS])
@@ -86,10 +94,15 @@ static int micro_step(sgt_backend *b, uint64_t step, uint32_t micro, const sgt_r
 {
     sgt_cpu_backend *c = (sgt_cpu_backend *)b;
     if (!(scale > 0)) return sgt_fail(err, SGT_EUSAGE, "backend: a gradient scale of %g", scale);
+    if (c->group && micro >= c->accum)
+        return sgt_fail(err, SGT_EUSAGE, "backend: micro-step %u of %u", micro + 1, (unsigned)c->accum);
+    int rc = sgt_cpu_ranks_settle(c, err);
+    if (rc < 0) return rc;
+    sgt_cpu_ranks_begin(c, micro);
     c->counted += sgt_cpu_load(c, rows);
     c->dropping = c->dropout;
     c->step = step;
-    c->row = (uint64_t)micro * c->B * c->ranks;
+    c->row = (uint64_t)micro * c->B * c->ranks + c->rank;
     sgt_cpu_forward(c);
     c->nominal = scale * (double)c->scaler.scale;
     uint64_t from = sgt_trace_begin(c->trace);
@@ -147,14 +160,18 @@ static int update(sgt_backend *b, uint64_t step, double lr, sgt_error *err)
 {
     sgt_cpu_backend *c = (sgt_cpu_backend *)b;
     if (c->fresh) return sgt_fail(err, SGT_EUSAGE, "backend: update without a micro-step");
+    double squares;
+    int rc = c->group ? sgt_cpu_ranks_total(c, &squares, err) : (squares = squared_norm(c), SGT_OK);
+    if (rc < 0) return rc;
     /* Gradients hold the sum times `nominal`; they should be the sum over the targets that counted. */
     double correction = c->counted ? 1 / (c->nominal * (double)c->counted) : 0;
-    double norm = sqrt(squared_norm(c)) * correction, scale = correction * sgt_optim_clip(&c->optim, norm);
+    double norm = sqrt(squares) * correction, scale = correction * sgt_optim_clip(&c->optim, norm);
     int overflow = !isfinite(norm); /* such a step never reaches the parameters, in any precision */
     c->last_metrics = (sgt_step_metrics){.loss = c->counted ? c->loss_sum / (double)c->counted : 0,
                                          .grad_norm = norm,
                                          .loss_scale = (double)c->scaler.scale};
     if (!overflow) optimize(c, step - c->scaler.skipped, lr, scale);
+    if (c->group && (rc = sgt_cpu_ranks_share(c, !overflow, err)) < 0) return rc;
     adjust_scale(&c->scaler, overflow, c->scaling);
     c->last_metrics.skipped = c->scaler.skipped;
     c->last = step;
@@ -177,6 +194,8 @@ static int eval(sgt_backend *b, const sgt_rows *rows, double *loss, uint64_t *ta
 {
     sgt_cpu_backend *c = (sgt_cpu_backend *)b;
     if (!c->fresh) return sgt_fail(err, SGT_EUSAGE, "backend: evaluation within a step");
+    int rc = sgt_cpu_ranks_settle(c, err);
+    if (rc < 0) return rc;
     *targets = sgt_cpu_load(c, rows);
     c->dropping = 0;
     sgt_cpu_forward(c);

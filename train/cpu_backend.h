@@ -16,6 +16,7 @@
 
 #define SGT_HEAD_ROWS 256     /* rows of logits that exist at a time */
 #define SGT_PIECE 65536       /* floats that one task of the optimizer updates */
+#define SGT_CPU_RANKS 1024    /* at most */
 #define SGT_BIAS_COLUMNS 128  /* columns that one task sums for a bias gradient */
 
 /* One block: its twelve tensors' places in the flat arrays, and what its forward pass leaves for the backward pass.
@@ -76,8 +77,11 @@ typedef struct sgt_cpu_backend {
     size_t head_rows, head_last; /* rows of a chunk of logits, and of the last chunk */
 
     sgt_arena arena;
+    sgt_arena common; /* ranks of one machine: parameters, moments and everyone's gradients, in memory that all see */
+    int sharing;      /* there are such ranks */
+    struct sgt_cpu_group *group; /* cpu_ranks.c's; NULL: one rank */
     sgt_memory_kind memory[SGT_MEMORY_KINDS];
-    char level[32];
+    char level[48];
     size_t kinds;
 
     float *params, *grads, *m, *v; /* flat */
@@ -102,8 +106,9 @@ typedef struct sgt_cpu_backend {
 
     float dropping;    /* dropout's rate in the pass that runs: 0 in evaluation */
     uint64_t step;     /* the step that runs, for dropout */
-    uint64_t row;      /* this micro-step's row 0 among the step's; row b is row + b*ranks */
-    uint64_t ranks;
+    uint64_t row;      /* this micro-step's row 0 of this rank among the step's; row b is row + b*ranks */
+    uint64_t ranks, rank;
+    uint64_t accum;    /* micro-steps of a step */
     int fresh;         /* no micro-step of this step has run: gradients hold nothing */
     sgt_scaler scaler;
     double nominal;    /* what this step's micro-steps multiplied each loss by, loss scale included */
@@ -135,6 +140,29 @@ void sgt_cpu_gelu(sgt_cpu_backend *c, sgt_cpu_block *l);
 double sgt_cpu_head(sgt_cpu_backend *c, double scale);
 /* From dln (what reached lnf) to all gradients. */
 void sgt_cpu_backward(sgt_cpu_backend *c);
+
+/* ---- cpu_ranks.c: all of it nothing where there is one rank ---- */
+
+int sgt_cpu_ranks_new(sgt_cpu_backend *c, sgt_ranks *r, sgt_error *err);
+/* Called by sgt_cpu_lay_out, which takes everyone's gradients last from c->common and has this rank's of the second. */
+void sgt_cpu_ranks_lay_out(sgt_cpu_backend *c);
+float *sgt_cpu_ranks_lay_out_grads(sgt_cpu_backend *c);
+/* Meets the others: from here on c->pieces are this rank's own. c->common is mapped then. */
+int sgt_cpu_ranks_open(sgt_cpu_backend *c, sgt_error *err);
+void sgt_cpu_ranks_close(sgt_cpu_backend *c);
+/* Before a micro-step. And within it: one more bucket's gradients are complete, in the order of the backward pass: what
+ * comes after the blocks, each block, the embeddings. */
+void sgt_cpu_ranks_begin(sgt_cpu_backend *c, uint32_t micro);
+void sgt_cpu_ranks_ready(sgt_cpu_backend *c);
+/* Before the update: gradients of c->pieces are sums over ranks; c->loss_sum, c->counted and *squares are the whole
+ * run's. After it: all ranks have all parameters; `updated`: they have changed. */
+int sgt_cpu_ranks_total(sgt_cpu_backend *c, double *squares, sgt_error *err);
+int sgt_cpu_ranks_share(sgt_cpu_backend *c, int updated, sgt_error *err);
+/* Whether this rank is to put such state into memory; before anything that needs what was put: all have. */
+int sgt_cpu_ranks_puts(sgt_cpu_backend *c, sgt_state what);
+int sgt_cpu_ranks_settle(sgt_cpu_backend *c, sgt_error *err);
+/* After this rank's floats at .. at + count of a flat array have been copied to `to`: the owners' instead. */
+int sgt_cpu_ranks_get(sgt_cpu_backend *c, sgt_state what, size_t at, size_t count, float *to, sgt_error *err);
 
 /* Rounds operands in place, where they are rounded at all; (N, width) in all, by tiles. */
 static inline void sgt_cpu_round(const sgt_cpu_backend *c, float *x, size_t n)

@@ -173,14 +173,17 @@ void sgt_cpu_backward(sgt_cpu_backend *c)
     if (c->fresh) clear_small_gradients(c);
     clear_rows(c, c->dx);
     layernorm(c, c->blocks[c->model.layers - 1].out, c->meanf, c->rstdf, p + c->lnf_w, g + c->lnf_w, g + c->lnf_b);
+    sgt_cpu_ranks_ready(c);
     for (size_t i = c->model.layers; i-- > 0;) {
         const float *x = i ? c->blocks[i - 1].out : c->x0;
         uint64_t from = sgt_trace_begin(c->trace);
         recompute(c, c->blocks + i, x);
         block(c, c->blocks + i, x);
+        sgt_cpu_ranks_ready(c);
         sgt_trace_end_layer(c->trace, from, "backward", i);
     }
     uint64_t from = sgt_trace_begin(c->trace);
     embeddings(c);
+    sgt_cpu_ranks_ready(c);
     sgt_trace_end(c->trace, from, SGT_TRACE_LOOP, "backward", "embeddings backward");
 }

@@ -1,12 +1,12 @@
 /* cpu_layout.c: where everything lies in the CPU backend's one arena, counted by kind. */
 #include "cpu_backend.h"
 
-/* Ends a kind of memory: what was taken since the last one. */
+/* Ends a kind of memory: what was taken since the last one; of what ranks have in common, a rank's share. */
 static void kind(sgt_cpu_backend *c, const char *name)
 {
-    uint64_t before = 0;
+    uint64_t before = 0, used = c->arena.used + c->common.used / c->ranks;
     for (size_t i = 0; i < c->kinds; i++) before += c->memory[i].bytes;
-    c->memory[c->kinds++] = (sgt_memory_kind){name, c->arena.used - before};
+    c->memory[c->kinds++] = (sgt_memory_kind){name, used - before};
 }
 
 static float *floats(sgt_cpu_backend *c, size_t count) { return sgt_arena_take(&c->arena, count, sizeof(float)); }
@@ -33,22 +33,29 @@ static void lay_out_block(sgt_cpu_backend *c, sgt_cpu_block *l)
     l->out = floats(c, N * C);
 }
 
+/* Once for all ranks of one machine. */
+static void *common(sgt_cpu_backend *c, size_t count, size_t size)
+{
+    return sgt_arena_take(c->sharing ? &c->common : &c->arena, count, size);
+}
+
 void sgt_cpu_lay_out(sgt_cpu_backend *c)
 {
     size_t N = c->N, C = c->C, flat = sgt_model_floats(&c->model);
     c->kinds = 0;
-    c->params = floats(c, flat);
+    sgt_cpu_ranks_lay_out(c);
+    c->params = common(c, flat, sizeof(float));
     kind(c, "weights");
     c->weights = c->params;
     if (c->rounding) {
-        c->weights = sgt_arena_take(&c->arena, flat, c->bf16 ? sizeof(uint16_t) : sizeof(float));
+        c->weights = common(c, flat, c->bf16 ? sizeof(uint16_t) : sizeof(float));
         kind(c, "rounded weights");
     }
-    c->grads = floats(c, flat);
-    kind(c, "gradients");
-    c->m = floats(c, flat);
-    if (c->optim.kind == SGT_ADAMW) c->v = floats(c, flat);
+    c->m = common(c, flat, sizeof(float));
+    if (c->optim.kind == SGT_ADAMW) c->v = common(c, flat, sizeof(float));
     kind(c, "moments");
+    c->grads = c->sharing ? sgt_cpu_ranks_lay_out_grads(c) : floats(c, flat);
+    kind(c, "gradients");
     c->x0 = floats(c, N * C);
     for (size_t i = 0; i < c->model.layers; i++) lay_out_block(c, c->blocks + i);
     c->lnf = floats(c, N * C);

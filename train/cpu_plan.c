@@ -125,14 +125,14 @@ static void decide_recompute(sgt_cpu_backend *c, const sgt_backend_options *o)
     }
 }
 
-/* Bytes of the whole. Sizes that no machine has are caught in floating point, where they cannot overflow, and are not
- * laid out. */
+/* Bytes of the whole, of all ranks where they share memory. Sizes that no machine has are caught in floating point, where
+ * they cannot overflow, and are not laid out. */
 static double measure(sgt_cpu_backend *c)
 {
     double need = 4.0 * (double)c->N * (double)c->C * 16 * (c->model.layers + 1);
     if (need >= 0x1p60) return need;
     sgt_cpu_lay_out(c);
-    return (double)c->arena.used;
+    return (double)c->arena.used * (c->sharing ? (double)c->ranks : 1) + (double)c->common.used;
 }
 
 /* Said before anything is taken, or the system would kill us while the pages are touched. */
@@ -141,9 +141,9 @@ static int check_memory(sgt_cpu_backend *c, sgt_error *err)
     double need = measure(c), available = (double)sgt_memory_available();
     if (need <= available) return SGT_OK;
     return sgt_fail(err, SGT_ENOMEM,
-                    "the model and its step need %.1f GiB of memory, %.1f GiB are to be had (a smaller "
+                    "the model and its step%s need %.1f GiB of memory, %.1f GiB are to be had (a smaller "
                     "--batch-size, --seq-len or --model)",
-                    need / 0x1p30, available / 0x1p30);
+                    c->sharing ? ", for all ranks," : "", need / 0x1p30, available / 0x1p30);
 }
 
 static int map_arena(sgt_cpu_backend *c, sgt_error *err)
@@ -157,7 +157,8 @@ static int map_arena(sgt_cpu_backend *c, sgt_error *err)
 /* What the bits depend on, and what is not as the option's name promises. */
 static void name_level(sgt_cpu_backend *c, const sgt_notice *notice)
 {
-    snprintf(c->level, sizeof c->level, "%s%s", c->k->level, c->bf16 ? "/bf16" : c->rounding ? "/rounded" : "");
+    int n = snprintf(c->level, sizeof c->level, "%s%s", c->k->level, c->bf16 ? "/bf16" : c->rounding ? "/rounded" : "");
+    if (c->ranks > 1) snprintf(c->level + n, sizeof c->level - (size_t)n, ", %u ranks", (unsigned)c->ranks);
     c->base.level = c->level;
     if (c->rounding && !c->bf16)
         sgt_say(notice, "--precision %s: operands are rounded to it and multiplied in fp32",
@@ -177,7 +178,6 @@ static int refuse(const sgt_backend_options *o, sgt_error *err)
         {o->no_graphs, "--no-graphs"},
         {o->no_overlap, "--no-overlap"},
         {o->no_pad_vocab, "--no-pad-vocab"},
-        {o->ranks != NULL, "training on several ranks"},
     };
     for (size_t i = 0; i < sizeof cuda / sizeof *cuda; i++)
         if (cuda[i].asked) return sgt_fail(err, SGT_EUNSUPPORTED, "%s: needs --device cuda", cuda[i].name);
@@ -218,6 +218,7 @@ static void take_options(sgt_cpu_backend *c, const sgt_backend_options *o)
     c->ignore = o->ignore;
     c->documents = o->documents;
     c->eot = o->eot;
+    c->accum = o->accum ? o->accum : 1;
     c->ranks = 1;
     c->fresh = 1;
     c->k = sgt_kernels_cpu();
@@ -238,8 +239,9 @@ static int new_backend(sgt_cpu_backend **out, const sgt_backend_options *o, sgt_
     take_options(c, o);
     decide_sizes(c, o);
     decide_recompute(c, o);
-    *out = c;
-    return SGT_OK;
+    if ((rc = sgt_cpu_ranks_new(c, o->ranks, err)) < 0) sgt_cpu_close(&c->base);
+    else *out = c;
+    return rc;
 }
 
 int sgt_cpu_backend_estimate(const sgt_backend_options *o, sgt_memory_kind kinds[SGT_MEMORY_KINDS], size_t *count,
@@ -254,7 +256,7 @@ int sgt_cpu_backend_estimate(const sgt_backend_options *o, sgt_memory_kind kinds
                       need / 0x1p30);
     memcpy(kinds, c->memory, c->kinds * sizeof *kinds);
     *count = c->kinds;
-    *bytes = c->arena.used;
+    *bytes = c->arena.used + c->common.used / c->ranks;
     sgt_cpu_close(&c->base);
     return rc;
 }
@@ -265,7 +267,7 @@ int sgt_cpu_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_er
     int rc = new_backend(&c, o, err);
     if (rc < 0) return rc;
     if ((rc = check_memory(c, err)) < 0 || (rc = cut_pieces(c, err)) < 0 || (rc = plan_products(c, err)) < 0 ||
-        (rc = map_arena(c, err)) < 0)
+        (rc = sgt_cpu_ranks_open(c, err)) < 0 || (rc = map_arena(c, err)) < 0)
         goto fail;
     name_level(c, &o->notice);
     c->base.library = sgt_gemm_library();

@@ -398,6 +398,23 @@ static void say_peak(const sgt_trainer *t)
                 b->peak_flops / 1e12);
 }
 
+/* mpirun binds its ranks to a core each unless it is told otherwise. */
+static void say_ranks(const sgt_trainer *t)
+{
+    const sgt_ranks *r = t->o->ranks;
+    char threads[160] = "";
+    if (!r) return;
+    if (!t->cuda) {
+        int here = sgt_cpu_count(), all = (int)sysconf(_SC_NPROCESSORS_ONLN), n = sgt_trainer_threads(t);
+        int k = snprintf(threads, sizeof threads, ", on %d thread%s", n, n == 1 ? "" : "s");
+        if (r->sharing == 1 && here * (int)r->size < all)
+            snprintf(threads + k, sizeof threads - (size_t)k,
+                     " (bound to %d of %d cores: mpirun --bind-to none lets ranks share all)", here, all);
+    }
+    sgt_say(&t->o->notice, "ranks: %u, each with %u of the %" PRIu64 " rows of a micro-step%s", r->size,
+            t->info.local_batch, t->s->batch, threads);
+}
+
 static void announce(const sgt_trainer *t)
 {
     const sgt_model *m = &t->model;
@@ -406,9 +423,7 @@ static void announce(const sgt_trainer *t)
             m->layers, m->channels, m->heads, m->vocab, (double)sgt_model_parameters(m) / 1e6, t->s->precision,
             t->backend->level, t->backend->library);
     if (t->state.step >= t->s->steps) return;
-    if (t->o->ranks)
-        sgt_say(&t->o->notice, "ranks: %u, each with %u of the %" PRIu64 " rows of a micro-step", t->o->ranks->size,
-                t->info.local_batch, t->s->batch);
+    say_ranks(t);
     say_peak(t);
     sgt_say(&t->o->notice,
             "data: %" PRIu64 " tokens in %" PRIu64 " shard%s; steps %" PRIu64 " to %" PRIu64 ", each %" PRIu64

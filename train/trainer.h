@@ -49,6 +49,9 @@ static inline int sgt_trainer_scales(const sgt_trainer *t) { return t->backend->
 /* What the backend of a run is asked for, once settings, device and model are decided. */
 int sgt_trainer_backend_options(const sgt_trainer *t, sgt_backend_options *o, sgt_error *err);
 
+/* Threads of a CPU: as asked for, or the cores at hand, or this rank's part of them. */
+int sgt_trainer_threads(const sgt_trainer *t);
+
 int sgt_trainer_run(sgt_trainer *t, sgt_train_result *r, sgt_error *err);
 
 #endif

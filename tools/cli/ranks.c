@@ -2,12 +2,14 @@
 #include "tools/cli/ranks.h"
 
 #include <dlfcn.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "tools/cli/options.h"
+#include "tools/cli/ranks_memory.h"
 #include "tools/cli/ranks_net.h"
 #include "tools/mpi/mpi.h"
 
@@ -125,6 +127,48 @@ static int join_mpi(sgt_ranks **out, sgt_net_place p, const char *program, const
     return sgt_net_join(out, &p, program, stop, err);
 }
 
+static int swap(sgt_ranks *r, uint32_t to, const void *out, size_t out_bytes, uint32_t from, void *in, size_t in_bytes,
+                sgt_error *err)
+{
+    return mpi->swap(to, out, out_bytes, from, in, in_bytes, &r->given_up, err);
+}
+
+/* ---- this rank among the others ---- */
+
+static uint64_t mix(uint64_t h, const void *bytes, size_t n)
+{
+    for (size_t i = 0; i < n; i++) h = (h ^ ((const unsigned char *)bytes)[i]) * 1099511628211u; /* FNV-1a */
+    return h;
+}
+
+/* Launchers bind ranks to cores of their own, or do not: ranks of one machine that may run on the same cores. */
+static int count_sharing(sgt_ranks *r, sgt_error *err)
+{
+    char here[256] = "";
+    cpu_set_t cores;
+    double *all = calloc(r->size, sizeof *all);
+    if (!all) return sgt_fail(err, SGT_ENOMEM, "ranks: out of memory");
+    gethostname(here, sizeof here - 1);
+    CPU_ZERO(&cores);
+    sched_getaffinity(0, sizeof cores, &cores);
+    uint64_t place = mix(mix(14695981039346656037u, here, sizeof here), &cores, sizeof cores);
+    all[r->rank] = (double)(place >> 12); /* what a double holds */
+    double mine = all[r->rank];
+    int rc = r->sum(r, all, r->size, err);
+    for (uint32_t i = 0; i < r->size; i++) r->sharing += all[i] == mine;
+    free(all);
+    return rc;
+}
+
+/* SGT_RANKS_SHARE=0: as if every rank were on a machine of its own. */
+static int see_memory(sgt_ranks *r, sgt_error *err)
+{
+    const char *share = getenv("SGT_RANKS_SHARE");
+    double lone = share && strcmp(share, "0") == 0;
+    int rc = r->sum(r, &lone, 1, err);
+    return rc == SGT_OK && lone == 0 ? sgt_ranks_memory_join(r, err) : rc;
+}
+
 int sgt_ranks_open(sgt_ranks **out, const char *program, const sgt_stop *stop, sgt_error *err)
 {
     const launcher *l;
@@ -133,7 +177,14 @@ int sgt_ranks_open(sgt_ranks **out, const char *program, const sgt_stop *stop, s
     int rc = find(&l, &rank, &size, &local, err);
     if (rc < 0 || !l) return rc;
     sgt_net_place p = {.rank = (uint32_t)rank, .size = (uint32_t)size, .local = (uint32_t)local, .listener = -1};
-    return (l->mpi ? join_mpi : join_torchrun)(out, p, program, stop, err);
+    if ((rc = (l->mpi ? join_mpi : join_torchrun)(out, p, program, stop, err)) < 0) return rc;
+    if (l->mpi) (*out)->swap = swap;
+    if ((rc = count_sharing(*out, err)) == SGT_OK) rc = see_memory(*out, err);
+    if (rc == SGT_OK) return SGT_OK;
+    (*out)->give_up(*out, err);
+    sgt_net_leave(*out, SGT_EXIT_FAILED);
+    *out = NULL;
+    return rc;
 }
 
 void sgt_ranks_close(sgt_ranks *r, int code)

@@ -1,0 +1,211 @@
+# sgt-train on several CPU ranks, by mpirun and with torchrun's variables: the losses of one rank and the same bits however
+# gradients travel, checkpoints that any number goes on from, one message when a rank fails, dies or is interrupted.
+. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/train.inc"
+unset RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT SGT_RANKS_SHARE
+data d
+validation d
+options="--data d --model 2x16x2 --seq-len 16 --batch-size 6 --grad-accum 2 --steps 4 --eval-every 0 --lr 1e-2
+    --schedule constant --warmup 1 --threads 1 --device cpu --quiet"
+
+port=$((30000 + $$ % 20000))
+start() { # RANK COMMAND...: one of two ranks, in the background; its number is $pid
+    rank=$1
+    shift
+    env RANK="$rank" WORLD_SIZE=2 LOCAL_RANK="$rank" MASTER_ADDR=127.0.0.1 MASTER_PORT=$port "$@" \
+        > ".stdout$rank" 2> ".stderr$rank" &
+    pid=$!
+}
+gather() { # EXIT: both ranks have ended, with that code
+    code0=0 code1=0
+    wait "$pid0" || code0=$?
+    wait "$pid1" || code1=$?
+    cat .stdout0 .stdout1 > .stdout
+    cat .stderr0 .stderr1 > .stderr
+    [ "$1" = any ] || [ "$code0 $code1" = "$1 $1" ] || fail "exit codes $code0 and $code1, not $1"
+}
+pair() { # EXIT COMMAND-OF-RANK-0 COMMAND-OF-RANK-1, of words
+    echo "two ranks: $2 | $3" > .ran
+    port=$((port + 2))
+    start 0 $2 && pid0=$pid
+    start 1 $3 && pid1=$pid
+    gather "$1"
+}
+two() { # EXIT COMMAND...
+    want=$1
+    shift
+    pair "$want" "$*" "$*"
+}
+
+losses() { grep -oE '"(val_)?loss":[^,]*' "$1/log.jsonl" | cut -d : -f 2; }
+close() { # RUN RUN BOUND: all losses of four steps, and of validation
+    losses "$1" > .a
+    losses "$2" > .b
+    paste .a .b |
+        awk -v most="$3" '{ d = $1 - $2; if (d < 0) d = -d; if (!(d <= most)) bad = 1 } END { exit bad || NR < 4 }' ||
+        fail "losses of $1 and $2 differ: $(paste .a .b)"
+}
+skipped() { sed -n 's/.*"skipped":\([0-9]*\).*/\1/p' "$1/log.jsonl" | tail -1; }
+same_run() { # RUN RUN
+    same_facts "$1/log.jsonl" "$2/log.jsonl"
+    for file in model optimizer; do same "$1/step-00000004/$file.safetensors" "$2/step-00000004/$file.safetensors"; done
+}
+
+# ---- the same losses, to 2e-5, whatever is cut up: masks of dropout, tensors, norms, ignored targets ----
+for variant in '--dropout 0.2 --eval-every 2' '--no-tie --optimizer sgd --nesterov --ignore-index 32' \
+    '--grad-clip 0.1 --recompute block'; do
+    run 0 sgt-train $options --precision fp32 $variant --run one --force
+    two 0 sgt-train $options --precision fp32 $variant --run two --force
+    stderr_is ''
+    stdout_is ''
+    close one two 2e-5
+    case $variant in *eval*) [ "$(grep -c . .a)" = 6 ] || fail "losses: $(cat .a)" ;; esac
+done
+
+# ---- in 16 bits too: sums of rounded numbers are the same numbers in another order, so that rounding to bf16 after the
+# update may tip the other way: by 2^-8 of one weight, here and there ----
+for precision in bf16 fp16; do
+    run 0 sgt-train $options --precision $precision --run one-$precision
+    two 0 sgt-train $options --precision $precision --run two-$precision
+    close one-$precision two-$precision 5e-3
+done
+# What overflows on one rank is left out by both.
+run 0 sgt-train $options --precision fp16 --loss-scale 16777216 --run one --force
+two 0 sgt-train $options --precision fp16 --loss-scale 16777216 --run two --force
+[ "$(skipped one)" -gt 0 ] || fail 'no overflow'
+[ "$(skipped two)" = "$(skipped one)" ] || fail 'another number of overflows'
+
+# ---- the bits depend neither on the run nor on threads ----
+two 0 sgt-train $options --precision bf16 --threads 3 --run again
+same_run two-bf16 again
+
+# ---- checkpoints of one and of two go on as the other ----
+run 0 sgt-train $options --precision fp32 --run one --force
+run 0 sgt-train $options --precision fp32 --run grows --steps 2
+two 0 sgt-train $options --precision fp32 --run grows --resume
+stderr_lines 1 # that the bits will differ
+stderr_matches '^sgt-train: going on with cpu, .*, 2 ranks, .*: the bits will differ from an undisturbed run.s$'
+close one grows 2e-5
+two 0 sgt-train $options --precision fp32 --run shrinks --steps 2
+run 0 sgt-train $options --precision fp32 --run shrinks --resume
+close one shrinks 2e-5
+two 0 sgt-train $options --precision bf16 --run again --force --steps 2
+two 0 sgt-train $options --precision bf16 --run again --resume
+same_run two-bf16 again
+
+# ---- what two keep between them they have once; gradients each ----
+bytes() { sed "s/.*\"name\": \"$1\", \"bytes\": \([0-9]*\).*/\1/" .stdout; }
+run 0 sgt-train $options --precision bf16 --estimate-memory --json
+moments=$(bytes moments) weights=$(bytes weights) gradients=$(bytes gradients)
+two 0 sgt-train $options --precision bf16 --estimate-memory --json
+[ "$(bytes moments)" = $((moments / 2)) ] || fail "moments: $(bytes moments) of $moments"
+[ $(($(bytes weights) - weights / 2)) = 128 ] || fail "weights: $(bytes weights) of $weights" # and where they meet
+[ "$(bytes gradients)" = "$gradients" ] || fail "gradients: $(bytes gradients), not $gradients"
+
+# ---- threads: this rank's part of the cores ----
+talk=$(echo "$options" | sed 's/--quiet//; s/--threads 1//')
+cores=$(nproc)
+threads=$((cores / 2 > 0 ? cores / 2 : 1))
+two 0 sgt-train $talk --precision fp32 --run two --force
+stderr_matches "^sgt-train: ranks: 2, each with 3 of the 6 rows of a micro-step, on $threads threads?\$"
+
+# ---- what goes wrong is said once, by the first ----
+two 2 sgt-train $options --batch-size 3 --run odd
+stderr_is 'sgt-train: --batch-size 3: its rows are divided among 2 ranks, evenly (4 is the next that can be)
+try '\''sgt-train --help'\'''
+absent odd
+pair 1 "sgt-train $options --run odd" "sgt-train $options --run odd --data nowhere"
+stderr_lines 1
+stderr_matches '^sgt-train: rank 1: nowhere: No such file or directory'
+pair 2 "sgt-train $options --run odd" "sgt-train $options --run odd --dropout .5"
+stderr_has 'sgt-train: rank 1: its options or its CPU are not those of rank 0 (all ranks run the same command)'
+pair 2 "sgt-train $options --run odd" "sgt-train $options --run odd --model 3x16x2"
+stderr_has 'sgt-train: rank 1: its options or its CPU are not those of rank 0 (all ranks run the same command)'
+two 1 env SGT_RANKS_SHARE=0 sgt-train $options --run odd
+stderr_is 'sgt-train: CPU ranks on several machines: gradients go by MPI (mpirun or srun instead of torchrun)'
+absent odd
+if [ -z "${ASAN_OPTIONS:-}" ]; then # a sanitizer's shadow is larger than that
+    cat > small-rank << 'END'
+ulimit -v 300000
+exec "$@"
+END
+    pair 1 "sgt-train $options --run odd --model 4x16x2 --batch-size 2048 --seq-len 64" \
+        "sh small-rank sgt-train $options --run odd --model 4x16x2 --batch-size 2048 --seq-len 64"
+    stderr_lines 1
+    stderr_matches '^sgt-train: rank 1: .*MiB of memory.*: Cannot allocate memory$'
+fi
+
+# ---- a rank that dies, or is told to stop, ends the run within 30 s, and what was saved stays whole ----
+long="$options --precision bf16 --steps 100000 --save-every 3 --eval-every 0 --keep 2"
+saved() { # RUN: it has a checkpoint
+    tries=0
+    while [ ! -e "$1/latest" ]; do
+        sleep .1
+        tries=$((tries + 1))
+        [ $tries -lt 600 ] || fail "$1: no checkpoint within a minute: $(cat .stderr*)"
+    done
+}
+begin() {
+    rm -rf "$1"
+    echo "two ranks: sgt-train $long --run $1" > .ran
+    port=$((port + 2))
+    start 0 sgt-train $long --run "$1" && pid0=$pid
+    start 1 sgt-train $long --run "$1" && pid1=$pid
+    saved "$1"
+}
+goes_on() {
+    step=$(sed 's/step-0*//' "$1/latest")
+    run 0 sgt-train --quiet --run "$1" --resume --device cpu --steps $((step + 1))
+}
+for victim in 1 0; do
+    begin dead
+    [ $victim = 1 ] && kill -9 "$pid1" || kill -9 "$pid0"
+    killed=$(date +%s)
+    gather any
+    [ $(($(date +%s) - killed)) -le 30 ] || fail 'the other rank went on for more than 30 s'
+    [ $victim = 1 ] && codes='1 137' || codes='137 1'
+    [ "$code0 $code1" = "$codes" ] || fail "exit codes $code0 and $code1"
+    stderr_is "sgt-train: rank $victim of 2 has died, and with it the run (its newest checkpoint stays)"
+    goes_on dead
+done
+begin stopped
+kill -INT "$pid0" "$pid1"
+gather 130
+stderr_lines 1
+stderr_matches '^sgt-train: interrupted after step [0-9]+ of 100000; --resume goes on from step [0-9]+$'
+goes_on stopped
+
+# ---- the same by mpirun; and with gradients by MPI, as between machines ----
+command -v mpirun > /dev/null && [ -e "$BIN/../lib/libsgt-mpi.so" ] || skip 'no Open MPI; all else passed'
+mpi="mpirun --allow-run-as-root --oversubscribe"
+run 0 $mpi -n 2 sgt-train $options --precision bf16 --run again --force
+same_run two-bf16 again
+run 0 $mpi -n 2 -x SGT_RANKS_SHARE=0 sgt-train $options --precision bf16 --run again --force
+same_run two-bf16 again
+for share in 1 0; do
+    run 0 env SGT_RANKS_SHARE=$share $mpi -n 3 sgt-train $options --precision fp32 --dropout 0.2 --eval-every 2 \
+        --run three-$share
+done
+run 0 sgt-train $options --precision fp32 --dropout 0.2 --eval-every 2 --run one --force
+close one three-1 2e-5
+same_run three-1 three-0
+run 0 $mpi -n 3 sgt-train $options --precision fp32 --run shrinks --steps 2 --force
+run 0 env SGT_RANKS_SHARE=0 $mpi -n 2 sgt-train $options --precision fp32 --run shrinks --resume
+run 0 sgt-train $options --precision fp32 --run one --force
+close one shrinks 2e-5
+run 2 $mpi -n 2 sgt-train $options --batch-size 3 --run odd
+[ "$(grep -c '^sgt-train: ' .stderr)" = 1 ] || fail 'not one message'
+
+# mpirun's own words come beside ours, if its hand is not quicker
+for share in 1 0; do
+    rm -rf dead
+    env SGT_RANKS_SHARE=$share $mpi -n 2 sgt-train $long --run dead > .stdout 2> .stderr &
+    launcher=$!
+    saved dead
+    kill -9 "$(pgrep -P $launcher | tail -1)"
+    killed=$(date +%s)
+    ! wait $launcher || fail 'mpirun has ended well'
+    [ $(($(date +%s) - killed)) -le 30 ] || fail 'the other rank went on for more than 30 s'
+    [ "$(grep -c '^sgt-train: ' .stderr)" -le 1 ] || fail 'more than one message'
+    goes_on dead
+done

@@ -1,0 +1,105 @@
+/* ranks_memory.c: one anonymous file, mapped by all. */
+#include "tools/cli/ranks_memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* Rank 0's file, as told to the others. A process of that number is on every machine: what is in the file tells. */
+typedef struct ticket {
+    int64_t pid, fd;
+    uint64_t bytes;
+    uint64_t token[2];
+} ticket;
+
+static int map(void **at, int fd, size_t bytes)
+{
+    *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (*at == MAP_FAILED) return -1;
+    (void)madvise(*at, bytes, MADV_HUGEPAGE); /* advice: where it is refused, small pages serve */
+    return 0;
+}
+
+/* All of these leave errno where they give -1. */
+static int make(void **at, ticket *t, size_t bytes)
+{
+    int fd = memfd_create("sgt ranks", MFD_CLOEXEC);
+    t->fd = fd;
+    if (fd < 0 || ftruncate(fd, (off_t)bytes) < 0 || map(at, fd, bytes) < 0) return -1;
+    if (getentropy(t->token, sizeof t->token) < 0) return -1;
+    memcpy(*at, t->token, sizeof t->token);
+    return 0;
+}
+
+static int find(void **at, const ticket *t)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%lld/fd/%lld", (long long)t->pid, (long long)t->fd);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    off_t size = fd < 0 ? -1 : lseek(fd, 0, SEEK_END);
+    int rc = size < 0 ? -1 : size != (off_t)t->bytes ? (errno = ENOENT, -1) : map(at, fd, t->bytes);
+    if (rc == 0 && memcmp(*at, t->token, sizeof t->token) != 0) {
+        munmap(*at, t->bytes);
+        errno = ENOENT;
+        rc = -1;
+    }
+    int why = errno;
+    if (fd >= 0) close(fd);
+    errno = why;
+    return rc;
+}
+
+/* Rank 0's file is there until all have opened it; what is mapped stays. */
+static int meet(sgt_ranks *r, const ticket *t, double *failed, sgt_error *err)
+{
+    int rc = r->sum(r, failed, 1, err);
+    if (!r->rank && t->fd >= 0) close((int)t->fd);
+    return rc;
+}
+
+static int share(sgt_ranks *r, size_t bytes, void **at, sgt_error *err)
+{
+    ticket t = {.pid = getpid(), .fd = -1, .bytes = bytes};
+    int rc, why = 0;
+    *at = MAP_FAILED;
+    if (!r->rank && make(at, &t, bytes) < 0) why = errno;
+    if ((rc = r->broadcast(r, &t, sizeof t, 0, err)) < 0) return rc;
+    int other = t.bytes != bytes;
+    if (r->rank && !other && find(at, &t) < 0) why = errno;
+    double failed = why || other;
+    rc = meet(r, &t, &failed, err);
+    if (rc == SGT_OK && failed == 0) {
+        if (!r->rank) memset(*at, 0, sizeof t.token);
+        return r->barrier(r, err);
+    }
+    if (*at != MAP_FAILED) munmap(*at, bytes);
+    *at = NULL;
+    if (rc < 0) return rc;
+    if (other) return sgt_fail(err, SGT_EUSAGE, "ranks do not run the same command: their memory differs in size");
+    errno = why;
+    return why ? sgt_fail_errno(err, "%zu MiB of memory for all ranks", bytes >> 20)
+               : sgt_fail(err, SGT_EIO, "%zu MiB of memory for all ranks: another rank could not have it", bytes >> 20);
+}
+
+static void unshare(sgt_ranks *r, void *at, size_t bytes)
+{
+    (void)r;
+    munmap(at, bytes);
+}
+
+int sgt_ranks_memory_join(sgt_ranks *r, sgt_error *err)
+{
+    void *at;
+    sgt_error why;
+    double lacking = 0;
+    int rc = share(r, (size_t)sysconf(_SC_PAGESIZE), &at, &why);
+    if (rc == SGT_OK) unshare(r, at, (size_t)sysconf(_SC_PAGESIZE));
+    else lacking = 1;
+    if ((rc = r->sum(r, &lacking, 1, err)) < 0 || lacking > 0) return rc;
+    r->share = share;
+    r->unshare = unshare;
+    return SGT_OK;
+}

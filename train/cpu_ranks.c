@@ -1,0 +1,552 @@
+/* cpu_ranks.c: one step of several CPU ranks. Each computes its own rows. The flat arrays are cut into buckets in the order
+ * in which the backward pass is through with them: what comes after the blocks, each block, the embeddings. Each rank has
+ * a part of every bucket: in a step's last micro-step it adds up the gradients of its parts over all ranks, in the order
+ * of ranks, as soon as they are there, updates those parameters alone, and has the others' from them: the same bits in
+ * all ranks.
+ *
+ * On one machine parameters, moments and everyone's gradients lie in memory that all ranks see: the sum reads the others'
+ * gradients where they are, and an update is everyone's at once. Ranks tell each other how far they are by a number each,
+ * and wait asleep (futex). Whoever finds a bucket complete in all ranks after one of its own sums it then; what is left
+ * is summed when the backward pass is through.
+ *
+ * On several machines a thread, the courier, swaps parts of the gradients with every other rank while the backward pass
+ * goes on, and parameters are swapped after the update. */
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cpu_backend.h"
+
+#define CHUNK ((size_t)1 << 20) /* floats that are swapped at a time */
+#define BLOCK 2048              /* floats that are added up at a time where there are more than two ranks */
+#define PATIENCE_NS 100000000   /* between two looks at whether ranks have given up */
+
+enum { LOSS, TARGETS, SQUARES, SUMS };
+
+/* How far a rank is, in the shared memory. `now` is posted after what it promises was written (release), and read before
+ * that is (acquire). */
+typedef struct place {
+    _Alignas(128) uint32_t now;
+    double sums[SUMS];
+} place;
+
+struct sgt_cpu_group {
+    sgt_ranks *r;
+    size_t buckets;
+    size_t *part;  /* (buckets, ranks + 1): where in the flat arrays each rank's part begins; the last: the bucket's end */
+    size_t *first; /* (buckets + 1): of this rank's pieces, the first of each bucket */
+    size_t ready, summed; /* buckets of this step that are complete here, and whose part of this rank is summed */
+    int reducing;         /* the micro-step that runs is the step's last */
+
+    void *memory; /* one machine: the shared memory, where */
+    size_t bytes;
+    place *places; /* (ranks) */
+    float **grads; /* (ranks): everyone's, all of them */
+    uint32_t now;  /* what this rank has posted last */
+    uint32_t step; /* and what all had when the step began */
+    int stale;     /* the first rank may still be putting parameters there */
+
+    float *room; /* several: (ranks, CHUNK), what has come from each */
+    pthread_t courier;
+    int hired, leaving;
+    pthread_mutex_t lock; /* of ready, summed, leaving and rc where there is a courier */
+    pthread_cond_t news;
+    int rc;
+    sgt_error err;
+};
+
+/* ---- who has what ---- */
+
+/* The tensors of a bucket: first .. first + n - 1. */
+static size_t tensors_of(const sgt_cpu_backend *c, size_t bucket, size_t *n)
+{
+    size_t layers = c->model.layers, tail = 2 + layers * SGT_BLOCK_TENSORS;
+    if (bucket == 0) {
+        *n = sgt_model_tensors(&c->model) - tail;
+        return tail;
+    }
+    *n = bucket <= layers ? SGT_BLOCK_TENSORS : 2;
+    return bucket <= layers ? tail - bucket * SGT_BLOCK_TENSORS : 0;
+}
+
+static size_t *part_of(const struct sgt_cpu_group *g, size_t bucket, size_t rank)
+{
+    return g->part + bucket * (g->r->size + 1) + rank;
+}
+
+/* Parts begin where pieces do, and are as even as that allows. */
+static void divide(sgt_cpu_backend *c, size_t bucket)
+{
+    struct sgt_cpu_group *g = c->group;
+    sgt_tensor t;
+    size_t n, first = tensors_of(c, bucket, &n), ranks = g->r->size;
+    sgt_model_tensor(&c->model, first, &t);
+    size_t begin = t.offset;
+    sgt_model_tensor(&c->model, first + n - 1, &t);
+    size_t end = t.offset + t.count, *part = part_of(g, bucket, 0);
+    for (size_t i = 0; i <= ranks; i++) part[i] = end;
+    part[0] = begin;
+    for (size_t i = c->piece_count; i-- > 0;) {
+        size_t at = c->pieces[i].offset;
+        if (at < begin || at >= end) continue;
+        for (size_t r = 1; r <= (at - begin) * ranks / (end - begin); r++)
+            if (part[r] > at) part[r] = at;
+    }
+}
+
+/* This rank's pieces, bucket by bucket, in the place of all of them. */
+static int keep_own_pieces(sgt_cpu_backend *c, sgt_error *err)
+{
+    struct sgt_cpu_group *g = c->group;
+    size_t n = 0;
+    sgt_cpu_piece *own = calloc(c->piece_count, sizeof *own);
+    if (!own) return sgt_fail(err, SGT_ENOMEM, "backend: out of memory");
+    for (size_t b = 0; b < g->buckets; b++) {
+        const size_t *part = part_of(g, b, g->r->rank);
+        g->first[b] = n;
+        for (size_t i = 0; i < c->piece_count; i++)
+            if (c->pieces[i].offset >= part[0] && c->pieces[i].offset < part[1]) own[n++] = c->pieces[i];
+    }
+    g->first[g->buckets] = n;
+    free(c->pieces);
+    c->pieces = own;
+    c->piece_count = n;
+    return SGT_OK;
+}
+
+/* ---- how far ranks are: one machine ---- */
+
+static void post(struct sgt_cpu_group *g)
+{
+    uint32_t *now = &g->places[g->r->rank].now;
+    __atomic_store_n(now, ++g->now, __ATOMIC_RELEASE); /* pairs with reached's */
+    syscall(SYS_futex, now, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+/* Numbers wrap around. */
+static int reached(const struct sgt_cpu_group *g, uint32_t rank, uint32_t value, uint32_t *now)
+{
+    *now = __atomic_load_n(&g->places[rank].now, __ATOMIC_ACQUIRE); /* pairs with post's */
+    return (int32_t)(*now - value) >= 0;
+}
+
+static int all_reached(const struct sgt_cpu_group *g, uint32_t value)
+{
+    uint32_t now;
+    for (uint32_t i = 0; i < g->r->size; i++)
+        if (!reached(g, i, value, &now)) return 0;
+    return 1;
+}
+
+static int wait_for_all(const struct sgt_cpu_group *g, uint32_t value, sgt_error *err)
+{
+    const struct timespec patience = {.tv_nsec = PATIENCE_NS};
+    uint32_t now;
+    for (uint32_t i = 0; i < g->r->size; i++)
+        while (!reached(g, i, value, &now)) {
+            if (sgt_ranks_lost(g->r)) return sgt_fail(err, SGT_EIO, "ranks: rank %u is not waited for any more", i);
+            syscall(SYS_futex, &g->places[i].now, FUTEX_WAIT, now, &patience, NULL, 0);
+        }
+    return SGT_OK;
+}
+
+static int meet(struct sgt_cpu_group *g, sgt_error *err)
+{
+    post(g);
+    return wait_for_all(g, g->now, err);
+}
+
+/* ---- sums: one machine ---- */
+
+/* own = the sum of x[0], x[1], ... in this order; own is one of them. */
+static void add_up(const sgt_cpu_backend *c, float *own, const float *const *x, size_t ranks, size_t n)
+{
+    float sum[BLOCK];
+    if (ranks == 2) { /* either order gives the same bits */
+        c->k->add(own, x[0] == own ? x[1] : x[0], n);
+        return;
+    }
+    for (size_t at = 0; at < n; at += BLOCK) {
+        size_t k = n - at < BLOCK ? n - at : BLOCK;
+        memcpy(sum, x[0] + at, k * sizeof *sum);
+        for (size_t i = 1; i < ranks; i++) c->k->add(sum, x[i] + at, k);
+        memcpy(own + at, sum, k * sizeof *sum);
+    }
+}
+
+/* This rank's part, where it lies in everyone's gradients; and the squares of it while it is at hand. */
+static void sum_bucket(sgt_cpu_backend *c, size_t bucket)
+{
+    struct sgt_cpu_group *g = c->group;
+    size_t ranks = g->r->size;
+#pragma omp parallel for num_threads(c->threads) schedule(static)
+    for (size_t i = g->first[bucket]; i < g->first[bucket + 1]; i++) {
+        const sgt_cpu_piece *p = c->pieces + i;
+        const float *x[SGT_CPU_RANKS];
+        for (size_t k = 0; k < ranks; k++) x[k] = g->grads[k] + p->offset;
+        add_up(c, c->grads + p->offset, x, ranks, p->count);
+        c->squares[i] = c->k->sum_squares(c->grads + p->offset, p->count);
+    }
+}
+
+/* ---- sums: several machines ---- */
+
+static int lasting(struct sgt_cpu_group *g, size_t bucket, size_t *longest)
+{
+    *longest = 0;
+    for (size_t r = 0; r < g->r->size; r++) {
+        const size_t *part = part_of(g, bucket, r);
+        if (part[1] - part[0] > *longest) *longest = part[1] - part[0];
+    }
+    return *longest > 0;
+}
+
+/* Floats at .. at + CHUNK of rank's part: where they begin in the flat arrays, and how many there are. */
+static size_t chunk(const struct sgt_cpu_group *g, size_t bucket, uint32_t rank, size_t at, size_t *n)
+{
+    const size_t *part = part_of(g, bucket, rank);
+    size_t from = part[0] + at;
+    *n = from >= part[1] ? 0 : part[1] - from < CHUNK ? part[1] - from : CHUNK;
+    return from;
+}
+
+/* Each pair of ranks swaps what the other's part is of: gradients to be added up, or (room NULL) parameters to keep. */
+static int swap_chunk(sgt_cpu_backend *c, size_t bucket, size_t at, sgt_error *err)
+{
+    struct sgt_cpu_group *g = c->group;
+    sgt_ranks *r = g->r;
+    size_t n, mine, own = chunk(g, bucket, r->rank, at, &mine);
+    const float *x[SGT_CPU_RANKS];
+    x[r->rank] = c->grads + own;
+    for (uint32_t k = 1; k < r->size; k++) {
+        uint32_t to = (r->rank + k) % r->size, from = (r->rank + r->size - k) % r->size;
+        size_t theirs = chunk(g, bucket, to, at, &n);
+        float *room = g->room + from * CHUNK;
+        int rc = r->swap(r, to, c->grads + theirs, n * sizeof(float), from, room, mine * sizeof(float), err);
+        if (rc < 0) return rc;
+        x[from] = room;
+    }
+    if (mine) add_up(c, c->grads + own, x, r->size, mine);
+    return SGT_OK;
+}
+
+static int reduce_bucket(sgt_cpu_backend *c, size_t bucket, sgt_error *err)
+{
+    size_t longest;
+    int rc = SGT_OK;
+    lasting(c->group, bucket, &longest);
+    for (size_t at = 0; at < longest && rc == SGT_OK; at += CHUNK) rc = swap_chunk(c, bucket, at, err);
+    return rc;
+}
+
+static void *carry(void *ctx)
+{
+    sgt_cpu_backend *c = ctx;
+    struct sgt_cpu_group *g = c->group;
+    pthread_mutex_lock(&g->lock);
+    while (!g->leaving && g->rc == SGT_OK) {
+        if (g->summed == g->ready) {
+            pthread_cond_wait(&g->news, &g->lock);
+            continue;
+        }
+        size_t bucket = g->summed;
+        pthread_mutex_unlock(&g->lock);
+        int rc = reduce_bucket(c, bucket, &g->err);
+        pthread_mutex_lock(&g->lock);
+        g->rc = rc;
+        g->summed++;
+        pthread_cond_broadcast(&g->news);
+    }
+    pthread_mutex_unlock(&g->lock);
+    return NULL;
+}
+
+static int wait_for_courier(sgt_cpu_backend *c, sgt_error *err)
+{
+    struct sgt_cpu_group *g = c->group;
+    pthread_mutex_lock(&g->lock);
+    while (g->rc == SGT_OK && g->summed < g->buckets) pthread_cond_wait(&g->news, &g->lock);
+    int rc = g->rc;
+    pthread_mutex_unlock(&g->lock);
+    if (rc < 0) return sgt_fail(err, rc, "%s", g->err.text);
+#pragma omp parallel for num_threads(c->threads) schedule(static)
+    for (size_t i = 0; i < c->piece_count; i++)
+        c->squares[i] = c->k->sum_squares(c->grads + c->pieces[i].offset, c->pieces[i].count);
+    return SGT_OK;
+}
+
+/* Everyone's parameters from who updated them. */
+static int gather(sgt_cpu_backend *c, sgt_error *err)
+{
+    struct sgt_cpu_group *g = c->group;
+    sgt_ranks *r = g->r;
+    for (size_t b = 0, longest; b < g->buckets && lasting(g, b, &longest); b++)
+        for (size_t at = 0; at < longest; at += CHUNK)
+            for (uint32_t k = 1; k < r->size; k++) {
+                uint32_t to = (r->rank + k) % r->size, from = (r->rank + r->size - k) % r->size;
+                size_t mine, n, own = chunk(g, b, r->rank, at, &mine), theirs = chunk(g, b, from, at, &n);
+                int rc = r->swap(r, to, c->params + own, mine * sizeof(float), from, c->params + theirs,
+                                 n * sizeof(float), err);
+                if (rc < 0) return rc;
+                if (n) sgt_cpu_take_weights(c, theirs, n);
+            }
+    return SGT_OK;
+}
+
+/* ---- a step ---- */
+
+void sgt_cpu_ranks_begin(sgt_cpu_backend *c, uint32_t micro)
+{
+    struct sgt_cpu_group *g = c->group;
+    if (g) g->reducing = micro + 1 == c->accum;
+}
+
+void sgt_cpu_ranks_ready(sgt_cpu_backend *c)
+{
+    struct sgt_cpu_group *g = c->group;
+    if (!g || !g->reducing) return;
+    if (!g->memory) {
+        pthread_mutex_lock(&g->lock);
+        g->ready++;
+        pthread_cond_broadcast(&g->news);
+        pthread_mutex_unlock(&g->lock);
+        return;
+    }
+    g->ready++;
+    post(g);
+    while (g->summed < g->ready && all_reached(g, g->step + (uint32_t)g->summed + 1)) sum_bucket(c, g->summed++);
+}
+
+static int sum_the_rest(sgt_cpu_backend *c, sgt_error *err)
+{
+    struct sgt_cpu_group *g = c->group;
+    int rc = SGT_OK;
+    while (g->summed < g->buckets && (rc = wait_for_all(g, g->step + (uint32_t)g->summed + 1, err)) == SGT_OK)
+        sum_bucket(c, g->summed++);
+    return rc;
+}
+
+static int add_sums(sgt_cpu_backend *c, double sums[SUMS], sgt_error *err)
+{
+    struct sgt_cpu_group *g = c->group;
+    if (!g->memory) return g->r->sum(g->r, sums, SUMS, err);
+    memcpy(g->places[g->r->rank].sums, sums, sizeof g->places->sums);
+    int rc = meet(g, err);
+    if (rc < 0) return rc;
+    memset(sums, 0, SUMS * sizeof *sums);
+    for (uint32_t i = 0; i < g->r->size; i++)
+        for (int k = 0; k < SUMS; k++) sums[k] += g->places[i].sums[k];
+    return SGT_OK;
+}
+
+int sgt_cpu_ranks_total(sgt_cpu_backend *c, double *squares, sgt_error *err)
+{
+    struct sgt_cpu_group *g = c->group;
+    double sums[SUMS] = {[LOSS] = c->loss_sum, [TARGETS] = (double)c->counted};
+    while (g->ready < g->buckets) g->reducing = 1, sgt_cpu_ranks_ready(c); /* a step of fewer micro-steps than promised */
+    int rc = g->memory ? sum_the_rest(c, err) : wait_for_courier(c, err);
+    if (rc < 0) return rc;
+    for (size_t i = 0; i < c->piece_count; i++) sums[SQUARES] += c->squares[i];
+    if ((rc = add_sums(c, sums, err)) < 0) return rc;
+    c->loss_sum = sums[LOSS];
+    c->counted = (uint64_t)sums[TARGETS];
+    *squares = sums[SQUARES];
+    return SGT_OK;
+}
+
+int sgt_cpu_ranks_share(sgt_cpu_backend *c, int updated, sgt_error *err)
+{
+    struct sgt_cpu_group *g = c->group;
+    int rc = g->memory ? meet(g, err) : updated ? gather(c, err) : SGT_OK;
+    g->ready = g->summed = 0;
+    g->reducing = 0;
+    g->step = g->now;
+    return rc;
+}
+
+/* ---- state in and out ---- */
+
+int sgt_cpu_ranks_puts(sgt_cpu_backend *c, sgt_state what)
+{
+    struct sgt_cpu_group *g = c->group;
+    if (!g || !g->memory || what == SGT_GRADIENTS) return 1;
+    g->stale = 1;
+    return g->r->rank == 0;
+}
+
+int sgt_cpu_ranks_settle(sgt_cpu_backend *c, sgt_error *err)
+{
+    struct sgt_cpu_group *g = c->group;
+    if (!g || !g->stale) return SGT_OK;
+    g->stale = 0;
+    int rc = meet(g, err);
+    g->step = g->now;
+    return rc;
+}
+
+/* The rank whose part the float is in, and how many more of its part follow, itself among them. */
+static uint32_t owner(const struct sgt_cpu_group *g, size_t at, size_t *n)
+{
+    for (size_t b = 0; b < g->buckets; b++)
+        for (uint32_t r = 0; r < g->r->size; r++) {
+            const size_t *part = part_of(g, b, r);
+            *n = part[1] - at;
+            if (at >= part[0] && at < part[1]) return r;
+        }
+    *n = 1;
+    return 0;
+}
+
+int sgt_cpu_ranks_get(sgt_cpu_backend *c, sgt_state what, size_t at, size_t count, float *to, sgt_error *err)
+{
+    struct sgt_cpu_group *g = c->group;
+    int rc = SGT_OK;
+    if (!g || what == SGT_PARAMETERS || (g->memory && what != SGT_GRADIENTS)) return SGT_OK;
+    for (size_t n; count && rc == SGT_OK; at += n, to += n, count -= n) {
+        uint32_t rank = owner(g, at, &n);
+        if (n > count) n = count;
+        if (n > CHUNK) n = CHUNK;
+        if (g->memory) memcpy(to, g->grads[rank] + at, n * sizeof *to);
+        else rc = g->r->broadcast(g->r, to, n * sizeof *to, rank, err);
+    }
+    return rc;
+}
+
+/* ---- set-up ---- */
+
+/* What all ranks have to have been asked for alike: none would notice otherwise. */
+static int compare(const sgt_cpu_backend *c, sgt_ranks *r, sgt_error *err)
+{
+    double mine[] = {c->model.layers,  c->model.channels,        c->model.heads,       c->model.vocab,
+                     c->model.untied,  c->B,                     c->T,                 c->accum,
+                     c->rounding,      c->format,                c->dropout,           (double)c->seed,
+                     c->optim.kind,    (double)c->optim.beta1,   (double)c->optim.beta2, (double)c->optim.momentum,
+                     c->optim.nesterov, (double)c->optim.weight_decay, (double)c->optim.grad_clip, c->bf16};
+    double first[sizeof mine / sizeof *mine];
+    memcpy(first, mine, sizeof mine);
+    int rc = r->broadcast(r, first, sizeof first, 0, err);
+    if (rc == SGT_OK && memcmp(first, mine, sizeof mine) != 0)
+        rc = sgt_fail(err, SGT_EUSAGE, "its options or its CPU are not those of rank 0 (all ranks run the same command)");
+    return rc;
+}
+
+static int hire(sgt_cpu_backend *c, sgt_error *err)
+{
+    struct sgt_cpu_group *g = c->group;
+    pthread_mutex_init(&g->lock, NULL);
+    pthread_cond_init(&g->news, NULL);
+    g->room = malloc(g->r->size * CHUNK * sizeof *g->room);
+    if (!g->room || pthread_create(&g->courier, NULL, carry, c) != 0)
+        return sgt_fail(err, SGT_ENOMEM, "ranks: no memory or thread to swap gradients with");
+    g->hired = 1;
+    return SGT_OK;
+}
+
+/* Every page is there before the first step, and a lack of memory is told instead of ending the process. Each rank has
+ * its own gradients near it, and an even part of what is everyone's. */
+static int touch(const struct sgt_cpu_group *g, size_t from, size_t to, sgt_error *err)
+{
+    char *base = g->memory;
+    from = from / 4096 * 4096;
+    to = (to + 4095) / 4096 * 4096; /* the mapping ends with a page */
+#ifdef MADV_POPULATE_WRITE
+    if (madvise(base + from, to - from, MADV_POPULATE_WRITE) == 0) return SGT_OK;
+    if (errno != EINVAL) return sgt_fail_errno(err, "%zu MiB of memory for all ranks", g->bytes >> 20);
+#endif
+    for (size_t i = from; i < to; i += 4096) __atomic_fetch_or((unsigned char *)base + i, 0, __ATOMIC_RELAXED);
+    return SGT_OK;
+}
+
+/* The layout was measured; the gradients are last in it. */
+static int map_common(sgt_cpu_backend *c, sgt_error *err)
+{
+    struct sgt_cpu_group *g = c->group;
+    sgt_arena one = {0};
+    sgt_arena_take(&one, sgt_model_floats(&c->model), sizeof(float));
+    size_t rank = g->r->rank, ranks = g->r->size, own = one.used, common = c->common.used - ranks * own;
+    int rc = g->r->share(g->r, c->common.used, &g->memory, err);
+    if (rc < 0) return rc;
+    g->bytes = c->common.used;
+    c->common = (sgt_arena){.base = g->memory, .size = g->bytes};
+    rc = touch(g, common * rank / ranks, common * (rank + 1) / ranks, err);
+    return rc < 0 ? rc : touch(g, common + own * rank, common + own * (rank + 1), err);
+}
+
+void sgt_cpu_ranks_lay_out(sgt_cpu_backend *c)
+{
+    struct sgt_cpu_group *g = c->group;
+    if (g && c->sharing) g->places = sgt_arena_take(&c->common, g->r->size, sizeof *g->places);
+}
+
+float *sgt_cpu_ranks_lay_out_grads(sgt_cpu_backend *c)
+{
+    struct sgt_cpu_group *g = c->group;
+    size_t flat = sgt_model_floats(&c->model);
+    for (uint32_t i = 0; i < g->r->size; i++) g->grads[i] = sgt_arena_take(&c->common, flat, sizeof(float));
+    return g->grads[g->r->rank];
+}
+
+int sgt_cpu_ranks_new(sgt_cpu_backend *c, sgt_ranks *r, sgt_error *err)
+{
+    if (!r) return SGT_OK;
+    if (!r->share && !r->swap)
+        return sgt_fail(err, SGT_EUNSUPPORTED,
+                        "CPU ranks on several machines: gradients go by MPI (mpirun or srun instead of torchrun)");
+    if (r->size > SGT_CPU_RANKS)
+        return sgt_fail(err, SGT_EUNSUPPORTED, "%u CPU ranks: at most %d", r->size, SGT_CPU_RANKS);
+    struct sgt_cpu_group *g = c->group = calloc(1, sizeof *g);
+    if (!g) return sgt_fail(err, SGT_ENOMEM, "backend: out of memory");
+    g->r = r;
+    g->buckets = c->model.layers + 2;
+    g->part = calloc(g->buckets * (r->size + 1), sizeof *g->part);
+    g->first = calloc(g->buckets + 1, sizeof *g->first);
+    g->grads = calloc(r->size, sizeof *g->grads);
+    c->sharing = r->share != NULL;
+    c->ranks = r->size;
+    c->rank = r->rank;
+    return g->part && g->first && g->grads ? SGT_OK : sgt_fail(err, SGT_ENOMEM, "backend: out of memory");
+}
+
+int sgt_cpu_ranks_open(sgt_cpu_backend *c, sgt_error *err)
+{
+    struct sgt_cpu_group *g = c->group;
+    if (!g) return SGT_OK;
+    int rc = compare(c, g->r, err);
+    for (size_t b = 0; b < g->buckets; b++) divide(c, b);
+    if (rc == SGT_OK) rc = keep_own_pieces(c, err);
+    if (rc < 0) return rc;
+    return c->sharing ? map_common(c, err) : hire(c, err);
+}
+
+static void dismiss(struct sgt_cpu_group *g)
+{
+    if (!g->hired) return;
+    pthread_mutex_lock(&g->lock);
+    g->leaving = 1;
+    pthread_cond_broadcast(&g->news);
+    pthread_mutex_unlock(&g->lock);
+    pthread_join(g->courier, NULL);
+    pthread_mutex_destroy(&g->lock);
+    pthread_cond_destroy(&g->news);
+}
+
+void sgt_cpu_ranks_close(sgt_cpu_backend *c)
+{
+    struct sgt_cpu_group *g = c->group;
+    if (!g) return;
+    dismiss(g);
+    if (g->memory) g->r->unshare(g->r, g->memory, g->bytes);
+    free(g->room);
+    free(g->part);
+    free(g->first);
+    free(g->grads);
+    free(g);
+    c->group = NULL;
+}
