@@ -69,6 +69,8 @@ static const sgt_option table[] = {
      .max = UINT16_MAX, GIVEN(SGT_SET_IGNORE)},
     {"no-tie", 0, SGT_OPT_FLAG, &s.no_tie, .help = "a head with a weight of its own instead of the embedding's",
      GIVEN(SGT_SET_NO_TIE)},
+    {"document-mask", 0, SGT_OPT_FLAG, &s.document_mask, .help = "a position sees its own document alone",
+     GIVEN(SGT_SET_DOCUMENT_MASK)},
 
     {.name = "Optimizer"},
     {"batch-size", 'b', SGT_OPT_COUNT, &s.batch, "N", "rows of a micro-step", .def = "64 on CUDA, 8 on a CPU",

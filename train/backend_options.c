@@ -44,6 +44,8 @@ int sgt_trainer_backend_options(const sgt_trainer *t, sgt_backend_options *o, sg
         .seed = s->seed,
         .ignoring = s->ignore != SGT_DEFAULT_COUNT,
         .ignore = s->ignore != SGT_DEFAULT_COUNT ? (int32_t)s->ignore : 0,
+        .documents = s->document_mask,
+        .eot = (int32_t)t->eot,
         .attention = (sgt_attention)sgt_word_index(s->attention, sgt_attention_words),
         .no_fuse = s->no_fuse,
         .no_graphs = s->no_graphs,

@@ -50,6 +50,7 @@ int sgt_cuda_choose_attention(sgt_cuda_backend *c, sgt_error *err)
     sgt_error why;
     int rc;
     c->scale = 1 / sqrtf((float)c->D);
+    if (c->o.documents) return sgt_fail(err, SGT_EUNSUPPORTED, "--document-mask: needs --device cpu");
     if (c->o.attention == SGT_ATTENTION_NAIVE) {
         c->path = SGT_PATH_NAIVE;
         return SGT_OK;

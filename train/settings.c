@@ -60,6 +60,7 @@ static const struct entry {
     [SGT_SET_RECOMPUTE] = {"recompute", FIELD(recompute), TEXT, 0},
     [SGT_SET_GELU] = {"gelu", FIELD(gelu), TEXT, 0},
     [SGT_SET_NO_TIE] = {"no-tie", FIELD(no_tie), FLAG, 0},
+    [SGT_SET_DOCUMENT_MASK] = {"document-mask", FIELD(document_mask), FLAG, 0},
     [SGT_SET_ATTENTION] = {"attention", FIELD(attention), TEXT, DEVICE | CUDA},
     [SGT_SET_BATCHING] = {"batching", FIELD(batching), TEXT, 0},
     [SGT_SET_NO_OVERLAP] = {"no-overlap", FIELD(no_overlap), FLAG, 0},

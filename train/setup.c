@@ -152,13 +152,18 @@ static int can_evaluate(const sgt_trainer *t)
 }
 
 /* The id that begins a document: the first shard's header says it, or it is GPT-2's. */
-static int64_t find_eot(const sgt_trainer *t)
+static int find_eot(sgt_trainer *t, sgt_error *err)
 {
     sgt_shard_header h = {0};
     int fd = sgt_shard_open(&h, sgt_loader_shard_path(t->train, 0), -1, NULL);
     if (fd >= 0) close(fd);
-    if (fd >= 0 && h.revision >= 1) return h.eot;
-    return t->info.vocab == 50257 ? 50256 : -1;
+    if (fd >= 0 && h.revision >= 1) t->eot = h.eot;
+    else t->eot = t->info.vocab == 50257 ? 50256 : -1;
+    if (t->s->document_mask && t->eot < 0)
+        return sgt_fail(err, SGT_EUNSUPPORTED,
+                        "--document-mask: %s does not say which id begins a document (sgt-tokenize's shards do)",
+                        t->s->data);
+    return SGT_OK;
 }
 
 /* Its text and not its path: the checkpoint that a run goes on from is gone after a few saves. */
@@ -205,8 +210,7 @@ static int open_data(sgt_trainer *t, sgt_error *err)
         return sgt_fail(err, SGT_EUNSUPPORTED, "--data %s: not the tokens that the run to resume was trained on",
                         t->s->data);
     t->state.data_hash = t->info.hash;
-    t->eot = find_eot(t);
-    if ((rc = read_tokenizer(t, err)) < 0) return rc;
+    if ((rc = find_eot(t, err)) < 0 || (rc = read_tokenizer(t, err)) < 0) return rc;
     if (t->s->eval_every == 0 || !can_evaluate(t)) return SGT_OK;
     /* The same rows at each evaluation and for every seed, spread over the split. */
     o.split = "val";

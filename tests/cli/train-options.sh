@@ -33,6 +33,7 @@ changes '"optimizer": "sgd"' --optimizer sgd
 changes '"momentum": 0.5' --optimizer sgd --momentum 0.5
 changes '"nesterov": true' --optimizer sgd --nesterov
 changes '"no-tie": true' --no-tie
+changes '"document-mask": true' --document-mask
 keeps '"recompute": "gelu"' --recompute gelu
 keeps '"recompute": "block"' --recompute block
 keeps '"batching": "scalar"' --batching scalar
@@ -100,6 +101,7 @@ differs() { # WAS-AND-IS OPTION...
 }
 differs '--dropout: it is 0.5 here and was 0' --dropout 0.5
 differs '--ignore-index: it is 0 here and was not set' --ignore-index 0
+differs '--document-mask: it is true here and was not set' --document-mask
 differs '--optimizer: it is "sgd" here and was "adamw"' --optimizer sgd
 differs '--recompute: it is "block" here and was "none"' --recompute block
 differs '--batching: it is "scalar" here and was "simd"' --batching scalar
@@ -107,8 +109,18 @@ differs '--no-overlap: it is true here and was not set' --no-overlap
 differs '--deterministic: it is true here and was not set' --deterministic
 run_usage '--momentum: needs --optimizer sgd' sgt-train --quiet --run plain --resume --momentum 0.5
 
+# which id begins a document is the data's to say: shards of other programs are GPT-2's or do not
+mkdir other
+cp "$curve/tokens.bin" other/train_000000.bin
+other="--data other --seq-len 16 --batch-size 2 --lr 1e-3 --device cpu --threads 1 --eval-every 0 --steps 1"
+run 1 sgt-train --quiet $other --init "$curve" --run refused --document-mask
+stderr_is "sgt-train: --document-mask: other does not say which id begins a document (sgt-tokenize's shards do)"
+absent refused
+run 0 sgt-train --quiet $other --model 1x16x2 --run gpt2 --document-mask
+
 # stopped half-way and gone on with, each gives the bits of an undisturbed run
-for options in '--dropout 0.25 --grad-accum 2' '--optimizer sgd --nesterov' '--no-overlap --no-tie --ignore-index 10'; do
+for options in '--dropout 0.25 --grad-accum 2' '--optimizer sgd --nesterov' '--no-overlap --no-tie --ignore-index 10' \
+    '--document-mask --dropout 0.1'; do
     rm -rf whole half
     run 0 sgt-train --quiet $small --run whole --steps 6 --save-every 3 $options
     cp -r whole half

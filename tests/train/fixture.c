@@ -64,6 +64,8 @@ static void set_options(fixture *f, const int32_t *h)
         .seed = (uint64_t)h[14],
         .ignoring = h[15] > 0,
         .ignore = h[15] - 1,
+        .documents = h[17] > 0,
+        .eot = h[17] - 1,
         .precision = (sgt_precision)h[16]};
     f->lr = 1e-3;
     if (!h[12]) return;

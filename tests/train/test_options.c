@@ -138,6 +138,74 @@ Test(options, nesterov_and_an_untied_head_as_pytorch_in_float64)
     for (uint32_t micro = 1; micro <= 4; micro *= 2) against_reference("options_untied", micro);
 }
 
+/* Documents that begin within tiles, beside one another and at both ends of a row; with dropout, whose elements do not
+ * know of them. */
+Test(options, documents_masked_from_one_another_as_pytorch_in_float64)
+{
+    for (uint32_t micro = 1; micro <= 4; micro *= 2) against_reference("options_documents", micro);
+}
+
+/* The loss of a step, its gradients in the flat layout. */
+static float *step_gradients(const fixture *f, const sgt_backend_options *o, double *loss)
+{
+    sgt_step_metrics m;
+    sgt_backend *b = fixture_open(f, o);
+    accumulate(f, b, 0, o->batch);
+    float *g = flat_state(b, &f->model, SGT_GRADIENTS);
+    finish(f, b, 0, &m);
+    *loss = m.loss;
+    b->close(b);
+    return g;
+}
+
+/* Where documents from place 40 + b of row b on alone have targets, what came before it leaves no trace, down to the bits; and it
+ * does where documents see one another. */
+Test(options, a_document_does_not_see_the_one_before)
+{
+    for (int masked = 0; masked <= 1; masked++) {
+        fixture f;
+        double loss[2];
+        float *g[2];
+        fixture_load(&f, "options_documents", SGT_GELU_TANH);
+        f.options.documents = masked;
+        f.options.ignoring = 1, f.options.ignore = 36;
+        for (int other = 0; other < 2; other++) {
+            for (uint32_t b = 0; b < f.batch; b++)
+                for (uint32_t t = 0; t < 41 + b; t++) {
+                    f.tokens[b * (f.seq + 1) + t] = t == 40 + b ? 5 : (uint16_t)(6 + t * (other ? 7 : 3) % 30);
+                    if (t < 40 + b) f.y[b * f.seq + t] = 36;
+                }
+            g[other] = step_gradients(&f, &f.options, &loss[other]);
+        }
+        int same = loss[0] == loss[1];
+        for (size_t i = 0; i < sgt_model_floats(&f.model); i++) same &= g[0][i] == g[1][i];
+        cr_expect_eq(same, masked, "masked %d: losses %.9g and %.9g", masked, loss[0], loss[1]);
+        free(g[0]);
+        free(g[1]);
+        fixture_free(&f);
+    }
+}
+
+/* Rows without the id are one document each. */
+Test(options, a_row_of_one_document_has_the_bits_of_a_row_without_the_mask)
+{
+    fixture f;
+    double loss[3];
+    float *g[3];
+    fixture_load(&f, "options_documents", SGT_GELU_TANH);
+    for (int i = 0; i < 3; i++) { /* the third: an id that is in the rows */
+        sgt_backend_options o = f.options;
+        o.documents = i > 0;
+        if (i == 1) o.eot = 60000;
+        g[i] = step_gradients(&f, &o, &loss[i]);
+    }
+    size_t bytes = sgt_model_floats(&f.model) * sizeof *g[0];
+    cr_expect(loss[0] == loss[1] && memcmp(g[0], g[1], bytes) == 0, "losses %.9g and %.9g", loss[0], loss[1]);
+    cr_expect(loss[0] != loss[2] && memcmp(g[0], g[2], bytes) != 0);
+    for (int i = 0; i < 3; i++) free(g[i]);
+    fixture_free(&f);
+}
+
 /* The reference rounds operands where the backend does. */
 Test(options, bf16_as_pytorch_with_rounded_operands)
 {
@@ -199,7 +267,7 @@ static float *trained(const fixture *f, const sgt_backend_options *o)
 }
 
 static const char *const names[] = {"options_dropout", "options_sgd", "options_untied", "options_bf16",
-                                    "options_fp16"};
+                                    "options_fp16", "options_documents"};
 
 Test(options, the_same_bits_for_any_number_of_threads_and_any_recomputation)
 {

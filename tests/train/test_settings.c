@@ -144,6 +144,7 @@ Test(settings, which_may_differ_in_a_resumed_run)
                    {"{\"dropout\": 0.1}", 0},
                    {"{\"ignore-index\": 0}", 0},
                    {"{\"recompute\": \"block\"}", 0},
+                   {"{\"document-mask\": true}", 0},
                    {"{\"momentum\": 0.5}", 1}, /* AdamW has none */
                    {"{\"loss-scale\": 2}", 1}, /* nor has fp32 that */
                    {"{\"optimizer\": \"sgd\"}", 0},
