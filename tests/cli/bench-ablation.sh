@@ -86,8 +86,27 @@ check 'float32 until TF32' test "$(losses | head -5 | uniq | wc -l)" -eq 1
 bytes() { sed -n 's/.*"bytes": \([0-9]*\).*/\1/p' .stdout | sed -n "$1p"; }
 check 'no T x T scores' test "$(bytes 10)" -lt "$(bytes 9)"
 check 'one weight less' test "$(bytes 12)" -lt "$(bytes 11)"
+run 0 env SGT_HOST_DEVICE=memory=34M sgt-bench ablation $tiny --device cuda --data d --rows mmap,tied --largest --plot b.svg
+stdout_matches '^mmap +[0-9]+ +[0-9.]+ +[0-9]+ +1\.00 +[0-9.]+ MiB$'
+stdout_matches '^tied +[0-9]+ +[0-9.]+ +[0-9]+ +[0-9.]+ +[0-9.]+ MiB$'
+check '100 columns' test "$(awk 'length > 100' .stdout | wc -l)" -eq 0
+check 'two bars a row' test "$(grep -c '<rect x=' b.svg)" -eq 4
 run 0 env SGT_HOST_DEVICE=memory=34M sgt-bench ablation $cuda --json --rows mmap,tied --largest
-check 'both with the largest batch' test "$(grep -cE '"largest_tokens_per_s": [0-9.]*[1-9]' .stdout)" -eq 2
+for name in ms_per_step tokens_per_s factor_first bytes; do
+    check "largest_$name of both" test "$(grep -cE "\"largest_$name\": [0-9.]*[1-9]" .stdout)" -eq 2
+done
+# a thirty-second of the device is left, and of the rest not what a row or two need
+check 'it is full' awk '
+    { at = $1; gsub(/[^0-9]/, "", $2) }
+    at == "\"bytes\":" { bytes = $2 }
+    at == "\"largest_batch\":" { batch = $2 }
+    at == "\"largest_bytes\":" {
+        row = ($2 - bytes) / (batch - 2)
+        limit = 34 * 2 ^ 20 * 31 / 32
+        if ($2 > limit || $2 + 2 * row < limit) exit 1
+        n++
+    }
+    END { exit n != 2 }' .stdout
 check 'more rows where less is kept' test "$(sed -n 's/.*"largest_batch": \([0-9]*\).*/\1/p' .stdout | sort -nu | wc -l)" -eq 2
 # without a batch, the first row's: as much as it has room for
 run 0 env SGT_HOST_DEVICE=memory=36M sgt-bench ablation --model 1x16x2 --seq-len 64 --steps 1 --warmup 0 --device cuda \

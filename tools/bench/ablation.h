@@ -28,7 +28,7 @@ typedef struct ablation_row {
     step_result r;         /* of the last round; its times are the median of the rounds */
     double ms[ABLATION_ROUNDS], wait_ms[ABLATION_ROUNDS];
     uint32_t largest;      /* the most rows of a micro-step that fit, up to ABLATION_MOST */
-    double largest_tokens_per_s; /* with those; 0: not measured */
+    step_result at_largest; /* with those; ms 0: not measured */
 } ablation_row;
 
 typedef struct ablation {

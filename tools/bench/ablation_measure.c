@@ -173,7 +173,7 @@ static int measure_largest(ablation *a, technique t, sgt_error *err)
     step_result r;
     sgt_error why;
     int rc = measure_row(a, t, a->rows[t].largest, &r, &why);
-    if (rc == SGT_OK) a->rows[t].largest_tokens_per_s = r.tokens_per_s;
+    if (rc == SGT_OK) a->rows[t].at_largest = r;
     if (rc == SGT_ENOMEM) sgt_say(&a->notice, "%s: %s", techniques[t].name, why.text);
     return rc == SGT_OK || rc == SGT_ENOMEM ? SGT_OK : sgt_fail(err, rc, "%s", why.text);
 }

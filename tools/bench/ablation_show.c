@@ -45,15 +45,27 @@ static void show_row(const ablation *a, int t)
     printf("  %10s\n", sgt_format_bytes(bytes, sizeof bytes, row->r.bytes));
 }
 
+/* Of all that were measured with their largest batch, against the first of them. */
+static double largest_factor(const ablation *a, int t)
+{
+    int first = 0;
+    while (!(a->rows[first].at_largest.ms > 0)) first++;
+    return a->rows[t].at_largest.tokens_per_s / a->rows[first].at_largest.tokens_per_s;
+}
+
 static void show_largest(const ablation *a)
 {
+    char bytes[32];
     printf("\n%-8s largest batch that fits", "");
-    printf(a->at_largest ? "    tokens/s with it\n" : "\n");
+    printf(a->at_largest ? "%22s  %9s  %15s  %10s\n" : "\n", "ms/step", "tokens/s", "in all", "memory");
     for (int t = 0; t < TECHNIQUES; t++) {
         const ablation_row *row = &a->rows[t];
+        const step_result *r = &row->at_largest;
         if (!row->wanted) continue;
-        printf("%-8s %23u%s", techniques[t].name, row->largest, row->largest == ABLATION_MOST ? " or more" : "");
-        if (row->largest_tokens_per_s > 0) printf("    %16.0f", row->largest_tokens_per_s);
+        printf("%-8s %23u%-8s", techniques[t].name, row->largest, row->largest == ABLATION_MOST ? " or more" : "");
+        if (r->ms > 0)
+            printf("  %14.3f  %9.0f  %15.2f  %10s", r->ms, r->tokens_per_s, largest_factor(a, t),
+                   sgt_format_bytes(bytes, sizeof bytes, r->bytes));
         printf("\n");
     }
 }
@@ -84,8 +96,11 @@ static json_t *row_json(const ablation *a, int t)
                           factor(a, row_before(a, t), t), "factor_first", factor(a, first_row(a), t), "data_wait_ms",
                           row->r.wait_ms, "loss", row->r.loss, "bytes", (json_int_t)row->r.bytes, "largest_batch",
                           (json_int_t)row->largest);
-    if (j && row->largest_tokens_per_s > 0)
-        json_object_set_new(j, "largest_tokens_per_s", json_real(row->largest_tokens_per_s));
+    if (!j || !(row->at_largest.ms > 0)) return j;
+    json_object_set_new(j, "largest_ms_per_step", json_real(row->at_largest.ms));
+    json_object_set_new(j, "largest_tokens_per_s", json_real(row->at_largest.tokens_per_s));
+    json_object_set_new(j, "largest_factor_first", json_real(largest_factor(a, t)));
+    json_object_set_new(j, "largest_bytes", json_integer((json_int_t)row->at_largest.bytes));
     return j;
 }
 
@@ -122,37 +137,55 @@ static void put_escaped(FILE *f, const char *s)
     }
 }
 
-static void put_bar(FILE *f, const ablation *a, int t, int line, double most)
+/* Tokens a second as a bar at height y, and how many times those of the first row. */
+static void put_bar(FILE *f, int y, const step_result *r, double most, double times, uint32_t batch, const char *colour)
 {
-    const step_result *r = &a->rows[t].r;
-    int y = TOP + line * (HIGH + GAP), width = (int)(r->tokens_per_s / most * WIDE + 0.5);
+    int width = (int)(r->tokens_per_s / most * WIDE + 0.5);
+    fprintf(f, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"%s\"/>\n", LEFT, y, width > 0 ? width : 1,
+            HIGH, colour);
+    fprintf(f, "<text x=\"%d\" y=\"%d\">%.0f tokens/s, %.2f times", LEFT + width + 8, y + 16, r->tokens_per_s, times);
+    if (batch) fprintf(f, ", %u rows", batch);
+    fprintf(f, "</text>\n");
+}
+
+/* A row's bar, and below it that of its largest batch; returns where the next one begins. */
+static int put_row(FILE *f, const ablation *a, int t, int y, double most)
+{
+    const ablation_row *row = &a->rows[t];
     fprintf(f, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%s</text>\n", LEFT - 8, y + 16, techniques[t].about);
-    fprintf(f, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"#4477aa\"/>\n", LEFT, y,
-            width > 0 ? width : 1, HIGH);
-    fprintf(f, "<text x=\"%d\" y=\"%d\">%.0f tokens/s, %.2f times</text>\n", LEFT + width + 8, y + 16, r->tokens_per_s,
-            factor(a, first_row(a), t));
+    put_bar(f, y, &row->r, most, factor(a, first_row(a), t), 0, "#4477aa");
+    if (row->at_largest.ms > 0)
+        put_bar(f, y += HIGH, &row->at_largest, most, largest_factor(a, t), row->largest, "#99bbdd");
+    return y + HIGH + GAP;
+}
+
+static void put_title(FILE *f, const ablation *a)
+{
+    fprintf(f, "<text x=\"12\" y=\"26\" font-size=\"16\">What each technique brings: ");
+    put_escaped(f, a->model_name);
+    fprintf(f, ", %u x %u tokens a step, %s (", a->batch, a->seq, a->rows[last_row(a)].r.device);
+    put_escaped(f, a->rows[last_row(a)].r.library);
+    fprintf(f, ")%s</text>\n", a->at_largest ? "; light: the largest batch that fits" : "");
 }
 
 static void put_picture(FILE *f, const ablation *a)
 {
     double most = 0;
-    int lines = 0;
+    int high = TOP + 12, y = TOP, wide = LEFT + WIDE + 290;
     for (int t = 0; t < TECHNIQUES; t++) {
-        lines += a->rows[t].wanted;
-        if (a->rows[t].r.tokens_per_s > most) most = a->rows[t].r.tokens_per_s;
+        const ablation_row *row = &a->rows[t];
+        if (!row->wanted) continue;
+        high += HIGH + GAP + (row->at_largest.ms > 0 ? HIGH : 0);
+        if (row->r.tokens_per_s > most) most = row->r.tokens_per_s;
+        if (row->at_largest.tokens_per_s > most) most = row->at_largest.tokens_per_s;
     }
-    int wide = LEFT + WIDE + 220, high = TOP + lines * (HIGH + GAP) + 12, line = 0;
     fprintf(f,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" "
             "font-family=\"sans-serif\" font-size=\"14\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
             wide, high, wide, high);
-    fprintf(f, "<text x=\"12\" y=\"26\" font-size=\"16\">What each technique brings: ");
-    put_escaped(f, a->model_name);
-    fprintf(f, ", %u x %u tokens a step, %s (", a->batch, a->seq, a->rows[last_row(a)].r.device);
-    put_escaped(f, a->rows[last_row(a)].r.library);
-    fprintf(f, ")</text>\n");
+    put_title(f, a);
     for (int t = 0; t < TECHNIQUES; t++)
-        if (a->rows[t].wanted) put_bar(f, a, t, line++, most);
+        if (a->rows[t].wanted) y = put_row(f, a, t, y, most);
     fprintf(f, "</svg>\n");
 }
 
