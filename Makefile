@@ -60,10 +60,11 @@ LD_cli := -ljansson -lm
 
 # what each program is made of beside tools/sgt-X.c and tools/X/*.c: users before what they use
 USES_sgt-tokenize := cli tokenize loader
-USES_sgt-train := cli train kernels loader
+USES_sgt-train := cli train kernels tokenize loader
 USES_sgt-inspect := cli train kernels tokenize loader
 USES_sgt-bench := cli train kernels tokenize loader
 # programs of more than one file have a folder
+PARTS_sgt-train := tools/train
 PARTS_sgt-inspect := tools/inspect
 PARTS_sgt-bench := tools/bench
 PROGRAMS := $(sort $(patsubst tools/%.c,%,$(wildcard tools/sgt-*.c)))

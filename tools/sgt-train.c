@@ -12,6 +12,7 @@
 #include "tools/cli/progress.h"
 #include "tools/cli/ranks.h"
 #include "tools/cli/talk.h"
+#include "tools/train/finetune.h"
 
 #define MAX_CONFIG ((size_t)1 << 20) /* bytes of a --config file */
 
@@ -24,8 +25,11 @@ static struct {
 #define GIVEN(which) .given = &s.given[which]
 static const sgt_option table[] = {
     {.name = "Data"},
-    {"data", 'd', SGT_OPT_TEXT, &s.data, "DIR|FILE", "shards, from sgt-tokenize",
+    {"data", 'd', SGT_OPT_TEXT, &s.data, "DIR|FILE",
+     "shards, from sgt-tokenize; or prompts and completions, FILE.jsonl",
      .def = "out, where ./out holds shards", GIVEN(SGT_SET_DATA)},
+    {"val-data", 0, SGT_OPT_TEXT, &s.val_data, "FILE", "prompts and completions to evaluate on, beside such --data",
+     GIVEN(SGT_SET_VAL_DATA)},
     {"loader", 0, SGT_OPT_CHOICE, &s.loader, "preload|mmap|uring", "how shards are read", .def = "preload",
      GIVEN(SGT_SET_LOADER)},
     {"sampling", 0, SGT_OPT_CHOICE, &s.sampling, "shuffle|random|block|sequential|documents", "what makes a row",
@@ -149,7 +153,8 @@ static const sgt_program program = {
     .examples = "  sgt-train --loader preload                       GPT-2 124M on the shards in ./out\n"
                 "  sgt-train --data out --run run --model 6x384x6 --steps 2000\n"
                 "  sgt-train --data out --run run --resume --steps 4000\n"
-                "  sgt-train --data out --run tuned --init run/step-00002000 --lr 1e-5",
+                "  sgt-train --data out --run tuned --init run/step-00002000 --lr 1e-5\n"
+                "  sgt-train --data answers.jsonl --run tuned --init gpt2/ --seq-len 256 --lr 1e-5",
 };
 
 static void show_progress(void *ctx, const sgt_metrics *m, uint64_t steps, uint64_t first)
@@ -340,6 +345,7 @@ int main(int argc, char **argv)
                                  .notice = sgt_talk_notice(&talk),
                                  .warning = {show_warning, NULL},
                                  .profile = o.profile,
+                                 .examples = finetune_read,
                                  .cache = cache,
                                  .stop = stop,
                                  .progress = show_progress,

@@ -16,9 +16,7 @@ static int find_vocab(sgt_trainer *t, sgt_error *err)
         t->info.vocab = s->model ? m.vocab : t->model.vocab;
         return rc;
     }
-    int rc = sgt_loader_open(&t->train, s->data, &o, err);
-    if (rc == SGT_OK) sgt_loader_get_info(t->train, &t->info);
-    return rc;
+    return sgt_trainer_open_train(t, &o, err);
 }
 
 static int ask(const sgt_trainer *t, sgt_train_estimate *e, sgt_error *err)

@@ -46,8 +46,10 @@ static void take_targets(sgt_feed *f, sgt_rows *rows, const uint32_t *lengths)
 
 static int open_targets(sgt_feed *f, sgt_error *err)
 {
-    sgt_loader_info info;
-    sgt_loader_get_info(f->l, &info);
+    const sgt_examples *e = f->o.examples;
+    sgt_loader_info info = {.padded = 1};
+    if (e) info.local_batch = e->rows.batch / e->rows.ranks, info.seq = e->rows.seq;
+    else sgt_loader_get_info(f->l, &info);
     f->rows = info.local_batch;
     f->T = info.seq;
     if (!info.padded || (f->targets = reallocarray(NULL, f->rows, f->T * sizeof *f->targets))) return SGT_OK;
@@ -60,7 +62,7 @@ static int open_ring(sgt_feed *f, sgt_error *err)
     for (unsigned i = 0; i <= f->o.hold; i++)
         if (!(f->ring[i] = take(f, bytes)))
             return sgt_fail(err, SGT_ENOMEM, "a batch of %zu bytes: out of memory", bytes);
-    return sgt_cursor_open(&f->cursor, f->l, err);
+    return f->o.examples ? SGT_OK : sgt_cursor_open(&f->cursor, f->l, err);
 }
 
 static void note_making(void *ctx, uint32_t thread, uint64_t index, int done)
@@ -111,7 +113,7 @@ int sgt_feed_open(sgt_feed **out, const sgt_loader *l, const sgt_feed_options *o
     f->l = l;
     f->o = *o;
     int rc = open_targets(f, err);
-    if (rc == SGT_OK) rc = o->now ? open_ring(f, err) : open_stream(f, err);
+    if (rc == SGT_OK) rc = o->now || o->examples ? open_ring(f, err) : open_stream(f, err);
     if (rc < 0) {
         sgt_feed_close(f);
         return rc;
@@ -150,6 +152,11 @@ int sgt_feed_next(sgt_feed *f, sgt_rows *rows, sgt_error *err)
     if (f->stream) return next_of_stream(f, rows, err);
     if (f->given == f->o.count) return 1;
     uint16_t *to = f->ring[f->given % (f->o.hold + 1)];
+    if (f->o.examples) {
+        sgt_examples_batch(f->o.examples, f->o.first + f->given++, to, f->targets);
+        *rows = (sgt_rows){.tokens = to, .targets = f->targets};
+        return SGT_OK;
+    }
     int rc = sgt_loader_batch(f->l, f->cursor, f->o.first + f->given, to, err);
     if (rc < 0) return rc;
     f->given++;

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "backend.h"
+#include "examples.h"
 #include "sgt_loader.h"
 #include "trace.h"
 
@@ -27,6 +28,7 @@ typedef struct sgt_feed_options {
     void *(*alloc)(void *ctx, size_t bytes); /* of the rows; NULL: malloc */
     void (*free)(void *ctx, void *p);
     void *ctx;
+    const sgt_examples *examples;            /* arranged, in the place of a loader, which is NULL: always `now` */
     sgt_trace *trace;                        /* where each batch's making is noted; NULL: nowhere */
 } sgt_feed_options;
 

@@ -213,7 +213,8 @@ static int run_steps(loop *l, sgt_error *err)
     while (rc == SGT_OK && done < s->steps && !sgt_stopped(t->o->stop)) {
         trace(l, done, 0);
         if ((rc = one_step(l, done++, err)) < 0) break;
-        int eval = t->val && (every(done, s->eval_every) || done == s->steps), keep = every(done, s->save_every);
+        int eval = t->eval_batches && (every(done, s->eval_every) || done == s->steps);
+        int keep = every(done, s->save_every);
         if (eval || keep) rc = settle(l, done, eval, err);
         else if (done > l->lag) rc = settle(l, done - l->lag, 0, err);
         if (rc == SGT_OK && keep) rc = save(l, done, err);
@@ -240,11 +241,13 @@ static int open_feed(loop *l, sgt_error *err)
                           .alloc = b->pinned_alloc,
                           .free = b->pinned_free,
                           .ctx = b->pinned_ctx,
+                          .examples = t->examples.count ? &t->examples : NULL,
                           .trace = t->trace};
     if (b->lag >= RING) return sgt_fail(err, SGT_EUSAGE, "backend: metrics %u steps late", b->lag);
     int rc = sgt_feed_open(&l->feed, t->train, &o, err);
-    if (rc < 0 || !t->val) return rc;
+    if (rc < 0 || !t->eval_batches) return rc;
     sgt_feed_options val = {.count = t->eval_batches, .now = 1};
+    val.examples = t->val_examples.count ? &t->val_examples : NULL;
     return sgt_feed_open(&l->val, t->val, &val, err);
 }
 

@@ -30,6 +30,7 @@ static const struct entry {
 } table[SGT_SETTINGS] = {
 #define FIELD(f) offsetof(sgt_settings, f)
     [SGT_SET_DATA] = {"data", FIELD(data), TEXT, MAY_CHANGE},
+    [SGT_SET_VAL_DATA] = {"val-data", FIELD(val_data), TEXT, MAY_CHANGE},
     [SGT_SET_MODEL] = {"model", FIELD(model), TEXT, 0},
     [SGT_SET_INIT] = {"init", FIELD(init), TEXT, 0},
     [SGT_SET_LOADER] = {"loader", FIELD(loader), TEXT, MAY_CHANGE},
@@ -223,11 +224,21 @@ int sgt_settings_check(const sgt_settings *s, sgt_error *err)
 
 /* ---- options that depend on one another and on the device ---- */
 
+int sgt_settings_examples(const sgt_settings *s)
+{
+    size_t n = s->data ? strlen(s->data) : 0;
+    return n > 6 && strcmp(s->data + n - 6, ".jsonl") == 0;
+}
+
 /* What option i needs to mean anything; NULL where it has that. */
 static const char *lacks(const sgt_settings *s, size_t i)
 {
     int sgd = strcmp(s->optimizer, "sgd") == 0;
-    if (i == SGT_SET_PAD && strcmp(s->sampling, "documents") != 0) return "--sampling documents";
+    int examples = sgt_settings_examples(s);
+    if (i == SGT_SET_PAD && !examples && strcmp(s->sampling, "documents") != 0) return "--sampling documents";
+    if (i == SGT_SET_VAL_DATA && !examples) return "a --data FILE.jsonl";
+    if ((i == SGT_SET_LOADER || i == SGT_SET_SAMPLING || i == SGT_SET_WORKERS || i == SGT_SET_BATCHING) && examples)
+        return "--data of shards";
     if (i == SGT_SET_BETAS && sgd) return "--optimizer adamw";
     if ((i == SGT_SET_MOMENTUM || i == SGT_SET_NESTEROV) && !sgd) return "--optimizer sgd";
     if (i == SGT_SET_NESTEROV && s->momentum == 0) return "a --momentum above 0";

@@ -15,7 +15,8 @@
 #include "base/error.h"
 
 typedef enum sgt_setting {
-    SGT_SET_DATA, SGT_SET_INIT, SGT_SET_MODEL, SGT_SET_LOADER, SGT_SET_SAMPLING, SGT_SET_PAD, SGT_SET_WORKERS, SGT_SET_DEVICE,
+    SGT_SET_DATA, SGT_SET_VAL_DATA, SGT_SET_INIT, SGT_SET_MODEL, SGT_SET_LOADER, SGT_SET_SAMPLING, SGT_SET_PAD,
+    SGT_SET_WORKERS, SGT_SET_DEVICE,
     SGT_SET_THREADS, SGT_SET_CPU, SGT_SET_BATCH, SGT_SET_SEQ, SGT_SET_ACCUM, SGT_SET_STEPS, SGT_SET_LR, SGT_SET_MIN_LR,
     SGT_SET_WARMUP, SGT_SET_SCHEDULE, SGT_SET_OPTIMIZER, SGT_SET_BETAS, SGT_SET_MOMENTUM, SGT_SET_NESTEROV,
     SGT_SET_WEIGHT_DECAY, SGT_SET_GRAD_CLIP, SGT_SET_DROPOUT, SGT_SET_IGNORE, SGT_SET_PRECISION, SGT_SET_LOSS_SCALE,
@@ -28,7 +29,7 @@ typedef enum sgt_setting {
 #define SGT_DEFAULT_REAL (-HUGE_VAL) /* a number that is yet to be decided; no option and no JSON can say it */
 
 typedef struct sgt_settings {
-    const char *data, *model, *init; /* init NULL: fresh parameters for `model` */
+    const char *data, *val_data, *model, *init; /* init NULL: fresh parameters for `model` */
     const char *loader, *batching, *sampling, *device, *cpu, *schedule, *optimizer, *betas, *gelu;
     const char *precision; /* NULL: yet to be decided, by the device */
     const char *recompute, *attention;
@@ -60,6 +61,8 @@ int sgt_settings_check(const sgt_settings *s, sgt_error *err);
 /* Whether the options that were given go together, once all of them are known; SGT_EUSAGE names the one that has no use
  * and what it needs. */
 int sgt_settings_check_together(const sgt_settings *s, sgt_error *err);
+/* Whether `data` is prompts and completions instead of shards: FILE.jsonl. */
+int sgt_settings_examples(const sgt_settings *s);
 int sgt_settings_betas(const sgt_settings *s, double betas[2], sgt_error *err);
 
 /* Decides what depends on the device. Where that is no CUDA device, options that only CUDA has are SGT_EUNSUPPORTED,

@@ -155,6 +155,10 @@ static int can_evaluate(const sgt_trainer *t)
 static int find_eot(sgt_trainer *t, sgt_error *err)
 {
     sgt_shard_header h = {0};
+    if (t->examples.count) {
+        t->eot = t->examples.eot;
+        return SGT_OK;
+    }
     int fd = sgt_shard_open(&h, sgt_loader_shard_path(t->train, 0), -1, NULL);
     if (fd >= 0) close(fd);
     if (fd >= 0 && h.revision >= 1) t->eot = h.eot;
@@ -200,29 +204,101 @@ static sgt_loader_options loader_options(const sgt_trainer *t)
     return o;
 }
 
-static int open_data(sgt_trainer *t, sgt_error *err)
+static int open_examples(const sgt_trainer *t, sgt_examples *e, const char *path, uint64_t seed, sgt_error *err)
+{
+    const sgt_settings *s = t->s;
+    if (!t->o->examples) return sgt_fail(err, SGT_EUNSUPPORTED, "--data %s: shards are wanted", path);
+    int rc = t->o->examples(path, e, err);
+    if (rc < 0) return rc;
+    if (t->model.vocab && t->model.vocab < e->vocab)
+        return sgt_fail(err, SGT_EUNSUPPORTED, "--data %s: tokens of a vocabulary of %u, but the model has %u", path,
+                        e->vocab, t->model.vocab);
+    sgt_example_rows rows = {.seed = seed,
+                             .batch = (uint32_t)s->batch,
+                             .seq = (uint32_t)s->seq,
+                             .rank = t->o->ranks ? t->o->ranks->rank : 0,
+                             .ranks = sgt_ranks_size(t->o->ranks),
+                             .pad = s->pad == SGT_DEFAULT_COUNT ? e->eot : (uint32_t)s->pad};
+    if (rows.pad >= e->vocab) return sgt_fail(err, SGT_EUSAGE, "--pad-id %u: must be below %u", rows.pad, e->vocab);
+    return sgt_examples_arrange(e, path, &rows, &t->o->notice, err);
+}
+
+/* As of a loader of one shard. */
+static void describe_examples(const sgt_trainer *t, sgt_loader_info *info)
+{
+    const sgt_examples *e = &t->examples;
+    *info = (sgt_loader_info){.tokens = e->starts[e->count],
+                              .shards = 1,
+                              .windows_per_epoch = e->count,
+                              .batch = e->rows.batch,
+                              .seq = e->rows.seq,
+                              .vocab = e->vocab,
+                              .local_batch = e->rows.batch / e->rows.ranks,
+                              .padded = 1,
+                              .hash = e->hash};
+}
+
+int sgt_trainer_open_train(sgt_trainer *t, const sgt_loader_options *o, sgt_error *err)
+{
+    int rc;
+    if (!sgt_settings_examples(t->s)) {
+        if ((rc = sgt_loader_open(&t->train, t->s->data, o, err)) == SGT_OK) sgt_loader_get_info(t->train, &t->info);
+        return rc;
+    }
+    if ((rc = open_examples(t, &t->examples, t->s->data, t->s->seed, err)) == SGT_OK) describe_examples(t, &t->info);
+    return rc;
+}
+
+/* At most so many batches of what there is. */
+static void decide_evaluation(sgt_trainer *t, uint64_t rows)
+{
+    uint64_t batches = rows / t->s->batch;
+    t->eval_batches = batches < 1 ? 1 : batches < EVAL_BATCHES ? batches : EVAL_BATCHES;
+}
+
+static int validate_examples(sgt_trainer *t, sgt_error *err)
+{
+    if (!t->s->val_data) {
+        sgt_say(&t->o->notice, "no --val-data: no evaluation");
+        return SGT_OK;
+    }
+    int rc = open_examples(t, &t->val_examples, t->s->val_data, 0, err);
+    if (rc == SGT_OK) decide_evaluation(t, t->val_examples.count);
+    return rc;
+}
+
+/* The same rows at each evaluation and for every seed, spread over what there is. */
+static int open_validation(sgt_trainer *t, sgt_error *err)
 {
     sgt_loader_options o = loader_options(t);
-    int rc = sgt_loader_open(&t->train, t->s->data, &o, err);
-    if (rc < 0) return rc;
-    sgt_loader_get_info(t->train, &t->info);
-    if (t->from && t->info.hash != t->state.data_hash)
-        return sgt_fail(err, SGT_EUNSUPPORTED, "--data %s: not the tokens that the run to resume was trained on",
-                        t->s->data);
-    t->state.data_hash = t->info.hash;
-    if ((rc = find_eot(t, err)) < 0 || (rc = read_tokenizer(t, err)) < 0) return rc;
-    if (t->s->eval_every == 0 || !can_evaluate(t)) return SGT_OK;
-    /* The same rows at each evaluation and for every seed, spread over the split. */
+    sgt_loader_info info;
+    int rc;
+    if (t->s->eval_every == 0) return SGT_OK;
+    if (t->examples.count) return validate_examples(t, err);
+    if (!can_evaluate(t)) return SGT_OK;
     o.split = "val";
     if (!by_documents(t->s)) o.sampling = SGT_SAMPLING_SHUFFLE;
     o.seed = 0;
     o.vocab = t->info.vocab;
     if ((rc = sgt_loader_open(&t->val, t->s->data, &o, err)) < 0) return rc;
-    sgt_loader_info info;
     sgt_loader_get_info(t->val, &info);
-    uint64_t batches = info.windows_per_epoch / info.batch;
-    t->eval_batches = batches < 1 ? 1 : batches < EVAL_BATCHES ? batches : EVAL_BATCHES;
+    decide_evaluation(t, info.windows_per_epoch);
     return SGT_OK;
+}
+
+static int open_data(sgt_trainer *t, sgt_error *err)
+{
+    sgt_loader_options o = loader_options(t);
+    int rc = sgt_trainer_open_train(t, &o, err);
+    if (rc < 0) return rc;
+    if (t->from && t->info.hash != t->state.data_hash)
+        return sgt_fail(err, SGT_EUNSUPPORTED, "--data %s: not the tokens that the run to resume was trained on",
+                        t->s->data);
+    t->state.data_hash = t->info.hash;
+    if ((rc = find_eot(t, err)) < 0 || (rc = read_tokenizer(t, err)) < 0) return rc;
+    if (!t->tokenizer && t->examples.tokenizer && !(t->tokenizer = strdup(t->examples.tokenizer)))
+        return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", t->s->data);
+    return open_validation(t, err);
 }
 
 /* ---- model and the numbers that follow from it ---- */
@@ -477,6 +553,8 @@ void sgt_trainer_close(sgt_trainer *t)
     sgt_trace_close(t->trace);
     sgt_loader_close(t->train);
     sgt_loader_close(t->val);
+    sgt_examples_free(&t->examples);
+    sgt_examples_free(&t->val_examples);
     sgt_checkpoint_state_free(&t->state);
     free(t->tokenizer);
     free(t->from);

@@ -17,6 +17,7 @@
 
 #include "backend.h"
 #include "base/error.h"
+#include "examples.h"
 #include "metrics.h"
 #include "ranks.h"
 #include "settings.h"
@@ -27,6 +28,9 @@ typedef struct sgt_train_options {
     sgt_notice notice;
     sgt_notice warning;     /* what is wrong and yet no failure: to be said where talk is not wanted too */
     const char *profile;    /* where a trace of some steps goes (trace.h says which); NULL: none is made */
+    /* Reads prompts and completions, which --data names as FILE.jsonl: fills in all but `rows` and `order` of *e,
+     * malloc'd, which sgt_train frees, after a failure too. NULL: such data is refused. */
+    int (*examples)(const char *path, sgt_examples *e, sgt_error *err);
     const char *cache;      /* a folder for what a device's timing found, made if it is missing; NULL: nowhere */
     const struct sgt_cuda_library *cuda; /* in the place of the one that is found: tests put themselves there */
     const sgt_stop *stop;   /* finish the step, save, return SGT_ESTOPPED; with ranks, return at once */

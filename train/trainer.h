@@ -19,6 +19,7 @@ typedef struct sgt_trainer {
     sgt_backend *backend;
     sgt_run *run;
     sgt_loader *train, *val;    /* val NULL: no evaluation */
+    sgt_examples examples, val_examples; /* in the place of train and val, where --data is a .jsonl */
     sgt_loader_info info;       /* of train */
     uint64_t eval_batches;
     char *tokenizer;            /* tokenizer.json's text, for checkpoints, or NULL */
@@ -34,6 +35,8 @@ typedef struct sgt_trainer {
  * if one does; then, t->info.vocab being known, the model. */
 int sgt_trainer_settle(sgt_trainer *t, sgt_error *err);
 int sgt_trainer_read_shape(sgt_trainer *t, sgt_error *err);
+/* The training data, and t->info. */
+int sgt_trainer_open_train(sgt_trainer *t, const sgt_loader_options *o, sgt_error *err);
 int sgt_trainer_decide_model(sgt_trainer *t, sgt_error *err);
 
 /* Everything up to the first step. Close with sgt_trainer_close, after a failure too. */

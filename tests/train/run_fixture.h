@@ -9,6 +9,9 @@ extern char said[8192], warned[8192]; /* every notice and every warning of the l
 /* What `--device cuda` finds in runs from here on; NULL: whatever the machine has. */
 extern const struct sgt_cuda_library *use_cuda;
 
+/* What reads a --data FILE.jsonl. */
+extern int (*use_examples)(const char *path, sgt_examples *e, sgt_error *err);
+
 /* For .init, with remove_folder for .fini. FOLDER/data.bin: 20,001 ids of the curve's text (bytes) as a shard that says
  * what they are: 256 ids; a newline begins a document. */
 void make_data(void);

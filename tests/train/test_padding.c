@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "fake_cuda.h"
+#include "fixture.h"
 #include "folder.h"
 #include "run_fixture.h"
 #include "sgt_loader.h"
@@ -181,4 +182,134 @@ Test(padding, that_the_vocabulary_lacks)
     cr_expect_str_eq(strstr(err.text, "pad-id"), err.text);
     cr_expect_not_null(strstr(err.text, "pad-id 256: "));
     cr_expect_not_null(strstr(err.text, " has ids below 256"));
+}
+
+/* ---- prompts and completions ---- */
+
+enum { EXAMPLES = 9 };
+static const uint32_t prompts[EXAMPLES] = {3, 1, 10, 48, 49, 60, 20, 5, 30}, completions[EXAMPLES] = {4, 1, 30, 5, 3, 9, 60, 8, 2};
+
+static uint16_t example_token(uint64_t i) { return (uint16_t)(i * 37 % 251); }
+
+static int some_examples(const char *path, sgt_examples *e, sgt_error *err)
+{
+    (void)err;
+    cr_assert_str_eq(path, "some.jsonl");
+    e->starts = calloc(EXAMPLES + 1, sizeof *e->starts);
+    e->learnt = calloc(EXAMPLES, sizeof *e->learnt);
+    e->count = EXAMPLES;
+    for (int i = 0; i < EXAMPLES; i++) {
+        e->learnt[i] = prompts[i];
+        e->starts[i + 1] = e->starts[i] + prompts[i] + completions[i];
+    }
+    e->tokens = calloc(e->starts[EXAMPLES], sizeof *e->tokens);
+    for (uint64_t i = 0; i < e->starts[EXAMPLES]; i++) e->tokens[i] = example_token(i);
+    e->hash = 5;
+    e->vocab = 256;
+    e->eot = 10;
+    return SGT_OK;
+}
+
+static sgt_settings prompted(uint64_t steps)
+{
+    sgt_settings s = tiny(steps);
+    use_examples = some_examples;
+    s.data = "some.jsonl";
+    s.seq = T;
+    return s;
+}
+
+Test(padding, rows_of_examples)
+{
+    enum { B = 6, LOCAL = 3 };
+    int seen[3 * EXAMPLES] = {0};
+    uint16_t tokens[LOCAL * (T + 1)];
+    int32_t targets[LOCAL * T];
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        sgt_examples e = {0};
+        sgt_example_rows rows = {.seed = 3, .batch = B, .seq = T, .rank = rank, .ranks = 2, .pad = 99};
+        cr_assert_eq(some_examples("some.jsonl", &e, NULL), 0);
+        cr_assert_eq(sgt_examples_arrange(&e, "x", &rows, NULL, NULL), 0);
+        for (uint64_t k = 0; k * B < 2 * EXAMPLES; k++) { /* two epochs: each example twice */
+            sgt_examples_batch(&e, k, tokens, targets);
+            for (size_t r = 0; r < LOCAL; r++) {
+                uint64_t row = k * B + rank + r * 2, i = sgt_sampler_window(&e.order, NULL, row).offset;
+                uint64_t n = prompts[i] + completions[i];
+                seen[row / EXAMPLES * EXAMPLES + i]++;
+                for (uint64_t t = 0; t <= T; t++) {
+                    uint16_t id = t < n ? example_token(e.starts[i] + t) : 99;
+                    cr_assert_eq(tokens[r * (T + 1) + t], id);
+                    int32_t wanted = t >= prompts[i] && t < n ? id : SGT_IGNORED;
+                    if (t) cr_assert_eq(targets[r * T + t - 1], wanted, "example %lu, target %lu", i, t - 1);
+                }
+            }
+        }
+        sgt_examples_free(&e);
+    }
+    for (int i = 0; i < 2 * EXAMPLES; i++) cr_assert_eq(seen[i], 1, "example %d of epoch %d", i % EXAMPLES, i / EXAMPLES);
+}
+
+/* What is causal makes a completion's loss the whole's less the prompt's. */
+Test(padding, a_steps_loss_is_its_completions)
+{
+    double loss = 0, targets = 0;
+    sgt_examples e = {0};
+    sgt_example_rows rows = {.seed = 1, .batch = 4, .seq = T, .ranks = 1, .pad = 10};
+    must_train(prompted(2), "run", 0);
+    cr_expect_not_null(strstr(said, "some.jsonl: 2 of 9 prompts fill the row of 48 tokens"), "%s", said);
+    cr_expect_not_null(strstr(said, "some.jsonl: 2 of 9 completions are cut to the row of 48 tokens"), "%s", said);
+    cr_assert(some_examples("some.jsonl", &e, NULL) == 0 && sgt_examples_arrange(&e, "x", &rows, NULL, NULL) == 0);
+    for (uint64_t row = 0; row < 4; row++) {
+        uint64_t i = sgt_sampler_window(&e.order, NULL, row).offset;
+        uint32_t n = prompts[i] + completions[i], p = prompts[i];
+        if (n > T + 1) n = T + 1;
+        if (p > n) p = n;
+        loss += alone(e.tokens + e.starts[i], n) - alone(e.tokens + e.starts[i], p);
+        targets += n - p;
+    }
+    cr_expect_float_eq(logged("run", "loss", 0), loss / targets, 1e-5, "%.9f, not %.9f", logged("run", "loss", 0),
+                       loss / targets);
+    sgt_examples_free(&e);
+}
+
+Test(padding, examples_resume_and_accumulate)
+{
+    sgt_error err;
+    must_train(prompted(8), "whole", 0);
+    cr_assert_eq(train(prompted(8), "cut", 0, 0, 3, NULL, &err), SGT_ESTOPPED);
+    must_train(prompted(8), "cut", 1);
+    same_facts("whole", "cut");
+    same_bytes("whole/step-00000008/model.safetensors", "cut/step-00000008/model.safetensors");
+    sgt_settings s = prompted(8);
+    s.batch = 4;
+    s.accum = 1;
+    s.pad = 77;
+    must_train(s, "large", 0);
+    for (size_t i = 0; i < 8; i++)
+        cr_expect_float_eq(logged("whole", "loss", i), logged("large", "loss", i), 2e-5, "step %zu", i);
+    use_cuda = &fake_cuda;
+    s = prompted(8);
+    s.device = "cuda";
+    must_train(s, "lags", 0);
+    use_cuda = NULL;
+    for (size_t i = 0; i < 8; i++) cr_expect_eq(logged("whole", "loss", i), logged("lags", "loss", i));
+}
+
+Test(padding, examples_that_cannot_be)
+{
+    sgt_error err;
+    sgt_settings s = prompted(2);
+    s.pad = 256;
+    cr_assert_eq(train(s, "run", 0, 0, 0, NULL, &err), SGT_EUSAGE);
+    cr_expect_str_eq(err.text, "--pad-id 256: must be below 256");
+    s = prompted(2);
+    s.init = FIXTURES "curve_deep";
+    s.model = NULL;
+    int rc = train(s, "run", 0, 0, 0, NULL, &err);
+    cr_expect_eq(rc, SGT_EUNSUPPORTED);
+    cr_expect_str_eq(err.text, "--data some.jsonl: tokens of a vocabulary of 256, but the model has 97");
+    s = prompted(2);
+    use_examples = NULL;
+    cr_assert_eq(train(s, "run", 0, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
+    cr_expect_str_eq(err.text, "--data some.jsonl: shards are wanted");
 }

@@ -1,0 +1,80 @@
+# sgt-train --data FILE.jsonl: prompts without a loss, completions with one.
+. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/train.inc"
+work_in_memory
+cat > some.jsonl << 'END'
+{"prompt": "Two and two is", "completion": " four."}
+{"completion": " Paris.", "prompt": "The capital of France is", "source": 7}
+
+{"prompt": "", "completion": "Once upon a time"}
+{"prompt": "La s\u0153ur", "completion": " rit \ud83d\ude00"}
+{"prompt": "one two three four five six seven eight nine ten eleven twelve thirteen", "completion": " fourteen"}
+{"prompt": "one two three", "completion": " four five six seven eight nine ten eleven twelve thirteen fourteen"}
+END
+tune="sgt-train --quiet --device cpu --model 1x16x2 --seq-len 12 --batch-size 2 --lr 1e-2 --threads 1"
+
+run 0 $tune --data some.jsonl --steps 6 --save-every 2 --run whole
+stderr_is ''
+run 0 sgt-train --device cpu --model 1x16x2 --seq-len 12 --batch-size 2 --steps 1 --data some.jsonl --run said
+stderr_has 'sgt-train: some.jsonl: 1 of 6 prompts fill the row of 12 tokens: nothing is learnt from those (a longer --seq-len)'
+stderr_has 'sgt-train: some.jsonl: 1 of 6 completions are cut to the row of 12 tokens'
+stderr_has 'sgt-train: no --val-data: no evaluation'
+stderr_has 'sgt-train: data: 61 tokens in 1 shard; steps 0 to 1, each 1 x 2 x 12 tokens'
+stdout_has 'documents begun: 2'
+same said/step-00000001/tokenizer.json whole/step-00000006/tokenizer.json
+
+# a loss that falls below ln 27 = 3.3, which guessing among the completions' tokens brings; a checkpoint goes on from there
+run 0 $tune --data some.jsonl --steps 60 --run learnt --val-data some.jsonl --eval-every 30 --min-lr 1e-2
+first=$(field loss learnt/log.jsonl)
+last=$(sed -n '60s/.*"val_loss":\([0-9.]*\).*/\1/p' learnt/log.jsonl)
+check "from $first to $last" awk "BEGIN { exit !($first > 9 && $last < 3) }"
+run 0 sgt-train --quiet --device cpu --init learnt/step-00000060 --data some.jsonl --seq-len 12 --batch-size 2 --steps 1 \
+    --lr 0 --run again
+check 'what was learnt is there' awk "BEGIN { exit !($(field loss again/log.jsonl) < 3) }"
+
+# cut in two; the options that it was begun with need not be said again
+run 0 $tune --data some.jsonl --steps 4 --save-every 2 --run cut --schedule constant --warmup 0
+run 0 $tune --data some.jsonl --steps 6 --save-every 2 --run full --schedule constant --warmup 0
+run 0 sgt-train --quiet --run cut --resume --steps 6
+same_facts full/log.jsonl cut/log.jsonl
+same full/step-00000006/model.safetensors cut/step-00000006/model.safetensors
+same full/step-00000006/optimizer.safetensors cut/step-00000006/optimizer.safetensors
+echo '{"prompt": "more", "completion": "less"}' >> some.jsonl
+run 1 sgt-train --quiet --run cut --resume --steps 8
+stderr_is 'sgt-train: --data some.jsonl: not the tokens that the run to resume was trained on'
+
+# lines that are wrong
+bad() { # MESSAGE LINE
+    printf '{"prompt": "a", "completion": "b"}\n%s\n' "$2" > bad.jsonl
+    run 1 $tune --data bad.jsonl --run bad
+    stdout_is ''
+    stderr_is "sgt-train: bad.jsonl: line 2: $1"
+    absent bad/log.jsonl
+}
+wanted='wanted {"prompt": TEXT, "completion": TEXT}'
+bad "$wanted: no text \"completion\"" '{"prompt": "a"}'
+bad "$wanted: no text \"prompt\"" '{"prompt": 1, "completion": "b"}'
+bad "$wanted: it is no object" '["a", "b"]'
+bad "not JSON: '}' expected near end of file" '{"prompt": "a"'
+printf '\n \n' > empty.jsonl
+run 1 $tune --data empty.jsonl --run bad
+stderr_is "sgt-train: empty.jsonl: no line in it: $wanted a line"
+run 1 $tune --data missing.jsonl --run bad
+stderr_is 'sgt-train: missing.jsonl: No such file or directory'
+run 1 $tune --data some.jsonl --val-data missing.jsonl --run bad
+stderr_is 'sgt-train: missing.jsonl: No such file or directory'
+echo '{"prompt": "one two three four", "completion": "b"}' > long.jsonl
+run_usage '--seq-len 3: every prompt of long.jsonl fills the row: nothing is left to learn' \
+    $tune --data long.jsonl --seq-len 3 --run bad
+
+# options that have no use here, and there
+run_usage '--sampling: needs --data of shards' $tune --data some.jsonl --sampling random
+run_usage '--loader: needs --data of shards' $tune --data some.jsonl --loader mmap
+data d
+run_usage '--val-data: needs a --data FILE.jsonl' $tune --data d --val-data some.jsonl
+run_usage '--pad-id 50257: must be below 50257' $tune --data some.jsonl --pad-id 50257
+run 0 sgt-train $small --steps 1 --run bytes
+run 1 sgt-train --quiet --device cpu --data some.jsonl --seq-len 12 --init bytes/step-00000001 --run bad
+stderr_is 'sgt-train: --data some.jsonl: tokens of a vocabulary of 50257, but the model has 256'
+run 0 sgt-train --estimate-memory --device cpu --model 1x16x2 --seq-len 12 --batch-size 2 --data some.jsonl
+stdout_has '50257 ids'

@@ -1,0 +1,122 @@
+/* finetune.c: see finetune.h. The file is read whole: examples are small beside what they tune. */
+#include "tools/train/finetune.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "base/file.h"
+#include "sgt_tokenize.h"
+
+#define MOST_BYTES ((size_t)1 << 34) /* of the file */
+
+typedef struct reading {
+    const char *path;
+    size_t line;
+    sgt_encoder *encoder;
+    uint32_t eot;
+    sgt_examples *e;
+    uint64_t tokens, room, examples_room;
+    sgt_error *err;
+} reading;
+
+static int no_memory(const reading *r) { return sgt_fail(r->err, SGT_ENOMEM, "%s: out of memory", r->path); }
+
+/* Room for `bytes` more tokens, and for one more example. */
+static int make_room(reading *r, size_t bytes)
+{
+    sgt_examples *e = r->e;
+    if (r->tokens + bytes > r->room) {
+        uint64_t room = 2 * (r->tokens + bytes);
+        uint16_t *more = reallocarray(e->tokens, room, sizeof *more);
+        if (!more) return no_memory(r);
+        e->tokens = more;
+        r->room = room;
+    }
+    if (e->count == r->examples_room) {
+        uint64_t room = r->examples_room ? 2 * r->examples_room : 256;
+        uint64_t *starts = reallocarray(e->starts, room + 1, sizeof *starts);
+        if (starts) e->starts = starts;
+        uint32_t *learnt = reallocarray(e->learnt, room, sizeof *learnt);
+        if (learnt) e->learnt = learnt;
+        if (!starts || !learnt) return no_memory(r);
+        r->examples_room = room;
+    }
+    return SGT_OK;
+}
+
+static int add_example(reading *r, const json_t *prompt, const json_t *completion)
+{
+    sgt_examples *e = r->e;
+    size_t p = json_string_length(prompt), c = json_string_length(completion);
+    int rc = p < UINT32_MAX ? make_room(r, p + c + 2) : SGT_EFORMAT; /* never more ids than bytes */
+    if (rc == SGT_EFORMAT)
+        return sgt_fail(r->err, rc, "%s: line %zu: a prompt of %zu bytes, more than 4 GiB", r->path, r->line, p);
+    if (rc < 0) return rc;
+    uint64_t start = r->tokens;
+    if (p) r->tokens += sgt_encode(r->encoder, json_string_value(prompt), p, e->tokens + start);
+    else e->tokens[r->tokens++] = (uint16_t)r->eot;
+    e->learnt[e->count] = (uint32_t)(r->tokens - start);
+    r->tokens += sgt_encode(r->encoder, json_string_value(completion), c, e->tokens + r->tokens);
+    e->tokens[r->tokens++] = (uint16_t)r->eot;
+    e->starts[e->count++] = start;
+    e->starts[e->count] = r->tokens;
+    return SGT_OK;
+}
+
+static int read_line(reading *r, const char *text, size_t n)
+{
+    json_error_t why;
+    int rc;
+    if (strspn(text, " \t\r") >= n) return SGT_OK;
+    json_t *o = json_loadb(text, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
+    const json_t *prompt = json_object_get(o, "prompt"), *completion = json_object_get(o, "completion");
+    if (!o) rc = sgt_fail(r->err, SGT_EFORMAT, "%s: line %zu: not JSON: %s", r->path, r->line, why.text);
+    else if (!json_is_string(prompt) || !json_is_string(completion))
+        rc = sgt_fail(r->err, SGT_EFORMAT, "%s: line %zu: wanted {\"prompt\": TEXT, \"completion\": TEXT}: %s", r->path,
+                      r->line, !json_is_object(o) ? "it is no object"
+                               : json_is_string(prompt) ? "no text \"completion\""
+                                                        : "no text \"prompt\"");
+    else rc = add_example(r, prompt, completion);
+    json_decref(o);
+    return rc;
+}
+
+/* Lines end with a newline or the file; text has a NUL behind its last byte. */
+static int read_lines(reading *r, const char *text, size_t n)
+{
+    int rc = SGT_OK;
+    for (size_t at = 0, end; at < n && rc == SGT_OK; at = end + 1) {
+        const char *newline = memchr(text + at, '\n', n - at);
+        end = newline ? (size_t)(newline - text) : n;
+        r->line++;
+        rc = read_line(r, text + at, end - at);
+    }
+    if (rc == SGT_OK && !r->e->count)
+        rc = sgt_fail(r->err, SGT_EFORMAT, "%s: no line in it: wanted {\"prompt\": TEXT, \"completion\": TEXT} a line",
+                      r->path);
+    return rc;
+}
+
+int finetune_read(const char *path, sgt_examples *e, sgt_error *err)
+{
+    sgt_vocab *v = NULL;
+    char *text = NULL;
+    size_t n, m;
+    reading r = {.path = path, .e = e, .err = err};
+    int rc = sgt_file_get(&text, &n, path, MOST_BYTES, err);
+    if (rc == SGT_OK) rc = sgt_vocab_gpt2(&v, err);
+    if (rc == SGT_OK) rc = sgt_encoder_new(&r.encoder, v, err);
+    if (rc == SGT_OK) {
+        r.eot = e->eot = sgt_vocab_eot(v);
+        e->vocab = sgt_vocab_size(v);
+        e->hash = XXH3_64bits(text, n);
+        rc = read_lines(&r, text, n);
+    }
+    if (rc == SGT_OK) rc = sgt_vocab_tokenizer_json(v, &e->tokenizer, &m, err);
+    sgt_encoder_free(r.encoder);
+    sgt_vocab_free(v);
+    free(text);
+    return rc;
+}
