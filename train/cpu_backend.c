@@ -60,8 +60,12 @@ static int put(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size
     float *at = state_at(c, what, tensor, first, count, err);
     if (!at) return SGT_EUSAGE;
     if (!sgt_cpu_ranks_puts(c, what)) return SGT_OK;
-    memcpy(at, from, count * sizeof *at);
-    if (what == SGT_PARAMETERS) sgt_cpu_take_weights(c, (size_t)(at - c->params), count);
+#pragma omp parallel for num_threads(c->threads) schedule(static)
+    for (size_t i = 0; i < count; i += SGT_PIECE) {
+        size_t n = count - i < SGT_PIECE ? count - i : SGT_PIECE;
+        memcpy(at + i, from + i, n * sizeof *at);
+        if (what == SGT_PARAMETERS) sgt_cpu_take_weights(c, (size_t)(at - c->params) + i, n);
+    }
     return SGT_OK;
 }
 
