@@ -43,6 +43,13 @@ typedef struct sgt_dropout {
     float rate;
 } sgt_dropout;
 
+/* Numbers of a normal distribution about 0, each a pure function of (seed, draw, element). */
+typedef struct sgt_normals {
+    uint64_t seed, draw;
+    uint64_t first; /* the element that the first number is */
+    float sigma;
+} sgt_normals;
+
 typedef enum sgt_rounding { SGT_FORMAT_BF16, SGT_FORMAT_FP16 } sgt_rounding;
 
 typedef struct sgt_kernels {
@@ -79,6 +86,10 @@ typedef struct sgt_kernels {
 
     /* out[i] = x[i] * factor of element first + i                     n numbers; out may be x */
     void (*dropout)(float *out, const float *x, size_t n, const sgt_dropout *d);
+
+    /* out[i] = sigma sqrt(-2 ln u) cos(2 pi v), for odd elements sin, with u and v from a Philox draw of four numbers by
+     * first + i; the same bits from every level */
+    void (*normals)(float *out, size_t n, const sgt_normals *d);
 
     /* One head of one sequence, causal, with s_ij = scale q_i.k_j:
      *   out_i = sum_{a_i<=j<=i} f_ij softmax_j(s_ij) v_j             q, k, v (T, D) with `ld` floats from row to row

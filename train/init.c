@@ -1,41 +1,25 @@
 /* init.c: GPT-2's initial parameters. Each number is a pure function of (seed, tensor, element), so that neither the
- * number of threads nor the device changes any of them. */
+ * number of threads, the CPU's level nor the device changes any of them. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "backend.h"
-#include "base/philox.h"
+#include "kernels.h"
 
 #define SIGMA 0.02
 #define BUFFER ((size_t)1 << 20)     /* floats drawn at a time */
-#define TASK 4096                    /* floats of one task; a multiple of 4 */
+#define TASK 4096                    /* floats of one task */
 #define DOMAIN 0x696e697400000000ull /* "init": keeps these draws apart from any other use of the seed */
 
-/* Four normal numbers from one draw of four words: Box and Muller, "A note on the generation of random normal deviates"
- * (1958). */
-static void normal4(float z[4], uint64_t seed, size_t tensor, uint64_t element, float sigma)
+static void draw(float *out, size_t count, const sgt_normals *from, int threads)
 {
-    sgt_philox4 r = sgt_philox(seed, element / 4, DOMAIN + tensor);
-    for (int i = 0; i < 4; i += 2) {
-        float u = ((float)r.x[i] + 1.0f) * 0x1p-32f, radius, angle = (float)r.x[i + 1] * (float)(2 * M_PI * 0x1p-32);
-        if (u > 1) u = 1;
-        radius = sigma * sqrtf(-2 * logf(u));
-        z[i] = radius * cosf(angle);
-        z[i + 1] = radius * sinf(angle);
-    }
-}
-
-static void draw(float *out, size_t count, uint64_t seed, size_t tensor, size_t first, float sigma, int threads)
-{
+    const sgt_kernels *k = sgt_kernels_cpu();
 #pragma omp parallel for num_threads(threads) schedule(static)
     for (size_t at = 0; at < count; at += TASK) {
-        size_t n = count - at < TASK ? count - at : TASK;
-        for (size_t i = 0; i < n; i += 4) {
-            float z[4];
-            normal4(z, seed, tensor, first + at + i, sigma);
-            memcpy(out + at + i, z, (n - i < 4 ? n - i : 4) * sizeof *z);
-        }
+        sgt_normals d = *from;
+        d.first += at;
+        k->normals(out + at, count - at < TASK ? count - at : TASK, &d);
     }
 }
 
@@ -59,7 +43,7 @@ int sgt_init_parameters(sgt_backend *b, const sgt_model *m, uint64_t seed, int t
         float s = spread(m, &t);
         for (size_t at = 0; at < t.count && rc == SGT_OK; at += BUFFER) {
             size_t n = t.count - at < BUFFER ? t.count - at : BUFFER;
-            if (t.dims > 1) draw(buffer, n, seed, i, at, s, threads);
+            if (t.dims > 1) draw(buffer, n, &(sgt_normals){seed, DOMAIN + i, at, s}, threads);
             else
                 for (size_t j = 0; j < n; j++) buffer[j] = s;
             rc = b->put(b, SGT_PARAMETERS, i, at, n, buffer, err);

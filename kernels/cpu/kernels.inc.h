@@ -13,6 +13,7 @@
 #include "embed.h"
 #include "gelu.h"
 #include "layernorm.h"
+#include "normals.h"
 #include "round.h"
 #include "sgd.h"
 #include "vector.h"
@@ -27,6 +28,7 @@ const sgt_kernels SGT_LEVEL_TABLE = {
     .gelu = gelu,
     .gelu_backward = gelu_backward,
     .dropout = dropout,
+    .normals = normals,
     .attention = attention,
     .attention_backward = attention_backward,
     .attention_scratch = attention_scratch,

@@ -13,6 +13,7 @@ const sgt_kernels *sgt_kernels_ref(void)
         .gelu = sgt_ref_gelu,
         .gelu_backward = sgt_ref_gelu_backward,
         .dropout = sgt_ref_dropout,
+        .normals = sgt_ref_normals,
         .attention = sgt_ref_attention,
         .attention_backward = sgt_ref_attention_backward,
         .attention_scratch = sgt_ref_attention_scratch,

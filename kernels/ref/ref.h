@@ -15,6 +15,7 @@ void sgt_ref_residual_layernorm(float *sum, float *out, float *mean, float *rstd
 void sgt_ref_layernorm_backward(float *dx, float *dw, float *db, const float *dout, const float *x, const float *mean,
                                 const float *rstd, const float *w, size_t n, size_t C);
 void sgt_ref_dropout(float *out, const float *x, size_t n, const sgt_dropout *d);
+void sgt_ref_normals(float *out, size_t n, const sgt_normals *d);
 void sgt_ref_gelu(float *out, const float *x, size_t n, sgt_gelu_kind kind);
 void sgt_ref_gelu_backward(float *dx, const float *dout, const float *x, size_t n, sgt_gelu_kind kind);
 void sgt_ref_attention(float *out, size_t ld_out, float *lse, const float *q, const float *k, const float *v, size_t ld,
