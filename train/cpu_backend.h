@@ -81,7 +81,7 @@ typedef struct sgt_cpu_backend {
     int sharing;      /* there are such ranks */
     struct sgt_cpu_group *group; /* cpu_ranks.c's; NULL: one rank */
     sgt_memory_kind memory[SGT_MEMORY_KINDS];
-    char level[48];
+    char level[48], peak_name[128];
     size_t kinds;
 
     float *params, *grads, *m, *v; /* flat */
@@ -123,6 +123,9 @@ void sgt_cpu_close(sgt_backend *b);
 /* And those of fp16 alone. */
 void sgt_cpu_put_scaler(sgt_backend *b, uint64_t step, const sgt_scaler *s);
 int sgt_cpu_get_scaler(sgt_backend *b, sgt_scaler *s, sgt_error *err);
+
+/* Fills in base.peak_flops and peak_name; 15 ms. */
+void sgt_cpu_find_peak(sgt_cpu_backend *c);
 
 /* Lays everything out in c->arena: called once to measure and once with memory behind it. */
 void sgt_cpu_lay_out(sgt_cpu_backend *c);

@@ -281,6 +281,7 @@ int sgt_cpu_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_er
         (rc = sgt_cpu_ranks_open(c, err)) < 0 || (rc = map_arena(c, err)) < 0)
         goto fail;
     name_level(c, &o->notice);
+    sgt_cpu_find_peak(c);
     c->base.library = sgt_gemm_library();
     *out = &c->base;
     return SGT_OK;

@@ -15,7 +15,7 @@ stderr_is ''
     fail "the checkpoint holds $(ls -A run/step-00000006)"
 [ "$(wc -l < run/log.jsonl)" -eq 6 ] || fail 'a line a step'
 sed -n 3p run/log.jsonl > line
-for name in step loss lr grad_norm loss_scale skipped tokens epoch tokens_per_s ms_per_step data_wait_ms peak_bytes; do
+for name in step loss lr grad_norm loss_scale skipped tokens epoch tokens_per_s ms_per_step data_wait_ms mfu peak_bytes; do
     [ -n "$(field $name line)" ] || fail "a step's line lacks $name"
 done
 [ "$(field loss_scale line),$(field skipped line)" = 1,0 ] || fail 'fp32 has no loss scale and skips nothing'
@@ -39,6 +39,11 @@ stdout_matches '^checkpoint: said/step-00000004$'
 stderr_has 'sgt-train: model: 1 layers, 16 channels, 2 heads, vocabulary 256: 0.0 million parameters; '
 stderr_matches '; (fp32|bf16), [a-z0-9/]+ kernels, oneDNN [0-9.]+$'
 stderr_matches '^sgt-train: data: 153601 tokens in 1 shard; steps 0 to 4, each 1 x 2 x 16 tokens, lr 0\.001$'
+# mfu: 6 operations for each of 12 x 16 x 16 + 256 x 16 weights and 12 x 16 x 16 for attention a token, of that many
+peak=$(sed -nE 's/.* reach ([0-9.e-]+) TFLOP\/s, measured \(mfu\)$/\1/p' .stderr)
+awk -v mfu="$(field mfu said/log.jsonl)" -v rate="$(field tokens_per_s said/log.jsonl)" -v peak="$peak" \
+    'BEGIN { x = 46080 * rate / (peak * 1e12); exit !(peak > 0 && mfu > x * 0.99 && mfu < x * 1.01) }' ||
+    fail "mfu is not the part of $peak TFLOP/s"
 grep -q 'is above what models' .stderr && fail 'what is too high for so small a model nobody knows'
 stderr_matches '^step 2: loss [0-9.]+, validation [0-9.]+, 64 tokens, [0-9.]+ s, [0-9]+ tokens/s, [0-9.]+ h per epoch$'
 stderr_matches '^step 4: loss '
@@ -96,7 +101,7 @@ cp -r d out
 run 0 sgt-train --loader preload --model 1x16x2 --seq-len 16 --steps 1 --run found
 stderr_has 'sgt-train: data: out/, for no --data was given'
 stderr_matches '^sgt-train: device: the CPU \(.*\)$'
-stderr_lines 6
+stderr_lines 7
 
 # no validation shards: said once, and not where nobody asked for evaluations
 rm d/val_000000.bin

@@ -32,9 +32,6 @@ typedef struct gemm_bench {
 int gemm_on_cpu(gemm_bench *b, sgt_error *err);
 int gemm_on_cuda(gemm_bench *b, sgt_error *err); /* SGT_EUNSUPPORTED: there is none */
 
-/* What oneDNN reaches on a large square product of float32, or of bfloat16: so many operations a second. */
-int gemm_cpu_peak(double *flops, int threads, int bf16, sgt_error *err);
-
 double gemm_flops(const sgt_cuda_gemm_shape *s); /* of one */
 
 #endif

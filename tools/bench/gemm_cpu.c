@@ -102,23 +102,11 @@ static int time_lines(gemm_bench *b, const operands *o, sgt_error *err)
     return rc;
 }
 
-/* The large square product, in memory of its own where it is all that is wanted. */
 static int time_square(double *flops, const operands *o, const gemm_bench *b, sgt_error *err)
 {
     double ms;
     int rc = time_one(&ms, o, b, &square, err);
     if (rc == SGT_OK) *flops = gemm_flops(&square) / ms * 1e3;
-    return rc;
-}
-
-int gemm_cpu_peak(double *flops, int threads, int bf16, sgt_error *err)
-{
-    const gemm_bench b = {.threads = threads, .seconds = 0.2, .type = bf16 ? SGT_BF16 : SGT_F32};
-    operands o = {0};
-    int rc = fill_operands(&o, &b, err);
-    if (rc < 0) return rc;
-    rc = time_square(flops, &o, &b, err);
-    sgt_arena_unmap(&o.memory);
     return rc;
 }
 

@@ -186,11 +186,7 @@ static int take_turns(step_bench *b, sgt_error *err)
 static int measure(step_bench *b, const sgt_notice *notice, sgt_error *err)
 {
     int rc = prepare(b, notice, err);
-    if (rc == SGT_OK) rc = take_turns(b, err);
-    if (rc == SGT_OK && strcmp(b->device, "cpu") == 0 && !(b->r.peak_flops > 0))
-        rc = gemm_cpu_peak(&b->r.peak_flops, b->backend.threads,
-                           b->backend.precision == SGT_PRECISION_BF16 && sgt_gemm_has_bf16(), err);
-    return rc;
+    return rc == SGT_OK ? take_turns(b, err) : rc;
 }
 
 /* ---- results ---- */
