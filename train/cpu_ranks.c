@@ -28,6 +28,14 @@
 #define BLOCK 2048              /* floats that are added up at a time where there are more than two ranks */
 #define PATIENCE_NS 100000000   /* between two looks at whether ranks have given up */
 
+#define HUGE ((size_t)2 << 20)
+#ifndef MADV_POPULATE_WRITE /* Linux 5.14; EINVAL before */
+#define MADV_POPULATE_WRITE 23
+#endif
+#ifndef MADV_COLLAPSE /* Linux 6.1 */
+#define MADV_COLLAPSE 25
+#endif
+
 enum { LOSS, TARGETS, SQUARES, SUMS };
 
 /* How far a rank is, in the shared memory. `now` is posted after what it promises was written (release), and read before
@@ -409,6 +417,7 @@ int sgt_cpu_ranks_get(sgt_cpu_backend *c, sgt_state what, size_t at, size_t coun
     struct sgt_cpu_group *g = c->group;
     int rc = SGT_OK;
     if (!g || what == SGT_PARAMETERS || (g->memory && what != SGT_GRADIENTS)) return SGT_OK;
+    if (!c->fresh) return sgt_fail(err, SGT_EUSAGE, "backend: several ranks' state within a step");
     for (size_t n; count && rc == SGT_OK; at += n, to += n, count -= n) {
         uint32_t rank = owner(g, at, &n);
         if (n > count) n = count;
@@ -416,6 +425,9 @@ int sgt_cpu_ranks_get(sgt_cpu_backend *c, sgt_state what, size_t at, size_t coun
         if (g->memory) memcpy(to, g->grads[rank] + at, n * sizeof *to);
         else rc = g->r->broadcast(g->r, to, n * sizeof *to, rank, err);
     }
+    if (!g->memory || rc < 0) return rc;
+    rc = meet(g, err); /* the owner's next step writes over them */
+    g->step = g->now;
     return rc;
 }
 
@@ -449,17 +461,20 @@ static int hire(sgt_cpu_backend *c, sgt_error *err)
     return SGT_OK;
 }
 
-/* Every page is there before the first step, and a lack of memory is told instead of ending the process. Each rank has
- * its own gradients near it, and an even part of what is everyone's. */
+/* Every page is there before the first step, and a lack of memory is told instead of ending the process. Huge pages where
+ * the kernel makes them when it is asked to (Linux 6.1): its settings rarely do so for shared memory by themselves. Each
+ * rank touches those that begin in its own gradients, which are near it then, or in its part of the rest. */
 static int touch(const struct sgt_cpu_group *g, size_t from, size_t to, sgt_error *err)
 {
     char *base = g->memory;
-    from = from / 4096 * 4096;
-    to = (to + 4095) / 4096 * 4096; /* the mapping ends with a page */
-#ifdef MADV_POPULATE_WRITE
+    from = (from + HUGE - 1) / HUGE * HUGE;
+    to = (to + HUGE - 1) / HUGE * HUGE;
+    if (to > g->bytes) to = (g->bytes + 4095) / 4096 * 4096; /* the mapping ends with a page */
+    if (from >= to) return SGT_OK;
+    for (size_t i = from; i < to; i += HUGE) __atomic_fetch_or((unsigned char *)base + i, 0, __ATOMIC_RELAXED);
+    if (madvise(base + from, to - from, MADV_COLLAPSE) == 0) return SGT_OK;
     if (madvise(base + from, to - from, MADV_POPULATE_WRITE) == 0) return SGT_OK;
     if (errno != EINVAL) return sgt_fail_errno(err, "%zu MiB of memory for all ranks", g->bytes >> 20);
-#endif
     for (size_t i = from; i < to; i += 4096) __atomic_fetch_or((unsigned char *)base + i, 0, __ATOMIC_RELAXED);
     return SGT_OK;
 }
@@ -471,12 +486,17 @@ static int map_common(sgt_cpu_backend *c, sgt_error *err)
     sgt_arena one = {0};
     sgt_arena_take(&one, sgt_model_floats(&c->model), sizeof(float));
     size_t rank = g->r->rank, ranks = g->r->size, own = one.used, common = c->common.used - ranks * own;
-    int rc = g->r->share(g->r, c->common.used, &g->memory, err);
+    g->bytes = c->common.used < HUGE ? c->common.used : (c->common.used + HUGE - 1) / HUGE * HUGE;
+    int rc = g->r->share(g->r, g->bytes, &g->memory, err);
     if (rc < 0) return rc;
-    g->bytes = c->common.used;
     c->common = (sgt_arena){.base = g->memory, .size = g->bytes};
-    rc = touch(g, common * rank / ranks, common * (rank + 1) / ranks, err);
-    return rc < 0 ? rc : touch(g, common + own * rank, common + own * (rank + 1), err);
+    g->places = g->memory; /* the first thing that is laid out */
+    if ((rc = touch(g, common * rank / ranks, common * (rank + 1) / ranks, err)) < 0 ||
+        (rc = touch(g, common + own * rank, common + own * (rank + 1), err)) < 0 || (rc = meet(g, err)) < 0)
+        return rc;
+    g->step = g->now;
+    (void)madvise(g->memory, g->bytes, MADV_POPULATE_WRITE); /* what the others have touched: no faults in a step */
+    return SGT_OK;
 }
 
 void sgt_cpu_ranks_lay_out(sgt_cpu_backend *c)

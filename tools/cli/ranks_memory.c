@@ -8,6 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#define HUGE ((size_t)2 << 20)
+
 /* Rank 0's file, as told to the others. A process of that number is on every machine: what is in the file tells. */
 typedef struct ticket {
     int64_t pid, fd;
@@ -15,9 +17,15 @@ typedef struct ticket {
     uint64_t token[2];
 } ticket;
 
+/* 2 MiB-aligned, so that huge pages can stand there: room is taken first, and the file put in it. */
 static int map(void **at, int fd, size_t bytes)
 {
-    *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    char *room = mmap(NULL, bytes + HUGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (room == MAP_FAILED) return -1;
+    size_t head = (HUGE - ((uintptr_t)room & (HUGE - 1))) & (HUGE - 1), end = head + (bytes + 4095) / 4096 * 4096;
+    if (head) munmap(room, head);
+    if (bytes + HUGE > end) munmap(room + end, bytes + HUGE - end);
+    *at = mmap(room + head, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
     if (*at == MAP_FAILED) return -1;
     (void)madvise(*at, bytes, MADV_HUGEPAGE); /* advice: where it is refused, small pages serve */
     return 0;
@@ -28,7 +36,7 @@ static int make(void **at, ticket *t, size_t bytes)
 {
     int fd = memfd_create("sgt ranks", MFD_CLOEXEC);
     t->fd = fd;
-    if (fd < 0 || ftruncate(fd, (off_t)bytes) < 0 || map(at, fd, bytes) < 0) return -1;
+    if (fd < 0 || ftruncate(fd, (off_t)t->bytes) < 0 || map(at, fd, bytes) < 0) return -1;
     if (getentropy(t->token, sizeof t->token) < 0) return -1;
     memcpy(*at, t->token, sizeof t->token);
     return 0;

@@ -1,0 +1,15 @@
+/* ranks_fixture.h: threads that stand for ranks: what train/ranks.h promises, among the threads of one process. */
+#ifndef TESTS_TRAIN_RANKS_FIXTURE_H
+#define TESTS_TRAIN_RANKS_FIXTURE_H
+
+#include "ranks.h"
+
+#define MOST_RANKS 4
+
+/* How gradients may travel. */
+enum { BY_MEMORY = 1, BY_SWAP = 2 };
+
+/* Calls work(ctx, r) as each of `size` ranks at once, and returns when all have. */
+void as_ranks(uint32_t size, int ways, void (*work)(void *ctx, sgt_ranks *r), void *ctx);
+
+#endif

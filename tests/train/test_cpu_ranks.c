@@ -1,0 +1,259 @@
+/* The CPU backend on several ranks, which are threads here: sums in the order of ranks, the same bits in all of them
+ * whichever way gradients travel, and one rank's numbers. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fixture.h"
+#include "ranks_fixture.h"
+
+#define STEPS 3
+
+/* What one rank has at the end. */
+typedef struct seen {
+    int rc;
+    sgt_error err;
+    float *grads, *params, *moments; /* flat; grads of the first step */
+    sgt_step_metrics m[STEPS];
+} seen;
+
+typedef struct job {
+    const fixture *f;
+    sgt_backend_options o; /* ranks aside */
+    uint32_t micro;        /* micro-steps of a step */
+    uint32_t fails;        /* this rank gives up after its first micro-step; UINT32_MAX: none */
+    seen ranks[MOST_RANKS];
+} job;
+
+static job job_of(const fixture *f, uint32_t ranks, uint32_t micro)
+{
+    job j = {.f = f, .o = f->options, .micro = micro, .fails = UINT32_MAX};
+    j.o.batch = f->batch / ranks / micro;
+    j.o.accum = micro;
+    j.o.threads = ranks > 2 ? 1 : 2; /* more threads than cores, and OpenMP's would wait for each other's turns */
+    return j;
+}
+
+static void free_job(job *j)
+{
+    for (int i = 0; i < MOST_RANKS; i++) {
+        free(j->ranks[i].grads);
+        free(j->ranks[i].params);
+        free(j->ranks[i].moments);
+    }
+}
+
+/* Each rank has rows of its own, one after the other: which ones changes no sum. */
+static int micro_steps(const job *j, sgt_backend *b, const sgt_ranks *r, uint64_t step, sgt_error *err)
+{
+    const fixture *f = j->f;
+    int rc = SGT_OK;
+    for (uint32_t a = 0; a < j->micro && rc == SGT_OK; a++) {
+        uint32_t first = ((r ? r->rank : 0) * j->micro + a) * j->o.batch;
+        sgt_rows rows = {.tokens = f->tokens + first * (f->seq + 1), .targets = f->y + first * f->seq};
+        rc = b->micro_step(b, step, a, &rows, 1.0 / (f->batch * f->seq), err);
+    }
+    return rc;
+}
+
+static int steps(const job *j, sgt_backend *b, sgt_ranks *r, seen *s)
+{
+    int rc = SGT_OK;
+    for (uint64_t i = 0; i < STEPS && rc == SGT_OK; i++) {
+        if (i == 1 && r && r->rank == j->fails) {
+            sgt_fail(&s->err, SGT_EIO, "it was told to");
+            r->give_up(r, &s->err);
+            return SGT_EIO;
+        }
+        if ((rc = micro_steps(j, b, r, i, &s->err)) < 0 || (rc = b->update(b, i, 1e-3, &s->err)) < 0) return rc;
+        rc = b->metrics(b, i, &s->m[i], &s->err);
+        if (i == 0 && j->fails == UINT32_MAX) s->grads = flat_state(b, &j->f->model, SGT_GRADIENTS);
+    }
+    if (rc == SGT_OK) {
+        s->params = flat_state(b, &j->f->model, SGT_PARAMETERS);
+        s->moments = flat_state(b, &j->f->model, SGT_MOMENT1);
+    }
+    return rc;
+}
+
+static void work(void *ctx, sgt_ranks *r)
+{
+    job *j = ctx;
+    seen *s = &j->ranks[r ? r->rank : 0];
+    sgt_backend *b;
+    sgt_backend_options o = j->o;
+    o.ranks = r;
+    if ((s->rc = sgt_cpu_backend_open(&b, &o, &s->err)) < 0) {
+        if (r) r->give_up(r, &s->err);
+        return;
+    }
+    put_flat(b, &j->f->model, SGT_PARAMETERS, j->f->initial);
+    s->rc = steps(j, b, r, s);
+    if (s->rc < 0) r->give_up(r, &s->err);
+    b->close(b);
+}
+
+/* The gradients of a rank's rows alone. */
+static float *alone(const job *j, uint32_t rank)
+{
+    sgt_backend *b;
+    sgt_ranks r = {.rank = rank};
+    cr_assert_eq(sgt_cpu_backend_open(&b, &j->o, NULL), 0);
+    put_flat(b, &j->f->model, SGT_PARAMETERS, j->f->initial);
+    cr_assert_eq(micro_steps(j, b, &r, 0, NULL), 0);
+    float *g = flat_state(b, &j->f->model, SGT_GRADIENTS);
+    b->close(b);
+    return g;
+}
+
+/* (((g0 + g1) + g2) + g3) in float32, number by number. */
+static void check_sums(const job *j, uint32_t ranks)
+{
+    size_t n = sgt_model_floats(&j->f->model);
+    float *want = alone(j, 0);
+    for (uint32_t i = 1; i < ranks; i++) {
+        float *g = alone(j, i);
+        for (size_t k = 0; k < n; k++) want[k] += g[k];
+        free(g);
+    }
+    for (uint32_t i = 0; i < ranks; i++)
+        cr_expect_arr_eq(j->ranks[i].grads, want, n * sizeof(float), "%u ranks: gradients of rank %u", ranks, i);
+    free(want);
+}
+
+static void check_same(const job *a, const job *b, uint32_t ranks)
+{
+    size_t n = sgt_model_floats(&a->f->model) * sizeof(float);
+    for (uint32_t i = 0; i < ranks; i++) {
+        cr_expect_arr_eq(b->ranks[i].params, a->ranks[0].params, n, "parameters of rank %u of %u", i, ranks);
+        cr_expect_arr_eq(b->ranks[i].moments, a->ranks[0].moments, n, "moments of rank %u of %u", i, ranks);
+        for (int s = 0; s < STEPS; s++)
+            cr_expect_arr_eq(&b->ranks[i].m[s], &a->ranks[0].m[s], sizeof(sgt_step_metrics), "metrics of rank %u", i);
+    }
+}
+
+/* A loss is a mean of about 5, of float32 sums in double: as the fixtures, 5e-6. */
+static void check_numbers(const job *one, const job *j)
+{
+    for (int s = 0; s < STEPS; s++) {
+        const sgt_step_metrics *a = &one->ranks[0].m[s], *b = &j->ranks[0].m[s];
+        cr_expect_float_eq(b->loss, a->loss, 5e-6, "step %d: loss %.9f, not %.9f", s, b->loss, a->loss);
+        cr_expect_float_eq(b->grad_norm / a->grad_norm, 1, 5e-6, "step %d: norm %.9f, not %.9f", s, b->grad_norm,
+                           a->grad_norm);
+    }
+}
+
+static void no_failure(const job *j, uint32_t ranks)
+{
+    for (uint32_t i = 0; i < ranks; i++) cr_assert_eq(j->ranks[i].rc, 0, "rank %u: %s", i, j->ranks[i].err.text);
+}
+
+static void ranks_of(const char *name, uint32_t ranks, uint32_t micro, sgt_optim_kind optimizer)
+{
+    fixture f;
+    fixture_load(&f, name, SGT_GELU_TANH);
+    f.options.optim.kind = optimizer;
+    f.options.optim.momentum = .9f;
+    f.batch = f.batch / ranks * ranks;
+    job one = job_of(&f, 1, micro), memory = job_of(&f, ranks, micro), swapped = memory;
+    work(&one, NULL);
+    as_ranks(ranks, BY_MEMORY | BY_SWAP, work, &memory);
+    as_ranks(ranks, BY_SWAP, work, &swapped);
+    no_failure(&memory, ranks);
+    no_failure(&swapped, ranks);
+    check_sums(&memory, ranks);
+    check_sums(&swapped, ranks);
+    check_same(&memory, &memory, ranks);
+    check_same(&memory, &swapped, ranks);
+    check_numbers(&one, &memory);
+    free_job(&one);
+    free_job(&memory);
+    free_job(&swapped);
+    fixture_free(&f);
+}
+
+Test(cpu_ranks, two) { ranks_of("tiny_tanh", 2, 1, SGT_ADAMW); }
+Test(cpu_ranks, two_of_two_micro_steps) { ranks_of("tiny_tanh", 2, 2, SGT_SGD); }
+Test(cpu_ranks, four) { ranks_of("tiny_tanh", 4, 1, SGT_ADAMW); }
+Test(cpu_ranks, odd_sizes) { ranks_of("odd_tanh", 3, 1, SGT_ADAMW); }
+
+/* Parts of more numbers than are swapped at a time, and of more than one task of the optimizer's. */
+Test(cpu_ranks, parts_that_are_long)
+{
+    fixture f;
+    fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
+    sgt_model m = f.model;
+    m.vocab = 50257;
+    float *initial = calloc(sgt_model_floats(&m), sizeof *initial);
+    for (size_t i = 0; i < sgt_model_floats(&m); i++) initial[i] = .02f * (float)sin((double)i);
+    free(f.initial);
+    f.initial = initial;
+    f.model = f.options.model = m;
+    cr_assert_gt((size_t)m.vocab * m.channels / 2, (size_t)1 << 20);
+    job memory = job_of(&f, 2, 1), swapped = memory;
+    as_ranks(2, BY_MEMORY, work, &memory);
+    as_ranks(2, BY_SWAP, work, &swapped);
+    no_failure(&memory, 2);
+    no_failure(&swapped, 2);
+    check_sums(&memory, 2);
+    check_same(&memory, &swapped, 2);
+    free_job(&memory);
+    free_job(&swapped);
+    fixture_free(&f);
+}
+
+Test(cpu_ranks, nobody_waits_for_a_rank_that_has_given_up, .timeout = 30)
+{
+    fixture f;
+    fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
+    for (int way = BY_MEMORY; way <= BY_SWAP; way++) {
+        job j = job_of(&f, 4, 1);
+        j.fails = 2;
+        as_ranks(4, way, work, &j);
+        for (int i = 0; i < 4; i++) cr_expect_eq(j.ranks[i].rc, SGT_EIO, "rank %d: %d", i, j.ranks[i].rc);
+        free_job(&j);
+    }
+    fixture_free(&f);
+}
+
+/* Where rank 1 was asked for something else. */
+static void differ(void *ctx, sgt_ranks *r)
+{
+    job j = *(job *)ctx;
+    seen *s = &((job *)ctx)->ranks[r->rank];
+    if (r->rank) j.o.optim.weight_decay += 1;
+    work(&j, r);
+    s->rc = j.ranks[r->rank].rc;
+    s->err = j.ranks[r->rank].err;
+}
+
+Test(cpu_ranks, what_is_refused, .timeout = 30)
+{
+    fixture f;
+    fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
+    job j = job_of(&f, 2, 1);
+    as_ranks(2, BY_MEMORY, differ, &j);
+    cr_expect_eq(j.ranks[1].rc, SGT_EUSAGE);
+    cr_expect_str_eq(j.ranks[1].err.text,
+                     "its options or its CPU are not those of rank 0 (all ranks run the same command)");
+    cr_expect_lt(j.ranks[0].rc, 0);
+
+    j = job_of(&f, 2, 1);
+    as_ranks(2, 0, work, &j);
+    for (int i = 0; i < 2; i++) {
+        cr_expect_eq(j.ranks[i].rc, SGT_EUNSUPPORTED);
+        cr_expect_str_eq(j.ranks[i].err.text, "CPU ranks on several machines: gradients go by MPI (mpirun or srun "
+                                              "instead of torchrun)");
+    }
+
+    j = job_of(&f, 2, 1);
+    j.micro = 2; /* of a step that was said to have one */
+    j.o.batch = 1;
+    as_ranks(2, BY_MEMORY, work, &j);
+    for (int i = 0; i < 2; i++) {
+        cr_expect_eq(j.ranks[i].rc, SGT_EUSAGE);
+        cr_expect_str_eq(j.ranks[i].err.text, "backend: micro-step 2 of 1");
+    }
+    fixture_free(&f);
+}
