@@ -147,16 +147,22 @@ typedef struct sgt_gemm_shape {
     int bias;              /* add bias[n] to each row */
     int accumulate;        /* add to what C holds */
     int bf16;              /* A and B are bfloat16, lda and ldb counted in them */
+    int onednn;            /* oneDNN's product in any case: to compare with */
+    void *scratch;         /* sgt_gemm_scratch(threads) bytes for run, SGT_ARENA_ALIGN-aligned, which plans whose runs
+                              take turns may share; NULL: the plan takes its own */
 } sgt_gemm_shape;
 
 typedef struct sgt_gemm sgt_gemm;
 
-/* Loads oneDNN at the first call (dlopen); SGT_EUNSUPPORTED with the package's name where it is missing. */
+/* Products are our own with AVX-512, except of bfloat16 where the CPU has AMX; elsewhere oneDNN's, which the first such
+ * plan loads (dlopen): SGT_EUNSUPPORTED with the package's name where it is missing. */
 int sgt_gemm_plan(sgt_gemm **out, const sgt_gemm_shape *s, int threads, sgt_error *err);
 void sgt_gemm_run(const sgt_gemm *g, const void *a, const void *b, const float *bias, float *c);
 void sgt_gemm_free(sgt_gemm *g);
-int sgt_gemm_has_bf16(void); /* whether this CPU multiplies bfloat16 by itself, and the library knows how */
-const char *sgt_gemm_library(void); /* "oneDNN 2.6.3"; NULL before the first plan */
+int sgt_gemm_has_bf16(void); /* whether this CPU multiplies bfloat16 by itself, and we or oneDNN know how */
+size_t sgt_gemm_scratch(int threads);
+/* Whose products a plan in float32 or in bfloat16 has: "own products", "oneDNN 2.6.3"; NULL: oneDNN's, not loaded yet. */
+const char *sgt_gemm_library(int bf16);
 
 /* The definition: double sums. */
 void sgt_gemm_ref(const sgt_gemm_shape *s, const void *a, const void *b, const float *bias, float *c);

@@ -98,6 +98,7 @@ typedef struct sgt_cpu_backend {
     float *scratch;                /* (threads, scratch_floats) for attention */
     size_t scratch_floats;
     double *squares;               /* (pieces) */
+    void *products;                /* scratch of all products, which take turns */
     sgt_trace *trace;
 
     sgt_cpu_linear linear[SGT_LINEARS];

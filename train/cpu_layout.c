@@ -74,6 +74,8 @@ void sgt_cpu_lay_out(sgt_cpu_backend *c)
     kind(c, "activation gradients");
     c->scratch = floats(c, (size_t)c->threads * c->scratch_floats);
     kind(c, "attention");
+    c->products = sgt_arena_take(&c->arena, sgt_gemm_scratch(c->threads), 1);
+    kind(c, "products");
     c->logits = floats(c, c->head_rows * c->ldv);
     if (c->bf16) c->packed_logits = sgt_arena_take(&c->arena, c->head_rows * c->ldv, sizeof(uint16_t));
     c->loss = floats(c, N);

@@ -13,6 +13,7 @@ static int plan(sgt_cpu_linear *g, const sgt_cpu_backend *c, sgt_gemm_shape f, s
 {
     int rc;
     f.bf16 = dx.bf16 = dw.bf16 = c->bf16;
+    f.scratch = dx.scratch = dw.scratch = c->products;
     if ((rc = sgt_gemm_plan(&g->forward, &f, c->threads, err)) < 0 ||
         (rc = sgt_gemm_plan(&g->dx, &dx, c->threads, err)) < 0 ||
         (rc = sgt_gemm_plan(&g->dw[0], &dw, c->threads, err)) < 0)
@@ -277,12 +278,12 @@ int sgt_cpu_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_er
     sgt_cpu_backend *c;
     int rc = new_backend(&c, o, err);
     if (rc < 0) return rc;
-    if ((rc = check_memory(c, err)) < 0 || (rc = cut_pieces(c, err)) < 0 || (rc = plan_products(c, err)) < 0 ||
-        (rc = sgt_cpu_ranks_open(c, err)) < 0 || (rc = map_arena(c, err)) < 0)
+    if ((rc = check_memory(c, err)) < 0 || (rc = cut_pieces(c, err)) < 0 || (rc = sgt_cpu_ranks_open(c, err)) < 0 ||
+        (rc = map_arena(c, err)) < 0 || (rc = plan_products(c, err)) < 0)
         goto fail;
     name_level(c, &o->notice);
     sgt_cpu_find_peak(c);
-    c->base.library = sgt_gemm_library();
+    c->base.library = sgt_gemm_library(c->bf16);
     *out = &c->base;
     return SGT_OK;
 fail:

@@ -1,13 +1,18 @@
-/* gemm.c: matrix products over oneDNN, cut into tiles by the product's shape alone.
+/* gemm.c: matrix products, our own (product.h) or oneDNN's, cut into tiles that threads take as they get free.
  *
- * Each tile is one single-threaded primitive with the whole sum over k, so that the same bits come from any number of
- * threads; threads take tiles as they get free. Tiles at the edges are smaller: at most four different primitives. */
+ * In our own each number's sum has one order wherever tiles begin, so that they may be cut by the number of threads. For
+ * oneDNN they are cut by the product's shape alone: each tile is one single-threaded primitive with the whole sum over
+ * k, so that the same bits come from any number of threads. Tiles at the edges are smaller: at most four different
+ * primitives. */
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
+#include "base/cpu.h"
 #include "kernels.h"
 #include "onednn.h"
+#include "product.h"
 
 enum { KINDS = 4 }; /* bit 0: the last, narrower column of tiles; bit 1: the last, lower row */
 
@@ -24,12 +29,82 @@ struct sgt_gemm {
     sgt_dnnl_primitive *kind[KINDS];
     int threads;
     worker *workers; /* one a thread */
+    sgt_product *own;        /* NULL: oneDNN's */
+    char *scratch;           /* of our own, a thread's after another's */
+    void *taken;             /* scratch, where the plan took it */
 };
 
 static size_t round_up(size_t n, size_t to)
 {
     return (n + to - 1) / to * to;
 }
+
+/* ---- our own ---- */
+
+static sgt_product *own_product(int bf16)
+{
+#if defined(__x86_64__)
+    if (bf16 ? sgt_cpu_bf16() && !sgt_cpu_amx() : sgt_cpu() == SGT_CPU_AVX512)
+        return bf16 ? sgt_product_bf16_avx512 : sgt_product_f32_avx512;
+#endif
+    (void)bf16;
+    return NULL;
+}
+
+static size_t scratch_of_thread(void)
+{
+    return round_up(SGT_PRODUCT_SCRATCH, SGT_ARENA_ALIGN);
+}
+
+size_t sgt_gemm_scratch(int threads)
+{
+    return (size_t)(threads < 1 ? 1 : threads) * scratch_of_thread();
+}
+
+/* What a cut costs, in cycles a group: the longest thread's tiles, and a little for the wait at the end. Measured on
+ * Zen 4: 24 for six rows of one panel; packing a panel 8, or 20 where it is turned, and six rows of a turned A 4. */
+static double own_cost(const sgt_gemm *g, size_t rows, size_t columns)
+{
+    const sgt_gemm_shape *s = &g->s;
+    double panels = (double)(columns / SGT_PRODUCT_COLUMNS), six = (double)((rows + 5) / SGT_PRODUCT_ROWS);
+    double tile = six * (24 * panels + (s->trans_a ? 4 : 0)) + panels * (s->trans_b ? 20 : 8);
+    size_t tiles = ((s->m + rows - 1) / rows) * ((s->n + columns - 1) / columns), threads = (size_t)g->threads;
+    return tile * ((double)((tiles + threads - 1) / threads) + 0.1);
+}
+
+static void cut_own(sgt_gemm *g)
+{
+    double least = 0;
+    for (size_t panels = 1; panels <= SGT_PRODUCT_PANELS; panels++)
+        for (size_t parts = 1; parts <= 8 * (size_t)g->threads; parts++) {
+            size_t columns = panels * SGT_PRODUCT_COLUMNS;
+            size_t rows = round_up((g->s.m + parts - 1) / parts, SGT_PRODUCT_ROWS);
+            double cost = own_cost(g, rows, columns);
+            if (least > 0 && cost >= least) continue;
+            least = cost;
+            g->tile_m = rows;
+            g->tile_n = columns;
+        }
+}
+
+static int plan_own(sgt_gemm *g, sgt_error *err)
+{
+    cut_own(g);
+    if (!(g->scratch = g->s.scratch))
+        g->scratch = g->taken = aligned_alloc(SGT_ARENA_ALIGN, sgt_gemm_scratch(g->threads));
+    return g->scratch ? SGT_OK : sgt_fail(err, SGT_ENOMEM, "matrix product: out of memory");
+}
+
+static void run_own(const sgt_gemm *g, size_t tile, const void *a, const void *b, const float *bias, float *c)
+{
+    const sgt_gemm_shape *s = &g->s;
+    size_t i = tile / g->tiles_n * g->tile_m, j = tile % g->tiles_n * g->tile_n;
+    g->own(s, a, b, bias, c, i, s->m - i < g->tile_m ? s->m - i : g->tile_m, j,
+           s->n - j < g->tile_n ? s->n - j : g->tile_n,
+           g->scratch + (size_t)omp_get_thread_num() * scratch_of_thread());
+}
+
+/* ---- oneDNN's ---- */
 
 /* Enough tiles for 16 threads, each as large as that allows: 256 x 256 reaches what one whole product does, below
  * 64 x 64 much is lost. oneDNN 2.6 has a faster kernel, which also allocates nothing, where the tile's operands are
@@ -49,8 +124,6 @@ static void cut(sgt_gemm *g)
             if (g->tile_m >= g->tile_n) g->tile_m /= 2;
             else g->tile_n /= 2;
     }
-    g->tiles_m = round_up(s->m, g->tile_m) / g->tile_m;
-    g->tiles_n = round_up(s->n, g->tile_n) / g->tile_n;
 }
 
 static int make_primitives(sgt_gemm *g, sgt_error *err)
@@ -94,20 +167,29 @@ static int make_workers(sgt_gemm *g, sgt_error *err)
     return SGT_OK;
 }
 
+static int plan_onednn(sgt_gemm *g, sgt_error *err)
+{
+    int rc = sgt_dnnl_load(&g->api, err);
+    if (rc < 0) return rc;
+    cut(g);
+    rc = make_primitives(g, err);
+    return rc < 0 ? rc : make_workers(g, err);
+}
+
+/* ---- either ---- */
+
 int sgt_gemm_plan(sgt_gemm **out, const sgt_gemm_shape *s, int threads, sgt_error *err)
 {
-    const sgt_dnnl *api;
-    int rc = sgt_dnnl_load(&api, err);
-    if (rc < 0) return rc;
+    int rc;
     sgt_gemm *g = calloc(1, sizeof *g);
     if (!g) return sgt_fail(err, SGT_ENOMEM, "matrix product: out of memory");
     g->s = *s;
-    g->api = api;
     g->threads = threads < 1 ? 1 : threads;
+    g->own = s->onednn ? NULL : own_product(s->bf16);
     if (s->m && s->n && s->k) { /* with nothing to multiply, run fills in C alone */
-        cut(g);
-        if ((rc = make_primitives(g, err)) < 0) goto fail;
-        if ((rc = make_workers(g, err)) < 0) goto fail;
+        if ((rc = g->own ? plan_own(g, err) : plan_onednn(g, err)) < 0) goto fail;
+        g->tiles_m = round_up(s->m, g->tile_m) / g->tile_m;
+        g->tiles_n = round_up(s->n, g->tile_n) / g->tile_n;
     }
     *out = g;
     return SGT_OK;
@@ -125,18 +207,19 @@ void sgt_gemm_free(sgt_gemm *g)
     }
     for (int kind = 0; kind < KINDS; kind++) sgt_dnnl_primitive_free(g->kind[kind]);
     free(g->workers);
+    free(g->taken);
     free(g);
 }
 
 int sgt_gemm_has_bf16(void)
 {
     const sgt_dnnl *api;
-    return sgt_dnnl_load(&api, NULL) == SGT_OK && api->bf16;
+    return own_product(1) || (sgt_dnnl_load(&api, NULL) == SGT_OK && api->bf16);
 }
 
-const char *sgt_gemm_library(void)
+const char *sgt_gemm_library(int bf16)
 {
-    return sgt_dnnl_title();
+    return own_product(bf16) ? "own products" : sgt_dnnl_title();
 }
 
 /* k = 0: the product is zero. */
@@ -161,11 +244,16 @@ static void run_tile(const sgt_gemm *g, worker *w, size_t tile, const char *a, c
 
 void sgt_gemm_run(const sgt_gemm *g, const void *a, const void *b, const float *bias, float *c)
 {
-    if (!g->workers) {
+    size_t tiles = g->tiles_m * g->tiles_n;
+    if (!tiles) {
         run_empty(&g->s, bias, c);
         return;
     }
-    size_t tiles = g->tiles_m * g->tiles_n;
+    if (g->own) {
+#pragma omp parallel for num_threads(g->threads) schedule(dynamic, 1)
+        for (size_t t = 0; t < tiles; t++) run_own(g, t, a, b, bias, c);
+        return;
+    }
 #pragma omp parallel num_threads(g->threads)
     {
         worker *w = &g->workers[omp_get_thread_num()];

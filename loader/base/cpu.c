@@ -6,6 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 static const char *const names[SGT_CPU_LEVELS] = {"plain", "avx2", "avx512"};
 
@@ -37,6 +40,27 @@ sgt_cpu_level sgt_cpu(void)
 {
     int level = machine(), most = __atomic_load_n(&limit, __ATOMIC_RELAXED);
     return (sgt_cpu_level)(most >= 0 && most < level ? most : level);
+}
+
+/* Leaf 7 of CPUID, by subleaf: EAX of 1 and EDX of 0 hold the two. Neither is in every compiler's list of names. */
+static unsigned leaf7(unsigned subleaf)
+{
+#if defined(__x86_64__)
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    if (sgt_cpu() == SGT_CPU_AVX512 && __get_cpuid_count(7, subleaf, &a, &b, &c, &d)) return subleaf ? a : d;
+#endif
+    (void)subleaf;
+    return 0;
+}
+
+int sgt_cpu_bf16(void)
+{
+    return leaf7(1) >> 5 & 1;
+}
+
+int sgt_cpu_amx(void)
+{
+    return leaf7(0) >> 22 & 1;
 }
 
 const char *sgt_cpu_level_name(sgt_cpu_level level)

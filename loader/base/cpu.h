@@ -19,6 +19,11 @@ typedef enum sgt_cpu_level {
 sgt_cpu_level sgt_cpu(void);                          /* what to use: the machine's level, or the limit if that is lower */
 const char *sgt_cpu_level_name(sgt_cpu_level level);  /* "plain", "avx2", "avx512" */
 
+/* What AVX-512 alone does not say, both 0 below that level: products of bfloat16 in vectors (AVX512-BF16), and in tiles
+ * (AMX-BF16). */
+int sgt_cpu_bf16(void);
+int sgt_cpu_amx(void);
+
 /* Use at most the level called `name` from now on ("auto" is the machine's own). SGT_EUSAGE for an unknown name,
  * SGT_EUNSUPPORTED for a level this machine does not have. Call it before any table is made. */
 int sgt_cpu_limit(const char *name, sgt_error *err);

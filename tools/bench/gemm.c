@@ -34,8 +34,8 @@ static const sgt_program program = {
     .usage = "sgt-bench gemm [OPTION]...",
     .about =
         "Measures every matrix product of a GPT-2 step by itself, with each epilogue that could stand behind it: on\n"
-        "CUDA the fastest of cuBLASLt's algorithms, from cold memory; on a CPU oneDNN's float32, or bfloat16 where it\n"
-        "multiplies that.",
+        "CUDA the fastest of cuBLASLt's algorithms, from cold memory; on a CPU training's own in float32, or bfloat16\n"
+        "where it multiplies that.",
     .options = table,
     .examples = "  sgt-bench gemm --batch-size 8 --seq-len 128\n"
                 "  sgt-bench gemm --device cuda --batch-size 64 --seq-len 1024 --precision bf16"};

@@ -1,4 +1,4 @@
-/* gemm_cpu.c: products on a CPU, oneDNN's as training uses it, each over and over for a while. */
+/* gemm_cpu.c: products on a CPU, as training has them, each over and over for a while. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,7 +117,7 @@ int gemm_on_cpu(gemm_bench *b, sgt_error *err)
     if (rc < 0) return rc;
     if ((rc = time_square(&b->peak_flops, &o, b, err)) == SGT_OK) {
         snprintf(b->device, sizeof b->device, "%d thread%s", b->threads, b->threads == 1 ? "" : "s");
-        snprintf(b->library, sizeof b->library, "%s", sgt_gemm_library());
+        snprintf(b->library, sizeof b->library, "%s", sgt_gemm_library(b->type == SGT_BF16));
         rc = time_lines(b, &o, err);
     }
     sgt_arena_unmap(&o.memory);

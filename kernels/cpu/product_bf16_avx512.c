@@ -1,0 +1,6 @@
+/* product_bf16_avx512.c: our own products of bfloat16, where the CPU has AVX512-BF16. */
+#if defined(__x86_64__)
+#define PRODUCT_NAME sgt_product_bf16_avx512
+#define PRODUCT_BF16 1
+#include "product.inc.h"
+#endif
