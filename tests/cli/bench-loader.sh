@@ -15,13 +15,15 @@ stdout_matches '^  memcpy +u16 +random +32 +1024 .* 1\.0000$'
 check 'a best one for each output' test "$(grep -c '^\* [a-z]* *[ui][0-9]' .stdout)" -eq 2
 check '100 columns' test "$(awk 'length > 100' .stdout | wc -l)" -eq 0
 
-run 0 sgt-bench loader set --json --seconds .05 --loader mmap,preload --outputs i32 --batch-size 2,4 --seq-len 16,64 --threads 2 --sampling shuffle,block
+run 0 sgt-bench loader set --json --seconds .05 --loader mmap,preload --outputs i32 --batch-size 2,4 --seq-len 16,64 \
+    --threads 2 --sampling shuffle,block
 stderr_is ''
 check '16 results' test "$(grep -c '"reader"' .stdout)" -eq 16
 for name in memcpy_gb_per_s batch seq sampling output cold us_per_batch tokens_per_s gb_per_s memcpy_fraction; do
     stdout_has "\"$name\": "
 done
-check 'none is zero' test "$(grep -cE '"(us_per_batch|tokens_per_s|gb_per_s|memcpy_fraction)": (0\.0+|0),?$' .stdout)" -eq 0
+check 'none is zero' test \
+    "$(grep -cE '"(us_per_batch|tokens_per_s|gb_per_s|memcpy_fraction)": (0\.0+|0),?$' .stdout)" -eq 0
 run 0 sgt-bench loader set/train_000000.bin --quiet --seconds .01
 stdout_is ''
 stderr_is ''
@@ -39,6 +41,12 @@ stderr_has 'sgt-bench loader: '
 stderr_has 'short/train_000000.bin'
 run 1 sgt-bench loader nowhere
 stderr_is 'sgt-bench loader: nowhere: No such file or directory'
+run 1 sgt-bench loader set --sampling documents --seconds .01
+stderr_has 'sgt-bench loader: set: no document starts in it: '
+mkdir words
+shard words/train_000000.bin 50256 5 6 7 50256 8 9
+run 0 sgt-bench loader words --sampling documents --seq-len 4 --batch-size 2 --seconds .01 --loader mmap
+stdout_matches '^[* ] mmap +u16 +documents +2 +4 '
 mkdir empty
 run 1 sgt-bench loader empty
 stdout_is ''
@@ -61,7 +69,7 @@ usage 'which folder of shards is to be read?' loader
 usage 'one folder is measured at a time, not 2' loader set short
 usage '--loader floppy: no such word (preload, mmap, uring)' loader set --loader mmap,floppy
 usage '--outputs i64: no such word (u16, i32)' loader set --outputs i64
-usage '--sampling documents: no such word (shuffle, random, block, sequential)' loader set --sampling documents
+usage '--sampling nearest: no such word (shuffle, random, block, sequential, documents)' loader set --sampling nearest
 usage '--batch-size 0: must be a whole number from 1 to 1048576' loader set --batch-size 8,0
 usage '--seq-len x: must be a whole number from 1 to 1048576' loader set --seq-len x
 usage '--seq-len 1,,2: wanted one to 16 pieces with commas between them' loader set --seq-len 1,,2
