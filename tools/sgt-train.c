@@ -19,7 +19,7 @@
 static sgt_settings s;
 static struct {
     const char *run, *config, *lr, *profile;
-    int resume, force, quiet, json, epochs, estimate;
+    int resume, force, quiet, json, epochs, budget, estimate;
 } o = {.run = "run"};
 
 #define GIVEN(which) .given = &s.given[which]
@@ -49,6 +49,9 @@ static const sgt_option table[] = {
      .min = 1, .max = 99999999, GIVEN(SGT_SET_STEPS)},
     {"epochs", 0, SGT_OPT_REAL, &s.epochs, "E", "passes over the data, where --steps is not given", .def = "1",
      .min = 1e-6, .max = 1e6, .given = &o.epochs},
+    {"compute-budget", 0, SGT_OPT_REAL, &s.budget, "PFDAYS",
+     .help = "as many steps as so many petaflop/s-days pay for, at 6 operations a parameter and token", .min = 1e-15,
+     .max = 1e9, .given = &o.budget},
     {"eval-every", 0, SGT_OPT_COUNT, &s.eval_every, "N", "steps between evaluations on the val shards; 0: never",
      .def = "200", .min = 0, .max = 1e9, GIVEN(SGT_SET_EVAL_EVERY)},
     {"save-every", 0, SGT_OPT_COUNT, &s.save_every, "N", "steps between checkpoints; 0: the last step alone",
@@ -57,6 +60,8 @@ static const sgt_option table[] = {
      GIVEN(SGT_SET_KEEP)},
     {"seed", 0, SGT_OPT_COUNT, &s.seed, "N", "of the parameters and of the order of the data", .def = "1", .min = 0,
      .max = 9e18, GIVEN(SGT_SET_SEED)},
+    {"overfit-batch", 0, SGT_OPT_FLAG, &s.overfit,
+     .help = "train on the first step's rows alone: a check that the loss can fall", GIVEN(SGT_SET_OVERFIT)},
 
     {.name = "Model"},
     {"model", 'm', SGT_OPT_TEXT, &s.model, "NAME|LxCxH",
@@ -200,6 +205,7 @@ static void print_end(const sgt_train_result *r)
            sgt_format_count(b, sizeof b, r->val_tokens),
            sgt_format_count(c, sizeof c, r->train_tokens + r->val_tokens));
     if (r->documents != UINT64_MAX) printf("documents begun: %s\n", sgt_format_count(a, sizeof a, r->documents));
+    printf("compute: %.3g PF-days\n", r->pf_days);
     printf("time: %.1f minutes\n", r->seconds / 60);
     printf("memory: %s of %s (%.1f %%)\n", sgt_format_bytes(a, sizeof a, r->peak_bytes),
            sgt_format_bytes(b, sizeof b, r->total_bytes), 100 * (double)r->peak_bytes / (double)r->total_bytes);
@@ -216,6 +222,7 @@ static void print_json(const sgt_train_result *r)
     json_object_set_new(doc, "train_tokens", json_integer((json_int_t)r->train_tokens));
     json_object_set_new(doc, "val_tokens", json_integer((json_int_t)r->val_tokens));
     if (r->documents != UINT64_MAX) json_object_set_new(doc, "documents", json_integer((json_int_t)r->documents));
+    json_object_set_new(doc, "pf_days", json_real(r->pf_days));
     json_object_set_new(doc, "seconds", json_real(r->seconds));
     json_object_set_new(doc, "memory_used", json_integer((json_int_t)r->peak_bytes));
     json_object_set_new(doc, "memory_total", json_integer((json_int_t)r->total_bytes));
@@ -269,7 +276,7 @@ static int estimate(const sgt_train_options *options)
     return end(rc, &err, options->ranks);
 }
 
-/* Options that need more than the table: lr is a number or a word, --epochs decides the steps anew, --config comes
+/* Options that need more than the table: lr is a number or a word, --epochs and --compute-budget decide the steps anew, --config comes
  * after. */
 static void take_options(int argc, char **argv)
 {
@@ -283,7 +290,9 @@ static void take_options(int argc, char **argv)
         if (strcmp(o.lr, "auto") != 0 && sgt_parse_real(o.lr, &s.lr) < 0)
             sgt_usage(&program, "--lr %s: not a number (such as 3e-4) or auto", o.lr);
     }
-    if (o.epochs && !s.given[SGT_SET_STEPS])
+    if (o.budget && (o.epochs || s.given[SGT_SET_STEPS]))
+        sgt_usage(&program, "--compute-budget: not together with --%s", o.epochs ? "epochs" : "steps");
+    if ((o.epochs || o.budget) && !s.given[SGT_SET_STEPS])
         s.given[SGT_SET_STEPS] = 1; /* so that no kept number of steps comes before it */
     if (o.config) {
         char *text = NULL;

@@ -39,4 +39,116 @@ const char *sgt_advice_not_finite(char *buf, size_t n, uint64_t step, double los
     return buf;
 }
 
+/* ---- diagnosis ---- */
+
+enum { TOLD_SWINGS = 1, TOLD_FLAT = 2, TOLD_SPIKE = 4, TOLD_NOT_FINITE = 8 };
+
+void sgt_diagnosis_start(sgt_diagnosis *d, double lr, uint64_t tokens_per_step, int skipping)
+{
+    *d = (sgt_diagnosis){.lr = lr,
+                         .chance = 6 * 4.5 / sqrt((double)tokens_per_step),
+                         .skipping = skipping,
+                         .extreme = HUGE_VAL,
+                         .block_steps = SGT_FLAT_BLOCK};
+}
+
+/* Rises and falls that are none of chance's, from one extreme to the next. */
+static int oscillates(sgt_diagnosis *d, uint64_t step, double loss)
+{
+    const size_t n = sizeof d->turned / sizeof *d->turned;
+    if (d->rising ? loss >= d->extreme : loss <= d->extreme) {
+        d->extreme = loss;
+        return 0;
+    }
+    double low = loss < d->extreme ? loss : d->extreme;
+    if (fabs(loss - d->extreme) < fmax(d->chance, 0.1 * low)) return 0;
+    d->extreme = loss;
+    d->rising = !d->rising;
+    d->turned[d->turns++ % n] = step;
+    return d->turns >= n && step - d->turned[d->turns % n] < SGT_SWING_STEPS;
+}
+
+/* Standard deviations above the last steps' mean; this one is the next to be looked back at. */
+static double spike(sgt_diagnosis *d, double loss)
+{
+    double sum = 0, squares = 0, z = 0;
+    if (d->seen >= SGT_SPIKE_STEPS) {
+        for (size_t i = 0; i < SGT_SPIKE_STEPS; i++) sum += d->recent[i];
+        double mean = sum / SGT_SPIKE_STEPS;
+        for (size_t i = 0; i < SGT_SPIKE_STEPS; i++) squares += (d->recent[i] - mean) * (d->recent[i] - mean);
+        if (loss - mean > fmax(d->chance, 0.1 * mean)) z = (loss - mean) / sqrt(squares / SGT_SPIKE_STEPS);
+    }
+    d->recent[d->seen++ % SGT_SPIKE_STEPS] = loss;
+    return z;
+}
+
+/* Mean of blocks first .. end - 1; *error2: the square of its standard error. */
+static double mean_of(const double *block, unsigned first, unsigned end, double *error2)
+{
+    double sum = 0, squares = 0, n = end - first;
+    for (unsigned i = first; i < end; i++) sum += block[i];
+    for (unsigned i = first; i < end; i++) squares += (block[i] - sum / n) * (block[i] - sum / n);
+    *error2 = squares / (n * (n - 1));
+    return sum / n;
+}
+
+/* The loss that is flat, or 0: as much as half of all steps so far brought less than SGT_FLAT_PART, and that is known to a part of it. A loss
+ * that rises is not flat, and one below half a nat has little left to lose. Losing nothing of the beginning, the blocks
+ * become twice as long whenever there is no room for another. */
+static double flat_loss(sgt_diagnosis *d, double loss)
+{
+    double error2[2];
+    d->sum += loss;
+    if (++d->filled < d->block_steps) return 0;
+    d->block[d->blocks++] = d->sum / d->filled;
+    d->sum = 0;
+    d->filled = 0;
+    unsigned n = d->blocks;
+    if (n == SGT_FLAT_BLOCKS) {
+        for (unsigned i = 0; i < n / 2; i++) d->block[i] = (d->block[2 * i] + d->block[2 * i + 1]) / 2;
+        d->blocks = n = n / 2;
+        d->block_steps *= 2;
+    }
+    if (n < SGT_FLAT_BLOCKS / 2) return 0;
+    double before = mean_of(d->block, n / 4, n / 2, &error2[0]), after = mean_of(d->block, n / 2, n, &error2[1]);
+    double least = SGT_FLAT_PART * after;
+    int flat = after > 0.5 && fabs(before - after) < least && 2 * sqrt(error2[0] + error2[1]) < least;
+    return flat ? after : 0;
+}
+
+static int first_time(sgt_diagnosis *d, unsigned what, int there)
+{
+    if (!there || d->told & what) return 0;
+    d->told |= what;
+    return 1;
+}
+
+/* Where the schedule has lowered the rate, or not yet raised it, a flat loss says nothing about --lr. */
+const char *sgt_diagnosis_step(sgt_diagnosis *d, char *buf, size_t n, uint64_t step, double loss, double grad_norm,
+                               double lr_now)
+{
+    unsigned long long s = step;
+    const char *bad = sgt_advice_not_finite(buf, n, step, loss, grad_norm, d->lr);
+    if (bad) return first_time(d, TOLD_NOT_FINITE, 1) ? bad : NULL;
+    double z = spike(d, loss);
+    int swings = oscillates(d, step, loss);
+    double flat = lr_now >= d->lr / 2 ? flat_loss(d, loss) : 0;
+    if (first_time(d, TOLD_SWINGS, swings))
+        snprintf(buf, n,
+                 "step %llu: the loss oscillates, up and down %d times in the last %d steps: lower the lr 2 to 10 times "
+                 "(--lr %.3g to %.3g)",
+                 s, SGT_SWINGS, SGT_SWING_STEPS, d->lr / 2, d->lr / 10);
+    else if (first_time(d, TOLD_FLAT, flat > 0))
+        snprintf(buf, n,
+                 "step %llu: the loss has been flat for %u steps, at %.4g: raise the lr 2 to 10 times (--lr %.3g to %.3g)",
+                 s, d->blocks / 2 * d->block_steps, flat, 2 * d->lr, 10 * d->lr);
+    else if (first_time(d, TOLD_SPIKE, z > SGT_SPIKE_Z && !d->skipping))
+        snprintf(buf, n,
+                 "step %llu: the loss spikes: %.4g is %.1f standard deviations above the mean of the last %d steps: "
+                 "--skip-spikes %d leaves such updates out",
+                 s, loss, z, SGT_SPIKE_STEPS, SGT_SPIKE_Z);
+    else return NULL;
+    return buf;
+}
+
 double sgt_advice_scale_lr(double lr, uint64_t rows, uint64_t base) { return lr * (double)rows / (double)base; }

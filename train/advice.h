@@ -23,4 +23,41 @@ double sgt_advice_scale_lr(double lr, uint64_t rows, uint64_t base);
  * is returned; NULL where both are. lr: what the run was given. */
 const char *sgt_advice_not_finite(char *buf, size_t n, uint64_t step, double loss, double grad_norm, double lr);
 
+/* What losses show as they come: each of the following is told once, where it is there at all.
+ *   oscillating   up and down SGT_SWINGS times within SGT_SWING_STEPS steps: the lr is to be lowered 2 to 10 times
+ *   flat          past the warm-up, the last half of the steps is no lower than the quarter before it: raised
+ *   a spike       SGT_SPIKE_Z standard deviations above the last SGT_SPIKE_STEPS: --skip-spikes
+ *   not finite    lowered 10 times, at once
+ * Only what chance does not explain counts: the losses of a text's tokens lie about 3 nats around their mean, those of a
+ * row hang together, so that a step of n tokens is taken to be off by 4.5/sqrt(n), and a rise or fall by six times that
+ * and by a tenth of the loss to be none of chance's. */
+#define SGT_SWINGS 4
+#define SGT_SWING_STEPS 64
+#define SGT_SPIKE_STEPS 128
+#define SGT_SPIKE_Z 6
+#define SGT_FLAT_BLOCKS 128
+#define SGT_FLAT_BLOCK 4      /* steps of a block at first: nothing is called flat before 256 */
+#define SGT_FLAT_PART 0.005   /* of the loss: what it should have fallen by at least */
+
+typedef struct sgt_diagnosis {
+    double lr;       /* what the run was given */
+    double chance;   /* nats */
+    int skipping;    /* --skip-spikes is on */
+    unsigned told;   /* a bit each */
+    double extreme;  /* of the loss since it last turned */
+    int rising;
+    uint64_t turned[2 * SGT_SWINGS], turns; /* steps of the last turns; how many there were */
+    double recent[SGT_SPIKE_STEPS];
+    uint64_t seen;
+    double block[SGT_FLAT_BLOCKS], sum; /* means of so many steps each; of the one that is being filled */
+    unsigned blocks, block_steps, filled;
+} sgt_diagnosis;
+
+void sgt_diagnosis_start(sgt_diagnosis *d, double lr, uint64_t tokens_per_step, int skipping);
+
+/* After step `step` (counted from 1) with a learning rate of `lr_now`; text goes into buf, which is returned; NULL where
+ * there is nothing to say. An overflow that loss scaling is there for is no grad_norm to give: 0. */
+const char *sgt_diagnosis_step(sgt_diagnosis *d, char *buf, size_t n, uint64_t step, double loss, double grad_norm,
+                               double lr_now);
+
 #endif

@@ -113,7 +113,7 @@ int sgt_feed_open(sgt_feed **out, const sgt_loader *l, const sgt_feed_options *o
     f->l = l;
     f->o = *o;
     int rc = open_targets(f, err);
-    if (rc == SGT_OK) rc = o->now || o->examples ? open_ring(f, err) : open_stream(f, err);
+    if (rc == SGT_OK) rc = o->now || o->cycle || o->examples ? open_ring(f, err) : open_stream(f, err);
     if (rc < 0) {
         sgt_feed_close(f);
         return rc;
@@ -152,12 +152,14 @@ int sgt_feed_next(sgt_feed *f, sgt_rows *rows, sgt_error *err)
     if (f->stream) return next_of_stream(f, rows, err);
     if (f->given == f->o.count) return 1;
     uint16_t *to = f->ring[f->given % (f->o.hold + 1)];
+    uint64_t index = f->o.cycle ? f->given % f->o.cycle : f->o.first + f->given;
     if (f->o.examples) {
-        sgt_examples_batch(f->o.examples, f->o.first + f->given++, to, f->targets);
+        f->given++;
+        sgt_examples_batch(f->o.examples, index, to, f->targets);
         *rows = (sgt_rows){.tokens = to, .targets = f->targets};
         return SGT_OK;
     }
-    int rc = sgt_loader_batch(f->l, f->cursor, f->o.first + f->given, to, err);
+    int rc = sgt_loader_batch(f->l, f->cursor, index, to, err);
     if (rc < 0) return rc;
     f->given++;
     rows->tokens = to;

@@ -23,6 +23,7 @@
 typedef struct sgt_feed_options {
     uint64_t first, count;                   /* batches first .. first + count - 1 */
     uint32_t threads;                        /* that make them ahead */
+    uint64_t cycle;                          /* 0, or batches 0 .. cycle - 1 over and over instead, and no thread */
     int now;                                 /* no thread: rows are made within sgt_feed_next */
     unsigned hold;                           /* rows stay until `hold` more calls were made, and the one after those */
     void *(*alloc)(void *ctx, size_t bytes); /* of the rows; NULL: malloc */

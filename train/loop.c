@@ -152,7 +152,7 @@ static int micro_step(loop *l, uint64_t s, uint32_t micro, double scale, double 
 static int one_step(loop *l, uint64_t s, sgt_error *err)
 {
     sgt_trainer *t = l->t;
-    uint64_t rows = t->s->batch * t->s->accum;
+    uint64_t rows = t->s->batch * t->s->accum, passed = t->s->overfit ? rows : (s + 1) * rows;
     double waited = 0;
     sgt_metrics *m = &l->ring[s % RING];
     int rc = SGT_OK;
@@ -168,7 +168,7 @@ static int one_step(loop *l, uint64_t s, sgt_error *err)
     *m = (sgt_metrics){.step = s,
                        .lr = lr,
                        .tokens = (s + 1) * rows * t->s->seq,
-                       .epoch = (double)((s + 1) * rows) / (double)t->info.windows_per_epoch,
+                       .epoch = (double)passed / (double)t->info.windows_per_epoch,
                        .data_wait_ms = waited * 1e3};
     return rc;
 }
@@ -237,6 +237,7 @@ static int open_feed(loop *l, sgt_error *err)
                           .count = end - first,
                           .threads = (uint32_t)t->s->workers,
                           .now = t->s->no_overlap,
+                          .cycle = t->s->overfit ? t->s->accum : 0,
                           .hold = b->hold,
                           .alloc = b->pinned_alloc,
                           .free = b->pinned_free,
@@ -258,6 +259,7 @@ static void fill_result(const loop *l, sgt_train_result *r)
     r->steps = l->next;
     r->train_tokens = l->next * t->s->accum * t->s->batch * t->s->seq;
     r->val_tokens = l->val_tokens;
+    r->pf_days = sgt_pf_days(sgt_model_parameters(&t->model), (double)r->train_tokens);
     r->documents = t->eot < 0 && !t->info.padded ? UINT64_MAX : l->documents;
     r->seconds = sgt_watch_now() - l->watch.start;
     r->peak_bytes = l->held ? l->held : sgt_memory_peak();
@@ -291,6 +293,7 @@ int sgt_trainer_run(sgt_trainer *t, sgt_train_result *r, sgt_error *err)
                 (unsigned long long)t->state.step);
     else if (rc == SGT_OK && (rc = open_feed(&l, err)) == SGT_OK) rc = run_steps(&l, err);
     trace(&l, 0, 1);
+    if (rc == SGT_OK) sgt_watch_end(&l.watch, l.next - t->state.step);
     fill_result(&l, r);
     sgt_watch_close(&l.watch);
     sgt_feed_close(l.feed);

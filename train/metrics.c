@@ -67,6 +67,8 @@ double sgt_flops_per_token(const sgt_model *m, uint64_t seq)
     return 6 * weights + 12 * L * C * (double)seq;
 }
 
+double sgt_pf_days(uint64_t parameters, double tokens) { return 6 * (double)parameters * tokens / (1e15 * 86400); }
+
 uint64_t sgt_memory_peak(void)
 {
     struct rusage u;

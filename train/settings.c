@@ -74,6 +74,7 @@ static const struct entry {
     [SGT_SET_SAVE_EVERY] = {"save-every", FIELD(save_every), COUNT, 0},
     [SGT_SET_KEEP] = {"keep", FIELD(keep), COUNT, 0},
     [SGT_SET_SEED] = {"seed", FIELD(seed), COUNT, 0},
+    [SGT_SET_OVERFIT] = {"overfit-batch", FIELD(overfit), FLAG, 0},
 #undef FIELD
 };
 
@@ -213,6 +214,8 @@ int sgt_settings_check(const sgt_settings *s, sgt_error *err)
         return rc;
     if (!(s->epochs > 0 && s->epochs <= 1e6))
         return sgt_fail(err, SGT_EUSAGE, "--epochs %g: must be above 0 and at most 1000000", s->epochs);
+    if (!(s->budget >= 0 && s->budget <= 1e9))
+        return sgt_fail(err, SGT_EUSAGE, "--compute-budget %g: must be at least 0 and at most 1000000000", s->budget);
     if ((rc = check_fractions(s, err)) < 0) return rc;
     if (s->scale_lr && s->lr == SGT_DEFAULT_REAL)
         return sgt_fail(err, SGT_EUSAGE, "--scale-lr: give the --lr to scale (--lr auto follows the batch by itself)");

@@ -22,7 +22,7 @@ typedef enum sgt_setting {
     SGT_SET_WEIGHT_DECAY, SGT_SET_GRAD_CLIP, SGT_SET_DROPOUT, SGT_SET_IGNORE, SGT_SET_PRECISION, SGT_SET_LOSS_SCALE,
     SGT_SET_RECOMPUTE, SGT_SET_GELU, SGT_SET_NO_TIE, SGT_SET_DOCUMENT_MASK, SGT_SET_ATTENTION, SGT_SET_BATCHING, SGT_SET_NO_OVERLAP,
     SGT_SET_SYNC_METRICS, SGT_SET_NO_FUSE, SGT_SET_NO_GRAPHS, SGT_SET_NO_PAD_VOCAB, SGT_SET_DETERMINISTIC,
-    SGT_SET_EVAL_EVERY, SGT_SET_SAVE_EVERY, SGT_SET_KEEP, SGT_SET_SEED, SGT_SETTINGS
+    SGT_SET_EVAL_EVERY, SGT_SET_SAVE_EVERY, SGT_SET_KEEP, SGT_SET_SEED, SGT_SET_OVERFIT, SGT_SETTINGS
 } sgt_setting;
 
 #define SGT_DEFAULT_COUNT UINT64_MAX /* a count that is yet to be decided */
@@ -43,10 +43,11 @@ typedef struct sgt_settings {
     double lr, min_lr;
     double momentum, weight_decay, grad_clip, dropout, loss_scale;
     int document_mask;
-    int nesterov, no_tie, no_overlap, sync_metrics, no_fuse, no_graphs, no_pad_vocab, deterministic;
+    int nesterov, no_tie, no_overlap, sync_metrics, no_fuse, no_graphs, no_pad_vocab, deterministic, overfit;
     int given[SGT_SETTINGS]; /* set by whoever set the field on purpose */
     /* These only help to decide the ones above, and are not kept. */
     double epochs;
+    double budget; /* PF-days that decide the steps in the place of epochs; 0: they do not */
     uint64_t lr_base_batch;
     int scale_lr;
     void *owner[2]; /* JSON documents that texts above point into */

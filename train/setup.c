@@ -358,11 +358,33 @@ static void decide_lr(sgt_trainer *t)
     if (s->min_lr == SGT_DEFAULT_REAL) s->min_lr = s->lr / 10;
 }
 
+/* As many steps as a compute budget pays for: see sgt_pf_days. */
+static int decide_budget(sgt_trainer *t, sgt_error *err)
+{
+    sgt_settings *s = t->s;
+    uint64_t n = sgt_model_parameters(&t->model), tokens = s->batch * s->accum * s->seq;
+    double one = sgt_pf_days(n, (double)tokens), steps = floor(s->budget / one);
+    if (steps < 1 || steps > 99999999)
+        return sgt_fail(err, SGT_EUSAGE,
+                        "--compute-budget %g: %.3g steps of this model and batch, which must be from 1 to 99999999 (one "
+                        "takes %.3g PF-days)",
+                        s->budget, s->budget / one, one);
+    s->steps = (uint64_t)steps;
+    sgt_say(&t->o->notice,
+            "--compute-budget %g: 6 N D = %.4g operations are D = %.4g tokens for N = %.4g parameters: %" PRIu64
+            " steps of %" PRIu64,
+            s->budget, s->budget * 8.64e19, s->budget / one * (double)tokens, (double)n, s->steps, tokens);
+    return SGT_OK;
+}
+
 static int decide_schedule(sgt_trainer *t, sgt_error *err)
 {
     sgt_settings *s = t->s;
     uint64_t rows = s->batch * s->accum;
-    if (s->steps == SGT_DEFAULT_COUNT) {
+    if (s->steps == SGT_DEFAULT_COUNT && s->budget > 0) {
+        int rc = decide_budget(t, err);
+        if (rc < 0) return rc;
+    } else if (s->steps == SGT_DEFAULT_COUNT) {
         double steps = ceil(s->epochs * (double)t->info.windows_per_epoch / (double)rows);
         if (steps > 99999999)
             return sgt_fail(err, SGT_EUSAGE, "--epochs %g: %.0f steps, more than 99999999 (give --steps)", s->epochs,
@@ -495,6 +517,24 @@ static void say_ranks(const sgt_trainer *t)
             t->info.local_batch, t->s->batch, threads);
 }
 
+/* What the learning rate does, and what all steps cost. */
+static void say_plan(const sgt_trainer *t)
+{
+    const sgt_settings *s = t->s;
+    char after[64] = "", to[64] = "";
+    double tokens = (double)(s->steps * s->accum) * (double)(s->batch * s->seq);
+    uint64_t n = sgt_model_parameters(&t->model);
+    if (s->warmup) snprintf(after, sizeof after, " after %" PRIu64 " steps of warm-up", s->warmup);
+    if (t->schedule.kind != SGT_CONSTANT) snprintf(to, sizeof to, ", to %.3g at the end", s->min_lr);
+    sgt_say(&t->o->notice, "plan: lr %s, %.3g%s%s; %.3g PF-days in all (6 N D, N = %.4g parameters, D = %.4g tokens)",
+            s->schedule, s->lr, after, to, sgt_pf_days(n, tokens), (double)n, tokens);
+    if (s->overfit)
+        sgt_say(&t->o->notice,
+                "--overfit-batch: every step trains on the %" PRIu64
+                " rows of step 0, to see whether the loss can fall: no model to keep comes of it",
+                s->batch * s->accum);
+}
+
 static void announce(const sgt_trainer *t)
 {
     const sgt_model *m = &t->model;
@@ -510,6 +550,7 @@ static void announce(const sgt_trainer *t)
             " x %" PRIu64 " x %" PRIu64 " tokens, lr %.3g",
             t->info.tokens, t->info.shards, t->info.shards == 1 ? "" : "s", t->state.step, t->s->steps, t->s->accum,
             t->s->batch, t->s->seq, t->s->lr);
+    say_plan(t);
 }
 
 int sgt_trainer_settle(sgt_trainer *t, sgt_error *err)

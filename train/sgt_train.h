@@ -49,6 +49,7 @@ typedef struct sgt_train_result {
     uint64_t steps;           /* completed, resumed ones included */
     uint64_t train_tokens, val_tokens; /* seen */
     uint64_t documents;       /* begun in the training tokens; UINT64_MAX where the data does not say what begins one */
+    double pf_days;           /* that training on them took, by 6 N D (metrics.h) */
     double seconds;           /* of this call */
     uint64_t peak_bytes, total_bytes;
 } sgt_train_result;

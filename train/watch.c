@@ -7,7 +7,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "advice.h"
 #include "base/file.h"
 
 double sgt_watch_now(void)
@@ -37,6 +36,7 @@ int sgt_watch_open(sgt_watch *w, const sgt_trainer *t, sgt_error *err)
     *w = (sgt_watch){.t = t,
                      .flops = sgt_flops_per_token(&t->model, t->s->seq),
                      .skipped = t->state.scaler.skipped};
+    sgt_diagnosis_start(&w->diagnosis, t->s->lr, t->s->batch * t->s->accum * t->s->seq, 0);
     w->start = w->epoch_start = sgt_watch_now();
     return open_events(w, err);
 }
@@ -80,15 +80,27 @@ static void say_epoch(sgt_watch *w, const sgt_metrics *m)
 }
 
 /* A gradient that overflowed while its update was left out is the loss scaler's daily work, where there is one. */
-static void warn(sgt_watch *w, const sgt_metrics *m)
+static void advise(sgt_watch *w, const sgt_metrics *m)
 {
     char line[256];
     int skipped = m->skipped > w->skipped && strcmp(w->t->s->precision, "fp16") == 0;
     double norm = skipped ? 0 : m->grad_norm;
     w->skipped = m->skipped;
-    if (w->warned || !sgt_advice_not_finite(line, sizeof line, m->step + 1, m->loss, norm, w->t->s->lr)) return;
-    sgt_say(&w->t->o->warning, "%s", line);
-    w->warned = 1;
+    if (sgt_diagnosis_step(&w->diagnosis, line, sizeof line, m->step + 1, m->loss, norm, m->lr))
+        sgt_say(&w->t->o->warning, "%s", line);
+}
+
+void sgt_watch_end(const sgt_watch *w, uint64_t steps)
+{
+    if (!w->t->s->overfit || steps < 2) return;
+    if (w->last_loss < w->first_loss)
+        sgt_say(&w->t->o->notice, "--overfit-batch: the loss fell from %.4f to %.4f in %llu steps", w->first_loss,
+                w->last_loss, (unsigned long long)steps);
+    else
+        sgt_say(&w->t->o->warning,
+                "--overfit-batch: the loss went from %.4f to %.4f in %llu steps and did not fall: look at --lr and at the "
+                "data",
+                w->first_loss, w->last_loss, (unsigned long long)steps);
 }
 
 int sgt_watch_step(sgt_watch *w, sgt_metrics *m, sgt_error *err)
@@ -102,9 +114,11 @@ int sgt_watch_step(sgt_watch *w, sgt_metrics *m, sgt_error *err)
     if (t->run) rc = sgt_run_log(t->run, json, err);
     if (rc == SGT_OK && w->events) rc = sgt_events_add(w->events, m, err);
     if (rc < 0) return rc;
-    warn(w, m);
+    if (m->step == t->state.step) w->first_loss = m->loss;
+    w->last_loss = m->loss;
+    if (!t->s->overfit) advise(w, m);
     if (m->evaluated) say_evaluation(w, m);
-    say_epoch(w, m);
+    if (!t->s->overfit) say_epoch(w, m);
     if (t->o->progress) t->o->progress(t->o->ctx, m, t->s->steps, t->state.step);
     return SGT_OK;
 }

@@ -3,6 +3,7 @@
 #ifndef SGT_WATCH_H
 #define SGT_WATCH_H
 
+#include "advice.h"
 #include "events.h"
 #include "trainer.h"
 
@@ -12,7 +13,8 @@ typedef struct sgt_watch {
     double flops;       /* of a token */
     double start, epoch_start, epoch_loss; /* sum of losses since the last epoch's line, and when that was */
     uint64_t epoch_steps;
-    int warned;         /* of a loss that is not finite: said once */
+    sgt_diagnosis diagnosis;
+    double first_loss, last_loss; /* of this call */
     uint64_t skipped;   /* updates left out up to the last line */
 } sgt_watch;
 
@@ -24,5 +26,8 @@ void sgt_watch_close(sgt_watch *w);
 
 /* The next step's numbers; mfu and mfu_datasheet are filled in here. */
 int sgt_watch_step(sgt_watch *w, sgt_metrics *m, sgt_error *err);
+
+/* Once a run is over: what came of --overfit-batch. */
+void sgt_watch_end(const sgt_watch *w, uint64_t steps);
 
 #endif

@@ -101,7 +101,7 @@ cp -r d out
 run 0 sgt-train --loader preload --model 1x16x2 --seq-len 16 --steps 1 --run found
 stderr_has 'sgt-train: data: out/, for no --data was given'
 stderr_matches '^sgt-train: device: the CPU \(.*\)$'
-stderr_lines 7
+stderr_lines 8
 
 # no validation shards: said once, and not where nobody asked for evaluations
 rm d/val_000000.bin

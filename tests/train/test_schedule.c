@@ -1,9 +1,7 @@
-/* Learning rates at steps, clipping, AdamW's numbers, advice. */
+/* Learning rates at steps, clipping, AdamW's numbers. */
 #include <criterion/criterion.h>
 #include <math.h>
-#include <string.h>
 
-#include "advice.h"
 #include "optim.h"
 #include "schedule.h"
 
@@ -73,47 +71,4 @@ Test(optim, adamw_corrects_its_bias_and_decays_matrices_alone)
     cr_expect_eq(first.decay, 0.1f);
     cr_expect_eq(second.decay, 0);
     cr_expect_eq(first.grad_scale, 2);
-}
-
-Test(advice, learning_rates_by_size)
-{
-    static const struct {
-        uint64_t parameters;
-        double low, high;
-    } want[] = {{1, 3e-4, 6e-4},         {124439808, 3e-4, 6e-4},  {300000000, 1e-4, 3e-4},
-                {774030080, 1e-4, 2e-4}, {1557611200, 5e-5, 1e-4}, {UINT64_C(100000000000), 0.6e-4, 0.6e-4}};
-    for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
-        sgt_lr_range r = sgt_advice_lr(want[i].parameters);
-        cr_expect(r.low == want[i].low && r.high == want[i].high, "%llu parameters",
-                  (unsigned long long)want[i].parameters);
-    }
-    cr_expect_float_eq(sgt_advice_scale_lr(3e-4, 64 * 32, 64), 0.0096, 1e-12);
-}
-
-/* 62 million are half of the smallest published model: below that nothing is too high, for nobody has said what is. */
-Test(advice, a_rate_outside_its_range)
-{
-    static const struct {
-        uint64_t parameters;
-        double lr;
-        int outside;
-    } want[] = {{124439808, 3e-4, 0}, {124439808, 6e-4, 0},   {124439808, 7e-4, 1},   {124439808, 2e-4, -1},
-                {62000000, 7e-4, 1},  {61999999, 7e-4, 0},    {7000000, 3e-3, 0},     {7000000, 1e-5, -1},
-                {774030080, 3e-4, 1}, {774030080, 1.5e-4, 0}, {774030080, 5e-5, -1}, {1557611200, 2e-4, 1}};
-    for (size_t i = 0; i < sizeof want / sizeof *want; i++)
-        cr_expect_eq(sgt_advice_lr_outside(want[i].parameters, want[i].lr), want[i].outside, "%g for %llu parameters",
-                     want[i].lr, (unsigned long long)want[i].parameters);
-}
-
-Test(advice, a_loss_that_is_not_finite_and_silence_on_one_that_is)
-{
-    char text[256];
-    cr_expect_null(sgt_advice_not_finite(text, sizeof text, 3, 10.8, 1.4, 1e-3));
-    cr_assert(sgt_advice_not_finite(text, sizeof text, 3, (double)NAN, 1.4, 1e-3));
-    cr_expect_str_eq(text, "step 3: the loss is not a number: start again with an lr 10 times lower (--lr 0.0001); "
-                           "look at grad_norm in log.jsonl and at --grad-clip");
-    cr_assert(sgt_advice_not_finite(text, sizeof text, 3, (double)INFINITY, (double)NAN, 1e-3));
-    cr_expect(strstr(text, "step 3: the loss is infinite: "), "%s", text);
-    cr_assert(sgt_advice_not_finite(text, sizeof text, 3, 7, (double)INFINITY, 1e-3));
-    cr_expect(strstr(text, "step 3: the gradient norm is infinite: "), "%s", text);
 }

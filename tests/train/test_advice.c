@@ -1,0 +1,178 @@
+/* What is known about learning rates, and what losses say: each text on a curve that was made to show it, and none on
+ * healthy ones. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "advice.h"
+#include "base/philox.h"
+#include "fixture.h"
+#include "metrics.h"
+
+Test(advice, learning_rates_by_size)
+{
+    static const struct {
+        uint64_t parameters;
+        double low, high;
+    } want[] = {{1, 3e-4, 6e-4},         {124439808, 3e-4, 6e-4},  {300000000, 1e-4, 3e-4},
+                {774030080, 1e-4, 2e-4}, {1557611200, 5e-5, 1e-4}, {UINT64_C(100000000000), 0.6e-4, 0.6e-4}};
+    for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+        sgt_lr_range r = sgt_advice_lr(want[i].parameters);
+        cr_expect(r.low == want[i].low && r.high == want[i].high, "%llu parameters",
+                  (unsigned long long)want[i].parameters);
+    }
+    cr_expect_float_eq(sgt_advice_scale_lr(3e-4, 64 * 32, 64), 0.0096, 1e-12);
+}
+
+/* 62 million are half of the smallest published model: below that nothing is too high, for nobody has said what is. */
+Test(advice, a_rate_outside_its_range)
+{
+    static const struct {
+        uint64_t parameters;
+        double lr;
+        int outside;
+    } want[] = {{124439808, 3e-4, 0}, {124439808, 6e-4, 0},   {124439808, 7e-4, 1},   {124439808, 2e-4, -1},
+                {62000000, 7e-4, 1},  {61999999, 7e-4, 0},    {7000000, 3e-3, 0},     {7000000, 1e-5, -1},
+                {774030080, 3e-4, 1}, {774030080, 1.5e-4, 0}, {774030080, 5e-5, -1}, {1557611200, 2e-4, 1}};
+    for (size_t i = 0; i < sizeof want / sizeof *want; i++)
+        cr_expect_eq(sgt_advice_lr_outside(want[i].parameters, want[i].lr), want[i].outside, "%g for %llu parameters",
+                     want[i].lr, (unsigned long long)want[i].parameters);
+}
+
+Test(advice, a_loss_that_is_not_finite_and_silence_on_one_that_is)
+{
+    char text[256];
+    cr_expect_null(sgt_advice_not_finite(text, sizeof text, 3, 10.8, 1.4, 1e-3));
+    cr_assert(sgt_advice_not_finite(text, sizeof text, 3, (double)NAN, 1.4, 1e-3));
+    cr_expect_str_eq(text, "step 3: the loss is not a number: start again with an lr 10 times lower (--lr 0.0001); "
+                           "look at grad_norm in log.jsonl and at --grad-clip");
+    cr_assert(sgt_advice_not_finite(text, sizeof text, 3, (double)INFINITY, (double)NAN, 1e-3));
+    cr_expect(strstr(text, "step 3: the loss is infinite: "), "%s", text);
+    cr_assert(sgt_advice_not_finite(text, sizeof text, 3, 7, (double)INFINITY, 1e-3));
+    cr_expect(strstr(text, "step 3: the gradient norm is infinite: "), "%s", text);
+}
+
+/* ---- curves ---- */
+
+typedef struct curve {
+    double (*loss)(uint64_t step);
+    uint64_t steps, tokens; /* of a step */
+    double noise;           /* standard deviation, of a normal distribution as twelve uniform numbers make one */
+    uint64_t warmup;
+    int skipping;
+} curve;
+
+static double normal(uint64_t step)
+{
+    double sum = -6;
+    for (uint64_t i = 0; i < 3; i++) {
+        sgt_philox4 r = sgt_philox(7, step, i);
+        for (int k = 0; k < 4; k++) sum += r.x[k] * 0x1p-32;
+    }
+    return sum;
+}
+
+/* Everything said, a line each, into text; lr 1e-3, rising over the warm-up, half a cosine from there to a tenth. */
+static const char *diagnose(const curve *c)
+{
+    static char text[2048];
+    char line[256];
+    sgt_diagnosis d;
+    text[0] = '\0';
+    sgt_diagnosis_start(&d, 1e-3, c->tokens, c->skipping);
+    for (uint64_t s = 1; s <= c->steps; s++) {
+        double lr = s <= c->warmup ? 1e-3 * (double)s / (double)c->warmup
+                                   : 1e-3 * (0.55 + 0.45 * cos(M_PI * (double)s / (double)c->steps));
+        if (sgt_diagnosis_step(&d, line, sizeof line, s, c->loss(s) + c->noise * normal(s), 1, lr))
+            snprintf(text + strlen(text), sizeof text - strlen(text), "%s\n", line);
+    }
+    return text;
+}
+
+static double falling(uint64_t s) { return 2.5 + 8.3 * pow((double)s + 10, -0.3); }
+static double memorizing(uint64_t s) { return 10.8 * exp(-(double)s / 60) + 0.01; }
+static double waiting(uint64_t s) { return s < 500 ? 10.8 - 0.0004 * (double)s : 10.6 * pow((double)s / 500, -0.4); }
+static double stuck(uint64_t s) { return s < 100 ? 10.8 - 0.03 * (double)s : 7.8; }
+static double creeping(uint64_t s) { return 10.8 - 2e-5 * (double)s; }
+/* Wider and wider, as a rate that is too high has it. */
+static double swinging(uint64_t s) { return falling(s) + 4e-3 * (s < 300 ? (double)s : 300) * (s / 4 % 2 ? 1 : -1); }
+static double spiking(uint64_t s) { return falling(s) + (s == 700 || s == 900 ? 3 : 0); }
+static double breaking(uint64_t s) { return s < 50 ? falling(s) : (double)NAN; }
+static double overflowing(uint64_t s) { return s < 50 ? falling(s) : HUGE_VAL; }
+
+/* Noise is what chance is taken to be at most: 4.5 nats over the root of a step's tokens. */
+Test(advice, healthy_curves_are_met_with_silence)
+{
+    static const curve healthy[] = {
+        {falling, 5000, 32768, 0, 0, 0},        {falling, 5000, 32768, 0.025, 100, 0}, {falling, 5000, 8192, 0.05, 0, 0},
+        {falling, 5000, 512, 0.2, 250, 0},      {falling, 5000, 64, 0.56, 250, 0},     {falling, 100000, 8192, 0.05, 1000, 0},
+        {memorizing, 2000, 32768, 0.002, 0, 0}, {memorizing, 2000, 512, 0.05, 0, 0},   {waiting, 5000, 8192, 0.05, 1000, 0},
+    };
+    for (size_t i = 0; i < sizeof healthy / sizeof *healthy; i++)
+        cr_expect_str_empty(diagnose(&healthy[i]), "curve %zu: %s", i, diagnose(&healthy[i]));
+}
+
+Test(advice, the_kept_curve_is_healthy)
+{
+    char line[256], text[256];
+    int step, steps = 0;
+    double loss, norm;
+    sgt_diagnosis d;
+    FILE *f = fopen(FIXTURES "curve/f64.tsv", "r");
+    cr_assert(f && fgets(line, sizeof line, f));
+    sgt_diagnosis_start(&d, 1e-3, 12 * 64, 0);
+    for (; fscanf(f, "%d %lf %lf", &step, &loss, &norm) == 3; steps++)
+        cr_expect_null(sgt_diagnosis_step(&d, text, sizeof text, (uint64_t)step + 1, loss, norm, 1e-3), "%s", text);
+    cr_expect_eq(steps, 200);
+    fclose(f);
+}
+
+Test(advice, each_disease_once_with_its_option_and_factor)
+{
+    static const struct {
+        curve c;
+        const char *says;
+    } ill[] = {
+        {{swinging, 3000, 32768, 0.025, 0, 0},
+         "the loss oscillates, up and down 4 times in the last 64 steps: lower the lr 2 to 10 times (--lr 0.0005 to "
+         "0.0001)"},
+        {{stuck, 4000, 32768, 0.025, 0, 0}, "the loss has been flat for 176 steps, at 7.8: raise the lr"},
+        {{creeping, 1000, 8192, 0.05, 50, 0}, " steps, at 10.8: raise the lr 2 to 10 times (--lr 0.002 to 0.01)"},
+        {{spiking, 1000, 32768, 0.025, 0, 0}, "step 700: the loss spikes: 6.6"},
+        {{spiking, 1000, 8192, 0.05, 0, 0},
+         " standard deviations above the mean of the last 128 steps: --skip-spikes 6 leaves such updates out"},
+        {{breaking, 300, 8192, 0.05, 0, 0},
+         "step 50: the loss is not a number: start again with an lr 10 times lower (--lr 0.0001); look at grad_norm in "
+         "log.jsonl and at --grad-clip"},
+        {{overflowing, 300, 8192, 0.05, 0, 0}, "step 50: the loss is infinite: start again with an lr 10 times lower"},
+    };
+    for (size_t i = 0; i < sizeof ill / sizeof *ill; i++) {
+        const char *text = diagnose(&ill[i].c), *line = strchr(text, '\n');
+        cr_expect(strstr(text, ill[i].says), "curve %zu: %s", i, text);
+        cr_expect(line && line[1] == '\0', "curve %zu, one line: %s", i, text);
+    }
+    curve skipping = {spiking, 1000, 8192, 0.05, 0, 1};
+    cr_expect_str_empty(diagnose(&skipping), "--skip-spikes is on already");
+}
+
+/* One swing short, or as many over a longer time, is none; nor are swings that so few tokens explain. */
+static double seven_turns(uint64_t s) { return s >= 200 && s < 228 ? (s / 4 % 2 ? 5 : 4) : s < 200 ? 4.5 : 5; }
+static double slow_turns(uint64_t s) { return s / 16 % 2 ? 5 : 4; }
+static double four_swings(uint64_t s) { return s >= 200 && s < 232 ? (s / 4 % 2 ? 5 : 4) : 4.5; }
+Test(advice, swings_are_counted)
+{
+    const curve few = {seven_turns, 250, 32768, 0, 0, 0}, slow = {slow_turns, 250, 32768, 0, 0, 0},
+                enough = {four_swings, 250, 32768, 0, 0, 0}, chance = {four_swings, 250, 600, 0, 0, 0};
+    cr_expect_not(strstr(diagnose(&few), "oscillates"), "%s", diagnose(&few));
+    cr_expect_not(strstr(diagnose(&slow), "oscillates"), "%s", diagnose(&slow));
+    cr_expect(strstr(diagnose(&enough), "oscillates"), "%s", diagnose(&enough));
+    cr_expect_str_empty(diagnose(&chance));
+}
+
+/* GPT-3's table D.1: its smallest and largest model, 300 billion tokens each: 2.60 and 3640 petaflop/s-days. */
+Test(advice, petaflop_days_are_those_of_gpt_3s_table)
+{
+    cr_expect_float_eq(sgt_pf_days(125000000, 300e9), 2.60, 0.005);
+    cr_expect_float_eq(sgt_pf_days(UINT64_C(174600000000), 300e9), 3640, 5);
+}
