@@ -18,7 +18,7 @@
 
 static sgt_settings s;
 static struct {
-    const char *run, *config, *lr, *profile;
+    const char *run, *config, *lr, *batch, *profile;
     int resume, force, quiet, json, epochs, budget, estimate;
 } o = {.run = "run"};
 
@@ -82,8 +82,8 @@ static const sgt_option table[] = {
      GIVEN(SGT_SET_DOCUMENT_MASK)},
 
     {.name = "Optimizer"},
-    {"batch-size", 'b', SGT_OPT_COUNT, &s.batch, "N", "rows of a micro-step", .def = "64 on CUDA, 8 on a CPU",
-     .min = 1, .max = 1 << 20, GIVEN(SGT_SET_BATCH)},
+    {"batch-size", 'b', SGT_OPT_TEXT, &o.batch, "N|auto", "rows of a micro-step; auto: the most that fit in memory",
+     .def = "64 on CUDA, 8 on a CPU", GIVEN(SGT_SET_BATCH)},
     {"grad-accum", 0, SGT_OPT_COUNT, &s.accum, "N", "micro-steps of a step", .def = "1", .min = 1, .max = 1 << 20,
      GIVEN(SGT_SET_ACCUM)},
     {"lr", 0, SGT_OPT_TEXT, &o.lr, "X|auto", "learning rate; auto: by the model's size and the rows of a step",
@@ -113,8 +113,10 @@ static const sgt_option table[] = {
      .def = "bf16 on CUDA and on CPUs that multiply it, else fp32", GIVEN(SGT_SET_PRECISION)},
     {"loss-scale", 0, SGT_OPT_REAL, &s.loss_scale, "X", "what fp16's loss is multiplied by at first", .def = "65536",
      GIVEN(SGT_SET_LOSS_SCALE)},
-    {"recompute", 0, SGT_OPT_CHOICE, &s.recompute, "none|gelu|block",
-     "what the backward pass computes again instead of keeping it", .def = "none", GIVEN(SGT_SET_RECOMPUTE)},
+    {"recompute", 0, SGT_OPT_CHOICE, &s.recompute, "none|gelu|block|auto",
+     "what backward computes again instead of keeping it; auto: what fits", .def = "none", GIVEN(SGT_SET_RECOMPUTE)},
+    {"memory-limit", 0, SGT_OPT_SIZE, &s.memory_limit, "SIZE", "what a run may take, of the device where that is CUDA",
+     .def = "what is to be had", .min = 1, .max = 9e18, GIVEN(SGT_SET_MEMORY_LIMIT)},
     {"threads", 't', SGT_OPT_COUNT, &s.threads, "N", "threads that compute; the bits do not depend on it",
      .def = "the cores at hand", .min = 1, .max = 1024, GIVEN(SGT_SET_THREADS)},
     {"cpu", 0, SGT_OPT_TEXT, &s.cpu, "LEVEL", "use at most this CPU level: auto, plain, avx2 or avx512", .def = "auto",
@@ -276,8 +278,17 @@ static int estimate(const sgt_train_options *options)
     return end(rc, &err, options->ranks);
 }
 
-/* Options that need more than the table: lr is a number or a word, --epochs and --compute-budget decide the steps anew, --config comes
- * after. */
+/* 0 and more than there may be are for sgt_settings_check to say. */
+static void take_batch(void)
+{
+    s.batch_auto = strcmp(o.batch, "auto") == 0;
+    if (s.batch_auto) return;
+    if (sgt_parse_count(o.batch, &s.batch) < 0 || s.batch == SGT_DEFAULT_COUNT)
+        sgt_usage(&program, "--batch-size %s: not a whole number (such as 12, 512k, 1.5M) or auto", o.batch);
+}
+
+/* Options that need more than the table: lr is a number or a word, --epochs and --compute-budget decide the steps anew,
+ * --config comes after. */
 static void take_options(int argc, char **argv)
 {
     sgt_error err;
@@ -290,6 +301,7 @@ static void take_options(int argc, char **argv)
         if (strcmp(o.lr, "auto") != 0 && sgt_parse_real(o.lr, &s.lr) < 0)
             sgt_usage(&program, "--lr %s: not a number (such as 3e-4) or auto", o.lr);
     }
+    if (o.batch) take_batch();
     if (o.budget && (o.epochs || s.given[SGT_SET_STEPS]))
         sgt_usage(&program, "--compute-budget: not together with --%s", o.epochs ? "epochs" : "steps");
     if ((o.epochs || o.budget) && !s.given[SGT_SET_STEPS])
@@ -302,6 +314,7 @@ static void take_options(int argc, char **argv)
         free(text);
         if (rc < 0) exit(sgt_report_failure(&program, &err));
     }
+    if (s.batch_auto) s.given[SGT_SET_BATCH] = 0; /* a run to resume has decided it */
     if (sgt_settings_check(&s, &err) < 0) sgt_usage(&program, "%s", err.text);
     if (sgt_cpu_limit(s.cpu, &err) < 0) {
         if (err.code == SGT_EUSAGE) sgt_usage(&program, "--cpu %s", err.text);

@@ -46,7 +46,7 @@ typedef struct sgt_memory_kind {
     const char *name; /* "weights", "gradients", "moments", "activations", "head", "data", ... */
     uint64_t bytes;
 } sgt_memory_kind;
-#define SGT_MEMORY_KINDS 12
+#define SGT_MEMORY_KINDS 16
 
 /* What matrices and activations are kept in. Master weights, moments, gradients, LayerNorm, softmax, loss and update
  * are float32 in all of them. */
@@ -155,6 +155,10 @@ int sgt_word_index(const char *word, const char *const *words);
 /* SGT_ENOMEM says how much is needed; SGT_EUNSUPPORTED where oneDNN is missing, and names an option that the CPU does
  * not have. */
 int sgt_cpu_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_error *err);
+
+/* Resident bytes of this process as they are while such a backend's products are planned: the program, its libraries,
+ * and what those keep. Where they cannot be planned, as they are without. */
+uint64_t sgt_cpu_backend_program(const sgt_backend_options *o);
 
 /* What such a backend would hold, by kind and in all, without taking it. */
 int sgt_cpu_backend_estimate(const sgt_backend_options *o, sgt_memory_kind kinds[SGT_MEMORY_KINDS], size_t *count,

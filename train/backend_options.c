@@ -39,6 +39,7 @@ int sgt_trainer_backend_options(const sgt_trainer *t, sgt_backend_options *o, sg
         .notice = t->o->notice,
         .precision = (sgt_precision)sgt_word_index(s->precision, sgt_precision_words),
         .recompute = (sgt_recompute)sgt_word_index(s->recompute, sgt_recompute_words),
+        .recompute_at = t->recompute_at,
         .loss_scale = (float)s->loss_scale,
         .dropout = (float)s->dropout,
         .seed = s->seed,

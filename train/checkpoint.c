@@ -13,7 +13,7 @@
 #include "config.h"
 #include "safetensors.h"
 
-#define PIECE ((size_t)1 << 20)     /* floats moved at a time */
+#define PIECE SGT_CHECKPOINT_PIECE
 #define MAX_STATE ((size_t)1 << 20) /* bytes of state.json */
 
 static const char *const moments[] = {"m.", "v."};

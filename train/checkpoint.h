@@ -32,6 +32,8 @@ typedef struct sgt_checkpoint_state {
     char *options;                           /* settings as JSON text, malloc'd by sgt_checkpoint_read like choices */
 } sgt_checkpoint_state;
 
+#define SGT_CHECKPOINT_PIECE ((size_t)1 << 20) /* floats moved at a time, through a buffer of so many */
+
 /* Everything into the existing folder `dir`. tokenizer: tokenizer.json's text, or NULL. eot: -1 where it is not known.
  */
 int sgt_checkpoint_write(const char *dir, const sgt_checkpoint_state *state, sgt_backend *b, const sgt_model *m,

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define AHEAD 4 /* batches made ahead of the one in use */
 
 /* What a thread of the stream is at: a row of the trace each. */
 typedef struct maker {
@@ -93,7 +92,7 @@ static int open_stream(sgt_feed *f, sgt_error *err)
     sgt_stream_options o = {.first = f->o.first,
                             .count = f->o.count,
                             .output = SGT_OUTPUT_U16,
-                            .slots = AHEAD + f->o.hold,
+                            .slots = SGT_FEED_AHEAD + f->o.hold,
                             .threads = f->o.threads,
                             .alloc = f->o.alloc,
                             .free = f->o.free,

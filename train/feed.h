@@ -18,6 +18,7 @@
 #include "sgt_loader.h"
 #include "trace.h"
 
+#define SGT_FEED_AHEAD 4 /* batches made ahead of the one in use */
 #define SGT_FEED_HOLD 6 /* the most that `hold` may be */
 
 typedef struct sgt_feed_options {

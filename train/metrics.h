@@ -43,6 +43,7 @@ double sgt_flops_per_token(const sgt_model *m, uint64_t seq);
 double sgt_pf_days(uint64_t parameters, double tokens);
 
 uint64_t sgt_memory_peak(void);      /* resident bytes of this process at their highest */
+uint64_t sgt_memory_resident(void);  /* now */
 uint64_t sgt_memory_total(void);     /* bytes this machine, or this container, has */
 uint64_t sgt_memory_available(void); /* bytes to be had without swapping; UINT64_MAX where the system does not say */
 

@@ -59,6 +59,7 @@ static const struct entry {
     [SGT_SET_PRECISION] = {"precision", FIELD(precision), TEXT, DEVICE},
     [SGT_SET_LOSS_SCALE] = {"loss-scale", FIELD(loss_scale), REAL, DEVICE},
     [SGT_SET_RECOMPUTE] = {"recompute", FIELD(recompute), TEXT, 0},
+    [SGT_SET_MEMORY_LIMIT] = {"memory-limit", FIELD(memory_limit), COUNT, MAY_CHANGE | LOCAL},
     [SGT_SET_GELU] = {"gelu", FIELD(gelu), TEXT, 0},
     [SGT_SET_NO_TIE] = {"no-tie", FIELD(no_tie), FLAG, 0},
     [SGT_SET_DOCUMENT_MASK] = {"document-mask", FIELD(document_mask), FLAG, 0},
@@ -107,6 +108,7 @@ void sgt_settings_default(sgt_settings *s)
         .min_lr = SGT_DEFAULT_REAL,
         .pad = SGT_DEFAULT_COUNT,
         .ignore = SGT_DEFAULT_COUNT,
+        .memory_limit = SGT_DEFAULT_COUNT,
         .momentum = 0.9,
         .loss_scale = 65536,
         .weight_decay = 0.1,
@@ -173,7 +175,7 @@ static int check_words(const sgt_settings *s, sgt_error *err)
         (rc = one_of("device", s->device, "auto|cpu|cuda", err)) < 0 ||
         (rc = one_of("schedule", s->schedule, "cosine|linear|constant|wsd", err)) < 0 ||
         (rc = one_of("optimizer", s->optimizer, "adamw|sgd", err)) < 0 ||
-        (rc = one_of("recompute", s->recompute, "none|gelu|block", err)) < 0 ||
+        (rc = one_of("recompute", s->recompute, "none|gelu|block|auto", err)) < 0 ||
         (rc = one_of("attention", s->attention, "auto|own|cudnn|naive", err)) < 0 ||
         (rc = one_of("batching", s->batching, "simd|scalar", err)) < 0)
         return rc;
@@ -207,6 +209,7 @@ int sgt_settings_check(const sgt_settings *s, sgt_error *err)
         (rc = between("lr-base-batch", s->lr_base_batch, 1, 1 << 30, err)) < 0 ||
         (rc = between("pad-id", s->pad, 0, UINT16_MAX, err)) < 0 ||
         (rc = between("ignore-index", s->ignore, 0, UINT16_MAX, err)) < 0 ||
+        (rc = between("memory-limit", s->memory_limit, 1, INT64_MAX, err)) < 0 ||
         (rc = between("seed", s->seed, 0, INT64_MAX, err)) < 0 || (rc = at_least_zero("lr", s->lr, err)) < 0 ||
         (rc = at_least_zero("min-lr", s->min_lr, err)) < 0 ||
         (rc = at_least_zero("weight-decay", s->weight_decay, err)) < 0 ||
@@ -281,7 +284,7 @@ int sgt_settings_take_device(sgt_settings *s, int cuda, sgt_error *err)
     for (size_t i = 0; i < SGT_SETTINGS && !cuda && rc == SGT_OK; i++)
         if (table[i].flags & CUDA) rc = without_cuda(s, i, &plain, err);
     if (!s->precision) s->precision = cuda || sgt_gemm_has_bf16() ? "bf16" : "fp32";
-    if (s->batch == SGT_DEFAULT_COUNT) s->batch = cuda ? CUDA_BATCH : CPU_BATCH;
+    if (s->batch == SGT_DEFAULT_COUNT && !s->batch_auto) s->batch = cuda ? CUDA_BATCH : CPU_BATCH;
     return rc;
 }
 

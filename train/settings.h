@@ -20,7 +20,8 @@ typedef enum sgt_setting {
     SGT_SET_THREADS, SGT_SET_CPU, SGT_SET_BATCH, SGT_SET_SEQ, SGT_SET_ACCUM, SGT_SET_STEPS, SGT_SET_LR, SGT_SET_MIN_LR,
     SGT_SET_WARMUP, SGT_SET_SCHEDULE, SGT_SET_OPTIMIZER, SGT_SET_BETAS, SGT_SET_MOMENTUM, SGT_SET_NESTEROV,
     SGT_SET_WEIGHT_DECAY, SGT_SET_GRAD_CLIP, SGT_SET_DROPOUT, SGT_SET_IGNORE, SGT_SET_PRECISION, SGT_SET_LOSS_SCALE,
-    SGT_SET_RECOMPUTE, SGT_SET_GELU, SGT_SET_NO_TIE, SGT_SET_DOCUMENT_MASK, SGT_SET_ATTENTION, SGT_SET_BATCHING, SGT_SET_NO_OVERLAP,
+    SGT_SET_RECOMPUTE, SGT_SET_MEMORY_LIMIT, SGT_SET_GELU, SGT_SET_NO_TIE, SGT_SET_DOCUMENT_MASK, SGT_SET_ATTENTION,
+    SGT_SET_BATCHING, SGT_SET_NO_OVERLAP,
     SGT_SET_SYNC_METRICS, SGT_SET_NO_FUSE, SGT_SET_NO_GRAPHS, SGT_SET_NO_PAD_VOCAB, SGT_SET_DETERMINISTIC,
     SGT_SET_EVAL_EVERY, SGT_SET_SAVE_EVERY, SGT_SET_KEEP, SGT_SET_SEED, SGT_SET_OVERFIT, SGT_SETTINGS
 } sgt_setting;
@@ -39,6 +40,7 @@ typedef struct sgt_settings {
     uint64_t eval_every, save_every, keep; /* 0: never, never, all */
     uint64_t seed;
     uint64_t pad;    /* the id that short documents are padded with; SGT_DEFAULT_COUNT: the end-of-text id */
+    uint64_t memory_limit; /* bytes; SGT_DEFAULT_COUNT: what is to be had */
     uint64_t ignore; /* the id whose targets have no loss; SGT_DEFAULT_COUNT: none */
     double lr, min_lr;
     double momentum, weight_decay, grad_clip, dropout, loss_scale;
@@ -50,6 +52,7 @@ typedef struct sgt_settings {
     double budget; /* PF-days that decide the steps in the place of epochs; 0: they do not */
     uint64_t lr_base_batch;
     int scale_lr;
+    int batch_auto; /* where batch is SGT_DEFAULT_COUNT: the largest that fits */
     void *owner[2]; /* JSON documents that texts above point into */
 } sgt_settings;
 

@@ -12,6 +12,7 @@
 #include "config.h"
 #include "device.h"
 #include "manifest.h"
+#include "memory.h"
 #include "shard.h"
 #include "trainer.h"
 
@@ -99,7 +100,7 @@ static int check_ranks(const sgt_trainer *t, sgt_error *err)
     sgt_ranks *r = t->o->ranks;
     double cuda = t->cuda != NULL;
     if (!r) return SGT_OK;
-    if (t->s->batch % r->size)
+    if (t->s->batch != SGT_DEFAULT_COUNT && t->s->batch % r->size)
         return sgt_fail(err, SGT_EUSAGE,
                         "--batch-size %" PRIu64 ": its rows are divided among %u ranks, evenly (%" PRIu64
                         " is the next that can be)",
@@ -578,6 +579,7 @@ int sgt_trainer_open(sgt_trainer *t, sgt_settings *s, const sgt_train_options *o
     *t = (sgt_trainer){.s = s, .o = o};
     if ((rc = sgt_trainer_settle(t, err)) < 0 || (rc = refuse_existing(t, err)) < 0) return rc;
     shape = sgt_trainer_read_shape(t, &why);
+    if (shape == SGT_OK && sgt_memory_asked(s) && (rc = sgt_memory_plan(t, err)) < 0) return rc;
     if ((rc = open_data(t, err)) < 0) return rc;
     if (shape < 0) return sgt_fail(err, shape, "%s", why.text);
     if ((rc = sgt_trainer_decide_model(t, err)) < 0 || (rc = decide_schedule(t, err)) < 0 ||
@@ -597,6 +599,7 @@ void sgt_trainer_close(sgt_trainer *t)
     sgt_examples_free(&t->examples);
     sgt_examples_free(&t->val_examples);
     sgt_checkpoint_state_free(&t->state);
+    free(t->recompute_at);
     free(t->tokenizer);
     free(t->from);
 }

@@ -27,6 +27,7 @@ typedef struct sgt_trainer {
     char *from;                 /* the checkpoint this run goes on from, or NULL */
     sgt_checkpoint_state state; /* as of now */
     sgt_trace *trace;           /* NULL: none is wanted */
+    uint8_t *recompute_at;      /* what each layer computes again, where memory decides that, or NULL */
     int dry;                    /* nothing is to be run, only estimated */
     const sgt_cuda_library *cuda; /* of the device that was decided on; NULL: the CPU's */
 } sgt_trainer;

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <sys/mman.h>
 
-#define HUGE ((size_t)2 << 20)
+#define HUGE SGT_ARENA_PAGE
 
 int sgt_arena_map(sgt_arena *a, size_t size, int prefault, sgt_error *err)
 {

@@ -18,6 +18,7 @@ extern "C" {
 #endif
 
 #define SGT_ARENA_ALIGN 64 /* bytes: a cache line and an AVX-512 vector */
+#define SGT_ARENA_PAGE ((size_t)2 << 20) /* a map is as many whole ones: a huge page of x86-64 */
 
 typedef struct sgt_arena {
     char *base;  /* 2 MiB-aligned, zeroed; NULL while measuring */

@@ -23,7 +23,7 @@ run_usage '--betas -0.1,0.9: not two numbers from 0 to below 1, such as 0.9,0.95
 run_usage '--pad-id: needs --sampling documents' sgt-train --data d --pad-id 3
 run_usage 'pad-id 300: d has ids below 256' sgt-train --data d --device cpu --sampling documents --pad-id 300
 run_usage '--steps 0: must be from 1 to 99999999' sgt-train --data d --steps 0
-run_usage '--batch-size 1.5: not a whole number (such as 12, 512k, 1.5M)' sgt-train --data d --batch-size 1.5
+run_usage '--batch-size 1.5: not a whole number (such as 12, 512k, 1.5M) or auto' sgt-train --data d --batch-size 1.5
 run_usage '--epochs 0: must be from 1e-06 to 1000000' sgt-train --data d --epochs 0
 run_usage '--run: needs a name' sgt-train --data d --run ''
 run_usage '--epochs 1e+06: 4799500000 steps, more than 99999999 (give --steps)' \
@@ -31,7 +31,7 @@ run_usage '--epochs 1e+06: 4799500000 steps, more than 99999999 (give --steps)' 
 run_usage '--betas 0.9: not two numbers from 0 to below 1, such as 0.9,0.95' sgt-train --data d --betas 0.9
 run_usage '--precision fp8: must be one of fp32|tf32|bf16|fp16' sgt-train --data d --precision fp8
 run_usage '--optimizer lion: must be one of adamw|sgd' sgt-train --data d --optimizer lion
-run_usage '--recompute auto: must be one of none|gelu|block' sgt-train --data d --recompute auto
+run_usage '--recompute some: must be one of none|gelu|block|auto' sgt-train --data d --recompute some
 run_usage '--attention flash: must be one of auto|own|cudnn|naive' sgt-train --data d --attention flash
 run_usage '--batching fast: must be one of simd|scalar' sgt-train --data d --batching fast
 run_usage '--dropout 1: must be at least 0 and below 1' sgt-train --data d --dropout 1
@@ -39,7 +39,7 @@ run_usage '--momentum 1: must be at least 0 and below 1' sgt-train --data d --op
 run_usage '--loss-scale 0: must be from 1 to 16777216' sgt-train --data d --precision fp16 --loss-scale 0
 run_usage '--ignore-index 65536: must be from 0 to 65535' sgt-train --data d --ignore-index 65536
 run_usage '--ignore-index -1: not a whole number (such as 12, 512k, 1.5M)' sgt-train --data d --ignore-index -1
-run_usage '--memory-limit: no such option' sgt-train --data d --memory-limit 1G
+run_usage '--memory: no such option' sgt-train --data d --memory 1G
 run_usage '--no-graphs: takes no value' sgt-train --data d --no-graphs=1
 
 # options that mean nothing without another

@@ -330,3 +330,24 @@ Test(device, an_estimate_asks_the_library_and_runs_nothing)
     cr_expect_not(exists("r"));
     sgt_settings_free(&s);
 }
+
+/* Half of the device is free and the fake needs less whatever it is asked: an epoch's rows, and nothing again. */
+Test(device, what_memory_decides_reaches_the_backend)
+{
+    sgt_error err;
+    sgt_settings s = on_cuda(1);
+    s.batch = SGT_DEFAULT_COUNT;
+    s.batch_auto = 1;
+    s.memory_limit = FAKE_MEMORY - 1;
+    cr_expect_eq(train(s, "r", 0, 0, 0, NULL, &err), SGT_ENOMEM);
+    cr_expect(strstr(err.text, "--batch-size auto: the model and its step need 117.7 MiB with one row, more than the "
+                               "117.7 MiB of --memory-limit"), "%s", err.text);
+    cr_expect_not(exists("r"));
+    s = on_cuda(1);
+    s.recompute = "auto";
+    must_train(s, "r", 0);
+    cr_expect(fake_seen.options.recompute_at, "levels are left to `recompute`");
+    s = on_cuda(1);
+    must_train(s, "none", 0);
+    cr_expect_not(fake_seen.options.recompute_at);
+}

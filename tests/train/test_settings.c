@@ -81,7 +81,7 @@ Test(settings, every_wrong_value_names_its_option)
         {"{\"schedule\": \"cos\"}", "--schedule cos: must be one of cosine|linear|constant|wsd"},
         {"{\"optimizer\": \"lion\"}", "--optimizer lion: must be one of adamw|sgd"},
         {"{\"precision\": \"fp8\"}", "--precision fp8: must be one of fp32|tf32|bf16|fp16"},
-        {"{\"recompute\": \"auto\"}", "--recompute auto: must be one of none|gelu|block"},
+        {"{\"recompute\": \"some\"}", "--recompute some: must be one of none|gelu|block|auto"},
         {"{\"attention\": \"flash\"}", "--attention flash: must be one of auto|own|cudnn|naive"},
         {"{\"batching\": \"avx2\"}", "--batching avx2: must be one of simd|scalar"},
         {"{\"momentum\": 1}", "--momentum 1: must be at least 0 and below 1"},

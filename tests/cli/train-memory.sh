@@ -1,0 +1,142 @@
+# sgt-train --batch-size auto, --recompute auto and --memory-limit: what is chosen, said and kept; what is refused.
+. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/train.inc"
+data d
+MiB=1048576
+model="--data d --model 4x64x4 --seq-len 64 --device cpu --threads 1 --precision fp32 --loader mmap --eval-every 0"
+run="$model --steps 2 --run r --force"
+
+# total OPTION...: what the estimate comes to, in bytes
+total() {
+    run 0 sgt-train --estimate-memory --json $model "$@"
+    total=$(field total_bytes .stdout)
+}
+# between LOW HIGH: a limit halfway
+between() { limit=$((($1 + $2) / 2)); }
+levels() { # NONE GELU BLOCK
+    stderr_matches "^sgt-train: --recompute auto: nothing in $1 layers?, gelu in $2, block in $3: [0-9.]+ MiB of the [0-9.]+ [MG]iB of --memory-limit\$"
+}
+
+# ---- the least recompute that fits: none, GELU as far as needed, then blocks, by a unit of B*T*C floats. Estimates of
+# one process differ from another's by less than 1 MiB: how much of its code the system has mapped; a page is 2 MiB ----
+rows=256 # a unit is 4 MiB: GELU again in n layers frees 6 (n - 1) of them, n blocks 9 (n - 1) more
+total --batch-size $rows && none=$total
+total --batch-size $rows --recompute gelu && gelu=$total
+total --batch-size $rows --recompute block && block=$total
+unit=$((rows * 64 * 64 * 4))
+near() { # WHAT BYTES WANT
+    [ "$2" -le $(($3 + 4 * MiB)) ] && [ "$2" -ge $(($3 - 4 * MiB)) ] || fail "$1 takes $2 bytes, not $3"
+}
+near gelu "$gelu" $((none - 18 * unit))
+near block "$block" $((none - 45 * unit))
+choose() { # LIMIT NONE GELU BLOCK
+    run 0 sgt-train --estimate-memory --json $model --batch-size $rows --recompute auto --memory-limit "$1"
+    levels "$2" "$3" "$4"
+    [ "$(field total_bytes .stdout)" -le "$1" ] || fail "more than $1"
+}
+choose $((none + 8 * MiB)) 4 0 0
+choose $((none - 3 * unit)) 2 2 0
+choose $((none - 9 * unit)) 1 3 0
+choose $((none - 15 * unit)) 0 4 0
+choose $((none - 18 * unit - 6 * MiB)) 1 1 2
+choose $((none - 33 * unit)) 0 1 3
+choose $((none - 42 * unit)) 0 0 4
+
+# ---- a run says so and has the same bits; its options keep the word, and the limit that was given ----
+small="--batch-size 8"
+total $small && none=$total
+total $small --recompute block && between "$total" "$none"
+run 0 sgt-train $run $small --quiet --run plain
+run 0 sgt-train $run $small --recompute auto --memory-limit 1GiB
+levels 4 0 0
+same plain/step-00000002/model.safetensors r/step-00000002/model.safetensors
+run 0 sgt-train $run $small --recompute auto --memory-limit $limit
+stderr_matches '^sgt-train: --recompute auto: nothing in [0-3] layers?, '
+same plain/step-00000002/model.safetensors r/step-00000002/model.safetensors
+same plain/step-00000002/optimizer.safetensors r/step-00000002/optimizer.safetensors
+grep -q '"recompute": "auto"' r/options.json || fail 'options.json lacks recompute'
+grep -q "\"memory-limit\": $limit" r/options.json || fail 'options.json lacks memory-limit'
+run 0 sgt-train --data d --device cpu --loader mmap --run r --resume --steps 3
+stderr_matches '^sgt-train: --recompute auto: nothing in 4 layers, gelu in 0, block in 0: [0-9.]+ MiB of the [0-9.]+ [MG]iB to be had$'
+
+# ---- what does not fit ----
+total --batch-size 64 --recompute block && block=$total
+total --batch-size 32 --recompute block && between "$total" "$block"
+run 1 sgt-train $run --batch-size 64 --recompute auto --memory-limit $limit --run no
+stdout_is ''
+stderr_lines 1
+stderr_matches '^sgt-train: the model and its step need [0-9.]+ MiB even with --recompute block, more than the [0-9.]+ MiB of --memory-limit \(the largest --batch-size that fits: [0-9]+\)$'
+absent no
+most=$(sed 's/.*fits: \([0-9]*\)).*/\1/' .stderr)
+[ "$most" -gt 32 ] && [ "$most" -lt 64 ] || fail "$most rows should be between 32 and 64"
+run 0 sgt-train --estimate-memory $model --batch-size "$most" --recompute auto --memory-limit $limit
+run 1 sgt-train --estimate-memory $model --batch-size $((most + 2)) --recompute auto --memory-limit $limit
+run 1 sgt-train $run --batch-size 64 --memory-limit $limit --run no
+stderr_matches '^sgt-train: the model and its step need [0-9.]+ MiB, more than the [0-9.]+ MiB of --memory-limit \(the largest --batch-size that fits: [0-9]+; --recompute auto keeps less\)$'
+run 1 sgt-train $run --batch-size 64 --recompute block --memory-limit $limit --run no
+stderr_matches '^sgt-train: the model and its step need [0-9.]+ MiB, more than the [0-9.]+ MiB of --memory-limit \(the largest --batch-size that fits: [0-9]+\)$'
+run 1 sgt-train $run --batch-size 64 --recompute block --memory-limit 1MiB --run no
+stderr_matches '^sgt-train: the model and its step need [0-9.]+ MiB, more than the 1\.0 MiB of --memory-limit \(no --batch-size fits: a smaller --model or --seq-len\)$'
+run 1 sgt-train $run --batch-size auto --memory-limit 1MiB --run no
+stderr_matches '^sgt-train: --batch-size auto: the model and its step need [0-9.]+ MiB with one row, more than the 1\.0 MiB of --memory-limit \(a smaller --model or --seq-len, or --recompute auto\)$'
+run 0 sgt-train --quiet $run $small --memory-limit 4G
+absent no
+
+# ---- --batch-size auto: the largest that fits, and the number is what is kept ----
+run 0 sgt-train $run --batch-size auto --memory-limit $limit
+stderr_matches '^sgt-train: --batch-size [0-9]+: the largest that fits: [0-9.]+ MiB of the [0-9.]+ MiB of --memory-limit$'
+rows=$(sed -n 's/^sgt-train: --batch-size \([0-9]*\): .*/\1/p' .stderr)
+grep -q "\"batch-size\": $rows," r/options.json || fail "options.json lacks the $rows rows"
+total --batch-size $((rows - 2)) && [ "$total" -le "$limit" ] || fail "$rows rows do not fit"
+total --batch-size $((rows + 2)) && [ "$total" -gt "$limit" ] || fail "more than $rows rows fit"
+run 0 sgt-train --quiet --data d --device cpu --loader mmap --run r --resume --steps 3 --batch-size auto
+grep -q "\"batch-size\": $rows," r/options.json || fail 'a resumed run has other rows'
+run 0 sgt-train --estimate-memory --json $model --batch-size auto # an epoch of 153,601 tokens has no more rows of 64
+stderr_matches '^sgt-train: --batch-size 2399: all rows of an epoch: '
+[ "$(field batch .stdout)" -eq 2399 ] || fail 'the estimate is of other rows'
+# recomputation is for when not even one row fits without
+total --batch-size 1 && limit=$((total + 4 * MiB))
+run 0 sgt-train --estimate-memory $model --batch-size auto --recompute auto --memory-limit $limit
+levels 4 0 0
+
+# ---- two ranks: the rows of the one with the least room, in both ----
+unset RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT SGT_RANKS_SHARE
+port=$((30000 + $$ % 20000))
+start() { # RANK OPTION...
+    rank=$1
+    shift
+    env RANK="$rank" WORLD_SIZE=2 LOCAL_RANK="$rank" MASTER_ADDR=127.0.0.1 MASTER_PORT=$port sgt-train $run --run two \
+        --batch-size auto "$@" > ".stdout$rank" 2> ".stderr$rank" &
+}
+start 1 --memory-limit $((total + 12 * MiB)) # of which a page may hold nothing; total: of one row
+start 0 --memory-limit $((total + 44 * MiB))
+wait "$!" || fail "rank 0: $(cat .stderr0)"
+wait || fail "rank 1: $(cat .stderr1)"
+two=$(sed -n 's/.*"batch-size": \([0-9]*\),.*/\1/p' two/options.json)
+row=$((64 * 64 * 4 * 16 * 4)) # a row's activations at the least
+[ $((two % 2)) -eq 0 ] && [ "$two" -gt 2 ] && [ "$two" -le $((2 * (14 * MiB / row + 1))) ] || fail "$two rows on two ranks"
+
+# ---- wrong usage ----
+run_usage '--batch-size automatic: not a whole number (such as 12, 512k, 1.5M) or auto' sgt-train --data d --batch-size automatic
+run_usage '--batch-size 0: must be from 1 to 1048576' sgt-train --data d --batch-size 0
+run_usage '--memory-limit 1.5: not a size (such as 4096, 512k, 64MiB)' sgt-train --data d --memory-limit 1.5
+run_usage '--memory-limit 0: must be from 1 to 9e+18' sgt-train --data d --memory-limit 0
+
+# ---- CUDA on the host: of the device's memory, which is what a run then holds ----
+programs=$BIN/../host/bin
+[ -e "$programs/../lib/libsgt-cuda.so" ] || exit 0
+PATH=$programs:$PATH
+model="--data d --model 4x32x2 --seq-len 24 --device cuda --precision fp32 --eval-every 0"
+run="$model --batch-size 64 --steps 2 --run c --force"
+total --batch-size 64 && none=$total
+total --batch-size 64 --recompute block && between "$total" "$none"
+run 0 sgt-train $run --recompute auto --memory-limit 1GiB --run plain
+levels 4 0 0
+run 0 sgt-train $run --recompute auto --memory-limit $limit
+stderr_matches '^sgt-train: --recompute auto: nothing in [0-3] layers?, '
+same plain/step-00000002/model.safetensors c/step-00000002/model.safetensors
+[ "$(field peak_bytes c/log.jsonl)" -le "$limit" ] || fail 'a run on CUDA holds more than its limit'
+run 1 sgt-train $run --memory-limit $limit
+stderr_matches '^sgt-train: the model and its step need [0-9.]+ MiB, more than the [0-9.]+ MiB of --memory-limit '
+run 0 env SGT_HOST_DEVICE=memory=40M sgt-train $model --steps 1 --run c --force --batch-size auto
+stderr_matches '^sgt-train: --batch-size [0-9]+: the largest that fits: [0-9.]+ MiB of the [0-9.]+ MiB to be had$'

@@ -1,0 +1,373 @@
+/* memory.c: what a run takes of memory, before any of it is taken. The backend lays out without allocating; what a
+ * process on a CPU holds beside it is added here: the program itself, the loader's buffers, a checkpoint's. */
+#include "memory.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "checkpoint.h"
+#include "feed.h"
+#include "metrics.h"
+
+#define MOST_ROWS (1u << 20)        /* --batch-size's largest */
+#define SPARE ((uint64_t)512 << 20) /* bytes of a device that libraries and kernels' code may yet take, at most */
+#define THREAD ((uint64_t)2 << 20)  /* of a thread while products run: oneDNN's copies, heap, stack; measured */
+
+typedef struct plan {
+    sgt_trainer *t;
+    sgt_backend_options o;
+    uint64_t program;     /* bytes of the process before data and backend; 0 on a device with its own memory */
+    uint64_t room;        /* bytes that may be taken; UINT64_MAX: nobody says */
+    uint64_t set_bytes;   /* of the data that is held in memory, each split in pages of its own */
+    int evaluates;
+    uint8_t *at;          /* t->recompute_at, which is being chosen; NULL: the same level in all layers */
+} plan;
+
+static const char *size(char *buf, size_t n, uint64_t bytes)
+{
+    if (bytes < (uint64_t)1 << 30) snprintf(buf, n, "%.1f MiB", (double)bytes / 0x1p20);
+    else snprintf(buf, n, "%.2f GiB", (double)bytes / 0x1p30);
+    return buf;
+}
+
+static uint64_t huge_pages(uint64_t bytes) { return (bytes + SGT_ARENA_PAGE - 1) / SGT_ARENA_PAGE * SGT_ARENA_PAGE; }
+
+/* ---- the data, by its headers ---- */
+
+/* Its shards or examples are looked at in passing: nothing is said, for the run will say it. */
+static int open_in_passing(sgt_trainer *t, const sgt_loader_options *o, sgt_error *err)
+{
+    const sgt_train_options *said = t->o;
+    sgt_train_options silent = *said;
+    uint64_t batch = t->s->batch;
+    silent.notice = (sgt_notice){0};
+    t->o = &silent;
+    t->s->batch = o->batch;
+    int rc = sgt_trainer_open_train(t, o, err);
+    t->s->batch = batch;
+    t->o = said;
+    return rc;
+}
+
+/* Of the split that evaluation reads, the bytes that will be held. */
+static void look_at_validation(plan *p, sgt_loader_options o)
+{
+    sgt_trainer *t = p->t;
+    sgt_loader_info info;
+    o.split = "val";
+    if (!t->s->eval_every || !t->train || sgt_loader_open(&t->val, t->s->data, &o, NULL) < 0) return;
+    sgt_loader_get_info(t->val, &info);
+    p->set_bytes += huge_pages(2 * info.tokens);
+    p->evaluates = 1;
+}
+
+/* Without data a model has the vocabulary that it is named with. */
+static int look_at_data(plan *p, sgt_error *err)
+{
+    sgt_trainer *t = p->t;
+    const sgt_settings *s = t->s;
+    uint32_t ranks = sgt_ranks_size(t->o->ranks);
+    sgt_loader_options o = {.reader = SGT_READER_MMAP, .batch = ranks, .ranks = ranks, .seq = (uint32_t)s->seq};
+    if (strcmp(s->sampling, "documents") == 0) o.sampling = SGT_SAMPLING_DOCUMENTS;
+    if (!s->data) {
+        sgt_model m;
+        int rc = s->model ? sgt_model_named(&m, s->model, err) : SGT_OK;
+        t->info.vocab = s->model ? m.vocab : t->model.vocab;
+        return rc;
+    }
+    int rc = open_in_passing(t, &o, err);
+    if (rc < 0) return rc;
+    p->set_bytes = t->train ? huge_pages(2 * t->info.tokens) : 2 * t->info.tokens;
+    look_at_validation(p, o);
+    if (t->train && strcmp(s->loader, "preload") != 0) p->set_bytes = 0; /* the page cache's, which it gives back */
+    return SGT_OK;
+}
+
+/* ---- bytes ---- */
+
+/* The set where it is read ahead into memory; rows that are made ahead, and evaluation's. */
+static uint64_t loader_bytes(const plan *p)
+{
+    const sgt_settings *s = p->t->s;
+    uint64_t batches = (s->no_overlap ? 1 : SGT_FEED_AHEAD) + (uint64_t)p->evaluates;
+    return p->set_bytes + batches * p->o.batch * (p->o.seq + 1) * 2;
+}
+
+/* A tensor goes through a buffer, piece by piece. */
+static uint64_t checkpoint_bytes(const sgt_model *m)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < sgt_model_tensors(m); i++) {
+        sgt_tensor t;
+        sgt_model_tensor(m, i, &t);
+        if (t.count > most) most = t.count;
+    }
+    return sizeof(float) * (most < SGT_CHECKPOINT_PIECE ? most : SGT_CHECKPOINT_PIECE);
+}
+
+static void add(sgt_train_estimate *e, const char *name, uint64_t bytes)
+{
+    if (!bytes) return;
+    e->kinds[e->count++] = (sgt_memory_kind){name, bytes};
+    e->total += bytes;
+}
+
+/* What the steps of p->o would take. */
+static int measure(const plan *p, sgt_train_estimate *e, sgt_error *err)
+{
+    const sgt_cuda_library *cuda = p->t->cuda;
+    e->count = 0;
+    if (cuda) return cuda->estimate(&p->o, e->kinds, &e->count, &e->total, err);
+    int rc = sgt_cpu_backend_estimate(&p->o, e->kinds, &e->count, &e->total, err);
+    if (rc < 0) return rc;
+    add(e, "page rest", huge_pages(e->total) - e->total);
+    add(e, "loader", loader_bytes(p));
+    add(e, "checkpoint", checkpoint_bytes(&p->o.model));
+    add(e, "program", p->program + (uint64_t)p->o.threads * THREAD);
+    return SGT_OK;
+}
+
+/* UINT64_MAX: more than can be said. */
+static uint64_t bytes_of(const plan *p)
+{
+    sgt_train_estimate e;
+    return measure(p, &e, NULL) < 0 ? UINT64_MAX : e.total;
+}
+
+static uint64_t bytes_with(plan *p, uint64_t rows, const uint8_t *at)
+{
+    p->o.batch = (uint32_t)rows;
+    p->o.recompute_at = at;
+    return bytes_of(p);
+}
+
+static const uint8_t *everywhere(plan *p, sgt_recompute level)
+{
+    memset(p->at, level, p->o.model.layers);
+    return p->at;
+}
+
+/* ---- what may be taken ---- */
+
+/* The largest of what every rank says. */
+static int largest(const sgt_trainer *t, double *x, sgt_error *err)
+{
+    sgt_ranks *r = t->o->ranks;
+    double *all = r ? calloc(r->size, sizeof *all) : NULL;
+    if (!r) return SGT_OK;
+    if (!all) return sgt_fail(err, SGT_ENOMEM, "ranks: out of memory");
+    all[r->rank] = *x;
+    int rc = r->sum(r, all, r->size, err);
+    for (uint32_t i = 0; i < r->size && rc == SGT_OK; i++)
+        if (i == 0 || all[i] > *x) *x = all[i];
+    free(all);
+    return rc;
+}
+
+/* Of the machine's memory one part in sixteen is left to others, and ranks on one machine share the rest. */
+static int find_room(plan *p, sgt_error *err)
+{
+    const sgt_trainer *t = p->t;
+    sgt_cuda_device d;
+    double here = t->o->ranks ? t->o->ranks->local + 1 : 1;
+    int rc = largest(t, &here, err);
+    if (rc < 0) return rc;
+    if (t->s->memory_limit != SGT_DEFAULT_COUNT) {
+        p->room = t->s->memory_limit;
+    } else if (t->cuda) {
+        p->room = UINT64_MAX;
+        if (t->cuda->usable(&d, NULL) < 0) return SGT_OK;
+        uint64_t spare = d.memory / 32 < SPARE ? d.memory / 32 : SPARE;
+        p->room = d.available > spare ? d.available - spare : 0;
+    } else {
+        p->room = sgt_memory_available();
+        if (p->room != UINT64_MAX) p->room = (uint64_t)((double)(p->room / 16 * 15) / here);
+    }
+    return SGT_OK;
+}
+
+/* "130.0 MiB of --memory-limit", "20.10 GiB to be had", after "of the" or "more than the". */
+static const char *room_text(const plan *p, char *buf, size_t n)
+{
+    char a[32];
+    snprintf(buf, n, "%s %s", size(a, sizeof a, p->room),
+             p->t->s->memory_limit != SGT_DEFAULT_COUNT ? "of --memory-limit" : "to be had");
+    return buf;
+}
+
+/* ---- rows ---- */
+
+/* The most rows of this rank that fit, up to `most`; 0: not one. */
+static uint64_t most_rows(plan *p, uint64_t most, const uint8_t *at)
+{
+    uint64_t low = 0, high = most + 1; /* low fits, high does not */
+    while (high - low > 1) {
+        uint64_t middle = low + (high - low) / 2;
+        if (bytes_with(p, middle, at) <= p->room) low = middle;
+        else high = middle;
+    }
+    return low;
+}
+
+static uint64_t limit_of_rows(const plan *p)
+{
+    uint64_t most = MOST_ROWS, ranks = sgt_ranks_size(p->t->o->ranks);
+    if (p->t->info.windows_per_epoch && p->t->info.windows_per_epoch < most) most = p->t->info.windows_per_epoch;
+    return most / ranks ? most / ranks : 1;
+}
+
+static int no_row_fits(plan *p, const uint8_t *at, sgt_error *err)
+{
+    char need[32], room[64];
+    return sgt_fail(err, SGT_ENOMEM,
+                    "--batch-size auto: the model and its step need %s with one row, more than the %s (a smaller "
+                    "--model or --seq-len%s)",
+                    size(need, sizeof need, bytes_with(p, 1, at)), room_text(p, room, sizeof room),
+                    at || p->o.recompute == SGT_RECOMPUTE_BLOCK ? "" : ", or --recompute auto");
+}
+
+/* With --recompute auto as many as fit without it; it is there for when not even one does. */
+static int decide_rows(plan *p, sgt_error *err)
+{
+    sgt_trainer *t = p->t;
+    char need[32], room[64];
+    uint32_t ranks = sgt_ranks_size(t->o->ranks);
+    uint64_t most = limit_of_rows(p), rows = 0;
+    int automatic = p->at != NULL;
+    const uint8_t *at = NULL;
+    for (int level = 0; level <= (automatic ? SGT_RECOMPUTE_BLOCK : 0) && !rows; level++) {
+        at = automatic ? everywhere(p, (sgt_recompute)level) : NULL;
+        rows = most_rows(p, most, at);
+    }
+    double fewest = -(double)rows;
+    int rc = largest(t, &fewest, err);
+    if (rc < 0) return rc;
+    rows = (uint64_t)-fewest;
+    if (!rows) return no_row_fits(p, at, err);
+    t->s->batch = rows * ranks;
+    const char *why = rows < most ? "the largest that fits" : "all rows of an epoch";
+    if (rows == most && most == MOST_ROWS / ranks) why = "the largest there is";
+    sgt_say(&t->o->notice, "--batch-size %" PRIu64 ": %s: %s of the %s%s", t->s->batch, why,
+            size(need, sizeof need, bytes_with(p, rows, at)), room_text(p, room, sizeof room),
+            ranks > 1 ? ", on each rank" : "");
+    return SGT_OK;
+}
+
+/* ---- what is computed again ---- */
+
+static void set_levels(plan *p, uint32_t gelu, uint32_t block)
+{
+    memset(p->at, SGT_RECOMPUTE_NONE, p->o.model.layers);
+    memset(p->at, SGT_RECOMPUTE_GELU, gelu);
+    memset(p->at + gelu, SGT_RECOMPUTE_BLOCK, block);
+}
+
+/* GELU and LayerNorm again cost little for what they free, a block's products much: so as few blocks as fit with GELU in
+ * all others, and then GELU in as few as fit. The last that computes anything again need not (its own is still there):
+ * blocks come last of those, and before them GELU. */
+static int choose_levels(plan *p, uint64_t rows, uint32_t *gelu, uint32_t *block)
+{
+    uint32_t L = p->o.model.layers;
+    for (*block = 0; *block <= L; ++*block) {
+        set_levels(p, L - *block, *block);
+        if (bytes_with(p, rows, p->at) > p->room) continue;
+        for (*gelu = 0; *gelu <= L - *block; ++*gelu) {
+            set_levels(p, *gelu, *block);
+            if (bytes_with(p, rows, p->at) <= p->room) return 1;
+        }
+    }
+    return 0;
+}
+
+static int too_much(plan *p, uint64_t rows, sgt_error *err)
+{
+    char need[32], room[64], fits[64] = "no --batch-size fits: a smaller --model or --seq-len";
+    const uint8_t *at = p->at ? everywhere(p, SGT_RECOMPUTE_BLOCK) : NULL;
+    size(need, sizeof need, bytes_with(p, rows, at));
+    uint64_t most = most_rows(p, rows, at);
+    if (most)
+        snprintf(fits, sizeof fits, "the largest --batch-size that fits: %" PRIu64,
+                 most * sgt_ranks_size(p->t->o->ranks));
+    return sgt_fail(err, SGT_ENOMEM, "the model and its step need %s%s, more than the %s (%s%s)", need,
+                    at ? " even with --recompute block" : "", room_text(p, room, sizeof room), fits,
+                    at || p->o.recompute == SGT_RECOMPUTE_BLOCK ? "" : "; --recompute auto keeps less");
+}
+
+static int decide_levels(plan *p, sgt_error *err)
+{
+    char need[32], room[64];
+    uint64_t rows = p->t->s->batch / sgt_ranks_size(p->t->o->ranks);
+    uint32_t gelu = 0, block = 0;
+    if (!p->at) {
+        int limited = p->t->s->memory_limit != SGT_DEFAULT_COUNT;
+        return limited && bytes_with(p, rows, NULL) > p->room ? too_much(p, rows, err) : SGT_OK;
+    }
+    if (!choose_levels(p, rows, &gelu, &block)) return too_much(p, rows, err);
+    sgt_say(&p->t->o->notice, "--recompute auto: nothing in %u layer%s, gelu in %u, block in %u: %s of the %s",
+            p->o.model.layers - gelu - block, p->o.model.layers - gelu - block == 1 ? "" : "s", gelu, block,
+            size(need, sizeof need, bytes_with(p, rows, p->at)), room_text(p, room, sizeof room));
+    return SGT_OK;
+}
+
+/* ---- a plan ---- */
+
+int sgt_memory_asked(const sgt_settings *s)
+{
+    return s->batch == SGT_DEFAULT_COUNT || strcmp(s->recompute, "auto") == 0 || s->memory_limit != SGT_DEFAULT_COUNT;
+}
+
+/* p->at is t's from here on. */
+static int begin(plan *p, sgt_trainer *t, sgt_error *err)
+{
+    *p = (plan){.t = t};
+    int rc = look_at_data(p, err);
+    if (rc == SGT_OK) rc = sgt_trainer_decide_model(t, err);
+    if (rc == SGT_OK) rc = sgt_trainer_backend_options(t, &p->o, err);
+    if (rc < 0) return rc;
+    if (strcmp(t->s->recompute, "auto") == 0) p->at = t->recompute_at = calloc(t->model.layers, 1);
+    if (strcmp(t->s->recompute, "auto") == 0 && !p->at) return sgt_fail(err, SGT_ENOMEM, "memory: out of memory");
+    if (t->s->batch == SGT_DEFAULT_COUNT) p->o.batch = 1;
+    p->program = t->cuda ? 0 : sgt_cpu_backend_program(&p->o);
+    return find_room(p, err);
+}
+
+static int decide(plan *p, sgt_error *err)
+{
+    int rc = p->t->s->batch == SGT_DEFAULT_COUNT ? decide_rows(p, err) : SGT_OK;
+    if (rc == SGT_OK) rc = decide_levels(p, err);
+    p->o.batch = (uint32_t)p->t->s->batch / sgt_ranks_size(p->t->o->ranks);
+    return rc;
+}
+
+int sgt_memory_plan(sgt_trainer *t, sgt_error *err)
+{
+    plan p;
+    sgt_settings s = *t->s;
+    sgt_trainer dry = *t;
+    dry.s = &s;
+    int rc = begin(&p, &dry, err);
+    t->recompute_at = dry.recompute_at;
+    if (rc == SGT_OK) rc = decide(&p, err);
+    if (rc == SGT_OK) t->s->batch = s.batch;
+    sgt_loader_close(dry.train);
+    sgt_loader_close(dry.val);
+    sgt_examples_free(&dry.examples);
+    return rc;
+}
+
+int sgt_memory_estimate(sgt_trainer *t, sgt_train_estimate *e, sgt_error *err)
+{
+    plan p;
+    sgt_cuda_device d;
+    int rc = begin(&p, t, err);
+    if (rc == SGT_OK && sgt_memory_asked(t->s)) rc = decide(&p, err);
+    if (rc == SGT_OK) rc = measure(&p, e, err);
+    if (rc < 0) return rc;
+    e->model = t->model;
+    e->device = t->cuda ? "cuda" : "cpu";
+    e->available = sgt_memory_available();
+    if (t->cuda) e->available = t->cuda->usable(&d, NULL) == SGT_OK ? d.available : UINT64_MAX;
+    return SGT_OK;
+}
