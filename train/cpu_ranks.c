@@ -358,6 +358,7 @@ int sgt_cpu_ranks_total(sgt_cpu_backend *c, double *squares, sgt_error *err)
 {
     struct sgt_cpu_group *g = c->group;
     double sums[SUMS] = {[LOSS] = c->loss_sum, [TARGETS] = (double)c->counted};
+    uint64_t from = sgt_trace_begin(c->trace);
     while (g->ready < g->buckets) g->reducing = 1, sgt_cpu_ranks_ready(c); /* a step of fewer micro-steps than promised */
     int rc = g->memory ? sum_the_rest(c, err) : wait_for_courier(c, err);
     if (rc < 0) return rc;
@@ -366,13 +367,16 @@ int sgt_cpu_ranks_total(sgt_cpu_backend *c, double *squares, sgt_error *err)
     c->loss_sum = sums[LOSS];
     c->counted = (uint64_t)sums[TARGETS];
     *squares = sums[SQUARES];
+    sgt_trace_end(c->trace, from, SGT_TRACE_LOOP, "ranks", "gradients of all ranks");
     return SGT_OK;
 }
 
 int sgt_cpu_ranks_share(sgt_cpu_backend *c, int updated, sgt_error *err)
 {
     struct sgt_cpu_group *g = c->group;
+    uint64_t from = sgt_trace_begin(c->trace);
     int rc = g->memory ? meet(g, err) : updated ? gather(c, err) : SGT_OK;
+    sgt_trace_end(c->trace, from, SGT_TRACE_LOOP, "ranks", "parameters of all ranks");
     g->ready = g->summed = 0;
     g->reducing = 0;
     g->step = g->now;
@@ -464,19 +468,29 @@ static int hire(sgt_cpu_backend *c, sgt_error *err)
 /* Every page is there before the first step, and a lack of memory is told instead of ending the process. Huge pages where
  * the kernel makes them when it is asked to (Linux 6.1): its settings rarely do so for shared memory by themselves. Each
  * rank touches those that begin in its own gradients, which are near it then, or in its part of the rest. */
-static int touch(const struct sgt_cpu_group *g, size_t from, size_t to, sgt_error *err)
+static int touch_some(char *at, size_t n)
 {
-    char *base = g->memory;
+    for (size_t i = 0; i < n; i += HUGE) __atomic_fetch_or((unsigned char *)at + i, 0, __ATOMIC_RELAXED);
+    if (madvise(at, n, MADV_COLLAPSE) == 0 || madvise(at, n, MADV_POPULATE_WRITE) == 0) return 0;
+    if (errno != EINVAL) return errno;
+    for (size_t i = 0; i < n; i += 4096) __atomic_fetch_or((unsigned char *)at + i, 0, __ATOMIC_RELAXED);
+    return 0;
+}
+
+static int touch(const sgt_cpu_backend *c, size_t from, size_t to, sgt_error *err)
+{
+    const struct sgt_cpu_group *g = c->group;
+    int failed = 0;
     from = (from + HUGE - 1) / HUGE * HUGE;
     to = (to + HUGE - 1) / HUGE * HUGE;
     if (to > g->bytes) to = (g->bytes + 4095) / 4096 * 4096; /* the mapping ends with a page */
-    if (from >= to) return SGT_OK;
-    for (size_t i = from; i < to; i += HUGE) __atomic_fetch_or((unsigned char *)base + i, 0, __ATOMIC_RELAXED);
-    if (madvise(base + from, to - from, MADV_COLLAPSE) == 0) return SGT_OK;
-    if (madvise(base + from, to - from, MADV_POPULATE_WRITE) == 0) return SGT_OK;
-    if (errno != EINVAL) return sgt_fail_errno(err, "%zu MiB of memory for all ranks", g->bytes >> 20);
-    for (size_t i = from; i < to; i += 4096) __atomic_fetch_or((unsigned char *)base + i, 0, __ATOMIC_RELAXED);
-    return SGT_OK;
+#pragma omp parallel for num_threads(c->threads) schedule(dynamic)
+    for (size_t at = from; at < to; at += 16 * HUGE) {
+        int why = touch_some((char *)g->memory + at, to - at < 16 * HUGE ? to - at : 16 * HUGE);
+        if (why) __atomic_store_n(&failed, why, __ATOMIC_RELAXED); /* read after the loop */
+    }
+    errno = failed;
+    return failed ? sgt_fail_errno(err, "%zu MiB of memory for all ranks", g->bytes >> 20) : SGT_OK;
 }
 
 /* The layout was measured; the gradients are last in it. */
@@ -491,8 +505,8 @@ static int map_common(sgt_cpu_backend *c, sgt_error *err)
     if (rc < 0) return rc;
     c->common = (sgt_arena){.base = g->memory, .size = g->bytes};
     g->places = g->memory; /* the first thing that is laid out */
-    if ((rc = touch(g, common * rank / ranks, common * (rank + 1) / ranks, err)) < 0 ||
-        (rc = touch(g, common + own * rank, common + own * (rank + 1), err)) < 0 || (rc = meet(g, err)) < 0)
+    if ((rc = touch(c, common * rank / ranks, common * (rank + 1) / ranks, err)) < 0 ||
+        (rc = touch(c, common + own * rank, common + own * (rank + 1), err)) < 0 || (rc = meet(g, err)) < 0)
         return rc;
     g->step = g->now;
     (void)madvise(g->memory, g->bytes, MADV_POPULATE_WRITE); /* what the others have touched: no faults in a step */

@@ -455,11 +455,30 @@ static int take_choices(sgt_trainer *t, sgt_error *err)
     return SGT_OK;
 }
 
+/* Ranks that do not save and end at the same steps would wait for each other for ever. */
+static int compare_ranks(const sgt_trainer *t, sgt_error *err)
+{
+    const sgt_settings *s = t->s;
+    sgt_ranks *r = t->o->ranks;
+    double mine[] = {(double)s->steps, (double)s->eval_every, (double)s->save_every, (double)s->warmup,
+                     s->lr,            s->min_lr,             t->schedule.kind,      t->val != NULL,
+                     (double)t->state.step, (double)t->state.data_hash};
+    double first[sizeof mine / sizeof *mine];
+    if (!r) return SGT_OK;
+    memcpy(first, mine, sizeof mine);
+    int rc = r->broadcast(r, first, sizeof first, 0, err);
+    if (rc == SGT_OK && memcmp(first, mine, sizeof mine) != 0)
+        rc = sgt_fail(err, SGT_EUSAGE,
+                      "its steps, learning rate or data are not those of rank 0 (all ranks run the same command)");
+    return rc;
+}
+
 /* What the other ranks have read by now may go. */
 static int take_run(sgt_trainer *t, const char *json, sgt_error *err)
 {
     sgt_ranks *r = t->o->ranks;
-    int rc = r ? r->barrier(r, err) : SGT_OK;
+    int rc = compare_ranks(t, err);
+    if (rc == SGT_OK && r) rc = r->barrier(r, err);
     if (rc < 0 || !sgt_trainer_writes(t)) return rc;
     rc = sgt_run_open(&t->run, t->o->run, t->state.step, t->o->force, &t->o->warning, err);
     if (rc == SGT_OK && t->state.step < t->s->steps) rc = sgt_run_options(t->run, json, err);
