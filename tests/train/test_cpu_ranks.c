@@ -178,6 +178,27 @@ Test(cpu_ranks, two_of_two_micro_steps) { ranks_of("tiny_tanh", 2, 2, SGT_SGD); 
 Test(cpu_ranks, four) { ranks_of("tiny_tanh", 4, 1, SGT_ADAMW); }
 Test(cpu_ranks, odd_sizes) { ranks_of("odd_tanh", 3, 1, SGT_ADAMW); }
 
+/* Products read copies of the weights, which are to follow everyone's updates. */
+static void in_16_bits(sgt_precision precision)
+{
+    fixture f;
+    fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
+    f.options.precision = precision;
+    job memory = job_of(&f, 4, 1), swapped = memory;
+    as_ranks(4, BY_MEMORY, work, &memory);
+    as_ranks(4, BY_SWAP, work, &swapped);
+    no_failure(&memory, 4);
+    no_failure(&swapped, 4);
+    check_sums(&memory, 4);
+    check_same(&memory, &swapped, 4);
+    free_job(&memory);
+    free_job(&swapped);
+    fixture_free(&f);
+}
+
+Test(cpu_ranks, bf16) { in_16_bits(SGT_PRECISION_BF16); }
+Test(cpu_ranks, fp16) { in_16_bits(SGT_PRECISION_FP16); }
+
 /* Parts of more numbers than are swapped at a time, and of more than one task of the optimizer's. */
 Test(cpu_ranks, parts_that_are_long)
 {
