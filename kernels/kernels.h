@@ -167,6 +167,26 @@ const char *sgt_gemm_library(int bf16);
 /* The definition: double sums. */
 void sgt_gemm_ref(const sgt_gemm_shape *s, const void *a, const void *b, const float *bias, float *c);
 
+/* ---- the head with its loss ----
+ * logits (n, V) = x w', x (n, C), w (V, C)     loss_i = logsumexp(logits_i) - logits_i[target_i], 0 for a target < 0
+ * dx = d(scale * sum loss)/dx, written; dw the same of w, written or added to; neither where scale is 0. The logits are
+ * nowhere stored. x and w as products take them, x32 the same as x before it was rounded. Runs its own parallel regions;
+ * the same bits for any number of threads. */
+typedef struct sgt_head {
+    size_t n, V, C; /* most rows of a run */
+    int bf16, threads;
+    void *memory;   /* sgt_head_memory bytes, SGT_ARENA_ALIGN-aligned */
+    void *scratch;  /* sgt_gemm_scratch(threads) bytes, which runs of products may share */
+} sgt_head;
+
+int sgt_head_possible(const sgt_head *h); /* 0 where products are oneDNN's, and for C past what fits (2048 groups) */
+size_t sgt_head_memory(const sgt_head *h);
+void sgt_head_run(const sgt_head *h, size_t n, const void *x, const float *x32, const void *w, const int32_t *targets,
+                  double scale, float *loss, float *dx, float *dw, int add);
+/* The definition, in double; float32 only. */
+void sgt_head_ref(size_t n, size_t V, size_t C, const float *x, const float *w, const int32_t *targets, double scale,
+                  float *loss, double *dx, double *dw);
+
 #ifdef __cplusplus
 }
 #endif

@@ -14,7 +14,7 @@
 #include "base/arena.h"
 #include "trace.h"
 
-#define SGT_HEAD_ROWS 256     /* rows of logits that exist at a time */
+#define SGT_HEAD_ROWS 256     /* rows of logits that exist at a time, or of what stands for them; twice that in bf16 */
 #define SGT_PIECE 65536       /* floats that one task of the optimizer updates */
 #define SGT_CPU_RANKS 1024    /* at most */
 #define SGT_BIAS_COLUMNS 128  /* columns that one task sums for a bias gradient */
@@ -91,7 +91,7 @@ typedef struct sgt_cpu_backend {
     int32_t *start;                /* (N): where each position's document begins in its row; NULL: rows are one */
     float *x0;                     /* embeddings (N, C) */
     float *lnf, *meanf, *rstdf;    /* (N, C), (N), (N) */
-    float *logits, *loss;          /* (head_rows, ldv), (N) */
+    float *logits, *loss;          /* (head_rows, ldv), (N); logits where the head is not our own */
     float *dx, *dln, *dwide;       /* gradients: residual stream (N, C), a LayerNorm (N, C), qkv or MLP (N, 4C) */
     uint16_t *packed, *packed_dy, *packed_logits; /* bf16: (N, 4C), (N, 4C), (head_rows, ldv) */
     float *partial;                /* (tiles, 2, C): LayerNorm gradients of each tile */
@@ -102,6 +102,8 @@ typedef struct sgt_cpu_backend {
     sgt_trace *trace;
 
     sgt_cpu_linear linear[SGT_LINEARS];
+    sgt_head head;                 /* head, softmax and loss in one, where own_head */
+    int own_head;
     sgt_cpu_piece *pieces;
     size_t piece_count;
 

@@ -204,24 +204,33 @@ static void classify(sgt_cpu_backend *c, size_t first, size_t n, double scale)
     }
 }
 
-/* A chunk of rows at a time, so that the (N, V) logits never exist: logits, loss, their gradient in place, and both
- * products with it while it is still in cache. */
+/* Rows first .. first + n - 1 with oneDNN's products: logits, loss, their gradient in place, and both products with it
+ * while it is still in cache. */
+static void head_rows(sgt_cpu_backend *c, const char *x, const void *w, size_t first, size_t n, double scale, int add)
+{
+    const void *dlogits = c->bf16 ? (void *)c->packed_logits : c->logits;
+    const sgt_cpu_linear *g = &c->linear[n == c->head_rows ? SGT_LINEAR_HEAD : SGT_LINEAR_HEAD_LAST];
+    sgt_gemm_run(g->forward, x, w, NULL, c->logits);
+    classify(c, first, n, scale);
+    if (!(scale > 0)) return;
+    sgt_gemm_run(g->dx, dlogits, w, NULL, c->dln + first * c->C);
+    sgt_gemm_run(g->dw[add], dlogits, x, NULL, c->grads + c->head_w);
+}
+
+/* A chunk of rows at a time, so that the (N, V) logits never exist. */
 double sgt_cpu_head(sgt_cpu_backend *c, double scale)
 {
-    const void *w = sgt_cpu_weights(c, c->head_w), *dlogits = c->bf16 ? (void *)c->packed_logits : c->logits;
+    const void *w = sgt_cpu_weights(c, c->head_w);
     const char *lnf = sgt_cpu_operand(c, c->lnf, c->C, c->packed);
     size_t row_bytes = c->C * (c->bf16 ? sizeof(uint16_t) : sizeof(float));
     for (size_t first = 0; first < c->N; first += c->head_rows) {
-        size_t n = c->N - first < c->head_rows ? c->N - first : c->head_rows;
-        const sgt_cpu_linear *g = &c->linear[n == c->head_rows ? SGT_LINEAR_HEAD : SGT_LINEAR_HEAD_LAST];
+        size_t n = c->N - first < c->head_rows ? c->N - first : c->head_rows, at = first * c->C;
         const char *x = lnf + first * row_bytes;
-        sgt_gemm_run(g->forward, x, w, NULL, c->logits);
-        classify(c, first, n, scale);
-        if (scale > 0) {
-            int add = !(c->fresh && first == 0);
-            sgt_gemm_run(g->dx, dlogits, w, NULL, c->dln + first * c->C);
-            sgt_gemm_run(g->dw[add], dlogits, x, NULL, c->grads + c->head_w);
-        }
+        int add = !(c->fresh && first == 0);
+        if (c->own_head)
+            sgt_head_run(&c->head, n, x, c->lnf + at, w, c->targets + first, scale, c->loss + first, c->dln + at,
+                         c->grads + c->head_w, add);
+        else head_rows(c, x, w, first, n, scale, add);
     }
     double sum = 0;
     for (size_t i = 0; i < c->N; i++) sum += (double)c->loss[i];

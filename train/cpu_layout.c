@@ -76,8 +76,10 @@ void sgt_cpu_lay_out(sgt_cpu_backend *c)
     kind(c, "attention");
     c->products = sgt_arena_take(&c->arena, sgt_gemm_scratch(c->threads), 1);
     kind(c, "products");
-    c->logits = floats(c, c->head_rows * c->ldv);
-    if (c->bf16) c->packed_logits = sgt_arena_take(&c->arena, c->head_rows * c->ldv, sizeof(uint16_t));
+    if (c->own_head) c->head.memory = sgt_arena_take(&c->arena, sgt_head_memory(&c->head), 1);
+    else c->logits = floats(c, c->head_rows * c->ldv);
+    c->head.scratch = c->products;
+    if (c->bf16 && !c->own_head) c->packed_logits = sgt_arena_take(&c->arena, c->head_rows * c->ldv, sizeof(uint16_t));
     c->loss = floats(c, N);
     kind(c, "head");
     c->ids = sgt_arena_take(&c->arena, N, sizeof(int32_t));

@@ -50,9 +50,10 @@ static int plan_products(sgt_cpu_backend *c, sgt_error *err)
     if ((rc = plan_linear(&g[SGT_LINEAR_QKV], c, C, 3 * C, err)) < 0 ||
         (rc = plan_linear(&g[SGT_LINEAR_PROJ], c, C, C, err)) < 0 ||
         (rc = plan_linear(&g[SGT_LINEAR_FC], c, C, 4 * C, err)) < 0 ||
-        (rc = plan_linear(&g[SGT_LINEAR_FCPROJ], c, 4 * C, C, err)) < 0 ||
-        (rc = plan_head(&g[SGT_LINEAR_HEAD], c, c->head_rows, err)) < 0)
+        (rc = plan_linear(&g[SGT_LINEAR_FCPROJ], c, 4 * C, C, err)) < 0)
         return rc;
+    if (c->own_head) return SGT_OK;
+    if ((rc = plan_head(&g[SGT_LINEAR_HEAD], c, c->head_rows, err)) < 0) return rc;
     return c->head_last == c->head_rows ? SGT_OK : plan_head(&g[SGT_LINEAR_HEAD_LAST], c, c->head_last, err);
 }
 
@@ -95,8 +96,10 @@ static void decide_sizes(sgt_cpu_backend *c, const sgt_backend_options *o)
     c->tile = (c->N + 63) / 64;
     if (c->tile < 8) c->tile = 8;
     c->tiles = (c->N + c->tile - 1) / c->tile;
-    size_t chunks = (c->N + SGT_HEAD_ROWS - 1) / SGT_HEAD_ROWS;
-    c->head_rows = (c->N + chunks - 1) / chunks;
+    c->head = (sgt_head){.V = c->V, .C = c->C, .bf16 = c->bf16, .threads = c->threads};
+    c->own_head = (c->bf16 || !c->rounding) && sgt_head_possible(&c->head);
+    size_t most = SGT_HEAD_ROWS * (c->own_head && c->bf16 ? 2 : 1), chunks = (c->N + most - 1) / most;
+    c->head.n = c->head_rows = (c->N + chunks - 1) / chunks;
     c->head_last = c->N - (c->N - 1) / c->head_rows * c->head_rows;
     c->scratch_floats = (c->k->attention_scratch(c->T, c->D) + 15) / 16 * 16;
     c->wpe = tensor_offset(m, 1);

@@ -41,7 +41,7 @@ static size_t round_up(size_t n, size_t to)
 
 /* ---- our own ---- */
 
-static sgt_product *own_product(int bf16)
+sgt_product *sgt_own_product(int bf16)
 {
 #if defined(__x86_64__)
     if (bf16 ? sgt_cpu_bf16() && !sgt_cpu_amx() : sgt_cpu() == SGT_CPU_AVX512)
@@ -51,14 +51,22 @@ static sgt_product *own_product(int bf16)
     return NULL;
 }
 
+sgt_softmax_part *sgt_own_softmax(int bf16)
+{
+#if defined(__x86_64__)
+    if (sgt_own_product(bf16)) return bf16 ? sgt_softmax_bf16_avx512 : sgt_softmax_f32_avx512;
+#endif
+    return NULL;
+}
+
 static size_t scratch_of_thread(void)
 {
-    return round_up(SGT_PRODUCT_SCRATCH, SGT_ARENA_ALIGN);
+    return sgt_gemm_scratch(1);
 }
 
 size_t sgt_gemm_scratch(int threads)
 {
-    return (size_t)(threads < 1 ? 1 : threads) * scratch_of_thread();
+    return (size_t)(threads < 1 ? 1 : threads) * round_up(SGT_PRODUCT_SCRATCH, SGT_ARENA_ALIGN);
 }
 
 /* What a cut costs, in cycles a group: the longest thread's tiles, and a little for the wait at the end. Measured on
@@ -100,7 +108,7 @@ static void run_own(const sgt_gemm *g, size_t tile, const void *a, const void *b
     const sgt_gemm_shape *s = &g->s;
     size_t i = tile / g->tiles_n * g->tile_m, j = tile % g->tiles_n * g->tile_n;
     g->own(s, a, b, bias, c, i, s->m - i < g->tile_m ? s->m - i : g->tile_m, j,
-           s->n - j < g->tile_n ? s->n - j : g->tile_n,
+           s->n - j < g->tile_n ? s->n - j : g->tile_n, NULL,
            g->scratch + (size_t)omp_get_thread_num() * scratch_of_thread());
 }
 
@@ -185,7 +193,7 @@ int sgt_gemm_plan(sgt_gemm **out, const sgt_gemm_shape *s, int threads, sgt_erro
     if (!g) return sgt_fail(err, SGT_ENOMEM, "matrix product: out of memory");
     g->s = *s;
     g->threads = threads < 1 ? 1 : threads;
-    g->own = s->onednn ? NULL : own_product(s->bf16);
+    g->own = s->onednn ? NULL : sgt_own_product(s->bf16);
     if (s->m && s->n && s->k) { /* with nothing to multiply, run fills in C alone */
         if ((rc = g->own ? plan_own(g, err) : plan_onednn(g, err)) < 0) goto fail;
         g->tiles_m = round_up(s->m, g->tile_m) / g->tile_m;
@@ -214,12 +222,12 @@ void sgt_gemm_free(sgt_gemm *g)
 int sgt_gemm_has_bf16(void)
 {
     const sgt_dnnl *api;
-    return own_product(1) || (sgt_dnnl_load(&api, NULL) == SGT_OK && api->bf16);
+    return sgt_own_product(1) || (sgt_dnnl_load(&api, NULL) == SGT_OK && api->bf16);
 }
 
 const char *sgt_gemm_library(int bf16)
 {
-    return own_product(bf16) ? "own products" : sgt_dnnl_title();
+    return sgt_own_product(bf16) ? "own products" : sgt_dnnl_title();
 }
 
 /* k = 0: the product is zero. */

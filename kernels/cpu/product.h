@@ -15,17 +15,48 @@ enum {
     SGT_PRODUCT_COLUMNS = 64,
     SGT_PRODUCT_PANELS = 8,   /* most columns of a block, in panels */
     SGT_PRODUCT_GROUPS = 256, /* of k that are packed at a time: a sum is made of such parts, in their order */
-    /* one thread's scratch: B's panels, six rows of A, a tile of C; SGT_ARENA_ALIGN-aligned */
+    /* one thread's scratch: B's panels, six rows of A, a row of C's tiles; SGT_ARENA_ALIGN-aligned */
     SGT_PRODUCT_SCRATCH = SGT_PRODUCT_GROUPS * 4 * (SGT_PRODUCT_PANELS * SGT_PRODUCT_COLUMNS + SGT_PRODUCT_ROWS) + 64 +
-                          SGT_PRODUCT_ROWS * SGT_PRODUCT_COLUMNS * 4
+                          SGT_PRODUCT_ROWS * SGT_PRODUCT_COLUMNS * SGT_PRODUCT_PANELS * 4
 };
+
+/* Factors that A's numbers have besides, the same for each `part` of them in a row as A is stored: A's number (i, j) is
+ * multiplied by of[j / part * ld + i]. With trans_a a block's rows lie within one part, and B is float32 in `right`
+ * instead, to be multiplied and rounded once; without, part is at most GROUPS groups. */
+typedef struct sgt_factors {
+    const float *of;
+    size_t part, ld;
+    const float *right; /* (k, n) with ldb */
+} sgt_factors;
 
 /* Rows i0 .. i0 + rows - 1 and columns j0 .. j0 + columns - 1 of C, of `s`'s product. Each number's sum is made in one
  * order, wherever blocks begin. */
 typedef void sgt_product(const sgt_gemm_shape *s, const void *a, const void *b, const float *bias, float *c, size_t i0,
-                         size_t rows, size_t j0, size_t columns, void *scratch);
+                         size_t rows, size_t j0, size_t columns, const sgt_factors *f, void *scratch);
+
+/* A part of the head's softmax: logits (n, V) = x w', x (n, C), w (V, C). Of columns j0 .. j0 + part - 1, which is part
+ * number j0 / part, for every row i:
+ *   max = max_j logits_ij   e_ij = exp(logits_ij - max), in the products' format   sum = sum_j e_ij
+ * and logits_i[target_i], where it is among them. e has `lde` numbers from row to row, at least V to
+ * the next multiple of 64; those past V up to there become 0. */
+typedef struct sgt_softmax {
+    size_t n, V, C, part, lde;
+    const void *x, *w;
+    const int32_t *targets;
+    void *e;
+    float *max, *sum; /* (parts, n) */
+    float *at_target; /* (n) */
+} sgt_softmax;
+
+typedef void sgt_softmax_part(const sgt_softmax *s, size_t j0, void *scratch);
+
+enum { SGT_SOFTMAX_COLUMNS = SGT_PRODUCT_PANELS * SGT_PRODUCT_COLUMNS }; /* most of a part */
 
 /* x86-64 only; of bfloat16 where sgt_cpu_bf16(). */
 sgt_product sgt_product_f32_avx512, sgt_product_bf16_avx512;
+sgt_softmax_part sgt_softmax_f32_avx512, sgt_softmax_bf16_avx512;
+/* Those of this machine: NULL where products are oneDNN's. */
+sgt_product *sgt_own_product(int bf16);
+sgt_softmax_part *sgt_own_softmax(int bf16);
 
 #endif

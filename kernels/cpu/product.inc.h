@@ -1,5 +1,5 @@
-/* product.inc.h: sgt_product for AVX-512, compiled once for float32 and once for bfloat16: a file of each defines
- * PRODUCT_NAME and PRODUCT_BF16 and includes this.
+/* product.inc.h: sgt_product and sgt_softmax_part for AVX-512, compiled once for float32 and once for bfloat16: a file of each defines
+ * PRODUCT_NAME, PRODUCT_SOFTMAX and PRODUCT_BF16 and includes this.
  *
  * On an AMD Zen 4 tiles run at 98 % of what the instruction can do; 8 x 48 is as good but fits GPT-2's widths worse, and
  * prefetching B's panels by hand brought nothing. */
@@ -21,10 +21,10 @@ SGT_INLINE vf multiply_add(group_vector a, group_vector b, vf sum)
 #endif
 }
 
-/* c (rows, 64) = sum over groups of a and b, + bias, + c where added to. a's group p of row i is at a + i*row + p*step,
+/* c (rows, 64) = sum over groups of a and b, * factor of the row, + bias, + c where added to. a's group p of row i is at a + i*row + p*step,
  * b's p-th 64 groups at b + p*256. `rows` is a constant in every call. */
 SGT_INLINE void tile_of(float *c, size_t ldc, const char *a, size_t row, size_t step, const char *b, size_t groups,
-                        const float *bias, int add, int rows)
+                        const float *bias, const float *factor, int add, int rows)
 {
     vf sum[ROWS_OF][VECTORS];
     UNROLLED for (int i = 0; i < rows; i++)
@@ -52,6 +52,7 @@ SGT_INLINE void tile_of(float *c, size_t ldc, const char *a, size_t row, size_t 
         {
             float *at = c + i * ldc + v * W;
             vf total = sum[i][v];
+            if (factor) total *= vset(factor[i]);
             if (bias) total += vload(bias + v * W);
             if (add) total += vload(at);
             vstore(at, total);
@@ -60,15 +61,15 @@ SGT_INLINE void tile_of(float *c, size_t ldc, const char *a, size_t row, size_t 
 }
 
 static void tile(float *c, size_t ldc, const char *a, size_t row, size_t step, const char *b, size_t groups,
-                 const float *bias, int add, size_t rows)
+                 const float *bias, const float *factor, int add, size_t rows)
 {
     switch (rows) {
-    case 6: tile_of(c, ldc, a, row, step, b, groups, bias, add, 6); break;
-    case 5: tile_of(c, ldc, a, row, step, b, groups, bias, add, 5); break;
-    case 4: tile_of(c, ldc, a, row, step, b, groups, bias, add, 4); break;
-    case 3: tile_of(c, ldc, a, row, step, b, groups, bias, add, 3); break;
-    case 2: tile_of(c, ldc, a, row, step, b, groups, bias, add, 2); break;
-    default: tile_of(c, ldc, a, row, step, b, groups, bias, add, 1);
+    case 6: tile_of(c, ldc, a, row, step, b, groups, bias, factor, add, 6); break;
+    case 5: tile_of(c, ldc, a, row, step, b, groups, bias, factor, add, 5); break;
+    case 4: tile_of(c, ldc, a, row, step, b, groups, bias, factor, add, 4); break;
+    case 3: tile_of(c, ldc, a, row, step, b, groups, bias, factor, add, 3); break;
+    case 2: tile_of(c, ldc, a, row, step, b, groups, bias, factor, add, 2); break;
+    default: tile_of(c, ldc, a, row, step, b, groups, bias, factor, add, 1);
     }
 }
 
@@ -113,6 +114,28 @@ static void pack_across(char *out, const sgt_gemm_shape *s, const char *b, size_
             _mm512_store_si512(out + j * 4, load_elements(at + j * ELEMENT, left_of(columns, j)));
 #endif
     }
+}
+
+/* B is float32 and stored (k, n), its row k multiplied by factor[k]; `at` is at column j of row 0. */
+static void pack_factored(char *out, const sgt_gemm_shape *s, const float *at, const float *factor, size_t columns,
+                          size_t p0, size_t groups)
+{
+    for (size_t p = p0; p < p0 + groups; p++, out += WIDE * 4)
+        for (size_t j = 0; j < WIDE; j += W) {
+            size_t k = p * PER_GROUP;
+            vf first = vset(0);
+            if (j < columns) first = vload_upto(at + k * s->ldb + j, columns - j) * vset(factor[k]);
+#if PRODUCT_BF16
+            vf second = vset(0);
+            if (j < columns && k + 1 < s->k)
+                second = vload_upto(at + (k + 1) * s->ldb + j, columns - j) * vset(factor[k + 1]);
+            __m512i low = _mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh(first)),
+                    high = _mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh(second));
+            _mm512_store_si512(out + j * 4, _mm512_or_si512(low, _mm512_slli_epi32(high, 16)));
+#else
+            vstore((float *)(void *)(out + j * 4), first);
+#endif
+        }
 }
 
 /* B stored (n, k): 16 rows of 16 groups change places. b is at row j of column 0. */
@@ -168,9 +191,10 @@ typedef struct product_room {
 
 /* rows x columns of C at the block's edge: by way of a whole tile. */
 static void edge_tile(const product_room *room, float *c, size_t ldc, const char *a, size_t row, size_t step,
-                      const char *b, size_t groups, const float *bias, int add, size_t rows, size_t columns)
+                      const char *b, size_t groups, const float *bias, const float *factor, int add, size_t rows,
+                      size_t columns)
 {
-    tile(room->edge, WIDE, a, row, step, b, groups, NULL, 0, rows);
+    tile(room->edge, WIDE, a, row, step, b, groups, NULL, factor, 0, rows);
     for (size_t i = 0; i < rows; i++)
         for (size_t j = 0; j < columns; j += W) {
             size_t n = columns - j;
@@ -182,8 +206,8 @@ static void edge_tile(const product_room *room, float *c, size_t ldc, const char
 }
 
 /* Up to six rows of C against all of the block's panels. */
-static void row_of_tiles(const product_room *room, const sgt_gemm_shape *s, const char *a, const float *bias, float *c,
-                         size_t rows, size_t columns, size_t p0, size_t groups)
+static void row_of_tiles(const product_room *room, const sgt_gemm_shape *s, const char *a, const float *bias,
+                         const float *factor, float *c, size_t rows, size_t columns, size_t p0, size_t groups)
 {
     size_t row = s->lda * ELEMENT, step = 4;
     int add = s->accumulate || p0 > 0;
@@ -198,28 +222,95 @@ static void row_of_tiles(const product_room *room, const sgt_gemm_shape *s, cons
     for (size_t j = 0; j < columns; j += WIDE) {
         const char *right = room->right + j * groups * 4;
         const float *from = bias && p0 == 0 ? bias + j : NULL;
-        if (columns - j >= WIDE) tile(c + j, s->ldc, left, row, step, right, groups, from, add, rows);
-        else edge_tile(room, c + j, s->ldc, left, row, step, right, groups, from, add, rows, columns - j);
+        if (columns - j >= WIDE) tile(c + j, s->ldc, left, row, step, right, groups, from, factor, add, rows);
+        else edge_tile(room, c + j, s->ldc, left, row, step, right, groups, from, factor, add, rows, columns - j);
+    }
+}
+
+static product_room room_in(void *scratch)
+{
+    product_room room = {.right = scratch};
+    room.edge = (float *)(void *)(room.right + SGT_PRODUCT_GROUPS * 4 * SGT_PRODUCT_PANELS * WIDE);
+    room.left = (char *)(room.edge + ROWS_OF * SGT_PRODUCT_PANELS * WIDE);
+    return room;
+}
+
+/* Columns j0 .. j0 + columns - 1 of B, in panels. */
+static void pack_right(const product_room *room, const sgt_gemm_shape *s, const void *b, size_t j0, size_t columns,
+                       size_t p0, size_t groups)
+{
+    for (size_t j = 0; j < columns; j += WIDE) {
+        const char *from = (const char *)b + (s->trans_b ? (j0 + j) * s->ldb : j0 + j) * ELEMENT;
+        (s->trans_b ? pack_along : pack_across)(room->right + j * groups * 4, s, from, columns - j, p0, groups);
     }
 }
 
 void PRODUCT_NAME(const sgt_gemm_shape *s, const void *a, const void *b, const float *bias, float *c, size_t i0,
-                  size_t rows, size_t j0, size_t columns, void *scratch)
+                  size_t rows, size_t j0, size_t columns, const sgt_factors *f, void *scratch)
 {
-    size_t all = (s->k + PER_GROUP - 1) / PER_GROUP;
-    product_room room = {.right = scratch};
-    room.edge = (float *)(void *)(room.right + SGT_PRODUCT_GROUPS * 4 * SGT_PRODUCT_PANELS * WIDE);
-    room.left = (char *)(room.edge + ROWS_OF * WIDE);
-    for (size_t p = 0; p < all; p += SGT_PRODUCT_GROUPS) {
-        size_t groups = all - p < SGT_PRODUCT_GROUPS ? all - p : SGT_PRODUCT_GROUPS;
-        for (size_t j = 0; j < columns; j += WIDE) {
-            const char *from = (const char *)b + (s->trans_b ? (j0 + j) * s->ldb : j0 + j) * ELEMENT;
-            (s->trans_b ? pack_along : pack_across)(room.right + j * groups * 4, s, from, columns - j, p, groups);
-        }
+    size_t all = (s->k + PER_GROUP - 1) / PER_GROUP, most = SGT_PRODUCT_GROUPS;
+    const product_room room = room_in(scratch);
+    const float *right = f && s->trans_a ? f->of + i0 / f->part * f->ld : NULL, *left = f && !s->trans_a ? f->of : NULL;
+    if (left) most = f->part / PER_GROUP;
+    for (size_t p = 0; p < all; p += most, left += left ? f->ld : 0) {
+        size_t groups = all - p < most ? all - p : most;
+        if (!right) pack_right(&room, s, b, j0, columns, p, groups);
+        for (size_t j = 0; right && j < columns; j += WIDE)
+            pack_factored(room.right + j * groups * 4, s, f->right + j0 + j, right, columns - j, p, groups);
         for (size_t i = i0; i < i0 + rows; i += ROWS_OF) {
             const char *from = (const char *)a + (s->trans_a ? i : i * s->lda) * ELEMENT;
-            row_of_tiles(&room, s, from, s->bias ? bias + j0 : NULL, c + i * s->ldc + j0,
+            row_of_tiles(&room, s, from, s->bias ? bias + j0 : NULL, left ? left + i : NULL, c + i * s->ldc + j0,
                          i0 + rows - i < ROWS_OF ? i0 + rows - i : ROWS_OF, columns, p, groups);
+        }
+    }
+}
+
+/* ---- softmax ---- */
+
+SGT_INLINE void store_product_format(char *at, vf x)
+{
+#if PRODUCT_BF16
+    _mm256_storeu_si256((__m256i *)(void *)at, (__m256i)_mm512_cvtneps_pbh(x));
+#else
+    _mm512_storeu_ps(at, x);
+#endif
+}
+
+/* e (columns to the next multiple of 64) and its sum from a row of logits, n of which count. A NaN is no largest, but
+ * makes the sum one. */
+static float exp_row(char *e, const float *logits, size_t n, float *max)
+{
+    size_t padded = (n + WIDE - 1) / WIDE * WIDE;
+    vf top = vset(-INFINITY), total = vset(0);
+    for (size_t j = 0; j + W <= n; j += W) top = vmax(vload(logits + j), top);
+    float m = vlargest(top);
+    for (size_t j = n / W * W; j < n; j++) m = logits[j] > m ? logits[j] : m;
+    for (size_t j = 0; j < padded; j += W) {
+        vf x = vset(0);
+        if (j < n) x = vkeep(vexp(vload(logits + j) - vset(m)), n - j);
+        store_product_format(e + j * ELEMENT, x);
+        total += x;
+    }
+    *max = m;
+    return (float)vtotal(total);
+}
+
+void PRODUCT_SOFTMAX(const sgt_softmax *s, size_t j0, void *scratch)
+{
+    const product_room room = room_in(scratch);
+    const sgt_gemm_shape g = {.m = s->n, .n = s->V, .k = s->C, .trans_b = 1, .lda = s->C, .ldb = s->C, .ldc = s->part};
+    size_t groups = s->C / PER_GROUP, columns = s->V - j0 < s->part ? s->V - j0 : s->part, part = j0 / s->part;
+    size_t wide = (columns + WIDE - 1) / WIDE * WIDE;
+    pack_right(&room, &g, s->w, j0, columns, 0, groups);
+    for (size_t i = 0; i < s->n; i += ROWS_OF) {
+        size_t rows = s->n - i < ROWS_OF ? s->n - i : ROWS_OF;
+        /* panels are whole, and so are tiles: what lies past V is 0 until exp_row leaves it out */
+        row_of_tiles(&room, &g, (const char *)s->x + i * s->C * ELEMENT, NULL, NULL, room.edge, rows, wide, 0, groups);
+        for (size_t r = i; r < i + rows; r++) {
+            const float *logits = room.edge + (r - i) * s->part;
+            size_t at = part * s->n + r, target = s->targets[r] < 0 ? 0 : (size_t)s->targets[r];
+            if (target >= j0 && target < j0 + columns) s->at_target[r] = logits[target - j0];
+            s->sum[at] = exp_row((char *)s->e + (r * s->lde + j0) * ELEMENT, logits, columns, &s->max[at]);
         }
     }
 }

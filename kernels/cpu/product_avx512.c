@@ -1,6 +1,7 @@
 /* product_avx512.c: our own products of float32. */
 #if defined(__x86_64__)
 #define PRODUCT_NAME sgt_product_f32_avx512
+#define PRODUCT_SOFTMAX sgt_softmax_f32_avx512
 #define PRODUCT_BF16 0
 #include "product.inc.h"
 #endif

@@ -42,25 +42,34 @@ sgt_cpu_level sgt_cpu(void)
     return (sgt_cpu_level)(most >= 0 && most < level ? most : level);
 }
 
-/* Leaf 7 of CPUID, by subleaf: EAX of 1 and EDX of 0 hold the two. Neither is in every compiler's list of names. */
-static unsigned leaf7(unsigned subleaf)
+/* Bits of CPUID's leaf 7: EAX of subleaf 1 and EDX of subleaf 0 hold the two. Neither is in every compiler's list of
+ * names. Asked once: under a hypervisor each question takes as long as a small product. */
+enum { ASKED = 1, BF16 = 2, AMX = 4 };
+static int detected_more;
+
+static int more(void)
 {
+    int bits = __atomic_load_n(&detected_more, __ATOMIC_RELAXED);
 #if defined(__x86_64__)
     unsigned a = 0, b = 0, c = 0, d = 0;
-    if (sgt_cpu() == SGT_CPU_AVX512 && __get_cpuid_count(7, subleaf, &a, &b, &c, &d)) return subleaf ? a : d;
+    if (!bits) {
+        bits = ASKED;
+        if (__get_cpuid_count(7, 1, &a, &b, &c, &d) && a >> 5 & 1) bits |= BF16;
+        if (__get_cpuid_count(7, 0, &a, &b, &c, &d) && d >> 22 & 1) bits |= AMX;
+        __atomic_store_n(&detected_more, bits, __ATOMIC_RELAXED);
+    }
 #endif
-    (void)subleaf;
-    return 0;
+    return sgt_cpu() == SGT_CPU_AVX512 ? bits : 0;
 }
 
 int sgt_cpu_bf16(void)
 {
-    return leaf7(1) >> 5 & 1;
+    return (more() & BF16) != 0;
 }
 
 int sgt_cpu_amx(void)
 {
-    return leaf7(0) >> 22 & 1;
+    return (more() & AMX) != 0;
 }
 
 const char *sgt_cpu_level_name(sgt_cpu_level level)

@@ -1,0 +1,132 @@
+/* head.c: the head, its softmax and its loss with our own products, so that logits exist a block of 6 x 512 at a time,
+ * in the first-level cache: each part of a row is stored as exp(logit - the part's largest), already in the format of
+ * products, once, and what makes a gradient of that, a factor for each row and part, goes into both products with it.
+ * After Milakov & Gimelshein, "Online normalizer calculation for softmax" (2018). */
+#include <math.h>
+#include <omp.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "kernels.h"
+#include "product.h"
+
+enum { PER_ROW = 3 }; /* (parts, n): max, sum, factor */
+
+/* Columns of a part: as many panels as the scratch holds with all of C, and no more than one step of dx's sum. */
+static size_t part_of(const sgt_head *h)
+{
+    size_t per_group = h->bf16 ? 2 : 1, groups = (h->C + per_group - 1) / per_group;
+    size_t panels = SGT_PRODUCT_GROUPS * SGT_PRODUCT_PANELS / groups;
+    size_t most = SGT_PRODUCT_GROUPS * per_group / SGT_PRODUCT_COLUMNS;
+    return (panels < most ? panels : most) * SGT_PRODUCT_COLUMNS;
+}
+
+int sgt_head_possible(const sgt_head *h)
+{
+    return sgt_own_product(h->bf16) && part_of(h) > 0 && !(h->bf16 && h->C % 2);
+}
+
+/* An odd number of cache lines, lest rows of the same column compete for the same sets. */
+static size_t line_of(const sgt_head *h)
+{
+    size_t lde = (h->V + 63) / 64 * 64; /* an even number of lines */
+    return lde + (h->bf16 ? 32 : 16);
+}
+
+static size_t parts_of(const sgt_head *h) { return (h->V + part_of(h) - 1) / part_of(h); }
+
+size_t sgt_head_memory(const sgt_head *h)
+{
+    size_t e = h->n * line_of(h) * (h->bf16 ? 2 : 4);
+    return (e + 63) / 64 * 64 + (parts_of(h) * PER_ROW + 1) * h->n * sizeof(float);
+}
+
+static void put(const sgt_softmax *s, int bf16, size_t at, float x)
+{
+    if (bf16) sgt_kernels_cpu()->to_bf16((uint16_t *)s->e + at, &x, 1);
+    else ((float *)s->e)[at] = x;
+}
+
+/* From the parts of row i: loss, factors, and 1 less where the target is. Where the target's part is nothing beside the
+ * rest (e^-60), that one number is all that is left of it. */
+static float finish_row(const sgt_softmax *s, int bf16, size_t i, float *factor, double scale)
+{
+    size_t parts = (s->V + s->part - 1) / s->part, n = s->n;
+    double sum = 0;
+    float max = -INFINITY;
+    for (size_t p = 0; p < parts; p++) max = s->max[p * n + i] > max ? s->max[p * n + i] : max;
+    for (size_t p = 0; p < parts; p++) sum += (double)s->sum[p * n + i] * exp((double)s->max[p * n + i] - (double)max);
+    int ignored = s->targets[i] < 0;
+    double weight = ignored ? 0 : scale / sum;
+    for (size_t p = 0; p < parts; p++)
+        factor[p * n + i] = (float)(weight * exp((double)s->max[p * n + i] - (double)max));
+    if (ignored) return 0;
+    size_t target = (size_t)s->targets[i], own = target / s->part, begin = own * s->part;
+    double below = (double)s->max[own * n + i] - (double)max, logit = (double)s->at_target[i];
+    if (below < -60) {
+        size_t count = s->lde - begin < s->part ? s->lde - begin : s->part;
+        memset((char *)s->e + (i * s->lde + begin) * (bf16 ? 2 : 4), 0, count * (bf16 ? 2 : 4));
+        put(s, bf16, i * s->lde + target, -1);
+        factor[own * n + i] = (float)scale;
+    } else {
+        put(s, bf16, i * s->lde + target, (float)((exp(logit - (double)max) - sum) * exp(-below)));
+    }
+    return (float)((double)max + log(sum) - logit);
+}
+
+static char *scratch_of(const sgt_head *h)
+{
+    return (char *)h->scratch + (size_t)omp_get_thread_num() * sgt_gemm_scratch(1);
+}
+
+/* dx (n, C) = sum_j factor e_ij w_j, cut into rows and columns. */
+static void input_gradient(const sgt_head *h, const sgt_softmax *s, const float *factor, float *dx)
+{
+    const sgt_gemm_shape g = {.m = s->n, .n = s->C, .k = s->V, .lda = s->lde, .ldb = s->C, .ldc = s->C};
+    const sgt_factors f = {.of = factor, .part = s->part, .ld = s->n};
+    size_t across = (s->C + SGT_SOFTMAX_COLUMNS - 1) / SGT_SOFTMAX_COLUMNS;
+    size_t columns = ((s->C + across - 1) / across + 63) / 64 * 64, down = (size_t)h->threads;
+    size_t rows = ((s->n + down - 1) / down + SGT_PRODUCT_ROWS - 1) / SGT_PRODUCT_ROWS * SGT_PRODUCT_ROWS;
+    down = (s->n + rows - 1) / rows;
+    across = (s->C + columns - 1) / columns;
+#pragma omp parallel for num_threads(h->threads) schedule(dynamic, 1)
+    for (size_t t = 0; t < down * across; t++) {
+        size_t i = t / across * rows, j = t % across * columns;
+        sgt_own_product(h->bf16)(&g, s->e, s->w, NULL, dx, i, s->n - i < rows ? s->n - i : rows, j,
+                                 s->C - j < columns ? s->C - j : columns, &f, scratch_of(h));
+    }
+}
+
+/* dw (V, C) = or += sum_i factor e_ij x_i: a task a part. */
+static void weight_gradient(const sgt_head *h, const sgt_softmax *s, const float *factor, const float *x, float *dw,
+                            int add)
+{
+    const sgt_gemm_shape g = {.m = s->V, .n = s->C, .k = s->n, .trans_a = 1, .lda = s->lde, .ldb = s->C, .ldc = s->C,
+                              .accumulate = add};
+    const sgt_factors f = {.of = factor, .part = s->part, .ld = s->n, .right = x};
+#pragma omp parallel for num_threads(h->threads) schedule(dynamic, 1)
+    for (size_t i = 0; i < s->V; i += s->part)
+        for (size_t j = 0; j < s->C; j += SGT_SOFTMAX_COLUMNS)
+            sgt_own_product(h->bf16)(&g, s->e, NULL, NULL, dw, i, s->V - i < s->part ? s->V - i : s->part, j,
+                                     s->C - j < SGT_SOFTMAX_COLUMNS ? s->C - j : SGT_SOFTMAX_COLUMNS, &f,
+                                     scratch_of(h));
+}
+
+void sgt_head_run(const sgt_head *h, size_t n, const void *x, const float *x32, const void *w, const int32_t *targets,
+                  double scale, float *loss, float *dx, float *dw, int add)
+{
+    sgt_softmax s = {.n = n, .V = h->V, .C = h->C, .part = part_of(h), .lde = line_of(h), .x = x, .w = w,
+                     .targets = targets, .e = h->memory};
+    size_t e = (n * s.lde * (h->bf16 ? 2 : 4) + 63) / 64 * 64, each = parts_of(h) * n;
+    s.max = (float *)(void *)((char *)h->memory + e);
+    s.sum = s.max + each;
+    float *factor = s.sum + each;
+    s.at_target = factor + each;
+#pragma omp parallel for num_threads(h->threads) schedule(dynamic, 1)
+    for (size_t j = 0; j < s.V; j += s.part) sgt_own_softmax(h->bf16)(&s, j, scratch_of(h));
+#pragma omp parallel for num_threads(h->threads) schedule(static)
+    for (size_t i = 0; i < n; i++) loss[i] = finish_row(&s, h->bf16, i, factor, scale);
+    if (!(scale > 0)) return;
+    input_gradient(h, &s, factor, dx);
+    weight_gradient(h, &s, factor, x32, dw, add);
+}

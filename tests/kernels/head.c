@@ -1,0 +1,175 @@
+/* head.c: the head with its softmax and loss. Columns past a part (512), rows past six, C past a step of k; logits as
+ * large as 400, so that parts of a row lie worlds apart; targets that are ignored, and one in a part that is nothing
+ * beside the rest. */
+#include "harness.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/arena.h"
+
+typedef struct head_shape {
+    size_t n, V, C;
+    float size; /* of the weights: logits are up to size * C */
+} head_shape;
+
+static const head_shape shapes[] = {{1, 1, 2, 1},      {1, 5, 4, 1},      {7, 64, 6, 1},    {13, 511, 8, 1},
+                                    {12, 513, 10, 30}, {5, 1031, 16, 25}, {21, 1537, 34, 1}, {3, 700, 520, 1},
+                                    {33, 257, 770, .1f}};
+
+typedef struct drawn {
+    head_shape at;
+    float *x, *w;
+    const void *in[2];
+    int32_t *targets;
+    float *loss, *dx, *dw, *old;
+    double *want_dx, *want_dw;
+} drawn;
+
+static const void *as_bf16(check *t, float *x, size_t n)
+{
+    uint16_t *out = check_bytes(t, n * sizeof *out);
+    t->ref->round_to(x, x, n, SGT_FORMAT_BF16);
+    t->ref->to_bf16(out, x, n);
+    return out;
+}
+
+/* The first row's target is where the logit is lowest. */
+static drawn draw(check *t, const head_shape *s, int bf16)
+{
+    drawn d = {.at = *s, .x = check_random(t, s->n * s->C, 1), .w = check_random(t, s->V * s->C, s->size)};
+    d.in[0] = bf16 ? as_bf16(t, d.x, s->n * s->C) : d.x;
+    d.in[1] = bf16 ? as_bf16(t, d.w, s->V * s->C) : d.w;
+    d.targets = check_ids(t, s->n, (int32_t)s->V);
+    if (s->n > 3) d.targets[3] = -1;
+    double lowest = INFINITY;
+    for (size_t j = 0; j < s->V; j++) {
+        double l = 0;
+        for (size_t c = 0; c < s->C; c++) l += (double)d.x[c] * d.w[j * s->C + c];
+        if (l < lowest) lowest = l, d.targets[0] = (int32_t)j;
+    }
+    d.loss = check_output(t, s->n), d.dx = check_output(t, s->n * s->C);
+    d.old = check_random(t, s->V * s->C, 1);
+    d.want_dx = check_doubles(t, s->n * s->C), d.want_dw = check_doubles(t, s->V * s->C);
+    check_at(t, "n %zu, V %zu, C %zu, weights up to %g%s", s->n, s->V, s->C, s->size, bf16 ? ", bf16" : "");
+    return d;
+}
+
+static void run(check *t, const drawn *d, int bf16, double scale, int threads, float *dw, int add)
+{
+    sgt_head h = {.n = d->at.n, .V = d->at.V, .C = d->at.C, .bf16 = bf16, .threads = threads};
+    h.memory = check_scratch(t, sgt_head_memory(&h) / sizeof(float) + 16);
+    h.scratch = check_scratch(t, sgt_gemm_scratch(threads) / sizeof(float));
+    sgt_head_run(&h, d->at.n, d->in[0], d->x, d->in[1], d->targets, scale, d->loss, d->dx, dw, add);
+}
+
+/* A logit is off by (C + 2) u of its terms' sizes; exp, its sum and the factor by that times the number itself, and a
+ * few units more; a number of dlogits, and x times its factor, by half a unit of the products' format each. dlogits are
+ * at most scale in size and a row of them adds up to 2 scale at most: what is off by a share of them is off by as much
+ * of what they multiply. */
+static void compare(check *t, const drawn *d, int bf16, double scale, const float *dw, int add)
+{
+    size_t n = d->at.n, V = d->at.V, C = d->at.C;
+    double size = d->at.size, off = (double)(C + 2) * UNIT * size * (double)C;
+    double share = 2 * off + 0x1p-21 + (bf16 ? 0x1p-8 : 0) + (double)(V + n) * UNIT;
+    double *bound = check_doubles(t, V * C > n * C ? V * C : n * C);
+    float *want = check_output(t, n), *wide = check_output(t, V * C > n * C ? V * C : n * C);
+    sgt_head_ref(n, V, C, d->x, d->w, d->targets, scale, want, d->want_dx, d->want_dw);
+    for (size_t i = 0; i < n; i++) bound[i] = 2 * off + (fabs((double)want[i]) + 20 + size * (double)C) * 4 * UNIT;
+    check_close(t, "loss", d->loss, want, bound, n);
+    if (!(scale > 0)) return;
+    for (size_t i = 0; i < n * C; i++) wide[i] = (float)d->want_dx[i], bound[i] = 2 * scale * size * share;
+    check_close(t, "dx", d->dx, wide, bound, n * C);
+    for (size_t i = 0; i < V * C; i++) {
+        wide[i] = (float)(d->want_dw[i] + (add ? (double)d->old[i] : 0));
+        bound[i] = (double)n * scale * share + 2 * UNIT;
+    }
+    check_close(t, "dw", dw, wide, bound, V * C);
+}
+
+static void one(check *t, const head_shape *s, int bf16)
+{
+    drawn d = draw(t, s, bf16);
+    float *dw = check_output(t, s->V * s->C), *added = check_copy(t, d.old, s->V * s->C);
+    run(t, &d, bf16, .5, 1, dw, 0);
+    compare(t, &d, bf16, .5, dw, 0);
+    check_same_bits(t, "dw", dw, s->V * s->C);
+    check_same_bits(t, "dx", d.dx, s->n * s->C);
+    const float *first = check_copy(t, d.dx, s->n * s->C), *loss = check_copy(t, d.loss, s->n);
+    run(t, &d, bf16, .5, 3, added, 1);
+    compare(t, &d, bf16, .5, added, 1);
+    check_equal(t, "dx on 3 threads", d.dx, first, s->n * s->C);
+    run(t, &d, bf16, 0, 2, NULL, 0); /* the loss alone: dx stays */
+    check_equal(t, "loss alone", d.loss, loss, s->n);
+    check_equal(t, "dx after the loss alone", d.dx, first, s->n * s->C);
+}
+
+static void nan_is_seen(check *t, int bf16)
+{
+    static const head_shape s = {7, 700, 8, 1};
+    for (int bad = 0; bad < 2; bad++) {
+        drawn d = draw(t, &s, bf16);
+        float value = bad ? INFINITY : NAN;
+        d.targets[1] = 5;
+        if (bf16) t->ref->to_bf16((uint16_t *)(uintptr_t)d.in[1] + 600 * 8, &value, 1);
+        else d.w[600 * 8] = value;
+        run(t, &d, bf16, 0, 2, NULL, 0);
+        for (size_t i = 0; i < s.n; i++)
+            if (i != 3 && (bad == 0 || d.x[i * 8] > 0) && !isnan(d.loss[i]))
+                check_fail(t, "row %zu of logits has a %g, its loss is %g", i, (double)value, (double)d.loss[i]);
+    }
+}
+
+static void all(check *t, int bf16)
+{
+    sgt_head h = {.n = 1, .V = 8, .C = 8, .bf16 = bf16, .threads = 1};
+    if (!sgt_head_possible(&h)) {
+        check_skip(t, "this CPU's products are oneDNN's");
+        return;
+    }
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) one(t, &shapes[i], bf16);
+    nan_is_seen(t, bf16);
+}
+
+static void f32_against_ref(check *t) { all(t, 0); }
+static void bf16_against_ref(check *t) { all(t, 1); }
+
+/* Two logits, 0 and log 3: probabilities 1/4 and 3/4. */
+static void definition(check *t)
+{
+    const float x[] = {1}, w[] = {0, 1.09861229f};
+    double dx[1], dw[2];
+    float loss[1];
+    check_at(t, "two logits");
+    sgt_head_ref(1, 2, 1, x, w, (const int32_t[]){1}, 2, loss, dx, dw);
+    check_near(t, "loss", loss[0], -log(.75), 4 * UNIT);
+    check_near(t, "dw[0]", dw[0], .5, 4 * UNIT);
+    check_near(t, "dw[1]", dw[1], -.5, 4 * UNIT);
+    check_near(t, "dx", dx[0], -.5 * log(3), 4 * UNIT);
+}
+
+static void bench_at(check *t, int bf16, size_t n, size_t V, size_t C)
+{
+    if (strcmp(t->level, "ref") == 0) return;
+    char shape[64];
+    const head_shape s = {n, V, C, .02f};
+    drawn d = {.at = s, .x = check_random(t, n * C, 1), .w = check_random(t, V * C, .02f)};
+    d.in[0] = bf16 ? as_bf16(t, d.x, n * C) : d.x, d.in[1] = bf16 ? as_bf16(t, d.w, V * C) : d.w;
+    d.targets = check_ids(t, n, (int32_t)V), d.loss = check_output(t, n), d.dx = check_output(t, n * C);
+    float *dw = check_output(t, V * C);
+    sgt_head h = {.n = n, .V = V, .C = C, .bf16 = bf16, .threads = 1};
+    h.memory = check_scratch(t, sgt_head_memory(&h) / sizeof(float) + 16);
+    h.scratch = check_scratch(t, sgt_gemm_scratch(1) / sizeof(float));
+    for (bench_start(t); bench_next(t);)
+        sgt_head_run(&h, n, d.in[0], d.x, d.in[1], d.targets, 1, d.loss, d.dx, dw, 0);
+    snprintf(shape, sizeof shape, "%zu x %zu x %zu", n, V, C);
+    bench_report(t, shape, 0, 6.0 * (double)n * (double)V * (double)C);
+}
+
+static void f32_bench(check *t) { bench_at(t, 0, 256, 50257, 256), bench_at(t, 0, 256, 50257, 768); }
+static void bf16_bench(check *t) { bench_at(t, 1, 512, 50257, 256), bench_at(t, 1, 256, 50257, 768); }
+
+const kernel_case cases_head[] = {{"head", definition, f32_against_ref, f32_bench, "fast"},
+                                  {"head_bf16", definition, bf16_against_ref, bf16_bench, "fast"},
+                                  {0}};
