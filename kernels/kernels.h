@@ -87,8 +87,8 @@ typedef struct sgt_kernels {
     /* out[i] = x[i] * factor of element first + i                     n numbers; out may be x */
     void (*dropout)(float *out, const float *x, size_t n, const sgt_dropout *d);
 
-    /* out[i] = sigma sqrt(-2 ln u) cos(2 pi v), for odd elements sin, with u and v from a Philox draw of four numbers by
-     * first + i; the same bits from every level */
+    /* out[i] = sigma sqrt(-2 ln u) cos(2 pi v), for odd elements sin, with u and v from a Philox draw of four numbers
+     * by first + i; the same bits from every level */
     void (*normals)(float *out, size_t n, const sgt_normals *d);
 
     /* One head of one sequence, causal, with s_ij = scale q_i.k_j:
@@ -161,7 +161,8 @@ void sgt_gemm_run(const sgt_gemm *g, const void *a, const void *b, const float *
 void sgt_gemm_free(sgt_gemm *g);
 int sgt_gemm_has_bf16(void); /* whether this CPU multiplies bfloat16 by itself, and we or oneDNN know how */
 size_t sgt_gemm_scratch(int threads);
-/* Whose products a plan in float32 or in bfloat16 has: "own products", "oneDNN 2.6.3"; NULL: oneDNN's, not loaded yet. */
+/* Whose products a plan in float32 or in bfloat16 has: "own products", "oneDNN 2.6.3"; NULL: oneDNN's, not loaded
+ * yet. */
 const char *sgt_gemm_library(int bf16);
 
 /* The definition: double sums. */

@@ -62,8 +62,8 @@ static int make_ring(reader *r, struct io_uring *ring)
         io_uring_queue_exit(ring);
         return -ENOSYS;
     }
-    /* The kernel may give this ring the memory of one that another thread closed, and only the kernel knows the order of
-     * the two. Acquires what close_cursor released, for those (the thread sanitizer) who know of atomics alone. */
+    /* The kernel may give this ring the memory of one that another thread closed, and only the kernel knows the order
+     * of the two. Acquires what close_cursor released, for those (the thread sanitizer) who know of atomics alone. */
     __atomic_fetch_add(&r->order, 1, __ATOMIC_ACQUIRE);
     return 0;
 }

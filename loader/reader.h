@@ -3,7 +3,8 @@
  *
  * open makes what all threads share and never changes after; cursor_open what one thread needs. fetch gives, for each
  * of n windows of at most T+1 tokens, a pointer to its first token, good until the next fetch on that cursor: into
- * memory that holds the set, or into slots of the cursor's own. Nothing outside the window may be touched through it. */
+ * memory that holds the set, or into slots of the cursor's own. Nothing outside the window may be touched through
+ * it. */
 #ifndef SGT_READER_H
 #define SGT_READER_H
 

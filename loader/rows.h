@@ -1,6 +1,7 @@
 /* rows.h: windows of 16-bit ids into rows: the functions that touch every token, in plain C and in vectors. The widths
- * agree to the bit; tests/loader/test_rows.c holds them to it. Each returns the largest id it met, so that the check against
- * the vocabulary costs no second pass. Nothing needs alignment; nothing outside the given lengths is touched. */
+ * agree to the bit; tests/loader/test_rows.c holds them to it. Each returns the largest id it met, so that the check
+ * against the vocabulary costs no second pass. Nothing needs alignment; nothing outside the given lengths is
+ * touched. */
 #ifndef SGT_ROWS_H
 #define SGT_ROWS_H
 

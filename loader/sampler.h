@@ -8,9 +8,9 @@
  *     sgt_window w = sgt_sampler_window(&s, &memo, k * B + r);
  *     sgt_sampler_free(&s);
  *
- * The definition. It may never change silently (runs resume by it): tests/loader/test_sampler.c holds values of it, and a
- * slow model. Shard s has n_s > T tokens; a window is T+1 tokens and advances by T, since its last token is only ever a
- * target.
+ * The definition. It may never change silently (runs resume by it): tests/loader/test_sampler.c holds values of it, and
+ * a slow model. Shard s has n_s > T tokens; a window is T+1 tokens and advances by T, since its last token is only ever
+ * a target.
  *
  *     draw(purpose, a, b) = the first 64 bits of philox(key: seed, counter: (a, b * 256 + purpose))     base/philox.h
  *     below(u, n) = floor(u * n / 2^64), a number in 0 ... n-1 (probabilities within 1 + n/2^64 of equal)
@@ -35,9 +35,9 @@
  * documents: D_s documents begin in shard s, D their sum; epoch e = floor(r / D), i = r mod D. Row r is document
  * permute(draw(ORDER, e, 0), D, i), counted through the shards. T has no part in it.
  *
- * permute(key, n, i): a bijection of 0 ... n-1 for every key, computed, not stored: a Feistel network over pairs (x, y),
- * x below a = ceil(sqrt n), y below b = ceil(n / a), addition modulo a or b in the place of XOR. a*b exceeds n by less
- * than a, so it is rare that the result falls outside and is put through again (cycle walking: Black & Rogaway,
+ * permute(key, n, i): a bijection of 0 ... n-1 for every key, computed, not stored: a Feistel network over pairs (x,
+ * y), x below a = ceil(sqrt n), y below b = ceil(n / a), addition modulo a or b in the place of XOR. a*b exceeds n by
+ * less than a, so it is rare that the result falls outside and is put through again (cycle walking: Black & Rogaway,
  * "Ciphers with arbitrary finite domains", 2002). x = floor(i / b), y = i mod b; then 12 rounds r = 0 ... 11 (8 leave
  * sizes below 30 visibly uneven), even ones x = (x + F(y, r, a)) mod a, odd ones y = (y + F(x, r, b)) mod b; the result
  * is x*b + y. F(v, r, m) = floor(hash(v xor key_r) * m / 2^32), hash(u) = fold(fold(u * 0xD2511F53) * 0xCD9E8D57),

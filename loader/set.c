@@ -48,14 +48,16 @@ static int one_path(sgt_set *s, const char *path, sgt_error *err)
 
 /* ---- a folder without a manifest ---- */
 
-/* sgt-tokenize works in OUT/.work and writes the manifest last: without the one and with the other, shards are missing. */
+/* sgt-tokenize works in OUT/.work and writes the manifest last: without the one and with the other, shards are
+ * missing. */
 static int check_finished(const char *folder, sgt_error *err)
 {
     char *work = sgt_join(folder, ".work");
     if (!work) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", folder);
     int there = access(work, F_OK) == 0;
     free(work);
-    return there ? sgt_fail(err, SGT_EFORMAT, "%s: unfinished (the same sgt-tokenize command again finishes it)", folder) : SGT_OK;
+    if (!there) return SGT_OK;
+    return sgt_fail(err, SGT_EFORMAT, "%s: unfinished (the same sgt-tokenize command again finishes it)", folder);
 }
 
 static int list_folder(sgt_set *s, const char *folder, const sgt_loader_options *o, sgt_error *err)

@@ -86,7 +86,7 @@ typedef struct sgt_loader_info {
     int padded;                 /* rows may be: sampling documents */
     uint64_t hash;              /* identifies the data: of the manifest, or of headers and sizes where there is none */
     sgt_reader reader;          /* as asked */
-    const char *reader_detail;  /* "preload", "uring (pread: io_uring is forbidden)", ...; lives as long as the loader */
+    const char *reader_detail;  /* "preload", "uring (pread: io_uring is forbidden)"; lives as long as the loader */
 } sgt_loader_info;
 void sgt_loader_get_info(const sgt_loader *l, sgt_loader_info *info);
 

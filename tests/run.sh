@@ -33,7 +33,7 @@ sum_up() { # NAME EXIT PATTERN [SKIPPED]: the pattern's groups are passed and fa
     else
         count $line
         set -- "$1" "$2" $line
-        case "$2 $3 $4 $5" in # what ran passed; 77: what it needs is not here, and it says so; or failures it has counted
+        case "$2 $3 $4 $5" in # what ran passed; 77: what it needs is not here, and it says so; or failures are counted
         0\ * | 77\ 0\ 0\ [1-9]*) ;;
         *) [ "$4" -gt 0 ] || { echo "$1: exit $2"; count 0 1 0; } ;;
         esac

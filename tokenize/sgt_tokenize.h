@@ -28,7 +28,7 @@ int sgt_vocab_gpt2(sgt_vocab **out, sgt_error *err);   /* built in: 50,257 token
 void sgt_vocab_free(sgt_vocab *v);
 uint32_t sgt_vocab_size(const sgt_vocab *v);           /* 50257 */
 uint32_t sgt_vocab_eot(const sgt_vocab *v);            /* 50256 */
-uint64_t sgt_vocab_fingerprint(const sgt_vocab *v);    /* XXH3-64 over all tokens in order of id (length, bytes) and the rule */
+uint64_t sgt_vocab_fingerprint(const sgt_vocab *v);    /* XXH3-64 of all tokens by id (length, bytes) and the rule */
 const char *sgt_vocab_name(const sgt_vocab *v);        /* "gpt2" */
 /* The bytes of token `id`: *n of them, living as long as v. NULL for an id that is not in the vocabulary. */
 const uint8_t *sgt_vocab_token(const sgt_vocab *v, uint32_t id, size_t *n);
@@ -60,7 +60,7 @@ typedef struct sgt_tokenize_options {
     double val_fraction;          /* of documents set aside as the val split, by a hash of path and position; 0: none */
     uint64_t shard_tokens;        /* default 100,000,000; at most 2,147,483,647 */
     int threads;                  /* default: the cores at hand */
-    size_t piece_bytes;           /* work is handed to threads in pieces of about so many; default 256 KiB; changes no output */
+    size_t piece_bytes;           /* threads take work in pieces of about so many; default 256 KiB; changes no output */
     sgt_format format;
     int special_eot;              /* a literal <|endoftext|> in text is the end-of-text id; default: it is text */
     sgt_invalid_utf8 invalid_utf8;

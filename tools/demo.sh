@@ -1,6 +1,7 @@
 #!/bin/sh
 # demo.sh BUILD [CORPUS]: the main job from text to a falling loss, on a CPU. `make demo` runs it.
-# The text is the Jargon File (public domain), from the Debian package jargon-text, unpacked under BUILD/demo and not installed.
+# The text is the Jargon File (public domain), from the Debian package jargon-text, unpacked under BUILD/demo and not
+# installed.
 set -eu
 B=$1
 CORPUS=${2:-}
@@ -24,16 +25,19 @@ no_text() {
 # One file of 1.7 MB becomes a folder of many, as a corpus is, so that there are documents to set aside for validation.
 get_jargon_file() {
     [ -e "$DEMO/corpus/done" ] && return
-    command -v apt-get > /dev/null && command -v dpkg-deb > /dev/null || no_text "the package jargon-text comes with apt-get, which is not here"
+    command -v apt-get > /dev/null && command -v dpkg-deb > /dev/null ||
+        no_text "the package jargon-text comes with apt-get, which is not here"
     rm -rf "$DEMO/package" "$DEMO/corpus"
     mkdir -p "$DEMO/package/text" "$DEMO/corpus/text"
     root=
     [ "$(id -u)" -eq 0 ] || root=sudo
     (cd "$DEMO/package" && {
         apt-get download -qq jargon-text || { $root apt-get update -qq && apt-get download -qq jargon-text; }
-    }) > "$DEMO/package/log" 2>&1 || no_text "the package jargon-text could not be downloaded ($(tail -1 "$DEMO/package/log"))"
+    }) > "$DEMO/package/log" 2>&1 ||
+        no_text "the package jargon-text could not be downloaded ($(tail -1 "$DEMO/package/log"))"
     dpkg-deb -x "$DEMO"/package/jargon-text_*.deb "$DEMO/package"
-    gzip -dc "$DEMO/package/usr/share/doc/jargon-text/jargon.txt.gz" | split -C 16k -a 3 --additional-suffix=.txt - "$DEMO/corpus/text/jargon-"
+    gzip -dc "$DEMO/package/usr/share/doc/jargon-text/jargon.txt.gz" |
+        split -C 16k -a 3 --additional-suffix=.txt - "$DEMO/corpus/text/jargon-"
     rm -rf "$DEMO/package"
     : > "$DEMO/corpus/done"
 }
@@ -51,22 +55,28 @@ rm -rf "$DEMO/out" "$DEMO/run" # the demo's own, made a moment ago
 show_into "$DEMO/tokenize.json" sgt-tokenize --json --split 5% "$CORPUS" "$DEMO/out"
 
 say "2. Tokens to batches: mmap against preload"
-show_into "$DEMO/bench.json" sgt-bench loader --json --loader mmap,preload --outputs i32 --batch-size 32 --seq-len 512 --seconds 2 "$DEMO/out"
+show_into "$DEMO/bench.json" sgt-bench loader --json --loader mmap,preload --outputs i32 --batch-size 32 --seq-len 512 \
+    --seconds 2 "$DEMO/out"
 
 say "3. Batches to a falling loss: a small GPT-2, from scratch, on this CPU"
-show sgt-train --data "$DEMO/out" --run "$DEMO/run" --model 4x128x4 --loader preload --device cpu --batch-size 6 --seq-len 64 \
-    --steps "$STEPS" --lr 3e-3 --warmup 10 --eval-every 50 --save-every 0
+show sgt-train --data "$DEMO/out" --run "$DEMO/run" --model 4x128x4 --loader preload --device cpu --batch-size 6 \
+    --seq-len 64 --steps "$STEPS" --lr 3e-3 --warmup 10 --eval-every 50 --save-every 0
 
 number() { tr ',' '\n' < "$2" | sed -n "s/.*\"$1\": *\([0-9.e+-]*\).*/\1/p" | head -1; }
-reader() { tr -d '\n' < "$DEMO/bench.json" | tr '{' '\n' | sed -n "s/.*\"reader\": *\"$1\".*\"tokens_per_s\": *\([0-9.e+]*\).*/\1/p"; }
+reader() {
+    tr -d '\n' < "$DEMO/bench.json" | tr '{' '\n' |
+        sed -n "s/.*\"reader\": *\"$1\".*\"tokens_per_s\": *\([0-9.e+]*\).*/\1/p"
+}
 loss() { sed -n 's/.*"loss": *\([0-9.]*\).*/\1/p' "$DEMO/run/log.jsonl"; }
 
 say "What happened"
 awk -v tokens="$(number tokens "$DEMO/tokenize.json")" -v mb="$(number mb_per_s "$DEMO/tokenize.json")" \
-    -v map="$(reader mmap)" -v ram="$(reader preload)" -v first="$(loss | head -1)" -v last="$(loss | tail -1)" -v steps="$STEPS" 'BEGIN {
+    -v map="$(reader mmap)" -v ram="$(reader preload)" -v first="$(loss | head -1)" -v last="$(loss | tail -1)" \
+    -v steps="$STEPS" 'BEGIN {
     printf "  tokenized      %d tokens at %.1f MB/s\n", tokens, mb
     printf "  batches        mmap %.0f, preload %.0f million tokens/s (%.2f times)\n", map / 1e6, ram / 1e6, ram / map
-    printf "  loss           %.3f at the first step, %.3f after %d: down by %.2f nats\n", first, last, steps, first - last
+    printf "  loss           %.3f at the first step, %.3f after %d: ", first, last, steps
+    printf "down by %.2f nats\n", first - last
 }'
 cat << END
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # deps.sh: what sgt needs from the system, and what is missing of it.
-#   deps.sh                    installs what is missing with apt-get (sudo where not root); does nothing when nothing is missing
+#   deps.sh                    installs what is missing with apt-get (sudo where not root)
 #   deps.sh build              the same, without what only the tests need
 # What sgt can do without (TensorBoard's events) comes along with the first, where apt-get has it.
 #   deps.sh [build] --missing  prints the missing packages in one line; exit 1 when there are any
@@ -62,7 +62,10 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 log=$(mktemp "${TMPDIR:-/tmp}/sgt-deps.XXXXXX")
 trap 'rm -f "$log"' EXIT
-apt() { $sudo env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends -o Dpkg::Use-Pty=0 "$@" >> "$log" 2>&1; }
+apt() {
+    $sudo env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends -o Dpkg::Use-Pty=0 "$@" \
+        >> "$log" 2>&1
+}
 
 needed() {
     [ -n "$packages" ] || return 0

@@ -35,7 +35,8 @@ END
 
 size=$(find "$out" -type f -printf '%s\n' | awk '{ s += $1 } END { print s }')
 if [ "$size" -gt "$most" ]; then
-    echo "$out: $((size >> 20)) MiB, at most $((most >> 20)) (what is large: $(find "$out" -type f -size +4M | tr '\n' ' '))" >&2
+    large=$(find "$out" -type f -size +4M | tr '\n' ' ')
+    echo "$out: $((size >> 20)) MiB, at most $((most >> 20)) (what is large: $large)" >&2
     exit 1
 fi
 echo "$out: $(awk -v s="$size" 'BEGIN { printf "%.1f", s / 2^20 }') MiB; there: tools/gpu-check.sh"

@@ -239,8 +239,8 @@ static void print_estimate(const sgt_train_estimate *e)
 {
     char a[32];
     const sgt_model *m = &e->model;
-    printf("a step of %ux%ux%u, %u ids, %llu rows of %llu tokens, %s on %s\n", m->layers, m->channels, m->heads, m->vocab,
-           (unsigned long long)s.batch, (unsigned long long)s.seq, s.precision,
+    printf("a step of %ux%ux%u, %u ids, %llu rows of %llu tokens, %s on %s\n", m->layers, m->channels, m->heads,
+           m->vocab, (unsigned long long)s.batch, (unsigned long long)s.seq, s.precision,
            strcmp(e->device, "cuda") == 0 ? "CUDA" : "the CPU");
     for (size_t i = 0; i < e->count; i++)
         printf("  %-24s %12s %6.1f %%\n", e->kinds[i].name, sgt_format_bytes(a, sizeof a, e->kinds[i].bytes),

@@ -50,13 +50,17 @@ typedef struct sgt_memory_kind {
 
 /* What matrices and activations are kept in. Master weights, moments, gradients, LayerNorm, softmax, loss and update
  * are float32 in all of them. */
-typedef enum sgt_precision { SGT_PRECISION_FP32, SGT_PRECISION_TF32, SGT_PRECISION_BF16, SGT_PRECISION_FP16 } sgt_precision;
+typedef enum sgt_precision {
+    SGT_PRECISION_FP32, SGT_PRECISION_TF32, SGT_PRECISION_BF16, SGT_PRECISION_FP16
+} sgt_precision;
 
 /* What the backward pass computes again instead of keeping it: nothing, GELU and LayerNorm outputs, or a whole block
  * from its input. The same bits in all of them. */
 typedef enum sgt_recompute { SGT_RECOMPUTE_NONE, SGT_RECOMPUTE_GELU, SGT_RECOMPUTE_BLOCK } sgt_recompute;
 
-typedef enum sgt_attention { SGT_ATTENTION_AUTO, SGT_ATTENTION_OWN, SGT_ATTENTION_CUDNN, SGT_ATTENTION_NAIVE } sgt_attention;
+typedef enum sgt_attention {
+    SGT_ATTENTION_AUTO, SGT_ATTENTION_OWN, SGT_ATTENTION_CUDNN, SGT_ATTENTION_NAIVE
+} sgt_attention;
 
 typedef struct sgt_backend_options {
     sgt_model model;
@@ -78,14 +82,15 @@ typedef struct sgt_backend_options {
     int documents;
     int32_t eot;
     sgt_attention attention;
-    int no_fuse, no_graphs, no_overlap, no_pad_vocab, deterministic; /* CUDA's switches, for measuring each one's gain */
+    int no_fuse, no_graphs, no_overlap, no_pad_vocab, deterministic; /* CUDA's switches: to measure each one's gain */
     /* Read by open alone: a folder, made if missing, for what was timed at start-up, per device and shape (NULL: none);
      * and, for deterministic, what an earlier part of this run chose by timing (backend.choices). */
     const char *cache, *choices;
     struct sgt_trace *trace; /* where a step's parts are noted down (trace.h), until close; NULL: nowhere */
     /* The others that a step is shared with, until close; NULL: none. Each has every n-th row of a micro-step, from its
      * own number on, and all make the same calls in the same order: open, put with the same floats, get (which gives
-     * the whole run's to all, between steps), micro_step, update, metrics (the whole run's too). eval is of this rank's rows alone. */
+     * the whole run's to all, between steps), micro_step, update, metrics (the whole run's too). eval is of this rank's
+     * rows alone. */
     sgt_ranks *ranks;
 } sgt_backend_options;
 

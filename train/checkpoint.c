@@ -115,9 +115,9 @@ static int write_state(const char *dir, const sgt_checkpoint_state *s, sgt_error
         "{s:i, s:I, s:I, s:I, s:{s:s, s:I, s:I}, s:o, s:{s:s, s:f, s:f, s:I, s:I}, s:{s:o}, s:o, s:o}",
         "version", 1, "step", (json_int_t)s->step, "tokens", (json_int_t)s->tokens, "documents",
         (json_int_t)s->documents, "sampler", "sampling", s->sampling, "seed", (json_int_t)s->seed, "next_batch",
-        (json_int_t)s->next_batch, "scaler", scaler_json(s), "schedule", "kind",
-        sgt_schedule_name(c->kind), "lr", c->lr, "min_lr", c->min_lr, "warmup", (json_int_t)c->warmup, "steps", (json_int_t)c->steps, "data", "hash", hex(s->data_hash),
-        "machine", machine_json(s), "options", json_loads(s->options, 0, NULL));
+        (json_int_t)s->next_batch, "scaler", scaler_json(s), "schedule", "kind", sgt_schedule_name(c->kind), "lr",
+        c->lr, "min_lr", c->min_lr, "warmup", (json_int_t)c->warmup, "steps", (json_int_t)c->steps, "data", "hash",
+        hex(s->data_hash), "machine", machine_json(s), "options", json_loads(s->options, 0, NULL));
     char *path = sgt_join(dir, "state.json"), *text = json ? json_dumps(json, JSON_INDENT(2)) : NULL;
     int rc = path && text ? sgt_file_put(path, text, strlen(text), err)
                           : sgt_fail(err, SGT_ENOMEM, "%s/state.json: out of memory", dir);

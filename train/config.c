@@ -154,8 +154,8 @@ int sgt_config_write(const sgt_model *m, const char *dir, int64_t eot, sgt_error
         (int)m->positions, "n_ctx", (int)m->positions, "n_embd", (int)m->channels, "n_layer", (int)m->layers, "n_head",
         (int)m->heads, "n_inner", "activation_function", m->gelu == SGT_GELU_TANH ? "gelu_new" : "gelu",
         "layer_norm_epsilon", shortest(m->eps), "initializer_range", 0.02, "attn_pdrop", 0.0, "embd_pdrop", 0.0,
-        "resid_pdrop", 0.0, "tie_word_embeddings", !m->untied, "use_cache", 1, "bos_token_id", id_or_null(eot), "eos_token_id",
-        id_or_null(eot), "torch_dtype", "float32");
+        "resid_pdrop", 0.0, "tie_word_embeddings", !m->untied, "use_cache", 1, "bos_token_id", id_or_null(eot),
+        "eos_token_id", id_or_null(eot), "torch_dtype", "float32");
     int rc = write_json(json, dir, "config.json", err);
     if (rc < 0) return rc;
     json_t *generation = json_pack("{s:o, s:o}", "bos_token_id", id_or_null(eot), "eos_token_id", id_or_null(eot));

@@ -5,8 +5,8 @@
  *
  * In bf16 and fp16 every operand of a matrix product is rounded where it is made, and kept as float32: weights,
  * LayerNorm outputs, qkv, attention's output, both sides of GELU, and the gradients of each product's output. Sums, the
- * residual stream, attention's inside, LayerNorm, loss and update are float32. Where the CPU multiplies bfloat16 by itself, a
- * product's operands are packed into it first: weights once an update, the others before each product. */
+ * residual stream, attention's inside, LayerNorm, loss and update are float32. Where the CPU multiplies bfloat16 by
+ * itself, a product's operands are packed into it first: weights once an update, the others before each product. */
 #ifndef SGT_CPU_BACKEND_H
 #define SGT_CPU_BACKEND_H
 

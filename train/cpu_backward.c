@@ -132,8 +132,8 @@ static void clear_small_gradients(sgt_cpu_backend *c)
     }
 }
 
-/* What the forward pass did not leave of a block: computed again, by the same calls, to the same bits. What blocks share
- * is still there for the last of them. c->dln and c->dwide hold nothing yet. */
+/* What the forward pass did not leave of a block: computed again, by the same calls, to the same bits. What blocks
+ * share is still there for the last of them. c->dln and c->dwide hold nothing yet. */
 static void recompute(sgt_cpu_backend *c, sgt_cpu_block *l, const float *x)
 {
     const float *p = c->params;

@@ -48,7 +48,8 @@ static void fill(float *x, size_t n)
 void sgt_cpu_find_peak(sgt_cpu_backend *c)
 {
     sgt_arena memory = {0};
-    /* The side at which two cores of a Zen 4 are at their fastest, in float32 and in bfloat16; more have to share it. */
+    /* The side at which two cores of a Zen 4 are at their fastest, in float32 and in bfloat16; more have to share
+     * it. */
     size_t n = c->threads <= 4 ? 512 : c->threads <= 32 ? 1024 : 2048;
     if (sgt_arena_map(&memory, 3 * n * n * sizeof(float), 0, NULL) < 0) return;
     float *a = sgt_arena_take(&memory, n * n, sizeof *a), *b = sgt_arena_take(&memory, n * n, sizeof *b),

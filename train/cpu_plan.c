@@ -129,8 +129,8 @@ static void decide_recompute(sgt_cpu_backend *c, const sgt_backend_options *o)
     }
 }
 
-/* Bytes of the whole, of all ranks where they share memory. Sizes that no machine has are caught in floating point, where
- * they cannot overflow, and are not laid out. */
+/* Bytes of the whole, of all ranks where they share memory. Sizes that no machine has are caught in floating point,
+ * where they cannot overflow, and are not laid out. */
 static double measure(sgt_cpu_backend *c)
 {
     double need = 4.0 * (double)c->N * (double)c->C * 16 * (c->model.layers + 1);

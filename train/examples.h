@@ -2,7 +2,7 @@
  * knows no tokenizer: whoever calls sgt_train reads them (sgt_train_options.examples), and this makes rows of them.
  *
  *     sgt_examples e = {...};                                             // tokens, starts, learnt, count, ...
- *     if (sgt_examples_arrange(&e, &rows, &notice, &err) < 0) ...;
+ *     if (sgt_examples_arrange(&e, path, &rows, &notice, &err) < 0) ...;
  *     sgt_examples_batch(&e, k, tokens, targets);
  *     sgt_examples_free(&e);
  *

@@ -8,8 +8,8 @@
  * with *err filled in: SGT_EIO when a rank is gone. A rank that fails calls give_up before it frees what the others may
  * wait for; from then on it waits for nobody, and the program that made this ends all ranks.
  *
- * CPU ranks pass gradients on through memory that all of them see, where they are on one machine, and by swap where they
- * are not. Either may be NULL: the ranks, or what joins them, do not have it; all ranks have the same. */
+ * CPU ranks pass gradients on through memory that all of them see, where they are on one machine, and by swap where
+ * they are not. Either may be NULL: the ranks, or what joins them, do not have it; all ranks have the same. */
 #ifndef SGT_RANKS_H
 #define SGT_RANKS_H
 
@@ -34,9 +34,9 @@ struct sgt_ranks {
     int (*share)(sgt_ranks *r, size_t bytes, void **at, sgt_error *err);
     void (*unshare)(sgt_ranks *r, void *at, size_t bytes);
 
-    /* `out` goes to rank `to` while `in` comes from rank `from`; either may be of 0 bytes, and none is 2^31 or more. Pairs
-     * of ranks agree on sizes and order; the others take no part. Any thread may call it, one at a time and not beside
-     * the calls above. Waits asleep: it leaves its core to who computes. */
+    /* `out` goes to rank `to` while `in` comes from rank `from`; either may be of 0 bytes, and none is 2^31 or more.
+     * Pairs of ranks agree on sizes and order; the others take no part. Any thread may call it, one at a time and not
+     * beside the calls above. Waits asleep: it leaves its core to who computes. */
     int (*swap)(sgt_ranks *r, uint32_t to, const void *out, size_t out_bytes, uint32_t from, void *in, size_t in_bytes,
                 sgt_error *err);
 };

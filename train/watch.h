@@ -1,5 +1,5 @@
-/* watch.h: what is done with the numbers of a step that has ended: the log and TensorBoard's events get them, and people
- * hear what is worth hearing: an evaluation, an epoch's end, advice. The loop measures; this tells. */
+/* watch.h: what is done with the numbers of a step that has ended: the log and TensorBoard's events get them, and
+ * people hear what is worth hearing: an evaluation, an epoch's end, advice. The loop measures; this tells. */
 #ifndef SGT_WATCH_H
 #define SGT_WATCH_H
 

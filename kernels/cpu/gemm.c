@@ -1,8 +1,8 @@
 /* gemm.c: matrix products, our own (product.h) or oneDNN's, cut into tiles that threads take as they get free.
  *
- * In our own each number's sum has one order wherever tiles begin, so that they may be cut by the number of threads. For
- * oneDNN they are cut by the product's shape alone: each tile is one single-threaded primitive with the whole sum over
- * k, so that the same bits come from any number of threads. Tiles at the edges are smaller: at most four different
+ * In our own each number's sum has one order wherever tiles begin, so that they may be cut by the number of threads.
+ * For oneDNN they are cut by the product's shape alone: each tile is one single-threaded primitive with the whole sum
+ * over k, so that the same bits come from any number of threads. Tiles at the edges are smaller: at most four different
  * primitives. */
 #include <omp.h>
 #include <stdlib.h>

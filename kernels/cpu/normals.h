@@ -1,5 +1,5 @@
-/* normals.h: normal numbers, W draws at a time. Only operations that IEEE rounds in one way, and no fused ones: the same
- * bits from every level. Polynomials for logf, sinf and cosf are Cephes's (Moshier, 1989). */
+/* normals.h: normal numbers, W draws at a time. Only operations that IEEE rounds in one way, and no fused ones: the
+ * same bits from every level. Polynomials for logf, sinf and cosf are Cephes's (Moshier, 1989). */
 #ifndef SGT_CPU_NORMALS_H
 #define SGT_CPU_NORMALS_H
 
@@ -42,8 +42,8 @@ SGT_INLINE void normal_turn(float *cosine, float *sine, uint32_t x)
     *sine = quarter & 2 ? -b : b;
 }
 
-/* The 4 * W numbers from `element` on, a multiple of 4. Loops without a step that depends on another: the compiler makes
- * vectors of them. */
+/* The 4 * W numbers from `element` on, a multiple of 4. Loops without a step that depends on another: the compiler
+ * makes vectors of them. */
 static void normal_block(float *out, const sgt_normals *d, uint64_t element)
 {
     uint32_t word[4][W];

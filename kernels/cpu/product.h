@@ -1,10 +1,11 @@
 /* product.h: our own matrix products, for AVX-512: one block of C on the calling thread. gemm.c cuts C into blocks and
  * gives them to threads.
  *
- * After Goto & van de Geijn, "Anatomy of High-Performance Matrix Multiplication" (2008): the block's part of B is packed
- * into panels of 64 columns that stay in the second-level cache, six rows of A stay in the first, and 6 x 64 sums are
- * registers: 24 multiply-adds for 10 loads. A group is what a lane takes in one multiply-add: 1 float, or 2 neighbours
- * in k in bfloat16, where `vdpbf16ps` adds both products; either is 4 bytes, and all else is the same code. */
+ * After Goto & van de Geijn, "Anatomy of High-Performance Matrix Multiplication" (2008): the block's part of B is
+ * packed into panels of 64 columns that stay in the second-level cache, six rows of A stay in the first, and 6 x 64
+ * sums are registers: 24 multiply-adds for 10 loads. A group is what a lane takes in one multiply-add: 1 float, or 2
+ * neighbours in k in bfloat16, where `vdpbf16ps` adds both products; either is 4 bytes, and all else is the same
+ * code. */
 #ifndef SGT_PRODUCT_H
 #define SGT_PRODUCT_H
 

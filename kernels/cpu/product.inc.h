@@ -1,8 +1,8 @@
 /* product.inc.h: sgt_product and sgt_softmax_part for AVX-512, compiled once for float32 and once for bfloat16: a file of each defines
  * PRODUCT_NAME, PRODUCT_SOFTMAX and PRODUCT_BF16 and includes this.
  *
- * On an AMD Zen 4 tiles run at 98 % of what the instruction can do; 8 x 48 is as good but fits GPT-2's widths worse, and
- * prefetching B's panels by hand brought nothing. */
+ * On an AMD Zen 4 tiles run at 98 % of what the instruction can do; 8 x 48 is as good but fits GPT-2's widths worse,
+ * and prefetching B's panels by hand brought nothing. */
 #include "product.h"
 #include "simd.h"
 
@@ -179,7 +179,8 @@ static void pack_ragged(char *out, const sgt_gemm_shape *s, const char *a, size_
     size_t bytes = (s->k - p0 * PER_GROUP) * ELEMENT;
     memset(out, 0, rows * groups * 4);
     for (size_t i = 0; i < rows; i++)
-        memcpy(out + i * groups * 4, a + (i * s->lda + p0 * PER_GROUP) * ELEMENT, bytes < groups * 4 ? bytes : groups * 4);
+        memcpy(out + i * groups * 4, a + (i * s->lda + p0 * PER_GROUP) * ELEMENT,
+               bytes < groups * 4 ? bytes : groups * 4);
 }
 
 /* ---- a block ---- */

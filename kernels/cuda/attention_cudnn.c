@@ -426,11 +426,6 @@ size_t sgt_cudnn_attention_workspace(const sgt_cudnn_attention *a)
     return forward > backward ? forward : backward;
 }
 
-const char *sgt_cudnn_attention_title(const sgt_cudnn_attention *a)
-{
-    return a->api->title;
-}
-
 /* ---- runs ---- */
 
 typedef struct pack {

@@ -40,7 +40,6 @@ void sgt_cudnn_attention_close(sgt_cudnn_attention *a); /* waits for the device,
 /* Bytes of device memory, 256-byte aligned, that either pass needs, of any content: the engines' own, and for backward
  * sums of dout*out (B, H, T) and of dQ (B, H, T, D). Nothing in it outlives a pass. */
 size_t sgt_cudnn_attention_workspace(const sgt_cudnn_attention *a);
-const char *sgt_cudnn_attention_title(const sgt_cudnn_attention *a); /* "cuDNN 9.19.0" */
 
 /* These put kernels on the stream and return. They allocate no device memory and wait for nothing, so that a stream
  * that is being captured takes them. Inputs stay as they are. */

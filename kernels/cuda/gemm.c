@@ -210,7 +210,8 @@ static int find_candidates(sgt_lt_result results[GEMM_CANDIDATES], int *count, c
     if (rc) return refused(g, p->key, rc, err);
     *count = 0;
     for (int i = 0; i < found; i++)
-        if (!results[i].state && results[i].workspace <= SGT_CUDA_GEMM_WORKSPACE && algo_allowed(p, &results[i].algo, 1))
+        if (!results[i].state && results[i].workspace <= SGT_CUDA_GEMM_WORKSPACE &&
+            algo_allowed(p, &results[i].algo, 1))
             results[(*count)++] = results[i];
     if (*count) return SGT_OK;
     return sgt_fail(err, SGT_EUNSUPPORTED, "%s: %s: it has no algorithm for this product", g->library, p->key);

@@ -12,9 +12,7 @@
 
 void sgt_nvtx_push(const char *name) { nvtxRangePushA(name); }
 void sgt_nvtx_pop(void) { nvtxRangePop(); }
-int sgt_nvtx_built(void) { return 1; }
 #else
 void sgt_nvtx_push(const char *name) { (void)name; }
 void sgt_nvtx_pop(void) {}
-int sgt_nvtx_built(void) { return 0; }
 #endif

@@ -15,7 +15,6 @@ extern "C" {
 
 void sgt_nvtx_push(const char *name);
 void sgt_nvtx_pop(void);
-int sgt_nvtx_built(void); /* whether this build has them */
 
 #ifdef __cplusplus
 }

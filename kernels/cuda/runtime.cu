@@ -1,5 +1,5 @@
-/* runtime.cu: runtime.h through the CUDA runtime, which is linked in and loads the driver at its first call. Not yet run
- * on a GPU. */
+/* runtime.cu: runtime.h through the CUDA runtime, which is linked in and loads the driver at its first call. Not yet
+ * run on a GPU. */
 #include "device.cuh"
 
 #ifndef DEV_ON_HOST /* there tests/kernels/host/runtime.cpp stands for all of this */

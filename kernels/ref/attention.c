@@ -1,5 +1,5 @@
-/* attention.c: causal attention of one head, Vaswani et al. 2017. Row i looks at rows start[i] .. i, its document's; with
- * no start, at 0 .. i. */
+/* attention.c: causal attention of one head, Vaswani et al. 2017. Row i looks at rows start[i] .. i, its document's;
+ * with no start, at 0 .. i. */
 #include <math.h>
 
 #include "dropout.h"

@@ -1,4 +1,5 @@
-/* arena.c: one mapping, 2 MiB-aligned so that the kernel can back it with huge pages: 250 times fewer faults and TLB misses. */
+/* arena.c: one mapping, 2 MiB-aligned so that the kernel can back it with huge pages: 250 times fewer faults and TLB
+ * misses. */
 #include "base/arena.h"
 
 #include <assert.h>
@@ -9,7 +10,8 @@
 
 int sgt_arena_map(sgt_arena *a, size_t size, int prefault, sgt_error *err)
 {
-    if (size > SIZE_MAX - 2 * HUGE) return sgt_fail(err, SGT_ENOMEM, "%zu bytes: more than this machine can address", size);
+    if (size > SIZE_MAX - 2 * HUGE)
+        return sgt_fail(err, SGT_ENOMEM, "%zu bytes: more than this machine can address", size);
     size_t rounded = (size + HUGE - 1) / HUGE * HUGE;
     if (!rounded) rounded = HUGE;
     /* mmap aligns to 4 KiB only: take 2 MiB more and give the ends back. */

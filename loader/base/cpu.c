@@ -21,8 +21,9 @@ static int detect(void)
     __builtin_cpu_init();
     int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
                __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");
-    int avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&
-                 __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    int avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                 __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+                 __builtin_cpu_supports("avx512vl");
     return avx2 && avx512 ? SGT_CPU_AVX512 : avx2 ? SGT_CPU_AVX2 : SGT_CPU_PLAIN;
 #else
     return SGT_CPU_PLAIN;
@@ -86,8 +87,8 @@ int sgt_cpu_limit(const char *name, sgt_error *err)
     for (int i = 0; i < SGT_CPU_LEVELS; i++) {
         if (strcmp(name, names[i])) continue;
         if (i > machine())
-            return sgt_fail(err, SGT_EUNSUPPORTED, "CPU level %s: this machine has %s (take a lower level, or auto)", name,
-                            names[machine()]);
+            return sgt_fail(err, SGT_EUNSUPPORTED, "CPU level %s: this machine has %s (take a lower level, or auto)",
+                            name, names[machine()]);
         __atomic_store_n(&limit, i, __ATOMIC_RELAXED);
         return SGT_OK;
     }

@@ -1,5 +1,6 @@
 /* cpu.h: the one place that asks what the CPU is. Each library's table of fast functions takes its level from here.
- * The level is decided once: detected at the first question, lowered by sgt_cpu_limit (the programs' --cpu) before it. */
+ * The level is decided once: detected at the first question, lowered by sgt_cpu_limit (the programs' --cpu) before
+ * it. */
 #ifndef SGT_BASE_CPU_H
 #define SGT_BASE_CPU_H
 
@@ -16,8 +17,8 @@ typedef enum sgt_cpu_level {
     SGT_CPU_LEVELS
 } sgt_cpu_level;
 
-sgt_cpu_level sgt_cpu(void);                          /* what to use: the machine's level, or the limit if that is lower */
-const char *sgt_cpu_level_name(sgt_cpu_level level);  /* "plain", "avx2", "avx512" */
+sgt_cpu_level sgt_cpu(void);                         /* what to use: the machine's level, or the limit if lower */
+const char *sgt_cpu_level_name(sgt_cpu_level level); /* "plain", "avx2", "avx512" */
 
 /* What AVX-512 alone does not say, both 0 below that level: products of bfloat16 in vectors (AVX512-BF16), and in tiles
  * (AMX-BF16). */

@@ -3,8 +3,8 @@
  *     sgt_error err;
  *     if (sgt_loader_open(&l, "out", &o, &err) < 0) { fprintf(stderr, "%s\n", err.text); return 1; }
  *
- * Functions that can fail return 0 or one of the negative codes below and fill in the caller's sgt_error (NULL is fine).
- * Libraries never print and never exit: what is worth saying but is no failure goes to a sgt_notice. */
+ * Functions that can fail return 0 or one of the negative codes below and fill in the caller's sgt_error (NULL is
+ * fine). Libraries never print and never exit: what is worth saying but is no failure goes to a sgt_notice. */
 #ifndef SGT_BASE_ERROR_H
 #define SGT_BASE_ERROR_H
 
@@ -21,7 +21,7 @@ extern "C" {
 enum {
     SGT_OK = 0,
     SGT_ENOMEM = -1,       /* out of memory */
-    SGT_EIO = -2,          /* the system refused: open, read, write, rename, map, ... (errno's text is in the message) */
+    SGT_EIO = -2,          /* the system refused: open, read, write, rename, map, ... (the message has errno's text) */
     SGT_EFORMAT = -3,      /* a file's content is not what its format promises */
     SGT_EUSAGE = -4,       /* the caller asked for something that makes no sense: wrong option, wrong combination */
     SGT_EUNSUPPORTED = -5, /* asked for something sensible that this machine or build cannot do */
@@ -35,8 +35,8 @@ typedef struct sgt_error {
     char text[1024];
 } sgt_error;
 
-/* Fills in *err (if not NULL) and returns `code`, so that a failing function can `return sgt_fail(err, SGT_EFORMAT, ...)`.
- * Message: thing, offset, got, wanted, what to do. */
+/* Fills in *err (if not NULL) and returns `code`, so that a failing function can `return sgt_fail(err, SGT_EFORMAT,
+ * ...)`. Message: thing, offset, got, wanted, what to do. */
 int sgt_fail(sgt_error *err, int code, const char *fmt, ...) SGT_PRINTF(3, 4);
 
 /* The same for a failed system call: appends ": " and errno's text. Returns SGT_ENOMEM for ENOMEM, else SGT_EIO. */
@@ -54,8 +54,8 @@ typedef struct sgt_notice {
 } sgt_notice;
 void sgt_say(const sgt_notice *n, const char *fmt, ...) SGT_PRINTF(2, 3);
 
-/* A request to stop, raised by a signal handler and looked at by long-running calls, which then finish what they must and
- * return SGT_ESTOPPED. A plain int read and written atomically: safe in handlers and between threads. */
+/* A request to stop, raised by a signal handler and looked at by long-running calls, which then finish what they must
+ * and return SGT_ESTOPPED. A plain int read and written atomically: safe in handlers and between threads. */
 typedef struct sgt_stop {
     int requested;
 } sgt_stop;

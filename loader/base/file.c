@@ -1,5 +1,5 @@
-/* file.c: atomic files. A temporary beside the target, fsync, rename, fsync of the folder: whatever happens, the name shows
- * the old content or the whole of the new. */
+/* file.c: atomic files. A temporary beside the target, fsync, rename, fsync of the folder: whatever happens, the name
+ * shows the old content or the whole of the new. */
 #include "base/file.h"
 
 #include <dirent.h>
@@ -73,22 +73,9 @@ int sgt_file_begin(sgt_file **out, const char *path, sgt_error *err)
     return SGT_OK;
 }
 
-int sgt_file_fd(const sgt_file *f) { return f->fd; }
-
-int sgt_file_write(sgt_file *f, const void *p, size_t n, sgt_error *err) { return sgt_write_all(f->fd, p, n, f->path, err); }
-
-int sgt_file_write_at(sgt_file *f, const void *p, size_t n, uint64_t at, sgt_error *err)
+int sgt_file_write(sgt_file *f, const void *p, size_t n, sgt_error *err)
 {
-    const char *from = p;
-    while (n) {
-        ssize_t got = pwrite(f->fd, from, n, (off_t)at);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return sgt_fail_errno(err, "%s: cannot write", f->path);
-        from += got;
-        n -= (size_t)got;
-        at += (uint64_t)got;
-    }
-    return SGT_OK;
+    return sgt_write_all(f->fd, p, n, f->path, err);
 }
 
 int sgt_file_commit(sgt_file *f, sgt_error *err)
@@ -165,8 +152,9 @@ int sgt_pread_all(int fd, void *p, size_t n, uint64_t at, const char *name, sgt_
         ssize_t got = pread(fd, to, n, (off_t)at);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) return sgt_fail_errno(err, "%s: cannot read at offset %llu", name, (unsigned long long)at);
-        if (!got) return sgt_fail(err, SGT_EIO, "%s: ends at offset %llu, %zu bytes early (was it cut while being read?)", name,
-                                  (unsigned long long)at, n);
+        if (!got)
+            return sgt_fail(err, SGT_EIO, "%s: ends at offset %llu, %zu bytes early (was it cut while being read?)",
+                            name, (unsigned long long)at, n);
         to += got;
         n -= (size_t)got;
         at += (uint64_t)got;
@@ -191,7 +179,8 @@ int sgt_make_folders(const char *path, sgt_error *err)
         /* What will be durable in it is so only if its own name is; a parent that may not be read cannot be flushed. */
         if (mkdir(copy, 0777) == 0) (void)sgt_sync_parent(copy, NULL);
         else if (errno != EEXIST) rc = sgt_fail_errno(err, "%s: cannot make this folder", copy);
-        else if (stat(copy, &st) == 0 && !S_ISDIR(st.st_mode)) rc = sgt_fail(err, SGT_EIO, "%s: is a file, not a folder", copy);
+        else if (stat(copy, &st) == 0 && !S_ISDIR(st.st_mode))
+            rc = sgt_fail(err, SGT_EIO, "%s: is a file, not a folder", copy);
         if (!end) break;
         *p = end;
     }

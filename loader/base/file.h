@@ -1,9 +1,9 @@
 /* file.h: whole files, and files that appear only when complete.
  *
  *     sgt_file *f;
- *     if (sgt_file_begin(&f, "out/train_000000.bin", &err) < 0) ...;     // writes to an unguessable temporary beside it
+ *     if (sgt_file_begin(&f, "out/train_000000.bin", &err) < 0) ...;  // writes to an unguessable temporary beside it
  *     ... sgt_file_write(f, p, n, &err) ...
- *     if (sgt_file_commit(f, &err) < 0) ...;                             // fsync, rename, fsync the folder: now it has its name
+ *     if (sgt_file_commit(f, &err) < 0) ...;                          // fsync, rename, fsync the folder: it is there
  *     (or sgt_file_abandon(f): nothing is left)
  *
  * A name that exists is complete. Temporaries end in ".tmp", never in ".bin". Files get the user's umask. */
@@ -24,19 +24,19 @@ typedef struct sgt_file sgt_file;
 
 int sgt_file_begin(sgt_file **out, const char *path, sgt_error *err);
 int sgt_file_write(sgt_file *f, const void *p, size_t n, sgt_error *err);              /* appends; not buffered */
-int sgt_file_write_at(sgt_file *f, const void *p, size_t n, uint64_t at, sgt_error *err);
-int sgt_file_fd(const sgt_file *f);
 int sgt_file_commit(sgt_file *f, sgt_error *err);  /* frees f, whatever happens; on failure the temporary is gone */
 void sgt_file_abandon(sgt_file *f);                /* frees f, removes the temporary; NULL is fine */
 
 /* begin, write, commit in one call. */
 int sgt_file_put(const char *path, const void *p, size_t n, sgt_error *err);
 
-/* The whole of a file into malloc'd *out (caller frees; a NUL follows its last byte). max: refuse more bytes than this. */
+/* The whole of a file into malloc'd *out (caller frees; a NUL follows its last byte). max: refuse more bytes than
+ * this. */
 int sgt_file_get(char **out, size_t *n, const char *path, size_t max, sgt_error *err);
 
-int sgt_write_all(int fd, const void *p, size_t n, const char *name, sgt_error *err);             /* through EINTR and short writes */
-int sgt_pread_all(int fd, void *p, size_t n, uint64_t at, const char *name, sgt_error *err);      /* fewer bytes is an error */
+/* Through EINTR and short writes; fewer bytes than asked for are an error. */
+int sgt_write_all(int fd, const void *p, size_t n, const char *name, sgt_error *err);
+int sgt_pread_all(int fd, void *p, size_t n, uint64_t at, const char *name, sgt_error *err);
 
 int sgt_make_folders(const char *path, sgt_error *err);  /* mkdir -p */
 int sgt_sync_folder(const char *path, sgt_error *err);   /* fsync of a folder: names in it are durable */

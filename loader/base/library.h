@@ -3,7 +3,8 @@
  *     static struct { int (*get_version)(int *); ... } table;
  *     static const char *const names[] = {"libnccl.so.2", NULL};
  *     static const sgt_symbol symbols[] = {{"ncclGetVersion", &table.get_version}, ..., {NULL, NULL}};
- *     static sgt_library nccl = {.what = "NCCL", .names = names, .symbols = symbols, .lock = PTHREAD_MUTEX_INITIALIZER};
+ *     static sgt_library nccl = {.what = "NCCL", .names = names, .symbols = symbols,
+ *                                .lock = PTHREAD_MUTEX_INITIALIZER};
  *
  *     if ((rc = sgt_library_load(&nccl, err)) < 0) return rc;    // from here on the table is filled and never changes
  */

@@ -11,10 +11,10 @@ Test(numbers, counts_are_parsed_to_the_last_character)
     static const struct {
         const char *text;
         uint64_t value;
-    } good[] = {{"0", 0}, {"12", 12}, {"512k", 512000}, {"1.5M", 1500000}, {"100M", 100000000}, {"2Ki", 2048}, {"0.5G", 500000000},
-                {"18446744073709551615", UINT64_MAX}, {"0.1k", 100}};
-    static const char *const bad[] = {"", "k", "-1", "12x", "1 ", " 1", "1.5", "0x10", "1e", "18446744073709551616", "12kB",
-                                      "nan", "inf", "99999999999T", "1..5M", "+1"};
+    } good[] = {{"0", 0}, {"12", 12}, {"512k", 512000}, {"1.5M", 1500000}, {"100M", 100000000}, {"2Ki", 2048},
+                {"0.5G", 500000000}, {"18446744073709551615", UINT64_MAX}, {"0.1k", 100}};
+    static const char *const bad[] = {"", "k", "-1", "12x", "1 ", " 1", "1.5", "0x10", "1e", "18446744073709551616",
+                                      "12kB", "nan", "inf", "99999999999T", "1..5M", "+1"};
     uint64_t v;
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         cr_assert_eq(sgt_parse_count(good[i].text, &v), 0, "%s", good[i].text);
@@ -85,7 +85,8 @@ static int parse(int argc, ...)
 
 Test(options, words_letters_and_operands_in_any_order)
 {
-    cr_assert_eq(parse(11, "in", "-n", "12", "--size=1KiB", "--rate", "-2e3", "--split=1%", "-", "-f", "--", "--out"), 3);
+    int operands = parse(11, "in", "-n", "12", "--size=1KiB", "--rate", "-2e3", "--split=1%", "-", "-f", "--", "--out");
+    cr_assert_eq(operands, 3);
     cr_assert(o.n == 12 && o.n_given == 1 && o.size == 1024 && o.x == -2000 && o.part == .01 && o.flag == 1);
     cr_assert_eq(parse(4, "--text", "--flag", "--choice", "two"), 0);
     cr_assert(!strcmp(o.text, "--flag") && !strcmp(o.choice, "two"));

@@ -1,5 +1,5 @@
-# sgt-bench ablation: which rows there are and that they train on the same batches; its table, JSON, picture, and what it
-# refuses. Speeds are looked at by people, not by this test.
+# sgt-bench ablation: which rows there are and that they train on the same batches; its table, JSON, picture, and what
+# it refuses. Speeds are looked at by people, not by this test.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 XDG_CACHE_HOME=$PWD/cache
@@ -47,7 +47,10 @@ grep -q largest_tokens_per_s .stdout && fail 'nobody asked for the largest batch
 
 # where text becomes the same tokens wherever it is cut, it trains on the same rows
 awk 'BEGIN { split("the cat sat on a mat and saw", w, " "); x = 1
-             for (i = 0; i < 9000; i++) { x = (x * 69069 + 1) % 65536; printf "%s ", w[int(x / 8192) + 1] } }' > words.txt
+             for (i = 0; i < 9000; i++) {
+                 x = (x * 69069 + 1) % 65536
+                 printf "%s ", w[int(x / 8192) + 1]
+             } }' > words.txt
 run 0 sgt-tokenize --quiet words.txt words
 run 0 sgt-bench ablation $cpu --data words --steps 5 --quiet --json --rows text,mmap
 check 'the same rows from text' test "$(losses | uniq | wc -l)" -eq 1
@@ -69,8 +72,8 @@ stdout_is ''
 stderr_has 'nowhere/a.svg'
 run_usage '--data: which shards are to be trained on?' sgt-bench ablation
 run_usage 'out: what is that?' sgt-bench ablation out
-run_usage '--rows fast: no such technique (text, mmap, preload, simd, overlap, async, tf32, bf16, fused, graphs, flash, '\
-'padded, tied)' sgt-bench ablation --data out --rows tied,fast
+run_usage '--rows fast: no such technique (text, mmap, preload, simd, overlap, async, tf32, bf16, fused, graphs, '\
+'flash, padded, tied)' sgt-bench ablation --data out --rows tied,fast
 run_usage '--rows ,: wanted one to 13 names with commas between them' sgt-bench ablation --data out --rows ,
 
 run_interrupted sgt-bench ablation $cpu --data out --steps 100000
@@ -86,7 +89,8 @@ check 'float32 until TF32' test "$(losses | head -5 | uniq | wc -l)" -eq 1
 bytes() { sed -n 's/.*"bytes": \([0-9]*\).*/\1/p' .stdout | sed -n "$1p"; }
 check 'no T x T scores' test "$(bytes 10)" -lt "$(bytes 9)"
 check 'one weight less' test "$(bytes 12)" -lt "$(bytes 11)"
-run 0 env SGT_HOST_DEVICE=memory=34M sgt-bench ablation $tiny --device cuda --data d --rows mmap,tied --largest --plot b.svg
+run 0 env SGT_HOST_DEVICE=memory=34M sgt-bench ablation $tiny --device cuda --data d --rows mmap,tied --largest \
+    --plot b.svg
 stdout_matches '^mmap +[0-9]+ +[0-9.]+ +[0-9]+ +1\.00 +[0-9.]+ MiB$'
 stdout_matches '^tied +[0-9]+ +[0-9.]+ +[0-9]+ +[0-9.]+ +[0-9.]+ MiB$'
 check '100 columns' test "$(awk 'length > 100' .stdout | wc -l)" -eq 0
@@ -107,7 +111,8 @@ check 'it is full' awk '
         n++
     }
     END { exit n != 2 }' .stdout
-check 'more rows where less is kept' test "$(sed -n 's/.*"largest_batch": \([0-9]*\).*/\1/p' .stdout | sort -nu | wc -l)" -eq 2
+check 'more rows where less is kept' test \
+    "$(sed -n 's/.*"largest_batch": \([0-9]*\).*/\1/p' .stdout | sort -nu | wc -l)" -eq 2
 # without a batch, the first row's: as much as it has room for
 run 0 env SGT_HOST_DEVICE=memory=36M sgt-bench ablation --model 1x16x2 --seq-len 64 --steps 1 --warmup 0 --device cuda \
     --data d --json --rows mmap

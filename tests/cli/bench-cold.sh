@@ -9,7 +9,8 @@ if [ "$(stat -f -c %T /dev/shm 2> /dev/null)" = tmpfs ] && mkdir "$memory" 2> /d
     shard "$memory/train_000000.bin" 1 2 3 4 5 6 7 8 9
     run 1 sgt-bench loader "$memory" --cold --seq-len 4 --seconds .01
     stdout_is ''
-    stderr_is "sgt-bench loader: $memory/train_000000.bin: 1 of 1 pages stay in memory, so --cold would not be cold (a file system in memory, a program that maps it, or not your file)"
+    stderr_is "sgt-bench loader: $memory/train_000000.bin: 1 of 1 pages stay in memory, so --cold would not be cold \
+(a file system in memory, a program that maps it, or not your file)"
 fi
 
 mkdir set

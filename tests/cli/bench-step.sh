@@ -55,7 +55,8 @@ shift
 echo "$*" >> asked
 echo "$GLIBC_TUNABLES" > tunables
 n=$(wc -l < asked)
-echo '{"peer": "torch 0 default", "ms_per_step": '$((1000 * n))', "tokens_per_s": '$((n * 7))', "first_steps_s": 2.5, "peak_bytes": 4096}'
+echo '{"peer": "torch 0 default", "ms_per_step": '$((1000 * n))', "tokens_per_s": '$((n * 7))','
+echo '"first_steps_s": 2.5, "peak_bytes": 4096}'
 END
 chmod +x python
 run 0 sgt-bench step $cpu --peer ./python --turns 3 --grad-accum 4 --json

@@ -26,7 +26,8 @@ printf 'Hello world!\n' > text
 run 0 sgt-bench tokenize - --json < text
 stdout_has '"tokens": 4'
 
-# the tokens of a long text do not depend on how it is cut for the threads: those that sgt-tokenize writes, and one a document
+# the tokens of a long text do not depend on how it is cut for the threads: those that sgt-tokenize writes, and one a
+# document
 i=0
 while [ $i -lt 200 ]; do cat "$ROOT/README.md" && i=$((i + 1)); done > long.txt
 run 0 sgt-tokenize --quiet --json long.txt out

@@ -39,7 +39,8 @@ printf '#!/bin/sh\nexec "$@"\n' > bin/sudo
 chmod +x bin/apt-get bin/sudo
 run 0 env PATH="$PWD/bin" CC=cc "$deps" build
 stdout_is "installing with apt-get: $all"
-[ "$(grep -c ' install ' apt.log)" -eq 2 ] && [ "$(grep -c ' update$' apt.log)" -eq 1 ] || fail "apt-get was called otherwise: $(cat apt.log)"
+[ "$(grep -c ' install ' apt.log)" -eq 2 ] && [ "$(grep -c ' update$' apt.log)" -eq 1 ] ||
+    fail "apt-get was called otherwise: $(cat apt.log)"
 run 0 env PATH="$PWD/bin" CC=cc "$deps" build
 stdout_is ''
 

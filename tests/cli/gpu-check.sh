@@ -20,7 +20,8 @@ absent f.json
 run 0 "$check" --dry-run
 [ "$(grep -c '^== ' .stdout)" -eq 5 ] || fail 'five parts'
 for p in fp32 tf32 bf16 fp16; do stdout_matches "^  .*/bin/sgt-train .* --device cuda .* --precision $p\\b"; done
-stdout_matches '^  .*/bin/sgt-bench step --device cuda --model gpt2 --batch-size 12 --seq-len 1024 --precision bf16 --json$'
+stdout_matches '^  .*/bin/sgt-bench step --device cuda --model gpt2 --batch-size 12 --seq-len 1024 --precision bf16 '\
+'--json$'
 stdout_matches '^  compute-sanitizer --tool racecheck .*/check-cuda-device --one-process'
 stdout_matches '^  .*torch_step.py 12x768x12 64 512 --precision bf16 --mode max-autotune --device cuda$'
 stderr_is ''
@@ -75,11 +76,12 @@ stand b/bin/sgt-bench << 'END'
 tokens=700000
 case "$SAY $*" in fp16*fp16*) tokens=600000 ;; peer*" 12 "*) tokens=10 ;; esac
 case $1 in
-step) echo '{"tokens_per_s": '$tokens', "ms_per_step": 93.6, "mfu": 0.6, "mfu_datasheet": 0.5, "peak_bytes": 2147483648,'
-    echo ' "launches_forward": 109, "data_wait_ms": 0}' ;;
+step) echo '{"tokens_per_s": '$tokens', "ms_per_step": 93.6, "mfu": 0.6, "mfu_datasheet": 0.5,'
+    echo ' "peak_bytes": 2147483648, "launches_forward": 109, "data_wait_ms": 0}' ;;
 ablation) echo '{"results": [{"name": "all off", "tokens_per_s": 10000},'
     echo ' {"name": "all on", "tokens_per_s": 700000}]}' ;;
-*) [ "$SAY" = none ] && echo '{"results": []}' || echo '{"results": [{"shape": "a", "us": 1}, {"shape": "b", "us": 2}]}' ;;
+*) [ "$SAY" = none ] && echo '{"results": []}' ||
+    echo '{"results": [{"shape": "a", "us": 1}, {"shape": "b", "us": 2}]}' ;;
 esac
 END
 stand stand/python << 'END'

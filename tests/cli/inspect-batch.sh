@@ -8,7 +8,8 @@ shard set/train_000001.bin 10 11 12 13 14 15 16 17 18
 
 # sequential is known by heart: windows of 4+1 tokens at 0, 4, then the next shard, then from the beginning
 run 0 sgt-inspect set --batch 0:2 --sampling sequential --batch-size 2 --seq-len 4 --json
-stdout_is '{"index":0,"inputs":[[15496,995,0,198],[50256,15496,995,198]],"targets":[[995,0,198,50256],[15496,995,198,1]]}
+stdout_is '{"index":0,"inputs":[[15496,995,0,198],[50256,15496,995,198]],'\
+'"targets":[[995,0,198,50256],[15496,995,198,1]]}
 {"index":1,"inputs":[[10,11,12,13],[14,15,16,17]],"targets":[[11,12,13,14],[15,16,17,18]]}'
 stderr_is ''
 run 0 sgt-inspect set --batch 2 --sampling sequential --batch-size 2 --seq-len 4 --json
@@ -21,7 +22,8 @@ stdout_is 'batch 0: 2 rows of 4 tokens
 # every reader and sampling: the same batches, shifted by one, and others for another seed
 for sampling in shuffle random block sequential; do
     for reader in mmap preload uring; do
-        run 0 sgt-inspect set --json --batch 5:3 --batch-size 3 --seq-len 2 --sampling $sampling --loader $reader --seed 7
+        run 0 sgt-inspect set --json --batch 5:3 --batch-size 3 --seq-len 2 --sampling $sampling --loader $reader \
+            --seed 7
         stdout_lines 3
         cp .stdout $sampling.$reader
     done
@@ -45,7 +47,8 @@ done
 same documents.mmap documents.preload
 same documents.mmap documents.uring
 # which epoch has which order is the seed's to say: the rows of two epochs, sorted
-tr -d ' ' < documents.mmap | sed 's/.*"inputs":\[\(.*\)\],"targets":\[\(.*\)\]}/\1 \2/' | while read -r inputs targets; do
+tr -d ' ' < documents.mmap | sed 's/.*"inputs":\[\(.*\)\],"targets":\[\(.*\)\]}/\1 \2/' |
+while read -r inputs targets; do
     echo "$inputs" | sed 's/\],\[/\n/g' | tr -d '[]' > .inputs
     echo "$targets" | sed 's/\],\[/\n/g' | tr -d '[]' > .targets
     paste -d' ' .inputs .targets | sort > .rows

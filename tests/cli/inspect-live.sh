@@ -4,7 +4,8 @@
 i=0
 while [ $i -lt 20 ]; do cat "$ROOT/README.md" && i=$((i + 1)); done > text
 run 0 sgt-tokenize --quiet text out
-run 0 sgt-train --quiet --data out --run run --model 1x16x2 --seq-len 8 --batch-size 2 --steps 4 --save-every 2 --eval-every 0 --device cpu
+run 0 sgt-train --quiet --data out --run run --model 1x16x2 --seq-len 8 --batch-size 2 --steps 4 --save-every 2 \
+    --eval-every 0 --device cpu
 run 0 sgt-inspect run
 stdout_has 'run: a training run'
 stdout_has '  checkpoints step-00000002, step-00000004 (latest)'

@@ -7,7 +7,8 @@ model=$ROOT/tests/data/fixtures/curve
 # a model without the state of a run
 run 0 sgt-inspect "$model"
 stdout_has "$model: a GPT-2 checkpoint, without the state of a run (--init takes it, --resume does not)"
-stdout_matches '^  model       [0-9]+ x [0-9]+ x [0-9]+ \(layers, channels, heads\), [0-9]+ positions, [0-9,]+ ids, (tanh|erf) GELU$'
+stdout_matches '^  model       [0-9]+ x [0-9]+ x [0-9]+ \(layers, channels, heads\), [0-9]+ positions, [0-9,]+ ids, '\
+'(tanh|erf) GELU$'
 stdout_matches '^  parameters  [0-9,]+$'
 stdout_matches '^  tensors     [0-9]+ of type F32, '
 stderr_is ''

@@ -50,7 +50,8 @@ verify() {
 
 damage && patch hurt/train_000001.bin 1100 7
 verify
-stderr_matches '^sgt-inspect: hurt/train_000001.bin: checksum [0-9a-f]{16}, wanted [0-9a-f]{16}: its tokens have changed since it was written \(make it again\)$'
+stderr_matches '^sgt-inspect: hurt/train_000001.bin: checksum [0-9a-f]{16}, wanted [0-9a-f]{16}: its tokens have '\
+'changed since it was written \(make it again\)$'
 run 0 sgt-inspect hurt
 
 damage && patch hurt/train_000001.bin 1101 255
@@ -59,7 +60,8 @@ stderr_matches '^sgt-inspect: hurt/train_000001.bin: token 38 \(byte 1100\): id 
 
 damage && truncate -s -10 hurt/train_000000.bin
 verify
-stderr_is 'sgt-inspect: hurt/train_000000.bin: 1414 bytes, but its header says 200 tokens, which make 1424 (cut short; make it again)'
+stderr_is 'sgt-inspect: hurt/train_000000.bin: 1414 bytes, but its header says 200 tokens, which make 1424 (cut '\
+'short; make it again)'
 run 1 sgt-inspect hurt
 
 damage && rm hurt/train_000001.bin
@@ -72,7 +74,8 @@ stderr_is 'sgt-inspect: hurt/train_000099.bin: not listed in hurt/manifest.json 
 
 damage && cp hurt/train_000000.bin hurt/train_000001.bin
 verify
-stderr_matches '^sgt-inspect: hurt/train_000001.bin: at byte 32: checksum [0-9a-f]{16}, but hurt/manifest.json says [0-9a-f]{16}$'
+stderr_matches '^sgt-inspect: hurt/train_000001.bin: at byte 32: checksum [0-9a-f]{16}, but hurt/manifest.json says '\
+'[0-9a-f]{16}$'
 
 damage && rm hurt/train_000000.idx
 verify
@@ -80,11 +83,13 @@ stderr_is 'sgt-inspect: hurt/train_000000.idx: missing, or not a whole number of
 
 damage && patch hurt/train_000000.idx 0 3
 verify
-stderr_matches '^sgt-inspect: hurt/train_000000.idx: at byte 0: document 0 starts at token 3, which is [0-9]+, wanted the end-of-text id 50256$'
+stderr_matches '^sgt-inspect: hurt/train_000000.idx: at byte 0: document 0 starts at token 3, which is [0-9]+, wanted '\
+'the end-of-text id 50256$'
 
 damage && patch hurt/train_000000.idx 1 255
 verify
-stderr_is 'sgt-inspect: hurt/train_000000.idx: at byte 0: document 0 starts at token 65280, wanted after the one before and below 200'
+stderr_is 'sgt-inspect: hurt/train_000000.idx: at byte 0: document 0 starts at token 65280, wanted after the one '\
+'before and below 200'
 
 damage && truncate -s +8 hurt/train_000000.idx
 verify
@@ -94,11 +99,13 @@ damage && printf '{"version": 1' > hurt/manifest.json
 verify
 stderr_has 'sgt-inspect: hurt/manifest.json: line 1: '
 
-damage && sed 's/"tokens": \([0-9]*\)$/"tokens": \1/; s/"file": "train_000000.bin"/"file": "..\/train_000000.bin"/' out/manifest.json > hurt/manifest.json
+damage && sed 's/"tokens": \([0-9]*\)$/"tokens": \1/; s/"file": "train_000000.bin"/"file": "..\/train_000000.bin"/' \
+    out/manifest.json > hurt/manifest.json
 verify
 stderr_is 'sgt-inspect: hurt/manifest.json: shard "../train_000000.bin" lies outside the folder: refused'
 
 # a vocabulary that is not known is not decoded
 damage && rm hurt/manifest.json && patch hurt/train_000000.bin 24 1
 run 1 sgt-inspect hurt --decode 0:3
-stderr_matches '^sgt-inspect: hurt/train_000000.bin: made with a vocabulary that is not GPT-2.s \(fingerprint [0-9a-f]{16}\): its text is not known here$'
+stderr_matches '^sgt-inspect: hurt/train_000000.bin: made with a vocabulary that is not GPT-2.s \(fingerprint '\
+'[0-9a-f]{16}\): its text is not known here$'

@@ -109,7 +109,8 @@ shard bad/train_000000.bin 1 2 3
 truncate -s -2 bad/train_000000.bin
 run 1 sgt-inspect bad --json
 stdout_is ''
-stderr_is 'sgt-inspect: bad/train_000000.bin: 1028 bytes, but its header says 3 tokens, which make 1030 (cut short; make it again)'
+stderr_is 'sgt-inspect: bad/train_000000.bin: 1028 bytes, but its header says 3 tokens, which make 1030 (cut short; '\
+'make it again)'
 shard bad/train_000000.bin 1 2 50257
 run 0 sgt-inspect bad
 run 1 sgt-inspect bad --verify
@@ -132,5 +133,8 @@ run 0 sgt-inspect --version
 stdout_matches '^sgt-inspect [0-9]+\.[0-9]+'
 
 # a full disk is a failure
-[ -c /dev/full ] && { run 1 sh -c 'sgt-inspect one.bin > /dev/full'; stderr_is 'sgt-inspect: standard output: No space left on device'; }
+if [ -c /dev/full ]; then
+    run 1 sh -c 'sgt-inspect one.bin > /dev/full'
+    stderr_is 'sgt-inspect: standard output: No space left on device'
+fi
 exit 0

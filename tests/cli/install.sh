@@ -1,9 +1,12 @@
 # make install and uninstall: everything where Unix looks for it, working from there, and gone again.
 . "$ROOT/tests/cli/lib.sh"
 unset MAKEFLAGS MFLAGS MAKELEVEL
-# What the running build holds is installed as it is: -o keeps make from building it anew with other flags. nvcc takes too
-# long for this test, and MPI's library would be built anew: without both.
-install_to() { run 0 make -C "$ROOT" --no-print-directory -o programs -o libs NVCC=none MPICC= "B=$(cd "$BIN/.." && pwd)" "DESTDIR=$PWD/root" PREFIX=/opt/sgt "$@"; }
+# What the running build holds is installed as it is: -o keeps make from building it anew with other flags. nvcc takes
+# too long for this test, and MPI's library would be built anew: without both.
+install_to() {
+    run 0 make -C "$ROOT" --no-print-directory -o programs -o libs NVCC=none MPICC= "B=$(cd "$BIN/.." && pwd)" \
+        "DESTDIR=$PWD/root" PREFIX=/opt/sgt "$@"
+}
 
 install_to install
 for program in sgt-tokenize sgt-train sgt-inspect sgt-bench; do
@@ -33,7 +36,8 @@ int main(void)
 END
 flags=$(grep -o -e '-fsanitize=[a-z,]*' "$BIN/../flags" | head -1)
 # shellcheck disable=SC2086
-run 0 cc $flags -Iroot/opt/sgt/include -o own own.c -Lroot/opt/sgt/lib -lsgt-tokenize -lsgt-loader -lxxhash -luring -ljansson -lpcre2-8 -lm -pthread
+run 0 cc $flags -Iroot/opt/sgt/include -o own own.c -Lroot/opt/sgt/lib -lsgt-tokenize -lsgt-loader -lxxhash -luring \
+    -ljansson -lpcre2-8 -lm -pthread
 run 0 ./own
 stdout_is '50257
 nowhere: No such file or directory'

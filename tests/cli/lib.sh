@@ -1,5 +1,5 @@
-# lib.sh: what a test of the programs is written with. A test is a script tests/cli/NAME.sh, run by run.sh in an empty folder
-# of its own, with the built programs on PATH and $ROOT naming the source tree:
+# lib.sh: what a test of the programs is written with. A test is a script tests/cli/NAME.sh, run by run.sh in an empty
+# folder of its own, with the built programs on PATH and $ROOT naming the source tree:
 #
 #     . "$ROOT/tests/cli/lib.sh"
 #     printf 'hello\n' > in.txt

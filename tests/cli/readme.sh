@@ -1,16 +1,22 @@
-# Every code block of README.md, as written: sh blocks in a folder with a corpus/, the C block compiled and run, make's blocks
-# planned with make -n (running them here would run this test).
+# Every code block of README.md, as written: sh blocks in a folder with a corpus/, the C block compiled and run, make's
+# blocks planned with make -n (running them here would run this test).
 . "$ROOT/tests/cli/lib.sh"
 
 # block LANGUAGE N: the N-th code block of that language
-block() { awk -v lang="$1" -v want="$2" '$0 == "```" lang { n++; on = 1; next } $0 == "```" { on = 0 } on && n == want' "$ROOT/README.md"; }
+block() {
+    awk -v lang="$1" -v want="$2" '
+        $0 == "```" lang { n++; on = 1; next }
+        $0 == "```" { on = 0 }
+        on && n == want' "$ROOT/README.md"
+}
 
 mkdir corpus
 for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
     cat "$ROOT/README.md" > "corpus/$i.txt"
 done
 
-[ "$(grep -cE '^```(sh|c|python)$' "$ROOT/README.md")" -eq 6 ] || fail "README has another number of code blocks than this test runs"
+[ "$(grep -cE '^```(sh|c|python)$' "$ROOT/README.md")" -eq 6 ] ||
+    fail "README has another number of code blocks than this test runs"
 
 block sh 1 > make.sh
 for target in $(sed 's/^make //' make.sh); do
@@ -45,7 +51,8 @@ if ! [ -e /dev/nvidia0 ]; then
 fi
 
 block c 1 > example.c
-run 0 sh -c "$(sed 's/-MMD -MP//' "$BIN/../flags") -I$ROOT/loader -o example example.c $BIN/../lib/libsgt-loader.a -lxxhash -luring -ljansson -pthread"
+run 0 sh -c "$(sed 's/-MMD -MP//' "$BIN/../flags") -I$ROOT/loader -o example example.c $BIN/../lib/libsgt-loader.a \
+    -lxxhash -luring -ljansson -pthread"
 run 0 ./example
 stdout_lines 3
 stdout_matches '^batch 2: row 0 begins [0-9]+ [0-9]+ [0-9]+$'

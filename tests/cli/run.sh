@@ -1,6 +1,6 @@
 #!/bin/sh
-# run.sh BIN [PATTERN]: runs tests/cli/*.sh (those whose name contains PATTERN) against the programs in BIN, each in an empty folder.
-# A line each; the last line is "N passed, N failed, N skipped". Exit 1 when one failed.
+# run.sh BIN [PATTERN]: runs tests/cli/*.sh (those whose name contains PATTERN) against the programs in BIN, each in an
+# empty folder. A line each; the last line is "N passed, N failed, N skipped". Exit 1 when one failed.
 set -u
 ROOT=$(cd "$(dirname "$0")/../.." && pwd)
 BIN=$(cd "$1" && pwd) || exit 1
@@ -17,7 +17,8 @@ for script in "$ROOT"/tests/cli/*.sh; do
     case $name in lib | run) continue ;; *"$PATTERN"*) ;; *) continue ;; esac
     mkdir "$work/$name"
     code=0
-    (cd "$work/$name" && exec timeout -k 5 "${SCRIPT_SECONDS:-300}" sh "$script") > "$work/$name.out" 2>&1 < /dev/null || code=$?
+    (cd "$work/$name" && exec timeout -k 5 "${SCRIPT_SECONDS:-300}" sh "$script") \
+        > "$work/$name.out" 2>&1 < /dev/null || code=$?
     case $code in
     0) passed=$((passed + 1)) && echo "ok    $name" ;;
     77) skipped=$((skipped + 1)) && echo "SKIP  $name: $(sed -n 's/^SKIP: //p' "$work/$name.out" | head -1)" ;;

@@ -1,4 +1,5 @@
-# tokenize-durable.sh: a name in OUT is durable before the one that relies on it appears. Needs strace, which shows the calls.
+# tokenize-durable.sh: a name in OUT is durable before the one that relies on it appears. Needs strace, which shows the
+# calls.
 . "$ROOT/tests/cli/lib.sh"
 
 need_strace
@@ -6,7 +7,8 @@ need_strace
 for i in 1 2 3; do seq 100 > $i.txt; done
 here=$(pwd -P)
 # a file a thread (-ff), so that no call is cut in two by another thread's; the writer is one thread
-run 0 strace -ff -y -o trace -e trace=mkdir,fsync,rename sgt-tokenize --quiet --threads 1 --shard-tokens 200 1.txt 2.txt 3.txt new/out
+run 0 strace -ff -y -o trace -e trace=mkdir,fsync,rename \
+    sgt-tokenize --quiet --threads 1 --shard-tokens 200 1.txt 2.txt 3.txt new/out
 
 # Each call as: mkdir PATH, fsync PATH or rename FROM TO, paths as they are below this folder.
 cat trace.* | sed -nE '
@@ -15,8 +17,8 @@ cat trace.* | sed -nE '
     s/^fsync\([0-9]+<([^>]*)>\) += 0$/fsync \1/p' | sed "s|$here\$|.|; s|$here/||" > calls
 [ "$(grep -c '^rename' calls)" -gt 8 ] || fail "only $(grep -c '^rename' calls) renames"
 
-# A folder's name is flushed in the one that holds it right after it was made; files before they get their names; and OUT
-# on either side of the manifest.
+# A folder's name is flushed in the one that holds it right after it was made; files before they get their names; and
+# OUT on either side of the manifest.
 awk '
     $1 == "fsync" { flushed[$2] = NR; if (made == $2) made = "" }
     $1 != "fsync" && made != "" { print "not flushed before " $0 ": " made; exit 1 }
@@ -24,6 +26,9 @@ awk '
     $1 == "rename" && !flushed[$2] && !written[$2] { print "renamed before it was flushed: " $2; exit 1 }
     $1 == "rename" { written[$3] = 1 }
     $1 == "rename" && $3 != "new/out/manifest.json" && $3 ~ "^new/out/[^.]" { named = NR }
-    $1 == "rename" && $3 == "new/out/manifest.json" { done = NR; if (flushed["new/out"] < named) { print "manifest too early"; exit 1 } }
+    $1 == "rename" && $3 == "new/out/manifest.json" {
+        done = NR
+        if (flushed["new/out"] < named) { print "manifest too early"; exit 1 }
+    }
     END { if (!done || flushed["new/out"] < done) { print "the manifest is not flushed"; exit 1 } }
 ' calls > said || fail "$(cat said)"

@@ -1,5 +1,5 @@
-# tokenize-faults.sh: a file system that fails once, at every call in turn: either the set is whole all the same, or one line says
-# what failed, and the same command then makes it whole. Needs strace, which makes calls fail by the count.
+# tokenize-faults.sh: a file system that fails once, at every call in turn: either the set is whole all the same, or one
+# line says what failed, and the same command then makes it whole. Needs strace, which makes calls fail by the count.
 . "$ROOT/tests/cli/lib.sh"
 
 need_strace
@@ -11,7 +11,8 @@ again='sgt-tokenize --quiet --threads 1 --shard-tokens 300 --split 40% corpus ou
 run 0 $again
 mv out undisturbed
 made_whole() { # but for .work, which a file system may refuse to remove
-    diff -r -x .work undisturbed out > .diff 2>&1 || { head -5 .diff; fail "$call failed at number $((n - 1)): not the set of an undisturbed run"; }
+    diff -r -x .work undisturbed out > .diff 2>&1 ||
+        { head -5 .diff; fail "$call failed at number $((n - 1)): not the set of an undisturbed run"; }
 }
 cases=0
 for call in rename fsync write ftruncate mkdir openat '?newfstatat,?lstat,?stat,?statx'; do

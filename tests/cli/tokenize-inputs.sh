@@ -121,7 +121,8 @@ cat > want << 'END'
 END
 same out11/sources.jsonl want
 printf 'from a pipe' | run 1 sgt-tokenize - out11
-stderr_is 'sgt-tokenize: out11: complete, and standard input cannot be compared with what it was made from (--force replaces it)'
+stderr_is 'sgt-tokenize: out11: complete, and standard input cannot be compared with what it was made from (--force '\
+'replaces it)'
 printf 'from another' | run 0 sgt-tokenize --force - out11
 stdout_has 'out11: 3 tokens'
 printf 'two' | run 0 sgt-tokenize in/a0 - in/B out12

@@ -1,5 +1,5 @@
-# tokenize-kill-points.sh: killed at every call that makes something durable or visible, in turn. Needs strace, which kills
-# by the count.
+# tokenize-kill-points.sh: killed at every call that makes something durable or visible, in turn. Needs strace, which
+# kills by the count.
 . "$ROOT/tests/cli/lib.sh"
 
 need_strace

@@ -19,7 +19,8 @@ refused() { # MESSAGE COMMAND...: exit 1, that line, nothing on stdout, OUT as i
 refused 'out: made with --split none, now 50% (--force replaces it)' sgt-tokenize --split 50% in out
 refused 'out: made with --shard-tokens 100000000, now 7 (--force replaces it)' sgt-tokenize --shard-tokens 7 in out
 refused 'out: made with --special none, now eot (--force replaces it)' sgt-tokenize --special eot in out
-refused 'out: made with --invalid-utf8 keep, now fail (--force replaces it)' sgt-tokenize --quiet --json --invalid-utf8 fail in out
+refused 'out: made with --invalid-utf8 keep, now fail (--force replaces it)' \
+    sgt-tokenize --quiet --json --invalid-utf8 fail in out
 
 # From other inputs: another size, one more, one fewer, another name.
 echo more >> in/2.txt
@@ -49,7 +50,8 @@ same_folders out kept
 run 0 sgt-tokenize --quiet --split 50% --shard-tokens 3 in many
 n=$(ls many | wc -l)
 run 0 sgt-tokenize --force --split none in many
-[ "$(ls -A many | paste -sd' ')" = 'manifest.json sources.jsonl tokenizer.json train_000000.bin train_000000.idx' ] || fail "of $n files there are $(ls many | wc -l)"
+[ "$(ls -A many | paste -sd' ')" = 'manifest.json sources.jsonl tokenizer.json train_000000.bin train_000000.idx' ] ||
+    fail "of $n files there are $(ls many | wc -l)"
 same many/train_000000.bin out/train_000000.bin
 run 0 sgt-tokenize --force in many
 stdout_has 'complete already'
@@ -60,7 +62,8 @@ run 1 sgt-tokenize in many
 stderr_is 'sgt-tokenize: many/train_000000.bin: 1052 bytes, 1054 were written (--force starts over)'
 rm many/train_000000.bin
 run 1 sgt-tokenize in many
-stderr_is 'sgt-tokenize: many/train_000000.bin: is gone since it was written: No such file or directory (--force starts over)'
+stderr_is 'sgt-tokenize: many/train_000000.bin: is gone since it was written: No such file or directory (--force '\
+'starts over)'
 run 0 sgt-tokenize --force in many
 same many/train_000000.bin out/train_000000.bin
 echo '{' > many/manifest.json
@@ -79,7 +82,8 @@ run 0 sgt-tokenize --force in many
 mkdir other
 echo precious > other/train_000000.txt
 run 1 sgt-tokenize in other
-stderr_is "sgt-tokenize: other: OUT is not empty and not of sgt-tokenize's making (name a new folder, or --force writes beside what is there)"
+stderr_is "sgt-tokenize: other: OUT is not empty and not of sgt-tokenize's making (name a new folder, or --force \
+writes beside what is there)"
 [ "$(ls -A other)" = train_000000.txt ] || fail 'something was written beside what is there'
 run 0 sgt-tokenize --force in other
 [ "$(cat other/train_000000.txt)" = precious ] || fail '--force removed what is not ours'

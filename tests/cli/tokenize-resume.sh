@@ -103,7 +103,8 @@ interrupt() {
     kill -9 $pid
     wait $pid 2> /dev/null
     # not if it was through before the signal came, and with a shard begun in either split
-    [ ! -e out/manifest.json ] && [ "$(awk '/^state/ { val = $6 } END { print val + 0 }' out/.work/journal)" -gt 0 ] || interrupt
+    [ ! -e out/manifest.json ] &&
+        [ "$(awk '/^state/ { val = $6 } END { print val + 0 }' out/.work/journal)" -gt 0 ] || interrupt
 }
 interrupt
 echo x >> corpus/zzz
@@ -115,23 +116,27 @@ run 0 $again out
 same_folders out undisturbed
 interrupt
 # ... and so is standard input in their place
-sgt-tokenize --quiet --shard-tokens 2k --split 30% - out < corpus/zzz > .stdout 2> .stderr && fail 'shards of other inputs were replaced'
+sgt-tokenize --quiet --shard-tokens 2k --split 30% - out < corpus/zzz > .stdout 2> .stderr &&
+    fail 'shards of other inputs were replaced'
 stderr_is 'sgt-tokenize: out: made from other inputs: input 1 was alphabet.c, now - (--force replaces it)'
 rm out/train_000002.bin
 run 1 $again out
-stderr_is 'sgt-tokenize: out/train_000002.bin: is gone since it was written: No such file or directory (--force starts over)'
+stderr_is 'sgt-tokenize: out/train_000002.bin: is gone since it was written: No such file or directory (--force '\
+'starts over)'
 run 0 $again --force out
 same_folders out undisturbed
 interrupt
 truncate -s 100 out/.work/val_[0-9]*.bin.tmp
 run 1 $again out
-stderr_matches '^sgt-tokenize: out/\.work/val_[0-9]{6}\.bin\.tmp: 100 bytes, [0-9]+ were written \(--force starts over\)$'
+stderr_matches '^sgt-tokenize: out/\.work/val_[0-9]{6}\.bin\.tmp: 100 bytes, [0-9]+ were written \(--force starts '\
+'over\)$'
 run 0 $again --force out
 same_folders out undisturbed
 interrupt
 rm out/.work/journal
 run 1 $again out
-stderr_is 'sgt-tokenize: out: OUT is not empty, and nothing says what made it (name a new folder, or --force writes beside what is there)'
+stderr_is 'sgt-tokenize: out: OUT is not empty, and nothing says what made it (name a new folder, or --force writes '\
+'beside what is there)'
 # a journal that is torn or scribbled on counts up to there
 interrupt
 printf 'shard train 99 1 1 00' >> out/.work/journal

@@ -1,5 +1,6 @@
-# sgt-train on several CPU ranks, by mpirun and with torchrun's variables: the losses of one rank and the same bits however
-# gradients travel, checkpoints that any number goes on from, one message when a rank fails, dies or is interrupted.
+# sgt-train on several CPU ranks, by mpirun and with torchrun's variables: the losses of one rank and the same bits
+# however gradients travel, checkpoints that any number goes on from, one message when a rank fails, dies or is
+# interrupted.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 unset RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT SGT_RANKS_SHARE

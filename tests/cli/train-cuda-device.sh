@@ -61,7 +61,8 @@ if [ -e "$BIN/../lib/libsgt-cuda.so" ]; then
     on_driver 'no CUDA device'
     driver "$working int cuDriverGetVersion(int *n) { *n = 11080; return 0; }"
     run 1 env LD_LIBRARY_PATH="$PWD/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" sgt-train --device cuda --data d
-    stderr_matches '^sgt-train: --device cuda: the CUDA driver is for 11.8, this build needs 1[2-9]\.0 \(a newer driver\) \(--device cpu works\)$'
+    stderr_matches '^sgt-train: --device cuda: the CUDA driver is for 11.8, this build needs 1[2-9]\.0 '\
+'\(a newer driver\) \(--device cpu works\)$'
 fi
 
 # ---- the library for the host, which stands for a GPU ----

@@ -1,5 +1,5 @@
-# sgt-train --device cuda, with the host in the GPU's place (build/host): the bits of a run do not depend on the order that
-# streams happen to run in, on graphs, overlap or a resume; runs move between CPU and CUDA.
+# sgt-train --device cuda, with the host in the GPU's place (build/host): the bits of a run do not depend on the order
+# that streams happen to run in, on graphs, overlap or a resume; runs move between CPU and CUDA.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 cuda_on_the_host
@@ -93,7 +93,8 @@ run 1 env SGT_HOST_DEVICE=memory=34M sgt-train $large --batch-size 4096 --run la
 stderr_has "need $(gib "$need") GiB, the host has 0.03 of 0.03 GiB for them"
 # too little for the products' own workspace: the same line
 run 1 env SGT_HOST_DEVICE=memory=1M sgt-train $large --run large
-stderr_matches '^sgt-train: out of GPU memory: the model and its step of 2 x 24 tokens need 0\.0[3-9] GiB, the host has 0\.00 of 0\.00 GiB for them \(no --batch-size fits: a smaller --model or --seq-len\)$'
+stderr_matches '^sgt-train: out of GPU memory: the model and its step of 2 x 24 tokens need 0\.0[3-9] GiB, the host '\
+'has 0\.00 of 0\.00 GiB for them \(no --batch-size fits: a smaller --model or --seq-len\)$'
 absent large
 
 # ---- what is not there for every run: oneDNN is a CPU's ----

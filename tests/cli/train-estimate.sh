@@ -27,7 +27,8 @@ stderr_lines 1
 total() { # OPTION...
     run 0 $estimate --json --model 4x64x4 --seq-len 64 "$@"
     stdout_lines 1
-    sum=$(tr '{' '\n' < .stdout | sed -n 's/.*"name".*"bytes": *\([0-9]*\).*/\1/p' | awk '{ n += $1 } END { printf "%d", n }')
+    sum=$(tr '{' '\n' < .stdout | sed -n 's/.*"name".*"bytes": *\([0-9]*\).*/\1/p' |
+        awk '{ n += $1 } END { printf "%d", n }')
     total=$(field total_bytes .stdout)
     [ "$sum" = "$total" ] || fail "kinds add up to $sum, not $total"
 }

@@ -58,13 +58,15 @@ mkdir lib
 run 1 env LD_LIBRARY_PATH="$PWD/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" sgt-train --quiet $small --cpu plain --steps 1
 stdout_is ''
 stderr_lines 1
-stderr_matches "^sgt-train: oneDNN: $PWD/lib/libdnnl\\.so\\.[23]: file too short \\(install Debian's libdnnl-dev, or run \`make deps\`\\)\$"
+stderr_matches "^sgt-train: oneDNN: $PWD/lib/libdnnl\\.so\\.[23]: file too short \
+\\(install Debian's libdnnl-dev, or run \`make deps\`\\)\$"
 absent run
 cc=$(command -v cc || command -v gcc || command -v clang || :)
 if [ -n "$cc" ]; then
     echo 'int nothing_of_use;' | $cc -shared -fPIC -x c - -o lib/libdnnl.so.2
     cp lib/libdnnl.so.2 lib/libdnnl.so.3
-    run 1 env LD_LIBRARY_PATH="$PWD/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" sgt-train --quiet $small --cpu plain --steps 1
+    run 1 env LD_LIBRARY_PATH="$PWD/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" \
+        sgt-train --quiet $small --cpu plain --steps 1
     stderr_matches '^sgt-train: oneDNN: libdnnl\.so\.[23] has no function dnnl_[a-z_]+ \(is it oneDNN\?\)$'
     absent run
 fi

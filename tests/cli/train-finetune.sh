@@ -16,20 +16,22 @@ tune="sgt-train --quiet --device cpu --model 1x16x2 --seq-len 12 --batch-size 2 
 run 0 $tune --data some.jsonl --steps 6 --save-every 2 --run whole
 stderr_is ''
 run 0 sgt-train --device cpu --model 1x16x2 --seq-len 12 --batch-size 2 --steps 1 --data some.jsonl --run said
-stderr_has 'sgt-train: some.jsonl: 1 of 6 prompts fill the row of 12 tokens: nothing is learnt from those (a longer --seq-len)'
+stderr_has 'sgt-train: some.jsonl: 1 of 6 prompts fill the row of 12 tokens: nothing is learnt from those '\
+'(a longer --seq-len)'
 stderr_has 'sgt-train: some.jsonl: 1 of 6 completions are cut to the row of 12 tokens'
 stderr_has 'sgt-train: no --val-data: no evaluation'
 stderr_has 'sgt-train: data: 61 tokens in 1 shard; steps 0 to 1, each 1 x 2 x 12 tokens'
 stdout_has 'documents begun: 2'
 same said/step-00000001/tokenizer.json whole/step-00000006/tokenizer.json
 
-# a loss that falls below ln 27 = 3.3, which guessing among the completions' tokens brings; a checkpoint goes on from there
+# a loss that falls below ln 27 = 3.3, which guessing among the completions' tokens brings; a checkpoint goes on from
+# there
 run 0 $tune --data some.jsonl --steps 60 --run learnt --val-data some.jsonl --eval-every 30 --min-lr 1e-2
 first=$(field loss learnt/log.jsonl)
 last=$(sed -n '60s/.*"val_loss":\([0-9.]*\).*/\1/p' learnt/log.jsonl)
 check "from $first to $last" awk "BEGIN { exit !($first > 9 && $last < 3) }"
-run 0 sgt-train --quiet --device cpu --init learnt/step-00000060 --data some.jsonl --seq-len 12 --batch-size 2 --steps 1 \
-    --lr 0 --run again
+run 0 sgt-train --quiet --device cpu --init learnt/step-00000060 --data some.jsonl --seq-len 12 --batch-size 2 \
+    --steps 1 --lr 0 --run again
 check 'what was learnt is there' awk "BEGIN { exit !($(field loss again/log.jsonl) < 3) }"
 
 # cut in two; the options that it was begun with need not be said again

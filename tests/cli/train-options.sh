@@ -1,5 +1,5 @@
-# sgt-train: each option's way into options.json and log.jsonl, what a CPU refuses by name, and what a resume holds a run
-# to.
+# sgt-train: each option's way into options.json and log.jsonl, what a CPU refuses by name, and what a resume holds a
+# run to.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 work_in_memory

@@ -36,8 +36,10 @@ truncate -s 100000 hurt/step-00000120/optimizer.safetensors
 sed -i '7s/.*/{"step":6,"lo/' hurt/log.jsonl
 run 0 sgt-train --quiet $options --run hurt --resume
 stderr_lines 2
-stderr_matches '^sgt-train: passed over an incomplete checkpoint: hurt/step-00000120/optimizer.safetensors: tensor .*\(a file cut short\?\)$'
-stderr_has 'sgt-train: hurt/log.jsonl: lines of 1 of the 115 steps before the checkpoint are missing or damaged; the others stay'
+stderr_matches '^sgt-train: passed over an incomplete checkpoint: hurt/step-00000120/optimizer.safetensors: tensor '\
+'.*\(a file cut short\?\)$'
+stderr_has 'sgt-train: hurt/log.jsonl: lines of 1 of the 115 steps before the checkpoint are missing or damaged; the '\
+'others stay'
 sed 7d cut/log.jsonl > kept.jsonl
 same_facts kept.jsonl hurt/log.jsonl
 same_folders whole/step-00000120 hurt/step-00000120
@@ -57,7 +59,8 @@ run 0 sgt-train --quiet --run cut --resume --steps 122
 
 # --force starts over
 run 0 sgt-train --quiet $small --run cut --force --steps 2
-[ "$(ls cut | grep -v '^tb$' | xargs)" = 'latest log.jsonl options.json step-00000002' ] || fail "the run holds $(ls cut)"
+[ "$(ls cut | grep -v '^tb$' | xargs)" = 'latest log.jsonl options.json step-00000002' ] ||
+    fail "the run holds $(ls cut)"
 
 # a run without a checkpoint is started over by the same command
 mkdir -p begun

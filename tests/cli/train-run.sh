@@ -15,7 +15,8 @@ stderr_is ''
     fail "the checkpoint holds $(ls -A run/step-00000006)"
 [ "$(wc -l < run/log.jsonl)" -eq 6 ] || fail 'a line a step'
 sed -n 3p run/log.jsonl > line
-for name in step loss lr grad_norm loss_scale skipped tokens epoch tokens_per_s ms_per_step data_wait_ms mfu peak_bytes; do
+for name in step loss lr grad_norm loss_scale skipped tokens epoch tokens_per_s ms_per_step data_wait_ms mfu \
+    peak_bytes; do
     [ -n "$(field $name line)" ] || fail "a step's line lacks $name"
 done
 [ "$(field loss_scale line),$(field skipped line)" = 1,0 ] || fail 'fp32 has no loss scale and skips nothing'
@@ -77,7 +78,8 @@ stderr_has 'lr 1e-05 is below what models of about 124 million parameters are tr
 # a loss that is no number: one line of advice, --quiet or not, and a log that is JSON still
 validation d
 run 0 sgt-train --quiet $small --lr 1e30 --steps 4 --run nan
-stderr_is 'sgt-train: step 2: the loss is not a number: start again with an lr 10 times lower (--lr 1e+29); look at grad_norm in log.jsonl and at --grad-clip'
+stderr_is 'sgt-train: step 2: the loss is not a number: start again with an lr 10 times lower (--lr 1e+29); look at '\
+'grad_norm in log.jsonl and at --grad-clip'
 [ "$(field loss nan/log.jsonl)" != null ] || fail 'the first step has a loss'
 sed -n 2p nan/log.jsonl > line
 [ "$(field loss line)" = null ] || fail 'what is no number is null'

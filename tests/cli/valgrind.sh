@@ -6,7 +6,8 @@ grep -q fsanitize "$BIN/../flags" && skip "built with sanitizers, which valgrind
 
 clean() { # EXIT COMMAND...
     want=$1 && shift
-    run "$want" valgrind --quiet --leak-check=full --show-leak-kinds=definite,indirect --errors-for-leak-kinds=definite,indirect --error-exitcode=99 "$@"
+    run "$want" valgrind --quiet --leak-check=full --show-leak-kinds=definite,indirect \
+        --errors-for-leak-kinds=definite,indirect --error-exitcode=99 "$@"
 }
 mkdir corpus
 printf 'It isn'\''t so, said 12 people: d\303\251j\303\240 vu \377\n\n' > corpus/a.txt

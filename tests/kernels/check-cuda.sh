@@ -68,7 +68,8 @@ __global__ void __launch_bounds__(THREADS, N<T, DROP>) sum_kernel(Heads<T> a, si
 END
 cp "$log.1" "$log.2"
 found=$(names kernels/cuda/*.cu)
-[ "$(names "$log.1" "$log.2" | tr '\n' ' ')" = "Pair WIDTH start sum_kernel " ] || found="$found in $0: the sample is not seen"
+[ "$(names "$log.1" "$log.2" | tr '\n' ' ')" = "Pair WIDTH start sum_kernel " ] ||
+    found="$found in $0: the sample is not seen"
 rm -f "$log.1" "$log.2"
 if [ -z "$found" ]; then
     passed=$((passed + 1))

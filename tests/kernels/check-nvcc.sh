@@ -1,7 +1,7 @@
 #!/bin/sh
-# check-nvcc.sh BUILD: what nvcc made of the kernels and of their tests, once make has compiled them without a warning for
-# sm_80 and sm_90a: registers and spills, by registers.sh; and what we declare of CUDA's libraries is what the toolkit's
-# headers say.
+# check-nvcc.sh BUILD: what nvcc made of the kernels and of their tests, once make has compiled them without a warning
+# for sm_80 and sm_90a: registers and spills, by registers.sh; and what we declare of CUDA's libraries is what the
+# toolkit's headers say.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 B=$1

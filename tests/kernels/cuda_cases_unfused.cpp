@@ -182,8 +182,8 @@ template <class T> static T *random_scores(check *t, const shape &s, float sprea
 }
 
 /* Score times scale rounds once: u|s|; s - max, times log2(e), exp2: 3u of the range and 4u; a rescale for each 32
- * lanes' worth; T/32 + 5 sums; the quotient and its product. Backward, p and dp are given: the sum has T/32 + 5 steps of
- * f|p dp|, each term rounded twice, then four operations; the factor's own product is exact or rounds once. */
+ * lanes' worth; T/32 + 5 sums; the quotient and its product. Backward, p and dp are given: the sum has T/32 + 5 steps
+ * of f|p dp|, each term rounded twice, then four operations; the factor's own product is exact or rounds once. */
 template <class T> static void softmax_at(check *t, const shape &s, const sgt_cuda_dropout *drop)
 {
     size_t n = s.B * s.H * s.T * s.T;

@@ -6,9 +6,9 @@
 static const size_t sizes[] = {0, 1, 2, 3, 4, 5, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 129, 1021};
 static const uint64_t firsts[] = {0, 1, 2, 3, 4, 1003, UINT64_C(4) << 32, (UINT64_C(4) << 32) - 6};
 
-/* ln is off by 2 UNIT of itself, its root by half of that and UNIT more, u is the same; cos and sin by 1.5 UNIT of 1 for
- * their polynomials and their angle; two products. In all at most 6 UNIT of the radius, which ref gives as what cos and
- * sin of its pair make together. Every level has the bits of the plain one. */
+/* ln is off by 2 UNIT of itself, its root by half of that and UNIT more, u is the same; cos and sin by 1.5 UNIT of 1
+ * for their polynomials and their angle; two products. In all at most 6 UNIT of the radius, which ref gives as what cos
+ * and sin of its pair make together. Every level has the bits of the plain one. */
 static void against_ref(check *t)
 {
     const sgt_kernels *plain = sgt_kernels_level(0);

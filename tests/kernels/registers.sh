@@ -1,7 +1,7 @@
 #!/bin/sh
-# registers.sh LOG...: what ptxas reported for the kernels (make keeps it beside each object): none spills a register, and
-# those listed in registers.txt, all of which must be there, keep within their number of registers. One line each that
-# does not; exit 1.
+# registers.sh LOG...: what ptxas reported for the kernels (make keeps it beside each object): none spills a register,
+# and those listed in registers.txt, all of which must be there, keep within their number of registers. One line each
+# that does not; exit 1.
 set -u
 for log; do c++filt < "$log"; done | awk '
     FNR == NR { if (!/^#/ && NF == 3) { limit[$1 " sm_80"] = $2; limit[$1 " sm_90a"] = $3 }; next }

@@ -16,8 +16,8 @@ TestSuite(documents, .init = enter_scratch, .fini = leave_scratch);
 
 enum { EOT = 50256, SHARDS = 6, MOST = 2000 };
 
-/* Shards of these many tokens; a document runs from shard 0 through 1 and 2 into 3, and the last one into 5, which has no
- * start of its own. */
+/* Shards of these many tokens; a document runs from shard 0 through 1 and 2 into 3, and the last one into 5, which has
+ * no start of its own. */
 static const uint64_t sizes[SHARDS] = {700, 3, 1, 400, 60, 9};
 
 static uint16_t stream[MOST];             /* all tokens, shard after shard */

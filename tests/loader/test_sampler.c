@@ -410,8 +410,8 @@ Test(sampler, frozen)
         cr_assert_eq(sgt_sampler_init(&s, (sgt_sampling)sampling, 1337, 1024, tokens, 3, NULL), 0);
         for (int i = 0; i < 6; i++) {
             sgt_window w = sgt_sampler_window(&s, NULL, rows[i]);
-            cr_assert(w.shard == want[sampling][i].shard && w.offset == want[sampling][i].offset, "%s, row %lu: {%u, %lu}", sgt_sampling_name(sampling),
-                      rows[i], w.shard, w.offset);
+            cr_assert(w.shard == want[sampling][i].shard && w.offset == want[sampling][i].offset,
+                      "%s, row %lu: {%u, %lu}", sgt_sampling_name(sampling), rows[i], w.shard, w.offset);
         }
         sgt_sampler_free(&s);
     }

@@ -237,7 +237,8 @@ Test(set, what_sgt_tokenize_has_not_finished_is_refused)
 {
     put_folder();
     cr_assert_eq(mkdir("d/.work", 0777), 0);
-    expect_failure(open_only("d", NULL, why), SGT_EFORMAT, "d: unfinished (the same sgt-tokenize command again finishes it)");
+    expect_failure(open_only("d", NULL, why), SGT_EFORMAT,
+                   "d: unfinished (the same sgt-tokenize command again finishes it)");
     put_manifest(3, 3000); /* the manifest comes last: with it the set is whole, though .work was not yet removed */
     cr_assert_eq(info_of("d", NULL).shards, 2);
 }

@@ -160,7 +160,8 @@ static void recompute_mix(step_check *s)
         sgt_backend *b = open_fixture(s, &f, &o, f.batch);
         run_steps(s, &f, b, 0, 3, 1);
         float *p = flat_state(b, &f.model, SGT_PARAMETERS);
-        if (want) expect(s, memcmp(p, want, n * sizeof *p) == 0, "parameters differ by %g", largest_difference(p, want, n));
+        if (want)
+            expect(s, memcmp(p, want, n * sizeof *p) == 0, "parameters differ by %g", largest_difference(p, want, n));
         if (want) free(p);
         else want = p;
         b->close(b);

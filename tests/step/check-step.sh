@@ -1,7 +1,7 @@
 #!/bin/sh
-# check-step.sh BUILD [all]: the whole training step on the CPU, and the CUDA backend's on the host: in fp32 and bf16 and
-# over the first steps of the curves; or in every precision and all 200 steps, but of the largest model only 20 on the
-# host, and 200 there in fp32: half an hour. The last line is "N passed, N failed, N skipped".
+# check-step.sh BUILD [all]: the whole training step on the CPU, and the CUDA backend's on the host: in fp32 and bf16
+# and over the first steps of the curves; or in every precision and all 200 steps, but of the largest model only 20 on
+# the host, and 200 there in fp32: half an hour. The last line is "N passed, N failed, N skipped".
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 B=$1

@@ -84,8 +84,8 @@ static void one_step(step_check *s, curve *c, sgt_backend *b, unsigned k, errors
 static void judge(step_check *s, const errors *e)
 {
     double mean = e->sum / e->steps, most = s->precision == SGT_PRECISION_BF16 ? 0.02 : 0.02 / 4;
-    printf("  %s: %u steps, loss off by %.3g on the mean, %.3g at most, %.3g at the end; norm by %.3g of itself\n", s->at,
-           e->steps, mean, e->loss, e->last, e->norm);
+    printf("  %s: %u steps, loss off by %.3g on the mean, %.3g at most, %.3g at the end; norm by %.3g of itself\n",
+           s->at, e->steps, mean, e->loss, e->last, e->norm);
     if (s->precision == SGT_PRECISION_FP16) expect(s, e->last <= 0.05, "loss off by %g at the end", e->last);
     else if (s->precision != SGT_PRECISION_FP32) expect(s, mean <= most, "loss off by %g on the mean", mean);
 }

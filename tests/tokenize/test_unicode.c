@@ -54,7 +54,8 @@ Test(unicode, differs_from_utf8proc_only_where_versions_may)
         else if (ours == SGT_CLASS_OTHER) newer++;
         else cr_assert_fail("U+%04X: class %d, by utf8proc %d", cp, ours, theirs);
     }
-    if (version <= 16) cr_assert_eq(newer, 0, "Unicode %.1f gives %u characters a class that ours lacks", version, newer);
+    if (version <= 16)
+        cr_assert_eq(newer, 0, "Unicode %.1f gives %u characters a class that ours lacks", version, newer);
     if (version >= 16) cr_assert_eq(older, 0, "Unicode %.1f does not know %u characters that we do", version, older);
     if (version == 15) cr_assert_eq(older, 5004, "%u", older);
 }

@@ -74,11 +74,13 @@ Test(vocab, merges_that_make_no_sense_are_refused)
 {
     refused("", "m: wanted a first line that starts with #version");
     refused("a b\n", "m: wanted a first line that starts with #version");
-    refused("#version: 0.2\nab\n", "m: line 2: wanted two tokens in GPT-2's byte alphabet, a space between them");
-    refused("#version: 0.2\na b\na  b\n", "m: line 3: wanted two tokens in GPT-2's byte alphabet, a space between them");
-    refused("#version: 0.2\n\n", "m: line 2: wanted two tokens in GPT-2's byte alphabet, a space between them");
-    refused("#version: 0.2\na b c\n", "m: line 2: wanted two tokens in GPT-2's byte alphabet, a space between them");
-    refused("#version: 0.2\na \xE4\xB8\xAD\n", "m: line 2: wanted two tokens in GPT-2's byte alphabet, a space between them");
+#define WANTED "wanted two tokens in GPT-2's byte alphabet, a space between them"
+    refused("#version: 0.2\nab\n", "m: line 2: " WANTED);
+    refused("#version: 0.2\na b\na  b\n", "m: line 3: " WANTED);
+    refused("#version: 0.2\n\n", "m: line 2: " WANTED);
+    refused("#version: 0.2\na b c\n", "m: line 2: " WANTED);
+    refused("#version: 0.2\na \xE4\xB8\xAD\n", "m: line 2: " WANTED);
+#undef WANTED
     refused("#version: 0.2\na bc\n", "m: line 2: merges a token that no earlier line makes");
     refused("#version: 0.2\na b\nb c\na bc\nab c\n", "m: line 5: makes a token that is there already");
     size_t n = 14 + 4 * 65280;

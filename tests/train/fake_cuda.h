@@ -1,6 +1,6 @@
 /* fake_cuda.h: a CUDA library whose device is the CPU backend: with metrics a step late, rows that are read for two
- * more calls, a loss scaler whose gradient overflows every fifth step, choices, and a known peak. It holds the loop to what
- * backend.h says. */
+ * more calls, a loss scaler whose gradient overflows every fifth step, choices, and a known peak. It holds the loop to
+ * what backend.h says. */
 #ifndef TESTS_TRAIN_FAKE_CUDA_H
 #define TESTS_TRAIN_FAKE_CUDA_H
 

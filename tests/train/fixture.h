@@ -24,8 +24,8 @@ typedef struct fixture {
 void fixture_load(fixture *f, const char *name, sgt_gelu_kind gelu);
 void fixture_free(fixture *f);
 
-/* With `layers` blocks instead, whose initial parameters are those of the fixture's in turn; loss, norm, grads and final
- * are not of that model. */
+/* With `layers` blocks instead, whose initial parameters are those of the fixture's in turn; loss, norm, grads and
+ * final are not of that model. */
 void fixture_deepen(fixture *f, uint32_t layers);
 
 /* A CPU backend with f->options, changed as the test likes, and the fixture's initial parameters. */

@@ -70,7 +70,8 @@ Test(device, every_option_reaches_the_backend)
         "\"optimizer\": \"sgd\"",  "\"momentum\": 0.5",       "\"nesterov\": true",       "\"dropout\": 0.25",
         "\"ignore-index\": 0",     "\"no-fuse\": true",       "\"no-graphs\": true",      "\"no-overlap\": true",
         "\"no-pad-vocab\": true",  "\"deterministic\": true", "\"batching\": \"simd\"",   "\"device\": \"cuda\""};
-    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) cr_expect(strstr(text, kept[i]), "%s lacks %s", text, kept[i]);
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+        cr_expect(strstr(text, kept[i]), "%s lacks %s", text, kept[i]);
     cr_expect_not(strstr(text, "betas") || strstr(text, "sync-metrics"), "%s", text);
     free(text);
 }
@@ -224,8 +225,10 @@ Test(device, the_scaler_goes_on_where_it_stood)
 Test(device, a_scaler_that_cannot_be_is_refused)
 {
     static const char *const bad[][2] = {{"{\"scale\":0,\"good_steps\":0,\"skipped\":0}", "the scaler is out of range"},
-                                         {"{\"scale\":1,\"good_steps\":-1,\"skipped\":0}", "the scaler is out of range"},
-                                         {"{\"scale\":1e99,\"good_steps\":0,\"skipped\":0}", "the scaler is out of range"},
+                                         {"{\"scale\":1,\"good_steps\":-1,\"skipped\":0}",
+                                          "the scaler is out of range"},
+                                         {"{\"scale\":1e99,\"good_steps\":0,\"skipped\":0}",
+                                          "the scaler is out of range"},
                                          {"{\"scale\":1}", "scaler: Object item not found: good_steps"},
                                          {"7", "scaler: Expected object, got integer"}};
     sgt_error err;

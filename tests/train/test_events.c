@@ -178,7 +178,9 @@ static void same_numbers(const event *e, const char *line)
         double want = json_number_value(v), got = (double)e->value[i].value;
         int digits = strcmp(name, "data_wait_ms") && strcmp(name, "mfu") ? 6 : 4; /* that the log has at least */
         if (json_is_null(v)) cr_expect_not(isfinite(got), "%s", name);
-        else cr_expect(fabs(got - want) <= fabs(want) * (pow(10, 1 - digits) + 0x1p-24), "%s: %.9g, not %.9g", name, got, want);
+        else
+            cr_expect(fabs(got - want) <= fabs(want) * (pow(10, 1 - digits) + 0x1p-24), "%s: %.9g, not %.9g", name, got,
+                      want);
         i++;
     }
     json_decref(json);
@@ -272,7 +274,8 @@ Test(events, left_out)
     cr_assert_eq(sgt_events_open(&e, in_folder("tb"), 0, &err), SGT_EUNSUPPORTED);
     cr_expect(strstr(err.text, "/tb: built without protobuf-c, which TensorBoard's events need"), "%s", err.text);
     must_train(tiny(2), "r", 0);
-    cr_expect(strstr(said, "no TensorBoard events: sgt was built without protobuf-c (make deps gets it)\n"), "%s", said);
+    cr_expect(strstr(said, "no TensorBoard events: sgt was built without protobuf-c (make deps gets it)\n"), "%s",
+              said);
     cr_expect_not(exists("r/tb"));
 }
 

@@ -158,8 +158,8 @@ static float *step_gradients(const fixture *f, const sgt_backend_options *o, dou
     return g;
 }
 
-/* Where documents from place 40 + b of row b on alone have targets, what came before it leaves no trace, down to the bits; and it
- * does where documents see one another. */
+/* Where documents from place 40 + b of row b on alone have targets, what came before it leaves no trace, down to the
+ * bits; and it does where documents see one another. */
 Test(options, a_document_does_not_see_the_one_before)
 {
     for (int masked = 0; masked <= 1; masked++) {
@@ -245,7 +245,8 @@ Test(options, bf16_where_the_cpu_has_no_such_products)
 {
     sgt_error err;
     cr_assert_eq(sgt_cpu_limit("plain", &err), 0, "%s", err.text);
-    check_path(SGT_PRECISION_BF16, "plain/rounded", "--precision bf16: operands are rounded to it and multiplied in fp32");
+    check_path(SGT_PRECISION_BF16, "plain/rounded",
+               "--precision bf16: operands are rounded to it and multiplied in fp32");
     against_reference("options_bf16", 1);
 }
 

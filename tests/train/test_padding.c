@@ -127,8 +127,8 @@ Test(padding, resumes_with_the_same_bits)
     s.sampling = "shuffle";
     s.given[SGT_SET_SAMPLING] = 1;
     cr_assert_eq(train(s, "cut", 1, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
-    cr_expect_str_eq(err.text, "--sampling: it is \"shuffle\" here and was \"documents\" in the run to resume (leave it "
-                               "out, or start a new --run)");
+    cr_expect_str_eq(err.text, "--sampling: it is \"shuffle\" here and was \"documents\" in the run to resume (leave "
+                               "it out, or start a new --run)");
 }
 
 /* A device that is steps behind gets the targets of the rows it was given. */
@@ -187,7 +187,8 @@ Test(padding, that_the_vocabulary_lacks)
 /* ---- prompts and completions ---- */
 
 enum { EXAMPLES = 9 };
-static const uint32_t prompts[EXAMPLES] = {3, 1, 10, 48, 49, 60, 20, 5, 30}, completions[EXAMPLES] = {4, 1, 30, 5, 3, 9, 60, 8, 2};
+static const uint32_t prompts[EXAMPLES] = {3, 1, 10, 48, 49, 60, 20, 5, 30};
+static const uint32_t completions[EXAMPLES] = {4, 1, 30, 5, 3, 9, 60, 8, 2};
 
 static uint16_t example_token(uint64_t i) { return (uint16_t)(i * 37 % 251); }
 
@@ -246,7 +247,8 @@ Test(padding, rows_of_examples)
         }
         sgt_examples_free(&e);
     }
-    for (int i = 0; i < 2 * EXAMPLES; i++) cr_assert_eq(seen[i], 1, "example %d of epoch %d", i % EXAMPLES, i / EXAMPLES);
+    for (int i = 0; i < 2 * EXAMPLES; i++)
+        cr_assert_eq(seen[i], 1, "example %d of epoch %d", i % EXAMPLES, i / EXAMPLES);
 }
 
 /* What is causal makes a completion's loss the whole's less the prompt's. */

@@ -24,8 +24,8 @@ typedef struct bench_shape {
 #define BENCH_BATCH(o, about, most) \
     {"batch-size", 'b', SGT_OPT_COUNT, &(o).batch, "N", about, .def = "64 on CUDA, 4 on a CPU", .min = 1, .max = most}
 #define BENCH_SEQ(o, default_on_cpu, most) \
-    {"seq-len", 0, SGT_OPT_COUNT, &(o).seq, "N", "tokens of a row", .def = "1024 on CUDA, " default_on_cpu " on a CPU", \
-     .min = 1, .max = most}
+    {"seq-len", 0, SGT_OPT_COUNT, &(o).seq, "N", "tokens of a row", \
+     .def = "1024 on CUDA, " default_on_cpu " on a CPU", .min = 1, .max = most}
 #define BENCH_PRECISION(o, about) \
     {"precision", 0, SGT_OPT_CHOICE, &(o).precision, "fp32|tf32|bf16|fp16", about, \
      .def = "bf16 on CUDA, fp32 on a CPU", .given = &(o).precision_given}

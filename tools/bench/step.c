@@ -231,11 +231,11 @@ static int print_json(const step_bench *b, sgt_error *err)
     json_t *top = json_pack(
         "{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I}",
         "cpu", sgt_cpu_model(), "device", r->device, "level", r->level, "library", r->library, "model", shape.model,
-        "precision", sgt_precision_words[k->precision], "batch", (int)k->batch, "seq", (int)k->seq, "accum", (int)k->accum,
-        "threads", k->threads, "steps", (int)r->steps, "ms_per_step", r->ms, "tokens_per_s", r->tokens_per_s, "tflops",
-        r->flops * 1e-12, "data_wait_ms", r->wait_ms, "loss", r->loss, "open_s", r->open_s, "first_step_s", r->first_s,
-        "backend_bytes", (json_int_t)r->bytes, "peak_bytes", (json_int_t)r->peak_bytes, "total_bytes",
-        (json_int_t)r->total_bytes);
+        "precision", sgt_precision_words[k->precision], "batch", (int)k->batch, "seq", (int)k->seq, "accum",
+        (int)k->accum, "threads", k->threads, "steps", (int)r->steps, "ms_per_step", r->ms, "tokens_per_s",
+        r->tokens_per_s, "tflops", r->flops * 1e-12, "data_wait_ms", r->wait_ms, "loss", r->loss, "open_s", r->open_s,
+        "first_step_s", r->first_s, "backend_bytes", (json_int_t)r->bytes, "peak_bytes", (json_int_t)r->peak_bytes,
+        "total_bytes", (json_int_t)r->total_bytes);
     if (!top) return sgt_fail(err, SGT_ENOMEM, "out of memory");
     add_known(top, b);
     int bad = json_dumpf(top, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) < 0 || putchar('\n') == EOF;
@@ -277,8 +277,8 @@ static void show(const step_bench *b)
     const sgt_backend_options *k = &b->backend;
     int slow = r->flops < 1e12;
     printf("%s, %s, %s, %s\n", sgt_printable(cpu, sizeof cpu, sgt_cpu_model()), r->device, r->level, r->library);
-    printf("%s, %s, %u x %u x %u tokens a step; median of %u\n\n", shape.model, sgt_precision_words[k->precision], k->accum,
-           k->batch, k->seq, r->steps);
+    printf("%s, %s, %u x %u x %u tokens a step; median of %u\n\n", shape.model, sgt_precision_words[k->precision],
+           k->accum, k->batch, k->seq, r->steps);
     printf("  ms/step    tokens/s   %s   of peak  datasheet   data wait  first step        peak\n",
            slow ? "GFLOP/s" : "TFLOP/s");
     printf("%9.3f  %10.0f  %8.1f", r->ms, r->tokens_per_s, r->flops * (slow ? 1e-9 : 1e-12));

@@ -15,7 +15,8 @@
 
 /* ---- numbers ---- */
 
-/* The factor of a suffix: k M G T in powers of ten; Ki Mi Gi Ti, with or without B, in powers of 1024. 0: not a suffix. */
+/* The factor of a suffix: k M G T in powers of ten; Ki Mi Gi Ti, with or without B, in powers of 1024. 0: not a
+ * suffix. */
 static double suffix_factor(const char *s, int bytes)
 {
     static const char letters[] = "kMGT";
@@ -148,7 +149,8 @@ int sgt_options_set(const sgt_program *p, const char *name, const char *value, s
 {
     const sgt_option *o = find(p, name, strlen(name));
     if (!o) return sgt_fail(err, SGT_EUSAGE, "%s: no such option", name);
-    if (o->kind != SGT_OPT_FLAG && !value) return sgt_fail(err, SGT_EUSAGE, "--%s: needs a value (%s)", o->name, o->value);
+    if (o->kind != SGT_OPT_FLAG && !value)
+        return sgt_fail(err, SGT_EUSAGE, "--%s: needs a value (%s)", o->name, o->value);
     if (o->kind == SGT_OPT_FLAG && value) return sgt_fail(err, SGT_EUSAGE, "--%s: takes no value", o->name);
     return set_option(o, value, err);
 }
@@ -172,7 +174,8 @@ _Noreturn void sgt_usage(const sgt_program *p, const char *fmt, ...)
 int sgt_report_failure(const sgt_program *p, const sgt_error *err)
 {
     if (talks(p)) fprintf(stderr, "%s: %s\n", p->name, err->text);
-    return err->code == SGT_EUSAGE ? SGT_EXIT_USAGE : err->code == SGT_ESTOPPED ? SGT_EXIT_INTERRUPTED : SGT_EXIT_FAILED;
+    if (err->code == SGT_EUSAGE) return SGT_EXIT_USAGE;
+    return err->code == SGT_ESTOPPED ? SGT_EXIT_INTERRUPTED : SGT_EXIT_FAILED;
 }
 
 static void print_option(const sgt_option *o)
@@ -182,7 +185,8 @@ static void print_option(const sgt_option *o)
         printf("\n%s:\n", o->name);
         return;
     }
-    int n = o->letter ? snprintf(left, sizeof left, "-%c, --%s", o->letter, o->name) : snprintf(left, sizeof left, "    --%s", o->name);
+    int n = o->letter ? snprintf(left, sizeof left, "-%c, --%s", o->letter, o->name)
+                      : snprintf(left, sizeof left, "    --%s", o->name);
     if (o->value) n += snprintf(left + n, sizeof left - (size_t)n, " %s", o->value);
     if (n <= 28) printf("  %-28s ", left);
     else printf("  %s\n  %28s ", left, "");
@@ -227,7 +231,8 @@ static _Noreturn void unknown(const sgt_program *p, const char *name, size_t n)
     const sgt_option *best = NULL;
     size_t nearest = 3; /* two slips at most */
     for (const sgt_option *o = p->options; o->name; o++)
-        if (o->kind != SGT_OPT_HEADING && distance(name, n, o->name) < nearest) nearest = distance(name, n, (best = o)->name);
+        if (o->kind != SGT_OPT_HEADING && distance(name, n, o->name) < nearest)
+            nearest = distance(name, n, (best = o)->name);
     if (best) sgt_usage(p, "--%.*s: no such option; did you mean --%s?", (int)n, name, best->name);
     sgt_usage(p, "--%.*s: no such option", (int)n, name);
 }
@@ -264,7 +269,8 @@ static int take_option(const sgt_program *p, int argc, char **argv, int i)
 }
 
 /* Where 0, 1 or 2 is closed, the next file opened would take its number, and be read as standard input or written to by
- * the progress bar. They are held by /dev/null, opened the wrong way round: using them fails, as it does when closed. */
+ * the progress bar. They are held by /dev/null, opened the wrong way round: using them fails, as it does when
+ * closed. */
 static void hold_standard_files(void)
 {
     for (int fd = 0; fd <= STDERR_FILENO; fd++)

@@ -1,4 +1,5 @@
-/* options.h: a program's command line as one table, from which parsing, --help and (later) man pages and completion come.
+/* options.h: a program's command line as one table, from which parsing, --help and (later) man pages and completion
+ * come.
  *
  *     static struct { uint64_t batch; const char *loader; int quiet; } o = {.batch = 8};
  *     static const sgt_option table[] = {
@@ -8,10 +9,10 @@
  *         {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, NULL, "say nothing unless something is wrong"},
  *         {0}};
  *     static const sgt_program program = {"sgt-x", "sgt-x [OPTION]... DIR", "one sentence", table, "sgt-x out/", ...};
- *     int first = sgt_options_parse(&program, argc, argv);     // does not come back from --help, --version or wrong usage
+ *     int first = sgt_options_parse(&program, argc, argv);  // does not come back from --help, --version or wrong usage
  *
- * Values given stay as text where the option is TEXT or CHOICE. --name VALUE and --name=VALUE both work; "--" ends options;
- * options and operands may be mixed. Numbers are parsed to their last character: 12, 512k, 1.5M, 64MiB. */
+ * Values given stay as text where the option is TEXT or CHOICE. --name VALUE and --name=VALUE both work; "--" ends
+ * options; options and operands may be mixed. Numbers are parsed to their last character: 12, 512k, 1.5M, 64MiB. */
 #ifndef SGT_CLI_OPTIONS_H
 #define SGT_CLI_OPTIONS_H
 
@@ -53,8 +54,8 @@ typedef struct sgt_program {
 
 enum { SGT_EXIT_OK = 0, SGT_EXIT_FAILED = 1, SGT_EXIT_USAGE = 2, SGT_EXIT_INTERRUPTED = 130 };
 
-/* Parses argv, moving operands to argv[return value ...argc-1] in their order. Handles --help (stdout, exit 0) and --version
- * (stdout, exit 0). Wrong usage: one line and "try 'NAME --help'" on stderr, exit 2. */
+/* Parses argv, moving operands to argv[return value ...argc-1] in their order. Handles --help (stdout, exit 0) and
+ * --version (stdout, exit 0). Wrong usage: one line and "try 'NAME --help'" on stderr, exit 2. */
 int sgt_options_parse(const sgt_program *p, int argc, char **argv);
 
 /* The same for one option from elsewhere (a --config file): 0 or SGT_EUSAGE. value NULL for a flag. */
@@ -66,7 +67,8 @@ _Noreturn void sgt_usage(const sgt_program *p, const char *fmt, ...) SGT_PRINTF(
 /* "sgt-x: text" on stderr; returns the exit code that err->code means (1; 2 for SGT_EUSAGE; 130 for SGT_ESTOPPED). */
 int sgt_report_failure(const sgt_program *p, const sgt_error *err);
 
-/* A comma-separated list into at most `max` pieces (each malloc'd); returns how many, or -1 for too many or an empty piece. */
+/* A comma-separated list into at most `max` pieces (each malloc'd); returns how many, or -1 for too many or an empty
+ * piece. */
 int sgt_split_list(const char *list, char **pieces, int max);
 
 int sgt_parse_count(const char *s, uint64_t *out); /* 0, or -1 when s is not such a number or does not fit */

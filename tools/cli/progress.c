@@ -67,7 +67,8 @@ static void draw(sgt_progress *p)
     if (p->unit == SGT_PROGRESS_BYTES) sgt_format_rate(rate, sizeof rate, speed, "B/s");
     else snprintf(rate, sizeof rate, "%.3g %s/s", speed, p->name);
     if (p->terminal) {
-        snprintf(line, sizeof line, "%3.0f%%|%s| %s [%s<%s, %s] %s", part * 100, bar, size, elapsed, left, rate, p->text);
+        snprintf(line, sizeof line, "%3.0f%%|%s| %s [%s<%s, %s] %s", part * 100, bar, size, elapsed, left, rate,
+                 p->text);
         fprintf(stderr, "\r%.*s\033[K", columns() - 1, line);
     } else {
         fprintf(stderr, "%3.0f%% %s [%s<%s, %s] %s\n", part * 100, size, elapsed, left, rate, p->text);

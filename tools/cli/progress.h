@@ -1,5 +1,5 @@
-/* progress.h: one calm line: " 42% |########          | 84.1/200 MB [00:03<00:04, 25.0 MB/s] text". On a terminal, redrawn in
- * place 5 times a second; elsewhere a line every 10 s; with `quiet`, nothing. Talks on stderr only. */
+/* progress.h: one calm line: " 42% |########          | 84.1/200 MB [00:03<00:04, 25.0 MB/s] text". On a terminal,
+ * redrawn in place 5 times a second; elsewhere a line every 10 s; with `quiet`, nothing. Talks on stderr only. */
 #ifndef SGT_CLI_PROGRESS_H
 #define SGT_CLI_PROGRESS_H
 
@@ -9,8 +9,10 @@ typedef enum sgt_progress_unit { SGT_PROGRESS_ITEMS, SGT_PROGRESS_BYTES } sgt_pr
 
 typedef struct sgt_progress sgt_progress;
 
-sgt_progress *sgt_progress_new(const char *unit_name, sgt_progress_unit unit, int quiet); /* "it", "B"; NULL on out of memory is fine */
-/* done of total (0: not known); text follows the bar. from: where this run began (resumed steps do not count as speed). */
+/* unit_name: "it", "B". NULL where memory is out, which the others take. */
+sgt_progress *sgt_progress_new(const char *unit_name, sgt_progress_unit unit, int quiet);
+/* done of total (0: not known); text follows the bar. from: where this run began (resumed steps do not count as
+ * speed). */
 void sgt_progress_update(sgt_progress *p, uint64_t done, uint64_t total, uint64_t from, const char *text);
 /* Prints a whole line above the bar (or plainly), e.g. an evaluation. */
 void sgt_progress_line(sgt_progress *p, const char *line);

@@ -1,5 +1,5 @@
-/* ranks_memory.h: memory that the ranks of one machine see, behind share and unshare of train/ranks.h: an anonymous file
- * of rank 0's, which the others open by its number in /proc. Nothing of it outlives the processes, and no limit on
+/* ranks_memory.h: memory that the ranks of one machine see, behind share and unshare of train/ranks.h: an anonymous
+ * file of rank 0's, which the others open by its number in /proc. Nothing of it outlives the processes, and no limit on
  * /dev/shm is asked. */
 #ifndef SGT_CLI_RANKS_MEMORY_H
 #define SGT_CLI_RANKS_MEMORY_H

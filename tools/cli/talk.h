@@ -8,9 +8,9 @@
 #include "base/error.h"
 
 /* Into buf, which is returned. Bytes in KiB/MiB/GiB; rates in powers of ten; times as 1:02:03 or 00:42. */
-char *sgt_format_bytes(char *buf, size_t n, uint64_t bytes);             /* "12.3 MiB" */
-char *sgt_format_rate(char *buf, size_t n, double per_s, const char *unit); /* "25.0 M" + unit: "25.0 Mtokens/s", "1.20 GB/s" */
-char *sgt_format_count(char *buf, size_t n, uint64_t count);             /* "1,234,567" */
+char *sgt_format_bytes(char *buf, size_t n, uint64_t bytes);                /* "12.3 MiB" */
+char *sgt_format_rate(char *buf, size_t n, double per_s, const char *unit); /* "25.0 M" + unit: "25.0 Mtokens/s" */
+char *sgt_format_count(char *buf, size_t n, uint64_t count);                /* "1,234,567" */
 char *sgt_format_time(char *buf, size_t n, double seconds);
 
 double sgt_now(void); /* monotonic seconds */
@@ -25,7 +25,8 @@ typedef struct sgt_talk {
 } sgt_talk;
 sgt_notice sgt_talk_notice(sgt_talk *t);
 
-/* SIGINT and SIGTERM raise the returned flag; a second one ends the program at once with exit 130. Call before anything slow. */
+/* SIGINT and SIGTERM raise the returned flag; a second one ends the program at once with exit 130. Call before anything
+ * slow. */
 sgt_stop *sgt_catch_signals(void);
 
 #endif

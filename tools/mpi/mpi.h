@@ -1,6 +1,6 @@
 /* mpi.h: what libsgt-mpi.so gives to a program: one symbol, `sgt_mpi`. tools/cli/ranks.c loads it where mpirun's or
- * srun's variables are set: every program starts without MPI. It introduces the ranks to each other, and carries gradients
- * of CPU ranks on several machines. */
+ * srun's variables are set: every program starts without MPI. It introduces the ranks to each other, and carries
+ * gradients of CPU ranks on several machines. */
 #ifndef SGT_MPI_H
 #define SGT_MPI_H
 

@@ -1,5 +1,5 @@
-/* runtime_cases.cpp: what the host's streams and memory are there to notice: a wait that is missing, a buffer changed too
- * early, what CUDA refuses or leaves undefined. */
+/* runtime_cases.cpp: what the host's streams and memory are there to notice: a wait that is missing, a buffer changed
+ * too early, what CUDA refuses or leaves undefined. */
 #include <setjmp.h>
 #include <signal.h>
 #include <string.h>
