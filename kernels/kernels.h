@@ -171,8 +171,8 @@ void sgt_gemm_ref(const sgt_gemm_shape *s, const void *a, const void *b, const f
 /* ---- the head with its loss ----
  * logits (n, V) = x w', x (n, C), w (V, C)     loss_i = logsumexp(logits_i) - logits_i[target_i], 0 for a target < 0
  * dx = d(scale * sum loss)/dx, written; dw the same of w, written or added to; neither where scale is 0. The logits are
- * nowhere stored. x and w as products take them, x32 the same as x before it was rounded. Runs its own parallel regions;
- * the same bits for any number of threads. */
+ * nowhere stored. x and w as products take them, x32 the same as x before it was rounded. Runs its own parallel
+ * regions; the same bits for any number of threads. */
 typedef struct sgt_head {
     size_t n, V, C; /* most rows of a run */
     int bf16, threads;

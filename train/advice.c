@@ -92,9 +92,9 @@ static double mean_of(const double *block, unsigned first, unsigned end, double 
     return sum / n;
 }
 
-/* The loss that is flat, or 0: as much as half of all steps so far brought less than SGT_FLAT_PART, and that is known to a part of it. A loss
- * that rises is not flat, and one below half a nat has little left to lose. Losing nothing of the beginning, the blocks
- * become twice as long whenever there is no room for another. */
+/* The loss that is flat, or 0: as much as half of all steps so far brought less than SGT_FLAT_PART, and that is known
+ * to a part of it. A loss that rises is not flat, and one below half a nat has little left to lose. Losing nothing of
+ * the beginning, the blocks become twice as long whenever there is no room for another. */
 static double flat_loss(sgt_diagnosis *d, double loss)
 {
     double error2[2];

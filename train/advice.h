@@ -28,9 +28,9 @@ const char *sgt_advice_not_finite(char *buf, size_t n, uint64_t step, double los
  *   flat          past the warm-up, the last half of the steps is no lower than the quarter before it: raised
  *   a spike       SGT_SPIKE_Z standard deviations above the last SGT_SPIKE_STEPS: --skip-spikes
  *   not finite    lowered 10 times, at once
- * Only what chance does not explain counts: the losses of a text's tokens lie about 3 nats around their mean, those of a
- * row hang together, so that a step of n tokens is taken to be off by 4.5/sqrt(n), and a rise or fall by six times that
- * and by a tenth of the loss to be none of chance's. */
+ * Only what chance does not explain counts: the losses of a text's tokens lie about 3 nats around their mean, those of
+ * a row hang together, so that a step of n tokens is taken to be off by 4.5/sqrt(n), and a rise or fall by six times
+ * that and by a tenth of the loss to be none of chance's. */
 #define SGT_SWINGS 4
 #define SGT_SWING_STEPS 64
 #define SGT_SPIKE_STEPS 128
@@ -55,8 +55,8 @@ typedef struct sgt_diagnosis {
 
 void sgt_diagnosis_start(sgt_diagnosis *d, double lr, uint64_t tokens_per_step, int skipping);
 
-/* After step `step` (counted from 1) with a learning rate of `lr_now`; text goes into buf, which is returned; NULL where
- * there is nothing to say. An overflow that loss scaling is there for is no grad_norm to give: 0. */
+/* After step `step` (counted from 1) with a learning rate of `lr_now`; text goes into buf, which is returned; NULL
+ * where there is nothing to say. An overflow that loss scaling is there for is no grad_norm to give: 0. */
 const char *sgt_diagnosis_step(sgt_diagnosis *d, char *buf, size_t n, uint64_t step, double loss, double grad_norm,
                                double lr_now);
 

@@ -1,13 +1,13 @@
-/* cpu_ranks.c: one step of several CPU ranks. Each computes its own rows. The flat arrays are cut into buckets in the order
- * in which the backward pass is through with them: what comes after the blocks, each block, the embeddings. Each rank has
- * a part of every bucket: in a step's last micro-step it adds up the gradients of its parts over all ranks, in the order
- * of ranks, as soon as they are there, updates those parameters alone, and has the others' from them: the same bits in
- * all ranks.
+/* cpu_ranks.c: one step of several CPU ranks. Each computes its own rows. The flat arrays are cut into buckets in the
+ * order in which the backward pass is through with them: what comes after the blocks, each block, the embeddings. Each
+ * rank has a part of every bucket: in a step's last micro-step it adds up the gradients of its parts over all ranks, in
+ * the order of ranks, as soon as they are there, updates those parameters alone, and has the others' from them: the
+ * same bits in all ranks.
  *
- * On one machine parameters, moments and everyone's gradients lie in memory that all ranks see: the sum reads the others'
- * gradients where they are, and an update is everyone's at once. Ranks tell each other how far they are by a number each,
- * and wait asleep (futex). Whoever finds a bucket complete in all ranks after one of its own sums it then; what is left
- * is summed when the backward pass is through.
+ * On one machine parameters, moments and everyone's gradients lie in memory that all ranks see: the sum reads the
+ * others' gradients where they are, and an update is everyone's at once. Ranks tell each other how far they are by a
+ * number each, and wait asleep (futex). Whoever finds a bucket complete in all ranks after one of its own sums it then;
+ * what is left is summed when the backward pass is through.
  *
  * On several machines a thread, the courier, swaps parts of the gradients with every other rank while the backward pass
  * goes on, and parameters are swapped after the update. */
@@ -38,8 +38,8 @@
 
 enum { LOSS, TARGETS, SQUARES, SUMS };
 
-/* How far a rank is, in the shared memory. `now` is posted after what it promises was written (release), and read before
- * that is (acquire). */
+/* How far a rank is, in the shared memory. `now` is posted after what it promises was written (release), and read
+ * before that is (acquire). */
 typedef struct place {
     _Alignas(128) uint32_t now;
     double sums[SUMS];
@@ -465,9 +465,10 @@ static int hire(sgt_cpu_backend *c, sgt_error *err)
     return SGT_OK;
 }
 
-/* Every page is there before the first step, and a lack of memory is told instead of ending the process. Huge pages where
- * the kernel makes them when it is asked to (Linux 6.1): its settings rarely do so for shared memory by themselves. Each
- * rank touches those that begin in its own gradients, which are near it then, or in its part of the rest. */
+/* Every page is there before the first step, and a lack of memory is told instead of ending the process. Huge pages
+ * where the kernel makes them when it is asked to (Linux 6.1): its settings rarely do so for shared memory by
+ * themselves. Each rank touches those that begin in its own gradients, which are near it then, or in its part of the
+ * rest. */
 static int touch_some(char *at, size_t n)
 {
     for (size_t i = 0; i < n; i += HUGE) __atomic_fetch_or((unsigned char *)at + i, 0, __ATOMIC_RELAXED);

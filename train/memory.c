@@ -264,9 +264,9 @@ static void set_levels(plan *p, uint32_t gelu, uint32_t block)
     memset(p->at + gelu, SGT_RECOMPUTE_BLOCK, block);
 }
 
-/* GELU and LayerNorm again cost little for what they free, a block's products much: so as few blocks as fit with GELU in
- * all others, and then GELU in as few as fit. The last that computes anything again need not (its own is still there):
- * blocks come last of those, and before them GELU. */
+/* GELU and LayerNorm again cost little for what they free, a block's products much: so as few blocks as fit with GELU
+ * in all others, and then GELU in as few as fit. The last that computes anything again need not (its own is still
+ * there): blocks come last of those, and before them GELU. */
 static int choose_levels(plan *p, uint64_t rows, uint32_t *gelu, uint32_t *block)
 {
     uint32_t L = p->o.model.layers;

@@ -38,8 +38,8 @@ char *sgt_metrics_json(char *buf, size_t n, const sgt_metrics *m);
  * causal mask left out of account. Neither what is computed twice nor padding counts. */
 double sgt_flops_per_token(const sgt_model *m, uint64_t seq);
 
-/* Operations of a training in petaflop/s-days of 8.64e19, as Brown et al. (GPT-3, 2020, appendix D) count them: 6 N D, for
- * N parameters and D tokens: forward 2 for each, backward 4. Attention's own are left out. */
+/* Operations of a training in petaflop/s-days of 8.64e19, as Brown et al. (GPT-3, 2020, appendix D) count them: 6 N D,
+ * for N parameters and D tokens: forward 2 for each, backward 4. Attention's own are left out. */
 double sgt_pf_days(uint64_t parameters, double tokens);
 
 uint64_t sgt_memory_peak(void);      /* resident bytes of this process at their highest */

@@ -1,5 +1,5 @@
-/* product.inc.h: sgt_product and sgt_softmax_part for AVX-512, compiled once for float32 and once for bfloat16: a file of each defines
- * PRODUCT_NAME, PRODUCT_SOFTMAX and PRODUCT_BF16 and includes this.
+/* product.inc.h: sgt_product and sgt_softmax_part for AVX-512, compiled once for float32 and once for bfloat16: a file
+ * of each defines PRODUCT_NAME, PRODUCT_SOFTMAX and PRODUCT_BF16 and includes this.
  *
  * On an AMD Zen 4 tiles run at 98 % of what the instruction can do; 8 x 48 is as good but fits GPT-2's widths worse,
  * and prefetching B's panels by hand brought nothing. */
@@ -21,8 +21,8 @@ SGT_INLINE vf multiply_add(group_vector a, group_vector b, vf sum)
 #endif
 }
 
-/* c (rows, 64) = sum over groups of a and b, * factor of the row, + bias, + c where added to. a's group p of row i is at a + i*row + p*step,
- * b's p-th 64 groups at b + p*256. `rows` is a constant in every call. */
+/* c (rows, 64) = sum over groups of a and b, * factor of the row, + bias, + c where added to. a's group p of row i is
+ * at a + i*row + p*step, b's p-th 64 groups at b + p*256. `rows` is a constant in every call. */
 SGT_INLINE void tile_of(float *c, size_t ldc, const char *a, size_t row, size_t step, const char *b, size_t groups,
                         const float *bias, const float *factor, int add, int rows)
 {
