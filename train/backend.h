@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "live.h"
 #include "model.h"
 #include "optim.h"
 #include "ranks.h"
@@ -86,6 +87,7 @@ typedef struct sgt_backend_options {
     /* Read by open alone: a folder, made if missing, for what was timed at start-up, per device and shape (NULL: none);
      * and, for deterministic, what an earlier part of this run chose by timing (backend.choices). */
     const char *cache, *choices;
+    int scrub; /* for tests: after each part of a step what is not live (live.h) is overwritten */
     struct sgt_trace *trace; /* where a step's parts are noted down (trace.h), until close; NULL: nowhere */
     /* The others that a step is shared with, until close; NULL: none. Each has every n-th row of a micro-step, from its
      * own number on, and all make the same calls in the same order: open, put with the same floats, get (which gives
@@ -142,6 +144,10 @@ struct sgt_backend {
 
     /* What the backend holds, by kind; returns how many kinds. */
     size_t (*memory)(const sgt_backend *b, sgt_memory_kind kinds[SGT_MEMORY_KINDS]);
+    /* Bytes of those kinds, in their order, that are in use at some time of part `part` of a step (live.h), and when it
+     * has ended; `again`: in a micro-step after the step's first. NULL: it does not know. */
+    void (*live)(const sgt_backend *b, unsigned part, int again, uint64_t within[SGT_LIVE_KINDS],
+                 uint64_t after[SGT_LIVE_KINDS]);
     const char *choices; /* JSON text of what was chosen by timing, for state.json; NULL: nothing was */
 
     /* What one second could bring at most, in this precision: measured by products of matrices, and as its maker says;

@@ -18,6 +18,7 @@ void sgt_cpu_close(sgt_backend *b)
     }
     sgt_cpu_ranks_close(c);
     sgt_arena_unmap(&c->arena);
+    sgt_live_free(&c->live);
     free(c->blocks);
     free(c->pieces);
     free(c);
@@ -182,6 +183,7 @@ static int update(sgt_backend *b, uint64_t step, double lr, sgt_error *err)
     c->loss_sum = 0;
     c->counted = 0;
     c->fresh = 1;
+    sgt_cpu_part_ends(c, sgt_part_update(c->model.layers));
     return SGT_OK;
 }
 

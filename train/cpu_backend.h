@@ -12,6 +12,7 @@
 
 #include "backend.h"
 #include "base/arena.h"
+#include "live.h"
 #include "trace.h"
 
 #define SGT_HEAD_ROWS 256     /* rows of logits that exist at a time, or of what stands for them; twice that in bf16 */
@@ -81,6 +82,8 @@ typedef struct sgt_cpu_backend {
     int sharing;      /* there are such ranks */
     struct sgt_cpu_group *group; /* cpu_ranks.c's; NULL: one rank */
     sgt_memory_kind memory[SGT_MEMORY_KINDS];
+    sgt_live live;               /* once there is memory */
+    int scrub;
     char level[48], peak_name[128];
     size_t kinds;
 
@@ -132,6 +135,17 @@ void sgt_cpu_find_peak(sgt_cpu_backend *c);
 
 /* Lays everything out in c->arena: called once to measure and once with memory behind it. */
 void sgt_cpu_lay_out(sgt_cpu_backend *c);
+
+/* What the buffers are used for, once memory is laid out; and what that comes to. */
+void sgt_cpu_live(sgt_cpu_backend *c);
+void sgt_cpu_live_count(const sgt_backend *b, unsigned part, int again, uint64_t within[SGT_LIVE_KINDS],
+                        uint64_t after[SGT_LIVE_KINDS]);
+/* The end of a part (live.h): for tests, what is not live any more is overwritten. */
+void sgt_cpu_scrub(sgt_cpu_backend *c, unsigned part);
+static inline void sgt_cpu_part_ends(sgt_cpu_backend *c, unsigned part)
+{
+    if (c->scrub) sgt_cpu_scrub(c, part);
+}
 
 /* ids and targets from rows; returns how many targets count. */
 uint64_t sgt_cpu_load(sgt_cpu_backend *c, const sgt_rows *rows);

@@ -170,6 +170,8 @@ void sgt_cpu_backward(sgt_cpu_backend *c)
 {
     const float *p = c->params;
     float *g = c->grads;
+    unsigned L = c->model.layers;
+    sgt_cpu_part_ends(c, sgt_part_head(L));
     if (c->fresh) clear_small_gradients(c);
     clear_rows(c, c->dx);
     layernorm(c, c->blocks[c->model.layers - 1].out, c->meanf, c->rstdf, p + c->lnf_w, g + c->lnf_w, g + c->lnf_b);
@@ -180,10 +182,12 @@ void sgt_cpu_backward(sgt_cpu_backend *c)
         recompute(c, c->blocks + i, x);
         block(c, c->blocks + i, x);
         sgt_cpu_ranks_ready(c);
+        sgt_cpu_part_ends(c, sgt_part_backward(L, (unsigned)i));
         sgt_trace_end_layer(c->trace, from, "backward", i);
     }
     uint64_t from = sgt_trace_begin(c->trace);
     embeddings(c);
     sgt_cpu_ranks_ready(c);
+    sgt_cpu_part_ends(c, sgt_part_embeddings(L));
     sgt_trace_end(c->trace, from, SGT_TRACE_LOOP, "backward", "embeddings backward");
 }

@@ -176,6 +176,7 @@ void sgt_cpu_forward(sgt_cpu_backend *c)
     embed(c);
     sgt_cpu_layernorm(c, first->ln1, first->mean1, first->rstd1, c->x0, p + first->at[SGT_LN1_W],
                       p + first->at[SGT_LN1_B]);
+    sgt_cpu_part_ends(c, 0);
     sgt_trace_end(c->trace, from, SGT_TRACE_LOOP, "forward", "embeddings forward");
     for (size_t i = 0; i < c->model.layers; i++) {
         sgt_cpu_block *l = c->blocks + i;
@@ -188,6 +189,7 @@ void sgt_cpu_forward(sgt_cpu_backend *c)
         else
             residual(c, l->layer, SGT_DROP_FCPROJ, l->out, c->lnf, c->meanf, c->rstdf, l->mid, c->dln, p + c->lnf_w,
                      p + c->lnf_b);
+        sgt_cpu_part_ends(c, sgt_part_forward((unsigned)i));
         sgt_trace_end_layer(c->trace, from, "forward", i);
     }
 }

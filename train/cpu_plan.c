@@ -219,6 +219,7 @@ static void take_options(sgt_cpu_backend *c, const sgt_backend_options *o)
     c->optim = o->optim;
     c->threads = o->threads;
     c->trace = o->trace;
+    c->scrub = o->scrub;
     c->rounding = o->precision == SGT_PRECISION_BF16 || o->precision == SGT_PRECISION_FP16;
     c->format = o->precision == SGT_PRECISION_FP16 ? SGT_FORMAT_FP16 : SGT_FORMAT_BF16;
     c->bf16 = o->precision == SGT_PRECISION_BF16 && sgt_gemm_has_bf16();
