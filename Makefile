@@ -56,7 +56,7 @@ EVENTS_FLAGS := $(if $(PROTOC_C),-DSGT_PROTOBUF_C -I$(B)/gen)
 LD_loader := -lxxhash -luring -ljansson
 LD_tokenize := -lutf8proc -lpcre2-8 -lxxhash -ljansson
 LD_kernels := -fopenmp -ldl -lm
-LD_train := -fopenmp -ljansson $(if $(PROTOC_C),-lprotobuf-c) -lm
+LD_train := -fopenmp -lxxhash -ljansson $(if $(PROTOC_C),-lprotobuf-c) -lm
 LD_cli := -ljansson -lm
 
 # what each program is made of beside tools/sgt-X.c and tools/X/*.c: users before what they use

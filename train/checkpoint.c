@@ -1,4 +1,5 @@
-/* checkpoint.c: a checkpoint folder's files, written and read. That the folder appears at once is run.c's business. */
+/* checkpoint.c: a checkpoint folder's files, written, and its state.json read. That the folder appears at once is
+ * run.c's business. */
 #include "checkpoint.h"
 
 #include <float.h>
@@ -8,10 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "base/file.h"
 #include "config.h"
 #include "safetensors.h"
+#include "sums.h"
 
 #define PIECE SGT_CHECKPOINT_PIECE
 #define MAX_STATE ((size_t)1 << 20) /* bytes of state.json */
@@ -57,11 +60,12 @@ static int write_all(sgt_safetensors_writer *w, sgt_backend *b, sgt_state what, 
     return rc;
 }
 
-/* One file of `count` states, each under its prefix. */
-static int write_tensors(const char *dir, const char *file, sgt_backend *b, const sgt_model *m, const sgt_state *what,
-                         const char *const *prefix, int count, sgt_error *err)
+/* One file of `count` states, each under its prefix; its sum into `files`. */
+static int write_tensors(const char *dir, const char *file, json_t *files, sgt_backend *b, const sgt_model *m,
+                         const sgt_state *what, const char *const *prefix, int count, sgt_error *err)
 {
     int rc;
+    uint64_t bytes, xxh3;
     sgt_safetensors_writer *w = NULL;
     char *path = sgt_join(dir, file);
     float *buffer = malloc(PIECE * sizeof *buffer);
@@ -72,9 +76,11 @@ static int write_tensors(const char *dir, const char *file, sgt_backend *b, cons
     if ((rc = sgt_safetensors_begin(&w, path, err)) < 0) goto out;
     for (int i = 0; i < count && rc == SGT_OK; i++) rc = declare_all(w, m, prefix[i], err);
     for (int i = 0; i < count && rc == SGT_OK; i++) rc = write_all(w, b, what[i], m, buffer, err);
+    if (rc == SGT_OK) rc = sgt_safetensors_sum(w, &bytes, &xxh3, err);
     if (rc == SGT_OK) {
         rc = sgt_safetensors_commit(w, err);
         w = NULL;
+        if (rc == SGT_OK) rc = sgt_sums_add(files, file, bytes, xxh3, err);
     }
 out:
     sgt_safetensors_abandon(w);
@@ -108,19 +114,30 @@ static json_t *machine_json(const sgt_checkpoint_state *s)
     return json;
 }
 
-static int write_state(const char *dir, const sgt_checkpoint_state *s, sgt_error *err)
+static json_t *state_json(const sgt_checkpoint_state *s, json_t *files)
 {
     const sgt_schedule *c = &s->schedule;
-    json_t *json = json_pack(
-        "{s:i, s:I, s:I, s:I, s:{s:s, s:I, s:I}, s:o, s:{s:s, s:f, s:f, s:I, s:I}, s:{s:o}, s:o, s:o}",
+    return json_pack(
+        "{s:i, s:I, s:I, s:I, s:{s:s, s:I, s:I}, s:o, s:{s:s, s:f, s:f, s:I, s:I}, s:{s:o}, s:o, s:o, s:O}",
         "version", 1, "step", (json_int_t)s->step, "tokens", (json_int_t)s->tokens, "documents",
         (json_int_t)s->documents, "sampler", "sampling", s->sampling, "seed", (json_int_t)s->seed, "next_batch",
-        (json_int_t)s->next_batch, "scaler", scaler_json(s), "schedule", "kind", sgt_schedule_name(c->kind), "lr",
-        c->lr, "min_lr", c->min_lr, "warmup", (json_int_t)c->warmup, "steps", (json_int_t)c->steps, "data", "hash",
-        hex(s->data_hash), "machine", machine_json(s), "options", json_loads(s->options, 0, NULL));
+        (json_int_t)s->next_batch, "scaler", scaler_json(s), "schedule", "kind", sgt_schedule_name(c->kind),
+        "lr", c->lr, "min_lr", c->min_lr, "warmup", (json_int_t)c->warmup, "steps",
+        (json_int_t)c->steps, "data", "hash", hex(s->data_hash), "machine", machine_json(s), "options",
+        json_loads(s->options, 0, NULL), "files", files);
+}
+
+static int write_state(const char *dir, const sgt_checkpoint_state *s, json_t *files, sgt_error *err)
+{
+    json_t *json = state_json(s, files);
+    int rc = json ? sgt_sums_seal(json, err) : SGT_OK;
+    if (rc < 0) {
+        json_decref(json);
+        return rc;
+    }
     char *path = sgt_join(dir, "state.json"), *text = json ? json_dumps(json, JSON_INDENT(2)) : NULL;
-    int rc = path && text ? sgt_file_put(path, text, strlen(text), err)
-                          : sgt_fail(err, SGT_ENOMEM, "%s/state.json: out of memory", dir);
+    rc = path && text ? sgt_file_put(path, text, strlen(text), err)
+                      : sgt_fail(err, SGT_ENOMEM, "%s/state.json: out of memory", dir);
     free(path);
     free(text);
     json_decref(json);
@@ -193,20 +210,28 @@ static int parse_state(sgt_checkpoint_state *s, json_t *json, const char *path, 
     return rc < 0 ? rc : parse_choices(s, json, path, err);
 }
 
-int sgt_checkpoint_read(sgt_checkpoint_state *state, const char *dir, sgt_error *err)
+/* state.json as it stands. */
+static int load_state(json_t **out, const char *dir, const char *path, sgt_error *err)
 {
-    char *text = NULL, *path = sgt_join(dir, "state.json");
+    char *text = NULL;
     size_t n;
     json_error_t why;
-    *state = (sgt_checkpoint_state){0};
     if (!path) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", dir);
     int rc = sgt_file_get(&text, &n, path, MAX_STATE, err);
-    if (rc == SGT_OK) {
-        json_t *json = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why);
-        rc = json ? parse_state(state, json, path, err) : sgt_fail(err, SGT_EFORMAT, "%s: %s", path, why.text);
-        json_decref(json);
-    }
+    if (rc == SGT_OK && !(*out = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why)))
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: %s", path, why.text);
     free(text);
+    return rc;
+}
+
+int sgt_checkpoint_read(sgt_checkpoint_state *state, const char *dir, sgt_error *err)
+{
+    json_t *json = NULL;
+    char *path = sgt_join(dir, "state.json");
+    *state = (sgt_checkpoint_state){0};
+    int rc = load_state(&json, dir, path, err);
+    if (rc == SGT_OK) rc = parse_state(state, json, path, err);
+    json_decref(json);
     free(path);
     return rc;
 }
@@ -220,26 +245,55 @@ void sgt_checkpoint_state_free(sgt_checkpoint_state *state)
 
 /* ---- the whole folder ---- */
 
-static int write_tokenizer(const char *dir, const char *text, sgt_error *err)
+static int write_text(const char *dir, const char *name, const char *text, sgt_error *err)
 {
-    char *to = sgt_join(dir, "tokenizer.json");
+    char *to = sgt_join(dir, name);
     int rc = to ? sgt_file_put(to, text, strlen(text), err) : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", dir);
     free(to);
     return rc;
 }
 
-int sgt_checkpoint_write(const char *dir, const sgt_checkpoint_state *state, sgt_backend *b, const sgt_model *m,
-                         const char *tokenizer, int64_t eot, sgt_error *err)
+static int write_files(const char *dir, json_t *files, sgt_backend *b, const sgt_model *m, const char *tokenizer,
+                       int64_t eot, sgt_error *err)
 {
     static const char *const model_prefix[] = {"transformer."};
     static const sgt_state model_state[] = {SGT_PARAMETERS};
     int rc;
     if ((rc = sgt_config_write(m, dir, eot, err)) < 0 ||
-        (rc = write_tensors(dir, "model.safetensors", b, m, model_state, model_prefix, 1, err)) < 0 ||
-        (rc = write_tensors(dir, "optimizer.safetensors", b, m, moment_states, moments, 2, err)) < 0 ||
-        (tokenizer && (rc = write_tokenizer(dir, tokenizer, err)) < 0))
+        (rc = sgt_sums_add_file(files, dir, "config.json", err)) < 0 ||
+        (rc = sgt_sums_add_file(files, dir, "generation_config.json", err)) < 0 ||
+        (rc = write_tensors(dir, "model.safetensors", files, b, m, model_state, model_prefix, 1, err)) < 0 ||
+        (rc = write_tensors(dir, "optimizer.safetensors", files, b, m, moment_states, moments, 2, err)) < 0 ||
+        !tokenizer)
         return rc;
-    return write_state(dir, state, err);
+    if ((rc = write_text(dir, "tokenizer.json", tokenizer, err)) < 0) return rc;
+    return sgt_sums_add(files, "tokenizer.json", strlen(tokenizer), XXH3_64bits(tokenizer, strlen(tokenizer)), err);
+}
+
+int sgt_checkpoint_write(const char *dir, const sgt_checkpoint_state *state, sgt_backend *b, const sgt_model *m,
+                         const char *tokenizer, int64_t eot, sgt_error *err)
+{
+    json_t *files = json_object();
+    int rc = files ? write_files(dir, files, b, m, tokenizer, eot, err)
+                   : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", dir);
+    if (rc == SGT_OK) rc = write_state(dir, state, files, err);
+    json_decref(files);
+    return rc;
+}
+
+int sgt_checkpoint_copy(float *const *to, int states, sgt_backend *b, const sgt_model *m, sgt_error *err)
+{
+    static const sgt_state order[] = {SGT_PARAMETERS, SGT_MOMENT1, SGT_MOMENT2};
+    int rc = SGT_OK;
+    for (int s = 0; s < states; s++)
+        for (size_t i = 0; i < sgt_model_tensors(m); i++) {
+            sgt_tensor t;
+            sgt_model_tensor(m, i, &t);
+            for (size_t at = 0; at < t.count && rc == SGT_OK; at += PIECE)
+                rc = b->get(b, order[s], i, at, t.count - at < PIECE ? t.count - at : PIECE, to[s] + t.offset + at,
+                            err);
+        }
+    return rc;
 }
 
 int sgt_checkpoint_follow(sgt_backend *b, const sgt_model *m, sgt_error *err)
@@ -252,95 +306,29 @@ int sgt_checkpoint_follow(sgt_backend *b, const sgt_model *m, sgt_error *err)
     return rc;
 }
 
-/* ---- tensors in ---- */
+/* ---- is it whole? ---- */
 
-static int open_in(sgt_safetensors **out, const char *dir, const char *file, sgt_error *err)
+/* A newer program's checkpoint, whose version parse_state will not have, may be whole: its sums are looked at first. */
+static int check_sums(const char *dir, sgt_error *err)
 {
-    char *path = sgt_join(dir, file);
-    int rc = path ? sgt_safetensors_open(out, path, err) : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", dir);
+    json_t *json = NULL;
+    char *path = sgt_join(dir, "state.json");
+    int rc = load_state(&json, dir, path, err);
+    if (rc == SGT_OK) rc = sgt_sums_check_seal(json, path, err);
+    if (rc == SGT_OK) rc = sgt_sums_check(json_object_get(json, "files"), dir, err);
+    json_decref(json);
     free(path);
     return rc;
 }
 
-/* The tensor `t` of the model in the file, under any of the prefixes, in its shape. */
-static int find_tensor(const sgt_safetensor **out, const sgt_safetensors *s, const sgt_tensor *t,
-                       const char *const *prefixes, const char *where, sgt_error *err)
-{
-    const sgt_safetensor *found = NULL;
-    char name[80];
-    for (; *prefixes && !found; prefixes++) {
-        snprintf(name, sizeof name, "%s%s", *prefixes, t->name);
-        found = sgt_safetensors_find(s, name);
-    }
-    if (!found) return sgt_fail(err, SGT_EFORMAT, "%s: no tensor %s", where, t->name);
-    int same = found->dims == t->dims;
-    for (uint32_t i = 0; same && i < t->dims; i++) same = found->dim[i] == t->dim[i];
-    if (!same)
-        return sgt_fail(err, SGT_EFORMAT,
-                        "%s: tensor %s has %u dimensions, %llu x %llu, where config.json says %u x %u", where, t->name,
-                        found->dims, (unsigned long long)(found->dims ? found->dim[0] : 0),
-                        (unsigned long long)(found->dims > 1 ? found->dim[1] : 1), t->dim[0], t->dim[1]);
-    *out = found;
-    return SGT_OK;
-}
-
-/* Every tensor of the model into b; b NULL: only looks whether they are all there. */
-static int load_tensors(const sgt_safetensors *s, const char *const *prefixes, const char *where, sgt_backend *b,
-                        sgt_state what, const sgt_model *m, sgt_error *err)
-{
-    int rc = SGT_OK;
-    float *buffer = b ? malloc(PIECE * sizeof *buffer) : NULL;
-    if (b && !buffer) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", where);
-    for (size_t i = 0; i < sgt_model_tensors(m) && rc == SGT_OK; i++) {
-        sgt_tensor t;
-        const sgt_safetensor *from = NULL;
-        sgt_model_tensor(m, i, &t);
-        rc = find_tensor(&from, s, &t, prefixes, where, err);
-        for (size_t at = 0; b && at < t.count && rc == SGT_OK; at += PIECE) {
-            size_t n = t.count - at < PIECE ? t.count - at : PIECE;
-            rc = sgt_safetensors_read(s, from, at, n, buffer, err);
-            if (rc == SGT_OK) rc = b->put(b, what, i, at, n, buffer, err);
-        }
-    }
-    free(buffer);
-    return rc;
-}
-
-static int load_file(const char *dir, const char *file, const char *const *prefixes, sgt_backend *b, sgt_state what,
-                     const sgt_model *m, sgt_error *err)
-{
-    char where[512];
-    sgt_safetensors *s = NULL;
-    int rc = open_in(&s, dir, file, err);
-    snprintf(where, sizeof where, "%s/%s", dir, file);
-    if (rc == SGT_OK) rc = load_tensors(s, prefixes, where, b, what, m, err);
-    sgt_safetensors_close(s);
-    return rc;
-}
-
-int sgt_checkpoint_load_model(const char *dir, sgt_backend *b, const sgt_model *m, sgt_error *err)
-{
-    static const char *const prefixes[] = {"transformer.", "", NULL};
-    return load_file(dir, "model.safetensors", prefixes, b, SGT_PARAMETERS, m, err);
-}
-
-int sgt_checkpoint_load_moments(const char *dir, sgt_backend *b, const sgt_model *m, sgt_error *err)
-{
-    int rc = SGT_OK;
-    for (int i = 0; i < 2 && rc == SGT_OK; i++) {
-        const char *const prefixes[] = {moments[i], NULL};
-        rc = load_file(dir, "optimizer.safetensors", prefixes, b, moment_states[i], m, err);
-    }
-    return rc;
-}
-
-int sgt_checkpoint_check(const char *dir, uint64_t step, sgt_error *err)
+int sgt_checkpoint_check(const char *dir, uint64_t step, int sums, sgt_error *err)
 {
     sgt_model m;
     sgt_checkpoint_state state;
     int rc = sgt_config_read(&m, dir, err);
     if (rc == SGT_OK) rc = sgt_checkpoint_load_model(dir, NULL, &m, err);
     if (rc == SGT_OK) rc = sgt_checkpoint_load_moments(dir, NULL, &m, err);
+    if (rc == SGT_OK && sums) rc = check_sums(dir, err);
     if (rc < 0) return rc;
     rc = sgt_checkpoint_read(&state, dir, err);
     if (rc == SGT_OK && state.step != step)

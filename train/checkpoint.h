@@ -4,7 +4,7 @@
  *   tokenizer.json                                         where the data had one
  *   optimizer.safetensors                                  both moments, "m.NAME" and "v.NAME"
  *   state.json                                             step, tokens, sampler, scaler, schedule, data, machine,
- *                                                          options
+ *                                                          options, and every file's checksum (sums.h)
  */
 #ifndef SGT_CHECKPOINT_H
 #define SGT_CHECKPOINT_H
@@ -39,7 +39,11 @@ typedef struct sgt_checkpoint_state {
 int sgt_checkpoint_write(const char *dir, const sgt_checkpoint_state *state, sgt_backend *b, const sgt_model *m,
                          const char *tokenizer, int64_t eot, sgt_error *err);
 
-/* What the other ranks do while the first one writes: the same calls of the backend. */
+/* The first `states` of parameters and both moments, each into an array laid out as the model says: with a backend
+ * whose `get` reads from them, sgt_checkpoint_write can come later. */
+int sgt_checkpoint_copy(float *const *to, int states, sgt_backend *b, const sgt_model *m, sgt_error *err);
+
+/* What the other ranks do while the first one writes or copies: the same calls of the backend. */
 int sgt_checkpoint_follow(sgt_backend *b, const sgt_model *m, sgt_error *err);
 
 /* state.json alone. Free with sgt_checkpoint_state_free. */
@@ -47,8 +51,8 @@ int sgt_checkpoint_read(sgt_checkpoint_state *state, const char *dir, sgt_error 
 void sgt_checkpoint_state_free(sgt_checkpoint_state *state);
 
 /* Whether the folder is a whole checkpoint of step `step`: its files are there, are what their formats promise, and fit
- * one another. */
-int sgt_checkpoint_check(const char *dir, uint64_t step, sgt_error *err);
+ * one another; with `sums`, which reads all of them, have the bytes that were written. */
+int sgt_checkpoint_check(const char *dir, uint64_t step, int sums, sgt_error *err);
 
 /* Parameters of any Hugging Face GPT-2 directory (names with or without "transformer."); a tensor that is missing or
  * has another shape is SGT_EFORMAT and named. */

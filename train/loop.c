@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cpu.h"
 #include "feed.h"
+#include "saver.h"
 #include "trainer.h"
 #include "watch.h"
 
@@ -17,13 +19,15 @@
 typedef struct loop {
     sgt_trainer *t;
     sgt_feed *feed;
+    sgt_saver *saver; /* where this rank writes */
     unsigned lag; /* steps that metrics are asked for late */
     sgt_feed *val;
     sgt_metrics ring[RING]; /* step s in ring[s % RING] */
     double began[RING];
     uint64_t next; /* the first step whose line is not written */
     double mark;   /* when the last thing that is no step ended */
-    uint64_t val_tokens, saved;
+    uint64_t val_tokens;
+    uint64_t saved; /* the step whose save was begun last */
     sgt_watch watch;
     uint64_t held;    /* bytes on a device with memory of its own */
     uint64_t begun;   /* documents in this rank's rows of this call, */
@@ -95,7 +99,8 @@ static int settle_one(loop *l, int val, sgt_error *err)
     return SGT_OK;
 }
 
-static int save(loop *l, uint64_t steps, sgt_error *err)
+/* more: steps follow, while which it is written. */
+static int save(loop *l, uint64_t steps, int more, sgt_error *err)
 {
     sgt_trainer *t = l->t;
     sgt_checkpoint_state state = t->state;
@@ -109,8 +114,7 @@ static int save(loop *l, uint64_t steps, sgt_error *err)
     if (rc == SGT_OK && sgt_trainer_scales(t)) rc = t->backend->get_scaler(t->backend, &state.scaler, err);
     state.scaling = strcmp(t->s->precision, "fp16") == 0 || state.scaler.skipped > 0;
     if (rc == SGT_OK && !t->run) rc = sgt_checkpoint_follow(t->backend, &t->model, err);
-    else if (rc == SGT_OK)
-        rc = sgt_run_save(t->run, &state, t->backend, &t->model, t->tokenizer, t->eot, t->s->keep, err);
+    else if (rc == SGT_OK) rc = sgt_saver_save(l->saver, &state, t->backend, more, err);
     sgt_trace_end(t->trace, from, SGT_TRACE_LOOP, "checkpoint", "checkpoint");
     if (rc == SGT_OK) l->saved = steps;
     l->documents = state.documents;
@@ -196,6 +200,8 @@ static int settle(loop *l, uint64_t done, int eval, sgt_error *err)
 static int stopped_of_ranks(const loop *l, uint64_t done, sgt_error *err)
 {
     uint64_t steps = l->t->s->steps;
+    int rc = l->saver ? sgt_saver_wait(l->saver, err) : SGT_OK;
+    if (rc < 0) return rc;
     if (!l->saved)
         return sgt_fail(err, SGT_ESTOPPED, "interrupted after step %llu of %llu, before any checkpoint",
                         (unsigned long long)done, (unsigned long long)steps);
@@ -217,11 +223,13 @@ static int run_steps(loop *l, sgt_error *err)
         int keep = every(done, s->save_every);
         if (eval || keep) rc = settle(l, done, eval, err);
         else if (done > l->lag) rc = settle(l, done - l->lag, 0, err);
-        if (rc == SGT_OK && keep) rc = save(l, done, err);
+        if (rc == SGT_OK && keep) rc = save(l, done, done < s->steps, err);
+        if (rc == SGT_OK && l->saver) rc = sgt_saver_check(l->saver, err);
     }
     if (rc == SGT_OK && t->o->ranks && done < s->steps) return stopped_of_ranks(l, done, err);
     if (rc == SGT_OK) rc = settle(l, done, 0, err);
-    if (rc == SGT_OK && done > l->saved) rc = save(l, done, err);
+    if (rc == SGT_OK && done > l->saved) rc = save(l, done, 0, err);
+    if (rc == SGT_OK && l->saver) rc = sgt_saver_wait(l->saver, err);
     if (rc < 0 || done == s->steps) return rc;
     if (!l->saved) return sgt_fail(err, SGT_ESTOPPED, "interrupted before the first step");
     return sgt_fail(err, SGT_ESTOPPED, "interrupted after step %llu of %llu; --resume goes on from there",
@@ -252,6 +260,28 @@ static int open_feed(loop *l, sgt_error *err)
     return sgt_feed_open(&l->val, t->val, &val, err);
 }
 
+static int open_saver(loop *l, sgt_error *err)
+{
+    const sgt_trainer *t = l->t;
+    sgt_saver_options o = {.run = t->run,
+                           .model = &t->model,
+                           .optimizer = strcmp(t->s->optimizer, "sgd") == 0 ? SGT_SGD : SGT_ADAMW,
+                           .tokenizer = t->tokenizer,
+                           .eot = t->eot,
+                           .keep = t->s->keep,
+                           .threads = t->s->threads == SGT_DEFAULT_COUNT ? sgt_cpu_count() : (int)t->s->threads,
+                           .trace = t->trace,
+                           .notice = t->o->notice};
+    return t->run ? sgt_saver_open(&l->saver, &o, err) : SGT_OK;
+}
+
+/* The newest checkpoint: one that this call has written, or the one it went on from. */
+static uint64_t newest(const loop *l)
+{
+    uint64_t saved = l->saver ? sgt_saver_saved(l->saver) : 0;
+    return saved ? saved : l->t->state.step;
+}
+
 static void fill_result(const loop *l, sgt_train_result *r)
 {
     const sgt_trainer *t = l->t;
@@ -264,7 +294,7 @@ static void fill_result(const loop *l, sgt_train_result *r)
     r->seconds = sgt_watch_now() - l->watch.start;
     r->peak_bytes = l->held ? l->held : sgt_memory_peak();
     r->total_bytes = l->held ? t->backend->memory_total : sgt_memory_total();
-    r->checkpoint = l->saved && t->run ? sgt_run_checkpoint(t->run, l->saved) : NULL;
+    r->checkpoint = newest(l) && t->run ? sgt_run_checkpoint(t->run, newest(l)) : NULL;
 }
 
 /* What a device with memory of its own holds, which does not change once its backend is open; 0 for a CPU. */
@@ -291,11 +321,14 @@ int sgt_trainer_run(sgt_trainer *t, sgt_train_result *r, sgt_error *err)
     if (rc == SGT_OK && t->state.step >= t->s->steps)
         sgt_say(&t->o->notice, "%s has made its %llu steps already (a larger --steps goes on)", t->o->run,
                 (unsigned long long)t->state.step);
-    else if (rc == SGT_OK && (rc = open_feed(&l, err)) == SGT_OK) rc = run_steps(&l, err);
+    else if (rc == SGT_OK && (rc = open_saver(&l, err)) == SGT_OK && (rc = open_feed(&l, err)) == SGT_OK)
+        rc = run_steps(&l, err);
+    if (l.saver) sgt_saver_wait(l.saver, NULL); /* whatever has ended the run, a whole checkpoint stays */
     trace(&l, 0, 1);
     if (rc == SGT_OK) sgt_watch_end(&l.watch, l.next - t->state.step);
     fill_result(&l, r);
     sgt_watch_close(&l.watch);
+    sgt_saver_close(l.saver);
     sgt_feed_close(l.feed);
     sgt_feed_close(l.val);
     return rc;

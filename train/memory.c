@@ -3,6 +3,7 @@
 #include "memory.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -10,6 +11,8 @@
 #include "checkpoint.h"
 #include "feed.h"
 #include "metrics.h"
+#include "safetensors.h"
+#include "saver.h"
 
 #define MOST_ROWS (1u << 20)        /* --batch-size's largest */
 #define SPARE ((uint64_t)512 << 20) /* bytes of a device that libraries and kernels' code may yet take, at most */
@@ -22,6 +25,7 @@ typedef struct plan {
     uint64_t room;        /* bytes that may be taken; UINT64_MAX: nobody says */
     uint64_t set_bytes;   /* of the data that is held in memory, each split in pages of its own */
     int evaluates;
+    int copies;           /* a checkpoint is copied, and written while steps follow */
     uint8_t *at;          /* t->recompute_at, which is being chosen; NULL: the same level in all layers */
 } plan;
 
@@ -95,8 +99,22 @@ static uint64_t loader_bytes(const plan *p)
     return p->set_bytes + batches * p->o.batch * (p->o.seq + 1) * 2;
 }
 
-/* A tensor goes through a buffer, piece by piece. */
-static uint64_t checkpoint_bytes(const sgt_model *m)
+/* Whether steps follow the first save, by this rank; where their number is yet to be decided, of as many rows as p->o
+ * has: one row has the most. */
+static int copies(const plan *p)
+{
+    const sgt_settings *s = p->t->s;
+    uint64_t rows = (uint64_t)p->o.batch * sgt_ranks_size(p->t->o->ranks) * s->accum;
+    double steps = (double)s->steps;
+    if (s->steps == SGT_DEFAULT_COUNT && s->budget > 0)
+        steps = s->budget / sgt_pf_days(sgt_model_parameters(&p->o.model), (double)(rows * s->seq));
+    else if (s->steps == SGT_DEFAULT_COUNT && s->data)
+        steps = ceil(s->epochs * (double)p->t->info.windows_per_epoch / (double)rows);
+    return s->save_every && (double)s->save_every < steps && sgt_trainer_writes(p->t);
+}
+
+/* A tensor goes through a buffer, piece by piece, into what is written at a time. */
+static uint64_t writer_bytes(const sgt_model *m)
 {
     size_t most = 0;
     for (size_t i = 0; i < sgt_model_tensors(m); i++) {
@@ -104,7 +122,9 @@ static uint64_t checkpoint_bytes(const sgt_model *m)
         sgt_model_tensor(m, i, &t);
         if (t.count > most) most = t.count;
     }
-    return sizeof(float) * (most < SGT_CHECKPOINT_PIECE ? most : SGT_CHECKPOINT_PIECE);
+    uint64_t moments = 2 * sizeof(float) * sgt_model_parameters(m);
+    return sizeof(float) * (most < SGT_CHECKPOINT_PIECE ? most : SGT_CHECKPOINT_PIECE) +
+           (moments < SGT_SAFETENSORS_ROOM ? moments : SGT_SAFETENSORS_ROOM);
 }
 
 static void add(sgt_train_estimate *e, const char *name, uint64_t bytes)
@@ -119,12 +139,13 @@ static int measure(const plan *p, sgt_train_estimate *e, sgt_error *err)
 {
     const sgt_cuda_library *cuda = p->t->cuda;
     e->count = 0;
+    e->checkpoint = p->copies ? sgt_saver_bytes(&p->o.model, p->o.optim.kind) : 0;
     if (cuda) return cuda->estimate(&p->o, e->kinds, &e->count, &e->total, err);
     int rc = sgt_cpu_backend_estimate(&p->o, e->kinds, &e->count, &e->total, err);
     if (rc < 0) return rc;
     add(e, "page rest", huge_pages(e->total) - e->total);
     add(e, "loader", loader_bytes(p));
-    add(e, "checkpoint", checkpoint_bytes(&p->o.model));
+    add(e, "checkpoint", e->checkpoint + writer_bytes(&p->o.model));
     add(e, "program", p->program + (uint64_t)p->o.threads * THREAD);
     return SGT_OK;
 }
@@ -329,6 +350,7 @@ static int begin(plan *p, sgt_trainer *t, sgt_error *err)
     if (strcmp(t->s->recompute, "auto") == 0) p->at = t->recompute_at = calloc(t->model.layers, 1);
     if (strcmp(t->s->recompute, "auto") == 0 && !p->at) return sgt_fail(err, SGT_ENOMEM, "memory: out of memory");
     if (t->s->batch == SGT_DEFAULT_COUNT) p->o.batch = 1;
+    p->copies = copies(p);
     p->program = t->cuda ? 0 : sgt_cpu_backend_program(&p->o);
     return find_room(p, err);
 }
@@ -363,6 +385,7 @@ int sgt_memory_estimate(sgt_trainer *t, sgt_train_estimate *e, sgt_error *err)
     sgt_cuda_device d;
     int rc = begin(&p, t, err);
     if (rc == SGT_OK && sgt_memory_asked(t->s)) rc = decide(&p, err);
+    p.copies = copies(&p); /* of the rows that were decided on */
     if (rc == SGT_OK) rc = measure(&p, e, err);
     if (rc < 0) return rc;
     e->model = t->model;

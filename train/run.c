@@ -76,6 +76,24 @@ static char *step_path(const char *run, uint64_t step)
     return sgt_join(run, name);
 }
 
+/* `latest` may be older than the newest checkpoint, after a kill between a save's two renames, but what it names has
+ * been there. */
+static void check_latest(const char *run, const sgt_notice *notice)
+{
+    char *text = NULL, *path = sgt_join(run, "latest"), *dir = NULL;
+    size_t n;
+    uint64_t step;
+    if (path && sgt_file_get(&text, &n, path, 1024, NULL) == SGT_OK) {
+        text[strcspn(text, "\n")] = '\0';
+        dir = is_step(text, &step) ? sgt_join(run, text) : NULL;
+        if (!dir || access(dir, F_OK) < 0)
+            sgt_say(notice, "%s says '%s', and there is no such checkpoint", path, text);
+    }
+    free(dir);
+    free(text);
+    free(path);
+}
+
 /* Whether a checkpoint that could not be read is half a checkpoint, and not a disk or a memory that failed just now. */
 static int is_incomplete(const char *dir, int rc)
 {
@@ -89,17 +107,18 @@ static int is_incomplete(const char *dir, int rc)
     return rc == SGT_EFORMAT || missing;
 }
 
-int sgt_run_newest(char **dir, const char *run, const sgt_notice *notice, sgt_error *err)
+int sgt_run_newest(char **dir, const char *run, int sums, const sgt_notice *notice, sgt_error *err)
 {
     uint64_t *steps;
     size_t count;
     int rc = list_steps(&steps, &count, run, err);
     *dir = NULL;
+    if (rc == SGT_OK) check_latest(run, notice);
     for (size_t i = 0; i < count && rc == SGT_OK && !*dir; i++) {
         sgt_error why;
         char *path = step_path(run, steps[i]);
-        int bad =
-            path ? sgt_checkpoint_check(path, steps[i], &why) : sgt_fail(&why, SGT_ENOMEM, "%s: out of memory", run);
+        int bad = path ? sgt_checkpoint_check(path, steps[i], sums, &why)
+                       : sgt_fail(&why, SGT_ENOMEM, "%s: out of memory", run);
         if (bad == SGT_OK) {
             *dir = path;
             break;
@@ -318,16 +337,20 @@ static int take(sgt_run *r, sgt_error *err)
 }
 
 /* Between looking for a checkpoint and taking the folder another process may have ended its run here: what it saved is
- * not ours to remove. */
+ * not ours to remove. What was passed over is passed over again. */
 static int check_unchanged(const sgt_run *r, uint64_t step, sgt_error *err)
 {
-    char *dir;
-    uint64_t newest = 0;
-    int rc = sgt_run_newest(&dir, r->path, NULL, err);
-    if (rc == SGT_OK && dir && is_step(strrchr(dir, '/') + 1, &newest) && newest > step)
-        rc = sgt_fail(err, SGT_EUNSUPPORTED, "%s: another sgt-train has just saved %s (the same command looks again)",
-                      r->path, strrchr(dir, '/') + 1);
-    free(dir);
+    uint64_t *steps;
+    size_t count;
+    int rc = list_steps(&steps, &count, r->path, err);
+    for (size_t i = 0; i < count && rc == SGT_OK && steps[i] > step; i++) {
+        char *path = step_path(r->path, steps[i]);
+        if (path && sgt_checkpoint_check(path, steps[i], 1, NULL) == SGT_OK)
+            rc = sgt_fail(err, SGT_EUNSUPPORTED, "%s: another sgt-train has just saved " STEP_NAME
+                          " (the same command looks again)", r->path, steps[i]);
+        free(path);
+    }
+    free(steps);
     return rc;
 }
 

@@ -13,8 +13,9 @@
 #include "checkpoint.h"
 
 /* The newest whole checkpoint of a run, into malloc'd *dir; NULL where there is none. One that is not whole is passed
- * over and said. No folder at `run` is no error. */
-int sgt_run_newest(char **dir, const char *run, const sgt_notice *notice, sgt_error *err);
+ * over and said, and so is a `latest` that names none; with `sums`, bytes that are not those that were written count as
+ * not whole. No folder at `run` is no error. */
+int sgt_run_newest(char **dir, const char *run, int sums, const sgt_notice *notice, sgt_error *err);
 
 typedef struct sgt_run sgt_run;
 

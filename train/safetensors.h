@@ -19,6 +19,7 @@
 
 #define SGT_SAFETENSORS_MAX_HEADER ((uint64_t)16 << 20) /* bytes (GPT-2 XL's is 60 kB): bounds what a file can cost */
 #define SGT_SAFETENSORS_MAX_DIMS 8
+#define SGT_SAFETENSORS_ROOM ((size_t)4 << 20) /* bytes that a writer holds back, and writes at a time */
 
 typedef struct sgt_safetensor {
     const char *name;  /* lives as long as the file is open */
@@ -48,6 +49,8 @@ int sgt_safetensors_begin(sgt_safetensors_writer **out, const char *path, sgt_er
 int sgt_safetensors_declare(sgt_safetensors_writer *w, const char *name, const uint32_t *dim, uint32_t dims,
                             sgt_error *err);
 int sgt_safetensors_write(sgt_safetensors_writer *w, const float *x, size_t count, sgt_error *err);
+/* Once all numbers are written, before commit: the file's bytes, and their XXH3-64. */
+int sgt_safetensors_sum(sgt_safetensors_writer *w, uint64_t *bytes, uint64_t *xxh3, sgt_error *err);
 int sgt_safetensors_commit(sgt_safetensors_writer *w, sgt_error *err); /* frees w, whatever happens */
 void sgt_safetensors_abandon(sgt_safetensors_writer *w);               /* frees w, leaves nothing; NULL is fine */
 

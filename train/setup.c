@@ -45,7 +45,7 @@ static int share_text(const sgt_trainer *t, char **text, sgt_error *err)
 /* Which checkpoint it is, one rank says for all. */
 static int resume_from(sgt_trainer *t, sgt_error *err)
 {
-    int rc = sgt_trainer_writes(t) ? sgt_run_newest(&t->from, t->o->run, &t->o->warning, err) : SGT_OK;
+    int rc = sgt_trainer_writes(t) ? sgt_run_newest(&t->from, t->o->run, 1, &t->o->warning, err) : SGT_OK;
     if (rc < 0 || (rc = share_text(t, &t->from, err)) < 0) return rc;
     if (!t->from) {
         sgt_say(&t->o->notice, "%s has no checkpoint to resume from: starting at step 0", t->o->run);
@@ -117,8 +117,8 @@ static int refuse_existing(const sgt_trainer *t, sgt_error *err)
 {
     char *dir;
     if (t->o->resume || t->o->force || !sgt_trainer_writes(t)) return SGT_OK;
-    int rc = sgt_run_newest(&dir, t->o->run, NULL, err);
-    if (rc == SGT_OK && !dir) rc = sgt_run_newest(&dir, t->o->run, &t->o->warning, err); /* says what is to go */
+    int rc = sgt_run_newest(&dir, t->o->run, 0, NULL, err);
+    if (rc == SGT_OK && !dir) rc = sgt_run_newest(&dir, t->o->run, 0, &t->o->warning, err); /* says what is to go */
     if (rc == SGT_OK && dir)
         rc = sgt_fail(err, SGT_EUNSUPPORTED, "%s: it holds %s (--resume goes on from there, --force starts over)",
                       t->o->run, strrchr(dir, '/') + 1);

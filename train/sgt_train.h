@@ -65,6 +65,8 @@ typedef struct sgt_train_estimate {
     sgt_memory_kind kinds[SGT_MEMORY_KINDS];
     size_t count;
     uint64_t total, available; /* bytes: of all kinds; that are to be had now, UINT64_MAX where nothing says */
+    uint64_t checkpoint; /* bytes of the copy that is written while steps follow, 0: none; in the host's memory, so that
+                            it is one of a CPU's kinds and beside those of CUDA's */
 } sgt_train_estimate;
 
 /* What the steps of such a run would hold, without running any. It needs no data, and for a device that is named no

@@ -73,6 +73,8 @@ int sgt_file_begin(sgt_file **out, const char *path, sgt_error *err)
     return SGT_OK;
 }
 
+int sgt_file_fd(const sgt_file *f) { return f->fd; }
+
 int sgt_file_write(sgt_file *f, const void *p, size_t n, sgt_error *err)
 {
     return sgt_write_all(f->fd, p, n, f->path, err);

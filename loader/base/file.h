@@ -24,6 +24,7 @@ typedef struct sgt_file sgt_file;
 
 int sgt_file_begin(sgt_file **out, const char *path, sgt_error *err);
 int sgt_file_write(sgt_file *f, const void *p, size_t n, sgt_error *err);              /* appends; not buffered */
+int sgt_file_fd(const sgt_file *f);
 int sgt_file_commit(sgt_file *f, sgt_error *err);  /* frees f, whatever happens; on failure the temporary is gone */
 void sgt_file_abandon(sgt_file *f);                /* frees f, removes the temporary; NULL is fine */
 

@@ -40,6 +40,23 @@ total --batch-size 8 --recompute block && [ "$total" -lt "$gelu" ] || fail 'bloc
 total --batch-size 8 --optimizer sgd && [ "$total" -lt "$eight" ] || fail 'SGD has one moment'
 total --batch-size 8 --no-tie && [ "$total" -gt "$eight" ] || fail 'a head of its own needs more'
 
+# the copy that a checkpoint is written from while steps follow: parameters and both moments, or one
+copy() { # BYTES OPTION...
+    wanted=$1
+    shift
+    run 0 $estimate --json --model 4x64x4 --seq-len 64 "$@"
+    [ "$(field checkpoint_bytes .stdout)" = "$wanted" ] || fail "a copy of $(field checkpoint_bytes .stdout) bytes ($*)"
+    kind=$(tr '{' '\n' < .stdout | sed -n 's/.*"name": "checkpoint", "bytes": \([0-9]*\).*/\1/p')
+}
+floats=$((50257 * 64 + 1024 * 64 + 4 * (12 * 64 * 64 + 13 * 64) + 2 * 64))
+copy $((12 * floats)) --steps 1001 && with=$kind
+copy 0 --steps 1000
+[ $((with - kind)) -eq $((12 * floats)) ] || fail 'it is part of what a checkpoint takes'
+copy 0 --save-every 0
+copy $((8 * floats)) --optimizer sgd
+copy 0 --data d --batch-size 3                        # 799 steps
+copy $((12 * (floats - 50001 * 64))) --data d --batch-size 2 # 1199, and 256 ids
+
 # a run that needs more than there is names the same figure, of what it takes itself
 large='--data d --device cpu --threads 1 --model 48x1600x25 --seq-len 1024 --batch-size 512'
 run 0 sgt-train --estimate-memory --json $large

@@ -91,3 +91,26 @@ run 1 sh -c "ulimit -f 8; trap '' XFSZ; exec sgt-train --quiet $small --run full
 stderr_lines 1
 stderr_has 'File too large'
 [ -z "$(ls -A full | grep step)" ] || fail "half a checkpoint is left: $(ls -A full)"
+
+# ... and what was saved before stays: nothing goes before the next one is there
+run 0 sgt-train --quiet $small --run full --steps 2 --force --keep 1 --save-every 1
+run 1 sh -c "ulimit -f 8; trap '' XFSZ; exec sgt-train --quiet $small --run full --steps 5 --save-every 1 --keep 1 --resume"
+stderr_lines 1
+stderr_has 'safetensors: cannot write: File too large'
+[ "$(ls -A full | grep step)" = step-00000002 ] || fail "the run holds $(ls -A full)"
+[ "$(cat full/latest)" = step-00000002 ] || fail "latest is $(cat full/latest)"
+
+# a save that fails while training goes on ends the run at its next step, long before its last
+sgt-train --quiet $small --run broken --steps 1000000 --save-every 20 --keep 2 > .stdout 2> .stderr &
+pid=$!
+until [ -s broken/latest ]; do sleep 0.02; done
+until rm -f broken/latest && mkdir broken/latest 2> /dev/null; do :; done
+code=0
+wait $pid || code=$?
+[ "$code" -eq 1 ] || fail "exit code $code, not 1"
+stderr_lines 1
+stderr_has 'sgt-train: broken/latest: cannot rename into place: Is a directory'
+ls -d broken/step-* > .steps
+[ "$(wc -l < .steps)" -ge 2 ] || fail 'older checkpoints should stay'
+lines=$(wc -l < broken/log.jsonl) failed=$(tail -1 .steps | sed 's/.*step-0*//')
+[ "$lines" -le $((failed + 20)) ] || fail "$lines steps were made, and the save of step $failed failed"

@@ -100,6 +100,7 @@ run 0 sgt-train --estimate-memory $model --batch-size auto --recompute auto --me
 levels 4 0 0
 
 # ---- two ranks: the rows of the one with the least room, in both ----
+total --batch-size 1 --steps 2
 unset RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT SGT_RANKS_SHARE
 port=$((30000 + $$ % 20000))
 start() { # RANK OPTION...

@@ -29,7 +29,7 @@ char said[8192], warned[8192];
 const struct sgt_cuda_library *use_cuda;
 int (*use_examples)(const char *path, sgt_examples *e, sgt_error *err);
 
-static void hear(void *into, const char *line)
+void hear(void *into, const char *line)
 {
     size_t n = strlen(into);
     snprintf((char *)into + n, sizeof said - n, "%s\n", line);

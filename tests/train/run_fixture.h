@@ -6,6 +6,8 @@
 
 extern char said[8192], warned[8192]; /* every notice and every warning of the last run, a line each */
 
+void hear(void *into, const char *line); /* a sgt_notice: appends the line to such a text */
+
 /* What `--device cuda` finds in runs from here on; NULL: whatever the machine has. */
 extern const struct sgt_cuda_library *use_cuda;
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -171,4 +172,43 @@ Test(directory, state_says_where_the_run_stands)
         cr_expect(strstr(err.text, "/r/step-00000004/state.json: version 2, not 1 (a newer sgt's?)"), "%s", err.text);
     }
     cr_expect(exists("r/step-00000004/model.safetensors"));
+}
+
+/* No room for a copy of 23 MB, from the end of the first step on; what writing by itself takes fits. */
+static void leave_little_memory(void *ctx, const sgt_metrics *m, uint64_t steps, uint64_t first)
+{
+    unsigned long pages = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    (void)ctx;
+    (void)steps;
+    (void)first;
+    if (f && m->step == 0 && fscanf(f, "%lu", &pages) == 1) {
+        rlim_t all = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + ((rlim_t)16 << 20);
+        cr_assert_eq(setrlimit(RLIMIT_AS, &(struct rlimit){all, RLIM_INFINITY}), 0);
+    }
+    if (f) fclose(f);
+}
+
+Test(directory, without_memory_for_a_copy_training_waits_for_the_write)
+{
+    sgt_error err;
+    sgt_train_result r;
+    sgt_settings s = tiny(5);
+    s.model = "2x256x4";
+    s.save_every = 2;
+    must_train(s, "whole", 0);
+    cr_expect_not(strstr(said, "copy of the checkpoint"), "%s", said);
+    sgt_train_options o = {.run = in_folder("r"), .notice = {hear, said}, .progress = leave_little_memory};
+    said[0] = '\0';
+    int rc = sgt_train(&s, &o, &r, &err);
+    cr_assert_eq(setrlimit(RLIMIT_AS, &(struct rlimit){RLIM_INFINITY, RLIM_INFINITY}), 0);
+    cr_assert_eq(rc, 0, "%s", err.text);
+    sgt_train_result_free(&r);
+    const char *line = strstr(said, "a copy of the checkpoint: ");
+    cr_expect(line && strstr(line, " of memory: Cannot allocate memory: training waits while it is written\n"), "%s",
+              said);
+    cr_expect(line && !strstr(line + 1, "a copy of the checkpoint"), "said once: %s", said);
+    same_facts("r", "whole");
+    same_bytes("r/step-00000002/state.json", "whole/step-00000002/state.json");
+    same_bytes("r/step-00000004/optimizer.safetensors", "whole/step-00000004/optimizer.safetensors");
 }

@@ -191,6 +191,8 @@ Test(resume, another_machine_is_said_aloud)
     char *text = get_file("r/step-00000002/state.json", &n), *at = strstr(text, "\"library\": \"");
     cr_assert(at);
     memcpy(at + strlen("\"library\": \""), "an", 2);
+    cr_assert((at = strstr(text, "\n  \"xxh3\": ")), "its own sum is the last thing it says");
+    memcpy(at, "\n  \"none\": ", 11); /* an older program's had none */
     put_file("r/step-00000002/state.json", text, n);
     free(text);
     must_train(tiny(3), "r", 1);

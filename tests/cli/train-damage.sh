@@ -1,0 +1,101 @@
+# sgt-train --resume: a checkpoint that is damaged in any way is recognised, named, and the one before it used.
+. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/train.inc"
+work_in_memory
+data d
+work="$small --save-every 2 --keep 3 --schedule constant --warmup 1"
+echo '{}' > d/tokenizer.json # a file of a checkpoint that nothing but its sum can hold to anything
+run 0 sgt-train --quiet $work --run whole --steps 6
+run 0 sgt-train --quiet $work --run further --steps 8
+newest=damaged/step-00000006
+
+# The run with its newest checkpoint (or `latest`) damaged by COMMAND...: goes on from step 4, and one line says why.
+cases=0
+damage() { # MESSAGE COMMAND...
+    message=$1
+    shift
+    rm -rf damaged && cp -r whole damaged
+    "$@" || fail "cannot damage: $*"
+    run 0 sgt-train --quiet $work --run damaged --resume --steps 8
+    stderr_lines 1
+    stderr_matches "^sgt-train: $message"
+    same_facts further/log.jsonl damaged/log.jsonl
+    same_folders further/step-00000008 damaged/step-00000008
+    [ "$(cat damaged/latest)" = step-00000008 ] || fail "latest is $(cat damaged/latest)"
+    cases=$((cases + 1))
+}
+passed='passed over an incomplete checkpoint: '$newest
+
+# one bit, anywhere: the middle and the last byte of every file
+flip() { # FILE OFFSET
+    old=$(od -An -tu1 -j "$2" -N1 "$1" | tr -d ' ')
+    printf "\\$(printf %03o $((old ^ 1)))" | dd of="$1" bs=1 seek="$2" conv=notrunc 2> .dd
+}
+for file in model.safetensors optimizer.safetensors config.json generation_config.json tokenizer.json state.json; do
+    size=$(wc -c < whole/step-00000006/$file)
+    for at in $((size / 2)) $((size - 1)); do damage "$passed(/$file)?: " flip $newest/$file $at; done
+done
+damage "$passed/model.safetensors: its bytes are not those that were written: XXH3-64 [0-9a-f]{16}, state.json says [0-9a-f]{16}\$" \
+    flip $newest/model.safetensors 20000
+damage "$passed/optimizer.safetensors: its bytes are not those that were written: " flip $newest/optimizer.safetensors 20000
+# a digit of the state that no check but the sum can hold to anything
+damage "$passed/state.json: it is not what was written: XXH3-64 " \
+    sed -i 's/"documents": \([0-9]*\)/"documents": \11/' $newest/state.json
+
+# cut short, empty, missing
+for file in model.safetensors optimizer.safetensors config.json state.json; do
+    damage "$passed" truncate -s -1 $newest/$file
+    damage "$passed" truncate -s 0 $newest/$file
+    damage "$passed" rm $newest/$file
+done
+for file in generation_config.json tokenizer.json; do
+    damage "$passed/$file: [0-9]+ bytes, state.json says [0-9]+\$" truncate -s 1 $newest/$file
+    damage "$passed/$file: it is missing\$" rm $newest/$file
+done
+damage "$passed" sh -c "rm -r $newest && mkdir $newest"
+damage "$passed/optimizer.safetensors: " cp $newest/model.safetensors $newest/optimizer.safetensors
+damage "$passed/model.safetensors: its bytes are not those" cp whole/step-00000004/model.safetensors $newest/
+
+# bad JSON
+damage "$passed/state.json: " sh -c "echo '{' > $newest/state.json"
+damage "$passed/state.json: " sh -c "echo '[]' > $newest/state.json"
+damage "$passed/config.json: " sh -c "echo '{' > $newest/config.json"
+
+# `latest` that names nothing: said, and the newest whole one used
+latest() { # TEXT WANTED
+    rm -rf damaged && cp -r whole damaged
+    printf '%s\n' "$1" > damaged/latest
+    run 0 sgt-train --quiet $work --run damaged --resume --steps 8
+    stderr_is "sgt-train: damaged/latest says '$2', and there is no such checkpoint"
+    same_facts further/log.jsonl damaged/log.jsonl
+    same_folders further/step-00000008 damaged/step-00000008
+}
+latest step-00000009 step-00000009
+latest '' ''
+latest ../../etc ../../etc
+rm -rf damaged && cp -r whole damaged && rm damaged/latest # killed before a first one was written: nothing to say
+run 0 sgt-train --quiet $work --run damaged --resume --steps 8
+stderr_is ''
+same_folders further/step-00000008 damaged/step-00000008
+
+# two damaged: the one before both; all damaged: none is left, which is said
+rm -rf damaged && cp -r whole damaged
+for step in 4 6; do flip damaged/step-0000000$step/model.safetensors 20000; done
+run 0 sgt-train --quiet $work --run damaged --resume --steps 8
+stderr_lines 2
+same_facts further/log.jsonl damaged/log.jsonl
+rm -rf damaged && cp -r whole damaged
+for step in 2 4 6; do flip damaged/step-0000000$step/model.safetensors 20000; done
+run 0 sgt-train --run damaged --resume $work --steps 8
+[ "$(grep -c 'passed over an incomplete checkpoint' .stderr)" -eq 3 ] || fail 'three should be named'
+stderr_has 'sgt-train: damaged has no checkpoint to resume from: starting at step 0'
+same_facts further/log.jsonl damaged/log.jsonl
+
+# an older program's, without sums
+rm -rf damaged && cp -r whole damaged
+sed -i '/^  "files": {/,/^  },$/d; s/^  "xxh3".*/  "none": 0/' $newest/state.json
+grep -q xxh3 $newest/state.json && fail 'there are sums still'
+run 0 sgt-train --quiet $work --run damaged --resume --steps 8
+stderr_is ''
+same_facts further/log.jsonl damaged/log.jsonl
+echo "$cases kinds of damage"

@@ -1,0 +1,158 @@
+/* saver.c: a copy of a run's state, and the thread that writes it. */
+#include "saver.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "metrics.h"
+
+#define STATES 3
+
+/* Stands in for the backend while its state of a moment ago is written: it has `get` alone. */
+typedef struct copy {
+    sgt_backend calls;
+    const sgt_model *model;
+    sgt_arena memory;
+    float *flat[STATES]; /* by sgt_state, laid out as the model says; NULL: all zeros */
+} copy;
+
+struct sgt_saver {
+    sgt_saver_options o;
+    copy copy;
+    int states; /* that are not all zeros */
+    int said;   /* that there is no memory for the copy */
+    int track;
+    pthread_t thread;
+    int writing;  /* there is a thread to be waited for */
+    int written;  /* set by it when it is done with the three below */
+    int rc;
+    sgt_error why;
+    sgt_checkpoint_state state;
+    uint64_t saved;
+};
+
+/* ---- the copy ---- */
+
+/* SGD has no second moment. */
+static int states_of(sgt_optim_kind optimizer) { return optimizer == SGT_SGD ? 2 : STATES; }
+
+uint64_t sgt_saver_bytes(const sgt_model *m, sgt_optim_kind optimizer)
+{
+    return (uint64_t)states_of(optimizer) * sgt_model_floats(m) * sizeof(float);
+}
+
+static int get(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count, float *to, sgt_error *err)
+{
+    const copy *c = (const copy *)b;
+    sgt_tensor t;
+    (void)err;
+    sgt_model_tensor(c->model, tensor, &t);
+    if (c->flat[what]) memcpy(to, c->flat[what] + t.offset + first, count * sizeof *to);
+    else memset(to, 0, count * sizeof *to);
+    return SGT_OK;
+}
+
+/* Touched by all threads: a virtual machine's host may have to find every page first, which costs seconds. */
+static void touch(char *p, size_t n, int threads)
+{
+#pragma omp parallel for num_threads(threads) schedule(static)
+    for (size_t i = 0; i < n; i += 4096) p[i] = 0;
+}
+
+static int map_copy(sgt_saver *s, sgt_error *err)
+{
+    uint64_t need = sgt_saver_bytes(s->o.model, s->o.optimizer), available = sgt_memory_available();
+    if (need > available)
+        return sgt_fail(err, SGT_ENOMEM, "%.1f GiB of memory, of which %.1f GiB are to be had", (double)need / 0x1p30,
+                        (double)available / 0x1p30);
+    int rc = sgt_arena_map(&s->copy.memory, (size_t)need, 0, err);
+    if (rc < 0) return rc;
+    touch(s->copy.memory.base, (size_t)need, s->o.threads);
+    for (int i = 0; i < s->states; i++)
+        s->copy.flat[i] = (float *)s->copy.memory.base + (size_t)i * sgt_model_floats(s->o.model);
+    return SGT_OK;
+}
+
+/* Whether there is memory for it: taken once, for good. */
+static int have_memory(sgt_saver *s)
+{
+    sgt_error why;
+    if (s->copy.memory.base || map_copy(s, &why) == SGT_OK) return 1;
+    if (!s->said) sgt_say(&s->o.notice, "a copy of the checkpoint: %s: training waits while it is written", why.text);
+    s->said = 1;
+    return 0;
+}
+
+/* ---- the thread ---- */
+
+static int write_out(sgt_saver *s, sgt_backend *from, sgt_error *err)
+{
+    const sgt_saver_options *o = &s->o;
+    return sgt_run_save(o->run, &s->state, from, o->model, o->tokenizer, o->eot, o->keep, err);
+}
+
+static void *write_copy(void *ctx)
+{
+    sgt_saver *s = ctx;
+    uint64_t from = sgt_trace_begin(s->o.trace);
+    s->rc = write_out(s, &s->copy.calls, &s->why);
+    sgt_trace_end(s->o.trace, from, s->track, "checkpoint", "write");
+    __atomic_store_n(&s->written, 1, __ATOMIC_RELEASE); /* pairs with sgt_saver_check's load */
+    return NULL;
+}
+
+int sgt_saver_wait(sgt_saver *s, sgt_error *err)
+{
+    if (!s->writing) return SGT_OK;
+    pthread_join(s->thread, NULL);
+    s->writing = 0;
+    if (s->rc < 0) return sgt_fail(err, s->rc, "%s", s->why.text);
+    s->saved = s->state.step;
+    return SGT_OK;
+}
+
+int sgt_saver_check(sgt_saver *s, sgt_error *err)
+{
+    if (!s->writing || !__atomic_load_n(&s->written, __ATOMIC_ACQUIRE)) return SGT_OK;
+    return sgt_saver_wait(s, err);
+}
+
+int sgt_saver_save(sgt_saver *s, const sgt_checkpoint_state *state, sgt_backend *b, int more, sgt_error *err)
+{
+    int rc = sgt_saver_wait(s, err);
+    if (rc < 0) return rc;
+    s->state = *state;
+    if (more && have_memory(s)) {
+        if ((rc = sgt_checkpoint_copy(s->copy.flat, s->states, b, s->o.model, err)) < 0) return rc;
+        s->written = 0;
+        s->writing = pthread_create(&s->thread, NULL, write_copy, s) == 0;
+        if (s->writing) return SGT_OK;
+    }
+    if ((rc = write_out(s, b, err)) == SGT_OK) s->saved = state->step;
+    return rc;
+}
+
+uint64_t sgt_saver_saved(const sgt_saver *s) { return s->saved; }
+
+int sgt_saver_open(sgt_saver **out, const sgt_saver_options *o, sgt_error *err)
+{
+    sgt_saver *s = calloc(1, sizeof *s);
+    if (!s) return sgt_fail(err, SGT_ENOMEM, "checkpoints: out of memory");
+    s->o = *o;
+    s->copy.calls.get = get;
+    s->copy.model = o->model;
+    s->states = states_of(o->optimizer);
+    s->track = o->trace ? sgt_trace_track(o->trace, SGT_TRACE_HOST, "checkpoint") : 0;
+    *out = s;
+    return SGT_OK;
+}
+
+void sgt_saver_close(sgt_saver *s)
+{
+    if (!s) return;
+    sgt_saver_wait(s, NULL);
+    sgt_arena_unmap(&s->copy.memory);
+    free(s);
+}
