@@ -140,10 +140,12 @@ static void optimize(sgt_cpu_backend *c, uint64_t updates, double lr, double sca
 #pragma omp parallel for num_threads(c->threads) schedule(static)
     for (size_t i = 0; i < c->piece_count; i++) {
         const sgt_cpu_piece *p = c->pieces + i;
-        size_t at = p->offset;
-        if (c->optim.kind == SGT_SGD) c->k->sgd(c->params + at, c->m + at, c->grads + at, p->count, &s[p->decay]);
-        else c->k->adamw(c->params + at, c->m + at, c->v + at, c->grads + at, p->count, &a[p->decay]);
-        sgt_cpu_take_weights(c, at, p->count);
+        for (size_t at = p->offset, end = at + p->count, n; at < end; at += n) {
+            n = end - at < SGT_UPDATE_FLOATS ? end - at : SGT_UPDATE_FLOATS;
+            if (c->optim.kind == SGT_SGD) c->k->sgd(c->params + at, c->m + at, c->grads + at, n, &s[p->decay]);
+            else c->k->adamw(c->params + at, c->m + at, c->v + at, c->grads + at, n, &a[p->decay]);
+            sgt_cpu_take_weights(c, at, n); /* which are still in the first-level cache */
+        }
     }
 }
 

@@ -2,6 +2,8 @@
 #include "kernels.h"
 #include "simd.h"
 
+enum { AHEAD_FLOATS = 512 };
+
 typedef struct adamw_factors {
     vf scale, b1, b1_rest, b2, b2_rest, step, root, eps, decay;
 } adamw_factors;
@@ -30,5 +32,12 @@ static void adamw(float *p, float *m, float *v, const float *g, size_t n, const 
         .eps = vset(a->eps),
         .decay = vset(a->lr * a->decay),
     };
-    for (size_t i = 0; i < n; i += W) adamw_lanes(p + i, m + i, v + i, g + i, n - i, &f);
+    for (size_t i = 0; i < n; i += W) {
+        /* 2 KiB ahead: the processor's own prefetching stops at every page's end */
+        __builtin_prefetch(p + i + AHEAD_FLOATS, 1);
+        __builtin_prefetch(m + i + AHEAD_FLOATS, 1);
+        __builtin_prefetch(v + i + AHEAD_FLOATS, 1);
+        __builtin_prefetch(g + i + AHEAD_FLOATS);
+        adamw_lanes(p + i, m + i, v + i, g + i, n - i, &f);
+    }
 }

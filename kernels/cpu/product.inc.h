@@ -91,28 +91,44 @@ SGT_INLINE group_vector load_elements(const char *p, size_t n)
 
 static inline size_t left_of(size_t end, size_t at) { return end > at ? end - at : 0; }
 
-/* B stored (k, n): a group's elements are one above the other. b is at column j of row 0, `columns` of it wanted. */
+enum { AHEAD = 8 }; /* groups, and lines of a turned B: packing often reads memory that no cache has */
+
+/* One group's 64 columns, `left` of which are there; `at` is its first element, `line` bytes below it the second where
+ * k has one. */
+SGT_INLINE void pack_group(char *out, const char *at, size_t line, int second_too, size_t left)
+{
+#if PRODUCT_BF16
+    const __m512i low = _mm512_setr_epi32(0x200000, 0x210001, 0x220002, 0x230003, 0x240004, 0x250005, 0x260006,
+                                          0x270007, 0x280008, 0x290009, 0x2a000a, 0x2b000b, 0x2c000c, 0x2d000d,
+                                          0x2e000e, 0x2f000f),
+                  high = _mm512_add_epi32(low, _mm512_set1_epi32(0x100010));
+    for (size_t j = 0; j < WIDE; j += 32) {
+        size_t n = left_of(left, j);
+        group_vector first = load_elements(at + j * ELEMENT, n);
+        group_vector second = load_elements(at + line + j * ELEMENT, second_too ? n : 0);
+        _mm512_store_si512(out + j * 4, _mm512_permutex2var_epi16(first, low, second));
+        _mm512_store_si512(out + j * 4 + 64, _mm512_permutex2var_epi16(first, high, second));
+        _mm_prefetch(at + AHEAD * PER_GROUP * line + j * ELEMENT, _MM_HINT_T0);
+        _mm_prefetch(at + (AHEAD * PER_GROUP + 1) * line + j * ELEMENT, _MM_HINT_T0);
+    }
+#else
+    (void)second_too;
+    for (size_t j = 0; j < WIDE; j += W) {
+        _mm512_store_si512(out + j * 4, load_elements(at + j * ELEMENT, left_of(left, j)));
+        _mm_prefetch(at + AHEAD * line + j * ELEMENT, _MM_HINT_T0);
+    }
+#endif
+}
+
+/* B stored (k, n): a group's elements are one above the other. b is at column j0 of row 0; all panels row by row, as it
+ * lies. */
 static void pack_across(char *out, const sgt_gemm_shape *s, const char *b, size_t columns, size_t p0, size_t groups)
 {
     size_t line = s->ldb * ELEMENT;
-    for (size_t p = p0; p < p0 + groups; p++, out += WIDE * 4) {
-        const char *at = b + p * PER_GROUP * line;
-#if PRODUCT_BF16
-        const __m512i low = _mm512_setr_epi32(0x200000, 0x210001, 0x220002, 0x230003, 0x240004, 0x250005, 0x260006,
-                                              0x270007, 0x280008, 0x290009, 0x2a000a, 0x2b000b, 0x2c000c, 0x2d000d,
-                                              0x2e000e, 0x2f000f),
-                      high = _mm512_add_epi32(low, _mm512_set1_epi32(0x100010));
-        for (size_t j = 0; j < WIDE; j += 32) {
-            size_t n = left_of(columns, j);
-            group_vector first = load_elements(at + j * ELEMENT, n);
-            group_vector second = load_elements(at + line + j * ELEMENT, 2 * p + 1 < s->k ? n : 0);
-            _mm512_store_si512(out + j * 4, _mm512_permutex2var_epi16(first, low, second));
-            _mm512_store_si512(out + j * 4 + 64, _mm512_permutex2var_epi16(first, high, second));
-        }
-#else
-        for (size_t j = 0; j < WIDE; j += W)
-            _mm512_store_si512(out + j * 4, load_elements(at + j * ELEMENT, left_of(columns, j)));
-#endif
+    for (size_t p = 0; p < groups; p++) {
+        size_t k = (p0 + p) * PER_GROUP;
+        for (size_t j = 0; j < columns; j += WIDE)
+            pack_group(out + (j * groups + p * WIDE) * 4, b + k * line + j * ELEMENT, line, k + 1 < s->k, columns - j);
     }
 }
 
@@ -148,6 +164,7 @@ static void pack_along(char *out, const sgt_gemm_shape *s, const char *b, size_t
             for (size_t r = 0; r < W; r++) {
                 const char *at = b + ((j + r) * s->ldb + first) * ELEMENT;
                 v[r] = _mm512_castsi512_ps(load_elements(at, j + r < columns ? n : 0));
+                _mm_prefetch(at + AHEAD * 64, _MM_HINT_T0);
             }
             vtranspose(v);
             for (size_t r = 0; r < W && p + r < groups; r++)
@@ -162,6 +179,7 @@ static void pack_left(char *out, const sgt_gemm_shape *s, const char *a, size_t 
     const __mmask8 lanes = (__mmask8)((1u << rows) - 1);
     for (size_t p = p0; p < p0 + groups; p++, out += ROWS_OF * 4) {
         const char *at = a + p * PER_GROUP * line;
+        for (size_t r = 0; r < PER_GROUP; r++) _mm_prefetch(at + 64 + r * line, _MM_HINT_T0); /* of the tiles to come */
 #if PRODUCT_BF16
         __m128i first = _mm_maskz_loadu_epi16(lanes, at);
         __m128i second = 2 * p + 1 < s->k ? _mm_maskz_loadu_epi16(lanes, at + line) : _mm_setzero_si128();
@@ -240,10 +258,10 @@ static product_room room_in(void *scratch)
 static void pack_right(const product_room *room, const sgt_gemm_shape *s, const void *b, size_t j0, size_t columns,
                        size_t p0, size_t groups)
 {
-    for (size_t j = 0; j < columns; j += WIDE) {
-        const char *from = (const char *)b + (s->trans_b ? (j0 + j) * s->ldb : j0 + j) * ELEMENT;
-        (s->trans_b ? pack_along : pack_across)(room->right + j * groups * 4, s, from, columns - j, p0, groups);
-    }
+    const char *from = (const char *)b + (s->trans_b ? j0 * s->ldb : j0) * ELEMENT;
+    if (!s->trans_b) pack_across(room->right, s, from, columns, p0, groups);
+    for (size_t j = 0; s->trans_b && j < columns; j += WIDE)
+        pack_along(room->right + j * groups * 4, s, from + j * s->ldb * ELEMENT, columns - j, p0, groups);
 }
 
 void PRODUCT_NAME(const sgt_gemm_shape *s, const void *a, const void *b, const float *bias, float *c, size_t i0,
@@ -268,13 +286,24 @@ void PRODUCT_NAME(const sgt_gemm_shape *s, const void *a, const void *b, const f
 
 /* ---- softmax ---- */
 
-SGT_INLINE void store_product_format(char *at, vf x)
+/* 32 numbers past the caches: they are read again after megabytes of others, and to have a line fetched first in order
+ * to write all of it costs as much as the exponentials. */
+SGT_INLINE void stream_product_format(char *at, vf low, vf high)
 {
 #if PRODUCT_BF16
-    _mm256_storeu_si256((__m256i *)(void *)at, (__m256i)_mm512_cvtneps_pbh(x));
+    _mm512_stream_si512((__m512i *)(void *)at, (__m512i)_mm512_cvtne2ps_pbh(high, low));
 #else
-    _mm512_storeu_ps(at, x);
+    _mm512_stream_ps((float *)(void *)at, low);
+    _mm512_stream_ps((float *)(void *)(at + 64), high);
 #endif
+}
+
+/* exp(x - max) of the first n of 16, zeros after them. */
+SGT_INLINE vf exp_lanes(const float *logits, size_t j, size_t n, float max)
+{
+    vf x = vset(0);
+    if (j < n) x = vkeep(vexp(vload(logits + j) - vset(max)), n - j);
+    return x;
 }
 
 /* e (columns to the next multiple of 64) and its sum from a row of logits, n of which count. A NaN is no largest, but
@@ -286,11 +315,10 @@ static float exp_row(char *e, const float *logits, size_t n, float *max)
     for (size_t j = 0; j + W <= n; j += W) top = vmax(vload(logits + j), top);
     float m = vlargest(top);
     for (size_t j = n / W * W; j < n; j++) m = logits[j] > m ? logits[j] : m;
-    for (size_t j = 0; j < padded; j += W) {
-        vf x = vset(0);
-        if (j < n) x = vkeep(vexp(vload(logits + j) - vset(m)), n - j);
-        store_product_format(e + j * ELEMENT, x);
-        total += x;
+    for (size_t j = 0; j < padded; j += 2 * W) {
+        vf low = exp_lanes(logits, j, n, m), high = exp_lanes(logits, j + W, n, m);
+        stream_product_format(e + j * ELEMENT, low, high);
+        total += low + high;
     }
     *max = m;
     return (float)vtotal(total);
@@ -314,4 +342,5 @@ void PRODUCT_SOFTMAX(const sgt_softmax *s, size_t j0, void *scratch)
             s->sum[at] = exp_row((char *)s->e + (r * s->lde + j0) * ELEMENT, logits, columns, &s->max[at]);
         }
     }
+    _mm_sfence(); /* streaming stores are ordered by nothing else, not by the barrier that others wait at */
 }
