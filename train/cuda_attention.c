@@ -50,21 +50,21 @@ int sgt_cuda_choose_attention(sgt_cuda_backend *c, sgt_error *err)
     sgt_error why;
     int rc;
     c->scale = 1 / sqrtf((float)c->D);
-    if (c->o.documents) return sgt_fail(err, SGT_EUNSUPPORTED, "--document-mask: needs --device cpu");
     if (c->o.attention == SGT_ATTENTION_NAIVE) {
         c->path = SGT_PATH_NAIVE;
         return SGT_OK;
     }
     if (c->o.attention == SGT_ATTENTION_CUDNN) {
         if (c->o.dropout > 0) return refuse("cudnn", "its dropout is not ours: no --dropout with it", err);
+        if (c->o.documents) return refuse("cudnn", "it does not know documents: no --document-mask with it", err);
         if ((rc = open_cudnn(c, &why)) < 0) return sgt_fail(err, rc, "--attention cudnn: %s", why.text);
         c->path = SGT_PATH_CUDNN;
         return SGT_OK;
     }
     if ((rc = take_ours(c, err)) < 0) return rc;
     /* Where both could serve, sgt_cuda_time_attention measures; timing is no basis for the same bits again. */
-    if (c->o.attention == SGT_ATTENTION_AUTO && c->path == SGT_PATH_OWN && !(c->o.dropout > 0) && !c->o.deterministic &&
-        open_cudnn(c, &why) < 0)
+    if (c->o.attention == SGT_ATTENTION_AUTO && c->path == SGT_PATH_OWN && !(c->o.dropout > 0) && !c->o.documents &&
+        !c->o.deterministic && open_cudnn(c, &why) < 0)
         c->cudnn = NULL;
     return SGT_OK;
 }
@@ -92,6 +92,11 @@ int sgt_cuda_time_attention(sgt_cuda_backend *c, sgt_error *err)
     return SGT_OK;
 }
 
+static const sgt_cuda_documents *documents(const sgt_cuda_backend *c)
+{
+    return c->o.documents ? &c->documents : NULL;
+}
+
 /* ---- naive: T x T scores in memory, as a framework without fused attention computes it ---- */
 
 /* What weighs v: the undropped probabilities stay for the backward pass. */
@@ -108,7 +113,7 @@ static void naive(sgt_cuda_backend *c, size_t layer, const sgt_cuda_dropout *dro
     sgt_cuda_naive *n = &c->naive;
     sgt_cuda_split_heads(c->compute, c->type, n->q, n->k, n->v, l->qkv, c->B, c->T, c->H, c->D);
     sgt_cuda_gemm_run(n->outer, c->compute, l->probs, n->q, n->k, NULL, NULL);
-    sgt_cuda_causal_softmax(c->compute, c->type, l->probs, c->B, c->H, c->T, c->scale);
+    sgt_cuda_causal_softmax(c->compute, c->type, l->probs, c->B, c->H, c->T, c->scale, documents(c));
     sgt_cuda_gemm_run(n->rows, c->compute, n->o, dropped(c, l, drop), n->v, NULL, NULL);
     sgt_cuda_merge_heads(c->compute, c->type, l->att, n->o, c->B, c->T, c->H, c->D);
 }
@@ -121,7 +126,8 @@ static void naive_backward(sgt_cuda_backend *c, size_t layer, const sgt_cuda_dro
     sgt_cuda_split_head(c->compute, c->type, n->o, c->dln, c->B, c->T, c->H, c->D);
     sgt_cuda_gemm_run(n->columns, c->compute, n->dv, dropped(c, l, drop), n->o, NULL, NULL);
     sgt_cuda_gemm_run(n->outer, c->compute, n->dscores, n->o, n->v, NULL, NULL);
-    sgt_cuda_causal_softmax_backward(c->compute, c->type, n->dscores, l->probs, c->B, c->H, c->T, c->scale, drop);
+    sgt_cuda_causal_softmax_backward(c->compute, c->type, n->dscores, l->probs, c->B, c->H, c->T, c->scale, drop,
+                                     documents(c));
     sgt_cuda_gemm_run(n->rows, c->compute, n->dq, n->dscores, n->k, NULL, NULL);
     sgt_cuda_gemm_run(n->columns, c->compute, n->dk, n->dscores, n->q, NULL, NULL);
     sgt_cuda_join_heads(c->compute, c->type, c->dwide, n->dq, n->dk, n->dv, c->B, c->T, c->H, c->D);
@@ -136,10 +142,12 @@ void sgt_cuda_attend(sgt_cuda_backend *c, size_t layer, int training)
     sgt_cuda_block *l = c->blocks + layer;
     switch (c->path) {
     case SGT_PATH_OWN:
-        sgt_cuda_attention(c->compute, c->type, l->att, l->lse, l->qkv, c->B, c->T, c->H, c->D, c->scale, drop);
+        sgt_cuda_attention(c->compute, c->type, l->att, l->lse, l->qkv, c->B, c->T, c->H, c->D, c->scale, drop,
+                           documents(c));
         return;
     case SGT_PATH_TILED:
-        sgt_cuda_attention_tiled(c->compute, c->type, l->att, l->lse, l->qkv, c->B, c->T, c->H, c->D, c->scale, drop);
+        sgt_cuda_attention_tiled(c->compute, c->type, l->att, l->lse, l->qkv, c->B, c->T, c->H, c->D, c->scale, drop,
+                                 documents(c));
         return;
     case SGT_PATH_CUDNN:
         sgt_cudnn_attention_forward(c->cudnn, c->compute, l->att, l->lse, l->qkv, c->cudnn_space);
@@ -156,11 +164,11 @@ void sgt_cuda_attend_backward(sgt_cuda_backend *c, size_t layer)
     switch (c->path) {
     case SGT_PATH_OWN:
         sgt_cuda_attention_backward(c->compute, c->type, c->dwide, c->delta, c->dln, l->att, l->lse, l->qkv, c->B, c->T,
-                                    c->H, c->D, c->scale, drop);
+                                    c->H, c->D, c->scale, drop, documents(c));
         return;
     case SGT_PATH_TILED:
         sgt_cuda_attention_tiled_backward(c->compute, c->type, c->dwide, c->delta, c->dln, l->att, l->lse, l->qkv,
-                                          c->B, c->T, c->H, c->D, c->scale, drop);
+                                          c->B, c->T, c->H, c->D, c->scale, drop, documents(c));
         return;
     case SGT_PATH_CUDNN:
         sgt_cudnn_attention_backward(c->cudnn, c->compute, c->dwide, c->dln, l->att, l->lse, l->qkv, c->cudnn_space);

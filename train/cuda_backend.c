@@ -192,6 +192,7 @@ static void take_rows(sgt_cuda_backend *c, int slot, int given)
     int32_t ignore = c->o.ignoring ? c->o.ignore : -1;
     sgt_cuda_widen_rows(c->compute, c->ids, c->targets, c->tokens[slot], given ? c->given[slot] : NULL, c->B, c->T,
                         ignore);
+    if (c->o.documents) sgt_cuda_find_documents(c->compute, &c->documents, c->ids, c->B, c->T, c->o.eot);
 }
 
 static void compute_micro_step(sgt_cuda_backend *c)
@@ -199,9 +200,10 @@ static void compute_micro_step(sgt_cuda_backend *c)
     uint64_t before = sgt_cuda_count().launches;
     sgt_cuda_forward(c, 1);
     sgt_cuda_head(c, 1);
-    c->base.launches_forward = (unsigned)(sgt_cuda_count().launches - before) + 1; /* the rows' widening */
+    unsigned rows = 1 + (c->o.documents != 0); /* the rows' widening, and a look for documents */
+    c->base.launches_forward = (unsigned)(sgt_cuda_count().launches - before) + rows;
     sgt_cuda_backward(c);
-    c->launched_micro = (unsigned)(sgt_cuda_count().launches - before) + 2; /* and what begins a micro-step */
+    c->launched_micro = (unsigned)(sgt_cuda_count().launches - before) + rows + 1; /* and what begins a micro-step */
 }
 
 static void compute_last_micro_step(sgt_cuda_backend *c)

@@ -90,6 +90,7 @@ typedef struct sgt_cuda_backend {
     float *delta;                 /* (B, H, T): attention's backward */
     void *bias_sums;              /* (4C): a bias gradient that a product wrote */
     int32_t *ids, *targets, *sorted, *order;
+    sgt_cuda_documents documents; /* of the rows, where they are masked from one another */
     uint16_t *tokens[SGT_CUDA_SLOTS];
     int32_t *given[SGT_CUDA_SLOTS]; /* targets of their own */
     void *scratch;                /* of one kernel at a time */

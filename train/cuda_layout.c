@@ -204,6 +204,10 @@ static void lay_out_data(sgt_cuda_backend *c)
     c->targets = take(c, c->N * sizeof(int32_t));
     c->sorted = take(c, c->N * sizeof(int32_t));
     c->order = take(c, c->N * sizeof(int32_t));
+    if (c->o.documents) {
+        c->documents.start = take(c, c->N * sizeof(int32_t));
+        c->documents.end = take(c, c->N * sizeof(int32_t));
+    }
     for (int i = 0; i < SGT_CUDA_SLOTS; i++) {
         c->tokens[i] = take(c, c->B * (c->T + 1) * sizeof(uint16_t));
         c->given[i] = take(c, c->N * sizeof(int32_t));

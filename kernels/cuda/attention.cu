@@ -1,6 +1,6 @@
 // attention.cu: causal attention, forward, by tiles: FlashAttention-2, Dao 2023. A block keeps 64 or 128 queries and
-// walks over the keys before them, 64 at a time, the next ones on their way while these are computed; a running maximum
-// and sum make the softmax, so that no row of T scores is ever stored.
+// walks over the keys before them, from their first document's on, 64 at a time, the next ones on their way while these
+// are computed; a running maximum and sum make the softmax, so that no row of T scores is ever stored.
 #include "attention.cuh"
 
 using namespace sgt;
@@ -89,8 +89,8 @@ DEV void finish(const Heads<T> &a, const Head &h, const float (&out)[DP / 8][4],
 
 // A tile of keys, some of which the warp's queries see.
 template <class T, int DP, int M, bool DROP>
-DEV void add_keys(float (&out)[M][DP / 8][4], Running (&r)[M], const Heads<T> &a, const Kept<DROP> &kept, const T *own,
-                  const T *keys, const T *values, int query, int key)
+DEV void add_keys(float (&out)[M][DP / 8][4], Running (&r)[M], const Heads<T> &a, const Kept<DROP> &kept,
+                  const Sight<T> &sight, const T *own, const T *keys, const T *values, int query, int key)
 {
     float s[M][KEYS / 8][4];
     KeptTile<KEYS / 8> tile[M];
@@ -98,9 +98,11 @@ DEV void add_keys(float (&out)[M][DP / 8][4], Running (&r)[M], const Heads<T> &a
     for (int m = 0; m < M; m++) // drawn first, while few registers are taken
         if constexpr (DROP) tile[m].by_rows(kept, query + 16 * m, key);
     scores<T, DP>(s, own, 0, keys);
+    bool masked = key < sight.first_key(query + 16 * M - 1);
     DEV_UNROLL
     for (int m = 0; m < M; m++) {
         if (key + KEYS > query + 16 * m) mask_later(s[m], query + 16 * m, key);
+        if (masked) mask_earlier(s[m], sight, query + 16 * m, key);
         soften<DP>(s[m], out[m], r[m], a.scale_log2);
         if constexpr (DROP) drop_elements(s[m], tile[m]); // after the sum: the softmax is of all
     }
@@ -112,27 +114,30 @@ __global__ void __launch_bounds__(ATTENTION_THREADS, GROUPS<DP, DROP>) attention
 {
     Head h(a, blockIdx.x);
     Kept<DROP> kept(a, blockIdx.x);
+    Sight<T> sight(a, blockIdx.x);
     constexpr int M = GROUPS<DP, DROP>, QUERIES = M * OWN;
     // the longest walks first, so that the last blocks to run are short
     int first = (gridDim.y - 1 - blockIdx.y) * QUERIES, mine = threadIdx.x / 32 * 16 * M, query = first + mine;
-    int end = first + QUERIES < a.length ? first + QUERIES : a.length; // keys that any of these queries sees
+    int begin = sight.first_key(first) / KEYS * KEYS; // keys that any of these queries sees
+    int end = first + QUERIES < a.length ? first + QUERIES : a.length;
     T *own = (T *)dev::dyn_smem(), *keys = own + TILE<DP, QUERIES>, *values = keys + 2 * TILE<DP, KEYS>;
     start_tile<T, DP, QUERIES>(own, a.qkv + h.packed + first * h.packed_ld, h.packed_ld, a.length - first, a.D);
-    start_keys<T, DP>(a, h, keys, values, 0);
+    int turn = begin / KEYS % 2 * TILE<DP, KEYS>;
+    start_keys<T, DP>(a, h, keys + turn, values + turn, begin);
     dev::cp_async_commit();
 
     float out[M][DP / 8][4] = {};
     Running r[M];
     DEV_UNROLL
-    for (int m = 0; m < M; m++) r[m] = {{-INFINITY, -INFINITY}, {0, 0}};
-    for (int key = 0; key < end; key += KEYS) {
+    for (int m = 0; m < M; m++) r[m] = {{NONE_YET, NONE_YET}, {0, 0}};
+    for (int key = begin; key < end; key += KEYS) {
         int now = key / KEYS % 2 * TILE<DP, KEYS>, next = TILE<DP, KEYS> - now;
         if (key + KEYS < end) start_keys<T, DP>(a, h, keys + next, values + next, key + KEYS);
         dev::cp_async_commit();
         dev::cp_async_wait<1>();
         dev::block_sync(); // every thread's copies of this tile are there
-        if (key < query + 16 * M) // else all are after its queries
-            add_keys<T, DP, M>(out, r, a, kept, own + mine * PITCH<DP>, keys + now, values + now, query, key);
+        if (key < query + 16 * M && key + KEYS > sight.first_key(query)) // else its queries see none of them
+            add_keys<T, DP, M>(out, r, a, kept, sight, own + mine * PITCH<DP>, keys + now, values + now, query, key);
         dev::block_sync(); // all have read it before the next copies overwrite it
     }
     DEV_UNROLL
@@ -145,13 +150,14 @@ int sgt_cuda_attention_serves(sgt_cuda_type type, size_t D)
 }
 
 void sgt_cuda_attention(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *lse, const void *qkv, size_t B,
-                        size_t T, size_t H, size_t D, float scale, const sgt_cuda_dropout *drop)
+                        size_t T, size_t H, size_t D, float scale, const sgt_cuda_dropout *drop,
+                        const sgt_cuda_documents *documents)
 {
     if (B * T * H == 0) return;
     by_dropout(drop, [&](auto dropping) {
         by_head_size(type, D, [&](auto zero, auto width) {
             using N = decltype(zero);
-            Heads<N> a = heads_of<N>(qkv, out, lse, T, H, D, scale, drop);
+            Heads<N> a = heads_of<N>(qkv, out, lse, T, H, D, scale, drop, documents);
             constexpr int QUERIES = GROUPS<width, dropping> * OWN;
             constexpr size_t bytes = (TILE<width, QUERIES> + 4 * TILE<width, KEYS>) * sizeof(N);
             static_assert(bytes <= MOST_SHARED, "a block's shared memory");

@@ -11,6 +11,8 @@
 namespace sgt {
 
 static constexpr float LOG2E = 1.44269504088896340736f;
+// The largest of no scores: finite, so that what is masked weighs 0 beside it and is no NaN.
+static constexpr float NONE_YET = -3e38f;
 enum { ATTENTION_THREADS = 128, OWN = 64 /* rows of a block's own tile */ };
 
 template <class T> struct Heads {
@@ -20,6 +22,7 @@ template <class T> struct Heads {
     const T *dout;
     T *dqkv;
     int length, heads, D;
+    const int32_t *start, *end; // (B, T) of documents, or NULL
     float scale, scale_log2; // the second: times log2(e), as exponentials are taken to base 2
     sgt_cuda_dropout drop;
     uint32_t limit, pitch; // of dropout: sgt_dropout_limit; elements from a query to the next
@@ -40,6 +43,39 @@ struct Head {
         row = (size_t)which * a.length;
     }
 };
+
+// What the positions of one row see of one another. Starts and ends never fall from one position to the next; positions
+// past the row have the last one's. They are read where they are needed: a register is worth more.
+template <class T> struct Sight {
+    const Heads<T> &a;
+    int row; // its first position of all
+
+    DEV Sight(const Heads<T> &heads, int which) : a(heads), row(which / heads.heads * heads.length) {}
+
+    DEV int first_key(int query) const
+    {
+        return a.start ? a.start[row + (query < a.length ? query : a.length - 1)] : 0;
+    }
+    DEV int after_queries(int key) const
+    {
+        return a.end ? a.end[row + (key < a.length ? key : a.length - 1)] : a.length;
+    }
+};
+
+// Keys of earlier documents are out of reach: key column 8n + 2t + (e & 1) of the tile at `key`, row g + 8 (e >> 1).
+template <int N, class T> DEV void mask_earlier(float (&s)[N][4], const Sight<T> &sight, int query, int key)
+{
+    int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+    DEV_UNROLL
+    for (int half = 0; half < 2; half++) {
+        int first = sight.first_key(query + g + half * 8) - key - 2 * t;
+        DEV_UNROLL
+        for (int n = 0; n < N; n++)
+            DEV_UNROLL
+            for (int e = 0; e < 2; e++)
+                if (n * 8 + e < first) s[n][2 * half + e] = -INFINITY;
+    }
+}
 
 // Which probabilities of one head are kept. A kernel without dropout has DROP false and pays nothing for it.
 template <bool DROP> struct Kept {
@@ -216,11 +252,13 @@ DEV void store_rows(T *rows, size_t ld, int first, int length, int D, const floa
 // ---- on the host ----
 
 template <class T> Heads<T> heads_of(const void *qkv, const void *out, const float *lse, size_t length, size_t H,
-                                     size_t D, float scale, const sgt_cuda_dropout *drop)
+                                     size_t D, float scale, const sgt_cuda_dropout *drop,
+                                     const sgt_cuda_documents *documents)
 {
     sgt_cuda_dropout d = drop ? *drop : sgt_cuda_dropout();
-    return {(const T *)qkv, (T *)out, (float *)lse, NULL, NULL, NULL, (int)length, (int)H, (int)D, scale,
-            scale * LOG2E, d, sgt_dropout_limit(d.rate),
+    sgt_cuda_documents seen = documents ? *documents : sgt_cuda_documents();
+    return {(const T *)qkv, (T *)out, (float *)lse, NULL, NULL, NULL, (int)length, (int)H, (int)D, seen.start, seen.end,
+            scale, scale * LOG2E, d, sgt_dropout_limit(d.rate),
             (uint32_t)sgt_dropout_attention_element(0, 0, 1, 0, H, length), sgt_dropout_keep(d.rate)};
 }
 

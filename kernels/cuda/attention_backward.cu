@@ -4,10 +4,11 @@
 //   dk_j = scale sum_i ds_ij q_i
 // where f is dropout's factor: delta is still sum_j p_ij (f_ij dout_i.v_j), as out_i is the sum of f_ij p_ij v_j.
 // Two kernels: one keeps keys and walks over the queries after them, the other keeps queries and walks over the keys
-// before them. Scores are computed in both, five products becoming seven, and every sum is one warp's alone: no
-// atomics, the same bits each time. (With five, dq's sums go through memory tile by tile, in float32: 32 KiB to and fro
-// for the 1 MFLOP saved, and all keys of a head are one block's for the order to be fixed.) Both compute p with the
-// kept rows on the left, so that p's accumulators are the left operand of the sums as they stand.
+// before them, within documents. Scores are computed in both, five products becoming seven, and every sum is one
+// warp's alone: no atomics, the same bits each time. (With five, dq's sums go through memory tile by tile, in
+// float32: 32 KiB to and fro for the 1 MFLOP saved, and all keys of a head are one block's for the order to be
+// fixed.) Both compute p with the kept rows on the left, so that p's accumulators are the left operand of the sums as
+// they stand.
 #include "attention.cuh"
 
 using namespace sgt;
@@ -44,6 +45,22 @@ template <class T, int DP> DEV void start_queries(const Heads<T> &a, const Head 
     stats[N + i] = there ? a.delta[h.row + query + i] : 0;
 }
 
+// Queries of later documents do not see a key: query column 8n + 2t + (e & 1) of the tile at `query`, row
+// g + 8 (e >> 1).
+template <int N, class T> DEV void mask_ended(float (&s)[N][4], const Sight<T> &sight, int key, int query)
+{
+    int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+    DEV_UNROLL
+    for (int half = 0; half < 2; half++) {
+        int after = sight.after_queries(key + g + half * 8) - query - 2 * t;
+        DEV_UNROLL
+        for (int n = 0; n < N; n++)
+            DEV_UNROLL
+            for (int e = 0; e < 2; e++)
+                if (n * 8 + e >= after) s[n][2 * half + e] = -INFINITY;
+    }
+}
+
 // s, transposed (keys in rows, queries in columns), becomes p.
 template <int N> DEV void soften_columns(float (&s)[N][4], const float *lse, float scale_log2, int key, int query)
 {
@@ -69,7 +86,8 @@ template <int N> DEV void times_slope_columns(float (&dp)[N][4], const float (&p
 // The two sums of a walked tile of queries, with p and dout.v in registers.
 template <class T, int DP, bool DROP>
 DEV void add_queries(float (&dk)[1][DP / 8][4], float (&dv)[1][DP / 8][4], const Heads<T> &a, const Kept<DROP> &kept,
-                     const T *keys, const T *values, const T *q, const T *dout, const float *stats, int key, int query)
+                     const Sight<T> &sight, const T *keys, const T *values, const T *q, const T *dout,
+                     const float *stats, int key, int query)
 {
     constexpr int N = WALKED<DP>;
     int mine = threadIdx.x / 32 * 16;
@@ -77,6 +95,7 @@ DEV void add_queries(float (&dk)[1][DP / 8][4], float (&dv)[1][DP / 8][4], const
     KeptTile<N / 8> tile; // drawn first, while few registers are taken
     if constexpr (DROP) tile.by_columns(kept, key + mine, query);
     scores<T, DP>(p, keys, mine, q);
+    if (a.end && query + N > sight.after_queries(key + mine)) mask_ended(p[0], sight, key + mine, query);
     soften_columns(p[0], stats, a.scale_log2, key + mine, query);
     if constexpr (DROP) {
         DEV_UNROLL
@@ -94,14 +113,17 @@ DEV void add_queries(float (&dk)[1][DP / 8][4], float (&dv)[1][DP / 8][4], const
     weigh_rows<T, DP>(dk, dp, q);
 }
 
+// Two blocks to a multiprocessor where three are a few registers out of reach; 0 leaves it to the compiler.
 template <class T, int DP, bool DROP>
-__global__ void __launch_bounds__(ATTENTION_THREADS) keys_kernel(Heads<T> a)
+__global__ void __launch_bounds__(ATTENTION_THREADS, DP == 64 && !DROP ? 2 : 0) keys_kernel(Heads<T> a)
 {
     constexpr int N = WALKED<DP>, TILE_N = TILE<DP, N>;
     Head h(a, blockIdx.x);
     Kept<DROP> kept(a, blockIdx.x);
+    Sight<T> sight(a, blockIdx.x);
     size_t width = (size_t)a.heads * a.D;
     int key = blockIdx.y * OWN, mine = threadIdx.x / 32 * 16;
+    int end = sight.after_queries(key + OWN - 1); // queries that see any of these keys
     T *keys = (T *)dev::dyn_smem(), *values = keys + TILE<DP, OWN>, *q = values + TILE<DP, OWN>, *dout = q + 2 * TILE_N;
     float *stats = (float *)(dout + 2 * TILE_N);
     const T *rows = a.qkv + h.packed + width + key * h.packed_ld;
@@ -112,14 +134,16 @@ __global__ void __launch_bounds__(ATTENTION_THREADS) keys_kernel(Heads<T> a)
 
     float dk[1][DP / 8][4] = {}, dv[1][DP / 8][4] = {};
     int turn = 0;
-    for (int query = key; query < a.length; query += N, turn ^= 1) {
+    for (int query = key; query < end; query += N, turn ^= 1) {
         int now = turn * TILE_N, next = TILE_N - now;
-        if (query + N < a.length)
+        if (query + N < end)
             start_queries<T, DP>(a, h, q + next, dout + next, stats + (turn ^ 1) * 2 * N, query + N);
         dev::cp_async_commit();
         dev::cp_async_wait<1>();
         dev::block_sync(); // this tile's copies and numbers are there
-        add_queries<T, DP>(dk, dv, a, kept, keys, values, q + now, dout + now, stats + turn * 2 * N, key, query);
+        if (query < sight.after_queries(key + mine + 15)) // else they see none of the warp's keys
+            add_queries<T, DP>(dk, dv, a, kept, sight, keys, values, q + now, dout + now, stats + turn * 2 * N, key,
+                               query);
         dev::block_sync(); // all have read it before the next copies overwrite it
     }
     T *to = a.dqkv + h.packed + width;
@@ -158,12 +182,15 @@ template <class T, int DP, bool DROP> DEV void walk_keys(const Heads<T> &a)
     constexpr int N = WALKED<DP>, TILE_N = TILE<DP, N>;
     Head h(a, blockIdx.x);
     Kept<DROP> kept(a, blockIdx.x);
+    Sight<T> sight(a, blockIdx.x);
     int query = (gridDim.y - 1 - blockIdx.y) * OWN, mine = threadIdx.x / 32 * 16;
-    int end = query + OWN < a.length ? query + OWN : a.length; // keys that any of these queries sees
+    int begin = sight.first_key(query) / N * N; // keys that any of these queries sees
+    int end = query + OWN < a.length ? query + OWN : a.length;
     T *q = (T *)dev::dyn_smem(), *dout = q + TILE<DP, OWN>, *keys = dout + TILE<DP, OWN>, *values = keys + 2 * TILE_N;
     start_tile<T, DP, OWN>(q, a.qkv + h.packed + query * h.packed_ld, h.packed_ld, a.length - query, a.D);
     start_tile<T, DP, OWN>(dout, a.dout + h.plain + query * h.plain_ld, h.plain_ld, a.length - query, a.D);
-    start_walked<T, DP>(a, h, keys, values, 0);
+    int turn = begin / N % 2 * TILE_N;
+    start_walked<T, DP>(a, h, keys + turn, values + turn, begin);
     dev::cp_async_commit();
 
     float dq[1][DP / 8][4] = {}, lse[2], delta[2];
@@ -173,7 +200,7 @@ template <class T, int DP, bool DROP> DEV void walk_keys(const Heads<T> &a)
         lse[half] = row < a.length ? a.lse[h.row + row] * LOG2E : INFINITY;
         delta[half] = row < a.length ? a.delta[h.row + row] : 0;
     }
-    for (int key = 0; key < end; key += N) {
+    for (int key = begin; key < end; key += N) {
         int now = key / N % 2 * TILE_N, next = TILE_N - now;
         if (key + N < end) start_walked<T, DP>(a, h, keys + next, values + next, key + N);
         dev::cp_async_commit();
@@ -185,6 +212,7 @@ template <class T, int DP, bool DROP> DEV void walk_keys(const Heads<T> &a)
         scores<T, DP>(s, q, mine, keys + now);
         scores<T, DP>(dp, dout, mine, values + now);
         if constexpr (DROP) drop_elements(dp[0], tile);
+        if (key < sight.first_key(query + mine + 15)) mask_earlier(s[0], sight, query + mine, key);
         slope_rows(dp[0], s[0], lse, delta, a.scale_log2, query + mine, key, kept.keep);
         weigh_rows<T, DP>(dq, dp, keys + now);
         dev::block_sync(); // all have read it before the next copies overwrite it
@@ -205,14 +233,15 @@ template <class T, int DP> __global__ void __launch_bounds__(ATTENTION_THREADS, 
 
 void sgt_cuda_attention_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dqkv, float *delta, const void *dout,
                                  const void *out, const float *lse, const void *qkv, size_t B, size_t T, size_t H,
-                                 size_t D, float scale, const sgt_cuda_dropout *drop)
+                                 size_t D, float scale, const sgt_cuda_dropout *drop,
+                                 const sgt_cuda_documents *documents)
 {
     if (B * T * H == 0) return;
     by_dropout(drop, [&](auto dropping) {
         by_head_size(type, D, [&](auto zero, auto width) {
             using N = decltype(zero);
             constexpr int W = WALKED<width>;
-            Heads<N> a = heads_of<N>(qkv, out, lse, T, H, D, scale, drop);
+            Heads<N> a = heads_of<N>(qkv, out, lse, T, H, D, scale, drop, documents);
             a.delta = delta, a.dout = (const N *)dout, a.dqkv = (N *)dqkv;
             size_t bytes = (2 * TILE<width, OWN> + 4 * TILE<width, W>) * sizeof(N), rows = B * T * H;
             dim3 grid((unsigned)(B * H), blocks_for(T, OWN)), block(ATTENTION_THREADS);

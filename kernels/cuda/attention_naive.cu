@@ -69,7 +69,7 @@ void sgt_cuda_merge_heads(sgt_cuda_stream s, sgt_cuda_type type, void *out, cons
     move_heads(s, type, false, 1, part, out, B, T, H, D);
 }
 
-// ---- rows of scores: row r of (B, H, T), of which keys 0 .. r % T count ----
+// ---- rows of scores: row r of (B, H, T), of which keys 0 .. r % T count, or those from its document's start on ----
 
 template <class T> struct Scores {
     T *x;           // scores, becoming probabilities; or their gradient; or what drop_probs writes
@@ -78,6 +78,7 @@ template <class T> struct Scores {
     int length, heads;
     float scale;
     sgt_cuda_dropout drop;
+    const int32_t *start; // (B, T), or NULL; probabilities are 0 where keys do not count, their gradients anything
 };
 
 // The factors of V keys from `key` on, in row r.
@@ -97,24 +98,31 @@ template <class T, int V> DEV void key_factors(float (&factor)[V], const Scores<
     }
 }
 
+template <class T> DEV int first_key(const Scores<T> &a, size_t r)
+{
+    return a.start ? a.start[r / a.length / a.heads * a.length + r % a.length] : 0;
+}
+
 template <class T, int V> __global__ void __launch_bounds__(THREADS) causal_softmax_kernel(Scores<T> a)
 {
     size_t r = (size_t)blockIdx.x * WARPS + threadIdx.x / 32;
     if (r >= a.rows) return;
     T *row = a.x + r * a.length;
     int last = (int)(r % a.length), first = threadIdx.x % 32 * V;
+    int from = first_key(a, r);
     Sum s = {LOWEST, 0};
     float x[V] = {};
     for (int c = first; c <= last; c += 32 * V) {
         load(x, row + c);
-        DEV_UNROLL for (int i = 0; i < V; i++) x[i] = c + i <= last ? x[i] * a.scale : -INFINITY;
+        DEV_UNROLL for (int i = 0; i < V; i++) x[i] = c + i <= last && c + i >= from ? x[i] * a.scale : -INFINITY;
         add_exps(s, x);
     }
     s = warp_combine(s);
     float by = 1 / s.total;
     for (int c = first; c < a.length; c += 32 * V) {
         if (c <= last) load(x, row + c);
-        DEV_UNROLL for (int i = 0; i < V; i++) x[i] = c + i <= last ? exp_fast(x[i] * a.scale - s.max) * by : 0;
+        DEV_UNROLL for (int i = 0; i < V; i++)
+            x[i] = c + i <= last && c + i >= from ? exp_fast(x[i] * a.scale - s.max) * by : 0;
         store(row + c, x);
     }
 }
@@ -139,11 +147,11 @@ template <class T, int V> __global__ void __launch_bounds__(THREADS) drop_probs_
 template <class T, int V> DEV void load_slopes(float (&p)[V], float (&dp)[V], const Scores<T> &a, size_t r, int c)
 {
     float factor[V];
-    int last = (int)(r % a.length);
+    int last = (int)(r % a.length), from = first_key(a, r);
     load(p, a.probs + r * a.length + c);
     load(dp, a.x + r * a.length + c);
     key_factors(factor, a, r, c);
-    DEV_UNROLL for (int i = 0; i < V; i++) dp[i] = c + i <= last ? dp[i] * factor[i] : 0;
+    DEV_UNROLL for (int i = 0; i < V; i++) dp[i] = c + i <= last && c + i >= from ? dp[i] * factor[i] : 0;
 }
 
 template <class T, int V> __global__ void __launch_bounds__(THREADS) causal_softmax_backward_kernel(Scores<T> a)
@@ -175,11 +183,12 @@ template <class F> static void by_rows(sgt_cuda_type type, size_t B, size_t H, s
 }
 
 void sgt_cuda_causal_softmax(sgt_cuda_stream s, sgt_cuda_type type, void *scores, size_t B, size_t H, size_t T,
-                             float scale)
+                             float scale, const sgt_cuda_documents *documents)
 {
     by_rows(type, B, H, T, [&](auto zero, auto width, dim3 grid, dim3 block) {
         using N = decltype(zero);
-        Scores<N> a = {(N *)scores, NULL, B * H * T, (int)T, (int)H, scale, sgt_cuda_dropout()};
+        Scores<N> a = {(N *)scores, NULL, B * H * T, (int)T, (int)H, scale, sgt_cuda_dropout(),
+                       documents ? documents->start : NULL};
         DEV_LAUNCH((causal_softmax_kernel<N, width>), grid, block, 0, s, a);
     });
 }
@@ -189,18 +198,19 @@ void sgt_cuda_drop_probs(sgt_cuda_stream s, sgt_cuda_type type, void *out, const
 {
     by_rows(type, B, H, T, [&](auto zero, auto width, dim3 grid, dim3 block) {
         using N = decltype(zero);
-        Scores<N> a = {(N *)out, (const N *)probs, B * H * T, (int)T, (int)H, 1, *drop};
+        Scores<N> a = {(N *)out, (const N *)probs, B * H * T, (int)T, (int)H, 1, *drop, NULL};
         DEV_LAUNCH((drop_probs_kernel<N, width>), grid, block, 0, s, a);
     });
 }
 
 void sgt_cuda_causal_softmax_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dprobs, const void *probs, size_t B,
-                                      size_t H, size_t T, float scale, const sgt_cuda_dropout *drop)
+                                      size_t H, size_t T, float scale, const sgt_cuda_dropout *drop,
+                                      const sgt_cuda_documents *documents)
 {
     by_rows(type, B, H, T, [&](auto zero, auto width, dim3 grid, dim3 block) {
         using N = decltype(zero);
         Scores<N> a = {(N *)dprobs, (const N *)probs, B * H * T, (int)T, (int)H, scale,
-                       drop ? *drop : sgt_cuda_dropout()};
+                       drop ? *drop : sgt_cuda_dropout(), documents ? documents->start : NULL};
         DEV_LAUNCH((causal_softmax_backward_kernel<N, width>), grid, block, 0, s, a);
     });
 }

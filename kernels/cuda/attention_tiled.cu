@@ -57,6 +57,7 @@ template <class T, bool DROP> __global__ void __launch_bounds__(THREADS) tiled_k
 {
     Head h(a, blockIdx.x);
     Kept<DROP> kept(a, blockIdx.x);
+    Sight<T> sight(a, blockIdx.x);
     int D = a.D, P = D + 1, row = threadIdx.x / SHARE, part = threadIdx.x % SHARE;
     int first = (gridDim.y - 1 - blockIdx.y) * ROWS, query = first + row, width = a.heads * D;
     float *own = (float *)dev::dyn_smem(), *keys = own + ROWS * P, *values = keys + WALK * P;
@@ -64,8 +65,9 @@ template <class T, bool DROP> __global__ void __launch_bounds__(THREADS) tiled_k
     const T *qkv = a.qkv + h.packed;
     read_tile(own, qkv + first * h.packed_ld, h.packed_ld, ROWS, a.length - first, D);
     for (int d = part; d < D; d += SHARE) out[d] = 0;
-    float max = -INFINITY, sum = 0;
-    for (int key = 0; key < first + ROWS && key < a.length; key += WALK) {
+    float max = NONE_YET, sum = 0;
+    int from = sight.first_key(query);
+    for (int key = sight.first_key(first) / WALK * WALK; key < first + ROWS && key < a.length; key += WALK) {
         read_tile(keys, qkv + width + key * h.packed_ld, h.packed_ld, WALK, a.length - key, D);
         read_tile(values, qkv + 2 * width + key * h.packed_ld, h.packed_ld, WALK, a.length - key, D);
         dev::block_sync(); // the tiles are complete
@@ -73,7 +75,7 @@ template <class T, bool DROP> __global__ void __launch_bounds__(THREADS) tiled_k
         DEV_UNROLL
         for (int i = 0; i < EACH; i++) {
             int j = part + i * SHARE;
-            s[i] = key + j > query ? -INFINITY : dot(own + row * P, keys + j * P, D) * a.scale_log2;
+            s[i] = key + j > query || key + j < from ? -INFINITY : dot(own + row * P, keys + j * P, D) * a.scale_log2;
             max = fmaxf(max, s[i]);
         }
         max = row_max(max);
@@ -118,12 +120,16 @@ template <class T> struct Pair {
     size_t first_ld, second_ld;
 };
 
-template <class T, bool DROP, bool KEYS> __global__ void __launch_bounds__(THREADS) tiled_backward_kernel(Heads<T> a)
+// 64 registers a thread, which eight blocks leave: aiming at more blocks, the compiler spills.
+template <class T, bool DROP, bool KEYS>
+__global__ void __launch_bounds__(THREADS, 8) tiled_backward_kernel(Heads<T> a)
 {
     Head h(a, blockIdx.x);
     Kept<DROP> drawn(a, blockIdx.x);
+    Sight<T> sight(a, blockIdx.x);
     int D = a.D, P = D + 1, row = threadIdx.x / SHARE, part = threadIdx.x % SHARE;
     int first = blockIdx.y * ROWS, mine = first + row, width = a.heads * D;
+    int seen = KEYS ? sight.after_queries(mine) : sight.first_key(mine); // queries before it, or keys from it on
     const T *q = a.qkv + h.packed;
     Pair<T> queries = {q, a.dout + h.plain, h.packed_ld, h.plain_ld};
     Pair<T> keys = {q + width, q + 2 * width, h.packed_ld, h.packed_ld};
@@ -139,7 +145,8 @@ template <class T, bool DROP, bool KEYS> __global__ void __launch_bounds__(THREA
     }
     read_tile(own[0], kept.first + first * kept.first_ld, kept.first_ld, ROWS, a.length - first, D);
     read_tile(own[1], kept.second + first * kept.second_ld, kept.second_ld, ROWS, a.length - first, D);
-    int from = KEYS ? first / WALK * WALK : 0, end = KEYS || first + ROWS > a.length ? a.length : first + ROWS;
+    int from = (KEYS ? first : sight.first_key(first)) / WALK * WALK;
+    int end = KEYS ? sight.after_queries(first + ROWS - 1) : first + ROWS < a.length ? first + ROWS : a.length;
     for (int other = from; other < end; other += WALK) {
         read_tile(tile[0], walked.first + other * walked.first_ld, walked.first_ld, WALK, a.length - other, D);
         read_tile(tile[1], walked.second + other * walked.second_ld, walked.second_ld, WALK, a.length - other, D);
@@ -147,7 +154,7 @@ template <class T, bool DROP, bool KEYS> __global__ void __launch_bounds__(THREA
         for (int j = part; j < WALK; j += SHARE) {
             int query = KEYS ? other + j : mine, key = KEYS ? mine : other + j;
             float p = 0, ds = 0, f = factor(drawn, query, key);
-            if (key <= query && query < a.length) {
+            if (key <= query && query < a.length && (KEYS ? query < seen : key >= seen)) {
                 p = dev::exp2_fast(dot(own[0] + row * P, tile[0] + j * P, D) * a.scale_log2 -
                                    a.lse[h.row + query] * LOG2E);
                 ds = p * (dot(own[1] + row * P, tile[1] + j * P, D) * f - a.delta[h.row + query]);
@@ -180,7 +187,8 @@ int sgt_cuda_attention_tiled_serves(size_t D)
 }
 
 void sgt_cuda_attention_tiled(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *lse, const void *qkv, size_t B,
-                              size_t T, size_t H, size_t D, float scale, const sgt_cuda_dropout *drop)
+                              size_t T, size_t H, size_t D, float scale, const sgt_cuda_dropout *drop,
+                              const sgt_cuda_documents *documents)
 {
     if (B * T * H == 0) return;
     by_dropout(drop, [&](auto dropping) {
@@ -188,20 +196,21 @@ void sgt_cuda_attention_tiled(sgt_cuda_stream s, sgt_cuda_type type, void *out, 
             using N = decltype(zero);
             size_t bytes = ((2 * ROWS + 2 * WALK) * (D + 1) + ROWS * WEIGHTS) * sizeof(float);
             DEV_LAUNCH((tiled_kernel<N, dropping>), dim3((unsigned)(B * H), blocks_for(T, ROWS)), dim3(THREADS), bytes,
-                       s, heads_of<N>(qkv, out, lse, T, H, D, scale, drop));
+                       s, heads_of<N>(qkv, out, lse, T, H, D, scale, drop, documents));
         });
     });
 }
 
 void sgt_cuda_attention_tiled_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dqkv, float *delta,
                                        const void *dout, const void *out, const float *lse, const void *qkv, size_t B,
-                                       size_t T, size_t H, size_t D, float scale, const sgt_cuda_dropout *drop)
+                                       size_t T, size_t H, size_t D, float scale, const sgt_cuda_dropout *drop,
+                                       const sgt_cuda_documents *documents)
 {
     if (B * T * H == 0) return;
     by_dropout(drop, [&](auto dropping) {
         by_type(type, [&](auto zero) {
             using N = decltype(zero);
-            Heads<N> a = heads_of<N>(qkv, out, lse, T, H, D, scale, drop);
+            Heads<N> a = heads_of<N>(qkv, out, lse, T, H, D, scale, drop, documents);
             a.delta = delta, a.dout = (const N *)dout, a.dqkv = (N *)dqkv;
             size_t bytes = backward_bytes(D), rows = B * T * H;
             dim3 grid((unsigned)(B * H), blocks_for(T, ROWS)), block(THREADS);

@@ -121,25 +121,40 @@ size_t sgt_cuda_bias_backward_scratch(size_t n, size_t C);
 void sgt_cuda_dropout_apply(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *x, size_t n,
                             const sgt_cuda_dropout *drop);
 
+/* Where in its row the document of each position begins, and where the next one does, or the row is over: (B, T) on
+ * the device. Attention takes NULL for rows of one document. */
+typedef struct sgt_cuda_documents {
+    int32_t *start, *end;
+} sgt_cuda_documents;
+
+/* From ids (B, T): a document begins at each `eot`, and the first with its row. */
+void sgt_cuda_find_documents(sgt_cuda_stream s, const sgt_cuda_documents *documents, const int32_t *ids, size_t B,
+                             size_t T, int32_t eot);
+
 /* Causal attention of B sequences of H heads, with s_ij = scale q_i.k_j:   qkv (B, T, 3, H, D), out (B, T, H, D)
- *   out_i = sum_{j<=i} dropout(softmax_j(s_ij)) v_j                        lse (B, H, T) float; drop may be NULL
- *   lse_i = log sum_{j<=i} exp(s_ij)                                       16-bit types; D a multiple of 8 to 128
+ *   out_i = sum_{a_i<=j<=i} dropout(softmax_j(s_ij)) v_j                   lse (B, H, T) float; drop may be NULL
+ *   lse_i = log sum_{a_i<=j<=i} exp(s_ij)                                  16-bit types; D a multiple of 8 to 128
+ * with a_i = documents->start of i, or 0.
  * By tiles in tensor cores; T x T is never stored. */
 void sgt_cuda_attention(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *lse, const void *qkv, size_t B,
-                        size_t T, size_t H, size_t D, float scale, const sgt_cuda_dropout *drop);
+                        size_t T, size_t H, size_t D, float scale, const sgt_cuda_dropout *drop,
+                        const sgt_cuda_documents *documents);
 
 /* Its gradients, written: dqkv like qkv. delta: B*H*T floats of scratch. */
 void sgt_cuda_attention_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dqkv, float *delta, const void *dout,
                                  const void *out, const float *lse, const void *qkv, size_t B, size_t T, size_t H,
-                                 size_t D, float scale, const sgt_cuda_dropout *drop);
+                                 size_t D, float scale, const sgt_cuda_dropout *drop,
+                                 const sgt_cuda_documents *documents);
 int sgt_cuda_attention_serves(sgt_cuda_type type, size_t D); /* whether the two above take it */
 
 /* The same without tensor cores, for any type and D to 184: what float32 and other head sizes take. */
 void sgt_cuda_attention_tiled(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *lse, const void *qkv, size_t B,
-                              size_t T, size_t H, size_t D, float scale, const sgt_cuda_dropout *drop);
+                              size_t T, size_t H, size_t D, float scale, const sgt_cuda_dropout *drop,
+                              const sgt_cuda_documents *documents);
 void sgt_cuda_attention_tiled_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dqkv, float *delta,
                                        const void *dout, const void *out, const float *lse, const void *qkv, size_t B,
-                                       size_t T, size_t H, size_t D, float scale, const sgt_cuda_dropout *drop);
+                                       size_t T, size_t H, size_t D, float scale, const sgt_cuda_dropout *drop,
+                                       const sgt_cuda_documents *documents);
 int sgt_cuda_attention_tiled_serves(size_t D);
 
 /* inputs[b][t] = rows[b][t], targets[b][t] = given ? given[b][t] : rows[b][t + 1], or -1 where that is ignore
@@ -219,18 +234,19 @@ void sgt_cuda_split_head(sgt_cuda_stream s, sgt_cuda_type type, void *out, const
 void sgt_cuda_merge_heads(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *x, size_t B, size_t T,
                           size_t H, size_t D);
 
-/* p_ij = softmax_{j<=i}(scale s_ij), 0 for j > i                    in place, (B, H, T, T) */
+/* p_ij = softmax_{a_i<=j<=i}(scale s_ij), 0 for the other j         in place, (B, H, T, T) */
 void sgt_cuda_causal_softmax(sgt_cuda_stream s, sgt_cuda_type type, void *scores, size_t B, size_t H, size_t T,
-                             float scale);
+                             float scale, const sgt_cuda_documents *documents);
 
 /* out_ij = p_ij * factor_ij                                         (B, H, T, T); out may be probs */
 void sgt_cuda_drop_probs(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *probs, size_t B, size_t H,
                          size_t T, const sgt_cuda_dropout *drop);
 
-/* ds_ij = scale p_ij (f_ij dp_ij - sum_k p_ik f_ik dp_ik), 0 for j > i      dprobs (B, H, T, T) becomes ds;
+/* ds_ij = scale p_ij (f_ij dp_ij - sum_k p_ik f_ik dp_ik), 0 for j > i and j < a_i      dprobs (B, H, T, T) becomes ds;
  * f: dropout's factor, 1 where drop is NULL */
 void sgt_cuda_causal_softmax_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dprobs, const void *probs, size_t B,
-                                      size_t H, size_t T, float scale, const sgt_cuda_dropout *drop);
+                                      size_t H, size_t T, float scale, const sgt_cuda_dropout *drop,
+                                      const sgt_cuda_documents *documents);
 
 #ifdef __cplusplus
 }

@@ -24,6 +24,41 @@ void sgt_cuda_widen_rows(sgt_cuda_stream s, int32_t *inputs, int32_t *targets, c
                T, ignore);
 }
 
+// A warp a row, 32 positions at a time: of each, the largest of `at` from the row's start to it. `before`: of those of
+// earlier turns, all of which it becomes.
+DEV int largest_so_far(int at, int &before)
+{
+    int lane = threadIdx.x % 32;
+    for (int d = 1; d < 32; d *= 2) {
+        int left = dev::shfl(at, lane < d ? lane : lane - d);
+        at = left > at ? left : at;
+    }
+    at = at > before ? at : before;
+    before = dev::shfl(at, 31);
+    return at;
+}
+
+__global__ void __launch_bounds__(32) documents_kernel(sgt_cuda_documents to, const int32_t *ids, int T, int32_t eot)
+{
+    size_t row = (size_t)blockIdx.x * T;
+    int begun = 0, ended = -T; // ends are looked for backwards: the next one is the largest of their negatives
+    for (int from = 0; from < T; from += 32) {
+        int t = from + threadIdx.x, back = T - 1 - t;
+        int start = largest_so_far(t < T && ids[row + t] == eot ? t : 0, begun);
+        int end = -largest_so_far(back >= 0 && back < T - 1 && ids[row + back + 1] == eot ? -(back + 1) : -T, ended);
+        if (t >= T) continue; // of the last turn
+        to.start[row + t] = start;
+        to.end[row + back] = end;
+    }
+}
+
+void sgt_cuda_find_documents(sgt_cuda_stream s, const sgt_cuda_documents *documents, const int32_t *ids, size_t B,
+                             size_t T, int32_t eot)
+{
+    if (B * T == 0) return;
+    DEV_LAUNCH(documents_kernel, dim3((unsigned)B), dim3(32), 0, s, *documents, ids, (int)T, eot);
+}
+
 template <class T, int V> __global__ void __launch_bounds__(THREADS)
 dropout_kernel(T *out, const T *x, size_t n, sgt_cuda_dropout drop)
 {

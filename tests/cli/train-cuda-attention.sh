@@ -45,6 +45,7 @@ refuses 'auto: heads of 200 numbers are more than the tiles hold (--attention na
 refuses 'cudnn: cuDNN: fused attention takes bf16 and fp16, not fp32' --attention cudnn --model 1x16x2 --precision tf32
 refuses 'cudnn: cuDNN: fused attention takes head sizes that are multiples of 8 to 128, not 12' --attention cudnn \
     --model 1x24x2
+refuses 'cudnn: it does not know documents: no --document-mask with it' --attention cudnn --model 1x16x2 --document-mask
 refuses 'cudnn: its dropout is not ours: no --dropout with it' --attention cudnn --model 1x16x2 --dropout 0.1
 
 # with what stands for cuDNN: by name; and where both serve, the faster one, said in one line
@@ -52,5 +53,6 @@ SGT_HOST_CUDNN=1
 export SGT_HOST_CUDNN
 takes 0 "cuDNN's attention" --model 1x16x2 --attention cudnn
 takes 0 'our attention' --model 1x16x2 --deterministic
+takes 0 'our attention' --model 1x16x2 --document-mask
 run 0 sgt-train $cuda --run r --force --model 1x16x2
 stderr_matches "^sgt-train: attention: (ours|cuDNN's) \\(a layer both ways: ours [0-9.]+ ms, cuDNN's [0-9.]+ ms\\)$"

@@ -62,7 +62,8 @@ stderr_matches '^sgt-train: going on with cpu, .*; the checkpoint is from cuda, 
 close cpu from-cuda
 
 # what has no fixture of PyTorch's: as the CPU has it
-for technique in '--no-tie' '--ignore-index 101' '--optimizer sgd --nesterov' '--recompute block --dropout 0.25'; do
+for technique in '--no-tie' '--ignore-index 101' '--optimizer sgd --nesterov' '--recompute block --dropout 0.25' \
+    '--document-mask'; do
     run 0 sgt-train $options $fp32 $technique --device cpu --run cpu --force
     for switches in '' '--no-fuse --no-pad-vocab'; do
         run 0 sgt-train $options $fp32 $technique $switches --device cuda --run cuda --force

@@ -1,5 +1,5 @@
 /* cuda_cases_attention.cpp: flash attention on the device, both ways, against double sums: in 16 bits by tensor cores,
- * and by plain tiles; with dropout and without. */
+ * and by plain tiles; with dropout and without; of rows that are one document, and several. */
 #include "cuda_types.h"
 #include "dropout.h"
 
@@ -25,7 +25,42 @@ struct heads {
     const float *qkv, *dout; /* as floats */
     float *out, *lse, *grads, *scratch; /* ref's */
     const sgt_cuda_dropout *drop;       /* NULL: none */
+    const int32_t *start;               /* of documents, (B, T); NULL: a row is one */
+    sgt_cuda_documents documents;
 };
+
+/* What is asked of attention beside the plain one: dropout, documents of up to so many tokens in a row. */
+struct extras {
+    bool drops;
+    size_t longest; /* 0: one document a row */
+};
+static const extras plain = {false, 0}, dropping = {true, 0};
+
+/* The first key that query i of head `which` sees. */
+static size_t first_key(const heads &h, size_t which, size_t i)
+{
+    return h.start ? (size_t)h.start[which / h.H * h.T + i] : 0;
+}
+
+static const int32_t *starts(const heads &h, size_t which)
+{
+    return h.start ? h.start + which / h.H * h.T : NULL;
+}
+
+/* Of up to `longest` tokens; every other row's of a quarter of that. */
+static void draw_documents(check *t, heads *h, size_t longest)
+{
+    int32_t *start = cuda_output<int32_t>(t, h->B * h->T), *end = cuda_output<int32_t>(t, h->B * h->T);
+    for (size_t b = 0, from, to; b < h->B; b++)
+        for (from = 0; from < h->T; from = to) {
+            to = from + 1 + check_number(t, b % 2 ? longest / 4 + 1 : longest);
+            if (to > h->T) to = h->T;
+            for (size_t i = from; i < to; i++)
+                start[b * h->T + i] = (int32_t)from, end[b * h->T + i] = (int32_t)to;
+        }
+    h->start = start;
+    h->documents = {start, end};
+}
 
 /* What the probability of key j for query i of head `which` is multiplied by. */
 static double factor(const heads &h, size_t which, size_t i, size_t j)
@@ -64,12 +99,13 @@ static void dropped(const heads &h, size_t which)
     for (size_t i = 0; i < h.T; i++) {
         float *out = h.out + plain_at(h, which) + i * h.plain_ld;
         double max = -INFINITY, total = 0;
-        for (size_t j = 0; j <= i; j++)
+        for (size_t j = first_key(h, which, i); j <= i; j++)
             max = fmax(max, p[j] = h.scale * dot(q + i * h.packed_ld, k + j * h.packed_ld, h.D, &absolute));
-        for (size_t j = 0; j <= i; j++) total += p[j] = exp(p[j] - max);
+        for (size_t j = first_key(h, which, i); j <= i; j++) total += p[j] = exp(p[j] - max);
         for (size_t d = 0; d < h.D; d++) {
             double sum = 0;
-            for (size_t j = 0; j <= i; j++) sum += factor(h, which, i, j) * p[j] / total * v[j * h.packed_ld + d];
+            for (size_t j = first_key(h, which, i); j <= i; j++)
+                sum += factor(h, which, i, j) * p[j] / total * v[j * h.packed_ld + d];
             out[d] = (float)sum;
         }
         h.lse[which * h.T + i] = (float)(max + log(total));
@@ -88,14 +124,14 @@ template <class T> static void dropped_backward(check *t, const heads &h, size_t
         double delta = dot(dout, h.out + plain_at(h, which) + i * width, h.D, &absolute), total = 0, mean = 0;
         double bound = (1.01 * Type<T>::unit + 2 * UNIT) * absolute;
         for (size_t d = 0; d < h.D; d++) bound += Type<T>::tiny * fabs(dout[d]);
-        for (size_t j = 0; j <= i; j++) {
+        for (size_t j = first_key(h, which, i); j <= i; j++) {
             double s = h.scale * dot(q, qs + width + j * ld, h.D, &absolute);
             total += p[j] = exp(s - h.lse[which * h.T + i]);
             dp[j] = factor(h, which, i, j) * dot(dout, qs + 2 * width + j * ld, h.D, &absolute);
             mean += p[j] * dp[j];
         }
         check_near(t, "delta", delta, mean / total, bound);
-        for (size_t j = 0; j <= i; j++)
+        for (size_t j = first_key(h, which, i); j <= i; j++)
             for (size_t d = 0; d < h.D; d++) {
                 double ds = h.scale * p[j] * (dp[j] - delta);
                 sums[i * ld + d] += ds * qs[j * ld + width + d];
@@ -108,25 +144,27 @@ template <class T> static void dropped_backward(check *t, const heads &h, size_t
             h.grads[packed_at(h, which) + i * width + d] = (float)sums[i * width + d];
 }
 
-template <class T> static heads draw(check *t, const shape &s, T **qkv, T **dout, bool drops)
+template <class T> static heads draw(check *t, const shape &s, T **qkv, T **dout, const extras &with)
 {
     static const sgt_cuda_place place = {77, 123456789012, 11, 3};
     static const sgt_cuda_dropout drop = {&place, 0, 5, SGT_DROP_ATTENTION, 0.3f};
     float scale = (float)(1 / sqrt((double)s.D));
-    heads h = {s.B, s.T, s.H, s.D, 3 * s.H * s.D, s.H * s.D, scale, 0, 0, 0, 0, 0, 0, drops ? &drop : NULL};
+    heads h = {s.B, s.T, s.H, s.D, 3 * s.H * s.D, s.H * s.D, scale, 0, 0, 0, 0, 0, 0, with.drops ? &drop : NULL, 0, {}};
     size_t n = s.B * s.T * s.H * s.D, rows = s.B * s.T * s.H;
     *qkv = cuda_random<T>(t, 3 * n, check_number(t, 3) ? 1 : 5); /* 5: a few scores take everything */
     *dout = cuda_random<T>(t, n, 1);
     h.qkv = cuda_floats(t, *qkv, 3 * n), h.dout = cuda_floats(t, *dout, n);
     h.out = check_output(t, n), h.lse = check_output(t, rows), h.grads = check_output(t, 3 * n);
     h.scratch = check_scratch(t, t->ref->attention_scratch(s.T, s.D));
-    check_at(t, "B %zu, T %zu, H %zu, D %zu%s", s.B, s.T, s.H, s.D, drops ? ", dropout" : "");
+    if (with.longest) draw_documents(t, &h, with.longest);
+    check_at(t, "B %zu, T %zu, H %zu, D %zu%s%s", s.B, s.T, s.H, s.D, with.drops ? ", dropout" : "",
+             with.longest ? ", documents" : "");
     for (size_t i = 0; i < s.B * s.H; i++) {
         const float *q = h.qkv + packed_at(h, i);
-        if (drops) dropped(h, i);
+        if (with.drops) dropped(h, i);
         else
             t->ref->attention(h.out + plain_at(h, i), h.plain_ld, h.lse + i * s.T, q, q + h.plain_ld,
-                              q + 2 * h.plain_ld, h.packed_ld, s.T, s.D, h.scale, NULL, NULL, h.scratch);
+                              q + 2 * h.plain_ld, h.packed_ld, s.T, s.D, h.scale, NULL, starts(h, i), h.scratch);
     }
     return h;
 }
@@ -141,18 +179,19 @@ template <class T> static void forward_bounds(double *out, double *lse, const he
     const float *q = h.qkv + packed_at(h, which), *k = q + h.plain_ld, *v = k + h.plain_ld;
     for (size_t i = 0; i < h.T; i++) {
         double worst = 0, max = -INFINITY, total = 0, range = 0;
-        for (size_t j = 0; j <= i; j++) {
+        for (size_t j = first_key(h, which, i); j <= i; j++) {
             p[j] = h.scale * dot(q + i * h.packed_ld, k + j * h.packed_ld, h.D, &absolute);
             worst = fmax(worst, (double)(h.D + 3) * UNIT * h.scale * absolute);
             max = fmax(max, p[j]);
         }
-        for (size_t j = 0; j <= i; j++) range = fmax(range, max - p[j]), total += p[j] = exp(p[j] - max);
+        for (size_t j = first_key(h, which, i); j <= i; j++)
+            range = fmax(range, max - p[j]), total += p[j] = exp(p[j] - max);
         double E = 2 * worst + (4 + 3 * (fmin(range, 90) + fabs(max))) * UNIT * (1 + (double)h.T / 32);
         double sums = (double)(h.T + 8) * UNIT;
         lse[which * h.T + i] = E + sums + 4 * UNIT * (fabs(max) + log(total) + 1);
         for (size_t d = 0; d < h.D; d++) {
             double terms = 0, lost = 0;
-            for (size_t j = 0; j <= i; j++) {
+            for (size_t j = first_key(h, which, i); j <= i; j++) {
                 double weight = factor(h, which, i, j) / total * fabs(v[j * h.packed_ld + d]);
                 terms += p[j] * weight;
                 lost += tiny * weight;
@@ -162,14 +201,15 @@ template <class T> static void forward_bounds(double *out, double *lse, const he
     }
 }
 
-template <class T> static void forward_at(check *t, const shape &s, const path &by, bool drops)
+template <class T> static void forward_at(check *t, const shape &s, const path &by, const extras &with)
 {
     size_t n = s.B * s.T * s.H * s.D, rows = s.B * s.T * s.H;
     T *qkv, *dout, *out = cuda_output<T>(t, n);
-    heads h = draw(t, s, &qkv, &dout, drops);
+    heads h = draw(t, s, &qkv, &dout, with);
     float *lse = cuda_output<float>(t, rows);
     double *bound = check_doubles(t, n), *lse_bound = check_doubles(t, rows);
-    by.forward(0, Type<T>::id, out, lse, qkv, s.B, s.T, s.H, s.D, h.scale, h.drop);
+    by.forward(0, Type<T>::id, out, lse, qkv, s.B, s.T, s.H, s.D, h.scale, h.drop,
+               h.start ? &h.documents : NULL);
     for (size_t i = 0; i < s.B * s.H; i++) forward_bounds<T>(bound, lse_bound, h, i);
     stored_as<T>(bound, h.out, n);
     cuda_sync(t);
@@ -187,7 +227,7 @@ template <class T> static void backward_bounds(double *grads, const heads &h, si
         const float *q = h.qkv + at + i * h.packed_ld, *dout = h.dout + plain_at(h, which) + i * h.plain_ld;
         double delta = dot(dout, h.out + plain_at(h, which) + i * h.plain_ld, h.D, &terms);
         double e_delta = (double)(h.D + 2) * UNIT * terms, lse = h.lse[which * h.T + i];
-        for (size_t j = 0; j <= i; j++) {
+        for (size_t j = first_key(h, which, i); j <= i; j++) {
             const float *k = h.qkv + at + j * h.packed_ld + width, *v = k + width;
             double s = h.scale * dot(q, k, h.D, &terms), p = exp(s - lse);
             double e_p = (double)(h.D + 3) * UNIT * h.scale * terms + 3 * UNIT * (fabs(s) + fabs(lse)) + 4 * UNIT;
@@ -203,25 +243,27 @@ template <class T> static void backward_bounds(double *grads, const heads &h, si
     }
 }
 
-template <class T> static void backward_at(check *t, const shape &s, const path &by, bool drops)
+template <class T> static void backward_at(check *t, const shape &s, const path &by, const extras &with)
 {
     size_t n = s.B * s.T * s.H * s.D, rows = s.B * s.T * s.H;
     T *qkv, *dout, *out = cuda_output<T>(t, n), *grads = cuda_output<T>(t, 3 * n);
-    heads h = draw(t, s, &qkv, &dout, drops);
+    heads h = draw(t, s, &qkv, &dout, with);
     double *bound = check_doubles(t, 3 * n);
     for (size_t i = 0; i < n; i++) { /* both start from the same stored output */
         out[i] = dev::from_float<T>(h.out[i]);
         h.out[i] = dev::to_float(out[i]);
     }
     by.backward(0, Type<T>::id, grads, cuda_output<float>(t, rows), dout, out,
-                cuda_copy<float>(t, h.lse, rows), qkv, s.B, s.T, s.H, s.D, h.scale, h.drop);
+                cuda_copy<float>(t, h.lse, rows), qkv, s.B, s.T, s.H, s.D, h.scale, h.drop,
+                h.start ? &h.documents : NULL);
     for (size_t i = 0; i < s.B * s.H; i++) {
         const float *q = h.qkv + packed_at(h, i);
         float *to = h.grads + packed_at(h, i);
-        if (drops) dropped_backward<T>(t, h, i);
+        if (with.drops) dropped_backward<T>(t, h, i);
         else t->ref->attention_backward(to, to + h.plain_ld, to + 2 * h.plain_ld, h.packed_ld, h.dout + plain_at(h, i),
                                         h.out + plain_at(h, i), h.plain_ld, h.lse + i * s.T, q, q + h.plain_ld,
-                                        q + 2 * h.plain_ld, h.packed_ld, s.T, s.D, h.scale, NULL, NULL, h.scratch);
+                                        q + 2 * h.plain_ld, h.packed_ld, s.T, s.D, h.scale, NULL, starts(h, i),
+                                        h.scratch);
         backward_bounds<T>(bound, h, i);
     }
     stored_as<T>(bound, h.grads, 3 * n);
@@ -231,12 +273,12 @@ template <class T> static void backward_at(check *t, const shape &s, const path 
 
 template <class T> static void forward(check *t)
 {
-    for (const shape &s : shapes) forward_at<T>(t, s, tensor_cores, false);
+    for (const shape &s : shapes) forward_at<T>(t, s, tensor_cores, plain);
 }
 
 template <class T> static void backward(check *t)
 {
-    for (const shape &s : shapes) backward_at<T>(t, s, tensor_cores, false);
+    for (const shape &s : shapes) backward_at<T>(t, s, tensor_cores, plain);
 }
 
 CUDA_CASE(cuda_attention_bf16) { forward<dev::bf16>(t); }
@@ -249,12 +291,12 @@ static const shape dropped_shapes[] = {{2, 19, 3, 8}, {1, 130, 1, 64}, {1, 66, 2
 
 template <class T> static void dropout(check *t)
 {
-    for (const shape &s : dropped_shapes) forward_at<T>(t, s, tensor_cores, true);
+    for (const shape &s : dropped_shapes) forward_at<T>(t, s, tensor_cores, dropping);
 }
 
 template <class T> static void dropout_backward(check *t)
 {
-    for (const shape &s : dropped_shapes) backward_at<T>(t, s, tensor_cores, true);
+    for (const shape &s : dropped_shapes) backward_at<T>(t, s, tensor_cores, dropping);
 }
 
 CUDA_CASE(cuda_attention_dropout_bf16) { dropout<dev::bf16>(t); }
@@ -262,16 +304,38 @@ CUDA_CASE(cuda_attention_dropout_f16) { dropout<dev::f16>(t); }
 CUDA_CASE(cuda_attention_dropout_backward_bf16) { dropout_backward<dev::bf16>(t); }
 CUDA_CASE(cuda_attention_dropout_backward_f16) { dropout_backward<dev::f16>(t); }
 
+/* Documents that begin and end within tiles, and such as are longer than one; both widths of the walked tile. */
+static const shape document_shapes[] = {{2, 203, 2, 64}, {2, 150, 1, 128}, {1, 70, 1, 8}};
+
+template <class T> static void documents(check *t)
+{
+    for (const shape &s : document_shapes)
+        for (size_t longest : {9, 130}) forward_at<T>(t, s, tensor_cores, {longest == 9, longest});
+}
+
+template <class T> static void documents_backward(check *t)
+{
+    for (const shape &s : document_shapes)
+        for (size_t longest : {9, 130}) backward_at<T>(t, s, tensor_cores, {longest != 9, longest});
+}
+
+CUDA_CASE(cuda_attention_documents_bf16) { documents<dev::bf16>(t); }
+CUDA_CASE(cuda_attention_documents_f16) { documents<dev::f16>(t); }
+CUDA_CASE(cuda_attention_documents_backward_bf16) { documents_backward<dev::bf16>(t); }
+CUDA_CASE(cuda_attention_documents_backward_f16) { documents_backward<dev::f16>(t); }
+
 template <class T> static void tiled_forward(check *t)
 {
-    for (const shape &s : tiled_shapes) forward_at<T>(t, s, tiled, false);
-    forward_at<T>(t, {2, 35, 3, 5}, tiled, true);
+    for (const shape &s : tiled_shapes) forward_at<T>(t, s, tiled, plain);
+    forward_at<T>(t, {2, 35, 3, 5}, tiled, dropping);
+    for (size_t longest : {9, 60}) forward_at<T>(t, {2, 99, 2, 5}, tiled, {longest == 9, longest});
 }
 
 template <class T> static void tiled_backward(check *t)
 {
-    for (const shape &s : tiled_shapes) backward_at<T>(t, s, tiled, false);
-    backward_at<T>(t, {2, 35, 3, 5}, tiled, true);
+    for (const shape &s : tiled_shapes) backward_at<T>(t, s, tiled, plain);
+    backward_at<T>(t, {2, 35, 3, 5}, tiled, dropping);
+    for (size_t longest : {9, 60}) backward_at<T>(t, {2, 99, 2, 5}, tiled, {longest == 9, longest});
 }
 
 CUDA_CASES_BY_TYPE(cuda_attention_tiled, tiled_forward)

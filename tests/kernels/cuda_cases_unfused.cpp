@@ -170,13 +170,14 @@ template <class T> static void heads(check *t)
 
 CUDA_CASES_BY_TYPE(cuda_heads, heads)
 
-/* What lies after the diagonal may be anything: a product may have overflowed there. */
-template <class T> static T *random_scores(check *t, const shape &s, float spread, float **plain)
+/* What lies after the diagonal, or before a document, may be anything: a product may have overflowed there. */
+template <class T, class F> static T *random_scores(check *t, const shape &s, float spread, float **plain, F first)
 {
     size_t n = s.B * s.H * s.T * s.T;
     T *x = cuda_random<T>(t, n, spread);
     for (size_t i = 0; i < n; i++)
-        if (i % s.T > i / s.T % s.T && check_number(t, 3) == 0) x[i] = dev::from_float<T>(NAN);
+        if ((i % s.T > i / s.T % s.T || i % s.T < first(i / s.T)) && check_number(t, 3) == 0)
+            x[i] = dev::from_float<T>(NAN);
     *plain = cuda_floats(t, x, n);
     return x;
 }
@@ -184,30 +185,33 @@ template <class T> static T *random_scores(check *t, const shape &s, float sprea
 /* Score times scale rounds once: u|s|; s - max, times log2(e), exp2: 3u of the range and 4u; a rescale for each 32
  * lanes' worth; T/32 + 5 sums; the quotient and its product. Backward, p and dp are given: the sum has T/32 + 5 steps
  * of f|p dp|, each term rounded twice, then four operations; the factor's own product is exact or rounds once. */
-template <class T> static void softmax_at(check *t, const shape &s, const sgt_cuda_dropout *drop)
+template <class T> static void softmax_at(check *t, const shape &s, const sgt_cuda_dropout *drop,
+                                             const sgt_cuda_documents *documents)
 {
+    auto first = [&](size_t r) -> size_t { return documents ? documents->start[r / s.T / s.H * s.T + r % s.T] : 0; };
     size_t n = s.B * s.H * s.T * s.T;
     float *x, *dx, scale = 0.37f, *want = check_output(t, n), *slope = check_output(t, n), *kept = check_output(t, n);
-    T *scores = random_scores<T>(t, s, 9, &x), *dprobs = random_scores<T>(t, s, 1, &dx), *out = cuda_output<T>(t, n);
+    T *scores = random_scores<T>(t, s, 9, &x, first), *dprobs = random_scores<T>(t, s, 1, &dx, first);
+    T *out = cuda_output<T>(t, n);
     double *bound = check_doubles(t, n), *slope_bound = check_doubles(t, n), sums = (double)s.T / 32 + 8;
-    check_at(t, "B %zu, H %zu, T %zu%s", s.B, s.H, s.T, drop ? ", dropout" : "");
+    check_at(t, "B %zu, H %zu, T %zu%s%s", s.B, s.H, s.T, drop ? ", dropout" : "", documents ? ", documents" : "");
     for (size_t r = 0; r < s.B * s.H * s.T; r++) {
         const float *row = x + r * s.T;
         double max = -INFINITY, min = INFINITY, total = 0;
-        for (size_t j = 0; j <= r % s.T; j++)
+        for (size_t j = first(r); j <= r % s.T; j++)
             max = fmax(max, (double)scale * row[j]), min = fmin(min, (double)scale * row[j]);
-        for (size_t j = 0; j <= r % s.T; j++) total += exp((double)scale * row[j] - max);
+        for (size_t j = first(r); j <= r % s.T; j++) total += exp((double)scale * row[j] - max);
         double e = (3 * (max - min) + 2 * fmax(fabs(max), fabs(min)) + 5) * ((double)s.T / 32 + 3) + sums + 3;
         for (size_t j = 0; j < s.T; j++) {
-            double p = j <= r % s.T ? exp((double)scale * row[j] - max) / total : 0;
+            double p = j >= first(r) && j <= r % s.T ? exp((double)scale * row[j] - max) / total : 0;
             want[r * s.T + j] = (float)p;
             bound[r * s.T + j] = p * e * UNIT;
         }
     }
     stored_as<T>(bound, want, n);
     for (size_t i = 0; i < n; i++)
-        if (i % s.T > i / s.T % s.T) bound[i] = 0;
-    sgt_cuda_causal_softmax(0, Type<T>::id, scores, s.B, s.H, s.T, scale);
+        if (i % s.T > i / s.T % s.T || i % s.T < first(i / s.T)) bound[i] = 0;
+    sgt_cuda_causal_softmax(0, Type<T>::id, scores, s.B, s.H, s.T, scale, documents);
     cuda_sync(t);
     const float *p = cuda_floats(t, scores, n);
     check_close(t, "probabilities", p, want, bound, n);
@@ -223,12 +227,12 @@ template <class T> static void softmax_at(check *t, const shape &s, const sgt_cu
                 kept[at(j)] = sgt_dropout_factor(drop->place->seed, draw, element, drop->rate);
             }
         }
-        for (size_t j = 0; j <= r % s.T; j++) {
+        for (size_t j = first(r); j <= r % s.T; j++) {
             double term = (double)p[at(j)] * kept[at(j)] * dx[at(j)];
             mean += term, absolute += fabs(term);
         }
         for (size_t j = 0; j < s.T; j++) {
-            if (j > r % s.T) slope[at(j)] = 0;
+            if (j > r % s.T || j < first(r)) slope[at(j)] = 0;
             else {
                 double dp = (double)kept[at(j)] * dx[at(j)], weight = (double)scale * p[at(j)];
                 slope[at(j)] = (float)(weight * (dp - mean));
@@ -238,11 +242,11 @@ template <class T> static void softmax_at(check *t, const shape &s, const sgt_cu
     }
     stored_as<T>(slope_bound, slope, n);
     for (size_t i = 0; i < n; i++) {
-        if (i % s.T > i / s.T % s.T) slope_bound[i] = 0;
+        if (i % s.T > i / s.T % s.T || i % s.T < first(i / s.T)) slope_bound[i] = 0;
         want[i] = dev::to_float(dev::from_float<T>(p[i] * kept[i]));
     }
     if (drop) sgt_cuda_drop_probs(0, Type<T>::id, out, scores, s.B, s.H, s.T, drop);
-    sgt_cuda_causal_softmax_backward(0, Type<T>::id, dprobs, scores, s.B, s.H, s.T, scale, drop);
+    sgt_cuda_causal_softmax_backward(0, Type<T>::id, dprobs, scores, s.B, s.H, s.T, scale, drop, documents);
     cuda_sync(t);
     if (drop) check_equal(t, "dropped", cuda_floats(t, out, n), want, n);
     check_close(t, "dscores", cuda_floats(t, dprobs, n), slope, slope_bound, n);
@@ -253,8 +257,14 @@ template <class T> static void causal_softmax(check *t)
     sgt_cuda_place place = {77, 123456789012, 11, 3};
     sgt_cuda_dropout drop = {cuda_copy<sgt_cuda_place>(t, &place, 1), 0, 5, SGT_DROP_ATTENTION, 0.3f};
     for (const shape &s : shapes) {
-        softmax_at<T>(t, s, NULL);
-        softmax_at<T>(t, s, &drop);
+        softmax_at<T>(t, s, NULL, NULL);
+        softmax_at<T>(t, s, &drop, NULL);
+        sgt_cuda_documents documents = {cuda_output<int32_t>(t, s.B * s.T), NULL};
+        for (size_t i = 0, from = 0; i < s.B * s.T; i++) {
+            if (i % s.T == 0 || check_number(t, 20) == 0) from = i % s.T;
+            documents.start[i] = (int32_t)from;
+        }
+        softmax_at<T>(t, s, &drop, &documents);
     }
 }
 

@@ -446,6 +446,7 @@ const step_case step_cases[] = {
     {"recompute_mix", recompute_mix, EXACT, 0, 0},
     {"accumulation", accumulation, ALL, 0, 0},
     {"targets", targets, ALL, 0, 0},
+    {"documents", documents, ALL, 0, 0},
     {"as_the_cpu", as_the_cpu, FP32, 1, 0},
     {"moves", moves, FP32, 1, 0},
     {"switches", switches, EXACT, 1, 0},

@@ -14,6 +14,9 @@ typedef struct step_case {
 
 extern const step_case step_cases[]; /* ended by a zeroed one */
 
+/* documents.c */
+void documents(step_check *s);
+
 /* curves.c: 200 steps on end, fewer where --steps says so */
 void curve_plain(step_check *s);
 void curve_odd(step_check *s);

@@ -1,0 +1,88 @@
+/* documents.c: rows of several documents, masked from one another in attention. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cases.h"
+
+/* The fixture's rows of 70 tokens, with dropout: against PyTorch in float64. Bounds are those of as_pytorch. Its heads of
+ * 6 numbers are the tiled path's on CUDA, and the naive one's. */
+static void as_pytorch_by(step_check *s, sgt_attention attention)
+{
+    fixture f;
+    fixture_load(&f, "options_documents", SGT_GELU_TANH);
+    sgt_backend_options o = f.options;
+    double wide = s->precision == SGT_PRECISION_FP32, unit = unit_of(s->precision);
+    o.precision = s->precision;
+    o.attention = attention;
+    snprintf(s->at, sizeof s->at, "against PyTorch, attention %d", (int)attention);
+    sgt_backend *b = open_fixture(s, &f, &o, f.batch);
+    for (uint32_t k = 0; k < f.steps; k++) {
+        sgt_step_metrics m = run_steps(s, &f, b, k, 1, 1);
+        expect(s, fabs(m.loss - f.loss[k]) <= (wide != 0 ? 5e-6 : 4 * unit), "step %u: loss %.9f, not %.9f", k, m.loss,
+               f.loss[k]);
+        expect(s, fabs(m.grad_norm / f.norm[k] - 1) <= (wide != 0 ? 5e-6 : 8 * unit), "step %u: norm %.9f, not %.9f", k,
+               m.grad_norm, f.norm[k]);
+    }
+    b->close(b);
+    fixture_free(&f);
+}
+
+/* The first document of each row is 9 tokens long, has no targets, and is read from behind where `other`: the same
+ * tokens as before, so that sums over them are made in the same order. */
+static void two_documents(fixture *f, int other)
+{
+    enum { LENGTH = 9 };
+    for (uint32_t b = 0; b < f->batch; b++) {
+        uint16_t *row = f->tokens + b * (f->seq + 1);
+        for (uint32_t t = 0; t < LENGTH; t++) {
+            row[t] = (uint16_t)(b + (other ? LENGTH - 1 - t : t));
+            f->y[b * f->seq + t] = -1;
+        }
+        row[LENGTH] = 255;
+    }
+}
+
+/* What is before a document leaves no trace in it, down to the bits; and does where documents see one another. */
+static void unseen_by(step_check *s, sgt_attention attention, int masked)
+{
+    fixture f;
+    sgt_error err = {0};
+    double loss[2];
+    uint64_t counted;
+    float *gradients[2];
+    fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
+    size_t n = sgt_model_floats(&f.model);
+    sgt_backend_options o = fixture_options(s, &f, f.batch);
+    o.deterministic = s->cuda;
+    o.attention = attention;
+    o.documents = masked;
+    o.eot = 255;
+    sgt_backend *b = open_fixture(s, &f, &o, f.batch);
+    snprintf(s->at, sizeof s->at, "attention %d, %s", (int)attention, masked ? "masked" : "not masked");
+    for (int other = 0; other < 2; other++) {
+        two_documents(&f, other);
+        sgt_rows rows = {.tokens = f.tokens, .targets = f.y};
+        expect(s, b->eval(b, &rows, &loss[other], &counted, &err) == 0, "%s", err.text);
+        fixture_micro_step_of(&f, b, 0, 0, 0, f.batch, 1.0 / (f.batch * f.seq));
+        gradients[other] = flat_state(b, &f.model, SGT_GRADIENTS);
+        expect(s, b->update(b, 0, 0, &err) == 0, "%s", err.text); /* by nothing: the rate is 0 */
+    }
+    double off = largest_difference(gradients[0], gradients[1], n);
+    expect(s, (loss[0] == loss[1]) == masked, "losses %.17g and %.17g", loss[0], loss[1]);
+    expect(s, (off <= 0) == masked, "gradients differ by %g", off);
+    free(gradients[0]);
+    free(gradients[1]);
+    b->close(b);
+    fixture_free(&f);
+}
+
+void documents(step_check *s)
+{
+    for (int naive = 0; naive <= s->cuda; naive++) {
+        sgt_attention attention = naive ? SGT_ATTENTION_NAIVE : SGT_ATTENTION_AUTO;
+        as_pytorch_by(s, attention);
+        for (int masked = 0; masked < 2; masked++) unseen_by(s, attention, masked);
+    }
+}
