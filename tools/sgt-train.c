@@ -106,6 +106,9 @@ static const sgt_option table[] = {
      .min = 0, .max = 1e9, GIVEN(SGT_SET_WEIGHT_DECAY)},
     {"grad-clip", 0, SGT_OPT_REAL, &s.grad_clip, "X", "global norm that gradients are clipped to; 0: not at all",
      .def = "1", .min = 0, .max = 1e9, GIVEN(SGT_SET_GRAD_CLIP)},
+    {"skip-spikes", 0, SGT_OPT_REAL, &s.skip_spikes, "Z",
+     "leave out updates whose loss or gradient norm is Z standard deviations above the last 128", .def = "0: none",
+     .min = 0, .max = 1e9, GIVEN(SGT_SET_SKIP_SPIKES)},
 
     {.name = "Machine"},
     {"device", 0, SGT_OPT_CHOICE, &s.device, "auto|cpu|cuda", "what computes", .def = "auto", GIVEN(SGT_SET_DEVICE)},

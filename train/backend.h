@@ -23,6 +23,7 @@
 #include "live.h"
 #include "model.h"
 #include "optim.h"
+#include "outliers.h"
 #include "ranks.h"
 
 typedef enum sgt_state { SGT_PARAMETERS, SGT_MOMENT1, SGT_MOMENT2, SGT_GRADIENTS } sgt_state;
@@ -31,7 +32,8 @@ typedef struct sgt_step_metrics {
     double loss;       /* mean over the step's targets that are not ignored */
     double grad_norm;  /* of the averaged gradient, before clipping, unscaled */
     double loss_scale; /* that the step used: 1 where the precision needs none */
-    uint64_t skipped;  /* updates left out so far because a gradient overflowed */
+    uint64_t skipped;  /* updates left out so far because a gradient overflowed, or for a spike; */
+    uint64_t spikes;   /* the latter */
 } sgt_step_metrics;
 
 /* Dynamic loss scaling: starts at options.loss_scale, halves when a gradient is infinite or NaN (the update is left
@@ -40,6 +42,7 @@ typedef struct sgt_scaler {
     float scale;         /* 1 where the precision needs none */
     uint32_t good_steps; /* since it last changed */
     uint64_t skipped;    /* updates left out since the run began */
+    sgt_outliers outliers; /* of skip_spikes */
 } sgt_scaler;
 #define SGT_SCALE_GROWTH 2000
 
@@ -73,6 +76,7 @@ typedef struct sgt_backend_options {
     sgt_precision precision;
     sgt_recompute recompute;
     const uint8_t *recompute_at; /* read by open alone: a sgt_recompute for each layer; NULL: `recompute` for all */
+    double skip_spikes;    /* updates this many deviations out are left out (outliers.h); 0: none is */
     float loss_scale;      /* fp16's first; 0: 65536 */
     float dropout;         /* on embeddings, attention and both residual branches; see kernels/dropout.h */
     uint64_t seed;         /* of dropout */
@@ -138,7 +142,8 @@ struct sgt_backend {
     /* Sum of losses and count of targets over rows; between steps only. No dropout. */
     int (*eval)(sgt_backend *b, const sgt_rows *rows, double *loss, uint64_t *targets, sgt_error *err);
 
-    /* The loss scaler's state, for checkpoints; between steps only. NULL: the backend has none. */
+    /* The loss scaler's state and what spikes are told by, for checkpoints; between steps only. NULL: the backend
+     * has neither. */
     void (*put_scaler)(sgt_backend *b, uint64_t step, const sgt_scaler *s);
     int (*get_scaler)(sgt_backend *b, sgt_scaler *s, sgt_error *err);
 

@@ -41,6 +41,7 @@ int sgt_trainer_backend_options(const sgt_trainer *t, sgt_backend_options *o, sg
         .recompute = (sgt_recompute)sgt_word_index(s->recompute, sgt_recompute_words),
         .recompute_at = t->recompute_at,
         .loss_scale = (float)s->loss_scale,
+        .skip_spikes = s->skip_spikes,
         .dropout = (float)s->dropout,
         .seed = s->seed,
         .ignoring = s->ignore != SGT_DEFAULT_COUNT,

@@ -105,6 +105,18 @@ static json_t *scaler_json(const sgt_checkpoint_state *s)
                      (json_int_t)s->scaler.good_steps, "skipped", (json_int_t)s->scaler.skipped);
 }
 
+/* What --skip-spikes looks back at; numbers read back as the same bits. */
+static json_t *outliers_json(const sgt_outliers *o)
+{
+    json_t *loss = json_array(), *norm = json_array();
+    for (uint64_t i = 0; i < o->taken && i < SGT_OUTLIER_STEPS; i++) {
+        json_array_append_new(loss, json_real(o->loss[i]));
+        json_array_append_new(norm, json_real(o->norm[i]));
+    }
+    return json_pack("{s:I, s:I, s:o, s:o}", "taken", (json_int_t)o->taken, "left_out", (json_int_t)o->spikes, "loss",
+                     loss, "grad_norm", norm);
+}
+
 /* Absent where the backend chose nothing, as a CPU's does. */
 static json_t *machine_json(const sgt_checkpoint_state *s)
 {
@@ -130,6 +142,7 @@ static json_t *state_json(const sgt_checkpoint_state *s, json_t *files)
 static int write_state(const char *dir, const sgt_checkpoint_state *s, json_t *files, sgt_error *err)
 {
     json_t *json = state_json(s, files);
+    if (json && s->skipping) json_object_set_new(json, "spikes", outliers_json(&s->scaler.outliers));
     int rc = json ? sgt_sums_seal(json, err) : SGT_OK;
     if (rc < 0) {
         json_decref(json);
@@ -153,6 +166,36 @@ static int parse_choices(sgt_checkpoint_state *s, const json_t *json, const char
     return s->choices ? SGT_OK : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
 }
 
+static int parse_numbers(double *to, uint64_t n, const json_t *array, const char *path, sgt_error *err)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        const json_t *x = json_array_get(array, i);
+        if (!json_is_number(x)) return sgt_fail(err, SGT_EFORMAT, "%s: spikes: number %" PRIu64 " is missing", path, i);
+        to[i] = json_number_value(x);
+    }
+    return SGT_OK;
+}
+
+/* Runs without --skip-spikes have none. */
+static int parse_outliers(sgt_checkpoint_state *s, json_t *json, const char *path, sgt_error *err)
+{
+    sgt_outliers *o = &s->scaler.outliers;
+    json_int_t taken, spikes;
+    json_error_t why;
+    json_t *loss, *norm, *spike = json_object_get(json, "spikes");
+    if (!spike) return SGT_OK;
+    if (json_unpack_ex(spike, &why, 0, "{s:I, s:I, s:o, s:o}", "taken", &taken, "left_out", &spikes, "loss", &loss,
+                       "grad_norm", &norm) < 0)
+        return sgt_fail(err, SGT_EFORMAT, "%s: spikes: %s", path, why.text);
+    if (taken < 0 || spikes < 0) return sgt_fail(err, SGT_EFORMAT, "%s: spikes: a count is out of range", path);
+    s->skipping = 1;
+    o->taken = (uint64_t)taken;
+    o->spikes = (uint64_t)spikes;
+    uint64_t n = o->taken < SGT_OUTLIER_STEPS ? o->taken : SGT_OUTLIER_STEPS;
+    int rc = parse_numbers(o->loss, n, loss, path, err);
+    return rc < 0 ? rc : parse_numbers(o->norm, n, norm, path, err);
+}
+
 static int parse_scaler(sgt_checkpoint_state *s, json_t *json, const char *path, sgt_error *err)
 {
     double scale;
@@ -166,7 +209,9 @@ static int parse_scaler(sgt_checkpoint_state *s, json_t *json, const char *path,
     if (!(scale > 0 && scale <= FLT_MAX) || good < 0 || good > UINT32_MAX || skipped < 0)
         return sgt_fail(err, SGT_EFORMAT, "%s: the scaler is out of range", path);
     s->scaling = 1;
-    s->scaler = (sgt_scaler){(float)scale, (uint32_t)good, (uint64_t)skipped};
+    s->scaler.scale = (float)scale;
+    s->scaler.good_steps = (uint32_t)good;
+    s->scaler.skipped = (uint64_t)skipped;
     return SGT_OK;
 }
 
@@ -207,6 +252,7 @@ static int parse_state(sgt_checkpoint_state *s, json_t *json, const char *path, 
     s->options = json_dumps(options, 0);
     if (!s->options) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
     int rc = parse_scaler(s, json, path, err);
+    if (rc == SGT_OK) rc = parse_outliers(s, json, path, err);
     return rc < 0 ? rc : parse_choices(s, json, path, err);
 }
 

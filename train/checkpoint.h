@@ -28,6 +28,7 @@ typedef struct sgt_checkpoint_state {
     char device[16], level[64], library[96]; /* what computed: the bits depend on it */
     int scaling;                             /* whether the backend had a loss scaler, */
     sgt_scaler scaler;                       /* and where it stood */
+    int skipping;                            /* the run leaves spikes out: scaler.outliers */
     char *choices;                           /* what the backend chose by timing, JSON text; NULL: nothing */
     char *options;                           /* settings as JSON text, malloc'd by sgt_checkpoint_read like choices */
 } sgt_checkpoint_state;

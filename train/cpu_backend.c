@@ -152,7 +152,6 @@ static void optimize(sgt_cpu_backend *c, uint64_t updates, double lr, double sca
 /* Between 1 and 2^24: halved at once where a gradient overflowed, doubled after a run of good steps. */
 static void adjust_scale(sgt_scaler *s, int overflow, int scaling)
 {
-    s->skipped += (uint64_t)overflow;
     if (!scaling) return;
     if (overflow) {
         s->good_steps = 0;
@@ -161,6 +160,13 @@ static void adjust_scale(sgt_scaler *s, int overflow, int scaling)
         s->good_steps = 0;
         s->scale = s->scale < 0x1p23f ? s->scale * 2 : 0x1p24f;
     }
+}
+
+/* Every rank has the sums of all, and comes to the same answer. */
+static int is_spike(sgt_cpu_backend *c, double norm)
+{
+    if (!(c->skip_spikes > 0) || !c->counted || !isfinite(c->loss_sum)) return 0;
+    return sgt_outliers_take(&c->scaler.outliers, c->skip_spikes, c->loss_sum / (double)c->counted, norm);
 }
 
 static int update(sgt_backend *b, uint64_t step, double lr, sgt_error *err)
@@ -177,10 +183,13 @@ static int update(sgt_backend *b, uint64_t step, double lr, sgt_error *err)
     c->last_metrics = (sgt_step_metrics){.loss = c->counted ? c->loss_sum / (double)c->counted : 0,
                                          .grad_norm = norm,
                                          .loss_scale = (double)c->scaler.scale};
-    if (!overflow) optimize(c, step - c->scaler.skipped, lr, scale);
-    if (c->group && (rc = sgt_cpu_ranks_share(c, !overflow, err)) < 0) return rc;
+    int dropped = overflow || is_spike(c, norm);
+    if (!dropped) optimize(c, step - c->scaler.skipped, lr, scale);
+    if (c->group && (rc = sgt_cpu_ranks_share(c, !dropped, err)) < 0) return rc;
+    c->scaler.skipped += (uint64_t)dropped;
     adjust_scale(&c->scaler, overflow, c->scaling);
     c->last_metrics.skipped = c->scaler.skipped;
+    c->last_metrics.spikes = c->scaler.outliers.spikes;
     c->last = step;
     c->loss_sum = 0;
     c->counted = 0;
@@ -215,7 +224,8 @@ void sgt_cpu_put_scaler(sgt_backend *b, uint64_t step, const sgt_scaler *s)
 {
     sgt_cpu_backend *c = (sgt_cpu_backend *)b;
     (void)step;
-    c->scaler = c->scaling ? *s : (sgt_scaler){.scale = 1, .skipped = s->skipped};
+    c->scaler = *s;
+    if (!c->scaling) c->scaler.scale = 1;
 }
 
 int sgt_cpu_get_scaler(sgt_backend *b, sgt_scaler *s, sgt_error *err)

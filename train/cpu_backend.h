@@ -69,6 +69,7 @@ typedef struct sgt_cpu_backend {
     sgt_rounding format;
     int bf16;                    /* products take bfloat16 */
     int scaling;                 /* the loss is scaled: fp16 */
+    double skip_spikes;
     float dropout;               /* of a training step */
     uint64_t seed;               /* of dropout */
     float scale;                 /* attention's 1/sqrt(D) */

@@ -228,6 +228,7 @@ static void take_options(sgt_cpu_backend *c, const sgt_backend_options *o)
     if (c->scaling) c->scaler.scale = o->loss_scale > 0 ? o->loss_scale : 65536;
     c->base.put_scaler = sgt_cpu_put_scaler;
     c->base.get_scaler = sgt_cpu_get_scaler;
+    c->skip_spikes = o->skip_spikes;
     c->dropout = o->dropout;
     c->seed = o->seed;
     c->ignoring = o->ignoring;

@@ -146,6 +146,9 @@ static int get_scaler(sgt_backend *b, sgt_scaler *s, sgt_error *err)
     if (rc < 0) return rc;
     memcpy(&seen, c->staging, sizeof seen);
     *s = (sgt_scaler){.scale = seen.loss_scale, .good_steps = seen.good_steps, .skipped = seen.skipped};
+    sgt_cuda_copy(c->compute, c->staging, c->outliers, sizeof s->outliers);
+    if ((rc = sgt_cuda_finish(c->compute, err)) < 0) return rc;
+    memcpy(&s->outliers, c->staging, sizeof s->outliers);
     return SGT_OK;
 }
 
@@ -155,18 +158,22 @@ static int start_control(sgt_cuda_backend *c, const sgt_scaler *s, sgt_error *er
     sgt_cuda_control start = {.loss_scale = s->scale,
                               .good_steps = s->good_steps,
                               .skipped = s->skipped,
+                              .spikes = s->outliers.spikes,
                               .growth_interval = c->o.precision == SGT_PRECISION_FP16 ? SGT_SCALE_GROWTH : 0};
     memcpy(c->staging, &start, sizeof start);
+    memcpy(c->staging + sizeof start, &s->outliers, sizeof s->outliers);
     sgt_cuda_copy(c->compute, c->control, c->staging, sizeof start);
+    sgt_cuda_copy(c->compute, c->outliers, c->staging + sizeof start, sizeof s->outliers);
     return sgt_cuda_finish(c->compute, err); /* the staging buffer is used again */
 }
 
 static void put_scaler(sgt_backend *b, uint64_t step, const sgt_scaler *s)
 {
     sgt_cuda_backend *c = (sgt_cuda_backend *)b;
-    sgt_scaler kept = {.scale = 1, .skipped = s->skipped};
-    (void)step;                                                             /* each update is told its own */
-    start_control(c, c->o.precision == SGT_PRECISION_FP16 ? s : &kept, NULL); /* a device that fails says so again */
+    sgt_scaler kept = *s;
+    (void)step; /* each update is told its own */
+    if (c->o.precision != SGT_PRECISION_FP16) kept.scale = 1, kept.good_steps = 0;
+    start_control(c, &kept, NULL); /* a device that fails says so again */
 }
 
 /* ---- a micro-step ---- */
@@ -292,6 +299,7 @@ static void compute_update(sgt_cuda_backend *c)
     sgt_cuda_range(c, "update");
     if (c->group) sgt_cuda_ranks_norm(c);
     else sgt_cuda_grad_norm(c->compute, c->control, c->grads, c->flat, o->grad_clip, o->beta1, o->beta2, c->scratch);
+    if (c->o.skip_spikes > 0) sgt_cuda_spikes(c->compute, c->control, c->outliers, c->o.skip_spikes);
     if (c->o.no_fuse) sgt_cuda_scale(c->compute, c->control, c->own_grads, c->own);
     if (c->o.no_fuse && !c->group) update_tensors(c); /* a rank's part does not end where tensors do */
     else update_range(c, 0, c->own, c->own_decayed);
@@ -330,7 +338,8 @@ static int metrics(sgt_backend *b, uint64_t step, sgt_step_metrics *m, sgt_error
     *m = (sgt_step_metrics){.loss = s->last_targets > 0 ? s->last_loss / s->last_targets : 0,
                             .grad_norm = s->last_norm,
                             .loss_scale = (double)s->last_loss_scale,
-                            .skipped = s->skipped};
+                            .skipped = s->skipped,
+                            .spikes = s->spikes};
     return SGT_OK;
 }
 

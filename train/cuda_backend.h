@@ -97,6 +97,7 @@ typedef struct sgt_cuda_backend {
     size_t scratch_bytes;
     void *cudnn_space;
     sgt_cuda_control *control, *eval_control;
+    sgt_outliers *outliers;       /* what spikes are told by */
     sgt_cuda_place *place;
 
     sgt_cuda_gemms *gemms;

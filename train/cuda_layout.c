@@ -215,6 +215,7 @@ static void lay_out_data(sgt_cuda_backend *c)
     c->control = take(c, sizeof *c->control);
     c->eval_control = take(c, sizeof *c->eval_control);
     c->place = take(c, sizeof *c->place);
+    c->outliers = take(c, sizeof *c->outliers);
     kind(c, "data");
     c->memory[c->kinds++] = (sgt_memory_kind){"workspace", SGT_CUDA_GEMM_WORKSPACE}; /* the products' own allocation */
 }

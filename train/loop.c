@@ -89,6 +89,8 @@ static int settle_one(loop *l, int val, sgt_error *err)
     m->tokens_per_s = (double)(t->s->batch * t->s->accum * t->s->seq) / m->ms_per_step * 1e3;
     m->loss_scale = got.loss_scale;
     m->skipped = got.skipped;
+    m->spikes = got.spikes;
+    m->skipping = t->s->skip_spikes > 0;
     m->peak_bytes = l->held ? l->held : sgt_memory_peak();
     m->evaluated = val;
     sgt_trace_counter(t->trace, "tokens/s", m->tokens_per_s);
@@ -112,6 +114,7 @@ static int save(loop *l, uint64_t steps, int more, sgt_error *err)
     int rc = over_ranks(l, &begun, 1, err);
     state.documents += (uint64_t)begun;
     if (rc == SGT_OK && sgt_trainer_scales(t)) rc = t->backend->get_scaler(t->backend, &state.scaler, err);
+    state.skipping = t->s->skip_spikes > 0;
     state.scaling = strcmp(t->s->precision, "fp16") == 0 || state.scaler.skipped > 0;
     if (rc == SGT_OK && !t->run) rc = sgt_checkpoint_follow(t->backend, &t->model, err);
     else if (rc == SGT_OK) rc = sgt_saver_save(l->saver, &state, t->backend, more, err);

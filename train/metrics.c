@@ -34,6 +34,7 @@ size_t sgt_metrics_list(const sgt_metrics *m, sgt_metric list[SGT_METRICS])
     METRIC("grad_norm", m->grad_norm, 9);
     METRIC("loss_scale", m->loss_scale, 9);
     METRIC("skipped", (double)m->skipped, 0);
+    if (m->skipping) METRIC("spikes", (double)m->spikes, 0);
     METRIC("tokens", (double)m->tokens, 0);
     METRIC("epoch", m->epoch, 9);
     METRIC("tokens_per_s", m->tokens_per_s, 6);

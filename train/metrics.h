@@ -12,6 +12,8 @@ typedef struct sgt_metrics {
     double loss, grad_norm, lr;
     double loss_scale; /* that the step used; 1 without one */
     uint64_t skipped;  /* updates left out so far */
+    uint64_t spikes;   /* of these, those for a spike; */
+    int skipping;      /* there is an eye on them */
     double val_loss;
     int evaluated;    /* after this step: val_loss was measured */
     uint64_t tokens;  /* trained on, this step included */

@@ -54,6 +54,7 @@ static const struct entry {
     [SGT_SET_NESTEROV] = {"nesterov", FIELD(nesterov), FLAG, 0},
     [SGT_SET_WEIGHT_DECAY] = {"weight-decay", FIELD(weight_decay), REAL, 0},
     [SGT_SET_GRAD_CLIP] = {"grad-clip", FIELD(grad_clip), REAL, 0},
+    [SGT_SET_SKIP_SPIKES] = {"skip-spikes", FIELD(skip_spikes), REAL, 0},
     [SGT_SET_DROPOUT] = {"dropout", FIELD(dropout), REAL, 0},
     [SGT_SET_IGNORE] = {"ignore-index", FIELD(ignore), COUNT, 0},
     [SGT_SET_PRECISION] = {"precision", FIELD(precision), TEXT, DEVICE},
@@ -213,7 +214,8 @@ int sgt_settings_check(const sgt_settings *s, sgt_error *err)
         (rc = between("seed", s->seed, 0, INT64_MAX, err)) < 0 || (rc = at_least_zero("lr", s->lr, err)) < 0 ||
         (rc = at_least_zero("min-lr", s->min_lr, err)) < 0 ||
         (rc = at_least_zero("weight-decay", s->weight_decay, err)) < 0 ||
-        (rc = at_least_zero("grad-clip", s->grad_clip, err)) < 0)
+        (rc = at_least_zero("grad-clip", s->grad_clip, err)) < 0 ||
+        (rc = at_least_zero("skip-spikes", s->skip_spikes, err)) < 0)
         return rc;
     if (!(s->epochs > 0 && s->epochs <= 1e6))
         return sgt_fail(err, SGT_EUSAGE, "--epochs %g: must be above 0 and at most 1000000", s->epochs);

@@ -19,7 +19,8 @@ typedef enum sgt_setting {
     SGT_SET_WORKERS, SGT_SET_DEVICE,
     SGT_SET_THREADS, SGT_SET_CPU, SGT_SET_BATCH, SGT_SET_SEQ, SGT_SET_ACCUM, SGT_SET_STEPS, SGT_SET_LR, SGT_SET_MIN_LR,
     SGT_SET_WARMUP, SGT_SET_SCHEDULE, SGT_SET_OPTIMIZER, SGT_SET_BETAS, SGT_SET_MOMENTUM, SGT_SET_NESTEROV,
-    SGT_SET_WEIGHT_DECAY, SGT_SET_GRAD_CLIP, SGT_SET_DROPOUT, SGT_SET_IGNORE, SGT_SET_PRECISION, SGT_SET_LOSS_SCALE,
+    SGT_SET_WEIGHT_DECAY, SGT_SET_GRAD_CLIP, SGT_SET_SKIP_SPIKES, SGT_SET_DROPOUT, SGT_SET_IGNORE,
+    SGT_SET_PRECISION, SGT_SET_LOSS_SCALE,
     SGT_SET_RECOMPUTE, SGT_SET_MEMORY_LIMIT, SGT_SET_GELU, SGT_SET_NO_TIE, SGT_SET_DOCUMENT_MASK, SGT_SET_ATTENTION,
     SGT_SET_BATCHING, SGT_SET_NO_OVERLAP,
     SGT_SET_SYNC_METRICS, SGT_SET_NO_FUSE, SGT_SET_NO_GRAPHS, SGT_SET_NO_PAD_VOCAB, SGT_SET_DETERMINISTIC,
@@ -43,7 +44,7 @@ typedef struct sgt_settings {
     uint64_t memory_limit; /* bytes; SGT_DEFAULT_COUNT: what is to be had */
     uint64_t ignore; /* the id whose targets have no loss; SGT_DEFAULT_COUNT: none */
     double lr, min_lr;
-    double momentum, weight_decay, grad_clip, dropout, loss_scale;
+    double momentum, weight_decay, grad_clip, skip_spikes, dropout, loss_scale;
     int document_mask;
     int nesterov, no_tie, no_overlap, sync_metrics, no_fuse, no_graphs, no_pad_vocab, deterministic, overfit;
     int given[SGT_SETTINGS]; /* set by whoever set the field on purpose */

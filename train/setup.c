@@ -367,8 +367,8 @@ static int decide_budget(sgt_trainer *t, sgt_error *err)
     double one = sgt_pf_days(n, (double)tokens), steps = floor(s->budget / one);
     if (steps < 1 || steps > 99999999)
         return sgt_fail(err, SGT_EUSAGE,
-                        "--compute-budget %g: %.3g steps of this model and batch, which must be from 1 to 99999999 (one "
-                        "takes %.3g PF-days)",
+                        "--compute-budget %g: %.3g steps of this model and batch, which must be from 1 to 99999999 "
+                        "(one takes %.3g PF-days)",
                         s->budget, s->budget / one, one);
     s->steps = (uint64_t)steps;
     sgt_say(&t->o->notice,
@@ -406,8 +406,13 @@ static int load_state(sgt_trainer *t, sgt_error *err)
     sgt_backend *b = t->backend;
     int rc = sgt_checkpoint_load_model(t->from, b, &t->model, err);
     if (rc == SGT_OK) rc = sgt_checkpoint_load_moments(t->from, b, &t->model, err);
-    if (rc == SGT_OK && t->state.scaling && sgt_trainer_scales(t)) b->put_scaler(b, t->state.step, &t->state.scaler);
-    return rc;
+    if (rc < 0 || !sgt_trainer_scales(t) || !(t->state.scaling || t->state.skipping)) return rc;
+    sgt_scaler s;
+    if ((rc = b->get_scaler(b, &s, err)) < 0) return rc; /* as it begins, where the run had none */
+    if (t->state.scaling) s = t->state.scaler;
+    s.outliers = t->state.scaler.outliers;
+    b->put_scaler(b, t->state.step, &s);
+    return SGT_OK;
 }
 
 /* A step's events are a few for each layer and micro-step; a device's own make room for themselves. */

@@ -9,6 +9,8 @@
 
 #include "base/file.h"
 
+#define SPIKES_IN_A_ROW 16
+
 double sgt_watch_now(void)
 {
     struct timespec t;
@@ -35,8 +37,10 @@ int sgt_watch_open(sgt_watch *w, const sgt_trainer *t, sgt_error *err)
 {
     *w = (sgt_watch){.t = t,
                      .flops = sgt_flops_per_token(&t->model, t->s->seq),
-                     .skipped = t->state.scaler.skipped};
-    sgt_diagnosis_start(&w->diagnosis, t->s->lr, t->s->batch * t->s->accum * t->s->seq, 0);
+                     .skipped = t->state.scaler.skipped,
+                     .spikes = t->state.scaler.outliers.spikes};
+    sgt_diagnosis_start(&w->diagnosis, t->s->lr, t->s->batch * t->s->accum * t->s->seq,
+                        t->s->skip_spikes > 0);
     w->start = w->epoch_start = sgt_watch_now();
     return open_events(w, err);
 }
@@ -90,6 +94,18 @@ static void advise(sgt_watch *w, const sgt_metrics *m)
         sgt_say(&w->t->o->warning, "%s", line);
 }
 
+/* A loss that has moved for good would have every update left out from there on. */
+static void watch_spikes(sgt_watch *w, const sgt_metrics *m)
+{
+    w->row = m->spikes > w->spikes ? w->row + 1 : 0;
+    w->spikes = m->spikes;
+    if (w->row == SPIKES_IN_A_ROW)
+        sgt_say(&w->t->o->warning,
+                "step %llu: --skip-spikes has left out %d updates in a row: these are no spikes (start again with a "
+                "larger one, or with a lower --lr)",
+                (unsigned long long)m->step + 1, SPIKES_IN_A_ROW);
+}
+
 void sgt_watch_end(const sgt_watch *w, uint64_t steps)
 {
     if (!w->t->s->overfit || steps < 2) return;
@@ -98,8 +114,8 @@ void sgt_watch_end(const sgt_watch *w, uint64_t steps)
                 w->last_loss, (unsigned long long)steps);
     else
         sgt_say(&w->t->o->warning,
-                "--overfit-batch: the loss went from %.4f to %.4f in %llu steps and did not fall: look at --lr and at the "
-                "data",
+                "--overfit-batch: the loss went from %.4f to %.4f in %llu steps and did not fall: look at --lr and at "
+                "the data",
                 w->first_loss, w->last_loss, (unsigned long long)steps);
 }
 
@@ -117,6 +133,7 @@ int sgt_watch_step(sgt_watch *w, sgt_metrics *m, sgt_error *err)
     if (m->step == t->state.step) w->first_loss = m->loss;
     w->last_loss = m->loss;
     if (!t->s->overfit) advise(w, m);
+    watch_spikes(w, m);
     if (m->evaluated) say_evaluation(w, m);
     if (!t->s->overfit) say_epoch(w, m);
     if (t->o->progress) t->o->progress(t->o->ctx, m, t->s->steps, t->state.step);

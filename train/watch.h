@@ -14,6 +14,7 @@ typedef struct sgt_watch {
     double start, epoch_start, epoch_loss; /* sum of losses since the last epoch's line, and when that was */
     uint64_t epoch_steps;
     sgt_diagnosis diagnosis;
+    uint64_t spikes, row; /* left out up to the last line, and how many of them without a step between */
     double first_loss, last_loss; /* of this call */
     uint64_t skipped;   /* updates left out up to the last line */
 } sgt_watch;

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "kernels.h"
+#include "kernels/outliers.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -34,7 +35,7 @@ typedef struct sgt_cuda_control {
     uint32_t good_steps;  /* since the scale last changed */
     uint32_t growth_interval; /* 0: the scale stays */
     uint64_t step;        /* updates done */
-    uint64_t skipped;     /* updates left out for an overflow */
+    uint64_t skipped;     /* updates left out for an overflow or a spike */
     double loss, targets; /* of this step: sum of losses, count of targets not ignored; */
     double squares;       /* sum of squares of gradients. Ranks add up these three, which lie together */
     double norm;          /* of the averaged gradient, before clipping */
@@ -44,6 +45,8 @@ typedef struct sgt_cuda_control {
     double last_loss, last_targets, last_norm; /* of the step before, for the host to read */
     float last_loss_scale;
     int32_t last_found_inf;
+    int32_t spike;        /* this update is left out for a spike, by sgt_cuda_spikes; */
+    uint64_t spikes;      /* so many were */
 } sgt_cuda_control; /* zeros to begin with, but for growth_interval and the scaler's numbers */
 
 /* Dropout as kernels/dropout.h defines it. `place` is device memory, so that a graph draws anew each time it runs; row
@@ -181,8 +184,12 @@ size_t sgt_cuda_grad_norm_scratch(void);
 void sgt_cuda_grad_squares(sgt_cuda_stream s, sgt_cuda_control *c, const float *g, size_t n, void *scratch);
 void sgt_cuda_grad_finish(sgt_cuda_stream s, sgt_cuda_control *c, float clip, float beta1, float beta2);
 
-/* The update of sgt_adamw over a flat buffer, with lr, c1, c2, grad_scale from *c, unless found_inf; then copy = p in
- * the type (unless copy is NULL) and g = 0.  p, m, v, g (n) float, copy (n); decay on the first `decayed` numbers. */
+/* Between the norm and the update: spike and spikes from this step's loss and norm (outliers.h), by one thread; o lies
+ * in device memory. */
+void sgt_cuda_spikes(sgt_cuda_stream s, sgt_cuda_control *c, sgt_outliers *o, double z);
+
+/* The update of sgt_adamw over a flat buffer, with lr, c1, c2, grad_scale from *c, unless found_inf or spike; then copy
+ * = p in the type (unless copy is NULL) and g = 0.  p, m, v, g (n) float, copy (n); decay on the first `decayed`. */
 void sgt_cuda_adamw(sgt_cuda_stream s, sgt_cuda_type type, void *copy, float *p, float *m, float *v, float *g, size_t n,
                     size_t decayed, const sgt_adamw *a, const sgt_cuda_control *c);
 

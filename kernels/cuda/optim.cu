@@ -96,6 +96,18 @@ void sgt_cuda_grad_norm(sgt_cuda_stream s, sgt_cuda_control *c, const float *g, 
     DEV_LAUNCH(norm_at_once_kernel, dim3(1), dim3(THREADS), 0, s, c, (const double *)scratch, Norm{clip, beta1, beta2});
 }
 
+__global__ void __launch_bounds__(32) spikes_kernel(sgt_cuda_control *c, sgt_outliers *o, double z)
+{
+    if (threadIdx.x > 0 || c->found_inf || !(c->targets > 0) || !isfinite(c->loss)) return;
+    c->spike = sgt_outliers_take(o, z, c->loss / c->targets, c->norm);
+    c->spikes = o->spikes;
+}
+
+void sgt_cuda_spikes(sgt_cuda_stream s, sgt_cuda_control *c, sgt_outliers *o, double z)
+{
+    DEV_LAUNCH(spikes_kernel, dim3(1), dim3(32), 0, s, c, o, z);
+}
+
 // ---- updates: four numbers a thread, the last few one by one ----
 
 template <class T> struct Update {
@@ -140,7 +152,7 @@ struct Sgd {
     }
 };
 
-// V numbers from i on: updated unless the step overflowed, and their gradient forgotten either way.
+// V numbers from i on: updated unless the step overflowed or was a spike, and their gradient forgotten either way.
 template <class T, class Rule, int V> DEV void update_at(const Update<T> &u, size_t i, bool skip)
 {
     float p[V], m[V], v[V] = {}, g[V], zero[V] = {};
@@ -162,7 +174,7 @@ template <class T, class Rule, int V> DEV void update_at(const Update<T> &u, siz
 template <class T, class Rule> __global__ void __launch_bounds__(THREADS) update_kernel(Update<T> u)
 {
     size_t at = (size_t)blockIdx.x * THREADS + threadIdx.x, whole = u.n / 4, rest = whole * 4 + (at - whole);
-    bool skip = u.control->found_inf;
+    bool skip = u.control->found_inf || u.control->spike;
     if (at < whole) update_at<T, Rule, 4>(u, at * 4, skip);
     else if (rest < u.n) update_at<T, Rule, 1>(u, rest, skip);
 }
@@ -232,12 +244,12 @@ __global__ void __launch_bounds__(32) end_step_kernel(sgt_cuda_control *c)
     c->last_norm = c->norm;
     c->last_loss_scale = c->loss_scale;
     c->last_found_inf = c->found_inf;
+    if (c->found_inf || c->spike) c->skipped++;
+    else c->step++;
     if (c->found_inf) {
-        c->skipped++;
         c->good_steps = 0;
         if (c->growth_interval) c->loss_scale = fmaxf(c->loss_scale / 2, 1);
     } else {
-        c->step++;
         if (c->growth_interval && ++c->good_steps >= c->growth_interval) {
             c->good_steps = 0;
             c->loss_scale = fminf(c->loss_scale * 2, 0x1p24f);
@@ -245,7 +257,7 @@ __global__ void __launch_bounds__(32) end_step_kernel(sgt_cuda_control *c)
     }
     c->dlogits_scale = c->micro_scale * c->loss_scale;
     c->loss = c->targets = c->squares = 0;
-    c->found_inf = 0;
+    c->found_inf = c->spike = 0;
 }
 
 void sgt_cuda_end_step(sgt_cuda_stream s, sgt_cuda_control *c)

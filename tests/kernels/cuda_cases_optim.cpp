@@ -117,7 +117,7 @@ static void adamw_bounds(double *const bound[3], const float *const old[3], cons
     }
 }
 
-template <class T> static void adamw_at(check *t, size_t n, bool skip)
+template <class T> static void adamw_at(check *t, size_t n, bool skip, bool spike = false)
 {
     sgt_cuda_control *c = new_control(t);
     size_t decayed = check_number(t, n + 1);
@@ -131,8 +131,9 @@ template <class T> static void adamw_at(check *t, size_t n, bool skip)
         for (size_t j = 0; i == 2 && j < n; j++) old[2][j] = check_number(t, 5) ? fabsf(old[2][j]) : 0;
         want[i] = check_copy(t, old[i], n), got[i] = cuda_copy<float>(t, old[i], n), bound[i] = check_doubles(t, n);
     }
-    c->found_inf = skip, c->grad_scale = 0.37f, c->c1 = 1 - 0.9 * 0.9, c->c2 = 1 - 0.95 * 0.95;
-    check_at(t, "n %zu, %zu decayed%s", n, decayed, skip ? ", overflow" : "");
+    c->found_inf = skip && !spike, c->spike = spike;
+    c->grad_scale = 0.37f, c->c1 = 1 - 0.9 * 0.9, c->c2 = 1 - 0.95 * 0.95;
+    check_at(t, "n %zu, %zu decayed%s", n, decayed, spike ? ", a spike" : skip ? ", overflow" : "");
     sgt_cuda_adamw(0, Type<T>::id, copy, got[0], got[1], got[2], g, n, decayed, &a, c);
     a.lr = c->lr, a.grad_scale = c->grad_scale, a.c1 = c->c1, a.c2 = c->c2;
     for (size_t part = 0; part < 2; part++) {
@@ -158,6 +159,7 @@ template <class T> static void adamw(check *t)
 {
     for (size_t n : sizes) adamw_at<T>(t, n < 2000 ? n : 2000, false);
     adamw_at<T>(t, 135, true);
+    adamw_at<T>(t, 135, true, true);
 }
 
 CUDA_CASES_BY_TYPE(cuda_adamw, adamw)
@@ -190,6 +192,41 @@ CUDA_CASE(cuda_sgd)
             }
             check_close(t, "p", p, want, bound, n);
         }
+}
+
+/* Steps of losses about 3 and norms about 1 until there are enough to look back at; then what is far above either is
+ * left out, does not go in and counts, what is below goes in; and where a gradient was infinite nothing does. What the
+ * device keeps is what outliers.h makes of the same numbers here: copies. */
+CUDA_CASE(cuda_spikes)
+{
+    sgt_cuda_control *c = new_control(t);
+    sgt_outliers want = sgt_outliers(), *o = cuda_copy<sgt_outliers>(t, &want, 1);
+    c->skipped = 0, c->growth_interval = 0;
+    for (int i = 0; i < 140; i++) {
+        int far = i == 130 ? 1 : i == 133 ? 2 : 0, overflow = i == 135;
+        double loss = 3 + 0.01 * (i % 7), norm = 1 + 0.02 * (i % 5);
+        if (far == 1 || i == 50) loss = 4;
+        if (far == 2) norm = 2;
+        if (i == 137) loss = 1;
+        c->loss = loss * c->targets, c->norm = norm, c->found_inf = overflow;
+        check_at(t, "step %d", i);
+        sgt_cuda_spikes(0, c, o, 5);
+        cuda_sync(t);
+        int spike = !overflow && sgt_outliers_take(&want, 5, c->loss / c->targets, norm);
+        check_near(t, "spike, by the numbers", spike, far != 0, 0);
+        check_near(t, "spike", c->spike, far != 0, 0);
+        check_near(t, "taken", (double)o->taken, (double)want.taken, 0);
+        check_near(t, "spikes", (double)c->spikes, (double)want.spikes, 0);
+        double before = (double)c->step;
+        sgt_cuda_end_step(0, c);
+        cuda_sync(t);
+        check_near(t, "step", (double)c->step, before + (far == 0 && !overflow), 0);
+        check_near(t, "spike, over", c->spike, 0, 0);
+        c->targets = 40;
+    }
+    check_at(t, "at the end");
+    check_near(t, "skipped", (double)c->skipped, 3, 0);
+    check_near(t, "numbers kept", memcmp(o, &want, sizeof want), 0, 0);
 }
 
 CUDA_CASE(cuda_end_step)

@@ -69,7 +69,7 @@ static void move_scaler(fake *f, uint64_t step, sgt_step_metrics *m)
     m->loss_scale = (double)f->scaler.scale;
     if (fake_seen.options.precision == SGT_PRECISION_FP16 && step % 5 == 3) {
         m->grad_norm = INFINITY;
-        f->scaler = (sgt_scaler){f->scaler.scale / 2, 0, f->scaler.skipped + 1};
+        f->scaler = (sgt_scaler){.scale = f->scaler.scale / 2, .skipped = f->scaler.skipped + 1};
     } else if (fake_seen.options.precision == SGT_PRECISION_FP16 && ++f->scaler.good_steps == 2) {
         f->scaler.scale *= 2;
         f->scaler.good_steps = 0;

@@ -1,0 +1,65 @@
+# sgt-train --skip-spikes: a batch of what does not belong there leaves no trace in the run but its own line; on the CPU, and
+# on CUDA with the host in the GPU's place.
+. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/train.inc"
+work_in_memory
+
+# Shards of bytes as tokens: 143 batches of 32 tokens with and without one more after 140 of them. Its first token is the
+# one that follows in the other, so that the window before is the same in both; the rest never occurs elsewhere.
+ids="$curve/tokens.bin"
+body() { dd if="$ids" bs=2 skip=$((512 + $1)) count="$2" 2> .dd; }
+foreign() { body 4480 1 && i=1 && while [ $i -lt 32 ]; do le16 $((200 + i)) && i=$((i + 1)); done; }
+head_of() { le32 20240520 && le32 1 && le32 "$1" && le32 1 && le32 256 && le32 10 && head -c 1000 /dev/zero; }
+{ head_of 4641 && body 0 4480 && foreign && body 4480 129; } > with.bin
+{ head_of 4609 && body 0 4609; } > without.bin
+options="--model 1x16x2 --seq-len 16 --batch-size 2 --sampling sequential --lr 1e-2 --schedule constant --warmup 0
+    --eval-every 0 --threads 1 --precision fp32 --save-every 135"
+losses() { sed -n 's/.*"loss":\([^,]*\),.*/\1/p' "$1/log.jsonl"; }
+at() { sed -n "$(($2 + 1))p" "$1/log.jsonl" > line && field "$3" line; }
+
+spikes() { # DEVICE OPTION...
+    device=$1
+    shift
+    rm -rf clean kept cut plain
+    run 0 sgt-train --quiet $options --device $device "$@" --data without.bin --steps 143 --run clean --skip-spikes 5
+    [ "$(at clean 142 spikes),$(at clean 142 skipped)" = 0,0 ] || fail "$device: a clean run has no spikes"
+    run 0 sgt-train --quiet $options --device $device "$@" --data with.bin --steps 144 --run kept --skip-spikes 5
+    [ "$(at kept 139 spikes),$(at kept 140 spikes),$(at kept 143 spikes)" = 0,1,1 ] || fail "$device: step 140 is a spike"
+    [ "$(at kept 143 skipped)" = 1 ] || fail "$device: it counts as skipped"
+    # all other steps, and what they lead to, are those of the run that never saw it
+    losses kept | sed 141d > .kept
+    losses clean | cmp -s - .kept || fail "$device: the losses differ from those of a run without it"
+    for name in model optimizer; do same clean/step-00000143/$name.safetensors kept/step-00000144/$name.safetensors; done
+    # and without the option they are not, nor is there a count
+    run 0 sgt-train --quiet $options --device $device "$@" --data with.bin --steps 144 --run plain
+    [ "$(at plain 141 loss)" != "$(at clean 140 loss)" ] || fail "$device: the spike changes nothing"
+    grep -q spikes plain/log.jsonl && fail "$device: nobody asked for spikes"
+    # what is looked back at goes on with the run
+    cp -r kept cut
+    rm -r cut/step-00000144
+    echo step-00000135 > cut/latest
+    run 0 sgt-train --quiet --run cut --resume --device $device --threads 1
+    stderr_is ''
+    same_facts kept/log.jsonl cut/log.jsonl
+    same_folders kept/step-00000144 cut/step-00000144
+}
+spikes cpu
+spikes cpu --optimizer sgd --lr 1e-1 --grad-clip 0
+
+# a row of them is said; and a checkpoint without its numbers is passed over
+{ head_of 5153 && body 0 4480 && foreign && foreign && foreign && foreign && foreign && foreign && foreign && foreign &&
+    foreign && foreign && foreign && foreign && foreign && foreign && foreign && foreign && foreign && foreign && foreign &&
+    foreign && foreign && body 4480 1; } > many.bin
+run 0 sgt-train $options --device cpu --data many.bin --steps 160 --run many --skip-spikes 5
+stderr_matches '^sgt-train: step 15[67]: --skip-spikes has left out 16 updates in a row: these are no spikes \(start again with a larger one, or with a lower --lr\)$'
+[ "$(grep -c 'updates in a row' .stderr)" -eq 1 ] || fail 'it is said once'
+sed -i 's/"grad_norm": \[/"grad_norm": [ null,/; s/^  "xxh3"/  "unsealed"/' many/step-00000160/state.json
+run 0 sgt-train --quiet --run many --resume
+stderr_matches '^sgt-train: passed over an incomplete checkpoint: many/step-00000160/state.json: spikes: number 0 is missing'
+run 1 sgt-train --quiet --run many --resume --skip-spikes 6
+stderr_is 'sgt-train: --skip-spikes: it is 6 here and was 5 in the run to resume (leave it out, or start a new --run)'
+run_usage '--skip-spikes -1: must be from 0 to 1000000000' sgt-train $options --data with.bin --skip-spikes -1
+
+(cuda_on_the_host) > /dev/null || exit 0
+cuda_on_the_host
+spikes cuda --deterministic
