@@ -216,7 +216,10 @@ static int eval(sgt_backend *b, const sgt_rows *rows, double *loss, uint64_t *ta
     *targets = sgt_cpu_load(c, rows);
     c->dropping = 0;
     sgt_cpu_forward(c);
+    c->greedy = rows->greedy;
     *loss = sgt_cpu_head(c, 0);
+    c->greedy = NULL;
+    if (rows->losses) memcpy(rows->losses, c->loss, c->N * sizeof *c->loss);
     return SGT_OK;
 }
 

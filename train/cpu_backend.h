@@ -97,6 +97,7 @@ typedef struct sgt_cpu_backend {
     float *x0;                     /* embeddings (N, C) */
     float *lnf, *meanf, *rstdf;    /* (N, C), (N), (N) */
     float *logits, *loss;          /* (head_rows, ldv), (N); logits where the head is not our own */
+    uint8_t *greedy;               /* (N), the caller's: whether a target's logit is the largest; NULL: not wanted */
     float *dx, *dln, *dwide;       /* gradients: residual stream (N, C), a LayerNorm (N, C), qkv or MLP (N, 4C) */
     uint16_t *packed, *packed_dy, *packed_logits; /* bf16: (N, 4C), (N, 4C), (head_rows, ldv) */
     float *partial;                /* (tiles, 2, C): LayerNorm gradients of each tile */

@@ -194,12 +194,23 @@ void sgt_cpu_forward(sgt_cpu_backend *c)
     }
 }
 
+/* Whether `target` is the first of the largest logits. */
+static int is_greedy(const float *logits, size_t V, int32_t target)
+{
+    size_t best = 0;
+    for (size_t v = 1; v < V; v++)
+        if (logits[v] > logits[best]) best = v;
+    return best == (size_t)target;
+}
+
 /* Softmax and loss of n rows of logits, in place; few rows a task, for a row is 200 kB. */
 static void classify(sgt_cpu_backend *c, size_t first, size_t n, double scale)
 {
 #pragma omp parallel for num_threads(c->threads) schedule(dynamic)
     for (size_t r = 0; r < n; r++) {
         float *logits = c->logits + r * c->ldv;
+        int32_t target = c->targets[first + r];
+        if (c->greedy && target >= 0) c->greedy[first + r] = (uint8_t)is_greedy(logits, c->V, target);
         c->k->cross_entropy(logits, c->loss + first + r, c->targets + first + r, 1, c->V, c->ldv, (float)scale);
         if (scale > 0 && c->bf16) c->k->to_bf16(c->packed_logits + r * c->ldv, logits, c->V);
         else if (scale > 0) sgt_cpu_round(c, logits, c->V);

@@ -343,6 +343,35 @@ static int metrics(sgt_backend *b, uint64_t step, sgt_step_metrics *m, sgt_error
     return SGT_OK;
 }
 
+/* Larger for larger numbers, from their bits: signs and magnitudes, of 16 bits or 32. */
+static uint32_t order_of(const sgt_cuda_backend *c, const unsigned char *at)
+{
+    uint32_t bits, sign = c->width == 4 ? 1u << 31 : 1u << 15;
+    uint16_t half;
+    if (c->width == 4) memcpy(&bits, at, sizeof bits);
+    else memcpy(&half, at, sizeof half), bits = half;
+    return bits & sign ? ~bits & (2 * sign - 1) : bits | sign;
+}
+
+/* After a head that has kept its logits: the rows of those targets that count, one at a time, through pinned memory.
+ * Few are asked for: the last words of a text. */
+static int find_greedy(sgt_cuda_backend *c, const sgt_rows *rows, sgt_error *err)
+{
+    size_t bytes = c->V * c->width;
+    for (size_t i = 0; i < c->N; i++) {
+        int32_t target = rows->targets ? rows->targets[i] : rows->tokens[i / c->T * (c->T + 1) + i % c->T + 1];
+        if (target < 0 || (c->o.ignoring && target == c->o.ignore)) continue;
+        sgt_cuda_copy(c->compute, c->staging, (unsigned char *)c->logits + i * c->ldv * c->width, bytes);
+        int rc = sgt_cuda_finish(c->compute, err);
+        if (rc < 0) return rc;
+        size_t best = 0;
+        for (size_t v = 1; v < c->V; v++)
+            if (order_of(c, c->staging + v * c->width) > order_of(c, c->staging + best * c->width)) best = v;
+        rows->greedy[i] = best == (size_t)target;
+    }
+    return SGT_OK;
+}
+
 static int eval(sgt_backend *b, const sgt_rows *rows, double *loss, uint64_t *targets, sgt_error *err)
 {
     sgt_cuda_backend *c = (sgt_cuda_backend *)b;
@@ -367,7 +396,8 @@ static int eval(sgt_backend *b, const sgt_rows *rows, double *loss, uint64_t *ta
     memcpy(&seen, c->staging, sizeof seen);
     *loss = seen.loss;
     *targets = (uint64_t)seen.targets;
-    return SGT_OK;
+    if (rows->losses) rc = sgt_cuda_stage(c, c->loss, rows->losses, NULL, c->N, err);
+    return rc == SGT_OK && rows->greedy ? find_greedy(c, rows, err) : rc;
 }
 
 /* ---- set-up ---- */

@@ -77,8 +77,8 @@ usage '--threads 0: must be from 1 to 1024' loader set --threads 0
 usage 'a batch of 1048576 x 1024 tokens is over the 268,435,456 that are measured' loader set --batch-size 1048576
 usage '--peers: no such option' loader set --peers
 name=
-usage 'what is to be measured? (loader, tokenize, gemm, attention, step, ablation)'
-usage 'matmul: no such subcommand (loader, tokenize, gemm, attention, step, ablation)' matmul
+usage 'what is to be measured? (loader, tokenize, gemm, attention, step, ablation, score)'
+usage 'matmul: no such subcommand (loader, tokenize, gemm, attention, step, ablation, score)' matmul
 usage '--json: no such option' --json loader set
 run 0 sgt-bench --help
 stdout_has 'usage: sgt-bench loader [OPTION]... OUT/'

@@ -211,8 +211,23 @@ static void targets(step_check *s)
     expect(s, fabs(some.loss - fewer.loss) <= bound, "loss %.9f, not %.9f", some.loss, fewer.loss);
     expect(s, fabs(some.grad_norm / fewer.grad_norm - 1) <= bound, "norm %.9f, not %.9f", some.grad_norm,
            fewer.grad_norm);
-    sgt_rows rows = {.tokens = f.tokens, .targets = f.y};
+    size_t n = f.batch * f.seq;
+    float *losses = malloc(n * sizeof *losses);
+    uint8_t *greedy = malloc(n);
+    double sum = 0;
+    sgt_rows rows = {.tokens = f.tokens, .targets = f.y, .losses = losses, .greedy = greedy};
+    memset(greedy, 7, n);
     expect(s, b->eval(b, &rows, &loss, &counted, &err) == 0, "%s", err.text);
+    for (size_t i = 0; i < n; i++) {
+        sum += (double)losses[i];
+        double least = greedy[i] ? 0 : log(2), most = greedy[i] ? log((double)f.model.vocab) : 100;
+        if (f.y[i] < 0) expect(s, losses[i] == 0 && greedy[i] == 7, "target %zu has none, and a loss", i);
+        else expect(s, greedy[i] < 2 && losses[i] >= least - 1e-5 && losses[i] <= most + 1e-5, "target %zu: %g", i,
+                    (double)losses[i]);
+    }
+    expect(s, fabs(sum / loss - 1) < 1e-6, "losses add up to %.9f, not %.9f", sum, loss);
+    free(losses);
+    free(greedy);
     expect(s, counted == f.batch / 2 * f.seq, "%llu targets counted", (unsigned long long)counted);
     expect(s, fabs(loss / (double)counted - f.loss[1]) < 1, "evaluation gives %g", loss / (double)counted);
     b->close(b);

@@ -16,6 +16,7 @@ int bench_gemm(int argc, char **argv);
 int bench_attention(int argc, char **argv);
 int bench_step(int argc, char **argv);
 int bench_ablation(int argc, char **argv);
+int bench_score(int argc, char **argv);
 
 /* ---- device.c ---- */
 

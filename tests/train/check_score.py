@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+"""check_score.py MODEL FILE JSON: does sgt-bench score --json agree with transformers, item by item?
+
+Every answer's log-likelihood to 1e-4 a token (sgt's is in fp32, this in float64), and every decision: which ending by
+the sum and by the mean of its tokens', or whether greedy decoding says the last word. Needs torch and transformers."""
+import json, math, sys
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+model_path, path, got_path = sys.argv[1:]
+model = AutoModelForCausalLM.from_pretrained(model_path, dtype=torch.float64)
+tokenizer = AutoTokenizer.from_pretrained(model_path)
+got = json.load(open(got_path))
+
+
+def encode(text):
+    return tokenizer.encode(text, add_special_tokens=False)
+
+
+def answer(context, text):
+    """log-likelihoods of the answer's tokens, and whether each is the likeliest"""
+    head = encode(context) or [tokenizer.convert_tokens_to_ids("<|endoftext|>")]
+    tail = encode(" " + text)
+    ids = (head + tail)[-(model.config.n_positions + 1):]
+    with torch.no_grad():
+        logp = model(torch.tensor([ids[:-1]])).logits[0].log_softmax(-1)
+    asked = range(len(ids) - 1 - len(tail), len(ids) - 1)
+    return [logp[t, ids[t + 1]].item() for t in asked], all(logp[t].argmax() == ids[t + 1] for t in asked)
+
+
+def same(ours, theirs, n, where):
+    assert abs(ours - theirs) <= 1e-4 * n, f"{where}: {ours}, but transformers has {theirs}"
+
+
+right = by_length = loss = items = 0
+for line, text in enumerate(open(path), 1):
+    if not text.strip():
+        continue
+    item, ours = json.loads(text), got["results"][items]
+    items += 1
+    assert ours["line"] == line
+    if "endings" in item:
+        logp = [answer(item["ctx"], e)[0] for e in item["endings"]]
+        for k, x in enumerate(logp):
+            same(ours["losses"][k], -sum(x), len(x), f"line {line}, ending {k}")
+        sums, means = [sum(x) for x in logp], [sum(x) / len(x) for x in logp]
+        pick, pick_norm = sums.index(max(sums)), means.index(max(means))
+        assert (ours["pick"], ours["pick_norm"]) == (pick, pick_norm), f"line {line}: {ours}, not {pick}, {pick_norm}"
+        right += pick == int(item["label"])
+        by_length += pick_norm == int(item["label"])
+    else:
+        context, word = item["text"].rstrip().rsplit(" ", 1)
+        logp, greedy = answer(context, word)
+        same(ours["losses"][0], -sum(logp), len(logp), f"line {line}")
+        assert ours["right"] == greedy and ours["tokens"] == len(logp), f"line {line}: {ours}, not {greedy}"
+        right += greedy
+        loss -= sum(logp)
+assert got["items"] == items == len(got["results"])
+assert abs(got["acc"] - right / items) < 1e-6
+if "acc_norm" in got:
+    assert abs(got["acc_norm"] - by_length / items) < 1e-6
+else:
+    assert abs(got["perplexity"] / math.exp(loss / items) - 1) < 1e-3
+print(items, right, by_length)

@@ -1,0 +1,196 @@
+/* score_items.c: see score.h. The file is read whole, a JSON object a line. */
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "sgt_tokenize.h"
+#include "tools/bench/score.h"
+
+#define MOST_BYTES ((size_t)1 << 32) /* of the file */
+#define MOST_CHOICES 1000
+#define MOST_TEXT ((size_t)1 << 24) /* bytes of a line's texts */
+
+static const char *const wanted[] = {
+    [SCORE_NONE] = "{\"ctx\": TEXT, \"endings\": [TEXT, ...], \"label\": N} or {\"text\": TEXT}",
+    [SCORE_CHOICE] = "{\"ctx\": TEXT, \"endings\": [TEXT, ...], \"label\": N}",
+    [SCORE_WORD] = "{\"text\": TEXT}",
+};
+
+typedef struct reading {
+    score_items *s;
+    const char *path;
+    size_t line;
+    uint32_t positions;
+    sgt_encoder *encoder;
+    uint32_t eot;
+    sgt_error *err;
+} reading;
+
+static int wrong(const reading *r, const char *why)
+{
+    return sgt_fail(r->err, SGT_EFORMAT, "%s: line %zu: wanted %s: %s", r->path, r->line, wanted[r->s->kind], why);
+}
+
+/* One more of `size` bytes each, of which *count are there. */
+static int grow(void *array, size_t *room, size_t count, size_t size, const reading *r)
+{
+    void **at = array;
+    if (count < *room) return SGT_OK;
+    size_t more = 2 * count + 256;
+    void *p = reallocarray(*at, more, size);
+    if (!p) return sgt_fail(r->err, SGT_ENOMEM, "%s: out of memory", r->path);
+    *at = p;
+    *room = more;
+    return SGT_OK;
+}
+
+static size_t encode(reading *r, const char *text, size_t n)
+{
+    score_items *s = r->s;
+    size_t count = sgt_encode(r->encoder, text, n, s->tokens + s->token_count);
+    s->token_count += count;
+    return count;
+}
+
+/* The row of a context and " answer", cut at its beginning to what a model of `positions` can see. */
+static int add_row(reading *r, const char *context, size_t c, const char *answer, size_t a)
+{
+    score_items *s = r->s;
+    char *spaced = malloc(a + 2);
+    int rc = grow(&s->rows, &s->row_room, s->row_count, sizeof *s->rows, r);
+    if (rc == SGT_OK) rc = grow(&s->tokens, &s->token_room, s->token_count + c + a + 2, sizeof *s->tokens, r);
+    if (!spaced && rc == SGT_OK) rc = sgt_fail(r->err, SGT_ENOMEM, "%s: out of memory", r->path);
+    if (rc == SGT_OK) {
+        score_row row = {.start = s->token_count};
+        spaced[0] = ' ';
+        memcpy(spaced + 1, answer, a);
+        if (c) encode(r, context, c);
+        else s->tokens[s->token_count++] = (uint16_t)r->eot;
+        row.asked = (uint32_t)encode(r, spaced, a + 1);
+        row.count = (uint32_t)(s->token_count - row.start);
+        if (row.asked > r->positions)
+            rc = sgt_fail(r->err, SGT_EFORMAT, "%s: line %zu: an answer of %u tokens: the model has %u positions",
+                          r->path, r->line, row.asked, r->positions);
+        if (row.count > r->positions + 1) {
+            row.start += row.count - (r->positions + 1);
+            row.count = r->positions + 1;
+            s->cut++;
+        }
+        if (row.count > s->longest) s->longest = row.count;
+        s->rows[s->row_count++] = row;
+    }
+    free(spaced);
+    return rc;
+}
+
+/* ---- the two kinds ---- */
+
+/* HellaSwag's own files have a number; others have it as a text. */
+static int read_label(uint32_t *label, const json_t *v, size_t choices)
+{
+    json_int_t n = -1;
+    const char *text = json_string_value(v);
+    char *end;
+    if (json_is_integer(v)) n = json_integer_value(v);
+    if (text && *text >= '0' && *text <= '9') {
+        n = strtoll(text, &end, 10);
+        if (*end) n = -1;
+    }
+    if (n < 0 || (size_t)n >= choices) return 0;
+    *label = (uint32_t)n;
+    return 1;
+}
+
+static int add_choices(reading *r, const json_t *o, score_item *item)
+{
+    const json_t *ctx = json_object_get(o, "ctx"), *endings = json_object_get(o, "endings");
+    size_t n = json_array_size(endings);
+    int rc = SGT_OK;
+    if (!json_is_string(ctx)) return wrong(r, "no text \"ctx\"");
+    if (n < 2 || n > MOST_CHOICES) return wrong(r, "\"endings\" are not 2 to 1000 texts");
+    if (!read_label(&item->label, json_object_get(o, "label"), n)) return wrong(r, "\"label\" is no ending's number");
+    for (size_t i = 0; i < n && rc == SGT_OK; i++) {
+        const json_t *ending = json_array_get(endings, i);
+        size_t c = json_string_length(ctx), a = json_string_length(ending);
+        if (!json_is_string(ending) || c + a > MOST_TEXT) return wrong(r, "\"endings\" are not 2 to 1000 texts");
+        rc = add_row(r, json_string_value(ctx), c, json_string_value(ending), a);
+    }
+    item->choices = (uint32_t)n;
+    return rc;
+}
+
+static int add_word(reading *r, const json_t *o, score_item *item)
+{
+    const json_t *v = json_object_get(o, "text");
+    const char *text = json_string_value(v);
+    size_t n = json_string_length(v);
+    if (!text || n > MOST_TEXT) return wrong(r, "no text \"text\"");
+    while (n && strchr(" \t\r\n", text[n - 1])) n--;
+    size_t word = n;
+    while (word && text[word - 1] != ' ') word--;
+    if (word < 2) return wrong(r, "no two words with a space between them");
+    item->choices = 1;
+    return add_row(r, text, word - 1, text + word, n - word);
+}
+
+/* ---- lines ---- */
+
+static int add_item(reading *r, const json_t *o)
+{
+    score_items *s = r->s;
+    score_kind kind = json_object_get(o, "text") ? SCORE_WORD : SCORE_NONE;
+    if (json_object_get(o, "endings")) kind = SCORE_CHOICE;
+    score_item item = {.line = r->line, .row = s->row_count};
+    if (!json_is_object(o)) return wrong(r, "it is no object");
+    if (kind == SCORE_NONE && !s->kind) return wrong(r, "neither");
+    if (s->kind && kind != s->kind) return wrong(r, "it is of another kind");
+    s->kind = kind;
+    int rc = kind == SCORE_CHOICE ? add_choices(r, o, &item) : add_word(r, o, &item);
+    if (rc == SGT_OK) rc = grow(&s->items, &s->room, s->count, sizeof *s->items, r);
+    if (rc == SGT_OK) s->items[s->count++] = item;
+    return rc;
+}
+
+static int read_line(reading *r, const char *text, size_t n)
+{
+    json_error_t why;
+    if (strspn(text, " \t\r") >= n) return SGT_OK;
+    json_t *o = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why);
+    int rc = o ? add_item(r, o)
+               : sgt_fail(r->err, SGT_EFORMAT, "%s: line %zu: not JSON: %s", r->path, r->line, why.text);
+    json_decref(o);
+    return rc;
+}
+
+int score_items_read(score_items *s, const char *path, uint32_t positions, sgt_error *err)
+{
+    sgt_vocab *v = NULL;
+    char *text = NULL;
+    size_t n;
+    reading r = {.s = s, .path = path, .positions = positions, .err = err};
+    int rc = sgt_file_get(&text, &n, path, MOST_BYTES, err);
+    if (rc == SGT_OK) rc = sgt_vocab_gpt2(&v, err);
+    if (rc == SGT_OK) rc = sgt_encoder_new(&r.encoder, v, err);
+    if (rc == SGT_OK) r.eot = sgt_vocab_eot(v);
+    for (size_t at = 0, end; rc == SGT_OK && at < n; at = end + 1) {
+        const char *newline = memchr(text + at, '\n', n - at);
+        end = newline ? (size_t)(newline - text) : n;
+        r.line++;
+        rc = read_line(&r, text + at, end - at);
+    }
+    if (rc == SGT_OK && !s->count)
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: no line in it: wanted %s a line", path, wanted[SCORE_NONE]);
+    sgt_encoder_free(r.encoder);
+    sgt_vocab_free(v);
+    free(text);
+    return rc;
+}
+
+void score_items_free(score_items *s)
+{
+    free(s->tokens);
+    free(s->rows);
+    free(s->items);
+    *s = (score_items){0};
+}
