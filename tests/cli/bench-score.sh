@@ -106,7 +106,8 @@ try 'sgt-bench score --help'"
 run_score_usage 'which FILE?' '--model model'
 run_score_usage 'which --model?' words.jsonl
 run_score_usage 'one FILE at a time' '--model model words.jsonl endings.jsonl'
-run 2 $score words.jsonl --precision tf32
+run 1 $score words.jsonl --precision tf32
+stderr_is 'sgt-bench score: --precision tf32: no CPU has it (fp32 is as good, or --device cuda)'
 
 # on CUDA, the host in its place: the same answers
 programs=$BIN/../host/bin
