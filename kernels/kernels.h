@@ -178,6 +178,8 @@ typedef struct sgt_head {
     int bf16, threads;
     void *memory;   /* sgt_head_memory bytes, SGT_ARENA_ALIGN-aligned */
     void *scratch;  /* sgt_gemm_scratch(threads) bytes, which runs of products may share */
+    /* (n), of targets that count: whether no logit is above the target's. NULL: not wanted. */
+    uint8_t *greedy;
 } sgt_head;
 
 int sgt_head_possible(const sgt_head *h); /* 0 where products are oneDNN's, and for C past what fits (2048 groups) */

@@ -109,8 +109,8 @@ static inline sgt_recompute sgt_recompute_at(const sgt_backend_options *o, size_
 typedef struct sgt_rows {
     const uint16_t *tokens; /* (batch, T + 1) */
     const int32_t *targets; /* (batch, T), one below 0 has no loss; NULL: the token after each */
-    /* Filled in by eval alone, (batch, T) each; NULL: not wanted. A target's loss, 0 where it has none; and whether it is
-     * the id with the largest logit, the first of such, which is not said of a target without a loss. */
+    /* Filled in by eval alone, (batch, T) each; NULL: not wanted. A target's loss, 0 where it has none; and whether no id
+     * has a larger logit, which is not said of a target without a loss. */
     float *losses;
     uint8_t *greedy;
 } sgt_rows;

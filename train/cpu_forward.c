@@ -194,13 +194,12 @@ void sgt_cpu_forward(sgt_cpu_backend *c)
     }
 }
 
-/* Whether `target` is the first of the largest logits. */
+/* Whether no logit is above the target's. */
 static int is_greedy(const float *logits, size_t V, int32_t target)
 {
-    size_t best = 0;
-    for (size_t v = 1; v < V; v++)
-        if (logits[v] > logits[best]) best = v;
-    return best == (size_t)target;
+    float max = logits[0];
+    for (size_t v = 1; v < V; v++) max = logits[v] > max ? logits[v] : max;
+    return logits[target] >= max;
 }
 
 /* Softmax and loss of n rows of logits, in place; few rows a task, for a row is 200 kB. */
@@ -240,6 +239,7 @@ double sgt_cpu_head(sgt_cpu_backend *c, double scale)
         size_t n = c->N - first < c->head_rows ? c->N - first : c->head_rows, at = first * c->C;
         const char *x = lnf + first * row_bytes;
         int add = !(c->fresh && first == 0);
+        c->head.greedy = c->greedy ? c->greedy + first : NULL;
         if (c->own_head)
             sgt_head_run(&c->head, n, x, c->lnf + at, w, c->targets + first, scale, c->loss + first, c->dln + at,
                          c->grads + c->head_w, add);

@@ -364,10 +364,10 @@ static int find_greedy(sgt_cuda_backend *c, const sgt_rows *rows, sgt_error *err
         sgt_cuda_copy(c->compute, c->staging, (unsigned char *)c->logits + i * c->ldv * c->width, bytes);
         int rc = sgt_cuda_finish(c->compute, err);
         if (rc < 0) return rc;
-        size_t best = 0;
-        for (size_t v = 1; v < c->V; v++)
-            if (order_of(c, c->staging + v * c->width) > order_of(c, c->staging + best * c->width)) best = v;
-        rows->greedy[i] = best == (size_t)target;
+        uint32_t own = order_of(c, c->staging + (size_t)target * c->width);
+        rows->greedy[i] = 1;
+        for (size_t v = 0; v < c->V && rows->greedy[i]; v++)
+            rows->greedy[i] = order_of(c, c->staging + v * c->width) <= own;
     }
     return SGT_OK;
 }

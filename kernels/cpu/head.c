@@ -47,6 +47,14 @@ static void put(const sgt_softmax *s, int bf16, size_t at, float x)
     else ((float *)s->e)[at] = x;
 }
 
+/* Once the parts are there, and before what they were made of is changed. */
+static int is_greedy(const sgt_softmax *s, size_t i)
+{
+    float max = -INFINITY;
+    for (size_t p = 0; p * s->part < s->V; p++) max = s->max[p * s->n + i] > max ? s->max[p * s->n + i] : max;
+    return s->at_target[i] >= max;
+}
+
 /* From the parts of row i: loss, factors, and 1 less where the target is. Where the target's part is nothing beside the
  * rest (e^-60), that one number is all that is left of it. */
 static float finish_row(const sgt_softmax *s, int bf16, size_t i, float *factor, double scale)
@@ -125,7 +133,10 @@ void sgt_head_run(const sgt_head *h, size_t n, const void *x, const float *x32, 
 #pragma omp parallel for num_threads(h->threads) schedule(dynamic, 1)
     for (size_t j = 0; j < s.V; j += s.part) sgt_own_softmax(h->bf16)(&s, j, scratch_of(h));
 #pragma omp parallel for num_threads(h->threads) schedule(static)
-    for (size_t i = 0; i < n; i++) loss[i] = finish_row(&s, h->bf16, i, factor, scale);
+    for (size_t i = 0; i < n; i++) {
+        if (h->greedy && targets[i] >= 0) h->greedy[i] = (uint8_t)is_greedy(&s, i);
+        loss[i] = finish_row(&s, h->bf16, i, factor, scale);
+    }
     if (!(scale > 0)) return;
     input_gradient(h, &s, factor, dx);
     weight_gradient(h, &s, factor, x32, dw, add);

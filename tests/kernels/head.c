@@ -25,6 +25,8 @@ typedef struct drawn {
     int32_t *targets;
     float *loss, *dx, *dw, *old;
     double *want_dx, *want_dw;
+    uint8_t *greedy;
+    double lead; /* of row 1's target over the second largest logit */
 } drawn;
 
 static const void *as_bf16(check *t, float *x, size_t n)
@@ -33,6 +35,19 @@ static const void *as_bf16(check *t, float *x, size_t n)
     t->ref->round_to(x, x, n, SGT_FORMAT_BF16);
     t->ref->to_bf16(out, x, n);
     return out;
+}
+
+/* Target of row 1: where the logit is largest. */
+static void draw_largest(drawn *d)
+{
+    double largest = -INFINITY, second = -INFINITY;
+    for (size_t j = 0; j < d->at.V; j++) {
+        double l = 0;
+        for (size_t c = 0; c < d->at.C; c++) l += (double)d->x[d->at.C + c] * d->w[j * d->at.C + c];
+        if (l > largest) second = largest, largest = l, d->targets[1] = (int32_t)j;
+        else if (l > second) second = l;
+    }
+    d->lead = largest - second;
 }
 
 /* The first row's target is where the logit is lowest. */
@@ -49,6 +64,8 @@ static drawn draw(check *t, const head_shape *s, int bf16)
         for (size_t c = 0; c < s->C; c++) l += (double)d.x[c] * d.w[j * s->C + c];
         if (l < lowest) lowest = l, d.targets[0] = (int32_t)j;
     }
+    if (s->n > 1) draw_largest(&d);
+    d.greedy = check_bytes(t, s->n);
     d.loss = check_output(t, s->n), d.dx = check_output(t, s->n * s->C);
     d.old = check_random(t, s->V * s->C, 1);
     d.want_dx = check_doubles(t, s->n * s->C), d.want_dw = check_doubles(t, s->V * s->C);
@@ -59,6 +76,7 @@ static drawn draw(check *t, const head_shape *s, int bf16)
 static void run(check *t, const drawn *d, int bf16, double scale, int threads, float *dw, int add)
 {
     sgt_head h = {.n = d->at.n, .V = d->at.V, .C = d->at.C, .bf16 = bf16, .threads = threads};
+    if (!(scale > 0)) h.greedy = d->greedy;
     h.memory = check_scratch(t, sgt_head_memory(&h) / sizeof(float) + 16);
     h.scratch = check_scratch(t, sgt_gemm_scratch(threads) / sizeof(float));
     sgt_head_run(&h, d->at.n, d->in[0], d->x, d->in[1], d->targets, scale, d->loss, d->dx, dw, add);
@@ -103,6 +121,9 @@ static void one(check *t, const head_shape *s, int bf16)
     run(t, &d, bf16, 0, 2, NULL, 0); /* the loss alone: dx stays */
     check_equal(t, "loss alone", d.loss, loss, s->n);
     check_equal(t, "dx after the loss alone", d.dx, first, s->n * s->C);
+    double off = (double)(s->C + 2) * UNIT * s->size * (double)s->C;
+    if (s->n > 1 && d.lead > 2 * off && d.greedy[1] != 1) check_fail(t, "the largest logit is not said to be that");
+    if (s->V > 700 && d.greedy[0] != 0) check_fail(t, "the lowest logit is said to be the largest");
 }
 
 static void nan_is_seen(check *t, int bf16)
