@@ -141,7 +141,7 @@ static int next_of_stream(sgt_feed *f, sgt_rows *rows, sgt_error *err)
     int rc = sgt_stream_next(f->stream, &f->held[f->holding], err);
     if (rc != 0) return rc;
     const sgt_stream_batch *b = &f->held[f->holding++];
-    rows->tokens = b->rows;
+    *rows = (sgt_rows){.tokens = b->rows};
     take_targets(f, rows, b->lengths);
     return SGT_OK;
 }
@@ -161,7 +161,7 @@ int sgt_feed_next(sgt_feed *f, sgt_rows *rows, sgt_error *err)
     int rc = sgt_loader_batch(f->l, f->cursor, index, to, err);
     if (rc < 0) return rc;
     f->given++;
-    rows->tokens = to;
+    *rows = (sgt_rows){.tokens = to};
     take_targets(f, rows, sgt_cursor_lengths(f->cursor));
     return SGT_OK;
 }

@@ -62,7 +62,7 @@ typedef struct scoring {
 
 static int find_model(scoring *s, const sgt_notice *notice, sgt_error *err)
 {
-    int rc = sgt_run_newest(&s->model, shape.model, notice, err);
+    int rc = sgt_run_newest(&s->model, shape.model, 0, notice, err);
     if (rc == SGT_OK && !s->model && !(s->model = strdup(shape.model)))
         rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", shape.model);
     return rc == SGT_OK ? sgt_config_read(&s->o.model, s->model, err) : rc;
