@@ -55,8 +55,12 @@ void sgt_checkpoint_state_free(sgt_checkpoint_state *state);
  * one another; with `sums`, which reads all of them, have the bytes that were written. */
 int sgt_checkpoint_check(const char *dir, uint64_t step, int sums, sgt_error *err);
 
-/* Parameters of any Hugging Face GPT-2 directory (names with or without "transformer."); a tensor that is missing or
- * has another shape is SGT_EFORMAT and named. */
+/* The shape of a model to start from: what config.json says in any Hugging Face GPT-2 directory, or, where `path` is a
+ * file, the header of llm.c's. */
+int sgt_checkpoint_shape(sgt_model *m, const char *path, sgt_error *err);
+
+/* Its parameters: in model.safetensors, or in the files that model.safetensors.index.json names (names with or without
+ * "transformer."). A tensor that is missing or has another shape is SGT_EFORMAT and named. */
 int sgt_checkpoint_load_model(const char *dir, sgt_backend *b, const sgt_model *m, sgt_error *err);
 int sgt_checkpoint_load_moments(const char *dir, sgt_backend *b, const sgt_model *m, sgt_error *err);
 

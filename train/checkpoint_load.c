@@ -1,36 +1,114 @@
-/* checkpoint_load.c: parameters and moments from a checkpoint, or from any Hugging Face GPT-2 directory. */
+/* checkpoint_load.c: parameters and moments from a checkpoint; parameters from any Hugging Face GPT-2 directory and from
+ * llm.c's files. */
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "checkpoint.h"
+#include "config.h"
+#include "llmc.h"
 #include "safetensors.h"
 
-#define PIECE ((size_t)1 << 20) /* floats moved at a time */
+#define PIECE ((size_t)1 << 20)      /* floats moved at a time */
+#define MAX_PARTS 64                 /* files of one model: GPT-2 XL in fp32 has 2 */
+#define MAX_INDEX ((size_t)16 << 20) /* bytes of model.safetensors.index.json, which has some 100 a tensor */
 
-static int open_in(sgt_safetensors **out, const char *dir, const char *file, sgt_error *err)
+/* The files that a model's tensors are in: one, or those that Hugging Face's index names. */
+typedef struct parts {
+    sgt_safetensors *file[MAX_PARTS];
+    size_t count;
+} parts;
+
+static void close_parts(parts *p)
 {
-    char *path = sgt_join(dir, file);
-    int rc = path ? sgt_safetensors_open(out, path, err) : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", dir);
+    for (size_t i = 0; i < p->count; i++) sgt_safetensors_close(p->file[i]);
+    p->count = 0;
+}
+
+static int add_part(parts *p, const char *dir, const char *name, sgt_error *err)
+{
+    if (p->count == MAX_PARTS) return sgt_fail(err, SGT_EUNSUPPORTED, "%s: more than %d files of tensors", dir, MAX_PARTS);
+    char *path = sgt_join(dir, name);
+    int rc = path ? sgt_safetensors_open(&p->file[p->count], path, err)
+                  : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", dir);
     free(path);
+    p->count += rc == SGT_OK;
     return rc;
 }
 
-/* The tensor `t` of the model in the file, under any of the prefixes, in its shape. */
-static int find_tensor(const sgt_safetensor **out, const sgt_safetensors *s, const sgt_tensor *t,
+/* {"weight_map": {"wte.weight": "model-00001-of-00002.safetensors", ...}}; which tensor is in which file is seen in the
+ * files. */
+static int add_indexed(parts *p, const char *dir, const char *path, const json_t *index, sgt_error *err)
+{
+    const char *name;
+    json_t *v, *seen = json_object(), *map = json_object_get(index, "weight_map");
+    int rc = seen ? SGT_OK : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+    if (rc == SGT_OK && !json_is_object(map)) rc = sgt_fail(err, SGT_EFORMAT, "%s: no weight_map in it", path);
+    if (rc < 0) goto out;
+    json_object_foreach (map, name, v) {
+        const char *file = json_string_value(v);
+        if (!file || !*file || strchr(file, '/'))
+            rc = sgt_fail(err, SGT_EFORMAT, "%s: tensor %s: not the name of a file beside it", path, name);
+        else if (!json_object_get(seen, file)) {
+            json_object_set_new(seen, file, json_true());
+            rc = add_part(p, dir, file, err);
+        }
+        if (rc < 0) break;
+    }
+out:
+    json_decref(seen);
+    return rc;
+}
+
+static int open_indexed(parts *p, const char *dir, const char *path, sgt_error *err)
+{
+    char *text = NULL;
+    size_t n;
+    json_error_t why;
+    int rc = sgt_file_get(&text, &n, path, MAX_INDEX, err);
+    if (rc < 0) return rc;
+    json_t *index = json_loadb(text, n, 0, &why);
+    rc = index ? add_indexed(p, dir, path, index, err) : sgt_fail(err, SGT_EFORMAT, "%s: %s", path, why.text);
+    json_decref(index);
+    free(text);
+    return rc;
+}
+
+static int open_model(parts *p, const char *dir, sgt_error *err)
+{
+    char *one = sgt_join(dir, "model.safetensors"), *index = sgt_join(dir, "model.safetensors.index.json");
+    int rc;
+    if (!one || !index) rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", dir);
+    else if (access(one, F_OK) < 0 && access(index, F_OK) == 0) rc = open_indexed(p, dir, index, err);
+    else rc = add_part(p, dir, "model.safetensors", err);
+    free(one);
+    free(index);
+    return rc;
+}
+
+static int same_shape(const sgt_safetensor *found, const sgt_tensor *t)
+{
+    int same = found->dims == t->dims;
+    for (uint32_t i = 0; same && i < t->dims; i++) same = found->dim[i] == t->dim[i];
+    return same;
+}
+
+/* The tensor `t` of the model in one of the files, under any of the prefixes, in its shape. */
+static int find_tensor(const sgt_safetensor **out, const sgt_safetensors **in, const parts *p, const sgt_tensor *t,
                        const char *const *prefixes, const char *where, sgt_error *err)
 {
     const sgt_safetensor *found = NULL;
     char name[80];
     for (; *prefixes && !found; prefixes++) {
         snprintf(name, sizeof name, "%s%s", *prefixes, t->name);
-        found = sgt_safetensors_find(s, name);
+        for (size_t i = 0; i < p->count && !found; i++) found = sgt_safetensors_find(*in = p->file[i], name);
     }
     if (!found) return sgt_fail(err, SGT_EFORMAT, "%s: no tensor %s", where, t->name);
-    int same = found->dims == t->dims;
-    for (uint32_t i = 0; same && i < t->dims; i++) same = found->dim[i] == t->dim[i];
-    if (!same)
+    if (!same_shape(found, t))
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: tensor %s has %u dimensions, %llu x %llu, where config.json says %u x %u", where, t->name,
                         found->dims, (unsigned long long)(found->dims ? found->dim[0] : 0),
@@ -40,8 +118,8 @@ static int find_tensor(const sgt_safetensor **out, const sgt_safetensors *s, con
 }
 
 /* Every tensor of the model into b; b NULL: only looks whether they are all there. */
-static int load_tensors(const sgt_safetensors *s, const char *const *prefixes, const char *where, sgt_backend *b,
-                        sgt_state what, const sgt_model *m, sgt_error *err)
+static int load_tensors(const parts *p, const char *const *prefixes, const char *where, sgt_backend *b, sgt_state what,
+                        const sgt_model *m, sgt_error *err)
 {
     int rc = SGT_OK;
     float *buffer = b ? malloc(PIECE * sizeof *buffer) : NULL;
@@ -49,11 +127,12 @@ static int load_tensors(const sgt_safetensors *s, const char *const *prefixes, c
     for (size_t i = 0; i < sgt_model_tensors(m) && rc == SGT_OK; i++) {
         sgt_tensor t;
         const sgt_safetensor *from = NULL;
+        const sgt_safetensors *in = NULL;
         sgt_model_tensor(m, i, &t);
-        rc = find_tensor(&from, s, &t, prefixes, where, err);
+        rc = find_tensor(&from, &in, p, &t, prefixes, where, err);
         for (size_t at = 0; b && at < t.count && rc == SGT_OK; at += PIECE) {
             size_t n = t.count - at < PIECE ? t.count - at : PIECE;
-            rc = sgt_safetensors_read(s, from, at, n, buffer, err);
+            rc = sgt_safetensors_read(in, from, at, n, buffer, err);
             if (rc == SGT_OK) rc = b->put(b, what, i, at, n, buffer, err);
         }
     }
@@ -61,32 +140,43 @@ static int load_tensors(const sgt_safetensors *s, const char *const *prefixes, c
     return rc;
 }
 
-static int load_file(const char *dir, const char *file, const char *const *prefixes, sgt_backend *b, sgt_state what,
-                     const sgt_model *m, sgt_error *err)
+/* llm.c's models are files, all others folders. */
+static int is_file(const char *path)
 {
-    char where[512];
-    sgt_safetensors *s = NULL;
-    int rc = open_in(&s, dir, file, err);
-    snprintf(where, sizeof where, "%s/%s", dir, file);
-    if (rc == SGT_OK) rc = load_tensors(s, prefixes, where, b, what, m, err);
-    sgt_safetensors_close(s);
-    return rc;
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+int sgt_checkpoint_shape(sgt_model *m, const char *path, sgt_error *err)
+{
+    return is_file(path) ? sgt_llmc_read_shape(m, path, err) : sgt_config_read(m, path, err);
 }
 
 int sgt_checkpoint_load_model(const char *dir, sgt_backend *b, const sgt_model *m, sgt_error *err)
 {
     static const char *const prefixes[] = {"transformer.", "", NULL};
-    return load_file(dir, "model.safetensors", prefixes, b, SGT_PARAMETERS, m, err);
+    char where[512];
+    parts p = {.count = 0};
+    if (b && is_file(dir)) return sgt_llmc_load(dir, b, m, err);
+    int rc = open_model(&p, dir, err);
+    snprintf(where, sizeof where, "%s/model.safetensors%s", dir, p.count > 1 ? ".index.json" : "");
+    if (rc == SGT_OK) rc = load_tensors(&p, prefixes, where, b, SGT_PARAMETERS, m, err);
+    close_parts(&p);
+    return rc;
 }
 
 int sgt_checkpoint_load_moments(const char *dir, sgt_backend *b, const sgt_model *m, sgt_error *err)
 {
     static const char *const moments[] = {"m.", "v."};
-    static const sgt_state moment_states[] = {SGT_MOMENT1, SGT_MOMENT2};
-    int rc = SGT_OK;
+    static const sgt_state states[] = {SGT_MOMENT1, SGT_MOMENT2};
+    char where[512];
+    parts p = {.count = 0};
+    int rc = add_part(&p, dir, "optimizer.safetensors", err);
+    snprintf(where, sizeof where, "%s/optimizer.safetensors", dir);
     for (int i = 0; i < 2 && rc == SGT_OK; i++) {
         const char *const prefixes[] = {moments[i], NULL};
-        rc = load_file(dir, "optimizer.safetensors", prefixes, b, moment_states[i], m, err);
+        rc = load_tensors(&p, prefixes, where, b, states[i], m, err);
     }
+    close_parts(&p);
     return rc;
 }

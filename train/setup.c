@@ -309,7 +309,7 @@ static int open_data(sgt_trainer *t, sgt_error *err)
 int sgt_trainer_read_shape(sgt_trainer *t, sgt_error *err)
 {
     const char *dir = t->from ? t->from : t->s->init;
-    return dir ? sgt_config_read(&t->model, dir, err) : SGT_OK;
+    return dir ? sgt_checkpoint_shape(&t->model, dir, err) : SGT_OK;
 }
 
 int sgt_trainer_decide_model(sgt_trainer *t, sgt_error *err)

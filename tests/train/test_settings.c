@@ -106,7 +106,7 @@ Test(settings, every_wrong_value_names_its_option)
         {"{\"dropout\": -0.5}", "--dropout -0.5: must be at least 0 and below 1"},
         {"{\"model\": \"x\"}", NULL},
         {"{\"model\": \"gpt2\", \"init\": \"dir\"}",
-         "--model gpt2: not together with --init, whose config.json says the shape"},
+         "--model gpt2: not together with --init, which says the shape"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         sgt_settings s;

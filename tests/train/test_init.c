@@ -1,0 +1,233 @@
+/* Models to start from: llm.c's files, tensors in several files, and that nothing but the parameters is taken. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "checkpoint.h"
+#include "config.h"
+#include "folder.h"
+#include "run_fixture.h"
+#include "safetensors.h"
+
+TestSuite(init, .init = make_data, .fini = remove_folder);
+
+/* Sizes that tell any two dimensions apart, and are no multiples of a block's. */
+static const sgt_model shape = {.layers = 3, .channels = 70, .heads = 7, .vocab = 101, .positions = 13, .eps = 1e-5f};
+#define PADDED 128
+
+/* A backend that takes parameters and nothing else. */
+typedef struct taker {
+    sgt_backend calls;
+    const sgt_model *model;
+    float *flat;
+} taker;
+
+static int take(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count, const float *from,
+                sgt_error *err)
+{
+    const taker *k = (const taker *)b;
+    sgt_tensor t;
+    (void)err;
+    cr_assert_eq(what, SGT_PARAMETERS);
+    sgt_model_tensor(k->model, tensor, &t);
+    cr_assert(first <= t.count && count <= t.count - first);
+    memcpy(k->flat + t.offset + first, from, count * sizeof *from);
+    return SGT_OK;
+}
+
+/* Numbers that bfloat16 holds, each tensor's and element's own: 8 bits of fraction, other signs and exponents. */
+static float number(size_t tensor, size_t i)
+{
+    uint32_t h = (uint32_t)(tensor * 7919 + i) * 2654435761u;
+    return ldexpf((float)((int)(h >> 24) - 128), -7 - (int)(h >> 20 & 7));
+}
+
+static float *numbers(const sgt_model *m)
+{
+    float *flat = calloc(sgt_model_floats(m), sizeof *flat);
+    for (size_t k = 0; k < sgt_model_tensors(m); k++) {
+        sgt_tensor t;
+        sgt_model_tensor(m, k, &t);
+        for (size_t i = 0; i < t.count; i++) flat[t.offset + i] = number(k, i);
+    }
+    return flat;
+}
+
+/* ---- llm.c ---- */
+
+static void put_number(FILE *f, float x, int version)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    uint16_t half = (uint16_t)(bits >> 16);
+    if (version == 3) fwrite(&x, sizeof x, 1, f);
+    else fwrite(&half, sizeof half, 1, f);
+}
+
+/* As PyTorch holds it: a linear layer's weight is (out, in). */
+static void put_tensor(FILE *f, const sgt_model *m, const float *flat, size_t k, int version)
+{
+    sgt_tensor t;
+    sgt_model_tensor(m, k, &t);
+    int linear = t.dims == 2 && strstr(t.name, "wte") == NULL && strstr(t.name, "wpe") == NULL;
+    size_t rows = t.dim[0], columns = t.dim[1];
+    for (size_t i = 0; i < t.count; i++)
+        put_number(f, flat[t.offset + (linear ? i % rows * columns + i / rows : i)], version);
+}
+
+/* FOLDER/name of `flat` in the order of llm.c's write_tensors. */
+static void put_llmc(const char *name, const sgt_model *m, const float *flat, int version)
+{
+    FILE *f = fopen(in_folder(name), "wb");
+    int32_t header[256] = {20240326, version, (int32_t)m->positions, (int32_t)m->vocab, (int32_t)m->layers,
+                           (int32_t)m->heads, (int32_t)m->channels, PADDED};
+    cr_assert(f);
+    if (m->vocab > PADDED) header[7] = 256;
+    fwrite(header, sizeof header, 1, f);
+    put_tensor(f, m, flat, 0, version);
+    for (size_t i = 0; i < ((size_t)header[7] - m->vocab) * m->channels; i++) put_number(f, NAN, version);
+    put_tensor(f, m, flat, 1, version);
+    for (size_t kind = 0; kind < SGT_BLOCK_TENSORS; kind++)
+        for (size_t l = 0; l < m->layers; l++) put_tensor(f, m, flat, 2 + l * SGT_BLOCK_TENSORS + kind, version);
+    for (size_t i = 0; i < 2; i++) put_tensor(f, m, flat, 2 + m->layers * SGT_BLOCK_TENSORS + i, version);
+    fclose(f);
+}
+
+/* What is loaded from FOLDER/name is `flat`, to the bit. */
+static void loads(const char *name, const sgt_model *m, const float *flat)
+{
+    sgt_error err;
+    sgt_model got;
+    taker k = {{.put = take}, m, calloc(sgt_model_floats(m), sizeof(float))};
+    cr_assert_eq(sgt_checkpoint_shape(&got, in_folder(name), &err), 0, "%s", err.text);
+    cr_expect(memcmp(&got, m, sizeof got) == 0, "another shape");
+    cr_assert_eq(sgt_checkpoint_load_model(in_folder(name), &k.calls, m, &err), 0, "%s", err.text);
+    cr_expect(memcmp(k.flat, flat, sgt_model_floats(m) * sizeof *flat) == 0, "%s: other numbers", name);
+    free(k.flat);
+}
+
+Test(init, llm_c_in_both_precisions)
+{
+    float *flat = numbers(&shape);
+    put_llmc("three.bin", &shape, flat, 3);
+    put_llmc("five.bin", &shape, flat, 5);
+    loads("three.bin", &shape, flat);
+    loads("five.bin", &shape, flat);
+    free(flat);
+}
+
+/* The file with word `at` of its header changed, or cut to `size` bytes, is refused by this message after its path. */
+static void refused(int at, int32_t word, long size, const char *why)
+{
+    sgt_error err;
+    sgt_model m;
+    size_t n;
+    char *bytes = get_file("good.bin", &n), want[256];
+    cr_assert(bytes);
+    if (at >= 0) memcpy(bytes + 4 * at, &word, 4);
+    if (size < 0) bytes = realloc(bytes, n + 1), bytes[n] = 0;
+    put_file("bad.bin", bytes, size < 0 ? n + 1 : size ? (size_t)size : n);
+    free(bytes);
+    snprintf(want, sizeof want, "%s: %s", in_folder("bad.bin"), why);
+    cr_expect_eq(sgt_checkpoint_shape(&m, in_folder("bad.bin"), &err), SGT_EFORMAT, "taken: %s", why);
+    cr_expect_str_eq(err.text, want);
+}
+
+Test(init, llm_c_files_that_are_wrong)
+{
+    float *flat = numbers(&shape);
+    put_llmc("good.bin", &shape, flat, 5);
+    free(flat);
+    /* 3 blocks of 12 C^2 + 13 C, embeddings of 128 and 13 rows, a last LayerNorm */
+    long bytes = 1024 + 2 * (3 * (12 * 70 * 70 + 13 * 70) + (128 + 13) * 70 + 2 * 70);
+    char why[128];
+    refused(0, 20240520, 0, "its first number is 20240520, not 20240326: it is no model of llm.c's");
+    refused(1, 1, 0, "version 1, neither 3 (float32) nor 5 (bfloat16)");
+    refused(4, 0, 0, "word 4 of its header is 0");
+    refused(7, 100, 0, "a vocabulary of 101, padded to 100");
+    refused(-1, 0, 1000, "1000 bytes, and a model of llm.c's has a header of 1024");
+    snprintf(why, sizeof why, "%ld bytes, a model of 3x70x7 has %ld (a file cut short?)", bytes - 1, bytes);
+    refused(-1, 0, bytes - 1, why);
+    snprintf(why, sizeof why, "%ld bytes, a model of 3x70x7 has %ld", bytes + 1, bytes);
+    refused(-1, 0, -1, why);
+    refused(5, 8, 0, "8 heads do not divide 70 channels");
+}
+
+/* ---- several files ---- */
+
+/* Every second tensor into one of two files. */
+static void put_parts(const sgt_model *m, const float *flat)
+{
+    sgt_error err;
+    sgt_safetensors_writer *w[2];
+    for (int i = 0; i < 2; i++)
+        cr_assert_eq(sgt_safetensors_begin(&w[i], in_folder(i ? "s/b.safetensors" : "s/a.safetensors"), &err), 0);
+    for (int pass = 0; pass < 2; pass++)
+        for (size_t k = 0; k < sgt_model_tensors(m); k++) {
+            sgt_tensor t;
+            sgt_model_tensor(m, k, &t);
+            int rc = pass ? sgt_safetensors_write(w[k % 2], flat + t.offset, t.count, &err)
+                          : sgt_safetensors_declare(w[k % 2], t.name, t.dim, t.dims, &err);
+            cr_assert_eq(rc, 0, "%s", err.text);
+        }
+    for (int i = 0; i < 2; i++) cr_assert_eq(sgt_safetensors_commit(w[i], &err), 0, "%s", err.text);
+}
+
+static void no_model(const char *index, const char *why)
+{
+    sgt_error err;
+    put_file("s/model.safetensors.index.json", index, strlen(index));
+    cr_expect_lt(sgt_checkpoint_load_model(in_folder("s"), NULL, &shape, &err), 0, "taken: %s", index);
+    cr_expect(strstr(err.text, why), "%s", err.text);
+}
+
+Test(init, tensors_in_several_files)
+{
+    static const char index[] = "{\"metadata\": {}, \"weight_map\": {\"wte.weight\": \"a.safetensors\", "
+                                "\"wpe.weight\": \"b.safetensors\", \"ln_f.weight\": \"a.safetensors\"}}";
+    sgt_error err;
+    float *flat = numbers(&shape);
+    cr_assert_eq(sgt_make_folders(in_folder("s"), &err), 0);
+    cr_assert_eq(sgt_config_write(&shape, in_folder("s"), -1, &err), 0);
+    put_parts(&shape, flat);
+    put_file("s/model.safetensors.index.json", index, strlen(index));
+    loads("s", &shape, flat);
+    free(flat);
+    no_model("{\"weight_map\": {\"wte.weight\": \"a.safetensors\"}}", "/s/model.safetensors: no tensor wpe.weight");
+    no_model("{\"weight_map\": {\"wte.weight\": \"a.safetensors\", \"x\": \"c.safetensors\"}}",
+             "/s/c.safetensors: No such file or directory");
+    no_model("{\"weight_map\": {\"wte.weight\": \"../a.safetensors\"}}",
+             "/s/model.safetensors.index.json: tensor wte.weight: not the name of a file beside it");
+    no_model("{}", "/s/model.safetensors.index.json: no weight_map in it");
+    no_model("{", "/s/model.safetensors.index.json: ");
+}
+
+/* ---- runs ---- */
+
+/* From llm.c's file, from a checkpoint and from one without optimizer state: the same run, for nothing but the
+ * parameters is taken. */
+Test(init, a_run_starts_with_fresh_optimizer_state)
+{
+    sgt_error err;
+    sgt_model m;
+    must_train(tiny(4), "first", 0);
+    cr_assert_eq(sgt_config_read(&m, in_folder("first/step-00000004"), &err), 0, "%s", err.text);
+    taker k = {{.put = take}, &m, calloc(sgt_model_floats(&m), sizeof(float))};
+    cr_assert_eq(sgt_checkpoint_load_model(in_folder("first/step-00000004"), &k.calls, &m, &err), 0, "%s", err.text);
+    put_llmc("first.bin", &m, k.flat, 3);
+    free(k.flat);
+    static const char *const from[] = {"first/step-00000004", "first.bin", "first/step-00000004"};
+    for (int i = 0; i < 3; i++) {
+        char run[8] = {'r', (char)('0' + i), 0};
+        sgt_settings s = tiny(3);
+        s.init = in_folder(from[i]);
+        if (i == 2) cr_assert_eq(remove(in_folder("first/step-00000004/optimizer.safetensors")), 0);
+        must_train(s, run, 0);
+        same_facts("r0", run);
+    }
+    same_bytes("r0/step-00000003/optimizer.safetensors", "r1/step-00000003/optimizer.safetensors");
+    same_bytes("r0/step-00000003/model.safetensors", "r2/step-00000003/model.safetensors");
+}
