@@ -135,12 +135,13 @@ const char *sgt_diagnosis_step(sgt_diagnosis *d, char *buf, size_t n, uint64_t s
     double flat = lr_now >= d->lr / 2 ? flat_loss(d, loss) : 0;
     if (first_time(d, TOLD_SWINGS, swings))
         snprintf(buf, n,
-                 "step %llu: the loss oscillates, up and down %d times in the last %d steps: lower the lr 2 to 10 times "
-                 "(--lr %.3g to %.3g)",
+                 "step %llu: the loss oscillates, up and down %d times in the last %d steps: lower the lr 2 to 10 "
+                 "times (--lr %.3g to %.3g)",
                  s, SGT_SWINGS, SGT_SWING_STEPS, d->lr / 2, d->lr / 10);
     else if (first_time(d, TOLD_FLAT, flat > 0))
         snprintf(buf, n,
-                 "step %llu: the loss has been flat for %u steps, at %.4g: raise the lr 2 to 10 times (--lr %.3g to %.3g)",
+                 "step %llu: the loss has been flat for %u steps, at %.4g: raise the lr 2 to 10 times (--lr %.3g to "
+                 "%.3g)",
                  s, d->blocks / 2 * d->block_steps, flat, 2 * d->lr, 10 * d->lr);
     else if (first_time(d, TOLD_SPIKE, z > SGT_SPIKE_Z && !d->skipping))
         snprintf(buf, n,

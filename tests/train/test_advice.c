@@ -105,9 +105,11 @@ static double overflowing(uint64_t s) { return s < 50 ? falling(s) : HUGE_VAL; }
 Test(advice, healthy_curves_are_met_with_silence)
 {
     static const curve healthy[] = {
-        {falling, 5000, 32768, 0, 0, 0},        {falling, 5000, 32768, 0.025, 100, 0}, {falling, 5000, 8192, 0.05, 0, 0},
-        {falling, 5000, 512, 0.2, 250, 0},      {falling, 5000, 64, 0.56, 250, 0},     {falling, 100000, 8192, 0.05, 1000, 0},
-        {memorizing, 2000, 32768, 0.002, 0, 0}, {memorizing, 2000, 512, 0.05, 0, 0},   {waiting, 5000, 8192, 0.05, 1000, 0},
+        {falling, 5000, 32768, 0, 0, 0},      {falling, 5000, 32768, 0.025, 100, 0},
+        {falling, 5000, 8192, 0.05, 0, 0},    {falling, 5000, 512, 0.2, 250, 0},
+        {falling, 5000, 64, 0.56, 250, 0},    {falling, 100000, 8192, 0.05, 1000, 0},
+        {memorizing, 2000, 32768, 0.002, 0, 0}, {memorizing, 2000, 512, 0.05, 0, 0},
+        {waiting, 5000, 8192, 0.05, 1000, 0},
     };
     for (size_t i = 0; i < sizeof healthy / sizeof *healthy; i++)
         cr_expect_str_empty(diagnose(&healthy[i]), "curve %zu: %s", i, diagnose(&healthy[i]));
