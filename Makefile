@@ -189,6 +189,10 @@ check-cuda: need-packages $(CHECK_CUDA)  ## the CUDA kernels on the host, withou
 check-kernels: need-packages $(B)/tests/check-kernels  ## every fast kernel against its definition (ARGS=--bench: speed)
 	@$(B)/tests/check-kernels $(ARGS)
 
+.PHONY: torture
+torture: need-packages $(B)/bin/sgt-train  ## 500 random kills over training, each resumed (TORTURE_KILLS=N, SEED=N)
+	@TORTURE_KILLS=$(or $(TORTURE_KILLS),500) SCRIPT_SECONDS=36000 SHOW=1 tests/cli/run.sh $(B)/bin train-torture
+
 install: need-packages programs libs $(if $(HAVE_NVCC),cuda) $(if $(MPICC),mpi)  ## install into DESTDIR/PREFIX (default /usr/local)
 	$(call say,INST,$(DESTDIR)$(PREFIX))
 	$(Q)install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib include/sgt/base share/man/man1)

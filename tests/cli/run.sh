@@ -1,6 +1,7 @@
 #!/bin/sh
 # run.sh BIN [PATTERN]: runs tests/cli/*.sh (those whose name contains PATTERN) against the programs in BIN, each in an
-# empty folder. A line each; the last line is "N passed, N failed, N skipped". Exit 1 when one failed.
+# empty folder. A line each, and with SHOW=1 what it said; the last line is "N passed, N failed, N skipped". Exit 1 when
+# one failed.
 set -u
 ROOT=$(cd "$(dirname "$0")/../.." && pwd)
 BIN=$(cd "$1" && pwd) || exit 1
@@ -20,7 +21,7 @@ for script in "$ROOT"/tests/cli/*.sh; do
     (cd "$work/$name" && exec timeout -k 5 "${SCRIPT_SECONDS:-300}" sh "$script") \
         > "$work/$name.out" 2>&1 < /dev/null || code=$?
     case $code in
-    0) passed=$((passed + 1)) && echo "ok    $name" ;;
+    0) passed=$((passed + 1)) && echo "ok    $name" && [ -z "${SHOW:-}" ] || sed 's/^/      /' "$work/$name.out" ;;
     77) skipped=$((skipped + 1)) && echo "SKIP  $name: $(sed -n 's/^SKIP: //p' "$work/$name.out" | head -1)" ;;
     *) failed=$((failed + 1)) && echo "FAIL  $name (exit $code)" && sed 's/^/      /' "$work/$name.out" | tail -40 ;;
     esac

@@ -13,7 +13,7 @@ check_run() { # DATA SHARD OPTION...: trains a little, then compares the loss of
     rm -rf run score
     batch='--batch-size 4 --seq-len 32'
     run 0 sgt-train --quiet --data "$out" --device cpu $batch --steps 5 --lr 1e-3 --eval-every 0 "$@"
-    run 0 sgt-train --quiet --data "$out" --device cpu $batch --steps 1 --lr 0 --eval-every 0 --run score \
+    run 0 sgt-train --quiet --data "$out" --device cpu $batch --steps 1 --lr 0 --eval-every 0 --run score --precision fp32 \
         --sampling sequential --init "run/$(cat run/latest)"
     run 0 env HF_HUB_OFFLINE=1 $python "$ROOT/tests/train/check_transformers.py" run "$shard" $batch \
         --expect "$(field loss score/log.jsonl)"
@@ -23,6 +23,8 @@ data d
 check_run d d/train_000000.bin --model 2x24x3
 check_run d d/train_000000.bin --model 1x32x2 --gelu erf
 check_run d d/train_000000.bin --init "$curve"
+check_run d d/train_000000.bin --model 2x24x3 --no-tie
+check_run d d/train_000000.bin --model 2x32x2 --precision bf16 # trained in it; scored in fp32 as all are
 mkdir corpus
 cp "$ROOT/README.md" corpus/
 run 0 sgt-tokenize --quiet corpus out

@@ -1,0 +1,93 @@
+# sgt-train killed (SIGKILL) at TORTURE_KILLS random moments (20; make torture: 500) and resumed each time: runs end with
+# the log and the checkpoints of undisturbed ones. Several kinds of run in turn; some lives have another reader and other
+# threads than the one before. SEED=N has the same moments again, as far as a machine repeats itself.
+. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/train.inc"
+work_in_memory
+data d
+validation d
+wanted=${TORTURE_KILLS:-20} seed=${SEED:-$$}
+echo "SEED=$seed TORTURE_KILLS=$wanted"
+common="--data d --model 2x32x2 --seq-len 16 --batch-size 2 --lr 1e-3 --device cpu --save-every 4 --keep 2"
+
+# The kinds: all of the optimizer's and the scaler's state, the sampler's, dropout's counters.
+kinds=3
+options1="$common --precision fp32 --steps 400 --eval-every 30"
+options2="$common --precision fp16 --loss-scale 16777216 --grad-accum 2 --dropout 0.2 --steps 200 --eval-every 0"
+options3="$common --precision bf16 --sampling block --no-tie --optimizer sgd --nesterov --recompute block --dropout 0.1
+    --steps 300 --eval-every 50 --schedule wsd"
+# What a resumed run may have otherwise.
+lives='--threads 1 --loader preload|--threads 2 --loader mmap|--threads 1 --loader uring|--threads 2 --loader preload'
+life() { printf '%s\n' "$lives" | cut -d '|' -f "$1"; }
+
+for kind in $(seq $kinds); do
+    eval "options=\$options$kind"
+    run 0 sgt-train --quiet $options --threads 1 --loader preload --run "whole$kind"
+done
+grep -q '"skipped":[1-9]' whole2/log.jsonl || fail 'the scaler has nothing to do'
+
+# Two numbers below 1 a line: how long a life is, and how it differs.
+numbers() { awk -v seed="$seed" 'BEGIN { srand(seed); while (1) print rand(), rand() }'; }
+
+# A checkpoint without what names a reader, and the sum of that.
+facts_of() { (cd "$1" && cat config.json model.safetensors optimizer.safetensors && grep -vE '"(loader|threads|xxh3)":' state.json) > "$2"; }
+same_run() { # KIND RUN
+    same_facts "whole$1/log.jsonl" "$2/log.jsonl"
+    [ "$(ls -A "$2" | tr '\n' ' ')" = "$(ls -A "whole$1" | tr '\n' ' ')" ] || fail "the run holds $(ls -A "$2")"
+    same "whole$1/latest" "$2/latest"
+    for folder in "$2"/step-*; do
+        facts_of "$folder" .got
+        facts_of "whole$1/$(basename "$folder")" .want
+        cmp -s .got .want || fail "$folder differs from that of an undisturbed run of kind $1"
+    done
+}
+
+# A life's longest: some times what an undisturbed start takes here and now, so that some end before the first step.
+before=$(date +%s%N)
+run 0 sgt-train --quiet $options1 --run warm --steps 1 --force
+longest=$((($(date +%s%N) - before) / 1000000 * 6))
+
+lines_of() { if [ -e "$1/log.jsonl" ]; then wc -l < "$1/log.jsonl"; else echo 0; fi; }
+finish() { # KIND: what is left of it, in one life
+    eval "options=\$options$1"
+    run 0 sgt-train --quiet $options --run "cut$1" --resume
+    stderr_is ''
+    same_run "$1" "cut$1"
+}
+
+kills=0 idle=0 saving=0 runs=0 kind=0
+numbers | while read -r length which; do
+    kind=$((kind % kinds + 1))
+    eval "options=\$options$kind"
+    cut=cut$kind
+    begun=$(lines_of $cut)
+    sgt-train --quiet $options $(life "$(awk -v x="$which" 'BEGIN { print int(4 * x) + 1 }')") --run $cut --resume \
+        > .stdout 2> .stderr &
+    pid=$!
+    sleep "$(awk -v x="$length" -v ms=$longest 'BEGIN { printf "%.4f", x * ms / 1000 }')"
+    kill -9 $pid 2> /dev/null
+    code=0
+    wait $pid 2> /dev/null || code=$?
+    [ ! -s .stderr ] || fail "a life said something: $(cat .stderr)"
+    case $code in
+    137)
+        kills=$((kills + 1))
+        [ "$(lines_of $cut)" -ne "$begun" ] || idle=$((idle + 1))
+        for name in $cut/.step-*; do [ ! -e "$name" ] || saving=$((saving + 1)); done
+        for name in $cut/step-*; do # a folder with a name is whole
+            [ ! -e "$name" ] || [ -s "$name/state.json" ] || fail "$name is half a checkpoint"
+        done
+        ;;
+    0)
+        same_run $kind $cut
+        rm -rf $cut
+        runs=$((runs + 1))
+        ;;
+    *) fail "exit $code, neither done nor killed" ;;
+    esac
+    [ "$kills" -lt "$wanted" ] && continue
+    for kind in $(seq $kinds); do finish "$kind"; done
+    echo "$kills kills: $saving in the middle of a save, $idle that changed no log; $((runs + kinds)) runs, all as undisturbed ones"
+    [ $saving -gt $((wanted / 50)) ] || fail 'saves were hardly disturbed'
+    break
+done
