@@ -36,6 +36,7 @@ static void close_backend(sgt_backend *b)
     sgt_cuda_stream_free(c->copies);
     sgt_cuda_stream_free(c->compute);
     sgt_cuda_free(c->arena);
+    sgt_live_free(&c->live);
     free(c->blocks);
     free(c->tensor_at);
     free(c->bucket_at);
@@ -305,6 +306,7 @@ static void compute_update(sgt_cuda_backend *c)
     else update_range(c, 0, c->own, c->own_decayed);
     if (c->group) sgt_cuda_ranks_share(c, 1);
     sgt_cuda_end_step(c->compute, c->control);
+    sgt_cuda_part_ends(c, sgt_part_update((unsigned)c->L));
     sgt_cuda_range_end(c);
     unsigned launched = (unsigned)(sgt_cuda_count().launches - before) + 1; /* what begins an update */
     c->base.launches_step = c->launched_micro * (c->o.accum ? c->o.accum : 1) + launched;

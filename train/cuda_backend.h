@@ -77,6 +77,7 @@ typedef struct sgt_cuda_backend {
     size_t used;                  /* bytes of the arena laid out so far */
     sgt_memory_kind memory[SGT_MEMORY_KINDS];
     size_t kinds;
+    sgt_live live;                /* once there is memory */
 
     sgt_cuda_block *blocks;
     /* The first that computes GELU and LayerNorm outputs again, the first that does so with all of a block, and the
@@ -132,6 +133,18 @@ int sgt_cuda_decide(sgt_cuda_backend *c, const sgt_backend_options *o, sgt_error
 void sgt_cuda_lay_out(sgt_cuda_backend *c);
 /* The most rows a micro-step could have in so many bytes; 0: none. */
 uint32_t sgt_cuda_most_rows(const sgt_backend_options *o, uint64_t bytes);
+
+/* ---- cuda_live.c ---- */
+/* What the buffers are used for, once memory is laid out; and what that comes to. */
+void sgt_cuda_live(sgt_cuda_backend *c);
+void sgt_cuda_live_count(const sgt_backend *b, unsigned part, int again, uint64_t in[SGT_LIVE_KINDS],
+                         uint64_t after[SGT_LIVE_KINDS]);
+/* The end of a part (live.h): for tests, what is not live any more is overwritten. */
+void sgt_cuda_scrub(sgt_cuda_backend *c, unsigned part);
+static inline void sgt_cuda_part_ends(sgt_cuda_backend *c, unsigned part)
+{
+    if (c->o.scrub) sgt_cuda_scrub(c, part);
+}
 
 /* ---- cuda_plan.c ---- */
 int sgt_cuda_plan_products(sgt_cuda_backend *c, sgt_error *err);

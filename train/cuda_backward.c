@@ -96,12 +96,14 @@ static void embeddings(sgt_cuda_backend *c)
 void sgt_cuda_backward(sgt_cuda_backend *c)
 {
     const sgt_cuda_linear *head = &c->linear[SGT_CUDA_HEAD];
+    unsigned L = (unsigned)c->L;
     sgt_cuda_range(c, "head backward");
     sgt_cuda_gemm_run(head->dx, c->compute, c->dln, c->logits, sgt_cuda_weight(c, c->head), NULL, NULL);
     sgt_cuda_gemm_run(head->dw, c->compute, c->grads + c->head, c->logits, c->lnf, NULL, NULL);
     if (c->model.untied) sgt_cuda_ranks_reduce(c, SGT_BUCKET_BLOCKS + c->L);
     sgt_cuda_zero(c->compute, c->dx, c->N * c->C * c->width);
     layernorm(c, c->blocks[c->L - 1].out, c->meanf, c->rstdf, c->lnf_w, c->lnf_b);
+    sgt_cuda_part_ends(c, sgt_part_head(L));
     sgt_cuda_range_end(c);
     for (size_t i = c->L; i-- > 0;) {
         sgt_cuda_range_layer(c, "backward", i);
@@ -109,11 +111,13 @@ void sgt_cuda_backward(sgt_cuda_backend *c)
         mlp(c, i);
         attention(c, i);
         sgt_cuda_ranks_reduce(c, SGT_BUCKET_BLOCKS + i);
+        sgt_cuda_part_ends(c, sgt_part_backward(L, (unsigned)i));
         sgt_cuda_range_end(c);
     }
     sgt_cuda_ranks_reduce(c, sgt_cuda_bucket_vectors(c));
     sgt_cuda_range(c, "embeddings backward");
     embeddings(c);
     sgt_cuda_ranks_reduce(c, SGT_BUCKET_EMBEDDINGS);
+    sgt_cuda_part_ends(c, sgt_part_embeddings(L));
     sgt_cuda_range_end(c);
 }

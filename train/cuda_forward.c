@@ -63,6 +63,7 @@ void sgt_cuda_forward(sgt_cuda_backend *c, int training)
     sgt_cuda_layernorm(c->compute, c->type, first->ln1, first->mean1, first->rstd1, c->x0,
                        sgt_cuda_weight(c, first->at[SGT_LN1_W]), sgt_cuda_weight(c, first->at[SGT_LN1_B]), c->N, c->C,
                        c->model.eps);
+    sgt_cuda_part_ends(c, 0);
     sgt_cuda_range_end(c);
     for (size_t i = 0; i < c->L; i++) {
         sgt_cuda_block *l = c->blocks + i;
@@ -75,6 +76,7 @@ void sgt_cuda_forward(sgt_cuda_backend *c, int training)
         else
             residual(c, l->out, c->lnf, c->meanf, c->rstdf, l->mid, c->dln, c->lnf_w, c->lnf_b, i, SGT_DROP_FCPROJ,
                      training);
+        sgt_cuda_part_ends(c, sgt_part_forward((unsigned)i));
         sgt_cuda_range_end(c);
     }
 }

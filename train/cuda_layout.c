@@ -116,7 +116,9 @@ int sgt_cuda_decide(sgt_cuda_backend *c, const sgt_backend_options *o, sgt_error
 static void *take(sgt_cuda_backend *c, size_t bytes)
 {
     void *p = c->arena ? c->arena + c->used : NULL;
-    c->used += round_up(bytes, ALIGN);
+    size_t whole = round_up(bytes, ALIGN);
+    c->used += whole;
+    if (p) sgt_live_buffer_at(&c->live, p, whole, (unsigned)c->kinds);
     return p;
 }
 
@@ -176,9 +178,10 @@ static void lay_out_parameters(sgt_cuda_backend *c)
 {
     int parts = c->ranks > 1;
     c->params = floats(c, c->own);
+    if (c->type != SGT_F32) kind(c, "weights");
     c->copy = c->type == SGT_F32 && !parts ? c->params : numbers(c, c->flat);
     c->own_copy = c->type == SGT_F32 ? NULL : parts ? numbers(c, c->own) : c->copy;
-    kind(c, "weights");
+    kind(c, c->type == SGT_F32 ? "weights" : "16-bit copies");
     c->grads = floats(c, c->flat);
     c->own_grads = parts ? floats(c, c->own) : c->grads;
     kind(c, "gradients");
@@ -232,6 +235,7 @@ void sgt_cuda_lay_out(sgt_cuda_backend *c)
 {
     size_t N = c->N, C = c->C;
     c->used = c->kinds = 0;
+    sgt_live_free(&c->live);
     lay_out_parameters(c);
     c->x0 = numbers(c, N * C);
     for (size_t i = 0; i < c->L; i++) lay_out_block(c, c->blocks + i);
@@ -257,6 +261,8 @@ void sgt_cuda_lay_out(sgt_cuda_backend *c)
     c->scratch = take(c, c->scratch_bytes);
     kind(c, "scratch");
     lay_out_data(c);
+    if (c->live.count) sgt_cuda_live(c);
+    c->base.live = c->live.failed ? NULL : sgt_cuda_live_count;
 }
 
 /* ---- questions before a run ---- */
@@ -282,6 +288,7 @@ static void forget(sgt_cuda_backend *c)
     free(c->blocks);
     free(c->tensor_at);
     free(c->bucket_at);
+    sgt_live_free(&c->live);
 }
 
 int sgt_cuda_backend_estimate(const sgt_backend_options *o, sgt_memory_kind kinds[SGT_MEMORY_KINDS], size_t *count,

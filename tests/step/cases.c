@@ -170,6 +170,39 @@ static void recompute_mix(step_check *s)
     fixture_free(&f);
 }
 
+/* What is said to be live (train/live.h) is all that is read: the rest is overwritten after every part of a step. */
+static void live(step_check *s)
+{
+    static const char *const mixes[] = {"nnnnn", "bnbgn", "bbbgg"};
+    fixture f;
+    fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
+    fixture_deepen(&f, 5);
+    size_t n = sgt_model_floats(&f.model);
+    for (size_t i = 0; i < sizeof mixes / sizeof *mixes; i++) {
+        uint8_t at[5];
+        float *p[2];
+        for (int l = 0; l < 5; l++) at[l] = (uint8_t)(strchr("ngb", mixes[i][l]) - "ngb");
+        sgt_backend_options o = fixture_options(s, &f, f.batch / 2);
+        o.deterministic = s->cuda;
+        o.dropout = i == 2 ? 0.1f : 0;
+        o.no_fuse = s->cuda && i == 1;
+        o.attention = s->cuda && i == 1 ? SGT_ATTENTION_NAIVE : SGT_ATTENTION_AUTO;
+        o.recompute_at = at;
+        snprintf(s->at, sizeof s->at, "%s%s", mixes[i], i == 1 ? ", unfused" : "");
+        for (o.scrub = 0; o.scrub < 2; o.scrub++) {
+            sgt_backend *b = open_fixture(s, &f, &o, f.batch / 2);
+            run_steps(s, &f, b, 0, 3, 2);
+            p[o.scrub] = flat_state(b, &f.model, SGT_PARAMETERS);
+            b->close(b);
+        }
+        size_t bytes = n * sizeof **p;
+        expect(s, memcmp(p[0], p[1], bytes) == 0, "parameters differ by %g", largest_difference(p[0], p[1], n));
+        free(p[0]);
+        free(p[1]);
+    }
+    fixture_free(&f);
+}
+
 /* Sums over micro-steps are made in another order, which three steps of AdamW turn into at most a step's length where a
  * gradient is all but zero. */
 static void accumulation(step_check *s)
@@ -459,6 +492,7 @@ const step_case step_cases[] = {
     {"again", again, ALL, 0, 0},
     {"recompute", recompute, EXACT, 0, 0},
     {"recompute_mix", recompute_mix, EXACT, 0, 0},
+    {"live", live, EXACT, 0, 0},
     {"accumulation", accumulation, ALL, 0, 0},
     {"targets", targets, ALL, 0, 0},
     {"documents", documents, ALL, 0, 0},
