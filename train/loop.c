@@ -10,6 +10,7 @@
 
 #include "base/cpu.h"
 #include "feed.h"
+#include "memory_log.h"
 #include "saver.h"
 #include "trainer.h"
 #include "watch.h"
@@ -227,6 +228,7 @@ static int run_steps(loop *l, sgt_error *err)
         if (eval || keep) rc = settle(l, done, eval, err);
         else if (done > l->lag) rc = settle(l, done - l->lag, 0, err);
         if (rc == SGT_OK && keep) rc = save(l, done, done < s->steps, err);
+        if (rc == SGT_OK) rc = sgt_memory_log(t, done - t->state.step, done == s->steps, err);
         if (rc == SGT_OK && l->saver) rc = sgt_saver_check(l->saver, err);
     }
     if (rc == SGT_OK && t->o->ranks && done < s->steps) return stopped_of_ranks(l, done, err);

@@ -161,7 +161,7 @@ static int rotate(const sgt_run *r, uint64_t keep, sgt_error *err)
 /* Folders that a save was writing or removing, and files that had not got their names yet. */
 static int is_leftover(const char *name)
 {
-    static const char *const begins[] = {WORK_PREFIX, "latest.", "log.jsonl.", "options.json."};
+    static const char *const begins[] = {WORK_PREFIX, "latest.", "log.jsonl.", "memory.jsonl.", "options.json."};
     size_t n = strlen(name);
     for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
         if (strncmp(name, begins[i], strlen(begins[i])) == 0 && n > 4 && strcmp(name + n - 4, ".tmp") == 0) return 1;
@@ -369,6 +369,7 @@ int sgt_run_open(sgt_run **out, const char *path, uint64_t step, int force, cons
     if ((rc = remove_leftovers(r, err)) < 0) goto fail;
     /* `latest` goes before what it may name, and after a kill between a save's two renames it is brought up to date. */
     rc = step ? point_latest(r, step, err) : remove_name(r, "latest", err);
+    if (rc == SGT_OK && !step) rc = remove_name(r, "memory.jsonl", err);
     if (rc < 0 || (rc = remove_later(r, step, err)) < 0) goto fail;
     if ((rc = open_log(r, step, notice, err)) < 0) goto fail;
     *out = r;
@@ -388,6 +389,8 @@ void sgt_run_close(sgt_run *r)
 }
 
 char *sgt_run_checkpoint(const sgt_run *r, uint64_t step) { return step_path(r->path, step); }
+
+int sgt_run_memory(sgt_run *r, const char *lines, sgt_error *err) { return put_name(r, "memory.jsonl", lines, err); }
 
 int sgt_run_options(sgt_run *r, const char *json, sgt_error *err) { return put_name(r, "options.json", json, err); }
 

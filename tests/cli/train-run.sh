@@ -8,7 +8,8 @@ run 0 sgt-train --quiet $small --steps 6 --save-every 2 --keep 2
 stdout_is ''
 stderr_is ''
 [ "$(cat run/latest)" = step-00000006 ] || fail 'latest names another checkpoint'
-[ "$(ls -A run | grep -v '^tb$' | xargs)" = 'latest log.jsonl options.json step-00000004 step-00000006' ] ||
+[ "$(ls -A run | grep -v '^tb$' | xargs)" = \
+    'latest log.jsonl memory.jsonl options.json step-00000004 step-00000006' ] ||
     fail "RUN holds $(ls -A run)"
 [ "$(echo $(ls -A run/step-00000006))" = \
     'config.json generation_config.json model.safetensors optimizer.safetensors state.json' ] ||

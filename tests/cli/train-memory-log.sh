@@ -1,0 +1,97 @@
+# RUN/memory.jsonl: which bytes are in use in which part of a step, of two steps, on the CPU and on CUDA (on the host).
+. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/train.inc"
+data d
+
+L=4
+model="--data d --model ${L}x32x2 --seq-len 24 --batch-size 4 --threads 1 --eval-every 0"
+
+# column live|used KIND [STEP [MICRO]]: its bytes, a line a part
+column() {
+    grep "^{\"step\":${3:-1},\"micro_step\":${4:-0}," "$RUN/memory.jsonl" |
+        sed -nE "s/.*\"$1\":\{[^}]*\"$2\":([0-9]+).*/\1/p"
+}
+top() { sort -n | tail -1; }
+
+# The estimate's kinds are the most that parts have in use: all, but for what the update alone uses beside others, and
+# statistics that are computed again.
+agrees() { # OPTION...
+    run 0 sgt-train --estimate-memory --json $model "$@"
+    tr '{' '\n' < .stdout | sed -nE 's/.*"name": "([^"]*)", "bytes": ([0-9]+).*/\2 \1/p' > .kinds
+    seen=0
+    while read -r bytes kind; do
+        most=$(column used "$kind" | top)
+        [ -n "$most" ] || continue
+        seen=$((seen + 1))
+        [ "$most" -le "$bytes" ] || fail "$kind: $most bytes in use of $bytes"
+        case $kind in
+        weights | '16-bit copies' | moments | gradients | attention | products | head)
+            [ "$most" -eq "$bytes" ] || fail "$kind: at most $most bytes in use of $bytes" ;;
+        activations)
+            [ $((bytes - most)) -le $(((L - 1) * 6 * 4 * 24 * 4)) ] || fail "activations: $most bytes of $bytes" ;;
+        esac
+    done < .kinds
+    [ "$seen" -ge 8 ] || fail "$seen kinds of the estimate are in memory.jsonl"
+}
+
+# What forward keeps rises layer by layer and falls backward; nothing is left when the step is over.
+rises_and_falls() {
+    column live activations > .live
+    [ "$(wc -l < .live)" -eq $((2 * L + 4)) ] || fail "$(wc -l < .live) parts"
+    awk -v L=$L '{ x[NR - 1] = $1 }
+        END {
+            for (i = 1; i < L; i++) if (x[i] <= x[i - 1]) exit 1
+            for (i = L + 3; i <= 2 * L + 1; i++) if (x[i] >= x[i - 1]) exit 2
+            if (x[2 * L + 3] != 0 || x[2 * L + 2] != 0) exit 3
+        }' .live || fail "activations do not rise and fall: $(tr '\n' ' ' < .live)"
+}
+
+check() { # RUN OPTION...
+    RUN=$1
+    shift
+    run 0 sgt-train --quiet $model --steps 4 --run "$RUN" "$@"
+    [ "$(wc -l < "$RUN/memory.jsonl")" -eq $((2 * (2 * L + 4))) ] || fail "$(wc -l < "$RUN/memory.jsonl") lines"
+    grep '^{"step":1,' "$RUN/memory.jsonl" | cut -d , -f 2- > .one
+    grep '^{"step":2,' "$RUN/memory.jsonl" | cut -d , -f 2- > .two
+    same .one .two
+    rises_and_falls
+    agrees "$@"
+    [ "$(column live weights | sort -u | wc -l)" -eq 1 ] || fail 'weights come and go'
+    [ "$(column live moments | sort -u | wc -l)" -eq 1 ] || fail 'moments come and go'
+}
+
+both() { # DEVICE
+    for precision in fp32 bf16; do
+        for level in none gelu block; do
+            check "$1-$precision-$level" --device "$1" --precision $precision --recompute $level
+            eval "$level=$(column used activations | top)"
+        done
+        [ "$gelu" -lt "$none" ] && [ $((2 * block)) -le "$none" ] || fail "activations: $none, $gelu, $block bytes"
+    done
+}
+both cpu
+
+# gradients on a CPU: a step's first micro-step writes them one after the other, the others add to them
+RUN=accum
+run 0 sgt-train --quiet $model --device cpu --grad-accum 3 --steps 3 --run accum
+cut -d , -f 1,2 accum/memory.jsonl | uniq | tr -d '{}"\n' > .parts
+[ "$(cat .parts)" = step:1,micro_step:0step:1,micro_step:2step:2,micro_step:0step:2,micro_step:2 ] ||
+    fail "$(cat .parts)"
+column live gradients 1 0 > .first
+column live gradients 1 2 > .last
+[ "$(head -1 .first)" -eq 0 ] || fail "gradients before there are any: $(cat .first)"
+[ "$(tail -1 .first)" -eq "$(head -1 .last)" ] || fail "gradients are not all kept: $(cat .first .last)"
+[ "$(tail -1 .last)" -eq 0 ] || fail 'gradients outlive the update'
+
+# one step: none to write; two: the second; started over: what is there goes
+run 0 sgt-train --quiet $model --device cpu --steps 1 --run accum --force
+absent accum/memory.jsonl
+run 0 sgt-train --quiet $model --device cpu --steps 2 --run accum --force
+[ "$(cut -d , -f 1 accum/memory.jsonl | sort -u)" = '{"step":1' ] || fail 'two steps: not of the second'
+run 0 sgt-train --quiet $model --device cpu --steps 6 --run accum --resume
+[ "$(cut -d , -f 1 accum/memory.jsonl | sort -u | tr -d '\n')" = '{"step":3{"step":4' ] || fail 'resumed: other steps'
+
+programs=$BIN/../host/bin
+[ -e "$programs/../lib/libsgt-cuda.so" ] || exit 0
+PATH=$programs:$PATH
+both cuda
