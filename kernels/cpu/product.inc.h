@@ -21,10 +21,13 @@ SGT_INLINE vf multiply_add(group_vector a, group_vector b, vf sum)
 #endif
 }
 
+/* What becomes of a tile: written, added to what is there, or written past the caches. */
+enum { WRITE, ADD, STREAM };
+
 /* c (rows, 64) = sum over groups of a and b, * factor of the row, + bias, + c where added to. a's group p of row i is
  * at a + i*row + p*step, b's p-th 64 groups at b + p*256. `rows` is a constant in every call. */
 SGT_INLINE void tile_of(float *c, size_t ldc, const char *a, size_t row, size_t step, const char *b, size_t groups,
-                        const float *bias, const float *factor, int add, int rows)
+                        const float *bias, const float *factor, int how, int rows)
 {
     vf sum[ROWS_OF][VECTORS];
     UNROLLED for (int i = 0; i < rows; i++)
@@ -32,7 +35,8 @@ SGT_INLINE void tile_of(float *c, size_t ldc, const char *a, size_t row, size_t 
         UNROLLED for (int v = 0; v < VECTORS; v++)
         {
             sum[i][v] = vset(0);
-            _mm_prefetch((const char *)(c + i * ldc + v * W), _MM_HINT_T0); /* wanted when the sums are ready */
+            /* wanted when the sums are ready */
+            if (how != STREAM) _mm_prefetch((const char *)(c + i * ldc + v * W), _MM_HINT_T0);
         }
     }
     for (size_t p = 0; p < groups; p++, a += step, b += WIDE * 4) {
@@ -54,22 +58,23 @@ SGT_INLINE void tile_of(float *c, size_t ldc, const char *a, size_t row, size_t 
             vf total = sum[i][v];
             if (factor) total *= vset(factor[i]);
             if (bias) total += vload(bias + v * W);
-            if (add) total += vload(at);
-            vstore(at, total);
+            if (how == ADD) total += vload(at);
+            if (how == STREAM) _mm512_stream_ps(at, total);
+            else vstore(at, total);
         }
     }
 }
 
 static void tile(float *c, size_t ldc, const char *a, size_t row, size_t step, const char *b, size_t groups,
-                 const float *bias, const float *factor, int add, size_t rows)
+                 const float *bias, const float *factor, int how, size_t rows)
 {
     switch (rows) {
-    case 6: tile_of(c, ldc, a, row, step, b, groups, bias, factor, add, 6); break;
-    case 5: tile_of(c, ldc, a, row, step, b, groups, bias, factor, add, 5); break;
-    case 4: tile_of(c, ldc, a, row, step, b, groups, bias, factor, add, 4); break;
-    case 3: tile_of(c, ldc, a, row, step, b, groups, bias, factor, add, 3); break;
-    case 2: tile_of(c, ldc, a, row, step, b, groups, bias, factor, add, 2); break;
-    default: tile_of(c, ldc, a, row, step, b, groups, bias, factor, add, 1);
+    case 6: tile_of(c, ldc, a, row, step, b, groups, bias, factor, how, 6); break;
+    case 5: tile_of(c, ldc, a, row, step, b, groups, bias, factor, how, 5); break;
+    case 4: tile_of(c, ldc, a, row, step, b, groups, bias, factor, how, 4); break;
+    case 3: tile_of(c, ldc, a, row, step, b, groups, bias, factor, how, 3); break;
+    case 2: tile_of(c, ldc, a, row, step, b, groups, bias, factor, how, 2); break;
+    default: tile_of(c, ldc, a, row, step, b, groups, bias, factor, how, 1);
     }
 }
 
@@ -210,18 +215,25 @@ typedef struct product_room {
 
 /* rows x columns of C at the block's edge: by way of a whole tile. */
 static void edge_tile(const product_room *room, float *c, size_t ldc, const char *a, size_t row, size_t step,
-                      const char *b, size_t groups, const float *bias, const float *factor, int add, size_t rows,
+                      const char *b, size_t groups, const float *bias, const float *factor, int how, size_t rows,
                       size_t columns)
 {
-    tile(room->edge, WIDE, a, row, step, b, groups, NULL, factor, 0, rows);
+    tile(room->edge, WIDE, a, row, step, b, groups, NULL, factor, WRITE, rows);
     for (size_t i = 0; i < rows; i++)
         for (size_t j = 0; j < columns; j += W) {
             size_t n = columns - j;
             vf total = vload(room->edge + i * WIDE + j);
             if (bias) total += vload_upto(bias + j, n);
-            if (add) total += vload_upto(c + i * ldc + j, n);
+            if (how == ADD) total += vload_upto(c + i * ldc + j, n);
             vstore_upto(c + i * ldc + j, total, n);
         }
+}
+
+/* The gradient of a weight, the product with a turned A, is next read when the whole backward pass is over: writing it
+ * past the caches spares fetching it first. */
+static int streams(const sgt_gemm_shape *s, const float *c)
+{
+    return s->trans_a && s->k <= SGT_PRODUCT_GROUPS * PER_GROUP && s->ldc % W == 0 && (uintptr_t)c % 64 == 0;
 }
 
 /* Up to six rows of C against all of the block's panels. */
@@ -229,7 +241,7 @@ static void row_of_tiles(const product_room *room, const sgt_gemm_shape *s, cons
                          const float *factor, float *c, size_t rows, size_t columns, size_t p0, size_t groups)
 {
     size_t row = s->lda * ELEMENT, step = 4;
-    int add = s->accumulate || p0 > 0;
+    int how = s->accumulate || p0 > 0 ? ADD : streams(s, c) ? STREAM : WRITE;
     const char *left = a + p0 * 4;
     if (s->trans_a) {
         pack_left(room->left, s, a, rows, p0, groups);
@@ -241,8 +253,8 @@ static void row_of_tiles(const product_room *room, const sgt_gemm_shape *s, cons
     for (size_t j = 0; j < columns; j += WIDE) {
         const char *right = room->right + j * groups * 4;
         const float *from = bias && p0 == 0 ? bias + j : NULL;
-        if (columns - j >= WIDE) tile(c + j, s->ldc, left, row, step, right, groups, from, factor, add, rows);
-        else edge_tile(room, c + j, s->ldc, left, row, step, right, groups, from, factor, add, rows, columns - j);
+        if (columns - j >= WIDE) tile(c + j, s->ldc, left, row, step, right, groups, from, factor, how, rows);
+        else edge_tile(room, c + j, s->ldc, left, row, step, right, groups, from, factor, how, rows, columns - j);
     }
 }
 
@@ -282,6 +294,7 @@ void PRODUCT_NAME(const sgt_gemm_shape *s, const void *a, const void *b, const f
                          i0 + rows - i < ROWS_OF ? i0 + rows - i : ROWS_OF, columns, p, groups);
         }
     }
+    if (s->trans_a) _mm_sfence(); /* streaming stores are ordered by nothing else, not by the barrier of threads */
 }
 
 /* ---- softmax ---- */
@@ -342,5 +355,5 @@ void PRODUCT_SOFTMAX(const sgt_softmax *s, size_t j0, void *scratch)
             s->sum[at] = exp_row((char *)s->e + (r * s->lde + j0) * ELEMENT, logits, columns, &s->max[at]);
         }
     }
-    _mm_sfence(); /* streaming stores are ordered by nothing else, not by the barrier that others wait at */
+    _mm_sfence(); /* as above */
 }
