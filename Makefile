@@ -179,6 +179,7 @@ check-all: check                       ## the tests again: clang, no optimizatio
 	    $(MAKE) $(JOBS) --no-print-directory run-check CC=clang
 	@$(MAKE) $(JOBS) --no-print-directory cuda check-cuda check-nvcc
 	@tests/step/check-step.sh $(B) all
+	@PEAK_ALL=1 tests/cli/run.sh $(B)/bin train-peak
 	@$(MAKE) $(JOBS) --no-print-directory run-check DEBUG=1
 	@$(MAKE) $(JOBS) --no-print-directory run-check SAN=address,undefined
 	@$(MAKE) $(JOBS) --no-print-directory SAN=thread build/thread/tests/stress-loader && build/thread/tests/stress-loader

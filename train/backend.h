@@ -176,8 +176,8 @@ int sgt_word_index(const char *word, const char *const *words);
  * not have. */
 int sgt_cpu_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_error *err);
 
-/* Resident bytes of this process as they are while such a backend's products are planned: the program, its libraries,
- * and what those keep. Where they cannot be planned, as they are without. */
+/* Resident bytes of this process as they are while such a backend's products are planned, and what threads will add:
+ * the program, its libraries, and what those keep. Where products cannot be planned, as they are without. */
 uint64_t sgt_cpu_backend_program(const sgt_backend_options *o);
 
 /* What such a backend would hold, by kind and in all, without taking it. */

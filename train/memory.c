@@ -16,7 +16,6 @@
 
 #define MOST_ROWS (1u << 20)        /* --batch-size's largest */
 #define SPARE ((uint64_t)512 << 20) /* bytes of a device that libraries and kernels' code may yet take, at most */
-#define THREAD ((uint64_t)2 << 20)  /* of a thread while products run: oneDNN's copies, heap, stack; measured */
 
 typedef struct plan {
     sgt_trainer *t;
@@ -146,7 +145,7 @@ static int measure(const plan *p, sgt_train_estimate *e, sgt_error *err)
     add(e, "page rest", huge_pages(e->total) - e->total);
     add(e, "loader", loader_bytes(p));
     add(e, "checkpoint", e->checkpoint + writer_bytes(&p->o.model));
-    add(e, "program", p->program + (uint64_t)p->o.threads * THREAD);
+    add(e, "program", p->program);
     return SGT_OK;
 }
 
