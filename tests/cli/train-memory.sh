@@ -127,7 +127,7 @@ run_usage '--memory-limit 0: must be from 1 to 9e+18' sgt-train --data d --memor
 programs=$BIN/../host/bin
 [ -e "$programs/../lib/libsgt-cuda.so" ] || exit 0
 PATH=$programs:$PATH
-model="--data d --model 4x32x2 --seq-len 24 --device cuda --precision fp32 --eval-every 0"
+model="--data d --model 4x32x2 --seq-len 24 --device cuda --deterministic --precision fp32 --eval-every 0"
 run="$model --batch-size 64 --steps 2 --run c --force"
 total --batch-size 64 && none=$total
 total --batch-size 64 --recompute block && between "$total" "$none"

@@ -136,6 +136,7 @@ static int swap(sgt_ranks *r, uint32_t to, const void *out, size_t out_bytes, ui
     }
     while (mine->full && !sgt_ranks_lost(r)) pthread_cond_wait(&w->news, &w->lock);
     if (mine->full) rc = gone(err);
+    mine->full = 0; /* what nobody fetched is taken back: the caller may free it now */
     pthread_mutex_unlock(&w->lock);
     return rc;
 }
