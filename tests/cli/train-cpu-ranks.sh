@@ -3,28 +3,13 @@
 # interrupted.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
-unset RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT SGT_RANKS_SHARE
+. "$ROOT/tests/cli/ranks.inc"
+unset SGT_RANKS_SHARE
 data d
 validation d
 options="--data d --model 2x16x2 --seq-len 16 --batch-size 6 --grad-accum 2 --steps 4 --eval-every 0 --lr 1e-2
     --schedule constant --warmup 1 --threads 1 --device cpu --quiet"
 
-port=$((30000 + $$ % 20000))
-start() { # RANK COMMAND...: one of two ranks, in the background; its number is $pid
-    rank=$1
-    shift
-    env RANK="$rank" WORLD_SIZE=2 LOCAL_RANK="$rank" MASTER_ADDR=127.0.0.1 MASTER_PORT=$port "$@" \
-        > ".stdout$rank" 2> ".stderr$rank" &
-    pid=$!
-}
-gather() { # EXIT: both ranks have ended, with that code
-    code0=0 code1=0
-    wait "$pid0" || code0=$?
-    wait "$pid1" || code1=$?
-    cat .stdout0 .stdout1 > .stdout
-    cat .stderr0 .stderr1 > .stderr
-    [ "$1" = any ] || [ "$code0 $code1" = "$1 $1" ] || fail "exit codes $code0 and $code1, not $1"
-}
 pair() { # EXIT COMMAND-OF-RANK-0 COMMAND-OF-RANK-1, of words
     echo "two ranks: $2 | $3" > .ran
     port=$((port + 2))
@@ -32,21 +17,6 @@ pair() { # EXIT COMMAND-OF-RANK-0 COMMAND-OF-RANK-1, of words
     start 1 $3 && pid1=$pid
     gather "$1"
 }
-two() { # EXIT COMMAND...
-    want=$1
-    shift
-    pair "$want" "$*" "$*"
-}
-
-losses() { grep -oE '"(val_)?loss":[^,]*' "$1/log.jsonl" | cut -d : -f 2; }
-close() { # RUN RUN BOUND: all losses of four steps, and of validation
-    losses "$1" > .a
-    losses "$2" > .b
-    paste .a .b |
-        awk -v most="$3" '{ d = $1 - $2; if (d < 0) d = -d; if (!(d <= most)) bad = 1 } END { exit bad || NR < 4 }' ||
-        fail "losses of $1 and $2 differ: $(paste .a .b)"
-}
-skipped() { sed -n 's/.*"skipped":\([0-9]*\).*/\1/p' "$1/log.jsonl" | tail -1; }
 same_run() { # RUN RUN
     same_facts "$1/log.jsonl" "$2/log.jsonl"
     for file in model optimizer; do same "$1/step-00000004/$file.safetensors" "$2/step-00000004/$file.safetensors"; done

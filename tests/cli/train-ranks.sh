@@ -3,50 +3,12 @@
 # rank fails, dies or is interrupted.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
+. "$ROOT/tests/cli/ranks.inc"
 cuda_on_the_host
-unset RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT
 data d
 validation d
 options="--data d --model 2x16x2 --seq-len 16 --batch-size 4 --grad-accum 2 --steps 4 --eval-every 0 --lr 1e-2
     --schedule constant --warmup 1 --threads 1 --device cuda --deterministic --quiet"
-
-port=$((10000 + $$ % 20000))
-start() { # RANK COMMAND...: one of two ranks, in the background; its number is $pid
-    rank=$1
-    shift
-    env RANK="$rank" WORLD_SIZE=2 LOCAL_RANK="$rank" MASTER_ADDR=127.0.0.1 MASTER_PORT=$port "$@" \
-        > ".stdout$rank" 2> ".stderr$rank" &
-    pid=$!
-}
-gather() { # EXIT: both ranks have ended, with that code
-    code0=0 code1=0
-    wait "$pid0" || code0=$?
-    wait "$pid1" || code1=$?
-    cat .stdout0 .stdout1 > .stdout
-    cat .stderr0 .stderr1 > .stderr
-    [ "$1" = any ] || [ "$code0 $code1" = "$1 $1" ] || fail "exit codes $code0 and $code1, not $1"
-}
-both() { # COMMAND...
-    echo "two ranks: $*" > .ran
-    port=$((port + 2))
-    start 0 "$@" && pid0=$pid
-    start 1 "$@" && pid1=$pid
-}
-two() { # EXIT COMMAND...
-    want=$1
-    shift
-    both "$@"
-    gather "$want"
-}
-
-losses() { grep -oE '"(val_)?loss":[^,]*' "$1/log.jsonl" | cut -d : -f 2; }
-close() { # RUN RUN BOUND: all losses of four steps, and of validation
-    losses "$1" > .a
-    losses "$2" > .b
-    paste .a .b |
-        awk -v most="$3" '{ d = $1 - $2; if (d < 0) d = -d; if (!(d <= most)) bad = 1 } END { exit bad || NR < 4 }' ||
-        fail "losses of $1 and $2 differ: $(paste .a .b)"
-}
 
 # ---- the same losses, to 2e-5, whatever is cut up: masks of dropout, tensors, norms, the head ----
 for variant in '--dropout 0.2 --eval-every 2' '--no-tie --optimizer sgd --nesterov' \
@@ -69,10 +31,8 @@ done
 # What overflows on one rank is left out by both.
 run 0 sgt-train $options --precision fp16 --loss-scale 16777216 --run one --force
 two 0 sgt-train $options --precision fp16 --loss-scale 16777216 --run two --force
-skipped=$(sed -n 's/.*"skipped":\([0-9]*\).*/\1/p' one/log.jsonl | tail -1)
-[ "$skipped" -gt 0 ] || fail 'no overflow'
-[ "$(sed -n 's/.*"skipped":\([0-9]*\).*/\1/p' two/log.jsonl | tail -1)" = "$skipped" ] ||
-    fail 'another number of overflows'
+[ "$(skipped one)" -gt 0 ] || fail 'no overflow'
+[ "$(skipped two)" = "$(skipped one)" ] || fail 'another number of overflows'
 
 # ---- the bits depend neither on the order that streams happen to run in, of each rank, nor on graphs ----
 again() {
