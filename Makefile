@@ -182,7 +182,8 @@ check-all: check                       ## the tests again: clang, no optimizatio
 	@PEAK_ALL=1 tests/cli/run.sh $(B)/bin train-peak
 	@$(MAKE) $(JOBS) --no-print-directory run-check DEBUG=1
 	@$(MAKE) $(JOBS) --no-print-directory run-check SAN=address,undefined
-	@$(MAKE) $(JOBS) --no-print-directory SAN=thread build/thread/tests/stress-loader && build/thread/tests/stress-loader
+	@$(MAKE) $(JOBS) --no-print-directory SAN=thread $(STRESS:%=build/thread/tests/stress-%)
+	@for s in $(STRESS); do build/thread/tests/stress-$$s || exit 1; done
 
 check-cuda: need-packages $(CHECK_CUDA)  ## the CUDA kernels on the host, without a GPU: four schedules, race mode, all mutants
 	@HOST_CXX='$(HOST_CXX)' tests/kernels/check-cuda.sh $(B) all
@@ -313,9 +314,13 @@ $(STAND_IN): $(B)/obj/tests/kernels/cudnn/stand_in.o
 	$(call say,LD,$@)mkdir -p $(@D) && $(CC) -shared $(ALL_LDFLAGS) -o $@ $^ -lm && \
 	    ln -sf $(@F) $(@D)/libcudnn_graph.so.9
 
-# Readers, streams and cancellation from many threads, for the thread sanitizer: make SAN=thread build/thread/tests/stress-loader
+STRESS := loader saver
+# For the thread sanitizer, make SAN=thread build/thread/tests/stress-...: readers, streams and cancellation from many
+# threads; checkpoints that a thread writes.
 $(B)/tests/stress-loader: $(B)/obj/tests/loader/stress/stress.o $(call lib,loader)
 	$(call say,LD,$@)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) -o $@ $^ $(LD_loader)
+$(B)/tests/stress-saver: $(B)/obj/tests/train/stress/stress.o $(call lib,train kernels loader)
+	$(call say,LD,$@)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) -o $@ $^ $(LD_train) $(LD_kernels) $(LD_loader)
 
 $(B)/obj/%.o: %.c $(B)/flags
 	$(call say,CC,$<)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) $(call flags,$<) -c -o $@ $<
