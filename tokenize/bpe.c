@@ -211,9 +211,15 @@ size_t sgt_encode(sgt_encoder *e, const void *text, size_t n, uint16_t *ids)
 {
     const uint8_t *s = text;
     sgt_splitter sp = sgt_splitter_start(text, n);
-    size_t ends[256], pieces, from = 0, count = 0;
-    while ((pieces = sgt_split(&sp, ends, 256)) > 0)
-        for (size_t i = 0; i < pieces; from = ends[i++])
-            count += encode_piece(e, s + from, ends[i] - from, n - from, ids + count);
+    uint32_t ends[256];
+    size_t pieces, from = 0, count = 0;
+    while ((pieces = sgt_split(&sp, ends, 256)) > 0) {
+        for (size_t i = 0, begin = from; i < pieces; i++) {
+            size_t end = i + 1 < pieces ? from + ends[i] : sp.at;
+            count += encode_piece(e, s + begin, end - begin, n - begin, ids + count);
+            begin = end;
+        }
+        from = sp.at;
+    }
     return count;
 }

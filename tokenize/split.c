@@ -69,11 +69,16 @@ static size_t piece_end(const uint8_t *s, size_t n, size_t at)
     return run_end(s, n, i + u.len, u.class);
 }
 
-size_t sgt_split(sgt_splitter *sp, size_t *ends, size_t max)
+size_t sgt_split(sgt_splitter *sp, uint32_t *ends, size_t max)
 {
-    size_t count = 0, at = sp->at;
-    while (count < max && at < sp->n) ends[count++] = at = piece_end(sp->text, sp->n, at);
-    sp->at = at;
+    size_t count = 0, from = sp->at;
+    while (count < max && sp->at < sp->n) {
+        size_t end = piece_end(sp->text, sp->n, sp->at);
+        if (end - from >= UINT32_MAX && count) break;
+        sp->at = end;
+        ends[count++] = end - from >= UINT32_MAX ? UINT32_MAX : (uint32_t)(end - from);
+        if (end - from >= UINT32_MAX) break;
+    }
     return count;
 }
 

@@ -3,9 +3,10 @@
  *     '(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
  *
  *     sgt_splitter sp = sgt_splitter_start(text, n);
- *     size_t ends[256], from = 0, count;
- *     while ((count = sgt_split(&sp, ends, 256)) > 0)
- *         for (size_t i = 0; i < count; from = ends[i++]) use(text + from, ends[i] - from);
+ *     uint32_t ends[256];
+ *     size_t from = 0, count;
+ *     for (; (count = sgt_split(&sp, ends, 256)) > 0; from = sp.at)
+ *         for (size_t i = 0; i < count; i++) use(text + from + (i ? ends[i - 1] : 0), text + from + ends[i]);
  *
  * Classes are unicode.h's. Text is any bytes: each ill-formed unit (utf8.h) counts as one character that is neither
  * letter, number nor white space, as U+FFFD is, and its bytes are kept. So the pieces of ill-formed text are those of
@@ -34,8 +35,12 @@ static inline sgt_splitter sgt_splitter_start(const void *text, size_t n)
     return s;
 }
 
-/* The next pieces: ends[i] is the offset just past piece i. How many, at most `max`; 0 at the end of the text. */
-size_t sgt_split(sgt_splitter *s, size_t *ends, size_t max);
+/* The next pieces: ends[i] is where piece i ends, counted from the first one's beginning, which is s->at before the call;
+ * after it s->at is where the last one ends. Returns how many, at most `max` (>= 1), perhaps fewer; 0 at the end of the
+ * text. ends[] may be written to up to `max`, whatever is returned. Vectors fill it 64 pieces at most at a time, so ask
+ * for 64 more than are worth a call. A piece of UINT32_MAX bytes or more comes alone, as UINT32_MAX: s->at says where it
+ * ends. */
+size_t sgt_split(sgt_splitter *s, uint32_t *ends, size_t max);
 
 /* A safe cut: a place p, 0 < p < n, as near to n as one is known, where the tokens of all that stands before p,
  * followed by the tokens of all from p on, are the tokens of the whole, and likewise for the count of ill-formed units.
