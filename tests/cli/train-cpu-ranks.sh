@@ -24,7 +24,7 @@ same_run() { # RUN RUN
 
 # ---- the same losses, to 2e-5, whatever is cut up: masks of dropout, tensors, norms, ignored targets ----
 for variant in '--dropout 0.2 --eval-every 2' '--no-tie --optimizer sgd --nesterov --ignore-index 32' \
-    '--grad-clip 0.1 --recompute block'; do
+    '--grad-clip 0.1 --recompute block' '--sampling documents --document-mask'; do
     run 0 sgt-train $options --precision fp32 $variant --run one --force
     two 0 sgt-train $options --precision fp32 $variant --run two --force
     stderr_is ''
@@ -32,6 +32,16 @@ for variant in '--dropout 0.2 --eval-every 2' '--no-tie --optimizer sgd --nester
     close one two 2e-5
     case $variant in *eval*) [ "$(grep -c . .a)" = 6 ] || fail "losses: $(cat .a)" ;; esac
 done
+
+# ---- prompts and completions, whose rows have losses of unlike number ----
+for i in 1 2 3 4 5 6 7; do
+    echo "{\"prompt\": \"$i and $i is\", \"completion\": \" $((2 * i)), or $((i + i)) as some say.\"}"
+done > sums.jsonl
+tune="$options --data sums.jsonl --precision fp32"
+run 0 sgt-train $tune --run tuned
+two 0 sgt-train $tune --run tuned-two
+stderr_is ''
+close tuned tuned-two 2e-5
 
 # ---- in 16 bits too: sums of rounded numbers are the same numbers in another order, so that rounding to bf16 after the
 # update may tip the other way: by 2^-8 of one weight, here and there ----
@@ -162,6 +172,10 @@ done
 run 0 sgt-train $options --precision fp32 --dropout 0.2 --eval-every 2 --run one --force
 close one three-1 2e-5
 same_run three-1 three-0
+for share in 1 0; do
+    run 0 env SGT_RANKS_SHARE=$share $mpi -n 2 sgt-train $tune --run tuned-mpi --force
+    same_run tuned-two tuned-mpi
+done
 run 0 $mpi -n 3 sgt-train $options --precision fp32 --run shrinks --steps 2 --force
 run 0 env SGT_RANKS_SHARE=0 $mpi -n 2 sgt-train $options --precision fp32 --run shrinks --resume
 run 0 sgt-train $options --precision fp32 --run one --force
