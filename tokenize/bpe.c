@@ -2,10 +2,11 @@
  * joined, the leftmost first, until none is left.
  *
  * A piece takes the first of these ways that fits:
- *   cache   pieces up to 15 bytes that were met before: nearly all of them
+ *   words   up to 15 bytes, see words.h: nearly all of them
+ *   longs   up to 62 bytes that were met before
  *   scan    up to 64 bytes: the definition itself, on the stack
  *   steps   longer ones, where the definition would be quadratic: left to right, by the longest token that may follow
- * and a piece too long for the cache is first cut wherever two bytes meet that no token holds side by side. */
+ * and a piece for the last two is first cut wherever two bytes meet that no token holds side by side. */
 #include "bpe.h"
 
 #include <assert.h>
@@ -13,25 +14,38 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/cpu.h"
 #include "split.h"
+#include "words.h"
 
-#define KEY_MAX 15   /* bytes of a cached piece: 16 with its length */
-#define KEY_IDS 7    /* ids of a cached piece */
-#define LINES 65536  /* of two entries each: 4 MiB an encoder, however long the text */
+#define LONGS 8192    /* words too long for the table of words.h that are kept: 1 MiB */
+#define LONG_BYTES 62 /* of such a word, at most */
+#define LONG_IDS 32
 #define MARKS 4096
 
-typedef struct entry {
-    uint64_t low, high; /* the piece's bytes, zero-padded; the last byte is their number, in an empty entry 0 */
-    uint16_t ids[KEY_IDS], count;
-} entry;
+typedef struct long_word {
+    uint8_t n, count; /* bytes, 0: empty; ids */
+    uint8_t text[LONG_BYTES];
+    uint16_t ids[LONG_IDS];
+} long_word;
 
 struct sgt_encoder {
     const sgt_vocab *v;
-    sgt_arena memory;  /* what follows, in huge pages, touched when used */
-    entry (*lines)[2]; /* (LINES, 2): one cache line each, the newer entry first */
-    uint64_t *marks;   /* (MARKS): places, counted over the encoder's life, from which no tokens lead to the end */
-    uint64_t place;    /* of the current long piece's first byte; starts at 1 */
+    sgt_arena memory; /* what is pointed to, in huge pages, touched when used */
+    long_word *longs; /* (LONGS) */
+    uint64_t *marks;  /* (MARKS): places, counted over the encoder's life, from which no tokens lead to the end */
+    uint64_t place;   /* of the current long piece's first byte; starts at 1 */
+    sgt_words words;
 };
+
+static const sgt_words_level *words_level(void)
+{
+#if defined(__x86_64__)
+    if (sgt_cpu() == SGT_CPU_AVX512) return &sgt_words_avx512;
+    if (sgt_cpu() == SGT_CPU_AVX2) return &sgt_words_avx2;
+#endif
+    return &sgt_words_plain;
+}
 
 int sgt_encoder_new(sgt_encoder **out, const sgt_vocab *v, sgt_error *err)
 {
@@ -39,12 +53,17 @@ int sgt_encoder_new(sgt_encoder **out, const sgt_vocab *v, sgt_error *err)
     if (!e) return sgt_fail(err, SGT_ENOMEM, "encoder: out of memory");
     e->v = v;
     e->place = 1;
-    int rc = sgt_arena_map(&e->memory, LINES * sizeof *e->lines + MARKS * sizeof *e->marks, 0, err);
+    size_t bytes = SGT_WORD_TABLE + 16 + LONGS * sizeof *e->longs + MARKS * sizeof *e->marks + 3 * SGT_ARENA_ALIGN;
+    int rc = sgt_arena_map(&e->memory, bytes, 0, err);
     if (rc < 0) {
         sgt_encoder_free(e);
         return rc;
     }
-    e->lines = sgt_arena_take(&e->memory, LINES, sizeof *e->lines);
+    e->words.v = v;
+    e->words.encoder = e;
+    e->words.level = words_level();
+    e->words.table = sgt_arena_take(&e->memory, SGT_WORD_TABLE + 16, 1);
+    e->longs = sgt_arena_take(&e->memory, LONGS, sizeof *e->longs);
     e->marks = sgt_arena_take(&e->memory, MARKS, sizeof *e->marks);
     *out = e;
     return SGT_OK;
@@ -136,90 +155,130 @@ size_t sgt_bpe_steps(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids)
     return count;
 }
 
-/* ---- cache ---- */
+/* ---- words too long for the table of words.h ---- */
 
-static size_t encode_uncached(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids)
+static size_t encode_apart(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids)
 {
     return n <= SGT_BPE_SCAN_MAX ? sgt_bpe_scan(e->v, s, n, ids) : sgt_bpe_steps(e, s, n, ids);
 }
 
-/* The key of s[0..n), n <= KEY_MAX; `left` bytes may be read from s on. */
-static inline entry make_key(const uint8_t *s, size_t n, size_t left)
-{
-    uint64_t w[2] = {0, 0};
-    memcpy(w, s, left >= 16 ? 16 : n);
-    if (n < 8) {
-        w[0] &= ((uint64_t)1 << 8 * n) - 1;
-        w[1] = 0;
-    } else {
-        w[1] &= ((uint64_t)1 << 8 * (n - 8)) - 1;
-    }
-    return (entry){.low = w[0], .high = w[1] | (uint64_t)n << 56};
-}
-
-static inline size_t line_of(const entry *k)
-{
-    uint64_t h = (k->low ^ k->high * 0x9E3779B97F4A7C15u) * 0xD6E8FEB86659FD93u;
-    return (size_t)((h ^ h >> 32) * 0x9E3779B97F4A7C15u >> 48) % LINES;
-}
-
-static size_t encode_short(sgt_encoder *e, const uint8_t *s, size_t n, size_t left, uint16_t *ids)
-{
-    entry key = make_key(s, n, left);
-    entry *line = e->lines[line_of(&key)];
-    for (int i = 0; i < 2; i++)
-        if (line[i].low == key.low && line[i].high == key.high) {
-            for (size_t j = 0; j < line[i].count; j++) ids[j] = line[i].ids[j];
-            return line[i].count;
-        }
-    size_t count = sgt_bpe_scan(e->v, s, n, ids);
-    if (count <= KEY_IDS) {
-        key.count = (uint16_t)count;
-        memcpy(key.ids, ids, count * sizeof *ids);
-        line[1] = line[0];
-        line[0] = key;
-    }
-    return count;
-}
-
-/* A piece that is too long for the cache, in parts that no token spans. */
-static size_t encode_long(sgt_encoder *e, const uint8_t *s, size_t n, size_t left, uint16_t *ids)
+/* In parts that no token spans. */
+static size_t encode_parts(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids)
 {
     size_t count = 0;
     for (size_t from = 0, to; from < n; from = to) {
-        for (to = from + 1; to < n; to++) {
-            unsigned pair = (unsigned)s[to - 1] << 8 | s[to];
-            if (!(e->v->joins[pair >> 6] >> (pair & 63) & 1)) break;
-        }
-        count += to - from <= KEY_MAX ? encode_short(e, s + from, to - from, left - from, ids + count)
-                                      : encode_uncached(e, s + from, to - from, ids + count);
+        for (to = from + 1; to < n && sgt_vocab_joins_at(e->v, s + to); to++) continue;
+        count += encode_apart(e, s + from, to - from, ids + count);
     }
     return count;
 }
 
-static size_t encode_piece(sgt_encoder *e, const uint8_t *s, size_t n, size_t left, uint16_t *ids)
+static inline uint64_t load64(const uint8_t *p)
 {
-    return n <= KEY_MAX ? encode_short(e, s, n, left, ids) : encode_long(e, s, n, left, ids);
+    uint64_t x;
+    memcpy(&x, p, sizeof x);
+    return x;
+}
+
+/* n >= 16 */
+static inline size_t long_line(const uint8_t *s, size_t n)
+{
+    uint64_t h = load64(s + n - 8) ^ n;
+    for (size_t i = 0; i + 8 < n; i += 8) h = (h ^ h >> 29 ^ load64(s + i)) * 0x9E3779B97F4A7C15u;
+    return (size_t)(h >> 40) % LONGS;
+}
+
+size_t sgt_encode_long(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids)
+{
+    if (n > LONG_BYTES) return encode_parts(e, s, n, ids);
+    long_word *at = &e->longs[long_line(s, n)];
+    if (at->n == n && !memcmp(at->text, s, n)) {
+        memcpy(ids, at->ids, at->count * sizeof *ids);
+        return at->count;
+    }
+    size_t count = encode_parts(e, s, n, ids);
+    if (count > LONG_IDS) return count;
+    at->n = (uint8_t)n;
+    at->count = (uint8_t)count;
+    memcpy(at->text, s, n);
+    memcpy(at->ids, ids, count * sizeof *ids);
+    return count;
+}
+
+/* ---- text ---- */
+
+/* Words that start so near to the text's end that 16 bytes cannot be read there. */
+static size_t encode_tail(sgt_encoder *e, const uint8_t *s, const uint32_t *ends, size_t count, uint16_t *ids)
+{
+    uint8_t text[32] = {0};
+    uint16_t out[32];
+    memcpy(text, s, ends[count - 1]);
+    size_t n = e->words.level->encode(&e->words, text, ends, count, out);
+    memcpy(ids, out, n * sizeof *ids);
+    return n;
+}
+
+/* `left` bytes may be read from s on, and that many ids written. */
+static size_t encode_words(sgt_encoder *e, const uint8_t *s, const uint32_t *ends, size_t count, size_t left,
+                           uint16_t *ids)
+{
+    size_t safe = count, from;
+    while (safe && (from = safe > 1 ? ends[safe - 2] : 0) + 16 > left) safe--;
+    size_t n = safe ? e->words.level->encode(&e->words, s, ends, safe, ids) : 0;
+    if (safe == count) return n;
+    uint32_t tail[16];
+    from = safe ? ends[safe - 1] : 0;
+    for (size_t i = safe; i < count; i++) tail[i - safe] = ends[i] - (uint32_t)from;
+    return n + encode_tail(e, s + from, tail, count - safe, ids + n);
+}
+
+static int has_high_bytes(const uint8_t *s, size_t n)
+{
+    uint64_t all = 0;
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) all |= load64(s + i);
+    for (; i < n; i++) all |= s[i];
+    return (all & 0x8080808080808080u) != 0;
+}
+
+/* The same as encode_words, where pieces may be cut before characters past ASCII, so that text without spaces falls into
+ * short words, which come again. */
+static size_t encode_cut(sgt_encoder *e, const uint8_t *s, const uint32_t *ends, size_t count, size_t left,
+                         uint16_t *ids)
+{
+    uint32_t words[SGT_WORDS], from = 0, at = 0;
+    size_t used = 0, n = 0;
+    for (size_t i = 0; i < count; i++) {
+        while (at < ends[i]) {
+            for (at++; at < ends[i] && (s[at] < 0xC0 || sgt_vocab_joins_at(e->v, s + at)); at++) continue;
+            words[used++] = at - from;
+            if (used < SGT_WORDS) continue;
+            n += encode_words(e, s + from, words, used, left - from, ids + n);
+            from = at;
+            used = 0;
+        }
+    }
+    return used ? n + encode_words(e, s + from, words, used, left - from, ids + n) : n;
 }
 
 size_t sgt_encode_piece(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids)
 {
-    return n ? encode_piece(e, s, n, n, ids) : 0;
+    uint32_t end = (uint32_t)n;
+    if (!n) return 0;
+    return n <= SGT_WORD_BYTES ? encode_words(e, s, &end, 1, n, ids) : sgt_encode_long(e, s, n, ids);
 }
 
 size_t sgt_encode(sgt_encoder *e, const void *text, size_t n, uint16_t *ids)
 {
     const uint8_t *s = text;
     sgt_splitter sp = sgt_splitter_start(text, n);
-    uint32_t ends[256];
+    uint32_t ends[SGT_WORDS];
     size_t pieces, from = 0, count = 0;
-    while ((pieces = sgt_split(&sp, ends, 256)) > 0) {
-        for (size_t i = 0, begin = from; i < pieces; i++) {
-            size_t end = i + 1 < pieces ? from + ends[i] : sp.at;
-            count += encode_piece(e, s + begin, end - begin, n - begin, ids + count);
-            begin = end;
-        }
-        from = sp.at;
+    for (; (pieces = sgt_split(&sp, ends, SGT_WORDS)) > 0; from = sp.at) {
+        if (ends[0] == UINT32_MAX) count += sgt_encode_long(e, s + from, sp.at - from, ids + count);
+        else if (has_high_bytes(s + from, sp.at - from))
+            count += encode_cut(e, s + from, ends, pieces, n - from, ids + count);
+        else count += encode_words(e, s + from, ends, pieces, n - from, ids + count);
     }
     return count;
 }

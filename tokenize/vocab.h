@@ -67,6 +67,13 @@ static inline uint32_t sgt_vocab_pair(const sgt_vocab *v, uint32_t left, uint32_
 
 static inline size_t sgt_vocab_length(const sgt_vocab *v, uint32_t id) { return v->offsets[id + 1] - v->offsets[id]; }
 
+/* Whether some token holds p[-1] and p[0] side by side. */
+static inline int sgt_vocab_joins_at(const sgt_vocab *v, const uint8_t *p)
+{
+    unsigned pair = (unsigned)p[-1] << 8 | p[0];
+    return v->joins[pair >> 6] >> (pair & 63) & 1;
+}
+
 /* The byte pairs inside tokens, for sgt_split_cut. Lives as long as v. */
 const uint64_t *sgt_vocab_joins(const sgt_vocab *v);
 

@@ -1,0 +1,177 @@
+/* words.inc.h: the loop of words.h, written once and compiled once a level: the including file names the level's table
+ * SGT_WORDS_LEVEL and its name SGT_WORDS_NAME.
+ *
+ * Four passes over a batch, each without a branch that depends on the text (where words are short, misses apart):
+ *   fill   bytes to a key, a hash, a place in the table, and a prefetch of it
+ *   look   the key against what is there; where to find its ids, or a number in the list of the missing
+ *   merge  the missing, four side by side, because each step of merging waits for the one before it
+ *   emit   16 bytes copied wherever they are found, the output moved on by the count
+ * and then the missing are put into the table, when nothing points there any more. */
+#include <string.h>
+
+#include "bpe.h"
+#include "words.h"
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+#define INLINE static inline __attribute__((always_inline))
+#define COUNT_SHIFT 60
+#define KEY_MASK (((uint64_t)1 << COUNT_SHIFT) - 1)
+#define NEVER ((sgt_word_key){~(uint64_t)0, 1})
+
+static inline uint64_t load64(const void *p)
+{
+    uint64_t x;
+    memcpy(&x, p, sizeof x);
+    return x;
+}
+
+/* The lower n bytes, n <= 8. */
+static inline uint64_t low_bytes(uint64_t x, size_t n)
+{
+#if defined(__BMI2__)
+    return _bzhi_u64(x, (unsigned)n * 8);
+#else
+    return n < 8 ? x & (((uint64_t)1 << 8 * n) - 1) : x;
+#endif
+}
+
+INLINE sgt_word_key make_key(const uint8_t *s, size_t n)
+{
+    uint64_t a = load64(s), b = load64(s + 8), length = (uint64_t)n << 56;
+    size_t m = n < 16 ? n : 16;
+    int longer = n > SGT_WORD_SHORT;
+    uint64_t low = low_bytes(a, m < 8 ? m : 8) | (longer ? 0 : length);
+    uint64_t high = low_bytes(b, longer ? m - 8 : 0) | length;
+    high = longer ? high : 0;
+    return (sgt_word_key){n > SGT_WORD_BYTES ? NEVER.low : low, n > SGT_WORD_BYTES ? NEVER.high : high};
+}
+
+INLINE uint32_t place_of(const sgt_word_key *k)
+{
+    uint64_t h = k->low * 0x9E3779B97F4A7C15u ^ k->high * 0xD6E8FEB86659FD93u;
+    uint32_t line = (uint32_t)(h >> (64 - SGT_WORD_LINES));
+    return k->high ? (SGT_WORD_SHORT_LINE << SGT_WORD_LINES) + line * SGT_WORD_LONG_LINE : line * SGT_WORD_SHORT_LINE;
+}
+
+INLINE void fill(sgt_words *w, const uint8_t *s, const uint32_t *ends, size_t count)
+{
+    uint32_t from = 0;
+    for (size_t i = 0; i < count; i++) {
+        w->keys[i] = make_key(s + from, ends[i] - from);
+        w->places[i] = place_of(&w->keys[i]);
+        __builtin_prefetch(w->table + w->places[i]);
+        from = ends[i];
+    }
+}
+
+/* How many are missing. */
+INLINE size_t look(sgt_words *w, size_t count)
+{
+    size_t missing = 0;
+    for (size_t i = 0; i < count; i++) {
+        const uint8_t *p = w->table + w->places[i];
+        uint64_t a = load64(p), b = load64(p + 8);
+        sgt_word_key k = w->keys[i];
+        int longer = k.high != 0;
+        uint64_t differ = longer ? (a ^ k.low) | ((b ^ k.high) & KEY_MASK) : (a ^ k.low) & KEY_MASK;
+        w->counts[i] = (uint16_t)((longer ? b : a) >> COUNT_SHIFT);
+        w->found[i] = (const uint16_t *)(const void *)(p + (longer ? 16 : 8));
+        w->missing[missing] = (uint16_t)i;
+        missing += differ != 0;
+    }
+    return missing;
+}
+
+/* ---- merging ---- */
+
+INLINE size_t key_length(const sgt_word_key *k)
+{
+    return (k->high ? k->high : k->low) >> 56 & 15;
+}
+
+INLINE size_t merge_one(const sgt_vocab *v, const sgt_word_key *k, uint16_t *ids)
+{
+    return sgt_bpe_scan(v, (const uint8_t *)k, key_length(k), ids);
+}
+
+/* The ids of the key in the second place of its line, or NULL. */
+INLINE const uint16_t *second_place(const sgt_words *w, uint32_t place, const sgt_word_key *k, uint16_t *count)
+{
+    const uint8_t *p = w->table + place;
+    if (k->high) {
+        p += 32;
+        if (load64(p) != k->low || ((load64(p + 8) ^ k->high) & KEY_MASK)) return NULL;
+        *count = (uint16_t)(load64(p + 8) >> COUNT_SHIFT);
+        return (const uint16_t *)(const void *)(p + 16);
+    }
+    p += 16;
+    if ((load64(p) ^ k->low) & KEY_MASK) return NULL;
+    *count = (uint16_t)(load64(p) >> COUNT_SHIFT);
+    return (const uint16_t *)(const void *)(p + 8);
+}
+
+INLINE void merge(sgt_words *w, size_t missing)
+{
+    for (size_t m = 0; m < missing; m++) {
+        size_t i = w->missing[m];
+        const sgt_word_key *k = &w->keys[i];
+        if (k->high == NEVER.high) {
+            w->counts[i] = 0;
+            continue;
+        }
+        const uint16_t *second = second_place(w, w->places[i], k, &w->counts[i]);
+        if (second) memcpy(w->merged[m].ids, second, 16);
+        else w->counts[i] = (uint16_t)merge_one(w->v, k, w->merged[m].ids);
+        w->found[i] = w->merged[m].ids;
+    }
+}
+
+INLINE uint16_t *emit(sgt_words *w, const uint8_t *s, const uint32_t *ends, size_t count, uint16_t *ids)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t n = w->counts[i];
+        if (__builtin_expect(n - 1 < 8, 1)) {
+            memcpy(ids, w->found[i], 16);
+        } else if (n) {
+            memcpy(ids, w->found[i], n * sizeof *ids);
+        } else {
+            uint32_t from = i ? ends[i - 1] : 0;
+            n = sgt_encode_long(w->encoder, s + from, ends[i] - from, ids);
+        }
+        ids += n;
+    }
+    return ids;
+}
+
+/* The missing come first in their lines. */
+INLINE void keep(sgt_words *w, size_t missing)
+{
+    for (size_t m = 0; m < missing; m++) {
+        size_t i = w->missing[m], n = w->counts[i];
+        const sgt_word_key *k = &w->keys[i];
+        size_t most = k->high ? 8 : 4, size = k->high ? 32 : 16;
+        uint8_t *p = w->table + w->places[i];
+        if (n == 0 || n > most) continue;
+        uint64_t tagged[2] = {k->low, k->high};
+        tagged[k->high != 0] |= (uint64_t)n << COUNT_SHIFT;
+        if (!memcmp(p, tagged, size / 2)) continue; /* it was missing twice */
+        memcpy(p + size, p, size);
+        memcpy(p, tagged, size / 2);
+        memcpy(p + size / 2, w->found[i], size / 2);
+    }
+}
+
+static size_t encode_words(sgt_words *w, const uint8_t *s, const uint32_t *ends, size_t count, uint16_t *ids)
+{
+    fill(w, s, ends, count);
+    size_t missing = look(w, count);
+    merge(w, missing);
+    uint16_t *end = emit(w, s, ends, count, ids);
+    keep(w, missing);
+    return (size_t)(end - ids);
+}
+
+const sgt_words_level SGT_WORDS_LEVEL = {SGT_WORDS_NAME, encode_words};

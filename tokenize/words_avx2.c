@@ -1,0 +1,6 @@
+/* words_avx2.c: words to ids with AVX2 and BMI2. */
+#if defined(__x86_64__)
+#define SGT_WORDS_LEVEL sgt_words_avx2
+#define SGT_WORDS_NAME "avx2"
+#include "words.inc.h"
+#endif
