@@ -110,7 +110,7 @@ HOST_C := $(filter-out $(HOST_STANDS:tests/kernels/host/%.cpp=kernels/cuda/%.c),
 HOST_LIB := $(B)/host/lib/libsgt-cuda.so
 HOST_PROGRAMS := $(B)/host/bin/sgt-train $(B)/host/bin/sgt-bench $(B)/host/bin/check-step
 
-.PHONY: all cuda mpi events gpu-bundle deps demo check check-all check-kernels check-cuda check-nvcc install uninstall clean help
+.PHONY: all cuda mpi events gpu-bundle deps demo check check-all fuzz check-kernels check-cuda check-nvcc install uninstall clean help
 all: need-packages programs cuda mpi events  ## build every program, and the CUDA backend where nvcc is (the default)
 
 ifneq ($(HAVE_NVCC),)
@@ -190,6 +190,11 @@ check-cuda: need-packages $(CHECK_CUDA)  ## the CUDA kernels on the host, withou
 
 check-kernels: need-packages $(B)/tests/check-kernels  ## every fast kernel against its definition (ARGS=--bench: speed)
 	@$(B)/tests/check-kernels $(ARGS)
+
+fuzz:                                  ## looks for bytes that break a property, with clang's libFuzzer (FUZZ_SECONDS=N each)
+	@$(MAKE) $(JOBS) --no-print-directory B=build/fuzz CC=clang SAN=fuzzer-no-link,address,undefined \
+	    $(FUZZ:%=build/fuzz/bin/fuzz-%)
+	@tests/fuzz/run.sh build/fuzz $(or $(FUZZ_SECONDS),60) $(FUZZ)
 
 .PHONY: torture
 torture: need-packages $(B)/bin/sgt-train  ## 500 random kills over training, each resumed (TORTURE_KILLS=N, SEED=N)
@@ -313,6 +318,14 @@ $(B)/tests/check-cudnn: $(CUDNN_PARTS) $(call lib,kernels loader)
 $(STAND_IN): $(B)/obj/tests/kernels/cudnn/stand_in.o
 	$(call say,LD,$@)mkdir -p $(@D) && $(CC) -shared $(ALL_LDFLAGS) -o $@ $^ -lm && \
 	    ln -sf $(@F) $(@D)/libcudnn_graph.so.9
+
+# A program a property: with a main of its own that tries the seeds again, and with libFuzzer's (make fuzz).
+FUZZ := split encode
+run-check: $(FUZZ:%=$(B)/tests/replay-%)
+$(FUZZ:%=$(B)/tests/replay-%): $(B)/tests/replay-%: $(B)/obj/tests/fuzz/%.o $(B)/obj/tests/fuzz/replay.o $(call lib,tokenize loader)
+	$(call say,LD,$@)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) -o $@ $^ $(LD_tokenize) $(LD_loader)
+$(FUZZ:%=$(B)/bin/fuzz-%): $(B)/bin/fuzz-%: $(B)/obj/tests/fuzz/%.o $(call lib,tokenize loader)
+	$(call say,LD,$@)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LD_tokenize) $(LD_loader)
 
 STRESS := loader saver
 # For the thread sanitizer, make SAN=thread build/thread/tests/stress-...: readers, streams and cancellation from many

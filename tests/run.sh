@@ -66,6 +66,7 @@ program check-kernels "$B/tests/check-kernels"
 program "descriptors of cuBLASLt" "$B/tests/check-cublaslt"
 [ ! -x "$B/tests/check-cudnn" ] || program "attention by cuDNN" tests/kernels/check-cudnn.sh "$B"
 [ ! -x "$B/bin/check-step" ] || program "the training step" tests/step/check-step.sh "$B"
+program "seeds of fuzzing" tests/fuzz/replay.sh "$B"
 program programs tests/cli/run.sh "$B/bin"
 
 echo

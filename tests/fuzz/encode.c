@@ -1,0 +1,72 @@
+/* encode.c: a text's ids are what the merges make, one after another, of the pieces of the regular expression; they are
+ * the ids of its parts where it may be cut; and they decode to its bytes. */
+#include "fuzz.h"
+
+#include <string.h>
+
+#include "pattern.h"
+#include "split.h"
+#include "vocab.h"
+
+static sgt_vocab *vocab;
+static sgt_encoder *encoder;
+
+/* The definition: of all pairs that some merge joins the one that goes first, until there is none. */
+static size_t merge(const uint8_t *s, size_t n, uint16_t *ids)
+{
+    for (size_t i = 0; i < n; i++) ids[i] = vocab->byte_id[s[i]];
+    for (;;) {
+        uint32_t least = SGT_NO_TOKEN;
+        size_t at = 0;
+        for (size_t i = 0; i + 1 < n; i++) {
+            uint32_t merged = sgt_vocab_pair(vocab, ids[i], ids[i + 1]);
+            if (merged < least) least = merged, at = i;
+        }
+        if (least == SGT_NO_TOKEN) return n;
+        ids[at] = (uint16_t)least;
+        memmove(ids + at + 1, ids + at + 2, (--n - at - 1) * sizeof *ids);
+    }
+}
+
+static size_t by_definition(const uint8_t *text, size_t n, uint16_t *ids)
+{
+    static sgt_pattern *p;
+    sgt_error err;
+    size_t end, from = 0, count = 0;
+    must(p || sgt_pattern_gpt2(&p, &err) == 0, "there is memory");
+    must(sgt_pattern_start(p, text, n, &err) == 0, "the expression takes any text");
+    for (; sgt_pattern_split(p, &end, 1, &err) > 0; from = end) count += merge(text + from, end - from, ids + count);
+    must(from == n, "the expression comes to an end");
+    return count;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    sgt_error err;
+    take_level();
+    if (!vocab) must(sgt_vocab_gpt2(&vocab, &err) == 0 && sgt_encoder_new(&encoder, vocab, &err) == 0, "it begins");
+    /* memory of just so many bytes: reading or writing past them is found by the sanitizer */
+    uint8_t *text = malloc(size ? size : 1);
+    uint16_t *want = malloc((size + 1) * sizeof *want), *got = malloc(size ? size * sizeof *got : 1);
+    must(text && want && got, "there is memory");
+    if (size) memcpy(text, data, size);
+    size_t wanted = by_definition(text, size, want);
+    for (int again = 0; again < 2; again++) /* from whatever caches hold, and from their having met it */
+        must(sgt_encode(encoder, text, size, got) == wanted && !memcmp(got, want, wanted * sizeof *want),
+             "the ids are those of the definition");
+    size_t cut = sgt_split_cut(text, size, sgt_vocab_joins(vocab));
+    must(cut <= size, "a cut is within the text");
+    size_t left = sgt_encode(encoder, text, cut, got);
+    size_t right = sgt_encode(encoder, text + cut, size - cut, got + left);
+    must(left + right == wanted && !memcmp(got, want, wanted * sizeof *want), "a cut leaves the ids as they are");
+
+    char *back;
+    size_t n;
+    must(sgt_decode(vocab, got, wanted, &back, &n, &err) == 0, "ids can be decoded");
+    must(n == size && !memcmp(back, text, n), "what was encoded decodes to itself");
+    free(back);
+    free(got);
+    free(want);
+    free(text);
+    return 0;
+}

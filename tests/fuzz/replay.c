@@ -1,0 +1,41 @@
+/* replay.c: every file of the folders that are named, through a fuzz target. The last line sums them up. */
+#include <dirent.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "fuzz.h"
+
+static int try_file(const char *folder, const char *name)
+{
+    sgt_error err;
+    size_t n;
+    char *data, *path = sgt_join(folder, name);
+    must(path != NULL, "there is memory");
+    if (sgt_file_get(&data, &n, path, (size_t)1 << 24, &err) < 0) {
+        fprintf(stderr, "%s\n", err.text);
+        free(path);
+        return -1;
+    }
+    LLVMFuzzerTestOneInput((const uint8_t *)data, n);
+    printf("ok    %s\n", path);
+    free(data);
+    free(path);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    int passed = 0, failed = 0;
+    for (int i = 1; i < argc; i++) {
+        DIR *d = opendir(argv[i]);
+        if (!d) failed++;
+        for (const struct dirent *e; d && (e = readdir(d));) {
+            if (e->d_name[0] == '.') continue;
+            if (try_file(argv[i], e->d_name) < 0) failed++;
+            else passed++;
+        }
+        if (d) closedir(d);
+    }
+    printf("%d passed, %d failed, 0 skipped\n", passed, failed);
+    return failed || !passed;
+}

@@ -1,0 +1,24 @@
+#!/bin/sh
+# replay.sh BUILD: every seed through every property, at each level of the CPU's instructions that this machine has.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+passed=0 failed=0
+log=$(mktemp "${TMPDIR:-/tmp}/sgt-replay.XXXXXX")
+trap 'rm -f "$log"' EXIT
+for target in "$1"/tests/replay-*; do
+    [ -x "$target" ] || continue
+    for level in auto avx2 plain; do
+        FUZZ_CPU=$level "$target" tests/fuzz/seeds/* > "$log" 2>&1
+        code=$?
+        sum=$(sed -nE 's/^([0-9]+) passed, ([0-9]+) failed, 0 skipped$/\1 \2/p' "$log")
+        if [ $code = 0 ] && [ -n "$sum" ]; then
+            passed=$((passed + ${sum% *}))
+        else
+            echo "FAIL  $(basename "$target") at $level"
+            grep -v '^ok ' "$log"
+            failed=$((failed + 1))
+        fi
+    done
+done
+echo "$passed passed, $failed failed, 0 skipped"
+[ $failed = 0 ] && [ $passed -gt 0 ]

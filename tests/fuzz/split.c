@@ -1,0 +1,62 @@
+/* split.c: GPT-2's pieces by split.h are those of the regular expression, and a text may be cut where it says. */
+#include "fuzz.h"
+
+#include <string.h>
+
+#include "pattern.h"
+#include "split.h"
+#include "vocab.h"
+
+enum { SOME = 7 }; /* pieces a call: few, so that calls begin everywhere */
+
+static size_t *pattern_ends(const uint8_t *text, size_t n, size_t *count)
+{
+    static sgt_pattern *p;
+    sgt_error err;
+    size_t *ends = malloc((n + SOME) * sizeof *ends);
+    int got;
+    must(ends && (p || sgt_pattern_gpt2(&p, &err) == 0), "there is memory");
+    must(sgt_pattern_start(p, text, n, &err) == 0, "the expression takes any text");
+    *count = 0;
+    while ((got = sgt_pattern_split(p, ends + *count, SOME, &err)) > 0) *count += (size_t)got;
+    must(got == 0, "the expression comes to an end");
+    return ends;
+}
+
+/* Ends of the pieces of text[from .. n), counted from the text's beginning. */
+static size_t split_ends(const uint8_t *text, size_t from, size_t n, size_t *ends)
+{
+    sgt_splitter sp = sgt_splitter_start(text + from, n - from);
+    uint32_t some[SOME];
+    size_t count = 0, got;
+    for (size_t at = from; (got = sgt_split(&sp, some, SOME)) > 0; at = ends[count - 1])
+        for (size_t i = 0; i < got; i++) ends[count++] = at + some[i];
+    return count;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    take_level();
+    /* memory of just so many bytes: reading past them is found by the sanitizer */
+    uint8_t *text = malloc(size ? size : 1);
+    size_t want, *ends = malloc((size + 1) * sizeof *ends);
+    must(text && ends, "there is memory");
+    if (size) memcpy(text, data, size);
+    size_t *pattern = pattern_ends(text, size, &want);
+    must(split_ends(text, 0, size, ends) == want, "there are as many pieces");
+    must(!memcmp(ends, pattern, want * sizeof *ends), "the pieces are the same");
+
+    /* Without byte pairs a cut is where a piece ends, and what is left of it has the pieces it has in the whole. */
+    size_t cut = sgt_split_cut(text, size, NULL);
+    must(cut <= size, "a cut is within the text");
+    if (cut) {
+        size_t left = split_ends(text, 0, cut, ends);
+        must(left <= want && !memcmp(ends, pattern, left * sizeof *ends), "pieces before a cut are those of the whole");
+        size_t right = split_ends(text, cut, size, ends);
+        must(left + right == want && !memcmp(ends, pattern + left, right * sizeof *ends), "and those after it");
+    }
+    free(pattern);
+    free(ends);
+    free(text);
+    return 0;
+}
