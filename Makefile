@@ -191,7 +191,8 @@ check-cuda: need-packages $(CHECK_CUDA)  ## the CUDA kernels on the host, withou
 check-kernels: need-packages $(B)/tests/check-kernels  ## every fast kernel against its definition (ARGS=--bench: speed)
 	@$(B)/tests/check-kernels $(ARGS)
 
-fuzz:                                  ## looks for bytes that break a property, with clang's libFuzzer (FUZZ_SECONDS=N each)
+fuzz: need-packages                    ## looks for bytes that break a property, with clang's libFuzzer (FUZZ_SECONDS=N each)
+	@command -v clang > /dev/null || { echo "make fuzz needs clang" >&2; exit 1; }
 	@$(MAKE) $(JOBS) --no-print-directory B=build/fuzz CC=clang SAN=fuzzer-no-link,address,undefined \
 	    $(FUZZ:%=build/fuzz/bin/fuzz-%)
 	@tests/fuzz/run.sh build/fuzz $(or $(FUZZ_SECONDS),60) $(FUZZ)
