@@ -35,7 +35,8 @@ flags = $(if $(filter loader/% tokenize/%,$(1)),-Wconversion) \
         $(if $(filter kernels/cuda/nvtx.c tests/kernels/cudnn/names.c,$(1)),$(CUDA_INCLUDE)) \
         $(if $(filter %_avx2.c,$(1)),$(AVX2)) \
         $(if $(filter %_avx512.c,$(1)),$(AVX512)) \
-        $(if $(filter %_bf16_avx512.c,$(1)),-mavx512bf16)
+        $(if $(filter %_bf16_avx512.c,$(1)),-mavx512bf16) \
+        $(if $(filter %_vbmi2_avx512.c,$(1)),-mavx512vbmi -mavx512vbmi2)
 
 sources = $(filter-out train/cuda_%,$(sort $(foreach d,$(1),$(wildcard $(d)/*.c)))) # cuda_*: libsgt-cuda.so alone
 objects = $(patsubst %.c,$(B)/obj/%.o,$(call sources,$(1)))

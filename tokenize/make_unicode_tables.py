@@ -18,6 +18,17 @@ def rows(values):
     return "\n".join("    " + " ".join(f"{v}," for v in values[i:i + 16]) for i in range(0, len(values), 16))
 
 
+def bits(table, classes):
+    """A bit a code point below U+0800, low bits first: whether its class is one of those."""
+    return [sum((table[at + i] in classes) << i for i in range(8)) for at in range(0, 0x800, 8)]
+
+
+def group_kind(table, group):
+    """Of the 64 code points whose UTF-8 shares its first two bytes of three: unicode.h says what the numbers mean."""
+    members = set(table[64 * group:64 * group + 64]) if group >= 0x800 // 64 else {0}  # below: no UTF-8 of three bytes
+    return {(0,): 0, (1,): 1}.get(tuple(members), 2)
+
+
 def main():
     assert tiktoken.__version__ == "0.14.0", "another tiktoken may follow another Unicode: think before you pin it"
     table = bytearray(0x110000)
@@ -37,7 +48,11 @@ def main():
     print("const uint8_t sgt_unicode_classes[][64] = {")
     for b in blocks:
         print("    {\n" + rows(b) + "\n    },")
-    print("};")
+    print("};\n")
+    kinds = [group_kind(table, g) for g in range(1024)]
+    for name, values in (("two_letter", bits(table, {1})), ("two_rest", bits(table, {2, 3})),
+                         ("groups", [sum(kinds[g + i] << 2 * i for i in range(4)) for g in range(0, 1024, 4)])):
+        print(f"const uint8_t sgt_unicode_{name}[256] = {{\n{rows(values)}\n}};" + ("" if name == "groups" else "\n"))
 
 
 if __name__ == "__main__":

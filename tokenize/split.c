@@ -2,6 +2,8 @@
  * nothing before its start: a splitter is its position. */
 #include "split.h"
 
+#include "base/cpu.h"
+#include "split_levels.h"
 #include "unicode.h"
 #include "utf8.h"
 
@@ -69,7 +71,7 @@ static size_t piece_end(const uint8_t *s, size_t n, size_t at)
     return run_end(s, n, i + u.len, u.class);
 }
 
-size_t sgt_split(sgt_splitter *sp, uint32_t *ends, size_t max)
+static size_t split_plain(sgt_splitter *sp, uint32_t *ends, size_t max)
 {
     size_t count = 0, from = sp->at;
     while (count < max && sp->at < sp->n) {
@@ -80,6 +82,23 @@ size_t sgt_split(sgt_splitter *sp, uint32_t *ends, size_t max)
         if (end - from >= UINT32_MAX) break;
     }
     return count;
+}
+
+const uint8_t sgt_split_space[256] = {['\t'] = 1, ['\n'] = 1, ['\v'] = 1, ['\f'] = 1, ['\r'] = 1, [' '] = 1,
+                                      [0xC2] = 2, [0xE1] = 2, [0xE2] = 2, [0xE3] = 2};
+
+sgt_splitter sgt_splitter_start(const void *text, size_t n)
+{
+    sgt_splitter s = {.text = (const uint8_t *)text, .n = n, .split = split_plain};
+#if defined(__x86_64__)
+    if (sgt_cpu_vbmi2()) s.split = sgt_split_avx512;
+#endif
+    return s;
+}
+
+size_t sgt_split(sgt_splitter *s, uint32_t *ends, size_t max)
+{
+    return s->split(s, ends, max);
 }
 
 /* The class of the unit that ends at p > 0, where a unit does end: at a byte which continues nothing. The unit's lead

@@ -27,13 +27,18 @@ typedef struct sgt_splitter {
     const uint8_t *text;
     size_t n;
     size_t at; /* where the next piece starts */
+
+    /* The rest is split.c's. Its vectors take 64 bytes at a time: what they carry from one block to the next. */
+    size_t (*split)(struct sgt_splitter *s, uint32_t *ends, size_t max);
+    size_t block;                                  /* offset of the block to look at next */
+    uint64_t starts;                               /* pieces of the block before that were not handed out yet */
+    uint64_t letter, number, space, other, blank;  /* that block: classes, and U+0020 */
+    uint64_t letter_in, number_in, space_in;       /* the next block: its part of a character that began in that one */
+    uint64_t clear, set;                           /* the next block: what a contraction did to its starts */
 } sgt_splitter;
 
-static inline sgt_splitter sgt_splitter_start(const void *text, size_t n)
-{
-    sgt_splitter s = {(const uint8_t *)text, n, 0};
-    return s;
-}
+/* Starts on text[0..n), which must stay as it is until the last piece. No byte outside of it is read. */
+sgt_splitter sgt_splitter_start(const void *text, size_t n);
 
 /* The next pieces: ends[i] is where piece i ends, counted from the first one's beginning, which is s->at before the call;
  * after it s->at is where the last one ends. Returns how many, at most `max` (>= 1), perhaps fewer; 0 at the end of the

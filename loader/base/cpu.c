@@ -43,9 +43,9 @@ sgt_cpu_level sgt_cpu(void)
     return (sgt_cpu_level)(most >= 0 && most < level ? most : level);
 }
 
-/* Bits of CPUID's leaf 7: EAX of subleaf 1 and EDX of subleaf 0 hold the two. Neither is in every compiler's list of
+/* Bits of CPUID's leaf 7: EAX of subleaf 1, EDX and ECX of subleaf 0 hold them. Not all are in every compiler's list of
  * names. Asked once: under a hypervisor each question takes as long as a small product. */
-enum { ASKED = 1, BF16 = 2, AMX = 4 };
+enum { ASKED = 1, BF16 = 2, AMX = 4, VBMI2 = 8 };
 static int detected_more;
 
 static int more(void)
@@ -56,7 +56,10 @@ static int more(void)
     if (!bits) {
         bits = ASKED;
         if (__get_cpuid_count(7, 1, &a, &b, &c, &d) && a >> 5 & 1) bits |= BF16;
-        if (__get_cpuid_count(7, 0, &a, &b, &c, &d) && d >> 22 & 1) bits |= AMX;
+        if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) {
+            if (d >> 22 & 1) bits |= AMX;
+            if ((c >> 1 & 1) && (c >> 6 & 1)) bits |= VBMI2;
+        }
         __atomic_store_n(&detected_more, bits, __ATOMIC_RELAXED);
     }
 #endif
@@ -71,6 +74,11 @@ int sgt_cpu_bf16(void)
 int sgt_cpu_amx(void)
 {
     return (more() & AMX) != 0;
+}
+
+int sgt_cpu_vbmi2(void)
+{
+    return (more() & VBMI2) != 0;
 }
 
 const char *sgt_cpu_level_name(sgt_cpu_level level)

@@ -20,10 +20,11 @@ typedef enum sgt_cpu_level {
 sgt_cpu_level sgt_cpu(void);                         /* what to use: the machine's level, or the limit if lower */
 const char *sgt_cpu_level_name(sgt_cpu_level level); /* "plain", "avx2", "avx512" */
 
-/* What AVX-512 alone does not say, both 0 below that level: products of bfloat16 in vectors (AVX512-BF16), and in tiles
- * (AMX-BF16). */
+/* What AVX-512 alone does not say, all 0 below that level: products of bfloat16 in vectors (AVX512-BF16), and in tiles
+ * (AMX-BF16); bytes looked up in 128, compressed and expanded (AVX512-VBMI and VBMI2: Ice Lake and Zen 4 have both). */
 int sgt_cpu_bf16(void);
 int sgt_cpu_amx(void);
+int sgt_cpu_vbmi2(void);
 
 /* Use at most the level called `name` from now on ("auto" is the machine's own). SGT_EUSAGE for an unknown name,
  * SGT_EUNSUPPORTED for a level this machine does not have. Call it before any table is made. */
