@@ -43,8 +43,17 @@ int sgt_shard_read_header(sgt_shard_header *h, int fd, const char *path, int raw
 /* Opens, checks, returns the descriptor (>= 0) or a negative SGT_E*. */
 int sgt_shard_open(sgt_shard_header *h, const char *path, int raw, sgt_error *err);
 
-/* Reads the whole shard: checksum against the header (where it is said) and every id below `vocab`. */
-int sgt_shard_verify(const char *path, int raw, uint32_t vocab, const sgt_stop *stop, sgt_error *err);
+/* Is shown all tokens of a shard in turn: ids[n], of which the first is token number `first`, before it is known that
+ * the checksum holds. A negative SGT_E* with *err filled in ends the reading. */
+typedef struct sgt_shard_visitor {
+    int (*see)(void *ctx, const uint16_t *ids, size_t n, uint64_t first, sgt_error *err);
+    void *ctx;
+} sgt_shard_visitor;
+
+/* Reads the whole shard: checksum against the header (where it is said) and every id below `vocab`. The page cache is
+ * asked ahead for what comes next, and lets go of what was read. visitor NULL: nobody sees the tokens. */
+int sgt_shard_verify(const char *path, int raw, uint32_t vocab, const sgt_shard_visitor *visitor, const sgt_stop *stop,
+                     sgt_error *err);
 
 /* The shards "SPLIT_*.bin" of a folder in order of their names: *paths is malloc'd, each entry malloc'd. 0 found is no
  * error. */

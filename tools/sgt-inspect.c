@@ -1,5 +1,5 @@
 /* sgt-inspect: what a folder of shards, a shard, a run or a checkpoint is; whether it is whole; what it says as text;
- * and which batches a trainer would draw from it. */
+ * which batches a trainer would draw from it; whether two sets are the same; and several sets as one. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,8 @@
 #include "tools/inspect/inspect.h"
 
 static inspect o = {.loader = "mmap", .sampling = "shuffle", .seed = 1, .batch_size = 8, .seq_len = 512};
-static int loader_given, sampling_given, seed_given, batch_size_given, seq_len_given;
+static int loader_given, sampling_given, seed_given, batch_size_given, seq_len_given, threads_given, shard_tokens_given;
+static int compare, merge;
 
 static const sgt_option table[] = {
     {.name = "What to show"},
@@ -22,6 +23,16 @@ static const sgt_option table[] = {
     {"batch", 0, SGT_OPT_TEXT, &o.batch, "K[:N]", .help = "show N batches from batch K: what the trainer would see"},
     {"split", 0, SGT_OPT_CHOICE, &o.split, "train|val", "these shards alone", .def = "all; train for --batch"},
     {"raw", 0, SGT_OPT_FLAG, &o.raw, NULL, .help = "shards have no header (nanoGPT's)"},
+    {"threads", 't', SGT_OPT_COUNT, &o.threads, "N", "shards that --verify reads side by side",
+     .def = "the cores at hand", .min = 1, .max = 1024, .given = &threads_given},
+    {.name = "Several sets"},
+    {"compare", 0, SGT_OPT_FLAG, &compare, NULL,
+     .help = "whether A and B hold the same tokens in the same order, and where they first differ"},
+    {"merge", 0, SGT_OPT_FLAG, &merge, NULL,
+     .help = "make one set OUT of all sets A, B, ..., without tokenizing again"},
+    {"shard-tokens", 0, SGT_OPT_COUNT, &o.shard_tokens, "N", "tokens of a shard of the merged set",
+     .def = "that of A", .min = 1, .max = 2147483647, .given = &shard_tokens_given},
+    {"force", 0, SGT_OPT_FLAG, &o.force, NULL, .help = "--merge replaces a set that is in OUT"},
     {.name = "How --batch draws (the trainer's options)"},
     {"loader", 0, SGT_OPT_CHOICE, &o.loader, "mmap|preload|uring", "how shards are read; the batches are the same",
      .def = "mmap", .given = &loader_given},
@@ -42,14 +53,19 @@ static const sgt_option table[] = {
 
 static const sgt_program program = {
     .name = "sgt-inspect",
-    .usage = "sgt-inspect [OPTION]... OUT/ | SHARD | RUN/ | RUN/step-NNNNNNNN/",
-    .about = "Says what a folder of shards, a shard, a training run or a checkpoint is and holds.",
+    .usage = "sgt-inspect [OPTION]... OUT/ | SHARD | RUN/ | RUN/step-NNNNNNNN/\n"
+             "       sgt-inspect --compare [OPTION]... A B\n"
+             "       sgt-inspect --merge [OPTION]... A... OUT/",
+    .about = "Says what a folder of shards, a shard, a training run or a checkpoint is and holds; compares sets of\n"
+             "shards, and joins them.",
     .options = table,
     .examples = "  sgt-inspect out/\n"
                 "  sgt-inspect out/ --verify\n"
                 "  sgt-inspect out/ --decode 0:200\n"
                 "  sgt-inspect out/ --batch 5:3 --batch-size 4 --seq-len 64\n"
-                "  sgt-inspect run/"};
+                "  sgt-inspect run/\n"
+                "  sgt-inspect --compare out/ out2/\n"
+                "  sgt-inspect --merge web/ books/ code/ all/"};
 
 typedef enum kind { KIND_SHARDS, KIND_RUN, KIND_CHECKPOINT } kind;
 
@@ -66,13 +82,34 @@ static int find_kind(kind *k, const char *path, sgt_error *err)
     return SGT_OK;
 }
 
+/* A line for each damaged shard; the last of them is the failure itself. */
+static int report_damage(const inspect_set *s, sgt_error *err)
+{
+    sgt_error one;
+    for (size_t i = 0; i < s->count && s->damaged > 1; i++)
+        if (s->shards[i].damage) {
+            sgt_fail(&one, SGT_EFORMAT, "%s", s->shards[i].damage);
+            sgt_report_failure(&program, &one);
+        }
+    if (s->damaged > 1)
+        return sgt_fail(err, SGT_EFORMAT, "%s: %zu of %zu shards are damaged", s->path, s->damaged, s->count);
+    for (size_t i = 0; i < s->count; i++)
+        if (s->shards[i].damage) return sgt_fail(err, SGT_EFORMAT, "%s", s->shards[i].damage);
+    return SGT_OK;
+}
+
 static int inspect_shards(sgt_error *err)
 {
     inspect_set s;
     int rc = inspect_set_open(&s, &o, err);
     if (rc < 0) return rc;
     if (o.verify) rc = inspect_set_verify(&s, &o, err);
-    if (rc == SGT_OK) rc = o.decode ? inspect_decode(&s, &o, err) : inspect_set_show(&s, &o, err);
+    if (rc == SGT_OK && s.damaged) {
+        if (o.json) rc = inspect_set_show(&s, &o, err);
+        if (rc == SGT_OK) rc = report_damage(&s, err);
+    } else if (rc == SGT_OK) {
+        rc = o.decode ? inspect_decode(&s, &o, err) : inspect_set_show(&s, &o, err);
+    }
     inspect_set_close(&s);
     return rc;
 }
@@ -90,23 +127,51 @@ static int run(sgt_error *err)
     return o.batch ? inspect_batches(&o, err) : inspect_shards(err);
 }
 
-int main(int argc, char **argv)
+static void check_one_path(int count)
 {
-    sgt_error err;
-    int first = sgt_options_parse(&program, argc, argv);
-    if (first == argc) sgt_usage(&program, "what is to be inspected?");
-    if (argc - first > 1) sgt_usage(&program, "one path is inspected at a time, not %d", argc - first);
+    if (!count) sgt_usage(&program, "what is to be inspected?");
+    if (count > 1) sgt_usage(&program, "one path is inspected at a time, not %d", count);
     if (o.batch && (o.decode || o.verify)) sgt_usage(&program, "--batch goes with neither --verify nor --decode");
     if (o.padded_by && strcmp(o.sampling, "documents")) sgt_usage(&program, "--pad-id: needs --sampling documents");
     if (!o.batch && (loader_given || sampling_given || seed_given || batch_size_given || seq_len_given))
         sgt_usage(&program, "--loader, --sampling, --seed, --batch-size and --seq-len belong to --batch");
+    if (threads_given && !o.verify) sgt_usage(&program, "--threads belongs to --verify");
+}
+
+static void check_several(int count)
+{
+    const char *what = compare ? "--compare" : "--merge";
+    if (compare && merge) sgt_usage(&program, "--compare and --merge are two things");
+    if (o.verify || o.decode || o.batch) sgt_usage(&program, "%s goes with none of --verify, --decode, --batch", what);
+    if (loader_given || sampling_given || seed_given || batch_size_given || seq_len_given || o.padded_by)
+        sgt_usage(&program, "--loader, --sampling, --seed, --batch-size, --seq-len and --pad-id belong to --batch");
+    if (threads_given) sgt_usage(&program, "--threads belongs to --verify");
+    if (compare && count != 2) sgt_usage(&program, "--compare: wanted two sets, got %d", count);
+    if (merge && count < 2) sgt_usage(&program, "--merge: wanted sets and OUT, got %d", count);
+    if (merge && (o.split || o.raw)) sgt_usage(&program, "--merge takes whole sets: no --split, no --raw");
+}
+
+static int run_several(char **paths, int count, sgt_error *err)
+{
+    const char *const *all = (const char *const *)paths;
+    return compare ? inspect_compare(&o, all, err) : inspect_merge(&o, all, (size_t)count - 1, err);
+}
+
+int main(int argc, char **argv)
+{
+    sgt_error err;
+    int first = sgt_options_parse(&program, argc, argv), count = argc - first;
+    if (compare || merge) check_several(count);
+    else check_one_path(count);
+    if (!merge && (shard_tokens_given || o.force)) sgt_usage(&program, "--shard-tokens and --force belong to --merge");
 
     sgt_talk talk = {program.name, o.quiet};
     o.path = argv[first];
     o.notice = sgt_talk_notice(&talk);
     o.stop = sgt_catch_signals();
-    int rc = run(&err);
-    if (rc == SGT_OK && (fflush(stdout) == EOF || ferror(stdout))) rc = sgt_fail_errno(&err, "standard output");
+    int rc = compare || merge ? run_several(argv + first, count, &err) : run(&err);
+    if (rc >= 0 && (fflush(stdout) == EOF || ferror(stdout))) rc = sgt_fail_errno(&err, "standard output");
     if (rc == SGT_EUSAGE) sgt_usage(&program, "%s", err.text);
-    return rc < 0 ? sgt_report_failure(&program, &err) : SGT_EXIT_OK;
+    if (rc < 0) return sgt_report_failure(&program, &err);
+    return rc ? SGT_EXIT_FAILED : SGT_EXIT_OK;
 }

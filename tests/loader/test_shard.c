@@ -176,28 +176,69 @@ Test(shard, words_that_lie)
 Test(shard, verify_reads_everything)
 {
     sgt_error err;
-    uint64_t n = 1500000; /* three reads */
+    uint64_t n = 1500000; /* twelve reads */
     put_shard("a.bin", 1, n);
-    cr_assert_eq(sgt_shard_verify("a.bin", 0, 50257, NULL, &err), 0, "%s", err.text);
+    cr_assert_eq(sgt_shard_verify("a.bin", 0, 50257, NULL, NULL, &err), 0, "%s", err.text);
 
     uint8_t was[2] = {(uint8_t)token_at(1, 1234567), (uint8_t)(token_at(1, 1234567) >> 8)};
     uint8_t other[2] = {was[0] ^ 1, 0};
     patch("a.bin", 1024 + 2 * 1234567, other, 2);
-    cr_assert_eq(sgt_shard_verify("a.bin", 0, 50257, NULL, &err), SGT_EFORMAT);
+    cr_assert_eq(sgt_shard_verify("a.bin", 0, 50257, NULL, NULL, &err), SGT_EFORMAT);
     cr_assert(strstr(err.text, "a.bin: checksum ") && strstr(err.text, "its tokens have changed since it was written"),
               "%s", err.text);
 
     uint8_t high[2] = {0x51, 0xc4};
     patch("a.bin", 1024 + 2 * 1234567, high, 2);
-    expect_failure(sgt_shard_verify("a.bin", 0, 50257, NULL, why), SGT_EFORMAT,
+    expect_failure(sgt_shard_verify("a.bin", 0, 50257, NULL, NULL, why), SGT_EFORMAT,
                    "a.bin: token 1234567 (byte 2470158): id 50257, wanted below 50257");
     patch("a.bin", 1024 + 2 * 1234567, was, 2);
-    cr_assert_eq(sgt_shard_verify("a.bin", 0, 50257, NULL, &err), 0, "%s", err.text);
+    cr_assert_eq(sgt_shard_verify("a.bin", 0, 50257, NULL, NULL, &err), 0, "%s", err.text);
 
     put_word("a.bin", 8, 0); /* a checksum that is not said is not asked for */
     put_word("a.bin", 9, 0);
     patch("a.bin", 1024, "\0\0", 2);
-    cr_assert_eq(sgt_shard_verify("a.bin", 0, 50257, NULL, &err), 0, "%s", err.text);
+    cr_assert_eq(sgt_shard_verify("a.bin", 0, 50257, NULL, NULL, &err), 0, "%s", err.text);
+}
+
+/* An id that is too large is found wherever it stands: at the edges of what is compared at once, of a read, of all. */
+Test(shard, verify_names_the_first_id_that_is_too_large)
+{
+    static const uint64_t places[] = {0, 1, 4094, 4095, 4096, 4097, 131071, 131072, 135167, 139999};
+    uint8_t high[2] = {0x51, 0xc4}, was[2];
+    char want[128];
+    put_shard("a.bin", 1, 140000);
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        uint64_t at = places[i];
+        was[0] = (uint8_t)token_at(1, at);
+        was[1] = (uint8_t)(token_at(1, at) >> 8);
+        patch("a.bin", (long)(1024 + 2 * at), high, 2);
+        snprintf(want, sizeof want, "a.bin: token %d (byte %d): id 50257, wanted below 50257", (int)at,
+                 (int)(1024 + 2 * at));
+        expect_failure(sgt_shard_verify("a.bin", 0, 50257, NULL, NULL, why), SGT_EFORMAT, want);
+        patch("a.bin", (long)(1024 + 2 * at), was, 2);
+    }
+}
+
+static int see(void *ctx, const uint16_t *ids, size_t n, uint64_t first, sgt_error *err)
+{
+    uint64_t *next = ctx;
+    cr_assert_eq(*next, first);
+    for (size_t i = 0; i < n; i++) cr_assert_eq(ids[i], token_at(1, first + i));
+    *next += n;
+    return *next < 200000 ? SGT_OK : sgt_fail(err, SGT_EIO, "enough of it");
+}
+
+Test(shard, verify_shows_all_tokens_in_order)
+{
+    sgt_error err;
+    uint64_t next = 0;
+    sgt_shard_visitor v = {see, &next};
+    put_shard("a.bin", 1, 199999);
+    cr_assert_eq(sgt_shard_verify("a.bin", 0, 50257, &v, NULL, &err), 0, "%s", err.text);
+    cr_assert_eq(next, 199999);
+    put_shard("a.bin", 1, 500000);
+    next = 0;
+    expect_failure(sgt_shard_verify("a.bin", 0, 50257, &v, NULL, why), SGT_EIO, "enough of it");
 }
 
 Test(shard, verify_stops_and_reads_raw)
@@ -206,11 +247,11 @@ Test(shard, verify_stops_and_reads_raw)
     sgt_stop stop = {0};
     put_shard("a.bin", 1, 1000);
     sgt_stop_request(&stop);
-    expect_failure(sgt_shard_verify("a.bin", 0, 50257, &stop, why), SGT_ESTOPPED, "a.bin: stopped");
+    expect_failure(sgt_shard_verify("a.bin", 0, 50257, NULL, &stop, why), SGT_ESTOPPED, "a.bin: stopped");
     put_raw("r.bin", 1, 1000);
-    cr_assert_eq(sgt_shard_verify("r.bin", 1, 50257, NULL, &err), 0, "%s", err.text);
+    cr_assert_eq(sgt_shard_verify("r.bin", 1, 50257, NULL, NULL, &err), 0, "%s", err.text);
     put_shard("e.bin", 1, 0);
-    cr_assert_eq(sgt_shard_verify("e.bin", 0, 50257, NULL, &err), 0, "%s", err.text);
+    cr_assert_eq(sgt_shard_verify("e.bin", 0, 50257, NULL, NULL, &err), 0, "%s", err.text);
 }
 
 Test(shard, list_is_in_order_of_names)

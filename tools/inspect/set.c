@@ -1,4 +1,4 @@
-/* set.c: a folder of shards, or one shard: what it holds, and whether it still is what was written. */
+/* set.c: a folder of shards, or one shard: what it holds, as far as headers, sizes and the manifest say. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -11,9 +11,7 @@
 #include "base/file.h"
 #include "tools/inspect/inspect.h"
 
-#define GPT2_VOCAB 50257 /* ids are held to this where neither header nor manifest says another size */
-
-const char *const inspect_splits[INSPECT_SPLITS] = {"train", "val"};
+const char *const inspect_splits[INSPECT_SPLITS] = {"train", "val"}; /* as strcmp has them, too */
 
 int inspect_exists(const char *folder, const char *name)
 {
@@ -23,8 +21,7 @@ int inspect_exists(const char *folder, const char *name)
     return found;
 }
 
-/* "x.idx" for "x.bin", malloc'd. */
-static char *index_path(const char *shard)
+char *inspect_index_path(const char *shard)
 {
     size_t n = strlen(shard);
     if (n < 4 || strcmp(shard + n - 4, ".bin")) return NULL;
@@ -36,7 +33,7 @@ static char *index_path(const char *shard)
 static void read_index_size(inspect_shard *s)
 {
     struct stat st;
-    char *path = index_path(s->path);
+    char *path = inspect_index_path(s->path);
     if (path && stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size % 8 == 0) {
         s->indexed = 1;
         s->documents = (uint64_t)st.st_size / 8;
@@ -45,38 +42,64 @@ static void read_index_size(inspect_shard *s)
     free(path);
 }
 
-static int add_shard(inspect_set *s, const char *path, const char *split, int raw, sgt_error *err)
+int inspect_note_damage(inspect_set *s, inspect_shard *d, int rc, const sgt_error *err)
+{
+    if (rc != SGT_EFORMAT && rc != SGT_EIO) return rc;
+    if (d->damage) return SGT_OK;
+    if (!(d->damage = strdup(err->text))) return SGT_ENOMEM;
+    s->damaged++;
+    return SGT_OK;
+}
+
+/* What a check of one shard gave: an error, or with --verify something to note. */
+static int judge(inspect_set *s, inspect_shard *d, int rc, const inspect *o, const sgt_error *err)
+{
+    return rc < 0 && o->verify ? inspect_note_damage(s, d, rc, err) : rc;
+}
+
+/* A place at the end of s->shards, not yet counted. */
+static inspect_shard *next_place(inspect_set *s, const char *path, const char *split, sgt_error *err)
 {
     inspect_shard *more = realloc(s->shards, (s->count + 1) * sizeof *more);
-    if (!more) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
-    s->shards = more;
-    inspect_shard *d = &s->shards[s->count];
-    *d = (inspect_shard){.split = split};
-    int fd = sgt_shard_open(&d->header, path, raw, err);
-    if (fd < 0) return fd;
-    close(fd);
-    d->path = strdup(path);
-    if (!d->path) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+    char *copy = strdup(path);
+    if (more) s->shards = more;
+    if (!more || !copy) {
+        free(copy);
+        sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+        return NULL;
+    }
+    s->shards[s->count] = (inspect_shard){.path = copy, .split = split};
+    return &s->shards[s->count];
+}
+
+static int add_shard(inspect_set *s, const char *path, const char *split, const inspect *o, sgt_error *err)
+{
+    inspect_shard *d = next_place(s, path, split, err);
+    if (!d) return SGT_ENOMEM;
     s->count++;
+    /* a file that is named itself may lack a header */
+    int fd = sgt_shard_open(&d->header, path, o->raw ? 1 : s->folder ? 0 : -1, err);
+    if (fd < 0) return judge(s, d, fd, o, err);
+    close(fd);
     read_index_size(d);
     s->tokens += d->header.tokens;
     return SGT_OK;
 }
 
-static int add_split(inspect_set *s, const char *split, int raw, sgt_error *err)
+static int add_split(inspect_set *s, const char *split, const inspect *o, sgt_error *err)
 {
     char **paths;
     size_t n;
     int rc = sgt_shard_list(&paths, &n, s->path, split, err);
     if (rc < 0) return rc;
-    for (size_t i = 0; i < n && rc == SGT_OK; i++) rc = add_shard(s, paths[i], split, raw, err);
+    for (size_t i = 0; i < n && rc == SGT_OK; i++) rc = add_shard(s, paths[i], split, o, err);
     sgt_shard_list_free(paths, n);
-    if (n || !raw) return rc;
+    if (n || !o->raw) return rc;
     char name[32]; /* nanoGPT's folders hold train.bin and val.bin */
     snprintf(name, sizeof name, "%s.bin", split);
     char *path = sgt_join(s->path, name);
     if (!path) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", s->path);
-    if (access(path, F_OK) == 0) rc = add_shard(s, path, split, raw, err);
+    if (access(path, F_OK) == 0) rc = add_shard(s, path, split, o, err);
     free(path);
     return rc;
 }
@@ -91,40 +114,94 @@ static inspect_shard *find_shard(const inspect_set *s, const char *file, size_t 
     return NULL;
 }
 
-static int compare_shard(inspect_set *s, const sgt_manifest_shard *want, sgt_error *err)
+/* What the manifest says of a shard against what its header does. */
+static int compare_shard(const inspect_set *s, const inspect_shard *got, const sgt_manifest_shard *want, sgt_error *err)
 {
-    inspect_shard *got = find_shard(s, want->file, (size_t)(want - s->manifest->shards));
-    if (!got)
-        return sgt_fail(err, SGT_EFORMAT, "%s/%s: missing, but %s/manifest.json lists it", s->path, want->file,
-                        s->path);
-    if (got->header.tokens != want->tokens)
+    const sgt_manifest *m = s->manifest;
+    const sgt_shard_header *h = &got->header;
+    if (h->tokens != want->tokens)
         return sgt_fail(err, SGT_EFORMAT, "%s: %" PRIu64 " tokens, but %s/manifest.json says %" PRIu64, got->path,
-                        got->header.tokens, s->path, want->tokens);
-    if (got->header.xxh3 && got->header.xxh3 != want->xxh3)
+                        h->tokens, s->path, want->tokens);
+    if (!h->revision) return SGT_OK; /* made by another program: it says no more */
+    if (h->xxh3 != want->xxh3)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: at byte 32: checksum %016" PRIx64 ", but %s/manifest.json says %016" PRIx64, got->path,
-                        got->header.xxh3, s->path, want->xxh3);
-    got->documents = want->documents;
-    got->documents_known = got->listed = 1;
+                        h->xxh3, s->path, want->xxh3);
+    if (h->fingerprint != m->fingerprint)
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: at byte 24: vocabulary %016" PRIx64 ", but %s/manifest.json says %016" PRIx64, got->path,
+                        h->fingerprint, s->path, m->fingerprint);
+    if (h->vocab != m->vocab || h->eot != m->eot)
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: at byte 16: %" PRIu32 " ids, end of text %" PRIu32 ", but %s/manifest.json says %" PRIu32
+                        " and %" PRIu32,
+                        got->path, h->vocab, h->eot, s->path, m->vocab, m->eot);
     return SGT_OK;
 }
 
-/* What the manifest lists must be there, as long as it says and with the checksum that it names, and nothing else. */
-static int compare_manifest(inspect_set *s, const char *only, sgt_error *err)
+static int add_missing(inspect_set *s, const sgt_manifest_shard *want, const inspect *o, sgt_error *err)
+{
+    char *path = sgt_join(s->path, want->file);
+    inspect_shard *d = path ? next_place(s, path, want->split, err) : NULL;
+    int rc = path ? SGT_ENOMEM : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", s->path);
+    if (d) {
+        s->count++;
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: missing, but %s/manifest.json lists it", path, s->path);
+        rc = judge(s, d, rc, o, err);
+    }
+    free(path);
+    return rc;
+}
+
+/* As they stand in the set: train before val, by name. */
+static int by_place(const void *a, const void *b)
+{
+    const inspect_shard *x = a, *y = b;
+    int order = strcmp(x->split, y->split);
+    return order ? order : strcmp(x->path, y->path);
+}
+
+/* What the manifest lists must be there, as long as it says and with the checksum that it names ... */
+static int compare_listed(inspect_set *s, const inspect *o, sgt_error *err)
 {
     const sgt_manifest *m = s->manifest;
     for (size_t i = 0; i < m->count; i++) {
-        if (only && strcmp(only, m->shards[i].split)) continue;
-        int rc = compare_shard(s, &m->shards[i], err);
+        const sgt_manifest_shard *want = &m->shards[i];
+        if (o->split && strcmp(o->split, want->split)) continue;
+        inspect_shard *got = find_shard(s, want->file, i);
+        int rc = got ? SGT_OK : add_missing(s, want, o, err);
+        if (!got && !rc) got = &s->shards[s->count - 1];
+        if (!rc && !got->damage) rc = judge(s, got, compare_shard(s, got, want, err), o, err);
         if (rc < 0) return rc;
+        got->documents = want->documents;
+        got->documents_known = got->listed = 1;
     }
-    for (size_t i = 0; i < s->count; i++)
-        if (!s->shards[i].listed)
-            return sgt_fail(err, SGT_EFORMAT, "%s: not listed in %s/manifest.json (left from another run? remove it)",
-                            s->shards[i].path, s->path);
-    if (!only && m->tokens != s->tokens)
+    if (s->damaged) qsort(s->shards, s->count, sizeof *s->shards, by_place); /* the missing ones came last */
+    return SGT_OK;
+}
+
+/* ... and nothing else; and its totals are those of the shards. */
+static int compare_manifest(inspect_set *s, const inspect *o, sgt_error *err)
+{
+    const sgt_manifest *m = s->manifest;
+    uint64_t documents = 0;
+    int rc = compare_listed(s, o, err);
+    for (size_t i = 0; i < m->count; i++) documents += m->shards[i].documents;
+    for (size_t i = 0; i < s->count && !rc; i++) {
+        inspect_shard *d = &s->shards[i];
+        if (d->listed) continue;
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: not listed in %s/manifest.json (left from another run? remove it)",
+                      d->path, s->path);
+        rc = judge(s, d, rc, o, err);
+    }
+    if (rc < 0 || o->split || s->damaged) return rc;
+    if (m->tokens != s->tokens)
         return sgt_fail(err, SGT_EFORMAT, "%s/manifest.json: totals say %" PRIu64 " tokens, its shards hold %" PRIu64,
                         s->path, m->tokens, s->tokens);
+    if (m->documents != documents)
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s/manifest.json: totals say %" PRIu64 " documents, of its shards it says %" PRIu64, s->path,
+                        m->documents, documents);
     return SGT_OK;
 }
 
@@ -132,15 +209,15 @@ static int open_folder(inspect_set *s, const inspect *o, sgt_error *err)
 {
     int rc = SGT_OK;
     s->folder = 1;
-    s->unfinished = inspect_exists(s->path, ".work");
+    s->unfinished = inspect_exists(s->path, ".work") && !inspect_exists(s->path, "manifest.json");
     for (int i = 0; i < INSPECT_SPLITS; i++) {
         if (o->split && strcmp(o->split, inspect_splits[i])) continue;
-        if ((rc = add_split(s, inspect_splits[i], o->raw, err)) < 0) return rc;
+        if ((rc = add_split(s, inspect_splits[i], o, err)) < 0) return rc;
     }
     if (inspect_exists(s->path, "manifest.json")) {
         s->manifest = calloc(1, sizeof *s->manifest);
         if (!s->manifest) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", s->path);
-        if ((rc = sgt_manifest_read(s->manifest, s->path, err)) < 0 || (rc = compare_manifest(s, o->split, err)) < 0)
+        if ((rc = sgt_manifest_read(s->manifest, s->path, err)) < 0 || (rc = compare_manifest(s, o, err)) < 0)
             return rc;
     }
     if (!s->count && s->unfinished)
@@ -159,7 +236,7 @@ int inspect_set_open(inspect_set *s, const inspect *o, sgt_error *err)
     *s = (inspect_set){.path = o->path};
     int rc = stat(o->path, &st) < 0 ? sgt_fail_errno(err, "%s", o->path)
              : S_ISDIR(st.st_mode)  ? open_folder(s, o, err)
-                                    : add_shard(s, o->path, "", o->raw ? 1 : -1, err);
+                                    : add_shard(s, o->path, "", o, err);
     if (rc < 0) {
         inspect_set_close(s);
         return rc;
@@ -174,70 +251,12 @@ int inspect_set_open(inspect_set *s, const inspect *o, sgt_error *err)
 
 void inspect_set_close(inspect_set *s)
 {
-    for (size_t i = 0; i < s->count; i++) free(s->shards[i].path);
+    for (size_t i = 0; i < s->count; i++) {
+        free(s->shards[i].path);
+        free(s->shards[i].damage);
+    }
     free(s->shards);
     if (s->manifest) sgt_manifest_free(s->manifest);
     free(s->manifest);
     *s = (inspect_set){0};
-}
-
-/* ---- verify ---- */
-
-/* Offsets of documents rise, stay within the shard and point at end-of-text ids. */
-static int verify_index(const inspect_shard *s, const char *path, const uint64_t *at, uint64_t count, sgt_error *err)
-{
-    sgt_shard_header h;
-    int rc = SGT_OK, fd = sgt_shard_open(&h, s->path, 0, err);
-    if (fd < 0) return fd;
-    for (uint64_t i = 0; i < count && rc == SGT_OK; i++) {
-        uint16_t id;
-        if (at[i] >= h.tokens || (i && at[i] <= at[i - 1]))
-            rc = sgt_fail(err, SGT_EFORMAT,
-                          "%s: at byte %" PRIu64 ": document %" PRIu64 " starts at token %" PRIu64
-                          ", wanted after the one before and below %" PRIu64,
-                          path, 8 * i, i, at[i], h.tokens);
-        else if ((rc = sgt_pread_all(fd, &id, sizeof id, h.data + 2 * at[i], s->path, err)) == SGT_OK && h.vocab &&
-                 id != h.eot)
-            rc = sgt_fail(err, SGT_EFORMAT,
-                          "%s: at byte %" PRIu64 ": document %" PRIu64 " starts at token %" PRIu64
-                          ", which is %u, wanted the end-of-text id %" PRIu32,
-                          path, 8 * i, i, at[i], id, h.eot);
-    }
-    close(fd);
-    return rc;
-}
-
-static int verify_shard_index(const inspect_shard *s, sgt_error *err)
-{
-    char *path = index_path(s->path), *text = NULL;
-    size_t n = 0;
-    if (!path) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", s->path);
-    int rc = sgt_file_get(&text, &n, path, (size_t)8 * SGT_SHARD_MAX_TOKENS, err);
-    if (rc == SGT_OK && n / 8 != s->documents)
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: %zu documents, but the manifest says %" PRIu64, path, n / 8, s->documents);
-    if (rc == SGT_OK)
-        rc = verify_index(s, path, (const uint64_t *)(const void *)text, n / 8, err); /* malloc'd: aligned */
-    free(text);
-    free(path);
-    return rc;
-}
-
-int inspect_set_verify(const inspect_set *s, const inspect *o, sgt_error *err)
-{
-    for (size_t i = 0; i < s->count; i++) {
-        const inspect_shard *d = &s->shards[i];
-        uint32_t vocab = d->header.vocab ? d->header.vocab : GPT2_VOCAB;
-        int raw = d->header.data == 0;
-        int rc = sgt_shard_verify(d->path, raw, vocab, o->stop, err);
-        if (rc < 0) return rc;
-        if (s->manifest && !d->indexed) {
-            char *path = index_path(d->path);
-            rc = sgt_fail(err, SGT_EFORMAT, "%s: missing, or not a whole number of 8-byte offsets",
-                          path ? path : d->path);
-            free(path);
-            return rc;
-        }
-        if (d->indexed && (rc = verify_shard_index(d, err)) < 0) return rc;
-    }
-    return SGT_OK;
 }

@@ -163,6 +163,7 @@ static json_t *shard_json(const inspect_shard *s)
     json_object_set_new(o, "documents", count_or_null(s->documents, s->documents_known));
     json_object_set_new(o, "bytes", json_integer((json_int_t)bytes_of(s)));
     json_object_set_new(o, "xxh3", hex(s->header.xxh3));
+    if (s->damage) json_object_set_new(o, "damage", inspect_json_text(s->damage, strlen(s->damage)));
     return o;
 }
 
@@ -212,7 +213,7 @@ static json_t *set_json(const inspect_set *s, const inspect *o)
     if (s->folder) json_object_set_new(top, "splits", splits_json(s));
     for (size_t i = 0; i < s->count; i++) json_array_append_new(shards, shard_json(&s->shards[i]));
     json_object_set_new(top, "shards", shards);
-    if (o->verify) json_object_set_new(top, "verified", json_true());
+    if (o->verify) json_object_set_new(top, "verified", json_boolean(!s->damaged));
     return top;
 }
 

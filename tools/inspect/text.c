@@ -90,34 +90,6 @@ int inspect_print_json(json_t *o, int line, sgt_error *err)
     return bad ? sgt_fail_errno(err, "standard output") : SGT_OK;
 }
 
-/* ids[count] from token `at` of the whole set; the caller has checked the bounds. *shard is where the search begins. */
-static int read_tokens(const inspect_set *s, uint64_t at, size_t count, uint16_t *ids, uint32_t vocab, sgt_error *err)
-{
-    size_t shard = 0;
-    while (at >= s->shards[shard].header.tokens) at -= s->shards[shard++].header.tokens;
-    for (; count; shard++, at = 0) {
-        sgt_shard_header h;
-        const char *path = s->shards[shard].path;
-        int fd = sgt_shard_open(&h, path, s->shards[shard].header.data ? 0 : 1, err);
-        if (fd < 0) return fd;
-        uint64_t left = at < h.tokens ? h.tokens - at : 0;
-        size_t n = left < count ? (size_t)left : count;
-        int rc = sgt_pread_all(fd, ids, 2 * n, h.data + 2 * at, path, err);
-        close(fd);
-        if (rc < 0) return rc;
-        for (size_t i = 0; i < n; i++)
-            if (ids[i] >= vocab)
-                return sgt_fail(err, SGT_EFORMAT,
-                                "%s: token %" PRIu64 " (byte %" PRIu64 "): id %u, wanted below %" PRIu32, path, at + i,
-                                h.data + 2 * (at + i), ids[i], vocab);
-        ids += n;
-        count -= n;
-        if (count && shard + 1 == s->count)
-            return sgt_fail(err, SGT_EFORMAT, "%s: its shards changed while they were read", s->path);
-    }
-    return SGT_OK;
-}
-
 /* Where decoded pieces go: standard output, or memory that becomes JSON. */
 typedef struct sink {
     json_t *ids; /* NULL: plain text */
@@ -154,14 +126,18 @@ static int decode_span(const inspect_set *s, const inspect *o, const sgt_vocab *
 {
     int rc = SGT_OK;
     sink k = {.ids = o->json ? json_array() : NULL, .last = '\n'};
+    inspect_reader r;
     uint16_t *ids = malloc(PIECE * sizeof *ids);
     if (!ids) rc = sgt_fail(err, SGT_ENOMEM, "out of memory");
-    for (uint64_t done = 0; rc == SGT_OK && done < count; done += PIECE) {
-        size_t n = count - done < PIECE ? (size_t)(count - done) : PIECE;
+    inspect_reader_start(&r, s, NULL, from);
+    r.vocab = sgt_vocab_size(v);
+    for (uint64_t left = count; rc == SGT_OK && left;) {
+        size_t n = left < PIECE ? (size_t)left : PIECE;
         if (sgt_stopped(o->stop)) rc = sgt_fail(err, SGT_ESTOPPED, "%s: stopped", s->path);
-        else if ((rc = read_tokens(s, from + done, n, ids, sgt_vocab_size(v), err)) == SGT_OK)
-            rc = put_piece(&k, v, ids, n, err);
+        else if ((rc = inspect_reader_next(&r, ids, n, &n, err)) == SGT_OK) rc = put_piece(&k, v, ids, n, err);
+        left -= n;
     }
+    inspect_reader_end(&r);
     if (rc == SGT_OK && k.ids) {
         json_t *top = json_pack("{s:I, s:I, s:O, s:o}", "from", (json_int_t)from, "count", (json_int_t)count, "ids",
                                 k.ids, "text", inspect_json_text(k.text ? k.text : "", k.used));

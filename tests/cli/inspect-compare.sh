@@ -1,0 +1,109 @@
+# sgt-inspect --compare: the same tokens however they are cut into shards, and where two sets first differ.
+. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/shards.inc"
+
+mkdir in
+cp "$ROOT"/loader/*.c "$ROOT"/loader/*.h in
+run 0 sgt-tokenize --quiet --split 30% --shard-tokens 5k in a
+run 0 sgt-tokenize --quiet --split 30% --shard-tokens 7777 in b
+tokens=$(sgt-inspect a --json | sed -n 's/^  "tokens": \([0-9]*\),/\1/p')
+commas() { echo "$1" | sed ':a; s/\B[0-9]\{3\}\>/,&/; ta'; }
+run 0 sgt-inspect --compare a b
+stdout_is "a and b hold the same $(commas "$tokens") tokens"
+stderr_is ''
+run 0 sgt-inspect --compare --json b a
+stdout_has '"same": true'
+stdout_has '"same_vocabulary": true'
+stdout_has '"first_difference": null'
+run 0 sgt-inspect --compare --quiet a b
+stdout_is ''
+
+# one token of train is another one: token 13,333 is token 3,333 of a's third shard
+cp -r a hurt
+byte=$((1024 + 2 * 3333))
+was=$(od -An -tu2 -j $byte -N 2 a/train_000002.bin | tr -d ' ')
+now=$(((was & 65280) | (was + 1 & 255)))
+patch hurt/train_000002.bin $byte $((now & 255))
+run 1 sgt-inspect --compare b hurt
+stdout_has 'b and hurt differ from token 13,333 of train on'
+stdout_has "    b/train_000001.bin: token 5556 (byte $((1024 + 2 * 5556))): id $was"
+stdout_has "    hurt/train_000002.bin: token 3333 (byte $byte): id $now"
+stdout_matches "^    ids ( [0-9]+){6} \[$was\]( [0-9]+){6}$"
+stdout_matches "^    ids ( [0-9]+){6} \[$now\]( [0-9]+){6}$"
+sgt-inspect b --split train --decode 13327:13 > text
+[ -n "$(tr -d '\n' < text)" ] || fail 'nothing to be decoded'
+run 1 sgt-inspect --compare b hurt --json
+stdout_has '"same": false'
+stdout_has '"split": "train"'
+stdout_has '"token": 13333'
+stdout_has '"shard": "b/train_000001.bin"'
+stdout_has "\"id\": $was"
+stdout_has '"from": 13327'
+sgt-inspect b --split train --decode 13327:13 --json | grep '"text"' | sed 's/^ *//' > text
+grep -qF "$(cat text)" .stdout || fail "the text is not $(cat text)"
+run 1 sgt-inspect --compare --quiet b hurt
+stdout_is ''
+stderr_is ''
+run 0 sgt-inspect --compare b hurt --split val
+
+# a set that ends before the other, and one that lacks a split
+shard one.bin 50256 15496 995
+shard two.bin 50256 15496 995 0 198
+run 1 sgt-inspect --compare one.bin two.bin
+stdout_is 'one.bin and two.bin differ from token 3 on
+  one.bin:
+    ends after 3 tokens
+    ids  50256 15496 995
+    text "<|endoftext|>Hello world"
+  two.bin:
+    two.bin: token 3 (byte 1030): id 0
+    ids  50256 15496 995 [0] 198
+    text "<|endoftext|>Hello world!\x0a"'
+run 1 sgt-inspect --compare two.bin one.bin --json
+stdout_has '"shard": null'
+mkdir c d
+cp one.bin c/train_000000.bin
+cp one.bin d/val_000000.bin
+run 1 sgt-inspect --compare c d
+stdout_has 'c and d differ from token 0 of train on'
+stdout_has '    ends after 0 tokens'
+run 0 sgt-inspect --compare c one.bin # a shard has no split: all tokens as they come
+stdout_is 'c and one.bin hold the same 3 tokens'
+ids 50256 15496 995 > raw.bin
+run 0 sgt-inspect --compare one.bin raw.bin
+
+# differences at the edges of what is read at once, and of a shard
+seq 1 300000 > numbers.txt
+run 0 sgt-tokenize --quiet --shard-tokens 131072 numbers.txt x
+for place in 0 131071 131072 262143 262144; do
+    rm -rf y && cp -r x y
+    byte=$((1024 + 2 * (place % 131072)))
+    low=$(od -An -tu1 -j $byte -N 1 y/train_00000$((place / 131072)).bin)
+    patch y/train_00000$((place / 131072)).bin $byte $((low ^ 1))
+    run 1 sgt-inspect --compare x y
+    stdout_has "differ from token $(commas $place) of train on"
+done
+
+# ids of another vocabulary are other tokens
+cp -r a other
+for shard in other/*.bin; do patch $shard 24 1; done
+rm other/manifest.json
+run 1 sgt-inspect --compare a other
+stdout_matches '^a and other are of different vocabularies: fingerprints [0-9a-f]{16} and [0-9a-f]{14}01$|'\
+'^a and other are of different vocabularies: fingerprints [0-9a-f]{16} and [0-9a-f]{16}$'
+stdout_has "a and other hold the same $(commas "$tokens") ids"
+run 1 sgt-inspect --compare a other --json
+stdout_has '"same": false'
+stdout_has '"same_vocabulary": false'
+
+# what cannot be read is a failure and no difference
+run 1 sgt-inspect --compare a nowhere
+stdout_is ''
+stderr_is 'sgt-inspect: nowhere: No such file or directory'
+run_usage '--compare: wanted two sets, got 1' sgt-inspect --compare a
+run_usage '--compare: wanted two sets, got 3' sgt-inspect --compare a b c
+run_usage '--compare and --merge are two things' sgt-inspect --compare --merge a b
+run_usage '--compare goes with none of --verify, --decode, --batch' sgt-inspect --compare --verify a b
+run_usage '--threads belongs to --verify' sgt-inspect --compare --threads 2 a b
+run_usage '--loader, --sampling, --seed, --batch-size, --seq-len and --pad-id belong to --batch' \
+    sgt-inspect --compare --seed 2 a b

@@ -1,0 +1,114 @@
+# sgt-inspect --merge: the set that tokenizing all the inputs at once would have made, and nothing half done.
+. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/shards.inc"
+
+mkdir one two three
+cp "$ROOT"/loader/*.c one
+cp "$ROOT"/loader/*.h two
+printf 'bad \377 text' > two/bad.txt
+printf 'and \376 more' > three/bad.txt
+: > three/empty
+options='--quiet --split 30%'
+run 0 sgt-tokenize $options --shard-tokens 5k one a
+run 0 sgt-tokenize $options --shard-tokens 5k two b
+run 0 sgt-tokenize $options --shard-tokens 3k three c
+for tokens in 5k 1 777 1M; do
+    [ $tokens != 1 ] || continue
+    rm -rf whole m
+    run 0 sgt-tokenize $options --shard-tokens $tokens one two three whole
+    run 0 sgt-inspect --merge --shard-tokens $tokens a b c m
+    stdout_matches '^m: [0-9,]+ tokens, [0-9]+ documents, [0-9]+ shards, of 3 sets, in [0-9.]+ s, '
+    same_folders m whole
+    run 0 sgt-inspect --verify --quiet m
+done
+rm -rf m
+run 0 sgt-inspect --merge --json a b c m # shards of the first set's size
+stdout_has '"sets": 3'
+stdout_has '"out": "m"'
+rm -rf whole
+run 0 sgt-tokenize $options --shard-tokens 5k one two three whole
+same_folders m whole
+run 0 sgt-tokenize $options --shard-tokens 5k one two three m # and that is what it is taken for
+same_folders m whole
+
+# one set, in shards of another size and back again
+run 0 sgt-inspect --merge --quiet --shard-tokens 999 whole small
+stdout_is ''
+run 0 sgt-inspect --compare whole small
+run 0 sgt-inspect --merge --quiet --shard-tokens 5k small big
+same_folders big whole
+
+# options that the sets do not share
+run 0 sgt-tokenize --quiet --shard-tokens 5k two plain
+run 0 sgt-inspect --merge --quiet a plain mixed
+run 0 sgt-inspect mixed --json
+stdout_has '"merged": 2'
+tr -d ' \n' < .stdout > flat
+grep -qF '"split":["30%","none"]' flat || fail 'the options do not say both'
+
+# OUT that is there, and what may become of it
+run 1 sgt-inspect --merge a b m
+stdout_is ''
+stderr_is 'sgt-inspect: m: OUT is there already (name a new folder, or --force replaces the set in it)'
+same_folders m whole
+mkdir kept && echo mine > kept/notes.txt
+run 1 sgt-inspect --merge a b kept
+cp -r whole/. kept
+run 0 sgt-inspect --merge --quiet --force --shard-tokens 1M a kept
+[ "$(cat kept/notes.txt)" = mine ] || fail 'a file that is not ours is gone'
+rm kept/notes.txt
+rm -rf fresh
+run 0 sgt-inspect --merge --quiet --shard-tokens 1M a fresh
+same_folders kept fresh
+mkdir empty
+run 0 sgt-inspect --merge --quiet --shard-tokens 1M a empty
+same_folders empty fresh
+echo x > file
+run 1 sgt-inspect --merge a b file
+stderr_is 'sgt-inspect: file: OUT is a file, not a folder'
+run 2 sgt-inspect --merge --force a b b
+stderr_has 'sgt-inspect: b: is one of the sets, and cannot be OUT'
+
+# sets that do not go together, or are not whole: nothing is made, and a set that was there stays
+cp -r b hurt
+patch hurt/train_000000.bin 1500 7
+run 1 sgt-inspect --merge a hurt new
+stdout_is ''
+stderr_matches '^sgt-inspect: hurt/train_000000.bin: checksum [0-9a-f]{16}, wanted [0-9a-f]{16}: '
+absent new
+run 1 sgt-inspect --merge --force a hurt m
+same_folders m whole
+rm -r hurt && cp -r a hurt # a shard that is copied as a file is read all the same
+patch hurt/train_000000.bin 1500 7
+run 1 sgt-inspect --merge hurt b new
+stderr_matches '^sgt-inspect: hurt/train_000000.bin: checksum [0-9a-f]{16}, wanted [0-9a-f]{16}: '
+absent new
+rm -r hurt && cp -r b hurt && patch hurt/train_000000.idx 0 3
+run 1 sgt-inspect --merge a hurt new
+stderr_has 'hurt/train_000000.idx: at byte 0: document 0 starts at token 3, which is '
+absent new
+rm -r hurt && cp -r b hurt && sed 1d b/sources.jsonl > hurt/sources.jsonl
+run 1 sgt-inspect --merge a hurt new
+stderr_matches '^sgt-inspect: hurt/sources.jsonl: [0-9]+ files, but the manifest says [0-9]+$'
+rm -r hurt && cp -r b hurt
+for shard in hurt/*.bin; do patch $shard 24 1; done
+sed 's/"fingerprint": "\(.*\)[0-9a-f][0-9a-f]"/"fingerprint": "\101"/' b/manifest.json > hurt/manifest.json
+run 1 sgt-inspect --merge a hurt new
+stderr_matches '^sgt-inspect: hurt: of another vocabulary: fingerprint [0-9a-f]{14}01, that of a is [0-9a-f]{16}$'
+rm hurt/manifest.json
+run 1 sgt-inspect --merge a hurt new
+stderr_is 'sgt-inspect: hurt: has no manifest.json: only sets that sgt-tokenize made whole are merged'
+run 1 sgt-inspect --merge a nowhere new
+stderr_is 'sgt-inspect: nowhere: No such file or directory'
+absent new
+
+# two programs in one OUT
+mkdir busy busy/.work
+run 1 flock busy/.work/lock sgt-inspect --merge --force a b busy
+stderr_is 'sgt-inspect: busy: another program is at work here (wait for it)'
+
+run_usage '--merge: wanted sets and OUT, got 1' sgt-inspect --merge a
+run_usage '--merge takes whole sets: no --split, no --raw' sgt-inspect --merge --split val a b new
+run_usage '--shard-tokens and --force belong to --merge' sgt-inspect --force a
+run_usage '--shard-tokens 0: must be from 1 to 2147483647' sgt-inspect --merge --shard-tokens 0 a new
+run_usage '--merge goes with none of --verify, --decode, --batch' sgt-inspect --merge --verify a new

@@ -1,0 +1,233 @@
+/* compare.c: whether two sets hold the same tokens in the same order, however they are cut into shards, and where they
+ * first differ. Folders are compared split by split; where one of the two is a single shard, all tokens as they
+ * come. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/cli/progress.h"
+#include "tools/cli/talk.h"
+#include "tools/inspect/inspect.h"
+
+#define BLOCK ((size_t)1 << 17) /* tokens compared at once: both blocks together are still in L2 */
+#define AROUND 6                /* tokens shown before the first difference, and after it */
+
+typedef struct pair {
+    inspect_set sets[2];
+    const char *split; /* of the first difference; NULL: all tokens as they come */
+    uint64_t token;    /* of that split: the first that is not the same in both */
+    int differs;       /* the tokens do */
+    int vocabularies;  /* 1: the same, 0: they differ, -1: one of them does not say */
+    uint64_t fingerprints[2];
+} pair;
+
+/* ---- comparing ---- */
+
+typedef struct walk {
+    const inspect *o;
+    sgt_progress *bar;
+    uint64_t done, all; /* tokens of both */
+    uint16_t *ids[2];
+} walk;
+
+static size_t first_difference(const uint16_t *a, const uint16_t *b, size_t n)
+{
+    size_t i = 0;
+    if (!memcmp(a, b, n * sizeof *a)) return n;
+    while (a[i] == b[i]) i++;
+    return i;
+}
+
+/* *token: how many tokens are the same from the beginning on. 1: they all are, to the end of both. */
+static int walk_both(walk *w, inspect_reader r[2], uint64_t *token, sgt_error *err)
+{
+    for (*token = 0;;) {
+        size_t n[2];
+        for (int i = 0; i < 2; i++) {
+            int rc = inspect_reader_next(&r[i], w->ids[i], BLOCK, &n[i], err);
+            if (rc < 0) return rc;
+        }
+        size_t both = n[0] < n[1] ? n[0] : n[1], same = first_difference(w->ids[0], w->ids[1], both);
+        *token += same;
+        if (same < both || n[0] != n[1]) return 0;
+        if (!both) return 1;
+        if (sgt_stopped(w->o->stop)) return sgt_fail(err, SGT_ESTOPPED, "stopped");
+        sgt_progress_update(w->bar, 2 * (w->done += 2 * both), 2 * w->all, 0, NULL);
+    }
+}
+
+static int compare_split(pair *p, walk *w, const char *split, sgt_error *err)
+{
+    inspect_reader r[2];
+    for (int i = 0; i < 2; i++) inspect_reader_start(&r[i], &p->sets[i], split, 0);
+    int rc = walk_both(w, r, &p->token, err);
+    for (int i = 0; i < 2; i++) inspect_reader_end(&r[i]);
+    if (rc < 0) return rc;
+    p->split = split;
+    p->differs = !rc;
+    return SGT_OK;
+}
+
+static int compare_tokens(pair *p, const inspect *o, sgt_error *err)
+{
+    walk w = {.o = o, .bar = sgt_progress_new("B", SGT_PROGRESS_BYTES, o->quiet),
+              .all = p->sets[0].tokens + p->sets[1].tokens};
+    int rc = SGT_OK, by_split = p->sets[0].folder && p->sets[1].folder;
+    for (int i = 0; i < 2; i++)
+        if (!(w.ids[i] = malloc(BLOCK * sizeof *w.ids[i]))) rc = sgt_fail(err, SGT_ENOMEM, "out of memory");
+    for (int i = 0; i < (by_split ? INSPECT_SPLITS : 1) && !rc && !p->differs; i++)
+        rc = compare_split(p, &w, by_split ? inspect_splits[i] : NULL, err);
+    for (int i = 0; i < 2; i++) free(w.ids[i]);
+    sgt_progress_end(w.bar);
+    return rc;
+}
+
+/* What the ids stand for, as far as manifests and headers say. A set whose shards disagree among each other was refused
+ * where it has a manifest; where it has none, the first shard speaks for it. */
+static void compare_vocabularies(pair *p)
+{
+    for (int i = 0; i < 2; i++) {
+        const inspect_set *s = &p->sets[i];
+        p->fingerprints[i] = s->manifest ? s->manifest->fingerprint : s->shards[0].header.fingerprint;
+    }
+    p->vocabularies = !p->fingerprints[0] || !p->fingerprints[1] ? -1 : p->fingerprints[0] == p->fingerprints[1];
+}
+
+/* ---- what is said ---- */
+
+/* The tokens around the difference in one of the two: ids[n], the first of which is number `from`. */
+typedef struct excerpt {
+    const inspect_shard *shard; /* that holds the token; NULL: it has so many tokens and no more */
+    uint64_t offset, from;
+    uint16_t ids[2 * AROUND + 1];
+    size_t n, at; /* ids[at] is the one that differs */
+    char *text;   /* of ids; NULL: not known */
+    size_t bytes;
+} excerpt;
+
+static int take_excerpt(excerpt *e, const pair *p, int side, sgt_error *err)
+{
+    const inspect_set *s = &p->sets[side];
+    sgt_vocab *v;
+    inspect_reader r;
+    *e = (excerpt){0};
+    e->shard = inspect_place(s, p->split, p->token, &e->offset);
+    e->from = p->token > AROUND ? p->token - AROUND : 0;
+    e->at = (size_t)(p->token - e->from);
+    inspect_reader_start(&r, s, p->split, e->from);
+    int rc = inspect_reader_next(&r, e->ids, 2 * AROUND + 1, &e->n, err);
+    inspect_reader_end(&r);
+    /* text where the vocabulary is there and the ids are its own; else the ids say it */
+    if (!rc && inspect_vocabulary(&v, &s->shards[0].header, s->shards[0].path, NULL) == SGT_OK) {
+        if (sgt_decode(v, e->ids, e->n, &e->text, &e->bytes, NULL) < 0) e->text = NULL;
+        sgt_vocab_free(v);
+    }
+    return rc;
+}
+
+static void show_excerpt(const excerpt *e, const pair *p, int side)
+{
+    char name[1024], shown[1024], count[32];
+    const inspect_set *s = &p->sets[side];
+    printf("  %s:\n", sgt_printable(name, sizeof name, s->path));
+    if (e->shard)
+        printf("    %s: token %" PRIu64 " (byte %" PRIu64 "): id %u\n",
+               sgt_printable(name, sizeof name, e->shard->path), e->offset, e->shard->header.data + 2 * e->offset,
+               e->ids[e->at]);
+    else printf("    ends after %s tokens\n", sgt_format_count(count, sizeof count, inspect_tokens(s, p->split)));
+    printf("    ids ");
+    for (size_t i = 0; i < e->n; i++) printf(i == e->at ? " [%u]" : " %u", e->ids[i]);
+    printf("\n");
+    if (e->text) printf("    text \"%s\"\n", sgt_printable(shown, sizeof shown, e->text));
+}
+
+static void show(const pair *p, const excerpt e[2])
+{
+    char a[1024], b[1024], count[32];
+    sgt_printable(a, sizeof a, p->sets[0].path);
+    sgt_printable(b, sizeof b, p->sets[1].path);
+    if (!p->vocabularies)
+        printf("%s and %s are of different vocabularies: fingerprints %016" PRIx64 " and %016" PRIx64 "\n", a, b,
+               p->fingerprints[0], p->fingerprints[1]);
+    if (!p->differs) {
+        printf("%s and %s hold the same %s %s\n", a, b, sgt_format_count(count, sizeof count, p->sets[0].tokens),
+               p->vocabularies ? "tokens" : "ids");
+        return;
+    }
+    printf("%s and %s differ from token %s%s%s on\n", a, b, sgt_format_count(count, sizeof count, p->token),
+           p->split ? " of " : "", p->split ? p->split : "");
+    for (int i = 0; i < 2; i++) show_excerpt(&e[i], p, i);
+}
+
+static json_t *excerpt_json(const excerpt *e)
+{
+    json_t *o = json_object(), *ids = json_array();
+    for (size_t i = 0; i < e->n; i++) json_array_append_new(ids, json_integer(e->ids[i]));
+    if (e->shard) {
+        json_object_set_new(o, "shard", inspect_json_text(e->shard->path, strlen(e->shard->path)));
+        json_object_set_new(o, "token", json_integer((json_int_t)e->offset));
+        json_object_set_new(o, "byte", json_integer((json_int_t)(e->shard->header.data + 2 * e->offset)));
+        json_object_set_new(o, "id", json_integer(e->ids[e->at]));
+    } else {
+        json_object_set_new(o, "shard", json_null());
+    }
+    json_object_set_new(o, "from", json_integer((json_int_t)e->from));
+    json_object_set_new(o, "ids", ids);
+    json_object_set_new(o, "text", e->text ? inspect_json_text(e->text, e->bytes) : json_null());
+    return o;
+}
+
+static json_t *side_json(const pair *p, int side)
+{
+    char hex[17];
+    json_t *o = json_object();
+    snprintf(hex, sizeof hex, "%016" PRIx64, p->fingerprints[side]);
+    json_object_set_new(o, "path", inspect_json_text(p->sets[side].path, strlen(p->sets[side].path)));
+    json_object_set_new(o, "tokens", json_integer((json_int_t)p->sets[side].tokens));
+    json_object_set_new(o, "shards", json_integer((json_int_t)p->sets[side].count));
+    json_object_set_new(o, "fingerprint", p->fingerprints[side] ? json_string(hex) : json_null());
+    return o;
+}
+
+static json_t *pair_json(const pair *p, const excerpt e[2])
+{
+    json_t *o = json_object(), *first = json_null();
+    json_object_set_new(o, "same", json_boolean(!p->differs && p->vocabularies));
+    json_object_set_new(o, "same_vocabulary", p->vocabularies < 0 ? json_null() : json_boolean(p->vocabularies));
+    json_object_set_new(o, "a", side_json(p, 0));
+    json_object_set_new(o, "b", side_json(p, 1));
+    if (p->differs) {
+        first = json_object();
+        json_object_set_new(first, "split", p->split ? json_string(p->split) : json_null());
+        json_object_set_new(first, "token", json_integer((json_int_t)p->token));
+        json_object_set_new(first, "a", excerpt_json(&e[0]));
+        json_object_set_new(first, "b", excerpt_json(&e[1]));
+    }
+    json_object_set_new(o, "first_difference", first);
+    return o;
+}
+
+int inspect_compare(const inspect *o, const char *const paths[2], sgt_error *err)
+{
+    pair p = {0};
+    excerpt e[2] = {0};
+    int rc = SGT_OK;
+    for (int i = 0; i < 2 && !rc; i++) {
+        inspect one = *o;
+        one.path = paths[i];
+        rc = inspect_set_open(&p.sets[i], &one, err);
+    }
+    if (!rc) {
+        compare_vocabularies(&p);
+        rc = compare_tokens(&p, o, err);
+    }
+    for (int i = 0; i < 2 && !rc && p.differs; i++) rc = take_excerpt(&e[i], &p, i, err);
+    if (!rc && o->json) rc = inspect_print_json(pair_json(&p, e), 0, err);
+    else if (!rc && !o->quiet) show(&p, e);
+    for (int i = 0; i < 2; i++) {
+        free(e[i].text);
+        inspect_set_close(&p.sets[i]);
+    }
+    return rc < 0 ? rc : p.differs || !p.vocabularies;
+}

@@ -1,0 +1,192 @@
+/* merge_out.c: OUT of a merge: claimed, completed, let go. OUT belongs to one program at a time, by the same lock in
+ * OUT/.work as sgt-tokenize's. OUT/.work/merge says that what is there is a merge's and can be thrown away. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "tools/inspect/merge.h"
+
+static const char *const own_names[] = {"manifest.json", "sources.jsonl", "tokenizer.json"};
+
+static int no_memory(const char *path, sgt_error *err) { return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path); }
+
+/* "train_000000.bin", "val_000012.idx" */
+static int is_shard_name(const char *name)
+{
+    for (int i = 0; i < INSPECT_SPLITS; i++) {
+        size_t n = strlen(inspect_splits[i]);
+        if (strncmp(name, inspect_splits[i], n) || name[n] != '_' || strspn(name + n + 1, "0123456789") != 6) continue;
+        return !strcmp(name + n + 7, ".bin") || !strcmp(name + n + 7, ".idx");
+    }
+    return 0;
+}
+
+static int is_own_name(const char *name)
+{
+    for (size_t i = 0; i < sizeof own_names / sizeof *own_names; i++)
+        if (!strcmp(name, own_names[i])) return 1;
+    return is_shard_name(name);
+}
+
+static int is_not_lock(const char *name) { return strcmp(name, ".") && strcmp(name, "..") && strcmp(name, "lock"); }
+
+static int is_of_worth(const char *name)
+{
+    return is_not_lock(name) && strcmp(name, "lost+found") && strcmp(name, ".work");
+}
+
+/* Removes from `folder` the files that `which` names; or, with `count`, only counts them. */
+static int sweep(const char *folder, int (*which)(const char *), size_t *count, sgt_error *err)
+{
+    int rc = SGT_OK;
+    DIR *d = opendir(folder);
+    if (!d) return sgt_fail_errno(err, "%s", folder);
+    for (const struct dirent *e; !rc && (e = readdir(d));) {
+        if (!which(e->d_name)) continue;
+        if (count) ++*count;
+        else if (unlinkat(dirfd(d), e->d_name, 0) < 0 && errno != ENOENT)
+            rc = sgt_fail_errno(err, "%s/%s: cannot remove", folder, e->d_name);
+    }
+    closedir(d);
+    return rc;
+}
+
+/* ---- claiming ---- */
+
+static int check_out(const merge *m, sgt_error *err)
+{
+    size_t found = 0;
+    struct stat st;
+    if (stat(m->out, &st) < 0) return errno == ENOENT ? SGT_OK : sgt_fail_errno(err, "%s", m->out);
+    if (!S_ISDIR(st.st_mode)) return sgt_fail(err, SGT_EIO, "%s: OUT is a file, not a folder", m->out);
+    int rc = sweep(m->out, is_of_worth, &found, err);
+    if (rc < 0 || m->o->force) return rc;
+    if (!found && !inspect_exists(m->work, "journal")) return SGT_OK; /* else sgt-tokenize has begun there */
+    if (!inspect_exists(m->out, "manifest.json") && inspect_exists(m->work, "merge")) return SGT_OK;
+    return sgt_fail(err, SGT_EFORMAT, "%s: OUT is there already (name a new folder, or --force replaces the set in it)",
+                    m->out);
+}
+
+/* Holds OUT/.work/lock. A program that ends removes the file, so the one locked must be the one that is there. */
+static int lock_out(merge *m, sgt_error *err)
+{
+    struct stat held, there;
+    char *path = sgt_join(m->work, "lock");
+    int rc = path ? SGT_OK : no_memory(m->out, err);
+    for (int done = 0; !rc && !done;) {
+        if (mkdir(m->work, 0777) < 0 && errno != EEXIST)
+            rc = sgt_fail_errno(err, "%s: cannot make this folder", m->work);
+        else if (lstat(m->work, &there) == 0 && !S_ISDIR(there.st_mode))
+            rc = sgt_fail(err, SGT_EIO, "%s: is not a folder (remove it, or name another OUT)", m->work);
+        if (rc < 0) break;
+        m->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+        if (m->lock < 0 && errno == ENOENT) continue; /* .work went with the program that ended just now */
+        if (m->lock < 0) rc = sgt_fail_errno(err, "%s", path);
+        else if (flock(m->lock, LOCK_EX | LOCK_NB) < 0)
+            rc = errno == EWOULDBLOCK
+                     ? sgt_fail(err, SGT_EIO, "%s: another program is at work here (wait for it)", m->out)
+                     : sgt_fail_errno(err, "%s: cannot lock", path);
+        else
+            done = fstat(m->lock, &held) == 0 && stat(path, &there) == 0 && held.st_ino == there.st_ino &&
+                   held.st_dev == there.st_dev;
+        if (!done && m->lock >= 0) {
+            close(m->lock);
+            m->lock = -1;
+        }
+    }
+    free(path);
+    return rc;
+}
+
+static int write_mark(const merge *m, sgt_error *err)
+{
+    static const char text[] = "sgt-inspect --merge is at work here, or was killed: the same command again does it\n";
+    char *path = sgt_join(m->work, "merge");
+    int rc = path ? sgt_file_put(path, text, sizeof text - 1, err) : no_memory(m->out, err);
+    free(path);
+    return rc;
+}
+
+int merge_claim(merge *m, sgt_error *err)
+{
+    struct stat st;
+    if (!(m->work = sgt_join(m->out, ".work"))) return no_memory(m->out, err);
+    int rc = check_out(m, err);
+    m->made = stat(m->out, &st) < 0;
+    if (!rc) rc = sgt_make_folders(m->out, err);
+    if (!rc) rc = lock_out(m, err);
+    if (rc < 0) {
+        if (m->made) rmdir(m->out);
+        free(m->work);
+        m->work = NULL;
+        return rc;
+    }
+    if ((rc = sweep(m->work, is_not_lock, NULL, err)) < 0 || (rc = write_mark(m, err)) < 0) merge_release(m, 1);
+    return rc;
+}
+
+/* ---- completing ---- */
+
+static int move(const merge *m, const char *from, const char *to, sgt_error *err)
+{
+    char *a = sgt_join(m->work, from), *b = sgt_join(m->out, to);
+    int rc = a && b ? SGT_OK : no_memory(m->out, err);
+    if (!rc && rename(a, b) < 0) rc = sgt_fail_errno(err, "%s: cannot move to %s", a, b);
+    free(a);
+    free(b);
+    return rc;
+}
+
+static int move_shard(const merge *m, const sgt_manifest_shard *s, sgt_error *err)
+{
+    static const char *const suffixes[] = {"bin", "idx"};
+    int rc = SGT_OK;
+    for (int i = 0; i < 2 && !rc; i++) {
+        char name[64], temporary[80];
+        snprintf(name, sizeof name, "%.*s.%s", (int)strcspn(s->file, "."), s->file, suffixes[i]);
+        snprintf(temporary, sizeof temporary, "%s.tmp", name);
+        rc = move(m, temporary, name, err);
+    }
+    return rc;
+}
+
+int merge_publish(merge *m, sgt_error *err)
+{
+    char *manifest = sgt_join(m->out, "manifest.json");
+    int rc = manifest ? sgt_sync_folder(m->work, err) : no_memory(m->out, err);
+    if (!rc && sgt_stopped(m->o->stop)) rc = sgt_fail(err, SGT_ESTOPPED, "stopped");
+    /* An earlier set's manifest goes first and durably: OUT must not look complete with some of its shards gone. */
+    if (!rc && unlink(manifest) < 0 && errno != ENOENT) rc = sgt_fail_errno(err, "%s: cannot remove", manifest);
+    free(manifest);
+    m->publishing = !rc;
+    if (!rc) rc = sgt_sync_folder(m->out, err);
+    if (!rc) rc = sweep(m->out, is_own_name, NULL, err);
+    for (size_t i = 0; i < m->manifest.count && !rc; i++) rc = move_shard(m, &m->manifest.shards[i], err);
+    if (!rc) rc = move(m, "sources.jsonl", "sources.jsonl", err);
+    if (!rc) rc = move(m, "tokenizer.json", "tokenizer.json", err);
+    if (!rc) rc = sgt_sync_folder(m->out, err); /* every other name before the one that says they all are there */
+    if (!rc) rc = move(m, "manifest.json", "manifest.json", err);
+    return rc < 0 ? rc : sgt_sync_folder(m->out, err);
+}
+
+void merge_release(merge *m, int failed)
+{
+    char *lock = sgt_join(m->work, "lock");
+    if (failed && m->publishing) sweep(m->out, is_own_name, NULL, NULL);
+    sweep(m->work, is_not_lock, NULL, NULL);
+    if (lock) unlink(lock);
+    rmdir(m->work);
+    if (failed && m->made) rmdir(m->out);
+    if (m->lock >= 0) close(m->lock);
+    m->lock = -1;
+    free(lock);
+    free(m->work);
+    m->work = NULL;
+}

@@ -1,0 +1,260 @@
+/* verify.c: whether all of a set still is what was written: every token against its checksum and the vocabulary, the
+ * documents' starts against the tokens, the manifest's totals against sources.jsonl. Shards are read side by side, a
+ * thread each, in large reads that leave the page cache to others; each shard that is not right gets a line. */
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/cpu.h"
+#include "base/file.h"
+#include "tools/cli/progress.h"
+#include "tools/inspect/inspect.h"
+
+#define MAX_THREADS 1024
+
+/* ---- one shard ---- */
+
+static int check_rising(const inspect_starts *k, uint64_t tokens, sgt_error *err)
+{
+    for (uint64_t i = 0; i < k->count; i++)
+        if (k->at[i] >= tokens || (i && k->at[i] <= k->at[i - 1]))
+            return sgt_fail(err, SGT_EFORMAT,
+                            "%s: at byte %" PRIu64 ": document %" PRIu64 " starts at token %" PRIu64
+                            ", wanted after the one before and below %" PRIu64,
+                            k->path, 8 * i, i, k->at[i], tokens);
+    return SGT_OK;
+}
+
+int inspect_starts_read(inspect_starts *k, const inspect_set *s, const inspect_shard *d, sgt_error *err)
+{
+    char *text = NULL;
+    size_t n = 0;
+    *k = (inspect_starts){.path = inspect_index_path(d->path)};
+    if (!k->path)
+        return d->indexed || s->manifest ? sgt_fail(err, SGT_ENOMEM, "%s: out of memory", d->path) : SGT_OK;
+    if (!d->indexed && s->manifest)
+        return sgt_fail(err, SGT_EFORMAT, "%s: missing, or not a whole number of 8-byte offsets", k->path);
+    if (!d->indexed) return SGT_OK;
+    int rc = sgt_file_get(&text, &n, k->path, (size_t)8 * SGT_SHARD_MAX_TOKENS, err);
+    if (rc < 0) return rc;
+    k->at = (uint64_t *)(void *)text; /* malloc'd: aligned */
+    k->count = n / 8;
+    if (n % 8 || k->count != d->documents)
+        return sgt_fail(err, SGT_EFORMAT, "%s: %zu documents, but the manifest says %" PRIu64, k->path, n / 8,
+                        d->documents);
+    return check_rising(k, d->header.tokens, err);
+}
+
+void inspect_starts_free(inspect_starts *k)
+{
+    free(k->path);
+    free(k->at);
+}
+
+int inspect_starts_check(const inspect_starts *k, uint64_t i, const inspect_shard *d, uint16_t id, sgt_error *err)
+{
+    if (!d->header.vocab || id == d->header.eot) return SGT_OK;
+    return sgt_fail(err, SGT_EFORMAT,
+                    "%s: at byte %" PRIu64 ": document %" PRIu64 " starts at token %" PRIu64
+                    ", which is %u, wanted the end-of-text id %" PRIu32,
+                    k->path, 8 * i, i, k->at[i], id, d->header.eot);
+}
+
+/* Where documents start, held to the tokens as they go by. */
+typedef struct passing {
+    const inspect_shard *shard;
+    inspect_starts starts;
+    uint64_t next;   /* the first start whose token has not gone by */
+    uint64_t *bytes; /* counts what was read */
+} passing;
+
+static int see_tokens(void *ctx, const uint16_t *ids, size_t n, uint64_t first, sgt_error *err)
+{
+    passing *p = ctx;
+    for (; p->next < p->starts.count && p->starts.at[p->next] < first + n; p->next++) {
+        int rc = inspect_starts_check(&p->starts, p->next, p->shard, ids[p->starts.at[p->next] - first], err);
+        if (rc < 0) return rc;
+    }
+    __atomic_fetch_add(p->bytes, 2 * n, __ATOMIC_RELAXED);
+    return SGT_OK;
+}
+
+int inspect_shard_verify(const inspect_set *s, const inspect_shard *d, const sgt_stop *stop, uint64_t *bytes,
+                         sgt_error *err)
+{
+    passing p = {.shard = d, .bytes = bytes};
+    sgt_shard_visitor v = {see_tokens, &p};
+    int rc = inspect_starts_read(&p.starts, s, d, err);
+    if (!rc) rc = sgt_shard_verify(d->path, d->header.data == 0, inspect_ids(d), &v, stop, err);
+    inspect_starts_free(&p.starts);
+    return rc;
+}
+
+/* ---- all shards ---- */
+
+typedef struct work {
+    inspect_set *set;
+    sgt_stop stop; /* the threads are to end: we were told to, or one met what is no shard's fault */
+    uint64_t bytes;
+    pthread_mutex_t lock; /* what follows, and set's damages */
+    pthread_cond_t ended;
+    size_t next, running;
+    int rc;
+    sgt_error err;
+} work;
+
+/* A shard nobody has looked at; NULL: none left. */
+static inspect_shard *next_shard(work *w)
+{
+    inspect_shard *d = NULL;
+    pthread_mutex_lock(&w->lock);
+    while (!d && w->next < w->set->count && !sgt_stopped(&w->stop)) {
+        d = &w->set->shards[w->next++];
+        if (d->damage) d = NULL;
+    }
+    pthread_mutex_unlock(&w->lock);
+    return d;
+}
+
+static void *verify_shards(void *arg)
+{
+    work *w = arg;
+    sgt_error err;
+    for (inspect_shard *d; (d = next_shard(w));) {
+        int rc = inspect_shard_verify(w->set, d, &w->stop, &w->bytes, &err);
+        pthread_mutex_lock(&w->lock);
+        if (rc < 0 && (rc = inspect_note_damage(w->set, d, rc, &err)) < 0 && !w->rc) {
+            w->rc = rc;
+            w->err = err;
+            sgt_stop_request(&w->stop);
+        }
+        pthread_mutex_unlock(&w->lock);
+    }
+    pthread_mutex_lock(&w->lock);
+    w->running--;
+    pthread_cond_signal(&w->ended);
+    pthread_mutex_unlock(&w->lock);
+    return NULL;
+}
+
+/* Shows how far they are, and hands a request to stop on, until the threads have ended. */
+static void watch(work *w, const inspect *o)
+{
+    uint64_t all = 2 * w->set->tokens, done = 0;
+    sgt_progress *bar = sgt_progress_new("B", SGT_PROGRESS_BYTES, o->quiet);
+    pthread_mutex_lock(&w->lock);
+    while (w->running) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += 100000000;
+        if (until.tv_nsec >= 1000000000) {
+            until.tv_nsec -= 1000000000;
+            until.tv_sec++;
+        }
+        pthread_cond_timedwait(&w->ended, &w->lock, &until);
+        if (sgt_stopped(o->stop)) sgt_stop_request(&w->stop);
+        done = __atomic_load_n(&w->bytes, __ATOMIC_RELAXED);
+        sgt_progress_update(bar, done, all, 0, NULL);
+    }
+    pthread_mutex_unlock(&w->lock);
+    sgt_progress_end(bar);
+}
+
+static int read_shards(work *w, const inspect *o, sgt_error *err)
+{
+    size_t threads = o->threads ? (size_t)o->threads : (size_t)sgt_cpu_count(), started = 0;
+    int failed = 0;
+    if (threads > w->set->count) threads = w->set->count;
+    if (threads > MAX_THREADS) threads = MAX_THREADS;
+    pthread_t *ids = calloc(threads + 1, sizeof *ids);
+    if (!ids) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", o->path);
+    pthread_mutex_lock(&w->lock);
+    for (; started < threads; started++)
+        if ((failed = pthread_create(&ids[started], NULL, verify_shards, w)) != 0) break;
+    w->running = started;
+    pthread_mutex_unlock(&w->lock);
+    if (threads && !started) {
+        errno = failed;
+        free(ids);
+        return sgt_fail_errno(err, "cannot start a thread");
+    }
+    watch(w, o);
+    for (size_t i = 0; i < started; i++) pthread_join(ids[i], NULL);
+    free(ids);
+    if (w->rc < 0 && err) *err = w->err;
+    return w->rc;
+}
+
+/* ---- sources.jsonl ---- */
+
+typedef struct sums {
+    uint64_t files, documents, tokens;
+} sums;
+
+static int add_line(sums *t, const char *line, size_t n, const char *path, sgt_error *err)
+{
+    json_error_t why;
+    json_t *o = json_loadb(line, n, JSON_ALLOW_NUL, &why);
+    const json_t *documents = json_object_get(o, "documents"), *tokens = json_object_get(o, "tokens");
+    int good = json_is_integer(documents) && json_is_integer(tokens);
+    t->files++;
+    t->documents += (uint64_t)json_integer_value(documents);
+    t->tokens += (uint64_t)json_integer_value(tokens);
+    json_decref(o);
+    if (good) return SGT_OK;
+    return sgt_fail(err, SGT_EFORMAT, "%s: line %" PRIu64 ": wanted a JSON object with documents and tokens", path,
+                    t->files);
+}
+
+static int compare_sums(const sums *t, const sgt_manifest *m, const char *path, sgt_error *err)
+{
+    const struct {
+        const char *what;
+        uint64_t got, want;
+    } rows[] = {{"files", t->files, m->files},
+                {"documents", t->documents, m->documents},
+                {"tokens", t->tokens, m->tokens}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].got != rows[i].want)
+            return sgt_fail(err, SGT_EFORMAT, "%s: %" PRIu64 " %s, but the manifest says %" PRIu64, path, rows[i].got,
+                            rows[i].what, rows[i].want);
+    return SGT_OK;
+}
+
+int inspect_sources_verify(const inspect_set *s, const inspect *o, sgt_error *err)
+{
+    char *path = sgt_join(s->path, "sources.jsonl"), *line = NULL;
+    size_t room = 0;
+    ssize_t n;
+    sums t = {0};
+    int rc = SGT_OK;
+    if (!path) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", s->path);
+    FILE *f = fopen(path, "re");
+    if (!f) rc = sgt_fail_errno(err, "%s", path);
+    while (!rc && (n = getline(&line, &room, f)) > 0)
+        rc = sgt_stopped(o->stop) ? sgt_fail(err, SGT_ESTOPPED, "%s: stopped", path)
+                                  : add_line(&t, line, (size_t)n, path, err);
+    if (!rc && ferror(f)) rc = sgt_fail_errno(err, "%s", path);
+    if (!rc) rc = compare_sums(&t, s->manifest, path, err);
+    if (f) fclose(f);
+    free(line);
+    free(path);
+    return rc;
+}
+
+int inspect_set_verify(inspect_set *s, const inspect *o, sgt_error *err)
+{
+    work w = {.set = s};
+    pthread_mutex_init(&w.lock, NULL);
+    pthread_cond_init(&w.ended, NULL);
+    int rc = read_shards(&w, o, err);
+    pthread_cond_destroy(&w.ended);
+    pthread_mutex_destroy(&w.lock);
+    if (rc < 0 || s->damaged || !s->manifest || o->split) return rc;
+    return inspect_sources_verify(s, o, err);
+}
