@@ -52,6 +52,23 @@ static int no_memory(sgt_error *err)
     return sgt_fail(err, SGT_ENOMEM, "list of inputs: out of memory");
 }
 
+/* Whether name[n] ends in `ending`. */
+static int ends_in(const char *name, size_t n, const char *ending)
+{
+    size_t m = strlen(ending);
+    return n > m && !strncasecmp(name + n - m, ending, m);
+}
+
+static void tell_kind(sgt_corpus_file *f, sgt_format format)
+{
+    size_t n = strlen(f->name);
+    if (ends_in(f->name, n, ".gz")) f->pack = SGT_PACK_GZ;
+    if (ends_in(f->name, n, ".zst")) f->pack = SGT_PACK_ZST;
+    if (f->pack != SGT_PACK_NONE) n = (size_t)(strrchr(f->name, '.') - f->name);
+    f->lines = format == SGT_FORMAT_JSONL ||
+               (format == SGT_FORMAT_AUTO && (ends_in(f->name, n, ".jsonl") || ends_in(f->name, n, ".ndjson")));
+}
+
 static int add_file(walk *w, const char *path, size_t base, const struct stat *st)
 {
     sgt_corpus *c = w->c;
@@ -65,11 +82,14 @@ static int add_file(walk *w, const char *path, size_t base, const struct stat *s
     sgt_corpus_file f = {.path = strdup(path)};
     if (!f.path) return no_memory(w->err);
     f.name = f.path + base;
+    tell_kind(&f, w->r->format);
     if (st) {
         f.size = (uint64_t)st->st_size;
         f.mtime = st->st_mtim.tv_sec;
     } else f.stream = c->stream = 1;
     c->bytes += f.size;
+    c->line_files += f.lines != 0;
+    c->unsized |= f.stream || f.pack != SGT_PACK_NONE;
     c->files[c->count++] = f;
     return SGT_OK;
 }

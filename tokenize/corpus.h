@@ -9,7 +9,10 @@
  * links are followed, to files and to folders; a link back to a folder it lies in is an error. What is neither file nor
  * folder is skipped with a notice inside a folder, and is an error as an INPUT. A folder without a file is an error,
  * and so is a file that may not be read. OUT is never read: an INPUT that is OUT or lies in it is refused, and below an
- * INPUT it is passed over. */
+ * INPUT it is passed over.
+ *
+ * Names tell what files hold: .gz and .zst are packed, and .jsonl and .ndjson, whether packed or not, are JSONL where
+ * the format is auto. Upper case is no different. */
 #ifndef SGT_CORPUS_H
 #define SGT_CORPUS_H
 
@@ -17,6 +20,9 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "sgt_tokenize.h"
+
+typedef enum sgt_pack { SGT_PACK_NONE, SGT_PACK_GZ, SGT_PACK_ZST } sgt_pack;
 
 typedef struct sgt_corpus_file {
     char *path;       /* to open: INPUT, or INPUT/name; "-" for standard input */
@@ -24,19 +30,24 @@ typedef struct sgt_corpus_file {
     uint64_t size;    /* bytes; 0 for standard input */
     int64_t mtime;    /* seconds since 1970; 0 for standard input */
     int stream;       /* is standard input */
+    sgt_pack pack;    /* of the bytes on disk */
+    int lines;        /* JSONL, a document a line; else all of it is one document of text */
 } sgt_corpus_file;
 
 typedef struct sgt_corpus {
     sgt_corpus_file *files;
     size_t count, room;
+    size_t line_files; /* of JSONL */
     uint64_t bytes; /* of all files */
     int stream;     /* standard input is among them: neither size nor bytes know it, and a run cannot be resumed */
+    int unsized;    /* a stream or a packed file is: bytes do not tell how much will be tokenized */
 } sgt_corpus;
 
 typedef struct sgt_corpus_request {
     const char *const *inputs;
     size_t count;
     const char *out; /* the folder that will be written; it need not exist */
+    sgt_format format;
     sgt_notice notice;
     const sgt_stop *stop;
 } sgt_corpus_request;

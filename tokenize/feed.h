@@ -5,8 +5,9 @@
  *     while ((rc = sgt_feed_next(f, &unit, &err)) == 0) use(&unit);
  *     sgt_feed_close(f);
  *
- * A file whose size or time stamp is no longer what it was when reading it began is an error: what was read may never
- * have been its content. */
+ * Text is cut where no token is; JSONL comes as whole lines, which sgt_json_parts unfolds. Both have an offset in the
+ * file's stream, unpacked where it is packed, and a run can begin at any part's. A stretch of more than 1 GiB that cannot
+ * be cut is an error. */
 #ifndef SGT_FEED_H
 #define SGT_FEED_H
 
@@ -33,7 +34,8 @@ int sgt_feed_open(sgt_feed **out, const sgt_feed_options *o, uint64_t file, uint
 int sgt_feed_next(sgt_feed *f, sgt_unit *u, sgt_error *err);
 void sgt_feed_close(sgt_feed *f);
 
-/* Which split document number `position` of the file called `name` belongs to: 0 train, 1 val. Nothing else decides. */
+/* Which split a document of the file called `name` belongs to: 0 train, 1 val. Nothing else decides. Position: where it
+ * begins in the file's stream, in bytes; of JSONL, where its line does; of text it is 0. */
 int sgt_feed_split(const char *name, uint64_t position, double val_fraction);
 
 #endif

@@ -41,7 +41,7 @@ int sgt_journal_create(sgt_journal **out, const char *work, uint64_t fingerprint
 {
     char *path = sgt_join(work, "journal"), *line = NULL, *text = NULL;
     int rc = SGT_OK;
-    if (!path || asprintf(&line, "sgt-tokenize 1 %016" PRIx64 " %s", fingerprint, options) < 0 ||
+    if (!path || asprintf(&line, "sgt-tokenize 2 %016" PRIx64 " %s", fingerprint, options) < 0 ||
         add_line(&text, line) < 0)
         rc = no_memory(work, err);
     if (!rc) rc = sgt_file_put(path, text, strlen(text), err);
@@ -148,7 +148,7 @@ static char *next_line(char *text, size_t n, size_t *at)
 
 static int read_first(sgt_journal *j, const char *line)
 {
-    static const char magic[] = "sgt-tokenize 1 ";
+    static const char magic[] = "sgt-tokenize 2 ";
     if (!line || strncmp(line, magic, sizeof magic - 1)) return -1;
     line += sizeof magic - 1;
     return take(&line, 16, ' ', &j->fingerprint) < 0 || !(j->options = strdup(line)) ? -1 : 0;

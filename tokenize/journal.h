@@ -1,6 +1,6 @@
 /* journal.h: OUT/.work/journal, from which a run that was killed goes on. Text, a line each, written only at its end:
  *
- *     sgt-tokenize 1 FINGERPRINT {"format": ...}              the vocabulary and the options
+ *     sgt-tokenize 2 FINGERPRINT {"format": ...}              the vocabulary and the options
  *     shard train 0 TOKENS DOCUMENTS XXH3                     a shard is whole
  *     invalid 0 FILE OFFSET                                   ill-formed UTF-8 that the manifest will name
  *     state ...                                               all of sgt_checkpoint: everything above is true
@@ -20,15 +20,16 @@
 
 #define SGT_SPLITS 2
 
-/* Where a run stands: the next part of a document begins at byte `offset` of file `file`, and of the tokens from there
- * on the first `skip` are written already. All else counts what lies before that part. uint64_t alone: written and read
+/* Where a run stands: the next part of a document begins at byte `offset` of the stream of file `file`, and of the tokens
+ * from there on the first `skip` are written already. All else counts what lies before that part. uint64_t alone: written and read
  * as an array. */
 typedef struct sgt_checkpoint {
     uint64_t file, offset, skip;
     uint64_t tokens[SGT_SPLITS], documents[SGT_SPLITS]; /* in the shard being written of each split */
     uint64_t sources;                                   /* bytes of sources.jsonl */
-    uint64_t file_tokens;                               /* of file `file` so far */
-    uint64_t all_documents, all_bytes, all_invalid;
+    uint64_t file_tokens, file_documents, file_bytes;   /* of file `file` so far */
+    uint64_t line;                                      /* JSONL: lines of it so far */
+    uint64_t all_documents, all_bytes, all_invalid, all_bad, all_surrogates;
 } sgt_checkpoint;
 
 typedef struct sgt_journal {

@@ -249,8 +249,9 @@ done:
 /* What the journal says must make sense for these inputs and options: it is not believed further than that. */
 static int check_journal(const sgt_journal *j, const sgt_out_request *r, sgt_error *err)
 {
-    int sound = j->now.file < r->corpus->count ? j->now.offset <= r->corpus->files[j->now.file].size
-                                               : j->now.file == r->corpus->count && !j->now.offset;
+    const sgt_corpus_file *f = j->now.file < r->corpus->count ? &r->corpus->files[j->now.file] : NULL;
+    int sound = f ? f->pack != SGT_PACK_NONE || j->now.offset <= f->size
+                  : j->now.file == r->corpus->count && !j->now.offset;
     for (size_t i = 0; i < j->invalid_count; i++) sound &= j->invalid[i].file < r->corpus->count;
     for (int s = 0; s < SGT_SPLITS; s++) {
         sound &= j->count[s] <= SGT_WRITER_SHARDS && j->now.tokens[s] <= SGT_SHARD_MAX_TOKENS &&

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <jansson.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 
 #include "base/cpu.h"
 #include "feed.h"
+#include "json_line.h"
 #include "out.h"
 #include "record.h"
 #include "shard.h"
@@ -184,7 +186,7 @@ static int write_units(pipeline *p, sgt_record *r, sgt_error *err)
         if (rc < 0) return rc;
         set_free(p, at);
         if (o->progress)
-            o->progress(o->progress_ctx, sgt_record_bytes(r), p->corpus->stream ? 0 : p->corpus->bytes,
+            o->progress(o->progress_ctx, sgt_record_read(r), p->corpus->stream ? 0 : p->corpus->bytes,
                         sgt_record_tokens(r));
     }
 }
@@ -194,7 +196,7 @@ static size_t useful_threads(const pipeline *p)
 {
     size_t want = p->o->threads ? (size_t)p->o->threads : (size_t)sgt_cpu_count();
     uint64_t units = p->corpus->bytes / p->piece + p->corpus->count / SGT_UNIT_PARTS + 1;
-    return !p->corpus->stream && units < want ? (size_t)units : want;
+    return !p->corpus->unsized && units < want ? (size_t)units : want;
 }
 
 /* Everything between where the record stands and the end of the corpus. */
@@ -235,27 +237,34 @@ static int check_options(const sgt_tokenize_options *o, sgt_error *err)
                         SGT_SHARD_MAX_TOKENS);
     if (o->threads < 0 || o->threads > MAX_THREADS)
         return sgt_fail(err, SGT_EUSAGE, "threads: %d is not within 0 and %d", o->threads, MAX_THREADS);
-    return SGT_OK;
+    sgt_json_path path;
+    return sgt_json_path_set(&path, o->field ? o->field : "text", err);
 }
 
-/* What changes bytes, as JSON; --split as a percentage with the 15 digits that a double holds for sure. malloc'd. */
-static char *options_json(const sgt_tokenize_options *o, const sgt_vocab *v)
+/* What changes bytes, as JSON; --split as a percentage with the 15 digits that a double holds for sure. malloc'd. What
+ * only JSONL asks for is there where some is: `auto` is said of a mixture alone. */
+static char *options_json(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v)
 {
     static const char *const invalid[] = {"keep", "replace", "fail"};
-    char split[40] = "none", *text;
+    char split[40] = "none";
     if (o->val_fraction > 0) snprintf(split, sizeof split, "%.15g%%", 100 * o->val_fraction);
-    int rc = asprintf(&text,
-                      "{\"vocab\": \"%s\", \"format\": \"text\", \"split\": \"%s\", \"shard_tokens\": %" PRIu64
-                      ", \"special\": \"%s\", \"invalid_utf8\": \"%s\"}",
-                      sgt_vocab_name(v), split, o->shard_tokens ? o->shard_tokens : SHARD_TOKENS,
-                      o->special_eot ? "eot" : "none", invalid[o->invalid_utf8]);
-    return rc < 0 ? NULL : text;
+    json_t *j = json_pack("{s:s, s:s, s:s, s:I, s:s, s:s}", "vocab", sgt_vocab_name(v), "format",
+                          !c->line_files ? "text" : c->line_files == c->count ? "jsonl" : "auto", "split", split,
+                          "shard_tokens", (json_int_t)(o->shard_tokens ? o->shard_tokens : SHARD_TOKENS), "special",
+                          o->special_eot ? "eot" : "none", "invalid_utf8", invalid[o->invalid_utf8]);
+    if (c->line_files) {
+        json_object_set_new(j, "field", json_string(o->field ? o->field : "text"));
+        json_object_set_new(j, "skip_bad", json_boolean(o->skip_bad));
+    }
+    char *text = j ? json_dumps(j, 0) : NULL;
+    json_decref(j);
+    return text;
 }
 
 /* Text is what is read: a name that promises something else deserves a word. */
 static void notice_names(const sgt_tokenize_options *o, const sgt_corpus *c)
 {
-    static const char *const others[] = {".jsonl", ".ndjson", ".gz", ".zst", ".xz", ".bz2", ".zip", ".parquet"};
+    static const char *const others[] = {".xz", ".bz2", ".zip", ".parquet"};
     size_t found = 0, first = 0;
     for (size_t i = 0; i < c->count && o->format == SGT_FORMAT_AUTO; i++) {
         size_t n = strlen(c->files[i].name), k = 0;
@@ -278,6 +287,8 @@ static void fill_result(sgt_tokenize_result *r, const sgt_manifest *m)
     r->bytes = m->bytes;
     r->files = m->files;
     r->invalid_utf8 = m->invalid_utf8;
+    r->bad_lines = m->bad_lines;
+    r->lone_surrogates = m->lone_surrogates;
     r->shards = m->count;
     for (size_t i = 0; i < m->count; i++)
         *(strcmp(m->shards[i].split, "val") ? &r->train_tokens : &r->val_tokens) += m->shards[i].tokens;
@@ -326,7 +337,7 @@ static int tokenize_into(const sgt_tokenize_options *o, const sgt_corpus *c, con
                          sgt_tokenize_result *result, sgt_error *err)
 {
     sgt_out out;
-    char *options = options_json(o, v);
+    char *options = options_json(o, c, v);
     if (!options) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", o->out);
     sgt_out_request r = {o->out, c, v, options, o->force, o->notice};
     int rc = sgt_out_claim(&out, &r, err);
@@ -352,7 +363,12 @@ int sgt_tokenize(const sgt_tokenize_options *o, sgt_tokenize_result *result, sgt
     *result = (sgt_tokenize_result){0};
     if (rc < 0) return rc;
     clock_gettime(CLOCK_MONOTONIC, &began);
-    sgt_corpus_request request = {o->inputs, o->input_count, o->out, o->notice, o->stop};
+    sgt_corpus_request request = {.inputs = o->inputs,
+                                  .count = o->input_count,
+                                  .out = o->out,
+                                  .format = o->format,
+                                  .notice = o->notice,
+                                  .stop = o->stop};
     if ((rc = sgt_corpus_list(&c, &request, err)) == 0 && (rc = sgt_vocab_gpt2(&v, err)) == 0) {
         notice_names(o, c);
         rc = tokenize_into(o, c, v, result, err);

@@ -26,6 +26,8 @@ struct sgt_record {
     char *sources_path;
     sgt_checkpoint now;
     uint64_t tokens; /* in all shards and splits */
+    uint64_t done;    /* bytes on disk of the files that have ended */
+    uint64_t reading; /* and of the one that has not, as far as it is read */
 };
 
 static int no_memory(const sgt_record *r, sgt_error *err)
@@ -56,6 +58,8 @@ int sgt_record_open(sgt_record **out, const sgt_out *o, const sgt_corpus *c, con
         r->tokens += j->now.tokens[s];
         for (size_t i = 0; i < j->count[s]; i++) r->tokens += j->shards[s][i].tokens;
     }
+    for (size_t i = 0; i < r->now.file && i < c->count; i++) r->done += c->files[i].size;
+    if (r->now.file < c->count && !c->files[r->now.file].pack) r->reading = r->now.offset;
     if (rc < 0) sgt_record_close(r);
     else *out = r;
     return rc;
@@ -73,6 +77,10 @@ void sgt_record_close(sgt_record *r)
 uint64_t sgt_record_bytes(const sgt_record *r)
 {
     return r->now.all_bytes;
+}
+uint64_t sgt_record_read(const sgt_record *r)
+{
+    return r->done + r->reading;
 }
 uint64_t sgt_record_tokens(const sgt_record *r)
 {
@@ -107,20 +115,23 @@ int sgt_record_save(sgt_record *r, sgt_error *err)
     return checkpoint(r, 0, err);
 }
 
-/* The line of sources.jsonl of the file that ended. A text file is one document. */
+/* The line of sources.jsonl of the file that ended. */
 static int record_source(sgt_record *r, sgt_error *err)
 {
     const sgt_corpus_file *f = &r->corpus->files[r->now.file];
     char *line = sgt_corpus_describe(r->corpus, r->now.file, f->stream ? r->now.offset : f->size);
     if (!line) return no_memory(r, err);
-    int n = fprintf(r->sources, "%s \"mtime\": %" PRId64 ", \"documents\": 1, \"tokens\": %" PRIu64 "}\n", line,
-                    f->mtime, r->now.file_tokens);
+    int n = fprintf(r->sources,
+                    "%s \"mtime\": %" PRId64 ", \"documents\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"tokens\": %" PRIu64
+                    "}\n",
+                    line, f->mtime, r->now.file_documents, r->now.file_bytes, r->now.file_tokens);
     free(line);
     if (n < 0) return sgt_fail_errno(err, "%s: cannot write", r->sources_path);
     r->now.sources += (uint64_t)n;
-    r->now.all_documents++;
     r->now.file++;
-    r->now.offset = r->now.file_tokens = 0;
+    r->now.offset = r->now.line = r->now.file_tokens = r->now.file_documents = r->now.file_bytes = 0;
+    r->done += f->size;
+    r->reading = 0;
     return SGT_OK;
 }
 
@@ -147,6 +158,29 @@ static int in_part(const sgt_invalid_at *at, const sgt_part *p)
     return at->file == p->file && at->offset - p->offset < p->length;
 }
 
+static void count_part(sgt_record *r, const sgt_part *p)
+{
+    r->now.offset = p->end;
+    r->now.line += p->line;
+    r->now.file_tokens += p->ids;
+    r->now.file_bytes += p->length;
+    r->now.file_documents += p->first != 0;
+    r->now.all_documents += p->first != 0;
+    r->now.all_bytes += p->length;
+    r->now.all_invalid += p->invalid;
+    r->now.all_bad += p->bad;
+    r->now.all_surrogates += p->surrogates;
+    r->reading = p->raw;
+}
+
+static int bad_line(const sgt_record *r, const sgt_bad_line *b, sgt_error *err)
+{
+    char at[40] = "";
+    if (b->byte) snprintf(at, sizeof at, " byte %" PRIu64 ":", b->byte);
+    return sgt_fail(err, SGT_EFORMAT, "%s: line %" PRIu64 ":%s %s (--skip-bad leaves such lines out)",
+                    r->corpus->files[b->file].path, r->now.line + 1, at, b->why);
+}
+
 int sgt_record_unit(sgt_record *r, const sgt_unit *u, sgt_error *err)
 {
     size_t noted = 0;
@@ -155,15 +189,12 @@ int sgt_record_unit(sgt_record *r, const sgt_unit *u, sgt_error *err)
         assert(p->file == r->now.file && p->offset == r->now.offset);
         int rc = record_ids(r, p, u->ids + p->first_id, p->ids, err);
         if (rc < 0) return rc;
-        r->now.offset += p->length;
-        r->now.file_tokens += p->ids;
-        r->now.all_bytes += p->length;
-        r->now.all_invalid += p->invalid;
+        count_part(r, p);
         while (noted < u->invalid_count && in_part(&u->invalid[noted], p))
             sgt_journal_invalid(r->o->journal, u->invalid[noted++]);
-        if (p->last && (rc = record_source(r, err)) < 0) return rc;
+        if (p->closes && (rc = record_source(r, err)) < 0) return rc;
     }
-    return SGT_OK;
+    return u->bad.why ? bad_line(r, &u->bad, err) : SGT_OK;
 }
 
 /* [{"path": ..., "offset": N}, ...] of the ill-formed UTF-8 the journal noted, malloc'd. */
@@ -193,6 +224,8 @@ int sgt_record_finish(sgt_record *r, sgt_manifest *m, sgt_error *err)
                         .bytes = r->now.all_bytes,
                         .files = r->corpus->count,
                         .invalid_utf8 = r->now.all_invalid,
+                        .bad_lines = r->now.all_bad,
+                        .lone_surrogates = r->now.all_surrogates,
                         .tokens = r->tokens};
     m->shards = calloc(j->count[0] + j->count[1] + 1, sizeof *m->shards);
     m->invalid = invalid_places(r);

@@ -23,6 +23,7 @@ int sgt_record_save(sgt_record *r, sgt_error *err);
 int sgt_record_finish(sgt_record *r, sgt_manifest *m, sgt_error *err);
 
 uint64_t sgt_record_bytes(const sgt_record *r); /* of text, in all runs so far */
+uint64_t sgt_record_read(const sgt_record *r);  /* of files, as they lie on disk, that lie behind it */
 uint64_t sgt_record_tokens(const sgt_record *r);
 
 #endif

@@ -47,8 +47,9 @@ int sgt_decode(const sgt_vocab *v, const uint16_t *ids, size_t count, char **tex
 /* ---- whole corpora: what sgt-tokenize does ---- */
 
 typedef enum sgt_format {
-    SGT_FORMAT_AUTO, /* every file is one document of text; names that speak of something else are noticed */
-    SGT_FORMAT_TEXT  /* every file is one document of text */
+    SGT_FORMAT_AUTO, /* .jsonl and .ndjson, and either with .gz or .zst after it, are JSONL, all else is text */
+    SGT_FORMAT_TEXT, /* every file is one document of text */
+    SGT_FORMAT_JSONL /* every line of every file is an object, one field of which is a document */
 } sgt_format;
 
 typedef enum sgt_invalid_utf8 { SGT_INVALID_KEEP, SGT_INVALID_REPLACE, SGT_INVALID_FAIL } sgt_invalid_utf8;
@@ -62,6 +63,8 @@ typedef struct sgt_tokenize_options {
     int threads;                  /* default: the cores at hand */
     size_t piece_bytes;           /* threads take work in pieces of about so many; default 256 KiB; changes no output */
     sgt_format format;
+    const char *field;            /* of JSONL: "text", or nested, "a.b"; NULL: "text" */
+    int skip_bad;                 /* lines of JSONL without such a string are counted; default: they are an error */
     int special_eot;              /* a literal <|endoftext|> in text is the end-of-text id; default: it is text */
     sgt_invalid_utf8 invalid_utf8;
     int force;                    /* replace an OUT made with other options or from other inputs */
@@ -73,7 +76,9 @@ typedef struct sgt_tokenize_options {
 } sgt_tokenize_options;
 
 typedef struct sgt_tokenize_result {
-    uint64_t tokens, documents, bytes, files, invalid_utf8, shards;
+    uint64_t tokens, documents, bytes, files, invalid_utf8, shards; /* bytes: of the documents' text */
+    uint64_t bad_lines;       /* of JSONL, left out */
+    uint64_t lone_surrogates; /* \uD800 to \uDFFF in JSONL without the other half: each is U+FFFD now */
     uint64_t train_tokens, val_tokens;
     uint64_t bytes_read; /* by this call: fewer than `bytes` where it went on with an earlier run's work */
     int already_done; /* OUT was complete from the same command: nothing was written */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "json_parts.h"
 #include "split.h"
 #include "utf8.h"
 
@@ -18,26 +19,40 @@ static int no_memory(const char *what, sgt_error *err)
 
 int sgt_unit_new(sgt_unit *u, sgt_error *err)
 {
-    *u = (sgt_unit){.parts = calloc(SGT_UNIT_PARTS, sizeof *u->parts)};
-    return u->parts ? SGT_OK : no_memory("a unit of work", err);
+    *u = (sgt_unit){.parts = calloc(SGT_UNIT_PARTS, sizeof *u->parts),
+                    .folded = calloc(SGT_UNIT_PARTS, sizeof *u->folded),
+                    .part_room = SGT_UNIT_PARTS,
+                    .folded_room = SGT_UNIT_PARTS};
+    return u->parts && u->folded ? SGT_OK : no_memory("a unit of work", err);
 }
 
 void sgt_unit_free(sgt_unit *u)
 {
     free(u->text);
     free(u->parts);
+    free(u->folded);
     free(u->ids);
-    free(u->replaced);
+    free(u->scratch);
     *u = (sgt_unit){0};
 }
 
 int sgt_unit_reserve(sgt_unit *u, size_t bytes, sgt_error *err)
 {
     if (bytes <= u->room) return SGT_OK;
-    uint8_t *more = realloc(u->text, bytes);
+    uint8_t *more = realloc(u->text, bytes + SGT_UNIT_PAD);
     if (!more) return no_memory("a stretch of text that cannot be cut", err);
     u->text = more;
     u->room = bytes;
+    return SGT_OK;
+}
+
+int sgt_unit_reserve_scratch(sgt_unit *u, size_t bytes, sgt_error *err)
+{
+    if (bytes <= u->scratch_room) return SGT_OK;
+    free(u->scratch);
+    u->scratch_room = 0;
+    if (!(u->scratch = malloc(bytes + SGT_UNIT_PAD))) return no_memory("text on its way", err);
+    u->scratch_room = bytes;
     return SGT_OK;
 }
 
@@ -53,10 +68,10 @@ void sgt_unit_trim(sgt_unit *u, size_t bytes)
         u->ids = NULL;
         u->id_room = 0;
     }
-    if (u->replaced_room > 4 * bytes) {
-        free(u->replaced);
-        u->replaced = NULL;
-        u->replaced_room = 0;
+    if (u->scratch_room > 4 * bytes) {
+        free(u->scratch);
+        u->scratch = NULL;
+        u->scratch_room = 0;
     }
 }
 
@@ -104,20 +119,15 @@ static int encode_part(sgt_unit *u, sgt_part *p, sgt_encoder *e, const sgt_vocab
     const uint8_t *text = u->text + p->at;
     size_t n = p->length;
     uint16_t eot = (uint16_t)sgt_vocab_eot(v);
-    locate_invalid(u, p);
+    int rc = SGT_OK;
+    if (!p->valid) locate_invalid(u, p);
     if (p->invalid && o->invalid_utf8 == SGT_INVALID_REPLACE) {
-        size_t most = n + 2 * p->invalid; /* at best one byte becomes three */
-        if (most > u->replaced_room) {
-            free(u->replaced);
-            u->replaced_room = 0;
-            if (!(u->replaced = malloc(most))) return no_memory("replaced text", err);
-            u->replaced_room = most;
-        }
-        n = sgt_utf8_replace(u->replaced, text, n);
-        text = u->replaced;
+        /* at best one byte becomes three */
+        if ((rc = sgt_unit_reserve_scratch(u, n + 2 * p->invalid, err)) < 0) return rc;
+        n = sgt_utf8_replace(u->scratch, text, n);
+        text = u->scratch;
     }
-    int rc = reserve_ids(u, n + 1, err);
-    if (rc < 0) return rc;
+    if ((rc = reserve_ids(u, n + 1, err)) < 0) return rc;
     p->first_id = u->id_count;
     if (p->first) u->ids[u->id_count++] = eot;
     if (o->special_eot) encode_special(u, e, eot, text, n);
@@ -130,7 +140,9 @@ int sgt_unit_encode(sgt_unit *u, sgt_encoder *e, const sgt_vocab *v, const sgt_c
                     sgt_error *err)
 {
     u->id_count = u->invalid_count = 0;
-    int rc = reserve_ids(u, u->used + u->count, err);
+    u->bad.why = NULL;
+    int rc = sgt_json_parts(u, c, o, err);
+    if (!rc) rc = reserve_ids(u, u->used + u->count, err);
     for (size_t i = 0; i < u->count && !rc; i++) {
         rc = encode_part(u, &u->parts[i], e, v, o, err);
         if (!rc && u->parts[i].invalid && o->invalid_utf8 == SGT_INVALID_FAIL)

@@ -20,6 +20,8 @@ missing() {
 #include <pcre2.h>' | ${CC:-cc} -E - > /dev/null 2>&1 || echo libpcre2-dev
     have_header liburing.h || echo liburing-dev
     have_header xxhash.h || echo libxxhash-dev
+    have_header zlib.h || echo zlib1g-dev
+    have_header zstd.h || echo libzstd-dev
     have_header jansson.h || echo libjansson-dev
     have_header oneapi/dnnl/dnnl.h || echo libdnnl-dev
     [ $for_tests -eq 1 ] || return

@@ -13,16 +13,19 @@
 #include "tools/cli/talk.h"
 
 static struct {
-    const char *vocab, *format, *special, *invalid_utf8;
+    const char *vocab, *format, *field, *special, *invalid_utf8;
     double split;
     uint64_t shard_tokens, threads;
-    int force, json, quiet;
-} o = {.vocab = "gpt2", .format = "auto", .special = "none", .invalid_utf8 = "keep", .shard_tokens = 100000000};
+    int skip_bad, force, json, quiet;
+} o = {.vocab = "gpt2", .format = "auto", .field = "text", .special = "none", .invalid_utf8 = "keep", .shard_tokens = 100000000};
 
 static const sgt_option table[] = {
     {.name = "Input"},
-    {"format", 0, SGT_OPT_CHOICE, &o.format, "auto|text", "each file is a document of text; auto says so of odd names",
-     .def = "auto"},
+    {"format", 0, SGT_OPT_CHOICE, &o.format, "auto|text|jsonl",
+     "text: a file is a document; jsonl: a line is; auto goes by names", .def = "auto"},
+    {"field", 0, SGT_OPT_TEXT, &o.field, "NAME", "of JSONL, the string that is a document; a.b where it is nested",
+     .def = "text"},
+    {"skip-bad", 0, SGT_OPT_FLAG, &o.skip_bad, .help = "leave out and count lines of JSONL without such a string"},
     {"invalid-utf8", 0, SGT_OPT_CHOICE, &o.invalid_utf8, "keep|replace|fail",
      "bytes that are not UTF-8: kept as they are, replaced by U+FFFD, or an error", .def = "keep"},
     {"special", 0, SGT_OPT_CHOICE, &o.special, "none|eot",
@@ -72,9 +75,10 @@ static double mb_per_s(const sgt_tokenize_result *r)
 static int print_json(const sgt_tokenize_result *r)
 {
     json_t *j =
-        json_pack("{s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:b}", "tokens", (json_int_t)r->tokens,
+        json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:b}", "tokens", (json_int_t)r->tokens,
                   "documents", (json_int_t)r->documents, "bytes", (json_int_t)r->bytes, "files", (json_int_t)r->files,
-                  "invalid_utf8", (json_int_t)r->invalid_utf8, "seconds", r->seconds, "mb_per_s", mb_per_s(r), "shards",
+                  "invalid_utf8", (json_int_t)r->invalid_utf8, "bad_lines", (json_int_t)r->bad_lines, "lone_surrogates",
+                  (json_int_t)r->lone_surrogates, "seconds", r->seconds, "mb_per_s", mb_per_s(r), "shards",
                   (json_int_t)r->shards, "train_tokens", (json_int_t)r->train_tokens, "val_tokens",
                   (json_int_t)r->val_tokens, "already_done", r->already_done);
     char *text = j ? json_dumps(j, JSON_REAL_PRECISION(6)) : NULL;
@@ -108,10 +112,24 @@ static void print_summary(const char *out, const sgt_tokenize_result *r)
         print_count("", r->files, "file");
         printf(", %.2f s, %s\n", r->seconds, sgt_format_rate(b, sizeof b, 1e6 * mb_per_s(r), "B/s"));
     }
+    if (r->bad_lines) {
+        print_count("", r->bad_lines, "bad line");
+        printf(" of JSONL left out\n");
+    }
+    if (r->lone_surrogates) {
+        print_count("", r->lone_surrogates, "lone surrogate");
+        printf(" in JSONL, now U+FFFD\n");
+    }
     if (!r->invalid_utf8) return;
     print_count("", r->invalid_utf8, "place");
     printf(" not UTF-8, %s; manifest.json names the first\n",
            !strcmp(o.invalid_utf8, "replace") ? "replaced by U+FFFD" : "kept byte for byte");
+}
+
+static sgt_format format(void)
+{
+    if (!strcmp(o.format, "jsonl")) return SGT_FORMAT_JSONL;
+    return !strcmp(o.format, "text") ? SGT_FORMAT_TEXT : SGT_FORMAT_AUTO;
 }
 
 static sgt_invalid_utf8 invalid_utf8(void)
@@ -134,7 +152,7 @@ int main(int argc, char **argv)
     sgt_tokenize_options options = {
         .inputs = (const char *const *)(argv + first), .input_count = (size_t)(count - 1), .out = argv[argc - 1],
         .val_fraction = o.split, .shard_tokens = o.shard_tokens, .threads = (int)o.threads,
-        .format = !strcmp(o.format, "text") ? SGT_FORMAT_TEXT : SGT_FORMAT_AUTO,
+        .format = format(), .field = o.field, .skip_bad = o.skip_bad,
         .special_eot = !strcmp(o.special, "eot"), .invalid_utf8 = invalid_utf8(), .force = o.force,
         .notice = sgt_talk_notice(&talk), .stop = stop, .progress = show_progress, .progress_ctx = &m};
     int rc = sgt_tokenize(&options, &result, &err);

@@ -37,7 +37,7 @@ END
 flags=$(grep -o -e '-fsanitize=[a-z,]*' "$BIN/../flags" | head -1)
 # shellcheck disable=SC2086
 run 0 cc $flags -Iroot/opt/sgt/include -o own own.c -Lroot/opt/sgt/lib -lsgt-tokenize -lsgt-loader -lxxhash -luring \
-    -ljansson -lpcre2-8 -lm -pthread
+    -ljansson -lpcre2-8 -lz -lzstd -lm -pthread
 run 0 ./own
 stdout_is '50257
 nowhere: No such file or directory'

@@ -28,10 +28,10 @@ stdout_matches '^24 B of text in 4 files, [0-9]+\.[0-9]{2} s, [0-9.]+ [kMG]?B/s$
 words=$(for i in 0 1 2 3 4 5; do word out/train_000000.bin $i; done | xargs)
 [ "$words" = '20240520 1 9 1 50257 50256' ] || fail "header words: $words"
 cat > want.jsonl << 'END'
-{"path": ".hidden", "size": 2, "mtime": 1700000000, "documents": 1, "tokens": 2}
-{"path": "a.txt", "size": 0, "mtime": 1700000000, "documents": 1, "tokens": 1}
-{"path": "b.txt", "size": 11, "mtime": 1700000000, "documents": 1, "tokens": 3}
-{"path": "sub/a.txt", "size": 11, "mtime": 1700000000, "documents": 1, "tokens": 3}
+{"path": ".hidden", "size": 2, "mtime": 1700000000, "documents": 1, "bytes": 2, "tokens": 2}
+{"path": "a.txt", "size": 0, "mtime": 1700000000, "documents": 1, "bytes": 0, "tokens": 1}
+{"path": "b.txt", "size": 11, "mtime": 1700000000, "documents": 1, "bytes": 11, "tokens": 3}
+{"path": "sub/a.txt", "size": 11, "mtime": 1700000000, "documents": 1, "bytes": 11, "tokens": 3}
 END
 same out/sources.jsonl want.jsonl
 grep -q '"tokens": 9,' out/manifest.json || fail 'tokens in manifest.json'

@@ -102,22 +102,22 @@ run 0 sgt-tokenize around nest/out2
 run 1 sgt-tokenize around nest/out
 stderr_has 'around/link: passed over, it is OUT or lies in it'
 
-# Names that speak of something else than text are read as text, and said so once.
+# Names that speak of something else than what can be read are read as text, and said so once.
 mkdir kinds
-echo '{}' > kinds/a.jsonl
-echo x > kinds/b.gz
+echo '{}' > kinds/a.xz
+echo x > kinds/b.parquet
 echo x > kinds/c.txt
 run 0 sgt-tokenize kinds out9
-stderr_is 'sgt-tokenize: kinds/a.jsonl: read as plain text, byte for byte (2 such names; --format text says so)'
+stderr_is 'sgt-tokenize: kinds/a.xz: read as plain text, byte for byte (2 such names; --format text says so)'
 run 0 sgt-tokenize --format text kinds out10
 stderr_is ''
-same_folders out9 out10
+same out9/train_000000.bin out10/train_000000.bin
 
 # Standard input: one document, alone or among others. It is not compared, and a finished OUT is not overwritten.
 printf 'from a pipe' | run 0 sgt-tokenize - out11
 stdout_matches '^out11: 4 tokens, 1 document'
 cat > want << 'END'
-{"path": "-", "size": 11, "mtime": 0, "documents": 1, "tokens": 4}
+{"path": "-", "size": 11, "mtime": 0, "documents": 1, "bytes": 11, "tokens": 4}
 END
 same out11/sources.jsonl want
 printf 'from a pipe' | run 1 sgt-tokenize - out11

@@ -261,9 +261,9 @@ Test(pipeline, notices)
     char said[256] = "";
     sgt_tokenize_options o = {.notice = {keep_line, said}};
     mkdir("in", 0777);
-    put_text("in/a.zst", "x", 1);
+    put_text("in/a.xz", "x", 1);
     tokenize(o, "in", "out");
-    cr_assert_str_eq(said, "in/a.zst: read as plain text, byte for byte (1 such name; --format text says so)");
+    cr_assert_str_eq(said, "in/a.xz: read as plain text, byte for byte (1 such name; --format text says so)");
     said[0] = 0;
     o.format = SGT_FORMAT_TEXT;
     tokenize(o, "in", "out2");

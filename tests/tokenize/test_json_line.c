@@ -1,0 +1,253 @@
+/* A field out of a line of JSON: frozen cases, and random lines against jansson, which builds all of them. */
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common.h"
+#include "json_line.h"
+#include "utf8.h"
+
+/* Memory of its own for every line, to the byte, so that a sanitizer sees what lies beyond. */
+static const char *read_line(const char *field, const char *line, size_t n, char **text, sgt_json_text *t)
+{
+    sgt_error err;
+    sgt_json_path path;
+    uint8_t *copy = malloc(n + 1 + SGT_JSON_PAD), *scratch = malloc(n + SGT_JSON_PAD);
+    cr_assert(copy && scratch);
+    memcpy(copy, line, n);
+    copy[n] = '\n';
+    memset(copy + n + 1, '"', SGT_JSON_PAD);
+    cr_assert_eq(sgt_json_path_set(&path, field, &err), 0, "%s", err.text);
+    const char *why = sgt_json_line(&path, copy, scratch, t);
+    *text = why ? NULL : malloc(t->length + 1);
+    if (!why) memcpy(*text, copy + t->at, t->length);
+    free(copy);
+    free(scratch);
+    return why;
+}
+
+static void expect_text(const char *field, const char *line, const char *want, size_t n, uint64_t surrogates)
+{
+    char *text;
+    sgt_json_text t;
+    const char *why = read_line(field, line, strlen(line), &text, &t);
+    cr_assert_null(why, "%s: %s at %zu", line, why ? why : "", t.at);
+    cr_assert(t.length == n && !memcmp(text, want, n), "%s: got %.*s", line, (int)t.length, text);
+    cr_assert_eq(t.surrogates, surrogates, "%s", line);
+    free(text);
+}
+
+static void expect_bad(const char *line, size_t at, const char *want)
+{
+    char *text;
+    sgt_json_text t;
+    const char *why = read_line("text", line, strlen(line), &text, &t);
+    cr_assert(why && !strcmp(why, want) && t.at == at, "%s: %s at %zu", line, why ? why : "is good", t.at);
+}
+
+Test(json_line, texts)
+{
+    expect_text("text", "{\"text\":\"a\"}", "a", 1, 0);
+    expect_text("text", " { \"x\" : [ ] , \"text\"\t:\t\"\" } \r", "", 0, 0);
+    expect_text("text", "{\"t\":{\"text\":1},\"text\":\"it\",\"z\":[{\"text\":\"no\"},-0.5e+10,true,false,null]}", "it", 2, 0);
+    expect_text("text", "{\"te\\u0078t\":\"by its escaped name\"}", "by its escaped name", 19, 0);
+    expect_text("text", "{\"text\":\"first\",\"text\":\"last\"}", "last", 4, 0);
+    expect_text("text", "{\"text\":\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u0041\\u00e9\\u20AC\\ud83d\\ude00.\"}",
+                "\"\\/\b\f\n\r\tA\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80.", 19, 0);
+    expect_text("text", "{\"text\":\"a\\u0000b\"}", "a\0b", 3, 0);
+    expect_text("a.b", "{\"b\":\"x\",\"a\":{\"a\":{\"b\":\"y\"},\"b\":\"z\"}}", "z", 1, 0);
+    expect_text("a.b", "{\"a\":{\"b\":\"x\"},\"c\":{\"b\":\"y\"}}", "x", 1, 0);
+    expect_text("a.b.c", "{\"a\":{\"b\":{\"c\":\"deep\"},\"c\":1}}", "deep", 4, 0);
+}
+
+Test(json_line, halves_of_surrogate_pairs)
+{
+    static const char rep[] = "\xEF\xBF\xBD";
+    expect_text("text", "{\"text\":\"\\ud800\"}", rep, 3, 1);
+    expect_text("text", "{\"text\":\"\\udfff\"}", rep, 3, 1);
+    expect_text("text", "{\"text\":\"\\ud83d\\n\"}", "\xEF\xBF\xBD\n", 4, 1);
+    expect_text("text", "{\"text\":\"\\ud83d\\ud83d\\ude00\"}", "\xEF\xBF\xBD\xF0\x9F\x98\x80", 7, 1);
+    expect_text("text", "{\"text\":\"\\ude00\\ud83d\"}", "\xEF\xBF\xBD\xEF\xBF\xBD", 6, 2);
+    expect_text("text", "{\"text\":\"\\ud83d\\u0041\"}", "\xEF\xBF\xBD" "A", 4, 1);
+    expect_text("text", "{\"x\":\"\\ud800\",\"text\":\"\"}", "", 0, 0); /* what is not the document does not count */
+}
+
+Test(json_line, bad_lines)
+{
+    expect_bad("[1]", 0, "wanted an object");
+    expect_bad("\"text\"", 0, "wanted an object");
+    expect_bad("{}", SGT_JSON_NOWHERE, "the field is missing");
+    expect_bad("{\"Text\":\"\"}", SGT_JSON_NOWHERE, "the field is missing");
+    expect_bad("{\"tex\\u0074t\":\"\"}", SGT_JSON_NOWHERE, "the field is missing");
+    expect_bad("{\"text\":null}", SGT_JSON_NOWHERE, "the field is not a string");
+    expect_bad("{\"text\":[\"a\"]}", SGT_JSON_NOWHERE, "the field is not a string");
+    expect_bad("{\"text\":\"a\",\"text\":1}", SGT_JSON_NOWHERE, "the field is not a string");
+    expect_bad("{", 1, "wanted a name in quotes");
+    expect_bad("{\"text\"", 7, "wanted a colon");
+    expect_bad("{\"text\":", 8, "wanted a value");
+    expect_bad("{\"text\":\"a", 10, "the string has no end");
+    expect_bad("{\"text\":\"a\\", 10, "no such escape");
+    expect_bad("{\"text\":\"a\\x\"}", 10, "no such escape");
+    expect_bad("{\"text\":\"\\u12g4\"}", 9, "wanted four hex digits after \\u");
+    expect_bad("{\"text\":\"\\u12", 9, "wanted four hex digits after \\u");
+    expect_bad("{\"text\":\"\t\"}", 9, "a control character in a string");
+    expect_bad("{\"text\":\"a\"", 11, "wanted , or }");
+    expect_bad("{\"text\":\"a\",}", 12, "wanted a name in quotes");
+    expect_bad("{,\"text\":\"a\"}", 1, "wanted a name in quotes");
+    expect_bad("{\"text\":\"a\"}}", 12, "something after the object");
+    expect_bad("{\"text\":\"a\"} x", 13, "something after the object");
+    expect_bad("{\"a\":[1 2]}", 8, "wanted , or ]");
+    expect_bad("{\"a\":[1,]}", 8, "wanted a value");
+    expect_bad("{\"a\":[}", 6, "wanted a value");
+    expect_bad("{\"a\":01}", 6, "wanted , or }");
+    expect_bad("{\"a\":-}", 6, "wanted a digit");
+    expect_bad("{\"a\":1.}", 7, "wanted a digit");
+    expect_bad("{\"a\":1e+}", 8, "wanted a digit");
+    expect_bad("{\"a\":+1}", 5, "wanted a value");
+    expect_bad("{\"a\":NaN}", 5, "wanted a value");
+    expect_bad("{\"a\":tru}", 8, "wanted a value");
+    expect_bad("{'text':\"a\"}", 1, "wanted a name in quotes");
+}
+
+Test(json_line, paths_that_are_cut_off)
+{
+    char *text;
+    sgt_json_text t;
+    static const char *const lines[] = {"{\"a\":\"x\"}", "{\"a\":[{\"b\":\"x\"}]}", "{\"a\":{\"b\":\"x\"},\"a\":{}}",
+                                        "{\"a\":{\"b\":\"x\"},\"a\":1}", "{\"a\":{\"c\":{\"b\":\"x\"}}}"};
+    for (size_t i = 0; i < 5; i++) {
+        const char *why = read_line("a.b", lines[i], strlen(lines[i]), &text, &t);
+        cr_assert(why && !strcmp(why, "the field is missing"), "%s: %s", lines[i], why ? why : "is good");
+    }
+    sgt_error err;
+    sgt_json_path p;
+    cr_assert_eq(sgt_json_path_set(&p, "", &err), SGT_EUSAGE);
+    cr_assert_eq(sgt_json_path_set(&p, "a..b", &err), SGT_EUSAGE);
+    cr_assert_str_eq(err.text, "field: \"a..b\": a name in it is empty");
+    cr_assert_eq(sgt_json_path_set(&p, "a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p.q", &err), SGT_EUSAGE);
+    cr_assert_str_eq(err.text, "field: \"a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p.q\": more than 16 names");
+}
+
+/* As deep as is allowed, and one deeper; alternately arrays and objects. */
+Test(json_line, depth)
+{
+    for (size_t depth = SGT_JSON_DEPTH - 1; depth <= SGT_JSON_DEPTH; depth++) {
+        char *line = malloc(8 * depth + 64), *at = line, *text;
+        sgt_json_text t;
+        at += sprintf(at, "{\"deep\":");
+        for (size_t i = 0; i < depth; i++) at += sprintf(at, i % 2 ? "[" : "{\"a\":");
+        at += sprintf(at, "0");
+        for (size_t i = depth; i-- > 0;) *at++ = i % 2 ? ']' : '}';
+        at += sprintf(at, ",\"text\":\"ok\"}");
+        const char *why = read_line("text", line, (size_t)(at - line), &text, &t);
+        if (depth < SGT_JSON_DEPTH) {
+            cr_assert_null(why);
+            cr_assert(t.length == 2 && !memcmp(text, "ok", 2));
+            free(text);
+        } else cr_assert_str_eq(why, "more than 65536 objects and arrays within one another");
+        free(line);
+    }
+}
+
+/* ---- against jansson ---- */
+
+static size_t random_string(rng *r, char *out)
+{
+    static const char *const bits[] = {"a",   "text",    "\\n",     "\\u0041",       "\xC3\xA9", "\xE4\xB8\xAD", "\\\"",
+                                       "\\\\", "\\u4e2d", "\\/\\b", "\\ud83d\\ude00", "\x7F",     "0123456789abcdef0"};
+    size_t n = 0;
+    out[n++] = '"';
+    for (uint32_t k = below(r, 6); k; k--) {
+        const char *b = bits[below(r, 13)];
+        memcpy(out + n, b, strlen(b));
+        n += strlen(b);
+    }
+    out[n++] = '"';
+    return n;
+}
+
+static size_t random_value(rng *r, char *out, int depth);
+
+static size_t random_object(rng *r, char *out, int depth)
+{
+    static const char *const names[] = {"\"text\"", "\"a\"", "\"te\\u0078t\"", "\"\""};
+    size_t n = 0;
+    out[n++] = '{';
+    uint32_t count = below(r, 4);
+    for (uint32_t i = 0; i < count; i++) {
+        n += (size_t)sprintf(out + n, "%s%s%s:", i ? "," : "", below(r, 5) ? "" : " \t", names[below(r, 4)]);
+        n += below(r, 3) ? random_string(r, out + n) : random_value(r, out + n, depth + 1);
+    }
+    out[n++] = '}';
+    return n;
+}
+
+static size_t random_value(rng *r, char *out, int depth)
+{
+    static const char *const scalars[] = {"0", "-1", "12.5", "1e9", "-0.0E-3", "true", "false", "null", "\"\""};
+    size_t n = 0;
+    uint32_t kind = depth > 3 ? 0 : below(r, 4);
+    if (kind == 3) return random_object(r, out, depth);
+    if (kind == 1) return random_string(r, out);
+    if (kind == 0) return (size_t)sprintf(out, "%s", scalars[below(r, 9)]);
+    out[n++] = '[';
+    for (uint32_t i = 0, count = below(r, 4); i < count; i++) {
+        if (i) out[n++] = ',';
+        n += random_value(r, out + n, depth + 1);
+    }
+    out[n++] = ']';
+    return n;
+}
+
+/* One or two bytes of line[n] made others, left out or put in; never a newline. */
+static size_t damage(rng *r, char *line, size_t n)
+{
+    static const char bytes[] = "{}[],:\"\\ 01-+.eEtfnu\x01\x80\xC3 a";
+    for (uint32_t k = 1 + below(r, 2); k && n; k--) {
+        size_t at = below(r, (uint32_t)n);
+        char c = bytes[below(r, sizeof bytes - 1)];
+        uint32_t how = below(r, 3);
+        if (how == 0) line[at] = c;
+        if (how == 1) memmove(line + at, line + at + 1, --n - at);
+        if (how == 2) {
+            memmove(line + at + 1, line + at, n++ - at);
+            line[at] = c;
+        }
+    }
+    return n;
+}
+
+Test(json_line, agrees_with_jansson)
+{
+    uint64_t seed = test_seed(), good = 0, bad = 0;
+    rng r = {seed, 0};
+    char *line = malloc(1 << 20);
+    for (int i = 0; i < 200000; i++) {
+        size_t n = random_object(&r, line, 0);
+        if (below(&r, 3)) n = damage(&r, line, n);
+        int utf8 = sgt_utf8_valid((uint8_t *)line, n) == n;
+        json_error_t e;
+        json_t *j = json_loadb(line, n, JSON_ALLOW_NUL, &e);
+        const json_t *want = json_object_get(j, "text");
+        if (!utf8) {
+            cr_assert_null(j);
+            continue; /* is not for sgt_json_line, which wants UTF-8 */
+        }
+        if (!j && (strstr(e.text, "surrogate") || strstr(e.text, "invalid Unicode") || strstr(e.text, "too big"))) continue;
+        char *text;
+        sgt_json_text t;
+        const char *why = read_line("text", line, n, &text, &t);
+        if (!json_is_object(j)) cr_assert(why && t.at != SGT_JSON_NOWHERE, "SEED=%lu: %.*s is good", seed, (int)n, line);
+        else if (!json_is_string(want))
+            cr_assert(why && t.at == SGT_JSON_NOWHERE, "SEED=%lu: %.*s: %s", seed, (int)n, line, why ? why : "is good");
+        else {
+            cr_assert(!why && t.length == json_string_length(want) && !memcmp(text, json_string_value(want), t.length),
+                      "SEED=%lu: %.*s: %s", seed, (int)n, line, why ? why : "another text");
+            free(text);
+        }
+        *(json_is_object(j) ? &good : &bad) += 1;
+        json_decref(j);
+    }
+    cr_assert(good > 50000 && bad > 50000, "SEED=%lu: %lu good lines, %lu bad ones", seed, good, bad);
+    free(line);
+}

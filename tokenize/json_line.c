@@ -1,0 +1,345 @@
+/* json_line.c: JSON read from left to right, once. A newline ends every line and may stand nowhere in one, so nothing
+ * here asks how much is left: whatever is wanted, a newline is not it. */
+#include "json_line.h"
+
+#include <string.h>
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+int sgt_json_path_set(sgt_json_path *p, const char *field, sgt_error *err)
+{
+    *p = (sgt_json_path){.count = 0};
+    for (const char *at = field;; at++) {
+        size_t n = strcspn(at, ".");
+        if (!n) return sgt_fail(err, SGT_EUSAGE, "field: \"%s\": a name in it is empty", field);
+        if (p->count == SGT_JSON_NAMES)
+            return sgt_fail(err, SGT_EUSAGE, "field: \"%s\": more than %d names", field, SGT_JSON_NAMES);
+        p->names[p->count] = at;
+        p->lengths[p->count++] = n;
+        at += n;
+        if (!*at) return SGT_OK;
+    }
+}
+
+/* ---- strings ---- */
+
+/* From s on, the first byte that does not simply go on: a quote, a backslash, or a control character. */
+static uint8_t *after_plain(uint8_t *s)
+{
+#if defined(__SSE2__)
+    const __m128i quote = _mm_set1_epi8('"'), back = _mm_set1_epi8('\\'), control = _mm_set1_epi8(0x1F);
+    for (;; s += 16) {
+        __m128i v = _mm_loadu_si128((const __m128i *)(const void *)s);
+        __m128i odd = _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(v, quote), _mm_cmpeq_epi8(v, back)),
+                                   _mm_cmpeq_epi8(_mm_min_epu8(v, control), v));
+        int mask = _mm_movemask_epi8(odd);
+        if (mask) return s + __builtin_ctz((unsigned)mask);
+    }
+#else
+    while (*s != '"' && *s != '\\' && *s >= 0x20) s++;
+    return s;
+#endif
+}
+
+/* The value of a hex digit; above 15: not one. */
+static unsigned hex_digit(uint8_t c)
+{
+    unsigned digit = c - (unsigned)'0', letter = (c | 0x20u) - 'a';
+    return digit < 10 ? digit : letter < 6 ? letter + 10 : 99;
+}
+
+static unsigned hex4(const uint8_t *s)
+{
+    return hex_digit(s[0]) << 12 | hex_digit(s[1]) << 8 | hex_digit(s[2]) << 4 | hex_digit(s[3]);
+}
+
+/* What \c stands for; 0: no such escape (\u is one, but another matter). */
+static uint8_t simple_escape(uint8_t c)
+{
+    static const uint8_t table[256] = {['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
+                                       ['f'] = '\f', ['n'] = '\n',  ['r'] = '\r', ['t'] = '\t'};
+    return table[c];
+}
+
+typedef enum found { NOTHING, NO_STRING, TEXT, ESCAPED_TEXT } found;
+
+typedef struct scan {
+    uint8_t *s; /* the next byte */
+    uint8_t *scratch;
+    const sgt_json_path *path;
+    const char *why; /* NULL: all is well */
+    size_t depth;    /* objects and arrays open */
+    size_t matched;  /* how many of them, counted from the outermost, the path leads through */
+    found found;     /* of the field */
+    uint8_t *text, *text_end;
+    uint8_t objects[SGT_JSON_DEPTH / 8]; /* a bit for each that is open: it is an object */
+} scan;
+
+static int wrong(scan *c, const char *why)
+{
+    c->why = why;
+    return -1;
+}
+
+/* The string whose opening quote is at c->s. *escaped: a backslash is in it. */
+static int read_string(scan *c, uint8_t **text, uint8_t **end, int *escaped)
+{
+    uint8_t *s = *text = c->s + 1;
+    for (*escaped = 0;; *escaped = 1) {
+        s = after_plain(s);
+        if (*s == '"') break;
+        c->s = s;
+        if (*s == '\n') return wrong(c, "the string has no end");
+        if (*s != '\\') return wrong(c, "a control character in a string");
+        if (s[1] != 'u') {
+            if (!simple_escape(s[1])) return wrong(c, "no such escape");
+            s += 2;
+            continue;
+        }
+        for (int i = 2; i < 6; i++)
+            if (hex_digit(s[i]) > 15) return wrong(c, "wanted four hex digits after \\u");
+        s += 6;
+    }
+    *end = s;
+    c->s = s + 1;
+    return 0;
+}
+
+static uint8_t *put_utf8(uint8_t *out, unsigned cp)
+{
+    if (cp < 0x80) {
+        *out++ = (uint8_t)cp;
+        return out;
+    }
+    if (cp < 0x800) *out++ = (uint8_t)(0xC0 | cp >> 6);
+    else {
+        if (cp < 0x10000) *out++ = (uint8_t)(0xE0 | cp >> 12);
+        else {
+            *out++ = (uint8_t)(0xF0 | cp >> 18);
+            *out++ = (uint8_t)(0x80 | (cp >> 12 & 0x3F));
+        }
+        *out++ = (uint8_t)(0x80 | (cp >> 6 & 0x3F));
+    }
+    *out++ = (uint8_t)(0x80 | (cp & 0x3F));
+    return out;
+}
+
+/* The \uXXXX at *s, and the second half that belongs to it. */
+static uint8_t *put_escaped(uint8_t *out, const uint8_t **s, uint64_t *surrogates)
+{
+    unsigned cp = hex4(*s + 2);
+    *s += 6;
+    if (cp < 0xD800 || cp > 0xDFFF) return put_utf8(out, cp);
+    if (cp < 0xDC00 && (*s)[0] == '\\' && (*s)[1] == 'u') {
+        unsigned low = hex4(*s + 2);
+        if (low >= 0xDC00 && low <= 0xDFFF) {
+            *s += 6;
+            return put_utf8(out, 0x10000 + ((cp & 0x3FF) << 10 | (low & 0x3FF)));
+        }
+    }
+    ++*surrogates;
+    return put_utf8(out, 0xFFFD);
+}
+
+/* Copies s[..end) to out up to the first backslash, past both of which 16 bytes may be touched. Returns how many. */
+static size_t copy_plain(uint8_t *out, const uint8_t *s, const uint8_t *end)
+{
+    size_t n = (size_t)(end - s), i = 0;
+#if defined(__SSE2__)
+    for (; i < n; i += 16) {
+        __m128i v = _mm_loadu_si128((const __m128i *)(const void *)(s + i));
+        _mm_storeu_si128((__m128i *)(void *)(out + i), v);
+        int mask = _mm_movemask_epi8(_mm_cmpeq_epi8(v, _mm_set1_epi8('\\')));
+        if (mask) {
+            i += (size_t)__builtin_ctz((unsigned)mask);
+            break;
+        }
+    }
+    return i < n ? i : n;
+#else
+    for (; i < n && s[i] != '\\'; i++) out[i] = s[i];
+    return i;
+#endif
+}
+
+/* Takes the escapes out of text[n], which has been checked; returns how long it is then. What comes out is never longer,
+ * but 16 bytes at a time cannot go in place. */
+static size_t unescape(uint8_t *text, size_t n, uint8_t *scratch, uint64_t *surrogates)
+{
+    const uint8_t *s = text, *end = text + n;
+    uint8_t *out = scratch;
+    for (;;) {
+        size_t k = copy_plain(out, s, end);
+        out += k;
+        s += k;
+        if (s == end) break;
+        if (s[1] == 'u') out = put_escaped(out, &s, surrogates);
+        else {
+            *out++ = simple_escape(s[1]);
+            s += 2;
+        }
+    }
+    n = (size_t)(out - scratch);
+    memcpy(text, scratch, n);
+    return n;
+}
+
+/* ---- everything else ---- */
+
+static void skip_space(scan *c)
+{
+    while (*c->s == ' ' || *c->s == '\t' || *c->s == '\r') c->s++;
+}
+
+static int is_digit(uint8_t c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static int read_digits(scan *c)
+{
+    if (!is_digit(*c->s)) return wrong(c, "wanted a digit");
+    while (is_digit(*c->s)) c->s++;
+    return 0;
+}
+
+static int read_number(scan *c)
+{
+    if (*c->s == '-') c->s++;
+    if (*c->s == '0') c->s++;
+    else if (read_digits(c) < 0) return -1;
+    if (*c->s == '.') {
+        c->s++;
+        if (read_digits(c) < 0) return -1;
+    }
+    if (*c->s != 'e' && *c->s != 'E') return 0;
+    c->s++;
+    if (*c->s == '+' || *c->s == '-') c->s++;
+    return read_digits(c);
+}
+
+static int read_word(scan *c, const char *word)
+{
+    for (; *word; word++, c->s++)
+        if (*c->s != (uint8_t)*word) return wrong(c, "wanted a value");
+    return 0;
+}
+
+static int in_object(const scan *c)
+{
+    size_t i = c->depth - 1;
+    return c->objects[i / 8] >> (i % 8) & 1;
+}
+
+static int open_container(scan *c, int object)
+{
+    size_t i = c->depth;
+    if (i == SGT_JSON_DEPTH) return wrong(c, "more than 65536 objects and arrays within one another");
+    unsigned below = i % 8 ? c->objects[i / 8] & ((1u << (i % 8)) - 1) : 0;
+    c->objects[i / 8] = (uint8_t)(below | (unsigned)object << (i % 8));
+    c->depth++;
+    c->s++;
+    return 0;
+}
+
+static void close_container(scan *c)
+{
+    if (c->matched == c->depth) c->matched--;
+    c->depth--;
+    c->s++;
+}
+
+/* A member's name and its colon. 1: the path leads to its value. */
+static int read_name(scan *c)
+{
+    uint8_t *name, *end;
+    int escaped;
+    uint64_t surrogates = 0;
+    if (*c->s != '"') return wrong(c, "wanted a name in quotes");
+    if (read_string(c, &name, &end, &escaped) < 0) return -1;
+    skip_space(c);
+    if (*c->s != ':') return wrong(c, "wanted a colon");
+    c->s++;
+    if (c->matched != c->depth) return 0;
+    size_t n = (size_t)(end - name);
+    if (escaped) n = unescape(name, n, c->scratch, &surrogates);
+    return n == c->path->lengths[c->depth - 1] && !memcmp(name, c->path->names[c->depth - 1], n);
+}
+
+/* A value, of a container only its opening: 1. */
+static int read_value(scan *c, int on_path)
+{
+    size_t depth = c->depth;
+    int is_field = on_path && depth == c->path->count, escaped;
+    uint8_t *text, *end;
+    if (on_path) c->found = is_field ? NO_STRING : NOTHING;
+    switch (*c->s) {
+    case '{':
+        if (open_container(c, 1) < 0) return -1;
+        if (on_path && !is_field) c->matched = c->depth;
+        return 1;
+    case '[': return open_container(c, 0) < 0 ? -1 : 1;
+    case '"':
+        if (read_string(c, &text, &end, &escaped) < 0) return -1;
+        if (!is_field) return 0;
+        c->found = escaped ? ESCAPED_TEXT : TEXT;
+        c->text = text;
+        c->text_end = end;
+        return 0;
+    case 't': return read_word(c, "true");
+    case 'f': return read_word(c, "false");
+    case 'n': return read_word(c, "null");
+    default: return *c->s == '-' || is_digit(*c->s) ? read_number(c) : wrong(c, "wanted a value");
+    }
+}
+
+static int read_object(scan *c)
+{
+    skip_space(c);
+    if (*c->s != '{') return wrong(c, "wanted an object");
+    int opened = open_container(c, 1) == 0;
+    c->matched = 1;
+    while (c->depth) {
+        int object = in_object(c), on_path = 0;
+        skip_space(c);
+        if (*c->s == (object ? '}' : ']')) {
+            close_container(c);
+            opened = 0;
+            continue;
+        }
+        if (!opened) {
+            if (*c->s != ',') return wrong(c, object ? "wanted , or }" : "wanted , or ]");
+            c->s++;
+            skip_space(c);
+        }
+        if (object && (on_path = read_name(c)) < 0) return -1;
+        skip_space(c);
+        if ((opened = read_value(c, on_path)) < 0) return -1;
+    }
+    skip_space(c);
+    return *c->s == '\n' ? 0 : wrong(c, "something after the object");
+}
+
+const char *sgt_json_line(const sgt_json_path *p, uint8_t *line, uint8_t *scratch, sgt_json_text *t)
+{
+    scan c; /* its last member is not set: it is 8 KiB, and read only where it was written */
+    c.s = line;
+    c.scratch = scratch;
+    c.path = p;
+    c.why = NULL;
+    c.depth = c.matched = 0;
+    c.found = NOTHING;
+    c.text = c.text_end = line;
+    *t = (sgt_json_text){.at = SGT_JSON_NOWHERE};
+    if (read_object(&c) < 0) {
+        t->at = (size_t)(c.s - line);
+        return c.why;
+    }
+    if (c.found == NOTHING) return "the field is missing";
+    if (c.found == NO_STRING) return "the field is not a string";
+    t->at = (size_t)(c.text - line);
+    t->length = (size_t)(c.text_end - c.text);
+    if (c.found == ESCAPED_TEXT) t->length = unescape(c.text, t->length, scratch, &t->surrogates);
+    return NULL;
+}

@@ -1,0 +1,117 @@
+/* raw.c: reading files and standard input. */
+#include "raw.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define DROP ((uint64_t)8 << 20) /* pages are dropped so many bytes at a time */
+
+/* Whether the middle of the file is in memory: somebody may want it there. */
+static int is_cached(const sgt_raw *r)
+{
+    char byte;
+    struct iovec one = {&byte, 1};
+    return preadv2(r->fd, &one, 1, r->opened.st_size / 2, RWF_NOWAIT) == 1;
+}
+
+int sgt_raw_open(sgt_raw *r, sgt_error *err)
+{
+    const sgt_corpus_file *f = r->file;
+    r->at = r->dropped = 0;
+    r->fd = STDIN_FILENO;
+    if (f->stream) return SGT_OK;
+    int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK); /* were it a pipe by now, open would wait */
+    if (fd < 0) return sgt_fail_errno(err, "%s", f->path);
+    int rc = fstat(fd, &r->opened) < 0 ? sgt_fail_errno(err, "%s", f->path) : SGT_OK;
+    if (!rc && (!S_ISREG(r->opened.st_mode) || (uint64_t)r->opened.st_size != f->size))
+        rc = sgt_fail(err, SGT_EIO,
+                      "%s: changed since the inputs were listed: %" PRIu64 " bytes then, now %lld (start again)",
+                      f->path, f->size, (long long)r->opened.st_size);
+    if (rc < 0) {
+        close(fd);
+        return rc;
+    }
+    r->fd = fd;
+    r->passing = f->size >= DROP && !is_cached(r);
+    posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+    return SGT_OK;
+}
+
+int sgt_raw_seek(sgt_raw *r, uint64_t at, sgt_error *err)
+{
+    if (lseek(r->fd, (off_t)at, SEEK_SET) < 0) return sgt_fail_errno(err, "%s", r->file->path);
+    r->at = r->dropped = at;
+    return SGT_OK;
+}
+
+void sgt_raw_close(sgt_raw *r)
+{
+    if (r->passing) posix_fadvise(r->fd, (off_t)r->dropped, 0, POSIX_FADV_DONTNEED);
+    if (!r->file->stream) close(r->fd);
+}
+
+/* Waits until a stream has something to say, looking up now and then whether to stop. */
+static int wait_stream(const sgt_raw *r, sgt_error *err)
+{
+    struct pollfd p = {.fd = r->fd, .events = POLLIN};
+    int rc;
+    do {
+        if (sgt_stopped(r->stop) || sgt_stopped(r->cancel)) return sgt_fail(err, SGT_ESTOPPED, "stopped");
+        rc = poll(&p, 1, 100);
+    } while (rc == 0 || (rc < 0 && errno == EINTR));
+    return SGT_OK; /* an error of poll's is read's to report */
+}
+
+static int read_on(sgt_raw *r, uint8_t *p, size_t *n, size_t want, int *end, sgt_error *err)
+{
+    int stream = r->file->stream;
+    while (*n < want && !*end) {
+        int rc = stream ? wait_stream(r, err) : SGT_OK;
+        if (rc < 0) return rc;
+        ssize_t got = read(r->fd, p + *n, want - *n);
+        if (got < 0 && (errno == EINTR || (errno == EAGAIN && stream))) continue;
+        if (got < 0) return sgt_fail_errno(err, "%s: offset %" PRIu64, r->file->path, r->at);
+        *n += (size_t)got;
+        r->at += (uint64_t)got;
+        *end = got == 0;
+    }
+    return SGT_OK;
+}
+
+/* At the last byte that was expected, or at an early end: is this still the file that was opened? */
+static int check_end(sgt_raw *r, int *end, sgt_error *err)
+{
+    const sgt_corpus_file *f = r->file;
+    const struct stat *was = &r->opened;
+    struct stat now;
+    uint8_t more;
+    size_t n = 0;
+    int rc = *end ? SGT_OK : read_on(r, &more, &n, 1, end, err);
+    if (rc < 0) return rc;
+    if (fstat(r->fd, &now) < 0) return sgt_fail_errno(err, "%s", f->path);
+    if (r->at == f->size && n == 0 && now.st_size == was->st_size && now.st_mtim.tv_sec == was->st_mtim.tv_sec &&
+        now.st_mtim.tv_nsec == was->st_mtim.tv_nsec)
+        return SGT_OK;
+    return sgt_fail(err, SGT_EIO,
+                    "%s: changed while it was read: %" PRIu64 " bytes when it was opened, now %lld (start again)",
+                    f->path, f->size, (long long)now.st_size);
+}
+
+static void drop_behind(sgt_raw *r)
+{
+    if (!r->passing || r->at - r->dropped < DROP) return;
+    posix_fadvise(r->fd, (off_t)r->dropped, (off_t)(r->at - r->dropped), POSIX_FADV_DONTNEED);
+    r->dropped = r->at;
+}
+
+int sgt_raw_read(sgt_raw *r, uint8_t *p, size_t *n, size_t want, int *end, sgt_error *err)
+{
+    int rc = read_on(r, p, n, want, end, err);
+    if (rc < 0 || r->file->stream) return rc;
+    drop_behind(r);
+    return *end || r->at >= r->file->size ? check_end(r, end, err) : SGT_OK;
+}

@@ -1,0 +1,128 @@
+/* unpack.c: zlib and zstd behind one call. */
+#include "unpack.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <zlib.h>
+#include <zstd.h>
+#include <zstd_errors.h>
+
+struct sgt_unpack {
+    sgt_pack pack;
+    const char *path;
+    int inside;  /* a member: it has begun and not ended; a file begins inside one, for it may not be empty */
+    int padding; /* zeros after the last member */
+    z_stream gz;
+    ZSTD_DStream *zst;
+};
+
+static int no_memory(const char *path, sgt_error *err)
+{
+    return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+}
+
+int sgt_unpack_new(sgt_unpack **out, sgt_pack pack, const char *path, sgt_error *err)
+{
+    sgt_unpack *u = calloc(1, sizeof *u);
+    if (!u) return no_memory(path, err);
+    u->pack = pack;
+    u->path = path;
+    u->inside = 1;
+    int ready = pack == SGT_PACK_GZ ? inflateInit2(&u->gz, 15 + 16) == Z_OK : (u->zst = ZSTD_createDStream()) != NULL;
+    if (!ready) {
+        free(u);
+        return no_memory(path, err);
+    }
+    *out = u;
+    return SGT_OK;
+}
+
+void sgt_unpack_free(sgt_unpack *u)
+{
+    if (!u) return;
+    if (u->pack == SGT_PACK_GZ) inflateEnd(&u->gz);
+    else ZSTD_freeDStream(u->zst);
+    free(u);
+}
+
+int sgt_unpack_inside(const sgt_unpack *u)
+{
+    return u->inside;
+}
+
+static int damaged(const sgt_unpack *u, const sgt_unpack_io *io, const char *why, sgt_error *err)
+{
+    return sgt_fail(err, SGT_EFORMAT, "%s: offset %" PRIu64 ": not %s, or damaged: %s", u->path, io->offset + io->in_at,
+                    u->pack == SGT_PACK_GZ ? "gzip" : "zstd", why);
+}
+
+static size_t at_most(size_t n, size_t max)
+{
+    return n < max ? n : max;
+}
+
+/* Between two members: zeros, or the next. */
+static int begin_member(sgt_unpack *u, sgt_unpack_io *io, sgt_error *err)
+{
+    while (io->in_at < io->in_size && io->in[io->in_at] == 0) {
+        io->in_at++;
+        u->padding = 1;
+    }
+    if (io->in_at == io->in_size) return SGT_OK;
+    if (u->padding) return damaged(u, io, "neither zeros nor the end follows zeros", err);
+    inflateReset(&u->gz);
+    u->inside = 1;
+    return SGT_OK;
+}
+
+static int inflate_some(sgt_unpack *u, sgt_unpack_io *io, sgt_error *err)
+{
+    z_stream *z = &u->gz;
+    if (!u->inside) {
+        int rc = begin_member(u, io, err);
+        if (rc < 0 || !u->inside) return rc;
+    }
+    size_t in = at_most(io->in_size - io->in_at, 1u << 30), out = at_most(io->out_size - io->out_at, 1u << 30);
+    z->next_in = (Bytef *)(uintptr_t)(io->in + io->in_at); /* zlib reads it alone, but does not say so */
+    z->avail_in = (uInt)in;
+    z->next_out = io->out + io->out_at;
+    z->avail_out = (uInt)out;
+    int got = inflate(z, Z_NO_FLUSH);
+    io->in_at += in - z->avail_in;
+    io->out_at += out - z->avail_out;
+    if (got == Z_STREAM_END) u->inside = 0;
+    else if (got == Z_MEM_ERROR) return no_memory(u->path, err);
+    else if (got != Z_OK && got != Z_BUF_ERROR) return damaged(u, io, z->msg ? z->msg : "it wants a dictionary", err);
+    return SGT_OK;
+}
+
+static int decompress_some(sgt_unpack *u, sgt_unpack_io *io, sgt_error *err)
+{
+    ZSTD_inBuffer in = {io->in, io->in_size, io->in_at};
+    ZSTD_outBuffer out = {io->out, io->out_size, io->out_at};
+    if (!u->inside && in.pos == in.size) return SGT_OK;
+    size_t got = ZSTD_decompressStream(u->zst, &out, &in);
+    io->in_at = in.pos;
+    io->out_at = out.pos;
+    if (!ZSTD_isError(got)) {
+        u->inside = got != 0;
+        return SGT_OK;
+    }
+    if (ZSTD_getErrorCode(got) == ZSTD_error_memory_allocation) return no_memory(u->path, err);
+    if (ZSTD_getErrorCode(got) != ZSTD_error_frameParameter_windowTooLarge)
+        return damaged(u, io, ZSTD_getErrorName(got), err);
+    return sgt_fail(err, SGT_EUNSUPPORTED,
+                    "%s: offset %" PRIu64 ": wants a window of more than 128 MiB (zstd --long=31 -dc FILE | "
+                    "sgt-tokenize - OUT)",
+                    u->path, io->offset + io->in_at);
+}
+
+int sgt_unpack_some(sgt_unpack *u, sgt_unpack_io *io, sgt_error *err)
+{
+    for (;;) {
+        size_t in = io->in_at, out = io->out_at;
+        int rc = u->pack == SGT_PACK_GZ ? inflate_some(u, io, err) : decompress_some(u, io, err);
+        if (rc < 0 || io->out_at == io->out_size) return rc;
+        if (io->in_at == in && io->out_at == out) return SGT_OK; /* it wants more */
+    }
+}
