@@ -54,16 +54,21 @@ static const sgt_program program = {
 typedef struct meter {
     sgt_progress *bar;
     int begun;
-    uint64_t from; /* bytes that an earlier run had done */
+    uint64_t from, tokens_from; /* what an earlier run had done */
+    double began;
 } meter;
 
 static void show_progress(void *ctx, uint64_t done, uint64_t total, uint64_t tokens)
 {
     meter *m = ctx;
-    char count[40], text[64];
-    if (!m->begun) m->from = done;
-    m->begun = 1;
-    snprintf(text, sizeof text, "%s tokens", sgt_format_count(count, sizeof count, tokens));
+    char text[64];
+    double now = sgt_now();
+    if (!m->begun) {
+        *m = (meter){m->bar, 1, done, tokens, now};
+        return; /* how fast it goes is not known yet */
+    }
+    double speed = now > m->began ? (double)(tokens - m->tokens_from) / (now - m->began) : 0;
+    sgt_format_rate(text, sizeof text, speed, "tokens/s");
     sgt_progress_update(m->bar, done, total, m->from, text);
 }
 
@@ -147,14 +152,13 @@ int main(int argc, char **argv)
 
     sgt_error err;
     sgt_tokenize_result result;
-    sgt_talk talk = {program.name, o.quiet};
     meter m = {.bar = sgt_progress_new("B", SGT_PROGRESS_BYTES, o.quiet)};
     sgt_tokenize_options options = {
         .inputs = (const char *const *)(argv + first), .input_count = (size_t)(count - 1), .out = argv[argc - 1],
         .val_fraction = o.split, .shard_tokens = o.shard_tokens, .threads = (int)o.threads,
         .format = format(), .field = o.field, .skip_bad = o.skip_bad,
         .special_eot = !strcmp(o.special, "eot"), .invalid_utf8 = invalid_utf8(), .force = o.force,
-        .notice = sgt_talk_notice(&talk), .stop = stop, .progress = show_progress, .progress_ctx = &m};
+        .notice = sgt_progress_notice(m.bar, program.name), .stop = stop, .progress = show_progress, .progress_ctx = &m};
     int rc = sgt_tokenize(&options, &result, &err);
     sgt_progress_end(m.bar);
     if (rc < 0) return sgt_report_failure(&program, &err);

@@ -1,9 +1,12 @@
-/* progress.h: one calm line: " 42% |########          | 84.1/200 MB [00:03<00:04, 25.0 MB/s] text". On a terminal,
- * redrawn in place 5 times a second; elsewhere a line every 10 s; with `quiet`, nothing. Talks on stderr only. */
+/* progress.h: one calm line: " 42%|########          | 84.1/200 MB [00:03<00:04, 25.0 MB/s] text". On a terminal,
+ * redrawn in place 5 times a second, the bar as long as there is room for; elsewhere a line every 10 s; with `quiet`,
+ * nothing. Talks on stderr only. Any thread may call update, line and the notice. */
 #ifndef SGT_CLI_PROGRESS_H
 #define SGT_CLI_PROGRESS_H
 
 #include <stdint.h>
+
+#include "base/error.h"
 
 typedef enum sgt_progress_unit { SGT_PROGRESS_ITEMS, SGT_PROGRESS_BYTES } sgt_progress_unit;
 
@@ -16,6 +19,8 @@ sgt_progress *sgt_progress_new(const char *unit_name, sgt_progress_unit unit, in
 void sgt_progress_update(sgt_progress *p, uint64_t done, uint64_t total, uint64_t from, const char *text);
 /* Prints a whole line above the bar (or plainly), e.g. an evaluation. */
 void sgt_progress_line(sgt_progress *p, const char *line);
+/* What a library has to say, as "PROGRAM: line" above the bar. Until sgt_progress_end; the name must outlive it. */
+sgt_notice sgt_progress_notice(sgt_progress *p, const char *program);
 void sgt_progress_end(sgt_progress *p); /* draws the last state, ends the line, frees; NULL is fine */
 
 #endif

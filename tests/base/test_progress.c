@@ -1,0 +1,184 @@
+/* tools/cli/progress: what a terminal shows in the end, seen through a pseudo-terminal and a terminal's own rules. */
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "tools/cli/progress.h"
+
+enum { ROWS = 4096, COLUMNS = 512 };
+
+/* A terminal as far as the bar needs one: \r, \n, "erase to the end of the line", and characters. */
+typedef struct terminal {
+    int master, width;
+    pthread_t reader;
+    char rows[ROWS][COLUMNS];
+    int row, column, escape, wrapped;
+} terminal;
+
+static void show(terminal *t, char c)
+{
+    if (t->escape) {
+        t->escape = c == 'K' ? 0 : t->escape + 1;
+        if (c == 'K') memset(t->rows[t->row] + t->column, 0, COLUMNS - (size_t)t->column);
+        cr_assert_leq(t->escape, 2, "an escape that is not known");
+    } else if (c == '\033') {
+        t->escape = 1;
+    } else if (c == '\r') {
+        t->column = 0;
+    } else if (c == '\n') {
+        cr_assert_lt(++t->row, ROWS);
+    } else {
+        t->wrapped |= t->column >= t->width;
+        cr_assert_lt(t->column, COLUMNS);
+        t->rows[t->row][t->column++] = c;
+    }
+}
+
+static void *read_all(void *arg)
+{
+    terminal *t = arg;
+    char buffer[4096];
+    for (ssize_t n; (n = read(t->master, buffer, sizeof buffer)) > 0;)
+        for (ssize_t i = 0; i < n; i++) show(t, buffer[i]);
+    return NULL; /* EIO: the other side is closed */
+}
+
+static int real_stderr;
+
+static terminal *plug(int width)
+{
+    terminal *t = calloc(1, sizeof *t);
+    struct winsize size = {.ws_row = 24, .ws_col = (unsigned short)width};
+    cr_assert((t->master = posix_openpt(O_RDWR | O_NOCTTY)) >= 0 && !grantpt(t->master) && !unlockpt(t->master));
+    int slave = open(ptsname(t->master), O_RDWR | O_NOCTTY);
+    cr_assert(slave >= 0 && !ioctl(slave, TIOCSWINSZ, &size));
+    t->width = width;
+    real_stderr = dup(STDERR_FILENO);
+    dup2(slave, STDERR_FILENO);
+    close(slave);
+    cr_assert_eq(pthread_create(&t->reader, NULL, read_all, t), 0);
+    return t;
+}
+
+/* How many lines were written; the rest of t can be read from then on. */
+static int unplug(terminal *t)
+{
+    dup2(real_stderr, STDERR_FILENO);
+    close(real_stderr);
+    pthread_join(t->reader, NULL);
+    close(t->master);
+    cr_assert(!t->wrapped, "a line was longer than the terminal is wide");
+    cr_assert_eq(t->rows[t->row][0], 0, "the last line is not ended: %s", t->rows[t->row]);
+    return t->row;
+}
+
+static void let_time_pass(void) { usleep(210000); } /* a redraw is due */
+
+Test(progress, one_bar_with_lines_above_it)
+{
+    terminal *t = plug(100);
+    sgt_progress *p = sgt_progress_new("B", SGT_PROGRESS_BYTES, 0);
+    sgt_notice n = sgt_progress_notice(p, "sgt-x");
+    sgt_say(&n, "before there is a bar");
+    sgt_progress_update(p, 1 << 20, 4 << 20, 0, "5.00 Mtokens/s"); /* too early to be drawn */
+    let_time_pass();
+    sgt_progress_update(p, 2 << 20, 4 << 20, 0, "5.00 Mtokens/s");
+    sgt_say(&n, "in.txt: %s", "not UTF-8");
+    sgt_progress_line(p, "a line that is much longer than what is left of the bar when this is written to the screen");
+    let_time_pass();
+    sgt_progress_update(p, 3 << 20, 4 << 20, 0, "1 token/s");
+    sgt_progress_update(p, 4 << 20, 4 << 20, 0, "2 tokens/s");
+    sgt_progress_end(p);
+    cr_assert_eq(unplug(t), 4);
+    cr_assert_str_eq(t->rows[0], "sgt-x: before there is a bar");
+    cr_assert_str_eq(t->rows[1], "sgt-x: in.txt: not UTF-8");
+    cr_assert_str_eq(t->rows[2],
+                     "a line that is much longer than what is left of the bar when this is written to the screen");
+    static const char want[] = "100%|####################| 4.0 MiB/4.0 MiB [00:00<00:00, ";
+    cr_assert_eq(strncmp(t->rows[3], want, strlen(want)), 0, "%s", t->rows[3]);
+    size_t length = strlen(t->rows[3]);
+    static const char end[] = "MB/s] 2 tokens/s";
+    cr_assert(length > strlen(end) && !strcmp(t->rows[3] + length - strlen(end), end), "%s", t->rows[3]);
+    free(t);
+}
+
+Test(progress, a_total_that_is_not_known)
+{
+    terminal *t = plug(80);
+    sgt_progress *p = sgt_progress_new("B", SGT_PROGRESS_BYTES, 0);
+    sgt_progress_update(p, 3 << 20, 0, 0, NULL);
+    sgt_progress_end(p);
+    cr_assert_eq(unplug(t), 1);
+    cr_assert_eq(strncmp(t->rows[0], "3.0 MiB [00:00, ", 16), 0, "%s", t->rows[0]);
+    cr_assert_null(strchr(t->rows[0], '%'));
+    free(t);
+}
+
+/* The bar gives way first, then the line is cut: it never wraps, which would leave a line behind at each redraw. */
+Test(progress, narrow_terminals)
+{
+    for (int width = 40; width <= 120; width++) {
+        terminal *t = plug(width);
+        sgt_progress *p = sgt_progress_new("B", SGT_PROGRESS_BYTES, 0);
+        sgt_progress_update(p, 99ull << 30, 1023ull << 30, 0, "123 Mtokens/s and more than anybody wants to know");
+        sgt_progress_end(p);
+        cr_assert_eq(unplug(t), 1);
+        cr_assert_eq(strncmp(t->rows[0], "  9%|", 5), 0, "%s", t->rows[0]);
+        cr_assert_leq(strlen(t->rows[0]), (size_t)width - 1);
+        free(t);
+    }
+}
+
+enum { THREADS = 4, LINES = 200 };
+
+static void *say_lines(void *arg)
+{
+    static int numbers;
+    int number = __atomic_fetch_add(&numbers, 1, __ATOMIC_RELAXED);
+    for (int i = 0; i < LINES; i++) sgt_say(arg, "thread %d says %d", number, i);
+    return NULL;
+}
+
+Test(progress, lines_from_many_threads_stay_whole)
+{
+    terminal *t = plug(90);
+    pthread_t threads[THREADS];
+    int next[THREADS] = {0}, lines = 0;
+    sgt_progress *p = sgt_progress_new("it", SGT_PROGRESS_ITEMS, 0);
+    sgt_notice n = sgt_progress_notice(p, "sgt-x");
+    let_time_pass();
+    sgt_progress_update(p, 1, 1000, 0, "text");
+    for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, say_lines, &n);
+    for (uint64_t i = 1; i < 1000; i++) sgt_progress_update(p, i, 1000, 0, "text");
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    sgt_progress_end(p);
+    lines = unplug(t);
+    cr_assert_eq(lines, THREADS * LINES + 1);
+    for (int i = 0; i < lines - 1; i++) {
+        int thread, number, end = 0;
+        sscanf(t->rows[i], "sgt-x: thread %d says %d%n", &thread, &number, &end);
+        cr_assert(end && !t->rows[i][end] && number == next[thread]++, "line %d: %s", i, t->rows[i]);
+    }
+    cr_assert_eq(strncmp(t->rows[lines - 1], " 99%|################### | 999/1,000 [", 38), 0, "%s",
+                 t->rows[lines - 1]);
+    free(t);
+}
+
+Test(progress, quiet_says_nothing)
+{
+    terminal *t = plug(80);
+    sgt_progress *p = sgt_progress_new("it", SGT_PROGRESS_ITEMS, 1);
+    sgt_notice n = sgt_progress_notice(p, "sgt-x");
+    let_time_pass();
+    sgt_progress_update(p, 1, 2, 0, "text");
+    sgt_progress_line(p, "line");
+    sgt_say(&n, "notice");
+    sgt_progress_end(p);
+    cr_assert_eq(unplug(t), 0);
+    free(t);
+}

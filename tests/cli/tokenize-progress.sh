@@ -1,0 +1,29 @@
+# tokenize-progress.sh: the bar of sgt-tokenize on a terminal: one for all inputs, by bytes, with MB/s, tokens/s and
+# what is left. What it does among other lines is tests/base/test_progress.c's.
+. "$ROOT/tests/cli/lib.sh"
+
+command -v script > /dev/null || skip 'script is not there'
+terminal() { # COMMAND: on a terminal; what it showed, a line each time the cursor went back
+    script -qec "stty cols 100; $1" /dev/null < /dev/null > .shown 2> .stderr || fail "exit $?: $(cat .stderr .shown)"
+    tr '\r' '\n' < .shown | sed 's/\x1b\[K//g' | grep -v '^$' > shown
+}
+mkdir in
+for i in 1 2 3 4 5 6 7 8; do cat "$ROOT"/tokenize/gpt2.bpe > in/$i.txt; done
+terminal 'sgt-tokenize in out > summary'
+size=$(cat in/* | wc -c | awk '{ printf "%.1f MiB", $1 / 1048576 }')
+grep -qE "^100%\|#{20}\| $size/$size \[00:0[0-9]<00:00, [0-9.]+ [kMG]B/s\] [0-9.]+ [kMG]tokens/s$" shown ||
+    fail "no bar that is full at last: $(cat shown)"
+! grep -vE '^ *[0-9]+%\|#* *\| [0-9.]+ [KM]?i?B/[0-9.]+ MiB \[' shown || fail 'that is more than the bar'
+
+# standard input has no size: nothing is said of what is left
+terminal '(cat in/1.txt; sleep .3; cat in/2.txt; sleep .3; cat in/3.txt) | sgt-tokenize - fed > summary'
+grep -qE '^[0-9.]+ [KM]iB \[00:0[0-9], [0-9.]+ [kM]B/s\] [0-9.]+ [kM]tokens/s$' shown || fail "no bar: $(cat shown)"
+[ "$(wc -l < shown)" -ge 2 ] || fail "it did not move: $(cat shown)"
+! grep -q '%' shown || fail "a part of nobody knows what: $(cat shown)"
+
+# a notice stands in a line of its own, and a failure below the bar
+mv in/8.txt in/8.gz.parquet
+terminal 'sgt-tokenize in noticed > summary'
+grep -q '^sgt-tokenize: in/8.gz.parquet: ' shown || fail "no notice: $(cat shown)"
+terminal 'sgt-tokenize --quiet in quiet > summary'
+[ ! -s shown ] || fail "--quiet said: $(cat shown)"
