@@ -15,6 +15,7 @@
 
 #include "base/arena.h"
 #include "base/cpu.h"
+#include "pattern.h"
 #include "split.h"
 #include "words.h"
 
@@ -36,6 +37,8 @@ struct sgt_encoder {
     uint64_t *marks;  /* (MARKS): places, counted over the encoder's life, from which no tokens lead to the end */
     uint64_t place;   /* of the current long piece's first byte; starts at 1 */
     sgt_words words;
+    sgt_pattern *rule; /* NULL: GPT-2's */
+    sgt_error failure; /* of the rule */
 };
 
 static const sgt_words_level *words_level(void)
@@ -54,7 +57,8 @@ int sgt_encoder_new(sgt_encoder **out, const sgt_vocab *v, sgt_error *err)
     e->v = v;
     e->place = 1;
     size_t bytes = SGT_WORD_TABLE + 16 + LONGS * sizeof *e->longs + MARKS * sizeof *e->marks + 3 * SGT_ARENA_ALIGN;
-    int rc = sgt_arena_map(&e->memory, bytes, 0, err);
+    int rc = v->file && v->file->rule ? sgt_pattern_new(&e->rule, v->file->rule, err) : SGT_OK;
+    if (!rc) rc = sgt_arena_map(&e->memory, bytes, 0, err);
     if (rc < 0) {
         sgt_encoder_free(e);
         return rc;
@@ -73,6 +77,7 @@ void sgt_encoder_free(sgt_encoder *e)
 {
     if (!e) return;
     sgt_arena_unmap(&e->memory);
+    sgt_pattern_free(e->rule);
     free(e);
 }
 
@@ -268,7 +273,8 @@ size_t sgt_encode_piece(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *id
     return n <= SGT_WORD_BYTES ? encode_words(e, s, &end, 1, n, ids) : sgt_encode_long(e, s, n, ids);
 }
 
-size_t sgt_encode(sgt_encoder *e, const void *text, size_t n, uint16_t *ids)
+/* By GPT-2's rule, to ids in merge order. */
+static size_t encode_gpt2(sgt_encoder *e, const void *text, size_t n, uint16_t *ids)
 {
     const uint8_t *s = text;
     sgt_splitter sp = sgt_splitter_start(text, n);
@@ -282,3 +288,26 @@ size_t sgt_encode(sgt_encoder *e, const void *text, size_t n, uint16_t *ids)
     }
     return count;
 }
+
+/* By the vocabulary's own rule, likewise. */
+static size_t encode_by_rule(sgt_encoder *e, const void *text, size_t n, uint16_t *ids)
+{
+    const uint8_t *s = text;
+    size_t ends[256], from = 0, count = 0;
+    int pieces = sgt_pattern_start(e->rule, text, n, &e->failure);
+    while (pieces >= 0 && (pieces = sgt_pattern_split(e->rule, ends, 256, &e->failure)) > 0)
+        for (int i = 0; i < pieces; from = ends[i++])
+            count += sgt_encode_piece(e, s + from, ends[i] - from, ids + count);
+    return pieces < 0 ? SGT_ENCODE_FAILED : count;
+}
+
+size_t sgt_encode(sgt_encoder *e, const void *text, size_t n, uint16_t *ids)
+{
+    const sgt_vocab_file *f = e->v->file;
+    size_t count = e->rule ? encode_by_rule(e, text, n, ids) : encode_gpt2(e, text, n, ids);
+    if (f && f->ids && count != SGT_ENCODE_FAILED)
+        for (size_t i = 0; i < count; i++) ids[i] = f->ids[ids[i]];
+    return count;
+}
+
+const sgt_error *sgt_encoder_failure(const sgt_encoder *e) { return &e->failure; }

@@ -22,6 +22,7 @@ typedef struct sgt_feed_options {
     const uint64_t *joins;         /* of the vocabulary, for sgt_split_cut */
     size_t piece;                  /* bytes of a unit; one stretch of text that cannot be cut makes a longer one */
     int special;                   /* a literal <|endoftext|> is never cut */
+    int whole;                     /* documents are not cut at all: the vocabulary has a rule of its own */
     double val_fraction;           /* of documents that go to the val split */
     const sgt_stop *stop, *cancel; /* either ends the wait for a stream */
 } sgt_feed_options;

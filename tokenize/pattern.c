@@ -11,6 +11,7 @@
 
 #include "unicode.h"
 #include "utf8.h"
+#include "vocab.h"
 
 #define JIT_STACK_MAX (8u << 20) /* bytes; PCRE2's own 32 KiB are too few for patterns that backtrack over long runs */
 
@@ -37,14 +38,16 @@ void sgt_pattern_free(sgt_pattern *p)
     free(p);
 }
 
-int sgt_pattern_new(sgt_pattern **out, const char *pattern, sgt_error *err)
+/* Compiles a pattern that nothing in is left to spell out. Rust's and so tiktoken's $ is the end of the text alone. */
+static int compile(sgt_pattern **out, const char *pattern, sgt_error *err)
 {
+    const uint32_t options = PCRE2_UTF | PCRE2_UCP | PCRE2_DOLLAR_ENDONLY;
     int code;
     PCRE2_SIZE where;
     PCRE2_UCHAR why[160];
     sgt_pattern *p = calloc(1, sizeof *p);
     if (!p) return sgt_fail(err, SGT_ENOMEM, "pattern: out of memory");
-    p->code = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED, PCRE2_UTF, &code, &where, NULL);
+    p->code = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED, options, &code, &where, NULL);
     if (!p->code) {
         sgt_pattern_free(p);
         if (code == PCRE2_ERROR_HEAP_FAILED || code == PCRE2_ERROR_NOMEMORY)
@@ -66,18 +69,115 @@ int sgt_pattern_new(sgt_pattern **out, const char *pattern, sgt_error *err)
     return SGT_OK;
 }
 
-/* ---- GPT-2's ---- */
+/* ---- classes by our table ---- */
 
-/* Appends the ranges of `class` as they stand between [ and ]. */
-static void put_class(FILE *f, sgt_class class)
+/* Appends the ranges of `class`, or of all that is not in it, as they stand between [ and ]. */
+static void put_ranges(FILE *f, sgt_class class, int negated)
 {
     for (uint32_t from = 0; from <= 0x10FFFF; from++) {
-        if (sgt_unicode_class(from) != class) continue;
+        if ((sgt_unicode_class(from) == class) == negated) continue;
         uint32_t to = from;
-        while (to < 0x10FFFF && sgt_unicode_class(to + 1) == class) to++;
+        while (to < 0x10FFFF && (sgt_unicode_class(to + 1) == class) != negated) to++;
         fprintf(f, "\\x{%x}-\\x{%x}", from, to);
         from = to;
     }
+}
+
+static void put_class(FILE *f, sgt_class class) { put_ranges(f, class, 0); }
+
+/* The length of \s, \S, \pL, \p{L}, \P{^N} and their like at p, and what it stands for; 0: something else. */
+static size_t read_class(const char *p, sgt_class *class, int *negated)
+{
+    *class = SGT_CLASS_SPACE;
+    *negated = p[1] == 'S' || p[1] == 'P';
+    if (p[1] == 's' || p[1] == 'S') return 2;
+    if (p[1] != 'p' && p[1] != 'P') return 0;
+    const char *letter = p + 2 + (p[2] == '{');
+    if (p[2] == '{' && *letter == '^') {
+        *negated = !*negated;
+        letter++;
+    }
+    if ((*letter != 'L' && *letter != 'N') || (p[2] == '{' && letter[1] != '}')) return 0;
+    *class = *letter == 'L' ? SGT_CLASS_LETTER : SGT_CLASS_NUMBER;
+    return (size_t)(letter - p) + 1 + (p[2] == '{');
+}
+
+/* Whether some (?flags) of the pattern has this one. */
+static int has_flag(const char *p, char flag)
+{
+    while ((p = strstr(p, "(?"))) {
+        size_t n = strspn(p += 2, "^-imsxnJU");
+        if ((p[n] == ')' || p[n] == ':') && memchr(p, flag, n)) return 1;
+    }
+    return 0;
+}
+
+/* The length of what stands for itself at p, outside a class or within: \Q...\E, (?#...), [:alpha:], an escape. */
+static size_t read_plain(const char *p, int in_class)
+{
+    const char *end = NULL;
+    char posix[3] = {p[1], ']', 0};
+    if (p[0] == '\\' && p[1] == 'Q') end = strstr(p, "\\E");
+    else if (p[0] == '\\') return p[1] ? 2 : 1;
+    else if (in_class && p[0] == '[' && p[1] && strchr(":.=", p[1])) end = strstr(p + 2, posix);
+    else if (!in_class && !strncmp(p, "(?#", 3)) return (end = strchr(p, ')')) ? (size_t)(end - p) : strlen(p);
+    else return 1;
+    return end ? (size_t)(end - p) + 2 : p[0] == '[' ? 1 : strlen(p);
+}
+
+/* Where case is ignored somewhere, a class outside [ ] says that it is not: no letter's other case is in it. */
+static void spell_out(FILE *f, const char *p)
+{
+    const int caseless = has_flag(p, 'i');
+    sgt_class class;
+    int in_class = 0, negated;
+    for (size_t n; *p; p += n) {
+        if (*p == '\\' && (n = read_class(p, &class, &negated)) > 0) {
+            if (!in_class) fputs(caseless ? "(?-i:[" : "[", f);
+            put_ranges(f, class, negated);
+            if (!in_class) fputs(caseless ? "])" : "]", f);
+            continue;
+        }
+        n = read_plain(p, in_class);
+        if (n == 1 && *p == '[' && !in_class) {
+            in_class = 1;
+            n += p[n] == '^';
+            n += p[n] == ']'; /* the first is a bracket like any other character */
+        } else if (n == 1 && *p == ']') {
+            in_class = 0;
+        }
+        fwrite(p, 1, n, f);
+    }
+}
+
+int sgt_pattern_new(sgt_pattern **out, const char *pattern, sgt_error *err)
+{
+    char *text = NULL;
+    size_t n;
+    /* As it is first: what is wrong with it is said where it stands. White space and comments in it are not read. */
+    int rc = compile(out, pattern, err);
+    if (rc < 0 || has_flag(pattern, 'x')) return rc;
+    sgt_pattern_free(*out);
+    *out = NULL;
+    FILE *f = open_memstream(&text, &n);
+    if (!f) return sgt_fail(err, SGT_ENOMEM, "pattern: out of memory");
+    spell_out(f, pattern);
+    int bad = ferror(f);
+    rc = fclose(f) || bad ? sgt_fail(err, SGT_ENOMEM, "pattern: out of memory") : compile(out, text, err);
+    free(text);
+    return rc;
+}
+
+/* ---- GPT-2's ---- */
+
+int sgt_pattern_is_gpt2(const char *pattern)
+{
+    static const char *const ways[] = {
+        SGT_PIECE_RULE, "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+",
+        "'(?:[sdmt]|ll|ve|re)| ?\\p{L}++| ?\\p{N}++| ?[^\\s\\p{L}\\p{N}]++|\\s++$|\\s+(?!\\S)|\\s"};
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
+        if (!strcmp(pattern, ways[i])) return 1;
+    return 0;
 }
 
 static void put_gpt2(FILE *f)
@@ -111,7 +211,7 @@ int sgt_pattern_gpt2(sgt_pattern **out, sgt_error *err)
         free(text);
         return sgt_fail(err, SGT_ENOMEM, "pattern: out of memory");
     }
-    int rc = sgt_pattern_new(out, text, err);
+    int rc = compile(out, text, err);
     free(text);
     return rc;
 }

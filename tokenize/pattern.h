@@ -29,8 +29,13 @@ typedef struct sgt_pattern sgt_pattern;
  * takes U+180E for white space. */
 int sgt_pattern_gpt2(sgt_pattern **out, sgt_error *err);
 
-/* Any PCRE2 pattern (UTF-8); classes such as \p{L} are PCRE2's own. SGT_EUSAGE says what is wrong with it and where. */
+/* Any PCRE2 pattern (UTF-8). \s, \S, \p{L}, \P{L}, \p{N} and \P{N} are unicode.h's, as tiktoken has them; every other
+ * class is PCRE2's own, by Unicode properties (\w and \d too), and so are those of a pattern with (?x). $ is the end of the
+ * text alone. SGT_EUSAGE says what is wrong with it and where. */
 int sgt_pattern_new(sgt_pattern **out, const char *pattern, sgt_error *err);
+
+/* Whether a pattern is GPT-2's rule in one of the ways that OpenAI and Hugging Face write it: split.h does as well. */
+int sgt_pattern_is_gpt2(const char *pattern);
 void sgt_pattern_free(sgt_pattern *p); /* NULL is fine */
 
 /* Starts on text[0..n), which must stay as it is until the last piece. */

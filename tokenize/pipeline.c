@@ -204,7 +204,14 @@ static int run(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_voc
                sgt_record *r, sgt_error *err)
 {
     pipeline p = {.o = o, .corpus = c, .vocab = v, .piece = o->piece_bytes ? o->piece_bytes : PIECE};
-    sgt_feed_options f = {c, sgt_vocab_joins(v), p.piece, o->special_eot, o->val_fraction, o->stop, &p.cancelled};
+    sgt_feed_options f = {.corpus = c,
+                          .joins = sgt_vocab_joins(v),
+                          .piece = p.piece,
+                          .special = o->special_eot,
+                          .whole = v->file && v->file->rule,
+                          .val_fraction = o->val_fraction,
+                          .stop = o->stop,
+                          .cancel = &p.cancelled};
     size_t threads = useful_threads(&p);
     pthread_condattr_t monotonic;
     int rc = sgt_feed_open(&p.feed, &f, from->file, from->offset, err);
@@ -252,6 +259,7 @@ static char *options_json(const sgt_tokenize_options *o, const sgt_corpus *c, co
                           !c->line_files ? "text" : c->line_files == c->count ? "jsonl" : "auto", "split", split,
                           "shard_tokens", (json_int_t)(o->shard_tokens ? o->shard_tokens : SHARD_TOKENS), "special",
                           o->special_eot ? "eot" : "none", "invalid_utf8", invalid[o->invalid_utf8]);
+    if (v->file && v->file->rule) json_object_set_new(j, "pattern", json_string(v->file->rule));
     if (c->line_files) {
         json_object_set_new(j, "field", json_string(o->field ? o->field : "text"));
         json_object_set_new(j, "skip_bad", json_boolean(o->skip_bad));
@@ -369,7 +377,8 @@ int sgt_tokenize(const sgt_tokenize_options *o, sgt_tokenize_result *result, sgt
                                   .format = o->format,
                                   .notice = o->notice,
                                   .stop = o->stop};
-    if ((rc = sgt_corpus_list(&c, &request, err)) == 0 && (rc = sgt_vocab_gpt2(&v, err)) == 0) {
+    if ((rc = sgt_vocab_load(&v, o->vocab ? o->vocab : "gpt2", o->rule, err)) == 0 &&
+        (rc = sgt_corpus_list(&c, &request, err)) == 0) {
         notice_names(o, c);
         rc = tokenize_into(o, c, v, result, err);
     }

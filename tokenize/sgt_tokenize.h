@@ -1,4 +1,4 @@
-/* sgt_tokenize.h: text to GPT-2's tokens and back, and whole folders of text to shards on disk.
+/* sgt_tokenize.h: text to tokens, GPT-2's or those of a vocabulary of your own, and back, and whole folders of text to shards on disk.
  *
  *     sgt_vocab *v;
  *     sgt_encoder *e;
@@ -23,13 +23,29 @@ extern "C" {
 
 typedef struct sgt_vocab sgt_vocab;
 typedef struct sgt_encoder sgt_encoder;
+typedef enum sgt_normalize { SGT_NORMALIZE_NONE, SGT_NORMALIZE_NFC, SGT_NORMALIZE_NFKC } sgt_normalize;
+#define SGT_ENCODE_FAILED SIZE_MAX
 
 int sgt_vocab_gpt2(sgt_vocab **out, sgt_error *err);   /* built in: 50,257 tokens, the last is <|endoftext|> */
+/* A byte-level BPE of at most 65,536 ids from `path`, all of whose text is checked: tokenizer.json; merges.txt (or
+ * vocab.bpe) with vocab.json (or encoder.json) beside it, or either alone; NAME.tiktoken; or a folder with the first of
+ * these that is there. "gpt2" is the one built in.
+ *
+ * Ids: vocab.json's and tokenizer.json's own. merges.txt alone: as GPT-2's (bytes, merges, end of text). Where no merges
+ * are given ids are ranks, as tiktoken has them. The end of text is the token called <|endoftext|>, <|end_of_text|>,
+ * </s>, <eos> or <|eos|>, the first of these that is there; a .tiktoken file names none, so it is the one id that the
+ * file leaves out, or else the next. merges.txt alone has it after the merges.
+ *
+ * rule: a PCRE2 pattern whose matches, and what stands between them, are encoded each by itself (pattern.h). NULL:
+ * tokenizer.json's own, or GPT-2's. SGT_EUSAGE for a pattern that is wrong; SGT_EFORMAT for a file that is; both say
+ * where. What this reads and what tiktoken and Hugging Face's tokenizers do with it, they and sgt_encode agree on (their
+ * encode_ordinary, and their encode of text without added tokens). */
+int sgt_vocab_load(sgt_vocab **out, const char *path, const char *rule, sgt_error *err);
 void sgt_vocab_free(sgt_vocab *v);
-uint32_t sgt_vocab_size(const sgt_vocab *v);           /* 50257 */
-uint32_t sgt_vocab_eot(const sgt_vocab *v);            /* 50256 */
+uint32_t sgt_vocab_size(const sgt_vocab *v);           /* GPT-2: 50257 */
+uint32_t sgt_vocab_eot(const sgt_vocab *v);            /* GPT-2: 50256 */
 uint64_t sgt_vocab_fingerprint(const sgt_vocab *v);    /* XXH3-64 of all tokens by id (length, bytes) and the rule */
-const char *sgt_vocab_name(const sgt_vocab *v);        /* "gpt2" */
+const char *sgt_vocab_name(const sgt_vocab *v);        /* "gpt2", or the last component of `path` */
 /* The bytes of token `id`: *n of them, living as long as v. NULL for an id that is not in the vocabulary. */
 const uint8_t *sgt_vocab_token(const sgt_vocab *v, uint32_t id, size_t *n);
 /* The whole vocabulary as Hugging Face's tokenizer.json, into malloc'd *text (caller frees). */
@@ -38,8 +54,11 @@ int sgt_vocab_tokenizer_json(const sgt_vocab *v, char **text, size_t *n, sgt_err
 int sgt_encoder_new(sgt_encoder **out, const sgt_vocab *v, sgt_error *err);
 void sgt_encoder_free(sgt_encoder *e);
 /* `text` of n bytes, any bytes at all, into ids[n]; returns how many. Bytes that are not UTF-8 are tokens of their own
- * (see split.h for how they split). Linear in n, whatever the text. */
+ * (see split.h for how they split). Linear in n, whatever the text. A vocabulary with a rule of its own is as fast as
+ * that, and may fail: SGT_ENCODE_FAILED where the rule backtracks beyond PCRE2's limits or memory is short;
+ * sgt_encoder_failure says which, until the next call. */
 size_t sgt_encode(sgt_encoder *e, const void *text, size_t n, uint16_t *ids);
+const sgt_error *sgt_encoder_failure(const sgt_encoder *e);
 
 /* The bytes of ids[count] into malloc'd *text (caller frees; a NUL follows). SGT_EFORMAT for an id out of range. */
 int sgt_decode(const sgt_vocab *v, const uint16_t *ids, size_t count, char **text, size_t *n, sgt_error *err);
@@ -58,6 +77,8 @@ typedef struct sgt_tokenize_options {
     const char *const *inputs;    /* files, folders, or "-" for standard input */
     size_t input_count;
     const char *out;              /* folder; made if missing */
+    const char *vocab;            /* as sgt_vocab_load has it; NULL: GPT-2's */
+    const char *rule;             /* likewise: a pattern to split by. Documents are then not cut: each is in memory whole */
     double val_fraction;          /* of documents set aside as the val split, by a hash of path and position; 0: none */
     uint64_t shard_tokens;        /* default 100,000,000; at most 2,147,483,647 */
     int threads;                  /* default: the cores at hand */

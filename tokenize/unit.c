@@ -96,21 +96,28 @@ static void locate_invalid(sgt_unit *u, sgt_part *p)
         u->invalid[u->invalid_count++] = (sgt_invalid_at){p->file, p->offset + at[i]};
 }
 
-static void encode_text(sgt_unit *u, sgt_encoder *e, const uint8_t *text, size_t n)
+static int encode_text(sgt_unit *u, sgt_encoder *e, const uint8_t *text, size_t n, sgt_error *err)
 {
-    u->id_count += sgt_encode(e, text, n, u->ids + u->id_count);
+    size_t count = sgt_encode(e, text, n, u->ids + u->id_count);
+    if (count == SGT_ENCODE_FAILED) {
+        if (err) *err = *sgt_encoder_failure(e);
+        return sgt_encoder_failure(e)->code;
+    }
+    u->id_count += count;
+    return SGT_OK;
 }
 
 /* A literal end of text is its id; what stands on either side is text of its own, as tiktoken has it. */
-static void encode_special(sgt_unit *u, sgt_encoder *e, uint16_t eot, const uint8_t *text, size_t n)
+static int encode_special(sgt_unit *u, sgt_encoder *e, uint16_t eot, const uint8_t *text, size_t n, sgt_error *err)
 {
     const uint8_t *end = text + n, *found;
-    while ((found = memmem(text, (size_t)(end - text), EOT, EOT_BYTES))) {
-        encode_text(u, e, text, (size_t)(found - text));
+    int rc = SGT_OK;
+    while (!rc && (found = memmem(text, (size_t)(end - text), EOT, EOT_BYTES))) {
+        rc = encode_text(u, e, text, (size_t)(found - text), err);
         u->ids[u->id_count++] = eot;
         text = found + EOT_BYTES;
     }
-    encode_text(u, e, text, (size_t)(end - text));
+    return rc < 0 ? rc : encode_text(u, e, text, (size_t)(end - text), err);
 }
 
 static int encode_part(sgt_unit *u, sgt_part *p, sgt_encoder *e, const sgt_vocab *v, const sgt_tokenize_options *o,
@@ -130,10 +137,9 @@ static int encode_part(sgt_unit *u, sgt_part *p, sgt_encoder *e, const sgt_vocab
     if ((rc = reserve_ids(u, n + 1, err)) < 0) return rc;
     p->first_id = u->id_count;
     if (p->first) u->ids[u->id_count++] = eot;
-    if (o->special_eot) encode_special(u, e, eot, text, n);
-    else encode_text(u, e, text, n);
+    rc = o->special_eot ? encode_special(u, e, eot, text, n, err) : encode_text(u, e, text, n, err);
     p->ids = u->id_count - p->first_id;
-    return SGT_OK;
+    return rc;
 }
 
 int sgt_unit_encode(sgt_unit *u, sgt_encoder *e, const sgt_vocab *v, const sgt_corpus *c, const sgt_tokenize_options *o,
@@ -144,7 +150,9 @@ int sgt_unit_encode(sgt_unit *u, sgt_encoder *e, const sgt_vocab *v, const sgt_c
     int rc = sgt_json_parts(u, c, o, err);
     if (!rc) rc = reserve_ids(u, u->used + u->count, err);
     for (size_t i = 0; i < u->count && !rc; i++) {
-        rc = encode_part(u, &u->parts[i], e, v, o, err);
+        sgt_error why;
+        rc = encode_part(u, &u->parts[i], e, v, o, &why);
+        if (rc < 0) return sgt_fail(err, rc, "%s: %s", c->files[u->parts[i].file].path, why.text);
         if (!rc && u->parts[i].invalid && o->invalid_utf8 == SGT_INVALID_FAIL)
             return sgt_fail(err, SGT_EFORMAT,
                             "%s: offset %" PRIu64 ": not UTF-8 (--invalid-utf8 keep or replace reads it)",

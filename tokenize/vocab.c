@@ -109,16 +109,18 @@ static void mark_joins(sgt_vocab *v)
 }
 
 /* XXH3-64 over each token in order of id, its length as 32 little-endian bits before it, and then the rule's text. */
-static int take_fingerprint(sgt_vocab *v, sgt_error *err)
+int sgt_vocab_take_fingerprint(sgt_vocab *v, sgt_error *err)
 {
-    const char *rule = SGT_PIECE_RULE;
-    size_t total = v->offsets[v->size] + (size_t)v->size * sizeof(uint32_t) + strlen(rule);
+    const char *rule = sgt_vocab_rule(v);
+    const uint32_t size = sgt_vocab_size(v), *offsets = v->file ? v->file->offsets : v->offsets;
+    const uint8_t *bytes = v->file ? v->file->bytes : v->bytes;
+    size_t total = offsets[size] + (size_t)size * sizeof(uint32_t) + strlen(rule);
     uint8_t *all = malloc(total), *p = all;
     if (!all) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", v->name);
-    for (uint32_t id = 0; id < v->size; id++) {
-        uint32_t n = (uint32_t)sgt_vocab_length(v, id);
+    for (uint32_t id = 0; id < size; id++) {
+        uint32_t n = offsets[id + 1] - offsets[id];
         memcpy(p, &n, sizeof n);
-        memcpy(p + sizeof n, v->bytes + v->offsets[id], n);
+        memcpy(p + sizeof n, bytes + offsets[id], n);
         p += sizeof n + n;
     }
     memcpy(p, rule, strlen(rule));
@@ -174,7 +176,7 @@ int sgt_vocab_from_merges(sgt_vocab **out, const char *name, const uint8_t *text
                  ? add_merges(v, &t, first + 1, n - (size_t)(first + 1 - text), err)
                  : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", name);
     free(t.slot);
-    if (rc == SGT_OK) rc = take_fingerprint(v, err);
+    if (rc == SGT_OK) rc = sgt_vocab_take_fingerprint(v, err);
     if (rc < 0) {
         sgt_vocab_free(v);
         return rc;
@@ -203,20 +205,30 @@ void sgt_vocab_free(sgt_vocab *v)
     free(v->joins);
     free(v->trie);
     free(v->trie_token);
+    if (v->file) {
+        free(v->file->ids);
+        free(v->file->offsets);
+        free(v->file->bytes);
+        free(v->file->added);
+        free(v->file->rule);
+        free(v->file);
+    }
     free(v);
 }
 
 /* ---- asking one ---- */
 
-uint32_t sgt_vocab_size(const sgt_vocab *v) { return v->size; }
-uint32_t sgt_vocab_eot(const sgt_vocab *v) { return v->eot; }
+uint32_t sgt_vocab_size(const sgt_vocab *v) { return v->file ? v->file->size : v->size; }
+uint32_t sgt_vocab_eot(const sgt_vocab *v) { return v->file ? v->file->eot : v->eot; }
 uint64_t sgt_vocab_fingerprint(const sgt_vocab *v) { return v->fingerprint; }
 const char *sgt_vocab_name(const sgt_vocab *v) { return v->name; }
 const uint64_t *sgt_vocab_joins(const sgt_vocab *v) { return v->joins; }
+const char *sgt_vocab_rule(const sgt_vocab *v) { return v->file && v->file->rule ? v->file->rule : SGT_PIECE_RULE; }
 
 const uint8_t *sgt_vocab_token(const sgt_vocab *v, uint32_t id, size_t *n)
 {
-    if (id >= v->size) return NULL;
-    *n = sgt_vocab_length(v, id);
-    return v->bytes + v->offsets[id];
+    const uint32_t *offsets = v->file ? v->file->offsets : v->offsets;
+    if (id >= sgt_vocab_size(v)) return NULL;
+    *n = offsets[id + 1] - offsets[id];
+    return (v->file ? v->file->bytes : v->bytes) + offsets[id];
 }

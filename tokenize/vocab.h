@@ -2,7 +2,8 @@
  *
  * Ids are in merge order: 0-255 the single bytes in GPT-2's order, 256 + n what merge n makes, and the last one is the
  * end of text, which nothing merges to. So the id of a merged pair is its rank as well: of two merges the lower id goes
- * first. */
+ * first. GPT-2's ids are in that order as they are given out. A vocabulary from a file may number its tokens otherwise,
+ * and hold some that no merge makes: its `file` says how, and is asked last of all, when ids go out or come in. */
 #ifndef SGT_VOCAB_H
 #define SGT_VOCAB_H
 
@@ -19,6 +20,7 @@ extern "C" {
 #endif
 
 #define SGT_NO_TOKEN UINT32_MAX
+#define SGT_GPT2_FINGERPRINT 0xD7F9B057243F9BE1u /* what makes of any file GPT-2's vocabulary; a test takes it anew */
 #define SGT_PIECE_RULE "'(?:[sdmt]|ll|ve|re)| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
 
 /* An open-addressing slot. In pairs: left id << 16 | right id -> merged id. In tries: node << 8 | byte -> node. 0 is no
@@ -27,9 +29,22 @@ typedef struct sgt_vocab_slot {
     uint32_t key, value;
 } sgt_vocab_slot;
 
+/* A vocabulary as its users see it, where that is not merge order and GPT-2's rule. */
+typedef struct sgt_vocab_file {
+    char name[64];
+    uint32_t size, eot;
+    uint16_t *ids;     /* by id in merge order: the id given out; NULL: the same */
+    uint32_t *offsets; /* (size + 1), by the id given out, as those below */
+    uint8_t *bytes;
+    uint8_t *added;    /* (size): 1: stands for itself alone, 0: is written in the byte alphabet */
+    char *rule;        /* a PCRE2 pattern; NULL: GPT-2's */
+    sgt_normalize normalize;
+} sgt_vocab_file;
+
 struct sgt_vocab {
     const char *name;
-    uint32_t size, eot;
+    sgt_vocab_file *file;    /* NULL: all as GPT-2's */
+    uint32_t size, eot;      /* in merge order: 257 + merges, and the last of them */
     uint64_t fingerprint;
     uint32_t *offsets;       /* (size + 1): token id is bytes[offsets[id] .. offsets[id + 1]) */
     uint8_t *bytes;
@@ -84,6 +99,12 @@ void sgt_vocab_need_trie(const sgt_vocab *v);
 
 /* A vocabulary from a list of merges: a first line "#version: ...", then one merge a line. `name` must outlive it. */
 int sgt_vocab_from_merges(sgt_vocab **out, const char *name, const uint8_t *text, size_t n, sgt_error *err);
+
+/* The pattern to split by as it was given, or SGT_PIECE_RULE. */
+const char *sgt_vocab_rule(const sgt_vocab *v);
+
+/* Takes v's fingerprint, of the tokens by the ids given out and the rule. */
+int sgt_vocab_take_fingerprint(sgt_vocab *v, sgt_error *err);
 
 /* GPT-2's merges as embedded, for whoever checks them: *n bytes. */
 const uint8_t *sgt_vocab_gpt2_file(size_t *n);

@@ -13,7 +13,7 @@
 #include "tools/cli/talk.h"
 
 static struct {
-    const char *vocab, *format, *field, *special, *invalid_utf8;
+    const char *vocab, *pattern, *format, *field, *special, *invalid_utf8;
     double split;
     uint64_t shard_tokens, threads;
     int skip_bad, force, json, quiet;
@@ -31,7 +31,10 @@ static const sgt_option table[] = {
     {"special", 0, SGT_OPT_CHOICE, &o.special, "none|eot",
      "eot: a literal <|endoftext|> is the end-of-text id; none: it is text", .def = "none"},
     {.name = "Output"},
-    {"vocab", 0, SGT_OPT_CHOICE, &o.vocab, "gpt2", "the vocabulary, built in", .def = "gpt2"},
+    {"vocab", 0, SGT_OPT_TEXT, &o.vocab, "gpt2|FILE|DIR",
+     "a byte-level BPE: tokenizer.json, merges.txt, vocab.json or .tiktoken", .def = "gpt2, built in"},
+    {"pattern", 0, SGT_OPT_TEXT, &o.pattern, "REGEX", "what text is split by before merging (PCRE2)",
+     .def = "the vocabulary's, or GPT-2's"},
     {"split", 0, SGT_OPT_PERCENT, &o.split, "N%|none", "documents set aside for validation, by a hash of their path",
      .def = "none"},
     {"shard-tokens", 0, SGT_OPT_COUNT, &o.shard_tokens, "N", "tokens of a shard", .def = "100M", .min = 1,
@@ -155,6 +158,7 @@ int main(int argc, char **argv)
     meter m = {.bar = sgt_progress_new("B", SGT_PROGRESS_BYTES, o.quiet)};
     sgt_tokenize_options options = {
         .inputs = (const char *const *)(argv + first), .input_count = (size_t)(count - 1), .out = argv[argc - 1],
+        .vocab = o.vocab, .rule = o.pattern,
         .val_fraction = o.split, .shard_tokens = o.shard_tokens, .threads = (int)o.threads,
         .format = format(), .field = o.field, .skip_bad = o.skip_bad,
         .special_eot = !strcmp(o.special, "eot"), .invalid_utf8 = invalid_utf8(), .force = o.force,

@@ -13,7 +13,6 @@ run_usage '--split 101%: not a percentage (such as 1%) or none' sgt-tokenize --s
 run_usage '--format html: must be one of auto|text|jsonl' sgt-tokenize --format html in out
 run 2 sgt-tokenize --field a..b in out
 stderr_is 'sgt-tokenize: field: "a..b": a name in it is empty'
-run_usage '--vocab other.bpe: must be one of gpt2' sgt-tokenize --vocab other.bpe in out
 run_usage '--special all: must be one of none|eot' sgt-tokenize --special all in out
 run_usage '--invalid-utf8 drop: must be one of keep|replace|fail' sgt-tokenize --invalid-utf8 drop in out
 run 2 sgt-tokenize - - out

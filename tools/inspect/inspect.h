@@ -118,7 +118,8 @@ void inspect_show_pairs(const char *label, const json_t *object);
 /* "FROM:COUNT", or "FROM" alone with COUNT 1. SGT_EUSAGE names the option. */
 int inspect_span(uint64_t *from, uint64_t *count, const char *text, const char *option, sgt_error *err);
 
-/* The vocabulary that the ids of a shard belong to: GPT-2's, unless its header says that they are another's. */
+/* The vocabulary that the ids of the shard at `path` belong to: GPT-2's, or where the header says that they are
+ * another's, that of tokenizer.json beside the shard. SGT_EUNSUPPORTED: neither. */
 int inspect_vocabulary(sgt_vocab **out, const sgt_shard_header *h, const char *path, sgt_error *err);
 
 /* Text of n bytes as JSON's string: what is not UTF-8 becomes U+FFFD, one for each maximal ill-formed subpart. */

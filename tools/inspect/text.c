@@ -29,18 +29,40 @@ int inspect_span(uint64_t *from, uint64_t *count, const char *text, const char *
                     text);
 }
 
+/* tokenizer.json in the folder of the shard at `path`, malloc'd. */
+static char *vocabulary_beside(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = slash ? strndup(path, (size_t)(slash + 1 - path)) : strdup("."), *file = NULL;
+    if (folder) file = sgt_join(folder, "tokenizer.json");
+    free(folder);
+    return file;
+}
+
 int inspect_vocabulary(sgt_vocab **out, const sgt_shard_header *h, const char *path, sgt_error *err)
 {
-    sgt_vocab *v;
+    sgt_vocab *v = NULL;
+    sgt_error why = {0};
     int rc = sgt_vocab_gpt2(&v, err);
     if (rc < 0) return rc;
     if (h->fingerprint && h->fingerprint != sgt_vocab_fingerprint(v)) {
+        char *file = vocabulary_beside(path);
         sgt_vocab_free(v);
+        v = NULL;
+        if (!file) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+        if (access(file, F_OK) == 0 && (rc = sgt_vocab_load(&v, file, NULL, &why)) == 0 &&
+            h->fingerprint != sgt_vocab_fingerprint(v)) {
+            rc = sgt_fail(&why, SGT_EFORMAT, "%s is yet another", file);
+            sgt_vocab_free(v);
+            v = NULL;
+        }
+        free(file);
+    }
+    if (!v)
         return sgt_fail(err, SGT_EUNSUPPORTED,
                         "%s: made with a vocabulary that is not GPT-2's (fingerprint %016" PRIx64
-                        "): its text is not known here",
-                        path, h->fingerprint);
-    }
+                        "): its text is not known here (%s)",
+                        path, h->fingerprint, rc < 0 ? why.text : "no tokenizer.json beside it");
     *out = v;
     return SGT_OK;
 }

@@ -1,0 +1,172 @@
+# tokenize-vocab.sh: --vocab and --pattern: ids as Hugging Face's tokenizers and tiktoken make them of the same files
+# (tests/data/vocab, whose generator stands beside it), what is refused and how, and sets that carry their vocabulary.
+. "$ROOT/tests/cli/lib.sh"
+D=$ROOT/tests/data/vocab
+
+# ids_are FILE OPTION...: the ids of text.txt, behind the header and the end of text
+ids_are() {
+    expected=$1
+    shift
+    rm -rf out
+    run 0 sgt-tokenize --quiet "$@" "$D/text.txt" out
+    tail -c +1027 out/train_000000.bin > ids
+    same ids "$expected"
+}
+
+ids_are "$D/hf.ids" --vocab "$D/trained"
+check 'end of text is id 0' [ "$(od -An -tu2 -j1024 -N2 out/train_000000.bin | tr -d ' ')" = 0 ]
+cp -r out trained
+ids_are "$D/hf.ids" --vocab "$D/trained/merges.txt"
+ids_are "$D/hf.ids" --vocab "$D/trained/vocab.json"
+ids_are "$D/hf.ids" --vocab trained/tokenizer.json
+cp "$D/trained/vocab.json" alone.json # ids as ranks
+ids_are "$D/hf.ids" --vocab alone.json
+ids_are "$D/hf-o200k.ids" --vocab "$D/o200k"
+grep -q '"fingerprint": "'"$(field fingerprint out/manifest.json)" out/manifest.json || fail 'no fingerprint'
+cp -r out o200k
+ids_are "$D/hf-o200k.ids" --vocab o200k/tokenizer.json # what a set carries says it all
+same out/tokenizer.json o200k/tokenizer.json
+same out/train_000000.bin o200k/train_000000.bin
+ids_are "$D/tiktoken-r50k.ids" --vocab "$D/ranks.tiktoken"
+check 'end of text comes last' [ "$(od -An -tu2 -j1024 -N2 out/train_000000.bin | tr -d ' ')" = 699 ]
+for name in r50k cl100k o200k; do
+    ids_are "$D/tiktoken-$name.ids" --vocab "$D/ranks.tiktoken" --pattern "$(cat "$D/$name.pattern")"
+done
+cp -r out carried
+ids_are "$D/tiktoken-o200k.ids" --vocab carried/tokenizer.json
+# any number of threads and any size of a unit: the same bytes
+run 0 sgt-tokenize --quiet --threads 3 --vocab carried/tokenizer.json "$D/text.txt" three
+same_folders out three
+
+# GPT-2's own merges with another pattern; and its own pattern by name is no other pattern
+printf "ab12 cd 345" > in.txt
+run 0 sgt-tokenize --quiet --pattern '\p{L}+|\p{N}' in.txt digits
+stdout_is ''
+run 0 sgt-inspect --decode 0:100 digits
+run 0 sgt-tokenize --quiet in.txt plain
+run 0 sgt-tokenize --quiet --pattern "$(cat "$D/r50k.pattern")" in.txt named
+same_folders plain named
+run 1 sgt-tokenize in.txt digits
+stderr_has 'digits: made with another vocabulary: fingerprint '
+
+# text comes back, by a shard too
+run 0 sgt-inspect --decode 0:100000 trained
+{ printf '<|endoftext|>'; cat "$D/text.txt"; } > decoded
+same .stdout decoded
+
+# ---- what is refused ----
+
+refused() { # MESSAGE VOCAB [OPTION]...
+    message=$1
+    shift
+    run 1 sgt-tokenize --vocab "$@" in.txt refused
+    stdout_is ''
+    stderr_is "sgt-tokenize: $message"
+    absent refused
+}
+refused 'nowhere: No such file or directory' nowhere
+mkdir empty
+refused 'empty: holds no tokenizer.json, vocab.json or merges.txt' empty
+: > empty.tiktoken
+refused 'empty.tiktoken: holds no tokens' empty.tiktoken
+
+R=$D/ranks.tiktoken
+{ cat "$R"; echo 'QUFBQQ== 70000'; } > big.tiktoken
+refused "big.tiktoken: ids up to 70000; sgt's tokens are of 16 bits, up to 65535" big.tiktoken
+{ cat "$R"; echo 'QUFBQQ 699'; } > base64.tiktoken
+refused 'base64.tiktoken: line 700: wanted a token in base64, a space, and its rank' base64.tiktoken
+{ cat "$R"; echo 'QUFBQQ== 6x'; } > rank.tiktoken
+refused 'rank.tiktoken: line 700: wanted a token in base64, a space, and its rank' rank.tiktoken
+{ cat "$R"; echo 'IQ== 699'; } > twice.tiktoken
+refused 'twice.tiktoken: tokens 0 and 699 are the same: !' twice.tiktoken
+{ cat "$R"; echo 'QUFBQQ== 3'; } > id.tiktoken
+refused 'id.tiktoken: two tokens have id 3' id.tiktoken
+{ cat "$R"; echo 'QUFBQQ== 702'; } > hole.tiktoken
+refused 'hole.tiktoken: no token has id 699, and there are ids up to 703' hole.tiktoken
+{ cat "$R"; echo 'QXFYelE= 699'; } > unmade.tiktoken
+refused 'unmade.tiktoken: token 699 (AqXzQ): no two tokens of lower ids make it' unmade.tiktoken
+sed 1d "$R" | awk '{ print $1, NR - 1 }' > byte.tiktoken
+refused 'byte.tiktoken: is not byte-level: no token is the byte 0x21 alone' byte.tiktoken
+# one id left out below the largest is the end of text
+awk '{ print $1, $2 + ($2 >= 300) }' "$R" > left.tiktoken
+run 0 sgt-tokenize --quiet --vocab left.tiktoken in.txt left
+check 'end of text is id 300' [ "$(od -An -tu2 -j1024 -N2 left/train_000000.bin | tr -d ' ')" = 300 ]
+
+edit() { # NAME SED: the trained vocabulary, its vocab.json edited
+    mkdir "$1"
+    cp "$D/trained/merges.txt" "$1"
+    sed "$2" "$D/trained/vocab.json" > "$1/vocab.json"
+}
+edit no-eot 's/"<|endoftext|>":0/"<|other|>":0/'
+refused 'no-eot: has no end-of-text token (looked for <|endoftext|>, <|end_of_text|>, </s>, <eos>, <|eos|>)' no-eot
+edit other-eot 's/"<|endoftext|>":0/"<\/s>":0/'
+run 0 sgt-tokenize --quiet --vocab other-eot in.txt named-s
+edit json 's/^{/{,/'
+refused 'json/vocab.json: line 1: string or '"'}' expected near ','" json
+edit twice 's/"!":1/"!":1,"!":1/'
+refused 'twice/vocab.json: line 1: duplicate object key near '"'\"!\"'" twice
+edit text 's/"!":1/"!":"1"/'
+refused 'text/vocab.json: token !: its id is not a whole number' text
+edit pieces 's/"!":1/"▁!":1/'
+refused "pieces/vocab.json: is not byte-level: token 1 (▁!) is not in GPT-2's byte alphabet" pieces
+edit unknown 's/$//'
+echo 'Q Qqq' >> unknown/merges.txt
+refused 'unknown: merge 444: its right side is not a token of the vocabulary' unknown
+edit unmade 's/$//'
+echo 'Q Q' >> unmade/merges.txt
+refused 'unmade: merge 444: what it makes is not a token of the vocabulary' unmade
+edit line 's/$//'
+echo 'Qq' >> line/merges.txt
+refused "line/merges.txt: line 445: wanted two tokens in GPT-2's byte alphabet, a space between them" line
+edit order 's/$//'
+{ sed -n 1p "$D/trained/merges.txt"; echo 'ĠĠ ĠĠ'; sed 1d "$D/trained/merges.txt"; } > order/merges.txt
+refused 'order: merge 2 makes token 257 (  ), which an earlier merge joins' order
+
+hf() { # NAME SED: o200k's tokenizer.json edited
+    sed "$2" "$D/o200k/tokenizer.json" > "$1.json"
+}
+hf isolated 's/"Isolated"/"Removed"/'
+refused 'isolated.json: pre_tokenizer: of Split sgt knows one Regex whose matches are Isolated (--pattern replaces it)' \
+    isolated.json
+hf digits 's/"Split"/"Digits"/'
+refused 'digits.json: pre_tokenizer: Digits is none that sgt knows (--pattern REGEX replaces it)' digits.json
+run 0 sgt-tokenize --quiet --vocab digits.json --pattern "$(cat "$D/o200k.pattern")" "$D/text.txt" overridden
+tail -c +1027 overridden/train_000000.bin > ids
+same ids "$D/hf-o200k.ids"
+hf prefix 's/"add_prefix_space": false/"add_prefix_space": true/'
+refused 'prefix.json: pre_tokenizer: ByteLevel with add_prefix_space changes the text (--pattern leaves it)' prefix.json
+hf both 's/"use_regex": false/"use_regex": true/'
+refused "both.json: pre_tokenizer: Split, and then ByteLevel's own pattern (--pattern gives one instead)" both.json
+hf level 's/"ByteLevel"/"Split"/'
+refused 'level.json: pre_tokenizer: of Split sgt knows one Regex whose matches are Isolated (--pattern replaces it)' \
+    level.json
+hf lower 's/"normalizer": null/"normalizer": {"type": "Lowercase"}/'
+refused 'lower.json: normalizer: Lowercase is none that sgt knows (NFC, NFKC)' lower.json
+hf model 's/"type": "BPE"/"type": "Unigram"/'
+refused 'model.json: its model is Unigram, not BPE' model.json
+hf fallback 's/"byte_fallback": false/"byte_fallback": true/'
+refused 'fallback.json: is not byte-level: byte_fallback' fallback.json
+hf suffix 's/"end_of_word_suffix": null/"end_of_word_suffix": "<\/w>"/'
+refused 'suffix.json: is not byte-level: end_of_word_suffix' suffix.json
+hf dropout 's/"dropout": null/"dropout": 0.1/'
+refused 'dropout.json: its model has dropout' dropout.json
+hf special 's/"special": true/"special": false/'
+refused 'special.json: added_tokens: 0 (<|endoftext|>) is not special: it would have to be found in text before merging, which sgt does not do' special.json
+hf two 's/"<|endoftext|>": 0,/"<|endoftext|>": 700,/'
+refused 'two.json: token <|endoftext|> has two ids, 700 and 0' two.json
+hf regex 's/"Regex": "/&(/'
+refused 'regex.json: its pattern: at byte 275: missing closing parenthesis (--pattern gives another)' regex.json
+hf cut '400,$d'
+run 1 sgt-tokenize --vocab cut.json in.txt refused
+stderr_matches '^sgt-tokenize: cut.json: line [0-9]+: '
+
+# ---- patterns that cannot be used ----
+
+run 2 sgt-tokenize --pattern 'a(b' in.txt refused
+stderr_is 'sgt-tokenize: pattern: at byte 3: missing closing parenthesis'
+absent refused
+head -c 200 /dev/zero | tr '\0' a > long.txt
+echo ! >> long.txt
+run 1 sgt-tokenize --pattern '(*LIMIT_MATCH=100)(a|aa)+$|.' long.txt refused
+stderr_is 'sgt-tokenize: long.txt: pattern: at byte 0 of the text: match limit exceeded'
+absent refused

@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""Writes what tests/data/vocab holds beside text.txt: make_vocab.py (needs PyPI's tokenizers and tiktoken, numpy).
+
+trained/        a vocabulary of 700 tokens, as Hugging Face's BPE trainer makes it from text.txt, GPT-2's rule: merges.txt
+                and vocab.json, as its model.save writes them
+o200k/          the same with o200k's pattern: tokenizer.json
+ranks.tiktoken  trained's tokens without the end of text, ranks from 0
+*.ids           text.txt as little-endian 16-bit ids: hf.ids and hf-o200k.ids by tokenizers with the two, tiktoken's
+                Encoding of ranks.tiktoken with the patterns of PATTERNS
+
+Made with tokenizers 0.23.3 and tiktoken 0.14.0. Not part of the build."""
+import base64
+import os
+
+import numpy as np
+import tiktoken
+from tiktoken_ext import openai_public
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+
+HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "vocab")
+EOT = "<|endoftext|>"
+O200K = "|".join([
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+    r"\p{N}{1,3}", r" ?[^\s\p{L}\p{N}]+[\r\n/]*", r"\s*[\r\n]+", r"\s+(?!\S)", r"\s+"])
+CL100K = (r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|"
+          r"\s+(?!\S)|\s")
+PATTERNS = {"r50k": openai_public.r50k_pat_str, "cl100k": CL100K, "o200k": O200K}
+
+
+def train(pre_tokenizer, text, size):
+    t = Tokenizer(models.BPE())
+    t.pre_tokenizer = pre_tokenizer
+    t.decoder = decoders.ByteLevel()
+    t.train_from_iterator([text], trainers.BpeTrainer(
+        vocab_size=size, special_tokens=[EOT], initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False))
+    return t
+
+
+def put(name, ids):
+    np.array(ids, dtype="<u2").tofile(os.path.join(HERE, name))
+
+
+def main():
+    with open(os.path.join(HERE, "text.txt"), newline="", encoding="utf-8") as f:
+        text = f.read()
+    for name in ("trained", "o200k"):
+        os.makedirs(os.path.join(HERE, name), exist_ok=True)
+
+    gpt2 = train(pre_tokenizers.ByteLevel(add_prefix_space=False), text, 700)
+    gpt2.model.save(os.path.join(HERE, "trained"))
+    # The added token would be found in the text, which encode_ordinary and sgt-tokenize do not do by themselves.
+    gpt2.encode_special_tokens = True
+    put("hf.ids", gpt2.encode(text, add_special_tokens=False).ids)
+
+    o200k = train(pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(O200K), "isolated"),
+                                           pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]),
+                  text, 700)
+    o200k.save(os.path.join(HERE, "o200k", "tokenizer.json"))
+    o200k.encode_special_tokens = True
+    put("hf-o200k.ids", o200k.encode(text, add_special_tokens=False).ids)
+
+    back = {c: b for b, c in bytes_to_unicode().items()}
+    tokens = sorted(((i, t) for t, i in gpt2.get_vocab().items() if t != EOT))
+    ranks = {bytes(back[c] for c in t): rank for rank, (_, t) in enumerate(tokens)}
+    with open(os.path.join(HERE, "ranks.tiktoken"), "wb") as f:
+        for token, rank in ranks.items():
+            f.write(base64.b64encode(token) + b" %d\n" % rank)
+    for name, pattern in PATTERNS.items():
+        e = tiktoken.Encoding("small", pat_str=pattern, mergeable_ranks=ranks, special_tokens={EOT: len(ranks)})
+        put(f"tiktoken-{name}.ids", e.encode_ordinary(text))
+        with open(os.path.join(HERE, f"{name}.pattern"), "w", newline="") as f:
+            f.write(pattern)
+
+
+def bytes_to_unicode():
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    other = [b for b in range(256) if b not in printable]
+    return {**{b: chr(b) for b in printable}, **{b: chr(0x100 + i) for i, b in enumerate(other)}}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,396 @@
+/* vocab_file.c: what a file says of its tokens becomes a vocabulary: merges in an order of our own (vocab.h), and the
+ * table that leads back to the file's ids. */
+#include "vocab_file.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "alphabet.h"
+
+#define MAX_BYTES ((size_t)1 << 23) /* of all tokens: the trie's keys hold 2^24 nodes */
+#define MAX_RANKED 4096             /* bytes of a token whose merge has to be found: each way to cut it is tried */
+
+const char *const sgt_vocab_eot_names[] = {"<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|eos|>", NULL};
+
+static int no_memory(const sgt_vocab_parts *p, sgt_error *err)
+{
+    return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", p->path);
+}
+
+/* ---- parts ---- */
+
+static int add_bytes(sgt_vocab_parts *p, const void *bytes, size_t n, sgt_error *err)
+{
+    if (p->used + n > p->room) {
+        size_t room = 2 * (p->used + n) + 4096;
+        uint8_t *more = realloc(p->bytes, room);
+        if (!more) return no_memory(p, err);
+        p->bytes = more;
+        p->room = room;
+    }
+    if (n) memcpy(p->bytes + p->used, bytes, n);
+    p->used += n;
+    return SGT_OK;
+}
+
+static int add_part(const sgt_vocab_parts *p, sgt_vocab_part **list, size_t *count, size_t *room, sgt_vocab_part part,
+                    sgt_error *err)
+{
+    if (*count == *room) {
+        size_t want = 2 * *room + 1024;
+        sgt_vocab_part *more = reallocarray(*list, want, sizeof *more);
+        if (!more) return no_memory(p, err);
+        *list = more;
+        *room = want;
+    }
+    (*list)[(*count)++] = part;
+    return SGT_OK;
+}
+
+int sgt_vocab_parts_token(sgt_vocab_parts *p, uint64_t id, const void *bytes, size_t n, int added, sgt_error *err)
+{
+    const sgt_vocab_part part = {id, p->used, n, added};
+    int rc = add_bytes(p, bytes, n, err);
+    return rc < 0 ? rc : add_part(p, &p->tokens, &p->token_count, &p->token_room, part, err);
+}
+
+int sgt_vocab_parts_merge(sgt_vocab_parts *p, const void *left, size_t left_n, const void *right, size_t right_n,
+                          sgt_error *err)
+{
+    const sgt_vocab_part part = {left_n, p->used, left_n + right_n, 0};
+    int rc = add_bytes(p, left, left_n, err);
+    if (!rc) rc = add_bytes(p, right, right_n, err);
+    return rc < 0 ? rc : add_part(p, &p->merges, &p->merge_count, &p->merge_room, part, err);
+}
+
+void sgt_vocab_parts_free(sgt_vocab_parts *p)
+{
+    free(p->tokens);
+    free(p->merges);
+    free(p->bytes);
+    p->tokens = p->merges = NULL;
+    p->bytes = NULL;
+}
+
+/* ---- looking things up ---- */
+
+typedef struct builder {
+    const sgt_vocab_parts *p;
+    uint32_t size, eot;            /* ids as given out */
+    const sgt_vocab_part **tokens; /* (size): by id */
+    uint32_t *names;               /* text → id + 1, of tokens that are not added */
+    size_t name_mask;
+    uint32_t *order;               /* (size): id → merge order, SGT_NO_TOKEN for a token that no merge makes yet */
+    uint8_t *awaited;              /* (size): 1: an earlier merge wanted it, and it was not there */
+    uint16_t *ids;                 /* merge order → id */
+    uint16_t (*halves)[2];         /* in merge order, as vocab.h's */
+    sgt_vocab_slot *pairs;         /* likewise */
+    unsigned pair_shift;
+    uint32_t made;                 /* tokens in merge order so far */
+    char *text;                    /* their merges as lines */
+    size_t n;
+    sgt_alphabet alphabet;
+} builder;
+
+static size_t find_name(const builder *b, const uint8_t *s, size_t n)
+{
+    size_t i = XXH3_64bits(s, n) & b->name_mask;
+    for (; b->names[i]; i = (i + 1) & b->name_mask) {
+        const sgt_vocab_part *t = b->tokens[b->names[i] - 1];
+        if (t->n == n && !memcmp(b->p->bytes + t->at, s, n)) break;
+    }
+    return i;
+}
+
+/* Its id, or SGT_NO_TOKEN. */
+static uint32_t find_token(const builder *b, const uint8_t *s, size_t n)
+{
+    return b->names[find_name(b, s, n)] - 1;
+}
+
+static size_t find_pair(const builder *b, uint32_t left, uint32_t right)
+{
+    size_t mask = ((size_t)1 << (64 - b->pair_shift)) - 1, i = sgt_vocab_hash(left << 16 | right, b->pair_shift);
+    while (b->pairs[i].value && b->pairs[i].key != (left << 16 | right)) i = (i + 1) & mask;
+    return i;
+}
+
+/* A token as a message shows it: as text, or in hex where it is not. */
+static const char *shown(const builder *b, uint32_t id, char *to, size_t size)
+{
+    const sgt_vocab_part *t = b->tokens[id];
+    char text[64];
+    size_t n = t->n < sizeof text - 4 ? t->n : sizeof text - 4;
+    memcpy(text, b->p->bytes + t->at, n);
+    memcpy(text + n, n < t->n ? "..." : "", n < t->n ? 4 : 1);
+    return sgt_printable(to, size, text);
+}
+
+/* ---- tokens ---- */
+
+static int check_ids(builder *b, sgt_error *err)
+{
+    const sgt_vocab_parts *p = b->p;
+    uint64_t largest = 0;
+    for (size_t i = 0; i < p->token_count; i++)
+        if (p->tokens[i].id > largest) largest = p->tokens[i].id;
+    if (largest >= SGT_VOCAB_MAX_IDS)
+        return sgt_fail(err, SGT_EFORMAT, "%s: ids up to %" PRIu64 "; sgt's tokens are of 16 bits, up to 65535", p->path,
+                        largest);
+    if (p->used > MAX_BYTES)
+        return sgt_fail(err, SGT_EFORMAT, "%s: tokens and merges of %zu bytes, more than %zu", p->path, p->used,
+                        MAX_BYTES);
+    b->size = (uint32_t)largest + 1;
+    return SGT_OK;
+}
+
+static int reserve(builder *b, sgt_error *err)
+{
+    size_t slots = 2, line_bytes = 512;
+    while (slots < 2 * (size_t)b->size) slots *= 2;
+    b->name_mask = slots - 1;
+    b->pair_shift = (unsigned)__builtin_clzll(slots) + 1;
+    for (size_t i = 0; i < b->p->token_count; i++) line_bytes += 2 * b->p->tokens[i].n + 2;
+    b->tokens = calloc(b->size, sizeof *b->tokens);
+    b->names = calloc(slots, sizeof *b->names);
+    b->order = malloc(b->size * sizeof *b->order);
+    b->awaited = calloc(b->size, 1);
+    b->ids = calloc((size_t)b->size + 257, sizeof *b->ids);
+    b->halves = calloc((size_t)b->size + 257, sizeof *b->halves);
+    b->pairs = calloc(slots, sizeof *b->pairs);
+    b->text = malloc(line_bytes);
+    sgt_alphabet_fill(&b->alphabet);
+    if (!b->tokens || !b->names || !b->order || !b->awaited || !b->ids || !b->halves || !b->pairs || !b->text)
+        return no_memory(b->p, err);
+    memset(b->order, 0xFF, b->size * sizeof *b->order);
+    return SGT_OK;
+}
+
+/* Every id once, every text once. */
+static int place_tokens(builder *b, sgt_error *err)
+{
+    char text[300];
+    for (size_t i = 0; i < b->p->token_count; i++) {
+        const sgt_vocab_part *t = &b->p->tokens[i];
+        if (b->tokens[t->id])
+            return sgt_fail(err, SGT_EFORMAT, "%s: two tokens have id %" PRIu64, b->p->path, t->id);
+        b->tokens[t->id] = t;
+        if (!t->n) return sgt_fail(err, SGT_EFORMAT, "%s: token %" PRIu64 " is empty", b->p->path, t->id);
+        if (t->added) continue;
+        size_t at = find_name(b, b->p->bytes + t->at, t->n);
+        if (b->names[at])
+            return sgt_fail(err, SGT_EFORMAT, "%s: tokens %u and %" PRIu64 " are the same: %s", b->p->path,
+                            b->names[at] - 1, t->id, shown(b, b->names[at] - 1, text, sizeof text));
+        b->names[at] = (uint32_t)t->id + 1;
+    }
+    for (uint32_t id = 0; id < b->size; id++)
+        if (!b->tokens[id])
+            return sgt_fail(err, SGT_EFORMAT, "%s: no token has id %u, and there are ids up to %u", b->p->path, id,
+                            b->size - 1);
+    return SGT_OK;
+}
+
+static int find_eot(builder *b, sgt_error *err)
+{
+    const char *const only[] = {b->p->eot, NULL}, *const *names = b->p->eot ? only : sgt_vocab_eot_names;
+    for (; *names; names++)
+        for (uint32_t id = 0; id < b->size; id++)
+            if (b->tokens[id]->added && b->tokens[id]->n == strlen(*names) &&
+                !memcmp(b->p->bytes + b->tokens[id]->at, *names, strlen(*names))) {
+                b->eot = id;
+                return SGT_OK;
+            }
+    return sgt_fail(err, SGT_EFORMAT,
+                    "%s: has no end-of-text token (looked for <|endoftext|>, <|end_of_text|>, </s>, <eos>, <|eos|>)",
+                    b->p->path);
+}
+
+static int place_bytes(builder *b, sgt_error *err)
+{
+    for (uint32_t i = 0; i < 256; i++) {
+        uint32_t id = find_token(b, b->alphabet.order + i, 1);
+        if (id == SGT_NO_TOKEN)
+            return sgt_fail(err, SGT_EFORMAT, "%s: is not byte-level: no token is the byte 0x%02X alone", b->p->path,
+                            b->alphabet.order[i]);
+        b->order[id] = b->halves[i][0] = b->halves[i][1] = (uint16_t)i;
+        b->ids[i] = (uint16_t)id;
+    }
+    b->made = 256;
+    return SGT_OK;
+}
+
+/* ---- merges ---- */
+
+/* Whether the merges so far leave the border between two tokens standing (bpe.c's may_follow says how; in merge order).
+ * The merge that joins the two themselves is not among them. */
+static int stay_apart(const builder *b, uint32_t left, uint32_t right)
+{
+    for (uint32_t limit = SGT_NO_TOKEN;;) {
+        uint32_t merged = b->pairs[find_pair(b, left, right)].value;
+        if (merged && merged < limit) return 0;
+        if (left > right) {
+            if (left < 256) return 1;
+            limit = left;
+            left = b->halves[left][1];
+        } else {
+            if (right < 256) return 1;
+            limit = right + 1;
+            right = b->halves[right][0];
+        }
+    }
+}
+
+/* The next in merge order is `id`, made of two tokens given in merge order. */
+static void make_token(builder *b, uint32_t id, uint32_t left, uint32_t right)
+{
+    const sgt_vocab_part *l = b->tokens[b->ids[left]], *r = b->tokens[b->ids[right]];
+    uint32_t at = b->made++;
+    b->pairs[find_pair(b, left, right)] = (sgt_vocab_slot){left << 16 | right, at};
+    b->halves[at][0] = (uint16_t)left;
+    b->halves[at][1] = (uint16_t)right;
+    b->ids[at] = (uint16_t)id;
+    b->order[id] = at;
+    b->n += sgt_alphabet_write(&b->alphabet, b->p->bytes + l->at, l->n, b->text + b->n);
+    b->text[b->n++] = ' ';
+    b->n += sgt_alphabet_write(&b->alphabet, b->p->bytes + r->at, r->n, b->text + b->n);
+    b->text[b->n++] = '\n';
+}
+
+/* Merges in the order of the file. One that can never come to pass is left out: that of two tokens which earlier merges
+ * would not leave side by side, or that of a token which an earlier one makes already. */
+static int take_merges(builder *b, sgt_error *err)
+{
+    char text[300];
+    for (size_t i = 0; i < b->p->merge_count; i++) {
+        const sgt_vocab_part *m = &b->p->merges[i];
+        const uint8_t *s = b->p->bytes + m->at;
+        uint32_t l = find_token(b, s, m->id), r = find_token(b, s + m->id, m->n - m->id), id = find_token(b, s, m->n);
+        if (l == SGT_NO_TOKEN || r == SGT_NO_TOKEN || id == SGT_NO_TOKEN)
+            return sgt_fail(err, SGT_EFORMAT, "%s: merge %zu: %s is not a token of the vocabulary", b->p->path, i + 1,
+                            l == SGT_NO_TOKEN   ? "its left side"
+                            : r == SGT_NO_TOKEN ? "its right side"
+                                                : "what it makes");
+        if (b->order[l] == SGT_NO_TOKEN || b->order[r] == SGT_NO_TOKEN)
+            b->awaited[b->order[l] == SGT_NO_TOKEN ? l : r] = 1;
+        else if (b->order[id] == SGT_NO_TOKEN && stay_apart(b, b->order[l], b->order[r])) {
+            if (b->awaited[id])
+                return sgt_fail(err, SGT_EFORMAT, "%s: merge %zu makes token %u (%s), which an earlier merge joins",
+                                b->p->path, i + 1, id, shown(b, id, text, sizeof text));
+            make_token(b, id, b->order[l], b->order[r]);
+        }
+    }
+    return SGT_OK;
+}
+
+/* Ids are ranks: the one way to cut a token in two that lower ranks leave standing. */
+static int rank_token(builder *b, uint32_t id, sgt_error *err)
+{
+    const sgt_vocab_part *t = b->tokens[id];
+    const uint8_t *s = b->p->bytes + t->at;
+    char text[300];
+    if (t->n > MAX_RANKED)
+        return sgt_fail(err, SGT_EFORMAT, "%s: token %u has %zu bytes, more than %d (give its merges as well)",
+                        b->p->path, id, t->n, MAX_RANKED);
+    for (size_t cut = 1; cut < t->n; cut++) {
+        uint32_t l = find_token(b, s, cut), r = l == SGT_NO_TOKEN ? l : find_token(b, s + cut, t->n - cut);
+        if (r == SGT_NO_TOKEN || b->order[l] == SGT_NO_TOKEN || b->order[r] == SGT_NO_TOKEN ||
+            !stay_apart(b, b->order[l], b->order[r]))
+            continue;
+        make_token(b, id, b->order[l], b->order[r]);
+        return SGT_OK;
+    }
+    return sgt_fail(err, SGT_EFORMAT, "%s: token %u (%s): no two tokens of lower ids make it", b->p->path, id,
+                    shown(b, id, text, sizeof text));
+}
+
+static int order_tokens(builder *b, sgt_error *err)
+{
+    char text[300];
+    int rc = place_bytes(b, err);
+    if (!rc && !b->p->ranks) rc = take_merges(b, err);
+    for (uint32_t id = 0; id < b->size && !rc && b->p->ranks; id++)
+        if (!b->tokens[id]->added && b->order[id] == SGT_NO_TOKEN) rc = rank_token(b, id, err);
+    for (uint32_t id = 0; id < b->size && !rc && b->p->whole; id++)
+        if (!b->tokens[id]->added && b->order[id] == SGT_NO_TOKEN)
+            rc = sgt_fail(err, SGT_EFORMAT, "%s: token %u (%s): no merges make it, and ignore_merges is on", b->p->path,
+                          id, shown(b, id, text, sizeof text));
+    return rc;
+}
+
+/* ---- the vocabulary ---- */
+
+static void name_file(sgt_vocab_file *f, const char *path)
+{
+    size_t n = strlen(path), from;
+    char name[sizeof f->name / 4], *to = name; /* an odd byte takes four */
+    while (n && path[n - 1] == '/') n--;
+    for (from = n; from && path[from - 1] != '/';) from--;
+    while (from < n && to < name + sizeof name - 1) *to++ = path[from++];
+    *to = 0;
+    sgt_printable(f->name, sizeof f->name, name);
+}
+
+static int fill_file(sgt_vocab_file *f, builder *b, sgt_error *err)
+{
+    size_t total = 0;
+    int same = 1;
+    name_file(f, b->p->path);
+    f->size = b->size;
+    f->eot = b->eot;
+    f->normalize = b->p->normalize;
+    for (uint32_t id = 0; id < b->size; id++) total += b->tokens[id]->n;
+    f->offsets = calloc((size_t)b->size + 1, sizeof *f->offsets);
+    f->bytes = malloc(total + 1);
+    f->added = calloc(b->size, 1);
+    if (b->p->rule) f->rule = strdup(b->p->rule);
+    if (!f->offsets || !f->bytes || !f->added || (b->p->rule && !f->rule)) return no_memory(b->p, err);
+    for (uint32_t id = 0; id < b->size; id++) {
+        memcpy(f->bytes + f->offsets[id], b->p->bytes + b->tokens[id]->at, b->tokens[id]->n);
+        f->offsets[id + 1] = f->offsets[id] + (uint32_t)b->tokens[id]->n;
+        f->added[id] = b->tokens[id]->added != 0;
+    }
+    b->ids[b->made] = (uint16_t)b->eot; /* in merge order the end of text comes last */
+    for (uint32_t i = 0; i <= b->made; i++) same &= b->ids[i] == i;
+    if (same) return SGT_OK;
+    f->ids = b->ids;
+    b->ids = NULL;
+    return SGT_OK;
+}
+
+static int build(sgt_vocab **out, builder *b, sgt_error *err)
+{
+    sgt_vocab *v = NULL;
+    int rc = check_ids(b, err);
+    if (rc < 0 || (rc = reserve(b, err)) < 0 || (rc = place_tokens(b, err)) < 0 || (rc = find_eot(b, err)) < 0) return rc;
+    b->n = (size_t)sprintf(b->text, "#version: 0.2\n");
+    if ((rc = order_tokens(b, err)) < 0) return rc;
+    if ((rc = sgt_vocab_from_merges(&v, b->p->path, (const uint8_t *)b->text, b->n, err)) < 0) return rc;
+    v->file = calloc(1, sizeof *v->file);
+    rc = v->file ? fill_file(v->file, b, err) : no_memory(b->p, err);
+    if (!rc) rc = sgt_vocab_take_fingerprint(v, err);
+    if (rc < 0) {
+        sgt_vocab_free(v);
+        return rc;
+    }
+    v->name = v->file->name;
+    *out = v;
+    return SGT_OK;
+}
+
+int sgt_vocab_from_parts(sgt_vocab **out, const sgt_vocab_parts *p, sgt_error *err)
+{
+    builder b = {.p = p};
+    int rc = build(out, &b, err);
+    free(b.tokens);
+    free(b.names);
+    free(b.order);
+    free(b.awaited);
+    free(b.ids);
+    free(b.halves);
+    free(b.pairs);
+    free(b.text);
+    return rc;
+}
