@@ -85,22 +85,22 @@ void sgt_encoder_free(sgt_encoder *e)
 
 size_t sgt_bpe_scan(const sgt_vocab *v, const uint8_t *s, size_t n, uint16_t *ids)
 {
-    uint32_t merged[SGT_BPE_SCAN_MAX]; /* what ids[i] and ids[i + 1] make; the last is never anything */
+    uint16_t merged[SGT_BPE_SCAN_MAX]; /* what ids[i] and ids[i + 1] make; the last is never anything */
     for (size_t i = 0; i < n; i++) {
         ids[i] = v->byte_id[s[i]];
-        merged[i] = i + 1 < n ? v->byte_pairs[(unsigned)s[i] << 8 | s[i + 1]] : SGT_NO_TOKEN;
+        merged[i] = i + 1 < n ? v->byte_pairs[s[i] | s[i + 1] << 8] : SGT_NO_PAIR;
     }
     for (;;) {
         size_t at = 0;
         for (size_t i = 1; i < n; i++)
             if (merged[i] < merged[at]) at = i;
-        if (merged[at] == SGT_NO_TOKEN) return n;
-        ids[at] = (uint16_t)merged[at];
+        if (merged[at] == SGT_NO_PAIR) return n;
+        ids[at] = merged[at];
         n--;
         memmove(ids + at + 1, ids + at + 2, (n - at - 1) * sizeof *ids);
         memmove(merged + at + 1, merged + at + 2, (n - at - 1) * sizeof *merged);
-        merged[at] = at + 1 < n ? sgt_vocab_pair(v, ids[at], ids[at + 1]) : SGT_NO_TOKEN;
-        if (at > 0) merged[at - 1] = sgt_vocab_pair(v, ids[at - 1], ids[at]);
+        merged[at] = at + 1 < n ? (uint16_t)sgt_pair(&v->pairs, ids[at], ids[at + 1]) : SGT_NO_PAIR;
+        if (at > 0) merged[at - 1] = (uint16_t)sgt_pair(&v->pairs, ids[at - 1], ids[at]);
     }
 }
 
@@ -119,7 +119,7 @@ size_t sgt_bpe_scan(const sgt_vocab *v, const uint8_t *s, size_t n, uint16_t *id
 static int may_follow(const sgt_vocab *v, uint32_t left, uint32_t right)
 {
     for (uint32_t limit = SGT_NO_TOKEN;;) {
-        uint32_t merged = sgt_vocab_pair(v, left, right);
+        uint32_t merged = sgt_pair(&v->pairs, left, right);
         if (merged != SGT_NO_TOKEN && merged < limit) return 0;
         if (left > right) {
             if (left < 256) return 1; /* both are single bytes: nothing left to undo */

@@ -42,17 +42,6 @@ static size_t names_find(const names *t, const uint8_t *s, size_t n)
     return i;
 }
 
-static void add_pair(sgt_vocab *v, uint32_t left, uint32_t right, uint32_t merged)
-{
-    size_t mask = ((size_t)1 << (64 - v->pair_shift)) - 1, i = sgt_vocab_hash(left << 16 | right, v->pair_shift);
-    while (v->pairs[i].value) i = (i + 1) & mask;
-    v->pairs[i] = (sgt_vocab_slot){left << 16 | right, merged};
-    v->halves[merged][0] = (uint16_t)left;
-    v->halves[merged][1] = (uint16_t)right;
-    if (left < 256 && right < 256)
-        v->byte_pairs[(uint32_t)v->bytes[v->offsets[left]] << 8 | v->bytes[v->offsets[right]]] = merged;
-}
-
 /* The line text[0..n) is merge `id`: two tokens that are there already make a third that is not. */
 static int add_merge(sgt_vocab *v, names *t, const sgt_alphabet *a, const uint8_t *text, size_t n, uint32_t id,
                      sgt_error *err)
@@ -73,7 +62,8 @@ static int add_merge(sgt_vocab *v, names *t, const sgt_alphabet *a, const uint8_
         return sgt_fail(err, SGT_EFORMAT, "%s: line %u: makes a token that is there already", v->name, line);
     v->offsets[id + 1] = v->offsets[id] + (uint32_t)(left + right);
     t->slot[slot] = (uint16_t)(id + 1);
-    add_pair(v, l - 1, r - 1, id);
+    v->halves[id][0] = (uint16_t)(l - 1);
+    v->halves[id][1] = (uint16_t)(r - 1);
     return SGT_OK;
 }
 
@@ -99,13 +89,20 @@ static int add_merges(sgt_vocab *v, names *t, const uint8_t *text, size_t n, sgt
     return SGT_OK;
 }
 
-static void mark_joins(sgt_vocab *v)
+/* The tables that encoders look things up in, from the tokens and their halves: for any vocabulary of bytes. */
+static int make_tables(sgt_vocab *v, sgt_error *err)
 {
-    for (uint32_t id = 256; id < v->eot; id++)
-        for (uint32_t i = v->offsets[id] + 1; i < v->offsets[id + 1]; i++) {
+    memset(v->byte_pairs, 0xFF, 65536 * sizeof *v->byte_pairs);
+    for (uint32_t id = 256; id < v->eot; id++) {
+        uint32_t from = v->offsets[id];
+        const uint16_t *h = v->halves[id];
+        if (h[0] < 256 && h[1] < 256) v->byte_pairs[v->bytes[from] | v->bytes[from + 1] << 8] = (uint16_t)id;
+        for (uint32_t i = from + 1; i < v->offsets[id + 1]; i++) {
             unsigned pair = (unsigned)v->bytes[i - 1] << 8 | v->bytes[i];
             v->joins[pair >> 6] |= (uint64_t)1 << (pair & 63);
         }
+    }
+    return sgt_pairs_make(&v->pairs, (const uint16_t(*)[2])v->halves, 256, v->eot, err);
 }
 
 /* XXH3-64 over each token in order of id, its length as 32 little-endian bits before it, and then the rule's text. */
@@ -132,27 +129,20 @@ int sgt_vocab_take_fingerprint(sgt_vocab *v, sgt_error *err)
 /* Memory for a vocabulary of `size` tokens whose merges take n bytes of text: no token's bytes outnumber its line's. */
 static int reserve(sgt_vocab *v, uint32_t size, size_t n)
 {
-    unsigned log_pairs = 1, log_trie = 1;
+    unsigned log_trie = 1;
     v->size = size;
     v->eot = size - 1;
     v->trie_nodes = n + 512; /* at most a node for every byte of every token, and the root */
-    while ((size_t)1 << log_pairs < 2 * (size_t)size) log_pairs++;
     while ((size_t)1 << log_trie < 2 * v->trie_nodes) log_trie++;
-    v->pair_shift = 64 - log_pairs;
     v->trie_shift = 64 - log_trie;
     v->offsets = calloc((size_t)size + 1, sizeof *v->offsets);
     v->bytes = calloc(n + 512, 1);
     v->halves = calloc(size, sizeof *v->halves);
-    v->pairs = calloc((size_t)1 << log_pairs, sizeof *v->pairs);
     v->byte_pairs = malloc(65536 * sizeof *v->byte_pairs);
     v->joins = calloc(1024, sizeof *v->joins);
     v->trie = calloc((size_t)1 << log_trie, sizeof *v->trie);
     v->trie_token = calloc(v->trie_nodes, sizeof *v->trie_token);
-    if (!v->offsets || !v->bytes || !v->halves || !v->pairs || !v->byte_pairs || !v->joins || !v->trie ||
-        !v->trie_token)
-        return -1;
-    memset(v->byte_pairs, 0xFF, 65536 * sizeof *v->byte_pairs);
-    return 0;
+    return v->offsets && v->bytes && v->halves && v->byte_pairs && v->joins && v->trie && v->trie_token ? 0 : -1;
 }
 
 int sgt_vocab_from_merges(sgt_vocab **out, const char *name, const uint8_t *text, size_t n, sgt_error *err)
@@ -176,12 +166,11 @@ int sgt_vocab_from_merges(sgt_vocab **out, const char *name, const uint8_t *text
                  ? add_merges(v, &t, first + 1, n - (size_t)(first + 1 - text), err)
                  : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", name);
     free(t.slot);
-    if (rc == SGT_OK) rc = sgt_vocab_take_fingerprint(v, err);
+    if (rc == SGT_OK && (rc = make_tables(v, err)) == SGT_OK) rc = sgt_vocab_take_fingerprint(v, err);
     if (rc < 0) {
         sgt_vocab_free(v);
         return rc;
     }
-    mark_joins(v);
     *out = v;
     return SGT_OK;
 }
@@ -200,7 +189,7 @@ void sgt_vocab_free(sgt_vocab *v)
     free(v->offsets);
     free(v->bytes);
     free(v->halves);
-    free(v->pairs);
+    sgt_pairs_free(&v->pairs);
     free(v->byte_pairs);
     free(v->joins);
     free(v->trie);

@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 
+#include "pairs.h"
 #include "sgt_tokenize.h"
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
@@ -19,12 +20,11 @@
 extern "C" {
 #endif
 
-#define SGT_NO_TOKEN UINT32_MAX
 #define SGT_GPT2_FINGERPRINT 0xD7F9B057243F9BE1u /* what makes of any file GPT-2's vocabulary; a test takes it anew */
+#define SGT_NO_PAIR UINT16_MAX /* as 16 bits: the last token of 65,536 is the end of text, nothing merges to it */
 #define SGT_PIECE_RULE "'(?:[sdmt]|ll|ve|re)| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
 
-/* An open-addressing slot. In pairs: left id << 16 | right id -> merged id. In tries: node << 8 | byte -> node. 0 is no
- * node and no merged id, so a zeroed slot is an empty one. */
+/* An open-addressing slot of a trie: node << 8 | byte -> node. 0 is no node, so a zeroed slot is an empty one. */
 typedef struct sgt_vocab_slot {
     uint32_t key, value;
 } sgt_vocab_slot;
@@ -50,9 +50,8 @@ struct sgt_vocab {
     uint8_t *bytes;
     uint16_t byte_id[256];
     uint16_t (*halves)[2];   /* (size - 1): what a token was merged from; a byte: itself, twice */
-    sgt_vocab_slot *pairs;
-    unsigned pair_shift;     /* 64 - log2(slots) */
-    uint32_t *byte_pairs;    /* (65536): first byte << 8 | second byte -> merged id or SGT_NO_TOKEN */
+    sgt_pairs pairs;         /* two ids -> merged id */
+    uint16_t *byte_pairs;    /* (65536): first byte | second byte << 8 -> merged id or SGT_NO_PAIR */
     uint64_t *joins;         /* (1024): bit first byte << 8 | second byte: some token holds the two side by side */
 
     /* The trie over all tokens, which only long pieces need: made at the first of them, in memory reserved here. */
@@ -67,17 +66,6 @@ struct sgt_vocab {
 static inline size_t sgt_vocab_hash(uint32_t key, unsigned shift)
 {
     return (size_t)((uint64_t)key * 0x9E3779B97F4A7C15u >> shift);
-}
-
-/* What `left` and `right` merge to, or SGT_NO_TOKEN. */
-static inline uint32_t sgt_vocab_pair(const sgt_vocab *v, uint32_t left, uint32_t right)
-{
-    uint32_t key = left << 16 | right;
-    size_t mask = ((size_t)1 << (64 - v->pair_shift)) - 1;
-    for (size_t i = sgt_vocab_hash(key, v->pair_shift);; i = (i + 1) & mask) {
-        if (!v->pairs[i].value) return SGT_NO_TOKEN;
-        if (v->pairs[i].key == key) return v->pairs[i].value;
-    }
 }
 
 static inline size_t sgt_vocab_length(const sgt_vocab *v, uint32_t id) { return v->offsets[id + 1] - v->offsets[id]; }

@@ -16,7 +16,9 @@
 #include <immintrin.h>
 #endif
 
+#ifndef INLINE
 #define INLINE static inline __attribute__((always_inline))
+#endif
 #define COUNT_SHIFT 60
 #define KEY_MASK (((uint64_t)1 << COUNT_SHIFT) - 1)
 #define NEVER ((sgt_word_key){~(uint64_t)0, 1})

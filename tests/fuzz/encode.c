@@ -19,7 +19,7 @@ static size_t merge(const uint8_t *s, size_t n, uint16_t *ids)
         uint32_t least = SGT_NO_TOKEN;
         size_t at = 0;
         for (size_t i = 0; i + 1 < n; i++) {
-            uint32_t merged = sgt_vocab_pair(vocab, ids[i], ids[i + 1]);
+            uint32_t merged = sgt_pair(&vocab->pairs, ids[i], ids[i + 1]);
             if (merged < least) least = merged, at = i;
         }
         if (least == SGT_NO_TOKEN) return n;

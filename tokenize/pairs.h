@@ -1,0 +1,49 @@
+/* pairs.h: what two tokens merge to, in one look: a perfect hash over all merges of a vocabulary.
+ *
+ *     uint32_t merged = sgt_pair(&v->pairs, left, right);      // SGT_NO_TOKEN: nothing
+ *
+ * A pair's hash names one of 8,192 groups, and the group's own factor the slot: factors are chosen so that no two pairs
+ * meet (Fredman, Komlós, Szemerédi 1984). Most pairs that are asked for merge to nothing, and an open-addressing table
+ * answers those last. */
+#ifndef SGT_PAIRS_H
+#define SGT_PAIRS_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SGT_NO_TOKEN UINT32_MAX
+#define SGT_PAIR_GROUPS 8192
+
+typedef struct sgt_pair_slot {
+    uint32_t key, merged; /* left id << 16 | right id */
+} sgt_pair_slot;
+
+typedef struct sgt_pairs {
+    sgt_pair_slot *slots;
+    uint16_t *factors; /* (SGT_PAIR_GROUPS): odd */
+    unsigned shift;    /* 32 - log2(slots) */
+} sgt_pairs;
+
+static inline uint32_t sgt_pair_hash(uint32_t key) { return key * 0x9E3779B1u; } /* one to one */
+static inline uint32_t sgt_pair_group(uint32_t hash) { return hash >> 19; }
+
+static inline uint32_t sgt_pair(const sgt_pairs *p, uint32_t left, uint32_t right)
+{
+    uint32_t key = left << 16 | right, hash = sgt_pair_hash(key);
+    const sgt_pair_slot *at = &p->slots[hash * p->factors[sgt_pair_group(hash)] >> p->shift];
+    return at->key == key ? at->merged : SGT_NO_TOKEN;
+}
+
+/* halves[i] merge to id i, for i = first ... end - 1, all different. */
+int sgt_pairs_make(sgt_pairs *p, const uint16_t (*halves)[2], uint32_t first, uint32_t end, sgt_error *err);
+void sgt_pairs_free(sgt_pairs *p);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
