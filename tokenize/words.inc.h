@@ -94,10 +94,7 @@ INLINE size_t key_length(const sgt_word_key *k)
     return (k->high ? k->high : k->low) >> 56 & 15;
 }
 
-INLINE size_t merge_one(const sgt_vocab *v, const sgt_word_key *k, uint16_t *ids)
-{
-    return sgt_bpe_scan(v, (const uint8_t *)k, key_length(k), ids);
-}
+#include "merge.inc.h"
 
 /* The ids of the key in the second place of its line, or NULL. */
 INLINE const uint16_t *second_place(const sgt_words *w, uint32_t place, const sgt_word_key *k, uint16_t *count)
@@ -115,19 +112,37 @@ INLINE const uint16_t *second_place(const sgt_words *w, uint32_t place, const sg
     return (const uint16_t *)(const void *)(p + 8);
 }
 
-INLINE void merge(sgt_words *w, size_t missing)
+/* The ids of those of the missing that are in a second place, in `merged`; the numbers in `missing` of the others. */
+INLINE size_t look_again(sgt_words *w, size_t missing, uint16_t *left)
 {
+    size_t count = 0;
     for (size_t m = 0; m < missing; m++) {
         size_t i = w->missing[m];
         const sgt_word_key *k = &w->keys[i];
-        if (k->high == NEVER.high) {
-            w->counts[i] = 0;
-            continue;
-        }
-        const uint16_t *second = second_place(w, w->places[i], k, &w->counts[i]);
-        if (second) memcpy(w->merged[m].ids, second, 16);
-        else w->counts[i] = (uint16_t)merge_one(w->v, k, w->merged[m].ids);
+        const uint16_t *second = NULL;
         w->found[i] = w->merged[m].ids;
+        if (k->high == NEVER.high) w->counts[i] = 0;
+        else if ((second = second_place(w, w->places[i], k, &w->counts[i]))) memcpy(w->merged[m].ids, second, 16);
+        else left[count++] = (uint16_t)m;
+    }
+    return count;
+}
+
+INLINE void merge(sgt_words *w, size_t missing)
+{
+    uint16_t left[SGT_WORDS + LANES];
+    size_t count = look_again(w, missing, left);
+    for (size_t m = 0; m < count; m += LANES) {
+        sgt_word_key keys[LANES];
+        sgt_word_ids ids[LANES];
+        uint16_t counts[LANES];
+        size_t lanes = count - m < LANES ? count - m : LANES;
+        for (size_t j = 0; j < LANES; j++) keys[j] = w->keys[w->missing[left[m + (j < lanes ? j : 0)]]];
+        merge_lanes(w->v, keys, ids, counts);
+        for (size_t j = 0; j < lanes; j++) {
+            w->merged[left[m + j]] = ids[j];
+            w->counts[w->missing[left[m + j]]] = counts[j];
+        }
     }
 }
 

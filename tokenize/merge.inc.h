@@ -1,0 +1,112 @@
+/* merge.inc.h: merging the bytes of words of up to 15 bytes, LANES words side by side. Each step of one word waits for
+ * the one before it (the lowest pair, then what its neighbours make of the new token: some 50 cycles), so several are
+ * under way at once, without a branch on any of them.
+ *
+ * Of one word, position i + 1 is byte i; positions 0 and n + 1 hold no token. ranks (16): what the token at a position
+ * and its right neighbour merge to, SGT_NO_PAIR: nothing. alive: a bit for each position where a token begins, and for
+ * those two. A merge at p with its neighbour q: ids[p] becomes what they make, q is no longer alive. */
+#if defined(__AVX2__)
+
+enum { LANES = 4 };
+
+typedef struct merging {
+    uint16_t ids[LANES][24];
+    uint32_t alive[LANES];
+    __m256i ranks[LANES];
+} merging;
+
+INLINE void merge_start(merging *g, int j, const sgt_vocab *v, const sgt_word_key *k)
+{
+    static const uint16_t beyond[48] = {[0 ... 15] = 0, [16 ... 47] = SGT_NO_PAIR};
+    uint8_t bytes[16];
+    uint16_t ranks[16];
+    size_t n = key_length(k);
+    memcpy(bytes, k, 16);
+    g->ids[j][0] = SGT_NO_PAIR;
+    ranks[0] = SGT_NO_PAIR;
+    for (int i = 0; i < 15; i++) {
+        uint16_t pair;
+        memcpy(&pair, bytes + i, 2);
+        g->ids[j][i + 1] = v->byte_id[bytes[i]];
+        ranks[i + 1] = v->byte_pairs[pair];
+    }
+    g->ids[j][n + 1] = SGT_NO_PAIR;
+    g->alive[j] = (uint32_t)((4u << n) - 1);
+    __m256i r = _mm256_loadu_si256((const __m256i *)(const void *)ranks);
+    g->ranks[j] = _mm256_or_si256(r, _mm256_loadu_si256((const __m256i *)(const void *)(beyond + 16 - n)));
+}
+
+/* The lanes of v that `at` names (a bit, number `i`) set to x. */
+INLINE __m256i set_lane(__m256i v, uint32_t bit, uint32_t i, uint32_t x)
+{
+#if defined(__AVX512BW__)
+    (void)i;
+    return _mm256_mask_set1_epi16(v, (__mmask16)bit, (short)x);
+#else
+    static const uint16_t one[32] = {[16] = 0xFFFF};
+    (void)bit;
+    __m256i here = _mm256_loadu_si256((const __m256i *)(const void *)(one + 16 - i));
+    return _mm256_blendv_epi8(v, _mm256_set1_epi16((short)x), here);
+#endif
+}
+
+/* One merge of word j, or nothing where none is left: then 0. */
+INLINE uint32_t merge_step(merging *g, int j, const sgt_vocab *v)
+{
+    __m256i r = g->ranks[j];
+    __m128i least = _mm_minpos_epu16(_mm_min_epu16(_mm256_castsi256_si128(r), _mm256_extracti128_si256(r, 1)));
+    uint32_t best = (uint32_t)_mm_cvtsi128_si32(least) & 0xFFFF, go = best != SGT_NO_PAIR, alive = g->alive[j];
+    __m256i all = _mm256_broadcastw_epi16(least);
+#if defined(__AVX512BW__)
+    uint32_t equal = _mm256_cmpeq_epi16_mask(r, all), at = _tzcnt_u32(equal), bit = equal & -equal;
+#else
+    uint32_t equal = (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi16(r, all));
+    uint32_t at = _tzcnt_u32(equal) / 2, bit = 1u << at;
+#endif
+    uint32_t after = alive & -(2 * bit), gone = after & -after, next = _tzcnt_u32(after & (after - 1));
+    uint32_t before = 31 - _lzcnt_u32((alive & (bit - 1)) | 1);
+    uint16_t *ids = g->ids[j];
+    ids[at] = (uint16_t)best;
+    g->alive[j] = alive ^ (gone & -go);
+    uint32_t right = sgt_pair(&v->pairs, best, ids[next]), left = sgt_pair(&v->pairs, ids[before], best);
+    r = set_lane(r, gone, _tzcnt_u32(gone), SGT_NO_PAIR);
+    r = set_lane(r, bit, at, right);
+    g->ranks[j] = set_lane(r, 1u << before, before, left);
+    return go;
+}
+
+INLINE size_t merge_end(const merging *g, int j, uint16_t *ids)
+{
+    uint32_t tokens = g->alive[j] >> 1;
+    size_t count = (size_t)__builtin_popcount(tokens) - 1; /* the bit past the last byte is none */
+    const uint16_t *from = g->ids[j] + 1;
+    for (size_t i = 0; i < count; i++, tokens &= tokens - 1) ids[i] = from[_tzcnt_u32(tokens)];
+    return count;
+}
+
+/* keys[j] becomes counts[j] ids at out[j]. */
+INLINE void merge_lanes(const sgt_vocab *v, const sgt_word_key keys[LANES], sgt_word_ids *out, uint16_t counts[LANES])
+{
+    merging g;
+    uint32_t go;
+#pragma GCC unroll 4
+    for (int j = 0; j < LANES; j++) merge_start(&g, j, v, &keys[j]);
+    do {
+        go = 0;
+#pragma GCC unroll 4
+        for (int j = 0; j < LANES; j++) go |= merge_step(&g, j, v);
+    } while (go);
+#pragma GCC unroll 4
+    for (int j = 0; j < LANES; j++) counts[j] = (uint16_t)merge_end(&g, j, out[j].ids);
+}
+
+#else
+
+enum { LANES = 1 };
+
+INLINE void merge_lanes(const sgt_vocab *v, const sgt_word_key keys[LANES], sgt_word_ids *out, uint16_t counts[LANES])
+{
+    counts[0] = (uint16_t)sgt_bpe_scan(v, (const uint8_t *)keys, key_length(keys), out->ids);
+}
+
+#endif
