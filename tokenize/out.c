@@ -9,12 +9,16 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "out_compare.h"
 #include "shard.h"
 #include "writer.h"
+
+#define WAIT_MS 50
+#define WAIT_TURNS 200 /* ten seconds: setting OUT up takes a rank less */
 
 static const char *const finished_names[] = {"manifest.json", "sources.jsonl", "tokenizer.json"};
 static const char *const work_names[] = {"journal", "inputs.jsonl", "sources.jsonl", "manifest.json", "tokenizer.json"};
@@ -87,6 +91,27 @@ static int sweep(const char *folder, int (*stale)(const char *, const sgt_journa
     return rc;
 }
 
+
+void sgt_out_part_name(char name[32], uint32_t part)
+{
+    snprintf(name, 32, "part-%06u", part);
+}
+
+static int remove_parts(const char *work, sgt_error *err)
+{
+    int rc = SGT_OK;
+    DIR *d = opendir(work);
+    if (!d) return sgt_fail_errno(err, "%s", work);
+    for (const struct dirent *e; !rc && (e = readdir(d));) {
+        if (!sgt_out_is_part(e->d_name)) continue;
+        char *path = sgt_join(work, e->d_name);
+        rc = path ? sgt_remove_tree(path, err) : no_memory(work, err);
+        free(path);
+    }
+    closedir(d);
+    return rc;
+}
+
 /* gone: set to 1 where there is no such file, which is an error where gone is NULL. */
 static int move(const char *from_folder, const char *to_folder, const char *from, const char *to, int *gone,
                 sgt_error *err)
@@ -116,8 +141,9 @@ static int make_work(const char *work, sgt_error *err)
     return SGT_OK; /* or it went with the run that ended just now */
 }
 
-/* Holds OUT/.work/lock. A run that ends removes the file, so the one that was locked must be the one that is there. */
-static int lock_work(sgt_out *o, sgt_error *err)
+/* Holds OUT/.work/lock, LOCK_EX: alone, LOCK_SH: with others who do so. 1: somebody else holds it otherwise. A run that
+ * ends removes the file, so the one that was locked must be the one that is there. */
+static int lock_work(sgt_out *o, int how, sgt_error *err)
 {
     char *path = sgt_join(o->work, "lock");
     struct stat held, there;
@@ -127,10 +153,8 @@ static int lock_work(sgt_out *o, sgt_error *err)
         o->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
         if (o->lock < 0 && errno == ENOENT) continue; /* .work went with the run that ended just now */
         if (o->lock < 0) rc = sgt_fail_errno(err, "%s", path);
-        else if (flock(o->lock, LOCK_EX | LOCK_NB) < 0)
-            rc = errno == EWOULDBLOCK
-                     ? sgt_fail(err, SGT_EIO, "%s: another sgt-tokenize is at work here (wait for it)", o->path)
-                     : sgt_fail_errno(err, "%s: cannot lock", path);
+        else if (flock(o->lock, how | LOCK_NB) < 0)
+            rc = errno == EWOULDBLOCK ? 1 : sgt_fail_errno(err, "%s: cannot lock", path);
         else
             done = fstat(o->lock, &held) == 0 && stat(path, &there) == 0 && held.st_ino == there.st_ino &&
                    held.st_dev == there.st_dev;
@@ -143,11 +167,23 @@ static int lock_work(sgt_out *o, sgt_error *err)
     return rc;
 }
 
+static int at_work(const sgt_out *o, sgt_error *err)
+{
+    return sgt_fail(err, SGT_EIO, "%s: another sgt-tokenize is at work here (wait for it)", o->path);
+}
+
+static void unlock(sgt_out *o)
+{
+    if (o->lock >= 0) close(o->lock);
+    o->lock = -1;
+}
+
 /* Takes away .work, as far as it is ours, and the lock with it. */
 static void remove_work(sgt_out *o)
 {
     char *path = sgt_join(o->work, "lock");
     sweep(o->work, stale_in_work, NULL, NULL);
+    remove_parts(o->work, NULL);
     if (path) unlink(path);
     rmdir(o->work); /* fails where somebody else keeps something there */
     free(path);
@@ -180,15 +216,20 @@ static int start_over(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     o->journal = NULL;
     if ((rc = sweep(o->work, stale_in_work, NULL, err)) < 0 ||
         (rc = sgt_out_write_inputs(o->work, r->corpus, err)) < 0 ||
-        (rc = sgt_journal_create(&o->journal, o->work, sgt_vocab_fingerprint(r->vocab), r->options, err)) < 0)
+        (rc = sgt_journal_create(&o->journal, o->work, sgt_vocab_fingerprint(r->vocab),
+                                 r->journal_options ? r->journal_options : r->options, err)) < 0 ||
+        (rc = remove_parts(o->work, err)) < 0)
         return rc;
     /* The manifest goes first and durably: OUT must not look complete with some of its shards gone. */
     char *manifest = sgt_join(o->path, "manifest.json");
     rc = manifest ? SGT_OK : no_memory(o->path, err);
     if (!rc && unlink(manifest) < 0 && errno != ENOENT) rc = sgt_fail_errno(err, "%s: cannot remove", manifest);
     free(manifest);
-    if (rc < 0 || (rc = sgt_sync_folder(o->path, err)) < 0) return rc;
-    return sweep(o->path, stale_in_out, NULL, err);
+    if (rc < 0 || (rc = sgt_sync_folder(o->path, err)) < 0 || (rc = sweep(o->path, stale_in_out, NULL, err)) < 0)
+        return rc;
+    /* Parts are begun from a clean OUT: until the journal has a state, whoever comes starts over. */
+    const sgt_manifest_shard none[SGT_SPLITS] = {0};
+    return r->journal_options ? sgt_journal_commit(o->journal, none, &o->journal->now, err) : SGT_OK;
 }
 
 /* The files of a shard that is still being written must be as long as the journal has them. */
@@ -241,25 +282,99 @@ static int take_over(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     }
     if (!rc && (rc = sgt_journal_open(&o->journal, o->work, err)) == 0)
         rc = sgt_out_may_resume(o->journal, r, o->work, err);
-    if (rc == 1 && (rc = go_on(o, err)) == 0) return SGT_OK;
+    if (rc == 1 && (r->journal_options || (rc = go_on(o, err)) == 0)) return SGT_OK; /* parts go on by themselves */
     return rc < 0 && !r->force ? rc : start_over(o, r, err);
+}
+
+/* What can be said without a lock. 1: OUT is complete, and not touched at all: it may be read-only. */
+static int approach(sgt_out *o, const sgt_out_request *r, sgt_error *err)
+{
+    struct stat st;
+    int rc = check_folder(r, err);
+    *o = (sgt_out){.path = r->path, .lock = -1, .made = stat(r->path, &st) < 0};
+    o->had_work = sgt_out_file_exists(r->path, ".work");
+    if (rc < 0) return rc;
+    if (!o->had_work && (rc = sgt_out_is_complete(r, err)) != 0 && (rc > 0 || !r->force)) return rc;
+    if (!o->made && access(r->path, R_OK | W_OK | X_OK) < 0) return sgt_fail_errno(err, "%s", r->path);
+    if (!(o->work = sgt_join(r->path, ".work"))) return no_memory(r->path, err);
+    return sgt_make_folders(r->path, err);
 }
 
 int sgt_out_claim(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
-    struct stat st;
-    int rc = check_folder(r, err), had_work = sgt_out_file_exists(r->path, ".work");
-    *o = (sgt_out){.path = r->path, .lock = -1, .made = stat(r->path, &st) < 0};
-    if (rc < 0) return rc;
-    if (!had_work && (rc = sgt_out_is_complete(r, err)) != 0 && (rc > 0 || !r->force))
-        return rc; /* OUT is not touched at all, and may be read-only */
-    if (!o->made && access(r->path, R_OK | W_OK | X_OK) < 0) return sgt_fail_errno(err, "%s", r->path);
-    if (!(o->work = sgt_join(r->path, ".work"))) return no_memory(r->path, err);
-    if ((rc = sgt_make_folders(r->path, err)) < 0 || (rc = lock_work(o, err)) < 0) goto fail;
-    if ((rc = take_over(o, r, err)) == 0) return SGT_OK;
-fail:
-    sgt_out_release(o, had_work);
+    int rc = approach(o, r, err);
+    if (rc > 0 || (rc < 0 && !o->work)) return rc;
+    if (!rc && (rc = lock_work(o, LOCK_EX, err)) == 1) rc = at_work(o, err);
+    if (!rc && (rc = take_over(o, r, err)) == 0) return SGT_OK;
+    sgt_out_release(o, o->had_work);
     return rc;
+}
+
+/* ---- ranks ---- */
+
+static int wait_a_turn(const sgt_out_request *r, sgt_error *err)
+{
+    nanosleep(&(struct timespec){.tv_nsec = WAIT_MS * 1000000l}, NULL);
+    return sgt_stopped(r->stop) ? sgt_fail(err, SGT_ESTOPPED, "stopped") : SGT_OK;
+}
+
+/* With a share of the lock: do those who have the others do the same as we? */
+static int check_joined(sgt_out *o, const sgt_out_request *r, sgt_error *err)
+{
+    int rc = sgt_out_is_complete(r, err);
+    if (!rc && (rc = sgt_journal_open(&o->journal, o->work, err)) == 0)
+        if ((rc = sgt_out_may_resume(o->journal, r, o->work, err)) == 1) return SGT_OK;
+    return rc > 0 || (rc < 0 && !r->force) ? rc : at_work(o, err);
+}
+
+int sgt_out_join(sgt_out *o, const sgt_out_request *r, sgt_error *err)
+{
+    int rc = approach(o, r, err);
+    if (rc > 0 || (rc < 0 && !o->work)) return rc;
+    for (int turn = 0; !rc; turn++) {
+        if ((rc = lock_work(o, LOCK_EX, err)) == 0) {
+            if ((rc = take_over(o, r, err)) == 0 && flock(o->lock, LOCK_SH) < 0)
+                rc = sgt_fail_errno(err, "%s/lock: cannot lock", o->work);
+            break;
+        }
+        if (rc == 1 && (rc = lock_work(o, LOCK_SH, err)) == 0) {
+            rc = check_joined(o, r, err);
+            break;
+        }
+        if (rc == 1) rc = turn < WAIT_TURNS ? wait_a_turn(r, err) : at_work(o, err);
+    }
+    if (rc) sgt_out_release(o, o->had_work);
+    return rc;
+}
+
+void sgt_out_share_no_more(sgt_out *o)
+{
+    unlock(o);
+}
+
+int sgt_out_alone(sgt_out *o, const sgt_out_request *r, sgt_error *err)
+{
+    int rc;
+    while ((rc = lock_work(o, LOCK_EX, err)) == 1)
+        if ((rc = wait_a_turn(r, err)) < 0) return rc;
+    if (rc < 0) return rc;
+    sgt_journal_close(o->journal);
+    o->journal = NULL;
+    if ((rc = sgt_out_is_complete(r, err)) == 1) remove_work(o);
+    if (!rc && (rc = sgt_journal_open(&o->journal, o->work, err)) == 0)
+        rc = sgt_out_may_resume(o->journal, r, o->work, err) == 1
+                 ? SGT_OK
+                 : sgt_fail(err, SGT_EIO, "%s: another command has taken it over", o->path);
+    return rc;
+}
+
+void sgt_out_leave(sgt_out *o)
+{
+    int untouched = 0;
+    if (o->work && o->lock >= 0 && flock(o->lock, LOCK_EX | LOCK_NB) == 0)
+        untouched = !sgt_out_has_parts(o->work) && !sgt_out_file_exists(o->path, "manifest.json");
+    else unlock(o);
+    sgt_out_release(o, !untouched);
 }
 
 /* What is no longer in .work must be in OUT. Only rename itself is believed that it is not in .work: a file system that
@@ -317,7 +432,7 @@ void sgt_out_release(sgt_out *o, int keep)
         if (o->made) rmdir(o->path);
     }
     sgt_journal_close(o->journal);
-    if (o->lock >= 0) close(o->lock);
+    unlock(o);
     free(o->work);
     *o = (sgt_out){.lock = -1};
 }

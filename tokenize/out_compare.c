@@ -44,6 +44,21 @@ int sgt_out_holds_other_than(const char *folder, const char *const *names, size_
     return found;
 }
 
+int sgt_out_is_part(const char *name)
+{
+    if (!strcmp(name, SGT_OUT_SORTING)) return 1;
+    return !strncmp(name, "part-", 5) && strspn(name + 5, "0123456789") == 6 && !name[11];
+}
+
+int sgt_out_has_parts(const char *work)
+{
+    int found = 0;
+    DIR *d = opendir(work);
+    for (const struct dirent *e; d && !found && (e = readdir(d));) found = sgt_out_is_part(e->d_name);
+    if (d) closedir(d);
+    return found;
+}
+
 int sgt_out_check_size(const char *folder, const char *name, uint64_t want, int at_least, sgt_error *err)
 {
     struct stat st;
@@ -274,9 +289,9 @@ int sgt_out_may_resume(const sgt_journal *j, const sgt_out_request *r, const cha
                         r->path);
     if (!j || !j->states) return 0;
     if ((rc = compare_vocabulary(r->path, j->fingerprint, r->vocab, err)) == 0 &&
-        (rc = compare_options(r->path, j->options, r->options, err)) == 0 &&
+        (rc = compare_options(r->path, j->options, r->journal_options ? r->journal_options : r->options, err)) == 0 &&
         (rc = compare_inputs(r, work, "inputs.jsonl", err)) == 0 && !r->corpus->stream)
         rc = check_journal(j, r, err);
-    if (rc < 0) return sgt_journal_empty(j) ? 0 : rc; /* no whole shard: nothing is lost by starting over */
+    if (rc < 0) return sgt_journal_empty(j) && !sgt_out_has_parts(work) ? 0 : rc; /* no whole shard: nothing is lost */
     return !r->corpus->stream;
 }

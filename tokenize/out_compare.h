@@ -23,6 +23,10 @@ int sgt_out_check_size(const char *folder, const char *name, uint64_t want, int 
 /* Whether `folder` holds anything but `count` names. One that is not there holds nothing. */
 int sgt_out_holds_other_than(const char *folder, const char *const *names, size_t count);
 
+/* Whether NAME in .work is a folder of a part, or of what is made of parts; whether there is any. */
+int sgt_out_is_part(const char *name);
+int sgt_out_has_parts(const char *work);
+
 int sgt_out_file_exists(const char *folder, const char *name);
 
 #endif

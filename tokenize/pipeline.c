@@ -16,6 +16,8 @@
 #include "feed.h"
 #include "json_line.h"
 #include "out.h"
+#include "parts.h"
+#include "pipeline.h"
 #include "record.h"
 #include "shard.h"
 #include "unit.h"
@@ -248,6 +250,11 @@ static int check_options(const sgt_tokenize_options *o, sgt_error *err)
     return sgt_json_path_set(&path, o->field ? o->field : "text", err);
 }
 
+uint64_t sgt_pipeline_shard_tokens(const sgt_tokenize_options *o)
+{
+    return o->shard_tokens ? o->shard_tokens : SHARD_TOKENS;
+}
+
 /* What changes bytes, as JSON; --split as a percentage with the 15 digits that a double holds for sure. malloc'd. What
  * only JSONL asks for is there where some is: `auto` is said of a mixture alone. */
 static char *options_json(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v)
@@ -257,7 +264,7 @@ static char *options_json(const sgt_tokenize_options *o, const sgt_corpus *c, co
     if (o->val_fraction > 0) snprintf(split, sizeof split, "%.15g%%", 100 * o->val_fraction);
     json_t *j = json_pack("{s:s, s:s, s:s, s:I, s:s, s:s}", "vocab", sgt_vocab_name(v), "format",
                           !c->line_files ? "text" : c->line_files == c->count ? "jsonl" : "auto", "split", split,
-                          "shard_tokens", (json_int_t)(o->shard_tokens ? o->shard_tokens : SHARD_TOKENS), "special",
+                          "shard_tokens", (json_int_t)sgt_pipeline_shard_tokens(o), "special",
                           o->special_eot ? "eot" : "none", "invalid_utf8", invalid[o->invalid_utf8]);
     if (v->file && v->file->rule) json_object_set_new(j, "pattern", json_string(v->file->rule));
     if (c->line_files) {
@@ -288,7 +295,7 @@ static void notice_names(const sgt_tokenize_options *o, const sgt_corpus *c)
                 c->files[first].path, found, found == 1 ? "name" : "names");
 }
 
-static void fill_result(sgt_tokenize_result *r, const sgt_manifest *m)
+void sgt_pipeline_result(sgt_tokenize_result *r, const sgt_manifest *m)
 {
     r->tokens = m->tokens;
     r->documents = m->documents;
@@ -303,26 +310,26 @@ static void fill_result(sgt_tokenize_result *r, const sgt_manifest *m)
 }
 
 /* From a claimed OUT to a complete one. */
-static int fill_out(sgt_out *out, const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v, char *options,
-                    sgt_tokenize_result *result, sgt_error *err)
+static int fill_out(sgt_out *out, const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v,
+                    const char *options, sgt_tokenize_result *result, sgt_error *err)
 {
     const sgt_checkpoint from = out->journal->now;
     sgt_manifest m = {0};
     sgt_record *r;
-    int rc = sgt_record_open(&r, out, c, v, o->shard_tokens ? o->shard_tokens : SHARD_TOKENS, err);
+    int rc = sgt_record_open(&r, out, c, v, sgt_pipeline_shard_tokens(o), err);
     if (rc < 0) return rc;
     rc = run(o, c, v, &from, r, err);
     if (rc == SGT_ESTOPPED && sgt_record_save(r, err) < 0) rc = err ? err->code : SGT_EIO;
     result->bytes_read = sgt_record_bytes(r) - from.all_bytes;
     if (!rc) rc = sgt_record_finish(r, &m, err);
     if (!rc) {
-        m.options = options;
+        m.options = (char *)options; /* read only; not the manifest's to free */
         snprintf(m.vocabulary, sizeof m.vocabulary, "%s", sgt_vocab_name(v));
         m.fingerprint = sgt_vocab_fingerprint(v);
         m.vocab = sgt_vocab_size(v);
         m.eot = sgt_vocab_eot(v);
         rc = sgt_out_publish(out, &m, v, err);
-        fill_result(result, &m);
+        sgt_pipeline_result(result, &m);
         m.options = NULL;
     }
     sgt_manifest_free(&m);
@@ -335,19 +342,17 @@ static int already_complete(const sgt_tokenize_options *o, sgt_tokenize_result *
     sgt_manifest m;
     int rc = sgt_manifest_read(&m, o->out, err);
     if (rc < 0) return rc;
-    fill_result(result, &m);
+    sgt_pipeline_result(result, &m);
     result->already_done = 1;
     sgt_manifest_free(&m);
     return SGT_OK;
 }
 
-static int tokenize_into(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v,
-                         sgt_tokenize_result *result, sgt_error *err)
+int sgt_pipeline_make(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v, const char *options,
+                      sgt_tokenize_result *result, sgt_error *err)
 {
     sgt_out out;
-    char *options = options_json(o, c, v);
-    if (!options) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", o->out);
-    sgt_out_request r = {o->out, c, v, options, o->force, o->notice};
+    sgt_out_request r = {o->out, c, v, options, NULL, o->force, o->notice, o->stop};
     int rc = sgt_out_claim(&out, &r, err);
     if (rc == 1) rc = already_complete(o, result, err);
     else if (rc == 0) {
@@ -356,6 +361,15 @@ static int tokenize_into(const sgt_tokenize_options *o, const sgt_corpus *c, con
         int keep = rc == 0 || !sgt_journal_empty(out.journal) || (rc == SGT_ESTOPPED && !c->stream);
         sgt_out_release(&out, keep);
     }
+    return rc;
+}
+
+static int tokenize_into(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v,
+                         sgt_tokenize_result *result, sgt_error *err)
+{
+    char *options = options_json(o, c, v);
+    if (!options) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", o->out);
+    int rc = (sgt_parts_wanted(o) ? sgt_parts_make : sgt_pipeline_make)(o, c, v, options, result, err);
     free(options);
     return rc;
 }

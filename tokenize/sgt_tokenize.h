@@ -73,6 +73,15 @@ typedef enum sgt_format {
 
 typedef enum sgt_invalid_utf8 { SGT_INVALID_KEEP, SGT_INVALID_REPLACE, SGT_INVALID_FAIL } sgt_invalid_utf8;
 
+/* The other processes that fill the same OUT: see sgt_tokenize. */
+typedef struct sgt_tokenize_ranks {
+    uint32_t rank, size; /* this one, from 0; how many, 0 or 1: alone */
+    /* Waits until every rank has called it, as often as this one, and adds their *n up: 0 or a negative SGT_E*. NULL:
+     * ranks do not know each other and meet in the file system alone. */
+    int (*meet)(void *ctx, uint64_t *n, sgt_error *err);
+    void *ctx;
+} sgt_tokenize_ranks;
+
 typedef struct sgt_tokenize_options {
     const char *const *inputs;    /* files, folders, or "-" for standard input */
     size_t input_count;
@@ -88,6 +97,7 @@ typedef struct sgt_tokenize_options {
     int skip_bad;                 /* lines of JSONL without such a string are counted; default: they are an error */
     int special_eot;              /* a literal <|endoftext|> in text is the end-of-text id; default: it is text */
     sgt_invalid_utf8 invalid_utf8;
+    sgt_tokenize_ranks ranks;
     int force;                    /* replace an OUT made with other options or from other inputs */
     sgt_notice notice;
     const sgt_stop *stop;
@@ -101,7 +111,8 @@ typedef struct sgt_tokenize_result {
     uint64_t bad_lines;       /* of JSONL, left out */
     uint64_t lone_surrogates; /* \uD800 to \uDFFF in JSONL without the other half: each is U+FFFD now */
     uint64_t train_tokens, val_tokens;
-    uint64_t bytes_read; /* by this call: fewer than `bytes` where it went on with an earlier run's work */
+    uint64_t bytes_read; /* by this call (with `meet`: of all ranks): fewer than `bytes` where it went on with an earlier run's work */
+    uint32_t waiting; /* parts of other ranks that are not whole yet: the rest counts ours */
     int already_done; /* OUT was complete from the same command: nothing was written */
     double seconds;
 } sgt_tokenize_result;
@@ -117,7 +128,12 @@ typedef struct sgt_tokenize_result {
  * it (below an INPUT, OUT is passed over), a file whose size changes between listing and reading, or its size or
  * time stamp while it is read. Names may hold any bytes. An OUT made by other options or from inputs whose paths or
  * sizes differ, one that another run is writing, and a folder that holds anything else are refused and left as they
- * are (force: replaced, but for the run at work). */
+ * are (force: replaced, but for the run at work).
+ *
+ * With ranks.size > 1 each rank, a process anywhere that sees the same inputs and OUT, makes the same call but for its
+ * number. It makes its part under OUT/.work; the one that finds all parts whole (with `meet`: rank 0) puts them
+ * together, with the same bytes as one rank's. The others return with `waiting` set (with `meet`: once OUT is whole,
+ * and the numbers are rank 0's alone). A rank that died leaves the rest for the same calls to go on with. */
 int sgt_tokenize(const sgt_tokenize_options *o, sgt_tokenize_result *result, sgt_error *err);
 
 #ifdef __cplusplus

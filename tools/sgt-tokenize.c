@@ -8,16 +8,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cpu.h"
 #include "tools/cli/options.h"
 #include "tools/cli/progress.h"
+#include "tools/cli/ranks.h"
 #include "tools/cli/talk.h"
 
 static struct {
     const char *vocab, *pattern, *format, *field, *special, *invalid_utf8;
     double split;
-    uint64_t shard_tokens, threads;
+    uint64_t shard_tokens, threads, rank, ranks;
+    int rank_given, ranks_given;
     int skip_bad, force, json, quiet;
-} o = {.vocab = "gpt2", .format = "auto", .field = "text", .special = "none", .invalid_utf8 = "keep", .shard_tokens = 100000000};
+} o = {.vocab = "gpt2",
+       .format = "auto",
+       .field = "text",
+       .special = "none",
+       .invalid_utf8 = "keep",
+       .shard_tokens = 100000000};
 
 static const sgt_option table[] = {
     {.name = "Input"},
@@ -43,16 +51,21 @@ static const sgt_option table[] = {
     {.name = "Running"},
     {"threads", 't', SGT_OPT_COUNT, &o.threads, "N", "the output is the same for any number",
      .def = "the cores at hand", .min = 1, .max = 1024},
+    {"rank", 0, SGT_OPT_COUNT, &o.rank, "I", "this process is number I, from 0, of ...", .min = 0, .max = 999999,
+     .given = &o.rank_given},
+    {"ranks", 0, SGT_OPT_COUNT, &o.ranks, "N", "... N processes that make OUT together (mpirun and srun say both)",
+     .min = 1, .max = 1000000, .given = &o.ranks_given},
     {"json", 0, SGT_OPT_FLAG, &o.json, .help = "one JSON document on standard output"},
     {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, .help = "say nothing unless something is wrong"},
     {0}};
 
-static const sgt_program program = {
+static sgt_program program = {
     "sgt-tokenize", "sgt-tokenize [OPTION]... INPUT... OUT/",
     "Turns text into GPT-2's tokens: shards of 16-bit ids in the folder OUT. INPUTs are files, folders (everything\n"
     "below them) and - for standard input. A run that was stopped or killed is finished by the same command.",
     table,
-    "  sgt-tokenize corpus/ out/\n  sgt-tokenize --split 1% corpus/ out/\n  zcat pages.gz | sgt-tokenize - out/", 0};
+    "  sgt-tokenize corpus/ out/\n  sgt-tokenize --split 1% corpus/ out/\n  zcat pages.gz | sgt-tokenize - out/\n"
+    "  mpirun -n 4 sgt-tokenize corpus/ out/", 1};
 
 typedef struct meter {
     sgt_progress *bar;
@@ -146,31 +159,99 @@ static sgt_invalid_utf8 invalid_utf8(void)
     return !strcmp(o.invalid_utf8, "replace") ? SGT_INVALID_REPLACE : SGT_INVALID_KEEP;
 }
 
+/* ---- ranks ---- */
+
+static int meet(void *ctx, uint64_t *n, sgt_error *err)
+{
+    sgt_ranks *r = ctx;
+    double all = (double)*n;
+    int rc = r->sum(r, &all, 1, err);
+    *n = (uint64_t)all;
+    return rc;
+}
+
+/* The other processes, whoever says that there are any. *joined: those of a launcher, silent above the first. */
+static int find_ranks(sgt_tokenize_options *t, sgt_ranks **joined, sgt_error *err)
+{
+    *joined = NULL;
+    if (o.ranks_given) {
+        t->ranks = (sgt_tokenize_ranks){.rank = (uint32_t)o.rank, .size = (uint32_t)o.ranks};
+        return SGT_OK;
+    }
+    int rc = sgt_ranks_open(joined, program.name, t->stop, err);
+    if (rc < 0 || !*joined) return rc;
+    t->ranks = (sgt_tokenize_ranks){(*joined)->rank, (*joined)->size, meet, *joined};
+    if (!t->threads && (*joined)->sharing > 1) {
+        t->threads = sgt_cpu_count() / (int)(*joined)->sharing;
+        if (!t->threads) t->threads = 1;
+    }
+    if (!sgt_ranks_first(*joined)) o.quiet = 1;
+    return SGT_OK;
+}
+
+static void check_ranks(void)
+{
+    if (o.rank_given && !o.ranks_given) sgt_usage(&program, "--rank: of how many (--ranks N)");
+    if (!o.ranks_given) return;
+    program.ranks = 0; /* whatever started them, each talks for itself */
+    if (!o.rank_given) sgt_usage(&program, "--ranks: which of them is this (--rank I)");
+    if (o.rank >= o.ranks)
+        sgt_usage(&program, "--rank %llu: must be less than --ranks %llu (they count from 0)",
+                  (unsigned long long)o.rank, (unsigned long long)o.ranks);
+}
+
+/* ---- the whole ---- */
+
+static void say_waiting(const char *out, const sgt_tokenize_result *r)
+{
+    char shown[1024];
+    fprintf(stderr, "%s: %s: part %llu of %llu is whole, %u %s not (whoever makes the last one completes OUT)\n",
+            program.name, sgt_printable(shown, sizeof shown, out), (unsigned long long)o.rank + 1,
+            (unsigned long long)o.ranks, r->waiting, r->waiting == 1 ? "is" : "are");
+}
+
+static int print_result(const char *out, const sgt_tokenize_result *r)
+{
+    if (r->waiting && !o.quiet) say_waiting(out, r);
+    if (!r->waiting && o.json && print_json(r) < 0) return SGT_EXIT_FAILED;
+    if (!r->waiting && !o.json && !o.quiet) print_summary(out, r);
+    if (fflush(stdout) == 0 && !ferror(stdout)) return SGT_EXIT_OK;
+    fprintf(stderr, "%s: cannot write to standard output\n", program.name);
+    return SGT_EXIT_FAILED;
+}
+
+static int tokenize(sgt_tokenize_options *options)
+{
+    sgt_error err;
+    sgt_tokenize_result result;
+    sgt_ranks *ranks;
+    int code, rc = find_ranks(options, &ranks, &err);
+    if (rc < 0) return sgt_report_failure(&program, &err);
+    meter m = {.bar = sgt_progress_new("B", SGT_PROGRESS_BYTES, o.quiet)};
+    options->notice = sgt_progress_notice(m.bar, program.name);
+    options->progress_ctx = &m;
+    rc = sgt_tokenize(options, &result, &err);
+    sgt_progress_end(m.bar);
+    if (rc < 0 && ranks) ranks->give_up(ranks, &err);
+    if (rc < 0) code = sgt_report_failure(&program, &err);
+    else code = sgt_ranks_first(ranks) ? print_result(options->out, &result) : SGT_EXIT_OK;
+    sgt_ranks_close(ranks, code);
+    return code;
+}
+
 int main(int argc, char **argv)
 {
     sgt_stop *stop = sgt_catch_signals();
     int first = sgt_options_parse(&program, argc, argv), count = argc - first;
     if (!count) sgt_usage(&program, "wanted INPUT... and OUT");
     if (count == 1) sgt_usage(&program, "wanted INPUT... and OUT, got only %s", argv[first]);
-
-    sgt_error err;
-    sgt_tokenize_result result;
-    meter m = {.bar = sgt_progress_new("B", SGT_PROGRESS_BYTES, o.quiet)};
+    check_ranks();
     sgt_tokenize_options options = {
         .inputs = (const char *const *)(argv + first), .input_count = (size_t)(count - 1), .out = argv[argc - 1],
         .vocab = o.vocab, .rule = o.pattern,
         .val_fraction = o.split, .shard_tokens = o.shard_tokens, .threads = (int)o.threads,
         .format = format(), .field = o.field, .skip_bad = o.skip_bad,
         .special_eot = !strcmp(o.special, "eot"), .invalid_utf8 = invalid_utf8(), .force = o.force,
-        .notice = sgt_progress_notice(m.bar, program.name), .stop = stop, .progress = show_progress, .progress_ctx = &m};
-    int rc = sgt_tokenize(&options, &result, &err);
-    sgt_progress_end(m.bar);
-    if (rc < 0) return sgt_report_failure(&program, &err);
-    if (o.json && print_json(&result) < 0) return SGT_EXIT_FAILED;
-    if (!o.json && !o.quiet) print_summary(options.out, &result);
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        fprintf(stderr, "%s: cannot write to standard output\n", program.name);
-        return SGT_EXIT_FAILED;
-    }
-    return SGT_EXIT_OK;
+        .stop = stop, .progress = show_progress};
+    return tokenize(&options);
 }

@@ -148,7 +148,7 @@ for victim in 1 0; do
     [ $(($(date +%s) - killed)) -le 30 ] || fail 'the other rank went on for more than 30 s'
     [ $victim = 1 ] && codes='1 137' || codes='137 1'
     [ "$code0 $code1" = "$codes" ] || fail "exit codes $code0 and $code1"
-    stderr_is "sgt-train: rank $victim of 2 has died, and with it the run (its newest checkpoint stays)"
+    stderr_is "sgt-train: rank $victim of 2 has died, and with it the run (what is saved stays)"
     goes_on dead
 done
 begin stopped

@@ -95,7 +95,7 @@ static void keep_alive(int fd)
 
 static int gone(const net *t, uint32_t rank, sgt_error *err)
 {
-    return sgt_fail(err, SGT_EIO, "rank %u of %u has died, and with it the run (its newest checkpoint stays)", rank,
+    return sgt_fail(err, SGT_EIO, "rank %u of %u has died, and with it the run (what is saved stays)", rank,
                     t->r.size);
 }
 

@@ -1,0 +1,197 @@
+# tokenize-ranks.sh: OUT made by several ranks, by --rank and --ranks and by mpirun: the bytes of one rank's, whatever
+# dies in between, and what is refused.
+. "$ROOT/tests/cli/lib.sh"
+
+work_in_memory
+
+mkdir corpus
+for file in "$ROOT"/tokenize/*.h; do head -c 3000 "$file" > "corpus/${file##*/}"; done
+head -c 40000 "$ROOT/tokenize/gpt2.bpe" > corpus/m
+: > corpus/empty
+printf 'not UTF-8: \377\376' > corpus/a
+printf 'neither: \377\376\375' > corpus/zzz
+touch -d @1700000000 corpus/*
+files=$(ls corpus | wc -l)
+options='--quiet --shard-tokens 1k --split 30%'
+run 0 sgt-tokenize $options corpus one
+[ "$(ls one/*.bin | wc -l)" -gt 20 ] || fail 'too few shards'
+[ "$(grep -c offset one/manifest.json)" = 5 ] || fail 'the places of ill-formed UTF-8 are not in the manifest'
+
+# ---- the same bytes for any number of ranks, in any order and with any threads; the last one completes OUT ----
+for ranks in 1 2 3 7 $((files + 3)); do
+    rm -rf out
+    i=$ranks
+    while [ $i -gt 0 ]; do
+        i=$((i - 1))
+        absent out/manifest.json
+        run 0 sgt-tokenize $options --threads $((1 + i % 3)) --rank $i --ranks $ranks corpus out
+        stdout_is ''
+        stderr_is ''
+    done
+    same_folders out one
+done
+# side by side
+rm -rf out
+for i in 0 1 2 3; do sgt-tokenize $options --rank $i --ranks 4 corpus out 2> ".stderr$i" & done
+wait
+[ -z "$(cat .stderr[0-3])" ] || fail "side by side: $(cat .stderr[0-3])"
+same_folders out one
+
+# ---- what they say ----
+rm -rf out
+talks='--shard-tokens 1k --split 30%'
+run 0 sgt-tokenize $talks --rank 1 --ranks 3 corpus out
+stdout_is ''
+stderr_is 'sgt-tokenize: out: part 2 of 3 is whole, 2 are not (whoever makes the last one completes OUT)'
+run 0 sgt-tokenize $talks --json --rank 0 --ranks 3 corpus out
+stdout_is ''
+stderr_is 'sgt-tokenize: out: part 1 of 3 is whole, 1 is not (whoever makes the last one completes OUT)'
+run 0 sgt-tokenize $talks --json --rank 2 --ranks 3 corpus out
+stdout_lines 1
+stderr_is ''
+for name in files documents; do [ "$(field $name .stdout)" = "$files" ] || fail "$name: $(cat .stdout)"; done
+[ "$(($(field train_tokens .stdout) + $(field val_tokens .stdout)))" = "$(field tokens .stdout)" ] || fail 'tokens'
+same_folders out one
+# a complete OUT is anybody's
+run 0 sgt-tokenize $talks --rank 5 --ranks 9 corpus out
+stdout_has 'complete already, nothing was done'
+run 0 sgt-tokenize $talks corpus out
+stdout_has 'complete already, nothing was done'
+
+# ---- what is refused ----
+run_usage '--rank: of how many (--ranks N)' sgt-tokenize --rank 0 corpus out
+run_usage '--ranks: which of them is this (--rank I)' sgt-tokenize --ranks 2 corpus out
+run_usage '--rank 2: must be less than --ranks 2 (they count from 0)' sgt-tokenize --rank 2 --ranks 2 corpus out
+run_usage '--ranks 0: must be from 1 to 1000000' sgt-tokenize --ranks 0 --rank 0 corpus out
+run 2 sgt-tokenize --rank 0 --ranks 2 - out2 < corpus/a
+stderr_is 'sgt-tokenize: standard input (-) cannot be divided among ranks'
+absent out2
+run 1 sgt-tokenize --rank 0 --ranks 2 --shard-tokens 7 --split 30% corpus out
+stderr_is 'sgt-tokenize: out: made with --shard-tokens 1000, now 7 (--force replaces it)'
+refused() { # MESSAGE COMMAND...: exit 1, that line, and what was there is as it was
+    message=$1
+    shift
+    rm -rf kept
+    cp -rp out kept
+    run 1 "$@"
+    stderr_is "sgt-tokenize: $message"
+    same_folders out kept
+}
+rm -rf out
+run 0 sgt-tokenize $options --rank 0 --ranks 3 corpus out
+refused 'out: made with --ranks 3, now 2 (--force replaces it)' sgt-tokenize $options --rank 1 --ranks 2 corpus out
+refused 'out: made with --ranks 3, now not given (--force replaces it)' sgt-tokenize $options corpus out
+refused 'out: made with --split 30%, now none (--force replaces it)' \
+    sgt-tokenize --shard-tokens 1k --rank 1 --ranks 3 corpus out
+echo x > corpus/zzzz
+refused "out: made from other inputs: $files of them, now $((files + 1)), corpus/zzzz is new (--force replaces it)" \
+    sgt-tokenize $options --rank 1 --ranks 3 corpus out
+rm corpus/zzzz
+run 0 sgt-tokenize $options --force corpus out
+same_folders out one
+# ---- ranks at work: the same one twice, one without the others, one with other options ----
+mkdir more
+for i in 1 2 3 4; do cp "$ROOT/tokenize/gpt2.bpe" more/$i; done
+run 0 sgt-tokenize $options more two
+rm -rf out
+sgt-tokenize $options --threads 1 --rank 1 --ranks 2 more out &
+pid=$!
+until [ -e out/.work/part-000001/train_000001.bin ] || [ -e out/.work/part-000001/val_000001.bin ]; do
+    kill -0 $pid || fail 'ended too early'
+done
+kill -STOP $pid
+absent out/.work/part-000001/manifest.json
+run 1 sgt-tokenize $options --rank 1 --ranks 2 more out
+stderr_is 'sgt-tokenize: out/.work/part-000001: another sgt-tokenize is at work here (wait for it)'
+for force in '' --force; do
+    run 1 sgt-tokenize $options $force more out
+    stderr_is 'sgt-tokenize: out: another sgt-tokenize is at work here (wait for it)'
+done
+run 1 sgt-tokenize $options --rank 0 --ranks 3 more out
+stderr_is 'sgt-tokenize: out: made with --ranks 2, now 3 (--force replaces it)'
+run 1 sgt-tokenize $options --force --rank 0 --ranks 3 more out
+stderr_is 'sgt-tokenize: out: another sgt-tokenize is at work here (wait for it)'
+# the other rank does its part meanwhile
+run 0 sgt-tokenize $options --rank 0 --ranks 2 more out
+exists out/.work/part-000000/manifest.json
+kill -TERM $pid
+kill -CONT $pid
+code=0
+wait $pid || code=$?
+[ $code -eq 130 ] || fail "exit $code after SIGTERM"
+run 0 sgt-tokenize $options --rank 1 --ranks 2 more out
+same_folders out two
+
+# a run alone that was killed is not for ranks, and the other way about
+rm -rf out
+mkfifo pipe
+sgt-tokenize $options more - out < pipe &
+pid=$!
+exec 3> pipe
+until [ -e out/train_000003.bin ]; do kill -0 $pid || fail 'ended too early' && sleep 0.01; done
+run 1 sgt-tokenize $options --rank 0 --ranks 2 more out
+stderr_is 'sgt-tokenize: out: another sgt-tokenize is at work here (wait for it)'
+kill -9 $pid
+wait $pid 2> /dev/null
+exec 3>&-
+refused 'out: made with --ranks not given, now 2 (--force replaces it)' \
+    sgt-tokenize $options --rank 0 --ranks 2 more out
+
+# ---- an error of one rank is that rank's; the others' work is kept ----
+rm -rf out
+run 0 sgt-tokenize $options --rank 1 --ranks 2 corpus out
+ls -i out/.work/part-000001 > had
+(ulimit -f 1 && trap '' XFSZ && exec sgt-tokenize $options --rank 0 --ranks 2 corpus out) > .stdout 2> .stderr &&
+    fail 'a full disk is no error'
+stderr_matches '^sgt-tokenize: out/\.work/part-000000/.*: cannot (write|flush to disk): File too large$'
+ls -i out/.work/part-000001 > has
+same had has
+run 0 sgt-tokenize $options --rank 0 --ranks 2 corpus out
+same_folders out one
+# damage to a part that is whole is found; --force makes that part anew
+rm -rf out
+run 0 sgt-tokenize $options --rank 1 --ranks 2 corpus out
+rm out/.work/part-000001/train_000001.bin
+run 1 sgt-tokenize $options --rank 1 --ranks 2 corpus out
+stderr_is 'sgt-tokenize: out/.work/part-000001/train_000001.bin: is gone since it was written: No such file or '\
+'directory (--force starts over)'
+run 0 sgt-tokenize $options --force --rank 1 --ranks 2 corpus out
+run 0 sgt-tokenize $options --rank 0 --ranks 2 corpus out
+same_folders out one
+
+# ---- with a launcher: ranks that know each other (torchrun's variables, and mpirun) ----
+. "$ROOT/tests/cli/ranks.inc"
+rm -rf out
+two 0 sgt-tokenize $talks corpus out
+same_folders out one
+stdout_has ' documents, '
+[ ! -s .stdout1 ] && [ ! -s .stderr1 ] || fail 'rank 1 talks'
+two 0 sgt-tokenize $talks --json corpus out
+stdout_lines 1
+[ "$(field already_done .stdout)" = ' true' ] || [ "$(field already_done .stdout)" = true ] || fail "$(cat .stdout)"
+two 1 sgt-tokenize $talks --special eot corpus out
+stderr_is 'sgt-tokenize: out: made with --special none, now eot (--force replaces it)'
+two 0 sgt-tokenize $talks --force --special eot corpus out
+run 0 sgt-tokenize --quiet $talks --special eot corpus eot
+same_folders out eot
+# what one rank cannot do ends both, in one line
+rm -rf out
+port=$((port + 2))
+echo 'a rank with other options' > .ran
+start 0 sgt-tokenize $talks corpus out && pid0=$pid
+start 1 sgt-tokenize $talks --special eot corpus out && pid1=$pid
+gather any
+[ "$code0 $code1" = '1 1' ] || fail "exit codes $code0 and $code1"
+stderr_lines 1
+stderr_matches '^sgt-tokenize: .*out: made with --special (none, now eot|eot, now none) \(--force replaces it\)$'
+rm -rf out
+command -v mpirun > /dev/null && [ -e "$BIN/../lib/libsgt-mpi.so" ] || skip 'no Open MPI; all else passed'
+mpi="mpirun --allow-run-as-root --oversubscribe"
+run 0 $mpi -n 3 sgt-tokenize $talks --json corpus out
+stdout_lines 1
+same_folders out one
+# --rank and --ranks go before what a launcher says
+rm -rf out
+run 0 $mpi -n 1 sgt-tokenize $options --rank 1 --ranks 2 corpus out
+run 0 $mpi -n 1 sgt-tokenize $options --rank 0 --ranks 2 corpus out
+same_folders out one
