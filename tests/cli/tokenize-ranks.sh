@@ -8,6 +8,12 @@ mkdir corpus
 for file in "$ROOT"/tokenize/*.h; do head -c 3000 "$file" > "corpus/${file##*/}"; done
 head -c 40000 "$ROOT/tokenize/gpt2.bpe" > corpus/m
 : > corpus/empty
+i=0
+while [ $i -lt 300 ]; do
+    i=$((i + 1))
+    echo "{\"text\": \"document $i of many \\ud800\"}"
+done > corpus/lines.jsonl
+gzip -n < corpus/lines.jsonl > corpus/packed.jsonl.gz
 printf 'not UTF-8: \377\376' > corpus/a
 printf 'neither: \377\376\375' > corpus/zzz
 touch -d @1700000000 corpus/*
@@ -49,7 +55,9 @@ stderr_is 'sgt-tokenize: out: part 1 of 3 is whole, 1 is not (whoever makes the 
 run 0 sgt-tokenize $talks --json --rank 2 --ranks 3 corpus out
 stdout_lines 1
 stderr_is ''
-for name in files documents; do [ "$(field $name .stdout)" = "$files" ] || fail "$name: $(cat .stdout)"; done
+for what in "files $files" "documents $((files + 598))" 'lone_surrogates 600'; do
+    [ "$(field ${what% *} .stdout)" = "${what#* }" ] || fail "$what: $(cat .stdout)"
+done
 [ "$(($(field train_tokens .stdout) + $(field val_tokens .stdout)))" = "$(field tokens .stdout)" ] || fail 'tokens'
 same_folders out one
 # a complete OUT is anybody's
