@@ -1,5 +1,6 @@
-/* split.c: where GPT-2's pieces end, and where text may be cut. The rule reads forward only, so a piece depends on
- * nothing before its start: a splitter is its position. */
+/* split.c: where GPT-2's pieces end, and where text may be cut. Here is the definition, a character at a time; what
+ * programs run takes 64 bytes at a time (split_blocks.h). The rule reads forward only, so a piece depends on nothing
+ * before its start: to the definition a splitter is its position. */
 #include "split.h"
 
 #include "base/cpu.h"
@@ -71,7 +72,7 @@ static size_t piece_end(const uint8_t *s, size_t n, size_t at)
     return run_end(s, n, i + u.len, u.class);
 }
 
-static size_t split_plain(sgt_splitter *sp, uint32_t *ends, size_t max)
+size_t sgt_split_ref(sgt_splitter *sp, uint32_t *ends, size_t max)
 {
     size_t count = 0, from = sp->at;
     while (count < max && sp->at < sp->n) {
@@ -89,9 +90,9 @@ const uint8_t sgt_split_space[256] = {['\t'] = 1, ['\n'] = 1, ['\v'] = 1, ['\f']
 
 sgt_splitter sgt_splitter_start(const void *text, size_t n)
 {
-    sgt_splitter s = {.text = (const uint8_t *)text, .n = n, .split = split_plain};
+    sgt_splitter s = {.text = (const uint8_t *)text, .n = n, .split = sgt_split_plain};
 #if defined(__x86_64__)
-    if (sgt_cpu_vbmi2()) s.split = sgt_split_avx512;
+    if (sgt_cpu() >= SGT_CPU_AVX2) s.split = sgt_cpu_vbmi2() ? sgt_split_avx512 : sgt_split_avx2;
 #endif
     return s;
 }

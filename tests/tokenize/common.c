@@ -58,7 +58,7 @@ char *whole_file(const char *path, size_t *n)
 {
     sgt_error err;
     char *text = NULL;
-    cr_assert_eq(sgt_file_get(&text, n, path, 64u << 20, &err), SGT_OK, "%s", err.text);
+    cr_assert_eq(sgt_file_get(&text, n, path, (size_t)1 << 30, &err), SGT_OK, "%s", err.text);
     return text;
 }
 

@@ -5,6 +5,7 @@
 #include "common.h"
 #include "pattern.h"
 #include "split.h"
+#include "splits.h"
 #include "unicode.h"
 #include "utf8.h"
 #include "vocab.h"
@@ -22,46 +23,37 @@ static void show(const uint8_t *s, size_t n, char *out, size_t size)
     for (size_t i = 0; i < n && 2 * i + 3 < size; i++) sprintf(out + 2 * i, "%02x", s[i]);
 }
 
-/* Pieces by both, a few at a time so that either must go on from where it stood. */
-static void hold_to_pattern(sgt_pattern *p, const uint8_t *s, size_t n, const char *what)
+static void hold_to_pattern(sgt_pattern *p, const uint8_t *s, size_t n, size_t most, const char *what)
 {
-    size_t theirs[3], o = 0, t = 0, have_o = 0, have_t = 0, end = 0, from = 0;
-    uint32_t ours[5];
-    char hex[2048] = "";
-    sgt_error err;
-    sgt_splitter sp = sgt_splitter_start(s, n);
-    cr_assert_eq(sgt_pattern_start(p, s, n, &err), SGT_OK, "%s", err.text);
-    for (;;) {
-        if (o == have_o) o = 0, from = sp.at, have_o = sgt_split(&sp, ours, 5);
-        if (t == have_t) {
-            int rc = sgt_pattern_split(p, theirs, 3, &err);
-            cr_assert_geq(rc, 0, "%s: %s", what, err.text);
-            t = 0, have_t = (size_t)rc;
-        }
-        if (!have_o || !have_t) break;
-        end = from + ours[o++];
-        if (end != theirs[t++]) {
-            show(s, n, hex, sizeof hex);
-            cr_assert_fail("%s: a piece ends at %zu, by PCRE2 at %zu: %s", what, end, theirs[t - 1], hex);
-        }
-    }
-    cr_assert(!have_o && !have_t && end == n, "%s: pieces end at %zu of %zu", what, end, n);
+    size_t want[2048];
+    cr_assert_leq(n, 2040);
+    size_t count = pieces_by_pattern(p, s, n, want);
+    cr_assert(n == 0 || want[count - 1] == n);
+    hold_levels(s, n, most, want, count, what);
 }
 
+/* Sixteen at a time, each in many places, so that they come to lie everywhere in a block of 64; and each at the end of a
+ * text, where the definition stands for PCRE2. */
 Test(split, every_code_point_in_many_places_as_pcre2_has_it)
 {
-    static const char *const contexts[] = {"@", " @", "a@b", "1@1", "'@", "@'s", "\n@", "@ @", "'@@ @\n@ a"};
+    static const char *const contexts[] = {"@ @a@b1@1'@@'s\n@@ @'@@ @\n@ a.@-@ ", "x @"};
     sgt_pattern *p = gpt2_pattern();
-    for (uint32_t cp = 0; cp < 0x110000; cp++)
+    for (uint32_t cp = 0; cp < 0x110000; cp += 16)
         for (size_t c = 0; c < sizeof contexts / sizeof *contexts; c++) {
-            uint8_t text[32];
+            uint8_t text[2048];
             char what[32];
             size_t n = 0;
-            for (const char *q = contexts[c]; *q; q++)
-                if (*q == '@') n += put_utf8(text + n, cp);
-                else text[n++] = (uint8_t)*q;
-            sprintf(what, "U+%04X", cp);
-            hold_to_pattern(p, text, n, what);
+            sprintf(what, "U+%04X and on", cp);
+            for (uint32_t i = 0; i < 16; i++) {
+                for (const char *q = contexts[c]; *q; q++)
+                    if (*q == '@') n += put_utf8(text + n, cp + i);
+                    else text[n++] = (uint8_t)*q;
+                if (!c) continue;
+                size_t want[64], count = pieces_by("ref", text, n, 64, want);
+                hold_levels(text, n, 64, want, count, what);
+                n = 0;
+            }
+            if (!c) hold_to_pattern(p, text, n, 5, what);
         }
     sgt_pattern_free(p);
 }
@@ -72,11 +64,11 @@ Test(split, random_text_as_pcre2_has_it)
     uint64_t seed = test_seed();
     rng r = {seed, 0};
     char what[64];
-    uint8_t text[300];
+    uint8_t text[600];
     for (int i = 0; i < 30000; i++) {
         size_t n = hard_text(&r, text, i % 10 ? 60 : sizeof text, i & 1);
         sprintf(what, "SEED=%llu, text %d", (unsigned long long)seed, i);
-        hold_to_pattern(p, text, n, what);
+        hold_to_pattern(p, text, n, 1 + (size_t)i % 100, what);
     }
     sgt_pattern_free(p);
 }

@@ -1,0 +1,69 @@
+#include "splits.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cpu.h"
+#include "common.h"
+#include "split.h"
+#include "split_levels.h"
+
+#define MANY 400
+#define UNTOUCHED 0xABADCAFEu
+
+const char *const *split_levels(void)
+{
+    static const char *list[SGT_CPU_LEVELS + 2] = {"ref"};
+    for (int i = 0; i <= (int)sgt_cpu(); i++) list[i + 1] = sgt_cpu_level_name((sgt_cpu_level)i);
+    return list;
+}
+
+size_t pieces_by(const char *level, const uint8_t *s, size_t n, size_t most, size_t *ends)
+{
+    sgt_error err;
+    uint32_t some[MANY + 1];
+    size_t count = 0, got, from;
+    int ref = !strcmp(level, "ref");
+    cr_assert_eq(sgt_cpu_limit(ref ? "auto" : level, &err), SGT_OK, "%s", err.text);
+    sgt_splitter sp = sgt_splitter_start(s, n);
+    if (ref) sp.split = sgt_split_ref;
+    cr_assert_eq(sgt_cpu_limit("auto", &err), SGT_OK);
+    some[most] = UNTOUCHED;
+    while ((from = sp.at, got = sgt_split(&sp, some, most)) > 0) {
+        cr_assert(got <= most && count + got <= n, "%s: %zu pieces at %zu of %zu", level, got, from, n);
+        for (size_t i = 0; i < got; i++) ends[count++] = from + some[i];
+        cr_assert_eq(ends[count - 1], sp.at, "%s: stands at the last end", level);
+    }
+    cr_assert_eq(some[most], UNTOUCHED, "%s: writes beyond what it was given", level);
+    cr_assert_eq(sgt_split(&sp, some, most), 0, "%s: the end stays the end", level);
+    return count;
+}
+
+size_t pieces_by_pattern(sgt_pattern *p, const uint8_t *s, size_t n, size_t *ends)
+{
+    sgt_error err;
+    size_t count = 0;
+    int got;
+    cr_assert_eq(sgt_pattern_start(p, s, n, &err), SGT_OK, "%s", err.text);
+    while ((got = sgt_pattern_split(p, ends + count, 3, &err)) > 0) count += (size_t)got;
+    cr_assert_eq(got, 0, "%s", err.text);
+    return count;
+}
+
+void hold_levels(const uint8_t *s, size_t n, size_t most, const size_t *want, size_t count, const char *what)
+{
+    size_t *ours = malloc((n + 1) * sizeof *ours);
+    cr_assert(ours);
+    for (const char *const *level = split_levels(); *level; level++)
+        for (int many = n <= most; many < 2; many++) { /* where all come at once both are the same */
+            size_t have = pieces_by(*level, s, n, many ? MANY : most, ours), i = 0;
+            if (have == count && !memcmp(ours, want, count * sizeof *want)) continue;
+            while (i < have && i < count && ours[i] == want[i]) i++;
+            char hex[1024] = "";
+            size_t from = i ? want[i - 1] : 0, shown = from > 80 ? from - 80 : 0;
+            for (size_t k = shown; k < n && k < shown + 160; k++) sprintf(hex + 2 * (k - shown), "%02x", s[k]);
+            cr_assert_fail("%s, %s: piece %zu of %zu bytes ends at %zu, not %zu; from byte %zu: %s", what, *level, i, n,
+                           i < have ? ours[i] : 0, i < count ? want[i] : 0, shown, hex);
+        }
+    free(ours);
+}

@@ -1,0 +1,109 @@
+/* split_plain.c: the split rule in plain C, for any 64-bit machine: eight bytes in a word at a time, a flag in the top
+ * bit of each. */
+#include "split_blocks.h"
+#include "split_levels.h"
+#include "utf8.h"
+
+#define BYTES(x) ((x) * (uint64_t)0x0101010101010101u)
+
+/* Bit i of the result: the top bit of byte i. The product moves each bit to a place of its own in the top byte. */
+SPLIT_INLINE uint64_t top_bits(uint64_t w)
+{
+    return ((w >> 7) & BYTES(1)) * 0x0102040810204080u >> 56;
+}
+
+/* Top bits: x >= from, for bytes x below 0x80. No sum leaves its byte. */
+SPLIT_INLINE uint64_t at_least(uint64_t x, unsigned from)
+{
+    return x + BYTES(0x80 - from);
+}
+
+SPLIT_INLINE uint64_t within(uint64_t x, unsigned from, unsigned count)
+{
+    return at_least(x, from) & ~at_least(x, from + count);
+}
+
+/* sgt_utf8_unit, the usual cases first: characters of two and three bytes. */
+SPLIT_INLINE unsigned unit_at(const uint8_t *p, uint32_t *cp)
+{
+    unsigned a = p[0], b = p[1] ^ 0x80u, c = p[2] ^ 0x80u;
+    if (a - 0xC2u < 0x1E && b < 0x40) {
+        *cp = (a & 0x1F) << 6 | b;
+        return 2;
+    }
+    *cp = (a & 0x0F) << 12 | b << 6 | c;
+    if (a >> 4 == 0xE && (b | c) < 0x40 && *cp >= 0x800 && *cp >> 11 != 0xD800 >> 11) return 3;
+    return (unsigned)sgt_utf8_unit(p, 4, cp);
+}
+
+/* Character by character, what is not ASCII; `wide`: those bytes. Continuation bytes of a character that began in the
+ * block before are by themselves ill-formed and have no class; those carried from there are added. */
+static void look_wide(const uint8_t *p, sgt_splitter *s, uint64_t wide, split_block *b)
+{
+    uint64_t letter = s->letter_in, number = s->number_in, space = s->space_in;
+    s->letter_in = s->number_in = s->space_in = 0;
+    while (wide) {
+        unsigned at = (unsigned)__builtin_ctzll(wide);
+        uint32_t cp;
+        unsigned len = unit_at(p + at, &cp);
+        uint64_t bytes = ((uint64_t)1 << len) - 1, here = bytes << at;
+        sgt_class class = sgt_unicode_class(cp);
+        letter |= class == SGT_CLASS_LETTER ? here : 0;
+        number |= class == SGT_CLASS_NUMBER ? here : 0;
+        if (class == SGT_CLASS_SPACE) {
+            space |= here;
+            b->wide_space |= (uint64_t)1 << at;
+        }
+        if (at + len > 64) {
+            bytes >>= 64 - at;
+            s->letter_in = class == SGT_CLASS_LETTER ? bytes : 0;
+            s->number_in = class == SGT_CLASS_NUMBER ? bytes : 0;
+            s->space_in = class == SGT_CLASS_SPACE ? bytes : 0;
+        }
+        wide &= ~here;
+    }
+    b->letter |= letter;
+    b->number |= number;
+    b->space |= space;
+}
+
+SPLIT_INLINE void look(const uint8_t *p, sgt_splitter *s, split_block *b)
+{
+    uint64_t wide = 0;
+    *b = (split_block){0};
+    for (unsigned i = 0; i < 64; i += 8) {
+        uint64_t w, x;
+        memcpy(&w, p + i, sizeof w);
+        x = w & BYTES(0x7F);
+        b->letter |= top_bits(within(x | BYTES(0x20), 'a', 26) & ~w) << i;
+        b->number |= top_bits(within(x, '0', 10) & ~w) << i;
+        b->space |= top_bits(within(x, '\t', 5) & ~w) << i;
+        b->blank |= top_bits(~at_least(x ^ BYTES(' '), 1) & ~w) << i;
+        b->quote |= top_bits(~at_least(x ^ BYTES('\''), 1) & ~w) << i;
+        wide |= top_bits(w) << i;
+    }
+    b->space = b->ascii_space = b->space | b->blank;
+    if (wide) look_wide(p, s, wide, b);
+}
+
+SPLIT_INLINE void contractions(const uint8_t *p, uint64_t quotes, uint64_t *two, uint64_t *three)
+{
+    *two = *three = 0;
+    for (; quotes; quotes &= quotes - 1) {
+        const uint8_t *q = p + __builtin_ctzll(quotes);
+        if (q[1] == 's' || q[1] == 't' || q[1] == 'd' || q[1] == 'm') *two |= quotes & -quotes;
+        else if ((q[1] == 'l' && q[2] == 'l') || ((q[1] == 'v' || q[1] == 'r') && q[2] == 'e'))
+            *three |= quotes & -quotes;
+    }
+}
+
+SPLIT_INLINE void flatten(uint32_t *ends, uint64_t starts, uint32_t base)
+{
+    for (; starts; starts &= starts - 1) *ends++ = base + (uint32_t)__builtin_ctzll(starts);
+}
+
+size_t sgt_split_plain(sgt_splitter *s, uint32_t *ends, size_t max)
+{
+    static const split_level level = {look, contractions, flatten};
+    return split_blocks(&level, s, ends, max);
+}
