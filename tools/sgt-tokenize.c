@@ -15,7 +15,7 @@
 #include "tools/cli/talk.h"
 
 static struct {
-    const char *vocab, *pattern, *format, *field, *special, *invalid_utf8;
+    const char *vocab, *pattern, *format, *field, *special, *invalid_utf8, *cpu;
     double split;
     uint64_t shard_tokens, threads, rank, ranks;
     int rank_given, ranks_given;
@@ -25,6 +25,7 @@ static struct {
        .field = "text",
        .special = "none",
        .invalid_utf8 = "keep",
+       .cpu = "auto",
        .shard_tokens = 100000000};
 
 static const sgt_option table[] = {
@@ -51,6 +52,7 @@ static const sgt_option table[] = {
     {.name = "Running"},
     {"threads", 't', SGT_OPT_COUNT, &o.threads, "N", "the output is the same for any number",
      .def = "the cores at hand", .min = 1, .max = 1024},
+    {"cpu", 0, SGT_OPT_TEXT, &o.cpu, "LEVEL", "use at most this CPU level: auto, plain, avx2 or avx512", .def = "auto"},
     {"rank", 0, SGT_OPT_COUNT, &o.rank, "I", "this process is number I, from 0, of ...", .min = 0, .max = 999999,
      .given = &o.rank_given},
     {"ranks", 0, SGT_OPT_COUNT, &o.ranks, "N", "... N processes that make OUT together (mpirun and srun say both)",
@@ -245,6 +247,7 @@ int main(int argc, char **argv)
     int first = sgt_options_parse(&program, argc, argv), count = argc - first;
     if (!count) sgt_usage(&program, "wanted INPUT... and OUT");
     if (count == 1) sgt_usage(&program, "wanted INPUT... and OUT, got only %s", argv[first]);
+    sgt_take_cpu(&program, o.cpu);
     check_ranks();
     sgt_tokenize_options options = {
         .inputs = (const char *const *)(argv + first), .input_count = (size_t)(count - 1), .out = argv[argc - 1],

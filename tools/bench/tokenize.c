@@ -21,14 +21,16 @@
 #define MOST_BYTES ((size_t)1 << 40) /* of one file: more cannot be in memory */
 
 static struct {
+    const char *cpu;
     uint64_t threads;
     int json, quiet;
-} o;
+} o = {.cpu = "auto"};
 
 static const sgt_option table[] = {
     {.name = "Options"},
     {"threads", 0, SGT_OPT_COUNT, &o.threads, "N", "threads that encode", .def = "the cores at hand", .min = 1,
      .max = 1024},
+    {"cpu", 0, SGT_OPT_TEXT, &o.cpu, "LEVEL", "use at most this CPU level: auto, plain, avx2 or avx512", .def = "auto"},
     {"json", 0, SGT_OPT_FLAG, &o.json, NULL, .help = "one JSON document"},
     {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, NULL, .help = "print nothing but what --json asks for, and failures"},
     {0}};
@@ -208,10 +210,11 @@ static void release(text_bench *b)
 
 static int print_json(const text_bench *b, sgt_error *err)
 {
-    json_t *top =
-        json_pack("{s:s, s:i, s:i, s:I, s:I, s:I, s:f, s:f}", "cpu", sgt_cpu_model(), "cores", sgt_cpu_count(),
-                  "threads", b->threads, "files", (json_int_t)b->corpus->count, "bytes", (json_int_t)b->bytes, "tokens",
-                  (json_int_t)b->tokens, "seconds", b->seconds, "mb_per_s", (double)b->bytes / b->seconds * 1e-6);
+    json_t *top = json_pack("{s:s, s:s, s:i, s:i, s:I, s:I, s:I, s:f, s:f}", "cpu", sgt_cpu_model(), "level",
+                            sgt_cpu_level_name(sgt_cpu()), "cores", sgt_cpu_count(), "threads", b->threads, "files",
+                            (json_int_t)b->corpus->count, "bytes", (json_int_t)b->bytes, "tokens",
+                            (json_int_t)b->tokens, "seconds", b->seconds, "mb_per_s",
+                            (double)b->bytes / b->seconds * 1e-6);
     if (!top) return sgt_fail(err, SGT_ENOMEM, "out of memory");
     int bad = json_dumpf(top, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) < 0 || putchar('\n') == EOF;
     json_decref(top);
@@ -221,9 +224,10 @@ static int print_json(const text_bench *b, sgt_error *err)
 static void show(const text_bench *b)
 {
     char bytes[32], files[32], tokens[32], cpu[128];
-    printf("%s in %s file%s, in memory\n%s, %d cores\n\n", sgt_format_bytes(bytes, sizeof bytes, b->bytes),
+    printf("%s in %s file%s, in memory\n%s, %d cores, %s\n\n", sgt_format_bytes(bytes, sizeof bytes, b->bytes),
            sgt_format_count(files, sizeof files, b->corpus->count), b->corpus->count == 1 ? "" : "s",
-           sgt_printable(cpu, sizeof cpu, sgt_cpu_model()), sgt_cpu_count());
+           sgt_printable(cpu, sizeof cpu, sgt_cpu_model()), sgt_cpu_count(),
+           sgt_cpu_level_name(sgt_cpu()));
     printf("threads         tokens   bytes/token    seconds       MB/s   Mtokens/s\n");
     printf("%7d  %13s  %12.3f  %9.3f  %9.1f  %10.2f\n", b->threads, sgt_format_count(tokens, sizeof tokens, b->tokens),
            (double)b->bytes / (double)b->tokens, b->seconds, (double)b->bytes / b->seconds * 1e-6,
@@ -235,6 +239,7 @@ int bench_tokenize(int argc, char **argv)
     sgt_error err;
     int first = sgt_options_parse(&program, argc, argv);
     if (first == argc) sgt_usage(&program, "which text is to be encoded?");
+    sgt_take_cpu(&program, o.cpu);
     sgt_talk talk = {program.name, o.quiet};
     sgt_notice notice = sgt_talk_notice(&talk);
     text_bench b = {.threads = o.threads ? (int)o.threads : sgt_cpu_count()};

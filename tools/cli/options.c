@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cpu.h"
 #include "base/version.h"
 #include "tools/cli/ranks.h"
 
@@ -176,6 +177,12 @@ int sgt_report_failure(const sgt_program *p, const sgt_error *err)
     if (talks(p)) fprintf(stderr, "%s: %s\n", p->name, err->text);
     if (err->code == SGT_EUSAGE) return SGT_EXIT_USAGE;
     return err->code == SGT_ESTOPPED ? SGT_EXIT_INTERRUPTED : SGT_EXIT_FAILED;
+}
+
+void sgt_take_cpu(const sgt_program *p, const char *level)
+{
+    sgt_error err;
+    if (sgt_cpu_limit(level, &err) < 0) sgt_usage(p, "--cpu %s", err.text);
 }
 
 static void print_option(const sgt_option *o)

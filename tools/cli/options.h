@@ -67,6 +67,9 @@ _Noreturn void sgt_usage(const sgt_program *p, const char *fmt, ...) SGT_PRINTF(
 /* "sgt-x: text" on stderr; returns the exit code that err->code means (1; 2 for SGT_EUSAGE; 130 for SGT_ESTOPPED). */
 int sgt_report_failure(const sgt_program *p, const sgt_error *err);
 
+/* --cpu LEVEL: a level that is unknown, or that this machine has not, is wrong usage. Before any work. */
+void sgt_take_cpu(const sgt_program *p, const char *level);
+
 /* A comma-separated list into at most `max` pieces (each malloc'd); returns how many, or -1 for too many or an empty
  * piece. */
 int sgt_split_list(const char *list, char **pieces, int max);

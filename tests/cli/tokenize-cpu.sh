@@ -1,0 +1,36 @@
+# tokenize-cpu.sh: --cpu: the same bytes at each level that this machine has, and what is not one is refused.
+. "$ROOT/tests/cli/lib.sh"
+
+# Prose, code, many scripts and broken UTF-8, many times over.
+mkdir in
+cat "$ROOT/README.md" "$ROOT/tokenize/split.c" "$ROOT/tokenize/gpt2.bpe" > in/text
+for i in 1 2 3 4 5 6 7 8 9; do
+    printf "Ich weiß's nicht, 我也不知道。 Не знаю, كلمة ٣٤، ไม่รู้ ひらがな　カタカナ 한국어 🙂🙂 n°%d \302\240 it'll we've\r\n" $i
+    printf 'broken \360\237\230 \300\200 \355\240\200 end\342\200\203 \303'
+done > in/scripts
+
+run 0 sgt-tokenize --quiet in auto
+for level in plain avx2 avx512 auto; do
+    case $level in
+    avx2) flag=avx2 ;;
+    avx512) flag=avx512vl ;;
+    *) flag='' ;;
+    esac
+    if [ -z "$flag" ] || grep -qw "$flag" /proc/cpuinfo; then
+        run 0 sgt-tokenize --quiet --cpu $level in $level.out
+        same_folders auto $level.out
+        run 0 sgt-bench tokenize --json --cpu $level in
+        [ $level = auto ] || stdout_has "\"level\": \"$level\""
+    else
+        for program in 'sgt-tokenize' 'sgt-bench tokenize'; do
+            run 2 $program --cpu $level in out
+            stderr_matches "^$program: --cpu CPU level $level: this machine has [a-z0-9]+ \(take a lower level, or auto\)$"
+        done
+        absent out
+    fi
+done
+
+unknown='--cpu CPU level sse9: not one of auto, plain, avx2, avx512'
+run_usage "$unknown" sgt-tokenize --cpu sse9 in out
+absent out
+run_usage "$unknown" sgt-bench tokenize --cpu sse9 in
