@@ -7,12 +7,12 @@
 
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
 #include <vector>
 
 #include "cuda/cublaslt.h"
 #include "host/host.h"
+#include "host/streams.h"
 
 struct sgt_lt_context {
     bool open;
@@ -286,8 +286,7 @@ void run(const Job &job)
 {
     if (size_t used = workspace_of(job.algo, job.layouts[3])) memset(job.workspace, 0xff, used);
     for (int32_t which = 0; which < job.layouts[3].batch; which++) multiply(job, which);
-    struct timespec pause = {0, 2000000};
-    if (lt.fast >= 0 && job.algo != lt.fast) nanosleep(&pause, nullptr);
+    if (event_clock >= 0) event_clock += lt.fast < 0 || job.algo == lt.fast ? 1e-5 : 2e-3;
 }
 
 /* ---- the functions of the table ---- */

@@ -22,7 +22,7 @@ struct Lt {
     bool no_driver; /* set: no handle */
     size_t version; /* set */
     int broken;     /* set: bits of algorithms that the heuristics give and matmul refuses */
-    int fast;       /* set: the algorithm that takes no time; the others take 2 ms; negative: none does */
+    int fast;       /* set: the algorithm that takes 10 us of event_clock, the others 2 ms; negative: all take 10 us */
     int heuristics, checks, matmuls, alive; /* calls; descriptors, layouts, preferences and handles not destroyed */
     int last;       /* algorithm of the last matmul, negative: none yet */
 };

@@ -13,6 +13,7 @@
 #include "host/check-cuda.h"
 #include "host/cublaslt.h"
 #include "host/host.h"
+#include "host/streams.h"
 
 using host::lt;
 
@@ -33,6 +34,7 @@ struct Fixture {
     explicit Fixture(check *t_) : t(t_)
     {
         host::lt_reset();
+        host::event_clock = 0;
         o.device = "host 1";
         o.flush = 4096;
         const char *where = getenv("TMPDIR");
@@ -46,6 +48,7 @@ struct Fixture {
         lt.alive = 0;
         sgt_remove_tree(folder.c_str(), nullptr);
         host::lt_reset();
+        host::event_clock = -1;
     }
     Fixture(const Fixture &) = delete;
     Fixture &operator=(const Fixture &) = delete;
