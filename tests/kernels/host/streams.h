@@ -31,7 +31,7 @@ void wait(cudaStream_t s, cudaEvent_t e); /* for the last record before this cal
 bool came(cudaEvent_t e);                 /* as things stand; a little more is done after it looked */
 bool event_finish(cudaEvent_t e);         /* until it has come; true: it had not */
 double event_seconds(cudaEvent_t e);      /* when it came; negative: it has not */
-extern double event_clock; /* seconds that events take for the time, for tests of what is timed; negative: the real ones */
+extern double event_clock; /* seconds, what events take for the time; negative: the machine's clock */
 
 void capture(cudaStream_t s);
 cudaGraphExec_t capture_end(cudaStream_t s);
