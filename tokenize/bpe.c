@@ -237,35 +237,6 @@ static size_t encode_words(sgt_encoder *e, const uint8_t *s, const uint32_t *end
     return n + encode_tail(e, s + from, tail, count - safe, ids + n);
 }
 
-static int has_high_bytes(const uint8_t *s, size_t n)
-{
-    uint64_t all = 0;
-    size_t i = 0;
-    for (; i + 8 <= n; i += 8) all |= load64(s + i);
-    for (; i < n; i++) all |= s[i];
-    return (all & 0x8080808080808080u) != 0;
-}
-
-/* The same as encode_words, where pieces may be cut before characters past ASCII, so that text without spaces falls into
- * short words, which come again. */
-static size_t encode_cut(sgt_encoder *e, const uint8_t *s, const uint32_t *ends, size_t count, size_t left,
-                         uint16_t *ids)
-{
-    uint32_t words[SGT_WORDS], from = 0, at = 0;
-    size_t used = 0, n = 0;
-    for (size_t i = 0; i < count; i++) {
-        while (at < ends[i]) {
-            for (at++; at < ends[i] && (s[at] < 0xC0 || sgt_vocab_joins_at(e->v, s + at)); at++) continue;
-            words[used++] = at - from;
-            if (used < SGT_WORDS) continue;
-            n += encode_words(e, s + from, words, used, left - from, ids + n);
-            from = at;
-            used = 0;
-        }
-    }
-    return used ? n + encode_words(e, s + from, words, used, left - from, ids + n) : n;
-}
-
 size_t sgt_encode_piece(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids)
 {
     uint32_t end = (uint32_t)n;
@@ -279,12 +250,11 @@ static size_t encode_gpt2(sgt_encoder *e, const void *text, size_t n, uint16_t *
     const uint8_t *s = text;
     sgt_splitter sp = sgt_splitter_start(text, n);
     uint32_t ends[SGT_WORDS];
-    size_t pieces, from = 0, count = 0;
-    for (; (pieces = sgt_split(&sp, ends, SGT_WORDS)) > 0; from = sp.at) {
+    size_t words, from = 0, count = 0;
+    sp.cuts = &e->v->cuts;
+    for (; (words = sgt_split(&sp, ends, SGT_WORDS)) > 0; from = sp.at) {
         if (ends[0] == UINT32_MAX) count += sgt_encode_long(e, s + from, sp.at - from, ids + count);
-        else if (has_high_bytes(s + from, sp.at - from))
-            count += encode_cut(e, s + from, ends, pieces, n - from, ids + count);
-        else count += encode_words(e, s + from, ends, pieces, n - from, ids + count);
+        else count += encode_words(e, s + from, ends, words, n - from, ids + count);
     }
     return count;
 }

@@ -72,11 +72,21 @@ static size_t piece_end(const uint8_t *s, size_t n, size_t at)
     return run_end(s, n, i + u.len, u.class);
 }
 
+/* Of the next piece, or of its next part. */
+static size_t part_end(sgt_splitter *sp)
+{
+    if (!sp->cuts) return piece_end(sp->text, sp->n, sp->at);
+    if (sp->end <= sp->at) sp->end = piece_end(sp->text, sp->n, sp->at);
+    size_t end = sp->at + 1;
+    while (end < sp->end && !sgt_cuts_at(sp->cuts, sp->text + end)) end++;
+    return end;
+}
+
 size_t sgt_split_ref(sgt_splitter *sp, uint32_t *ends, size_t max)
 {
     size_t count = 0, from = sp->at;
     while (count < max && sp->at < sp->n) {
-        size_t end = piece_end(sp->text, sp->n, sp->at);
+        size_t end = part_end(sp);
         if (end - from >= UINT32_MAX && count) break;
         sp->at = end;
         ends[count++] = end - from >= UINT32_MAX ? UINT32_MAX : (uint32_t)(end - from);

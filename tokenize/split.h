@@ -18,6 +18,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cuts.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -27,9 +29,11 @@ typedef struct sgt_splitter {
     const uint8_t *text;
     size_t n;
     size_t at; /* where the next piece starts */
+    const sgt_cuts *cuts; /* NULL, as it starts; else pieces are handed out in parts, cut wherever they may be */
 
     /* The rest is split.c's. Its vectors take 64 bytes at a time: what they carry from one block to the next. */
     size_t (*split)(struct sgt_splitter *s, uint32_t *ends, size_t max);
+    size_t end;                                    /* without vectors: of the piece that parts are made of */
     size_t block;                                  /* offset of the block to look at next */
     uint64_t starts;                               /* pieces of the block before that were not handed out yet */
     uint64_t letter, number, space, other, blank;  /* that block: classes, and U+0020 */

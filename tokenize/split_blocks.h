@@ -35,10 +35,15 @@ typedef void split_contractions(const uint8_t *p, uint64_t quotes, uint64_t *two
 /* ends[k] = base + place of the k-th bit of starts. May write 64 ends. */
 typedef void split_flatten(uint32_t *ends, uint64_t starts, uint32_t base);
 
+/* Where the characters of p[0..64) begin that a piece may be cut before. from 0: p[-1] is there too; 1: p[0] starts the
+ * text. */
+typedef uint64_t split_cut(const sgt_cuts *c, const uint8_t *p, unsigned from);
+
 typedef struct split_level {
     split_look *look;
     split_contractions *contractions;
     split_flatten *flatten;
+    split_cut *cut; /* NULL: split_cut_bytes */
 } split_level;
 
 /* 1: white space. 2: white space may start with it. */
@@ -102,18 +107,34 @@ SPLIT_INLINE uint64_t split_starts(const split_level *level, sgt_splitter *s, co
     return (starts & ~clear) | set;
 }
 
+static inline uint64_t split_cut_bytes(const sgt_cuts *c, const uint8_t *p, unsigned from)
+{
+    uint64_t cuts = 0;
+    for (unsigned i = 0; i < 64; i += 8) {
+        uint64_t w;
+        memcpy(&w, p + i, sizeof w);
+        for (uint64_t firsts = w & w << 1 & 0x8080808080808080u; firsts; firsts &= firsts - 1) {
+            unsigned at = i + (unsigned)__builtin_ctzll(firsts) / 8;
+            if (at >= from) cuts |= (uint64_t)sgt_cuts_at(c, p + at) << at;
+        }
+    }
+    return cuts;
+}
+
 /* The starts of the next block. The end of the text is one; its beginning is none. */
 SPLIT_INLINE uint64_t split_next(const split_level *level, sgt_splitter *s)
 {
     const uint8_t *p = s->text + s->block;
     size_t left = s->n - s->block, at = s->block;
-    uint8_t room[2 * SPLIT_READ];
+    uint8_t room[1 + 2 * SPLIT_READ];
     if (left < SPLIT_READ) {
         memset(room, ' ', sizeof room);
-        if (left) memcpy(room, p, left);
-        p = room;
+        if (at) room[0] = p[-1];
+        if (left) memcpy(room + 1, p, left);
+        p = room + 1;
     }
     uint64_t starts = split_starts(level, s, p);
+    if (s->cuts) starts |= (level->cut ? level->cut : split_cut_bytes)(s->cuts, p, at == 0);
     if (left < 64) starts = (starts & (((uint64_t)1 << left) - 1)) | (uint64_t)1 << left;
     s->block += 64;
     return at ? starts : starts & ~(uint64_t)1;

@@ -182,9 +182,18 @@ SPLIT_INLINE void flatten(uint32_t *ends, uint64_t starts, uint32_t base)
     }
 }
 
+SPLIT_INLINE uint64_t cut(const sgt_cuts *c, const uint8_t *p, unsigned from)
+{
+    __m512i v = _mm512_loadu_si512(p);
+    uint64_t firsts = _mm512_cmpge_epu8_mask(v, BYTES(0xC0)) & ~(uint64_t)from;
+    if (!firsts) return 0;
+    __m512i before = look_up(c->before, _mm512_maskz_loadu_epi8(~(uint64_t)from, p - 1));
+    return _mm512_mask_testn_epi8_mask(firsts, _mm512_permutexvar_epi8(v, _mm512_loadu_si512(c->first)), before);
+}
+
 size_t sgt_split_avx512(sgt_splitter *s, uint32_t *ends, size_t max)
 {
-    static const split_level level = {look, contractions, flatten};
+    static const split_level level = {look, contractions, flatten, cut};
     return split_blocks(&level, s, ends, max);
 }
 #else

@@ -102,6 +102,7 @@ static int make_tables(sgt_vocab *v, sgt_error *err)
             v->joins[pair >> 6] |= (uint64_t)1 << (pair & 63);
         }
     }
+    sgt_cuts_make(&v->cuts, v->joins);
     return sgt_pairs_make(&v->pairs, (const uint16_t(*)[2])v->halves, 256, v->eot, err);
 }
 

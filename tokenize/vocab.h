@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 
+#include "cuts.h"
 #include "pairs.h"
 #include "sgt_tokenize.h"
 
@@ -53,6 +54,8 @@ struct sgt_vocab {
     sgt_pairs pairs;         /* two ids -> merged id */
     uint16_t *byte_pairs;    /* (65536): first byte | second byte << 8 -> merged id or SGT_NO_PAIR */
     uint64_t *joins;         /* (1024): bit first byte << 8 | second byte: some token holds the two side by side */
+
+    sgt_cuts cuts;           /* of those pairs that a character past ASCII begins in */
 
     /* The trie over all tokens, which only long pieces need: made at the first of them, in memory reserved here. */
     pthread_mutex_t trie_lock;

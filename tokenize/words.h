@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-#define SGT_WORDS 256        /* words of a batch at most */
+#define SGT_WORDS 320        /* words of a batch at most */
 #define SGT_WORD_SHORT 7     /* bytes of a word of the table's first part, at most */
 #define SGT_WORD_BYTES 15    /* bytes of a word of the table, at most */
 #define SGT_WORD_LINES 17    /* log2 of the lines of either part */
