@@ -1,10 +1,9 @@
-/* cuts.h: where a piece may be cut before a character past ASCII, because no token holds that character's first byte and
- * the byte before it side by side: merges on either side go on as if apart. Text without spaces falls into short words
- * that way, which come again and again.
+/* cuts.h: where a piece may be cut before a character past ASCII, because no token holds that character's first byte
+ * and the byte before it side by side: merges on either side go on as if apart. Text without spaces falls into short
+ * words that way, which come again and again.
  *
  * Two tables of a byte an entry instead of the 65,536 bits of a vocabulary's `joins`, so that vectors can look them up:
- * first bytes that follow similar bytes share one of eight bits. Where they follow different ones, less is cut than could
- * be. */
+ * first bytes that follow similar bytes share one of eight bits. Where those differ, less is cut than could be. */
 #ifndef SGT_CUTS_H
 #define SGT_CUTS_H
 

@@ -18,7 +18,7 @@
 #include "split.h"
 #include "unicode.h"
 
-#define SPLIT_INLINE static inline __attribute__((always_inline))
+#define SPLIT_INLINE static inline __attribute__((always_inline, unused))
 
 enum { SPLIT_READ = 72 }; /* bytes that may be read from a block's beginning on */
 
@@ -43,7 +43,7 @@ typedef struct split_level {
     split_look *look;
     split_contractions *contractions;
     split_flatten *flatten;
-    split_cut *cut; /* NULL: split_cut_bytes */
+    split_cut *cut;
 } split_level;
 
 /* 1: white space. 2: white space may start with it. */
@@ -107,7 +107,7 @@ SPLIT_INLINE uint64_t split_starts(const split_level *level, sgt_splitter *s, co
     return (starts & ~clear) | set;
 }
 
-static inline uint64_t split_cut_bytes(const sgt_cuts *c, const uint8_t *p, unsigned from)
+SPLIT_INLINE uint64_t split_cut_bytes(const sgt_cuts *c, const uint8_t *p, unsigned from)
 {
     uint64_t cuts = 0;
     for (unsigned i = 0; i < 64; i += 8) {
@@ -134,7 +134,7 @@ SPLIT_INLINE uint64_t split_next(const split_level *level, sgt_splitter *s)
         p = room + 1;
     }
     uint64_t starts = split_starts(level, s, p);
-    if (s->cuts) starts |= (level->cut ? level->cut : split_cut_bytes)(s->cuts, p, at == 0);
+    if (s->cuts) starts |= level->cut(s->cuts, p, at == 0);
     if (left < 64) starts = (starts & (((uint64_t)1 << left) - 1)) | (uint64_t)1 << left;
     s->block += 64;
     return at ? starts : starts & ~(uint64_t)1;

@@ -104,6 +104,6 @@ SPLIT_INLINE void flatten(uint32_t *ends, uint64_t starts, uint32_t base)
 
 size_t sgt_split_plain(sgt_splitter *s, uint32_t *ends, size_t max)
 {
-    static const split_level level = {look, contractions, flatten};
+    static const split_level level = {look, contractions, flatten, split_cut_bytes};
     return split_blocks(&level, s, ends, max);
 }

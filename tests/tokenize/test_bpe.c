@@ -4,8 +4,10 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/cpu.h"
 #include "bpe.h"
 #include "common.h"
+#include "split.h"
 
 /* ---- the definition, for any length, by looking up whole byte strings: it shares no table with what it checks ---- */
 
@@ -94,6 +96,203 @@ Test(bpe, three_ways_and_the_definition_agree)
     sgt_vocab_free(v);
 }
 
+/* ---- every level of the CPU's instructions against the definition ---- */
+
+static const char *const levels[] = {"plain", "avx2", "avx512"};
+enum { LEVELS = sizeof levels / sizeof *levels };
+
+/* An encoder that works at this level, or NULL where the machine has no such. */
+static sgt_encoder *encoder_at(const sgt_vocab *v, const char *level)
+{
+    sgt_error err;
+    int rc = sgt_cpu_limit(level, &err);
+    if (rc == SGT_EUNSUPPORTED) return NULL;
+    cr_assert_eq(rc, SGT_OK, "%s", err.text);
+    return new_encoder(v);
+}
+
+/* Piece by piece as the definition has it: no cuts, no tables. */
+static size_t encode_by_scan(const sgt_vocab *v, sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids)
+{
+    sgt_splitter sp = sgt_splitter_start(s, n);
+    size_t count = 0;
+    for (size_t from = 0, len; from < n; from += len) {
+        uint32_t end;
+        cr_assert_eq(sgt_split(&sp, &end, 1), 1);
+        len = sp.at - from;
+        count += len <= SGT_BPE_SCAN_MAX ? sgt_bpe_scan(v, s + from, len, ids + count)
+                                         : sgt_bpe_steps(e, s + from, len, ids + count);
+    }
+    return count;
+}
+
+/* Text of all kinds, of every length up to two blocks and some longer, at the end of its memory; each twice, so that
+ * the second time finds what the first has put into the tables. */
+Test(bpe, levels_agree_with_the_definition)
+{
+    sgt_vocab *v = gpt2();
+    uint64_t seed = test_seed();
+    for (int l = 0; l < LEVELS; l++) {
+        sgt_encoder *e = encoder_at(v, levels[l]);
+        rng r = {seed, 0};
+        for (int i = 0; e && i < 3000; i++) {
+            size_t n = i < 150 ? (size_t)i : below(&r, i % 20 ? 400 : 20000);
+            uint8_t *s = malloc(n + 1);
+            n = i % 3 ? hard_text(&r, s, n, i % 2) : merging_bytes(v, &r, s, n);
+            s = realloc(s, n + !n);
+            uint16_t *want = malloc(n * sizeof *want + 1), *got = malloc(n * sizeof *got + 1);
+            size_t count = encode_by_scan(v, e, s, n, want);
+            for (int again = 0; again < 2; again++) {
+                cr_assert_eq(sgt_encode(e, s, n, got), count, "%s, SEED=%llu, %d", levels[l],
+                             (unsigned long long)seed, i);
+                cr_assert_arr_eq(got, want, count * sizeof *want, "%s, SEED=%llu, %d", levels[l],
+                                 (unsigned long long)seed, i);
+            }
+            free(s);
+            free(want);
+            free(got);
+        }
+        sgt_encoder_free(e);
+    }
+    sgt_cpu_limit("auto", NULL);
+    sgt_vocab_free(v);
+}
+
+/* Every token, and every token with each of some bytes behind it: what a table holds, what it does not, and what merges
+ * to more ids than it has room for. */
+Test(bpe, levels_agree_on_every_token)
+{
+    static const char behind[] = {0, 'e', ' ', '\'', '\xC3', '\xFF'};
+    sgt_vocab *v = gpt2();
+    for (int l = 0; l < LEVELS; l++) {
+        sgt_encoder *e = encoder_at(v, levels[l]);
+        for (uint32_t id = 0; e && id < sgt_vocab_eot(v); id++)
+            for (size_t b = 0; b < sizeof behind; b++) {
+                uint8_t s[256];
+                uint16_t want[256], got[256];
+                size_t n;
+                const uint8_t *token = sgt_vocab_token(v, id, &n);
+                memcpy(s, token, n);
+                s[n++] = (uint8_t)behind[b];
+                if (n > SGT_BPE_SCAN_MAX) continue;
+                size_t count = sgt_bpe_scan(v, s, n, want);
+                cr_assert_eq(sgt_encode_piece(e, s, n, got), count, "%s, token %u", levels[l], id);
+                cr_assert_arr_eq(got, want, count * sizeof *want, "%s, token %u", levels[l], id);
+                if (b) continue;
+                cr_assert(sgt_encode_piece(e, s, n - 1, got) == 1 && got[0] == id, "%s, token %u", levels[l], id);
+            }
+        sgt_encoder_free(e);
+    }
+    sgt_cpu_limit("auto", NULL);
+    sgt_vocab_free(v);
+}
+
+/* ---- cuts ---- */
+
+/* Nothing is cut that some token joins, and hardly anything is not that could be. */
+Test(cuts, are_where_no_token_joins)
+{
+    sgt_vocab *v = gpt2();
+    int may = 0, are = 0;
+    for (unsigned pair = 0; pair < 65536; pair++) {
+        const uint8_t s[2] = {(uint8_t)(pair >> 8), (uint8_t)pair};
+        int joined = (int)(v->joins[pair >> 6] >> (pair & 63) & 1), cut = sgt_cuts_at(&v->cuts, s + 1);
+        cr_assert(!cut || (s[1] >= 0xC0 && !joined), "%02x %02x", s[0], s[1]);
+        may += s[1] >= 0xC0 && !joined;
+        are += cut;
+    }
+    cr_assert_gt(are, may * 9 / 10, "%d of %d", are, may);
+    sgt_vocab_free(v);
+}
+
+/* With more kinds of first bytes than there are bits, and with none. */
+Test(cuts, hold_for_any_table_of_pairs)
+{
+    rng r = {3, 0};
+    for (int i = 0; i < 20; i++) {
+        uint64_t joins[1024] = {0};
+        sgt_cuts c;
+        for (uint32_t n = i * 200; n > 0; n--) {
+            uint32_t pair = below(&r, 65536);
+            joins[pair >> 6] |= (uint64_t)1 << (pair & 63);
+        }
+        sgt_cuts_make(&c, joins);
+        for (unsigned pair = 0; pair < 65536; pair++) {
+            const uint8_t s[2] = {(uint8_t)(pair >> 8), (uint8_t)pair};
+            int joined = (int)(joins[pair >> 6] >> (pair & 63) & 1), cut = sgt_cuts_at(&c, s + 1);
+            cr_assert(!cut || !joined, "%02x %02x", s[0], s[1]);
+            cr_assert(i || cut == (s[1] >= 0xC0), "no pair: %02x %02x", s[0], s[1]);
+        }
+    }
+}
+
+/* A splitter that cuts hands out the pieces of one that does not, in parts, at every place that may be cut. */
+Test(cuts, split_pieces_in_parts_at_every_level)
+{
+    sgt_vocab *v = gpt2();
+    uint64_t seed = test_seed();
+    for (int l = 0; l < LEVELS; l++) {
+        rng r = {seed, 0};
+        if (sgt_cpu_limit(levels[l], NULL) < 0) continue;
+        for (int i = 0; i < 2000; i++) {
+            uint8_t s[700];
+            uint32_t parts[100], end = 0;
+            size_t n = hard_text(&r, s, below(&r, sizeof s), i % 2), count, at = 0, piece = 0;
+            sgt_splitter whole = sgt_splitter_start(s, n), cut = sgt_splitter_start(s, n);
+            cut.cuts = &v->cuts;
+            for (size_t base = 0; (count = sgt_split(&cut, parts, 1 + below(&r, 100))) > 0; base = cut.at)
+                for (size_t k = 0; k < count; at = base + parts[k++]) {
+                    for (size_t p = at + 1; p < base + parts[k]; p++)
+                        cr_assert(!sgt_cuts_at(&v->cuts, s + p) || p == piece, "%s, SEED=%llu, %d: not cut at %zu",
+                                  levels[l], (unsigned long long)seed, i, p);
+                    if (at == piece && sgt_split(&whole, &end, 1)) piece = whole.at;
+                    cr_assert_leq(base + parts[k], piece, "%s, SEED=%llu, %d: past a piece", levels[l],
+                                  (unsigned long long)seed, i);
+                    cr_assert(base + parts[k] == piece || sgt_cuts_at(&v->cuts, s + base + parts[k]),
+                              "%s, SEED=%llu, %d: cut at %zu", levels[l], (unsigned long long)seed, i, base + parts[k]);
+                }
+            cr_assert_eq(at, n);
+        }
+    }
+    sgt_cpu_limit("auto", NULL);
+    sgt_vocab_free(v);
+}
+
+/* ---- what the ways rest on ---- */
+
+/* Pairs, all of them and as many that are none: the perfect hash against the merges. */
+Test(pairs, tell_every_merge_and_nothing_else)
+{
+    sgt_vocab *v = gpt2();
+    rng r = {5, 0};
+    for (uint32_t id = 256; id < sgt_vocab_eot(v); id++) {
+        cr_assert_eq(sgt_pair(&v->pairs, v->halves[id][0], v->halves[id][1]), id);
+        uint32_t left = below(&r, 65536), right = below(&r, 65536), merged = sgt_pair(&v->pairs, left, right);
+        if (merged == SGT_NO_TOKEN) continue;
+        cr_assert(v->halves[merged][0] == left && v->halves[merged][1] == right, "%u %u", left, right);
+    }
+    cr_assert_eq(sgt_pair(&v->pairs, 65535, 65535), SGT_NO_TOKEN);
+    sgt_vocab_free(v);
+}
+
+/* As many as 16 bits allow, of random ids. */
+Test(pairs, sixty_five_thousand_random_ones_have_a_table)
+{
+    enum { END = 65535 };
+    uint16_t(*halves)[2] = calloc(END, sizeof *halves);
+    sgt_pairs p = {0};
+    sgt_error err;
+    rng r = {6, 0};
+    for (uint32_t id = 256; id < END; id++) {
+        halves[id][0] = (uint16_t)(id * 40503u); /* odd: each left half once */
+        halves[id][1] = (uint16_t)below(&r, 65536);
+    }
+    cr_assert_eq(sgt_pairs_make(&p, (const uint16_t(*)[2])halves, 256, END, &err), SGT_OK, "%s", err.text);
+    for (uint32_t id = 256; id < END; id++) cr_assert_eq(sgt_pair(&p, halves[id][0], halves[id][1]), id);
+    sgt_pairs_free(&p);
+    free(halves);
+}
+
 /* What sgt_bpe_steps rests on: each token is what the merges make of its own bytes. */
 Test(bpe, every_token_is_what_its_bytes_merge_to)
 {
@@ -110,8 +309,8 @@ Test(bpe, every_token_is_what_its_bytes_merge_to)
     sgt_vocab_free(v);
 }
 
-/* More different pieces than the cache holds, met twice: what was evicted or kept must not matter. */
-Test(bpe, a_small_cache_changes_nothing)
+/* More different pieces than the table holds, met twice: what was evicted or kept must not matter. */
+Test(bpe, what_the_table_forgot_changes_nothing)
 {
     sgt_vocab *v = gpt2();
     sgt_encoder *e = new_encoder(v);
