@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+#include "base/cpu.h"
+#include "utf8_levels.h"
+
 /* How many bytes follow lead byte b (0: it starts nothing), and the bounds of the first; the others are 80..BF. */
 static unsigned follows(uint8_t b, uint8_t *lo, uint8_t *hi)
 {
@@ -38,21 +41,38 @@ size_t sgt_utf8_unit(const uint8_t *s, size_t n, uint32_t *cp)
     return more + 1;
 }
 
-size_t sgt_utf8_valid(const uint8_t *s, size_t n)
+/* The end of the longest well-formed beginning that ends at `most` or before, but for the character there. s[0..at) is
+ * well formed. */
+static size_t valid_until(const uint8_t *s, size_t at, size_t most, size_t n)
 {
-    size_t i = 0;
-    while (i < n) {
+    while (at < most) {
         uint64_t eight;
         uint32_t cp;
-        if (n - i >= 8 && (memcpy(&eight, s + i, 8), !(eight & 0x8080808080808080u))) {
-            i += 8;
+        if (n - at >= 8 && (memcpy(&eight, s + at, 8), !(eight & 0x8080808080808080u))) {
+            at += 8;
             continue;
         }
-        size_t len = sgt_utf8_unit(s + i, n - i, &cp);
-        if (cp == SGT_UTF8_ILL_FORMED) return i;
-        i += len;
+        size_t len = sgt_utf8_unit(s + at, n - at, &cp);
+        if (cp == SGT_UTF8_ILL_FORMED) break;
+        at += len;
     }
-    return n;
+    return at;
+}
+
+size_t sgt_utf8_valid(const uint8_t *s, size_t n)
+{
+#if defined(__x86_64__)
+    /* In turn: a block character by character, which finds what stopped the vectors, and as many as they can pass over.
+     * So text that is ill-formed all along is no slower than without them. */
+    for (size_t at = 0; sgt_cpu() >= SGT_CPU_AVX2 && n - at >= 128;) {
+        size_t most = at + 64;
+        at = valid_until(s, at, most, n);
+        if (at < most) return at;
+        at = sgt_utf8_skip_avx2(s, at, n);
+        if (n - at < 128) return valid_until(s, at, n, n);
+    }
+#endif
+    return valid_until(s, 0, n, n);
 }
 
 size_t sgt_utf8_count_ill_formed(const uint8_t *s, size_t n, uint64_t *offsets, size_t max)

@@ -1,6 +1,8 @@
 /* Units of text: ill-formed ones are those that Python's decoder, which follows Unicode, replaces (frozen). */
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/cpu.h"
 #include "common.h"
 #include "utf8.h"
 
@@ -72,4 +74,74 @@ Test(utf8, counts_and_places_ill_formed_units)
     uint64_t two[3] = {7, 7, 7};
     cr_assert_eq(sgt_utf8_count_ill_formed((const uint8_t *)"\xFF\xFF\xFF", 3, two, 2), 3);
     cr_assert(two[0] == 0 && two[1] == 1 && two[2] == 7, "only as many offsets as there is room for");
+}
+
+/* ---- passing over well-formed text by vectors ---- */
+
+static size_t valid_by_units(const uint8_t *s, size_t n)
+{
+    size_t i = 0;
+    uint32_t cp;
+    while (i < n) {
+        size_t len = sgt_utf8_unit(s + i, n - i, &cp);
+        if (cp == SGT_UTF8_ILL_FORMED) break;
+        i += len;
+    }
+    return i;
+}
+
+static size_t count_by_units(const uint8_t *s, size_t n)
+{
+    size_t count = 0;
+    uint32_t cp;
+    for (size_t i = 0; i < n; count += cp == SGT_UTF8_ILL_FORMED) i += sgt_utf8_unit(s + i, n - i, &cp);
+    return count;
+}
+
+/* In memory of just so many bytes: reading past them is found by the sanitizer. */
+static void hold_levels_to_units(const uint8_t *text, size_t n, const char *what)
+{
+    uint8_t *s = malloc(n + 1);
+    sgt_error err;
+    cr_assert(s);
+    memcpy(s + 1, text, n);
+    for (int level = 0; level <= (int)sgt_cpu(); level++) {
+        const char *name = sgt_cpu_level_name((sgt_cpu_level)level);
+        cr_assert_eq(sgt_cpu_limit(name, &err), SGT_OK);
+        size_t valid = sgt_utf8_valid(s + 1, n), count = sgt_utf8_count_ill_formed(s + 1, n, NULL, 0);
+        cr_assert_eq(sgt_cpu_limit("auto", &err), SGT_OK);
+        cr_assert_eq(valid, valid_by_units(text, n), "%s, %s: %zu bytes of %zu", name, what, valid, n);
+        cr_assert_eq(count, count_by_units(text, n), "%s, %s: %zu units", name, what, count);
+    }
+    free(s);
+}
+
+/* Four bytes of all kinds after well-formed text, about the borders of the blocks that vectors take. */
+Test(utf8, four_bytes_at_borders)
+{
+    static const uint8_t kinds[] = {0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0};
+    uint8_t text[320];
+    for (unsigned first = 0x7F; first < 0x100; first++)
+        for (unsigned rest = 0; rest < 512; rest++) {
+            const uint8_t four[] = {(uint8_t)first, kinds[rest & 7], kinds[rest >> 3 & 7], kinds[rest >> 6]};
+            size_t at = 124 + (first + rest) % 72, n = sizeof text - rest % 3;
+            for (size_t i = 0; i < n; i += 2) memcpy(text + i, rest & 1 ? "\xD0\xB6" : "ab", 2);
+            at -= at % 2;
+            memcpy(text + at, four, 4);
+            hold_levels_to_units(text, n, "four bytes");
+        }
+}
+
+Test(utf8, random_text_by_every_level)
+{
+    uint64_t seed = test_seed();
+    rng r = {seed, 0};
+    uint8_t text[1000];
+    char what[64];
+    sprintf(what, "SEED=%llu", (unsigned long long)seed);
+    for (int i = 0; i < 20000; i++) {
+        size_t n = hard_text(&r, text, sizeof text, i & 1);
+        if (n && i % 8 == 0) text[below(&r, (uint32_t)n)] = (uint8_t)below(&r, 256); /* one thing wrong, perhaps */
+        hold_levels_to_units(text, n, what);
+    }
 }
