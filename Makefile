@@ -67,6 +67,7 @@ USES_sgt-inspect := cli train kernels tokenize loader
 USES_sgt-bench := cli train kernels tokenize loader
 # programs of more than one file have a folder
 PARTS_sgt-train := tools/train
+PARTS_sgt-tokenize := tools/tokenize
 PARTS_sgt-inspect := tools/inspect
 PARTS_sgt-bench := tools/bench
 PROGRAMS := $(sort $(patsubst tools/%.c,%,$(wildcard tools/sgt-*.c)))

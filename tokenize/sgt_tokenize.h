@@ -136,6 +136,27 @@ typedef struct sgt_tokenize_result {
  * and the numbers are rank 0's alone). A rank that died leaves the rest for the same calls to go on with. */
 int sgt_tokenize(const sgt_tokenize_options *o, sgt_tokenize_result *result, sgt_error *err);
 
+/* ---- a vocabulary of one's own: what sgt-tokenize --train-vocab does ---- */
+
+typedef struct sgt_train_result {
+    uint32_t tokens; /* fewer than asked for where no pair of tokens is left to merge */
+    uint64_t files, documents, bytes, invalid_utf8;
+    uint64_t pieces, distinct; /* that the text was split into; of them, different ones */
+    double seconds;
+} sgt_train_result;
+
+/* Trains a byte-level BPE of `size` tokens (257 to 65,536) on o's inputs: 0 is <|endoftext|>, 1 to 256 the bytes, then a
+ * token for each merge; the ids and merges that Hugging Face's BpeTrainer comes to on the same pieces (merges.h). Of *o
+ * count inputs, format, field, skip_bad, rule, normalize, special_eot (a literal <|endoftext|> parts what stands on its
+ * sides; otherwise it is text), invalid_utf8, threads, notice, stop and progress; `out` is never read, and must be empty
+ * unless `force`. The same for any number of threads. Memory: all distinct pieces of the text, some 40 bytes for each
+ * of their bytes. */
+int sgt_vocab_train(sgt_vocab **out, const sgt_tokenize_options *o, uint32_t size, sgt_train_result *result,
+                    sgt_error *err);
+
+/* merges.txt, vocab.json and tokenizer.json into `folder`, made if missing; each is there when it is complete. */
+int sgt_vocab_save(const sgt_vocab *v, const char *folder, sgt_error *err);
+
 #ifdef __cplusplus
 }
 #endif

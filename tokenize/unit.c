@@ -120,21 +120,31 @@ static int encode_special(sgt_unit *u, sgt_encoder *e, uint16_t eot, const uint8
     return rc < 0 ? rc : encode_text(u, e, text, (size_t)(end - text), err);
 }
 
+int sgt_unit_text(sgt_unit *u, sgt_part *p, const sgt_tokenize_options *o, const uint8_t **text, size_t *n, sgt_error *err)
+{
+    *text = u->text + p->at;
+    *n = p->length;
+    if (!p->valid) locate_invalid(u, p);
+    if (p->invalid && o->invalid_utf8 == SGT_INVALID_FAIL)
+        return sgt_fail(err, SGT_EFORMAT, "offset %" PRIu64 ": not UTF-8 (--invalid-utf8 keep or replace reads it)",
+                        u->invalid[0].offset);
+    if (p->invalid && o->invalid_utf8 == SGT_INVALID_REPLACE) {
+        int rc = sgt_unit_reserve_scratch(u, *n + 2 * p->invalid, err); /* at best one byte becomes three */
+        if (rc < 0) return rc;
+        *n = sgt_utf8_replace(u->scratch, *text, *n);
+        *text = u->scratch;
+    }
+    return SGT_OK;
+}
+
 static int encode_part(sgt_unit *u, sgt_part *p, sgt_encoder *e, const sgt_vocab *v, const sgt_tokenize_options *o,
                        sgt_error *err)
 {
-    const uint8_t *text = u->text + p->at;
-    size_t n = p->length;
+    const uint8_t *text;
+    size_t n;
     uint16_t eot = (uint16_t)sgt_vocab_eot(v);
-    int rc = SGT_OK;
-    if (!p->valid) locate_invalid(u, p);
-    if (p->invalid && o->invalid_utf8 == SGT_INVALID_REPLACE) {
-        /* at best one byte becomes three */
-        if ((rc = sgt_unit_reserve_scratch(u, n + 2 * p->invalid, err)) < 0) return rc;
-        n = sgt_utf8_replace(u->scratch, text, n);
-        text = u->scratch;
-    }
-    if ((rc = reserve_ids(u, n + 1, err)) < 0) return rc;
+    int rc = sgt_unit_text(u, p, o, &text, &n, err);
+    if (rc < 0 || (rc = reserve_ids(u, n + 1, err)) < 0) return rc;
     p->first_id = u->id_count;
     if (p->first) u->ids[u->id_count++] = eot;
     rc = o->special_eot ? encode_special(u, e, eot, text, n, err) : encode_text(u, e, text, n, err);
@@ -153,10 +163,6 @@ int sgt_unit_encode(sgt_unit *u, sgt_encoder *e, const sgt_vocab *v, const sgt_c
         sgt_error why;
         rc = encode_part(u, &u->parts[i], e, v, o, &why);
         if (rc < 0) return sgt_fail(err, rc, "%s: %s", c->files[u->parts[i].file].path, why.text);
-        if (!rc && u->parts[i].invalid && o->invalid_utf8 == SGT_INVALID_FAIL)
-            return sgt_fail(err, SGT_EFORMAT,
-                            "%s: offset %" PRIu64 ": not UTF-8 (--invalid-utf8 keep or replace reads it)",
-                            c->files[u->invalid[0].file].path, u->invalid[0].offset);
     }
     return rc;
 }

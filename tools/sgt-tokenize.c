@@ -13,12 +13,13 @@
 #include "tools/cli/progress.h"
 #include "tools/cli/ranks.h"
 #include "tools/cli/talk.h"
+#include "tools/tokenize/train_vocab.h"
 
 static struct {
     const char *vocab, *pattern, *format, *field, *special, *invalid_utf8, *cpu;
     double split;
-    uint64_t shard_tokens, threads, rank, ranks;
-    int rank_given, ranks_given;
+    uint64_t shard_tokens, threads, rank, ranks, train_vocab;
+    int rank_given, ranks_given, vocab_given, split_given, shard_tokens_given;
     int skip_bad, force, json, quiet;
 } o = {.vocab = "gpt2",
        .format = "auto",
@@ -41,13 +42,16 @@ static const sgt_option table[] = {
      "eot: a literal <|endoftext|> is the end-of-text id; none: it is text", .def = "none"},
     {.name = "Output"},
     {"vocab", 0, SGT_OPT_TEXT, &o.vocab, "gpt2|FILE|DIR",
-     "a byte-level BPE: tokenizer.json, merges.txt, vocab.json or .tiktoken", .def = "gpt2, built in"},
+     "a byte-level BPE: tokenizer.json, merges.txt, vocab.json or .tiktoken", .def = "gpt2, built in",
+     .given = &o.vocab_given},
+    {"train-vocab", 0, SGT_OPT_COUNT, &o.train_vocab, "N",
+     "write no shards into OUT, but a vocabulary of N tokens trained on INPUTs", .min = 257, .max = 65536},
     {"pattern", 0, SGT_OPT_TEXT, &o.pattern, "REGEX", "what text is split by before merging (PCRE2)",
      .def = "the vocabulary's, or GPT-2's"},
     {"split", 0, SGT_OPT_PERCENT, &o.split, "N%|none", "documents set aside for validation, by a hash of their path",
-     .def = "none"},
+     .def = "none", .given = &o.split_given},
     {"shard-tokens", 0, SGT_OPT_COUNT, &o.shard_tokens, "N", "tokens of a shard", .def = "100M", .min = 1,
-     .max = 2147483647},
+     .max = 2147483647, .given = &o.shard_tokens_given},
     {"force", 0, SGT_OPT_FLAG, &o.force, .help = "replace an OUT made with other options or from other inputs"},
     {.name = "Running"},
     {"threads", 't', SGT_OPT_COUNT, &o.threads, "N", "the output is the same for any number",
@@ -202,6 +206,34 @@ static void check_ranks(void)
                   (unsigned long long)o.rank, (unsigned long long)o.ranks);
 }
 
+/* ---- a vocabulary instead ---- */
+
+static void check_train_vocab(void)
+{
+    const char *other = o.vocab_given          ? "--vocab"
+                        : o.split_given        ? "--split"
+                        : o.shard_tokens_given ? "--shard-tokens"
+                                               : NULL;
+    if (o.train_vocab && o.ranks_given) other = "--ranks";
+    if (o.train_vocab && other) sgt_usage(&program, "--train-vocab makes a vocabulary and no shards: not with %s", other);
+}
+
+/* Several processes would each train the same. */
+static int train(sgt_tokenize_options *options)
+{
+    sgt_error err;
+    sgt_ranks *ranks = NULL;
+    const train_vocab t = {&program, (uint32_t)o.train_vocab, o.json, o.quiet};
+    if (sgt_ranks_open(&ranks, program.name, options->stop, &err) < 0) return sgt_report_failure(&program, &err);
+    int code = SGT_EXIT_OK;
+    if (ranks && ranks->size > 1) {
+        sgt_fail(&err, SGT_EUSAGE, "--train-vocab is for one process with many threads (start it without a launcher)");
+        code = sgt_ranks_first(ranks) ? sgt_report_failure(&program, &err) : SGT_EXIT_USAGE;
+    }
+    sgt_ranks_close(ranks, code);
+    return code ? code : run_train_vocab(&t, options);
+}
+
 /* ---- the whole ---- */
 
 static void say_waiting(const char *out, const sgt_tokenize_result *r)
@@ -249,6 +281,7 @@ int main(int argc, char **argv)
     if (count == 1) sgt_usage(&program, "wanted INPUT... and OUT, got only %s", argv[first]);
     sgt_take_cpu(&program, o.cpu);
     check_ranks();
+    check_train_vocab();
     sgt_tokenize_options options = {
         .inputs = (const char *const *)(argv + first), .input_count = (size_t)(count - 1), .out = argv[argc - 1],
         .vocab = o.vocab, .rule = o.pattern,
@@ -256,5 +289,5 @@ int main(int argc, char **argv)
         .format = format(), .field = o.field, .skip_bad = o.skip_bad,
         .special_eot = !strcmp(o.special, "eot"), .invalid_utf8 = invalid_utf8(), .force = o.force,
         .stop = stop, .progress = show_progress};
-    return tokenize(&options);
+    return o.train_vocab ? train(&options) : tokenize(&options);
 }

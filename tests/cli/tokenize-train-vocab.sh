@@ -1,0 +1,119 @@
+# tokenize-train-vocab.sh: --train-vocab makes, byte for byte, what Hugging Face's trainer made of the same text
+# (tests/data/vocab, whose generator stands beside it), for any number of threads, files and formats.
+. "$ROOT/tests/cli/lib.sh"
+D=$ROOT/tests/data/vocab
+
+run 0 sgt-tokenize --train-vocab 700 "$D/text.txt" v
+stderr_is ''
+stdout_matches '^v: 700 tokens from 5,376 pieces, 1,040 of them distinct$'
+same v/merges.txt "$D/trained/merges.txt"
+same v/vocab.json "$D/trained/vocab.json"
+check 'three files and no more' [ "$(ls v | tr '\n' ' ')" = 'merges.txt tokenizer.json vocab.json ' ]
+
+# the vocabulary is one that --vocab takes, by any of its files
+for from in v v/tokenizer.json v/merges.txt v/vocab.json; do
+    run 0 sgt-tokenize --quiet --vocab $from "$D/text.txt" out
+    tail -c +1027 out/train_000000.bin > ids
+    same ids "$D/hf.ids"
+    same out/tokenizer.json v/tokenizer.json
+    rm -rf out
+done
+
+# by another pattern: merges as in the file that Hugging Face's trainer wrote
+run 0 sgt-tokenize --quiet --pattern "$(cat "$D/o200k.pattern")" --train-vocab 700 "$D/text.txt" o200k
+run 0 sgt-tokenize --quiet --vocab o200k "$D/text.txt" out
+tail -c +1027 out/train_000000.bin > ids
+same ids "$D/hf-o200k.ids"
+
+# Text in any number of documents, in any format, by any number of threads: what counts is its pieces. A newline that a
+# letter follows is a piece of its own wherever documents end, so that lines by themselves have the text's own pieces.
+printf 'one two, one two three\nand one, and two\n' > lines.txt
+mkdir split
+head -1 lines.txt > split/a
+tail -1 lines.txt > split/b
+printf '{"text": "one two, one two three\\n"}\n{"x": 1}\n{"text": "and one, and two\\n"}\n' > lines.jsonl
+run 0 sgt-tokenize --quiet --train-vocab 265 lines.txt whole
+run 0 sgt-tokenize --quiet --train-vocab 265 --threads 3 split several
+same_folders whole several
+run 0 sgt-tokenize --quiet --train-vocab 265 --skip-bad lines.jsonl json
+same_folders whole json
+gzip -k lines.txt
+run 0 sgt-tokenize --quiet --train-vocab 265 lines.txt.gz packed
+same_folders whole packed
+run 0 sgt-tokenize --quiet --train-vocab 265 - stream < lines.txt
+same_folders whole stream
+for threads in 1 2 5; do
+    run 0 sgt-tokenize --quiet --threads $threads --train-vocab 2000 "$D" "$ROOT/tokenize" t$threads
+    same_folders t1 t$threads
+done
+
+# the pair met most often first, of equals that of lower ids (as Hugging Face's trainer has it too)
+printf 'aaaa aaaa bcbc' > counts.txt
+run 0 sgt-tokenize --quiet --train-vocab 260 counts.txt counts # aa 6 times, overlapping; then both twice
+check 'merges in order' [ "$(tail -n +2 counts/merges.txt | tr '\n' '|')" = 'a a|b c|aa aa|' ]
+
+# fewer tokens than asked for
+run 0 sgt-tokenize --train-vocab 1000 counts.txt few
+stderr_is 'sgt-tokenize: no pair of tokens is left to merge: 263 tokens, not 1000'
+check 'all merges' [ "$(tail -n +2 few/merges.txt | tr '\n' '|')" = 'a a|b c|aa aa|Ġ bc|Ġ aaaa|Ġbc bc|' ]
+: > nothing.txt
+run 0 sgt-tokenize --quiet --train-vocab 257 nothing.txt none
+check 'no merges' [ "$(cat none/merges.txt)" = '#version: 0.2' ]
+run 0 sgt-tokenize --quiet --vocab none counts.txt bytes
+check 'a token a byte' [ "$(wc -c < bytes/train_000000.bin)" -eq $((1024 + 2 * 15)) ]
+
+# a literal end of text: text, or a border
+printf 'ab<|endoftext|>ab' > literal.txt
+run 0 sgt-tokenize --quiet --special eot --train-vocab 300 literal.txt border
+check 'one merge' [ "$(tail -n +2 border/merges.txt)" = 'a b' ]
+run 0 sgt-tokenize --quiet --pattern '(?s).+' --train-vocab 300 literal.txt text
+check 'no merge spells the end of text' [ "$(grep -o '"<|endoftext|>"' text/vocab.json | wc -l)" -eq 1 ]
+run 0 sgt-tokenize --quiet --vocab text literal.txt apart
+
+# ids past ASCII, and bytes that are not UTF-8
+printf '\377\376\377\376 \377\376' > odd.bin
+run 0 sgt-tokenize --json --train-vocab 258 odd.bin odd
+check 'places that are not UTF-8' [ "$(field invalid_utf8 .stdout)" = 6 ]
+check 'one merge of two odd bytes' [ "$(tail -n +2 odd/merges.txt)" = 'ÿ þ' ]
+run 1 sgt-tokenize --invalid-utf8 fail --train-vocab 258 odd.bin bad
+stderr_is 'sgt-tokenize: odd.bin: offset 0: not UTF-8 (--invalid-utf8 keep or replace reads it)'
+absent bad
+
+# ---- what is refused ----
+
+run 1 sgt-tokenize --train-vocab 300 counts.txt v
+stderr_is 'sgt-tokenize: v: is not empty (name a new folder, or --force replaces the vocabulary in it)'
+same v/merges.txt "$D/trained/merges.txt"
+run 0 sgt-tokenize --quiet --force --train-vocab 300 counts.txt v
+same v/merges.txt few/merges.txt
+mkdir full
+: > full/other
+run 1 sgt-tokenize --train-vocab 300 counts.txt full
+stderr_is 'sgt-tokenize: full: is not empty (name a new folder, or --force writes beside what is there)'
+run_usage '--train-vocab 256: must be from 257 to 65536' sgt-tokenize --train-vocab 256 counts.txt n
+run_usage '--train-vocab 65537: must be from 257 to 65536' sgt-tokenize --train-vocab 65537 counts.txt n
+run_usage '--train-vocab makes a vocabulary and no shards: not with --vocab' \
+    sgt-tokenize --train-vocab 300 --vocab gpt2 counts.txt n
+run_usage '--train-vocab makes a vocabulary and no shards: not with --split' \
+    sgt-tokenize --train-vocab 300 --split 1% counts.txt n
+run_usage '--train-vocab makes a vocabulary and no shards: not with --shard-tokens' \
+    sgt-tokenize --train-vocab 300 --shard-tokens 5 counts.txt n
+run_usage '--train-vocab makes a vocabulary and no shards: not with --ranks' \
+    sgt-tokenize --train-vocab 300 --rank 0 --ranks 2 counts.txt n
+run 2 sgt-tokenize --train-vocab 300 --pattern '[' counts.txt n
+stderr_is 'sgt-tokenize: pattern: at byte 1: missing terminating ] for character class'
+run 1 sgt-tokenize --train-vocab 300 nowhere n
+stderr_is 'sgt-tokenize: nowhere: No such file or directory'
+run 1 sgt-tokenize --train-vocab 300 lines.jsonl n
+stderr_matches '^sgt-tokenize: lines.jsonl: line 2: .* \(--skip-bad leaves such lines out\)$'
+head -c 200 /dev/zero | tr '\0' a > long.txt
+echo ! >> long.txt
+run 1 sgt-tokenize --train-vocab 300 --pattern '(*LIMIT_MATCH=100)(a|aa)+$|.' long.txt n
+stderr_is 'sgt-tokenize: long.txt: pattern: at byte 0 of the text: match limit exceeded'
+absent n
+
+run 0 sgt-tokenize --json --train-vocab 260 counts.txt j
+stdout_lines 1
+for name in tokens pieces distinct_pieces documents bytes files invalid_utf8 seconds mb_per_s; do
+    stdout_has "\"$name\": "
+done
