@@ -55,7 +55,7 @@ PROTOC_C := $(and $(shell echo '\#include <protobuf-c/protobuf-c.h>' | $(CC) -E 
 EVENTS_FLAGS := $(if $(PROTOC_C),-DSGT_PROTOBUF_C -I$(B)/gen)
 
 LD_loader := -lxxhash -luring -ljansson
-LD_tokenize := -lutf8proc -lpcre2-8 -lxxhash -ljansson -lz -lzstd
+LD_tokenize := -lutf8proc -lpcre2-8 -lxxhash -ljansson -lz -lzstd -lm
 LD_kernels := -fopenmp -ldl -lm
 LD_train := -fopenmp -lxxhash -ljansson $(if $(PROTOC_C),-lprotobuf-c) -lm
 LD_cli := -ljansson -lm

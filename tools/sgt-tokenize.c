@@ -13,6 +13,7 @@
 #include "tools/cli/progress.h"
 #include "tools/cli/ranks.h"
 #include "tools/cli/talk.h"
+#include "tools/tokenize/estimate.h"
 #include "tools/tokenize/train_vocab.h"
 
 static struct {
@@ -20,7 +21,7 @@ static struct {
     double split;
     uint64_t shard_tokens, threads, rank, ranks, train_vocab;
     int rank_given, ranks_given, vocab_given, split_given, shard_tokens_given;
-    int skip_bad, force, json, quiet;
+    int skip_bad, force, dry_run, json, quiet;
 } o = {.vocab = "gpt2",
        .format = "auto",
        .field = "text",
@@ -61,6 +62,8 @@ static const sgt_option table[] = {
      .given = &o.rank_given},
     {"ranks", 0, SGT_OPT_COUNT, &o.ranks, "N", "... N processes that make OUT together (mpirun and srun say both)",
      .min = 1, .max = 1000000, .given = &o.ranks_given},
+    {"dry-run", 0, SGT_OPT_FLAG, &o.dry_run,
+     .help = "write nothing: estimate documents, tokens, disk and time from samples; OUT may be left out"},
     {"json", 0, SGT_OPT_FLAG, &o.json, .help = "one JSON document on standard output"},
     {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, .help = "say nothing unless something is wrong"},
     {0}};
@@ -215,6 +218,7 @@ static void check_train_vocab(void)
                         : o.shard_tokens_given ? "--shard-tokens"
                                                : NULL;
     if (o.train_vocab && o.ranks_given) other = "--ranks";
+    if (o.train_vocab && o.dry_run) other = "--dry-run";
     if (o.train_vocab && other) sgt_usage(&program, "--train-vocab makes a vocabulary and no shards: not with %s", other);
 }
 
@@ -273,12 +277,31 @@ static int tokenize(sgt_tokenize_options *options)
     return code;
 }
 
+/* Of ranks that a launcher started, the first speaks for all. */
+static int dry_run(sgt_tokenize_options *options, const char *const *operands, size_t count)
+{
+    sgt_error err;
+    sgt_ranks *ranks;
+    sgt_talk talk = {program.name, o.quiet};
+    int code = SGT_EXIT_OK, rc = find_ranks(options, &ranks, &err);
+    if (rc < 0) return sgt_report_failure(&program, &err);
+    options->notice = sgt_talk_notice(&talk);
+    if (sgt_ranks_first(ranks)) rc = tokenize_dry_run(options, operands, count, o.json, o.quiet, &err);
+    if (rc < 0) code = sgt_report_failure(&program, &err);
+    else if (fflush(stdout) != 0 || ferror(stdout)) {
+        fprintf(stderr, "%s: cannot write to standard output\n", program.name);
+        code = SGT_EXIT_FAILED;
+    }
+    sgt_ranks_close(ranks, code);
+    return code;
+}
+
 int main(int argc, char **argv)
 {
     sgt_stop *stop = sgt_catch_signals();
     int first = sgt_options_parse(&program, argc, argv), count = argc - first;
     if (!count) sgt_usage(&program, "wanted INPUT... and OUT");
-    if (count == 1) sgt_usage(&program, "wanted INPUT... and OUT, got only %s", argv[first]);
+    if (count == 1 && !o.dry_run) sgt_usage(&program, "wanted INPUT... and OUT, got only %s", argv[first]);
     sgt_take_cpu(&program, o.cpu);
     check_ranks();
     check_train_vocab();
@@ -289,5 +312,6 @@ int main(int argc, char **argv)
         .format = format(), .field = o.field, .skip_bad = o.skip_bad,
         .special_eot = !strcmp(o.special, "eot"), .invalid_utf8 = invalid_utf8(), .force = o.force,
         .stop = stop, .progress = show_progress};
+    if (o.dry_run) return dry_run(&options, (const char *const *)(argv + first), (size_t)count);
     return o.train_vocab ? train(&options) : tokenize(&options);
 }

@@ -46,6 +46,29 @@ stdout_has '"merged": 2'
 tr -d ' \n' < .stdout > flat
 grep -qF '"split":["30%","none"]' flat || fail 'the options do not say both'
 
+# sets of JSONL, with lines left out and halves of characters, and sets of another vocabulary
+printf '{"text": "one \\ud800"}\n{"no": 1}\n{"text": "two"}\n' > j1.jsonl
+printf '{"text": "three \\udc00"}\n{"text": 4}\n{"text": 5}\n' > j2.jsonl
+run 0 sgt-tokenize --quiet --skip-bad j1.jsonl ja
+run 0 sgt-tokenize --quiet --skip-bad j2.jsonl jb
+run 0 sgt-tokenize --quiet --skip-bad j1.jsonl j2.jsonl jboth
+run 0 sgt-inspect --merge --quiet ja jb jmerged
+same_folders jmerged jboth
+grep -q '"bad_lines": 3' jmerged/manifest.json || fail 'bad lines are not added up'
+vocab="--vocab $ROOT/tests/data/vocab/trained"
+run 0 sgt-tokenize --quiet $vocab --shard-tokens 2k one va
+run 0 sgt-tokenize --quiet $vocab --shard-tokens 2k two vb
+run 0 sgt-tokenize --quiet $vocab --shard-tokens 2k one two vboth
+run 0 sgt-inspect --merge --quiet va vb vmerged
+same_folders vmerged vboth
+run 0 sgt-inspect --decode 0:40 vmerged
+head -c 200 .stdout | grep -qF "/* " || fail 'the text of another vocabulary is not there'
+run 1 sgt-inspect --merge a va new
+stderr_matches '^sgt-inspect: va: of another vocabulary: fingerprint [0-9a-f]{16}, that of a is [0-9a-f]{16}$'
+run 1 sgt-inspect --compare a va
+stdout_matches '^a and va are of different vocabularies: fingerprints [0-9a-f]{16} and [0-9a-f]{16}$'
+run 0 sgt-inspect --compare vmerged vboth
+
 # OUT that is there, and what may become of it
 run 1 sgt-inspect --merge a b m
 stdout_is ''

@@ -351,6 +351,8 @@ static int merge_manifest(merge *m, sgt_error *err)
         all->bytes += one->bytes;
         all->files += one->files;
         all->invalid_utf8 += one->invalid_utf8;
+        all->bad_lines += one->bad_lines;
+        all->lone_surrogates += one->lone_surrogates;
     }
     memcpy(all->vocabulary, first->vocabulary, sizeof all->vocabulary);
     all->fingerprint = first->fingerprint;

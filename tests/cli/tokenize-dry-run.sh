@@ -1,0 +1,112 @@
+# tokenize-dry-run.sh: sgt-tokenize --dry-run writes nothing, is exact where it reads everything, and else right within
+# what it says of itself.
+. "$ROOT/tests/cli/lib.sh"
+
+# estimate OPTION... INPUT...: against what tokenizing the same gives. The error is twice a standard error: twice that
+# is passed once in 15,000 times, and the same inputs always give the same estimate.
+estimate() {
+    run 0 sgt-tokenize --dry-run --json "$@"
+    stdout_lines 1
+    stderr_is ''
+    cp .stdout dry
+    rm -rf out
+    run 0 sgt-tokenize --json --quiet "$@" out
+    about=$(field tokens dry) error=$(field tokens_error dry) tokens=$(field tokens .stdout)
+    off=$((about > tokens ? about - tokens : tokens - about))
+    case $error in
+    null) ;;
+    *) [ "$off" -le $((2 * error)) ] || fail "$about ± $error tokens were said, there are $tokens" ;;
+    esac
+}
+exact() {
+    estimate "$@"
+    [ "$error" -eq 0 ] || fail "± $error tokens"
+    [ "$(field documents dry)" -eq "$(field documents .stdout)" ] || fail "$(field documents dry) documents"
+    [ "$(field shards dry)" -eq "$(field shards .stdout)" ] || fail "$(field shards dry) shards"
+    disk=$(cat out/* | wc -c)
+    said=$(field disk_bytes dry)
+    [ "$said" -gt $((disk - disk / 100 - 2000)) ] && [ "$said" -lt $((disk + disk / 100 + 2000)) ] ||
+        fail "$said bytes were said, OUT has $disk"
+}
+
+mkdir few
+cp "$ROOT"/loader/*.c "$ROOT"/loader/*.h few
+: > few/empty
+printf 'bad \377' > few/bad.txt
+exact few
+[ "$(field invalid_utf8 dry)" -eq 1 ] || fail 'ill-formed UTF-8 was not seen'
+exact --shard-tokens 3k few
+exact --special eot few/shard.c
+printf '{"text": "one\\u00e9"}\n{"text": ""}\n\n{"text": "three words here"}' > few.jsonl
+exact few.jsonl few/shard.c
+exact few/empty
+
+# nothing is written, with or without OUT
+run 0 sgt-tokenize --dry-run few new
+absent new
+stdout_matches '^inputs      [0-9.]+ KiB in [0-9]+ files, [0-9]+ documents$'
+stdout_matches '^tokens      [0-9,]+$'
+stdout_matches '^disk        [0-9.]+ MiB in 1 shard, [0-9.]+ [KMGT]iB free there$'
+stdout_matches '^time        about [0-9.]+ s on this machine, [0-9]+ threads?$'
+stdout_has 'in samples  1 place not UTF-8'
+run 0 sgt-tokenize --dry-run few
+stdout_matches '^disk        [0-9.]+ MiB in 1 shard$'
+run 0 sgt-tokenize --dry-run --quiet few
+stdout_is ''
+run 0 sgt-tokenize --dry-run --json few few.jsonl # a file is no OUT
+[ "$(field files .stdout)" -eq $(($(ls few | wc -l) + 1)) ] || fail 'the last input is not among the files'
+stdout_has '"disk_free": null'
+mkdir filled && cp few/shard.c filled
+run 0 sgt-tokenize --dry-run --json few filled # nor is a folder that is not sgt-tokenize's
+[ "$(field files .stdout)" -eq $(($(ls few | wc -l) + 1)) ] || fail 'the last input is not among the files'
+ls -lA --full-time out few filled > before
+run 0 sgt-tokenize --dry-run --json few out # but this is
+[ "$(field files .stdout)" -eq "$(ls few | wc -l)" ] || fail 'OUT is among the files'
+ls -lA --full-time out few filled > after
+same before after
+
+# samples: text, many files, JSONL with long lines and short ones, packed, and all of it together
+i=0
+while [ $i -lt 18 ]; do
+    cat "$ROOT"/tokenize/gpt2.bpe "$ROOT"/loader/*.c "$ROOT"/tokenize/unicode_tables.c "$ROOT"/README.md
+    i=$((i + 1))
+done > text.txt
+[ "$(wc -c < text.txt)" -gt 9000000 ] || fail 'too little text to be sampled'
+estimate text.txt
+[ "$(field samples dry)" -eq 256 ] && [ "$error" -gt 0 ] || fail 'that was not sampled'
+[ $((error * 5)) -lt "$tokens" ] || fail "± $error is not worth saying"
+run 0 sgt-tokenize --dry-run --json text.txt
+sed 's/"seconds".*//' dry > first
+sed 's/"seconds".*//' .stdout > second
+same first second
+mkdir many
+split -b 3000 text.txt many/p
+estimate --threads 2 many
+awk '{ gsub(/[\\"\t]/, ""); n = 1 + (NR * 7919) % 997
+    if (n < 4) n = 20000; line = line " " $0
+    if (length(line) > 3 * n) { printf "{\"id\": %d, \"page\": {\"text\": \"%s\"}}\n", NR, line; line = "" } }' \
+    text.txt > lines.jsonl
+tr -d '\000-\011\013-\037\200-\377' < lines.jsonl > l && mv l lines.jsonl
+[ "$(wc -c < lines.jsonl)" -gt 8500000 ] || fail 'too few lines to be sampled'
+estimate --field page.text lines.jsonl
+[ "$(field documents_exact dry)" = false ] || fail 'lines were counted'
+about=$(field documents dry) documents=$(wc -l < lines.jsonl)
+off=$((about > documents ? about - documents : documents - about))
+[ $((off * 5)) -lt "$documents" ] || fail "$about documents were said, there are $documents"
+gzip -k text.txt lines.jsonl
+estimate text.txt.gz
+[ "$error" = null ] || fail "± $error, from the beginning of one file"
+estimate --field page.text text.txt text.txt.gz many lines.jsonl lines.jsonl.gz
+
+# a line that is longer than all that is looked at around it; bad lines are counted; what would fail is said
+{ printf '{"text": "' && tr -d '"\\\000-\037\200-\377' < text.txt && printf '"}\n'; } > long.jsonl
+estimate long.jsonl
+sed '2 s/.*/{"no": "text"}/' few.jsonl > bad.jsonl
+run 0 sgt-tokenize --dry-run bad.jsonl
+stdout_has 'in samples  1 bad line of JSONL (--skip-bad leaves such lines out)'
+run 1 sgt-tokenize --dry-run nowhere out
+stderr_is 'sgt-tokenize: nowhere: No such file or directory'
+run 2 sgt-tokenize --dry-run - < few.jsonl
+stderr_is 'sgt-tokenize: standard input (-) cannot be read twice: a dry run would leave nothing of it'
+run_usage 'wanted INPUT... and OUT' sgt-tokenize --dry-run
+run_usage '--train-vocab makes a vocabulary and no shards: not with --dry-run' sgt-tokenize --dry-run --train-vocab 300 few v

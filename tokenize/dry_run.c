@@ -1,0 +1,388 @@
+/* dry_run.c: estimates from samples. The unit of account is a byte on disk: places are spread evenly over all bytes,
+ * and what they give together, divided by the bytes that it came from, is what a byte gives (a ratio estimate: sum of
+ * tokens over sum of bytes); how far single places lie from it says how far it may be off. */
+#include "dry_run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cpu.h"
+#include "base/file.h"
+#include "corpus.h"
+#include "feed.h"
+#include "json_line.h"
+#include "shard.h"
+#include "unit.h"
+#include "vocab.h"
+
+#define PLACES 256
+#define PIECE ((size_t)32 << 10)
+#define PACKED (double)(1 << 20) /* bytes at least that a packed file is unpacked to ... */
+#define LEAST_UNITS 4            /* ... of which so many pieces at least are encoded */
+#define SHARD_TOKENS 100000000u  /* sgt_tokenize's default */
+#define SOURCE_LINE 80           /* bytes of a line of sources.jsonl beside the name, about */
+#define SHARD_ENTRY 160          /* of manifest.json */
+#define START_UP .02             /* seconds */
+#define ANY_FILE UINT64_MAX
+
+/* What one place gave. */
+typedef struct sample {
+    double bytes;     /* on disk */
+    double tokens;    /* without the end of text of text files, which are counted */
+    double documents; /* of JSONL */
+} sample;
+
+typedef struct dry_run {
+    const sgt_corpus *corpus;
+    const sgt_vocab *vocab;
+    sgt_tokenize_options o; /* the caller's, so changed that no sample fails */
+    sgt_encoder *encoder;
+    sgt_unit unit;
+    sample *samples;
+    size_t count;
+    double read_seconds, encode_seconds; /* of `seen` bytes on disk, and of what `encoded` of them hold */
+    double seen, encoded;
+    sgt_dry_run_result *r;
+} dry_run;
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- one unit ---- */
+
+/* The next unit of the feed. 1: the end. */
+static int next_unit(dry_run *d, sgt_feed *f, sgt_error *err)
+{
+    double began = now();
+    int rc = sgt_stopped(d->o.stop) ? sgt_fail(err, SGT_ESTOPPED, "stopped") : sgt_feed_next(f, &d->unit, err);
+    d->read_seconds += now() - began;
+    return rc;
+}
+
+/* A place chosen by its number may lie within a character: those bytes are nobody's. */
+static void trim_character(sgt_unit *u)
+{
+    sgt_part *p = &u->parts[0];
+    for (int i = 0; i < 3 && p->offset && !p->folded && p->length && (u->text[p->at] & 0xC0) == 0x80; i++) {
+        p->at++;
+        p->offset++;
+        p->length--;
+    }
+}
+
+/* Encodes the first n parts of the unit and adds what they give to s; of JSONL, lines that begin before `limit` in file
+ * number `file` (or ANY_FILE) alone. */
+static int take_parts(dry_run *d, size_t n, uint64_t file, uint64_t limit, sample *s, sgt_error *err)
+{
+    sgt_unit *u = &d->unit;
+    double began = now();
+    u->count = n;
+    u->used = u->parts[n - 1].at + u->parts[n - 1].length;
+    d->r->sample_bytes += u->used;
+    trim_character(u);
+    int rc = sgt_unit_encode(u, d->encoder, d->vocab, d->corpus, &d->o, err);
+    d->encode_seconds += now() - began;
+    for (size_t i = 0; i < u->count && !rc; i++) {
+        const sgt_part *p = &u->parts[i];
+        int lines = d->corpus->files[p->file].lines;
+        if (lines && ((file != ANY_FILE && p->file != file) || p->offset >= limit)) continue;
+        s->bytes += (double)(p->end - p->offset);
+        s->tokens += (double)p->ids - (lines ? 0 : p->first);
+        s->documents += lines ? p->first : 0;
+        d->r->bad_lines += p->bad;
+        d->r->invalid_utf8 += p->invalid;
+        d->r->sample_tokens += p->ids;
+    }
+    return rc;
+}
+
+/* How many of the unit's parts are of files of text as they lie on disk. */
+static size_t plain_parts(const dry_run *d)
+{
+    size_t n = 0;
+    for (; n < d->unit.count; n++) {
+        const sgt_corpus_file *f = &d->corpus->files[d->unit.parts[n].file];
+        if (f->pack || f->lines) break;
+    }
+    return n;
+}
+
+/* ---- a place, by what its file is ---- */
+
+/* Text, from a place on, through as many files as a unit holds. */
+static int take_text(dry_run *d, sgt_feed *f, sample *s, sgt_error *err)
+{
+    int rc = next_unit(d, f, err);
+    if (!rc) rc = take_parts(d, plain_parts(d), ANY_FILE, 0, s, err);
+    d->seen += s->bytes;
+    d->encoded += s->bytes;
+    return rc;
+}
+
+/* The lines that begin in PIECE bytes, to the end of the last, however long it is: so a line has the same chance
+ * whatever its length. */
+static int take_lines(dry_run *d, sgt_feed *f, uint64_t file, uint64_t at, sample *s, sgt_error *err)
+{
+    uint64_t limit = at + PIECE, end = 0;
+    int rc = SGT_OK;
+    while (!rc && end < limit && !(rc = next_unit(d, f, err))) {
+        size_t n = 0;
+        while (n < d->unit.count && d->unit.parts[n].file == file) n++;
+        if (!n) break;
+        end = d->unit.parts[n - 1].closes ? limit : d->unit.parts[n - 1].end;
+        rc = take_parts(d, n, file, limit, s, err);
+    }
+    d->seen += s->bytes;
+    d->encoded += s->bytes;
+    return rc;
+}
+
+/* The beginning of a packed file, for `weight` places: some units are encoded, and more of them unpacked, to learn what
+ * a byte on disk unpacks to. How much of the file a unit took is not known well (unpacking reads ahead), but from the
+ * end of the first to that of the last it is; and where the file ends, its size is. */
+static int take_packed(dry_run *d, sgt_feed *f, uint64_t file, double weight, sample *s, sgt_error *err)
+{
+    double text = 0, raw = 0, text_from = 0, raw_from = 0;
+    size_t wanted = weight < LEAST_UNITS ? LEAST_UNITS : (size_t)weight;
+    int rc = SGT_OK, ended = 0;
+    for (size_t k = 0; (k < wanted || text < PACKED) && !ended; k++) {
+        if ((rc = next_unit(d, f, err)) != 0) break;
+        size_t n = 0;
+        while (n < d->unit.count && d->unit.parts[n].file == file) n++;
+        if (!n) break;
+        const sgt_part last = d->unit.parts[n - 1];
+        ended = last.closes;
+        text += (double)(last.end - d->unit.parts[0].offset);
+        raw = (double)last.raw;
+        if (!k) text_from = text, raw_from = raw;
+        if (k < wanted && (rc = take_parts(d, n, file, UINT64_MAX, s, err)) < 0) break;
+    }
+    if (rc < 0) return rc;
+    if (ended) text_from = raw_from = 0, raw = (double)d->corpus->files[file].size;
+    double per_text = text > text_from && raw > raw_from ? (raw - raw_from) / (text - text_from) : 1;
+    d->seen += text * per_text;
+    d->encoded += s->bytes * per_text;
+    double share = s->bytes > 0 ? weight * (double)PIECE / (s->bytes * per_text) : 0;
+    *s = (sample){weight * (double)PIECE, s->tokens * share, s->documents * share};
+    return SGT_OK;
+}
+
+/* ---- places ---- */
+
+/* The first line of an unpacked file that begins at `at` or after; its size where none does. */
+static int next_line(const sgt_corpus_file *f, uint64_t at, uint64_t *line, sgt_error *err)
+{
+    char *block = malloc(PIECE);
+    int fd = block ? open(f->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : -1, rc = SGT_OK;
+    if (!block) rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", f->path);
+    else if (fd < 0) rc = sgt_fail_errno(err, "%s", f->path);
+    for (*line = at ? f->size : 0; at && at < f->size && *line == f->size && !rc;) {
+        size_t n = f->size - at + 1 < PIECE ? (size_t)(f->size - at + 1) : PIECE;
+        rc = sgt_pread_all(fd, block, n, at - 1, f->path, err);
+        const char *newline = rc ? NULL : memchr(block, '\n', n);
+        if (newline) *line = at + (uint64_t)(newline - block);
+        at += n;
+    }
+    if (fd >= 0) close(fd);
+    free(block);
+    return rc;
+}
+
+static int open_feed(const dry_run *d, sgt_feed **f, uint64_t file, uint64_t at, sgt_error *err)
+{
+    sgt_feed_options o = {.corpus = d->corpus, .joins = sgt_vocab_joins(d->vocab), .piece = PIECE,
+                          .special = d->o.special_eot, .stop = d->o.stop};
+    return sgt_feed_open(f, &o, file, at, err);
+}
+
+/* All that place `at` of file i gives; it stands for `weight` places. */
+static int take_place(dry_run *d, size_t i, uint64_t at, double weight, sgt_error *err)
+{
+    const sgt_corpus_file *file = &d->corpus->files[i];
+    sample *s = &d->samples[d->count++];
+    uint64_t line = at;
+    sgt_feed *f;
+    int rc = SGT_OK;
+    if (file->pack || file->size <= PIECE) at = line = 0;
+    else if (file->lines) rc = next_line(file, at, &line, err);
+    if (rc < 0 || (line && line >= file->size)) return rc;
+    if ((rc = open_feed(d, &f, i, line, err)) < 0) return rc;
+    rc = file->pack ? take_packed(d, f, i, weight, s, err)
+                    : file->lines ? take_lines(d, f, i, at, s, err) : take_text(d, f, s, err);
+    sgt_feed_close(f);
+    return rc < 0 ? rc : SGT_OK;
+}
+
+static uint64_t place(const sgt_corpus *c, int k)
+{
+    return k ? c->bytes / PLACES * (uint64_t)k + c->bytes / PLACES / 2 : 0; /* the first at the very beginning */
+}
+
+static int take_places(dry_run *d, sgt_error *err)
+{
+    const sgt_corpus *c = d->corpus;
+    uint64_t before = 0; /* bytes of the files before i */
+    size_t i = 0;
+    for (int k = 0, next; k < PLACES; k = next) {
+        while (i + 1 < c->count && before + c->files[i].size <= place(c, k)) before += c->files[i++].size;
+        /* a packed file is sampled once, for all places in it */
+        for (next = k + 1; c->files[i].pack && next < PLACES; next++)
+            if (place(c, next) >= before + c->files[i].size) break;
+        int rc = take_place(d, i, place(c, k) - before, next - k, err);
+        if (rc < 0) return rc;
+        d->r->samples++;
+    }
+    return SGT_OK;
+}
+
+/* Little enough to be read as a whole. */
+static int take_all(dry_run *d, sgt_error *err)
+{
+    sgt_feed *f;
+    int rc = open_feed(d, &f, 0, 0, err);
+    if (rc < 0) return rc;
+    d->count = d->r->samples = 1;
+    while (!(rc = next_unit(d, f, err)) &&
+           !(rc = take_parts(d, d->unit.count, ANY_FILE, UINT64_MAX, &d->samples[0], err)))
+        continue;
+    d->seen = d->encoded = (double)d->corpus->bytes;
+    sgt_feed_close(f);
+    return rc < 0 ? rc : SGT_OK;
+}
+
+/* ---- what follows from the samples ---- */
+
+/* What all places gave, and twice the standard error that follows for the tokens of all inputs: of a ratio estimate,
+ * with n places, the variance is n / (n - 1) * sum (tokens - ratio * bytes)^2 / (sum bytes)^2. Of what was read there
+ * is no doubt, which `left` allows for. */
+static sample sum_up(const dry_run *d, uint64_t *error)
+{
+    sample all = {0};
+    double squares = 0, n = 0, bytes = (double)d->corpus->bytes, left = bytes > d->encoded ? 1 - d->encoded / bytes : 0;
+    for (size_t i = 0; i < d->count; i++) {
+        all.bytes += d->samples[i].bytes;
+        all.tokens += d->samples[i].tokens;
+        all.documents += d->samples[i].documents;
+    }
+    double ratio = all.bytes > 0 ? all.tokens / all.bytes : 0;
+    for (size_t i = 0; i < d->count; i++) {
+        const sample *s = &d->samples[i];
+        if (s->bytes <= 0) continue;
+        squares += (s->tokens - ratio * s->bytes) * (s->tokens - ratio * s->bytes);
+        n++;
+    }
+    if (left <= 0) *error = 0;
+    else if (n < 2) *error = SGT_NOT_KNOWN;
+    else *error = (uint64_t)(2 * sqrt(n / (n - 1) * squares * left) / all.bytes * bytes + .5);
+    return all;
+}
+
+static void estimate_tokens(dry_run *d, int exact)
+{
+    sgt_dry_run_result *r = d->r;
+    uint64_t texts = d->corpus->count - d->corpus->line_files;
+    sample all = sum_up(d, &r->tokens_error);
+    double share = exact ? 1 : all.bytes > 0 ? (double)d->corpus->bytes / all.bytes : 0;
+    if (exact) r->tokens_error = 0;
+    r->documents = texts + (uint64_t)(all.documents * share + .5);
+    r->documents_exact = exact || !d->corpus->line_files;
+    r->tokens = texts + (uint64_t)(all.tokens * share + .5);
+}
+
+static uint64_t shards_of(double tokens, double size) { return tokens > 0 ? (uint64_t)ceil(tokens / size) : 0; }
+
+static int estimate_disk(dry_run *d, sgt_error *err)
+{
+    sgt_dry_run_result *r = d->r;
+    const sgt_corpus *c = d->corpus;
+    double size = (double)(d->o.shard_tokens ? d->o.shard_tokens : SHARD_TOKENS);
+    char *text;
+    size_t n;
+    int rc = sgt_vocab_tokenizer_json(d->vocab, &text, &n, err);
+    if (rc < 0) return rc;
+    free(text);
+    r->shards = shards_of((double)r->tokens * (1 - d->o.val_fraction), size) +
+                shards_of((double)r->tokens * d->o.val_fraction, size);
+    r->disk = 2 * r->tokens + r->shards * (SGT_SHARD_HEADER + SHARD_ENTRY) + 8 * r->documents + n;
+    for (size_t i = 0; i < c->count; i++) r->disk += strlen(c->files[i].name) + SOURCE_LINE;
+    return SGT_OK;
+}
+
+/* Of the file system that OUT is on, or will be. */
+static uint64_t free_at(const char *out)
+{
+    struct statvfs f;
+    char *path = out && *out ? strdup(out) : NULL;
+    uint64_t n = SGT_NOT_KNOWN;
+    while (path && statvfs(path, &f) < 0 && errno == ENOENT) {
+        char *slash = strrchr(path, '/');
+        if (slash && !slash[1] && slash > path) *slash = 0; /* "out/" is "out" */
+        else if (slash > path) *slash = 0;
+        else strcpy(path, slash ? "/" : ".");
+    }
+    if (path && statvfs(path, &f) == 0) n = (uint64_t)f.f_bavail * f.f_frsize;
+    free(path);
+    return n;
+}
+
+/* Reading, which one thread does at a time, and encoding go on side by side. */
+static void estimate_time(dry_run *d)
+{
+    double bytes = (double)d->corpus->bytes, threads = d->o.threads ? d->o.threads : sgt_cpu_count();
+    double reading = d->seen > 0 ? d->read_seconds * bytes / d->seen : 0;
+    double encoding = d->encoded > 0 ? d->encode_seconds * bytes / d->encoded / threads : 0;
+    d->r->seconds = START_UP + (reading > encoding ? reading : encoding);
+}
+
+static int look(dry_run *d, sgt_error *err)
+{
+    const sgt_corpus *c = d->corpus;
+    int exact = !c->unsized && c->bytes <= PLACES * PIECE, rc;
+    if (!(d->samples = calloc(PLACES, sizeof *d->samples))) return sgt_fail(err, SGT_ENOMEM, "samples: out of memory");
+    if ((rc = sgt_encoder_new(&d->encoder, d->vocab, err)) < 0 || (rc = sgt_unit_new(&d->unit, err)) < 0 ||
+        (rc = exact ? take_all(d, err) : take_places(d, err)) < 0)
+        return rc;
+    d->r->files = c->count;
+    d->r->bytes = c->bytes;
+    estimate_tokens(d, exact);
+    estimate_time(d);
+    d->r->disk_free = free_at(d->o.out);
+    return estimate_disk(d, err);
+}
+
+int sgt_dry_run(const sgt_tokenize_options *o, sgt_dry_run_result *r, sgt_error *err)
+{
+    sgt_corpus *c = NULL;
+    sgt_vocab *v = NULL;
+    sgt_json_path path;
+    *r = (sgt_dry_run_result){0};
+    int rc = sgt_json_path_set(&path, o->field ? o->field : "text", err);
+    if (rc < 0) return rc;
+    sgt_corpus_request request = {.inputs = o->inputs, .count = o->input_count, .out = o->out ? o->out : "",
+                                  .format = o->format, .notice = o->notice, .stop = o->stop};
+    if ((rc = sgt_corpus_list(&c, &request, err)) == 0 && c->stream)
+        rc = sgt_fail(err, SGT_EUSAGE, "standard input (-) cannot be read twice: a dry run would leave nothing of it");
+    if (!rc && (rc = sgt_vocab_load(&v, o->vocab ? o->vocab : "gpt2", o->rule, err)) == 0) {
+        dry_run d = {.corpus = c, .vocab = v, .o = *o, .r = r};
+        d.o.skip_bad = 1;
+        if (d.o.invalid_utf8 == SGT_INVALID_FAIL) d.o.invalid_utf8 = SGT_INVALID_KEEP;
+        rc = look(&d, err);
+        sgt_encoder_free(d.encoder);
+        sgt_unit_free(&d.unit);
+        free(d.samples);
+    }
+    sgt_vocab_free(v);
+    sgt_corpus_free(c);
+    return rc;
+}

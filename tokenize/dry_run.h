@@ -1,0 +1,37 @@
+/* dry_run.h: what tokenizing would give and take, without writing anything: documents, tokens, disk and time, from
+ * samples that are spread over all inputs.
+ *
+ *     sgt_dry_run_result r;
+ *     if (sgt_dry_run(&(sgt_tokenize_options){.inputs = in, .input_count = n, .out = "out"}, &r, &err) < 0) ...;
+ *
+ * 256 places, evenly spaced in the bytes on disk, of which some 32 KiB each are read and encoded; small inputs are
+ * encoded whole, and so known exactly. The same inputs give the same estimate (but for the time). A file that is packed
+ * is looked at from its beginning, at least 1 MiB of what it unpacks to. */
+#ifndef SGT_DRY_RUN_H
+#define SGT_DRY_RUN_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+#include "sgt_tokenize.h"
+
+#define SGT_NOT_KNOWN UINT64_MAX
+
+typedef struct sgt_dry_run_result {
+    uint64_t files, bytes;       /* of the inputs, as they lie on disk */
+    uint64_t documents;          /* a file of text is one: these are counted; those of JSONL are estimated ... */
+    int documents_exact;         /* ... unless all was read */
+    uint64_t tokens;             /* an end of text for each document among them */
+    uint64_t tokens_error;       /* twice the standard error of `tokens`; 0: exact, SGT_NOT_KNOWN: from one sample */
+    uint64_t samples, sample_bytes, sample_tokens; /* what was encoded: bytes of text and of JSON */
+    uint64_t bad_lines, invalid_utf8;              /* in the samples */
+    uint64_t shards, disk;       /* bytes of OUT when it is complete */
+    uint64_t disk_free;          /* there, for this user; SGT_NOT_KNOWN where OUT is not said */
+    double seconds;              /* on this machine, as fast as the samples went */
+} sgt_dry_run_result;
+
+/* o as for sgt_tokenize, but out may be NULL. Lines of JSONL that sgt_tokenize would stop at are counted. Standard
+ * input is refused: what was looked at would be gone. */
+int sgt_dry_run(const sgt_tokenize_options *o, sgt_dry_run_result *r, sgt_error *err);
+
+#endif

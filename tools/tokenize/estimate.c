@@ -1,0 +1,109 @@
+/* estimate.c: sgt-tokenize --dry-run. */
+#include "tools/tokenize/estimate.h"
+
+#include <dirent.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cpu.h"
+#include "dry_run.h"
+#include "tools/cli/talk.h"
+
+static int can_be_out(const char *path)
+{
+    struct stat st;
+    int mine = 0, others = 0;
+    if (!strcmp(path, "-")) return 0;
+    if (stat(path, &st) < 0) return 1;
+    DIR *d = S_ISDIR(st.st_mode) ? opendir(path) : NULL;
+    if (!d) return 0;
+    for (const struct dirent *e; (e = readdir(d));) {
+        mine |= !strcmp(e->d_name, "manifest.json") || !strcmp(e->d_name, ".work");
+        others |= strcmp(e->d_name, ".") && strcmp(e->d_name, "..");
+    }
+    closedir(d);
+    return mine || !others;
+}
+
+static json_t *or_null(uint64_t v, int known) { return known ? json_integer((json_int_t)v) : json_null(); }
+
+static int print_json(const sgt_dry_run_result *r, uint64_t threads)
+{
+    json_t *o = json_object();
+    json_object_set_new(o, "dry_run", json_true());
+    json_object_set_new(o, "files", json_integer((json_int_t)r->files));
+    json_object_set_new(o, "bytes", json_integer((json_int_t)r->bytes));
+    json_object_set_new(o, "documents", json_integer((json_int_t)r->documents));
+    json_object_set_new(o, "documents_exact", json_boolean(r->documents_exact));
+    json_object_set_new(o, "tokens", json_integer((json_int_t)r->tokens));
+    json_object_set_new(o, "tokens_error", or_null(r->tokens_error, r->tokens_error != SGT_NOT_KNOWN));
+    json_object_set_new(o, "samples", json_integer((json_int_t)r->samples));
+    json_object_set_new(o, "sample_bytes", json_integer((json_int_t)r->sample_bytes));
+    json_object_set_new(o, "sample_tokens", json_integer((json_int_t)r->sample_tokens));
+    json_object_set_new(o, "bad_lines", json_integer((json_int_t)r->bad_lines));
+    json_object_set_new(o, "invalid_utf8", json_integer((json_int_t)r->invalid_utf8));
+    json_object_set_new(o, "shards", json_integer((json_int_t)r->shards));
+    json_object_set_new(o, "disk_bytes", json_integer((json_int_t)r->disk));
+    json_object_set_new(o, "disk_free", or_null(r->disk_free, r->disk_free != SGT_NOT_KNOWN));
+    json_object_set_new(o, "threads", json_integer((json_int_t)threads));
+    json_object_set_new(o, "seconds", json_real(r->seconds));
+    char *text = json_dumps(o, JSON_REAL_PRECISION(3));
+    if (text) puts(text);
+    free(text);
+    json_decref(o);
+    return text ? 0 : -1;
+}
+
+static void print_tokens(const sgt_dry_run_result *r)
+{
+    char a[40], b[40];
+    printf("tokens      %s%s", r->tokens_error ? "about " : "", sgt_format_count(a, sizeof a, r->tokens));
+    if (r->tokens_error && r->tokens_error != SGT_NOT_KNOWN)
+        printf(" ± %s", sgt_format_count(b, sizeof b, r->tokens_error));
+    printf(", from %s sample%s of %s\n", sgt_format_count(a, sizeof a, r->samples), r->samples == 1 ? "" : "s",
+           sgt_format_bytes(b, sizeof b, r->sample_bytes));
+}
+
+static void print_text(const sgt_dry_run_result *r, uint64_t threads)
+{
+    char a[40], b[40], c[40];
+    printf("inputs      %s in %s file%s, %s%s document%s\n", sgt_format_bytes(a, sizeof a, r->bytes),
+           sgt_format_count(b, sizeof b, r->files), r->files == 1 ? "" : "s", r->documents_exact ? "" : "about ",
+           sgt_format_count(c, sizeof c, r->documents), r->documents == 1 ? "" : "s");
+    if (r->tokens_error) print_tokens(r);
+    else printf("tokens      %s\n", sgt_format_count(a, sizeof a, r->tokens));
+    printf("disk        %s in %s shard%s", sgt_format_bytes(a, sizeof a, r->disk),
+           sgt_format_count(b, sizeof b, r->shards), r->shards == 1 ? "" : "s");
+    if (r->disk_free != SGT_NOT_KNOWN)
+        printf(", %s free there%s", sgt_format_bytes(c, sizeof c, r->disk_free),
+               r->disk_free < r->disk ? ": too little" : "");
+    if (r->seconds < 10) snprintf(a, sizeof a, "%.1f s", r->seconds);
+    else sgt_format_time(a, sizeof a, r->seconds);
+    printf("\ntime        about %s on this machine, %s thread%s\n", a, sgt_format_count(b, sizeof b, threads),
+           threads == 1 ? "" : "s");
+    if (r->bad_lines)
+        printf("in samples  %s bad line%s of JSONL (--skip-bad leaves such lines out)\n",
+               sgt_format_count(a, sizeof a, r->bad_lines), r->bad_lines == 1 ? "" : "s");
+    if (r->invalid_utf8)
+        printf("in samples  %s place%s not UTF-8\n", sgt_format_count(a, sizeof a, r->invalid_utf8),
+               r->invalid_utf8 == 1 ? "" : "s");
+}
+
+int tokenize_dry_run(sgt_tokenize_options *o, const char *const *operands, size_t count, int json, int quiet,
+                     sgt_error *err)
+{
+    sgt_dry_run_result r;
+    uint64_t threads = o->threads ? (uint64_t)o->threads : (uint64_t)sgt_cpu_count();
+    int last_is_out = count > 1 && can_be_out(operands[count - 1]);
+    o->inputs = operands;
+    o->input_count = last_is_out ? count - 1 : count;
+    o->out = last_is_out ? operands[count - 1] : NULL;
+    int rc = sgt_dry_run(o, &r, err);
+    if (rc < 0) return rc;
+    if (json && print_json(&r, threads) < 0) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    if (!json && !quiet) print_text(&r, threads);
+    return SGT_OK;
+}
