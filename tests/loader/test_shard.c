@@ -214,7 +214,7 @@ Test(shard, verify_names_the_first_id_that_is_too_large)
         patch("a.bin", (long)(1024 + 2 * at), high, 2);
         snprintf(want, sizeof want, "a.bin: token %d (byte %d): id 50257, wanted below 50257", (int)at,
                  (int)(1024 + 2 * at));
-        expect_failure(sgt_shard_verify("a.bin", 0, 50257, NULL, NULL, why), SGT_EFORMAT, want);
+        expect_failure(sgt_shard_verify("a.bin", 0, 50257, NULL, NULL, why), SGT_EFORMAT, "%s", want);
         patch("a.bin", (long)(1024 + 2 * at), was, 2);
     }
 }
