@@ -365,5 +365,6 @@ $(B)/flags $(B)/flags-cxx $(B)/flags-nvcc: FORCE | need-packages
 # GPT-2's merges are embedded by the assembler, which leaves no dependency behind.
 $(B)/obj/tokenize/vocab.o: $(wildcard tokenize/*.bpe)
 $(B)/obj/tools/bench/peer.o: tests/peers/torch_step.py
+$(B)/obj/tools/bench/tokenize_peer.o: tests/peers/bpe.py
 
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)

@@ -48,11 +48,64 @@ stderr_is 'sgt-bench tokenize: none: no file in this folder'
 run 2 sgt-bench tokenize
 stderr_is "sgt-bench tokenize: which text is to be encoded?
 try 'sgt-bench tokenize --help'"
-run 2 sgt-bench tokenize in --peer
-stderr_is "sgt-bench tokenize: --peer: no such option
+run 2 sgt-bench tokenize in --cold
+stderr_is "sgt-bench tokenize: --cold: no such option
 try 'sgt-bench tokenize --help'"
 run 2 sgt-bench tokenize - -
 stderr_is "sgt-bench tokenize: standard input (-) can be read only once
 try 'sgt-bench tokenize --help'"
 run 0 sgt-bench tokenize --help
 stdout_has 'usage: sgt-bench tokenize [OPTION]... INPUT...'
+
+# ---- the peers: an interpreter that is none, but says what it was asked ----
+cat > python <<'END'
+#!/bin/sh
+cat "$1" > script
+shift
+echo "$*" >> asked
+tr '\0' '\n' < "${3#@}" > files
+n=$(wc -l < asked)
+echo '{"peer": "'$1' 0.1", "where": "memory", "tokens": 7, "seconds": '$n'000.0}'
+END
+chmod +x python
+run 0 sgt-bench tokenize in --threads 2 --peer ./python --turns 3 --json
+stderr_is ''
+same script "$ROOT/tests/peers/bpe.py"
+check 'three turns of two' test "$(cut -d' ' -f1 asked | tr '\n' ' ')" = \
+    'gigatoken tiktoken gigatoken tiktoken gigatoken tiktoken '
+check 'as many threads' test "$(grep -c -- '--threads 2$' asked)" -eq 6
+check 'the same files' test "$(tr '\n' ' ' < files)" = 'in/a.txt in/b.txt in/empty.txt '
+stdout_has '"tokens": 5'
+stdout_has '"seconds": 1000.0' # gigatoken's best of 1000, 3000 and 5000
+stdout_has '"seconds": 4000.0' # tiktoken's median of 2000, 4000 and 6000
+check 'its ratio' awk -v ours="$(field seconds .stdout | head -1)" -v ratio="$(field ratio .stdout | head -1)" \
+    'BEGIN { x = ratio * ours / 1000; exit !(x > 1 - 2e-5 && x < 1 + 2e-5) }'
+rm asked
+run 0 sgt-bench tokenize in --peer ./python --turns 1
+stdout_matches '^ +[0-9]+ +7 +2\.571 +1000\.000 +0\.0 +0\.00  gigatoken 0\.1: ours is [0-9.]+ times as fast$'
+stdout_matches '^ +[0-9]+ +7 +2\.571 +2000\.000 +0\.0 +0\.00  tiktoken 0\.1: ours is [0-9.]+ times as fast$'
+stdout_has "turns: 1; medians, and gigatoken's best"
+
+# one that the interpreter lacks is left out, and the rest goes on
+cat > python <<'END'
+#!/bin/sh
+if [ "$2" = gigatoken ]; then
+    echo "ModuleNotFoundError: No module named 'gigatoken'" >&2
+    exit 1
+fi
+echo '{"peer": "tiktoken 0.1", "tokens": 7, "seconds": 2.5}'
+END
+run 0 sgt-bench tokenize in --peer ./python --json
+stderr_is "sgt-bench tokenize: gigatoken is left out: --peer ./python: exit 1: ModuleNotFoundError: No module named 'gigatoken'"
+stdout_has '"peer": "tiktoken 0.1"'
+grep -q '"peer": "gigatoken' .stdout && fail 'gigatoken is there'
+printf '#!/bin/sh\necho hello\n' > python
+run 0 sgt-bench tokenize in --peer ./python --json
+stdout_has '"peers": []'
+stderr_has 'sgt-bench tokenize: tiktoken is left out: --peer ./python: tiktoken: no seconds in what it said: hello'
+run 1 sgt-bench tokenize in --peer ./nowhere
+stderr_is 'sgt-bench tokenize: --peer ./nowhere: No such file or directory'
+stdout_is ''
+run 2 sgt-bench tokenize - --peer ./python < text
+stderr_matches '^sgt-bench tokenize: --peer: standard input can be read once only \(name a file\)'
+run_usage '--turns 0: must be from 1 to 100' sgt-bench tokenize --turns 0 in

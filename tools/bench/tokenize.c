@@ -13,6 +13,7 @@
 #include "sgt_tokenize.h"
 #include "split.h"
 #include "tools/bench/bench.h"
+#include "tools/bench/tokenize_peer.h"
 #include "tools/cli/options.h"
 #include "tools/cli/talk.h"
 #include "vocab.h"
@@ -21,16 +22,20 @@
 #define MOST_BYTES ((size_t)1 << 40) /* of one file: more cannot be in memory */
 
 static struct {
-    const char *cpu;
-    uint64_t threads;
+    const char *cpu, *peer;
+    uint64_t threads, turns;
     int json, quiet;
-} o = {.cpu = "auto"};
+} o = {.cpu = "auto", .turns = 3};
 
 static const sgt_option table[] = {
     {.name = "Options"},
     {"threads", 0, SGT_OPT_COUNT, &o.threads, "N", "threads that encode", .def = "the cores at hand", .min = 1,
      .max = 1024},
     {"cpu", 0, SGT_OPT_TEXT, &o.cpu, "LEVEL", "use at most this CPU level: auto, plain, avx2 or avx512", .def = "auto"},
+    {"peer", 0, SGT_OPT_TEXT, &o.peer, "PYTHON",
+     .help = "in turn with gigatoken and tiktoken, by this interpreter, which has them"},
+    {"turns", 0, SGT_OPT_COUNT, &o.turns, "N", "with --peer: how often each has its turn", .def = "3", .min = 1,
+     .max = TOKENIZE_TURNS},
     {"json", 0, SGT_OPT_FLAG, &o.json, NULL, .help = "one JSON document"},
     {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, NULL, .help = "print nothing but what --json asks for, and failures"},
     {0}};
@@ -43,7 +48,8 @@ static const sgt_program program = {
         "first, then encodes each byte once from empty caches.",
     .options = table,
     .examples = "  sgt-bench tokenize corpus/\n"
-                "  sgt-bench tokenize --threads 1 --json corpus/"};
+                "  sgt-bench tokenize --threads 1 --json corpus/\n"
+                "  sgt-bench tokenize --threads 1 --peer python3 corpus/"};
 
 typedef struct piece {
     const char *text;
@@ -58,7 +64,8 @@ typedef struct text_bench {
     size_t count, room, longest;
     size_t next; /* the piece that the next free thread takes; atomic */
     uint64_t bytes, tokens;
-    double seconds;
+    double seconds; /* the median of the turns */
+    tokenize_peer peers[TOKENIZE_PEERS];
     sgt_vocab *vocab;
     sgt_encoder **encoders;
     uint16_t **ids;
@@ -151,8 +158,6 @@ static int prepare(text_bench *b, sgt_error *err)
     b->ids = calloc((size_t)b->threads, sizeof *b->ids);
     if (!b->encoders || !b->ids) return sgt_fail(err, SGT_ENOMEM, "out of memory");
     for (int t = 0; t < b->threads; t++) {
-        int rc = sgt_encoder_new(&b->encoders[t], b->vocab, err);
-        if (rc < 0) return rc;
         if (!(b->ids[t] = malloc(b->longest * sizeof **b->ids))) return sgt_fail(err, SGT_ENOMEM, "out of memory");
         memset(b->ids[t], 0,
                b->longest * sizeof **b->ids); /* the kernel hands pages out now, and not while the clock runs */
@@ -176,26 +181,63 @@ static int encode_pieces(void *ctx, int thread, uint64_t k, sgt_error *err)
     return SGT_OK;
 }
 
+static void free_encoders(text_bench *b)
+{
+    for (int t = 0; b->encoders && t < b->threads; t++) {
+        sgt_encoder_free(b->encoders[t]);
+        b->encoders[t] = NULL;
+    }
+}
+
+/* One turn of ours, with new encoders. */
+static int encode_all(text_bench *b, double *seconds, sgt_error *err)
+{
+    uint64_t units;
+    bench_slice s = {.most = 1, .seconds = 1e9, .threads = b->threads};
+    int rc = SGT_OK;
+    free_encoders(b);
+    for (int t = 0; t < b->threads && rc == SGT_OK; t++) rc = sgt_encoder_new(&b->encoders[t], b->vocab, err);
+    b->next = b->tokens = 0;
+    return rc == SGT_OK ? bench_run(&s, encode_pieces, b, &units, seconds, err) : rc;
+}
+
+/* Ours and the peers' one after the other. A peer that the interpreter lacks is left out, which is said. */
+static int take_turns(text_bench *b, const sgt_notice *notice, const sgt_stop *stop, sgt_error *err)
+{
+    double ours[TOKENIZE_TURNS];
+    int turns = o.peer ? (int)o.turns : 1, rc = SGT_OK;
+    for (int i = 0; i < turns && rc == SGT_OK; i++) {
+        rc = encode_all(b, &ours[i], err);
+        for (int p = 0; o.peer && p < TOKENIZE_PEERS && rc == SGT_OK; p++) {
+            tokenize_peer *peer = &b->peers[p];
+            if (!peer->left_out) rc = bench_tokenize_peer(peer, i, o.peer, b->corpus, b->threads, stop, err);
+            if (rc != SGT_EUNSUPPORTED) continue;
+            sgt_say(notice, "%s is left out: %s", peer->kind, err->text);
+            peer->left_out = 1;
+            rc = SGT_OK;
+        }
+    }
+    if (rc == SGT_OK) b->seconds = bench_median(ours, (size_t)turns);
+    return rc;
+}
+
 static int measure(text_bench *b, char **inputs, size_t count, const sgt_notice *notice, const sgt_stop *stop,
                    sgt_error *err)
 {
     sgt_corpus_request request = {
         .inputs = (const char *const *)inputs, .count = count, .out = "", .notice = *notice, .stop = stop};
-    uint64_t units;
     int rc;
-    if ((rc = sgt_vocab_gpt2(&b->vocab, err)) < 0 || (rc = sgt_corpus_list(&b->corpus, &request, err)) < 0 ||
-        (rc = read_inputs(b, stop, err)) < 0 || (rc = prepare(b, err)) < 0)
-        return rc;
-    bench_slice s = {.most = 1, .seconds = 1e9, .threads = b->threads};
-    return bench_run(&s, encode_pieces, b, &units, &b->seconds, err);
+    if ((rc = sgt_vocab_gpt2(&b->vocab, err)) < 0 || (rc = sgt_corpus_list(&b->corpus, &request, err)) < 0) return rc;
+    if (o.peer && b->corpus->stream)
+        return sgt_fail(err, SGT_EUSAGE, "--peer: standard input can be read once only (name a file)");
+    if ((rc = read_inputs(b, stop, err)) < 0 || (rc = prepare(b, err)) < 0) return rc;
+    return take_turns(b, notice, stop, err);
 }
 
 static void release(text_bench *b)
 {
-    for (int t = 0; t < b->threads; t++) {
-        if (b->encoders) sgt_encoder_free(b->encoders[t]);
-        if (b->ids) free(b->ids[t]);
-    }
+    free_encoders(b);
+    for (int t = 0; b->ids && t < b->threads; t++) free(b->ids[t]);
     for (size_t i = 0; b->texts && i < b->corpus->count; i++) free(b->texts[i]);
     free(b->encoders);
     free(b->ids);
@@ -208,7 +250,27 @@ static void release(text_bench *b)
 
 /* ---- results ---- */
 
-static int print_json(const text_bench *b, sgt_error *err)
+static double peer_seconds(tokenize_peer *p)
+{
+    double median = bench_median(p->seconds, (size_t)o.turns); /* sorts */
+    return p->best ? p->seconds[0] : median;
+}
+
+static void add_peers(json_t *top, text_bench *b)
+{
+    json_t *all = json_array();
+    for (int i = 0; i < TOKENIZE_PEERS; i++) {
+        tokenize_peer *p = &b->peers[i];
+        if (p->left_out) continue;
+        double s = peer_seconds(p);
+        json_array_append_new(all, json_pack("{s:s, s:I, s:f, s:f, s:f}", "peer", p->name, "tokens",
+                                             (json_int_t)p->tokens, "seconds", s, "mb_per_s",
+                                             (double)b->bytes / s * 1e-6, "ratio", s / b->seconds));
+    }
+    json_object_set_new(top, "peers", all);
+}
+
+static int print_json(text_bench *b, sgt_error *err)
 {
     json_t *top = json_pack("{s:s, s:s, s:i, s:i, s:I, s:I, s:I, s:f, s:f}", "cpu", sgt_cpu_model(), "level",
                             sgt_cpu_level_name(sgt_cpu()), "cores", sgt_cpu_count(), "threads", b->threads, "files",
@@ -216,12 +278,27 @@ static int print_json(const text_bench *b, sgt_error *err)
                             (json_int_t)b->tokens, "seconds", b->seconds, "mb_per_s",
                             (double)b->bytes / b->seconds * 1e-6);
     if (!top) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    if (o.peer) add_peers(top, b);
     int bad = json_dumpf(top, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) < 0 || putchar('\n') == EOF;
     json_decref(top);
     return bad ? sgt_fail_errno(err, "standard output") : SGT_OK;
 }
 
-static void show(const text_bench *b)
+static void show_peers(text_bench *b)
+{
+    for (int i = 0; i < TOKENIZE_PEERS; i++) {
+        tokenize_peer *p = &b->peers[i];
+        if (p->left_out) continue;
+        char tokens[32];
+        double s = peer_seconds(p);
+        printf("%7d  %13s  %12.3f  %9.3f  %9.1f  %10.2f  %s: ours is %.2f times as fast\n", b->threads,
+               sgt_format_count(tokens, sizeof tokens, p->tokens), (double)b->bytes / (double)p->tokens, s,
+               (double)b->bytes / s * 1e-6, (double)p->tokens / s * 1e-6, p->name, s / b->seconds);
+    }
+    printf("turns: %" PRIu64 "; medians, and gigatoken's best\n", o.turns);
+}
+
+static void show(text_bench *b)
 {
     char bytes[32], files[32], tokens[32], cpu[128];
     printf("%s in %s file%s, in memory\n%s, %d cores, %s\n\n", sgt_format_bytes(bytes, sizeof bytes, b->bytes),
@@ -232,6 +309,7 @@ static void show(const text_bench *b)
     printf("%7d  %13s  %12.3f  %9.3f  %9.1f  %10.2f\n", b->threads, sgt_format_count(tokens, sizeof tokens, b->tokens),
            (double)b->bytes / (double)b->tokens, b->seconds, (double)b->bytes / b->seconds * 1e-6,
            (double)b->tokens / b->seconds * 1e-6);
+    if (o.peer) show_peers(b);
 }
 
 int bench_tokenize(int argc, char **argv)
@@ -242,7 +320,8 @@ int bench_tokenize(int argc, char **argv)
     sgt_take_cpu(&program, o.cpu);
     sgt_talk talk = {program.name, o.quiet};
     sgt_notice notice = sgt_talk_notice(&talk);
-    text_bench b = {.threads = o.threads ? (int)o.threads : sgt_cpu_count()};
+    text_bench b = {.threads = o.threads ? (int)o.threads : sgt_cpu_count(),
+                    .peers = {{.kind = "gigatoken", .best = 1}, {.kind = "tiktoken"}}};
 
     int rc = measure(&b, argv + first, (size_t)(argc - first), &notice, sgt_catch_signals(), &err);
     if (rc == SGT_OK && o.json) rc = print_json(&b, &err);

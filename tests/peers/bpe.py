@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""GPT-2's tokenizer as others have it: the peers for sgt-tokenize. Prints one JSON line.
+
+    bpe.py gigatoken|tiktoken memory DIR|@LIST [--threads N]    from empty caches, text already read
+    bpe.py gigatoken|tiktoken disk DIR|@LIST OUT                files to 16-bit ids in OUT, two workers: time the process
+
+DIR: all its *.txt. @LIST: a file of paths, a NUL behind each. Needs gigatoken==0.10.0, or tiktoken; numpy; and
+openai-whisper (--no-deps), which brings GPT-2's ranks."""
+import argparse
+import base64
+import glob
+import importlib.metadata
+import importlib.util
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+
+EOT = 50256
+PATTERN = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"""
+
+
+def options():
+    a = argparse.ArgumentParser()
+    a.add_argument("peer", choices=["gigatoken", "tiktoken"])
+    a.add_argument("where", choices=["memory", "disk"])
+    a.add_argument("texts")
+    a.add_argument("out", nargs="?", default=os.devnull)
+    a.add_argument("--threads", type=int, default=1)
+    return a.parse_args()
+
+
+def paths(texts):
+    if not texts.startswith("@"):
+        return sorted(glob.glob(texts + "/**/*.txt", recursive=True))
+    with open(texts[1:], "rb") as f:
+        return [os.fsdecode(p) for p in f.read().split(b"\0")[:-1]]
+
+
+def ranks():
+    whisper = importlib.util.find_spec("whisper")
+    if not whisper:
+        sys.exit("ModuleNotFoundError: No module named 'whisper' (pip install --no-deps openai-whisper)")
+    return os.path.join(os.path.dirname(whisper.origin), "assets", "gpt2.tiktoken")
+
+
+def read(path):
+    with open(path, encoding="utf-8", errors="replace", newline="") as f:
+        return f.read()
+
+
+def tiktoken_encoding():
+    import tiktoken
+
+    with open(ranks(), "rb") as f:
+        merges = {base64.b64decode(line.split()[0]): int(line.split()[1]) for line in f}
+    return tiktoken.Encoding("gpt2", pat_str=PATTERN, mergeable_ranks=merges, special_tokens={"<|endoftext|>": EOT})
+
+
+def start():
+    global ENCODING
+    ENCODING = tiktoken_encoding()
+
+
+def encode_file(path):
+    import numpy as np
+
+    return np.array([EOT] + ENCODING.encode_ordinary(read(path))).astype(np.uint16)
+
+
+def gigatoken_tokenizer():
+    import gigatoken
+
+    with tempfile.TemporaryDirectory() as d:
+        shutil.copy(ranks(), d + "/r50k_base.tiktoken")
+        return gigatoken.Tokenizer.from_tiktoken(d + "/r50k_base.tiktoken")
+
+
+def in_memory(peer, files, threads):
+    """(seconds, tokens)"""
+    if peer == "tiktoken":
+        e = tiktoken_encoding()
+        docs = [read(p) for p in files]
+        t = time.perf_counter()
+        ids = [e.encode_ordinary(d) for d in docs] if threads == 1 else e.encode_ordinary_batch(docs, num_threads=threads)
+        return time.perf_counter() - t, sum(map(len, ids))
+    e = gigatoken_tokenizer()
+    docs = [read(p) for p in files]
+    t = time.perf_counter()
+    ids = e.backend.encode_batch(docs, parallel=threads > 1)
+    return time.perf_counter() - t, sum(map(len, ids))
+
+
+def to_disk(peer, files, out):
+    import numpy as np
+
+    with open(out, "wb") as f:
+        if peer == "tiktoken":
+            import multiprocessing
+
+            with multiprocessing.Pool(2, initializer=start) as pool:
+                for ids in pool.imap(encode_file, files, chunksize=16):
+                    ids.tofile(f)
+        else:
+            import awkward
+            import gigatoken
+
+            ids = gigatoken_tokenizer().encode_files(gigatoken.TextFileSource(files))
+            at = np.concatenate([[0], np.cumsum(awkward.num(ids).to_numpy())])[:-1]
+            flat = np.asarray(awkward.flatten(ids, axis=None)).astype(np.uint16)
+            np.insert(flat, at, EOT).tofile(f)
+        f.flush()
+        if out != os.devnull:
+            os.fsync(f.fileno())
+
+
+def main():
+    o = options()
+    begin = time.perf_counter()
+    name = f"{o.peer} {importlib.metadata.version(o.peer)}"
+    files = paths(o.texts)
+    size = sum(map(os.path.getsize, files))
+    result = dict(peer=name, where=o.where, bytes=size)
+    if o.where == "memory":
+        seconds, result["tokens"] = in_memory(o.peer, files, o.threads)
+    else:
+        to_disk(o.peer, files, o.out)
+        seconds = time.perf_counter() - begin
+    print(json.dumps(dict(result, seconds=seconds, mb_per_s=size / 1e6 / seconds)))
+
+
+if __name__ == "__main__":
+    main()

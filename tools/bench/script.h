@@ -1,0 +1,28 @@
+/* script.h: a Python script that the program carries within it, run in a process of its own. */
+#ifndef SGT_TOOLS_BENCH_SCRIPT_H
+#define SGT_TOOLS_BENCH_SCRIPT_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+
+enum { BENCH_SAID = 65536 }; /* the most that is kept of what it says on either way out */
+
+typedef struct bench_script {
+    const char *python, *name; /* the interpreter, the script's name */
+    const char *text;
+    size_t size;
+    const char *const *args;     /* behind the script's name, NULL at the end; at most 14 */
+    const char *const *settings; /* "NAME=VALUE" before our environment, NULL at the end; NULL: none */
+    int threads;                 /* on so many of our cores; 0: on all */
+    const sgt_stop *stop;
+} bench_script;
+
+/* What it wrote to standard output, in said[BENCH_SAID]. SGT_EUNSUPPORTED, with the last line of its standard error,
+ * where it fails; never leaves it running. */
+int bench_script_run(const bench_script *s, char *said, sgt_error *err);
+
+/* A file without a name that holds this text: its descriptor (the child inherits it), or a negative SGT_E*. */
+int bench_memory_file(const char *name, const char *text, size_t n, sgt_error *err);
+
+#endif

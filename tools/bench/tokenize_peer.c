@@ -1,0 +1,63 @@
+/* tokenize_peer.c: the peers' script, the list of files it gets, and the one line of JSON that comes back. */
+#include "tools/bench/tokenize_peer.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/bench/script.h"
+
+__asm__(".section .rodata\n"
+        "sgt_bpe_py: .incbin \"tests/peers/bpe.py\"\n"
+        "sgt_bpe_py_end: .byte 0\n"
+        ".previous\n");
+extern const char sgt_bpe_py[], sgt_bpe_py_end[];
+
+/* A file of the paths, a NUL behind each: there can be more than a command line holds. */
+static int list(const sgt_corpus *c, sgt_error *err)
+{
+    size_t n = 0, at = 0;
+    for (size_t i = 0; i < c->count; i++) n += strlen(c->files[i].path) + 1;
+    char *all = malloc(n + 1);
+    if (!all) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    for (size_t i = 0; i < c->count; i++) at = (size_t)(stpcpy(all + at, c->files[i].path) - all) + 1;
+    int fd = bench_memory_file("inputs", all, n, err);
+    free(all);
+    return fd;
+}
+
+static int take(tokenize_peer *p, int turn, const char *python, const char *said, sgt_error *err)
+{
+    json_t *j = json_loads(said, 0, NULL);
+    const char *name = json_string_value(json_object_get(j, "peer"));
+    double seconds = json_number_value(json_object_get(j, "seconds"));
+    p->tokens = (uint64_t)json_integer_value(json_object_get(j, "tokens"));
+    p->seconds[turn] = seconds;
+    snprintf(p->name, sizeof p->name, "%s", name ? name : p->kind);
+    json_decref(j);
+    if (seconds > 0) return SGT_OK;
+    return sgt_fail(err, SGT_EUNSUPPORTED, "--peer %s: %s: no seconds in what it said: %.*s", python, p->kind,
+                    (int)strcspn(said, "\n"), said);
+}
+
+int bench_tokenize_peer(tokenize_peer *p, int turn, const char *python, const sgt_corpus *c, int threads,
+                        const sgt_stop *stop, sgt_error *err)
+{
+    char *said = malloc(BENCH_SAID), files[32], count[16];
+    int fd = said ? list(c, err) : sgt_fail(err, SGT_ENOMEM, "out of memory"), rc = fd;
+    if (rc >= 0) {
+        snprintf(files, sizeof files, "@/proc/self/fd/%d", fd);
+        snprintf(count, sizeof count, "%d", threads);
+        const char *args[] = {p->kind, "memory", files, "--threads", count, NULL};
+        bench_script script = {.python = python, .name = "bpe.py", .text = sgt_bpe_py,
+                               .size = (size_t)(sgt_bpe_py_end - sgt_bpe_py), .args = args, .threads = threads,
+                               .stop = stop};
+        rc = bench_script_run(&script, said, err);
+        close(fd);
+    }
+    if (rc == SGT_OK) rc = take(p, turn, python, said, err);
+    free(said);
+    return rc;
+}
