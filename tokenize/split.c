@@ -3,8 +3,11 @@
  * before its start: to the definition a splitter is its position. */
 #include "split.h"
 
+#include <string.h>
+
 #include "base/cpu.h"
 #include "split_levels.h"
+#include "split_words.h"
 #include "unicode.h"
 #include "utf8.h"
 
@@ -148,11 +151,28 @@ static int may_cut(const uint8_t *s, size_t n, size_t p, const uint64_t *joins)
     return joins && after >= 0x80 && !(joins[pair >> 6] >> (pair & 63) & 1);
 }
 
+/* Whether eight bytes are ASCII of one class, so that no cut is among them. Runs are what is looked at for long. */
+static int alike(const uint8_t *s)
+{
+    const uint64_t top = WORD_OF(0x80);
+    uint64_t w;
+    memcpy(&w, s, sizeof w);
+    uint64_t letters = word_letters(w) & top;
+    if (letters) return letters == top;
+    uint64_t digits = word_digits(w) & top, space = (word_controls(w) | word_equal(w, ' ')) & top;
+    return digits == top || space == top || !((digits | space | w) & top);
+}
+
 size_t sgt_split_cut(const void *text, size_t n, const uint64_t *joins)
 {
     const uint8_t *s = text;
-    /* The character after the cut must be wholly in sight: it takes four bytes at most. */
-    for (size_t p = n; p-- > 1;)
+    for (size_t p = n; p-- > 1;) {
+        if (p >= 7 && s[p] < 0x80 && alike(s + p - 7)) {
+            p -= 6; /* and one more, where the byte before is not known yet */
+            continue;
+        }
+        /* The character after the cut must be wholly in sight: it takes four bytes at most. */
         if ((s[p] < 0x80 || n - p >= 4) && may_cut(s, n, p, joins)) return p;
+    }
     return 0;
 }

@@ -2,25 +2,13 @@
  * bit of each. */
 #include "split_blocks.h"
 #include "split_levels.h"
+#include "split_words.h"
 #include "utf8.h"
-
-#define BYTES(x) ((x) * (uint64_t)0x0101010101010101u)
 
 /* Bit i of the result: the top bit of byte i. The product moves each bit to a place of its own in the top byte. */
 SPLIT_INLINE uint64_t top_bits(uint64_t w)
 {
-    return ((w >> 7) & BYTES(1)) * 0x0102040810204080u >> 56;
-}
-
-/* Top bits: x >= from, for bytes x below 0x80. No sum leaves its byte. */
-SPLIT_INLINE uint64_t at_least(uint64_t x, unsigned from)
-{
-    return x + BYTES(0x80 - from);
-}
-
-SPLIT_INLINE uint64_t within(uint64_t x, unsigned from, unsigned count)
-{
-    return at_least(x, from) & ~at_least(x, from + count);
+    return ((w >> 7) & WORD_OF(1)) * 0x0102040810204080u >> 56;
 }
 
 /* sgt_utf8_unit, the usual cases first: characters of two and three bytes. */
@@ -72,14 +60,13 @@ SPLIT_INLINE void look(const uint8_t *p, sgt_splitter *s, split_block *b)
     uint64_t wide = 0;
     *b = (split_block){0};
     for (unsigned i = 0; i < 64; i += 8) {
-        uint64_t w, x;
+        uint64_t w;
         memcpy(&w, p + i, sizeof w);
-        x = w & BYTES(0x7F);
-        b->letter |= top_bits(within(x | BYTES(0x20), 'a', 26) & ~w) << i;
-        b->number |= top_bits(within(x, '0', 10) & ~w) << i;
-        b->space |= top_bits(within(x, '\t', 5) & ~w) << i;
-        b->blank |= top_bits(~at_least(x ^ BYTES(' '), 1) & ~w) << i;
-        b->quote |= top_bits(~at_least(x ^ BYTES('\''), 1) & ~w) << i;
+        b->letter |= top_bits(word_letters(w)) << i;
+        b->number |= top_bits(word_digits(w)) << i;
+        b->space |= top_bits(word_controls(w)) << i;
+        b->blank |= top_bits(word_equal(w, ' ')) << i;
+        b->quote |= top_bits(word_equal(w, '\'')) << i;
         wide |= top_bits(w) << i;
     }
     b->space = b->ascii_space = b->space | b->blank;

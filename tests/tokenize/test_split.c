@@ -199,3 +199,26 @@ Test(split, finds_a_cut_near_the_end_where_there_is_one)
     cr_assert_gt(cut("\xE4\xBD\xA0\xE5\xA5\xBD\xE5\x90\x97\xE5\xA5\xBD", joins), 0, "which no token spans");
     sgt_vocab_free(v);
 }
+
+/* Runs of ASCII, where the rule for a cut is short: not after white space, and where classes differ, but not from a
+ * quote to a letter. */
+Test(split, finds_the_last_cut_of_runs)
+{
+    static const char *const kinds[] = {"abcXYZ", "0123456789", " \n\t\r", "'", "=-.,"};
+    uint64_t seed = test_seed();
+    rng r = {seed, 0};
+    char text[200];
+    for (int i = 0; i < 50000; i++) {
+        size_t n = 0, want = 0, most = below(&r, 199) + 1;
+        while (n < most) {
+            const char *kind = kinds[below(&r, 5)];
+            for (uint32_t left = 1 + below(&r, below(&r, 4) ? 3 : 40); left && n < most; left--)
+                text[n++] = kind[below(&r, (uint32_t)strlen(kind))];
+        }
+        for (size_t p = 1; p < n; p++) {
+            sgt_class a = sgt_unicode_class((uint8_t)text[p - 1]), b = sgt_unicode_class((uint8_t)text[p]);
+            if (a != SGT_CLASS_SPACE && a != b && !(text[p - 1] == '\'' && b == SGT_CLASS_LETTER)) want = p;
+        }
+        cr_assert_eq(sgt_split_cut(text, n, NULL), want, "SEED=%llu: %.*s", (unsigned long long)seed, (int)n, text);
+    }
+}

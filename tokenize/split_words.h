@@ -1,0 +1,30 @@
+/* split_words.h: classes of ASCII, eight bytes in a word at a time: a flag in the top bit of each. For split.c and
+ * split_plain.c. */
+#ifndef SGT_SPLIT_WORDS_H
+#define SGT_SPLIT_WORDS_H
+
+#include <stdint.h>
+
+#define WORD_OF(x) ((x) * (uint64_t)0x0101010101010101u)
+
+/* Top bits: x >= from, for bytes x below 0x80. No sum leaves its byte. */
+static inline uint64_t word_at_least(uint64_t x, unsigned from)
+{
+    return x + WORD_OF(0x80 - from);
+}
+
+static inline uint64_t word_within(uint64_t x, unsigned from, unsigned count)
+{
+    return word_at_least(x, from) & ~word_at_least(x, from + count);
+}
+
+/* Of the ASCII among w; the bits below the top ones mean nothing. */
+static inline uint64_t word_letters(uint64_t w) { return word_within((w & WORD_OF(0x7F)) | WORD_OF(0x20), 'a', 26) & ~w; }
+static inline uint64_t word_digits(uint64_t w) { return word_within(w & WORD_OF(0x7F), '0', 10) & ~w; }
+static inline uint64_t word_controls(uint64_t w) { return word_within(w & WORD_OF(0x7F), '\t', 5) & ~w; } /* white */
+static inline uint64_t word_equal(uint64_t w, char c)
+{
+    return ~word_at_least((w & WORD_OF(0x7F)) ^ WORD_OF((unsigned char)c), 1) & ~w;
+}
+
+#endif
