@@ -59,9 +59,15 @@ static int ends_in(const char *name, size_t n, const char *ending)
     return n > m && !strncasecmp(name + n - m, ending, m);
 }
 
-static void tell_kind(sgt_corpus_file *f, sgt_format format)
+static void tell_kind(const sgt_corpus *c, sgt_corpus_file *f, sgt_format format)
 {
     size_t n = strlen(f->name);
+    for (size_t i = 0; i < c->filter_count && !f->stream; i++) {
+        if (!sgt_filter_ends(&c->filters[i], f->name)) continue;
+        f->filter = &c->filters[i];
+        f->lines = f->filter->lines;
+        return;
+    }
     if (ends_in(f->name, n, ".gz")) f->pack = SGT_PACK_GZ;
     if (ends_in(f->name, n, ".zst")) f->pack = SGT_PACK_ZST;
     if (f->pack != SGT_PACK_NONE) n = (size_t)(strrchr(f->name, '.') - f->name);
@@ -82,14 +88,14 @@ static int add_file(walk *w, const char *path, size_t base, const struct stat *s
     sgt_corpus_file f = {.path = strdup(path)};
     if (!f.path) return no_memory(w->err);
     f.name = f.path + base;
-    tell_kind(&f, w->r->format);
     if (st) {
         f.size = (uint64_t)st->st_size;
         f.mtime = st->st_mtim.tv_sec;
     } else f.stream = c->stream = 1;
+    tell_kind(c, &f, w->r->format);
     c->bytes += f.size;
     c->line_files += f.lines != 0;
-    c->unsized |= f.stream || f.pack != SGT_PACK_NONE;
+    c->unsized |= f.stream || sgt_corpus_made(&f);
     c->files[c->count++] = f;
     return SGT_OK;
 }
@@ -223,10 +229,9 @@ static int list_folder(walk *w, char *path, const struct stat *st)
     return SGT_OK;
 }
 
-static int list_input(walk *w, const char *input)
+static int list_path(walk *w, const char *input)
 {
     struct stat st;
-    if (!strcmp(input, "-")) return add_file(w, input, 0, NULL);
     if (stat(input, &st) < 0) return sgt_fail_errno(w->err, "%s", *input ? input : "an empty name");
     if (is_out(w, input, &st, 1))
         return sgt_fail(w->err, SGT_EFORMAT, "%s: INPUT is OUT or lies in it (name another OUT)", input);
@@ -243,15 +248,69 @@ static int list_input(walk *w, const char *input)
     return rc;
 }
 
+/* The paths in the file called `list`, read from f. */
+static int list_lines(walk *w, const char *list, FILE *f)
+{
+    char *line = NULL;
+    size_t room = 0, number = 0, found = 0;
+    sgt_error *err = w->err, why;
+    ssize_t n;
+    int rc = SGT_OK;
+    w->err = &why;
+    while (!rc && (n = getline(&line, &room, f)) >= 0) {
+        number++;
+        if (line[n - 1] == '\n') line[--n] = 0;
+        if (!n) continue;
+        found++;
+        if (strlen(line) < (size_t)n) rc = sgt_fail(&why, SGT_EFORMAT, "a NUL byte is in the path");
+        else rc = list_path(w, line);
+    }
+    w->err = err;
+    if (rc < 0) sgt_fail(err, rc, "%s: line %zu: %s", list, number, why.text);
+    else if (ferror(f)) rc = sgt_fail_errno(err, "%s", list);
+    else if (!found) rc = sgt_fail(err, SGT_EFORMAT, "%s: no path in this list", list);
+    free(line);
+    return rc;
+}
+
+static int list_list(walk *w, const char *list)
+{
+    if (!strcmp(list, "-")) return list_lines(w, "@-", stdin);
+    FILE *f = fopen(list, "re");
+    if (!f) return sgt_fail_errno(w->err, "%s", *list ? list : "a list without a name");
+    int rc = list_lines(w, list, f);
+    fclose(f);
+    return rc;
+}
+
+static int list_input(walk *w, const char *input)
+{
+    if (!strcmp(input, "-")) return add_file(w, input, 0, NULL);
+    return *input == '@' ? list_list(w, input + 1) : list_path(w, input);
+}
+
+static int set_filters(sgt_corpus *c, const sgt_corpus_request *r, sgt_error *err)
+{
+    if (!r->filter_count) return SGT_OK;
+    if (!(c->filters = calloc(r->filter_count, sizeof *c->filters))) return no_memory(err);
+    for (; c->filter_count < r->filter_count; c->filter_count++) {
+        int rc = sgt_filter_set(&c->filters[c->filter_count], r->filters[c->filter_count],
+                                r->format == SGT_FORMAT_JSONL, err);
+        if (rc < 0) return rc;
+    }
+    return SGT_OK;
+}
+
 int sgt_corpus_list(sgt_corpus **out, const sgt_corpus_request *r, sgt_error *err)
 {
-    int rc = SGT_OK, streams = 0;
+    int rc, streams = 0;
     walk w = {.c = calloc(1, sizeof *w.c), .r = r, .err = err};
     if (!w.c) return no_memory(err);
+    rc = set_filters(w.c, r, err);
     w.out_exists = stat(r->out, &w.out_stat) == 0 && S_ISDIR(w.out_stat.st_mode);
     w.out_real = realpath(r->out, NULL);
     for (size_t i = 0; i < r->count && !rc; i++) {
-        if (!strcmp(r->inputs[i], "-") && streams++)
+        if ((!strcmp(r->inputs[i], "-") || !strcmp(r->inputs[i], "@-")) && streams++)
             rc = sgt_fail(err, SGT_EUSAGE, "standard input (-) can be read only once");
         else rc = list_input(&w, r->inputs[i]);
     }
@@ -266,6 +325,8 @@ void sgt_corpus_free(sgt_corpus *c)
 {
     if (!c) return;
     for (size_t i = 0; i < c->count; i++) free(c->files[i].path);
+    for (size_t i = 0; i < c->filter_count; i++) sgt_filter_free(&c->filters[i]);
+    free(c->filters);
     free(c->files);
     free(c);
 }

@@ -11,8 +11,11 @@
  * and so is a file that may not be read. OUT is never read: an INPUT that is OUT or lies in it is refused, and below an
  * INPUT it is passed over.
  *
- * Names tell what files hold: .gz and .zst are packed, and .jsonl and .ndjson, whether packed or not, are JSONL where
- * the format is auto. Upper case is no different. */
+ * @LIST as an INPUT is a file of paths, one a line, each of which is as an INPUT would be (@- is a list on standard
+ * input). Blank lines are passed over.
+ *
+ * Names tell what files hold: the first filter for a name reads it; else .gz and .zst are packed, and .jsonl and
+ * .ndjson, whether packed or not, are JSONL where the format is auto. Upper case is no different. */
 #ifndef SGT_CORPUS_H
 #define SGT_CORPUS_H
 
@@ -20,6 +23,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "filter.h"
 #include "sgt_tokenize.h"
 
 typedef enum sgt_pack { SGT_PACK_NONE, SGT_PACK_GZ, SGT_PACK_ZST } sgt_pack;
@@ -31,6 +35,7 @@ typedef struct sgt_corpus_file {
     int64_t mtime;    /* seconds since 1970; 0 for standard input */
     int stream;       /* is standard input */
     sgt_pack pack;    /* of the bytes on disk */
+    const sgt_filter *filter; /* whose output is read in the file's place; NULL: none */
     int lines;        /* JSONL, a document a line; else all of it is one document of text */
 } sgt_corpus_file;
 
@@ -38,9 +43,11 @@ typedef struct sgt_corpus {
     sgt_corpus_file *files;
     size_t count, room;
     size_t line_files; /* of JSONL */
+    sgt_filter *filters;
+    size_t filter_count;
     uint64_t bytes; /* of all files */
     int stream;     /* standard input is among them: neither size nor bytes know it, and a run cannot be resumed */
-    int unsized;    /* a stream or a packed file is: bytes do not tell how much will be tokenized */
+    int unsized;    /* a stream, a packed or a filtered file is: bytes do not tell how much will be tokenized */
 } sgt_corpus;
 
 typedef struct sgt_corpus_request {
@@ -48,9 +55,17 @@ typedef struct sgt_corpus_request {
     size_t count;
     const char *out; /* the folder that will be written; it need not exist */
     sgt_format format;
+    const char *const *filters; /* filter.h */
+    size_t filter_count;
     sgt_notice notice;
     const sgt_stop *stop;
 } sgt_corpus_request;
+
+/* What is read of a file is not the bytes on disk, but made from them: its stream has no place to go to directly. */
+static inline int sgt_corpus_made(const sgt_corpus_file *f)
+{
+    return f->pack != SGT_PACK_NONE || f->filter;
+}
 
 int sgt_corpus_list(sgt_corpus **out, const sgt_corpus_request *r, sgt_error *err);
 void sgt_corpus_free(sgt_corpus *c);

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "source.h"
+#include "ahead.h"
 
 #define STRETCH ((size_t)1 << 30) /* bytes of text, or of a line, that cannot be cut: more are refused */
 
@@ -14,8 +14,10 @@ struct sgt_feed {
     sgt_feed_options o;
     uint64_t file;   /* the one being read, or the next */
     uint64_t offset;   /* in its stream, of the first byte not yet handed out */
-    sgt_source *source; /* NULL: `file` is not open */
-    int split;          /* of the text being read */
+    sgt_ahead *inputs;
+    int opened; /* `file` is */
+    int split;  /* of the text being read */
+    XXH3_state_t *hash; /* of the stream up to `offset`, where it cannot be gone to directly */
     uint8_t *carry; /* bytes already read but not handed out */
     size_t carried, carry_room;
     sgt_error failure; /* code 0: none */
@@ -33,18 +35,45 @@ static const sgt_corpus_file *current(const sgt_feed *f)
     return &f->o.corpus->files[f->file];
 }
 
+static int other_bytes(const sgt_feed *f, sgt_error *err)
+{
+    return sgt_fail(err, SGT_EFORMAT,
+                    "%s: %s others than when the run was interrupted, within the first %" PRIu64 " (--force starts over)",
+                    current(f)->path, current(f)->filter ? "its filter's bytes are" : "its bytes, unpacked, are", f->offset);
+}
+
+/* Up to where an earlier run was: its hash of all but the last of it must come out again. */
+static int read_again(sgt_feed *f, sgt_error *err)
+{
+    uint8_t buffer[16384];
+    uint64_t hashed = f->o.from.hashed;
+    int rc = SGT_OK, end = 0;
+    for (uint64_t done = 0; done < f->offset && !rc;) {
+        uint64_t left = (done < hashed ? hashed : f->offset) - done;
+        size_t n = 0, want = left < sizeof buffer ? (size_t)left : sizeof buffer;
+        if ((rc = sgt_ahead_read(f->inputs, buffer, &n, want, &end, err)) < 0) return rc;
+        XXH3_64bits_update(f->hash, buffer, n);
+        done += n;
+        if (n < want || (done == hashed && XXH3_64bits_digest(f->hash) != f->o.from.hash)) rc = other_bytes(f, err);
+    }
+    return rc;
+}
+
 static int open_file(sgt_feed *f, sgt_error *err)
 {
     const sgt_corpus_file *s = current(f);
     f->split = sgt_feed_split(s->name, 0, f->o.val_fraction);
-    int rc = sgt_source_open(&f->source, s, f->o.stop, f->o.cancel, err);
-    return rc < 0 ? rc : sgt_source_skip(f->source, f->offset, err);
+    int rc = sgt_ahead_begin(f->inputs, f->file, err);
+    f->opened = 1;
+    XXH3_64bits_reset(f->hash);
+    if (rc < 0 || !f->offset) return rc;
+    return sgt_corpus_made(s) ? read_again(f, err) : sgt_ahead_seek(f->inputs, f->offset, err);
 }
 
 static void close_file(sgt_feed *f)
 {
-    sgt_source_close(f->source);
-    f->source = NULL;
+    sgt_ahead_finish(f->inputs);
+    f->opened = 0;
 }
 
 static int set_carry(sgt_feed *f, const uint8_t *bytes, size_t n, sgt_error *err)
@@ -63,11 +92,13 @@ static int set_carry(sgt_feed *f, const uint8_t *bytes, size_t n, sgt_error *err
 
 static void add_part(sgt_feed *f, sgt_unit *u, size_t at, size_t n, int closes)
 {
-    int lines = current(f)->lines;
+    int lines = current(f)->lines, made = sgt_corpus_made(current(f));
     u->parts[u->count++] = (sgt_part){.file = f->file,
                                       .offset = f->offset,
                                       .end = f->offset + n,
-                                      .raw = sgt_source_raw(f->source),
+                                      .hashed = made ? f->offset : 0,
+                                      .hash = made ? XXH3_64bits_digest(f->hash) : 0,
+                                      .raw = sgt_ahead_raw(f->inputs),
                                       .at = at,
                                       .length = n,
                                       .first = !lines && f->offset == 0,
@@ -77,6 +108,7 @@ static void add_part(sgt_feed *f, sgt_unit *u, size_t at, size_t n, int closes)
                                       .split = f->split};
     u->used = at + n;
     f->offset += n;
+    if (made) XXH3_64bits_update(f->hash, u->text + at, n);
     if (lines && n && u->text[u->used - 1] != '\n') u->text[u->used++] = '\n'; /* the last line ends as the others do */
     if (!closes) return;
     close_file(f);
@@ -104,7 +136,7 @@ static int take_part(sgt_feed *f, sgt_unit *u, sgt_error *err)
         if ((rc = sgt_unit_reserve(u, at + (want > n ? want : n), err)) < 0) return rc;
         if (f->carried) memcpy(u->text + at, f->carry, f->carried);
         f->carried = 0;
-        if ((rc = sgt_source_read(f->source, u->text + at, &n, want, &end, err)) < 0) return rc;
+        if ((rc = sgt_ahead_read(f->inputs, u->text + at, &n, want, &end, err)) < 0) return rc;
         if (end) {
             add_part(f, u, at, n, 1);
             return 0;
@@ -118,15 +150,19 @@ static int take_part(sgt_feed *f, sgt_unit *u, sgt_error *err)
     return 1;
 }
 
-int sgt_feed_open(sgt_feed **out, const sgt_feed_options *o, uint64_t file, uint64_t offset, sgt_error *err)
+int sgt_feed_open(sgt_feed **out, const sgt_feed_options *o, sgt_error *err)
 {
+    sgt_ahead_options ahead = {o->corpus, o->threads, o->stop, o->cancel};
     sgt_feed *f = calloc(1, sizeof *f);
     if (!f) return sgt_fail(err, SGT_ENOMEM, "reading inputs: out of memory");
     f->o = *o;
-    f->file = file;
-    f->offset = offset;
-    *out = f;
-    return SGT_OK;
+    f->file = o->from.file;
+    f->offset = o->from.offset;
+    int rc = (f->hash = XXH3_createState()) ? SGT_OK : sgt_fail(err, SGT_ENOMEM, "reading inputs: out of memory");
+    if (!rc) rc = sgt_ahead_new(&f->inputs, &ahead, f->file, err);
+    if (rc < 0) sgt_feed_close(f);
+    else *out = f;
+    return rc;
 }
 
 int sgt_feed_next(sgt_feed *f, sgt_unit *u, sgt_error *err)
@@ -134,8 +170,8 @@ int sgt_feed_next(sgt_feed *f, sgt_unit *u, sgt_error *err)
     int rc = SGT_OK;
     u->used = u->count = 0;
     while (!f->failure.code && !rc && u->count < SGT_UNIT_PARTS && (u->used < f->o.piece || !u->count)) {
-        if (!f->source && f->file == f->o.corpus->count) break;
-        rc = !f->source ? open_file(f, &f->failure) : SGT_OK;
+        if (!f->opened && f->file == f->o.corpus->count) break;
+        rc = !f->opened ? open_file(f, &f->failure) : SGT_OK;
         if (!rc) rc = take_part(f, u, &f->failure);
     }
     /* What was read before something failed is handed out first: where a run fails does not depend on the cuts. */
@@ -148,7 +184,8 @@ int sgt_feed_next(sgt_feed *f, sgt_unit *u, sgt_error *err)
 void sgt_feed_close(sgt_feed *f)
 {
     if (!f) return;
-    close_file(f);
+    sgt_ahead_free(f->inputs);
+    XXH3_freeState(f->hash);
     free(f->carry);
     free(f);
 }

@@ -1,7 +1,7 @@
 /* feed.h: the files of a corpus as units of work, in order. One feed belongs to one thread at a time.
  *
  *     sgt_feed *f;
- *     if (sgt_feed_open(&f, &(sgt_feed_options){.corpus = c, .piece = 1 << 18}, 0, 0, &err) < 0) ...;
+ *     if (sgt_feed_open(&f, &(sgt_feed_options){.corpus = c, .piece = 1 << 18}, &err) < 0) ...;
  *     while ((rc = sgt_feed_next(f, &unit, &err)) == 0) use(&unit);
  *     sgt_feed_close(f);
  *
@@ -17,6 +17,12 @@
 #include "corpus.h"
 #include "unit.h"
 
+/* Where it begins: byte `offset` of the stream of file `file`, at which a part of an earlier run began. Where such a
+ * stream has to be made again up to there, the hash of its first `hashed` bytes must be the one it was (sgt_part). */
+typedef struct sgt_feed_from {
+    uint64_t file, offset, hashed, hash;
+} sgt_feed_from;
+
 typedef struct sgt_feed_options {
     const sgt_corpus *corpus;
     const uint64_t *joins;         /* of the vocabulary, for sgt_split_cut */
@@ -25,12 +31,13 @@ typedef struct sgt_feed_options {
     int whole;                     /* documents are not cut at all: the vocabulary has a rule of its own */
     double val_fraction;           /* of documents that go to the val split */
     const sgt_stop *stop, *cancel; /* either ends the wait for a stream */
+    size_t threads;                /* that unpack and filter beside each other; 0: one */
+    sgt_feed_from from;
 } sgt_feed_options;
 
 typedef struct sgt_feed sgt_feed;
 
-/* Starts at byte `offset` of file number `file`, which a part of an earlier run began with. *o is copied. */
-int sgt_feed_open(sgt_feed **out, const sgt_feed_options *o, uint64_t file, uint64_t offset, sgt_error *err);
+int sgt_feed_open(sgt_feed **out, const sgt_feed_options *o, sgt_error *err); /* *o is copied */
 /* Fills u's text and parts with what comes next. 0; 1 at the end; or a negative SGT_E*, again at each further call. */
 int sgt_feed_next(sgt_feed *f, sgt_unit *u, sgt_error *err);
 void sgt_feed_close(sgt_feed *f);

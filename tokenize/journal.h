@@ -30,6 +30,7 @@ typedef struct sgt_checkpoint {
     uint64_t file_tokens, file_documents, file_bytes;   /* of file `file` so far */
     uint64_t line;                                      /* JSONL: lines of it so far */
     uint64_t all_documents, all_bytes, all_invalid, all_bad, all_surrogates;
+    uint64_t hashed, hash; /* of the stream of file `file` (sgt_part) */
 } sgt_checkpoint;
 
 typedef struct sgt_journal {

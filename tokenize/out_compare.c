@@ -245,9 +245,7 @@ int sgt_out_is_complete(const sgt_out_request *r, sgt_error *err)
     if (!sgt_out_file_exists(r->path, "manifest.json")) return 0;
     int rc = sgt_manifest_read(&m, r->path, err);
     if (rc < 0) return rc;
-    if ((rc = compare_vocabulary(r->path, m.fingerprint, r->vocab, err)) < 0 ||
-        (rc = compare_options(r->path, m.options, r->options, err)) < 0)
-        goto done;
+    if ((rc = compare_vocabulary(r->path, m.fingerprint, r->vocab, err)) < 0) goto done;
     if (r->corpus->stream) {
         rc = sgt_fail(err, SGT_EFORMAT,
                       "%s: complete, and standard input cannot be compared with what it was made from "
@@ -255,7 +253,10 @@ int sgt_out_is_complete(const sgt_out_request *r, sgt_error *err)
                       r->path);
         goto done;
     }
-    if ((rc = compare_inputs(r, r->path, "sources.jsonl", err)) == 0) rc = check_shards(r->path, &m, err);
+    /* What options are said of depends on the inputs (--format): these come first. */
+    if ((rc = compare_inputs(r, r->path, "sources.jsonl", err)) == 0 &&
+        (rc = compare_options(r->path, m.options, r->options, err)) == 0)
+        rc = check_shards(r->path, &m, err);
 done:
     sgt_manifest_free(&m);
     return rc < 0 ? rc : 1;
@@ -265,7 +266,7 @@ done:
 static int check_journal(const sgt_journal *j, const sgt_out_request *r, sgt_error *err)
 {
     const sgt_corpus_file *f = j->now.file < r->corpus->count ? &r->corpus->files[j->now.file] : NULL;
-    int sound = f ? f->pack != SGT_PACK_NONE || j->now.offset <= f->size
+    int sound = f ? sgt_corpus_made(f) || j->now.offset <= f->size
                   : j->now.file == r->corpus->count && !j->now.offset;
     for (size_t i = 0; i < j->invalid_count; i++) sound &= j->invalid[i].file < r->corpus->count;
     for (int s = 0; s < SGT_SPLITS; s++) {
@@ -289,8 +290,9 @@ int sgt_out_may_resume(const sgt_journal *j, const sgt_out_request *r, const cha
                         r->path);
     if (!j || !j->states) return 0;
     if ((rc = compare_vocabulary(r->path, j->fingerprint, r->vocab, err)) == 0 &&
+        (rc = compare_inputs(r, work, "inputs.jsonl", err)) == 0 &&
         (rc = compare_options(r->path, j->options, r->journal_options ? r->journal_options : r->options, err)) == 0 &&
-        (rc = compare_inputs(r, work, "inputs.jsonl", err)) == 0 && !r->corpus->stream)
+        !r->corpus->stream)
         rc = check_journal(j, r, err);
     if (rc < 0) return sgt_journal_empty(j) && !sgt_out_has_parts(work) ? 0 : rc; /* no whole shard: nothing is lost */
     return !r->corpus->stream;

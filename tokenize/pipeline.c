@@ -206,6 +206,7 @@ static int run(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_voc
                sgt_record *r, sgt_error *err)
 {
     pipeline p = {.o = o, .corpus = c, .vocab = v, .piece = o->piece_bytes ? o->piece_bytes : PIECE};
+    size_t threads = useful_threads(&p);
     sgt_feed_options f = {.corpus = c,
                           .joins = sgt_vocab_joins(v),
                           .piece = p.piece,
@@ -213,10 +214,11 @@ static int run(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_voc
                           .whole = v->file && v->file->rule,
                           .val_fraction = o->val_fraction,
                           .stop = o->stop,
-                          .cancel = &p.cancelled};
-    size_t threads = useful_threads(&p);
+                          .cancel = &p.cancelled,
+                          .threads = threads,
+                          .from = {from->file, from->offset, from->hashed, from->hash}};
     pthread_condattr_t monotonic;
-    int rc = sgt_feed_open(&p.feed, &f, from->file, from->offset, err);
+    int rc = sgt_feed_open(&p.feed, &f, err);
     if (rc < 0) return rc;
     p.place_count = 2 * threads + 1; /* one being written, and for each thread one at work and one ready */
     pthread_condattr_init(&monotonic);
@@ -271,6 +273,11 @@ static char *options_json(const sgt_tokenize_options *o, const sgt_corpus *c, co
         json_object_set_new(j, "field", json_string(o->field ? o->field : "text"));
         json_object_set_new(j, "skip_bad", json_boolean(o->skip_bad));
     }
+    if (o->filter_count) {
+        json_t *filters = json_array();
+        for (size_t i = 0; i < o->filter_count; i++) json_array_append_new(filters, json_string(o->filters[i]));
+        json_object_set_new(j, "filter", filters);
+    }
     char *text = j ? json_dumps(j, 0) : NULL;
     json_decref(j);
     return text;
@@ -283,6 +290,7 @@ static void notice_names(const sgt_tokenize_options *o, const sgt_corpus *c)
     size_t found = 0, first = 0;
     for (size_t i = 0; i < c->count && o->format == SGT_FORMAT_AUTO; i++) {
         size_t n = strlen(c->files[i].name), k = 0;
+        if (c->files[i].filter) continue;
         while (k < sizeof others / sizeof *others) {
             size_t m = strlen(others[k]);
             if (n >= m && !strcmp(c->files[i].name + n - m, others[k])) break;
@@ -389,6 +397,8 @@ int sgt_tokenize(const sgt_tokenize_options *o, sgt_tokenize_result *result, sgt
                                   .count = o->input_count,
                                   .out = o->out,
                                   .format = o->format,
+                                  .filters = o->filters,
+                                  .filter_count = o->filter_count,
                                   .notice = o->notice,
                                   .stop = o->stop};
     if ((rc = sgt_vocab_load(&v, o->vocab ? o->vocab : "gpt2", o->rule, err)) == 0 &&

@@ -31,12 +31,13 @@ int sgt_raw_open(sgt_raw *r, sgt_error *err)
         rc = sgt_fail(err, SGT_EIO,
                       "%s: changed since the inputs were listed: %" PRIu64 " bytes then, now %lld (start again)",
                       f->path, f->size, (long long)r->opened.st_size);
+    r->fd = fd;
+    if (!rc && f->filter) rc = sgt_filter_start(f->filter, f->path, &r->child, err);
     if (rc < 0) {
         close(fd);
         return rc;
     }
-    r->fd = fd;
-    r->passing = f->size >= DROP && !is_cached(r);
+    r->passing = f->size >= DROP && !f->filter && !is_cached(r);
     posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
     return SGT_OK;
 }
@@ -52,12 +53,13 @@ void sgt_raw_close(sgt_raw *r)
 {
     if (r->passing) posix_fadvise(r->fd, (off_t)r->dropped, 0, POSIX_FADV_DONTNEED);
     if (!r->file->stream) close(r->fd);
+    if (r->file->filter) sgt_filter_stop(&r->child);
 }
 
-/* Waits until a stream has something to say, looking up now and then whether to stop. */
-static int wait_stream(const sgt_raw *r, sgt_error *err)
+/* Waits until a stream or a filter has something to say, looking up now and then whether to stop. */
+static int wait_stream(const sgt_raw *r, int fd, sgt_error *err)
 {
-    struct pollfd p = {.fd = r->fd, .events = POLLIN};
+    struct pollfd p = {.fd = fd, .events = POLLIN};
     int rc;
     do {
         if (sgt_stopped(r->stop) || sgt_stopped(r->cancel)) return sgt_fail(err, SGT_ESTOPPED, "stopped");
@@ -68,11 +70,11 @@ static int wait_stream(const sgt_raw *r, sgt_error *err)
 
 static int read_on(sgt_raw *r, uint8_t *p, size_t *n, size_t want, int *end, sgt_error *err)
 {
-    int stream = r->file->stream;
+    int stream = r->file->stream || r->file->filter, fd = r->file->filter ? r->child.fd : r->fd;
     while (*n < want && !*end) {
-        int rc = stream ? wait_stream(r, err) : SGT_OK;
+        int rc = stream ? wait_stream(r, fd, err) : SGT_OK;
         if (rc < 0) return rc;
-        ssize_t got = read(r->fd, p + *n, want - *n);
+        ssize_t got = read(fd, p + *n, want - *n);
         if (got < 0 && (errno == EINTR || (errno == EAGAIN && stream))) continue;
         if (got < 0) return sgt_fail_errno(err, "%s: offset %" PRIu64, r->file->path, r->at);
         *n += (size_t)got;
@@ -91,9 +93,10 @@ static int check_end(sgt_raw *r, int *end, sgt_error *err)
     uint8_t more;
     size_t n = 0;
     int rc = *end ? SGT_OK : read_on(r, &more, &n, 1, end, err);
+    if (!rc && f->filter) rc = sgt_filter_end(f->filter, f->path, &r->child, r->stop, r->cancel, err);
     if (rc < 0) return rc;
     if (fstat(r->fd, &now) < 0) return sgt_fail_errno(err, "%s", f->path);
-    if (r->at == f->size && n == 0 && now.st_size == was->st_size && now.st_mtim.tv_sec == was->st_mtim.tv_sec &&
+    if ((r->at == f->size || f->filter) && n == 0 && now.st_size == was->st_size && now.st_mtim.tv_sec == was->st_mtim.tv_sec &&
         now.st_mtim.tv_nsec == was->st_mtim.tv_nsec)
         return SGT_OK;
     return sgt_fail(err, SGT_EIO,
@@ -113,5 +116,5 @@ int sgt_raw_read(sgt_raw *r, uint8_t *p, size_t *n, size_t want, int *end, sgt_e
     int rc = read_on(r, p, n, want, end, err);
     if (rc < 0 || r->file->stream) return rc;
     drop_behind(r);
-    return *end || r->at >= r->file->size ? check_end(r, end, err) : SGT_OK;
+    return *end || (r->at >= r->file->size && !r->file->filter) ? check_end(r, end, err) : SGT_OK;
 }

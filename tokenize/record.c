@@ -59,7 +59,7 @@ int sgt_record_open(sgt_record **out, const sgt_out *o, const sgt_corpus *c, con
         for (size_t i = 0; i < j->count[s]; i++) r->tokens += j->shards[s][i].tokens;
     }
     for (size_t i = 0; i < r->now.file && i < c->count; i++) r->done += c->files[i].size;
-    if (r->now.file < c->count && !c->files[r->now.file].pack) r->reading = r->now.offset;
+    if (r->now.file < c->count && !sgt_corpus_made(&c->files[r->now.file])) r->reading = r->now.offset;
     if (rc < 0) sgt_record_close(r);
     else *out = r;
     return rc;
@@ -129,7 +129,7 @@ static int record_source(sgt_record *r, sgt_error *err)
     if (n < 0) return sgt_fail_errno(err, "%s: cannot write", r->sources_path);
     r->now.sources += (uint64_t)n;
     r->now.file++;
-    r->now.offset = r->now.line = r->now.file_tokens = r->now.file_documents = r->now.file_bytes = 0;
+    r->now.offset = r->now.hashed = r->now.hash = r->now.line = r->now.file_tokens = r->now.file_documents = r->now.file_bytes = 0;
     r->done += f->size;
     r->reading = 0;
     return SGT_OK;
@@ -187,6 +187,8 @@ int sgt_record_unit(sgt_record *r, const sgt_unit *u, sgt_error *err)
     for (size_t i = 0; i < u->count; i++) {
         const sgt_part *p = &u->parts[i];
         assert(p->file == r->now.file && p->offset == r->now.offset);
+        r->now.hashed = p->hashed;
+        r->now.hash = p->hash;
         int rc = record_ids(r, p, u->ids + p->first_id, p->ids, err);
         if (rc < 0) return rc;
         count_part(r, p);

@@ -83,7 +83,7 @@ typedef struct sgt_tokenize_ranks {
 } sgt_tokenize_ranks;
 
 typedef struct sgt_tokenize_options {
-    const char *const *inputs;    /* files, folders, or "-" for standard input */
+    const char *const *inputs;    /* files, folders, "@LIST" (a file of paths, one a line), or "-": standard input */
     size_t input_count;
     const char *out;              /* folder; made if missing */
     const char *vocab;            /* as sgt_vocab_load has it; NULL: GPT-2's */
@@ -94,6 +94,8 @@ typedef struct sgt_tokenize_options {
     size_t piece_bytes;           /* threads take work in pieces of about so many; default 256 KiB; changes no output */
     sgt_format format;
     const char *field;            /* of JSONL: "text", or nested, "a.b"; NULL: "text" */
+    const char *const *filters;   /* "EXT=COMMAND": such files are read through the command's output (filter.h) */
+    size_t filter_count;
     int skip_bad;                 /* lines of JSONL without such a string are counted; default: they are an error */
     int special_eot;              /* a literal <|endoftext|> in text is the end-of-text id; default: it is text */
     sgt_invalid_utf8 invalid_utf8;

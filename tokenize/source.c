@@ -49,6 +49,8 @@ void sgt_source_close(sgt_source *s)
 
 uint64_t sgt_source_raw(const sgt_source *s)
 {
+    uint64_t size = s->raw.file->size;
+    if (s->raw.file->filter) return s->raw.at < size ? s->raw.at : size; /* how far it is, it does not say */
     return s->raw.at - (s->in_size - s->in_at);
 }
 
@@ -76,17 +78,7 @@ int sgt_source_read(sgt_source *s, uint8_t *p, size_t *n, size_t want, int *end,
     return SGT_OK;
 }
 
-int sgt_source_skip(sgt_source *s, uint64_t at, sgt_error *err)
+int sgt_source_seek(sgt_source *s, uint64_t at, sgt_error *err)
 {
-    uint8_t buffer[16384];
-    int rc = SGT_OK, end = 0;
-    if (!s->unpack) return at ? sgt_raw_seek(&s->raw, at, err) : SGT_OK;
-    for (uint64_t done = 0; done < at && !rc;) {
-        size_t n = 0, want = at - done < sizeof buffer ? (size_t)(at - done) : sizeof buffer;
-        if ((rc = sgt_source_read(s, buffer, &n, want, &end, err)) == 0 && n < want)
-            rc = sgt_fail(err, SGT_EFORMAT, "%s: %" PRIu64 " bytes in it, %" PRIu64 " had been read (--force starts over)",
-                          s->raw.file->path, done + n, at);
-        done += n;
-    }
-    return rc;
+    return sgt_raw_seek(&s->raw, at, err);
 }

@@ -1,5 +1,5 @@
-/* source.h: an input as the stream of bytes that is tokenized: a file as it is, what .gz and .zst unpack to, or standard
- * input. One thread at a time.
+/* source.h: an input as the stream of bytes that is tokenized: a file as it is, what .gz and .zst unpack to, what a
+ * filter prints, or standard input. One thread at a time.
  *
  *     sgt_source *s;
  *     size_t n = 0;
@@ -24,8 +24,8 @@ int sgt_source_open(sgt_source **out, const sgt_corpus_file *f, const sgt_stop *
                     sgt_error *err);
 void sgt_source_close(sgt_source *s); /* NULL is fine */
 
-/* Goes on at byte `at` of the stream, from its beginning: what is unpacked is unpacked again up to there. */
-int sgt_source_skip(sgt_source *s, uint64_t at, sgt_error *err);
+/* Goes on at byte `at`; of a file that is read as it is alone. */
+int sgt_source_seek(sgt_source *s, uint64_t at, sgt_error *err);
 
 /* Reads on into p[*n ... want), less only at the end. *end is set to 1 once the stream is known to have ended; that may
  * take another call. On failure p[0 ... *n) is good. */

@@ -258,11 +258,11 @@ static int train(sgt_vocab **out, const sgt_tokenize_options *o, const sgt_corpu
     size_t threads = o->threads ? (size_t)o->threads : (size_t)sgt_cpu_count();
     counting c = {.o = o, .corpus = corpus, .rule = o->rule && !sgt_pattern_is_gpt2(o->rule) ? o->rule : NULL};
     sgt_feed_options f = {.corpus = corpus, .piece = PIECE, .special = o->special_eot, .whole = c.rule != NULL,
-                          .stop = o->stop};
+                          .stop = o->stop, .threads = threads};
     sgt_vocab_parts parts = {.path = o->out, .rule = c.rule};
     sgt_merges m = {0};
     counter *all = calloc(threads, sizeof *all);
-    int rc = all ? sgt_feed_open(&c.feed, &f, 0, 0, err) : sgt_fail(err, SGT_ENOMEM, "threads: out of memory");
+    int rc = all ? sgt_feed_open(&c.feed, &f, err) : sgt_fail(err, SGT_ENOMEM, "threads: out of memory");
     if (rc < 0) goto done;
     pthread_mutex_init(&c.lock, NULL);
     rc = count_all(&c, all, threads, err);
@@ -298,7 +298,7 @@ int sgt_vocab_train(sgt_vocab **out, const sgt_tokenize_options *o, uint32_t siz
     if (rc < 0) return rc;
     clock_gettime(CLOCK_MONOTONIC, &began);
     sgt_corpus_request request = {.inputs = o->inputs, .count = o->input_count, .out = o->out, .format = o->format,
-                                  .notice = o->notice, .stop = o->stop};
+                                  .filters = o->filters, .filter_count = o->filter_count, .notice = o->notice, .stop = o->stop};
     if (o->rule && (rc = sgt_pattern_new(&pattern, o->rule, err)) < 0) return rc;
     sgt_pattern_free(pattern);
     if ((rc = sgt_corpus_list(&c, &request, err)) == 0) rc = train(out, o, c, size, result, err);

@@ -19,6 +19,7 @@
 static struct {
     const char *vocab, *pattern, *format, *field, *special, *invalid_utf8, *cpu;
     double split;
+    sgt_option_list filters;
     uint64_t shard_tokens, threads, rank, ranks, train_vocab;
     int rank_given, ranks_given, vocab_given, split_given, shard_tokens_given;
     int skip_bad, force, dry_run, json, quiet;
@@ -39,6 +40,8 @@ static const sgt_option table[] = {
     {"skip-bad", 0, SGT_OPT_FLAG, &o.skip_bad, .help = "leave out and count lines of JSONL without such a string"},
     {"invalid-utf8", 0, SGT_OPT_CHOICE, &o.invalid_utf8, "keep|replace|fail",
      "bytes that are not UTF-8: kept as they are, replaced by U+FFFD, or an error", .def = "keep"},
+    {"filter", 0, SGT_OPT_LIST, &o.filters, "EXT=COMMAND",
+     .help = "read such files through a command's output; EXT=jsonl:COMMAND where that is JSONL"},
     {"special", 0, SGT_OPT_CHOICE, &o.special, "none|eot",
      "eot: a literal <|endoftext|> is the end-of-text id; none: it is text", .def = "none"},
     {.name = "Output"},
@@ -71,10 +74,11 @@ static const sgt_option table[] = {
 static sgt_program program = {
     "sgt-tokenize", "sgt-tokenize [OPTION]... INPUT... OUT/",
     "Turns text into GPT-2's tokens: shards of 16-bit ids in the folder OUT. INPUTs are files, folders (everything\n"
-    "below them) and - for standard input. A run that was stopped or killed is finished by the same command.",
+    "below them), @LIST (a file of paths) and - for standard input. A run that was stopped or killed is finished by the same command.",
     table,
     "  sgt-tokenize corpus/ out/\n  sgt-tokenize --split 1% corpus/ out/\n  zcat pages.gz | sgt-tokenize - out/\n"
-    "  mpirun -n 4 sgt-tokenize corpus/ out/", 1};
+    "  mpirun -n 4 sgt-tokenize corpus/ out/\n"
+    "  sgt-tokenize --filter 'pdf=pdftotext {} -' @papers.txt out/", 1};
 
 typedef struct meter {
     sgt_progress *bar;
@@ -310,6 +314,7 @@ int main(int argc, char **argv)
         .vocab = o.vocab, .rule = o.pattern,
         .val_fraction = o.split, .shard_tokens = o.shard_tokens, .threads = (int)o.threads,
         .format = format(), .field = o.field, .skip_bad = o.skip_bad,
+        .filters = o.filters.items, .filter_count = o.filters.count,
         .special_eot = !strcmp(o.special, "eot"), .invalid_utf8 = invalid_utf8(), .force = o.force,
         .stop = stop, .progress = show_progress};
     if (o.dry_run) return dry_run(&options, (const char *const *)(argv + first), (size_t)count);

@@ -132,6 +132,36 @@ stdout_has 'out13: 1 token, 1 document, 1 shard'
 run 1 sgt-tokenize in/a0 out13
 stderr_is 'sgt-tokenize: out13: made from other inputs: input 1 was -, now in/a0 (--force replaces it)'
 
+# @LIST: each line is a path as an INPUT is, with a folder's files below it; what is wrong names list and line.
+printf 'in/a0\n\nin/a\nin/a-b' > list
+run 0 sgt-tokenize @list in/B out20
+[ "$(paths out20)" = '"a0" "z" "a-b" "B"' ] || fail "list: $(paths out20)"
+run 0 sgt-tokenize @- in/B out21 < list
+same_folders out20 out21
+printf 'in/a0\n\nnowhere\n' > list
+run 1 sgt-tokenize in/B @list out22
+stderr_is 'sgt-tokenize: list: line 3: nowhere: No such file or directory'
+run 1 sgt-tokenize @- out22 < list
+stderr_is 'sgt-tokenize: @-: line 3: nowhere: No such file or directory'
+printf 'in/a0\nin/\000a\n' > list
+run 1 sgt-tokenize @list out22
+stderr_is 'sgt-tokenize: list: line 2: a NUL byte is in the path'
+echo > list
+run 1 sgt-tokenize @list out22
+stderr_is 'sgt-tokenize: list: no path in this list'
+run 1 sgt-tokenize @nowhere out22
+stderr_is 'sgt-tokenize: nowhere: No such file or directory'
+run 1 sgt-tokenize @ out22
+stderr_is 'sgt-tokenize: a list without a name: No such file or directory'
+run 1 sgt-tokenize @in out22
+stderr_is 'sgt-tokenize: in: Is a directory'
+run 2 sgt-tokenize - @- out22
+stderr_is 'sgt-tokenize: standard input (-) can be read only once'
+nothing_left out22
+echo x > @odd
+run 0 sgt-tokenize ./@odd out23
+[ "$(paths out23)" = '"@odd"' ] || fail 'a file whose name begins with @'
+
 # A read error in the middle names the file and the offset.
 if [ -r /proc/self/mem ]; then
     ln -s /proc/self/mem mem

@@ -25,3 +25,95 @@ cat > want << 'END'
 END
 same out/sources.jsonl want
 run 0 sgt-inspect --verify out
+
+# Bad lines: an error that names file, line and byte, and leaves nothing; left out and counted where that is asked for.
+nothing_left() { [ ! -e "$1" ] || fail "$1 was left behind"; }
+bad() { # LINE MESSAGE
+    printf '{"text":"a"}\n\n%b\n{"text":"b"}' "$1" > bad.jsonl
+    run 1 sgt-tokenize bad.jsonl out-bad
+    stderr_is "sgt-tokenize: bad.jsonl: line 3: $2 (--skip-bad leaves such lines out)"
+    nothing_left out-bad
+    run 0 sgt-tokenize --skip-bad bad.jsonl out-bad
+    stdout_has 'out-bad: 4 tokens, 2 documents'
+    stdout_has '1 bad line of JSONL left out'
+    grep -q '"bad_lines": 1$' out-bad/manifest.json || fail "no bad line in manifest.json"
+    run 0 sgt-tokenize --json --skip-bad --force --threads 1 bad.jsonl out-bad
+    stdout_has '"bad_lines": 1, "lone_surrogates": 0'
+    rm -r out-bad
+}
+bad '{"text":1}' 'the field is not a string'
+bad '{"txt":"a"}' 'the field is missing'
+bad '{"text":"a"' 'byte 12: wanted , or }'
+bad '{"text":"a\\x"}' 'byte 11: no such escape'
+bad '{"text":"a\377"}' 'byte 11: not UTF-8'
+bad '{"text":"a","\355\240\200":1}' 'byte 14: not UTF-8'
+bad '["text"]' 'byte 1: wanted an object'
+bad '{"text":"a"} {"text":"b"}' 'byte 14: something after the object'
+bad 'plain text' 'byte 1: wanted an object'
+{ printf '{"a":' && head -c 100000 /dev/zero | tr '\0' '[' && echo; } > deep.jsonl
+run 1 sgt-tokenize deep.jsonl out-deep
+stderr_is 'sgt-tokenize: deep.jsonl: line 1: byte 65541: more than 65536 objects and arrays within one another '\
+'(--skip-bad leaves such lines out)'
+{ printf '{"a":' && head -c 10000 /dev/zero | tr '\0' '[' && head -c 10000 /dev/zero | tr '\0' ']' &&
+    echo ',"text":"deep"}'; } > deep.jsonl
+run 0 sgt-tokenize deep.jsonl out-deep
+stdout_has 'out-deep: 2 tokens, 1 document'
+
+# The same line number from any number of threads and places to begin; what was whole before it is kept.
+awk 'BEGIN { for (i = 1; i < 30000; i++) printf "{\"n\":%d,\"text\":\"some words of number %d\"}\n", i, i }' > many.jsonl
+{ cat many.jsonl && echo '{' && cat many.jsonl; } > broken.jsonl
+for t in 1 4; do
+    rm -rf out-many
+    run 1 sgt-tokenize --quiet --threads $t --shard-tokens 10k broken.jsonl out-many
+    stderr_is 'sgt-tokenize: broken.jsonl: line 30000: byte 2: wanted a name in quotes (--skip-bad leaves such lines out)'
+    exists out-many/train_000010.bin
+    run 1 sgt-tokenize --quiet --threads $t --shard-tokens 10k broken.jsonl out-many
+    stderr_has 'broken.jsonl: line 30000: byte 2:'
+done
+
+# --field, nested too; half surrogate pairs.
+printf '{"a":{"b":"Hello world"},"text":{"b":1}}\n' > nested.jsonl
+run 0 sgt-tokenize --field a.b nested.jsonl out-nested
+[ "$(ids out-nested/train_000000.bin)" = '50256 15496 995' ] || fail 'nested'
+grep -q '"field": "a.b"' out-nested/manifest.json || fail 'the field is not in manifest.json'
+run 1 sgt-tokenize --field a.c nested.jsonl out-nested
+stderr_is 'sgt-tokenize: out-nested: made with --field a.b, now a.c (--force replaces it)'
+run 1 sgt-tokenize --field a.b --skip-bad nested.jsonl out-nested
+stderr_is 'sgt-tokenize: out-nested: made with --skip-bad false, now true (--force replaces it)'
+printf '{"text":"\\ud83d\\ude00"}\n{"text":"\\ude00\\ud83d"}\n' > halves.jsonl
+run 0 sgt-tokenize halves.jsonl out-halves
+stdout_has '2 lone surrogates in JSONL, now U+FFFD'
+grep -q '"lone_surrogates": 2$' out-halves/manifest.json || fail 'lone surrogates in manifest.json'
+printf '\360\237\230\200' > h1
+printf '\357\277\275\357\277\275' > h2
+run 0 sgt-tokenize --quiet h1 h2 out-text
+same out-halves/train_000000.bin out-text/train_000000.bin
+
+# Standard input as JSONL; the same text as files is the same tokens, packed or not, by any number of threads.
+run 0 sgt-tokenize --format jsonl - out-stdin < many.jsonl
+stdout_has ', 29,999 documents'
+mkdir text
+for f in "$ROOT"/tokenize/*.c; do
+    expand "$f" > "text/$(basename "$f")"
+    printf '{"text":"%s\\n"}\n' "$(sed 's/\\/\\\\/g; s/"/\\"/g' "text/$(basename "$f")" | awk 'NR > 1 { printf "\\n" } { printf "%s", $0 }')"
+done > code.jsonl
+run 0 sgt-tokenize --quiet --format text text out-files
+run 0 sgt-tokenize --quiet code.jsonl out-lines
+same out-files/train_000000.bin out-lines/train_000000.bin
+same out-files/train_000000.idx out-lines/train_000000.idx
+mkdir both packed
+cp code.jsonl many.jsonl both
+gzip -c code.jsonl > packed/code.jsonl.gz
+gzip -c many.jsonl > packed/many.jsonl.gz
+for t in 1 4; do
+    run 0 sgt-tokenize --quiet --threads $t --shard-tokens 20k --split 20% both out-both$t
+    run 0 sgt-tokenize --quiet --threads $t --shard-tokens 20k --split 20% packed out-packed$t
+done
+same_folders out-both1 out-both4
+same_folders out-packed1 out-packed4
+# (a name decides about the split too, so that of packed files is another)
+run 0 sgt-tokenize --quiet both out-both
+run 0 sgt-tokenize --quiet packed out-packed
+same out-both/train_000000.bin out-packed/train_000000.bin
+[ "$(sed 's/.*"documents"/"documents"/' out-both/sources.jsonl)" = "$(sed 's/.*"documents"/"documents"/' out-packed/sources.jsonl)" ] ||
+    fail 'sources of packed files'

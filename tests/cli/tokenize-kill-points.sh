@@ -6,7 +6,10 @@ need_strace
 work_in_memory
 
 mkdir corpus
-for i in 1 2 3 4 5 6; do head -c 600 "$ROOT/tokenize/gpt2.bpe" | tail -c $((i * 90)) > corpus/$i; done
+for i in 1 3 5 6; do head -c 600 "$ROOT/tokenize/gpt2.bpe" | tail -c $((i * 90)) > corpus/$i; done
+head -c 180 "$ROOT/tokenize/gpt2.bpe" | gzip > corpus/2.gz
+tail -n 60 "$ROOT/tokenize/gpt2.bpe" | sed 's/["\\]//g; s/.*/{"text":"&"}/' > corpus/4.jsonl
+gzip corpus/4.jsonl
 again='sgt-tokenize --quiet --threads 1 --shard-tokens 400 --split 40% corpus out'
 run 0 $again
 mv out undisturbed

@@ -7,6 +7,9 @@ work_in_memory
 mkdir corpus
 cp "$ROOT"/tokenize/*.c "$ROOT"/tokenize/*.h "$ROOT"/loader/*.c corpus
 cp "$ROOT"/tokenize/gpt2.bpe corpus # one large document
+gzip -n corpus/vocab.c # gone on with in the middle of what is packed, and of JSONL
+sed 's/["\\]//g; s/	/ /g; s/.*/{"text":"&"}/' corpus/bpe.c > corpus/lines.jsonl
+sed 's/["\\]//g; s/	/ /g; s/.*/{"text":"&"}/' corpus/feed.c corpus/unit.c | gzip -n > corpus/more.jsonl.gz
 printf 'not UTF-8: \377\376' > corpus/zzz
 touch -d @1700000000 corpus/zzz
 again='sgt-tokenize --quiet --threads 2 --shard-tokens 2k --split 30% corpus'
@@ -118,7 +121,7 @@ interrupt
 # ... and so is standard input in their place
 sgt-tokenize --quiet --shard-tokens 2k --split 30% - out < corpus/zzz > .stdout 2> .stderr &&
     fail 'shards of other inputs were replaced'
-stderr_is 'sgt-tokenize: out: made from other inputs: input 1 was alphabet.c, now - (--force replaces it)'
+stderr_is 'sgt-tokenize: out: made from other inputs: input 1 was ahead.c, now - (--force replaces it)'
 rm out/train_000002.bin
 run 1 $again out
 stderr_is 'sgt-tokenize: out/train_000002.bin: is gone since it was written: No such file or directory (--force '\

@@ -29,8 +29,8 @@ static sgt_feed *feed(const sgt_corpus *c, size_t piece, uint64_t file, uint64_t
 {
     sgt_error err;
     sgt_feed *f;
-    sgt_feed_options o = {.corpus = c, .piece = piece};
-    cr_assert_eq(sgt_feed_open(&f, &o, file, offset, &err), 0);
+    sgt_feed_options o = {.corpus = c, .piece = piece, .from = {.file = file, .offset = offset}};
+    cr_assert_eq(sgt_feed_open(&f, &o, &err), 0);
     return f;
 }
 

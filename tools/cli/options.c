@@ -126,11 +126,21 @@ static int set_number(const sgt_option *o, const char *v, sgt_error *err)
     return SGT_OK;
 }
 
+static int add_to_list(const sgt_option *o, const char *v, sgt_error *err)
+{
+    sgt_option_list *list = o->to;
+    if (list->count == SGT_OPTION_LIST)
+        return sgt_fail(err, SGT_EUSAGE, "--%s: given more than %d times", o->name, SGT_OPTION_LIST);
+    list->items[list->count++] = v;
+    return SGT_OK;
+}
+
 static int set_option(const sgt_option *o, const char *v, sgt_error *err)
 {
     int rc = SGT_OK;
     if (o->kind == SGT_OPT_FLAG) *(int *)o->to = 1;
     else if (o->kind == SGT_OPT_TEXT) *(const char **)o->to = v;
+    else if (o->kind == SGT_OPT_LIST) rc = add_to_list(o, v, err);
     else if (o->kind == SGT_OPT_CHOICE) {
         if (!is_choice(o->value, v, o->to))
             return sgt_fail(err, SGT_EUSAGE, "--%s %s: must be one of %s", o->name, v, o->value);

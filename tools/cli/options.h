@@ -11,7 +11,7 @@
  *     static const sgt_program program = {"sgt-x", "sgt-x [OPTION]... DIR", "one sentence", table, "sgt-x out/", ...};
  *     int first = sgt_options_parse(&program, argc, argv);  // does not come back from --help, --version or wrong usage
  *
- * Values given stay as text where the option is TEXT or CHOICE. --name VALUE and --name=VALUE both work; "--" ends
+ * Values given stay as text where the option is TEXT, LIST or CHOICE. --name VALUE and --name=VALUE both work; "--" ends
  * options; options and operands may be mixed. Numbers are parsed to their last character: 12, 512k, 1.5M, 64MiB. */
 #ifndef SGT_CLI_OPTIONS_H
 #define SGT_CLI_OPTIONS_H
@@ -28,8 +28,16 @@ typedef enum sgt_option_kind {
     SGT_OPT_REAL,     /* double */
     SGT_OPT_PERCENT,  /* double fraction: "1%" is 0.01, "none" is 0 */
     SGT_OPT_TEXT,     /* const char * */
-    SGT_OPT_CHOICE    /* const char *, one of the words in `value` separated by | */
+    SGT_OPT_CHOICE,   /* const char *, one of the words in `value` separated by | */
+    SGT_OPT_LIST      /* sgt_option_list: every time it is given, one more */
 } sgt_option_kind;
+
+#define SGT_OPTION_LIST 64 /* times at most */
+
+typedef struct sgt_option_list {
+    const char *items[SGT_OPTION_LIST];
+    uint64_t count;
+} sgt_option_list;
 
 typedef struct sgt_option {
     const char *name;     /* without the dashes; a heading's title */

@@ -1,0 +1,180 @@
+# tokenize-filter.sh: files that are read through a command's standard output.
+. "$ROOT/tests/cli/lib.sh"
+
+ids() { tail -c +1025 "$1" | od -An -v -tu2 | xargs; }
+nothing_left() { [ ! -e "$1" ] || fail "$1 was left behind"; }
+printed() { # what FILTER prints for one file, as it arrives
+    rm -rf odd out-odd
+    mkdir odd
+    : > odd/x.odd
+    run 0 sgt-tokenize --quiet --filter "odd=$1" odd out-odd
+    sgt-inspect --decode 1:100000 out-odd > was-printed 2> .decoded
+}
+
+# The text that it prints is the document; the path comes last or where {} stands; other files are read as ever.
+mkdir in
+printf '<p>Hello</p> world' > in/a.html
+printf 'Hello world' > in/b.txt
+printf 'olleH\n' > in/c.rev
+run 0 sgt-tokenize --filter "html=sed -e 's/<[^>]*>//g'" --filter 'rev=rev "{}"' in out
+[ "$(ids out/train_000000.bin)" = '50256 15496 995 50256 15496 995 50256 15496 198' ] || fail "$(ids out/train_000000.bin)"
+run 0 sgt-tokenize --filter "html=sed -e 's/<[^>]*>//g'" --filter 'rev=rev "{}"' in out
+stdout_has 'complete already'
+run 1 sgt-tokenize --filter "html=sed -e 's/<[^<>]*>//g'" --filter 'rev=rev "{}"' in out
+stderr_has 'sgt-tokenize: out: made with --filter ["html=sed -e '
+run 1 sgt-tokenize in out
+stderr_has ', now not given (--force replaces it)'
+
+# Words and quotes, as a shell would have them but for everything else a shell does; {} within a word; odd paths.
+mkdir -p 'odd names'
+printf x > 'odd names/-a b$(c).cmd'
+cd 'odd names' || exit 1
+run 0 sgt-tokenize --quiet --filter "cmd=printf %s|%s|%s|%s \$HOME 'a \"b' \"c'\\\"d\" \\ {}:" ./-a* ../out-a
+run 0 sgt-tokenize --quiet --filter 'cmd=cat' -- '-a b$(c).cmd' ../out-b
+cd ..
+sgt-inspect --decode 1:1000 out-a > got 2> .decoded
+printf '%s' "\$HOME|a \"b|c'\"d| ./-a b\$(c).cmd:" > want
+[ "$(cat got)" = "$(cat want)" ] || fail "words: $(cat got)"
+
+# JSONL, where the command says so or all is JSONL; text, where it says so.
+printf '1\n2\n' > in/d.num
+run 0 sgt-tokenize --filter 'num=jsonl:sed -e "s/.*/{\"text\":\"n&\"}/"' in/d.num out-j
+stdout_has 'out-j: 6 tokens, 2 documents'
+printf 'x' > in/e.num
+run 1 sgt-tokenize --filter 'num=cat' --format jsonl in/e.num out-k
+stderr_is 'sgt-tokenize: in/e.num: line 1: byte 1: wanted an object (--skip-bad leaves such lines out)'
+run 0 sgt-tokenize --filter 'num=text:cat' --format jsonl in/e.num out-k
+stdout_has 'out-k: 2 tokens, 1 document'
+
+# It starts with the signals as they are by default, an empty standard input, and nothing else open.
+(
+    trap '' PIPE HUP
+    printed 'grep -E ^Sig(Blk|Ign): /proc/self/status' > ran.log
+) || { cat ran.log && exit 1; }
+# (glibc itself ignores two signals of its own, 32 and 33, in what posix_spawn starts)
+[ "$(grep -cE '	0000000(00|18)0000000$' was-printed)" -eq 2 ] || fail "signals: $(cat was-printed)"
+exec 7< /dev/null
+printed "sh -c 'ls /proc/\$\$/fd; cat' sh"
+exec 7<&-
+[ "$(xargs < was-printed)" = '0 1 2' ] || fail "descriptors: $(xargs < was-printed)"
+
+# Failures name the file and how it ended; its standard error is passed on; nothing is left.
+mkdir bad
+printf x > bad/a.bad
+run 1 sgt-tokenize --filter "bad=sh -c 'echo half; echo oh >&2; exit 3'" bad out-bad
+stderr_is 'oh
+sgt-tokenize: bad/a.bad: its filter sh failed: exit code 3'
+nothing_left out-bad
+run 1 sgt-tokenize --filter "bad=sh -c 'kill -9 \$\$'" bad out-bad
+stderr_is 'sgt-tokenize: bad/a.bad: its filter sh was ended by signal 9 (Killed)'
+run 1 sgt-tokenize --filter bad=no-such-command bad out-bad
+stderr_is 'sgt-tokenize: bad/a.bad: its filter no-such-command cannot be started: No such file or directory'
+nothing_left out-bad
+for f in '' bad bad= '=cat' 'bad=  ' 'a/b=cat'; do
+    run 2 sgt-tokenize --filter "$f" bad out-bad
+    stderr_is "sgt-tokenize: filter: \"$f\": wanted EXT=COMMAND"
+done
+for f in "bad=cat 'x" 'bad=cat "x' 'bad=cat \'; do
+    run 2 sgt-tokenize --filter "$f" bad out-bad
+    stderr_is "sgt-tokenize: filter: \"$f\": a quote or a backslash without what belongs to it"
+done
+
+# What was done before a failure is kept, and gone on with.
+mkdir later
+head -c 20000 "$ROOT/tokenize/gpt2.bpe" > later/a.txt
+printf 'end' > later/b.cat
+cat > once << 'END'
+#!/bin/sh
+[ -e "$0.fixed" ] || exit 4
+cat "$1"
+END
+chmod +x once
+run 1 sgt-tokenize --shard-tokens 1k --filter cat=./once later out-later
+stderr_is 'sgt-tokenize: later/b.cat: its filter ./once failed: exit code 4'
+exists out-later/train_000003.bin
+touch once.fixed
+run 0 sgt-tokenize --shard-tokens 1k --filter cat=./once later out-later
+run 0 sgt-tokenize --shard-tokens 1k --filter cat=./once later whole-later
+same_folders out-later whole-later
+
+# Gone on with in the middle of what a filter prints, it must print the same again.
+mkdir long
+cp "$ROOT/tokenize/gpt2.bpe" long/a.fil
+cat > slow << 'END'
+#!/bin/sh
+cat "$1" "$1"
+[ ! -e wait ] || sleep 100
+cat "$0.more" "$1"
+END
+chmod +x slow
+: > slow.more
+run 0 sgt-tokenize --quiet --shard-tokens 20k --filter fil=./slow long whole-long
+interrupt() {
+    rm -rf out-long
+    touch wait
+    sgt-tokenize --quiet --shard-tokens 20k --filter fil=./slow long out-long 2> .stderr &
+    pid=$!
+    until [ -e out-long/train_000015.bin ]; do kill -0 $pid || fail 'ended too early' && sleep 0.02; done
+    kill -TERM $pid
+    code=0
+    wait $pid || code=$?
+    [ $code -eq 130 ] || fail "exit $code after SIGTERM"
+    rm wait
+}
+interrupt
+run 0 sgt-tokenize --quiet --shard-tokens 20k --filter fil=./slow long out-long
+same_folders out-long whole-long
+interrupt
+sed -i 's/^cat "$1" "$1"/rev "$1"; cat "$1"/' slow
+run 1 sgt-tokenize --quiet --shard-tokens 20k --filter fil=./slow long out-long
+stderr_matches '^sgt-tokenize: long/a.fil: its filter.s bytes are others than when the run was interrupted, within the '\
+'first [0-9]+ \(--force starts over\)$'
+
+# Several at once: the second begins before the first ends. An interrupted run leaves none behind.
+mkdir many
+for i in 1 2 3 4; do printf $i > many/$i.par; done
+run 0 sgt-tokenize --quiet --threads 4 --filter "par=sh -c 'echo begin >> log; sleep 0.5; echo end >> log; cat \$1' sh" \
+    many out-many
+[ "$(head -2 log | xargs)" = 'begin begin' ] || fail "one after the other: $(xargs < log)"
+[ "$(ids out-many/train_000000.bin)" = '50256 16 50256 17 50256 18 50256 19' ] || fail 'many: order'
+sgt-tokenize --quiet --filter "par=sh -c 'echo \$\$ >> pids; exec sleep 100' sh" many out-stop 2> .stderr &
+pid=$!
+until [ -s pids ]; do sleep 0.02; done
+kill -TERM $pid
+code=0
+wait $pid || code=$?
+[ $code -eq 130 ] || fail "exit $code after SIGTERM"
+stderr_is 'sgt-tokenize: stopped'
+for pid in $(cat pids); do ! kill -0 "$pid" 2> /dev/null || fail "filter $pid is still there"; done
+
+# HTML through Python.
+if command -v python3 > /dev/null; then
+    cat > text.py << 'END'
+import sys, html.parser
+class P(html.parser.HTMLParser):
+    def handle_data(self, s): sys.stdout.write(s)
+P().feed(open(sys.argv[1], encoding="utf-8").read())
+END
+    printf '<html><body><h1>Hello</h1> <b>world</b>' > in/page.html
+    run 0 sgt-tokenize --filter 'html=python3 text.py {}' in/page.html out-html
+    [ "$(ids out-html/train_000000.bin)" = '50256 15496 995' ] || fail 'HTML'
+fi
+
+# Parquet through pyarrow, a row a document.
+for python in ${PYTHON:-python3} /usr/bin/python3; do
+    "$python" -c 'import pyarrow.parquet' 2> /dev/null && break
+    python=
+done
+if [ -n "$python" ]; then
+    cat > rows.py << 'END'
+import json, sys, pyarrow.parquet as pq
+for batch in pq.ParquetFile(sys.argv[1]).iter_batches(columns=["text"]):
+    for text in batch.column(0).to_pylist():
+        print(json.dumps({"text": text}))
+END
+    "$python" -c 'import pyarrow as pa, pyarrow.parquet as pq
+pq.write_table(pa.table({"id": [1, 2], "text": ["Hello world", "\u00e9\n"]}), "rows.parquet")'
+    run 0 sgt-tokenize --filter "parquet=jsonl:$python rows.py" rows.parquet out-parquet
+    [ "$(ids out-parquet/train_000000.bin)" = '50256 15496 995 50256 2634 198' ] || fail 'Parquet'
+else echo 'no python3 with pyarrow (PYTHON=... names one): Parquet is left out'
+fi

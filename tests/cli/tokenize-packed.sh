@@ -1,0 +1,87 @@
+# tokenize-packed.sh: .gz and .zst, whole and damaged.
+. "$ROOT/tests/cli/lib.sh"
+
+nothing_left() { [ ! -e "$1" ] || fail "$1 was left behind"; }
+head -c 300000 "$ROOT/tokenize/gpt2.bpe" > text
+run 0 sgt-tokenize --quiet text out
+expect_text() { # FILE: it is `text`
+    run 0 sgt-tokenize --quiet --threads 2 "$1" "out-$1"
+    same "out-$1/train_000000.bin" out/train_000000.bin
+    rm -r "out-$1"
+}
+
+# One member, several, an empty one among them, zeros after the last; upper case.
+gzip -c text > a.gz
+expect_text a.gz
+{ head -c 100001 text | gzip -1 && printf '' | gzip && tail -c +100002 text | gzip -9; } > b.GZ
+expect_text b.GZ
+{ cat a.gz && head -c 10000 /dev/zero; } > c.gz
+expect_text c.gz
+printf '' | gzip > empty.gz
+run 0 sgt-tokenize empty.gz out-empty
+stdout_has 'out-empty: 1 token, 1 document'
+zcat a.gz | run 0 sgt-tokenize --quiet - out-pipe
+same out-pipe/train_000000.bin out/train_000000.bin
+
+# Cut off anywhere, not gzip at all, or followed by what is no member.
+size=$(wc -c < a.gz)
+for n in 0 1 9 10 18 1000 $((size - 9)) $((size - 8)) $((size - 1)); do
+    head -c $n a.gz > cut.gz
+    run 1 sgt-tokenize cut.gz out-cut
+    stderr_is "sgt-tokenize: cut.gz: offset $n: cut off: what was packed goes on after the end"
+    nothing_left out-cut
+done
+cp text plain.gz
+run 1 sgt-tokenize plain.gz out-plain
+stderr_matches '^sgt-tokenize: plain.gz: offset [0-9]+: not gzip, or damaged: incorrect header check$'
+{ cat a.gz && echo garbage; } > after.gz
+run 1 sgt-tokenize after.gz out-after
+stderr_matches '^sgt-tokenize: after.gz: offset [0-9]+: not gzip, or damaged: incorrect header check$'
+{ cat a.gz && printf '\0\0x'; } > after.gz
+run 1 sgt-tokenize after.gz out-after
+stderr_is "sgt-tokenize: after.gz: offset $((size + 2)): not gzip, or damaged: neither zeros nor the end follows zeros"
+
+# A byte changed anywhere past the header is found; nothing finished is lost, and the file mended, the run goes on.
+for at in 30 500 $((size / 2)) $((size - 20)) $((size - 6)); do
+    cp a.gz flipped.gz
+    byte=$(od -An -tu1 -j $at -N 1 a.gz)
+    printf "\\$(printf %03o $((byte ^ 16)))" | dd of=flipped.gz bs=1 seek=$at conv=notrunc 2> .dd
+    run 1 sgt-tokenize text flipped.gz out-flipped
+    stderr_matches '^sgt-tokenize: flipped.gz: offset [0-9]+: (not gzip, or damaged: .*|cut off: .*)$'
+    nothing_left out-flipped
+done
+run 1 sgt-tokenize --shard-tokens 20k text flipped.gz out-flipped
+exists out-flipped/train_000005.bin
+cp a.gz flipped.gz
+run 0 sgt-tokenize --quiet --shard-tokens 20k text flipped.gz out-flipped
+run 0 sgt-tokenize --quiet --shard-tokens 20k text flipped.gz whole
+same_folders out-flipped whole
+
+command -v zstd > /dev/null || { echo 'no zstd program: .zst is left out' && exit 0; }
+zstd -q -c text > a.zst
+expect_text a.zst
+{ head -c 100001 text | zstd -q -1 && printf '' | zstd -q && tail -c +100002 text | zstd -q -15 --check; } > b.zst
+expect_text b.zst
+size=$(wc -c < a.zst)
+for n in 0 1 3 10 1000 $((size - 1)); do
+    head -c $n a.zst > cut.zst
+    run 1 sgt-tokenize cut.zst out-cut
+    stderr_is "sgt-tokenize: cut.zst: offset $n: cut off: what was packed goes on after the end"
+    nothing_left out-cut
+done
+cp text plain.zst
+run 1 sgt-tokenize plain.zst out-plain
+stderr_is 'sgt-tokenize: plain.zst: offset 0: not zstd, or damaged: Unknown frame descriptor'
+# a frame whose descriptor has a window of 256 MiB (RFC 8878, 3.1.1.1.2: 2^(10 + 18))
+{ printf '\050\265\057\375\000\220' && printf '\001\000\000'; } > wide.zst
+run 1 sgt-tokenize wide.zst out-wide
+stderr_is 'sgt-tokenize: wide.zst: offset 0: wants a window of more than 128 MiB (zstd --long=31 -dc FILE | sgt-tokenize - '\
+'OUT)'
+mkdir mixed
+cp text mixed/1
+cp a.zst mixed/2.zst
+cp a.gz mixed/3.gz
+cp b.zst mixed/4.zst
+for t in 1 2 5; do run 0 sgt-tokenize --quiet --threads $t --split 50% --shard-tokens 30k mixed mixed$t; done
+same_folders mixed1 mixed2
+same_folders mixed1 mixed5
