@@ -245,7 +245,9 @@ int sgt_out_is_complete(const sgt_out_request *r, sgt_error *err)
     if (!sgt_out_file_exists(r->path, "manifest.json")) return 0;
     int rc = sgt_manifest_read(&m, r->path, err);
     if (rc < 0) return rc;
-    if ((rc = compare_vocabulary(r->path, m.fingerprint, r->vocab, err)) < 0) goto done;
+    if ((rc = compare_vocabulary(r->path, m.fingerprint, r->vocab, err)) < 0 ||
+        (rc = compare_options(r->path, m.options, r->options, err)) < 0)
+        goto done;
     if (r->corpus->stream) {
         rc = sgt_fail(err, SGT_EFORMAT,
                       "%s: complete, and standard input cannot be compared with what it was made from "
@@ -253,10 +255,7 @@ int sgt_out_is_complete(const sgt_out_request *r, sgt_error *err)
                       r->path);
         goto done;
     }
-    /* What options are said of depends on the inputs (--format): these come first. */
-    if ((rc = compare_inputs(r, r->path, "sources.jsonl", err)) == 0 &&
-        (rc = compare_options(r->path, m.options, r->options, err)) == 0)
-        rc = check_shards(r->path, &m, err);
+    if ((rc = compare_inputs(r, r->path, "sources.jsonl", err)) == 0) rc = check_shards(r->path, &m, err);
 done:
     sgt_manifest_free(&m);
     return rc < 0 ? rc : 1;
@@ -290,9 +289,8 @@ int sgt_out_may_resume(const sgt_journal *j, const sgt_out_request *r, const cha
                         r->path);
     if (!j || !j->states) return 0;
     if ((rc = compare_vocabulary(r->path, j->fingerprint, r->vocab, err)) == 0 &&
-        (rc = compare_inputs(r, work, "inputs.jsonl", err)) == 0 &&
         (rc = compare_options(r->path, j->options, r->journal_options ? r->journal_options : r->options, err)) == 0 &&
-        !r->corpus->stream)
+        (rc = compare_inputs(r, work, "inputs.jsonl", err)) == 0 && !r->corpus->stream)
         rc = check_journal(j, r, err);
     if (rc < 0) return sgt_journal_empty(j) && !sgt_out_has_parts(work) ? 0 : rc; /* no whole shard: nothing is lost */
     return !r->corpus->stream;

@@ -257,22 +257,17 @@ uint64_t sgt_pipeline_shard_tokens(const sgt_tokenize_options *o)
     return o->shard_tokens ? o->shard_tokens : SHARD_TOKENS;
 }
 
-/* What changes bytes, as JSON; --split as a percentage with the 15 digits that a double holds for sure. malloc'd. What
- * only JSONL asks for is there where some is: `auto` is said of a mixture alone. */
-static char *options_json(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v)
+/* What changes bytes, as JSON; --split as a percentage with the 15 digits that a double holds for sure. malloc'd. */
+static char *options_json(const sgt_tokenize_options *o, const sgt_vocab *v)
 {
-    static const char *const invalid[] = {"keep", "replace", "fail"};
+    static const char *const formats[] = {"auto", "text", "jsonl"}, *const invalid[] = {"keep", "replace", "fail"};
     char split[40] = "none";
     if (o->val_fraction > 0) snprintf(split, sizeof split, "%.15g%%", 100 * o->val_fraction);
-    json_t *j = json_pack("{s:s, s:s, s:s, s:I, s:s, s:s}", "vocab", sgt_vocab_name(v), "format",
-                          !c->line_files ? "text" : c->line_files == c->count ? "jsonl" : "auto", "split", split,
-                          "shard_tokens", (json_int_t)sgt_pipeline_shard_tokens(o), "special",
+    json_t *j = json_pack("{s:s, s:s, s:s, s:b, s:s, s:I, s:s, s:s}", "vocab", sgt_vocab_name(v), "format",
+                          formats[o->format], "field", o->field ? o->field : "text", "skip_bad", o->skip_bad, "split",
+                          split, "shard_tokens", (json_int_t)sgt_pipeline_shard_tokens(o), "special",
                           o->special_eot ? "eot" : "none", "invalid_utf8", invalid[o->invalid_utf8]);
     if (v->file && v->file->rule) json_object_set_new(j, "pattern", json_string(v->file->rule));
-    if (c->line_files) {
-        json_object_set_new(j, "field", json_string(o->field ? o->field : "text"));
-        json_object_set_new(j, "skip_bad", json_boolean(o->skip_bad));
-    }
     if (o->filter_count) {
         json_t *filters = json_array();
         for (size_t i = 0; i < o->filter_count; i++) json_array_append_new(filters, json_string(o->filters[i]));
@@ -375,7 +370,7 @@ int sgt_pipeline_make(const sgt_tokenize_options *o, const sgt_corpus *c, const 
 static int tokenize_into(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v,
                          sgt_tokenize_result *result, sgt_error *err)
 {
-    char *options = options_json(o, c, v);
+    char *options = options_json(o, v);
     if (!options) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", o->out);
     int rc = (sgt_parts_wanted(o) ? sgt_parts_make : sgt_pipeline_make)(o, c, v, options, result, err);
     free(options);

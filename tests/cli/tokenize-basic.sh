@@ -42,7 +42,7 @@ grep -q '"model"' out/tokenizer.json || fail 'tokenizer.json has no model'
 ls -li --time-style=full-iso out > before
 run 0 sgt-tokenize in/ out/
 stdout_is 'out/: 9 tokens, 4 documents, 1 shard; complete already, nothing was done'
-run 0 sgt-tokenize --quiet --threads 1 --format text in out
+run 0 sgt-tokenize --quiet --threads 1 --field text in out
 stdout_is ''
 stderr_is ''
 ls -li --time-style=full-iso out > after
