@@ -112,9 +112,13 @@ static void *read_files(void *arg)
     return NULL;
 }
 
-static int start_threads(sgt_ahead *a, size_t threads, sgt_error *err)
+static int start_threads(sgt_ahead *a, uint64_t first, sgt_error *err)
 {
+    const sgt_corpus *c = a->o.corpus;
+    size_t most = a->o.threads ? a->o.threads : 1, threads = 0;
     int failed = 0;
+    for (uint64_t i = first; i < c->count && threads < most; i++) threads += sgt_corpus_made(&c->files[i]) != 0;
+    a->next_file = first;
     a->slot_count = 2 * threads;
     a->slots = calloc(a->slot_count, sizeof *a->slots);
     a->threads = calloc(threads, sizeof *a->threads);
@@ -126,24 +130,19 @@ static int start_threads(sgt_ahead *a, size_t threads, sgt_error *err)
     return sgt_fail_errno(err, "cannot start a thread");
 }
 
-int sgt_ahead_new(sgt_ahead **out, const sgt_ahead_options *o, uint64_t first, sgt_error *err)
+int sgt_ahead_new(sgt_ahead **out, const sgt_ahead_options *o, sgt_error *err)
 {
     pthread_condattr_t monotonic;
-    size_t threads = o->threads ? o->threads : 1, made = 0;
     sgt_ahead *a = calloc(1, sizeof *a);
     if (!a) return sgt_fail(err, SGT_ENOMEM, "reading inputs: out of memory");
     a->o = *o;
-    a->next_file = first;
     pthread_mutex_init(&a->lock, NULL);
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&a->changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    for (uint64_t i = first; i < o->corpus->count && made < threads; i++) made += sgt_corpus_made(&o->corpus->files[i]) != 0;
-    int rc = made ? start_threads(a, made, err) : SGT_OK;
-    if (rc < 0) sgt_ahead_free(a);
-    else *out = a;
-    return rc;
+    *out = a;
+    return SGT_OK;
 }
 
 void sgt_ahead_free(sgt_ahead *a)
@@ -169,6 +168,8 @@ int sgt_ahead_begin(sgt_ahead *a, uint64_t file, sgt_error *err)
 {
     const sgt_corpus_file *f = &a->o.corpus->files[file];
     if (!sgt_corpus_made(f)) return sgt_source_open(&a->source, f, a->o.stop, a->o.cancel, err);
+    int rc = a->slots ? SGT_OK : start_threads(a, file, err);
+    if (rc < 0) return rc;
     a->slot = &a->slots[a->returned % a->slot_count];
     return SGT_OK;
 }

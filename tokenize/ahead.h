@@ -2,7 +2,7 @@
  * (unpacked, or through a filter) several at once and before their turn, by threads of their own.
  *
  *     sgt_ahead *a;
- *     if (sgt_ahead_new(&a, &(sgt_ahead_options){.corpus = c, .threads = 2}, 0, &err) < 0) ...;
+ *     if (sgt_ahead_new(&a, &(sgt_ahead_options){.corpus = c, .threads = 2}, &err) < 0) ...;
  *     for (uint64_t i = 0; i < c->count; i++) {
  *         if (sgt_ahead_begin(a, i, &err) < 0) ...;
  *         while (!end && sgt_ahead_read(a, text, &n, sizeof text, &end, &err) == 0) ...;
@@ -31,11 +31,10 @@ typedef struct sgt_ahead_options {
 
 typedef struct sgt_ahead sgt_ahead;
 
-/* No file before number `first` will be asked for. Threads start where there is something for them to do. */
-int sgt_ahead_new(sgt_ahead **out, const sgt_ahead_options *o, uint64_t first, sgt_error *err);
+int sgt_ahead_new(sgt_ahead **out, const sgt_ahead_options *o, sgt_error *err);
 void sgt_ahead_free(sgt_ahead *a); /* NULL is fine */
 
-/* Turns to file `file`, in order and none left out. */
+/* Turns to file `file`, any at first and from then on the next. Threads start with the first that is for them. */
 int sgt_ahead_begin(sgt_ahead *a, uint64_t file, sgt_error *err);
 /* Of a file that is read as it is, straight after its beginning: goes on at byte `at`. */
 int sgt_ahead_seek(sgt_ahead *a, uint64_t at, sgt_error *err);

@@ -94,6 +94,7 @@ static int add_file(walk *w, const char *path, size_t base, const struct stat *s
     } else f.stream = c->stream = 1;
     tell_kind(c, &f, w->r->format);
     c->bytes += f.size;
+    c->line_files += f.lines != 0;
     c->unsized |= f.stream || sgt_corpus_made(&f);
     c->files[c->count++] = f;
     return SGT_OK;

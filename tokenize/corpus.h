@@ -42,6 +42,7 @@ typedef struct sgt_corpus_file {
 typedef struct sgt_corpus {
     sgt_corpus_file *files;
     size_t count, room;
+    size_t line_files; /* of JSONL */
     sgt_filter *filters;
     size_t filter_count;
     uint64_t bytes; /* of all files */

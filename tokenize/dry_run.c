@@ -202,8 +202,8 @@ static int next_line(const sgt_corpus_file *f, uint64_t at, uint64_t *line, sgt_
 static int open_feed(const dry_run *d, sgt_feed **f, uint64_t file, uint64_t at, sgt_error *err)
 {
     sgt_feed_options o = {.corpus = d->corpus, .joins = sgt_vocab_joins(d->vocab), .piece = PIECE,
-                          .special = d->o.special_eot, .stop = d->o.stop};
-    return sgt_feed_open(f, &o, file, at, err);
+                          .special = d->o.special_eot, .stop = d->o.stop, .from = {.file = file, .offset = at}};
+    return sgt_feed_open(f, &o, err);
 }
 
 /* All that place `at` of file i gives; it stands for `weight` places. */
@@ -214,11 +214,11 @@ static int take_place(dry_run *d, size_t i, uint64_t at, double weight, sgt_erro
     uint64_t line = at;
     sgt_feed *f;
     int rc = SGT_OK;
-    if (file->pack || file->size <= PIECE) at = line = 0;
+    if (sgt_corpus_made(file) || file->size <= PIECE) at = line = 0;
     else if (file->lines) rc = next_line(file, at, &line, err);
     if (rc < 0 || (line && line >= file->size)) return rc;
     if ((rc = open_feed(d, &f, i, line, err)) < 0) return rc;
-    rc = file->pack ? take_packed(d, f, i, weight, s, err)
+    rc = sgt_corpus_made(file) ? take_packed(d, f, i, weight, s, err)
                     : file->lines ? take_lines(d, f, i, at, s, err) : take_text(d, f, s, err);
     sgt_feed_close(f);
     return rc < 0 ? rc : SGT_OK;
@@ -237,7 +237,7 @@ static int take_places(dry_run *d, sgt_error *err)
     for (int k = 0, next; k < PLACES; k = next) {
         while (i + 1 < c->count && before + c->files[i].size <= place(c, k)) before += c->files[i++].size;
         /* a packed file is sampled once, for all places in it */
-        for (next = k + 1; c->files[i].pack && next < PLACES; next++)
+        for (next = k + 1; sgt_corpus_made(&c->files[i]) && next < PLACES; next++)
             if (place(c, next) >= before + c->files[i].size) break;
         int rc = take_place(d, i, place(c, k) - before, next - k, err);
         if (rc < 0) return rc;

@@ -159,7 +159,7 @@ int sgt_feed_open(sgt_feed **out, const sgt_feed_options *o, sgt_error *err)
     f->file = o->from.file;
     f->offset = o->from.offset;
     int rc = (f->hash = XXH3_createState()) ? SGT_OK : sgt_fail(err, SGT_ENOMEM, "reading inputs: out of memory");
-    if (!rc) rc = sgt_ahead_new(&f->inputs, &ahead, f->file, err);
+    if (!rc) rc = sgt_ahead_new(&f->inputs, &ahead, err);
     if (rc < 0) sgt_feed_close(f);
     else *out = f;
     return rc;
