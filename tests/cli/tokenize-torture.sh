@@ -1,0 +1,113 @@
+# sgt-tokenize killed (SIGKILL) at TORTURE_KILLS random moments (12; make torture: 500), and begun again by the same
+# command each time, with other threads: OUT ends with the bytes of an undisturbed one, whole shards are never made
+# again, and what has a name is whole at any moment. Several kinds of run in turn, one of them with three ranks side by
+# side. SEED=N has the same moments again, as far as a machine repeats itself.
+. "$ROOT/tests/cli/lib.sh"
+work_in_memory
+wanted=${TORTURE_KILLS:-12} seed=${SEED:-$$}
+echo "SEED=$seed TORTURE_KILLS=$wanted"
+
+mkdir text mixed
+i=0
+while [ $i -lt 4 ]; do cat "$ROOT"/*/*.c "$ROOT"/*/*/*.c && i=$((i + 1)); done > text/large.txt
+cp -r "$ROOT"/tokenize/*.[ch] "$ROOT"/loader/base "$ROOT"/tokenize/gpt2.bpe "$ROOT"/tests/data/vocab/text.txt text
+printf 'not UTF-8: \377\376' > text/zzz
+lines() { # of JSONL, some of them bad
+    tr -d '\\"\000-\011\013-\037\200-\377' |
+        awk '{ if (NR % 211 == 5) print "{\"no\": 1}"; printf "{\"page\": {\"text\": \"%s \\ud800\\n\"}}\n", $0 }'
+}
+lines < text/large.txt > lines.jsonl
+head -n 20000 lines.jsonl | gzip > mixed/a.jsonl.gz
+cp text/large.txt text/zzz mixed
+! command -v zstd > /dev/null || zstd -q text/large.txt -o mixed/b.zst
+head -n 9000 lines.jsonl > mixed/c.jsonl
+
+kinds=4
+inputs1="--shard-tokens 20k --split 20% text"
+inputs2="--shard-tokens 30k --special eot --invalid-utf8 replace --field page.text --skip-bad mixed text/large.txt"
+inputs3="--shard-tokens 70k --field page.text --skip-bad --vocab $ROOT/tests/data/vocab/trained lines.jsonl"
+inputs4=$inputs1 # by three ranks
+for kind in $(seq $kinds); do
+    eval "inputs=\$inputs$kind"
+    began=$(date +%s%N)
+    run 0 sgt-tokenize --quiet --threads 1 $inputs whole$kind
+    eval "longest$kind=$((($(date +%s%N) - began) / 1000000 + 5))"
+done
+for kind in $(seq $kinds); do
+    n=$(ls whole$kind/*.bin | wc -l)
+    [ "$n" -gt 20 ] || fail "kind $kind: only $n shards to be killed between"
+done
+
+# Three numbers below 1 a line: how long a life is, with how many threads, and which of the ranks are killed.
+numbers() { awk -v seed="$seed" 'BEGIN { srand(seed); while (1) print rand(), rand(), rand() }'; }
+below() { awk -v x="$1" -v n="$2" 'BEGIN { print int(x * n) }'; }
+
+begin() { # KIND THREADS: pids and their number
+    eval "inputs=\$inputs$1"
+    pids=
+    if [ "$1" -eq 4 ]; then
+        for rank in 0 1 2; do
+            sgt-tokenize --quiet --threads "$2" --rank $rank --ranks 3 $inputs cut4 > .stdout$rank 2> .stderr$rank &
+            pids="$pids $!"
+        done
+    else
+        sgt-tokenize --quiet --threads "$2" $inputs cut$1 > .stdout0 2> .stderr0 &
+        pids=$!
+    fi
+}
+shards_of() { ls -i "$1" 2> /dev/null | grep 'bin$' | sort; }
+check_names() { # KIND: of what is there
+    for name in cut$1/*; do
+        [ ! -e "$name" ] || same "$name" "whole$1/${name#cut$1/}"
+    done
+}
+finish() { # KIND: what is left of it, undisturbed
+    begin "$1" 1
+    for pid in $pids; do
+        code=0
+        wait $pid || code=$?
+        [ $code -eq 0 ] || fail "kind $1: exit $code: $(cat .stderr?)"
+    done
+    same_folders cut$1 whole$1
+}
+
+kills=0 further=0 runs=0 kind=0
+numbers | while read -r length threads which; do
+    kind=$((kind % kinds + 1))
+    eval "longest=\$longest$kind"
+    shards_of cut$kind > had
+    begin $kind "$(($(below "$threads" 3) + 1))"
+    sleep "$(awk -v x="$length" -v ms="$longest" 'BEGIN { printf "%.4f", x * ms / 1000 }')"
+    doomed=$(below "$which" 7) # bits of the ranks; a process by itself always is
+    bit=1 died=0
+    for pid in $pids; do
+        if [ "$kind" -ne 4 ] || [ $(((doomed + 1) / bit % 2)) -eq 1 ]; then kill -9 $pid 2> /dev/null; fi
+        bit=$((bit * 2))
+    done
+    for pid in $pids; do
+        code=0
+        wait $pid 2> /dev/null || code=$?
+        case $code in 0) ;; 137) died=$((died + 1)) ;; *) fail "kind $kind: exit $code: $(cat .stderr?)" ;; esac
+    done
+    [ -z "$(cat .stderr?)" ] || fail "kind $kind said something: $(cat .stderr?)"
+    kills=$((kills + died))
+    # the machine may be busier or idler by now, and what is left of a run is less: twice as many are to be killed as not
+    if [ $died -gt 0 ]; then longest=$((longest * 17 / 16 + 1)); else longest=$((longest * 7 / 8 + 2)); fi
+    eval "longest$kind=$longest"
+    shards_of cut$kind > has
+    [ -z "$(comm -23 had has)" ] || fail "kind $kind: whole shards were made again"
+    [ ! -s had ] || [ $died -eq 0 ] || [ "$(wc -l < has)" -eq "$(wc -l < had)" ] || further=$((further + 1))
+    check_names $kind
+    if [ -e cut$kind/manifest.json ]; then
+        [ $died -gt 0 ] || same_folders cut$kind whole$kind
+        [ $died -eq 0 ] || finish $kind # dead after the last rename
+        rm -rf cut$kind
+        runs=$((runs + 1))
+    fi
+    [ "$kills" -ge "$wanted" ] || continue
+    for kind in $(seq $kinds); do finish $kind; done
+    echo "$kills kills, $further in the middle of a run that went on with an earlier one; $((runs + kinds)) runs, all" \
+        "as undisturbed ones"
+    [ $further -ge $((wanted / 20)) ] || fail 'resumed runs were hardly disturbed'
+    break
+done
