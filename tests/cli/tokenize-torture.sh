@@ -91,7 +91,7 @@ numbers | while read -r length threads which; do
     done
     [ -z "$(cat .stderr?)" ] || fail "kind $kind said something: $(cat .stderr?)"
     kills=$((kills + died))
-    # the machine may be busier or idler by now, and what is left of a run is less: twice as many are to be killed as not
+    # the machine may be busier or idler by now, and what is left of a run is less: two of three are to be killed
     if [ $died -gt 0 ]; then longest=$((longest * 17 / 16 + 1)); else longest=$((longest * 7 / 8 + 2)); fi
     eval "longest$kind=$longest"
     shards_of cut$kind > has

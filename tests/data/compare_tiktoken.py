@@ -1,20 +1,31 @@
 #!/usr/bin/env python3
-"""Holds what sgt-tokenize wrote to tiktoken, id for id: compare_tiktoken.py OUT INPUT...
+"""Holds what sgt-tokenize writes to tiktoken, id for id (tiktoken with openai-whisper's ranks). Not part of the build.
 
-OUT made from the same INPUTs (text files and folders of them, UTF-8) with --split none and nothing else that changes
-tokens. Every document is encoded by tiktoken (with openai-whisper's ranks), every id compared, and the order of the
-documents too. Ends with one line of bytes, documents, tokens and differences; exit 1 where there is one.
-Not part of the build."""
+compare_tiktoken.py OUT INPUT...
+    OUT made from the same INPUTs (text files and folders of them, UTF-8) with --split none and nothing else that
+    changes tokens. Every document is encoded, every id compared, and the order of the documents too.
+compare_tiktoken.py --mix BYTES [--seed N] [--bin build/bin] INPUT...
+    Makes up so many bytes (64M, 1G) of text itself, 64 MB at a time: stretches of INPUTs, every code point there is in
+    changing company, runs of one character, white space, contractions, random words and INPUTs with characters
+    replaced; and tokenizes it, each time at another level of the CPU and with other threads. 64 MB hold every code
+    point once or more often.
+
+Ends with one line of bytes, documents, tokens and differences; exit 1 where there is one."""
+import argparse
 import json
 import multiprocessing
 import os
+import random
+import subprocess
 import sys
+import tempfile
 
 import numpy as np
 
-from make_tokenize_vectors import encoding
+from make_tokenize_vectors import CONTEXTS, encoding
 
 EOT = 50256
+PIECE = 64 << 20
 
 
 def files(inputs):
@@ -38,8 +49,9 @@ def encode(path):
         return np.array([EOT] + ENCODING.encode_ordinary(f.read()), dtype="<u2"), os.path.getsize(path)
 
 
-def main():
-    out, inputs = sys.argv[1], list(files(sys.argv[2:]))
+def compare(out, inputs, pool):
+    """(bytes, documents, tokens by tiktoken, tokens by sgt-tokenize, differences)"""
+    inputs = list(files(inputs))
     with open(os.path.join(out, "manifest.json")) as f:
         shards = [s["file"] for s in json.load(f)["shards"]]
     with open(os.path.join(out, "sources.jsonl")) as f:
@@ -47,16 +59,121 @@ def main():
     assert sources == [name for _, name in inputs], "not the same files in the same order"
     ours = np.concatenate([np.fromfile(os.path.join(out, s), dtype="<u2", offset=1024) for s in shards])
     at = size = wrong = 0
+    for (path, _), (ids, n) in zip(inputs, pool.imap(encode, [p for p, _ in inputs], chunksize=32)):
+        if not np.array_equal(ours[at:at + len(ids)], ids):
+            wrong += 1
+            print(f"{path}: differs within tokens {at} to {at + len(ids)}")
+        at, size = at + len(ids), size + n
+    return size, len(inputs), at, len(ours), wrong + (at != len(ours))
+
+
+class Mixture:
+    """Text without end, the same for the same seed and inputs."""
+
+    def __init__(self, inputs, seed):
+        self.random = random.Random(seed)
+        self.texts = []
+        for path, _ in self.random.sample(found := list(files(inputs)), min(len(found), 400)):
+            with open(path, "rb") as f:
+                f.seek(max(0, self.random.randrange(os.path.getsize(path) + 1) - (1 << 20)))
+                self.texts.append(f.read(1 << 20).decode("utf-8", "replace"))
+        self.texts = [t for t in self.texts if t] or ["no text"]
+        self.point = self.random.randrange(0x110000)
+        self.pieces = [self.stretch] * 12 + [self.changed] * 3 + [self.points] * 3 + [
+            self.run, self.spaces, self.contractions, self.word, self.digits]
+
+    def stretch(self):
+        text = self.random.choice(self.texts)
+        at = self.random.randrange(len(text))
+        return text[at:at + int(self.random.expovariate(1 / 2000)) + 1]
+
+    def changed(self):
+        text = list(self.stretch())
+        for _ in range(1 + len(text) // 20):
+            text[self.random.randrange(len(text))] = self.character()
+        return "".join(text)
+
+    def character(self):
+        kind = self.random.randrange(4)
+        if kind == 0:
+            return chr(self.random.randrange(128))
+        return self.random.choice(self.random.choice(self.texts)) if kind < 3 else chr(self.random.randrange(0xD800))
+
+    def points(self):
+        """The next thousand code points, each where one of CONTEXTS has it."""
+        made = []
+        for _ in range(1000):
+            self.point = (self.point + 1) % 0x110000
+            if not 0xD800 <= self.point < 0xE000:
+                made.append(self.random.choice(CONTEXTS).replace("@", chr(self.point)))
+        return self.random.choice(["", " ", "\n"]).join(made)
+
+    def run(self):
+        return self.character() * int(self.random.expovariate(1 / 500))
+
+    def spaces(self):
+        return "".join(self.random.choices(" \n\t\r\u00a0\u2003\u3000\u0085\x0b\u180e", (9, 4, 2, 1, 1, 1, 1, 1, 1, 1),
+                                           k=self.random.randrange(1, 40)))
+
+    def contractions(self):
+        return "".join(self.random.choices(["'", "s", "t", "re", "ve", "m", "ll", "d", " ", "S", "'s", "\u2019", "x"],
+                                           k=self.random.randrange(1, 30)))
+
+    def word(self):
+        letters = self.random.choice(["etaoinshrdlu", "abcdefghijklmnopqrstuvwxyzABC", "\u0e01\u0e32\u0e23\u0e19",
+                                      "=-*_#"])
+        return "".join(self.random.choices(letters, k=int(self.random.expovariate(1 / 40)) + 1)) + " "
+
+    def digits(self):
+        return "".join(self.random.choices("0123456789.,\u0663\u00bd", k=self.random.randrange(1, 60)))
+
+    def document(self):
+        wanted, made, size = 10 ** self.random.uniform(0, 5.8), [], 0
+        while size < wanted:
+            made.append(self.random.choice(self.pieces)())
+            size += len(made[-1])
+        return "".join(made)
+
+
+def mix(options):
+    left = int(float(options.mix[:-1]) * {"k": 1e3, "M": 1e6, "G": 1e9}[options.mix[-1]]) \
+        if options.mix[-1] in "kMG" else int(options.mix)
+    mixture, sums, levels = Mixture(options.paths, options.seed), [0] * 5, ["auto", "plain", "avx2"]
     with multiprocessing.Pool(2, start) as pool:
-        for (path, _), (ids, n) in zip(inputs, pool.imap(encode, [p for p, _ in inputs], chunksize=32)):
-            if not np.array_equal(ours[at:at + len(ids)], ids):
-                wrong += 1
-                print(f"{path}: differs within tokens {at} to {at + len(ids)}")
-            at, size = at + len(ids), size + n
-    wrong += at != len(ours)
-    print(f"{size} bytes, {len(inputs)} documents, {at} tokens by tiktoken, {len(ours)} by sgt-tokenize, "
-          f"{wrong} differences")
-    return 1 if wrong else 0
+        while left > 0:
+            with tempfile.TemporaryDirectory() as folder:
+                text, out, size, n = os.path.join(folder, "in"), os.path.join(folder, "out"), 0, 0
+                os.mkdir(text)
+                while size < min(left, PIECE):
+                    document = mixture.document().encode()
+                    with open(os.path.join(text, f"{n:06d}"), "wb") as f:
+                        f.write(document)
+                    size, n = size + len(document), n + 1
+                threads, level = mixture.random.randrange(1, 5), mixture.random.choice(levels)
+                subprocess.run([os.path.join(options.bin, "sgt-tokenize"), "--quiet", "--threads", str(threads),
+                                "--cpu", level, "--shard-tokens", "3M", "--format", "text", text, out], check=True)
+                result = compare(out, [text], pool)
+            print(f"  {result[0]} bytes, {result[1]} documents, --cpu {level} --threads {threads}: "
+                  f"{result[4]} differences", flush=True)
+            sums = [a + b for a, b in zip(sums, result)]
+            left -= size
+    return sums
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--mix")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--bin", default="build/bin")
+    parser.add_argument("paths", nargs="+")
+    options = parser.parse_args()
+    if options.mix:
+        sums = mix(options)
+    else:
+        with multiprocessing.Pool(2, start) as pool:
+            sums = compare(options.paths[0], options.paths[1:], pool)
+    print("{} bytes, {} documents, {} tokens by tiktoken, {} by sgt-tokenize, {} differences".format(*sums))
+    return 1 if sums[4] else 0
 
 
 if __name__ == "__main__":
