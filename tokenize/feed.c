@@ -119,7 +119,9 @@ static void add_part(sgt_feed *f, sgt_unit *u, size_t at, size_t n, int closes)
 /* How much of text[n] can be had by itself; 0: nothing yet. The first `seen` bytes held no place. */
 static size_t cut(const sgt_feed *f, const uint8_t *text, size_t n, size_t seen)
 {
-    if (!current(f)->lines) return f->o.whole ? 0 : sgt_unit_cut(text, n, f->o.joins, f->o.special);
+    if (!current(f)->lines && f->o.whole) return 0;
+    if (!current(f)->lines && f->o.normalized) return sgt_normalize_cut(text, n);
+    if (!current(f)->lines) return sgt_unit_cut(text, n, f->o.joins, f->o.special);
     const uint8_t *newline = memrchr(text + seen, '\n', n - seen);
     return newline ? (size_t)(newline + 1 - text) : 0;
 }

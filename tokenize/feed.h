@@ -29,6 +29,7 @@ typedef struct sgt_feed_options {
     size_t piece;                  /* bytes of a unit; one stretch of text that cannot be cut makes a longer one */
     int special;                   /* a literal <|endoftext|> is never cut */
     int whole;                     /* documents are not cut at all: the vocabulary has a rule of its own */
+    int normalized;                /* text is normalized before it is split, and cut where that allows it */
     double val_fraction;           /* of documents that go to the val split */
     const sgt_stop *stop, *cancel; /* either ends the wait for a stream */
     size_t threads;                /* that unpack and filter beside each other; 0: one */

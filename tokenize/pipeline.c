@@ -212,6 +212,7 @@ static int run(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_voc
                           .piece = p.piece,
                           .special = o->special_eot,
                           .whole = v->file && v->file->rule,
+                          .normalized = sgt_vocab_normalizes(v),
                           .val_fraction = o->val_fraction,
                           .stop = o->stop,
                           .cancel = &p.cancelled,
@@ -267,6 +268,8 @@ static char *options_json(const sgt_tokenize_options *o, const sgt_vocab *v)
                           formats[o->format], "field", o->field ? o->field : "text", "skip_bad", o->skip_bad, "split",
                           split, "shard_tokens", (json_int_t)sgt_pipeline_shard_tokens(o), "special",
                           o->special_eot ? "eot" : "none", "invalid_utf8", invalid[o->invalid_utf8]);
+    if (sgt_vocab_normalizes(v))
+        json_object_set_new(j, "normalize", json_string(v->normalize == SGT_NORMALIZE_NFC ? "nfc" : "nfkc"));
     if (v->file && v->file->rule) json_object_set_new(j, "pattern", json_string(v->file->rule));
     if (o->filter_count) {
         json_t *filters = json_array();
@@ -398,6 +401,7 @@ int sgt_tokenize(const sgt_tokenize_options *o, sgt_tokenize_result *result, sgt
                                   .stop = o->stop};
     if ((rc = sgt_vocab_load(&v, o->vocab ? o->vocab : "gpt2", o->rule, err)) == 0 &&
         (rc = sgt_corpus_list(&c, &request, err)) == 0) {
+        if (o->normalize != SGT_NORMALIZE_AS_VOCAB) v->normalize = o->normalize;
         notice_names(o, c);
         rc = tokenize_into(o, c, v, result, err);
     }

@@ -23,7 +23,12 @@ extern "C" {
 
 typedef struct sgt_vocab sgt_vocab;
 typedef struct sgt_encoder sgt_encoder;
-typedef enum sgt_normalize { SGT_NORMALIZE_NONE, SGT_NORMALIZE_NFC, SGT_NORMALIZE_NFKC } sgt_normalize;
+typedef enum sgt_normalize {
+    SGT_NORMALIZE_AS_VOCAB, /* as the vocabulary's file says; none for GPT-2 */
+    SGT_NORMALIZE_NONE,
+    SGT_NORMALIZE_NFC,
+    SGT_NORMALIZE_NFKC
+} sgt_normalize;
 #define SGT_ENCODE_FAILED SIZE_MAX
 
 int sgt_vocab_gpt2(sgt_vocab **out, sgt_error *err);   /* built in: 50,257 tokens, the last is <|endoftext|> */
@@ -54,7 +59,7 @@ int sgt_vocab_tokenizer_json(const sgt_vocab *v, char **text, size_t *n, sgt_err
 int sgt_encoder_new(sgt_encoder **out, const sgt_vocab *v, sgt_error *err);
 void sgt_encoder_free(sgt_encoder *e);
 /* `text` of n bytes, any bytes at all, into ids[n]; returns how many. Bytes that are not UTF-8 are tokens of their own
- * (see split.h for how they split). Linear in n, whatever the text. A vocabulary with a rule of its own is as fast as
+ * (see split.h for how they split), and nothing is normalized. Linear in n, whatever the text. A vocabulary with a rule of its own is as fast as
  * that, and may fail: SGT_ENCODE_FAILED where the rule backtracks beyond PCRE2's limits or memory is short;
  * sgt_encoder_failure says which, until the next call. */
 size_t sgt_encode(sgt_encoder *e, const void *text, size_t n, uint16_t *ids);
@@ -88,6 +93,7 @@ typedef struct sgt_tokenize_options {
     const char *out;              /* folder; made if missing */
     const char *vocab;            /* as sgt_vocab_load has it; NULL: GPT-2's */
     const char *rule;             /* likewise: a pattern to split by. Documents are then not cut: each is in memory whole */
+    sgt_normalize normalize;      /* each document's text, before it is split. GPT-2 itself does no such thing */
     double val_fraction;          /* of documents set aside as the val split, by a hash of path and position; 0: none */
     uint64_t shard_tokens;        /* default 100,000,000; at most 2,147,483,647 */
     int threads;                  /* default: the cores at hand */

@@ -71,11 +71,11 @@ static void put_rule(writer *w)
 
 static void put_head(writer *w)
 {
-    static const char *const normalizers[] = {"null", "{\"type\":\"NFC\"}", "{\"type\":\"NFKC\"}"};
+    static const char *const normalizers[] = {"null", "null", "{\"type\":\"NFC\"}", "{\"type\":\"NFKC\"}"};
     put(w, "{\"version\":\"1.0\",\"truncation\":null,\"padding\":null,\n");
     put_added(w);
     put(w, "\"normalizer\":");
-    put(w, normalizers[w->v->file ? w->v->file->normalize : SGT_NORMALIZE_NONE]);
+    put(w, normalizers[w->v->normalize]);
     put(w, ",\n");
     put_rule(w);
     put(w, "\"post_processor\":{\"type\":\"ByteLevel\",\"add_prefix_space\":true,"

@@ -8,6 +8,7 @@
 #include "json_parts.h"
 #include "split.h"
 #include "utf8.h"
+#include "vocab.h"
 
 #define EOT "<|endoftext|>"
 #define EOT_BYTES (sizeof EOT - 1)
@@ -33,6 +34,7 @@ void sgt_unit_free(sgt_unit *u)
     free(u->folded);
     free(u->ids);
     free(u->scratch);
+    sgt_normalizer_free(&u->normal);
     *u = (sgt_unit){0};
 }
 
@@ -73,6 +75,7 @@ void sgt_unit_trim(sgt_unit *u, size_t bytes)
         u->scratch = NULL;
         u->scratch_room = 0;
     }
+    if (u->normal.room > 4 * bytes || u->normal.point_room > bytes) sgt_normalizer_free(&u->normal);
 }
 
 static int reserve_ids(sgt_unit *u, size_t more, sgt_error *err)
@@ -96,8 +99,10 @@ static void locate_invalid(sgt_unit *u, sgt_part *p)
         u->invalid[u->invalid_count++] = (sgt_invalid_at){p->file, p->offset + at[i]};
 }
 
-static int encode_text(sgt_unit *u, sgt_encoder *e, const uint8_t *text, size_t n, sgt_error *err)
+static int encode_text(sgt_unit *u, sgt_encoder *e, const sgt_vocab *v, const uint8_t *text, size_t n, sgt_error *err)
 {
+    int rc = sgt_normalize_text(&u->normal, v->normalize, text, n, &text, &n, err);
+    if (rc < 0 || (rc = reserve_ids(u, n, err)) < 0) return rc;
     size_t count = sgt_encode(e, text, n, u->ids + u->id_count);
     if (count == SGT_ENCODE_FAILED) {
         if (err) *err = *sgt_encoder_failure(e);
@@ -108,16 +113,16 @@ static int encode_text(sgt_unit *u, sgt_encoder *e, const uint8_t *text, size_t 
 }
 
 /* A literal end of text is its id; what stands on either side is text of its own, as tiktoken has it. */
-static int encode_special(sgt_unit *u, sgt_encoder *e, uint16_t eot, const uint8_t *text, size_t n, sgt_error *err)
+static int encode_special(sgt_unit *u, sgt_encoder *e, const sgt_vocab *v, const uint8_t *text, size_t n, sgt_error *err)
 {
     const uint8_t *end = text + n, *found;
     int rc = SGT_OK;
     while (!rc && (found = memmem(text, (size_t)(end - text), EOT, EOT_BYTES))) {
-        rc = encode_text(u, e, text, (size_t)(found - text), err);
-        u->ids[u->id_count++] = eot;
+        if ((rc = encode_text(u, e, v, text, (size_t)(found - text), err)) < 0 || (rc = reserve_ids(u, 1, err)) < 0) break;
+        u->ids[u->id_count++] = (uint16_t)sgt_vocab_eot(v);
         text = found + EOT_BYTES;
     }
-    return rc < 0 ? rc : encode_text(u, e, text, (size_t)(end - text), err);
+    return rc < 0 ? rc : encode_text(u, e, v, text, (size_t)(end - text), err);
 }
 
 int sgt_unit_text(sgt_unit *u, sgt_part *p, const sgt_tokenize_options *o, const uint8_t **text, size_t *n, sgt_error *err)
@@ -142,12 +147,11 @@ static int encode_part(sgt_unit *u, sgt_part *p, sgt_encoder *e, const sgt_vocab
 {
     const uint8_t *text;
     size_t n;
-    uint16_t eot = (uint16_t)sgt_vocab_eot(v);
     int rc = sgt_unit_text(u, p, o, &text, &n, err);
     if (rc < 0 || (rc = reserve_ids(u, n + 1, err)) < 0) return rc;
     p->first_id = u->id_count;
-    if (p->first) u->ids[u->id_count++] = eot;
-    rc = o->special_eot ? encode_special(u, e, eot, text, n, err) : encode_text(u, e, text, n, err);
+    if (p->first) u->ids[u->id_count++] = (uint16_t)sgt_vocab_eot(v);
+    rc = o->special_eot ? encode_special(u, e, v, text, n, err) : encode_text(u, e, v, text, n, err);
     p->ids = u->id_count - p->first_id;
     return rc;
 }

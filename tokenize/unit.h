@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "corpus.h"
-#include "sgt_tokenize.h"
+#include "normalize.h"
 
 #define SGT_UNIT_PARTS 4096   /* that are read, for documents may be empty; lines of JSONL make more */
 #define SGT_UNIT_PAD 32       /* bytes after a unit's text that may be read and written */
@@ -54,6 +54,7 @@ typedef struct sgt_unit {
     size_t id_count, id_room;
     uint8_t *scratch; /* a part with its ill-formed units as U+FFFD; strings on the way from JSON to text */
     size_t scratch_room;
+    sgt_normalizer normal; /* text in the normal form asked for */
     sgt_invalid_at invalid[SGT_INVALID_LISTED]; /* the first in this unit, in order */
     size_t invalid_count;
     sgt_bad_line bad;

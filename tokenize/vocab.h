@@ -39,12 +39,12 @@ typedef struct sgt_vocab_file {
     uint8_t *bytes;
     uint8_t *added;    /* (size): 1: stands for itself alone, 0: is written in the byte alphabet */
     char *rule;        /* a PCRE2 pattern; NULL: GPT-2's */
-    sgt_normalize normalize;
 } sgt_vocab_file;
 
 struct sgt_vocab {
     const char *name;
     sgt_vocab_file *file;    /* NULL: all as GPT-2's */
+    sgt_normalize normalize; /* what text goes through before it is encoded; for whole corpora, not for sgt_encode */
     uint32_t size, eot;      /* in merge order: 257 + merges, and the last of them */
     uint64_t fingerprint;
     uint32_t *offsets;       /* (size + 1): token id is bytes[offsets[id] .. offsets[id + 1]) */
@@ -93,6 +93,9 @@ int sgt_vocab_from_merges(sgt_vocab **out, const char *name, const uint8_t *text
 
 /* The pattern to split by as it was given, or SGT_PIECE_RULE. */
 const char *sgt_vocab_rule(const sgt_vocab *v);
+
+/* Whether text is normalized at all. */
+static inline int sgt_vocab_normalizes(const sgt_vocab *v) { return v->normalize > SGT_NORMALIZE_NONE; }
 
 /* Takes v's fingerprint, of the tokens by the ids given out and the rule. */
 int sgt_vocab_take_fingerprint(sgt_vocab *v, sgt_error *err);

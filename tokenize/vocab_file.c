@@ -340,7 +340,6 @@ static int fill_file(sgt_vocab_file *f, builder *b, sgt_error *err)
     name_file(f, b->p->path);
     f->size = b->size;
     f->eot = b->eot;
-    f->normalize = b->p->normalize;
     for (uint32_t id = 0; id < b->size; id++) total += b->tokens[id]->n;
     f->offsets = calloc((size_t)b->size + 1, sizeof *f->offsets);
     f->bytes = malloc(total + 1);
@@ -376,6 +375,7 @@ static int build(sgt_vocab **out, builder *b, sgt_error *err)
         return rc;
     }
     v->name = v->file->name;
+    v->normalize = b->p->normalize;
     *out = v;
     return SGT_OK;
 }

@@ -66,10 +66,11 @@ static int count_by_pattern(counter *k, const uint8_t *s, size_t n, sgt_error *e
 
 static int count_text(counter *k, const uint8_t *s, size_t n, sgt_error *err)
 {
+    int rc = sgt_normalize_text(&k->unit.normal, k->c->o->normalize, s, n, &s, &n, err);
+    if (rc < 0) return rc;
     if (k->pattern) return count_by_pattern(k, s, n, err);
     sgt_splitter sp = sgt_splitter_start(s, n);
     uint32_t ends[ENDS];
-    int rc = SGT_OK;
     for (size_t pieces, at = 0; !rc && (pieces = sgt_split(&sp, ends, ENDS)) > 0; at = sp.at) {
         if (ends[0] == UINT32_MAX) rc = sgt_pieces_add(k->pieces, s + at, sp.at - at, 1, err);
         else
@@ -258,8 +259,9 @@ static int train(sgt_vocab **out, const sgt_tokenize_options *o, const sgt_corpu
     size_t threads = o->threads ? (size_t)o->threads : (size_t)sgt_cpu_count();
     counting c = {.o = o, .corpus = corpus, .rule = o->rule && !sgt_pattern_is_gpt2(o->rule) ? o->rule : NULL};
     sgt_feed_options f = {.corpus = corpus, .piece = PIECE, .special = o->special_eot, .whole = c.rule != NULL,
-                          .stop = o->stop, .threads = threads};
-    sgt_vocab_parts parts = {.path = o->out, .rule = c.rule};
+                          .normalized = o->normalize > SGT_NORMALIZE_NONE, .stop = o->stop,
+                          .threads = threads};
+    sgt_vocab_parts parts = {.path = o->out, .rule = c.rule, .normalize = o->normalize};
     sgt_merges m = {0};
     counter *all = calloc(threads, sizeof *all);
     int rc = all ? sgt_feed_open(&c.feed, &f, err) : sgt_fail(err, SGT_ENOMEM, "threads: out of memory");

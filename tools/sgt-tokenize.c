@@ -17,7 +17,7 @@
 #include "tools/tokenize/train_vocab.h"
 
 static struct {
-    const char *vocab, *pattern, *format, *field, *special, *invalid_utf8, *cpu;
+    const char *vocab, *pattern, *format, *field, *special, *invalid_utf8, *normalize, *cpu;
     double split;
     sgt_option_list filters;
     uint64_t shard_tokens, threads, rank, ranks, train_vocab;
@@ -44,6 +44,8 @@ static const sgt_option table[] = {
      .help = "read such files through a command's output; EXT=jsonl:COMMAND where that is JSONL"},
     {"special", 0, SGT_OPT_CHOICE, &o.special, "none|eot",
      "eot: a literal <|endoftext|> is the end-of-text id; none: it is text", .def = "none"},
+    {"normalize", 0, SGT_OPT_CHOICE, &o.normalize, "none|nfc|nfkc",
+     "Unicode's normal form of each document, before it is split; GPT-2 has none", .def = "the vocabulary's, or none"},
     {.name = "Output"},
     {"vocab", 0, SGT_OPT_TEXT, &o.vocab, "gpt2|FILE|DIR",
      "a byte-level BPE: tokenizer.json, merges.txt, vocab.json or .tiktoken", .def = "gpt2, built in",
@@ -158,6 +160,13 @@ static void print_summary(const char *out, const sgt_tokenize_result *r)
     print_count("", r->invalid_utf8, "place");
     printf(" not UTF-8, %s; manifest.json names the first\n",
            !strcmp(o.invalid_utf8, "replace") ? "replaced by U+FFFD" : "kept byte for byte");
+}
+
+static sgt_normalize normalize(void)
+{
+    if (!o.normalize) return SGT_NORMALIZE_AS_VOCAB;
+    if (!strcmp(o.normalize, "none")) return SGT_NORMALIZE_NONE;
+    return !strcmp(o.normalize, "nfc") ? SGT_NORMALIZE_NFC : SGT_NORMALIZE_NFKC;
 }
 
 static sgt_format format(void)
@@ -311,7 +320,7 @@ int main(int argc, char **argv)
     check_train_vocab();
     sgt_tokenize_options options = {
         .inputs = (const char *const *)(argv + first), .input_count = (size_t)(count - 1), .out = argv[argc - 1],
-        .vocab = o.vocab, .rule = o.pattern,
+        .vocab = o.vocab, .rule = o.pattern, .normalize = normalize(),
         .val_fraction = o.split, .shard_tokens = o.shard_tokens, .threads = (int)o.threads,
         .format = format(), .field = o.field, .skip_bad = o.skip_bad,
         .filters = o.filters.items, .filter_count = o.filters.count,

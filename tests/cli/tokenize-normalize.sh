@@ -1,0 +1,74 @@
+# tokenize-normalize.sh: --normalize: the tokens of the normalized text, whatever the unit, format and number of threads,
+# what stays as it is, and sets that say so.
+. "$ROOT/tests/cli/lib.sh"
+
+# e and an accent, ligature, Hangul in letters, one byte that is no UTF-8
+printf 'cafe\314\201 \357\254\201n \341\204\222\341\205\241\341\206\253\n\377e\314\201' > raw.txt
+printf 'caf\303\251 \357\254\201n \355\225\234\n\377\303\251' > nfc.txt
+printf 'caf\303\251 fin \355\225\234\n\377\303\251' > nfkc.txt
+
+tokens_as() { # OUT TEXT: the tokens of text without an option
+    rm -rf plain
+    run 0 sgt-tokenize --quiet "$2" plain
+    same "$1/train_000000.bin" plain/train_000000.bin
+}
+for form in nfc nfkc; do
+    run 0 sgt-tokenize --quiet --normalize $form raw.txt $form
+    tokens_as $form $form.txt
+    grep -q "\"normalize\": \"$form\"" $form/manifest.json || fail "the manifest does not say $form"
+    grep -q "^\"normalizer\":{\"type\":\"$(echo $form | tr a-z A-Z)\"},$" $form/tokenizer.json || fail 'tokenizer.json does not'
+done
+run 0 sgt-tokenize --quiet --normalize none raw.txt none
+tokens_as none raw.txt
+same_folders none plain
+run 0 sgt-tokenize --quiet nfc.txt same
+run 1 sgt-tokenize --normalize nfc raw.txt nfkc
+stderr_is 'sgt-tokenize: nfkc: made with --normalize nfkc, now nfc (--force replaces it)'
+run 1 sgt-tokenize raw.txt nfkc
+stderr_is 'sgt-tokenize: nfkc: made with --normalize nfkc, now not given (--force replaces it)'
+
+# what a set's tokenizer.json says holds for --vocab as well, unless it is told otherwise
+run 0 sgt-tokenize --quiet --vocab nfc/tokenizer.json raw.txt again
+same again/train_000000.bin nfc/train_000000.bin
+run 0 sgt-tokenize --quiet --vocab nfc/tokenizer.json --normalize none raw.txt undone
+same undone/train_000000.bin none/train_000000.bin
+
+# with what else changes text: U+FFFD for what is no UTF-8; a literal end of text stays one, and a wide one is none
+run 0 sgt-tokenize --quiet --normalize nfc --invalid-utf8 replace raw.txt replaced
+printf 'caf\303\251 \357\254\201n \355\225\234\n\357\277\275\303\251' > replaced.txt
+tokens_as replaced replaced.txt
+printf 'e\314\201<|endoftext|>\314\201 \357\274\234|endoftext|\357\274\236' > literal.txt
+run 0 sgt-tokenize --quiet --normalize nfkc --special eot literal.txt literal
+check 'one end of text, and one before it all' \
+    [ "$(od -An -v -tu2 -w2 -j1024 literal/train_000000.bin | grep -c 50256)" -eq 2 ]
+
+# many documents, large ones that are cut, by any number of threads; as JSONL
+i=0
+while [ $i -lt 12 ]; do cat raw.txt raw.txt nfc.txt; i=$((i + 1)); done > some.txt
+i=0
+while [ $i -lt 400 ]; do cat some.txt; i=$((i + 1)); done > large.txt # 360 KB and more: units are of 256 KiB
+i=0
+while [ $i -lt 12 ]; do cat nfc.txt nfc.txt nfc.txt; i=$((i + 1)); done > some-nfc.txt
+i=0
+while [ $i -lt 400 ]; do cat some-nfc.txt; i=$((i + 1)); done > large-nfc.txt
+for threads in 1 3; do
+    rm -rf large
+    run 0 sgt-tokenize --quiet --threads $threads --normalize nfc large.txt large
+    tokens_as large large-nfc.txt
+done
+printf '{"text": "e\\u0301"}\n{"text": "\\u1112\\u1161\\u11ab"}\n' > lines.jsonl
+printf '{"text": "\303\251"}\n{"text": "\355\225\234"}\n' > lines-nfc.jsonl
+run 0 sgt-tokenize --quiet --normalize nfc lines.jsonl lines
+tokens_as lines lines-nfc.jsonl
+
+# a pattern and a vocabulary of one's own see the normalized text
+run 0 sgt-tokenize --quiet --normalize nfc --train-vocab 262 large.txt trained
+run 0 sgt-tokenize --quiet --train-vocab 262 large-nfc.txt trained-nfc
+same trained/merges.txt trained-nfc/merges.txt
+grep -q '^"normalizer":{"type":"NFC"},$' trained/tokenizer.json || fail 'the vocabulary does not say nfc'
+run 0 sgt-tokenize --quiet --normalize nfc --pattern '\X' raw.txt clusters
+run 0 sgt-tokenize --quiet --pattern '\X' nfc.txt clusters-nfc
+same clusters/train_000000.bin clusters-nfc/train_000000.bin
+
+run_usage '--normalize nfd: must be one of none|nfc|nfkc' sgt-tokenize --normalize nfd raw.txt n
+absent n

@@ -1,0 +1,210 @@
+/* Normal forms: against Python's unicodedata (frozen), against utf8proc as a whole, and wherever a text may be cut. */
+#include <stdlib.h>
+#include <string.h>
+#include <utf8proc.h>
+
+#include "common.h"
+#include "normalize.h"
+#include "unicode.h"
+#include "utf8.h"
+
+static const sgt_normalize forms[] = {SGT_NORMALIZE_NFC, SGT_NORMALIZE_NFKC};
+
+/* z's, until the next call */
+static const uint8_t *normal(sgt_normalizer *z, sgt_normalize form, const void *s, size_t n, size_t *out_n)
+{
+    sgt_error err;
+    const uint8_t *out;
+    cr_assert_eq(sgt_normalize_text(z, form, s, n, &out, out_n, &err), SGT_OK, "%s", err.text);
+    return out;
+}
+
+static void becomes(sgt_normalize form, const char *from, const char *to)
+{
+    sgt_normalizer z = {0};
+    size_t n;
+    const uint8_t *out = normal(&z, form, from, strlen(from), &n);
+    cr_assert(n == strlen(to) && !memcmp(out, to, n), "%s: %.*s", from, (int)n, (const char *)out);
+    sgt_normalizer_free(&z);
+}
+
+Test(normalize, some_by_hand)
+{
+    becomes(SGT_NORMALIZE_NFC, "plain", "plain");
+    becomes(SGT_NORMALIZE_NFC, "", "");
+    becomes(SGT_NORMALIZE_NFC, "cafe\u0301 ole\u0301", "caf\u00E9 ol\u00E9");
+    becomes(SGT_NORMALIZE_NFC, "\u212B\uFB01\u00BD", "\u00C5\uFB01\u00BD");
+    becomes(SGT_NORMALIZE_NFKC, "\u212B\uFB01\u00BD", "\u00C5fi1\u20442");
+    becomes(SGT_NORMALIZE_NFC, "\u1112\u1161\u11AB\u1100\u1173\u11AF", "\uD55C\uAE00");
+    becomes(SGT_NORMALIZE_NFC, "\uD558\u11AB", "\uD55C"); /* a syllable takes the consonant that follows it */
+    becomes(SGT_NORMALIZE_NFC, "q\u0307\u0323", "q\u0323\u0307");
+    becomes(SGT_NORMALIZE_NFC, "\u304B\u3099\u30AB\u3099", "\u304C\u30AC");
+    becomes(SGT_NORMALIZE_NFKC, "\uFF76\uFF9E\uFF21", "\u30ACA");
+    /* what is no UTF-8 stays, and nothing combines across it */
+    becomes(SGT_NORMALIZE_NFC, "e\xFF\u0301\xC3", "e\xFF\u0301\xC3");
+    becomes(SGT_NORMALIZE_NFC, "\xE2\x82" "e\u0301\xF0\x9F", "\xE2\x82\u00E9\xF0\x9F");
+}
+
+static const char *const contexts[] = {"@", "a@", "@\u0301", "\u1100@", "@\u1161\u11A8", "e\u0323@\u0302", "\u4e2d@\u0345",
+                                       "\uFF76@", "@@"};
+
+static size_t in_context(uint8_t *out, const char *context, uint32_t cp)
+{
+    size_t n = 0;
+    for (; *context; context++)
+        if (*context == '@') n += put_utf8(out + n, cp);
+        else out[n++] = (uint8_t)*context;
+    return n;
+}
+
+Test(normalize, every_code_point_as_python_has_it, .timeout = 120)
+{
+    size_t size, n;
+    char *text = whole_file("tests/data/vocab/normalize.txt", &size), *line = text;
+    sgt_normalizer z = {0};
+    unsigned from, to, want[2];
+    uint32_t checked = 0;
+    for (; sscanf(line, "%x %x %x %x", &from, &to, &want[0], &want[1]) == 4; line = strchr(line, '\n') + 1)
+        for (int f = 0; f < 2; f++) {
+            uint32_t crc = 0;
+            for (uint32_t cp = from; cp <= to; cp++, checked++)
+                for (size_t c = 0; c < sizeof contexts / sizeof *contexts; c++) {
+                    uint8_t s[64];
+                    const uint8_t *out = normal(&z, forms[f], s, in_context(s, contexts[c], cp), &n);
+                    crc = crc32_of(crc32_of(crc, out, n), "\n", 1);
+                }
+            cr_assert_eq(crc, want[f], "U+%04X to U+%04X, form %d: %08x, not %08x", from, to, f, crc, want[f]);
+        }
+    cr_assert_eq(checked, 2 * 282230); /* of Unicode 14.0.0, surrogates left out */
+    sgt_normalizer_free(&z);
+    free(text);
+}
+
+/* What may combine with what stands before it: the second of every pair that a composed character falls into, one step
+ * at a time. */
+static void mark_seconds(uint8_t *second)
+{
+    for (int32_t cp = 0; cp < 0x110000; cp++) {
+        int32_t parts[32];
+        int state = 0;
+        utf8proc_ssize_t n = utf8proc_decompose_char(cp, parts, 32, UTF8PROC_DECOMPOSE, &state);
+        for (utf8proc_ssize_t i = 1; i < n; i++) second[parts[i]] = 1;
+    }
+}
+
+Test(normalize, boundaries_are)
+{
+    uint8_t *second = calloc(0x110000, 1);
+    mark_seconds(second);
+    for (int32_t cp = 0; cp < 0x110000; cp++)
+        for (int compat = 0; compat < 2 && sgt_normalize_boundary((uint32_t)cp); compat++) {
+            int32_t parts[32];
+            int state = 0;
+            cr_assert_geq(utf8proc_decompose_char(cp, parts, 32,
+                                                  UTF8PROC_DECOMPOSE | (compat ? UTF8PROC_COMPAT : 0), &state), 1);
+            cr_assert_eq(utf8proc_get_property(parts[0])->combining_class, 0, "U+%04X", cp);
+            cr_assert_eq(second[parts[0]], 0, "U+%04X begins with what may combine", cp);
+        }
+    free(second);
+}
+
+/* sgt_normalize_cut leans on it: no character ends in white space in normal form that is none itself, and none of ASCII
+ * changes. */
+Test(normalize, makes_no_white_space_at_an_end)
+{
+    sgt_normalizer z = {0};
+    uint8_t s[8];
+    size_t n;
+    for (uint32_t cp = 0; cp < 0x110000; cp++) {
+        if (cp >= 0xD800 && cp < 0xE000) continue;
+        size_t len = put_utf8(s, cp);
+        const uint8_t *out = normal(&z, SGT_NORMALIZE_NFKC, s, len, &n);
+        uint32_t last = 0;
+        for (size_t at = 0; at < n;) at += sgt_utf8_unit(out + at, n - at, &last);
+        if (sgt_unicode_class(cp) != SGT_CLASS_SPACE)
+            cr_assert_neq(sgt_unicode_class(last), SGT_CLASS_SPACE, "U+%04X", cp);
+        if (cp < 0x80) cr_assert(n == 1 && out[0] == cp);
+    }
+    sgt_normalizer_free(&z);
+}
+
+/* Random text of what combines, of many lengths: as utf8proc's own loop has it, and the same in parts cut where
+ * sgt_normalize_cut says, tokens included. */
+static size_t marked_text(rng *r, uint8_t *out, size_t max)
+{
+    static const uint32_t starters[] = {'a', 'e', ' ', '\n', 'q', 0x1100, 0x1161, 0x11A8, 0xAC00, 0xD558, 0x304B, 0x4E2D,
+                                        0x0915, 0x212B, 0xFB01, 0x3000, 0x00A0, 0x09C7, 0x09BE, 0xFF76, 0x1F600, 0x0344};
+    static const uint32_t marks[] = {0x0301, 0x0323, 0x0307, 0x0345, 0x3099, 0x093C, 0x0327, 0xFF9E, 0x05B0, 0x0F71};
+    size_t n = 0;
+    while (n + 8 < max) {
+        n += put_utf8(out + n, starters[below(r, sizeof starters / sizeof *starters)]);
+        for (uint32_t k = below(r, 8) ? below(r, 3) : below(r, 40); k-- > 0 && n + 8 < max;)
+            n += put_utf8(out + n, marks[below(r, sizeof marks / sizeof *marks)]);
+    }
+    return n;
+}
+
+Test(normalize, any_text_as_a_whole_and_in_parts, .timeout = 60)
+{
+    rng r = {test_seed(), 0};
+    sgt_normalizer z = {0}, parts = {0};
+    sgt_vocab *v = gpt2();
+    sgt_encoder *e = new_encoder(v);
+    uint8_t s[600];
+    uint16_t whole[8000], cut[8000];
+    for (int i = 0; i < 3000; i++) {
+        size_t n = marked_text(&r, s, 16 + below(&r, sizeof s - 16)), got, count = 0;
+        for (int f = 0; f < 2; f++) {
+            uint8_t *want = NULL;
+            const int options = UTF8PROC_STABLE | UTF8PROC_COMPOSE | (f ? UTF8PROC_COMPAT : 0);
+            utf8proc_ssize_t want_n = utf8proc_map(s, (utf8proc_ssize_t)n, &want, options);
+            const uint8_t *out = normal(&z, forms[f], s, n, &got);
+            cr_assert(want_n == (utf8proc_ssize_t)got && !memcmp(want, out, got), "seed %llu, text %d, form %d",
+                      (unsigned long long)r.key, i, f);
+            free(want);
+        }
+        const uint8_t *out = normal(&z, forms[i & 1], s, n, &got);
+        size_t ids = sgt_encode(e, out, got, whole), from = 0;
+        while (from < n) {
+            size_t len = 1 + below(&r, 60), to = from + len < n ? sgt_normalize_cut(s + from, len) : n - from;
+            if (!to) to = n - from;
+            const uint8_t *part = normal(&parts, forms[i & 1], s + from, to, &got);
+            count += sgt_encode(e, part, got, cut + count);
+            from += to;
+        }
+        cr_assert(ids == count && !memcmp(whole, cut, ids * sizeof *cut), "seed %llu, text %d in parts",
+                  (unsigned long long)r.key, i);
+    }
+    sgt_encoder_free(e);
+    sgt_vocab_free(v);
+    sgt_normalizer_free(&z);
+    sgt_normalizer_free(&parts);
+}
+
+/* Half a million marks on one letter, in the worst order: sorting by swaps would take hours. */
+Test(normalize, many_marks_take_linear_time, .timeout = 10)
+{
+    const size_t marks = 500000;
+    sgt_normalizer z = {0};
+    uint8_t *s = malloc(1 + 4 * marks);
+    size_t n = 0, got;
+    s[n++] = 'a';
+    for (size_t i = 0; i < marks; i++) n += put_utf8(s + n, 0x0301);
+    for (size_t i = 0; i < marks; i++) n += put_utf8(s + n, 0x0323);
+    const uint8_t *out = normal(&z, SGT_NORMALIZE_NFC, s, n, &got);
+    cr_assert_eq(got, 3 + 2 * (2 * marks - 1)); /* U+1EA1, and all other marks, those of the lower class first */
+    cr_assert(!memcmp(out, "\u1EA1\u0323", 5) && !memcmp(out + got - 2, "\u0301", 2));
+    free(s);
+    sgt_normalizer_free(&z);
+}
+
+Test(normalize, cuts_are_before_white_space_alone)
+{
+    cr_assert_eq(sgt_normalize_cut((const uint8_t *)"ab cd ef", 8), 5);
+    cr_assert_eq(sgt_normalize_cut((const uint8_t *)"ab  ", 4), 2);
+    cr_assert_eq(sgt_normalize_cut((const uint8_t *)"\u3000\n", 4), 0); /* white space before it */
+    cr_assert_eq(sgt_normalize_cut((const uint8_t *)"\u4E2D\n\u4E2D", 7), 3);
+    cr_assert_eq(sgt_normalize_cut((const uint8_t *)"\xFF\n", 2), 1);
+    cr_assert_eq(sgt_normalize_cut((const uint8_t *)" abc", 4), 0);
+    cr_assert_eq(sgt_normalize_cut((const uint8_t *)"", 0), 0);
+}

@@ -1,0 +1,206 @@
+/* normalize.c: normal forms through utf8proc's tables. Its own loop over whole texts is not used: it sorts combining
+ * marks by swapping neighbours, which takes quadratic time where there are many, and holds four bytes a byte. */
+#include "normalize.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <utf8proc.h>
+
+#include "unicode.h"
+#include "utf8.h"
+
+typedef struct range {
+    uint32_t from, to;
+} range;
+
+/* Characters that begin what they decompose to with a starter that composes with nothing before it (held to utf8proc's
+ * tables by a test): scripts in which most non-ASCII text is written, and emoji. */
+static const range boundaries[] = {
+    {0x00C0, 0x017F}, {0x0391, 0x03A1}, {0x03A3, 0x03CE}, {0x0400, 0x0481}, {0x0531, 0x0556}, {0x0561, 0x0586},
+    {0x05D0, 0x05EA}, {0x0621, 0x064A}, {0x0904, 0x0939}, {0x0E01, 0x0E2E}, {0x10D0, 0x10FA}, {0x2010, 0x2027},
+    {0x3001, 0x3002}, {0x3041, 0x3096}, {0x30A1, 0x30FA}, {0x3400, 0x4DBF}, {0x4E00, 0x9FFF}, {0xAC00, 0xD7A3},
+    {0xFF01, 0xFF5E}, {0x1F300, 0x1FAFF}};
+
+/* Characters of these that are their own normal forms, both (likewise). */
+static const range unchanged[] = {{0x0400, 0x0481}, {0x05D0, 0x05EA}, {0x0E01, 0x0E2E}, {0x3041, 0x3094},
+                                  {0x30A1, 0x30FA}, {0x3400, 0x4DBF}, {0x4E00, 0x9FFF}, {0xAC00, 0xD7A3}};
+
+static int within(const range *r, size_t count, uint32_t cp)
+{
+    for (size_t i = 0; i < count && cp >= r[i].from; i++)
+        if (cp <= r[i].to) return 1;
+    return 0;
+}
+
+int sgt_normalize_boundary(uint32_t cp)
+{
+    return cp < 0x80 || within(boundaries, sizeof boundaries / sizeof *boundaries, cp);
+}
+
+void sgt_normalizer_free(sgt_normalizer *z)
+{
+    free(z->text);
+    free(z->points);
+    *z = (sgt_normalizer){0};
+}
+
+static int no_memory(sgt_error *err)
+{
+    return sgt_fail(err, SGT_ENOMEM, "normalized text: out of memory");
+}
+
+static int reserve(sgt_normalizer *z, size_t more, sgt_error *err)
+{
+    if (z->used + more <= z->room) return SGT_OK;
+    size_t room = z->used + more + z->room / 2 + 4096;
+    uint8_t *text = realloc(z->text, room);
+    if (!text) return no_memory(err);
+    z->text = text;
+    z->room = room;
+    return SGT_OK;
+}
+
+static int append(sgt_normalizer *z, const uint8_t *s, size_t n, sgt_error *err)
+{
+    int rc = n ? reserve(z, n, err) : SGT_OK;
+    if (rc < 0 || !n) return rc;
+    memcpy(z->text + z->used, s, n);
+    z->used += n;
+    return SGT_OK;
+}
+
+/* ---- one stretch ---- */
+
+static int decompose(sgt_normalizer *z, uint32_t cp, sgt_normalize form, sgt_error *err)
+{
+    utf8proc_option_t options = UTF8PROC_STABLE | UTF8PROC_DECOMPOSE;
+    if (form == SGT_NORMALIZE_NFKC) options |= UTF8PROC_COMPAT;
+    for (;;) {
+        int state = 0;
+        size_t left = z->point_room - z->count;
+        utf8proc_ssize_t got = utf8proc_decompose_char((utf8proc_int32_t)cp, z->points + z->count,
+                                                       (utf8proc_ssize_t)left, options, &state);
+        if (got >= 0 && (size_t)got <= left) {
+            z->count += (size_t)got;
+            return SGT_OK;
+        }
+        size_t room = 2 * z->point_room + 64;
+        int32_t *more = reallocarray(z->points, room, 2 * sizeof *more);
+        if (!more) return no_memory(err);
+        z->points = more;
+        z->point_room = room;
+    }
+}
+
+static unsigned combining_class(int32_t cp)
+{
+    return (unsigned)utf8proc_get_property(cp)->combining_class;
+}
+
+/* Combining marks in a row by their class, equals as they stood: p[n] through `other` (n). */
+static void sort_marks(int32_t *p, int32_t *other, size_t n)
+{
+    size_t count[257] = {0};
+    int sorted = 1;
+    for (size_t i = 0; i < n; i++) {
+        count[combining_class(p[i]) + 1]++;
+        sorted &= i == 0 || combining_class(p[i - 1]) <= combining_class(p[i]);
+    }
+    if (sorted) return;
+    for (size_t c = 1; c < 257; c++) count[c] += count[c - 1];
+    for (size_t i = 0; i < n; i++) other[count[combining_class(p[i])]++] = p[i];
+    memcpy(p, other, n * sizeof *p);
+}
+
+/* Orders, composes and appends what has been decomposed. */
+static int end_stretch(sgt_normalizer *z, sgt_error *err)
+{
+    int32_t *p = z->points;
+    for (size_t i = 0, from; i < z->count; i++) {
+        for (from = i; i < z->count && combining_class(p[i]); i++) continue;
+        if (i > from + 1) sort_marks(p + from, p + z->point_room, i - from);
+    }
+    utf8proc_ssize_t n = utf8proc_normalize_utf32(p, (utf8proc_ssize_t)z->count, UTF8PROC_STABLE | UTF8PROC_COMPOSE);
+    int rc = reserve(z, 4 * z->count, err);
+    for (utf8proc_ssize_t i = 0; i < n && !rc; i++)
+        z->used += (size_t)utf8proc_encode_char(p[i], z->text + z->used);
+    z->count = 0;
+    return rc;
+}
+
+/* Whether a character ends the stretch before it. */
+static int ends_stretch(uint32_t cp) { return cp == SGT_UTF8_ILL_FORMED || sgt_normalize_boundary(cp); }
+
+/* The stretch from s on, up to the next boundary behind its first character; its bytes. */
+static size_t take_stretch(sgt_normalizer *z, sgt_normalize form, const uint8_t *s, size_t n, int *rc, sgt_error *err)
+{
+    uint32_t cp, next = SGT_UTF8_ILL_FORMED;
+    size_t at = sgt_utf8_unit(s, n, &cp), len = at < n ? sgt_utf8_unit(s + at, n - at, &next) : 0;
+    const int same = cp < 0x80 || within(unchanged, sizeof unchanged / sizeof *unchanged, cp);
+    if (cp == SGT_UTF8_ILL_FORMED || (same && ends_stretch(next))) {
+        *rc = append(z, s, at, err);
+        return at;
+    }
+    *rc = decompose(z, cp, form, err);
+    while (!*rc && at < n && !ends_stretch(next)) {
+        *rc = decompose(z, next, form, err);
+        at += len;
+        if (at < n) len = sgt_utf8_unit(s + at, n - at, &next);
+    }
+    if (!*rc) *rc = end_stretch(z, err);
+    return at;
+}
+
+/* ---- the text ---- */
+
+static size_t ascii_length(const uint8_t *s, size_t n)
+{
+    size_t i = 0;
+    for (uint64_t w; i + 8 <= n; i += 8) {
+        memcpy(&w, s + i, 8);
+        if (w & 0x8080808080808080u) break;
+    }
+    while (i < n && s[i] < 0x80) i++;
+    return i;
+}
+
+int sgt_normalize_text(sgt_normalizer *z, sgt_normalize form, const uint8_t *s, size_t n, const uint8_t **out,
+                       size_t *out_n, sgt_error *err)
+{
+    size_t at = ascii_length(s, n);
+    int rc = SGT_OK;
+    *out = s;
+    *out_n = n;
+    if (at == n || form == SGT_NORMALIZE_NONE || form == SGT_NORMALIZE_AS_VOCAB) return SGT_OK;
+    z->used = z->count = 0;
+    for (size_t from = 0; from < n && !rc; at = ascii_length(s + from, n - from) + from) {
+        size_t copy = at > from && at < n ? at - 1 : at; /* the last may combine with what follows */
+        rc = append(z, s + from, copy - from, err);
+        from = copy;
+        if (from < n && !rc) from += take_stretch(z, form, s + from, n - from, &rc, err);
+    }
+    *out = z->text;
+    *out_n = z->used;
+    return rc;
+}
+
+/* ---- cuts ---- */
+
+/* Whether what ends at text[p] is white space. */
+static int space_before(const uint8_t *text, size_t p)
+{
+    uint32_t cp;
+    for (size_t k = 1; k <= 4 && k <= p; k++) {
+        if ((text[p - k] & 0xC0) == 0x80) continue;
+        return sgt_utf8_unit(text + p - k, k, &cp) == k && cp != SGT_UTF8_ILL_FORMED &&
+               sgt_unicode_class(cp) == SGT_CLASS_SPACE;
+    }
+    return 0;
+}
+
+size_t sgt_normalize_cut(const uint8_t *text, size_t n)
+{
+    for (size_t p = n; p-- > 1;)
+        if ((text[p] == ' ' || (text[p] >= '\t' && text[p] <= '\r')) && !space_before(text, p)) return p;
+    return 0;
+}
