@@ -55,7 +55,8 @@ int sgt_journal_create(sgt_journal **out, const char *work, uint64_t fingerprint
 int sgt_journal_open(sgt_journal **out, const char *work, sgt_error *err);
 void sgt_journal_close(sgt_journal *j); /* NULL is fine */
 
-/* Ill-formed UTF-8 at `at`; goes out with the next commit. */
+/* Ill-formed UTF-8 at `at`, in order; goes out with the next commit. One that is known, as text is read again, is not
+ * noted twice. */
 void sgt_journal_invalid(sgt_journal *j, sgt_invalid_at at);
 /* `done`: a shard per split that became whole, tokens 0 for none. Returns when it is on disk. */
 int sgt_journal_commit(sgt_journal *j, const sgt_manifest_shard done[SGT_SPLITS], const sgt_checkpoint *now,

@@ -1,42 +1,20 @@
-/* order.c: walks the parts one after the other. */
+/* order.c: walks the parts one after the other, or leaves it to shuffle.c. */
 #include "order.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "shuffle.h"
+
 struct sgt_order {
     sgt_order_request r;
     uint64_t *before;  /* tokens of the parts before part i; of all for i = count */
+    uint64_t *numbers; /* of the first document of part i */
     size_t part;       /* the one being walked; count: it is over */
     uint64_t document; /* in it, the next */
     uint64_t start, tokens; /* of the last one given out, in the part */
+    sgt_shuffle *shuffle;   /* NULL: the order is the input's */
 };
-
-int sgt_order_open(sgt_order **out, const sgt_order_request *r, sgt_error *err)
-{
-    sgt_order *o = calloc(1, sizeof *o);
-    if (!o || !(o->before = calloc(r->count + 1, sizeof *o->before))) {
-        free(o);
-        return sgt_fail(err, SGT_ENOMEM, "the order of documents: out of memory");
-    }
-    o->r = *r;
-    for (size_t i = 0; i < r->count; i++) o->before[i + 1] = o->before[i] + sgt_set_tokens(r->parts[i], r->split);
-    *out = o;
-    return SGT_OK;
-}
-
-void sgt_order_close(sgt_order *o)
-{
-    if (!o) return;
-    for (size_t i = 0; i < o->r.count; i++) sgt_set_rest(o->r.parts[i]);
-    free(o->before);
-    free(o);
-}
-
-uint64_t sgt_order_tokens(const sgt_order *o)
-{
-    return o->before[o->r.count];
-}
 
 static void go_to_part(sgt_order *o, size_t part)
 {
@@ -45,29 +23,111 @@ static void go_to_part(sgt_order *o, size_t part)
     o->document = o->start = o->tokens = 0;
 }
 
-int sgt_order_next(sgt_order *o, uint64_t *tokens, sgt_error *err)
+static uint64_t documents_here(const sgt_order *o)
 {
-    int split = o->r.split, rc;
-    while (o->part < o->r.count && o->document == sgt_set_documents(o->r.parts[o->part], split))
-        go_to_part(o, o->part + 1);
-    if (o->part == o->r.count) return 1;
+    return sgt_set_documents(o->r.parts[o->part], o->r.split);
+}
+
+/* The next document of the part at hand, a duplicate too. */
+static int step(sgt_order *o, sgt_error *err)
+{
     sgt_set *s = o->r.parts[o->part];
     uint64_t end, want = o->start + o->tokens; /* documents lie end to end */
-    if ((rc = sgt_set_start(s, split, o->document, &o->start, err)) < 0 ||
-        (rc = sgt_set_start(s, split, o->document + 1, &end, err)) < 0)
+    int rc;
+    if ((rc = sgt_set_start(s, o->r.split, o->document, &o->start, err)) < 0 ||
+        (rc = sgt_set_start(s, o->r.split, o->document + 1, &end, err)) < 0)
         return rc;
-    if (o->start != want || end <= o->start || end > sgt_set_tokens(s, split))
+    if (o->start != want || end <= o->start || end > sgt_set_tokens(s, o->r.split))
         return sgt_fail(err, SGT_EFORMAT,
                         "part %zu: document %" PRIu64 " begins at token %" PRIu64 " and ends at %" PRIu64
                         ", damaged (--force starts over)",
                         o->part + 1, o->document, o->start, end);
     o->document++;
-    *tokens = o->tokens = end - o->start;
+    o->tokens = end - o->start;
     return SGT_OK;
+}
+
+static int left_out(const sgt_order *o)
+{
+    return o->r.dedup && sgt_dedup_is_duplicate(o->r.dedup, o->r.split, sgt_order_number(o));
+}
+
+static int next_of_part(sgt_order *o, sgt_error *err)
+{
+    while (o->document < documents_here(o)) {
+        int rc = step(o, err);
+        if (rc < 0 || !left_out(o)) return rc;
+    }
+    return 1;
+}
+
+/* How many tokens each part has for this order: where duplicates are left out, its documents are gone through. */
+static int add_up(sgt_order *o, sgt_error *err)
+{
+    uint64_t number = 0;
+    for (size_t i = 0; i < o->r.count; i++) {
+        const sgt_set *s = o->r.parts[i];
+        uint64_t tokens = o->r.dedup ? 0 : sgt_set_tokens(s, o->r.split);
+        int rc = o->r.dedup ? 0 : 1;
+        o->numbers[i] = number;
+        number += sgt_set_documents(s, o->r.split);
+        go_to_part(o, i);
+        while (!rc && (rc = next_of_part(o, err)) == 0) tokens += o->tokens;
+        if (rc < 0) return rc;
+        o->before[i + 1] = o->before[i] + tokens;
+    }
+    go_to_part(o, 0);
+    return SGT_OK;
+}
+
+int sgt_order_open(sgt_order **out, const sgt_order_request *r, sgt_error *err)
+{
+    sgt_order *o = calloc(1, sizeof *o);
+    if (!o) return sgt_fail(err, SGT_ENOMEM, "the order of documents: out of memory");
+    o->r = *r;
+    o->before = calloc(r->count + 1, sizeof *o->before);
+    o->numbers = calloc(r->count + 1, sizeof *o->numbers);
+    int rc = o->before && o->numbers ? add_up(o, err)
+                                     : sgt_fail(err, SGT_ENOMEM, "the order of documents: out of memory");
+    sgt_shuffle *shuffle = NULL;
+    if (!rc && r->shuffle) rc = sgt_shuffle_open(&shuffle, r, o, err);
+    o->shuffle = shuffle; /* from here on it is that order */
+    if (rc < 0) sgt_order_close(o);
+    else *out = o;
+    return rc;
+}
+
+void sgt_order_close(sgt_order *o)
+{
+    if (!o) return;
+    for (size_t i = 0; i < o->r.count; i++) sgt_set_rest(o->r.parts[i]);
+    sgt_shuffle_close(o->shuffle);
+    free(o->before);
+    free(o->numbers);
+    free(o);
+}
+
+uint64_t sgt_order_tokens(const sgt_order *o)
+{
+    return o->before[o->r.count];
+}
+uint64_t sgt_order_number(const sgt_order *o)
+{
+    return o->numbers[o->part] + o->document - 1;
+}
+
+int sgt_order_next(sgt_order *o, uint64_t *tokens, sgt_error *err)
+{
+    if (o->shuffle) return sgt_shuffle_next(o->shuffle, tokens, err);
+    int rc = 1;
+    while (o->part < o->r.count && (rc = next_of_part(o, err)) == 1) go_to_part(o, o->part + 1);
+    *tokens = o->tokens;
+    return rc;
 }
 
 int sgt_order_seek(sgt_order *o, uint64_t at, uint64_t *tokens, uint64_t *skip, sgt_error *err)
 {
+    if (o->shuffle) return sgt_shuffle_seek(o->shuffle, at, tokens, skip, err);
     size_t part = 0;
     int rc;
     while (part + 1 < o->r.count && o->before[part + 1] <= at) part++;
@@ -80,5 +140,6 @@ int sgt_order_seek(sgt_order *o, uint64_t at, uint64_t *tokens, uint64_t *skip, 
 
 int sgt_order_ids(sgt_order *o, uint64_t at, size_t n, const uint16_t **ids, sgt_error *err)
 {
+    if (o->shuffle) return sgt_shuffle_ids(o->shuffle, at, n, ids, err);
     return sgt_set_ids(o->r.parts[o->part], o->r.split, o->start + at, n, ids, err);
 }

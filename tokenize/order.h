@@ -6,7 +6,8 @@
  *         for (at = 0; at < tokens; at += n) sgt_order_ids(o, at, n = ..., &ids, &err);
  *     sgt_order_close(o);
  *
- * The order is that of the input: part after part. One thread at a time. */
+ * The order is that of the input, part after part, or a shuffled one (shuffle.h); duplicates are left out (dedup.h).
+ * One thread at a time. */
 #ifndef SGT_ORDER_H
 #define SGT_ORDER_H
 
@@ -14,16 +15,24 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "dedup.h"
 #include "set.h"
 
 typedef struct sgt_order_request {
     sgt_set *const *parts; /* in the order of the input; no two orders use them at once */
     size_t count;
     int split;
+    const sgt_dedup *dedup; /* which documents are duplicates; NULL: nobody has asked */
+    int shuffle;
+    uint64_t seed;
+    const char *work; /* the folder for what is shuffled */
+    int force;        /* what an earlier run has shuffled is not believed */
+    const sgt_stop *stop;
 } sgt_order_request;
 
 typedef struct sgt_order sgt_order;
 
+/* Where documents are to be shuffled, they have been when this returns. */
 int sgt_order_open(sgt_order **out, const sgt_order_request *r, sgt_error *err);
 void sgt_order_close(sgt_order *o); /* NULL is fine */
 
@@ -31,6 +40,8 @@ uint64_t sgt_order_tokens(const sgt_order *o); /* of all documents */
 
 /* The next document. 0; 1: there is none; or a negative SGT_E*. */
 int sgt_order_next(sgt_order *o, uint64_t *tokens, sgt_error *err);
+/* Its number in the input, of those of the split and with duplicates counted; not of a shuffled order. */
+uint64_t sgt_order_number(const sgt_order *o);
 /* The document that holds token `at` of them all (there is one), as sgt_order_next gives it; *skip of its tokens lie
  * before that one. */
 int sgt_order_seek(sgt_order *o, uint64_t at, uint64_t *tokens, uint64_t *skip, sgt_error *err);

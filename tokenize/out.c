@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "dedup_record.h"
 #include "out_compare.h"
 #include "shard.h"
 #include "writer.h"
@@ -20,8 +21,9 @@
 #define WAIT_MS 50
 #define WAIT_TURNS 200 /* ten seconds: setting OUT up takes a rank less */
 
-static const char *const finished_names[] = {"manifest.json", "sources.jsonl", "tokenizer.json"};
-static const char *const work_names[] = {"journal", "inputs.jsonl", "sources.jsonl", "manifest.json", "tokenizer.json"};
+static const char *const finished_names[] = {"manifest.json", "sources.jsonl", "tokenizer.json", SGT_DEDUP_FILE};
+static const char *const work_names[] = {"journal",       "inputs.jsonl",   "sources.jsonl",
+                                         "manifest.json", "tokenizer.json", SGT_DEDUP_FILE};
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
 static int no_memory(const char *path, sgt_error *err)
@@ -245,6 +247,13 @@ static int check_begun(const sgt_out *o, int split, sgt_error *err)
     return sgt_out_check_size(o->work, name, 8 * j->now.documents[split], 1, err);
 }
 
+/* Killed between publishing `name` and the manifest: back to where the journal has it. */
+static int take_back(const sgt_out *o, const char *name, sgt_error *err)
+{
+    if (sgt_out_file_exists(o->work, name) || !sgt_out_file_exists(o->path, name)) return SGT_OK;
+    return move(o->path, o->work, name, name, NULL, err);
+}
+
 /* Completes what the journal knows: shards that are whole but still in .work. Everything else there or in OUT is
  * removed. */
 static int go_on(sgt_out *o, sgt_error *err)
@@ -262,10 +271,8 @@ static int go_on(sgt_out *o, sgt_error *err)
         }
         if (!rc) rc = check_begun(o, s, err);
     }
-    /* Killed between publishing the sources and the manifest: back to where the journal has them. */
-    if (!rc && j->now.sources && !sgt_out_file_exists(o->work, "sources.jsonl") &&
-        sgt_out_file_exists(o->path, "sources.jsonl"))
-        rc = move(o->path, o->work, "sources.jsonl", "sources.jsonl", NULL, err);
+    if (!rc && j->now.sources) rc = take_back(o, "sources.jsonl", err);
+    if (!rc) rc = take_back(o, SGT_DEDUP_FILE, err);
     if (!rc) rc = sgt_out_check_size(o->work, "sources.jsonl", j->now.sources, 1, err);
     if (!rc) rc = sweep(o->work, stale_in_work, j, err);
     if (!rc) rc = sweep(o->path, stale_in_out, j, err);
@@ -362,7 +369,7 @@ int sgt_out_alone(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     o->journal = NULL;
     if ((rc = sgt_out_is_complete(r, err)) == 1) remove_work(o);
     if (!rc && (rc = sgt_journal_open(&o->journal, o->work, err)) == 0)
-        rc = sgt_out_may_resume(o->journal, r, o->work, err) == 1
+        rc = r->corpus->stream || sgt_out_may_resume(o->journal, r, o->work, err) == 1
                  ? SGT_OK
                  : sgt_fail(err, SGT_EIO, "%s: another command has taken it over", o->path);
     return rc;
@@ -410,6 +417,8 @@ int sgt_out_publish(sgt_out *o, const sgt_manifest *m, const sgt_vocab *v, sgt_e
         (rc = sgt_file_put(path, text, n, err)) < 0 ||
         (rc = move(o->work, o->path, "tokenizer.json", "tokenizer.json", NULL, err)) < 0 ||
         (rc = move(o->work, o->path, "sources.jsonl", "sources.jsonl", NULL, err)) < 0 ||
+        (sgt_out_file_exists(o->work, SGT_DEDUP_FILE) &&
+         (rc = move(o->work, o->path, SGT_DEDUP_FILE, SGT_DEDUP_FILE, NULL, err)) < 0) ||
         (rc = sgt_manifest_write(m, o->work, err)) < 0)
         goto done;
     /* Every other name must be durable before the one that says they all are. */

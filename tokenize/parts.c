@@ -1,4 +1,4 @@
-/* parts.c: ranks side by side. */
+/* parts.c: ranks side by side, and what becomes of their parts. */
 #include "parts.h"
 
 #include <inttypes.h>
@@ -11,6 +11,7 @@
 
 #include "assemble.h"
 #include "base/file.h"
+#include "dedup.h"
 #include "order.h"
 #include "out.h"
 #include "out_compare.h"
@@ -29,6 +30,7 @@ typedef struct parts {
     size_t *first; /* files of rank i: first[i] ... first[i + 1] - 1 */
     sgt_out out;
     sgt_set **sets; /* of the parts that have files, in order */
+    char **paths;
     size_t count;
 } parts;
 
@@ -39,7 +41,7 @@ static int no_memory(const parts *p, sgt_error *err)
 
 int sgt_parts_wanted(const sgt_tokenize_options *o)
 {
-    return o->ranks.size > 1;
+    return o->ranks.size > 1 || o->shuffle || o->dedup;
 }
 
 void sgt_parts_divide(const sgt_corpus *c, uint32_t ranks, size_t *first)
@@ -106,22 +108,29 @@ static int count_missing(const parts *p, uint32_t *missing, sgt_error *err)
 static int open_sets(parts *p, sgt_error *err)
 {
     int rc = SGT_OK;
-    if (!(p->sets = calloc(p->ranks, sizeof(sgt_set *)))) return no_memory(p, err);
+    p->sets = calloc(p->ranks, sizeof(sgt_set *));
+    p->paths = calloc(p->ranks, sizeof(char *));
+    if (!p->sets || !p->paths) return no_memory(p, err);
     for (uint32_t i = 0; i < p->ranks && !rc; i++) {
         if (p->first[i] == p->first[i + 1]) continue;
         char *path = part_path(p, i);
         rc = path ? sgt_set_open(&p->sets[p->count], path, err) : no_memory(p, err);
-        p->count += !rc;
-        free(path);
+        if (rc < 0) free(path);
+        else p->paths[p->count++] = path;
     }
     return rc;
 }
 
 static void close_sets(parts *p)
 {
-    for (size_t i = 0; i < p->count; i++) sgt_set_close(p->sets[i]);
+    for (size_t i = 0; i < p->count; i++) {
+        sgt_set_close(p->sets[i]);
+        free(p->paths[i]);
+    }
     free(p->sets);
+    free(p->paths);
     p->sets = NULL;
+    p->paths = NULL;
     p->count = 0;
 }
 
@@ -175,17 +184,30 @@ static int join_invalid(const parts *p, sgt_manifest *m, sgt_error *err)
     return m->invalid ? SGT_OK : no_memory(p, err);
 }
 
-static int assemble_shards(const parts *p, sgt_manifest *m, sgt_error *err)
+static int assemble_shards(const parts *p, const sgt_dedup *dedup, sgt_manifest *m, sgt_error *err)
 {
-    sgt_assembly a = {&p->out, p->vocab, sgt_pipeline_shard_tokens(p->o), p->o->force, p->o->stop};
+    const sgt_tokenize_options *o = p->o;
+    sgt_assembly a = {&p->out, p->vocab, sgt_pipeline_shard_tokens(o), o->force, o->stop};
     int rc = SGT_OK;
     for (int split = 0; split < SGT_SPLITS && !rc; split++) {
         sgt_order *order;
-        sgt_order_request r = {p->sets, p->count, split};
+        sgt_order_request r = {p->sets,         p->count,    split,    dedup,  o->shuffle,
+                               o->shuffle_seed, p->out.work, o->force, o->stop};
         if ((rc = sgt_order_open(&order, &r, err)) < 0) break;
         rc = sgt_assemble(&a, split, order, m, &m->documents, err);
         sgt_order_close(order);
     }
+    return rc;
+}
+
+static int put_together(const parts *p, sgt_manifest *m, sgt_error *err)
+{
+    sgt_dedup *dedup = NULL;
+    sgt_dedup_request r = {p->sets, (const char *const *)p->paths, p->count, p->out.work, p->o->stop};
+    int rc = p->o->dedup ? sgt_dedup_open(&dedup, &r, err) : SGT_OK;
+    if (!rc) rc = assemble_shards(p, dedup, m, err);
+    if (dedup) m->duplicates = sgt_dedup_count(dedup);
+    sgt_dedup_close(dedup);
     return rc;
 }
 
@@ -202,7 +224,7 @@ static int complete(parts *p, const char *options, sgt_tokenize_result *result, 
         m.bad_lines += part->bad_lines;
         m.lone_surrogates += part->lone_surrogates;
     }
-    if (!rc && (rc = assemble_shards(p, &m, err)) == 0 && (rc = join_sources(p, err)) == 0 &&
+    if (!rc && (rc = put_together(p, &m, err)) == 0 && (rc = join_sources(p, err)) == 0 &&
         (rc = join_invalid(p, &m, err)) == 0) {
         if (!(m.options = strdup(options))) rc = no_memory(p, err);
         snprintf(m.vocabulary, sizeof m.vocabulary, "%s", sgt_vocab_name(p->vocab));

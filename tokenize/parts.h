@@ -4,6 +4,9 @@
  * alone, puts the shards together (assemble.h) and removes the parts. Whoever dies, the same command goes on: parts
  * that are whole are not made again, nor are shards of OUT.
  *
+ * An OUT that is shuffled (shuffle.h) or free of duplicates (dedup.h) is made in the same way, by one rank too: what is
+ * known of all documents only at the end is done while the shards are put together.
+ *
  * Where a launcher joined the ranks (o->ranks.meet), they wait for each other, and rank 0 puts the shards together. */
 #ifndef SGT_PARTS_H
 #define SGT_PARTS_H

@@ -276,6 +276,8 @@ static char *options_json(const sgt_tokenize_options *o, const sgt_vocab *v)
         for (size_t i = 0; i < o->filter_count; i++) json_array_append_new(filters, json_string(o->filters[i]));
         json_object_set_new(j, "filter", filters);
     }
+    if (o->shuffle) json_object_set_new(j, "shuffle", json_integer((json_int_t)o->shuffle_seed));
+    if (o->dedup) json_object_set_new(j, "dedup", json_true());
     char *text = j ? json_dumps(j, 0) : NULL;
     json_decref(j);
     return text;
@@ -309,6 +311,7 @@ void sgt_pipeline_result(sgt_tokenize_result *r, const sgt_manifest *m)
     r->files = m->files;
     r->invalid_utf8 = m->invalid_utf8;
     r->bad_lines = m->bad_lines;
+    r->duplicates = m->duplicates;
     r->lone_surrogates = m->lone_surrogates;
     r->shards = m->count;
     for (size_t i = 0; i < m->count; i++)
@@ -322,7 +325,7 @@ static int fill_out(sgt_out *out, const sgt_tokenize_options *o, const sgt_corpu
     const sgt_checkpoint from = out->journal->now;
     sgt_manifest m = {0};
     sgt_record *r;
-    int rc = sgt_record_open(&r, out, c, v, sgt_pipeline_shard_tokens(o), err);
+    int rc = sgt_record_open(&r, out, c, v, sgt_pipeline_shard_tokens(o), o->dedup, err);
     if (rc < 0) return rc;
     rc = run(o, c, v, &from, r, err);
     if (rc == SGT_ESTOPPED && sgt_record_save(r, err) < 0) rc = err ? err->code : SGT_EIO;

@@ -3,7 +3,10 @@
  * A checkpoint is taken when a shard is full, which may be in the middle of a part: all counts then stand at the part's
  * beginning and `skip` says how many of its tokens are out already. A later run encodes from the part's first byte
  * again and leaves so many away; parts begin where no token is cut, so however they are cut then, the tokens are the
- * same. */
+ * same.
+ *
+ * Where documents' digests are taken (dedup.h), which cannot be gone on with in the middle of a document, everything
+ * stands at the document's beginning instead. */
 #include "record.h"
 
 #include <assert.h>
@@ -15,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "dedup.h"
 #include "writer.h"
 
 struct sgt_record {
@@ -28,6 +32,10 @@ struct sgt_record {
     uint64_t tokens; /* in all shards and splits */
     uint64_t done;    /* bytes on disk of the files that have ended */
     uint64_t reading; /* and of the one that has not, as far as it is read */
+    sgt_digests *digests;  /* NULL: none are taken */
+    sgt_checkpoint begun;  /* `now` as it was before the document at hand */
+    uint64_t begun_tokens; /* of it, in parts that are recorded */
+    int inside;            /* a document is at hand */
 };
 
 static int no_memory(const sgt_record *r, sgt_error *err)
@@ -45,13 +53,14 @@ static int open_sources(sgt_record *r, sgt_error *err)
 }
 
 int sgt_record_open(sgt_record **out, const sgt_out *o, const sgt_corpus *c, const sgt_vocab *v, uint64_t shard_tokens,
-                    sgt_error *err)
+                    int digests, sgt_error *err)
 {
     const sgt_journal *j = o->journal;
     sgt_record *r = calloc(1, sizeof *r);
     if (!r) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", o->path);
     *r = (sgt_record){.o = o, .corpus = c, .shard_tokens = shard_tokens, .now = j->now};
     int rc = open_sources(r, err);
+    if (!rc && digests) rc = sgt_digests_open(&r->digests, o->work, r->now.all_documents, err);
     for (int s = 0; s < SGT_SPLITS && !rc; s++) {
         sgt_writer_options w = {o->work, sgt_split_names[s], shard_tokens, v};
         rc = sgt_writer_open(&r->writers[s], &w, j->count[s], j->now.tokens[s], j->now.documents[s], err);
@@ -69,6 +78,7 @@ void sgt_record_close(sgt_record *r)
 {
     if (!r) return;
     for (int s = 0; s < SGT_SPLITS; s++) sgt_writer_close(r->writers[s]);
+    sgt_digests_close(r->digests);
     if (r->sources) fclose(r->sources);
     free(r->sources_path);
     free(r);
@@ -87,6 +97,17 @@ uint64_t sgt_record_tokens(const sgt_record *r)
     return r->tokens;
 }
 
+/* Where a later run is to go on. */
+static sgt_checkpoint resume_point(const sgt_record *r)
+{
+    if (!r->digests || !r->inside) return r->now;
+    sgt_checkpoint at = r->begun;
+    memcpy(at.tokens, r->now.tokens, sizeof at.tokens);
+    memcpy(at.documents, r->now.documents, sizeof at.documents);
+    at.skip = r->begun_tokens + r->now.skip;
+    return at;
+}
+
 /* Puts everything on disk, then says so in the journal, then moves what became whole to OUT: a run that is killed in
  * between leaves shards in .work that its successor moves. finish: shards that are not full are whole as well. */
 static int checkpoint(sgt_record *r, int finish, sgt_error *err)
@@ -103,7 +124,9 @@ static int checkpoint(sgt_record *r, int finish, sgt_error *err)
     if (rc < 0) return rc;
     if (fflush(r->sources) != 0 || fsync(fileno(r->sources)) < 0)
         return sgt_fail_errno(err, "%s: cannot flush to disk", r->sources_path);
-    if ((rc = sgt_sync_folder(r->o->work, err)) < 0 || (rc = sgt_journal_commit(r->o->journal, done, &r->now, err)) < 0)
+    if (r->digests && (rc = sgt_digests_sync(r->digests, err)) < 0) return rc;
+    const sgt_checkpoint at = resume_point(r);
+    if ((rc = sgt_sync_folder(r->o->work, err)) < 0 || (rc = sgt_journal_commit(r->o->journal, done, &at, err)) < 0)
         return rc;
     for (int s = 0; s < SGT_SPLITS && !rc; s++)
         if (done[s].tokens) rc = sgt_out_move_shard(r->o, &done[s], err);
@@ -181,6 +204,22 @@ static int bad_line(const sgt_record *r, const sgt_bad_line *b, sgt_error *err)
                     r->corpus->files[b->file].path, r->now.line + 1, at, b->why);
 }
 
+static int record_part(sgt_record *r, const sgt_part *p, const sgt_unit *u, sgt_error *err)
+{
+    if (p->first) {
+        r->begun = r->now;
+        r->begun_tokens = 0;
+        r->inside = 1;
+    }
+    int rc = record_ids(r, p, u->ids + p->first_id, p->ids, err);
+    if (rc < 0) return rc;
+    count_part(r, p);
+    r->begun_tokens += p->ids;
+    if (p->last) r->inside = 0;
+    if (!r->digests || !(p->first || p->last || p->length)) return SGT_OK;
+    return sgt_digests_add(r->digests, u->text + p->at, p->length, p->first, p->last, p->split, err);
+}
+
 int sgt_record_unit(sgt_record *r, const sgt_unit *u, sgt_error *err)
 {
     size_t noted = 0;
@@ -189,9 +228,8 @@ int sgt_record_unit(sgt_record *r, const sgt_unit *u, sgt_error *err)
         assert(p->file == r->now.file && p->offset == r->now.offset);
         r->now.hashed = p->hashed;
         r->now.hash = p->hash;
-        int rc = record_ids(r, p, u->ids + p->first_id, p->ids, err);
+        int rc = record_part(r, p, u, err);
         if (rc < 0) return rc;
-        count_part(r, p);
         while (noted < u->invalid_count && in_part(&u->invalid[noted], p))
             sgt_journal_invalid(r->o->journal, u->invalid[noted++]);
         if (p->closes && (rc = record_source(r, err)) < 0) return rc;

@@ -105,6 +105,9 @@ typedef struct sgt_tokenize_options {
     int skip_bad;                 /* lines of JSONL without such a string are counted; default: they are an error */
     int special_eot;              /* a literal <|endoftext|> in text is the end-of-text id; default: it is text */
     sgt_invalid_utf8 invalid_utf8;
+    int shuffle;                  /* documents of each split in an order that shuffle_seed decides (shuffle.h) */
+    uint64_t shuffle_seed;        /* below 2^63 */
+    int dedup;                    /* documents whose text has been there before are left out (dedup.h) */
     sgt_tokenize_ranks ranks;
     int force;                    /* replace an OUT made with other options or from other inputs */
     sgt_notice notice;
@@ -117,6 +120,7 @@ typedef struct sgt_tokenize_options {
 typedef struct sgt_tokenize_result {
     uint64_t tokens, documents, bytes, files, invalid_utf8, shards; /* bytes: of the documents' text */
     uint64_t bad_lines;       /* of JSONL, left out */
+    uint64_t duplicates;      /* documents left out by `dedup` */
     uint64_t lone_surrogates; /* \uD800 to \uDFFF in JSONL without the other half: each is U+FFFD now */
     uint64_t train_tokens, val_tokens;
     uint64_t bytes_read; /* by this call (with `meet`: of all ranks): fewer than `bytes` where it went on with an earlier run's work */

@@ -20,9 +20,9 @@ static struct {
     const char *vocab, *pattern, *format, *field, *special, *invalid_utf8, *normalize, *cpu;
     double split;
     sgt_option_list filters;
-    uint64_t shard_tokens, threads, rank, ranks, train_vocab;
-    int rank_given, ranks_given, vocab_given, split_given, shard_tokens_given;
-    int skip_bad, force, dry_run, json, quiet;
+    uint64_t shard_tokens, shuffle_seed, threads, rank, ranks, train_vocab;
+    int shuffle, rank_given, ranks_given, vocab_given, split_given, shard_tokens_given;
+    int dedup, skip_bad, force, dry_run, json, quiet;
 } o = {.vocab = "gpt2",
        .format = "auto",
        .field = "text",
@@ -58,6 +58,9 @@ static const sgt_option table[] = {
      .def = "none", .given = &o.split_given},
     {"shard-tokens", 0, SGT_OPT_COUNT, &o.shard_tokens, "N", "tokens of a shard", .def = "100M", .min = 1,
      .max = 2147483647, .given = &o.shard_tokens_given},
+    {"shuffle", 0, SGT_OPT_COUNT, &o.shuffle_seed, "SEED", "documents in an order that the number decides", .min = 0,
+     .max = 9007199254740992, .given = &o.shuffle},
+    {"dedup", 0, SGT_OPT_FLAG, &o.dedup, .help = "leaves out documents whose whole text has been there before"},
     {"force", 0, SGT_OPT_FLAG, &o.force, .help = "replace an OUT made with other options or from other inputs"},
     {.name = "Running"},
     {"threads", 't', SGT_OPT_COUNT, &o.threads, "N", "the output is the same for any number",
@@ -111,11 +114,11 @@ static double mb_per_s(const sgt_tokenize_result *r)
 static int print_json(const sgt_tokenize_result *r)
 {
     json_t *j =
-        json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:b}", "tokens", (json_int_t)r->tokens,
+        json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:b}", "tokens", (json_int_t)r->tokens,
                   "documents", (json_int_t)r->documents, "bytes", (json_int_t)r->bytes, "files", (json_int_t)r->files,
                   "invalid_utf8", (json_int_t)r->invalid_utf8, "bad_lines", (json_int_t)r->bad_lines, "lone_surrogates",
-                  (json_int_t)r->lone_surrogates, "seconds", r->seconds, "mb_per_s", mb_per_s(r), "shards",
-                  (json_int_t)r->shards, "train_tokens", (json_int_t)r->train_tokens, "val_tokens",
+                  (json_int_t)r->lone_surrogates, "duplicates", (json_int_t)r->duplicates, "seconds", r->seconds,
+                  "mb_per_s", mb_per_s(r), "shards", (json_int_t)r->shards, "train_tokens", (json_int_t)r->train_tokens, "val_tokens",
                   (json_int_t)r->val_tokens, "already_done", r->already_done);
     char *text = j ? json_dumps(j, JSON_REAL_PRECISION(6)) : NULL;
     if (text) puts(text);
@@ -147,6 +150,10 @@ static void print_summary(const char *out, const sgt_tokenize_result *r)
         printf("\n%s of text in ", sgt_format_bytes(a, sizeof a, r->bytes));
         print_count("", r->files, "file");
         printf(", %.2f s, %s\n", r->seconds, sgt_format_rate(b, sizeof b, 1e6 * mb_per_s(r), "B/s"));
+    }
+    if (r->duplicates) {
+        print_count("", r->duplicates, "duplicate");
+        printf(" left out\n");
     }
     if (r->bad_lines) {
         print_count("", r->bad_lines, "bad line");
@@ -229,6 +236,8 @@ static void check_train_vocab(void)
     const char *other = o.vocab_given          ? "--vocab"
                         : o.split_given        ? "--split"
                         : o.shard_tokens_given ? "--shard-tokens"
+                        : o.shuffle            ? "--shuffle"
+                        : o.dedup              ? "--dedup"
                                                : NULL;
     if (o.train_vocab && o.ranks_given) other = "--ranks";
     if (o.train_vocab && o.dry_run) other = "--dry-run";
@@ -321,7 +330,8 @@ int main(int argc, char **argv)
     sgt_tokenize_options options = {
         .inputs = (const char *const *)(argv + first), .input_count = (size_t)(count - 1), .out = argv[argc - 1],
         .vocab = o.vocab, .rule = o.pattern, .normalize = normalize(),
-        .val_fraction = o.split, .shard_tokens = o.shard_tokens, .threads = (int)o.threads,
+        .val_fraction = o.split, .shuffle = o.shuffle, .shuffle_seed = o.shuffle_seed, .dedup = o.dedup,
+        .shard_tokens = o.shard_tokens, .threads = (int)o.threads,
         .format = format(), .field = o.field, .skip_bad = o.skip_bad,
         .filters = o.filters.items, .filter_count = o.filters.count,
         .special_eot = !strcmp(o.special, "eot"), .invalid_utf8 = invalid_utf8(), .force = o.force,

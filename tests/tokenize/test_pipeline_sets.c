@@ -1,0 +1,243 @@
+/* Sets of several ranks, shuffled and without duplicates, against the slow way: documents encoded one by one, duplicates
+ * found by comparing texts, sorted by their keys. Stopping and going on, and how files are divided. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "base/philox.h"
+#include "buckets.h"
+#include "feed.h"
+#include "parts.h"
+#include "tests/tokenize/pipeline.h"
+
+TestSuite(pipeline_sets, .init = enter_scratch, .fini = leave_scratch);
+
+enum { FILES = 36 };
+static char names[FILES][16];
+static const char *paths[FILES];
+static int duplicate[FILES];
+
+/* Files of all lengths, a few of them alike, one of many pieces twice; of the same length and yet not alike, too. */
+static void make_corpus(void)
+{
+    mkdir("in", 0777);
+    for (int i = 0; i < FILES; i++) {
+        snprintf(names[i], sizeof names[i], "in/%02d", i);
+        paths[i] = names[i];
+        int like = i % 7 == 3 ? i / 2 : i;
+        size_t n = like % 10 == 1 ? 0 : like == 20 ? 30000 : (size_t)(like * 37 % 900);
+        char *text = mixed_text((uint64_t)like, &n, 1);
+        if (i % 7 == 4 && n) text[n / 2] ^= 1;
+        put_text(paths[i], text, n);
+        free(text);
+    }
+    char *big;
+    size_t n = get_file(&big, paths[20]);
+    put_text(paths[30], big, n);
+    free(big);
+    for (int i = 0; i < FILES; i++) {
+        duplicate[i] = 0;
+        for (int j = 0; j < i && !duplicate[i]; j++) {
+            char *a, *b;
+            size_t p = get_file(&a, paths[i]), q = get_file(&b, paths[j]);
+            duplicate[i] = p == q && !memcmp(a, b, p);
+            free(a);
+            free(b);
+        }
+    }
+}
+
+typedef struct keyed {
+    uint64_t key, number;
+    uint64_t from, to; /* tokens */
+} keyed;
+
+static int by_key(const void *a, const void *b)
+{
+    const keyed *x = a, *y = b;
+    if (x->key != y->key) return x->key < y->key ? -1 : 1;
+    return x->number < y->number ? -1 : 1;
+}
+
+/* What OUT ought to hold of one split. */
+static stream slow_set(const sgt_tokenize_options *o, int split)
+{
+    stream all = slow_stream(paths, FILES, o, split), s = {.starts = calloc(FILES, sizeof *s.starts)};
+    keyed docs[FILES];
+    size_t count = 0, number = 0;
+    for (int i = 0; i < FILES; i++) {
+        if (sgt_feed_split(paths[i] + 3, 0, o->val_fraction) != split) continue;
+        uint64_t n = number++, from = all.starts[n], to = number < all.documents ? all.starts[number] : all.count;
+        if (o->dedup && duplicate[i]) continue;
+        docs[count++] = (keyed){o->shuffle ? XXH3_64bits_withSeed(&n, 8, o->shuffle_seed) : n, n, from, to};
+    }
+    qsort(docs, count, sizeof *docs, by_key);
+    s.ids = malloc((all.count + 1) * sizeof *s.ids);
+    for (size_t i = 0; i < count; i++) {
+        s.starts[s.documents++] = s.count;
+        memcpy(s.ids + s.count, all.ids + docs[i].from, (docs[i].to - docs[i].from) * sizeof *s.ids);
+        s.count += docs[i].to - docs[i].from;
+    }
+    free_stream(&all);
+    return s;
+}
+
+static int make(sgt_tokenize_options o, const char *out, sgt_tokenize_result *r, sgt_error *err)
+{
+    const char *input = "in";
+    o.inputs = &input;
+    o.input_count = 1;
+    o.out = out;
+    return sgt_tokenize(&o, r, err);
+}
+
+static uint64_t count_duplicates(void)
+{
+    uint64_t n = 0;
+    for (int i = 0; i < FILES; i++) n += duplicate[i] != 0;
+    return n;
+}
+
+/* Every combination of what makes a set of parts, for several numbers of ranks. */
+Test(pipeline_sets, equals_the_slow_way)
+{
+    static const uint32_t ranks[] = {1, 3, 40};
+    sgt_error err;
+    make_corpus();
+    cr_assert(count_duplicates() > 4 && count_duplicates() < FILES / 2, "%lu", (unsigned long)count_duplicates());
+    cr_assert(duplicate[30], "the long one");
+    for (int mode = 0; mode < 8; mode++) {
+        sgt_tokenize_options o = {.shuffle = mode & 1,
+                                  .shuffle_seed = (uint64_t)mode * 77,
+                                  .dedup = mode >> 1 & 1,
+                                  .val_fraction = mode & 4 ? .4 : 0,
+                                  .shard_tokens = mode & 1 ? 3001 : 20000,
+                                  .piece_bytes = 700};
+        stream train = slow_set(&o, 0), val = slow_set(&o, 1);
+        for (size_t k = 0; k < (mode == 7 ? 3 : 2); k++) {
+            char out[32];
+            sgt_tokenize_result r;
+            snprintf(out, sizeof out, "out%d-%zu", mode, k);
+            o.threads = 1 + (int)k;
+            o.ranks.size = ranks[k];
+            for (o.ranks.rank = ranks[k]; o.ranks.rank-- > 0;) {
+                cr_assert_eq(make(o, out, &r, &err), 0, "%s", err.text);
+                cr_assert(o.ranks.rank == 0 || r.waiting, "a rank has not waited for the others");
+            }
+            expect_shards(out, "train", &train, o.shard_tokens);
+            expect_shards(out, "val", &val, o.shard_tokens);
+            cr_assert_eq(r.documents, train.documents + val.documents);
+            cr_assert_eq(r.tokens, train.count + val.count);
+            cr_assert_eq(r.duplicates, o.dedup ? count_duplicates() : 0);
+            cr_assert(r.files == FILES && !r.waiting && !r.already_done);
+        }
+        free_stream(&train);
+        free_stream(&val);
+    }
+}
+
+typedef struct stopper {
+    sgt_stop stop;
+    int after, calls;
+} stopper;
+
+static void stop_after(void *ctx, uint64_t done, uint64_t total, uint64_t tokens)
+{
+    stopper *s = ctx;
+    (void)done, (void)total, (void)tokens;
+    if (++s->calls == s->after) sgt_stop_request(&s->stop);
+}
+
+/* Stopped after every few units, in the middle of documents too: they begin anew, and so a little more is done each
+ * time. */
+Test(pipeline_sets, stopped_and_resumed)
+{
+    sgt_error err;
+    sgt_tokenize_result r;
+    sgt_tokenize_options o = {.dedup = 1, .shuffle = 1, .shard_tokens = 2000, .val_fraction = .3, .piece_bytes = 500};
+    make_corpus();
+    cr_assert_eq(make(o, "whole", &r, &err), 0, "%s", err.text);
+    int all = 0;
+    for (int after = 1; after < 40; after += 1 + after) {
+        char out[16];
+        int stops = 0;
+        snprintf(out, sizeof out, "out%d", after);
+        for (o.ranks = (sgt_tokenize_ranks){.size = 2}; o.ranks.rank < 2;) {
+            stopper s = {.after = after + stops};
+            o.stop = &s.stop;
+            o.progress = stop_after;
+            o.progress_ctx = &s;
+            o.threads = 1 + stops % 3;
+            o.piece_bytes = (size_t)(300 + 200 * (stops % 4));
+            int rc = make(o, out, &r, &err);
+            cr_assert(rc == 0 || rc == SGT_ESTOPPED, "%s", err.text);
+            stops += rc < 0;
+            o.ranks.rank += rc == 0;
+        }
+        expect_same_folders("whole", out);
+        all += stops;
+    }
+    cr_assert_gt(all, 30);
+}
+
+/* Contiguous, all files, nearly even; more ranks than files leave some without. */
+Test(pipeline_sets, files_are_divided)
+{
+    for (int round = 0; round < 200; round++) {
+        sgt_corpus_file files[50] = {{0}};
+        sgt_corpus c = {.files = files, .count = 1 + (size_t)(round % 50)};
+        size_t first[65];
+        uint32_t ranks = 1 + (uint32_t)(round * 7 % 64);
+        uint64_t largest = 0;
+        for (size_t i = 0; i < c.count; i++) {
+            files[i].size = (uint64_t)round % 3 ? sgt_philox_u64(5, i, (uint64_t)round) % 100000 : 0;
+            c.bytes += files[i].size;
+            if (files[i].size > largest) largest = files[i].size;
+        }
+        sgt_parts_divide(&c, ranks, first);
+        cr_assert(first[0] == 0 && first[ranks] == c.count);
+        for (uint32_t i = 0; i < ranks; i++) {
+            uint64_t bytes = 0;
+            cr_assert_leq(first[i], first[i + 1]);
+            for (size_t k = first[i]; k < first[i + 1]; k++) bytes += files[k].size + 4096;
+            cr_assert_leq(bytes, (c.bytes + c.count * 4096) / ranks + largest + 4096 + 1);
+        }
+    }
+}
+
+/* What is put into buckets comes back from each in order, whatever its length; an earlier run's files are gone. */
+Test(pipeline_sets, buckets_hold_what_was_put)
+{
+    sgt_error err;
+    sgt_buckets *b;
+    char *path, *got, *want = malloc(300000);
+    uint64_t size;
+    cr_assert(sgt_buckets_count(0, 10) == 1 && sgt_buckets_count(41, 10) == 4 &&
+              sgt_buckets_count(UINT64_MAX, 1) == SGT_BUCKETS_MOST);
+    for (int run = 0; run < 2; run++) {
+        size_t n = 0;
+        cr_assert_eq(sgt_buckets_open(&b, "a/b", run ? 2 : 4, &err), 0, "%s", err.text);
+        for (size_t k = 1; k < 200000; k = 3 * k + 1) {
+            for (size_t i = 0; i < k; i++) want[n + i] = (char)(k * 31 + i);
+            cr_assert_eq(sgt_buckets_put(b, 1, want + n, k, &err), 0, "%s", err.text);
+            n += k;
+        }
+        cr_assert_eq(sgt_buckets_close(b, &err), 0, "%s", err.text);
+        int fd = sgt_buckets_read("a/b", 1, &path, &size, &err);
+        cr_assert(fd >= 0 && size == n);
+        close(fd);
+        cr_assert(get_file(&got, path) == n && !memcmp(got, want, n));
+        free(path);
+        free(got);
+        fd = sgt_buckets_read("a/b", 0, &path, &size, &err);
+        cr_assert(fd >= 0 && size == 0);
+        close(fd);
+        free(path);
+        cr_assert((access("a/b/00002", F_OK) == 0) == (run == 0));
+    }
+    free(want);
+}

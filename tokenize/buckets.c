@@ -1,0 +1,118 @@
+/* buckets.c: many files, appended to in turn. */
+#include "buckets.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+#define BUFFER ((size_t)64 << 10)
+
+struct sgt_buckets {
+    char *folder;
+    size_t count;
+    uint8_t *buffers;
+    size_t *used;
+};
+
+static int no_memory(const char *folder, sgt_error *err)
+{
+    return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", folder);
+}
+
+static char *bucket_path(const char *folder, size_t bucket)
+{
+    char name[32];
+    snprintf(name, sizeof name, "%05zu", bucket);
+    return sgt_join(folder, name);
+}
+
+size_t sgt_buckets_count(uint64_t bytes, uint64_t want)
+{
+    size_t count = 1;
+    while (count < SGT_BUCKETS_MOST && bytes / count > want) count *= 2;
+    return count;
+}
+
+/* Appends p[n] to a file; it must be there, or where `made` is set, be made. */
+static int append(const sgt_buckets *b, size_t bucket, const void *p, size_t n, int made, int sync, sgt_error *err)
+{
+    char *path = bucket_path(b->folder, bucket);
+    if (!path) return no_memory(b->folder, err);
+    int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW | (made ? O_CREAT | O_EXCL : 0), 0666);
+    int rc = fd < 0 ? sgt_fail_errno(err, "%s", path) : sgt_write_all(fd, p, n, path, err);
+    if (!rc && sync && fsync(fd) < 0) rc = sgt_fail_errno(err, "%s: cannot flush to disk", path);
+    if (fd >= 0) close(fd);
+    free(path);
+    return rc;
+}
+
+int sgt_buckets_open(sgt_buckets **out, const char *folder, size_t count, sgt_error *err)
+{
+    sgt_buckets *b = calloc(1, sizeof *b);
+    if (!b) return no_memory(folder, err);
+    b->count = count;
+    b->folder = strdup(folder);
+    b->buffers = malloc(count * BUFFER);
+    b->used = calloc(count, sizeof *b->used);
+    int rc = b->folder && b->buffers && b->used ? SGT_OK : no_memory(folder, err);
+    if (!rc) rc = sgt_remove_tree(folder, err);
+    if (!rc) rc = sgt_make_folders(folder, err);
+    for (size_t i = 0; i < count && !rc; i++) rc = append(b, i, NULL, 0, 1, 0, err);
+    if (rc < 0) sgt_buckets_abandon(b);
+    else *out = b;
+    return rc;
+}
+
+void sgt_buckets_abandon(sgt_buckets *b)
+{
+    if (!b) return;
+    free(b->folder);
+    free(b->buffers);
+    free(b->used);
+    free(b);
+}
+
+static int flush(sgt_buckets *b, size_t bucket, int sync, sgt_error *err)
+{
+    int rc = append(b, bucket, b->buffers + bucket * BUFFER, b->used[bucket], 0, sync, err);
+    b->used[bucket] = 0;
+    return rc;
+}
+
+int sgt_buckets_put(sgt_buckets *b, size_t bucket, const void *p, size_t n, sgt_error *err)
+{
+    int rc;
+    if (b->used[bucket] + n > BUFFER && (rc = flush(b, bucket, 0, err)) < 0) return rc;
+    if (n > BUFFER) return append(b, bucket, p, n, 0, 0, err);
+    memcpy(b->buffers + bucket * BUFFER + b->used[bucket], p, n);
+    b->used[bucket] += n;
+    return SGT_OK;
+}
+
+int sgt_buckets_close(sgt_buckets *b, sgt_error *err)
+{
+    int rc = SGT_OK;
+    for (size_t i = 0; i < b->count && !rc; i++) rc = flush(b, i, 1, err);
+    if (!rc) rc = sgt_sync_folder(b->folder, err);
+    sgt_buckets_abandon(b);
+    return rc;
+}
+
+int sgt_buckets_read(const char *folder, size_t bucket, char **path, uint64_t *size, sgt_error *err)
+{
+    struct stat st;
+    if (!(*path = bucket_path(folder, bucket))) return no_memory(folder, err);
+    int fd = open(*path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0) return sgt_fail_errno(err, "%s", *path);
+    if (fstat(fd, &st) < 0) {
+        close(fd);
+        return sgt_fail_errno(err, "%s", *path);
+    }
+    *size = (uint64_t)st.st_size;
+    return fd;
+}
