@@ -412,13 +412,13 @@ int sgt_out_publish(sgt_out *o, const sgt_manifest *m, const sgt_vocab *v, sgt_e
 {
     char *text = NULL, *path = sgt_join(o->work, "tokenizer.json");
     size_t n;
+    int none = 0;
     int rc = path ? SGT_OK : no_memory(o->path, err);
     if (rc < 0 || (rc = sgt_vocab_tokenizer_json(v, &text, &n, err)) < 0 ||
         (rc = sgt_file_put(path, text, n, err)) < 0 ||
         (rc = move(o->work, o->path, "tokenizer.json", "tokenizer.json", NULL, err)) < 0 ||
         (rc = move(o->work, o->path, "sources.jsonl", "sources.jsonl", NULL, err)) < 0 ||
-        (sgt_out_file_exists(o->work, SGT_DEDUP_FILE) &&
-         (rc = move(o->work, o->path, SGT_DEDUP_FILE, SGT_DEDUP_FILE, NULL, err)) < 0) ||
+        (rc = move(o->work, o->path, SGT_DEDUP_FILE, SGT_DEDUP_FILE, &none, err)) < 0 || /* of a part alone */
         (rc = sgt_manifest_write(m, o->work, err)) < 0)
         goto done;
     /* Every other name must be durable before the one that says they all are. */

@@ -1,11 +1,13 @@
 /* parts.c: ranks side by side, and what becomes of their parts. */
 #include "parts.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -89,16 +91,26 @@ static int make_part(parts *p, const char *options, sgt_tokenize_result *result,
     return rc;
 }
 
-/* How many parts are not whole yet. */
+/* 1: the part is whole; only a system that says for sure that its manifest is not there is believed that it is not. */
+static int is_whole(const parts *p, uint32_t rank, sgt_error *err)
+{
+    struct stat st;
+    char *part = part_path(p, rank), *path = part ? sgt_join(part, "manifest.json") : NULL;
+    int rc = path ? 1 : no_memory(p, err);
+    if (path && stat(path, &st) < 0) rc = errno == ENOENT ? 0 : sgt_fail_errno(err, "%s", path);
+    free(path);
+    free(part);
+    return rc;
+}
+
+/* How many parts of others are not whole yet. */
 static int count_missing(const parts *p, uint32_t *missing, sgt_error *err)
 {
     *missing = 0;
     for (uint32_t i = 0; i < p->ranks; i++) {
-        if (p->first[i] == p->first[i + 1]) continue;
-        char *path = part_path(p, i);
-        if (!path) return no_memory(p, err);
-        *missing += !sgt_out_file_exists(path, "manifest.json");
-        free(path);
+        int rc = p->first[i] == p->first[i + 1] || i == p->rank ? 1 : is_whole(p, i, err);
+        if (rc < 0) return rc;
+        *missing += !rc;
     }
     return SGT_OK;
 }

@@ -8,8 +8,8 @@
 
 typedef struct sgt_record sgt_record;
 
-/* Goes on where o->journal stands. o, corpus and vocab must live as long as the record. digests: leave the record of each
- * document that dedup.h wants. */
+/* Goes on where o->journal stands. o, corpus and vocab must live as long as the record. digests: leave the record of
+ * each document that dedup.h wants. */
 int sgt_record_open(sgt_record **out, const sgt_out *o, const sgt_corpus *c, const sgt_vocab *v, uint64_t shard_tokens,
                     int digests, sgt_error *err);
 void sgt_record_close(sgt_record *r); /* NULL is fine */

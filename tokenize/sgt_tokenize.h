@@ -123,7 +123,8 @@ typedef struct sgt_tokenize_result {
     uint64_t duplicates;      /* documents left out by `dedup` */
     uint64_t lone_surrogates; /* \uD800 to \uDFFF in JSONL without the other half: each is U+FFFD now */
     uint64_t train_tokens, val_tokens;
-    uint64_t bytes_read; /* by this call (with `meet`: of all ranks): fewer than `bytes` where it went on with an earlier run's work */
+    /* Read by this call (with `meet`: by all ranks'): fewer than `bytes` where it went on with an earlier run's work. */
+    uint64_t bytes_read;
     uint32_t waiting; /* parts of other ranks that are not whole yet: the rest counts ours */
     int already_done; /* OUT was complete from the same command: nothing was written */
     double seconds;

@@ -1,5 +1,6 @@
 # tokenize-faults.sh: a file system that fails once, at every call in turn: either the set is whole all the same, or one
-# line says what failed, and the same command then makes it whole; shuffled and without duplicates likewise. Needs strace, which makes calls fail by the count.
+# line says what failed, and the same command then makes it whole; shuffled and without duplicates likewise.
+# Needs strace, which makes calls fail by the count.
 . "$ROOT/tests/cli/lib.sh"
 
 need_strace
@@ -22,7 +23,8 @@ fail_everywhere() { # LEAST: $again meets a failing call at each place in turn, 
         while :; do
             rm -rf out
             code=0
-            strace -f -o trace -e trace="$call" -e inject="$call:error=EIO:when=$n" $again > .stdout 2> .stderr || code=$?
+            strace -f -o trace -e trace="$call" -e inject="$call:error=EIO:when=$n" $again > .stdout 2> .stderr ||
+                code=$?
             grep -q INJECTED trace || break # there are fewer than n
             n=$((n + 1))
             [ $code -ne 127 ] || continue # the program could not even be started

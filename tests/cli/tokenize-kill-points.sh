@@ -10,7 +10,8 @@ for i in 1 3 5 6; do head -c 600 "$ROOT/tokenize/gpt2.bpe" | tail -c $((i * 90))
 head -c 180 "$ROOT/tokenize/gpt2.bpe" | gzip > corpus/2.gz
 tail -n 60 "$ROOT/tokenize/gpt2.bpe" | sed 's/["\\]//g; s/.*/{"text":"&"}/' > corpus/4.jsonl
 gzip corpus/4.jsonl
-kill_everywhere() { # LEAST: $again is killed at each place in turn, at so many at least; with `begun` as OUT from before
+# LEAST: $again is killed at each place in turn, at so many at least; `begun` is OUT as it was before
+kill_everywhere() {
     run 0 $again
     mv out undisturbed
     cases=0

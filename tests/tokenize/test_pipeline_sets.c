@@ -1,5 +1,5 @@
-/* Sets of several ranks, shuffled and without duplicates, against the slow way: documents encoded one by one, duplicates
- * found by comparing texts, sorted by their keys. Stopping and going on, and how files are divided. */
+/* Sets of several ranks, shuffled and without duplicates, against the slow way: documents encoded one by one,
+ * duplicates found by comparing texts, sorted by their keys. Stopping and going on, and how files are divided. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>

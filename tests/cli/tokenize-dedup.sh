@@ -1,0 +1,108 @@
+# tokenize-dedup.sh: --dedup: equal documents are left out but for the first, whatever the ranks, splits and threads,
+# and counted; nothing else is.
+. "$ROOT/tests/cli/lib.sh"
+
+work_in_memory
+
+mkdir corpus kept
+head -c 300000 "$ROOT/tokenize/gpt2.bpe" > corpus/a1
+head -c 299999 "$ROOT/tokenize/gpt2.bpe" > corpus/a2 # a beginning of it is another text
+{ head -c 299999 corpus/a1 && echo; } > corpus/a3   # the same length: as is one with another last byte
+cp corpus/a1 corpus/b
+: > corpus/c
+: > corpus/d
+printf 'not UTF-8: \377' > corpus/e
+printf 'not UTF-8: \376' > corpus/f # other bytes, if U+FFFD both
+printf 'x' > corpus/g
+{
+    printf '{"text": "one"}\n{"text": "two"}\n{"text": "one"}\n{"text": "\\u006fne"}\n{"text": "x"}\n{"text": ""}\n'
+    printf '{"text": "One"}\n{"text": "two "}\n'
+} > corpus/h.jsonl
+gzip -n < corpus/a1 > corpus/z.gz
+touch -d @1700000000 corpus/*
+# What stays: a1 a2 a3 c e f g, and of the lines one, two, One, "two "; b, d, two of one, x, the empty line and z.gz go.
+cp corpus/a1 corpus/a2 corpus/a3 corpus/c corpus/e corpus/f corpus/g kept
+printf '{"text": "one"}\n{"text": "two"}\n{"text": "One"}\n{"text": "two "}\n' > kept/h.jsonl
+shards() { # OUT OUT: the same shards
+    for a in "$1"/*.bin "$1"/*.idx; do same "$a" "$2/${a##*/}"; done
+    [ "$(ls "$1"/*.bin | wc -l)" = "$(ls "$2"/*.bin | wc -l)" ] || fail "$1 and $2 have not as many shards"
+}
+run 0 sgt-tokenize --quiet --shard-tokens 10k kept plain
+run 0 sgt-tokenize --json --shard-tokens 10k --dedup corpus out
+for what in 'duplicates 7' 'documents 11' 'files 11'; do
+    [ "$(field ${what% *} .stdout)" = "${what#* }" ] || fail "$what: $(cat .stdout)"
+done
+shards out plain
+grep -q '^  "duplicates": 7$' out/manifest.json || fail 'the manifest does not count them'
+grep -q '^  "dedup": true$' out/manifest.json || fail 'the manifest does not say so'
+[ "$(wc -l < out/sources.jsonl)" -eq 11 ] || fail 'sources.jsonl does not list all files'
+ls -A out | grep -v -e bin -e idx | paste -sd' ' > names
+[ "$(cat names)" = 'manifest.json sources.jsonl tokenizer.json' ] || fail "OUT holds $(cat names)"
+run 0 sgt-inspect --quiet --verify out
+run 0 sgt-tokenize --shard-tokens 10k --dedup corpus told
+stdout_has '7 duplicates left out'
+
+# ---- the same for any threads and ranks, and with --shuffle ----
+run 0 sgt-tokenize --quiet --threads 3 --shard-tokens 10k --dedup corpus threads
+same_folders threads out
+for i in 3 1 0 2; do run 0 sgt-tokenize --quiet --shard-tokens 10k --dedup --rank $i --ranks 4 corpus ranks; done
+same_folders ranks out
+run 0 sgt-tokenize --quiet --shard-tokens 10k --dedup --shuffle 5 --split 40% corpus both
+for i in 1 0; do
+    run 0 sgt-tokenize --quiet --shard-tokens 10k --dedup --shuffle 5 --split 40% --rank $i --ranks 2 corpus both2
+done
+same_folders both both2
+run 0 sgt-inspect --quiet --verify both
+# across splits too: of two alike in either, the first stays
+mkdir halves
+i=0
+while [ $i -lt 40 ]; do
+    i=$((i + 1))
+    echo "$((i % 20)) is a text" > halves/$((i + 100))
+done
+run 0 sgt-tokenize --json --split 50% --dedup halves half
+for what in 'duplicates 20' 'documents 20'; do
+    [ "$(field ${what% *} .stdout)" = "${what#* }" ] || fail "$what: $(cat .stdout)"
+done
+mkdir firsts
+i=0
+while [ $i -lt 20 ]; do i=$((i + 1)) && cp halves/$((i + 100)) firsts; done
+run 0 sgt-tokenize --quiet --split 50% firsts first
+shards half first
+# no duplicates: nothing is counted, and the shards are those of a plain set
+run 0 sgt-tokenize --quiet --shard-tokens 10k --dedup kept clean
+shards clean plain
+grep -q duplicates clean/manifest.json && fail 'none is counted'
+# text is compared as it is read
+run 0 sgt-tokenize --json --invalid-utf8 replace --dedup corpus/e corpus/f replaced
+[ "$(field documents .stdout)" = 2 ] || fail "$(cat .stdout)"
+# standard input
+run 0 sgt-tokenize --json --dedup corpus/g - stdin < corpus/g
+[ "$(field duplicates .stdout)" = 1 ] || fail "$(cat .stdout)"
+
+# ---- what is refused ----
+run 1 sgt-tokenize --shard-tokens 10k corpus out
+stderr_is 'sgt-tokenize: out: made with --dedup true, now not given (--force replaces it)'
+run 1 sgt-tokenize --shard-tokens 10k --dedup kept plain
+stderr_is 'sgt-tokenize: plain: made with --dedup not given, now true (--force replaces it)'
+run_usage '--train-vocab makes a vocabulary and no shards: not with --dedup' \
+    sgt-tokenize --train-vocab 300 --dedup corpus out
+
+# ---- stopped in the middle of a document: its digest is taken anew ----
+rm -rf out2
+sgt-tokenize --quiet --threads 1 --shard-tokens 10k --dedup --rank 0 --ranks 1 corpus out2 &
+pid=$!
+until [ -e out2/.work/part-000000/train_000003.bin ] || [ -e out2/manifest.json ]; do :; done
+kill -9 $pid 2> /dev/null
+wait $pid 2> /dev/null
+run 0 sgt-tokenize --quiet --threads 2 --shard-tokens 10k --dedup corpus out2
+same_folders out2 out
+# ---- records that are damaged are found ----
+run 0 sgt-tokenize --quiet --shard-tokens 10k --dedup --rank 0 --ranks 2 corpus damaged
+truncate -s -24 damaged/.work/part-000000/documents.sgt
+run 1 sgt-tokenize --quiet --shard-tokens 10k --dedup --rank 1 --ranks 2 corpus damaged
+stderr_matches '^sgt-tokenize: damaged/\.work/part-000000/documents.sgt: [0-9]+ bytes, wanted [0-9]+ of [0-9]+ '\
+'documents \(--force starts over\)$'
+rm -r damaged
+for i in 0 1; do run 0 sgt-tokenize --quiet --shard-tokens 10k --dedup --rank $i --ranks 2 corpus damaged; done
+same_folders damaged out

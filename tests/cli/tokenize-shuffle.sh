@@ -1,0 +1,121 @@
+# tokenize-shuffle.sh: --shuffle: the same order for any threads and ranks, another for another seed, the same documents
+# in all of them; what is refused, what is gone on with. (tests/tokenize holds the order itself to its definition.)
+. "$ROOT/tests/cli/lib.sh"
+
+work_in_memory
+
+mkdir corpus
+for file in "$ROOT"/tokenize/*.h; do head -c 3000 "$file" > "corpus/${file##*/}"; done
+head -c 40000 "$ROOT/tokenize/gpt2.bpe" > corpus/m
+: > corpus/empty
+i=0
+while [ $i -lt 300 ]; do
+    i=$((i + 1))
+    echo "{\"text\": \"document $i of many\"}"
+done > corpus/lines.jsonl
+documents=$((300 + $(ls corpus | wc -l) - 1))
+touch -d @1700000000 corpus/*
+options='--shard-tokens 1k --split 30%'
+run 0 sgt-tokenize --quiet $options corpus one
+run 0 sgt-tokenize --json $options --shuffle 7 corpus seven
+[ "$(field documents .stdout)" = $documents ] || fail "documents: $(cat .stdout)"
+same one/sources.jsonl seven/sources.jsonl
+grep -q '^  "shuffle": 7$' seven/manifest.json || fail "the manifest does not say so"
+run 0 sgt-inspect --quiet --verify seven
+
+# ---- the order depends on the seed alone ----
+run 0 sgt-tokenize --quiet --threads 3 $options --shuffle 7 corpus out
+same_folders out seven
+rm -r out
+for i in 2 0 1; do run 0 sgt-tokenize --quiet $options --shuffle 7 --rank $i --ranks 3 corpus out; done
+same_folders out seven
+run 0 sgt-tokenize --quiet $options --shuffle 8 corpus eight
+run 0 sgt-tokenize --quiet $options --shuffle 0 corpus zero
+
+# ---- all documents are there, once, in their splits, and in no order of the input's ----
+listed() { # OUT SPLIT: its documents, a line each, as ids in hex
+    cat "$1/$2"_*.bin > /dev/null || return
+    for bin in "$1/$2"_*.bin; do tail -c +1025 "$bin"; done | od -An -v -tx2 -w2 | tr -d ' ' |
+        awk '$1 == "c450" && NR > 1 { printf "\n" } { printf "%s ", $1 } END { printf "\n" }'
+}
+for split in train val; do
+    listed one $split > plain.$split
+    for out in seven eight zero; do
+        listed $out $split > $out.$split
+        cmp -s $out.$split plain.$split && fail "$out: $split is not shuffled"
+        sort $out.$split > .a
+        sort plain.$split > .b
+        same .a .b
+    done
+    [ "$(cat seven.$split eight.$split zero.$split | wc -l)" = $((3 * $(wc -l < plain.$split))) ] || fail 'lines'
+done
+cmp -s seven.train eight.train && fail 'another seed gives the same order'
+# far from where they were: of n documents in a random order the mean distance is n/3, within a tenth of n
+awk 'NR == FNR { at[$0] = FNR; next } $0 in at { d = FNR - at[$0]; sum += d < 0 ? -d : d; n++ }
+     END { mean = sum / n / n; exit !(n > 200 && mean > .23 && mean < .44) }' plain.train seven.train ||
+    fail 'documents are near where they were'
+
+# ---- standard input, one document, an empty one ----
+run 0 sgt-tokenize --quiet --shuffle 1 - single < corpus/m
+run 0 sgt-tokenize --quiet - plain < corpus/m
+same single/train_000000.bin plain/train_000000.bin
+run 0 sgt-tokenize --quiet --shuffle 1 corpus/empty none
+[ "$(wc -c < none/train_000000.bin)" = 1026 ] || fail 'an empty document is one id'
+
+# ---- what is refused ----
+refused() { # MESSAGE OPTION...
+    message=$1
+    shift
+    run 1 sgt-tokenize $options "$@" corpus seven
+    stderr_is "sgt-tokenize: seven: made with $message (--force replaces it)"
+}
+refused '--shuffle 7, now 8' --shuffle 8
+refused '--shuffle 7, now not given'
+refused '--dedup not given, now true' --shuffle 7 --dedup
+run_usage '--shuffle much: not a whole number (such as 12, 512k, 1.5M)' sgt-tokenize --shuffle much corpus out
+run_usage '--train-vocab makes a vocabulary and no shards: not with --shuffle' \
+    sgt-tokenize --train-vocab 300 --shuffle 1 corpus out
+run 0 sgt-tokenize $options --shuffle 7 corpus seven
+stdout_has 'complete already, nothing was done'
+
+# ---- stopped while shards are put together: whole shards stay, and what was scattered is not scattered again ----
+need_strace
+stop_late() { # it is killed at that rename
+    rm -rf out
+    strace -f -o trace -e trace=rename -e inject=rename:signal=KILL:when="$1" \
+        sgt-tokenize --quiet --threads 1 $options --shuffle 7 corpus out > .stdout 2> .stderr
+    absent out/manifest.json
+    exists out/.work/sorting/train/table
+}
+shards=$(ls seven/*.bin | wc -l) # of two renames each: half of them are then in OUT
+renames=$(strace -f -c -e trace=rename sgt-tokenize --quiet $options --shuffle 7 corpus counted 2>&1 > /dev/null |
+    awk '$NF == "rename" { print $4 }')
+stop_late $((renames - shards))
+ls -i out/*.bin out/.work/sorting/train/* > had
+[ "$(grep -c 'bin$' had)" -gt 5 ] || fail 'too few shards were whole'
+run 0 strace -f -o trace -e trace=rename,openat sgt-tokenize --quiet $options --shuffle 7 corpus out
+grep -q 'openat.*/sorting/train/00000.*O_APPEND' trace && fail 'it was scattered again'
+ls -i out/*.bin | sed 's/^ *//' > has
+[ "$(grep 'out/train' had | sed 's/^ *//' | sort | comm -23 - has | wc -l)" -eq 0 ] || fail 'shards were made again'
+same_folders out seven
+# damage in between is found; --force scatters again
+stop_late $((renames - shards))
+truncate -s -2 out/.work/sorting/train/00000
+run 1 sgt-tokenize --quiet $options --shuffle 7 corpus out
+stderr_matches '^sgt-tokenize: out/\.work/sorting/train/00000: [0-9]+ bytes, [0-9]+ were written \(--force starts '\
+'over\)$'
+run 0 sgt-tokenize --quiet --force $options --shuffle 7 corpus out
+same_folders out seven
+stop_late $((renames - shards))
+printf '\377\377\377\377' | dd of=out/.work/sorting/train/00000 bs=1 seek=16 conv=notrunc 2> /dev/null
+run 1 sgt-tokenize --quiet $options --shuffle 7 corpus out
+stderr_is 'sgt-tokenize: out/.work/sorting/train/00000: offset 0: damaged (--force starts over)'
+run 0 sgt-tokenize --quiet --force $options --shuffle 7 corpus out
+same_folders out seven
+# a shard of another length in OUT is not taken for one of ours
+stop_late $((renames - shards))
+head -c 1026 one/train_000000.bin > out/train_000001.bin
+run 1 sgt-tokenize --quiet $options --shuffle 7 corpus out
+stderr_matches '^sgt-tokenize: out/train_000001.bin: '
+run 0 sgt-tokenize --quiet --force $options --shuffle 7 corpus out
+same_folders out seven
