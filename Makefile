@@ -200,8 +200,9 @@ fuzz: need-packages                    ## looks for bytes that break a property,
 	@tests/fuzz/run.sh build/fuzz $(or $(FUZZ_SECONDS),60) $(FUZZ)
 
 .PHONY: torture
-torture: need-packages $(B)/bin/sgt-tokenize $(B)/bin/sgt-train  ## 500 random kills each over tokenizing and training (TORTURE_KILLS=N, SEED=N)
+torture: need-packages $(B)/bin/sgt-tokenize $(B)/bin/sgt-train  ## 500 random kills each over tokenizing and training, an hour of fuzzing (TORTURE_KILLS=N, SEED=N)
 	@TORTURE_KILLS=$(or $(TORTURE_KILLS),500) SCRIPT_SECONDS=36000 SHOW=1 tests/cli/run.sh $(B)/bin -torture
+	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=$(or $(FUZZ_SECONDS),1800)
 
 install: need-packages programs libs $(if $(HAVE_NVCC),cuda) $(if $(MPICC),mpi)  ## install into DESTDIR/PREFIX (default /usr/local)
 	$(call say,INST,$(DESTDIR)$(PREFIX))
