@@ -339,6 +339,13 @@ $(B)/tests/stress-loader: $(B)/obj/tests/loader/stress/stress.o $(call lib,loade
 $(B)/tests/stress-saver: $(B)/obj/tests/train/stress/stress.o $(call lib,train kernels loader)
 	$(call say,LD,$@)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) -o $@ $^ $(LD_train) $(LD_kernels) $(LD_loader)
 
+# JSONL into documents, on one thread: a measurement, no test.
+.PHONY: bench-json
+bench-json: $(B)/tests/bench-json      ## how fast lines of JSONL become documents
+	@$<
+$(B)/tests/bench-json: $(B)/obj/tests/tokenize/bench/bench_json.o $(call lib,tokenize loader)
+	$(call say,LD,$@)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) -o $@ $^ $(sort $(LD_tokenize) $(LD_loader))
+
 $(B)/obj/%.o: %.c $(B)/flags
 	$(call say,CC,$<)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) $(call flags,$<) -c -o $@ $<
 

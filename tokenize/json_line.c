@@ -42,16 +42,22 @@ static uint8_t *after_plain(uint8_t *s)
 #endif
 }
 
-/* The value of a hex digit; above 15: not one. */
-static unsigned hex_digit(uint8_t c)
+/* The value of a hex digit + 1; 0: it is none. */
+static const uint8_t hex_digits[256] = {
+    ['0'] = 1,  ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,  ['6'] = 7,  ['7'] = 8,
+    ['8'] = 9,  ['9'] = 10, ['a'] = 11, ['b'] = 12, ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16,
+    ['A'] = 11, ['B'] = 12, ['C'] = 13, ['D'] = 14, ['E'] = 15, ['F'] = 16};
+
+static int is_hex4(const uint8_t *s)
 {
-    unsigned digit = c - (unsigned)'0', letter = (c | 0x20u) - 'a';
-    return digit < 10 ? digit : letter < 6 ? letter + 10 : 99;
+    return hex_digits[s[0]] && hex_digits[s[1]] && hex_digits[s[2]] && hex_digits[s[3]];
 }
 
+/* Of four hex digits. */
 static unsigned hex4(const uint8_t *s)
 {
-    return hex_digit(s[0]) << 12 | hex_digit(s[1]) << 8 | hex_digit(s[2]) << 4 | hex_digit(s[3]);
+    return (unsigned)(hex_digits[s[0]] << 12) + (unsigned)(hex_digits[s[1]] << 8) + (unsigned)(hex_digits[s[2]] << 4) +
+           hex_digits[s[3]] - 0x1111;
 }
 
 /* What \c stands for; 0: no such escape (\u is one, but another matter). */
@@ -87,7 +93,7 @@ static int read_string(scan *c, uint8_t **text, uint8_t **end, int *escaped)
 {
     uint8_t *s = *text = c->s + 1;
     for (*escaped = 0;; *escaped = 1) {
-        s = after_plain(s);
+        if (*s != '\\') s = after_plain(s);
         if (*s == '"') break;
         c->s = s;
         if (*s == '\n') return wrong(c, "the string has no end");
@@ -97,8 +103,7 @@ static int read_string(scan *c, uint8_t **text, uint8_t **end, int *escaped)
             s += 2;
             continue;
         }
-        for (int i = 2; i < 6; i++)
-            if (hex_digit(s[i]) > 15) return wrong(c, "wanted four hex digits after \\u");
+        if (!is_hex4(s + 2)) return wrong(c, "wanted four hex digits after \\u");
         s += 6;
     }
     *end = s;
@@ -170,10 +175,13 @@ static size_t unescape(uint8_t *text, size_t n, uint8_t *scratch, uint64_t *surr
     const uint8_t *s = text, *end = text + n;
     uint8_t *out = scratch;
     for (;;) {
-        size_t k = copy_plain(out, s, end);
-        out += k;
-        s += k;
         if (s == end) break;
+        if (*s != '\\') {
+            size_t k = copy_plain(out, s, end);
+            out += k;
+            s += k;
+            continue;
+        }
         if (s[1] == 'u') out = put_escaped(out, &s, surrogates);
         else {
             *out++ = simple_escape(s[1]);

@@ -1,0 +1,212 @@
+/* JSONL and packed files through the whole pipeline: against the same documents as files of text, over threads and
+ * pieces; stopped anywhere and gone on with; and what is not the same any more when it is made again. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#include "base/philox.h"
+#include "tests/tokenize/pipeline.h"
+#include "utf8.h"
+
+TestSuite(pipeline_inputs, .init = enter_scratch, .fini = leave_scratch);
+
+/* `text` as a JSON string at out: every character that may be is escaped in one way or the other. */
+static size_t put_string(char *out, const char *text, size_t n, uint64_t seed)
+{
+    char *at = out;
+    *at++ = '"';
+    for (size_t i = 0; i < n;) {
+        uint32_t cp;
+        size_t len = sgt_utf8_unit((const uint8_t *)text + i, n - i, &cp);
+        uint64_t r = sgt_philox_u64(seed, i, 0) % 8;
+        if (cp < 0x20 || cp == '"' || cp == '\\' || (r == 0 && cp < 0x10000)) at += sprintf(at, r & 1 ? "\\u%04x" : "\\u%04X", cp);
+        else if (r == 1 && cp > 0xFFFF)
+            at += sprintf(at, "\\u%04x\\u%04x", 0xD800 + ((cp - 0x10000) >> 10), 0xDC00 + ((cp - 0x10000) & 0x3FF));
+        else {
+            memcpy(at, text + i, len);
+            at += len;
+        }
+        i += len;
+    }
+    *at++ = '"';
+    return (size_t)(at - out);
+}
+
+/* `count` documents of about n bytes, as the files PREFIX00, 01 ... and as lines, malloc'd. */
+static char *put_documents(const char *prefix, uint64_t seed, int count, size_t most, size_t *size)
+{
+    char *lines = malloc((size_t)count * (8 * most + 64)), *at = lines;
+    for (int i = 0; i < count; i++) {
+        char path[32];
+        size_t n = sgt_philox_u64(seed, (uint64_t)i, 1) % (most + 1);
+        char *text = mixed_text(seed + (uint64_t)i, &n, 0);
+        n = sgt_utf8_valid((uint8_t *)text, n); /* it is cut off anywhere */
+        snprintf(path, sizeof path, "%s%02d", prefix, i);
+        put_text(path, text, n);
+        if (i % 7 == 3) *at++ = '\n';
+        at += sprintf(at, "{\"n\": %d, \"text\": ", i);
+        at += put_string(at, text, n, seed);
+        at = stpcpy(at, i % 5 ? "}\n" : "}\r\n");
+        free(text);
+    }
+    *size = (size_t)(at - lines);
+    return lines;
+}
+
+/* In two members. */
+static void put_gz(const char *path, const char *bytes, size_t n)
+{
+    for (int half = 0; half < 2; half++) {
+        gzFile f = gzopen(path, half ? "ab" : "wb");
+        size_t from = half ? n / 2 : 0, to = half ? n : n / 2;
+        cr_assert(f && gzwrite(f, bytes + from, (unsigned)(to - from)) == (int)(to - from) && gzclose(f) == Z_OK);
+    }
+}
+
+static void put_zst(const char *path, const char *bytes, size_t n)
+{
+    size_t room = ZSTD_compressBound(n);
+    char *packed = malloc(room);
+    size_t got = ZSTD_compress(packed, room, bytes, n, 3);
+    cr_assert(!ZSTD_isError(got));
+    put_text(path, packed, got);
+    free(packed);
+}
+
+/* in/a.jsonl, in/b.jsonl.gz, in/c.ndjson.zst and in/d.gz, and the same documents in text/. */
+static void put_inputs(void)
+{
+    size_t n;
+    mkdir("in", 0777);
+    mkdir("text", 0777);
+    char *lines = put_documents("text/a", 100, 40, 900, &n);
+    put_text("in/a.jsonl", lines, n);
+    free(lines);
+    lines = put_documents("text/b", 200, 60, 300, &n);
+    put_gz("in/b.jsonl.gz", lines, n);
+    free(lines);
+    lines = put_documents("text/c", 300, 9, 20000, &n);
+    put_zst("in/c.ndjson.zst", lines, n);
+    free(lines);
+    n = 30000;
+    char *text = mixed_text(400, &n, 1);
+    put_text("text/d", text, n);
+    put_gz("in/d.gz", text, n);
+    free(text);
+}
+
+static int tokenize(sgt_tokenize_options *o, const char *input, const char *out, sgt_error *err)
+{
+    o->inputs = &input;
+    o->input_count = 1;
+    o->out = out;
+    return sgt_tokenize(o, NULL, err);
+}
+
+static void expect_same(const char *a, const char *b, const char *name)
+{
+    char p[64], q[64], *x, *y;
+    snprintf(p, sizeof p, "%s/%s", a, name);
+    snprintf(q, sizeof q, "%s/%s", b, name);
+    size_t n = get_file(&x, p), m = get_file(&y, q);
+    cr_assert(n == m && !memcmp(x, y, n), "%s and %s differ", p, q);
+    free(x);
+    free(y);
+}
+
+Test(pipeline_inputs, equal_files_of_text)
+{
+    sgt_error err;
+    sgt_tokenize_options o = {.threads = 2};
+    put_inputs();
+    cr_assert_eq(tokenize(&o, "text", "want", &err), 0, "%s", err.text);
+    for (int k = 0; k < 8; k++) {
+        static const size_t pieces[] = {1, 333, 5000, 0};
+        char out[16];
+        snprintf(out, sizeof out, "out%d", k);
+        o.piece_bytes = pieces[k / 2];
+        o.threads = k % 2 ? 1 : 4;
+        cr_assert_eq(tokenize(&o, "in", out, &err), 0, "%s", err.text);
+        expect_same("want", out, "train_000000.bin");
+        expect_same("want", out, "train_000000.idx");
+    }
+}
+
+typedef struct stopper {
+    sgt_stop stop;
+    int after, calls;
+} stopper;
+
+static void stop_after(void *ctx, uint64_t done, uint64_t total, uint64_t tokens)
+{
+    stopper *s = ctx;
+    (void)tokens;
+    cr_assert_leq(done, total);
+    if (++s->calls == s->after) sgt_stop_request(&s->stop);
+}
+
+/* Until it is through; how often it was stopped. */
+static int run_stopped(sgt_tokenize_options o, const char *out, int after)
+{
+    for (int stops = 0;; stops++) {
+        sgt_error err;
+        stopper s = {.after = after};
+        o.stop = &s.stop;
+        o.progress = stop_after;
+        o.progress_ctx = &s;
+        o.threads = 1 + stops % 3;
+        o.piece_bytes = (size_t)(900 + 700 * (stops % 4));
+        int rc = tokenize(&o, "in", out, &err);
+        if (rc == 0) return stops;
+        cr_assert_eq(rc, SGT_ESTOPPED, "%s", err.text);
+    }
+}
+
+Test(pipeline_inputs, stopped_anywhere_and_resumed)
+{
+    sgt_error err;
+    sgt_tokenize_options o = {.shard_tokens = 2500, .val_fraction = .4, .threads = 1};
+    put_inputs();
+    cr_assert_eq(tokenize(&o, "in", "whole", &err), 0, "%s", err.text);
+    for (int after = 1; after < 14; after += 3) {
+        char out[16];
+        snprintf(out, sizeof out, "out%d", after);
+        cr_assert_gt(run_stopped(o, out, after), 0);
+        expect_same_folders("whole", out);
+    }
+}
+
+/* A packed file of the same size with other bytes in it, in the part that an interrupted run has behind it. */
+Test(pipeline_inputs, packed_file_with_other_content)
+{
+    sgt_error err;
+    stopper s = {.after = 12};
+    size_t n = 60000;
+    char *text = mixed_text(500, &n, 0);
+    mkdir("in", 0777);
+    gzFile f = gzopen("in/a.gz", "wb0"); /* stored: the size does not depend on the bytes */
+    cr_assert(f && gzwrite(f, text, (unsigned)n) == (int)n && gzclose(f) == Z_OK);
+    sgt_tokenize_options o = {.threads = 1, .piece_bytes = 1000, .shard_tokens = 1000, .stop = &s.stop,
+                              .progress = stop_after, .progress_ctx = &s};
+    cr_assert_eq(tokenize(&o, "in", "out", &err), SGT_ESTOPPED);
+    text[100] ^= 1;
+    f = gzopen("in/a.gz", "wb0");
+    cr_assert(f && gzwrite(f, text, (unsigned)n) == (int)n && gzclose(f) == Z_OK);
+    o.stop = NULL;
+    o.progress = NULL;
+    cr_assert_eq(tokenize(&o, "in", "out", &err), SGT_EFORMAT);
+    static const char want[] = "in/a.gz: its bytes, unpacked, are others than when the run was interrupted, within the first ";
+    cr_assert(!strncmp(err.text, want, sizeof want - 1), "%s", err.text);
+    text[100] ^= 1;
+    f = gzopen("in/a.gz", "wb0");
+    cr_assert(f && gzwrite(f, text, (unsigned)n) == (int)n && gzclose(f) == Z_OK);
+    cr_assert_eq(tokenize(&o, "in", "out", &err), 0, "%s", err.text);
+    cr_assert_eq(tokenize(&o, "in", "whole", &err), 0, "%s", err.text);
+    expect_same_folders("whole", "out");
+    free(text);
+}
