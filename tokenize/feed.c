@@ -38,8 +38,9 @@ static const sgt_corpus_file *current(const sgt_feed *f)
 static int other_bytes(const sgt_feed *f, sgt_error *err)
 {
     return sgt_fail(err, SGT_EFORMAT,
-                    "%s: %s others than when the run was interrupted, within the first %" PRIu64 " (--force starts over)",
-                    current(f)->path, current(f)->filter ? "its filter's bytes are" : "its bytes, unpacked, are", f->offset);
+                    "%s: its %s are others than when the run was interrupted, within the first %" PRIu64
+                    " (--force starts over)",
+                    current(f)->path, current(f)->filter ? "filter's bytes" : "bytes, unpacked,", f->offset);
 }
 
 /* Up to where an earlier run was: its hash of all but the last of it must come out again. */

@@ -6,8 +6,8 @@
  *     sgt_feed_close(f);
  *
  * Text is cut where no token is; JSONL comes as whole lines, which sgt_json_parts unfolds. Both have an offset in the
- * file's stream, unpacked where it is packed, and a run can begin at any part's. A stretch of more than 1 GiB that cannot
- * be cut is an error. */
+ * file's stream, unpacked where it is packed, and a run can begin at any part's. A stretch of more than 1 GiB that
+ * cannot be cut is an error. */
 #ifndef SGT_FEED_H
 #define SGT_FEED_H
 

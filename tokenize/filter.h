@@ -8,7 +8,7 @@
  *
  * EXT=COMMAND, EXT=text:COMMAND or EXT=jsonl:COMMAND. A command is words with white space between them, and no shell:
  * '...' is taken as it stands, in "..." and outside quotes a backslash takes the next character as it stands. {} is the
- * path, wherever it stands; a command without one has it as its last word. A path that begins with - has ./ before it. */
+ * path, wherever it stands; without one it is the last word. One that begins with - has ./ before it. */
 #ifndef SGT_FILTER_H
 #define SGT_FILTER_H
 
@@ -27,7 +27,7 @@ typedef struct sgt_filter {
 /* lines: what it prints where it does not say. SGT_EUSAGE. */
 int sgt_filter_set(sgt_filter *f, const char *said, int lines, sgt_error *err);
 void sgt_filter_free(sgt_filter *f);
-int sgt_filter_ends(const sgt_filter *f, const char *path); /* whether its name is one of those; upper case counts too */
+int sgt_filter_ends(const sgt_filter *f, const char *path); /* whether it is one of those; upper case counts too */
 
 typedef struct sgt_child {
     pid_t pid; /* 0: it has ended, and how is known */

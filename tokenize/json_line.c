@@ -168,8 +168,8 @@ static size_t copy_plain(uint8_t *out, const uint8_t *s, const uint8_t *end)
 #endif
 }
 
-/* Takes the escapes out of text[n], which has been checked; returns how long it is then. What comes out is never longer,
- * but 16 bytes at a time cannot go in place. */
+/* Takes the escapes out of text[n], which has been checked; returns how long it is then. What comes out is never
+ * longer, but 16 bytes at a time cannot go in place. */
 static size_t unescape(uint8_t *text, size_t n, uint8_t *scratch, uint64_t *surrogates)
 {
     const uint8_t *s = text, *end = text + n;

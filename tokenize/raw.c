@@ -96,8 +96,8 @@ static int check_end(sgt_raw *r, int *end, sgt_error *err)
     if (!rc && f->filter) rc = sgt_filter_end(f->filter, f->path, &r->child, r->stop, r->cancel, err);
     if (rc < 0) return rc;
     if (fstat(r->fd, &now) < 0) return sgt_fail_errno(err, "%s", f->path);
-    if ((r->at == f->size || f->filter) && n == 0 && now.st_size == was->st_size && now.st_mtim.tv_sec == was->st_mtim.tv_sec &&
-        now.st_mtim.tv_nsec == was->st_mtim.tv_nsec)
+    if ((r->at == f->size || f->filter) && n == 0 && now.st_size == was->st_size &&
+        now.st_mtim.tv_sec == was->st_mtim.tv_sec && now.st_mtim.tv_nsec == was->st_mtim.tv_nsec)
         return SGT_OK;
     return sgt_fail(err, SGT_EIO,
                     "%s: changed while it was read: %" PRIu64 " bytes when it was opened, now %lld (start again)",

@@ -145,14 +145,15 @@ static int record_source(sgt_record *r, sgt_error *err)
     char *line = sgt_corpus_describe(r->corpus, r->now.file, f->stream ? r->now.offset : f->size);
     if (!line) return no_memory(r, err);
     int n = fprintf(r->sources,
-                    "%s \"mtime\": %" PRId64 ", \"documents\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"tokens\": %" PRIu64
-                    "}\n",
+                    "%s \"mtime\": %" PRId64 ", \"documents\": %" PRIu64 ", \"bytes\": %" PRIu64
+                    ", \"tokens\": %" PRIu64 "}\n",
                     line, f->mtime, r->now.file_documents, r->now.file_bytes, r->now.file_tokens);
     free(line);
     if (n < 0) return sgt_fail_errno(err, "%s: cannot write", r->sources_path);
     r->now.sources += (uint64_t)n;
     r->now.file++;
-    r->now.offset = r->now.hashed = r->now.hash = r->now.line = r->now.file_tokens = r->now.file_documents = r->now.file_bytes = 0;
+    r->now.offset = r->now.hashed = r->now.hash = r->now.line = 0;
+    r->now.file_tokens = r->now.file_documents = r->now.file_bytes = 0;
     r->done += f->size;
     r->reading = 0;
     return SGT_OK;

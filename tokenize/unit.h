@@ -19,8 +19,8 @@
 typedef struct sgt_part {
     uint64_t file;          /* of the corpus */
     uint64_t offset, end;   /* in the file's stream (source.h): where it begins, and where the next part does */
-    uint64_t hashed, hash;  /* XXH3-64 of so many first bytes of the stream, all that lie before it or before the unit it
-                               came with; 0, 0 of a file that is read as it is */
+    uint64_t hashed, hash;  /* XXH3-64 of so many first bytes of the stream, all that lie before it or before the lines
+                               it was read with; 0, 0 of a file that is read as it is */
     uint64_t raw;           /* bytes of the file on disk that had been read when it was: for progress alone */
     uint64_t line;          /* JSONL: lines that end in it */
     uint64_t bad;           /* of them left out */

@@ -13,7 +13,7 @@
 
 typedef struct sgt_unpack sgt_unpack;
 
-int sgt_unpack_new(sgt_unpack **out, sgt_pack pack, const char *path, sgt_error *err); /* path: for messages; copied not */
+int sgt_unpack_new(sgt_unpack **out, sgt_pack pack, const char *path, sgt_error *err); /* path must outlive it */
 void sgt_unpack_free(sgt_unpack *u);                                                   /* NULL is fine */
 
 /* What lies in memory of both sides. */

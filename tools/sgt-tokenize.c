@@ -79,7 +79,8 @@ static const sgt_option table[] = {
 static sgt_program program = {
     "sgt-tokenize", "sgt-tokenize [OPTION]... INPUT... OUT/",
     "Turns text into GPT-2's tokens: shards of 16-bit ids in the folder OUT. INPUTs are files, folders (everything\n"
-    "below them), @LIST (a file of paths) and - for standard input. A run that was stopped or killed is finished by the same command.",
+    "below them), @LIST (a file of paths) and - for standard input. A run that was stopped or killed is\n"
+    "finished by the same command.",
     table,
     "  sgt-tokenize corpus/ out/\n  sgt-tokenize --split 1% corpus/ out/\n  zcat pages.gz | sgt-tokenize - out/\n"
     "  mpirun -n 4 sgt-tokenize corpus/ out/\n"

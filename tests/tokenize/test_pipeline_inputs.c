@@ -24,7 +24,8 @@ static size_t put_string(char *out, const char *text, size_t n, uint64_t seed)
         uint32_t cp;
         size_t len = sgt_utf8_unit((const uint8_t *)text + i, n - i, &cp);
         uint64_t r = sgt_philox_u64(seed, i, 0) % 8;
-        if (cp < 0x20 || cp == '"' || cp == '\\' || (r == 0 && cp < 0x10000)) at += sprintf(at, r & 1 ? "\\u%04x" : "\\u%04X", cp);
+        if (cp < 0x20 || cp == '"' || cp == '\\' || (r == 0 && cp < 0x10000))
+            at += sprintf(at, r & 1 ? "\\u%04x" : "\\u%04X", cp);
         else if (r == 1 && cp > 0xFFFF)
             at += sprintf(at, "\\u%04x\\u%04x", 0xD800 + ((cp - 0x10000) >> 10), 0xDC00 + ((cp - 0x10000) & 0x3FF));
         else {
@@ -200,7 +201,7 @@ Test(pipeline_inputs, packed_file_with_other_content)
     o.stop = NULL;
     o.progress = NULL;
     cr_assert_eq(tokenize(&o, "in", "out", &err), SGT_EFORMAT);
-    static const char want[] = "in/a.gz: its bytes, unpacked, are others than when the run was interrupted, within the first ";
+    static const char want[] = "in/a.gz: its bytes, unpacked, are others than when the run was interrupted, within ";
     cr_assert(!strncmp(err.text, want, sizeof want - 1), "%s", err.text);
     text[100] ^= 1;
     f = gzopen("in/a.gz", "wb0");
