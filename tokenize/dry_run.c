@@ -24,8 +24,10 @@
 
 #define PLACES 256
 #define PIECE ((size_t)32 << 10)
-#define PACKED (double)(1 << 20) /* bytes at least that a packed file is unpacked to ... */
-#define LEAST_UNITS 4            /* ... of which so many pieces at least are encoded */
+#define UNPACKED 268435456. /* bytes that packed files are unpacked to, ... */
+#define PACKED 1048576.     /* ... of each at least so many, ... */
+#define LEAST_UNITS 4       /* ... of which so many pieces at least are encoded */
+#define BEGUN 16            /* files of which only the beginning was seen: fewer do not say how far that may be off */
 #define SHARD_TOKENS 100000000u  /* sgt_tokenize's default */
 #define SOURCE_LINE 80           /* bytes of a line of sources.jsonl beside the name, about */
 #define SHARD_ENTRY 160          /* of manifest.json */
@@ -46,9 +48,11 @@ typedef struct dry_run {
     sgt_encoder *encoder;
     sgt_unit unit;
     sample *samples;
-    size_t count;
+    size_t count, room;
     double read_seconds, encode_seconds; /* of `seen` bytes on disk, and of what `encoded` of them hold */
     double seen, encoded;
+    double packed; /* bytes on disk of all files that are packed or come from a command */
+    size_t begun;  /* of these, those not read to their end */
     sgt_dry_run_result *r;
 } dry_run;
 
@@ -57,6 +61,23 @@ static double now(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* One more, with nothing in it yet; NULL: out of memory. Pointers to earlier ones are no longer good. */
+static sample *next_sample(dry_run *d, sgt_error *err)
+{
+    if (d->count == d->room) {
+        size_t room = d->room ? 2 * d->room : PLACES;
+        sample *more = reallocarray(d->samples, room, sizeof *more);
+        if (!more) {
+            sgt_fail(err, SGT_ENOMEM, "samples: out of memory");
+            return NULL;
+        }
+        d->samples = more;
+        d->room = room;
+    }
+    d->samples[d->count] = (sample){0};
+    return &d->samples[d->count++];
 }
 
 /* ---- one unit ---- */
@@ -113,7 +134,7 @@ static size_t plain_parts(const dry_run *d)
     size_t n = 0;
     for (; n < d->unit.count; n++) {
         const sgt_corpus_file *f = &d->corpus->files[d->unit.parts[n].file];
-        if (f->pack || f->lines) break;
+        if (sgt_corpus_made(f) || f->lines) break;
     }
     return n;
 }
@@ -148,33 +169,81 @@ static int take_lines(dry_run *d, sgt_feed *f, uint64_t file, uint64_t at, sampl
     return rc;
 }
 
-/* The beginning of a packed file, for `weight` places: some units are encoded, and more of them unpacked, to learn what
- * a byte on disk unpacks to. How much of the file a unit took is not known well (unpacking reads ahead), but from the
- * end of the first to that of the last it is; and where the file ends, its size is. */
-static int take_packed(dry_run *d, sgt_feed *f, uint64_t file, double weight, sample *s, sgt_error *err)
+/* ---- files that are packed or come from a command ---- */
+
+/* How far one of them was read. */
+typedef struct unpacking {
+    double text, raw;           /* bytes it gave; bytes on disk they came from ... */
+    double text_from, raw_from; /* ... and both after the first unit */
+    int ended;
+} unpacking;
+
+/* Reads on to the next unit of the file; *parts of it are the file's. 1: no more. */
+static int unpack_unit(dry_run *d, sgt_feed *f, uint64_t file, unpacking *p, size_t *parts, sgt_error *err)
 {
-    double text = 0, raw = 0, text_from = 0, raw_from = 0;
-    size_t wanted = weight < LEAST_UNITS ? LEAST_UNITS : (size_t)weight;
-    int rc = SGT_OK, ended = 0;
-    for (size_t k = 0; (k < wanted || text < PACKED) && !ended; k++) {
-        if ((rc = next_unit(d, f, err)) != 0) break;
-        size_t n = 0;
-        while (n < d->unit.count && d->unit.parts[n].file == file) n++;
-        if (!n) break;
-        const sgt_part last = d->unit.parts[n - 1];
-        ended = last.closes;
-        text += (double)(last.end - d->unit.parts[0].offset);
-        raw = (double)last.raw;
-        if (!k) text_from = text, raw_from = raw;
-        if (k < wanted && (rc = take_parts(d, n, file, UINT64_MAX, s, err)) < 0) break;
+    const sgt_unit *u = &d->unit;
+    int rc = p->ended ? 1 : next_unit(d, f, err);
+    for (*parts = 0; !rc && *parts < u->count && u->parts[*parts].file == file;) ++*parts;
+    if (rc || !*parts) return rc ? rc : 1;
+    const sgt_part *last = &u->parts[*parts - 1];
+    p->ended = last->closes;
+    if (!p->text) p->text_from = (double)(last->end - u->parts[0].offset), p->raw_from = (double)last->raw;
+    p->text += (double)(last->end - u->parts[0].offset);
+    p->raw = (double)last->raw;
+    return 0;
+}
+
+/* Bytes on disk of a byte that it gives. How much of the file a unit took is not known well (unpacking reads ahead),
+ * but from the end of the first to that of the last it is; and where the file ends, its size is. */
+static double bytes_per_text(const dry_run *d, uint64_t file, const unpacking *p)
+{
+    if (p->ended) return p->text > 0 ? (double)d->corpus->files[file].size / p->text : 1;
+    return p->text > p->text_from && p->raw > p->raw_from ? (p->raw - p->raw_from) / (p->text - p->text_from) : 1;
+}
+
+/* The samples from `first` on stand for `weight` places of a file that gave them. Of one that was not read to its end
+ * they are one sample: how its beginning lies to the rest nobody knows. */
+static void weigh(dry_run *d, size_t first, double weight, double per_text, int ended)
+{
+    sample all = {0};
+    for (size_t i = first; i < d->count; i++) {
+        all.bytes += d->samples[i].bytes * per_text;
+        all.tokens += d->samples[i].tokens;
+        all.documents += d->samples[i].documents;
+    }
+    double share = all.bytes > 0 ? weight * (double)PIECE / all.bytes : 0;
+    d->encoded += all.bytes;
+    if (ended)
+        for (size_t i = first; i < d->count; i++) {
+            const sample *s = &d->samples[i];
+            d->samples[i] = (sample){s->bytes * per_text * share, s->tokens * share, s->documents * share};
+        }
+    else {
+        d->samples[first] = (sample){all.bytes * share, all.tokens * share, all.documents * share};
+        d->count = first + 1;
+        d->begun++;
+    }
+}
+
+/* As much of such a file as its share of UNPACKED gives, in which every so many units are encoded. */
+static int take_packed(dry_run *d, sgt_feed *f, uint64_t file, double weight, sgt_error *err)
+{
+    double size = (double)d->corpus->files[file].size, most = UNPACKED * size / d->packed;
+    double wanted = weight < LEAST_UNITS ? LEAST_UNITS : weight;
+    if (most < PACKED) most = PACKED;
+    double expected = (4 * size < most ? 4 * size : most) / (double)PIECE; /* units: text packs to about a quarter */
+    size_t stride = expected > wanted ? (size_t)(expected / wanted) : 1, first = d->count, parts;
+    unpacking p = {0};
+    int rc = SGT_OK;
+    for (size_t k = 0; p.text < most && !(rc = unpack_unit(d, f, file, &p, &parts, err)); k++) {
+        sample *s = k % stride ? NULL : next_sample(d, err);
+        if (k % stride == 0 && !s) return SGT_ENOMEM;
+        if (s && (rc = take_parts(d, parts, file, UINT64_MAX, s, err)) < 0) break;
     }
     if (rc < 0) return rc;
-    if (ended) text_from = raw_from = 0, raw = (double)d->corpus->files[file].size;
-    double per_text = text > text_from && raw > raw_from ? (raw - raw_from) / (text - text_from) : 1;
-    d->seen += text * per_text;
-    d->encoded += s->bytes * per_text;
-    double share = s->bytes > 0 ? weight * (double)PIECE / (s->bytes * per_text) : 0;
-    *s = (sample){weight * (double)PIECE, s->tokens * share, s->documents * share};
+    double per_text = bytes_per_text(d, file, &p);
+    d->seen += p.text * per_text;
+    if (d->count > first) weigh(d, first, weight, per_text, p.ended);
     return SGT_OK;
 }
 
@@ -210,7 +279,7 @@ static int open_feed(const dry_run *d, sgt_feed **f, uint64_t file, uint64_t at,
 static int take_place(dry_run *d, size_t i, uint64_t at, double weight, sgt_error *err)
 {
     const sgt_corpus_file *file = &d->corpus->files[i];
-    sample *s = &d->samples[d->count++];
+    sample *s = NULL;
     uint64_t line = at;
     sgt_feed *f;
     int rc = SGT_OK;
@@ -218,8 +287,9 @@ static int take_place(dry_run *d, size_t i, uint64_t at, double weight, sgt_erro
     else if (file->lines) rc = next_line(file, at, &line, err);
     if (rc < 0 || (line && line >= file->size)) return rc;
     if ((rc = open_feed(d, &f, i, line, err)) < 0) return rc;
-    rc = sgt_corpus_made(file) ? take_packed(d, f, i, weight, s, err)
-                    : file->lines ? take_lines(d, f, i, at, s, err) : take_text(d, f, s, err);
+    if (sgt_corpus_made(file)) rc = take_packed(d, f, i, weight, err);
+    else if (!(s = next_sample(d, err))) rc = SGT_ENOMEM;
+    else rc = file->lines ? take_lines(d, f, i, at, s, err) : take_text(d, f, s, err);
     sgt_feed_close(f);
     return rc < 0 ? rc : SGT_OK;
 }
@@ -241,7 +311,6 @@ static int take_places(dry_run *d, sgt_error *err)
             if (place(c, next) >= before + c->files[i].size) break;
         int rc = take_place(d, i, place(c, k) - before, next - k, err);
         if (rc < 0) return rc;
-        d->r->samples++;
     }
     return SGT_OK;
 }
@@ -252,8 +321,8 @@ static int take_all(dry_run *d, sgt_error *err)
     sgt_feed *f;
     int rc = open_feed(d, &f, 0, 0, err);
     if (rc < 0) return rc;
-    d->count = d->r->samples = 1;
-    while (!(rc = next_unit(d, f, err)) &&
+    if (!next_sample(d, err)) rc = SGT_ENOMEM;
+    while (!rc && !(rc = next_unit(d, f, err)) &&
            !(rc = take_parts(d, d->unit.count, ANY_FILE, UINT64_MAX, &d->samples[0], err)))
         continue;
     d->seen = d->encoded = (double)d->corpus->bytes;
@@ -283,7 +352,7 @@ static sample sum_up(const dry_run *d, uint64_t *error)
         n++;
     }
     if (left <= 0) *error = 0;
-    else if (n < 2) *error = SGT_NOT_KNOWN;
+    else if (n < 2 || (d->begun && d->begun < BEGUN)) *error = SGT_NOT_KNOWN;
     else *error = (uint64_t)(2 * sqrt(n / (n - 1) * squares * left) / all.bytes * bytes + .5);
     return all;
 }
@@ -349,12 +418,13 @@ static int look(dry_run *d, sgt_error *err)
 {
     const sgt_corpus *c = d->corpus;
     int exact = !c->unsized && c->bytes <= PLACES * PIECE, rc;
-    if (!(d->samples = calloc(PLACES, sizeof *d->samples))) return sgt_fail(err, SGT_ENOMEM, "samples: out of memory");
+    for (size_t i = 0; i < c->count; i++) d->packed += sgt_corpus_made(&c->files[i]) ? (double)c->files[i].size : 0;
     if ((rc = sgt_encoder_new(&d->encoder, d->vocab, err)) < 0 || (rc = sgt_unit_new(&d->unit, err)) < 0 ||
         (rc = exact ? take_all(d, err) : take_places(d, err)) < 0)
         return rc;
     d->r->files = c->count;
     d->r->bytes = c->bytes;
+    d->r->samples = d->count;
     estimate_tokens(d, exact);
     estimate_time(d);
     d->r->disk_free = free_at(d->o.out);

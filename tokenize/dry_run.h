@@ -5,8 +5,9 @@
  *     if (sgt_dry_run(&(sgt_tokenize_options){.inputs = in, .input_count = n, .out = "out"}, &r, &err) < 0) ...;
  *
  * 256 places, evenly spaced in the bytes on disk, of which some 32 KiB each are read and encoded; small inputs are
- * encoded whole, and so known exactly. The same inputs give the same estimate (but for the time). A file that is packed
- * is looked at from its beginning, at least 1 MiB of what it unpacks to. */
+ * encoded whole, and so known exactly. The same inputs give the same estimate (but for the time). Files that are
+ * packed, or read through a command, are read from their beginning, up to 256 MiB of what all of them give: the small
+ * ones to their end. */
 #ifndef SGT_DRY_RUN_H
 #define SGT_DRY_RUN_H
 
@@ -22,7 +23,8 @@ typedef struct sgt_dry_run_result {
     uint64_t documents;          /* a file of text is one: these are counted; those of JSONL are estimated ... */
     int documents_exact;         /* ... unless all was read */
     uint64_t tokens;             /* an end of text for each document among them */
-    uint64_t tokens_error;       /* twice the standard error of `tokens`; 0: exact, SGT_NOT_KNOWN: from one sample */
+    uint64_t tokens_error;       /* twice the standard error of `tokens`; 0: exact; SGT_NOT_KNOWN: from one sample, or
+                                  * from the beginnings of a few packed files */
     uint64_t samples, sample_bytes, sample_tokens; /* what was encoded: bytes of text and of JSON */
     uint64_t bad_lines, invalid_utf8;              /* in the samples */
     uint64_t shards, disk;       /* bytes of OUT when it is complete */
