@@ -120,7 +120,9 @@ int sgt_assemble(const sgt_assembly *a, int split, sgt_order *order, sgt_manifes
     sgt_manifest_shard *more = reallocarray(m->shards, m->count + (size_t)count + 1, sizeof *more);
     if (!more) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", a->out->path);
     m->shards = more;
-    for (uint64_t k = 0; k < count; k++) {
+    uint64_t first = a->shares ? count * a->share / a->shares : 0;
+    uint64_t last = a->shares ? count * (a->share + 1) / a->shares : 0;
+    for (uint64_t k = first; k < last; k++) {
         uint64_t from = k * a->shard_tokens, tokens = all - from < a->shard_tokens ? all - from : a->shard_tokens;
         sgt_manifest_shard *s = &m->shards[m->count];
         int rc = whole(a, split, k, tokens, s, err);

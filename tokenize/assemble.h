@@ -15,10 +15,11 @@ typedef struct sgt_assembly {
     uint64_t shard_tokens;
     int force; /* a damaged shard in OUT is made again */
     const sgt_stop *stop;
+    uint32_t share, shares; /* of the shards of each split those of this rank, in a row; shares 0: none */
 } sgt_assembly;
 
-/* All shards of a split, whose documents come from `order`; m->shards and the totals of tokens grow by them, and
- * *documents by the documents. */
+/* The shards of a split, whose documents come from `order`; m->shards and the totals of tokens grow by them, and
+ * *documents by the documents. Ranks with shares of their own may do this at once. */
 int sgt_assemble(const sgt_assembly *a, int split, sgt_order *order, sgt_manifest *m, uint64_t *documents,
                  sgt_error *err);
 

@@ -18,12 +18,13 @@
 #include "shard.h"
 #include "writer.h"
 
+#define HELPERS "helpers" /* in .work: held by ranks that write shards for the one that has the lock */
 #define WAIT_MS 50
 #define WAIT_TURNS 200 /* ten seconds: setting OUT up takes a rank less */
 
 static const char *const finished_names[] = {"manifest.json", "sources.jsonl", "tokenizer.json", SGT_DEDUP_FILE};
 static const char *const work_names[] = {"journal",       "inputs.jsonl",   "sources.jsonl",
-                                         "manifest.json", "tokenizer.json", SGT_DEDUP_FILE};
+                                         "manifest.json", "tokenizer.json", SGT_DEDUP_FILE, HELPERS};
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
 static int no_memory(const char *path, sgt_error *err)
@@ -359,6 +360,27 @@ void sgt_out_share_no_more(sgt_out *o)
     unlock(o);
 }
 
+/* A descriptor that holds .work/helpers, or a negative SGT_E*. */
+static int lock_helpers(const sgt_out *o, const sgt_out_request *r, int how, sgt_error *err)
+{
+    char *path = sgt_join(o->work, HELPERS);
+    int rc = path ? SGT_OK : no_memory(o->work, err);
+    int fd = rc ? -1 : open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (!rc && fd < 0) rc = sgt_fail_errno(err, "%s", path);
+    while (!rc && flock(fd, how | LOCK_NB) < 0)
+        rc = errno != EWOULDBLOCK ? sgt_fail_errno(err, "%s: cannot lock", path) : r ? wait_a_turn(r, err) : SGT_OK;
+    if (rc < 0 && fd >= 0) close(fd);
+    free(path);
+    return rc < 0 ? rc : fd;
+}
+
+int sgt_out_help(sgt_out *o, sgt_error *err)
+{
+    int fd = lock_helpers(o, NULL, LOCK_SH, err);
+    if (fd >= 0) o->lock = fd;
+    return fd < 0 ? fd : SGT_OK;
+}
+
 int sgt_out_alone(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 {
     int rc;
@@ -367,6 +389,9 @@ int sgt_out_alone(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     if (rc < 0) return rc;
     sgt_journal_close(o->journal);
     o->journal = NULL;
+    int helpers = lock_helpers(o, r, LOCK_EX, err); /* those of a rank that died are still at it */
+    if (helpers < 0) return helpers;
+    close(helpers);
     if ((rc = sgt_out_is_complete(r, err)) == 1) remove_work(o);
     if (!rc && (rc = sgt_journal_open(&o->journal, o->work, err)) == 0)
         rc = r->corpus->stream || sgt_out_may_resume(o->journal, r, o->work, err) == 1

@@ -22,6 +22,7 @@
 #include "vocab.h"
 
 #define FILE_COST 4096      /* bytes of text that opening a file takes the time of, about */
+#define MEETINGS 4          /* of ranks, in all */
 #define APPEAR_SECONDS 120  /* a shared file system may show another machine's files so much later */
 
 typedef struct parts {
@@ -34,6 +35,7 @@ typedef struct parts {
     sgt_set **sets; /* of the parts that have files, in order */
     char **paths;
     size_t count;
+    int helped; /* all ranks have put their share of OUT together */
 } parts;
 
 static int no_memory(const parts *p, sgt_error *err)
@@ -120,6 +122,7 @@ static int count_missing(const parts *p, uint32_t *missing, sgt_error *err)
 static int open_sets(parts *p, sgt_error *err)
 {
     int rc = SGT_OK;
+    if (p->sets) return SGT_OK;
     p->sets = calloc(p->ranks, sizeof(sgt_set *));
     p->paths = calloc(p->ranks, sizeof(char *));
     if (!p->sets || !p->paths) return no_memory(p, err);
@@ -196,15 +199,17 @@ static int join_invalid(const parts *p, sgt_manifest *m, sgt_error *err)
     return m->invalid ? SGT_OK : no_memory(p, err);
 }
 
-static int assemble_shards(const parts *p, const sgt_dedup *dedup, sgt_manifest *m, sgt_error *err)
+/* One share of `shares` of the shards; with 0 of them what is shuffled is prepared. */
+static int assemble_shards(const parts *p, const sgt_dedup *dedup, uint32_t share, uint32_t shares, int force,
+                           sgt_manifest *m, sgt_error *err)
 {
     const sgt_tokenize_options *o = p->o;
-    sgt_assembly a = {&p->out, p->vocab, sgt_pipeline_shard_tokens(o), o->force, o->stop};
+    sgt_assembly a = {&p->out, p->vocab, sgt_pipeline_shard_tokens(o), o->force, o->stop, share, shares};
     int rc = SGT_OK;
     for (int split = 0; split < SGT_SPLITS && !rc; split++) {
         sgt_order *order;
         sgt_order_request r = {p->sets,         p->count,    split,    dedup,  o->shuffle,
-                               o->shuffle_seed, p->out.work, o->force, o->stop};
+                               o->shuffle_seed, p->out.work, force,    o->stop};
         if ((rc = sgt_order_open(&order, &r, err)) < 0) break;
         rc = sgt_assemble(&a, split, order, m, &m->documents, err);
         sgt_order_close(order);
@@ -217,7 +222,7 @@ static int put_together(const parts *p, sgt_manifest *m, sgt_error *err)
     sgt_dedup *dedup = NULL;
     sgt_dedup_request r = {p->sets, (const char *const *)p->paths, p->count, p->out.work, p->o->stop};
     int rc = p->o->dedup ? sgt_dedup_open(&dedup, &r, err) : SGT_OK;
-    if (!rc) rc = assemble_shards(p, dedup, m, err);
+    if (!rc) rc = assemble_shards(p, dedup, 0, 1, p->o->force && !p->helped, m, err);
     if (dedup) m->duplicates = sgt_dedup_count(dedup);
     sgt_dedup_close(dedup);
     return rc;
@@ -247,7 +252,6 @@ static int complete(parts *p, const char *options, sgt_tokenize_result *result, 
         *result = (sgt_tokenize_result){.bytes_read = result->bytes_read};
         sgt_pipeline_result(result, &m);
     }
-    close_sets(p);
     sgt_manifest_free(&m);
     return rc;
 }
@@ -284,6 +288,34 @@ static int meet(const parts *p, uint64_t *n, sgt_error *err)
     return p->o->ranks.meet ? p->o->ranks.meet(p->o->ranks.ctx, n, err) : SGT_OK;
 }
 
+/* Where a launcher joined the ranks: each puts its share of the shards together. Rank 0, which has OUT, comes with
+ * `ready` 1 where there is something to be done. Duplicates are rank 0's alone, who knows of them. */
+static int help(parts *p, uint64_t ready, sgt_error *err)
+{
+    sgt_manifest ignored = {0};
+    uint64_t none = 0;
+    int rc = SGT_OK;
+    if (ready && (rc = open_sets(p, err)) == 0)
+        rc = assemble_shards(p, NULL, 0, 0, p->o->force, &ignored, err);
+    if (rc < 0 || (rc = meet(p, &ready, err)) < 0) return rc;
+    p->helped = ready != 0;
+    if (ready && p->rank && (rc = sgt_out_help(&p->out, err)) < 0) return rc;
+    if (ready && (rc = open_sets(p, err)) == 0)
+        rc = assemble_shards(p, NULL, p->rank, p->ranks, 0, &ignored, err);
+    sgt_manifest_free(&ignored);
+    if (p->rank) sgt_out_share_no_more(&p->out);
+    return rc < 0 ? rc : meet(p, &none, err);
+}
+
+/* The rank that completes OUT, with all parts whole. */
+static int finish_all(parts *p, const sgt_out_request *r, sgt_tokenize_result *result, sgt_error *err)
+{
+    int rc = sgt_out_alone(&p->out, r, err), mine = rc == 0;
+    if (rc >= 0 && p->o->ranks.meet) rc = help(p, mine && !p->o->dedup, err);
+    if (rc < 0) return rc;
+    return mine ? complete(p, r->options, result, err) : already_complete(p, result, err);
+}
+
 /* With our own part whole. */
 static int finish(parts *p, const sgt_out_request *r, sgt_tokenize_result *result, sgt_error *err)
 {
@@ -292,15 +324,17 @@ static int finish(parts *p, const sgt_out_request *r, sgt_tokenize_result *resul
     uint64_t none = 0;
     sgt_out_share_no_more(&p->out);
     int rc = meet(p, &result->bytes_read, err);
-    if (!rc && joined && p->rank) rc = meet(p, &none, err); /* rank 0 is at it */
-    result->waiting = joined && p->rank;
-    if (rc < 0 || (joined && p->rank)) return rc;
+    if (rc < 0) return rc;
+    if (joined && p->rank) {
+        result->waiting = 1;
+        rc = help(p, 0, err);
+        return rc < 0 ? rc : meet(p, &none, err); /* rank 0 has completed it */
+    }
     rc = joined ? wait_for_parts(p, &missing, err) : count_missing(p, &missing, err);
     if (!rc && missing && sgt_out_is_complete(r, err) == 1) missing = 0; /* another was quicker */
     result->waiting = missing;
     if (rc < 0 || missing) return rc;
-    if ((rc = sgt_out_alone(&p->out, r, err)) == 0) rc = complete(p, r->options, result, err);
-    else if (rc == 1) rc = already_complete(p, result, err);
+    rc = finish_all(p, r, result, err);
     return rc < 0 ? rc : meet(p, &none, err);
 }
 
@@ -347,9 +381,10 @@ int sgt_parts_make(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt
     } else if (rc == 1) {
         rc = already_complete(&p, result, err);
         result->already_done = 1;
-        for (int i = 0; i < 2 && !rc; i++) rc = meet(&p, &result->bytes_read, err);
+        for (int i = 0; i < MEETINGS && !rc; i++) rc = meet(&p, &result->bytes_read, err);
     }
 done:
+    close_sets(&p);
     free(p.first);
     free(divided);
     return rc;

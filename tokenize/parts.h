@@ -7,7 +7,8 @@
  * An OUT that is shuffled (shuffle.h) or free of duplicates (dedup.h) is made in the same way, by one rank too: what is
  * known of all documents only at the end is done while the shards are put together.
  *
- * Where a launcher joined the ranks (o->ranks.meet), they wait for each other, and rank 0 puts the shards together. */
+ * Where a launcher joined the ranks (o->ranks.meet), they wait for each other; then each puts its share of the shards
+ * together, but where duplicates are left out, and rank 0 does the rest. */
 #ifndef SGT_PARTS_H
 #define SGT_PARTS_H
 

@@ -182,6 +182,13 @@ stderr_is 'sgt-tokenize: out: made with --special none, now eot (--force replace
 two 0 sgt-tokenize $talks --force --special eot corpus out
 run 0 sgt-tokenize --quiet $talks --special eot corpus eot
 same_folders out eot
+# shuffled and without duplicates
+for also in '--shuffle 7' '--dedup' '--shuffle 7 --dedup'; do
+    run 0 sgt-tokenize --quiet $talks $also corpus alone --force
+    rm -rf out
+    two 0 sgt-tokenize --quiet $talks $also corpus out
+    same_folders out alone
+done
 # what one rank cannot do ends both, in one line
 rm -rf out
 port=$((port + 2))
@@ -198,6 +205,17 @@ mpi="mpirun --allow-run-as-root --oversubscribe"
 run 0 $mpi -n 3 sgt-tokenize $talks --json corpus out
 stdout_lines 1
 same_folders out one
+# a rank that dies: mpirun ends the others, and the same command goes on
+rm -rf out
+run 0 sgt-tokenize --quiet $talks --shuffle 3 more two --force
+$mpi -n 2 sgt-tokenize --quiet --threads 1 $talks --shuffle 3 more out > .stdout 2> .stderr &
+launcher=$!
+until [ -e out/.work/part-000000/train_000001.bin ]; do kill -0 $launcher || fail 'ended too early'; done
+kill -9 "$(pgrep -P $launcher | tail -1)"
+! wait $launcher || fail 'mpirun has ended well'
+absent out/manifest.json
+run 0 $mpi -n 2 sgt-tokenize --quiet $talks --shuffle 3 more out
+same_folders out two
 # --rank and --ranks go before what a launcher says
 rm -rf out
 run 0 $mpi -n 1 sgt-tokenize $options --rank 1 --ranks 2 corpus out

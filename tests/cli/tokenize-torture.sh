@@ -1,7 +1,7 @@
 # sgt-tokenize killed (SIGKILL) at TORTURE_KILLS random moments (12; make torture: 500), and begun again by the same
 # command each time, with other threads: OUT ends with the bytes of an undisturbed one, whole shards are never made
-# again, and what has a name is whole at any moment. Several kinds of run in turn, one of them with three ranks side by
-# side. SEED=N has the same moments again, as far as a machine repeats itself.
+# again, and what has a name is whole at any moment. Several kinds of run in turn, shuffled and without duplicates too,
+# two of them with three ranks side by side. SEED=N has the same moments again, as far as a machine repeats itself.
 . "$ROOT/tests/cli/lib.sh"
 work_in_memory
 wanted=${TORTURE_KILLS:-12} seed=${SEED:-$$}
@@ -22,11 +22,13 @@ cp text/large.txt text/zzz mixed
 ! command -v zstd > /dev/null || zstd -q text/large.txt -o mixed/b.zst
 head -n 9000 lines.jsonl > mixed/c.jsonl
 
-kinds=4
+kinds=6
 inputs1="--shard-tokens 20k --split 20% text"
 inputs2="--shard-tokens 30k --special eot --invalid-utf8 replace --field page.text --skip-bad mixed text/large.txt"
 inputs3="--shard-tokens 70k --field page.text --skip-bad --vocab $ROOT/tests/data/vocab/trained lines.jsonl"
 inputs4=$inputs1 # by three ranks
+inputs5="$inputs1 --shuffle 3 --dedup"
+inputs6=$inputs5 # by three ranks
 for kind in $(seq $kinds); do
     eval "inputs=\$inputs$kind"
     began=$(date +%s%N)
@@ -42,12 +44,13 @@ done
 numbers() { awk -v seed="$seed" 'BEGIN { srand(seed); while (1) print rand(), rand(), rand() }'; }
 below() { awk -v x="$1" -v n="$2" 'BEGIN { print int(x * n) }'; }
 
+has_ranks() { [ "$1" -eq 4 ] || [ "$1" -eq 6 ]; }
 begin() { # KIND THREADS: pids and their number
     eval "inputs=\$inputs$1"
     pids=
-    if [ "$1" -eq 4 ]; then
+    if has_ranks "$1"; then
         for rank in 0 1 2; do
-            sgt-tokenize --quiet --threads "$2" --rank $rank --ranks 3 $inputs cut4 > .stdout$rank 2> .stderr$rank &
+            sgt-tokenize --quiet --threads "$2" --rank $rank --ranks 3 $inputs cut$1 > .stdout$rank 2> .stderr$rank &
             pids="$pids $!"
         done
     else
@@ -81,7 +84,7 @@ numbers | while read -r length threads which; do
     doomed=$(below "$which" 7) # bits of the ranks; a process by itself always is
     bit=1 died=0
     for pid in $pids; do
-        if [ "$kind" -ne 4 ] || [ $(((doomed + 1) / bit % 2)) -eq 1 ]; then kill -9 $pid 2> /dev/null; fi
+        if ! has_ranks "$kind" || [ $(((doomed + 1) / bit % 2)) -eq 1 ]; then kill -9 $pid 2> /dev/null; fi
         bit=$((bit * 2))
     done
     for pid in $pids; do
