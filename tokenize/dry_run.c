@@ -271,7 +271,7 @@ static int next_line(const sgt_corpus_file *f, uint64_t at, uint64_t *line, sgt_
 static int open_feed(const dry_run *d, sgt_feed **f, uint64_t file, uint64_t at, sgt_error *err)
 {
     sgt_feed_options o = {.corpus = d->corpus, .joins = sgt_vocab_joins(d->vocab), .piece = PIECE,
-                          .special = d->o.special_eot, .stop = d->o.stop, .from = {.file = file, .offset = at}};
+                          .special = d->o.special_eot ? d->vocab->eot_text : NULL, .stop = d->o.stop, .from = {.file = file, .offset = at}};
     return sgt_feed_open(f, &o, err);
 }
 
@@ -444,6 +444,7 @@ int sgt_dry_run(const sgt_tokenize_options *o, sgt_dry_run_result *r, sgt_error 
     if ((rc = sgt_corpus_list(&c, &request, err)) == 0 && c->stream)
         rc = sgt_fail(err, SGT_EUSAGE, "standard input (-) cannot be read twice: a dry run would leave nothing of it");
     if (!rc && (rc = sgt_vocab_load(&v, o->vocab ? o->vocab : "gpt2", o->rule, err)) == 0) {
+        if (o->normalize != SGT_NORMALIZE_AS_VOCAB) v->normalize = o->normalize;
         dry_run d = {.corpus = c, .vocab = v, .o = *o, .r = r};
         d.o.skip_bad = 1;
         if (d.o.invalid_utf8 == SGT_INVALID_FAIL) d.o.invalid_utf8 = SGT_INVALID_KEEP;

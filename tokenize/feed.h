@@ -27,7 +27,7 @@ typedef struct sgt_feed_options {
     const sgt_corpus *corpus;
     const uint64_t *joins;         /* of the vocabulary, for sgt_split_cut */
     size_t piece;                  /* bytes of a unit; one stretch of text that cannot be cut makes a longer one */
-    int special;                   /* a literal <|endoftext|> is never cut */
+    const char *special;           /* a literal that is never cut; NULL: there is none */
     int whole;                     /* documents are not cut at all: the vocabulary has a rule of its own */
     int normalized;                /* text is normalized before it is split, and cut where that allows it */
     double val_fraction;           /* of documents that go to the val split */

@@ -210,7 +210,7 @@ static int run(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_voc
     sgt_feed_options f = {.corpus = c,
                           .joins = sgt_vocab_joins(v),
                           .piece = p.piece,
-                          .special = o->special_eot,
+                          .special = o->special_eot ? v->eot_text : NULL,
                           .whole = v->file && v->file->rule,
                           .normalized = sgt_vocab_normalizes(v),
                           .val_fraction = o->val_fraction,

@@ -10,9 +10,6 @@
 #include "utf8.h"
 #include "vocab.h"
 
-#define EOT "<|endoftext|>"
-#define EOT_BYTES (sizeof EOT - 1)
-
 static int no_memory(const char *what, sgt_error *err)
 {
     return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", what);
@@ -116,11 +113,12 @@ static int encode_text(sgt_unit *u, sgt_encoder *e, const sgt_vocab *v, const ui
 static int encode_special(sgt_unit *u, sgt_encoder *e, const sgt_vocab *v, const uint8_t *text, size_t n, sgt_error *err)
 {
     const uint8_t *end = text + n, *found;
+    const size_t bytes = strlen(v->eot_text);
     int rc = SGT_OK;
-    while (!rc && (found = memmem(text, (size_t)(end - text), EOT, EOT_BYTES))) {
+    while (!rc && (found = memmem(text, (size_t)(end - text), v->eot_text, bytes))) {
         if ((rc = encode_text(u, e, v, text, (size_t)(found - text), err)) < 0 || (rc = reserve_ids(u, 1, err)) < 0) break;
         u->ids[u->id_count++] = (uint16_t)sgt_vocab_eot(v);
-        text = found + EOT_BYTES;
+        text = found + bytes;
     }
     return rc < 0 ? rc : encode_text(u, e, v, text, (size_t)(end - text), err);
 }
@@ -172,22 +170,23 @@ int sgt_unit_encode(sgt_unit *u, sgt_encoder *e, const sgt_vocab *v, const sgt_c
 }
 
 /* The length of the longest end of text[n] that could be the beginning of a literal. */
-static size_t begun_literal(const uint8_t *text, size_t n)
+static size_t begun_literal(const uint8_t *text, size_t n, const char *special, size_t bytes)
 {
-    size_t k = n < EOT_BYTES - 1 ? n : EOT_BYTES - 1;
-    while (k && memcmp(text + n - k, EOT, k)) k--;
+    size_t k = n < bytes - 1 ? n : bytes - 1;
+    while (k && memcmp(text + n - k, special, k)) k--;
     return k;
 }
 
-size_t sgt_unit_cut(const uint8_t *text, size_t n, const uint64_t *joins, int special)
+size_t sgt_unit_cut(const uint8_t *text, size_t n, const uint64_t *joins, const char *special)
 {
     if (!special) return n ? sgt_split_cut(text, n, joins) : 0;
     /* What stands between two literals is a text of its own: a cut just after a literal is always safe, and a cut of
      * the text after the last one is safe as long as it is not in a literal that has begun. */
+    const size_t bytes = strlen(special);
     size_t after = 0;
     const uint8_t *found;
-    while ((found = memmem(text + after, n - after, EOT, EOT_BYTES))) after = (size_t)(found - text) + EOT_BYTES;
-    size_t rest = n - after - begun_literal(text + after, n - after);
+    while ((found = memmem(text + after, n - after, special, bytes))) after = (size_t)(found - text) + bytes;
+    size_t rest = n - after - begun_literal(text + after, n - after, special, bytes);
     size_t cut = rest ? sgt_split_cut(text + after, rest, joins) : 0;
     return after + cut;
 }

@@ -75,8 +75,8 @@ int sgt_unit_encode(sgt_unit *u, sgt_encoder *e, const sgt_vocab *v, const sgt_c
                     sgt_error *err);
 
 /* How many bytes of text[n], which starts a document or at a cut, make a part of their own: whatever follows, no token,
- * no UTF-8 sequence and (where special) no literal <|endoftext|> lies across the cut. 0: none yet, look at more of the
+ * no UTF-8 sequence and no literal `special` (NULL: there is none) lies across the cut. 0: none yet, look at more of the
  * text. */
-size_t sgt_unit_cut(const uint8_t *text, size_t n, const uint64_t *joins, int special);
+size_t sgt_unit_cut(const uint8_t *text, size_t n, const uint64_t *joins, const char *special);
 
 #endif

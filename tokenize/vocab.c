@@ -161,6 +161,7 @@ int sgt_vocab_from_merges(sgt_vocab **out, const char *name, const uint8_t *text
     sgt_vocab *v = calloc(1, sizeof *v);
     if (!v) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", name);
     v->name = name;
+    v->eot_text = EOT_TEXT;
     pthread_mutex_init(&v->trie_lock, NULL);
     names t = {v, calloc(131072, sizeof *t.slot), 131071};
     int rc = t.slot && reserve(v, (uint32_t)lines + 257, n) == 0

@@ -45,6 +45,7 @@ struct sgt_vocab {
     const char *name;
     sgt_vocab_file *file;    /* NULL: all as GPT-2's */
     sgt_normalize normalize; /* what text goes through before it is encoded; for whole corpora, not for sgt_encode */
+    const char *eot_text;    /* "<|endoftext|>", or what a file calls it */
     uint32_t size, eot;      /* in merge order: 257 + merges, and the last of them */
     uint64_t fingerprint;
     uint32_t *offsets;       /* (size + 1): token id is bytes[offsets[id] .. offsets[id + 1]) */

@@ -80,6 +80,7 @@ void sgt_vocab_parts_free(sgt_vocab_parts *p)
 typedef struct builder {
     const sgt_vocab_parts *p;
     uint32_t size, eot;            /* ids as given out */
+    const char *eot_text;
     const sgt_vocab_part **tokens; /* (size): by id */
     uint32_t *names;               /* text → id + 1, of tokens that are not added */
     size_t name_mask;
@@ -195,12 +196,12 @@ static int place_tokens(builder *b, sgt_error *err)
 
 static int find_eot(builder *b, sgt_error *err)
 {
-    const char *const only[] = {b->p->eot, NULL}, *const *names = b->p->eot ? only : sgt_vocab_eot_names;
-    for (; *names; names++)
+    for (const char *const *names = sgt_vocab_eot_names; *names; names++)
         for (uint32_t id = 0; id < b->size; id++)
             if (b->tokens[id]->added && b->tokens[id]->n == strlen(*names) &&
                 !memcmp(b->p->bytes + b->tokens[id]->at, *names, strlen(*names))) {
                 b->eot = id;
+                b->eot_text = *names;
                 return SGT_OK;
             }
     return sgt_fail(err, SGT_EFORMAT,
@@ -375,6 +376,7 @@ static int build(sgt_vocab **out, builder *b, sgt_error *err)
         return rc;
     }
     v->name = v->file->name;
+    v->eot_text = b->eot_text;
     v->normalize = b->p->normalize;
     *out = v;
     return SGT_OK;

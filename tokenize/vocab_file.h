@@ -34,7 +34,6 @@ typedef struct sgt_vocab_parts {
     uint8_t *bytes;
     size_t used, room;
     const char *rule; /* NULL: GPT-2's */
-    const char *eot;  /* text of the end-of-text token; NULL: the first of the usual names that is there */
     sgt_normalize normalize;
 } sgt_vocab_parts;
 

@@ -258,7 +258,7 @@ static int train(sgt_vocab **out, const sgt_tokenize_options *o, const sgt_corpu
 {
     size_t threads = o->threads ? (size_t)o->threads : (size_t)sgt_cpu_count();
     counting c = {.o = o, .corpus = corpus, .rule = o->rule && !sgt_pattern_is_gpt2(o->rule) ? o->rule : NULL};
-    sgt_feed_options f = {.corpus = corpus, .piece = PIECE, .special = o->special_eot, .whole = c.rule != NULL,
+    sgt_feed_options f = {.corpus = corpus, .piece = PIECE, .special = o->special_eot ? EOT : NULL, .whole = c.rule != NULL,
                           .normalized = o->normalize > SGT_NORMALIZE_NONE, .stop = o->stop,
                           .threads = threads};
     sgt_vocab_parts parts = {.path = o->out, .rule = c.rule, .normalize = o->normalize};

@@ -100,7 +100,12 @@ edit() { # NAME SED: the trained vocabulary, its vocab.json edited
 edit no-eot 's/"<|endoftext|>":0/"<|other|>":0/'
 refused 'no-eot: has no end-of-text token (looked for <|endoftext|>, <|end_of_text|>, </s>, <eos>, <|eos|>)' no-eot
 edit other-eot 's/"<|endoftext|>":0/"<\/s>":0/'
-run 0 sgt-tokenize --quiet --vocab other-eot in.txt named-s
+printf 'a</s>b<|endoftext|>' > literals.txt
+run 0 sgt-tokenize --quiet --vocab other-eot --special eot literals.txt named-s
+check 'one end of text before all, and one in the text' \
+    [ "$(od -An -v -tu2 -w2 -j1024 named-s/train_000000.bin | grep -cw 0)" -eq 2 ]
+run 0 sgt-inspect --decode 0:100 named-s
+stdout_is '</s>a</s>b<|endoftext|>'
 edit json 's/^{/{,/'
 refused 'json/vocab.json: line 1: string or '"'}' expected near ','" json
 edit twice 's/"!":1/"!":1,"!":1/'

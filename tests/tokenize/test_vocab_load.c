@@ -1,0 +1,270 @@
+/* Vocabularies from files: what sgt_vocab_load makes of them, and that the encoder's ways agree on them. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "alphabet.h"
+#include "base/file.h"
+#include "bpe.h"
+#include "common.h"
+#include "merges.h"
+#include "pattern.h"
+#include "vocab_file.h"
+
+#define DATA "tests/data/vocab/"
+
+static sgt_vocab *load(const char *path, const char *rule)
+{
+    sgt_error err;
+    sgt_vocab *v = NULL;
+    cr_assert_eq(sgt_vocab_load(&v, path, rule, &err), SGT_OK, "%s", err.text);
+    return v;
+}
+
+static void ids_are(sgt_vocab *v, const char *path)
+{
+    size_t n, want_n, m;
+    char *text = whole_file(DATA "text.txt", &n), *want = whole_file(path, &want_n), *back;
+    uint16_t *ids = malloc(n * sizeof *ids);
+    sgt_error err;
+    sgt_encoder *e = new_encoder(v);
+    size_t count = sgt_encode(e, text, n, ids);
+    cr_assert(2 * count == want_n && !memcmp(ids, want, want_n), "%s: %zu ids, wanted %zu", path, count, want_n / 2);
+    cr_assert_eq(sgt_decode(v, ids, count, &back, &m, &err), SGT_OK, "%s", err.text);
+    cr_assert(m == n && !memcmp(back, text, n), "%s: other text comes back", path);
+    sgt_encoder_free(e);
+    free(back);
+    free(ids);
+    free(text);
+    free(want);
+}
+
+Test(vocab_load, ids_and_text_of_every_format)
+{
+    sgt_vocab *trained = load(DATA "trained", NULL), *o200k = load(DATA "o200k/tokenizer.json", NULL);
+    sgt_vocab *ranks = load(DATA "ranks.tiktoken", NULL);
+    size_t n;
+    ids_are(trained, DATA "hf.ids");
+    ids_are(o200k, DATA "hf-o200k.ids");
+    ids_are(ranks, DATA "tiktoken-r50k.ids");
+    cr_assert(sgt_vocab_size(trained) == 700 && sgt_vocab_size(o200k) == 700 && sgt_vocab_size(ranks) == 700);
+    cr_assert(sgt_vocab_eot(trained) == 0 && sgt_vocab_eot(o200k) == 0 && sgt_vocab_eot(ranks) == 699);
+    cr_assert_str_eq(sgt_vocab_name(trained), "trained");
+    cr_assert_str_eq(sgt_vocab_name(o200k), "tokenizer.json");
+    cr_assert(!memcmp(sgt_vocab_token(trained, 0, &n), "<|endoftext|>", 13) && n == 13);
+    cr_assert(!memcmp(sgt_vocab_token(trained, 1, &n), "!", 1) && n == 1);
+    cr_assert_null(sgt_vocab_token(trained, 700, &n));
+    cr_assert_neq(sgt_vocab_fingerprint(trained), sgt_vocab_fingerprint(ranks)); /* the ids are others */
+    sgt_vocab_free(trained);
+    sgt_vocab_free(o200k);
+    sgt_vocab_free(ranks);
+}
+
+Test(vocab_load, gpt2_by_any_name_is_gpt2)
+{
+    sgt_error err;
+    sgt_vocab *built_in = gpt2(), *named = load("gpt2", NULL), *file, *other;
+    char folder[] = "/tmp/sgt-vocab.XXXXXX", path[64], *json;
+    size_t n;
+    cr_assert(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/any.bpe", folder);
+    cr_assert_eq(sgt_vocab_tokenizer_json(built_in, &json, &n, &err), SGT_OK);
+    const uint8_t *merges = sgt_vocab_gpt2_file(&n);
+    cr_assert_eq(sgt_file_put(path, merges, n, &err), SGT_OK, "%s", err.text);
+    file = load(path, NULL);
+    cr_assert_eq(sgt_vocab_fingerprint(file), SGT_GPT2_FINGERPRINT);
+    cr_assert_eq(sgt_vocab_fingerprint(named), SGT_GPT2_FINGERPRINT);
+    cr_assert_str_eq(sgt_vocab_name(file), "gpt2");
+    cr_assert(!file->file->ids, "ids in merge order need no table");
+    other = load("gpt2", "\\p{L}+");
+    cr_assert_neq(sgt_vocab_fingerprint(other), SGT_GPT2_FINGERPRINT);
+    cr_assert(sgt_vocab_size(other) == 50257 && sgt_vocab_eot(other) == 50256);
+    sgt_remove_tree(folder, &err);
+    free(json);
+    sgt_vocab_free(built_in);
+    sgt_vocab_free(named);
+    sgt_vocab_free(file);
+    sgt_vocab_free(other);
+}
+
+/* ---- the encoder on vocabularies at random ---- */
+
+/* Trains on text of few letters, so that merges overlap and nest in every way. */
+static sgt_vocab *random_vocab(rng *r, uint32_t size, unsigned letters)
+{
+    sgt_error err;
+    sgt_pieces *pieces;
+    sgt_merges m;
+    uint8_t s[64];
+    cr_assert_eq(sgt_pieces_new(&pieces, &err), SGT_OK);
+    for (int i = 0; i < 400; i++) {
+        size_t n = 1 + below(r, sizeof s - 1);
+        for (size_t j = 0; j < n; j++) s[j] = (uint8_t)('a' + below(r, letters));
+        cr_assert_eq(sgt_pieces_add(pieces, s, n, 1 + below(r, 4), &err), SGT_OK);
+    }
+    cr_assert_eq(sgt_merges_train(&m, pieces, size, NULL, &err), SGT_OK, "%s", err.text);
+    sgt_pieces_free(pieces);
+
+    /* as ranks, in an order of the tokens' own: each token's merge has to be found */
+    sgt_vocab_parts parts = {.path = "random", .ranks = 1};
+    uint8_t *text[700];
+    size_t len[700];
+    uint32_t count = 257 + m.count;
+    sgt_alphabet a;
+    sgt_alphabet_fill(&a);
+    for (uint32_t id = 1; id < count; id++) {
+        if (id < 257) {
+            text[id] = malloc(len[id] = 1);
+            *text[id] = a.order[id - 1];
+        } else {
+            const uint16_t *half = m.pairs[id - 257];
+            text[id] = malloc(len[id] = len[half[0]] + len[half[1]]);
+            memcpy(text[id], text[half[0]], len[half[0]]);
+            memcpy(text[id] + len[half[0]], text[half[1]], len[half[1]]);
+        }
+        cr_assert_eq(sgt_vocab_parts_token(&parts, id, text[id], len[id], 0, &err), SGT_OK);
+    }
+    cr_assert_eq(sgt_vocab_parts_token(&parts, 0, "</s>", 4, 1, &err), SGT_OK);
+    sgt_vocab *v = NULL;
+    cr_assert_eq(sgt_vocab_from_parts(&v, &parts, &err), SGT_OK, "%s", err.text);
+    /* and the merge that was found is the one it was trained by */
+    for (uint32_t i = 0; i < m.count; i++)
+        for (int h = 0; h < 2; h++) cr_assert_eq(v->file->ids[v->halves[256 + i][h]], m.pairs[i][h], "merge %u", i);
+    for (uint32_t id = 1; id < count; id++) free(text[id]);
+    sgt_vocab_parts_free(&parts);
+    free(m.pairs);
+    return v;
+}
+
+Test(vocab_load, ranks_find_the_merges_and_the_ways_to_encode_agree, .timeout = 60)
+{
+    rng r = {test_seed(), 0};
+    for (int round = 0; round < 60; round++) {
+        sgt_vocab *v = random_vocab(&r, 260 + below(&r, 400), 1 + below(&r, 4));
+        sgt_encoder *e = new_encoder(v);
+        for (int i = 0; i < 50; i++) {
+            uint8_t s[SGT_BPE_SCAN_MAX];
+            uint16_t scan[SGT_BPE_SCAN_MAX], steps[SGT_BPE_SCAN_MAX], all[SGT_BPE_SCAN_MAX];
+            size_t n = 1 + below(&r, sizeof s);
+            for (size_t j = 0; j < n; j++) s[j] = (uint8_t)('a' + below(&r, 4));
+            size_t count = sgt_bpe_scan(v, s, n, scan);
+            cr_assert(sgt_bpe_steps(e, s, n, steps) == count && !memcmp(scan, steps, count * 2), "seed %llu",
+                      (unsigned long long)r.key);
+            cr_assert_eq(sgt_encode(e, s, n, all), count);
+            for (size_t j = 0; j < count; j++) cr_assert_eq(all[j], v->file->ids[scan[j]], "seed %llu", (unsigned long long)r.key);
+        }
+        sgt_encoder_free(e);
+        sgt_vocab_free(v);
+    }
+}
+
+/* ---- merges against the definition ---- */
+
+/* Counts every pair of every word anew at each step. */
+static uint32_t train_plainly(uint16_t words[][16], size_t *lengths, const uint64_t *counts, size_t n, uint32_t size,
+                              uint16_t (*pairs)[2])
+{
+    static uint64_t met[400][400];
+    uint32_t made = 257;
+    for (; made < size; made++) {
+        uint64_t best = 0;
+        uint32_t l = 0, right = 0;
+        memset(met, 0, sizeof met);
+        for (size_t w = 0; w < n; w++)
+            for (size_t i = 1; i < lengths[w]; i++) met[words[w][i - 1]][words[w][i]] += counts[w];
+        for (uint32_t i = 0; i < 400; i++)
+            for (uint32_t j = 0; j < 400; j++)
+                if (met[i][j] > best) best = met[l = i][right = j];
+        if (!best) break;
+        pairs[made - 257][0] = (uint16_t)l;
+        pairs[made - 257][1] = (uint16_t)right;
+        for (size_t w = 0; w < n; w++) {
+            size_t to = 0;
+            for (size_t i = 0; i < lengths[w]; i++) {
+                int here = words[w][i] == l && i + 1 < lengths[w] && words[w][i + 1] == right;
+                words[w][to++] = here ? (uint16_t)made : words[w][i];
+                i += (size_t)here;
+            }
+            lengths[w] = to;
+        }
+    }
+    return made - 257;
+}
+
+Test(merges, are_those_of_the_definition, .timeout = 60)
+{
+    rng r = {test_seed(), 0};
+    sgt_alphabet a;
+    sgt_alphabet_fill(&a);
+    for (int round = 0; round < 30; round++) {
+        uint16_t words[60][16], pairs[400][2];
+        size_t lengths[60];
+        uint64_t counts[60];
+        sgt_error err;
+        sgt_pieces *pieces;
+        sgt_merges m;
+        unsigned letters = 1 + below(&r, 4);
+        cr_assert_eq(sgt_pieces_new(&pieces, &err), SGT_OK);
+        for (size_t w = 0; w < 60; w++) {
+            uint8_t s[16];
+            lengths[w] = 1 + below(&r, 15);
+            counts[w] = below(&r, 6) ? 1 + below(&r, 5) : 5000000000u; /* more than 32 bits hold */
+            for (size_t i = 0; i < lengths[w]; i++) words[w][i] = (uint16_t)(1 + (s[i] = (uint8_t)below(&r, letters)));
+            for (size_t i = 0; i < lengths[w]; i++) s[i] = a.order[s[i]];
+            cr_assert_eq(sgt_pieces_add(pieces, s, lengths[w], counts[w], &err), SGT_OK);
+        }
+        cr_assert_eq(sgt_merges_train(&m, pieces, 380, NULL, &err), SGT_OK, "%s", err.text);
+        uint32_t count = train_plainly(words, lengths, counts, 60, 380, pairs);
+        cr_assert(m.count == count && !memcmp(m.pairs, pairs, count * sizeof *pairs), "seed %llu, round %d: %u merges, %u",
+                  (unsigned long long)r.key, round, m.count, count);
+        free(m.pairs);
+        sgt_pieces_free(pieces);
+    }
+}
+
+/* ---- patterns ---- */
+
+static void pieces_of(const char *pattern, const char *text, const char *want)
+{
+    sgt_error err;
+    sgt_pattern *p = NULL;
+    size_t ends[64], from = 0;
+    char got[256] = "";
+    cr_assert_eq(sgt_pattern_new(&p, pattern, &err), SGT_OK, "%s: %s", pattern, err.text);
+    cr_assert_eq(sgt_pattern_start(p, text, strlen(text), &err), SGT_OK);
+    int n = sgt_pattern_split(p, ends, 64, &err);
+    cr_assert_geq(n, 0, "%s", err.text);
+    for (int i = 0; i < n; from = ends[i++]) strncat(strcat(got, "|"), text + from, ends[i] - from);
+    cr_assert_str_eq(got, want, "%s: %s", pattern, got);
+    sgt_pattern_free(p);
+}
+
+Test(pattern, classes_are_our_tables_and_the_rest_of_the_syntax_stays)
+{
+    pieces_of("\\p{L}+", "ab\u00E9\U0001DF2Ac1", "|ab\u00E9\U0001DF2Ac|1");
+    pieces_of("\\p{L}+", "x\U00010D4Ay", "|x\U00010D4Ay"); /* a letter since Unicode 16 */
+    pieces_of("\\s+", "a \u180E\u3000b", "|a| |\u180E|\u3000|b"); /* U+180E has not been white space since 6.3 */
+    pieces_of("[^\\s\\p{L}]+", "ab1 2!", "|ab|1| |2!");
+    pieces_of("[\\S]+", "ab \u00E9", "|ab| |\u00E9");
+    pieces_of("\\P{L}+", "ab12c", "|ab|12|c");
+    pieces_of("\\p{^N}+|\\pN", "ab12", "|ab|1|2");
+    pieces_of("[]\\s]+", "a] b", "|a|] |b");
+    pieces_of("[[:digit:]\\s]+", "a1 b", "|a|1 |b");
+    pieces_of("\\Q\\s[\\E+", "\\s[[\\s", "|\\s[[|\\s");
+    pieces_of("(?#[)\\s", "a b", "|a| |b");
+    pieces_of("(?i)X\\p{L}\\d", "xa1", "|xa1");
+    pieces_of("(?x) \\s # [ space\n| b", "a b", "|a| |b");
+    pieces_of("a$", "aa\na\n", "|aa\na\n"); /* not before the last newline */
+    pieces_of("a$", "aa\na", "|aa\n|a");
+    pieces_of("\\w+", "\u00E9t\u00E9 1", "|\u00E9t\u00E9| |1");
+}
+
+Test(pattern, gpt2_is_known_however_it_is_written)
+{
+    cr_assert(sgt_pattern_is_gpt2(SGT_PIECE_RULE));
+    size_t n;
+    char *written = whole_file(DATA "r50k.pattern", &n);
+    cr_assert(sgt_pattern_is_gpt2(written));
+    cr_assert(!sgt_pattern_is_gpt2("\\p{L}+"));
+    free(written);
+}
