@@ -109,3 +109,32 @@ stdout_is ''
 run 2 sgt-bench tokenize - --peer ./python < text
 stderr_matches '^sgt-bench tokenize: --peer: standard input can be read once only \(name a file\)'
 run_usage '--turns 0: must be from 1 to 100' sgt-bench tokenize --turns 0 in
+
+# ---- whole commands: sgt-tokenize's, beside this program, and the peers' from files to a file ----
+mkdir work
+cat > python <<'END'
+#!/bin/sh
+shift
+echo "$*" >> asked
+[ "$2" = disk ] && printf 0123456789 > "$4" && ls "${4%/*}" > written
+echo '{"peer": "'$1' 0.1", "where": "disk", "tokens": 5, "seconds": 1000.0}'
+END
+rm -f asked
+run 0 sgt-bench tokenize in --threads 2 --disk work --peer ./python --turns 2 --json
+stderr_is ''
+stdout_has '"tokens": 8' # with an end of text for each file
+check 'what the process took, not what it says' awk -v s="$(field seconds .stdout | tail -1)" 'BEGIN { exit !(s < 60) }'
+check 'two turns of two' test "$(cut -d' ' -f1,2 asked | tr '\n' ' ')" = \
+    'gigatoken disk tiktoken disk gigatoken disk tiktoken disk '
+check 'ours was removed before' test "$(cat written)" = ids
+check 'nothing is left' test -z "$(ls work)"
+run 0 sgt-bench tokenize in --disk work --turns 1
+stdout_has '18 B in 3 files, from files to files'
+run 1 sgt-bench tokenize in --disk nowhere
+stderr_is 'sgt-bench tokenize: --disk nowhere: no folder can be made there: No such file or directory'
+run 1 sgt-bench tokenize in/empty.txt --disk work
+stderr_is 'sgt-bench tokenize: in/empty.txt: no text in it: nothing to measure'
+run 2 sgt-bench tokenize - --disk work
+stderr_is "sgt-bench tokenize: --disk: standard input can be read once only (name a file)
+try 'sgt-bench tokenize --help'"
+printf 'bad \377' > bad.txt

@@ -2,7 +2,7 @@
 """GPT-2's tokenizer as others have it: the peers for sgt-tokenize. Prints one JSON line.
 
     bpe.py gigatoken|tiktoken memory DIR|@LIST [--threads N]    from empty caches, text already read
-    bpe.py gigatoken|tiktoken disk DIR|@LIST OUT                files to 16-bit ids in OUT, two workers: time the process
+    bpe.py gigatoken|tiktoken disk DIR|@LIST OUT [--threads N]  files to 16-bit ids in OUT: time the process
 
 DIR: all its *.txt. @LIST: a file of paths, a NUL behind each. Needs gigatoken==0.10.0, or tiktoken; numpy; and
 openai-whisper (--no-deps), which brings GPT-2's ranks."""
@@ -93,14 +93,14 @@ def in_memory(peer, files, threads):
     return time.perf_counter() - t, sum(map(len, ids))
 
 
-def to_disk(peer, files, out):
+def to_disk(peer, files, out, threads):
     import numpy as np
 
     with open(out, "wb") as f:
         if peer == "tiktoken":
             import multiprocessing
 
-            with multiprocessing.Pool(2, initializer=start) as pool:
+            with multiprocessing.Pool(threads, initializer=start) as pool:
                 for ids in pool.imap(encode_file, files, chunksize=16):
                     ids.tofile(f)
         else:
@@ -114,6 +114,7 @@ def to_disk(peer, files, out):
         f.flush()
         if out != os.devnull:
             os.fsync(f.fileno())
+        return f.tell() // 2
 
 
 def main():
@@ -126,7 +127,7 @@ def main():
     if o.where == "memory":
         seconds, result["tokens"] = in_memory(o.peer, files, o.threads)
     else:
-        to_disk(o.peer, files, o.out)
+        result["tokens"] = to_disk(o.peer, files, o.out, o.threads)
         seconds = time.perf_counter() - begin
     print(json.dumps(dict(result, seconds=seconds, mb_per_s=size / 1e6 / seconds)))
 

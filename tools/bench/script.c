@@ -44,6 +44,12 @@ static char **environment(const char *const *settings)
     return all;
 }
 
+/* What begins a message: the option that named the interpreter. */
+static const char *said_by(const bench_script *s)
+{
+    return s->text ? "--peer " : "";
+}
+
 /* A child takes the cores of the thread that makes it: as many of ours as there are threads. */
 static void narrow(cpu_set_t *before, int threads)
 {
@@ -56,7 +62,7 @@ static void narrow(cpu_set_t *before, int threads)
 }
 
 /* Signals are blocked in our threads (sgt_catch_signals), and are not to be in the child. */
-static int spawn(child *c, const char *python, char *const *argv, char **env, int out, sgt_error *err)
+static int spawn(child *c, const bench_script *s, char *const *argv, char **env, int out, sgt_error *err)
 {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attributes;
@@ -69,29 +75,42 @@ static int spawn(child *c, const char *python, char *const *argv, char **env, in
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
     posix_spawnattr_setsigmask(&attributes, &none);
-    int failed = posix_spawnp(&c->id, python, &files, &attributes, argv, env);
+    int failed = posix_spawnp(&c->id, s->python, &files, &attributes, argv, env);
     posix_spawn_file_actions_destroy(&files);
     posix_spawnattr_destroy(&attributes);
     if (!failed) return SGT_OK;
     errno = failed;
-    return sgt_fail_errno(err, "--peer %s", python);
+    return sgt_fail_errno(err, "%s%s", said_by(s), s->python);
+}
+
+/* The interpreter, the script, its arguments. */
+static const char **arguments(const bench_script *s, const char *script)
+{
+    size_t n = 0, at = 0;
+    while (s->args[n]) n++;
+    const char **argv = calloc(n + 3, sizeof *argv);
+    if (!argv) return NULL;
+    argv[at++] = s->python;
+    if (s->text) argv[at++] = script;
+    memcpy(argv + at, s->args, n * sizeof *argv);
+    return argv;
 }
 
 static int start(child *c, const bench_script *s, sgt_error *err)
 {
     int ends[2];
     char script[32];
-    const char *argv[17] = {s->python, script};
     cpu_set_t before;
     snprintf(script, sizeof script, "/proc/self/fd/%d", c->script);
-    for (int i = 0; i < 14 && s->args[i]; i++) argv[2 + i] = s->args[i];
     if (pipe2(ends, O_CLOEXEC) < 0) return sgt_fail_errno(err, "--peer: pipe");
     char **env = environment(s->settings);
+    const char **argv = arguments(s, script);
     if (s->threads) narrow(&before, s->threads);
-    int rc = env ? spawn(c, s->python, (char *const *)(uintptr_t)argv, env, ends[1], err)
-                 : sgt_fail(err, SGT_ENOMEM, "out of memory");
+    int rc = env && argv ? spawn(c, s, (char *const *)(uintptr_t)argv, env, ends[1], err)
+                         : sgt_fail(err, SGT_ENOMEM, "out of memory");
     if (s->threads) sched_setaffinity(0, sizeof before, &before);
     free(env);
+    free(argv);
     close(ends[1]);
     c->out = ends[0];
     return rc;
@@ -128,7 +147,7 @@ static int failed(const child *c, const bench_script *p, char *said, int status,
     const char *last = strrchr(said, '\n'), *line = last ? last + 1 : said;
     if (WIFSIGNALED(status)) snprintf(why, sizeof why, "signal %d", WTERMSIG(status));
     else snprintf(why, sizeof why, "exit %d", WEXITSTATUS(status));
-    return sgt_fail(err, SGT_EUNSUPPORTED, "--peer %s: %s%s%.300s", p->python, why, *line ? ": " : "", line);
+    return sgt_fail(err, SGT_EUNSUPPORTED, "%s%s: %s%s%.300s", said_by(p), p->python, why, *line ? ": " : "", line);
 }
 
 /* Until it has ended, one way or the other. */

@@ -1,4 +1,4 @@
-/* script.h: a Python script that the program carries within it, run in a process of its own. */
+/* script.h: a Python script that the program carries within it, or another program, run in a process of its own. */
 #ifndef SGT_TOOLS_BENCH_SCRIPT_H
 #define SGT_TOOLS_BENCH_SCRIPT_H
 
@@ -10,9 +10,9 @@ enum { BENCH_SAID = 65536 }; /* the most that is kept of what it says on either 
 
 typedef struct bench_script {
     const char *python, *name; /* the interpreter, the script's name */
-    const char *text;
+    const char *text;            /* NULL: `python` is a program, and there is no script */
     size_t size;
-    const char *const *args;     /* behind the script's name, NULL at the end; at most 14 */
+    const char *const *args;     /* behind the script's name, NULL at the end */
     const char *const *settings; /* "NAME=VALUE" before our environment, NULL at the end; NULL: none */
     int threads;                 /* on so many of our cores; 0: on all */
     const sgt_stop *stop;

@@ -22,7 +22,7 @@
 #define MOST_BYTES ((size_t)1 << 40) /* of one file: more cannot be in memory */
 
 static struct {
-    const char *cpu, *peer;
+    const char *cpu, *peer, *disk;
     uint64_t threads, turns;
     int json, quiet;
 } o = {.cpu = "auto", .turns = 3};
@@ -34,8 +34,10 @@ static const sgt_option table[] = {
     {"cpu", 0, SGT_OPT_TEXT, &o.cpu, "LEVEL", "use at most this CPU level: auto, plain, avx2 or avx512", .def = "auto"},
     {"peer", 0, SGT_OPT_TEXT, &o.peer, "PYTHON",
      .help = "in turn with gigatoken and tiktoken, by this interpreter, which has them"},
-    {"turns", 0, SGT_OPT_COUNT, &o.turns, "N", "with --peer: how often each has its turn", .def = "3", .min = 1,
+    {"turns", 0, SGT_OPT_COUNT, &o.turns, "N", "with --peer and --disk: how often each has its turn", .def = "3", .min = 1,
      .max = TOKENIZE_TURNS},
+    {"disk", 0, SGT_OPT_TEXT, &o.disk, "FOLDER",
+     .help = "whole commands instead, from files to 16-bit ids on disk, which are written below FOLDER"},
     {"json", 0, SGT_OPT_FLAG, &o.json, NULL, .help = "one JSON document"},
     {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, NULL, .help = "print nothing but what --json asks for, and failures"},
     {0}};
@@ -45,11 +47,12 @@ static const sgt_program program = {
     .usage = "sgt-bench tokenize [OPTION]... INPUT...",
     .about =
         "Measures how fast text becomes tokens: reads the inputs (files, folders, - for standard input) into memory\n"
-        "first, then encodes each byte once from empty caches.",
+        "first, then encodes each byte once from empty caches. Or, with --disk, how long the whole command takes.",
     .options = table,
     .examples = "  sgt-bench tokenize corpus/\n"
                 "  sgt-bench tokenize --threads 1 --json corpus/\n"
-                "  sgt-bench tokenize --threads 1 --peer python3 corpus/"};
+                "  sgt-bench tokenize --threads 1 --peer python3 corpus/\n"
+                "  sgt-bench tokenize --disk /tmp --peer python3 corpus/"};
 
 typedef struct piece {
     const char *text;
@@ -65,6 +68,8 @@ typedef struct text_bench {
     size_t next; /* the piece that the next free thread takes; atomic */
     uint64_t bytes, tokens;
     double seconds; /* the median of the turns */
+    tokenize_turn turn;
+    char *work, *out; /* --disk: a folder of ours, and a name in it */
     tokenize_peer peers[TOKENIZE_PEERS];
     sgt_vocab *vocab;
     sgt_encoder **encoders;
@@ -201,16 +206,28 @@ static int encode_all(text_bench *b, double *seconds, sgt_error *err)
     return rc == SGT_OK ? bench_run(&s, encode_pieces, b, &units, seconds, err) : rc;
 }
 
+/* One turn of ours, or, with whole commands, of the program. */
+static int take_ours(text_bench *b, double *seconds, sgt_error *err)
+{
+    sgt_error why;
+    if (!o.disk) return encode_all(b, seconds, err);
+    int rc = bench_tokenize_ours(seconds, &b->tokens, &b->turn, err);
+    sgt_remove_tree(b->out, &why);
+    return rc;
+}
+
 /* Ours and the peers' one after the other. A peer that the interpreter lacks is left out, which is said. */
-static int take_turns(text_bench *b, const sgt_notice *notice, const sgt_stop *stop, sgt_error *err)
+static int take_turns(text_bench *b, const sgt_notice *notice, sgt_error *err)
 {
     double ours[TOKENIZE_TURNS];
-    int turns = o.peer ? (int)o.turns : 1, rc = SGT_OK;
+    int turns = o.peer || o.disk ? (int)o.turns : 1, rc = SGT_OK;
+    if (o.disk) rc = take_ours(b, ours, err); /* to have the files in memory for all */
     for (int i = 0; i < turns && rc == SGT_OK; i++) {
-        rc = encode_all(b, &ours[i], err);
+        rc = take_ours(b, &ours[i], err);
         for (int p = 0; o.peer && p < TOKENIZE_PEERS && rc == SGT_OK; p++) {
             tokenize_peer *peer = &b->peers[p];
-            if (!peer->left_out) rc = bench_tokenize_peer(peer, i, o.peer, b->corpus, b->threads, stop, err);
+            if (!peer->left_out) rc = bench_tokenize_peer(peer, i, &b->turn, err);
+            if (o.disk) unlink(b->out);
             if (rc != SGT_EUNSUPPORTED) continue;
             sgt_say(notice, "%s is left out: %s", peer->kind, err->text);
             peer->left_out = 1;
@@ -221,6 +238,22 @@ static int take_turns(text_bench *b, const sgt_notice *notice, const sgt_stop *s
     return rc;
 }
 
+static int make_work(text_bench *b, sgt_error *err)
+{
+    b->bytes = b->corpus->bytes;
+    if (!b->bytes) return sgt_fail(err, SGT_EFORMAT, "%s: no text in it: nothing to measure", b->corpus->files[0].path);
+    char *work = sgt_join(o.disk, "sgt-bench.XXXXXX");
+    if (!work) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    if (!mkdtemp(work)) {
+        int rc = sgt_fail_errno(err, "--disk %s: no folder can be made there", o.disk);
+        free(work);
+        return rc;
+    }
+    b->work = work;
+    if (!(b->turn.out = b->out = sgt_join(work, "ids"))) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    return SGT_OK;
+}
+
 static int measure(text_bench *b, char **inputs, size_t count, const sgt_notice *notice, const sgt_stop *stop,
                    sgt_error *err)
 {
@@ -228,14 +261,22 @@ static int measure(text_bench *b, char **inputs, size_t count, const sgt_notice 
         .inputs = (const char *const *)inputs, .count = count, .out = "", .notice = *notice, .stop = stop};
     int rc;
     if ((rc = sgt_vocab_gpt2(&b->vocab, err)) < 0 || (rc = sgt_corpus_list(&b->corpus, &request, err)) < 0) return rc;
-    if (o.peer && b->corpus->stream)
-        return sgt_fail(err, SGT_EUSAGE, "--peer: standard input can be read once only (name a file)");
-    if ((rc = read_inputs(b, stop, err)) < 0 || (rc = prepare(b, err)) < 0) return rc;
-    return take_turns(b, notice, stop, err);
+    if ((o.peer || o.disk) && b->corpus->stream)
+        return sgt_fail(err, SGT_EUSAGE, "%s: standard input can be read once only (name a file)",
+                        o.peer ? "--peer" : "--disk");
+    b->turn = (tokenize_turn){.corpus = b->corpus, .inputs = request.inputs, .input_count = count, .python = o.peer,
+                              .cpu = o.cpu, .threads = b->threads, .stop = stop};
+    rc = o.disk ? make_work(b, err) : read_inputs(b, stop, err);
+    if (rc == SGT_OK && !o.disk) rc = prepare(b, err);
+    return rc == SGT_OK ? take_turns(b, notice, err) : rc;
 }
 
 static void release(text_bench *b)
 {
+    sgt_error why;
+    if (b->work) sgt_remove_tree(b->work, &why);
+    free(b->work);
+    free(b->out);
     free_encoders(b);
     for (int t = 0; b->ids && t < b->threads; t++) free(b->ids[t]);
     for (size_t i = 0; b->texts && i < b->corpus->count; i++) free(b->texts[i]);
@@ -253,7 +294,7 @@ static void release(text_bench *b)
 static double peer_seconds(tokenize_peer *p)
 {
     double median = bench_median(p->seconds, (size_t)o.turns); /* sorts */
-    return p->best ? p->seconds[0] : median;
+    return p->best && !o.disk ? p->seconds[0] : median;
 }
 
 static void add_peers(json_t *top, text_bench *b)
@@ -295,15 +336,15 @@ static void show_peers(text_bench *b)
                sgt_format_count(tokens, sizeof tokens, p->tokens), (double)b->bytes / (double)p->tokens, s,
                (double)b->bytes / s * 1e-6, (double)p->tokens / s * 1e-6, p->name, s / b->seconds);
     }
-    printf("turns: %" PRIu64 "; medians, and gigatoken's best\n", o.turns);
+    printf("turns: %" PRIu64 "; medians%s\n", o.turns, o.disk ? "" : ", and gigatoken's best");
 }
 
 static void show(text_bench *b)
 {
     char bytes[32], files[32], tokens[32], cpu[128];
-    printf("%s in %s file%s, in memory\n%s, %d cores, %s\n\n", sgt_format_bytes(bytes, sizeof bytes, b->bytes),
+    printf("%s in %s file%s, %s\n%s, %d cores, %s\n\n", sgt_format_bytes(bytes, sizeof bytes, b->bytes),
            sgt_format_count(files, sizeof files, b->corpus->count), b->corpus->count == 1 ? "" : "s",
-           sgt_printable(cpu, sizeof cpu, sgt_cpu_model()), sgt_cpu_count(),
+           o.disk ? "from files to files" : "in memory", sgt_printable(cpu, sizeof cpu, sgt_cpu_model()), sgt_cpu_count(),
            sgt_cpu_level_name(sgt_cpu()));
     printf("threads         tokens   bytes/token    seconds       MB/s   Mtokens/s\n");
     printf("%7d  %13s  %12.3f  %9.3f  %9.1f  %10.2f\n", b->threads, sgt_format_count(tokens, sizeof tokens, b->tokens),

@@ -1,12 +1,15 @@
-/* tokenize_peer.c: the peers' script, the list of files it gets, and the one line of JSON that comes back. */
+/* tokenize_peer.c: the peers' script, the list of files it gets, and the one line of JSON that comes back; and our own
+ * program, run as they are. */
 #include "tools/bench/tokenize_peer.h"
 
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "tools/bench/script.h"
 
 __asm__(".section .rodata\n"
@@ -28,11 +31,20 @@ static int list(const sgt_corpus *c, sgt_error *err)
     return fd;
 }
 
-static int take(tokenize_peer *p, int turn, const char *python, const char *said, sgt_error *err)
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* whole: what the process took, which counts in place of what it says; 0: it does not. */
+static int take(tokenize_peer *p, int turn, const char *python, const char *said, double whole, sgt_error *err)
 {
     json_t *j = json_loads(said, 0, NULL);
     const char *name = json_string_value(json_object_get(j, "peer"));
     double seconds = json_number_value(json_object_get(j, "seconds"));
+    if (seconds > 0 && whole > 0) seconds = whole;
     p->tokens = (uint64_t)json_integer_value(json_object_get(j, "tokens"));
     p->seconds[turn] = seconds;
     snprintf(p->name, sizeof p->name, "%s", name ? name : p->kind);
@@ -42,22 +54,66 @@ static int take(tokenize_peer *p, int turn, const char *python, const char *said
                     (int)strcspn(said, "\n"), said);
 }
 
-int bench_tokenize_peer(tokenize_peer *p, int turn, const char *python, const sgt_corpus *c, int threads,
-                        const sgt_stop *stop, sgt_error *err)
+int bench_tokenize_peer(tokenize_peer *p, int turn, const tokenize_turn *t, sgt_error *err)
 {
     char *said = malloc(BENCH_SAID), files[32], count[16];
-    int fd = said ? list(c, err) : sgt_fail(err, SGT_ENOMEM, "out of memory"), rc = fd;
+    int fd = said ? list(t->corpus, err) : sgt_fail(err, SGT_ENOMEM, "out of memory"), rc = fd;
+    double from = 0;
     if (rc >= 0) {
         snprintf(files, sizeof files, "@/proc/self/fd/%d", fd);
-        snprintf(count, sizeof count, "%d", threads);
-        const char *args[] = {p->kind, "memory", files, "--threads", count, NULL};
-        bench_script script = {.python = python, .name = "bpe.py", .text = sgt_bpe_py,
-                               .size = (size_t)(sgt_bpe_py_end - sgt_bpe_py), .args = args, .threads = threads,
-                               .stop = stop};
+        snprintf(count, sizeof count, "%d", t->threads);
+        const char *memory[] = {p->kind, "memory", files, "--threads", count, NULL};
+        const char *disk[] = {p->kind, "disk", files, t->out, "--threads", count, NULL};
+        bench_script script = {.python = t->python, .name = "bpe.py", .text = sgt_bpe_py,
+                               .size = (size_t)(sgt_bpe_py_end - sgt_bpe_py), .args = t->out ? disk : memory,
+                               .threads = t->threads, .stop = t->stop};
+        from = now();
         rc = bench_script_run(&script, said, err);
         close(fd);
     }
-    if (rc == SGT_OK) rc = take(p, turn, python, said, err);
+    if (rc == SGT_OK) rc = take(p, turn, t->python, said, t->out ? now() - from : 0, err);
     free(said);
+    return rc;
+}
+
+/* ---- ours, as a command ---- */
+
+/* The program of that name in this one's folder, malloc'd; NULL: out of memory. */
+static char *beside(const char *name)
+{
+    char self[4096];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    self[n < 0 ? 0 : n] = 0;
+    char *slash = strrchr(self, '/');
+    if (slash) *slash = 0;
+    return sgt_join(self, name);
+}
+
+int bench_tokenize_ours(double *seconds, uint64_t *tokens, const tokenize_turn *t, sgt_error *err)
+{
+    char *said = malloc(BENCH_SAID), *program = beside("sgt-tokenize"), count[16];
+    const char *options[] = {"--json", "--quiet", "--threads", count, "--cpu", t->cpu};
+    size_t n = sizeof options / sizeof *options;
+    const char **args = calloc(n + t->input_count + 2, sizeof *args);
+    int rc = said && program && args ? SGT_OK : sgt_fail(err, SGT_ENOMEM, "out of memory");
+    if (rc == SGT_OK) {
+        snprintf(count, sizeof count, "%d", t->threads);
+        memcpy(args, options, sizeof options);
+        memcpy(args + n, t->inputs, t->input_count * sizeof *args);
+        args[n + t->input_count] = t->out;
+        bench_script command = {.python = program, .name = "nothing", .args = args, .threads = t->threads,
+                                .stop = t->stop};
+        double from = now();
+        rc = bench_script_run(&command, said, err);
+        *seconds = now() - from;
+    }
+    if (rc == SGT_OK) {
+        json_t *j = json_loads(said, 0, NULL);
+        *tokens = (uint64_t)json_integer_value(json_object_get(j, "tokens"));
+        json_decref(j);
+    }
+    free(said);
+    free(program);
+    free(args);
     return rc;
 }

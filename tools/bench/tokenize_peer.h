@@ -18,10 +18,23 @@ typedef struct tokenize_peer {
     double seconds[TOKENIZE_TURNS]; /* of each turn */
 } tokenize_peer;
 
-/* One turn of tests/peers/bpe.py, which the program carries within it: every file of the corpus, on `threads` of our
- * cores. The texts are read before its clock starts. SGT_EUNSUPPORTED, with the last line that it said, where it
- * fails. */
-int bench_tokenize_peer(tokenize_peer *p, int turn, const char *python, const sgt_corpus *c, int threads,
-                        const sgt_stop *stop, sgt_error *err);
+typedef struct tokenize_turn {
+    const sgt_corpus *corpus;
+    const char *const *inputs; /* what the corpus was listed from */
+    size_t input_count;
+    const char *python; /* for the peers */
+    const char *cpu;    /* for ours: its level */
+    const char *out;    /* a new name for what is written; NULL: nothing is, and the text is in memory already */
+    int threads;        /* on so many of our cores */
+    const sgt_stop *stop;
+} tokenize_turn;
+
+/* Turn number `turn` of tests/peers/bpe.py, which the program carries within it: every file of the corpus. Without
+ * `out` the texts are read before its clock starts, with it the whole process counts. SGT_EUNSUPPORTED, with the last
+ * line that it said, where it fails. */
+int bench_tokenize_peer(tokenize_peer *p, int turn, const tokenize_turn *t, sgt_error *err);
+
+/* The sgt-tokenize beside this program, from the inputs to `out`: the whole process. */
+int bench_tokenize_ours(double *seconds, uint64_t *tokens, const tokenize_turn *t, sgt_error *err);
 
 #endif
