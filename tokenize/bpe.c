@@ -5,24 +5,24 @@
  *   words   up to 15 bytes, see words.h: nearly all of them
  *   longs   up to 62 bytes that were met before
  *   scan    up to 64 bytes: the definition itself, on the stack
- *   steps   longer ones, where the definition would be quadratic: left to right, by the longest token that may follow
+ *   runs    longer ones, where the definition would be quadratic, see runs.h
  * and a piece for the last two is first cut wherever two bytes meet that no token holds side by side. */
 #include "bpe.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/cpu.h"
 #include "pattern.h"
+#include "runs.h"
 #include "split.h"
 #include "words.h"
 
 #define LONGS 8192    /* words too long for the table of words.h that are kept: 1 MiB */
 #define LONG_BYTES 62 /* of such a word, at most */
 #define LONG_IDS 32
-#define MARKS 4096
+#define RUN_BYTES 512 /* from here on the fixed costs of runs.h are small */
 
 typedef struct long_word {
     uint8_t n, count; /* bytes, 0: empty; ids */
@@ -34,8 +34,7 @@ struct sgt_encoder {
     const sgt_vocab *v;
     sgt_arena memory; /* what is pointed to, in huge pages, touched when used */
     long_word *longs; /* (LONGS) */
-    uint64_t *marks;  /* (MARKS): places, counted over the encoder's life, from which no tokens lead to the end */
-    uint64_t place;   /* of the current long piece's first byte; starts at 1 */
+    sgt_runs runs;
     sgt_words words;
     sgt_pattern *rule; /* NULL: GPT-2's */
     sgt_error failure; /* of the rule */
@@ -55,8 +54,7 @@ int sgt_encoder_new(sgt_encoder **out, const sgt_vocab *v, sgt_error *err)
     sgt_encoder *e = calloc(1, sizeof *e);
     if (!e) return sgt_fail(err, SGT_ENOMEM, "encoder: out of memory");
     e->v = v;
-    e->place = 1;
-    size_t bytes = SGT_WORD_TABLE + 16 + LONGS * sizeof *e->longs + MARKS * sizeof *e->marks + 3 * SGT_ARENA_ALIGN;
+    size_t bytes = SGT_WORD_TABLE + 16 + LONGS * sizeof *e->longs + SGT_RUN_MARKS * sizeof(uint64_t) + 3 * SGT_ARENA_ALIGN;
     int rc = v->file && v->file->rule ? sgt_pattern_new(&e->rule, v->file->rule, err) : SGT_OK;
     if (!rc) rc = sgt_arena_map(&e->memory, bytes, 0, err);
     if (rc < 0) {
@@ -68,7 +66,8 @@ int sgt_encoder_new(sgt_encoder **out, const sgt_vocab *v, sgt_error *err)
     e->words.level = words_level();
     e->words.table = sgt_arena_take(&e->memory, SGT_WORD_TABLE + 16, 1);
     e->longs = sgt_arena_take(&e->memory, LONGS, sizeof *e->longs);
-    e->marks = sgt_arena_take(&e->memory, MARKS, sizeof *e->marks);
+    e->runs = (sgt_runs){.v = v, .level = e->words.level, .place = 1};
+    e->runs.marks = sgt_arena_take(&e->memory, SGT_RUN_MARKS, sizeof *e->runs.marks);
     *out = e;
     return SGT_OK;
 }
@@ -104,67 +103,21 @@ size_t sgt_bpe_scan(const sgt_vocab *v, const uint8_t *s, size_t n, uint16_t *id
     }
 }
 
-/* ---- steps ----
- *
- * Some tokens in a row are what the merges make of their bytes exactly where every two neighbours are what the merges
- * make of those two alone (each token being what they make of its own bytes, which the tests check for every token of
- * GPT-2). So tokens can be laid from left to right, always the longest that may stand beside the last; where none leads
- * on, the last is taken back for a shorter one. The idea and its proof: H. van Antwerpen, A. Neubeck, "So many tokens,
- * so little time: introducing a faster, more flexible byte-pair tokenizer" (GitHub, 2024). */
-
-/* Whether the merges leave the border between `left` and `right` standing. The last merge on either side is undone, and
- * again the last: the later one is that of the higher id, and of equal ids the right one. What then touches at the
- * border must not make a token of an id below `limit`, for that merge would have gone before the one undone, and across
- * the border. */
-static int may_follow(const sgt_vocab *v, uint32_t left, uint32_t right)
-{
-    for (uint32_t limit = SGT_NO_TOKEN;;) {
-        uint32_t merged = sgt_pair(&v->pairs, left, right);
-        if (merged != SGT_NO_TOKEN && merged < limit) return 0;
-        if (left > right) {
-            if (left < 256) return 1; /* both are single bytes: nothing left to undo */
-            limit = left;
-            left = v->halves[left][1];
-        } else {
-            if (right < 256) return 1;
-            limit = right + 1; /* at equal ids the pair at the border is further left than right's, and goes first */
-            right = v->halves[right][0];
-        }
-    }
-}
-
 size_t sgt_bpe_steps(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids)
 {
-    const sgt_vocab *v = e->v;
-    size_t at = 0, count = 0, len = 0;
-    sgt_vocab_need_trie(v);
-    uint32_t token = sgt_vocab_longest(v, s, n, &len);
-    while (at < n) {
-        uint64_t after = e->place + at + len;
-        if (e->marks[after % MARKS] != after && (count == 0 || may_follow(v, ids[count - 1], token))) {
-            ids[count++] = (uint16_t)token;
-            at += len;
-            if (at < n) token = sgt_vocab_longest(v, s + at, n - at, &len);
-        } else if (len > 1) {
-            token = sgt_vocab_longest(v, s + at, len - 1, &len);
-        } else {
-            /* Dead end: never come here again. A mark that another overwrites costs time, not exactness. */
-            assert(count > 0);
-            e->marks[(e->place + at) % MARKS] = e->place + at;
-            token = ids[--count];
-            len = sgt_vocab_length(v, token);
-            at -= len;
-        }
-    }
-    e->place += n + 1;
-    return count;
+    return sgt_runs_steps(&e->runs, s, n, ids);
+}
+
+size_t sgt_bpe_runs(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids)
+{
+    return sgt_runs_encode(&e->runs, s, n, ids);
 }
 
 /* ---- words too long for the table of words.h ---- */
 
 static size_t encode_apart(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids)
 {
-    return n <= SGT_BPE_SCAN_MAX ? sgt_bpe_scan(e->v, s, n, ids) : sgt_bpe_steps(e, s, n, ids);
+    return n <= SGT_BPE_SCAN_MAX ? sgt_bpe_scan(e->v, s, n, ids) : sgt_runs_encode(&e->runs, s, n, ids);
 }
 
 /* In parts that no token spans. */
@@ -195,6 +148,7 @@ static inline size_t long_line(const uint8_t *s, size_t n)
 
 size_t sgt_encode_long(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids)
 {
+    if (n > RUN_BYTES) return sgt_runs_encode(&e->runs, s, n, ids);
     if (n > LONG_BYTES) return encode_parts(e, s, n, ids);
     long_word *at = &e->longs[long_line(s, n)];
     if (at->n == n && !memcmp(at->text, s, n)) {

@@ -1,5 +1,5 @@
 /* bpe.h: one piece's bytes to ids, for the files of tokenize/ and their tests (users have sgt_encode). Any bytes at
- * all; ids must have room for n; each call returns how many there are. All three give the same ids. */
+ * all; ids must have room for n; each call returns how many there are. All give the same ids. */
 #ifndef SGT_BPE_H
 #define SGT_BPE_H
 
@@ -14,7 +14,8 @@ extern "C" {
 size_t sgt_encode_piece(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids); /* the fastest way for n */
 size_t sgt_encode_long(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids);  /* the same, for n > 15 */
 size_t sgt_bpe_scan(const sgt_vocab *v, const uint8_t *s, size_t n, uint16_t *ids);  /* the definition: quadratic */
-size_t sgt_bpe_steps(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids);     /* left to right: linear */
+size_t sgt_bpe_steps(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids);     /* runs.h: linear */
+size_t sgt_bpe_runs(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids);      /* runs.h: linear, and faster */
 
 #ifdef __cplusplus
 }

@@ -75,17 +75,15 @@ INLINE uint32_t merge_step(merging *g, int j, const sgt_vocab *v)
     return go;
 }
 
-INLINE size_t merge_end(const merging *g, int j, uint16_t *ids)
+INLINE void merge_end(const merging *g, int j, uint16_t *ids)
 {
-    uint32_t tokens = g->alive[j] >> 1;
-    size_t count = (size_t)__builtin_popcount(tokens) - 1; /* the bit past the last byte is none */
     const uint16_t *from = g->ids[j] + 1;
-    for (size_t i = 0; i < count; i++, tokens &= tokens - 1) ids[i] = from[_tzcnt_u32(tokens)];
-    return count;
+    for (uint32_t tokens = g->alive[j] >> 1; tokens & (tokens - 1); tokens &= tokens - 1)
+        *ids++ = from[_tzcnt_u32(tokens)]; /* the highest bit is the end's */
 }
 
-/* keys[j] becomes counts[j] ids at out[j]. */
-INLINE void merge_lanes(const sgt_vocab *v, const sgt_word_key keys[LANES], sgt_word_ids *out, uint16_t counts[LANES])
+/* keys[j] becomes ids at out[j]; starts[j]: a bit for each byte where a token starts, and for the end. */
+INLINE void merge_lanes(const sgt_vocab *v, const sgt_word_key keys[LANES], sgt_word_ids *out, uint32_t starts[LANES])
 {
     merging g;
     uint32_t go;
@@ -97,16 +95,22 @@ INLINE void merge_lanes(const sgt_vocab *v, const sgt_word_key keys[LANES], sgt_
         for (int j = 0; j < LANES; j++) go |= merge_step(&g, j, v);
     } while (go);
 #pragma GCC unroll 4
-    for (int j = 0; j < LANES; j++) counts[j] = (uint16_t)merge_end(&g, j, out[j].ids);
+    for (int j = 0; j < LANES; j++) {
+        starts[j] = g.alive[j] >> 1;
+        merge_end(&g, j, out[j].ids);
+    }
 }
 
 #else
 
 enum { LANES = 1 };
 
-INLINE void merge_lanes(const sgt_vocab *v, const sgt_word_key keys[LANES], sgt_word_ids *out, uint16_t counts[LANES])
+INLINE void merge_lanes(const sgt_vocab *v, const sgt_word_key keys[LANES], sgt_word_ids *out, uint32_t starts[LANES])
 {
-    counts[0] = (uint16_t)sgt_bpe_scan(v, (const uint8_t *)keys, key_length(keys), out->ids);
+    size_t count = sgt_bpe_scan(v, (const uint8_t *)keys, key_length(keys), out->ids), at = 0;
+    starts[0] = 0;
+    for (size_t i = 0; i < count; at += sgt_vocab_length(v, out->ids[i++])) starts[0] |= 1u << at;
+    starts[0] |= 1u << at;
 }
 
 #endif

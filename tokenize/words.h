@@ -21,6 +21,7 @@ extern "C" {
 #define SGT_WORDS 320        /* words of a batch at most */
 #define SGT_WORD_SHORT 7     /* bytes of a word of the table's first part, at most */
 #define SGT_WORD_BYTES 15    /* bytes of a word of the table, at most */
+#define SGT_WINDOW_STEP 8    /* bytes from a window to the next, of SGT_WORD_BYTES each */
 #define SGT_WORD_LINES 17    /* log2 of the lines of either part */
 #define SGT_WORD_SHORT_LINE 32
 #define SGT_WORD_LONG_LINE 64
@@ -46,6 +47,9 @@ typedef struct sgt_words_level {
     /* `count` words from s on, word i ending at ends[i], all of them at least 16 bytes before the end of what may be
      * read and of the room for ids. Returns how many ids. */
     size_t (*encode)(sgt_words *w, const uint8_t *s, const uint32_t *ends, size_t count, uint16_t *ids);
+    /* Merges `count` windows from s on, a multiple of 4: their ids, and a bit for each byte where a token starts, and for
+     * the end. One byte behind the last may be read. */
+    void (*windows)(const sgt_vocab *v, const uint8_t *s, size_t count, sgt_word_ids *ids, uint32_t *starts);
 } sgt_words_level;
 
 struct sgt_words {

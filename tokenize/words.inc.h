@@ -135,13 +135,13 @@ INLINE void merge(sgt_words *w, size_t missing)
     for (size_t m = 0; m < count; m += LANES) {
         sgt_word_key keys[LANES];
         sgt_word_ids ids[LANES];
-        uint16_t counts[LANES];
+        uint32_t starts[LANES];
         size_t lanes = count - m < LANES ? count - m : LANES;
         for (size_t j = 0; j < LANES; j++) keys[j] = w->keys[w->missing[left[m + (j < lanes ? j : 0)]]];
-        merge_lanes(w->v, keys, ids, counts);
+        merge_lanes(w->v, keys, ids, starts);
         for (size_t j = 0; j < lanes; j++) {
             w->merged[left[m + j]] = ids[j];
-            w->counts[w->missing[left[m + j]]] = counts[j];
+            w->counts[w->missing[left[m + j]]] = (uint16_t)(__builtin_popcount(starts[j]) - 1);
         }
     }
 }
@@ -191,4 +191,13 @@ static size_t encode_words(sgt_words *w, const uint8_t *s, const uint32_t *ends,
     return (size_t)(end - ids);
 }
 
-const sgt_words_level SGT_WORDS_LEVEL = {SGT_WORDS_NAME, encode_words};
+static void merge_windows(const sgt_vocab *v, const uint8_t *s, size_t count, sgt_word_ids *ids, uint32_t *starts)
+{
+    for (size_t i = 0; i < count; i += LANES) {
+        sgt_word_key keys[LANES];
+        for (size_t j = 0; j < LANES; j++) keys[j] = make_key(s + (i + j) * SGT_WINDOW_STEP, SGT_WORD_BYTES);
+        merge_lanes(v, keys, ids + i, starts + i);
+    }
+}
+
+const sgt_words_level SGT_WORDS_LEVEL = {SGT_WORDS_NAME, encode_words, merge_windows};

@@ -1,0 +1,171 @@
+/* runs.c: long pieces by steps and by windows. */
+#include "runs.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "bpe.h"
+
+#define REPAIR 40      /* bytes merged at once where two windows do not fit: the rest of one and all of the next */
+#define STEPS_FIRST 64 /* bytes by steps where windows fail, and twice as many each time, so that repetitive text is */
+#define STEPS_MOST ((size_t)1 << 20) /* all by steps soon, and random text is not */
+
+/* ---- steps ---- */
+
+/* Whether the merges leave the border between `left` and `right` standing. The last merge on either side is undone, and
+ * again the last: the later one is that of the higher id, and of equal ids the right one. What then touches at the
+ * border must not make a token of an id below `limit`, for that merge would have gone before the one undone, and across
+ * the border. */
+static int may_follow(const sgt_vocab *v, uint32_t left, uint32_t right)
+{
+    for (uint32_t limit = SGT_NO_TOKEN;;) {
+        uint32_t merged = sgt_pair(&v->pairs, left, right);
+        if (merged != SGT_NO_TOKEN && merged < limit) return 0;
+        if (left > right) {
+            if (left < 256) return 1; /* both are single bytes: nothing left to undo */
+            limit = left;
+            left = v->halves[left][1];
+        } else {
+            if (right < 256) return 1;
+            limit = right + 1; /* at equal ids the pair at the border is further left than right's, and goes first */
+            right = v->halves[right][0];
+        }
+    }
+}
+
+/* The tokens laid so far: ids[0..count) cover s[0..at), and every two neighbours fit. */
+typedef struct laid {
+    const uint8_t *s;
+    size_t n, at, count;
+    size_t by_windows; /* so many at least were not found by steps: longer tokens were not tried in their places */
+    uint16_t *ids;
+} laid;
+
+/* Goes on until `until` is passed, or to the end. */
+static void step(sgt_runs *r, laid *l, size_t until)
+{
+    const sgt_vocab *v = r->v;
+    size_t len = 0;
+    sgt_vocab_need_trie(v);
+    uint32_t token = sgt_vocab_longest(v, l->s + l->at, l->n - l->at, &len);
+    while (l->at < l->n) {
+        uint64_t after = r->place + l->at + len;
+        if (r->marks[after % SGT_RUN_MARKS] != after && (l->count == 0 || may_follow(v, l->ids[l->count - 1], token))) {
+            l->ids[l->count++] = (uint16_t)token;
+            l->at += len;
+            if (l->at >= until) return;
+            if (l->at < l->n) token = sgt_vocab_longest(v, l->s + l->at, l->n - l->at, &len);
+        } else if (len > 1) {
+            token = sgt_vocab_longest(v, l->s + l->at, len - 1, &len);
+        } else {
+            /* Dead end: never come here again. A mark that another overwrites costs time, not exactness. */
+            assert(l->count > 0);
+            r->marks[(r->place + l->at) % SGT_RUN_MARKS] = r->place + l->at;
+            token = l->ids[--l->count];
+            len = sgt_vocab_length(v, token);
+            l->at -= len;
+            if (l->count >= l->by_windows) continue;
+            l->by_windows = l->count;
+            token = sgt_vocab_longest(v, l->s + l->at, l->n - l->at, &len);
+        }
+    }
+}
+
+size_t sgt_runs_steps(sgt_runs *r, const uint8_t *s, size_t n, uint16_t *ids)
+{
+    laid l = {s, n, 0, 0, 0, ids};
+    if (n) step(r, &l, n);
+    r->place += n + 1;
+    return l.count;
+}
+
+/* ---- windows ---- */
+
+/* Some bytes merged by themselves. */
+typedef struct window {
+    size_t from;        /* offset of the first byte */
+    uint64_t starts;    /* bit i: a token starts at byte i; and a bit for the end */
+    const uint16_t *ids;
+} window;
+
+static inline uint64_t below(unsigned bit) { return ((uint64_t)1 << bit) - 1; }
+
+/* Lays the tokens of `w` from l->at up to byte `to` of it. */
+static inline void lay(laid *l, const window *w, unsigned to)
+{
+    unsigned at = (unsigned)(l->at - w->from);
+    size_t first = (size_t)__builtin_popcountll(w->starts & below(at));
+    size_t count = (size_t)__builtin_popcountll(w->starts & below(to)) - first;
+    if (count <= 8) memcpy(l->ids + l->count, w->ids + first, 16);
+    else memcpy(l->ids + l->count, w->ids + first, count * sizeof *l->ids);
+    l->count += count;
+    l->at = w->from + to;
+}
+
+/* `w` holds the last token laid. Lays those of its tokens up to and with one that `next` holds too, so that this is true
+ * of `next`. 0: there is none. */
+static inline int change(laid *l, const window *w, const window *next)
+{
+    unsigned on = (unsigned)(next->from - w->from);
+    uint64_t a = w->starts >> on, b = next->starts;
+    for (uint64_t both = a & b; both & (both - 1); both &= both - 1) {
+        uint64_t later = (a | b) & ~(both ^ (both - 1)), end = later & -later; /* where either's token ends */
+        if (!(a & b & end)) continue;
+        unsigned to = (unsigned)__builtin_ctzll(end) + on;
+        if (w->from + to < l->at) continue;
+        lay(l, w, to);
+        return 1;
+    }
+    return 0;
+}
+
+/* Merges from the last token laid up to `end`, into ids (REPAIR and 8 more). 0: too many bytes, or the last token is not
+ * among what they merge to: then it takes more to the left. */
+static int repair(const sgt_runs *r, const laid *l, size_t end, window *w, uint16_t *ids)
+{
+    size_t last = l->count ? sgt_vocab_length(r->v, l->ids[l->count - 1]) : 0, n = end - (l->at - last), at = 0;
+    if (n > REPAIR) return 0;
+    size_t count = sgt_bpe_scan(r->v, l->s + l->at - last, n, ids);
+    if (last && ids[0] != l->ids[l->count - 1]) return 0;
+    *w = (window){l->at - last, 0, ids};
+    for (size_t i = 0; i < count; at += sgt_vocab_length(r->v, ids[i++])) w->starts |= (uint64_t)1 << at;
+    w->starts |= (uint64_t)1 << at;
+    return 1;
+}
+
+/* By windows as far as they fit, but not to the very end. */
+static void by_windows(const sgt_runs *r, laid *l)
+{
+    enum { GROUP = 16 };
+    sgt_word_ids ids[2][GROUP + 1];
+    uint16_t repaired[2][REPAIR + 8];
+    uint32_t starts[GROUP];
+    window w;
+    size_t group = 0, repairs = 0, last = l->count ? sgt_vocab_length(r->v, l->ids[l->count - 1]) : 0;
+    size_t from = l->at - last + REPAIR - SGT_WINDOW_STEP;
+    if (!repair(r, l, l->at - last + REPAIR, &w, repaired[repairs++ & 1])) return;
+    for (; from + GROUP * SGT_WINDOW_STEP + REPAIR <= l->n; from += GROUP * SGT_WINDOW_STEP) {
+        sgt_word_ids *now = ids[group++ & 1];
+        r->level->windows(r->v, l->s + from, GROUP, now, starts);
+        for (size_t i = 0; i < GROUP; i++) {
+            window next = {from + i * SGT_WINDOW_STEP, starts[i], now[i].ids};
+            if (change(l, &w, &next)) w = next;
+            else if (!repair(r, l, next.from + SGT_WORD_BYTES, &w, repaired[repairs++ & 1])) return;
+        }
+    }
+}
+
+size_t sgt_runs_encode(sgt_runs *r, const uint8_t *s, size_t n, uint16_t *ids)
+{
+    laid l = {s, n, 0, 0, 0, ids};
+    for (size_t stretch = STEPS_FIRST; l.at < n;) {
+        size_t from = l.at;
+        if (n - l.at > 512) by_windows(r, &l);
+        l.by_windows = l.count;
+        if (l.at - from > 4096) stretch = STEPS_FIRST;
+        step(r, &l, l.at + stretch);
+        if (stretch < STEPS_MOST) stretch *= 2;
+    }
+    r->place += n + 1;
+    return l.count;
+}

@@ -1,0 +1,39 @@
+/* runs.h: pieces of any length without a place to cut (a megabyte of one letter, of digits, of random letters) in linear
+ * time. For bpe.c.
+ *
+ * Some tokens in a row are what the merges make of their bytes exactly where every two neighbours are what the merges
+ * make of those two alone (each token being what they make of its own bytes, which the tests check for every token of
+ * GPT-2). The proof: H. van Antwerpen, A. Neubeck, "So many tokens, so little time: introducing a faster, more flexible
+ * byte-pair tokenizer" (GitHub, 2024). Two ways follow from it:
+ *   steps    from left to right, always the longest token that may stand beside the last; where none leads on, the last
+ *            is taken back for a shorter one
+ *   windows  15 bytes at a time, each merged by itself, several side by side, every one 8 bytes on. Where a window and
+ *            the next hold the same token at the same place, the tokens of the one up to there and those of the other
+ *            from there on are neighbours somewhere: they fit. Twice as fast as steps where tokens are short. Where no
+ *            token is in both, more bytes are merged at once, and then it is steps for a while. */
+#ifndef SGT_RUNS_H
+#define SGT_RUNS_H
+
+#include "words.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SGT_RUN_MARKS 4096
+
+typedef struct sgt_runs {
+    const sgt_vocab *v;
+    const sgt_words_level *level;
+    uint64_t *marks; /* (SGT_RUN_MARKS): places, counted over an encoder's life, from which no tokens lead to the end */
+    uint64_t place;  /* of the current piece's first byte; starts at 1 */
+} sgt_runs;
+
+/* Both: s[0..n), any bytes, into ids (room for n); how many. */
+size_t sgt_runs_steps(sgt_runs *r, const uint8_t *s, size_t n, uint16_t *ids);
+size_t sgt_runs_encode(sgt_runs *r, const uint8_t *s, size_t n, uint16_t *ids);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
