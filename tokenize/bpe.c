@@ -54,7 +54,8 @@ int sgt_encoder_new(sgt_encoder **out, const sgt_vocab *v, sgt_error *err)
     sgt_encoder *e = calloc(1, sizeof *e);
     if (!e) return sgt_fail(err, SGT_ENOMEM, "encoder: out of memory");
     e->v = v;
-    size_t bytes = SGT_WORD_TABLE + 16 + LONGS * sizeof *e->longs + SGT_RUN_MARKS * sizeof(uint64_t) + 3 * SGT_ARENA_ALIGN;
+    size_t bytes = SGT_WORD_TABLE + 16 + LONGS * sizeof *e->longs + SGT_RUN_MARKS * sizeof(uint64_t) +
+                   3 * SGT_ARENA_ALIGN;
     int rc = v->file && v->file->rule ? sgt_pattern_new(&e->rule, v->file->rule, err) : SGT_OK;
     if (!rc) rc = sgt_arena_map(&e->memory, bytes, 0, err);
     if (rc < 0) {

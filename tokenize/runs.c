@@ -102,8 +102,8 @@ static inline void lay(laid *l, const window *w, unsigned to)
     l->at = w->from + to;
 }
 
-/* `w` holds the last token laid. Lays those of its tokens up to and with one that `next` holds too, so that this is true
- * of `next`. 0: there is none. */
+/* `w` holds the last token laid. Lays those of its tokens up to and with one that `next` holds too, so that this is
+ * true of `next`. 0: there is none. */
 static inline int change(laid *l, const window *w, const window *next)
 {
     unsigned on = (unsigned)(next->from - w->from);
@@ -119,8 +119,8 @@ static inline int change(laid *l, const window *w, const window *next)
     return 0;
 }
 
-/* Merges from the last token laid up to `end`, into ids (REPAIR and 8 more). 0: too many bytes, or the last token is not
- * among what they merge to: then it takes more to the left. */
+/* Merges from the last token laid up to `end`, into ids (REPAIR and 8 more). 0: too many bytes, or the last token is
+ * not the first of what they merge to: then it takes more to the left. */
 static int repair(const sgt_runs *r, const laid *l, size_t end, window *w, uint16_t *ids)
 {
     size_t last = l->count ? sgt_vocab_length(r->v, l->ids[l->count - 1]) : 0, n = end - (l->at - last), at = 0;

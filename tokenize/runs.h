@@ -1,5 +1,5 @@
-/* runs.h: pieces of any length without a place to cut (a megabyte of one letter, of digits, of random letters) in linear
- * time. For bpe.c.
+/* runs.h: pieces of any length without a place to cut (a megabyte of one letter, of digits, of random letters) in
+ * linear time. For bpe.c.
  *
  * Some tokens in a row are what the merges make of their bytes exactly where every two neighbours are what the merges
  * make of those two alone (each token being what they make of its own bytes, which the tests check for every token of

@@ -47,8 +47,8 @@ typedef struct sgt_words_level {
     /* `count` words from s on, word i ending at ends[i], all of them at least 16 bytes before the end of what may be
      * read and of the room for ids. Returns how many ids. */
     size_t (*encode)(sgt_words *w, const uint8_t *s, const uint32_t *ends, size_t count, uint16_t *ids);
-    /* Merges `count` windows from s on, a multiple of 4: their ids, and a bit for each byte where a token starts, and for
-     * the end. One byte behind the last may be read. */
+    /* Merges `count` windows from s on, a multiple of 4: their ids, and a bit for each byte where a token starts, and
+     * for the end. One byte behind the last may be read. */
     void (*windows)(const sgt_vocab *v, const uint8_t *s, size_t count, sgt_word_ids *ids, uint32_t *starts);
 } sgt_words_level;
 

@@ -208,8 +208,10 @@ Test(bpe, runs_agree_with_steps)
                        : j < period ? (uint8_t)("=a7 -"[below(&r, 5)])
                                     : s[j - period];
             size_t count = sgt_bpe_steps(e, s, n, want);
-            cr_assert_eq(sgt_bpe_runs(e, s, n, got), count, "%s, SEED=%llu, %d", levels[l], (unsigned long long)seed, i);
-            cr_assert_arr_eq(got, want, count * sizeof *want, "%s, SEED=%llu, %d", levels[l], (unsigned long long)seed, i);
+            cr_assert_eq(sgt_bpe_runs(e, s, n, got), count, "%s, SEED=%llu, %d", levels[l],
+                         (unsigned long long)seed, i);
+            cr_assert_arr_eq(got, want, count * sizeof *want, "%s, SEED=%llu, %d", levels[l],
+                             (unsigned long long)seed, i);
             free(s);
             free(want);
             free(got);
