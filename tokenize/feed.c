@@ -132,10 +132,11 @@ static int take_part(sgt_feed *f, sgt_unit *u, sgt_error *err)
 {
     size_t at = u->used, n = f->carried, want = f->o.piece > at ? f->o.piece - at : 1, seen = 0, good;
     int end = 0, rc;
-    for (;; seen = n, want = 2 * n) {
-        if (n > STRETCH)
-            return sgt_fail(err, SGT_EFORMAT, "%s: offset %" PRIu64 ": more than 1 GiB %s", current(f)->path, f->offset,
-                            current(f)->lines ? "without a newline" : "of text that cannot be cut");
+    const size_t most = f->o.stretch ? f->o.stretch : STRETCH;
+    for (;; seen = n, want = 2 * n < most ? 2 * n : most + 1) {
+        if (n > most)
+            return sgt_fail(err, SGT_EFORMAT, "%s: offset %" PRIu64 ": more than %zu MiB %s", current(f)->path,
+                            f->offset, most >> 20, current(f)->lines ? "without a newline" : "of text that cannot be cut");
         if ((rc = sgt_unit_reserve(u, at + (want > n ? want : n), err)) < 0) return rc;
         if (f->carried) memcpy(u->text + at, f->carry, f->carried);
         f->carried = 0;

@@ -32,6 +32,7 @@ typedef struct sgt_feed_options {
     int normalized;                /* text is normalized before it is split, and cut where that allows it */
     double val_fraction;           /* of documents that go to the val split */
     const sgt_stop *stop, *cancel; /* either ends the wait for a stream */
+    size_t stretch;                /* bytes that cannot be cut, at most; 0: 1 GiB */
     size_t threads;                /* that unpack and filter beside each other; 0: one */
     sgt_feed_from from;
 } sgt_feed_options;

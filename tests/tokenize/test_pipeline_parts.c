@@ -137,6 +137,40 @@ Test(pipeline_parts, file_is_rewritten_while_it_is_read)
     expect_change(rewrite, "in/a: changed while it was read: 10000 bytes when it was opened, now 10000 (start again)");
 }
 
+/* What cannot be cut is read as far as it may be and no further, of text and of a line. */
+Test(pipeline_parts, stretch_that_cannot_be_cut)
+{
+    static const char *const paths[] = {"in/a.jsonl", "in/b.txt"};
+    static const char *const wants[] = {"in/a.jsonl: offset 5: more than 1 MiB without a newline",
+                                        "in/b.txt: offset 5: more than 1 MiB of text that cannot be cut"};
+    const size_t most = 1 << 20;
+    char *text = malloc(most + 8);
+    memset(text, 'a', most + 8);
+    memcpy(text, "{}= \n", 5); /* the text is cut after the sign, or the newline */
+    mkdir("in", 0777);
+    for (int i = 0; i < 2; i++) {
+        if (i) memcpy(text, "a  b=", 5);
+        for (size_t more = 0; more < 2; more++) {
+            sgt_error err;
+            sgt_unit u;
+            sgt_feed *f;
+            put_text(paths[i], text, 5 + most + 2 * more);
+            sgt_corpus *c = list(paths[i]);
+            sgt_feed_options o = {.corpus = c, .piece = 4096, .stretch = most};
+            int rc, units = 0;
+            cr_assert(sgt_feed_open(&f, &o, &err) == 0 && sgt_unit_new(&u, &err) == 0);
+            while ((rc = sgt_feed_next(f, &u, &err)) == 0) units++;
+            cr_assert_eq(rc, more ? SGT_EFORMAT : 1, "%s", err.text);
+            cr_assert_eq(units, more ? 1 : 2);
+            if (more) cr_assert_str_eq(err.text, wants[i]);
+            sgt_feed_close(f);
+            sgt_unit_free(&u);
+            sgt_corpus_free(c);
+        }
+    }
+    free(text);
+}
+
 /* No cut lies in a literal that is there or that may still come. */
 Test(pipeline_parts, literals_are_never_cut)
 {
