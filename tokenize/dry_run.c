@@ -18,6 +18,7 @@
 #include "corpus.h"
 #include "feed.h"
 #include "json_line.h"
+#include "parts.h"
 #include "shard.h"
 #include "unit.h"
 #include "vocab.h"
@@ -271,7 +272,9 @@ static int next_line(const sgt_corpus_file *f, uint64_t at, uint64_t *line, sgt_
 static int open_feed(const dry_run *d, sgt_feed **f, uint64_t file, uint64_t at, sgt_error *err)
 {
     sgt_feed_options o = {.corpus = d->corpus, .joins = sgt_vocab_joins(d->vocab), .piece = PIECE,
-                          .special = d->o.special_eot ? d->vocab->eot_text : NULL, .stop = d->o.stop, .from = {.file = file, .offset = at}};
+                          .special = d->o.special_eot ? d->vocab->eot_text : NULL,
+                          .normalized = sgt_vocab_normalizes(d->vocab), .stop = d->o.stop,
+                          .from = {.file = file, .offset = at}};
     return sgt_feed_open(f, &o, err);
 }
 
@@ -315,19 +318,31 @@ static int take_places(dry_run *d, sgt_error *err)
     return SGT_OK;
 }
 
-/* Little enough to be read as a whole. */
+/* Little enough to be read as a whole, as it seems. 1: it is more than that, once it is unpacked. */
 static int take_all(dry_run *d, sgt_error *err)
 {
     sgt_feed *f;
     int rc = open_feed(d, &f, 0, 0, err);
     if (rc < 0) return rc;
     if (!next_sample(d, err)) rc = SGT_ENOMEM;
-    while (!rc && !(rc = next_unit(d, f, err)) &&
-           !(rc = take_parts(d, d->unit.count, ANY_FILE, UINT64_MAX, &d->samples[0], err)))
-        continue;
-    d->seen = d->encoded = (double)d->corpus->bytes;
+    while (!rc && (double)d->r->sample_bytes < UNPACKED && !(rc = next_unit(d, f, err)))
+        rc = take_parts(d, d->unit.count, ANY_FILE, UINT64_MAX, &d->samples[0], err);
     sgt_feed_close(f);
-    return rc < 0 ? rc : SGT_OK;
+    d->seen = d->encoded = (double)d->corpus->bytes;
+    return rc < 0 ? rc : !rc;
+}
+
+/* *exact: all was read. */
+static int take_samples(dry_run *d, int *exact, sgt_error *err)
+{
+    int rc = 1;
+    if (d->corpus->bytes <= PLACES * PIECE) rc = take_all(d, err);
+    *exact = rc == 0;
+    if (rc <= 0) return rc;
+    *d->r = (sgt_dry_run_result){0};
+    d->count = 0;
+    d->seen = d->encoded = d->read_seconds = d->encode_seconds = 0;
+    return take_places(d, err);
 }
 
 /* ---- what follows from the samples ---- */
@@ -383,6 +398,7 @@ static int estimate_disk(dry_run *d, sgt_error *err)
     free(text);
     r->shards = shards_of((double)r->tokens * (1 - d->o.val_fraction), size) +
                 shards_of((double)r->tokens * d->o.val_fraction, size);
+    if (sgt_parts_wanted(&d->o)) r->disk_meanwhile = 2 * r->tokens + 8 * r->documents;
     r->disk = 2 * r->tokens + r->shards * (SGT_SHARD_HEADER + SHARD_ENTRY) + 8 * r->documents + n;
     for (size_t i = 0; i < c->count; i++) r->disk += strlen(c->files[i].name) + SOURCE_LINE;
     return SGT_OK;
@@ -417,10 +433,10 @@ static void estimate_time(dry_run *d)
 static int look(dry_run *d, sgt_error *err)
 {
     const sgt_corpus *c = d->corpus;
-    int exact = !c->unsized && c->bytes <= PLACES * PIECE, rc;
+    int exact, rc;
     for (size_t i = 0; i < c->count; i++) d->packed += sgt_corpus_made(&c->files[i]) ? (double)c->files[i].size : 0;
     if ((rc = sgt_encoder_new(&d->encoder, d->vocab, err)) < 0 || (rc = sgt_unit_new(&d->unit, err)) < 0 ||
-        (rc = exact ? take_all(d, err) : take_places(d, err)) < 0)
+        (rc = take_samples(d, &exact, err)) < 0)
         return rc;
     d->r->files = c->count;
     d->r->bytes = c->bytes;
@@ -440,12 +456,14 @@ int sgt_dry_run(const sgt_tokenize_options *o, sgt_dry_run_result *r, sgt_error 
     int rc = sgt_json_path_set(&path, o->field ? o->field : "text", err);
     if (rc < 0) return rc;
     sgt_corpus_request request = {.inputs = o->inputs, .count = o->input_count, .out = o->out ? o->out : "",
-                                  .format = o->format, .notice = o->notice, .stop = o->stop};
+                                  .format = o->format, .filters = o->filters, .filter_count = o->filter_count,
+                                  .notice = o->notice, .stop = o->stop};
     if ((rc = sgt_corpus_list(&c, &request, err)) == 0 && c->stream)
         rc = sgt_fail(err, SGT_EUSAGE, "standard input (-) cannot be read twice: a dry run would leave nothing of it");
     if (!rc && (rc = sgt_vocab_load(&v, o->vocab ? o->vocab : "gpt2", o->rule, err)) == 0) {
         if (o->normalize != SGT_NORMALIZE_AS_VOCAB) v->normalize = o->normalize;
         dry_run d = {.corpus = c, .vocab = v, .o = *o, .r = r};
+        if (o->normalize != SGT_NORMALIZE_AS_VOCAB) v->normalize = o->normalize;
         d.o.skip_bad = 1;
         if (d.o.invalid_utf8 == SGT_INVALID_FAIL) d.o.invalid_utf8 = SGT_INVALID_KEEP;
         rc = look(&d, err);

@@ -22,12 +22,13 @@ typedef struct sgt_dry_run_result {
     uint64_t files, bytes;       /* of the inputs, as they lie on disk */
     uint64_t documents;          /* a file of text is one: these are counted; those of JSONL are estimated ... */
     int documents_exact;         /* ... unless all was read */
-    uint64_t tokens;             /* an end of text for each document among them */
+    uint64_t tokens;             /* before duplicates are left out; an end of text for each document among them */
     uint64_t tokens_error;       /* twice the standard error of `tokens`; 0: exact; SGT_NOT_KNOWN: from one sample, or
                                   * from the beginnings of a few packed files */
     uint64_t samples, sample_bytes, sample_tokens; /* what was encoded: bytes of text and of JSON */
     uint64_t bad_lines, invalid_utf8;              /* in the samples */
     uint64_t shards, disk;       /* bytes of OUT when it is complete */
+    uint64_t disk_meanwhile;     /* beside it until then: parts of ranks, of --shuffle or of --dedup */
     uint64_t disk_free;          /* there, for this user; SGT_NOT_KNOWN where OUT is not said */
     double seconds;              /* on this machine, as fast as the samples went */
 } sgt_dry_run_result;

@@ -55,6 +55,18 @@ run 0 sgt-tokenize --quiet --skip-bad j1.jsonl j2.jsonl jboth
 run 0 sgt-inspect --merge --quiet ja jb jmerged
 same_folders jmerged jboth
 grep -q '"bad_lines": 3' jmerged/manifest.json || fail 'bad lines are not added up'
+# shuffled sets, or some freed of duplicates: no command makes of all inputs what comes of merging them
+cp two/bad.txt two/once-more.txt
+run 0 sgt-tokenize --quiet --dedup two da
+run 0 sgt-tokenize --quiet --dedup two db
+rm two/once-more.txt
+run 0 sgt-inspect --merge --quiet da db dmerged
+grep -q '"duplicates": 2' dmerged/manifest.json || fail 'duplicates are not added up'
+grep -q '"merged": 2' dmerged/manifest.json || fail 'it is taken for what sgt-tokenize --dedup makes'
+run 0 sgt-inspect --verify dmerged
+run 0 sgt-tokenize --quiet --shuffle 0 one sa
+run 0 sgt-inspect --merge --quiet sa sa smerged
+grep -q '"merged": 2' smerged/manifest.json || fail 'it is taken for what sgt-tokenize --shuffle makes'
 vocab="--vocab $ROOT/tests/data/vocab/trained"
 run 0 sgt-tokenize --quiet $vocab --shard-tokens 2k one va
 run 0 sgt-tokenize --quiet $vocab --shard-tokens 2k two vb

@@ -353,6 +353,7 @@ static int merge_manifest(merge *m, sgt_error *err)
         all->invalid_utf8 += one->invalid_utf8;
         all->bad_lines += one->bad_lines;
         all->lone_surrogates += one->lone_surrogates;
+        all->duplicates += one->duplicates;
     }
     memcpy(all->vocabulary, first->vocabulary, sizeof all->vocabulary);
     all->fingerprint = first->fingerprint;

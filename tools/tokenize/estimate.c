@@ -47,6 +47,7 @@ static int print_json(const sgt_dry_run_result *r, uint64_t threads)
     json_object_set_new(o, "invalid_utf8", json_integer((json_int_t)r->invalid_utf8));
     json_object_set_new(o, "shards", json_integer((json_int_t)r->shards));
     json_object_set_new(o, "disk_bytes", json_integer((json_int_t)r->disk));
+    json_object_set_new(o, "disk_meanwhile", json_integer((json_int_t)r->disk_meanwhile));
     json_object_set_new(o, "disk_free", or_null(r->disk_free, r->disk_free != SGT_NOT_KNOWN));
     json_object_set_new(o, "threads", json_integer((json_int_t)threads));
     json_object_set_new(o, "seconds", json_real(r->seconds));
@@ -77,9 +78,10 @@ static void print_text(const sgt_dry_run_result *r, uint64_t threads)
     else printf("tokens      %s\n", sgt_format_count(a, sizeof a, r->tokens));
     printf("disk        %s in %s shard%s", sgt_format_bytes(a, sizeof a, r->disk),
            sgt_format_count(b, sizeof b, r->shards), r->shards == 1 ? "" : "s");
+    if (r->disk_meanwhile) printf(", and %s while it is made", sgt_format_bytes(c, sizeof c, r->disk_meanwhile));
     if (r->disk_free != SGT_NOT_KNOWN)
         printf(", %s free there%s", sgt_format_bytes(c, sizeof c, r->disk_free),
-               r->disk_free < r->disk ? ": too little" : "");
+               r->disk_free < r->disk + r->disk_meanwhile ? ": too little" : "");
     if (r->seconds < 10) snprintf(a, sizeof a, "%.1f s", r->seconds);
     else sgt_format_time(a, sizeof a, r->seconds);
     printf("\ntime        about %s on this machine, %s thread%s\n", a, sgt_format_count(b, sizeof b, threads),
