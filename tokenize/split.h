@@ -24,6 +24,12 @@
 extern "C" {
 #endif
 
+/* What vectors carry from one block of 64 bytes to the next. */
+typedef struct sgt_split_carry {
+    uint64_t low, high, blank; /* the block before: the bits of its classes (sgt_class), U+0020 */
+    uint64_t clear, set;       /* the next block: what a contraction did to its pieces' starts */
+} sgt_split_carry;
+
 /* Where a splitter stands. Memory only: there is nothing to free, and a copy goes on by itself. */
 typedef struct sgt_splitter {
     const uint8_t *text;
@@ -31,24 +37,23 @@ typedef struct sgt_splitter {
     size_t at; /* where the next piece starts */
     const sgt_cuts *cuts; /* NULL, as it starts; else pieces are handed out in parts, cut wherever they may be */
 
-    /* The rest is split.c's. Its vectors take 64 bytes at a time: what they carry from one block to the next. */
+    /* The rest is split.c's, which takes 64 bytes at a time. */
     size_t (*split)(struct sgt_splitter *s, uint32_t *ends, size_t max);
     size_t end;                                    /* without vectors: of the piece that parts are made of */
     size_t block;                                  /* offset of the block to look at next */
     uint64_t starts;                               /* pieces of the block before that were not handed out yet */
-    uint64_t letter, number, space, other, blank;  /* that block: classes, and U+0020 */
-    uint64_t letter_in, number_in, space_in;       /* the next block: its part of a character that began in that one */
-    uint64_t clear, set;                           /* the next block: what a contraction did to its starts */
+    sgt_split_carry carry;
+    uint64_t in[2];                                /* classes of a character that goes on in the next block */
 } sgt_splitter;
 
 /* Starts on text[0..n), which must stay as it is until the last piece. No byte outside of it is read. */
 sgt_splitter sgt_splitter_start(const void *text, size_t n);
 
-/* The next pieces: ends[i] is where piece i ends, counted from the first one's beginning, which is s->at before the call;
- * after it s->at is where the last one ends. Returns how many, at most `max` (>= 1), perhaps fewer; 0 at the end of the
- * text. ends[] may be written to up to `max`, whatever is returned. Vectors fill it 64 pieces at most at a time, so ask
- * for 64 more than are worth a call. A piece of UINT32_MAX bytes or more comes alone, as UINT32_MAX: s->at says where it
- * ends. */
+/* The next pieces: ends[i] is where piece i ends, counted from the first one's beginning, which is s->at before the
+ * call; after it s->at is where the last one ends. Returns how many, at most `max` (>= 1), perhaps fewer; 0 at the end
+ * of the text. ends[] may be written to up to `max`, whatever is returned. Vectors fill it 64 pieces at most at a time,
+ * so ask for 64 more than are worth a call. A piece of UINT32_MAX bytes or more comes alone, as UINT32_MAX: s->at says
+ * where it ends. */
 size_t sgt_split(sgt_splitter *s, uint32_t *ends, size_t max);
 
 /* A safe cut: a place p, 0 < p < n, as near to n as one is known, where the tokens of all that stands before p,

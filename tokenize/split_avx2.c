@@ -36,9 +36,10 @@ SPLIT_INLINE uint64_t within(bytes64 v, int from, int count)
                     _mm256_cmpgt_epi8(end, _mm256_add_epi8(v.high, down)));
 }
 
-typedef struct leads { /* classes at first bytes */
-    uint64_t letter, number, space;
-} leads;
+/* Classes of characters past ASCII, at their first bytes: the bits of an sgt_class. */
+typedef struct first_classes {
+    uint64_t low, high;
+} first_classes;
 
 /* 16 classes of two bits each, of which unicode.h's table has 64 in a row: bits 0 and 1 of each byte's own. */
 typedef struct last_bytes {
@@ -57,10 +58,12 @@ SPLIT_INLINE __m256i has(__m256i t, __m256i bit) /* FF where t has the bit */
     return _mm256_cmpeq_epi8(_mm256_and_si256(t, bit), bit);
 }
 
-/* Characters that share all bytes but the last are 64 in a row, of which unicode.h's table tells the classes in 16 bytes.
- * So the block's are looked up, those of one 64 at once: rarely are there more than a few. r: first bytes, v: the block
- * and what follows each of its bytes, `more`: how many bytes follow. */
-SPLIT_INLINE void look_up_groups(const uint8_t *p, uint64_t r, const bytes64 v[4], int more, leads *found)
+SPLIT_INLINE __m256i twice(__m256i v) { return _mm256_add_epi8(v, v); }
+
+/* Characters that share all bytes but the last are 64 in a row, whose classes unicode.h's table has in 16 bytes. So the
+ * block's are looked up, those of one 64 at once: rarely are there more than a few. r: first bytes, v: the block and
+ * what follows each of its bytes, `more`: how many bytes follow. */
+SPLIT_INLINE void look_up_groups(const uint8_t *p, uint64_t r, const bytes64 v[4], int more, first_classes *found)
 {
     last_bytes low = last_of(v[more].low), high = last_of(v[more].high);
     while (r) {
@@ -79,11 +82,8 @@ SPLIT_INLINE void look_up_groups(const uint8_t *p, uint64_t r, const bytes64 v[4
         const uint8_t *classes = sgt_unicode_classes[sgt_unicode_block[group >> 2]] + 16 * (group & 3);
         __m256i t = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)classes));
         __m256i a = _mm256_shuffle_epi8(t, low.index), b = _mm256_shuffle_epi8(t, high.index);
-        uint64_t one = same & top_bits(has(a, low.low), has(b, high.low));
-        uint64_t two = same & top_bits(has(a, _mm256_add_epi8(low.low, low.low)), has(b, _mm256_add_epi8(high.low, high.low)));
-        found->letter |= one & ~two;
-        found->number |= two & ~one;
-        found->space |= one & two;
+        found->low |= same & top_bits(has(a, low.low), has(b, high.low));
+        found->high |= same & top_bits(has(a, twice(low.low)), has(b, twice(high.low)));
         r &= ~same;
     }
 }
@@ -92,16 +92,16 @@ SPLIT_INLINE void look_up_groups(const uint8_t *p, uint64_t r, const bytes64 v[4
  * letters: a bit each, by the first byte's low four bits. tests/tokenize holds this to the classes. */
 SPLIT_INLINE __m256i all_letters(__m256i first, __m256i second)
 {
-    const __m256i eighths = _mm256_setr_epi8(0, 0, 0, (char)0xFC, (char)0xBF, -1, -1, -1, -1, -1, (char)0xC3, -1, -1, 0x07, 0,
-                                             0, 0, 0, 0, (char)0xFC, (char)0xBF, -1, -1, -1, -1, -1, (char)0xC3, -1, -1, 0x07,
-                                             0, 0);
+    static const uint8_t eighths[16] = {0,    0,    0,    0xFC, 0xBF, 0xFF, 0xFF, 0xFF,
+                                        0xFF, 0xFF, 0xC3, 0xFF, 0xFF, 0x07, 0,    0};
+    __m256i table = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)eighths));
     const __m256i bits = _mm256_set1_epi64x((long long)0x8040201008040201u);
     __m256i bit = _mm256_shuffle_epi8(bits, _mm256_and_si256(_mm256_srli_epi16(second, 3), BYTES(7)));
-    return has(_mm256_shuffle_epi8(eighths, _mm256_and_si256(first, BYTES(15))), bit);
+    return has(_mm256_shuffle_epi8(table, _mm256_and_si256(first, BYTES(15))), bit);
 }
 
-/* Every byte of a character gets the class of its first; `in` are the bytes carried from the block before. Returns those
- * to carry into the next one. three, four: characters of at least so many bytes. */
+/* Every byte of a character gets the class of its first; `in` are the bytes carried from the block before. Returns
+ * those to carry into the next one. three, four: characters of at least so many bytes. */
 SPLIT_INLINE uint64_t spread(uint64_t *class, uint64_t first, uint64_t three, uint64_t four, uint64_t in)
 {
     three &= first;
@@ -110,20 +110,19 @@ SPLIT_INLINE uint64_t spread(uint64_t *class, uint64_t first, uint64_t three, ui
     return first >> 63 | three >> 62 | four >> 61;
 }
 
-/* The classes of what is not ASCII, into b. A first byte with the right bytes behind it is a character; all other bytes
- * are ill-formed. */
-static __attribute__((noinline)) void look_wide(const uint8_t *p, sgt_splitter *s, split_block *b)
+/* A first byte with the right bytes behind it is a character; all other bytes are ill-formed. */
+static __attribute__((noinline)) void look_wide(const uint8_t *p, uint64_t in[2], split_block *b)
 {
     bytes64 v[4] = {load(p), load(p + 1), load(p + 2), load(p + 3)};
-    leads found = {0, 0, 0};
+    first_classes found = {0, 0};
     uint64_t next = within(v[1], 0x80, 0x40), next2 = next & within(v[2], 0x80, 0x40);
     uint64_t two = within(v[0], 0xC2, 0xE0 - 0xC2) & next, three = within(v[0], 0xE0, 0x10) & next2, four = 0;
     uint64_t beyond = within(v[0], 0xF0, 5) & next2;
     if (two) look_up_groups(p, two, v, 1, &found);
     if (three) {
-        found.letter |= three & top_bits(all_letters(v[0].low, v[1].low), all_letters(v[0].high, v[1].high));
+        found.low |= three & top_bits(all_letters(v[0].low, v[1].low), all_letters(v[0].high, v[1].high));
         three &= ~(equal(v[0], 0xE0) & within(v[1], 0x80, 0x20)); /* longer than it needs to be */
-        look_up_groups(p, three & ~found.letter, v, 2, &found);
+        look_up_groups(p, three & ~found.low, v, 2, &found);
     }
     if (beyond) {
         four = beyond & within(v[3], 0x80, 0x40);
@@ -131,22 +130,20 @@ static __attribute__((noinline)) void look_wide(const uint8_t *p, sgt_splitter *
         look_up_groups(p, four, v, 3, &found);
     }
     three |= four;
-    s->letter_in = spread(&b->letter, found.letter, three, four, s->letter_in);
-    s->number_in = spread(&b->number, found.number, three, four, s->number_in);
-    s->space_in = spread(&b->space, found.space, three, four, s->space_in);
-    b->wide_space = found.space;
+    in[0] = spread(&b->low, found.low, three, four, in[0]);
+    in[1] = spread(&b->high, found.high, three, four, in[1]);
+    b->wide_space = found.low & found.high;
 }
 
-SPLIT_INLINE void look(const uint8_t *p, sgt_splitter *s, split_block *b)
+SPLIT_INLINE void look(const uint8_t *p, split_block *b)
 {
     bytes64 v = load(p), lower = {_mm256_or_si256(v.low, BYTES(0x20)), _mm256_or_si256(v.high, BYTES(0x20))};
-    b->letter = within(lower, 'a', 26);
-    b->number = within(v, '0', 10);
     b->blank = equal(v, ' ');
-    b->space = b->ascii_space = b->blank | within(v, '\t', 5);
+    b->narrow_space = b->blank | within(v, '\t', 5);
+    b->low = within(lower, 'a', 26) | b->narrow_space;
+    b->high = within(v, '0', 10) | b->narrow_space;
     b->quote = equal(v, '\'');
-    b->wide_space = 0;
-    if (top_bits(v.low, v.high)) look_wide(p, s, b);
+    b->wide = top_bits(v.low, v.high);
 }
 
 SPLIT_INLINE void contractions(const uint8_t *p, uint64_t quotes, uint64_t *two, uint64_t *three)
@@ -168,7 +165,7 @@ SPLIT_INLINE void flatten(uint32_t *ends, uint64_t starts, uint32_t base)
 
 size_t sgt_split_avx2(sgt_splitter *s, uint32_t *ends, size_t max)
 {
-    static const split_level level = {look, contractions, flatten, split_cut_bytes};
+    static const split_level level = {look, look_wide, contractions, flatten, split_cut_bytes};
     return split_blocks(&level, s, ends, max);
 }
 #else

@@ -24,53 +24,48 @@ SPLIT_INLINE unsigned unit_at(const uint8_t *p, uint32_t *cp)
     return (unsigned)sgt_utf8_unit(p, 4, cp);
 }
 
-/* Character by character, what is not ASCII; `wide`: those bytes. Continuation bytes of a character that began in the
- * block before are by themselves ill-formed and have no class; those carried from there are added. */
-static void look_wide(const uint8_t *p, sgt_splitter *s, uint64_t wide, split_block *b)
+/* Character by character. Continuation bytes of a character that began in the block before are by themselves ill-formed
+ * and have no class; those carried from there are added. */
+static void look_wide(const uint8_t *p, uint64_t in[2], split_block *b)
 {
-    uint64_t letter = s->letter_in, number = s->number_in, space = s->space_in;
-    s->letter_in = s->number_in = s->space_in = 0;
-    while (wide) {
-        unsigned at = (unsigned)__builtin_ctzll(wide);
+    uint64_t low = in[0], high = in[1], left = b->wide;
+    in[0] = in[1] = 0;
+    while (left) {
+        unsigned at = (unsigned)__builtin_ctzll(left);
         uint32_t cp;
         unsigned len = unit_at(p + at, &cp);
-        uint64_t bytes = ((uint64_t)1 << len) - 1, here = bytes << at;
+        uint64_t bytes = ((uint64_t)1 << len) - 1;
         sgt_class class = sgt_unicode_class(cp);
-        letter |= class == SGT_CLASS_LETTER ? here : 0;
-        number |= class == SGT_CLASS_NUMBER ? here : 0;
-        if (class == SGT_CLASS_SPACE) {
-            space |= here;
-            b->wide_space |= (uint64_t)1 << at;
-        }
+        uint64_t class_low = class & 1 ? bytes : 0, class_high = class & 2 ? bytes : 0;
+        low |= class_low << at;
+        high |= class_high << at;
+        b->wide_space |= (uint64_t)(class == SGT_CLASS_SPACE) << at;
         if (at + len > 64) {
-            bytes >>= 64 - at;
-            s->letter_in = class == SGT_CLASS_LETTER ? bytes : 0;
-            s->number_in = class == SGT_CLASS_NUMBER ? bytes : 0;
-            s->space_in = class == SGT_CLASS_SPACE ? bytes : 0;
+            in[0] = class_low >> (64 - at);
+            in[1] = class_high >> (64 - at);
         }
-        wide &= ~here;
+        left &= ~(bytes << at);
     }
-    b->letter |= letter;
-    b->number |= number;
-    b->space |= space;
+    b->low |= low;
+    b->high |= high;
 }
 
-SPLIT_INLINE void look(const uint8_t *p, sgt_splitter *s, split_block *b)
+SPLIT_INLINE void look(const uint8_t *p, split_block *b)
 {
-    uint64_t wide = 0;
-    *b = (split_block){0};
+    uint64_t letter = 0, number = 0, space = 0;
     for (unsigned i = 0; i < 64; i += 8) {
         uint64_t w;
         memcpy(&w, p + i, sizeof w);
-        b->letter |= top_bits(word_letters(w)) << i;
-        b->number |= top_bits(word_digits(w)) << i;
-        b->space |= top_bits(word_controls(w)) << i;
+        letter |= top_bits(word_letters(w)) << i;
+        number |= top_bits(word_digits(w)) << i;
+        space |= top_bits(word_controls(w)) << i;
         b->blank |= top_bits(word_equal(w, ' ')) << i;
         b->quote |= top_bits(word_equal(w, '\'')) << i;
-        wide |= top_bits(w) << i;
+        b->wide |= top_bits(w) << i;
     }
-    b->space = b->ascii_space = b->space | b->blank;
-    if (wide) look_wide(p, s, wide, b);
+    b->narrow_space = space | b->blank;
+    b->low = letter | b->narrow_space;
+    b->high = number | b->narrow_space;
 }
 
 SPLIT_INLINE void contractions(const uint8_t *p, uint64_t quotes, uint64_t *two, uint64_t *three)
@@ -91,6 +86,6 @@ SPLIT_INLINE void flatten(uint32_t *ends, uint64_t starts, uint32_t base)
 
 size_t sgt_split_plain(sgt_splitter *s, uint32_t *ends, size_t max)
 {
-    static const split_level level = {look, contractions, flatten, split_cut_bytes};
+    static const split_level level = {look, look_wide, contractions, flatten, split_cut_bytes};
     return split_blocks(&level, s, ends, max);
 }

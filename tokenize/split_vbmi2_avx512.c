@@ -8,14 +8,20 @@
 
 #define BYTES(x) _mm512_set1_epi8((char)(x))
 
-/* ASCII: what a byte is, a bit a class. */
-enum { LETTER = 1, NUMBER = 2, SPACE = 4 };
+/* ASCII: the bits of an sgt_class at the top, U+0020 and ' below. */
+enum {
+    LETTER = SGT_CLASS_LETTER << 6,
+    NUMBER = SGT_CLASS_NUMBER << 6,
+    SPACE = SGT_CLASS_SPACE << 6,
+    BLANK = 1 << 5,
+    QUOTE = 1 << 4
+};
 
 #define R4(x) x, x, x, x
 #define R8(x) R4(x), R4(x)
 static const uint8_t ascii[128] = {
     R8(0), 0, SPACE, SPACE, SPACE, SPACE, SPACE, 0, 0, R8(0), R8(0), /* 00-1F */
-    SPACE, 0, 0, 0, R4(0), R8(0), R8(NUMBER), NUMBER, NUMBER, 0, 0, R4(0), /* 20-3F */
+    SPACE | BLANK, 0, 0, 0, 0, 0, 0, QUOTE, R8(0), R8(NUMBER), NUMBER, NUMBER, 0, 0, R4(0), /* 20-3F */
     0, LETTER, LETTER, LETTER, R4(LETTER), R8(LETTER), R8(LETTER), LETTER, LETTER, LETTER, 0, R4(0), /* 40-5F */
     0, LETTER, LETTER, LETTER, R4(LETTER), R8(LETTER), R8(LETTER), LETTER, LETTER, LETTER, 0, R4(0)}; /* 60-7F */
 
@@ -33,14 +39,15 @@ SPLIT_INLINE __m512i select_bits(__m512i mask, __m512i a, __m512i b)
     return _mm512_ternarylogic_epi64(mask, a, b, 0xCA);
 }
 
-typedef struct leads { /* classes at first bytes */
-    uint64_t letter, number, space;
-} leads;
+/* Classes of characters past ASCII, at their first bytes: the bits of an sgt_class. */
+typedef struct first_classes {
+    uint64_t low, high;
+} first_classes;
 
-/* Characters that share all bytes but the last are 64 in a row, of which unicode.h's table tells the classes in 16 bytes.
- * So the block's are looked up, those of one 64 at once: rarely are there more than a few. r: first bytes, v: the block
- * and what follows each of its bytes, `more`: how many bytes follow. */
-SPLIT_INLINE void look_up_groups(const uint8_t *p, uint64_t r, const __m512i v[4], int more, leads *found)
+/* Characters that share all bytes but the last are 64 in a row, whose classes unicode.h's table has in 16 bytes. So the
+ * block's are looked up, those of one 64 at once: rarely are there more than a few. r: first bytes, v: the block and
+ * what follows each of its bytes, `more`: how many bytes follow. */
+SPLIT_INLINE void look_up_groups(const uint8_t *p, uint64_t r, const __m512i v[4], int more, first_classes *found)
 {
     const __m512i four = _mm512_set1_epi32(0x40100401);
     __m512i index = _mm512_and_si512(_mm512_srli_epi16(v[more], 2), BYTES(15));
@@ -61,44 +68,43 @@ SPLIT_INLINE void look_up_groups(const uint8_t *p, uint64_t r, const __m512i v[4
         const uint8_t *classes = sgt_unicode_classes[sgt_unicode_block[group >> 2]] + 16 * (group & 3);
         __m512i t = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(const void *)classes));
         t = _mm512_shuffle_epi8(t, index);
-        uint64_t one = _mm512_mask_test_epi8_mask(same, t, low), two = _mm512_mask_test_epi8_mask(same, t, high);
-        found->letter |= one & ~two;
-        found->number |= two & ~one;
-        found->space |= one & two;
+        found->low |= _mm512_mask_test_epi8_mask(same, t, low);
+        found->high |= _mm512_mask_test_epi8_mask(same, t, high);
         r &= ~same;
     }
 }
 
 /* Two bytes: 1,920 code points, of which two tables tell everything. */
-SPLIT_INLINE void look_two(uint64_t valid, const __m512i v[4], leads *found)
+SPLIT_INLINE void look_two(uint64_t valid, const __m512i v[4], first_classes *found)
 {
     const __m512i eight = _mm512_set1_epi64((long long)0x8040201008040201u);
     __m512i index = select_bits(BYTES(0xF8), _mm512_slli_epi16(v[0], 3), _mm512_srli_epi16(v[1], 3));
     __m512i bit = _mm512_permutexvar_epi8(v[1], eight);
-    found->letter |= _mm512_mask_test_epi8_mask(valid, look_up(sgt_unicode_two_letter, index), bit);
     uint64_t rest = _mm512_mask_test_epi8_mask(valid, look_up(sgt_unicode_two_rest, index), bit);
-    uint64_t c2 = _mm512_mask_cmpeq_epi8_mask(rest, v[0], BYTES(0xC2));
-    uint64_t space = _mm512_mask_cmpeq_epi8_mask(c2, v[1], BYTES(0x85)) |
-                     _mm512_mask_cmpeq_epi8_mask(c2, v[1], BYTES(0xA0));
-    found->number |= rest & ~space;
-    found->space |= space;
+    found->low |= _mm512_mask_test_epi8_mask(valid, look_up(sgt_unicode_two_letter, index), bit);
+    found->high |= rest;
+    if (rest) { /* numbers, or white space: U+0085, U+00A0 */
+        uint64_t c2 = _mm512_mask_cmpeq_epi8_mask(rest, v[0], BYTES(0xC2));
+        found->low |= _mm512_mask_cmpeq_epi8_mask(c2, v[1], BYTES(0x85)) |
+                      _mm512_mask_cmpeq_epi8_mask(c2, v[1], BYTES(0xA0));
+    }
 }
 
 /* Three bytes: most stand among 64 that are all letters, or all none. (So do the forms longer than they need to be, and
  * surrogates: all none.) */
-SPLIT_INLINE void look_three(const uint8_t *p, uint64_t valid, const __m512i v[4], leads *found)
+SPLIT_INLINE void look_three(const uint8_t *p, uint64_t valid, const __m512i v[4], first_classes *found)
 {
     const __m512i four = _mm512_set1_epi32(0x40100401);
     __m512i index = select_bits(BYTES(0xF0), _mm512_slli_epi16(v[0], 4), _mm512_srli_epi16(v[1], 2));
     __m512i kinds = look_up(sgt_unicode_groups, index);
     __m512i low = _mm512_permutexvar_epi8(v[1], four);
-    found->letter |= _mm512_mask_test_epi8_mask(valid, kinds, low);
+    found->low |= _mm512_mask_test_epi8_mask(valid, kinds, low);
     uint64_t mixed = _mm512_mask_test_epi8_mask(valid, kinds, _mm512_add_epi8(low, low));
     look_up_groups(p, mixed, v, 2, found);
 }
 
-/* Every byte of a character gets the class of its first; `in` are the bytes carried from the block before. Returns those
- * to carry into the next one. three, four: characters of at least so many bytes. */
+/* Every byte of a character gets the class of its first; `in` are the bytes carried from the block before. Returns
+ * those to carry into the next one. three, four: characters of at least so many bytes. */
 SPLIT_INLINE uint64_t spread(uint64_t *class, uint64_t first, uint64_t three, uint64_t four, uint64_t in)
 {
     three &= first;
@@ -107,49 +113,43 @@ SPLIT_INLINE uint64_t spread(uint64_t *class, uint64_t first, uint64_t three, ui
     return first >> 63 | three >> 62 | four >> 61;
 }
 
-/* The classes of what is not ASCII, into b. A first byte with the right bytes behind it is a character; all other bytes
- * are ill-formed. */
-static void look_wide(const uint8_t *p, sgt_splitter *s, __m512i block, split_block *b)
+/* A first byte with the right bytes behind it is a character; all other bytes are ill-formed. */
+static void look_wide(const uint8_t *p, uint64_t in[2], split_block *b)
 {
-    __m512i v[4] = {block, _mm512_loadu_si512(p + 1), _mm512_loadu_si512(p + 2), _mm512_loadu_si512(p + 3)};
+    __m512i v[4] = {_mm512_loadu_si512(p), _mm512_loadu_si512(p + 1), _mm512_loadu_si512(p + 2),
+                    _mm512_loadu_si512(p + 3)};
     const __m512i after = BYTES(0xC0); /* signed: 80..BF are less, ASCII and first bytes are not */
-    leads found = {0, 0, 0};
+    first_classes found = {0, 0};
     uint64_t next = _mm512_cmplt_epi8_mask(v[1], after), next2 = next & _mm512_cmplt_epi8_mask(v[2], after), four = 0;
     uint64_t two = _mm512_cmplt_epu8_mask(_mm512_sub_epi8(v[0], BYTES(0xC2)), BYTES(0xE0 - 0xC2)) & next;
     uint64_t three = _mm512_cmplt_epu8_mask(_mm512_sub_epi8(v[0], BYTES(0xE0)), BYTES(0x10)) & next2;
-    uint64_t beyond = _mm512_cmpge_epu8_mask(v[0], BYTES(0xF0));
+    uint64_t beyond = _mm512_cmpge_epu8_mask(v[0], BYTES(0xF0)) & next2;
     if (two) look_two(two, v, &found);
     if (three) look_three(p, three, v, &found);
-    if (beyond & next2) {
-        four = _mm512_mask_cmplt_epi8_mask(beyond & next2, v[3], after) & _mm512_cmple_epu8_mask(v[0], BYTES(0xF4));
+    if (beyond) {
+        four = _mm512_mask_cmplt_epi8_mask(beyond, v[3], after) & _mm512_cmple_epu8_mask(v[0], BYTES(0xF4));
         four &= ~(_mm512_cmpeq_epi8_mask(v[0], BYTES(0xF0)) & _mm512_cmplt_epu8_mask(v[1], BYTES(0x90)));
         four &= ~(_mm512_cmpeq_epi8_mask(v[0], BYTES(0xF4)) & _mm512_cmpge_epu8_mask(v[1], BYTES(0x90)));
         look_up_groups(p, four, v, 3, &found);
     }
     three |= four;
-    s->letter_in = spread(&b->letter, found.letter, three, four, s->letter_in);
-    s->number_in = spread(&b->number, found.number, three, four, s->number_in);
-    s->space_in = spread(&b->space, found.space, three, four, s->space_in);
-    b->wide_space = found.space;
+    in[0] = spread(&b->low, found.low, three, four, in[0]);
+    in[1] = spread(&b->high, found.high, three, four, in[1]);
+    b->wide_space = found.low & found.high;
 }
 
-SPLIT_INLINE void look(const uint8_t *p, sgt_splitter *s, split_block *b)
+SPLIT_INLINE void look(const uint8_t *p, split_block *b)
 {
     __m512i v = _mm512_loadu_si512(p);
-    uint64_t plain = ~(uint64_t)_mm512_movepi8_mask(v);
-    __m512i t = _mm512_permutex2var_epi8(_mm512_loadu_si512(ascii), v, _mm512_loadu_si512(ascii + 64)); /* low 7 bits */
-    b->letter = _mm512_test_epi8_mask(t, BYTES(LETTER));
-    b->number = _mm512_test_epi8_mask(t, BYTES(NUMBER));
-    b->space = b->ascii_space = _mm512_test_epi8_mask(t, BYTES(SPACE));
-    b->blank = _mm512_cmpeq_epi8_mask(v, BYTES(' '));
-    b->quote = _mm512_cmpeq_epi8_mask(v, BYTES('\''));
-    b->wide_space = 0;
-    if (~plain) {
-        b->letter &= plain;
-        b->number &= plain;
-        b->space = b->ascii_space &= plain;
-        look_wide(p, s, v, b);
-    }
+    __mmask64 wide = _mm512_movepi8_mask(v);
+    __m512i t = _mm512_maskz_permutex2var_epi8(_knot_mask64(wide), _mm512_loadu_si512(ascii), v,
+                                               _mm512_loadu_si512(ascii + 64));
+    b->wide = wide;
+    b->low = _mm512_movepi8_mask(_mm512_add_epi8(t, t));
+    b->high = _mm512_movepi8_mask(t);
+    b->narrow_space = b->low & b->high;
+    b->blank = _mm512_movepi8_mask(_mm512_slli_epi16(t, 2));
+    b->quote = _mm512_movepi8_mask(_mm512_slli_epi16(t, 3));
 }
 
 SPLIT_INLINE void contractions(const uint8_t *p, uint64_t quotes, uint64_t *two, uint64_t *three)
@@ -167,13 +167,13 @@ SPLIT_INLINE void store16(uint32_t *ends, __m128i places, __m512i base)
     _mm512_storeu_si512(ends, _mm512_add_epi32(_mm512_cvtepu8_epi32(places), base));
 }
 
+#define RISING(x) (x), (x) + 1, (x) + 2, (x) + 3, (x) + 4, (x) + 5, (x) + 6, (x) + 7
+static const uint8_t places[64] = {RISING(0),  RISING(8),  RISING(16), RISING(24),
+                                   RISING(32), RISING(40), RISING(48), RISING(56)};
+
 SPLIT_INLINE void flatten(uint32_t *ends, uint64_t starts, uint32_t base)
 {
-    const __m512i places = _mm512_set_epi8(63, 62, 61, 60, 59, 58, 57, 56, 55, 54, 53, 52, 51, 50, 49, 48, 47, 46, 45, 44,
-                                           43, 42, 41, 40, 39, 38, 37, 36, 35, 34, 33, 32, 31, 30, 29, 28, 27, 26, 25, 24,
-                                           23, 22, 21, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2,
-                                           1, 0);
-    __m512i at = _mm512_maskz_compress_epi8(starts, places), from = _mm512_set1_epi32((int)base);
+    __m512i at = _mm512_maskz_compress_epi8(starts, _mm512_loadu_si512(places)), from = _mm512_set1_epi32((int)base);
     store16(ends, _mm512_castsi512_si128(at), from);
     store16(ends + 16, _mm512_extracti32x4_epi32(at, 1), from);
     if (__builtin_popcountll(starts) > 32) {
@@ -193,7 +193,7 @@ SPLIT_INLINE uint64_t cut(const sgt_cuts *c, const uint8_t *p, unsigned from)
 
 size_t sgt_split_avx512(sgt_splitter *s, uint32_t *ends, size_t max)
 {
-    static const split_level level = {look, contractions, flatten, cut};
+    static const split_level level = {look, look_wide, contractions, flatten, cut};
     return split_blocks(&level, s, ends, max);
 }
 #else

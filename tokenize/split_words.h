@@ -19,9 +19,21 @@ static inline uint64_t word_within(uint64_t x, unsigned from, unsigned count)
 }
 
 /* Of the ASCII among w; the bits below the top ones mean nothing. */
-static inline uint64_t word_letters(uint64_t w) { return word_within((w & WORD_OF(0x7F)) | WORD_OF(0x20), 'a', 26) & ~w; }
-static inline uint64_t word_digits(uint64_t w) { return word_within(w & WORD_OF(0x7F), '0', 10) & ~w; }
-static inline uint64_t word_controls(uint64_t w) { return word_within(w & WORD_OF(0x7F), '\t', 5) & ~w; } /* white */
+static inline uint64_t word_letters(uint64_t w)
+{
+    return word_within((w & WORD_OF(0x7F)) | WORD_OF(0x20), 'a', 26) & ~w;
+}
+
+static inline uint64_t word_digits(uint64_t w)
+{
+    return word_within(w & WORD_OF(0x7F), '0', 10) & ~w;
+}
+
+static inline uint64_t word_controls(uint64_t w) /* white space but U+0020 */
+{
+    return word_within(w & WORD_OF(0x7F), '\t', 5) & ~w;
+}
+
 static inline uint64_t word_equal(uint64_t w, char c)
 {
     return ~word_at_least((w & WORD_OF(0x7F)) ^ WORD_OF((unsigned char)c), 1) & ~w;

@@ -24,8 +24,8 @@ extern const uint8_t sgt_unicode_block[0x1100];
 extern const uint8_t sgt_unicode_classes[][64];
 
 /* The same again, for vectors. A bit for each code point below U+0800, low bits first: letters; numbers and white
- * space. And two bits for each 64 code points below U+10000, low bits first: 0 all are SGT_CLASS_OTHER (or below U+0800),
- * 1 all are SGT_CLASS_LETTER, 2 look each up. */
+ * space. And two bits for each 64 code points below U+10000, low bits first: 0 all are SGT_CLASS_OTHER (or below
+ * U+0800), 1 all are SGT_CLASS_LETTER, 2 look each up. */
 extern const uint8_t sgt_unicode_two_letter[256], sgt_unicode_two_rest[256], sgt_unicode_groups[256];
 
 /* Code points past U+10FFFF (ill-formed bytes) are SGT_CLASS_OTHER. */

@@ -32,8 +32,8 @@ static void hold_to_pattern(sgt_pattern *p, const uint8_t *s, size_t n, size_t m
     hold_levels(s, n, most, want, count, what);
 }
 
-/* Sixteen at a time, each in many places, so that they come to lie everywhere in a block of 64; and each at the end of a
- * text, where the definition stands for PCRE2. */
+/* Sixteen at a time, each in many places, so that they come to lie everywhere in a block of 64; and each at the end of
+ * a text, where the definition stands for PCRE2. */
 Test(split, every_code_point_in_many_places_as_pcre2_has_it)
 {
     static const char *const contexts[] = {"@ @a@b1@1'@@'s\n@@ @'@@ @\n@ a.@-@ ", "x @"};

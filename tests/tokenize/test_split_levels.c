@@ -94,8 +94,8 @@ Test(split_levels, every_first_and_second_byte)
             size_t n = (first * 7 + second * 5) % 64;
             memset(text, ' ', n);
             for (size_t i = 0; i < sizeof ends; i++) {
-                const uint8_t c[] = {(uint8_t)first, (uint8_t)second, ends[i], 0x80, 'a', (uint8_t)first, (uint8_t)second,
-                                     ends[i], '1'};
+                const uint8_t a = (uint8_t)first, b = (uint8_t)second, last = ends[i];
+                const uint8_t c[] = {a, b, last, 0x80, 'a', a, b, last, '1'};
                 memcpy(text + n, c, sizeof c);
                 n += sizeof c;
             }
