@@ -27,6 +27,7 @@ typedef struct sgt_order_request {
     uint64_t seed;
     const char *work; /* the folder for what is shuffled */
     int force;        /* what an earlier run has shuffled is not believed */
+    uint64_t memory;  /* a file of what is shuffled is taken into memory up to so many bytes; 0: 96 MiB */
     const sgt_stop *stop;
 } sgt_order_request;
 

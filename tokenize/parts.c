@@ -208,8 +208,15 @@ static int assemble_shards(const parts *p, const sgt_dedup *dedup, uint32_t shar
     int rc = SGT_OK;
     for (int split = 0; split < SGT_SPLITS && !rc; split++) {
         sgt_order *order;
-        sgt_order_request r = {p->sets,         p->count,    split,    dedup,  o->shuffle,
-                               o->shuffle_seed, p->out.work, force,    o->stop};
+        sgt_order_request r = {.parts = p->sets,
+                               .count = p->count,
+                               .split = split,
+                               .dedup = dedup,
+                               .shuffle = o->shuffle,
+                               .seed = o->shuffle_seed,
+                               .work = p->out.work,
+                               .force = force,
+                               .stop = o->stop};
         if ((rc = sgt_order_open(&order, &r, err)) < 0) break;
         rc = sgt_assemble(&a, split, order, m, &m->documents, err);
         sgt_order_close(order);

@@ -15,6 +15,7 @@
 #include "out.h"
 
 #define BUCKET_BYTES ((uint64_t)64 << 20)
+#define MEMORY_BYTES ((uint64_t)96 << 20) /* a larger file is not read whole: its tokens are fetched one by one */
 #define MAGIC UINT64_C(0x31656c6666756873) /* "shuffle1" */
 
 /* Before each document in its file. */
@@ -34,11 +35,13 @@ typedef struct bucket {
 struct sgt_shuffle {
     char *folder;
     const sgt_stop *stop;
+    uint64_t memory;
     size_t count;
     bucket *buckets;
     size_t bucket; /* the one at hand */
     int fd;        /* -1: it is not loaded */
     char *path;
+    char *bytes; /* all of it; NULL: it is too large */
     entry *entries;
     size_t next;           /* of the entries */
     uint64_t from, tokens; /* the last document given out: the first byte of its ids; how many */
@@ -122,6 +125,7 @@ int sgt_shuffle_open(sgt_shuffle **out, const sgt_order_request *r, sgt_order *i
     if (!s) return no_memory(r->work, err);
     s->fd = -1;
     s->stop = r->stop;
+    s->memory = r->memory ? r->memory : MEMORY_BYTES;
     s->count = sgt_buckets_count(2 * sgt_order_tokens(input), BUCKET_BYTES);
     s->buckets = calloc(s->count, sizeof *s->buckets);
     s->ids = malloc(SGT_SET_WINDOW * sizeof *s->ids);
@@ -143,7 +147,8 @@ static void unload(sgt_shuffle *s)
     s->fd = -1;
     free(s->path);
     free(s->entries);
-    s->path = NULL;
+    free(s->bytes);
+    s->path = s->bytes = NULL;
     s->entries = NULL;
     s->next = 0;
 }
@@ -167,7 +172,15 @@ static int in_order(const void *a, const void *b)
     return x->number < y->number ? -1 : x->number > y->number;
 }
 
-/* The heads of the bucket at hand, sorted. Its tokens come from the page cache afterwards, where this has put them. */
+/* n bytes of the bucket at hand into p. */
+static int fetch(const sgt_shuffle *s, void *p, size_t n, uint64_t at, sgt_error *err)
+{
+    if (!s->bytes) return sgt_pread_all(s->fd, p, n, at, s->path, err);
+    memcpy(p, s->bytes + at, n);
+    return SGT_OK;
+}
+
+/* The bucket at hand: its bytes, if they are not too many, and its heads in order. */
 static int load(sgt_shuffle *s, sgt_error *err)
 {
     const bucket *b = &s->buckets[s->bucket];
@@ -180,10 +193,12 @@ static int load(sgt_shuffle *s, sgt_error *err)
                         s->path, size, b->documents * sizeof(head) + 2 * b->tokens);
     posix_fadvise(s->fd, 0, 0, POSIX_FADV_WILLNEED);
     if (!(s->entries = calloc(b->documents + 1, sizeof *s->entries))) return no_memory(s->path, err);
+    if (size <= s->memory && !(s->bytes = malloc(size + 1))) return no_memory(s->path, err);
+    if (s->bytes) rc = sgt_pread_all(s->fd, s->bytes, (size_t)size, 0, s->path, err);
     for (uint64_t i = 0; i < b->documents && !rc; i++) {
         head h = {0};
         if (size - at < sizeof h) break;
-        rc = sgt_pread_all(s->fd, &h, sizeof h, at, s->path, err);
+        rc = fetch(s, &h, sizeof h, at, err);
         s->entries[i] = (entry){h.key, h.number, at};
         if (!rc && (!h.tokens || h.tokens > (size - at - sizeof h) / 2)) break;
         tokens += h.tokens;
@@ -206,7 +221,7 @@ int sgt_shuffle_next(sgt_shuffle *s, uint64_t *tokens, sgt_error *err)
     if (s->bucket == s->count) return 1;
     if (s->fd < 0 && (rc = load(s, err)) < 0) return rc;
     const entry *e = &s->entries[s->next++];
-    if ((rc = sgt_pread_all(s->fd, &h, sizeof h, e->at, s->path, err)) < 0) return rc;
+    if ((rc = fetch(s, &h, sizeof h, e->at, err)) < 0) return rc;
     s->from = e->at + sizeof h;
     *tokens = s->tokens = h.tokens;
     return SGT_OK;
@@ -226,6 +241,6 @@ int sgt_shuffle_seek(sgt_shuffle *s, uint64_t at, uint64_t *tokens, uint64_t *sk
 
 int sgt_shuffle_ids(sgt_shuffle *s, uint64_t at, size_t n, const uint16_t **ids, sgt_error *err)
 {
-    *ids = s->ids;
-    return sgt_pread_all(s->fd, s->ids, 2 * n, s->from + 2 * at, s->path, err);
+    *ids = s->bytes ? (const uint16_t *)(const void *)(s->bytes + s->from + 2 * at) : s->ids;
+    return s->bytes ? SGT_OK : sgt_pread_all(s->fd, s->ids, 2 * n, s->from + 2 * at, s->path, err);
 }

@@ -3,7 +3,8 @@
  * Document number n of a split (in the order of the input, duplicates counted) has the key XXH3-64(n as 8 bytes, little
  * end first; seed); the order is that of (key, n). Documents are copied once into files by the leading bits of their
  * keys, in WORK/sorting/SPLIT, about 64 MiB each (above 64 GiB of tokens more); then one file after the other is taken
- * in its order. In memory: 24 bytes a document of one file, and 64 KiB a file while they are written. When all of them
+ * in its order. In memory: 24 bytes a document of one file and the file itself, unless it is above 96 MiB; and 64 KiB a
+ * file while they are written. When all of them
  * are on disk WORK/sorting/SPLIT/table says so, and a later run does not write them again.
  *
  * The calls are those of order.h, which is what to use. */

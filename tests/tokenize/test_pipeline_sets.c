@@ -11,6 +11,7 @@
 #include "base/philox.h"
 #include "buckets.h"
 #include "feed.h"
+#include "order.h"
 #include "parts.h"
 #include "tests/tokenize/pipeline.h"
 
@@ -182,6 +183,63 @@ Test(pipeline_sets, stopped_and_resumed)
         all += stops;
     }
     cr_assert_gt(all, 30);
+}
+
+/* All ids of an order, as it gives them out; `seek`: the document of any token must be found, too. */
+static stream walk(sgt_order *o, int seek)
+{
+    sgt_error err;
+    stream s = {.ids = malloc((sgt_order_tokens(o) + 1) * sizeof *s.ids), .starts = calloc(FILES, sizeof *s.starts)};
+    uint64_t tokens, skip;
+    int rc;
+    while ((rc = sgt_order_next(o, &tokens, &err)) == 0) {
+        const uint16_t *ids;
+        s.starts[s.documents++] = s.count;
+        for (uint64_t at = 0; at < tokens; at += 100) {
+            size_t n = tokens - at < 100 ? (size_t)(tokens - at) : 100;
+            cr_assert_eq(sgt_order_ids(o, at, n, &ids, &err), 0, "%s", err.text);
+            memcpy(s.ids + s.count, ids, n * sizeof *ids);
+            s.count += n;
+        }
+    }
+    cr_assert(rc == 1 && s.count == sgt_order_tokens(o));
+    for (uint64_t at = 0; seek && at < s.count; at += 97) {
+        const uint16_t *ids;
+        cr_assert_eq(sgt_order_seek(o, at, &tokens, &skip, &err), 0, "%s", err.text);
+        cr_assert_eq(sgt_order_ids(o, 0, 1, &ids, &err), 0);
+        size_t d = 0;
+        while (d + 1 < s.documents && s.starts[d + 1] <= at) d++;
+        cr_assert(at - skip == s.starts[d] && *ids == s.ids[s.starts[d]], "token %lu", (unsigned long)at);
+        cr_assert_eq(tokens, (d + 1 < s.documents ? s.starts[d + 1] : s.count) - s.starts[d]);
+    }
+    return s;
+}
+
+/* Shuffled documents come the same from memory and from their file, from the beginning and from any token; and what was
+ * scattered once is not again. */
+Test(pipeline_sets, orders_are_walked_and_sought)
+{
+    sgt_error err;
+    sgt_set *set;
+    sgt_order *o;
+    sgt_tokenize_options plain = {.shard_tokens = 777}, shuffled = {.shuffle = 1, .shuffle_seed = 5};
+    make_corpus();
+    cr_assert_eq(make(plain, "plain", NULL, &err), 0, "%s", err.text);
+    cr_assert_eq(sgt_set_open(&set, "plain", &err), 0, "%s", err.text);
+    for (int k = 0; k < 3; k++) {
+        sgt_order_request r = {.parts = &set, .count = 1, .shuffle = k > 0, .seed = 5, .work = "work",
+                               .memory = k == 2 ? 1 : 0};
+        stream want = slow_set(k ? &shuffled : &plain, 0);
+        cr_assert_eq(sgt_order_open(&o, &r, &err), 0, "%s", err.text);
+        stream got = walk(o, 1);
+        cr_assert(got.count == want.count && !memcmp(got.ids, want.ids, got.count * 2));
+        cr_assert(got.documents == want.documents && !memcmp(got.starts, want.starts, got.documents * 8));
+        sgt_order_close(o);
+        free_stream(&got);
+        free_stream(&want);
+    }
+    sgt_set_close(set);
+    cr_assert_eq(access("work/sorting/train/table", F_OK), 0);
 }
 
 /* Contiguous, all files, nearly even; more ranks than files leave some without. */
