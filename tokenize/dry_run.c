@@ -188,7 +188,10 @@ static int unpack_unit(dry_run *d, sgt_feed *f, uint64_t file, unpacking *p, siz
     if (rc || !*parts) return rc ? rc : 1;
     const sgt_part *last = &u->parts[*parts - 1];
     p->ended = last->closes;
-    if (!p->text) p->text_from = (double)(last->end - u->parts[0].offset), p->raw_from = (double)last->raw;
+    if (p->text <= 0) { /* the first of them */
+        p->text_from = (double)(last->end - u->parts[0].offset);
+        p->raw_from = (double)last->raw;
+    }
     p->text += (double)(last->end - u->parts[0].offset);
     p->raw = (double)last->raw;
     return 0;
