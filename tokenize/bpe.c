@@ -3,7 +3,7 @@
  *
  * A piece takes the first of these ways that fits:
  *   words   up to 15 bytes, see words.h: nearly all of them
- *   longs   up to 62 bytes that were met before
+ *   longs   up to 126 bytes that were met before
  *   scan    up to 64 bytes: the definition itself, on the stack
  *   runs    longer ones, where the definition would be quadratic, see runs.h
  * and a piece for the last two is first cut wherever two bytes meet that no token holds side by side. */
@@ -19,10 +19,10 @@
 #include "split.h"
 #include "words.h"
 
-#define LONGS 8192    /* words too long for the table of words.h that are kept: 1 MiB */
-#define LONG_BYTES 62 /* of such a word, at most */
-#define LONG_IDS 32
-#define RUN_BYTES 512 /* from here on the fixed costs of runs.h are small */
+#define LONGS 4096     /* words too long for the table of words.h that are kept: 1 MiB */
+#define LONG_BYTES 126 /* of such a word, at most */
+#define LONG_IDS 64
+#define RUN_BYTES 512  /* from here on the fixed costs of runs.h are small */
 
 typedef struct long_word {
     uint8_t n, count; /* bytes, 0: empty; ids */

@@ -24,6 +24,7 @@ INLINE void merge_start(merging *g, int j, const sgt_vocab *v, const sgt_word_ke
     memcpy(bytes, k, 16);
     g->ids[j][0] = SGT_NO_PAIR;
     ranks[0] = SGT_NO_PAIR;
+#pragma GCC unroll 15
     for (int i = 0; i < 15; i++) {
         uint16_t pair;
         memcpy(&pair, bytes + i, 2);
@@ -50,12 +51,12 @@ INLINE __m256i set_lane(__m256i v, uint32_t bit, uint32_t i, uint32_t x)
 #endif
 }
 
-/* One merge of word j, or nothing where none is left: then 0. */
+/* One merge of word j, or nothing where none is left: then 1. Position 0 is the lowest only where all are alike. */
 INLINE uint32_t merge_step(merging *g, int j, const sgt_vocab *v)
 {
     __m256i r = g->ranks[j];
     __m128i least = _mm_minpos_epu16(_mm_min_epu16(_mm256_castsi256_si128(r), _mm256_extracti128_si256(r, 1)));
-    uint32_t best = (uint32_t)_mm_cvtsi128_si32(least) & 0xFFFF, go = best != SGT_NO_PAIR, alive = g->alive[j];
+    uint32_t best = (uint32_t)_mm_extract_epi16(least, 0), alive = g->alive[j];
     __m256i all = _mm256_broadcastw_epi16(least);
 #if defined(__AVX512BW__)
     uint32_t equal = _mm256_cmpeq_epi16_mask(r, all), at = _tzcnt_u32(equal), bit = equal & -equal;
@@ -67,12 +68,12 @@ INLINE uint32_t merge_step(merging *g, int j, const sgt_vocab *v)
     uint32_t before = 31 - _lzcnt_u32((alive & (bit - 1)) | 1);
     uint16_t *ids = g->ids[j];
     ids[at] = (uint16_t)best;
-    g->alive[j] = alive ^ (gone & -go);
+    g->alive[j] = alive ^ (gone & ((equal & 1) - 1));
     uint32_t right = sgt_pair(&v->pairs, best, ids[next]), left = sgt_pair(&v->pairs, ids[before], best);
     r = set_lane(r, gone, _tzcnt_u32(gone), SGT_NO_PAIR);
     r = set_lane(r, bit, at, right);
     g->ranks[j] = set_lane(r, 1u << before, before, left);
-    return go;
+    return equal & 1;
 }
 
 INLINE void merge_end(const merging *g, int j, uint16_t *ids)
@@ -86,14 +87,14 @@ INLINE void merge_end(const merging *g, int j, uint16_t *ids)
 INLINE void merge_lanes(const sgt_vocab *v, const sgt_word_key keys[LANES], sgt_word_ids *out, uint32_t starts[LANES])
 {
     merging g;
-    uint32_t go;
+    uint32_t done;
 #pragma GCC unroll 4
     for (int j = 0; j < LANES; j++) merge_start(&g, j, v, &keys[j]);
     do {
-        go = 0;
+        done = 1;
 #pragma GCC unroll 4
-        for (int j = 0; j < LANES; j++) go |= merge_step(&g, j, v);
-    } while (go);
+        for (int j = 0; j < LANES; j++) done &= merge_step(&g, j, v);
+    } while (!done);
 #pragma GCC unroll 4
     for (int j = 0; j < LANES; j++) {
         starts[j] = g.alive[j] >> 1;
