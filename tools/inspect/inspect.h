@@ -47,7 +47,8 @@ extern const char *const inspect_splits[INSPECT_SPLITS]; /* in the order of the 
  * what is wrong with one shard does not keep us from the others: its `damage` says it. */
 typedef struct inspect_set {
     const char *path;
-    int folder, unfinished; /* unfinished: sgt-tokenize has not ended there */
+    int folder;
+    const char *unfinished; /* the program that has not ended there; NULL: none */
     sgt_manifest *manifest; /* NULL: none */
     inspect_shard *shards;
     size_t count;

@@ -209,7 +209,8 @@ static int open_folder(inspect_set *s, const inspect *o, sgt_error *err)
 {
     int rc = SGT_OK;
     s->folder = 1;
-    s->unfinished = inspect_exists(s->path, ".work") && !inspect_exists(s->path, "manifest.json");
+    if (inspect_exists(s->path, ".work") && !inspect_exists(s->path, "manifest.json"))
+        s->unfinished = inspect_exists(s->path, ".work/merge") ? "sgt-inspect --merge" : "sgt-tokenize";
     for (int i = 0; i < INSPECT_SPLITS; i++) {
         if (o->split && strcmp(o->split, inspect_splits[i])) continue;
         if ((rc = add_split(s, inspect_splits[i], o, err)) < 0) return rc;
@@ -222,8 +223,8 @@ static int open_folder(inspect_set *s, const inspect *o, sgt_error *err)
     }
     if (!s->count && s->unfinished)
         return sgt_fail(err, SGT_EFORMAT,
-                        "%s: no shards yet: sgt-tokenize has not ended there (the same command again finishes it)",
-                        s->path);
+                        "%s: no shards yet: %s has not ended there (the same command again finishes it)", s->path,
+                        s->unfinished);
     if (!s->count)
         return sgt_fail(err, SGT_EFORMAT, "%s: no shards (wanted %s_NNNNNN.bin)", s->path,
                         o->split ? o->split : "train_NNNNNN.bin or val");

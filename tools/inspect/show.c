@@ -113,18 +113,20 @@ static void show_header(const inspect_set *s)
     if (h->xxh3 && s->count == 1) printf("  %-12s%016" PRIx64 " (XXH3-64 of the token bytes)\n", "checksum", h->xxh3);
 }
 
-static const char *what(const inspect_set *s)
+static void show_kind(const inspect_set *s)
 {
-    if (!s->folder) return "a shard of tokens";
-    if (s->unfinished) return "a set of shards, unfinished (the same sgt-tokenize command again finishes it)";
-    return s->manifest ? "a set of shards, made by sgt-tokenize" : "a set of shards without a manifest";
+    if (!s->folder) printf("a shard of tokens\n");
+    else if (s->unfinished)
+        printf("a set of shards, unfinished (the same %s command again finishes it)\n", s->unfinished);
+    else printf("a set of shards%s\n", s->manifest ? ", made by sgt-tokenize" : " without a manifest");
 }
 
 static void show(const inspect_set *s, const inspect *o)
 {
     char name[1024];
     totals all = total_of(s, NULL);
-    printf("%s: %s\n", sgt_printable(name, sizeof name, s->path), what(s));
+    printf("%s: ", sgt_printable(name, sizeof name, s->path));
+    show_kind(s);
     show_totals("tokens", &all);
     for (int i = 0; i < INSPECT_SPLITS && s->folder; i++) {
         totals t = total_of(s, inspect_splits[i]);
@@ -202,7 +204,7 @@ static json_t *set_json(const inspect_set *s, const inspect *o)
     json_object_set_new(top, "path", inspect_json_text(s->path, strlen(s->path)));
     json_object_set_new(top, "tokens", json_integer((json_int_t)s->tokens));
     json_object_set_new(top, "documents", count_or_null(s->documents, s->documents_known));
-    if (s->folder) json_object_set_new(top, "unfinished", json_boolean(s->unfinished));
+    if (s->folder) json_object_set_new(top, "unfinished", json_boolean(s->unfinished != NULL));
     if (m) {
         json_object_set_new(top, "bytes", json_integer((json_int_t)m->bytes));
         json_object_set_new(top, "files", json_integer((json_int_t)m->files));
