@@ -256,7 +256,8 @@ static int check_options(const sgt_tokenize_options *o, uint32_t size, sgt_error
 static int train(sgt_vocab **out, const sgt_tokenize_options *o, const sgt_corpus *corpus, uint32_t size,
                  sgt_train_result *result, sgt_error *err)
 {
-    size_t threads = o->threads ? (size_t)o->threads : (size_t)sgt_cpu_count();
+    size_t threads = o->threads ? (size_t)o->threads : (size_t)sgt_cpu_count(), units = corpus->bytes / PIECE + 1;
+    if (!corpus->unsized && units < threads) threads = units;
     counting c = {.o = o, .corpus = corpus, .rule = o->rule && !sgt_pattern_is_gpt2(o->rule) ? o->rule : NULL};
     sgt_feed_options f = {.corpus = corpus, .piece = PIECE, .special = o->special_eot ? EOT : NULL, .whole = c.rule != NULL,
                           .normalized = o->normalize > SGT_NORMALIZE_NONE, .stop = o->stop,

@@ -98,6 +98,10 @@ run_usage '--train-vocab makes a vocabulary and no shards: not with --split' \
     sgt-tokenize --train-vocab 300 --split 1% counts.txt n
 run_usage '--train-vocab makes a vocabulary and no shards: not with --shard-tokens' \
     sgt-tokenize --train-vocab 300 --shard-tokens 5 counts.txt n
+for option in '--shuffle 1' --dedup --dry-run; do
+    run_usage "--train-vocab makes a vocabulary and no shards: not with ${option% *}" \
+        sgt-tokenize --train-vocab 300 $option counts.txt n
+done
 run_usage '--train-vocab makes a vocabulary and no shards: not with --ranks' \
     sgt-tokenize --train-vocab 300 --rank 0 --ranks 2 counts.txt n
 run 2 sgt-tokenize --train-vocab 300 --pattern '[' counts.txt n
@@ -110,6 +114,21 @@ head -c 200 /dev/zero | tr '\0' a > long.txt
 echo ! >> long.txt
 run 1 sgt-tokenize --train-vocab 300 --pattern '(*LIMIT_MATCH=100)(a|aa)+$|.' long.txt n
 stderr_is 'sgt-tokenize: long.txt: pattern: at byte 0 of the text: match limit exceeded'
+absent n
+
+# stopped while it reads: nothing is left
+mkfifo pipe
+sleep 30 > pipe &
+sleeper=$!
+sgt-tokenize --train-vocab 300 - n < pipe > .stdout 2> .stderr &
+pid=$!
+sleep 1
+kill -TERM $pid
+code=0
+wait $pid || code=$?
+kill $sleeper
+[ $code -eq 130 ] || fail "exit code $code after SIGTERM, not 130"
+stderr_is 'sgt-tokenize: stopped'
 absent n
 
 run 0 sgt-tokenize --json --train-vocab 260 counts.txt j
