@@ -324,7 +324,7 @@ $(STAND_IN): $(B)/obj/tests/kernels/cudnn/stand_in.o
 	    ln -sf $(@F) $(@D)/libcudnn_graph.so.9
 
 # A program a property: with a main of its own that tries the seeds again, and with libFuzzer's (make fuzz).
-FUZZ := split encode
+FUZZ := split encode json
 run-check: $(FUZZ:%=$(B)/tests/replay-%)
 $(FUZZ:%=$(B)/tests/replay-%): $(B)/tests/replay-%: $(B)/obj/tests/fuzz/%.o $(B)/obj/tests/fuzz/replay.o $(call lib,tokenize loader)
 	$(call say,LD,$@)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) -o $@ $^ $(LD_tokenize) $(LD_loader)

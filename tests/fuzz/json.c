@@ -1,0 +1,61 @@
+/* json.c: a line of JSONL is good where jansson, which builds all of it, finds a string in the field, and then it is that
+ * string. Bytes that are no such line are tried once more as the inside of one. */
+#include "fuzz.h"
+
+#include <jansson.h>
+#include <string.h>
+
+#include "json_line.h"
+#include "utf8.h"
+
+/* What jansson refuses for limits of its own, or, of surrogates, where Python and we do not. */
+static int beyond_jansson(const json_error_t *e)
+{
+    enum json_error_code code = json_error_code(e);
+    return code == json_error_stack_overflow || code == json_error_numeric_overflow ||
+           code == json_error_null_byte_in_key || strstr(e->text, "Unicode");
+}
+
+static void try_line(const uint8_t *data, size_t n)
+{
+    sgt_json_path path;
+    sgt_json_text t;
+    json_error_t e;
+    if (memchr(data, '\n', n) || memchr(data, 0, n) || sgt_utf8_valid(data, n) < n) return; /* jansson passes over NULs */
+    json_t *j = json_loadb((const char *)data, n, JSON_ALLOW_NUL, &e);
+    const json_t *want = json_object_get(j, "a");
+    /* memory of just so many bytes: reading or writing past them is found by the sanitizer */
+    uint8_t *line = malloc(n + 1 + SGT_JSON_PAD), *scratch = malloc(n + SGT_JSON_PAD);
+    must(line && scratch && sgt_json_path_set(&path, "a", NULL) == 0, "there is memory");
+    if (n) memcpy(line, data, n);
+    line[n] = '\n';
+    memset(line + n + 1, '"', SGT_JSON_PAD);
+    const char *why = sgt_json_line(&path, line, scratch, &t);
+    if (j || !beyond_jansson(&e)) {
+        must(!why == json_is_string(want), "a line is good where jansson finds a string");
+        must(why || (t.length == json_string_length(want) && !memcmp(line + t.at, json_string_value(want), t.length)),
+             "it is the string that jansson finds");
+        must(!why || (t.at == SGT_JSON_NOWHERE) == json_is_object(j), "what is JSON is not called broken");
+    }
+    must(!why || t.at == SGT_JSON_NOWHERE || t.at <= n, "it breaks within the line");
+    free(line);
+    free(scratch);
+    json_decref(j);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const char *const around[][2] = {{"", ""}, {"{\"a\":\"", "\"}"}, {"{\"b\":", ",\"a\":\"x\"}"}, {"{\"a\":", "}"}};
+    take_level();
+    for (size_t i = 0; i < 4; i++) {
+        size_t before = strlen(around[i][0]), after = strlen(around[i][1]);
+        uint8_t *line = malloc(before + size + after + 1);
+        must(line != NULL, "there is memory");
+        memcpy(line, around[i][0], before);
+        if (size) memcpy(line + before, data, size);
+        memcpy(line + before + size, around[i][1], after);
+        try_line(line, before + size + after);
+        free(line);
+    }
+    return 0;
+}
