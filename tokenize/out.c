@@ -198,7 +198,7 @@ static void remove_work(sgt_out *o)
 static int check_folder(const sgt_out_request *r, sgt_error *err)
 {
     struct stat st;
-    static const char *const harmless[] = {"lost+found"};
+    static const char *const harmless[] = {"lost+found", ".work"}; /* another rank may be making it this moment */
     if (stat(r->path, &st) < 0) return errno == ENOENT ? SGT_OK : sgt_fail_errno(err, "%s", r->path);
     if (!S_ISDIR(st.st_mode)) return sgt_fail(err, SGT_EIO, "%s: OUT is a file, not a folder", r->path);
     if (r->force || sgt_out_file_exists(r->path, "manifest.json") || sgt_out_file_exists(r->path, ".work"))
