@@ -79,6 +79,15 @@ for f in "bad=cat 'x" 'bad=cat "x' 'bad=cat \'; do
     stderr_is "sgt-tokenize: filter: \"$f\": a quote or a backslash without what belongs to it"
 done
 
+# shellcheck disable=SC2046
+run_usage '--filter: given more than 64 times' sgt-tokenize $(i=0; while [ $i -lt 65 ]; do
+    echo "--filter e$i=cat" && i=$((i + 1))
+done) bad out-bad
+run_usage '--filter: needs a value (EXT=COMMAND)' sgt-tokenize bad out-bad --filter
+printf '\377' > bytes
+run 2 sgt-tokenize --filter "bad=cat $(cat bytes)" bad out-bad
+stderr_is 'sgt-tokenize: filter: "bad=cat \xff": is not UTF-8'
+
 # What was done before a failure is kept, and gone on with.
 mkdir later
 head -c 20000 "$ROOT/tokenize/gpt2.bpe" > later/a.txt
