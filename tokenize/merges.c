@@ -1,7 +1,7 @@
 /* merges.c: the training loop. It knows of every pair how often it is met and in which words (pieces) it may be, keeps
- * pairs in a heap by count, and at each merge looks at the words of that pair alone. Counts in the heap may be too high,
- * as merges take away from pairs beside them: one that comes up with an old count goes back with the new. Only pairs with
- * the token just made can grow, within the step that makes it, so none in the heap is ever too low. */
+ * pairs in a heap by count, and at each merge looks at the words of that pair alone. Counts in the heap may be too
+ * high, as merges take away from pairs beside them: one that comes up with an old count goes back with the new. Only
+ * pairs with the token just made can grow, within the step that makes it, so none in the heap is ever too low. */
 #include "merges.h"
 
 #include <stdlib.h>
@@ -148,8 +148,8 @@ static int take_words(trainer *t, const sgt_pieces *p, sgt_error *err)
     t->counts = malloc((p->count + 1) * sizeof *t->counts);
     if (!t->ids || !t->starts || !t->lengths || !t->counts) return no_memory(err);
     if (p->count >= UINT32_MAX)
-        return sgt_fail(err, SGT_EUNSUPPORTED, "%zu distinct pieces of text: more than this takes (fewer inputs will do)",
-                        p->count);
+        return sgt_fail(err, SGT_EUNSUPPORTED,
+                        "%zu distinct pieces of text: more than this takes (fewer inputs will do)", p->count);
     for (size_t i = 0; i < p->room; i++) {
         const sgt_piece *s = &p->slots[i];
         if (!s->count || s->n < 2) continue; /* one byte is in no pair */
@@ -337,8 +337,8 @@ static size_t spell(const trainer *t, const sgt_merges *m, const sgt_alphabet *a
     return n + spell(t, m, a, half[1], out + n, max - n);
 }
 
-/* Whether a merge would make the text of the special token, which is that one's alone. Only a pattern other than GPT-2's
- * leaves that text in one piece. */
+/* Whether a merge would make the text of the special token, which is that one's alone. Only a pattern other than
+ * GPT-2's leaves that text in one piece. */
 static int makes_eot(const trainer *t, const sgt_merges *m, uint32_t l, uint32_t r)
 {
     const size_t want = sizeof EOT - 1;

@@ -1,6 +1,6 @@
 /* merges.h: trains a byte-level BPE's merges on counted pieces, to the same result as Hugging Face's BpeTrainer:
  *
- *     the pair of neighbouring tokens that is met most often in all pieces is merged, wherever it stands, from the left;
+ *     the pair of neighbouring tokens that is met most often in all pieces is merged wherever it stands, from the left;
  *     of pairs met equally often that of the lower left id, then of the lower right one; and so on, until there are
  *     `size` tokens, or no pair is left.
  *

@@ -30,8 +30,8 @@ typedef struct sgt_pattern sgt_pattern;
 int sgt_pattern_gpt2(sgt_pattern **out, sgt_error *err);
 
 /* Any PCRE2 pattern (UTF-8). \s, \S, \p{L}, \P{L}, \p{N} and \P{N} are unicode.h's, as tiktoken has them; every other
- * class is PCRE2's own, by Unicode properties (\w and \d too), and so are those of a pattern with (?x). $ is the end of the
- * text alone. SGT_EUSAGE says what is wrong with it and where. */
+ * class is PCRE2's own, by Unicode properties (\w and \d too), and so are those of a pattern with (?x). $ is the end of
+ * the text alone. SGT_EUSAGE says what is wrong with it and where. */
 int sgt_pattern_new(sgt_pattern **out, const char *pattern, sgt_error *err);
 
 /* Whether a pattern is GPT-2's rule in one of the ways that OpenAI and Hugging Face write it: split.h does as well. */

@@ -55,7 +55,8 @@ static void put_added(writer *w)
 /* GPT-2's rule is ByteLevel's own; any other stands before it. */
 static void put_rule(writer *w)
 {
-    static const char byte_level[] = "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"trim_offsets\":true,\"use_regex\":";
+    static const char byte_level[] =
+        "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"trim_offsets\":true,\"use_regex\":";
     const char *rule = w->v->file ? w->v->file->rule : NULL;
     put(w, "\"pre_tokenizer\":");
     if (rule) put(w, "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\",\"pattern\":{\"Regex\":\"");

@@ -110,20 +110,23 @@ static int encode_text(sgt_unit *u, sgt_encoder *e, const sgt_vocab *v, const ui
 }
 
 /* A literal end of text is its id; what stands on either side is text of its own, as tiktoken has it. */
-static int encode_special(sgt_unit *u, sgt_encoder *e, const sgt_vocab *v, const uint8_t *text, size_t n, sgt_error *err)
+static int encode_special(sgt_unit *u, sgt_encoder *e, const sgt_vocab *v, const uint8_t *text, size_t n,
+                          sgt_error *err)
 {
     const uint8_t *end = text + n, *found;
     const size_t bytes = strlen(v->eot_text);
     int rc = SGT_OK;
     while (!rc && (found = memmem(text, (size_t)(end - text), v->eot_text, bytes))) {
-        if ((rc = encode_text(u, e, v, text, (size_t)(found - text), err)) < 0 || (rc = reserve_ids(u, 1, err)) < 0) break;
+        if ((rc = encode_text(u, e, v, text, (size_t)(found - text), err)) < 0 || (rc = reserve_ids(u, 1, err)) < 0)
+            break;
         u->ids[u->id_count++] = (uint16_t)sgt_vocab_eot(v);
         text = found + bytes;
     }
     return rc < 0 ? rc : encode_text(u, e, v, text, (size_t)(end - text), err);
 }
 
-int sgt_unit_text(sgt_unit *u, sgt_part *p, const sgt_tokenize_options *o, const uint8_t **text, size_t *n, sgt_error *err)
+int sgt_unit_text(sgt_unit *u, sgt_part *p, const sgt_tokenize_options *o, const uint8_t **text, size_t *n,
+                  sgt_error *err)
 {
     *text = u->text + p->at;
     *n = p->length;

@@ -66,17 +66,20 @@ int sgt_unit_reserve_scratch(sgt_unit *u, size_t bytes, sgt_error *err); /* like
 void sgt_unit_trim(sgt_unit *u, size_t bytes); /* gives back what is far more than text of so many bytes takes */
 void sgt_unit_free(sgt_unit *u);
 
-/* The text of a part as it is to be split: *text of *n bytes, the unit's own or in its scratch, until the next call. Ill-
- * formed units are counted, the first of the unit noted, and dealt with as *o says; what fails does not say of which file. */
-int sgt_unit_text(sgt_unit *u, sgt_part *p, const sgt_tokenize_options *o, const uint8_t **text, size_t *n, sgt_error *err);
+/* The text of a part as it is to be split: *text of *n bytes, the unit's own or in its scratch, until the next call.
+ * Ill-formed units are counted, the first of the unit noted, and dealt with as *o says; what fails does not say of
+ * which file. */
+int sgt_unit_text(sgt_unit *u, sgt_part *p, const sgt_tokenize_options *o, const uint8_t **text, size_t *n,
+                  sgt_error *err);
 
-/* Fills in ids and invalid from text and parts, and unfolds lines first. Any number of threads, each with its own unit and encoder. */
+/* Fills in ids and invalid from text and parts, and unfolds lines first. Any number of threads, each with its own unit
+ * and encoder. */
 int sgt_unit_encode(sgt_unit *u, sgt_encoder *e, const sgt_vocab *v, const sgt_corpus *c, const sgt_tokenize_options *o,
                     sgt_error *err);
 
 /* How many bytes of text[n], which starts a document or at a cut, make a part of their own: whatever follows, no token,
- * no UTF-8 sequence and no literal `special` (NULL: there is none) lies across the cut. 0: none yet, look at more of the
- * text. */
+ * no UTF-8 sequence and no literal `special` (NULL: there is none) lies across the cut. 0: none yet, look at more of
+ * the text. */
 size_t sgt_unit_cut(const uint8_t *text, size_t n, const uint64_t *joins, const char *special);
 
 #endif

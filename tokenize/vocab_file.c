@@ -139,8 +139,8 @@ static int check_ids(builder *b, sgt_error *err)
     for (size_t i = 0; i < p->token_count; i++)
         if (p->tokens[i].id > largest) largest = p->tokens[i].id;
     if (largest >= SGT_VOCAB_MAX_IDS)
-        return sgt_fail(err, SGT_EFORMAT, "%s: ids up to %" PRIu64 "; sgt's tokens are of 16 bits, up to 65535", p->path,
-                        largest);
+        return sgt_fail(err, SGT_EFORMAT, "%s: ids up to %" PRIu64 "; sgt's tokens are of 16 bits, up to 65535",
+                        p->path, largest);
     if (p->used > MAX_BYTES)
         return sgt_fail(err, SGT_EFORMAT, "%s: tokens and merges of %zu bytes, more than %zu", p->path, p->used,
                         MAX_BYTES);
@@ -364,7 +364,8 @@ static int build(sgt_vocab **out, builder *b, sgt_error *err)
 {
     sgt_vocab *v = NULL;
     int rc = check_ids(b, err);
-    if (rc < 0 || (rc = reserve(b, err)) < 0 || (rc = place_tokens(b, err)) < 0 || (rc = find_eot(b, err)) < 0) return rc;
+    if (rc < 0 || (rc = reserve(b, err)) < 0 || (rc = place_tokens(b, err)) < 0 || (rc = find_eot(b, err)) < 0)
+        return rc;
     b->n = (size_t)sprintf(b->text, "#version: 0.2\n");
     if ((rc = order_tokens(b, err)) < 0) return rc;
     if ((rc = sgt_vocab_from_merges(&v, b->p->path, (const uint8_t *)b->text, b->n, err)) < 0) return rc;

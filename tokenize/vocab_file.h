@@ -8,9 +8,9 @@
  *
  * A vocabulary that passes is a proper byte-level BPE: each byte is a token, and of the merges that make a token
  * exactly one can ever come to pass, between two tokens that earlier merges make. So the encoder may work with ids in
- * merge order (vocab.h), and a table turns those into the file's. The proof that one merge a token is enough: as long as
- * no merge goes across the ends of a stretch of bytes, what becomes of it does not depend on what stands beside it; and
- * of all ways to cut a token in two only one can be what earlier merges make of its bytes. */
+ * merge order (vocab.h), and a table turns those into the file's. The proof that one merge a token is enough: as long
+ * as no merge goes across the ends of a stretch of bytes, what becomes of it does not depend on what stands beside it;
+ * and of all ways to cut a token in two only one can be what earlier merges make of its bytes. */
 #ifndef SGT_VOCAB_FILE_H
 #define SGT_VOCAB_FILE_H
 
@@ -26,8 +26,8 @@ typedef struct sgt_vocab_part {
 
 typedef struct sgt_vocab_parts {
     const char *path; /* for messages */
-    sgt_vocab_part *tokens, *merges; /* merges: none: ids are ranks, and of two neighbours that make a token together the
-                                      * pair of the lowest id is joined first, as tiktoken does */
+    sgt_vocab_part *tokens, *merges; /* merges: none: ids are ranks, and of two neighbours that make a token together
+                                      * the pair of the lowest id is joined first, as tiktoken does */
     size_t token_count, token_room, merge_count, merge_room;
     int ranks;
     int whole;        /* a piece that is a token is taken whole: so every token must be one that merges make */

@@ -46,7 +46,8 @@ static int read_byte_level(sgt_vocab_parts *p, const json_t *o, int *found, sgt_
         return SGT_OK;
     }
     if (p->rule)
-        return refuse(p, "pre_tokenizer: ", "Split, and then ByteLevel's own pattern (--pattern gives one instead)", err);
+        return refuse(p, "pre_tokenizer: ", "Split, and then ByteLevel's own pattern (--pattern gives one instead)",
+                      err);
     return SGT_OK;
 }
 
@@ -177,7 +178,8 @@ static int read_model(sgt_vocab_parts *p, const json_t *model, const json_t *nam
         const char *affix = json_string_value(json_object_get(model, affixes[i]));
         if (affix && *affix) return refuse(p, "is not byte-level: ", affixes[i], err);
     }
-    if (json_is_true(json_object_get(model, "byte_fallback"))) return refuse(p, "is not byte-level: ", "byte_fallback", err);
+    if (json_is_true(json_object_get(model, "byte_fallback")))
+        return refuse(p, "is not byte-level: ", "byte_fallback", err);
     if (json_is_number(dropout) && json_number_value(dropout) > 0) return refuse(p, "its model", " has dropout", err);
     p->whole = json_is_true(json_object_get(model, "ignore_merges"));
     if ((rc = read_vocab(p, vocab, names, err)) < 0) return rc;

@@ -60,7 +60,8 @@ static int count_by_pattern(counter *k, const uint8_t *s, size_t n, sgt_error *e
     size_t ends[256], from = 0;
     int rc = sgt_pattern_start(k->pattern, s, n, err), count = 0;
     while (!rc && (count = sgt_pattern_split(k->pattern, ends, 256, err)) > 0)
-        for (int i = 0; i < count && !rc; from = ends[i++]) rc = sgt_pieces_add(k->pieces, s + from, ends[i] - from, 1, err);
+        for (int i = 0; i < count && !rc; from = ends[i++])
+            rc = sgt_pieces_add(k->pieces, s + from, ends[i] - from, 1, err);
     return rc < 0 ? rc : count;
 }
 
@@ -124,7 +125,7 @@ static int note_lines(counting *c, uint64_t ticket, const sgt_part *p)
     return SGT_OK;
 }
 
-/* Under the lock: unit `ticket` is counted, or not. Of several failures the first in the text is the one that counts. */
+/* Under the lock: unit `ticket` is counted, or not. Of several failures the first in the text counts. */
 static void settle(counting *c, const sgt_unit *u, uint64_t ticket, int rc, const sgt_error *why)
 {
     for (size_t i = 0; i < u->count && !rc; i++) {
@@ -193,7 +194,8 @@ static int start(counting *c, counter *all, size_t threads, sgt_error *err)
         if (!rc) rc = sgt_unit_new(&all[i].unit, err);
         if (!rc && c->rule) rc = sgt_pattern_new(&all[i].pattern, c->rule, err);
     }
-    for (size_t i = 1; i < threads && !rc; i++) /* this thread is the first: where no other can be started it does all */
+    /* This thread is the first: where no other can be started it does all. */
+    for (size_t i = 1; i < threads && !rc; i++)
         all[i].running = pthread_create(&all[i].thread, NULL, count_units, &all[i]) == 0;
     return rc;
 }
@@ -259,8 +261,12 @@ static int train(sgt_vocab **out, const sgt_tokenize_options *o, const sgt_corpu
     size_t threads = o->threads ? (size_t)o->threads : (size_t)sgt_cpu_count(), units = corpus->bytes / PIECE + 1;
     if (!corpus->unsized && units < threads) threads = units;
     counting c = {.o = o, .corpus = corpus, .rule = o->rule && !sgt_pattern_is_gpt2(o->rule) ? o->rule : NULL};
-    sgt_feed_options f = {.corpus = corpus, .piece = PIECE, .special = o->special_eot ? EOT : NULL, .whole = c.rule != NULL,
-                          .normalized = o->normalize > SGT_NORMALIZE_NONE, .stop = o->stop,
+    sgt_feed_options f = {.corpus = corpus,
+                          .piece = PIECE,
+                          .special = o->special_eot ? EOT : NULL,
+                          .whole = c.rule != NULL,
+                          .normalized = o->normalize > SGT_NORMALIZE_NONE,
+                          .stop = o->stop,
                           .threads = threads};
     sgt_vocab_parts parts = {.path = o->out, .rule = c.rule, .normalize = o->normalize};
     sgt_merges m = {0};
@@ -300,8 +306,14 @@ int sgt_vocab_train(sgt_vocab **out, const sgt_tokenize_options *o, uint32_t siz
     int rc = check_options(o, size, err);
     if (rc < 0) return rc;
     clock_gettime(CLOCK_MONOTONIC, &began);
-    sgt_corpus_request request = {.inputs = o->inputs, .count = o->input_count, .out = o->out, .format = o->format,
-                                  .filters = o->filters, .filter_count = o->filter_count, .notice = o->notice, .stop = o->stop};
+    sgt_corpus_request request = {.inputs = o->inputs,
+                                  .count = o->input_count,
+                                  .out = o->out,
+                                  .format = o->format,
+                                  .filters = o->filters,
+                                  .filter_count = o->filter_count,
+                                  .notice = o->notice,
+                                  .stop = o->stop};
     if (o->rule && (rc = sgt_pattern_new(&pattern, o->rule, err)) < 0) return rc;
     sgt_pattern_free(pattern);
     if ((rc = sgt_corpus_list(&c, &request, err)) == 0) rc = train(out, o, c, size, result, err);

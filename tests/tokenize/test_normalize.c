@@ -45,8 +45,8 @@ Test(normalize, some_by_hand)
     becomes(SGT_NORMALIZE_NFC, "\xE2\x82" "e\u0301\xF0\x9F", "\xE2\x82\u00E9\xF0\x9F");
 }
 
-static const char *const contexts[] = {"@", "a@", "@\u0301", "\u1100@", "@\u1161\u11A8", "e\u0323@\u0302", "\u4e2d@\u0345",
-                                       "\uFF76@", "@@"};
+static const char *const contexts[] = {
+    "@", "a@", "@\u0301", "\u1100@", "@\u1161\u11A8", "e\u0323@\u0302", "\u4e2d@\u0345", "\uFF76@", "@@"};
 
 static size_t in_context(uint8_t *out, const char *context, uint32_t cp)
 {
@@ -132,8 +132,9 @@ Test(normalize, makes_no_white_space_at_an_end)
  * sgt_normalize_cut says, tokens included. */
 static size_t marked_text(rng *r, uint8_t *out, size_t max)
 {
-    static const uint32_t starters[] = {'a', 'e', ' ', '\n', 'q', 0x1100, 0x1161, 0x11A8, 0xAC00, 0xD558, 0x304B, 0x4E2D,
-                                        0x0915, 0x212B, 0xFB01, 0x3000, 0x00A0, 0x09C7, 0x09BE, 0xFF76, 0x1F600, 0x0344};
+    static const uint32_t starters[] = {'a',    'e',    ' ',    '\n',   'q',     0x1100, 0x1161, 0x11A8,
+                                        0xAC00, 0xD558, 0x304B, 0x4E2D, 0x0915,  0x212B, 0xFB01, 0x3000,
+                                        0x00A0, 0x09C7, 0x09BE, 0xFF76, 0x1F600, 0x0344};
     static const uint32_t marks[] = {0x0301, 0x0323, 0x0307, 0x0345, 0x3099, 0x093C, 0x0327, 0xFF9E, 0x05B0, 0x0F71};
     size_t n = 0;
     while (n + 8 < max) {

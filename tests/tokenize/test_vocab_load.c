@@ -151,7 +151,8 @@ Test(vocab_load, ranks_find_the_merges_and_the_ways_to_encode_agree, .timeout = 
             cr_assert(sgt_bpe_steps(e, s, n, steps) == count && !memcmp(scan, steps, count * 2), "seed %llu",
                       (unsigned long long)r.key);
             cr_assert_eq(sgt_encode(e, s, n, all), count);
-            for (size_t j = 0; j < count; j++) cr_assert_eq(all[j], v->file->ids[scan[j]], "seed %llu", (unsigned long long)r.key);
+            for (size_t j = 0; j < count; j++)
+                cr_assert_eq(all[j], v->file->ids[scan[j]], "seed %llu", (unsigned long long)r.key);
         }
         sgt_encoder_free(e);
         sgt_vocab_free(v);
@@ -215,8 +216,8 @@ Test(merges, are_those_of_the_definition, .timeout = 60)
         }
         cr_assert_eq(sgt_merges_train(&m, pieces, 380, NULL, &err), SGT_OK, "%s", err.text);
         uint32_t count = train_plainly(words, lengths, counts, 60, 380, pairs);
-        cr_assert(m.count == count && !memcmp(m.pairs, pairs, count * sizeof *pairs), "seed %llu, round %d: %u merges, %u",
-                  (unsigned long long)r.key, round, m.count, count);
+        cr_assert(m.count == count && !memcmp(m.pairs, pairs, count * sizeof *pairs),
+                  "seed %llu, round %d: %u merges, %u", (unsigned long long)r.key, round, m.count, count);
         free(m.pairs);
         sgt_pieces_free(pieces);
     }
