@@ -66,7 +66,8 @@ static int scatter_records(scattering *s, const sgt_dedup_record *r, size_t n, s
 
 static int scatter_part(scattering *s, const sgt_set *part, const char *folder, const sgt_stop *stop, sgt_error *err)
 {
-    static const char wrong[] = "%s: %lld bytes, wanted %" PRIu64 " of %" PRIu64 " documents (--force starts over)";
+    static const char wrong[] = "%s: %lld bytes, wanted %" PRIu64 " of %" PRIu64
+                                " documents (remove the folder it is in, and its rank makes it again)";
     uint64_t count = sgt_set_documents(part, 0) + sgt_set_documents(part, 1);
     sgt_dedup_record *r = malloc(READ * sizeof *r);
     char *path = sgt_join(folder, SGT_DEDUP_FILE);

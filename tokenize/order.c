@@ -39,9 +39,9 @@ static int step(sgt_order *o, sgt_error *err)
         return rc;
     if (o->start != want || end <= o->start || end > sgt_set_tokens(s, o->r.split))
         return sgt_fail(err, SGT_EFORMAT,
-                        "part %zu: document %" PRIu64 " begins at token %" PRIu64 " and ends at %" PRIu64
-                        ", damaged (--force starts over)",
-                        o->part + 1, o->document, o->start, end);
+                        "%s: document %" PRIu64 " begins at token %" PRIu64 " and ends at %" PRIu64
+                        ", damaged (remove this folder, and its rank makes it again)",
+                        sgt_set_path(s), o->document, o->start, end);
     o->document++;
     o->tokens = end - o->start;
     return SGT_OK;
@@ -135,7 +135,7 @@ int sgt_order_seek(sgt_order *o, uint64_t at, uint64_t *tokens, uint64_t *skip, 
     uint64_t position = o->before[part];
     while ((rc = sgt_order_next(o, tokens, err)) == 0 && position + *tokens <= at) position += *tokens;
     *skip = at - position;
-    return rc == 1 ? sgt_fail(err, SGT_EFORMAT, "part %zu: ends too early (--force starts over)", part + 1) : rc;
+    return rc == 1 ? sgt_fail(err, SGT_EFORMAT, "the documents end before token %" PRIu64, at) : rc;
 }
 
 int sgt_order_ids(sgt_order *o, uint64_t at, size_t n, const uint16_t **ids, sgt_error *err)

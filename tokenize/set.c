@@ -102,6 +102,10 @@ void sgt_set_close(sgt_set *s)
     free(s);
 }
 
+const char *sgt_set_path(const sgt_set *s)
+{
+    return s->path;
+}
 const sgt_manifest *sgt_set_manifest(const sgt_set *s)
 {
     return &s->m;

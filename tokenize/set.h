@@ -24,6 +24,7 @@ int sgt_set_open(sgt_set **out, const char *path, sgt_error *err); /* reads the 
 void sgt_set_close(sgt_set *s);                                    /* NULL is fine */
 void sgt_set_rest(sgt_set *s); /* closes its files and gives back its buffers, until the next read */
 
+const char *sgt_set_path(const sgt_set *s);
 const sgt_manifest *sgt_set_manifest(const sgt_set *s);
 uint64_t sgt_set_tokens(const sgt_set *s, int split);
 uint64_t sgt_set_documents(const sgt_set *s, int split);
