@@ -114,7 +114,7 @@ SPLIT_INLINE uint64_t spread(uint64_t *class, uint64_t first, uint64_t three, ui
 }
 
 /* A first byte with the right bytes behind it is a character; all other bytes are ill-formed. */
-static void look_wide(const uint8_t *p, uint64_t in[2], split_block *b)
+SPLIT_INLINE void look_wide(const uint8_t *p, uint64_t in[2], split_block *b)
 {
     __m512i v[4] = {_mm512_loadu_si512(p), _mm512_loadu_si512(p + 1), _mm512_loadu_si512(p + 2),
                     _mm512_loadu_si512(p + 3)};
