@@ -57,7 +57,7 @@ static size_t in_context(uint8_t *out, const char *context, uint32_t cp)
     return n;
 }
 
-Test(normalize, every_code_point_as_python_has_it, .timeout = 120)
+Test(normalize, every_code_point_as_python_has_it)
 {
     size_t size, n;
     char *text = whole_file("tests/data/vocab/normalize.txt", &size), *line = text;
@@ -145,7 +145,7 @@ static size_t marked_text(rng *r, uint8_t *out, size_t max)
     return n;
 }
 
-Test(normalize, any_text_as_a_whole_and_in_parts, .timeout = 60)
+Test(normalize, any_text_as_a_whole_and_in_parts)
 {
     rng r = {test_seed(), 0};
     sgt_normalizer z = {0}, parts = {0};

@@ -136,7 +136,7 @@ static sgt_vocab *random_vocab(rng *r, uint32_t size, unsigned letters)
     return v;
 }
 
-Test(vocab_load, ranks_find_the_merges_and_the_ways_to_encode_agree, .timeout = 60)
+Test(vocab_load, ranks_find_the_merges_and_the_ways_to_encode_agree)
 {
     rng r = {test_seed(), 0};
     for (int round = 0; round < 60; round++) {
@@ -192,7 +192,7 @@ static uint32_t train_plainly(uint16_t words[][16], size_t *lengths, const uint6
     return made - 257;
 }
 
-Test(merges, are_those_of_the_definition, .timeout = 60)
+Test(merges, are_those_of_the_definition)
 {
     rng r = {test_seed(), 0};
     sgt_alphabet a;
