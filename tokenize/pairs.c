@@ -6,78 +6,93 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST 64 /* pairs of a group: 8 on the average at 65,536 */
 #define NO_PAIR UINT32_MAX /* tokens 65,535 twice: never merged, because the last token is the end of text */
 
-typedef struct group {
-    uint32_t count, pairs[MOST]; /* ids of what they merge to */
-} group;
+/* The merges by group: those of group g are ids[ends[g - 1] .. ends[g]). */
+typedef struct groups {
+    const uint16_t (*halves)[2];
+    uint32_t ends[SGT_PAIR_GROUPS], largest;
+    uint16_t ids[65536];
+} groups;
+
+static inline uint32_t key_of(const groups *g, uint32_t id)
+{
+    return (uint32_t)g->halves[id][0] << 16 | g->halves[id][1];
+}
+
+static uint32_t size_of(const groups *g, uint32_t group)
+{
+    return g->ends[group] - (group ? g->ends[group - 1] : 0);
+}
+
+static void sort(groups *g, uint32_t first, uint32_t end)
+{
+    uint32_t *at = g->ends; /* where a group begins, and, when all are in, where it ends */
+    for (uint32_t id = first; id < end; id++) at[sgt_pair_group(sgt_pair_hash(key_of(g, id)))]++;
+    for (uint32_t i = 0, before = 0; i < SGT_PAIR_GROUPS; i++) {
+        uint32_t size = at[i];
+        if (size > g->largest) g->largest = size;
+        at[i] = before;
+        before += size;
+    }
+    for (uint32_t id = first; id < end; id++)
+        g->ids[at[sgt_pair_group(sgt_pair_hash(key_of(g, id)))]++] = (uint16_t)id;
+}
 
 /* Puts the group's pairs into slots by this factor; undone where two meet. */
-static int place(sgt_pairs *p, const uint16_t (*halves)[2], const group *g, uint32_t factor)
+static int place(sgt_pairs *p, const groups *g, uint32_t group, uint32_t factor)
 {
-    for (uint32_t i = 0; i < g->count; i++) {
-        const uint16_t *h = halves[g->pairs[i]];
-        uint32_t key = (uint32_t)h[0] << 16 | h[1];
+    uint32_t count = size_of(g, group);
+    const uint16_t *ids = g->ids + g->ends[group] - count;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t key = key_of(g, ids[i]);
         sgt_pair_slot *at = &p->slots[sgt_pair_hash(key) * factor >> p->shift];
         if (at->key == NO_PAIR) {
-            *at = (sgt_pair_slot){key, g->pairs[i]};
+            *at = (sgt_pair_slot){key, ids[i]};
             continue;
         }
-        while (i--) {
-            h = halves[g->pairs[i]];
-            key = (uint32_t)h[0] << 16 | h[1];
-            p->slots[sgt_pair_hash(key) * factor >> p->shift] = (sgt_pair_slot){NO_PAIR, SGT_NO_TOKEN};
-        }
+        while (i--)
+            p->slots[sgt_pair_hash(key_of(g, ids[i])) * factor >> p->shift] = (sgt_pair_slot){NO_PAIR, SGT_NO_TOKEN};
         return 0;
     }
     return 1;
 }
 
-static int place_all(sgt_pairs *p, const uint16_t (*halves)[2], const group *groups, uint32_t largest)
+static int place_all(sgt_pairs *p, const groups *g)
 {
-    for (uint32_t size = largest; size > 0; size--)
+    for (uint32_t size = g->largest; size > 0; size--)
         for (uint32_t i = 0; i < SGT_PAIR_GROUPS; i++) {
             uint32_t factor = 1;
-            if (groups[i].count != size) continue;
-            while (factor < 65536 && !place(p, halves, &groups[i], factor)) factor += 2;
+            if (size_of(g, i) != size) continue;
+            while (factor < 65536 && !place(p, g, i, factor)) factor += 2;
             if (factor > 65535) return 0;
             p->factors[i] = (uint16_t)factor;
         }
     return 1;
 }
 
-/* The largest group's size, or 0: one is larger than MOST. */
-static uint32_t sort(group *groups, const uint16_t (*halves)[2], uint32_t first, uint32_t end)
-{
-    uint32_t largest = 1;
-    for (uint32_t id = first; id < end; id++) {
-        group *g = &groups[sgt_pair_group(sgt_pair_hash((uint32_t)halves[id][0] << 16 | halves[id][1]))];
-        if (g->count == MOST) return 0;
-        g->pairs[g->count++] = id;
-        if (g->count > largest) largest = g->count;
-    }
-    return largest;
-}
-
 int sgt_pairs_make(sgt_pairs *p, const uint16_t (*halves)[2], uint32_t first, uint32_t end, sgt_error *err)
 {
-    group *groups = calloc(SGT_PAIR_GROUPS, sizeof *groups);
-    p->factors = calloc(SGT_PAIR_GROUPS, sizeof *p->factors);
-    uint32_t largest = groups ? sort(groups, halves, first, end) : 0;
+    groups *g = calloc(1, sizeof *g);
+    p->factors = malloc(SGT_PAIR_GROUPS * sizeof *p->factors);
+    for (uint32_t i = 0; p->factors && i < SGT_PAIR_GROUPS; i++) p->factors[i] = 1;
+    if (g) {
+        g->halves = halves;
+        sort(g, first, end);
+    }
     /* A table twice as large where one was too small, which nobody has seen with pairs that a trainer made. */
-    for (unsigned log = 17; groups && p->factors && largest && log <= 22; log++) {
+    for (unsigned log = 17; g && p->factors && log <= 22; log++) {
         size_t bytes = sizeof *p->slots << log;
         free(p->slots);
         p->slots = aligned_alloc(64, bytes);
         if (!p->slots) break;
         memset(p->slots, 0xFF, bytes);
         p->shift = 32 - log;
-        if (!place_all(p, halves, groups, largest)) continue;
-        free(groups);
+        if (!place_all(p, g)) continue;
+        free(g);
         return SGT_OK;
     }
-    free(groups);
+    free(g);
     return sgt_fail(err, SGT_ENOMEM, "vocabulary: no table for its %u merges", end - first);
 }
 
