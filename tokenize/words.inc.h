@@ -12,14 +12,14 @@
  * 2026-11-21; the machine is shared, other hours gave up to twice as much): fill 3.5 / 2.8 / 2.9, look 2.1 / 1.5 / 1.6,
  * merge 3.1 / 1.5 / 1.5, emit 2.0 / 1.8 / 1.6, keep .6 / .3 / .4. Missing are 4.5 / 2.5 / 2.5 % of words, those that a
  * second place has included, at 60 to 70 ns each. What was tried (ns a piece or a word without the splitter's share):
- *   pieces cut by the splitter's vectors, not byte by byte afterwards: English 18.8 to 12.8, scripts 25.4 to 16.3 a piece
+ *   pieces cut by the splitter's vectors, not byte by byte behind it: English 18.8 to 12.8, scripts 25.4 to 16.3
  *   two tokens looked up, and the rest of a merge made, without branches: a missing word 100 to 69
  *   four words merged side by side: nothing, 19 to 21, until those branches were gone
  *   a perfect hash of pairs for open addressing: 19.2 to 18.6, 9.6 to 9.2, 25.0 to 25.7
  *   words of 63 to 126 bytes kept as well: code 2.5 to 1.8 in emit
  *   batches of 160, 256, 384, 575 words: English 18.7, 18.4, 19.3, 18.9: no difference
- *   the table's part chosen by masks from a table of lengths, without a branch: fill on code 2.8 to 3.4, look 1.5 to 2.1:
- *   those branches are predicted well enough; it waits for the table's lines
+ *   the table's part chosen by masks from a table of lengths, without a branch: fill on code 2.8 to 3.4, look 1.5 to
+ *   2.1; those branches are predicted well enough
  * A vocabulary's own tokens are not put there beforehand: of the different words of a text they are 8 to 14 %. */
 #include <string.h>
 
