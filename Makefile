@@ -202,6 +202,8 @@ fuzz: need-packages                    ## looks for bytes that break a property,
 .PHONY: torture
 torture: need-packages $(B)/bin/sgt-tokenize $(B)/bin/sgt-train  ## 500 random kills each over tokenizing and training, an hour of fuzzing (TORTURE_KILLS=N, SEED=N)
 	@TORTURE_KILLS=$(or $(TORTURE_KILLS),500) SCRIPT_SECONDS=36000 SHOW=1 tests/cli/run.sh $(B)/bin -torture
+	@$(if $(PYTHON),$(PYTHON) tests/data/compare_tiktoken.py --mix $(or $(BYTES),1G) --seed $(or $(SEED),1) --bin $(B)/bin \
+	    $(or $(CORPUS),$(sort $(dir $(wildcard */*.c)))),echo 'PYTHON=... with tiktoken and openai-whisper: left out 1 GB against tiktoken')
 	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=$(or $(FUZZ_SECONDS),1800)
 
 install: need-packages programs libs $(if $(HAVE_NVCC),cuda) $(if $(MPICC),mpi)  ## install into DESTDIR/PREFIX (default /usr/local)

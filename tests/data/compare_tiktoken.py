@@ -4,11 +4,11 @@
 compare_tiktoken.py OUT INPUT...
     OUT made from the same INPUTs (text files and folders of them, UTF-8) with --split none and nothing else that
     changes tokens. Every document is encoded, every id compared, and the order of the documents too.
-compare_tiktoken.py --mix BYTES [--seed N] [--bin build/bin] INPUT...
+compare_tiktoken.py --mix BYTES [--seed N] [--cpu LEVEL] [--bin build/bin] INPUT...
     Makes up so many bytes (64M, 1G) of text itself, 64 MB at a time: stretches of INPUTs, every code point there is in
     changing company, runs of one character, white space, contractions, random words and INPUTs with characters
-    replaced; and tokenizes it, each time at another level of the CPU and with other threads. 64 MB hold every code
-    point once or more often.
+    replaced; and tokenizes it, each time at another level of the CPU (or at LEVEL) and with other threads. 64 MB hold
+    every code point once or more often.
 
 Ends with one line of bytes, documents, tokens and differences; exit 1 where there is one."""
 import argparse
@@ -138,7 +138,8 @@ class Mixture:
 def mix(options):
     left = int(float(options.mix[:-1]) * {"k": 1e3, "M": 1e6, "G": 1e9}[options.mix[-1]]) \
         if options.mix[-1] in "kMG" else int(options.mix)
-    mixture, sums, levels = Mixture(options.paths, options.seed), [0] * 5, ["auto", "plain", "avx2"]
+    mixture, sums = Mixture(options.paths, options.seed), [0] * 5
+    levels = [options.cpu] if options.cpu else ["auto", "plain", "avx2"]
     with multiprocessing.Pool(2, start) as pool:
         while left > 0:
             with tempfile.TemporaryDirectory() as folder:
@@ -164,6 +165,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--mix")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--cpu")
     parser.add_argument("--bin", default="build/bin")
     parser.add_argument("paths", nargs="+")
     options = parser.parse_args()
