@@ -10,7 +10,10 @@ compare_tiktoken.py --mix BYTES [--seed N] [--cpu LEVEL] [--bin build/bin] INPUT
     replaced; and tokenizes it, each time at another level of the CPU (or at LEVEL) and with other threads. 64 MB hold
     every code point once or more often.
 
-Ends with one line of bytes, documents, tokens and differences; exit 1 where there is one."""
+Ends with one line of bytes, documents, tokens and differences; exit 1 where there is one.
+
+2026-11-21, EPYC Zen 4: --mix 192M --seed 7, 256M 11, 200M 21 --cpu auto (AVX-512), 160M 22 --cpu avx2, 128M 31 --cpu
+auto, and 210 MB of files as they are (English, code, many scripts): 792,522,537 tokens, 0 differences."""
 import argparse
 import json
 import multiprocessing
