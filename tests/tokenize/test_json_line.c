@@ -234,8 +234,10 @@ Test(json_line, agrees_with_jansson)
             cr_assert_null(j);
             continue; /* is not for sgt_json_line, which wants UTF-8 */
         }
-        if (!j && (strstr(e.text, "surrogate") || strstr(e.text, "invalid Unicode") || strstr(e.text, "too big")))
-            continue; /* its own limits */
+        static const char *const limits[] = {"surrogate", "invalid Unicode", "too big", "NUL byte in object key"};
+        int its_own = 0;
+        for (int k = 0; !j && k < 4; k++) its_own |= strstr(e.text, limits[k]) != NULL;
+        if (its_own) continue;
         char *text;
         sgt_json_text t;
         const char *why = read_line("text", line, n, &text, &t);
