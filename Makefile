@@ -43,7 +43,7 @@ objects = $(patsubst %.c,$(B)/obj/%.o,$(call sources,$(1)))
 
 LIBS := loader tokenize kernels train cli
 SRC_loader := loader loader/base
-SRC_tokenize := tokenize
+SRC_tokenize := tokenize $(addprefix tokenize/,text vocab bpe input out parts learn)
 SRC_kernels := kernels kernels/ref kernels/cpu
 SRC_train := train
 SRC_cli := tools/cli
@@ -373,7 +373,7 @@ $(B)/flags $(B)/flags-cxx $(B)/flags-nvcc: FORCE | need-packages
 .PHONY: FORCE
 
 # GPT-2's merges are embedded by the assembler, which leaves no dependency behind.
-$(B)/obj/tokenize/vocab.o: $(wildcard tokenize/*.bpe)
+$(B)/obj/tokenize/vocab/vocab.o: $(wildcard tokenize/vocab/*.bpe)
 $(B)/obj/tools/bench/peer.o: tests/peers/torch_step.py
 $(B)/obj/tools/bench/tokenize_peer.o: tests/peers/bpe.py
 

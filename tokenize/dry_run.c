@@ -15,13 +15,13 @@
 
 #include "base/cpu.h"
 #include "base/file.h"
-#include "corpus.h"
-#include "feed.h"
-#include "json_line.h"
-#include "parts.h"
+#include "input/corpus.h"
+#include "input/feed.h"
+#include "input/json_line.h"
+#include "input/unit.h"
+#include "parts/parts.h"
 #include "shard.h"
-#include "unit.h"
-#include "vocab.h"
+#include "vocab/vocab.h"
 
 #define PLACES 256
 #define PIECE ((size_t)32 << 10)
@@ -84,10 +84,10 @@ static sample *next_sample(dry_run *d, sgt_error *err)
 /* ---- one unit ---- */
 
 /* The next unit of the feed. 1: the end. */
-static int next_unit(dry_run *d, sgt_feed *f, sgt_error *err)
+static int next_unit(dry_run *d, sgt_text_feed *f, sgt_error *err)
 {
     double began = now();
-    int rc = sgt_stopped(d->o.stop) ? sgt_fail(err, SGT_ESTOPPED, "stopped") : sgt_feed_next(f, &d->unit, err);
+    int rc = sgt_stopped(d->o.stop) ? sgt_fail(err, SGT_ESTOPPED, "stopped") : sgt_text_feed_next(f, &d->unit, err);
     d->read_seconds += now() - began;
     return rc;
 }
@@ -143,7 +143,7 @@ static size_t plain_parts(const dry_run *d)
 /* ---- a place, by what its file is ---- */
 
 /* Text, from a place on, through as many files as a unit holds. */
-static int take_text(dry_run *d, sgt_feed *f, sample *s, sgt_error *err)
+static int take_text(dry_run *d, sgt_text_feed *f, sample *s, sgt_error *err)
 {
     int rc = next_unit(d, f, err);
     if (!rc) rc = take_parts(d, plain_parts(d), ANY_FILE, 0, s, err);
@@ -154,7 +154,7 @@ static int take_text(dry_run *d, sgt_feed *f, sample *s, sgt_error *err)
 
 /* The lines that begin in PIECE bytes, to the end of the last, however long it is: so a line has the same chance
  * whatever its length. */
-static int take_lines(dry_run *d, sgt_feed *f, uint64_t file, uint64_t at, sample *s, sgt_error *err)
+static int take_lines(dry_run *d, sgt_text_feed *f, uint64_t file, uint64_t at, sample *s, sgt_error *err)
 {
     uint64_t limit = at + PIECE, end = 0;
     int rc = SGT_OK;
@@ -180,7 +180,7 @@ typedef struct unpacking {
 } unpacking;
 
 /* Reads on to the next unit of the file; *parts of it are the file's. 1: no more. */
-static int unpack_unit(dry_run *d, sgt_feed *f, uint64_t file, unpacking *p, size_t *parts, sgt_error *err)
+static int unpack_unit(dry_run *d, sgt_text_feed *f, uint64_t file, unpacking *p, size_t *parts, sgt_error *err)
 {
     const sgt_unit *u = &d->unit;
     int rc = p->ended ? 1 : next_unit(d, f, err);
@@ -230,7 +230,7 @@ static void weigh(dry_run *d, size_t first, double weight, double per_text, int 
 }
 
 /* As much of such a file as its share of UNPACKED gives, in which every so many units are encoded. */
-static int take_packed(dry_run *d, sgt_feed *f, uint64_t file, double weight, sgt_error *err)
+static int take_packed(dry_run *d, sgt_text_feed *f, uint64_t file, double weight, sgt_error *err)
 {
     double size = (double)d->corpus->files[file].size, most = UNPACKED * size / d->packed;
     double wanted = weight < LEAST_UNITS ? LEAST_UNITS : weight;
@@ -272,13 +272,13 @@ static int next_line(const sgt_corpus_file *f, uint64_t at, uint64_t *line, sgt_
     return rc;
 }
 
-static int open_feed(const dry_run *d, sgt_feed **f, uint64_t file, uint64_t at, sgt_error *err)
+static int open_feed(const dry_run *d, sgt_text_feed **f, uint64_t file, uint64_t at, sgt_error *err)
 {
-    sgt_feed_options o = {.corpus = d->corpus, .joins = sgt_vocab_joins(d->vocab), .piece = PIECE,
+    sgt_text_feed_options o = {.corpus = d->corpus, .joins = sgt_vocab_joins(d->vocab), .piece = PIECE,
                           .special = d->o.special_eot ? d->vocab->eot_text : NULL,
                           .normalized = sgt_vocab_normalizes(d->vocab), .stop = d->o.stop,
                           .from = {.file = file, .offset = at}};
-    return sgt_feed_open(f, &o, err);
+    return sgt_text_feed_open(f, &o, err);
 }
 
 /* All that place `at` of file i gives; it stands for `weight` places. */
@@ -287,7 +287,7 @@ static int take_place(dry_run *d, size_t i, uint64_t at, double weight, sgt_erro
     const sgt_corpus_file *file = &d->corpus->files[i];
     sample *s = NULL;
     uint64_t line = at;
-    sgt_feed *f;
+    sgt_text_feed *f;
     int rc = SGT_OK;
     if (sgt_corpus_made(file) || file->size <= PIECE) at = line = 0;
     else if (file->lines) rc = next_line(file, at, &line, err);
@@ -296,7 +296,7 @@ static int take_place(dry_run *d, size_t i, uint64_t at, double weight, sgt_erro
     if (sgt_corpus_made(file)) rc = take_packed(d, f, i, weight, err);
     else if (!(s = next_sample(d, err))) rc = SGT_ENOMEM;
     else rc = file->lines ? take_lines(d, f, i, at, s, err) : take_text(d, f, s, err);
-    sgt_feed_close(f);
+    sgt_text_feed_close(f);
     return rc < 0 ? rc : SGT_OK;
 }
 
@@ -324,13 +324,13 @@ static int take_places(dry_run *d, sgt_error *err)
 /* Little enough to be read as a whole, as it seems. 1: it is more than that, once it is unpacked. */
 static int take_all(dry_run *d, sgt_error *err)
 {
-    sgt_feed *f;
+    sgt_text_feed *f;
     int rc = open_feed(d, &f, 0, 0, err);
     if (rc < 0) return rc;
     if (!next_sample(d, err)) rc = SGT_ENOMEM;
     while (!rc && (double)d->r->sample_bytes < UNPACKED && !(rc = next_unit(d, f, err)))
         rc = take_parts(d, d->unit.count, ANY_FILE, UINT64_MAX, &d->samples[0], err);
-    sgt_feed_close(f);
+    sgt_text_feed_close(f);
     d->seen = d->encoded = (double)d->corpus->bytes;
     return rc < 0 ? rc : !rc;
 }

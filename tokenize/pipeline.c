@@ -13,15 +13,15 @@
 #include <time.h>
 
 #include "base/cpu.h"
-#include "feed.h"
-#include "json_line.h"
-#include "out.h"
-#include "parts.h"
+#include "input/feed.h"
+#include "input/json_line.h"
+#include "input/unit.h"
+#include "out/out.h"
+#include "out/record.h"
+#include "parts/parts.h"
 #include "pipeline.h"
-#include "record.h"
 #include "shard.h"
-#include "unit.h"
-#include "vocab.h"
+#include "vocab/vocab.h"
 
 #define PIECE ((size_t)256 << 10) /* bytes of text in a unit: with its ids it stays in L2 */
 #define SHARD_TOKENS 100000000u
@@ -40,7 +40,7 @@ typedef struct pipeline {
     const sgt_corpus *corpus;
     const sgt_vocab *vocab;
     size_t piece;
-    sgt_feed *feed;
+    sgt_text_feed *feed;
 
     pthread_mutex_t feed_lock; /* the feed, and the ticket that goes with each of its units */
     uint64_t ticket;
@@ -82,7 +82,7 @@ static place *next_unit(pipeline *p)
     pthread_mutex_lock(&p->feed_lock);
     place *at = p->feed_ended ? NULL : take_place(p, p->ticket);
     if (at) {
-        at->rc = sgt_feed_next(p->feed, &at->unit, &at->err);
+        at->rc = sgt_text_feed_next(p->feed, &at->unit, &at->err);
         p->feed_ended = at->rc != 0;
         p->ticket++;
     }
@@ -207,7 +207,7 @@ static int run(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_voc
 {
     pipeline p = {.o = o, .corpus = c, .vocab = v, .piece = o->piece_bytes ? o->piece_bytes : PIECE};
     size_t threads = useful_threads(&p);
-    sgt_feed_options f = {.corpus = c,
+    sgt_text_feed_options f = {.corpus = c,
                           .joins = sgt_vocab_joins(v),
                           .piece = p.piece,
                           .special = o->special_eot ? v->eot_text : NULL,
@@ -219,7 +219,7 @@ static int run(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_voc
                           .threads = threads,
                           .from = {from->file, from->offset, from->hashed, from->hash}};
     pthread_condattr_t monotonic;
-    int rc = sgt_feed_open(&p.feed, &f, err);
+    int rc = sgt_text_feed_open(&p.feed, &f, err);
     if (rc < 0) return rc;
     p.place_count = 2 * threads + 1; /* one being written, and for each thread one at work and one ready */
     pthread_condattr_init(&monotonic);
@@ -233,7 +233,7 @@ static int run(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_voc
     pthread_cond_destroy(&p.changed);
     pthread_mutex_destroy(&p.lock);
     pthread_mutex_destroy(&p.feed_lock);
-    sgt_feed_close(p.feed);
+    sgt_text_feed_close(p.feed);
     return rc;
 }
 

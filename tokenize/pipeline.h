@@ -2,7 +2,7 @@
 #ifndef SGT_PIPELINE_H
 #define SGT_PIPELINE_H
 
-#include "corpus.h"
+#include "input/corpus.h"
 #include "manifest.h"
 #include "sgt_tokenize.h"
 

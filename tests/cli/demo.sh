@@ -3,7 +3,7 @@
 mkdir corpus build
 ln -s "$BIN" build/bin
 i=0
-while [ $i -lt 12 ]; do cat "$ROOT/README.md" "$ROOT"/tokenize/*.h > "corpus/$i.txt" && i=$((i + 1)); done
+while [ $i -lt 12 ]; do cat "$ROOT/README.md" "$ROOT"/tokenize/*/*.h > "corpus/$i.txt" && i=$((i + 1)); done
 run 0 "$ROOT/tools/demo.sh" build corpus
 stdout_matches '^  tokenized      [0-9]+ tokens at [0-9.]+ MB/s$'
 stdout_matches '^  batches        mmap [1-9][0-9]*, preload [1-9][0-9]* million tokens/s \([0-9.]+ times\)$'

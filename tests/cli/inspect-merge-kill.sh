@@ -7,8 +7,8 @@ need_strace
 work_in_memory
 
 mkdir corpus more
-for i in 1 2 3 4 5 6; do head -c 600 "$ROOT/tokenize/gpt2.bpe" | tail -c $((i * 90)) > corpus/$i; done
-head -c 900 "$ROOT/tokenize/gpt2.bpe" > more/text
+for i in 1 2 3 4 5 6; do head -c 600 "$ROOT/tokenize/vocab/gpt2.bpe" | tail -c $((i * 90)) > corpus/$i; done
+head -c 900 "$ROOT/tokenize/vocab/gpt2.bpe" > more/text
 run 0 sgt-tokenize --quiet --shard-tokens 900 --split 40% corpus a
 run 0 sgt-tokenize --quiet --shard-tokens 900 --split 40% more b
 run 0 sgt-tokenize --quiet --shard-tokens 500 --split 40% more old

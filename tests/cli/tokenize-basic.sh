@@ -97,7 +97,7 @@ absent all-val/train_000000.bin
 
 # Any number of threads, the same bytes.
 mkdir code
-cp "$ROOT"/tokenize/*.c code
+cp "$ROOT"/tokenize/*/*.c code
 for t in 1 2 5; do
     run 0 sgt-tokenize --quiet --threads $t --shard-tokens 20k --split 10% code "t$t"
     stderr_is ''

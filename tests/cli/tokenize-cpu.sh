@@ -3,7 +3,7 @@
 
 # Prose, code, many scripts and broken UTF-8, many times over.
 mkdir in
-cat "$ROOT/README.md" "$ROOT/tokenize/split.c" "$ROOT/tokenize/gpt2.bpe" > in/text
+cat "$ROOT/README.md" "$ROOT/tokenize/text/split.c" "$ROOT/tokenize/vocab/gpt2.bpe" > in/text
 for i in 1 2 3 4 5 6 7 8 9; do
     printf "Ich weiß's nicht, 我也不知道。 Не знаю, كلمة ٣٤، ไม่รู้ ひらがな　カタカナ 한국어 🙂🙂 n°%d \302\240 it'll we've\r\n" $i
     printf 'broken \360\237\230 \300\200 \355\240\200 end\342\200\203 \303'

@@ -5,8 +5,8 @@
 work_in_memory
 
 mkdir corpus kept
-head -c 300000 "$ROOT/tokenize/gpt2.bpe" > corpus/a1
-head -c 299999 "$ROOT/tokenize/gpt2.bpe" > corpus/a2 # a beginning of it is another text
+head -c 300000 "$ROOT/tokenize/vocab/gpt2.bpe" > corpus/a1
+head -c 299999 "$ROOT/tokenize/vocab/gpt2.bpe" > corpus/a2 # a beginning of it is another text
 { head -c 299999 corpus/a1 && echo; } > corpus/a3   # the same length: as is one with another last byte
 cp corpus/a1 corpus/b
 : > corpus/c

@@ -76,7 +76,7 @@ same before after
 # samples: text, many files, JSONL with long lines and short ones, packed, and all of it together
 i=0
 while [ $i -lt 18 ]; do
-    cat "$ROOT"/tokenize/gpt2.bpe "$ROOT"/loader/*.c "$ROOT"/tokenize/unicode_tables.c "$ROOT"/README.md
+    cat "$ROOT"/tokenize/vocab/gpt2.bpe "$ROOT"/loader/*.c "$ROOT"/tokenize/text/unicode_tables.c "$ROOT"/README.md
     i=$((i + 1))
 done > text.txt
 [ "$(wc -c < text.txt)" -gt 9000000 ] || fail 'too little text to be sampled'

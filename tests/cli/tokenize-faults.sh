@@ -7,7 +7,7 @@ need_strace
 work_in_memory
 
 mkdir corpus
-for i in 1 2 3; do head -c 600 "$ROOT/tokenize/gpt2.bpe" | tail -c $((i * 150)) > corpus/$i; done
+for i in 1 2 3; do head -c 600 "$ROOT/tokenize/vocab/gpt2.bpe" | tail -c $((i * 150)) > corpus/$i; done
 cp corpus/1 corpus/4
 made_whole() { # but for .work, which a file system may refuse to remove
     diff -r -x .work undisturbed out > .diff 2>&1 ||

@@ -90,7 +90,7 @@ stderr_is 'sgt-tokenize: filter: "bad=cat \xff": is not UTF-8'
 
 # What was done before a failure is kept, and gone on with.
 mkdir later
-head -c 20000 "$ROOT/tokenize/gpt2.bpe" > later/a.txt
+head -c 20000 "$ROOT/tokenize/vocab/gpt2.bpe" > later/a.txt
 printf 'end' > later/b.cat
 cat > once << 'END'
 #!/bin/sh
@@ -108,7 +108,7 @@ same_folders out-later whole-later
 
 # Gone on with in the middle of what a filter prints, it must print the same again.
 mkdir long
-cp "$ROOT/tokenize/gpt2.bpe" long/a.fil
+cp "$ROOT/tokenize/vocab/gpt2.bpe" long/a.fil
 cat > slow << 'END'
 #!/bin/sh
 cat "$1" "$1"

@@ -94,7 +94,7 @@ same out-halves/train_000000.bin out-text/train_000000.bin
 run 0 sgt-tokenize --format jsonl - out-stdin < many.jsonl
 stdout_has ', 29,999 documents'
 mkdir text
-for f in "$ROOT"/tokenize/*.c; do
+for f in "$ROOT"/tokenize/input/*.c; do
     expand "$f" > "text/$(basename "$f")"
     escaped=$(sed 's/\\/\\\\/g; s/"/\\"/g' "text/$(basename "$f")" | awk 'NR > 1 { printf "\\n" } { printf "%s", $0 }')
     printf '{"text":"%s\\n"}\n' "$escaped"

@@ -6,9 +6,9 @@ need_strace
 work_in_memory
 
 mkdir corpus
-for i in 1 3 5 6; do head -c 600 "$ROOT/tokenize/gpt2.bpe" | tail -c $((i * 90)) > corpus/$i; done
-head -c 180 "$ROOT/tokenize/gpt2.bpe" | gzip > corpus/2.gz
-tail -n 60 "$ROOT/tokenize/gpt2.bpe" | sed 's/["\\]//g; s/.*/{"text":"&"}/' > corpus/4.jsonl
+for i in 1 3 5 6; do head -c 600 "$ROOT/tokenize/vocab/gpt2.bpe" | tail -c $((i * 90)) > corpus/$i; done
+head -c 180 "$ROOT/tokenize/vocab/gpt2.bpe" | gzip > corpus/2.gz
+tail -n 60 "$ROOT/tokenize/vocab/gpt2.bpe" | sed 's/["\\]//g; s/.*/{"text":"&"}/' > corpus/4.jsonl
 gzip corpus/4.jsonl
 # LEAST: $again is killed at each place in turn, at so many at least; `begun` is OUT as it was before
 kill_everywhere() {

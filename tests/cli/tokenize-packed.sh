@@ -2,7 +2,7 @@
 . "$ROOT/tests/cli/lib.sh"
 
 nothing_left() { [ ! -e "$1" ] || fail "$1 was left behind"; }
-head -c 300000 "$ROOT/tokenize/gpt2.bpe" > text
+head -c 300000 "$ROOT/tokenize/vocab/gpt2.bpe" > text
 run 0 sgt-tokenize --quiet text out
 expect_text() { # FILE: it is `text`
     run 0 sgt-tokenize --quiet --threads 2 "$1" "out-$1"

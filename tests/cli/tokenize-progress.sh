@@ -8,7 +8,7 @@ terminal() { # COMMAND: on a terminal; what it showed, a line each time the curs
     tr '\r' '\n' < .shown | sed 's/\x1b\[K//g' | grep -v '^$' > shown
 }
 mkdir in
-for i in 1 2 3 4 5 6 7 8; do cat "$ROOT"/tokenize/gpt2.bpe > in/$i.txt; done
+for i in 1 2 3 4 5 6 7 8; do cat "$ROOT"/tokenize/vocab/gpt2.bpe > in/$i.txt; done
 terminal 'sgt-tokenize in out > summary'
 size=$(cat in/* | wc -c | awk '{ printf "%.1f MiB", $1 / 1048576 }')
 grep -qE "^100%\|#{20}\| $size/$size \[00:0[0-9]<00:00, [0-9.]+ [kMG]B/s\] [0-9.]+ [kMG]tokens/s$" shown ||

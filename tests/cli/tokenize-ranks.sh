@@ -5,8 +5,8 @@
 work_in_memory
 
 mkdir corpus
-for file in "$ROOT"/tokenize/*.h; do head -c 3000 "$file" > "corpus/${file##*/}"; done
-head -c 40000 "$ROOT/tokenize/gpt2.bpe" > corpus/m
+for file in "$ROOT"/tokenize/*/*.h; do head -c 3000 "$file" > "corpus/${file##*/}"; done
+head -c 40000 "$ROOT/tokenize/vocab/gpt2.bpe" > corpus/m
 : > corpus/empty
 i=0
 while [ $i -lt 300 ]; do
@@ -101,7 +101,7 @@ run 0 sgt-tokenize $options --force corpus out
 same_folders out one
 # ---- ranks at work: the same one twice, one without the others, one with other options ----
 mkdir more
-for i in 1 2 3 4; do cp "$ROOT/tokenize/gpt2.bpe" more/$i; done
+for i in 1 2 3 4; do cp "$ROOT/tokenize/vocab/gpt2.bpe" more/$i; done
 run 0 sgt-tokenize $options more two
 rm -rf out
 sgt-tokenize $options --threads 1 --rank 1 --ranks 2 more out &

@@ -5,8 +5,8 @@
 work_in_memory
 
 mkdir corpus
-cp "$ROOT"/tokenize/*.c "$ROOT"/tokenize/*.h "$ROOT"/loader/*.c corpus
-cp "$ROOT"/tokenize/gpt2.bpe corpus # one large document
+cp "$ROOT"/tokenize/*/*.c "$ROOT"/tokenize/*/*.h "$ROOT"/loader/*.c corpus
+cp "$ROOT"/tokenize/vocab/gpt2.bpe corpus # one large document
 gzip -n corpus/vocab.c # gone on with in the middle of what is packed, and of JSONL
 sed 's/["\\]//g; s/	/ /g; s/.*/{"text":"&"}/' corpus/bpe.c > corpus/lines.jsonl
 sed 's/["\\]//g; s/	/ /g; s/.*/{"text":"&"}/' corpus/feed.c corpus/unit.c | gzip -n > corpus/more.jsonl.gz

@@ -5,8 +5,8 @@
 work_in_memory
 
 mkdir corpus
-for file in "$ROOT"/tokenize/*.h; do head -c 3000 "$file" > "corpus/${file##*/}"; done
-head -c 40000 "$ROOT/tokenize/gpt2.bpe" > corpus/m
+for file in "$ROOT"/tokenize/*/*.h; do head -c 3000 "$file" > "corpus/${file##*/}"; done
+head -c 40000 "$ROOT/tokenize/vocab/gpt2.bpe" > corpus/m
 : > corpus/empty
 i=0
 while [ $i -lt 300 ]; do

@@ -127,7 +127,7 @@ def ill_formed():
 
 
 def classes():
-    """By asking about one code point at a time, unlike tokenize/make_unicode_tables.py: a piece of its own or not."""
+    """By asking about one code point at a time, unlike tokenize/text/make_unicode_tables.py: a piece of its own or not."""
     table = bytearray(0x110000)
     ranks = {bytes([i]): i for i in range(256)}
     for value, pattern in ((1, r"\p{L}"), (2, r"\p{N}"), (3, r"\s")):

@@ -4,9 +4,9 @@
 
 #include <string.h>
 
-#include "pattern.h"
-#include "split.h"
-#include "vocab.h"
+#include "text/pattern.h"
+#include "text/split.h"
+#include "vocab/vocab.h"
 
 static sgt_vocab *vocab;
 static sgt_encoder *encoder;

@@ -5,8 +5,8 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "json_line.h"
-#include "utf8.h"
+#include "input/json_line.h"
+#include "text/utf8.h"
 
 /* What jansson refuses for limits of its own, or, of surrogates, where Python and we do not. */
 static int beyond_jansson(const json_error_t *e)

@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-#include "pattern.h"
-#include "split.h"
-#include "vocab.h"
+#include "text/pattern.h"
+#include "text/split.h"
+#include "vocab/vocab.h"
 
 enum { SOME = 7 }; /* pieces a call: few, so that calls begin everywhere */
 

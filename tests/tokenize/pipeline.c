@@ -11,9 +11,9 @@
 
 #include "base/file.h"
 #include "base/philox.h"
-#include "feed.h"
+#include "input/feed.h"
 #include "shard.h"
-#include "utf8.h"
+#include "text/utf8.h"
 
 static char folder[64];
 
@@ -95,7 +95,7 @@ stream slow_stream(const char *const *paths, size_t count, const sgt_tokenize_op
     cr_assert_eq(sgt_encoder_new(&e, v, &err), 0, "%s", err.text);
     for (size_t i = 0; i < count; i++) {
         const char *slash = strrchr(paths[i], '/');
-        if (sgt_feed_split(slash ? slash + 1 : paths[i], 0, o->val_fraction) != split) continue;
+        if (sgt_text_feed_split(slash ? slash + 1 : paths[i], 0, o->val_fraction) != split) continue;
         char *text;
         size_t n = get_file(&text, paths[i]);
         if (o->invalid_utf8 == SGT_INVALID_REPLACE) {

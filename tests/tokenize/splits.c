@@ -5,8 +5,8 @@
 
 #include "base/cpu.h"
 #include "common.h"
-#include "split.h"
-#include "split_levels.h"
+#include "text/split.h"
+#include "text/split_levels.h"
 
 #define MANY 400
 #define UNTOUCHED 0xABADCAFEu

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "pattern.h"
+#include "text/pattern.h"
 
 /* "ref" (the definition), "plain", "avx2", ...: NULL ends the list. Leaves base/cpu.h without a limit. */
 const char *const *split_levels(void);

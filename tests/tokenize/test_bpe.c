@@ -5,9 +5,9 @@
 #include <time.h>
 
 #include "base/cpu.h"
-#include "bpe.h"
+#include "bpe/bpe.h"
 #include "common.h"
-#include "split.h"
+#include "text/split.h"
 
 /* ---- the definition, for any length, by looking up whole byte strings: it shares no table with what it checks ---- */
 

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "common.h"
-#include "json_line.h"
-#include "utf8.h"
+#include "input/json_line.h"
+#include "text/utf8.h"
 
 /* Memory of its own for every line, to the byte, so that a sanitizer sees what lies beyond. */
 static const char *read_line(const char *field, const char *line, size_t n, char **text, sgt_json_text *t)

@@ -4,9 +4,9 @@
 #include <utf8proc.h>
 
 #include "common.h"
-#include "normalize.h"
-#include "unicode.h"
-#include "utf8.h"
+#include "text/normalize.h"
+#include "text/unicode.h"
+#include "text/utf8.h"
 
 static const sgt_normalize forms[] = {SGT_NORMALIZE_NFC, SGT_NORMALIZE_NFKC};
 

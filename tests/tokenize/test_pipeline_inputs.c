@@ -11,7 +11,7 @@
 
 #include "base/philox.h"
 #include "tests/tokenize/pipeline.h"
-#include "utf8.h"
+#include "text/utf8.h"
 
 TestSuite(pipeline_inputs, .init = enter_scratch, .fini = leave_scratch);
 

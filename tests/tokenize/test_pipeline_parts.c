@@ -8,11 +8,11 @@
 #include <unistd.h>
 
 #include "base/philox.h"
-#include "corpus.h"
-#include "feed.h"
-#include "journal.h"
+#include "input/corpus.h"
+#include "input/feed.h"
+#include "input/unit.h"
+#include "out/journal.h"
 #include "tests/tokenize/pipeline.h"
-#include "unit.h"
 
 TestSuite(pipeline_parts, .init = enter_scratch, .fini = leave_scratch);
 
@@ -25,12 +25,12 @@ static sgt_corpus *list(const char *input)
     return c;
 }
 
-static sgt_feed *feed(const sgt_corpus *c, size_t piece, uint64_t file, uint64_t offset)
+static sgt_text_feed *feed(const sgt_corpus *c, size_t piece, uint64_t file, uint64_t offset)
 {
     sgt_error err;
-    sgt_feed *f;
-    sgt_feed_options o = {.corpus = c, .piece = piece, .from = {.file = file, .offset = offset}};
-    cr_assert_eq(sgt_feed_open(&f, &o, &err), 0);
+    sgt_text_feed *f;
+    sgt_text_feed_options o = {.corpus = c, .piece = piece, .from = {.file = file, .offset = offset}};
+    cr_assert_eq(sgt_text_feed_open(&f, &o, &err), 0);
     return f;
 }
 
@@ -51,12 +51,12 @@ Test(pipeline_parts, feed_gives_every_byte_once)
     for (size_t k = 0; k < 5; k++) {
         sgt_error err;
         sgt_unit u;
-        sgt_feed *f = feed(c, pieces[k], 0, 0);
+        sgt_text_feed *f = feed(c, pieces[k], 0, 0);
         uint64_t file = 0, offset = 0;
         char *text = NULL;
         int rc;
         cr_assert_eq(sgt_unit_new(&u, &err), 0);
-        while ((rc = sgt_feed_next(f, &u, &err)) == 0)
+        while ((rc = sgt_text_feed_next(f, &u, &err)) == 0)
             for (size_t i = 0; i < u.count; i++) {
                 const sgt_part *p = &u.parts[i];
                 if (!text) get_file(&text, c->files[file].path);
@@ -73,7 +73,7 @@ Test(pipeline_parts, feed_gives_every_byte_once)
             }
         cr_assert_eq(rc, 1);
         cr_assert_eq(file, 5);
-        sgt_feed_close(f);
+        sgt_text_feed_close(f);
         sgt_unit_free(&u);
     }
     sgt_corpus_free(c);
@@ -90,16 +90,16 @@ static void expect_change(void (*change)(void), const char *want)
     put_text("in/a", text, n);
     free(text);
     sgt_corpus *c = list("in");
-    sgt_feed *f = feed(c, 1000, 0, 0);
+    sgt_text_feed *f = feed(c, 1000, 0, 0);
     int rc;
     cr_assert_eq(sgt_unit_new(&u, &err), 0);
-    cr_assert_eq(sgt_feed_next(f, &u, &err), 0);
+    cr_assert_eq(sgt_text_feed_next(f, &u, &err), 0);
     change();
-    while ((rc = sgt_feed_next(f, &u, &err)) == 0) continue;
+    while ((rc = sgt_text_feed_next(f, &u, &err)) == 0) continue;
     cr_assert_eq(rc, SGT_EIO);
     cr_assert_str_eq(err.text, want);
-    cr_assert_eq(sgt_feed_next(f, &u, &err), SGT_EIO); /* and again */
-    sgt_feed_close(f);
+    cr_assert_eq(sgt_text_feed_next(f, &u, &err), SGT_EIO); /* and again */
+    sgt_text_feed_close(f);
     sgt_unit_free(&u);
     sgt_corpus_free(c);
 }
@@ -153,17 +153,17 @@ Test(pipeline_parts, stretch_that_cannot_be_cut)
         for (size_t more = 0; more < 2; more++) {
             sgt_error err;
             sgt_unit u;
-            sgt_feed *f;
+            sgt_text_feed *f;
             put_text(paths[i], text, 5 + most + 2 * more);
             sgt_corpus *c = list(paths[i]);
-            sgt_feed_options o = {.corpus = c, .piece = 4096, .stretch = most};
+            sgt_text_feed_options o = {.corpus = c, .piece = 4096, .stretch = most};
             int rc, units = 0;
-            cr_assert(sgt_feed_open(&f, &o, &err) == 0 && sgt_unit_new(&u, &err) == 0);
-            while ((rc = sgt_feed_next(f, &u, &err)) == 0) units++;
+            cr_assert(sgt_text_feed_open(&f, &o, &err) == 0 && sgt_unit_new(&u, &err) == 0);
+            while ((rc = sgt_text_feed_next(f, &u, &err)) == 0) units++;
             cr_assert_eq(rc, more ? SGT_EFORMAT : 1, "%s", err.text);
             cr_assert_eq(units, more ? 1 : 2);
             if (more) cr_assert_str_eq(err.text, wants[i]);
-            sgt_feed_close(f);
+            sgt_text_feed_close(f);
             sgt_unit_free(&u);
             sgt_corpus_free(c);
         }
@@ -197,13 +197,13 @@ Test(pipeline_parts, split)
     for (int i = 0; i < 10000; i++) {
         char name[32];
         snprintf(name, sizeof name, "dir/%d.txt", i);
-        val += sgt_feed_split(name, 0, .01);
-        cr_assert(sgt_feed_split(name, 0, .2) || !sgt_feed_split(name, 0, .01), "a larger share lets go of %s", name);
-        cr_assert(!sgt_feed_split(name, 0, 0) && sgt_feed_split(name, 0, 1));
+        val += sgt_text_feed_split(name, 0, .01);
+        cr_assert(sgt_text_feed_split(name, 0, .2) || !sgt_text_feed_split(name, 0, .01), "a larger share lets go of %s", name);
+        cr_assert(!sgt_text_feed_split(name, 0, 0) && sgt_text_feed_split(name, 0, 1));
     }
     cr_assert(val > 70 && val < 130, "1%% of 10000 documents: %d", val);
     char bits[33] = "";
-    for (int i = 0; i < 32; i++) strcat(bits, sgt_feed_split(i % 2 ? "a" : "b/c", (uint64_t)i, .5) ? "1" : "0");
+    for (int i = 0; i < 32; i++) strcat(bits, sgt_text_feed_split(i % 2 ? "a" : "b/c", (uint64_t)i, .5) ? "1" : "0");
     cr_assert_str_eq(bits, "10000110001111101111000101110001");
 }
 

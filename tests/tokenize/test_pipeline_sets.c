@@ -9,10 +9,10 @@
 #include <xxhash.h>
 
 #include "base/philox.h"
-#include "buckets.h"
-#include "feed.h"
-#include "order.h"
-#include "parts.h"
+#include "input/feed.h"
+#include "parts/buckets.h"
+#include "parts/order.h"
+#include "parts/parts.h"
 #include "tests/tokenize/pipeline.h"
 
 TestSuite(pipeline_sets, .init = enter_scratch, .fini = leave_scratch);
@@ -71,7 +71,7 @@ static stream slow_set(const sgt_tokenize_options *o, int split)
     keyed docs[FILES];
     size_t count = 0, number = 0;
     for (int i = 0; i < FILES; i++) {
-        if (sgt_feed_split(paths[i] + 3, 0, o->val_fraction) != split) continue;
+        if (sgt_text_feed_split(paths[i] + 3, 0, o->val_fraction) != split) continue;
         uint64_t n = number++, from = all.starts[n], to = number < all.documents ? all.starts[number] : all.count;
         if (o->dedup && duplicate[i]) continue;
         docs[count++] = (keyed){o->shuffle ? XXH3_64bits_withSeed(&n, 8, o->shuffle_seed) : n, n, from, to};

@@ -3,12 +3,12 @@
 #include <string.h>
 
 #include "common.h"
-#include "pattern.h"
-#include "split.h"
 #include "splits.h"
-#include "unicode.h"
-#include "utf8.h"
-#include "vocab.h"
+#include "text/pattern.h"
+#include "text/split.h"
+#include "text/unicode.h"
+#include "text/utf8.h"
+#include "vocab/vocab.h"
 
 static sgt_pattern *gpt2_pattern(void)
 {

@@ -6,9 +6,9 @@
 
 #include "base/cpu.h"
 #include "common.h"
-#include "split.h"
-#include "split_levels.h"
 #include "splits.h"
+#include "text/split.h"
+#include "text/split_levels.h"
 
 #define PAGE 4096
 
@@ -132,7 +132,7 @@ Test(split_levels, a_file_as_pcre2_has_it)
 {
     const char *path = getenv("TEXT");
     size_t n, count;
-    uint8_t *text = (uint8_t *)whole_file(path ? path : "tokenize/gpt2.bpe", &n);
+    uint8_t *text = (uint8_t *)whole_file(path ? path : "tokenize/vocab/gpt2.bpe", &n);
     size_t *want = malloc((n + 3) * sizeof *want);
     sgt_pattern *p = NULL;
     sgt_error err;

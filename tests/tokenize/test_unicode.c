@@ -4,8 +4,8 @@
 #include <utf8proc.h>
 
 #include "common.h"
-#include "unicode.h"
-#include "utf8.h"
+#include "text/unicode.h"
+#include "text/utf8.h"
 
 #define POINTS 0x110000
 

@@ -4,7 +4,7 @@
 
 #include "base/cpu.h"
 #include "common.h"
-#include "utf8.h"
+#include "text/utf8.h"
 
 Test(utf8, every_code_point_is_one_unit)
 {

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "alphabet.h"
 #include "common.h"
-#include "vocab.h"
+#include "vocab/alphabet.h"
+#include "vocab/vocab.h"
 
 #define GPT2_SHA256 "1ce1664773c50f3e0cc8842619a93edc4624525b728b188a9e0be33b7726adc5"
 
@@ -16,10 +16,10 @@ Test(vocab, the_embedded_merges_are_the_published_file)
     const uint8_t *embedded = sgt_vocab_gpt2_file(&n);
     sha256_hex(embedded, n, hex);
     cr_assert_str_eq(hex, GPT2_SHA256);
-    char *file = whole_file("tokenize/gpt2.bpe", &m), *said = whole_file("tokenize/gpt2.md", &n);
+    char *file = whole_file("tokenize/vocab/gpt2.bpe", &m), *said = whole_file("tokenize/vocab/gpt2.md", &n);
     sha256_hex(file, m, hex);
     cr_assert_str_eq(hex, GPT2_SHA256);
-    cr_assert(strstr(said, GPT2_SHA256), "tokenize/gpt2.md says another hash");
+    cr_assert(strstr(said, GPT2_SHA256), "tokenize/vocab/gpt2.md says another hash");
     free(file);
     free(said);
 }

@@ -3,13 +3,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "alphabet.h"
 #include "base/file.h"
-#include "bpe.h"
+#include "bpe/bpe.h"
 #include "common.h"
-#include "merges.h"
-#include "pattern.h"
-#include "vocab_file.h"
+#include "learn/merges.h"
+#include "text/pattern.h"
+#include "vocab/alphabet.h"
+#include "vocab/vocab_file.h"
 
 #define DATA "tests/data/vocab/"
 

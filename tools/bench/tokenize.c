@@ -9,14 +9,14 @@
 
 #include "base/cpu.h"
 #include "base/file.h"
-#include "corpus.h"
+#include "input/corpus.h"
 #include "sgt_tokenize.h"
-#include "split.h"
+#include "text/split.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/tokenize_peer.h"
 #include "tools/cli/options.h"
 #include "tools/cli/talk.h"
-#include "vocab.h"
+#include "vocab/vocab.h"
 
 #define PIECE ((size_t)1 << 20)      /* bytes: documents are cut to this where they can be, as sgt-tokenize cuts them */
 #define MOST_BYTES ((size_t)1 << 40) /* of one file: more cannot be in memory */

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "corpus.h"
+#include "input/corpus.h"
 
 enum { TOKENIZE_PEERS = 2, TOKENIZE_TURNS = 100 };
 

@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "input/unit.h"
 #include "tools/cli/talk.h"
-#include "unit.h"
 
 #define SHARD_TOKENS 100000000u /* where the first set does not say */
 #define COPY ((size_t)1 << 20)

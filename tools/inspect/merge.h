@@ -8,9 +8,9 @@
 #ifndef SGT_TOOLS_INSPECT_MERGE_H
 #define SGT_TOOLS_INSPECT_MERGE_H
 
+#include "out/writer.h"
 #include "tools/cli/progress.h"
 #include "tools/inspect/inspect.h"
-#include "writer.h"
 
 typedef struct merge {
     const inspect *o;

@@ -1,0 +1,374 @@
+/* corpus.c: from INPUTs to a list of files. The order is fixed here, and with it every byte of the output. */
+#include "corpus.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "text/utf8.h"
+
+/* The folders that lead to the one being read: a link back to any of them is a loop. */
+typedef struct chain {
+    const struct chain *up;
+    const char *path;
+    dev_t dev;
+    ino_t ino;
+} chain;
+
+typedef struct walk {
+    sgt_corpus *c;
+    const sgt_corpus_request *r;
+    int out_exists;
+    struct stat out_stat;
+    char *out_real; /* OUT without links; NULL: not to be had */
+    size_t base;  /* where the relative name starts in the paths below this INPUT */
+    uint64_t odd; /* neither files nor folders */
+    char *first_odd;
+    sgt_error *err;
+} walk;
+
+typedef struct entry {
+    char *name;
+    struct stat st;
+    int link;
+} entry;
+
+typedef struct listing {
+    entry *entries;
+    size_t count, room;
+} listing;
+
+static int no_memory(sgt_error *err)
+{
+    return sgt_fail(err, SGT_ENOMEM, "list of inputs: out of memory");
+}
+
+/* Whether name[n] ends in `ending`. */
+static int ends_in(const char *name, size_t n, const char *ending)
+{
+    size_t m = strlen(ending);
+    return n > m && !strncasecmp(name + n - m, ending, m);
+}
+
+static void tell_kind(const sgt_corpus *c, sgt_corpus_file *f, sgt_format format)
+{
+    size_t n = strlen(f->name);
+    for (size_t i = 0; i < c->filter_count && !f->stream; i++) {
+        if (!sgt_filter_ends(&c->filters[i], f->name)) continue;
+        f->filter = &c->filters[i];
+        f->lines = f->filter->lines;
+        return;
+    }
+    if (ends_in(f->name, n, ".gz")) f->pack = SGT_PACK_GZ;
+    if (ends_in(f->name, n, ".zst")) f->pack = SGT_PACK_ZST;
+    if (f->pack != SGT_PACK_NONE) n = (size_t)(strrchr(f->name, '.') - f->name);
+    f->lines = format == SGT_FORMAT_JSONL ||
+               (format == SGT_FORMAT_AUTO && (ends_in(f->name, n, ".jsonl") || ends_in(f->name, n, ".ndjson")));
+}
+
+static int add_file(walk *w, const char *path, size_t base, const struct stat *st)
+{
+    sgt_corpus *c = w->c;
+    if (c->count == c->room) {
+        size_t room = c->room ? 2 * c->room : 64;
+        sgt_corpus_file *more = reallocarray(c->files, room, sizeof *more);
+        if (!more) return no_memory(w->err);
+        c->files = more;
+        c->room = room;
+    }
+    sgt_corpus_file f = {.path = strdup(path)};
+    if (!f.path) return no_memory(w->err);
+    f.name = f.path + base;
+    if (st) {
+        f.size = (uint64_t)st->st_size;
+        f.mtime = st->st_mtim.tv_sec;
+    } else f.stream = c->stream = 1;
+    tell_kind(c, &f, w->r->format);
+    c->bytes += f.size;
+    c->line_files += f.lines != 0;
+    c->unsized |= f.stream || sgt_corpus_made(&f);
+    c->files[c->count++] = f;
+    return SGT_OK;
+}
+
+/* Found now rather than after an hour of work. */
+static int add_readable(walk *w, const char *path, size_t base, const struct stat *st)
+{
+    if (faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) < 0) return sgt_fail_errno(w->err, "%s", path);
+    return add_file(w, path, base, st);
+}
+
+/* Byte order of whole paths: below a folder every path goes on with a slash. */
+static int in_order(const void *a, const void *b)
+{
+    const entry *x = a, *y = b;
+    size_t i = 0;
+    while (x->name[i] && x->name[i] == y->name[i]) i++;
+    int p = x->name[i] ? (unsigned char)x->name[i] : S_ISDIR(x->st.st_mode) ? '/' : 0;
+    int q = y->name[i] ? (unsigned char)y->name[i] : S_ISDIR(y->st.st_mode) ? '/' : 0;
+    return p - q;
+}
+
+static int read_entry(listing *l, const char *folder, const char *name, sgt_error *err)
+{
+    if (l->count == l->room) {
+        size_t room = l->room ? 2 * l->room : 32;
+        entry *more = reallocarray(l->entries, room, sizeof *more);
+        if (!more) return no_memory(err);
+        l->entries = more;
+        l->room = room;
+    }
+    entry e = {.name = strdup(name)};
+    char *path = sgt_join(folder, name);
+    int rc = e.name && path ? SGT_OK : no_memory(err);
+    if (!rc && lstat(path, &e.st) < 0) rc = sgt_fail_errno(err, "%s", path);
+    if (!rc && (e.link = S_ISLNK(e.st.st_mode)) && stat(path, &e.st) < 0)
+        rc = sgt_fail_errno(err, "%s: a symbolic link that leads nowhere", path);
+    free(path);
+    if (rc < 0) free(e.name);
+    else l->entries[l->count++] = e;
+    return rc;
+}
+
+static void free_listing(listing *l)
+{
+    for (size_t i = 0; i < l->count; i++) free(l->entries[i].name);
+    free(l->entries);
+}
+
+/* The entries of a folder in order. The folder is closed again, so that depth costs no descriptors. */
+static int read_folder(listing *l, const char *path, sgt_error *err)
+{
+    int rc = SGT_OK;
+    DIR *d = opendir(path);
+    if (!d) return sgt_fail_errno(err, "%s", path);
+    for (;;) {
+        errno = 0;
+        const struct dirent *e = readdir(d);
+        if (!e) break;
+        if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")) continue;
+        if ((rc = read_entry(l, path, e->d_name, err)) < 0) goto done;
+    }
+    if (errno) rc = sgt_fail_errno(err, "%s", path);
+    if (!rc && l->count) qsort(l->entries, l->count, sizeof *l->entries, in_order);
+done:
+    closedir(d);
+    return rc;
+}
+
+/* Whether `path` is OUT, or, followed through links, lies in it. */
+static int is_out(const walk *w, const char *path, const struct stat *st, int follow)
+{
+    if (!w->out_exists) return 0;
+    if (st->st_dev == w->out_stat.st_dev && st->st_ino == w->out_stat.st_ino) return 1;
+    char *real = follow && w->out_real ? realpath(path, NULL) : NULL;
+    size_t n = real ? strlen(w->out_real) : 0;
+    int inside = real && !strncmp(real, w->out_real, n) && (n == 1 || real[n] == '/');
+    free(real);
+    return inside;
+}
+
+static int walk_folder(walk *w, const char *path, const struct stat *st, const chain *up);
+
+static int walk_entry(walk *w, const char *path, const entry *e, const chain *here)
+{
+    if (is_out(w, path, &e->st, e->link)) {
+        sgt_say(&w->r->notice, "%s: passed over, it is OUT or lies in it", path);
+        return SGT_OK;
+    }
+    if (S_ISREG(e->st.st_mode)) return add_readable(w, path, w->base, &e->st);
+    if (S_ISDIR(e->st.st_mode)) return walk_folder(w, path, &e->st, here);
+    if (!w->odd++ && !(w->first_odd = strdup(path))) return no_memory(w->err);
+    return SGT_OK;
+}
+
+static int walk_folder(walk *w, const char *path, const struct stat *st, const chain *up)
+{
+    chain here = {up, path, st->st_dev, st->st_ino};
+    listing l = {0};
+    int rc = SGT_OK;
+    if (sgt_stopped(w->r->stop)) return sgt_fail(w->err, SGT_ESTOPPED, "stopped");
+    for (; up; up = up->up)
+        if (up->dev == here.dev && up->ino == here.ino)
+            return sgt_fail(w->err, SGT_EFORMAT, "%s: a symbolic link back to %s, without end (remove the link)", path,
+                            up->path);
+    if ((rc = read_folder(&l, path, w->err)) < 0) goto done;
+    for (size_t i = 0; i < l.count && !rc; i++) {
+        char *below = sgt_join(path, l.entries[i].name);
+        rc = below ? walk_entry(w, below, &l.entries[i], &here) : no_memory(w->err);
+        free(below);
+    }
+done:
+    free_listing(&l);
+    return rc;
+}
+
+static int list_folder(walk *w, char *path, const struct stat *st)
+{
+    size_t before = w->c->count, n = strlen(path);
+    while (n > 1 && path[n - 1] == '/') path[--n] = 0;
+    w->base = n + (path[n - 1] != '/');
+    int rc = walk_folder(w, path, st, NULL);
+    if (rc < 0) return rc;
+    if (w->odd)
+        sgt_say(&w->r->notice, "%s: neither file nor folder, skipped (%" PRIu64 " such below %s)", w->first_odd, w->odd,
+                path);
+    free(w->first_odd);
+    w->first_odd = NULL;
+    w->odd = 0;
+    if (w->c->count == before) return sgt_fail(w->err, SGT_EFORMAT, "%s: no file in this folder", path);
+    return SGT_OK;
+}
+
+static int list_path(walk *w, const char *input)
+{
+    struct stat st;
+    if (stat(input, &st) < 0) return sgt_fail_errno(w->err, "%s", *input ? input : "an empty name");
+    if (is_out(w, input, &st, 1))
+        return sgt_fail(w->err, SGT_EFORMAT, "%s: INPUT is OUT or lies in it (name another OUT)", input);
+    if (S_ISREG(st.st_mode)) {
+        const char *slash = strrchr(input, '/');
+        return add_readable(w, input, slash ? (size_t)(slash + 1 - input) : 0, &st);
+    }
+    if (!S_ISDIR(st.st_mode))
+        return sgt_fail(w->err, SGT_EFORMAT,
+                        "%s: neither a file nor a folder (streams are read from standard input: -)", input);
+    char *path = strdup(input);
+    int rc = path ? list_folder(w, path, &st) : no_memory(w->err);
+    free(path);
+    return rc;
+}
+
+/* The paths in the file called `list`, read from f. */
+static int list_lines(walk *w, const char *list, FILE *f)
+{
+    char *line = NULL;
+    size_t room = 0, number = 0, found = 0;
+    sgt_error *err = w->err, why;
+    ssize_t n;
+    int rc = SGT_OK;
+    w->err = &why;
+    while (!rc && (n = getline(&line, &room, f)) >= 0) {
+        number++;
+        if (line[n - 1] == '\n') line[--n] = 0;
+        if (!n) continue;
+        found++;
+        if (strlen(line) < (size_t)n) rc = sgt_fail(&why, SGT_EFORMAT, "a NUL byte is in the path");
+        else rc = list_path(w, line);
+    }
+    w->err = err;
+    if (rc < 0) sgt_fail(err, rc, "%s: line %zu: %s", list, number, why.text);
+    else if (ferror(f)) rc = sgt_fail_errno(err, "%s", list);
+    else if (!found) rc = sgt_fail(err, SGT_EFORMAT, "%s: no path in this list", list);
+    free(line);
+    return rc;
+}
+
+static int list_list(walk *w, const char *list)
+{
+    if (!strcmp(list, "-")) return list_lines(w, "@-", stdin);
+    FILE *f = fopen(list, "re");
+    if (!f) return sgt_fail_errno(w->err, "%s", *list ? list : "a list without a name");
+    int rc = list_lines(w, list, f);
+    fclose(f);
+    return rc;
+}
+
+static int list_input(walk *w, const char *input)
+{
+    if (!strcmp(input, "-")) return add_file(w, input, 0, NULL);
+    return *input == '@' ? list_list(w, input + 1) : list_path(w, input);
+}
+
+static int set_filters(sgt_corpus *c, const sgt_corpus_request *r, sgt_error *err)
+{
+    if (!r->filter_count) return SGT_OK;
+    if (!(c->filters = calloc(r->filter_count, sizeof *c->filters))) return no_memory(err);
+    for (; c->filter_count < r->filter_count; c->filter_count++) {
+        int rc = sgt_filter_set(&c->filters[c->filter_count], r->filters[c->filter_count],
+                                r->format == SGT_FORMAT_JSONL, err);
+        if (rc < 0) return rc;
+    }
+    return SGT_OK;
+}
+
+int sgt_corpus_list(sgt_corpus **out, const sgt_corpus_request *r, sgt_error *err)
+{
+    int rc, streams = 0;
+    walk w = {.c = calloc(1, sizeof *w.c), .r = r, .err = err};
+    if (!w.c) return no_memory(err);
+    rc = set_filters(w.c, r, err);
+    w.out_exists = stat(r->out, &w.out_stat) == 0 && S_ISDIR(w.out_stat.st_mode);
+    w.out_real = realpath(r->out, NULL);
+    for (size_t i = 0; i < r->count && !rc; i++) {
+        if ((!strcmp(r->inputs[i], "-") || !strcmp(r->inputs[i], "@-")) && streams++)
+            rc = sgt_fail(err, SGT_EUSAGE, "standard input (-) can be read only once");
+        else rc = list_input(&w, r->inputs[i]);
+    }
+    free(w.out_real);
+    free(w.first_odd);
+    if (rc < 0) sgt_corpus_free(w.c);
+    else *out = w.c;
+    return rc;
+}
+
+void sgt_corpus_free(sgt_corpus *c)
+{
+    if (!c) return;
+    for (size_t i = 0; i < c->count; i++) free(c->files[i].path);
+    for (size_t i = 0; i < c->filter_count; i++) sgt_filter_free(&c->filters[i]);
+    free(c->filters);
+    free(c->files);
+    free(c);
+}
+
+/* `text` as a JSON string, malloc'd. */
+static char *json_text(const char *text)
+{
+    json_t *s = json_string(text);
+    char *json = s ? json_dumps(s, JSON_ENCODE_ANY) : NULL;
+    json_decref(s);
+    return json;
+}
+
+static char *hex(const char *s, size_t n)
+{
+    char *text = malloc(2 * n + 1);
+    for (size_t i = 0; text && i < n; i++) sprintf(text + 2 * i, "%02x", (unsigned char)s[i]);
+    return text;
+}
+
+char *sgt_corpus_json_name(const sgt_corpus *c, size_t i)
+{
+    const char *name = c->files[i].name;
+    char *field = NULL, *path = NULL, *bytes = NULL, *shown = NULL;
+    size_t n = strlen(name), room = 4 * n + 1; /* each byte as \xNN at most */
+    int valid = sgt_utf8_valid((const uint8_t *)name, n) == n;
+    if (!valid && (!(shown = malloc(room)) || !(bytes = hex(name, n)))) goto done;
+    if (!(path = json_text(valid ? name : sgt_printable(shown, room, name)))) goto done;
+    int rc = valid ? asprintf(&field, "\"path\": %s", path)
+                   : asprintf(&field, "\"path\": %s, \"path_bytes\": \"%s\"", path, bytes);
+    if (rc < 0) field = NULL;
+done:
+    free(path);
+    free(bytes);
+    free(shown);
+    return field;
+}
+
+char *sgt_corpus_describe(const sgt_corpus *c, size_t i, uint64_t size)
+{
+    char *line = NULL, *name = sgt_corpus_json_name(c, i);
+    if (name && asprintf(&line, "{%s, \"size\": %" PRIu64 ",", name, size) < 0) line = NULL;
+    free(name);
+    return line;
+}

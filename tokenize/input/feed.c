@@ -1,0 +1,195 @@
+/* feed.c: reads files one after the other and cuts them into units. No other file knows how documents lie in files. */
+#include "feed.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "ahead.h"
+
+#define STRETCH ((size_t)1 << 30) /* bytes of text, or of a line, that cannot be cut: more are refused */
+
+struct sgt_text_feed {
+    sgt_text_feed_options o;
+    uint64_t file;   /* the one being read, or the next */
+    uint64_t offset;   /* in its stream, of the first byte not yet handed out */
+    sgt_ahead *inputs;
+    int opened; /* `file` is */
+    int split;  /* of the text being read */
+    XXH3_state_t *hash; /* of the stream up to `offset`, where it cannot be gone to directly */
+    uint8_t *carry; /* bytes already read but not handed out */
+    size_t carried, carry_room;
+    sgt_error failure; /* code 0: none */
+};
+
+int sgt_text_feed_split(const char *name, uint64_t position, double val_fraction)
+{
+    if (val_fraction <= 0) return 0;
+    /* The position is the seed: XXH3 mixes it with the name's bytes. 64 bits of hash against the fraction of 2^64. */
+    return (double)XXH3_64bits_withSeed(name, strlen(name), position) < val_fraction * 18446744073709551616.0;
+}
+
+static const sgt_corpus_file *current(const sgt_text_feed *f)
+{
+    return &f->o.corpus->files[f->file];
+}
+
+static int other_bytes(const sgt_text_feed *f, sgt_error *err)
+{
+    return sgt_fail(err, SGT_EFORMAT,
+                    "%s: its %s are others than when the run was interrupted, within the first %" PRIu64
+                    " (--force starts over)",
+                    current(f)->path, current(f)->filter ? "filter's bytes" : "bytes, unpacked,", f->offset);
+}
+
+/* Up to where an earlier run was: its hash of all but the last of it must come out again. */
+static int read_again(sgt_text_feed *f, sgt_error *err)
+{
+    uint8_t buffer[16384];
+    uint64_t hashed = f->o.from.hashed;
+    int rc = SGT_OK, end = 0;
+    for (uint64_t done = 0; done < f->offset && !rc;) {
+        uint64_t left = (done < hashed ? hashed : f->offset) - done;
+        size_t n = 0, want = left < sizeof buffer ? (size_t)left : sizeof buffer;
+        if ((rc = sgt_ahead_read(f->inputs, buffer, &n, want, &end, err)) < 0) return rc;
+        XXH3_64bits_update(f->hash, buffer, n);
+        done += n;
+        if (n < want || (done == hashed && XXH3_64bits_digest(f->hash) != f->o.from.hash)) rc = other_bytes(f, err);
+    }
+    return rc;
+}
+
+static int open_file(sgt_text_feed *f, sgt_error *err)
+{
+    const sgt_corpus_file *s = current(f);
+    f->split = sgt_text_feed_split(s->name, 0, f->o.val_fraction);
+    int rc = sgt_ahead_begin(f->inputs, f->file, err);
+    f->opened = 1;
+    XXH3_64bits_reset(f->hash);
+    if (rc < 0 || !f->offset) return rc;
+    return sgt_corpus_made(s) ? read_again(f, err) : sgt_ahead_seek(f->inputs, f->offset, err);
+}
+
+static void close_file(sgt_text_feed *f)
+{
+    sgt_ahead_finish(f->inputs);
+    f->opened = 0;
+}
+
+static int set_carry(sgt_text_feed *f, const uint8_t *bytes, size_t n, sgt_error *err)
+{
+    if (n > f->carry_room || f->carry_room > 4 * (n + f->o.piece)) {
+        free(f->carry);
+        f->carry_room = 0;
+        f->carry = malloc(n + 1);
+        if (!f->carry) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", current(f)->path);
+        f->carry_room = n + 1;
+    }
+    if (n) memcpy(f->carry, bytes, n);
+    f->carried = n;
+    return SGT_OK;
+}
+
+static void add_part(sgt_text_feed *f, sgt_unit *u, size_t at, size_t n, int closes)
+{
+    int lines = current(f)->lines, made = sgt_corpus_made(current(f));
+    u->parts[u->count++] = (sgt_part){.file = f->file,
+                                      .offset = f->offset,
+                                      .end = f->offset + n,
+                                      .hashed = made ? f->offset : 0,
+                                      .hash = made ? XXH3_64bits_digest(f->hash) : 0,
+                                      .raw = sgt_ahead_raw(f->inputs),
+                                      .at = at,
+                                      .length = n,
+                                      .first = !lines && f->offset == 0,
+                                      .last = !lines && closes,
+                                      .closes = closes,
+                                      .folded = lines,
+                                      .split = f->split};
+    u->used = at + n;
+    f->offset += n;
+    if (made) XXH3_64bits_update(f->hash, u->text + at, n);
+    if (lines && n && u->text[u->used - 1] != '\n') u->text[u->used++] = '\n'; /* the last line ends as the others do */
+    if (!closes) return;
+    close_file(f);
+    f->file++;
+    f->offset = 0;
+}
+
+/* How much of text[n] can be had by itself; 0: nothing yet. The first `seen` bytes held no place. */
+static size_t cut(const sgt_text_feed *f, const uint8_t *text, size_t n, size_t seen)
+{
+    if (!current(f)->lines && f->o.whole) return 0;
+    if (!current(f)->lines && f->o.normalized) return sgt_normalize_cut(text, n);
+    if (!current(f)->lines) return sgt_unit_cut(text, n, f->o.joins, f->o.special);
+    const uint8_t *newline = memrchr(text + seen, '\n', n - seen);
+    return newline ? (size_t)(newline + 1 - text) : 0;
+}
+
+/* The next part of the file that is open, after what the unit holds already. 1: the unit takes no more. */
+static int take_part(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
+{
+    size_t at = u->used, n = f->carried, want = f->o.piece > at ? f->o.piece - at : 1, seen = 0, good;
+    int end = 0, rc;
+    const size_t most = f->o.stretch ? f->o.stretch : STRETCH;
+    for (;; seen = n, want = 2 * n < most ? 2 * n : most + 1) {
+        if (n > most)
+            return sgt_fail(err, SGT_EFORMAT, "%s: offset %" PRIu64 ": more than %zu MiB %s", current(f)->path,
+                            f->offset, most >> 20, current(f)->lines ? "without a newline" : "of text that cannot be cut");
+        if ((rc = sgt_unit_reserve(u, at + (want > n ? want : n), err)) < 0) return rc;
+        if (f->carried) memcpy(u->text + at, f->carry, f->carried);
+        f->carried = 0;
+        if ((rc = sgt_ahead_read(f->inputs, u->text + at, &n, want, &end, err)) < 0) return rc;
+        if (end) {
+            add_part(f, u, at, n, 1);
+            return 0;
+        }
+        good = cut(f, u->text + at, n, seen);
+        if (good || u->count) break;
+    }
+    rc = set_carry(f, u->text + at + good, n - good, err);
+    if (rc < 0) return rc;
+    if (good) add_part(f, u, at, good, 0);
+    return 1;
+}
+
+int sgt_text_feed_open(sgt_text_feed **out, const sgt_text_feed_options *o, sgt_error *err)
+{
+    sgt_ahead_options ahead = {o->corpus, o->threads, o->stop, o->cancel};
+    sgt_text_feed *f = calloc(1, sizeof *f);
+    if (!f) return sgt_fail(err, SGT_ENOMEM, "reading inputs: out of memory");
+    f->o = *o;
+    f->file = o->from.file;
+    f->offset = o->from.offset;
+    int rc = (f->hash = XXH3_createState()) ? SGT_OK : sgt_fail(err, SGT_ENOMEM, "reading inputs: out of memory");
+    if (!rc) rc = sgt_ahead_new(&f->inputs, &ahead, err);
+    if (rc < 0) sgt_text_feed_close(f);
+    else *out = f;
+    return rc;
+}
+
+int sgt_text_feed_next(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
+{
+    int rc = SGT_OK;
+    u->used = u->count = 0;
+    while (!f->failure.code && !rc && u->count < SGT_UNIT_PARTS && (u->used < f->o.piece || !u->count)) {
+        if (!f->opened && f->file == f->o.corpus->count) break;
+        rc = !f->opened ? open_file(f, &f->failure) : SGT_OK;
+        if (!rc) rc = take_part(f, u, &f->failure);
+    }
+    /* What was read before something failed is handed out first: where a run fails does not depend on the cuts. */
+    if (u->count) return 0;
+    if (!f->failure.code) return 1;
+    if (err) *err = f->failure;
+    return f->failure.code;
+}
+
+void sgt_text_feed_close(sgt_text_feed *f)
+{
+    if (!f) return;
+    sgt_ahead_free(f->inputs);
+    XXH3_freeState(f->hash);
+    free(f->carry);
+    free(f);
+}

@@ -1,0 +1,233 @@
+/* filter.c: commands taken apart, and children started, waited for, ended. */
+#include "filter.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "text/utf8.h"
+
+extern char **environ; /* what children get */
+
+static int no_memory(const char *what, sgt_error *err)
+{
+    return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", what);
+}
+
+/* ---- commands ---- */
+
+static int is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\n';
+}
+
+/* The word at *at into out (room for all of it). 0, or -1: a quote without its other half, or a last backslash. */
+static int take_word(const char **at, char *out)
+{
+    char quote = 0;
+    const char *s = *at;
+    for (; *s && (quote || !is_space(*s)); s++) {
+        if (quote ? *s == quote : *s == '\'' || *s == '"') quote = quote ? 0 : *s;
+        else if (*s == '\\' && quote != '\'') {
+            if (!*++s) return -1;
+            *out++ = *s;
+        } else *out++ = *s;
+    }
+    *out = 0;
+    *at = s;
+    return quote ? -1 : 0;
+}
+
+static int take_words(sgt_filter *f, const char *command, const char *said, sgt_error *err)
+{
+    size_t n = strlen(command);
+    char *word = malloc(n + 1);
+    int rc = SGT_OK;
+    f->words = calloc(n / 2 + 2, sizeof *f->words); /* each word but the last takes a space too */
+    if (!word || !f->words) rc = no_memory(said, err);
+    while (!rc) {
+        while (is_space(*command)) command++;
+        if (!*command) break;
+        if (take_word(&command, word) < 0)
+            rc = sgt_fail(err, SGT_EUSAGE, "filter: \"%s\": a quote or a backslash without what belongs to it", said);
+        else if (!(f->words[f->count++] = strdup(word))) rc = no_memory(said, err);
+    }
+    if (!rc && !f->count) rc = sgt_fail(err, SGT_EUSAGE, "filter: \"%s\": wanted EXT=COMMAND", said);
+    free(word);
+    return rc;
+}
+
+int sgt_filter_set(sgt_filter *f, const char *said, int lines, sgt_error *err)
+{
+    const char *equals = strchr(said, '='), *command = equals ? equals + 1 : "";
+    const char *ext = *said == '.' ? said + 1 : said;
+    *f = (sgt_filter){.lines = lines};
+    if (sgt_utf8_valid((const uint8_t *)said, strlen(said)) < strlen(said)) /* it has to stand in the manifest */
+        return sgt_fail(err, SGT_EUSAGE, "filter: \"%s\": is not UTF-8", said);
+    if (!equals || equals <= ext || memchr(said, '/', (size_t)(equals - said)))
+        return sgt_fail(err, SGT_EUSAGE, "filter: \"%s\": wanted EXT=COMMAND", said);
+    if (!strncmp(command, "text:", 5) || !strncmp(command, "jsonl:", 6)) {
+        f->lines = *command == 'j';
+        command = strchr(command, ':') + 1;
+    }
+    size_t n = (size_t)(equals - ext);
+    int rc = (f->ending = malloc(n + 2)) ? SGT_OK : no_memory(said, err);
+    if (!rc) {
+        f->ending[0] = '.';
+        memcpy(f->ending + 1, ext, n);
+        f->ending[n + 1] = 0;
+        rc = take_words(f, command, said, err);
+    }
+    if (rc < 0) sgt_filter_free(f);
+    return rc;
+}
+
+void sgt_filter_free(sgt_filter *f)
+{
+    for (size_t i = 0; f->words && i < f->count; i++) free(f->words[i]);
+    free(f->words);
+    free(f->ending);
+    *f = (sgt_filter){.count = 0};
+}
+
+int sgt_filter_ends(const sgt_filter *f, const char *path)
+{
+    size_t n = strlen(path), m = strlen(f->ending);
+    return n > m && path[n - m - 1] != '/' && !strcasecmp(path + n - m, f->ending);
+}
+
+/* `word` with every {} replaced, malloc'd; *replaced is set where there was one. */
+static char *fill_word(const char *word, const char *before, const char *path, int *replaced)
+{
+    size_t room = strlen(word) + 1, each = strlen(before) + strlen(path);
+    for (const char *s = word; (s = strstr(s, "{}")); s += 2) room += each;
+    char *out = malloc(room), *at = out;
+    for (const char *s = word; out;) {
+        const char *braces = strstr(s, "{}");
+        if (!braces) {
+            strcpy(at, s);
+            break;
+        }
+        memcpy(at, s, (size_t)(braces - s));
+        at = stpcpy(stpcpy(at + (braces - s), before), path);
+        s = braces + 2;
+        *replaced = 1;
+    }
+    return out;
+}
+
+static void free_words(char **words)
+{
+    for (size_t i = 0; words && words[i]; i++) free(words[i]);
+    free(words);
+}
+
+/* The command for `path`, to be freed with free_words; NULL: out of memory. */
+static char **fill_words(const sgt_filter *f, const char *path)
+{
+    const char *before = *path == '-' ? "./" : "";
+    char **words = calloc(f->count + 2, sizeof *words);
+    int replaced = 0, whole = words != NULL;
+    size_t i = 0;
+    for (; whole && i < f->count; i++) whole = (words[i] = fill_word(f->words[i], before, path, &replaced)) != NULL;
+    if (whole && !replaced) whole = (words[i] = fill_word("{}", before, path, &replaced)) != NULL;
+    if (whole) return words;
+    free_words(words);
+    return NULL;
+}
+
+/* ---- children ---- */
+
+/* posix_spawnp with all that a child must not take over from us. Returns an errno value. */
+static int spawn(pid_t *pid, char **words, int out)
+{
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t how;
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawn_file_actions_init(&files);
+    posix_spawnattr_init(&how);
+    posix_spawnattr_setsigmask(&how, &none);
+    posix_spawnattr_setsigdefault(&how, &all);
+    posix_spawnattr_setpgroup(&how, 0);
+    posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+    int rc = posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    if (!rc) rc = posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
+    if (!rc) rc = posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
+    if (!rc) rc = posix_spawnp(pid, words[0], &files, &how, words, environ);
+    posix_spawnattr_destroy(&how);
+    posix_spawn_file_actions_destroy(&files);
+    return rc;
+}
+
+int sgt_filter_start(const sgt_filter *f, const char *path, sgt_child *child, sgt_error *err)
+{
+    int ends[2], failed;
+    char **words = fill_words(f, path);
+    if (!words) return no_memory(path, err);
+    if (pipe2(ends, O_CLOEXEC) < 0) {
+        free_words(words);
+        return sgt_fail_errno(err, "%s: no pipe for its filter", path);
+    }
+    failed = spawn(&child->pid, words, ends[1]);
+    close(ends[1]);
+    free_words(words);
+    child->fd = ends[0];
+    if (!failed) return SGT_OK;
+    close(ends[0]);
+    errno = failed;
+    return sgt_fail_errno(err, "%s: its filter %s cannot be started", path, f->words[0]);
+}
+
+static void pause_ms(long ms)
+{
+    nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
+}
+
+/* 1: the child has ended, and *status says how. 0: not yet. -1: somebody else was told. */
+static int has_ended(const sgt_child *child, int *status)
+{
+    pid_t got;
+    do got = waitpid(child->pid, status, WNOHANG);
+    while (got < 0 && errno == EINTR);
+    return got < 0 ? -1 : got > 0;
+}
+
+int sgt_filter_end(const sgt_filter *f, const char *path, sgt_child *child, const sgt_stop *stop,
+                   const sgt_stop *cancel, sgt_error *err)
+{
+    int status = 0, ended;
+    for (long ms = 0; !(ended = has_ended(child, &status)); ms = ms < 50 ? ms + 1 : ms) {
+        if (sgt_stopped(stop) || sgt_stopped(cancel)) return sgt_fail(err, SGT_ESTOPPED, "stopped");
+        pause_ms(ms);
+    }
+    child->pid = 0;
+    if (ended < 0) return sgt_fail_errno(err, "%s: how its filter %s ended is not known", path, f->words[0]);
+    if (WIFSIGNALED(status))
+        return sgt_fail(err, SGT_EIO, "%s: its filter %s was ended by signal %d (%s)", path, f->words[0],
+                        WTERMSIG(status), strsignal(WTERMSIG(status)));
+    if (WEXITSTATUS(status) != 0)
+        return sgt_fail(err, SGT_EIO, "%s: its filter %s failed: exit code %d", path, f->words[0], WEXITSTATUS(status));
+    return SGT_OK;
+}
+
+void sgt_filter_stop(sgt_child *child)
+{
+    int status;
+    close(child->fd);
+    if (!child->pid) return;
+    kill(-child->pid, SIGTERM);
+    for (int tries = 0; tries < 110 && !has_ended(child, &status); tries++) {
+        pause_ms(10);
+        if (tries == 100) kill(-child->pid, SIGKILL); /* it has had a second */
+    }
+    child->pid = 0;
+}

@@ -1,0 +1,127 @@
+/* json_parts.c: where lines begin and end, and what becomes of each. How one is read is json_line.h's. */
+#include "json_parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "feed.h"
+#include "json_line.h"
+#include "text/utf8.h"
+
+typedef struct unfolding {
+    sgt_unit *u;
+    const sgt_corpus *corpus;
+    const sgt_tokenize_options *o;
+    sgt_json_path path;
+    int valid;     /* all of the part is UTF-8 */
+    sgt_part next; /* what comes after the last document: its lines, until one is a document */
+} unfolding;
+
+static int add_part(sgt_unit *u, const sgt_part *p, sgt_error *err)
+{
+    if (u->count == u->part_room) {
+        sgt_part *more = reallocarray(u->parts, 2 * u->part_room, sizeof *more);
+        if (!more) return sgt_fail(err, SGT_ENOMEM, "documents of a unit of work: out of memory");
+        u->parts = more;
+        u->part_room *= 2;
+    }
+    u->parts[u->count++] = *p;
+    return SGT_OK;
+}
+
+/* The part that goes on where the last one ended. */
+static void begin_next(sgt_part *next)
+{
+    next->offset = next->end;
+    next->line = next->bad = next->surrogates = 0;
+    next->length = 0;
+    next->first = next->last = 0;
+}
+
+static int is_blank(const uint8_t *line)
+{
+    while (*line == ' ' || *line == '\t' || *line == '\r') line++;
+    return *line == '\n';
+}
+
+/* The document in line[n]: NULL, or what is wrong with it, and at which byte. */
+static const char *read_document(unfolding *f, uint8_t *line, size_t n, sgt_json_text *t)
+{
+    size_t good = f->valid ? n : sgt_utf8_valid(line, n);
+    if (good == n) return sgt_json_line(&f->path, line, f->u->scratch, t);
+    t->at = good;
+    return "not UTF-8";
+}
+
+/* The line at text + at, of n bytes and what ends it, which belongs to f->next. 1: it ends it all. */
+static int unfold_line(unfolding *f, uint8_t *text, size_t at, size_t n, uint64_t position, sgt_error *err)
+{
+    sgt_part *next = &f->next;
+    size_t bom = position == 0 && n >= 3 && !memcmp(text + at, "\xEF\xBB\xBF", 3) ? 3 : 0;
+    uint8_t *line = text + at + bom;
+    sgt_json_text t;
+    const char *why;
+    if (is_blank(line)) return 0;
+    if (!(why = read_document(f, line, n - bom, &t))) {
+        next->at = (size_t)(line - f->u->text) + t.at;
+        next->length = t.length;
+        next->surrogates = t.surrogates;
+        next->first = next->last = 1;
+        next->split = sgt_text_feed_split(f->corpus->files[next->file].name, position, f->o->val_fraction);
+        return add_part(f->u, next, err);
+    }
+    if (f->o->skip_bad) {
+        next->bad++;
+        return 0;
+    }
+    f->u->bad = (sgt_bad_line){next->file, t.at == SGT_JSON_NOWHERE ? 0 : bom + t.at + 1, why};
+    return 1;
+}
+
+/* 1: a bad line ended it. */
+static int unfold(unfolding *f, const sgt_part *p, sgt_error *err)
+{
+    uint8_t *text = f->u->text + p->at;
+    int rc = 0;
+    f->valid = sgt_utf8_valid(text, p->length) == p->length;
+    f->next = *p;
+    f->next.folded = f->next.closes = 0;
+    f->next.valid = 1;
+    f->next.end = p->offset;
+    begin_next(&f->next);
+    for (size_t at = 0; at < p->length && !rc;) {
+        const uint8_t *newline = memchr(text + at, '\n', p->length + 1 - at); /* one follows a file's last line, too */
+        size_t n = (size_t)(newline - (text + at)), after = at + n < p->length ? at + n + 1 : p->length;
+        sgt_part before = f->next;
+        f->next.end = p->offset + after;
+        f->next.line++;
+        if ((rc = unfold_line(f, text, at, n, p->offset + at, err)) == 1) f->next = before;
+        if (f->next.first) begin_next(&f->next);
+        at = after;
+    }
+    if (rc < 0) return rc;
+    f->next.closes = p->closes && !rc;
+    int left = f->next.closes || f->next.end > f->next.offset ? add_part(f->u, &f->next, err) : 0;
+    return left < 0 ? left : rc;
+}
+
+int sgt_json_parts(sgt_unit *u, const sgt_corpus *c, const sgt_tokenize_options *o, sgt_error *err)
+{
+    unfolding f = {.u = u, .corpus = c, .o = o};
+    size_t count = u->count, room = u->part_room, longest = 0;
+    for (size_t i = 0; i < count; i++)
+        if (u->parts[i].folded && u->parts[i].length >= longest) longest = u->parts[i].length + 1;
+    if (!longest) return SGT_OK;
+    int rc = sgt_json_path_set(&f.path, o->field ? o->field : "text", err);
+    if (!rc) rc = sgt_unit_reserve_scratch(u, longest, err);
+    if (rc < 0) return rc;
+    sgt_part *read = u->parts;
+    u->parts = u->folded;
+    u->part_room = u->folded_room;
+    u->folded = read;
+    u->folded_room = room;
+    u->count = 0;
+    for (size_t i = 0; i < count && !rc; i++)
+        rc = u->folded[i].folded ? unfold(&f, &u->folded[i], err) : add_part(u, &u->folded[i], err);
+    return rc < 0 ? rc : SGT_OK;
+}

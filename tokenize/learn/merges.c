@@ -1,0 +1,429 @@
+/* merges.c: the training loop. It knows of every pair how often it is met and in which words (pieces) it may be, keeps
+ * pairs in a heap by count, and at each merge looks at the words of that pair alone. Counts in the heap may be too
+ * high, as merges take away from pairs beside them: one that comes up with an old count goes back with the new. Only
+ * pairs with the token just made can grow, within the step that makes it, so none in the heap is ever too low. */
+#include "merges.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "vocab/alphabet.h"
+
+#define EOT "<|endoftext|>"
+#define IDS 65536u
+
+typedef struct pair {
+    uint32_t key;     /* left << 16 | right; 0: free, for id 0 is in no pair */
+    uint32_t words_n; /* in trainer.lists */
+    int64_t count;
+    uint64_t words_at;
+} pair;
+
+typedef struct ranked {
+    int64_t count;
+    uint32_t key;
+} ranked;
+
+/* What the step at hand makes of the pairs beside the merged one, by the other token of the pair. */
+typedef struct side {
+    int64_t *change;  /* (IDS) */
+    uint32_t *words;  /* (IDS): how many words go with it */
+    uint64_t *last;   /* (IDS): the last of them + 1 */
+    uint32_t *listed; /* (IDS): tokens that have any of these */
+    size_t count;
+} side;
+
+typedef struct note {
+    uint32_t word, other;
+} note;
+
+typedef struct trainer {
+    uint16_t *ids;        /* words' tokens, each from starts[word] on */
+    uint64_t *starts;     /* (words) */
+    uint32_t *lengths;    /* (words): tokens now */
+    uint64_t *counts;     /* (words) */
+    size_t words;
+    pair *pairs;
+    size_t pair_room, pair_count;
+    uint32_t *lists;      /* words of pairs */
+    size_t used, list_room;
+    ranked *heap;
+    size_t heap_count, heap_room;
+    side lost_left, lost_right, left, right; /* (x, l) and (r, x), which lose; (x, new) and (new, x), which are new */
+    note *left_notes, *right_notes;
+    size_t left_count, left_room, right_count, right_room;
+    uint32_t *token_n;    /* (IDS): bytes */
+} trainer;
+
+static int no_memory(sgt_error *err)
+{
+    return sgt_fail(err, SGT_ENOMEM, "merges: out of memory");
+}
+
+/* ---- pairs ---- */
+
+static size_t find_pair(const trainer *t, uint32_t key)
+{
+    size_t mask = t->pair_room - 1, i = (size_t)((uint64_t)key * 0x9E3779B97F4A7C15u >> 32) & mask;
+    while (t->pairs[i].key && t->pairs[i].key != key) i = (i + 1) & mask;
+    return i;
+}
+
+static int add_pair(trainer *t, uint32_t key, pair **out, sgt_error *err)
+{
+    size_t at = find_pair(t, key);
+    if (t->pairs[at].key || ++t->pair_count * 2 <= t->pair_room) {
+        t->pairs[at].key = key;
+        *out = &t->pairs[at];
+        return SGT_OK;
+    }
+    trainer wider = {.pair_room = 2 * t->pair_room, .pairs = calloc(2 * t->pair_room, sizeof(pair))};
+    if (!wider.pairs) return no_memory(err);
+    for (size_t i = 0; i < t->pair_room; i++)
+        if (t->pairs[i].key) wider.pairs[find_pair(&wider, t->pairs[i].key)] = t->pairs[i];
+    free(t->pairs);
+    t->pairs = wider.pairs;
+    t->pair_room = wider.pair_room;
+    *out = &t->pairs[find_pair(t, key)];
+    (*out)->key = key;
+    return SGT_OK;
+}
+
+/* Room in the lists for n words more. */
+static int reserve_list(trainer *t, size_t n, sgt_error *err)
+{
+    if (t->used + n <= t->list_room) return SGT_OK;
+    size_t room = t->used + n + t->list_room / 2;
+    uint32_t *more = reallocarray(t->lists, room, sizeof *more);
+    if (!more) return no_memory(err);
+    t->lists = more;
+    t->list_room = room;
+    return SGT_OK;
+}
+
+/* ---- the heap ---- */
+
+static int before(ranked a, ranked b) { return a.count != b.count ? a.count > b.count : a.key < b.key; }
+
+static int push(trainer *t, ranked r, sgt_error *err)
+{
+    if (t->heap_count == t->heap_room) {
+        size_t room = 2 * t->heap_room + 1024;
+        ranked *more = reallocarray(t->heap, room, sizeof *more);
+        if (!more) return no_memory(err);
+        t->heap = more;
+        t->heap_room = room;
+    }
+    size_t at = t->heap_count++;
+    for (; at && before(r, t->heap[(at - 1) / 2]); at = (at - 1) / 2) t->heap[at] = t->heap[(at - 1) / 2];
+    t->heap[at] = r;
+    return SGT_OK;
+}
+
+static ranked pop(trainer *t)
+{
+    ranked top = t->heap[0], last = t->heap[--t->heap_count];
+    size_t at = 0;
+    for (size_t child; (child = 2 * at + 1) < t->heap_count; at = child) {
+        child += child + 1 < t->heap_count && before(t->heap[child + 1], t->heap[child]);
+        if (!before(t->heap[child], last)) break;
+        t->heap[at] = t->heap[child];
+    }
+    t->heap[at] = last;
+    return top;
+}
+
+/* ---- from pieces to words ---- */
+
+static int take_words(trainer *t, const sgt_pieces *p, sgt_error *err)
+{
+    sgt_alphabet a;
+    uint16_t id_of[256];
+    size_t at = 0;
+    sgt_alphabet_fill(&a);
+    for (unsigned i = 0; i < 256; i++) id_of[a.order[i]] = (uint16_t)(i + 1);
+    t->ids = malloc((p->used + 1) * sizeof *t->ids);
+    t->starts = malloc((p->count + 1) * sizeof *t->starts);
+    t->lengths = malloc((p->count + 1) * sizeof *t->lengths);
+    t->counts = malloc((p->count + 1) * sizeof *t->counts);
+    if (!t->ids || !t->starts || !t->lengths || !t->counts) return no_memory(err);
+    if (p->count >= UINT32_MAX)
+        return sgt_fail(err, SGT_EUNSUPPORTED,
+                        "%zu distinct pieces of text: more than this takes (fewer inputs will do)", p->count);
+    for (size_t i = 0; i < p->room; i++) {
+        const sgt_piece *s = &p->slots[i];
+        if (!s->count || s->n < 2) continue; /* one byte is in no pair */
+        t->starts[t->words] = at;
+        t->lengths[t->words] = (uint32_t)s->n;
+        t->counts[t->words++] = s->count;
+        for (uint64_t j = 0; j < s->n; j++) t->ids[at++] = id_of[p->text[s->at + j]];
+    }
+    return SGT_OK;
+}
+
+/* Counts all pairs of bytes, and lists the words of each: twice over the words, to count and to list. */
+static int count_pairs(trainer *t, sgt_error *err)
+{
+    int rc = SGT_OK;
+    pair *p;
+    for (size_t w = 0; w < t->words; w++)
+        for (uint32_t i = 1; i < t->lengths[w] && !rc; i++) {
+            const uint16_t *s = t->ids + t->starts[w] + i;
+            if ((rc = add_pair(t, (uint32_t)s[-1] << 16 | s[0], &p, err)) < 0) break;
+            p->count += (int64_t)t->counts[w];
+            p->words_n++;
+        }
+    for (size_t i = 0; i < t->pair_room; i++) {
+        if (!t->pairs[i].key) continue;
+        t->pairs[i].words_at = t->used;
+        t->used += t->pairs[i].words_n;
+        t->pairs[i].words_n = 0;
+        if (!rc) rc = push(t, (ranked){t->pairs[i].count, t->pairs[i].key}, err);
+    }
+    size_t total = t->used;
+    t->used = 0;
+    if (rc < 0 || (rc = reserve_list(t, total, err)) < 0) return rc;
+    t->used = total;
+    for (uint32_t w = 0; w < t->words; w++)
+        for (uint32_t i = 1; i < t->lengths[w]; i++) {
+            const uint16_t *s = t->ids + t->starts[w] + i;
+            p = &t->pairs[find_pair(t, (uint32_t)s[-1] << 16 | s[0])];
+            if (!p->words_n || t->lists[p->words_at + p->words_n - 1] != w) t->lists[p->words_at + p->words_n++] = w;
+        }
+    return SGT_OK;
+}
+
+/* ---- one merge ---- */
+
+static void list_token(side *s, uint32_t other)
+{
+    if (s->words[other] || s->last[other]) return;
+    s->last[other] = UINT64_MAX;
+    s->listed[s->count++] = other;
+}
+
+static void change(side *s, uint32_t other, int64_t by)
+{
+    list_token(s, other);
+    s->change[other] += by;
+}
+
+/* Word w holds a new pair with `other`. */
+static int note_word(side *s, note **notes, size_t *count, size_t *room, uint32_t other, uint32_t w, sgt_error *err)
+{
+    if (s->last[other] == (uint64_t)w + 1) return SGT_OK;
+    if (*count == *room) {
+        size_t want = 2 * *room + 4096;
+        note *more = reallocarray(*notes, want, sizeof *more);
+        if (!more) return no_memory(err);
+        *notes = more;
+        *room = want;
+    }
+    s->last[other] = (uint64_t)w + 1;
+    s->words[other]++;
+    (*notes)[(*count)++] = (note){w, other};
+    return SGT_OK;
+}
+
+static int gain_left(trainer *t, uint32_t other, uint32_t w, int64_t by, sgt_error *err)
+{
+    change(&t->left, other, by);
+    return note_word(&t->left, &t->left_notes, &t->left_count, &t->left_room, other, w, err);
+}
+
+static int gain_right(trainer *t, uint32_t other, uint32_t w, int64_t by, sgt_error *err)
+{
+    change(&t->right, other, by);
+    return note_word(&t->right, &t->right_notes, &t->right_count, &t->right_room, other, w, err);
+}
+
+/* Puts `made` wherever l and r stand side by side in word w, from the left, and takes down what that does to the pairs
+ * on either side. */
+static int merge_word(trainer *t, uint32_t w, uint32_t l, uint32_t r, uint32_t made, sgt_error *err)
+{
+    uint16_t *s = t->ids + t->starts[w];
+    uint32_t n = t->lengths[w], to = 0;
+    int64_t count = (int64_t)t->counts[w];
+    int rc = SGT_OK;
+    for (uint32_t i = 0; i < n && !rc; i++) {
+        if (s[i] != l || i + 1 == n || s[i + 1] != r) {
+            s[to++] = s[i];
+            continue;
+        }
+        if (to) {
+            uint32_t x = s[to - 1];
+            change(x == made ? &t->right : &t->lost_left, x == made ? l : x, -count); /* (made, l) is a new pair */
+            rc = gain_left(t, x, w, count, err);
+        }
+        if (i + 2 < n && !rc) {
+            change(&t->lost_right, s[i + 2], -count);
+            rc = gain_right(t, s[i + 2], w, count, err);
+        }
+        s[to++] = (uint16_t)made;
+        i++;
+    }
+    t->lengths[w] = to;
+    return rc;
+}
+
+/* Takes from the pairs that are there what they have lost. */
+static void settle_lost(trainer *t, side *s, uint32_t token, int token_is_right)
+{
+    for (size_t i = 0; i < s->count; i++) {
+        uint32_t x = s->listed[i];
+        pair *p = &t->pairs[find_pair(t, token_is_right ? x << 16 | token : token << 16 | x)];
+        if (p->key) p->count += s->change[x];
+        s->change[x] = 0;
+        s->last[x] = 0;
+    }
+    s->count = 0;
+}
+
+/* Enters the new pairs with their words. */
+static int settle_new(trainer *t, side *s, const note *notes, size_t note_count, uint32_t made, int made_is_right,
+                      sgt_error *err)
+{
+    int rc = reserve_list(t, note_count, err);
+    pair *p;
+    for (size_t i = 0; i < s->count && !rc; i++) {
+        uint32_t x = s->listed[i], key = made_is_right ? x << 16 | made : made << 16 | x;
+        s->last[x] = t->used; /* from here on: where its next word goes */
+        t->used += s->words[x];
+        if (s->change[x] <= 0 || (rc = add_pair(t, key, &p, err)) < 0) continue;
+        p->count = s->change[x];
+        p->words_at = s->last[x];
+        p->words_n = s->words[x];
+        rc = push(t, (ranked){p->count, key}, err);
+    }
+    for (size_t i = 0; i < note_count && !rc; i++) t->lists[s->last[notes[i].other]++] = notes[i].word;
+    for (size_t i = 0; i < s->count; i++) {
+        uint32_t x = s->listed[i];
+        s->change[x] = 0;
+        s->words[x] = 0;
+        s->last[x] = 0;
+    }
+    s->count = 0;
+    return rc;
+}
+
+static int merge_pair(trainer *t, uint32_t key, uint32_t made, sgt_error *err)
+{
+    const uint32_t l = key >> 16, r = key & 0xFFFF;
+    size_t at = find_pair(t, key);
+    const uint64_t words_at = t->pairs[at].words_at, words_n = t->pairs[at].words_n;
+    int rc = SGT_OK;
+    t->left_count = t->right_count = 0;
+    for (uint64_t i = 0; i < words_n && !rc; i++) rc = merge_word(t, t->lists[words_at + i], l, r, made, err);
+    settle_lost(t, &t->lost_left, l, 1);
+    settle_lost(t, &t->lost_right, r, 0);
+    t->pairs[at].count = 0; /* it is nowhere any more, whatever its neighbours in a run of one token have counted */
+    if (!rc) rc = settle_new(t, &t->left, t->left_notes, t->left_count, made, 1, err);
+    if (!rc) rc = settle_new(t, &t->right, t->right_notes, t->right_count, made, 0, err);
+    return rc;
+}
+
+/* ---- the whole ---- */
+
+/* Writes a token's bytes to out; how many (at most `max`, beyond which nothing is written). */
+static size_t spell(const trainer *t, const sgt_merges *m, const sgt_alphabet *a, uint32_t id, uint8_t *out, size_t max)
+{
+    if (t->token_n[id] > max) return 0;
+    if (id < SGT_MERGES_FIRST) {
+        *out = a->order[id - 1];
+        return 1;
+    }
+    const uint16_t *half = m->pairs[id - SGT_MERGES_FIRST];
+    size_t n = spell(t, m, a, half[0], out, max);
+    return n + spell(t, m, a, half[1], out + n, max - n);
+}
+
+/* Whether a merge would make the text of the special token, which is that one's alone. Only a pattern other than
+ * GPT-2's leaves that text in one piece. */
+static int makes_eot(const trainer *t, const sgt_merges *m, uint32_t l, uint32_t r)
+{
+    const size_t want = sizeof EOT - 1;
+    uint8_t text[sizeof EOT];
+    sgt_alphabet a;
+    if (t->token_n[l] + (size_t)t->token_n[r] != want) return 0;
+    sgt_alphabet_fill(&a);
+    size_t n = spell(t, m, &a, l, text, want);
+    spell(t, m, &a, r, text + n, want - n);
+    return !memcmp(text, EOT, want);
+}
+
+static int train(trainer *t, sgt_merges *m, uint32_t size, const sgt_stop *stop, sgt_error *err)
+{
+    int rc = SGT_OK;
+    while (m->count + SGT_MERGES_FIRST < size && t->heap_count && !rc) {
+        ranked top = pop(t);
+        const int64_t count = t->pairs[find_pair(t, top.key)].count;
+        const uint32_t l = top.key >> 16, r = top.key & 0xFFFF, made = m->count + SGT_MERGES_FIRST;
+        if (count != top.count) {
+            if (count > 0) rc = push(t, (ranked){count, top.key}, err);
+            continue;
+        }
+        if (makes_eot(t, m, l, r)) continue;
+        if (sgt_stopped(stop)) return sgt_fail(err, SGT_ESTOPPED, "stopped");
+        rc = merge_pair(t, top.key, made, err);
+        m->pairs[m->count][0] = (uint16_t)l;
+        m->pairs[m->count++][1] = (uint16_t)r;
+        t->token_n[made] = t->token_n[l] + t->token_n[r];
+    }
+    return rc;
+}
+
+static int reserve_side(side *s)
+{
+    s->change = calloc(IDS, sizeof *s->change);
+    s->words = calloc(IDS, sizeof *s->words);
+    s->last = calloc(IDS, sizeof *s->last);
+    s->listed = calloc(IDS, sizeof *s->listed);
+    return s->change && s->words && s->last && s->listed;
+}
+
+static void free_side(side *s)
+{
+    free(s->change);
+    free(s->words);
+    free(s->last);
+    free(s->listed);
+}
+
+static void free_trainer(trainer *t)
+{
+    free(t->ids);
+    free(t->starts);
+    free(t->lengths);
+    free(t->counts);
+    free(t->pairs);
+    free(t->lists);
+    free(t->heap);
+    free(t->left_notes);
+    free(t->right_notes);
+    free(t->token_n);
+    free_side(&t->lost_left);
+    free_side(&t->lost_right);
+    free_side(&t->left);
+    free_side(&t->right);
+}
+
+int sgt_merges_train(sgt_merges *m, const sgt_pieces *p, uint32_t size, const sgt_stop *stop, sgt_error *err)
+{
+    trainer t = {.pair_room = (size_t)1 << 17};
+    *m = (sgt_merges){.pairs = calloc(IDS, sizeof *m->pairs)};
+    t.pairs = calloc(t.pair_room, sizeof *t.pairs);
+    t.token_n = calloc(IDS, sizeof *t.token_n);
+    int rc = m->pairs && t.pairs && t.token_n && reserve_side(&t.lost_left) && reserve_side(&t.lost_right) &&
+                     reserve_side(&t.left) && reserve_side(&t.right)
+                 ? take_words(&t, p, err)
+                 : no_memory(err);
+    for (uint32_t id = 1; id < SGT_MERGES_FIRST && t.token_n; id++) t.token_n[id] = 1;
+    if (!rc) rc = count_pairs(&t, err);
+    if (!rc) rc = train(&t, m, size, stop, err);
+    free_trainer(&t);
+    if (rc < 0) {
+        free(m->pairs);
+        *m = (sgt_merges){0};
+    }
+    return rc;
+}

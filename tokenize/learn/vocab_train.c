@@ -1,0 +1,324 @@
+/* vocab_train.c: a vocabulary from inputs: threads take units from the feed, split them and count the pieces each for
+ * itself; the counts are laid together, and merges are trained on them (merges.h). Sums do not depend on who counted
+ * what, so the vocabulary depends on no thread. */
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/cpu.h"
+#include "base/file.h"
+#include "input/feed.h"
+#include "input/json_parts.h"
+#include "merges.h"
+#include "out/out_compare.h"
+#include "text/pattern.h"
+#include "text/split.h"
+#include "vocab/alphabet.h"
+#include "vocab/vocab_file.h"
+
+#define PIECE ((size_t)256 << 10)
+#define ENDS 320 /* split.h: 64 more than are worth a call */
+#define EOT "<|endoftext|>"
+#define EOT_BYTES (sizeof EOT - 1)
+
+/* Lines of JSONL that end in a unit, for the number of a bad one. */
+typedef struct line_count {
+    uint64_t ticket, file, lines;
+} line_count;
+
+typedef struct counting {
+    const sgt_tokenize_options *o;
+    const sgt_corpus *corpus;
+    const char *rule; /* NULL: GPT-2's */
+    pthread_mutex_t lock; /* all that follows, and the calls of progress */
+    sgt_text_feed *feed;
+    uint64_t ticket, documents, bytes, invalid, raw;
+    line_count *lines;
+    size_t line_units, line_room;
+    int ended, rc;
+    uint64_t failed; /* the first unit that did */
+    sgt_bad_line bad;
+    sgt_error err;
+} counting;
+
+typedef struct counter {
+    counting *c;
+    sgt_pieces *pieces;
+    sgt_pattern *pattern;
+    sgt_unit unit;
+    pthread_t thread;
+    int running;
+} counter;
+
+/* ---- a unit's pieces ---- */
+
+static int count_by_pattern(counter *k, const uint8_t *s, size_t n, sgt_error *err)
+{
+    size_t ends[256], from = 0;
+    int rc = sgt_pattern_start(k->pattern, s, n, err), count = 0;
+    while (!rc && (count = sgt_pattern_split(k->pattern, ends, 256, err)) > 0)
+        for (int i = 0; i < count && !rc; from = ends[i++])
+            rc = sgt_pieces_add(k->pieces, s + from, ends[i] - from, 1, err);
+    return rc < 0 ? rc : count;
+}
+
+static int count_text(counter *k, const uint8_t *s, size_t n, sgt_error *err)
+{
+    int rc = sgt_normalize_text(&k->unit.normal, k->c->o->normalize, s, n, &s, &n, err);
+    if (rc < 0) return rc;
+    if (k->pattern) return count_by_pattern(k, s, n, err);
+    sgt_splitter sp = sgt_splitter_start(s, n);
+    uint32_t ends[ENDS];
+    for (size_t pieces, at = 0; !rc && (pieces = sgt_split(&sp, ends, ENDS)) > 0; at = sp.at) {
+        if (ends[0] == UINT32_MAX) rc = sgt_pieces_add(k->pieces, s + at, sp.at - at, 1, err);
+        else
+            for (size_t i = 0, from = 0; i < pieces && !rc; from = ends[i++])
+                rc = sgt_pieces_add(k->pieces, s + at + from, ends[i] - from, 1, err);
+    }
+    return rc;
+}
+
+static int count_part(counter *k, sgt_part *p, sgt_error *err)
+{
+    const uint8_t *text, *end, *found;
+    size_t n;
+    int rc = sgt_unit_text(&k->unit, p, k->c->o, &text, &n, err);
+    if (rc < 0) return rc;
+    end = text + n;
+    while (!rc && k->c->o->special_eot && (found = memmem(text, (size_t)(end - text), EOT, EOT_BYTES))) {
+        rc = count_text(k, text, (size_t)(found - text), err);
+        text = found + EOT_BYTES;
+    }
+    return rc < 0 ? rc : count_text(k, text, (size_t)(end - text), err);
+}
+
+static int count_unit(counter *k, sgt_error *err)
+{
+    sgt_unit *u = &k->unit;
+    sgt_error why;
+    u->invalid_count = 0;
+    u->bad.why = NULL;
+    int rc = sgt_json_parts(u, k->c->corpus, k->c->o, err);
+    for (size_t i = 0; i < u->count && !rc; i++) {
+        rc = count_part(k, &u->parts[i], &why);
+        if (rc < 0) return sgt_fail(err, rc, "%s: %s", k->c->corpus->files[u->parts[i].file].path, why.text);
+    }
+    return rc;
+}
+
+/* ---- threads ---- */
+
+static int note_lines(counting *c, uint64_t ticket, const sgt_part *p)
+{
+    if (!p->line) return SGT_OK;
+    if (c->line_units == c->line_room) {
+        size_t room = 2 * c->line_room + 256;
+        line_count *more = reallocarray(c->lines, room, sizeof *more);
+        if (!more) return sgt_fail(&c->err, SGT_ENOMEM, "lines: out of memory");
+        c->lines = more;
+        c->line_room = room;
+    }
+    c->lines[c->line_units++] = (line_count){ticket, p->file, p->line};
+    return SGT_OK;
+}
+
+/* Under the lock: unit `ticket` is counted, or not. Of several failures the first in the text counts. */
+static void settle(counting *c, const sgt_unit *u, uint64_t ticket, int rc, const sgt_error *why)
+{
+    for (size_t i = 0; i < u->count && !rc; i++) {
+        const sgt_part *p = &u->parts[i];
+        c->documents += p->first != 0;
+        c->bytes += p->length;
+        c->invalid += p->invalid;
+        if (p->raw > c->raw) c->raw = p->raw;
+        if (note_lines(c, ticket, p) < 0) {
+            rc = c->rc = SGT_ENOMEM;
+            c->ended = 1;
+        }
+    }
+    if (!rc && u->bad.why) rc = SGT_EFORMAT;
+    if (rc >= 0 || (c->rc < 0 && c->failed < ticket)) return;
+    c->rc = rc;
+    c->failed = ticket;
+    c->ended = 1;
+    c->bad = u->bad;
+    if (!u->bad.why) c->err = *why;
+}
+
+static void *count_units(void *arg)
+{
+    counter *k = arg;
+    counting *c = k->c;
+    for (int rc = SGT_OK; !rc;) {
+        sgt_error why = {0};
+        pthread_mutex_lock(&c->lock);
+        uint64_t ticket = c->ticket++;
+        k->unit.count = 0;
+        if (!c->ended && sgt_stopped(c->o->stop)) rc = sgt_fail(&why, SGT_ESTOPPED, "stopped");
+        else if (!c->ended) rc = sgt_text_feed_next(c->feed, &k->unit, &why);
+        else rc = 1;
+        if (rc == 1) c->ended = 1;
+        pthread_mutex_unlock(&c->lock);
+        if (!rc) rc = count_unit(k, &why);
+        pthread_mutex_lock(&c->lock);
+        if (rc <= 0) settle(c, &k->unit, ticket, rc, &why);
+        if (rc < 0 || c->rc < 0) rc = -1;
+        else if (!rc && c->o->progress)
+            c->o->progress(c->o->progress_ctx, c->bytes, c->corpus->unsized ? 0 : c->corpus->bytes, k->pieces->total);
+        pthread_mutex_unlock(&c->lock);
+        sgt_unit_trim(&k->unit, PIECE);
+    }
+    return NULL;
+}
+
+static int bad_line(const counting *c, sgt_error *err)
+{
+    uint64_t line = 1;
+    char at[40] = "";
+    for (size_t i = 0; i < c->line_units; i++)
+        if (c->lines[i].ticket <= c->failed && c->lines[i].file == c->bad.file) line += c->lines[i].lines;
+    if (c->bad.byte) snprintf(at, sizeof at, " byte %" PRIu64 ":", c->bad.byte);
+    return sgt_fail(err, SGT_EFORMAT, "%s: line %" PRIu64 ":%s %s (--skip-bad leaves such lines out)",
+                    c->corpus->files[c->bad.file].path, line, at, c->bad.why);
+}
+
+static int start(counting *c, counter *all, size_t threads, sgt_error *err)
+{
+    int rc = SGT_OK;
+    for (size_t i = 0; i < threads && !rc; i++) {
+        all[i].c = c;
+        rc = sgt_pieces_new(&all[i].pieces, err);
+        if (!rc) rc = sgt_unit_new(&all[i].unit, err);
+        if (!rc && c->rule) rc = sgt_pattern_new(&all[i].pattern, c->rule, err);
+    }
+    /* This thread is the first: where no other can be started it does all. */
+    for (size_t i = 1; i < threads && !rc; i++)
+        all[i].running = pthread_create(&all[i].thread, NULL, count_units, &all[i]) == 0;
+    return rc;
+}
+
+/* Counts everything into all[0].pieces. */
+static int count_all(counting *c, counter *all, size_t threads, sgt_error *err)
+{
+    int rc = start(c, all, threads, err);
+    if (rc < 0) return rc;
+    count_units(&all[0]);
+    for (size_t i = 1; i < threads; i++)
+        if (all[i].running) pthread_join(all[i].thread, NULL);
+    if (c->rc < 0 && c->bad.why) return bad_line(c, err);
+    if (c->rc < 0 && err) *err = c->err;
+    rc = c->rc;
+    for (size_t i = 1; i < threads && !rc; i++) {
+        rc = sgt_pieces_add_all(all[0].pieces, all[i].pieces, err);
+        sgt_pieces_free(all[i].pieces);
+        all[i].pieces = NULL;
+    }
+    return rc;
+}
+
+/* ---- the vocabulary ---- */
+
+/* Tokens and merges with the ids they were trained under. */
+static int fill_parts(sgt_vocab_parts *p, const sgt_merges *m, sgt_error *err)
+{
+    sgt_alphabet a;
+    sgt_alphabet_fill(&a);
+    int rc = sgt_vocab_parts_token(p, 0, EOT, EOT_BYTES, 1, err);
+    for (uint32_t i = 0; i < 256 && !rc; i++) rc = sgt_vocab_parts_token(p, i + 1, a.order + i, 1, 0, err);
+    for (uint32_t i = 0; i < m->count && !rc; i++) {
+        const sgt_vocab_part l = p->tokens[m->pairs[i][0]], r = p->tokens[m->pairs[i][1]];
+        uint8_t *text = malloc(l.n + r.n); /* apart from the list it goes to, which may move */
+        if (!text) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", p->path);
+        memcpy(text, p->bytes + l.at, l.n);
+        memcpy(text + l.n, p->bytes + r.at, r.n);
+        rc = sgt_vocab_parts_token(p, SGT_MERGES_FIRST + i, text, l.n + r.n, 0, err);
+        if (!rc) rc = sgt_vocab_parts_merge(p, text, l.n, text + l.n, r.n, err);
+        free(text);
+    }
+    return rc;
+}
+
+static int check_options(const sgt_tokenize_options *o, uint32_t size, sgt_error *err)
+{
+    static const char *const ours[] = {"tokenizer.json", "vocab.json", "merges.txt"};
+    if (!o->input_count || !o->out || !*o->out) return sgt_fail(err, SGT_EUSAGE, "wanted at least one INPUT, and OUT");
+    if (size < SGT_MERGES_FIRST || size > SGT_VOCAB_MAX_IDS)
+        return sgt_fail(err, SGT_EUSAGE, "train-vocab: %u is not within %u and %u", size, SGT_MERGES_FIRST,
+                        SGT_VOCAB_MAX_IDS);
+    if (!o->force && sgt_out_holds_other_than(o->out, NULL, 0))
+        return sgt_fail(err, SGT_EFORMAT, "%s: is not empty (name a new folder, or --force %s)", o->out,
+                        sgt_out_holds_other_than(o->out, ours, 3) ? "writes beside what is there"
+                                                                  : "replaces the vocabulary in it");
+    return SGT_OK;
+}
+
+static int train(sgt_vocab **out, const sgt_tokenize_options *o, const sgt_corpus *corpus, uint32_t size,
+                 sgt_train_result *result, sgt_error *err)
+{
+    size_t threads = o->threads ? (size_t)o->threads : (size_t)sgt_cpu_count(), units = corpus->bytes / PIECE + 1;
+    if (!corpus->unsized && units < threads) threads = units;
+    counting c = {.o = o, .corpus = corpus, .rule = o->rule && !sgt_pattern_is_gpt2(o->rule) ? o->rule : NULL};
+    sgt_text_feed_options f = {.corpus = corpus,
+                          .piece = PIECE,
+                          .special = o->special_eot ? EOT : NULL,
+                          .whole = c.rule != NULL,
+                          .normalized = o->normalize > SGT_NORMALIZE_NONE,
+                          .stop = o->stop,
+                          .threads = threads};
+    sgt_vocab_parts parts = {.path = o->out, .rule = c.rule, .normalize = o->normalize};
+    sgt_merges m = {0};
+    counter *all = calloc(threads, sizeof *all);
+    int rc = all ? sgt_text_feed_open(&c.feed, &f, err) : sgt_fail(err, SGT_ENOMEM, "threads: out of memory");
+    if (rc < 0) goto done;
+    pthread_mutex_init(&c.lock, NULL);
+    rc = count_all(&c, all, threads, err);
+    pthread_mutex_destroy(&c.lock);
+    sgt_text_feed_close(c.feed);
+    if (rc < 0) goto done;
+    *result = (sgt_train_result){.files = corpus->count, .documents = c.documents, .bytes = c.bytes,
+                                 .pieces = all[0].pieces->total, .distinct = all[0].pieces->count,
+                                 .invalid_utf8 = c.invalid};
+    if ((rc = sgt_merges_train(&m, all[0].pieces, size, o->stop, err)) == 0 && (rc = fill_parts(&parts, &m, err)) == 0)
+        rc = sgt_vocab_from_parts(out, &parts, err);
+    result->tokens = m.count + SGT_MERGES_FIRST;
+done:
+    for (size_t i = 0; all && i < threads; i++) {
+        sgt_pieces_free(all[i].pieces);
+        sgt_pattern_free(all[i].pattern);
+        sgt_unit_free(&all[i].unit);
+    }
+    free(all);
+    free(c.lines);
+    free(m.pairs);
+    sgt_vocab_parts_free(&parts);
+    return rc;
+}
+
+int sgt_vocab_train(sgt_vocab **out, const sgt_tokenize_options *o, uint32_t size, sgt_train_result *result,
+                    sgt_error *err)
+{
+    sgt_corpus *c = NULL;
+    sgt_pattern *pattern = NULL;
+    struct timespec began, ended;
+    int rc = check_options(o, size, err);
+    if (rc < 0) return rc;
+    clock_gettime(CLOCK_MONOTONIC, &began);
+    sgt_corpus_request request = {.inputs = o->inputs,
+                                  .count = o->input_count,
+                                  .out = o->out,
+                                  .format = o->format,
+                                  .filters = o->filters,
+                                  .filter_count = o->filter_count,
+                                  .notice = o->notice,
+                                  .stop = o->stop};
+    if (o->rule && (rc = sgt_pattern_new(&pattern, o->rule, err)) < 0) return rc;
+    sgt_pattern_free(pattern);
+    if ((rc = sgt_corpus_list(&c, &request, err)) == 0) rc = train(out, o, c, size, result, err);
+    sgt_corpus_free(c);
+    clock_gettime(CLOCK_MONOTONIC, &ended);
+    result->seconds = (double)(ended.tv_sec - began.tv_sec) + (double)(ended.tv_nsec - began.tv_nsec) * 1e-9;
+    return rc;
+}

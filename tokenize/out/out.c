@@ -1,0 +1,472 @@
+/* out.c: claims OUT, completes it, lets it go. What may be gone on with is decided in out_compare.c. */
+#include "out.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "digests.h"
+#include "out_compare.h"
+#include "shard.h"
+#include "writer.h"
+
+#define HELPERS "helpers" /* in .work: held by ranks that write shards for the one that has the lock */
+#define WAIT_MS 50
+#define WAIT_TURNS 200 /* ten seconds: setting OUT up takes a rank less */
+
+static const char *const finished_names[] = {"manifest.json", "sources.jsonl", "tokenizer.json", SGT_DEDUP_FILE};
+static const char *const work_names[] = {"journal",       "inputs.jsonl",   "sources.jsonl",
+                                         "manifest.json", "tokenizer.json", SGT_DEDUP_FILE, HELPERS};
+#define COUNT(a) (sizeof(a) / sizeof *(a))
+
+static int no_memory(const char *path, sgt_error *err)
+{
+    return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+}
+
+/* ---- names ---- */
+
+/* Whether `name` is that of a shard or its index, SPLIT_NNNNNN.bin or .idx; *index is its number. */
+static int shard_name(const char *name, int *split, uint64_t *index)
+{
+    for (*split = 0; *split < SGT_SPLITS; ++*split) {
+        size_t n = strlen(sgt_split_names[*split]);
+        if (strncmp(name, sgt_split_names[*split], n) || name[n] != '_') continue;
+        const char *digits = name + n + 1;
+        if (strspn(digits, "0123456789") != 6) continue;
+        *index = strtoull(digits, NULL, 10);
+        return !strcmp(digits + 6, ".bin") || !strcmp(digits + 6, ".idx");
+    }
+    return 0;
+}
+
+static int listed(const char *name, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!strcmp(name, names[i])) return 1;
+    return 0;
+}
+
+/* In OUT: what a complete set consists of, but for the shards that `j` (NULL: none) knows. */
+static int stale_in_out(const char *name, const sgt_journal *j)
+{
+    int split;
+    uint64_t index;
+    if (listed(name, finished_names, COUNT(finished_names))) return 1;
+    return shard_name(name, &split, &index) && !(j && index < j->count[split]);
+}
+
+/* In .work: all we ever make there but the lock, and but the shards that `j` has begun or made whole. */
+static int stale_in_work(const char *name, const sgt_journal *j)
+{
+    char known[64];
+    size_t n = strlen(name);
+    if (!j && listed(name, work_names, COUNT(work_names))) return 1;
+    if (n < 4 || strcmp(name + n - 4, ".tmp")) return 0;
+    for (int s = 0; j && s < SGT_SPLITS; s++)
+        for (int k = 0; k < 2; k++) {
+            if (!j->now.tokens[s]) continue;
+            sgt_writer_name(known, sgt_split_names[s], j->count[s], k ? "idx.tmp" : "bin.tmp");
+            if (!strcmp(name, known)) return 0;
+        }
+    return 1;
+}
+
+/* Removes from `folder` the files that `stale` names. */
+static int sweep(const char *folder, int (*stale)(const char *, const sgt_journal *), const sgt_journal *j,
+                 sgt_error *err)
+{
+    int rc = SGT_OK;
+    DIR *d = opendir(folder);
+    if (!d) return sgt_fail_errno(err, "%s", folder);
+    for (const struct dirent *e; !rc && (e = readdir(d));)
+        if (stale(e->d_name, j) && unlinkat(dirfd(d), e->d_name, 0) < 0 && errno != ENOENT)
+            rc = sgt_fail_errno(err, "%s/%s: cannot remove", folder, e->d_name);
+    closedir(d);
+    return rc;
+}
+
+
+void sgt_out_part_name(char name[32], uint32_t part)
+{
+    snprintf(name, 32, "part-%06u", part);
+}
+
+static int remove_parts(const char *work, sgt_error *err)
+{
+    int rc = SGT_OK;
+    DIR *d = opendir(work);
+    if (!d) return sgt_fail_errno(err, "%s", work);
+    for (const struct dirent *e; !rc && (e = readdir(d));) {
+        if (!sgt_out_is_part(e->d_name)) continue;
+        char *path = sgt_join(work, e->d_name);
+        rc = path ? sgt_remove_tree(path, err) : no_memory(work, err);
+        free(path);
+    }
+    closedir(d);
+    return rc;
+}
+
+/* gone: set to 1 where there is no such file, which is an error where gone is NULL. */
+static int move(const char *from_folder, const char *to_folder, const char *from, const char *to, int *gone,
+                sgt_error *err)
+{
+    char *a = sgt_join(from_folder, from), *b = sgt_join(to_folder, to);
+    int rc = a && b ? SGT_OK : no_memory(to_folder, err);
+    if (!rc && rename(a, b) < 0) {
+        if (gone && errno == ENOENT) *gone = 1;
+        else rc = sgt_fail_errno(err, "%s: cannot move to %s", a, b);
+    }
+    free(a);
+    free(b);
+    return rc;
+}
+
+/* ---- the lock ---- */
+
+/* .work is a folder of OUT's own: a link would have us remove temporaries wherever it leads, or wait for good where it
+ * leads nowhere. */
+static int make_work(const char *work, sgt_error *err)
+{
+    struct stat st;
+    if (mkdir(work, 0777) == 0) return sgt_sync_parent(work, err); /* or its journal may be lost, and OUT nobody's */
+    if (errno != EEXIST) return sgt_fail_errno(err, "%s: cannot make this folder", work);
+    if (lstat(work, &st) == 0 && !S_ISDIR(st.st_mode))
+        return sgt_fail(err, SGT_EIO, "%s: is not a folder (remove it, or name another OUT)", work);
+    return SGT_OK; /* or it went with the run that ended just now */
+}
+
+/* Holds OUT/.work/lock, LOCK_EX: alone, LOCK_SH: with others who do so. 1: somebody else holds it otherwise. A run that
+ * ends removes the file, so the one that was locked must be the one that is there. */
+static int lock_work(sgt_out *o, int how, sgt_error *err)
+{
+    char *path = sgt_join(o->work, "lock");
+    struct stat held, there;
+    int rc = path ? SGT_OK : no_memory(o->work, err);
+    for (int done = 0; !rc && !done;) {
+        if ((rc = make_work(o->work, err)) < 0) break;
+        o->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+        if (o->lock < 0 && errno == ENOENT) continue; /* .work went with the run that ended just now */
+        if (o->lock < 0) rc = sgt_fail_errno(err, "%s", path);
+        else if (flock(o->lock, how | LOCK_NB) < 0)
+            rc = errno == EWOULDBLOCK ? 1 : sgt_fail_errno(err, "%s: cannot lock", path);
+        else
+            done = fstat(o->lock, &held) == 0 && stat(path, &there) == 0 && held.st_ino == there.st_ino &&
+                   held.st_dev == there.st_dev;
+        if (!done && o->lock >= 0) {
+            close(o->lock);
+            o->lock = -1;
+        }
+    }
+    free(path);
+    return rc;
+}
+
+static int at_work(const sgt_out *o, sgt_error *err)
+{
+    return sgt_fail(err, SGT_EIO, "%s: another sgt-tokenize is at work here (wait for it)", o->path);
+}
+
+static void unlock(sgt_out *o)
+{
+    if (o->lock >= 0) close(o->lock);
+    o->lock = -1;
+}
+
+/* Takes away .work, as far as it is ours, and the lock with it. */
+static void remove_work(sgt_out *o)
+{
+    char *path = sgt_join(o->work, "lock");
+    sweep(o->work, stale_in_work, NULL, NULL);
+    remove_parts(o->work, NULL);
+    if (path) unlink(path);
+    rmdir(o->work); /* fails where somebody else keeps something there */
+    free(path);
+}
+
+/* ---- claiming ---- */
+
+/* What speaks against OUT as a whole, before anything in it is touched. */
+static int check_folder(const sgt_out_request *r, sgt_error *err)
+{
+    struct stat st;
+    static const char *const harmless[] = {"lost+found", ".work"}; /* another rank may be making it this moment */
+    if (stat(r->path, &st) < 0) return errno == ENOENT ? SGT_OK : sgt_fail_errno(err, "%s", r->path);
+    if (!S_ISDIR(st.st_mode)) return sgt_fail(err, SGT_EIO, "%s: OUT is a file, not a folder", r->path);
+    if (r->force || sgt_out_file_exists(r->path, "manifest.json") || sgt_out_file_exists(r->path, ".work"))
+        return SGT_OK;
+    if (sgt_out_holds_other_than(r->path, harmless, COUNT(harmless)))
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: OUT is not empty and not of sgt-tokenize's making (name a new folder, or --force "
+                        "writes beside what is there)",
+                        r->path);
+    return SGT_OK;
+}
+
+/* Forgets any earlier run: from the journal on, what the old one left is stale, and is then removed. */
+static int start_over(sgt_out *o, const sgt_out_request *r, sgt_error *err)
+{
+    int rc;
+    sgt_journal_close(o->journal);
+    o->journal = NULL;
+    if ((rc = sweep(o->work, stale_in_work, NULL, err)) < 0 ||
+        (rc = sgt_out_write_inputs(o->work, r->corpus, err)) < 0 ||
+        (rc = sgt_journal_create(&o->journal, o->work, sgt_vocab_fingerprint(r->vocab),
+                                 r->journal_options ? r->journal_options : r->options, err)) < 0 ||
+        (rc = remove_parts(o->work, err)) < 0)
+        return rc;
+    /* The manifest goes first and durably: OUT must not look complete with some of its shards gone. */
+    char *manifest = sgt_join(o->path, "manifest.json");
+    rc = manifest ? SGT_OK : no_memory(o->path, err);
+    if (!rc && unlink(manifest) < 0 && errno != ENOENT) rc = sgt_fail_errno(err, "%s: cannot remove", manifest);
+    free(manifest);
+    if (rc < 0 || (rc = sgt_sync_folder(o->path, err)) < 0 || (rc = sweep(o->path, stale_in_out, NULL, err)) < 0)
+        return rc;
+    /* Parts are begun from a clean OUT: until the journal has a state, whoever comes starts over. */
+    const sgt_manifest_shard none[SGT_SPLITS] = {0};
+    return r->journal_options ? sgt_journal_commit(o->journal, none, &o->journal->now, err) : SGT_OK;
+}
+
+/* The files of a shard that is still being written must be as long as the journal has them. */
+static int check_begun(const sgt_out *o, int split, sgt_error *err)
+{
+    const sgt_journal *j = o->journal;
+    char name[64];
+    if (!j->now.tokens[split]) return SGT_OK;
+    sgt_writer_name(name, sgt_split_names[split], j->count[split], "bin.tmp");
+    int rc = sgt_out_check_size(o->work, name, SGT_SHARD_HEADER + 2 * j->now.tokens[split], 1, err);
+    if (rc < 0) return rc;
+    sgt_writer_name(name, sgt_split_names[split], j->count[split], "idx.tmp");
+    return sgt_out_check_size(o->work, name, 8 * j->now.documents[split], 1, err);
+}
+
+/* Killed between publishing `name` and the manifest: back to where the journal has it. */
+static int take_back(const sgt_out *o, const char *name, sgt_error *err)
+{
+    if (sgt_out_file_exists(o->work, name) || !sgt_out_file_exists(o->path, name)) return SGT_OK;
+    return move(o->path, o->work, name, name, NULL, err);
+}
+
+/* Completes what the journal knows: shards that are whole but still in .work. Everything else there or in OUT is
+ * removed. */
+static int go_on(sgt_out *o, sgt_error *err)
+{
+    const sgt_journal *j = o->journal;
+    int rc = SGT_OK;
+    for (int s = 0; s < SGT_SPLITS && !rc; s++) {
+        for (size_t i = 0; i < j->count[s] && !rc; i++) {
+            const sgt_manifest_shard *shard = &j->shards[s][i];
+            char idx[64];
+            sgt_writer_name(idx, shard->split, i, "idx");
+            if ((rc = sgt_out_move_shard(o, shard, err)) == 0 &&
+                (rc = sgt_out_check_size(o->path, shard->file, SGT_SHARD_HEADER + 2 * shard->tokens, 0, err)) == 0)
+                rc = sgt_out_check_size(o->path, idx, 8 * shard->documents, 0, err);
+        }
+        if (!rc) rc = check_begun(o, s, err);
+    }
+    if (!rc && j->now.sources) rc = take_back(o, "sources.jsonl", err);
+    if (!rc) rc = take_back(o, SGT_DEDUP_FILE, err);
+    if (!rc) rc = sgt_out_check_size(o->work, "sources.jsonl", j->now.sources, 1, err);
+    if (!rc) rc = sweep(o->work, stale_in_work, j, err);
+    if (!rc) rc = sweep(o->path, stale_in_out, j, err);
+    return rc;
+}
+
+/* Under the lock: is OUT complete, or what is there of it? */
+static int take_over(sgt_out *o, const sgt_out_request *r, sgt_error *err)
+{
+    int rc = sgt_out_is_complete(r, err);
+    if (rc == 1) {
+        remove_work(o); /* left by a run that was killed at the very end */
+        return 1;
+    }
+    if (!rc && (rc = sgt_journal_open(&o->journal, o->work, err)) == 0)
+        rc = sgt_out_may_resume(o->journal, r, o->work, err);
+    if (rc == 1 && (r->journal_options || (rc = go_on(o, err)) == 0)) return SGT_OK; /* parts go on by themselves */
+    return rc < 0 && !r->force ? rc : start_over(o, r, err);
+}
+
+/* What can be said without a lock. 1: OUT is complete, and not touched at all: it may be read-only. */
+static int approach(sgt_out *o, const sgt_out_request *r, sgt_error *err)
+{
+    struct stat st;
+    int rc = check_folder(r, err);
+    *o = (sgt_out){.path = r->path, .lock = -1, .made = stat(r->path, &st) < 0};
+    o->had_work = sgt_out_file_exists(r->path, ".work");
+    if (rc < 0) return rc;
+    if (!o->had_work && (rc = sgt_out_is_complete(r, err)) != 0 && (rc > 0 || !r->force)) return rc;
+    if (!o->made && access(r->path, R_OK | W_OK | X_OK) < 0) return sgt_fail_errno(err, "%s", r->path);
+    if (!(o->work = sgt_join(r->path, ".work"))) return no_memory(r->path, err);
+    return sgt_make_folders(r->path, err);
+}
+
+int sgt_out_claim(sgt_out *o, const sgt_out_request *r, sgt_error *err)
+{
+    int rc = approach(o, r, err);
+    if (rc > 0 || (rc < 0 && !o->work)) return rc;
+    if (!rc && (rc = lock_work(o, LOCK_EX, err)) == 1) rc = at_work(o, err);
+    if (!rc && (rc = take_over(o, r, err)) == 0) return SGT_OK;
+    sgt_out_release(o, o->had_work);
+    return rc;
+}
+
+/* ---- ranks ---- */
+
+static int wait_a_turn(const sgt_out_request *r, sgt_error *err)
+{
+    nanosleep(&(struct timespec){.tv_nsec = WAIT_MS * 1000000l}, NULL);
+    return sgt_stopped(r->stop) ? sgt_fail(err, SGT_ESTOPPED, "stopped") : SGT_OK;
+}
+
+/* With a share of the lock: do those who have the others do the same as we? */
+static int check_joined(sgt_out *o, const sgt_out_request *r, sgt_error *err)
+{
+    int rc = sgt_out_is_complete(r, err);
+    if (!rc && (rc = sgt_journal_open(&o->journal, o->work, err)) == 0)
+        if ((rc = sgt_out_may_resume(o->journal, r, o->work, err)) == 1) return SGT_OK;
+    return rc > 0 || (rc < 0 && !r->force) ? rc : at_work(o, err);
+}
+
+int sgt_out_join(sgt_out *o, const sgt_out_request *r, sgt_error *err)
+{
+    int rc = approach(o, r, err);
+    if (rc > 0 || (rc < 0 && !o->work)) return rc;
+    for (int turn = 0; !rc; turn++) {
+        if ((rc = lock_work(o, LOCK_EX, err)) == 0) {
+            if ((rc = take_over(o, r, err)) == 0 && flock(o->lock, LOCK_SH) < 0)
+                rc = sgt_fail_errno(err, "%s/lock: cannot lock", o->work);
+            break;
+        }
+        if (rc == 1 && (rc = lock_work(o, LOCK_SH, err)) == 0) {
+            rc = check_joined(o, r, err);
+            break;
+        }
+        if (rc == 1) rc = turn < WAIT_TURNS ? wait_a_turn(r, err) : at_work(o, err);
+    }
+    if (rc) sgt_out_release(o, o->had_work);
+    return rc;
+}
+
+void sgt_out_share_no_more(sgt_out *o)
+{
+    unlock(o);
+}
+
+/* A descriptor that holds .work/helpers, or a negative SGT_E*. */
+static int lock_helpers(const sgt_out *o, const sgt_out_request *r, int how, sgt_error *err)
+{
+    char *path = sgt_join(o->work, HELPERS);
+    int rc = path ? SGT_OK : no_memory(o->work, err);
+    int fd = rc ? -1 : open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (!rc && fd < 0) rc = sgt_fail_errno(err, "%s", path);
+    while (!rc && flock(fd, how | LOCK_NB) < 0)
+        rc = errno != EWOULDBLOCK ? sgt_fail_errno(err, "%s: cannot lock", path) : r ? wait_a_turn(r, err) : SGT_OK;
+    if (rc < 0 && fd >= 0) close(fd);
+    free(path);
+    return rc < 0 ? rc : fd;
+}
+
+int sgt_out_help(sgt_out *o, sgt_error *err)
+{
+    int fd = lock_helpers(o, NULL, LOCK_SH, err);
+    if (fd >= 0) o->lock = fd;
+    return fd < 0 ? fd : SGT_OK;
+}
+
+int sgt_out_alone(sgt_out *o, const sgt_out_request *r, sgt_error *err)
+{
+    int rc;
+    while ((rc = lock_work(o, LOCK_EX, err)) == 1)
+        if ((rc = wait_a_turn(r, err)) < 0) return rc;
+    if (rc < 0) return rc;
+    sgt_journal_close(o->journal);
+    o->journal = NULL;
+    int helpers = lock_helpers(o, r, LOCK_EX, err); /* those of a rank that died are still at it */
+    if (helpers < 0) return helpers;
+    close(helpers);
+    if ((rc = sgt_out_is_complete(r, err)) == 1) remove_work(o);
+    if (!rc && (rc = sgt_journal_open(&o->journal, o->work, err)) == 0)
+        rc = r->corpus->stream || sgt_out_may_resume(o->journal, r, o->work, err) == 1
+                 ? SGT_OK
+                 : sgt_fail(err, SGT_EIO, "%s: another command has taken it over", o->path);
+    return rc;
+}
+
+void sgt_out_leave(sgt_out *o)
+{
+    int untouched = 0;
+    if (o->work && o->lock >= 0 && flock(o->lock, LOCK_EX | LOCK_NB) == 0)
+        untouched = !sgt_out_has_parts(o->work) && !sgt_out_file_exists(o->path, "manifest.json");
+    else unlock(o);
+    sgt_out_release(o, !untouched);
+}
+
+/* What is no longer in .work must be in OUT. Only rename itself is believed that it is not in .work: a file system that
+ * fails to say so would have the set completed without it. */
+static int move_if_there(const sgt_out *o, const char *from, const char *to, sgt_error *err)
+{
+    int gone = 0, rc = move(o->work, o->path, from, to, &gone, err);
+    return gone ? sgt_out_check_size(o->path, to, 0, 1, err) : rc;
+}
+
+int sgt_out_move_shard(const sgt_out *o, const sgt_manifest_shard *s, sgt_error *err)
+{
+    static const char *const suffixes[] = {"bin", "idx"};
+    int rc = SGT_OK;
+    for (size_t i = 0; i < COUNT(suffixes) && !rc; i++) {
+        char name[64], temporary[80];
+        size_t n = strlen(s->file) - 3; /* up to "bin" */
+        snprintf(name, sizeof name, "%.*s%s", (int)n, s->file, suffixes[i]);
+        snprintf(temporary, sizeof temporary, "%s.tmp", name);
+        rc = move_if_there(o, temporary, name, err);
+    }
+    return rc;
+}
+
+/* ---- completing ---- */
+
+int sgt_out_publish(sgt_out *o, const sgt_manifest *m, const sgt_vocab *v, sgt_error *err)
+{
+    char *text = NULL, *path = sgt_join(o->work, "tokenizer.json");
+    size_t n;
+    int none = 0;
+    int rc = path ? SGT_OK : no_memory(o->path, err);
+    if (rc < 0 || (rc = sgt_vocab_tokenizer_json(v, &text, &n, err)) < 0 ||
+        (rc = sgt_file_put(path, text, n, err)) < 0 ||
+        (rc = move(o->work, o->path, "tokenizer.json", "tokenizer.json", NULL, err)) < 0 ||
+        (rc = move(o->work, o->path, "sources.jsonl", "sources.jsonl", NULL, err)) < 0 ||
+        (rc = move(o->work, o->path, SGT_DEDUP_FILE, SGT_DEDUP_FILE, &none, err)) < 0 || /* of a part alone */
+        (rc = sgt_manifest_write(m, o->work, err)) < 0)
+        goto done;
+    /* Every other name must be durable before the one that says they all are. */
+    if ((rc = sgt_sync_folder(o->path, err)) < 0 ||
+        (rc = move(o->work, o->path, "manifest.json", "manifest.json", NULL, err)) < 0 ||
+        (rc = sgt_sync_folder(o->path, err)) < 0)
+        goto done;
+    remove_work(o);
+done:
+    free(text);
+    free(path);
+    return rc;
+}
+
+void sgt_out_release(sgt_out *o, int keep)
+{
+    if (!keep) {
+        if (o->lock >= 0) remove_work(o);
+        else rmdir(o->work); /* made, but no lock in it */
+        if (o->made) rmdir(o->path);
+    }
+    sgt_journal_close(o->journal);
+    unlock(o);
+    free(o->work);
+    *o = (sgt_out){.lock = -1};
+}

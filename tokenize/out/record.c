@@ -1,0 +1,280 @@
+/* record.c: encoded units onto disk, and checkpoints that a killed run goes on from.
+ *
+ * A checkpoint is taken when a shard is full, which may be in the middle of a part: all counts then stand at the part's
+ * beginning and `skip` says how many of its tokens are out already. A later run encodes from the part's first byte
+ * again and leaves so many away; parts begin where no token is cut, so however they are cut then, the tokens are the
+ * same.
+ *
+ * Where documents' digests are taken (dedup.h), which cannot be gone on with in the middle of a document, everything
+ * stands at the document's beginning instead. */
+#include "record.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "digests.h"
+#include "writer.h"
+
+struct sgt_record {
+    const sgt_out *o;
+    const sgt_corpus *corpus;
+    uint64_t shard_tokens;
+    sgt_writer *writers[SGT_SPLITS];
+    FILE *sources;
+    char *sources_path;
+    sgt_checkpoint now;
+    uint64_t tokens; /* in all shards and splits */
+    uint64_t done;    /* bytes on disk of the files that have ended */
+    uint64_t reading; /* and of the one that has not, as far as it is read */
+    sgt_digests *digests;  /* NULL: none are taken */
+    sgt_checkpoint begun;  /* `now` as it was before the document at hand */
+    uint64_t begun_tokens; /* of it, in parts that are recorded */
+    int inside;            /* a document is at hand */
+};
+
+static int no_memory(const sgt_record *r, sgt_error *err)
+{
+    return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", r->o->path);
+}
+
+static int open_sources(sgt_record *r, sgt_error *err)
+{
+    if (!(r->sources_path = sgt_join(r->o->work, "sources.jsonl"))) return no_memory(r, err);
+    r->sources = fopen(r->sources_path, r->now.sources ? "r+e" : "we");
+    if (!r->sources || ftruncate(fileno(r->sources), (off_t)r->now.sources) < 0 || fseeko(r->sources, 0, SEEK_END) < 0)
+        return sgt_fail_errno(err, "%s", r->sources_path);
+    return SGT_OK;
+}
+
+int sgt_record_open(sgt_record **out, const sgt_out *o, const sgt_corpus *c, const sgt_vocab *v, uint64_t shard_tokens,
+                    int digests, sgt_error *err)
+{
+    const sgt_journal *j = o->journal;
+    sgt_record *r = calloc(1, sizeof *r);
+    if (!r) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", o->path);
+    *r = (sgt_record){.o = o, .corpus = c, .shard_tokens = shard_tokens, .now = j->now};
+    int rc = open_sources(r, err);
+    if (!rc && digests) rc = sgt_digests_open(&r->digests, o->work, r->now.all_documents, err);
+    for (int s = 0; s < SGT_SPLITS && !rc; s++) {
+        sgt_writer_options w = {o->work, sgt_split_names[s], shard_tokens, v};
+        rc = sgt_writer_open(&r->writers[s], &w, j->count[s], j->now.tokens[s], j->now.documents[s], err);
+        r->tokens += j->now.tokens[s];
+        for (size_t i = 0; i < j->count[s]; i++) r->tokens += j->shards[s][i].tokens;
+    }
+    for (size_t i = 0; i < r->now.file && i < c->count; i++) r->done += c->files[i].size;
+    if (r->now.file < c->count && !sgt_corpus_made(&c->files[r->now.file])) r->reading = r->now.offset;
+    if (rc < 0) sgt_record_close(r);
+    else *out = r;
+    return rc;
+}
+
+void sgt_record_close(sgt_record *r)
+{
+    if (!r) return;
+    for (int s = 0; s < SGT_SPLITS; s++) sgt_writer_close(r->writers[s]);
+    sgt_digests_close(r->digests);
+    if (r->sources) fclose(r->sources);
+    free(r->sources_path);
+    free(r);
+}
+
+uint64_t sgt_record_bytes(const sgt_record *r)
+{
+    return r->now.all_bytes;
+}
+uint64_t sgt_record_read(const sgt_record *r)
+{
+    return r->done + r->reading;
+}
+uint64_t sgt_record_tokens(const sgt_record *r)
+{
+    return r->tokens;
+}
+
+/* Where a later run is to go on. */
+static sgt_checkpoint resume_point(const sgt_record *r)
+{
+    if (!r->digests || !r->inside) return r->now;
+    sgt_checkpoint at = r->begun;
+    memcpy(at.tokens, r->now.tokens, sizeof at.tokens);
+    memcpy(at.documents, r->now.documents, sizeof at.documents);
+    at.skip = r->begun_tokens + r->now.skip;
+    return at;
+}
+
+/* Puts everything on disk, then says so in the journal, then moves what became whole to OUT: a run that is killed in
+ * between leaves shards in .work that its successor moves. finish: shards that are not full are whole as well. */
+static int checkpoint(sgt_record *r, int finish, sgt_error *err)
+{
+    sgt_manifest_shard done[SGT_SPLITS] = {0};
+    int rc = SGT_OK;
+    for (int s = 0; s < SGT_SPLITS && !rc; s++) {
+        uint64_t tokens = sgt_writer_tokens(r->writers[s]);
+        rc = tokens == r->shard_tokens || (finish && tokens) ? sgt_writer_finish(r->writers[s], &done[s], err)
+                                                             : sgt_writer_sync(r->writers[s], err);
+        r->now.tokens[s] = sgt_writer_tokens(r->writers[s]);
+        r->now.documents[s] = sgt_writer_documents(r->writers[s]);
+    }
+    if (rc < 0) return rc;
+    if (fflush(r->sources) != 0 || fsync(fileno(r->sources)) < 0)
+        return sgt_fail_errno(err, "%s: cannot flush to disk", r->sources_path);
+    if (r->digests && (rc = sgt_digests_sync(r->digests, err)) < 0) return rc;
+    const sgt_checkpoint at = resume_point(r);
+    if ((rc = sgt_sync_folder(r->o->work, err)) < 0 || (rc = sgt_journal_commit(r->o->journal, done, &at, err)) < 0)
+        return rc;
+    for (int s = 0; s < SGT_SPLITS && !rc; s++)
+        if (done[s].tokens) rc = sgt_out_move_shard(r->o, &done[s], err);
+    return rc;
+}
+
+int sgt_record_save(sgt_record *r, sgt_error *err)
+{
+    return checkpoint(r, 0, err);
+}
+
+/* The line of sources.jsonl of the file that ended. */
+static int record_source(sgt_record *r, sgt_error *err)
+{
+    const sgt_corpus_file *f = &r->corpus->files[r->now.file];
+    char *line = sgt_corpus_describe(r->corpus, r->now.file, f->stream ? r->now.offset : f->size);
+    if (!line) return no_memory(r, err);
+    int n = fprintf(r->sources,
+                    "%s \"mtime\": %" PRId64 ", \"documents\": %" PRIu64 ", \"bytes\": %" PRIu64
+                    ", \"tokens\": %" PRIu64 "}\n",
+                    line, f->mtime, r->now.file_documents, r->now.file_bytes, r->now.file_tokens);
+    free(line);
+    if (n < 0) return sgt_fail_errno(err, "%s: cannot write", r->sources_path);
+    r->now.sources += (uint64_t)n;
+    r->now.file++;
+    r->now.offset = r->now.hashed = r->now.hash = r->now.line = 0;
+    r->now.file_tokens = r->now.file_documents = r->now.file_bytes = 0;
+    r->done += f->size;
+    r->reading = 0;
+    return SGT_OK;
+}
+
+static int record_ids(sgt_record *r, const sgt_part *p, const uint16_t *ids, size_t n, sgt_error *err)
+{
+    sgt_writer *w = r->writers[p->split];
+    uint64_t skip = r->now.skip;
+    int rc = p->first && !skip ? sgt_writer_document(w, err) : SGT_OK;
+    for (size_t at = skip < n ? (size_t)skip : n; at < n && !rc;) {
+        uint64_t room = sgt_writer_room(w);
+        size_t k = room < n - at ? (size_t)room : n - at;
+        rc = sgt_writer_append(w, ids + at, k, err);
+        at += k;
+        r->tokens += k;
+        r->now.skip = at;
+        if (!rc && k == room) rc = checkpoint(r, 0, err);
+    }
+    r->now.skip = skip > n ? skip - n : 0;
+    return rc;
+}
+
+static int in_part(const sgt_invalid_at *at, const sgt_part *p)
+{
+    return at->file == p->file && at->offset - p->offset < p->length;
+}
+
+static void count_part(sgt_record *r, const sgt_part *p)
+{
+    r->now.offset = p->end;
+    r->now.line += p->line;
+    r->now.file_tokens += p->ids;
+    r->now.file_bytes += p->length;
+    r->now.file_documents += p->first != 0;
+    r->now.all_documents += p->first != 0;
+    r->now.all_bytes += p->length;
+    r->now.all_invalid += p->invalid;
+    r->now.all_bad += p->bad;
+    r->now.all_surrogates += p->surrogates;
+    r->reading = p->raw;
+}
+
+static int bad_line(const sgt_record *r, const sgt_bad_line *b, sgt_error *err)
+{
+    char at[40] = "";
+    if (b->byte) snprintf(at, sizeof at, " byte %" PRIu64 ":", b->byte);
+    return sgt_fail(err, SGT_EFORMAT, "%s: line %" PRIu64 ":%s %s (--skip-bad leaves such lines out)",
+                    r->corpus->files[b->file].path, r->now.line + 1, at, b->why);
+}
+
+static int record_part(sgt_record *r, const sgt_part *p, const sgt_unit *u, sgt_error *err)
+{
+    if (p->first) {
+        r->begun = r->now;
+        r->begun_tokens = 0;
+        r->inside = 1;
+    }
+    int rc = record_ids(r, p, u->ids + p->first_id, p->ids, err);
+    if (rc < 0) return rc;
+    count_part(r, p);
+    r->begun_tokens += p->ids;
+    if (p->last) r->inside = 0;
+    if (!r->digests || !(p->first || p->last || p->length)) return SGT_OK;
+    return sgt_digests_add(r->digests, u->text + p->at, p->length, p->first, p->last, p->split, err);
+}
+
+int sgt_record_unit(sgt_record *r, const sgt_unit *u, sgt_error *err)
+{
+    size_t noted = 0;
+    for (size_t i = 0; i < u->count; i++) {
+        const sgt_part *p = &u->parts[i];
+        assert(p->file == r->now.file && p->offset == r->now.offset);
+        r->now.hashed = p->hashed;
+        r->now.hash = p->hash;
+        int rc = record_part(r, p, u, err);
+        if (rc < 0) return rc;
+        while (noted < u->invalid_count && in_part(&u->invalid[noted], p))
+            sgt_journal_invalid(r->o->journal, u->invalid[noted++]);
+        if (p->closes && (rc = record_source(r, err)) < 0) return rc;
+    }
+    return u->bad.why ? bad_line(r, &u->bad, err) : SGT_OK;
+}
+
+/* [{"path": ..., "offset": N}, ...] of the ill-formed UTF-8 the journal noted, malloc'd. */
+static char *invalid_places(const sgt_record *r)
+{
+    const sgt_journal *j = r->o->journal;
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+    if (!f) return NULL;
+    fputc('[', f);
+    for (size_t i = 0; i < j->invalid_count; i++) {
+        char *name = sgt_corpus_json_name(r->corpus, j->invalid[i].file);
+        if (name) fprintf(f, "%s{%s, \"offset\": %" PRIu64 "}", i ? ", " : "", name, j->invalid[i].offset);
+        free(name);
+    }
+    fputc(']', f);
+    return fclose(f) == 0 ? text : NULL;
+}
+
+int sgt_record_finish(sgt_record *r, sgt_manifest *m, sgt_error *err)
+{
+    const sgt_journal *j = r->o->journal;
+    int rc = checkpoint(r, 1, err);
+    if (rc < 0) return rc;
+    *m = (sgt_manifest){.documents = r->now.all_documents,
+                        .bytes = r->now.all_bytes,
+                        .files = r->corpus->count,
+                        .invalid_utf8 = r->now.all_invalid,
+                        .bad_lines = r->now.all_bad,
+                        .lone_surrogates = r->now.all_surrogates,
+                        .tokens = r->tokens};
+    m->shards = calloc(j->count[0] + j->count[1] + 1, sizeof *m->shards);
+    m->invalid = invalid_places(r);
+    if (!m->shards || !m->invalid) {
+        sgt_manifest_free(m);
+        return no_memory(r, err);
+    }
+    for (int s = 0; s < SGT_SPLITS; s++)
+        for (size_t i = 0; i < j->count[s]; i++) m->shards[m->count++] = j->shards[s][i];
+    return SGT_OK;
+}

@@ -1,0 +1,398 @@
+/* parts.c: ranks side by side, and what becomes of their parts. */
+#include "parts.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "assemble.h"
+#include "base/file.h"
+#include "dedup.h"
+#include "order.h"
+#include "out/out.h"
+#include "out/out_compare.h"
+#include "pipeline.h"
+#include "set.h"
+#include "vocab/vocab.h"
+
+#define FILE_COST 4096      /* bytes of text that opening a file takes the time of, about */
+#define MEETINGS 4          /* of ranks, in all */
+#define APPEAR_SECONDS 120  /* a shared file system may show another machine's files so much later */
+
+typedef struct parts {
+    const sgt_tokenize_options *o;
+    const sgt_corpus *corpus;
+    const sgt_vocab *vocab;
+    uint32_t rank, ranks;
+    size_t *first; /* files of rank i: first[i] ... first[i + 1] - 1 */
+    sgt_out out;
+    sgt_set **sets; /* of the parts that have files, in order */
+    char **paths;
+    size_t count;
+    int helped; /* all ranks have put their share of OUT together */
+} parts;
+
+static int no_memory(const parts *p, sgt_error *err)
+{
+    return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", p->o->out);
+}
+
+int sgt_parts_wanted(const sgt_tokenize_options *o)
+{
+    return o->ranks.size > 1 || o->shuffle || o->dedup;
+}
+
+void sgt_parts_divide(const sgt_corpus *c, uint32_t ranks, size_t *first)
+{
+    /* A file goes where its middle falls; long double holds 64 bits. */
+    long double all = (long double)c->bytes + (long double)c->count * FILE_COST, before = 0;
+    uint32_t rank = 0;
+    first[0] = 0;
+    for (size_t i = 0; i < c->count; i++) {
+        long double cost = (long double)c->files[i].size + FILE_COST;
+        uint32_t whose = (uint32_t)((before + cost / 2) * ranks / all);
+        before += cost;
+        while (rank < whose && rank + 1 < ranks) first[++rank] = i;
+    }
+    while (rank < ranks) first[++rank] = c->count;
+}
+
+/* ---- this rank's part ---- */
+
+static char *part_path(const parts *p, uint32_t rank)
+{
+    char name[32];
+    sgt_out_part_name(name, rank);
+    return sgt_join(p->out.work, name);
+}
+
+static int make_part(parts *p, const char *options, sgt_tokenize_result *result, sgt_error *err)
+{
+    size_t from = p->first[p->rank], to = p->first[p->rank + 1];
+    if (from == to) return SGT_OK;
+    sgt_corpus mine = *p->corpus;
+    mine.files += from;
+    mine.count = to - from;
+    mine.bytes = mine.line_files = 0;
+    for (size_t i = 0; i < mine.count; i++) {
+        mine.bytes += mine.files[i].size;
+        mine.line_files += mine.files[i].lines != 0;
+    }
+    sgt_tokenize_options o = *p->o;
+    char *path = part_path(p, p->rank);
+    if (!path) return no_memory(p, err);
+    o.out = path;
+    int rc = sgt_pipeline_make(&o, &mine, p->vocab, options, result, err);
+    free(path);
+    return rc;
+}
+
+/* 1: the part is whole; only a system that says for sure that its manifest is not there is believed that it is not. */
+static int is_whole(const parts *p, uint32_t rank, sgt_error *err)
+{
+    struct stat st;
+    char *part = part_path(p, rank), *path = part ? sgt_join(part, "manifest.json") : NULL;
+    int rc = path ? 1 : no_memory(p, err);
+    if (path && stat(path, &st) < 0) rc = errno == ENOENT ? 0 : sgt_fail_errno(err, "%s", path);
+    free(path);
+    free(part);
+    return rc;
+}
+
+/* How many parts of others are not whole yet. */
+static int count_missing(const parts *p, uint32_t *missing, sgt_error *err)
+{
+    *missing = 0;
+    for (uint32_t i = 0; i < p->ranks; i++) {
+        int rc = p->first[i] == p->first[i + 1] || i == p->rank ? 1 : is_whole(p, i, err);
+        if (rc < 0) return rc;
+        *missing += !rc;
+    }
+    return SGT_OK;
+}
+
+/* ---- all parts ---- */
+
+static int open_sets(parts *p, sgt_error *err)
+{
+    int rc = SGT_OK;
+    if (p->sets) return SGT_OK;
+    p->sets = calloc(p->ranks, sizeof(sgt_set *));
+    p->paths = calloc(p->ranks, sizeof(char *));
+    if (!p->sets || !p->paths) return no_memory(p, err);
+    for (uint32_t i = 0; i < p->ranks && !rc; i++) {
+        if (p->first[i] == p->first[i + 1]) continue;
+        char *path = part_path(p, i);
+        rc = path ? sgt_set_open(&p->sets[p->count], path, err) : no_memory(p, err);
+        if (rc < 0) free(path);
+        else p->paths[p->count++] = path;
+    }
+    return rc;
+}
+
+static void close_sets(parts *p)
+{
+    for (size_t i = 0; i < p->count; i++) {
+        sgt_set_close(p->sets[i]);
+        free(p->paths[i]);
+    }
+    free(p->sets);
+    free(p->paths);
+    p->sets = NULL;
+    p->paths = NULL;
+    p->count = 0;
+}
+
+static int append_file(FILE *to, const char *path, sgt_error *err)
+{
+    char buffer[1 << 14];
+    size_t n;
+    FILE *from = fopen(path, "re");
+    if (!from) return sgt_fail_errno(err, "%s", path);
+    while ((n = fread(buffer, 1, sizeof buffer, from)) && fwrite(buffer, 1, n, to) == n) {}
+    int rc = ferror(from) ? sgt_fail_errno(err, "%s", path) : SGT_OK;
+    fclose(from);
+    return rc;
+}
+
+/* The parts' lists of what they read, one after the other. */
+static int join_sources(const parts *p, sgt_error *err)
+{
+    char *path = sgt_join(p->out.work, "sources.jsonl");
+    FILE *f = path ? fopen(path, "we") : NULL;
+    int rc = f ? SGT_OK : path ? sgt_fail_errno(err, "%s", path) : no_memory(p, err);
+    for (uint32_t i = 0; i < p->ranks && !rc; i++) {
+        if (p->first[i] == p->first[i + 1]) continue;
+        char *part = part_path(p, i), *sources = part ? sgt_join(part, "sources.jsonl") : NULL;
+        if (!sources) rc = no_memory(p, err);
+        else rc = append_file(f, sources, err);
+        free(sources);
+        free(part);
+    }
+    if (!rc && (fflush(f) != 0 || ferror(f) || fsync(fileno(f)) < 0))
+        rc = sgt_fail_errno(err, "%s: cannot flush to disk", path);
+    if (f) fclose(f);
+    free(path);
+    return rc;
+}
+
+/* The first places of ill-formed UTF-8, of all parts. */
+static int join_invalid(const parts *p, sgt_manifest *m, sgt_error *err)
+{
+    json_t *all = json_array(), *place;
+    size_t k;
+    for (size_t i = 0; i < p->count; i++) {
+        const char *text = sgt_set_manifest(p->sets[i])->invalid;
+        json_t *some = json_loads(text ? text : "[]", 0, NULL);
+        json_array_foreach(some, k, place)
+            if (json_array_size(all) < SGT_INVALID_LISTED) json_array_append(all, place);
+        json_decref(some);
+    }
+    m->invalid = all ? json_dumps(all, JSON_COMPACT) : NULL;
+    json_decref(all);
+    return m->invalid ? SGT_OK : no_memory(p, err);
+}
+
+/* One share of `shares` of the shards; with 0 of them what is shuffled is prepared. */
+static int assemble_shards(const parts *p, const sgt_dedup *dedup, uint32_t share, uint32_t shares, int force,
+                           sgt_manifest *m, sgt_error *err)
+{
+    const sgt_tokenize_options *o = p->o;
+    sgt_assembly a = {&p->out, p->vocab, sgt_pipeline_shard_tokens(o), o->force, o->stop, share, shares};
+    int rc = SGT_OK;
+    for (int split = 0; split < SGT_SPLITS && !rc; split++) {
+        sgt_order *order;
+        sgt_order_request r = {.parts = p->sets,
+                               .count = p->count,
+                               .split = split,
+                               .dedup = dedup,
+                               .shuffle = o->shuffle,
+                               .seed = o->shuffle_seed,
+                               .work = p->out.work,
+                               .force = force,
+                               .stop = o->stop};
+        if ((rc = sgt_order_open(&order, &r, err)) < 0) break;
+        rc = sgt_assemble(&a, split, order, m, &m->documents, err);
+        sgt_order_close(order);
+    }
+    return rc;
+}
+
+static int put_together(const parts *p, sgt_manifest *m, sgt_error *err)
+{
+    sgt_dedup *dedup = NULL;
+    sgt_dedup_request r = {p->sets, (const char *const *)p->paths, p->count, p->out.work, p->o->stop};
+    int rc = p->o->dedup ? sgt_dedup_open(&dedup, &r, err) : SGT_OK;
+    if (!rc) rc = assemble_shards(p, dedup, 0, 1, p->o->force && !p->helped, m, err);
+    if (dedup) m->duplicates = sgt_dedup_count(dedup);
+    sgt_dedup_close(dedup);
+    return rc;
+}
+
+/* OUT from all parts; it is ours alone. */
+static int complete(parts *p, const char *options, sgt_tokenize_result *result, sgt_error *err)
+{
+    sgt_manifest m = {0};
+    int rc = open_sets(p, err);
+    for (size_t i = 0; i < p->count; i++) {
+        const sgt_manifest *part = sgt_set_manifest(p->sets[i]);
+        m.bytes += part->bytes;
+        m.files += part->files;
+        m.invalid_utf8 += part->invalid_utf8;
+        m.bad_lines += part->bad_lines;
+        m.lone_surrogates += part->lone_surrogates;
+    }
+    if (!rc && (rc = put_together(p, &m, err)) == 0 && (rc = join_sources(p, err)) == 0 &&
+        (rc = join_invalid(p, &m, err)) == 0) {
+        if (!(m.options = strdup(options))) rc = no_memory(p, err);
+        snprintf(m.vocabulary, sizeof m.vocabulary, "%s", sgt_vocab_name(p->vocab));
+        m.fingerprint = sgt_vocab_fingerprint(p->vocab);
+        m.vocab = sgt_vocab_size(p->vocab);
+        m.eot = sgt_vocab_eot(p->vocab);
+        if (!rc) rc = sgt_out_publish(&p->out, &m, p->vocab, err);
+        *result = (sgt_tokenize_result){.bytes_read = result->bytes_read};
+        sgt_pipeline_result(result, &m);
+    }
+    sgt_manifest_free(&m);
+    return rc;
+}
+
+static int already_complete(const parts *p, sgt_tokenize_result *result, sgt_error *err)
+{
+    sgt_manifest m;
+    int rc = sgt_manifest_read(&m, p->o->out, err);
+    if (rc < 0) return rc;
+    *result = (sgt_tokenize_result){.bytes_read = result->bytes_read};
+    sgt_pipeline_result(result, &m);
+    sgt_manifest_free(&m);
+    return SGT_OK;
+}
+
+/* ---- ranks ---- */
+
+/* Other machines' parts are whole: until they are seen here. */
+static int wait_for_parts(const parts *p, uint32_t *missing, sgt_error *err)
+{
+    int rc;
+    for (int turn = 0; (rc = count_missing(p, missing, err)) == 0 && *missing && turn < APPEAR_SECONDS; turn++) {
+        if (sgt_stopped(p->o->stop)) return sgt_fail(err, SGT_ESTOPPED, "stopped");
+        nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
+    }
+    if (rc < 0 || !*missing) return rc;
+    return sgt_fail(err, SGT_EIO,
+                    "%s: %" PRIu32 " parts of other ranks are not to be seen (all ranks need one shared folder)",
+                    p->o->out, *missing);
+}
+
+static int meet(const parts *p, uint64_t *n, sgt_error *err)
+{
+    return p->o->ranks.meet ? p->o->ranks.meet(p->o->ranks.ctx, n, err) : SGT_OK;
+}
+
+/* Where a launcher joined the ranks: each puts its share of the shards together. Rank 0, which has OUT, comes with
+ * `ready` 1 where there is something to be done. Duplicates are rank 0's alone, who knows of them. */
+static int help(parts *p, uint64_t ready, sgt_error *err)
+{
+    sgt_manifest ignored = {0};
+    uint64_t none = 0;
+    int rc = SGT_OK;
+    if (ready && (rc = open_sets(p, err)) == 0)
+        rc = assemble_shards(p, NULL, 0, 0, p->o->force, &ignored, err);
+    if (rc < 0 || (rc = meet(p, &ready, err)) < 0) return rc;
+    p->helped = ready != 0;
+    if (ready && p->rank && (rc = sgt_out_help(&p->out, err)) < 0) return rc;
+    if (ready && (rc = open_sets(p, err)) == 0)
+        rc = assemble_shards(p, NULL, p->rank, p->ranks, 0, &ignored, err);
+    sgt_manifest_free(&ignored);
+    if (p->rank) sgt_out_share_no_more(&p->out);
+    return rc < 0 ? rc : meet(p, &none, err);
+}
+
+/* The rank that completes OUT, with all parts whole. */
+static int finish_all(parts *p, const sgt_out_request *r, sgt_tokenize_result *result, sgt_error *err)
+{
+    int rc = sgt_out_alone(&p->out, r, err), mine = rc == 0;
+    if (rc >= 0 && p->o->ranks.meet) rc = help(p, mine && !p->o->dedup, err);
+    if (rc < 0) return rc;
+    return mine ? complete(p, r->options, result, err) : already_complete(p, result, err);
+}
+
+/* With our own part whole. */
+static int finish(parts *p, const sgt_out_request *r, sgt_tokenize_result *result, sgt_error *err)
+{
+    int joined = p->o->ranks.meet != NULL;
+    uint32_t missing = 0;
+    uint64_t none = 0;
+    sgt_out_share_no_more(&p->out);
+    int rc = meet(p, &result->bytes_read, err);
+    if (rc < 0) return rc;
+    if (joined && p->rank) {
+        result->waiting = 1;
+        rc = help(p, 0, err);
+        return rc < 0 ? rc : meet(p, &none, err); /* rank 0 has completed it */
+    }
+    rc = joined ? wait_for_parts(p, &missing, err) : count_missing(p, &missing, err);
+    if (!rc && missing && sgt_out_is_complete(r, err) == 1) missing = 0; /* another was quicker */
+    result->waiting = missing;
+    if (rc < 0 || missing) return rc;
+    rc = finish_all(p, r, result, err);
+    return rc < 0 ? rc : meet(p, &none, err);
+}
+
+/* The options, and into how many parts OUT is divided. malloc'd. */
+static char *with_ranks(const char *options, uint32_t ranks)
+{
+    char *text;
+    size_t n = strlen(options) - 1; /* up to its closing brace */
+    if (ranks < 2) return strdup(options);
+    return asprintf(&text, "%.*s, \"ranks\": %" PRIu32 "}", (int)n, options, ranks) < 0 ? NULL : text;
+}
+
+static int check(const parts *p, sgt_error *err)
+{
+    if (p->ranks > SGT_OUT_PARTS)
+        return sgt_fail(err, SGT_EUSAGE, "ranks: %" PRIu32 " are more than %d", p->ranks, SGT_OUT_PARTS);
+    if (p->rank >= p->ranks)
+        return sgt_fail(err, SGT_EUSAGE, "rank: %" PRIu32 " of %" PRIu32 ", wanted less (they count from 0)", p->rank,
+                        p->ranks);
+    if (p->corpus->stream && p->ranks > 1)
+        return sgt_fail(err, SGT_EUSAGE, "standard input (-) cannot be divided among ranks");
+    return SGT_OK;
+}
+
+int sgt_parts_make(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v, const char *options,
+                   sgt_tokenize_result *result, sgt_error *err)
+{
+    parts p = {.o = o, .corpus = c, .vocab = v, .rank = o->ranks.rank, .ranks = o->ranks.size ? o->ranks.size : 1};
+    char *divided = NULL;
+    int rc = check(&p, err);
+    if (rc < 0) return rc;
+    divided = with_ranks(options, p.ranks);
+    p.first = calloc(p.ranks + 1u, sizeof *p.first);
+    if (!divided || !p.first) {
+        rc = no_memory(&p, err);
+        goto done;
+    }
+    sgt_parts_divide(c, p.ranks, p.first);
+    sgt_out_request r = {o->out, c, v, options, divided, o->force, o->notice, o->stop};
+    if ((rc = sgt_out_join(&p.out, &r, err)) == 0) {
+        rc = make_part(&p, divided, result, err);
+        if (!rc) rc = finish(&p, &r, result, err);
+        sgt_out_leave(&p.out);
+    } else if (rc == 1) {
+        rc = already_complete(&p, result, err);
+        result->already_done = 1;
+        for (int i = 0; i < MEETINGS && !rc; i++) rc = meet(&p, &result->bytes_read, err);
+    }
+done:
+    close_sets(&p);
+    free(p.first);
+    free(divided);
+    return rc;
+}

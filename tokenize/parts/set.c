@@ -1,0 +1,205 @@
+/* set.c: shards and their indexes behind two windows, which move forwards. */
+#include "set.h"
+
+#include <assert.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "out/journal.h"
+#include "shard.h"
+
+#define STARTS ((size_t)1 << 13) /* of documents, in their window */
+
+/* The shards of a split, first[i] what lies before shard i: first[count] is all of it. */
+typedef struct run {
+    size_t from, count; /* in the manifest's list */
+    uint64_t *tokens, *documents;
+} run;
+
+/* Elements [at, at + n) of a run, as they are in `bytes`. */
+typedef struct window {
+    int split;
+    uint64_t at;
+    size_t n;
+    void *bytes;
+} window;
+
+struct sgt_set {
+    char *path;
+    sgt_manifest m;
+    run runs[SGT_SPLITS];
+    window ids, starts;
+    int fds[2]; /* the last shard and the last index read */
+    const sgt_manifest_shard *open[2];
+};
+
+static int no_memory(const char *path, sgt_error *err)
+{
+    return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+}
+
+static int add_up(sgt_set *s, int split, size_t from, sgt_error *err)
+{
+    run *r = &s->runs[split];
+    r->from = from;
+    while (from + r->count < s->m.count && !strcmp(s->m.shards[from + r->count].split, sgt_split_names[split]))
+        r->count++;
+    r->tokens = calloc(r->count + 1, sizeof *r->tokens);
+    r->documents = calloc(r->count + 1, sizeof *r->documents);
+    if (!r->tokens || !r->documents) return no_memory(s->path, err);
+    for (size_t i = 0; i < r->count; i++) {
+        r->tokens[i + 1] = r->tokens[i] + s->m.shards[from + i].tokens;
+        r->documents[i + 1] = r->documents[i] + s->m.shards[from + i].documents;
+    }
+    return SGT_OK;
+}
+
+int sgt_set_open(sgt_set **out, const char *path, sgt_error *err)
+{
+    int rc = SGT_OK;
+    sgt_set *s = calloc(1, sizeof *s);
+    if (!s || !(s->path = strdup(path))) {
+        free(s);
+        return no_memory(path, err);
+    }
+    s->fds[0] = s->fds[1] = -1;
+    rc = sgt_manifest_read(&s->m, path, err);
+    for (int split = 0; split < SGT_SPLITS && !rc; split++) rc = add_up(s, split, split ? s->runs[0].count : 0, err);
+    if (!rc && s->runs[0].count + s->runs[1].count != s->m.count)
+        rc = sgt_fail(err, SGT_EFORMAT, "%s/manifest.json: its shards are not train's and then val's", path);
+    if (rc < 0) sgt_set_close(s);
+    else *out = s;
+    return rc;
+}
+
+void sgt_set_rest(sgt_set *s)
+{
+    for (int i = 0; i < 2; i++) {
+        if (s->fds[i] >= 0) close(s->fds[i]);
+        s->fds[i] = -1;
+        s->open[i] = NULL;
+    }
+    free(s->ids.bytes);
+    free(s->starts.bytes);
+    s->ids = s->starts = (window){0};
+}
+
+void sgt_set_close(sgt_set *s)
+{
+    if (!s) return;
+    sgt_set_rest(s);
+    for (int i = 0; i < SGT_SPLITS; i++) {
+        free(s->runs[i].tokens);
+        free(s->runs[i].documents);
+    }
+    sgt_manifest_free(&s->m);
+    free(s->path);
+    free(s);
+}
+
+const char *sgt_set_path(const sgt_set *s)
+{
+    return s->path;
+}
+const sgt_manifest *sgt_set_manifest(const sgt_set *s)
+{
+    return &s->m;
+}
+uint64_t sgt_set_tokens(const sgt_set *s, int split)
+{
+    return s->runs[split].tokens[s->runs[split].count];
+}
+uint64_t sgt_set_documents(const sgt_set *s, int split)
+{
+    return s->runs[split].documents[s->runs[split].count];
+}
+
+/* The last i below count with first[i] <= at: among equal ones the last, as a shard may hold no document's
+ * beginning. */
+static size_t find(const uint64_t *first, size_t count, uint64_t at)
+{
+    size_t low = 0, high = count;
+    while (low + 1 < high) {
+        size_t middle = low + (high - low) / 2;
+        if (first[middle] <= at) low = middle;
+        else high = middle;
+    }
+    return low;
+}
+
+/* Opens shard i of a split (index 0) or its document index (1); *path is malloc'd. */
+static int open_file(sgt_set *s, const sgt_manifest_shard *shard, int index, char **path, sgt_error *err)
+{
+    char name[80];
+    snprintf(name, sizeof name, "%.*s.%s", (int)strcspn(shard->file, "."), shard->file, index ? "idx" : "bin");
+    if (!(*path = sgt_join(s->path, name))) return no_memory(s->path, err);
+    if (s->open[index] == shard) return SGT_OK;
+    if (s->fds[index] >= 0) close(s->fds[index]);
+    s->open[index] = NULL;
+    s->fds[index] = open(*path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (s->fds[index] < 0) return sgt_fail_errno(err, "%s", *path);
+    posix_fadvise(s->fds[index], 0, 0, POSIX_FADV_SEQUENTIAL);
+    s->open[index] = shard;
+    return SGT_OK;
+}
+
+/* Elements of `size` bytes from `at` on, until the window is full or the split ends. */
+static int fill(sgt_set *s, window *w, int split, int index, uint64_t at, size_t room, sgt_error *err)
+{
+    const run *r = &s->runs[split];
+    const uint64_t *first = index ? r->documents : r->tokens;
+    size_t size = index ? 8 : 2;
+    if (!w->bytes && !(w->bytes = malloc(room * size))) return no_memory(s->path, err);
+    *w = (window){split, at, 0, w->bytes};
+    for (size_t i = find(first, r->count, at); i < r->count && w->n < room; i++) {
+        uint64_t from = at + w->n - first[i], left = first[i + 1] - first[i] - from;
+        size_t n = left < room - w->n ? (size_t)left : room - w->n;
+        char *path = NULL, *to = (char *)w->bytes + size * w->n;
+        int rc = n ? open_file(s, &s->m.shards[r->from + i], index, &path, err) : SGT_OK;
+        if (!rc && n) rc = sgt_pread_all(s->fds[index], to, size * n, size * from + (index ? 0 : SGT_SHARD_HEADER),
+                                         path, err);
+        free(path);
+        if (rc < 0) {
+            w->n = 0;
+            return rc;
+        }
+        for (size_t k = 0; index && k < n; k++) ((uint64_t *)w->bytes)[w->n + k] += r->tokens[i];
+        w->n += n;
+    }
+    return SGT_OK;
+}
+
+static int within(const window *w, int split, uint64_t at, size_t n)
+{
+    return w->n && w->split == split && at >= w->at && at - w->at + n <= w->n;
+}
+
+int sgt_set_ids(sgt_set *s, int split, uint64_t at, size_t n, const uint16_t **ids, sgt_error *err)
+{
+    window *w = &s->ids;
+    assert(n <= SGT_SET_WINDOW && at + n <= sgt_set_tokens(s, split));
+    if (!within(w, split, at, n)) {
+        int rc = fill(s, w, split, 0, at, SGT_SET_WINDOW, err);
+        if (rc < 0) return rc;
+    }
+    *ids = (const uint16_t *)w->bytes + (at - w->at);
+    return SGT_OK;
+}
+
+int sgt_set_start(sgt_set *s, int split, uint64_t index, uint64_t *at, sgt_error *err)
+{
+    window *w = &s->starts;
+    *at = sgt_set_tokens(s, split);
+    if (index >= sgt_set_documents(s, split)) return SGT_OK;
+    if (!within(w, split, index, 1)) {
+        int rc = fill(s, w, split, 1, index, STARTS, err);
+        if (rc < 0) return rc;
+    }
+    *at = ((const uint64_t *)w->bytes)[index - w->at];
+    return SGT_OK;
+}

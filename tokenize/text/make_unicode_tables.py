@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+"""Writes tokenize/text/unicode_tables.c by asking tiktoken (0.14.0, whose regex-syntax 0.8.11 knows Unicode 16.0) for the
+class of every code point: a pattern of one class over all of Unicode returns exactly the characters of that class.
+Not part of the build: the table is committed. python3 tokenize/text/make_unicode_tables.py > tokenize/text/unicode_tables.c"""
+import tiktoken
+
+BYTES = {bytes([i]): i for i in range(256)}
+SCALARS = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000]
+
+
+def members(pattern):
+    e = tiktoken.Encoding("class", pat_str=pattern, mergeable_ranks=BYTES, special_tokens={})
+    return {ord(c) for i in range(0, len(SCALARS), 65536)
+            for c in bytes(e.encode_ordinary("".join(map(chr, SCALARS[i:i + 65536])))).decode()}
+
+
+def rows(values):
+    return "\n".join("    " + " ".join(f"{v}," for v in values[i:i + 16]) for i in range(0, len(values), 16))
+
+
+def bits(table, classes):
+    """A bit a code point below U+0800, low bits first: whether its class is one of those."""
+    return [sum((table[at + i] in classes) << i for i in range(8)) for at in range(0, 0x800, 8)]
+
+
+def group_kind(table, group):
+    """Of the 64 code points whose UTF-8 shares its first two bytes of three: unicode.h says what the numbers mean."""
+    members = set(table[64 * group:64 * group + 64]) if group >= 0x800 // 64 else {0}  # below: no UTF-8 of three bytes
+    return {(0,): 0, (1,): 1}.get(tuple(members), 2)
+
+
+def main():
+    assert tiktoken.__version__ == "0.14.0", "another tiktoken may follow another Unicode: think before you pin it"
+    table = bytearray(0x110000)
+    for value, pattern in ((1, r"\p{L}"), (2, r"\p{N}"), (3, r"\s")):
+        for c in members(pattern):
+            assert not table[c]
+            table[c] = value
+    blocks, index = {}, []
+    for at in range(0, 0x110000, 256):
+        packed = bytes(sum(table[at + i + j] << 2 * j for j in range(4)) for i in range(0, 256, 4))
+        index.append(blocks.setdefault(packed, len(blocks)))
+    assert len(blocks) <= 256
+    print("/* python3 tokenize/text/make_unicode_tables.py > tokenize/text/unicode_tables.c")
+    print(" * The classes of unicode.h as tiktoken 0.14.0 has them: Unicode 16.0. */")
+    print('#include "unicode.h"\n')
+    print(f"const uint8_t sgt_unicode_block[0x1100] = {{\n{rows(index)}\n}};\n")
+    print("const uint8_t sgt_unicode_classes[][64] = {")
+    for b in blocks:
+        print("    {\n" + rows(b) + "\n    },")
+    print("};\n")
+    kinds = [group_kind(table, g) for g in range(1024)]
+    for name, values in (("two_letter", bits(table, {1})), ("two_rest", bits(table, {2, 3})),
+                         ("groups", [sum(kinds[g + i] << 2 * i for i in range(4)) for g in range(0, 1024, 4)])):
+        print(f"const uint8_t sgt_unicode_{name}[256] = {{\n{rows(values)}\n}};" + ("" if name == "groups" else "\n"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,270 @@
+/* pattern.c: PCRE2 over text that may be ill-formed. PCRE2 wants well-formed UTF-8, so ill-formed text is matched as
+ * its replaced twin (U+FFFD for each ill-formed unit), and places in the twin are counted back into the text unit by
+ * unit. */
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include "pattern.h"
+
+#include <pcre2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "unicode.h"
+#include "utf8.h"
+
+#define JIT_STACK_MAX (8u << 20) /* bytes; PCRE2's own 32 KiB are too few for patterns that backtrack over long runs */
+
+struct sgt_pattern {
+    pcre2_code *code;
+    pcre2_match_data *match;
+    pcre2_match_context *context;
+    pcre2_jit_stack *stack;
+    const uint8_t *text;    /* as given */
+    size_t n, at;           /* at: the end of the last piece */
+    uint8_t *twin;          /* NULL: the text itself is matched */
+    size_t twin_n, twin_at;
+    size_t pending;         /* > 0: a match that ends here (in what is matched) waits behind the gap before it */
+};
+
+void sgt_pattern_free(sgt_pattern *p)
+{
+    if (!p) return;
+    pcre2_code_free(p->code);
+    pcre2_match_data_free(p->match);
+    pcre2_match_context_free(p->context);
+    pcre2_jit_stack_free(p->stack);
+    free(p->twin);
+    free(p);
+}
+
+/* Compiles a pattern that nothing in is left to spell out. Rust's and so tiktoken's $ is the end of the text alone. */
+static int compile(sgt_pattern **out, const char *pattern, sgt_error *err)
+{
+    const uint32_t options = PCRE2_UTF | PCRE2_UCP | PCRE2_DOLLAR_ENDONLY;
+    int code;
+    PCRE2_SIZE where;
+    PCRE2_UCHAR why[160];
+    sgt_pattern *p = calloc(1, sizeof *p);
+    if (!p) return sgt_fail(err, SGT_ENOMEM, "pattern: out of memory");
+    p->code = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED, options, &code, &where, NULL);
+    if (!p->code) {
+        sgt_pattern_free(p);
+        if (code == PCRE2_ERROR_HEAP_FAILED || code == PCRE2_ERROR_NOMEMORY)
+            return sgt_fail(err, SGT_ENOMEM, "pattern: out of memory");
+        pcre2_get_error_message(code, why, sizeof why);
+        return sgt_fail(err, SGT_EUSAGE, "pattern: at byte %zu: %s", (size_t)where, (const char *)why);
+    }
+    /* Where JIT cannot be had (hardened systems forbid it), the interpreter gives the same pieces, slower. */
+    (void)pcre2_jit_compile(p->code, PCRE2_JIT_COMPLETE);
+    p->match = pcre2_match_data_create(1, NULL);
+    p->context = pcre2_match_context_create(NULL);
+    p->stack = pcre2_jit_stack_create(32768, JIT_STACK_MAX, NULL);
+    if (!p->match || !p->context) {
+        sgt_pattern_free(p);
+        return sgt_fail(err, SGT_ENOMEM, "pattern: out of memory");
+    }
+    if (p->stack) pcre2_jit_stack_assign(p->context, NULL, p->stack);
+    *out = p;
+    return SGT_OK;
+}
+
+/* ---- classes by our table ---- */
+
+/* Appends the ranges of `class`, or of all that is not in it, as they stand between [ and ]. */
+static void put_ranges(FILE *f, sgt_class class, int negated)
+{
+    for (uint32_t from = 0; from <= 0x10FFFF; from++) {
+        if ((sgt_unicode_class(from) == class) == negated) continue;
+        uint32_t to = from;
+        while (to < 0x10FFFF && (sgt_unicode_class(to + 1) == class) != negated) to++;
+        fprintf(f, "\\x{%x}-\\x{%x}", from, to);
+        from = to;
+    }
+}
+
+static void put_class(FILE *f, sgt_class class) { put_ranges(f, class, 0); }
+
+/* The length of \s, \S, \pL, \p{L}, \P{^N} and their like at p, and what it stands for; 0: something else. */
+static size_t read_class(const char *p, sgt_class *class, int *negated)
+{
+    *class = SGT_CLASS_SPACE;
+    *negated = p[1] == 'S' || p[1] == 'P';
+    if (p[1] == 's' || p[1] == 'S') return 2;
+    if (p[1] != 'p' && p[1] != 'P') return 0;
+    const char *letter = p + 2 + (p[2] == '{');
+    if (p[2] == '{' && *letter == '^') {
+        *negated = !*negated;
+        letter++;
+    }
+    if ((*letter != 'L' && *letter != 'N') || (p[2] == '{' && letter[1] != '}')) return 0;
+    *class = *letter == 'L' ? SGT_CLASS_LETTER : SGT_CLASS_NUMBER;
+    return (size_t)(letter - p) + 1 + (p[2] == '{');
+}
+
+/* Whether some (?flags) of the pattern has this one. */
+static int has_flag(const char *p, char flag)
+{
+    while ((p = strstr(p, "(?"))) {
+        size_t n = strspn(p += 2, "^-imsxnJU");
+        if ((p[n] == ')' || p[n] == ':') && memchr(p, flag, n)) return 1;
+    }
+    return 0;
+}
+
+/* The length of what stands for itself at p, outside a class or within: \Q...\E, (?#...), [:alpha:], an escape. */
+static size_t read_plain(const char *p, int in_class)
+{
+    const char *end = NULL;
+    char posix[3] = {p[1], ']', 0};
+    if (p[0] == '\\' && p[1] == 'Q') end = strstr(p, "\\E");
+    else if (p[0] == '\\') return p[1] ? 2 : 1;
+    else if (in_class && p[0] == '[' && p[1] && strchr(":.=", p[1])) end = strstr(p + 2, posix);
+    else if (!in_class && !strncmp(p, "(?#", 3)) return (end = strchr(p, ')')) ? (size_t)(end - p) : strlen(p);
+    else return 1;
+    return end ? (size_t)(end - p) + 2 : p[0] == '[' ? 1 : strlen(p);
+}
+
+/* Where case is ignored somewhere, a class outside [ ] says that it is not: no letter's other case is in it. */
+static void spell_out(FILE *f, const char *p)
+{
+    const int caseless = has_flag(p, 'i');
+    sgt_class class;
+    int in_class = 0, negated;
+    for (size_t n; *p; p += n) {
+        if (*p == '\\' && (n = read_class(p, &class, &negated)) > 0) {
+            if (!in_class) fputs(caseless ? "(?-i:[" : "[", f);
+            put_ranges(f, class, negated);
+            if (!in_class) fputs(caseless ? "])" : "]", f);
+            continue;
+        }
+        n = read_plain(p, in_class);
+        if (n == 1 && *p == '[' && !in_class) {
+            in_class = 1;
+            n += p[n] == '^';
+            n += p[n] == ']'; /* the first is a bracket like any other character */
+        } else if (n == 1 && *p == ']') {
+            in_class = 0;
+        }
+        fwrite(p, 1, n, f);
+    }
+}
+
+int sgt_pattern_new(sgt_pattern **out, const char *pattern, sgt_error *err)
+{
+    char *text = NULL;
+    size_t n;
+    /* As it is first: what is wrong with it is said where it stands. White space and comments in it are not read. */
+    int rc = compile(out, pattern, err);
+    if (rc < 0 || has_flag(pattern, 'x')) return rc;
+    sgt_pattern_free(*out);
+    *out = NULL;
+    FILE *f = open_memstream(&text, &n);
+    if (!f) return sgt_fail(err, SGT_ENOMEM, "pattern: out of memory");
+    spell_out(f, pattern);
+    int bad = ferror(f);
+    rc = fclose(f) || bad ? sgt_fail(err, SGT_ENOMEM, "pattern: out of memory") : compile(out, text, err);
+    free(text);
+    return rc;
+}
+
+/* ---- GPT-2's ---- */
+
+int sgt_pattern_is_gpt2(const char *pattern)
+{
+    static const char *const ways[] = {
+        SGT_PIECE_RULE, "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+",
+        "'(?:[sdmt]|ll|ve|re)| ?\\p{L}++| ?\\p{N}++| ?[^\\s\\p{L}\\p{N}]++|\\s++$|\\s+(?!\\S)|\\s"};
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
+        if (!strcmp(pattern, ways[i])) return 1;
+    return 0;
+}
+
+static void put_gpt2(FILE *f)
+{
+    fputs("'(?:[sdmt]|ll|ve|re)| ?[", f);
+    put_class(f, SGT_CLASS_LETTER);
+    fputs("]+| ?[", f);
+    put_class(f, SGT_CLASS_NUMBER);
+    fputs("]+| ?[^", f);
+    put_class(f, SGT_CLASS_SPACE);
+    put_class(f, SGT_CLASS_LETTER);
+    put_class(f, SGT_CLASS_NUMBER);
+    fputs("]+|[", f);
+    put_class(f, SGT_CLASS_SPACE);
+    fputs("]+(?![^", f); /* \S is what is not \s */
+    put_class(f, SGT_CLASS_SPACE);
+    fputs("])|[", f);
+    put_class(f, SGT_CLASS_SPACE);
+    fputs("]+", f);
+}
+
+int sgt_pattern_gpt2(sgt_pattern **out, sgt_error *err)
+{
+    char *text = NULL;
+    size_t n;
+    FILE *f = open_memstream(&text, &n);
+    if (!f) return sgt_fail(err, SGT_ENOMEM, "pattern: out of memory");
+    put_gpt2(f);
+    int bad = ferror(f);
+    if (fclose(f) || bad) {
+        free(text);
+        return sgt_fail(err, SGT_ENOMEM, "pattern: out of memory");
+    }
+    int rc = compile(out, text, err);
+    free(text);
+    return rc;
+}
+
+/* ---- matching ---- */
+
+int sgt_pattern_start(sgt_pattern *p, const void *text, size_t n, sgt_error *err)
+{
+    free(p->twin);
+    p->twin = NULL;
+    p->text = text;
+    p->n = p->twin_n = n;
+    p->at = p->twin_at = p->pending = 0;
+    if (sgt_utf8_valid(text, n) == n) return SGT_OK;
+    if (n > SIZE_MAX / 3 || !(p->twin = malloc(3 * n))) return sgt_fail(err, SGT_ENOMEM, "pattern: out of memory");
+    p->twin_n = sgt_utf8_replace(p->twin, text, n);
+    return SGT_OK;
+}
+
+/* The next piece ends at `to` in what is matched: at which place of the text? */
+static size_t end_piece(sgt_pattern *p, size_t to)
+{
+    if (!p->twin) return p->at = p->twin_at = to;
+    while (p->twin_at < to) {
+        uint32_t cp;
+        size_t len = sgt_utf8_unit(p->text + p->at, p->n - p->at, &cp);
+        p->at += len;
+        p->twin_at += cp == SGT_UTF8_ILL_FORMED ? 3 : len;
+    }
+    return p->at;
+}
+
+int sgt_pattern_split(sgt_pattern *p, size_t *ends, int max, sgt_error *err)
+{
+    PCRE2_UCHAR why[160];
+    const uint8_t *subject = p->twin ? p->twin : p->text;
+    int count = 0;
+    while (count < max && p->twin_at < p->twin_n) {
+        size_t to = p->pending;
+        p->pending = 0;
+        if (!to) {
+            int rc = pcre2_match(p->code, subject, p->twin_n, p->twin_at, PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY, p->match,
+                                 p->context);
+            if (rc < 0 && rc != PCRE2_ERROR_NOMATCH) {
+                pcre2_get_error_message(rc, why, sizeof why);
+                return sgt_fail(err, SGT_EUNSUPPORTED, "pattern: at byte %zu of the text: %s", p->at,
+                                (const char *)why);
+            }
+            const PCRE2_SIZE *match = pcre2_get_ovector_pointer(p->match);
+            size_t from = rc < 0 ? p->twin_n : match[0];
+            to = from > p->twin_at ? from : match[1];
+            if (from > p->twin_at && from < p->twin_n) p->pending = match[1];
+        }
+        ends[count++] = end_piece(p, to);
+    }
+    return count;
+}

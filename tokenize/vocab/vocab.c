@@ -1,0 +1,226 @@
+/* vocab.c: a list of merges becomes a vocabulary. GPT-2's list is embedded in the library; it goes through the same
+ * door as any other would, and every line of it is checked. */
+#include "vocab.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "alphabet.h"
+#include "text/pattern.h"
+
+#define EOT_TEXT "<|endoftext|>"
+
+__asm__(".section .rodata\n"
+        ".balign 64\n"
+        "sgt_gpt2_bpe: .incbin \"tokenize/vocab/gpt2.bpe\"\n"
+        "sgt_gpt2_bpe_end: .byte 0\n"
+        ".previous\n");
+extern const uint8_t sgt_gpt2_bpe[], sgt_gpt2_bpe_end[];
+
+const uint8_t *sgt_vocab_gpt2_file(size_t *n)
+{
+    *n = (size_t)(sgt_gpt2_bpe_end - sgt_gpt2_bpe);
+    return sgt_gpt2_bpe;
+}
+
+/* ---- making one ---- */
+
+/* Bytes of a token -> its id, needed only while merges are read. */
+typedef struct names {
+    const sgt_vocab *v;
+    uint16_t *slot; /* id + 1; 0: free */
+    size_t mask;
+} names;
+
+static size_t names_find(const names *t, const uint8_t *s, size_t n)
+{
+    size_t i = XXH3_64bits(s, n) & t->mask;
+    for (; t->slot[i]; i = (i + 1) & t->mask) {
+        uint32_t id = t->slot[i] - 1u;
+        if (sgt_vocab_length(t->v, id) == n && !memcmp(t->v->bytes + t->v->offsets[id], s, n)) break;
+    }
+    return i;
+}
+
+/* The line text[0..n) is merge `id`: two tokens that are there already make a third that is not. */
+static int add_merge(sgt_vocab *v, names *t, const sgt_alphabet *a, const uint8_t *text, size_t n, uint32_t id,
+                     sgt_error *err)
+{
+    uint8_t *to = v->bytes + v->offsets[id];
+    const uint8_t *space = memchr(text, ' ', n);
+    size_t left = space ? sgt_alphabet_read(a, text, (size_t)(space - text), to) : 0;
+    size_t right = left ? sgt_alphabet_read(a, space + 1, n - (size_t)(space + 1 - text), to + left) : 0;
+    unsigned line = id - 256 + 2; /* from 1, after the version */
+    if (!right)
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: line %u: wanted two tokens in GPT-2's byte alphabet, a space between them", v->name, line);
+    uint32_t l = t->slot[names_find(t, to, left)], r = t->slot[names_find(t, to + left, right)];
+    size_t slot = names_find(t, to, left + right);
+    if (!l || !r)
+        return sgt_fail(err, SGT_EFORMAT, "%s: line %u: merges a token that no earlier line makes", v->name, line);
+    if (t->slot[slot])
+        return sgt_fail(err, SGT_EFORMAT, "%s: line %u: makes a token that is there already", v->name, line);
+    v->offsets[id + 1] = v->offsets[id] + (uint32_t)(left + right);
+    t->slot[slot] = (uint16_t)(id + 1);
+    v->halves[id][0] = (uint16_t)(l - 1);
+    v->halves[id][1] = (uint16_t)(r - 1);
+    return SGT_OK;
+}
+
+static int add_merges(sgt_vocab *v, names *t, const uint8_t *text, size_t n, sgt_error *err)
+{
+    sgt_alphabet a;
+    const uint8_t *end = text + n;
+    sgt_alphabet_fill(&a);
+    for (uint32_t id = 0; id < 256; id++) {
+        v->bytes[id] = a.order[id];
+        v->offsets[id + 1] = id + 1;
+        v->byte_id[a.order[id]] = v->halves[id][0] = v->halves[id][1] = (uint16_t)id;
+        t->slot[names_find(t, v->bytes + id, 1)] = (uint16_t)(id + 1);
+    }
+    for (uint32_t id = 256; id < v->eot; id++) {
+        const uint8_t *stop = memchr(text, '\n', (size_t)(end - text));
+        int rc = add_merge(v, t, &a, text, (size_t)((stop ? stop : end) - text), id, err);
+        if (rc < 0) return rc;
+        text = stop ? stop + 1 : end;
+    }
+    memcpy(v->bytes + v->offsets[v->eot], EOT_TEXT, strlen(EOT_TEXT));
+    v->offsets[v->size] = v->offsets[v->eot] + (uint32_t)strlen(EOT_TEXT);
+    return SGT_OK;
+}
+
+/* The tables that encoders look things up in, from the tokens and their halves: for any vocabulary of bytes. */
+static int make_tables(sgt_vocab *v, sgt_error *err)
+{
+    memset(v->byte_pairs, 0xFF, 65536 * sizeof *v->byte_pairs);
+    for (uint32_t id = 256; id < v->eot; id++) {
+        uint32_t from = v->offsets[id];
+        const uint16_t *h = v->halves[id];
+        if (h[0] < 256 && h[1] < 256) v->byte_pairs[v->bytes[from] | v->bytes[from + 1] << 8] = (uint16_t)id;
+        for (uint32_t i = from + 1; i < v->offsets[id + 1]; i++) {
+            unsigned pair = (unsigned)v->bytes[i - 1] << 8 | v->bytes[i];
+            v->joins[pair >> 6] |= (uint64_t)1 << (pair & 63);
+        }
+    }
+    sgt_cuts_make(&v->cuts, v->joins);
+    return sgt_pairs_make(&v->pairs, (const uint16_t(*)[2])v->halves, 256, v->eot, err);
+}
+
+/* XXH3-64 over each token in order of id, its length as 32 little-endian bits before it, and then the rule's text. */
+int sgt_vocab_take_fingerprint(sgt_vocab *v, sgt_error *err)
+{
+    const char *rule = sgt_vocab_rule(v);
+    const uint32_t size = sgt_vocab_size(v), *offsets = v->file ? v->file->offsets : v->offsets;
+    const uint8_t *bytes = v->file ? v->file->bytes : v->bytes;
+    size_t total = offsets[size] + (size_t)size * sizeof(uint32_t) + strlen(rule);
+    uint8_t *all = malloc(total), *p = all;
+    if (!all) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", v->name);
+    for (uint32_t id = 0; id < size; id++) {
+        uint32_t n = offsets[id + 1] - offsets[id];
+        memcpy(p, &n, sizeof n);
+        memcpy(p + sizeof n, bytes + offsets[id], n);
+        p += sizeof n + n;
+    }
+    memcpy(p, rule, strlen(rule));
+    v->fingerprint = XXH3_64bits(all, total);
+    free(all);
+    return SGT_OK;
+}
+
+/* Memory for a vocabulary of `size` tokens whose merges take n bytes of text: no token's bytes outnumber its line's. */
+static int reserve(sgt_vocab *v, uint32_t size, size_t n)
+{
+    unsigned log_trie = 1;
+    v->size = size;
+    v->eot = size - 1;
+    v->trie_nodes = n + 512; /* at most a node for every byte of every token, and the root */
+    while ((size_t)1 << log_trie < 2 * v->trie_nodes) log_trie++;
+    v->trie_shift = 64 - log_trie;
+    v->offsets = calloc((size_t)size + 1, sizeof *v->offsets);
+    v->bytes = calloc(n + 512, 1);
+    v->halves = calloc(size, sizeof *v->halves);
+    v->byte_pairs = malloc(65536 * sizeof *v->byte_pairs);
+    v->joins = calloc(1024, sizeof *v->joins);
+    v->trie = calloc((size_t)1 << log_trie, sizeof *v->trie);
+    v->trie_token = calloc(v->trie_nodes, sizeof *v->trie_token);
+    return v->offsets && v->bytes && v->halves && v->byte_pairs && v->joins && v->trie && v->trie_token ? 0 : -1;
+}
+
+int sgt_vocab_from_merges(sgt_vocab **out, const char *name, const uint8_t *text, size_t n, sgt_error *err)
+{
+    size_t lines = 0;
+    const uint8_t *first = memchr(text, '\n', n);
+    if (!first || text[0] != '#')
+        return sgt_fail(err, SGT_EFORMAT, "%s: wanted a first line that starts with #version", name);
+    for (const uint8_t *p = first; (p = memchr(p + 1, '\n', (size_t)(text + n - (p + 1)))); lines++) continue;
+    if (text[n - 1] != '\n') lines++;
+    if (lines + 257 > 65536)
+        return sgt_fail(err, SGT_EFORMAT, "%s: %zu merges make ids up to %zu; 16 bits hold 65535", name, lines,
+                        lines + 256);
+
+    sgt_vocab *v = calloc(1, sizeof *v);
+    if (!v) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", name);
+    v->name = name;
+    v->eot_text = EOT_TEXT;
+    pthread_mutex_init(&v->trie_lock, NULL);
+    names t = {v, calloc(131072, sizeof *t.slot), 131071};
+    int rc = t.slot && reserve(v, (uint32_t)lines + 257, n) == 0
+                 ? add_merges(v, &t, first + 1, n - (size_t)(first + 1 - text), err)
+                 : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", name);
+    free(t.slot);
+    if (rc == SGT_OK && (rc = make_tables(v, err)) == SGT_OK) rc = sgt_vocab_take_fingerprint(v, err);
+    if (rc < 0) {
+        sgt_vocab_free(v);
+        return rc;
+    }
+    *out = v;
+    return SGT_OK;
+}
+
+int sgt_vocab_gpt2(sgt_vocab **out, sgt_error *err)
+{
+    size_t n;
+    const uint8_t *text = sgt_vocab_gpt2_file(&n);
+    return sgt_vocab_from_merges(out, "gpt2", text, n, err);
+}
+
+void sgt_vocab_free(sgt_vocab *v)
+{
+    if (!v) return;
+    pthread_mutex_destroy(&v->trie_lock);
+    free(v->offsets);
+    free(v->bytes);
+    free(v->halves);
+    sgt_pairs_free(&v->pairs);
+    free(v->byte_pairs);
+    free(v->joins);
+    free(v->trie);
+    free(v->trie_token);
+    if (v->file) {
+        free(v->file->ids);
+        free(v->file->offsets);
+        free(v->file->bytes);
+        free(v->file->added);
+        free(v->file->rule);
+        free(v->file);
+    }
+    free(v);
+}
+
+/* ---- asking one ---- */
+
+uint32_t sgt_vocab_size(const sgt_vocab *v) { return v->file ? v->file->size : v->size; }
+uint32_t sgt_vocab_eot(const sgt_vocab *v) { return v->file ? v->file->eot : v->eot; }
+uint64_t sgt_vocab_fingerprint(const sgt_vocab *v) { return v->fingerprint; }
+const char *sgt_vocab_name(const sgt_vocab *v) { return v->name; }
+const uint64_t *sgt_vocab_joins(const sgt_vocab *v) { return v->joins; }
+const char *sgt_vocab_rule(const sgt_vocab *v) { return v->file && v->file->rule ? v->file->rule : SGT_PIECE_RULE; }
+
+const uint8_t *sgt_vocab_token(const sgt_vocab *v, uint32_t id, size_t *n)
+{
+    const uint32_t *offsets = v->file ? v->file->offsets : v->offsets;
+    if (id >= sgt_vocab_size(v)) return NULL;
+    *n = offsets[id + 1] - offsets[id];
+    return (v->file ? v->file->bytes : v->bytes) + offsets[id];
+}
