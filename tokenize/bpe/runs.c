@@ -7,6 +7,7 @@
 #include "bpe.h"
 
 #define REPAIR 40      /* bytes merged at once where two windows do not fit: the rest of one and all of the next */
+#define TAIL 60        /* and after the last window */
 #define STEPS_FIRST 64 /* bytes by steps where windows fail, and twice as many each time, so that repetitive text is */
 #define STEPS_MOST ((size_t)1 << 20) /* all by steps soon, and random text is not */
 
@@ -90,13 +91,20 @@ typedef struct window {
 
 static inline uint64_t below(unsigned bit) { return ((uint64_t)1 << bit) - 1; }
 
+/* How many bits are set; the compiler's own is a call where any x86-64 is to run this. */
+static inline unsigned ones(uint64_t x)
+{
+    x -= x >> 1 & 0x5555555555555555u;
+    x = (x & 0x3333333333333333u) + (x >> 2 & 0x3333333333333333u);
+    return (unsigned)(((x + (x >> 4)) & 0x0F0F0F0F0F0F0F0Fu) * 0x0101010101010101u >> 56);
+}
+
 /* Lays the tokens of `w` from l->at up to byte `to` of it. */
 static inline void lay(laid *l, const window *w, unsigned to)
 {
     unsigned at = (unsigned)(l->at - w->from);
-    size_t first = (size_t)__builtin_popcountll(w->starts & below(at));
-    size_t count = (size_t)__builtin_popcountll(w->starts & below(to)) - first;
-    if (count <= 8) memcpy(l->ids + l->count, w->ids + first, 16);
+    size_t first = ones(w->starts & below(at)), count = ones(w->starts & below(to)) - first;
+    if (count <= 8 && l->n - l->count >= 8) memcpy(l->ids + l->count, w->ids + first, 16);
     else memcpy(l->ids + l->count, w->ids + first, count * sizeof *l->ids);
     l->count += count;
     l->at = w->from + to;
@@ -119,12 +127,12 @@ static inline int change(laid *l, const window *w, const window *next)
     return 0;
 }
 
-/* Merges from the last token laid up to `end`, into ids (REPAIR and 8 more). 0: too many bytes, or the last token is
- * not the first of what they merge to: then it takes more to the left. */
-static int repair(const sgt_runs *r, const laid *l, size_t end, window *w, uint16_t *ids)
+/* Merges from the last token laid up to `end`, at most `most` bytes, into ids (8 more). 0: too many bytes, or the last
+ * token is not the first of what they merge to: then it takes more to the left. */
+static int repair(const sgt_runs *r, const laid *l, size_t end, size_t most, window *w, uint16_t *ids)
 {
     size_t last = l->count ? sgt_vocab_length(r->v, l->ids[l->count - 1]) : 0, n = end - (l->at - last), at = 0;
-    if (n > REPAIR) return 0;
+    if (n > most) return 0;
     size_t count = sgt_bpe_scan(r->v, l->s + l->at - last, n, ids);
     if (last && ids[0] != l->ids[l->count - 1]) return 0;
     *w = (window){l->at - last, 0, ids};
@@ -133,26 +141,40 @@ static int repair(const sgt_runs *r, const laid *l, size_t end, window *w, uint1
     return 1;
 }
 
-/* By windows as far as they fit, but not to the very end. */
+/* The same, taking back a few tokens where it is the last one that does not fit. */
+static int repair_further(const sgt_runs *r, laid *l, size_t end, window *w, uint16_t *ids)
+{
+    for (int back = 0; back < 4; back++) {
+        if (repair(r, l, end, REPAIR, w, ids)) return 1;
+        if (!l->count) return 0;
+        l->at -= sgt_vocab_length(r->v, l->ids[--l->count]);
+    }
+    return 0;
+}
+
+/* By windows as far as they fit: to the very end, where nothing goes wrong. */
 static void by_windows(const sgt_runs *r, laid *l)
 {
-    enum { GROUP = 16 };
+    enum { GROUP = 16, LAST = 4 }; /* windows at a time */
     sgt_word_ids ids[2][GROUP + 1];
-    uint16_t repaired[2][REPAIR + 8];
+    uint16_t repaired[2][REPAIR + 8], tail[TAIL + 8];
     uint32_t starts[GROUP];
     window w;
     size_t group = 0, repairs = 0, last = l->count ? sgt_vocab_length(r->v, l->ids[l->count - 1]) : 0;
     size_t from = l->at - last + REPAIR - SGT_WINDOW_STEP;
-    if (!repair(r, l, l->at - last + REPAIR, &w, repaired[repairs++ & 1])) return;
-    for (; from + GROUP * SGT_WINDOW_STEP + REPAIR <= l->n; from += GROUP * SGT_WINDOW_STEP) {
+    if (!repair(r, l, l->at - last + REPAIR, REPAIR, &w, repaired[repairs++ & 1])) return;
+    for (size_t count = GROUP;; from += count * SGT_WINDOW_STEP) {
+        if (from + count * SGT_WINDOW_STEP + SGT_WORD_BYTES + 1 > l->n) count = LAST;
+        if (from + count * SGT_WINDOW_STEP + SGT_WORD_BYTES + 1 > l->n) break;
         sgt_word_ids *now = ids[group++ & 1];
-        r->level->windows(r->v, l->s + from, GROUP, now, starts);
-        for (size_t i = 0; i < GROUP; i++) {
+        r->level->windows(r->v, l->s + from, count, now, starts);
+        for (size_t i = 0; i < count; i++) {
             window next = {from + i * SGT_WINDOW_STEP, starts[i], now[i].ids};
             if (change(l, &w, &next)) w = next;
-            else if (!repair(r, l, next.from + SGT_WORD_BYTES, &w, repaired[repairs++ & 1])) return;
+            else if (!repair_further(r, l, next.from + SGT_WORD_BYTES, &w, repaired[repairs++ & 1])) return;
         }
     }
+    if (repair(r, l, l->n, TAIL, &w, tail)) lay(l, &w, (unsigned)(l->n - w.from));
 }
 
 size_t sgt_runs_encode(sgt_runs *r, const uint8_t *s, size_t n, uint16_t *ids)
@@ -161,8 +183,9 @@ size_t sgt_runs_encode(sgt_runs *r, const uint8_t *s, size_t n, uint16_t *ids)
     for (size_t stretch = STEPS_FIRST; l.at < n;) {
         size_t from = l.at;
         if (n - l.at > 512) by_windows(r, &l);
+        if (l.at == n) break;
         l.by_windows = l.count;
-        if (l.at - from > 4096) stretch = STEPS_FIRST;
+        if (l.at > from + 4096) stretch = STEPS_FIRST;
         step(r, &l, l.at + stretch);
         if (stretch < STEPS_MOST) stretch *= 2;
     }

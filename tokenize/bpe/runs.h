@@ -10,7 +10,8 @@
  *   windows  15 bytes at a time, each merged by itself, several side by side, every one 6 bytes on. Where a window and
  *            the next hold the same token at the same place, the tokens of the one up to there and those of the other
  *            from there on are neighbours somewhere: they fit. Twice as fast as steps where tokens are short. Where no
- *            token is in both, more bytes are merged at once, and then it is steps for a while. */
+ *            token is in both, more bytes are merged at once, from up to four tokens before; and where that does not
+ *            help either, it is steps for a while. */
 #ifndef SGT_RUNS_H
 #define SGT_RUNS_H
 
