@@ -458,15 +458,11 @@ int sgt_dry_run(const sgt_tokenize_options *o, sgt_dry_run_result *r, sgt_error 
     *r = (sgt_dry_run_result){0};
     int rc = sgt_json_path_set(&path, o->field ? o->field : "text", err);
     if (rc < 0) return rc;
-    sgt_corpus_request request = {.inputs = o->inputs, .count = o->input_count, .out = o->out ? o->out : "",
-                                  .format = o->format, .filters = o->filters, .filter_count = o->filter_count,
-                                  .notice = o->notice, .stop = o->stop};
-    if ((rc = sgt_corpus_list(&c, &request, err)) == 0 && c->stream)
+    if ((rc = sgt_corpus_of(&c, o, err)) == 0 && c->stream)
         rc = sgt_fail(err, SGT_EUSAGE, "standard input (-) cannot be read twice: a dry run would leave nothing of it");
     if (!rc && (rc = sgt_vocab_load(&v, o->vocab ? o->vocab : "gpt2", o->rule, err)) == 0) {
         if (o->normalize != SGT_NORMALIZE_AS_VOCAB) v->normalize = o->normalize;
         dry_run d = {.corpus = c, .vocab = v, .o = *o, .r = r};
-        if (o->normalize != SGT_NORMALIZE_AS_VOCAB) v->normalize = o->normalize;
         d.o.skip_bad = 1;
         if (d.o.invalid_utf8 == SGT_INVALID_FAIL) d.o.invalid_utf8 = SGT_INVALID_KEEP;
         rc = look(&d, err);

@@ -394,16 +394,8 @@ int sgt_tokenize(const sgt_tokenize_options *o, sgt_tokenize_result *result, sgt
     *result = (sgt_tokenize_result){0};
     if (rc < 0) return rc;
     clock_gettime(CLOCK_MONOTONIC, &began);
-    sgt_corpus_request request = {.inputs = o->inputs,
-                                  .count = o->input_count,
-                                  .out = o->out,
-                                  .format = o->format,
-                                  .filters = o->filters,
-                                  .filter_count = o->filter_count,
-                                  .notice = o->notice,
-                                  .stop = o->stop};
     if ((rc = sgt_vocab_load(&v, o->vocab ? o->vocab : "gpt2", o->rule, err)) == 0 &&
-        (rc = sgt_corpus_list(&c, &request, err)) == 0) {
+        (rc = sgt_corpus_of(&c, o, err)) == 0) {
         if (o->normalize != SGT_NORMALIZE_AS_VOCAB) v->normalize = o->normalize;
         notice_names(o, c);
         rc = tokenize_into(o, c, v, result, err);

@@ -1,18 +1,11 @@
 # tokenize-ranks.sh: OUT made by several ranks, by --rank and --ranks and by mpirun: the bytes of one rank's, whatever
 # dies in between, and what is refused.
 . "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/corpus.inc"
 
 work_in_memory
 
-mkdir corpus
-for file in "$ROOT"/tokenize/*/*.h; do head -c 3000 "$file" > "corpus/${file##*/}"; done
-head -c 40000 "$ROOT/tokenize/vocab/gpt2.bpe" > corpus/m
-: > corpus/empty
-i=0
-while [ $i -lt 300 ]; do
-    i=$((i + 1))
-    echo "{\"text\": \"document $i of many \\ud800\"}"
-done > corpus/lines.jsonl
+some_corpus corpus
 gzip -n < corpus/lines.jsonl > corpus/packed.jsonl.gz
 printf 'not UTF-8: \377\376' > corpus/a
 printf 'neither: \377\376\375' > corpus/zzz

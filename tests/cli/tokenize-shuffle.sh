@@ -1,18 +1,11 @@
 # tokenize-shuffle.sh: --shuffle: the same order for any threads and ranks, another for another seed, the same documents
 # in all of them; what is refused, what is gone on with. (tests/tokenize holds the order itself to its definition.)
 . "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/corpus.inc"
 
 work_in_memory
 
-mkdir corpus
-for file in "$ROOT"/tokenize/*/*.h; do head -c 3000 "$file" > "corpus/${file##*/}"; done
-head -c 40000 "$ROOT/tokenize/vocab/gpt2.bpe" > corpus/m
-: > corpus/empty
-i=0
-while [ $i -lt 300 ]; do
-    i=$((i + 1))
-    echo "{\"text\": \"document $i of many\"}"
-done > corpus/lines.jsonl
+some_corpus corpus
 documents=$((300 + $(ls corpus | wc -l) - 1))
 touch -d @1700000000 corpus/*
 options='--shard-tokens 1k --split 30%'

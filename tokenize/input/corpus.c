@@ -321,6 +321,19 @@ int sgt_corpus_list(sgt_corpus **out, const sgt_corpus_request *r, sgt_error *er
     return rc;
 }
 
+int sgt_corpus_of(sgt_corpus **out, const sgt_tokenize_options *o, sgt_error *err)
+{
+    sgt_corpus_request r = {.inputs = o->inputs,
+                            .count = o->input_count,
+                            .out = o->out ? o->out : "",
+                            .format = o->format,
+                            .filters = o->filters,
+                            .filter_count = o->filter_count,
+                            .notice = o->notice,
+                            .stop = o->stop};
+    return sgt_corpus_list(out, &r, err);
+}
+
 void sgt_corpus_free(sgt_corpus *c)
 {
     if (!c) return;

@@ -68,6 +68,7 @@ static inline int sgt_corpus_made(const sgt_corpus_file *f)
 }
 
 int sgt_corpus_list(sgt_corpus **out, const sgt_corpus_request *r, sgt_error *err);
+int sgt_corpus_of(sgt_corpus **out, const sgt_tokenize_options *o, sgt_error *err); /* what these options ask for */
 void sgt_corpus_free(sgt_corpus *c);
 
 /* The name of file i as it stands in JSON, "path": "...", malloc'd; NULL: out of memory. A name that is not UTF-8 has

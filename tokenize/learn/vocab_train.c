@@ -306,17 +306,9 @@ int sgt_vocab_train(sgt_vocab **out, const sgt_tokenize_options *o, uint32_t siz
     int rc = check_options(o, size, err);
     if (rc < 0) return rc;
     clock_gettime(CLOCK_MONOTONIC, &began);
-    sgt_corpus_request request = {.inputs = o->inputs,
-                                  .count = o->input_count,
-                                  .out = o->out,
-                                  .format = o->format,
-                                  .filters = o->filters,
-                                  .filter_count = o->filter_count,
-                                  .notice = o->notice,
-                                  .stop = o->stop};
     if (o->rule && (rc = sgt_pattern_new(&pattern, o->rule, err)) < 0) return rc;
     sgt_pattern_free(pattern);
-    if ((rc = sgt_corpus_list(&c, &request, err)) == 0) rc = train(out, o, c, size, result, err);
+    if ((rc = sgt_corpus_of(&c, o, err)) == 0) rc = train(out, o, c, size, result, err);
     sgt_corpus_free(c);
     clock_gettime(CLOCK_MONOTONIC, &ended);
     result->seconds = (double)(ended.tv_sec - began.tv_sec) + (double)(ended.tv_nsec - began.tv_nsec) * 1e-9;
