@@ -30,6 +30,7 @@ missing() {
     have_numpy || echo python3-numpy
     have valgrind || echo valgrind
     have strace || echo strace
+    have zstd || echo zstd
 }
 optional() {
     have protoc-c || echo protobuf-c-compiler

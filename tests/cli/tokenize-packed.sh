@@ -57,7 +57,7 @@ run 0 sgt-tokenize --quiet --shard-tokens 20k text flipped.gz out-flipped
 run 0 sgt-tokenize --quiet --shard-tokens 20k text flipped.gz whole
 same_folders out-flipped whole
 
-command -v zstd > /dev/null || { echo 'no zstd program: .zst is left out' && exit 0; }
+command -v zstd > /dev/null || skip 'no zstd program; all else passed'
 zstd -q -c text > a.zst
 expect_text a.zst
 { head -c 100001 text | zstd -q -1 && printf '' | zstd -q && tail -c +100002 text | zstd -q -15 --check; } > b.zst
