@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/cpu.h"
 #include "base/file.h"
 #include "input/corpus.h"
@@ -57,13 +57,6 @@ typedef struct dry_run {
     sgt_dry_run_result *r;
 } dry_run;
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* One more, with nothing in it yet; NULL: out of memory. Pointers to earlier ones are no longer good. */
 static sample *next_sample(dry_run *d, sgt_error *err)
 {
@@ -86,9 +79,9 @@ static sample *next_sample(dry_run *d, sgt_error *err)
 /* The next unit of the feed. 1: the end. */
 static int next_unit(dry_run *d, sgt_text_feed *f, sgt_error *err)
 {
-    double began = now();
+    double began = sgt_now();
     int rc = sgt_stopped(d->o.stop) ? sgt_fail(err, SGT_ESTOPPED, "stopped") : sgt_text_feed_next(f, &d->unit, err);
-    d->read_seconds += now() - began;
+    d->read_seconds += sgt_now() - began;
     return rc;
 }
 
@@ -108,13 +101,13 @@ static void trim_character(sgt_unit *u)
 static int take_parts(dry_run *d, size_t n, uint64_t file, uint64_t limit, sample *s, sgt_error *err)
 {
     sgt_unit *u = &d->unit;
-    double began = now();
+    double began = sgt_now();
     u->count = n;
     u->used = u->parts[n - 1].at + u->parts[n - 1].length;
     d->r->sample_bytes += u->used;
     trim_character(u);
     int rc = sgt_unit_encode(u, d->encoder, d->vocab, d->corpus, &d->o, err);
-    d->encode_seconds += now() - began;
+    d->encode_seconds += sgt_now() - began;
     for (size_t i = 0; i < u->count && !rc; i++) {
         const sgt_part *p = &u->parts[i];
         int lines = d->corpus->files[p->file].lines;
@@ -460,8 +453,7 @@ int sgt_dry_run(const sgt_tokenize_options *o, sgt_dry_run_result *r, sgt_error 
     if (rc < 0) return rc;
     if ((rc = sgt_corpus_of(&c, o, err)) == 0 && c->stream)
         rc = sgt_fail(err, SGT_EUSAGE, "standard input (-) cannot be read twice: a dry run would leave nothing of it");
-    if (!rc && (rc = sgt_vocab_load(&v, o->vocab ? o->vocab : "gpt2", o->rule, err)) == 0) {
-        if (o->normalize != SGT_NORMALIZE_AS_VOCAB) v->normalize = o->normalize;
+    if (!rc && (rc = sgt_vocab_of(&v, o, err)) == 0) {
         dry_run d = {.corpus = c, .vocab = v, .o = *o, .r = r};
         d.o.skip_bad = 1;
         if (d.o.invalid_utf8 == SGT_INVALID_FAIL) d.o.invalid_utf8 = SGT_INVALID_KEEP;

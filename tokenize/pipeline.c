@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/cpu.h"
 #include "input/feed.h"
 #include "input/json_line.h"
@@ -151,16 +151,7 @@ static place *encoded_unit(pipeline *p, uint64_t t)
 {
     place *at = &p->places[t % p->place_count];
     pthread_mutex_lock(&p->lock);
-    while (!at->done && !sgt_stopped(p->o->stop)) {
-        struct timespec until; /* a signal wakes nobody: look up ten times a second */
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += 100000000;
-        if (until.tv_nsec >= 1000000000) {
-            until.tv_nsec -= 1000000000;
-            until.tv_sec++;
-        }
-        pthread_cond_timedwait(&p->changed, &p->lock, &until);
-    }
+    while (!at->done && !sgt_stopped(p->o->stop)) sgt_wait_briefly(&p->changed, &p->lock);
     int done = at->done;
     pthread_mutex_unlock(&p->lock);
     return done && !sgt_stopped(p->o->stop) ? at : NULL;
@@ -218,14 +209,10 @@ static int run(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_voc
                           .cancel = &p.cancelled,
                           .threads = threads,
                           .from = {from->file, from->offset, from->hashed, from->hash}};
-    pthread_condattr_t monotonic;
     int rc = sgt_text_feed_open(&p.feed, &f, err);
     if (rc < 0) return rc;
     p.place_count = 2 * threads + 1; /* one being written, and for each thread one at work and one ready */
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&p.changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    pthread_cond_init(&p.changed, NULL);
     pthread_mutex_init(&p.lock, NULL);
     pthread_mutex_init(&p.feed_lock, NULL);
     if ((rc = start_threads(&p, threads, err)) == 0) rc = write_units(&p, r, err);
@@ -388,21 +375,17 @@ int sgt_tokenize(const sgt_tokenize_options *o, sgt_tokenize_result *result, sgt
     sgt_vocab *v = NULL;
     sgt_corpus *c = NULL;
     sgt_tokenize_result ignored;
-    struct timespec began, ended;
     int rc = check_options(o, err);
     if (!result) result = &ignored;
     *result = (sgt_tokenize_result){0};
     if (rc < 0) return rc;
-    clock_gettime(CLOCK_MONOTONIC, &began);
-    if ((rc = sgt_vocab_load(&v, o->vocab ? o->vocab : "gpt2", o->rule, err)) == 0 &&
-        (rc = sgt_corpus_of(&c, o, err)) == 0) {
-        if (o->normalize != SGT_NORMALIZE_AS_VOCAB) v->normalize = o->normalize;
+    double began = sgt_now();
+    if ((rc = sgt_vocab_of(&v, o, err)) == 0 && (rc = sgt_corpus_of(&c, o, err)) == 0) {
         notice_names(o, c);
         rc = tokenize_into(o, c, v, result, err);
     }
     sgt_vocab_free(v);
     sgt_corpus_free(c);
-    clock_gettime(CLOCK_MONOTONIC, &ended);
-    result->seconds = (double)(ended.tv_sec - began.tv_sec) + (double)(ended.tv_nsec - began.tv_nsec) * 1e-9;
+    result->seconds = sgt_now() - began;
     return rc;
 }

@@ -2,20 +2,13 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/cpu.h"
 #include "cpu_backend.h"
 
 #define SPEND 10e-3 /* seconds, after a first product that prepares */
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* Seconds of the fastest of several products; 0 where there is none. */
 static double fastest(const sgt_cpu_backend *c, size_t n, const float *a, const float *b, float *out)
@@ -26,9 +19,9 @@ static double fastest(const sgt_cpu_backend *c, size_t n, const float *a, const 
     if (sgt_gemm_plan(&g, &s, c->threads, NULL) < 0) return 0;
     sgt_gemm_run(g, a, b, NULL, out);
     while (spent < SPEND) {
-        double from = now(), took;
+        double from = sgt_now(), took;
         sgt_gemm_run(g, a, b, NULL, out);
-        took = now() - from;
+        took = sgt_now() - from;
         spent += took;
         if (took < best) best = took;
     }

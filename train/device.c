@@ -7,23 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/version.h"
 #include "cuda_driver.h"
 
 #define NAME "libsgt-cuda.so"
-
-/* PREFIX/lib/libsgt-cuda.so where the program is PREFIX/bin/NAME; NULL where that cannot be said. */
-static char *beside_program(void)
-{
-    char *program = realpath("/proc/self/exe", NULL), *path = NULL;
-    for (int up = 0; program && up < 2; up++) {
-        char *slash = strrchr(program, '/');
-        if (slash) *slash = 0;
-    }
-    if (program && asprintf(&path, "%s/lib/" NAME, program) < 0) path = NULL;
-    free(program);
-    return path;
-}
 
 /* Nothing is to be had: the driver's own want comes first. */
 static int no_library(sgt_error *err)
@@ -56,7 +44,7 @@ static int load(void **handle, const char *path, sgt_error *err)
 
 int sgt_device_open(const sgt_cuda_library **lib, sgt_error *err)
 {
-    char *beside = beside_program();
+    char *beside = sgt_beside_program(2, "lib/" NAME); /* PREFIX/lib where the program is PREFIX/bin/NAME */
     const char *path = beside && access(beside, F_OK) == 0 ? beside : NAME;
     void *handle;
     int rc = load(&handle, path, err);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/cpu.h"
 #include "feed.h"
 #include "memory_log.h"
@@ -83,7 +84,7 @@ static int settle_one(loop *l, int val, sgt_error *err)
     int rc = t->backend->metrics(t->backend, m->step, &got, err);
     if (rc < 0) return rc;
     sgt_trace_end(t->trace, from, SGT_TRACE_LOOP, "wait", "metrics wait");
-    double end = sgt_watch_now(), begin = l->began[l->next % RING];
+    double end = sgt_now(), begin = l->began[l->next % RING];
     m->loss = plain(got.loss);
     m->grad_norm = plain(got.grad_norm);
     m->ms_per_step = (end - (begin > l->mark ? begin : l->mark)) * 1e3;
@@ -98,7 +99,7 @@ static int settle_one(loop *l, int val, sgt_error *err)
     if (val && (rc = evaluate(l, &m->val_loss, err)) < 0) return rc;
     if ((rc = sgt_watch_step(&l->watch, m, err)) < 0) return rc;
     l->next++;
-    l->mark = sgt_watch_now();
+    l->mark = sgt_now();
     return SGT_OK;
 }
 
@@ -122,7 +123,7 @@ static int save(loop *l, uint64_t steps, int more, sgt_error *err)
     sgt_trace_end(t->trace, from, SGT_TRACE_LOOP, "checkpoint", "checkpoint");
     if (rc == SGT_OK) l->saved = steps;
     l->documents = state.documents;
-    l->mark = sgt_watch_now();
+    l->mark = sgt_now();
     return rc;
 }
 
@@ -143,10 +144,10 @@ static int micro_step(loop *l, uint64_t s, uint32_t micro, double scale, double 
 {
     sgt_trainer *t = l->t;
     sgt_rows rows = {0};
-    double before = sgt_watch_now();
+    double before = sgt_now();
     uint64_t from = sgt_trace_begin(t->trace);
     int rc = sgt_feed_next(l->feed, &rows, err);
-    *waited += sgt_watch_now() - before;
+    *waited += sgt_now() - before;
     if (rc < 0) return rc;
     sgt_trace_end(t->trace, from, SGT_TRACE_LOOP, "data", "data wait");
     count_documents(l, &rows);
@@ -165,7 +166,7 @@ static int one_step(loop *l, uint64_t s, sgt_error *err)
     sgt_metrics *m = &l->ring[s % RING];
     int rc = SGT_OK;
     uint64_t from = sgt_trace_begin(t->trace), update;
-    l->began[s % RING] = sgt_watch_now();
+    l->began[s % RING] = sgt_now();
     for (uint64_t a = 0; a < t->s->accum && rc == SGT_OK; a++)
         rc = micro_step(l, s, (uint32_t)a, 1 / (double)(rows * t->s->seq), &waited, err);
     double lr = sgt_schedule_lr(&t->schedule, s);
@@ -296,7 +297,7 @@ static void fill_result(const loop *l, sgt_train_result *r)
     r->val_tokens = l->val_tokens;
     r->pf_days = sgt_pf_days(sgt_model_parameters(&t->model), (double)r->train_tokens);
     r->documents = t->eot < 0 && !t->info.padded ? UINT64_MAX : l->documents;
-    r->seconds = sgt_watch_now() - l->watch.start;
+    r->seconds = sgt_now() - l->watch.start;
     r->peak_bytes = l->held ? l->held : sgt_memory_peak();
     r->total_bytes = l->held ? t->backend->memory_total : sgt_memory_total();
     r->checkpoint = newest(l) && t->run ? sgt_run_checkpoint(t->run, newest(l)) : NULL;
@@ -323,10 +324,11 @@ int sgt_trainer_run(sgt_trainer *t, sgt_train_result *r, sgt_error *err)
               .held = held_bytes(t->backend)};
     rc = sgt_watch_open(&l.watch, t, err);
     l.mark = l.watch.start;
-    if (rc == SGT_OK && t->state.step >= t->s->steps)
+    if (rc == SGT_OK && t->state.step >= t->s->steps) {
         sgt_say(&t->o->notice, "%s has made its %llu steps already (a larger --steps goes on)", t->o->run,
                 (unsigned long long)t->state.step);
-    else if (rc == SGT_OK && (rc = open_saver(&l, err)) == SGT_OK && (rc = open_feed(&l, err)) == SGT_OK)
+        if (t->run) rc = sgt_run_rotate(t->run, t->s->keep, err);
+    } else if (rc == SGT_OK && (rc = open_saver(&l, err)) == SGT_OK && (rc = open_feed(&l, err)) == SGT_OK)
         rc = run_steps(&l, err);
     if (l.saver) sgt_saver_wait(l.saver, NULL); /* whatever has ended the run, a whole checkpoint stays */
     trace(&l, 0, 1);

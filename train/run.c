@@ -147,11 +147,11 @@ static int remove_step(const sgt_run *r, uint64_t step, sgt_error *err)
     return rc;
 }
 
-/* All but the newest `keep`. */
-static int rotate(const sgt_run *r, uint64_t keep, sgt_error *err)
+int sgt_run_rotate(const sgt_run *r, uint64_t keep, sgt_error *err)
 {
     uint64_t *steps;
     size_t count;
+    if (!keep) return SGT_OK;
     int rc = list_steps(&steps, &count, r->path, err);
     for (size_t i = keep; i < count && rc == SGT_OK; i++) rc = remove_step(r, steps[i], err);
     free(steps);
@@ -420,7 +420,7 @@ int sgt_run_save(sgt_run *r, const sgt_checkpoint_state *state, sgt_backend *b, 
         goto out;
     }
     if ((rc = sgt_sync_folder(r->path, err)) < 0 || (rc = point_latest(r, state->step, err)) < 0) goto out;
-    if (keep) rc = rotate(r, keep, err);
+    rc = sgt_run_rotate(r, keep, err);
 out:
     if (rc < 0 && work) sgt_remove_tree(work, NULL);
     free(work);

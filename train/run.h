@@ -38,4 +38,7 @@ char *sgt_run_last_line(const sgt_run *r);                     /* of the log, ma
 int sgt_run_save(sgt_run *r, const sgt_checkpoint_state *state, sgt_backend *b, const sgt_model *m,
                  const char *tokenizer, int64_t eot, uint64_t keep, sgt_error *err);
 
+/* The last thing a save does, for one that was interrupted just before it. */
+int sgt_run_rotate(const sgt_run *r, uint64_t keep, sgt_error *err);
+
 #endif

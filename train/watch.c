@@ -5,18 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 
 #define SPIKES_IN_A_ROW 16
-
-double sgt_watch_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static int open_events(sgt_watch *w, sgt_error *err)
 {
@@ -41,7 +34,7 @@ int sgt_watch_open(sgt_watch *w, const sgt_trainer *t, sgt_error *err)
                      .spikes = t->state.scaler.outliers.spikes};
     sgt_diagnosis_start(&w->diagnosis, t->s->lr, t->s->batch * t->s->accum * t->s->seq,
                         t->s->skip_spikes > 0);
-    w->start = w->epoch_start = sgt_watch_now();
+    w->start = w->epoch_start = sgt_now();
     return open_events(w, err);
 }
 
@@ -64,7 +57,7 @@ static void say_evaluation(const sgt_watch *w, const sgt_metrics *m)
     snprintf(line, sizeof line,
              "step %llu: loss %.4f, validation %.4f, %llu tokens, %.1f s, %.0f tokens/s, %.2f h per epoch",
              (unsigned long long)m->step + 1, m->loss, m->val_loss, (unsigned long long)m->tokens,
-             sgt_watch_now() - w->start, m->tokens_per_s, epoch);
+             sgt_now() - w->start, m->tokens_per_s, epoch);
     say_line(w, line);
 }
 
@@ -76,11 +69,11 @@ static void say_epoch(sgt_watch *w, const sgt_metrics *m)
     w->epoch_steps++;
     if ((m->step + 1) * rows / windows == m->step * rows / windows) return;
     snprintf(line, sizeof line, "Epoch %llu, Loss: %.4f, %.1f s", (unsigned long long)((m->step + 1) * rows / windows),
-             w->epoch_loss / (double)w->epoch_steps, sgt_watch_now() - w->epoch_start);
+             w->epoch_loss / (double)w->epoch_steps, sgt_now() - w->epoch_start);
     say_line(w, line);
     w->epoch_loss = 0;
     w->epoch_steps = 0;
-    w->epoch_start = sgt_watch_now();
+    w->epoch_start = sgt_now();
 }
 
 /* A gradient that overflowed while its update was left out is the loss scaler's daily work, where there is one. */

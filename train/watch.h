@@ -19,8 +19,6 @@ typedef struct sgt_watch {
     uint64_t skipped;   /* updates left out up to the last line */
 } sgt_watch;
 
-double sgt_watch_now(void); /* seconds, from some moment on */
-
 /* From t->state.step on. Close it, after a failure too. */
 int sgt_watch_open(sgt_watch *w, const sgt_trainer *t, sgt_error *err);
 void sgt_watch_close(sgt_watch *w);

@@ -29,6 +29,16 @@ char *sgt_join(const char *folder, const char *name)
     return path;
 }
 
+char *sgt_beside_program(int up, const char *below)
+{
+    char *program = realpath("/proc/self/exe", NULL), *path = NULL;
+    for (char *slash; program && up; up--)
+        if ((slash = strrchr(program, '/'))) *slash = 0;
+    if (program) path = sgt_join(*program ? program : "/", below);
+    free(program);
+    return path;
+}
+
 /* The folder part of a path, malloc'd: "a/b" → "a", "b" → ".", "/b" → "/". */
 static char *parent_of(const char *path)
 {

@@ -45,6 +45,10 @@ int sgt_sync_parent(const char *path, sgt_error *err);   /* fsync of the folder 
 int sgt_remove_tree(const char *path, sgt_error *err);   /* rm -r; nothing there is fine; follows no symbolic link */
 char *sgt_join(const char *folder, const char *name);    /* malloc'd "folder/name"; NULL: out of memory */
 
+/* `below` from the folder that is `up` levels above this program's file (1: the one it lies in), malloc'd; NULL where
+ * that cannot be said. */
+char *sgt_beside_program(int up, const char *below);
+
 #ifdef __cplusplus
 }
 #endif

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/cpu.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -202,6 +204,36 @@ Test(file, folders_are_made_and_removed_without_following_links, .init = enter_f
     free(p);
     free(q);
     free(r);
+}
+
+Test(file, beside_program)
+{
+    char self[4096];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    cr_assert_gt(n, 0);
+    self[n] = 0;
+    *strrchr(self, '/') = 0;
+    char *beside = sgt_beside_program(1, "a"), *above = sgt_beside_program(2, "lib/b"), *top = sgt_beside_program(99, "c");
+    cr_assert(!strncmp(beside, self, strlen(self)) && !strcmp(beside + strlen(self), "/a"), "%s", beside);
+    *strrchr(self, '/') = 0;
+    cr_assert(!strncmp(above, self, strlen(self)) && !strcmp(above + strlen(self), "/lib/b"), "%s", above);
+    cr_assert_str_eq(top, "/c");
+    free(beside);
+    free(above);
+    free(top);
+}
+
+/* ---- clock ---- */
+
+Test(clock, waits_a_tenth_of_a_second_where_nobody_signals)
+{
+    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_cond_t never = PTHREAD_COND_INITIALIZER;
+    double before = sgt_now();
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < 3; i++) sgt_wait_briefly(&never, &lock);
+    pthread_mutex_unlock(&lock);
+    cr_assert_geq(sgt_now() - before, 0.2); /* 0.3, less what may come without a cause */
 }
 
 Test(file, permissions_follow_the_umask, .init = enter_folder, .fini = leave_folder)

@@ -23,14 +23,20 @@ stdout_has 'out-empty: 1 token, 1 document'
 zcat a.gz | run 0 sgt-tokenize --quiet - out-pipe
 same out-pipe/train_000000.bin out/train_000000.bin
 
+cut_off() { # FILE BYTES...: so many of its bytes are not the whole, and nothing comes of them
+    cut=cut.${1##*.} whole=$1
+    shift
+    for n in "$@"; do
+        head -c "$n" "$whole" > "$cut"
+        run 1 sgt-tokenize "$cut" out-cut
+        stderr_is "sgt-tokenize: $cut: offset $n: cut off: what was packed goes on after the end"
+        nothing_left out-cut
+    done
+}
+
 # Cut off anywhere, not gzip at all, or followed by what is no member.
 size=$(wc -c < a.gz)
-for n in 0 1 9 10 18 1000 $((size - 9)) $((size - 8)) $((size - 1)); do
-    head -c $n a.gz > cut.gz
-    run 1 sgt-tokenize cut.gz out-cut
-    stderr_is "sgt-tokenize: cut.gz: offset $n: cut off: what was packed goes on after the end"
-    nothing_left out-cut
-done
+cut_off a.gz 0 1 9 10 18 1000 $((size - 9)) $((size - 8)) $((size - 1))
 cp text plain.gz
 run 1 sgt-tokenize plain.gz out-plain
 stderr_matches '^sgt-tokenize: plain.gz: offset [0-9]+: not gzip, or damaged: incorrect header check$'
@@ -63,12 +69,7 @@ expect_text a.zst
 { head -c 100001 text | zstd -q -1 && printf '' | zstd -q && tail -c +100002 text | zstd -q -15 --check; } > b.zst
 expect_text b.zst
 size=$(wc -c < a.zst)
-for n in 0 1 3 10 1000 $((size - 1)); do
-    head -c $n a.zst > cut.zst
-    run 1 sgt-tokenize cut.zst out-cut
-    stderr_is "sgt-tokenize: cut.zst: offset $n: cut off: what was packed goes on after the end"
-    nothing_left out-cut
-done
+cut_off a.zst 0 1 3 10 1000 $((size - 1))
 cp text plain.zst
 run 1 sgt-tokenize plain.zst out-plain
 stderr_is 'sgt-tokenize: plain.zst: offset 0: not zstd, or damaged: Unknown frame descriptor'

@@ -32,6 +32,14 @@ void free_stream(stream *s);
 /* OUT holds that stream in shards of o->shard_tokens, with the right headers and indices, as far as `split` goes. */
 void expect_shards(const char *out, const char *split, const stream *s, uint64_t shard_tokens);
 
+/* A run's progress, with itself as the context, that asks it to stop at the call number `after`. */
+typedef struct stopper {
+    sgt_stop stop;
+    int after, calls;
+    uint64_t first_done;
+} stopper;
+void stop_after(void *ctx, uint64_t done, uint64_t total, uint64_t tokens);
+
 /* Two folders hold the same names with the same bytes. */
 void expect_same_folders(const char *a, const char *b);
 int folder_is_gone(const char *path);

@@ -70,6 +70,13 @@ static size_t merging_bytes(const sgt_vocab *v, rng *r, uint8_t *out, size_t n)
     return n;
 }
 
+/* What a call has put into got are the `count` ids in want; a format of what was tried follows. */
+#define expect_ids(call, ...)                                                                                          \
+    do {                                                                                                               \
+        cr_assert_eq(call, count, __VA_ARGS__);                                                                        \
+        cr_assert_arr_eq(got, want, count * sizeof *want, __VA_ARGS__);                                                \
+    } while (0)
+
 Test(bpe, three_ways_and_the_definition_agree)
 {
     sgt_vocab *v = gpt2();
@@ -83,13 +90,10 @@ Test(bpe, three_ways_and_the_definition_agree)
         uint16_t want[512], got[512];
         size_t n = merging_bytes(v, &r, s, 1 + below(&r, longest[i % 8]));
         size_t count = encode_by_names(v, by_name, s, n, want);
-        cr_assert_eq(sgt_bpe_steps(e, s, n, got), count, "steps, SEED=%llu, %d", (unsigned long long)seed, i);
-        cr_assert_arr_eq(got, want, count * sizeof *want, "steps, SEED=%llu, %d", (unsigned long long)seed, i);
-        cr_assert_eq(sgt_encode_piece(e, s, n, got), count, "piece, SEED=%llu, %d", (unsigned long long)seed, i);
-        cr_assert_arr_eq(got, want, count * sizeof *want, "piece, SEED=%llu, %d", (unsigned long long)seed, i);
+        expect_ids(sgt_bpe_steps(e, s, n, got), "steps, SEED=%llu, %d", (unsigned long long)seed, i);
+        expect_ids(sgt_encode_piece(e, s, n, got), "piece, SEED=%llu, %d", (unsigned long long)seed, i);
         if (n > SGT_BPE_SCAN_MAX) continue;
-        cr_assert_eq(sgt_bpe_scan(v, s, n, got), count, "scan, SEED=%llu, %d", (unsigned long long)seed, i);
-        cr_assert_arr_eq(got, want, count * sizeof *want, "scan, SEED=%llu, %d", (unsigned long long)seed, i);
+        expect_ids(sgt_bpe_scan(v, s, n, got), "scan, SEED=%llu, %d", (unsigned long long)seed, i);
     }
     free(by_name);
     sgt_encoder_free(e);
@@ -143,10 +147,7 @@ Test(bpe, levels_agree_with_the_definition)
             uint16_t *want = malloc(n * sizeof *want + 1), *got = malloc(n * sizeof *got + 1);
             size_t count = encode_by_scan(v, e, s, n, want);
             for (int again = 0; again < 2; again++) {
-                cr_assert_eq(sgt_encode(e, s, n, got), count, "%s, SEED=%llu, %d", levels[l],
-                             (unsigned long long)seed, i);
-                cr_assert_arr_eq(got, want, count * sizeof *want, "%s, SEED=%llu, %d", levels[l],
-                                 (unsigned long long)seed, i);
+                expect_ids(sgt_encode(e, s, n, got), "%s, SEED=%llu, %d", levels[l], (unsigned long long)seed, i);
             }
             free(s);
             free(want);
@@ -176,8 +177,7 @@ Test(bpe, levels_agree_on_every_token)
                 s[n++] = (uint8_t)behind[b];
                 if (n > SGT_BPE_SCAN_MAX) continue;
                 size_t count = sgt_bpe_scan(v, s, n, want);
-                cr_assert_eq(sgt_encode_piece(e, s, n, got), count, "%s, token %u", levels[l], id);
-                cr_assert_arr_eq(got, want, count * sizeof *want, "%s, token %u", levels[l], id);
+                expect_ids(sgt_encode_piece(e, s, n, got), "%s, token %u", levels[l], id);
                 if (b) continue;
                 cr_assert(sgt_encode_piece(e, s, n - 1, got) == 1 && got[0] == id, "%s, token %u", levels[l], id);
             }
@@ -208,10 +208,7 @@ Test(bpe, runs_agree_with_steps)
                        : j < period ? (uint8_t)("=a7 -"[below(&r, 5)])
                                     : s[j - period];
             size_t count = sgt_bpe_steps(e, s, n, want);
-            cr_assert_eq(sgt_bpe_runs(e, s, n, got), count, "%s, SEED=%llu, %d", levels[l],
-                         (unsigned long long)seed, i);
-            cr_assert_arr_eq(got, want, count * sizeof *want, "%s, SEED=%llu, %d", levels[l],
-                             (unsigned long long)seed, i);
+            expect_ids(sgt_bpe_runs(e, s, n, got), "%s, SEED=%llu, %d", levels[l], (unsigned long long)seed, i);
             free(s);
             free(want);
             free(got);

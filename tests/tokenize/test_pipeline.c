@@ -134,21 +134,6 @@ Test(pipeline, one_huge_document)
     free_stream(&s);
 }
 
-typedef struct stopper {
-    sgt_stop stop;
-    int after, calls;
-    uint64_t first_done;
-} stopper;
-
-static void stop_after(void *ctx, uint64_t done, uint64_t total, uint64_t tokens)
-{
-    stopper *s = ctx;
-    if (!s->calls++) s->first_done = done;
-    cr_assert_leq(done, total);
-    cr_assert_gt(tokens, 0);
-    if (s->calls == s->after) sgt_stop_request(&s->stop);
-}
-
 /* Stopped after every unit in turn, and gone on with, with other threads and pieces each time. */
 Test(pipeline, stopped_anywhere_and_resumed)
 {

@@ -138,19 +138,6 @@ Test(pipeline_inputs, equal_files_of_text)
     }
 }
 
-typedef struct stopper {
-    sgt_stop stop;
-    int after, calls;
-} stopper;
-
-static void stop_after(void *ctx, uint64_t done, uint64_t total, uint64_t tokens)
-{
-    stopper *s = ctx;
-    (void)tokens;
-    cr_assert_leq(done, total);
-    if (++s->calls == s->after) sgt_stop_request(&s->stop);
-}
-
 /* Until it is through; how often it was stopped. */
 static int run_stopped(sgt_tokenize_options o, const char *out, int after)
 {

@@ -141,18 +141,6 @@ Test(pipeline_sets, equals_the_slow_way)
     }
 }
 
-typedef struct stopper {
-    sgt_stop stop;
-    int after, calls;
-} stopper;
-
-static void stop_after(void *ctx, uint64_t done, uint64_t total, uint64_t tokens)
-{
-    stopper *s = ctx;
-    (void)done, (void)total, (void)tokens;
-    if (++s->calls == s->after) sgt_stop_request(&s->stop);
-}
-
 /* Stopped after every few units, in the middle of documents too: they begin anew, and so a little more is done each
  * time. */
 Test(pipeline_sets, stopped_and_resumed)

@@ -184,6 +184,21 @@ Test(resume, a_finished_run_stays_as_it_is)
     free(after);
 }
 
+/* A kill after the last checkpoint has its name, and before an older one is gone. */
+Test(resume, what_the_last_save_left_goes)
+{
+    sgt_settings s = tiny(3);
+    s.save_every = s.keep = 1;
+    must_train(s, "r", 0);
+    must_train(tiny(2), "older", 0);
+    char *from = strdup(in_folder("older/step-00000002"));
+    cr_assert_eq(rename(from, in_folder("r/step-00000002")), 0);
+    free(from);
+    must_train(s, "r", 1);
+    cr_expect(!exists("r/step-00000002"));
+    cr_expect(exists("r/step-00000003/state.json"));
+}
+
 Test(resume, another_machine_is_said_aloud)
 {
     must_train(tiny(2), "r", 0);

@@ -8,8 +8,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "source.h"
 
 #define CHUNK ((size_t)256 << 10) /* bytes unpacked before others are told */
@@ -132,15 +132,11 @@ static int start_threads(sgt_ahead *a, uint64_t first, sgt_error *err)
 
 int sgt_ahead_new(sgt_ahead **out, const sgt_ahead_options *o, sgt_error *err)
 {
-    pthread_condattr_t monotonic;
     sgt_ahead *a = calloc(1, sizeof *a);
     if (!a) return sgt_fail(err, SGT_ENOMEM, "reading inputs: out of memory");
     a->o = *o;
     pthread_mutex_init(&a->lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&a->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    pthread_cond_init(&a->changed, NULL);
     *out = a;
     return SGT_OK;
 }
@@ -185,14 +181,7 @@ static int wait_bytes(sgt_ahead *a, slot *s, uint64_t *made, int *ended, sgt_err
     int over = 0;
     pthread_mutex_lock(&a->lock);
     while (s->made == s->used && !s->ended && !over) {
-        struct timespec until; /* a signal wakes nobody: look up ten times a second */
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += 100000000;
-        if (until.tv_nsec >= 1000000000) {
-            until.tv_nsec -= 1000000000;
-            until.tv_sec++;
-        }
-        pthread_cond_timedwait(&a->changed, &a->lock, &until);
+        sgt_wait_briefly(&a->changed, &a->lock);
         over = sgt_stopped(a->o.stop) || sgt_stopped(a->o.cancel);
     }
     *made = s->made;

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/cpu.h"
 #include "base/file.h"
 #include "input/feed.h"
@@ -302,15 +302,13 @@ int sgt_vocab_train(sgt_vocab **out, const sgt_tokenize_options *o, uint32_t siz
 {
     sgt_corpus *c = NULL;
     sgt_pattern *pattern = NULL;
-    struct timespec began, ended;
     int rc = check_options(o, size, err);
     if (rc < 0) return rc;
-    clock_gettime(CLOCK_MONOTONIC, &began);
+    double began = sgt_now();
     if (o->rule && (rc = sgt_pattern_new(&pattern, o->rule, err)) < 0) return rc;
     sgt_pattern_free(pattern);
     if ((rc = sgt_corpus_of(&c, o, err)) == 0) rc = train(out, o, c, size, result, err);
     sgt_corpus_free(c);
-    clock_gettime(CLOCK_MONOTONIC, &ended);
-    result->seconds = (double)(ended.tv_sec - began.tv_sec) + (double)(ended.tv_nsec - began.tv_nsec) * 1e-9;
+    result->seconds = sgt_now() - began;
     return rc;
 }

@@ -91,6 +91,9 @@ void sgt_vocab_need_trie(const sgt_vocab *v);
 /* A vocabulary from a list of merges: a first line "#version: ...", then one merge a line. `name` must outlive it. */
 int sgt_vocab_from_merges(sgt_vocab **out, const char *name, const uint8_t *text, size_t n, sgt_error *err);
 
+/* The vocabulary that these options ask for, with their normal form if they name one. */
+int sgt_vocab_of(sgt_vocab **out, const sgt_tokenize_options *o, sgt_error *err);
+
 /* The pattern to split by as it was given, or SGT_PIECE_RULE. */
 const char *sgt_vocab_rule(const sgt_vocab *v);
 

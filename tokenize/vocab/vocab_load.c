@@ -341,3 +341,10 @@ int sgt_vocab_load(sgt_vocab **out, const char *path, const char *rule, sgt_erro
     free(s.keep);
     return rc;
 }
+
+int sgt_vocab_of(sgt_vocab **out, const sgt_tokenize_options *o, sgt_error *err)
+{
+    int rc = sgt_vocab_load(out, o->vocab ? o->vocab : "gpt2", o->rule, err);
+    if (!rc && o->normalize != SGT_NORMALIZE_AS_VOCAB) (*out)->normalize = o->normalize;
+    return rc;
+}

@@ -3,10 +3,10 @@
 #include <stdio.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "kernels.h"
 #include "tools/bench/attention.h"
 #include "tools/bench/bench.h"
-#include "tools/cli/talk.h"
 
 enum { LEAST = 3, MOST = 64 };
 #define SECONDS 0.5 /* for each direction, run LEAST times at least */

@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "kernels.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/gemm.h"
-#include "tools/cli/talk.h"
 
 #define SIDE 1536 /* of the square product: more than caches hold, and 7 GFLOP */
 #define MOST 64   /* times that a product is run */

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "tools/bench/loader.h"
-#include "tools/cli/talk.h"
 
 /* One reader's loader for one sampling, batch and seq; what the threads of a slice work on. */
 typedef struct drawer {

@@ -5,12 +5,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cuda/cupti.h"
 #include "device.h"
 #include "metrics.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/step.h"
-#include "tools/cli/talk.h"
 #include "trace.h"
 
 typedef struct measurement {

@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "tools/bench/script.h"
 
@@ -29,13 +29,6 @@ static int list(const sgt_corpus *c, sgt_error *err)
     int fd = bench_memory_file("inputs", all, n, err);
     free(all);
     return fd;
-}
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 /* whole: what the process took, which counts in place of what it says; 0: it does not. */
@@ -67,31 +60,20 @@ int bench_tokenize_peer(tokenize_peer *p, int turn, const tokenize_turn *t, sgt_
         bench_script script = {.python = t->python, .name = "bpe.py", .text = sgt_bpe_py,
                                .size = (size_t)(sgt_bpe_py_end - sgt_bpe_py), .args = t->out ? disk : memory,
                                .threads = t->threads, .stop = t->stop};
-        from = now();
+        from = sgt_now();
         rc = bench_script_run(&script, said, err);
         close(fd);
     }
-    if (rc == SGT_OK) rc = take(p, turn, t->python, said, t->out ? now() - from : 0, err);
+    if (rc == SGT_OK) rc = take(p, turn, t->python, said, t->out ? sgt_now() - from : 0, err);
     free(said);
     return rc;
 }
 
 /* ---- ours, as a command ---- */
 
-/* The program of that name in this one's folder, malloc'd; NULL: out of memory. */
-static char *beside(const char *name)
-{
-    char self[4096];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    self[n < 0 ? 0 : n] = 0;
-    char *slash = strrchr(self, '/');
-    if (slash) *slash = 0;
-    return sgt_join(self, name);
-}
-
 int bench_tokenize_ours(double *seconds, uint64_t *tokens, const tokenize_turn *t, sgt_error *err)
 {
-    char *said = malloc(BENCH_SAID), *program = beside("sgt-tokenize"), count[16];
+    char *said = malloc(BENCH_SAID), *program = sgt_beside_program(1, "sgt-tokenize"), count[16];
     const char *options[] = {"--json", "--quiet", "--threads", count, "--cpu", t->cpu};
     size_t n = sizeof options / sizeof *options;
     const char **args = calloc(n + t->input_count + 2, sizeof *args);
@@ -103,9 +85,9 @@ int bench_tokenize_ours(double *seconds, uint64_t *tokens, const tokenize_turn *
         args[n + t->input_count] = t->out;
         bench_script command = {.python = program, .name = "nothing", .args = args, .threads = t->threads,
                                 .stop = t->stop};
-        double from = now();
+        double from = sgt_now();
         rc = bench_script_run(&command, said, err);
-        *seconds = now() - from;
+        *seconds = sgt_now() - from;
     }
     if (rc == SGT_OK) {
         json_t *j = json_loads(said, 0, NULL);

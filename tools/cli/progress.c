@@ -8,6 +8,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "tools/cli/talk.h"
 
 #define REDRAW .2 /* seconds on a terminal */

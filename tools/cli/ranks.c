@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "tools/cli/options.h"
 #include "tools/cli/ranks_memory.h"
 #include "tools/cli/ranks_net.h"
@@ -84,12 +85,9 @@ static const sgt_mpi_library *mpi; /* there is one world, and ending it is the l
 
 static int load_mpi(sgt_error *err)
 {
-    char path[4096], why[256];
-    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 32);
-    for (int up = 0; n > 0 && up < 2; up++)
-        while (n > 0 && path[--n] != '/') {}
-    if (n > 0) strcpy(path + n, "/lib/" SGT_MPI_LIBRARY);
-    void *library = dlopen(n > 0 && access(path, F_OK) == 0 ? path : SGT_MPI_LIBRARY, RTLD_NOW | RTLD_GLOBAL);
+    char *path = sgt_beside_program(2, "lib/" SGT_MPI_LIBRARY), why[256];
+    void *library = dlopen(path && access(path, F_OK) == 0 ? path : SGT_MPI_LIBRARY, RTLD_NOW | RTLD_GLOBAL);
+    free(path);
     if (!library)
         return sgt_fail(err, SGT_EUNSUPPORTED,
                         "started as one of several ranks, by MPI: %s (make builds it where libopenmpi-dev is)",

@@ -15,8 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "tools/cli/options.h"
-#include "tools/cli/talk.h"
 
 #define MAGIC 0x52746773u /* "sgtR" */
 #define JOIN_SECONDS 120

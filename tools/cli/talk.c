@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 char *sgt_format_bytes(char *buf, size_t n, uint64_t bytes)
@@ -51,13 +50,6 @@ char *sgt_format_time(char *buf, size_t n, double seconds)
     if (s < 3600) snprintf(buf, n, "%02lu:%02lu", s / 60, s % 60);
     else snprintf(buf, n, "%lu:%02lu:%02lu", s / 3600, s / 60 % 60, s % 60);
     return buf;
-}
-
-double sgt_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 char *sgt_cache_folder(void)

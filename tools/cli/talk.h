@@ -1,4 +1,4 @@
-/* talk.h: what every program shares when it talks to people: units, notices, signals, time. */
+/* talk.h: what every program shares when it talks to people: units, notices, signals. */
 #ifndef SGT_CLI_TALK_H
 #define SGT_CLI_TALK_H
 
@@ -12,8 +12,6 @@ char *sgt_format_bytes(char *buf, size_t n, uint64_t bytes);                /* "
 char *sgt_format_rate(char *buf, size_t n, double per_s, const char *unit); /* "25.0 M" + unit: "25.0 Mtokens/s" */
 char *sgt_format_count(char *buf, size_t n, uint64_t count);                /* "1,234,567" */
 char *sgt_format_time(char *buf, size_t n, double seconds);
-
-double sgt_now(void); /* monotonic seconds */
 
 /* Where a device's timings are kept from run to run, as the XDG base directories have it; NULL: nowhere. malloc'd. */
 char *sgt_cache_folder(void);

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/cpu.h"
 #include "base/file.h"
 #include "tools/cli/progress.h"
@@ -149,14 +149,7 @@ static void watch(work *w, const inspect *o)
     sgt_progress *bar = sgt_progress_new("B", SGT_PROGRESS_BYTES, o->quiet);
     pthread_mutex_lock(&w->lock);
     while (w->running) {
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += 100000000;
-        if (until.tv_nsec >= 1000000000) {
-            until.tv_nsec -= 1000000000;
-            until.tv_sec++;
-        }
-        pthread_cond_timedwait(&w->ended, &w->lock, &until);
+        sgt_wait_briefly(&w->ended, &w->lock);
         if (sgt_stopped(o->stop)) sgt_stop_request(&w->stop);
         done = __atomic_load_n(&w->bytes, __ATOMIC_RELAXED);
         sgt_progress_update(bar, done, all, 0, NULL);
