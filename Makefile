@@ -42,7 +42,7 @@ sources = $(filter-out train/cuda_%,$(sort $(foreach d,$(1),$(wildcard $(d)/*.c)
 objects = $(patsubst %.c,$(B)/obj/%.o,$(call sources,$(1)))
 
 LIBS := loader tokenize kernels train cli
-SRC_loader := loader loader/base
+SRC_loader := loader loader/base loader/shards loader/sample loader/read loader/rows
 SRC_tokenize := tokenize $(addprefix tokenize/,text vocab bpe input out parts learn)
 SRC_kernels := kernels kernels/ref kernels/cpu
 SRC_train := train

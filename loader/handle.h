@@ -2,11 +2,11 @@
 #ifndef SGT_HANDLE_H
 #define SGT_HANDLE_H
 
-#include "documents.h"
-#include "reader.h"
-#include "rows.h"
-#include "sampler.h"
-#include "set.h"
+#include "shards/documents.h"
+#include "read/reader.h"
+#include "rows/rows.h"
+#include "sample/sampler.h"
+#include "shards/set.h"
 #include "sgt_loader.h"
 
 struct sgt_loader {

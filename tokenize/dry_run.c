@@ -20,7 +20,7 @@
 #include "input/json_line.h"
 #include "input/unit.h"
 #include "parts/parts.h"
-#include "shard.h"
+#include "shards/shard.h"
 #include "vocab/vocab.h"
 
 #define PLACES 256

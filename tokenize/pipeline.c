@@ -20,7 +20,7 @@
 #include "out/record.h"
 #include "parts/parts.h"
 #include "pipeline.h"
-#include "shard.h"
+#include "shards/shard.h"
 #include "vocab/vocab.h"
 
 #define PIECE ((size_t)256 << 10) /* bytes of text in a unit: with its ids it stays in L2 */

@@ -3,7 +3,7 @@
 #define SGT_PIPELINE_H
 
 #include "input/corpus.h"
-#include "manifest.h"
+#include "shards/manifest.h"
 #include "sgt_tokenize.h"
 
 /* Makes o->out the set of the corpus (o's inputs are not looked at), or goes on with it. `options`: JSON text for its

@@ -12,7 +12,7 @@
 
 #include <stdint.h>
 
-#include "sampler.h"
+#include "sample/sampler.h"
 
 typedef struct sgt_example_rows {
     uint64_t seed;

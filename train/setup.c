@@ -11,9 +11,9 @@
 #include "base/file.h"
 #include "config.h"
 #include "device.h"
-#include "manifest.h"
+#include "shards/manifest.h"
 #include "memory.h"
-#include "shard.h"
+#include "shards/shard.h"
 #include "trainer.h"
 
 #define EVAL_BATCHES 20                  /* at most: about what nanoGPT and llm.c look at */

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "sgt_loader.h"
-#include "shard.h"
+#include "shards/shard.h"
 
 /* Criterion's .init and .fini: the test runs in a folder of its own, which must be gone without a trace afterwards. */
 void enter_scratch(void);

@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "base/philox.h"
-#include "documents.h"
+#include "shards/documents.h"
 #include "handle.h"
-#include "manifest.h"
+#include "shards/manifest.h"
 #include "tests/loader/shards.h"
 
 TestSuite(documents, .init = enter_scratch, .fini = leave_scratch);

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "manifest.h"
+#include "shards/manifest.h"
 #include "tests/loader/shards.h"
 
 TestSuite(manifest, .init = enter_scratch, .fini = leave_scratch);

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 
 #include "base/cpu.h"
-#include "rows.h"
+#include "rows/rows.h"
 #include "tests/loader/shards.h"
 
 #define PAGE 4096

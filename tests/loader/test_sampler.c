@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/philox.h"
-#include "sampler.h"
+#include "sample/sampler.h"
 #include "tests/loader/shards.h"
 
 /* ---- the model: lists, divisions and 128-bit arithmetic; nothing shared with the library but Philox ---- */

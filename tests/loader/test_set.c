@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "handle.h"
-#include "manifest.h"
+#include "shards/manifest.h"
 #include "tests/loader/shards.h"
 
 TestSuite(set, .init = enter_scratch, .fini = leave_scratch);

@@ -8,7 +8,7 @@
 #include "checkpoint.h"
 #include "config.h"
 #include "schedule.h"
-#include "shard.h"
+#include "shards/shard.h"
 
 #define STEPS 200
 

@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "base/philox.h"
 #include "input/feed.h"
-#include "shard.h"
+#include "shards/shard.h"
 #include "text/utf8.h"
 
 static char folder[64];

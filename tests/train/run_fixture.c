@@ -9,7 +9,7 @@
 
 #include "fixture.h"
 #include "folder.h"
-#include "shard.h"
+#include "shards/shard.h"
 
 #define TOKENS 20001
 

@@ -11,7 +11,7 @@
 #include "folder.h"
 #include "run_fixture.h"
 #include "sgt_loader.h"
-#include "shard.h"
+#include "shards/shard.h"
 
 TestSuite(padding, .init = make_data, .fini = remove_folder);
 

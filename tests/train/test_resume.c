@@ -7,7 +7,7 @@
 
 #include "folder.h"
 #include "run_fixture.h"
-#include "shard.h"
+#include "shards/shard.h"
 
 TestSuite(resume, .init = make_data, .fini = remove_folder);
 

@@ -16,7 +16,7 @@
 
 #include "base/error.h"
 #include "input/unit.h"
-#include "manifest.h"
+#include "shards/manifest.h"
 
 #define SGT_SPLITS 2
 

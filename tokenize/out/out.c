@@ -15,7 +15,7 @@
 #include "base/file.h"
 #include "digests.h"
 #include "out_compare.h"
-#include "shard.h"
+#include "shards/shard.h"
 #include "writer.h"
 
 #define HELPERS "helpers" /* in .work: held by ranks that write shards for the one that has the lock */

@@ -24,7 +24,7 @@
 #include "base/error.h"
 #include "input/corpus.h"
 #include "journal.h"
-#include "manifest.h"
+#include "shards/manifest.h"
 #include "sgt_tokenize.h"
 
 typedef struct sgt_out_request {

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "shard.h"
+#include "shards/shard.h"
 #include "writer.h"
 
 static int no_memory(const char *path, sgt_error *err)

@@ -13,7 +13,7 @@
 #include <xxhash.h>
 
 #include "base/file.h"
-#include "shard.h"
+#include "shards/shard.h"
 
 #define ID_BUFFER ((size_t)1 << 18)    /* ids */
 #define START_BUFFER ((size_t)1 << 12) /* document starts */

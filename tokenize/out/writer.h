@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "manifest.h"
+#include "shards/manifest.h"
 #include "sgt_tokenize.h"
 
 #define SGT_WRITER_SHARDS 1000000 /* a split's shards are numbered with six digits */

@@ -11,7 +11,7 @@
 
 #include "base/file.h"
 #include "out/writer.h"
-#include "shard.h"
+#include "shards/shard.h"
 
 /* Where in the order the next token to be written lies. */
 typedef struct reader {

@@ -11,7 +11,7 @@
 
 #include "base/file.h"
 #include "out/journal.h"
-#include "shard.h"
+#include "shards/shard.h"
 
 #define STARTS ((size_t)1 << 13) /* of documents, in their window */
 

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "manifest.h"
+#include "shards/manifest.h"
 
 #define SGT_SET_WINDOW ((size_t)1 << 19) /* tokens of one read at most */
 

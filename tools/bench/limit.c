@@ -6,7 +6,7 @@
 
 #include "base/arena.h"
 #include "sgt_loader.h"
-#include "shard.h"
+#include "shards/shard.h"
 #include "tools/bench/bench.h"
 
 #define LEAST ((uint64_t)4 << 20) /* bytes: room for the longest row */

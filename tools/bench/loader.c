@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shard.h"
+#include "shards/shard.h"
 #include "tools/bench/loader.h"
 #include "tools/cli/options.h"
 #include "tools/cli/talk.h"

@@ -9,9 +9,9 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "manifest.h"
+#include "shards/manifest.h"
 #include "sgt_tokenize.h"
-#include "shard.h"
+#include "shards/shard.h"
 
 /* What the command line asks for. */
 typedef struct inspect {

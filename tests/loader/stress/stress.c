@@ -15,7 +15,7 @@
 #include "base/file.h"
 #include "base/philox.h"
 #include "sgt_loader.h"
-#include "shard.h"
+#include "shards/shard.h"
 
 enum { B = 8, T = 64, SHARDS = 3, TOKENS = 20000, DRAWERS = 3 };
 

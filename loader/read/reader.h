@@ -1,4 +1,4 @@
-/* reader.h: where windows come from: the one interface behind which read_preload.c, read_mmap.c and read_uring.c stand.
+/* reader.h: where windows come from: the one interface behind which preload.c, mmap.c and uring.c stand.
  * A reader knows shards and offsets, and nothing of batches, samplings or outputs.
  *
  * open makes what all threads share and never changes after; cursor_open what one thread needs. fetch gives, for each
@@ -10,8 +10,8 @@
 
 #include <stdint.h>
 
-#include "sampler.h"
-#include "set.h"
+#include "sample/sampler.h"
+#include "shards/set.h"
 
 /* Tests only: faults that a healthy machine does not show. Zero: none. */
 typedef struct sgt_reader_fault {

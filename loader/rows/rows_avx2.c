@@ -1,5 +1,5 @@
 /* rows_avx2.c: 16 ids at a time, widened by vpmovzxwd from two loads one id apart. */
-#include "rows.h"
+#include "rows/rows.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -1,7 +1,7 @@
 /* manifest.c: manifest.json, through jansson. Numbers of 64 bits that are not counts (checksums, the fingerprint) are
  * 16 hex digits in a string: JSON's numbers do not hold them. The order of names is fixed, so the same content is the
  * same bytes. */
-#include "manifest.h"
+#include "shards/manifest.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "shard.h"
+#include "shards/shard.h"
 
 #define VERSION 1
 #define MAX_BYTES ((size_t)1 << 30) /* refuse a manifest larger than this: a million shards take 200 MB */

@@ -1,4 +1,4 @@
-/* read_uring.c: windows read by io_uring when they are asked for, all of a batch at once: for sets larger than memory.
+/* uring.c: windows read by io_uring when they are asked for, all of a batch at once: for sets larger than memory.
  * Each cursor has a ring of its own and slots that the kernel writes into. Where rings are forbidden (containers) or
  * cannot be had (limits), pread does the same reads one after another, and one notice says so. */
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "reader.h"
+#include "read/reader.h"
 
 #define DEPTH 128                    /* reads in flight at most: where the study's disk reached its limit */
 #define MOST_BYTES ((size_t)1 << 30) /* of one read: what every kernel takes */

@@ -1,5 +1,5 @@
 /* sampler.c: see sampler.h for the definition, which this follows name by name. */
-#include "sampler.h"
+#include "sample/sampler.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
-/* read_mmap.c: every shard mapped whole, once. The page cache holds what was read; other processes share it. */
+/* mmap.c: every shard mapped whole, once. The page cache holds what was read; other processes share it. */
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "reader.h"
+#include "read/reader.h"
 
 typedef struct map {
     const uint16_t *tokens;

@@ -1,5 +1,5 @@
 /* documents.c: document starts, from .idx files or from the tokens themselves. */
-#include "documents.h"
+#include "shards/documents.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

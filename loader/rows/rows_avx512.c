@@ -1,5 +1,5 @@
 /* rows_avx512.c: 32 ids at a time; the rest of a row under a mask, so that there is no loop over single ids. */
-#include "rows.h"
+#include "rows/rows.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -1,4 +1,4 @@
-/* read_preload.c: the whole set in memory, in one block of huge pages filled by large reads; after that there is
+/* preload.c: the whole set in memory, in one block of huge pages filled by large reads; after that there is
  * nothing left that can fail. Ids are checked here, as they are read, so that a bad one ends a run before it begins. */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -6,8 +6,8 @@
 
 #include "base/arena.h"
 #include "base/file.h"
-#include "reader.h"
-#include "rows.h"
+#include "read/reader.h"
+#include "rows/rows.h"
 
 #define READ_BYTES ((size_t)1 << 20) /* a read: large for the disk, and still in L2 when the ids are looked at */
 

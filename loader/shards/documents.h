@@ -13,8 +13,8 @@
 
 #include <stdint.h>
 
-#include "sampler.h"
-#include "set.h"
+#include "sample/sampler.h"
+#include "shards/set.h"
 
 typedef struct sgt_documents {
     uint64_t count, room;

@@ -1,5 +1,5 @@
 /* rows.c: the table, and the plain C that defines it. */
-#include "rows.h"
+#include "rows/rows.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* shard.c: the shard format. The header is checked against the file's size before anything else believes it; ids and
  * the checksum need the whole file and are checked by sgt_shard_verify (ids also by the loader, as it reads them). */
-#include "shard.h"
+#include "shards/shard.h"
 
 #include <dirent.h>
 #include <errno.h>

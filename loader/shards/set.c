@@ -1,5 +1,5 @@
 /* set.c: a folder of shards, or one file, as a list of shards that are known to be what they say. */
-#include "set.h"
+#include "shards/set.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include <xxhash.h>
 
 #include "base/file.h"
-#include "manifest.h"
+#include "shards/manifest.h"
 
 #define GPT2_VOCAB 50257
 #define GPT2_EOT 50256

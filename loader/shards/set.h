@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "sgt_loader.h"
-#include "shard.h"
+#include "shards/shard.h"
 
 typedef struct sgt_set_shard {
     char *path;
