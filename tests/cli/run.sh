@@ -1,32 +1,44 @@
 #!/bin/sh
 # run.sh BIN [PATTERN]: runs tests/cli/*.sh (those whose name contains PATTERN) against the programs in BIN, each in an
-# empty folder. A line each, and with SHOW=1 what it said; the last line is "N passed, N failed, N skipped". Exit 1 when
-# one failed.
+# empty folder, AT_ONCE (2) at a time. A line each as it ends, and with SHOW=1 what it said; the last line is "N passed,
+# N failed, N skipped". Exit 1 when one failed.
 set -u
+
+# One script, for the rest of this file.
+if [ "$1" = --one ]; then
+    script=$2
+    name=$(basename "$script" .sh)
+    out=$CLI_WORK/.$name
+    code=0
+    mkdir "$CLI_WORK/$name"
+    (cd "$CLI_WORK/$name" && exec timeout -k 5 "${SCRIPT_SECONDS:-300}" sh "$script") > "$out" 2>&1 < /dev/null || code=$?
+    chmod -R u+rwx "$CLI_WORK/$name" 2> /dev/null
+    rm -rf "${CLI_WORK:?}/$name"
+    {
+        case $code in
+        0) echo "ok    $name" && [ -z "${SHOW:-}" ] || sed 's/^/      /' "$out" ;;
+        77) echo "SKIP  $name: $(sed -n 's/^SKIP: //p' "$out" | head -1)" ;;
+        *) echo "FAIL  $name (exit $code)" && sed 's/^/      /' "$out" | tail -40 ;;
+        esac
+    } > "$out.said"
+    cat "$out.said" # at once, beside what others say
+    exit 0
+fi
+
 ROOT=$(cd "$(dirname "$0")/../.." && pwd)
 BIN=$(cd "$1" && pwd) || exit 1
 PATTERN=${2:-}
-export ROOT BIN
 PATH=$BIN:$PATH
-export PATH
-work=$(mktemp -d "${TMPDIR:-/tmp}/sgt-cli.XXXXXX")
-trap 'chmod -R u+rwx "$work" 2>/dev/null; rm -rf "$work"' EXIT
+CLI_WORK=$(mktemp -d "${TMPDIR:-/tmp}/sgt-cli.XXXXXX")
+export ROOT BIN PATH CLI_WORK
+trap 'chmod -R u+rwx "$CLI_WORK" 2>/dev/null; rm -rf "$CLI_WORK"' EXIT
 trap 'exit 130' INT TERM
-passed=0 failed=0 skipped=0
 for script in "$ROOT"/tests/cli/*.sh; do
-    name=$(basename "$script" .sh)
-    case $name in lib | run) continue ;; *"$PATTERN"*) ;; *) continue ;; esac
-    mkdir "$work/$name"
-    code=0
-    (cd "$work/$name" && exec timeout -k 5 "${SCRIPT_SECONDS:-300}" sh "$script") \
-        > "$work/$name.out" 2>&1 < /dev/null || code=$?
-    case $code in
-    0) passed=$((passed + 1)) && echo "ok    $name" && [ -z "${SHOW:-}" ] || sed 's/^/      /' "$work/$name.out" ;;
-    77) skipped=$((skipped + 1)) && echo "SKIP  $name: $(sed -n 's/^SKIP: //p' "$work/$name.out" | head -1)" ;;
-    *) failed=$((failed + 1)) && echo "FAIL  $name (exit $code)" && sed 's/^/      /' "$work/$name.out" | tail -40 ;;
-    esac
-    chmod -R u+rwx "$work/$name" 2>/dev/null
-    rm -rf "${work:?}/$name"
-done
+    case $(basename "$script" .sh) in lib | run) ;; *"$PATTERN"*) echo "$script" ;; esac
+done > "$CLI_WORK/scripts"
+xargs -r -d '\n' -n 1 -P "${AT_ONCE:-2}" sh "$ROOT/tests/cli/run.sh" --one < "$CLI_WORK/scripts"
+count() { cat "$CLI_WORK"/.*.said 2> /dev/null | grep -c "^$1  "; }
+passed=$(count 'ok  ') skipped=$(count SKIP)
+failed=$(($(wc -l < "$CLI_WORK/scripts") - passed - skipped)) # one that could not be begun, too
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]
