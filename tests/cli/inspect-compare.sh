@@ -3,7 +3,7 @@
 . "$ROOT/tests/cli/shards.inc"
 
 mkdir in
-cp "$ROOT"/loader/*.c "$ROOT"/loader/*.h in
+texts in 90000
 run 0 sgt-tokenize --quiet --split 30% --shard-tokens 5k in a
 run 0 sgt-tokenize --quiet --split 30% --shard-tokens 7777 in b
 tokens=$(sgt-inspect a --json | sed -n 's/^  "tokens": \([0-9]*\),/\1/p')

@@ -3,8 +3,9 @@
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/shards.inc"
 
-cp "$ROOT"/loader/*.c "$ROOT"/loader/*.h .
-run 0 sgt-tokenize --quiet --split 30% --shard-tokens 5k --format text ./*.c ./*.h out
+mkdir text
+texts text 90000
+run 0 sgt-tokenize --quiet --split 30% --shard-tokens 5k --format text text out
 n=$(ls out/*.bin | wc -l)
 for threads in 1 2 5; do
     run 0 sgt-inspect --verify --threads $threads out

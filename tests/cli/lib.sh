@@ -86,6 +86,8 @@ same() { cmp -s "$1" "$2" || fail "$1 and $2 differ"; }
 same_folders() { diff -r "$1" "$2" > .diff 2>&1 || { head -5 .diff; fail "folders $1 and $2 differ"; }; }
 exists() { [ -e "$1" ] || fail "$1 is not there"; }
 absent() { [ ! -e "$1" ] || fail "$1 should not be there"; }
+# texts DIR BYTES: so much of a text that never changes, in files of 5,000 bytes (part-00 ...)
+texts() { head -c "$2" "$ROOT/tokenize/vocab/gpt2.bpe" | split -d -b 5000 - "$1/part-"; }
 # the value of a number or string field in one-line JSON: field NAME FILE
 field() { sed -n "s/.*\"$1\": *\"\{0,1\}\([^,\"}]*\).*/\1/p" "$2" | head -1; }
 

@@ -31,13 +31,13 @@ exact() {
 }
 
 mkdir few
-cp "$ROOT"/loader/*.c "$ROOT"/loader/*.h few
+texts few 90000
 : > few/empty
 printf 'bad \377' > few/bad.txt
 exact few
 [ "$(field invalid_utf8 dry)" -eq 1 ] || fail 'ill-formed UTF-8 was not seen'
 exact --shard-tokens 3k few
-exact --special eot few/shard.c
+exact --special eot few/part-07
 exact --normalize nfkc few
 [ "$(field disk_meanwhile dry)" -eq 0 ] || fail 'parts of what?'
 exact --shuffle 5 few
@@ -46,7 +46,7 @@ printf 'a b c\n' > few/made.rev
 exact --filter rev=rev few
 rm few/made.rev
 printf '{"text": "one\\u00e9"}\n{"text": ""}\n\n{"text": "three words here"}' > few.jsonl
-exact few.jsonl few/shard.c
+exact few.jsonl few/part-07
 exact few/empty
 
 # nothing is written, with or without OUT
@@ -64,7 +64,7 @@ stdout_is ''
 run 0 sgt-tokenize --dry-run --json few few.jsonl # a file is no OUT
 [ "$(field files .stdout)" -eq $(($(ls few | wc -l) + 1)) ] || fail 'the last input is not among the files'
 stdout_has '"disk_free": null'
-mkdir filled && cp few/shard.c filled
+mkdir filled && cp few/part-07 filled
 run 0 sgt-tokenize --dry-run --json few filled # nor is a folder that is not sgt-tokenize's
 [ "$(field files .stdout)" -eq $(($(ls few | wc -l) + 1)) ] || fail 'the last input is not among the files'
 ls -lA --full-time out few filled > before
@@ -76,7 +76,7 @@ same before after
 # samples: text, many files, JSONL with long lines and short ones, packed, and all of it together
 i=0
 while [ $i -lt 18 ]; do
-    cat "$ROOT"/tokenize/vocab/gpt2.bpe "$ROOT"/loader/*.c "$ROOT"/tokenize/text/unicode_tables.c "$ROOT"/README.md
+    cat "$ROOT"/tokenize/vocab/gpt2.bpe "$ROOT"/tokenize/text/unicode_tables.c "$ROOT"/README.md
     i=$((i + 1))
 done > text.txt
 [ "$(wc -c < text.txt)" -gt 9000000 ] || fail 'too little text to be sampled'
