@@ -27,10 +27,11 @@ int sgt_cursor_open(sgt_cursor **out, const sgt_loader *l, sgt_error *err)
     sgt_cursor *c = calloc(1, sizeof *c);
     if (c) {
         c->l = l;
-        c->windows = calloc(n, sizeof *c->windows);
+        c->ahead = l->ops->expect ? (l->ops->ahead + n - 1) / n : 0;
+        c->windows = c->drawn = calloc(((size_t)c->ahead + 1) * n, sizeof *c->drawn);
         c->tokens = calloc(n, sizeof *c->tokens);
     }
-    if (!c || !c->windows || !c->tokens || !open_rows(c, l, n))
+    if (!c || !c->drawn || !c->tokens || !open_rows(c, l, n))
         sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " rows: out of memory", n);
     else
         rc = l->ops->cursor_open(&c->reader_cursor, l->reader, err);
@@ -46,7 +47,7 @@ void sgt_cursor_close(sgt_cursor *c)
 {
     if (!c) return;
     if (c->reader_cursor) c->l->ops->cursor_close(c->reader_cursor);
-    free(c->windows);
+    free(c->drawn);
     free(c->tokens);
     free(c->lengths);
     free(c->left);
@@ -62,12 +63,11 @@ const uint32_t *sgt_cursor_lengths(const sgt_cursor *c)
 
 /* ---- documents: rows put together from pieces ---- */
 
-/* The piece that row i is to have next: what is left of it, up to the end of the shard it has come to. */
-static sgt_window next_piece(const sgt_loader *l, const sgt_cursor *c, uint32_t i)
+/* The piece that a row is to have next: of the `left` tokens from w on, those in the shard it has come to. */
+static sgt_window next_piece(const sgt_loader *l, sgt_window w, uint32_t left)
 {
-    sgt_window w = c->windows[i];
     uint64_t here = l->set.shards[w.shard].head.tokens - w.offset;
-    w.tokens = here < c->left[i] ? (uint32_t)here : c->left[i];
+    w.tokens = here < left ? (uint32_t)here : left;
     return w;
 }
 
@@ -92,7 +92,7 @@ static int gather(const sgt_loader *l, sgt_cursor *c, uint32_t n, sgt_error *err
     for (uint32_t pieces = n; pieces;) {
         pieces = 0;
         for (uint32_t i = 0; i < n; i++)
-            if (c->left[i]) c->pieces[pieces++] = next_piece(l, c, i);
+            if (c->left[i]) c->pieces[pieces++] = next_piece(l, c->windows[i], c->left[i]);
         int rc = pieces ? l->ops->fetch(c->reader_cursor, c->pieces, pieces, c->tokens, err) : SGT_OK;
         for (uint32_t i = 0, k = 0; k < pieces && rc == SGT_OK; i++)
             if (c->left[i]) {
@@ -104,14 +104,10 @@ static int gather(const sgt_loader *l, sgt_cursor *c, uint32_t n, sgt_error *err
     return SGT_OK;
 }
 
-static int fetch_documents(const sgt_loader *l, sgt_cursor *c, uint64_t row, sgt_error *err)
+static int fetch_documents(const sgt_loader *l, sgt_cursor *c, sgt_error *err)
 {
     uint32_t n = local_batch(l), width = l->o.seq + 1;
-    for (uint32_t i = 0; i < n; i++, row += l->o.ranks) {
-        sgt_window w = sgt_sampler_window(&l->sampler, &c->memo, row);
-        c->windows[i] = sgt_documents_window(&l->documents, &l->set, &w, width);
-        c->lengths[i] = c->left[i] = c->windows[i].tokens;
-    }
+    for (uint32_t i = 0; i < n; i++) c->lengths[i] = c->left[i] = c->windows[i].tokens;
     int rc = gather(l, c, n, err);
     for (uint32_t i = 0; i < n; i++) {
         uint16_t *to = c->gathered + (size_t)i * width;
@@ -128,6 +124,72 @@ static void ignore_padding(const sgt_loader *l, const sgt_cursor *c, uint32_t i,
     for (uint32_t t = c->lengths[i] - 1; t < l->o.seq; t++) targets[t] = SGT_IGNORED;
 }
 
+/* ---- windows, those of coming batches too ---- */
+
+void sgt_cursor_set_course(sgt_cursor *c, uint64_t stride, uint64_t end)
+{
+    c->course = stride;
+    c->end = end;
+}
+
+static void draw(const sgt_loader *l, sgt_cursor *c, uint64_t index, sgt_window *windows)
+{
+    uint64_t row = index * l->o.batch + l->o.rank;
+    for (uint32_t i = 0; i < local_batch(l); i++, row += l->o.ranks) {
+        windows[i] = sgt_sampler_window(&l->sampler, &c->memo, row);
+        if (l->o.sampling == SGT_SAMPLING_DOCUMENTS)
+            windows[i] = sgt_documents_window(&l->documents, &l->set, &windows[i], l->o.seq + 1);
+    }
+}
+
+/* c->windows becomes those of batch `index`. */
+static void draw_asked(const sgt_loader *l, sgt_cursor *c, uint64_t index)
+{
+    uint64_t step = index - c->last;
+    c->stride = c->course ? c->course : step == 1 || step == c->step ? step : 0;
+    c->last = index;
+    c->step = step;
+    int met = c->known && c->next == index;
+    if (c->known && !met) {
+        l->ops->expect(c->reader_cursor, NULL, 0);
+        c->known = 0;
+    }
+    c->windows = c->drawn + (size_t)c->at * local_batch(l);
+    c->at = (c->at + 1) % (c->ahead + 1);
+    if (met)
+        c->known--;
+    else
+        draw(l, c, index, c->windows);
+    c->next = index + c->stride;
+}
+
+static void tell(const sgt_loader *l, sgt_cursor *c, const sgt_window *windows)
+{
+    uint32_t n = local_batch(l);
+    const sgt_window *asked = windows;
+    if (l->o.sampling == SGT_SAMPLING_DOCUMENTS) { /* their first pieces are fetched first */
+        for (uint32_t i = 0; i < n; i++) c->pieces[i] = next_piece(l, windows[i], windows[i].tokens);
+        asked = c->pieces;
+    }
+    l->ops->expect(c->reader_cursor, asked, n);
+}
+
+/* Lets the reader know what comes next, while rows of the batch that it has fetched are made. */
+static void look_ahead(const sgt_loader *l, sgt_cursor *c)
+{
+    if (!c->stride) return;
+    while (c->known < c->ahead) {
+        uint64_t way, index;
+        if (__builtin_mul_overflow(c->known, c->stride, &way) || __builtin_add_overflow(c->next, way, &index) ||
+            index > UINT64_MAX / l->o.batch - 1 || (c->end && index >= c->end))
+            return;
+        sgt_window *windows = c->drawn + (size_t)((c->at + c->known) % (c->ahead + 1)) * local_batch(l);
+        draw(l, c, index, windows);
+        tell(l, c, windows);
+        c->known++;
+    }
+}
+
 /* ---- batches ---- */
 
 /* The windows of batch `index` into c->tokens. */
@@ -137,11 +199,12 @@ static int fetch(const sgt_loader *l, sgt_cursor *c, uint64_t index, sgt_error *
         return sgt_fail(err, SGT_EUSAGE,
                         "batch %" PRIu64 ": its rows, %" PRIu32 " a batch, are past the 64 bits that number them",
                         index, l->o.batch);
-    uint64_t row = index * l->o.batch + l->o.rank;
-    uint32_t n = local_batch(l);
-    if (l->o.sampling == SGT_SAMPLING_DOCUMENTS) return fetch_documents(l, c, row, err);
-    for (uint32_t i = 0; i < n; i++, row += l->o.ranks) c->windows[i] = sgt_sampler_window(&l->sampler, &c->memo, row);
-    return l->ops->fetch(c->reader_cursor, c->windows, n, c->tokens, err);
+    draw_asked(l, c, index);
+    int rc = l->o.sampling == SGT_SAMPLING_DOCUMENTS
+                 ? fetch_documents(l, c, err)
+                 : l->ops->fetch(c->reader_cursor, c->windows, local_batch(l), c->tokens, err);
+    if (rc == SGT_OK) look_ahead(l, c);
+    return rc;
 }
 
 /* Row i holds an id that the vocabulary does not: says which and where. */

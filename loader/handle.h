@@ -23,14 +23,27 @@ struct sgt_cursor {
     const sgt_loader *l;
     void *reader_cursor;
     sgt_sampler_memo memo;
-    sgt_window *windows;     /* local_batch */
+    sgt_window *windows;     /* local_batch: of the batch that is drawn; a piece of `drawn` */
     const uint16_t **tokens; /* local_batch */
+
+    /* Batches next, next + stride, ... (`known` of them) are expected to be drawn: the reader has heard of them. Their
+     * windows, and those of the batch that is drawn, are a ring of 1 + ahead times local_batch windows. */
+    sgt_window *drawn;
+    uint32_t ahead, at, known;
+    uint64_t next, stride;       /* stride 0: nobody knows */
+    uint64_t last, step, course; /* the batch drawn last, how far it was from the one before; what the caller said */
+    uint64_t end;                /* the first batch that will not be drawn */
 
     /* of documents, local_batch each; else NULL */
     uint32_t *lengths, *left; /* tokens of each row that are its own, and those not fetched yet */
     sgt_window *pieces;       /* that are fetched at once */
     uint16_t *gathered;       /* local_batch*(T+1): the rows */
 };
+
+/* Before the first batch: c will be asked for batches at this distance from one another, and for none from `end` on (0:
+ * without end). Where nobody says so, a cursor goes by the batches that it has been asked for. A wrong guess costs time
+ * and changes nothing else. */
+void sgt_cursor_set_course(sgt_cursor *c, uint64_t stride, uint64_t end);
 
 /* sgt_loader_open, with faults (NULL: none). */
 int sgt_loader_open_faulty(sgt_loader **out, const char *path, const sgt_loader_options *o,

@@ -1,18 +1,18 @@
-/* stream.c: batches made ahead by threads, handed out in order. Batch n of the stream lives in slot n mod slots. Three
- * counters under one lock tell everything:
+/* stream.c: batches made ahead by threads, handed out in order. Batch n of the stream is made by thread n mod threads,
+ * which so knows what it will be asked for next, and lives in slot n mod slots. Two counters under one lock tell the
+ * rest:
  *
- *     released <= delivered <= claimed <= released + slots
+ *     released <= delivered <= released + slots
  *
- * The slots of [released, delivered) are the consumer's, those of [delivered, claimed) are being filled or wait, the
- * others are free: that is the back-pressure. A thread claims a batch under the lock and fills its slot outside of it.
- */
+ * The slots of [released, delivered) are the consumer's, those of [delivered, released + slots) are filled or will be,
+ * each by its thread, outside of the lock; later batches have to wait: that is the back-pressure. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "sgt_loader.h"
+#include "handle.h"
 
 #define ALIGN 64 /* bytes: targets start on a cache line, as inputs do */
 
@@ -29,6 +29,8 @@ typedef struct worker {
     sgt_stream *s;
     sgt_cursor *cursor;
     pthread_t thread;
+    pthread_cond_t freed; /* the slot of its next batch */
+    uint64_t next;        /* its next batch; its own */
     uint32_t number;
     int running;
 } worker;
@@ -40,8 +42,8 @@ struct sgt_stream {
     int padded;
     size_t targets_at, buffer_bytes;
     pthread_mutex_t lock;
-    pthread_cond_t filled, freed;
-    uint64_t released, delivered, claimed; /* counted from the stream's first batch */
+    pthread_cond_t filled;
+    uint64_t released, delivered; /* counted from the stream's first batch */
     int closing;
     uint32_t workers_made;
     worker *workers;
@@ -96,9 +98,9 @@ static sgt_stream_batch batch_of(const sgt_stream *s, uint64_t n)
 
 /* ---- the threads ---- */
 
-static int may_claim(const sgt_stream *s)
+static int may_make(const sgt_stream *s, uint64_t n)
 {
-    return (!s->o.count || s->claimed < s->o.count) && s->claimed < s->released + s->o.slots;
+    return (!s->o.count || n < s->o.count) && n < s->released + s->o.slots;
 }
 
 static void *work(void *arg)
@@ -106,10 +108,10 @@ static void *work(void *arg)
     worker *w = arg;
     sgt_stream *s = w->s;
     pthread_mutex_lock(&s->lock);
-    for (;;) {
-        while (!s->closing && !may_claim(s)) pthread_cond_wait(&s->freed, &s->lock);
+    for (;; w->next += s->o.threads) {
+        uint64_t n = w->next;
+        while (!s->closing && !may_make(s, n)) pthread_cond_wait(&w->freed, &s->lock);
         if (s->closing) break;
-        uint64_t n = s->claimed++;
         slot *to = &s->slots[n % s->o.slots];
         sgt_stream_batch b = batch_of(s, n);
         pthread_mutex_unlock(&s->lock);
@@ -171,13 +173,14 @@ int sgt_stream_open(sgt_stream **out, const sgt_loader *l, const sgt_stream_opti
     }
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->filled, NULL);
-    pthread_cond_init(&s->freed, NULL);
     if ((rc = measure(s, err)) < 0 || (rc = open_slots(s, err)) < 0) goto fail;
     for (; s->workers_made < s->o.threads; s->workers_made++) {
         worker *w = &s->workers[s->workers_made];
         w->s = s;
-        w->number = s->workers_made;
+        w->next = w->number = s->workers_made;
         if ((rc = sgt_cursor_open(&w->cursor, l, err)) < 0) goto fail;
+        pthread_cond_init(&w->freed, NULL);
+        sgt_cursor_set_course(w->cursor, s->o.threads, s->o.count ? s->o.first + s->o.count : 0);
     }
     for (uint32_t i = 0; i < s->workers_made; i++)
         if ((rc = start(&s->workers[i], err)) < 0) goto fail;
@@ -219,8 +222,8 @@ void sgt_stream_release(sgt_stream *s, const sgt_stream_batch *b)
         slot *first = &s->slots[s->released % s->o.slots];
         if (first->held) break;
         first->ready = 0;
+        pthread_cond_signal(&s->workers[(s->released + s->o.slots) % s->o.threads].freed);
         s->released++;
-        pthread_cond_signal(&s->freed);
     }
     pthread_mutex_unlock(&s->lock);
 }
@@ -230,18 +233,18 @@ void sgt_stream_close(sgt_stream *s)
     if (!s) return;
     pthread_mutex_lock(&s->lock);
     s->closing = 1;
-    pthread_cond_broadcast(&s->freed);
+    for (uint32_t i = 0; i < s->workers_made; i++) pthread_cond_signal(&s->workers[i].freed);
     pthread_mutex_unlock(&s->lock);
-    for (uint32_t i = 0; s->workers && i < s->o.threads; i++) {
+    for (uint32_t i = 0; i < s->workers_made; i++) {
         if (s->workers[i].running) pthread_join(s->workers[i].thread, NULL);
         sgt_cursor_close(s->workers[i].cursor);
+        pthread_cond_destroy(&s->workers[i].freed);
     }
     for (uint32_t i = 0; s->slots && i < s->o.slots; i++) {
         if (s->slots[i].buffer && s->o.free) s->o.free(s->o.ctx, s->slots[i].buffer);
         free(s->slots[i].lengths);
     }
     pthread_cond_destroy(&s->filled);
-    pthread_cond_destroy(&s->freed);
     pthread_mutex_destroy(&s->lock);
     free(s->slots);
     free(s->workers);

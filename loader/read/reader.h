@@ -4,7 +4,12 @@
  * open makes what all threads share and never changes after; cursor_open what one thread needs. fetch gives, for each
  * of n windows of at most T+1 tokens, a pointer to its first token, good until the next fetch on that cursor: into
  * memory that holds the set, or into slots of the cursor's own. Nothing outside the window may be touched through
- * it. */
+ * it.
+ *
+ * expect is a hint, and NULL in a reader that has no use for it: what a coming fetch will ask for. Such fetches come in
+ * the order in which they were expected; the windows of each are as many as fetch takes, and in the same order. It is
+ * cheap, fails never, and waits for nothing. A fetch of other windows leaves what is expected as it is; n = 0 says that
+ * nothing of it will be asked for. A reader finds out by comparing windows, so that a wrong hint costs time alone. */
 #ifndef SGT_READER_H
 #define SGT_READER_H
 
@@ -36,6 +41,8 @@ typedef struct sgt_reader_ops {
     int (*cursor_open)(void **cursor, void *reader, sgt_error *err);
     void (*cursor_close)(void *cursor);
     int (*fetch)(void *cursor, const sgt_window *windows, uint32_t n, const uint16_t **tokens, sgt_error *err);
+    void (*expect)(void *cursor, const sgt_window *windows, uint32_t n);
+    uint32_t ahead; /* windows that it wants to hear of ahead of the fetch; at least a batch where expect is not NULL */
 } sgt_reader_ops;
 
 extern const sgt_reader_ops sgt_read_preload, sgt_read_mmap, sgt_read_uring;

@@ -275,4 +275,4 @@ static int fetch(void *p, const sgt_window *windows, uint32_t n, const uint16_t 
     return c->has_ring ? fetch_ring(c, windows, n, err) : fetch_pread(c, windows, n, err);
 }
 
-const sgt_reader_ops sgt_read_uring = {open_reader, close_reader, detail, open_cursor, close_cursor, fetch};
+const sgt_reader_ops sgt_read_uring = {open_reader, close_reader, detail, open_cursor, close_cursor, fetch, NULL, 0};

@@ -14,84 +14,9 @@
 
 #include "base/file.h"
 #include "handle.h"
-#include "tests/loader/shards.h"
+#include "tests/loader/batches.h"
 
 TestSuite(readers, .init = enter_scratch, .fini = leave_scratch);
-
-static const uint64_t lengths[] = {5000, 17, 1234, 40, 3000};
-
-/* Shards 0 ... 4 in folder d; shard 1 has one window of T = 16. */
-static void put_folder(void)
-{
-    char name[64];
-    cr_assert_eq(mkdir("d", 0777), 0);
-    for (uint32_t i = 0; i < 5; i++) {
-        snprintf(name, sizeof name, "d/train_%06u.bin", i);
-        if (i == 3)
-            put_foreign(name, i, lengths[i]);
-        else
-            put_shard(name, i, lengths[i]);
-    }
-}
-
-static sgt_loader *open_loader(const char *path, const sgt_loader_options *o, const sgt_reader_fault *fault)
-{
-    sgt_loader *l;
-    sgt_error err;
-    cr_assert_eq(sgt_loader_open_faulty(&l, path, o, fault, &err), 0, "%s", err.text);
-    return l;
-}
-
-static sgt_cursor *open_cursor(const sgt_loader *l)
-{
-    sgt_cursor *c;
-    sgt_error err;
-    cr_assert_eq(sgt_cursor_open(&c, l, &err), 0, "%s", err.text);
-    return c;
-}
-
-/* Batch k in all three outputs against the tokens that sgt_loader_window points at. map: from used shards to
- * token_at's. */
-static void check_batch(const sgt_loader *l, sgt_cursor *c, uint64_t k, const uint32_t *map)
-{
-    sgt_loader_info info;
-    sgt_error err;
-    sgt_loader_get_info(l, &info);
-    size_t T = info.seq, n = info.local_batch, i32 = n * T * sizeof(int32_t);
-    uint16_t *rows = malloc(2 * n * (T + 1));
-    int32_t *in = malloc(i32), *to = malloc(i32), *in1 = malloc(i32), *to1 = malloc(i32);
-    cr_assert_eq(sgt_loader_batch(l, c, k, rows, &err), 0, "%s", err.text);
-    cr_assert_eq(sgt_loader_batch_i32(l, c, k, in, to, &err), 0, "%s", err.text);
-    cr_assert_eq(sgt_loader_batch_i32_scalar(l, c, k, in1, to1, &err), 0, "%s", err.text);
-    for (size_t r = 0; r < n; r++) {
-        uint32_t shard;
-        uint64_t at;
-        sgt_loader_window(l, k * info.batch + l->o.rank + r * l->o.ranks, &shard, &at);
-        for (size_t t = 0; t <= T; t++) {
-            uint16_t id = token_at(map ? map[shard] : shard, at + t);
-            cr_assert_eq(rows[r * (T + 1) + t], id, "batch %lu, row %zu, token %zu", k, r, t);
-            if (t < T) cr_assert(in[r * T + t] == id && in1[r * T + t] == id);
-            if (t) cr_assert(to[r * T + t - 1] == id && to1[r * T + t - 1] == id);
-        }
-    }
-    free(rows);
-    free(in);
-    free(to);
-    free(in1);
-    free(to1);
-}
-
-static void check_loader(const char *path, const sgt_loader_options *o, const sgt_reader_fault *fault,
-                         const uint32_t *map)
-{
-    sgt_loader *l = open_loader(path, o, fault);
-    sgt_cursor *c = open_cursor(l);
-    for (uint64_t k = 0; k < 200; k++) check_batch(l, c, k, map);
-    check_batch(l, c, 123456789, map);
-    check_batch(l, c, 0, map);
-    sgt_cursor_close(c);
-    sgt_loader_close(l);
-}
 
 Test(readers, all_samplings_and_outputs)
 {
@@ -370,7 +295,7 @@ Test(readers, file_cut_while_in_use)
                            "d/train_000000.bin: ends at byte 1184, in the middle of a window: cut short while in use");
         sgt_cursor_close(c);
         sgt_loader_close(l);
-        put_shard("d/train_000000.bin", 0, lengths[0]);
+        put_shard("d/train_000000.bin", 0, 5000);
     }
 }
 

@@ -1,0 +1,174 @@
+/* What a reader is told of batches to come: exactly those that are then drawn, in their order, and never more than it
+ * asked for; where the guess is wrong it is taken back. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "tests/loader/batches.h"
+
+TestSuite(expect, .init = enter_scratch, .fini = leave_scratch);
+
+enum { B = 4, T = 16, AHEAD = 10 }; /* three batches of four windows hold the ten that are wanted */
+
+/* A reader of the tests: preload's, which writes down what it is told and compares it with what it is asked. */
+static struct {
+    sgt_window told[64];
+    uint32_t waiting, most, forgotten, met, missed;
+} heard;
+
+static int same_window(const sgt_window *a, const sgt_window *b)
+{
+    return a->shard == b->shard && a->offset == b->offset && a->tokens == b->tokens;
+}
+
+static int fetch_and_compare(void *cursor, const sgt_window *w, uint32_t n, const uint16_t **tokens, sgt_error *err)
+{
+    uint32_t same = 0;
+    while (same < n && same < heard.waiting && same_window(&heard.told[same], &w[same])) same++;
+    if (same == n) {
+        heard.met++;
+        heard.waiting -= n;
+        memmove(heard.told, heard.told + n, heard.waiting * sizeof *w);
+    } else {
+        heard.missed++;
+    }
+    return sgt_read_preload.fetch(cursor, w, n, tokens, err);
+}
+
+static void write_down(void *cursor, const sgt_window *w, uint32_t n)
+{
+    (void)cursor;
+    if (!n) {
+        heard.forgotten++;
+        heard.waiting = 0;
+    }
+    cr_assert_leq(heard.waiting + n, 64);
+    for (uint32_t i = 0; i < n; i++) heard.told[heard.waiting++] = w[i];
+    if (heard.waiting > heard.most) heard.most = heard.waiting;
+}
+
+static sgt_reader_ops ops;
+
+static sgt_loader *open_listening(sgt_sampling sampling)
+{
+    sgt_loader *l = open_loader("d", &(sgt_loader_options){.batch = B, .seq = T, .sampling = sampling}, NULL);
+    ops = *l->ops;
+    ops.fetch = fetch_and_compare;
+    ops.expect = write_down;
+    ops.ahead = AHEAD;
+    l->ops = &ops;
+    memset(&heard, 0, sizeof heard);
+    return l;
+}
+
+static void draw(const sgt_loader *l, sgt_cursor *c, uint64_t k)
+{
+    uint16_t rows[B * (T + 1)];
+    sgt_error err;
+    cr_assert_eq(sgt_loader_batch(l, c, k, rows, &err), 0, "%s", err.text);
+    for (uint32_t r = 0; r < B; r++) {
+        uint32_t shard;
+        uint64_t at;
+        sgt_loader_window(l, k * B + r, &shard, &at);
+        for (uint32_t t = 0; t <= T; t++) cr_assert_eq(rows[r * (T + 1) + t], token_at(shard, at + t));
+    }
+}
+
+/* From batch `first` on, `stride` apart: the guess stands after one step of 1 and after two of any other length. */
+static void check_run(const sgt_loader *l, uint64_t first, uint64_t stride)
+{
+    sgt_cursor *c = open_cursor(l);
+    memset(&heard, 0, sizeof heard);
+    uint32_t learning = stride == 1 ? 2 : 3, drawn = 40;
+    if (first == stride) learning--; /* as if from batch 0 */
+    for (uint64_t k = 0; k < drawn; k++) draw(l, c, first + k * stride);
+    cr_assert_eq(heard.missed, learning, "from %lu by %lu: missed %u", first, stride, heard.missed);
+    cr_assert_eq(heard.met, drawn - learning);
+    cr_assert(heard.most == 3 * B && heard.waiting == 3 * B && !heard.forgotten);
+    sgt_cursor_close(c);
+}
+
+Test(expect, steady_strides)
+{
+    put_folder();
+    for (int sampling = 0; sampling < SGT_SAMPLING_DOCUMENTS; sampling++) {
+        sgt_loader *l = open_listening((sgt_sampling)sampling);
+        check_run(l, 0, 1);
+        check_run(l, 1, 1);
+        check_run(l, 77, 1); /* through the end of an epoch of 574 windows, where shuffles have theirs */
+        check_run(l, 5, 8);
+        check_run(l, 123456789, 2);
+        sgt_loader_close(l);
+    }
+}
+
+/* Any order: right rows, and the last guess is taken back where it was wrong. */
+Test(expect, no_order)
+{
+    static const uint64_t order[] = {0, 1, 2, 9, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 3, 6, 9, 12, 12, 13, 14, 0, 1};
+    put_folder();
+    sgt_loader *l = open_listening(SGT_SAMPLING_SHUFFLE);
+    sgt_cursor *c = open_cursor(l);
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++) draw(l, c, order[i]);
+    cr_assert_eq(heard.met, 1 + 7 + 2 + 1); /* 2; 6 ... 0; 9 and 12; 14 */
+    cr_assert_eq(heard.forgotten, 3);       /* at 9, at the second 12, at the second 0 */
+    cr_assert_leq(heard.most, 3 * B);
+    sgt_cursor_close(c);
+    sgt_loader_close(l);
+}
+
+/* Batches of the last numbers that there are. */
+Test(expect, end_of_64_bits)
+{
+    put_folder();
+    sgt_loader *l = open_listening(SGT_SAMPLING_RANDOM);
+    sgt_cursor *c = open_cursor(l);
+    for (uint64_t k = 9; k-- > 0;) draw(l, c, UINT64_MAX / B - 1 - k);
+    cr_assert(heard.met == 7 && heard.waiting == 0 && heard.forgotten == 0);
+    sgt_cursor_close(c);
+    sgt_loader_close(l);
+}
+
+/* The first pieces of documents are told; a document that runs on into the next shard has further ones, which are asked
+ * for between what is expected. */
+Test(expect, documents)
+{
+    put_folder();
+    for (int i = 0; i < 2; i++) { /* documents begin near the ends of these shards */
+        const char *path = i ? "d/train_000004.bin" : "d/train_000000.bin";
+        for (uint64_t t = 10; t < 3000; t += 97) patch(path, 1024 + 2 * t, "\x50\xc4", 2);
+        patch(path, 1024 + 2 * ((i ? 3000 : 5000) - 5), "\x50\xc4", 2);
+    }
+    sgt_loader_options o = {.batch = B, .seq = T, .sampling = SGT_SAMPLING_DOCUMENTS};
+    sgt_loader *l = open_listening(o.sampling), *plain = open_loader("d", &o, NULL);
+    sgt_cursor *c = open_cursor(l), *other = open_cursor(plain);
+    for (uint64_t k = 0; k < 60; k++) {
+        uint16_t rows[B * (T + 1)], want[B * (T + 1)];
+        sgt_error err;
+        cr_assert_eq(sgt_loader_batch(l, c, k, rows, &err), 0, "%s", err.text);
+        cr_assert_eq(sgt_loader_batch(plain, other, k, want, &err), 0, "%s", err.text);
+        cr_assert_arr_eq(rows, want, sizeof rows);
+    }
+    cr_assert_eq(heard.met, 58);
+    cr_assert_gt(heard.missed, 2); /* the further pieces */
+    cr_assert_eq(heard.forgotten, 0);
+    sgt_cursor_close(c);
+    sgt_cursor_close(other);
+    sgt_loader_close(l);
+    sgt_loader_close(plain);
+}
+
+/* A stream knows what it will ask for from the first batch to the last. */
+Test(expect, streams_say_it)
+{
+    put_folder();
+    sgt_loader *l = open_listening(SGT_SAMPLING_SHUFFLE);
+    sgt_stream *s;
+    sgt_stream_batch b;
+    sgt_error err;
+    sgt_stream_options o = {.first = 11, .count = 50};
+    cr_assert_eq(sgt_stream_open(&s, l, &o, &err), 0, "%s", err.text);
+    while (sgt_stream_next(s, &b, &err) == 0) sgt_stream_release(s, &b);
+    sgt_stream_close(s);
+    cr_assert(heard.missed == 1 && heard.met == 49 && heard.forgotten == 0 && heard.waiting == 0);
+    sgt_loader_close(l);
+}
