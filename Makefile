@@ -10,6 +10,7 @@ B ?= build$(if $(VARIANT),/$(VARIANT))
 
 PREFIX ?= /usr/local
 DESTDIR ?=
+OBJCOPY ?= objcopy
 MAKEFLAGS += --no-builtin-rules
 Q := $(if $(V),,@)
 say = $(if $(V),,@printf '  %-5s %s\n' $(1) $(2);)
@@ -47,7 +48,7 @@ SRC_tokenize := tokenize $(addprefix tokenize/,text vocab bpe input out parts le
 SRC_kernels := kernels kernels/ref kernels/cpu
 SRC_train := train
 SRC_cli := tools/cli
-lib = $(foreach l,$(1),$(B)/lib/libsgt-$(l).a)
+lib = $(foreach l,$(1),$(B)/obj/libsgt-$(l).a)
 
 # TensorBoard's events, where protobuf-c is: its compiler and its header.
 PROTOC_C := $(and $(shell echo '\#include <protobuf-c/protobuf-c.h>' | $(CC) -E -x c - > /dev/null 2>&1 && echo yes),\
@@ -59,6 +60,15 @@ LD_tokenize := -lutf8proc -lpcre2-8 -lxxhash -ljansson -lz -lzstd -lm
 LD_kernels := -fopenmp -ldl -lm
 LD_train := -fopenmp -lxxhash -ljansson $(if $(PROTOC_C),-lprotobuf-c) -lm
 LD_cli := -ljansson -lm
+
+# What others link, as libsgt-NAME.a and libsgt-NAME.so: NAME/sgt_NAME.symbols and what these need, every other name made
+# local. A change that a program would have to be compiled anew for makes it .so.1.
+PUBLIC := loader tokenize
+PARTS_loader := loader
+PARTS_tokenize := tokenize loader
+SHARED := sgt_fail sgt_fail_errno sgt_printable sgt_say # of base/error.h, in both libraries: a program takes either's
+ABI := 0
+VERSION := $(shell sed -n 's/.*SGT_VERSION "\(.*\)"/\1/p' loader/base/version.h)
 
 # what each program is made of beside tools/sgt-X.c and tools/X/*.c: users before what they use
 USES_sgt-tokenize := cli tokenize loader
@@ -113,7 +123,7 @@ HOST_LIB := $(B)/host/lib/libsgt-cuda.so
 HOST_PROGRAMS := $(B)/host/bin/sgt-train $(B)/host/bin/sgt-bench $(B)/host/bin/check-step
 
 .PHONY: all cuda mpi events gpu-bundle deps demo check check-all fuzz check-kernels check-cuda check-nvcc install uninstall clean help
-all: need-packages programs cuda mpi events  ## build every program, and the CUDA backend where nvcc is (the default)
+all: need-packages programs libs cuda mpi events  ## build every program, and the CUDA backend where nvcc is (the default)
 
 ifneq ($(HAVE_NVCC),)
 cuda: $(CUDA_LIB)                      ## the CUDA backend alone
@@ -140,7 +150,7 @@ $(B)/gen/events.pb-c.h: $(B)/gen/events.pb-c.c ;
 $(B)/obj/gen/events.pb-c.o: $(B)/gen/events.pb-c.c $(B)/flags
 	$(call say,CC,$<)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -c -o $@ $<
 $(B)/obj/train/events.o: $(B)/gen/events.pb-c.h
-$(B)/lib/libsgt-train.a: $(B)/obj/gen/events.pb-c.o
+$(B)/obj/libsgt-train.a: $(B)/obj/gen/events.pb-c.o
 else
 events:
 	@echo 'no protobuf-c (protobuf-c-compiler, libprotobuf-c-dev): left out TensorBoard events, log.jsonl is there'
@@ -208,17 +218,21 @@ torture: need-packages $(B)/bin/sgt-tokenize $(B)/bin/sgt-train  ## 500 random k
 
 install: need-packages programs libs $(if $(HAVE_NVCC),cuda) $(if $(MPICC),mpi)  ## install into DESTDIR/PREFIX (default /usr/local)
 	$(call say,INST,$(DESTDIR)$(PREFIX))
-	$(Q)install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib include/sgt/base share/man/man1)
+	$(Q)install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib/pkgconfig include/sgt/base share/man/man1)
 	$(Q)install -m 755 $(PROGRAMS:%=$(B)/bin/%) $(DESTDIR)$(PREFIX)/bin
-	$(Q)install -m 644 $(call lib,loader tokenize) $(if $(HAVE_NVCC),$(CUDA_LIB)) $(if $(MPICC),$(MPI_LIB)) \
-	    $(DESTDIR)$(PREFIX)/lib
+	$(Q)install -m 644 $(PUBLIC:%=$(B)/lib/libsgt-%.a) $(PUBLIC:%=$(B)/lib/libsgt-%.so.$(ABI)) \
+	    $(if $(HAVE_NVCC),$(CUDA_LIB)) $(if $(MPICC),$(MPI_LIB)) $(DESTDIR)$(PREFIX)/lib
+	$(Q)for l in $(PUBLIC); do ln -sf libsgt-$$l.so.$(ABI) $(DESTDIR)$(PREFIX)/lib/libsgt-$$l.so && \
+	    sed 's/@VERSION@/$(VERSION)/' $$l/sgt-$$l.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/sgt-$$l.pc || exit 1; done
 	$(Q)install -m 644 loader/sgt_loader.h tokenize/sgt_tokenize.h $(DESTDIR)$(PREFIX)/include/sgt
 	$(Q)install -m 644 loader/base/error.h $(DESTDIR)$(PREFIX)/include/sgt/base
 	$(Q)install -m 644 $(PROGRAMS:%=tools/%.1) $(DESTDIR)$(PREFIX)/share/man/man1
 
 uninstall:                             ## remove what install put there
 	$(Q)rm -f $(PROGRAMS:%=$(DESTDIR)$(PREFIX)/bin/%) $(PROGRAMS:%=$(DESTDIR)$(PREFIX)/share/man/man1/%.1) \
-	    $(foreach l,loader.a tokenize.a cuda.so mpi.so,$(DESTDIR)$(PREFIX)/lib/libsgt-$(l))
+	    $(foreach l,$(PUBLIC),$(addprefix $(DESTDIR)$(PREFIX)/,lib/libsgt-$(l).a lib/libsgt-$(l).so \
+	    lib/libsgt-$(l).so.$(ABI) lib/pkgconfig/sgt-$(l).pc)) \
+	    $(foreach l,cuda mpi,$(DESTDIR)$(PREFIX)/lib/libsgt-$(l).so)
 	$(Q)rm -rf $(DESTDIR)$(PREFIX)/include/sgt
 
 clean:                                 ## remove build/ (every variant)
@@ -239,18 +253,35 @@ run-demo: $(B)/bin/sgt-tokenize $(B)/bin/sgt-bench $(B)/bin/sgt-train
 # The CUDA library has to link, which nothing else here shows; in variants it is kept in step where make has built it.
 run-check: $(if $(HAVE_NVCC),$(if $(VARIANT),$(wildcard $(CUDA_LIB)),$(CUDA_LIB)))
 run-check: $(if $(MPICC),$(MPI_LIB:$(B)/%=$(B)/host/%))
-run-check: programs events $(SUITES:%=$(B)/tests/test-%) $(B)/tests/check-kernels $(CHECK_CUDA) $(HOST_LIB) $(HOST_PROGRAMS) mpi
+run-check: programs libs events $(SUITES:%=$(B)/tests/test-%) $(B)/tests/check-kernels $(CHECK_CUDA) $(HOST_LIB) $(HOST_PROGRAMS) mpi
 	@HOST_CXX='$(HOST_CXX)' tests/run.sh $(B)
 
 .PHONY: programs libs
-libs: $(call lib,$(LIBS))
+libs: $(PUBLIC:%=$(B)/lib/libsgt-%.a) $(PUBLIC:%=$(B)/lib/libsgt-%.so)
 programs: $(PROGRAMS:%=$(B)/bin/%)
 
 define library
-$(B)/lib/libsgt-$(1).a: $$(call objects,$$(SRC_$(1)))
+$(B)/obj/libsgt-$(1).a: $$(call objects,$$(SRC_$(1)))
 	$$(call say,AR,$$@)mkdir -p $$(@D) && rm -f $$@ && ar rcs $$@ $$^
 endef
 $(foreach l,$(LIBS),$(eval $(call library,$(l))))
+
+# One object of all that the symbols need becomes both libraries.
+define public
+$(B)/obj/sgt-$(1).o: $(1)/sgt_$(1).symbols $$(call lib,$$(PARTS_$(1))) $(B)/flags
+	$$(call say,LD,$$@)$$(CC) -r -nostdlib -o $$@ $$(addprefix -Wl$$(comma)-u$$(comma),$$(file < $$<)) \
+	    $$(call lib,$$(PARTS_$(1))) && $$(OBJCOPY) --keep-global-symbols=$$< $$(addprefix -W ,$$(SHARED)) $$@
+$(B)/lib/libsgt-$(1).a: $(B)/obj/sgt-$(1).o
+	$$(call say,AR,$$@)mkdir -p $$(@D) && rm -f $$@ && ar rcs $$@ $$<
+$(B)/lib/libsgt-$(1).so.$(ABI): $(B)/obj/sgt-$(1).o
+	$$(call say,LD,$$@)mkdir -p $$(@D) && \
+	    { echo 'SGT_$(ABI) { global:' && sed 's/$$$$/;/' $(1)/sgt_$(1).symbols && echo 'local: *; };'; } > $$<.map && \
+	    $$(CC) -shared $$(ALL_LDFLAGS) -Wl,-soname,$$(@F) -Wl,--version-script=$$<.map \
+	    $$(if $$(SAN),,-Wl$$(comma)-z$$(comma)defs) -o $$@ $$< $$(LD_$(1))
+$(B)/lib/libsgt-$(1).so: $(B)/lib/libsgt-$(1).so.$(ABI)
+	$$(Q)ln -sf $$(<F) $$@
+endef
+$(foreach l,$(PUBLIC),$(eval $(call public,$(l))))
 
 define program
 $(B)/bin/$(1): $(B)/obj/tools/$(1).o $$(call objects,$$(PARTS_$(1))) $$(call lib,$$(USES_$(1)))

@@ -31,6 +31,7 @@ missing() {
     have valgrind || echo valgrind
     have strace || echo strace
     have zstd || echo zstd
+    have pkg-config || echo pkg-config
 }
 optional() {
     have protoc-c || echo protobuf-c-compiler

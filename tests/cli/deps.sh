@@ -57,7 +57,7 @@ cat > bin/cc << 'END'
 #!/bin/sh
 ! grep -q protobuf-c
 END
-for tool in c++ valgrind strace zstd python3 protoc-c; do
+for tool in c++ valgrind strace zstd pkg-config python3 protoc-c; do
     printf '#!/bin/sh\n' > bin/$tool && chmod +x bin/$tool
 done
 rm bin/protoc-c

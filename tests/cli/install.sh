@@ -35,12 +35,38 @@ int main(void)
 }
 END
 flags=$(grep -o -e '-fsanitize=[a-z,]*' "$BIN/../flags" | head -1)
-# shellcheck disable=SC2086
-run 0 cc $flags -Iroot/opt/sgt/include -o own own.c -Lroot/opt/sgt/lib -lsgt-tokenize -lsgt-loader -lxxhash -luring \
-    -ljansson -lpcre2-8 -lz -lzstd -lm -pthread
-run 0 ./own
-stdout_is '50257
+CC=$(sed 's/ .*//' "$BIN/../flags")
+expected='50257
 nowhere: No such file or directory'
+# shellcheck disable=SC2086
+run 0 "$CC" $flags -Iroot/opt/sgt/include -o own own.c root/opt/sgt/lib/libsgt-tokenize.a \
+    root/opt/sgt/lib/libsgt-loader.a -lutf8proc -lpcre2-8 -lxxhash -luring -ljansson -lz -lzstd -lm -pthread
+run 0 ./own
+stdout_is "$expected"
+
+# As pkg-config has it, which knows the place from where its file lies: shared, and after a move, static.
+sed -i 's|sgt/sgt_|sgt_|' own.c
+PKG_CONFIG_PATH=$PWD/root/opt/sgt/lib/pkgconfig
+export PKG_CONFIG_PATH
+run 0 pkg-config --modversion sgt-loader sgt-tokenize
+stdout_is '0.1.0
+0.1.0'
+# shellcheck disable=SC2086,SC2046
+run 0 "$CC" $flags -o own own.c $(pkg-config --cflags --libs sgt-tokenize sgt-loader)
+rm -f own.needs
+readelf -d own > own.needs
+check 'own does not load libsgt-loader.so.0' grep -qF '[libsgt-loader.so.0]' own.needs
+run 0 env LD_LIBRARY_PATH="$PWD/root/opt/sgt/lib" ./own
+stdout_is "$expected"
+mv root/opt/sgt root/moved
+PKG_CONFIG_PATH=$PWD/root/moved/lib/pkgconfig
+# shellcheck disable=SC2086,SC2046
+[ -n "$flags" ] || {
+    run 0 "$CC" -static -o own own.c $(pkg-config --static --cflags --libs sgt-tokenize sgt-loader)
+    run 0 ./own
+    stdout_is "$expected"
+}
+mv root/moved root/opt/sgt
 
 install_to uninstall
-[ -z "$(find root -type f)" ] || fail "uninstall left $(find root -type f | head -3)"
+[ -z "$(find root ! -type d)" ] || fail "uninstall left $(find root ! -type d | head -3)"

@@ -1,0 +1,79 @@
+# The libraries that others link: each shows the functions of its header, and no other name.
+. "$ROOT/tests/cli/lib.sh"
+LIB=$BIN/../lib
+COMPILE=$(sed 's/ -MMD.*//' "$BIN/../flags")
+CC=${COMPILE%% *}
+san=$(grep -o -e '-fsanitize=[a-z,]*' "$BIN/../flags" | head -1)
+for name in loader tokenize; do
+    exists "$LIB/libsgt-$name.a"
+    exists "$LIB/libsgt-$name.so"
+    header=$ROOT/$name/sgt_$name.h list=$ROOT/$name/sgt_$name.symbols
+
+    # What it declares, by the preprocessor: names before a bracket, without the bodies of inline functions.
+    "$CC" -E -P "-I$ROOT/loader" "$header" | tr '\n' ' ' | sed 's/static inline[^}]*}//g' |
+        grep -oE '\bsgt_[a-z0-9_]+\(' | tr -d '(' | sort -u > declared
+    [ "$(wc -l < declared)" -gt 10 ] || fail "found only $(wc -l < declared) functions in $header"
+    check "$list is not what $header declares: $(diff declared "$list")" cmp -s declared "$list"
+
+    nm -gD --defined-only "$LIB/libsgt-$name.so" | sed -n 's/.* [TW] \(.*\)@@SGT_0$/\1/p' | sort > shared
+    check "libsgt-$name.so exports other names: $(diff "$list" shared)" cmp -s "$list" shared
+    nm -gD --defined-only "$LIB/libsgt-$name.so" | grep -vE ' ([TW] sgt_[a-z0-9_]+@@SGT_0|A SGT_0)$' > others
+    [ ! -s others ] || fail "libsgt-$name.so exports also: $(cat others)"
+    readelf -d "$LIB/libsgt-$name.so" > dynamic
+    check "libsgt-$name.so has no soname of its own" grep -qF "soname: [libsgt-$name.so.0]" dynamic
+
+    nm -g "$LIB/libsgt-$name.a" > symbols
+    sed -n 's/^[0-9a-f]* [A-TV-Z] //p' symbols | sort > static
+    check "libsgt-$name.a has other global names: $(diff "$list" static)" cmp -s "$list" static
+    ! grep -E ' [Uw] sgt_' symbols || fail "libsgt-$name.a lacks names of its own"
+
+    # The header, alone, in either language, without a warning.
+    for how in 'c -std=c99' 'c -std=c11' 'c++ -std=c++11' 'c++ -std=c++20'; do
+        # shellcheck disable=SC2086
+        run 0 "$CC" -x $how -Wall -Wextra -Wshadow -pedantic -Werror -fsyntax-only "-I$ROOT/loader" \
+            -include "$header" /dev/null
+    done
+done
+
+# What libsgt-loader asks of a system; a sanitizer brings its own.
+if [ -z "$san" ]; then
+    readelf -d "$LIB/libsgt-loader.so" | sed -n 's/.*NEEDED.*\[\(lib[a-z-]*\).*/\1/p' | sort | tr '\n' ' ' > needed
+    [ "$(cat needed)" = 'libc libjansson liburing libxxhash ' ] || fail "libsgt-loader.so needs $(cat needed)"
+fi
+
+# Both in one program, in either order, and each alone.
+cat > both.c << 'END'
+#include <stdio.h>
+
+#include "sgt_loader.h"
+#include "sgt_tokenize.h"
+
+int main(void)
+{
+    sgt_error err;
+    sgt_loader *l;
+    sgt_vocab *v;
+    if (sgt_vocab_gpt2(&v, &err) < 0 || sgt_loader_open(&l, "nowhere", NULL, &err) == 0) return 1;
+    printf("%u %s\n", sgt_vocab_size(v), err.text);
+    sgt_vocab_free(v);
+    sgt_fail(&err, SGT_EUSAGE, "%s", "a\nb");
+    puts(err.text);
+    return 0;
+}
+END
+need_loader='-lxxhash -luring -ljansson -pthread' need_tokenize='-lutf8proc -lpcre2-8 -lz -lzstd -lm'
+for order in 'loader tokenize' 'tokenize loader'; do
+    # shellcheck disable=SC2086
+    set -- $order
+    # shellcheck disable=SC2086
+    run 0 "$CC" $san "-I$ROOT/loader" "-I$ROOT/tokenize" -o both both.c "$LIB/libsgt-$1.a" "$LIB/libsgt-$2.a" \
+        $need_tokenize $need_loader
+    run 0 ./both
+    stdout_is '50257 nowhere: No such file or directory
+a\x0ab'
+    # shellcheck disable=SC2086
+    run 0 "$CC" $san "-I$ROOT/loader" "-I$ROOT/tokenize" -o both both.c "-L$LIB" "-Wl,-rpath,$LIB" "-lsgt-$1" "-lsgt-$2"
+    run 0 ./both
+    stdout_is '50257 nowhere: No such file or directory
+a\x0ab'
+done
