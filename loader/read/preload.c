@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/file.h"
+#include "base/memory.h"
 #include "read/reader.h"
 #include "rows/rows.h"
 
@@ -54,22 +55,20 @@ static void lay_out(reader *r, const sgt_set *set)
 }
 
 /* The kernel would promise the memory and end the process when it is touched: better to say so now. */
-static int check_memory(uint64_t bytes, sgt_error *err)
+static int check_memory(uint64_t bytes, const char *root, sgt_error *err)
 {
-    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGE_SIZE);
-    if (pages <= 0 || page <= 0) return SGT_OK;
-    uint64_t machine = (uint64_t)pages * (uint64_t)page;
-    if (bytes <= machine) return SGT_OK;
+    sgt_memory m;
+    sgt_memory_look(&m, root);
+    if (bytes <= m.available) return SGT_OK;
     return sgt_fail(err, SGT_ENOMEM,
-                    "the set takes %" PRIu64 " MiB and this machine has %" PRIu64 " MiB of memory: it cannot be "
-                    "preloaded (the readers mmap and uring need no memory for it)",
-                    bytes >> 20, machine >> 20);
+                    "the set takes %" PRIu64 " MiB and %s has %" PRIu64 " MiB of memory to be had: it cannot be "
+                    "preloaded (--loader mmap or --loader uring: these readers need no memory for it)",
+                    (bytes + (1 << 20) - 1) >> 20, m.limit, m.available >> 20);
 }
 
 static int open_reader(void **out, const sgt_set *set, const sgt_reader_options *o, sgt_error *err)
 {
-    (void)o;
-    int rc = check_memory(2 * set->tokens, err);
+    int rc = check_memory(2 * set->tokens, o->fault.memory, err);
     if (rc < 0) return rc;
     reader *r = calloc(1, sizeof *r + set->count * sizeof *r->tokens);
     if (!r) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", set->shards[0].path);

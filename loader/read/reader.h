@@ -23,6 +23,7 @@ typedef struct sgt_reader_fault {
     int ring_error;       /* the errno that making an io_uring fails with ... */
     unsigned rings_first; /* ... after this many have been made */
     size_t most_bytes;    /* reads return at most this many bytes */
+    const char *memory;   /* the folder whose proc and sys say how much memory there is */
 } sgt_reader_fault;
 
 typedef struct sgt_reader_options {

@@ -324,10 +324,33 @@ Test(readers, more_than_memory)
         resize(name, 1024 + 2ull * 2147483647);
     }
     cr_assert_eq(open_only("d", NULL, &err), SGT_ENOMEM);
-    cr_assert(strstr(err.text, "it cannot be preloaded (the readers mmap and uring need no memory for it)"), "%s",
-              err.text);
+    cr_assert(strstr(err.text, "it cannot be preloaded (--loader mmap or --loader uring: these readers need no memory "
+                               "for it)"),
+              "%s", err.text);
     sgt_loader_options o = {.reader = SGT_READER_MMAP};
     cr_assert_eq(open_only("d", &o, &err), 0, "%s", err.text);
+}
+
+/* A container's limit: 3 MiB of which 1 is in use, and a set of 3. */
+Test(readers, more_than_the_container_may_have)
+{
+    sgt_error err;
+    cr_assert(mkdir("d", 0777) == 0 && mkdir("root", 0777) == 0);
+    cr_assert_eq(sgt_make_folders("root/proc/self", &err), 0, "%s", err.text);
+    cr_assert_eq(sgt_make_folders("root/sys/fs/cgroup/job", &err), 0, "%s", err.text);
+    put_bytes("root/proc/self/cgroup", "0::/job\n", 8);
+    put_bytes("root/sys/fs/cgroup/job/memory.max", "3145728\n", 8);
+    put_bytes("root/sys/fs/cgroup/job/memory.current", "1048576\n", 8);
+    put_raw("d/train_a.bin", 0, 1 << 20);
+    put_raw("d/train_b.bin", 1, 1 << 19);
+    sgt_reader_fault fault = {.memory = "root"};
+    sgt_loader_options o = {.raw = 1, .seq = 16};
+    sgt_loader *l;
+    expect_failure(sgt_loader_open_faulty(&l, "d", &o, &fault, why), SGT_ENOMEM,
+                   "the set takes 3 MiB and this process's control group (container) has 2 MiB of memory to be had: it "
+                   "cannot be preloaded (--loader mmap or --loader uring: these readers need no memory for it)");
+    put_bytes("root/sys/fs/cgroup/job/memory.max", "8388608\n", 8);
+    check_loader("d", &o, &fault, NULL);
 }
 
 /* Two sparse shards of 2^31 - 1 tokens, 4 GiB each: windows lie past 2 GiB and past 4 GiB of offsets and are read

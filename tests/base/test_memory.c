@@ -1,0 +1,128 @@
+/* How much memory there is, read from folders that stand for the kernel's: both versions of control groups, nested,
+ * mixed, and seen from within a container. */
+#include <criterion/criterion.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+
+static char folder[64];
+
+static void enter(void)
+{
+    strcpy(folder, "/tmp/sgt-memory.XXXXXX");
+    cr_assert(mkdtemp(folder));
+}
+
+static void leave(void)
+{
+    sgt_error err;
+    cr_assert_eq(sgt_remove_tree(folder, &err), 0, "%s", err.text);
+}
+
+TestSuite(memory, .init = enter, .fini = leave);
+
+static void put(const char *path, const char *text)
+{
+    char full[256], above[256];
+    sgt_error err;
+    snprintf(full, sizeof full, "%s/%s", folder, path);
+    strcpy(above, full);
+    *strrchr(above, '/') = 0;
+    cr_assert_eq(sgt_make_folders(above, &err), 0, "%s", err.text);
+    cr_assert_eq(sgt_file_put(full, text, strlen(text), &err), 0, "%s", err.text);
+}
+
+static void expect(uint64_t available, const char *limit)
+{
+    sgt_memory m;
+    sgt_memory_look(&m, folder);
+    cr_assert_eq(m.available, available, "%lu, wanted %lu", m.available, available);
+    cr_assert_str_eq(m.limit, limit);
+}
+
+static const char machine[] = "this machine", group[] = "this process's control group (container)";
+
+static void put_machine(void)
+{
+    put("proc/meminfo", "MemTotal:       10000 kB\nMemFree:         4000 kB\nMemAvailable:    8000 kB\n");
+}
+
+Test(memory, nothing_to_read_bounds_nothing)
+{
+    expect(UINT64_MAX, machine);
+    put("proc/self/cgroup", "no colon\n1:\n\n0::\n7:memory:/x\n");
+    expect(UINT64_MAX, machine);
+}
+
+Test(memory, machine_without_groups)
+{
+    put_machine();
+    expect(8000 << 10, machine);
+    put("proc/self/cgroup", "0::/\n");
+    expect(8000 << 10, machine);
+}
+
+/* The least of memory.max and memory.high, of the group and of those above it; the page cache gives way. */
+Test(memory, version_2)
+{
+    put_machine();
+    put("proc/self/cgroup", "0::/a/b\n");
+    put("sys/fs/cgroup/a/b/memory.max", "5000000\n");
+    put("sys/fs/cgroup/a/b/memory.high", "max\n");
+    put("sys/fs/cgroup/a/b/memory.current", "1500000\n");
+    put("sys/fs/cgroup/a/b/memory.stat", "anon 900000\nfile 600000\ninactive_file 400000\nactive_file 100000\n");
+    expect(5000000 - (1500000 - 500000), group);
+    put("sys/fs/cgroup/a/b/memory.high", "3000000\n");
+    expect(3000000 - (1500000 - 500000), group);
+    put("sys/fs/cgroup/a/memory.max", "4000000\n");
+    put("sys/fs/cgroup/a/memory.current", "3900000\n");
+    expect(4000000 - 3900000, group);
+    put("sys/fs/cgroup/a/memory.current", "4100000\n"); /* beyond memory.high that happens */
+    expect(0, group);
+    put("sys/fs/cgroup/a/memory.max", "max\n");
+    put("sys/fs/cgroup/a/b/memory.max", "max\n");
+    put("sys/fs/cgroup/a/b/memory.high", "max\n");
+    expect(8000 << 10, machine);
+}
+
+Test(memory, version_1)
+{
+    put_machine();
+    put("proc/self/cgroup", "5:cpu,cpuacct:/z\n4:memory:/job/1\n1:name=systemd:/y\n0::/\n");
+    put("sys/fs/cgroup/memory/job/1/memory.limit_in_bytes", "9223372036854771712\n"); /* its word for none */
+    put("sys/fs/cgroup/memory/job/1/memory.usage_in_bytes", "300000\n");
+    expect(8000 << 10, machine);
+    put("sys/fs/cgroup/memory/job/memory.limit_in_bytes", "2000000\n");
+    put("sys/fs/cgroup/memory/job/memory.usage_in_bytes", "700000\n");
+    put("sys/fs/cgroup/memory/job/memory.stat", "cache 1\ninactive_file 1\ntotal_inactive_file 150000\n"
+                                                "total_active_file 50000\n");
+    expect(2000000 - (700000 - 200000), group);
+}
+
+/* The path is the host's, what is mounted is the container's own group. */
+Test(memory, container_that_sees_its_own_group_as_the_mount)
+{
+    put_machine();
+    put("proc/self/cgroup", "3:memory:/docker/0123456789abcdef\n");
+    put("sys/fs/cgroup/memory/memory.limit_in_bytes", "1048576\n");
+    put("sys/fs/cgroup/memory/memory.usage_in_bytes", "48576\n");
+    expect(1000000, group);
+    put("proc/self/cgroup", "0::/../../docker/0123456789abcdef\n");
+    put("sys/fs/cgroup/memory.max", "500000\n");
+    put("sys/fs/cgroup/memory.current", "100000\n");
+    expect(400000, group);
+}
+
+/* A machine of today has some, and a process that fits into it. */
+Test(memory, this_machine)
+{
+    sgt_memory m;
+    sgt_memory_look(&m, NULL);
+    cr_assert(m.available > 1 << 20 && m.available <= (uint64_t)sysconf(_SC_PHYS_PAGES) *
+                                                          (uint64_t)sysconf(_SC_PAGESIZE));
+}
