@@ -33,7 +33,7 @@ int sgt_cursor_open(sgt_cursor **out, const sgt_loader *l, sgt_error *err)
     }
     if (!c || !c->drawn || !c->tokens || !open_rows(c, l, n))
         sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " rows: out of memory", n);
-    else
+    else if ((rc = sgt_mix_memo_open(&c->memo, &l->mix, err)) == SGT_OK)
         rc = l->ops->cursor_open(&c->reader_cursor, l->reader, err);
     if (rc < 0) {
         sgt_cursor_close(c);
@@ -47,6 +47,7 @@ void sgt_cursor_close(sgt_cursor *c)
 {
     if (!c) return;
     if (c->reader_cursor) c->l->ops->cursor_close(c->reader_cursor);
+    sgt_mix_memo_free(&c->memo);
     free(c->drawn);
     free(c->tokens);
     free(c->lengths);
@@ -135,11 +136,7 @@ void sgt_cursor_set_course(sgt_cursor *c, uint64_t stride, uint64_t end)
 static void draw(const sgt_loader *l, sgt_cursor *c, uint64_t index, sgt_window *windows)
 {
     uint64_t row = index * l->o.batch + l->o.rank;
-    for (uint32_t i = 0; i < local_batch(l); i++, row += l->o.ranks) {
-        windows[i] = sgt_sampler_window(&l->sampler, &c->memo, row);
-        if (l->o.sampling == SGT_SAMPLING_DOCUMENTS)
-            windows[i] = sgt_documents_window(&l->documents, &l->set, &windows[i], l->o.seq + 1);
-    }
+    for (uint32_t i = 0; i < local_batch(l); i++, row += l->o.ranks) windows[i] = sgt_loader_draw(l, &c->memo, row);
 }
 
 /* c->windows becomes those of batch `index`. */

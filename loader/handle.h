@@ -1,19 +1,29 @@
-/* handle.h: what is behind sgt_loader and sgt_cursor, for loader.c and batch.c (and tests). */
+/* handle.h: what is behind sgt_loader and sgt_cursor, for loader.c, sets.c and batch.c (and tests). */
 #ifndef SGT_HANDLE_H
 #define SGT_HANDLE_H
 
 #include "shards/documents.h"
 #include "read/reader.h"
 #include "rows/rows.h"
-#include "sample/sampler.h"
+#include "sample/mix.h"
 #include "shards/set.h"
 #include "sgt_loader.h"
 
+/* One of the sets that a loader draws from: what is its own of what their shards are put together to. */
+typedef struct sgt_loader_part {
+    char *path;
+    double weight;
+    uint64_t tokens, hash;
+    uint32_t first, shards, skipped; /* its shards are first ... first + shards - 1 */
+} sgt_loader_part;
+
 struct sgt_loader {
-    sgt_loader_options o; /* with the defaults filled in; split is not kept */
-    sgt_set set;
+    sgt_loader_options o; /* with the defaults filled in; split and sets are not kept */
+    sgt_set set;          /* the shards of all sets, one after the other */
+    sgt_loader_part *parts;
+    uint32_t part_count;
     sgt_documents documents; /* of the sampling of that name */
-    sgt_sampler sampler;
+    sgt_mix mix;
     const sgt_reader_ops *ops;
     void *reader;
     const sgt_rows *rows;
@@ -22,7 +32,7 @@ struct sgt_loader {
 struct sgt_cursor {
     const sgt_loader *l;
     void *reader_cursor;
-    sgt_sampler_memo memo;
+    sgt_mix_memo memo;
     sgt_window *windows;     /* local_batch: of the batch that is drawn; a piece of `drawn` */
     const uint16_t **tokens; /* local_batch */
 
@@ -44,6 +54,13 @@ struct sgt_cursor {
  * without end). Where nobody says so, a cursor goes by the batches that it has been asked for. A wrong guess costs time
  * and changes nothing else. */
 void sgt_cursor_set_course(sgt_cursor *c, uint64_t stride, uint64_t end);
+
+/* sets.c: l->set and l->parts, from `path` or l->o.sets. */
+int sgt_loader_open_sets(sgt_loader *l, const char *path, sgt_error *err);
+void sgt_loader_close_sets(sgt_loader *l);
+
+/* Row `row`: where it starts; of documents its tokens too. */
+sgt_window sgt_loader_draw(const sgt_loader *l, sgt_mix_memo *memo, uint64_t row);
 
 /* sgt_loader_open, with faults (NULL: none). */
 int sgt_loader_open_faulty(sgt_loader **out, const char *path, const sgt_loader_options *o,

@@ -37,26 +37,37 @@ static int settle(sgt_loader_options *o, sgt_error *err)
     return SGT_OK;
 }
 
-static int open_sampler(sgt_loader *l, sgt_error *err)
+/* The order of rows, over what every set's shards hold. */
+static int open_mix(sgt_loader *l, sgt_error *err)
 {
     uint64_t *tokens = malloc(l->set.count * sizeof *tokens);
-    if (!tokens) return sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " shards: out of memory", l->set.count);
-    for (uint32_t i = 0; i < l->set.count; i++)
+    sgt_mix_set *sets = calloc(l->part_count, sizeof *sets);
+    int rc = SGT_OK;
+    if (!tokens || !sets) rc = sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " shards: out of memory", l->set.count);
+    for (uint32_t i = 0; rc == SGT_OK && i < l->set.count; i++)
         tokens[i] = l->o.sampling == SGT_SAMPLING_DOCUMENTS ? sgt_documents_in(&l->documents, i)
                                                             : l->set.shards[i].head.tokens;
-    int rc = sgt_sampler_init(&l->sampler, l->o.sampling, l->o.seed, l->o.seq, tokens, l->set.count, err);
+    for (uint32_t i = 0; rc == SGT_OK && i < l->part_count; i++)
+        sets[i] = (sgt_mix_set){l->parts[i].weight, tokens + l->parts[i].first, l->parts[i].shards};
+    if (rc == SGT_OK) rc = sgt_mix_init(&l->mix, l->o.sampling, l->o.seed, l->o.seq, sets, l->part_count, err);
     free(tokens);
+    free(sets);
     return rc;
 }
 
-static int open_documents(sgt_loader *l, const char *path, sgt_error *err)
+static int open_documents(sgt_loader *l, sgt_error *err)
 {
     if (l->o.sampling != SGT_SAMPLING_DOCUMENTS) return SGT_OK;
-    int rc = sgt_documents_find(&l->documents, &l->set, path, err);
+    int rc = SGT_OK;
+    for (uint32_t i = 0; i < l->part_count && rc == SGT_OK; i++) {
+        const sgt_loader_part *p = &l->parts[i];
+        rc = sgt_documents_find(&l->documents, &l->set, p->first, p->shards, p->path, err);
+    }
     if (rc < 0) return rc;
     if (!l->o.padded_by) l->o.pad = sgt_set_eot(&l->set, 0);
     if (l->o.pad < l->set.vocab) return SGT_OK;
-    return sgt_fail(err, SGT_EUSAGE, "pad-id %" PRIu32 ": %s has ids below %" PRIu32, l->o.pad, path, l->set.vocab);
+    return sgt_fail(err, SGT_EUSAGE, "pad-id %" PRIu32 ": %s has ids below %" PRIu32, l->o.pad, l->parts[0].path,
+                    l->set.vocab);
 }
 
 int sgt_loader_open_faulty(sgt_loader **out, const char *path, const sgt_loader_options *o,
@@ -64,12 +75,13 @@ int sgt_loader_open_faulty(sgt_loader **out, const char *path, const sgt_loader_
 {
     static const sgt_reader_ops *const readers[SGT_READERS] = {&sgt_read_preload, &sgt_read_mmap, &sgt_read_uring};
     sgt_loader *l = calloc(1, sizeof *l);
-    if (!l) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+    if (!l) return sgt_fail(err, SGT_ENOMEM, "a loader: out of memory");
     int rc;
     if (o) l->o = *o;
-    if ((rc = settle(&l->o, err)) < 0 || (rc = sgt_set_open(&l->set, path, &l->o, err)) < 0) goto fail;
+    if ((rc = settle(&l->o, err)) < 0 || (rc = sgt_loader_open_sets(l, path, err)) < 0) goto fail;
     l->o.split = NULL; /* the caller's, and only lent */
-    if ((rc = open_documents(l, path, err)) < 0 || (rc = open_sampler(l, err)) < 0) goto fail;
+    l->o.sets = NULL;
+    if ((rc = open_documents(l, err)) < 0 || (rc = open_mix(l, err)) < 0) goto fail;
     sgt_reader_options ro = {
         .sampling = l->o.sampling, .seq = l->o.seq, .windows = l->o.batch / l->o.ranks, .notice = l->o.notice};
     if (fault) ro.fault = *fault;
@@ -92,9 +104,9 @@ void sgt_loader_close(sgt_loader *l)
 {
     if (!l) return;
     if (l->reader) l->ops->close(l->reader);
-    sgt_sampler_free(&l->sampler);
+    sgt_mix_free(&l->mix);
     sgt_documents_free(&l->documents);
-    sgt_set_close(&l->set);
+    sgt_loader_close_sets(l);
     free(l);
 }
 
@@ -103,21 +115,29 @@ void sgt_loader_get_info(const sgt_loader *l, sgt_loader_info *info)
     *info = (sgt_loader_info){.tokens = l->set.tokens,
                               .shards = l->set.count,
                               .skipped = l->set.skipped,
-                              .windows_per_epoch = l->sampler.windows,
+                              .windows_per_epoch = l->mix.windows,
                               .batch = l->o.batch,
                               .seq = l->o.seq,
                               .vocab = l->set.vocab,
                               .local_batch = l->o.batch / l->o.ranks,
                               .padded = l->o.sampling == SGT_SAMPLING_DOCUMENTS,
                               .hash = l->set.hash,
+                              .sets = l->part_count,
                               .reader = l->o.reader,
                               .reader_detail = l->ops->detail(l->reader)};
 }
 
+sgt_window sgt_loader_draw(const sgt_loader *l, sgt_mix_memo *memo, uint64_t row)
+{
+    sgt_window w = sgt_mix_window(&l->mix, memo, row);
+    if (l->o.sampling != SGT_SAMPLING_DOCUMENTS) return w;
+    const sgt_loader_part *p = &l->parts[sgt_mix_set_of(&l->mix, w.shard)];
+    return sgt_documents_window(&l->documents, &l->set, p->first + p->shards, &w, l->o.seq + 1);
+}
+
 void sgt_loader_window(const sgt_loader *l, uint64_t row, uint32_t *shard, uint64_t *offset)
 {
-    sgt_window w = sgt_sampler_window(&l->sampler, NULL, row);
-    if (l->o.sampling == SGT_SAMPLING_DOCUMENTS) w = sgt_documents_window(&l->documents, &l->set, &w, l->o.seq + 1);
+    sgt_window w = sgt_loader_draw(l, NULL, row);
     *shard = w.shard;
     *offset = w.offset;
 }

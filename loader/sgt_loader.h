@@ -16,6 +16,12 @@
  * ranks, in any order. A loader is immutable once open and shared by any number of threads; each thread draws through
  * its own cursor.
  *
+ * Several sets are mixed into one, row by row, in the proportion of their weights, or of their sizes where they have none:
+ *
+ *     sgt_loader_set sets[] = {{"web", 0.7}, {"books", 0.3}};
+ *     sgt_loader_options o = {.sets = sets, .set_count = 2, .batch = 16, .seq = 1024, .seed = 1};
+ *     if (sgt_loader_open(&l, NULL, &o, &err) < 0) ...;                          // sample/mix.h defines the order
+ *
  * With SGT_SAMPLING_DOCUMENTS a row is one document: the tokens from where it begins (with an end-of-text id, which the
  * row has too) to where the next one does, through as many shards as that takes, cut to T+1 or padded. Where documents
  * begin stands in SHARD.idx beside SHARD.bin (u64 offsets from the shard's first token); where there is no such file,
@@ -51,6 +57,11 @@ typedef enum sgt_sampling {
 const char *sgt_reader_name(sgt_reader r);     /* "preload", "mmap", "uring" */
 const char *sgt_sampling_name(sgt_sampling s); /* "shuffle", "random", ..., "documents" */
 
+typedef struct sgt_loader_set {
+    const char *path;
+    double weight; /* 1e-9 to 1e6, of any sum; 0 in all sets: by their windows, so that their epochs end together */
+} sgt_loader_set;
+
 typedef struct sgt_loader_options {
     sgt_reader reader;
     sgt_sampling sampling;
@@ -66,6 +77,8 @@ typedef struct sgt_loader_options {
     int scalar;        /* rows are made one token at a time, in plain C: the naive way, kept for comparison */
     int raw;           /* no headers, in a folder (SPLIT.bin too: nanoGPT's). A file named itself may lack it anyway */
     sgt_notice notice; /* skipped shards, fallbacks */
+    const sgt_loader_set *sets; /* several sets, mixed, in the place of sgt_loader_open's path; read while it opens */
+    uint32_t set_count;
 } sgt_loader_options;
 
 typedef struct sgt_loader sgt_loader;
@@ -77,18 +90,40 @@ typedef struct sgt_cursor sgt_cursor;
 int sgt_loader_open(sgt_loader **out, const char *path, const sgt_loader_options *o, sgt_error *err);
 void sgt_loader_close(sgt_loader *l); /* after its cursors and streams; NULL is fine */
 
+/* What programs take as --data: "DIR", or "DIR:0.7,DIR:0.3", or "DIR,DIR". A text that is a path, whole, is one; so is
+ * a part of it between commas; else what follows a part's last colon is its weight, if it is a number. *sets is for
+ * sgt_loader_options, the caller's to free with sgt_loader_sets_free. SGT_EUSAGE names the part that is wrong. */
+int sgt_loader_sets_parse(sgt_loader_set **sets, uint32_t *count, const char *text, sgt_error *err);
+void sgt_loader_sets_free(sgt_loader_set *sets); /* NULL is fine */
+
 typedef struct sgt_loader_info {
     uint64_t tokens;            /* in the shards that are used */
     uint64_t shards, skipped;   /* used; too short for one window */
-    uint64_t windows_per_epoch; /* rows of T+1 tokens in one pass; documents: as many as begin in the shards */
+    uint64_t windows_per_epoch; /* rows of T+1 tokens in one pass; documents: as many as begin in the shards; of a mix:
+                                 * the sum of its sets', of which some may come more than once in so many rows */
     uint32_t batch, seq, vocab; /* as decided: B over all ranks, T, ids below this */
     uint32_t local_batch;       /* rows this rank sees: batch / ranks */
     int padded;                 /* rows may be: sampling documents */
-    uint64_t hash;              /* identifies the data: of the manifest, or of headers and sizes where there is none */
+    uint64_t hash;              /* identifies the data: of the manifest, or of headers and sizes where there is none;
+                                 * of a mix: of its sets' hashes and weights, in their order */
+    uint32_t sets;              /* 1, or how many are mixed */
     sgt_reader reader;          /* as asked */
     const char *reader_detail;  /* "preload", "uring (pread: io_uring is forbidden)"; lives as long as the loader */
 } sgt_loader_info;
 void sgt_loader_get_info(const sgt_loader *l, sgt_loader_info *info);
+
+typedef struct sgt_loader_set_info {
+    const char *path; /* as the caller has it; lives as long as the loader */
+    double weight;    /* as given; 0: by its windows */
+    double share;     /* of all rows: from 0 to 1 */
+    uint64_t tokens, shards, skipped, windows_per_epoch, hash; /* as in sgt_loader_info, of this set */
+} sgt_loader_set_info;
+/* Of set `set`, from 0 to sgt_loader_info.sets - 1. */
+void sgt_loader_get_set(const sgt_loader *l, uint32_t set, sgt_loader_set_info *info);
+
+/* How many of the first `rows` rows of the run are of set `set`; and of which set a used shard is. Pure. */
+uint64_t sgt_loader_drawn(const sgt_loader *l, uint32_t set, uint64_t rows);
+uint32_t sgt_loader_set_of(const sgt_loader *l, uint32_t shard);
 
 /* One per thread that draws; one call at a time on it, and not across fork. Closing NULL is fine. */
 int sgt_cursor_open(sgt_cursor **out, const sgt_loader *l, sgt_error *err);

@@ -92,21 +92,23 @@ static int find_in(sgt_documents *d, const sgt_set *set, uint32_t shard, sgt_err
     return rc;
 }
 
-int sgt_documents_find(sgt_documents *d, const sgt_set *set, const char *path, sgt_error *err)
+int sgt_documents_find(sgt_documents *d, const sgt_set *set, uint32_t first, uint32_t shards, const char *path,
+                       sgt_error *err)
 {
-    sgt_documents got = {.before = calloc((size_t)set->count + 1, sizeof *got.before)};
-    int rc = got.before ? SGT_OK : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
-    for (uint32_t i = 0; i < set->count && rc == SGT_OK; i++) {
-        rc = find_in(&got, set, i, err);
-        got.before[i + 1] = got.count;
+    uint64_t count = d->count;
+    if (!d->before && !(d->before = calloc((size_t)set->count + 1, sizeof *d->before)))
+        return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+    int rc = SGT_OK;
+    for (uint32_t i = first; i < first + shards && rc == SGT_OK; i++) {
+        rc = find_in(d, set, i, err);
+        d->before[i + 1] = d->count;
     }
-    if (rc == SGT_OK && !got.count)
+    if (rc == SGT_OK && d->count == count)
         rc = sgt_fail(err, SGT_EFORMAT,
                       "%s: no document starts in it: no .idx file says where, and no token is the end-of-text id "
                       "%" PRIu32 " (the other samplings need none)",
-                      path, sgt_set_eot(set, 0));
-    if (rc < 0) sgt_documents_free(&got);
-    else *d = got;
+                      path, sgt_set_eot(set, first));
+    if (rc < 0) sgt_documents_free(d);
     return rc;
 }
 
@@ -122,7 +124,8 @@ uint64_t sgt_documents_in(const sgt_documents *d, uint32_t shard)
     return d->before[shard + 1] - d->before[shard];
 }
 
-sgt_window sgt_documents_window(const sgt_documents *d, const sgt_set *set, const sgt_window *w, uint32_t most)
+sgt_window sgt_documents_window(const sgt_documents *d, const sgt_set *set, uint32_t end, const sgt_window *w,
+                                uint32_t most)
 {
     uint64_t n = d->before[w->shard] + w->offset, start = d->starts[n], tokens;
     uint32_t shard = w->shard;
@@ -130,9 +133,9 @@ sgt_window sgt_documents_window(const sgt_documents *d, const sgt_set *set, cons
         tokens = d->starts[n + 1] - start;
     } else { /* its shard's last: on to the next start, whichever shard that is in */
         tokens = set->shards[shard++].head.tokens - start;
-        for (; shard < set->count && tokens < most && !sgt_documents_in(d, shard); shard++)
+        for (; shard < end && tokens < most && !sgt_documents_in(d, shard); shard++)
             tokens += set->shards[shard].head.tokens;
-        if (shard < set->count && tokens < most) tokens += d->starts[d->before[shard]];
+        if (shard < end && tokens < most) tokens += d->starts[d->before[shard]];
     }
     return (sgt_window){w->shard, start, tokens < most ? (uint32_t)tokens : most};
 }

@@ -2,9 +2,9 @@
  * from its start to the next one's, through as many shards as that takes; the set's last one ends with its last shard.
  *
  *     sgt_documents d;
- *     if (sgt_documents_find(&d, &set, "out", &err) < 0) ...;
+ *     if (sgt_documents_find(&d, &set, 0, set.count, "out", &err) < 0) ...;
  *     sgt_window w = sgt_sampler_window(&sampler, NULL, row);             // shard, and which of its documents
- *     w = sgt_documents_window(&d, &set, &w, T + 1);                      // where it starts, and its tokens
+ *     w = sgt_documents_window(&d, &set, set.count, &w, T + 1);           // where it starts, and its tokens
  *     sgt_documents_free(&d);
  *
  * Starts are four bytes a document: 32 MB for the eight million of OpenWebText. */
@@ -22,15 +22,19 @@ typedef struct sgt_documents {
     uint64_t *before; /* (shards + 1): documents that start in the shards before this one */
 } sgt_documents;
 
-/* Reads SHARD.idx beside SHARD.bin; where there is none, looks for end-of-text ids. SGT_EFORMAT names the file and the
+/* Of shards first ... first + shards - 1, which follow those whose documents are in *d already ({0}: none are). Reads
+ * SHARD.idx beside SHARD.bin; where there is none, looks for end-of-text ids. SGT_EFORMAT names the file and the
  * offset of an entry that cannot be, or the set (`path`) where no document starts. */
-int sgt_documents_find(sgt_documents *d, const sgt_set *set, const char *path, sgt_error *err);
+int sgt_documents_find(sgt_documents *d, const sgt_set *set, uint32_t first, uint32_t shards, const char *path,
+                       sgt_error *err);
 void sgt_documents_free(sgt_documents *d);
 
 /* How many start in a shard. */
 uint64_t sgt_documents_in(const sgt_documents *d, uint32_t shard);
 
-/* Where document w->offset of those that start in w->shard does; its tokens, at most `most`. */
-sgt_window sgt_documents_window(const sgt_documents *d, const sgt_set *set, const sgt_window *w, uint32_t most);
+/* Where document w->offset of those that start in w->shard does; its tokens, at most `most`. Its set ends with shard
+ * end - 1. */
+sgt_window sgt_documents_window(const sgt_documents *d, const sgt_set *set, uint32_t end, const sgt_window *w,
+                                uint32_t most);
 
 #endif

@@ -280,6 +280,44 @@ void sgt_set_close(sgt_set *s)
     *s = (sgt_set){0};
 }
 
+/* The first shard that says which vocabulary its ids are of. */
+static const sgt_set_shard *marked(const sgt_set *s)
+{
+    for (uint32_t i = 0; i < s->count; i++)
+        if (s->shards[i].head.fingerprint) return &s->shards[i];
+    return NULL;
+}
+
+int sgt_set_append(sgt_set *s, sgt_set *more, sgt_error *err)
+{
+    const sgt_set_shard *a = marked(s), *b = marked(more);
+    if (a && b && a->head.fingerprint != b->head.fingerprint) {
+        int rc = sgt_fail(err, SGT_EFORMAT,
+                          "%s: vocabulary %016" PRIx64 ", but %s has %016" PRIx64 ": sets that are mixed share one",
+                          b->path, b->head.fingerprint, a->path, a->head.fingerprint);
+        sgt_set_close(more);
+        return rc;
+    }
+    size_t count = (size_t)s->count + more->count;
+    sgt_set_shard *all = count < UINT32_MAX ? reallocarray(s->shards, count + 1, sizeof *all) : NULL;
+    if (!all) {
+        int rc = sgt_fail(err, SGT_ENOMEM, "%s: %zu shards: out of memory", more->shards[0].path, count);
+        sgt_set_close(more);
+        return rc;
+    }
+    if (!s->count) s->raw = more->raw;
+    memcpy(all + s->count, more->shards, more->count * sizeof *all);
+    s->shards = all;
+    s->count = (uint32_t)count;
+    s->skipped += more->skipped;
+    s->tokens += more->tokens;
+    if (!s->vocab || more->vocab < s->vocab) s->vocab = more->vocab;
+    if (s->raw != more->raw) s->raw = -1; /* each shard is held against what it was, when it is opened again */
+    free(more->shards);
+    *more = (sgt_set){0};
+    return SGT_OK;
+}
+
 int sgt_set_open_shard(const sgt_set *s, uint32_t shard, sgt_error *err)
 {
     const sgt_set_shard *h = &s->shards[shard];

@@ -28,6 +28,10 @@ typedef struct sgt_set {
 int sgt_set_open(sgt_set *s, const char *path, const sgt_loader_options *o, sgt_error *err);
 void sgt_set_close(sgt_set *s);
 
+/* The shards of `more` after those of s: `more` is left empty, and so it is after a failure. Ids are then below both
+ * vocabularies; SGT_EFORMAT where headers say that these are not one. The hash stays s's. */
+int sgt_set_append(sgt_set *s, sgt_set *more, sgt_error *err);
+
 /* Opens a shard again for reading and makes sure that it still is what it was: a descriptor, or a negative SGT_E*. */
 int sgt_set_open_shard(const sgt_set *s, uint32_t shard, sgt_error *err);
 

@@ -240,7 +240,7 @@ Test(readers, id_past_the_vocabulary)
         sgt_cursor *c = open_cursor(l);
         for (int output = 0; output < 3; output++) {
             int failed = 0;
-            for (uint64_t row = 0; row < l->sampler.windows; row++) {
+            for (uint64_t row = 0; row < l->mix.windows; row++) {
                 sgt_error err;
                 uint32_t shard;
                 uint64_t at;

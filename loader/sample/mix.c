@@ -1,0 +1,230 @@
+/* mix.c: see mix.h for the definition, which this follows name by name. */
+#include "sample/mix.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/philox.h"
+
+enum { TURN = 7, SET = 8 }; /* purposes, after the samplers' */
+
+typedef unsigned __int128 wide; /* rows end at 2^64, shares add up to 2^63 at most: products have 127 bits */
+
+/* ---- shares ---- */
+
+int sgt_mix_weight(double weight)
+{
+    return weight >= SGT_MIX_LEAST && weight <= SGT_MIX_MOST; /* not a NaN */
+}
+
+uint64_t sgt_mix_billionths(double weight)
+{
+    return (uint64_t)(weight * 1e9 + 0.5); /* at most 10^15, where halves are exact */
+}
+
+uint64_t sgt_mix_divisor(uint64_t a, uint64_t b)
+{
+    while (b) {
+        uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+static int take_shares(sgt_mix *m, const sgt_mix_set *sets, sgt_error *err)
+{
+    uint64_t divisor = 0;
+    for (uint32_t i = 0; i < m->sets; i++) {
+        int given = sets[i].weight != 0;
+        if (given != m->weighted || (given && !sgt_mix_weight(sets[i].weight)))
+            return sgt_fail(err, SGT_EUSAGE, "weight %g of set %" PRIu32 ": wanted %g to %g, of all sets or of none",
+                            sets[i].weight, i, SGT_MIX_LEAST, SGT_MIX_MOST);
+        uint64_t share = given ? sgt_mix_billionths(sets[i].weight) : m->samplers[i].windows;
+        m->shares_before[i + 1] = share;
+        divisor = sgt_mix_divisor(share, divisor);
+    }
+    for (uint32_t i = 0; i < m->sets; i++)
+        m->shares_before[i + 1] = m->shares_before[i] + m->shares_before[i + 1] / divisor;
+    return SGT_OK;
+}
+
+uint64_t sgt_mix_share(const sgt_mix *m, uint32_t set)
+{
+    return m->shares_before[set + 1] - m->shares_before[set];
+}
+
+int sgt_mix_init(sgt_mix *m, sgt_sampling sampling, uint64_t seed, uint32_t seq, const sgt_mix_set *sets,
+                 uint32_t count, sgt_error *err)
+{
+    assert(count >= 1 && count <= SGT_MIX_SETS);
+    int rc = SGT_OK;
+    *m = (sgt_mix){.seed = seed, .weighted = sets[0].weight != 0};
+    m->samplers = calloc(count, sizeof *m->samplers);
+    m->shards_before = calloc((size_t)count + 1, sizeof *m->shards_before);
+    m->shares_before = calloc((size_t)count + 1, sizeof *m->shares_before);
+    if (!m->samplers || !m->shards_before || !m->shares_before)
+        rc = sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " sets: out of memory", count);
+    for (; rc == SGT_OK && m->sets < count; m->sets++) {
+        uint32_t i = m->sets;
+        uint64_t own = count == 1 ? seed : sgt_philox_u64(seed, i, SET);
+        m->shards_before[i + 1] = m->shards_before[i] + sets[i].shards;
+        rc = sgt_sampler_init(&m->samplers[i], sampling, own, seq, sets[i].tokens, sets[i].shards, err);
+        if (rc < 0) break;
+        m->windows += m->samplers[i].windows; /* both at most 2^63 */
+        if (m->windows > (uint64_t)1 << 63) rc = sgt_fail(err, SGT_EUSAGE, "more than 2^63 windows");
+    }
+    if (rc == SGT_OK) rc = take_shares(m, sets, err);
+    if (rc < 0) sgt_mix_free(m);
+    return rc;
+}
+
+void sgt_mix_free(sgt_mix *m)
+{
+    for (uint32_t i = 0; i < m->sets; i++) sgt_sampler_free(&m->samplers[i]);
+    free(m->samplers);
+    free(m->shards_before);
+    free(m->shares_before);
+    *m = (sgt_mix){0};
+}
+
+int sgt_mix_memo_open(sgt_mix_memo *memo, const sgt_mix *m, sgt_error *err)
+{
+    *memo = (sgt_mix_memo){.samplers = calloc(m->sets, sizeof *memo->samplers)};
+    return memo->samplers ? SGT_OK : sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " sets: out of memory", m->sets);
+}
+
+void sgt_mix_memo_free(sgt_mix_memo *memo)
+{
+    free(memo->samplers);
+    memo->samplers = NULL;
+}
+
+/* ---- turns ---- */
+
+static uint32_t half(uint32_t first, uint32_t end)
+{
+    return first + (end - first) / 2;
+}
+
+/* Of `rows` rows of sets first ... end-1, how many are of the first half. */
+static wide of_first_half(const sgt_mix *m, uint32_t first, uint32_t end, wide rows)
+{
+    const uint64_t *before = m->shares_before;
+    return rows * (before[half(first, end)] - before[first]) / (before[end] - before[first]);
+}
+
+/* Rows from ... to-1 of sets first ... end-1, at most a turn of them, put into memo from place `at` on, set after set.
+ * Sets without a row in it are passed by, half by half. */
+static void list_rows(const sgt_mix *m, sgt_mix_memo *memo, uint32_t at, uint32_t first, uint32_t end, wide from,
+                      wide to)
+{
+    if (from == to) return;
+    if (end - first == 1) {
+        for (; from < to; from++, at++) {
+            memo->set[at] = (uint16_t)first;
+            memo->row[at] = (uint64_t)from;
+        }
+        return;
+    }
+    wide here = of_first_half(m, first, end, from), there = of_first_half(m, first, end, to);
+    list_rows(m, memo, at, first, half(first, end), here, there);
+    list_rows(m, memo, at + (uint32_t)(there - here), half(first, end), end, from - here, to - there);
+}
+
+/* The rows of a set keep their order: as many as stand before a place, in the shuffled list, are smaller. */
+static void shuffle_turn(const sgt_mix *m, sgt_mix_memo *memo, uint64_t turn)
+{
+    uint16_t set[SGT_MIX_TURN], first[SGT_MIX_TURN]; /* the place where a set's rows begin, of each place before */
+    uint8_t place[SGT_MIX_TURN];
+    uint64_t row[SGT_MIX_TURN];
+    sgt_philox4 words = {{0}};
+    for (uint32_t j = 0; j < SGT_MIX_TURN; j++) {
+        first[j] = (uint16_t)(j && memo->set[j] == memo->set[j - 1] ? first[j - 1] : j);
+        place[j] = (uint8_t)j;
+        row[j] = memo->row[j];
+        set[j] = memo->set[j];
+    }
+    for (uint32_t j = SGT_MIX_TURN - 1; j; j--) {
+        if (j % 4 == 3) words = sgt_philox(m->seed, turn, (uint64_t)(j / 4) << 8 | TURN);
+        uint32_t other = (uint32_t)((uint64_t)words.x[j % 4] * (j + 1) >> 32);
+        uint8_t moved = place[j];
+        place[j] = place[other];
+        place[other] = moved;
+    }
+    uint16_t next[SGT_MIX_TURN] = {0};
+    for (uint32_t j = 0; j < SGT_MIX_TURN; j++) {
+        uint32_t begins = first[place[j]];
+        memo->set[j] = set[begins];
+        memo->row[j] = row[begins] + next[begins]++;
+    }
+}
+
+static void ready_turn(const sgt_mix *m, sgt_mix_memo *memo, uint64_t turn)
+{
+    if (memo->ready && memo->turn == turn) return;
+    wide from = (wide)turn * SGT_MIX_TURN;
+    list_rows(m, memo, 0, 0, m->sets, from, from + SGT_MIX_TURN);
+    shuffle_turn(m, memo, turn);
+    memo->turn = turn;
+    memo->ready = 1;
+}
+
+/* ---- rows ---- */
+
+uint32_t sgt_mix_row(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row, uint64_t *own)
+{
+    sgt_mix_memo mine;
+    *own = row;
+    if (m->sets == 1) return 0;
+    if (!memo) {
+        mine.ready = 0;
+        memo = &mine;
+    }
+    ready_turn(m, memo, row / SGT_MIX_TURN);
+    *own = memo->row[row % SGT_MIX_TURN];
+    return memo->set[row % SGT_MIX_TURN];
+}
+
+sgt_window sgt_mix_window(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row)
+{
+    uint64_t own;
+    uint32_t set = sgt_mix_row(m, memo, row, &own);
+    sgt_window w = sgt_sampler_window(&m->samplers[set], memo && memo->samplers ? &memo->samplers[set] : NULL, own);
+    w.shard += m->shards_before[set];
+    return w;
+}
+
+uint64_t sgt_mix_drawn(const sgt_mix *m, uint32_t set, uint64_t rows)
+{
+    sgt_mix_memo memo;
+    wide count = rows / SGT_MIX_TURN * SGT_MIX_TURN;
+    for (uint32_t first = 0, end = m->sets; end - first > 1;) {
+        uint32_t middle = half(first, end);
+        wide here = of_first_half(m, first, end, count);
+        if (set < middle) {
+            end = middle;
+            count = here;
+        } else {
+            first = middle;
+            count -= here;
+        }
+    }
+    if (m->sets == 1) return rows;
+    memo.ready = 0;
+    ready_turn(m, &memo, rows / SGT_MIX_TURN);
+    for (uint32_t j = 0; j < rows % SGT_MIX_TURN; j++) count += memo.set[j] == set;
+    return (uint64_t)count;
+}
+
+uint32_t sgt_mix_set_of(const sgt_mix *m, uint32_t shard)
+{
+    uint32_t first = 0, end = m->sets;
+    while (end - first > 1) {
+        uint32_t middle = half(first, end);
+        if (m->shards_before[middle] <= shard) first = middle;
+        else end = middle;
+    }
+    return first;
+}

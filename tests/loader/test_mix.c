@@ -1,0 +1,355 @@
+/* The order of several sets' rows: against a slow model that follows mix.h's words, against the properties it is for
+ * (exact epochs of every set, proportions at every row, rows in order), and against frozen values. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/philox.h"
+#include "sample/mix.h"
+#include "tests/loader/shards.h"
+
+typedef unsigned __int128 wide;
+
+#define T 16
+#define MOST 70 /* sets */
+
+/* Set i has two shards; without weights its share is its windows'. */
+typedef struct recipe {
+    uint32_t sets;
+    double weights[MOST];
+    uint64_t tokens[MOST][2];
+} recipe;
+
+static const recipe recipes[] = {
+    {2, {0.7, 0.3}, {{100, 1000}, {333, 40}}},
+    {2, {1e-9, 1e6}, {{100, 40}, {40, 40}}},
+    {3, {1, 1, 1}, {{64, 640}, {64, 640}, {64, 640}}},
+    {5, {0.125, 3.75, 0.001, 1e-3, 20}, {{100, 200}, {300, 400}, {500, 600}, {700, 800}, {900, 1000}}},
+    {2, {0}, {{1000, 2000}, {17, 4000}}},
+    {4, {0}, {{17, 17}, {1 << 20, 999}, {48, 48}, {5000, 6000}}},
+    {7, {2, 3, 5, 7, 11, 13, 17}, {{99, 99}, {99, 98}, {97, 96}, {95, 94}, {93, 92}, {91, 90}, {89, 88}}},
+};
+
+static recipe many(void)
+{
+    recipe r = {.sets = MOST};
+    for (uint32_t i = 0; i < MOST; i++) {
+        r.weights[i] = 1.0 / (1 + i % 9);
+        r.tokens[i][0] = r.tokens[i][1] = 100 + i;
+    }
+    return r;
+}
+
+static sgt_mix mix_of(const recipe *r, sgt_sampling sampling, uint64_t seed)
+{
+    sgt_mix m;
+    sgt_error err;
+    sgt_mix_set sets[MOST];
+    for (uint32_t i = 0; i < r->sets; i++) sets[i] = (sgt_mix_set){r->weights[i], r->tokens[i], 2};
+    cr_assert_eq(sgt_mix_init(&m, sampling, seed, T, sets, r->sets, &err), 0, "%s", err.text);
+    return m;
+}
+
+/* ---- the model ---- */
+
+typedef struct model {
+    uint32_t sets;
+    uint64_t seed, shares[MOST];
+} model;
+
+static uint64_t windows_of(const uint64_t tokens[2])
+{
+    uint64_t n = 0;
+    for (int s = 0; s < 2; s++) n += (tokens[s] - T) / T > 1 ? (tokens[s] - T) / T : 1;
+    return n;
+}
+
+static model model_of(const recipe *r, uint64_t seed)
+{
+    model m = {.sets = r->sets, .seed = seed};
+    for (uint32_t i = 0; i < r->sets; i++)
+        m.shares[i] = r->weights[0] > 0 ? (uint64_t)(r->weights[i] * 1e9 + 0.5) : windows_of(r->tokens[i]);
+    uint64_t divisor = m.shares[0];
+    for (uint32_t i = 1; i < r->sets; i++)
+        for (uint64_t a = m.shares[i], rest; a; divisor = a, a = rest) rest = divisor % a;
+    for (uint32_t i = 0; i < r->sets; i++) m.shares[i] /= divisor;
+    return m;
+}
+
+static wide total(const model *m, uint32_t i, uint32_t j)
+{
+    wide sum = 0;
+    for (; i < j; i++) sum += m->shares[i];
+    return sum;
+}
+
+/* How many of the first `rows` rows are of set `set`; *halvings that lead to it. */
+static wide model_count(const model *m, uint32_t set, wide rows, unsigned *halvings)
+{
+    uint32_t i = 0, j = m->sets;
+    for (*halvings = 0; j - i > 1; ++*halvings) {
+        uint32_t h = (i + j) / 2;
+        wide left = rows * total(m, i, h) / total(m, i, j);
+        if (set < h) j = h, rows = left;
+        else i = h, rows -= left;
+    }
+    return rows;
+}
+
+static void model_turn(const model *m, uint64_t turn, uint32_t set[64], uint64_t row[64])
+{
+    uint64_t next[MOST];
+    uint32_t n = 0;
+    unsigned halvings;
+    for (uint32_t i = 0; i < m->sets; i++) {
+        next[i] = (uint64_t)model_count(m, i, (wide)turn * 64, &halvings);
+        uint64_t end = (uint64_t)(model_count(m, i, (wide)turn * 64 + 64, &halvings) - next[i]);
+        for (uint64_t k = 0; k < end; k++) set[n++] = i;
+    }
+    cr_assert_eq(n, 64);
+    for (uint32_t j = 63; j >= 1; j--) {
+        uint32_t word = sgt_philox(m->seed, turn, (j / 4) * 256 + 7).x[j % 4];
+        uint32_t other = (uint32_t)((wide)word * (j + 1) / ((wide)1 << 32)), moved = set[j];
+        set[j] = set[other];
+        set[other] = moved;
+    }
+    for (uint32_t j = 0; j < 64; j++) row[j] = next[set[j]]++;
+}
+
+static void check_turn(const model *want, const sgt_mix *m, sgt_mix_memo *memo, uint64_t turn)
+{
+    uint32_t set[64];
+    uint64_t row[64], own, alone;
+    model_turn(want, turn, set, row);
+    for (uint64_t j = 0; j < 64; j++) {
+        uint32_t s = sgt_mix_row(m, memo, turn * 64 + j, &own);
+        cr_assert(s == set[j] && own == row[j], "row %lu: %lu of set %u, wanted %lu of %u", turn * 64 + j, own, s,
+                  row[j], set[j]);
+        cr_assert(sgt_mix_row(m, NULL, turn * 64 + j, &alone) == s && alone == own);
+    }
+}
+
+static void check_model(const recipe *r, uint64_t seed)
+{
+    sgt_mix m = mix_of(r, SGT_SAMPLING_SHUFFLE, seed);
+    sgt_mix_memo memo;
+    model want = model_of(r, seed);
+    cr_assert_eq(sgt_mix_memo_open(&memo, &m, NULL), 0);
+    for (uint32_t i = 0; i < r->sets; i++) cr_assert_eq(sgt_mix_share(&m, i), want.shares[i]);
+    for (uint64_t turn = 0; turn < 60; turn++) check_turn(&want, &m, &memo, turn);
+    for (uint64_t k = 0; k < 60; k++) /* anywhere, up to the last row there is */
+        check_turn(&want, &m, &memo, sgt_philox_u64(3, k, 0) >> (6 + k % 50));
+    check_turn(&want, &m, &memo, UINT64_MAX / 64);
+    sgt_mix_memo_free(&memo);
+    sgt_mix_free(&m);
+}
+
+Test(mix, equals_the_slow_model)
+{
+    recipe most = many();
+    for (uint64_t seed = 0; seed < 2; seed++) {
+        for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++)
+            check_model(&recipes[i], seed * 0x123456789abcdef);
+        check_model(&most, seed);
+    }
+}
+
+/* ---- what it is for ---- */
+
+/* |count - r p/N| below the halvings, at a turn's beginning. */
+static void check_share(const model *want, const sgt_mix *m, uint64_t rows)
+{
+    wide all = total(want, 0, want->sets), sum = 0;
+    for (uint32_t i = 0; i < want->sets; i++) {
+        unsigned halvings;
+        wide count = sgt_mix_drawn(m, i, rows), exact = (wide)rows * want->shares[i];
+        cr_assert_eq(count, model_count(want, i, rows, &halvings));
+        wide off = count * all > exact ? count * all - exact : exact - count * all;
+        cr_assert_lt(off, halvings * all);
+        sum += count;
+    }
+    cr_assert_eq(sum, rows);
+}
+
+Test(mix, proportions_hold_at_every_turn)
+{
+    recipe most = many();
+    for (size_t i = 0; i <= sizeof recipes / sizeof *recipes; i++) {
+        const recipe *r = i < sizeof recipes / sizeof *recipes ? &recipes[i] : &most;
+        sgt_mix m = mix_of(r, SGT_SAMPLING_SHUFFLE, 5);
+        model want = model_of(r, 5);
+        for (uint64_t turn = 0; turn < 300; turn++) check_share(&want, &m, turn * 64);
+        for (uint64_t k = 0; k < 300; k++) check_share(&want, &m, sgt_philox_u64(4, k, 0) >> (k % 60) & ~(uint64_t)63);
+        sgt_mix_free(&m);
+    }
+}
+
+/* At a multiple of N that ends a turn, and by the sum of the shares' own arithmetic, every set has had exactly its
+ * share; a set's rows are 0, 1, 2, ... in order, and sgt_mix_drawn tells how many after each row. */
+Test(mix, exact_and_in_order)
+{
+    for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++) {
+        sgt_mix m = mix_of(&recipes[i], SGT_SAMPLING_SHUFFLE, 8);
+        sgt_mix_memo memo;
+        uint64_t next[MOST] = {0}, own, all = m.shares_before[m.sets];
+        cr_assert_eq(sgt_mix_memo_open(&memo, &m, NULL), 0);
+        for (uint64_t row = 0; row < 3000; row++) {
+            for (uint32_t s = 0; s < m.sets; s++) cr_assert_eq(sgt_mix_drawn(&m, s, row), next[s]);
+            uint32_t set = sgt_mix_row(&m, &memo, row, &own);
+            cr_assert_lt(set, m.sets);
+            cr_assert_eq(own, next[set]++);
+        }
+        for (uint64_t k = 1; k < 4; k++)
+            for (uint32_t s = 0; s < m.sets; s++)
+                cr_assert_eq(sgt_mix_drawn(&m, s, 64 * k * all), 64 * k * sgt_mix_share(&m, s));
+        sgt_mix_memo_free(&memo);
+        sgt_mix_free(&m);
+    }
+}
+
+/* Without weights: after as many rows as all have windows, and the rest of that turn, no set is more than a turn away
+ * from the end of its epoch; after 64 times as many each has had exactly 64 epochs. */
+Test(mix, by_size_epochs_end_together)
+{
+    const recipe *r = &recipes[5];
+    for (int sampling = 0; sampling < SGT_SAMPLING_DOCUMENTS; sampling++) {
+        sgt_mix m = mix_of(r, (sgt_sampling)sampling, 2);
+        uint64_t sum = 0;
+        for (uint32_t s = 0; s < r->sets; s++) {
+            uint64_t windows = m.samplers[s].windows, drawn = sgt_mix_drawn(&m, s, m.windows);
+            cr_assert(drawn <= windows + 64 && drawn + 64 >= windows);
+            cr_assert_eq(sgt_mix_drawn(&m, s, 64 * m.windows), 64 * windows);
+            sum += windows;
+        }
+        cr_assert_eq(sum, m.windows);
+        sgt_mix_free(&m);
+    }
+}
+
+/* Rows are their set's sampler's, which has a seed of its own, and every window of its epochs comes once. */
+Test(mix, rows_are_the_samplers)
+{
+    const recipe *r = &recipes[3];
+    for (int sampling = 0; sampling < SGT_SAMPLING_DOCUMENTS; sampling++) {
+        sgt_mix m = mix_of(r, (sgt_sampling)sampling, 77);
+        sgt_mix_memo memo;
+        sgt_sampler alone[MOST];
+        cr_assert_eq(sgt_mix_memo_open(&memo, &m, NULL), 0);
+        for (uint32_t s = 0; s < r->sets; s++)
+            cr_assert_eq(sgt_sampler_init(&alone[s], (sgt_sampling)sampling, sgt_philox_u64(77, s, 8), T, r->tokens[s],
+                                          2, NULL),
+                         0);
+        for (uint64_t k = 0; k < 4000; k++) {
+            uint64_t row = k < 2000 ? k : sgt_philox_u64(6, k, 0), own;
+            uint32_t set = sgt_mix_row(&m, NULL, row, &own);
+            sgt_window w = sgt_mix_window(&m, &memo, row), want = sgt_sampler_window(&alone[set], NULL, own);
+            cr_assert(w.shard == want.shard + 2 * set && w.offset == want.offset && w.tokens == T + 1);
+            cr_assert_eq(sgt_mix_set_of(&m, w.shard), set);
+        }
+        for (uint32_t s = 0; s < r->sets; s++) sgt_sampler_free(&alone[s]);
+        sgt_mix_memo_free(&memo);
+        sgt_mix_free(&m);
+    }
+}
+
+/* One set is its sampler, seed and all, at every row there is. */
+Test(mix, one_set_is_itself)
+{
+    for (int weighted = 0; weighted < 2; weighted++) {
+        recipe r = {1, {weighted ? 0.3 : 0}, {{1000, 333}}};
+        sgt_mix m = mix_of(&r, SGT_SAMPLING_SHUFFLE, 99);
+        sgt_sampler s;
+        cr_assert_eq(sgt_sampler_init(&s, SGT_SAMPLING_SHUFFLE, 99, T, r.tokens[0], 2, NULL), 0);
+        for (uint64_t k = 0; k < 2000; k++) {
+            uint64_t row = k < 1000 ? k : sgt_philox_u64(1, k, 0);
+            sgt_window w = sgt_mix_window(&m, NULL, row), want = sgt_sampler_window(&s, NULL, row);
+            cr_assert(w.shard == want.shard && w.offset == want.offset);
+            cr_assert_eq(sgt_mix_drawn(&m, 0, row), row);
+        }
+        sgt_sampler_free(&s);
+        sgt_mix_free(&m);
+    }
+}
+
+/* Two sets of half the rows each: were turns all alike, rank 1 of 2 would never see one of them. */
+Test(mix, turns_differ)
+{
+    recipe r = {2, {1, 1}, {{1000, 1000}, {1000, 1000}}};
+    sgt_mix m = mix_of(&r, SGT_SAMPLING_SHUFFLE, 1);
+    uint64_t own, odd = 0, alike = 0, last = 0;
+    for (uint64_t turn = 0; turn < 1000; turn++) {
+        uint64_t pattern = 0;
+        for (uint64_t j = 0; j < 64; j++) {
+            uint64_t set = sgt_mix_row(&m, NULL, turn * 64 + j, &own);
+            pattern |= set << j;
+            odd += set && j % 2;
+        }
+        cr_assert_eq(__builtin_popcountll(pattern), 32);
+        alike += pattern == last;
+        last = pattern;
+    }
+    cr_assert_eq(alike, 0); /* of 1.8e18 orders */
+    /* Of a turn's 32 odd places, 16 +- 2 hold the second set (hypergeometric: variance 32*32*32*32 / (64*64*63) = 4.06);
+     * six standard deviations of the sum of 1,000 turns are 6 * sqrt(4063) = 383. */
+    cr_assert(odd > 16000 - 383 && odd < 16000 + 383, "%lu", odd);
+    sgt_mix_free(&m);
+}
+
+/* Orders that runs were resumed by: these numbers may never change. */
+Test(mix, frozen)
+{
+    static const struct {
+        size_t recipe;
+        uint64_t row, own;
+        uint32_t set;
+    } rows[] = {
+        {0, 0, 0, 1},
+        {0, 1, 1, 1},
+        {0, 2, 0, 0},
+        {0, 63, 43, 0},
+        {0, 64, 20, 1},
+        {0, 1000000000, 300000000, 1},
+        {3, 77, 66, 4},
+        {3, 4611686018427387904u, 3862868885058749345u, 4},
+        {4, 9223372036854775808u, 3922583509926743734u, 0},
+        {6, 18446744073709551615u, 3498520427772501168u, 4},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        sgt_mix m = mix_of(&recipes[rows[i].recipe], SGT_SAMPLING_SHUFFLE, 1234567890123456789);
+        uint64_t own;
+        uint32_t set = sgt_mix_row(&m, NULL, rows[i].row, &own);
+        cr_assert(set == rows[i].set && own == rows[i].own, "{%zu, %luu, %luu, %u},", rows[i].recipe, rows[i].row, own,
+                  set);
+        sgt_mix_free(&m);
+    }
+}
+
+/* ---- what is refused ---- */
+
+Test(mix, weights_that_are_none)
+{
+    static const double wrong[][2] = {{1, -1}, {1, NAN}, {1, INFINITY}, {1, 0}, {0, 1}, {1, 1e-10}, {1, 1.1e6}};
+    static const uint64_t tokens[] = {100};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        sgt_mix m;
+        sgt_mix_set sets[] = {{wrong[i][0], tokens, 1}, {wrong[i][1], tokens, 1}};
+        expect_failure(sgt_mix_init(&m, SGT_SAMPLING_SHUFFLE, 1, T, sets, 2, why), SGT_EUSAGE,
+                       "weight %g of set 1: wanted 1e-09 to 1e+06, of all sets or of none", wrong[i][1]);
+    }
+}
+
+/* Sets of 2^62 - 1 tokens, as many as have 2^63 windows at T = 1, and one more. */
+Test(mix, the_most_windows)
+{
+    static const uint64_t tokens[] = {((uint64_t)1 << 62) - 1};
+    sgt_mix_set sets[3] = {{0, tokens, 1}, {0, tokens, 1}, {0, tokens, 1}};
+    sgt_mix m;
+    uint64_t own, sum = 0;
+    cr_assert_eq(sgt_mix_init(&m, SGT_SAMPLING_SHUFFLE, 1, 1, sets, 2, NULL), 0);
+    for (uint32_t s = 0; s < 2; s++) sum += sgt_mix_drawn(&m, s, (uint64_t)1 << 63);
+    cr_assert_eq(sum, (uint64_t)1 << 63);
+    uint32_t set = sgt_mix_row(&m, NULL, UINT64_MAX, &own);
+    cr_assert_eq(own, sgt_mix_drawn(&m, set, UINT64_MAX));
+    sgt_mix_free(&m);
+    expect_failure(sgt_mix_init(&m, SGT_SAMPLING_SHUFFLE, 1, 1, sets, 3, why), SGT_EUSAGE, "more than 2^63 windows");
+}

@@ -1,0 +1,334 @@
+/* Several sets in one loader: the same batches from every reader, rank and cursor; what is said of each; documents that
+ * end with their set; texts, and what is wrong with some. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/philox.h"
+#include "tests/loader/batches.h"
+
+TestSuite(sets, .init = enter_scratch, .fini = leave_scratch);
+
+static const sgt_loader_set three[] = {{"d", 5}, {"e", 2.5}, {"one.bin", 2.5}};
+static const uint32_t in_use[] = {0, 1, 2, 3, 4, 10, 11, 20}; /* token_at's names of the used shards */
+
+/* d of five shards; e of two, and one that is too short for T = 16; a file. */
+static void put_sets(void)
+{
+    put_folder();
+    cr_assert_eq(mkdir("e", 0777), 0);
+    put_shard("e/train_000000.bin", 10, 900);
+    put_foreign("e/train_000001.bin", 11, 333);
+    put_shard("e/train_000002.bin", 12, 9);
+    put_raw("one.bin", 20, 4000);
+}
+
+static sgt_loader_options mixed(const sgt_loader_set *sets, uint32_t n)
+{
+    return (sgt_loader_options){.sets = sets, .set_count = n, .batch = 6, .seq = 16, .seed = 9};
+}
+
+Test(sets, readers_agree)
+{
+    put_sets();
+    for (int reader = 0; reader < SGT_READERS; reader++)
+        for (int sampling = 0; sampling < SGT_SAMPLING_DOCUMENTS; sampling++) {
+            sgt_loader_options o = mixed(three, 3);
+            o.reader = (sgt_reader)reader;
+            o.sampling = (sgt_sampling)sampling;
+            check_loader(NULL, &o, NULL, in_use);
+        }
+}
+
+/* Row r of the run is the row of its set that mix.h says, as a loader of that set alone has it. */
+Test(sets, rows_are_those_of_each_set)
+{
+    put_sets();
+    sgt_loader_options o = mixed(three, 3), alone = {.batch = 6, .seq = 16};
+    sgt_loader *l = open_loader(NULL, &o, NULL), *own[3];
+    uint64_t next[3] = {0}, at, want_at;
+    uint32_t shard, want;
+    for (uint32_t s = 0; s < 3; s++) {
+        alone.seed = sgt_philox_u64(9, s, 8);
+        own[s] = open_loader(three[s].path, &alone, NULL);
+    }
+    for (uint64_t row = 0; row < 3000; row++) {
+        for (uint32_t s = 0; s < 3; s++) cr_assert_eq(sgt_loader_drawn(l, s, row), next[s]);
+        sgt_loader_window(l, row, &shard, &at);
+        uint32_t s = sgt_loader_set_of(l, shard);
+        sgt_loader_window(own[s], next[s]++, &want, &want_at);
+        cr_assert_str_eq(sgt_loader_shard_path(l, shard), sgt_loader_shard_path(own[s], want));
+        cr_assert_eq(at, want_at);
+    }
+    cr_assert_leq(llabs((long long)next[0] - 1500), 64); /* weights of a half and two quarters, within a turn */
+    cr_assert_leq(llabs((long long)next[1] - 750), 64);
+    for (uint32_t s = 0; s < 3; s++) sgt_loader_close(own[s]);
+    sgt_loader_close(l);
+}
+
+/* One number and the data say a row: any number of ranks, a cursor that begins anywhere. */
+Test(sets, ranks_and_resuming)
+{
+    put_sets();
+    sgt_loader_options o = mixed(three, 3);
+    sgt_loader *whole = open_loader(NULL, &o, NULL);
+    sgt_cursor *all = open_cursor(whole);
+    uint16_t rows[6 * 17], part[6 * 17];
+    for (uint32_t ranks = 1; ranks <= 6; ranks++) {
+        if (6 % ranks) continue;
+        for (o.rank = 0, o.ranks = ranks; o.rank < ranks; o.rank++) {
+            sgt_loader *l = open_loader(NULL, &o, NULL);
+            sgt_cursor *c = open_cursor(l);
+            for (uint64_t k = 40; k < 80; k += 1 + k % 7) {
+                cr_assert_eq(sgt_loader_batch(whole, all, k, rows, NULL), 0);
+                cr_assert_eq(sgt_loader_batch(l, c, k, part, NULL), 0);
+                for (uint32_t r = 0; r < 6 / ranks; r++)
+                    cr_assert_arr_eq(part + r * 17, rows + (o.rank + r * ranks) * 17, 17 * sizeof *rows);
+            }
+            sgt_cursor_close(c);
+            sgt_loader_close(l);
+        }
+    }
+    sgt_cursor_close(all);
+    sgt_loader_close(whole);
+}
+
+static uint64_t hash_of(const sgt_loader_set *sets, uint32_t n)
+{
+    sgt_loader_options o = mixed(sets, n);
+    sgt_loader_info info;
+    sgt_loader *l = open_loader(NULL, &o, NULL);
+    sgt_loader_get_info(l, &info);
+    sgt_loader_close(l);
+    return info.hash;
+}
+
+Test(sets, said_of_them)
+{
+    put_sets();
+    sgt_loader_options o = mixed(three, 3);
+    sgt_loader_info info;
+    sgt_loader_set_info set;
+    uint64_t tokens = 0, windows = 0;
+    sgt_loader *l = open_loader(NULL, &o, NULL);
+    sgt_loader_get_info(l, &info);
+    cr_assert(info.sets == 3 && info.shards == 8 && info.skipped == 1);
+    for (uint32_t s = 0; s < 3; s++) {
+        sgt_loader_get_set(l, s, &set);
+        cr_assert_str_eq(set.path, three[s].path);
+        cr_assert(set.weight == three[s].weight && set.share == three[s].weight / 10);
+        cr_assert(set.shards == (s == 0 ? 5 : s == 1 ? 2 : 1) && set.skipped == (s == 1));
+        tokens += set.tokens;
+        windows += set.windows_per_epoch;
+        if (s == 1) cr_assert_eq(set.tokens, 1233);
+        cr_assert_eq(set.hash, hash_of(&three[s], 1));
+    }
+    cr_assert(tokens == info.tokens && windows == info.windows_per_epoch);
+    sgt_loader_close(l);
+}
+
+/* The hash knows the data, the proportions and the order, and not how the proportions are written. */
+Test(sets, hash)
+{
+    put_sets();
+    const sgt_loader_set same[] = {{"d", 2}, {"e", 1}, {"one.bin", 1}}, order[] = {{"e", 2}, {"d", 1}, {"one.bin", 1}},
+                         other[] = {{"d", 2}, {"e", 1}, {"one.bin", 1.001}}, sizes[] = {{"d", 0}, {"e", 0}},
+                         two[] = {{"d", 2}, {"e", 1}}, equal[] = {{"d", 2}, {"e", 2}};
+    uint64_t h[] = {hash_of(three, 3), hash_of(order, 3), hash_of(other, 3),  hash_of(sizes, 2),
+                    hash_of(two, 2),   hash_of(equal, 2), hash_of(&two[0], 1)};
+    cr_assert_eq(hash_of(same, 3), h[0]);
+    for (size_t i = 0; i < sizeof h / sizeof *h; i++)
+        for (size_t j = 0; j < i; j++) cr_assert_neq(h[i], h[j], "%zu and %zu", i, j);
+    put_shard("e/train_000000.bin", 99, 900);
+    cr_assert_neq(hash_of(same, 3), h[0]);
+}
+
+/* A loader told of one set in a list is a loader of its path. */
+Test(sets, one_in_a_list)
+{
+    put_sets();
+    const sgt_loader_set one[] = {{"d", 0.5}};
+    sgt_loader_options o = mixed(one, 1), plain = {.batch = 6, .seq = 16, .seed = 9};
+    sgt_loader *a = open_loader(NULL, &o, NULL), *b = open_loader("d", &plain, NULL);
+    sgt_loader_info x, y;
+    sgt_loader_get_info(a, &x);
+    sgt_loader_get_info(b, &y);
+    cr_assert(x.hash == y.hash && x.sets == 1 && y.sets == 1);
+    for (uint64_t row = 0; row < 500; row++) {
+        uint32_t shard[2];
+        uint64_t at[2];
+        sgt_loader_window(a, row, &shard[0], &at[0]);
+        sgt_loader_window(b, row, &shard[1], &at[1]);
+        cr_assert(shard[0] == shard[1] && at[0] == at[1]);
+    }
+    sgt_loader_close(a);
+    sgt_loader_close(b);
+}
+
+/* ---- documents ---- */
+
+static void put_documents(const char *path, uint16_t id, uint32_t documents, uint32_t tokens)
+{
+    uint16_t ids[512];
+    sgt_shard_header h = {.tokens = (uint64_t)documents * tokens, .vocab = 50257, .eot = 50256};
+    uint8_t header[SGT_SHARD_HEADER];
+    for (uint32_t i = 0; i < documents * tokens; i++) ids[i] = i % tokens ? id : 50256;
+    sgt_shard_pack(header, &h);
+    put_bytes(path, header, sizeof header);
+    resize(path, SGT_SHARD_HEADER + 2 * h.tokens);
+    patch(path, SGT_SHARD_HEADER, ids, 2 * h.tokens);
+}
+
+/* The last document of a set ends with it, and does not run on into the first shard of the next set. */
+Test(sets, documents_end_with_their_set)
+{
+    const sgt_loader_set sets[] = {{"a.bin", 0}, {"b.bin", 0}};
+    put_documents("a.bin", 7, 10, 5);
+    put_documents("b.bin", 8, 20, 9);
+    for (int reader = 0; reader < SGT_READERS; reader++) {
+        sgt_loader_options o = mixed(sets, 2);
+        o.sampling = SGT_SAMPLING_DOCUMENTS;
+        o.reader = (sgt_reader)reader;
+        sgt_loader *l = open_loader(NULL, &o, NULL);
+        sgt_cursor *c = open_cursor(l);
+        uint16_t rows[6 * 17];
+        uint32_t seen[2] = {0};
+        for (uint64_t k = 0; k < 64 * 30 / 6; k++) {
+            cr_assert_eq(sgt_loader_batch(l, c, k, rows, NULL), 0);
+            for (uint32_t r = 0; r < 6; r++) {
+                uint32_t set = rows[r * 17 + 1] - 7u, n = set ? 9 : 5;
+                cr_assert_lt(set, 2);
+                cr_assert_eq(sgt_cursor_lengths(c)[r], n);
+                seen[set]++;
+                for (uint32_t t = 0; t < 17; t++)
+                    cr_assert_eq(rows[r * 17 + t], t == 0 || t >= n ? 50256 : 7 + set);
+            }
+        }
+        cr_assert(seen[0] == 64 * 10 && seen[1] == 64 * 20); /* 64 epochs of both */
+        sgt_cursor_close(c);
+        sgt_loader_close(l);
+    }
+}
+
+/* ---- texts ---- */
+
+static void check_text(const char *text, uint32_t n, const sgt_loader_set *want)
+{
+    sgt_loader_set *sets;
+    uint32_t count;
+    sgt_error err;
+    cr_assert_eq(sgt_loader_sets_parse(&sets, &count, text, &err), 0, "%s", err.text);
+    cr_assert_eq(count, n);
+    for (uint32_t i = 0; i < n; i++) {
+        cr_assert_str_eq(sets[i].path, want[i].path);
+        cr_assert_eq(sets[i].weight, want[i].weight);
+    }
+    sgt_loader_sets_free(sets);
+}
+
+Test(sets, texts)
+{
+    check_text("out", 1, (sgt_loader_set[]){{"out", 0}});
+    check_text("a,b", 2, (sgt_loader_set[]){{"a", 0}, {"b", 0}});
+    check_text("a/x:0.7,b:0.3", 2, (sgt_loader_set[]){{"a/x", 0.7}, {"b", 0.3}});
+    check_text("a:7,b:3,c:1e-3", 3, (sgt_loader_set[]){{"a", 7}, {"b", 3}, {"c", 1e-3}});
+    check_text("a:7", 1, (sgt_loader_set[]){{"a", 7}});
+    check_text("c:/x,d:y:2x", 2, (sgt_loader_set[]){{"c:/x", 0}, {"d:y:2x", 0}});
+    put_raw("a,b:2", 1, 40);
+    put_raw("a:0.5", 1, 40);
+    check_text("a,b:2", 1, (sgt_loader_set[]){{"a,b:2", 0}});
+    check_text("a:0.5", 1, (sgt_loader_set[]){{"a:0.5", 0}});
+    check_text("a:0.5,b", 2, (sgt_loader_set[]){{"a:0.5", 0}, {"b", 0}});
+    check_text("a:0.5:2,b:1", 2, (sgt_loader_set[]){{"a:0.5", 2}, {"b", 1}});
+    check_text("a:0.50,b:1", 2, (sgt_loader_set[]){{"a", 0.5}, {"b", 1}});
+}
+
+static int parse(const char *text, sgt_error *err)
+{
+    sgt_loader_set *sets;
+    uint32_t count;
+    int rc = sgt_loader_sets_parse(&sets, &count, text, err);
+    if (rc == 0) sgt_loader_sets_free(sets);
+    return rc;
+}
+
+Test(sets, texts_that_are_wrong)
+{
+    static const char *const weights[] = {"0", "-1", "nan", "inf", "-inf", "1e-10", "1e7", "1e999"};
+    char text[64];
+    for (size_t i = 0; i < sizeof weights / sizeof *weights; i++) {
+        snprintf(text, sizeof text, "d:1,e:%s", weights[i]);
+        expect_failure(parse(text, why), SGT_EUSAGE, "e:%s: the weight must be a number from 1e-09 to 1e+06",
+                       weights[i]);
+    }
+    expect_failure(parse("d:1,,e:2", why), SGT_EUSAGE, "d:1,,e:2: a set without a name (commas stand between sets)");
+    expect_failure(parse("d,", why), SGT_EUSAGE, "d,: a set without a name (commas stand between sets)");
+    expect_failure(parse("d:1,:2", why), SGT_EUSAGE, ":2: a weight without a set");
+    expect_failure(parse("d:1,e", why), SGT_EUSAGE,
+                   "d has a weight, and e has none: all sets have one, or none has");
+    expect_failure(parse("d,e,f:1", why), SGT_EUSAGE, "d has no weight, and f has one: all sets have one, or none has");
+    char *most = malloc(2 * 4097);
+    memset(most, ',', 2 * 4097);
+    for (int i = 0; i < 4097; i++) most[2 * i] = 'd';
+    most[2 * 4097 - 1] = '\0';
+    expect_failure(parse(most, why), SGT_EUSAGE, "4097 sets: at most 4096 can be mixed");
+    free(most);
+}
+
+/* ---- opening ---- */
+
+static int open_sets(const sgt_loader_set *sets, uint32_t n, sgt_error *err)
+{
+    sgt_loader *l;
+    sgt_loader_options o = mixed(sets, n);
+    int rc = sgt_loader_open(&l, NULL, &o, err);
+    if (rc == 0) sgt_loader_close(l);
+    return rc;
+}
+
+Test(sets, that_cannot_be_mixed)
+{
+    put_sets();
+    expect_failure(open_sets((sgt_loader_set[]){{"d", 1}, {"gone", 1}}, 2, why), SGT_EIO,
+                   "gone: No such file or directory");
+    expect_failure(open_sets((sgt_loader_set[]){{"d", 1}, {"e", -1}}, 2, why), SGT_EUSAGE,
+                   "e:-1: the weight must be a number from 1e-09 to 1e+06");
+    expect_failure(open_sets((sgt_loader_set[]){{"d", 1}, {"e", 0}}, 2, why), SGT_EUSAGE,
+                   "d has a weight, and e has none: all sets have one, or none has");
+    expect_failure(open_sets((sgt_loader_set[]){{"d", 1}, {"e", 1}, {"./d/", 1}}, 3, why), SGT_EUSAGE,
+                   "./d/: the same set as d (a larger weight draws more of it)");
+    expect_failure(open_sets(three, 4097, why), SGT_EUSAGE, "4097 sets: at most 4096 can be mixed");
+    cr_assert_eq(mkdir("empty", 0777), 0);
+    expect_failure(open_sets((sgt_loader_set[]){{"d", 1}, {"empty", 1}}, 2, why), SGT_EFORMAT,
+                   "empty: no train shards in it, train_*.bin (sgt-tokenize makes them)");
+    put_raw("short.bin", 1, 5);
+    expect_failure(open_sets((sgt_loader_set[]){{"d", 1}, {"short.bin", 1}}, 2, why), SGT_EFORMAT,
+                   "short.bin: no shard has the 17 tokens of a window: short.bin has 5 (a sequence length of up to its "
+                   "tokens less one fits)");
+}
+
+static void put_marked(const char *path, uint32_t vocab, uint64_t fingerprint)
+{
+    sgt_shard_header h = {.tokens = 40, .revision = 1, .vocab = vocab, .fingerprint = fingerprint};
+    uint8_t header[SGT_SHARD_HEADER + 80] = {0};
+    sgt_shard_pack(header, &h);
+    put_bytes(path, header, sizeof header);
+}
+
+/* Sets of one vocabulary alone; where sizes differ ids must be below all of them. */
+Test(sets, vocabularies)
+{
+    put_marked("a.bin", 50257, 0xab);
+    put_marked("b.bin", 50257, 0xcd);
+    put_marked("c.bin", 4096, 0);
+    expect_failure(open_sets((sgt_loader_set[]){{"c.bin", 1}, {"a.bin", 1}, {"b.bin", 1}}, 3, why), SGT_EFORMAT,
+                   "b.bin: vocabulary 00000000000000cd, but a.bin has 00000000000000ab: sets that are mixed share one");
+    sgt_loader_set sets[] = {{"a.bin", 1}, {"c.bin", 1}};
+    sgt_loader_options o = mixed(sets, 2);
+    sgt_loader_info info;
+    sgt_loader *l = open_loader(NULL, &o, NULL);
+    sgt_loader_get_info(l, &info);
+    cr_assert_eq(info.vocab, 4096);
+    sgt_loader_close(l);
+}
