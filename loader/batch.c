@@ -62,6 +62,18 @@ const uint32_t *sgt_cursor_lengths(const sgt_cursor *c)
     return c->lengths;
 }
 
+/* ---- windows on their way from memory ---- */
+
+/* Before row i of n is made: where it begins a group, the windows of the group after it are asked for, so that they
+ * come while this one is copied; the first two groups at once. */
+static inline void ask_ahead(const sgt_loader *l, const sgt_cursor *c, const sgt_window *windows, uint32_t i, uint32_t n)
+{
+    uint32_t group = sgt_rows_group((size_t)l->o.seq + 1);
+    if (i % group) return;
+    uint32_t from = i ? i + group : 0, to = n - i > 2 * group ? i + 2 * group : n;
+    for (uint32_t k = from; k < to; k++) sgt_rows_expect(c->tokens[k], windows[k].tokens);
+}
+
 /* ---- documents: rows put together from pieces ---- */
 
 /* The piece that a row is to have next: of the `left` tokens from w on, those in the shard it has come to. */
@@ -97,6 +109,7 @@ static int gather(const sgt_loader *l, sgt_cursor *c, uint32_t n, sgt_error *err
         int rc = pieces ? l->ops->fetch(c->reader_cursor, c->pieces, pieces, c->tokens, err) : SGT_OK;
         for (uint32_t i = 0, k = 0; k < pieces && rc == SGT_OK; i++)
             if (c->left[i]) {
+                ask_ahead(l, c, c->pieces, k, pieces);
                 rc = take_piece(l, c, i, &c->pieces[k], c->tokens[k], err);
                 k++;
             }
@@ -123,6 +136,11 @@ static void ignore_padding(const sgt_loader *l, const sgt_cursor *c, uint32_t i,
 {
     if (!c->lengths) return;
     for (uint32_t t = c->lengths[i] - 1; t < l->o.seq; t++) targets[t] = SGT_IGNORED;
+}
+
+void sgt_cursor_set_past(sgt_cursor *c, int past)
+{
+    c->past = past;
 }
 
 /* ---- windows, those of coming batches too ---- */
@@ -233,8 +251,11 @@ int sgt_loader_batch(const sgt_loader *l, sgt_cursor *c, uint64_t index, uint16_
     int rc = fetch(l, c, index, err);
     if (rc < 0) return rc;
     if (l->o.scalar) return copy_scalar(l, c, rows, err);
-    for (uint32_t i = 0; i < local_batch(l); i++)
-        if (l->rows->copy(rows + i * width, c->tokens[i], width) >= l->set.vocab) return fail_id(l, c, i, err);
+    sgt_rows_copy *copy = c->past ? l->rows->copy_past : l->rows->copy;
+    for (uint32_t i = 0, n = local_batch(l); i < n; i++) {
+        ask_ahead(l, c, c->windows, i, n);
+        if (copy(rows + i * width, c->tokens[i], width) >= l->set.vocab) return fail_id(l, c, i, err);
+    }
     return SGT_OK;
 }
 
@@ -245,9 +266,10 @@ int sgt_loader_batch_i32(const sgt_loader *l, sgt_cursor *c, uint64_t index, int
     if (l->o.scalar) return sgt_loader_batch_i32_scalar(l, c, index, inputs, targets, err);
     int rc = fetch(l, c, index, err);
     if (rc < 0) return rc;
-    for (uint32_t i = 0; i < local_batch(l); i++) {
-        if (l->rows->widen(inputs + i * T, targets + i * T, c->tokens[i], T) >= l->set.vocab)
-            return fail_id(l, c, i, err);
+    sgt_rows_widen *widen = c->past ? l->rows->widen_past : l->rows->widen;
+    for (uint32_t i = 0, n = local_batch(l); i < n; i++) {
+        ask_ahead(l, c, c->windows, i, n);
+        if (widen(inputs + i * T, targets + i * T, c->tokens[i], T) >= l->set.vocab) return fail_id(l, c, i, err);
         ignore_padding(l, c, i, targets + i * T);
     }
     return SGT_OK;

@@ -44,6 +44,8 @@ struct sgt_cursor {
     uint64_t last, step, course; /* the batch drawn last, how far it was from the one before; what the caller said */
     uint64_t end;                /* the first batch that will not be drawn */
 
+    int past; /* rows are written past the caches */
+
     /* of documents, local_batch each; else NULL */
     uint32_t *lengths, *left; /* tokens of each row that are its own, and those not fetched yet */
     sgt_window *pieces;       /* that are fetched at once */
@@ -61,6 +63,9 @@ void sgt_loader_close_sets(sgt_loader *l);
 
 /* Row `row`: where it starts; of documents its tokens too. */
 sgt_window sgt_loader_draw(const sgt_loader *l, sgt_mix_memo *memo, uint64_t row);
+
+/* Whether rows are written past the caches: into a ring so large that they would not stay there. */
+void sgt_cursor_set_past(sgt_cursor *c, int past);
 
 /* sgt_loader_open, with faults (NULL: none). */
 int sgt_loader_open_faulty(sgt_loader **out, const char *path, const sgt_loader_options *o,

@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #if defined(__x86_64__)
@@ -79,6 +80,37 @@ int sgt_cpu_amx(void)
 int sgt_cpu_vbmi2(void)
 {
     return (more() & VBMI2) != 0;
+}
+
+int sgt_cpu_neon(void)
+{
+#if defined(__aarch64__)
+    return __atomic_load_n(&limit, __ATOMIC_RELAXED) < 0;
+#else
+    return 0;
+#endif
+}
+
+/* The kernel's word on the caches of core 0: sysconf counts those of the whole package on some machines. */
+static int cache_line(char *line, int size, int index, const char *what)
+{
+    char path[80];
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/%s", index, what);
+    FILE *f = fopen(path, "re");
+    int got = f && fgets(line, size, f) != NULL;
+    if (f) fclose(f);
+    return got;
+}
+
+size_t sgt_cpu_cache(int level)
+{
+    char line[32];
+    for (int i = 0; cache_line(line, sizeof line, i, "level"); i++) {
+        unsigned long kib = 0;
+        if (atoi(line) != level || !cache_line(line, sizeof line, i, "type") || line[0] == 'I') continue;
+        if (cache_line(line, sizeof line, i, "size") && sscanf(line, "%luK", &kib) == 1) return (size_t)kib << 10;
+    }
+    return 0;
 }
 
 const char *sgt_cpu_level_name(sgt_cpu_level level)

@@ -4,6 +4,8 @@
 #ifndef SGT_BASE_CPU_H
 #define SGT_BASE_CPU_H
 
+#include <stddef.h>
+
 #include "error.h"
 
 #ifdef __cplusplus
@@ -26,9 +28,16 @@ int sgt_cpu_bf16(void);
 int sgt_cpu_amx(void);
 int sgt_cpu_vbmi2(void);
 
+/* The vectors of aarch64, which each of those machines has: 0 elsewhere, and where a limit is set. */
+int sgt_cpu_neon(void);
+
 /* Use at most the level called `name` from now on ("auto" is the machine's own). SGT_EUSAGE for an unknown name,
  * SGT_EUNSUPPORTED for a level this machine does not have. Call it before any table is made. */
 int sgt_cpu_limit(const char *name, sgt_error *err);
+
+/* Bytes of the cache of that level (1 to 3) that core 0 has or shares; 0 where there is none, or nobody says. Reads
+ * files of the kernel each time. */
+size_t sgt_cpu_cache(int level);
 
 int sgt_cpu_count(void);                              /* cores this process may run on, at least 1 */
 const char *sgt_cpu_model(void);                      /* "AMD EPYC 9654 ...", or "unknown CPU" */

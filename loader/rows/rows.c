@@ -32,7 +32,7 @@ static uint16_t widen(int32_t *inputs, int32_t *targets, const uint16_t *src, si
     return top;
 }
 
-const sgt_rows sgt_rows_plain = {"plain", copy, widen, largest};
+const sgt_rows sgt_rows_plain = {"plain", copy, widen, largest, copy, widen};
 
 const sgt_rows *sgt_rows_level(int level)
 {
@@ -46,5 +46,8 @@ const sgt_rows *sgt_rows_level(int level)
 
 const sgt_rows *sgt_rows_best(void)
 {
+#if defined(__aarch64__)
+    if (sgt_cpu_neon()) return &sgt_rows_neon;
+#endif
     return sgt_rows_level((int)sgt_cpu());
 }

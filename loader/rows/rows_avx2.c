@@ -1,4 +1,6 @@
-/* rows_avx2.c: 16 ids at a time, widened by vpmovzxwd from two loads one id apart. */
+/* rows_avx2.c: 16 ids at a time, widened by vpmovzxwd from two loads one id apart. The first vector of a row goes to
+ * where the row begins, the next to the line of 32 bytes that comes after, so that all but the first and the last
+ * store are aligned; what two of them write twice is the same. */
 #include "rows/rows.h"
 
 #if defined(__x86_64__)
@@ -11,52 +13,73 @@ static uint16_t top_of(__m256i v)
     return (uint16_t)~_mm_extract_epi16(_mm_minpos_epu16(m), 0);
 }
 
+static __m256i load(const uint16_t *src)
+{
+    return _mm256_loadu_si256((const __m256i *)(const void *)src);
+}
+
+static inline void store(void *dst, __m256i v, int past)
+{
+    if (past) _mm256_stream_si256(dst, v);
+    else _mm256_storeu_si256(dst, v);
+}
+
 static uint16_t largest(const uint16_t *src, size_t n)
 {
     __m256i top = _mm256_setzero_si256();
     size_t i = 0;
-    for (; i + 16 <= n; i += 16) top = _mm256_max_epu16(top, _mm256_loadu_si256((const __m256i *)(src + i)));
+    for (; i + 16 <= n; i += 16) top = _mm256_max_epu16(top, load(src + i));
     uint16_t t = top_of(top);
     for (; i < n; i++) t = src[i] > t ? src[i] : t;
     return t;
 }
 
-static uint16_t copy(uint16_t *dst, const uint16_t *src, size_t n)
+/* ---- copy ---- */
+
+static uint16_t copy_few(uint16_t *dst, const uint16_t *src, size_t n)
 {
-    __m256i top = _mm256_setzero_si256();
-    size_t i = 0;
-    for (; i + 16 <= n; i += 16) {
-        __m256i v = _mm256_loadu_si256((const __m256i *)(src + i));
-        _mm256_storeu_si256((__m256i *)(dst + i), v);
-        top = _mm256_max_epu16(top, v);
-    }
-    uint16_t t = top_of(top);
-    for (; i < n; i++) {
+    uint16_t t = 0;
+    for (size_t i = 0; i < n; i++) {
         dst[i] = src[i];
         t = src[i] > t ? src[i] : t;
     }
     return t;
 }
 
-static void store16(int32_t *dst, __m256i v)
+static inline __m256i copy16(uint16_t *dst, const uint16_t *src, int past)
 {
-    _mm256_storeu_si256((__m256i *)dst, _mm256_cvtepu16_epi32(_mm256_castsi256_si128(v)));
-    _mm256_storeu_si256((__m256i *)(dst + 8), _mm256_cvtepu16_epi32(_mm256_extracti128_si256(v, 1)));
+    __m256i v = load(src);
+    store(dst, v, past);
+    return v;
 }
 
-static uint16_t widen(int32_t *inputs, int32_t *targets, const uint16_t *src, size_t n)
+static inline uint16_t copy_by(uint16_t *dst, const uint16_t *src, size_t n, int past)
 {
-    __m256i top = _mm256_setzero_si256();
-    size_t i = 0;
-    for (; i + 16 <= n; i += 16) {
-        __m256i next = _mm256_loadu_si256((const __m256i *)(src + i + 1));
-        store16(inputs + i, _mm256_loadu_si256((const __m256i *)(src + i)));
-        store16(targets + i, next);
-        top = _mm256_max_epu16(top, next);
-    }
-    uint16_t t = top_of(top);
-    t = src[0] > t ? src[0] : t;
-    for (; i < n; i++) {
+    if (n < 16) return copy_few(dst, src, n);
+    __m256i top = copy16(dst, src, 0);
+    for (size_t i = 16 - ((uintptr_t)dst & 31) / 2; i + 16 <= n; i += 16)
+        top = _mm256_max_epu16(top, copy16(dst + i, src + i, past));
+    top = _mm256_max_epu16(top, copy16(dst + n - 16, src + n - 16, 0));
+    if (past) _mm_sfence();
+    return top_of(top);
+}
+
+static uint16_t copy(uint16_t *dst, const uint16_t *src, size_t n)
+{
+    return copy_by(dst, src, n, 0);
+}
+
+static uint16_t copy_past(uint16_t *dst, const uint16_t *src, size_t n)
+{
+    return copy_by(dst, src, n, 1);
+}
+
+/* ---- widen ---- */
+
+static uint16_t widen_few(int32_t *inputs, int32_t *targets, const uint16_t *src, size_t n)
+{
+    uint16_t t = src[0];
+    for (size_t i = 0; i < n; i++) {
         inputs[i] = src[i];
         targets[i] = src[i + 1];
         t = src[i + 1] > t ? src[i + 1] : t;
@@ -64,7 +87,43 @@ static uint16_t widen(int32_t *inputs, int32_t *targets, const uint16_t *src, si
     return t;
 }
 
-const sgt_rows sgt_rows_avx2 = {"avx2", copy, widen, largest};
+static inline void store16(int32_t *dst, __m256i v, int past)
+{
+    store(dst, _mm256_cvtepu16_epi32(_mm256_castsi256_si128(v)), past);
+    store(dst + 8, _mm256_cvtepu16_epi32(_mm256_extracti128_si256(v, 1)), past);
+}
+
+static inline __m256i widen16(int32_t *inputs, int32_t *targets, const uint16_t *src, int past)
+{
+    __m256i next = load(src + 1);
+    store16(inputs, load(src), past);
+    store16(targets, next, past);
+    return next;
+}
+
+static inline uint16_t widen_by(int32_t *inputs, int32_t *targets, const uint16_t *src, size_t n, int past)
+{
+    if (n < 16) return widen_few(inputs, targets, src, n);
+    __m256i top = _mm256_max_epu16(load(src), widen16(inputs, targets, src, 0));
+    for (size_t i = 8 - ((uintptr_t)inputs & 31) / 4; i + 16 <= n; i += 16)
+        top = _mm256_max_epu16(top, widen16(inputs + i, targets + i, src + i, past));
+    top = _mm256_max_epu16(top, widen16(inputs + n - 16, targets + n - 16, src + n - 16, 0));
+    if (past) _mm_sfence();
+    return top_of(top);
+}
+
+static uint16_t widen(int32_t *inputs, int32_t *targets, const uint16_t *src, size_t n)
+{
+    return widen_by(inputs, targets, src, n, 0);
+}
+
+static uint16_t widen_past(int32_t *inputs, int32_t *targets, const uint16_t *src, size_t n)
+{
+    int together = (((uintptr_t)inputs ^ (uintptr_t)targets) & 31) == 0; /* both come to a line's beginning at once */
+    return together ? widen_by(inputs, targets, src, n, 1) : widen_by(inputs, targets, src, n, 0);
+}
+
+const sgt_rows sgt_rows_avx2 = {"avx2", copy, widen, largest, copy_past, widen_past};
 #else
 typedef int nothing_here;
 #endif

@@ -1,0 +1,63 @@
+/* rows_neon.c: aarch64, whose vectors every such machine has: 8 ids at a time. Its stores past the caches (stnp) are a
+ * hint that compilers do not emit from C and that cores are free to ignore: plain ones serve. */
+#include "rows/rows.h"
+
+#if defined(__aarch64__)
+#include <arm_neon.h>
+
+static uint16_t largest(const uint16_t *src, size_t n)
+{
+    uint16x8_t top = vdupq_n_u16(0);
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) top = vmaxq_u16(top, vld1q_u16(src + i));
+    uint16_t t = vmaxvq_u16(top);
+    for (; i < n; i++) t = src[i] > t ? src[i] : t;
+    return t;
+}
+
+static uint16_t copy(uint16_t *dst, const uint16_t *src, size_t n)
+{
+    uint16x8_t top = vdupq_n_u16(0);
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        uint16x8_t v = vld1q_u16(src + i);
+        vst1q_u16(dst + i, v);
+        top = vmaxq_u16(top, v);
+    }
+    uint16_t t = vmaxvq_u16(top);
+    for (; i < n; i++) {
+        dst[i] = src[i];
+        t = src[i] > t ? src[i] : t;
+    }
+    return t;
+}
+
+static void store8(int32_t *dst, uint16x8_t v)
+{
+    vst1q_s32(dst, vreinterpretq_s32_u32(vmovl_u16(vget_low_u16(v))));
+    vst1q_s32(dst + 4, vreinterpretq_s32_u32(vmovl_high_u16(v)));
+}
+
+static uint16_t widen(int32_t *inputs, int32_t *targets, const uint16_t *src, size_t n)
+{
+    uint16x8_t top = vdupq_n_u16(src[0]);
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        uint16x8_t next = vld1q_u16(src + i + 1);
+        store8(inputs + i, vld1q_u16(src + i));
+        store8(targets + i, next);
+        top = vmaxq_u16(top, next);
+    }
+    uint16_t t = vmaxvq_u16(top);
+    for (; i < n; i++) {
+        inputs[i] = src[i];
+        targets[i] = src[i + 1];
+        t = src[i + 1] > t ? src[i + 1] : t;
+    }
+    return t;
+}
+
+const sgt_rows sgt_rows_neon = {"neon", copy, widen, largest, copy, widen};
+#else
+typedef int nothing_here;
+#endif
