@@ -2,10 +2,12 @@
  * which batches a trainer would draw from it; whether two sets are the same; and several sets as one. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "shards/megatron.h"
 #include "tools/cli/options.h"
 #include "tools/cli/talk.h"
 #include "tools/inspect/inspect.h"
@@ -72,8 +74,14 @@ typedef enum kind { KIND_SHARDS, KIND_RUN, KIND_CHECKPOINT } kind;
 static int find_kind(kind *k, const char *path, sgt_error *err)
 {
     struct stat st;
-    if (stat(path, &st) < 0) return sgt_fail_errno(err, "%s", path);
     *k = KIND_SHARDS;
+    if (stat(path, &st) < 0) {
+        int error = errno;
+        char *shard = sgt_megatron_shard(path); /* a PREFIX is no file */
+        free(shard);
+        errno = error;
+        return shard ? SGT_OK : sgt_fail_errno(err, "%s", path);
+    }
     if (!S_ISDIR(st.st_mode)) return SGT_OK;
     if (inspect_exists(path, "config.json")) *k = KIND_CHECKPOINT;
     else if (inspect_exists(path, "log.jsonl") || inspect_exists(path, "latest") ||

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "shards/megatron.h"
 
 #define SCAN_TOKENS ((size_t)1 << 19) /* of a read: 1 MiB */
 
@@ -19,7 +20,7 @@ static int add(sgt_documents *d, uint64_t start, sgt_error *err)
         d->starts = more;
         d->room = room;
     }
-    d->starts[d->count++] = (uint32_t)start; /* a shard has less than 2^31 tokens */
+    d->starts[d->count++] = (uint32_t)start; /* find_in has seen to it */
     return SGT_OK;
 }
 
@@ -84,8 +85,21 @@ static int scan(sgt_documents *d, const sgt_set *set, uint32_t shard, sgt_error 
 
 /* ---- the set's ---- */
 
+static int add_megatron(void *ctx, uint64_t start, sgt_error *err)
+{
+    return add(ctx, start, err);
+}
+
 static int find_in(sgt_documents *d, const sgt_set *set, uint32_t shard, sgt_error *err)
 {
+    const sgt_set_shard *h = &set->shards[shard];
+    if (h->head.tokens > UINT32_MAX)
+        return sgt_fail(err, SGT_EUNSUPPORTED,
+                        "%s: %" PRIu64 " tokens: documents are found in shards of up to %" PRIu32
+                        " (the other samplings take any)",
+                        h->path, h->head.tokens, UINT32_MAX);
+    if (h->head.format == SGT_SHARD_MEGATRON)
+        return sgt_megatron_read(NULL, h->path, h->head.tokens, add_megatron, d, err);
     char *path = index_of(set->shards[shard].path);
     int rc = path ? read_index(d, &set->shards[shard], path, err) : scan(d, set, shard, err);
     free(path);

@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "shards/manifest.h"
+#include "shards/megatron.h"
 
 #define GPT2_VOCAB 50257
 #define GPT2_EOT 50256
@@ -60,21 +61,32 @@ static int check_finished(const char *folder, sgt_error *err)
     return sgt_fail(err, SGT_EFORMAT, "%s: unfinished (the same sgt-tokenize command again finishes it)", folder);
 }
 
+/* nanoGPT's folders hold train.bin and val.bin. */
+static int one_raw(sgt_set *s, const char *folder, const sgt_loader_options *o, sgt_error *err)
+{
+    char name[256];
+    snprintf(name, sizeof name, "%s.bin", o->split);
+    char *path = sgt_join(folder, name);
+    if (!path) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", folder);
+    int rc = SGT_OK, there = access(path, F_OK) == 0;
+    if (there && o->raw) rc = one_path(s, path, err);
+    else if (there)
+        rc = sgt_fail(err, SGT_EFORMAT,
+                      "%s: no %s shards in it, but a %s: where it is nanoGPT's, without a header, --raw reads it",
+                      folder, o->split, name);
+    free(path);
+    return rc;
+}
+
 static int list_folder(sgt_set *s, const char *folder, const sgt_loader_options *o, sgt_error *err)
 {
     char **paths;
     size_t n;
     int rc = check_finished(folder, err);
     if (rc < 0 || (rc = sgt_shard_list(&paths, &n, folder, o->split, err)) < 0) return rc;
-    if (n == 0 && o->raw) { /* nanoGPT's folders hold train.bin and val.bin */
-        char name[256];
-        snprintf(name, sizeof name, "%s.bin", o->split);
-        char *path = sgt_join(folder, name);
-        if (!path) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", folder);
-        rc = access(path, F_OK) == 0 ? one_path(s, path, err) : SGT_OK;
-        free(path);
+    if (n == 0) {
         free(paths);
-        return rc;
+        return one_raw(s, folder, o, err);
     }
     return take_paths(s, paths, n, folder, err);
 }
@@ -139,6 +151,18 @@ static int hash_header(XXH3_state_t *hash, const sgt_set_shard *h)
            XXH3_64bits_update(hash, bytes, sizeof bytes);
 }
 
+/* Megatron's .idx, whatever the sampling: what it says of the .bin must be so. */
+static int read_index(XXH3_state_t *hash, sgt_set_shard *h, sgt_error *err)
+{
+    sgt_megatron m;
+    if (h->head.format != SGT_SHARD_MEGATRON) return SGT_OK;
+    int rc = sgt_megatron_read(&m, h->path, h->head.tokens, NULL, NULL, err);
+    if (rc < 0) return rc;
+    h->documents = m.documents;
+    XXH3_64bits_update(hash, &m.hash, sizeof m.hash);
+    return SGT_OK;
+}
+
 static int read_headers(sgt_set *s, const char *path, sgt_error *err)
 {
     XXH3_state_t *hash = XXH3_createState();
@@ -153,6 +177,7 @@ static int read_headers(sgt_set *s, const char *path, sgt_error *err)
         }
         close(fd);
         hash_header(hash, &s->shards[i]);
+        if ((rc = read_index(hash, &s->shards[i], err)) < 0) break;
     }
     s->hash = XXH3_64bits_digest(hash);
     XXH3_freeState(hash);
@@ -256,15 +281,13 @@ int sgt_set_open(sgt_set *s, const char *path, const sgt_loader_options *o, sgt_
 {
     sgt_set got = {0};
     struct stat st;
-    int rc;
-    if (stat(path, &st) < 0) return sgt_fail_errno(err, "%s", path);
-    if (S_ISDIR(st.st_mode)) {
-        got.raw = o->raw != 0;
-        rc = open_folder(&got, path, o, err);
-    } else {
-        got.raw = o->raw ? 1 : -1;
-        if ((rc = one_path(&got, path, err)) == 0) rc = check_shards(&got, path, o, err);
-    }
+    char *shard = NULL; /* of Megatron's PREFIX, which is no file, or of PREFIX.idx */
+    int rc, folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    if (!folder && !(shard = sgt_megatron_shard(path)) && access(path, F_OK) < 0) return sgt_fail_errno(err, "%s", path);
+    got.raw = o->raw ? 1 : folder ? 0 : -1;
+    if (folder) rc = open_folder(&got, path, o, err);
+    else if ((rc = one_path(&got, shard ? shard : path, err)) == 0) rc = check_shards(&got, path, o, err);
+    free(shard);
     if (rc == 0) rc = leave_out_short(&got, path, o, err);
     if (rc < 0)
         sgt_set_close(&got);
@@ -325,7 +348,7 @@ int sgt_set_open_shard(const sgt_set *s, uint32_t shard, sgt_error *err)
     int fd = sgt_shard_open(&now, h->path, s->raw, err);
     if (fd < 0) return fd;
     if (now.tokens != h->head.tokens || now.data != h->head.data || now.xxh3 != h->head.xxh3 ||
-        now.vocab != h->head.vocab) {
+        now.vocab != h->head.vocab || now.format != h->head.format) {
         close(fd);
         return sgt_fail(err, SGT_EFORMAT, "%s: changed while it was being opened", h->path);
     }

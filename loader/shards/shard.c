@@ -2,8 +2,6 @@
  * the checksum need the whole file and are checked by sgt_shard_verify (ids also by the loader, as it reads them). */
 #include "shards/shard.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -13,8 +11,10 @@
 #include <xxhash.h>
 
 #include "base/file.h"
+#include "shards/megatron.h"
 
 #define REVISION 1
+#define LLMC_WIDE 20240801 /* Llama 3's ids, which have 32 bits */
 #define VERIFY_BYTES ((size_t)1 << 18) /* a read of sgt_shard_verify: it is still in L2 when it is looked at */
 #define VERIFY_AHEAD ((uint64_t)8 << 20) /* what the disk is asked for meanwhile */
 
@@ -33,6 +33,12 @@ static uint32_t get32(const uint8_t *bytes, int word)
 static uint64_t get64(const uint8_t *bytes, int word)
 {
     return (uint64_t)get32(bytes, word + 1) << 32 | get32(bytes, word);
+}
+
+const char *sgt_shard_format_name(sgt_shard_format f)
+{
+    static const char *const names[] = {"sgt", "llm.c", "raw", "megatron"};
+    return names[f];
 }
 
 void sgt_shard_pack(uint8_t bytes[SGT_SHARD_HEADER], const sgt_shard_header *h)
@@ -55,14 +61,33 @@ static int raw_header(sgt_shard_header *h, uint64_t size, const char *path, sgt_
     if (size % 2)
         return sgt_fail(err, SGT_EFORMAT, "%s: %" PRIu64 " bytes: a file of 16-bit tokens has an even number of them",
                         path, size);
-    *h = (sgt_shard_header){.tokens = size / 2};
+    *h = (sgt_shard_header){.tokens = size / 2, .format = SGT_SHARD_RAW};
     return SGT_OK;
+}
+
+/* What has not our magic number, and need not. */
+static int foreign_header(sgt_shard_header *h, uint64_t size, uint32_t magic, const char *path, int raw, sgt_error *err)
+{
+    int beside = sgt_megatron_beside(path, err), rc;
+    if (beside < 0) return beside;
+    if (!beside && magic == LLMC_WIDE)
+        return sgt_fail(err, SGT_EUNSUPPORTED,
+                        "%s: at byte 0: magic number %" PRIu32 ", llm.c's for 32-bit tokens: sgt reads 16-bit ones",
+                        path, magic);
+    if (!beside && raw == 0)
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: at byte 0: magic number %" PRIu32 ", wanted %d: not a shard (--raw reads files "
+                        "without a header)",
+                        path, magic, SGT_SHARD_MAGIC);
+    if ((rc = raw_header(h, size, path, err)) == SGT_OK && beside) h->format = SGT_SHARD_MEGATRON;
+    return rc;
 }
 
 /* What the words beyond llm.c's say, where the header says that it has them. */
 static int read_own_words(sgt_shard_header *h, const uint8_t *bytes, const char *path, sgt_error *err)
 {
     h->revision = get32(bytes, 3);
+    h->format = h->revision ? SGT_SHARD_OWN : SGT_SHARD_LLMC;
     if (h->revision == 0) return SGT_OK;
     if (h->revision != REVISION)
         return sgt_fail(err, SGT_EFORMAT,
@@ -93,13 +118,7 @@ int sgt_shard_read_header(sgt_shard_header *h, int fd, const char *path, int raw
     uint8_t bytes[SGT_SHARD_HEADER] = {0};
     int rc = size < 4 ? SGT_OK : sgt_pread_all(fd, bytes, size < sizeof bytes ? size : sizeof bytes, 0, path, err);
     if (rc < 0) return rc;
-    if (get32(bytes, 0) != SGT_SHARD_MAGIC) {
-        if (raw < 0) return raw_header(h, size, path, err);
-        return sgt_fail(err, SGT_EFORMAT,
-                        "%s: at byte 0: magic number %" PRIu32 ", wanted %d: not a shard (--raw reads files "
-                        "without a header)",
-                        path, get32(bytes, 0), SGT_SHARD_MAGIC);
-    }
+    if (get32(bytes, 0) != SGT_SHARD_MAGIC) return foreign_header(h, size, get32(bytes, 0), path, raw, err);
     if (size < SGT_SHARD_HEADER)
         return sgt_fail(err, SGT_EFORMAT, "%s: %" PRIu64 " bytes, wanted at least the header's %d: cut short", path,
                         size, SGT_SHARD_HEADER);
@@ -206,59 +225,4 @@ int sgt_shard_verify(const char *path, int raw, uint32_t vocab, const sgt_shard_
     free(ids);
     close(fd);
     return rc;
-}
-
-static int is_shard_name(const char *name, const char *split)
-{
-    size_t n = strlen(name), s = strlen(split);
-    return n >= s + 5 && !strncmp(name, split, s) && name[s] == '_' && !strcmp(name + n - 4, ".bin");
-}
-
-static int by_bytes(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static int collect(char ***paths, size_t *count, DIR *dir, const char *folder, const char *split, sgt_error *err)
-{
-    size_t room = 0;
-    for (;;) {
-        errno = 0;
-        struct dirent *e = readdir(dir);
-        if (!e) return errno ? sgt_fail_errno(err, "%s", folder) : SGT_OK;
-        if (!is_shard_name(e->d_name, split)) continue;
-        if (*count == room) {
-            room = room ? 2 * room : 64;
-            char **more = realloc(*paths, room * sizeof **paths);
-            if (!more) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", folder);
-            *paths = more;
-        }
-        if (!((*paths)[*count] = sgt_join(folder, e->d_name)))
-            return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", folder);
-        ++*count;
-    }
-}
-
-int sgt_shard_list(char ***paths, size_t *count, const char *folder, const char *split, sgt_error *err)
-{
-    char **found = NULL;
-    size_t n = 0;
-    DIR *dir = opendir(folder);
-    if (!dir) return sgt_fail_errno(err, "%s", folder);
-    int rc = collect(&found, &n, dir, folder, split, err);
-    closedir(dir);
-    if (rc < 0) {
-        sgt_shard_list_free(found, n);
-        return rc;
-    }
-    if (n) qsort(found, n, sizeof *found, by_bytes);
-    *paths = found;
-    *count = n;
-    return SGT_OK;
-}
-
-void sgt_shard_list_free(char **paths, size_t count)
-{
-    for (size_t i = 0; i < count; i++) free(paths[i]);
-    free(paths);
 }

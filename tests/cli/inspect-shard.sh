@@ -7,7 +7,7 @@ shard one.bin 50256 15496 995 0 198 50256 15496
 run 0 sgt-inspect one.bin
 stdout_is 'one.bin: a shard of tokens
   tokens      7 tokens in 1 shard, 1.0 KiB on disk
-  header      20240520, 1, tokens and nothing more (made by another program)'
+  format      llm.c: a header of 20240520, 1, tokens and nothing more'
 stderr_is ''
 run 0 sgt-inspect --quiet one.bin
 stdout_is ''
@@ -61,7 +61,7 @@ stdout_is 'set: a set of shards without a manifest
   tokens      7 tokens in 3 shards, 3.0 KiB on disk
   train       5 tokens in 2 shards, 2.0 KiB on disk
   val         2 tokens in 1 shard, 1.0 KiB on disk
-  header      20240520, 1, tokens and nothing more (made by another program)'
+  format      llm.c: a header of 20240520, 1, tokens and nothing more'
 run 0 sgt-inspect set --decode 0:7
 stdout_is 'Hello world!!!'
 check 'all seven tokens' test "$(wc -c < .stdout)" -eq 16
@@ -75,7 +75,7 @@ ids 15496 995 0 > raw.bin
 run 0 sgt-inspect raw.bin
 stdout_is 'raw.bin: a shard of tokens
   tokens      3 tokens in 1 shard, 6 B on disk
-  header      none: raw 16-bit ids'
+  format      raw: 16-bit ids without a header'
 run 0 sgt-inspect raw.bin --decode 0:3 --verify
 stdout_is 'Hello world!'
 mkdir nano

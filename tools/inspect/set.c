@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "shards/megatron.h"
 #include "tools/inspect/inspect.h"
 
 const char *const inspect_splits[INSPECT_SPLITS] = {"train", "val"}; /* as strcmp has them, too */
@@ -30,9 +31,17 @@ char *inspect_index_path(const char *shard)
     return path;
 }
 
-static void read_index_size(inspect_shard *s)
+/* What the .idx beside it says of documents; one of Megatron's is read to the end. */
+static int read_index(inspect_shard *s, sgt_error *err)
 {
     struct stat st;
+    sgt_megatron m;
+    if (s->header.format == SGT_SHARD_MEGATRON) {
+        int rc = sgt_megatron_read(&m, s->path, s->header.tokens, NULL, NULL, err);
+        s->documents_known = rc == SGT_OK;
+        if (rc == SGT_OK) s->documents = m.documents;
+        return rc;
+    }
     char *path = inspect_index_path(s->path);
     if (path && stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size % 8 == 0) {
         s->indexed = 1;
@@ -40,6 +49,7 @@ static void read_index_size(inspect_shard *s)
         s->documents_known = 1;
     }
     free(path);
+    return SGT_OK;
 }
 
 int inspect_note_damage(inspect_set *s, inspect_shard *d, int rc, const sgt_error *err)
@@ -81,9 +91,8 @@ static int add_shard(inspect_set *s, const char *path, const char *split, const 
     int fd = sgt_shard_open(&d->header, path, o->raw ? 1 : s->folder ? 0 : -1, err);
     if (fd < 0) return judge(s, d, fd, o, err);
     close(fd);
-    read_index_size(d);
     s->tokens += d->header.tokens;
-    return SGT_OK;
+    return judge(s, d, read_index(d, err), o, err);
 }
 
 static int add_split(inspect_set *s, const char *split, const inspect *o, sgt_error *err)
@@ -234,10 +243,13 @@ static int open_folder(inspect_set *s, const inspect *o, sgt_error *err)
 int inspect_set_open(inspect_set *s, const inspect *o, sgt_error *err)
 {
     struct stat st;
+    int rc, folder = stat(o->path, &st) == 0 && S_ISDIR(st.st_mode);
     *s = (inspect_set){.path = o->path};
-    int rc = stat(o->path, &st) < 0 ? sgt_fail_errno(err, "%s", o->path)
-             : S_ISDIR(st.st_mode)  ? open_folder(s, o, err)
-                                    : add_shard(s, o->path, "", o, err);
+    char *shard = folder ? NULL : sgt_megatron_shard(o->path);
+    if (folder) rc = open_folder(s, o, err);
+    else if (!shard && access(o->path, F_OK) < 0) rc = sgt_fail_errno(err, "%s", o->path);
+    else rc = add_shard(s, shard ? shard : o->path, "", o, err);
+    free(shard);
     if (rc < 0) {
         inspect_set_close(s);
         return rc;

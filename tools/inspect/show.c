@@ -104,9 +104,11 @@ static void show_manifest(const sgt_manifest *m)
 static void show_header(const inspect_set *s)
 {
     const sgt_shard_header *h = &s->shards[0].header;
-    if (!h->data) printf("  %-12snone: raw 16-bit ids\n", "header");
-    else if (!h->revision) printf("  %-12s20240520, 1, tokens and nothing more (made by another program)\n", "header");
-    else printf("  %-12srevision %" PRIu32 "\n", "header", h->revision);
+    static const char *const formats[] = {[SGT_SHARD_LLMC] = "llm.c: a header of 20240520, 1, tokens and nothing more",
+                                          [SGT_SHARD_RAW] = "raw: 16-bit ids without a header",
+                                          [SGT_SHARD_MEGATRON] = "megatron: 16-bit ids, and documents in .idx"};
+    if (h->format == SGT_SHARD_OWN) printf("  %-12srevision %" PRIu32 "\n", "header", h->revision);
+    else printf("  %-12s%s\n", "format", formats[h->format]);
     if (h->vocab)
         printf("  %-12s%" PRIu32 " tokens, end of text %" PRIu32 ", fingerprint %016" PRIx64 "\n", "vocabulary",
                h->vocab, h->eot, h->fingerprint);
@@ -161,6 +163,7 @@ static json_t *shard_json(const inspect_shard *s)
     json_t *o = json_object();
     json_object_set_new(o, "file", inspect_json_text(name, strlen(name)));
     if (*s->split) json_object_set_new(o, "split", json_string(s->split));
+    json_object_set_new(o, "format", json_string(sgt_shard_format_name(s->header.format)));
     json_object_set_new(o, "tokens", json_integer((json_int_t)s->header.tokens));
     json_object_set_new(o, "documents", count_or_null(s->documents, s->documents_known));
     json_object_set_new(o, "bytes", json_integer((json_int_t)bytes_of(s)));

@@ -1,0 +1,96 @@
+# Sets that other programs made, as every program here takes them: llm.c's and modded-nanogpt's, nanoGPT's, Megatron-LM's.
+. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/shards.inc"
+
+# "Hello world!", "\n" and an end of text, "Hello"
+hello='15496 995 0 50256' line='198 50256' last='15496'
+# shellcheck disable=SC2086
+ids $hello $line $last > my-gpt2_text_document.bin
+megatron my-gpt2_text_document 8 4 2 1
+
+for name in my-gpt2_text_document my-gpt2_text_document.bin my-gpt2_text_document.idx; do
+    run 0 sgt-inspect "$name"
+    stdout_is "$name: a shard of tokens
+  tokens      7 tokens in 1 shard, 3 documents, 14 B on disk
+  format      megatron: 16-bit ids, and documents in .idx"
+    run 0 sgt-inspect "$name" --decode 0:4 --verify
+    stdout_is 'Hello world!<|endoftext|>'
+    run 0 sgt-inspect "$name" --batch 0:2 --batch-size 2 --seq-len 2 --sampling sequential --json
+    printf '{"batch": 0, "inputs": [[15496, 995], [0, 50256]], "targets": [[995, 0], [50256, 198]]}\n%s\n' \
+        '{"batch": 1, "inputs": [[198, 50256], [15496, 995]], "targets": [[50256, 15496], [995, 0]]}' > want
+    grep -oE '"(inputs|targets)": *\[\[.*\]\]' .stdout | tr -d ' ' > got
+    grep -oE '"(inputs|targets)": *\[\[.*\]\]' want | tr -d ' ' > wanted
+    same wanted got
+    run 0 sgt-inspect "$name" --batch 0 --batch-size 3 --seq-len 4 --sampling documents
+    stdout_has '2 tokens'
+    stdout_has '1 tokens'
+    stdout_has '4 tokens'
+    run 0 sgt-bench loader "$name" --seq-len 4 --batch-size 2 --loader mmap --json
+    stdout_matches '"reader": "mmap"'
+done
+run 0 sgt-inspect my-gpt2_text_document --json
+stdout_has '"format": "megatron"'
+stdout_has '"documents": 3'
+mkdir set
+mv my-gpt2_text_document.* set
+run 0 sgt-inspect set
+stdout_is 'set: a set of shards without a manifest
+  tokens      7 tokens in 1 shard, 3 documents, 14 B on disk
+  format      megatron: 16-bit ids, and documents in .idx'
+run 0 sgt-inspect --compare set set/my-gpt2_text_document
+run 0 sgt-train --quiet --data set/my-gpt2_text_document --run run --model 1x8x1 --seq-len 4 --batch-size 1 --steps 2 \
+    --device cpu
+run 0 sgt-inspect run --json
+stdout_has '"steps": 2'
+
+# resumed on the same tokens cut into other documents: refused
+megatron set/my-gpt2_text_document 8 4 3
+run 1 sgt-train --data set --run run --resume --steps 3
+stderr_is 'sgt-train: --data set: not the tokens that the run to resume was trained on'
+
+# what is wrong is named, and named again by every program
+megatron wide 4 2 1
+ids 1 0 2 0 3 0 > wide.bin
+wide='wide.idx: at byte 17: type 4, int32: 32-bit tokens: sgt reads 16-bit ones (which Megatron-LM writes for vocabularies below 65,500)'
+run 1 sgt-inspect wide
+stderr_is "sgt-inspect: $wide"
+run 1 sgt-bench loader wide --seq-len 1
+stderr_is "sgt-bench loader: $wide"
+run 1 sgt-train --data wide --run run2 --model 1x8x1 --seq-len 1 --device cpu
+stderr_is "sgt-train: $wide"
+absent run2
+megatron short 8 2 2
+ids 1 2 3 > short.bin
+run 1 sgt-inspect short --verify
+stderr_is 'sgt-inspect: short.idx: at byte 38: sequence 1 has 2 tokens, wanted at most the 1 that are left of the .bin'
+
+# modded-nanogpt's names
+mkdir fineweb10B
+shard fineweb10B/fineweb_train_000001.bin 15496 995
+shard fineweb10B/fineweb_train_000002.bin 0 198
+shard fineweb10B/fineweb_val_000000.bin 15496 0
+run 0 sgt-inspect fineweb10B
+stdout_is 'fineweb10B: a set of shards without a manifest
+  tokens      6 tokens in 3 shards, 3.0 KiB on disk
+  train       4 tokens in 2 shards, 2.0 KiB on disk
+  val         2 tokens in 1 shard, 1.0 KiB on disk
+  format      llm.c: a header of 20240520, 1, tokens and nothing more'
+run 0 sgt-inspect fineweb10B --decode 0:4 --split train
+stdout_is 'Hello world!'
+run 0 sgt-train --quiet --data fineweb10B --run run3 --model 1x8x1 --seq-len 1 --batch-size 1 --steps 2 --eval-every 1 \
+    --device cpu
+check 'evaluated on its val split' grep -q '"val_loss"' run3/log.jsonl
+shard fineweb10B/tiny_train.bin 1 2
+run 1 sgt-inspect fineweb10B
+stderr_is 'sgt-inspect: fineweb10B: fineweb_train_000001.bin and tiny_train.bin are of two sets (a folder for each)'
+
+# nanoGPT's
+mkdir nano
+ids 15496 995 0 > nano/train.bin
+ids 198 198 > nano/val.bin
+run 0 sgt-inspect nano --raw --decode 0:5
+stdout_is 'Hello world!'
+run 0 sgt-bench loader nano --raw --seq-len 1 --batch-size 2 --loader preload --json
+stdout_matches '"reader": "preload"'
+run 1 sgt-bench loader nano
+stderr_is "sgt-bench loader: nano: no train shards in it, but a train.bin: where it is nanoGPT's, without a header, --raw reads it"

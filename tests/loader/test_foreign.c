@@ -1,0 +1,354 @@
+/* test_foreign.c: sets that other programs made, under the names and in the formats that they give them: what is drawn
+ * from them, what tells them apart, and what a lying .idx of Megatron-LM's is told. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/loader/batches.h"
+
+TestSuite(foreign, .init = enter_scratch, .fini = leave_scratch);
+
+static int open_only(const char *path, const sgt_loader_options *o, sgt_error *err)
+{
+    sgt_loader *l;
+    int rc = sgt_loader_open(&l, path, o, err);
+    if (rc == 0) sgt_loader_close(l);
+    return rc;
+}
+
+static uint64_t hash_of(const char *path)
+{
+    sgt_loader_options o = {.seq = 4};
+    sgt_loader_info info;
+    sgt_loader *l = open_loader(path, &o, NULL);
+    sgt_loader_get_info(l, &info);
+    sgt_loader_close(l);
+    return info.hash;
+}
+
+/* ---- llm.c, modded-nanogpt, nanoGPT ---- */
+
+Test(foreign, names_of_modded_nanogpt)
+{
+    static const uint32_t train[] = {1, 2}, val[] = {7};
+    cr_assert_eq(mkdir("d", 0777), 0);
+    put_foreign("d/fineweb_train_000001.bin", 1, 900);
+    put_foreign("d/fineweb_train_000002.bin", 2, 700);
+    put_foreign("d/fineweb_val_000000.bin", 7, 300);
+    for (int reader = 0; reader < SGT_READERS; reader++) {
+        sgt_loader_options o = {.reader = (sgt_reader)reader, .batch = 4, .seq = 16};
+        check_loader("d", &o, NULL, train);
+        o.split = "val";
+        check_loader("d", &o, NULL, val);
+    }
+    put_foreign("d/edu_train.bin", 3, 300); /* llm.c's name for a set of one shard */
+    expect_failure(open_only("d", NULL, why), SGT_EFORMAT,
+                   "d: edu_train.bin and fineweb_train_000001.bin are of two sets (a folder for each)");
+    put_shard("d/train_000000.bin", 0, 600); /* ours come first, and then alone */
+    sgt_loader_options o = {.batch = 4, .seq = 16};
+    check_loader("d", &o, NULL, NULL);
+}
+
+Test(foreign, one_shard_of_llmc)
+{
+    static const uint32_t map[] = {5};
+    sgt_loader_options o = {.batch = 4, .seq = 16};
+    cr_assert_eq(mkdir("d", 0777), 0);
+    put_foreign("d/tiny_stories_train.bin", 5, 500);
+    put_foreign("d/tiny_stories_val.bin", 6, 500);
+    check_loader("d", &o, NULL, map);
+    check_loader("d/tiny_stories_train.bin", &o, NULL, map);
+}
+
+Test(foreign, llmc_for_llama_has_wide_tokens)
+{
+    uint32_t magic = 20240801;
+    put_foreign("a.bin", 0, 100);
+    patch("a.bin", 0, &magic, 4);
+    expect_failure(open_only("a.bin", NULL, why), SGT_EUNSUPPORTED,
+                   "a.bin: at byte 0: magic number 20240801, llm.c's for 32-bit tokens: sgt reads 16-bit ones");
+}
+
+Test(foreign, nanogpt_folder)
+{
+    static const uint32_t train[] = {3}, val[] = {4};
+    cr_assert_eq(mkdir("d", 0777), 0);
+    put_raw("d/train.bin", 3, 500);
+    put_raw("d/val.bin", 4, 500);
+    put_bytes("d/meta.pkl", "x", 1);
+    sgt_loader_options o = {.batch = 4, .seq = 16, .raw = 1};
+    check_loader("d", &o, NULL, train);
+    o.split = "val";
+    check_loader("d", &o, NULL, val);
+    expect_failure(open_only("d", NULL, why), SGT_EFORMAT,
+                   "d: no train shards in it, but a train.bin: where it is nanoGPT's, without a header, --raw reads it");
+}
+
+/* ---- Megatron-LM ---- */
+
+/* 333 tokens: the documents begin at 0, 5 and 32; two more are empty. */
+static const int32_t lengths[] = {5, 0, 7, 20, 1, 300};
+static const int64_t bounds[] = {0, 1, 1, 2, 4, 6};
+static const uint64_t begin[] = {0, 5, 32, 333};
+enum { SEQUENCES = 6, BOUNDS = 6, TOKENS = 333, BEGINS_AT = 34 + 4 * SEQUENCES, BOUNDS_AT = 34 + 12 * SEQUENCES };
+
+static void put_index(const char *path, uint8_t type, const int32_t *tokens, uint64_t sequences, const int64_t *firsts,
+                      uint64_t entries)
+{
+    uint64_t version = 1;
+    FILE *f = fopen(path, "wb");
+    cr_assert(f);
+    fwrite("MMIDIDX\0", 1, 9, f);
+    fwrite(&version, 8, 1, f);
+    fwrite(&type, 1, 1, f);
+    fwrite(&sequences, 8, 1, f);
+    fwrite(&entries, 8, 1, f);
+    fwrite(tokens, 4, sequences, f);
+    int64_t at = 0;
+    for (uint64_t i = 0; i < sequences; at += 2 * (int64_t)tokens[i++]) fwrite(&at, 8, 1, f);
+    fwrite(firsts, 8, entries, f);
+    cr_assert_eq(fclose(f), 0);
+}
+
+static void put_megatron(const char *prefix, uint32_t shard)
+{
+    char path[64];
+    snprintf(path, sizeof path, "%s.bin", prefix);
+    put_raw(path, shard, TOKENS);
+    snprintf(path, sizeof path, "%s.idx", prefix);
+    put_index(path, 8, lengths, SEQUENCES, bounds, BOUNDS);
+}
+
+Test(foreign, megatron_by_any_name)
+{
+    static const uint32_t map[] = {9};
+    static const char *const names[] = {"m/gpt2_text_document", "m/gpt2_text_document.idx", "m/gpt2_text_document.bin",
+                                        "m", "m/"};
+    cr_assert_eq(mkdir("m", 0777), 0);
+    put_megatron("m/gpt2_text_document", 9);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        for (int reader = 0; reader < SGT_READERS; reader++) {
+            sgt_loader_options o = {.reader = (sgt_reader)reader, .batch = 4, .seq = 16};
+            check_loader(names[i], &o, NULL, map);
+            cr_assert_eq(hash_of(names[i]), hash_of("m"));
+        }
+    expect_failure(open_only("m/gpt2_text", NULL, why), SGT_EIO, "m/gpt2_text: No such file or directory");
+}
+
+Test(foreign, megatron_splits_of_a_folder)
+{
+    static const uint32_t train[] = {1, 3}, val[] = {2};
+    sgt_loader_options o = {.batch = 4, .seq = 16}, v = {.batch = 4, .seq = 16, .split = "val"};
+    cr_assert_eq(mkdir("m", 0777), 0);
+    put_megatron("m/books_text_document", 1);
+    put_megatron("m/books_valid_text_document", 2);
+    put_megatron("m/web_text_document", 3);
+    put_megatron("m/web_test_text_document", 4);
+    put_raw("m/notes.bin", 5, 100); /* without an .idx: of whom it is nobody says */
+    check_loader("m", &o, NULL, train);
+    check_loader("m", &v, NULL, val);
+    cr_assert_eq(mkdir("n", 0777), 0);
+    put_megatron("n/owt_train_text_document", 6); /* as modded-nanogpt would name it, too */
+    check_loader("n", &o, NULL, (const uint32_t[]){6});
+}
+
+Test(foreign, megatron_documents)
+{
+    sgt_error err;
+    cr_assert_eq(mkdir("m", 0777), 0);
+    put_megatron("m/a_text_document", 0);
+    put_megatron("m/b_text_document", 1);
+    for (int reader = 0; reader < SGT_READERS; reader++) {
+        sgt_loader_options o = {
+            .reader = (sgt_reader)reader, .sampling = SGT_SAMPLING_DOCUMENTS, .batch = 6, .seq = 64, .seed = 5};
+        sgt_loader *l = open_loader("m", &o, NULL);
+        sgt_cursor *c = open_cursor(l);
+        uint16_t rows[6 * 65];
+        int seen[2][3] = {{0}};
+        cr_assert_eq(l->sampler.windows, 6);
+        cr_assert_eq(sgt_loader_batch(l, c, 0, rows, &err), 0, "%s", err.text);
+        for (uint32_t r = 0; r < 6; r++) {
+            uint32_t shard, d = 0;
+            uint64_t at;
+            sgt_loader_window(l, r, &shard, &at);
+            while (d < 3 && begin[d] != at) d++;
+            cr_assert(d < 3, "no document begins at %lu", at);
+            seen[shard][d]++;
+            uint64_t n = begin[d + 1] - at < 65 ? begin[d + 1] - at : 65;
+            cr_assert_eq(sgt_cursor_lengths(c)[r], n); /* the last of a file ends with it */
+            for (uint64_t t = 0; t < n; t++) cr_assert_eq(rows[65 * r + t], token_at(shard, at + t));
+        }
+        for (int i = 0; i < 6; i++) cr_assert_eq(seen[i / 3][i % 3], 1);
+        sgt_cursor_close(c);
+        sgt_loader_close(l);
+    }
+}
+
+/* Columns that take many reads, a type that has the same bits, and modes behind. */
+Test(foreign, megatron_of_many_documents)
+{
+    enum { MANY = 40000 };
+    int32_t *tokens = malloc(MANY * sizeof *tokens);
+    int64_t *firsts = malloc((MANY + 1) * sizeof *firsts);
+    uint64_t sum = 0, at = 0, size = 34 + 12 * MANY + 8 * (MANY + 1);
+    for (int i = 0; i < MANY; i++) sum += (uint64_t)(tokens[i] = 1 + i % 7);
+    for (int i = 0; i <= MANY; i++) firsts[i] = i;
+    put_raw("m.bin", 2, sum);
+    put_index("m.idx", 3, tokens, MANY, firsts, MANY + 1);
+    sgt_loader_options o = {.sampling = SGT_SAMPLING_DOCUMENTS, .seq = 16};
+    for (int modes = 0; modes < 2; modes++) {
+        sgt_loader *l = open_loader("m", &o, NULL);
+        cr_assert_eq(l->documents.count, MANY);
+        at = 0;
+        for (int i = 0; i < MANY; at += (uint64_t)tokens[i++]) cr_assert_eq(l->documents.starts[i], at);
+        sgt_loader_close(l);
+        resize("m.idx", size + MANY);
+    }
+    free(tokens);
+    free(firsts);
+}
+
+/* Resuming is refused where the documents are others, though the tokens are the same. */
+Test(foreign, megatron_index_is_in_the_hash)
+{
+    int64_t other = 3;
+    put_megatron("m", 0);
+    uint64_t hash = hash_of("m");
+    patch("m.idx", BOUNDS_AT + 8 * 3, &other, 8);
+    cr_assert_neq(hash_of("m"), hash);
+    other = bounds[3];
+    patch("m.idx", BOUNDS_AT + 8 * 3, &other, 8);
+    cr_assert_eq(hash_of("m"), hash);
+}
+
+/* A .bin beyond what 32 bits count: every sampling but by documents. */
+Test(foreign, megatron_of_six_thousand_million_tokens)
+{
+    static const int32_t wide[] = {2147483647, 2147483647, 2147483647};
+    static const int64_t ends[] = {0, 1, 2, 3};
+    uint64_t all = 3 * (uint64_t)2147483647;
+    uint16_t last[17] = {0}, row[17];
+    sgt_error err;
+    for (uint16_t i = 0; i < 17; i++) last[i] = (uint16_t)(100 + i);
+    resize("m.bin", 2 * all);
+    patch("m.bin", 2 * (all - 17), last, sizeof last);
+    put_index("m.idx", 8, wide, 3, ends, 4);
+    for (int reader = SGT_READER_MMAP; reader < SGT_READERS; reader++) {
+        sgt_loader_options o = {
+            .reader = (sgt_reader)reader, .sampling = SGT_SAMPLING_SEQUENTIAL, .batch = 1, .seq = 16};
+        sgt_loader *l = open_loader("m", &o, NULL);
+        sgt_cursor *c = open_cursor(l);
+        uint64_t k = (all - 1) / 16 - 1;
+        cr_assert_eq(l->sampler.windows, k + 1);
+        cr_assert_eq(sgt_loader_batch(l, c, k, row, &err), 0, "%s", err.text);
+        for (uint64_t t = 16 * k; t < 16 * k + 17; t++)
+            cr_assert_eq(row[t - 16 * k], t < all - 17 ? 0 : last[t - (all - 17)], "token %lu", t);
+        cr_assert_eq(row[16], 104);
+        sgt_cursor_close(c);
+        sgt_loader_close(l);
+    }
+    sgt_loader_options o = {.reader = SGT_READER_MMAP, .sampling = SGT_SAMPLING_DOCUMENTS, .seq = 16};
+    expect_failure(open_only("m", &o, why), SGT_EUNSUPPORTED,
+                   "m.bin: 6442450941 tokens: documents are found in shards of up to 4294967295 (the other samplings "
+                   "take any)");
+}
+
+/* Each number of the .idx that lies, alone; the same by every name. */
+Test(foreign, megatron_index_that_lies)
+{
+    static const struct {
+        uint64_t at;
+        int width;
+        int64_t value;
+        int code;
+        const char *text;
+    } lies[] = {
+        {9, 8, 2, SGT_EUNSUPPORTED, "at byte 9: version 2, wanted 1"},
+        {17, 1, 4, SGT_EUNSUPPORTED,
+         "at byte 17: type 4, int32: 32-bit tokens: sgt reads 16-bit ones (which Megatron-LM writes for vocabularies "
+         "below 65,500)"},
+        {17, 1, 1, SGT_EUNSUPPORTED,
+         "at byte 17: type 1, uint8: 8-bit tokens: sgt reads 16-bit ones (which Megatron-LM writes for vocabularies "
+         "below 65,500)"},
+        {17, 1, 9, SGT_EFORMAT, "at byte 17: type 9, wanted 8 (uint16)"},
+        {18, 8, 7, SGT_EFORMAT,
+         "154 bytes, but at byte 18 it says 7 sequences and 6 bounds of documents, 12 and 8 bytes each (cut short or "
+         "not whole; make it again)"},
+        {18, 8, 0x1555555555555556, SGT_EFORMAT, /* times 12 is 8 in 64 bits */
+         "154 bytes, but at byte 18 it says 1537228672809129302 sequences and 6 bounds of documents, 12 and 8 bytes "
+         "each (cut short or not whole; make it again)"},
+        {26, 8, -1, SGT_EFORMAT,
+         "154 bytes, but at byte 18 it says 6 sequences and 18446744073709551615 bounds of documents, 12 and 8 bytes "
+         "each (cut short or not whole; make it again)"},
+        {34 + 4, 4, -1, SGT_EFORMAT,
+         "at byte 38: sequence 1 has -1 tokens, wanted at most the 328 that are left of the .bin"},
+        {34, 4, 334, SGT_EFORMAT,
+         "at byte 34: sequence 0 has 334 tokens, wanted at most the 333 that are left of the .bin"},
+        {34, 4, 4, SGT_EFORMAT,
+         "at byte 66: sequence 1 begins at byte 10 of the .bin, wanted 8, where the one before ends"},
+        {34 + 20, 4, 299, SGT_EFORMAT,
+         "its sequences have 332 tokens, but the .bin has 333 (one of the two is another's, or cut short)"},
+        {BEGINS_AT + 16, 8, -10, SGT_EFORMAT,
+         "at byte 74: sequence 2 begins at byte -10 of the .bin, wanted 10, where the one before ends"},
+        {BEGINS_AT + 16, 8, 1 << 20, SGT_EFORMAT,
+         "at byte 74: sequence 2 begins at byte 1048576 of the .bin, wanted 10, where the one before ends"},
+#define ORDER "wanted 0 first, none below the one before, and last the number of sequences, 6"
+        {BOUNDS_AT, 8, 1, SGT_EFORMAT, "at byte 106: document 0 begins with sequence 1, " ORDER},
+        {BOUNDS_AT + 24, 8, 0, SGT_EFORMAT, "at byte 130: document 3 begins with sequence 0, " ORDER},
+        {BOUNDS_AT + 24, 8, -2, SGT_EFORMAT, "at byte 130: document 3 begins with sequence -2, " ORDER},
+        {BOUNDS_AT + 32, 8, 7, SGT_EFORMAT, "at byte 138: document 4 begins with sequence 7, " ORDER},
+        {BOUNDS_AT + 40, 8, 5, SGT_EFORMAT, "at byte 146: document 5 begins with sequence 5, " ORDER},
+    };
+    sgt_loader_options o = {.seq = 16};
+    cr_assert_eq(mkdir("m", 0777), 0);
+    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
+        put_megatron("m/a", 0);
+        patch("m/a.idx", lies[i].at, &lies[i].value, (size_t)lies[i].width);
+        expect_failure(open_only("m/a", &o, why), lies[i].code, "m/a.idx: %s", lies[i].text);
+        expect_failure(open_only("m", &o, why), lies[i].code, "m/a.idx: %s", lies[i].text);
+        o.sampling = o.sampling ? 0 : SGT_SAMPLING_DOCUMENTS; /* whether documents are asked for or not */
+    }
+}
+
+Test(foreign, megatron_index_cut_short)
+{
+    sgt_error err;
+    sgt_loader_options o = {.seq = 16};
+    for (uint64_t size = 0; size < 154; size++) {
+        put_megatron("a", 0);
+        resize("a.idx", size);
+        int rc = open_only("a.bin", &o, &err);
+        if (size < 9) cr_assert_eq(rc, 0, "%s", err.text); /* which is none of Megatron's */
+        else cr_assert_eq(rc, SGT_EFORMAT, "%lu bytes", size);
+    }
+    put_megatron("a", 0);
+    resize("a.idx", 33);
+    expect_failure(open_only("a", &o, why), SGT_EFORMAT,
+                   "a.idx: 33 bytes, wanted at least the header's 34: cut short");
+    put_megatron("a", 0);
+    resize("a.bin", 2 * TOKENS - 1);
+    expect_failure(open_only("a", &o, why), SGT_EFORMAT,
+                   "a.bin: 665 bytes: a file of 16-bit tokens has an even number of them");
+    put_bytes("a.idx", "TNTIDX\0\0\1\0\0\0\0\0\0", 16);
+    expect_failure(open_only("a.bin", &o, why), SGT_EUNSUPPORTED,
+                   "a.idx: at byte 0: TNTIDX, the index that Megatron-LM wrote before MMIDIDX: sgt reads the latter");
+}
+
+/* An index of no document: none can be drawn, windows can. */
+Test(foreign, megatron_without_documents)
+{
+    static const int64_t none[] = {0};
+    static const int32_t nothing[1];
+    put_raw("a.bin", 0, 0);
+    put_index("a.idx", 8, nothing, 0, none, 1);
+    expect_failure(open_only("a", &(sgt_loader_options){.seq = 16}, why), SGT_EFORMAT,
+                   "a: no shard has the 17 tokens of a window: a.bin has 0 (a sequence length of up to its tokens "
+                   "less one fits)");
+    put_raw("a.bin", 0, 5);
+    put_index("a.idx", 8, lengths, 1, none, 1);
+    expect_failure(open_only("a", &(sgt_loader_options){.seq = 4}, why), SGT_EFORMAT,
+                   "a.idx: at byte 46: document 0 begins with sequence 0, wanted 0 first, none below the one before, "
+                   "and last the number of sequences, 1");
+}
