@@ -126,6 +126,8 @@ static void *work(void *arg)
         if (n == s->delivered) pthread_cond_signal(&s->filled);
     }
     pthread_mutex_unlock(&s->lock);
+    sgt_cursor_close(w->cursor); /* here: reads that it has in flight are waited for best by the thread that made them */
+    w->cursor = NULL;
     return NULL;
 }
 

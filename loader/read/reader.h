@@ -20,10 +20,21 @@
 
 /* Tests only: faults that a healthy machine does not show. Zero: none. */
 typedef struct sgt_reader_fault {
-    int ring_error;       /* the errno that making an io_uring fails with ... */
-    unsigned rings_first; /* ... after this many have been made */
-    size_t most_bytes;    /* reads return at most this many bytes */
-    const char *memory;   /* the folder whose proc and sys say how much memory there is */
+    int ring_error;        /* the errno that making an io_uring fails with ... */
+    unsigned rings_first;  /* ... after this many have been made */
+    int flags_error;       /* ... that an io_uring of SINGLE_ISSUER and DEFER_TASKRUN is refused with */
+    int files_error;       /* ... that registering files fails with */
+    int memory_error;      /* ... that registering memory fails with */
+    int direct_error;      /* ... that opening for O_DIRECT fails with */
+    int direct_read_error; /* ... that a direct read fails with, though opening did not */
+    int align_unknown;     /* statx says nothing of alignments */
+    size_t most_bytes;     /* reads return at most this many bytes (direct ones: or as few as they can) */
+    int first_error;       /* the errno that the first try of each read ends with */
+    int read_error;        /* ... that every read ends with ... */
+    unsigned reads_first;  /* ... after this many */
+    unsigned ring_entries; /* of an io_uring, however many reads are in flight */
+    unsigned most_files;   /* descriptors that are kept open */
+    const char *memory;    /* the folder whose proc and sys say how much memory there is */
 } sgt_reader_fault;
 
 typedef struct sgt_reader_options {

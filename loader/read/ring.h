@@ -2,9 +2,9 @@
  * threads that pread. Readers that read files themselves stand on this.
  *
  *     sgt_rings *all;                            // one a reader: descriptors, faults, what was said already
- *     if (sgt_rings_open(&all, set, options, &err) < 0) ...;
+ *     if (sgt_rings_open(&all, set, options, n, 2050, &err) < 0) ...;
  *     sgt_ring *r;                               // one a thread that reads
- *     if (sgt_ring_open(&r, all, 128, memory, bytes, &err) < 0) ...;
+ *     if (sgt_ring_open(&r, all, 128, memory, n * room, &err) < 0) ...;   // room: sgt_rings_room(all, 2050)
  *     for (i = 0; i < n; i++) {
  *         reads[i] = (sgt_ring_read){.shard = 3, .at = 1024 + 2 * token, .bytes = 2050, .to = memory + i * room};
  *         sgt_ring_ask(r, &reads[i]);
@@ -34,7 +34,7 @@ typedef struct sgt_ring sgt_ring;
 
 #define SGT_RING_ALIGN ((size_t)4096) /* of `to` and of memory: more than any file system asks for */
 
-/* The caller's, and where it is until it has been waited for. */
+/* The caller's, zeroed before its first use, and where it is until it has been waited for. */
 typedef struct sgt_ring_read {
     uint64_t at; /* in the shard's file */
     size_t bytes;
@@ -43,22 +43,26 @@ typedef struct sgt_ring_read {
     const char *data; /* once it has been waited for */
 
     /* the ring's */
-    int state, fd;
-    size_t done; /* bytes that have arrived, from where the read begins */
+    int state, error, tried;
+    int fd, taken, registered; /* a descriptor, to be given back; or a number in the ring's table */
+    unsigned align;            /* the read is of this alignment ... */
+    size_t skip, done;         /* ... begins so many bytes before `at`; of it so many have arrived */
     struct sgt_ring_read *next;
 } sgt_ring_read;
 
-/* The set outlives it; of the options, notice and fault are used. Shard 0 is opened and a ring is made and closed
- * again, so that the detail is known: SGT_E* if the shard cannot be opened. Any number of threads may use it. */
-int sgt_rings_open(sgt_rings **out, const sgt_set *set, const sgt_reader_options *o, sgt_error *err);
+/* The set outlives it; of the options, notice and fault are used. Shard 0 is opened, and a ring is made and closed
+ * again, with memory for `reads` reads of `bytes` bytes, so that the detail is known. SGT_E* if the shard cannot be
+ * opened. Any number of threads may use it. */
+int sgt_rings_open(sgt_rings **out, const sgt_set *set, const sgt_reader_options *o, size_t reads, size_t bytes,
+                   sgt_error *err);
 void sgt_rings_close(sgt_rings *all); /* after its rings; NULL is fine */
 
 /* What was done without, to be put into brackets: "" or "pread: io_uring is forbidden", "no registered files, through
  * the page cache". Lives as long as `all`. */
 const char *sgt_rings_detail(const sgt_rings *all);
 
-size_t sgt_rings_align(const sgt_rings *all);                  /* 512 or 4096, of reads; 1 through the page cache */
-size_t sgt_rings_room(const sgt_rings *all, size_t bytes);     /* that a read of so many bytes may fill */
+size_t sgt_rings_align(const sgt_rings *all);              /* 512 or 4096, of reads; 1 through the page cache */
+size_t sgt_rings_room(const sgt_rings *all, size_t bytes); /* that a read of so many bytes may fill */
 
 /* At most `depth` reads (to 4096) are with the kernel at a time; what is asked for beyond waits its turn. memory, if not
  * NULL, is where most reads go to: SGT_RING_ALIGN-aligned, at most 1 GiB; it is registered where limits allow that. A
@@ -73,6 +77,12 @@ int sgt_ring_close(sgt_ring *r);
  * ones are waited for. */
 void sgt_ring_ask(sgt_ring *r, sgt_ring_read *read);
 void sgt_ring_submit(sgt_ring *r);
+
+/* Of these, the ones that are not yet on their way are not asked for any more; the others end in their time. */
+void sgt_ring_drop(sgt_ring *r, const sgt_ring_read *reads, uint32_t n);
+
+/* How many of these have not ended, as far as the ring has looked. */
+uint32_t sgt_ring_pending(const sgt_ring_read *reads, uint32_t n);
 
 /* Until all of these have ended, and the ring has forgotten them: 0, or the failure of the first of them that has one.
  * SGT_EUSAGE in a child after fork. */

@@ -1,0 +1,108 @@
+/* crew.c: two lists under one lock: jobs to do, and jobs done. */
+#include "read/crew.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+typedef struct list {
+    sgt_crew_job *first, **end;
+} list;
+
+struct sgt_crew {
+    pthread_mutex_t lock;
+    pthread_cond_t wanted, ended;
+    list todo, done;
+    int closing;
+    unsigned running;
+    pthread_t threads[];
+};
+
+static void append(list *l, sgt_crew_job *job)
+{
+    job->next = NULL;
+    *l->end = job;
+    l->end = &job->next;
+}
+
+static sgt_crew_job *shift(list *l)
+{
+    sgt_crew_job *job = l->first;
+    if (job && !(l->first = job->next)) l->end = &l->first;
+    return job;
+}
+
+static void read_one(sgt_crew_job *job)
+{
+    ssize_t got = pread(job->fd, job->to, job->bytes, (off_t)job->at);
+    job->result = got < 0 ? -errno : (int)got;
+}
+
+static void *work(void *arg)
+{
+    sgt_crew *c = arg;
+    pthread_mutex_lock(&c->lock);
+    for (;;) {
+        sgt_crew_job *job;
+        while (!(job = shift(&c->todo)) && !c->closing) pthread_cond_wait(&c->wanted, &c->lock);
+        if (!job) break;
+        pthread_mutex_unlock(&c->lock);
+        read_one(job);
+        pthread_mutex_lock(&c->lock);
+        append(&c->done, job);
+        pthread_cond_signal(&c->ended);
+    }
+    pthread_mutex_unlock(&c->lock);
+    return NULL;
+}
+
+sgt_crew *sgt_crew_open(unsigned threads)
+{
+    sgt_crew *c = calloc(1, sizeof *c + threads * sizeof *c->threads);
+    sigset_t all, before;
+    if (!c) return NULL;
+    c->todo.end = &c->todo.first;
+    c->done.end = &c->done.first;
+    pthread_mutex_init(&c->lock, NULL);
+    pthread_cond_init(&c->wanted, NULL);
+    pthread_cond_init(&c->ended, NULL);
+    sigfillset(&all); /* signals are the program's business */
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    while (c->running < threads && pthread_create(&c->threads[c->running], NULL, work, c) == 0) c->running++;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return c;
+}
+
+void sgt_crew_close(sgt_crew *c)
+{
+    if (!c) return;
+    pthread_mutex_lock(&c->lock);
+    c->closing = 1;
+    pthread_cond_broadcast(&c->wanted);
+    pthread_mutex_unlock(&c->lock);
+    for (unsigned i = 0; i < c->running; i++) pthread_join(c->threads[i], NULL);
+    pthread_cond_destroy(&c->wanted);
+    pthread_cond_destroy(&c->ended);
+    pthread_mutex_destroy(&c->lock);
+    free(c);
+}
+
+void sgt_crew_put(sgt_crew *c, sgt_crew_job *job)
+{
+    if (!c->running) read_one(job);
+    pthread_mutex_lock(&c->lock);
+    append(c->running ? &c->todo : &c->done, job);
+    if (c->running) pthread_cond_signal(&c->wanted);
+    pthread_mutex_unlock(&c->lock);
+}
+
+sgt_crew_job *sgt_crew_take(sgt_crew *c, int wait)
+{
+    pthread_mutex_lock(&c->lock);
+    sgt_crew_job *job;
+    while (!(job = shift(&c->done)) && wait) pthread_cond_wait(&c->ended, &c->lock);
+    pthread_mutex_unlock(&c->lock);
+    return job;
+}

@@ -1,0 +1,218 @@
+/* files.c: a table of all shards and, of those that are open and in nobody's hands, a list by when they were given
+ * back. */
+#include "read/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define NOBODY UINT32_MAX
+#define FEWEST 8 /* descriptors that are kept open, however few a process may have */
+
+typedef struct file {
+    int fd; /* -1: closed */
+    uint32_t users;
+    uint32_t older, newer; /* in the list of those without users */
+    unsigned align;        /* 0: not known yet; read without the lock too */
+} file;
+
+struct sgt_files {
+    const sgt_set *set;
+    const sgt_reader_fault *fault;
+    sgt_once *once;
+    unsigned kind;
+    pthread_mutex_t lock;
+    uint32_t most, open, oldest, newest;
+    unsigned align; /* shard 0's, which bounds the others' */
+    file files[];
+};
+
+/* ---- direct reads ---- */
+
+/* Without statx's word: the smallest read that works. 0 with errno when none does. */
+static unsigned try_reads(int fd)
+{
+    unsigned align = 512;
+    void *p;
+    if ((errno = posix_memalign(&p, SGT_FILES_ALIGN, SGT_FILES_ALIGN))) return 0;
+    while (align <= SGT_FILES_ALIGN && pread(fd, p, align, 0) < 0) align *= 8;
+    free(p);
+    return align <= SGT_FILES_ALIGN ? align : 0;
+}
+
+/* Turns fd to direct reads and returns their alignment; 0 with errno where that cannot be. */
+static unsigned go_direct(const sgt_files *f, int fd)
+{
+    struct statx s = {0};
+    int flags = fcntl(fd, F_GETFL);
+    if (f->fault->direct_error) {
+        errno = f->fault->direct_error;
+        return 0;
+    }
+    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_DIRECT) < 0) return 0;
+    unsigned align = 0;
+    int known = !f->fault->align_unknown && statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &s) == 0 &&
+                s.stx_mask & STATX_DIOALIGN; /* Linux 6.1 */
+    errno = EINVAL;
+    if (!known)
+        align = try_reads(fd);
+    else if (s.stx_dio_mem_align && s.stx_dio_offset_align && s.stx_dio_mem_align <= SGT_FILES_ALIGN)
+        align = s.stx_dio_offset_align < 512 ? 512 : s.stx_dio_offset_align;
+    if (align && align <= SGT_FILES_ALIGN && SGT_FILES_ALIGN % align == 0) return align;
+    fcntl(fd, F_SETFL, flags);
+    return 0;
+}
+
+static void say_refused(sgt_files *f, uint32_t shard, int error)
+{
+    char buf[128];
+    sgt_once_say(f->once, f->kind, "%s: direct reads are refused (%s): reading through the page cache",
+                 f->set->shards[shard].path, strerror_r(error, buf, sizeof buf));
+}
+
+static void set_align(sgt_files *f, uint32_t shard, unsigned align)
+{
+    __atomic_store_n(&f->files[shard].align, align, __ATOMIC_RELAXED);
+}
+
+unsigned sgt_files_align(const sgt_files *f, uint32_t shard)
+{
+    return __atomic_load_n(&f->files[shard].align, __ATOMIC_RELAXED);
+}
+
+/* A shard may turn out coarser than shard 0, by which everybody has measured his memory: it is read through the page
+ * cache. */
+static void settle_align(sgt_files *f, uint32_t shard, int fd)
+{
+    file *e = &f->files[shard];
+    if (e->align == 1) return;
+    unsigned align = f->align == 1 ? 1 : go_direct(f, fd);
+    if (align > 1 && f->align && align > f->align) {
+        fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_DIRECT);
+        errno = EINVAL;
+        align = 0;
+    }
+    if (!align) say_refused(f, shard, errno);
+    set_align(f, shard, align ? align : 1);
+}
+
+void sgt_files_refuse(sgt_files *f, uint32_t shard, int error)
+{
+    file *e = &f->files[shard];
+    pthread_mutex_lock(&f->lock);
+    if (e->fd >= 0) fcntl(e->fd, F_SETFL, fcntl(e->fd, F_GETFL) & ~O_DIRECT);
+    set_align(f, shard, 1);
+    pthread_mutex_unlock(&f->lock);
+    say_refused(f, shard, error);
+}
+
+/* ---- those that are open ---- */
+
+static void unlist(sgt_files *f, uint32_t shard)
+{
+    file *e = &f->files[shard];
+    *(e->older == NOBODY ? &f->oldest : &f->files[e->older].newer) = e->newer;
+    *(e->newer == NOBODY ? &f->newest : &f->files[e->newer].older) = e->older;
+}
+
+static void list_as_newest(sgt_files *f, uint32_t shard)
+{
+    f->files[shard].older = f->newest;
+    f->files[shard].newer = NOBODY;
+    *(f->newest == NOBODY ? &f->oldest : &f->files[f->newest].newer) = shard;
+    f->newest = shard;
+}
+
+static void close_oldest(sgt_files *f)
+{
+    file *e = &f->files[f->oldest];
+    unlist(f, f->oldest);
+    close(e->fd);
+    e->fd = -1;
+    f->open--;
+}
+
+/* Where it fails it is tried again without those that nobody uses, which may be what the process is short of. */
+static int open_file(sgt_files *f, uint32_t shard, sgt_error *err)
+{
+    while (f->open >= f->most && f->oldest != NOBODY) close_oldest(f);
+    int fd = sgt_set_open_shard(f->set, shard, err);
+    if (fd < 0 && f->oldest != NOBODY) {
+        while (f->oldest != NOBODY) close_oldest(f);
+        fd = sgt_set_open_shard(f->set, shard, err);
+    }
+    if (fd < 0) return fd;
+    settle_align(f, shard, fd);
+    f->files[shard].fd = fd;
+    f->open++;
+    return fd;
+}
+
+int sgt_files_take(sgt_files *f, uint32_t shard, sgt_error *err)
+{
+    file *e = &f->files[shard];
+    pthread_mutex_lock(&f->lock);
+    int fd = e->fd;
+    if (fd < 0)
+        fd = open_file(f, shard, err);
+    else if (!e->users)
+        unlist(f, shard);
+    if (fd >= 0) e->users++;
+    pthread_mutex_unlock(&f->lock);
+    return fd;
+}
+
+void sgt_files_give(sgt_files *f, uint32_t shard)
+{
+    pthread_mutex_lock(&f->lock);
+    if (!--f->files[shard].users) list_as_newest(f, shard);
+    pthread_mutex_unlock(&f->lock);
+}
+
+/* ---- all of them ---- */
+
+/* Half of what a process may have: the other half is the program's. */
+static uint32_t most_open(const sgt_reader_fault *fault)
+{
+    struct rlimit limit;
+    if (fault->most_files) return fault->most_files;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur / 2 < FEWEST) return FEWEST;
+    return limit.rlim_cur / 2 > UINT32_MAX ? UINT32_MAX : (uint32_t)(limit.rlim_cur / 2);
+}
+
+int sgt_files_open(sgt_files **out, const sgt_set *set, const sgt_reader_fault *fault, sgt_once *once, unsigned kind,
+                   sgt_error *err)
+{
+    sgt_files *f = calloc(1, sizeof *f + set->count * sizeof *f->files);
+    if (!f) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", set->shards[0].path);
+    f->set = set;
+    f->fault = fault;
+    f->once = once;
+    f->kind = kind;
+    f->most = most_open(fault);
+    f->oldest = f->newest = NOBODY;
+    for (uint32_t i = 0; i < set->count; i++) f->files[i].fd = -1;
+    pthread_mutex_init(&f->lock, NULL);
+    int fd = sgt_files_take(f, 0, err);
+    if (fd < 0) {
+        sgt_files_close(f);
+        return fd;
+    }
+    f->align = f->files[0].align;
+    sgt_files_give(f, 0);
+    *out = f;
+    return SGT_OK;
+}
+
+void sgt_files_close(sgt_files *f)
+{
+    if (!f) return;
+    for (uint32_t i = 0; i < f->set->count; i++)
+        if (f->files[i].fd >= 0) close(f->files[i].fd);
+    pthread_mutex_destroy(&f->lock);
+    free(f);
+}
