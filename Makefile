@@ -407,5 +407,6 @@ $(B)/flags $(B)/flags-cxx $(B)/flags-nvcc: FORCE | need-packages
 $(B)/obj/tokenize/vocab/vocab.o: $(wildcard tokenize/vocab/*.bpe)
 $(B)/obj/tools/bench/peer.o: tests/peers/torch_step.py
 $(B)/obj/tools/bench/tokenize_peer.o: tests/peers/bpe.py
+$(B)/obj/tools/bench/loader_peers.o: tests/peers/loaders.py
 
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)

@@ -7,18 +7,33 @@ mkdir set
 
 run 0 sgt-bench loader set --seconds .05
 stderr_is ''
-stdout_matches '^set: 20,000 tokens \(39\.1 KiB\) in 1 shard, warm$'
+stdout_matches '^set: 20,000 tokens \(39\.1 KiB\) in 1 shard$'
+stdout_matches ', [0-9]+ cores; median of 5$'
+stdout_has 'Warm, 1 thread'
+stdout_has 'Limit: memcpy of the same windows, from memory.'
 for reader in preload mmap uring; do
     for output in u16 i32; do stdout_matches "^[* ] $reader +$output +random +32 +1024 "; done
 done
 stdout_matches '^  memcpy +u16 +random +32 +1024 .* 1\.0000$'
 check 'a best one for each output' test "$(grep -c '^\* [a-z]* *[ui][0-9]' .stdout)" -eq 2
+for output in u16 i32; do
+    grep "^[* ] [a-z ]*  *$output" .stdout > rows
+    check "the fastest $output has the star" awk '{ if ($1 == "*") { star = $7 } else if ($1 != "memcpy") { rest[NR] = $6 } }
+        END { for (i in rest) if (rest[i] < star) exit 1; exit !star }' rows
+done
 check '100 columns' test "$(awk 'length > 100' .stdout | wc -l)" -eq 0
 
 run 0 sgt-bench loader set --json --seconds .05 --loader mmap,preload --outputs i32 --batch-size 2,4 --seq-len 16,64 \
     --threads 2 --sampling shuffle,block
 stderr_is ''
 check '16 results' test "$(grep -c '"reader"' .stdout)" -eq 16
+check 'each combination once' test "$(sed -n 's/.*"\(reader\|batch\|seq\|sampling\)": *"\{0,1\}\([a-z0-9]*\).*/\2/p' .stdout |
+    paste -d' ' - - - - | sort -u | wc -l)" -eq 16
+check 'no share is beyond reason' test "$(sed -n 's/.*"memcpy_fraction": \([0-9.e-]*\),.*/\1/p' .stdout |
+    awk '$1 > 0 && $1 < 20' | wc -l)" -eq 16
+check 'no peers' test "$(grep -c '"peers": \[\]' .stdout)" -eq 1
+stdout_has '"turns": 5'
+stdout_has '"threads": 2'
 for name in memcpy_gb_per_s batch seq sampling output cold us_per_batch tokens_per_s gb_per_s memcpy_fraction; do
     stdout_has "\"$name\": "
 done
@@ -27,6 +42,9 @@ check 'none is zero' test \
 run 0 sgt-bench loader set/train_000000.bin --quiet --seconds .01
 stdout_is ''
 stderr_is ''
+
+run 0 sgt-bench loader set --turns 1 --seconds .01
+stdout_matches ', [0-9]+ cores; median of 1$'
 
 # rows longer than the shards: the default gives way and says so, a wish is refused by name
 mkdir short
@@ -75,7 +93,10 @@ usage '--seq-len x: must be a whole number from 1 to 1048576' loader set --seq-l
 usage '--seq-len 1,,2: wanted one to 16 pieces with commas between them' loader set --seq-len 1,,2
 usage '--threads 0: must be from 1 to 1024' loader set --threads 0
 usage 'a batch of 1048576 x 1024 tokens is over the 268,435,456 that are measured' loader set --batch-size 1048576
-usage '--peers: no such option' loader set --peers
+usage '--peers: no such option; did you mean --peer?' loader set --peers
+usage '--turns 0: must be from 1 to 100' loader set --turns 0
+usage '--limits sky: no such word (numpy, memcpy, scalar, mmap, threads, stream, random, ahead, block, fill)' \
+    loader set --limits memcpy,sky
 name=
 usage 'what is to be measured? (loader, tokenize, gemm, attention, step, ablation, score)'
 usage 'matmul: no such subcommand (loader, tokenize, gemm, attention, step, ablation, score)' matmul

@@ -1,4 +1,4 @@
-/* loader.c: sgt-bench loader: every reader beside the others and beside memcpy of the same windows. */
+/* loader.c: sgt-bench loader: every reader beside the others, beside memcpy of the same windows, and beside peers. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "tools/cli/options.h"
 #include "tools/cli/talk.h"
 
-enum { DEFAULT_SEQ = 1024 };
+enum { DEFAULT_SEQ = 1024, DEFAULT_TURNS = 5 };
 
 static loader_options o = {.readers = "preload,mmap,uring",
                            .outputs = "u16,i32",
@@ -20,6 +20,7 @@ static loader_options o = {.readers = "preload,mmap,uring",
                            .split = "train",
                            .seconds = 3,
                            .threads = 1,
+                           .turns = DEFAULT_TURNS,
                            .seed = 1};
 
 static const sgt_option table[] = {
@@ -37,10 +38,19 @@ static const sgt_option table[] = {
      .max = 1024},
     {"seconds", 0, SGT_OPT_REAL, &o.seconds, "X", "time for all measurements together", .def = "3", .min = .001,
      .max = 86400},
+    {"turns", 0, SGT_OPT_COUNT, &o.turns, "N", "how often each is measured, in turns; medians", .def = "5", .min = 1,
+     .max = LOADER_TURNS},
     {"split", 0, SGT_OPT_CHOICE, &o.split, "train|val", "which shards of a folder", .def = "train"},
     {"seed", 0, SGT_OPT_COUNT, &o.seed, "N", "seed of the sampling", .def = "1"},
     {"raw", 0, SGT_OPT_FLAG, &o.raw, NULL, .help = "shards have no header (nanoGPT's)"},
+    {.name = "Beside others"},
+    {"peer", 0, SGT_OPT_TEXT, &o.peer, "PYTHON",
+     .help = "in turns with numpy and PyTorch (where it is), by an interpreter that has them"},
+    {"limits", 0, SGT_OPT_TEXT, &o.limits, "LIST",
+     "each part beside its limit, in place of the table: numpy, memcpy, scalar, mmap, threads, stream, random, ahead, "
+     "block, fill; all, none", .def = "all below the table with --peer, else none", .given = &o.limits_given},
     {.name = "Output"},
+    {"plot", 0, SGT_OPT_TEXT, &o.plot, "FILE.svg", .help = "a picture of it"},
     {"json", 0, SGT_OPT_FLAG, &o.json, NULL, .help = "one JSON document"},
     {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, NULL, .help = "print nothing but what --json asks for, and failures"},
     {0}};
@@ -52,7 +62,8 @@ static const sgt_program program = {
     .options = table,
     .examples = "  sgt-bench loader out/\n"
                 "  sgt-bench loader out/ --batch-size 16,32,64 --seq-len 512,1024 --threads 2\n"
-                "  sgt-bench loader out/ --cold --loader mmap,uring --outputs u16 --json"};
+                "  sgt-bench loader out/ --cold --loader mmap,uring --outputs u16 --json\n"
+                "  sgt-bench loader out/ --limits all --peer python3 --plot loader.svg"};
 
 /* ---- lists ---- */
 
@@ -72,7 +83,7 @@ static int words(int *out, const char *option, const char *list, int kinds, cons
         int k = 0, seen = 0;
         while (k < kinds && strcmp(pieces[i], name(k))) k++;
         if (k == kinds) {
-            char all[128] = "";
+            char all[160] = "";
             for (k = 0; k < kinds; k++)
                 snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", k ? ", " : "", name(k));
             sgt_usage(&program, "--%s %s: no such word (%s)", option, pieces[i], all);
@@ -98,10 +109,25 @@ static int numbers(uint32_t *out, const char *option, const char *list)
     return n;
 }
 
+static void read_lines(loader_lists *in)
+{
+    const char *list = o.limits_given ? o.limits : o.peer ? "all" : "none";
+    if (!strcmp(list, "none")) return;
+    if (strcmp(list, "all")) {
+        in->line_count = words(in->lines, "limits", list, loader_limit_count(), loader_limit_name);
+        return;
+    }
+    while (in->line_count < loader_limit_count()) {
+        in->lines[in->line_count] = in->line_count;
+        in->line_count++;
+    }
+}
+
 static void read_lists(loader_lists *in)
 {
-    in->reader_count = words(in->readers, "loader", o.readers, SGT_READERS, loader_reader_name);
-    in->output_count = words(in->outputs, "outputs", o.outputs, LOADER_OUTPUTS, loader_output_name);
+    read_lines(in);
+    in->reader_count = words(in->readers, "loader", o.readers, SGT_READERS, loader_who_name);
+    in->output_count = words(in->outputs, "outputs", o.outputs, LOADER_OURS, loader_output_name);
     in->sampling_count = words(in->samplings, "sampling", o.samplings, SGT_SAMPLINGS, loader_sampling_name);
     in->batch_count = numbers(in->batches, "batch-size", o.batches);
     in->seq_count = numbers(in->seqs, "seq-len", o.seqs);
@@ -121,7 +147,9 @@ static int add_shard(loader_bench *b, const char *path, sgt_error *err)
     int fd = sgt_shard_open(&h, path, o.raw ? 1 : -1, err); /* the loader has held it to what it must be */
     if (fd < 0) return fd;
     close(fd);
-    if (!(b->shards[b->shard_count] = strdup(path))) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    loader_shard *s = &b->shards[b->shard_count];
+    *s = (loader_shard){strdup(path), h.data, h.tokens};
+    if (!s->path) return sgt_fail(err, SGT_ENOMEM, "out of memory");
     b->shard_count++;
     b->tokens += h.tokens;
     if (h.tokens > b->longest) b->longest = h.tokens;
@@ -166,34 +194,93 @@ static int warm(const loader_bench *b, sgt_error *err)
                 "the set is larger than half of the free memory: mmap and uring may meet pages that are not there");
         return SGT_OK;
     }
-    for (size_t i = 0; i < b->shard_count && rc == SGT_OK; i++) rc = bench_cache_fill(b->shards[i], err);
+    for (size_t i = 0; i < b->shard_count && rc == SGT_OK; i++) rc = bench_cache_fill(b->shards[i].path, err);
     return rc;
+}
+
+/* ---- the grid ---- */
+
+int loader_add_group(loader_bench *b, size_t most, loader_group **out, sgt_error *err)
+{
+    loader_group *more = reallocarray(b->groups, b->group_count + 1, sizeof *more);
+    if (!more) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    b->groups = more;
+    *out = &more[b->group_count];
+    **out = (loader_group){.results = calloc(most, sizeof *more->results)};
+    if (!(*out)->results) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    b->group_count++;
+    return SGT_OK;
+}
+
+loader_result *loader_add_result(loader_group *g, loader_result r)
+{
+    g->results[g->count] = r;
+    return &g->results[g->count++];
+}
+
+/* memcpy first, then each output of each reader, then peers: Python's know random windows of what is in memory, and fio
+ * the disk. */
+static int lay_out_group(loader_bench *b, loader_result base, sgt_error *err)
+{
+    static const int peers[][2] = {{LOADER_WINDOW, SGT_OUTPUT_U16}, {LOADER_WINDOW, SGT_OUTPUT_I32},
+                                   {LOADER_GATHER, LOADER_I64},     {LOADER_LOOP, LOADER_I64},
+                                   {LOADER_TORCH0, LOADER_I64},     {LOADER_TORCH2, LOADER_I64}};
+    enum { PEERS = sizeof peers / sizeof *peers };
+    const loader_lists *in = &b->in;
+    loader_group *g;
+    int rc = loader_add_group(b, 2 + PEERS + (size_t)in->reader_count * (size_t)in->output_count, &g, err);
+    if (rc < 0) return rc;
+    base.who = LOADER_MEMCPY;
+    base.output = SGT_OUTPUT_U16;
+    base.threads = (int)o.threads;
+    base.cold = o.cold;
+    loader_add_result(g, base);
+    for (int i = 0; i < in->output_count; i++)
+        for (int r = 0; r < in->reader_count; r++) {
+            base.output = in->outputs[i];
+            base.who = in->readers[r];
+            loader_add_result(g, base);
+        }
+    base.threads = 1;
+    for (int i = 0; i < PEERS && o.peer && !o.cold && base.sampling == SGT_SAMPLING_RANDOM; i++) {
+        base.who = peers[i][0];
+        base.output = peers[i][1];
+        loader_add_result(g, base);
+    }
+    base.who = LOADER_FIO;
+    base.output = LOADER_BYTES;
+    if (o.cold) loader_add_result(g, base);
+    return SGT_OK;
 }
 
 static int lay_out(loader_bench *b, sgt_error *err)
 {
     const loader_lists *in = &b->in;
-    b->group = 1 + (size_t)in->reader_count * (size_t)in->output_count;
-    size_t groups = (size_t)in->sampling_count * (size_t)in->batch_count * (size_t)in->seq_count;
-    b->results = calloc(b->group * groups, sizeof *b->results);
-    if (!b->results) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    int rc = SGT_OK;
     for (int s = 0; s < in->sampling_count; s++)
         for (int k = 0; k < in->batch_count; k++)
-            for (int t = 0; t < in->seq_count; t++) {
-                loader_result base = {.reader = SGT_READERS,
-                                      .output = SGT_OUTPUT_U16,
-                                      .sampling = in->samplings[s],
-                                      .batch = in->batches[k],
-                                      .seq = in->seqs[t]};
-                b->results[b->count++] = base;
-                for (int i = 0; i < in->output_count; i++)
-                    for (int r = 0; r < in->reader_count; r++) {
-                        base.output = in->outputs[i];
-                        base.reader = in->readers[r];
-                        b->results[b->count++] = base;
-                    }
-            }
-    b->slice_s = o.seconds / (double)(b->count * (LOADER_ROUNDS + 1));
+            for (int t = 0; t < in->seq_count && rc == SGT_OK; t++)
+                rc = lay_out_group(b, (loader_result){.sampling = in->samplings[s], .batch = in->batches[k],
+                                                      .seq = in->seqs[t]}, err);
+    b->grid_count = b->group_count;
+    return rc;
+}
+
+/* ---- all of it ---- */
+
+static int prepare(loader_bench *b, sgt_error *err)
+{
+    int rc = SGT_OK, warm_ones = 0, copies = 0;
+    for (size_t i = 0; i < b->group_count; i++) {
+        warm_ones |= !b->groups[i].results[0].cold;
+        copies |= b->groups[i].results[0].who == LOADER_MEMCPY;
+    }
+    if (warm_ones) rc = warm(b, err);
+    if (rc < 0 || !copies || (rc = bench_limit_open(&b->limit, 2 * b->tokens, err)) < 0) return rc;
+    if (bench_limit_bytes(b->limit) < 2 * b->tokens)
+        sgt_say(
+            &b->notice,
+            "memcpy takes its windows from a smaller block, since the set is larger than a third of the free memory");
     return SGT_OK;
 }
 
@@ -202,15 +289,22 @@ static int measure_all(loader_bench *b, sgt_error *err)
     int rc = find_shards(b, err);
     if (rc < 0) return rc;
     shorten_default(b);
-    if ((rc = lay_out(b, err)) < 0 || (rc = o.cold ? SGT_OK : warm(b, err)) < 0 ||
-        (rc = bench_limit_open(&b->limit, 2 * b->tokens, err)) < 0)
-        return rc;
-    if (bench_limit_bytes(b->limit) < 2 * b->tokens)
-        sgt_say(
-            &b->notice,
-            "memcpy takes its windows from a smaller block, since the set is larger than a third of the free memory");
-    for (size_t i = 0; i < b->count && rc == SGT_OK; i += b->group) rc = loader_measure(b, &b->results[i], err);
+    if (!o.limits_given || !b->in.line_count) rc = lay_out(b, err);
+    if (rc == SGT_OK) rc = loader_limits_lay_out(b, err);
+    if (rc == SGT_OK) rc = prepare(b, err);
+    for (size_t i = 0; i < b->group_count && rc == SGT_OK; i++) rc = loader_measure(b, &b->groups[i], err);
+    if (rc == SGT_OK) loader_limits_conclude(b);
     return rc;
+}
+
+static void release(loader_bench *b)
+{
+    loader_python_close(b);
+    bench_limit_close(b->limit);
+    for (size_t i = 0; i < b->shard_count; i++) free(b->shards[i].path);
+    free(b->shards);
+    for (size_t i = 0; i < b->group_count; i++) free(b->groups[i].results);
+    free(b->groups);
 }
 
 /* A set is opened many times; what there is to say about it is said once. */
@@ -241,12 +335,11 @@ int bench_loader(int argc, char **argv)
     read_lists(&b.in);
 
     int rc = measure_all(&b, &err);
+    if (rc == SGT_OK && o.plot) rc = loader_plot(&b, o.plot, &err);
     if (rc == SGT_OK && o.json) rc = loader_print_json(&b, &err);
     else if (rc == SGT_OK && !o.quiet) loader_show(&b);
     if (rc == SGT_OK && (fflush(stdout) == EOF || ferror(stdout))) rc = sgt_fail_errno(&err, "standard output");
-    bench_limit_close(b.limit);
-    sgt_shard_list_free(b.shards, b.shard_count);
-    free(b.results);
+    release(&b);
     while (heard.count) free(heard.lines[--heard.count]);
     if (rc == SGT_EUSAGE) sgt_usage(&program, "%s", err.text);
     return rc < 0 ? sgt_report_failure(&program, &err) : SGT_EXIT_OK;

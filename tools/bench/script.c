@@ -11,16 +11,23 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
 
 extern char **environ;
 
-typedef struct child {
-    pid_t id;
-    int script, out, errors; /* descriptors: the script, the reading end, what it says of failures */
+typedef struct bench_child {
+    const bench_script *s;
+    pid_t id;    /* 0: it does not run */
+    int asks;    /* it is spoken to: `in` is our end of that */
+    int in, out; /* our ends of what it reads and says */
+    int script, errors; /* files: the script, what it says of failures */
+    size_t kept;        /* bytes of what it has said beyond the line that was asked for */
+    char *said;         /* which are here */
 } child;
 
 int bench_memory_file(const char *name, const char *text, size_t n, sgt_error *err)
@@ -62,14 +69,15 @@ static void narrow(cpu_set_t *before, int threads)
 }
 
 /* Signals are blocked in our threads (sgt_catch_signals), and are not to be in the child. */
-static int spawn(child *c, const bench_script *s, char *const *argv, char **env, int out, sgt_error *err)
+static int spawn(child *c, const bench_script *s, char *const *argv, char **env, int in, int out, sgt_error *err)
 {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attributes;
     sigset_t none;
     sigemptyset(&none);
     posix_spawn_file_actions_init(&files);
-    posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", 0, 0);
+    if (in >= 0) posix_spawn_file_actions_adddup2(&files, in, STDIN_FILENO);
+    else posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", 0, 0);
     posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
     posix_spawn_file_actions_adddup2(&files, c->errors, STDERR_FILENO);
     posix_spawnattr_init(&attributes);
@@ -96,23 +104,38 @@ static const char **arguments(const bench_script *s, const char *script)
     return argv;
 }
 
-static int start(child *c, const bench_script *s, sgt_error *err)
+/* A socket where it is spoken to: one whose other end has gone raises no signal. */
+static int make_ends(child *c, int theirs[2], sgt_error *err)
 {
     int ends[2];
+    theirs[0] = theirs[1] = -1;
+    if (pipe2(ends, O_CLOEXEC) < 0) return sgt_fail_errno(err, "--peer: pipe");
+    c->out = ends[0];
+    theirs[1] = ends[1];
+    if (!c->asks) return SGT_OK;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0) return sgt_fail_errno(err, "--peer: socket");
+    c->in = ends[0];
+    theirs[0] = ends[1];
+    return SGT_OK;
+}
+
+static int start(child *c, const bench_script *s, sgt_error *err)
+{
+    int theirs[2], rc = make_ends(c, theirs, err);
     char script[32];
     cpu_set_t before;
     snprintf(script, sizeof script, "/proc/self/fd/%d", c->script);
-    if (pipe2(ends, O_CLOEXEC) < 0) return sgt_fail_errno(err, "--peer: pipe");
     char **env = environment(s->settings);
     const char **argv = arguments(s, script);
     if (s->threads) narrow(&before, s->threads);
-    int rc = env && argv ? spawn(c, s, (char *const *)(uintptr_t)argv, env, ends[1], err)
+    if (rc == SGT_OK)
+        rc = env && argv ? spawn(c, s, (char *const *)(uintptr_t)argv, env, theirs[0], theirs[1], err)
                          : sgt_fail(err, SGT_ENOMEM, "out of memory");
     if (s->threads) sched_setaffinity(0, sizeof before, &before);
     free(env);
     free(argv);
-    close(ends[1]);
-    c->out = ends[0];
+    if (theirs[0] >= 0) close(theirs[0]);
+    if (theirs[1] >= 0) close(theirs[1]);
     return rc;
 }
 
@@ -150,14 +173,26 @@ static int failed(const child *c, const bench_script *p, char *said, int status,
     return sgt_fail(err, SGT_EUNSUPPORTED, "%s%s: %s%s%.300s", said_by(p), p->python, why, *line ? ": " : "", line);
 }
 
+static int make_files(child *c, const bench_script *s, sgt_error *err)
+{
+    if ((c->script = bench_memory_file(s->name, s->text, s->size, err)) < 0) return c->script;
+    if ((c->errors = bench_memory_file("errors", "", 0, err)) < 0) return c->errors;
+    return SGT_OK;
+}
+
+static void close_ends(child *c)
+{
+    if (c->script >= 0) close(c->script);
+    if (c->in >= 0) close(c->in);
+    if (c->out >= 0) close(c->out);
+    if (c->errors >= 0) close(c->errors);
+}
+
 /* Until it has ended, one way or the other. */
 static int run_child(child *c, const bench_script *p, char *said, sgt_error *err)
 {
-    int status = 0;
-    if ((c->script = bench_memory_file(p->name, p->text, p->size, err)) < 0) return c->script;
-    if ((c->errors = bench_memory_file("errors", "", 0, err)) < 0) return c->errors;
-    int rc = start(c, p, err);
-    if (rc < 0) return rc;
+    int status = 0, rc = make_files(c, p, err);
+    if (rc < 0 || (rc = start(c, p, err)) < 0) return rc;
     rc = listen_to(c, said, p->stop, err);
     if (rc < 0) kill(c->id, SIGKILL);
     waitpid(c->id, &status, 0);
@@ -167,10 +202,83 @@ static int run_child(child *c, const bench_script *p, char *said, sgt_error *err
 
 int bench_script_run(const bench_script *s, char *said, sgt_error *err)
 {
-    child c = {.script = -1, .out = -1, .errors = -1};
+    child c = {.script = -1, .in = -1, .out = -1, .errors = -1};
     int rc = run_child(&c, s, said, err);
-    if (c.script >= 0) close(c.script);
-    if (c.errors >= 0) close(c.errors);
-    if (c.out >= 0) close(c.out);
+    close_ends(&c);
     return rc;
+}
+
+/* ---- one that stays ---- */
+
+int bench_script_open(bench_child **out, const bench_script *s, sgt_error *err)
+{
+    child *c = calloc(1, sizeof *c);
+    if (!c) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    *c = (child){.s = s, .asks = 1, .script = -1, .in = -1, .out = -1, .errors = -1, .said = malloc(BENCH_SAID)};
+    int rc = c->said ? make_files(c, s, err) : sgt_fail(err, SGT_ENOMEM, "out of memory");
+    if (rc == SGT_OK) rc = start(c, s, err);
+    if (rc < 0) bench_script_close(c);
+    else *out = c;
+    return rc;
+}
+
+/* It has ended, or speaks without end: why. */
+static int ended(child *c, char *said, sgt_error *err)
+{
+    int status = 0;
+    if (c->kept == BENCH_SAID) kill(c->id, SIGKILL);
+    waitpid(c->id, &status, 0);
+    c->id = 0;
+    if (status) return failed(c, c->s, said, status, err);
+    return sgt_fail(err, SGT_EUNSUPPORTED, "%s%s: it ended without an answer", said_by(c->s), c->s->python);
+}
+
+/* 1 and the line in `said`, where a whole one has come. */
+static int take_line(child *c, char *said)
+{
+    char *end = memchr(c->said, '\n', c->kept);
+    if (!end) return 0;
+    size_t n = (size_t)(end - c->said);
+    memcpy(said, c->said, n);
+    said[n] = 0;
+    c->kept -= n + 1;
+    memmove(c->said, end + 1, c->kept);
+    return 1;
+}
+
+int bench_script_ask(bench_child *c, const char *line, char *said, sgt_error *err)
+{
+    if (!c->id) return sgt_fail(err, SGT_EUNSUPPORTED, "%s%s: it has ended before", said_by(c->s), c->s->python);
+    /* what cannot be put to it because it has gone is noticed below */
+    for (size_t n = line ? strlen(line) : 0; n;) {
+        ssize_t put = send(c->in, line, n, MSG_NOSIGNAL);
+        if (put < 0 && errno != EINTR) break;
+        if (put < 0) continue;
+        line += put;
+        n -= (size_t)put;
+    }
+    while (!take_line(c, said)) {
+        struct pollfd f = {.fd = c->out, .events = POLLIN};
+        if (sgt_stopped(c->s->stop)) return sgt_fail(err, SGT_ESTOPPED, "interrupted");
+        if (poll(&f, 1, 100) <= 0) continue;
+        ssize_t got = read(c->out, c->said + c->kept, BENCH_SAID - c->kept);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) return ended(c, said, err);
+        c->kept += (size_t)got;
+    }
+    return SGT_OK;
+}
+
+void bench_script_close(bench_child *c)
+{
+    if (!c) return;
+    if (c->in >= 0) close(c->in);
+    c->in = -1;
+    for (int tries = 0; c->id && waitpid(c->id, NULL, WNOHANG) == 0; tries++) {
+        if (sgt_stopped(c->s->stop) || tries == 500) kill(c->id, SIGKILL);
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    close_ends(c);
+    free(c->said);
+    free(c);
 }

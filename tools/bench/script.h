@@ -1,4 +1,5 @@
-/* script.h: a Python script that the program carries within it, or another program, run in a process of its own. */
+/* script.h: a Python script that the program carries within it, or another program, run in a process of its own: once,
+ * or asked again and again. */
 #ifndef SGT_TOOLS_BENCH_SCRIPT_H
 #define SGT_TOOLS_BENCH_SCRIPT_H
 
@@ -21,6 +22,19 @@ typedef struct bench_script {
 /* What it wrote to standard output, in said[BENCH_SAID]. SGT_EUNSUPPORTED, with the last line of its standard error,
  * where it fails; never leaves it running. */
 int bench_script_run(const bench_script *s, char *said, sgt_error *err);
+
+/* ---- one that stays: it is asked line by line, and answers each with a line ---- */
+
+typedef struct bench_child bench_child;
+
+/* Starts it; *out is untouched on failure. What it is stays the caller's and must outlive it. */
+int bench_script_open(bench_child **out, const bench_script *s, sgt_error *err);
+
+/* Its next line, in said[BENCH_SAID] without the newline, after `line` was put to it (NULL: nothing is).
+ * SGT_EUNSUPPORTED, with the last line of its standard error, where it has ended. */
+int bench_script_ask(bench_child *c, const char *line, char *said, sgt_error *err);
+
+void bench_script_close(bench_child *c); /* it finds its standard input at an end, and has five seconds; NULL is fine */
 
 /* A file without a name that holds this text: its descriptor (the child inherits it), or a negative SGT_E*. */
 int bench_memory_file(const char *name, const char *text, size_t n, sgt_error *err);

@@ -1,0 +1,123 @@
+# sgt-bench loader --peer: what Python is asked, turn by turn, what comes of its answers, and of their absence.
+. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/shards.inc"
+
+mkdir set
+{ le32 20240520 && le32 1 && le32 20000 && head -c 41012 /dev/zero; } > set/train_000000.bin
+shard set/train_000001.bin 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18
+
+# ---- an interpreter that is none, but says what it was asked ----
+cat > python <<'END2'
+#!/bin/sh
+cat "$1" > script
+tr '\0' '\n' < "${2#@}" > files
+echo $$ > id
+echo '{"peer": "numpy 0.1"}'
+while read -r peer output batch seq seconds; do
+    echo "$peer $output $batch $seq" >> asked
+    case $peer in
+    torch*) echo '{"peer": "torch 0.2", "batches": 1, "seconds": 0.5}' ;;
+    window) echo '{"peer": "numpy 0.1", "batches": 4, "seconds": 0.001}' ;;
+    *) echo '{"peer": "numpy 0.1", "batches": 250, "seconds": '$(grep -c "$peer" asked)'}' ;;
+    esac
+done
+echo ended > last
+END2
+chmod +x python
+small='--limits none --seconds .02 --turns 3 --batch-size 4 --seq-len 16'
+run 0 sgt-bench loader set $small --outputs i32 --peer ./python --json
+stderr_is ''
+same script "$ROOT/tests/peers/loaders.py"
+check 'both shards, their first token, and how many' test "$(tr '\n' ' ' < files)" = \
+    'set/train_000000.bin 1024 20000 set/train_000001.bin 1024 18 '
+check 'one process' test "$(wc -l < id)" -eq 1
+check 'it was let go' test "$(cat last)" = ended
+check 'a turn to warm up and three that count, of each' test "$(sort asked | uniq -c | tr -s ' ' | tr '\n' ';')" = \
+    ' 4 gather i64 4 16; 4 loop i64 4 16; 4 torch0 i64 4 16; 4 torch2 i64 4 16; 4 window i32 4 16; 4 window u16 4 16;'
+check 'in turns' test "$(cut -d' ' -f1,2 asked | sed -n 7,12p)" = "$(cut -d' ' -f1,2 asked | sed -n 1,6p)"
+stdout_has '"numpy": "numpy 0.1"'
+stdout_has '"torch": "torch 0.2"'
+# turn k of gather and of loop takes k seconds for 250 batches: the second, third and fourth count
+peers() { sed -n '/"peers"/,/"left_out"/p' .stdout; }
+check 'the median turn' test "$(peers | grep -c '"us_per_batch": 12000.0')" -eq 2
+check 'the windows' test "$(peers | grep -c '"us_per_batch": 250.0')" -eq 2
+check 'its speed' test "$(peers | grep -c '"tokens_per_s": 256000.0')" -eq 2
+check 'and bytes' test "$(peers | grep -c '"gb_per_s": 0.000544')" -eq 2
+check 'six of them' test "$(peers | grep -c '"reader"')" -eq 6
+stdout_has '"left_out": []'
+
+run 0 sgt-bench loader set $small --peer ./python --plot a.svg
+stdout_matches ', [0-9]+ cores; median of 3; beside numpy 0\.1, torch 0\.2$'
+stdout_matches '^[* ] numpy window    i32 random          4     16     250\.00       0\.3 '
+stdout_matches '^[* ] torch 2 workers i64 random          4     16  500000\.00       0\.0 '
+check '100 columns' test "$(awk 'length > 100' .stdout | wc -l)" -eq 0
+check 'a bar for each' test "$(grep -c '<rect class="ours"' a.svg)" -eq 6
+check 'and for each peer' test "$(grep -c '<rect class="peer"' a.svg)" -eq 6
+check 'one for memcpy' test "$(grep -c '<rect class="limit"' a.svg)" -eq 1
+for row in 'memcpy, u16' 'preload, i32' 'uring, u16' 'numpy window, i32' 'torch 2 workers, i64'; do
+    check "$row is in the picture" grep -qF ">$row</text>" a.svg
+done
+python3 -c 'import xml.dom.minidom as m; m.parse("a.svg")' || fail 'the picture is no XML'
+run 0 sgt-bench loader set $small --cold --loader preload --peer ./nowhere --json # has nothing to do
+run 0 sgt-bench loader set $small --sampling shuffle --peer ./nowhere --json
+stdout_has '"peers": []'
+
+# ---- what it lacks is left out, and said ----
+cat > python <<'END2'
+#!/bin/sh
+echo '{"peer": "numpy 0.1"}'
+while read -r peer rest; do
+    case $peer in
+    torch*) echo '{"error": "ModuleNotFoundError: No module named '"'torch'"'"}' ;;
+    loop) echo '["what?"]' ;;
+    *) echo '{"peer": "numpy 0.1", "batches": 4, "seconds": 0.001}' ;;
+    esac
+done
+END2
+run 0 sgt-bench loader set $small --peer ./python --json
+stderr_is "sgt-bench loader: numpy loop is left out: --peer ./python: no batches and seconds in what it said: [\"what?\"]
+sgt-bench loader: torch 0 workers is left out: --peer ./python: ModuleNotFoundError: No module named 'torch'
+sgt-bench loader: torch 2 workers is left out: --peer ./python: ModuleNotFoundError: No module named 'torch'"
+check 'three are there' test "$(peers | grep -c '"us_per_batch"')" -eq 3
+check 'three are not' test "$(sed -n '/"left_out"/,$p' .stdout | grep -c '"why"')" -eq 3
+
+# ---- it ends: at once, or in the middle ----
+printf '#!/bin/sh\necho "ModuleNotFoundError: No module named numpy" >&2\nexit 1\n' > python
+run 1 sgt-bench loader set $small --peer ./python
+stdout_is ''
+stderr_is 'sgt-bench loader: --peer ./python: exit 1: ModuleNotFoundError: No module named numpy (an interpreter with numpy is wanted)'
+printf '#!/bin/sh\n' > python
+run 1 sgt-bench loader set $small --peer ./python
+stderr_is 'sgt-bench loader: --peer ./python: it ended without an answer'
+run 1 sgt-bench loader set $small --peer ./nowhere
+stderr_is 'sgt-bench loader: --peer ./nowhere: No such file or directory'
+printf '#!/bin/sh\necho "{}"\nread -r x\necho "{\\"peer\\": \\"numpy 1\\", \\"batches\\": 4, \\"seconds\\": 1}"\nread -r x\necho "Killed by nobody" >&2\nkill -9 $$\n' > python
+run 0 sgt-bench loader set $small --peer ./python --json
+stderr_has 'sgt-bench loader: numpy window is left out: --peer ./python: signal 9: Killed by nobody'
+stderr_has 'sgt-bench loader: numpy gather is left out: --peer ./python: it has ended before'
+
+# ---- interrupted while it thinks ----
+printf '#!/bin/sh\necho $$ > id\nexec sleep 100\n' > python
+rm id
+sgt-bench loader set $small --peer ./python > .stdout 2> .stderr &
+bench=$!
+i=0
+while [ ! -s id ] && [ $i -lt 200 ]; do sleep .05 && i=$((i + 1)); done
+kill -INT $bench
+code=0
+wait $bench || code=$?
+check "exit code $code, not 130" test $code -eq 130
+stderr_is 'sgt-bench loader: interrupted'
+kill -0 "$(cat id)" 2> /dev/null && fail 'the peer was left behind'
+
+# ---- the real script, where there is a Python with numpy ----
+real=
+for p in python3 /usr/bin/python3; do $p -c 'import numpy' 2> /dev/null && real=$p && break; done
+[ -z "$real" ] || {
+    printf '%s\n' 'window i32 4 16 .001' 'window u16 2 8 .001' 'gather i64 4 16 .001' 'loop i64 4 16 .001' 'sky u16 1 1 1' > asks
+    $real "$ROOT/tests/peers/loaders.py" set < asks > answers || fail 'loaders.py failed'
+    check 'it says what it is' test "$(head -1 answers | grep -c '^{"peer": "numpy [0-9.]*"}$')" -eq 1
+    check 'four answers' test "$(grep -cE '^\{"peer": "numpy [0-9.]+", "batches": [0-9]+, "seconds": [0-9.]+\}$' answers)" -eq 4
+    check 'and an error' test "$(tail -1 answers)" = '{"error": "KeyError: '"'sky'"'"}'
+}
+:

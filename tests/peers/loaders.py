@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+"""Batches of random windows as others make them: the peers for sgt's loader. One thread, but for PyTorch's workers.
+
+    loaders.py DIR|@LIST        then, on standard input, lines of PEER OUTPUT B T SECONDS
+
+DIR: shards DIR/*.bin of 16-bit ids behind 1,024 bytes. @LIST: a file of path, bytes before the first id, and ids, of
+each shard, a NUL behind each of the three. First it says a JSON line of what it is, then one an answer: the batches it
+made in that time, and how long that was; or an error. Peers:
+
+    window  i32|u16    numpy's sliding_window_view of all ids in memory, indexed: one copy of B rows of T+1
+    gather  i64|i32    the same memory indexed by a (B, T+1) array of places
+    loop    i64        nanoGPT's get_batch: a memory map, a row at a time, stacked (x and y, one by one)
+    torch0  i64        PyTorch's DataLoader over single samples, in this process
+    torch2  i64        with two workers
+
+Needs numpy; torch for its DataLoader."""
+import glob
+import json
+import os
+import sys
+import time
+
+import numpy as np
+
+TYPES = {"u16": np.uint16, "i32": np.int32, "i64": np.int64}
+
+
+def shards(where):
+    """(path, bytes before the first id, ids) of each"""
+    if not where.startswith("@"):
+        return [(p, 1024, (os.path.getsize(p) - 1024) // 2) for p in sorted(glob.glob(where + "/*.bin"))]
+    with open(where[1:], "rb") as f:
+        words = [os.fsdecode(w) for w in f.read().split(b"\0")[:-1]]
+    return [(words[i], int(words[i + 1]), int(words[i + 2])) for i in range(0, len(words), 3)]
+
+
+def available():
+    with open("/proc/meminfo") as f:
+        return next(int(line.split()[1]) * 1024 for line in f if line.startswith("MemAvailable:"))
+
+
+class Shards:
+    def __init__(self, where):
+        self.files = shards(where)
+        self.rng = np.random.default_rng(0)
+        self.maps = self.ids = None
+
+    def ram(self):
+        """All ids, in memory."""
+        if self.ids is None:
+            total = sum(n for _, _, n in self.files)
+            if 2 * total > 0.8 * available():
+                raise MemoryError(f"{2 * total >> 20} MiB of ids, {available() >> 20} MiB of memory are free")
+            self.ids, at = np.empty(total, "<u2"), 0
+            for path, before, n in self.files:
+                with open(path, "rb", buffering=0) as f:
+                    f.seek(before)
+                    view, done = memoryview(self.ids[at : at + n]).cast("B"), 0
+                    while done < 2 * n:
+                        done += f.readinto(view[done:]) or sys.exit(f"{path}: cut short")
+                at += n
+        return self.ids
+
+    def mapped(self, T):
+        """Those that have a window, and up to which start of all each of them goes."""
+        if self.maps is None:
+            self.maps = [np.memmap(p, "<u2", "r", offset=b, shape=(n,)) for p, b, n in self.files]
+        maps = [m for m in self.maps if len(m) > T]
+        return maps, np.cumsum([len(m) - T for m in maps])
+
+
+def window(s, output, B, T):
+    ram = s.ram()
+    view, kind = np.lib.stride_tricks.sliding_window_view(ram, T + 1), TYPES[output]
+    if output == "u16":
+        return lambda: view[s.rng.integers(0, len(ram) - T, B)]
+    return lambda: view[s.rng.integers(0, len(ram) - T, B)].astype(kind)
+
+
+def gather(s, output, B, T):
+    ram, row, kind = s.ram(), np.arange(T + 1), TYPES[output]
+    return lambda: ram[s.rng.integers(0, len(ram) - T, B)[:, None] + row].astype(kind)
+
+
+def loop(s, output, B, T):
+    (maps, ends), kind = s.mapped(T), TYPES[output]
+
+    def at():
+        for i in s.rng.integers(0, ends[-1], B):
+            k = int(np.searchsorted(ends, i, "right"))
+            yield maps[k], int(i) - (int(ends[k - 1]) if k else 0)
+
+    def batch():
+        rows = list(at())
+        x = np.stack([m[i : i + T].astype(kind) for m, i in rows])
+        y = np.stack([m[i + 1 : i + 1 + T].astype(kind) for m, i in rows])
+        return x, y
+
+    return batch
+
+
+def torch_loader(s, B, T, workers):
+    import torch
+
+    maps, ends = s.mapped(T)
+    total = int(ends[-1])
+
+    class Windows(torch.utils.data.Dataset):
+        def __len__(self):
+            return total
+
+        def __getitem__(self, i):
+            i = i * 2654435761 % total
+            k = int(np.searchsorted(ends, i, "right"))
+            i -= int(ends[k - 1]) if k else 0
+            row = torch.from_numpy(maps[k][i : i + T + 1].astype(np.int64))
+            return row[:-1], row[1:]
+
+    rows = iter(range(1 << 62))
+    batches = iter(torch.utils.data.DataLoader(Windows(), B, num_workers=workers, sampler=rows))
+    return lambda: next(batches)
+
+
+def make(s, peer, output, B, T):
+    """A function that makes a batch."""
+    if peer.startswith("torch"):
+        return torch_loader(s, B, T, int(peer[5:]))
+    return {"window": window, "gather": gather, "loop": loop}[peer](s, output, B, T)
+
+
+def name(peer):
+    if peer.startswith("torch"):
+        return "torch " + sys.modules["torch"].__version__
+    return "numpy " + np.__version__
+
+
+def measure(batch, seconds):
+    n, begin = 0, time.perf_counter()
+    while True:
+        batch()
+        n += 1
+        took = time.perf_counter() - begin
+        if took >= seconds:
+            return dict(batches=n, seconds=took)
+
+
+def main():
+    s, made = Shards(sys.argv[1]), {}
+    print(json.dumps(dict(peer="numpy " + np.__version__)), flush=True)
+    for line in sys.stdin:
+        peer, output, B, T, seconds = line.split()
+        key = (peer, output, int(B), int(T))
+        try:
+            if key not in made:
+                made = {k: v for k, v in made.items() if k[2:] == key[2:]}  # workers of other sizes end
+                made[key] = make(s, *key)
+                made[key]()
+            answer = dict(peer=name(peer), **measure(made[key], float(seconds)))
+        except Exception as e:
+            answer = dict(error=f"{type(e).__name__}: {e}".splitlines()[0])
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,384 @@
+/* loader_measure.c: the measurements of sgt-bench loader.
+ *
+ * Everything is measured in short slices that take turns (turn after turn, each reader and each peer once a turn), so
+ * that a machine that changes its mind slows them all; the figure of each is the median of its slices. Each thread
+ * writes into one buffer. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/clock.h"
+#include "sample/sampler.h"
+#include "tools/bench/loader.h"
+
+/* One reader's loader for one sampling, batch and seq; what the threads of a slice work on. */
+typedef struct drawer {
+    sgt_loader *loader;
+    sgt_loader_info info;
+    int output, scalar, threads; /* threads: how many cursors and buffers there are */
+    sgt_cursor **cursors;
+    void **buffers;
+    uint64_t next; /* the batch that the next slice begins with */
+    double opened_s, opened_cpu_s;
+    int turn; /* it was opened in this one */
+} drawer;
+
+typedef struct slice_sum {
+    uint64_t units;
+    double seconds, cpu_s;
+} slice_sum;
+
+static double cpu_seconds(void)
+{
+    struct rusage u;
+    getrusage(RUSAGE_SELF, &u);
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + 1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+}
+
+static void drawer_close(drawer *d)
+{
+    for (int t = 0; t < d->threads; t++) {
+        sgt_cursor_close(d->cursors[t]);
+        free(d->buffers[t]);
+    }
+    free(d->cursors);
+    free(d->buffers);
+    sgt_loader_close(d->loader);
+    *d = (drawer){.next = d->next};
+}
+
+static int add_thread(drawer *d, const loader_result *r, sgt_error *err)
+{
+    /* i32 inputs and targets are the larger: the same memory serves both outputs, and both find it as hot */
+    size_t bytes = ((size_t)r->batch * (r->seq + 1) * 2 * sizeof(int32_t) + 63) / 64 * 64;
+    void *buffer = aligned_alloc(64, bytes);
+    if (!buffer) return sgt_fail(err, SGT_ENOMEM, "out of memory for a batch");
+    memset(buffer, 1, bytes);
+    int rc = sgt_cursor_open(&d->cursors[d->threads], d->loader, err);
+    if (rc < 0) free(buffer);
+    else d->buffers[d->threads++] = buffer;
+    return rc;
+}
+
+static int drawer_open(drawer *d, const loader_bench *b, const loader_result *r, int threads, sgt_error *err)
+{
+    sgt_loader_options options = {.reader = (sgt_reader)r->who,
+                                  .sampling = (sgt_sampling)r->sampling,
+                                  .seed = b->o->seed,
+                                  .batch = r->batch,
+                                  .seq = r->seq,
+                                  .split = b->o->split,
+                                  .raw = b->o->raw,
+                                  .notice = b->notice};
+    double start = sgt_now(), cpu = cpu_seconds();
+    int rc = sgt_loader_open(&d->loader, b->path, &options, err);
+    if (rc < 0) return rc;
+    d->opened_s = sgt_now() - start;
+    d->opened_cpu_s = cpu_seconds() - cpu;
+    sgt_loader_get_info(d->loader, &d->info);
+    d->cursors = calloc((size_t)threads, sizeof *d->cursors);
+    d->buffers = calloc((size_t)threads, sizeof *d->buffers);
+    if (!d->cursors || !d->buffers) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    while (rc == SGT_OK && d->threads < threads) rc = add_thread(d, r, err);
+    return rc;
+}
+
+static int draw_batch(void *ctx, int thread, uint64_t k, sgt_error *err)
+{
+    const drawer *d = ctx;
+    sgt_cursor *c = d->cursors[thread];
+    if (d->output == SGT_OUTPUT_U16) return sgt_loader_batch(d->loader, c, k, d->buffers[thread], err);
+    int32_t *inputs = d->buffers[thread], *targets = inputs + (size_t)d->info.batch * d->info.seq;
+    return (d->scalar ? sgt_loader_batch_i32_scalar : sgt_loader_batch_i32)(d->loader, c, k, inputs, targets, err);
+}
+
+/* ---- slices of ours ---- */
+
+static int draw_slice(drawer *d, const loader_result *r, uint64_t most, double seconds, slice_sum *sum, sgt_error *err)
+{
+    bench_slice s = {.first = d->next, .most = most, .seconds = seconds, .threads = r->threads};
+    double cpu = cpu_seconds(), took;
+    uint64_t units;
+    d->output = r->output;
+    d->scalar = r->way == LOADER_SCALAR;
+    int rc = bench_run(&s, draw_batch, d, &units, &took, err);
+    if (rc < 0) return rc;
+    d->next += units;
+    sum->units += units;
+    sum->seconds += took;
+    sum->cpu_s += cpu_seconds() - cpu;
+    return SGT_OK;
+}
+
+static void note(loader_result *r, int turn, const slice_sum *sum, double open_s)
+{
+    if (turn < 0) return;
+    r->us[turn] = sum->seconds * 1e6 / (double)sum->units;
+    r->cpu[turn] = sum->cpu_s / sum->seconds;
+    r->open_s[turn] = open_s;
+}
+
+/* The consumer's work: cores that it has are busy, as they would be. */
+static void work_for(double us)
+{
+    double until = sgt_now() + us * 1e-6;
+    while (sgt_now() < until) {}
+}
+
+/* Batches taken and given back for a while, the waits for both and nothing else. */
+static int consume(sgt_stream *s, double work_us, double seconds, slice_sum *sum, sgt_error *err)
+{
+    double until = sgt_now() + seconds, from, to;
+    do {
+        sgt_stream_batch got;
+        from = sgt_now();
+        int rc = sgt_stream_next(s, &got, err);
+        to = sgt_now();
+        if (rc < 0) return rc;
+        sum->seconds += to - from;
+        work_for(work_us);
+        from = sgt_now();
+        sgt_stream_release(s, &got);
+        to = sgt_now();
+        sum->seconds += to - from;
+        sum->units++;
+    } while (to < until);
+    return SGT_OK;
+}
+
+/* In the turn before the first: how long a batch takes when the consumer does nothing, which its work is twice of. */
+static int stream_slice(drawer *d, loader_result *r, int turn, double seconds, sgt_error *err)
+{
+    sgt_stream *s;
+    sgt_stream_options options = {.first = d->next, .output = (sgt_output)r->output, .threads = (uint32_t)r->threads};
+    slice_sum begin = {0}, sum = {0};
+    int rc = sgt_stream_open(&s, d->loader, &options, err);
+    if (rc < 0) return rc;
+    rc = consume(s, turn < 0 ? 0 : r->work_us, turn < 0 ? seconds : seconds / 10, &begin, err); /* the ring fills */
+    if (turn < 0) r->work_us = 2 * begin.seconds * 1e6 / (double)begin.units;
+    if (rc == SGT_OK) rc = consume(s, r->work_us, seconds, &sum, err);
+    sgt_stream_close(s);
+    d->next += begin.units + sum.units;
+    if (rc == SGT_OK) note(r, turn, &sum, d->opened_s);
+    return rc;
+}
+
+static int warm_turn(drawer *d, loader_result *r, int turn, double seconds, sgt_error *err)
+{
+    slice_sum sum = {0};
+    if (r->way == LOADER_STREAM) return stream_slice(d, r, turn, seconds, err);
+    int rc = draw_slice(d, r, 0, seconds, &sum, err);
+    if (rc == SGT_OK) note(r, turn, &sum, d->opened_s);
+    return rc;
+}
+
+/* ---- cold ---- */
+
+static int evict_all(const loader_bench *b, sgt_error *err)
+{
+    int rc = SGT_OK;
+    for (size_t i = 0; i < b->shard_count && rc == SGT_OK; i++) rc = bench_cache_evict(b->shards[i].path, err);
+    return rc;
+}
+
+/* Batches until a tenth of the pages has been asked for: past that, ever more windows would meet pages that are there
+ * again. For each thread. */
+static uint64_t cold_batches(const loader_bench *b, const loader_result *r)
+{
+    uint64_t pages = b->tokens / 2048, a_row = ((uint64_t)r->seq + 1) / 2048 + 2;
+    uint64_t n = pages / 10 / (a_row * r->batch * (uint64_t)r->threads);
+    return n ? n : 1;
+}
+
+/* Batches of a pool of blocks, for each thread: what the reader reads ahead is whole pools. */
+static uint64_t pool_batches(const drawer *d, const loader_result *r)
+{
+    uint64_t block = (SGT_BLOCK_TOKENS + (uint64_t)r->seq - 1) / r->seq, windows = block * SGT_POOL_BLOCKS;
+    if (windows > d->info.windows_per_epoch) windows = d->info.windows_per_epoch;
+    uint64_t n = windows / ((uint64_t)r->batch * (uint64_t)r->threads);
+    return n ? n : 1;
+}
+
+/* From a pool's beginning on for as many pools as there is time for, behind one that is not counted: as much is read
+ * ahead before the clock starts as at its end. */
+static int block_slice(const loader_bench *b, drawer *d, const loader_result *r, double seconds, slice_sum *sum,
+                       sgt_error *err)
+{
+    uint64_t n = pool_batches(d, r), whole = n * (uint64_t)r->threads, most = cold_batches(b, r) / n, pools;
+    slice_sum first = {0};
+    d->next = (d->next + whole - 1) / whole * whole;
+    int rc = draw_slice(d, r, n, 1e9, &first, err);
+    if (rc < 0) return rc;
+    pools = (uint64_t)(seconds / first.seconds + 0.5);
+    if (pools > most) pools = most;
+    return draw_slice(d, r, pools ? n * pools : n, 1e9, sum, err);
+}
+
+/* Opened anew each time, since what a program maps cannot be dropped; and dropped again after opening, which reads
+ * headers. */
+static int cold_slice(loader_bench *b, drawer *d, loader_result *r, int turn, double seconds, sgt_error *err)
+{
+    double open_s = 0;
+    slice_sum sum = {0};
+    int rc, n = 0;
+    do {
+        drawer_close(d);
+        d->next = (b->cold_rows + r->batch - 1) / r->batch;
+        if ((rc = evict_all(b, err)) == SGT_OK && (rc = drawer_open(d, b, r, r->threads, err)) == SGT_OK &&
+            (rc = evict_all(b, err)) == SGT_OK)
+            rc = r->sampling == SGT_SAMPLING_BLOCK ? block_slice(b, d, r, seconds, &sum, err)
+                                                   : draw_slice(d, r, cold_batches(b, r), seconds - sum.seconds, &sum, err);
+        b->cold_rows = d->next * r->batch;
+        open_s += d->opened_s;
+        n++;
+    } while (rc == SGT_OK && sum.seconds < 0.9 * seconds && r->sampling != SGT_SAMPLING_BLOCK);
+    drawer_close(d);
+    if (rc == SGT_OK) note(r, turn, &sum, open_s / n);
+    return rc;
+}
+
+/* Preload reads everything when it opens, and nothing later: opened once a turn, for all its outputs. */
+static int cold_preload(loader_bench *b, drawer *d, loader_result *r, int turn, double seconds, sgt_error *err)
+{
+    slice_sum sum = {0};
+    int rc = SGT_OK;
+    if (!d->loader || d->turn != turn) {
+        drawer_close(d);
+        if ((rc = evict_all(b, err)) == SGT_OK) rc = drawer_open(d, b, r, r->threads, err);
+        d->turn = turn;
+    }
+    if (rc == SGT_OK && r->way == LOADER_FILL) sum = (slice_sum){1, d->opened_s, d->opened_cpu_s};
+    else if (rc == SGT_OK) rc = draw_slice(d, r, 0, seconds, &sum, err);
+    if (rc == SGT_OK) note(r, turn, &sum, d->opened_s);
+    return rc;
+}
+
+/* ---- turns ---- */
+
+static int copy_turn(loader_bench *b, loader_result *r, int turn, uint64_t *copied, double seconds, sgt_error *err)
+{
+    bench_slice s = {.first = *copied, .seconds = seconds, .threads = r->threads};
+    slice_sum sum = {0};
+    double cpu = cpu_seconds();
+    int rc = bench_run(&s, bench_limit_copy, b->limit, &sum.units, &sum.seconds, err);
+    sum.cpu_s = cpu_seconds() - cpu;
+    *copied += sum.units;
+    if (rc == SGT_OK) note(r, turn, &sum, 0);
+    return rc;
+}
+
+static int take_turn(loader_bench *b, loader_result *r, drawer *drawers, int turn, uint64_t *copied, double seconds,
+                     sgt_error *err)
+{
+    double us, cpu = 0;
+    int rc;
+    if (r->who == LOADER_MEMCPY) return copy_turn(b, r, turn, copied, seconds, err);
+    if (loader_is_reader(r->who)) {
+        drawer *d = &drawers[r->who];
+        if (!r->cold) return warm_turn(d, r, turn, seconds, err);
+        return (r->who == SGT_READER_PRELOAD ? cold_preload : cold_slice)(b, d, r, turn, seconds, err);
+    }
+    rc = r->who == LOADER_FIO ? loader_fio_turn(b, r, seconds, &us, &cpu, err)
+                              : loader_python_turn(b, r, seconds, &us, err);
+    if (rc == SGT_OK && turn >= 0) {
+        r->us[turn] = us;
+        r->cpu[turn] = cpu;
+    }
+    return rc;
+}
+
+/* A peer that cannot is left out, and so is anything of ours in a group that is lenient. */
+static int leave_out(loader_bench *b, const loader_group *g, loader_result *r, int rc, const sgt_error *err)
+{
+    if (rc != SGT_EUNSUPPORTED || (loader_is_reader(r->who) && !g->lenient)) return rc;
+    sgt_printable(r->why, sizeof r->why, err->text);
+    if (loader_is_python(r->who)) sgt_say(&b->notice, "%s is left out: %s", loader_who_name(r->who), r->why);
+    else if (r->who == LOADER_FIO && b->fio_runs) sgt_say(&b->notice, "fio is left out: %s", r->why);
+    return SGT_OK;
+}
+
+/* Turn -1 warms up; nothing that is cold takes part in it. */
+static int take_turns(loader_bench *b, loader_group *g, drawer *drawers, sgt_error *err)
+{
+    int turns = (int)b->o->turns;
+    double seconds = b->o->seconds / (double)(b->grid_count && !g->lenient ? b->grid_count : 1) /
+                     (double)(g->count * (size_t)(turns + 1));
+    uint64_t copied = 0;
+    for (int turn = -1; turn < turns; turn++)
+        for (size_t i = 0; i < g->count; i++) {
+            loader_result *r = &g->results[i];
+            if (r->why[0] || (turn < 0 && r->cold)) continue;
+            if (sgt_stopped(b->stop)) return sgt_fail(err, SGT_ESTOPPED, "stopped");
+            int rc = take_turn(b, r, drawers, turn, &copied, seconds, err);
+            if (rc < 0 && (rc = leave_out(b, g, r, rc, err)) < 0) return rc;
+        }
+    return SGT_OK;
+}
+
+/* ---- conclusions ---- */
+
+static void find_best(loader_group *g)
+{
+    for (size_t i = 0; i < g->count; i++) {
+        loader_result *r = &g->results[i];
+        size_t better = 0, others = 0;
+        if (r->why[0] || r->who == LOADER_MEMCPY || r->who == LOADER_FIO) continue;
+        for (size_t j = 0; j < g->count; j++) {
+            const loader_result *s = &g->results[j];
+            if (s->why[0] || s->who == LOADER_MEMCPY || s->output != r->output || i == j) continue;
+            others++;
+            better += s->us_per_batch < r->us_per_batch;
+        }
+        r->best = others && !better;
+    }
+}
+
+static void conclude(loader_group *g, size_t turns)
+{
+    for (size_t i = 0; i < g->count; i++) {
+        loader_result *r = &g->results[i];
+        if (r->why[0]) continue;
+        r->us_per_batch = bench_median(r->us, turns);
+        r->cpu_share = bench_median(r->cpu, turns);
+        r->open_ms = bench_median(r->open_s, turns) * 1e3;
+    }
+    for (size_t i = 0; i < g->count; i++)
+        for (size_t j = 0; j < g->count; j++) {
+            const loader_result *other = &g->results[j];
+            if (other->why[0]) continue;
+            if (other->who == LOADER_FIO) g->results[i].fio_us = other->us_per_batch;
+            if (other->who == LOADER_MEMCPY && other->threads == g->results[i].threads)
+                g->results[i].memcpy_us = other->us_per_batch;
+        }
+    find_best(g);
+}
+
+static int aim(loader_bench *b, const loader_result *r, int threads, sgt_error *err)
+{
+    drawer d = {0};
+    loader_result as_mapped = *r;
+    as_mapped.who = SGT_READER_MMAP; /* opens at once; the windows are the same from every reader */
+    int rc = drawer_open(&d, b, &as_mapped, threads, err);
+    if (rc == SGT_OK) rc = bench_limit_aim(b->limit, d.loader, threads, err);
+    drawer_close(&d);
+    return rc;
+}
+
+int loader_measure(loader_bench *b, loader_group *g, sgt_error *err)
+{
+    drawer drawers[SGT_READERS] = {{0}};
+    int rc = SGT_OK, threads = 1;
+    for (size_t i = 0; i < g->count; i++)
+        if (g->results[i].threads > threads) threads = g->results[i].threads;
+    if (g->results[0].who == LOADER_MEMCPY) rc = aim(b, &g->results[0], threads, err);
+    if (g->results[0].cold) loader_python_close(b);
+    for (size_t i = 0; i < g->count && rc == SGT_OK; i++) {
+        const loader_result *r = &g->results[i];
+        if (!r->cold && loader_is_reader(r->who) && !drawers[r->who].loader)
+            rc = drawer_open(&drawers[r->who], b, r, threads, err);
+    }
+    if (rc == SGT_OK) rc = take_turns(b, g, drawers, err);
+    for (int r = 0; r < SGT_READERS; r++) drawer_close(&drawers[r]);
+    if (rc == SGT_OK) conclude(g, (size_t)b->o->turns);
+    return rc;
+}

@@ -1,0 +1,209 @@
+/* loader_peers.c: what sgt-bench loader sets beside ours: Python's ways to make batches, asked turn by turn of one
+ * process, and the disk's own speed as fio finds it on the same files. */
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sample/sampler.h"
+#include "tools/bench/loader.h"
+#include "tools/bench/script.h"
+
+__asm__(".section .rodata\n"
+        "sgt_loaders_py: .incbin \"tests/peers/loaders.py\"\n"
+        "sgt_loaders_py_end: .byte 0\n"
+        ".previous\n");
+extern const char sgt_loaders_py[], sgt_loaders_py_end[];
+
+/* ---- Python ---- */
+
+struct loader_python {
+    bench_script script;
+    const char *args[2];
+    char list[32]; /* "@/proc/self/fd/N" */
+    int fd;        /* N */
+    bench_child *child;
+};
+
+/* The shards as loaders.py wants them: three words each, a NUL behind every word. */
+static int list_shards(const loader_bench *b, sgt_error *err)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+    for (size_t i = 0; f && i < b->shard_count; i++) {
+        const loader_shard *s = &b->shards[i];
+        fprintf(f, "%s%c%" PRIu64 "%c%" PRIu64 "%c", s->path, 0, s->data, 0, s->tokens, 0);
+    }
+    if (!f || fclose(f) != 0) {
+        free(text);
+        return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    }
+    int fd = bench_memory_file("shards", text, n, err);
+    free(text);
+    return fd;
+}
+
+void loader_python_close(loader_bench *b)
+{
+    loader_python *p = b->python;
+    if (!p) return;
+    bench_script_close(p->child);
+    if (p->fd >= 0) close(p->fd);
+    free(p);
+    b->python = NULL;
+}
+
+/* What it says in its first line is what it is; an interpreter that cannot run the script at all is the user's to
+ * mend. */
+static int python_open(loader_bench *b, char *said, sgt_error *err)
+{
+    loader_python *p = b->python = calloc(1, sizeof *p);
+    if (!p) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    if ((p->fd = list_shards(b, err)) < 0) return p->fd;
+    snprintf(p->list, sizeof p->list, "@/proc/self/fd/%d", p->fd);
+    p->args[0] = p->list;
+    p->script = (bench_script){.python = b->o->peer, .name = "loaders.py", .text = sgt_loaders_py,
+                               .size = (size_t)(sgt_loaders_py_end - sgt_loaders_py), .args = p->args,
+                               .stop = b->stop};
+    int rc = bench_script_open(&p->child, &p->script, err);
+    if (rc == SGT_OK) rc = bench_script_ask(p->child, NULL, said, err);
+    if (rc != SGT_EUNSUPPORTED) return rc;
+    int lacks = strstr(err->text, "No module named") != NULL;
+    char why[1024];
+    memcpy(why, err->text, sizeof why);
+    return sgt_fail(err, SGT_EIO, "%s%s", why, lacks ? " (an interpreter with numpy is wanted)" : "");
+}
+
+static int take_answer(loader_bench *b, const loader_result *r, const char *said, double *us, sgt_error *err)
+{
+    json_t *j = json_loads(said, 0, NULL);
+    const char *name = json_string_value(json_object_get(j, "peer")), *why = json_string_value(json_object_get(j, "error"));
+    double batches = json_number_value(json_object_get(j, "batches")), s = json_number_value(json_object_get(j, "seconds"));
+    char *to = r->who >= LOADER_TORCH0 ? b->torch : b->numpy;
+    int rc = SGT_OK;
+    if (why) rc = sgt_fail(err, SGT_EUNSUPPORTED, "--peer %s: %s", b->o->peer, why);
+    else if (!(batches > 0 && s > 0))
+        rc = sgt_fail(err, SGT_EUNSUPPORTED, "--peer %s: no batches and seconds in what it said: %.200s", b->o->peer, said);
+    else *us = s * 1e6 / batches;
+    if (rc == SGT_OK && name) snprintf(to, sizeof b->torch, "%s", name);
+    json_decref(j);
+    return rc;
+}
+
+static const char *const asked_as[LOADER_WHO] = {[LOADER_WINDOW] = "window", [LOADER_GATHER] = "gather",
+                                                 [LOADER_LOOP] = "loop", [LOADER_TORCH0] = "torch0",
+                                                 [LOADER_TORCH2] = "torch2"};
+
+int loader_python_turn(loader_bench *b, const loader_result *r, double seconds, double *us, sgt_error *err)
+{
+    char line[128], *said = malloc(BENCH_SAID);
+    int rc = said ? SGT_OK : sgt_fail(err, SGT_ENOMEM, "out of memory");
+    if (rc == SGT_OK && !b->python) rc = python_open(b, said, err);
+    snprintf(line, sizeof line, "%s %s %" PRIu32 " %" PRIu32 " %.6f\n", asked_as[r->who], loader_output_name(r->output),
+             r->batch, r->seq, seconds);
+    if (rc == SGT_OK) rc = bench_script_ask(b->python->child, line, said, err);
+    if (rc == SGT_OK) rc = take_answer(b, r, said, us, err);
+    free(said);
+    return rc;
+}
+
+/* ---- fio ---- */
+
+enum { MOST_FILES = 64, LIST_BYTES = 100000, DEPTH = 128, LARGE_DEPTH = 16 }; /* DEPTH: our reader's */
+#define LEAST_SECONDS 0.5                                                       /* its threads and files take some time */
+
+typedef struct fio_run {
+    const char *rw, *files; /* how; the file that comes next */
+    uint64_t bytes;         /* of a request */
+    int depth;
+} fio_run;
+
+/* What the reader asks of the disk. Requests are whole pages, as those of a file system are. */
+static fio_run wanted(const loader_result *r)
+{
+    uint64_t row = 2 * ((uint64_t)r->seq + 1);
+    if (r->way == LOADER_FILL || r->sampling == SGT_SAMPLING_SEQUENTIAL) return (fio_run){"read", "sequential", 1 << 20, LARGE_DEPTH};
+    if (r->sampling == SGT_SAMPLING_BLOCK) return (fio_run){"randread", "random", 2 * SGT_BLOCK_TOKENS, LARGE_DEPTH};
+    return (fio_run){"randread", "random", (row + 4095) / 4096 * 4096, DEPTH};
+}
+
+/* "--filename=A:B:C", colons within a name behind a backslash; of very many shards some, from all over the set. */
+static char *file_list(const loader_bench *b, size_t *files, uint64_t *bytes)
+{
+    char *list = malloc(LIST_BYTES), *p = list ? stpcpy(list, "--filename=") : NULL;
+    size_t step = (b->shard_count + MOST_FILES - 1) / MOST_FILES;
+    *files = 0;
+    *bytes = 0;
+    for (size_t i = 0; p && i < b->shard_count; i += step) {
+        const char *s = b->shards[i].path;
+        if ((size_t)(p - list) + 2 * strlen(s) + 2 > LIST_BYTES) break;
+        if (*files) *p++ = ':';
+        for (; *s; s++) {
+            if (*s == ':') *p++ = '\\';
+            *p++ = *s;
+        }
+        *p = 0;
+        ++*files;
+        *bytes += b->shards[i].data + 2 * b->shards[i].tokens;
+    }
+    return list;
+}
+
+/* Its answer begins at the first brace: notes of its own may stand before it. */
+static int take_fio(loader_bench *b, const loader_result *r, const fio_run *run, const char *said, double *us,
+                    double *cpu, sgt_error *err)
+{
+    const char *text = strchr(said, '{');
+    json_t *j = text ? json_loads(text, JSON_DISABLE_EOF_CHECK, NULL) : NULL;
+    json_t *job = json_array_get(json_object_get(j, "jobs"), 0), *read = json_object_get(job, "read");
+    const char *name = json_string_value(json_object_get(j, "fio version"));
+    double iops = json_number_value(json_object_get(read, "iops"));
+    double row_requests = r->way == LOADER_FILL ? 2.0 * (double)b->tokens / (double)run->bytes
+                          : run->depth == DEPTH ? r->batch
+                                                : 2.0 * r->batch * r->seq / (double)run->bytes;
+    *us = row_requests / iops * 1e6;
+    *cpu = (json_number_value(json_object_get(job, "usr_cpu")) + json_number_value(json_object_get(job, "sys_cpu"))) / 100;
+    int failed = (int)json_integer_value(json_object_get(job, "error"));
+    if (name) snprintf(b->fio, sizeof b->fio, "%s", name);
+    json_decref(j);
+    if (iops > 0 && !failed) return SGT_OK;
+    if (failed) return sgt_fail(err, SGT_EUNSUPPORTED, "fio: error %d (%s)", failed, strerror(failed));
+    return sgt_fail(err, SGT_EUNSUPPORTED, "fio: no jobs[0].read.iops in what it said: %.*s", (int)strcspn(said, "\n"), said);
+}
+
+static int run_fio(const loader_bench *b, const fio_run *run, double seconds, char *said, sgt_error *err)
+{
+    char rw[32], order[48], bytes[48], depth[32], runtime[48];
+    size_t files;
+    uint64_t total;
+    char *list = file_list(b, &files, &total);
+    if (!list) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    snprintf(bytes, sizeof bytes, "--bs=%" PRIu64, run->bytes);
+    snprintf(depth, sizeof depth, "--iodepth=%d", run->depth);
+    snprintf(runtime, sizeof runtime, "--runtime=%.0fms", 1e3 * (seconds > LEAST_SECONDS ? seconds : LEAST_SECONDS));
+    snprintf(rw, sizeof rw, "--rw=%s", run->rw);
+    snprintf(order, sizeof order, "--file_service_type=%s", run->files);
+    const char *args[] = {"--name=sgt", "--readonly", rw, order, bytes, depth, runtime, "--time_based", "--ioengine=io_uring",
+                          "--registerfiles=1", "--fixedbufs=1", "--direct=1", "--norandommap", "--randrepeat=0",
+                          "--gtod_reduce=1", "--thread", "--output-format=json", list, NULL};
+    bench_script fio = {.python = "fio", .name = "nothing", .args = args, .stop = b->stop};
+    int rc = bench_script_run(&fio, said, err);
+    free(list);
+    return rc;
+}
+
+int loader_fio_turn(loader_bench *b, const loader_result *r, double seconds, double *us, double *cpu, sgt_error *err)
+{
+    char *said = malloc(BENCH_SAID);
+    if (!said) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    fio_run run = wanted(r);
+    int rc = run_fio(b, &run, seconds, said, err);
+    if (rc == SGT_OK) rc = take_fio(b, r, &run, said, us, cpu, err);
+    if (rc != SGT_EIO) b->fio_runs = 1;
+    else rc = sgt_fail(err, SGT_EUNSUPPORTED, "fio is not here (apt-get install fio)");
+    free(said);
+    return rc;
+}

@@ -1,0 +1,138 @@
+/* loader_show.c: what sgt-bench loader has measured, for people and as JSON. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/cpu.h"
+#include "tools/bench/loader.h"
+#include "tools/cli/talk.h"
+
+const char *loader_who_name(int who)
+{
+    static const char *const others[] = {"memcpy", "fio", "numpy window", "numpy gather", "numpy loop",
+                                         "torch 0 workers", "torch 2 workers"};
+    return loader_is_reader(who) ? sgt_reader_name((sgt_reader)who) : others[who - LOADER_MEMCPY];
+}
+
+const char *loader_output_name(int i)
+{
+    static const char *const names[LOADER_OUTPUTS] = {"u16", "i32", "i64", "-"};
+    return names[i];
+}
+
+const char *loader_sampling_name(int s) { return sgt_sampling_name((sgt_sampling)s); }
+
+double loader_tokens_per_s(const loader_result *r) { return (double)r->batch * r->seq / r->us_per_batch * 1e6; }
+double loader_gb_per_s(const loader_result *r) { return 2.0 * r->batch * (r->seq + 1.0) / r->us_per_batch * 1e-3; }
+static double memcpy_fraction(const loader_result *r) { return r->memcpy_us / r->us_per_batch; }
+
+/* ---- the table ---- */
+
+static void show_row(const loader_bench *b, const loader_result *r)
+{
+    double limit = b->o->cold && r->fio_us > 0 ? r->fio_us : r->memcpy_us;
+    printf("%c %-15s %-3s %-10s %6" PRIu32 " %6" PRIu32 " %10.2f %9.1f %7.3f", r->best ? '*' : ' ',
+           loader_who_name(r->who), loader_output_name(r->output), loader_sampling_name(r->sampling), r->batch, r->seq,
+           r->us_per_batch, loader_tokens_per_s(r) * 1e-6, loader_gb_per_s(r));
+    int from_memory = r->who == LOADER_MEMCPY || r->who == SGT_READER_PRELOAD; /* the disk is no limit of these */
+    if (limit > 0 && !(from_memory && b->o->cold)) printf(" %8.4f", limit / r->us_per_batch);
+    else printf(" %8s", "");
+    if (b->o->cold && r->who != LOADER_MEMCPY) printf(" %5.2f", r->cpu_share);
+    if (loader_is_reader(r->who)) printf("%*s %8.1f", b->o->cold ? 0 : 6, "", r->open_ms);
+    printf("\n");
+}
+
+static void show_versions(const loader_bench *b)
+{
+    const char *names[] = {b->numpy, b->torch, b->fio};
+    int n = 0;
+    char shown[64];
+    for (int i = 0; i < 3; i++)
+        if (names[i][0]) printf("%s%s", n++ ? ", " : "; beside ", sgt_printable(shown, sizeof shown, names[i]));
+}
+
+static void show_head(const loader_bench *b)
+{
+    char tokens[32], bytes[32], shards[32], path[512], cpu[128];
+    printf("%s: %s tokens (%s) in %s shard%s\n", sgt_printable(path, sizeof path, b->path),
+           sgt_format_count(tokens, sizeof tokens, b->tokens), sgt_format_bytes(bytes, sizeof bytes, 2 * b->tokens),
+           sgt_format_count(shards, sizeof shards, b->shard_count), b->shard_count == 1 ? "" : "s");
+    printf("%s, %d cores; median of %" PRIu64, sgt_printable(cpu, sizeof cpu, sgt_cpu_model()), sgt_cpu_count(),
+           b->o->turns);
+    show_versions(b);
+    printf("\n\n");
+}
+
+/* What the last but two columns are shares of. */
+static const char *limit_text(const loader_bench *b)
+{
+    if (!b->o->cold) return "memcpy of the same windows, from memory";
+    return b->fio[0] ? "the disk's, as fio reads it at the same depth"
+                     : "memcpy of the same windows (the disk's limit needs fio: apt-get install fio)";
+}
+
+void loader_show(const loader_bench *b)
+{
+    show_head(b);
+    if (b->grid_count) {
+        printf("%s, %" PRIu64 " thread%s\n", b->o->cold ? "Dropped from the page cache before each measurement" : "Warm",
+               b->o->threads, b->o->threads == 1 ? "" : "s");
+        printf("  reader          out sampling    batch    seq   us/batch Mtokens/s    GB/s of limit%s  open ms\n",
+               b->o->cold ? "   CPU" : "      ");
+    }
+    for (size_t i = 0; i < b->grid_count; i++)
+        for (size_t j = 0; j < b->groups[i].count; j++)
+            if (!b->groups[i].results[j].why[0]) show_row(b, &b->groups[i].results[j]);
+    if (b->grid_count) {
+        printf("\n* the fastest with its output. Limit: %s.\n", limit_text(b));
+        printf("  GB/s counts the 2(T+1) bytes that a row is on disk, whatever is made of them.\n");
+        if (b->o->cold) printf("  preload reads everything when it opens, and nothing later.\n");
+    }
+    loader_limits_show(b);
+}
+
+/* ---- JSON ---- */
+
+static json_t *result_json(const loader_result *r)
+{
+    json_t *j = json_pack("{s:s, s:i, s:i, s:s, s:s, s:b, s:i, s:f, s:f, s:f, s:f, s:f}", "reader",
+                          loader_who_name(r->who), "batch", (int)r->batch, "seq", (int)r->seq, "sampling",
+                          loader_sampling_name(r->sampling), "output", loader_output_name(r->output), "cold", r->cold,
+                          "threads", r->threads, "us_per_batch", r->us_per_batch, "tokens_per_s",
+                          loader_tokens_per_s(r), "gb_per_s", loader_gb_per_s(r), "memcpy_fraction",
+                          memcpy_fraction(r), "open_ms", r->open_ms);
+    if (!loader_is_python(r->who)) json_object_set_new(j, "cpu_share", json_real(r->cpu_share));
+    if (r->fio_us > 0) json_object_set_new(j, "fio_fraction", json_real(r->fio_us / r->us_per_batch));
+    json_object_set_new(j, "best", json_boolean(r->best));
+    return j;
+}
+
+static void add_results(json_t *results, json_t *peers, json_t *out, const loader_group *g, double *limit)
+{
+    for (size_t i = 0; i < g->count; i++) {
+        const loader_result *r = &g->results[i];
+        if (r->why[0])
+            json_array_append_new(out, json_pack("{s:s, s:s, s:s}", "reader", loader_who_name(r->who), "output",
+                                                 loader_output_name(r->output), "why", r->why));
+        else if (r->who == LOADER_MEMCPY) *limit = loader_gb_per_s(r) > *limit ? loader_gb_per_s(r) : *limit;
+        else json_array_append_new(loader_is_reader(r->who) ? results : peers, result_json(r));
+    }
+}
+
+/* memcpy_gb_per_s: the best over the groups, each of which is compared with its own. */
+int loader_print_json(const loader_bench *b, sgt_error *err)
+{
+    json_t *results = json_array(), *peers = json_array(), *out = json_array();
+    double limit = 0;
+    for (size_t i = 0; i < b->grid_count; i++) add_results(results, peers, out, &b->groups[i], &limit);
+    json_t *top = json_pack("{s:s, s:i, s:i, s:i, s:I, s:I, s:f, s:o, s:o, s:o, s:o}", "cpu", sgt_cpu_model(), "cores",
+                            sgt_cpu_count(), "threads", (int)b->o->threads, "turns", (int)b->o->turns, "tokens",
+                            (json_int_t)b->tokens, "shards", (json_int_t)b->shard_count, "memcpy_gb_per_s", limit,
+                            "results", results, "peers", peers, "left_out", out, "limits", loader_limits_json(b));
+    if (!top) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    if (b->numpy[0]) json_object_set_new(top, "numpy", json_string(b->numpy));
+    if (b->torch[0]) json_object_set_new(top, "torch", json_string(b->torch));
+    if (b->fio[0]) json_object_set_new(top, "fio", json_string(b->fio));
+    int bad = json_dumpf(top, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) < 0 || putchar('\n') == EOF;
+    json_decref(top);
+    return bad ? sgt_fail_errno(err, "standard output") : SGT_OK;
+}
