@@ -161,7 +161,9 @@ const char *sgt_loader_shard_path(const sgt_loader *l, uint32_t shard);
  *     sgt_stream_batch b;
  *     while (sgt_stream_next(s, &b, &err) == 0) { use(b.rows); sgt_stream_release(s, &b); }
  *
- * next and release belong to one consumer thread. Up to `slots` batches may be held unreleased; release in order. */
+ * next and release belong to one consumer thread. Up to `slots` batches may be held unreleased; release in order.
+ * Neither takes a lock where the batch is there and nobody sleeps; once half of the ring is free, one of them wakes the
+ * threads that sleep. A ring larger than the last cache is written past it. */
 typedef enum sgt_output { SGT_OUTPUT_U16, SGT_OUTPUT_I32 } sgt_output;
 
 typedef struct sgt_stream_options {
@@ -170,7 +172,7 @@ typedef struct sgt_stream_options {
     sgt_output output;                       /* u16 rows of T+1, or i32 inputs and targets */
     uint32_t slots;                          /* buffers in the ring; default 4 */
     uint32_t threads;                        /* prefetch threads; default 1 */
-    void *(*alloc)(void *ctx, size_t bytes); /* NULL: aligned malloc; called `slots` times at open */
+    void *(*alloc)(void *ctx, size_t bytes); /* NULL: sgt_alloc_plain; called `slots` times at open */
     void (*free)(void *ctx, void *p);
     void *ctx;
     /* For timing: called by prefetch thread `thread` (from 0) before it makes batch `index` and, with done, after it.
@@ -178,6 +180,13 @@ typedef struct sgt_stream_options {
     void (*making)(void *ctx, uint32_t thread, uint64_t index, int done);
     void *making_ctx;
 } sgt_stream_options;
+
+/* For alloc and free, ctx unused. Plain: malloc, aligned to pages. Huge: whole pages of 2 MiB where the kernel has them,
+ * a map for each buffer, touched at once. NULL where there is no memory. */
+void *sgt_alloc_plain(void *ctx, size_t bytes);
+void sgt_free_plain(void *ctx, void *p);
+void *sgt_alloc_huge(void *ctx, size_t bytes);
+void sgt_free_huge(void *ctx, void *p);
 
 typedef struct sgt_stream_batch {
     uint64_t index;

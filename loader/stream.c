@@ -1,28 +1,38 @@
 /* stream.c: batches made ahead by threads, handed out in order. Batch n of the stream is made by thread n mod threads,
- * which so knows what it will be asked for next, and lives in slot n mod slots. Two counters under one lock tell the
- * rest:
+ * which so knows what it will be asked for next, and lives in slot n mod slots:
  *
  *     released <= delivered <= released + slots
  *
  * The slots of [released, delivered) are the consumer's, those of [delivered, released + slots) are filled or will be,
- * each by its thread, outside of the lock; later batches have to wait: that is the back-pressure. */
+ * each by its thread; later batches have to wait: that is the back-pressure.
+ *
+ * No lock is taken where nobody has to sleep. Two words pass batches to and fro: slot.filled, by which a thread says
+ * which batch the slot now holds, and s->released, by which the consumer says which slots may be filled again. Who finds
+ * nothing to do looks on for a while (a batch takes microseconds, and so does waking a thread), then sleeps on a
+ * condition variable, having said so in s->wanted or worker.asleep. Of these pairs each side stores its own word first
+ * and loads the other's after, all sequentially consistent: one of the two sees the other, and no wake-up is lost. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
+#include "base/cpu.h"
 #include "handle.h"
 
-#define ALIGN 64 /* bytes: targets start on a cache line, as inputs do */
+#define ALIGN 64  /* bytes: targets start on a cache line, as inputs do */
+#define APART 64  /* bytes between words that different threads write: no line of a cache goes back and forth */
+#define LOOKS 500 /* for something to do before a thread sleeps: some ten microseconds */
 
 typedef struct slot {
+    uint64_t filled; /* n + 1: batch n is here, or rc says why not. Written by its thread, read by the consumer */
     void *buffer;
     uint32_t *lengths; /* (local_batch), where rows are padded */
-    int ready; /* filled, or failed: rc says which */
-    int held;  /* with the consumer */
+    int held;          /* with the consumer; its own */
     int rc;
     sgt_error err;
+    char apart[APART];
 } slot;
 
 typedef struct worker {
@@ -30,39 +40,64 @@ typedef struct worker {
     sgt_cursor *cursor;
     pthread_t thread;
     pthread_cond_t freed; /* the slot of its next batch */
-    uint64_t next;        /* its next batch; its own */
+    uint64_t next;        /* its next batch: its own, the consumer's to look at while it is asleep */
     uint32_t number;
     int running;
+    int asleep; /* written by the thread, read by the consumer */
+    char apart[APART];
 } worker;
 
 struct sgt_stream {
     const sgt_loader *l;
     sgt_stream_options o;
     size_t rows; /* of a batch, here */
-    int padded;
+    int padded, looks;
     size_t targets_at, buffer_bytes;
-    pthread_mutex_t lock;
-    pthread_cond_t filled;
-    uint64_t released, delivered; /* counted from the stream's first batch */
-    int closing;
     uint32_t workers_made;
     worker *workers;
     slot *slots;
+    pthread_mutex_t lock; /* only for sleeping and waking */
+    pthread_cond_t filled;
+    int closing;
+    char apart[APART];
+    uint64_t released; /* counted from the stream's first batch, as all are. The consumer's, read by the threads */
+    char apart_too[APART];
+    uint64_t delivered; /* the consumer's own */
+    uint64_t wanted;    /* n + 1: the consumer sleeps until batch n is there; 0: it does not */
 };
 
 /* ---- buffers ---- */
 
-static void *own_alloc(void *ctx, size_t bytes)
+void *sgt_alloc_plain(void *ctx, size_t bytes)
 {
     (void)ctx;
     void *p;
     return posix_memalign(&p, 4096, bytes) ? NULL : p;
 }
 
-static void own_free(void *ctx, void *p)
+void sgt_free_plain(void *ctx, void *p)
 {
     (void)ctx;
     free(p);
+}
+
+/* The arena's own description lies in the page before the buffer. */
+void *sgt_alloc_huge(void *ctx, size_t bytes)
+{
+    sgt_arena a;
+    (void)ctx;
+    if (bytes > SIZE_MAX - 4096 || sgt_arena_map(&a, bytes + 4096, 1, NULL) < 0) return NULL;
+    memcpy(a.base, &a, sizeof a);
+    return a.base + 4096;
+}
+
+void sgt_free_huge(void *ctx, void *p)
+{
+    sgt_arena a;
+    (void)ctx;
+    if (!p) return;
+    memcpy(&a, (char *)p - 4096, sizeof a);
+    sgt_arena_unmap(&a);
 }
 
 static int measure(sgt_stream *s, sgt_error *err)
@@ -98,34 +133,65 @@ static sgt_stream_batch batch_of(const sgt_stream *s, uint64_t n)
 
 /* ---- the threads ---- */
 
+/* Between two looks at a word that another core is to write. */
+static inline void pause_briefly(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb");
+#endif
+}
+
 static int may_make(const sgt_stream *s, uint64_t n)
 {
-    return (!s->o.count || n < s->o.count) && n < s->released + s->o.slots;
+    return (!s->o.count || n < s->o.count) && n < __atomic_load_n(&s->released, __ATOMIC_SEQ_CST) + s->o.slots;
+}
+
+static int is_closing(const sgt_stream *s)
+{
+    return __atomic_load_n(&s->closing, __ATOMIC_SEQ_CST);
+}
+
+/* Until the slot of w's next batch is free: 1; or the stream is closed: 0. */
+static int wait_for_slot(worker *w)
+{
+    sgt_stream *s = w->s;
+    for (int i = 0; i <= s->looks && !is_closing(s); i++) {
+        if (may_make(s, w->next)) return 1;
+        pause_briefly();
+    }
+    pthread_mutex_lock(&s->lock);
+    __atomic_store_n(&w->asleep, 1, __ATOMIC_SEQ_CST); /* with refill */
+    while (!is_closing(s) && !may_make(s, w->next)) pthread_cond_wait(&w->freed, &s->lock);
+    __atomic_store_n(&w->asleep, 0, __ATOMIC_SEQ_CST);
+    pthread_mutex_unlock(&s->lock);
+    return !is_closing(s);
+}
+
+static void publish(sgt_stream *s, uint64_t n)
+{
+    __atomic_store_n(&s->slots[n % s->o.slots].filled, n + 1, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&s->wanted, __ATOMIC_SEQ_CST) != n + 1) return; /* with wait_for_batch */
+    pthread_mutex_lock(&s->lock);
+    pthread_cond_signal(&s->filled);
+    pthread_mutex_unlock(&s->lock);
 }
 
 static void *work(void *arg)
 {
     worker *w = arg;
     sgt_stream *s = w->s;
-    pthread_mutex_lock(&s->lock);
-    for (;; w->next += s->o.threads) {
-        uint64_t n = w->next;
-        while (!s->closing && !may_make(s, n)) pthread_cond_wait(&w->freed, &s->lock);
-        if (s->closing) break;
-        slot *to = &s->slots[n % s->o.slots];
-        sgt_stream_batch b = batch_of(s, n);
-        pthread_mutex_unlock(&s->lock);
+    for (; wait_for_slot(w); w->next += s->o.threads) {
+        slot *to = &s->slots[w->next % s->o.slots];
+        sgt_stream_batch b = batch_of(s, w->next);
         if (s->o.making) s->o.making(s->o.making_ctx, w->number, b.index, 0);
-        int rc = b.rows ? sgt_loader_batch(s->l, w->cursor, b.index, b.rows, &to->err)
+        to->rc = b.rows ? sgt_loader_batch(s->l, w->cursor, b.index, b.rows, &to->err)
                         : sgt_loader_batch_i32(s->l, w->cursor, b.index, b.inputs, b.targets, &to->err);
         if (to->lengths) memcpy(to->lengths, sgt_cursor_lengths(w->cursor), s->rows * sizeof *to->lengths);
         if (s->o.making) s->o.making(s->o.making_ctx, w->number, b.index, 1);
-        pthread_mutex_lock(&s->lock);
-        to->rc = rc;
-        to->ready = 1;
-        if (n == s->delivered) pthread_cond_signal(&s->filled);
+        publish(s, w->next);
     }
-    pthread_mutex_unlock(&s->lock);
     sgt_cursor_close(w->cursor); /* here: reads that it has in flight are waited for best by the thread that made them */
     w->cursor = NULL;
     return NULL;
@@ -160,6 +226,27 @@ static int open_slots(sgt_stream *s, sgt_error *err)
     return SGT_OK;
 }
 
+/* Memory that the last cache cannot hold is gone from it before anyone reads it: it is written past the caches. */
+static int past_caches(const sgt_stream *s)
+{
+    size_t cache = sgt_cpu_cache(3);
+    if (!cache) cache = sgt_cpu_cache(2);
+    return cache && s->buffer_bytes > cache / s->o.slots;
+}
+
+static int open_worker(sgt_stream *s, uint32_t number, sgt_error *err)
+{
+    worker *w = &s->workers[number];
+    w->s = s;
+    w->next = w->number = number;
+    int rc = sgt_cursor_open(&w->cursor, s->l, err);
+    if (rc < 0) return rc;
+    pthread_cond_init(&w->freed, NULL);
+    sgt_cursor_set_course(w->cursor, s->o.threads, s->o.count ? s->o.first + s->o.count : 0);
+    sgt_cursor_set_past(w->cursor, past_caches(s));
+    return SGT_OK;
+}
+
 int sgt_stream_open(sgt_stream **out, const sgt_loader *l, const sgt_stream_options *o, sgt_error *err)
 {
     sgt_stream *s = calloc(1, sizeof *s);
@@ -169,21 +256,16 @@ int sgt_stream_open(sgt_stream **out, const sgt_loader *l, const sgt_stream_opti
     if (o) s->o = *o;
     if (!s->o.slots) s->o.slots = 4;
     if (!s->o.threads) s->o.threads = 1;
+    s->looks = sgt_cpu_count() > 1 ? LOOKS : 0; /* one core alone: looking keeps it from whoever is waited for */
     if (!s->o.alloc) {
-        s->o.alloc = own_alloc;
-        s->o.free = own_free;
+        s->o.alloc = sgt_alloc_plain;
+        s->o.free = sgt_free_plain;
     }
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->filled, NULL);
     if ((rc = measure(s, err)) < 0 || (rc = open_slots(s, err)) < 0) goto fail;
-    for (; s->workers_made < s->o.threads; s->workers_made++) {
-        worker *w = &s->workers[s->workers_made];
-        w->s = s;
-        w->next = w->number = s->workers_made;
-        if ((rc = sgt_cursor_open(&w->cursor, l, err)) < 0) goto fail;
-        pthread_cond_init(&w->freed, NULL);
-        sgt_cursor_set_course(w->cursor, s->o.threads, s->o.count ? s->o.first + s->o.count : 0);
-    }
+    for (; s->workers_made < s->o.threads; s->workers_made++)
+        if ((rc = open_worker(s, s->workers_made, err)) < 0) goto fail;
     for (uint32_t i = 0; i < s->workers_made; i++)
         if ((rc = start(&s->workers[i], err)) < 0) goto fail;
     *out = s;
@@ -193,48 +275,72 @@ fail:
     return rc;
 }
 
+/* Wakes the threads that sleep and could go on, once half of what they may keep ahead has been used up: a batch at a
+ * time would be a call of the kernel for each. */
+static void refill(sgt_stream *s)
+{
+    uint64_t may_be_ahead = s->released + s->o.slots - s->delivered;
+    for (uint32_t i = 0; i < s->o.threads; i++) {
+        worker *w = &s->workers[i];
+        if (!__atomic_load_n(&w->asleep, __ATOMIC_SEQ_CST)) continue; /* with wait_for_slot */
+        pthread_mutex_lock(&s->lock);
+        int wake = w->asleep && may_make(s, w->next) && w->next - s->delivered <= may_be_ahead / 2;
+        if (wake) pthread_cond_signal(&w->freed);
+        pthread_mutex_unlock(&s->lock);
+    }
+}
+
+static int is_filled(const slot *from, uint64_t n)
+{
+    return __atomic_load_n(&from->filled, __ATOMIC_SEQ_CST) == n + 1;
+}
+
+static void wait_for_batch(sgt_stream *s, const slot *from, uint64_t n)
+{
+    for (int i = 0; i < s->looks; i++) {
+        if (is_filled(from, n)) return;
+        pause_briefly();
+    }
+    pthread_mutex_lock(&s->lock);
+    __atomic_store_n(&s->wanted, n + 1, __ATOMIC_SEQ_CST); /* with publish */
+    while (!is_filled(from, n)) pthread_cond_wait(&s->filled, &s->lock);
+    __atomic_store_n(&s->wanted, 0, __ATOMIC_SEQ_CST);
+    pthread_mutex_unlock(&s->lock);
+}
+
 int sgt_stream_next(sgt_stream *s, sgt_stream_batch *b, sgt_error *err)
 {
-    int rc = SGT_OK;
-    pthread_mutex_lock(&s->lock);
-    slot *from = &s->slots[s->delivered % s->o.slots];
-    if (s->o.count && s->delivered == s->o.count) {
-        rc = 1;
-    } else if (s->delivered - s->released == s->o.slots) { /* nothing could ever be filled: waiting would be for good */
-        rc = sgt_fail(err, SGT_EUSAGE, "all %" PRIu32 " batches of the stream are held: release one first", s->o.slots);
-    } else {
-        while (!from->ready) pthread_cond_wait(&s->filled, &s->lock);
-        if (from->rc < 0) { /* stays where it is: whoever asks again is told again */
-            rc = from->rc;
-            if (err) *err = from->err;
-        } else {
-            *b = batch_of(s, s->delivered++);
-            from->held = 1;
-        }
+    uint64_t n = s->delivered;
+    slot *from = &s->slots[n % s->o.slots];
+    if (s->o.count && n == s->o.count) return 1;
+    if (n - s->released == s->o.slots) /* nothing could ever be filled: waiting would be for good */
+        return sgt_fail(err, SGT_EUSAGE, "all %" PRIu32 " batches of the stream are held: release one first", s->o.slots);
+    if (!is_filled(from, n)) wait_for_batch(s, from, n);
+    if (from->rc < 0) { /* stays where it is: whoever asks again is told again */
+        if (err) *err = from->err;
+        return from->rc;
     }
-    pthread_mutex_unlock(&s->lock);
-    return rc;
+    *b = batch_of(s, n);
+    from->held = 1;
+    s->delivered++;
+    refill(s);
+    return SGT_OK;
 }
 
 void sgt_stream_release(sgt_stream *s, const sgt_stream_batch *b)
 {
-    pthread_mutex_lock(&s->lock);
+    uint64_t released = s->released;
     s->slots[b->slot].held = 0;
-    while (s->released < s->delivered) {
-        slot *first = &s->slots[s->released % s->o.slots];
-        if (first->held) break;
-        first->ready = 0;
-        pthread_cond_signal(&s->workers[(s->released + s->o.slots) % s->o.threads].freed);
-        s->released++;
-    }
-    pthread_mutex_unlock(&s->lock);
+    while (released < s->delivered && !s->slots[released % s->o.slots].held) released++;
+    __atomic_store_n(&s->released, released, __ATOMIC_SEQ_CST); /* with may_make */
+    refill(s);
 }
 
 void sgt_stream_close(sgt_stream *s)
 {
     if (!s) return;
+    __atomic_store_n(&s->closing, 1, __ATOMIC_SEQ_CST);
     pthread_mutex_lock(&s->lock);
-    s->closing = 1;
     for (uint32_t i = 0; i < s->workers_made; i++) pthread_cond_signal(&s->workers[i].freed);
     pthread_mutex_unlock(&s->lock);
     for (uint32_t i = 0; i < s->workers_made; i++) {

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cpu.h"
 #include "tests/loader/shards.h"
 
 enum { B = 4, T = 16 };
@@ -184,6 +185,50 @@ Test(stream, released_backwards)
     sgt_stream_close(s);
 }
 
+static void stumble(void *ctx, uint32_t thread, uint64_t index, int done)
+{
+    (void)ctx;
+    if (!done && (index * 2654435761u + thread) % 64 < 3) usleep(300);
+}
+
+/* Threads fall asleep at a full ring and the consumer at an empty one, with as many batches held as can be: nobody is
+ * left asleep. */
+Test(stream, nobody_sleeps_for_good)
+{
+    for (uint32_t slots = 1; slots <= 6; slots++)
+        for (uint32_t hold = 0; hold < slots; hold++)
+            for (uint32_t threads = 1; threads <= 3; threads++) {
+                sgt_stream_options o = {.slots = slots, .threads = threads, .making = stumble};
+                sgt_stream *s = open_stream(loader, &o);
+                sgt_stream_batch held[6];
+                for (uint64_t k = 0; k < 120; k++) {
+                    if (k * 40503 % 64 < 3) usleep(300);
+                    held[k % slots] = take(s);
+                    cr_assert_eq(held[k % slots].index, k);
+                    check(loader, &held[k % slots]);
+                    if (k >= hold) sgt_stream_release(s, &held[(k - hold) % slots]);
+                }
+                sgt_stream_close(s);
+            }
+}
+
+/* All slots taken, then all let go, again and again. */
+Test(stream, by_the_ring)
+{
+    for (uint32_t threads = 1; threads <= 3; threads++) {
+        sgt_stream_options o = {.slots = 5, .threads = threads, .making = stumble};
+        sgt_stream *s = open_stream(loader, &o);
+        sgt_stream_batch b[5];
+        for (uint64_t k = 0; k < 500; k += 5) {
+            for (int i = 0; i < 5; i++) b[i] = take(s);
+            for (int i = 0; i < 5; i++) check(loader, &b[i]);
+            for (int i = 0; i < 5; i++) sgt_stream_release(s, &b[i]);
+            if (k % 50 == 0) usleep(300);
+        }
+        sgt_stream_close(s);
+    }
+}
+
 Test(stream, closed_at_any_moment)
 {
     unsigned fds = count_names("/proc/self/fd"), tasks = count_names("/proc/self/task");
@@ -226,6 +271,73 @@ Test(stream, buffers_are_the_allocators)
     s = open_stream(loader, &o);
     cr_assert_eq(c.bytes, 2 * B * T * 4);
     sgt_stream_close(s);
+}
+
+static unsigned count_maps(void)
+{
+    unsigned lines = 0;
+    FILE *f = fopen("/proc/self/maps", "r");
+    cr_assert(f);
+    for (int c; (c = getc(f)) != EOF;) lines += c == '\n';
+    fclose(f);
+    return lines;
+}
+
+Test(stream, buffers_of_the_librarys_allocators)
+{
+    void *(*const allocs[])(void *, size_t) = {sgt_alloc_plain, sgt_alloc_huge};
+    void (*const frees[])(void *, void *) = {sgt_free_plain, sgt_free_huge};
+    for (int kind = 0; kind < 2; kind++) {
+        sgt_stream_options o = {.output = SGT_OUTPUT_I32, .alloc = allocs[kind], .free = frees[kind]};
+        unsigned maps = count_maps();
+        for (int round = 0; round < 3; round++) {
+            sgt_stream *s = open_stream(loader, &o);
+            if (kind) cr_assert_gt(count_maps(), maps);
+            for (int k = 0; k < 20; k++) {
+                sgt_stream_batch b = take(s);
+                cr_assert_eq((uintptr_t)b.inputs % 4096, 0);
+                check(loader, &b);
+                sgt_stream_release(s, &b);
+            }
+            sgt_stream_close(s);
+            if (!round) maps = count_maps(); /* what starting a thread leaves behind, once */
+            cr_assert_eq(count_maps(), maps);
+        }
+        cr_assert_null(allocs[kind](NULL, SIZE_MAX - 100));
+        frees[kind](NULL, NULL);
+    }
+}
+
+/* A ring larger than the last cache is written past it: the same tokens. */
+Test(stream, ring_larger_than_the_cache)
+{
+    enum { ROWS = 63, LONG = 1001, MOST = 64 << 20 };
+    sgt_error err;
+    sgt_loader_options lo = {.batch = ROWS, .seq = LONG};
+    sgt_loader *l;
+    size_t cache = sgt_cpu_cache(3) ? sgt_cpu_cache(3) : sgt_cpu_cache(2), row = (LONG + 1) * 2;
+    if (!cache || cache > MOST) cr_skip_test("the last cache is larger than what this test wants to fill");
+    cr_assert_eq(sgt_loader_open(&l, "d", &lo, &err), 0, "%s", err.text);
+    for (int output = 0; output < 2; output++) {
+        sgt_stream_options o = {.output = (sgt_output)output, .slots = (uint32_t)(cache / (ROWS * row)) + 1};
+        sgt_stream *s = open_stream(l, &o);
+        for (int k = 0; k < 12; k++) {
+            sgt_stream_batch b = take(s);
+            for (uint32_t r = 0; r < ROWS; r++) {
+                uint32_t shard;
+                uint64_t at;
+                sgt_loader_window(l, b.index * ROWS + r, &shard, &at);
+                for (uint32_t t = 0; t < LONG; t++) {
+                    uint16_t id = token_at(shard, at + t), next = token_at(shard, at + t + 1);
+                    if (b.rows) cr_assert(b.rows[r * (LONG + 1) + t] == id && b.rows[r * (LONG + 1) + t + 1] == next);
+                    else cr_assert(b.inputs[r * LONG + t] == id && b.targets[r * LONG + t] == next);
+                }
+            }
+            sgt_stream_release(s, &b);
+        }
+        sgt_stream_close(s);
+    }
+    sgt_loader_close(l);
 }
 
 Test(stream, allocator_gives_nothing)
