@@ -202,6 +202,8 @@ static int run(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_voc
                           .joins = sgt_vocab_joins(v),
                           .piece = p.piece,
                           .special = o->special_eot ? v->eot_text : NULL,
+                          .vocab = v,
+                          .replaced = o->invalid_utf8 == SGT_INVALID_REPLACE,
                           .whole = v->file && v->file->rule,
                           .normalized = sgt_vocab_normalizes(v),
                           .val_fraction = o->val_fraction,

@@ -1,9 +1,10 @@
 /* encode.c: a text's ids are what the merges make, one after another, of the pieces of the regular expression; they are
- * the ids of its parts where it may be cut; and they decode to its bytes. */
+ * the ids of its parts where it may be cut; and they decode to its bytes. The same of a long piece that is made of it. */
 #include "fuzz.h"
 
 #include <string.h>
 
+#include "bpe/stretch.h"
 #include "text/pattern.h"
 #include "text/split.h"
 #include "vocab/vocab.h"
@@ -40,6 +41,26 @@ static size_t by_definition(const uint8_t *text, size_t n, uint16_t *ids)
     return count;
 }
 
+/* The text as often as makes some pages, and once more from its middle: what comes of its parts where it is cut, when all
+ * but that last part is looked at. */
+static void check_stretch(const uint8_t *text, size_t n)
+{
+    size_t times = n ? 3000 / n + 1 : 0, seen = times * n, size = seen + n - n / 2;
+    uint8_t *s = malloc(size + 1);
+    uint16_t *want = malloc((size + 1) * sizeof *want), *got = malloc((size + 1) * sizeof *got);
+    must(s && want && got, "there is memory");
+    for (size_t i = 0; i < times; i++) memcpy(s + i * n, text, n);
+    memcpy(s + seen, text + n / 2, size - seen);
+    size_t cut = sgt_stretch_cut(encoder, vocab, s, seen), wanted = sgt_encode(encoder, s, size, want);
+    must(cut <= seen, "a cut is in sight");
+    size_t left = sgt_encode(encoder, s, cut, got);
+    must(left + sgt_encode(encoder, s + cut, size - cut, got + left) == wanted, "a cut leaves as many ids");
+    must(!memcmp(got, want, wanted * sizeof *want), "a cut in a long piece leaves the ids as they are");
+    free(s);
+    free(want);
+    free(got);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     sgt_error err;
@@ -59,6 +80,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t left = sgt_encode(encoder, text, cut, got);
     size_t right = sgt_encode(encoder, text + cut, size - cut, got + left);
     must(left + right == wanted && !memcmp(got, want, wanted * sizeof *want), "a cut leaves the ids as they are");
+
+    if (size) check_stretch(text, size);
 
     char *back;
     size_t n;

@@ -12,6 +12,8 @@
 #include "input/feed.h"
 #include "input/unit.h"
 #include "out/journal.h"
+#include "text/utf8.h"
+#include "vocab/vocab.h"
 #include "tests/tokenize/pipeline.h"
 
 TestSuite(pipeline_parts, .init = enter_scratch, .fini = leave_scratch);
@@ -77,6 +79,67 @@ Test(pipeline_parts, feed_gives_every_byte_once)
         sgt_unit_free(&u);
     }
     sgt_corpus_free(c);
+}
+
+/* Long pieces in in/a, cut where their tokens allow it: the ids of the parts are those of the whole, and no unit grows
+ * with the piece. `replaced`: as --invalid-utf8 replace has it. */
+static void expect_long_pieces(const char *text, size_t n, int replaced, size_t most)
+{
+    sgt_error err;
+    sgt_vocab *v;
+    sgt_encoder *e;
+    sgt_unit u;
+    put_text("in/a", text, n);
+    sgt_corpus *c = list("in");
+    cr_assert(sgt_vocab_gpt2(&v, &err) == 0 && sgt_encoder_new(&e, v, &err) == 0 && sgt_unit_new(&u, &err) == 0);
+    sgt_tokenize_options o = {.invalid_utf8 = replaced ? SGT_INVALID_REPLACE : SGT_INVALID_KEEP};
+    sgt_text_feed_options fo = {.corpus = c, .joins = sgt_vocab_joins(v), .piece = 1000, .vocab = v,
+                                .replaced = replaced, .long_piece = 4000, .special = "<|endoftext|>"};
+    sgt_text_feed *f;
+    cr_assert_eq(sgt_text_feed_open(&f, &fo, &err), 0);
+    uint16_t *whole = malloc(3 * n * sizeof *whole), *parts = malloc(3 * (n + 1) * sizeof *parts);
+    uint8_t *twin = malloc(3 * n);
+    memcpy(twin, text, n);
+    size_t m = replaced ? sgt_utf8_replace(twin, (const uint8_t *)text, n) : n;
+    size_t want = sgt_encode(e, twin, m, whole), got = 0;
+    int rc;
+    while ((rc = sgt_text_feed_next(f, &u, &err)) == 0) {
+        cr_assert_leq(u.used, most, "byte 10 is %d", text[10]);
+        cr_assert_eq(sgt_unit_encode(&u, e, v, c, &o, &err), 0);
+        memcpy(parts + got, u.ids, u.id_count * sizeof *parts);
+        got += u.id_count;
+    }
+    cr_assert_eq(rc, 1);
+    cr_assert_eq(got, want + 1); /* the end of text comes first */
+    cr_assert_arr_eq(parts + 1, whole, want * sizeof *whole);
+    free(twin);
+    free(whole);
+    free(parts);
+    sgt_text_feed_close(f);
+    sgt_unit_free(&u);
+    sgt_encoder_free(e);
+    sgt_vocab_free(v);
+    sgt_corpus_free(c);
+}
+
+Test(pipeline_parts, long_pieces_are_cut_by_their_tokens)
+{
+    enum { N = 50000 };
+    static const char kinds[] = {0, ' ', 'a', '0', '=', '\'', '\xFF'};
+    char *text = malloc(N);
+    mkdir("in", 0777);
+    for (size_t k = 0; k < sizeof kinds; k++) {
+        memset(text, kinds[k], N);
+        expect_long_pieces(text, N, 0, 8000);
+    }
+    expect_long_pieces(text, N, 1, 8000); /* \xFF, each three bytes then */
+    for (size_t i = 0; i < N; i++) text[i] = (char)(sgt_philox_u64(2, i, 0) % 3 ? '=' : 0x80 + i % 128);
+    expect_long_pieces(text, N, 1, 8000);
+    for (size_t i = 0; i < N; i++) text[i] = (char)('a' + sgt_philox_u64(1, i, 0) % 26);
+    expect_long_pieces(text, N, 1, 8000);
+    for (size_t i = 0; i < N; i += 9000) memset(text + i, i / 9000 & 1 ? ' ' : '<', 3000); /* runs of three classes */
+    expect_long_pieces(text, N, 0, 8000);
+    free(text);
 }
 
 /* Reads one unit of in/a, lets `change` happen to it, and expects the error. */

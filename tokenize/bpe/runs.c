@@ -13,27 +13,6 @@
 
 /* ---- steps ---- */
 
-/* Whether the merges leave the border between `left` and `right` standing. The last merge on either side is undone, and
- * again the last: the later one is that of the higher id, and of equal ids the right one. What then touches at the
- * border must not make a token of an id below `limit`, for that merge would have gone before the one undone, and across
- * the border. */
-static int may_follow(const sgt_vocab *v, uint32_t left, uint32_t right)
-{
-    for (uint32_t limit = SGT_NO_TOKEN;;) {
-        uint32_t merged = sgt_pair(&v->pairs, left, right);
-        if (merged != SGT_NO_TOKEN && merged < limit) return 0;
-        if (left > right) {
-            if (left < 256) return 1; /* both are single bytes: nothing left to undo */
-            limit = left;
-            left = v->halves[left][1];
-        } else {
-            if (right < 256) return 1;
-            limit = right + 1; /* at equal ids the pair at the border is further left than right's, and goes first */
-            right = v->halves[right][0];
-        }
-    }
-}
-
 /* The tokens laid so far: ids[0..count) cover s[0..at), and every two neighbours fit. */
 typedef struct laid {
     const uint8_t *s;
@@ -51,7 +30,8 @@ static void step(sgt_runs *r, laid *l, size_t until)
     uint32_t token = sgt_vocab_longest(v, l->s + l->at, l->n - l->at, &len);
     while (l->at < l->n) {
         uint64_t after = r->place + l->at + len;
-        if (r->marks[after % SGT_RUN_MARKS] != after && (l->count == 0 || may_follow(v, l->ids[l->count - 1], token))) {
+        if (r->marks[after % SGT_RUN_MARKS] != after &&
+            (l->count == 0 || sgt_vocab_may_follow(v, l->ids[l->count - 1], token, SGT_NO_TOKEN))) {
             l->ids[l->count++] = (uint16_t)token;
             l->at += len;
             if (l->at >= until) return;

@@ -2,8 +2,7 @@
  * linear time. For bpe.c.
  *
  * Some tokens in a row are what the merges make of their bytes exactly where every two neighbours are what the merges
- * make of those two alone (each token being what they make of its own bytes, which the tests check for every token of
- * GPT-2). The proof: H. van Antwerpen, A. Neubeck, "So many tokens, so little time: introducing a faster, more flexible
+ * make of those two alone (each token being what they make of its own bytes, which trie.c sees to). The proof: H. van Antwerpen, A. Neubeck, "So many tokens, so little time: introducing a faster, more flexible
  * byte-pair tokenizer" (GitHub, 2024). Two ways follow from it:
  *   steps    from left to right, always the longest token that may stand beside the last; where none leads on, the last
  *            is taken back for a shorter one

@@ -7,8 +7,11 @@
 #include <xxhash.h>
 
 #include "ahead.h"
+#include "bpe/stretch.h"
+#include "text/utf8.h"
 
-#define STRETCH ((size_t)1 << 30) /* bytes of text, or of a line, that cannot be cut: more are refused */
+#define LONG_PIECE ((size_t)1 << 20) /* bytes of text in which no place to cut was found, and tokens are looked at */
+#define STRETCH ((size_t)1 << 30)    /* bytes of text, or of a line, that cannot be cut: more are refused */
 
 struct sgt_text_feed {
     sgt_text_feed_options o;
@@ -20,7 +23,8 @@ struct sgt_text_feed {
     XXH3_state_t *hash; /* of the stream up to `offset`, where it cannot be gone to directly */
     uint8_t *carry; /* bytes already read but not handed out */
     size_t carried, carry_room;
-    sgt_error failure; /* code 0: none */
+    sgt_encoder *encoder; /* that finds cuts in long pieces; NULL: none was met */
+    sgt_error failure;    /* code 0: none */
 };
 
 int sgt_text_feed_split(const char *name, uint64_t position, double val_fraction)
@@ -117,14 +121,57 @@ static void add_part(sgt_text_feed *f, sgt_unit *u, size_t at, size_t n, int clo
     f->offset = 0;
 }
 
-/* How much of text[n] can be had by itself; 0: nothing yet. The first `seen` bytes held no place. */
-static size_t cut(const sgt_text_feed *f, const uint8_t *text, size_t n, size_t seen)
+static int is_ascii(const uint8_t *text, size_t n)
 {
-    if (!current(f)->lines && f->o.whole) return 0;
-    if (!current(f)->lines && f->o.normalized) return sgt_normalize_cut(text, n);
-    if (!current(f)->lines) return sgt_unit_cut(text, n, f->o.joins, f->o.special);
-    const uint8_t *newline = memrchr(text + seen, '\n', n - seen);
-    return newline ? (size_t)(newline + 1 - text) : 0;
+    uint8_t any = 0;
+    for (size_t i = 0; i < n; i++) any |= text[i];
+    return any < 0x80;
+}
+
+/* Where ill-formed bytes become U+FFFD: the cut is one of what they become. Both are made of as many units. */
+static int cut_replaced(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *good, sgt_error *err)
+{
+    uint8_t *twin = malloc(3 * n);
+    if (!twin) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", current(f)->path);
+    size_t cut = sgt_stretch_cut(f->encoder, f->o.vocab, twin, sgt_utf8_replace(twin, text, n));
+    free(twin);
+    *good = 0;
+    for (size_t at = 0; at < cut;) {
+        uint32_t cp;
+        size_t len = sgt_utf8_unit(text + *good, n - *good, &cp);
+        at += cp == SGT_UTF8_ILL_FORMED ? 3 : len;
+        *good += len;
+    }
+    return SGT_OK;
+}
+
+/* Text in which nothing but tokens says where to cut. A literal `special` that has begun at its end is further back than
+ * these cuts are; whole ones sgt_unit_cut has seen. Normal forms leave ASCII as it is, whatever comes before it, and of
+ * what comes after it touches the last character alone, which is as far back. */
+static int cut_long(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *good, sgt_error *err)
+{
+    const char *special = f->o.special;
+    if (!f->o.vocab || n < (f->o.long_piece ? f->o.long_piece : LONG_PIECE)) return SGT_OK;
+    if (f->o.normalized && (!is_ascii(text, n) || (special && memmem(text, n, special, strlen(special))))) return SGT_OK;
+    int rc = f->encoder ? SGT_OK : sgt_encoder_new(&f->encoder, f->o.vocab, err);
+    if (rc < 0) return rc;
+    if (f->o.replaced && sgt_utf8_valid(text, n) < n) return cut_replaced(f, text, n, good, err);
+    *good = sgt_stretch_cut(f->encoder, f->o.vocab, text, n);
+    return SGT_OK;
+}
+
+/* How much of text[n] can be had by itself, in *good; 0: nothing yet. The first `seen` bytes held no place. */
+static int cut(sgt_text_feed *f, const uint8_t *text, size_t n, size_t seen, size_t *good, sgt_error *err)
+{
+    if (current(f)->lines) {
+        const uint8_t *newline = memrchr(text + seen, '\n', n - seen);
+        *good = newline ? (size_t)(newline + 1 - text) : 0;
+        return SGT_OK;
+    }
+    *good = 0;
+    if (f->o.whole) return SGT_OK;
+    *good = f->o.normalized ? sgt_normalize_cut(text, n) : sgt_unit_cut(text, n, f->o.joins, f->o.special);
+    return *good ? SGT_OK : cut_long(f, text, n, good, err);
 }
 
 /* The next part of the file that is open, after what the unit holds already. 1: the unit takes no more. */
@@ -145,7 +192,7 @@ static int take_part(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
             add_part(f, u, at, n, 1);
             return 0;
         }
-        good = cut(f, u->text + at, n, seen);
+        if ((rc = cut(f, u->text + at, n, seen, &good, err)) < 0) return rc;
         if (good || u->count) break;
     }
     rc = set_carry(f, u->text + at + good, n - good, err);
@@ -189,6 +236,7 @@ void sgt_text_feed_close(sgt_text_feed *f)
 {
     if (!f) return;
     sgt_ahead_free(f->inputs);
+    sgt_encoder_free(f->encoder);
     XXH3_freeState(f->hash);
     free(f->carry);
     free(f);

@@ -6,8 +6,10 @@
  *     sgt_text_feed_close(f);
  *
  * Text is cut where no token is; JSONL comes as whole lines, which sgt_json_parts unfolds. Both have an offset in the
- * file's stream, unpacked where it is packed, and a run can begin at any part's. A stretch of more than 1 GiB that
- * cannot be cut is an error. */
+ * file's stream, unpacked where it is packed, and a run can begin at any part's. Where nothing but a vocabulary's merges
+ * says where to cut (a mebibyte of one letter), they do (bpe/stretch.h). A line of more than 1 GiB is an error, and so is
+ * as much text that is not cut: because the vocabulary has a rule of its own, or text past ASCII without white space is
+ * normalized. */
 #ifndef SGT_FEED_H
 #define SGT_FEED_H
 
@@ -32,6 +34,9 @@ typedef struct sgt_text_feed_options {
     int normalized;                /* text is normalized before it is split, and cut where that allows it */
     double val_fraction;           /* of documents that go to the val split */
     const sgt_stop *stop, *cancel; /* either ends the wait for a stream */
+    const sgt_vocab *vocab;        /* by whose merges long pieces are cut; NULL: they are not */
+    int replaced;                  /* ill-formed bytes become U+FFFD before the text is encoded */
+    size_t long_piece;             /* bytes from which on that is tried; 0: 1 MiB */
     size_t stretch;                /* bytes that cannot be cut, at most; 0: 1 GiB */
     size_t threads;                /* that unpack and filter beside each other; 0: one */
     sgt_text_feed_from from;

@@ -11,18 +11,19 @@
 #include "unicode.h"
 #include "utf8.h"
 
-/* One unit of text: its class and how long it is. */
+/* One unit of text: its class, how long it is, and whether it is a character. */
 typedef struct unit {
     sgt_class class;
     size_t len;
+    int formed;
 } unit;
 
 static inline unit look(const uint8_t *s, size_t n)
 {
     uint32_t cp;
-    if (s[0] < 0x80) return (unit){sgt_unicode_class(s[0]), 1};
+    if (s[0] < 0x80) return (unit){sgt_unicode_class(s[0]), 1, 1};
     size_t len = sgt_utf8_unit(s, n, &cp);
-    return (unit){sgt_unicode_class(cp), len};
+    return (unit){sgt_unicode_class(cp), len, cp != SGT_UTF8_ILL_FORMED};
 }
 
 /* The length of a contraction at s[0] == '\'', or 0. */
@@ -115,15 +116,14 @@ size_t sgt_split(sgt_splitter *s, uint32_t *ends, size_t max)
     return s->split(s, ends, max);
 }
 
-/* The class of the unit that ends at p > 0, where a unit does end: at a byte which continues nothing. The unit's lead
- * is the nearest byte before p that is no continuation byte, if it reaches to p; otherwise the last byte stands alone,
- * ill-formed. */
-static sgt_class class_before(const uint8_t *s, size_t p)
+/* The unit that ends at p > 0, where a unit does end: at a byte which continues nothing. Its lead is the nearest byte
+ * before p that is no continuation byte, if it reaches to p; otherwise the last byte stands alone, ill-formed. */
+static unit unit_before(const uint8_t *s, size_t p)
 {
     size_t lead = p - 1, low = p > 4 ? p - 4 : 0;
     while (lead > low && (s[lead] & 0xC0) == 0x80) lead--;
     unit u = look(s + lead, p - lead);
-    return lead + u.len == p ? u.class : SGT_CLASS_OTHER;
+    return lead + u.len == p ? u : (unit){SGT_CLASS_OTHER, 1, 0};
 }
 
 /* Whether the text may be cut before s[p].
@@ -139,16 +139,27 @@ static sgt_class class_before(const uint8_t *s, size_t p)
  *    b) The classes are equal, s[p] starts a character past ASCII (no contraction starts or goes on there), and no
  *       token holds the byte pair (s[p-1], s[p]). Then the piece falls in two at p, but no merge can ever reach across:
  *       those to the left and those to the right proceed as if apart. The right part's first piece, which begins
- *       within a run, ends with it. */
+ *       within a run, ends with it. Both characters are well formed: others may be replaced before they are encoded,
+ *       and U+FFFD has other bytes. */
 static int may_cut(const uint8_t *s, size_t n, size_t p, const uint64_t *joins)
 {
     uint8_t before = s[p - 1], after = s[p];
     if ((after & 0xC0) == 0x80) return 0;
-    sgt_class a = class_before(s, p), b = look(s + p, n - p).class;
-    if (a == SGT_CLASS_SPACE) return 0;
-    if (a != b) return !(before == '\'' && b == SGT_CLASS_LETTER && after < 0x80);
+    unit a = unit_before(s, p), b = look(s + p, n - p);
+    if (a.class == SGT_CLASS_SPACE) return 0;
+    if (a.class != b.class) return !(before == '\'' && b.class == SGT_CLASS_LETTER && after < 0x80);
     unsigned pair = (unsigned)before << 8 | after;
-    return joins && after >= 0x80 && !(joins[pair >> 6] >> (pair & 63) & 1);
+    return joins && after >= 0x80 && a.formed && b.formed && !(joins[pair >> 6] >> (pair & 63) & 1);
+}
+
+/* The units on either side are what they are in the whole, as in 1. above. Left part: its last piece starts where that
+ * of the whole does and takes all of the run that it sees (white space too, as at the end of a text). Right part: its
+ * first piece takes the rest of the run, or of white space before other text all but the last character, as the whole's
+ * does; and it is no contraction. */
+int sgt_split_within(const uint8_t *s, size_t n, size_t p)
+{
+    if ((s[p] & 0xC0) == 0x80 || n - p < 4 || unit_before(s, p).class != look(s + p, n - p).class) return 0;
+    return s[p] != '\'' || !memchr("sdmtlvr", s[p + 1], 7);
 }
 
 /* Whether eight bytes are ASCII of one class, so that no cut is among them. Runs are what is looked at for long. */

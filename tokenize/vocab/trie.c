@@ -4,6 +4,37 @@
 
 #define ROOT 1u
 
+/* The last merge on either side is undone, and again the last: the later one is that of the higher id, and of equal ids
+ * the right one. What then touches at the border must not make a token of an id below `limit`, for that merge would have
+ * gone before the one undone, and across the border. */
+int sgt_vocab_may_follow(const sgt_vocab *v, uint32_t left, uint32_t right, uint32_t limit)
+{
+    for (;;) {
+        uint32_t merged = sgt_pair(&v->pairs, left, right);
+        if (merged != SGT_NO_TOKEN && merged < limit) return 0;
+        if (left > right) {
+            if (left < 256) return 1; /* both are single bytes: nothing left to undo */
+            limit = left;
+            left = v->halves[left][1];
+        } else {
+            if (right < 256) return 1;
+            limit = right + 1; /* at equal ids the pair at the border is further left than right's, and goes first */
+            right = v->halves[right][0];
+        }
+    }
+}
+
+/* Whether the merges make this token of its own bytes: they make its halves of theirs, and nothing before its own merge
+ * goes across the border between them. A trained vocabulary has no other tokens, but any list of merges may. The bits of
+ * `made` know the halves. */
+static int is_made(const sgt_vocab *v, const uint8_t *made, uint32_t id)
+{
+    uint32_t left = v->halves[id][0], right = v->halves[id][1];
+    if (id < 256) return 1;
+    return made[left >> 3] >> (left & 7) & made[right >> 3] >> (right & 7) & 1 &&
+           sgt_vocab_may_follow(v, left, right, id);
+}
+
 static size_t trie_slot(const sgt_vocab *v, uint32_t key)
 {
     size_t mask = ((size_t)1 << (64 - v->trie_shift)) - 1, i = sgt_vocab_hash(key, v->trie_shift);
@@ -14,8 +45,11 @@ static size_t trie_slot(const sgt_vocab *v, uint32_t key)
 static void make_trie(sgt_vocab *v)
 {
     uint32_t nodes = ROOT + 1;
+    uint8_t made[65536 / 8] = {0};
     for (uint32_t id = 0; id < v->eot; id++) {
         uint32_t node = ROOT;
+        if (!is_made(v, made, id)) continue;
+        made[id >> 3] |= (uint8_t)(1 << (id & 7));
         for (uint32_t i = v->offsets[id]; i < v->offsets[id + 1]; i++) {
             uint32_t key = node << 8 | v->bytes[i];
             size_t at = trie_slot(v, key);

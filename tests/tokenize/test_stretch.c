@@ -1,0 +1,174 @@
+/* Cuts through long pieces: the tokens of the parts are those of the whole, whatever follows what was looked at. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "bpe/stretch.h"
+#include "common.h"
+#include "text/split.h"
+#include "text/utf8.h"
+
+enum { MOST = 6000 };
+
+/* What a run is made of: characters of one class, between which sgt_split_cut knows no place without `joins`. */
+static const char *const kinds[][8] = {
+    {"a"}, {"0"}, {"="}, {"'"}, {" "}, {"\n"}, {" ", "\n"}, {" ", "\t", "\n", "\xC2\xA0"}, {"-", "="}, {"'", "\"", "s"},
+    {"a", "b"}, {"A", "C", "G", "T"}, {"e", "r", "t", "in", "on", "the"}, {"0", "1", "2", "9"}, {"\xC3\xA9", "\xC3\xA0"},
+    {"\xEF\xBF\xBD"}, {"\xD0\xB0", "\xD0\xBE", "\xD1\x81\xD1\x82"}, {"'", "''", "=", "|"}, {"ab", "abc", "b"}};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+/* At least n bytes of that kind, or of any letters, at out; how many. */
+static size_t put_run(rng *r, uint8_t *out, size_t n, uint32_t kind)
+{
+    size_t at = 0, count = 0;
+    while (kind < KINDS && count < 8 && kinds[kind][count]) count++;
+    while (at < n) {
+        const char *s = count ? kinds[kind][below(r, (uint32_t)count)] : NULL;
+        char letter[2] = {(char)('a' + below(r, 26)), 0};
+        if (kind < KINDS && !strcmp(s, "s")) s = "'"; /* a quote and a letter are two classes */
+        for (s = s ? s : letter; *s; s++) out[at++] = (uint8_t)*s;
+    }
+    return at;
+}
+
+static void expect_same(sgt_encoder *e, const uint8_t *text, size_t cut, size_t n, const char *what, uint64_t seed)
+{
+    uint16_t *whole = malloc(n * sizeof *whole), *parts = malloc(n * sizeof *parts);
+    size_t want = sgt_encode(e, text, n, whole), left = sgt_encode(e, text, cut, parts);
+    size_t got = left + sgt_encode(e, text + cut, n - cut, parts + left);
+    cr_assert_eq(got, want, "%s: SEED=%llu: cut at %zu of %zu", what, (unsigned long long)seed, cut, n);
+    cr_assert_arr_eq(parts, whole, want * sizeof *whole, "%s: SEED=%llu", what, (unsigned long long)seed);
+    free(whole);
+    free(parts);
+}
+
+Test(stretch, cutting_long_pieces_changes_nothing)
+{
+    static const char *const ends[] = {"", "s", "'s it", " text", "\n", " \n", "=", "\xC3", "9", "  x", "'", "re"};
+    sgt_vocab *v = gpt2();
+    sgt_encoder *e = new_encoder(v);
+    uint64_t seed = test_seed();
+    rng r = {seed, 0};
+    uint8_t *text = malloc(3 * MOST);
+    size_t found[KINDS + 1] = {0};
+    for (uint32_t i = 0; i < 1200; i++) {
+        uint32_t kind = i % (KINDS + 1);
+        size_t n = hard_text(&r, text, 40, 1), view;
+        n += put_run(&r, text + n, 2200 + below(&r, 2000), kind);
+        view = n - below(&r, 200);
+        size_t cut = sgt_stretch_cut(e, v, text, view);
+        cr_assert_lt(cut, view, "SEED=%llu, %u", (unsigned long long)seed, i);
+        if (!cut) continue;
+        found[kind]++;
+        /* what follows: nothing, more of the run, something else, or both */
+        for (int k = 0; k < 12; k++) {
+            size_t m = view;
+            if (k & 1) m += put_run(&r, text + m, below(&r, 700), kind);
+            if (k & 2) m += hard_text(&r, text + m, 60, 1);
+            memcpy(text + m, ends[k], strlen(ends[k]));
+            expect_same(e, text, cut, m + strlen(ends[k]), kind < KINDS ? kinds[kind][0] : "letters", seed);
+        }
+    }
+    for (uint32_t k = 0; k <= KINDS; k++) cr_assert_geq(found[k], 59, "SEED=%llu: kind %u", (unsigned long long)seed, k);
+    free(text);
+    sgt_encoder_free(e);
+    sgt_vocab_free(v);
+}
+
+/* Vocabularies in which much depends on what follows: few letters, and merges in an order of chance. */
+static sgt_vocab *chance_vocab(rng *r)
+{
+    static char name[] = "chance";
+    char tokens[400][9] = {"a", "b", "c"}, text[8192];
+    size_t count = 3, used = (size_t)snprintf(text, sizeof text, "#version: 0.2\n");
+    for (int tries = 0; tries < 400 && count < 60; tries++) {
+        const char *a = tokens[below(r, (uint32_t)count)], *b = tokens[below(r, (uint32_t)count)];
+        char both[20];
+        int known = snprintf(both, sizeof both, "%s%s", a, b) > 8;
+        for (size_t i = 0; i < count && !known; i++) known = !strcmp(tokens[i], both);
+        if (known) continue;
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s %s\n", a, b);
+        memcpy(tokens[count++], both, strlen(both) + 1);
+    }
+    sgt_vocab *v;
+    sgt_error err;
+    cr_assert_eq(sgt_vocab_from_merges(&v, name, (const uint8_t *)text, used, &err), 0, "%s", err.text);
+    return v;
+}
+
+/* Merging as it is defined, of any length. */
+static size_t merge(const sgt_vocab *v, const uint8_t *s, size_t n, uint16_t *ids)
+{
+    for (size_t i = 0; i < n; i++) ids[i] = v->byte_id[s[i]];
+    for (;;) {
+        uint32_t least = SGT_NO_TOKEN;
+        size_t to = 0;
+        for (size_t i = 0; i + 1 < n; i++) {
+            uint32_t merged = sgt_pair(&v->pairs, ids[i], ids[i + 1]);
+            if (merged < least) least = merged;
+        }
+        if (least == SGT_NO_TOKEN) return n;
+        for (size_t i = 0; i < n; to++) { /* of one merge the leftmost first: one pass from the left */
+            int joined = i + 1 < n && sgt_pair(&v->pairs, ids[i], ids[i + 1]) == least;
+            ids[to] = joined ? (uint16_t)least : ids[i];
+            i += joined ? 2 : 1;
+        }
+        n = to;
+    }
+}
+
+Test(stretch, vocabularies_of_chance)
+{
+    uint64_t seed = test_seed();
+    rng r = {seed, 0};
+    size_t found = 0;
+    for (int i = 0; i < 300; i++) {
+        sgt_vocab *v = chance_vocab(&r);
+        sgt_encoder *e = new_encoder(v);
+        uint8_t text[900];
+        uint16_t want[900], got[900];
+        uint32_t letters = 1 + below(&r, 3);
+        for (size_t k = 0; k < sizeof text; k++) text[k] = (uint8_t)('a' + below(&r, letters));
+        size_t whole = merge(v, text, sizeof text, want);
+        cr_assert_eq(sgt_bpe_runs(e, text, sizeof text, got), whole, "SEED=%llu: %d", (unsigned long long)seed, i);
+        cr_assert_arr_eq(got, want, whole * sizeof *got, "SEED=%llu: %d", (unsigned long long)seed, i);
+        cr_assert_eq(sgt_bpe_steps(e, text, sizeof text, got), whole, "SEED=%llu: %d", (unsigned long long)seed, i);
+        cr_assert_arr_eq(got, want, whole * sizeof *got, "SEED=%llu: %d", (unsigned long long)seed, i);
+        size_t view = 300 + below(&r, 300), cut = sgt_stretch_cut(e, v, text, view);
+        found += cut > 0;
+        for (size_t n = view; cut && n < sizeof text; n += 1 + below(&r, 150)) {
+            size_t count = merge(v, text, n, want), left = merge(v, text, cut, got);
+            cr_assert_eq(left + merge(v, text + cut, n - cut, got + left), count, "SEED=%llu: %d",
+                         (unsigned long long)seed, i);
+            cr_assert_arr_eq(got, want, count * sizeof *got, "SEED=%llu: %d", (unsigned long long)seed, i);
+        }
+        sgt_encoder_free(e);
+        sgt_vocab_free(v);
+    }
+    cr_assert_geq(found, 150, "SEED=%llu", (unsigned long long)seed);
+}
+
+/* Ill-formed bytes that become U+FFFD before they are encoded: no cut may stand between them that depends on what they
+ * were. */
+Test(stretch, cuts_hold_for_replaced_text)
+{
+    sgt_vocab *v = gpt2();
+    sgt_encoder *e = new_encoder(v);
+    uint64_t seed = test_seed();
+    rng r = {seed, 0};
+    for (int i = 0; i < 20000; i++) {
+        uint8_t text[120], twin[360];
+        uint16_t whole[360], parts[360];
+        size_t n = hard_text(&r, text, 90, 1), from = n, left, m;
+        for (uint32_t k = below(&r, 30); k; k--) text[n++] = (uint8_t)(0xFF - below(&r, 2) * below(&r, 128));
+        size_t cut = sgt_split_cut(text, from < n ? from + 1 + below(&r, (uint32_t)(n - from)) : n, sgt_vocab_joins(v));
+        m = sgt_utf8_replace(twin, text, n);
+        size_t want = sgt_encode(e, twin, m, whole);
+        m = sgt_utf8_replace(twin, text, cut);
+        left = sgt_encode(e, twin, m, parts);
+        m = sgt_utf8_replace(twin, text + cut, n - cut);
+        cr_assert_eq(left + sgt_encode(e, twin, m, parts + left), want, "SEED=%llu: %d", (unsigned long long)seed, i);
+        cr_assert_arr_eq(parts, whole, want * sizeof *whole, "SEED=%llu: %d", (unsigned long long)seed, i);
+    }
+    sgt_encoder_free(e);
+    sgt_vocab_free(v);
+}
