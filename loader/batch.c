@@ -99,6 +99,12 @@ static int take_piece(const sgt_loader *l, sgt_cursor *c, uint32_t i, const sgt_
     return SGT_OK;
 }
 
+/* Were the tokens that were just read from c->tokens the files'? (see reader.h) */
+static int verify(const sgt_loader *l, const sgt_cursor *c, const sgt_window *windows, uint32_t n, sgt_error *err)
+{
+    return l->ops->verify ? l->ops->verify(c->reader_cursor, windows, n, c->tokens, err) : SGT_OK;
+}
+
 /* A round for the first pieces, then one for those that run on into the next shard, and so on. */
 static int gather(const sgt_loader *l, sgt_cursor *c, uint32_t n, sgt_error *err)
 {
@@ -113,7 +119,7 @@ static int gather(const sgt_loader *l, sgt_cursor *c, uint32_t n, sgt_error *err
                 rc = take_piece(l, c, i, &c->pieces[k], c->tokens[k], err);
                 k++;
             }
-        if (rc < 0) return rc;
+        if (rc < 0 || (rc = verify(l, c, c->pieces, pieces, err)) < 0) return rc;
     }
     return SGT_OK;
 }
@@ -231,6 +237,12 @@ static int fail_id(const sgt_loader *l, const sgt_cursor *c, uint32_t i, sgt_err
     return sgt_set_bad_id(&l->set, c->windows[i].shard, c->windows[i].offset + t, p[t], err);
 }
 
+/* The rows are made. Those of documents were gathered, and looked at then. */
+static int finish(const sgt_loader *l, const sgt_cursor *c, sgt_error *err)
+{
+    return c->gathered ? SGT_OK : verify(l, c, c->windows, local_batch(l), err);
+}
+
 /* What a compiler makes of this and of sgt_loader_batch_i32_scalar is part of what is compared: the test of every id
  * keeps it from being vectorised. */
 static int copy_scalar(const sgt_loader *l, const sgt_cursor *c, uint16_t *rows, sgt_error *err)
@@ -242,7 +254,7 @@ static int copy_scalar(const sgt_loader *l, const sgt_cursor *c, uint16_t *rows,
             if (id >= l->set.vocab) return fail_id(l, c, i, err);
             rows[i * width + t] = id;
         }
-    return SGT_OK;
+    return finish(l, c, err);
 }
 
 int sgt_loader_batch(const sgt_loader *l, sgt_cursor *c, uint64_t index, uint16_t *rows, sgt_error *err)
@@ -256,7 +268,7 @@ int sgt_loader_batch(const sgt_loader *l, sgt_cursor *c, uint64_t index, uint16_
         ask_ahead(l, c, c->windows, i, n);
         if (copy(rows + i * width, c->tokens[i], width) >= l->set.vocab) return fail_id(l, c, i, err);
     }
-    return SGT_OK;
+    return finish(l, c, err);
 }
 
 int sgt_loader_batch_i32(const sgt_loader *l, sgt_cursor *c, uint64_t index, int32_t *inputs, int32_t *targets,
@@ -272,7 +284,7 @@ int sgt_loader_batch_i32(const sgt_loader *l, sgt_cursor *c, uint64_t index, int
         if (widen(inputs + i * T, targets + i * T, c->tokens[i], T) >= l->set.vocab) return fail_id(l, c, i, err);
         ignore_padding(l, c, i, targets + i * T);
     }
-    return SGT_OK;
+    return finish(l, c, err);
 }
 
 int sgt_loader_batch_i32_scalar(const sgt_loader *l, sgt_cursor *c, uint64_t index, int32_t *inputs, int32_t *targets,
@@ -290,5 +302,5 @@ int sgt_loader_batch_i32_scalar(const sgt_loader *l, sgt_cursor *c, uint64_t ind
         }
         ignore_padding(l, c, i, targets + i * T);
     }
-    return SGT_OK;
+    return finish(l, c, err);
 }

@@ -40,7 +40,7 @@ extern "C" {
 
 typedef enum sgt_reader {
     SGT_READER_PRELOAD, /* everything in RAM, in huge pages (the default) */
-    SGT_READER_MMAP,    /* the page cache; a file cut short while it is mapped ends the process (SIGBUS) */
+    SGT_READER_MMAP,    /* the page cache; see sgt_loader_guard_sigbus about files cut short while they are mapped */
     SGT_READER_URING,   /* io_uring, for sets larger than memory; pread where that is forbidden, with a notice */
     SGT_READERS
 } sgt_reader;
@@ -124,6 +124,22 @@ void sgt_loader_get_set(const sgt_loader *l, uint32_t set, sgt_loader_set_info *
 /* How many of the first `rows` rows of the run are of set `set`; and of which set a used shard is. Pure. */
 uint64_t sgt_loader_drawn(const sgt_loader *l, uint32_t set, uint64_t rows);
 uint32_t sgt_loader_set_of(const sgt_loader *l, uint32_t shard);
+
+/* A file that is cut short while it is mapped (SGT_READER_MMAP), or a disk that fails under it: the process gets SIGBUS
+ * where it reads what is gone, and by default ends. Call this once, before or after loaders are opened, and a batch that
+ * meets it fails instead: SGT_EFORMAT or SGT_EIO, naming the shard and the byte, there and whenever that shard is drawn
+ * from again. Any number of threads may meet it at once, and loaders may be opened and closed meanwhile.
+ *
+ * It installs a handler of SIGBUS for the whole process, which stays: that handler and what it knows about open maps are
+ * the library's only global state. A SIGBUS at any other address goes to the handler that was there before (SIG_DFL:
+ * the process ends, as it would have). Whoever installs one later passes on what is not theirs, as this one does, and
+ * threads that draw must not block SIGBUS. Later calls do nothing. Returns 0, or SGT_EIO.
+ *
+ * Without it the sizes of the shards that a batch is drawn from are looked at before it is read, but at most every 10
+ * ms in each cursor: a cut is an error then too, unless it falls between that look and the reading, which ends the
+ * process. With or without: what a cut file lacks of its last page reads as zeros, and no signal; a window that ends in
+ * id 0 has its shard's size looked at afterwards, so that this is an error too. */
+int sgt_loader_guard_sigbus(sgt_error *err);
 
 /* One per thread that draws; one call at a time on it, and not across fork. Closing NULL is fine. */
 int sgt_cursor_open(sgt_cursor **out, const sgt_loader *l, sgt_error *err);

@@ -197,11 +197,16 @@ static void *work(void *arg)
     return NULL;
 }
 
-/* Signals are the program's business: its threads, not these, are interrupted by them. */
+/* Signals are the program's business: its threads, not these, are interrupted by them. But for those that a thread
+ * brings upon itself: SIGBUS at a map whose file was cut short is for sgt_loader_guard_sigbus's handler. */
 static int start(worker *w, sgt_error *err)
 {
     sigset_t all, before;
     sigfillset(&all);
+    sigdelset(&all, SIGBUS);
+    sigdelset(&all, SIGSEGV);
+    sigdelset(&all, SIGFPE);
+    sigdelset(&all, SIGILL);
     pthread_sigmask(SIG_BLOCK, &all, &before);
     int error = pthread_create(&w->thread, NULL, work, w);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -1,63 +1,114 @@
-/* mmap.c: every shard mapped whole, once. The page cache holds what was read; other processes share it. */
+/* mmap.c: every shard mapped whole, once. The page cache holds what was read; other processes share it.
+ *
+ * Random windows need two kinds of advice. Without MADV_RANDOM each fault reads ahead megabytes of which a window uses
+ * two kilobytes. And a fault waits for its page, one after another; MADV_WILLNEED begins reading the windows of coming
+ * batches, all at once, and waits for none.
+ *
+ * Files may change under a map: see sgt_loader_guard_sigbus in sgt_loader.h for what is promised, guard.h for how. */
+#include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "read/guard.h"
 #include "read/reader.h"
 
-typedef struct map {
+#define AHEAD 128      /* windows that are being read: where the study's disk reached its limit */
+#define LOOK_S .01     /* between two looks at the sizes of a batch's shards; each takes a microsecond */
+#define LOOK_BATCHES 8 /* between two looks at what this thread has read from the disk */
+
+typedef struct file {
     const uint16_t *tokens;
-    void *base;
-    size_t size;
-} map;
+    dev_t device; /* which file is mapped: another may have its name by now */
+    ino_t inode;
+} file;
 
 typedef struct reader {
-    uint32_t count;
-    map maps[];
+    const sgt_set *set;
+    sgt_guarded *guarded; /* the maps */
+    int random;           /* windows come in no order that the kernel could guess */
+    uintptr_t page;       /* bytes */
+    file files[];
 } reader;
+
+typedef struct cursor {
+    reader *r;
+    double looked; /* when sizes were looked at */
+    /* Advice is a system call for every window, half of the time of a batch that is in the page cache already: it is
+     * given while it makes this thread read from the disk (`reads`, of which the kernel keeps count), and again from
+     * the moment that a fault did. */
+    int advising;
+    unsigned batches;  /* since the last look */
+    unsigned idle;     /* looks that found no reading */
+    unsigned patience; /* as many of them end the advice; more each time that this was a mistake */
+    long reads;
+} cursor;
+
+/* ---- opening ---- */
 
 static void close_reader(void *p)
 {
     reader *r = p;
     if (!r) return;
-    for (uint32_t i = 0; i < r->count; i++) munmap(r->maps[i].base, r->maps[i].size);
+    if (r->guarded) sgt_guard_remove(r->guarded);
+    for (uint32_t i = 0; r->guarded && i < r->guarded->count; i++)
+        if (r->guarded->maps[i].base) munmap(r->guarded->maps[i].base, r->guarded->maps[i].size);
+    free(r->guarded);
     free(r);
 }
 
-/* Random windows: without this advice each fault reads ahead megabytes of which a window uses two kilobytes. */
-static int advice_for(sgt_sampling s)
+static uint64_t size_of(const sgt_set_shard *h)
 {
-    return s == SGT_SAMPLING_SEQUENTIAL ? MADV_SEQUENTIAL : s == SGT_SAMPLING_BLOCK ? MADV_NORMAL : MADV_RANDOM;
+    return h->head.data + 2 * h->head.tokens;
 }
 
-static int map_shard(map *m, const sgt_set *set, uint32_t shard, int advice, sgt_error *err)
+static int map_shard(reader *r, uint32_t shard, sgt_error *err)
 {
-    const sgt_set_shard *h = &set->shards[shard];
-    uint64_t size = h->head.data + 2 * h->head.tokens;
-    int fd = sgt_set_open_shard(set, shard, err);
+    const sgt_set_shard *h = &r->set->shards[shard];
+    uint64_t size = size_of(h);
+    struct stat st;
+    int fd = sgt_set_open_shard(r->set, shard, err);
     if (fd < 0) return fd;
-    void *base = size > SIZE_MAX ? MAP_FAILED : mmap(NULL, (size_t)size, PROT_READ, MAP_SHARED, fd, 0);
-    int rc = base == MAP_FAILED ? sgt_fail_errno(err, "%s: mapping it", h->path) : SGT_OK;
+    int rc = fstat(fd, &st) < 0 ? sgt_fail_errno(err, "%s", h->path) : SGT_OK;
+    void *base = rc < 0 || size > SIZE_MAX ? MAP_FAILED : mmap(NULL, (size_t)size, PROT_READ, MAP_SHARED, fd, 0);
+    if (rc == SGT_OK && base == MAP_FAILED)
+        rc = errno == ENOMEM ? sgt_fail(err, SGT_ENOMEM,
+                                        "%s: mapping it: no room for a map of %" PRIu64
+                                        " bytes (sysctl vm.max_map_count, ulimit -v; the reader uring needs neither)",
+                                        h->path, size)
+                             : sgt_fail_errno(err, "%s: mapping it", h->path);
     close(fd); /* a map keeps its file */
     if (rc < 0) return rc;
-    madvise(base, (size_t)size, advice); /* advice: refused, it is only slower */
-    *m = (map){(const uint16_t *)((const char *)base + h->head.data), base, (size_t)size};
+    r->guarded->maps[shard].base = base;
+    r->guarded->maps[shard].size = (size_t)size;
+    r->files[shard] = (file){(const uint16_t *)(const void *)((const char *)base + h->head.data), st.st_dev, st.st_ino};
+    madvise(base, (size_t)size, r->random ? MADV_RANDOM : MADV_SEQUENTIAL); /* advice: refused, it is only slower */
     return SGT_OK;
 }
 
 static int open_reader(void **out, const sgt_set *set, const sgt_reader_options *o, sgt_error *err)
 {
-    reader *r = calloc(1, sizeof *r + set->count * sizeof *r->maps);
-    if (!r) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", set->shards[0].path);
-    for (; r->count < set->count; r->count++) {
-        int rc = map_shard(&r->maps[r->count], set, r->count, advice_for(o->sampling), err);
-        if (rc < 0) {
-            close_reader(r);
-            return rc;
-        }
+    int rc = SGT_OK;
+    reader *r = calloc(1, sizeof *r + set->count * sizeof *r->files);
+    if (!r || !(r->guarded = sgt_guard_new(set->count))) {
+        free(r);
+        return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", set->shards[0].path);
     }
-    *out = r;
-    return SGT_OK;
+    r->set = set;
+    r->random = o->sampling != SGT_SAMPLING_SEQUENTIAL;
+    r->page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    for (uint32_t i = 0; i < set->count && rc == SGT_OK; i++) rc = map_shard(r, i, err);
+    if (rc == SGT_OK && sgt_guard_add(r->guarded) < 0)
+        rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", set->shards[0].path);
+    if (rc < 0)
+        close_reader(r);
+    else
+        *out = r;
+    return rc;
 }
 
 static const char *detail(const void *p)
@@ -66,25 +117,106 @@ static const char *detail(const void *p)
     return "mmap";
 }
 
-/* The maps are all that a cursor needs. */
-static int open_cursor(void **cursor, void *p, sgt_error *err)
+static int open_cursor(void **out, void *p, sgt_error *err)
 {
-    (void)err;
-    *cursor = p;
+    cursor *c = calloc(1, sizeof *c);
+    if (!c) return sgt_fail(err, SGT_ENOMEM, "a cursor: out of memory");
+    *c = (cursor){.r = p, .looked = -LOOK_S, .advising = ((reader *)p)->random, .patience = 4};
+    *out = c;
     return SGT_OK;
 }
 
-static void close_cursor(void *cursor)
+static void close_cursor(void *c)
 {
-    (void)cursor;
+    free(c);
 }
 
-static int fetch(void *cursor, const sgt_window *windows, uint32_t n, const uint16_t **tokens, sgt_error *err)
+/* ---- files cut short ---- */
+
+/* Marks a shard whose file is shorter than its map. */
+static void look_at_size(const reader *r, uint32_t shard)
 {
-    const reader *r = cursor;
-    (void)err;
-    for (uint32_t i = 0; i < n; i++) tokens[i] = r->maps[windows[i].shard].tokens + windows[i].offset;
+    const sgt_set_shard *h = &r->set->shards[shard];
+    const file *f = &r->files[shard];
+    struct stat st;
+    if (stat(h->path, &st) < 0 || st.st_dev != f->device || st.st_ino != f->inode) return; /* the map has the old one */
+    if ((uint64_t)st.st_size < size_of(h)) sgt_guard_tear(r->guarded, shard, (uint64_t)st.st_size);
+}
+
+static int fail_torn(const reader *r, uint32_t shard, sgt_error *err)
+{
+    const sgt_set_shard *h = &r->set->shards[shard];
+    struct stat st;
+    if (stat(h->path, &st) == 0 && st.st_dev == r->files[shard].device && st.st_ino == r->files[shard].inode &&
+        (uint64_t)st.st_size < size_of(h))
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: ends at byte %" PRIu64 ", in the middle of a window: cut short while in use", h->path,
+                        (uint64_t)st.st_size);
+    return sgt_fail(err, SGT_EIO,
+                    "%s: at byte %" PRIu64 ": cannot read: the disk failed, or the file was cut short while in use",
+                    h->path, __atomic_load_n(&r->guarded->maps[shard].torn, __ATOMIC_RELAXED) - 1);
+}
+
+static int find_torn(const reader *r, const sgt_window *windows, uint32_t n, sgt_error *err)
+{
+    if (!__atomic_load_n(&r->guarded->torn, __ATOMIC_SEQ_CST)) return SGT_OK;
+    for (uint32_t i = 0; i < n; i++)
+        if (__atomic_load_n(&r->guarded->maps[windows[i].shard].torn, __ATOMIC_RELAXED))
+            return fail_torn(r, windows[i].shard, err);
     return SGT_OK;
 }
 
-const sgt_reader_ops sgt_read_mmap = {open_reader, close_reader, detail, open_cursor, close_cursor, fetch, NULL, 0};
+/* Zeros to the end of the last page are all that is seen of some cuts. */
+static int verify(void *p, const sgt_window *windows, uint32_t n, const uint16_t **tokens, sgt_error *err)
+{
+    const cursor *c = p;
+    for (uint32_t i = 0; i < n; i++)
+        if (tokens[i][windows[i].tokens - 1] == 0) look_at_size(c->r, windows[i].shard);
+    return find_torn(c->r, windows, n, err);
+}
+
+/* ---- reading ---- */
+
+static void look_at_reads(cursor *c)
+{
+    struct rusage used;
+    if (!c->r->random || ++c->batches < LOOK_BATCHES) return;
+    c->batches = 0;
+    if (getrusage(RUSAGE_THREAD, &used) < 0) return;
+    long reads = used.ru_inblock + used.ru_majflt;
+    if (reads != c->reads) {
+        if (!c->advising && c->patience < 1 << 20) c->patience *= 2;
+        c->advising = 1;
+        c->idle = 0;
+    } else if (c->advising && ++c->idle == c->patience) {
+        c->advising = 0;
+    }
+    c->reads = reads;
+}
+
+/* Advice is for whole pages; the two that a window begins and ends in are its own too. */
+static void expect(void *p, const sgt_window *windows, uint32_t n)
+{
+    cursor *c = p;
+    for (uint32_t i = 0; i < n && c->advising; i++) {
+        const uint16_t *first = c->r->files[windows[i].shard].tokens + windows[i].offset;
+        uintptr_t from = (uintptr_t)first & ~(c->r->page - 1), end = (uintptr_t)(first + windows[i].tokens);
+        madvise((void *)from, end - from, MADV_WILLNEED);
+    }
+}
+
+static int fetch(void *p, const sgt_window *windows, uint32_t n, const uint16_t **tokens, sgt_error *err)
+{
+    cursor *c = p;
+    double now = sgt_now();
+    if (now - c->looked >= LOOK_S) {
+        c->looked = now;
+        for (uint32_t i = 0; i < n; i++) look_at_size(c->r, windows[i].shard);
+    }
+    look_at_reads(c);
+    for (uint32_t i = 0; i < n; i++) tokens[i] = c->r->files[windows[i].shard].tokens + windows[i].offset;
+    return find_torn(c->r, windows, n, err);
+}
+
+const sgt_reader_ops sgt_read_mmap = {open_reader, close_reader, detail, open_cursor, close_cursor,
+                                      fetch,       expect,       AHEAD,  verify};

@@ -115,4 +115,5 @@ static int fetch(void *cursor, const sgt_window *windows, uint32_t n, const uint
     return SGT_OK;
 }
 
-const sgt_reader_ops sgt_read_preload = {open_reader, close_reader, detail, open_cursor, close_cursor, fetch, NULL, 0};
+const sgt_reader_ops sgt_read_preload = {open_reader, close_reader, detail, open_cursor, close_cursor, fetch, NULL, 0,
+                                         NULL};

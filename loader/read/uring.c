@@ -172,4 +172,4 @@ static int fetch(void *cursor_, const sgt_window *windows, uint32_t n, const uin
 }
 
 const sgt_reader_ops sgt_read_uring = {open_reader, close_reader, detail, open_cursor, close_cursor,
-                                       fetch,       expect,       AHEAD};
+                                       fetch,       expect,       AHEAD,  NULL};

@@ -1,0 +1,501 @@
+/* Files cut short while they are mapped: what fails, what it says, and what is left alone. */
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "handle.h"
+#include "tests/loader/shards.h"
+
+TestSuite(guard, .init = enter_scratch, .fini = leave_scratch);
+
+enum { T = 512, B = 4, LEN = 40000, PAGE = 4096 };
+
+static void guard(void)
+{
+    sgt_error err;
+    cr_assert_eq(sgt_loader_guard_sigbus(&err), 0, "%s", err.text);
+}
+
+static sgt_loader *open_mapped(const char *path, sgt_sampling sampling)
+{
+    sgt_loader *l;
+    sgt_error err;
+    sgt_loader_options o = {.reader = SGT_READER_MMAP, .sampling = sampling, .batch = B, .seq = T, .seed = 5};
+    cr_assert_eq(sgt_loader_open(&l, path, &o, &err), 0, "%s", err.text);
+    return l;
+}
+
+/* How many of the batch's windows reach past byte `size` of a shard. */
+static int past(const sgt_loader *l, uint64_t k, uint32_t of, uint64_t size)
+{
+    int n = 0;
+    for (uint64_t r = 0; r < B; r++) {
+        uint32_t shard;
+        uint64_t at;
+        sgt_loader_window(l, k * B + r, &shard, &at);
+        n += shard == of && SGT_SHARD_HEADER + 2 * (at + T + 1) > size;
+    }
+    return n;
+}
+
+static int touches(const sgt_loader *l, uint64_t k, uint32_t of)
+{
+    return past(l, k, of, 0);
+}
+
+static void check_rows(const sgt_loader *l, uint64_t k, const uint16_t *rows)
+{
+    for (uint64_t r = 0; r < B; r++) {
+        uint32_t shard;
+        uint64_t at;
+        sgt_loader_window(l, k * B + r, &shard, &at);
+        for (uint64_t t = 0; t <= T; t++)
+            if (rows[r * (T + 1) + t] != token_at(shard, at + t))
+                cr_assert_fail("batch %lu, row %lu, token %lu of shard %u", k, r, t, shard);
+    }
+}
+
+/* ---- cut short ---- */
+
+static void put_three(void)
+{
+    for (uint32_t i = 0; i < 3; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "d/train_%06u.bin", i);
+        put_shard(name, i, LEN);
+    }
+}
+
+/* Cuts shard 1 while it is mapped. Behind its back: it has another name by then, so that only the signal tells. */
+static void cut(uint64_t size, int behind)
+{
+    if (behind) cr_assert_eq(rename("d/train_000001.bin", "d/other"), 0);
+    resize(behind ? "d/other" : "d/train_000001.bin", size);
+}
+
+typedef struct drawer {
+    const sgt_loader *l;
+    sgt_cursor *cursor;
+    uint64_t first, size; /* size: bytes left of shard 1 */
+    const char *wanted;
+    unsigned failed, good;
+    pthread_t id;
+} drawer;
+
+static void *draw_all(void *arg)
+{
+    drawer *d = arg;
+    uint16_t rows[B * (T + 1)];
+    sgt_error err;
+    for (uint64_t k = d->first; k < d->first + 60; k++) {
+        int rc = sgt_loader_batch(d->l, d->cursor, k, rows, &err);
+        if (rc == 0) {
+            cr_assert_eq(past(d->l, k, 1, d->size), 0, "batch %lu has windows that are gone", k);
+            check_rows(d->l, k, rows);
+            d->good++;
+        } else {
+            cr_assert(touches(d->l, k, 1), "batch %lu: %s", k, err.text);
+            cr_assert_str_eq(err.text, d->wanted);
+            d->failed++;
+        }
+    }
+    return NULL;
+}
+
+static void cut_under(unsigned threads, uint64_t size, int behind, const char *wanted)
+{
+    drawer d[8];
+    put_three();
+    sgt_loader *l = open_mapped("d", SGT_SAMPLING_SHUFFLE);
+    for (unsigned i = 0; i < threads; i++) {
+        sgt_error err;
+        d[i] = (drawer){.l = l, .first = 100 * i, .size = size, .wanted = wanted};
+        cr_assert_eq(sgt_cursor_open(&d[i].cursor, l, &err), 0, "%s", err.text);
+    }
+    cut(size, behind);
+    for (unsigned i = 0; i < threads; i++) cr_assert_eq(pthread_create(&d[i].id, NULL, draw_all, &d[i]), 0);
+    for (unsigned i = 0; i < threads; i++) {
+        pthread_join(d[i].id, NULL);
+        cr_assert(d[i].failed && d[i].good, "%u threads: %u failed, %u were good", threads, d[i].failed, d[i].good);
+        sgt_cursor_close(d[i].cursor);
+    }
+    sgt_loader_close(l);
+}
+
+#define ENDS "d/train_000001.bin: ends at byte %d, in the middle of a window: cut short while in use"
+
+/* For every number of threads: batches with windows that are gone fail, the others are right. */
+Test(guard, cut_while_mapped)
+{
+    char ends[128];
+    snprintf(ends, sizeof ends, ENDS, 20500);
+    guard();
+    cr_assert_eq(mkdir("d", 0777), 0);
+    for (unsigned threads = 1; threads <= 8; threads++) {
+        cut_under(threads, 20500, 0, ends); /* on no page's end */
+    }
+}
+
+/* Only the signal tells: all that is known of where is the first page that somebody met. */
+static void *draw_torn(void *arg)
+{
+    drawer *d = arg;
+    uint16_t rows[B * (T + 1)];
+    sgt_error err;
+    for (uint64_t k = d->first; k < d->first + 60; k++) {
+        int rc = sgt_loader_batch(d->l, d->cursor, k, rows, &err), page = 0;
+        if (rc == 0) {
+            cr_assert_eq(past(d->l, k, 1, d->size), 0, "batch %lu has windows that are gone", k);
+            check_rows(d->l, k, rows);
+            d->good++;
+            continue;
+        }
+        cr_assert(rc == SGT_EIO && touches(d->l, k, 1), "batch %lu: %s", k, err.text);
+        cr_assert_eq(sscanf(err.text, "d/train_000001.bin: at byte %d: cannot read: the disk failed, or", &page), 1,
+                     "%s", err.text);
+        cr_assert(page % PAGE == 0 && page >= (int)d->size, "%s", err.text);
+        d->failed++;
+    }
+    return NULL;
+}
+
+Test(guard, cut_behind_its_back)
+{
+    guard();
+    cr_assert_eq(mkdir("d", 0777), 0);
+    for (unsigned threads = 1; threads <= 8; threads++) {
+        drawer d[8];
+        put_three();
+        sgt_loader *l = open_mapped("d", SGT_SAMPLING_SHUFFLE);
+        cut(5 * PAGE, 1);
+        for (unsigned i = 0; i < threads; i++) {
+            sgt_error err;
+            d[i] = (drawer){.l = l, .first = 100 * i, .size = 5 * PAGE};
+            cr_assert_eq(sgt_cursor_open(&d[i].cursor, l, &err), 0, "%s", err.text);
+            cr_assert_eq(pthread_create(&d[i].id, NULL, draw_torn, &d[i]), 0);
+        }
+        for (unsigned i = 0; i < threads; i++) {
+            pthread_join(d[i].id, NULL);
+            cr_assert(d[i].failed && d[i].good, "%u failed, %u were good", d[i].failed, d[i].good);
+            sgt_cursor_close(d[i].cursor);
+        }
+        sgt_loader_close(l);
+    }
+}
+
+/* A stream's threads, which block the signals that are the program's. */
+Test(guard, streams)
+{
+    guard();
+    cr_assert_eq(mkdir("d", 0777), 0);
+    for (uint32_t threads = 1; threads <= 4; threads++) {
+        sgt_stream *s;
+        sgt_stream_batch b;
+        sgt_error err;
+        sgt_stream_options so = {.threads = threads, .slots = 4};
+        int rc;
+        unsigned good = 0;
+        put_three();
+        sgt_loader *l = open_mapped("d", SGT_SAMPLING_SEQUENTIAL);
+        cut(5 * PAGE, 1); /* of shard 1: window 1 of B windows a batch, after all of shard 0 */
+        cr_assert_eq(sgt_stream_open(&s, l, &so, &err), 0, "%s", err.text);
+        while ((rc = sgt_stream_next(s, &b, &err)) == 0) {
+            check_rows(l, b.index, b.rows);
+            sgt_stream_release(s, &b);
+            good++;
+        }
+        cr_assert(rc == SGT_EIO && past(l, good, 1, 5 * PAGE) && !past(l, good - 1, 1, 5 * PAGE), "%u: %s", good,
+                  err.text);
+        sgt_stream_close(s);
+        sgt_loader_close(l);
+    }
+}
+
+/* Rows of documents, whose pieces are looked at as they are gathered. */
+Test(guard, documents)
+{
+    uint16_t rows[B * (T + 1)];
+    sgt_cursor *c;
+    sgt_error err;
+    int failed = 0;
+    guard();
+    cr_assert_eq(mkdir("d", 0777), 0);
+    put_three();
+    uint64_t starts[LEN / 1000];
+    for (size_t i = 0; i < LEN / 1000; i++) starts[i] = 1000 * i;
+    for (int i = 0; i < 3; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "d/train_%06d.idx", i);
+        put_bytes(name, starts, sizeof starts);
+    }
+    sgt_loader *l = open_mapped("d", SGT_SAMPLING_DOCUMENTS);
+    cr_assert_eq(sgt_cursor_open(&c, l, &err), 0, "%s", err.text);
+    cut(5 * PAGE, 1);
+    for (uint64_t k = 0; k < 30; k++) {
+        int rc = sgt_loader_batch(l, c, k, rows, &err);
+        cr_assert(rc == 0 ? !past(l, k, 1, 5 * PAGE) : rc == SGT_EIO && touches(l, k, 1));
+        failed += rc < 0;
+    }
+    cr_assert_gt(failed, 0);
+    sgt_cursor_close(c);
+    sgt_loader_close(l);
+}
+
+/* ---- without the guard ---- */
+
+/* The sizes are looked at, if it is 10 ms since they were. */
+Test(guard, sizes_are_looked_at)
+{
+    uint16_t rows[B * (T + 1)];
+    sgt_cursor *c;
+    sgt_error err;
+    uint64_t k = 0;
+    cr_assert_eq(mkdir("d", 0777), 0);
+    put_three();
+    sgt_loader *l = open_mapped("d", SGT_SAMPLING_SHUFFLE);
+    cr_assert_eq(sgt_cursor_open(&c, l, &err), 0, "%s", err.text);
+    cr_assert_eq(sgt_loader_batch(l, c, 0, rows, &err), 0, "%s", err.text);
+    resize("d/train_000001.bin", 5 * PAGE);
+    usleep(20000);
+    while (!past(l, k, 1, 5 * PAGE)) k++;
+    for (int again = 0; again < 2; again++)
+        expect_failure(sgt_loader_batch(l, c, k, rows, why), SGT_EFORMAT, ENDS, 5 * PAGE);
+    sgt_cursor_close(c);
+    sgt_loader_close(l);
+}
+
+/* What is cut off within a page reads as zeros, and no signal comes: a window that ends so is not believed. One that
+ * ends so by right is. */
+Test(guard, zeros_are_not_believed)
+{
+    enum { LAST = SGT_SHARD_HEADER + 2 * LEN }; /* bytes: 20 * PAGE - 896 */
+    sgt_cursor *c;
+    sgt_error err;
+    uint16_t rows[T + 1];
+    cr_assert_eq(mkdir("d", 0777), 0);
+    put_shard("d/train_000000.bin", 0, LEN);
+    sgt_loader_options o = {
+        .reader = SGT_READER_MMAP, .sampling = SGT_SAMPLING_SEQUENTIAL, .batch = 1, .seq = T};
+    sgt_loader *l;
+    cr_assert_eq(sgt_loader_open(&l, "d", &o, &err), 0, "%s", err.text);
+    cr_assert_eq(sgt_cursor_open(&c, l, &err), 0, "%s", err.text);
+    uint64_t last = (LEN - 1) / T - 1, end = SGT_SHARD_HEADER + 2 * (last + 1) * T;
+    cr_assert(end > 19 * PAGE + 100);
+    patch("d/train_000000.bin", end, "\0\0", 2);
+    cr_assert_eq(sgt_loader_batch(l, c, last, rows, &err), 0, "%s", err.text);
+    cr_assert(rows[T] == 0 && rows[0] == token_at(0, last * T));
+    resize("d/train_000000.bin", end - 100);
+    expect_failure(sgt_loader_batch(l, c, last, rows, why), SGT_EFORMAT,
+                   "d/train_000000.bin: ends at byte %lu, in the middle of a window: cut short while in use", end - 100);
+    sgt_cursor_close(c);
+    sgt_loader_close(l);
+}
+
+/* A file that takes the place of another is not what was opened: the map keeps the old one. */
+Test(guard, replaced_files_stay_mapped)
+{
+    uint16_t rows[B * (T + 1)];
+    sgt_cursor *c;
+    sgt_error err;
+    cr_assert_eq(mkdir("d", 0777), 0);
+    put_three();
+    sgt_loader *l = open_mapped("d", SGT_SAMPLING_SHUFFLE);
+    cr_assert_eq(sgt_cursor_open(&c, l, &err), 0, "%s", err.text);
+    put_shard("d/new", 7, 100);
+    cr_assert_eq(rename("d/new", "d/train_000001.bin"), 0);
+    cr_assert_eq(unlink("d/train_000002.bin"), 0);
+    for (uint64_t k = 0; k < 60; k++) {
+        cr_assert_eq(sgt_loader_batch(l, c, k, rows, &err), 0, "%s", err.text);
+        check_rows(l, k, rows);
+    }
+    sgt_cursor_close(c);
+    sgt_loader_close(l);
+}
+
+/* ---- what is not ours ---- */
+
+/* A map of the test's own, of which nothing is there to be read. */
+static volatile char *own_map(void)
+{
+    put_bytes("own", "x", 1);
+    int fd = open("own", O_RDONLY);
+    volatile char *p = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, 0);
+    cr_assert(fd >= 0 && p != MAP_FAILED);
+    close(fd);
+    resize("own", 0);
+    return p;
+}
+
+static __thread sigjmp_buf escape;
+static void *volatile caught;
+static volatile int times;
+
+static void with_info(int number, siginfo_t *info, void *context)
+{
+    (void)context;
+    caught = info->si_addr;
+    times += number == SIGBUS;
+    siglongjmp(escape, 1);
+}
+
+static void without_info(int number)
+{
+    times += number == SIGBUS;
+    siglongjmp(escape, 1);
+}
+
+static void handle(void (*info)(int, siginfo_t *, void *), void (*plain)(int), int flags)
+{
+    struct sigaction a = {.sa_flags = flags};
+    if (info) a.sa_sigaction = info;
+    else a.sa_handler = plain;
+    cr_assert_eq(sigaction(SIGBUS, &a, NULL), 0);
+}
+
+static int touch(volatile char *p)
+{
+    if (sigsetjmp(escape, 1)) return 1;
+    (void)*p;
+    return 0;
+}
+
+/* Ours is an error, theirs is theirs, whichever comes first and however often. */
+static void check_both(volatile char *theirs, int wants_address)
+{
+    uint16_t rows[B * (T + 1)];
+    sgt_cursor *c;
+    sgt_error err;
+    uint64_t k = 0;
+    cr_assert_eq(mkdir("d", 0777), 0);
+    put_three();
+    sgt_loader *l = open_mapped("d", SGT_SAMPLING_SHUFFLE);
+    cr_assert_eq(sgt_cursor_open(&c, l, &err), 0, "%s", err.text);
+    cut(5 * PAGE, 1);
+    while (!past(l, k, 1, 5 * PAGE)) k++;
+    for (int again = 1; again <= 3; again++) {
+        cr_assert_eq(touch(theirs + again), 1);
+        cr_assert_eq(times, again);
+        if (wants_address) cr_assert_eq(caught, (void *)(theirs + again));
+        cr_assert_eq(sgt_loader_batch(l, c, k, rows, &err), SGT_EIO);
+        cr_assert_eq(times, again);
+    }
+    sgt_cursor_close(c);
+    sgt_loader_close(l);
+    cr_assert_eq(touch(theirs), 1);
+    cr_assert_eq(times, 4);
+}
+
+Test(guard, the_handler_before)
+{
+    handle(with_info, NULL, SA_SIGINFO);
+    guard();
+    guard(); /* once is enough */
+    check_both(own_map(), 1);
+}
+
+Test(guard, the_plain_handler_before)
+{
+    handle(NULL, without_info, 0);
+    guard();
+    check_both(own_map(), 0);
+}
+
+/* Runs `act` in a child: the signal that ended it, or 0. */
+static int ended_by(void (*act)(void))
+{
+    int status;
+    pid_t child = fork();
+    cr_assert(child >= 0);
+    if (child == 0) {
+        act();
+        _exit(0);
+    }
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_assert(WIFSIGNALED(status) || WEXITSTATUS(status) == 0);
+    return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+static void default_fault(void)
+{
+    handle(NULL, SIG_DFL, 0);
+    if (sgt_loader_guard_sigbus(NULL) < 0) _exit(1);
+    (void)*own_map();
+}
+
+static void default_sent(void)
+{
+    handle(NULL, SIG_DFL, 0);
+    if (sgt_loader_guard_sigbus(NULL) < 0) _exit(1);
+    kill(getpid(), SIGBUS);
+}
+
+static void ignored_fault(void)
+{
+    handle(NULL, SIG_IGN, 0);
+    if (sgt_loader_guard_sigbus(NULL) < 0) _exit(1);
+    (void)*own_map();
+}
+
+static void ignored_sent(void)
+{
+    handle(NULL, SIG_IGN, 0);
+    if (sgt_loader_guard_sigbus(NULL) < 0) _exit(1);
+    kill(getpid(), SIGBUS);
+    kill(getpid(), SIGBUS);
+}
+
+/* A handler that is good for one signal. */
+static void once(void)
+{
+    volatile char *p = own_map();
+    handle(NULL, without_info, (int)SA_RESETHAND);
+    if (sgt_loader_guard_sigbus(NULL) < 0) _exit(1);
+    if (!touch(p) || times != 1) _exit(1);
+    (void)*p;
+}
+
+Test(guard, what_the_system_does_by_itself)
+{
+    cr_assert_eq(ended_by(default_fault), SIGBUS);
+    cr_assert_eq(ended_by(default_sent), SIGBUS);
+    cr_assert_eq(ended_by(ignored_fault), SIGBUS);
+    cr_assert_eq(ended_by(ignored_sent), 0);
+    cr_assert_eq(ended_by(once), SIGBUS);
+}
+
+/* ---- loaders come and go ---- */
+
+static int stop;
+
+static void *open_and_close(void *unused)
+{
+    while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) sgt_loader_close(open_mapped("d", SGT_SAMPLING_RANDOM));
+    return unused;
+}
+
+/* A thread whose faults are its own, while the list that the handler looks through changes. */
+Test(guard, loaders_come_and_go)
+{
+    pthread_t id[3];
+    handle(with_info, NULL, SA_SIGINFO);
+    guard();
+    cr_assert_eq(mkdir("d", 0777), 0);
+    put_three();
+    volatile char *p = own_map();
+    for (int i = 0; i < 3; i++) cr_assert_eq(pthread_create(&id[i], NULL, open_and_close, NULL), 0);
+    for (int i = 0; i < 3000; i++) {
+        cr_assert_eq(touch(p + i), 1);
+        cr_assert_eq(caught, (void *)(p + i));
+    }
+    __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+    for (int i = 0; i < 3; i++) pthread_join(id[i], NULL);
+    cr_assert_eq(times, 3000);
+}
