@@ -1,6 +1,7 @@
 /* sgt-bench: how fast the parts are on this machine. Each subcommand has its own options; see tools/bench. */
 #include <string.h>
 
+#include "sgt_loader.h"
 #include "tools/bench/bench.h"
 #include "tools/cli/options.h"
 
@@ -40,6 +41,7 @@ static const struct {
 
 int main(int argc, char **argv)
 {
+    sgt_loader_guard_sigbus(NULL); /* where it cannot be had, a shard that is cut short ends the program */
     for (size_t i = 0; i < sizeof commands / sizeof *commands && argc > 1; i++)
         if (!strcmp(argv[1], commands[i].name)) return commands[i].run(argc - 1, argv + 1);
     int first = sgt_options_parse(&program, argc, argv);

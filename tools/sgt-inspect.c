@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "sgt_loader.h"
 #include "shards/megatron.h"
 #include "tools/cli/options.h"
 #include "tools/cli/talk.h"
@@ -177,6 +178,7 @@ int main(int argc, char **argv)
     o.path = argv[first];
     o.notice = sgt_talk_notice(&talk);
     o.stop = sgt_catch_signals();
+    sgt_loader_guard_sigbus(NULL); /* where it cannot be had, a shard that is cut short ends the program */
     int rc = compare || merge ? run_several(argv + first, count, &err) : run(&err);
     if (rc >= 0 && (fflush(stdout) == EOF || ferror(stdout))) rc = sgt_fail_errno(&err, "standard output");
     if (rc == SGT_EUSAGE) sgt_usage(&program, "%s", err.text);

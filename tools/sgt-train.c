@@ -7,6 +7,7 @@
 
 #include "base/cpu.h"
 #include "base/file.h"
+#include "sgt_loader.h"
 #include "sgt_train.h"
 #include "tools/cli/options.h"
 #include "tools/cli/progress.h"
@@ -365,6 +366,7 @@ int main(int argc, char **argv)
 {
     char *cache = sgt_cache_folder();
     sgt_stop *stop = sgt_catch_signals();
+    sgt_loader_guard_sigbus(NULL); /* where it cannot be had, a shard that is cut short ends the program */
     take_options(argc, argv);
     sgt_talk talk = {program.name, o.quiet};
     sgt_train_options options = {.run = o.run,

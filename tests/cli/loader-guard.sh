@@ -1,0 +1,39 @@
+# A shard that is cut short while it is mapped: one line that names it, and exit 1; no signal.
+. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/train.inc"
+
+cut_short() { dd if=/dev/null of="$1" bs=1 seek="$2" 2> .dd || fail "dd: $(cat .dd)"; }
+
+ended_with() { # LINE
+    code=0
+    wait "$pid" || code=$?
+    [ "$code" -eq 1 ] || fail "exit code $code, not 1"
+    stdout_is ''
+    stderr_lines 1
+    stderr_has "$1"
+}
+
+# training: after a few of its steps, which its log counts
+data d
+echo "sgt-train on d, which is cut short" > .ran
+sgt-train $small --loader mmap --sampling random --steps 99999999 --save-every 0 --run run --quiet \
+    > .stdout 2> .stderr &
+pid=$!
+while [ "$(cat run/log.jsonl 2> /dev/null | wc -l)" -lt 5 ]; do
+    kill -0 $pid || fail "it ended before: $(cat .stderr)"
+    sleep .05
+done
+cut_short d/train_000000.bin 4096
+ended_with 'sgt-train: d/train_000000.bin: ends at byte 4096, in the middle of a window: cut short while in use'
+
+# measuring: it opens shards more than once, and may be about to when this one is cut short
+data d
+echo "sgt-bench loader on d, which is cut short" > .ran
+sgt-bench loader d --loader mmap --outputs u16 --seq-len 64 --seconds 60 --quiet > .stdout 2> .stderr &
+pid=$!
+until grep -q train_000000.bin /proc/$pid/maps; do
+    kill -0 $pid || fail "it ended before: $(cat .stderr)"
+    sleep .05
+done
+cut_short d/train_000000.bin 4096
+ended_with 'sgt-bench loader: d/train_000000.bin: '
