@@ -27,7 +27,7 @@ static struct {
 static const sgt_option table[] = {
     {.name = "Data"},
     {"data", 'd', SGT_OPT_TEXT, &s.data, "DIR|FILE",
-     "shards, from sgt-tokenize; or prompts and completions, FILE.jsonl",
+     "shards, from sgt-tokenize; several sets, A:0.7,B:0.3; or prompts and completions, FILE.jsonl",
      .def = "out, where ./out holds shards", GIVEN(SGT_SET_DATA)},
     {"val-data", 0, SGT_OPT_TEXT, &s.val_data, "FILE", "prompts and completions to evaluate on, beside such --data",
      GIVEN(SGT_SET_VAL_DATA)},
@@ -163,6 +163,7 @@ static const sgt_program program = {
     .options = table,
     .ranks = 1,
     .examples = "  sgt-train --loader preload                       GPT-2 124M on the shards in ./out\n"
+                "  sgt-train --data web:0.7,books:0.3 --run run     seven rows of web for three of books\n"
                 "  sgt-train --data out --run run --model 6x384x6 --steps 2000\n"
                 "  sgt-train --data out --run run --resume --steps 4000\n"
                 "  sgt-train --data out --run tuned --init run/step-00002000 --lr 1e-5\n"
@@ -206,11 +207,14 @@ static int end(int rc, const sgt_error *err, sgt_ranks *ranks)
 
 static void print_end(const sgt_train_result *r)
 {
-    char a[32], b[32], c[32];
+    char a[32], b[32], c[32], path[1024];
     if (!r->steps) return;
     printf("tokens seen: %s training, %s validation, %s in all\n", sgt_format_count(a, sizeof a, r->train_tokens),
            sgt_format_count(b, sizeof b, r->val_tokens),
            sgt_format_count(c, sizeof c, r->train_tokens + r->val_tokens));
+    for (uint32_t i = 0; i < r->set_count; i++)
+        printf("rows of %s: %s (%.3g epochs)\n", sgt_printable(path, sizeof path, r->sets[i].data),
+               sgt_format_count(a, sizeof a, r->sets[i].rows), r->sets[i].epochs);
     if (r->documents != UINT64_MAX) printf("documents begun: %s\n", sgt_format_count(a, sizeof a, r->documents));
     printf("compute: %.3g PF-days\n", r->pf_days);
     printf("time: %.1f minutes\n", r->seconds / 60);
@@ -229,6 +233,11 @@ static void print_json(const sgt_train_result *r)
     json_object_set_new(doc, "train_tokens", json_integer((json_int_t)r->train_tokens));
     json_object_set_new(doc, "val_tokens", json_integer((json_int_t)r->val_tokens));
     if (r->documents != UINT64_MAX) json_object_set_new(doc, "documents", json_integer((json_int_t)r->documents));
+    json_t *sets = r->sets ? json_array() : NULL;
+    for (uint32_t i = 0; i < r->set_count; i++)
+        json_array_append_new(sets, json_pack("{s:s, s:I, s:f}", "data", r->sets[i].data, "rows",
+                                              (json_int_t)r->sets[i].rows, "epochs", r->sets[i].epochs));
+    if (sets) json_object_set_new(doc, "sets", sets);
     json_object_set_new(doc, "pf_days", json_real(r->pf_days));
     json_object_set_new(doc, "seconds", json_real(r->seconds));
     json_object_set_new(doc, "memory_used", json_integer((json_int_t)r->peak_bytes));

@@ -142,7 +142,10 @@ static json_t *state_json(const sgt_checkpoint_state *s, json_t *files)
 static int write_state(const char *dir, const sgt_checkpoint_state *s, json_t *files, sgt_error *err)
 {
     json_t *json = state_json(s, files);
+    json_t *sets = s->sets ? json_loads(s->sets, 0, NULL) : NULL;
     if (json && s->skipping) json_object_set_new(json, "spikes", outliers_json(&s->scaler.outliers));
+    if (json && sets) json_object_set(json_object_get(json, "data"), "sets", sets);
+    json_decref(sets);
     int rc = json ? sgt_sums_seal(json, err) : SGT_OK;
     if (rc < 0) {
         json_decref(json);
@@ -157,13 +160,15 @@ static int write_state(const char *dir, const sgt_checkpoint_state *s, json_t *f
     return rc;
 }
 
-/* Older checkpoints have no choices. */
-static int parse_choices(sgt_checkpoint_state *s, const json_t *json, const char *path, sgt_error *err)
+/* What is kept as it stands, where there is any: older checkpoints have no choices, and one set is no list. */
+static int parse_texts(sgt_checkpoint_state *s, const json_t *json, const char *path, sgt_error *err)
 {
     const json_t *choices = json_object_get(json_object_get(json, "machine"), "choices");
-    if (!choices) return SGT_OK;
-    s->choices = json_dumps(choices, JSON_ENCODE_ANY);
-    return s->choices ? SGT_OK : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+    const json_t *sets = json_object_get(json_object_get(json, "data"), "sets");
+    if (choices) s->choices = json_dumps(choices, JSON_ENCODE_ANY);
+    if (sets) s->sets = json_dumps(sets, JSON_ENCODE_ANY);
+    if ((!choices || s->choices) && (!sets || s->sets)) return SGT_OK;
+    return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
 }
 
 static int parse_numbers(double *to, uint64_t n, const json_t *array, const char *path, sgt_error *err)
@@ -253,7 +258,7 @@ static int parse_state(sgt_checkpoint_state *s, json_t *json, const char *path, 
     if (!s->options) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
     int rc = parse_scaler(s, json, path, err);
     if (rc == SGT_OK) rc = parse_outliers(s, json, path, err);
-    return rc < 0 ? rc : parse_choices(s, json, path, err);
+    return rc < 0 ? rc : parse_texts(s, json, path, err);
 }
 
 /* state.json as it stands. */
@@ -286,6 +291,7 @@ void sgt_checkpoint_state_free(sgt_checkpoint_state *state)
 {
     free(state->options);
     free(state->choices);
+    free(state->sets);
     *state = (sgt_checkpoint_state){0};
 }
 

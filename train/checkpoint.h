@@ -25,12 +25,13 @@ typedef struct sgt_checkpoint_state {
     char sampling[16];
     sgt_schedule schedule;
     uint64_t data_hash;
+    char *sets;          /* of a mix, JSON text: each set's path, weight and hash; NULL of one set */
     char device[16], level[64], library[96]; /* what computed: the bits depend on it */
     int scaling;                             /* whether the backend had a loss scaler, */
     sgt_scaler scaler;                       /* and where it stood */
     int skipping;                            /* the run leaves spikes out: scaler.outliers */
     char *choices;                           /* what the backend chose by timing, JSON text; NULL: nothing */
-    char *options;                           /* settings as JSON text, malloc'd by sgt_checkpoint_read like choices */
+    char *options;                           /* settings as JSON text, malloc'd by sgt_checkpoint_read like choices and sets */
 } sgt_checkpoint_state;
 
 #define SGT_CHECKPOINT_PIECE ((size_t)1 << 20) /* floats moved at a time, through a buffer of so many */

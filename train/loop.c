@@ -288,6 +288,22 @@ static uint64_t newest(const loop *l)
     return saved ? saved : l->t->state.step;
 }
 
+/* Without memory for it there is none: it is only said. */
+static void fill_sets(const loop *l, sgt_train_result *r)
+{
+    const sgt_trainer *t = l->t;
+    uint64_t steps = t->s->overfit ? 1 : l->next;
+    if (t->info.sets < 2 || !(r->sets = calloc(t->info.sets, sizeof *r->sets))) return;
+    for (; r->set_count < t->info.sets; r->set_count++) {
+        sgt_loader_set_info set;
+        sgt_train_set *to = &r->sets[r->set_count];
+        sgt_loader_get_set(t->train, r->set_count, &set);
+        if (!(to->data = strdup(set.path))) return;
+        to->rows = sgt_loader_drawn(t->train, r->set_count, steps * t->s->accum * t->s->batch);
+        to->epochs = (double)to->rows / (double)set.windows_per_epoch;
+    }
+}
+
 static void fill_result(const loop *l, sgt_train_result *r)
 {
     const sgt_trainer *t = l->t;
@@ -297,6 +313,7 @@ static void fill_result(const loop *l, sgt_train_result *r)
     r->val_tokens = l->val_tokens;
     r->pf_days = sgt_pf_days(sgt_model_parameters(&t->model), (double)r->train_tokens);
     r->documents = t->eot < 0 && !t->info.padded ? UINT64_MAX : l->documents;
+    fill_sets(l, r);
     r->seconds = sgt_now() - l->watch.start;
     r->peak_bytes = l->held ? l->held : sgt_memory_peak();
     r->total_bytes = l->held ? t->backend->memory_total : sgt_memory_total();
@@ -356,5 +373,7 @@ void sgt_train_result_free(sgt_train_result *r)
 {
     free(r->last);
     free(r->checkpoint);
+    for (uint32_t i = 0; i < r->set_count; i++) free(r->sets[i].data);
+    free(r->sets);
     *r = (sgt_train_result){0};
 }

@@ -40,7 +40,8 @@ static uint64_t huge_pages(uint64_t bytes) { return (bytes + SGT_ARENA_PAGE - 1)
 /* ---- the data, by its headers ---- */
 
 /* Its shards or examples are looked at in passing: nothing is said, for the run will say it. */
-static int open_in_passing(sgt_trainer *t, const sgt_loader_options *o, sgt_error *err)
+static int in_passing(int (*open)(sgt_trainer *t, const sgt_loader_options *o, sgt_error *err), sgt_trainer *t,
+                      const sgt_loader_options *o, sgt_error *err)
 {
     const sgt_train_options *said = t->o;
     sgt_train_options silent = *said;
@@ -48,19 +49,18 @@ static int open_in_passing(sgt_trainer *t, const sgt_loader_options *o, sgt_erro
     silent.notice = (sgt_notice){0};
     t->o = &silent;
     t->s->batch = o->batch;
-    int rc = sgt_trainer_open_train(t, o, err);
+    int rc = open(t, o, err);
     t->s->batch = batch;
     t->o = said;
     return rc;
 }
 
 /* Of the split that evaluation reads, the bytes that will be held. */
-static void look_at_validation(plan *p, sgt_loader_options o)
+static void look_at_validation(plan *p, const sgt_loader_options *o)
 {
     sgt_trainer *t = p->t;
     sgt_loader_info info;
-    o.split = "val";
-    if (!t->s->eval_every || !t->train || sgt_loader_open(&t->val, t->s->data, &o, NULL) < 0) return;
+    if (!t->s->eval_every || !t->train || in_passing(sgt_trainer_open_val, t, o, NULL) < 0 || !t->val) return;
     sgt_loader_get_info(t->val, &info);
     p->set_bytes += huge_pages(2 * info.tokens);
     p->evaluates = 1;
@@ -80,10 +80,10 @@ static int look_at_data(plan *p, sgt_error *err)
         t->info.vocab = s->model ? m.vocab : t->model.vocab;
         return rc;
     }
-    int rc = open_in_passing(t, &o, err);
+    int rc = in_passing(sgt_trainer_open_train, t, &o, err);
     if (rc < 0) return rc;
     p->set_bytes = t->train ? huge_pages(2 * t->info.tokens) : 2 * t->info.tokens;
-    look_at_validation(p, o);
+    look_at_validation(p, &o);
     if (t->train && strcmp(s->loader, "preload") != 0) p->set_bytes = 0; /* the page cache's, which it gives back */
     return SGT_OK;
 }

@@ -11,25 +11,12 @@
 #include "base/file.h"
 #include "config.h"
 #include "device.h"
-#include "shards/manifest.h"
 #include "memory.h"
-#include "shards/shard.h"
 #include "trainer.h"
 
-#define EVAL_BATCHES 20                  /* at most: about what nanoGPT and llm.c look at */
-#define POSITIONS 1024                   /* GPT-2's */
-#define MAX_TOKENIZER ((size_t)64 << 20) /* bytes of tokenizer.json */
+#define POSITIONS 1024 /* GPT-2's */
 
 /* ---- options and device ---- */
-
-static int has_shards(const char *folder, const char *split)
-{
-    char **paths;
-    size_t count = 0;
-    if (sgt_shard_list(&paths, &count, folder, split, NULL) < 0) return 0;
-    sgt_shard_list_free(paths, count);
-    return count > 0;
-}
 
 /* The first rank's text, or its NULL, to all of them. */
 static int share_text(const sgt_trainer *t, char **text, sgt_error *err)
@@ -124,182 +111,6 @@ static int refuse_existing(const sgt_trainer *t, sgt_error *err)
                       t->o->run, strrchr(dir, '/') + 1);
     free(dir);
     return rc;
-}
-
-/* ---- data ---- */
-
-static int by_documents(const sgt_settings *s) { return strcmp(s->sampling, "documents") == 0; }
-
-/* Validation needs shards with room for one window; a split that lacks them turns it off, said once. */
-static int can_evaluate(const sgt_trainer *t)
-{
-    char **paths;
-    size_t count = 0;
-    uint64_t longest = 0, least = by_documents(t->s) ? 0 : t->s->seq;
-    if (sgt_shard_list(&paths, &count, t->s->data, "val", NULL) < 0) count = 0;
-    for (size_t i = 0; i < count; i++) {
-        sgt_shard_header h;
-        int fd = sgt_shard_open(&h, paths[i], 0, NULL);
-        if (fd < 0) h.tokens = UINT64_MAX; /* what is wrong with it is for the loader to say */
-        else close(fd);
-        if (h.tokens > longest) longest = h.tokens;
-    }
-    if (count) sgt_shard_list_free(paths, count);
-    if (count == 0) sgt_say(&t->o->notice, "%s has no validation shards: no evaluation", t->s->data);
-    else if (longest <= least)
-        sgt_say(&t->o->notice, "the validation shards of %s are shorter than %" PRIu64 " tokens: no evaluation",
-                t->s->data, least + 1);
-    return count > 0 && longest > least;
-}
-
-/* The id that begins a document: the first shard's header says it, or it is GPT-2's. */
-static int find_eot(sgt_trainer *t, sgt_error *err)
-{
-    sgt_shard_header h = {0};
-    if (t->examples.count) {
-        t->eot = t->examples.eot;
-        return SGT_OK;
-    }
-    int fd = sgt_shard_open(&h, sgt_loader_shard_path(t->train, 0), -1, NULL);
-    if (fd >= 0) close(fd);
-    if (fd >= 0 && h.revision >= 1) t->eot = h.eot;
-    else t->eot = t->info.vocab == 50257 ? 50256 : -1;
-    if (t->s->document_mask && t->eot < 0)
-        return sgt_fail(err, SGT_EUNSUPPORTED,
-                        "--document-mask: %s does not say which id begins a document (sgt-tokenize's shards do)",
-                        t->s->data);
-    return SGT_OK;
-}
-
-/* Its text and not its path: the checkpoint that a run goes on from is gone after a few saves. */
-static int read_tokenizer(sgt_trainer *t, sgt_error *err)
-{
-    const char *const places[] = {t->s->data, t->from, t->s->init};
-    int rc = SGT_OK;
-    for (size_t i = 0; i < sizeof places / sizeof *places && rc == SGT_OK && !t->tokenizer; i++) {
-        size_t n;
-        char *path = places[i] ? sgt_join(places[i], "tokenizer.json") : NULL;
-        if (path && access(path, R_OK) == 0) rc = sgt_file_get(&t->tokenizer, &n, path, MAX_TOKENIZER, err);
-        free(path);
-    }
-    return rc;
-}
-
-static sgt_loader_options loader_options(const sgt_trainer *t)
-{
-    const sgt_settings *s = t->s;
-    sgt_loader_options o = {.seed = s->seed,
-                            .batch = (uint32_t)s->batch,
-                            .seq = (uint32_t)s->seq,
-                            .rank = t->o->ranks ? t->o->ranks->rank : 0,
-                            .ranks = sgt_ranks_size(t->o->ranks),
-                            .vocab = t->model.vocab,
-                            .padded_by = s->pad != SGT_DEFAULT_COUNT,
-                            .pad = (uint32_t)s->pad,
-                            .scalar = strcmp(s->batching, "scalar") == 0,
-                            .notice = t->o->notice};
-    for (int i = 0; i < SGT_READERS; i++)
-        if (strcmp(s->loader, sgt_reader_name((sgt_reader)i)) == 0) o.reader = (sgt_reader)i;
-    for (int i = 0; i < SGT_SAMPLINGS; i++)
-        if (strcmp(s->sampling, sgt_sampling_name((sgt_sampling)i)) == 0) o.sampling = (sgt_sampling)i;
-    return o;
-}
-
-static int open_examples(const sgt_trainer *t, sgt_examples *e, const char *path, uint64_t seed, sgt_error *err)
-{
-    const sgt_settings *s = t->s;
-    if (!t->o->examples) return sgt_fail(err, SGT_EUNSUPPORTED, "--data %s: shards are wanted", path);
-    int rc = t->o->examples(path, e, err);
-    if (rc < 0) return rc;
-    if (t->model.vocab && t->model.vocab < e->vocab)
-        return sgt_fail(err, SGT_EUNSUPPORTED, "--data %s: tokens of a vocabulary of %u, but the model has %u", path,
-                        e->vocab, t->model.vocab);
-    sgt_example_rows rows = {.seed = seed,
-                             .batch = (uint32_t)s->batch,
-                             .seq = (uint32_t)s->seq,
-                             .rank = t->o->ranks ? t->o->ranks->rank : 0,
-                             .ranks = sgt_ranks_size(t->o->ranks),
-                             .pad = s->pad == SGT_DEFAULT_COUNT ? e->eot : (uint32_t)s->pad};
-    if (rows.pad >= e->vocab) return sgt_fail(err, SGT_EUSAGE, "--pad-id %u: must be below %u", rows.pad, e->vocab);
-    return sgt_examples_arrange(e, path, &rows, &t->o->notice, err);
-}
-
-/* As of a loader of one shard. */
-static void describe_examples(const sgt_trainer *t, sgt_loader_info *info)
-{
-    const sgt_examples *e = &t->examples;
-    *info = (sgt_loader_info){.tokens = e->starts[e->count],
-                              .shards = 1,
-                              .windows_per_epoch = e->count,
-                              .batch = e->rows.batch,
-                              .seq = e->rows.seq,
-                              .vocab = e->vocab,
-                              .local_batch = e->rows.batch / e->rows.ranks,
-                              .padded = 1,
-                              .hash = e->hash};
-}
-
-int sgt_trainer_open_train(sgt_trainer *t, const sgt_loader_options *o, sgt_error *err)
-{
-    int rc;
-    if (!sgt_settings_examples(t->s)) {
-        if ((rc = sgt_loader_open(&t->train, t->s->data, o, err)) == SGT_OK) sgt_loader_get_info(t->train, &t->info);
-        return rc;
-    }
-    if ((rc = open_examples(t, &t->examples, t->s->data, t->s->seed, err)) == SGT_OK) describe_examples(t, &t->info);
-    return rc;
-}
-
-/* At most so many batches of what there is. */
-static void decide_evaluation(sgt_trainer *t, uint64_t rows)
-{
-    uint64_t batches = rows / t->s->batch;
-    t->eval_batches = batches < 1 ? 1 : batches < EVAL_BATCHES ? batches : EVAL_BATCHES;
-}
-
-static int validate_examples(sgt_trainer *t, sgt_error *err)
-{
-    if (!t->s->val_data) {
-        sgt_say(&t->o->notice, "no --val-data: no evaluation");
-        return SGT_OK;
-    }
-    int rc = open_examples(t, &t->val_examples, t->s->val_data, 0, err);
-    if (rc == SGT_OK) decide_evaluation(t, t->val_examples.count);
-    return rc;
-}
-
-/* The same rows at each evaluation and for every seed, spread over what there is. */
-static int open_validation(sgt_trainer *t, sgt_error *err)
-{
-    sgt_loader_options o = loader_options(t);
-    sgt_loader_info info;
-    int rc;
-    if (t->s->eval_every == 0) return SGT_OK;
-    if (t->examples.count) return validate_examples(t, err);
-    if (!can_evaluate(t)) return SGT_OK;
-    o.split = "val";
-    if (!by_documents(t->s)) o.sampling = SGT_SAMPLING_SHUFFLE;
-    o.seed = 0;
-    o.vocab = t->info.vocab;
-    if ((rc = sgt_loader_open(&t->val, t->s->data, &o, err)) < 0) return rc;
-    sgt_loader_get_info(t->val, &info);
-    decide_evaluation(t, info.windows_per_epoch);
-    return SGT_OK;
-}
-
-static int open_data(sgt_trainer *t, sgt_error *err)
-{
-    sgt_loader_options o = loader_options(t);
-    int rc = sgt_trainer_open_train(t, &o, err);
-    if (rc < 0) return rc;
-    if (t->from && t->info.hash != t->state.data_hash)
-        return sgt_fail(err, SGT_EUNSUPPORTED, "--data %s: not the tokens that the run to resume was trained on",
-                        t->s->data);
-    t->state.data_hash = t->info.hash;
-    if ((rc = find_eot(t, err)) < 0 || (rc = read_tokenizer(t, err)) < 0) return rc;
-    if (!t->tokenizer && t->examples.tokenizer && !(t->tokenizer = strdup(t->examples.tokenizer)))
-        return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", t->s->data);
-    return open_validation(t, err);
 }
 
 /* ---- model and the numbers that follow from it ---- */
@@ -560,6 +371,17 @@ static void say_plan(const sgt_trainer *t)
                 s->batch * s->accum);
 }
 
+/* Of several sets each its part. */
+static void say_sets(const sgt_trainer *t)
+{
+    for (uint32_t i = 0; t->info.sets > 1 && i < t->info.sets; i++) {
+        sgt_loader_set_info set;
+        sgt_loader_get_set(t->train, i, &set);
+        sgt_say(&t->o->notice, "data: %s: %.4g %% of the rows%s; %" PRIu64 " tokens, %" PRIu64 " rows an epoch",
+                set.path, 100 * set.share, set.weight > 0 ? "" : ", by size", set.tokens, set.windows_per_epoch);
+    }
+}
+
 static void announce(const sgt_trainer *t)
 {
     const sgt_model *m = &t->model;
@@ -575,6 +397,7 @@ static void announce(const sgt_trainer *t)
             " x %" PRIu64 " x %" PRIu64 " tokens, lr %.3g",
             t->info.tokens, t->info.shards, t->info.shards == 1 ? "" : "s", t->state.step, t->s->steps, t->s->accum,
             t->s->batch, t->s->seq, t->s->lr);
+    say_sets(t);
     say_plan(t);
 }
 
@@ -587,7 +410,7 @@ int sgt_trainer_settle(sgt_trainer *t, sgt_error *err)
     if ((rc = sgt_settings_check(s, err)) < 0) return rc;
     if (o->resume && ((rc = resume_from(t, err)) < 0 || (rc = sgt_settings_check(s, err)) < 0)) return rc;
     if ((rc = sgt_settings_check_together(s, err)) < 0) return rc;
-    if (!s->data && has_shards("out", "train")) {
+    if (!s->data && sgt_trainer_has_shards("out")) {
         s->data = "out";
         sgt_say(&o->notice, "data: out/, for no --data was given");
     }
@@ -604,7 +427,7 @@ int sgt_trainer_open(sgt_trainer *t, sgt_settings *s, const sgt_train_options *o
     if ((rc = sgt_trainer_settle(t, err)) < 0 || (rc = refuse_existing(t, err)) < 0) return rc;
     shape = sgt_trainer_read_shape(t, &why);
     if (shape == SGT_OK && sgt_memory_asked(s) && (rc = sgt_memory_plan(t, err)) < 0) return rc;
-    if ((rc = open_data(t, err)) < 0) return rc;
+    if ((rc = sgt_trainer_open_data(t, err)) < 0) return rc;
     if (shape < 0) return sgt_fail(err, shape, "%s", why.text);
     if ((rc = sgt_trainer_decide_model(t, err)) < 0 || (rc = decide_schedule(t, err)) < 0 ||
         (rc = open_trace(t, err)) < 0 || (rc = open_backend(t, err)) < 0 || (rc = open_run(t, err)) < 0)

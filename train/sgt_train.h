@@ -43,12 +43,21 @@ typedef struct sgt_train_options {
     void *ctx;
 } sgt_train_options;
 
+/* Of one set of a mix, since the run's beginning. */
+typedef struct sgt_train_set {
+    char *data;    /* its path, malloc'd */
+    uint64_t rows; /* trained on, and how many times all of the set's that is */
+    double epochs;
+} sgt_train_set;
+
 typedef struct sgt_train_result {
     char *last;               /* the log's last line, malloc'd; NULL: no step was made */
     char *checkpoint;         /* the newest one's folder, malloc'd; NULL where there is none */
     uint64_t steps;           /* completed, resumed ones included */
     uint64_t train_tokens, val_tokens; /* seen */
     uint64_t documents;       /* begun in the training tokens; UINT64_MAX where the data does not say what begins one */
+    sgt_train_set *sets;      /* (set_count), where --data names several; else NULL */
+    uint32_t set_count;
     double pf_days;           /* that training on them took, by 6 N D (metrics.h) */
     double seconds;           /* of this call */
     uint64_t peak_bytes, total_bytes;

@@ -1,0 +1,104 @@
+# sgt-train on several sets: killed and resumed it ends with the bits of an undisturbed run, on any number of ranks it
+# sees the same rows, and what of the sets differs from the run to resume is said.
+. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/train.inc"
+. "$ROOT/tests/cli/ranks.inc"
+unset SGT_RANKS_SHARE
+
+# three sets of other lengths: the second has no validation shard
+data web && validation web
+mkdir books talk
+head_of() { # FILE TOKENS: as many of web's
+    { dd if=web/train_000000.bin bs=4 count=2 2> .dd && le32 "$2" && dd if=web/train_000000.bin bs=4 skip=3 2> .dd; } |
+        head -c $((1024 + 2 * $2)) > "$1"
+}
+head_of books/train_000000.bin 20000
+head_of talk/train_000000.bin 9000
+head_of talk/val_000000.bin 3000
+options="--init $curve --batch-size 4 --seq-len 32 --lr 1e-3 --device cpu --threads 1 --eval-every 10 --save-every 5
+    --keep 2 --steps 60"
+mix='--data web:0.5,books:0.25,talk:0.25'
+
+# ---- what is said ----
+run 0 sgt-train $mix $options --run whole
+stderr_has 'sgt-train: data: web: 50 % of the rows; 153601 tokens, 4799 rows an epoch'
+stderr_has 'sgt-train: data: books: 25 % of the rows; 20000 tokens, 624 rows an epoch'
+stderr_has 'sgt-train: data: talk: 25 % of the rows; 9000 tokens, 280 rows an epoch'
+stderr_has 'sgt-train: books has no validation shards: evaluation is without it'
+for set in web books talk; do stdout_matches "^rows of $set: [0-9]+ \(0\.[0-9]+ epochs\)$"; done
+run 0 sgt-train $mix $options --run whole --force --json --quiet
+[ "$(jq -c '[.sets[].data]' .stdout)" = '["web","books","talk"]' ] || fail 'sets of the JSON'
+# 240 rows are three turns of 64, in each 32 of web, and 48 rows of a fourth, in which 16 to 32 are
+jq -e '[.sets[].rows] | add == 240 and .[0] >= 112 and .[0] <= 128' .stdout > .jq || fail "rows: $(cat .stdout)"
+jq -e '.sets[1] | .epochs - .rows / 624 | fabs < 1e-8' .stdout > .jq || fail "epochs: $(cat .stdout)"
+
+# ---- killed and resumed ----
+kills=0
+for moment in 0.15 0.3 0.25 0.4 0.2 0.5; do
+    sgt-train --quiet $mix $options --run cut --resume > .stdout 2> .stderr &
+    pid=$!
+    sleep "$moment"
+    kill -9 $pid 2> /dev/null && kills=$((kills + 1))
+    wait $pid 2> /dev/null
+done
+[ "$kills" -gt 0 ] || fail 'nothing was killed'
+run 0 sgt-train --quiet $mix $options --run cut --resume
+same_facts whole/log.jsonl cut/log.jsonl
+same_folders whole/step-00000060 cut/step-00000060
+
+# ---- one rank, two, and one again: the same rows, whose losses sums in another order move by little ----
+steps="--data web,talk --model 2x16x2 --precision fp32 --seq-len 16 --batch-size 6 --lr 1e-2 --schedule constant
+    --warmup 1 --threads 1 --device cpu --eval-every 2 --save-every 2 --quiet"
+run 0 sgt-train $steps --steps 6 --run one
+run 0 sgt-train $steps --steps 2 --run grows
+two 0 sgt-train $steps --steps 4 --run grows --resume
+run 0 sgt-train $steps --steps 6 --run grows --resume
+close one grows 2e-5
+
+# ---- refused ----
+refused() { # DATA MESSAGE
+    run 1 sgt-train --quiet --data "$1" $options --steps 70 --run whole --resume
+    stderr_is "sgt-train: --data $1: $2"
+}
+end='(leave --data out, or start a new --run)'
+refused web:0.6,books:0.15,talk:0.25 \
+    "web is 60 % of the rows here and was 50 % of the rows in the run to resume $end"
+refused web:2,books:1,talk:1.5 \
+    "web is 44.44444444 % of the rows here and was 50 % of the rows in the run to resume $end"
+refused web,books,talk "web is as much as its size here and was 50 % of the rows in the run to resume $end"
+refused web:0.5,talk:0.25,books:0.25 "talk is set 2 here and was set 3 in the run to resume: the order counts"
+refused web:0.5,books:0.5 "2 sets, but the run to resume was trained on 3"
+refused web "1 set, but the run to resume was trained on 3"
+head_of talk/train_000000.bin 8000
+refused web:0.5,books:0.25,talk:0.25 "talk: not the tokens that the run to resume was trained on"
+head_of talk/train_000000.bin 9000
+run 1 sgt-train $steps --steps 8 --run one --resume --seq-len 8
+stderr_is 'sgt-train: --seq-len: it is 8 here and was 16 in the run to resume (leave it out, or start a new --run)'
+run 1 sgt-train $steps --data web:1,talk:3 --steps 8 --run one --resume
+stderr_is "sgt-train: --data web:1,talk:3: web is 25 % of the rows here and was as much as its size in the run to \
+resume $end"
+
+# ---- and taken: the same proportions in other words, the same data by another name, none at all ----
+mv talk chat
+run 0 sgt-train --quiet --data web:2,books:1,chat:1 $options --steps 61 --run whole --resume
+mv chat talk
+run 0 sgt-train --quiet --data web:2,books:1,talk:1 $options --steps 62 --run whole --resume
+run 0 sgt-train --quiet --steps 63 --run whole --resume
+
+# ---- texts ----
+wrong() { # DATA MESSAGE
+    run_usage "$2" sgt-train --data "$1" --run x --device cpu
+}
+wrong web:1,books:0 '--data: books:0: the weight must be a number from 1e-09 to 1e+06'
+wrong web:1,books:nan '--data: books:nan: the weight must be a number from 1e-09 to 1e+06'
+wrong web:1,books '--data: web has a weight, and books has none: all sets have one, or none has'
+wrong web:1,./web:1 './web: the same set as web (a larger weight draws more of it)'
+run 1 sgt-train --data web:1,gone:1 --run x --device cpu --quiet
+stderr_is 'sgt-train: gone: No such file or directory'
+
+# a folder whose name is like a mix
+mkdir 'web:1,books:1'
+cp web/train_000000.bin 'web:1,books:1'
+run 0 sgt-train --data web:1,books:1 $options --steps 1 --run odd
+stderr_has 'sgt-train: web:1,books:1 has no validation shards: no evaluation'
+stderr_has 'sgt-train: data: 153601 tokens in 1 shard;'

@@ -1,0 +1,356 @@
+/* data.c: what a run trains on and what it evaluates on: shards of one set or several, or prompts and completions. */
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "shards/manifest.h"
+#include "shards/shard.h"
+#include "trainer.h"
+
+#define EVAL_BATCHES 20                  /* at most: about what nanoGPT and llm.c look at */
+#define MAX_TOKENIZER ((size_t)64 << 20) /* bytes of tokenizer.json */
+
+int sgt_trainer_has_shards(const char *folder)
+{
+    char **paths;
+    size_t count = 0;
+    if (sgt_shard_list(&paths, &count, folder, "train", NULL) < 0) return 0;
+    sgt_shard_list_free(paths, count);
+    return count > 0;
+}
+
+static int by_documents(const sgt_settings *s) { return strcmp(s->sampling, "documents") == 0; }
+
+/* ---- several sets ---- */
+
+/* --data's sets; what is wrong with the text is the option's fault. */
+static int parse_sets(const sgt_trainer *t, sgt_loader_set **sets, uint32_t *count, sgt_error *err)
+{
+    sgt_error why;
+    int rc = sgt_loader_sets_parse(sets, count, t->s->data, &why);
+    return rc < 0 ? sgt_fail(err, rc, "--data: %s", why.text) : SGT_OK;
+}
+
+static int open_sets(sgt_loader **out, const sgt_loader_set *sets, uint32_t count, const sgt_loader_options *o,
+                     sgt_error *err)
+{
+    sgt_loader_options all = *o;
+    all.sets = sets;
+    all.set_count = count;
+    return sgt_loader_open(out, NULL, &all, err);
+}
+
+/* What the checkpoint keeps of a mix, so that a resume can say what differs; NULL of one set, whose hash is all. */
+static int describe_sets(sgt_trainer *t, sgt_error *err)
+{
+    sgt_loader_info info;
+    json_t *list = json_array();
+    if (t->train) sgt_loader_get_info(t->train, &info);
+    for (uint32_t i = 0; t->train && info.sets > 1 && i < info.sets; i++) {
+        sgt_loader_set_info set;
+        char hash[17];
+        sgt_loader_get_set(t->train, i, &set);
+        snprintf(hash, sizeof hash, "%016" PRIx64, set.hash);
+        json_array_append_new(list, json_pack("{s:s, s:f, s:s}", "data", set.path, "weight", set.weight, "hash", hash));
+    }
+    free(t->state.sets);
+    t->state.sets = json_array_size(list) ? json_dumps(list, 0) : NULL;
+    int lost = json_array_size(list) && !t->state.sets;
+    json_decref(list);
+    return lost ? sgt_fail(err, SGT_ENOMEM, "%s: out of memory", t->s->data) : SGT_OK;
+}
+
+typedef struct kept_set {
+    const char *data;
+    double weight;
+    uint64_t hash;
+} kept_set;
+
+static kept_set kept(const json_t *list, uint32_t i)
+{
+    kept_set k = {"", 0, 0};
+    const char *hash = "";
+    json_unpack(json_array_get(list, i), "{s:s, s:F, s:s}", "data", &k.data, "weight", &k.weight, "hash", &hash);
+    k.hash = strtoull(hash, NULL, 16);
+    return k;
+}
+
+static const char *part_text(char *buf, size_t n, double weight, double sum)
+{
+    if (weight > 0) snprintf(buf, n, "%.10g %% of the rows", 100 * weight / sum);
+    else snprintf(buf, n, "as much as its size");
+    return buf;
+}
+
+/* All sets are what they were, one by one: it is their proportions that differ. The first is named whose weight is
+ * another part of all weights. */
+static int other_weights(const sgt_trainer *t, const json_t *then, uint32_t n, sgt_error *err)
+{
+    double sum = 0, sum_then = 0;
+    char here[64], there[64];
+    sgt_loader_set_info set;
+    for (uint32_t i = 0; i < n; i++) {
+        sgt_loader_get_set(t->train, i, &set);
+        sum += set.weight;
+        sum_then += kept(then, i).weight;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        kept_set k = kept(then, i);
+        sgt_loader_get_set(t->train, i, &set);
+        double a = set.weight * sum_then, b = k.weight * sum;
+        if (i + 1 < n && (sum > 0) == (sum_then > 0) && fabs(a - b) <= 1e-12 * (a + b)) continue;
+        return sgt_fail(err, SGT_EUNSUPPORTED,
+                        "--data %s: %s is %s here and was %s in the run to resume (leave --data out, or start a new "
+                        "--run)",
+                        t->s->data, set.path, part_text(here, sizeof here, set.weight, sum),
+                        part_text(there, sizeof there, k.weight, sum_then));
+    }
+    return SGT_OK;
+}
+
+/* The hash of all of it is not the kept one: why. */
+static int other_data(const sgt_trainer *t, sgt_error *err)
+{
+    json_t *then = t->state.sets ? json_loads(t->state.sets, 0, NULL) : NULL;
+    uint32_t n = t->train ? t->info.sets : 1, n_then = then ? (uint32_t)json_array_size(then) : 1;
+    sgt_loader_set_info set = {.path = t->s->data};
+    int rc = SGT_OK;
+    if (n != n_then)
+        rc = sgt_fail(err, SGT_EUNSUPPORTED, "--data %s: %u set%s, but the run to resume was trained on %u", t->s->data,
+                      n, n == 1 ? "" : "s", n_then);
+    for (uint32_t i = 0; i < n && then && rc == SGT_OK; i++) {
+        uint32_t at = 0;
+        sgt_loader_get_set(t->train, i, &set);
+        if (set.hash == kept(then, i).hash) continue;
+        while (at < n && kept(then, at).hash != set.hash) at++;
+        rc = at < n ? sgt_fail(err, SGT_EUNSUPPORTED,
+                               "--data %s: %s is set %u here and was set %u in the run to resume: the order counts",
+                               t->s->data, set.path, i + 1, at + 1)
+                    : sgt_fail(err, SGT_EUNSUPPORTED,
+                               "--data %s: %s: not the tokens that the run to resume was trained on", t->s->data,
+                               set.path);
+    }
+    if (rc == SGT_OK && then) rc = other_weights(t, then, n, err);
+    if (rc == SGT_OK)
+        rc = sgt_fail(err, SGT_EUNSUPPORTED, "--data %s: not the tokens that the run to resume was trained on",
+                      t->s->data);
+    json_decref(then);
+    return rc;
+}
+
+/* ---- validation shards ---- */
+
+/* The tokens of a set's longest validation shard; 0: it has none. */
+static uint64_t longest_validation(const char *path)
+{
+    char **paths;
+    size_t count = 0;
+    uint64_t longest = 0;
+    if (sgt_shard_list(&paths, &count, path, "val", NULL) < 0) return 0;
+    for (size_t i = 0; i < count; i++) {
+        sgt_shard_header h;
+        int fd = sgt_shard_open(&h, paths[i], 0, NULL);
+        if (fd < 0) h.tokens = UINT64_MAX; /* what is wrong with it is for the loader to say */
+        else close(fd);
+        if (h.tokens >= longest) longest = h.tokens ? h.tokens : 1;
+    }
+    sgt_shard_list_free(paths, count);
+    return longest;
+}
+
+/* Validation needs shards with room for one window. The sets that have them, moved to the front; those that lack them
+ * are left out, said once. Returns how many there are. */
+static uint32_t that_evaluate(const sgt_trainer *t, sgt_loader_set *sets, uint32_t count)
+{
+    uint64_t least = by_documents(t->s) ? 0 : t->s->seq;
+    uint32_t n = 0;
+    const char *what = count == 1 ? "no evaluation" : "evaluation is without them";
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t longest = longest_validation(sets[i].path);
+        if (longest == 0)
+            sgt_say(&t->o->notice, "%s has no validation shards: %s", sets[i].path,
+                    count == 1 ? what : "evaluation is without it");
+        else if (longest <= least)
+            sgt_say(&t->o->notice, "the validation shards of %s are shorter than %" PRIu64 " tokens: %s", sets[i].path,
+                    least + 1, what);
+        else sets[n++] = sets[i];
+    }
+    if (n == 0 && count > 1) sgt_say(&t->o->notice, "no set has validation shards to use: no evaluation");
+    return n;
+}
+
+int sgt_trainer_open_val(sgt_trainer *t, const sgt_loader_options *o, sgt_error *err)
+{
+    sgt_loader_set *sets;
+    uint32_t count;
+    sgt_loader_options val = *o;
+    val.split = "val";
+    int rc = parse_sets(t, &sets, &count, err);
+    if (rc < 0) return rc;
+    count = that_evaluate(t, sets, count);
+    if (count) rc = open_sets(&t->val, sets, count, &val, err);
+    sgt_loader_sets_free(sets);
+    return rc;
+}
+
+/* ---- ids and names ---- */
+
+/* The id that begins a document: the first shard's header says it, or it is GPT-2's. */
+static int find_eot(sgt_trainer *t, sgt_error *err)
+{
+    sgt_shard_header h = {0};
+    if (t->examples.count) {
+        t->eot = t->examples.eot;
+        return SGT_OK;
+    }
+    int fd = sgt_shard_open(&h, sgt_loader_shard_path(t->train, 0), -1, NULL);
+    if (fd >= 0) close(fd);
+    if (fd >= 0 && h.revision >= 1) t->eot = h.eot;
+    else t->eot = t->info.vocab == 50257 ? 50256 : -1;
+    if (t->s->document_mask && t->eot < 0)
+        return sgt_fail(err, SGT_EUNSUPPORTED,
+                        "--document-mask: %s does not say which id begins a document (sgt-tokenize's shards do)",
+                        t->s->data);
+    return SGT_OK;
+}
+
+/* Its text and not its path: the checkpoint that a run goes on from is gone after a few saves. */
+static int read_tokenizer(sgt_trainer *t, sgt_error *err)
+{
+    const char *const others[] = {t->from, t->s->init};
+    uint32_t sets = t->train ? t->info.sets : 0;
+    int rc = SGT_OK;
+    for (uint32_t i = 0; i < sets + 2 && rc == SGT_OK && !t->tokenizer; i++) {
+        size_t n;
+        sgt_loader_set_info set = {0};
+        if (i < sets) sgt_loader_get_set(t->train, i, &set); /* sets that are mixed have one vocabulary */
+        else set.path = others[i - sets];
+        char *path = set.path ? sgt_join(set.path, "tokenizer.json") : NULL;
+        if (path && access(path, R_OK) == 0) rc = sgt_file_get(&t->tokenizer, &n, path, MAX_TOKENIZER, err);
+        free(path);
+    }
+    return rc;
+}
+
+static sgt_loader_options loader_options(const sgt_trainer *t)
+{
+    const sgt_settings *s = t->s;
+    sgt_loader_options o = {.seed = s->seed,
+                            .batch = (uint32_t)s->batch,
+                            .seq = (uint32_t)s->seq,
+                            .rank = t->o->ranks ? t->o->ranks->rank : 0,
+                            .ranks = sgt_ranks_size(t->o->ranks),
+                            .vocab = t->model.vocab,
+                            .padded_by = s->pad != SGT_DEFAULT_COUNT,
+                            .pad = (uint32_t)s->pad,
+                            .scalar = strcmp(s->batching, "scalar") == 0,
+                            .notice = t->o->notice};
+    for (int i = 0; i < SGT_READERS; i++)
+        if (strcmp(s->loader, sgt_reader_name((sgt_reader)i)) == 0) o.reader = (sgt_reader)i;
+    for (int i = 0; i < SGT_SAMPLINGS; i++)
+        if (strcmp(s->sampling, sgt_sampling_name((sgt_sampling)i)) == 0) o.sampling = (sgt_sampling)i;
+    return o;
+}
+
+static int open_examples(const sgt_trainer *t, sgt_examples *e, const char *path, uint64_t seed, sgt_error *err)
+{
+    const sgt_settings *s = t->s;
+    if (!t->o->examples) return sgt_fail(err, SGT_EUNSUPPORTED, "--data %s: shards are wanted", path);
+    int rc = t->o->examples(path, e, err);
+    if (rc < 0) return rc;
+    if (t->model.vocab && t->model.vocab < e->vocab)
+        return sgt_fail(err, SGT_EUNSUPPORTED, "--data %s: tokens of a vocabulary of %u, but the model has %u", path,
+                        e->vocab, t->model.vocab);
+    sgt_example_rows rows = {.seed = seed,
+                             .batch = (uint32_t)s->batch,
+                             .seq = (uint32_t)s->seq,
+                             .rank = t->o->ranks ? t->o->ranks->rank : 0,
+                             .ranks = sgt_ranks_size(t->o->ranks),
+                             .pad = s->pad == SGT_DEFAULT_COUNT ? e->eot : (uint32_t)s->pad};
+    if (rows.pad >= e->vocab) return sgt_fail(err, SGT_EUSAGE, "--pad-id %u: must be below %u", rows.pad, e->vocab);
+    return sgt_examples_arrange(e, path, &rows, &t->o->notice, err);
+}
+
+/* As of a loader of one shard. */
+static void describe_examples(const sgt_trainer *t, sgt_loader_info *info)
+{
+    const sgt_examples *e = &t->examples;
+    *info = (sgt_loader_info){.tokens = e->starts[e->count],
+                              .shards = 1,
+                              .windows_per_epoch = e->count,
+                              .sets = 1,
+                              .batch = e->rows.batch,
+                              .seq = e->rows.seq,
+                              .vocab = e->vocab,
+                              .local_batch = e->rows.batch / e->rows.ranks,
+                              .padded = 1,
+                              .hash = e->hash};
+}
+
+int sgt_trainer_open_train(sgt_trainer *t, const sgt_loader_options *o, sgt_error *err)
+{
+    int rc;
+    if (!sgt_settings_examples(t->s)) {
+        sgt_loader_set *sets;
+        uint32_t count;
+        if ((rc = parse_sets(t, &sets, &count, err)) < 0) return rc;
+        if ((rc = open_sets(&t->train, sets, count, o, err)) == SGT_OK) sgt_loader_get_info(t->train, &t->info);
+        sgt_loader_sets_free(sets);
+        return rc;
+    }
+    if ((rc = open_examples(t, &t->examples, t->s->data, t->s->seed, err)) == SGT_OK) describe_examples(t, &t->info);
+    return rc;
+}
+
+/* At most so many batches of what there is. */
+static void decide_evaluation(sgt_trainer *t, uint64_t rows)
+{
+    uint64_t batches = rows / t->s->batch;
+    t->eval_batches = batches < 1 ? 1 : batches < EVAL_BATCHES ? batches : EVAL_BATCHES;
+}
+
+static int validate_examples(sgt_trainer *t, sgt_error *err)
+{
+    if (!t->s->val_data) {
+        sgt_say(&t->o->notice, "no --val-data: no evaluation");
+        return SGT_OK;
+    }
+    int rc = open_examples(t, &t->val_examples, t->s->val_data, 0, err);
+    if (rc == SGT_OK) decide_evaluation(t, t->val_examples.count);
+    return rc;
+}
+
+/* The same rows at each evaluation and for every seed, spread over what there is: of a mix, in its proportions. */
+static int open_validation(sgt_trainer *t, sgt_error *err)
+{
+    sgt_loader_options o = loader_options(t);
+    sgt_loader_info info;
+    int rc;
+    if (t->s->eval_every == 0) return SGT_OK;
+    if (t->examples.count) return validate_examples(t, err);
+    if (!by_documents(t->s)) o.sampling = SGT_SAMPLING_SHUFFLE;
+    o.seed = 0;
+    o.vocab = t->info.vocab;
+    if ((rc = sgt_trainer_open_val(t, &o, err)) < 0 || !t->val) return rc;
+    sgt_loader_get_info(t->val, &info);
+    decide_evaluation(t, info.windows_per_epoch);
+    return SGT_OK;
+}
+
+int sgt_trainer_open_data(sgt_trainer *t, sgt_error *err)
+{
+    sgt_loader_options o = loader_options(t);
+    int rc = sgt_trainer_open_train(t, &o, err);
+    if (rc < 0) return rc;
+    if (t->from && t->info.hash != t->state.data_hash) return other_data(t, err);
+    t->state.data_hash = t->info.hash;
+    if ((rc = describe_sets(t, err)) < 0 || (rc = find_eot(t, err)) < 0 || (rc = read_tokenizer(t, err)) < 0) return rc;
+    if (!t->tokenizer && t->examples.tokenizer && !(t->tokenizer = strdup(t->examples.tokenizer)))
+        return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", t->s->data);
+    return open_validation(t, err);
+}
