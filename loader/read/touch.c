@@ -1,0 +1,42 @@
+/* touch.c: see touch.h. */
+#include "read/touch.h"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+#define STEP ((size_t)2 << 20) /* a huge page */
+
+static void *touch(void *arg)
+{
+    sgt_touch *t = arg;
+    size_t at;
+    while ((at = __atomic_fetch_add(&t->next, STEP, __ATOMIC_RELAXED)) < t->size) {
+        size_t n = t->size - at < STEP ? t->size - at : STEP;
+        if (madvise(t->base + at, n, MADV_POPULATE_WRITE) < 0) break;
+    }
+    return NULL;
+}
+
+void sgt_touch_begin(sgt_touch *t, char *base, size_t size)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    sigset_t all, before;
+    *t = (sgt_touch){.base = base, .size = size};
+    sigfillset(&all); /* signals are the program's business: its threads, not these, are interrupted by them */
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    while (t->count < SGT_TOUCH_THREADS && t->count < cores &&
+           !pthread_create(&t->threads[t->count], NULL, touch, t))
+        t->count++;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+void sgt_touch_end(sgt_touch *t)
+{
+    __atomic_store_n(&t->next, t->size, __ATOMIC_RELAXED);
+    while (t->count) pthread_join(t->threads[--t->count], NULL);
+}

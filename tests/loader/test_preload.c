@@ -1,0 +1,181 @@
+/* Preload: every token where it belongs, from the disk and from the page cache, wherever shards begin and end; what it
+ * does without io_uring and without O_DIRECT; what it says when it fails. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "read/resident.h"
+#include "tests/loader/batches.h"
+
+TestSuite(preload, .init = enter_scratch, .fini = leave_scratch);
+
+/* Sizes about those of a read (1 MiB) and of a page: files that end before, at and behind their ends. */
+static const uint64_t sizes[] = {524288 - 512 - 1, 524288 - 512, 524288 - 512 + 1, 1572864 - 512 + 256, 2048 - 512, 18};
+enum { SHARDS = sizeof sizes / sizeof *sizes, T = 17 };
+
+static void name_of(char *name, uint32_t shard)
+{
+    snprintf(name, 64, "d/train_%06u.bin", shard);
+}
+
+static void put_shards(void)
+{
+    char name[64];
+    cr_assert_eq(mkdir("d", 0777), 0);
+    for (uint32_t i = 0; i < SHARDS; i++) {
+        name_of(name, i);
+        (i & 1 ? put_foreign : put_shard)(name, i, sizes[i]);
+    }
+}
+
+/* Out of the page cache, where the file system can do that. */
+static void evict(const char *path)
+{
+    int fd = open(path, O_RDONLY);
+    cr_assert(fd >= 0 && fsync(fd) == 0 && posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) == 0);
+    close(fd);
+}
+
+static void evict_shards(void)
+{
+    char name[64];
+    for (uint32_t i = 0; i < SHARDS; i++) {
+        name_of(name, i);
+        evict(name);
+    }
+}
+
+static void check_all_tokens(const sgt_loader *l)
+{
+    sgt_error err;
+    const uint16_t *ids;
+    for (uint32_t i = 0; i < SHARDS; i++) {
+        sgt_window w = {.shard = i, .tokens = 1};
+        cr_assert_eq(l->ops->fetch(l->reader, &w, 1, &ids, &err), 0); /* a cursor of preload's is the reader */
+        for (uint64_t t = 0; t < sizes[i]; t++)
+            cr_assert_eq(ids[t], token_at(i, t), "shard %u, token %lu", i, t);
+    }
+}
+
+static void check_with(const sgt_reader_fault *fault, const char *detail, const char *notice)
+{
+    notices said;
+    sgt_loader_info info;
+    sgt_loader_options o = {.seq = T, .batch = 4, .notice = collect(&said)};
+    sgt_loader *l = open_loader("d", &o, fault);
+    sgt_loader_get_info(l, &info);
+    cr_assert_str_eq(info.reader_detail, detail);
+    cr_assert_eq(said.count, notice != NULL, "%s", said.last);
+    if (notice) cr_assert_str_eq(said.last, notice);
+    check_all_tokens(l);
+    sgt_loader_close(l);
+}
+
+Test(preload, every_token_from_the_disk_and_from_the_page_cache)
+{
+    put_shards();
+    check_with(NULL, "preload", NULL);
+    evict_shards();
+    check_with(NULL, "preload", NULL);
+    evict("d/train_000003.bin"); /* some here, some there */
+    check_with(NULL, "preload", NULL);
+    /* one read of three in the page cache */
+    char byte;
+    evict("d/train_000003.bin");
+    int fd = open("d/train_000003.bin", O_RDONLY);
+    cr_assert(fd >= 0 && posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM) == 0);
+    for (off_t at = 1 << 20; at < 2 << 20; at += 4096) cr_assert_eq(pread(fd, &byte, 1, at), 1);
+    close(fd);
+    check_with(NULL, "preload", NULL);
+}
+
+Test(preload, without_io_uring_or_direct_reads)
+{
+    sgt_reader_fault forbidden = {.ring_error = EPERM}, cached = {.direct_error = EINVAL};
+    sgt_reader_fault neither = {.ring_error = EPERM, .direct_read_error = EINVAL};
+    static const char no_ring[] = "io_uring is forbidden here (Operation not permitted): reading with pread instead";
+    static const char no_direct[] = "d/train_000000.bin: direct reads are refused (Invalid argument): reading through "
+                                    "the page cache";
+    put_shards();
+    evict_shards();
+    check_with(&forbidden, "preload (pread: io_uring is forbidden)", no_ring);
+    check_with(&cached, "preload (through the page cache)", no_direct);
+    sgt_loader *l = open_loader("d", &(sgt_loader_options){.seq = T}, &neither); /* said as it turns out */
+    check_all_tokens(l);
+    sgt_loader_close(l);
+    check_with(&(sgt_reader_fault){.first_error = EINTR}, "preload", NULL);
+    check_with(&(sgt_reader_fault){.align_unknown = 1}, "preload", NULL);
+    for (size_t most = 1000; most < 3000000; most *= 40) {
+        check_with(&(sgt_reader_fault){.most_bytes = most}, "preload", NULL);
+        check_with(&(sgt_reader_fault){.most_bytes = most, .ring_error = EPERM},
+                   "preload (pread: io_uring is forbidden)", no_ring);
+    }
+}
+
+static int open_with(const sgt_reader_fault *fault, sgt_error *err)
+{
+    sgt_loader *l;
+    sgt_loader_options o = {.seq = T, .batch = 4};
+    int rc = sgt_loader_open_faulty(&l, "d", &o, fault, err);
+    if (rc == 0) sgt_loader_close(l);
+    return rc;
+}
+
+/* With reads in flight behind the one that fails. */
+Test(preload, reads_that_fail)
+{
+    put_shards();
+    for (int ring = 0; ring < 2; ring++) {
+        sgt_reader_fault fault = {.read_error = EIO, .ring_error = ring ? 0 : EPERM};
+        evict_shards();
+        expect_failure(open_with(&fault, why), SGT_EIO, "d/train_000000.bin: at byte 0: cannot read: %s", strerror(EIO));
+        fault.reads_first = 3; /* the read of which shard that is depends on the order in which they end */
+        sgt_error err;
+        cr_assert_eq(open_with(&fault, &err), SGT_EIO);
+        cr_assert(strstr(err.text, ": cannot read: Input/output error"), "%s", err.text);
+    }
+}
+
+/* Of several ids that are none, the first is named, whichever read comes first. */
+Test(preload, the_first_bad_id_is_named)
+{
+    put_shards();
+    patch("d/train_000003.bin", 1024 + 2 * 1572000, "\xff\xff", 2);
+    for (int warm = 0; warm < 2; warm++) {
+        if (!warm) evict_shards();
+        expect_failure(open_with(NULL, why), SGT_EFORMAT,
+                       "d/train_000003.bin: token 1572000 (byte 3145024): id 65535, wanted below 50257");
+    }
+    patch("d/train_000005.bin", 1024, "\xff\xff", 2);
+    patch("d/train_000003.bin", 1024 + 2 * 523776, "\x51\xc4", 2); /* the first token of the second read */
+    for (int warm = 0; warm < 2; warm++) {
+        if (!warm) evict_shards();
+        expect_failure(open_with(NULL, why), SGT_EFORMAT,
+                       "d/train_000003.bin: token 523776 (byte 1048576): id 50257, wanted below 50257");
+    }
+}
+
+Test(preload, what_is_in_the_page_cache)
+{
+    char byte;
+    put_raw("f", 0, 1 << 16);
+    int fd = open("f", O_RDONLY);
+    cr_assert(fd >= 0);
+    cr_assert_eq(sgt_resident(fd, 0, 1 << 17), 1);
+    cr_assert(fsync(fd) == 0 && posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) == 0 &&
+              posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM) == 0);
+    if (sgt_resident(fd, 4096, 4096)) {
+        close(fd);
+        cr_skip_test("this file system has no pages to drop");
+    }
+    cr_assert_eq(sgt_resident(fd, 0, 1 << 17), 0);
+    cr_assert_eq(pread(fd, &byte, 1, 4096), 1);
+    cr_assert_eq(sgt_resident(fd, 4096, 4096), 1);
+    cr_assert_eq(sgt_resident(fd, 4096, 4097), 0);
+    cr_assert_eq(sgt_resident(fd, 4095, 4096), 0);
+    cr_assert_eq(sgt_resident(fd, 0, 1 << 17), 0);
+    close(fd);
+}
