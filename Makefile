@@ -227,6 +227,7 @@ install: need-packages programs libs $(if $(HAVE_NVCC),cuda) $(if $(MPICC),mpi) 
 	$(Q)install -m 644 loader/sgt_loader.h tokenize/sgt_tokenize.h $(DESTDIR)$(PREFIX)/include/sgt
 	$(Q)install -m 644 loader/base/error.h $(DESTDIR)$(PREFIX)/include/sgt/base
 	$(Q)install -m 644 $(PROGRAMS:%=tools/%.1) $(DESTDIR)$(PREFIX)/share/man/man1
+	$(Q)[ -n "$(DESTDIR)" ] || ldconfig 2> /dev/null || true # programs look for shared libraries where this has seen them
 
 uninstall:                             ## remove what install put there
 	$(Q)rm -f $(PROGRAMS:%=$(DESTDIR)$(PREFIX)/bin/%) $(PROGRAMS:%=$(DESTDIR)$(PREFIX)/share/man/man1/%.1) \

@@ -1,0 +1,76 @@
+/* train.c: a trainer of one's own around libsgt-loader: a thread prefetches batches, the loop consumes them, and one
+ * integer is all there is to resume from.
+ *
+ *     cc train.c $(pkg-config --cflags --libs sgt-loader) -lm -o train && ./train out 200 [FIRST]
+ *
+ * The model is the smallest that learns something: how often ids of one class follow ids of another. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <sgt_loader.h>
+
+enum { BATCH = 16, SEQ = 128, CLASSES = 128 };
+
+static float follows[CLASSES][CLASSES], rows[CLASSES];
+
+/* The mean loss of a batch, in nats, before the model learns from it. */
+static double step(const int32_t *inputs, const int32_t *targets)
+{
+    double loss = 0;
+    for (size_t i = 0; i < (size_t)BATCH * SEQ; i++) {
+        int from = inputs[i] % CLASSES, to = targets[i] % CLASSES;
+        loss -= log((follows[from][to] + 1) / (rows[from] + CLASSES));
+    }
+    for (size_t i = 0; i < (size_t)BATCH * SEQ; i++) {
+        int from = inputs[i] % CLASSES, to = targets[i] % CLASSES;
+        follows[from][to] += 1;
+        rows[from] += 1;
+    }
+    return loss / (BATCH * SEQ);
+}
+
+static int fail(const sgt_error *err)
+{
+    fprintf(stderr, "train: %s\n", err->text);
+    return EXIT_FAILURE;
+}
+
+static void say(void *ctx, const char *line)
+{
+    (void)ctx;
+    fprintf(stderr, "train: %s\n", line);
+}
+
+int main(int argc, char **argv)
+{
+    sgt_error err;
+    sgt_loader *loader = NULL;
+    sgt_stream *stream = NULL;
+    sgt_stream_batch batch;
+    sgt_loader_options options = {.batch = BATCH, .seq = SEQ, .seed = 1, .notice = {say, NULL}};
+    sgt_stream_options order = {.output = SGT_OUTPUT_I32};
+    int rc;
+
+    if (argc < 3 || argc > 4) {
+        fprintf(stderr, "usage: train OUT/ STEPS [FIRST]\n");
+        return 2;
+    }
+    order.count = strtoull(argv[2], NULL, 10);
+    order.first = argc == 4 ? strtoull(argv[3], NULL, 10) : 0; /* what a checkpoint would have kept */
+
+    if (sgt_loader_open(&loader, argv[1], &options, &err) < 0) return fail(&err);
+    if (sgt_stream_open(&stream, loader, &order, &err) < 0) {
+        sgt_loader_close(loader);
+        return fail(&err);
+    }
+    while ((rc = sgt_stream_next(stream, &batch, &err)) == 0) {
+        double loss = step(batch.inputs, batch.targets);
+        printf("batch %" PRIu64 " loss %.4f\n", batch.index, loss);
+        sgt_stream_release(stream, &batch); /* the thread may fill it again */
+    }
+    sgt_stream_close(stream); /* before its loader */
+    sgt_loader_close(loader);
+    return rc < 0 ? fail(&err) : EXIT_SUCCESS;
+}
