@@ -20,8 +20,10 @@
  * prefetching window by window, in turns, was slower (9.9) than all draws first. Of the rest: stores prefetched for
  * writing 13.5 (against 13.6), 256-bit vectors 13.9, inputs and targets in two passes 15.0, source past L2 (nta) 13.5:
  * nothing, or worse. One (B, T+1) array instead of inputs and targets: 7.0 against 8.1; who can work with views has
- * rows of 16 bits in that form already, which are half of its bytes. Rows of 16 bits: unaligned stores 9.3, aligned
- * ones 6.9; T+1 ids are never a whole number of lines.
+ * rows of 16 bits in that form already, which are half of its bytes. Rows of 16 bits: unaligned stores 9.3 (T+1 ids are
+ * never a whole number of lines), aligned ones 8.2, in fours of loads and then of stores 6.5; memcpy, which looks at no
+ * id, 6.4. Widening gains nothing by fours, nor by making the second load of two from the first by permutation: 7.6,
+ * 7.5, 7.5 in one run; its stores are what takes the time.
  *
  * Stores past the caches (copy_past, widen_past), into a ring of buffers one after the other, nobody reading: 8 MiB
  * 10.5 plain, 10.1 past; 32 MiB 18.2 and 10.9; 64 MiB 17.9 and 12.0. What fits the last cache is better left in it: a

@@ -57,7 +57,16 @@ static inline uint16_t copy_by(uint16_t *dst, const uint16_t *src, size_t n, int
 {
     if (n < 16) return copy_few(dst, src, n);
     __m256i top = copy16(dst, src, 0);
-    for (size_t i = 16 - ((uintptr_t)dst & 31) / 2; i + 16 <= n; i += 16)
+    size_t i = 16 - ((uintptr_t)dst & 31) / 2;
+    for (; i + 64 <= n; i += 64) { /* four loads, then four stores */
+        __m256i a = load(src + i), b = load(src + i + 16), c = load(src + i + 32), d = load(src + i + 48);
+        store(dst + i, a, past);
+        store(dst + i + 16, b, past);
+        store(dst + i + 32, c, past);
+        store(dst + i + 48, d, past);
+        top = _mm256_max_epu16(top, _mm256_max_epu16(_mm256_max_epu16(a, b), _mm256_max_epu16(c, d)));
+    }
+    for (; i + 16 <= n; i += 16)
         top = _mm256_max_epu16(top, copy16(dst + i, src + i, past));
     top = _mm256_max_epu16(top, copy16(dst + n - 16, src + n - 16, 0));
     if (past) _mm_sfence();
