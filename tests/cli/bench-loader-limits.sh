@@ -9,16 +9,16 @@ quick='--seconds .02 --turns 1 --batch-size 4 --seq-len 16'
 lines() { sed -n '/"limits"/,$p' .stdout; }
 
 # ---- warm ----
-run 0 sgt-bench loader set $quick --limits memcpy,scalar,mmap,threads,stream --json --plot a.svg
+run 0 sgt-bench loader set $quick --limits memcpy,memory,scalar,mmap,threads,stream --json --plot a.svg
 stderr_is ''
 check 'no table' grep -q '"results": \[\]' .stdout
-check 'ten lines' test "$(lines | grep -c '"limit"')" -eq 10
-check 'each once' test "$(lines | sed -n 's/.*"\(ours\|other\)": \(.*\),/\2/p' | paste - - | sort -u | wc -l)" -eq 10
+check 'twelve lines' test "$(lines | grep -c '"limit"')" -eq 12
+check 'each once' test "$(lines | sed -n 's/.*"\(ours\|other\)": \(.*\),/\2/p' | paste - - | sort -u | wc -l)" -eq 12
 check 'all measured' test "$(lines | grep -c '"left_out"')" -eq 0
-check 'eight shares' test "$(lines | grep -c '"share"')" -eq 8
+check 'ten shares' test "$(lines | grep -c '"share"')" -eq 10
 check 'each is the quotient of its figures' test "$(lines | awk -F'[:,]' '/"ours_is"/ { a = $2 } /"other_is"/ { b = $2 }
-    /"share"/ { q = a / b / $2; n += q > 1 - 3e-5 && q < 1 + 3e-5 } END { print n }')" -eq 8
-check 'a bar each' test "$(grep -c '<rect class="ours"' a.svg)" -eq 8
+    /"share"/ { q = a / b / $2; n += q > 1 - 3e-5 && q < 1 + 3e-5 } END { print n }')" -eq 10
+check 'a bar each' test "$(grep -c '<rect class="ours"' a.svg)" -eq 10
 python3 -c 'import xml.dom.minidom as m; m.parse("a.svg")' || fail 'the picture is no XML'
 run 0 sgt-bench loader set $quick --limits numpy,scalar
 stdout_has 'preload, i32                   not measured: --peer PYTHON was not given'
@@ -35,7 +35,7 @@ stderr_is ''
 stdout_matches '^preload, i32 +[0-9.]+ Mtokens/s  numpy, sliding windows, i32 +0\.0 +[0-9.]+$'
 check 'nothing else is asked for' test "$(cut -d' ' -f1-4 asked | sort -u)" = 'window i32 4 16'
 run 0 sgt-bench loader set $quick --seconds .2 --peer ./python --json # all of them below the table
-check 'eighteen lines' test "$(lines | grep -c '"limit"')" -eq 18
+check 'twenty lines' test "$(lines | grep -c '"limit"')" -eq 20
 check 'and the table' test "$(sed -n '/"results"/,/"peers"/p' .stdout | grep -c '"reader"')" -eq 6
 
 # ---- fio: one that is none, and says what it was asked; 1,000 requests of what it was asked for a second ----

@@ -41,7 +41,7 @@ stdout_has '"torch": "torch 0.2"'
 peers() { sed -n '/"peers"/,/"left_out"/p' .stdout; }
 check 'the median turn' test "$(peers | grep -c '"us_per_batch": 12000.0')" -eq 2
 check 'the windows' test "$(peers | grep -c '"us_per_batch": 250.0')" -eq 2
-check 'its speed' test "$(peers | grep -c '"tokens_per_s": 256000.0')" -eq 2
+check 'their speed' test "$(peers | grep -c '"tokens_per_s": 256000.0')" -eq 2
 check 'and bytes' test "$(peers | grep -c '"gb_per_s": 0.000544')" -eq 2
 check 'six of them' test "$(peers | grep -c '"reader"')" -eq 6
 stdout_has '"left_out": []'
@@ -109,6 +109,16 @@ wait $bench || code=$?
 check "exit code $code, not 130" test $code -eq 130
 stderr_is 'sgt-bench loader: interrupted'
 kill -0 "$(cat id)" 2> /dev/null && fail 'the peer was left behind'
+
+# ---- shards without a header: what Python is told of them ----
+cat > python <<'END2'
+#!/bin/sh
+tr '\0' '\n' < "${2#@}" > files
+END2
+mkdir raw
+ids 1 2 3 4 5 6 7 8 9 > raw/train_000000.bin
+run 1 sgt-bench loader raw --raw $small --seq-len 4 --peer ./python
+check 'no header' test "$(tr '\n' ' ' < files)" = 'raw/train_000000.bin 0 9 '
 
 # ---- the real script, where there is a Python with numpy ----
 real=

@@ -1,5 +1,6 @@
-/* limit.c: what no reader can beat: memcpy of the same windows, out of huge pages that are already there. What the
- * memory holds does not matter to memcpy, only where the windows lie, so nothing is read for it. */
+/* limit.c: what memory allows: memcpy of the same windows, out of huge pages that are already there, which waits for the
+ * beginning of each window; and reading as much in order, which waits for nothing but the memory's speed. What the memory
+ * holds does not matter to either, only where it lies, so nothing is read for it. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include "shards/shard.h"
 #include "tools/bench/bench.h"
 
+#define LINE 64 /* bytes of a cache's line */
 #define LEAST ((uint64_t)4 << 20) /* bytes: room for the longest row */
 #define WINDOWS                                                                                                        \
     ((size_t)1 << 18) /* rows drawn before the clock starts; then from the first again: 512 MiB at T = 1024 */
@@ -17,6 +19,7 @@ struct bench_limit {
     sgt_arena memory;
     const uint16_t **windows; /* WINDOWS of them */
     uint16_t **rows;          /* a batch's memory for each thread */
+    uint64_t *sums;           /* what each thread has read */
     int threads;
     size_t batch, row_tokens; /* B, T+1 */
 };
@@ -40,7 +43,9 @@ static void free_rows(bench_limit *l)
 {
     for (int t = 0; t < l->threads; t++) free(l->rows[t]);
     free(l->rows);
+    free(l->sums);
     l->rows = NULL;
+    l->sums = NULL;
     l->threads = 0;
 }
 
@@ -88,8 +93,9 @@ int bench_limit_aim(bench_limit *l, const sgt_loader *loader, int threads, sgt_e
     l->row_tokens = (size_t)info.seq + 1;
     uint64_t *bases = calloc(info.shards, sizeof *bases);
     l->rows = calloc((size_t)threads, sizeof *l->rows);
+    l->sums = calloc((size_t)threads, sizeof *l->sums);
     int rc =
-        bases && l->rows ? find_bases(bases, loader, info.shards, err) : sgt_fail(err, SGT_ENOMEM, "out of memory");
+        bases && l->rows && l->sums ? find_bases(bases, loader, info.shards, err) : sgt_fail(err, SGT_ENOMEM, "out of memory");
     for (; rc == SGT_OK && l->threads < threads; l->threads++)
         if (!(l->rows[l->threads] = calloc(l->batch * l->row_tokens, sizeof **l->rows)))
             rc = sgt_fail(err, SGT_ENOMEM, "out of memory for a batch");
@@ -111,5 +117,24 @@ int bench_limit_copy(void *ctx, int thread, uint64_t k, sgt_error *err)
     (void)err;
     for (size_t r = 0; r < l->batch; r++, to += l->row_tokens)
         memcpy(to, l->windows[(k * l->batch + r) % WINDOWS], l->row_tokens * sizeof *to);
+    return SGT_OK;
+}
+
+/* A word of each line of the cache is what brings the line. Each thread has its own stretch of the memory. */
+int bench_limit_read(void *ctx, int thread, uint64_t k, sgt_error *err)
+{
+    const bench_limit *l = ctx;
+    size_t stretch = l->memory.size / (size_t)l->threads / LINE * LINE, left = l->batch * l->row_tokens * sizeof(uint16_t);
+    const char *from = l->memory.base + stretch * (size_t)thread;
+    size_t at = (size_t)(k / (uint64_t)l->threads * left % stretch) / LINE * LINE;
+    uint64_t sum = 0;
+    (void)err;
+    while (left) {
+        size_t n = left < stretch - at ? left : stretch - at;
+        for (size_t i = 0; i < n; i += LINE) sum += *(const uint64_t *)(const void *)(from + at + i);
+        left -= n;
+        at = 0;
+    }
+    __atomic_store_n(&l->sums[thread], sum, __ATOMIC_RELAXED); /* so that it is read at all */
     return SGT_OK;
 }

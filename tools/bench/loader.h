@@ -15,6 +15,7 @@ enum { LOADER_TURNS = 100, LOADER_LIST = 16, LOADER_LINES = 24 }; /* LOADER_LIST
 /* Who makes the batches: a sgt_reader, or one of these. */
 enum {
     LOADER_MEMCPY = SGT_READERS, /* copies the same windows from memory */
+    LOADER_READ,                 /* reads as much from memory, in order, and makes nothing of it */
     LOADER_FIO,                  /* reads as much from the disk, and makes nothing of it */
     LOADER_WINDOW,               /* tests/peers/loaders.py says what these are */
     LOADER_GATHER,
@@ -24,6 +25,7 @@ enum {
     LOADER_WHO
 };
 static inline int loader_is_reader(int who) { return who < SGT_READERS; }
+static inline int loader_is_limit(int who) { return who >= SGT_READERS && who <= LOADER_FIO; }
 static inline int loader_is_python(int who) { return who >= LOADER_WINDOW; }
 
 enum { LOADER_I64 = SGT_OUTPUT_I32 + 1, LOADER_BYTES, LOADER_OUTPUTS, LOADER_OURS = LOADER_I64 }; /* beyond ours */

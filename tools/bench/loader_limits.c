@@ -43,6 +43,10 @@ static const loader_limit limits[] = {
      TOKENS},
     {"memcpy", WARM, {PRELOAD, I32, 0, 1}, {LOADER_MEMCPY, U16, 0, 1}, "preload, i32", "memcpy of the same windows", SPEED,
      TOKENS},
+    {"memory", WARM, {PRELOAD, U16, 0, 1}, {LOADER_READ, U16, 0, 1}, "preload, u16", "reading as much in order", SPEED,
+     TOKENS},
+    {"memory", WARM, {PRELOAD, U16, 0, 2}, {LOADER_READ, U16, 0, 2}, "preload, u16, two threads",
+     "reading as much in order", SPEED, TOKENS},
     {"scalar", NARROW, {PRELOAD, I32, 0, 1}, {PRELOAD, I32, LOADER_SCALAR, 1}, "preload, i32, 64 rows of 512",
      "a token at a time", SPEED, TOKENS},
     {"mmap", WARM, {MMAP, U16, 0, 1}, {PRELOAD, U16, 0, 1}, "mmap, warm, u16", "preload", SPEED, TOKENS},
@@ -71,8 +75,8 @@ static const loader_limit limits[] = {
 enum { LIMITS = sizeof limits / sizeof *limits };
 _Static_assert((int)LIMITS <= (int)LOADER_LINES, "room for all lines");
 
-static const char *const names[] = {"numpy", "memcpy", "scalar", "mmap", "threads", "stream", "random", "ahead", "block",
-                                    "fill"};
+static const char *const names[] = {"numpy", "memcpy", "memory", "scalar", "mmap", "threads", "stream", "random", "ahead",
+                                    "block", "fill"};
 
 int loader_limit_count(void) { return sizeof names / sizeof *names; }
 const char *loader_limit_name(int i) { return names[i]; }

@@ -260,7 +260,7 @@ static int copy_turn(loader_bench *b, loader_result *r, int turn, uint64_t *copi
     bench_slice s = {.first = *copied, .seconds = seconds, .threads = r->threads};
     slice_sum sum = {0};
     double cpu = cpu_seconds();
-    int rc = bench_run(&s, bench_limit_copy, b->limit, &sum.units, &sum.seconds, err);
+    int rc = bench_run(&s, r->who == LOADER_READ ? bench_limit_read : bench_limit_copy, b->limit, &sum.units, &sum.seconds, err);
     sum.cpu_s = cpu_seconds() - cpu;
     *copied += sum.units;
     if (rc == SGT_OK) note(r, turn, &sum, 0);
@@ -272,7 +272,7 @@ static int take_turn(loader_bench *b, loader_result *r, drawer *drawers, int tur
 {
     double us, cpu = 0;
     int rc;
-    if (r->who == LOADER_MEMCPY) return copy_turn(b, r, turn, copied, seconds, err);
+    if (r->who == LOADER_MEMCPY || r->who == LOADER_READ) return copy_turn(b, r, turn, copied, seconds, err);
     if (loader_is_reader(r->who)) {
         drawer *d = &drawers[r->who];
         if (!r->cold) return warm_turn(d, r, turn, seconds, err);
@@ -322,10 +322,10 @@ static void find_best(loader_group *g)
     for (size_t i = 0; i < g->count; i++) {
         loader_result *r = &g->results[i];
         size_t better = 0, others = 0;
-        if (r->why[0] || r->who == LOADER_MEMCPY || r->who == LOADER_FIO) continue;
+        if (r->why[0] || loader_is_limit(r->who)) continue;
         for (size_t j = 0; j < g->count; j++) {
             const loader_result *s = &g->results[j];
-            if (s->why[0] || s->who == LOADER_MEMCPY || s->output != r->output || i == j) continue;
+            if (s->why[0] || loader_is_limit(s->who) || s->output != r->output || i == j) continue;
             others++;
             better += s->us_per_batch < r->us_per_batch;
         }

@@ -42,16 +42,17 @@ static void put_heading(canvas *c, const char *text)
     fprintf(c->f, "</text>\n");
 }
 
-/* A name, a bar that is `part` of the width, and what stands behind it. */
-static void put_row(canvas *c, const char *name, const char *kind, double part, const char *value)
+/* A name, a bar that is `part` of the width, and behind it, or behind place `least`, what it means. */
+static void put_row(canvas *c, const char *name, const char *kind, double part, int least, const char *value)
 {
-    int width = (int)(part * WIDE + 0.5), middle = c->y + HIGH - 5;
+    int width = (int)(part * WIDE + 0.5), middle = c->y + HIGH - 5, behind;
     if (width < 1) width = 1;
+    behind = LEFT + width > least ? LEFT + width : least;
     fprintf(c->f, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">", LEFT - 8, middle);
     put_escaped(c->f, name);
     fprintf(c->f, "</text>\n<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/>\n", kind, LEFT, c->y, width,
             HIGH);
-    fprintf(c->f, "<text class=\"small\" x=\"%d\" y=\"%d\">", LEFT + width + 8, middle);
+    fprintf(c->f, "<text class=\"small\" x=\"%d\" y=\"%d\">", behind + 8, middle);
     put_escaped(c->f, value);
     fprintf(c->f, "</text>\n");
     c->y += HIGH + GAP;
@@ -70,11 +71,11 @@ static void put_group(canvas *c, const loader_bench *b, const loader_group *g)
     for (size_t i = 0; i < g->count; i++) {
         const loader_result *r = &g->results[i];
         if (r->why[0]) continue;
-        int ours = loader_is_reader(r->who), limit = r->who == LOADER_MEMCPY || r->who == LOADER_FIO;
+        int ours = loader_is_reader(r->who), limit = loader_is_limit(r->who);
         snprintf(name, sizeof name, r->who == LOADER_FIO ? "%s" : "%s, %s", loader_who_name(r->who),
                  loader_output_name(r->output));
         snprintf(value, sizeof value, "%.1f M%s", loader_tokens_per_s(r) * 1e-6, r->best ? ", the fastest" : "");
-        put_row(c, name, ours ? "ours" : limit ? "limit" : "peer", loader_tokens_per_s(r) / most, value);
+        put_row(c, name, ours ? "ours" : limit ? "limit" : "peer", loader_tokens_per_s(r) / most, 0, value);
     }
 }
 
@@ -82,18 +83,16 @@ static void put_lines(canvas *c, const loader_bench *b)
 {
     double most = 1;
     char value[160];
-    int from;
     for (size_t i = 0; i < b->line_count; i++)
         if (loader_line_share(b, &b->lines[i]) > most) most = loader_line_share(b, &b->lines[i]);
     put_heading(c, "Each part beside its limit, which is 1");
-    from = c->y;
+    int from = c->y, x = LEFT + (int)(WIDE / most + 0.5);
     for (size_t i = 0; i < b->line_count; i++) {
         double share = loader_line_share(b, &b->lines[i]);
         if (share <= 0) continue;
-        snprintf(value, sizeof value, "%.2f of %s", share, loader_line_other(&b->lines[i]));
-        put_row(c, loader_line_ours(&b->lines[i]), "ours", share / most, value);
+        snprintf(value, sizeof value, "%.2f \u00d7 %s", share, loader_line_other(&b->lines[i]));
+        put_row(c, loader_line_ours(&b->lines[i]), "ours", share / most, x, value);
     }
-    int x = LEFT + (int)(WIDE / most + 0.5);
     if (c->y > from) fprintf(c->f, "<line x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\"/>\n", x, from - 4, x, c->y - GAP + 4);
 }
 

@@ -8,7 +8,7 @@
 
 const char *loader_who_name(int who)
 {
-    static const char *const others[] = {"memcpy", "fio", "numpy window", "numpy gather", "numpy loop",
+    static const char *const others[] = {"memcpy", "read", "fio", "numpy window", "numpy gather", "numpy loop",
                                          "torch 0 workers", "torch 2 workers"};
     return loader_is_reader(who) ? sgt_reader_name((sgt_reader)who) : others[who - LOADER_MEMCPY];
 }
