@@ -49,7 +49,7 @@ int bench_cache_fill(const char *path, sgt_error *err); /* reads what is not the
 
 uint64_t bench_memory_available(void); /* bytes that new allocations can have; 0: not known */
 
-/* ---- limit.c: what memory allows: memcpy of the same windows, and reading in order ---- */
+/* ---- limit.c: what memory allows: memcpy of the same windows, and reading them ---- */
 
 typedef struct sgt_loader sgt_loader;
 typedef struct bench_limit bench_limit;
@@ -62,6 +62,6 @@ uint64_t bench_limit_bytes(const bench_limit *l);
  */
 int bench_limit_aim(bench_limit *l, const sgt_loader *loader, int threads, sgt_error *err);
 bench_work bench_limit_copy; /* unit: the memcpy of one batch; ctx: the bench_limit */
-bench_work bench_limit_read; /* unit: as many bytes are read, in order, and nothing is made of them */
+bench_work bench_limit_read; /* unit: the same windows are read, fetched ahead, and nothing is made of them */
 
 #endif

@@ -1,6 +1,6 @@
 /* limit.c: what memory allows: memcpy of the same windows, out of huge pages that are already there, which waits for the
- * beginning of each window; and reading as much in order, which waits for nothing but the memory's speed. What the memory
- * holds does not matter to either, only where it lies, so nothing is read for it. */
+ * beginning of each; and reading them, each asked for ahead of its time, and making nothing of them. What the memory holds
+ * does not matter to either, only where it lies, so nothing is read for it. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -120,20 +120,21 @@ int bench_limit_copy(void *ctx, int thread, uint64_t k, sgt_error *err)
     return SGT_OK;
 }
 
-/* A word of each line of the cache is what brings the line. Each thread has its own stretch of the memory. */
+/* A word of each line of the cache is what brings the line. Asked for four windows ahead: of 0, 1, 2, 4, 8, 16 and 32 that
+ * was the fastest (EPYC Zen 4, windows of 2 KB in 2 GB). */
 int bench_limit_read(void *ctx, int thread, uint64_t k, sgt_error *err)
 {
     const bench_limit *l = ctx;
-    size_t stretch = l->memory.size / (size_t)l->threads / LINE * LINE, left = l->batch * l->row_tokens * sizeof(uint16_t);
-    const char *from = l->memory.base + stretch * (size_t)thread;
-    size_t at = (size_t)(k / (uint64_t)l->threads * left % stretch) / LINE * LINE;
+    size_t bytes = l->row_tokens * sizeof(uint16_t);
     uint64_t sum = 0;
     (void)err;
-    while (left) {
-        size_t n = left < stretch - at ? left : stretch - at;
-        for (size_t i = 0; i < n; i += LINE) sum += *(const uint64_t *)(const void *)(from + at + i);
-        left -= n;
-        at = 0;
+    for (size_t r = 0; r < l->batch; r++) {
+        const char *p = (const char *)l->windows[(k * l->batch + r) % WINDOWS];
+        const char *later = (const char *)l->windows[(k * l->batch + r + 4) % WINDOWS];
+        for (size_t i = 0; i < bytes; i += LINE) {
+            __builtin_prefetch(later + i);
+            sum += (unsigned char)p[i];
+        }
     }
     __atomic_store_n(&l->sums[thread], sum, __ATOMIC_RELAXED); /* so that it is read at all */
     return SGT_OK;

@@ -15,7 +15,7 @@ enum { LOADER_TURNS = 100, LOADER_LIST = 16, LOADER_LINES = 24 }; /* LOADER_LIST
 /* Who makes the batches: a sgt_reader, or one of these. */
 enum {
     LOADER_MEMCPY = SGT_READERS, /* copies the same windows from memory */
-    LOADER_READ,                 /* reads as much from memory, in order, and makes nothing of it */
+    LOADER_READ,                 /* reads them, fetching ahead, and makes nothing of them */
     LOADER_FIO,                  /* reads as much from the disk, and makes nothing of it */
     LOADER_WINDOW,               /* tests/peers/loaders.py says what these are */
     LOADER_GATHER,
