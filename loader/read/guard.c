@@ -63,8 +63,9 @@ void sgt_guard_remove(sgt_guarded *g)
 
 void sgt_guard_tear(sgt_guarded *g, uint32_t map, uint64_t at)
 {
-    uint64_t whole = 0;
-    __atomic_compare_exchange_n(&g->maps[map].torn, &whole, at + 1, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+    uint64_t *torn = &g->maps[map].torn, before = __atomic_load_n(torn, __ATOMIC_SEQ_CST);
+    while (!before || at < before - 1)
+        if (__atomic_compare_exchange_n(torn, &before, at + 1, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) break;
     __atomic_store_n(&g->torn, 1, __ATOMIC_SEQ_CST);
 }
 

@@ -18,7 +18,7 @@
 typedef struct sgt_guard_map {
     char *base;
     size_t size;
-    uint64_t torn; /* atomic: 0, or 1 + the first byte that could not be read */
+    uint64_t torn; /* atomic: 0, or 1 + the first byte of those that could not be read */
 } sgt_guard_map;
 
 typedef struct sgt_guarded {

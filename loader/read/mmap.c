@@ -157,12 +157,16 @@ static int fail_torn(const reader *r, uint32_t shard, sgt_error *err)
                     h->path, __atomic_load_n(&r->guarded->maps[shard].torn, __ATOMIC_RELAXED) - 1);
 }
 
+/* Windows before the tear are whole, whoever found it: a stream's earlier batches do not fail for a later one. */
 static int find_torn(const reader *r, const sgt_window *windows, uint32_t n, sgt_error *err)
 {
     if (!__atomic_load_n(&r->guarded->torn, __ATOMIC_SEQ_CST)) return SGT_OK;
-    for (uint32_t i = 0; i < n; i++)
-        if (__atomic_load_n(&r->guarded->maps[windows[i].shard].torn, __ATOMIC_RELAXED))
-            return fail_torn(r, windows[i].shard, err);
+    for (uint32_t i = 0; i < n; i++) {
+        const sgt_window *w = &windows[i];
+        uint64_t end = r->set->shards[w->shard].head.data + 2 * (w->offset + w->tokens);
+        uint64_t torn = __atomic_load_n(&r->guarded->maps[w->shard].torn, __ATOMIC_RELAXED);
+        if (torn && torn <= end) return fail_torn(r, w->shard, err);
+    }
     return SGT_OK;
 }
 
