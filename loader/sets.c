@@ -77,23 +77,20 @@ void sgt_loader_sets_free(sgt_loader_set *sets)
     free(sets);
 }
 
-/* ---- opening ---- */
-
-/* Two names of one folder would draw each of its windows twice as often as meant. */
-static int all_different(const sgt_loader_set *sets, uint32_t n, sgt_error *err)
+int sgt_loader_open_data(sgt_loader **out, const char *text, const sgt_loader_options *o, sgt_error *err)
 {
-    struct stat *st = calloc(n, sizeof *st);
-    int rc = st ? SGT_OK : sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " sets: out of memory", n);
-    for (uint32_t i = 0; i < n && rc == SGT_OK; i++) {
-        if (stat(sets[i].path, &st[i]) < 0) rc = sgt_fail_errno(err, "%s", sets[i].path);
-        for (uint32_t j = 0; j < i && rc == SGT_OK; j++)
-            if (st[j].st_dev == st[i].st_dev && st[j].st_ino == st[i].st_ino)
-                rc = sgt_fail(err, SGT_EUSAGE, "%s: the same set as %s (a larger weight draws more of it)",
-                              sets[i].path, sets[j].path);
-    }
-    free(st);
+    sgt_loader_set *sets;
+    sgt_loader_options all = {0};
+    if (o) all = *o;
+    int rc = sgt_loader_sets_parse(&sets, &all.set_count, text, err);
+    if (rc < 0) return rc;
+    all.sets = sets;
+    rc = sgt_loader_open(out, NULL, &all, err);
+    sgt_loader_sets_free(sets);
     return rc;
 }
+
+/* ---- opening ---- */
 
 static int check_sets(const sgt_loader_set *sets, uint32_t n, sgt_error *err)
 {
@@ -101,8 +98,7 @@ static int check_sets(const sgt_loader_set *sets, uint32_t n, sgt_error *err)
         if (sets[i].weight != 0 && !sgt_mix_weight(sets[i].weight))
             return sgt_fail(err, SGT_EUSAGE, "%s:%g: the weight must be a number from %g to %g", sets[i].path,
                             sets[i].weight, SGT_MIX_LEAST, SGT_MIX_MOST);
-    int rc = all_or_none(sets, n, err);
-    return rc < 0 || n == 1 ? rc : all_different(sets, n, err);
+    return all_or_none(sets, n, err);
 }
 
 static int open_part(sgt_loader *l, const sgt_loader_set *from, sgt_error *err)
@@ -120,6 +116,24 @@ static int open_part(sgt_loader *l, const sgt_loader_set *from, sgt_error *err)
     p->shards = set.count;
     p->skipped = set.skipped;
     return sgt_set_append(&l->set, &set, err);
+}
+
+/* Two names of one folder would draw each of its windows twice as often as meant. */
+static int all_different(const sgt_loader *l, sgt_error *err)
+{
+    struct stat *st = calloc(l->part_count, sizeof *st);
+    int rc = st ? SGT_OK : sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " sets: out of memory", l->part_count);
+    for (uint32_t i = 0; i < l->part_count && rc == SGT_OK; i++) {
+        const sgt_loader_part *p = &l->parts[i];
+        const char *first = l->set.shards[p->first].path;
+        if (stat(first, &st[i]) < 0) rc = sgt_fail_errno(err, "%s", first);
+        for (uint32_t j = 0; j < i && rc == SGT_OK; j++)
+            if (st[j].st_dev == st[i].st_dev && st[j].st_ino == st[i].st_ino && p->shards == l->parts[j].shards)
+                rc = sgt_fail(err, SGT_EUSAGE, "%s: the same set as %s (a larger weight draws more of it)", p->path,
+                              l->parts[j].path);
+    }
+    free(st);
+    return rc;
 }
 
 /* Weights that mean the same shares are the same. */
@@ -150,6 +164,7 @@ int sgt_loader_open_sets(sgt_loader *l, const char *path, sgt_error *err)
     if (!(l->parts = calloc(n, sizeof *l->parts)))
         return sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " sets: out of memory", n);
     for (uint32_t i = 0; i < n && rc == SGT_OK; i++) rc = open_part(l, &sets[i], err);
+    if (rc == SGT_OK && n > 1) rc = all_different(l, err);
     return rc < 0 ? rc : hash_sets(l, err);
 }
 

@@ -96,6 +96,9 @@ void sgt_loader_close(sgt_loader *l); /* after its cursors and streams; NULL is 
 int sgt_loader_sets_parse(sgt_loader_set **sets, uint32_t *count, const char *text, sgt_error *err);
 void sgt_loader_sets_free(sgt_loader_set *sets); /* NULL is fine */
 
+/* sgt_loader_open of the sets that such a text names. */
+int sgt_loader_open_data(sgt_loader **out, const char *text, const sgt_loader_options *o, sgt_error *err);
+
 typedef struct sgt_loader_info {
     uint64_t tokens;            /* in the shards that are used */
     uint64_t shards, skipped;   /* used; too short for one window */

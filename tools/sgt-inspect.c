@@ -57,6 +57,7 @@ static const sgt_option table[] = {
 static const sgt_program program = {
     .name = "sgt-inspect",
     .usage = "sgt-inspect [OPTION]... OUT/ | SHARD | RUN/ | RUN/step-NNNNNNNN/\n"
+             "       sgt-inspect --batch K[:N] [OPTION]... A:0.7,B:0.3\n"
              "       sgt-inspect --compare [OPTION]... A B\n"
              "       sgt-inspect --merge [OPTION]... A... OUT/",
     .about = "Says what a folder of shards, a shard, a training run or a checkpoint is and holds; compares sets of\n"
@@ -126,7 +127,8 @@ static int inspect_shards(sgt_error *err)
 static int run(sgt_error *err)
 {
     kind k = KIND_SHARDS;
-    int rc = find_kind(&k, o.path, err);
+    int mix, rc = o.batch ? inspect_is_mix(&mix, o.path, err) : find_kind(&k, o.path, err);
+    if (rc == SGT_OK && o.batch && !mix) rc = find_kind(&k, o.path, err);
     if (rc < 0) return rc;
     if (k != KIND_SHARDS && (o.decode || o.batch || o.verify || o.split || o.raw))
         return sgt_fail(err, SGT_EUSAGE, "%s is a %s: --verify, --decode, --batch, --split and --raw are for shards",

@@ -74,6 +74,14 @@ shard short/train_000000.bin 1 2 3 60000 5 6 7 8 9
 run 1 sgt-bench loader short --seq-len 8 --seconds .01
 stderr_is 'sgt-bench loader: short/train_000000.bin: token 3 (byte 1030): id 60000, wanted below 50257'
 
+# several sets: all tokens of both
+mkdir more
+shard more/train_000000.bin $(seq 100 150)
+run 0 sgt-bench loader set:2,more:1 --seq-len 4 --batch-size 2 --seconds .01 --json
+jq -e '.results | length > 0' .stdout > .jq || fail "results of two sets: $(cat .stdout)"
+run 2 sgt-bench loader set:2,more:0 --seq-len 4
+stderr_has 'sgt-bench loader: more:0: the weight must be a number from 1e-09 to 1e+06'
+
 usage() {
     message=$1
     shift

@@ -104,3 +104,27 @@ for reader in mmap preload uring; do
     stderr_lines 1
     stderr_has 'set/train_000001.bin: token 2 (byte 1028): id 60000, wanted below 50257'
 done
+
+# several sets: rows and which set each is from, the same from every reader; rows of one set in its own order
+mkdir other
+shard set/train_000001.bin 10 11 12 13 14 15 16 17 18
+shard other/train_000000.bin 100 101 102 103 104 105 106 107 108 109 110 111 112 113 114 115 116
+mixed='--sampling sequential --batch-size 4 --seq-len 4 --json'
+for reader in mmap preload uring; do
+    run 0 sgt-inspect set:1,other:3 --batch 0:64 $mixed --loader $reader
+    cp .stdout mix.$reader
+done
+same mix.mmap mix.preload
+same mix.mmap mix.uring
+[ "$(jq -s -c '[.[].sets[]] | group_by(.) | map(length)' mix.mmap)" = '[64,192]' ] || fail 'shares of four turns'
+[ "$(jq -s -c '[.[] | [.sets, .inputs] | transpose[] | select(.[0] == 1) | .[1][0]][:5]' mix.mmap)" = \
+    '[100,104,108,112,100]' ] || fail 'the rows of the second set'
+run 0 sgt-inspect set:1,other:3 --batch 123456789 $mixed
+run 0 sgt-inspect set:1,other:3 --batch 0 --sampling sequential --batch-size 64 --seq-len 4
+[ "$(grep -c '  row [0-9]* *set/train_00000[01].bin from token' .stdout)" = 16 ] || fail "rows of set: $(cat .stdout)"
+[ "$(grep -c '  row [0-9]* *other/train_000000.bin from token' .stdout)" = 48 ] || fail "rows of other: $(cat .stdout)"
+run_usage 'other:-3: the weight must be a number from 1e-09 to 1e+06' sgt-inspect set:1,other:-3 --batch 0
+run 1 sgt-inspect set,gone --batch 0 --seq-len 4
+stderr_is 'sgt-inspect: gone: No such file or directory'
+run 1 sgt-inspect set,other
+stderr_is 'sgt-inspect: set,other: No such file or directory'

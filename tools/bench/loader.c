@@ -57,7 +57,7 @@ static const sgt_option table[] = {
 
 static const sgt_program program = {
     .name = "sgt-bench loader",
-    .usage = "sgt-bench loader [OPTION]... OUT/ | SHARD",
+    .usage = "sgt-bench loader [OPTION]... OUT/ | SHARD | A:0.7,B:0.3",
     .about = "Measures how fast each reader makes batches of a folder of shards, against memcpy of the same windows.",
     .options = table,
     .examples = "  sgt-bench loader out/\n"
@@ -162,7 +162,7 @@ static int find_shards(loader_bench *b, sgt_error *err)
     sgt_loader *l;
     sgt_loader_info info;
     sgt_loader_options options = {.reader = SGT_READER_MMAP, .batch = 1, .seq = 1, .split = o.split, .raw = o.raw};
-    int rc = sgt_loader_open(&l, b->path, &options, err);
+    int rc = sgt_loader_open_data(&l, b->path, &options, err);
     if (rc < 0) return rc;
     sgt_loader_get_info(l, &info);
     b->shards = calloc(info.shards, sizeof *b->shards);

@@ -71,7 +71,7 @@ static int drawer_open(drawer *d, const loader_bench *b, const loader_result *r,
                                   .raw = b->o->raw,
                                   .notice = b->notice};
     double start = sgt_now(), cpu = cpu_seconds();
-    int rc = sgt_loader_open(&d->loader, b->path, &options, err);
+    int rc = sgt_loader_open_data(&d->loader, b->path, &options, err);
     if (rc < 0) return rc;
     d->opened_s = sgt_now() - start;
     d->opened_cpu_s = cpu_seconds() - cpu;

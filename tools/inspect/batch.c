@@ -35,6 +35,30 @@ static int sampling_named(const char *name)
     return s;
 }
 
+int inspect_is_mix(int *mix, const char *text, sgt_error *err)
+{
+    sgt_loader_set *sets;
+    uint32_t count;
+    int rc = sgt_loader_sets_parse(&sets, &count, text, err);
+    if (rc < 0) return rc;
+    *mix = count > 1;
+    sgt_loader_sets_free(sets);
+    return SGT_OK;
+}
+
+/* Of a mix, the set of each row. */
+static json_t *sets_json(const drawing *d, uint64_t k)
+{
+    json_t *sets = json_array();
+    for (uint32_t r = 0; r < d->info.batch; r++) {
+        uint32_t shard;
+        uint64_t at;
+        sgt_loader_window(d->loader, k * d->info.batch + r, &shard, &at);
+        json_array_append_new(sets, json_integer(sgt_loader_set_of(d->loader, shard)));
+    }
+    return sets;
+}
+
 static json_t *rows_json(const drawing *d, const int32_t *ids)
 {
     json_t *rows = json_array();
@@ -51,6 +75,7 @@ static int print_json(const drawing *d, uint64_t k, sgt_error *err)
 {
     json_t *o = json_pack("{s:I, s:o, s:o}", "index", (json_int_t)k, "inputs", rows_json(d, d->inputs), "targets",
                           rows_json(d, d->targets));
+    if (d->info.sets > 1) json_object_set_new(o, "sets", sets_json(d, k));
     return inspect_print_json(o, 1, err);
 }
 
@@ -84,14 +109,15 @@ static int print_rows(const drawing *d, uint64_t k, sgt_error *err)
     for (uint32_t r = 0; r < d->info.batch; r++) {
         uint32_t shard;
         uint64_t at;
-        char text[5 * SHOWN_TEXT] = "", name[64];
+        char text[5 * SHOWN_TEXT] = "", name[256];
         sgt_loader_window(d->loader, k * d->info.batch + r, &shard, &at);
         const char *path = sgt_loader_shard_path(d->loader, shard), *slash = strrchr(path, '/');
         const int32_t *row = d->inputs + (size_t)r * d->info.seq;
         uint32_t T = d->info.seq, own = d->info.padded ? sgt_cursor_lengths(d->cursor)[r] : T;
         int rc = d->vocab ? row_text(d, row, own < T ? own : T, text, sizeof text, err) : SGT_OK;
         if (rc < 0) return rc;
-        sgt_printable(name, sizeof name, slash ? slash + 1 : path);
+        if (slash && d->info.sets == 1) path = slash + 1; /* of one set, the name says enough */
+        sgt_printable(name, sizeof name, path);
         printf("  row %-4" PRIu32 " %s from token %-10" PRIu64, r, name, at);
         if (d->info.padded) printf(" %6" PRIu32 " tokens", own);
         printf(" %s\n", text);
@@ -139,7 +165,7 @@ int inspect_batches(const inspect *o, sgt_error *err)
                                   .pad = (uint32_t)o->pad,
                                   .raw = o->raw,
                                   .notice = o->notice};
-    if ((rc = sgt_loader_open(&l, o->path, &options, err)) < 0) return rc;
+    if ((rc = sgt_loader_open_data(&l, o->path, &options, err)) < 0) return rc;
     sgt_loader_get_info(l, &d.info);
     d.loader = l;
     size_t ids = (size_t)d.info.batch * d.info.seq; /* both were bounded by the options' table: at most 2^40 */
