@@ -218,7 +218,7 @@ torture: need-packages $(B)/bin/sgt-tokenize $(B)/bin/sgt-train  ## 500 random k
 
 install: need-packages programs libs $(if $(HAVE_NVCC),cuda) $(if $(MPICC),mpi)  ## install into DESTDIR/PREFIX (default /usr/local)
 	$(call say,INST,$(DESTDIR)$(PREFIX))
-	$(Q)install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib/pkgconfig include/sgt/base share/man/man1)
+	$(Q)install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib/pkgconfig include/sgt/base share/man/man1 share/man/man3)
 	$(Q)install -m 755 $(PROGRAMS:%=$(B)/bin/%) $(DESTDIR)$(PREFIX)/bin
 	$(Q)install -m 644 $(PUBLIC:%=$(B)/lib/libsgt-%.a) $(PUBLIC:%=$(B)/lib/libsgt-%.so.$(ABI)) \
 	    $(if $(HAVE_NVCC),$(CUDA_LIB)) $(if $(MPICC),$(MPI_LIB)) $(DESTDIR)$(PREFIX)/lib
@@ -227,12 +227,13 @@ install: need-packages programs libs $(if $(HAVE_NVCC),cuda) $(if $(MPICC),mpi) 
 	$(Q)install -m 644 loader/sgt_loader.h tokenize/sgt_tokenize.h $(DESTDIR)$(PREFIX)/include/sgt
 	$(Q)install -m 644 loader/base/error.h $(DESTDIR)$(PREFIX)/include/sgt/base
 	$(Q)install -m 644 $(PROGRAMS:%=tools/%.1) $(DESTDIR)$(PREFIX)/share/man/man1
+	$(Q)install -m 644 loader/sgt_loader.3 $(DESTDIR)$(PREFIX)/share/man/man3
 	$(Q)[ -n "$(DESTDIR)" ] || ldconfig 2> /dev/null || true # programs look for shared libraries where this has seen them
 
 uninstall:                             ## remove what install put there
 	$(Q)rm -f $(PROGRAMS:%=$(DESTDIR)$(PREFIX)/bin/%) $(PROGRAMS:%=$(DESTDIR)$(PREFIX)/share/man/man1/%.1) \
 	    $(foreach l,$(PUBLIC),$(addprefix $(DESTDIR)$(PREFIX)/,lib/libsgt-$(l).a lib/libsgt-$(l).so \
-	    lib/libsgt-$(l).so.$(ABI) lib/pkgconfig/sgt-$(l).pc)) \
+	    lib/libsgt-$(l).so.$(ABI) lib/pkgconfig/sgt-$(l).pc share/man/man3/sgt_$(l).3)) \
 	    $(foreach l,cuda mpi,$(DESTDIR)$(PREFIX)/lib/libsgt-$(l).so)
 	$(Q)rm -rf $(DESTDIR)$(PREFIX)/include/sgt
 

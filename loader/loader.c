@@ -18,6 +18,10 @@ const char *sgt_sampling_name(sgt_sampling s)
 
 static int settle(sgt_loader_options *o, sgt_error *err)
 {
+    for (size_t i = 0; i < sizeof o->reserved / sizeof *o->reserved; i++)
+        if (o->reserved[i])
+            return sgt_fail(err, SGT_EUSAGE,
+                            "sgt_loader_options.reserved is not 0 (not cleared, or made for a newer library)");
     if (!o->batch) o->batch = 8;
     if (!o->seq) o->seq = 512;
     if (!o->ranks) o->ranks = 1;

@@ -79,12 +79,14 @@ typedef struct sgt_loader_options {
     sgt_notice notice; /* skipped shards, fallbacks */
     const sgt_loader_set *sets; /* several sets, mixed, in the place of sgt_loader_open's path; read while it opens */
     uint32_t set_count;
+    uint64_t reserved[8]; /* 0. Fields to come take their place, here and below: no struct changes its size */
 } sgt_loader_options;
 
 typedef struct sgt_loader sgt_loader;
 typedef struct sgt_cursor sgt_cursor;
 
-/* Opens a folder of shards (with or without a manifest) or one shard; o NULL is all defaults. Every shard's header and
+/* Opens a folder of shards (with or without a manifest) or one shard, ours or those of llm.c, modded-nanogpt, nanoGPT and
+ * Megatron-LM (shards/shard.h; Megatron's also by PREFIX alone); o NULL is all defaults. Every shard's header and
  * size are checked; ids are checked as they are read, which preload does here. The loader owns everything it opens;
  * *out is untouched on failure. SGT_EFORMAT names the shard and the offset. */
 int sgt_loader_open(sgt_loader **out, const char *path, const sgt_loader_options *o, sgt_error *err);
@@ -112,6 +114,7 @@ typedef struct sgt_loader_info {
     uint32_t sets;              /* 1, or how many are mixed */
     sgt_reader reader;          /* as asked */
     const char *reader_detail;  /* "preload", "uring (pread: io_uring is forbidden)"; lives as long as the loader */
+    uint64_t reserved[8];
 } sgt_loader_info;
 void sgt_loader_get_info(const sgt_loader *l, sgt_loader_info *info);
 
@@ -120,6 +123,7 @@ typedef struct sgt_loader_set_info {
     double weight;    /* as given; 0: by its windows */
     double share;     /* of all rows: from 0 to 1 */
     uint64_t tokens, shards, skipped, windows_per_epoch, hash; /* as in sgt_loader_info, of this set */
+    uint64_t reserved[4];
 } sgt_loader_set_info;
 /* Of set `set`, from 0 to sgt_loader_info.sets - 1. */
 void sgt_loader_get_set(const sgt_loader *l, uint32_t set, sgt_loader_set_info *info);
@@ -198,6 +202,7 @@ typedef struct sgt_stream_options {
      * NULL is fine. */
     void (*making)(void *ctx, uint32_t thread, uint64_t index, int done);
     void *making_ctx;
+    uint64_t reserved[8]; /* 0 */
 } sgt_stream_options;
 
 /* For alloc and free, ctx unused. Plain: malloc, aligned to pages. Huge: whole pages of 2 MiB where the kernel has them,
@@ -213,6 +218,7 @@ typedef struct sgt_stream_batch {
     const uint32_t *lengths;   /* as sgt_cursor_lengths has them; NULL where no row is padded */
     int32_t *inputs, *targets; /* i32: (local_batch, T) each */
     uint32_t slot;             /* which buffer of the ring */
+    uint64_t reserved[4];
 } sgt_stream_batch;
 
 typedef struct sgt_stream sgt_stream;

@@ -259,6 +259,12 @@ int sgt_stream_open(sgt_stream **out, const sgt_loader *l, const sgt_stream_opti
     if (!s) return sgt_fail(err, SGT_ENOMEM, "a stream: out of memory");
     s->l = l;
     if (o) s->o = *o;
+    for (size_t i = 0; i < sizeof s->o.reserved / sizeof *s->o.reserved; i++)
+        if (s->o.reserved[i]) {
+            free(s);
+            return sgt_fail(err, SGT_EUSAGE,
+                            "sgt_stream_options.reserved is not 0 (not cleared, or made for a newer library)");
+        }
     if (!s->o.slots) s->o.slots = 4;
     if (!s->o.threads) s->o.threads = 1;
     s->looks = sgt_cpu_count() > 1 ? LOOKS : 0; /* one core alone: looking keeps it from whoever is waited for */

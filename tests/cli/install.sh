@@ -14,6 +14,7 @@ for program in sgt-tokenize sgt-train sgt-inspect sgt-bench; do
     run 0 "root/opt/sgt/bin/$program" --version
     stdout_is "$program 0.1.0"
 done
+exists root/opt/sgt/share/man/man3/sgt_loader.3
 same "$BIN/sgt-train" root/opt/sgt/bin/sgt-train
 
 # A program of one's own, from nothing but what was installed.
