@@ -7,6 +7,7 @@
  * Files may change under a map: see sgt_loader_guard_sigbus in sgt_loader.h for what is promised, guard.h for how. */
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -20,6 +21,8 @@
 #define AHEAD 128      /* windows that are being read: where the study's disk reached its limit */
 #define LOOK_S .01     /* between two looks at the sizes of a batch's shards; each takes a microsecond */
 #define LOOK_BATCHES 8 /* between two looks at what this thread has read from the disk */
+#define PATIENCE_LEAST 4
+#define PATIENCE_MOST 64
 
 typedef struct file {
     const uint16_t *tokens;
@@ -39,13 +42,14 @@ typedef struct cursor {
     reader *r;
     double looked; /* when sizes were looked at */
     /* Advice is a system call for every window, half of the time of a batch that is in the page cache already: it is
-     * given while it makes this thread read from the disk (`reads`, of which the kernel keeps count), and again from
-     * the moment that a fault did. */
+     * given while that makes this thread read from the disk, of which the kernel keeps count, and again as soon as a
+     * fault did. */
     int advising;
-    unsigned batches;  /* since the last look */
-    unsigned idle;     /* looks that found no reading */
-    unsigned patience; /* as many of them end the advice; more each time that this was a mistake */
-    long reads;
+    unsigned batches;    /* since the last look */
+    unsigned idle;       /* looks that found no reading */
+    unsigned patience;   /* as many of them end the advice; more each time that this was a mistake */
+    pthread_t thread;    /* whose counts these are: */
+    long faults, blocks; /* pages it waited for; all that was read for it, by advice too */
 } cursor;
 
 /* ---- opening ---- */
@@ -121,7 +125,7 @@ static int open_cursor(void **out, void *p, sgt_error *err)
 {
     cursor *c = calloc(1, sizeof *c);
     if (!c) return sgt_fail(err, SGT_ENOMEM, "a cursor: out of memory");
-    *c = (cursor){.r = p, .looked = -LOOK_S, .advising = ((reader *)p)->random, .patience = 4};
+    *c = (cursor){.r = p, .looked = -LOOK_S, .advising = ((reader *)p)->random, .patience = PATIENCE_LEAST};
     *out = c;
     return SGT_OK;
 }
@@ -187,15 +191,19 @@ static void look_at_reads(cursor *c)
     if (!c->r->random || ++c->batches < LOOK_BATCHES) return;
     c->batches = 0;
     if (getrusage(RUSAGE_THREAD, &used) < 0) return;
-    long reads = used.ru_inblock + used.ru_majflt;
-    if (reads != c->reads) {
-        if (!c->advising && c->patience < 1 << 20) c->patience *= 2;
+    int known = pthread_equal(c->thread, pthread_self()); /* threads may hand a cursor on */
+    int waited = used.ru_majflt != c->faults, reading = waited || used.ru_inblock != c->blocks;
+    if (known && c->advising) {
+        c->idle = reading ? 0 : c->idle + 1;
+        c->advising = c->idle < c->patience;
+    } else if (known && waited) {
+        if (c->patience < PATIENCE_MOST) c->patience *= 2;
         c->advising = 1;
         c->idle = 0;
-    } else if (c->advising && ++c->idle == c->patience) {
-        c->advising = 0;
     }
-    c->reads = reads;
+    c->thread = pthread_self();
+    c->faults = used.ru_majflt;
+    c->blocks = used.ru_inblock;
 }
 
 /* Advice is for whole pages; the two that a window begins and ends in are its own too. */

@@ -1,0 +1,73 @@
+# A set of 5,000 shards and 10 TB, all of it holes: opened and drawn from by readers that need no memory for it; and more
+# shards than a process may have files open.
+. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/shards.inc"
+
+tokens=1000000000 # of a shard
+bytes=$((1024 + 2 * tokens))
+
+: > hole
+truncate -s "$bytes" hole 2> .truncate || skip "no file of $bytes bytes here: $(cat .truncate)"
+[ "$(du -k hole | cut -f1)" -lt 1024 ] || skip 'files have no holes here'
+rm hole
+
+# shards DIR COUNT TOKENS: headers, and holes
+shards() {
+    mkdir "$1"
+    { le32 20240520 && le32 1 && le32 "$3" && head -c 1012 /dev/zero; } > header
+    seq -f "$1/train_%06.0f.bin" 0 $(($2 - 1)) > names
+    xargs -n 500 sh -c 'tee "$@" < header > /dev/null' tee < names || fail 'headers'
+    xargs truncate -s $((1024 + 2 * $3)) < names
+}
+
+# inspect READER: batch 123,456,789. The kernel counts what memory it takes of its own: 100 MiB at most. (What is mapped
+# and cached is not its own, and a sanitizer takes terabytes.)
+inspect() {
+    echo "sgt-inspect huge --batch 123456789 --loader $1" > .ran
+    code=0
+    (
+        [ -n "$sanitized" ] || ulimit -d 102400
+        exec timeout 60 sgt-inspect huge --batch 123456789 --seq-len 4 --batch-size 3 --loader "$1" --json
+    ) > .stdout 2> .stderr || code=$?
+    [ "$code" -eq 0 ] || fail "exit code $code, not 0"
+}
+
+sanitized=
+nm "$BIN/sgt-inspect" 2> /dev/null | grep -qE '__(a|t|m)san_init' && sanitized=1
+
+shards huge 5000 $tokens
+inspect mmap
+cp .stdout empty.mmap
+stdout_is '{"index":123456789,"inputs":[[0,0,0,0],[0,0,0,0],[0,0,0,0]],"targets":[[0,0,0,0],[0,0,0,0],[0,0,0,0]]}'
+inspect uring
+same .stdout empty.mmap
+
+# Each row is where it says, far into the set: ids that are put there now are what it holds.
+run 0 sgt-inspect huge --batch 123456789 --seq-len 4 --batch-size 3
+sed -nE 's/^  row [0-2] +(train_[0-9]*.bin) from token ([0-9]+).*/\1 \2/p' .stdout > rows
+check 'three rows' test "$(wc -l < rows)" -eq 3
+first=1
+while read -r shard token; do
+    ids $first $((first + 1)) $((first + 2)) $((first + 3)) $((first + 4)) |
+        dd of="huge/$shard" bs=1 seek=$((1024 + 2 * token)) conv=notrunc 2> .dd || fail "dd: $(cat .dd)"
+    first=$((first + 10))
+done < rows
+for reader in mmap uring; do
+    inspect $reader
+    stdout_is '{"index":123456789,"inputs":[[1,2,3,4],[11,12,13,14],[21,22,23,24]],'\
+'"targets":[[2,3,4,5],[12,13,14,15],[22,23,24,25]]}'
+done
+run 1 sgt-inspect huge --batch 0 --loader preload
+stderr_lines 1
+stderr_has 'sgt-inspect: the set takes 9536744 MiB and this machine has '
+rm -r huge
+
+# 200 shards, and 64 files at once
+shards many 200 100
+(
+    ulimit -n 64
+    for reader in mmap preload uring; do
+        run 0 sgt-inspect many --quiet --batch 5:3 --seq-len 16 --loader $reader --json
+        stdout_lines 3
+    done
+) || exit 1
