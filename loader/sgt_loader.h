@@ -134,8 +134,8 @@ uint32_t sgt_loader_set_of(const sgt_loader *l, uint32_t shard);
 
 /* A file that is cut short while it is mapped (SGT_READER_MMAP), or a disk that fails under it: the process gets SIGBUS
  * where it reads what is gone, and by default ends. Call this once, before or after loaders are opened, and a batch that
- * meets it fails instead: SGT_EFORMAT or SGT_EIO, naming the shard and the byte, there and whenever that shard is drawn
- * from again. Any number of threads may meet it at once, and loaders may be opened and closed meanwhile.
+ * meets it fails instead: SGT_EFORMAT or SGT_EIO, naming the shard and the byte, and so does every later one with windows
+ * that end past it. Any number of threads may meet it at once, and loaders may be opened and closed meanwhile.
  *
  * It installs a handler of SIGBUS for the whole process, which stays: that handler and what it knows about open maps are
  * the library's only global state. A SIGBUS at any other address goes to the handler that was there before (SIG_DFL:

@@ -163,6 +163,16 @@ static int read_index(XXH3_state_t *hash, sgt_set_shard *h, sgt_error *err)
     return SGT_OK;
 }
 
+static int note_file(sgt_set_shard *h, int fd, sgt_error *err)
+{
+    struct stat st;
+    if (fstat(fd, &st) < 0) return sgt_fail_errno(err, "%s", h->path);
+    h->device = st.st_dev;
+    h->inode = st.st_ino;
+    h->written = st.st_mtim;
+    return SGT_OK;
+}
+
 static int read_headers(sgt_set *s, const char *path, sgt_error *err)
 {
     XXH3_state_t *hash = XXH3_createState();
@@ -175,9 +185,10 @@ static int read_headers(sgt_set *s, const char *path, sgt_error *err)
             rc = fd;
             break;
         }
+        rc = note_file(&s->shards[i], fd, err);
         close(fd);
         hash_header(hash, &s->shards[i]);
-        if ((rc = read_index(hash, &s->shards[i], err)) < 0) break;
+        if (rc < 0 || (rc = read_index(hash, &s->shards[i], err)) < 0) break;
     }
     s->hash = XXH3_64bits_digest(hash);
     XXH3_freeState(hash);
@@ -341,18 +352,30 @@ int sgt_set_append(sgt_set *s, sgt_set *more, sgt_error *err)
     return SGT_OK;
 }
 
+static int same_header(const sgt_shard_header *a, const sgt_shard_header *b)
+{
+    return a->tokens == b->tokens && a->data == b->data && a->xxh3 == b->xxh3 && a->vocab == b->vocab &&
+           a->format == b->format;
+}
+
+static int same_file(const sgt_set_shard *a, const sgt_set_shard *b)
+{
+    return a->device == b->device && a->inode == b->inode && a->written.tv_sec == b->written.tv_sec &&
+           a->written.tv_nsec == b->written.tv_nsec;
+}
+
 int sgt_set_open_shard(const sgt_set *s, uint32_t shard, sgt_error *err)
 {
     const sgt_set_shard *h = &s->shards[shard];
-    sgt_shard_header now;
-    int fd = sgt_shard_open(&now, h->path, s->raw, err);
+    sgt_set_shard now = {.path = h->path};
+    int fd = sgt_shard_open(&now.head, h->path, s->raw, err);
     if (fd < 0) return fd;
-    if (now.tokens != h->head.tokens || now.data != h->head.data || now.xxh3 != h->head.xxh3 ||
-        now.vocab != h->head.vocab || now.format != h->head.format) {
-        close(fd);
-        return sgt_fail(err, SGT_EFORMAT, "%s: changed while it was being opened", h->path);
-    }
-    return fd;
+    int rc = note_file(&now, fd, err);
+    if (rc == SGT_OK && (!same_header(&now.head, &h->head) || !same_file(&now, h)))
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: written or replaced since the set was opened (open it again)", h->path);
+    if (rc == SGT_OK) return fd;
+    close(fd);
+    return rc;
 }
 
 uint32_t sgt_set_eot(const sgt_set *s, uint32_t shard)

@@ -1,14 +1,16 @@
 /* Which shards are taken, and what is said about the others. */
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "handle.h"
 #include "shards/manifest.h"
-#include "tests/loader/shards.h"
+#include "tests/loader/batches.h"
 
 TestSuite(set, .init = enter_scratch, .fini = leave_scratch);
 
@@ -32,7 +34,7 @@ static sgt_loader_info info_of(const char *path, const sgt_loader_options *o)
     return info;
 }
 
-static void put_folder(void)
+static void put_split(void)
 {
     cr_assert_eq(mkdir("d", 0777), 0);
     put_shard("d/train_000000.bin", 0, 3000);
@@ -40,7 +42,7 @@ static void put_folder(void)
     put_shard("d/val_000000.bin", 2, 1000);
 }
 
-/* A manifest that names what put_folder made, and one shard more or less. */
+/* A manifest that names what put_split made, and one shard more or less. */
 static void put_manifest(size_t count, uint64_t first_tokens)
 {
     sgt_error err;
@@ -53,7 +55,7 @@ static void put_manifest(size_t count, uint64_t first_tokens)
 
 Test(set, defaults)
 {
-    put_folder();
+    put_split();
     sgt_loader_info i = info_of("d", NULL);
     cr_assert(i.batch == 8 && i.seq == 512 && i.local_batch == 8 && i.vocab == 50257 && i.reader == SGT_READER_PRELOAD);
     cr_assert(i.tokens == 5000 && i.shards == 2 && i.skipped == 0);
@@ -65,7 +67,7 @@ Test(set, defaults)
 
 Test(set, options_that_make_no_sense)
 {
-    put_folder();
+    put_split();
     sgt_loader_options o = {.batch = 8, .ranks = 3};
     expect_failure(open_only("d", &o, why), SGT_EUSAGE, "a batch of 8 rows does not divide among 3 ranks");
     o = (sgt_loader_options){.rank = 2, .ranks = 2};
@@ -96,7 +98,7 @@ Test(set, nothing_there)
 Test(set, short_shards_are_left_out_and_named)
 {
     notices said;
-    put_folder();
+    put_split();
     put_shard("d/train_000002.bin", 3, 512);
     put_shard("d/train_000003.bin", 4, 0);
     put_shard("d/train_000004.bin", 5, 513);
@@ -119,7 +121,7 @@ Test(set, short_shards_are_left_out_and_named)
 
 Test(set, headers_are_all_checked)
 {
-    put_folder();
+    put_split();
     resize("d/train_000001.bin", 1000);
     expect_failure(open_only("d", NULL, why), SGT_EFORMAT,
                    "d/train_000001.bin: 1000 bytes, wanted at least the header's 1024: cut short");
@@ -132,7 +134,7 @@ Test(set, headers_are_all_checked)
 
 Test(set, one_vocabulary)
 {
-    put_folder();
+    put_split();
     patch("d/train_000001.bin", 16, "\x52\xc4", 2);
     expect_failure(
         open_only("d", NULL, why), SGT_EFORMAT,
@@ -148,7 +150,7 @@ Test(set, one_vocabulary)
 
 Test(set, the_manifest_decides)
 {
-    put_folder();
+    put_split();
     put_manifest(2, 3000); /* without train_000001.bin, which lies there nevertheless */
     cr_assert_eq(info_of("d", NULL).tokens, 3000);
     put_manifest(3, 3000);
@@ -168,7 +170,7 @@ Test(set, the_manifest_decides)
 Test(set, checksum_of_another_shard)
 {
     sgt_error err;
-    put_folder();
+    put_split();
     sgt_manifest_shard shard = {"train_000000.bin", "train", 3000, 1, 7};
     sgt_manifest m = {.vocabulary = "gpt2", .shards = &shard, .count = 1};
     cr_assert_eq(sgt_manifest_write(&m, "d", &err), 0, "%s", err.text);
@@ -180,7 +182,7 @@ Test(set, checksum_of_another_shard)
 /* The hash tells sets apart, and is the same for every reader, T and rank. */
 Test(set, hash_identifies_the_data)
 {
-    put_folder();
+    put_split();
     uint64_t bare = info_of("d", NULL).hash;
     sgt_loader_options o = {.reader = SGT_READER_MMAP, .seq = 2500, .batch = 2, .ranks = 2, .rank = 1};
     cr_assert_eq(info_of("d", &o).hash, bare);
@@ -209,14 +211,29 @@ Test(set, shard_changed_while_opening)
     sgt_set s;
     sgt_error err;
     sgt_loader_options o = {.seq = 16, .split = "train"};
-    put_folder();
+    put_split();
     cr_assert_eq(sgt_set_open(&s, "d", &o, &err), 0, "%s", err.text);
     int fd = sgt_set_open_shard(&s, 1, &err);
     cr_assert(fd >= 0, "%s", err.text);
     close(fd);
+    static const char changed[] = "d/train_000001.bin: written or replaced since the set was opened (open it again)";
     put_shard("d/train_000001.bin", 1, 1999);
-    expect_failure(sgt_set_open_shard(&s, 1, why), SGT_EFORMAT,
-                   "d/train_000001.bin: changed while it was being opened");
+    expect_failure(sgt_set_open_shard(&s, 1, why), SGT_EFORMAT, "%s", changed);
+    sgt_set_close(&s);
+
+    /* other ids in another file of that name and size; and in the same file, which its time of writing tells */
+    put_foreign("d/train_000001.bin", 1, 2000);
+    put_foreign("other", 2, 2000);
+    cr_assert_eq(sgt_set_open(&s, "d", &o, &err), 0, "%s", err.text);
+    cr_assert_eq(rename("other", "d/train_000001.bin"), 0);
+    expect_failure(sgt_set_open_shard(&s, 1, why), SGT_EFORMAT, "%s", changed);
+    sgt_set_close(&s);
+    cr_assert_eq(sgt_set_open(&s, "d", &o, &err), 0, "%s", err.text);
+    struct timespec later[2] = {s.shards[1].written, s.shards[1].written};
+    later[1].tv_sec++;
+    patch("d/train_000001.bin", 2000, "\1\0", 2);
+    cr_assert_eq(utimensat(AT_FDCWD, "d/train_000001.bin", later, 0), 0); /* clocks are coarse */
+    expect_failure(sgt_set_open_shard(&s, 1, why), SGT_EFORMAT, "%s", changed);
     sgt_set_close(&s);
 }
 
@@ -235,10 +252,47 @@ Test(set, names)
 
 Test(set, what_sgt_tokenize_has_not_finished_is_refused)
 {
-    put_folder();
+    put_split();
     cr_assert_eq(mkdir("d/.work", 0777), 0);
     expect_failure(open_only("d", NULL, why), SGT_EFORMAT,
                    "d: unfinished (the same sgt-tokenize command again finishes it)");
     put_manifest(3, 3000); /* the manifest comes last: with it the set is whole, though .work was not yet removed */
     cr_assert_eq(info_of("d", NULL).shards, 2);
+}
+
+/* More shards than files may be open, from every reader. */
+Test(set, more_shards_than_descriptors)
+{
+    struct rlimit few = {64, 64};
+    cr_assert_eq(mkdir("d", 0777), 0);
+    for (uint32_t i = 0; i < 200; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "d/train_%06u.bin", i);
+        put_shard(name, i, 100);
+    }
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+    for (int reader = 0; reader < SGT_READERS; reader++)
+        for (int sampling = 0; sampling < SGT_SAMPLING_DOCUMENTS; sampling++) {
+            sgt_loader_options o = {
+                .reader = (sgt_reader)reader, .sampling = (sgt_sampling)sampling, .batch = 32, .seq = 16};
+            check_loader("d", &o, NULL, NULL);
+        }
+}
+
+/* More than the address space that is allowed. */
+Test(set, no_room_for_maps)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    cr_skip_test("sanitizers need all the address space there is");
+#endif
+    sgt_loader_options o = {.reader = SGT_READER_MMAP};
+    cr_assert_eq(mkdir("d", 0777), 0);
+    put_foreign("d/train_000000.bin", 0, 0);
+    patch("d/train_000000.bin", 8, "\xff\xff\xff\x7f", 4);
+    resize("d/train_000000.bin", 1024 + 2ull * 2147483647);
+    struct rlimit room = {(rlim_t)4 << 30, (rlim_t)4 << 30};
+    cr_assert_eq(setrlimit(RLIMIT_AS, &room), 0);
+    expect_failure(open_only("d", &o, why), SGT_ENOMEM,
+                   "d/train_000000.bin: mapping it: no room for a map of 4294968318 bytes (sysctl vm.max_map_count, "
+                   "ulimit -v; the reader uring needs neither)");
 }
