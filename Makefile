@@ -196,6 +196,8 @@ check-all: check                       ## the tests again: clang, no optimizatio
 	@$(MAKE) $(JOBS) --no-print-directory run-check SAN=address,undefined
 	@$(MAKE) $(JOBS) --no-print-directory SAN=thread $(STRESS:%=build/thread/tests/stress-%)
 	@for s in $(STRESS); do build/thread/tests/stress-$$s || exit 1; done
+	@$(MAKE) $(JOBS) --no-print-directory SAN=address,undefined build/address-undefined/tests/stress-loader
+	@build/address-undefined/tests/stress-loader
 
 check-cuda: need-packages $(CHECK_CUDA)  ## the CUDA kernels on the host, without a GPU: four schedules, race mode, all mutants
 	@HOST_CXX='$(HOST_CXX)' tests/kernels/check-cuda.sh $(B) all
@@ -367,8 +369,8 @@ $(FUZZ:%=$(B)/bin/fuzz-%): $(B)/bin/fuzz-%: $(B)/obj/tests/fuzz/%.o $(call lib,t
 	$(call say,LD,$@)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LD_tokenize) $(LD_loader)
 
 STRESS := loader saver
-# For the thread sanitizer, make SAN=thread build/thread/tests/stress-...: readers, streams and cancellation from many
-# threads; checkpoints that a thread writes.
+# For the sanitizers, make SAN=thread build/thread/tests/stress-... (stress-loader 1000000): readers, streams and
+# cancellation from many threads; checkpoints that a thread writes.
 $(B)/tests/stress-loader: $(B)/obj/tests/loader/stress/stress.o $(call lib,loader)
 	$(call say,LD,$@)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) -o $@ $^ $(LD_loader)
 $(B)/tests/stress-saver: $(B)/obj/tests/train/stress/stress.o $(call lib,train kernels loader)

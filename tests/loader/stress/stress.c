@@ -1,9 +1,10 @@
 /* stress.c: many threads on one loader, and streams opened, drained and cancelled at random, every token checked. A
- * plain program, without Criterion, so that it runs under the thread sanitizer:
+ * plain program, without Criterion, so that it runs under the thread sanitizer and the address sanitizer:
  *
  *     make SAN=thread build/thread/tests/stress-loader && build/thread/tests/stress-loader [BATCHES] [SEED]
  *
- * Draws BATCHES batches in all (default 100,000). Exit 0: every one was right. */
+ * Draws BATCHES batches in all (default 100,000), of every reader, sampling, output and way of drawing, and of two sets
+ * mixed. Exit 0: every one was right, and no thread and no descriptor was left behind. */
 #include <dirent.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -14,10 +15,14 @@
 
 #include "base/file.h"
 #include "base/philox.h"
-#include "sgt_loader.h"
+#include "handle.h"
 #include "shards/shard.h"
 
-enum { B = 8, T = 64, SHARDS = 3, TOKENS = 20000, DRAWERS = 3 };
+enum { B = 8, T = 64, SHARDS = 3, TOKENS = 20000, EOT = 50256, DRAWERS = 3, WAYS = 3 };
+
+/* The folder a has shards 0 and 1, b has shard 2. */
+static const sgt_loader_set mixed[] = {{"a", .7}, {"b", .3}};
+#define MIXED SGT_SAMPLINGS /* beside the samplings: those two */
 
 typedef struct job {
     const sgt_loader *l;
@@ -27,7 +32,7 @@ typedef struct job {
 
 static uint16_t token_at(uint32_t shard, uint64_t i)
 {
-    return (uint16_t)((shard * 7919 + i * 31 + (i >> 8)) % 50257);
+    return i % 97 == 5 * shard ? EOT : (uint16_t)((shard * 7919 + i * 31 + (i >> 8)) % EOT);
 }
 
 static void fail(const char *what, const char *why)
@@ -39,57 +44,118 @@ static void fail(const char *what, const char *why)
 static void make_shards(void)
 {
     static uint8_t bytes[SGT_SHARD_HEADER + 2 * TOKENS];
+    static const char *const names[SHARDS] = {"a/train_000000.bin", "a/train_000001.bin", "b/train_000000.bin"};
     sgt_error err;
+    if (mkdir("a", 0777) < 0 || mkdir("b", 0777) < 0) fail("folders", "cannot make them");
     for (uint32_t s = 0; s < SHARDS; s++) {
-        char name[64];
-        snprintf(name, sizeof name, "train_%06u.bin", s);
-        sgt_shard_pack(bytes, &(sgt_shard_header){.tokens = TOKENS, .vocab = 50257, .eot = 50256});
+        sgt_shard_pack(bytes, &(sgt_shard_header){.tokens = TOKENS, .vocab = EOT + 1, .eot = EOT});
         for (uint64_t i = 0; i < TOKENS; i++) {
             bytes[SGT_SHARD_HEADER + 2 * i] = (uint8_t)token_at(s, i);
             bytes[SGT_SHARD_HEADER + 2 * i + 1] = (uint8_t)(token_at(s, i) >> 8);
         }
-        if (sgt_file_put(name, bytes, sizeof bytes, &err) < 0) fail("shards", err.text);
+        if (sgt_file_put(names[s], bytes, sizeof bytes, &err) < 0) fail("shards", err.text);
     }
 }
 
-static int right(const sgt_loader *l, uint64_t index, const uint16_t *rows, const int32_t *inputs,
-                 const int32_t *targets)
+/* ---- what a row must be ---- */
+
+static uint32_t end_of_set(const sgt_loader *l, uint32_t shard)
+{
+    sgt_loader_info info;
+    sgt_loader_get_info(l, &info);
+    if (info.sets == 1) return (uint32_t)info.shards;
+    return sgt_loader_set_of(l, shard) == 0 ? 2 : SHARDS;
+}
+
+/* Row `row` into `ids`, T+1 of them; how many are its own. */
+static uint32_t expect_row(const sgt_loader *l, uint64_t row, uint16_t *ids)
+{
+    uint32_t shard, n = 0;
+    uint64_t at;
+    sgt_loader_window(l, row, &shard, &at);
+    uint32_t end = end_of_set(l, shard);
+    for (; n <= T && shard < end; n++) {
+        ids[n] = token_at(shard, at);
+        if (l->o.sampling == SGT_SAMPLING_DOCUMENTS && n && ids[n] == EOT) break;
+        if (++at == TOKENS) at = 0, shard++;
+    }
+    for (uint32_t t = n; t <= T; t++) ids[t] = EOT;
+    return n;
+}
+
+static int right(const sgt_loader *l, uint64_t index, const sgt_stream_batch *b)
 {
     for (uint32_t r = 0; r < B; r++) {
-        uint32_t shard;
-        uint64_t at;
-        sgt_loader_window(l, index * B + r, &shard, &at);
-        for (uint32_t t = 0; t <= T; t++) {
-            uint16_t id = token_at(shard, at + t);
-            if (rows && rows[r * (T + 1) + t] != id) return 0;
-            if (inputs && t < T && inputs[r * T + t] != id) return 0;
-            if (targets && t && targets[r * T + t - 1] != id) return 0;
+        uint16_t ids[T + 1];
+        uint32_t own = expect_row(l, index * B + r, ids);
+        if (b->lengths ? b->lengths[r] != own : own != T + 1) return 0;
+        if (b->rows && memcmp(b->rows + r * (T + 1), ids, sizeof ids)) return 0;
+        for (uint32_t t = 0; b->inputs && t < T; t++) {
+            int32_t target = t + 1 < own ? ids[t + 1] : SGT_IGNORED;
+            if (b->inputs[r * T + t] != ids[t] || b->targets[r * T + t] != target) return 0;
         }
     }
     return 1;
 }
 
-/* Batches at random through a cursor that is now and then replaced. */
+/* ---- ways of drawing ---- */
+
+static int draw_one(const sgt_loader *l, sgt_cursor *c, uint64_t index, uint64_t way, sgt_error *err)
+{
+    uint16_t rows[B * (T + 1)];
+    int32_t inputs[B * T], targets[B * T];
+    int rc = way == 0   ? sgt_loader_batch(l, c, index, rows, err)
+             : way == 1 ? sgt_loader_batch_i32(l, c, index, inputs, targets, err)
+                        : sgt_loader_batch_i32_scalar(l, c, index, inputs, targets, err);
+    sgt_stream_batch b = {.lengths = sgt_cursor_lengths(c)};
+    if (way == 0) b.rows = rows;
+    else b.inputs = inputs, b.targets = targets;
+    return rc == 0 && right(l, index, &b);
+}
+
+/* Batches at random, or a few in a row, through a cursor that is now and then replaced. */
 static void *draw(void *arg)
 {
     job *j = arg;
-    uint16_t rows[B * (T + 1)];
-    int32_t inputs[B * T], targets[B * T];
     sgt_cursor *c = NULL;
     sgt_error err = {0};
+    uint64_t index = 0;
     for (uint64_t k = 0; k < j->batches && !j->failed; k++) {
-        uint64_t r = sgt_philox_u64(j->seed, k, 0), index = r % 100000;
+        uint64_t r = sgt_philox_u64(j->seed, k, 0);
+        index = r >> 20 & 3 ? index + (r >> 22 & 1) + 1 : r % 100000;
         if (k % 257 == 0) {
             sgt_cursor_close(c);
             if (sgt_cursor_open(&c, j->l, &err) < 0) fail("cursor", err.text);
+            sgt_cursor_set_past(c, r >> 23 & 1);
         }
-        int rc = r >> 63 ? sgt_loader_batch(j->l, c, index, rows, &err)
-                         : sgt_loader_batch_i32(j->l, c, index, inputs, targets, &err);
-        j->failed = rc < 0 ||
-                    !right(j->l, index, r >> 63 ? rows : NULL, r >> 63 ? NULL : inputs, r >> 63 ? NULL : targets);
+        j->failed = !draw_one(j->l, c, index, (r >> 32) % WAYS, &err);
     }
     sgt_cursor_close(c);
     return NULL;
+}
+
+static void dawdle(void *ctx, uint32_t thread, uint64_t index, int done)
+{
+    (void)ctx;
+    if (done && (index * 2654435761u + thread) % 256 == 0) usleep(50);
+}
+
+/* Up to `want` batches of a stream, some never released; how many, or -1. */
+static int64_t take(const job *j, sgt_stream *s, const sgt_stream_options *o, uint64_t k, uint64_t want)
+{
+    uint64_t n = 0, held = 0;
+    sgt_error err = {0};
+    for (; n < want && held < o->slots; n++) {
+        sgt_stream_batch b;
+        uint64_t r = sgt_philox_u64(j->seed, k, n + 2);
+        int rc = sgt_stream_next(s, &b, &err);
+        if ((rc == 1 && n == o->count) || (rc == SGT_EUSAGE && held)) break; /* the end, or stuck behind a held one */
+        if (rc != 0 || b.index != o->first + n || !right(j->l, b.index, &b)) return -1;
+        if (r % 64) sgt_stream_release(s, &b);
+        else held++;
+        if (r >> 32 == 0) usleep(200);
+    }
+    return (int64_t)n;
 }
 
 /* Streams of every shape, closed after a random number of batches, some of them held. */
@@ -97,45 +163,52 @@ static void *drain(void *arg)
 {
     job *j = arg;
     sgt_error err = {0};
-    uint64_t done = 0;
-    for (uint64_t k = 0; done < j->batches && !j->failed; k++) {
-        uint64_t r = sgt_philox_u64(j->seed, k, 1), want = r >> 40 & 255, held = 0;
+    for (uint64_t k = 0, done = 0; done < j->batches && !j->failed; k++) {
+        uint64_t r = sgt_philox_u64(j->seed, k, 1);
+        int huge = (r >> 32) % 32 == 0;
         sgt_stream_options o = {.first = r % 5000,
                                 .count = r >> 20 & 1 ? 100 : 0,
                                 .output = (sgt_output)(r >> 21 & 1),
                                 .slots = 1 + (r >> 22 & 7),
-                                .threads = 1 + (r >> 25 & 3)};
+                                .threads = 1 + (r >> 25 & 3),
+                                .alloc = huge ? sgt_alloc_huge : NULL,
+                                .free = huge ? sgt_free_huge : NULL,
+                                .making = r >> 27 & 1 ? dawdle : NULL};
         sgt_stream *s;
-        sgt_stream_batch b;
         if (sgt_stream_open(&s, j->l, &o, &err) < 0) fail("stream", err.text);
-        for (uint64_t n = 0; n < want && held < o.slots; n++) {
-            int rc = sgt_stream_next(s, &b, &err);
-            if ((rc == 1 && n == o.count) || (rc == SGT_EUSAGE && held))
-                break; /* the end, or stuck behind a held one */
-            if (rc != 0 || b.index != o.first + n || !right(j->l, b.index, b.rows, b.inputs, b.targets)) {
-                j->failed = 1;
-                break;
-            }
-            if (sgt_philox_u64(j->seed, k, n + 2) % 64)
-                sgt_stream_release(s, &b);
-            else
-                held++;
-            done++;
-        }
+        int64_t n = take(j, s, &o, k, r >> 40 & 255);
+        if (r >> 28 & 1) usleep((useconds_t)(r >> 48 & 255));
         sgt_stream_close(s);
-        done++;
+        j->failed = n < 0;
+        done += (uint64_t)n + 1;
     }
     return NULL;
 }
 
-static void run(sgt_reader reader, sgt_sampling sampling, uint64_t batches, uint64_t seed)
+/* ---- all of them at once ---- */
+
+static unsigned count_names(const char *path)
 {
+    unsigned n = 0;
+    DIR *d = opendir(path);
+    if (!d) fail(path, "cannot open it");
+    while (readdir(d)) n++;
+    closedir(d);
+    return n;
+}
+
+static void run(sgt_reader reader, int sampling, uint64_t batches, uint64_t seed)
+{
+    unsigned fds = count_names("/proc/self/fd"), tasks = count_names("/proc/self/task");
+    const char *name = sampling == MIXED ? "two sets, shuffle" : sgt_sampling_name((sgt_sampling)sampling);
     sgt_loader *l;
     sgt_error err;
-    sgt_loader_options o = {.reader = reader, .sampling = sampling, .batch = B, .seq = T, .seed = seed};
+    sgt_loader_options o = {.reader = reader, .batch = B, .seq = T, .seed = seed};
     job jobs[DRAWERS + 1];
     pthread_t threads[DRAWERS + 1];
-    if (sgt_loader_open(&l, ".", &o, &err) < 0) fail(sgt_reader_name(reader), err.text);
+    if (sampling == MIXED) o.sets = mixed, o.set_count = 2;
+    else o.sampling = (sgt_sampling)sampling;
+    if (sgt_loader_open(&l, sampling == MIXED ? NULL : "a", &o, &err) < 0) fail(name, err.text);
     for (int i = 0; i <= DRAWERS; i++) {
         jobs[i] = (job){l, seed * 100 + (uint64_t)i, batches / (DRAWERS + 1), 0};
         if (pthread_create(&threads[i], NULL, i < DRAWERS ? draw : drain, &jobs[i]))
@@ -143,23 +216,35 @@ static void run(sgt_reader reader, sgt_sampling sampling, uint64_t batches, uint
     }
     for (int i = 0; i <= DRAWERS; i++) {
         pthread_join(threads[i], NULL);
-        if (jobs[i].failed) fail(sgt_reader_name(reader), "a wrong batch");
+        if (jobs[i].failed) fail(name, "a wrong batch");
     }
     sgt_loader_close(l);
-    printf("%s, %s: %llu batches\n", sgt_reader_name(reader), sgt_sampling_name(sampling), (unsigned long long)batches);
+    for (int tries = 0; count_names("/proc/self/task") != tasks; tries++) { /* one that was joined may be seen a while */
+        if (tries == 1000) fail(name, "a thread is left");
+        usleep(1000);
+    }
+    if (count_names("/proc/self/fd") != fds) fail(name, "a descriptor is left open");
+    printf("%s, %s: %llu batches\n", sgt_reader_name(reader), name, (unsigned long long)batches);
+}
+
+static void *nothing(void *arg)
+{
+    return arg;
 }
 
 int main(int argc, char **argv)
 {
+    pthread_t first; /* with it comes the thread that the thread sanitizer keeps for itself */
     uint64_t batches = argc > 1 ? strtoull(argv[1], NULL, 10) : 100000,
              seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     char folder[] = "/tmp/sgt-stress.XXXXXX";
     sgt_error err;
     if (!mkdtemp(folder) || chdir(folder) < 0) fail("scratch folder", "cannot make it");
+    if (pthread_create(&first, NULL, nothing, NULL) || pthread_join(first, NULL)) fail("threads", "cannot start one");
     make_shards();
     for (int r = 0; r < SGT_READERS; r++)
-        for (int s = 0; s < SGT_SAMPLING_DOCUMENTS; s++)
-            run((sgt_reader)r, (sgt_sampling)s, batches / (SGT_READERS * SGT_SAMPLING_DOCUMENTS), seed);
+        for (int s = 0; s <= MIXED; s++)
+            run((sgt_reader)r, s, batches / ((uint64_t)SGT_READERS * (MIXED + 1)), seed);
     if (chdir("/") < 0 || sgt_remove_tree(folder, &err) < 0) fail(folder, "cannot remove it");
     return 0;
 }
