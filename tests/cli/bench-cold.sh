@@ -24,3 +24,16 @@ fi
 [ $code -eq 0 ] || fail "exit code $code: $(cat .stderr)"
 stderr_is ''
 check 'all are cold' test "$(sed -n '/"results"/,/"peers"/p' .stdout | grep -c '"cold": true')" -eq 6
+
+# no window is read twice, by whichever reader and for whichever output: what is read one by one, where io_uring is
+# forbidden, shows its places
+need_strace
+{ le32 20240520 && le32 1 && le32 20000000 && head -c 40001012 /dev/zero; } > set/train_000000.bin
+run 0 strace -f -o traced -e trace=pread64,io_uring_setup -e inject=io_uring_setup:error=EPERM \
+    sgt-bench loader set --cold --loader uring --sampling sequential --batch-size 4 --seq-len 4096 --turns 3 \
+    --seconds .02
+sed -n 's/.*pread64.*, \([0-9]*\), \([0-9]*\)) = [0-9]*$/\1 \2/p' traced |
+    awk '$1 >= 8194 && $1 <= 20480 { print $2 }' > places # what is no header
+stderr_has 'io_uring is forbidden here'
+check 'six slices were drawn' test "$(wc -l < places)" -ge $((6 * 4))
+check 'no place is read twice' test "$(sort places | uniq -d | wc -l)" -eq 0

@@ -1,5 +1,6 @@
 /* loader_limits.c: each part of the loader beside what limits it: the best that others do of the same, memory, the
  * disk. A line is two results of one group, which were measured in turns. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -191,8 +192,10 @@ const char *loader_line_other(const loader_line *line) { return line->limit->oth
 void loader_limits_show(const loader_bench *b)
 {
     if (!b->line_count) return;
-    printf("%s%-30s %9s %-9s  %-30s %9s  %6s\n", b->grid_count ? "\n" : "", "each beside its limit", "", "", "", "",
-           "share");
+    char heading[96];
+    snprintf(heading, sizeof heading, "each beside its limit (batches of %" PRIu32 " x %" PRIu32 ", random windows)",
+             b->in.batches[0], b->in.seqs[0]);
+    printf("%s%-92s  share\n", b->grid_count ? "\n" : "", heading);
     for (size_t i = 0; i < b->line_count; i++) {
         const loader_line *line = &b->lines[i];
         const loader_limit *l = line->limit;

@@ -11,6 +11,8 @@
 #include "sample/sampler.h"
 #include "tools/bench/loader.h"
 
+#define AHEAD 64 /* batches, more than any reader looks ahead: what it has read and not given is not read again */
+
 /* One reader's loader for one sampling, batch and seq; what the threads of a slice work on. */
 typedef struct drawer {
     sgt_loader *loader;
@@ -228,7 +230,7 @@ static int cold_slice(loader_bench *b, drawer *d, loader_result *r, int turn, do
             (rc = evict_all(b, err)) == SGT_OK)
             rc = r->sampling == SGT_SAMPLING_BLOCK ? block_slice(b, d, r, seconds, &sum, err)
                                                    : draw_slice(d, r, cold_batches(b, r), seconds - sum.seconds, &sum, err);
-        b->cold_rows = d->next * r->batch;
+        b->cold_rows = (d->next + AHEAD) * r->batch;
         open_s += d->opened_s;
         n++;
     } while (rc == SGT_OK && sum.seconds < 0.9 * seconds && r->sampling != SGT_SAMPLING_BLOCK);
