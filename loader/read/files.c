@@ -152,13 +152,13 @@ static int open_file(sgt_files *f, uint32_t shard, sgt_error *err)
     return fd;
 }
 
-int sgt_files_take(sgt_files *f, uint32_t shard, sgt_error *err)
+int sgt_files_take(sgt_files *f, uint32_t shard, int insist, sgt_error *err)
 {
     file *e = &f->files[shard];
     pthread_mutex_lock(&f->lock);
-    int fd = e->fd;
+    int fd = e->fd, room = insist || f->open < f->most || f->oldest != NOBODY;
     if (fd < 0)
-        fd = open_file(f, shard, err);
+        fd = room ? open_file(f, shard, err) : SGT_EIO;
     else if (!e->users)
         unlist(f, shard);
     if (fd >= 0) e->users++;
@@ -197,7 +197,7 @@ int sgt_files_open(sgt_files **out, const sgt_set *set, const sgt_reader_fault *
     f->oldest = f->newest = NOBODY;
     for (uint32_t i = 0; i < set->count; i++) f->files[i].fd = -1;
     pthread_mutex_init(&f->lock, NULL);
-    int fd = sgt_files_take(f, 0, err);
+    int fd = sgt_files_take(f, 0, 1, err);
     if (fd < 0) {
         sgt_files_close(f);
         return fd;

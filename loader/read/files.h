@@ -15,8 +15,9 @@ int sgt_files_open(sgt_files **out, const sgt_set *set, const sgt_reader_fault *
                    sgt_error *err);
 void sgt_files_close(sgt_files *f); /* NULL is fine */
 
-/* A descriptor that stays open until it is given back, or a negative SGT_E*. */
-int sgt_files_take(sgt_files *f, uint32_t shard, sgt_error *err);
+/* A descriptor that stays open until it is given back, or a negative SGT_E*. Where as many are in use as are kept open,
+ * whoever insists gets one more; others fail, and try again when they have given one back. */
+int sgt_files_take(sgt_files *f, uint32_t shard, int insist, sgt_error *err);
 void sgt_files_give(sgt_files *f, uint32_t shard);
 
 /* Of a shard that has been taken before: what offset, length and memory of a read must be multiples of; 1 where it is

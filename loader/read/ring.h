@@ -64,9 +64,10 @@ const char *sgt_rings_detail(const sgt_rings *all);
 size_t sgt_rings_align(const sgt_rings *all);              /* 512 or 4096, of reads; 1 through the page cache */
 size_t sgt_rings_room(const sgt_rings *all, size_t bytes); /* that a read of so many bytes may fill */
 
-/* At most `depth` reads (to 4096) are with the kernel at a time; what is asked for beyond waits its turn. memory, if not
- * NULL, is where most reads go to: SGT_RING_ALIGN-aligned, at most 1 GiB; it is registered where limits allow that. A
- * ring may be made by one thread and used by another; only one uses it at a time, and none in a child after fork. */
+/* At most `depth` reads (to 4096) are with the kernel at a time; what is asked for beyond waits its turn. memory, if
+ * not NULL, is where most reads go to: SGT_RING_ALIGN-aligned, at most 1 GiB; it is registered where limits allow that.
+ * A ring may be made by one thread and used by another (best always the same one); only one uses it at a time, and none
+ * in a child after fork. */
 int sgt_ring_open(sgt_ring **out, sgt_rings *all, unsigned depth, void *memory, size_t bytes, sgt_error *err);
 
 /* Waits for the reads in flight. 0: nothing is written into the reads' memory any more; 1: nobody can tell when that

@@ -1,9 +1,9 @@
-/* uring.c: windows read by io_uring, around the page cache, for sets larger than memory. The windows of the batches that
- * are expected are on their way while rows of the one before them are made, which is done straight from where the disk
- * has put them.
+/* uring.c: windows read by io_uring, around the page cache, for sets larger than memory. The windows of the batches
+ * that are expected are on their way while rows of the one before them are made, which is done straight from where the
+ * disk has put them.
  *
- * A cursor has places, a ring of them, each for the windows of one fetch. The one in use is that of the last fetch; those
- * after it hold what is expected, in order. */
+ * A cursor has places, a ring of them, each for the windows of one fetch. The one in use is that of the last fetch;
+ * those after it hold what is expected, in order. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,7 +80,7 @@ static void close_cursor(void *p)
 {
     cursor *c = p;
     if (!c) return;
-    if (sgt_ring_close(c->ring) == 0) sgt_arena_unmap(&c->memory); /* else: better lost than written to by a late read */
+    if (sgt_ring_close(c->ring) == 0) sgt_arena_unmap(&c->memory); /* else better lost than written to by a late read */
     free(c->windows);
     free(c->reads);
     free(c);
@@ -105,8 +105,10 @@ static int open_cursor(void **out, void *p, sgt_error *err)
         close_cursor(c);
         return rc;
     }
-    for (uint32_t i = 0; i < r->places; i++)
-        c->places[i] = (place){.windows = c->windows + (size_t)i * r->windows, .reads = c->reads + (size_t)i * r->windows};
+    for (uint32_t i = 0; i < r->places; i++) {
+        size_t first = (size_t)i * r->windows;
+        c->places[i] = (place){.windows = c->windows + first, .reads = c->reads + first};
+    }
     *out = c;
     return SGT_OK;
 }

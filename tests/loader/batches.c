@@ -75,3 +75,24 @@ void check_loader(const char *path, const sgt_loader_options *o, const sgt_reade
     sgt_cursor_close(c);
     sgt_loader_close(l);
 }
+
+void check_run(const sgt_loader *l, sgt_cursor *c, uint64_t first, uint64_t n, const uint32_t *map)
+{
+    sgt_loader_info info;
+    sgt_error err;
+    sgt_loader_get_info(l, &info);
+    size_t T = info.seq;
+    uint16_t *rows = malloc(2 * info.local_batch * (T + 1));
+    for (uint64_t k = first; k < first + n; k++) {
+        cr_assert_eq(sgt_loader_batch(l, c, k, rows, &err), 0, "batch %lu: %s", k, err.text);
+        for (size_t r = 0; r < info.local_batch; r++) {
+            uint32_t shard;
+            uint64_t at;
+            sgt_loader_window(l, k * info.batch + l->o.rank + r * l->o.ranks, &shard, &at);
+            for (size_t t = 0; t <= T; t++)
+                cr_assert_eq(rows[r * (T + 1) + t], token_at(map ? map[shard] : shard, at + t),
+                             "batch %lu, row %zu, token %zu", k, r, t);
+        }
+    }
+    free(rows);
+}

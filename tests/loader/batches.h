@@ -17,6 +17,9 @@ sgt_cursor *open_cursor(const sgt_loader *l);
  * token_at's; NULL: they are the same. */
 void check_batch(const sgt_loader *l, sgt_cursor *c, uint64_t k, const uint32_t *map);
 
+/* Batches first ... first + n - 1, one after the other, so that a reader can expect them; in u16 alone. */
+void check_run(const sgt_loader *l, sgt_cursor *c, uint64_t first, uint64_t n, const uint32_t *map);
+
 /* Many batches of a loader that is opened for them. */
 void check_loader(const char *path, const sgt_loader_options *o, const sgt_reader_fault *fault, const uint32_t *map);
 

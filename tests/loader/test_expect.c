@@ -74,7 +74,7 @@ static void draw(const sgt_loader *l, sgt_cursor *c, uint64_t k)
 }
 
 /* From batch `first` on, `stride` apart: the guess stands after one step of 1 and after two of any other length. */
-static void check_run(const sgt_loader *l, uint64_t first, uint64_t stride)
+static void check_stride(const sgt_loader *l, uint64_t first, uint64_t stride)
 {
     sgt_cursor *c = open_cursor(l);
     memset(&heard, 0, sizeof heard);
@@ -92,11 +92,11 @@ Test(expect, steady_strides)
     put_folder();
     for (int sampling = 0; sampling < SGT_SAMPLING_DOCUMENTS; sampling++) {
         sgt_loader *l = open_listening((sgt_sampling)sampling);
-        check_run(l, 0, 1);
-        check_run(l, 1, 1);
-        check_run(l, 77, 1); /* through the end of an epoch of 574 windows, where shuffles have theirs */
-        check_run(l, 5, 8);
-        check_run(l, 123456789, 2);
+        check_stride(l, 0, 1);
+        check_stride(l, 1, 1);
+        check_stride(l, 77, 1); /* through the end of an epoch of 574 windows, where shuffles have theirs */
+        check_stride(l, 5, 8);
+        check_stride(l, 123456789, 2);
         sgt_loader_close(l);
     }
 }

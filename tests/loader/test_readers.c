@@ -2,13 +2,9 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -131,79 +127,7 @@ Test(readers, one_file_and_raw_files)
     }
 }
 
-/* ---- io_uring and what takes its place ---- */
-
 static const sgt_loader_options uring = {.reader = SGT_READER_URING, .batch = 6, .seq = 16};
-
-static void check_fallback(const sgt_reader_fault *fault, const char *detail, const char *notice)
-{
-    notices said;
-    sgt_loader_info info;
-    sgt_loader_options o = uring;
-    o.notice = collect(&said);
-    sgt_loader *l = open_loader("d", &o, fault);
-    sgt_cursor *c[3];
-    for (int i = 0; i < 3; i++) c[i] = open_cursor(l);
-    for (uint64_t k = 0; k < 60; k++) check_batch(l, c[k % 3], k, NULL);
-    for (int i = 0; i < 3; i++) sgt_cursor_close(c[i]);
-    sgt_loader_get_info(l, &info);
-    cr_assert_str_eq(info.reader_detail, detail);
-    cr_assert_eq(said.count, notice != NULL);
-    if (notice) cr_assert_str_eq(said.last, notice);
-    sgt_loader_close(l);
-}
-
-Test(readers, ring_refused)
-{
-    static const struct {
-        int error;
-        const char *why, *text;
-    } cases[] = {{EPERM, "io_uring is forbidden", "Operation not permitted"},
-                 {EACCES, "io_uring is forbidden", "Permission denied"},
-                 {ENOSYS, "this kernel has no io_uring, or an old one", "Function not implemented"},
-                 {ENOMEM, "io_uring is short of memory it may lock", "Cannot allocate memory"},
-                 {EMFILE, "io_uring is short of file descriptors", "Too many open files"},
-                 {EINVAL, "io_uring cannot be had", "Invalid argument"}};
-    put_folder();
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char detail[128], notice[256];
-        snprintf(detail, sizeof detail, "uring (pread: %s)", cases[i].why);
-        snprintf(notice, sizeof notice, "%s here (%s): reading with pread instead", cases[i].why, cases[i].text);
-        check_fallback(&(sgt_reader_fault){.ring_error = cases[i].error}, detail, notice);
-    }
-}
-
-/* The first cursor has a ring, the other two do not: said once. */
-Test(readers, ring_refused_to_some)
-{
-    put_folder();
-    check_fallback(&(sgt_reader_fault){.ring_error = ENOMEM, .rings_first = 2}, "uring",
-                   "io_uring is short of memory it may lock here (Cannot allocate memory): reading with pread instead");
-}
-
-Test(readers, short_reads_are_continued)
-{
-    put_folder();
-    for (size_t most = 1; most <= 35; most += 17) {
-        check_loader("d", &uring, &(sgt_reader_fault){.most_bytes = most}, NULL);
-        check_loader("d", &uring, &(sgt_reader_fault){.most_bytes = most, .ring_error = EPERM}, NULL);
-    }
-}
-
-/* As containers do it: the system call itself is answered with EPERM. */
-Test(readers, ring_forbidden_by_seccomp)
-{
-    struct sock_filter rules[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-                                  BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
-                                  BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-                                  BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
-    struct sock_fprog program = {sizeof rules / sizeof *rules, rules};
-    put_folder();
-    cr_assert_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0) cr_skip_test("this kernel has no seccomp filters");
-    check_fallback(NULL, "uring (pread: io_uring is forbidden)",
-                   "io_uring is forbidden here (Operation not permitted): reading with pread instead");
-}
 
 /* ---- what goes wrong ---- */
 

@@ -1,0 +1,271 @@
+/* setup.c: rings made, with all that is granted of what makes them fast, and left.
+ *
+ * With SINGLE_ISSUER and DEFER_TASKRUN only one thread, the first that submits, may use the ring: the kernel does the
+ * work of a completion when that thread asks for completions, and not by interrupting it. Should another thread come
+ * (or close the ring), the reads in flight cannot be waited for through the ring. But the kernel lets go of a ring's
+ * registered files when its last read has ended: each such ring has the one end of a pipe among them, and once the ring
+ * is closed the other end tells when that is. */
+#include "read/setup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+
+#define USUAL_DEPTH 128u  /* of the ring that is tried first */
+#define CREW 16u          /* threads in the place of an io_uring */
+#define PATIENCE_MS 10000 /* for reads in flight to end after their ring is closed */
+
+#ifndef IORING_SETUP_SINGLE_ISSUER
+#define IORING_SETUP_SINGLE_ISSUER (1U << 12)
+#define IORING_SETUP_DEFER_TASKRUN (1U << 13)
+#endif
+#define FLAGS (IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_R_DISABLED)
+
+enum { SAID_PREAD, SAID_FLAGS, SAID_FILES, SAID_MEMORY, SAID_CACHE };
+
+/* ---- making one ---- */
+
+static const char *why_no_ring(int error)
+{
+    switch (error) {
+    case EPERM:
+    case EACCES: return "io_uring is forbidden";
+    case ENOSYS: return "this kernel has no io_uring, or an old one";
+    case ENOMEM: return "io_uring is short of memory it may lock";
+    case EMFILE:
+    case ENFILE: return "io_uring is short of file descriptors";
+    default: return "io_uring cannot be had";
+    }
+}
+
+/* A ring with these flags, or a negative errno. */
+static int make_ring(sgt_ring *r, unsigned flags)
+{
+    sgt_rings *all = r->all;
+    const sgt_reader_fault *fault = &all->fault;
+    if (fault->ring_error && __atomic_load_n(&all->made, __ATOMIC_RELAXED) >= fault->rings_first)
+        return -fault->ring_error;
+    if (flags && fault->flags_error) return -fault->flags_error;
+    int rc = io_uring_queue_init(fault->ring_entries ? fault->ring_entries : r->depth, &r->ring, flags);
+    if (rc < 0) return rc;
+    struct io_uring_probe *probe = io_uring_get_probe_ring(&r->ring); /* plain reads came with Linux 5.6 */
+    int reads = probe && io_uring_opcode_supported(probe, IORING_OP_READ);
+    if (probe) io_uring_free_probe(probe);
+    if (!reads) {
+        io_uring_queue_exit(&r->ring);
+        return -ENOSYS;
+    }
+    __atomic_fetch_add(&all->made, 1, __ATOMIC_RELAXED);
+    /* The kernel may give this ring the memory of one that another thread closed, and only the kernel knows the order
+     * of the two. Acquires what sgt_setup_leave released, for those (the thread sanitizer) who know of atomics
+     * alone. */
+    __atomic_fetch_add(&all->order, 1, __ATOMIC_ACQUIRE);
+    r->has_ring = 1;
+    r->flags = flags;
+    r->enabled = !(flags & IORING_SETUP_R_DISABLED);
+    return 0;
+}
+
+void sgt_setup_leave(sgt_ring *r)
+{
+    __atomic_fetch_add(&r->all->order, 1, __ATOMIC_RELEASE); /* pairs with make_ring's */
+    io_uring_queue_exit(&r->ring);
+    r->has_ring = 0;
+    free(r->registered);
+    r->registered = NULL;
+    r->memory_registered = 0;
+}
+
+/* A table of `n` files, none of them there yet. */
+static int make_table(sgt_ring *r, unsigned n)
+{
+    struct rlimit limit;
+    if (r->all->fault.files_error && n > 1) return -r->all->fault.files_error;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && n > limit.rlim_cur) return -EMFILE; /* what newer kernels say too */
+    return io_uring_register_files_sparse(&r->ring, n);
+}
+
+/* The pipe's one end becomes file `at` of the table; the other is kept. */
+static int put_pipe(sgt_ring *r, unsigned at)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) < 0) return -errno;
+    int rc = io_uring_register_files_update(&r->ring, at, &ends[1], 1);
+    close(ends[1]);
+    if (rc != 1) close(ends[0]);
+    r->pipe = rc == 1 ? ends[0] : -1;
+    return rc == 1 ? 0 : rc < 0 ? rc : -EINVAL;
+}
+
+/* Where there are too many shards for a table, one of the pipe alone is made: without it there are no FLAGS. */
+static int register_files(sgt_ring *r)
+{
+    char buf[128];
+    uint32_t shards = r->all->set->count;
+    int rc = make_table(r, shards + 1);
+    if (rc == 0 && !(r->registered = calloc(1, shards))) rc = -ENOMEM;
+    if (rc < 0) {
+        sgt_once_say(&r->all->once, SAID_FILES,
+                     "io_uring cannot register %" PRIu32 " files here (%s): handing them over with each read", shards,
+                     strerror_r(-rc, buf, sizeof buf));
+        if (!r->flags) return 0;
+        if ((rc = make_table(r, 1)) < 0) return rc;
+    }
+    return r->flags ? put_pipe(r, r->registered ? shards : 0) : 0;
+}
+
+static void register_memory(sgt_ring *r)
+{
+    char buf[128];
+    struct iovec v = {r->memory, r->memory_bytes};
+    if (!r->memory) return;
+    int rc = r->all->fault.memory_error ? -r->all->fault.memory_error : io_uring_register_buffers(&r->ring, &v, 1);
+    r->memory_registered = rc == 0;
+    if (rc == 0) return;
+    sgt_once_say(&r->all->once, SAID_MEMORY,
+                 "io_uring cannot register %zu KiB of memory here (%s; ulimit -l): reading into memory that is not",
+                 r->memory_bytes >> 10, strerror_r(-rc, buf, sizeof buf));
+}
+
+/* As good a ring as can be had, for any thread if `plain`; 0, or a negative errno. */
+static int get_ring(sgt_ring *r, int plain)
+{
+    char buf[128];
+    int refused = 0;
+    if (!plain && !r->all->plain) {
+        refused = make_ring(r, FLAGS);
+        if (refused == 0 && (refused = register_files(r)) < 0) sgt_setup_leave(r);
+    }
+    if (!r->has_ring) {
+        int rc = make_ring(r, 0);
+        if (rc < 0) return rc;
+        if (refused)
+            sgt_once_say(&r->all->once, SAID_FLAGS,
+                         "io_uring has no SINGLE_ISSUER and DEFER_TASKRUN here (%s): doing without",
+                         strerror_r(-refused, buf, sizeof buf));
+        register_files(r);
+    }
+    register_memory(r);
+    return 0;
+}
+
+int sgt_setup_get(sgt_ring *r, int plain)
+{
+    char buf[128];
+    r->error = r->all->pread ? 0 : -get_ring(r, plain);
+    if (r->has_ring) return 1;
+    if (r->error)
+        sgt_once_say(&r->all->once, SAID_PREAD, "%s here (%s): reading with pread instead", why_no_ring(r->error),
+                     strerror_r(r->error, buf, sizeof buf));
+    r->crew = sgt_crew_open(r->depth < CREW ? r->depth : CREW);
+    return r->crew != NULL;
+}
+
+/* ---- using and leaving one ---- */
+
+/* By hand: liburing 2.3 declares this call and leaves it out of its library. */
+int sgt_setup_enable(sgt_ring *r)
+{
+    if (r->enabled) return 0;
+    r->enabled = 1;
+    return syscall(SYS_io_uring_register, r->ring.ring_fd, IORING_REGISTER_ENABLE_RINGS, NULL, 0) < 0 ? -errno : 0;
+}
+
+int sgt_setup_leave_from_afar(sgt_ring *r)
+{
+    struct pollfd end = {.fd = r->pipe};
+    int told = 0;
+    sgt_setup_leave(r);
+    if (r->flying && r->pipe >= 0)
+        while ((told = poll(&end, 1, PATIENCE_MS)) < 0 && errno == EINTR) {}
+    if (r->pipe >= 0) close(r->pipe);
+    r->pipe = -1;
+    return told == 1 || !r->flying;
+}
+
+/* ---- what the rings of a reader share ---- */
+
+static void describe(sgt_rings *all, int error)
+{
+    static const struct {
+        unsigned kind;
+        const char *text;
+    } rest[] = {{SAID_FLAGS, "no SINGLE_ISSUER"},
+                {SAID_FILES, "no registered files"},
+                {SAID_MEMORY, "no registered memory"},
+                {SAID_CACHE, "through the page cache"}};
+    if (all->pread) snprintf(all->detail, sizeof all->detail, "pread: %s", why_no_ring(error));
+    for (size_t i = 0; i < sizeof rest / sizeof *rest; i++)
+        if (all->once.said >> rest[i].kind & 1) {
+            size_t n = strlen(all->detail);
+            snprintf(all->detail + n, sizeof all->detail - n, "%s%s", n ? ", " : "", rest[i].text);
+        }
+}
+
+/* Makes a ring, to see what can be had. */
+static int try_ring(sgt_rings *all, size_t bytes, sgt_error *err)
+{
+    sgt_arena memory = {0};
+    sgt_ring *r;
+    int rc = bytes ? sgt_arena_map(&memory, bytes, 0, err) : SGT_OK;
+    if (rc < 0 || (rc = sgt_ring_open(&r, all, USUAL_DEPTH, memory.base, bytes, err)) < 0) {
+        sgt_arena_unmap(&memory);
+        return rc;
+    }
+    all->pread = !r->has_ring;
+    all->plain = r->has_ring && !r->flags;
+    describe(all, r->error);
+    sgt_ring_close(r);
+    sgt_arena_unmap(&memory);
+    return SGT_OK;
+}
+
+int sgt_rings_open(sgt_rings **out, const sgt_set *set, const sgt_reader_options *o, size_t reads, size_t bytes,
+                   sgt_error *err)
+{
+    sgt_rings *all = calloc(1, sizeof *all);
+    if (!all) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", set->shards[0].path);
+    all->set = set;
+    all->fault = o->fault;
+    sgt_once_init(&all->once, &o->notice);
+    int rc = sgt_files_open(&all->files, set, &all->fault, &all->once, SAID_CACHE, err);
+    if (rc < 0 || (rc = try_ring(all, reads * sgt_rings_room(all, bytes), err)) < 0) {
+        sgt_rings_close(all);
+        return rc;
+    }
+    *out = all;
+    return SGT_OK;
+}
+
+void sgt_rings_close(sgt_rings *all)
+{
+    if (!all) return;
+    sgt_files_close(all->files);
+    sgt_once_free(&all->once);
+    free(all);
+}
+
+const char *sgt_rings_detail(const sgt_rings *all)
+{
+    return all->detail;
+}
+
+size_t sgt_rings_align(const sgt_rings *all)
+{
+    return sgt_files_align(all->files, 0);
+}
+
+size_t sgt_rings_room(const sgt_rings *all, size_t bytes)
+{
+    size_t align = sgt_rings_align(all);
+    return (bytes + 2 * (align - 1)) / align * align;
+}
