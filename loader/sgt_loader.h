@@ -132,6 +132,23 @@ void sgt_loader_get_set(const sgt_loader *l, uint32_t set, sgt_loader_set_info *
 uint64_t sgt_loader_drawn(const sgt_loader *l, uint32_t set, uint64_t rows);
 uint32_t sgt_loader_set_of(const sgt_loader *l, uint32_t shard);
 
+/* Where a run of batches is: one integer, and what makes the rows what they are. To be kept beside what came of them, as
+ * it is or number by number, and gone on from by a loader that is opened later: with any reader, any number of ranks
+ * (they see the same batches) and another batch size, if it divides the rows that are behind. */
+typedef struct sgt_loader_state {
+    uint64_t rows;         /* of all ranks: those of the batches that are behind */
+    uint64_t hash, tokens; /* the data: as in sgt_loader_info */
+    uint64_t seed;
+    sgt_sampling sampling;
+    uint32_t seq, pad; /* pad: of documents; else 0 */
+    uint64_t reserved[4];
+} sgt_loader_state;
+
+/* The state in which batch `next` comes next. */
+void sgt_loader_get_state(const sgt_loader *l, uint64_t next, sgt_loader_state *state);
+/* The batch that comes next in this loader. SGT_EUSAGE where its rows would be others: the text says all that differs. */
+int sgt_loader_resume(const sgt_loader *l, const sgt_loader_state *state, uint64_t *next, sgt_error *err);
+
 /* A file that is cut short while it is mapped (SGT_READER_MMAP), or a disk that fails under it: the process gets SIGBUS
  * where it reads what is gone, and by default ends. Call this once, before or after loaders are opened, and a batch that
  * meets it fails instead: SGT_EFORMAT or SGT_EIO, naming the shard and the byte, and so does every later one with windows

@@ -1,0 +1,166 @@
+/* Going on where a run was left. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "shards/manifest.h"
+#include "tests/loader/batches.h"
+
+TestSuite(state, .init = enter_scratch, .fini = leave_scratch);
+
+enum { B = 12, T = 16, WIDTH = T + 1 };
+
+/* Batch k as all ranks of a world see it together. */
+static void whole_batch(const sgt_loader_options *as, uint32_t ranks, uint64_t k, uint16_t rows[B * WIDTH])
+{
+    sgt_loader_options o = *as;
+    o.ranks = ranks;
+    for (o.rank = 0; o.rank < ranks; o.rank++) {
+        uint16_t part[B * WIDTH];
+        sgt_error err;
+        sgt_loader *l = open_loader("d", &o, NULL);
+        sgt_cursor *c = open_cursor(l);
+        cr_assert_eq(sgt_loader_batch(l, c, k, part, &err), 0, "%s", err.text);
+        for (uint32_t i = 0; i < as->batch / ranks; i++)
+            memcpy(rows + (o.rank + i * ranks) * WIDTH, part + i * WIDTH, WIDTH * sizeof *rows);
+        sgt_cursor_close(c);
+        sgt_loader_close(l);
+    }
+}
+
+/* Left by two ranks of one reader, gone on with by others: the global batches are those of a run that was not left. */
+Test(state, another_world)
+{
+    put_folder();
+    for (int sampling = 0; sampling < SGT_SAMPLING_DOCUMENTS; sampling++) {
+        sgt_loader_options o = {.sampling = (sgt_sampling)sampling, .batch = B, .seq = T, .seed = 3, .ranks = 2};
+        sgt_loader_state state;
+        sgt_loader *l = open_loader("d", &o, NULL);
+        sgt_loader_get_state(l, 41, &state);
+        sgt_loader_close(l);
+        cr_assert_eq(state.rows, 41 * B);
+        o.ranks = 1;
+        for (uint32_t ranks = 1; ranks <= B; ranks++) {
+            uint16_t want[B * WIDTH], got[B * WIDTH];
+            uint64_t next = 0;
+            sgt_error err;
+            if (B % ranks) continue;
+            sgt_loader_options p = o;
+            p.reader = (sgt_reader)(ranks % SGT_READERS);
+            p.ranks = ranks;
+            l = open_loader("d", &p, NULL);
+            cr_assert_eq(sgt_loader_resume(l, &state, &next, &err), 0, "%s", err.text);
+            sgt_loader_close(l);
+            cr_assert_eq(next, 41);
+            for (uint64_t k = next; k < next + 3; k++) {
+                whole_batch(&o, 1, k, want);
+                whole_batch(&p, ranks, k, got);
+                cr_assert_arr_eq(got, want, sizeof want);
+            }
+        }
+    }
+}
+
+/* The rows that are behind are what counts: batches of another size go on where they end. */
+Test(state, another_batch_size)
+{
+    put_folder();
+    sgt_loader_options o = {.batch = B, .seq = T};
+    sgt_loader_state state;
+    sgt_error err;
+    uint64_t next;
+    sgt_loader *l = open_loader("d", &o, NULL);
+    sgt_loader_get_state(l, 7, &state);
+    sgt_loader_close(l);
+    o.batch = 4;
+    l = open_loader("d", &o, NULL);
+    cr_assert_eq(sgt_loader_resume(l, &state, &next, &err), 0, "%s", err.text);
+    cr_assert_eq(next, 21);
+    sgt_loader_close(l);
+    o.batch = 5;
+    l = open_loader("d", &o, NULL);
+    next = 99;
+    expect_failure(sgt_loader_resume(l, &state, &next, why), SGT_EUSAGE,
+                   "not the run that was left: 84 rows are behind, which are no whole number of batches of 5");
+    cr_assert_eq(next, 99);
+    sgt_loader_close(l);
+}
+
+static void refused(const sgt_loader_options *o, const sgt_loader_state *state, const char *wanted)
+{
+    uint64_t next;
+    sgt_loader *l = open_loader("d", o, NULL);
+    expect_failure(sgt_loader_resume(l, state, &next, why), SGT_EUSAGE, "not the run that was left: %s", wanted);
+    sgt_loader_close(l);
+}
+
+Test(state, what_differs_is_said)
+{
+    char text[256];
+    sgt_loader_state state;
+    sgt_loader_info info;
+    put_folder();
+    sgt_loader_options left = {.batch = 4, .seq = T, .seed = 1}, o = left;
+    sgt_loader *l = open_loader("d", &o, NULL);
+    sgt_loader_get_info(l, &info);
+    sgt_loader_get_state(l, 3, &state);
+    sgt_loader_close(l);
+    o.seed = 2;
+    refused(&o, &state, "the seed is 2 and was 1");
+    o.seq = 8;
+    refused(&o, &state, "the seed is 2 and was 1; the sequence length is 8 and was 16");
+    o = left;
+    o.sampling = SGT_SAMPLING_BLOCK;
+    refused(&o, &state, "the sampling is block and was shuffle");
+    put_shard("d/train_000004.bin", 4, 3001);
+    l = open_loader("d", &left, NULL);
+    uint64_t hash = info.hash;
+    sgt_loader_get_info(l, &info);
+    sgt_loader_close(l);
+    snprintf(text, sizeof text, "the data are others, %016lx of 9292 tokens and were %016lx of 9291", info.hash, hash);
+    refused(&left, &state, text);
+}
+
+/* Two splits of one manifest have one hash. */
+Test(state, another_split)
+{
+    char text[256];
+    sgt_error err;
+    sgt_loader_state state;
+    cr_assert_eq(mkdir("d", 0777), 0);
+    put_shard("d/train_000000.bin", 0, 900);
+    put_shard("d/val_000000.bin", 1, 800);
+    sgt_manifest_shard shards[] = {{"train_000000.bin", "train", 900, 1, 0}, {"val_000000.bin", "val", 800, 1, 0}};
+    sgt_manifest m = {.vocabulary = "gpt2", .vocab = 50257, .eot = 50256, .shards = shards, .count = 2};
+    cr_assert_eq(sgt_manifest_write(&m, "d", &err), 0, "%s", err.text);
+    sgt_loader_options o = {.batch = 4, .seq = T};
+    sgt_loader *l = open_loader("d", &o, NULL);
+    sgt_loader_get_state(l, 3, &state);
+    sgt_loader_close(l);
+    o.split = "val";
+    snprintf(text, sizeof text, "the data are others, %016lx of 800 tokens and were %016lx of 900", state.hash,
+             state.hash);
+    refused(&o, &state, text);
+}
+
+/* The id that pads documents is in their rows. */
+Test(state, padding)
+{
+    sgt_loader_state state;
+    put_folder();
+    uint64_t start = 0;
+    for (int i = 0; i < 5; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "d/train_%06d.idx", i);
+        put_bytes(name, &start, sizeof start);
+    }
+    sgt_loader_options o = {.batch = 4, .seq = T, .sampling = SGT_SAMPLING_DOCUMENTS};
+    sgt_loader *l = open_loader("d", &o, NULL);
+    sgt_loader_get_state(l, 3, &state);
+    sgt_loader_close(l);
+    cr_assert_eq(state.pad, 50256);
+    o.padded_by = 1;
+    o.pad = 7;
+    refused(&o, &state, "the padding is 7 and was 50256");
+}
