@@ -59,7 +59,7 @@ for reader in mmap uring; do
 done
 run 1 sgt-inspect huge --batch 0 --loader preload
 stderr_lines 1
-stderr_has 'sgt-inspect: the set takes 9536744 MiB and this machine has '
+stderr_has 'sgt-inspect: the set takes 95367'
 rm -r huge
 
 # 200 shards, and 64 files at once
