@@ -408,7 +408,7 @@ $(B)/flags $(B)/flags-cxx $(B)/flags-nvcc: FORCE | need-packages
 .PHONY: FORCE
 
 # GPT-2's merges are embedded by the assembler, which leaves no dependency behind.
-$(B)/obj/tokenize/vocab/vocab.o: $(wildcard tokenize/vocab/*.bpe)
+$(B)/obj/tokenize/vocab/vocab.o: $(wildcard tokenize/vocab/*.bpe tokenize/vocab/*.tables)
 $(B)/obj/tools/bench/peer.o: tests/peers/torch_step.py
 $(B)/obj/tools/bench/tokenize_peer.o: tests/peers/bpe.py
 $(B)/obj/tools/bench/loader_peers.o: tests/peers/loaders.py

@@ -53,12 +53,57 @@ Test(vocab, tokens)
     sgt_vocab_free(NULL);
 }
 
+/* GPT-2's as the lines of the published file make it. */
+static sgt_vocab *from_lines(void)
+{
+    sgt_error err;
+    sgt_vocab *v;
+    size_t n;
+    const uint8_t *text = sgt_vocab_gpt2_file(&n);
+    cr_assert_eq(sgt_vocab_from_merges(&v, "gpt2", text, n, &err), SGT_OK, "%s", err.text);
+    return v;
+}
+
 /* It stands in every shard's header: another value means that old shards look foreign. */
 Test(vocab, the_fingerprint_is_for_good)
 {
-    sgt_vocab *v = gpt2();
-    cr_assert_eq(sgt_vocab_fingerprint(v), SGT_GPT2_FINGERPRINT, "%llx", (unsigned long long)sgt_vocab_fingerprint(v));
+    sgt_vocab *v = gpt2(), *lines = from_lines();
+    cr_assert_eq(sgt_vocab_fingerprint(lines), SGT_GPT2_FINGERPRINT, "%llx",
+                 (unsigned long long)sgt_vocab_fingerprint(lines));
+    cr_assert_eq(sgt_vocab_fingerprint(v), SGT_GPT2_FINGERPRINT);
     sgt_vocab_free(v);
+    sgt_vocab_free(lines);
+}
+
+/* What gpt2.tables holds was worked out of the file and is not checked when a program starts. */
+Test(vocab, the_embedded_tables_are_those_of_the_merges)
+{
+    sgt_vocab *v = gpt2(), *lines = from_lines();
+    uint64_t joins[1024] = {0};
+    cr_assert(v->size == lines->size && v->eot == lines->eot && v->trie_nodes == lines->trie_nodes);
+    cr_assert_arr_eq(v->offsets, lines->offsets, (v->size + 1) * sizeof *v->offsets);
+    cr_assert_arr_eq(v->bytes, lines->bytes, v->offsets[v->size]);
+    cr_assert_arr_eq(v->halves, lines->halves, v->size * sizeof *v->halves);
+    cr_assert_arr_eq(v->byte_id, lines->byte_id, sizeof v->byte_id);
+    cr_assert_arr_eq(v->byte_pairs, lines->byte_pairs, 65536 * sizeof *v->byte_pairs);
+    for (uint32_t id = 256; id < v->eot; id++) {
+        cr_assert_eq(sgt_pair(&v->pairs, v->halves[id][0], v->halves[id][1]), id);
+        for (uint32_t i = v->offsets[id] + 1; i < v->offsets[id + 1]; i++) {
+            unsigned pair = (unsigned)v->bytes[i - 1] << 8 | v->bytes[i];
+            joins[pair >> 6] |= (uint64_t)1 << (pair & 63);
+        }
+    }
+    cr_assert_arr_eq(v->joins, joins, sizeof joins);
+    cr_assert_arr_eq(lines->joins, joins, sizeof joins);
+    cr_assert_eq(v->pairs.shift, 15);
+    for (uint32_t key = 0, made = 0; key < 1u << 17; key++) { /* and nothing else is in the table */
+        const sgt_pair_slot *slot = &v->pairs.slots[key];
+        made += slot->merged != SGT_NO_TOKEN;
+        cr_assert(slot->merged == SGT_NO_TOKEN ? slot->key == UINT32_MAX : slot->merged < v->eot);
+        if (key + 1 == 1u << 17) cr_assert_eq(made, 50000);
+    }
+    sgt_vocab_free(v);
+    sgt_vocab_free(lines);
 }
 
 static void refused(const char *text, const char *why)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SLOTS_LOG 17
 #define NO_PAIR UINT32_MAX /* tokens 65,535 twice: never merged, because the last token is the end of text */
 
 /* The merges by group: those of group g are ids[ends[g - 1] .. ends[g]). */
@@ -71,6 +72,17 @@ static int place_all(sgt_pairs *p, const groups *g)
     return 1;
 }
 
+static int make_slots(sgt_pairs *p, unsigned log)
+{
+    size_t bytes = sizeof *p->slots << log;
+    free(p->slots);
+    p->slots = aligned_alloc(64, bytes);
+    if (!p->slots) return 0;
+    memset(p->slots, 0xFF, bytes);
+    p->shift = 32 - log;
+    return 1;
+}
+
 int sgt_pairs_make(sgt_pairs *p, const uint16_t (*halves)[2], uint32_t first, uint32_t end, sgt_error *err)
 {
     groups *g = calloc(1, sizeof *g);
@@ -81,19 +93,26 @@ int sgt_pairs_make(sgt_pairs *p, const uint16_t (*halves)[2], uint32_t first, ui
         sort(g, first, end);
     }
     /* A table twice as large where one was too small, which nobody has seen with pairs that a trainer made. */
-    for (unsigned log = 17; g && p->factors && log <= 22; log++) {
-        size_t bytes = sizeof *p->slots << log;
-        free(p->slots);
-        p->slots = aligned_alloc(64, bytes);
-        if (!p->slots) break;
-        memset(p->slots, 0xFF, bytes);
-        p->shift = 32 - log;
+    for (unsigned log = SLOTS_LOG; g && p->factors && log <= 22 && make_slots(p, log); log++) {
         if (!place_all(p, g)) continue;
         free(g);
         return SGT_OK;
     }
     free(g);
     return sgt_fail(err, SGT_ENOMEM, "vocabulary: no table for its %u merges", end - first);
+}
+
+int sgt_pairs_take(sgt_pairs *p, const uint16_t (*halves)[2], uint32_t first, uint32_t end, const uint16_t *factors,
+                   sgt_error *err)
+{
+    p->factors = malloc(SGT_PAIR_GROUPS * sizeof *p->factors);
+    if (!p->factors || !make_slots(p, SLOTS_LOG)) return sgt_fail(err, SGT_ENOMEM, "vocabulary: out of memory");
+    memcpy(p->factors, factors, SGT_PAIR_GROUPS * sizeof *p->factors);
+    for (uint32_t id = first; id < end; id++) {
+        uint32_t key = (uint32_t)halves[id][0] << 16 | halves[id][1], hash = sgt_pair_hash(key);
+        p->slots[hash * factors[sgt_pair_group(hash)] >> p->shift] = (sgt_pair_slot){key, id};
+    }
+    return SGT_OK;
 }
 
 void sgt_pairs_free(sgt_pairs *p)

@@ -41,6 +41,9 @@ static inline uint32_t sgt_pair(const sgt_pairs *p, uint32_t left, uint32_t righ
 
 /* halves[i] merge to id i, for i = first ... end - 1, all different. */
 int sgt_pairs_make(sgt_pairs *p, const uint16_t (*halves)[2], uint32_t first, uint32_t end, sgt_error *err);
+/* The same with 2^17 slots and factors that are known to be good: quickly. */
+int sgt_pairs_take(sgt_pairs *p, const uint16_t (*halves)[2], uint32_t first, uint32_t end, const uint16_t *factors,
+                   sgt_error *err);
 void sgt_pairs_free(sgt_pairs *p);
 
 #ifdef __cplusplus

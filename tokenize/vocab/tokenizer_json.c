@@ -8,11 +8,19 @@
 #include "base/file.h"
 #include "vocab.h"
 
+/* A byte as it stands within a JSON string: in the byte alphabet, of which JSON escapes two characters alone. */
+typedef struct spelling {
+    char text[3];
+    uint8_t n;
+} spelling;
+
 typedef struct writer {
     sgt_alphabet alphabet;
+    spelling spellings[256];
     const sgt_vocab *v;
     char *text;
     size_t n;
+    size_t *at; /* (2 * tokens given out): where put_vocab has put each token into the text, and where it ended */
 } writer;
 
 static void put(writer *w, const char *s)
@@ -22,19 +30,41 @@ static void put(writer *w, const char *s)
     w->n += n;
 }
 
-/* The token given out as `id`, as it stands within a JSON string: in the byte alphabet, of which JSON escapes two
- * characters alone, or where it is no bytes of text but a name, as that. */
-static void put_token(writer *w, uint32_t id)
+static void put_number(writer *w, uint32_t x)
 {
-    size_t n;
-    const uint8_t *s = sgt_vocab_token(w->v, id, &n);
-    const int added = w->v->file ? w->v->file->added[id] : id == w->v->eot;
+    char digits[10];
+    int n = 0;
+    do digits[n++] = (char)('0' + x % 10);
+    while (x /= 10);
+    while (n--) w->text[w->n++] = digits[n];
+}
+
+/* The token called by a name, which is no bytes of text. */
+static void put_name(writer *w, const uint8_t *s, size_t n)
+{
     for (; n-- > 0; s++) {
         if (*s == '"' || *s == '\\') put(w, "\\");
-        if (!added) w->n += sgt_alphabet_write(&w->alphabet, s, 1, w->text + w->n);
-        else if (*s < 0x20) w->n += (size_t)sprintf(w->text + w->n, "\\u%04x", *s);
+        if (*s < 0x20) w->n += (size_t)sprintf(w->text + w->n, "\\u%04x", *s);
         else w->text[w->n++] = (char)*s;
     }
+}
+
+/* The token given out as `id`, as it stands within a JSON string. */
+static void put_token(writer *w, uint32_t id)
+{
+    const sgt_vocab *v = w->v;
+    const uint32_t *offsets = v->file ? v->file->offsets : v->offsets;
+    const uint8_t *s = (v->file ? v->file->bytes : v->bytes) + offsets[id], *end = s + (offsets[id + 1] - offsets[id]);
+    char *to = w->text + w->n;
+    if (v->file ? v->file->added[id] : id == v->eot) {
+        put_name(w, s, (size_t)(end - s));
+        return;
+    }
+    for (; s < end; s++) {
+        memcpy(to, w->spellings[*s].text, 3);
+        to += w->spellings[*s].n;
+    }
+    w->n = (size_t)(to - w->text);
 }
 
 static void put_added(writer *w)
@@ -92,21 +122,27 @@ static void put_vocab(writer *w)
     put(w, "{");
     for (uint32_t id = 0; id < sgt_vocab_size(w->v); id++) {
         put(w, id ? ",\"" : "\"");
+        w->at[2 * id] = w->n;
         put_token(w, id);
-        w->n += (size_t)sprintf(w->text + w->n, "\":%u", id);
+        w->at[2 * id + 1] = w->n;
+        put(w, "\":");
+        put_number(w, id);
     }
     put(w, "}");
 }
 
-/* `plain`: not within a JSON string */
-static void put_half(writer *w, uint32_t merged, int half, int plain)
+static uint32_t half(const writer *w, uint32_t merged, int which)
 {
-    const uint16_t *ids = w->v->file ? w->v->file->ids : NULL;
-    const uint32_t id = ids ? ids[w->v->halves[merged][half]] : w->v->halves[merged][half];
-    size_t n;
-    const uint8_t *s = sgt_vocab_token(w->v, id, &n);
-    if (plain) w->n += sgt_alphabet_write(&w->alphabet, s, n, w->text + w->n);
-    else put_token(w, id);
+    const uint32_t id = w->v->halves[merged][which];
+    return w->v->file && w->v->file->ids ? w->v->file->ids[id] : id;
+}
+
+/* As put_vocab has written it. */
+static void put_again(writer *w, uint32_t id)
+{
+    size_t n = w->at[2 * id + 1] - w->at[2 * id];
+    memcpy(w->text + w->n, w->text + w->at[2 * id], n);
+    w->n += n;
 }
 
 static void put_model(writer *w)
@@ -116,9 +152,9 @@ static void put_model(writer *w)
     put(w, ",\n\"merges\":[");
     for (uint32_t id = 256; id < w->v->eot; id++) {
         put(w, id == 256 ? "\"" : ",\"");
-        put_half(w, id, 0, 0);
+        put_again(w, half(w, id, 0));
         put(w, " ");
-        put_half(w, id, 1, 0);
+        put_again(w, half(w, id, 1));
         put(w, "\"");
     }
     put(w, "]}}\n");
@@ -132,8 +168,19 @@ static int begin(writer *w, const sgt_vocab *v, sgt_error *err)
     for (size_t id = 0; v->file && id < size; id++) added += v->file->added[id];
     *w = (writer){.v = v};
     w->text = malloc(4096 + bytes * 15 + size * 64 + added * 160 + 6 * strlen(sgt_vocab_rule(v)));
-    if (!w->text) return sgt_fail(err, SGT_ENOMEM, "tokenizer.json: out of memory");
+    w->at = calloc(2 * size, sizeof *w->at);
+    if (!w->text || !w->at) {
+        free(w->text);
+        free(w->at);
+        return sgt_fail(err, SGT_ENOMEM, "tokenizer.json: out of memory");
+    }
     sgt_alphabet_fill(&w->alphabet);
+    for (unsigned b = 0; b < 256; b++) {
+        spelling *at = &w->spellings[b];
+        uint8_t byte = (uint8_t)b;
+        if (b == '"' || b == '\\') at->text[at->n++] = '\\';
+        at->n = (uint8_t)(at->n + sgt_alphabet_write(&w->alphabet, &byte, 1, at->text + at->n));
+    }
     return SGT_OK;
 }
 
@@ -144,9 +191,23 @@ int sgt_vocab_tokenizer_json(const sgt_vocab *v, char **text, size_t *n, sgt_err
     if (rc < 0) return rc;
     put_head(&w);
     put_model(&w);
+    free(w.at);
     *text = w.text;
     *n = w.n;
     return SGT_OK;
+}
+
+/* Nothing is escaped here. */
+static void put_merges(writer *w)
+{
+    put(w, "#version: 0.2\n");
+    for (uint32_t id = 256; id < w->v->eot; id++)
+        for (int i = 0; i < 2; i++) {
+            size_t n;
+            const uint8_t *s = sgt_vocab_token(w->v, half(w, id, i), &n);
+            w->n += sgt_alphabet_write(&w->alphabet, s, n, w->text + w->n);
+            put(w, i ? "\n" : " ");
+        }
 }
 
 static int save(writer *w, const char *folder, const char *name, sgt_error *err)
@@ -163,13 +224,7 @@ int sgt_vocab_save(const sgt_vocab *v, const char *folder, sgt_error *err)
     writer w;
     int rc = sgt_make_folders(folder, err);
     if (rc < 0 || (rc = begin(&w, v, err)) < 0) return rc;
-    put(&w, "#version: 0.2\n");
-    for (uint32_t id = 256; id < v->eot; id++) {
-        put_half(&w, id, 0, 1);
-        put(&w, " ");
-        put_half(&w, id, 1, 1);
-        put(&w, "\n");
-    }
+    put_merges(&w);
     rc = save(&w, folder, "merges.txt", err);
     if (!rc) {
         put_vocab(&w);
@@ -181,5 +236,6 @@ int sgt_vocab_save(const sgt_vocab *v, const char *folder, sgt_error *err)
         rc = save(&w, folder, "tokenizer.json", err);
     }
     free(w.text);
+    free(w.at);
     return rc;
 }

@@ -1,5 +1,5 @@
-/* vocab.c: a list of merges becomes a vocabulary. GPT-2's list is embedded in the library; it goes through the same
- * door as any other would, and every line of it is checked. */
+/* vocab.c: a list of merges becomes a vocabulary. Every line of a file's is checked. GPT-2's is embedded in the library,
+ * with what was worked out of it, so that a program starts at once. */
 #include "vocab.h"
 
 #include <stdlib.h>
@@ -15,8 +15,13 @@ __asm__(".section .rodata\n"
         ".balign 64\n"
         "sgt_gpt2_bpe: .incbin \"tokenize/vocab/gpt2.bpe\"\n"
         "sgt_gpt2_bpe_end: .byte 0\n"
+        ".balign 64\n"
+        "sgt_gpt2_tables: .incbin \"tokenize/vocab/gpt2.tables\"\n"
         ".previous\n");
 extern const uint8_t sgt_gpt2_bpe[], sgt_gpt2_bpe_end[];
+extern const uint16_t sgt_gpt2_tables[]; /* make_gpt2_tables.py says what is in it */
+
+#define GPT2_MERGES 50000
 
 const uint8_t *sgt_vocab_gpt2_file(size_t *n)
 {
@@ -41,6 +46,23 @@ static size_t names_find(const names *t, const uint8_t *s, size_t n)
         if (sgt_vocab_length(t->v, id) == n && !memcmp(t->v->bytes + t->v->offsets[id], s, n)) break;
     }
     return i;
+}
+
+/* The 256 bytes are the first tokens. */
+static void add_bytes(sgt_vocab *v, const sgt_alphabet *a)
+{
+    for (uint32_t id = 0; id < 256; id++) {
+        v->bytes[id] = a->order[id];
+        v->offsets[id + 1] = id + 1;
+        v->byte_id[a->order[id]] = v->halves[id][0] = v->halves[id][1] = (uint16_t)id;
+    }
+}
+
+/* The last token, which nothing merges to. */
+static void add_eot(sgt_vocab *v)
+{
+    memcpy(v->bytes + v->offsets[v->eot], EOT_TEXT, strlen(EOT_TEXT));
+    v->offsets[v->size] = v->offsets[v->eot] + (uint32_t)strlen(EOT_TEXT);
 }
 
 /* The line text[0..n) is merge `id`: two tokens that are there already make a third that is not. */
@@ -73,38 +95,32 @@ static int add_merges(sgt_vocab *v, names *t, const uint8_t *text, size_t n, sgt
     sgt_alphabet a;
     const uint8_t *end = text + n;
     sgt_alphabet_fill(&a);
-    for (uint32_t id = 0; id < 256; id++) {
-        v->bytes[id] = a.order[id];
-        v->offsets[id + 1] = id + 1;
-        v->byte_id[a.order[id]] = v->halves[id][0] = v->halves[id][1] = (uint16_t)id;
-        t->slot[names_find(t, v->bytes + id, 1)] = (uint16_t)(id + 1);
-    }
+    add_bytes(v, &a);
+    for (uint32_t id = 0; id < 256; id++) t->slot[names_find(t, v->bytes + id, 1)] = (uint16_t)(id + 1);
     for (uint32_t id = 256; id < v->eot; id++) {
         const uint8_t *stop = memchr(text, '\n', (size_t)(end - text));
         int rc = add_merge(v, t, &a, text, (size_t)((stop ? stop : end) - text), id, err);
         if (rc < 0) return rc;
         text = stop ? stop + 1 : end;
     }
-    memcpy(v->bytes + v->offsets[v->eot], EOT_TEXT, strlen(EOT_TEXT));
-    v->offsets[v->size] = v->offsets[v->eot] + (uint32_t)strlen(EOT_TEXT);
+    add_eot(v);
     return SGT_OK;
 }
 
-/* The tables that encoders look things up in, from the tokens and their halves: for any vocabulary of bytes. */
-static int make_tables(sgt_vocab *v, sgt_error *err)
+/* The tables that encoders look things up in but for the pairs, from the tokens and their halves: for any vocabulary of
+ * bytes. What lies on either side of the border within a token is within its halves: one look a token. */
+static void make_tables(sgt_vocab *v)
 {
     memset(v->byte_pairs, 0xFF, 65536 * sizeof *v->byte_pairs);
     for (uint32_t id = 256; id < v->eot; id++) {
         uint32_t from = v->offsets[id];
         const uint16_t *h = v->halves[id];
         if (h[0] < 256 && h[1] < 256) v->byte_pairs[v->bytes[from] | v->bytes[from + 1] << 8] = (uint16_t)id;
-        for (uint32_t i = from + 1; i < v->offsets[id + 1]; i++) {
-            unsigned pair = (unsigned)v->bytes[i - 1] << 8 | v->bytes[i];
-            v->joins[pair >> 6] |= (uint64_t)1 << (pair & 63);
-        }
+        const uint8_t *border = v->bytes + from + sgt_vocab_length(v, h[0]);
+        unsigned pair = (unsigned)border[-1] << 8 | border[0];
+        v->joins[pair >> 6] |= (uint64_t)1 << (pair & 63);
     }
     sgt_cuts_make(&v->cuts, v->joins);
-    return sgt_pairs_make(&v->pairs, (const uint16_t(*)[2])v->halves, 256, v->eot, err);
 }
 
 /* XXH3-64 over each token in order of id, its length as 32 little-endian bits before it, and then the rule's text. */
@@ -147,6 +163,19 @@ static int reserve(sgt_vocab *v, uint32_t size, size_t n)
     return v->offsets && v->bytes && v->halves && v->byte_pairs && v->joins && v->trie && v->trie_token ? 0 : -1;
 }
 
+static sgt_vocab *named(const char *name, sgt_error *err)
+{
+    sgt_vocab *v = calloc(1, sizeof *v);
+    if (!v) {
+        sgt_fail(err, SGT_ENOMEM, "%s: out of memory", name);
+        return NULL;
+    }
+    v->name = name;
+    v->eot_text = EOT_TEXT;
+    pthread_mutex_init(&v->trie_lock, NULL);
+    return v;
+}
+
 int sgt_vocab_from_merges(sgt_vocab **out, const char *name, const uint8_t *text, size_t n, sgt_error *err)
 {
     size_t lines = 0;
@@ -159,30 +188,55 @@ int sgt_vocab_from_merges(sgt_vocab **out, const char *name, const uint8_t *text
         return sgt_fail(err, SGT_EFORMAT, "%s: %zu merges make ids up to %zu; 16 bits hold 65535", name, lines,
                         lines + 256);
 
-    sgt_vocab *v = calloc(1, sizeof *v);
-    if (!v) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", name);
-    v->name = name;
-    v->eot_text = EOT_TEXT;
-    pthread_mutex_init(&v->trie_lock, NULL);
+    sgt_vocab *v = named(name, err);
+    if (!v) return SGT_ENOMEM;
     names t = {v, calloc(131072, sizeof *t.slot), 131071};
     int rc = t.slot && reserve(v, (uint32_t)lines + 257, n) == 0
                  ? add_merges(v, &t, first + 1, n - (size_t)(first + 1 - text), err)
                  : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", name);
     free(t.slot);
-    if (rc == SGT_OK && (rc = make_tables(v, err)) == SGT_OK) rc = sgt_vocab_take_fingerprint(v, err);
-    if (rc < 0) {
-        sgt_vocab_free(v);
-        return rc;
+    if (rc == SGT_OK) make_tables(v);
+    if (rc == SGT_OK) rc = sgt_pairs_make(&v->pairs, (const uint16_t(*)[2])v->halves, 256, v->eot, err);
+    if (rc == SGT_OK) rc = sgt_vocab_take_fingerprint(v, err);
+    if (rc < 0) sgt_vocab_free(v);
+    else *out = v;
+    return rc;
+}
+
+/* Each token's bytes are those of its halves. */
+static void add_halves(sgt_vocab *v, const uint16_t (*halves)[2])
+{
+    sgt_alphabet a;
+    sgt_alphabet_fill(&a);
+    add_bytes(v, &a);
+    memcpy(v->halves + 256, halves, (v->eot - 256) * sizeof *halves);
+    for (uint32_t id = 256; id < v->eot; id++) {
+        size_t left = sgt_vocab_length(v, v->halves[id][0]), right = sgt_vocab_length(v, v->halves[id][1]);
+        uint8_t *to = v->bytes + v->offsets[id];
+        memcpy(to, v->bytes + v->offsets[v->halves[id][0]], left);
+        memcpy(to + left, v->bytes + v->offsets[v->halves[id][1]], right);
+        v->offsets[id + 1] = v->offsets[id] + (uint32_t)(left + right);
     }
-    *out = v;
-    return SGT_OK;
+    add_eot(v);
 }
 
 int sgt_vocab_gpt2(sgt_vocab **out, sgt_error *err)
 {
     size_t n;
-    const uint8_t *text = sgt_vocab_gpt2_file(&n);
-    return sgt_vocab_from_merges(out, "gpt2", text, n, err);
+    sgt_vocab_gpt2_file(&n);
+    sgt_vocab *v = named("gpt2", err);
+    if (!v) return SGT_ENOMEM;
+    int rc = reserve(v, GPT2_MERGES + 257, n) == 0 ? SGT_OK : sgt_fail(err, SGT_ENOMEM, "gpt2: out of memory");
+    if (rc == SGT_OK) {
+        add_halves(v, (const uint16_t(*)[2])sgt_gpt2_tables);
+        make_tables(v);
+        v->fingerprint = SGT_GPT2_FINGERPRINT;
+        rc = sgt_pairs_take(&v->pairs, (const uint16_t(*)[2])v->halves, 256, v->eot, sgt_gpt2_tables + 2 * GPT2_MERGES,
+                            err);
+    }
+    if (rc < 0) sgt_vocab_free(v);
+    else *out = v;
+    return rc;
 }
 
 void sgt_vocab_free(sgt_vocab *v)

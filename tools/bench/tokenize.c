@@ -18,7 +18,7 @@
 #include "tools/cli/talk.h"
 #include "vocab/vocab.h"
 
-#define PIECE ((size_t)1 << 20)      /* bytes: documents are cut to this where they can be, as sgt-tokenize cuts them */
+#define PIECE ((size_t)256 << 10)    /* bytes: documents are cut to this where they can be, as sgt-tokenize cuts them */
 #define MOST_BYTES ((size_t)1 << 40) /* of one file: more cannot be in memory */
 
 static struct {
