@@ -31,7 +31,7 @@ int sgt_cursor_open(sgt_cursor **out, const sgt_loader *l, sgt_error *err)
         c->windows = c->drawn = calloc(((size_t)c->ahead + 1) * n, sizeof *c->drawn);
         c->tokens = calloc(n, sizeof *c->tokens);
     }
-    if (!c || !c->drawn || !c->tokens || !open_rows(c, l, n))
+    if (!c || !c->drawn || !c->tokens || !open_rows(c, l, n) || !sgt_cursor_open_starts(c, l, n))
         sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " rows: out of memory", n);
     else if ((rc = sgt_mix_memo_open(&c->memo, &l->mix, err)) == SGT_OK)
         rc = l->ops->cursor_open(&c->reader_cursor, l->reader, err);
@@ -54,6 +54,7 @@ void sgt_cursor_close(sgt_cursor *c)
     free(c->left);
     free(c->pieces);
     free(c->gathered);
+    sgt_cursor_close_starts(c);
     free(c);
 }
 
@@ -224,6 +225,7 @@ static int fetch(const sgt_loader *l, sgt_cursor *c, uint64_t index, sgt_error *
     int rc = l->o.sampling == SGT_SAMPLING_DOCUMENTS
                  ? fetch_documents(l, c, err)
                  : l->ops->fetch(c->reader_cursor, c->windows, local_batch(l), c->tokens, err);
+    if (rc == SGT_OK && c->starts) sgt_cursor_find_starts(l, c);
     if (rc == SGT_OK) look_ahead(l, c);
     return rc;
 }

@@ -1,4 +1,4 @@
-/* handle.h: what is behind sgt_loader and sgt_cursor, for loader.c, sets.c and batch.c (and tests). */
+/* handle.h: what is behind sgt_loader and sgt_cursor, for loader.c, sets.c, batch.c and starts.c (and tests). */
 #ifndef SGT_HANDLE_H
 #define SGT_HANDLE_H
 
@@ -22,7 +22,7 @@ struct sgt_loader {
     sgt_set set;          /* the shards of all sets, one after the other */
     sgt_loader_part *parts;
     uint32_t part_count;
-    sgt_documents documents; /* of the sampling of that name */
+    sgt_documents documents; /* of the sampling or the option of that name */
     sgt_mix mix;
     const sgt_reader_ops *ops;
     void *reader;
@@ -50,7 +50,16 @@ struct sgt_cursor {
     uint32_t *lengths, *left; /* tokens of each row that are its own, and those not fetched yet */
     sgt_window *pieces;       /* that are fetched at once */
     uint16_t *gathered;       /* local_batch*(T+1): the rows */
+
+    /* with options.documents; else NULL */
+    uint32_t *starts_first, *starts; /* (local_batch + 1), and room for local_batch*(T+1) */
+    sgt_row_documents begun;
 };
+
+/* starts.c: the last three fields, for n rows. 0: out of memory. And of the windows that are drawn. */
+int sgt_cursor_open_starts(sgt_cursor *c, const sgt_loader *l, size_t n);
+void sgt_cursor_close_starts(sgt_cursor *c);
+void sgt_cursor_find_starts(const sgt_loader *l, sgt_cursor *c);
 
 /* Before the first batch: c will be asked for batches at this distance from one another, and for none from `end` on (0:
  * without end). Where nobody says so, a cursor goes by the batches that it has been asked for. A wrong guess costs time

@@ -61,13 +61,12 @@ static int open_mix(sgt_loader *l, sgt_error *err)
 
 static int open_documents(sgt_loader *l, sgt_error *err)
 {
-    if (l->o.sampling != SGT_SAMPLING_DOCUMENTS) return SGT_OK;
-    int rc = SGT_OK;
-    for (uint32_t i = 0; i < l->part_count && rc == SGT_OK; i++) {
+    int rc = SGT_OK, rows = l->o.sampling == SGT_SAMPLING_DOCUMENTS;
+    for (uint32_t i = 0; (rows || l->o.documents) && i < l->part_count && rc == SGT_OK; i++) {
         const sgt_loader_part *p = &l->parts[i];
-        rc = sgt_documents_find(&l->documents, &l->set, p->first, p->shards, p->path, err);
+        rc = sgt_documents_find(&l->documents, &l->set, p->first, p->shards, rows ? p->path : NULL, err);
     }
-    if (rc < 0) return rc;
+    if (rc < 0 || !rows) return rc;
     if (!l->o.padded_by) l->o.pad = sgt_set_eot(&l->set, 0);
     if (l->o.pad < l->set.vocab) return SGT_OK;
     return sgt_fail(err, SGT_EUSAGE, "pad-id %" PRIu32 ": %s has ids below %" PRIu32, l->o.pad, l->parts[0].path,
@@ -127,6 +126,7 @@ void sgt_loader_get_info(const sgt_loader *l, sgt_loader_info *info)
                               .padded = l->o.sampling == SGT_SAMPLING_DOCUMENTS,
                               .hash = l->set.hash,
                               .sets = l->part_count,
+                              .documents = l->documents.count,
                               .reader = l->o.reader,
                               .reader_detail = l->ops->detail(l->reader)};
 }

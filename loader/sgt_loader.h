@@ -16,7 +16,7 @@
  * ranks, in any order. A loader is immutable once open and shared by any number of threads; each thread draws through
  * its own cursor.
  *
- * Several sets are mixed into one, row by row, in the proportion of their weights, or of their sizes where they have none:
+ * Several sets are mixed into one, row by row, in the proportion of their weights, or of their sizes without them:
  *
  *     sgt_loader_set sets[] = {{"web", 0.7}, {"books", 0.3}};
  *     sgt_loader_options o = {.sets = sets, .set_count = 2, .batch = 16, .seq = 1024, .seed = 1};
@@ -79,6 +79,7 @@ typedef struct sgt_loader_options {
     sgt_notice notice; /* skipped shards, fallbacks */
     const sgt_loader_set *sets; /* several sets, mixed, in the place of sgt_loader_open's path; read while it opens */
     uint32_t set_count;
+    int documents; /* rows come with where documents begin in them: sgt_cursor_documents. Opening reads every .idx */
     uint64_t reserved[8]; /* 0. Fields to come take their place, here and below: no struct changes its size */
 } sgt_loader_options;
 
@@ -114,7 +115,8 @@ typedef struct sgt_loader_info {
     uint32_t sets;              /* 1, or how many are mixed */
     sgt_reader reader;          /* as asked */
     const char *reader_detail;  /* "preload", "uring (pread: io_uring is forbidden)"; lives as long as the loader */
-    uint64_t reserved[8];
+    uint64_t documents;         /* that begin in the used shards; 0 where nobody asked (option or sampling documents) */
+    uint64_t reserved[7];
 } sgt_loader_info;
 void sgt_loader_get_info(const sgt_loader *l, sgt_loader_info *info);
 
@@ -191,6 +193,23 @@ int sgt_loader_batch_i32_scalar(const sgt_loader *l, sgt_cursor *c, uint64_t ind
  * The cursor's; until its next batch. */
 const uint32_t *sgt_cursor_lengths(const sgt_cursor *c);
 
+/* Where documents begin in the rows of a batch, with options.documents: by SHARD.idx, or by end-of-text ids where there
+ * is no such file. Row r's tokens starts[first[r]] ... starts[first[r + 1] - 1], ascending numbers from 0 to T, begin one
+ * each; the tokens before the first of them are of one that began before the row. */
+typedef struct sgt_row_documents {
+    const uint32_t *first; /* (local_batch + 1) */
+    const uint32_t *starts;
+} sgt_row_documents;
+
+/* Of the batch that was last drawn through c; NULL without options.documents. The cursor's; until its next batch. */
+const sgt_row_documents *sgt_cursor_documents(const sgt_cursor *c);
+
+/* As numbers of each input, (rows, T) in each of the arrays that is not NULL: the input at which its document begins in
+ * the row; its position, counted from there; its document's number in the row, counted from 0. Padding, where `lengths`
+ * (or NULL) say that there is some, is itself, 0 and -1. Pure. */
+void sgt_row_documents_expand(const sgt_row_documents *d, const uint32_t *lengths, uint32_t rows, uint32_t seq,
+                              int32_t *begins, int32_t *positions, int32_t *ids);
+
 /* Where global row `row` (= batch index * B + r) starts: which used shard and which token of it. Pure. */
 void sgt_loader_window(const sgt_loader *l, uint64_t row, uint32_t *shard, uint64_t *offset);
 const char *sgt_loader_shard_path(const sgt_loader *l, uint32_t shard);
@@ -235,7 +254,8 @@ typedef struct sgt_stream_batch {
     const uint32_t *lengths;   /* as sgt_cursor_lengths has them; NULL where no row is padded */
     int32_t *inputs, *targets; /* i32: (local_batch, T) each */
     uint32_t slot;             /* which buffer of the ring */
-    uint64_t reserved[4];
+    const sgt_row_documents *documents; /* as sgt_cursor_documents has them, or NULL; until the batch is released */
+    uint64_t reserved[3];
 } sgt_stream_batch;
 
 typedef struct sgt_stream sgt_stream;

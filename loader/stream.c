@@ -29,6 +29,8 @@ typedef struct slot {
     uint64_t filled; /* n + 1: batch n is here, or rc says why not. Written by its thread, read by the consumer */
     void *buffer;
     uint32_t *lengths; /* (local_batch), where rows are padded */
+    uint32_t *first, *starts; /* (local_batch + 1), local_batch*(T+1): where documents begin, if that is asked for */
+    sgt_row_documents begun;
     int held;          /* with the consumer; its own */
     int rc;
     sgt_error err;
@@ -122,6 +124,7 @@ static sgt_stream_batch batch_of(const sgt_stream *s, uint64_t n)
     uint32_t i = (uint32_t)(n % s->o.slots);
     char *buffer = s->slots[i].buffer;
     sgt_stream_batch b = {.index = s->o.first + n, .slot = i, .lengths = s->slots[i].lengths};
+    if (s->slots[i].starts) b.documents = &s->slots[i].begun;
     if (s->o.output == SGT_OUTPUT_U16) {
         b.rows = (uint16_t *)(void *)buffer;
     } else {
@@ -178,6 +181,12 @@ static void publish(sgt_stream *s, uint64_t n)
     pthread_mutex_unlock(&s->lock);
 }
 
+static void copy_documents(slot *to, const sgt_row_documents *from, size_t rows)
+{
+    memcpy(to->first, from->first, (rows + 1) * sizeof *to->first);
+    memcpy(to->starts, from->starts, from->first[rows] * sizeof *to->starts);
+}
+
 static void *work(void *arg)
 {
     worker *w = arg;
@@ -189,6 +198,7 @@ static void *work(void *arg)
         to->rc = b.rows ? sgt_loader_batch(s->l, w->cursor, b.index, b.rows, &to->err)
                         : sgt_loader_batch_i32(s->l, w->cursor, b.index, b.inputs, b.targets, &to->err);
         if (to->lengths) memcpy(to->lengths, sgt_cursor_lengths(w->cursor), s->rows * sizeof *to->lengths);
+        if (to->starts) copy_documents(to, sgt_cursor_documents(w->cursor), s->rows);
         if (s->o.making) s->o.making(s->o.making_ctx, w->number, b.index, 1);
         publish(s, w->next);
     }
@@ -217,14 +227,24 @@ static int start(worker *w, sgt_error *err)
 
 /* ---- what callers see ---- */
 
+/* What a slot has beside its buffer. */
+static int open_slot(const sgt_stream *s, slot *to)
+{
+    if (s->padded && !(to->lengths = calloc(s->rows, sizeof *to->lengths))) return 0;
+    if (!s->l->o.documents) return 1;
+    to->first = calloc(s->rows + 1, sizeof *to->first);
+    to->starts = reallocarray(NULL, s->rows, ((size_t)s->l->o.seq + 1) * sizeof *to->starts);
+    to->begun = (sgt_row_documents){to->first, to->starts};
+    return to->first && to->starts;
+}
+
 static int open_slots(sgt_stream *s, sgt_error *err)
 {
     s->slots = calloc(s->o.slots, sizeof *s->slots);
     s->workers = calloc(s->o.threads, sizeof *s->workers);
     if (!s->slots || !s->workers) return sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " slots: out of memory", s->o.slots);
     for (uint32_t i = 0; i < s->o.slots; i++) {
-        if (s->padded) s->slots[i].lengths = calloc(s->rows, sizeof *s->slots[i].lengths);
-        if ((s->padded && !s->slots[i].lengths) || !(s->slots[i].buffer = s->o.alloc(s->o.ctx, s->buffer_bytes)))
+        if (!open_slot(s, &s->slots[i]) || !(s->slots[i].buffer = s->o.alloc(s->o.ctx, s->buffer_bytes)))
             return sgt_fail(err, SGT_ENOMEM, "buffer %" PRIu32 " of %" PRIu32 ", %zu bytes: out of memory", i + 1,
                             s->o.slots, s->buffer_bytes);
     }
@@ -362,6 +382,8 @@ void sgt_stream_close(sgt_stream *s)
     for (uint32_t i = 0; s->slots && i < s->o.slots; i++) {
         if (s->slots[i].buffer && s->o.free) s->o.free(s->o.ctx, s->slots[i].buffer);
         free(s->slots[i].lengths);
+        free(s->slots[i].first);
+        free(s->slots[i].starts);
     }
     pthread_cond_destroy(&s->filled);
     pthread_mutex_destroy(&s->lock);

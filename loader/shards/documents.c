@@ -111,13 +111,13 @@ int sgt_documents_find(sgt_documents *d, const sgt_set *set, uint32_t first, uin
 {
     uint64_t count = d->count;
     if (!d->before && !(d->before = calloc((size_t)set->count + 1, sizeof *d->before)))
-        return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+        return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", set->shards[first].path);
     int rc = SGT_OK;
     for (uint32_t i = first; i < first + shards && rc == SGT_OK; i++) {
         rc = find_in(d, set, i, err);
         d->before[i + 1] = d->count;
     }
-    if (rc == SGT_OK && d->count == count)
+    if (rc == SGT_OK && path && d->count == count)
         rc = sgt_fail(err, SGT_EFORMAT,
                       "%s: no document starts in it: no .idx file says where, and no token is the end-of-text id "
                       "%" PRIu32 " (the other samplings need none)",
@@ -152,4 +152,20 @@ sgt_window sgt_documents_window(const sgt_documents *d, const sgt_set *set, uint
         if (shard < end && tokens < most) tokens += d->starts[d->before[shard]];
     }
     return (sgt_window){w->shard, start, tokens < most ? (uint32_t)tokens : most};
+}
+
+uint32_t sgt_documents_within(const sgt_documents *d, const sgt_window *w, uint32_t *starts)
+{
+    const uint32_t *first = d->starts + d->before[w->shard];
+    uint64_t n = d->before[w->shard + 1] - d->before[w->shard];
+    uint32_t count = 0;
+    while (n > 1) { /* to the last start before the window, without a branch that could be guessed wrong */
+        uint64_t half = n / 2;
+        first = first[half] < w->offset ? first + half : first;
+        n -= half;
+    }
+    const uint32_t *end = d->starts + d->before[w->shard + 1];
+    if (first < end && *first < w->offset) first++;
+    for (; first < end && *first < w->offset + w->tokens; first++) starts[count++] = (uint32_t)(*first - w->offset);
+    return count;
 }

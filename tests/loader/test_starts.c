@@ -1,0 +1,226 @@
+/* Where documents begin in rows: against the list of all of them, for every reader, sampling, output and rank, from
+ * .idx files or from the tokens; in streams; and what is made of it. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/philox.h"
+#include "tests/loader/batches.h"
+
+TestSuite(starts, .init = enter_scratch, .fini = leave_scratch);
+
+enum { EOT = 50256, SHARDS = 3, T = 24, B = 6 };
+
+static const uint64_t sizes[SHARDS] = {900, 25, 3000};
+
+/* Every 17th token or so; some one after another, and the first of a shard. */
+static int begins(uint32_t shard, uint64_t at)
+{
+    return sgt_philox_u64(5, at, shard) % 17 == 0 || at == 300 || at == 301 || (shard == 2 && at == 0);
+}
+
+/* Without .idx files the end-of-text id says it; with them only they do, and that id stands where nothing begins. */
+static void put_set(const char *name, int indexed)
+{
+    char path[64];
+    cr_assert_eq(mkdir(name, 0777), 0);
+    for (uint32_t s = 0; s < SHARDS; s++) {
+        uint8_t header[SGT_SHARD_HEADER];
+        uint16_t ids[3000];
+        uint64_t index[3000], n = 0;
+        sgt_shard_header h = {.tokens = sizes[s], .vocab = 50257, .eot = EOT};
+        for (uint64_t i = 0; i < sizes[s]; i++) {
+            if (begins(s, i)) index[n++] = i;
+            ids[i] = (indexed ? i % 5 == 0 : begins(s, i)) ? EOT : (uint16_t)(i % 5000);
+        }
+        sgt_shard_pack(header, &h);
+        snprintf(path, sizeof path, "%s/train_%06u.bin", name, s);
+        put_bytes(path, header, sizeof header);
+        resize(path, SGT_SHARD_HEADER + 2 * sizes[s]);
+        patch(path, SGT_SHARD_HEADER, ids, 2 * sizes[s]);
+        snprintf(path, sizeof path, "%s/train_%06u.idx", name, s);
+        if (indexed) put_bytes(path, index, 8 * n);
+    }
+}
+
+static void check_rows(const sgt_loader *l, uint64_t k, const sgt_row_documents *d)
+{
+    uint32_t n = l->o.batch / l->o.ranks, at = 0;
+    cr_assert(d && d->first[0] == 0);
+    for (uint32_t r = 0; r < n; r++) {
+        uint32_t shard;
+        uint64_t offset;
+        sgt_loader_window(l, k * l->o.batch + l->o.rank + (uint64_t)r * l->o.ranks, &shard, &offset);
+        cr_assert_eq(d->first[r], at);
+        for (uint32_t t = 0; t <= l->o.seq; t++) {
+            int one = l->o.sampling == SGT_SAMPLING_DOCUMENTS ? t == 0 : begins(shard % SHARDS, offset + t);
+            int said = at < d->first[r + 1] && d->starts[at] == t;
+            cr_assert_eq(said, one, "batch %lu, row %u, token %u", k, r, t);
+            at += said != 0;
+        }
+        cr_assert_eq(d->first[r + 1], at);
+    }
+}
+
+static void check_all(const char *path, sgt_loader_options o)
+{
+    uint16_t rows[B * (T + 1)];
+    int32_t in[B * T], to[B * T];
+    sgt_loader *l = open_loader(path, &o, NULL);
+    sgt_cursor *c = open_cursor(l);
+    sgt_loader_info info;
+    sgt_loader_get_info(l, &info);
+    for (uint64_t k = 0; k < 40; k++) {
+        cr_assert_eq(sgt_loader_batch(l, c, k, rows, NULL), 0);
+        check_rows(l, k, sgt_cursor_documents(c));
+        cr_assert_eq(sgt_loader_batch_i32(l, c, 1000 + k, in, to, NULL), 0);
+        check_rows(l, 1000 + k, sgt_cursor_documents(c));
+        cr_assert_eq(sgt_loader_batch_i32_scalar(l, c, k, in, to, NULL), 0);
+        check_rows(l, k, sgt_cursor_documents(c));
+    }
+    sgt_cursor_close(c);
+    sgt_loader_close(l);
+}
+
+Test(starts, equal_the_list)
+{
+    put_set("indexed", 1);
+    put_set("bare", 0);
+    for (int reader = 0; reader < SGT_READERS; reader++)
+        for (int sampling = 0; sampling < SGT_SAMPLINGS; sampling++)
+            for (uint32_t rank = 0; rank < 3; rank++) {
+                sgt_loader_options o = {.reader = (sgt_reader)reader, .sampling = (sgt_sampling)sampling, .batch = B,
+                                        .seq = T, .seed = 3, .documents = 1, .rank = rank, .ranks = 3};
+                check_all("indexed", o);
+                check_all("bare", o);
+                o.rank = o.ranks = 0;
+                o.scalar = 1;
+                check_all("indexed", o);
+            }
+}
+
+Test(starts, of_several_sets)
+{
+    put_set("indexed", 1);
+    put_set("bare", 0);
+    const sgt_loader_set sets[] = {{"indexed", 2}, {"bare", 1}};
+    for (int sampling = 0; sampling < SGT_SAMPLINGS; sampling++)
+        check_all(NULL, (sgt_loader_options){.sets = sets, .set_count = 2, .sampling = (sgt_sampling)sampling,
+                                             .batch = B, .seq = T, .documents = 1});
+}
+
+Test(starts, streams_carry_them)
+{
+    put_set("d", 1);
+    for (int output = SGT_OUTPUT_U16; output <= SGT_OUTPUT_I32; output++)
+        for (int sampling = 0; sampling < SGT_SAMPLINGS; sampling++) {
+            sgt_loader_options o = {.batch = B, .seq = T, .documents = 1, .sampling = (sgt_sampling)sampling};
+            sgt_loader *l = open_loader("d", &o, NULL);
+            sgt_stream_options so = {.first = 5, .count = 60, .threads = 3, .output = (sgt_output)output};
+            sgt_stream *s;
+            sgt_stream_batch b, held;
+            sgt_error err;
+            uint64_t k = 5;
+            cr_assert_eq(sgt_stream_open(&s, l, &so, &err), 0, "%s", err.text);
+            for (; sgt_stream_next(s, &b, &err) == 0; k++, held = b) {
+                check_rows(l, k, b.documents);
+                if (k == 5) continue;
+                check_rows(l, k - 1, held.documents); /* as long as it is held */
+                sgt_stream_release(s, &held);
+            }
+            cr_assert_eq(k, 65);
+            sgt_stream_close(s);
+            sgt_loader_close(l);
+        }
+}
+
+Test(starts, only_where_they_are_asked_for)
+{
+    put_set("d", 1);
+    uint16_t rows[B * (T + 1)];
+    uint64_t all = 0;
+    for (uint32_t s = 0; s < SHARDS; s++)
+        for (uint64_t i = 0; i < sizes[s]; i++) all += (uint64_t)begins(s, i);
+    for (int asked = 0; asked < 2; asked++) {
+        sgt_loader_options o = {.batch = B, .seq = T, .documents = asked};
+        sgt_loader *l = open_loader("d", &o, NULL);
+        sgt_cursor *c = open_cursor(l);
+        sgt_loader_info info;
+        sgt_stream *s;
+        sgt_stream_batch b;
+        sgt_loader_get_info(l, &info);
+        cr_assert_eq(info.documents, asked ? all : 0);
+        cr_assert_eq(sgt_loader_batch(l, c, 0, rows, NULL), 0);
+        cr_assert_eq(sgt_cursor_documents(c) != NULL, asked);
+        cr_assert(sgt_stream_open(&s, l, NULL, NULL) == 0 && sgt_stream_next(s, &b, NULL) == 0);
+        cr_assert_eq(b.documents != NULL, asked);
+        sgt_stream_close(s);
+        sgt_cursor_close(c);
+        sgt_loader_close(l);
+    }
+}
+
+/* Data that does not say where documents begin has rows of one; only the sampling of that name needs to know. */
+Test(starts, of_no_document)
+{
+    uint16_t ids[400] = {0}, rows[B * (T + 1)];
+    put_bytes("plain.bin", ids, sizeof ids);
+    sgt_loader_options o = {.batch = B, .seq = T, .documents = 1};
+    sgt_loader *l = open_loader("plain.bin", &o, NULL);
+    sgt_cursor *c = open_cursor(l);
+    sgt_loader_info info;
+    sgt_loader_get_info(l, &info);
+    cr_assert_eq(info.documents, 0);
+    cr_assert_eq(sgt_loader_batch(l, c, 0, rows, NULL), 0);
+    for (uint32_t r = 0; r <= B; r++) cr_assert_eq(sgt_cursor_documents(c)->first[r], 0);
+    sgt_cursor_close(c);
+    sgt_loader_close(l);
+}
+
+static int open_only(const char *path, sgt_error *err)
+{
+    sgt_loader *l;
+    sgt_loader_options o = {.batch = B, .seq = T, .documents = 1};
+    int rc = sgt_loader_open(&l, path, &o, err);
+    if (rc == 0) sgt_loader_close(l);
+    return rc;
+}
+
+Test(starts, index_that_is_wrong)
+{
+    put_set("d", 1);
+    uint64_t far = 900;
+    patch("d/train_000000.idx", 8, &far, 8);
+    expect_failure(open_only("d", why), SGT_EFORMAT,
+                   "d/train_000000.idx: at byte 8: document 1 starts at token 900, wanted after the one before and "
+                   "below 900");
+}
+
+/* ---- what is made of it ---- */
+
+Test(starts, expanded)
+{
+    static const uint32_t first[] = {0, 3, 3, 5, 6}, starts[] = {0, 2, 3, 1, 5, 0}, lengths[] = {6, 6, 6, 2};
+    static const sgt_row_documents d = {first, starts};
+    /* row 0 begins with a document, row 1 is all of one, row 2 has the rest of one, and one that begins at the last
+     * token, which is no input; row 3 is one of two tokens, and padding */
+    static const int32_t want[3][4 * 5] = {
+        {0, 0, 2, 3, 3, /**/ 0, 0, 0, 0, 0, /**/ 0, 1, 1, 1, 1, /**/ 0, 0, 2, 3, 4},
+        {0, 1, 0, 0, 1, /**/ 0, 1, 2, 3, 4, /**/ 0, 0, 1, 2, 3, /**/ 0, 1, 0, 0, 0},
+        {0, 0, 1, 2, 2, /**/ 0, 0, 0, 0, 0, /**/ 0, 1, 1, 1, 1, /**/ 0, 0, -1, -1, -1}};
+    for (int mask = 0; mask < 8; mask++) {
+        int32_t got[3][4 * 5];
+        memset(got, 0x55, sizeof got);
+        sgt_row_documents_expand(&d, lengths, 4, 5, mask & 1 ? got[0] : NULL, mask & 2 ? got[1] : NULL,
+                                 mask & 4 ? got[2] : NULL);
+        for (int i = 0; i < 3; i++)
+            for (int t = 0; t < 20; t++)
+                cr_assert_eq(got[i][t], mask >> i & 1 ? want[i][t] : 0x55555555, "array %d, number %d: %d", i, t,
+                             got[i][t]);
+    }
+    int32_t ids[4 * 5];
+    sgt_row_documents_expand(&d, NULL, 4, 5, NULL, NULL, ids);
+    cr_assert(ids[15] == 0 && ids[19] == 0); /* nothing is padding where nobody says so */
+}
