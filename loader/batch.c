@@ -158,12 +158,6 @@ void sgt_cursor_set_course(sgt_cursor *c, uint64_t stride, uint64_t end)
     c->end = end;
 }
 
-static void draw(const sgt_loader *l, sgt_cursor *c, uint64_t index, sgt_window *windows)
-{
-    uint64_t row = index * l->o.batch + l->o.rank;
-    for (uint32_t i = 0; i < local_batch(l); i++, row += l->o.ranks) windows[i] = sgt_loader_draw(l, &c->memo, row);
-}
-
 /* c->windows becomes those of batch `index`. */
 static void draw_asked(const sgt_loader *l, sgt_cursor *c, uint64_t index)
 {
@@ -181,7 +175,7 @@ static void draw_asked(const sgt_loader *l, sgt_cursor *c, uint64_t index)
     if (met)
         c->known--;
     else
-        draw(l, c, index, c->windows);
+        sgt_loader_draw_batch(l, &c->memo, index, c->windows);
     c->next = index + c->stride;
 }
 
@@ -206,7 +200,7 @@ static void look_ahead(const sgt_loader *l, sgt_cursor *c)
             index > UINT64_MAX / l->o.batch - 1 || (c->end && index >= c->end))
             return;
         sgt_window *windows = c->drawn + (size_t)((c->at + c->known) % (c->ahead + 1)) * local_batch(l);
-        draw(l, c, index, windows);
+        sgt_loader_draw_batch(l, &c->memo, index, windows);
         tell(l, c, windows);
         c->known++;
     }

@@ -73,6 +73,9 @@ void sgt_loader_close_sets(sgt_loader *l);
 /* Row `row`: where it starts; of documents its tokens too. */
 sgt_window sgt_loader_draw(const sgt_loader *l, sgt_mix_memo *memo, uint64_t row);
 
+/* The same, of this rank's rows of batch `index`. memo: not NULL. */
+void sgt_loader_draw_batch(const sgt_loader *l, sgt_mix_memo *memo, uint64_t index, sgt_window *windows);
+
 /* Whether rows are written past the caches: into a ring so large that they would not stay there. */
 void sgt_cursor_set_past(sgt_cursor *c, int past);
 

@@ -196,6 +196,16 @@ sgt_window sgt_mix_window(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row)
     return w;
 }
 
+void sgt_mix_windows(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row, uint64_t step, uint32_t n,
+                     sgt_window *windows)
+{
+    if (m->sets == 1) {
+        sgt_sampler_windows(&m->samplers[0], &memo->samplers[0], row, step, n, windows);
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++) windows[i] = sgt_mix_window(m, memo, row + i * step);
+}
+
 uint64_t sgt_mix_drawn(const sgt_mix *m, uint32_t set, uint64_t rows)
 {
     sgt_mix_memo memo;

@@ -87,6 +87,10 @@ uint32_t sgt_mix_row(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row, uint64_
 /* The window that it is, its shard counted through all sets' shards. Of `documents`, see sgt_sampler_window. */
 sgt_window sgt_mix_window(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row);
 
+/* Rows row, row + step, ..., n of them, as that call has them one by one. memo: not NULL. */
+void sgt_mix_windows(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row, uint64_t step, uint32_t n,
+                     sgt_window *windows);
+
 /* How many of the first `rows` rows are set `set`'s. */
 uint64_t sgt_mix_drawn(const sgt_mix *m, uint32_t set, uint64_t rows);
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/philox.h"
+#include "sample/draws.h"
 
 enum { RANDOM = 1, ORDER, PHASE, SHORT, BLOCKS, POOL }; /* purposes: no draw for one is ever a draw for another */
 
@@ -51,17 +52,21 @@ static uint32_t feistel_round(uint32_t v, uint32_t other, uint32_t key, uint32_t
     return (uint32_t)(sum >= m ? sum - m : sum);
 }
 
+uint64_t sgt_permute_once(const sgt_permutation *p, uint64_t i)
+{
+    uint32_t x = (uint32_t)(i / p->b), y = (uint32_t)(i % p->b);
+    for (unsigned r = 0; r < SGT_PERMUTE_ROUNDS; r += 2) {
+        x = feistel_round(x, y, p->keys[r], p->a);
+        y = feistel_round(y, x, p->keys[r + 1], p->b);
+    }
+    return (uint64_t)x * p->b + y;
+}
+
 uint64_t sgt_permute(const sgt_permutation *p, uint64_t i)
 {
     assert(i < p->n);
-    do {
-        uint32_t x = (uint32_t)(i / p->b), y = (uint32_t)(i % p->b);
-        for (unsigned r = 0; r < SGT_PERMUTE_ROUNDS; r += 2) {
-            x = feistel_round(x, y, p->keys[r], p->a);
-            y = feistel_round(y, x, p->keys[r + 1], p->b);
-        }
-        i = (uint64_t)x * p->b + y;
-    } while (i >= p->n);
+    do i = sgt_permute_once(p, i);
+    while (i >= p->n);
     return i;
 }
 
@@ -166,7 +171,8 @@ static uint64_t place_of(const sgt_sampler *s, const sgt_sampler_memo *m, uint64
     return (behind ? at + K - rest : at) / K;
 }
 
-static uint64_t block_window(const sgt_sampler *s, sgt_sampler_memo *m, uint64_t i)
+/* The pool that position i is in becomes m's; where it starts. */
+static uint64_t ready_pool(const sgt_sampler *s, sgt_sampler_memo *m, uint64_t i)
 {
     uint64_t K = block_windows(s), blocks = (s->windows + K - 1) / K;
     uint64_t pool = place_of(s, m, i) / SGT_POOL_BLOCKS, end = (pool + 1) * SGT_POOL_BLOCKS;
@@ -176,6 +182,12 @@ static uint64_t block_window(const sgt_sampler *s, sgt_sampler_memo *m, uint64_t
         sgt_permutation_init(&m->within, draw(s, POOL, m->epoch, pool), stop - start);
         m->pool = pool;
     }
+    return start;
+}
+
+static uint64_t block_window(const sgt_sampler *s, sgt_sampler_memo *m, uint64_t i)
+{
+    uint64_t K = block_windows(s), blocks = (s->windows + K - 1) / K, start = ready_pool(s, m, i);
     uint64_t at = start + sgt_permute(&m->within, i - start), place = place_of(s, m, at);
     uint64_t block = place == m->short_at ? blocks - 1 : sgt_permute(&m->order, place - (place > m->short_at));
     return block * K + (at - block_start(s, m, place));
@@ -218,4 +230,130 @@ sgt_window sgt_sampler_window(const sgt_sampler *s, sgt_sampler_memo *memo, uint
     }
     return phased(s, epoch,
                   s->sampling == SGT_SAMPLING_BLOCK ? block_window(s, memo, i) : sgt_permute(&memo->order, i));
+}
+
+/* ---- many rows at once ---- */
+
+enum { ROWS = 64 };
+_Static_assert(ROWS % SGT_DRAWS_WIDTH == 0, "whole vectors");
+
+/* Rows of one epoch, whose numbers `at` turn step by step into those of windows. What is past n, up to whole vectors,
+ * is computed for nothing. */
+typedef struct rows {
+    uint64_t at[ROWS], lo[ROWS], hi[ROWS], u[ROWS];
+    uint32_t n, wide; /* n; the next multiple of a vector */
+} rows;
+
+static void rows_init(rows *r, uint64_t first, uint64_t step, uint32_t n)
+{
+    r->n = n;
+    r->wide = (n + SGT_DRAWS_WIDTH - 1) / SGT_DRAWS_WIDTH * SGT_DRAWS_WIDTH;
+    for (uint32_t k = 0; k < r->wide; k++) r->at[k] = k < n ? first + k * step : first;
+}
+
+static void permute_rows(rows *r, const sgt_permutation *p)
+{
+    sgt_draws_best()->permute(r->at, p, r->wide);
+    for (uint32_t k = 0; k < r->n; k++)
+        while (r->at[k] >= p->n) r->at[k] = sgt_permute_once(p, r->at[k]);
+}
+
+static void random_rows(const sgt_sampler *s, rows *r, sgt_window *windows)
+{
+    for (uint32_t k = 0; k < r->wide; k++) r->hi[k] = RANDOM;
+    sgt_draws_best()->philox(r->u, s->seed, r->at, r->hi, r->wide);
+    for (uint32_t k = 0; k < r->n; k++) {
+        uint64_t start = below(r->u[k], s->before[s->shards]);
+        uint32_t shard = shard_of(s, start);
+        windows[k] = window_at(s, shard, start - s->before[shard]);
+    }
+}
+
+/* As `phased` does. */
+static void phase_rows(const sgt_sampler *s, uint64_t epoch, rows *r, sgt_window *windows)
+{
+    for (uint32_t k = 0; k < r->wide; k++) {
+        uint32_t shard = k < r->n ? shard_of(s, r->at[k]) : 0;
+        if (k < r->n) windows[k].shard = shard;
+        r->lo[k] = epoch;
+        r->hi[k] = (uint64_t)shard << 8 | PHASE;
+    }
+    sgt_draws_best()->philox(r->u, s->seed, r->lo, r->hi, r->wide);
+    for (uint32_t k = 0; k < r->n; k++) {
+        uint32_t shard = windows[k].shard;
+        windows[k] = window_at(s, shard, below(r->u[k], s->phases[shard]) + (r->at[k] - s->before[shard]) * s->seq);
+    }
+}
+
+static void shuffle_rows(const sgt_sampler *s, sgt_sampler_memo *m, rows *r, sgt_window *windows)
+{
+    permute_rows(r, &m->order);
+    phase_rows(s, m->epoch, r, windows);
+}
+
+static void document_rows(const sgt_sampler *s, sgt_sampler_memo *m, rows *r, sgt_window *windows)
+{
+    permute_rows(r, &m->order);
+    for (uint32_t k = 0; k < r->n; k++) {
+        uint32_t shard = shard_of(s, r->at[k]);
+        windows[k] = (sgt_window){shard, r->at[k] - s->before[shard], 0};
+    }
+}
+
+/* As block_window does, of rows in the pool that m has, which starts at `start`. */
+static void block_rows(const sgt_sampler *s, sgt_sampler_memo *m, uint64_t start, rows *r, sgt_window *windows)
+{
+    uint64_t K = block_windows(s), blocks = (s->windows + K - 1) / K;
+    for (uint32_t k = 0; k < r->wide; k++) r->at[k] -= start;
+    permute_rows(r, &m->within);
+    for (uint32_t k = 0; k < r->n; k++) {
+        uint64_t at = start + r->at[k], place = place_of(s, m, at);
+        r->hi[k] = place;
+        r->lo[k] = at - block_start(s, m, place);
+        r->at[k] = place == m->short_at ? 0 : place - (place > m->short_at);
+    }
+    if (s->windows >= K) permute_rows(r, &m->order); /* else there is none but the short one */
+    for (uint32_t k = 0; k < r->n; k++) r->at[k] = (r->hi[k] == m->short_at ? blocks - 1 : r->at[k]) * K + r->lo[k];
+    phase_rows(s, m->epoch, r, windows);
+}
+
+/* Row first, first + step, ...: how many of n come before `end` and go through the arrays at once. */
+static uint32_t at_once(uint64_t first, uint64_t step, uint64_t end, uint32_t n)
+{
+    uint64_t left = (end - first - 1) / step + 1;
+    if (n > ROWS) n = ROWS;
+    return left < n ? (uint32_t)left : n;
+}
+
+/* Some of the n rows; how many. */
+static uint32_t draw_some(const sgt_sampler *s, sgt_sampler_memo *m, uint64_t row, uint64_t step, uint32_t n,
+                          sgt_window *windows)
+{
+    rows r;
+    uint64_t epoch = row / s->windows, first = row % s->windows;
+    if (s->sampling == SGT_SAMPLING_RANDOM) {
+        rows_init(&r, row, step, n < ROWS ? n : ROWS);
+        random_rows(s, &r, windows);
+        return r.n;
+    }
+    if (s->sampling == SGT_SAMPLING_SEQUENTIAL) {
+        *windows = sgt_sampler_window(s, m, row);
+        return 1;
+    }
+    if (!m->ready || m->epoch != epoch) begin_epoch(s, m, epoch);
+    if (s->sampling == SGT_SAMPLING_BLOCK) {
+        uint64_t start = ready_pool(s, m, first);
+        rows_init(&r, first, step, at_once(first, step, start + m->within.n, n));
+        block_rows(s, m, start, &r, windows);
+    } else {
+        rows_init(&r, first, step, at_once(first, step, s->windows, n));
+        (s->sampling == SGT_SAMPLING_DOCUMENTS ? document_rows : shuffle_rows)(s, m, &r, windows);
+    }
+    return r.n;
+}
+
+void sgt_sampler_windows(const sgt_sampler *s, sgt_sampler_memo *memo, uint64_t row, uint64_t step, uint32_t n,
+                         sgt_window *windows)
+{
+    for (uint32_t done = 0; done < n;) done += draw_some(s, memo, row + done * step, step, n - done, windows + done);
 }

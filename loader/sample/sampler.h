@@ -68,6 +68,7 @@ typedef struct sgt_permutation {
 
 void sgt_permutation_init(sgt_permutation *p, uint64_t key, uint64_t n); /* 1 <= n <= 2^63 */
 uint64_t sgt_permute(const sgt_permutation *p, uint64_t i);              /* i < n */
+uint64_t sgt_permute_once(const sgt_permutation *p, uint64_t i);         /* without cycle walking: may be n or above */
 
 typedef struct sgt_sampler {
     sgt_sampling sampling;
@@ -97,5 +98,9 @@ void sgt_sampler_free(sgt_sampler *s);
 
 /* Of `documents`, offset is the document's number among those of its shard, and tokens is 0 (documents.h has more). */
 sgt_window sgt_sampler_window(const sgt_sampler *s, sgt_sampler_memo *memo, uint64_t row);
+
+/* Rows row, row + step, ..., n of them, as that call has them one by one, only faster (draws.h). memo: not NULL. */
+void sgt_sampler_windows(const sgt_sampler *s, sgt_sampler_memo *memo, uint64_t row, uint64_t step, uint32_t n,
+                         sgt_window *windows);
 
 #endif

@@ -1,0 +1,35 @@
+/* draws.h: what sampler.c computes for many rows at once, in plain C and in vectors: the same numbers to the bit, which
+ * tests/loader/test_draws.c holds them to. One row after the other they are a chain of multiplications, each of which
+ * waits for the one before. A batch of 32 rows of 20
+ * shards, microseconds, one by one and at once in plain C, AVX2 and AVX-512 (AMD EPYC Zen 4, one thread, 2026-11-21):
+ *
+ *     random     1.13    0.70    0.34    0.31
+ *     shuffle    3.52    2.26    0.90    0.67
+ *     block      6.58    3.99    1.58    1.16
+ *
+ * Making the rows themselves takes 7 (rows.h). */
+#ifndef SGT_DRAWS_H
+#define SGT_DRAWS_H
+
+#include <stddef.h>
+
+#include "sample/sampler.h"
+
+#define SGT_DRAWS_WIDTH 16u /* what n is a multiple of */
+
+typedef struct sgt_draws {
+    const char *level; /* "plain", "avx2", "avx512" */
+
+    /* u[i] = sgt_philox_u64(key, lo[i], hi[i]) */
+    void (*philox)(uint64_t *u, uint64_t key, const uint64_t *lo, const uint64_t *hi, size_t n);
+
+    /* at[i] = sgt_permute_once(p, at[i]) */
+    void (*permute)(uint64_t *at, const sgt_permutation *p, size_t n);
+} sgt_draws;
+
+const sgt_draws *sgt_draws_best(void);
+const sgt_draws *sgt_draws_level(int level); /* an sgt_cpu_level; NULL where sgt_cpu() does not allow it */
+
+extern const sgt_draws sgt_draws_plain, sgt_draws_avx2, sgt_draws_avx512; /* for draws.c */
+
+#endif

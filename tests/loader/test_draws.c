@@ -1,0 +1,115 @@
+/* Rows drawn many at once: the same as one by one, at every level, whatever epochs, pools and shards they come from. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cpu.h"
+#include "base/philox.h"
+#include "sample/draws.h"
+
+enum { MOST = 160 };
+
+static void each_level(void (*check)(void))
+{
+    sgt_error err;
+    int levels = (int)sgt_cpu() + 1;
+    for (int level = 0; level < levels; level++) {
+        cr_assert_eq(sgt_cpu_limit(sgt_cpu_level_name((sgt_cpu_level)level), &err), 0);
+        cr_assert_str_eq(sgt_draws_best()->level, sgt_cpu_level_name((sgt_cpu_level)level));
+        cr_assert_eq(sgt_draws_best(), sgt_draws_level(level));
+        cr_assert_null(sgt_draws_level(level + 1));
+        check();
+    }
+    sgt_cpu_limit("auto", &err);
+}
+
+static uint64_t any(uint64_t k, uint64_t what) /* full of ones now and then */
+{
+    uint64_t u = sgt_philox_u64(77, k, what);
+    return k % 7 == 0 ? u | UINT64_C(0xffffffff00000000) : k % 11 == 0 ? u >> 33 : u;
+}
+
+static void check_philox(void)
+{
+    uint64_t lo[64], hi[64], u[64];
+    for (uint64_t round = 0; round < 50; round++)
+        for (size_t n = SGT_DRAWS_WIDTH; n <= 64; n += SGT_DRAWS_WIDTH) {
+            uint64_t key = any(round, 1);
+            for (size_t i = 0; i < n; i++) lo[i] = any(round * 64 + i, 2), hi[i] = any(round * 64 + i, 3);
+            sgt_draws_best()->philox(u, key, lo, hi, n);
+            for (size_t i = 0; i < n; i++) cr_assert_eq(u[i], sgt_philox_u64(key, lo[i], hi[i]), "%zu of %zu", i, n);
+        }
+}
+
+static void check_permute(void)
+{
+    static const uint64_t sizes[] = {1, 2, 3, 5, 16, 97, 1000, 65536, 4294967295, 4294967296, (uint64_t)1 << 63,
+                                     ((uint64_t)1 << 63) - 25};
+    uint64_t at[64];
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
+        for (uint64_t round = 0; round < 20; round++) {
+            sgt_permutation p;
+            uint64_t before[64];
+            sgt_permutation_init(&p, any(round, 4), sizes[k]);
+            for (size_t i = 0; i < 64; i++) before[i] = at[i] = i < 2 ? sizes[k] - 1 : any(round * 64 + i, 5) % sizes[k];
+            sgt_draws_best()->permute(at, &p, 64);
+            for (size_t i = 0; i < 64; i++) cr_assert_eq(at[i], sgt_permute_once(&p, before[i]), "size %zu", k);
+        }
+}
+
+static void check_rows(const sgt_sampler *s, uint64_t row, uint64_t step, uint32_t n)
+{
+    sgt_window got[MOST + 1], spare = {7, 7, 7};
+    sgt_sampler_memo memo = {0};
+    got[n] = spare;
+    sgt_sampler_windows(s, &memo, row, step, n, got);
+    for (uint32_t i = 0; i < n; i++) {
+        sgt_window w = sgt_sampler_window(s, NULL, row + i * step);
+        cr_assert(got[i].shard == w.shard && got[i].offset == w.offset && got[i].tokens == w.tokens,
+                  "%s, row %lu + %u * %lu", sgt_sampling_name(s->sampling), row, i, step);
+    }
+    cr_assert_eq(memcmp(&got[n], &spare, sizeof spare), 0);
+}
+
+/* Epochs shorter than a vector and longer than a call; a single block, some of them, more than a pool. */
+static void check_samplings(void)
+{
+    static const struct {
+        uint32_t seq, shards;
+        uint64_t tokens[5];
+    } sets[] = {{16, 1, {17}},
+                {16, 3, {17, 100, 33}},
+                {8, 5, {1000, 9, 400, 77, 2000}},
+                {1024, 2, {1 << 20, 300000}},
+                {131072, 2, {50000000, 30000000}},
+                {131072, 4, {50000000, 30000000, 9000000000, 131073}}};
+    for (size_t k = 0; k < sizeof sets / sizeof *sets; k++)
+        for (int sampling = 0; sampling < SGT_SAMPLINGS; sampling++) {
+            sgt_sampler s;
+            sgt_error err;
+            cr_assert_eq(sgt_sampler_init(&s, (sgt_sampling)sampling, 5 + k, sets[k].seq, sets[k].tokens,
+                                          sets[k].shards, &err), 0);
+            for (uint64_t round = 0; round < 12; round++) {
+                uint64_t row = any(round, 6) % (3 * s.windows + 10), step = round < 6 ? 1 : 1 + any(round, 7) % 9;
+                check_rows(&s, row, step, 1 + (uint32_t)(any(round, 8) % MOST));
+            }
+            check_rows(&s, s.windows - 1, 1, 33);
+            check_rows(&s, ((uint64_t)1 << 62) + 3, 3, 65);
+            sgt_sampler_free(&s);
+        }
+}
+
+Test(draws, philox)
+{
+    each_level(check_philox);
+}
+
+Test(draws, permute)
+{
+    each_level(check_permute);
+}
+
+Test(draws, rows_are_those_drawn_one_by_one)
+{
+    each_level(check_samplings);
+}
