@@ -368,10 +368,12 @@ $(FUZZ:%=$(B)/tests/replay-%): $(B)/tests/replay-%: $(B)/obj/tests/fuzz/%.o $(B)
 $(FUZZ:%=$(B)/bin/fuzz-%): $(B)/bin/fuzz-%: $(B)/obj/tests/fuzz/%.o $(call lib,tokenize loader)
 	$(call say,LD,$@)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LD_tokenize) $(LD_loader)
 
-STRESS := loader saver
+STRESS := loader guard saver
 # For the sanitizers, make SAN=thread build/thread/tests/stress-... (stress-loader 1000000): readers, streams and
-# cancellation from many threads; checkpoints that a thread writes.
+# cancellation from many threads; shards cut short under them; checkpoints that a thread writes.
 $(B)/tests/stress-loader: $(B)/obj/tests/loader/stress/stress.o $(call lib,loader)
+	$(call say,LD,$@)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) -o $@ $^ $(LD_loader)
+$(B)/tests/stress-guard: $(B)/obj/tests/loader/stress/guard.o $(call lib,loader)
 	$(call say,LD,$@)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) -o $@ $^ $(LD_loader)
 $(B)/tests/stress-saver: $(B)/obj/tests/train/stress/stress.o $(call lib,train kernels loader)
 	$(call say,LD,$@)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) -o $@ $^ $(LD_train) $(LD_kernels) $(LD_loader)

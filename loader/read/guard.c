@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "sgt_loader.h"
@@ -77,8 +78,9 @@ static int mend(sgt_guarded *g, uint32_t map, uintptr_t at)
     uintptr_t from = at & ~(guard.page - 1), end = (uintptr_t)m->base + m->size;
     sgt_guard_tear(g, map, from - (uintptr_t)m->base);
     end = (end + guard.page - 1) & ~(guard.page - 1);
-    return mmap((void *)from, end - from, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) !=
-           MAP_FAILED;
+    /* The system call itself, as what a handler may do; and the thread sanitizer would take mmap() for a write. */
+    return syscall(SYS_mmap, from, end - from, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1,
+                   0) != -1;
 }
 
 /* Was the fault at one of our maps, and can whoever met it go on? */
