@@ -37,7 +37,8 @@ class Options(ctypes.Structure):  # sgt_loader_options: every field, in the head
         ("reader", c_int), ("sampling", c_int), ("seed", c_uint64), ("batch", c_uint32), ("seq", c_uint32),
         ("rank", c_uint32), ("ranks", c_uint32), ("vocab", c_uint32), ("split", c_char_p), ("padded_by", c_int),
         ("pad", c_uint32), ("scalar", c_int), ("raw", c_int), ("notice", Notice),
-        ("sets", POINTER(Set)), ("set_count", c_uint32), ("reserved", c_uint64 * 8),
+        ("sets", POINTER(Set)), ("set_count", c_uint32), ("documents", c_int),
+        ("reserved", c_uint64 * 8),
     ]  # fmt: skip
 
 

@@ -13,12 +13,13 @@ _Static_assert(sizeof(sgt_loader_set) == 16, "sgt_loader_set");
 _Static_assert(sizeof(sgt_loader_options) == 160, "sgt_loader_options");
 _Static_assert(offsetof(sgt_loader_options, seed) == 8 && offsetof(sgt_loader_options, split) == 40 &&
                    offsetof(sgt_loader_options, raw) == 60 && offsetof(sgt_loader_options, notice) == 64 &&
-                   offsetof(sgt_loader_options, set_count) == 88,
+                   offsetof(sgt_loader_options, set_count) == 88 && offsetof(sgt_loader_options, documents) == 92,
                "sgt_loader_options");
 _Static_assert(sizeof(sgt_loader_info) == 144 && offsetof(sgt_loader_info, batch) == 32 &&
                    offsetof(sgt_loader_info, hash) == 56 && offsetof(sgt_loader_info, reader_detail) == 72,
                "sgt_loader_info");
 _Static_assert(sizeof(sgt_loader_set_info) == 96, "sgt_loader_set_info");
+_Static_assert(sizeof(sgt_loader_state) == 80 && offsetof(sgt_loader_state, seed) == 24, "sgt_loader_state");
 _Static_assert(sizeof(sgt_stream_options) == 136 && offsetof(sgt_stream_options, alloc) == 32 &&
                    offsetof(sgt_stream_options, making_ctx) == 64,
                "sgt_stream_options");
