@@ -15,6 +15,23 @@ grep -qE "^100%\|#{20}\| $size/$size \[00:0[0-9]<00:00, [0-9.]+ [kMG]B/s\] [0-9.
     fail "no bar that is full at last: $(cat shown)"
 ! grep -vE '^ *[0-9]+%\|#* *\| [0-9.]+ [KM]?i?B/[0-9.]+ MiB \[' shown || fail 'that is more than the bar'
 
+# what is shuffled, or rid of duplicates, is gone over again: one bar for both passes, of all bytes that they read
+full() { # BYTES: the last bar is full at so many
+    all=$(echo "$1" | awk '{ printf "%.1f MiB", $1 / 1048576 }')
+    tail -1 shown | grep -qE "^100%\|#{20}\| $all/$all \[" || fail "no bar that is full at $all: $(cat shown)"
+    ! grep -vE '^ *[0-9]+%\|#* *\| [0-9.]+ [KM]?i?B/[0-9.]+ MiB \[' shown || fail 'that is more than one bar'
+}
+run 0 sgt-tokenize --json in counted
+tokens=$(field tokens .stdout) bytes=$(cat in/* | wc -c)
+terminal 'sgt-tokenize --shuffle 3 in shuffled > summary'
+full $((bytes + 4 * tokens))
+terminal 'sgt-tokenize --dedup in unique > summary'
+full $((bytes + 2 * tokens))
+grep -q '^7 duplicates' summary || fail "they are the same file: $(cat summary)"
+run 0 sgt-tokenize --rank 1 --ranks 2 in ranked
+terminal 'sgt-tokenize --rank 0 --ranks 2 in ranked > summary'
+full $((bytes / 2 + 2 * tokens))
+
 # standard input has no size: nothing is said of what is left
 terminal '(cat in/1.txt; sleep .3; cat in/2.txt; sleep .3; cat in/3.txt) | sgt-tokenize - fed > summary'
 grep -qE '^[0-9.]+ [KM]iB \[00:0[0-9], [0-9.]+ [kM]B/s\] [0-9.]+ [kM]tokens/s$' shown || fail "no bar: $(cat shown)"

@@ -19,6 +19,7 @@ typedef struct reader {
     uint64_t at;             /* of all tokens; where no document is at hand, it is sought */
     uint64_t tokens, begun;  /* of the document at hand, and how many of them are out; equal: none is at hand */
     int known;               /* order stands where `at` says */
+    uint64_t first, told;    /* of all tokens, where this rank's share begins; how far into it was last said to be */
 } reader;
 
 /* A shard that is in OUT already. 0: it is not. */
@@ -103,6 +104,7 @@ static int make_shard(const sgt_assembly *a, int split, uint64_t k, uint64_t tok
         if (!rc) rc = sgt_writer_append(w, ids, (size_t)n, err);
         r->begun += n;
         r->at += n;
+        sgt_advance_to(&a->advance, split, r->at - r->first, &r->told);
     }
     if (!rc) rc = sgt_writer_finish(w, s, err);
     if (!rc) rc = publish(a->out, s, err);
@@ -122,12 +124,13 @@ int sgt_assemble(const sgt_assembly *a, int split, sgt_order *order, sgt_manifes
     m->shards = more;
     uint64_t first = a->shares ? count * a->share / a->shares : 0;
     uint64_t last = a->shares ? count * (a->share + 1) / a->shares : 0;
+    r.first = first * a->shard_tokens;
     for (uint64_t k = first; k < last; k++) {
         uint64_t from = k * a->shard_tokens, tokens = all - from < a->shard_tokens ? all - from : a->shard_tokens;
         sgt_manifest_shard *s = &m->shards[m->count];
         int rc = whole(a, split, k, tokens, s, err);
         if (rc == 0 || (rc < 0 && a->force)) {
-            if (r.at != from) r = (reader){.order = order, .at = from};
+            if (r.at != from) r = (reader){.order = order, .at = from, .first = r.first, .told = r.told};
             rc = make_shard(a, split, k, tokens, &r, s, err);
         }
         if (rc < 0) return rc;

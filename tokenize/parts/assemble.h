@@ -16,6 +16,7 @@ typedef struct sgt_assembly {
     int force; /* a damaged shard in OUT is made again */
     const sgt_stop *stop;
     uint32_t share, shares; /* of the shards of each split those of this rank, in a row; shares 0: none */
+    sgt_advance advance;    /* of the tokens of those shards */
 } sgt_assembly;
 
 /* The shards of a split, whose documents come from `order`; m->shards and the totals of tokens grow by them, and

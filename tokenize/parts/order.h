@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "advance.h"
 #include "base/error.h"
 #include "dedup.h"
 #include "set.h"
@@ -29,6 +30,7 @@ typedef struct sgt_order_request {
     int force;        /* what an earlier run has shuffled is not believed */
     uint64_t memory;  /* a file of what is shuffled is taken into memory up to so many bytes; 0: 96 MiB */
     const sgt_stop *stop;
+    sgt_advance advance; /* of what is shuffled */
 } sgt_order_request;
 
 typedef struct sgt_order sgt_order;

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "advance.h"
 #include "assemble.h"
 #include "base/file.h"
 #include "dedup.h"
@@ -36,6 +37,9 @@ typedef struct parts {
     char **paths;
     size_t count;
     int helped; /* all ranks have put their share of OUT together */
+    uint64_t read, read_bytes, tokens; /* the first pass: bytes done, in all (0: nobody knows), tokens */
+    uint64_t behind[2][SGT_SPLITS];    /* the second: tokens shuffled, and tokens in shards of our share */
+    uint64_t second;                   /* tokens that it goes over */
 } parts;
 
 static int no_memory(const parts *p, sgt_error *err)
@@ -63,6 +67,63 @@ void sgt_parts_divide(const sgt_corpus *c, uint32_t ranks, size_t *first)
     while (rank < ranks) first[++rank] = c->count;
 }
 
+/* ---- one bar for both passes, by the bytes that they read ---- */
+
+/* How often the second pass goes over as many tokens as our part has, about. */
+static uint64_t times_again(const parts *p)
+{
+    const uint64_t shuffled = p->o->shuffle != 0;
+    if (p->ranks > 1 && !p->o->ranks.meet) return 0; /* another rank's work, most likely */
+    if (p->o->dedup) return p->ranks * (1 + shuffled);
+    return p->rank ? 1 : 1 + p->ranks * shuffled;
+}
+
+static void tell(const parts *p, uint64_t second)
+{
+    uint64_t behind = 0, all = p->read_bytes ? p->read_bytes + 2 * second : 0;
+    for (int i = 0; i < 2; i++)
+        for (int k = 0; k < SGT_SPLITS; k++) behind += p->behind[i][k];
+    uint64_t done = p->read + 2 * (behind < second ? behind : second);
+    if (p->o->progress) p->o->progress(p->o->progress_ctx, done, all, p->tokens);
+}
+
+static void first_pass(void *ctx, uint64_t done, uint64_t total, uint64_t tokens)
+{
+    parts *p = ctx;
+    p->read = done;
+    p->read_bytes = total;
+    p->tokens = tokens;
+    tell(p, total && done ? (uint64_t)((double)tokens / (double)done * (double)total * (double)times_again(p)) : 0);
+}
+
+static void go_on(parts *p, int step, int split, uint64_t tokens)
+{
+    if (tokens > p->behind[step][split]) p->behind[step][split] = tokens;
+    tell(p, p->second);
+}
+
+static void tell_shuffled(void *ctx, int split, uint64_t tokens)
+{
+    go_on(ctx, 0, split, tokens);
+}
+
+static void tell_assembled(void *ctx, int split, uint64_t tokens)
+{
+    go_on(ctx, 1, split, tokens);
+}
+
+/* With all parts open: what the second pass has before it. Of the first, all is behind. */
+static void begin_second(parts *p, uint32_t shares)
+{
+    uint64_t all = 0;
+    for (size_t i = 0; i < p->count; i++)
+        for (int k = 0; k < SGT_SPLITS; k++) all += sgt_set_tokens(p->sets[i], k);
+    if (p->read_bytes) p->read = p->read_bytes;
+    if (!p->tokens) p->tokens = all; /* an earlier run has read them */
+    p->second = all / (shares ? shares : 1) + (p->o->shuffle && !p->rank ? all : 0);
+    tell(p, p->second);
+}
+
 /* ---- this rank's part ---- */
 
 static char *part_path(const parts *p, uint32_t rank)
@@ -88,6 +149,9 @@ static int make_part(parts *p, const char *options, sgt_tokenize_result *result,
     char *path = part_path(p, p->rank);
     if (!path) return no_memory(p, err);
     o.out = path;
+    o.progress = first_pass;
+    o.progress_ctx = p;
+    p->read_bytes = mine.bytes; /* where it is whole already, too */
     int rc = sgt_pipeline_make(&o, &mine, p->vocab, options, result, err);
     free(path);
     return rc;
@@ -200,11 +264,12 @@ static int join_invalid(const parts *p, sgt_manifest *m, sgt_error *err)
 }
 
 /* One share of `shares` of the shards; with 0 of them what is shuffled is prepared. */
-static int assemble_shards(const parts *p, const sgt_dedup *dedup, uint32_t share, uint32_t shares, int force,
+static int assemble_shards(parts *p, const sgt_dedup *dedup, uint32_t share, uint32_t shares, int force,
                            sgt_manifest *m, sgt_error *err)
 {
     const sgt_tokenize_options *o = p->o;
-    sgt_assembly a = {&p->out, p->vocab, sgt_pipeline_shard_tokens(o), o->force, o->stop, share, shares};
+    sgt_assembly a = {&p->out, p->vocab, sgt_pipeline_shard_tokens(o), o->force, o->stop, share, shares,
+                      {tell_assembled, p}};
     int rc = SGT_OK;
     for (int split = 0; split < SGT_SPLITS && !rc; split++) {
         sgt_order *order;
@@ -216,15 +281,19 @@ static int assemble_shards(const parts *p, const sgt_dedup *dedup, uint32_t shar
                                .seed = o->shuffle_seed,
                                .work = p->out.work,
                                .force = force,
-                               .stop = o->stop};
+                               .stop = o->stop,
+                               .advance = {tell_shuffled, p}};
         if ((rc = sgt_order_open(&order, &r, err)) < 0) break;
+        uint64_t tokens = sgt_order_tokens(order);
+        if (o->shuffle) tell_shuffled(p, split, tokens);
         rc = sgt_assemble(&a, split, order, m, &m->documents, err);
+        if (!rc && shares) tell_assembled(p, split, tokens / shares);
         sgt_order_close(order);
     }
     return rc;
 }
 
-static int put_together(const parts *p, sgt_manifest *m, sgt_error *err)
+static int put_together(parts *p, sgt_manifest *m, sgt_error *err)
 {
     sgt_dedup *dedup = NULL;
     sgt_dedup_request r = {p->sets, (const char *const *)p->paths, p->count, p->out.work, p->o->stop};
@@ -248,6 +317,7 @@ static int complete(parts *p, const char *options, sgt_tokenize_result *result, 
         m.bad_lines += part->bad_lines;
         m.lone_surrogates += part->lone_surrogates;
     }
+    if (!rc && !p->helped) begin_second(p, 1);
     if (!rc && (rc = put_together(p, &m, err)) == 0 && (rc = join_sources(p, err)) == 0 &&
         (rc = join_invalid(p, &m, err)) == 0) {
         if (!(m.options = strdup(options))) rc = no_memory(p, err);
@@ -258,6 +328,10 @@ static int complete(parts *p, const char *options, sgt_tokenize_result *result, 
         if (!rc) rc = sgt_out_publish(&p->out, &m, p->vocab, err);
         *result = (sgt_tokenize_result){.bytes_read = result->bytes_read};
         sgt_pipeline_result(result, &m);
+        p->read += 2 * p->second; /* less, if duplicates were left out; and all is behind */
+        p->read_bytes += p->read_bytes ? 2 * p->second : 0;
+        p->tokens = m.tokens;
+        tell(p, 0);
     }
     sgt_manifest_free(&m);
     return rc;
@@ -302,13 +376,17 @@ static int help(parts *p, uint64_t ready, sgt_error *err)
     sgt_manifest ignored = {0};
     uint64_t none = 0;
     int rc = SGT_OK;
-    if (ready && (rc = open_sets(p, err)) == 0)
+    if (ready && (rc = open_sets(p, err)) == 0) {
+        begin_second(p, p->ranks);
         rc = assemble_shards(p, NULL, 0, 0, p->o->force, &ignored, err);
+    }
     if (rc < 0 || (rc = meet(p, &ready, err)) < 0) return rc;
     p->helped = ready != 0;
     if (ready && p->rank && (rc = sgt_out_help(&p->out, err)) < 0) return rc;
-    if (ready && (rc = open_sets(p, err)) == 0)
+    if (ready && (rc = open_sets(p, err)) == 0) {
+        begin_second(p, p->ranks);
         rc = assemble_shards(p, NULL, p->rank, p->ranks, 0, &ignored, err);
+    }
     sgt_manifest_free(&ignored);
     if (p->rank) sgt_out_share_no_more(&p->out);
     return rc < 0 ? rc : meet(p, &none, err);

@@ -75,6 +75,7 @@ static int scatter(sgt_shuffle *s, const sgt_order_request *r, sgt_order *input,
 {
     sgt_buckets *b;
     head h;
+    uint64_t tokens = 0, told = 0;
     int rc = sgt_buckets_open(&b, s->folder, s->count, err);
     if (rc < 0) return rc;
     while (!rc && (rc = sgt_order_next(input, &h.tokens, err)) == 0) {
@@ -82,6 +83,7 @@ static int scatter(sgt_shuffle *s, const sgt_order_request *r, sgt_order *input,
         h.number = sgt_order_number(input);
         h.key = XXH3_64bits_withSeed(&h.number, sizeof h.number, r->seed);
         if (!rc) rc = put_document(s, b, input, &h, err);
+        sgt_advance_to(&r->advance, r->split, tokens += h.tokens, &told);
     }
     if (rc == 1) return sgt_buckets_close(b, err);
     sgt_buckets_abandon(b);
