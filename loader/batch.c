@@ -67,7 +67,8 @@ const uint32_t *sgt_cursor_lengths(const sgt_cursor *c)
 
 /* Before row i of n is made: where it begins a group, the windows of the group after it are asked for, so that they
  * come while this one is copied; the first two groups at once. */
-static inline void ask_ahead(const sgt_loader *l, const sgt_cursor *c, const sgt_window *windows, uint32_t i, uint32_t n)
+static inline void ask_ahead(const sgt_loader *l, const sgt_cursor *c, const sgt_window *windows, uint32_t i,
+                             uint32_t n)
 {
     uint32_t group = sgt_rows_group((size_t)l->o.seq + 1);
     if (i % group) return;

@@ -7,12 +7,13 @@
  * each by its thread; later batches have to wait: that is the back-pressure.
  *
  * No lock is taken where nobody has to sleep. Two words pass batches to and fro: slot.filled, by which a thread says
- * which batch the slot now holds, and s->released, by which the consumer says which slots may be filled again. Who finds
- * nothing to do looks on for a while (a batch takes microseconds, and so does waking a thread), then sleeps on a
+ * which batch the slot now holds, and s->released, by which the consumer says which slots may be filled again. Who
+ * finds nothing to do looks on for a while (a batch takes microseconds, and so does waking a thread), then sleeps on a
  * condition variable, having said so in s->wanted or worker.asleep. Of these pairs each side stores its own word first
  * and loads the other's after, all sequentially consistent: one of the two sees the other, and no wake-up is lost. */
 #include <inttypes.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,9 +22,10 @@
 #include "base/cpu.h"
 #include "handle.h"
 
-#define ALIGN 64  /* bytes: targets start on a cache line, as inputs do */
-#define APART 64  /* bytes between words that different threads write: no line of a cache goes back and forth */
-#define LOOKS 500 /* for something to do before a thread sleeps: some ten microseconds */
+#define ALIGN 64   /* bytes: targets start on a cache line, as inputs do */
+#define APART 64   /* bytes between words that different threads write: no line of a cache goes back and forth */
+#define LOOKS 1000 /* for something to do before a thread sleeps: some fifty microseconds */
+#define YIELD 16   /* of these looks one leaves the core to others */
 
 typedef struct slot {
     uint64_t filled; /* n + 1: batch n is here, or rc says why not. Written by its thread, read by the consumer */
@@ -53,7 +55,7 @@ struct sgt_stream {
     const sgt_loader *l;
     sgt_stream_options o;
     size_t rows; /* of a batch, here */
-    int padded, looks;
+    int padded;
     size_t targets_at, buffer_bytes;
     uint32_t workers_made;
     worker *workers;
@@ -136,9 +138,16 @@ static sgt_stream_batch batch_of(const sgt_stream *s, uint64_t n)
 
 /* ---- the threads ---- */
 
-/* Between two looks at a word that another core is to write. */
-static inline void pause_briefly(void)
+/* Between look i and the next one at a word that another core is to write. Or the same core: schedulers like to put a
+ * thread where the one was that woke it, and then looking on is what keeps it from writing. A consumer that does
+ * nothing and one thread with 4 slots, microseconds a batch of 32 x 1024: 16.8 without looking on, 21.3 with, 9.6 with
+ * yielding (EPYC Zen 4, 2 cores, 2026-11-21). */
+static inline void look_away(int i)
 {
+    if (i % YIELD == YIELD - 1) {
+        sched_yield();
+        return;
+    }
 #if defined(__x86_64__)
     __builtin_ia32_pause();
 #elif defined(__aarch64__)
@@ -160,9 +169,9 @@ static int is_closing(const sgt_stream *s)
 static int wait_for_slot(worker *w)
 {
     sgt_stream *s = w->s;
-    for (int i = 0; i <= s->looks && !is_closing(s); i++) {
+    for (int i = 0; i < LOOKS && !is_closing(s); i++) {
         if (may_make(s, w->next)) return 1;
-        pause_briefly();
+        look_away(i);
     }
     pthread_mutex_lock(&s->lock);
     __atomic_store_n(&w->asleep, 1, __ATOMIC_SEQ_CST); /* with refill */
@@ -202,7 +211,7 @@ static void *work(void *arg)
         if (s->o.making) s->o.making(s->o.making_ctx, w->number, b.index, 1);
         publish(s, w->next);
     }
-    sgt_cursor_close(w->cursor); /* here: reads that it has in flight are waited for best by the thread that made them */
+    sgt_cursor_close(w->cursor); /* here: reads in flight are waited for best by the thread that made them */
     w->cursor = NULL;
     return NULL;
 }
@@ -287,7 +296,6 @@ int sgt_stream_open(sgt_stream **out, const sgt_loader *l, const sgt_stream_opti
         }
     if (!s->o.slots) s->o.slots = 4;
     if (!s->o.threads) s->o.threads = 1;
-    s->looks = sgt_cpu_count() > 1 ? LOOKS : 0; /* one core alone: looking keeps it from whoever is waited for */
     if (!s->o.alloc) {
         s->o.alloc = sgt_alloc_plain;
         s->o.free = sgt_free_plain;
@@ -328,9 +336,9 @@ static int is_filled(const slot *from, uint64_t n)
 
 static void wait_for_batch(sgt_stream *s, const slot *from, uint64_t n)
 {
-    for (int i = 0; i < s->looks; i++) {
+    for (int i = 0; i < LOOKS; i++) {
         if (is_filled(from, n)) return;
-        pause_briefly();
+        look_away(i);
     }
     pthread_mutex_lock(&s->lock);
     __atomic_store_n(&s->wanted, n + 1, __ATOMIC_SEQ_CST); /* with publish */
@@ -345,7 +353,8 @@ int sgt_stream_next(sgt_stream *s, sgt_stream_batch *b, sgt_error *err)
     slot *from = &s->slots[n % s->o.slots];
     if (s->o.count && n == s->o.count) return 1;
     if (n - s->released == s->o.slots) /* nothing could ever be filled: waiting would be for good */
-        return sgt_fail(err, SGT_EUSAGE, "all %" PRIu32 " batches of the stream are held: release one first", s->o.slots);
+        return sgt_fail(err, SGT_EUSAGE, "all %" PRIu32 " batches of the stream are held: release one first",
+                        s->o.slots);
     if (!is_filled(from, n)) wait_for_batch(s, from, n);
     if (from->rc < 0) { /* stays where it is: whoever asks again is told again */
         if (err) *err = from->err;

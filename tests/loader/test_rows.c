@@ -120,7 +120,9 @@ static void check_top(const sgt_rows *r)
             cr_assert_eq(r->widen(in, to, src, n), top, "%s: %zu of %zu", r->level, i, n);
             cr_assert_eq(r->widen_past(in, to, src, n), top, "%s: %zu of %zu", r->level, i, n);
             if (i < n)
-                cr_assert(r->copy(dst, src, n) == top && r->copy_past(dst, src, n) == top && r->largest(src, n) == top, "%s: %zu of %zu", r->level, i, n);
+                cr_assert(r->copy(dst, src, n) == top && r->copy_past(dst, src, n) == top &&
+                              r->largest(src, n) == top,
+                          "%s: %zu of %zu", r->level, i, n);
             src[i] = 0;
         }
     }

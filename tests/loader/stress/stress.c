@@ -219,7 +219,7 @@ static void run(sgt_reader reader, int sampling, uint64_t batches, uint64_t seed
         if (jobs[i].failed) fail(name, "a wrong batch");
     }
     sgt_loader_close(l);
-    for (int tries = 0; count_names("/proc/self/task") != tasks; tries++) { /* one that was joined may be seen a while */
+    for (int tries = 0; count_names("/proc/self/task") != tasks; tries++) { /* joined ones may be seen a while */
         if (tries == 1000) fail(name, "a thread is left");
         usleep(1000);
     }
