@@ -126,7 +126,7 @@ void sgt_loader_get_info(const sgt_loader *l, sgt_loader_info *info)
                               .padded = l->o.sampling == SGT_SAMPLING_DOCUMENTS,
                               .hash = l->set.hash,
                               .sets = l->part_count,
-                              .documents = l->documents.count,
+                              .documents = l->documents.unlisted_count ? 0 : l->documents.count,
                               .reader = l->o.reader,
                               .reader_detail = l->ops->detail(l->reader)};
 }

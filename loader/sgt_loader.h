@@ -79,7 +79,7 @@ typedef struct sgt_loader_options {
     sgt_notice notice; /* skipped shards, fallbacks */
     const sgt_loader_set *sets; /* several sets, mixed, in the place of sgt_loader_open's path; read while it opens */
     uint32_t set_count;
-    int documents; /* rows come with where documents begin in them: sgt_cursor_documents. Opening reads every .idx */
+    int documents; /* rows come with where documents begin in them (sgt_cursor_documents); every .idx is read here */
     uint64_t reserved[8]; /* 0. Fields to come take their place, here and below: no struct changes its size */
 } sgt_loader_options;
 
@@ -115,7 +115,8 @@ typedef struct sgt_loader_info {
     uint32_t sets;              /* 1, or how many are mixed */
     sgt_reader reader;          /* as asked */
     const char *reader_detail;  /* "preload", "uring (pread: io_uring is forbidden)"; lives as long as the loader */
-    uint64_t documents;         /* that begin in the used shards; 0 where nobody asked (option or sampling documents) */
+    uint64_t documents;         /* that begin in the used shards; 0 where nobody asked (option or sampling documents),
+                                 * or, of the option, a shard has no .idx file */
     uint64_t reserved[7];
 } sgt_loader_info;
 void sgt_loader_get_info(const sgt_loader *l, sgt_loader_info *info);
@@ -193,9 +194,9 @@ int sgt_loader_batch_i32_scalar(const sgt_loader *l, sgt_cursor *c, uint64_t ind
  * The cursor's; until its next batch. */
 const uint32_t *sgt_cursor_lengths(const sgt_cursor *c);
 
-/* Where documents begin in the rows of a batch, with options.documents: by SHARD.idx, or by end-of-text ids where there
- * is no such file. Row r's tokens starts[first[r]] ... starts[first[r + 1] - 1], ascending numbers from 0 to T, begin one
- * each; the tokens before the first of them are of one that began before the row. */
+/* Where documents begin in the rows of a batch, with options.documents: by SHARD.idx, or by the row's end-of-text ids
+ * where there is no such file. Row r's tokens starts[first[r]] ... starts[first[r + 1] - 1], ascending numbers from 0 to
+ * T, begin one each; the tokens before the first of them are of one that began before the row. */
 typedef struct sgt_row_documents {
     const uint32_t *first; /* (local_batch + 1) */
     const uint32_t *starts;

@@ -25,7 +25,9 @@ void sgt_cursor_find_starts(const sgt_loader *l, sgt_cursor *c)
     for (uint32_t i = 0; i < n; i++) {
         c->starts_first[i] = count;
         if (c->lengths) c->starts[count++] = 0; /* the row is one */
-        else count += sgt_documents_within(&l->documents, &c->windows[i], c->starts + count);
+        else
+            count += sgt_documents_within(&l->documents, &c->windows[i], c->tokens[i],
+                                          sgt_set_eot(&l->set, c->windows[i].shard), c->starts + count);
     }
     c->starts_first[n] = count;
 }

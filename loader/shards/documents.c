@@ -90,18 +90,24 @@ static int add_megatron(void *ctx, uint64_t start, sgt_error *err)
     return add(ctx, start, err);
 }
 
-static int find_in(sgt_documents *d, const sgt_set *set, uint32_t shard, sgt_error *err)
+static int find_in(sgt_documents *d, const sgt_set *set, uint32_t shard, int look, sgt_error *err)
 {
     const sgt_set_shard *h = &set->shards[shard];
+    char *path = h->head.format == SGT_SHARD_MEGATRON ? NULL : index_of(h->path);
+    if (!look && !path && h->head.format != SGT_SHARD_MEGATRON) {
+        d->unlisted[shard] = 1;
+        d->unlisted_count++;
+        return SGT_OK;
+    }
+    int rc;
     if (h->head.tokens > UINT32_MAX)
-        return sgt_fail(err, SGT_EUNSUPPORTED,
-                        "%s: %" PRIu64 " tokens: documents are found in shards of up to %" PRIu32
-                        " (the other samplings take any)",
-                        h->path, h->head.tokens, UINT32_MAX);
-    if (h->head.format == SGT_SHARD_MEGATRON)
-        return sgt_megatron_read(NULL, h->path, h->head.tokens, add_megatron, d, err);
-    char *path = index_of(set->shards[shard].path);
-    int rc = path ? read_index(d, &set->shards[shard], path, err) : scan(d, set, shard, err);
+        rc = sgt_fail(err, SGT_EUNSUPPORTED,
+                      "%s: %" PRIu64 " tokens: documents are found in shards of up to %" PRIu32
+                      " (the other samplings take any)",
+                      h->path, h->head.tokens, UINT32_MAX);
+    else if (h->head.format == SGT_SHARD_MEGATRON)
+        rc = sgt_megatron_read(NULL, h->path, h->head.tokens, add_megatron, d, err);
+    else rc = path ? read_index(d, h, path, err) : scan(d, set, shard, err);
     free(path);
     return rc;
 }
@@ -110,11 +116,14 @@ int sgt_documents_find(sgt_documents *d, const sgt_set *set, uint32_t first, uin
                        sgt_error *err)
 {
     uint64_t count = d->count;
-    if (!d->before && !(d->before = calloc((size_t)set->count + 1, sizeof *d->before)))
-        return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", set->shards[first].path);
     int rc = SGT_OK;
+    if (!d->before) {
+        d->before = calloc((size_t)set->count + 1, sizeof *d->before);
+        d->unlisted = calloc(set->count, 1);
+    }
+    if (!d->before || !d->unlisted) rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", set->shards[first].path);
     for (uint32_t i = first; i < first + shards && rc == SGT_OK; i++) {
-        rc = find_in(d, set, i, err);
+        rc = find_in(d, set, i, path != NULL, err);
         d->before[i + 1] = d->count;
     }
     if (rc == SGT_OK && path && d->count == count)
@@ -130,6 +139,7 @@ void sgt_documents_free(sgt_documents *d)
 {
     free(d->starts);
     free(d->before);
+    free(d->unlisted);
     *d = (sgt_documents){0};
 }
 
@@ -154,18 +164,39 @@ sgt_window sgt_documents_window(const sgt_documents *d, const sgt_set *set, uint
     return (sgt_window){w->shard, start, tokens < most ? (uint32_t)tokens : most};
 }
 
-uint32_t sgt_documents_within(const sgt_documents *d, const sgt_window *w, uint32_t *starts)
+/* Runs of tokens are looked through at once, in vectors where the compiler has them: most have no start. */
+static uint32_t find_ids(const uint16_t *tokens, uint32_t n, uint32_t id, uint32_t *starts)
 {
-    const uint32_t *first = d->starts + d->before[w->shard];
-    uint64_t n = d->before[w->shard + 1] - d->before[w->shard];
+    enum { RUN = 64 };
     uint32_t count = 0;
-    while (n > 1) { /* to the last start before the window, without a branch that could be guessed wrong */
-        uint64_t half = n / 2;
-        first = first[half] < w->offset ? first + half : first;
+    for (uint32_t from = 0; from < n; from += RUN) {
+        uint32_t to = n - from < RUN ? n : from + RUN;
+        unsigned any = to - from < RUN;
+        for (uint32_t t = 0; t < RUN && !(to - from < RUN); t++) any |= tokens[from + t] == id;
+        for (uint32_t t = from; any && t < to; t++)
+            if (tokens[t] == id) starts[count++] = t;
+    }
+    return count;
+}
+
+/* The first start of a shard that is not before `offset`; a search without a branch that could be guessed wrong. */
+static const uint32_t *first_from(const uint32_t *first, const uint32_t *end, uint64_t offset)
+{
+    for (size_t n = (size_t)(end - first); n > 1;) {
+        size_t half = n / 2;
+        first = first[half] < offset ? first + half : first;
         n -= half;
     }
+    return first < end && *first < offset ? first + 1 : first;
+}
+
+uint32_t sgt_documents_within(const sgt_documents *d, const sgt_window *w, const uint16_t *tokens, uint32_t eot,
+                              uint32_t *starts)
+{
+    if (d->unlisted[w->shard]) return find_ids(tokens, w->tokens, eot, starts);
+    uint32_t count = 0;
     const uint32_t *end = d->starts + d->before[w->shard + 1];
-    if (first < end && *first < w->offset) first++;
-    for (; first < end && *first < w->offset + w->tokens; first++) starts[count++] = (uint32_t)(*first - w->offset);
+    const uint32_t *at = first_from(d->starts + d->before[w->shard], end, w->offset);
+    for (; at < end && *at < w->offset + w->tokens; at++) starts[count++] = (uint32_t)(*at - w->offset);
     return count;
 }

@@ -20,18 +20,22 @@ typedef struct sgt_documents {
     uint64_t count, room;
     uint32_t *starts; /* (count): in tokens of their shards, shard after shard */
     uint64_t *before; /* (shards + 1): documents that start in the shards before this one */
+    uint8_t *unlisted; /* (shards): no .idx says where its documents start, and its tokens were not looked at */
+    uint32_t unlisted_count;
 } sgt_documents;
 
 /* Of shards first ... first + shards - 1, which follow those whose documents are in *d already ({0}: none are). Reads
  * SHARD.idx beside SHARD.bin; where there is none, looks for end-of-text ids. SGT_EFORMAT names the file and the
- * offset of an entry that cannot be, or the set (`path`; NULL: that is no failure) where no document starts. */
+ * offset of an entry that cannot be, or the set (`path`) where no document starts. path NULL: reads .idx files alone,
+ * and a set without documents is no failure. */
 int sgt_documents_find(sgt_documents *d, const sgt_set *set, uint32_t first, uint32_t shards, const char *path,
                        sgt_error *err);
 void sgt_documents_free(sgt_documents *d);
 
 /* The tokens of a window, which ends in its shard, at which documents start, counted from its first: into `starts`,
- * room for w->tokens; how many. */
-uint32_t sgt_documents_within(const sgt_documents *d, const sgt_window *w, uint32_t *starts);
+ * room for w->tokens; how many. In a shard that is unlisted they are told by `eot` among the window's `tokens`. */
+uint32_t sgt_documents_within(const sgt_documents *d, const sgt_window *w, const uint16_t *tokens, uint32_t eot,
+                              uint32_t *starts);
 
 /* How many start in a shard. */
 uint64_t sgt_documents_in(const sgt_documents *d, uint32_t shard);
