@@ -85,9 +85,16 @@ int sgt_loader_open_faulty(sgt_loader **out, const char *path, const sgt_loader_
     l->o.split = NULL; /* the caller's, and only lent */
     l->o.sets = NULL;
     if ((rc = open_documents(l, err)) < 0 || (rc = open_mix(l, err)) < 0) goto fail;
-    sgt_reader_options ro = {
-        .sampling = l->o.sampling, .seq = l->o.seq, .windows = l->o.batch / l->o.ranks, .notice = l->o.notice};
+    sgt_reader_options ro = {.sampling = l->o.sampling,
+                             .mix = &l->mix,
+                             .seq = l->o.seq,
+                             .windows = l->o.batch / l->o.ranks,
+                             .notice = l->o.notice};
     if (fault) ro.fault = *fault;
+    for (uint32_t i = 0; i < l->mix.sets && ro.fault.pool_blocks; i++) {
+        l->mix.samplers[i].block_tokens = ro.fault.block_tokens;
+        l->mix.samplers[i].pool_blocks = ro.fault.pool_blocks;
+    }
     l->rows = sgt_rows_best();
     l->ops = readers[l->o.reader];
     if ((rc = l->ops->open(&l->reader, &l->set, &ro, err)) < 0) goto fail;

@@ -1,5 +1,5 @@
-/* preload.c: the whole set in memory, in one block of huge pages filled by large reads, many of them in flight; after that
- * there is nothing left that can fail. Ids are checked as they come in, so that a bad one ends a run before it begins.
+/* preload.c: the whole set in memory, in one block of huge pages filled by large reads, many of them in flight; after
+ * that there is nothing left that can fail. Ids are checked as they come in, so that a bad one ends a run before it begins.
  *
  * A shard's file lies in memory as it is, header and all, from a multiple of SGT_RING_ALIGN on: what is aligned in the
  * file is aligned in memory, wherever its tokens begin. */

@@ -15,7 +15,7 @@
 
 #include <stdint.h>
 
-#include "sample/sampler.h"
+#include "sample/mix.h"
 #include "shards/set.h"
 
 /* Tests only: faults that a healthy machine does not show. Zero: none. */
@@ -35,10 +35,12 @@ typedef struct sgt_reader_fault {
     unsigned ring_entries; /* of an io_uring, however many reads are in flight */
     unsigned most_files;   /* descriptors that are kept open */
     const char *memory;    /* the folder whose proc and sys say how much memory there is */
+    uint32_t block_tokens, pool_blocks; /* not 0: of `block`, which with them is another sampling */
 } sgt_reader_fault;
 
 typedef struct sgt_reader_options {
     sgt_sampling sampling;
+    const sgt_mix *mix; /* that windows come from; outlives the reader */
     uint32_t seq;      /* windows have at most seq + 1 tokens */
     uint32_t windows;  /* the most that a fetch asks for */
     sgt_notice notice; /* called by one thread at a time */

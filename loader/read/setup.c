@@ -238,6 +238,7 @@ int sgt_rings_open(sgt_rings **out, const sgt_set *set, const sgt_reader_options
     all->fault = o->fault;
     sgt_once_init(&all->once, &o->notice);
     int rc = sgt_files_open(&all->files, set, &all->fault, &all->once, SAID_CACHE, err);
+    if (rc == 0) all->align = sgt_files_align(all->files, 0);
     if (rc < 0 || (rc = try_ring(all, reads * sgt_rings_room(all, bytes), err)) < 0) {
         sgt_rings_close(all);
         return rc;
@@ -261,7 +262,7 @@ const char *sgt_rings_detail(const sgt_rings *all)
 
 size_t sgt_rings_align(const sgt_rings *all)
 {
-    return sgt_files_align(all->files, 0);
+    return all->align;
 }
 
 size_t sgt_rings_room(const sgt_rings *all, size_t bytes)

@@ -15,6 +15,7 @@ struct sgt_rings {
     sgt_reader_fault fault;
     sgt_once once;
     sgt_files *files;
+    size_t align; /* shard 0's at open: a direct read of it that is refused later changes no other shard's */
     int pread;            /* decided at open */
     int plain;            /* likewise: without FLAGS */
     unsigned made, reads; /* atomic, for faults */

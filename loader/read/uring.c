@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "read/blocks.h"
 #include "read/ring.h"
 
 #define DEPTH 128                     /* reads in flight at most: where the study's disk reached its limit */
@@ -17,6 +18,7 @@
 
 typedef struct reader {
     sgt_rings *rings;
+    sgt_blocks *blocks; /* of that sampling; else NULL */
     const sgt_set *set;
     uint32_t windows; /* of a fetch */
     uint32_t places;
@@ -33,6 +35,7 @@ typedef struct place {
 typedef struct cursor {
     const reader *r;
     sgt_ring *ring;
+    sgt_blocks_cursor *blocks; /* NULL where the reader has none */
     sgt_arena memory;
     uint32_t used, known; /* the place of the last fetch; how many after it are expected */
     sgt_window *windows;
@@ -46,6 +49,7 @@ static void close_reader(void *p)
 {
     reader *r = p;
     if (!r) return;
+    sgt_blocks_close(r->blocks);
     sgt_rings_close(r->rings);
     free(r);
 }
@@ -60,6 +64,7 @@ static int open_reader(void **out, const sgt_set *set, const sgt_reader_options 
     r->windows = o->windows;
     r->places = (uint32_t)ahead + 1;
     int rc = sgt_rings_open(&r->rings, set, o, r->places * (size_t)o->windows, bytes, err);
+    if (rc == 0) rc = sgt_blocks_open(&r->blocks, r->rings, set, o, err);
     if (rc < 0) {
         close_reader(r);
         return rc;
@@ -80,6 +85,7 @@ static void close_cursor(void *p)
 {
     cursor *c = p;
     if (!c) return;
+    sgt_blocks_cursor_close(c->blocks);
     if (sgt_ring_close(c->ring) == 0) sgt_arena_unmap(&c->memory); /* else better lost than written to by a late read */
     free(c->windows);
     free(c->reads);
@@ -101,6 +107,7 @@ static int open_cursor(void **out, void *p, sgt_error *err)
         sgt_fail(err, SGT_ENOMEM, "%zu windows of %zu bytes: out of memory", reads, r->room);
     else if ((rc = sgt_arena_map(&c->memory, reads * r->room, 0, err)) == 0)
         rc = sgt_ring_open(&c->ring, r->rings, DEPTH, c->memory.base, reads * r->room, err);
+    if (rc == 0 && r->blocks) rc = sgt_blocks_cursor_open(&c->blocks, r->blocks, err);
     if (rc < 0) {
         close_cursor(c);
         return rc;
@@ -147,6 +154,7 @@ static int holds(const place *p, const sgt_window *windows, uint32_t n)
 static void expect(void *cursor_, const sgt_window *windows, uint32_t n)
 {
     cursor *c = cursor_;
+    if (c->blocks) return; /* they know by themselves */
     if (!n) {
         for (; c->known; c->known--) sgt_ring_drop(c->ring, place_at(c, c->known)->reads, place_at(c, c->known)->n);
         return;
@@ -158,9 +166,8 @@ static void expect(void *cursor_, const sgt_window *windows, uint32_t n)
     sgt_ring_submit(c->ring);
 }
 
-static int fetch(void *cursor_, const sgt_window *windows, uint32_t n, const uint16_t **tokens, sgt_error *err)
+static int fetch_windows(cursor *c, const sgt_window *windows, uint32_t n, const uint16_t **tokens, sgt_error *err)
 {
-    cursor *c = cursor_;
     if (c->known && holds(place_at(c, 1), windows, n)) {
         c->used = (c->used + 1) % c->r->places;
         c->known--;
@@ -170,6 +177,18 @@ static int fetch(void *cursor_, const sgt_window *windows, uint32_t n, const uin
     place *p = place_at(c, 0);
     int rc = sgt_ring_wait(c->ring, p->reads, n, err);
     for (uint32_t i = 0; i < n && rc == 0; i++) tokens[i] = (const uint16_t *)(const void *)p->reads[i].data;
+    return rc;
+}
+
+static int fetch(void *cursor_, const sgt_window *windows, uint32_t n, const uint16_t **tokens, sgt_error *err)
+{
+    cursor *c = cursor_;
+    const sgt_window *left;
+    const uint16_t **where;
+    if (!c->blocks) return fetch_windows(c, windows, n, tokens, err);
+    uint32_t k = sgt_blocks_fetch(c->blocks, windows, n, tokens, &left, &where);
+    int rc = k ? fetch_windows(c, left, k, where, err) : SGT_OK;
+    if (rc == 0) sgt_blocks_put(c->blocks, tokens);
     return rc;
 }
 

@@ -74,7 +74,7 @@ uint64_t sgt_permute(const sgt_permutation *p, uint64_t i)
 
 static sgt_window window_at(const sgt_sampler *s, uint32_t shard, uint64_t offset)
 {
-    return (sgt_window){shard, offset, s->seq + 1};
+    return (sgt_window){.shard = shard, .offset = offset, .tokens = s->seq + 1};
 }
 
 static uint64_t shuffle_windows(uint64_t tokens, uint32_t seq)
@@ -99,6 +99,8 @@ int sgt_sampler_init(sgt_sampler *s, sgt_sampling sampling, uint64_t seed, uint3
                      uint32_t shards, sgt_error *err)
 {
     *s = (sgt_sampler){.sampling = sampling, .seed = seed, .seq = seq, .shards = shards};
+    s->block_tokens = SGT_BLOCK_TOKENS;
+    s->pool_blocks = SGT_POOL_BLOCKS;
     s->before = malloc(((size_t)shards + 1) * sizeof *s->before);
     s->phases = malloc(((size_t)shards + 1) * sizeof *s->phases);
     if (!s->before || !s->phases) {
@@ -150,15 +152,21 @@ static sgt_window phased(const sgt_sampler *s, uint64_t epoch, uint64_t window)
 
 /* ---- block ---- */
 
-static uint64_t block_windows(const sgt_sampler *s)
+uint64_t sgt_sampler_block_windows(const sgt_sampler *s)
 {
-    return (SGT_BLOCK_TOKENS + (uint64_t)s->seq - 1) / s->seq;
+    return (s->block_tokens + (uint64_t)s->seq - 1) / s->seq;
+}
+
+uint64_t sgt_sampler_blocks(const sgt_sampler *s)
+{
+    uint64_t K = sgt_sampler_block_windows(s);
+    return s->windows / K + (s->windows % K != 0);
 }
 
 /* The number of windows in the first `place` blocks of the order. */
 static uint64_t block_start(const sgt_sampler *s, const sgt_sampler_memo *m, uint64_t place)
 {
-    uint64_t K = block_windows(s);
+    uint64_t K = sgt_sampler_block_windows(s);
     return place > m->short_at ? place * K - (K - s->windows % K) : place * K;
 }
 
@@ -166,17 +174,24 @@ static uint64_t block_start(const sgt_sampler *s, const sgt_sampler_memo *m, uin
  * the short one leaves behind it. */
 static uint64_t place_of(const sgt_sampler *s, const sgt_sampler_memo *m, uint64_t at)
 {
-    uint64_t K = block_windows(s), rest = s->windows % K;
+    uint64_t K = sgt_sampler_block_windows(s), rest = s->windows % K;
     int behind = m->short_at != UINT64_MAX && at >= m->short_at * K + rest;
     return (behind ? at + K - rest : at) / K;
+}
+
+/* Which block, in the order that the set has them, stands at this place. */
+static uint64_t block_at(const sgt_sampler *s, const sgt_sampler_memo *m, uint64_t place)
+{
+    if (place == m->short_at) return sgt_sampler_blocks(s) - 1;
+    return sgt_permute(&m->order, place - (place > m->short_at));
 }
 
 /* The pool that position i is in becomes m's; where it starts. */
 static uint64_t ready_pool(const sgt_sampler *s, sgt_sampler_memo *m, uint64_t i)
 {
-    uint64_t K = block_windows(s), blocks = (s->windows + K - 1) / K;
-    uint64_t pool = place_of(s, m, i) / SGT_POOL_BLOCKS, end = (pool + 1) * SGT_POOL_BLOCKS;
-    uint64_t start = block_start(s, m, pool * SGT_POOL_BLOCKS);
+    uint64_t blocks = sgt_sampler_blocks(s);
+    uint64_t pool = place_of(s, m, i) / s->pool_blocks, end = (pool + 1) * s->pool_blocks;
+    uint64_t start = block_start(s, m, pool * s->pool_blocks);
     if (m->pool != pool) {
         uint64_t stop = block_start(s, m, end < blocks ? end : blocks);
         sgt_permutation_init(&m->within, draw(s, POOL, m->epoch, pool), stop - start);
@@ -185,12 +200,12 @@ static uint64_t ready_pool(const sgt_sampler *s, sgt_sampler_memo *m, uint64_t i
     return start;
 }
 
-static uint64_t block_window(const sgt_sampler *s, sgt_sampler_memo *m, uint64_t i)
+/* The i-th window of the epoch, and the place of its block. */
+static uint64_t block_window(const sgt_sampler *s, sgt_sampler_memo *m, uint64_t i, uint64_t *place)
 {
-    uint64_t K = block_windows(s), blocks = (s->windows + K - 1) / K, start = ready_pool(s, m, i);
-    uint64_t at = start + sgt_permute(&m->within, i - start), place = place_of(s, m, at);
-    uint64_t block = place == m->short_at ? blocks - 1 : sgt_permute(&m->order, place - (place > m->short_at));
-    return block * K + (at - block_start(s, m, place));
+    uint64_t start = ready_pool(s, m, i), at = start + sgt_permute(&m->within, i - start);
+    *place = place_of(s, m, at);
+    return block_at(s, m, *place) * sgt_sampler_block_windows(s) + (at - block_start(s, m, *place));
 }
 
 /* ---- rows ---- */
@@ -200,7 +215,7 @@ static void begin_epoch(const sgt_sampler *s, sgt_sampler_memo *m, uint64_t epoc
     uint64_t n = s->windows;
     *m = (sgt_sampler_memo){.ready = 1, .epoch = epoch, .short_at = UINT64_MAX, .pool = UINT64_MAX};
     if (s->sampling == SGT_SAMPLING_BLOCK) {
-        uint64_t K = block_windows(s), whole = n / K;
+        uint64_t K = sgt_sampler_block_windows(s), whole = n / K;
         if (n % K) m->short_at = below(draw(s, SHORT, epoch, 0), whole + 1);
         if (whole) sgt_permutation_init(&m->order, draw(s, BLOCKS, epoch, 0), whole);
     } else {
@@ -226,10 +241,29 @@ sgt_window sgt_sampler_window(const sgt_sampler *s, sgt_sampler_memo *memo, uint
     if (s->sampling == SGT_SAMPLING_DOCUMENTS) {
         uint64_t document = sgt_permute(&memo->order, i);
         uint32_t shard = shard_of(s, document);
-        return (sgt_window){shard, document - s->before[shard], 0};
+        return (sgt_window){.shard = shard, .offset = document - s->before[shard]};
     }
-    return phased(s, epoch,
-                  s->sampling == SGT_SAMPLING_BLOCK ? block_window(s, memo, i) : sgt_permute(&memo->order, i));
+    if (s->sampling != SGT_SAMPLING_BLOCK) return phased(s, epoch, sgt_permute(&memo->order, i));
+    uint64_t place, window = block_window(s, memo, i, &place);
+    sgt_window w = phased(s, epoch, window);
+    w.block = epoch * sgt_sampler_blocks(s) + place;
+    return w;
+}
+
+uint32_t sgt_sampler_block(const sgt_sampler *s, sgt_sampler_memo *memo, uint64_t block, sgt_stretch *out,
+                           uint32_t most)
+{
+    uint64_t blocks = sgt_sampler_blocks(s), epoch = block / blocks, K = sgt_sampler_block_windows(s);
+    uint32_t n = 0;
+    if (!memo->ready || memo->epoch != epoch) begin_epoch(s, memo, epoch);
+    uint64_t first = block_at(s, memo, block % blocks) * K, end = first + K < s->windows ? first + K : s->windows;
+    for (; first < end; n++) {
+        sgt_window w = phased(s, epoch, first);
+        uint64_t next = s->before[w.shard + 1] < end ? s->before[w.shard + 1] : end;
+        if (n < most) out[n] = (sgt_stretch){w.shard, w.offset, (next - first) * s->seq + 1};
+        first = next;
+    }
+    return n;
 }
 
 /* ---- many rows at once ---- */
@@ -296,25 +330,26 @@ static void document_rows(const sgt_sampler *s, sgt_sampler_memo *m, rows *r, sg
     permute_rows(r, &m->order);
     for (uint32_t k = 0; k < r->n; k++) {
         uint32_t shard = shard_of(s, r->at[k]);
-        windows[k] = (sgt_window){shard, r->at[k] - s->before[shard], 0};
+        windows[k] = (sgt_window){.shard = shard, .offset = r->at[k] - s->before[shard]};
     }
 }
 
 /* As block_window does, of rows in the pool that m has, which starts at `start`. */
 static void block_rows(const sgt_sampler *s, sgt_sampler_memo *m, uint64_t start, rows *r, sgt_window *windows)
 {
-    uint64_t K = block_windows(s), blocks = (s->windows + K - 1) / K;
+    uint64_t K = sgt_sampler_block_windows(s), blocks = sgt_sampler_blocks(s), places[ROWS];
     for (uint32_t k = 0; k < r->wide; k++) r->at[k] -= start;
     permute_rows(r, &m->within);
     for (uint32_t k = 0; k < r->n; k++) {
         uint64_t at = start + r->at[k], place = place_of(s, m, at);
-        r->hi[k] = place;
+        places[k] = place;
         r->lo[k] = at - block_start(s, m, place);
         r->at[k] = place == m->short_at ? 0 : place - (place > m->short_at);
     }
     if (s->windows >= K) permute_rows(r, &m->order); /* else there is none but the short one */
-    for (uint32_t k = 0; k < r->n; k++) r->at[k] = (r->hi[k] == m->short_at ? blocks - 1 : r->at[k]) * K + r->lo[k];
+    for (uint32_t k = 0; k < r->n; k++) r->at[k] = (places[k] == m->short_at ? blocks - 1 : r->at[k]) * K + r->lo[k];
     phase_rows(s, m->epoch, r, windows);
+    for (uint32_t k = 0; k < r->n; k++) windows[k].block = m->epoch * blocks + places[k];
 }
 
 /* Row first, first + step, ...: how many of n come before `end` and go through the arrays at once. */

@@ -58,7 +58,14 @@ typedef struct sgt_window {
     uint32_t shard;
     uint64_t offset; /* in tokens */
     uint32_t tokens; /* T+1; of documents, and pieces of them, fewer */
+    uint64_t block;  /* of `block`: its place in the order of blocks, counted through all epochs */
 } sgt_window;
+
+/* Windows of one shard that follow one another, and all their tokens. */
+typedef struct sgt_stretch {
+    uint32_t shard;
+    uint64_t offset, tokens;
+} sgt_stretch;
 
 typedef struct sgt_permutation {
     uint64_t n;
@@ -78,6 +85,7 @@ typedef struct sgt_sampler {
     uint64_t windows; /* in an epoch; for `random` what shuffle would have; documents */
     uint64_t *before; /* shards + 1: starts (random), windows or documents in the shards before this one */
     uint32_t *phases; /* shards: how many phases a shard has (shuffle, block) */
+    uint32_t block_tokens, pool_blocks; /* as defined; tests make them smaller, before the first window */
 } sgt_sampler;
 
 /* What is the same for all rows of an epoch or a pool, kept so that neighbouring rows need not work it out again. */
@@ -102,5 +110,13 @@ sgt_window sgt_sampler_window(const sgt_sampler *s, sgt_sampler_memo *memo, uint
 /* Rows row, row + step, ..., n of them, as that call has them one by one, only faster (draws.h). memo: not NULL. */
 void sgt_sampler_windows(const sgt_sampler *s, sgt_sampler_memo *memo, uint64_t row, uint64_t step, uint32_t n,
                          sgt_window *windows);
+
+/* Of `block`. Blocks in an epoch, of which every pool_blocks are a pool, the last ones fewer; windows in a block, but
+ * for an epoch's short one; and what a block (as windows have it) consists of, in the order of its windows: the first
+ * `most` stretches of the number that is returned. */
+uint64_t sgt_sampler_blocks(const sgt_sampler *s);
+uint64_t sgt_sampler_block_windows(const sgt_sampler *s);
+uint32_t sgt_sampler_block(const sgt_sampler *s, sgt_sampler_memo *memo, uint64_t block, sgt_stretch *out,
+                           uint32_t most);
 
 #endif

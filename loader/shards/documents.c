@@ -161,7 +161,7 @@ sgt_window sgt_documents_window(const sgt_documents *d, const sgt_set *set, uint
             tokens += set->shards[shard].head.tokens;
         if (shard < end && tokens < most) tokens += d->starts[d->before[shard]];
     }
-    return (sgt_window){w->shard, start, tokens < most ? (uint32_t)tokens : most};
+    return (sgt_window){.shard = w->shard, .offset = start, .tokens = tokens < most ? (uint32_t)tokens : most};
 }
 
 /* Runs of tokens are looked through at once, in vectors where the compiler has them: most have no start. */

@@ -131,7 +131,8 @@ Test(preload, reads_that_fail)
     for (int ring = 0; ring < 2; ring++) {
         sgt_reader_fault fault = {.read_error = EIO, .ring_error = ring ? 0 : EPERM};
         evict_shards();
-        expect_failure(open_with(&fault, why), SGT_EIO, "d/train_000000.bin: at byte 0: cannot read: %s", strerror(EIO));
+        expect_failure(open_with(&fault, why), SGT_EIO, "d/train_000000.bin: at byte 0: cannot read: %s",
+                       strerror(EIO));
         fault.reads_first = 3; /* the read of which shard that is depends on the order in which they end */
         sgt_error err;
         cr_assert_eq(open_with(&fault, &err), SGT_EIO);

@@ -1,0 +1,473 @@
+/* pool.c: see pool.h.
+ *
+ * There are two halves, each with the blocks of one pool, and one thread that fills them, pool after pool, block after
+ * block. `wanted` is the pool that is drawn from: the halves are to have that one and the next. Fetches move it on:
+ *
+ *     all windows are in the next pool     as many fetches in a row as there are cursors (nobody is left behind): the
+ *                                          next pool is the wanted one. And so it is when one has come to its end
+ *     no window is in either of the two    twice in a row, at the same place: that place is the wanted one
+ *
+ * A half gets another pool when its own is neither wanted nor next, nobody is copying from it or waiting for it (pins),
+ * and no read into it is in flight. Blocks of a half come in order: those below `landed` are there, or lost. They are
+ * written before `landed` is raised, under the lock, and not after. */
+#include "read/pool.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "read/touch.h"
+
+#define DEPTH 32u          /* reads in flight: 8 MiB */
+#define PARTS 4u           /* stretches that a block may consist of */
+#define PATIENCE 16u       /* cursors that may be left behind are no more than this */
+#define NONE UINT64_MAX
+
+typedef struct part {
+    sgt_stretch s;
+    const uint16_t *tokens;
+} part;
+
+typedef struct block {
+    uint32_t parts;
+    int lost; /* could not be read, or not be placed */
+    part part[PARTS];
+} block;
+
+typedef struct half {
+    uint64_t pool, first; /* NONE: none yet; its first block, and how many it has */
+    uint32_t count, asked, landed;
+    uint32_t awaited; /* the lowest block that somebody waits for */
+    uint32_t pins;
+    block *blocks;
+    char *memory;
+} half;
+
+/* A part on its way; or, in its place in the order, a block that is lost. */
+typedef struct flight {
+    sgt_ring_read read;
+    half *h;
+    block *b;
+    uint32_t part;
+} flight;
+
+struct sgt_pool {
+    sgt_rings *rings;
+    const sgt_set *set;
+    const sgt_sampler *sampler;
+    uint32_t shard0; /* the sampler's first, in the set */
+    size_t room; /* bytes of memory that a block has */
+    uint64_t pools; /* in an epoch */
+    sgt_arena arena;
+    sgt_touch touch;
+    pthread_mutex_t lock;
+    pthread_cond_t work, arrived;
+    pthread_t thread;
+    int running, closing;
+    int ended_early; /* the thread could not be of use: nothing will ever arrive */
+    int leaked; /* nobody can tell when the last read into the arena ends */
+    half halves[2];
+    uint64_t wanted, stray, blocks_read;
+    uint32_t cursors, late;
+    /* the thread's own */
+    sgt_sampler_memo memo;
+    flight *flights; /* DEPTH */
+    uint64_t taken, ended;
+};
+
+struct sgt_pool_cursor {
+    sgt_pool *p;
+    size_t width; /* tokens of a window */
+    uint16_t *rows;
+};
+
+/* ---- which blocks ---- */
+
+static uint64_t pool_of(const sgt_pool *p, const sgt_window *w)
+{
+    uint64_t blocks = sgt_sampler_blocks(p->sampler);
+    return w->block / blocks * p->pools + w->block % blocks / p->sampler->pool_blocks;
+}
+
+static half *half_of(sgt_pool *p, uint64_t pool)
+{
+    return p->halves[0].pool == pool ? &p->halves[0] : p->halves[1].pool == pool ? &p->halves[1] : NULL;
+}
+
+static int is_wanted(const sgt_pool *p, uint64_t pool)
+{
+    return p->wanted != NONE && (pool == p->wanted || pool == p->wanted + 1);
+}
+
+static void begin(sgt_pool *p, half *h, uint64_t pool)
+{
+    uint64_t blocks = sgt_sampler_blocks(p->sampler), at = pool % p->pools * p->sampler->pool_blocks;
+    h->pool = pool;
+    h->first = pool / p->pools * blocks + at;
+    h->count = blocks - at < p->sampler->pool_blocks ? (uint32_t)(blocks - at) : p->sampler->pool_blocks;
+    h->asked = h->landed = 0;
+    h->awaited = UINT32_MAX;
+}
+
+/* ---- the thread that fills ---- */
+
+static int is_spare(const sgt_pool *p, const half *h)
+{
+    return !is_wanted(p, h->pool) && !h->pins && h->asked == h->landed;
+}
+
+/* The wanted pools that no half has yet go to halves that can be spared. */
+static void give_pools(sgt_pool *p)
+{
+    for (uint64_t pool = p->wanted; is_wanted(p, pool); pool++) {
+        half *h = is_spare(p, &p->halves[0]) ? &p->halves[0] : is_spare(p, &p->halves[1]) ? &p->halves[1] : NULL;
+        if (!h) return;
+        if (half_of(p, pool)) continue;
+        begin(p, h, pool);
+        pthread_cond_broadcast(&p->arrived);
+    }
+}
+
+/* Whose block is to be asked for next: the lower pool's first, and what nobody wants any more only where somebody waits
+ * for it. */
+static half *half_to_fill(sgt_pool *p)
+{
+    half *best = NULL;
+    for (half *h = p->halves; h < p->halves + 2; h++)
+        if (h->asked < h->count && (h->pins || is_wanted(p, h->pool)) && (!best || h->pool < best->pool)) best = h;
+    return best;
+}
+
+/* Where the parts of a block go, one behind the other; 0: they do not fit. */
+static int place(const sgt_pool *p, block *b, flight *const *flights, char *to)
+{
+    size_t align = sgt_rings_align(p->rings), used = 0;
+    for (uint32_t i = 0; i < b->parts; i++) {
+        const sgt_stretch *s = &b->part[i].s;
+        size_t bytes = 2 * (size_t)s->tokens, room = (sgt_rings_room(p->rings, bytes) + align - 1) / align * align;
+        if (room > p->room - used) return 0;
+        flights[i]->read = (sgt_ring_read){.at = p->set->shards[s->shard].head.data + 2 * s->offset,
+                                           .bytes = bytes,
+                                           .to = to + used,
+                                           .shard = s->shard};
+        used += room;
+    }
+    return 1;
+}
+
+/* The next block of h, with a flight for each part. */
+static void ask_block(sgt_pool *p, sgt_ring *r, half *h, uint32_t i)
+{
+    sgt_stretch parts[PARTS];
+    flight *flights[PARTS];
+    block *b = &h->blocks[i];
+    b->parts = sgt_sampler_block(p->sampler, &p->memo, h->first + i, parts, PARTS);
+    b->lost = b->parts > PARTS;
+    for (uint32_t k = 0; k < PARTS; k++) {
+        flights[k] = &p->flights[(p->taken + k) % DEPTH];
+        *flights[k] = (flight){.h = h, .b = b, .part = k};
+        if (b->lost || k >= b->parts) continue;
+        b->part[k] = (part){.s = parts[k]};
+        b->part[k].s.shard += p->shard0;
+    }
+    if (!b->lost) b->lost = !place(p, b, flights, h->memory + i * p->room);
+    if (b->lost) b->parts = 1;
+    for (uint32_t k = 0; k < b->parts && !b->lost; k++) sgt_ring_ask(r, &flights[k]->read);
+    p->taken += b->parts;
+}
+
+/* The first of the flights. */
+static void land(sgt_pool *p, sgt_ring *r)
+{
+    flight *f = &p->flights[p->ended++ % DEPTH];
+    half *h = f->h;
+    sgt_error err; /* whoever needs one of its windows will be told when he reads it himself */
+    if (f->read.bytes && sgt_ring_wait(r, &f->read, 1, &err) < 0) f->b->lost = 1;
+    f->b->part[f->part].tokens = (const uint16_t *)(const void *)f->read.data;
+    if (f->part + 1 < f->b->parts) return;
+    pthread_mutex_lock(&p->lock);
+    p->blocks_read++;
+    if (h->landed++ >= h->awaited) {
+        h->awaited = UINT32_MAX;
+        pthread_cond_broadcast(&p->arrived);
+    }
+    pthread_mutex_unlock(&p->lock);
+}
+
+/* Asks as long as there is room for a block's parts, else waits: for the first flight, or for work. */
+static void keep_full(sgt_pool *p, sgt_ring *r)
+{
+    pthread_mutex_lock(&p->lock);
+    while (!p->closing) {
+        give_pools(p);
+        half *h = p->taken - p->ended <= DEPTH - PARTS ? half_to_fill(p) : NULL;
+        if (!h && p->taken == p->ended) {
+            pthread_cond_wait(&p->work, &p->lock);
+            continue;
+        }
+        uint32_t i = h ? h->asked++ : 0;
+        pthread_mutex_unlock(&p->lock);
+        if (h)
+            ask_block(p, r, h, i);
+        else
+            land(p, r);
+        pthread_mutex_lock(&p->lock);
+    }
+    pthread_mutex_unlock(&p->lock);
+}
+
+static void *fill(void *arg)
+{
+    sgt_pool *p = arg;
+    sgt_ring *r = NULL;
+    if (sgt_ring_open(&r, p->rings, DEPTH, NULL, 0, NULL) == 0) keep_full(p, r);
+    int astray = sgt_ring_close(r);
+    pthread_mutex_lock(&p->lock);
+    p->ended_early = !p->closing;
+    p->leaked = astray;
+    pthread_cond_broadcast(&p->arrived);
+    pthread_mutex_unlock(&p->lock);
+    return NULL;
+}
+
+/* Signals are the program's business: its threads, not this one, are interrupted by them. */
+static int start(sgt_pool *p, sgt_error *err)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    int error = pthread_create(&p->thread, NULL, fill, p);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error) return sgt_fail(err, SGT_EIO, "cannot start the thread that reads blocks (error %d)", error);
+    p->running = 1;
+    sgt_touch_begin(&p->touch, p->arena.base, p->arena.size);
+    return SGT_OK;
+}
+
+/* ---- opening ---- */
+
+static size_t room_of(const sgt_pool *p)
+{
+    size_t tokens = (size_t)sgt_sampler_block_windows(p->sampler) * p->sampler->seq + PARTS;
+    size_t around = sgt_rings_room(p->rings, 1) + sgt_rings_align(p->rings);
+    return (2 * tokens + PARTS * around + SGT_RING_ALIGN - 1) / SGT_RING_ALIGN * SGT_RING_ALIGN;
+}
+
+static int open_halves(sgt_pool *p, sgt_error *err)
+{
+    uint64_t blocks = sgt_sampler_blocks(p->sampler);
+    size_t count = blocks < p->sampler->pool_blocks ? (size_t)blocks : p->sampler->pool_blocks;
+    p->pools = (blocks + p->sampler->pool_blocks - 1) / p->sampler->pool_blocks;
+    p->room = room_of(p);
+    int rc = sgt_arena_map(&p->arena, 2 * count * p->room, 0, err);
+    if (rc < 0) return rc;
+    p->flights = calloc(DEPTH, sizeof *p->flights);
+    for (int i = 0; i < 2; i++) {
+        p->halves[i] = (half){.pool = NONE, .memory = p->arena.base + (size_t)i * count * p->room};
+        p->halves[i].blocks = calloc(count, sizeof *p->halves[i].blocks);
+    }
+    if (p->flights && p->halves[0].blocks && p->halves[1].blocks) return SGT_OK;
+    return sgt_fail(err, SGT_ENOMEM, "two pools of %zu blocks: out of memory", count);
+}
+
+int sgt_pool_open(sgt_pool **out, sgt_rings *rings, const sgt_set *set, const sgt_sampler *sampler, uint32_t first,
+                  sgt_error *err)
+{
+    *out = NULL;
+    if (sampler->seq > sampler->block_tokens) return SGT_OK;
+    sgt_pool *p = calloc(1, sizeof *p);
+    if (!p) return sgt_fail(err, SGT_ENOMEM, "pools of blocks: out of memory");
+    p->rings = rings;
+    p->set = set;
+    p->sampler = sampler;
+    p->shard0 = first;
+    p->wanted = p->stray = NONE;
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->work, NULL);
+    pthread_cond_init(&p->arrived, NULL);
+    int rc = open_halves(p, err);
+    if (rc < 0)
+        sgt_pool_close(p);
+    else
+        *out = p;
+    return rc;
+}
+
+void sgt_pool_close(sgt_pool *p)
+{
+    if (!p) return;
+    pthread_mutex_lock(&p->lock);
+    p->closing = 1;
+    pthread_cond_signal(&p->work);
+    pthread_mutex_unlock(&p->lock);
+    if (p->running) {
+        pthread_join(p->thread, NULL);
+        sgt_touch_end(&p->touch);
+    }
+    if (!p->leaked) sgt_arena_unmap(&p->arena); /* else the kernel may yet write into it: better lost than written to */
+    for (int i = 0; i < 2; i++) free(p->halves[i].blocks);
+    free(p->flights);
+    pthread_cond_destroy(&p->work);
+    pthread_cond_destroy(&p->arrived);
+    pthread_mutex_destroy(&p->lock);
+    free(p);
+}
+
+int sgt_pool_cursor_open(sgt_pool_cursor **out, sgt_pool *p, uint32_t windows, sgt_error *err)
+{
+    sgt_pool_cursor *c = calloc(1, sizeof *c);
+    size_t width = (size_t)p->sampler->seq + 1;
+    if (c) c->rows = reallocarray(NULL, windows, width * sizeof *c->rows);
+    if (!c || !c->rows) {
+        free(c);
+        return sgt_fail(err, SGT_ENOMEM, "%u windows of %zu tokens: out of memory", windows, width);
+    }
+    c->p = p;
+    c->width = width;
+    pthread_mutex_lock(&p->lock);
+    int rc = p->running ? SGT_OK : start(p, err);
+    p->cursors += rc == 0;
+    pthread_mutex_unlock(&p->lock);
+    if (rc < 0) {
+        free(c->rows);
+        free(c);
+        return rc;
+    }
+    *out = c;
+    return SGT_OK;
+}
+
+void sgt_pool_cursor_close(sgt_pool_cursor *c)
+{
+    if (!c) return;
+    pthread_mutex_lock(&c->p->lock);
+    c->p->cursors--;
+    pthread_mutex_unlock(&c->p->lock);
+    free(c->rows);
+    free(c);
+}
+
+/* ---- fetching ---- */
+
+static void want(sgt_pool *p, uint64_t pool)
+{
+    p->wanted = pool;
+    p->stray = NONE;
+    p->late = 0;
+    give_pools(p);
+    pthread_cond_signal(&p->work);
+}
+
+/* A fetch whose windows lie in pools from `low` to `high`: see above. */
+static void steer(sgt_pool *p, uint64_t low, uint64_t high)
+{
+    uint32_t others = p->cursors < PATIENCE ? p->cursors : PATIENCE;
+    if (p->wanted == NONE || high < p->wanted || low > p->wanted + 2) {
+        if (low == p->stray)
+            want(p, low);
+        else
+            p->stray = low;
+        return;
+    }
+    p->stray = NONE;
+    if (high == p->wanted + 2) want(p, p->wanted + 1); /* whoever is two pools behind has been left behind */
+    if (low == p->wanted)
+        p->late = 0;
+    else if (low == p->wanted + 1 && ++p->late >= others)
+        want(p, low);
+}
+
+/* Until the pools have halves, if they are to have any: pins and reads in flight may keep the old ones for a moment. None
+ * of the pins is the caller's: who waits here keeps nobody else from going on. */
+static void await_halves(sgt_pool *p, uint64_t low, uint64_t high)
+{
+    while (((is_wanted(p, low) && !half_of(p, low)) || (is_wanted(p, high) && !half_of(p, high))) && !p->ended_early)
+        pthread_cond_wait(&p->arrived, &p->lock);
+}
+
+/* Until the blocks of h that the windows lie in are there. */
+static void await_blocks(sgt_pool *p, half *h, const sgt_window *windows, uint32_t n)
+{
+    uint32_t last = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t b = windows[i].block - h->first;
+        if (b < h->count && b > last) last = (uint32_t)b;
+    }
+    while (h->landed <= last && !p->ended_early) {
+        if (last < h->awaited) h->awaited = last;
+        pthread_cond_wait(&p->arrived, &p->lock);
+    }
+}
+
+static const uint16_t *find(const half *h, const sgt_window *w)
+{
+    const block *b = &h->blocks[w->block - h->first];
+    for (uint32_t i = 0; i < b->parts && !b->lost; i++) {
+        const sgt_stretch *s = &b->part[i].s;
+        if (s->shard == w->shard && w->offset >= s->offset) return b->part[i].tokens + (w->offset - s->offset);
+    }
+    return NULL;
+}
+
+/* Where the windows are, as far as these two halves (NULL: none) have them. */
+static uint32_t locate(half *const *halves, const sgt_window *windows, uint32_t n, const uint16_t **tokens)
+{
+    uint32_t missing = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        tokens[i] = NULL;
+        for (int k = 0; k < 2 && !tokens[i]; k++)
+            if (halves[k] && windows[i].block - halves[k]->first < halves[k]->landed)
+                tokens[i] = find(halves[k], &windows[i]);
+        missing += !tokens[i];
+    }
+    return missing;
+}
+
+static void copy(sgt_pool_cursor *c, uint32_t n, const uint16_t **tokens)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        uint16_t *to = c->rows + i * c->width;
+        if (i + 2 < n && tokens[i + 2])
+            for (int line = 0; line < 8; line++) __builtin_prefetch((const char *)tokens[i + 2] + 64 * line);
+        if (!tokens[i]) continue;
+        memcpy(to, tokens[i], c->width * sizeof *to);
+        tokens[i] = to;
+    }
+}
+
+uint32_t sgt_pool_fetch(sgt_pool_cursor *c, const sgt_window *windows, uint32_t n, const uint16_t **tokens)
+{
+    sgt_pool *p = c->p;
+    uint64_t low = UINT64_MAX, high = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t pool = pool_of(p, &windows[i]);
+        if (pool < low) low = pool;
+        if (pool > high) high = pool;
+    }
+    pthread_mutex_lock(&p->lock);
+    steer(p, low, high);
+    await_halves(p, low, high);
+    half *halves[2] = {half_of(p, low), high > low ? half_of(p, low + 1) : NULL};
+    for (int k = 0; k < 2; k++)
+        if (halves[k]) halves[k]->pins++;
+    for (int k = 0; k < 2; k++)
+        if (halves[k]) await_blocks(p, halves[k], windows, n);
+    uint32_t missing = locate(halves, windows, n, tokens);
+    pthread_mutex_unlock(&p->lock);
+    copy(c, n, tokens);
+    pthread_mutex_lock(&p->lock);
+    for (int k = 0; k < 2; k++)
+        if (halves[k] && !--halves[k]->pins && !is_wanted(p, halves[k]->pool)) pthread_cond_signal(&p->work);
+    pthread_mutex_unlock(&p->lock);
+    return missing;
+}
+
+uint64_t sgt_pool_blocks_read(sgt_pool *p)
+{
+    pthread_mutex_lock(&p->lock);
+    uint64_t n = p->blocks_read;
+    pthread_mutex_unlock(&p->lock);
+    return n;
+}

@@ -1,0 +1,352 @@
+/* Sampling `block` from pools of blocks, made small (blocks of 64 tokens, pools of 3) so that a test goes through many:
+ * the same windows as without them in any order and from any number of cursors, every block read once, and whatever a
+ * pool cannot have left to be read alone. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "read/blocks.h"
+#include "tests/loader/batches.h"
+
+TestSuite(blocks, .init = enter_scratch, .fini = leave_scratch);
+
+enum { B = 6, T = 16, MOST = 3 };
+
+static const sgt_loader_options block = {
+    .reader = SGT_READER_URING, .sampling = SGT_SAMPLING_BLOCK, .batch = B, .seq = T};
+
+static sgt_reader_fault small(void)
+{
+    return (sgt_reader_fault){.block_tokens = 64, .pool_blocks = 3};
+}
+
+/* ---- pools alone ---- */
+
+/* A loader for its set and its windows, and pools of its own. */
+typedef struct rig {
+    sgt_loader *l;
+    sgt_rings *rings;
+    sgt_pool *pool;
+    sgt_pool_cursor *c[MOST];
+    uint64_t blocks; /* in an epoch */
+} rig;
+
+static void open_rig(rig *g, const sgt_reader_fault *fault, int cursors)
+{
+    sgt_loader_options o = block;
+    sgt_reader_options ro = {.fault = *fault};
+    sgt_error err;
+    *g = (rig){0};
+    o.reader = SGT_READER_MMAP;
+    g->l = open_loader("d", &o, fault);
+    cr_assert_eq(sgt_rings_open(&g->rings, &g->l->set, &ro, 0, 0, &err), 0, "%s", err.text);
+    cr_assert_eq(sgt_pool_open(&g->pool, g->rings, &g->l->set, &g->l->mix.samplers[0], 0, &err), 0, "%s", err.text);
+    cr_assert(g->pool);
+    for (int i = 0; i < cursors; i++)
+        cr_assert_eq(sgt_pool_cursor_open(&g->c[i], g->pool, B, &err), 0, "%s", err.text);
+    g->blocks = sgt_sampler_blocks(&g->l->mix.samplers[0]);
+}
+
+static void close_rig(rig *g)
+{
+    for (int i = 0; i < MOST; i++) sgt_pool_cursor_close(g->c[i]);
+    sgt_pool_close(g->pool);
+    sgt_rings_close(g->rings);
+    sgt_loader_close(g->l);
+}
+
+/* Batch k through cursor i: how many of its windows the pool did not have. The others are right. */
+static uint32_t draw(rig *g, int i, uint64_t k)
+{
+    sgt_window w[B];
+    const uint16_t *ids[B];
+    for (uint32_t r = 0; r < B; r++) w[r] = sgt_mix_window(&g->l->mix, NULL, k * B + r);
+    uint32_t missing = sgt_pool_fetch(g->c[i], w, B, ids), counted = 0;
+    for (uint32_t r = 0; r < B; r++) {
+        counted += !ids[r];
+        for (uint32_t t = 0; ids[r] && t <= T; t++)
+            cr_assert_eq(ids[r][t], token_at(w[r].shard, w[r].offset + t), "batch %lu, row %u", k, r);
+    }
+    cr_assert_eq(missing, counted);
+    return missing;
+}
+
+/* 575 windows, 4 a block, 12 a pool: two batches, but for the pool with the short block. The first batch is no reason to
+ * begin a pool; from the second on everything comes from pools, and each block is read once. */
+Test(blocks, each_is_read_once)
+{
+    rig g;
+    sgt_reader_fault f = small();
+    put_folder();
+    open_rig(&g, &f, 1);
+    cr_assert_eq(g.blocks, 144);
+    cr_assert_eq(draw(&g, 0, 0), B);
+    cr_assert_eq(sgt_pool_blocks_read(g.pool), 0);
+    uint64_t end = 3 * 575 / B;
+    for (uint64_t k = 1; k < end; k++) cr_assert_eq(draw(&g, 0, k), 0, "batch %lu", k);
+    /* what the rows drawn lie in, what is left of that pool, and the pool ahead */
+    uint64_t drawn = sgt_mix_window(&g.l->mix, NULL, end * B - 1).block / 3 * 3 + 3;
+    cr_assert_leq(sgt_pool_blocks_read(g.pool), drawn + 3);
+    cr_assert_geq(sgt_pool_blocks_read(g.pool), drawn - 3);
+    close_rig(&g);
+}
+
+/* Cursors that take turns, and one that comes late. */
+Test(blocks, cursors_share_them)
+{
+    rig g;
+    sgt_reader_fault f = small();
+    put_folder();
+    open_rig(&g, &f, 3);
+    draw(&g, 0, 0);
+    for (uint64_t k = 1; k < 300; k++) {
+        cr_assert_eq(draw(&g, (int)(k % 3), k), 0, "batch %lu", k);
+        if (k % 5 == 0) cr_assert_eq(draw(&g, 2, k - 1), 0, "batch %lu, behind", k - 1);
+    }
+    uint64_t drawn = sgt_mix_window(&g.l->mix, NULL, 300 * B - 1).block / 3 * 3 + 3;
+    cr_assert_leq(sgt_pool_blocks_read(g.pool), drawn + 3);
+    close_rig(&g);
+}
+
+/* A batch here and there begins no pool; two at one place do, and the place before is given up. */
+Test(blocks, jumps)
+{
+    rig g;
+    sgt_reader_fault f = small();
+    put_folder();
+    open_rig(&g, &f, 2);
+    for (uint64_t k = 0; k < 50; k++) cr_assert_eq(draw(&g, 0, k * 1001), B);
+    cr_assert_eq(sgt_pool_blocks_read(g.pool), 0);
+    static const uint64_t places[] = {7000, 20, 123456789, 0, UINT64_MAX / B - 40, 8000};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        uint64_t k = places[i] / 96 * 96; /* 48 pools are 96 batches, all but the epochs' short blocks */
+        cr_assert_eq(draw(&g, 0, k), B);
+        cr_assert_eq(draw(&g, 0, k), 0);
+        for (uint64_t n = 1; n < 20; n++) cr_assert_eq(draw(&g, n & 1, k + n), 0, "batch %lu", k + n);
+        cr_assert_eq(draw(&g, 1, k + 500), B); /* a look elsewhere, and back */
+        cr_assert_eq(draw(&g, 0, k + 19), 0);
+    }
+    for (uint64_t k = 8000; k > 7900; k--) draw(&g, 0, k); /* backwards: right, whoever has it */
+    close_rig(&g);
+}
+
+/* Two readers of two places: one has the pools, the other has to do without, and nobody waits for the other. */
+Test(blocks, two_places_at_once)
+{
+    rig g;
+    sgt_reader_fault f = small();
+    put_folder();
+    open_rig(&g, &f, 2);
+    draw(&g, 0, 0);
+    draw(&g, 0, 0);
+    for (uint64_t k = 1; k < 200; k++) {
+        cr_assert_eq(draw(&g, 0, k), 0);
+        cr_assert_eq(draw(&g, 1, k + 10000), B);
+    }
+    close_rig(&g);
+}
+
+/* Closed with any number of reads in flight. */
+Test(blocks, closed_at_any_moment)
+{
+    sgt_reader_fault f = small(), forbidden = f;
+    forbidden.ring_error = EPERM;
+    put_folder();
+    for (uint64_t i = 0; i < 60; i++) {
+        rig g;
+        open_rig(&g, i & 1 ? &f : &forbidden, 1 + (int)(i % 3));
+        for (uint64_t k = 0; k < i / 6; k++) draw(&g, 0, k * (i % 2));
+        close_rig(&g);
+    }
+}
+
+/* Rows longer than a block are large reads by themselves. */
+Test(blocks, rows_too_long_for_pools)
+{
+    sgt_reader_fault f = {.block_tokens = 15, .pool_blocks = 3};
+    put_folder();
+    check_loader("d", &block, &f, NULL);
+    f.block_tokens = 16;
+    check_loader("d", &block, &f, NULL);
+}
+
+/* ---- through the loader ---- */
+
+/* With every fallback, rows of one token, ranks, and batches larger than pools. */
+Test(blocks, batches_are_those_of_the_other_readers)
+{
+    static const sgt_reader_fault faults[] = {{.ring_error = EPERM},
+                                              {.direct_error = EINVAL},
+                                              {.direct_read_error = EINVAL},
+                                              {.flags_error = EINVAL, .files_error = EINVAL},
+                                              {.first_error = EINTR},
+                                              {.most_bytes = 100},
+                                              {.most_bytes = 1, .direct_error = EINVAL},
+                                              {.most_files = 1},
+                                              {0}};
+    put_folder();
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+        sgt_reader_fault f = faults[i];
+        for (f.pool_blocks = 1; f.pool_blocks < 300; f.pool_blocks = f.pool_blocks * 5 + 2) {
+            sgt_loader_options o = block;
+            f.block_tokens = 64;
+            check_loader("d", &o, &f, NULL);
+            if (i + 1 < sizeof faults / sizeof *faults) continue;
+            o.reader = SGT_READER_MMAP;
+            check_loader("d", &o, &f, NULL);
+            o.reader = SGT_READER_URING;
+            o.batch = 100;
+            check_loader("d", &o, &f, NULL);
+            o.seq = 1;
+            check_loader("d", &o, &f, NULL);
+            o = block;
+            o.ranks = 3;
+            for (o.rank = 0; o.rank < 3; o.rank++) check_loader("d", &o, &f, NULL);
+        }
+    }
+}
+
+/* Shards of one window each: blocks in more pieces than a pool takes, which are read window by window. */
+Test(blocks, of_many_shards)
+{
+    char name[64];
+    sgt_reader_fault f = {.block_tokens = 64, .pool_blocks = 2};
+    cr_assert_eq(mkdir("s", 0777), 0);
+    for (uint32_t i = 0; i < 40; i++) {
+        snprintf(name, sizeof name, "s/train_%06u.bin", i);
+        put_shard(name, i, i % 8 < 6 ? 17 + i : 200);
+    }
+    check_loader("s", &block, &f, NULL);
+    f.block_tokens = 160;
+    check_loader("s", &block, &f, NULL);
+}
+
+/* The first `batches` batches in order: how many failed, and the last failure. */
+static uint64_t draw_all(const sgt_loader *l, sgt_cursor *c, uint64_t batches, sgt_error *err)
+{
+    static uint16_t rows[B * (T + 1)];
+    uint64_t failed = 0;
+    for (uint64_t k = 0; k < batches; k++) {
+        int rc = sgt_loader_batch(l, c, k, rows, err);
+        if (rc < 0) failed++;
+        else check_batch(l, c, k, NULL);
+    }
+    return failed;
+}
+
+/* A shard cut short: batches with a window behind the cut fail and say so, the others do not. */
+Test(blocks, file_cut_while_in_use)
+{
+    put_folder();
+    for (int ring = 0; ring < 2; ring++) {
+        sgt_reader_fault f = small();
+        f.ring_error = ring ? 0 : EPERM;
+        sgt_loader *l = open_loader("d", &block, &f);
+        sgt_cursor *c = open_cursor(l);
+        uint64_t behind = 0, batches = 575 / B;
+        check_batch(l, c, 0, NULL);
+        check_batch(l, c, 1, NULL);
+        resize("d/train_000000.bin", 1024 + 2 * 3000);
+        for (uint64_t k = 2000; k < 2000 + batches; k++) { /* elsewhere, so that pools begin anew */
+            static uint16_t rows[B * (T + 1)];
+            int cut = 0;
+            sgt_error err;
+            for (uint32_t r = 0; r < B; r++) {
+                sgt_window w = sgt_mix_window(&l->mix, NULL, k * B + r);
+                cut |= w.shard == 0 && w.offset + T + 1 > 3000;
+            }
+            behind += (uint64_t)cut;
+            if (!cut) check_batch(l, c, k, NULL);
+            if (!cut) continue;
+            cr_assert_eq(sgt_loader_batch(l, c, k, rows, &err), SGT_EFORMAT);
+            cr_assert(strstr(err.text, ", in the middle of a window: cut short while in use") &&
+                          !strncmp(err.text, "d/train_000000.bin: ends at byte ", 33),
+                      "%s", err.text);
+        }
+        cr_assert(behind > batches / 10 && behind < batches);
+        sgt_cursor_close(c);
+        sgt_loader_close(l);
+        put_shard("d/train_000000.bin", 0, 5000);
+    }
+}
+
+/* From some read on the disk gives nothing any more. */
+Test(blocks, disk_that_fails)
+{
+    put_folder();
+    for (int ring = 0; ring < 2; ring++) {
+        sgt_reader_fault f = small();
+        sgt_error err = {0};
+        f.ring_error = ring ? 0 : EPERM;
+        f.read_error = EIO;
+        f.reads_first = 40;
+        sgt_loader *l = open_loader("d", &block, &f);
+        sgt_cursor *c = open_cursor(l);
+        uint64_t failed = draw_all(l, c, 100, &err);
+        cr_assert(failed > 50 && failed < 100, "%lu", failed);
+        cr_assert(strstr(err.text, ": cannot read: Input/output error"), "%s", err.text);
+        sgt_cursor_close(c);
+        sgt_loader_close(l);
+    }
+}
+
+/* Two sets have pools of their own; many have none, which is said. */
+Test(blocks, of_several_sets)
+{
+    static const sgt_loader_set sets[] = {{"d", 0.7}, {"e", 0.3}, {"f", 1}, {"g", 1}, {"h", 1}};
+    static const uint32_t map[] = {0, 1, 2, 3, 4, 7};
+    notices said;
+    sgt_error err;
+    sgt_reader_fault f = small();
+    sgt_loader_options o = block;
+    put_folder();
+    for (int i = 1; i < 5; i++) {
+        char name[64];
+        cr_assert_eq(mkdir(sets[i].path, 0777), 0);
+        snprintf(name, sizeof name, "%s/train_000000.bin", sets[i].path);
+        put_shard(name, 6 + (uint32_t)i, 2400 + 100 * (uint64_t)i);
+    }
+    o.sets = sets;
+    o.set_count = 2;
+    check_loader(NULL, &o, &f, map);
+    o.set_count = 5;
+    o.notice = collect(&said);
+    sgt_loader *l;
+    cr_assert_eq(sgt_loader_open_faulty(&l, NULL, &o, &f, &err), 0, "%s", err.text);
+    cr_assert_eq(said.count, 1);
+    cr_assert_str_eq(said.last, "blocks of 5 sets would take too much memory: reading windows one by one");
+    sgt_loader_close(l);
+}
+
+typedef struct drawer {
+    const sgt_loader *l;
+    uint64_t first;
+} drawer;
+
+static void *draw_every_third(void *arg)
+{
+    const drawer *d = arg;
+    sgt_cursor *c = open_cursor(d->l);
+    for (uint64_t k = d->first; k < 300; k += 3) check_batch(d->l, c, k, NULL);
+    sgt_cursor_close(c);
+    return NULL;
+}
+
+Test(blocks, threads_share_pools)
+{
+    pthread_t threads[3];
+    drawer drawers[3];
+    sgt_reader_fault f = small();
+    put_folder();
+    sgt_loader *l = open_loader("d", &block, &f);
+    for (uint64_t i = 0; i < 3; i++) {
+        drawers[i] = (drawer){l, i};
+        cr_assert_eq(pthread_create(&threads[i], NULL, draw_every_third, &drawers[i]), 0);
+    }
+    for (int i = 0; i < 3; i++) pthread_join(threads[i], NULL);
+    sgt_loader_close(l);
+}
