@@ -180,7 +180,7 @@ static void draw_asked(const sgt_loader *l, sgt_cursor *c, uint64_t index)
     c->next = index + c->stride;
 }
 
-static void tell(const sgt_loader *l, sgt_cursor *c, const sgt_window *windows)
+static int tell(const sgt_loader *l, sgt_cursor *c, const sgt_window *windows)
 {
     uint32_t n = local_batch(l);
     const sgt_window *asked = windows;
@@ -188,7 +188,7 @@ static void tell(const sgt_loader *l, sgt_cursor *c, const sgt_window *windows)
         for (uint32_t i = 0; i < n; i++) c->pieces[i] = next_piece(l, windows[i], windows[i].tokens);
         asked = c->pieces;
     }
-    l->ops->expect(c->reader_cursor, asked, n);
+    return l->ops->expect(c->reader_cursor, asked, n);
 }
 
 /* Lets the reader know what comes next, while rows of the batch that it has fetched are made. */
@@ -202,7 +202,7 @@ static void look_ahead(const sgt_loader *l, sgt_cursor *c)
             return;
         sgt_window *windows = c->drawn + (size_t)((c->at + c->known) % (c->ahead + 1)) * local_batch(l);
         sgt_loader_draw_batch(l, &c->memo, index, windows);
-        tell(l, c, windows);
+        if (!tell(l, c, windows)) return;
         c->known++;
     }
 }

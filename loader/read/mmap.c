@@ -207,7 +207,7 @@ static void look_at_reads(cursor *c)
 }
 
 /* Advice is for whole pages; the two that a window begins and ends in are its own too. */
-static void expect(void *p, const sgt_window *windows, uint32_t n)
+static int expect(void *p, const sgt_window *windows, uint32_t n)
 {
     cursor *c = p;
     for (uint32_t i = 0; i < n && c->advising; i++) {
@@ -215,6 +215,7 @@ static void expect(void *p, const sgt_window *windows, uint32_t n)
         uintptr_t from = (uintptr_t)first & ~(c->r->page - 1), end = (uintptr_t)(first + windows[i].tokens);
         madvise((void *)from, end - from, MADV_WILLNEED);
     }
+    return 1;
 }
 
 static int fetch(void *p, const sgt_window *windows, uint32_t n, const uint16_t **tokens, sgt_error *err)

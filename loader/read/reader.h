@@ -8,8 +8,9 @@
  *
  * expect is a hint, and NULL in a reader that has no use for it: what a coming fetch will ask for. Such fetches come in
  * the order in which they were expected; the windows of each are as many as fetch takes, and in the same order. It is
- * cheap, fails never, and waits for nothing. A fetch of other windows leaves what is expected as it is; n = 0 says that
- * nothing of it will be asked for. A reader finds out by comparing windows, so that a wrong hint costs time alone. */
+ * cheap, and waits for nothing; 0: there is no room for it now, say it again after the next fetch. A fetch of other
+ * windows leaves what is expected as it is; n = 0 says that nothing of it will be asked for. A reader finds out by
+ * comparing windows, so that a wrong hint costs time alone. */
 #ifndef SGT_READER_H
 #define SGT_READER_H
 
@@ -55,7 +56,7 @@ typedef struct sgt_reader_ops {
     int (*cursor_open)(void **cursor, void *reader, sgt_error *err);
     void (*cursor_close)(void *cursor);
     int (*fetch)(void *cursor, const sgt_window *windows, uint32_t n, const uint16_t **tokens, sgt_error *err);
-    void (*expect)(void *cursor, const sgt_window *windows, uint32_t n);
+    int (*expect)(void *cursor, const sgt_window *windows, uint32_t n);
     uint32_t ahead; /* windows that it wants to hear of ahead of the fetch; at least a batch where expect is not NULL */
     /* Of the windows of the last fetch, once their tokens have been read: whether those were the files'. NULL: always. */
     int (*verify)(void *cursor, const sgt_window *windows, uint32_t n, const uint16_t **tokens, sgt_error *err);

@@ -151,19 +151,20 @@ static int holds(const place *p, const sgt_window *windows, uint32_t n)
     return same;
 }
 
-static void expect(void *cursor_, const sgt_window *windows, uint32_t n)
+static int expect(void *cursor_, const sgt_window *windows, uint32_t n)
 {
     cursor *c = cursor_;
     if (c->blocks) return; /* they know by themselves */
     if (!n) {
         for (; c->known; c->known--) sgt_ring_drop(c->ring, place_at(c, c->known)->reads, place_at(c, c->known)->n);
-        return;
+        return 1;
     }
     place *p = place_at(c, c->known + 1);
-    if (c->known + 1 == c->r->places || sgt_ring_pending(p->reads, p->n)) return; /* it is only a hint */
+    if (c->known + 1 == c->r->places || sgt_ring_pending(p->reads, p->n)) return 0;
     ask(c, p, windows, n);
     c->known++;
     sgt_ring_submit(c->ring);
+    return 1;
 }
 
 static int fetch_windows(cursor *c, const sgt_window *windows, uint32_t n, const uint16_t **tokens, sgt_error *err)

@@ -12,7 +12,7 @@ enum { B = 4, T = 16, AHEAD = 10 }; /* three batches of four windows hold the te
 /* A reader of the tests: preload's, which writes down what it is told and compares it with what it is asked. */
 static struct {
     sgt_window told[64];
-    uint32_t waiting, most, forgotten, met, missed;
+    uint32_t waiting, most, forgotten, met, missed, room; /* room: for so many; 0: for all that it asked for */
 } heard;
 
 static int same_window(const sgt_window *a, const sgt_window *b)
@@ -34,16 +34,18 @@ static int fetch_and_compare(void *cursor, const sgt_window *w, uint32_t n, cons
     return sgt_read_preload.fetch(cursor, w, n, tokens, err);
 }
 
-static void write_down(void *cursor, const sgt_window *w, uint32_t n)
+static int write_down(void *cursor, const sgt_window *w, uint32_t n)
 {
     (void)cursor;
     if (!n) {
         heard.forgotten++;
         heard.waiting = 0;
     }
+    if (heard.room && heard.waiting + n > heard.room) return 0;
     cr_assert_leq(heard.waiting + n, 64);
     for (uint32_t i = 0; i < n; i++) heard.told[heard.waiting++] = w[i];
     if (heard.waiting > heard.most) heard.most = heard.waiting;
+    return 1;
 }
 
 static sgt_reader_ops ops;
@@ -99,6 +101,19 @@ Test(expect, steady_strides)
         check_stride(l, 123456789, 2);
         sgt_loader_close(l);
     }
+}
+
+/* A reader that has less room than it asked for misses nothing of what it has heard. */
+Test(expect, little_room)
+{
+    put_folder();
+    sgt_loader *l = open_listening(SGT_SAMPLING_SHUFFLE);
+    sgt_cursor *c = open_cursor(l);
+    heard.room = 2 * B;
+    for (uint64_t k = 0; k < 40; k++) draw(l, c, k);
+    cr_assert(heard.missed == 2 && heard.met == 38 && heard.most == 2 * B);
+    sgt_cursor_close(c);
+    sgt_loader_close(l);
 }
 
 /* Any order: right rows, and the last guess is taken back where it was wrong. */
