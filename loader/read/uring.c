@@ -154,7 +154,7 @@ static int holds(const place *p, const sgt_window *windows, uint32_t n)
 static int expect(void *cursor_, const sgt_window *windows, uint32_t n)
 {
     cursor *c = cursor_;
-    if (c->blocks) return; /* they know by themselves */
+    if (c->blocks) return 1; /* they know by themselves */
     if (!n) {
         for (; c->known; c->known--) sgt_ring_drop(c->ring, place_at(c, c->known)->reads, place_at(c, c->known)->n);
         return 1;
