@@ -82,8 +82,8 @@ typedef struct sgt_backend_options {
     uint64_t seed;         /* of dropout */
     int ignoring;          /* whether targets of the id `ignore` have no loss */
     int32_t ignore;
-    /* Documents in a row are masked from one another in attention: each begins at the id `eot`, the first at the row's
-     * start. Positions are counted from the row's start all the same. */
+    /* Documents in a row are masked from one another in attention: each begins where rows.starts says or at the id
+     * `eot`, the first at the row's start. Positions are counted from the row's start all the same. */
     int documents;
     int32_t eot;
     sgt_attention attention;
@@ -109,6 +109,8 @@ static inline sgt_recompute sgt_recompute_at(const sgt_backend_options *o, size_
 typedef struct sgt_rows {
     const uint16_t *tokens; /* (batch, T + 1) */
     const int32_t *targets; /* (batch, T), one below 0 has no loss; NULL: the token after each */
+    const int32_t *starts;  /* (batch, T), where documents are masked: at which token of the row each one's begins;
+                             * NULL: the backend tells by the id `eot`. A CUDA backend always does so, on the device */
     /* Filled in by eval alone, (batch, T) each; NULL: not wanted. A target's loss, 0 where it has none; and whether no id
      * has a larger logit, which is not said of a target without a loss. */
     float *losses;

@@ -1,5 +1,6 @@
 /* cpu_forward.c: the forward pass, and the head with its loss, whose backward pass starts where the logits are. */
 #include <omp.h>
+#include <string.h>
 
 #include "cpu_backend.h"
 #include "dropout.h"
@@ -16,7 +17,8 @@ uint64_t sgt_cpu_load(sgt_cpu_backend *c, const sgt_rows *rows)
     uint64_t counted = 0;
     for (size_t b = 0; b < c->B; b++) {
         const uint16_t *row = rows->tokens + b * (T + 1);
-        if (c->documents) find_documents(c->start + b * T, row, T, c->eot);
+        if (c->documents && rows->starts) memcpy(c->start + b * T, rows->starts + b * T, T * sizeof *c->start);
+        else if (c->documents) find_documents(c->start + b * T, row, T, c->eot);
         for (size_t t = 0; t < T; t++) {
             int32_t target = rows->targets ? rows->targets[b * T + t] : row[t + 1];
             if (c->ignoring && target == c->ignore) target = -1;

@@ -16,6 +16,7 @@ struct sgt_feed {
     const sgt_loader *l;
     size_t rows, T;
     int32_t *targets; /* (rows, T), where rows are padded */
+    int32_t *starts;  /* (rows, T), where they are wanted */
     sgt_feed_options o;
     uint64_t given; /* calls so far */
     sgt_stream *stream;
@@ -43,6 +44,13 @@ static void take_targets(sgt_feed *f, sgt_rows *rows, const uint32_t *lengths)
             f->targets[b * f->T + t] = t + 1 < lengths[b] ? rows->tokens[b * (f->T + 1) + t + 1] : SGT_IGNORED;
 }
 
+static void take_starts(sgt_feed *f, sgt_rows *rows, const sgt_row_documents *d, const uint32_t *lengths)
+{
+    if (!f->starts || !d) return;
+    sgt_row_documents_expand(d, lengths, (uint32_t)f->rows, (uint32_t)f->T, f->starts, NULL, NULL);
+    rows->starts = f->starts;
+}
+
 static int open_targets(sgt_feed *f, sgt_error *err)
 {
     const sgt_examples *e = f->o.examples;
@@ -51,7 +59,9 @@ static int open_targets(sgt_feed *f, sgt_error *err)
     else sgt_loader_get_info(f->l, &info);
     f->rows = info.local_batch;
     f->T = info.seq;
-    if (!info.padded || (f->targets = reallocarray(NULL, f->rows, f->T * sizeof *f->targets))) return SGT_OK;
+    if (info.padded) f->targets = reallocarray(NULL, f->rows, f->T * sizeof *f->targets);
+    if (f->o.starts) f->starts = reallocarray(NULL, f->rows, f->T * sizeof *f->starts);
+    if ((!info.padded || f->targets) && (!f->o.starts || f->starts)) return SGT_OK;
     return sgt_fail(err, SGT_ENOMEM, "targets of %zu rows: out of memory", f->rows);
 }
 
@@ -127,6 +137,7 @@ void sgt_feed_close(sgt_feed *f)
     sgt_stream_close(f->stream);
     free(f->makers);
     free(f->targets);
+    free(f->starts);
     sgt_cursor_close(f->cursor);
     for (unsigned i = 0; i <= SGT_FEED_HOLD; i++) give(f, f->ring[i]);
     free(f);
@@ -143,6 +154,7 @@ static int next_of_stream(sgt_feed *f, sgt_rows *rows, sgt_error *err)
     const sgt_stream_batch *b = &f->held[f->holding++];
     *rows = (sgt_rows){.tokens = b->rows};
     take_targets(f, rows, b->lengths);
+    take_starts(f, rows, b->documents, b->lengths);
     return SGT_OK;
 }
 
@@ -163,6 +175,7 @@ int sgt_feed_next(sgt_feed *f, sgt_rows *rows, sgt_error *err)
     f->given++;
     *rows = (sgt_rows){.tokens = to};
     take_targets(f, rows, sgt_cursor_lengths(f->cursor));
+    take_starts(f, rows, sgt_cursor_documents(f->cursor), sgt_cursor_lengths(f->cursor));
     return SGT_OK;
 }
 

@@ -26,6 +26,7 @@ typedef struct sgt_feed_options {
     uint32_t threads;                        /* that make them ahead */
     uint64_t cycle;                          /* 0, or batches 0 .. cycle - 1 over and over instead, and no thread */
     int now;                                 /* no thread: rows are made within sgt_feed_next */
+    int starts;                              /* rows have starts, where the loader says where documents begin */
     unsigned hold;                           /* rows stay until `hold` more calls were made, and the one after those */
     void *(*alloc)(void *ctx, size_t bytes); /* of the rows; NULL: malloc */
     void (*free)(void *ctx, void *p);
@@ -39,7 +40,7 @@ int sgt_feed_open(sgt_feed **out, const sgt_loader *l, const sgt_feed_options *o
 void sgt_feed_close(sgt_feed *f); /* NULL is fine */
 
 /* The next batch's rows: read-only, the feed's. Where they are padded they have targets of their own, which stay until
- * the next call alone. 1 after the last. */
+ * the next call alone, as starts do. 1 after the last. */
 int sgt_feed_next(sgt_feed *f, sgt_rows *rows, sgt_error *err);
 
 /* With `now`: from batch `first` again. */

@@ -252,6 +252,7 @@ static int open_feed(loop *l, sgt_error *err)
                           .threads = (uint32_t)t->s->workers,
                           .now = t->s->no_overlap,
                           .cycle = t->s->overfit ? t->s->accum : 0,
+                          .starts = sgt_trainer_gives_starts(t),
                           .hold = b->hold,
                           .alloc = b->pinned_alloc,
                           .free = b->pinned_free,
@@ -261,7 +262,7 @@ static int open_feed(loop *l, sgt_error *err)
     if (b->lag >= RING) return sgt_fail(err, SGT_EUSAGE, "backend: metrics %u steps late", b->lag);
     int rc = sgt_feed_open(&l->feed, t->train, &o, err);
     if (rc < 0 || !t->eval_batches) return rc;
-    sgt_feed_options val = {.count = t->eval_batches, .now = 1};
+    sgt_feed_options val = {.count = t->eval_batches, .now = 1, .starts = o.starts};
     val.examples = t->val_examples.count ? &t->val_examples : NULL;
     return sgt_feed_open(&l->val, t->val, &val, err);
 }

@@ -1,0 +1,142 @@
+/* --document-mask: where documents begin is the loader's to say, by .idx files or the end-of-text id; without it the
+ * backend tells by that id. What is masked and how is tests/step/documents.c's. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fixture.h"
+#include "folder.h"
+#include "run_fixture.h"
+#include "shards/shard.h"
+
+TestSuite(masking, .init = make_data, .fini = remove_folder);
+
+static sgt_settings masked(uint64_t steps)
+{
+    sgt_settings s = tiny(steps);
+    s.document_mask = 1;
+    return s;
+}
+
+/* data.idx beside data.bin: a document at each token of which `begins` says so. */
+static void put_index(int (*begins)(uint16_t id, size_t at))
+{
+    size_t n, count = 0;
+    char *shard = get_file("data.bin", &n);
+    const uint16_t *ids = (const uint16_t *)(const void *)(shard + SGT_SHARD_HEADER);
+    uint64_t *index = malloc(4 * n);
+    for (size_t i = 0; i < (n - SGT_SHARD_HEADER) / 2; i++)
+        if (begins(ids[i], i)) index[count++] = i;
+    put_file("data.idx", index, 8 * count);
+    free(index);
+    free(shard);
+}
+
+static int at_newlines(uint16_t id, size_t at) { return (void)at, id == '\n'; }
+static int at_sevenths(uint16_t id, size_t at) { return (void)id, at % 7 == 0; }
+static int nowhere(uint16_t id, size_t at) { return (void)id, (void)at, 0; }
+
+static int same_run(const char *a, const char *b)
+{
+    char *x = facts(a), *y = facts(b);
+    int same = strcmp(x, y) == 0;
+    free(x);
+    free(y);
+    return same;
+}
+
+Test(masking, the_index_says_where_documents_begin)
+{
+    must_train(tiny(4), "plain", 0);
+    must_train(masked(4), "by-id", 0);
+    put_index(at_newlines);
+    must_train(masked(4), "by-index", 0);
+    put_index(at_sevenths);
+    must_train(masked(4), "elsewhere", 0);
+    put_index(nowhere);
+    must_train(masked(4), "nowhere", 0);
+    cr_expect(same_run("by-id", "by-index"));
+    cr_expect(same_run("plain", "nowhere"), "rows of one document are rows without a mask");
+    cr_expect(!same_run("plain", "by-id") && !same_run("by-id", "elsewhere") && !same_run("plain", "elsewhere"));
+}
+
+Test(masking, however_rows_are_made)
+{
+    static const char *const readers[] = {"preload", "mmap", "uring"};
+    put_index(at_sevenths);
+    must_train(masked(4), "run", 0);
+    for (int i = 0; i < 3; i++) {
+        sgt_settings s = masked(4);
+        s.loader = readers[i];
+        s.no_overlap = i == 1;
+        s.workers = 3;
+        must_train(s, readers[i], 0);
+        cr_expect(same_run("run", readers[i]), "%s", readers[i]);
+    }
+}
+
+Test(masking, stopped_and_resumed)
+{
+    sgt_error err;
+    put_index(at_sevenths);
+    must_train(masked(6), "whole", 0);
+    cr_expect_eq(train(masked(6), "cut", 0, 0, 3, NULL, &err), SGT_ESTOPPED);
+    must_train(masked(6), "cut", 1);
+    cr_expect(same_run("whole", "cut"));
+}
+
+/* Data that does not say which id begins a document is masked by its index, or not at all. */
+Test(masking, of_data_without_an_id)
+{
+    sgt_error err;
+    size_t n;
+    char *shard = get_file("data.bin", &n);
+    memset(shard + 12, 0, 4); /* header revision 0 */
+    put_file("data.bin", shard, n);
+    free(shard);
+    sgt_settings s = masked(2);
+    s.init = FIXTURES "curve"; /* of 256 ids: they are not GPT-2's */
+    cr_expect_eq(train(s, "run", 0, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
+    cr_expect(strstr(err.text, "data.bin does not say which id begins a document (sgt-tokenize's shards do)"), "%s",
+              err.text);
+    put_index(at_newlines);
+    must_train(s, "run", 0);
+}
+
+/* ---- the backend ---- */
+
+static double loss_of(const fixture *f, int32_t eot, const int32_t *starts)
+{
+    sgt_error err;
+    double loss;
+    uint64_t counted;
+    sgt_backend_options o = f->options;
+    o.documents = 1;
+    o.eot = eot;
+    sgt_backend *b = fixture_open(f, &o);
+    sgt_rows rows = {.tokens = f->tokens, .targets = f->y, .starts = starts};
+    cr_assert_eq(b->eval(b, &rows, &loss, &counted, &err), 0, "%s", err.text);
+    b->close(b);
+    return loss;
+}
+
+/* The most frequent id of the rows ends documents: told by the id, and told where they begin, they are the same. */
+Test(masking, rows_that_say_it)
+{
+    fixture f;
+    size_t count[256] = {0};
+    fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
+    uint32_t T = f.seq, n = f.batch * T;
+    int32_t eot = 0, *starts = malloc(n * sizeof *starts);
+    for (uint32_t i = 0; i < n; i++) count[f.x[i] & 255]++;
+    for (int32_t id = 0; id < 256; id++)
+        if (count[id] > count[eot]) eot = id;
+    for (uint32_t i = 0; i < n; i++)
+        starts[i] = f.x[i] == eot ? (int32_t)(i % T) : i % T ? starts[i - 1] : 0;
+    double by_id = loss_of(&f, eot, NULL), by_starts = loss_of(&f, -1, starts);
+    cr_expect_eq(by_id, by_starts, "%.17g and %.17g", by_id, by_starts);
+    cr_expect_neq(by_id, loss_of(&f, -1, NULL));
+    cr_expect_eq(by_id, loss_of(&f, f.x[0], starts), "what rows say comes before the id");
+    free(starts);
+    fixture_free(&f);
+}
