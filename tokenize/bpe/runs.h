@@ -6,7 +6,7 @@
  * byte-pair tokenizer" (GitHub, 2024). Two ways follow from it:
  *   steps    from left to right, always the longest token that may stand beside the last; where none leads on, the last
  *            is taken back for a shorter one
- *   windows  15 bytes at a time, each merged by itself, several side by side, every one 6 bytes on. Where a window and
+ *   windows  15 bytes at a time, each merged by itself, several side by side, every one 7 bytes on. Where a window and
  *            the next hold the same token at the same place, the tokens of the one up to there and those of the other
  *            from there on are neighbours somewhere: they fit. Twice as fast as steps where tokens are short. Where no
  *            token is in both, more bytes are merged at once, from up to four tokens before; and where that does not

@@ -21,7 +21,7 @@ extern "C" {
 #define SGT_WORDS 320        /* words of a batch at most */
 #define SGT_WORD_SHORT 7     /* bytes of a word of the table's first part, at most */
 #define SGT_WORD_BYTES 15    /* bytes of a word of the table, at most */
-#define SGT_WINDOW_STEP 6    /* bytes from a window to the next, of SGT_WORD_BYTES each */
+#define SGT_WINDOW_STEP 7    /* bytes from a window to the next, of SGT_WORD_BYTES each */
 #define SGT_WORD_LINES 17    /* log2 of the lines of either part */
 #define SGT_WORD_SHORT_LINE 32
 #define SGT_WORD_LONG_LINE 64
