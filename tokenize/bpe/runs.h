@@ -10,7 +10,12 @@
  *            the next hold the same token at the same place, the tokens of the one up to there and those of the other
  *            from there on are neighbours somewhere: they fit. Twice as fast as steps where tokens are short. Where no
  *            token is in both, more bytes are merged at once, from up to four tokens before; and where that does not
- *            help either, it is steps for a while. */
+ *            help either, it is steps for a while.
+ *
+ * 8 MB of random letters or digits: four fifths of the time is the merging of windows (some 110 ns for one of 15 bytes,
+ * four side by side), 7 % that of what did not fit. A window each 6, 7, 8, 9 bytes: digits 55, 56, 49, 22 MB/s, letters
+ * 70, 82, 91, 93, ACGT 75, 86, 93, 88 (one thread, AMD EPYC Zen 4, 2026-11-21). No table helps here, as nothing comes
+ * again. */
 #ifndef SGT_RUNS_H
 #define SGT_RUNS_H
 
