@@ -368,10 +368,13 @@ $(FUZZ:%=$(B)/tests/replay-%): $(B)/tests/replay-%: $(B)/obj/tests/fuzz/%.o $(B)
 $(FUZZ:%=$(B)/bin/fuzz-%): $(B)/bin/fuzz-%: $(B)/obj/tests/fuzz/%.o $(call lib,tokenize loader)
 	$(call say,LD,$@)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LD_tokenize) $(LD_loader)
 
-STRESS := loader guard saver
+STRESS := loader blocks guard saver
 # For the sanitizers, make SAN=thread build/thread/tests/stress-... (stress-loader 1000000): readers, streams and
-# cancellation from many threads; shards cut short under them; checkpoints that a thread writes.
+# cancellation from many threads; the pools that they share; shards cut short under them; checkpoints that a thread
+# writes.
 $(B)/tests/stress-loader: $(B)/obj/tests/loader/stress/stress.o $(call lib,loader)
+	$(call say,LD,$@)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) -o $@ $^ $(LD_loader)
+$(B)/tests/stress-blocks: $(B)/obj/tests/loader/stress/blocks.o $(call lib,loader)
 	$(call say,LD,$@)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) -o $@ $^ $(LD_loader)
 $(B)/tests/stress-guard: $(B)/obj/tests/loader/stress/guard.o $(call lib,loader)
 	$(call say,LD,$@)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) -o $@ $^ $(LD_loader)

@@ -1,0 +1,167 @@
+/* blocks.c: sampling `block` from pools of blocks, which threads share that draw side by side, jump about, and stop at
+ * any moment; with pools so small that they change with every few batches. A plain program, without Criterion, so that it
+ * runs under the sanitizers:
+ *
+ *     make SAN=thread build/thread/tests/stress-blocks && build/thread/tests/stress-blocks [ROUNDS] [SEED]
+ *
+ * In each of ROUNDS rounds (default 60) a loader is opened, every token drawn from it is checked, and it is closed. Exit
+ * 0: all were right. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/philox.h"
+#include "handle.h"
+#include "shards/shard.h"
+
+enum { B = 8, T = 64, SHARDS = 3, TOKENS = 20000, SIDE = 3, BATCHES = 400 };
+
+typedef struct job {
+    const sgt_loader *l;
+    uint64_t seed;
+    uint32_t number;
+} job;
+
+static void fail(const char *what, const char *why)
+{
+    fprintf(stderr, "stress-blocks: %s: %s\n", what, why);
+    exit(1);
+}
+
+static uint16_t token_at(uint32_t shard, uint64_t i)
+{
+    return (uint16_t)((shard * 7919 + i * 31 + (i >> 8)) % 50257);
+}
+
+static void make_shards(void)
+{
+    static uint8_t bytes[SGT_SHARD_HEADER + 2 * TOKENS];
+    sgt_error err;
+    for (uint32_t s = 0; s < SHARDS; s++) {
+        char name[32];
+        snprintf(name, sizeof name, "train_%06u.bin", s);
+        sgt_shard_pack(bytes, &(sgt_shard_header){.tokens = TOKENS, .vocab = 50257, .eot = 50256});
+        for (uint64_t i = 0; i < TOKENS; i++) {
+            bytes[SGT_SHARD_HEADER + 2 * i] = (uint8_t)token_at(s, i);
+            bytes[SGT_SHARD_HEADER + 2 * i + 1] = (uint8_t)(token_at(s, i) >> 8);
+        }
+        if (sgt_file_put(name, bytes, sizeof bytes, &err) < 0) fail("shards", err.text);
+    }
+}
+
+static void check(const sgt_loader *l, uint64_t index, const uint16_t *rows)
+{
+    for (uint32_t r = 0; r < B; r++) {
+        uint32_t shard;
+        uint64_t at;
+        sgt_loader_window(l, index * B + r, &shard, &at);
+        for (uint32_t t = 0; t <= T; t++)
+            if (rows[r * (T + 1) + t] != token_at(shard, at + t)) fail("blocks", "a wrong token");
+    }
+}
+
+static void draw(const sgt_loader *l, sgt_cursor *c, uint64_t index)
+{
+    uint16_t rows[B * (T + 1)];
+    sgt_error err;
+    if (sgt_loader_batch(l, c, index, rows, &err) < 0) fail("a batch", err.text);
+    check(l, index, rows);
+}
+
+static sgt_cursor *cursor(const sgt_loader *l)
+{
+    sgt_cursor *c;
+    sgt_error err;
+    if (sgt_cursor_open(&c, l, &err) < 0) fail("a cursor", err.text);
+    return c;
+}
+
+/* Every SIDE-th batch: the others draw those between. */
+static void *side_by_side(void *arg)
+{
+    const job *j = arg;
+    sgt_cursor *c = cursor(j->l);
+    for (uint64_t k = j->number; k < BATCHES; k += SIDE) draw(j->l, c, j->seed % 1000 + k);
+    sgt_cursor_close(c);
+    return NULL;
+}
+
+/* A few batches in order, then elsewhere, now and then with a new cursor. */
+static void *jump(void *arg)
+{
+    const job *j = arg;
+    sgt_cursor *c = NULL;
+    for (uint64_t n = 0; n < BATCHES / 8; n++) {
+        uint64_t r = sgt_philox_u64(j->seed, n, 1);
+        if (n % 5 == 0) {
+            sgt_cursor_close(c);
+            c = cursor(j->l);
+        }
+        for (uint64_t k = 0; k < (r >> 32) % 12; k++) draw(j->l, c, r % 5000 + k);
+    }
+    sgt_cursor_close(c);
+    return NULL;
+}
+
+/* A stream that is left before its end. */
+static void *drain(void *arg)
+{
+    const job *j = arg;
+    for (uint64_t n = 0; n < 4; n++) {
+        uint64_t r = sgt_philox_u64(j->seed, n, 2);
+        sgt_stream_options o = {.first = r % 3000, .slots = 1 + (r >> 20 & 7), .threads = 1 + (r >> 24 & 3)};
+        sgt_stream *s;
+        sgt_stream_batch b;
+        sgt_error err;
+        if (sgt_stream_open(&s, j->l, &o, &err) < 0) fail("a stream", err.text);
+        for (uint64_t k = 0; k < (r >> 32) % 64; k++) {
+            if (sgt_stream_next(s, &b, &err) != 0) fail("a stream", err.text);
+            check(j->l, b.index, b.rows);
+            sgt_stream_release(s, &b);
+        }
+        sgt_stream_close(s);
+    }
+    return NULL;
+}
+
+/* Which threads there are, and what is refused to them, changes from round to round. */
+static void run(uint64_t round, uint64_t seed)
+{
+    static const sgt_reader_fault faults[] = {
+        {0}, {.ring_error = EPERM}, {.direct_error = EINVAL}, {.most_bytes = 700}, {.first_error = EINTR}};
+    void *(*const kinds[])(void *) = {side_by_side, side_by_side, side_by_side, jump, drain};
+    pthread_t threads[5];
+    job jobs[5];
+    sgt_loader *l;
+    sgt_error err;
+    sgt_reader_fault fault = faults[round % 5];
+    fault.block_tokens = 512;
+    fault.pool_blocks = 1 + (uint32_t)(round % 7);
+    sgt_loader_options o = {
+        .reader = SGT_READER_URING, .sampling = SGT_SAMPLING_BLOCK, .batch = B, .seq = T, .seed = seed};
+    if (sgt_loader_open_faulty(&l, ".", &o, &fault, &err) < 0) fail("a loader", err.text);
+    for (uint32_t i = 0; i < 5; i++) {
+        jobs[i] = (job){l, sgt_philox_u64(seed, round, i), i};
+        if (i < SIDE) jobs[i].seed = round * 77;
+        if (pthread_create(&threads[i], NULL, kinds[i], &jobs[i])) fail("threads", "cannot start one");
+    }
+    for (uint32_t i = 0; i < 5; i++) pthread_join(threads[i], NULL);
+    sgt_loader_close(l);
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t rounds = argc > 1 ? strtoull(argv[1], NULL, 10) : 60, seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+    char folder[] = "/tmp/sgt-stress.XXXXXX";
+    sgt_error err;
+    if (!mkdtemp(folder) || chdir(folder) < 0) fail("scratch folder", "cannot make it");
+    make_shards();
+    for (uint64_t round = 0; round < rounds; round++) run(round, seed);
+    if (chdir("/") < 0 || sgt_remove_tree(folder, &err) < 0) fail(folder, "cannot remove it");
+    printf("blocks: %llu rounds\n", (unsigned long long)rounds);
+    return 0;
+}
