@@ -48,6 +48,7 @@ static const sgt_option table[] = {
      .given = &batch_size_given},
     {"seq-len", 0, SGT_OPT_COUNT, &o.seq_len, "N", "tokens of a row", .def = "512", .min = 1, .max = 1 << 20,
      .given = &seq_len_given},
+    {"documents", 0, SGT_OPT_FLAG, &o.documents, NULL, .help = "show where documents begin in each row, too"},
     {.name = "Output"},
     {"json", 0, SGT_OPT_FLAG, &o.json, NULL, .help = "one JSON document; with --batch an object a line"},
     {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, NULL,
@@ -146,6 +147,7 @@ static void check_one_path(int count)
     if (o.padded_by && strcmp(o.sampling, "documents")) sgt_usage(&program, "--pad-id: needs --sampling documents");
     if (!o.batch && (loader_given || sampling_given || seed_given || batch_size_given || seq_len_given))
         sgt_usage(&program, "--loader, --sampling, --seed, --batch-size and --seq-len belong to --batch");
+    if (!o.batch && o.documents) sgt_usage(&program, "--documents belongs to --batch");
     if (threads_given && !o.verify) sgt_usage(&program, "--threads belongs to --verify");
 }
 
@@ -156,6 +158,7 @@ static void check_several(int count)
     if (o.verify || o.decode || o.batch) sgt_usage(&program, "%s goes with none of --verify, --decode, --batch", what);
     if (loader_given || sampling_given || seed_given || batch_size_given || seq_len_given || o.padded_by)
         sgt_usage(&program, "--loader, --sampling, --seed, --batch-size, --seq-len and --pad-id belong to --batch");
+    if (o.documents) sgt_usage(&program, "--documents belongs to --batch");
     if (threads_given) sgt_usage(&program, "--threads belongs to --verify");
     if (compare && count != 2) sgt_usage(&program, "--compare: wanted two sets, got %d", count);
     if (merge && count < 2) sgt_usage(&program, "--merge: wanted sets and OUT, got %d", count);

@@ -128,3 +128,25 @@ run 1 sgt-inspect set,gone --batch 0 --seq-len 4
 stderr_is 'sgt-inspect: gone: No such file or directory'
 run 1 sgt-inspect set,other
 stderr_is 'sgt-inspect: set,other: No such file or directory'
+
+# where documents begin: told by the end-of-text id, by an .idx file in its place, and within padded rows
+mkdir told
+shard told/train_000000.bin 1 2 50256 3 4 50256 50256 5 6
+short='--batch 0 --sampling sequential --batch-size 2 --seq-len 4'
+run 0 sgt-inspect told $short --documents --json
+stdout_has '"positions":[[0,1,0,1],[0,0,0,1]],"documents":[[0,0,1,1],[0,1,2,2]]'
+run 0 sgt-inspect told $short --documents
+stdout_has '           documents begin at 2'
+stdout_has '           documents begin at 1, 2'
+{ le32 0 && le32 0 && le32 3 && le32 0; } > told/train_000000.idx
+run 0 sgt-inspect told $short --documents --json
+stdout_has '"positions":[[0,1,2,0],[0,1,2,3]],"documents":[[0,0,0,1],[0,0,0,0]]'
+run 0 sgt-inspect told $short --documents
+stdout_has '           documents begin at 0, 3'
+stdout_has '           documents begin at no token'
+rm docs/*.idx
+run 0 sgt-inspect docs --json --batch 0 $documents --documents
+stdout_has '[0,1,2,0]'
+stdout_has '[0,0,0,-1]'
+run_usage '--documents belongs to --batch' sgt-inspect told --documents
+run_usage '--documents belongs to --batch' sgt-inspect --compare told told --documents

@@ -19,6 +19,7 @@ typedef struct drawing {
     sgt_cursor *cursor;
     sgt_vocab *vocab;          /* NULL: the ids are not GPT-2's */
     int32_t *inputs, *targets; /* (B, T) each */
+    int32_t *positions, *ids;  /* (B, T) each, with --documents: within documents, and of them */
 } drawing;
 
 static int reader_named(const char *name)
@@ -75,6 +76,12 @@ static int print_json(const drawing *d, uint64_t k, sgt_error *err)
 {
     json_t *o = json_pack("{s:I, s:o, s:o}", "index", (json_int_t)k, "inputs", rows_json(d, d->inputs), "targets",
                           rows_json(d, d->targets));
+    if (d->o->documents) {
+        sgt_row_documents_expand(sgt_cursor_documents(d->cursor), sgt_cursor_lengths(d->cursor), d->info.batch,
+                                 d->info.seq, NULL, d->positions, d->ids);
+        json_object_set_new(o, "positions", rows_json(d, d->positions));
+        json_object_set_new(o, "documents", rows_json(d, d->ids));
+    }
     if (d->info.sets > 1) json_object_set_new(o, "sets", sets_json(d, k));
     return inspect_print_json(o, 1, err);
 }
@@ -103,6 +110,16 @@ static int row_text(const drawing *d, const int32_t *row, uint32_t own, char *ou
     return SGT_OK;
 }
 
+/* Of row r: the tokens at which a document begins. */
+static void print_starts(const drawing *d, uint32_t r)
+{
+    const sgt_row_documents *documents = sgt_cursor_documents(d->cursor);
+    uint32_t from = documents->first[r], to = documents->first[r + 1];
+    printf("           documents begin at ");
+    for (uint32_t k = from; k < to; k++) printf("%s%" PRIu32, k == from ? "" : ", ", documents->starts[k]);
+    printf("%s\n", from == to ? "no token" : "");
+}
+
 static int print_rows(const drawing *d, uint64_t k, sgt_error *err)
 {
     printf("batch %" PRIu64 ": %" PRIu32 " rows of %" PRIu32 " tokens\n", k, d->info.batch, d->info.seq);
@@ -121,6 +138,7 @@ static int print_rows(const drawing *d, uint64_t k, sgt_error *err)
         printf("  row %-4" PRIu32 " %s from token %-10" PRIu64, r, name, at);
         if (d->info.padded) printf(" %6" PRIu32 " tokens", own);
         printf(" %s\n", text);
+        if (d->o->documents) print_starts(d, r);
     }
     return SGT_OK;
 }
@@ -164,6 +182,7 @@ int inspect_batches(const inspect *o, sgt_error *err)
                                   .padded_by = o->padded_by,
                                   .pad = (uint32_t)o->pad,
                                   .raw = o->raw,
+                                  .documents = o->documents,
                                   .notice = o->notice};
     if ((rc = sgt_loader_open_data(&l, o->path, &options, err)) < 0) return rc;
     sgt_loader_get_info(l, &d.info);
@@ -171,10 +190,12 @@ int inspect_batches(const inspect *o, sgt_error *err)
     size_t ids = (size_t)d.info.batch * d.info.seq; /* both were bounded by the options' table: at most 2^40 */
     d.inputs = calloc(ids, sizeof *d.inputs);
     d.targets = calloc(ids, sizeof *d.targets);
+    d.positions = o->documents ? calloc(ids, sizeof *d.positions) : NULL;
+    d.ids = o->documents ? calloc(ids, sizeof *d.ids) : NULL;
     if (from + count > INT64_MAX / d.info.batch) /* inspect_span has checked the sum */
         rc = sgt_fail(err, SGT_EUSAGE, "--batch %s: batches of %" PRIu32 " rows end before that", o->batch,
                       d.info.batch);
-    else if (!d.inputs || !d.targets)
+    else if (!d.inputs || !d.targets || (o->documents && (!d.positions || !d.ids)))
         rc = sgt_fail(err, SGT_ENOMEM, "%s: no memory for a batch of %" PRIu32 " x %" PRIu32 " tokens", o->path,
                       d.info.batch, d.info.seq);
     else if ((rc = sgt_cursor_open(&d.cursor, l, err)) == SGT_OK &&
@@ -183,6 +204,8 @@ int inspect_batches(const inspect *o, sgt_error *err)
     sgt_vocab_free(d.vocab);
     free(d.inputs);
     free(d.targets);
+    free(d.positions);
+    free(d.ids);
     sgt_cursor_close(d.cursor);
     sgt_loader_close(l);
     return rc;

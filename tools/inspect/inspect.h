@@ -22,6 +22,7 @@ typedef struct inspect {
     const char *loader, *sampling;
     uint64_t seed, batch_size, seq_len, pad;
     int padded_by; /* whether pad was given */
+    int documents; /* of --batch: where they begin, too */
     uint64_t threads;      /* of --verify; 0: the cores at hand */
     uint64_t shard_tokens; /* of --merge; 0: as the first set has them */
     int force;
