@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/cpu.h"
+#include "base/philox.h"
 #include "tests/loader/shards.h"
 
 enum { B = 4, T = 16 };
@@ -210,6 +211,30 @@ Test(stream, nobody_sleeps_for_good)
                 }
                 sgt_stream_close(s);
             }
+}
+
+/* Taken and let go as it comes, up to all slots at once, with pauses long enough for threads to fall asleep. */
+Test(stream, in_no_rhythm)
+{
+    for (uint32_t threads = 1; threads <= 3; threads++)
+        for (uint32_t slots = 2; slots <= 6; slots++) {
+            sgt_stream_options o = {.slots = slots, .threads = threads};
+            sgt_stream *s = open_stream(loader, &o);
+            sgt_stream_batch held[6];
+            uint64_t taken = 0, released = 0;
+            for (uint64_t k = 0; k < 600; k++) {
+                uint64_t r = sgt_philox_u64(threads * 10 + slots, k, 0);
+                if (r % 16 == 0) usleep(300);
+                if (taken == released || (taken - released < slots && r >> 32 & 1)) {
+                    held[taken % slots] = take(s);
+                    cr_assert_eq(held[taken % slots].index, taken);
+                    check(loader, &held[taken++ % slots]);
+                } else {
+                    sgt_stream_release(s, &held[released++ % slots]);
+                }
+            }
+            sgt_stream_close(s);
+        }
 }
 
 /* All slots taken, then all let go, again and again. */
