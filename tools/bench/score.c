@@ -117,7 +117,10 @@ static int run_rows(scoring *s, sgt_progress *p, sgt_error *err)
     score_items *all = &s->items;
     double loss;
     uint64_t counted;
-    sgt_rows rows = {s->tokens, s->targets, s->losses, all->kind == SCORE_WORD ? s->greedy : NULL};
+    sgt_rows rows = {.tokens = s->tokens,
+                     .targets = s->targets,
+                     .losses = s->losses,
+                     .greedy = all->kind == SCORE_WORD ? s->greedy : NULL};
     for (size_t at = 0; at < all->row_count; at += s->o.batch) {
         if (sgt_stopped(s->stop)) return sgt_fail(err, SGT_ESTOPPED, "%s: interrupted", s->path);
         for (size_t r = 0; r < s->o.batch; r++)
