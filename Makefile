@@ -261,7 +261,7 @@ run-check: programs libs events $(SUITES:%=$(B)/tests/test-%) $(B)/tests/check-k
 	@HOST_CXX='$(HOST_CXX)' tests/run.sh $(B)
 
 .PHONY: programs libs
-libs: $(PUBLIC:%=$(B)/lib/libsgt-%.a) $(PUBLIC:%=$(B)/lib/libsgt-%.so)
+libs: $(PUBLIC:%=$(B)/lib/libsgt-%.a) $(PUBLIC:%=$(B)/lib/libsgt-%.so)  ## libsgt-loader and libsgt-tokenize alone, shared and static, for programs of your own
 programs: $(PROGRAMS:%=$(B)/bin/%)
 
 define library

@@ -294,7 +294,8 @@ int sgt_set_open(sgt_set *s, const char *path, const sgt_loader_options *o, sgt_
     struct stat st;
     char *shard = NULL; /* of Megatron's PREFIX, which is no file, or of PREFIX.idx */
     int rc, folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-    if (!folder && !(shard = sgt_megatron_shard(path)) && access(path, F_OK) < 0) return sgt_fail_errno(err, "%s", path);
+    if (!folder) shard = sgt_megatron_shard(path);
+    if (!folder && !shard && access(path, F_OK) < 0) return sgt_fail_errno(err, "%s", path);
     got.raw = o->raw ? 1 : folder ? 0 : -1;
     if (folder) rc = open_folder(&got, path, o, err);
     else if ((rc = one_path(&got, shard ? shard : path, err)) == 0) rc = check_shards(&got, path, o, err);

@@ -1,5 +1,5 @@
-/* set.h: which shards a loader draws from: found, checked (Megatron-LM's .idx to its end), those too short for one window
- * left out (of documents, those without a token: a document may run on into a shard of any size). */
+/* set.h: which shards a loader draws from: found, checked (Megatron-LM's .idx to its end), those too short for one
+ * window left out (of documents, those without a token: a document may run on into a shard of any size). */
 #ifndef SGT_SET_H
 #define SGT_SET_H
 

@@ -64,10 +64,10 @@ typedef struct sgt_shard_visitor {
 int sgt_shard_verify(const char *path, int raw, uint32_t vocab, const sgt_shard_visitor *visitor, const sgt_stop *stop,
                      sgt_error *err);
 
-/* The shards of a folder in order of their names: "SPLIT_*.bin"; where there are none, those of others: "NAME_SPLIT_*.bin"
- * and "NAME_SPLIT.bin", with one NAME for all; or else Megatron's, any *.bin with such an .idx, of which those with the
- * word val, valid or validation in their names are the split "val", those with test no split, and all others "train".
- * *paths is malloc'd, each entry malloc'd. 0 found is no error. */
+/* The shards of a folder in order of their names: "SPLIT_*.bin"; where there are none, those of others:
+ * "NAME_SPLIT_*.bin" and "NAME_SPLIT.bin", with one NAME for all; or else Megatron's, any *.bin with such an .idx, of
+ * which those with the word val, valid or validation in their names are the split "val", those with test no split, and
+ * all others "train". *paths is malloc'd, each entry malloc'd. 0 found is no error. */
 int sgt_shard_list(char ***paths, size_t *count, const char *folder, const char *split, sgt_error *err);
 void sgt_shard_list_free(char **paths, size_t count);
 

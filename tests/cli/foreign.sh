@@ -1,4 +1,5 @@
-# Sets that other programs made, as every program here takes them: llm.c's and modded-nanogpt's, nanoGPT's, Megatron-LM's.
+# Sets that other programs made, as every program here takes them: llm.c's and modded-nanogpt's, nanoGPT's,
+# Megatron-LM's.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/shards.inc"
 
@@ -51,7 +52,8 @@ stderr_is 'sgt-train: --data set: not the tokens that the run to resume was trai
 # what is wrong is named, and named again by every program
 megatron wide 4 2 1
 ids 1 0 2 0 3 0 > wide.bin
-wide='wide.idx: at byte 17: type 4, int32: 32-bit tokens: sgt reads 16-bit ones (which Megatron-LM writes for vocabularies below 65,500)'
+wide='wide.idx: at byte 17: type 4, int32: 32-bit tokens: sgt reads 16-bit ones (which Megatron-LM writes for '\
+'vocabularies below 65,500)'
 run 1 sgt-inspect wide
 stderr_is "sgt-inspect: $wide"
 run 1 sgt-bench loader wide --seq-len 1
@@ -93,4 +95,5 @@ stdout_is 'Hello world!'
 run 0 sgt-bench loader nano --raw --seq-len 1 --batch-size 2 --loader preload --json
 stdout_matches '"reader": "preload"'
 run 1 sgt-bench loader nano
-stderr_is "sgt-bench loader: nano: no train shards in it, but a train.bin: where it is nanoGPT's, without a header, --raw reads it"
+stderr_is "sgt-bench loader: nano: no train shards in it, but a train.bin: where it is nanoGPT's, without a header, \
+--raw reads it"

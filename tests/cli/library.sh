@@ -38,7 +38,7 @@ done
 # What libsgt-loader asks of a system, and what it keeps beside its handles: what the CPU is, and its guard against
 # SIGBUS. A sanitizer brings its own of both.
 if [ -z "$san" ]; then
-    objdump -t "$LIB/libsgt-loader.a" | sed -nE 's/.* O \.(data|bss|tdata|tbss)[^.[:alnum:]].* ([a-zA-Z_][a-zA-Z0-9_.]*)$/\2/p' |
+    objdump -t "$LIB/libsgt-loader.a" | sed -nE 's/.* O \.t?(data|bss)[^.[:alnum:]].* ([a-zA-Z_][a-zA-Z0-9_.]*)$/\2/p' |
         sort | tr '\n' ' ' > globals
     [ "$(cat globals)" = 'detected detected_more guard limit ' ] || fail "libsgt-loader keeps $(cat globals)"
     readelf -d "$LIB/libsgt-loader.so" | sed -n 's/.*NEEDED.*\[\(lib[a-z-]*\).*/\1/p' | sort | tr '\n' ' ' > needed

@@ -91,7 +91,8 @@ Test(foreign, nanogpt_folder)
     o.split = "val";
     check_loader("d", &o, NULL, val);
     expect_failure(open_only("d", NULL, why), SGT_EFORMAT,
-                   "d: no train shards in it, but a train.bin: where it is nanoGPT's, without a header, --raw reads it");
+                   "d: no train shards in it, but a train.bin: where it is nanoGPT's, without a header, --raw reads "
+                   "it");
 }
 
 /* ---- Megatron-LM ---- */
