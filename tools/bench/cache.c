@@ -17,35 +17,40 @@
 #define TRIES 5 /* pages on their way through a CPU's list are dropped by a later try */
 #define READ_BYTES ((size_t)1 << 20)
 
+static size_t page_bytes(void) { return (size_t)sysconf(_SC_PAGESIZE); }
+
 typedef struct residence {
     uint64_t pages, resident;
 } residence;
 
-static int ask(residence *r, int fd, uint64_t size, const char *path, sgt_error *err)
+/* there: for each page, in its lowest bit, whether it is there; the caller's to free. NULL for an empty file. */
+static int ask(residence *r, unsigned char **there, int fd, uint64_t size, const char *path, sgt_error *err)
 {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = (size_t)((size + page - 1) / page);
+    size_t pages = (size_t)((size + page_bytes() - 1) / page_bytes());
     *r = (residence){.pages = pages};
+    *there = NULL;
     if (!pages) return SGT_OK;
-    unsigned char *there = malloc(pages);
-    if (!there) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+    if (!(*there = malloc(pages))) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
     void *map = mmap(NULL, (size_t)size, PROT_READ, MAP_SHARED, fd, 0);
-    int rc =
-        map == MAP_FAILED || mincore(map, (size_t)size, there) < 0 ? sgt_fail_errno(err, "%s: mincore", path) : SGT_OK;
-    for (size_t i = 0; i < pages && rc == SGT_OK; i++) r->resident += there[i] & 1;
+    int rc = map == MAP_FAILED || mincore(map, (size_t)size, *there) < 0 ? sgt_fail_errno(err, "%s: mincore", path)
+                                                                         : SGT_OK;
+    for (size_t i = 0; i < pages && rc == SGT_OK; i++) r->resident += (*there)[i] & 1;
     if (map != MAP_FAILED) munmap(map, (size_t)size);
-    free(there);
     return rc;
 }
 
 static int evict(int fd, uint64_t size, const char *path, sgt_error *err)
 {
     residence r;
+    unsigned char *there;
     int rc;
     for (int i = 0; i < TRIES; i++) {
         if (i) nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
         fdatasync(fd); /* pages not yet written cannot be dropped */
         posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-        if ((rc = ask(&r, fd, size, path, err)) < 0) return rc;
+        rc = ask(&r, &there, fd, size, path, err);
+        free(there);
+        if (rc < 0) return rc;
         if (!r.resident) return SGT_OK;
     }
     return sgt_fail(err, SGT_EUNSUPPORTED,
@@ -54,20 +59,34 @@ static int evict(int fd, uint64_t size, const char *path, sgt_error *err)
                     path, r.resident, r.pages);
 }
 
+static int all_there(const unsigned char *there, uint64_t first, uint64_t end)
+{
+    while (first < end && there[first] & 1) first++;
+    return first >= end;
+}
+
+/* Piece by piece, what lacks a page. */
 static int fill(int fd, uint64_t size, const char *path, sgt_error *err)
 {
     residence r;
-    int rc = ask(&r, fd, size, path, err);
-    if (rc < 0 || r.resident == r.pages) return rc;
-    char *buffer = malloc(READ_BYTES);
-    if (!buffer) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
-    for (uint64_t at = 0; at < size && rc == SGT_OK;) {
+    unsigned char *there;
+    char *buffer = NULL;
+    int rc = ask(&r, &there, fd, size, path, err);
+    if (rc == SGT_OK && r.resident < r.pages && !(buffer = malloc(READ_BYTES)))
+        rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+    for (uint64_t at = 0; buffer && at < size && rc == SGT_OK;) {
+        uint64_t first = at / page_bytes(), pages = READ_BYTES / page_bytes();
+        if (all_there(there, first, first + pages < r.pages ? first + pages : r.pages)) {
+            at += READ_BYTES;
+            continue;
+        }
         ssize_t n = pread(fd, buffer, READ_BYTES, (off_t)at);
         if (n < 0 && errno != EINTR) rc = sgt_fail_errno(err, "%s", path);
         if (n == 0) break; /* shorter by now: the loader will say so */
         if (n > 0) at += (uint64_t)n;
     }
     free(buffer);
+    free(there);
     return rc;
 }
 

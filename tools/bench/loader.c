@@ -185,17 +185,20 @@ static void shorten_default(loader_bench *b)
     b->in.seqs[0] = seq;
 }
 
-static int warm(const loader_bench *b, sgt_error *err)
+int loader_warm(const loader_bench *b, sgt_error *err)
+{
+    int rc = SGT_OK;
+    for (size_t i = 0; i < b->shard_count && rc == SGT_OK && b->may_be_warm; i++)
+        rc = bench_cache_fill(b->shards[i].path, err);
+    return rc;
+}
+
+static void see_room(loader_bench *b)
 {
     uint64_t room = bench_memory_available();
-    int rc = SGT_OK;
-    if (room && 2 * b->tokens > room / 2) {
-        sgt_say(&b->notice,
-                "the set is larger than half of the free memory: mmap and uring may meet pages that are not there");
-        return SGT_OK;
-    }
-    for (size_t i = 0; i < b->shard_count && rc == SGT_OK; i++) rc = bench_cache_fill(b->shards[i].path, err);
-    return rc;
+    b->may_be_warm = !room || 2 * b->tokens <= room / 2;
+    if (!b->may_be_warm)
+        sgt_say(&b->notice, "the set is larger than half of the free memory: mmap may meet pages that are not there");
 }
 
 /* ---- the grid ---- */
@@ -275,7 +278,8 @@ static int prepare(loader_bench *b, sgt_error *err)
         warm_ones |= !b->groups[i].results[0].cold;
         copies |= b->groups[i].results[0].who == LOADER_MEMCPY;
     }
-    if (warm_ones) rc = warm(b, err);
+    if (warm_ones) see_room(b);
+    if (warm_ones) rc = loader_warm(b, err);
     if (rc < 0 || !copies || (rc = bench_limit_open(&b->limit, 2 * b->tokens, err)) < 0) return rc;
     if (bench_limit_bytes(b->limit) < 2 * b->tokens)
         sgt_say(

@@ -101,6 +101,7 @@ typedef struct loader_bench {
     size_t group_count, grid_count;
     loader_line lines[LOADER_LINES];
     size_t line_count;
+    int may_be_warm; /* there is room in the page cache */
     uint64_t cold_rows; /* so many rows of the run were drawn cold: no window is read cold a second time */
     const sgt_stop *stop;
     sgt_notice notice;
@@ -117,6 +118,8 @@ double loader_gb_per_s(const loader_result *r); /* of the 2(T+1) bytes that a ro
 /* Room for `most` results; b->group_count is moved on. */
 int loader_add_group(loader_bench *b, size_t most, loader_group **out, sgt_error *err);
 loader_result *loader_add_result(loader_group *g, loader_result r);
+
+int loader_warm(const loader_bench *b, sgt_error *err); /* reads into the page cache what is not there */
 
 int loader_measure(loader_bench *b, loader_group *g, sgt_error *err);
 

@@ -306,14 +306,18 @@ static int take_turns(loader_bench *b, loader_group *g, drawer *drawers, sgt_err
     double seconds = b->o->seconds / (double)(b->grid_count && !g->lenient ? b->grid_count : 1) /
                      (double)(g->count * (size_t)(turns + 1));
     uint64_t copied = 0;
-    for (int turn = -1; turn < turns; turn++)
+    for (int turn = -1; turn < turns; turn++) {
+        /* whoever takes huge pages, we or a peer, may cost the page cache some */
+        int rc = g->results[0].cold ? SGT_OK : loader_warm(b, err);
+        if (rc < 0) return rc;
         for (size_t i = 0; i < g->count; i++) {
             loader_result *r = &g->results[i];
             if (r->why[0] || (turn < 0 && r->cold)) continue;
             if (sgt_stopped(b->stop)) return sgt_fail(err, SGT_ESTOPPED, "stopped");
-            int rc = take_turn(b, r, drawers, turn, &copied, seconds, err);
+            rc = take_turn(b, r, drawers, turn, &copied, seconds, err);
             if (rc < 0 && (rc = leave_out(b, g, r, rc, err)) < 0) return rc;
         }
+    }
     return SGT_OK;
 }
 
