@@ -196,14 +196,41 @@ sgt_window sgt_mix_window(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row)
     return w;
 }
 
+enum { SOME = 64 };
+
+/* n rows, SOME at most: those of one set are one after the other among its own, and are drawn at once. */
+static void draw_some(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row, uint32_t n, sgt_window *windows)
+{
+    uint32_t set[SOME];
+    uint64_t own[SOME];
+    sgt_window of_set[SOME];
+    uint8_t drawn[SOME] = {0};
+    for (uint32_t i = 0; i < n; i++) set[i] = sgt_mix_row(m, memo, row + i, &own[i]);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t count = 0, taken = 0;
+        if (drawn[i]) continue;
+        for (uint32_t k = i; k < n; k++) count += set[k] == set[i];
+        sgt_sampler_windows(&m->samplers[set[i]], &memo->samplers[set[i]], own[i], 1, count, of_set);
+        for (uint32_t k = i; k < n; k++) {
+            if (set[k] != set[i]) continue;
+            windows[k] = of_set[taken++];
+            windows[k].shard += m->shards_before[set[i]];
+            drawn[k] = 1;
+        }
+    }
+}
+
 void sgt_mix_windows(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row, uint64_t step, uint32_t n,
                      sgt_window *windows)
 {
     if (m->sets == 1) {
         sgt_sampler_windows(&m->samplers[0], &memo->samplers[0], row, step, n, windows);
-        return;
+    } else if (step == 1) {
+        for (uint32_t done = 0; done < n; done += SOME)
+            draw_some(m, memo, row + done, n - done < SOME ? n - done : SOME, windows + done);
+    } else { /* of several ranks' rows: a set's are not one after the other */
+        for (uint32_t i = 0; i < n; i++) windows[i] = sgt_mix_window(m, memo, row + i * step);
     }
-    for (uint32_t i = 0; i < n; i++) windows[i] = sgt_mix_window(m, memo, row + i * step);
 }
 
 uint64_t sgt_mix_drawn(const sgt_mix *m, uint32_t set, uint64_t rows)

@@ -6,6 +6,7 @@
 #include "base/cpu.h"
 #include "base/philox.h"
 #include "sample/draws.h"
+#include "sample/mix.h"
 
 enum { MOST = 160 };
 
@@ -99,6 +100,39 @@ static void check_samplings(void)
             check_rows(&s, ((uint64_t)1 << 62) + 3, 3, 65);
             sgt_sampler_free(&s);
         }
+}
+
+static void check_mixed(void)
+{
+    static const uint64_t tokens[3][3] = {{4000, 700, 0}, {90000, 0, 0}, {1000, 2000, 3000}};
+    const sgt_mix_set sets[3] = {{.5, tokens[0], 2}, {.3, tokens[1], 1}, {.2, tokens[2], 3}};
+    for (uint32_t count = 1; count <= 3; count++)
+        for (int sampling = 0; sampling < SGT_SAMPLINGS; sampling++) {
+            sgt_mix m;
+            sgt_mix_memo memo;
+            sgt_error err;
+            sgt_window got[MOST];
+            cr_assert_eq(sgt_mix_init(&m, (sgt_sampling)sampling, 9, 32, sets, count, &err), 0);
+            cr_assert_eq(sgt_mix_memo_open(&memo, &m, &err), 0);
+            for (uint64_t round = 0; round < 40; round++) {
+                uint64_t row = any(round, 9) % 100000, step = round % 4 == 3 ? 3 : 1;
+                uint32_t n = 1 + (uint32_t)(any(round, 10) % MOST);
+                sgt_mix_windows(&m, &memo, row, step, n, got);
+                for (uint32_t i = 0; i < n; i++) {
+                    sgt_window w = sgt_mix_window(&m, NULL, row + i * step);
+                    cr_assert(got[i].shard == w.shard && got[i].offset == w.offset && got[i].tokens == w.tokens,
+                              "%u sets, %s, row %lu + %u * %lu", count, sgt_sampling_name((sgt_sampling)sampling), row,
+                              i, step);
+                }
+            }
+            sgt_mix_memo_free(&memo);
+            sgt_mix_free(&m);
+        }
+}
+
+Test(draws, mixed_rows_are_those_drawn_one_by_one)
+{
+    each_level(check_mixed);
 }
 
 Test(draws, philox)
