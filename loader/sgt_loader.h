@@ -154,13 +154,13 @@ int sgt_loader_resume(const sgt_loader *l, const sgt_loader_state *state, uint64
 
 /* A file that is cut short while it is mapped (SGT_READER_MMAP), or a disk that fails under it: the process gets SIGBUS
  * where it reads what is gone, and by default ends. Call this once, before or after loaders are opened, and a batch that
- * meets it fails instead: SGT_EFORMAT or SGT_EIO, naming the shard and the byte, and so does every later one with windows
- * that end past it. Any number of threads may meet it at once, and loaders may be opened and closed meanwhile.
+ * meets it fails instead: SGT_EFORMAT or SGT_EIO, naming the shard and the byte, and so does every later one with
+ * windows that end past it. Any number of threads may meet it at once, and loaders may be opened and closed meanwhile.
  *
- * It installs a handler of SIGBUS for the whole process, which stays: that handler and what it knows about open maps are
- * the library's only global state. A SIGBUS at any other address goes to the handler that was there before (SIG_DFL:
- * the process ends, as it would have). Whoever installs one later passes on what is not theirs, as this one does, and
- * threads that draw must not block SIGBUS. Later calls do nothing. Returns 0, or SGT_EIO.
+ * It installs a handler of SIGBUS for the whole process, which stays: that handler and what it knows about open maps
+ * are the library's only global state. A SIGBUS at any other address goes to the handler that was there before
+ * (SIG_DFL: the process ends, as it would have). Whoever installs one later passes on what is not theirs, as this one
+ * does, and threads that draw must not block SIGBUS. Later calls do nothing. Returns 0, or SGT_EIO.
  *
  * Without it the sizes of the shards that a batch is drawn from are looked at before it is read, but at most every 10
  * ms in each cursor: a cut is an error then too, unless it falls between that look and the reading, which ends the

@@ -2,7 +2,8 @@
  *
  * Random windows need two kinds of advice. Without MADV_RANDOM each fault reads ahead megabytes of which a window uses
  * two kilobytes. And a fault waits for its page, one after another; MADV_WILLNEED begins reading the windows of coming
- * batches, all at once, and waits for none.
+ * batches, all at once, and waits for none. (In memory that advice is not missed: to touch the first line of coming
+ * windows in its place made batches a fifth slower, 7.2 -> 8.5 us.)
  *
  * Files may change under a map: see sgt_loader_guard_sigbus in sgt_loader.h for what is promised, guard.h for how. */
 #include <errno.h>
@@ -21,6 +22,8 @@
 #define AHEAD 128      /* windows that are being read: where the study's disk reached its limit */
 #define LOOK_S .01     /* between two looks at the sizes of a batch's shards; each takes a microsecond */
 #define LOOK_BATCHES 8 /* between two looks at what this thread has read from the disk */
+#define CHUNK ((uintptr_t)1 << 16) /* bytes of advice at once, where the windows beside a window come soon too */
+#define CHUNKS 4096                /* that a cursor remembers: 4 times a pool of `block` */
 #define PATIENCE_LEAST 4
 #define PATIENCE_MOST 64
 
@@ -33,7 +36,8 @@ typedef struct file {
 typedef struct reader {
     const sgt_set *set;
     sgt_guarded *guarded; /* the maps */
-    int random;           /* windows come in no order that the kernel could guess */
+    int random;           /* windows come in no order that the kernel could guess ... */
+    int chunks;           /* ... but many from the same blocks */
     uintptr_t page;       /* bytes */
     file files[];
 } reader;
@@ -46,10 +50,12 @@ typedef struct cursor {
      * fault did. */
     int advising;
     unsigned batches;    /* since the last look */
+    unsigned given;      /* advice, since then */
     unsigned idle;       /* looks that found no reading */
     unsigned patience;   /* as many of them end the advice; more each time that this was a mistake */
     pthread_t thread;    /* whose counts these are: */
     long faults, blocks; /* pages it waited for; all that was read for it, by advice too */
+    uintptr_t asked[];   /* with chunks: those that were asked for, each at a place that goes by its address */
 } cursor;
 
 /* ---- opening ---- */
@@ -104,6 +110,7 @@ static int open_reader(void **out, const sgt_set *set, const sgt_reader_options 
     }
     r->set = set;
     r->random = o->sampling != SGT_SAMPLING_SEQUENTIAL;
+    r->chunks = o->sampling == SGT_SAMPLING_BLOCK;
     r->page = (uintptr_t)sysconf(_SC_PAGESIZE);
     for (uint32_t i = 0; i < set->count && rc == SGT_OK; i++) rc = map_shard(r, i, err);
     if (rc == SGT_OK && sgt_guard_add(r->guarded) < 0)
@@ -123,9 +130,13 @@ static const char *detail(const void *p)
 
 static int open_cursor(void **out, void *p, sgt_error *err)
 {
-    cursor *c = calloc(1, sizeof *c);
+    reader *r = p;
+    cursor *c = calloc(1, sizeof *c + (r->chunks ? CHUNKS * sizeof *c->asked : 0));
     if (!c) return sgt_fail(err, SGT_ENOMEM, "a cursor: out of memory");
-    *c = (cursor){.r = p, .looked = -LOOK_S, .advising = ((reader *)p)->random, .patience = PATIENCE_LEAST};
+    c->r = r;
+    c->looked = -LOOK_S;
+    c->advising = r->random;
+    c->patience = PATIENCE_LEAST;
     *out = c;
     return SGT_OK;
 }
@@ -194,16 +205,36 @@ static void look_at_reads(cursor *c)
     int known = pthread_equal(c->thread, pthread_self()); /* threads may hand a cursor on */
     int waited = used.ru_majflt != c->faults, reading = waited || used.ru_inblock != c->blocks;
     if (known && c->advising) {
-        c->idle = reading ? 0 : c->idle + 1;
+        c->idle = reading ? 0 : c->idle + (c->given > 0);
         c->advising = c->idle < c->patience;
     } else if (known && waited) {
         if (c->patience < PATIENCE_MOST) c->patience *= 2;
         c->advising = 1;
         c->idle = 0;
     }
+    c->given = 0;
     c->thread = pthread_self();
     c->faults = used.ru_majflt;
     c->blocks = used.ru_inblock;
+}
+
+static void advise(cursor *c, uintptr_t from, uintptr_t end)
+{
+    madvise((void *)from, end - from, MADV_WILLNEED);
+    c->given++;
+}
+
+/* Windows of `block` come from 64 MiB of blocks in turn: the chunks that a window touches are read whole, once. Which
+ * parts of them are blocks is the sampler's to know; a quarter of what is read, at most, is not. */
+static void advise_chunks(cursor *c, const sgt_guard_map *m, uintptr_t from, uintptr_t end)
+{
+    uintptr_t first = (uintptr_t)m->base, last = first + m->size;
+    for (uintptr_t at = from & ~(CHUNK - 1); at < end; at += CHUNK) {
+        uintptr_t *place = &c->asked[at / CHUNK % CHUNKS];
+        if (*place == at) continue;
+        *place = at;
+        advise(c, at < first ? first : at, last - at < CHUNK ? last : at + CHUNK);
+    }
 }
 
 /* Advice is for whole pages; the two that a window begins and ends in are its own too. */
@@ -213,7 +244,8 @@ static int expect(void *p, const sgt_window *windows, uint32_t n)
     for (uint32_t i = 0; i < n && c->advising; i++) {
         const uint16_t *first = c->r->files[windows[i].shard].tokens + windows[i].offset;
         uintptr_t from = (uintptr_t)first & ~(c->r->page - 1), end = (uintptr_t)(first + windows[i].tokens);
-        madvise((void *)from, end - from, MADV_WILLNEED);
+        if (c->r->chunks) advise_chunks(c, &c->r->guarded->maps[windows[i].shard], from, end);
+        else advise(c, from, end);
     }
     return 1;
 }

@@ -37,8 +37,8 @@ void sgt_set_close(sgt_set *s);
  * vocabularies; SGT_EFORMAT where headers say that these are not one. The hash stays s's. */
 int sgt_set_append(sgt_set *s, sgt_set *more, sgt_error *err);
 
-/* Opens a shard again for reading and makes sure that it still is the file that it was, with the size, the header and the
- * time of writing that it had: a descriptor, or a negative SGT_E*. Any number of threads may. */
+/* Opens a shard again for reading and makes sure that it still is the file that it was, with the size, the header and
+ * the time of writing that it had: a descriptor, or a negative SGT_E*. Any number of threads may. */
 int sgt_set_open_shard(const sgt_set *s, uint32_t shard, sgt_error *err);
 
 /* The id that begins a document of a shard: the header's, or GPT-2's. */

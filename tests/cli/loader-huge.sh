@@ -1,5 +1,5 @@
-# A set of 5,000 shards and 10 TB, all of it holes: opened and drawn from by readers that need no memory for it; and more
-# shards than a process may have files open.
+# A set of 5,000 shards and 10 TB, all of it holes: opened and drawn from by readers that need no memory for it; and
+# more shards than a process may have files open.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/shards.inc"
 

@@ -294,7 +294,8 @@ Test(guard, zeros_are_not_believed)
     cr_assert(rows[T] == 0 && rows[0] == token_at(0, last * T));
     resize("d/train_000000.bin", end - 100);
     expect_failure(sgt_loader_batch(l, c, last, rows, why), SGT_EFORMAT,
-                   "d/train_000000.bin: ends at byte %lu, in the middle of a window: cut short while in use", end - 100);
+                   "d/train_000000.bin: ends at byte %lu, in the middle of a window: cut short while in use",
+                   end - 100);
     sgt_cursor_close(c);
     sgt_loader_close(l);
 }

@@ -3,8 +3,8 @@
  *
  *     make SAN=thread build/thread/tests/stress-guard && build/thread/tests/stress-guard [ROUNDS]
  *
- * In each of ROUNDS rounds (default 40) every batch is right, or has windows that are gone and fails. Exit 0: so it was,
- * and every SIGBUS of a thread's own came to its handler. */
+ * In each of ROUNDS rounds (default 40) every batch is right, or has windows that are gone and fails. Exit 0: so it
+ * was, and every SIGBUS of a thread's own came to its handler. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
