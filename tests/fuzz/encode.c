@@ -1,5 +1,5 @@
 /* encode.c: a text's ids are what the merges make, one after another, of the pieces of the regular expression; they are
- * the ids of its parts where it may be cut; and they decode to its bytes. The same of a long piece that is made of it. */
+ * the ids of its parts where it may be cut; and they decode to its bytes. And so it is of a long piece made of it. */
 #include "fuzz.h"
 
 #include <string.h>
@@ -41,8 +41,8 @@ static size_t by_definition(const uint8_t *text, size_t n, uint16_t *ids)
     return count;
 }
 
-/* The text as often as makes some pages, and once more from its middle: what comes of its parts where it is cut, when all
- * but that last part is looked at. */
+/* The text as often as makes some pages, and once more from its middle: what comes of its parts where it is cut, when
+ * all but that last part is looked at. */
 static void check_stretch(const uint8_t *text, size_t n)
 {
     size_t times = n ? 3000 / n + 1 : 0, seen = times * n, size = seen + n - n / 2;

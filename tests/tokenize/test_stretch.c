@@ -12,8 +12,9 @@ enum { MOST = 6000 };
 /* What a run is made of: characters of one class, between which sgt_split_cut knows no place without `joins`. */
 static const char *const kinds[][8] = {
     {"a"}, {"0"}, {"="}, {"'"}, {" "}, {"\n"}, {" ", "\n"}, {" ", "\t", "\n", "\xC2\xA0"}, {"-", "="}, {"'", "\"", "s"},
-    {"a", "b"}, {"A", "C", "G", "T"}, {"e", "r", "t", "in", "on", "the"}, {"0", "1", "2", "9"}, {"\xC3\xA9", "\xC3\xA0"},
-    {"\xEF\xBF\xBD"}, {"\xD0\xB0", "\xD0\xBE", "\xD1\x81\xD1\x82"}, {"'", "''", "=", "|"}, {"ab", "abc", "b"}};
+    {"a", "b"}, {"A", "C", "G", "T"}, {"e", "r", "t", "in", "on", "the"}, {"0", "1", "2", "9"},
+    {"\xC3\xA9", "\xC3\xA0"}, {"\xEF\xBF\xBD"}, {"\xD0\xB0", "\xD0\xBE", "\xD1\x81\xD1\x82"}, {"'", "''", "=", "|"},
+    {"ab", "abc", "b"}};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 /* At least n bytes of that kind, or of any letters, at out; how many. */
@@ -68,7 +69,8 @@ Test(stretch, cutting_long_pieces_changes_nothing)
             expect_same(e, text, cut, m + strlen(ends[k]), kind < KINDS ? kinds[kind][0] : "letters", seed);
         }
     }
-    for (uint32_t k = 0; k <= KINDS; k++) cr_assert_geq(found[k], 59, "SEED=%llu: kind %u", (unsigned long long)seed, k);
+    for (uint32_t k = 0; k <= KINDS; k++)
+        cr_assert_geq(found[k], 59, "SEED=%llu: kind %u", (unsigned long long)seed, k);
     free(text);
     sgt_encoder_free(e);
     sgt_vocab_free(v);

@@ -2,8 +2,9 @@
  * linear time. For bpe.c.
  *
  * Some tokens in a row are what the merges make of their bytes exactly where every two neighbours are what the merges
- * make of those two alone (each token being what they make of its own bytes, which trie.c sees to). The proof: H. van Antwerpen, A. Neubeck, "So many tokens, so little time: introducing a faster, more flexible
- * byte-pair tokenizer" (GitHub, 2024). Two ways follow from it:
+ * make of those two alone (each token being what they make of its own bytes, which trie.c sees to). The proof: H. van
+ * Antwerpen, A. Neubeck, "So many tokens, so little time: introducing a faster, more flexible byte-pair tokenizer"
+ * (GitHub, 2024). Two ways follow from it:
  *   steps    from left to right, always the longest token that may stand beside the last; where none leads on, the last
  *            is taken back for a shorter one
  *   windows  15 bytes at a time, each merged by itself, several side by side, every one 7 bytes on. Where a window and

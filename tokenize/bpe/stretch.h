@@ -25,9 +25,9 @@ extern "C" {
 
 #define SGT_STRETCH_TOKEN 1024 /* bytes of a vocabulary's longest token, at most: longer ones are not cut by */
 
-/* A safe cut of text[n], as sgt_split_cut has it, in the longest of its pieces; 0: none was found. The text starts as
- * a text does or at a safe cut. Takes about as long as to encode it. e: an encoder of v, which has no rule of its own. One
- * thread at a time for an encoder. */
+/* A safe cut of text[n], as sgt_split_cut has it, in the longest of its pieces; 0: none was found. The text starts as a
+ * text does or at a safe cut. Takes about as long as to encode it. e: an encoder of v, which has no rule of its own.
+ * One thread at a time for an encoder. */
 size_t sgt_stretch_cut(sgt_encoder *e, const sgt_vocab *v, const uint8_t *text, size_t n);
 
 #ifdef __cplusplus

@@ -145,14 +145,15 @@ static int cut_replaced(sgt_text_feed *f, const uint8_t *text, size_t n, size_t 
     return SGT_OK;
 }
 
-/* Text in which nothing but tokens says where to cut. A literal `special` that has begun at its end is further back than
- * these cuts are; whole ones sgt_unit_cut has seen. Normal forms leave ASCII as it is, whatever comes before it, and of
- * what comes after it touches the last character alone, which is as far back. */
+/* Text in which nothing but tokens says where to cut. A literal `special` that has begun at its end is further back
+ * than these cuts are; whole ones sgt_unit_cut has seen. Normal forms leave ASCII as it is, whatever comes before it,
+ * and of what comes after it touches the last character alone, which is as far back. */
 static int cut_long(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *good, sgt_error *err)
 {
     const char *special = f->o.special;
     if (!f->o.vocab || n < (f->o.long_piece ? f->o.long_piece : LONG_PIECE)) return SGT_OK;
-    if (f->o.normalized && (!is_ascii(text, n) || (special && memmem(text, n, special, strlen(special))))) return SGT_OK;
+    if (f->o.normalized && !is_ascii(text, n)) return SGT_OK;
+    if (f->o.normalized && special && memmem(text, n, special, strlen(special))) return SGT_OK;
     int rc = f->encoder ? SGT_OK : sgt_encoder_new(&f->encoder, f->o.vocab, err);
     if (rc < 0) return rc;
     if (f->o.replaced && sgt_utf8_valid(text, n) < n) return cut_replaced(f, text, n, good, err);
@@ -183,7 +184,8 @@ static int take_part(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
     for (;; seen = n, want = 2 * n < most ? 2 * n : most + 1) {
         if (n > most)
             return sgt_fail(err, SGT_EFORMAT, "%s: offset %" PRIu64 ": more than %zu MiB %s", current(f)->path,
-                            f->offset, most >> 20, current(f)->lines ? "without a newline" : "of text that cannot be cut");
+                            f->offset, most >> 20,
+                            current(f)->lines ? "without a newline" : "of text that cannot be cut");
         if ((rc = sgt_unit_reserve(u, at + (want > n ? want : n), err)) < 0) return rc;
         if (f->carried) memcpy(u->text + at, f->carry, f->carried);
         f->carried = 0;

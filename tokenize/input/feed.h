@@ -6,10 +6,10 @@
  *     sgt_text_feed_close(f);
  *
  * Text is cut where no token is; JSONL comes as whole lines, which sgt_json_parts unfolds. Both have an offset in the
- * file's stream, unpacked where it is packed, and a run can begin at any part's. Where nothing but a vocabulary's merges
- * says where to cut (a mebibyte of one letter), they do (bpe/stretch.h). A line of more than 1 GiB is an error, and so is
- * as much text that is not cut: because the vocabulary has a rule of its own, or text past ASCII without white space is
- * normalized. */
+ * file's stream, unpacked where it is packed, and a run can begin at any part's. Where nothing but a vocabulary's
+ * merges says where to cut (a mebibyte of one letter), they do (bpe/stretch.h). A line of more than 1 GiB is an error,
+ * and so is as much text that is not cut: because the vocabulary has a rule of its own, or text past ASCII without
+ * white space is normalized. */
 #ifndef SGT_FEED_H
 #define SGT_FEED_H
 

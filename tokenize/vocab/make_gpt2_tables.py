@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-# python3 tokenize/vocab/make_gpt2_tables.py: writes tokenize/vocab/gpt2.tables from gpt2.bpe beside it: what takes longest
-# to work out of the merges, so that a program that starts need not. Little-endian 16-bit numbers:
+# python3 tokenize/vocab/make_gpt2_tables.py: writes tokenize/vocab/gpt2.tables from gpt2.bpe beside it: what takes
+# longest to work out of the merges, so that a program that starts need not. Little-endian 16-bit numbers:
 #
 #   50,000 pairs   the two ids that merge n (from 0) joins, to id 256 + n
 #   8,192 factors  of the perfect hash of those pairs (pairs.h), for 2^17 slots

@@ -5,8 +5,8 @@
 #define ROOT 1u
 
 /* The last merge on either side is undone, and again the last: the later one is that of the higher id, and of equal ids
- * the right one. What then touches at the border must not make a token of an id below `limit`, for that merge would have
- * gone before the one undone, and across the border. */
+ * the right one. What then touches at the border must not make a token of an id below `limit`, for that merge would
+ * have gone before the one undone, and across the border. */
 int sgt_vocab_may_follow(const sgt_vocab *v, uint32_t left, uint32_t right, uint32_t limit)
 {
     for (;;) {
@@ -25,8 +25,8 @@ int sgt_vocab_may_follow(const sgt_vocab *v, uint32_t left, uint32_t right, uint
 }
 
 /* Whether the merges make this token of its own bytes: they make its halves of theirs, and nothing before its own merge
- * goes across the border between them. A trained vocabulary has no other tokens, but any list of merges may. The bits of
- * `made` know the halves. */
+ * goes across the border between them. A trained vocabulary has no other tokens, but any list of merges may. The bits
+ * of `made` know the halves. */
 static int is_made(const sgt_vocab *v, const uint8_t *made, uint32_t id)
 {
     uint32_t left = v->halves[id][0], right = v->halves[id][1];

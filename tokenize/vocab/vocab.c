@@ -1,5 +1,5 @@
-/* vocab.c: a list of merges becomes a vocabulary. Every line of a file's is checked. GPT-2's is embedded in the library,
- * with what was worked out of it, so that a program starts at once. */
+/* vocab.c: a list of merges becomes a vocabulary. Every line of a file's is checked. GPT-2's is embedded in the
+ * library, with what was worked out of it, so that a program starts at once. */
 #include "vocab.h"
 
 #include <stdlib.h>

@@ -83,14 +83,14 @@ static inline int sgt_vocab_joins_at(const sgt_vocab *v, const uint8_t *p)
 /* The byte pairs inside tokens, for sgt_split_cut. Lives as long as v. */
 const uint64_t *sgt_vocab_joins(const sgt_vocab *v);
 
-/* The longest token that s[0..n) starts with, n >= 1, of those that the merges make of their own bytes (others are in no
- * text's ids): its id, and its length in *len. sgt_vocab_need_trie comes first,
- * from any thread, any number of times. */
+/* The longest token that s[0..n) starts with, n >= 1, of those that the merges make of their own bytes (others are in
+ * no text's ids): its id, and its length in *len. sgt_vocab_need_trie comes first, from any thread, any number of
+ * times. */
 uint32_t sgt_vocab_longest(const sgt_vocab *v, const uint8_t *s, size_t n, size_t *len);
 void sgt_vocab_need_trie(const sgt_vocab *v);
 
-/* Whether the merges of ids below `limit` (SGT_NO_TOKEN: all merges) leave two tokens side by side as they are: none goes
- * across the border. Both must be what those merges make of their own bytes. */
+/* Whether the merges of ids below `limit` (SGT_NO_TOKEN: all merges) leave two tokens side by side as they are: none
+ * goes across the border. Both must be what those merges make of their own bytes. */
 int sgt_vocab_may_follow(const sgt_vocab *v, uint32_t left, uint32_t right, uint32_t limit);
 
 /* A vocabulary from a list of merges: a first line "#version: ...", then one merge a line. `name` must outlive it. */
