@@ -196,6 +196,27 @@ Test(foreign, megatron_documents)
     }
 }
 
+/* Where they begin in rows of any sampling; and no end of text, which a token of these happens to be, begins one. */
+Test(foreign, megatron_documents_within_rows)
+{
+    static const uint32_t wanted[3][3] = {{2, 0, 5}, {1, 16}, {1, 0}}; /* of rows at 0, 16, 32: how many, and where */
+    uint16_t rows[3 * 17], eot = 50256;
+    sgt_error err;
+    put_megatron("m", 0);
+    patch("m.bin", 2 * 20, &eot, 2);
+    sgt_loader_options o = {.sampling = SGT_SAMPLING_SEQUENTIAL, .batch = 3, .seq = 16, .documents = 1};
+    sgt_loader *l = open_loader("m", &o, NULL);
+    sgt_cursor *c = open_cursor(l);
+    cr_assert_eq(sgt_loader_batch(l, c, 0, rows, &err), 0, "%s", err.text);
+    const sgt_row_documents *d = sgt_cursor_documents(c);
+    for (int r = 0; r < 3; r++) {
+        cr_assert_eq(d->first[r + 1] - d->first[r], wanted[r][0]);
+        for (uint32_t i = 0; i < wanted[r][0]; i++) cr_assert_eq(d->starts[d->first[r] + i], wanted[r][1 + i]);
+    }
+    sgt_cursor_close(c);
+    sgt_loader_close(l);
+}
+
 /* Columns that take many reads, a type that has the same bits, and modes behind. */
 Test(foreign, megatron_of_many_documents)
 {
