@@ -201,18 +201,22 @@ static uint64_t pool_batches(const drawer *d, const loader_result *r)
     return n ? n : 1;
 }
 
-/* From a pool's beginning on for as many pools as there is time for, behind one that is not counted: as much is read
- * ahead before the clock starts as at its end. */
-static int block_slice(const loader_bench *b, drawer *d, const loader_result *r, double seconds, slice_sum *sum,
-                       sgt_error *err)
+/* From a pool's beginning on for as many pools as there is time for, behind some that are not counted: as much is read
+ * ahead before the clock starts as at its end, and into memory that has been used before. Within an epoch no page is
+ * met twice. */
+enum { POOLS_BEFORE = 3 };
+static int block_slice(drawer *d, const loader_result *r, double seconds, slice_sum *sum, sgt_error *err)
 {
-    uint64_t n = pool_batches(d, r), whole = n * (uint64_t)r->threads, most = cold_batches(b, r) / n, pools;
-    slice_sum first = {0};
+    uint64_t n = pool_batches(d, r), whole = n * (uint64_t)r->threads;
+    uint64_t most = d->info.windows_per_epoch / (whole * r->batch), pools = 0;
+    slice_sum pace = {0};
     d->next = (d->next + whole - 1) / whole * whole;
-    int rc = draw_slice(d, r, n, 1e9, &first, err);
+    int rc = draw_slice(d, r, (POOLS_BEFORE - 1) * n, 1e9, &pace, err);
     if (rc < 0) return rc;
-    pools = (uint64_t)(seconds / first.seconds + 0.5);
-    if (pools > most) pools = most;
+    pace = (slice_sum){0};
+    if ((rc = draw_slice(d, r, n, 1e9, &pace, err)) < 0) return rc;
+    pools = (uint64_t)(seconds / pace.seconds + 0.5);
+    if (pools + POOLS_BEFORE > most) pools = most > POOLS_BEFORE ? most - POOLS_BEFORE : 1;
     return draw_slice(d, r, pools ? n * pools : n, 1e9, sum, err);
 }
 
@@ -228,7 +232,7 @@ static int cold_slice(loader_bench *b, drawer *d, loader_result *r, int turn, do
         d->next = (b->cold_rows + r->batch - 1) / r->batch;
         if ((rc = evict_all(b, err)) == SGT_OK && (rc = drawer_open(d, b, r, r->threads, err)) == SGT_OK &&
             (rc = evict_all(b, err)) == SGT_OK)
-            rc = r->sampling == SGT_SAMPLING_BLOCK ? block_slice(b, d, r, seconds, &sum, err)
+            rc = r->sampling == SGT_SAMPLING_BLOCK ? block_slice(d, r, seconds, &sum, err)
                                                    : draw_slice(d, r, cold_batches(b, r), seconds - sum.seconds, &sum, err);
         b->cold_rows = (d->next + AHEAD) * r->batch;
         open_s += d->opened_s;
