@@ -149,12 +149,12 @@ typedef struct sgt_loader_state {
 
 /* The state in which batch `next` comes next. */
 void sgt_loader_get_state(const sgt_loader *l, uint64_t next, sgt_loader_state *state);
-/* The batch that comes next in this loader. SGT_EUSAGE where its rows would be others: the text says all that differs. */
+/* The batch that comes next in this loader. SGT_EUSAGE where its rows would be others; the text says what differs. */
 int sgt_loader_resume(const sgt_loader *l, const sgt_loader_state *state, uint64_t *next, sgt_error *err);
 
 /* A file that is cut short while it is mapped (SGT_READER_MMAP), or a disk that fails under it: the process gets SIGBUS
- * where it reads what is gone, and by default ends. Call this once, before or after loaders are opened, and a batch that
- * meets it fails instead: SGT_EFORMAT or SGT_EIO, naming the shard and the byte, and so does every later one with
+ * where it reads what is gone, and by default ends. Call this once, before or after loaders are opened, and a batch
+ * that meets it fails instead: SGT_EFORMAT or SGT_EIO, naming the shard and the byte, and so does every later one with
  * windows that end past it. Any number of threads may meet it at once, and loaders may be opened and closed meanwhile.
  *
  * It installs a handler of SIGBUS for the whole process, which stays: that handler and what it knows about open maps
