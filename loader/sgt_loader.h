@@ -41,7 +41,8 @@ extern "C" {
 typedef enum sgt_reader {
     SGT_READER_PRELOAD, /* everything in RAM, in huge pages (the default) */
     SGT_READER_MMAP,    /* the page cache; see sgt_loader_guard_sigbus about files cut short while they are mapped */
-    SGT_READER_URING,   /* io_uring, for sets larger than memory; pread where that is forbidden, with a notice */
+    SGT_READER_URING,   /* io_uring past the page cache, for sets larger than memory; what the machine refuses of that
+                         * (direct reads, io_uring itself) is done without, with a notice each */
     SGT_READERS
 } sgt_reader;
 

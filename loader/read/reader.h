@@ -27,7 +27,7 @@ typedef struct sgt_reader_fault {
     int files_error;       /* ... that registering files fails with */
     int memory_error;      /* ... that registering memory fails with */
     int direct_error;      /* ... that opening for O_DIRECT fails with */
-    int direct_read_error; /* ... that a direct read fails with, though opening did not */
+    int direct_read_error; /* ... that direct reads fail with, though opening did not, after reads_first */
     int align_unknown;     /* statx says nothing of alignments */
     size_t most_bytes;     /* reads return at most this many bytes (direct ones: or as few as they can) */
     int first_error;       /* the errno that the first try of each read ends with */

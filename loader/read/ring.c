@@ -147,11 +147,24 @@ static int faulty(sgt_ring *r, sgt_ring_read *d, int result)
 {
     const sgt_reader_fault *f = &r->all->fault;
     if (f->first_error && !d->tried) result = -f->first_error;
-    if (f->direct_read_error && d->align > 1) result = -f->direct_read_error;
-    if (f->read_error && __atomic_fetch_add(&r->all->reads, 1, __ATOMIC_RELAXED) >= f->reads_first)
-        result = -f->read_error;
+    if (f->direct_read_error || f->read_error) {
+        int late = __atomic_fetch_add(&r->all->reads, 1, __ATOMIC_RELAXED) >= f->reads_first;
+        if (late && d->align > 1 && f->direct_read_error) result = -f->direct_read_error;
+        if (late && f->read_error) result = -f->read_error;
+    }
     d->tried = 1;
     return result;
+}
+
+/* Direct reads are refused, or were to another ring, and this one's table has the file as it was before that: it goes
+ * there anew, turned to other reads. */
+static void read_otherwise(sgt_ring *r, sgt_ring_read *d)
+{
+    if (d->align > 1) sgt_files_refuse(r->all->files, d->shard, EINVAL);
+    if (r->registered) r->registered[d->shard] = 0;
+    d->turned = 1;
+    give_back(r, d);
+    append(r, d);
 }
 
 /* A direct read that ends within its alignment has met the file's end. */
@@ -168,11 +181,8 @@ static void ended(sgt_ring *r, unsigned slot, int result)
         finish(r, d, ENDED);
     } else if (result > 0 || result == -EINTR || result == -EAGAIN) {
         append(r, d);
-    } else if (result == -EINVAL && d->align > 1) {
-        sgt_files_refuse(r->all->files, d->shard, EINVAL);
-        if (r->registered) r->registered[d->shard] = 0; /* it goes there anew, turned to other reads */
-        give_back(r, d);
-        append(r, d);
+    } else if (result == -EINVAL && !d->turned) {
+        read_otherwise(r, d);
     } else {
         d->error = -result;
         finish(r, d, FAILED);
@@ -288,7 +298,7 @@ void sgt_ring_ask(sgt_ring *r, sgt_ring_read *d)
 {
     if (r->ruined || sgt_ring_pending(d, 1)) return; /* the latter is the child's, which waits for nothing */
     d->fd = -1;
-    d->taken = d->tried = d->error = 0;
+    d->taken = d->tried = d->turned = d->error = 0;
     append(r, d);
 }
 

@@ -43,7 +43,7 @@ typedef struct sgt_ring_read {
     const char *data; /* once it has been waited for */
 
     /* the ring's */
-    int state, error, tried;
+    int state, error, tried, turned;
     int fd, taken, registered; /* a descriptor, to be given back; or a number in the ring's table */
     unsigned align;            /* the read is of this alignment ... */
     size_t skip, done;         /* ... begins so many bytes before `at`; of it so many have arrived */

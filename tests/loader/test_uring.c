@@ -143,6 +143,30 @@ Test(uring, direct_reads_refused_late)
     }
 }
 
+/* What one cursor finds out the other must follow, whose ring has the shards as they were opened before. */
+Test(uring, direct_reads_refused_in_between)
+{
+    put_folder();
+    for (unsigned files = 0; files < 2; files++) {
+        notices said;
+        sgt_loader_options o = uring;
+        o.notice = collect(&said);
+        sgt_reader_fault fault = {.direct_read_error = EINVAL, .reads_first = 430, .most_files = files};
+        sgt_loader *l = open_loader("d", &o, &fault);
+        sgt_cursor *c = open_cursor(l), *other = open_cursor(l);
+        check_batch(l, other, 7, NULL); /* 18 reads, and none ahead */
+        check_run(l, c, 0, 40, NULL);   /* (40 + 27) * 6 at most */
+        cr_assert_eq(said.count, 0);
+        check_run(l, c, 40, 100, NULL);
+        cr_assert_eq(said.count, 1);
+        check_batch(l, other, 7, NULL);
+        check_run(l, other, 40, 100, NULL);
+        sgt_cursor_close(c);
+        sgt_cursor_close(other);
+        sgt_loader_close(l);
+    }
+}
+
 Test(uring, everything_refused)
 {
     notices said;
@@ -334,6 +358,24 @@ Test(uring, shard_gone)
         sgt_cursor_close(c);
         sgt_loader_close(l);
     }
+}
+
+/* One that is another by then, of the same size. */
+Test(uring, shard_replaced)
+{
+    put_folder();
+    sgt_loader_options o = uring;
+    o.sampling = SGT_SAMPLING_SEQUENTIAL;
+    sgt_loader *l = open_loader("d", &o, NULL);
+    sgt_cursor *c = open_cursor(l);
+    check_run(l, c, 0, 20, NULL);
+    put_shard("new", 9, 3000);
+    cr_assert_eq(rename("new", "d/train_000004.bin"), 0);
+    expect_failure(draw_one(l, c, 400 / 6, why), SGT_EFORMAT,
+                   "d/train_000004.bin: written or replaced since the set was opened (open it again)");
+    check_run(l, c, 20, 20, NULL);
+    sgt_cursor_close(c);
+    sgt_loader_close(l);
 }
 
 /* ---- descriptors ---- */
