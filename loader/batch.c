@@ -220,7 +220,7 @@ static int fetch(const sgt_loader *l, sgt_cursor *c, uint64_t index, sgt_error *
     int rc = l->o.sampling == SGT_SAMPLING_DOCUMENTS
                  ? fetch_documents(l, c, err)
                  : l->ops->fetch(c->reader_cursor, c->windows, local_batch(l), c->tokens, err);
-    if (rc == SGT_OK && c->starts) sgt_cursor_find_starts(l, c);
+    if (rc == SGT_OK && c->starts && !l->documents.unlisted_count) sgt_cursor_find_starts(l, c);
     if (rc == SGT_OK) look_ahead(l, c);
     return rc;
 }
@@ -234,15 +234,16 @@ static int fail_id(const sgt_loader *l, const sgt_cursor *c, uint32_t i, sgt_err
     return sgt_set_bad_id(&l->set, c->windows[i].shard, c->windows[i].offset + t, p[t], err);
 }
 
-/* The rows are made. Those of documents were gathered, and looked at then. */
-static int finish(const sgt_loader *l, const sgt_cursor *c, sgt_error *err)
+/* The rows are made, and their tokens in the caches. Those of documents were gathered, and looked at then. */
+static int finish(const sgt_loader *l, sgt_cursor *c, sgt_error *err)
 {
+    if (c->starts && l->documents.unlisted_count) sgt_cursor_find_starts(l, c); /* it looks at tokens */
     return c->gathered ? SGT_OK : verify(l, c, c->windows, local_batch(l), err);
 }
 
 /* What a compiler makes of this and of sgt_loader_batch_i32_scalar is part of what is compared: the test of every id
  * keeps it from being vectorised. */
-static int copy_scalar(const sgt_loader *l, const sgt_cursor *c, uint16_t *rows, sgt_error *err)
+static int copy_scalar(const sgt_loader *l, sgt_cursor *c, uint16_t *rows, sgt_error *err)
 {
     size_t width = (size_t)l->o.seq + 1;
     for (uint32_t i = 0; i < local_batch(l); i++)

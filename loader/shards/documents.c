@@ -164,16 +164,24 @@ sgt_window sgt_documents_window(const sgt_documents *d, const sgt_set *set, uint
     return (sgt_window){.shard = w->shard, .offset = start, .tokens = tokens < most ? (uint32_t)tokens : most};
 }
 
-/* Runs of tokens are looked through at once, in vectors where the compiler has them: most have no start. */
-static uint32_t find_ids(const uint16_t *tokens, uint32_t n, uint32_t id, uint32_t *starts)
+enum { RUN = 64 };
+
+/* Without a branch: in vectors, where the compiler has them. */
+static int has_id(const uint16_t *tokens, uint16_t id)
 {
-    enum { RUN = 64 };
+    uint16_t any = 0;
+    for (uint32_t t = 0; t < RUN; t++) any |= (uint16_t)(tokens[t] == id);
+    return any;
+}
+
+/* Run by run, most of which have no start. */
+static uint32_t find_ids(const uint16_t *tokens, uint32_t n, uint16_t id, uint32_t *starts)
+{
     uint32_t count = 0;
     for (uint32_t from = 0; from < n; from += RUN) {
         uint32_t to = n - from < RUN ? n : from + RUN;
-        unsigned any = to - from < RUN;
-        for (uint32_t t = 0; t < RUN && !(to - from < RUN); t++) any |= tokens[from + t] == id;
-        for (uint32_t t = from; any && t < to; t++)
+        if (to - from == RUN && !has_id(tokens + from, id)) continue;
+        for (uint32_t t = from; t < to; t++)
             if (tokens[t] == id) starts[count++] = t;
     }
     return count;
@@ -193,7 +201,7 @@ static const uint32_t *first_from(const uint32_t *first, const uint32_t *end, ui
 uint32_t sgt_documents_within(const sgt_documents *d, const sgt_window *w, const uint16_t *tokens, uint32_t eot,
                               uint32_t *starts)
 {
-    if (d->unlisted[w->shard]) return find_ids(tokens, w->tokens, eot, starts);
+    if (d->unlisted[w->shard]) return find_ids(tokens, w->tokens, (uint16_t)eot, starts);
     uint32_t count = 0;
     const uint32_t *end = d->starts + d->before[w->shard + 1];
     const uint32_t *at = first_from(d->starts + d->before[w->shard], end, w->offset);
