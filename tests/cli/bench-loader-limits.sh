@@ -43,6 +43,7 @@ cat > bin/fio <<'END2'
 #!/bin/sh
 for a; do echo "$a"; done > fio.args
 echo "$*" >> fio.asked
+echo "$GLIBC_TUNABLES" > fio.pages
 echo 'a note that stands before it'
 echo '{"fio version": "fio-0.3", "jobs": [{"error": 0, "read": {"iops": 1000.0}, "usr_cpu": 10.0, "sys_cpu": 15.0}]}'
 END2
@@ -62,13 +63,15 @@ check 'its CPU' test "$(lines | grep -c '"other_is": 0.25')" -eq 3
 check 'no more than reading' test "$(grep -c -- '--readonly' fio.asked)" -eq 3
 check 'as ours reads' test "$(sed 's/.*--rw=\([a-z]*\) .*--bs=\([0-9]*\) --iodepth=\([0-9]*\) .*/\1 \2 \3/' fio.asked |
     tr '\n' ';')" = 'randread 4096 128;randread 262144 16;read 1048576 16;'
-for word in --ioengine=io_uring --registerfiles=1 --fixedbufs=1 --direct=1 --output-format=json \
+for word in --ioengine=io_uring --registerfiles=1 --fixedbufs=1 --direct=1 --iomem_align=2m --output-format=json \
     '--filename=set/train_000000.bin:set/train_a\:b.bin'; do
     check "fio is told $word" grep -qxF -e "$word" fio.args
 done
 run 0 sgt-bench loader set $quick --limits random
 stdout_matches '^uring, cold, i32 +[0-9.]+ k rows/s   fio, random, depth 128 +1\.0 +[0-9.]+$'
 stdout_matches '^  CPU that it takes +[0-9.]+ cores +fio +0\.250$'
+
+check 'into huge pages' grep -qx 'glibc.malloc.hugetlb=1' fio.pages
 
 # the table: windows of 4,098 bytes are two pages; 4 rows a batch take 4 requests: 4,000 us
 run 0 sgt-bench loader set --cold --seconds .02 --turns 1 --batch-size 4 --seq-len 2048 --json --loader uring,mmap

@@ -174,6 +174,10 @@ static int take_fio(loader_bench *b, const loader_result *r, const fio_run *run,
     return sgt_fail(err, SGT_EUNSUPPORTED, "fio: no jobs[0].read.iops in what it said: %.*s", (int)strcspn(said, "\n"), said);
 }
 
+/* For its buffers: a request into small pages is in many pieces, and the disk takes no more than so many in one. Reads of
+ * 1 MiB 1.2 -> 2.4 GB/s, of 256 KiB 1.2 -> 2.6 (virtio-blk, 254 pieces, 2026-11-21). */
+static const char *const huge_pages[] = {"GLIBC_TUNABLES=glibc.malloc.hugetlb=1", NULL};
+
 static int run_fio(const loader_bench *b, const fio_run *run, double seconds, char *said, sgt_error *err)
 {
     char rw[32], order[48], bytes[48], depth[32], runtime[48];
@@ -188,8 +192,8 @@ static int run_fio(const loader_bench *b, const fio_run *run, double seconds, ch
     snprintf(order, sizeof order, "--file_service_type=%s", run->files);
     const char *args[] = {"--name=sgt", "--readonly", rw, order, bytes, depth, runtime, "--time_based", "--ioengine=io_uring",
                           "--registerfiles=1", "--fixedbufs=1", "--direct=1", "--norandommap", "--randrepeat=0",
-                          "--gtod_reduce=1", "--thread", "--output-format=json", list, NULL};
-    bench_script fio = {.python = "fio", .name = "nothing", .args = args, .stop = b->stop};
+                          "--gtod_reduce=1", "--thread", "--iomem_align=2m", "--output-format=json", list, NULL};
+    bench_script fio = {.python = "fio", .name = "nothing", .args = args, .settings = huge_pages, .stop = b->stop};
     int rc = bench_script_run(&fio, said, err);
     free(list);
     return rc;
