@@ -58,7 +58,8 @@ typedef struct sgt_reader_ops {
     int (*fetch)(void *cursor, const sgt_window *windows, uint32_t n, const uint16_t **tokens, sgt_error *err);
     int (*expect)(void *cursor, const sgt_window *windows, uint32_t n);
     uint32_t ahead; /* windows that it wants to hear of ahead of the fetch; at least a batch where expect is not NULL */
-    /* Of the windows of the last fetch, once their tokens have been read: whether those were the files'. NULL: always. */
+    /* Of the windows of the last fetch, once their tokens have been read: whether those were the files'. NULL:
+     * always. */
     int (*verify)(void *cursor, const sgt_window *windows, uint32_t n, const uint16_t **tokens, sgt_error *err);
 } sgt_reader_ops;
 
