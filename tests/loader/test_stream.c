@@ -328,7 +328,7 @@ Test(stream, buffers_of_the_librarys_allocators)
             if (!round) maps = count_maps(); /* what starting a thread leaves behind, once */
             cr_assert_eq(count_maps(), maps);
         }
-        cr_assert_null(allocs[kind](NULL, SIZE_MAX - 100));
+        if (kind) cr_assert_null(allocs[kind](NULL, SIZE_MAX - 100)); /* of malloc sanitizers would make a report */
         frees[kind](NULL, NULL);
     }
 }
