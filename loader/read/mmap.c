@@ -51,6 +51,7 @@ typedef struct cursor {
     int advising;
     unsigned batches;    /* since the last look */
     unsigned given;      /* advice, since then */
+    unsigned told;       /* batches that are expected */
     unsigned idle;       /* looks that found no reading */
     unsigned patience;   /* as many of them end the advice; more each time that this was a mistake */
     pthread_t thread;    /* whose counts these are: */
@@ -238,15 +239,21 @@ static void advise_chunks(cursor *c, const sgt_guard_map *m, uintptr_t from, uin
 }
 
 /* Advice is for whole pages; the two that a window begins and ends in are its own too. */
-static int expect(void *p, const sgt_window *windows, uint32_t n)
+static void advise_all(cursor *c, const sgt_window *windows, uint32_t n)
 {
-    cursor *c = p;
     for (uint32_t i = 0; i < n && c->advising; i++) {
         const uint16_t *first = c->r->files[windows[i].shard].tokens + windows[i].offset;
         uintptr_t from = (uintptr_t)first & ~(c->r->page - 1), end = (uintptr_t)(first + windows[i].tokens);
         if (c->r->chunks) advise_chunks(c, &c->r->guarded->maps[windows[i].shard], from, end);
         else advise(c, from, end);
     }
+}
+
+static int expect(void *p, const sgt_window *windows, uint32_t n)
+{
+    cursor *c = p;
+    c->told = n ? c->told + 1 : 0;
+    advise_all(c, windows, n);
     return 1;
 }
 
@@ -259,6 +266,8 @@ static int fetch(void *p, const sgt_window *windows, uint32_t n, const uint16_t 
         for (uint32_t i = 0; i < n; i++) look_at_size(c->r, windows[i].shard);
     }
     look_at_reads(c);
+    if (c->told) c->told--;
+    else advise_all(c, windows, n); /* nobody said that it would come: its pages at once, at least */
     for (uint32_t i = 0; i < n; i++) tokens[i] = c->r->files[windows[i].shard].tokens + windows[i].offset;
     return find_torn(c->r, windows, n, err);
 }
