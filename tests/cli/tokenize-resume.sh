@@ -5,7 +5,7 @@
 work_in_memory
 
 mkdir corpus
-cp "$ROOT"/tokenize/*/*.c "$ROOT"/tokenize/*/*.h "$ROOT"/loader/*.c corpus
+cp "$ROOT"/tokenize/*/*.c "$ROOT"/tokenize/*/*.h corpus
 cp "$ROOT"/tokenize/vocab/gpt2.bpe corpus # one large document
 gzip -n corpus/vocab.c # gone on with in the middle of what is packed, and of JSONL
 sed 's/["\\]//g; s/	/ /g; s/.*/{"text":"&"}/' corpus/bpe.c > corpus/lines.jsonl
@@ -121,8 +121,7 @@ interrupt
 # ... and so is standard input in their place
 sgt-tokenize --quiet --shard-tokens 2k --split 30% - out < corpus/zzz > .stdout 2> .stderr &&
     fail 'shards of other inputs were replaced'
-first=$(cd corpus && printf '%s\n' * | LC_ALL=C sort | head -1)
-stderr_is "sgt-tokenize: out: made from other inputs: input 1 was $first, now - (--force replaces it)"
+stderr_is "sgt-tokenize: out: made from other inputs: input 1 was $(ls corpus | head -1), now - (--force replaces it)"
 rm out/train_000002.bin
 run 1 $again out
 stderr_is 'sgt-tokenize: out/train_000002.bin: is gone since it was written: No such file or directory (--force '\
@@ -147,7 +146,14 @@ printf 'shard train 99 1 1 00' >> out/.work/journal
 run 0 $again out
 same_folders out undisturbed
 interrupt
-size=$(wc -c < out/.work/journal)
-truncate -s $((size - 5)) out/.work/journal
-run 0 $again out
-same_folders out undisturbed
+cp -r out interrupted
+cuts=$(($(wc -c < out/.work/journal) - 5)) # in its last line, and before shards that had been begun and are in OUT by now
+for cut in $cuts $(awk '/^shard/ && begun[$2] { print at } /^state/ { begun["train"] = $5; begun["val"] = $6 }
+    { at += length($0) + 1 }' out/.work/journal | tail -4); do
+    rm -r out
+    cp -r interrupted out
+    truncate -s "$cut" out/.work/journal
+    run 0 $again out
+    same_folders out undisturbed
+done
+[ "$cut" -lt "$cuts" ] || fail 'no shard had been begun'

@@ -88,6 +88,7 @@ numbers | while read -r length which; do
     [ "$kills" -lt "$wanted" ] && continue
     for kind in $(seq $kinds); do finish "$kind"; done
     echo "$kills kills: $saving in the middle of a save, $idle that changed no log; $((runs + kinds)) runs, all as undisturbed ones"
-    [ $saving -gt $((wanted / 50)) ] || fail 'saves were hardly disturbed'
+    # Of a few kills none may fall into a save where everything else takes long.
+    [ "$wanted" -lt 100 ] || [ $saving -gt $((wanted / 50)) ] || fail 'saves were hardly disturbed'
     break
 done

@@ -235,24 +235,30 @@ static int start_over(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     return r->journal_options ? sgt_journal_commit(o->journal, none, &o->journal->now, err) : SGT_OK;
 }
 
-/* The files of a shard that is still being written must be as long as the journal has them. */
-static int check_begun(const sgt_out *o, int split, sgt_error *err)
+/* Moved to OUT as `name` after what the journal still says: back to .work as `as`, where the journal has it. */
+static int take_back(const sgt_out *o, const char *name, const char *as, sgt_error *err)
 {
-    const sgt_journal *j = o->journal;
-    char name[64];
-    if (!j->now.tokens[split]) return SGT_OK;
-    sgt_writer_name(name, sgt_split_names[split], j->count[split], "bin.tmp");
-    int rc = sgt_out_check_size(o->work, name, SGT_SHARD_HEADER + 2 * j->now.tokens[split], 1, err);
-    if (rc < 0) return rc;
-    sgt_writer_name(name, sgt_split_names[split], j->count[split], "idx.tmp");
-    return sgt_out_check_size(o->work, name, 8 * j->now.documents[split], 1, err);
+    if (sgt_out_file_exists(o->work, as) || !sgt_out_file_exists(o->path, name)) return SGT_OK;
+    return move(o->path, o->work, name, as, NULL, err);
 }
 
-/* Killed between publishing `name` and the manifest: back to where the journal has it. */
-static int take_back(const sgt_out *o, const char *name, sgt_error *err)
+/* A file of the shard that is still being written: as long as the journal has it, or longer. It is in OUT where the
+ * journal's last lines were lost after the shard was whole, as on a disk that forgets what it said it had written. */
+static int check_begun_file(const sgt_out *o, int split, const char *suffix, uint64_t bytes, sgt_error *err)
 {
-    if (sgt_out_file_exists(o->work, name) || !sgt_out_file_exists(o->path, name)) return SGT_OK;
-    return move(o->path, o->work, name, name, NULL, err);
+    char name[64], begun[72];
+    sgt_writer_name(name, sgt_split_names[split], o->journal->count[split], suffix);
+    snprintf(begun, sizeof begun, "%s.tmp", name);
+    int rc = take_back(o, name, begun, err);
+    return rc < 0 ? rc : sgt_out_check_size(o->work, begun, bytes, 1, err);
+}
+
+static int check_begun(const sgt_out *o, int split, sgt_error *err)
+{
+    const sgt_checkpoint *now = &o->journal->now;
+    if (!now->tokens[split]) return SGT_OK;
+    int rc = check_begun_file(o, split, "bin", SGT_SHARD_HEADER + 2 * now->tokens[split], err);
+    return rc < 0 ? rc : check_begun_file(o, split, "idx", 8 * now->documents[split], err);
 }
 
 /* Completes what the journal knows: shards that are whole but still in .work. Everything else there or in OUT is
@@ -272,8 +278,8 @@ static int go_on(sgt_out *o, sgt_error *err)
         }
         if (!rc) rc = check_begun(o, s, err);
     }
-    if (!rc && j->now.sources) rc = take_back(o, "sources.jsonl", err);
-    if (!rc) rc = take_back(o, SGT_DEDUP_FILE, err);
+    if (!rc && j->now.sources) rc = take_back(o, "sources.jsonl", "sources.jsonl", err);
+    if (!rc) rc = take_back(o, SGT_DEDUP_FILE, SGT_DEDUP_FILE, err);
     if (!rc) rc = sgt_out_check_size(o->work, "sources.jsonl", j->now.sources, 1, err);
     if (!rc) rc = sweep(o->work, stale_in_work, j, err);
     if (!rc) rc = sweep(o->path, stale_in_out, j, err);
