@@ -10,6 +10,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/memory.h"
+
 typedef struct text {
     char *buf;
     size_t n, at;
@@ -112,10 +114,7 @@ uint64_t sgt_memory_total(void)
 
 uint64_t sgt_memory_available(void)
 {
-    uint64_t limit = read_number("/sys/fs/cgroup/memory.max", "", 1),
-             used = read_number("/sys/fs/cgroup/memory.current", "", 1);
-    uint64_t cache = read_number("/sys/fs/cgroup/memory.stat", "file ", 1); /* what the kernel gives back when asked */
-    if (cache != UINT64_MAX && used != UINT64_MAX) used = used > cache ? used - cache : 0;
-    uint64_t here = limit == UINT64_MAX || used == UINT64_MAX ? UINT64_MAX : limit > used ? limit - used : 0;
-    return smaller(read_number("/proc/meminfo", "MemAvailable:", 1024), here);
+    sgt_memory m;
+    sgt_memory_look(&m, NULL);
+    return m.available;
 }
