@@ -208,12 +208,12 @@ static stream walk(sgt_order *o, int seek)
 Test(pipeline_sets, orders_are_walked_and_sought)
 {
     sgt_error err;
-    sgt_set *set;
+    sgt_made *set;
     sgt_order *o;
     sgt_tokenize_options plain = {.shard_tokens = 777}, shuffled = {.shuffle = 1, .shuffle_seed = 5};
     make_corpus();
     cr_assert_eq(make(plain, "plain", NULL, &err), 0, "%s", err.text);
-    cr_assert_eq(sgt_set_open(&set, "plain", &err), 0, "%s", err.text);
+    cr_assert_eq(sgt_made_open(&set, "plain", &err), 0, "%s", err.text);
     for (int k = 0; k < 3; k++) {
         sgt_order_request r = {.parts = &set, .count = 1, .shuffle = k > 0, .seed = 5, .work = "work",
                                .memory = k == 2 ? 1 : 0};
@@ -226,7 +226,7 @@ Test(pipeline_sets, orders_are_walked_and_sought)
         free_stream(&got);
         free_stream(&want);
     }
-    sgt_set_close(set);
+    sgt_made_close(set);
     cr_assert_eq(access("work/sorting/train/table", F_OK), 0);
 }
 

@@ -98,7 +98,7 @@ static int make_shard(const sgt_assembly *a, int split, uint64_t k, uint64_t tok
         if (!rc && r->begun == r->tokens) rc = next_document(r, err);
         uint64_t n = tokens - sgt_writer_tokens(w);
         if (n > r->tokens - r->begun) n = r->tokens - r->begun;
-        if (n > SGT_SET_WINDOW) n = SGT_SET_WINDOW;
+        if (n > SGT_MADE_WINDOW) n = SGT_MADE_WINDOW;
         if (!rc) rc = sgt_order_ids(r->order, r->begun, (size_t)n, &ids, err);
         if (!rc && r->begun == 0) rc = sgt_writer_document(w, err);
         if (!rc) rc = sgt_writer_append(w, ids, (size_t)n, err);

@@ -64,11 +64,11 @@ static int scatter_records(scattering *s, const sgt_dedup_record *r, size_t n, s
     return rc;
 }
 
-static int scatter_part(scattering *s, const sgt_set *part, const char *folder, const sgt_stop *stop, sgt_error *err)
+static int scatter_part(scattering *s, const sgt_made *part, const char *folder, const sgt_stop *stop, sgt_error *err)
 {
     static const char wrong[] = "%s: %lld bytes, wanted %" PRIu64 " of %" PRIu64
                                 " documents (remove the folder it is in, and its rank makes it again)";
-    uint64_t count = sgt_set_documents(part, 0) + sgt_set_documents(part, 1);
+    uint64_t count = sgt_made_documents(part, 0) + sgt_made_documents(part, 1);
     sgt_dedup_record *r = malloc(READ * sizeof *r);
     char *path = sgt_join(folder, SGT_DEDUP_FILE);
     struct stat st = {0};
@@ -153,7 +153,7 @@ int sgt_dedup_open(sgt_dedup **out, const sgt_dedup_request *r, sgt_error *err)
     sgt_dedup *d = calloc(1, sizeof *d);
     int rc = folder && d ? SGT_OK : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", r->work);
     for (int k = 0; k < SGT_SPLITS && !rc; k++) {
-        for (size_t i = 0; i < r->count; i++) d->documents[k] += sgt_set_documents(r->parts[i], k);
+        for (size_t i = 0; i < r->count; i++) d->documents[k] += sgt_made_documents(r->parts[i], k);
         if (!(d->bits[k] = calloc(d->documents[k] / 64 + 1, sizeof(uint64_t))))
             rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", r->work);
     }

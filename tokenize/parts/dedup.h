@@ -11,12 +11,12 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "set.h"
+#include "made.h"
 
 typedef struct sgt_dedup sgt_dedup;
 
 typedef struct sgt_dedup_request {
-    sgt_set *const *parts; /* in the order of the input */
+    sgt_made *const *parts; /* in the order of the input */
     const char *const *paths;
     size_t count;
     const char *work;

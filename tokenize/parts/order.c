@@ -18,30 +18,30 @@ struct sgt_order {
 
 static void go_to_part(sgt_order *o, size_t part)
 {
-    if (o->part < o->r.count) sgt_set_rest(o->r.parts[o->part]);
+    if (o->part < o->r.count) sgt_made_rest(o->r.parts[o->part]);
     o->part = part;
     o->document = o->start = o->tokens = 0;
 }
 
 static uint64_t documents_here(const sgt_order *o)
 {
-    return sgt_set_documents(o->r.parts[o->part], o->r.split);
+    return sgt_made_documents(o->r.parts[o->part], o->r.split);
 }
 
 /* The next document of the part at hand, a duplicate too. */
 static int step(sgt_order *o, sgt_error *err)
 {
-    sgt_set *s = o->r.parts[o->part];
+    sgt_made *s = o->r.parts[o->part];
     uint64_t end, want = o->start + o->tokens; /* documents lie end to end */
     int rc;
-    if ((rc = sgt_set_start(s, o->r.split, o->document, &o->start, err)) < 0 ||
-        (rc = sgt_set_start(s, o->r.split, o->document + 1, &end, err)) < 0)
+    if ((rc = sgt_made_start(s, o->r.split, o->document, &o->start, err)) < 0 ||
+        (rc = sgt_made_start(s, o->r.split, o->document + 1, &end, err)) < 0)
         return rc;
-    if (o->start != want || end <= o->start || end > sgt_set_tokens(s, o->r.split))
+    if (o->start != want || end <= o->start || end > sgt_made_tokens(s, o->r.split))
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: document %" PRIu64 " begins at token %" PRIu64 " and ends at %" PRIu64
                         ", damaged (remove this folder, and its rank makes it again)",
-                        sgt_set_path(s), o->document, o->start, end);
+                        sgt_made_path(s), o->document, o->start, end);
     o->document++;
     o->tokens = end - o->start;
     return SGT_OK;
@@ -66,11 +66,11 @@ static int add_up(sgt_order *o, sgt_error *err)
 {
     uint64_t number = 0;
     for (size_t i = 0; i < o->r.count; i++) {
-        const sgt_set *s = o->r.parts[i];
-        uint64_t tokens = o->r.dedup ? 0 : sgt_set_tokens(s, o->r.split);
+        const sgt_made *s = o->r.parts[i];
+        uint64_t tokens = o->r.dedup ? 0 : sgt_made_tokens(s, o->r.split);
         int rc = o->r.dedup ? 0 : 1;
         o->numbers[i] = number;
-        number += sgt_set_documents(s, o->r.split);
+        number += sgt_made_documents(s, o->r.split);
         go_to_part(o, i);
         while (!rc && (rc = next_of_part(o, err)) == 0) tokens += o->tokens;
         if (rc < 0) return rc;
@@ -100,7 +100,7 @@ int sgt_order_open(sgt_order **out, const sgt_order_request *r, sgt_error *err)
 void sgt_order_close(sgt_order *o)
 {
     if (!o) return;
-    for (size_t i = 0; i < o->r.count; i++) sgt_set_rest(o->r.parts[i]);
+    for (size_t i = 0; i < o->r.count; i++) sgt_made_rest(o->r.parts[i]);
     sgt_shuffle_close(o->shuffle);
     free(o->before);
     free(o->numbers);
@@ -141,5 +141,5 @@ int sgt_order_seek(sgt_order *o, uint64_t at, uint64_t *tokens, uint64_t *skip, 
 int sgt_order_ids(sgt_order *o, uint64_t at, size_t n, const uint16_t **ids, sgt_error *err)
 {
     if (o->shuffle) return sgt_shuffle_ids(o->shuffle, at, n, ids, err);
-    return sgt_set_ids(o->r.parts[o->part], o->r.split, o->start + at, n, ids, err);
+    return sgt_made_ids(o->r.parts[o->part], o->r.split, o->start + at, n, ids, err);
 }

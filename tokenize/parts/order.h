@@ -17,10 +17,10 @@
 #include "advance.h"
 #include "base/error.h"
 #include "dedup.h"
-#include "set.h"
+#include "made.h"
 
 typedef struct sgt_order_request {
-    sgt_set *const *parts; /* in the order of the input; no two orders use them at once */
+    sgt_made *const *parts; /* in the order of the input; no two orders use them at once */
     size_t count;
     int split;
     const sgt_dedup *dedup; /* which documents are duplicates; NULL: nobody has asked */
@@ -48,7 +48,7 @@ uint64_t sgt_order_number(const sgt_order *o);
 /* The document that holds token `at` of them all (there is one), as sgt_order_next gives it; *skip of its tokens lie
  * before that one. */
 int sgt_order_seek(sgt_order *o, uint64_t at, uint64_t *tokens, uint64_t *skip, sgt_error *err);
-/* n tokens (at most SGT_SET_WINDOW) of that document from its token `at` on; *ids is valid until the next call. */
+/* n tokens (at most SGT_MADE_WINDOW) of that document from its token `at` on; *ids is valid until the next call. */
 int sgt_order_ids(sgt_order *o, uint64_t at, size_t n, const uint16_t **ids, sgt_error *err);
 
 #endif

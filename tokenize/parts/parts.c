@@ -19,7 +19,7 @@
 #include "out/out.h"
 #include "out/out_compare.h"
 #include "pipeline.h"
-#include "set.h"
+#include "made.h"
 #include "vocab/vocab.h"
 
 #define FILE_COST 4096      /* bytes of text that opening a file takes the time of, about */
@@ -33,7 +33,7 @@ typedef struct parts {
     uint32_t rank, ranks;
     size_t *first; /* files of rank i: first[i] ... first[i + 1] - 1 */
     sgt_out out;
-    sgt_set **sets; /* of the parts that have files, in order */
+    sgt_made **sets; /* of the parts that have files, in order */
     char **paths;
     size_t count;
     int helped; /* all ranks have put their share of OUT together */
@@ -117,7 +117,7 @@ static void begin_second(parts *p, uint32_t shares)
 {
     uint64_t all = 0;
     for (size_t i = 0; i < p->count; i++)
-        for (int k = 0; k < SGT_SPLITS; k++) all += sgt_set_tokens(p->sets[i], k);
+        for (int k = 0; k < SGT_SPLITS; k++) all += sgt_made_tokens(p->sets[i], k);
     if (p->read_bytes) p->read = p->read_bytes;
     if (!p->tokens) p->tokens = all; /* an earlier run has read them */
     p->second = all / (shares ? shares : 1) + (p->o->shuffle && !p->rank ? all : 0);
@@ -187,13 +187,13 @@ static int open_sets(parts *p, sgt_error *err)
 {
     int rc = SGT_OK;
     if (p->sets) return SGT_OK;
-    p->sets = calloc(p->ranks, sizeof(sgt_set *));
+    p->sets = calloc(p->ranks, sizeof(sgt_made *));
     p->paths = calloc(p->ranks, sizeof(char *));
     if (!p->sets || !p->paths) return no_memory(p, err);
     for (uint32_t i = 0; i < p->ranks && !rc; i++) {
         if (p->first[i] == p->first[i + 1]) continue;
         char *path = part_path(p, i);
-        rc = path ? sgt_set_open(&p->sets[p->count], path, err) : no_memory(p, err);
+        rc = path ? sgt_made_open(&p->sets[p->count], path, err) : no_memory(p, err);
         if (rc < 0) free(path);
         else p->paths[p->count++] = path;
     }
@@ -203,7 +203,7 @@ static int open_sets(parts *p, sgt_error *err)
 static void close_sets(parts *p)
 {
     for (size_t i = 0; i < p->count; i++) {
-        sgt_set_close(p->sets[i]);
+        sgt_made_close(p->sets[i]);
         free(p->paths[i]);
     }
     free(p->sets);
@@ -252,7 +252,7 @@ static int join_invalid(const parts *p, sgt_manifest *m, sgt_error *err)
     json_t *all = json_array(), *place;
     size_t k;
     for (size_t i = 0; i < p->count; i++) {
-        const char *text = sgt_set_manifest(p->sets[i])->invalid;
+        const char *text = sgt_made_manifest(p->sets[i])->invalid;
         json_t *some = json_loads(text ? text : "[]", 0, NULL);
         json_array_foreach(some, k, place)
             if (json_array_size(all) < SGT_INVALID_LISTED) json_array_append(all, place);
@@ -310,7 +310,7 @@ static int complete(parts *p, const char *options, sgt_tokenize_result *result, 
     sgt_manifest m = {0};
     int rc = open_sets(p, err);
     for (size_t i = 0; i < p->count; i++) {
-        const sgt_manifest *part = sgt_set_manifest(p->sets[i]);
+        const sgt_manifest *part = sgt_made_manifest(p->sets[i]);
         m.bytes += part->bytes;
         m.files += part->files;
         m.invalid_utf8 += part->invalid_utf8;

@@ -45,7 +45,7 @@ struct sgt_shuffle {
     entry *entries;
     size_t next;           /* of the entries */
     uint64_t from, tokens; /* the last document given out: the first byte of its ids; how many */
-    uint16_t *ids;         /* SGT_SET_WINDOW */
+    uint16_t *ids;         /* SGT_MADE_WINDOW */
 };
 
 static int no_memory(const char *what, sgt_error *err)
@@ -62,7 +62,7 @@ static int put_document(sgt_shuffle *s, sgt_buckets *b, sgt_order *input, const 
     int rc = sgt_buckets_put(b, i, h, sizeof *h, err);
     for (uint64_t at = 0; at < h->tokens && !rc;) {
         const uint16_t *ids;
-        size_t n = h->tokens - at < SGT_SET_WINDOW ? (size_t)(h->tokens - at) : SGT_SET_WINDOW;
+        size_t n = h->tokens - at < SGT_MADE_WINDOW ? (size_t)(h->tokens - at) : SGT_MADE_WINDOW;
         if ((rc = sgt_order_ids(input, at, n, &ids, err)) == 0) rc = sgt_buckets_put(b, i, ids, 2 * n, err);
         at += n;
     }
@@ -130,7 +130,7 @@ int sgt_shuffle_open(sgt_shuffle **out, const sgt_order_request *r, sgt_order *i
     s->memory = r->memory ? r->memory : MEMORY_BYTES;
     s->count = sgt_buckets_count(2 * sgt_order_tokens(input), BUCKET_BYTES);
     s->buckets = calloc(s->count, sizeof *s->buckets);
-    s->ids = malloc(SGT_SET_WINDOW * sizeof *s->ids);
+    s->ids = malloc(SGT_MADE_WINDOW * sizeof *s->ids);
     snprintf(name, sizeof name, SGT_OUT_SORTING "/%s", sgt_split_names[r->split]);
     s->folder = sgt_join(r->work, name);
     if (s->folder) table = sgt_join(s->folder, "table");

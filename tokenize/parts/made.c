@@ -1,5 +1,5 @@
-/* set.c: shards and their indexes behind two windows, which move forwards. */
-#include "set.h"
+/* made.c: shards and their indexes behind two windows, which move forwards. */
+#include "made.h"
 
 #include <assert.h>
 #include <fcntl.h>
@@ -29,7 +29,7 @@ typedef struct window {
     void *bytes;
 } window;
 
-struct sgt_set {
+struct sgt_made {
     char *path;
     sgt_manifest m;
     run runs[SGT_SPLITS];
@@ -43,7 +43,7 @@ static int no_memory(const char *path, sgt_error *err)
     return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
 }
 
-static int add_up(sgt_set *s, int split, size_t from, sgt_error *err)
+static int add_up(sgt_made *s, int split, size_t from, sgt_error *err)
 {
     run *r = &s->runs[split];
     r->from = from;
@@ -59,10 +59,10 @@ static int add_up(sgt_set *s, int split, size_t from, sgt_error *err)
     return SGT_OK;
 }
 
-int sgt_set_open(sgt_set **out, const char *path, sgt_error *err)
+int sgt_made_open(sgt_made **out, const char *path, sgt_error *err)
 {
     int rc = SGT_OK;
-    sgt_set *s = calloc(1, sizeof *s);
+    sgt_made *s = calloc(1, sizeof *s);
     if (!s || !(s->path = strdup(path))) {
         free(s);
         return no_memory(path, err);
@@ -72,12 +72,12 @@ int sgt_set_open(sgt_set **out, const char *path, sgt_error *err)
     for (int split = 0; split < SGT_SPLITS && !rc; split++) rc = add_up(s, split, split ? s->runs[0].count : 0, err);
     if (!rc && s->runs[0].count + s->runs[1].count != s->m.count)
         rc = sgt_fail(err, SGT_EFORMAT, "%s/manifest.json: its shards are not train's and then val's", path);
-    if (rc < 0) sgt_set_close(s);
+    if (rc < 0) sgt_made_close(s);
     else *out = s;
     return rc;
 }
 
-void sgt_set_rest(sgt_set *s)
+void sgt_made_rest(sgt_made *s)
 {
     for (int i = 0; i < 2; i++) {
         if (s->fds[i] >= 0) close(s->fds[i]);
@@ -89,10 +89,10 @@ void sgt_set_rest(sgt_set *s)
     s->ids = s->starts = (window){0};
 }
 
-void sgt_set_close(sgt_set *s)
+void sgt_made_close(sgt_made *s)
 {
     if (!s) return;
-    sgt_set_rest(s);
+    sgt_made_rest(s);
     for (int i = 0; i < SGT_SPLITS; i++) {
         free(s->runs[i].tokens);
         free(s->runs[i].documents);
@@ -102,19 +102,19 @@ void sgt_set_close(sgt_set *s)
     free(s);
 }
 
-const char *sgt_set_path(const sgt_set *s)
+const char *sgt_made_path(const sgt_made *s)
 {
     return s->path;
 }
-const sgt_manifest *sgt_set_manifest(const sgt_set *s)
+const sgt_manifest *sgt_made_manifest(const sgt_made *s)
 {
     return &s->m;
 }
-uint64_t sgt_set_tokens(const sgt_set *s, int split)
+uint64_t sgt_made_tokens(const sgt_made *s, int split)
 {
     return s->runs[split].tokens[s->runs[split].count];
 }
-uint64_t sgt_set_documents(const sgt_set *s, int split)
+uint64_t sgt_made_documents(const sgt_made *s, int split)
 {
     return s->runs[split].documents[s->runs[split].count];
 }
@@ -133,7 +133,7 @@ static size_t find(const uint64_t *first, size_t count, uint64_t at)
 }
 
 /* Opens shard i of a split (index 0) or its document index (1); *path is malloc'd. */
-static int open_file(sgt_set *s, const sgt_manifest_shard *shard, int index, char **path, sgt_error *err)
+static int open_file(sgt_made *s, const sgt_manifest_shard *shard, int index, char **path, sgt_error *err)
 {
     char name[80];
     snprintf(name, sizeof name, "%.*s.%s", (int)strcspn(shard->file, "."), shard->file, index ? "idx" : "bin");
@@ -149,7 +149,7 @@ static int open_file(sgt_set *s, const sgt_manifest_shard *shard, int index, cha
 }
 
 /* Elements of `size` bytes from `at` on, until the window is full or the split ends. */
-static int fill(sgt_set *s, window *w, int split, int index, uint64_t at, size_t room, sgt_error *err)
+static int fill(sgt_made *s, window *w, int split, int index, uint64_t at, size_t room, sgt_error *err)
 {
     const run *r = &s->runs[split];
     const uint64_t *first = index ? r->documents : r->tokens;
@@ -179,23 +179,23 @@ static int within(const window *w, int split, uint64_t at, size_t n)
     return w->n && w->split == split && at >= w->at && at - w->at + n <= w->n;
 }
 
-int sgt_set_ids(sgt_set *s, int split, uint64_t at, size_t n, const uint16_t **ids, sgt_error *err)
+int sgt_made_ids(sgt_made *s, int split, uint64_t at, size_t n, const uint16_t **ids, sgt_error *err)
 {
     window *w = &s->ids;
-    assert(n <= SGT_SET_WINDOW && at + n <= sgt_set_tokens(s, split));
+    assert(n <= SGT_MADE_WINDOW && at + n <= sgt_made_tokens(s, split));
     if (!within(w, split, at, n)) {
-        int rc = fill(s, w, split, 0, at, SGT_SET_WINDOW, err);
+        int rc = fill(s, w, split, 0, at, SGT_MADE_WINDOW, err);
         if (rc < 0) return rc;
     }
     *ids = (const uint16_t *)w->bytes + (at - w->at);
     return SGT_OK;
 }
 
-int sgt_set_start(sgt_set *s, int split, uint64_t index, uint64_t *at, sgt_error *err)
+int sgt_made_start(sgt_made *s, int split, uint64_t index, uint64_t *at, sgt_error *err)
 {
     window *w = &s->starts;
-    *at = sgt_set_tokens(s, split);
-    if (index >= sgt_set_documents(s, split)) return SGT_OK;
+    *at = sgt_made_tokens(s, split);
+    if (index >= sgt_made_documents(s, split)) return SGT_OK;
     if (!within(w, split, index, 1)) {
         int rc = fill(s, w, split, 1, index, STARTS, err);
         if (rc < 0) return rc;
