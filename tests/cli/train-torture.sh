@@ -1,4 +1,4 @@
-# sgt-train killed (SIGKILL) at TORTURE_KILLS random moments (20; make torture: 500) and resumed each time: runs end with
+# sgt-train killed (SIGKILL) at TORTURE_KILLS random moments (12; make torture: 500) and resumed each time: runs end with
 # the log and the checkpoints of undisturbed ones. Several kinds of run in turn; some lives have another reader and other
 # threads than the one before. SEED=N has the same moments again, as far as a machine repeats itself.
 . "$ROOT/tests/cli/lib.sh"
@@ -6,16 +6,16 @@
 work_in_memory
 data d
 validation d
-wanted=${TORTURE_KILLS:-20} seed=${SEED:-$$}
+wanted=${TORTURE_KILLS:-12} seed=${SEED:-$$}
 echo "SEED=$seed TORTURE_KILLS=$wanted"
 common="--data d --model 2x32x2 --seq-len 16 --batch-size 2 --lr 1e-3 --device cpu --save-every 4 --keep 2"
 
 # The kinds: all of the optimizer's and the scaler's state, the sampler's, dropout's counters.
 kinds=3
-options1="$common --precision fp32 --steps 400 --eval-every 30"
-options2="$common --precision fp16 --loss-scale 16777216 --grad-accum 2 --dropout 0.2 --steps 200 --eval-every 0"
+options1="$common --precision fp32 --steps 200 --eval-every 30"
+options2="$common --precision fp16 --loss-scale 16777216 --grad-accum 2 --dropout 0.2 --steps 120 --eval-every 0"
 options3="$common --precision bf16 --sampling block --no-tie --optimizer sgd --nesterov --recompute block --dropout 0.1
-    --steps 300 --eval-every 50 --schedule wsd"
+    --steps 160 --eval-every 50 --schedule wsd"
 # What a resumed run may have otherwise.
 lives='--threads 1 --loader preload|--threads 2 --loader mmap|--threads 1 --loader uring|--threads 2 --loader preload'
 life() { printf '%s\n' "$lives" | cut -d '|' -f "$1"; }
@@ -45,7 +45,8 @@ same_run() { # KIND RUN
 # A life's longest: some times what an undisturbed start takes here and now, so that some end before the first step.
 before=$(date +%s%N)
 run 0 sgt-train --quiet $options1 --run warm --steps 1 --force
-longest=$((($(date +%s%N) - before) / 1000000 * 6))
+start=$((($(date +%s%N) - before) / 1000000))
+longest=$((start < 400 ? start * 6 : start + 2000)) # ms; on a busy machine many would be too long for a test
 
 lines_of() { if [ -e "$1/log.jsonl" ]; then wc -l < "$1/log.jsonl"; else echo 0; fi; }
 finish() { # KIND: what is left of it, in one life
