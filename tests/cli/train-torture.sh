@@ -1,4 +1,4 @@
-# sgt-train killed (SIGKILL) at TORTURE_KILLS random moments (12; make torture: 500) and resumed each time: runs end with
+# sgt-train killed (SIGKILL) at TORTURE_KILLS random moments (20; make torture: 500) and resumed each time: runs end with
 # the log and the checkpoints of undisturbed ones. Several kinds of run in turn; some lives have another reader and other
 # threads than the one before. SEED=N has the same moments again, as far as a machine repeats itself.
 . "$ROOT/tests/cli/lib.sh"
@@ -6,7 +6,7 @@
 work_in_memory
 data d
 validation d
-wanted=${TORTURE_KILLS:-12} seed=${SEED:-$$}
+wanted=${TORTURE_KILLS:-20} seed=${SEED:-$$}
 echo "SEED=$seed TORTURE_KILLS=$wanted"
 common="--data d --model 2x32x2 --seq-len 16 --batch-size 2 --lr 1e-3 --device cpu --save-every 4 --keep 2"
 
@@ -62,17 +62,16 @@ numbers | while read -r length which; do
     eval "options=\$options$kind"
     cut=cut$kind
     begun=$(lines_of $cut)
-    sgt-train --quiet $options $(life "$(awk -v x="$which" 'BEGIN { print int(4 * x) + 1 }')") --run $cut --resume \
-        > .stdout 2> .stderr &
-    pid=$!
-    sleep "$(awk -v x="$length" -v ms=$longest 'BEGIN { printf "%.4f", x * ms / 1000 }')"
-    kill -9 $pid 2> /dev/null
     code=0
-    wait $pid 2> /dev/null || code=$?
+    timeout --foreground -s KILL "$(awk -v x="$length" -v ms=$longest 'BEGIN { printf "%.4f", x * ms / 1000 + .0001 }')" \
+        sgt-train --quiet $options $(life "$(awk -v x="$which" 'BEGIN { print int(4 * x) + 1 }')") --run $cut --resume \
+        > .stdout 2> .stderr || code=$?
+    [ $code -ne 124 ] || code=0 # it ended by itself as the time was up
     [ ! -s .stderr ] || fail "a life said something: $(cat .stderr)"
     case $code in
     137)
         kills=$((kills + 1))
+        longest=$((longest * 9 / 8 + 1)) # the machine may be busier or idler by now: about as many are to be killed as not
         [ "$(lines_of $cut)" -ne "$begun" ] || idle=$((idle + 1))
         for name in $cut/.step-*; do [ ! -e "$name" ] || saving=$((saving + 1)); done
         for name in $cut/step-*; do # a folder with a name is whole
@@ -83,6 +82,7 @@ numbers | while read -r length which; do
         same_run $kind $cut
         rm -rf $cut
         runs=$((runs + 1))
+        longest=$((longest * 7 / 8 + 1))
         ;;
     *) fail "exit $code, neither done nor killed" ;;
     esac
