@@ -16,12 +16,18 @@ const char *sgt_sampling_name(sgt_sampling s)
     return (unsigned)s < SGT_SAMPLINGS ? names[s] : "unknown";
 }
 
+int sgt_check_reserved(const uint64_t *reserved, size_t n, const char *type, sgt_error *err)
+{
+    for (size_t i = 0; i < n; i++)
+        if (reserved[i])
+            return sgt_fail(err, SGT_EUSAGE, "%s.reserved is not 0 (not cleared, or made for a newer library)", type);
+    return SGT_OK;
+}
+
 static int settle(sgt_loader_options *o, sgt_error *err)
 {
-    for (size_t i = 0; i < sizeof o->reserved / sizeof *o->reserved; i++)
-        if (o->reserved[i])
-            return sgt_fail(err, SGT_EUSAGE,
-                            "sgt_loader_options.reserved is not 0 (not cleared, or made for a newer library)");
+    int rc = sgt_check_reserved(o->reserved, sizeof o->reserved / sizeof *o->reserved, "sgt_loader_options", err);
+    if (rc < 0) return rc;
     if (!o->batch) o->batch = 8;
     if (!o->seq) o->seq = 512;
     if (!o->ranks) o->ranks = 1;

@@ -14,12 +14,12 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/cpu.h"
+#include "base/thread.h"
 #include "handle.h"
 
 #define ALIGN 64   /* bytes: targets start on a cache line, as inputs do */
@@ -216,19 +216,9 @@ static void *work(void *arg)
     return NULL;
 }
 
-/* Signals are the program's business: its threads, not these, are interrupted by them. But for those that a thread
- * brings upon itself: SIGBUS at a map whose file was cut short is for sgt_loader_guard_sigbus's handler. */
 static int start(worker *w, sgt_error *err)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    sigdelset(&all, SIGBUS);
-    sigdelset(&all, SIGSEGV);
-    sigdelset(&all, SIGFPE);
-    sigdelset(&all, SIGILL);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    int error = pthread_create(&w->thread, NULL, work, w);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int error = sgt_thread_start(&w->thread, work, w);
     if (error) return sgt_fail(err, SGT_EIO, "cannot start a prefetch thread (error %d)", error);
     w->running = 1;
     return SGT_OK;
@@ -288,12 +278,6 @@ int sgt_stream_open(sgt_stream **out, const sgt_loader *l, const sgt_stream_opti
     if (!s) return sgt_fail(err, SGT_ENOMEM, "a stream: out of memory");
     s->l = l;
     if (o) s->o = *o;
-    for (size_t i = 0; i < sizeof s->o.reserved / sizeof *s->o.reserved; i++)
-        if (s->o.reserved[i]) {
-            free(s);
-            return sgt_fail(err, SGT_EUSAGE,
-                            "sgt_stream_options.reserved is not 0 (not cleared, or made for a newer library)");
-        }
     if (!s->o.slots) s->o.slots = 4;
     if (!s->o.threads) s->o.threads = 1;
     if (!s->o.alloc) {
@@ -302,7 +286,8 @@ int sgt_stream_open(sgt_stream **out, const sgt_loader *l, const sgt_stream_opti
     }
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->filled, NULL);
-    if ((rc = measure(s, err)) < 0 || (rc = open_slots(s, err)) < 0) goto fail;
+    rc = sgt_check_reserved(s->o.reserved, sizeof s->o.reserved / sizeof *s->o.reserved, "sgt_stream_options", err);
+    if (rc < 0 || (rc = measure(s, err)) < 0 || (rc = open_slots(s, err)) < 0) goto fail;
     for (; s->workers_made < s->o.threads; s->workers_made++)
         if ((rc = open_worker(s, s->workers_made, err)) < 0) goto fail;
     for (uint32_t i = 0; i < s->workers_made; i++)

@@ -3,9 +3,10 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+#include "base/thread.h"
 
 typedef struct list {
     sgt_crew_job *first, **end;
@@ -61,17 +62,13 @@ static void *work(void *arg)
 sgt_crew *sgt_crew_open(unsigned threads)
 {
     sgt_crew *c = calloc(1, sizeof *c + threads * sizeof *c->threads);
-    sigset_t all, before;
     if (!c) return NULL;
     c->todo.end = &c->todo.first;
     c->done.end = &c->done.first;
     pthread_mutex_init(&c->lock, NULL);
     pthread_cond_init(&c->wanted, NULL);
     pthread_cond_init(&c->ended, NULL);
-    sigfillset(&all); /* signals are the program's business */
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    while (c->running < threads && pthread_create(&c->threads[c->running], NULL, work, c) == 0) c->running++;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    while (c->running < threads && sgt_thread_start(&c->threads[c->running], work, c) == 0) c->running++;
     return c;
 }
 

@@ -72,15 +72,10 @@ static void close_reader(void *p)
     free(r);
 }
 
-static uint64_t size_of(const sgt_set_shard *h)
-{
-    return h->head.data + 2 * h->head.tokens;
-}
-
 static int map_shard(reader *r, uint32_t shard, sgt_error *err)
 {
     const sgt_set_shard *h = &r->set->shards[shard];
-    uint64_t size = size_of(h);
+    uint64_t size = sgt_shard_bytes(&h->head);
     struct stat st;
     int fd = sgt_set_open_shard(r->set, shard, err);
     if (fd < 0) return fd;
@@ -156,7 +151,7 @@ static void look_at_size(const reader *r, uint32_t shard)
     const file *f = &r->files[shard];
     struct stat st;
     if (stat(h->path, &st) < 0 || st.st_dev != f->device || st.st_ino != f->inode) return; /* the map has the old one */
-    if ((uint64_t)st.st_size < size_of(h)) sgt_guard_tear(r->guarded, shard, (uint64_t)st.st_size);
+    if ((uint64_t)st.st_size < sgt_shard_bytes(&h->head)) sgt_guard_tear(r->guarded, shard, (uint64_t)st.st_size);
 }
 
 static int fail_torn(const reader *r, uint32_t shard, sgt_error *err)
@@ -164,7 +159,7 @@ static int fail_torn(const reader *r, uint32_t shard, sgt_error *err)
     const sgt_set_shard *h = &r->set->shards[shard];
     struct stat st;
     if (stat(h->path, &st) == 0 && st.st_dev == r->files[shard].device && st.st_ino == r->files[shard].inode &&
-        (uint64_t)st.st_size < size_of(h))
+        (uint64_t)st.st_size < sgt_shard_bytes(&h->head))
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: ends at byte %" PRIu64 ", in the middle of a window: cut short while in use", h->path,
                         (uint64_t)st.st_size);

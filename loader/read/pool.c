@@ -13,11 +13,11 @@
 #include "read/pool.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/thread.h"
 #include "read/touch.h"
 
 #define DEPTH 32u          /* reads in flight: 8 MiB */
@@ -232,14 +232,9 @@ static void *fill(void *arg)
     return NULL;
 }
 
-/* Signals are the program's business: its threads, not this one, are interrupted by them. */
 static int start(sgt_pool *p, sgt_error *err)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    int error = pthread_create(&p->thread, NULL, fill, p);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int error = sgt_thread_start(&p->thread, fill, p);
     if (error) return sgt_fail(err, SGT_EIO, "cannot start the thread that reads blocks (error %d)", error);
     p->running = 1;
     sgt_touch_begin(&p->touch, p->arena.base, p->arena.size);

@@ -48,15 +48,10 @@ static void close_reader(void *p)
 
 /* ---- reading ---- */
 
-static uint64_t file_size(const sgt_set_shard *h)
-{
-    return h->head.data + 2 * h->head.tokens;
-}
-
 /* What a shard takes in memory, with what a read of its end may fill. */
 static uint64_t image_size(const sgt_set_shard *h)
 {
-    return (file_size(h) + SGT_RING_ALIGN - 1) / SGT_RING_ALIGN * SGT_RING_ALIGN;
+    return (sgt_shard_bytes(&h->head) + SGT_RING_ALIGN - 1) / SGT_RING_ALIGN * SGT_RING_ALIGN;
 }
 
 static char *image(const filling *f, uint32_t shard)
@@ -70,7 +65,7 @@ static char *image(const filling *f, uint32_t shard)
 static int ask(filling *f, sgt_error *err)
 {
     const sgt_set_shard *h = &f->set->shards[f->shard];
-    uint64_t left = file_size(h) - f->at;
+    uint64_t left = sgt_shard_bytes(&h->head) - f->at;
     unsigned slot = (unsigned)(f->asked++ % DEPTH);
     sgt_ring_read *read = &f->reads[slot];
     *read = (sgt_ring_read){.at = f->at,
@@ -85,7 +80,7 @@ static int ask(filling *f, sgt_error *err)
     else
         sgt_ring_ask(f->ring, read);
     f->at += read->bytes;
-    if (f->at < file_size(h)) return rc;
+    if (f->at < sgt_shard_bytes(&h->head)) return rc;
     close(f->fd);
     f->fd = -1;
     f->shard++;

@@ -1,9 +1,10 @@
 /* touch.c: see touch.h. */
 #include "read/touch.h"
 
-#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include "base/thread.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -25,14 +26,9 @@ static void *touch(void *arg)
 void sgt_touch_begin(sgt_touch *t, char *base, size_t size)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    sigset_t all, before;
     *t = (sgt_touch){.base = base, .size = size};
-    sigfillset(&all); /* signals are the program's business: its threads, not these, are interrupted by them */
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    while (t->count < SGT_TOUCH_THREADS && t->count < cores &&
-           !pthread_create(&t->threads[t->count], NULL, touch, t))
+    while (t->count < SGT_TOUCH_THREADS && t->count < cores && !sgt_thread_start(&t->threads[t->count], touch, t))
         t->count++;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 void sgt_touch_end(sgt_touch *t)

@@ -144,7 +144,7 @@ static int agree(sgt_set *s, const sgt_manifest *m, const char *split, const cha
 static int hash_header(XXH3_state_t *hash, const sgt_set_shard *h)
 {
     uint8_t bytes[SGT_SHARD_HEADER];
-    uint64_t size = h->head.data + 2 * h->head.tokens;
+    uint64_t size = sgt_shard_bytes(&h->head);
     const char *name = base_name(h->path);
     sgt_shard_pack(bytes, &h->head);
     return XXH3_64bits_update(hash, name, strlen(name) + 1) || XXH3_64bits_update(hash, &size, sizeof size) ||

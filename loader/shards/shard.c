@@ -129,7 +129,7 @@ int sgt_shard_read_header(sgt_shard_header *h, int fd, const char *path, int raw
     sgt_shard_header got = {.tokens = get32(bytes, 2), .data = SGT_SHARD_HEADER};
     if (got.tokens > SGT_SHARD_MAX_TOKENS)
         return sgt_fail(err, SGT_EFORMAT, "%s: at byte 8: %" PRId32 " tokens", path, (int32_t)got.tokens);
-    uint64_t wanted = got.data + 2 * got.tokens;
+    uint64_t wanted = sgt_shard_bytes(&got);
     if (size != wanted)
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: %" PRIu64 " bytes, but its header says %" PRIu64 " tokens, which make %" PRIu64

@@ -42,6 +42,12 @@ typedef struct sgt_shard_header {
     uint64_t data;        /* byte offset of the first token: 1024, or 0 for a raw file */
 } sgt_shard_header;
 
+/* Of the whole file. */
+static inline uint64_t sgt_shard_bytes(const sgt_shard_header *h)
+{
+    return h->data + 2 * h->tokens;
+}
+
 void sgt_shard_pack(uint8_t bytes[SGT_SHARD_HEADER], const sgt_shard_header *h);
 
 /* Reads and checks the header of the file at `fd` against its size (a file longer or shorter than header + 2*tokens is

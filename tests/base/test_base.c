@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include "base/cpu.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/thread.h"
 #include "base/philox.h"
 
 static char folder[64];
@@ -234,6 +236,28 @@ Test(clock, waits_a_tenth_of_a_second_where_nobody_signals)
     for (int i = 0; i < 3; i++) sgt_wait_briefly(&never, &lock);
     pthread_mutex_unlock(&lock);
     cr_assert_geq(sgt_now() - before, 0.2); /* 0.3, less what may come without a cause */
+}
+
+/* ---- threads ---- */
+
+static void *mask_of(void *mask)
+{
+    pthread_sigmask(SIG_SETMASK, NULL, mask);
+    return NULL;
+}
+
+Test(thread, signals_are_the_programs_but_for_faults)
+{
+    sigset_t before, mask, after;
+    pthread_t t;
+    pthread_sigmask(SIG_SETMASK, NULL, &before);
+    cr_assert_eq(sgt_thread_start(&t, mask_of, &mask), 0);
+    pthread_join(t, NULL);
+    for (int s = 1; s < 32; s++)
+        if (s != SIGKILL && s != SIGSTOP)
+            cr_assert_eq(sigismember(&mask, s), s != SIGSEGV && s != SIGBUS && s != SIGFPE && s != SIGILL, "%d", s);
+    pthread_sigmask(SIG_SETMASK, NULL, &after);
+    for (int s = 1; s < 32; s++) cr_assert_eq(sigismember(&before, s), sigismember(&after, s), "%d", s);
 }
 
 Test(file, permissions_follow_the_umask, .init = enter_folder, .fini = leave_folder)

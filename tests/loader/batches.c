@@ -27,6 +27,14 @@ sgt_loader *open_loader(const char *path, const sgt_loader_options *o, const sgt
     return l;
 }
 
+int open_only(const char *path, const sgt_loader_options *o, sgt_error *err)
+{
+    sgt_loader *l;
+    int rc = sgt_loader_open(&l, path, o, err);
+    if (rc == 0) sgt_loader_close(l);
+    return rc;
+}
+
 sgt_cursor *open_cursor(const sgt_loader *l)
 {
     sgt_cursor *c;

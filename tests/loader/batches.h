@@ -13,6 +13,9 @@ void put_folder(void);
 sgt_loader *open_loader(const char *path, const sgt_loader_options *o, const sgt_reader_fault *fault);
 sgt_cursor *open_cursor(const sgt_loader *l);
 
+/* Opens a loader and closes it again: what sgt_loader_open says. */
+int open_only(const char *path, const sgt_loader_options *o, sgt_error *err);
+
 /* Batch k in all three outputs against the tokens that sgt_loader_window points at. map: from used shards to
  * token_at's; NULL: they are the same. */
 void check_batch(const sgt_loader *l, sgt_cursor *c, uint64_t k, const uint32_t *map);

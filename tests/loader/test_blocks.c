@@ -75,6 +75,12 @@ static uint32_t draw(rig *g, int i, uint64_t k)
     return missing;
 }
 
+/* Blocks up to the end of the pool that the last row before batch `end` lies in. */
+static uint64_t blocks_to(const rig *g, uint64_t end)
+{
+    return sgt_mix_window(&g->l->mix, NULL, end * B - 1).block / 3 * 3 + 3;
+}
+
 /* 575 windows, 4 a block, 12 a pool: two batches, but for the pool with the short block. The first batch is no reason to
  * begin a pool; from the second on everything comes from pools, and each block is read once. */
 Test(blocks, each_is_read_once)
@@ -89,7 +95,7 @@ Test(blocks, each_is_read_once)
     uint64_t end = 3 * 575 / B;
     for (uint64_t k = 1; k < end; k++) cr_assert_eq(draw(&g, 0, k), 0, "batch %lu", k);
     /* what the rows drawn lie in, what is left of that pool, and the pool ahead */
-    uint64_t drawn = sgt_mix_window(&g.l->mix, NULL, end * B - 1).block / 3 * 3 + 3;
+    uint64_t drawn = blocks_to(&g, end);
     cr_assert_leq(sgt_pool_blocks_read(g.pool), drawn + 3);
     cr_assert_geq(sgt_pool_blocks_read(g.pool), drawn - 3);
     close_rig(&g);
@@ -107,7 +113,7 @@ Test(blocks, cursors_share_them)
         cr_assert_eq(draw(&g, (int)(k % 3), k), 0, "batch %lu", k);
         if (k % 5 == 0) cr_assert_eq(draw(&g, 2, k - 1), 0, "batch %lu, behind", k - 1);
     }
-    uint64_t drawn = sgt_mix_window(&g.l->mix, NULL, 300 * B - 1).block / 3 * 3 + 3;
+    uint64_t drawn = blocks_to(&g, 300);
     cr_assert_leq(sgt_pool_blocks_read(g.pool), drawn + 3);
     close_rig(&g);
 }

@@ -11,14 +11,6 @@
 
 TestSuite(foreign, .init = enter_scratch, .fini = leave_scratch);
 
-static int open_only(const char *path, const sgt_loader_options *o, sgt_error *err)
-{
-    sgt_loader *l;
-    int rc = sgt_loader_open(&l, path, o, err);
-    if (rc == 0) sgt_loader_close(l);
-    return rc;
-}
-
 static uint64_t windows_of(const sgt_loader *l)
 {
     sgt_loader_info info;

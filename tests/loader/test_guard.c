@@ -424,31 +424,34 @@ static int ended_by(void (*act)(void))
     return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
 
+/* In a child: the library's handler, where this stood before. */
+static void guard_over(void (*before)(int))
+{
+    handle(NULL, before, 0);
+    if (sgt_loader_guard_sigbus(NULL) < 0) _exit(1);
+}
+
 static void default_fault(void)
 {
-    handle(NULL, SIG_DFL, 0);
-    if (sgt_loader_guard_sigbus(NULL) < 0) _exit(1);
+    guard_over(SIG_DFL);
     (void)*own_map();
 }
 
 static void default_sent(void)
 {
-    handle(NULL, SIG_DFL, 0);
-    if (sgt_loader_guard_sigbus(NULL) < 0) _exit(1);
+    guard_over(SIG_DFL);
     kill(getpid(), SIGBUS);
 }
 
 static void ignored_fault(void)
 {
-    handle(NULL, SIG_IGN, 0);
-    if (sgt_loader_guard_sigbus(NULL) < 0) _exit(1);
+    guard_over(SIG_IGN);
     (void)*own_map();
 }
 
 static void ignored_sent(void)
 {
-    handle(NULL, SIG_IGN, 0);
-    if (sgt_loader_guard_sigbus(NULL) < 0) _exit(1);
+    guard_over(SIG_IGN);
     kill(getpid(), SIGBUS);
     kill(getpid(), SIGBUS);
 }

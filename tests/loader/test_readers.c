@@ -140,14 +140,6 @@ static int batch_of(const sgt_loader *l, sgt_cursor *c, int output, uint64_t k, 
     return sgt_loader_batch_i32_scalar(l, c, k, in, to, err);
 }
 
-static int open_only(const char *path, const sgt_loader_options *o, sgt_error *err)
-{
-    sgt_loader *l;
-    int rc = sgt_loader_open(&l, path, o, err);
-    if (rc == 0) sgt_loader_close(l);
-    return rc;
-}
-
 /* An id past the vocabulary: preload finds it at once, the others in the first batch that has it, all at the same
  * place; also where it stands last in a window, and so is a target alone. */
 Test(readers, id_past_the_vocabulary)

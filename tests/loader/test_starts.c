@@ -180,13 +180,9 @@ Test(starts, of_no_document)
     sgt_loader_close(l);
 }
 
-static int open_only(const char *path, sgt_error *err)
+static int open_documents(const char *path, sgt_error *err)
 {
-    sgt_loader *l;
-    sgt_loader_options o = {.batch = B, .seq = T, .documents = 1};
-    int rc = sgt_loader_open(&l, path, &o, err);
-    if (rc == 0) sgt_loader_close(l);
-    return rc;
+    return open_only(path, &(sgt_loader_options){.batch = B, .seq = T, .documents = 1}, err);
 }
 
 /* Rows without .idx files are looked through themselves: at widths around the runs that are looked at at once, with
@@ -221,7 +217,7 @@ Test(starts, index_that_is_wrong)
     put_set("d", 1);
     uint64_t far = 900;
     patch("d/train_000000.idx", 8, &far, 8);
-    expect_failure(open_only("d", why), SGT_EFORMAT,
+    expect_failure(open_documents("d", why), SGT_EFORMAT,
                    "d/train_000000.idx: at byte 8: document 1 starts at token 900, wanted after the one before and "
                    "below 900");
 }

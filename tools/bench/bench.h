@@ -47,7 +47,6 @@ double bench_median(double *x, size_t n); /* sorts x */
 int bench_cache_evict(const char *path, sgt_error *err);
 int bench_cache_fill(const char *path, sgt_error *err); /* reads what is not there */
 
-uint64_t bench_memory_available(void); /* bytes that new allocations can have; 0: not known */
 
 /* ---- limit.c: what memory allows: memcpy of the same windows, and reading them ---- */
 

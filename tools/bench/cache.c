@@ -104,14 +104,3 @@ static int with_file(const char *path, int (*act)(int fd, uint64_t size, const c
 int bench_cache_evict(const char *path, sgt_error *err) { return with_file(path, evict, err); }
 
 int bench_cache_fill(const char *path, sgt_error *err) { return with_file(path, fill, err); }
-
-uint64_t bench_memory_available(void)
-{
-    char line[128];
-    uint64_t kib = 0;
-    FILE *f = fopen("/proc/meminfo", "re");
-    if (!f) return 0;
-    while (fgets(line, sizeof line, f) && sscanf(line, "MemAvailable: %" SCNu64 " kB", &kib) != 1) {}
-    fclose(f);
-    return kib * 1024;
-}

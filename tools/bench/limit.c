@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/memory.h"
 #include "sgt_loader.h"
 #include "shards/shard.h"
 #include "tools/bench/bench.h"
@@ -26,13 +27,14 @@ struct bench_limit {
 
 int bench_limit_open(bench_limit **out, uint64_t bytes, sgt_error *err)
 {
-    uint64_t third = bench_memory_available() / 3;
+    sgt_memory memory;
+    sgt_memory_look(&memory, NULL);
     bench_limit *l = calloc(1, sizeof *l);
     if (!l || !(l->windows = calloc(WINDOWS, sizeof *l->windows))) {
         bench_limit_close(l);
         return sgt_fail(err, SGT_ENOMEM, "out of memory");
     }
-    if (third && bytes > third) bytes = third;
+    if (bytes > memory.available / 3) bytes = memory.available / 3;
     int rc = sgt_arena_map(&l->memory, (size_t)(bytes > LEAST ? bytes : LEAST), 1, err);
     if (rc < 0) bench_limit_close(l);
     else *out = l;

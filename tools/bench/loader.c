@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "shards/shard.h"
 #include "tools/bench/loader.h"
 #include "tools/cli/options.h"
@@ -195,8 +196,9 @@ int loader_warm(const loader_bench *b, sgt_error *err)
 
 static void see_room(loader_bench *b)
 {
-    uint64_t room = bench_memory_available();
-    b->may_be_warm = !room || 2 * b->tokens <= room / 2;
+    sgt_memory memory;
+    sgt_memory_look(&memory, NULL);
+    b->may_be_warm = 2 * b->tokens <= memory.available / 2;
     if (!b->may_be_warm)
         sgt_say(&b->notice, "the set is larger than half of the free memory: mmap may meet pages that are not there");
 }

@@ -7,8 +7,6 @@
 #include "tools/cli/talk.h"
 #include "tools/inspect/inspect.h"
 
-static uint64_t bytes_of(const inspect_shard *s) { return s->header.data + 2 * s->header.tokens; }
-
 typedef struct totals {
     uint64_t shards, tokens, documents, bytes;
     int documents_known;
@@ -23,7 +21,7 @@ static totals total_of(const inspect_set *s, const char *split)
         t.shards++;
         t.tokens += d->header.tokens;
         t.documents += d->documents;
-        t.bytes += bytes_of(d);
+        t.bytes += sgt_shard_bytes(&d->header);
         t.documents_known &= d->documents_known;
     }
     return t;
@@ -166,7 +164,7 @@ static json_t *shard_json(const inspect_shard *s)
     json_object_set_new(o, "format", json_string(sgt_shard_format_name(s->header.format)));
     json_object_set_new(o, "tokens", json_integer((json_int_t)s->header.tokens));
     json_object_set_new(o, "documents", count_or_null(s->documents, s->documents_known));
-    json_object_set_new(o, "bytes", json_integer((json_int_t)bytes_of(s)));
+    json_object_set_new(o, "bytes", json_integer((json_int_t)sgt_shard_bytes(&s->header)));
     json_object_set_new(o, "xxh3", hex(s->header.xxh3));
     if (s->damage) json_object_set_new(o, "damage", inspect_json_text(s->damage, strlen(s->damage)));
     return o;
