@@ -2,13 +2,17 @@
 # deps.sh: what sgt needs from the system, and what is missing of it.
 #   deps.sh                    installs what is missing with apt-get (sudo where not root)
 #   deps.sh build              the same, without what only the tests need
+#   deps.sh all                and what single tests take where they find it: other compilers, checkers, a browser ...
 # What sgt can do without (TensorBoard's events) comes along with the first, where apt-get has it.
 #   deps.sh [build] --missing  prints the missing packages in one line; exit 1 when there are any
-# CUDA, cuDNN, NCCL and Open MPI are never installed, only used where found.
+# CUDA, cuDNN and NCCL are never installed, only used where found; Open MPI comes with all.
 set -u
 
-for_tests=1
-[ "${1:-}" != build ] || { for_tests=0 && shift; }
+for_tests=1 for_all=0
+case ${1:-} in
+build) for_tests=0 && shift ;;
+all) for_all=1 && shift ;;
+esac
 
 have_header() { echo "#include <$1>" | ${CC:-cc} -E -x "${2:-c}" - > /dev/null 2>&1; }
 
@@ -37,6 +41,30 @@ optional() {
     have protoc-c || echo protobuf-c-compiler
     have_header protobuf-c/protobuf-c.h || echo libprotobuf-c-dev
 }
+# Each is a test that says SKIP where it is not there.
+heavy() {
+    have clang || echo clang
+    links clang -fsanitize=address || echo libclang-rt-dev
+    links clang -fopenmp || echo libomp-dev
+    have clang-tidy || echo clang-tidy
+    have cppcheck || echo cppcheck
+    have shellcheck || echo shellcheck
+    have dpkg-shlibdeps || echo dpkg-dev
+    have fakeroot || echo fakeroot
+    have lintian || echo lintian
+    have chromium || echo chromium
+    have gnuplot || echo gnuplot-nox
+    have mandoc || echo mandoc
+    have zsh || echo zsh
+    have fish || echo fish
+    have fio || echo fio
+    have mpirun || echo openmpi-bin
+    have mpicc || echo libopenmpi-dev
+    have qemu-aarch64 || echo qemu-user
+    have aarch64-linux-gnu-gcc || echo gcc-aarch64-linux-gnu
+    links aarch64-linux-gnu-gcc || echo libc6-dev-arm64-cross
+}
+links() { have "$1" && echo 'int main(void) { return 0; }' | "$@" -x c -o /dev/null - > /dev/null 2>&1; }
 have() { command -v "$1" > /dev/null 2>&1; }
 # README's Python block is tested with whichever Python has numpy; a python3 first on PATH may be another than Debian's.
 have_numpy() { python3 -c 'import numpy' 2> /dev/null || /usr/bin/python3 -c 'import numpy' 2> /dev/null; }
@@ -48,7 +76,7 @@ if [ "${1:-}" = --missing ]; then
     exit 1
 fi
 wanted=
-[ $for_tests -eq 0 ] || wanted=$(optional | tr '\n' ' ' | sed 's/ $//')
+[ $for_tests -eq 0 ] || wanted=$({ optional && { [ $for_all -eq 0 ] || heavy; }; } | tr '\n' ' ' | sed 's/ $//')
 [ -z "$packages$wanted" ] && exit 0
 
 if ! have apt-get; then
@@ -67,8 +95,8 @@ fi
 log=$(mktemp "${TMPDIR:-/tmp}/sgt-deps.XXXXXX")
 trap 'rm -f "$log"' EXIT
 apt() {
-    $sudo env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends -o Dpkg::Use-Pty=0 "$@" \
-        >> "$log" 2>&1
+    $sudo env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends -o Dpkg::Use-Pty=0 \
+        -o DPkg::Lock::Timeout=300 "$@" >> "$log" 2>&1
 }
 
 needed() {
@@ -87,13 +115,19 @@ needed() {
     exit 1
 }
 
-# Nothing is refreshed for it and nobody is asked for a password: make says what is left out.
+# Nobody is asked for a password for it: make and the tests say what is left out. Package lists are fetched for all alone.
 extra() {
     [ -n "$wanted" ] || return 0
     [ -z "$sudo" ] || { have sudo && sudo='sudo -n'; } || return 0
     echo "installing with apt-get, though sgt does without: $wanted"
+    [ $for_all -eq 0 ] || apt update
     # shellcheck disable=SC2086
-    apt install $wanted || echo "apt-get could not install them: left out"
+    apt install $wanted && return
+    left_out=
+    for package in $wanted; do
+        [ $for_all -eq 1 ] && apt install "$package" || left_out="$left_out $package"
+    done
+    echo "apt-get could not install, left out:$left_out"
 }
 
 needed
