@@ -47,6 +47,7 @@ static int all_or_none(const sgt_loader_set *sets, uint32_t n, sgt_error *err)
 
 int sgt_loader_sets_parse(sgt_loader_set **sets, uint32_t *count, const char *text, sgt_error *err)
 {
+    if (!text) return sgt_fail(err, SGT_EUSAGE, "a NULL in the place of a text that names sets");
     size_t bytes = strlen(text) + 1;
     int whole = access(text, F_OK) == 0;
     uint32_t n = whole ? 1 : count_commas(text) + 1;
@@ -94,10 +95,12 @@ int sgt_loader_open_data(sgt_loader **out, const char *text, const sgt_loader_op
 
 static int check_sets(const sgt_loader_set *sets, uint32_t n, sgt_error *err)
 {
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
+        if (!sets[i].path) return sgt_fail(err, SGT_EUSAGE, "set %" PRIu32 " has no path", i);
         if (sets[i].weight != 0 && !sgt_mix_weight(sets[i].weight))
             return sgt_fail(err, SGT_EUSAGE, "%s:%g: the weight must be a number from %g to %g", sets[i].path,
                             sets[i].weight, SGT_MIX_LEAST, SGT_MIX_MOST);
+    }
     return all_or_none(sets, n, err);
 }
 
@@ -157,6 +160,8 @@ int sgt_loader_open_sets(sgt_loader *l, const char *path, sgt_error *err)
 {
     const sgt_loader_set one = {.path = path}, *sets = l->o.set_count ? l->o.sets : &one;
     uint32_t n = l->o.set_count ? l->o.set_count : 1;
+    if (!path && !l->o.set_count) return sgt_fail(err, SGT_EUSAGE, "neither a path nor sets are given");
+    if (!sets) return sgt_fail(err, SGT_EUSAGE, "sgt_loader_options.sets is NULL, but set_count is %" PRIu32, n);
     if (n > SGT_MIX_SETS)
         return sgt_fail(err, SGT_EUSAGE, "%" PRIu32 " sets: at most %u can be mixed", n, SGT_MIX_SETS);
     int rc = check_sets(sets, n, err);

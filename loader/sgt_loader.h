@@ -3,7 +3,7 @@
  *
  *     sgt_error err;
  *     sgt_loader *l;
- *     sgt_loader_options o = {.batch = 16, .seq = 1024, .seed = 1};              // zero means the default everywhere
+ *     sgt_loader_options o = {.seed = 1, .batch = 16, .seq = 1024};              // zero means the default everywhere
  *     if (sgt_loader_open(&l, "out", &o, &err) < 0) { fprintf(stderr, "%s\n", err.text); exit(1); }
  *     sgt_cursor *c;
  *     if (sgt_cursor_open(&c, l, &err) < 0) ...;
@@ -19,7 +19,7 @@
  * Several sets are mixed into one, row by row, in the proportion of their weights, or of their sizes without them:
  *
  *     sgt_loader_set sets[] = {{"web", 0.7}, {"books", 0.3}};
- *     sgt_loader_options o = {.sets = sets, .set_count = 2, .batch = 16, .seq = 1024, .seed = 1};
+ *     sgt_loader_options o = {.seed = 1, .batch = 16, .seq = 1024, .sets = sets, .set_count = 2};
  *     if (sgt_loader_open(&l, NULL, &o, &err) < 0) ...;                          // sample/mix.h defines the order
  *
  * With SGT_SAMPLING_DOCUMENTS a row is one document: the tokens from where it begins (with an end-of-text id, which the

@@ -21,7 +21,7 @@ static double step(const int32_t *inputs, const int32_t *targets)
     double loss = 0;
     for (size_t i = 0; i < (size_t)BATCH * SEQ; i++) {
         int from = inputs[i] % CLASSES, to = targets[i] % CLASSES;
-        loss -= log((follows[from][to] + 1) / (rows[from] + CLASSES));
+        loss -= log((follows[from][to] + 1) / (rows[from] + (float)CLASSES));
     }
     for (size_t i = 0; i < (size_t)BATCH * SEQ; i++) {
         int from = inputs[i] % CLASSES, to = targets[i] % CLASSES;
@@ -49,7 +49,7 @@ int main(int argc, char **argv)
     sgt_loader *loader = NULL;
     sgt_stream *stream = NULL;
     sgt_stream_batch batch;
-    sgt_loader_options options = {.batch = BATCH, .seq = SEQ, .seed = 1, .notice = {say, NULL}};
+    sgt_loader_options options = {.seed = 1, .batch = BATCH, .seq = SEQ, .notice = {say, NULL}};
     sgt_stream_options order = {.output = SGT_OUTPUT_I32};
     int rc;
 

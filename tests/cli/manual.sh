@@ -11,7 +11,7 @@ sed -n '/^\.SH SYNOPSIS/,/^\.SH DESCRIPTION/p' "$page" | sed -n 's/^\.BI* //p' |
 sed -n '/^\.SH DESCRIPTION/,$p' "$page" > body
 run 0 "$CC" -std=c11 -Wall -Wextra -Werror -fsyntax-only "-I$ROOT/loader" synopsis.c
 while read -r function; do
-    grep -qF "$function(" synopsis.c || fail "$function is not in the synopsis"
+    [ "$(grep -cE "\b$function\(" synopsis.c)" -eq 1 ] || fail "$function is not in the synopsis once"
     grep -qE "^\.(BR|B|RB) .*\b$function\b" body || fail "$function is not explained"
 done < "$ROOT/loader/sgt_loader.symbols"
 for name in $(grep -oE '\bSGT_(E[A-Z]+|READER_[A-Z]+|SAMPLING_[A-Z]+|OUTPUT_[A-Z0-9]+|IGNORED)\b' \
@@ -34,6 +34,8 @@ run 0 sgt-tokenize --quiet text out
 # shellcheck disable=SC2086
 run 0 "$CC" -std=c11 -Wall -Wextra -Wshadow -pedantic -Werror $san "-I$ROOT/loader" -o example example.c \
     "$LIB/libsgt-loader.a" -lxxhash -luring -ljansson -pthread
+run 0 "$CC" -x c++ -std=c++20 -Wall -Wextra -Wno-missing-field-initializers -pedantic -Werror -fsyntax-only \
+    "-I$ROOT/loader" example.c
 run 0 ./example out
 stderr_is ''
 stdout_lines 10

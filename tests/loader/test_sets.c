@@ -273,6 +273,7 @@ Test(sets, texts_that_are_wrong)
     for (int i = 0; i < 4097; i++) most[2 * i] = 'd';
     most[2 * 4097 - 1] = '\0';
     expect_failure(parse(most, why), SGT_EUSAGE, "4097 sets: at most 4096 can be mixed");
+    expect_failure(parse(NULL, why), SGT_EUSAGE, "a NULL in the place of a text that names sets");
     free(most);
 }
 
@@ -302,6 +303,9 @@ Test(sets, that_cannot_be_mixed)
     cr_assert_eq(mkdir("empty", 0777), 0);
     expect_failure(open_sets((sgt_loader_set[]){{"d", 1}, {"empty", 1}}, 2, why), SGT_EFORMAT,
                    "empty: no train shards in it, train_*.bin (sgt-tokenize makes them)");
+    expect_failure(open_sets((sgt_loader_set[]){{"d", 1}, {NULL, 1}}, 2, why), SGT_EUSAGE, "set 1 has no path");
+    expect_failure(open_sets(NULL, 2, why), SGT_EUSAGE, "sgt_loader_options.sets is NULL, but set_count is 2");
+    expect_failure(open_sets(NULL, 0, why), SGT_EUSAGE, "neither a path nor sets are given");
     put_raw("short.bin", 1, 5);
     expect_failure(open_sets((sgt_loader_set[]){{"d", 1}, {"short.bin", 1}}, 2, why), SGT_EFORMAT,
                    "short.bin: no shard has the 17 tokens of a window: short.bin has 5 (a sequence length of up to its "
