@@ -218,6 +218,12 @@ torture: need-packages $(B)/bin/sgt-tokenize $(B)/bin/sgt-train  ## 500 random k
 	    $(or $(CORPUS),$(sort $(dir $(wildcard */*.c)))),echo 'PYTHON=... with tiktoken and openai-whisper: left out 1 GB against tiktoken')
 	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=$(or $(FUZZ_SECONDS),1800)
 
+# Below share/: where shells look for completions (Debian's own zsh: ZSH_DIR=zsh/vendor-completions).
+BASH_DIR ?= bash-completion/completions
+ZSH_DIR ?= zsh/site-functions
+FISH_DIR ?= fish/vendor_completions.d
+COMPLETIONS := $(BASH_DIR) $(ZSH_DIR) $(FISH_DIR)
+
 install: need-packages programs libs $(if $(HAVE_NVCC),cuda) $(if $(MPICC),mpi)  ## install into DESTDIR/PREFIX (default /usr/local)
 	$(call say,INST,$(DESTDIR)$(PREFIX))
 	$(Q)install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib/pkgconfig include/sgt/base share/man/man1 share/man/man3)
@@ -230,6 +236,9 @@ install: need-packages programs libs $(if $(HAVE_NVCC),cuda) $(if $(MPICC),mpi) 
 	$(Q)install -m 644 loader/base/error.h $(DESTDIR)$(PREFIX)/include/sgt/base
 	$(Q)install -m 644 $(PROGRAMS:%=tools/%.1) $(DESTDIR)$(PREFIX)/share/man/man1
 	$(Q)install -m 644 loader/sgt_loader.3 $(DESTDIR)$(PREFIX)/share/man/man3
+	$(Q)install -d $(COMPLETIONS:%=$(DESTDIR)$(PREFIX)/share/%)
+	$(Q)for p in $(PROGRAMS); do for f in bash:$(BASH_DIR)/$$p zsh:$(ZSH_DIR)/_$$p fish:$(FISH_DIR)/$$p.fish; do \
+	    $(B)/bin/$$p --completion $${f%%:*} > $(DESTDIR)$(PREFIX)/share/$${f#*:} || exit 1; done; done
 	$(Q)[ -n "$(DESTDIR)" ] || ldconfig 2> /dev/null || true # programs look for shared libraries where this has seen them
 
 uninstall:                             ## remove what install put there
@@ -237,6 +246,7 @@ uninstall:                             ## remove what install put there
 	    $(foreach l,$(PUBLIC),$(addprefix $(DESTDIR)$(PREFIX)/,lib/libsgt-$(l).a lib/libsgt-$(l).so \
 	    lib/libsgt-$(l).so.$(ABI) lib/pkgconfig/sgt-$(l).pc share/man/man3/sgt_$(l).3)) \
 	    $(foreach l,cuda mpi,$(DESTDIR)$(PREFIX)/lib/libsgt-$(l).so)
+	$(Q)rm -f $(foreach p,$(PROGRAMS),$(addprefix $(DESTDIR)$(PREFIX)/share/,$(BASH_DIR)/$(p) $(ZSH_DIR)/_$(p) $(FISH_DIR)/$(p).fish))
 	$(Q)rm -rf $(DESTDIR)$(PREFIX)/include/sgt
 
 clean:                                 ## remove build/ (every variant)

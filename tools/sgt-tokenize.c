@@ -66,7 +66,7 @@ static const sgt_option table[] = {
     {.name = "Running"},
     {"threads", 't', SGT_OPT_COUNT, &o.threads, "N", "the output is the same for any number",
      .def = "the cores at hand", .min = 1, .max = 1024},
-    {"cpu", 0, SGT_OPT_TEXT, &o.cpu, "LEVEL", "use at most this CPU level: auto, plain, avx2 or avx512", .def = "auto"},
+    {"cpu", 0, SGT_OPT_TEXT, &o.cpu, "auto|plain|avx2|avx512", "the highest CPU level that is used", .def = "auto"},
     {"rank", 0, SGT_OPT_COUNT, &o.rank, "I", "this process is number I, from 0, of ...", .min = 0, .max = 999999,
      .given = &o.rank_given},
     {"ranks", 0, SGT_OPT_COUNT, &o.ranks, "N", "... N processes that make OUT together (mpirun and srun say both)",
@@ -78,14 +78,20 @@ static const sgt_option table[] = {
     {0}};
 
 static sgt_program program = {
-    "sgt-tokenize", "sgt-tokenize [OPTION]... INPUT... OUT/",
-    "Turns text into GPT-2's tokens: shards of 16-bit ids in the folder OUT. INPUTs are files, folders (everything\n"
-    "below them), @LIST (a file of paths) and - for standard input. A run that was stopped or killed is\n"
-    "finished by the same command.",
-    table,
-    "  sgt-tokenize corpus/ out/\n  sgt-tokenize --split 1% corpus/ out/\n  zcat pages.gz | sgt-tokenize - out/\n"
-    "  mpirun -n 4 sgt-tokenize corpus/ out/\n"
-    "  sgt-tokenize --filter 'pdf=pdftotext {} -' @papers.txt out/", 1};
+    .name = "sgt-tokenize",
+    .usage = "sgt-tokenize [OPTION]... INPUT... OUT/",
+    .about = "Turns text into GPT-2's tokens: shards of 16-bit ids in the folder OUT. INPUTs are files, folders (all "
+             "that is below them), @LIST (a file of paths) and - for standard input. A run that was stopped or killed "
+             "is finished by the same command.",
+    .options = table,
+    .examples = "  sgt-tokenize corpus/ out/\n"
+                "  sgt-tokenize --split 1% corpus/ out/\n"
+                "  sgt-tokenize --field content --skip-bad pages.jsonl.gz out/\n"
+                "  sgt-tokenize --dry-run corpus/\n"
+                "  zcat pages.gz | sgt-tokenize - out/\n"
+                "  mpirun -n 4 sgt-tokenize corpus/ out/\n"
+                "  sgt-tokenize --filter 'pdf=pdftotext {} -' @papers.txt out/",
+    .ranks = 1};
 
 typedef struct meter {
     sgt_progress *bar;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/cli/near.h"
 #include "tools/cli/options.h"
 #include "tools/cli/talk.h"
 
@@ -60,15 +61,15 @@ static struct {
 } o;
 static const sgt_option table[] = {
     {.name = "Things"},
-    {"number", 'n', SGT_OPT_COUNT, &o.n, "N", "how many", "8", 1, 100, &o.n_given},
-    {"size", 0, SGT_OPT_SIZE, &o.size, "SIZE", "how large", NULL, 0, 0, NULL},
-    {"rate", 0, SGT_OPT_REAL, &o.x, "X", "how fast", NULL, 0, 0, NULL},
-    {"split", 0, SGT_OPT_PERCENT, &o.part, "N%", "which part", NULL, 0, 0, NULL},
-    {"text", 0, SGT_OPT_TEXT, &o.text, "TEXT", "what", NULL, 0, 0, NULL},
-    {"choice", 0, SGT_OPT_CHOICE, &o.choice, "one|two", "which", NULL, 0, 0, NULL},
-    {"flag", 'f', SGT_OPT_FLAG, &o.flag, NULL, "whether", NULL, 0, 0, NULL},
+    {"number", 'n', SGT_OPT_COUNT, &o.n, "N", "how many", "8", 1, 100, &o.n_given, NULL},
+    {"size", 0, SGT_OPT_SIZE, &o.size, "SIZE", "how large", NULL, 0, 0, NULL, NULL},
+    {"rate", 0, SGT_OPT_REAL, &o.x, "X", "how fast", NULL, 0, 0, NULL, NULL},
+    {"split", 0, SGT_OPT_PERCENT, &o.part, "N%", "which part", NULL, 0, 0, NULL, NULL},
+    {"text", 0, SGT_OPT_TEXT, &o.text, "TEXT", "what", NULL, 0, 0, NULL, NULL},
+    {"choice", 0, SGT_OPT_CHOICE, &o.choice, "one|two", "which", NULL, 0, 0, NULL, NULL},
+    {"flag", 'f', SGT_OPT_FLAG, &o.flag, NULL, "whether", NULL, 0, 0, NULL, NULL},
     {0}};
-static const sgt_program program = {"sgt-x", "sgt-x", "about", table, NULL, 0};
+static const sgt_program program = {.name = "sgt-x", .usage = "sgt-x", .about = "about", .options = table};
 
 static int parse(int argc, ...)
 {
@@ -103,6 +104,8 @@ Test(options, wrong_values_say_what_was_expected)
                {"split", "1", "--split 1: not a percentage (such as 1%) or none"},
                {"split", "101%", "--split 101%: not a percentage (such as 1%) or none"},
                {"choice", "three", "--choice three: must be one of one|two"},
+               {"choice", "ONE", "--choice ONE: must be one of one|two; did you mean one?"},
+               {"choice", "tow", "--choice tow: must be one of one|two; did you mean two?"},
                {"choice", "one|two", "--choice one|two: must be one of one|two"},
                {"number", NULL, "--number: needs a value (N)"},
                {"flag", "1", "--flag: takes no value"},
@@ -124,4 +127,30 @@ Test(options, lists)
     cr_assert_eq(sgt_split_list("a,b,c,d", p, 3), -1);
     cr_assert_eq(sgt_split_list("a,,b", p, 3), -1);
     cr_assert_eq(sgt_split_list("", p, 3), -1);
+}
+
+/* The hint for `word`, of these. */
+static const char *hint(const char *word)
+{
+    static char text[SGT_NEAR_HINT];
+    sgt_near near = sgt_near_to(word, strlen(word));
+    sgt_near_offer_all(&near, "seed|steps|batch-size|seq-len|no-tie|no-fuse|no-graphs|no-overlap|no-pad-vocab|FILE, of");
+    return sgt_near_hint(&near, "--", text);
+}
+
+Test(near, a_word_with_slips_or_a_part_of_one)
+{
+    static const struct {
+        const char *word, *says;
+    } cases[] = {{"bacth-size", "; did you mean --batch-size?"}, {"batch", "; did you mean --batch-size?"},
+                 {"size", "; did you mean --batch-size?"},       {"steps", "; did you mean --steps?"},
+                 {"SEED", "; did you mean --seed?"},             {"seedd", "; did you mean --seed?"},
+                 {"sede", "; did you mean --seed?"},             {"deep", ""},
+                 {"step", "; did you mean --steps?"},            {"no-gaphs", "; did you mean --no-graphs?"},
+                 {"se", "; did you mean --seed or --seq-len?"},  {"no", ""}, /* of five, none */
+                 {"s", ""},                                      {"", ""},
+                 {"file", ""},                                   {"atch-size", "; did you mean --batch-size?"},
+                 {"batch-size-batch-size-batch-size-batch-size-batch-size", ""}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        cr_assert_str_eq(hint(cases[i].word), cases[i].says, "%s: %s", cases[i].word, hint(cases[i].word));
 }

@@ -106,11 +106,11 @@ usage '--turns 0: must be from 1 to 100' loader set --turns 0
 usage '--limits sky: no such word (numpy, memcpy, memory, scalar, mmap, threads, stream, random, ahead, block, fill)' \
     loader set --limits memcpy,sky
 name=
-usage 'what is to be measured? (loader, tokenize, gemm, attention, step, ablation, score)'
+usage 'wanted a subcommand (loader, tokenize, gemm, attention, step, ablation, score)'
 usage 'matmul: no such subcommand (loader, tokenize, gemm, attention, step, ablation, score)' matmul
 usage '--json: no such option' --json loader set
 run 0 sgt-bench --help
-stdout_has 'usage: sgt-bench loader [OPTION]... OUT/'
+stdout_has 'usage: sgt-bench SUBCOMMAND [OPTION]...'
 stderr_is ''
 run 0 sgt-bench loader --help
 stdout_has 'usage: sgt-bench loader [OPTION]... OUT/ | SHARD'

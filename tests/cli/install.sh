@@ -13,6 +13,11 @@ for program in sgt-tokenize sgt-train sgt-inspect sgt-bench; do
     exists "root/opt/sgt/share/man/man1/$program.1"
     run 0 "root/opt/sgt/bin/$program" --version
     stdout_is "$program 0.1.0"
+    for completion in "bash bash-completion/completions/$program" "zsh zsh/site-functions/_$program" \
+        "fish fish/vendor_completions.d/$program.fish"; do
+        run 0 "$program" --completion "${completion%% *}"
+        same .stdout "root/opt/sgt/share/${completion#* }"
+    done
 done
 exists root/opt/sgt/share/man/man3/sgt_loader.3
 same "$BIN/sgt-train" root/opt/sgt/bin/sgt-train

@@ -39,7 +39,7 @@ run_usage '--momentum 1: must be at least 0 and below 1' sgt-train --data d --op
 run_usage '--loss-scale 0: must be from 1 to 16777216' sgt-train --data d --precision fp16 --loss-scale 0
 run_usage '--ignore-index 65536: must be from 0 to 65535' sgt-train --data d --ignore-index 65536
 run_usage '--ignore-index -1: not a whole number (such as 12, 512k, 1.5M)' sgt-train --data d --ignore-index -1
-run_usage '--memory: no such option' sgt-train --data d --memory 1G
+run_usage '--memory: no such option; did you mean --memory-limit or --estimate-memory?' sgt-train --data d --memory 1G
 run_usage '--no-graphs: takes no value' sgt-train --data d --no-graphs=1
 
 # options that mean nothing without another

@@ -41,7 +41,8 @@ static const sgt_option table[] = {
     {"batch-size", 'b', SGT_OPT_COUNT, &shape.batch, "N", "rows of a step, the same for all",
      .def = "64 on CUDA, if they fit; 4 on a CPU", .min = 1, .max = 1 << 20},
     BENCH_SEQ(shape, "64", 1 << 20),
-    {"rows", 0, SGT_OPT_TEXT, &o.rows, "LIST", .help = "only these techniques' rows, with commas between them"},
+    {"rows", 0, SGT_OPT_TEXT, &o.rows, "LIST", .help = "only these techniques' rows, with commas between them",
+     .words = "text|mmap|preload|simd|overlap|async|tf32|bf16|fused|graphs|flash|padded|tied"},
     BENCH_THREADS(shape),
     {.name = "How"},
     {"steps", 0, SGT_OPT_COUNT, &o.steps, "N", "steps measured for a row; the median is given", .def = "10", .min = 1,
@@ -120,7 +121,7 @@ static int measure(ablation *a, sgt_error *err)
     return rc;
 }
 
-int bench_ablation(int argc, char **argv)
+static int bench_ablation(int argc, char **argv)
 {
     sgt_error err;
     int first = sgt_options_parse(&program, argc, argv);
@@ -143,3 +144,5 @@ int bench_ablation(int argc, char **argv)
     if (rc == SGT_EUSAGE) sgt_usage(&program, "%s", err.text);
     return rc < 0 ? sgt_report_failure(&program, &err) : SGT_EXIT_OK;
 }
+
+const sgt_command bench_ablation_command = {"ablation", "what each technique of training brings", &program, bench_ablation};

@@ -107,7 +107,7 @@ static int take_options(attention_bench *b, int cuda, sgt_error *err)
     return SGT_OK;
 }
 
-int bench_attention(int argc, char **argv)
+static int bench_attention(int argc, char **argv)
 {
     sgt_error err;
     int first = sgt_options_parse(&program, argc, argv);
@@ -127,3 +127,5 @@ int bench_attention(int argc, char **argv)
     if (rc == SGT_EUSAGE) sgt_usage(&program, "%s", err.text);
     return rc < 0 ? sgt_report_failure(&program, &err) : SGT_EXIT_OK;
 }
+
+const sgt_command bench_attention_command = {"attention", "one layer's attention, forward and backward", &program, bench_attention};

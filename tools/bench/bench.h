@@ -8,15 +8,11 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "tools/cli/options.h"
 
-/* The subcommands: argv[0] is the subcommand's name. They return the program's exit code. */
-int bench_loader(int argc, char **argv);
-int bench_tokenize(int argc, char **argv);
-int bench_gemm(int argc, char **argv);
-int bench_attention(int argc, char **argv);
-int bench_step(int argc, char **argv);
-int bench_ablation(int argc, char **argv);
-int bench_score(int argc, char **argv);
+/* The subcommands, each at the end of the file of its name. */
+extern const sgt_command bench_loader_command, bench_tokenize_command, bench_gemm_command, bench_attention_command,
+    bench_step_command, bench_ablation_command, bench_score_command;
 
 /* ---- device.c ---- */
 

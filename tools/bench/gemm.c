@@ -189,7 +189,7 @@ static int measure(gemm_bench *b, int cuda, sgt_error *err)
     return rc;
 }
 
-int bench_gemm(int argc, char **argv)
+static int bench_gemm(int argc, char **argv)
 {
     sgt_error err;
     gemm_bench b = {0};
@@ -206,3 +206,5 @@ int bench_gemm(int argc, char **argv)
     if (rc == SGT_EUSAGE) sgt_usage(&program, "%s", err.text);
     return rc < 0 ? sgt_report_failure(&program, &err) : SGT_EXIT_OK;
 }
+
+const sgt_command bench_gemm_command = {"gemm", "each matrix product of a training step", &program, bench_gemm};

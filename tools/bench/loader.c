@@ -26,13 +26,15 @@ static loader_options o = {.readers = "preload,mmap,uring",
 
 static const sgt_option table[] = {
     {.name = "What is measured (each LIST has commas)"},
-    {"loader", 0, SGT_OPT_TEXT, &o.readers, "LIST", "readers: preload, mmap, uring", .def = "all three"},
-    {"outputs", 0, SGT_OPT_TEXT, &o.outputs, "LIST", "u16 rows of T+1, i32 inputs and targets", .def = "u16,i32"},
+    {"loader", 0, SGT_OPT_TEXT, &o.readers, "LIST", "readers: preload, mmap, uring", .def = "all three",
+     .words = "preload|mmap|uring"},
+    {"outputs", 0, SGT_OPT_TEXT, &o.outputs, "LIST", "u16 rows of T+1, i32 inputs and targets", .def = "u16,i32",
+     .words = "u16|i32"},
     {"batch-size", 0, SGT_OPT_TEXT, &o.batches, "LIST", "rows of a batch", .def = "32"},
     {"seq-len", 0, SGT_OPT_TEXT, &o.seqs, "LIST", "tokens of a row",
      .def = "1024, or what the shards are long enough for", .given = &o.seq_given},
     {"sampling", 0, SGT_OPT_TEXT, &o.samplings, "LIST", "random, shuffle, block, sequential, documents",
-     .def = "random"},
+     .def = "random", .words = "random|shuffle|block|sequential|documents"},
     {"cold", 0, SGT_OPT_FLAG, &o.cold, NULL,
      .help = "drop the shards from the page cache before each measurement, and check it"},
     {"threads", 0, SGT_OPT_COUNT, &o.threads, "N", "threads that draw, each with its own cursor", .def = "1", .min = 1,
@@ -49,7 +51,8 @@ static const sgt_option table[] = {
      .help = "in turns with numpy and PyTorch (where it is), by an interpreter that has them"},
     {"limits", 0, SGT_OPT_TEXT, &o.limits, "LIST",
      "each part beside its limit, in place of the table: numpy, memcpy, memory, scalar, mmap, threads, stream, random, ahead, "
-     "block, fill; all, none", .def = "all below the table with --peer, else none", .given = &o.limits_given},
+     "block, fill; all, none", .def = "all below the table with --peer, else none", .given = &o.limits_given,
+     .words = "numpy|memcpy|memory|scalar|mmap|threads|stream|random|ahead|block|fill|all|none"},
     {.name = "Output"},
     {"plot", 0, SGT_OPT_TEXT, &o.plot, "FILE.svg", .help = "a picture of it"},
     {"json", 0, SGT_OPT_FLAG, &o.json, NULL, .help = "one JSON document"},
@@ -329,7 +332,7 @@ static void say_once(void *ctx, const char *line)
     if (s->count < 16 && (s->lines[s->count] = strdup(line))) s->count++;
 }
 
-int bench_loader(int argc, char **argv)
+static int bench_loader(int argc, char **argv)
 {
     sgt_error err;
     int first = sgt_options_parse(&program, argc, argv);
@@ -350,3 +353,5 @@ int bench_loader(int argc, char **argv)
     if (rc == SGT_EUSAGE) sgt_usage(&program, "%s", err.text);
     return rc < 0 ? sgt_report_failure(&program, &err) : SGT_EXIT_OK;
 }
+
+const sgt_command bench_loader_command = {"loader", "how fast each reader makes batches", &program, bench_loader};

@@ -243,7 +243,7 @@ static int score(scoring *s, const sgt_notice *notice, sgt_error *err)
     return rc;
 }
 
-int bench_score(int argc, char **argv)
+static int bench_score(int argc, char **argv)
 {
     sgt_error err;
     scoring s = {0};
@@ -269,3 +269,5 @@ int bench_score(int argc, char **argv)
     if (rc == SGT_EUSAGE) sgt_usage(&program, "%s", err.text);
     return rc < 0 ? sgt_report_failure(&program, &err) : SGT_EXIT_OK;
 }
+
+const sgt_command bench_score_command = {"score", "what a model knows: its accuracy on questions", &program, bench_score};

@@ -19,8 +19,8 @@ typedef struct bench_shape {
 
 #define BENCH_DEVICE(o) {"device", 0, SGT_OPT_CHOICE, &(o).device, "auto|cpu|cuda", "where", .def = "auto"}
 #define BENCH_MODEL(o) \
-    {"model", 'm', SGT_OPT_TEXT, &(o).model, "NAME|LxCxH", "gpt2, gpt2-medium, ..., or layers x channels x heads", \
-     .def = "gpt2"}
+    {"model", 'm', SGT_OPT_TEXT, &(o).model, "gpt2|gpt2-medium|gpt2-large|gpt2-xl|LxCxH", \
+     "a GPT-2, or layers x channels x heads", .def = "gpt2"}
 #define BENCH_BATCH(o, about, most) \
     {"batch-size", 'b', SGT_OPT_COUNT, &(o).batch, "N", about, .def = "64 on CUDA, 4 on a CPU", .min = 1, .max = most}
 #define BENCH_SEQ(o, default_on_cpu, most) \

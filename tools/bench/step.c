@@ -292,7 +292,7 @@ static void show(const step_bench *b)
     if (o.peer) show_peer(b);
 }
 
-int bench_step(int argc, char **argv)
+static int bench_step(int argc, char **argv)
 {
     sgt_error err;
     step_bench b = {0};
@@ -313,3 +313,5 @@ int bench_step(int argc, char **argv)
     if (rc == SGT_EUSAGE) sgt_usage(&program, "%s", err.text);
     return rc < 0 ? sgt_report_failure(&program, &err) : SGT_EXIT_OK;
 }
+
+const sgt_command bench_step_command = {"step", "a whole training step", &program, bench_step};

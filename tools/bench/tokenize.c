@@ -31,7 +31,8 @@ static const sgt_option table[] = {
     {.name = "Options"},
     {"threads", 0, SGT_OPT_COUNT, &o.threads, "N", "threads that encode", .def = "the cores at hand", .min = 1,
      .max = 1024},
-    {"cpu", 0, SGT_OPT_TEXT, &o.cpu, "LEVEL", "use at most this CPU level: auto, plain, avx2 or avx512", .def = "auto"},
+    {"cpu", 0, SGT_OPT_TEXT, &o.cpu, "auto|plain|avx2|avx512",
+     "the highest CPU level that is used", .def = "auto"},
     {"peer", 0, SGT_OPT_TEXT, &o.peer, "PYTHON",
      .help = "in turn with gigatoken and tiktoken, by this interpreter, which has them"},
     {"turns", 0, SGT_OPT_COUNT, &o.turns, "N", "with --peer and --disk: how often each has its turn", .def = "3", .min = 1,
@@ -353,7 +354,7 @@ static void show(text_bench *b)
     if (o.peer) show_peers(b);
 }
 
-int bench_tokenize(int argc, char **argv)
+static int bench_tokenize(int argc, char **argv)
 {
     sgt_error err;
     int first = sgt_options_parse(&program, argc, argv);
@@ -372,3 +373,5 @@ int bench_tokenize(int argc, char **argv)
     if (rc == SGT_EUSAGE) sgt_usage(&program, "%s", err.text);
     return rc < 0 ? sgt_report_failure(&program, &err) : SGT_EXIT_OK;
 }
+
+const sgt_command bench_tokenize_command = {"tokenize", "how fast text becomes tokens", &program, bench_tokenize};

@@ -12,6 +12,8 @@
 
 #include "base/cpu.h"
 #include "base/version.h"
+#include "tools/cli/completion.h"
+#include "tools/cli/near.h"
 #include "tools/cli/ranks.h"
 
 /* ---- numbers ---- */
@@ -135,16 +137,24 @@ static int add_to_list(const sgt_option *o, const char *v, sgt_error *err)
     return SGT_OK;
 }
 
+static int set_choice(const sgt_option *o, const char *v, sgt_error *err)
+{
+    char hint[SGT_NEAR_HINT];
+    if (is_choice(o->value, v, o->to)) return SGT_OK;
+    sgt_near near = sgt_near_to(v, strlen(v));
+    sgt_near_offer_all(&near, o->value);
+    return sgt_fail(err, SGT_EUSAGE, "--%s %s: must be one of %s%s", o->name, v, o->value,
+                    sgt_near_hint(&near, "", hint));
+}
+
 static int set_option(const sgt_option *o, const char *v, sgt_error *err)
 {
     int rc = SGT_OK;
     if (o->kind == SGT_OPT_FLAG) *(int *)o->to = 1;
     else if (o->kind == SGT_OPT_TEXT) *(const char **)o->to = v;
     else if (o->kind == SGT_OPT_LIST) rc = add_to_list(o, v, err);
-    else if (o->kind == SGT_OPT_CHOICE) {
-        if (!is_choice(o->value, v, o->to))
-            return sgt_fail(err, SGT_EUSAGE, "--%s %s: must be one of %s", o->name, v, o->value);
-    } else rc = set_number(o, v, err);
+    else if (o->kind == SGT_OPT_CHOICE) rc = set_choice(o, v, err);
+    else rc = set_number(o, v, err);
     if (rc == SGT_OK && o->given) *o->given = 1;
     return rc;
 }
@@ -195,63 +205,22 @@ void sgt_take_cpu(const sgt_program *p, const char *level)
     if (sgt_cpu_limit(level, &err) < 0) sgt_usage(p, "--cpu %s", err.text);
 }
 
-static void print_option(const sgt_option *o)
+/* What was asked for is on standard output: the end of the program. */
+static _Noreturn void printed(void)
 {
-    char left[160];
-    if (o->kind == SGT_OPT_HEADING) {
-        printf("\n%s:\n", o->name);
-        return;
-    }
-    int n = o->letter ? snprintf(left, sizeof left, "-%c, --%s", o->letter, o->name)
-                      : snprintf(left, sizeof left, "    --%s", o->name);
-    if (o->value) n += snprintf(left + n, sizeof left - (size_t)n, " %s", o->value);
-    if (n <= 28) printf("  %-28s ", left);
-    else printf("  %s\n  %28s ", left, "");
-    printf("%s", o->help);
-    if (o->def) printf(" (default %s)", o->def);
-    printf("\n");
-}
-
-static _Noreturn void print_help(const sgt_program *p)
-{
-    if (!talks(p)) exit(SGT_EXIT_OK);
-    printf("usage: %s\n%s\n", p->usage, p->about);
-    for (const sgt_option *o = p->options; o->name; o++) print_option(o);
-    printf("\nOthers:\n  -h, --help                   this text\n      --version                the version\n");
-    if (p->examples) printf("\nExamples:\n%s\n", p->examples);
     exit(fflush(stdout) || ferror(stdout) ? SGT_EXIT_FAILED : SGT_EXIT_OK);
 }
 
 /* ---- a whole command line ---- */
 
-static size_t distance(const char *a, size_t n, const char *b)
+static _Noreturn void unknown(const sgt_program *p, const char *dashes, const char *name, size_t n)
 {
-    size_t row[64], m = strlen(b);
-    if (n >= 60 || m >= 60) return 99;
-    for (size_t j = 0; j <= m; j++) row[j] = j;
-    for (size_t i = 1; i <= n; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= m; j++) {
-            size_t best = diagonal + (a[i - 1] != b[j - 1]);
-            diagonal = row[j];
-            if (row[j] + 1 < best) best = row[j] + 1;
-            if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
-            row[j] = best;
-        }
-    }
-    return row[m];
-}
-
-static _Noreturn void unknown(const sgt_program *p, const char *name, size_t n)
-{
-    const sgt_option *best = NULL;
-    size_t nearest = 3; /* two slips at most */
+    char hint[SGT_NEAR_HINT];
+    sgt_near near = sgt_near_to(name, n);
     for (const sgt_option *o = p->options; o->name; o++)
-        if (o->kind != SGT_OPT_HEADING && distance(name, n, o->name) < nearest)
-            nearest = distance(name, n, (best = o)->name);
-    if (best) sgt_usage(p, "--%.*s: no such option; did you mean --%s?", (int)n, name, best->name);
-    sgt_usage(p, "--%.*s: no such option", (int)n, name);
+        if (o->kind != SGT_OPT_HEADING) sgt_near_offer(&near, o->name, strlen(o->name));
+    sgt_near_offer_all(&near, "help version");
+    sgt_usage(p, "%s%.*s: no such option%s", dashes, (int)n, name, sgt_near_hint(&near, "--", hint));
 }
 
 static const sgt_option *find_letter(const sgt_program *p, char letter)
@@ -261,23 +230,45 @@ static const sgt_option *find_letter(const sgt_program *p, char letter)
     return NULL;
 }
 
+/* --help and its like, which end the program. */
+static void take_question(const sgt_program *p, const char *arg, const char *next)
+{
+    if (!strcmp(arg, "--help") || !strcmp(arg, "-h")) {
+        if (talks(p)) sgt_print_help(p);
+    } else if (!strcmp(arg, "--version")) {
+        if (talks(p)) printf("%s %s\n", p->name, SGT_VERSION);
+    } else if (!strcmp(arg, "--completion")) {
+        if (!next || sgt_print_completion(p, next) < 0) sgt_usage(p, "--completion: for bash, zsh or fish?");
+    } else {
+        return;
+    }
+    printed();
+}
+
+/* -x, or what somebody took for one: -xVALUE, -name. */
+static const sgt_option *take_letter(const sgt_program *p, const char *arg)
+{
+    const sgt_option *o = find_letter(p, arg[1]);
+    size_t n = strcspn(arg + 1, "=");
+    if (o && !arg[2]) return o;
+    if (n > 1 && find(p, arg + 1, n)) sgt_usage(p, "%s: no such option; did you mean -%s?", arg, arg);
+    if (o && o->kind != SGT_OPT_FLAG) sgt_usage(p, "%s: no such option; did you mean -%c %s?", arg, arg[1], arg + 2);
+    unknown(p, "-", arg + 1, strlen(arg + 1));
+}
+
 /* argv[i] is an option: applies it and returns how many arguments it took. */
 static int take_option(const sgt_program *p, int argc, char **argv, int i)
 {
     const char *arg = argv[i], *value = NULL, *name = arg + 2;
     const sgt_option *o;
     sgt_error err;
-    if (!strcmp(arg, "--help") || !strcmp(arg, "-h")) print_help(p);
-    if (!strcmp(arg, "--version")) {
-        if (talks(p)) printf("%s %s\n", p->name, SGT_VERSION);
-        exit(fflush(stdout) ? SGT_EXIT_FAILED : SGT_EXIT_OK);
-    }
+    take_question(p, arg, i + 1 < argc ? argv[i + 1] : NULL);
     if (arg[1] == '-') {
         size_t n = strcspn(name, "=");
-        if (!(o = find(p, name, n))) unknown(p, name, n);
+        if (!(o = find(p, name, n))) unknown(p, "--", name, n);
         if (name[n]) value = name + n + 1;
     } else {
-        if (arg[2] || !(o = find_letter(p, arg[1]))) sgt_usage(p, "%s: no such option", arg);
+        o = take_letter(p, arg);
     }
     int took = 1;
     if (o->kind != SGT_OPT_FLAG && !value && i + 1 < argc) value = argv[i + took++];
@@ -310,6 +301,24 @@ int sgt_options_parse(const sgt_program *p, int argc, char **argv)
     memcpy(argv + first, kept, sizeof *kept * (size_t)operands);
     free(kept);
     return first;
+}
+
+int sgt_run_command(const sgt_program *p, int argc, char **argv)
+{
+    char hint[SGT_NEAR_HINT], names[512];
+    size_t at = 0;
+    for (const sgt_command *const *c = p->commands; *c && argc > 1; c++)
+        if (!strcmp(argv[1], (*c)->name)) return (*c)->run(argc - 1, argv + 1);
+    int first = sgt_options_parse(p, argc, argv);
+    const char *word = first < argc ? argv[first] : "";
+    sgt_near near = sgt_near_to(word, strlen(word));
+    for (const sgt_command *const *c = p->commands; *c; c++) {
+        sgt_near_offer(&near, (*c)->name, strlen((*c)->name));
+        at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", at ? ", " : "", (*c)->name);
+        if (at >= sizeof names) break;
+    }
+    if (first < argc) sgt_usage(p, "%s: no such subcommand (%s)%s", word, names, sgt_near_hint(&near, "", hint));
+    sgt_usage(p, "wanted a subcommand (%s)", names);
 }
 
 int sgt_split_list(const char *list, char **pieces, int max)

@@ -1,5 +1,5 @@
-/* options.h: a program's command line as one table, from which parsing, --help and (later) man pages and completion
- * come.
+/* options.h: a program's command line as one table, from which parsing, --help and completion in a shell come; its man
+ * page is held to it by tests/cli/manual.sh.
  *
  *     static struct { uint64_t batch; const char *loader; int quiet; } o = {.batch = 8};
  *     static const sgt_option table[] = {
@@ -44,27 +44,45 @@ typedef struct sgt_option {
     char letter;          /* 0: none */
     sgt_option_kind kind;
     void *to;             /* what it sets */
-    const char *value;    /* "N", "FILE", or the choices; NULL for a flag */
-    const char *help;     /* one line, lower case, no full stop; says the default where it is not obvious from it */
-    const char *def;      /* the default as printed; NULL: none printed */
+    /* NULL for a flag; "N", or the choices. Completion goes by it: words in small letters, with | between them, stand for
+     * themselves, FILE and DIR for such (FOLDER, OUT/ and SHARD too), LIST for some of the words in `words`. */
+    const char *value;
+    const char *help;     /* one line, lower case, no full stop */
+    const char *def;      /* the default as printed; NULL: it does nothing where it is not given */
     double min, max;      /* bounds of a number where max > min, both allowed */
     int *given;           /* if not NULL: set to 1 when the option was given */
+    const char *words;    /* of a LIST: "preload|mmap|uring", for completion */
 } sgt_option;
 
-typedef struct sgt_program {
+typedef struct sgt_program sgt_program;
+
+/* sgt-bench's loader, tokenize, ...: each has a table of its own. */
+typedef struct sgt_command {
+    const char *name;
+    const char *what; /* what it does, in half a line */
+    const sgt_program *program;
+    int (*run)(int argc, char **argv); /* argv[0] is its name; returns the exit code */
+} sgt_command;
+
+struct sgt_program {
     const char *name;      /* "sgt-tokenize" */
     const char *usage;     /* lines after "usage: " */
     const char *about;     /* a sentence or two */
     const sgt_option *options;
     const char *examples;  /* lines at the end of --help */
     int ranks;             /* it runs as several (ranks.h): those above 0 leave all talk to the first */
-} sgt_program;
+    const sgt_command *const *commands; /* if not NULL: the first operand is the name of one; NULL ends them */
+};
 
 enum { SGT_EXIT_OK = 0, SGT_EXIT_FAILED = 1, SGT_EXIT_USAGE = 2, SGT_EXIT_INTERRUPTED = 130 };
 
 /* Parses argv, moving operands to argv[return value ...argc-1] in their order. Handles --help (stdout, exit 0) and
- * --version (stdout, exit 0). Wrong usage: one line and "try 'NAME --help'" on stderr, exit 2. */
+ * --version (stdout, exit 0), and, shown in no help, --completion bash|zsh|fish (completion.h). Wrong usage: one line,
+ * which names what is near to what was typed, and "try 'NAME --help'" on stderr, exit 2. */
 int sgt_options_parse(const sgt_program *p, int argc, char **argv);
+
+/* Where p has commands: runs the one that argv[1] names and returns its exit code. */
+int sgt_run_command(const sgt_program *p, int argc, char **argv);
 
 /* The same for one option from elsewhere (a --config file): 0 or SGT_EUSAGE. value NULL for a flag. */
 int sgt_options_set(const sgt_program *p, const char *name, const char *value, sgt_error *err);

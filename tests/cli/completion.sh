@@ -1,0 +1,76 @@
+# --completion: scripts for bash, zsh and fish, from the tables of options, complete what is typed.
+. "$ROOT/tests/cli/lib.sh"
+programs='sgt-tokenize sgt-train sgt-inspect sgt-bench'
+mkdir corpus runs && : > corpus/a.txt && : > 'with a space' && : > weights.bin
+
+for shell in bash zsh fish; do
+    for program in $programs; do
+        run 0 "$program" --completion $shell
+        stderr_is ''
+        cp .stdout "$program.$shell"
+    done
+done
+run_usage '--completion: for bash, zsh or fish?' sgt-train --completion
+run_usage '--completion: for bash, zsh or fish?' sgt-train --completion tcsh
+
+# The words offered for the last one of a line, sorted.
+offered() { # OFFERED COMMAND...
+    wanted=$1
+    shift
+    run 0 "$@"
+    stderr_is ''
+    [ "$(cut -f 1 .stdout | sort | tr '\n' ' ')" = "$wanted" ] || fail "not what was to be offered: $wanted"
+}
+
+if command -v bash > /dev/null; then
+    cat > offers.bash << 'END'
+source "$1.bash" || exit 1
+COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+"_${1//-/_}"
+[ ${#COMPREPLY[@]} -eq 0 ] || printf '%s\n' "${COMPREPLY[@]}"
+END
+    for program in $programs; do run 0 bash -n "$program.bash"; done
+    offers() {
+        wanted=$1
+        shift
+        offered "$wanted" bash offers.bash "$@"
+    }
+    offers '--loader --loss-scale ' sgt-train --lo
+    offers 'mmap preload uring ' sgt-train --loader ''
+    offers 'preload ' sgt-train --loader = p
+    offers 'mmap ' sgt-train --quiet --loader m
+    offers '' sgt-train --steps ''
+    offers 'corpus runs ' sgt-train --run ''
+    offers '' sgt-train ''
+    offers 'gpt2 gpt2-large gpt2-medium gpt2-xl ' sgt-train -m gpt
+    offers 'weights.bin with a space ' sgt-tokenize w
+    offers 'gpt2 ' sgt-tokenize --vocab g
+    offers '--quiet ' sgt-tokenize corpus --q
+    offers 'ablation attention gemm loader score step tokenize ' sgt-bench ''
+    offers 'tokenize ' sgt-bench t
+    offers '--help ' sgt-bench --h
+    offers '--data --deterministic --device --dropout ' sgt-bench step --d
+    offers 'eager ' sgt-bench step --quiet --peer-mode e
+    offers 'weights.bin with a space ' sgt-bench loader w
+    offers 'preload,mmap ' sgt-bench loader --loader preload,m
+    offers '' sgt-bench gemm w
+fi
+
+if command -v zsh > /dev/null; then
+    for program in $programs; do run 0 zsh -n "$program.zsh"; done
+fi
+
+if command -v fish > /dev/null; then
+    offers() { offered "$1" fish --no-config -c "source ${2%% *}.fish; complete -C'$2'"; }
+    offers '--loader --loss-scale ' 'sgt-train --lo'
+    offers 'mmap preload uring ' 'sgt-train --loader '
+    offers '--loader=preload ' 'sgt-train --loader=p'
+    offers '' 'sgt-train --steps '
+    offers 'corpus/ runs/ ' 'sgt-train --run '
+    offers '' 'sgt-train w'
+    offers 'weights.bin with a space ' 'sgt-tokenize w'
+    offers 'ablation attention gemm loader score step tokenize ' 'sgt-bench '
+    offers '--data --deterministic --device --dropout ' 'sgt-bench step --d'
+    offers 'preload,mmap ' 'sgt-bench loader --loader preload,m'
+    offers '' 'sgt-bench gemm w'
+fi
