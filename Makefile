@@ -32,21 +32,21 @@ endif
 flags = $(if $(filter loader/% tokenize/%,$(1)),-Wconversion) \
         $(if $(filter kernels/%,$(1)),$(if $(DEBUG),,-O3)) \
         $(if $(filter kernels/% train/% tests/kernels/% tests/train/% tools/sgt-bench.c,$(1)),-fopenmp) \
-        $(if $(filter train/events.c tests/train/%,$(1)),$(EVENTS_FLAGS)) \
+        $(if $(filter train/log/events.c tests/train/%,$(1)),$(EVENTS_FLAGS)) \
         $(if $(filter kernels/cuda/nvtx.c tests/kernels/cudnn/names.c,$(1)),$(CUDA_INCLUDE)) \
         $(if $(filter %_avx2.c,$(1)),$(AVX2)) \
         $(if $(filter %_avx512.c,$(1)),$(AVX512)) \
         $(if $(filter %_bf16_avx512.c,$(1)),-mavx512bf16) \
         $(if $(filter %_vbmi2_avx512.c,$(1)),-mavx512vbmi -mavx512vbmi2)
 
-sources = $(filter-out train/cuda_%,$(sort $(foreach d,$(1),$(wildcard $(d)/*.c)))) # cuda_*: libsgt-cuda.so alone
+sources = $(sort $(foreach d,$(1),$(wildcard $(d)/*.c)))
 objects = $(patsubst %.c,$(B)/obj/%.o,$(call sources,$(1)))
 
 LIBS := loader tokenize kernels train cli
 SRC_loader := loader loader/base loader/shards loader/sample loader/read loader/rows
 SRC_tokenize := tokenize $(addprefix tokenize/,text vocab bpe input out parts learn)
 SRC_kernels := kernels kernels/ref kernels/cpu
-SRC_train := train
+SRC_train := train $(addprefix train/,model data memory cpu run log) # train/cuda: libsgt-cuda.so alone
 SRC_cli := tools/cli
 lib = $(foreach l,$(1),$(B)/obj/libsgt-$(l).a)
 
@@ -114,8 +114,8 @@ DEVICE_CASES := $(sort $(wildcard kernels/cuda/*.cu tests/kernels/*.cu tests/ker
 # files of tests/kernels/host stand for CUDA and its libraries, with the programs beside it that tests run on it.
 HAVE_NVCC := $(if $(SAN),,$(shell command -v $(NVCC) 2> /dev/null))
 CUDA_CU := $(sort $(wildcard kernels/cuda/*.cu))
-CUDA_C := $(sort $(wildcard kernels/cuda/*.c train/cuda_*.c))
-CUDA_MAP := train/cuda_library.map
+CUDA_C := $(sort $(wildcard kernels/cuda/*.c train/cuda/*.c))
+CUDA_MAP := train/cuda/cuda_library.map
 CUDA_LIB := $(B)/lib/libsgt-cuda.so
 HOST_STANDS := $(filter-out %/check-cuda.cpp %_cases.cpp,$(wildcard tests/kernels/host/*.cpp))
 HOST_C := $(filter-out $(HOST_STANDS:tests/kernels/host/%.cpp=kernels/cuda/%.c),$(CUDA_C))
@@ -144,12 +144,12 @@ endif
 
 ifneq ($(PROTOC_C),)
 events:
-$(B)/gen/events.pb-c.c: train/events.proto
+$(B)/gen/events.pb-c.c: train/log/events.proto
 	$(call say,GEN,$@)mkdir -p $(@D) && $(PROTOC_C) --proto_path=train --c_out=$(@D) $<
 $(B)/gen/events.pb-c.h: $(B)/gen/events.pb-c.c ;
 $(B)/obj/gen/events.pb-c.o: $(B)/gen/events.pb-c.c $(B)/flags
 	$(call say,CC,$<)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -c -o $@ $<
-$(B)/obj/train/events.o: $(B)/gen/events.pb-c.h
+$(B)/obj/train/log/events.o: $(B)/gen/events.pb-c.h
 $(B)/obj/libsgt-train.a: $(B)/obj/gen/events.pb-c.o
 else
 events:
@@ -276,7 +276,7 @@ programs: $(PROGRAMS:%=$(B)/bin/%)
 
 define library
 $(B)/obj/libsgt-$(1).a: $$(call objects,$$(SRC_$(1)))
-	$$(call say,AR,$$@)mkdir -p $$(@D) && rm -f $$@ && ar rcs $$@ $$^
+	$$(call say,AR,$$@)mkdir -p $$(@D) && rm -f $$@ && ar qcs $$@ $$^
 endef
 $(foreach l,$(LIBS),$(eval $(call library,$(l))))
 

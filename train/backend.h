@@ -20,8 +20,8 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "live.h"
-#include "model.h"
+#include "memory/live.h"
+#include "model/model.h"
 #include "optim.h"
 #include "outliers.h"
 #include "ranks.h"

@@ -3,7 +3,7 @@
 #define SGT_DEVICE_H
 
 #include "base/error.h"
-#include "cuda_library.h"
+#include "cuda/cuda_library.h"
 
 /* Loads libsgt-cuda.so: ../lib beside the folder of the running program, else wherever the system looks. It stays
  * loaded, and so does *lib. SGT_EUNSUPPORTED, one line: where there is none, what the driver lacks ("no CUDA driver",

@@ -10,9 +10,9 @@
 
 #include "base/clock.h"
 #include "base/cpu.h"
-#include "feed.h"
-#include "memory_log.h"
-#include "saver.h"
+#include "data/feed.h"
+#include "memory/memory_log.h"
+#include "run/saver.h"
 #include "trainer.h"
 #include "watch.h"
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "kernels.h"
-#include "model.h"
+#include "model/model.h"
 
 #define CPU_BATCH 8
 #define CUDA_BATCH 64

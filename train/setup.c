@@ -9,9 +9,9 @@
 #include "advice.h"
 #include "base/cpu.h"
 #include "base/file.h"
-#include "config.h"
+#include "model/config.h"
 #include "device.h"
-#include "memory.h"
+#include "memory/memory.h"
 #include "trainer.h"
 
 #define POSITIONS 1024 /* GPT-2's */

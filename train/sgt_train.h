@@ -17,8 +17,8 @@
 
 #include "backend.h"
 #include "base/error.h"
-#include "examples.h"
-#include "metrics.h"
+#include "data/examples.h"
+#include "log/metrics.h"
 #include "ranks.h"
 #include "settings.h"
 

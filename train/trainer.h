@@ -6,10 +6,10 @@
 
 #include "backend.h"
 #include "device.h"
-#include "run.h"
+#include "run/run.h"
 #include "sgt_loader.h"
 #include "sgt_train.h"
-#include "trace.h"
+#include "log/trace.h"
 
 typedef struct sgt_trainer {
     sgt_settings *s;

@@ -4,7 +4,7 @@
 #define SGT_WATCH_H
 
 #include "advice.h"
-#include "events.h"
+#include "log/events.h"
 #include "trainer.h"
 
 typedef struct sgt_watch {

@@ -82,7 +82,7 @@ float sgt_cuda_gemm_ms(const sgt_cuda_gemm *p); /* median of the chosen algorith
 void sgt_cuda_gemm_run(const sgt_cuda_gemm *p, sgt_cuda_stream s, void *d, const void *a, const void *b, void *bias,
                        void *aux);
 
-/* What measures products, as a table: libsgt-cuda.so gives it to sgt-bench (train/cuda_library.h). */
+/* What measures products, as a table: libsgt-cuda.so gives it to sgt-bench (train/cuda/cuda_library.h). */
 typedef struct sgt_cuda_gemm_calls {
     int (*open)(sgt_cuda_gemms **out, const sgt_cuda_gemms_options *o, sgt_error *err);
     void (*close)(sgt_cuda_gemms *g);

@@ -50,7 +50,7 @@ cuda "$beside: no sgt_cuda in it"
 echo 'const struct { unsigned n[3]; char v[16]; } sgt_cuda = {{99, 1, 1}, "9.9.9"};' |
     $cc -shared -fPIC -x c - -o "$beside"
 version=$("$BIN/sgt-train" --version | sed 's/.* //')
-ours=$(sed -n 's/^#define SGT_CUDA_INTERFACE \([0-9]*\).*/\1/p' "$ROOT/train/cuda_library.h")
+ours=$(sed -n 's/^#define SGT_CUDA_INTERFACE \([0-9]*\).*/\1/p' "$ROOT/train/cuda/cuda_library.h")
 cuda "$beside is of another build: sgt 9.9.9, interface 99; this is sgt $version, interface $ours (make builds both)"
 rm "$beside"
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "cases.h"
-#include "checkpoint.h"
-#include "config.h"
+#include "run/checkpoint.h"
+#include "model/config.h"
 #include "schedule.h"
 #include "shards/shard.h"
 

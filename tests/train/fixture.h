@@ -1,5 +1,5 @@
 /* fixture.h: tests/data/fixtures/NAME.bin (make_fixtures.py beside it describes the file) in the layout of
- * train/model.h. */
+ * train/model/model.h. */
 #ifndef TESTS_TRAIN_FIXTURE_H
 #define TESTS_TRAIN_FIXTURE_H
 

@@ -8,7 +8,7 @@
 #include "advice.h"
 #include "base/philox.h"
 #include "fixture.h"
-#include "metrics.h"
+#include "log/metrics.h"
 
 Test(advice, learning_rates_by_size)
 {

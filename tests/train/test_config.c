@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config.h"
+#include "model/config.h"
 #include "folder.h"
 
 TestSuite(config, .init = make_folder, .fini = remove_folder);

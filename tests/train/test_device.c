@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "checkpoint.h"
+#include "run/checkpoint.h"
 #include "fake_cuda.h"
 #include "folder.h"
 #include "run_fixture.h"

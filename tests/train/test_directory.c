@@ -10,7 +10,7 @@
 
 #include "base/file.h"
 #include "folder.h"
-#include "run.h"
+#include "run/run.h"
 #include "run_fixture.h"
 
 TestSuite(directory, .init = make_data, .fini = remove_folder);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "events.h"
+#include "log/events.h"
 #include "folder.h"
 #include "run_fixture.h"
 

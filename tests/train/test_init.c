@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "checkpoint.h"
-#include "config.h"
+#include "run/checkpoint.h"
+#include "model/config.h"
 #include "folder.h"
 #include "run_fixture.h"
-#include "safetensors.h"
+#include "run/safetensors.h"
 
 TestSuite(init, .init = make_data, .fini = remove_folder);
 

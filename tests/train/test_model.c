@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "fixture.h"
-#include "model.h"
+#include "model/model.h"
 
 Test(model, published_sizes)
 {

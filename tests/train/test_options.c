@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "base/cpu.h"
-#include "checkpoint.h"
-#include "config.h"
+#include "run/checkpoint.h"
+#include "model/config.h"
 #include "fixture.h"
 #include "folder.h"
-#include "safetensors.h"
+#include "run/safetensors.h"
 
 static uint32_t counted_targets(const fixture *f, uint32_t first, uint32_t count)
 {

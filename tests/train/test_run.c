@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "checkpoint.h"
+#include "run/checkpoint.h"
 #include "fixture.h"
 #include "folder.h"
 #include "run_fixture.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "folder.h"
-#include "safetensors.h"
+#include "run/safetensors.h"
 
 TestSuite(safetensors, .init = make_folder, .fini = remove_folder);
 

@@ -15,7 +15,7 @@
 #include "fixture.h"
 #include "folder.h"
 #include "sgt_train.h"
-#include "trace.h"
+#include "log/trace.h"
 
 TestSuite(trace, .init = make_folder, .fini = remove_folder);
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "device.h"
-#include "metrics.h"
+#include "log/metrics.h"
 #include "tools/bench/ablation.h"
 #include "tools/bench/bench.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/philox.h"
-#include "train/feed.h"
+#include "train/data/feed.h"
 #include "sgt_tokenize.h"
 
 /* ---- random tokens ---- */

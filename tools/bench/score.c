@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "checkpoint.h"
-#include "config.h"
+#include "run/checkpoint.h"
+#include "model/config.h"
 #include "device.h"
-#include "run.h"
+#include "run/run.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/shape.h"
 #include "tools/cli/progress.h"

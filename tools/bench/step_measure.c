@@ -8,10 +8,10 @@
 #include "base/clock.h"
 #include "cuda/cupti.h"
 #include "device.h"
-#include "metrics.h"
+#include "log/metrics.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/step.h"
-#include "trace.h"
+#include "log/trace.h"
 
 typedef struct measurement {
     const step_run *run;

@@ -6,7 +6,7 @@
 
 #include "tools/bench/bench.h"
 #include "tools/bench/step.h"
-#include "trace.h"
+#include "log/trace.h"
 
 /* "h.11 forward" is a part of "blocks forward". */
 static void name_part(char *out, size_t size, const char *name)

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "config.h"
-#include "safetensors.h"
+#include "model/config.h"
+#include "run/safetensors.h"
 #include "tools/cli/talk.h"
 #include "tools/inspect/inspect.h"
 

@@ -2,7 +2,7 @@
 #ifndef SGT_TOOLS_TRAIN_FINETUNE_H
 #define SGT_TOOLS_TRAIN_FINETUNE_H
 
-#include "examples.h"
+#include "data/examples.h"
 
 /* Each line of the file is {"prompt": TEXT, "completion": TEXT}, other names aside: an example of the prompt's tokens,
  * the completion's and the end-of-text id; the end-of-text id stands for an empty prompt. Lines of white space are

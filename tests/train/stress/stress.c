@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "saver.h"
+#include "run/saver.h"
 
 enum { STATES = 3 }; /* parameters and two moments */
 

@@ -1,4 +1,4 @@
-/* cpu_ranks.c: one step of several CPU ranks. Each computes its own rows. The flat arrays are cut into buckets in the
+/* ranks.c: one step of several CPU ranks. Each computes its own rows. The flat arrays are cut into buckets in the
  * order in which the backward pass is through with them: what comes after the blocks, each block, the embeddings. Each
  * rank has a part of every bucket: in a step's last micro-step it adds up the gradients of its parts over all ranks, in
  * the order of ranks, as soon as they are there, updates those parameters alone, and has the others' from them: the

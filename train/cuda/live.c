@@ -1,5 +1,5 @@
-/* cuda_live.c: what each buffer of the CUDA backend is used for, by parts of a step (live.h), as cuda_forward.c and
- * cuda_backward.c write and read. Gradients are zeroed by the update and added to: they are live throughout. The head's
+/* live.c: what each buffer of the CUDA backend is used for, by parts of a step (live.h), as forward.c and
+ * backward.c write and read. Gradients are zeroed by the update and added to: they are live throughout. The head's
  * part ends with its backward products. */
 #include <string.h>
 

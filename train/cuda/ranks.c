@@ -1,4 +1,4 @@
-/* cuda_ranks.c: one step of several GPUs. Each rank computes its own rows. In the step's last micro-step, as soon as
+/* ranks.c: one step of several GPUs. Each rank computes its own rows. In the step's last micro-step, as soon as
  * the backward pass is through with a bucket of gradients, NCCL adds it up over ranks, beside what still computes, and
  * leaves each rank its part of it. A rank keeps master parameters and moments of its part alone (ZeRO-1), updates
  * those, and the working copies are gathered from all.

@@ -1,5 +1,5 @@
 /* cuda_backend.c: CUDA behind backend.h: set-up, state in and out, and what is put on the streams for a step. The step
- * itself is in cuda_forward.c and cuda_backward.c. Not yet run on a GPU; the whole of it runs on the host
+ * itself is in forward.c and backward.c. Not yet run on a GPU; the whole of it runs on the host
  * (tests/kernels/host). */
 #include "cuda_backend.h"
 

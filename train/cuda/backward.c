@@ -1,4 +1,4 @@
-/* cuda_backward.c: from dlogits back to every parameter. c->dx is the gradient of the residual stream: each branch adds
+/* backward.c: from dlogits back to every parameter. c->dx is the gradient of the residual stream: each branch adds
  * its own to it. Gradients of parameters add up in float32 over a step's micro-steps; the optimizer zeroes them. */
 #include "cuda_backend.h"
 #include "dropout.h"

@@ -1,11 +1,11 @@
-/* cuda_trace.c: what CUPTI saw of the traced steps, into the trace. The host waits for the device as the window opens,
+/* trace.c: what CUPTI saw of the traced steps, into the trace. The host waits for the device as the window opens,
  * so that no work of the step before is in it, and as it closes; in between all goes on as it does otherwise. Not yet
  * run on a GPU. */
 #include <stdio.h>
 #include <string.h>
 
 #include "cuda_backend.h"
-#include "trace.h"
+#include "log/trace.h"
 
 _Static_assert(SGT_TRACE_ARGS == SGT_CUPTI_ARGS, "a span's arguments fit in an event's");
 

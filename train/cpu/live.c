@@ -1,5 +1,5 @@
-/* cpu_live.c: what each buffer of the CPU backend is used for, by parts of a step (live.h). Whoever changes where
- * cpu_forward.c and cpu_backward.c write and read changes it here: the test of scrub finds what was forgotten. */
+/* live.c: what each buffer of the CPU backend is used for, by parts of a step (live.h). Whoever changes where
+ * forward.c and backward.c write and read changes it here: the test of scrub finds what was forgotten. */
 #include <string.h>
 
 #include "cpu_backend.h"

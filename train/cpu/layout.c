@@ -1,4 +1,4 @@
-/* cpu_layout.c: where everything lies in the CPU backend's one arena, counted by kind. */
+/* layout.c: where everything lies in the CPU backend's one arena, counted by kind. */
 #include "cpu_backend.h"
 
 /* Ends a kind of memory: what was taken since the last one; of what ranks have in common, a rank's share. */

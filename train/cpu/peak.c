@@ -1,4 +1,4 @@
-/* cpu_peak.c: what products of matrices reach on this CPU, so that a run can say what part of it is put to use. */
+/* peak.c: what products of matrices reach on this CPU, so that a run can say what part of it is put to use. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -12,7 +12,7 @@
 #include <xxhash.h>
 
 #include "base/file.h"
-#include "config.h"
+#include "model/config.h"
 #include "safetensors.h"
 #include "sums.h"
 

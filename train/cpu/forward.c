@@ -1,4 +1,4 @@
-/* cpu_forward.c: the forward pass, and the head with its loss, whose backward pass starts where the logits are. */
+/* forward.c: the forward pass, and the head with its loss, whose backward pass starts where the logits are. */
 #include <omp.h>
 #include <string.h>
 

@@ -19,7 +19,7 @@
 #define SGT_SAVER_H
 
 #include "run.h"
-#include "trace.h"
+#include "log/trace.h"
 
 typedef struct sgt_saver sgt_saver;
 

@@ -9,7 +9,7 @@
 
 #include "base/file.h"
 #include "checkpoint.h"
-#include "config.h"
+#include "model/config.h"
 #include "llmc.h"
 #include "safetensors.h"
 

@@ -16,7 +16,7 @@
 #include "backend.h"
 #include "examples.h"
 #include "sgt_loader.h"
-#include "trace.h"
+#include "log/trace.h"
 
 #define SGT_FEED_AHEAD 4 /* batches made ahead of the one in use */
 #define SGT_FEED_HOLD 6 /* the most that `hold` may be */

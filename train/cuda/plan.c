@@ -1,4 +1,4 @@
-/* cuda_plan.c: every matrix product of a step, planned once; and whether GELU goes into the products beside it. */
+/* plan.c: every matrix product of a step, planned once; and whether GELU goes into the products beside it. */
 #include "cuda_backend.h"
 
 static sgt_cuda_gemm_shape product(const sgt_cuda_backend *c, size_t m, size_t n, size_t k)

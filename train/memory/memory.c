@@ -8,11 +8,11 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
-#include "checkpoint.h"
-#include "feed.h"
-#include "metrics.h"
-#include "safetensors.h"
-#include "saver.h"
+#include "run/checkpoint.h"
+#include "data/feed.h"
+#include "log/metrics.h"
+#include "run/safetensors.h"
+#include "run/saver.h"
 
 #define MOST_ROWS (1u << 20)        /* --batch-size's largest */
 #define SPARE ((uint64_t)512 << 20) /* bytes of a device that libraries and kernels' code may yet take, at most */

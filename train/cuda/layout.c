@@ -1,4 +1,4 @@
-/* cuda_layout.c: sizes, and where everything lies in the CUDA backend's one allocation, counted by kind. Pure: the same
+/* layout.c: sizes, and where everything lies in the CUDA backend's one allocation, counted by kind. Pure: the same
  * code measures before a run, and without a device. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* cuda_forward.c: the forward pass, the head with its loss, and what the backward pass computes again. With --no-fuse
+/* forward.c: the forward pass, the head with its loss, and what the backward pass computes again. With --no-fuse
  * every operation is a kernel of its own, as a plain framework would run it. */
 #include "cuda_backend.h"
 #include "dropout.h"

@@ -1,5 +1,5 @@
-/* cpu_backend.c: the CPU behind backend.h: state in and out, the optimizer's pass. Set-up is in cpu_plan.c, the step
- * itself in cpu_forward.c and cpu_backward.c. */
+/* cpu_backend.c: the CPU behind backend.h: state in and out, the optimizer's pass. Set-up is in plan.c, the step
+ * itself in forward.c and backward.c. */
 #include "cpu_backend.h"
 
 #include <math.h>

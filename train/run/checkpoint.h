@@ -13,7 +13,7 @@
 
 #include "backend.h"
 #include "base/error.h"
-#include "model.h"
+#include "model/model.h"
 #include "schedule.h"
 
 typedef struct sgt_checkpoint_state {

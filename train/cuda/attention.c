@@ -1,4 +1,4 @@
-/* cuda_attention.c: which of the ways to compute attention a run takes, and each of them. */
+/* attention.c: which of the ways to compute attention a run takes, and each of them. */
 #include <math.h>
 #include <stdio.h>
 

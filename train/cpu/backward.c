@@ -1,4 +1,4 @@
-/* cpu_backward.c: from the gradient at the last LayerNorm back to every parameter. c->dx is the gradient of the
+/* backward.c: from the gradient at the last LayerNorm back to every parameter. c->dx is the gradient of the
  * residual stream: each branch adds its own to it. Weight gradients are written by a step's first micro-step and added
  * to by the others, so that the large ones are never cleared. */
 #include <omp.h>

@@ -1,11 +1,11 @@
-/* cpu_plan.c: sets the CPU backend up: what was asked for, sizes, matrix products, memory. */
+/* plan.c: sets the CPU backend up: what was asked for, sizes, matrix products, memory. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cpu_backend.h"
-#include "metrics.h"
+#include "log/metrics.h"
 
 /* One weight's four products. */
 static int plan(sgt_cpu_linear *g, const sgt_cpu_backend *c, sgt_gemm_shape f, sgt_gemm_shape dx, sgt_gemm_shape dw,

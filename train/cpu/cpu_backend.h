@@ -12,8 +12,8 @@
 
 #include "backend.h"
 #include "base/arena.h"
-#include "live.h"
-#include "trace.h"
+#include "memory/live.h"
+#include "log/trace.h"
 
 #define SGT_HEAD_ROWS 256     /* rows of logits that exist at a time, or of what stands for them; twice that in bf16 */
 #define SGT_PIECE 65536       /* floats that one task of the optimizer updates */
@@ -82,7 +82,7 @@ typedef struct sgt_cpu_backend {
     sgt_arena arena;
     sgt_arena common; /* ranks of one machine: parameters, moments and everyone's gradients, in memory that all see */
     int sharing;      /* there are such ranks */
-    struct sgt_cpu_group *group; /* cpu_ranks.c's; NULL: one rank */
+    struct sgt_cpu_group *group; /* ranks.c's; NULL: one rank */
     sgt_memory_kind memory[SGT_MEMORY_KINDS];
     sgt_live live;               /* once there is memory */
     int scrub;
@@ -164,7 +164,7 @@ double sgt_cpu_head(sgt_cpu_backend *c, double scale);
 /* From dln (what reached lnf) to all gradients. */
 void sgt_cpu_backward(sgt_cpu_backend *c);
 
-/* ---- cpu_ranks.c: all of it nothing where there is one rank ---- */
+/* ---- ranks.c: all of it nothing where there is one rank ---- */
 
 int sgt_cpu_ranks_new(sgt_cpu_backend *c, sgt_ranks *r, sgt_error *err);
 /* Called by sgt_cpu_lay_out, which takes everyone's gradients last from c->common and has this rank's of the second. */

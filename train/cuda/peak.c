@@ -1,4 +1,4 @@
-/* cuda_peak.c: what a device could do at most, for MFU: by its datasheet, and as one large product of matrices measures
+/* peak.c: what a device could do at most, for MFU: by its datasheet, and as one large product of matrices measures
  * it. */
 #include <stdio.h>
 #include <string.h>

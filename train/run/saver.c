@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "metrics.h"
+#include "log/metrics.h"
 
 #define STATES 3
 

@@ -126,7 +126,7 @@ typedef struct sgt_cuda_backend {
     char *choices;
 } sgt_cuda_backend;
 
-/* ---- cuda_layout.c ---- */
+/* ---- layout.c ---- */
 /* Sizes and flat layout from the options; SGT_EUNSUPPORTED names an option that cannot be served. */
 int sgt_cuda_decide(sgt_cuda_backend *c, const sgt_backend_options *o, sgt_error *err);
 /* Everything's place in the arena: called once to measure (arena NULL) and once with memory behind it. */
@@ -134,7 +134,7 @@ void sgt_cuda_lay_out(sgt_cuda_backend *c);
 /* The most rows a micro-step could have in so many bytes; 0: none. */
 uint32_t sgt_cuda_most_rows(const sgt_backend_options *o, uint64_t bytes);
 
-/* ---- cuda_live.c ---- */
+/* ---- live.c ---- */
 /* What the buffers are used for, once memory is laid out; and what that comes to. */
 void sgt_cuda_live(sgt_cuda_backend *c);
 void sgt_cuda_live_count(const sgt_backend *b, unsigned part, int again, uint64_t in[SGT_LIVE_KINDS],
@@ -146,24 +146,24 @@ static inline void sgt_cuda_part_ends(sgt_cuda_backend *c, unsigned part)
     if (c->o.scrub) sgt_cuda_scrub(c, part);
 }
 
-/* ---- cuda_plan.c ---- */
+/* ---- plan.c ---- */
 int sgt_cuda_plan_products(sgt_cuda_backend *c, sgt_error *err);
 int sgt_cuda_choose_gelu(sgt_cuda_backend *c, sgt_error *err); /* once memory is there */
 /* Milliseconds of some work on the compute stream, the mean of ten after one; waits. */
 int sgt_cuda_time(sgt_cuda_backend *c, void (*work)(sgt_cuda_backend *), float *ms, sgt_error *err);
 
-/* ---- cuda_peak.c ---- */
+/* ---- peak.c ---- */
 /* Fills in base.peak_flops and what stands beside it; the measurement takes a large product, where there is room. */
 void sgt_cuda_find_peak(sgt_cuda_backend *c);
 
-/* ---- cuda_attention.c ---- */
+/* ---- attention.c ---- */
 int sgt_cuda_choose_attention(sgt_cuda_backend *c, sgt_error *err);
 int sgt_cuda_time_attention(sgt_cuda_backend *c, sgt_error *err); /* own against cuDNN, once memory is there */
 void sgt_cuda_attend(sgt_cuda_backend *c, size_t layer, int training);
 /* dln (N, C) is the gradient at att; writes dqkv into dwide (N, 3C). */
 void sgt_cuda_attend_backward(sgt_cuda_backend *c, size_t layer);
 
-/* ---- cuda_forward.c, cuda_backward.c ---- */
+/* ---- forward.c, backward.c ---- */
 void sgt_cuda_forward(sgt_cuda_backend *c, int training); /* ids to lnf */
 /* Again what the backward pass of this layer needs and forward did not keep. */
 void sgt_cuda_forward_again(sgt_cuda_backend *c, size_t layer);
@@ -171,7 +171,7 @@ void sgt_cuda_forward_again(sgt_cuda_backend *c, size_t layer);
 void sgt_cuda_head(sgt_cuda_backend *c, int training);
 void sgt_cuda_backward(sgt_cuda_backend *c);
 
-/* ---- cuda_ranks.c: all of it nothing where there is one rank ---- */
+/* ---- ranks.c: all of it nothing where there is one rank ---- */
 enum { SGT_BUCKET_EMBEDDINGS, SGT_BUCKET_BLOCKS }; /* then a bucket a block, an untied head, all vectors */
 static inline size_t sgt_cuda_buckets(const sgt_cuda_backend *c) { return c->L + 2 + (c->model.untied != 0); }
 static inline size_t sgt_cuda_bucket_vectors(const sgt_cuda_backend *c) { return sgt_cuda_buckets(c) - 1; }
@@ -192,7 +192,7 @@ void sgt_cuda_ranks_share(sgt_cuda_backend *c, int forget);
 int sgt_cuda_ranks_put(sgt_cuda_backend *c, float *state, size_t at, size_t count, const float *from, sgt_error *err);
 int sgt_cuda_ranks_get(sgt_cuda_backend *c, const float *state, size_t at, size_t count, float *to, sgt_error *err);
 
-/* ---- cuda_trace.c ---- */
+/* ---- trace.c ---- */
 /* Where a trace is wanted, the device's part of it is added as its window closes. Before anything is captured. */
 int sgt_cuda_trace_open(sgt_cuda_backend *c, sgt_error *err);
 void sgt_cuda_trace_close(sgt_cuda_backend *c);
