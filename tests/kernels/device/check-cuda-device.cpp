@@ -25,7 +25,7 @@
 
 #include "device/device.h"
 #include "host/check-cuda.h"
-#include "run/run.h"
+#include "run.h"
 
 enum { TURNS = 2, LOST = 3 /* a child's exit: the device is lost to it, the case is counted */ };
 

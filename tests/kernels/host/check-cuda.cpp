@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "host/streams.h"
-#include "run/run.h"
+#include "run.h"
 
 static sigjmp_buf crash_exit;
 enum { HOST_FAILED = 1000 }; /* beside signal numbers */
