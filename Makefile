@@ -122,7 +122,7 @@ HOST_C := $(filter-out $(HOST_STANDS:tests/kernels/host/%.cpp=kernels/cuda/%.c),
 HOST_LIB := $(B)/host/lib/libsgt-cuda.so
 HOST_PROGRAMS := $(B)/host/bin/sgt-train $(B)/host/bin/sgt-bench $(B)/host/bin/check-step
 
-.PHONY: all cuda mpi events gpu-bundle deps demo check check-all fuzz check-kernels check-cuda check-nvcc install uninstall clean help
+.PHONY: all cuda mpi events gpu-bundle deps demo check check-all fuzz check-kernels check-cuda check-nvcc install uninstall dist deb clean help
 all: need-packages programs libs cuda mpi events  ## build every program, and the CUDA backend where nvcc is (the default)
 
 ifneq ($(HAVE_NVCC),)
@@ -224,30 +224,47 @@ ZSH_DIR ?= zsh/site-functions
 FISH_DIR ?= fish/vendor_completions.d
 COMPLETIONS := $(BASH_DIR) $(ZSH_DIR) $(FISH_DIR)
 
-install: need-packages programs libs $(if $(HAVE_NVCC),cuda) $(if $(MPICC),mpi)  ## install into DESTDIR/PREFIX (default /usr/local)
+# LIBDIR: of libraries that others link, below PREFIX (lib/x86_64-linux-gnu, say). Those that only sgt loads are in lib/sgt.
+LIBDIR ?= lib
+OWN_LIBS = $(if $(HAVE_NVCC),$(CUDA_LIB)) $(if $(MPICC),$(MPI_LIB))
+PC = s|@VERSION@|$(VERSION)|; s|@LIBDIR@|$(LIBDIR)|; s|@UP@|$(subst $(space),/,$(patsubst %,..,$(subst /, ,$(LIBDIR)) x))|
+install: need-packages programs libs $(if $(HAVE_NVCC),cuda) $(if $(MPICC),mpi)  ## install into DESTDIR/PREFIX (default /usr/local), libraries into PREFIX/LIBDIR
 	$(call say,INST,$(DESTDIR)$(PREFIX))
-	$(Q)install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib/pkgconfig include/sgt/base share/man/man1 share/man/man3)
+	$(Q)install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin $(LIBDIR)/pkgconfig include/sgt/base share/man/man1 share/man/man3)
 	$(Q)install -m 755 $(PROGRAMS:%=$(B)/bin/%) $(DESTDIR)$(PREFIX)/bin
-	$(Q)install -m 644 $(PUBLIC:%=$(B)/lib/libsgt-%.a) $(PUBLIC:%=$(B)/lib/libsgt-%.so.$(ABI)) \
-	    $(if $(HAVE_NVCC),$(CUDA_LIB)) $(if $(MPICC),$(MPI_LIB)) $(DESTDIR)$(PREFIX)/lib
-	$(Q)for l in $(PUBLIC); do ln -sf libsgt-$$l.so.$(ABI) $(DESTDIR)$(PREFIX)/lib/libsgt-$$l.so && \
-	    sed 's/@VERSION@/$(VERSION)/' $$l/sgt-$$l.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/sgt-$$l.pc || exit 1; done
+	$(Q)install -m 644 $(PUBLIC:%=$(B)/lib/libsgt-%.a) $(PUBLIC:%=$(B)/lib/libsgt-%.so.$(ABI)) $(DESTDIR)$(PREFIX)/$(LIBDIR)
+	$(Q)for l in $(PUBLIC); do ln -sf libsgt-$$l.so.$(ABI) $(DESTDIR)$(PREFIX)/$(LIBDIR)/libsgt-$$l.so && \
+	    sed '$(PC)' $$l/sgt-$$l.pc.in | \
+	    install -m 644 /dev/stdin $(DESTDIR)$(PREFIX)/$(LIBDIR)/pkgconfig/sgt-$$l.pc || exit 1; done
+	$(Q)$(if $(strip $(OWN_LIBS)),install -d $(DESTDIR)$(PREFIX)/lib/sgt && install -m 644 $(OWN_LIBS) $(DESTDIR)$(PREFIX)/lib/sgt)
 	$(Q)install -m 644 loader/sgt_loader.h tokenize/sgt_tokenize.h $(DESTDIR)$(PREFIX)/include/sgt
 	$(Q)install -m 644 loader/base/error.h $(DESTDIR)$(PREFIX)/include/sgt/base
 	$(Q)install -m 644 $(PROGRAMS:%=tools/%.1) $(DESTDIR)$(PREFIX)/share/man/man1
-	$(Q)install -m 644 loader/sgt_loader.3 $(DESTDIR)$(PREFIX)/share/man/man3
+	$(Q)install -m 644 $(wildcard $(foreach l,$(PUBLIC),$(l)/sgt_$(l).3)) $(DESTDIR)$(PREFIX)/share/man/man3
 	$(Q)install -d $(COMPLETIONS:%=$(DESTDIR)$(PREFIX)/share/%)
 	$(Q)for p in $(PROGRAMS); do for f in bash:$(BASH_DIR)/$$p zsh:$(ZSH_DIR)/_$$p fish:$(FISH_DIR)/$$p.fish; do \
-	    $(B)/bin/$$p --completion $${f%%:*} > $(DESTDIR)$(PREFIX)/share/$${f#*:} || exit 1; done; done
+	    $(B)/bin/$$p --completion $${f%%:*} | install -m 644 /dev/stdin $(DESTDIR)$(PREFIX)/share/$${f#*:} || exit 1; done; done
 	$(Q)[ -n "$(DESTDIR)" ] || ldconfig 2> /dev/null || true # programs look for shared libraries where this has seen them
 
 uninstall:                             ## remove what install put there
 	$(Q)rm -f $(PROGRAMS:%=$(DESTDIR)$(PREFIX)/bin/%) $(PROGRAMS:%=$(DESTDIR)$(PREFIX)/share/man/man1/%.1) \
-	    $(foreach l,$(PUBLIC),$(addprefix $(DESTDIR)$(PREFIX)/,lib/libsgt-$(l).a lib/libsgt-$(l).so \
-	    lib/libsgt-$(l).so.$(ABI) lib/pkgconfig/sgt-$(l).pc share/man/man3/sgt_$(l).3)) \
-	    $(foreach l,cuda mpi,$(DESTDIR)$(PREFIX)/lib/libsgt-$(l).so)
+	    $(foreach l,$(PUBLIC),$(addprefix $(DESTDIR)$(PREFIX)/,$(addprefix $(LIBDIR)/,libsgt-$(l).a libsgt-$(l).so \
+	    libsgt-$(l).so.$(ABI) pkgconfig/sgt-$(l).pc) share/man/man3/sgt_$(l).3))
 	$(Q)rm -f $(foreach p,$(PROGRAMS),$(addprefix $(DESTDIR)$(PREFIX)/share/,$(BASH_DIR)/$(p) $(ZSH_DIR)/_$(p) $(FISH_DIR)/$(p).fish))
-	$(Q)rm -rf $(DESTDIR)$(PREFIX)/include/sgt
+	$(Q)rm -rf $(DESTDIR)$(PREFIX)/include/sgt $(DESTDIR)$(PREFIX)/lib/sgt
+	$(Q)[ -n "$(DESTDIR)" ] || ldconfig 2> /dev/null || true
+
+dist:                                  ## build/sgt-VERSION.tar.gz: the sources, the same bytes each time
+	@tools/dist.sh $(VERSION) $(DIST)
+DIST ?= build/sgt-$(VERSION).tar.gz
+
+# What a package needs is what its programs load; a build of one's own machine is packaged, whatever it has found there.
+DEB ?= $(B)/deb
+MULTIARCH = $(shell $(CC) -print-multiarch 2> /dev/null || gcc -print-multiarch)
+deb: need-packages programs libs $(if $(HAVE_NVCC),cuda) $(if $(MPICC),mpi)  ## Debian packages for this machine's release, in build/deb
+	$(Q)rm -rf $(DEB) && $(MAKE) --no-print-directory -o programs -o libs -o cuda -o mpi install DESTDIR=$(DEB)/all PREFIX=/usr LIBDIR=lib/$(MULTIARCH) \
+	    ZSH_DIR=zsh/vendor-completions
+	@CC='$(CC)' tools/deb/deb.sh $(VERSION) $(ABI) lib/$(MULTIARCH) $(DEB)
 
 clean:                                 ## remove build/ (every variant)
 	$(Q)rm -rf build

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/version.h"
@@ -44,15 +43,15 @@ static int load(void **handle, const char *path, sgt_error *err)
 
 int sgt_device_open(const sgt_cuda_library **lib, sgt_error *err)
 {
-    char *beside = sgt_beside_program(2, "lib/" NAME); /* PREFIX/lib where the program is PREFIX/bin/NAME */
-    const char *path = beside && access(beside, F_OK) == 0 ? beside : NAME;
+    char *path = sgt_own_library(NAME);
     void *handle;
+    if (!path) return sgt_fail(err, SGT_ENOMEM, NAME ": out of memory");
     int rc = load(&handle, path, err);
     if (rc == SGT_OK) {
         *lib = dlsym(handle, SGT_CUDA_LIBRARY_SYMBOL);
         rc = check(*lib, path, err); /* not let go where it does not fit: what it started may still run */
     }
-    free(beside);
+    free(path);
     return rc;
 }
 

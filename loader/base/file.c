@@ -39,6 +39,18 @@ char *sgt_beside_program(int up, const char *below)
     return path;
 }
 
+char *sgt_own_library(const char *name)
+{
+    static const char *const below[] = {"lib", "lib/sgt"};
+    for (size_t i = 0; i < sizeof below / sizeof *below; i++) {
+        char *folder = sgt_beside_program(2, below[i]), *path = folder ? sgt_join(folder, name) : NULL;
+        free(folder);
+        if (path && access(path, F_OK) == 0) return path;
+        free(path);
+    }
+    return strdup(name);
+}
+
 /* The folder part of a path, malloc'd: "a/b" → "a", "b" → ".", "/b" → "/". */
 static char *parent_of(const char *path)
 {

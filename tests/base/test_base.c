@@ -225,6 +225,39 @@ Test(file, beside_program)
     free(top);
 }
 
+static void expect_own(const char *name, const char *end)
+{
+    char *path = sgt_own_library(name);
+    size_t n = strlen(path), m = strlen(end);
+    cr_expect(n >= m && !strcmp(path + n - m, end), "%s, not ...%s", path, end);
+    free(path);
+}
+
+Test(file, own_library)
+{
+    char name[] = "libsgt-test-XXXXXX", installed[64], built[64];
+    char *lib = sgt_beside_program(2, "lib"), *sgt = sgt_join(lib, "sgt");
+    cr_assert_eq(sgt_make_folders(sgt, NULL), SGT_OK);
+    char *temporary = sgt_join(sgt, name), *beside = NULL;
+    close(mkstemp(temporary));
+    memcpy(name, temporary + strlen(temporary) - strlen(name), strlen(name));
+    snprintf(installed, sizeof installed, "/lib/sgt/%s", name);
+    snprintf(built, sizeof built, "/lib/%s", name);
+    expect_own(name, installed);
+    close(open(beside = sgt_join(lib, name), O_CREAT | O_EXCL | O_CLOEXEC | O_WRONLY, 0600));
+    expect_own(name, built);
+    unlink(beside);
+    unlink(temporary);
+    rmdir(sgt);
+    char *none = sgt_own_library(name);
+    cr_expect_str_eq(none, name);
+    free(none);
+    free(beside);
+    free(temporary);
+    free(sgt);
+    free(lib);
+}
+
 /* ---- clock ---- */
 
 Test(clock, waits_a_tenth_of_a_second_where_nobody_signals)

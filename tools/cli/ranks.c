@@ -85,8 +85,8 @@ static const sgt_mpi_library *mpi; /* there is one world, and ending it is the l
 
 static int load_mpi(sgt_error *err)
 {
-    char *path = sgt_beside_program(2, "lib/" SGT_MPI_LIBRARY), why[256];
-    void *library = dlopen(path && access(path, F_OK) == 0 ? path : SGT_MPI_LIBRARY, RTLD_NOW | RTLD_GLOBAL);
+    char *path = sgt_own_library(SGT_MPI_LIBRARY), why[256];
+    void *library = dlopen(path ? path : SGT_MPI_LIBRARY, RTLD_NOW | RTLD_GLOBAL);
     free(path);
     if (!library)
         return sgt_fail(err, SGT_EUNSUPPORTED,
