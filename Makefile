@@ -145,7 +145,7 @@ endif
 ifneq ($(PROTOC_C),)
 events:
 $(B)/gen/events.pb-c.c: train/log/events.proto
-	$(call say,GEN,$@)mkdir -p $(@D) && $(PROTOC_C) --proto_path=train --c_out=$(@D) $<
+	$(call say,GEN,$@)mkdir -p $(@D) && $(PROTOC_C) --proto_path=$(<D) --c_out=$(@D) $<
 $(B)/gen/events.pb-c.h: $(B)/gen/events.pb-c.c ;
 $(B)/obj/gen/events.pb-c.o: $(B)/gen/events.pb-c.c $(B)/flags
 	$(call say,CC,$<)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -c -o $@ $<
@@ -205,7 +205,7 @@ check-cuda: need-packages $(CHECK_CUDA)  ## the CUDA kernels on the host, withou
 check-kernels: need-packages $(B)/tests/check-kernels  ## every fast kernel against its definition (ARGS=--bench: speed)
 	@$(B)/tests/check-kernels $(ARGS)
 
-fuzz: need-packages                    ## looks for bytes that break a property, with clang's libFuzzer (FUZZ_SECONDS=N each)
+fuzz: need-packages                    ## looks for bytes that break a property, with clang's libFuzzer (FUZZ_SECONDS=N each, FUZZ=NAME...)
 	@command -v clang > /dev/null || { echo "make fuzz needs clang" >&2; exit 1; }
 	@$(MAKE) $(JOBS) --no-print-directory B=build/fuzz CC=clang SAN=fuzzer-no-link,address,undefined \
 	    $(FUZZ:%=build/fuzz/bin/fuzz-%)
@@ -388,12 +388,15 @@ $(STAND_IN): $(B)/obj/tests/kernels/cudnn/stand_in.o
 	    ln -sf $(@F) $(@D)/libcudnn_graph.so.9
 
 # A program a property: with a main of its own that tries the seeds again, and with libFuzzer's (make fuzz).
-FUZZ := split encode json
+FUZZ := $(filter-out replay,$(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c)))
+FUZZ_USES := cli train tokenize loader # without the kernels, which compute and read nothing
+LD_FUZZ = $(sort $(foreach l,$(FUZZ_USES),$(LD_$(l))))
 run-check: $(FUZZ:%=$(B)/tests/replay-%)
-$(FUZZ:%=$(B)/tests/replay-%): $(B)/tests/replay-%: $(B)/obj/tests/fuzz/%.o $(B)/obj/tests/fuzz/replay.o $(call lib,tokenize loader)
-	$(call say,LD,$@)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) -o $@ $^ $(LD_tokenize) $(LD_loader)
-$(FUZZ:%=$(B)/bin/fuzz-%): $(B)/bin/fuzz-%: $(B)/obj/tests/fuzz/%.o $(call lib,tokenize loader)
-	$(call say,LD,$@)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LD_tokenize) $(LD_loader)
+$(B)/tests/replay-options $(B)/bin/fuzz-options: LDFLAGS += -Wl,--wrap=exit
+$(FUZZ:%=$(B)/tests/replay-%): $(B)/tests/replay-%: $(B)/obj/tests/fuzz/%.o $(B)/obj/tests/fuzz/replay.o $(call lib,$(FUZZ_USES))
+	$(call say,LD,$@)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) -o $@ $^ $(LD_FUZZ)
+$(FUZZ:%=$(B)/bin/fuzz-%): $(B)/bin/fuzz-%: $(B)/obj/tests/fuzz/%.o $(call lib,$(FUZZ_USES))
+	$(call say,LD,$@)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LD_FUZZ)
 
 STRESS := loader blocks guard saver
 # For the sanitizers, make SAN=thread build/thread/tests/stress-... (stress-loader 1000000): readers, streams and

@@ -13,9 +13,13 @@ Test(numbers, counts_are_parsed_to_the_last_character)
         const char *text;
         uint64_t value;
     } good[] = {{"0", 0}, {"12", 12}, {"512k", 512000}, {"1.5M", 1500000}, {"100M", 100000000}, {"2Ki", 2048},
-                {"0.5G", 500000000}, {"18446744073709551615", UINT64_MAX}, {"0.1k", 100}};
+                {"0.5G", 500000000}, {"18446744073709551615", UINT64_MAX}, {"0.1k", 100},
+                /* what a double would round on the way */
+                {"51000005M", 51000005000000}, {"18446744073709551.615k", UINT64_MAX}, {"1.25Ki", 1280}, {"1.5e3", 1500},
+                {"12000e-1", 1200}};
     static const char *const bad[] = {"", "k", "-1", "12x", "1 ", " 1", "1.5", "0x10", "1e", "18446744073709551616",
-                                      "12kB", "nan", "inf", "99999999999T", "1..5M", "+1"};
+                                      "12kB", "nan", "inf", "99999999999T", "1..5M", "+1",
+                                      "1.3Ki", "1e-1", "1e99", "1e 3", "18446744073709551.616k", "1.00000000000000000001k"};
     uint64_t v;
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         cr_assert_eq(sgt_parse_count(good[i].text, &v), 0, "%s", good[i].text);

@@ -20,16 +20,17 @@
 
 /* The factor of a suffix: k M G T in powers of ten; Ki Mi Gi Ti, with or without B, in powers of 1024. 0: not a
  * suffix. */
-static double suffix_factor(const char *s, int bytes)
+static uint64_t suffix_factor(const char *s, int bytes)
 {
     static const char letters[] = "kMGT";
     if (!*s || (bytes && !strcmp(s, "B"))) return 1;
     const char *at = strchr(letters, *s == 'K' ? 'k' : *s);
     if (!at) return 0;
-    int power = (int)(at - letters) + 1, binary = s[1] == 'i';
+    uint64_t binary = s[1] == 'i', factor = 1;
     const char *rest = s + 1 + binary;
     if (*rest && !(bytes && !strcmp(rest, "B"))) return 0;
-    return pow(binary ? 1024 : 1000, power);
+    for (const char *l = letters; l <= at; l++) factor *= binary ? 1024 : 1000;
+    return factor;
 }
 
 /* Digits first: strtod's own hexadecimal, "inf" and "nan" are no numbers of ours. */
@@ -40,23 +41,40 @@ static int starts_as_number(const char *s)
     return (*s >= '0' && *s <= '9') || (*s == '.' && s[1] >= '0' && s[1] <= '9');
 }
 
+/* v * factor / 10^places where that is a whole number of 64 bits, without rounding on the way. */
+static int whole_number(uint64_t v, uint64_t factor, int places, uint64_t *out)
+{
+    static const uint64_t primes[] = {2, 5};
+    for (; places > 0; places--)
+        for (int i = 0; i < 2; i++) {
+            if (factor % primes[i] == 0) factor /= primes[i];
+            else if (v % primes[i] == 0) v /= primes[i];
+            else return -1;
+        }
+    for (; places < 0 && v; places++)
+        if (__builtin_mul_overflow(v, 10, &v)) return -1;
+    return __builtin_mul_overflow(v, factor, out) ? -1 : 0;
+}
+
+/* Digits, perhaps with a point among them, an exponent and a suffix. */
 static int parse_scaled(const char *s, int bytes, uint64_t *out)
 {
-    char *end;
-    if (*s < '0' || *s > '9' || !starts_as_number(s)) return -1;
-    errno = 0;
-    unsigned long long whole = strtoull(s, &end, 10);
-    if (!*end) { /* exact for every 64-bit number */
-        if (errno) return -1;
-        *out = whole;
-        return 0;
+    uint64_t v = 0, factor;
+    int places = 0, point = 0;
+    if (*s < '0' || *s > '9') return -1;
+    for (; (*s >= '0' && *s <= '9') || (*s == '.' && !point); s++) {
+        if (*s == '.') point = 1;
+        else if (__builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, (uint64_t)(*s - '0'), &v)) return -1;
+        else places += point;
     }
-    double x = strtod(s, &end), factor = suffix_factor(end, bytes);
-    if (factor == 0) return -1;
-    x = nearbyint(x * factor * 1e6) / 1e6;
-    if (!(x >= 0) || x >= 18446744073709549568.0 || x != floor(x)) return -1;
-    *out = (uint64_t)x;
-    return 0;
+    if (*s == 'e' || *s == 'E') {
+        char *end;
+        long exponent = strtol(s + 1, &end, 10);
+        if (end == s + 1 || strchr(" \t\n\v\f\r", s[1]) || labs(exponent) > 99) return -1;
+        places -= (int)exponent;
+        s = end;
+    }
+    return (factor = suffix_factor(s, bytes)) ? whole_number(v, factor, places, out) : -1;
 }
 
 int sgt_parse_count(const char *s, uint64_t *out) { return parse_scaled(s, 0, out); }

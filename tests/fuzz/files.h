@@ -1,0 +1,53 @@
+/* files.h: bytes as files, for properties of what is read by its name: in a folder of this process's own, in memory where
+ * there is such a place, and gone when the process ends. */
+#ifndef SGT_FUZZ_FILES_H
+#define SGT_FUZZ_FILES_H
+
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "fuzz.h"
+
+static char own_folder[128];
+
+static void remove_own_folder(void)
+{
+    (void)sgt_remove_tree(own_folder, NULL);
+}
+
+/* DIR/NAME of the folder, for a moment: until the 4th call from here. */
+static inline const char *path_of(const char *name)
+{
+    static char paths[4][sizeof own_folder + 64];
+    static int at;
+    if (!*own_folder) {
+        const char *above = getenv("TMPDIR");
+        if (!above) above = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+        snprintf(own_folder, sizeof own_folder, "%s/sgt-fuzz.XXXXXX", above);
+        must(mkdtemp(own_folder) != NULL && atexit(remove_own_folder) == 0, "there is a place for files");
+    }
+    char *path = paths[at++ % 4];
+    snprintf(path, sizeof paths[0], "%s/%s", own_folder, name);
+    return path;
+}
+
+/* data[n] as the file NAME: its path, as long as path_of has it. */
+static inline const char *put_file(const char *name, const void *data, size_t n)
+{
+    const char *path = path_of(name);
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    must(fd >= 0 && write(fd, data, n) == (ssize_t)n && close(fd) == 0, "a file can be written");
+    return path;
+}
+
+/* What a failure must be: told in a line of text that may go to a terminal. */
+static inline void must_say(int code, const sgt_error *err)
+{
+    must(code < 0 && err->code == code, "the code that is returned is the error's");
+    must(*err->text && strlen(err->text) < sizeof err->text, "an error says something");
+    for (const char *s = err->text; *s; s++) must((unsigned char)*s >= 0x20 && *s != 0x7f, "it is one line of text");
+}
+
+#endif

@@ -1,0 +1,55 @@
+/* list.c: an @LIST of paths is refused in a line, or is the files it names, each under its own path, in its order. */
+#include <sys/stat.h>
+
+#include "files.h"
+#include "input/corpus.h"
+
+/* Paths lead nowhere but into two folders of our own: "..", too, is one of them. */
+static void make_files(void)
+{
+    static int made;
+    if (made++) return;
+    must(mkdir(path_of("in"), 0700) == 0 && mkdir(path_of("in/d"), 0700) == 0, "folders can be made");
+    put_file("in/a", "a", 1);
+    put_file("in/b.jsonl", "{}", 2);
+    put_file("in/d/c.gz", "", 0);
+    must(symlink("..", path_of("in/d/up")) == 0, "links can be made");
+}
+
+static void check_files(const sgt_corpus *c)
+{
+    uint64_t bytes = 0;
+    must(c->count > 0, "a list that is taken names a file");
+    for (size_t i = 0; i < c->count; i++) {
+        struct stat st;
+        must(stat(c->files[i].path, &st) == 0 && S_ISREG(st.st_mode), "what is listed is a file");
+        must(c->files[i].size == (uint64_t)st.st_size, "of the size that it has");
+        char *name = sgt_corpus_json_name(c, i);
+        must(name && !strpbrk(name, "\n\033"), "its name can be written in JSON");
+        free(name);
+        bytes += c->files[i].size;
+    }
+    must(bytes == c->bytes, "the sizes add up");
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    sgt_corpus *c;
+    sgt_error err;
+    char *text = malloc(size + 1);
+    make_files();
+    must(text != NULL, "there is memory");
+    for (size_t i = 0; i < size; i++) text[i] = data[i] == '/' && !(i && data[i - 1] == 'd') ? '_' : (char)data[i];
+    char at[256];
+    snprintf(at, sizeof at, "@%s", put_file("list", text, size));
+    free(text);
+    const char *inputs[] = {at};
+    int before = open(".", O_PATH | O_CLOEXEC);
+    must(before >= 0 && chdir(path_of("in")) == 0, "we can be there");
+    int rc = sgt_corpus_list(&c, &(sgt_corpus_request){.inputs = inputs, .count = 1, .out = "out"}, &err);
+    if (rc < 0) must_say(rc, &err);
+    else check_files(c);
+    must(fchdir(before) == 0 && close(before) == 0, "and back");
+    if (rc == 0) sgt_corpus_free(c);
+    return 0;
+}

@@ -1,0 +1,125 @@
+/* options.c: a number of an option is what its digits and suffix say, counted here in whole numbers, or is refused; and a
+ * command line, whatever stands in it, ends in wrong usage or leaves the operands that are no option's. The input is the
+ * arguments, a line each. */
+#include <setjmp.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fuzz.h"
+#include "tools/cli/options.h"
+
+enum { MOST = 30 }; /* arguments */
+
+static struct {
+    uint64_t count, size;
+    double real, percent;
+    const char *text, *choice;
+    int flag;
+    sgt_option_list list;
+} o;
+#define OPTION(n, l, k, t, v) {.name = n, .letter = l, .kind = SGT_OPT_##k, .to = t, .value = v, .help = "help"
+static const sgt_option table[] = {{.name = "Heading"},
+                                   OPTION("count", 'n', COUNT, &o.count, "N"), .min = 1, .max = 1 << 20},
+                                   OPTION("size", 's', SIZE, &o.size, "SIZE")},
+                                   OPTION("real", 0, REAL, &o.real, "X")},
+                                   OPTION("percent", 0, PERCENT, &o.percent, "N%")},
+                                   OPTION("text", 't', TEXT, &o.text, "TEXT")},
+                                   OPTION("choice", 0, CHOICE, &o.choice, "one|two")},
+                                   OPTION("list", 0, LIST, &o.list, "TEXT")},
+                                   OPTION("flag", 'f', FLAG, &o.flag, NULL)},
+                                   {0}};
+static const sgt_program program = {.name = "sgt-x", .usage = "sgt-x", .about = "x", .options = table};
+
+/* ---- the program's end, which is not ours ---- */
+
+static jmp_buf ended;
+static int inside; /* options.c, and not libFuzzer */
+_Noreturn void __real_exit(int code);
+_Noreturn void __wrap_exit(int code);
+_Noreturn void __wrap_exit(int code)
+{
+    if (!inside) __real_exit(code);
+    longjmp(ended, code + 1);
+}
+
+/* An end like that leaves behind what the program would have taken with it. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+    return "detect_leaks=0";
+}
+
+/* What options.c prints goes nowhere meanwhile. */
+static int quiet(int fd, int on)
+{
+    static int kept[3], nowhere;
+    if (!nowhere) nowhere = dup2(fileno(fopen("/dev/null", "we")), 100);
+    fflush(fd == 1 ? stdout : stderr);
+    if (on) kept[fd] = dup(fd), dup2(nowhere, fd);
+    else dup2(kept[fd], fd), close(kept[fd]);
+    return 0;
+}
+
+/* ---- numbers ---- */
+
+/* s as digits, perhaps a fraction, and a suffix: 1 and its value, if that is a whole number below 2^53 and there are no
+ * more than six places; 0: something else. */
+static int plain_number(const char *s, int bytes, uint64_t *out)
+{
+    static const char letters[] = "kMGT";
+    uint64_t v = 0, places = 1, factor = 1;
+    const char *p = s;
+    for (; *p >= '0' && *p <= '9' && v < 1u << 30; p++) v = 10 * v + (uint64_t)(*p - '0');
+    if (p == s) return 0;
+    if (*p == '.')
+        for (p++; *p >= '0' && *p <= '9' && places < 1000000; p++) v = 10 * v + (uint64_t)(*p - '0'), places *= 10;
+    const char *letter = *p ? strchr(letters, *p == 'K' ? 'k' : *p) : NULL;
+    if (letter) {
+        uint64_t base = *++p == 'i' ? 1024 : 1000;
+        p += base == 1024;
+        for (const char *k = letters; k <= letter; k++) factor *= base;
+    }
+    if (bytes && *p == 'B' && (letter || p > s)) p++;
+    if (*p || v > (1ull << 53) / factor || v * factor % places) return 0;
+    *out = v * factor / places;
+    return 1;
+}
+
+static void check_number(const char *s)
+{
+    uint64_t want, got;
+    double x;
+    for (int bytes = 0; bytes < 2; bytes++) {
+        int rc = bytes ? sgt_parse_size(s, &got) : sgt_parse_count(s, &got);
+        must(rc == 0 || rc == -1, "it is a number or none");
+        if (plain_number(s, bytes, &want)) must(rc == 0 && got == want, "a number is what it says");
+    }
+    if (sgt_parse_real(s, &x) == 0) must(x - x == 0, "a number is finite");
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char *argv[MOST + 2] = {"sgt-x"}, *text = strndup((const char *)data, size);
+    volatile int argc = 1;
+    must(text != NULL, "there is memory");
+    for (char *line = strtok(text, "\n"); line && argc <= MOST; line = strtok(NULL, "\n")) {
+        check_number(line);
+        argv[argc++] = line;
+    }
+    quiet(1, 1), quiet(2, 1);
+    int code = setjmp(ended);
+    inside = !code;
+    int first = code ? 0 : sgt_options_parse(&program, argc, argv);
+    inside = 0;
+    quiet(1, 0), quiet(2, 0);
+    must(code <= SGT_EXIT_USAGE + 1, "it ends well, or in wrong usage");
+    if (!code) {
+        must(first >= 1 && first <= argc, "operands are among the arguments");
+        for (int i = first; i < argc; i++) must(argv[i] >= text && argv[i] <= text + size, "each is an argument");
+        must(!o.choice || !strcmp(o.choice, "one") || !strcmp(o.choice, "two"), "a choice is one of its words");
+        must(!o.count || (o.count >= 1 && o.count <= 1 << 20), "a number is within its bounds");
+    }
+    memset(&o, 0, sizeof o);
+    free(text);
+    return 0;
+}

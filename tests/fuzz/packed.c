@@ -1,0 +1,61 @@
+/* packed.c: bytes as gzip and as zstd come to the same, text and failure, however they are cut on their way in and out;
+ * and what is written past the output's end, or taken in beyond the window, is found by the sanitizer. */
+#include <string.h>
+
+#include "fuzz.h"
+#include "input/unpack.h"
+
+enum { MOST = 1 << 14 }; /* bytes of text that are looked at: some inputs unpack to gigabytes */
+
+typedef struct result {
+    uint8_t text[MOST];
+    size_t n;
+    int rc, inside;
+} result;
+
+/* Pieces of `in` bytes go in, and of `out` bytes come out. */
+static void unpack(result *r, sgt_pack pack, const uint8_t *data, size_t size, size_t in, size_t out)
+{
+    sgt_unpack *u;
+    sgt_error err;
+    must(sgt_unpack_new(&u, pack, "it", &err) == 0, "there is memory");
+    r->n = 0;
+    r->rc = 0;
+    for (size_t at = 0, full = 0; (at < size || full) && r->rc == 0 && r->n < MOST;) {
+        size_t n = size - at < in ? size - at : in, room = MOST - r->n < out ? MOST - r->n : out;
+        uint8_t *from = malloc(n ? n : 1), *to = malloc(room); /* of just so many bytes, for the sanitizer */
+        must(from && to, "there is memory");
+        if (n) memcpy(from, data + at, n);
+        sgt_unpack_io io = {.in = from, .in_size = n, .offset = at, .out = to, .out_size = room};
+        r->rc = sgt_unpack_some(u, &io, &err);
+        must(io.in_at <= n && io.out_at <= room, "it keeps to what it is given");
+        must(r->rc < 0 || io.in_at == n || io.out_at == room, "it stops where one of the two is used up");
+        memcpy(r->text + r->n, to, io.out_at);
+        r->n += io.out_at;
+        at += io.in_at;
+        full = io.out_at == room; /* there may be more of what went in */
+        free(from);
+        free(to);
+    }
+    r->inside = sgt_unpack_inside(u);
+    must(r->rc == 0 || (*err.text && err.code == r->rc), "a failure is said");
+    sgt_unpack_free(u);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const size_t cuts[][2] = {{1, 500}, {70, 3000}, {SIZE_MAX, 30}};
+    static result whole, parts;
+    for (int pack = SGT_PACK_GZ; pack <= SGT_PACK_ZST; pack++) {
+        unpack(&whole, (sgt_pack)pack, data, size, SIZE_MAX, MOST);
+        for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
+            unpack(&parts, (sgt_pack)pack, data, size, cuts[i][0], cuts[i][1]);
+            size_t n = whole.n < parts.n ? whole.n : parts.n;
+            must(!memcmp(whole.text, parts.text, n), "the text is the same");
+            if (whole.n == MOST || parts.n == MOST) continue; /* nobody looked further */
+            must(whole.rc == parts.rc, "it fails in every cut or in none");
+            must(whole.rc < 0 || (whole.n == parts.n && whole.inside == parts.inside), "it ends at the same place");
+        }
+    }
+    return 0;
+}

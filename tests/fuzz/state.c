@@ -1,0 +1,54 @@
+/* state.c: a checkpoint's state.json is refused in a line, or its counts are ones a run can have, and its options, which
+ * may be refused too, are written as what they were read from. */
+#include "files.h"
+#include "kernels.h"
+#include "run/checkpoint.h"
+#include "settings.h"
+
+/* Of the kernels, which are left out here: nothing computes. */
+int sgt_gemm_has_bf16(void)
+{
+    return 0;
+}
+
+/* The options of a run, from wherever they come: --config, options.json, state.json. */
+static void check_options(const char *text)
+{
+    sgt_settings s, again;
+    sgt_error err;
+    sgt_settings_default(&s);
+    sgt_settings_default(&again);
+    int rc = sgt_settings_merge(&s, text, "it", 1, &err);
+    if (rc < 0) must_say(rc, &err);
+    else if ((rc = sgt_settings_check(&s, &err)) < 0) must_say(rc, &err);
+    else {
+        char *one = sgt_settings_json(&s), *two = NULL;
+        must(one && sgt_settings_merge(&again, one, "it", 1, &err) == 0, "what is written can be read");
+        must((two = sgt_settings_json(&again)) && !strcmp(one, two), "it is the same");
+        must(sgt_settings_same_run(&again, one, 0, &err) == 0, "a run goes on with its own options");
+        free(one);
+        free(two);
+    }
+    sgt_settings_free(&s);
+    sgt_settings_free(&again);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    sgt_checkpoint_state state;
+    sgt_error err;
+    put_file("state.json", data, size);
+    int rc = sgt_checkpoint_read(&state, own_folder, &err);
+    if (rc < 0) must_say(rc, &err);
+    else {
+        must(state.step >= 1 && state.step <= 99999999, "its step is one that a folder can be named by");
+        must(!state.scaling || state.scaler.scale > 0, "its scale is above 0");
+        check_options(state.options);
+    }
+    sgt_checkpoint_state_free(&state);
+    char *text = strndup((const char *)data, size);
+    must(text != NULL, "there is memory");
+    check_options(text);
+    free(text);
+    return 0;
+}

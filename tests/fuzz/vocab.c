@@ -1,0 +1,60 @@
+/* vocab.c: a vocabulary's file, of whichever form, is refused in a line, or what is made of it encodes any bytes so that
+ * they decode to themselves; and written as tokenizer.json it is read as the same vocabulary. */
+#include "files.h"
+#include "vocab/vocab.h"
+
+static void check_text(const sgt_vocab *v, const uint8_t *text, size_t n)
+{
+    sgt_encoder *e = NULL;
+    sgt_error err;
+    uint16_t *ids = malloc((n + 1) * sizeof *ids);
+    char *back;
+    size_t length;
+    must(ids && sgt_encoder_new(&e, v, &err) == 0, "there is memory");
+    size_t count = sgt_encode(e, text, n, ids);
+    must(count <= n, "no id is of no byte");
+    for (size_t i = 0; i < count; i++) must(ids[i] < sgt_vocab_size(v), "an id is the vocabulary's");
+    must(sgt_decode(v, ids, count, &back, &length, &err) == 0, "they can be decoded");
+    must(length == n && !memcmp(back, text, n), "to what was encoded");
+    free(back);
+    free(ids);
+    sgt_encoder_free(e);
+}
+
+static void check_written(const sgt_vocab *v)
+{
+    sgt_vocab *again;
+    sgt_error err;
+    char *text;
+    size_t n;
+    must(sgt_vocab_tokenizer_json(v, &text, &n, &err) == 0, "it can be written");
+    int rc = sgt_vocab_load(&again, put_file("tokenizer.json", text, n), NULL, &err);
+    if (rc < 0) fprintf(stderr, "%s\n", err.text);
+    must(rc == 0, "what is written can be read");
+    must(sgt_vocab_size(again) == sgt_vocab_size(v) && sgt_vocab_eot(again) == sgt_vocab_eot(v) &&
+             sgt_vocab_fingerprint(again) == sgt_vocab_fingerprint(v), "it is the same vocabulary");
+    unlink(path_of("tokenizer.json"));
+    sgt_vocab_free(again);
+    free(text);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const char *const names[] = {"merges.txt", "vocabulary"}; /* one form by its name, others by what they hold */
+    sgt_error err;
+    take_level();
+    for (int i = 0; i < 2; i++) {
+        sgt_vocab *v;
+        const char *path = put_file(names[i], data, size);
+        int rc = sgt_vocab_load(&v, path, NULL, &err);
+        unlink(path);
+        if (rc < 0) {
+            must_say(rc, &err);
+            continue;
+        }
+        check_text(v, data, size);
+        check_written(v);
+        sgt_vocab_free(v);
+    }
+    return 0;
+}
