@@ -76,7 +76,7 @@ class Mixture:
     def __init__(self, inputs, seed):
         self.random = random.Random(seed)
         self.texts = []
-        for path, _ in self.random.sample(found := list(files(inputs)), min(len(found), 400)):
+        for path, _ in self.random.sample(found := [f for f in files(inputs) if os.path.isfile(f[0])], min(len(found), 400)):
             with open(path, "rb") as f:
                 f.seek(max(0, self.random.randrange(os.path.getsize(path) + 1) - (1 << 20)))
                 self.texts.append(f.read(1 << 20).decode("utf-8", "replace"))
