@@ -5,7 +5,7 @@
 comma := ,
 empty :=
 space := $(empty) $(empty)
-VARIANT := $(subst $(space),-,$(strip $(if $(DEBUG),debug) $(subst $(comma),-,$(SAN)) $(if $(filter clang%,$(notdir $(CC))),clang)))
+VARIANT := $(subst $(space),-,$(strip $(if $(DEBUG),debug) $(if $(COVERAGE),coverage) $(subst $(comma),-,$(SAN)) $(if $(filter clang%,$(notdir $(CC))),clang)))
 B ?= build$(if $(VARIANT),/$(VARIANT))
 
 PREFIX ?= /usr/local
@@ -22,7 +22,7 @@ SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-
 # -ffp-contract=off: a product and a sum are fused only where the code says so, whichever compiler.
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -Iloader -Itokenize -Ikernels -Itrain -I. $(WARN) $(OPT) -ffp-contract=off -fPIC \
              -pthread $(SANFLAGS) $(CFLAGS) -MMD -MP
-ALL_LDFLAGS = -Wl,--as-needed -pthread $(SANFLAGS) $(LDFLAGS)
+ALL_LDFLAGS = -Wl,--as-needed -pthread $(SANFLAGS) $(if $(COVERAGE),--coverage) $(LDFLAGS)
 
 # flags per folder and per file; elsewhere than on x86-64 the files for its vectors compile to nothing
 ifeq ($(shell uname -m),x86_64)
@@ -30,6 +30,7 @@ AVX2 := -mavx2 -mfma -mbmi -mbmi2 -mlzcnt -mf16c
 AVX512 := $(AVX2) -mavx512f -mavx512bw -mavx512cd -mavx512dq -mavx512vl
 endif
 flags = $(if $(filter loader/% tokenize/%,$(1)),-Wconversion) \
+        $(if $(COVERAGE),$(if $(filter loader/% tokenize/% train/%,$(1)),-O0 --coverage -fprofile-update=atomic)) \
         $(if $(filter kernels/%,$(1)),$(if $(DEBUG),,-O3)) \
         $(if $(filter kernels/% train/% tests/kernels/% tests/train/% tools/sgt-bench.c,$(1)),-fopenmp) \
         $(if $(filter train/log/events.c tests/train/%,$(1)),$(EVENTS_FLAGS)) \
@@ -199,6 +200,12 @@ check-all: check                       ## the tests again: clang, no optimizatio
 	@$(MAKE) $(JOBS) --no-print-directory SAN=address,undefined build/address-undefined/tests/stress-loader
 	@build/address-undefined/tests/stress-loader
 
+coverage:                              ## which lines of tokenize, loader and train the tests run (SHOW=FILE: there those that never ran)
+	@$(MAKE) $(JOBS) --no-print-directory COVERAGE=1 CC=gcc CXX=g++ run-coverage
+run-coverage: need-packages programs libs events $(SUITES:%=$(B)/tests/test-%) $(B)/bin/check-step $(HOST_LIB) $(HOST_PROGRAMS) \
+              $(FUZZ:%=$(B)/tests/replay-%)
+	@tests/coverage.sh $(B)
+
 check-cuda: need-packages $(CHECK_CUDA)  ## the CUDA kernels on the host, without a GPU: four schedules, race mode, all mutants
 	@HOST_CXX='$(HOST_CXX)' tests/kernels/check-cuda.sh $(B) all
 
@@ -273,7 +280,7 @@ help:                                  ## this list
 	@echo 'make [TARGET] [V=1] [DEBUG=1] [SAN=address,undefined] [CC=clang] [B=DIR]'
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' Makefile | expand -t 22
 
-.PHONY: need-packages run-demo run-check
+.PHONY: need-packages run-demo run-check coverage run-coverage
 need-packages:
 	@missing=$$(tools/deps.sh build --missing) || \
 	    { echo "sgt needs these packages: $$missing (make deps installs them)" >&2; exit 1; }

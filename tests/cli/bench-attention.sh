@@ -1,14 +1,16 @@
 # sgt-bench attention: its table, its JSON, and what it refuses. Speeds are looked at by people, not by this test.
 . "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/bench.inc"
 XDG_CACHE_HOME=$PWD/cache
 export XDG_CACHE_HOME
 small="--batch-size 2 --seq-len 20 --heads 3 --head-size 16"
 
-run 0 sgt-bench attention --device cpu $small --threads 2
+run 0 sgt-bench attention --device cpu $small --threads 2 --plot a.svg
 stderr_is ''
 stdout_has 'fp32, 2 rows of 20 tokens, 3 heads of 16; causal, the masked half is not counted'
-stdout_matches '^  own +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+$'
-check '100 columns' test "$(awk 'length > 100' .stdout | wc -l)" -eq 0
+stdout_matches '^\* own +[0-9.]+ +[0-9.]+ +[0-9.]+ % +[0-9.]+ +[0-9.]+ +[0-9.]+ %$'
+table 'Peak, a large product of matrices: '
+picture a.svg 2 1 0
 run 0 sgt-bench attention --device cpu $small --threads 1 --json
 for name in forward_ms backward_ms forward_tflops backward_tflops; do stdout_matches "\"$name\": [0-9.e-]*[1-9]"; done
 # two products forward and five backward, of which a half is masked: B H T T D of each
@@ -31,7 +33,11 @@ cuda_on_the_host
 run 0 env SGT_HOST_CUDNN=1 sgt-bench attention --device cuda $small
 stderr_is ''
 stdout_has 'bf16, 2 rows of 20 tokens, 3 heads of 16;'
-for way in own cudnn naive; do stdout_matches "^  $way +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+$"; done
+for way in own cudnn naive; do stdout_matches "^[* ] $way +[0-9.]+ +[0-9.]+ +[-0-9.% ]+ +[0-9.]+ +[0-9.]+ "; done
+check 'the fastest has the star' awk '/forward ms/ { on = 1; next } !NF { on = 0 }
+    on { at = $1 == "*" ? 3 : 2; step = $at + $(at + ($(at + 3) == "%" ? 4 : 3)); if ($1 == "*") star = step; if (!least || step < least) least = step }
+    END { exit star != least }' .stdout
+table 'Peak, a large product of matrices: '
 run 0 sgt-bench attention --device cuda $small --precision fp32 --json
 check 'by tiles, and naive' test "$(grep -c '"forward_ms"' .stdout)" -eq 2
 stdout_has '"why_not": "--attention own: float32 has no place in its tensor cores"'

@@ -1,16 +1,22 @@
 # sgt-bench gemm: its table, its JSON, and what it refuses. Speeds are looked at by people, not by this test.
 . "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/bench.inc"
 
-run 0 sgt-bench gemm --device cpu --model 1x16x2 --batch-size 2 --seq-len 4 --seconds .001 --threads 1
+run 0 sgt-bench gemm --device cpu --model 1x16x2 --batch-size 2 --seq-len 4 --seconds .001 --threads 1 --plot g.svg
 stderr_is ''
-stdout_matches '^1x16x2, fp32, 8 rows; a large square product: [0-9.]* GFLOP/s$'
-stdout_matches '^  qkv +forward +none +8 +48 +16 .* %$'
-stdout_matches '^  fc +forward +bias +8 +64 +16 .* %$'
+stdout_matches '^1x16x2, fp32, 8 rows; peak, a large square product: [0-9.]* GFLOP/s$'
+stdout_matches '^[* ] qkv +forward +none +8 +48 +16 .* %$'
+stdout_matches '^[* ] fc +forward +bias +8 +64 +16 .* %$'
 stdout_matches '^  fc +forward +gelu +8 +64 +16  a kernel of its own here$'
 stdout_matches '^  fcproj +dx +dgelu-bgrad +8 +64 +16  a kernel of its own here$'
-stdout_matches '^  fcproj +dw +none +64 +16 +8 .* %$'
-stdout_matches '^  head +dw +none +50257 +16 +8 .* %$'
-check '100 columns' test "$(awk 'length > 100' .stdout | wc -l)" -eq 0
+stdout_matches '^[* ] fcproj +dw +none +64 +16 +8 .* %$'
+stdout_matches '^[* ] head +dw +none +50257 +16 +8 .* %$'
+table 'peak, a large square product: '
+check 'one is the fastest' test "$(grep -cE '^\* [a-z]+ +(forward|dx|dw) ' .stdout)" -eq 1
+check 'of all' awk '/GFLOP/ && /pass/ { on = 1; next } on && $NF == "%" { if ($1 == "*") best = $(NF - 2); if ($(NF - 2) > most) most = $(NF - 2) }
+    END { exit best + 0 != most + 0 || !best }' .stdout
+picture g.svg 19 1 0
+check 'the line of the limit' test "$(grep -c '<line ' g.svg)" -eq 1
 
 run 0 sgt-bench gemm --device cpu --model 1x16x2 --batch-size 1 --seq-len 8 --seconds .001 --json
 stderr_is ''

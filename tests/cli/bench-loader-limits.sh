@@ -1,5 +1,6 @@
 # sgt-bench loader --limits: every line once, its share the quotient of its figures; fio's answers, good and bad.
 . "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/bench.inc"
 . "$ROOT/tests/cli/shards.inc"
 
 mkdir set bin
@@ -18,8 +19,8 @@ check 'all measured' test "$(lines | grep -c '"left_out"')" -eq 0
 check 'ten shares' test "$(lines | grep -c '"share"')" -eq 10
 check 'each is the quotient of its figures' test "$(lines | awk -F'[:,]' '/"ours_is"/ { a = $2 } /"other_is"/ { b = $2 }
     /"share"/ { q = a / b / $2; n += q > 1 - 3e-5 && q < 1 + 3e-5 } END { print n }')" -eq 10
-check 'a bar each' test "$(grep -c '<rect class="ours"' a.svg)" -eq 10
-python3 -c 'import xml.dom.minidom as m; m.parse("a.svg")' || fail 'the picture is no XML'
+picture a.svg 10 0 0 # each beside a line
+check 'and the line' test "$(grep -c '<line ' a.svg)" -eq 1
 run 0 sgt-bench loader set $quick --limits numpy,scalar
 stdout_has 'preload, i32                   not measured: --peer PYTHON was not given'
 stdout_matches '^preload, i32, 64 rows of 512 +[0-9.]+ Mtokens/s  a token at a time +[0-9.]+ +[0-9.]+$'

@@ -1,6 +1,7 @@
 # sgt-bench score: a small model's answers are transformers', to the item, where a Python has it; and those of a run in which
 # they were.
 . "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/bench.inc"
 . "$ROOT/tests/cli/train.inc"
 work_in_memory
 for python in ${PYTHON:-python3} /usr/bin/python3; do
@@ -51,10 +52,12 @@ for option in '--batch-size 1' '--batch-size 7 --threads 1' '--batch-size 500'; 
     kept right "$(list right words.json)" "$(list right .stdout)"
     check 'perplexity' awk "BEGIN { d = $(figure perplexity .stdout) / $(figure perplexity words.json) - 1; exit !(d < 1e-5 && d > -1e-5) }"
 done
-run 0 sgt-bench score --device cpu --model model endings.jsonl
+run 0 sgt-bench score --device cpu --model model endings.jsonl --plot s.svg
+table 'guessing    0.2500'
+picture s.svg 2 2 0
 stdout_matches '^endings.jsonl, model/step-00000001, cpu, fp32$'
-stdout_matches '^  acc         0\.[0-9]{4} \+- 0\.[0-9]{4}  \([0-9]+ of 30\)$'
-stdout_matches '^  acc_norm    0\.[0-9]{4} \+- 0\.[0-9]{4}  \([0-9]+ of 30\)$'
+stdout_matches '^[* ] acc         0\.[0-9]{4} \+- 0\.[0-9]{4}  \([0-9]+ of 30\)$'
+stdout_matches '^[* ] acc_norm    0\.[0-9]{4} \+- 0\.[0-9]{4}  \([0-9]+ of 30\)$'
 run 0 $score words.jsonl
 stdout_matches '^  perplexity  [0-9]+\.[0-9]{4}$'
 

@@ -1,5 +1,6 @@
 # sgt-bench tokenize: counts what it encodes, and refuses what it cannot read.
 . "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/bench.inc"
 
 mkdir in
 printf 'Hello world!\n' > in/a.txt
@@ -15,10 +16,11 @@ stdout_matches '"seconds": [0-9.e-]*[1-9]'
 run 0 sgt-bench tokenize --threads 3 --json in in/a.txt
 stdout_has '"threads": 3'
 stdout_has '"tokens": 9'
-run 0 sgt-bench tokenize in
+run 0 sgt-bench tokenize in --plot t.svg
+picture t.svg 2 1 0
 stdout_has '18 B in 3 files, in memory'
 stdout_has 'MB/s'
-check '100 columns' test "$(awk 'length > 100' .stdout | wc -l)" -eq 0
+table 'Limit, reading the text from memory, and no more: '
 run 0 sgt-bench tokenize in --quiet
 stdout_is ''
 stderr_is ''
@@ -81,9 +83,12 @@ stdout_has '"seconds": 4000.0' # tiktoken's median of 2000, 4000 and 6000
 check 'its ratio' awk -v ours="$(field seconds .stdout | head -1)" -v ratio="$(field ratio .stdout | head -1)" \
     'BEGIN { x = ratio * ours / 1000; exit !(x > 1 - 2e-5 && x < 1 + 2e-5) }'
 rm asked
-run 0 sgt-bench tokenize in --peer ./python --turns 1
-stdout_matches '^ +[0-9]+ +7 +2\.571 +1000\.000 +0\.0 +0\.00  gigatoken 0\.1: ours is [0-9.]+ times as fast$'
-stdout_matches '^ +[0-9]+ +7 +2\.571 +2000\.000 +0\.0 +0\.00  tiktoken 0\.1: ours is [0-9.]+ times as fast$'
+run 0 sgt-bench tokenize in --peer ./python --turns 1 --plot t.svg
+picture t.svg 2 1 2
+stdout_matches '^  gigatoken 0\.1 +[0-9]+ +7 +2\.571 +1000\.000 +0\.0 +0\.00$'
+stdout_matches '^  tiktoken 0\.1 +[0-9]+ +7 +2\.571 +2000\.000 +0\.0 +0\.00$'
+check 'and how much faster ours is' test "$(grep -cE '^  ours is [0-9.]+ times as fast$' .stdout)" -eq 2
+table 'Limit, reading the text from memory, and no more: '
 stdout_has "turns: 1; medians, and gigatoken's best"
 
 # one that the interpreter lacks is left out, and the rest goes on
@@ -130,6 +135,8 @@ check 'ours was removed before' test "$(cat written)" = ids
 check 'nothing is left' test -z "$(ls work)"
 run 0 sgt-bench tokenize in --disk work --turns 1
 stdout_has '18 B in 3 files, from files to files'
+table 'Limit, writing and flushing as many ids there: '
+check 'nothing is left of that' test -z "$(ls work)"
 run 1 sgt-bench tokenize in --disk nowhere
 stderr_is 'sgt-bench tokenize: --disk nowhere: no folder can be made there: No such file or directory'
 run 1 sgt-bench tokenize in/empty.txt --disk work

@@ -10,14 +10,14 @@
 #include "tools/cli/talk.h"
 
 const technique_text techniques[TECHNIQUES] = {
-    [TECHNIQUE_TEXT] = {"text", "each sample encoded as it is needed", NULL},
-    [TECHNIQUE_MMAP] = {"mmap", "tokens from shards, mapped, one by one", NULL},
+    [TECHNIQUE_TEXT] = {"text", "samples encoded as needed", NULL},
+    [TECHNIQUE_MMAP] = {"mmap", "shards mapped, token by token", NULL},
     [TECHNIQUE_PRELOAD] = {"preload", "shards in memory", NULL},
     [TECHNIQUE_SIMD] = {"simd", "rows by vector instructions", NULL},
-    [TECHNIQUE_OVERLAP] = {"overlap", "rows made and copied beside the step", NULL},
-    [TECHNIQUE_ASYNC] = {"async", "no waiting for a step's metrics", "a CPU's step is over when its metrics are there"},
+    [TECHNIQUE_OVERLAP] = {"overlap", "rows made beside the step", NULL},
+    [TECHNIQUE_ASYNC] = {"async", "metrics read a step late", "a CPU's step is over when its metrics are there"},
     [TECHNIQUE_TF32] = {"tf32", "matrix products in TF32", "no CPU has TF32"},
-    [TECHNIQUE_BF16] = {"bf16", "matrices, activations in 16 bits", NULL},
+    [TECHNIQUE_BF16] = {"bf16", "matrices in 16 bits", NULL},
     [TECHNIQUE_FUSED] = {"fused", "several operations a kernel", "the CPU's kernels are fused always"},
     [TECHNIQUE_GRAPHS] = {"graphs", "a step launched as a whole", "a CPU launches nothing"},
     [TECHNIQUE_FLASH] = {"flash", "attention without T x T scores", "the CPU's attention never stores T x T scores"},
@@ -26,7 +26,7 @@ const technique_text techniques[TECHNIQUES] = {
 };
 
 static struct {
-    const char *data, *rows, *plot;
+    const char *data, *rows;
     uint64_t steps, warmup, rounds;
     int largest;
 } o = {.steps = 10, .warmup = 2};
@@ -51,7 +51,6 @@ static const sgt_option table[] = {
     {"rounds", 0, SGT_OPT_COUNT, &o.rounds, "N", "how often all rows are measured; the median is given",
      .def = "1 on CUDA, 3 on a CPU", .min = 1, .max = ABLATION_ROUNDS},
     {"largest", 0, SGT_OPT_FLAG, &o.largest, .help = "each row once more, with the largest batch that fits"},
-    {"plot", 0, SGT_OPT_TEXT, &o.plot, "FILE.svg", .help = "a picture of it"},
     BENCH_OUTPUT(shape),
     {0}};
 
@@ -117,7 +116,7 @@ static int measure(ablation *a, sgt_error *err)
     if (rc == SGT_OK) rc = take_options(a, err);
     if (rc == SGT_OK) rc = ablation_settle(a, o.rows != NULL, err);
     if (rc == SGT_OK) rc = ablation_measure(a, err);
-    if (rc == SGT_OK && o.plot) rc = ablation_plot(a, o.plot, err);
+    if (rc == SGT_OK && shape.plot) rc = ablation_plot(a, shape.plot, err);
     return rc;
 }
 

@@ -1,12 +1,11 @@
 /* ablation_show.c: the rows of an ablation as a table, as JSON, and as bars. */
 #include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/cpu.h"
-#include "base/file.h"
 #include "tools/bench/ablation.h"
+#include "tools/bench/bench.h"
+#include "tools/bench/picture.h"
 #include "tools/cli/talk.h"
 
 /* The row above `t` that was measured, or the first of all; `t` itself where it is that. */
@@ -31,6 +30,14 @@ static int last_row(const ablation *a)
     return t;
 }
 
+static int best_row(const ablation *a)
+{
+    int best = first_row(a);
+    for (int t = 0; t < TECHNIQUES; t++)
+        if (a->rows[t].wanted && a->rows[t].r.ms < a->rows[best].r.ms) best = t;
+    return best;
+}
+
 static double factor(const ablation *a, int from, int to) { return a->rows[from].r.ms / a->rows[to].r.ms; }
 
 /* ---- the table ---- */
@@ -39,9 +46,12 @@ static void show_row(const ablation *a, int t)
 {
     char bytes[32];
     const ablation_row *row = &a->rows[t];
-    printf("%-8s %-38s %9.3f  %9.0f", techniques[t].name, techniques[t].about, row->r.ms, row->r.tokens_per_s);
+    printf("%c %-8s %-30s %9.3f  %9.0f", t == best_row(a) ? '*' : ' ', techniques[t].name, techniques[t].about,
+           row->r.ms, row->r.tokens_per_s);
     if (row_before(a, t) == t) printf("        -       -");
     else printf("  %7.3f %7.2f", factor(a, row_before(a, t), t), factor(a, first_row(a), t));
+    if (row->r.peak_flops > 0) printf("  %5.1f %%", 100 * row->r.flops / row->r.peak_flops);
+    else printf("  %7s", "-");
     printf("  %10s\n", sgt_format_bytes(bytes, sizeof bytes, row->r.bytes));
 }
 
@@ -72,14 +82,17 @@ static void show_largest(const ablation *a)
 
 void ablation_show(const ablation *a)
 {
-    char cpu[128], total[32];
+    char machine[160], total[32];
     const step_result *r = &a->rows[last_row(a)].r;
-    printf("%s, %s, %s, %s\n", sgt_printable(cpu, sizeof cpu, sgt_cpu_model()), r->device, r->level, r->library);
-    printf("%s, %u x %u tokens a step; median of %u x %u; memory is of %s; a row has all above it\n\n",
-           a->model_name, a->batch, a->seq, a->rounds, a->steps, sgt_format_bytes(total, sizeof total, r->total_bytes));
-    printf("%-8s %-38s %9s  %9s  %7s %7s  %10s\n", "", "", "ms/step", "tokens/s", "faster", "in all", "memory");
+    printf("%s\n%s, %s, %s; memory is of %s\n", bench_machine(machine, sizeof machine), r->device, r->level,
+           r->library, sgt_format_bytes(total, sizeof total, r->total_bytes));
+    printf("%s, %u x %u tokens a step; median of %u x %u; a row has all above it\n\n", a->model_name, a->batch, a->seq,
+           a->rounds, a->steps);
+    printf("  %-39s %9s  %9s  %7s %7s  %7s  %10s\n", "", "ms/step", "tokens/s", "faster", "in all", "of peak", "memory");
     for (int t = 0; t < TECHNIQUES; t++)
         if (a->rows[t].wanted) show_row(a, t);
+    printf("\n* the fastest. Peak: what a large product of matrices reaches%s.\n",
+           r->peak_flops > 0 ? ", in the precision of the row" : ", which is not known here");
     show_largest(a);
     int said = 0;
     for (int t = 0; t < TECHNIQUES; t++)
@@ -126,77 +139,20 @@ int ablation_print_json(const ablation *a, sgt_error *err)
 
 /* ---- bars ---- */
 
-enum { LEFT = 330, WIDE = 460, HIGH = 22, GAP = 6, TOP = 56 };
-
-static void put_escaped(FILE *f, const char *s)
+int ablation_plot(const ablation *a, const char *path, sgt_error *err)
 {
-    for (; *s; s++) {
-        const char *as = *s == '<' ? "&lt;" : *s == '>' ? "&gt;" : *s == '&' ? "&amp;" : NULL;
-        if (as) fputs(as, f);
-        else if ((unsigned char)*s >= ' ') putc(*s, f);
-    }
-}
-
-/* Tokens a second as a bar at height y, and how many times those of the first row. */
-static void put_bar(FILE *f, int y, const step_result *r, double most, double times, uint32_t batch, const char *colour)
-{
-    int width = (int)(r->tokens_per_s / most * WIDE + 0.5);
-    fprintf(f, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"%s\"/>\n", LEFT, y, width > 0 ? width : 1,
-            HIGH, colour);
-    fprintf(f, "<text x=\"%d\" y=\"%d\">%.0f tokens/s, %.2f times", LEFT + width + 8, y + 16, r->tokens_per_s, times);
-    if (batch) fprintf(f, ", %u rows", batch);
-    fprintf(f, "</text>\n");
-}
-
-/* A row's bar, and below it that of its largest batch; returns where the next one begins. */
-static int put_row(FILE *f, const ablation *a, int t, int y, double most)
-{
-    const ablation_row *row = &a->rows[t];
-    fprintf(f, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%s</text>\n", LEFT - 8, y + 16, techniques[t].about);
-    put_bar(f, y, &row->r, most, factor(a, first_row(a), t), 0, "#4477aa");
-    if (row->at_largest.ms > 0)
-        put_bar(f, y += HIGH, &row->at_largest, most, largest_factor(a, t), row->largest, "#99bbdd");
-    return y + HIGH + GAP;
-}
-
-static void put_title(FILE *f, const ablation *a)
-{
-    fprintf(f, "<text x=\"12\" y=\"26\" font-size=\"16\">What each technique brings: ");
-    put_escaped(f, a->model_name);
-    fprintf(f, ", %u x %u tokens a step, %s (", a->batch, a->seq, a->rows[last_row(a)].r.device);
-    put_escaped(f, a->rows[last_row(a)].r.library);
-    fprintf(f, ")%s</text>\n", a->at_largest ? "; light: the largest batch that fits" : "");
-}
-
-static void put_picture(FILE *f, const ablation *a)
-{
-    double most = 0;
-    int high = TOP + 12, y = TOP, wide = LEFT + WIDE + 290;
+    const step_result *last = &a->rows[last_row(a)].r;
+    bench_picture *p = bench_picture_new("What each technique brings: %s on %s", a->model_name, last->device);
+    bench_picture_group(p, "%u x %u tokens a step: tokens a second%s", a->batch, a->seq,
+                        a->at_largest ? "; light: with the largest batch that fits" : "");
     for (int t = 0; t < TECHNIQUES; t++) {
         const ablation_row *row = &a->rows[t];
         if (!row->wanted) continue;
-        high += HIGH + GAP + (row->at_largest.ms > 0 ? HIGH : 0);
-        if (row->r.tokens_per_s > most) most = row->r.tokens_per_s;
-        if (row->at_largest.tokens_per_s > most) most = row->at_largest.tokens_per_s;
+        bench_picture_bar(p, BENCH_OURS, row->r.tokens_per_s, techniques[t].about, "%.0f, %.2f times%s",
+                          row->r.tokens_per_s, factor(a, first_row(a), t), t == best_row(a) ? ", the fastest" : "");
+        if (row->at_largest.ms > 0)
+            bench_picture_bar(p, BENCH_LIGHT, row->at_largest.tokens_per_s, "", "%.0f, %.2f times, %u rows",
+                              row->at_largest.tokens_per_s, largest_factor(a, t), row->largest);
     }
-    fprintf(f,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" "
-            "font-family=\"sans-serif\" font-size=\"14\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
-            wide, high, wide, high);
-    put_title(f, a);
-    for (int t = 0; t < TECHNIQUES; t++)
-        if (a->rows[t].wanted) y = put_row(f, a, t, y, most);
-    fprintf(f, "</svg>\n");
-}
-
-int ablation_plot(const ablation *a, const char *path, sgt_error *err)
-{
-    char *text = NULL;
-    size_t n = 0;
-    FILE *f = open_memstream(&text, &n);
-    if (!f) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
-    put_picture(f, a);
-    int rc = fclose(f) == 0 ? sgt_file_put(path, text, n, err) : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
-    free(text);
-    return rc;
+    return bench_picture_write(p, path, err);
 }

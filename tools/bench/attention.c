@@ -7,6 +7,7 @@
 
 #include "base/cpu.h"
 #include "tools/bench/bench.h"
+#include "tools/bench/picture.h"
 #include "tools/bench/shape.h"
 #include "tools/cli/talk.h"
 
@@ -69,24 +70,68 @@ static int print_json(const attention_bench *b, sgt_error *err)
     return bad ? sgt_fail_errno(err, "standard output") : SGT_OK;
 }
 
-static void show(const attention_bench *b, int cuda)
+static const attention_line *best_line(const attention_bench *b)
 {
-    char cpu[128], device[160], why[300];
-    const char *unit = cuda ? "TFLOP/s" : "GFLOP/s";
-    double scale = cuda ? 1e-9 : 1e-6;
-    printf("%s, %s, %s\n", sgt_printable(cpu, sizeof cpu, sgt_cpu_model()),
-           sgt_printable(device, sizeof device, b->device), b->library);
-    printf("%s, %zu rows of %zu tokens, %zu heads of %zu; causal, the masked half is not counted\n\n",
-           sgt_precision_words[b->precision], b->B, b->T, b->H, b->D);
-    printf("  attention   forward ms   %s   backward ms   %s\n", unit, unit);
+    const attention_line *best = NULL;
     for (size_t i = 0; i < b->count; i++) {
         const attention_line *l = &b->lines[i];
-        printf("  %-9s", l->way);
-        if (l->forward_ms > 0)
-            printf("  %11.3f  %8.1f  %12.3f  %8.1f\n", l->forward_ms, forward_flops(b) / l->forward_ms * scale,
-                   l->backward_ms, backward_flops(b) / l->backward_ms * scale);
-        else printf("   %s\n", sgt_printable(why, sizeof why, l->why));
+        if (l->forward_ms > 0 && (!best || l->forward_ms + l->backward_ms < best->forward_ms + best->backward_ms)) best = l;
     }
+    return best;
+}
+
+static void show_direction(const attention_bench *b, double ms, double operations, double scale, int width)
+{
+    printf("  %*.3f  %8.1f", width, ms, operations / ms * scale);
+    if (b->peak_flops > 0) printf("  %5.1f %%", 100 * operations / ms * 1e3 / b->peak_flops);
+    else printf("  %7s", "-");
+}
+
+static void show(const attention_bench *b, int cuda)
+{
+    char machine[160], device[64], why[80];
+    const char *unit = cuda ? "TFLOP/s" : "GFLOP/s";
+    double scale = cuda ? 1e-9 : 1e-6;
+    printf("%s\n%s, %s\n", bench_machine(machine, sizeof machine), sgt_printable(device, sizeof device, b->device),
+           b->library);
+    printf("%s, %zu rows of %zu tokens, %zu heads of %zu; causal, the masked half is not counted\n\n",
+           sgt_precision_words[b->precision], b->B, b->T, b->H, b->D);
+    printf("  attention   forward ms   %s  of peak   backward ms   %s  of peak\n", unit, unit);
+    for (size_t i = 0; i < b->count; i++) {
+        const attention_line *l = &b->lines[i];
+        printf("%c %-9s", l == best_line(b) ? '*' : ' ', l->way);
+        if (l->forward_ms > 0) {
+            show_direction(b, l->forward_ms, forward_flops(b), scale, 11);
+            show_direction(b, l->backward_ms, backward_flops(b), scale, 12);
+            printf("\n");
+        } else printf("   %s\n", sgt_printable(why, sizeof why, l->why));
+    }
+    printf("\n* the fastest, forward and backward together. Peak, a large product of matrices: ");
+    if (b->peak_flops > 0) printf("%.1f %s\n", b->peak_flops * scale * 1e-3, unit);
+    else printf("not known\n");
+}
+
+static int plot(const attention_bench *b, int cuda, sgt_error *err)
+{
+    char name[48];
+    double scale = cuda ? 1e-9 : 1e-6;
+    bench_picture *p = bench_picture_new("Causal attention: %s, %zu rows of %zu tokens, %zu heads of %zu",
+                                         sgt_precision_words[b->precision], b->B, b->T, b->H, b->D);
+    bench_picture_group(p, "%s on %s, %s", cuda ? "TFLOP/s" : "GFLOP/s", b->device, b->library);
+    if (b->peak_flops > 0)
+        bench_picture_bar(p, BENCH_LIMIT, b->peak_flops, "a large product of matrices", "%.1f",
+                          b->peak_flops * scale * 1e-3);
+    bench_picture_limit(p, b->peak_flops);
+    for (size_t i = 0; i < b->count; i++) {
+        const attention_line *l = &b->lines[i];
+        double forward = forward_flops(b) / l->forward_ms, backward = backward_flops(b) / l->backward_ms;
+        if (!(l->forward_ms > 0)) continue;
+        snprintf(name, sizeof name, "%s, forward", l->way);
+        bench_picture_bar(p, BENCH_OURS, forward * 1e3, name, "%.1f: %.3f ms", forward * scale, l->forward_ms);
+        snprintf(name, sizeof name, "%s, backward", l->way);
+        bench_picture_bar(p, BENCH_OURS, backward * 1e3, name, "%.1f: %.3f ms", backward * scale, l->backward_ms);
+    }
+    return bench_picture_write(p, shape.plot, err);
 }
 
 /* ---- the subcommand ---- */
@@ -120,6 +165,7 @@ static int bench_attention(int argc, char **argv)
     int rc = bench_device(&device, &notice, &err), cuda = strcmp(device, "cuda") == 0;
     if (rc == SGT_OK) rc = take_options(&b, cuda, &err);
     if (rc == SGT_OK) rc = cuda ? attention_on_cuda(&b, &err) : attention_on_cpu(&b, &err);
+    if (rc == SGT_OK && shape.plot) rc = plot(&b, cuda, &err);
     if (rc == SGT_OK && shape.json) rc = print_json(&b, &err);
     else if (rc == SGT_OK && !shape.quiet) show(&b, cuda);
     if (rc == SGT_OK && (fflush(stdout) == EOF || ferror(stdout))) rc = sgt_fail_errno(&err, "standard output");

@@ -18,6 +18,7 @@ typedef struct attention_bench {
     const char *cache;    /* a folder for timings */
     const sgt_stop *stop;
     char device[64], library[96];
+    double peak_flops;    /* of a large product of matrices in that precision; 0: not known */
     attention_line lines[4];
     size_t count;
 } attention_bench;

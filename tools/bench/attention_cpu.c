@@ -7,6 +7,7 @@
 #include "kernels.h"
 #include "tools/bench/attention.h"
 #include "tools/bench/bench.h"
+#include "tools/bench/gemm.h"
 
 enum { LEAST = 3, MOST = 64 };
 #define SECONDS 0.5 /* for each direction, run LEAST times at least */
@@ -100,6 +101,7 @@ int attention_on_cpu(attention_bench *b, sgt_error *err)
     snprintf(b->library, sizeof b->library, "%s", o.k->level);
     rc = time_heads(&l->forward_ms, &o, b, head_forward, err);
     if (rc == SGT_OK) rc = time_heads(&l->backward_ms, &o, b, head_backward, err);
+    if (rc == SGT_OK && gemm_square_on_cpu(&b->peak_flops, b->threads, 0, NULL) < 0) b->peak_flops = 0;
     sgt_arena_unmap(&o.memory);
     return rc;
 }

@@ -45,6 +45,7 @@ static int time_way(attention_bench *b, const sgt_cuda_library *lib, const char 
     l->forward_ms = (double)t.forward_ms;
     l->backward_ms = (double)t.backward_ms;
     snprintf(b->library, sizeof b->library, "%s", t.library);
+    b->peak_flops = t.peak_flops;
     return SGT_OK;
 }
 

@@ -14,6 +14,13 @@
 extern const sgt_command bench_loader_command, bench_tokenize_command, bench_gemm_command, bench_attention_command,
     bench_step_command, bench_ablation_command, bench_score_command;
 
+/* ---- machine.c ---- */
+
+/* "AMD EPYC 9R14, 2 cores, avx512, 23.5 GiB of memory" into buf, which is returned. */
+char *bench_machine(char *buf, size_t n);
+/* A path for a line of a table: printable, and where it is longer than buf, its end. */
+char *bench_name(char *buf, size_t n, const char *name);
+
 /* ---- device.c ---- */
 
 /* "cpu" or "cuda" for "auto", which is said; SGT_EUNSUPPORTED where "cuda" was asked for and is not to be had. */

@@ -9,6 +9,7 @@
 #include "base/cpu.h"
 #include "kernels.h"
 #include "tools/bench/bench.h"
+#include "tools/bench/picture.h"
 #include "tools/bench/shape.h"
 #include "tools/cli/talk.h"
 
@@ -130,25 +131,58 @@ static int print_json(const gemm_bench *b, sgt_error *err)
     return bad ? sgt_fail_errno(err, "standard output") : SGT_OK;
 }
 
+static double line_flops(const gemm_line *l) { return l->ms > 0 ? gemm_flops(&l->shape) / l->ms * 1e3 : 0; }
+
+static const gemm_line *best_line(const gemm_bench *b)
+{
+    const gemm_line *best = &b->lines[0];
+    for (size_t i = 1; i < b->count; i++)
+        if (line_flops(&b->lines[i]) > line_flops(best)) best = &b->lines[i];
+    return best;
+}
+
 static void show(const gemm_bench *b)
 {
-    char cpu[128], device[160], why[200];
+    char machine[160], device[96], why[32];
     const char *unit = b->cuda ? "TFLOP/s" : "GFLOP/s";
     double scale = b->cuda ? 1e-12 : 1e-9;
-    printf("%s, %s, %s\n", sgt_printable(cpu, sizeof cpu, sgt_cpu_model()),
-           sgt_printable(device, sizeof device, b->device), b->library);
+    printf("%s\n%s, %s\n", bench_machine(machine, sizeof machine), sgt_printable(device, sizeof device, b->device),
+           b->library);
     printf("%s, %s, %zu rows", shape.model, precision_name(b), b->rows);
-    if (b->peak_flops > 0) printf("; a large square product: %.1f %s", b->peak_flops * scale, unit);
+    if (b->peak_flops > 0) printf("; peak, a large square product: %.1f %s", b->peak_flops * scale, unit);
     printf("\n\n  layer   pass     epilogue         m        n        k          us   %s  of peak\n", unit);
     for (size_t i = 0; i < b->count; i++) {
         const gemm_line *l = &b->lines[i];
         const sgt_cuda_gemm_shape *s = &l->shape;
-        printf("  %-7s %-8s %-11s %7zu  %7zu  %7zu", l->layer, l->pass, l->epilogue, s->m, s->n, s->k);
+        printf("%c %-7s %-8s %-11s %7zu  %7zu  %7zu", l == best_line(b) ? '*' : ' ', l->layer, l->pass, l->epilogue, s->m, s->n, s->k);
         if (l->ms > 0) printf("  %10.1f  %8.1f", 1e3 * l->ms, gemm_flops(s) / l->ms * 1e3 * scale);
         else printf("  %s", sgt_printable(why, sizeof why, l->why));
         if (l->ms > 0 && b->peak_flops > 0) printf("  %5.1f %%", 100 * gemm_flops(s) / l->ms * 1e3 / b->peak_flops);
         printf("\n");
     }
+    printf("\n* the fastest\n");
+}
+
+static int plot(const gemm_bench *b, sgt_error *err)
+{
+    char name[48];
+    const char *unit = b->cuda ? "TFLOP/s" : "GFLOP/s";
+    double scale = b->cuda ? 1e-12 : 1e-9;
+    bench_picture *p = bench_picture_new("Matrix products of a step: %s, %s, %zu rows", shape.model, precision_name(b),
+                                         b->rows);
+    bench_picture_group(p, "%s on %s, %s", unit, b->device, b->library);
+    if (b->peak_flops > 0)
+        bench_picture_bar(p, BENCH_LIMIT, b->peak_flops, "a large square product", "%.1f", b->peak_flops * scale);
+    bench_picture_limit(p, b->peak_flops);
+    for (size_t i = 0; i < b->count; i++) {
+        const gemm_line *l = &b->lines[i];
+        if (!(l->ms > 0)) continue;
+        snprintf(name, sizeof name, "%s, %s%s%s", l->layer, l->pass, strcmp(l->epilogue, "none") ? ", " : "",
+                 strcmp(l->epilogue, "none") ? l->epilogue : "");
+        bench_picture_bar(p, BENCH_OURS, line_flops(l), name, "%.1f%s", line_flops(l) * scale,
+                          l == best_line(b) ? ", the fastest" : "");
+    }
+    return bench_picture_write(p, shape.plot, err);
 }
 
 /* ---- the subcommand ---- */
@@ -199,6 +233,7 @@ static int bench_gemm(int argc, char **argv)
     if (strcmp(shape.device, "cpu")) rc = measure(&b, 1, &err);
     if (strcmp(shape.device, "cpu") == 0 || (rc == SGT_EUNSUPPORTED && strcmp(shape.device, "auto") == 0))
         rc = measure(&b, 0, &err);
+    if (rc == SGT_OK && shape.plot) rc = plot(&b, &err);
     if (rc == SGT_OK && shape.json) rc = print_json(&b, &err);
     else if (rc == SGT_OK && !shape.quiet) show(&b);
     if (rc == SGT_OK && (fflush(stdout) == EOF || ferror(stdout))) rc = sgt_fail_errno(&err, "standard output");

@@ -32,6 +32,9 @@ typedef struct gemm_bench {
 int gemm_on_cpu(gemm_bench *b, sgt_error *err);
 int gemm_on_cuda(gemm_bench *b, sgt_error *err); /* SGT_EUNSUPPORTED: there is none */
 
+/* Of a large square product on a CPU, float32 or bfloat16, in *flops. */
+int gemm_square_on_cpu(double *flops, int threads, int bf16, sgt_error *err);
+
 double gemm_flops(const sgt_cuda_gemm_shape *s); /* of one */
 
 #endif

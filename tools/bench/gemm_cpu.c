@@ -110,6 +110,16 @@ static int time_square(double *flops, const operands *o, const gemm_bench *b, sg
     return rc;
 }
 
+int gemm_square_on_cpu(double *flops, int threads, int bf16, sgt_error *err)
+{
+    operands o = {0};
+    gemm_bench b = {.threads = threads, .type = bf16 ? SGT_BF16 : SGT_F32, .seconds = 0.1};
+    int rc = fill_operands(&o, &b, err);
+    if (rc == SGT_OK) rc = time_square(flops, &o, &b, err);
+    sgt_arena_unmap(&o.memory);
+    return rc;
+}
+
 int gemm_on_cpu(gemm_bench *b, sgt_error *err)
 {
     operands o = {0};

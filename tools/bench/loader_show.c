@@ -52,12 +52,11 @@ static void show_versions(const loader_bench *b)
 
 static void show_head(const loader_bench *b)
 {
-    char tokens[32], bytes[32], shards[32], path[512], cpu[128];
-    printf("%s: %s tokens (%s) in %s shard%s\n", sgt_printable(path, sizeof path, b->path),
+    char tokens[32], bytes[32], shards[32], path[48], machine[160];
+    printf("%s: %s tokens (%s) in %s shard%s\n", bench_name(path, sizeof path, b->path),
            sgt_format_count(tokens, sizeof tokens, b->tokens), sgt_format_bytes(bytes, sizeof bytes, 2 * b->tokens),
            sgt_format_count(shards, sizeof shards, b->shard_count), b->shard_count == 1 ? "" : "s");
-    printf("%s, %d cores; median of %" PRIu64, sgt_printable(cpu, sizeof cpu, sgt_cpu_model()), sgt_cpu_count(),
-           b->o->turns);
+    printf("%s\nmedian of %" PRIu64, bench_machine(machine, sizeof machine), b->o->turns);
     show_versions(b);
     printf("\n\n");
 }

@@ -12,6 +12,7 @@
 #include "device.h"
 #include "run/run.h"
 #include "tools/bench/bench.h"
+#include "tools/bench/picture.h"
 #include "tools/bench/shape.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/talk.h"
@@ -206,19 +207,47 @@ static int print_json(const scoring *s, sgt_error *err)
     return bad ? sgt_fail_errno(err, "standard output") : SGT_OK;
 }
 
+/* The share of right answers that guessing gives: of last words, none. */
+static double guessed(const scoring *s)
+{
+    double sum = 0;
+    for (size_t i = 0; i < s->items.count && s->items.kind == SCORE_CHOICE; i++) sum += 1.0 / s->items.items[i].choices;
+    return sum / (double)s->items.count;
+}
+
 static void show_share(const scoring *s, const char *name, size_t right)
 {
-    printf("  %-10s  %.4f +- %.4f  (%zu of %zu)\n", name, share(s, right), doubt(s, right), right, s->items.count);
+    size_t most = s->right > s->right_by_length ? s->right : s->right_by_length;
+    printf("%c %-10s  %.4f +- %.4f  (%zu of %zu)\n", right == most ? '*' : ' ', name, share(s, right), doubt(s, right),
+           right, s->items.count);
 }
 
 static void show(const scoring *s)
 {
-    char path[256], model[256];
-    printf("%s, %s, %s, %s\n", sgt_printable(path, sizeof path, s->path), sgt_printable(model, sizeof model, s->model),
-           s->b->name, sgt_precision_words[s->o.precision]);
+    char path[48], model[48], machine[160];
+    printf("%s\n%s, %s, %s, %s\n", bench_machine(machine, sizeof machine), bench_name(path, sizeof path, s->path),
+           bench_name(model, sizeof model, s->model), s->b->name, sgt_precision_words[s->o.precision]);
     show_share(s, "acc", s->right);
-    if (s->items.kind == SCORE_CHOICE) show_share(s, "acc_norm", s->right_by_length);
-    else printf("  %-10s  %.4f\n", "perplexity", exp(s->loss / (double)s->items.count));
+    if (s->items.kind == SCORE_CHOICE) {
+        show_share(s, "acc_norm", s->right_by_length);
+        printf("  %-10s  %.4f\n\n* the better one\n", "guessing", guessed(s));
+    } else printf("  %-10s  %.4f\n", "perplexity", exp(s->loss / (double)s->items.count));
+}
+
+static int plot(const scoring *s, sgt_error *err)
+{
+    char path[48], model[48];
+    bench_picture *p = bench_picture_new("Right answers of %s by %s", bench_name(path, sizeof path, s->path),
+                                         bench_name(model, sizeof model, s->model));
+    bench_picture_group(p, "share of %zu, on %s in %s", s->items.count, s->b->name, sgt_precision_words[s->o.precision]);
+    bench_picture_bar(p, BENCH_OURS, share(s, s->right), "acc", "%.4f +- %.4f", share(s, s->right), doubt(s, s->right));
+    if (s->items.kind == SCORE_CHOICE) {
+        bench_picture_bar(p, BENCH_OURS, share(s, s->right_by_length), "acc_norm", "%.4f +- %.4f",
+                          share(s, s->right_by_length), doubt(s, s->right_by_length));
+        bench_picture_bar(p, BENCH_LIMIT, guessed(s), "guessing", "%.4f", guessed(s));
+    }
+    bench_picture_bar(p, BENCH_LIMIT, 1, "all", "1");
+    return bench_picture_write(p, shape.plot, err);
 }
 
 /* ---- the whole ---- */
@@ -256,6 +285,7 @@ static int bench_score(int argc, char **argv)
     s.device = shape.device;
     s.stop = sgt_catch_signals();
     int rc = score(&s, &notice, &err);
+    if (rc == SGT_OK && shape.plot) rc = plot(&s, &err);
     if (rc == SGT_OK && shape.json) rc = print_json(&s, &err);
     else if (rc == SGT_OK && !shape.quiet) show(&s);
     if (rc == SGT_OK && (fflush(stdout) == EOF || ferror(stdout))) rc = sgt_fail_errno(&err, "standard output");

@@ -10,7 +10,7 @@
 #include "tools/cli/options.h"
 
 typedef struct bench_shape {
-    const char *device, *model, *precision;
+    const char *device, *model, *precision, *plot;
     uint64_t batch, seq, threads; /* 0: not given */
     int precision_given, json, quiet;
 } bench_shape;
@@ -33,6 +33,7 @@ typedef struct bench_shape {
     {"threads", 0, SGT_OPT_COUNT, &(o).threads, "N", "threads of the CPU", .def = "the cores at hand", .min = 1, \
      .max = 1024}
 #define BENCH_OUTPUT(o) \
+    {"plot", 0, SGT_OPT_TEXT, &(o).plot, "FILE.svg", .help = "a picture of it"}, \
     {"json", 0, SGT_OPT_FLAG, &(o).json, NULL, .help = "one JSON document"}, \
     {"quiet", 'q', SGT_OPT_FLAG, &(o).quiet, NULL, .help = "print nothing but what --json asks for, and failures"}
 

@@ -10,6 +10,7 @@
 #include "tools/bench/bench.h"
 #include "tools/bench/gemm.h"
 #include "tools/bench/peer.h"
+#include "tools/bench/picture.h"
 #include "tools/bench/shape.h"
 #include "tools/cli/talk.h"
 
@@ -258,9 +259,9 @@ static void show_peer(const step_bench *b)
 {
     char bytes[32];
     const peer_result *p = &b->peer;
-    printf("\n%9.3f  %10.0f  %s, its first five steps %.1f s, peak %s\n", p->ms, p->tokens_per_s, p->name,
-           p->first_steps_s, sgt_format_bytes(bytes, sizeof bytes, p->peak_bytes));
-    printf("ours is %.3f times as fast, with %.3f times the memory; medians of %" PRIu64 " turns\n", p->ms / b->r.ms,
+    printf("%c %9.3f  %9.0f  %s, its first five steps %.1f s, peak %s\n", b->r.ms < p->ms ? ' ' : '*', p->ms,
+           p->tokens_per_s, p->name, p->first_steps_s, sgt_format_bytes(bytes, sizeof bytes, p->peak_bytes));
+    printf("\n* the fastest; ours is %.3f times as fast, with %.3f times the memory; medians of %" PRIu64 " turns\n", p->ms / b->r.ms,
            (double)b->r.peak_bytes / (double)p->peak_bytes, o.turns);
 }
 
@@ -270,26 +271,57 @@ static void show_share(double part, double whole, int width)
     else printf("  %*s", width, "-");
 }
 
+static void show_peak(const step_result *r, int slow)
+{
+    if (r->peak_flops > 0)
+        printf("%speak, a large product of matrices: %.1f %s\n", o.peer ? "" : "\n", r->peak_flops * (slow ? 1e-9 : 1e-12),
+               slow ? "GFLOP/s" : "TFLOP/s");
+}
+
 static void show(const step_bench *b)
 {
-    char bytes[32], cpu[128];
+    char bytes[32], machine[160];
     const step_result *r = &b->r;
     const sgt_backend_options *k = &b->backend;
     int slow = r->flops < 1e12;
-    printf("%s, %s, %s, %s\n", sgt_printable(cpu, sizeof cpu, sgt_cpu_model()), r->device, r->level, r->library);
+    printf("%s\n%s, %s, %s\n", bench_machine(machine, sizeof machine), r->device, r->level, r->library);
     printf("%s, %s, %u x %u x %u tokens a step; median of %u\n\n", shape.model, sgt_precision_words[k->precision],
            k->accum, k->batch, k->seq, r->steps);
-    printf("  ms/step    tokens/s   %s   of peak  datasheet   data wait  first step        peak\n",
+    printf("    ms/step   tokens/s  %s  of peak  datasheet   data wait  first step        peak\n",
            slow ? "GFLOP/s" : "TFLOP/s");
-    printf("%9.3f  %10.0f  %8.1f", r->ms, r->tokens_per_s, r->flops * (slow ? 1e-9 : 1e-12));
-    show_share(r->flops, r->peak_flops, 8);
+    printf("%c %9.3f  %9.0f  %7.1f", !o.peer || r->ms < b->peer.ms ? '*' : ' ', r->ms, r->tokens_per_s, r->flops * (slow ? 1e-9 : 1e-12));
+    show_share(r->flops, r->peak_flops, 7);
     show_share(r->flops, r->datasheet_flops, 9);
     printf("  %7.3f ms  %8.2f s  %10s\n", r->wait_ms, r->open_s + r->first_s,
            sgt_format_bytes(bytes, sizeof bytes, r->peak_bytes));
+    if (o.peer) show_peer(b);
+    show_peak(r, slow);
     if (r->launches_step) printf("\n%u kernels a forward pass, %u a step\n", r->launches_forward, r->launches_step);
     if (r->seen_step) printf("%u a step, as CUPTI counts them\n", r->seen_step);
     if (o.parts) show_parts(r);
-    if (o.peer) show_peer(b);
+}
+
+static int plot(const step_bench *b, sgt_error *err)
+{
+    const step_result *r = &b->r;
+    const sgt_backend_options *k = &b->backend;
+    double scale = r->flops < 1e12 ? 1e-9 : 1e-12;
+    bench_picture *p = bench_picture_new("A training step: %s, %s, %u x %u x %u tokens", shape.model,
+                                         sgt_precision_words[k->precision], k->accum, k->batch, k->seq);
+    bench_picture_group(p, "tokens a second on %s, %s", r->device, r->library);
+    bench_picture_bar(p, BENCH_OURS, r->tokens_per_s, "sgt", "%.0f: %.1f ms a step", r->tokens_per_s, r->ms);
+    if (o.peer)
+        bench_picture_bar(p, BENCH_PEER, b->peer.tokens_per_s, b->peer.name, "%.0f: %.1f ms a step",
+                          b->peer.tokens_per_s, b->peer.ms);
+    bench_picture_group(p, "%s", scale > 1e-10 ? "GFLOP/s" : "TFLOP/s");
+    bench_picture_bar(p, BENCH_OURS, r->flops, "the step", "%.1f", r->flops * scale);
+    if (r->peak_flops > 0)
+        bench_picture_bar(p, BENCH_LIMIT, r->peak_flops, "a large product of matrices", "%.1f", r->peak_flops * scale);
+    if (r->part_count) bench_picture_group(p, "milliseconds of a step");
+    for (size_t i = 0; i < r->part_count; i++)
+        bench_picture_bar(p, BENCH_OURS, r->parts[i].ms, r->parts[i].name, "%.3f: %.1f %%", r->parts[i].ms,
+                          100 * r->parts[i].ms / r->ms);
+    return bench_picture_write(p, shape.plot, err);
 }
 
 static int bench_step(int argc, char **argv)
@@ -304,6 +336,7 @@ static int bench_step(int argc, char **argv)
     b.device = shape.device;
     b.cache = sgt_cache_folder();
     int rc = measure(&b, &notice, &err);
+    if (rc == SGT_OK && shape.plot) rc = plot(&b, &err);
     if (rc == SGT_OK && shape.json) rc = print_json(&b, &err);
     else if (rc == SGT_OK && !shape.quiet) show(&b);
     if (rc == SGT_OK && (fflush(stdout) == EOF || ferror(stdout))) rc = sgt_fail_errno(&err, "standard output");

@@ -7,22 +7,25 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/cpu.h"
 #include "base/file.h"
 #include "input/corpus.h"
 #include "sgt_tokenize.h"
 #include "text/split.h"
 #include "tools/bench/bench.h"
+#include "tools/bench/picture.h"
 #include "tools/bench/tokenize_peer.h"
 #include "tools/cli/options.h"
 #include "tools/cli/talk.h"
 #include "vocab/vocab.h"
 
 #define PIECE ((size_t)256 << 10)    /* bytes: documents are cut to this where they can be, as sgt-tokenize cuts them */
+#define LIMIT_TURNS 3
 #define MOST_BYTES ((size_t)1 << 40) /* of one file: more cannot be in memory */
 
 static struct {
-    const char *cpu, *peer, *disk;
+    const char *cpu, *peer, *disk, *plot;
     uint64_t threads, turns;
     int json, quiet;
 } o = {.cpu = "auto", .turns = 3};
@@ -39,6 +42,7 @@ static const sgt_option table[] = {
      .max = TOKENIZE_TURNS},
     {"disk", 0, SGT_OPT_TEXT, &o.disk, "FOLDER",
      .help = "whole commands instead, from files to 16-bit ids on disk, which are written below FOLDER"},
+    {"plot", 0, SGT_OPT_TEXT, &o.plot, "FILE.svg", .help = "a picture of it"},
     {"json", 0, SGT_OPT_FLAG, &o.json, NULL, .help = "one JSON document"},
     {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, NULL, .help = "print nothing but what --json asks for, and failures"},
     {0}};
@@ -67,8 +71,9 @@ typedef struct text_bench {
     piece *pieces;
     size_t count, room, longest;
     size_t next; /* the piece that the next free thread takes; atomic */
-    uint64_t bytes, tokens;
+    uint64_t bytes, tokens, sum;
     double seconds; /* the median of the turns */
+    double limit_s; /* reading the text from memory and no more; or, of whole commands, writing as many ids to that disk */
     tokenize_turn turn;
     char *work, *out; /* --disk: a folder of ours, and a name in it */
     tokenize_peer peers[TOKENIZE_PEERS];
@@ -207,6 +212,62 @@ static int encode_all(text_bench *b, double *seconds, sgt_error *err)
     return rc == SGT_OK ? bench_run(&s, encode_pieces, b, &units, seconds, err) : rc;
 }
 
+/* The text is looked at and nothing is made of it: what memory allows. The sum keeps the compiler from leaving it out. */
+static int read_pieces(void *ctx, int thread, uint64_t k, sgt_error *err)
+{
+    text_bench *b = ctx;
+    uint64_t sum = 0, word;
+    (void)thread;
+    (void)k;
+    (void)err;
+    for (;;) {
+        size_t i = __atomic_fetch_add(&b->next, 1, __ATOMIC_RELAXED), at = 0;
+        if (i >= b->count) break;
+        for (; at + sizeof word <= b->pieces[i].n; at += sizeof word) {
+            memcpy(&word, b->pieces[i].text + at, sizeof word);
+            sum += word;
+        }
+    }
+    __atomic_fetch_add(&b->sum, sum, __ATOMIC_RELAXED);
+    return SGT_OK;
+}
+
+/* As many bytes as the ids have, written and flushed as the commands do it. */
+static int write_ids(text_bench *b, sgt_error *err)
+{
+    static const char zeros[PIECE];
+    sgt_error why;
+    sgt_file *f;
+    double began = sgt_now();
+    int rc = sgt_file_begin(&f, b->out, err);
+    if (rc < 0) return rc;
+    for (uint64_t left = 2 * b->tokens; left && rc == SGT_OK;) {
+        size_t n = left < PIECE ? (size_t)left : PIECE;
+        rc = sgt_file_write(f, zeros, n, err);
+        left -= n;
+    }
+    if (rc < 0) sgt_file_abandon(f);
+    else rc = sgt_file_commit(f, err);
+    b->limit_s = sgt_now() - began;
+    sgt_remove_tree(b->out, &why);
+    return rc;
+}
+
+static int take_limit(text_bench *b, sgt_error *err)
+{
+    double seconds[LIMIT_TURNS];
+    uint64_t units;
+    int rc = SGT_OK;
+    bench_slice s = {.most = 1, .seconds = 1e9, .threads = b->threads};
+    if (o.disk) return write_ids(b, err);
+    for (int i = 0; i < LIMIT_TURNS && rc == SGT_OK; i++) {
+        b->next = 0;
+        rc = bench_run(&s, read_pieces, b, &units, &seconds[i], err);
+    }
+    if (rc == SGT_OK) b->limit_s = bench_median(seconds, LIMIT_TURNS);
+    return rc;
+}
+
 /* One turn of ours, or, with whole commands, of the program. */
 static int take_ours(text_bench *b, double *seconds, sgt_error *err)
 {
@@ -269,7 +330,8 @@ static int measure(text_bench *b, char **inputs, size_t count, const sgt_notice 
                               .cpu = o.cpu, .threads = b->threads, .stop = stop};
     rc = o.disk ? make_work(b, err) : read_inputs(b, stop, err);
     if (rc == SGT_OK && !o.disk) rc = prepare(b, err);
-    return rc == SGT_OK ? take_turns(b, notice, err) : rc;
+    if (rc == SGT_OK) rc = take_turns(b, notice, err);
+    return rc == SGT_OK ? take_limit(b, err) : rc;
 }
 
 static void release(text_bench *b)
@@ -326,32 +388,70 @@ static int print_json(text_bench *b, sgt_error *err)
     return bad ? sgt_fail_errno(err, "standard output") : SGT_OK;
 }
 
-static void show_peers(text_bench *b)
+static void show_row(const text_bench *b, uint64_t tokens, double seconds, int best, const char *who)
 {
-    for (int i = 0; i < TOKENIZE_PEERS; i++) {
-        tokenize_peer *p = &b->peers[i];
-        if (p->left_out) continue;
-        char tokens[32];
-        double s = peer_seconds(p);
-        printf("%7d  %13s  %12.3f  %9.3f  %9.1f  %10.2f  %s: ours is %.2f times as fast\n", b->threads,
-               sgt_format_count(tokens, sizeof tokens, p->tokens), (double)b->bytes / (double)p->tokens, s,
-               (double)b->bytes / s * 1e-6, (double)p->tokens / s * 1e-6, p->name, s / b->seconds);
-    }
-    printf("turns: %" PRIu64 "; medians%s\n", o.turns, o.disk ? "" : ", and gigatoken's best");
+    char count[32];
+    printf("%c %-24.24s %7d  %15s  %11.3f  %9.3f  %9.1f  %10.2f\n", best ? '*' : ' ', who, b->threads,
+           sgt_format_count(count, sizeof count, tokens), (double)b->bytes / (double)tokens, seconds,
+           (double)b->bytes / seconds * 1e-6, (double)tokens / seconds * 1e-6);
+}
+
+/* The seconds of the fastest; the peers' figures are settled by the way. */
+static double fastest(text_bench *b)
+{
+    double best = b->seconds;
+    for (int i = 0; i < TOKENIZE_PEERS && o.peer; i++)
+        if (!b->peers[i].left_out && peer_seconds(&b->peers[i]) < best) best = peer_seconds(&b->peers[i]);
+    return best;
+}
+
+static const char *limit_text(void)
+{
+    return o.disk ? "writing and flushing as many ids there" : "reading the text from memory, and no more";
 }
 
 static void show(text_bench *b)
 {
-    char bytes[32], files[32], tokens[32], cpu[128];
-    printf("%s in %s file%s, %s\n%s, %d cores, %s\n\n", sgt_format_bytes(bytes, sizeof bytes, b->bytes),
-           sgt_format_count(files, sizeof files, b->corpus->count), b->corpus->count == 1 ? "" : "s",
-           o.disk ? "from files to files" : "in memory", sgt_printable(cpu, sizeof cpu, sgt_cpu_model()), sgt_cpu_count(),
-           sgt_cpu_level_name(sgt_cpu()));
-    printf("threads         tokens   bytes/token    seconds       MB/s   Mtokens/s\n");
-    printf("%7d  %13s  %12.3f  %9.3f  %9.1f  %10.2f\n", b->threads, sgt_format_count(tokens, sizeof tokens, b->tokens),
-           (double)b->bytes / (double)b->tokens, b->seconds, (double)b->bytes / b->seconds * 1e-6,
-           (double)b->tokens / b->seconds * 1e-6);
-    if (o.peer) show_peers(b);
+    char bytes[32], files[32], machine[160];
+    double best = fastest(b);
+    printf("%s\n%s in %s file%s, %s\n\n", bench_machine(machine, sizeof machine),
+           sgt_format_bytes(bytes, sizeof bytes, b->bytes), sgt_format_count(files, sizeof files, b->corpus->count),
+           b->corpus->count == 1 ? "" : "s", o.disk ? "from files to files" : "in memory");
+    printf("                           threads           tokens  bytes/token    seconds       MB/s   Mtokens/s\n");
+    show_row(b, b->tokens, b->seconds, b->seconds <= best, "sgt");
+    for (int i = 0; i < TOKENIZE_PEERS && o.peer; i++) {
+        tokenize_peer *p = &b->peers[i];
+        double s = p->left_out ? 0 : peer_seconds(p);
+        if (p->left_out) continue;
+        show_row(b, p->tokens, s, s <= best, p->name);
+        printf("  ours is %.2f times as fast\n", s / b->seconds);
+    }
+    printf("\n* the fastest. Limit, %s: %.0f MB/s; ours is %.2f %% of that.\n", limit_text(),
+           (double)b->bytes / b->limit_s * 1e-6, 100 * b->limit_s / b->seconds);
+    if (o.peer) printf("  turns: %" PRIu64 "; medians%s\n", o.turns, o.disk ? "" : ", and gigatoken's best");
+}
+
+static int plot(text_bench *b, sgt_error *err)
+{
+    char bytes[32], files[32];
+    double best = fastest(b), mb = (double)b->bytes * 1e-6;
+    bench_picture *p = bench_picture_new("Text to tokens: %s in %s file%s, %s",
+                                         sgt_format_bytes(bytes, sizeof bytes, b->bytes),
+                                         sgt_format_count(files, sizeof files, b->corpus->count),
+                                         b->corpus->count == 1 ? "" : "s", o.disk ? "from files to files" : "in memory");
+    bench_picture_group(p, "MB/s, %d thread%s", b->threads, b->threads == 1 ? "" : "s");
+    bench_picture_bar(p, BENCH_OURS, mb / b->seconds, "sgt", "%.1f: %.2f Mtokens/s%s", mb / b->seconds,
+                      (double)b->tokens / b->seconds * 1e-6, b->seconds <= best ? ", the fastest" : "");
+    for (int i = 0; i < TOKENIZE_PEERS && o.peer; i++) {
+        tokenize_peer *peer = &b->peers[i];
+        double s = peer->left_out ? 0 : peer_seconds(peer);
+        if (!peer->left_out)
+            bench_picture_bar(p, BENCH_PEER, mb / s, peer->name, "%.1f%s", mb / s, s <= best ? ", the fastest" : "");
+    }
+    bench_picture_group(p, "MB/s, beside its limit");
+    bench_picture_bar(p, BENCH_OURS, mb / b->seconds, "sgt", "%.1f", mb / b->seconds);
+    bench_picture_bar(p, BENCH_LIMIT, mb / b->limit_s, limit_text(), "%.0f", mb / b->limit_s);
+    return bench_picture_write(p, o.plot, err);
 }
 
 static int bench_tokenize(int argc, char **argv)
@@ -366,6 +466,7 @@ static int bench_tokenize(int argc, char **argv)
                     .peers = {{.kind = "gigatoken", .best = 1}, {.kind = "tiktoken"}}};
 
     int rc = measure(&b, argv + first, (size_t)(argc - first), &notice, sgt_catch_signals(), &err);
+    if (rc == SGT_OK && o.plot) rc = plot(&b, &err);
     if (rc == SGT_OK && o.json) rc = print_json(&b, &err);
     else if (rc == SGT_OK && !o.quiet) show(&b);
     if (rc == SGT_OK && (fflush(stdout) == EOF || ferror(stdout))) rc = sgt_fail_errno(&err, "standard output");

@@ -1,0 +1,92 @@
+#!/bin/sh
+# coverage.sh BUILD [report]: the suites and the programs' tests on a build that counts (make coverage), then of each
+# folder of tokenize, loader and train how many lines ran, and the files that want most. `report`: the table alone, of
+# what has run so far. With SHOW=DIR the lines that never ran, FILE.txt a file. Exit 1 where one of the three has less
+# than 90 %, or a test failed that does not fail here for the counting itself.
+#
+# A line counts once, in however many files it is included and however many levels of the CPU's instructions it is
+# compiled for. Files for another CPU (*_neon.c) compile to nothing here and have no lines; train/cuda_*.c run on the
+# host in CUDA's place (tests/kernels/host), and count.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+B=$1
+LEAST=90
+work=$(mktemp -d "${TMPDIR:-/tmp}/sgt-coverage.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM
+
+# Tests that build other programs, that look at the size or the speed of a program, or that take a system call of a
+# process for the one they wait for, while the counting makes its own at the end: they count nothing, and may fail here.
+LEFT_OUT='deps|demo|examples|examples-python|examples-torch|install|library|readme|readme-python|manual|valgrind|gpu-check|.*-torture|loader-neon'
+
+run_tests() {
+    find "$B/obj" -name '*.gcda' -delete
+    failed=0
+    for suite in base loader tokenize train; do
+        "$B/tests/test-$suite" --jobs 2 > "$work/said" 2>&1 < /dev/null || failed=1
+        grep 'Synthesis' "$work/said" || { echo "test-$suite gave no sum"; failed=1; }
+    done
+    tests/step/check-step.sh "$B" > "$work/said" 2>&1 || failed=1
+    tail -1 "$work/said"
+    tests/fuzz/replay.sh "$B" > "$work/said" 2>&1 || failed=1
+    tail -1 "$work/said"
+    LEFT_OUT=$LEFT_OUT tests/cli/run.sh "$B/bin" > "$work/said" 2>&1 || failed=1
+    grep -v '^ok' "$work/said"
+}
+
+# of every object that counts, its lines: FILE LINE TIMES
+lines() {
+    find "$B/obj/tokenize" "$B/obj/loader" "$B/obj/train" -name '*.gcno' | sed 's/gcno$/o/' |
+        xargs -n 50 gcov -t 2> /dev/null | awk -F: '
+            { gsub(/ /, "", $1); gsub(/ /, "", $2) }
+            $2 == 0 { if ($3 == "Source") file = $4 ; next }
+            $1 == "-" || $2 == "" { next }
+            file !~ /^(tokenize|loader|train)\// { next }
+            { times = $1 ~ /^[#=]/ ? 0 : 1; key = file " " $2
+              if (!(key in most) || times > most[key]) most[key] = times }
+            END { for (key in most) print key, most[key] }'
+}
+
+report() {
+    lines | sort -k1,1 -k2,2n > "$work/lines"
+    [ -s "$work/lines" ] || { echo "coverage: $B: nothing there that counts (make coverage builds it)" >&2; exit 1; }
+    [ -z "${SHOW:-}" ] || show
+    awk -v least=$LEAST '
+        function percent(name) { return 100 * ran[name] / all[name] }
+        function add(name, times) { all[name]++; ran[name] += times }
+        { add($1, $3); files[$1] = 1
+          folder = $1; sub(/\/[^\/]*$/, "", folder); top = $1; sub(/\/.*/, "", top)
+          if (folder != top) { add(folder, $3); folders[folder] = 1 }
+          add(top "/...", $3); tops[top] = 1 }
+        END {
+            printf "%-28s %7s %7s %8s\n", "", "lines", "ran", "share"
+            n = split("tokenize loader train", order, " ")
+            for (i = 1; i <= n; i++) {
+                name = order[i] "/..."
+                printf "%-28s %7d %7d %6.1f %%\n", order[i], all[name], ran[name], percent(name)
+                fflush()
+                for (f in folders) if (index(f, order[i] "/") == 1)
+                    printf "  %-26s %7d %7d %6.1f %%\n", f, all[f], ran[f], percent(f) | "sort"
+                close("sort")
+                if (percent(name) < least) bad = bad " " order[i]
+            }
+            print "\nthe files with the most lines that never ran"
+            fflush()
+            for (f in files) if (ran[f] < all[f])
+                printf "%-36s %5d of %5d  %6.1f %%\n", f, all[f] - ran[f], all[f], percent(f) | "sort -k2,2nr | head -15"
+            close("sort -k2,2nr | head -15")
+            fflush()
+            if (bad) { print "\nunder " least " %:" bad; exit 1 }
+        }' "$work/lines"
+}
+
+# FILE:LINE:TEXT of every line that never ran
+show() {
+    awk 'NR == FNR { if (!$3) never[$1 " " $2] = 1; next }
+        (FILENAME " " FNR) in never { print FILENAME ":" FNR ":" $0 }' "$work/lines" $(cut -d' ' -f1 "$work/lines" | uniq) \
+        > "$SHOW"
+}
+
+failed=0
+[ "${2:-}" = report ] || run_tests
+report && [ $failed = 0 ]

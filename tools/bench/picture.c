@@ -1,0 +1,152 @@
+/* picture.c: bars as SVG. A group is drawn when it is whole, since its scale is not known before. */
+#include "tools/bench/picture.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "tools/bench/bench.h"
+
+enum { LEFT = 290, WIDE = 400, RIGHT = 310, HIGH = 18, GAP = 5, TOP = 52, HEADING = 34, BOTTOM = 16, MOST = 64 };
+
+/* Everything of it is below .bars, so that several stand in one page. */
+static const char style[] =
+    "<style>\n"
+    ".bars .page { fill: #ffffff } .bars text { fill: #1c1e21; font: 13px sans-serif } .bars .title { font-size: 16px }\n"
+    ".bars .small { fill: #5c6068 } .bars .ours { fill: #3b73b9 } .bars .light { fill: #9db9dc }\n"
+    ".bars .limit { fill: #9aa0a8 } .bars .peer { fill: #c9813a } .bars line { stroke: #5c6068; stroke-dasharray: 4 3 }\n"
+    "@media (prefers-color-scheme: dark) {\n"
+    ".bars .page { fill: #15171a } .bars text { fill: #e4e6ea } .bars .small { fill: #a2a8b1 }\n"
+    ".bars .ours { fill: #6ea3e6 } .bars .light { fill: #44638c } .bars .limit { fill: #767c85 }\n"
+    ".bars .peer { fill: #e0a262 } .bars line { stroke: #a2a8b1 } }\n"
+    "</style>\n";
+
+typedef struct bar {
+    bench_bar kind;
+    double value;
+    char name[64], text[128];
+} bar;
+
+struct bench_picture {
+    FILE *f; /* into body */
+    char *body;
+    size_t n;
+    int y; /* where the next row begins */
+    bar bars[MOST];
+    int count;
+    double limit; /* 0: none */
+};
+
+static void put_escaped(FILE *f, const char *s)
+{
+    for (; *s; s++) {
+        const char *as = *s == '<' ? "&lt;" : *s == '>' ? "&gt;" : *s == '&' ? "&amp;" : NULL;
+        if (as) fputs(as, f);
+        else if ((unsigned char)*s >= ' ') putc(*s, f);
+    }
+}
+
+static void put_text(bench_picture *p, const char *attributes, int x, int y, const char *text)
+{
+    fprintf(p->f, "<text%s x=\"%d\" y=\"%d\">", attributes, x, y);
+    put_escaped(p->f, text);
+    fprintf(p->f, "</text>\n");
+}
+
+bench_picture *bench_picture_new(const char *fmt, ...)
+{
+    char title[256], machine[256];
+    va_list args;
+    bench_picture *p = calloc(1, sizeof *p);
+    if (p && !(p->f = open_memstream(&p->body, &p->n))) {
+        free(p);
+        p = NULL;
+    }
+    if (!p) return NULL;
+    va_start(args, fmt);
+    vsnprintf(title, sizeof title, fmt, args);
+    va_end(args);
+    put_text(p, " class=\"title\"", 12, 26, title);
+    put_text(p, " class=\"small\"", 12, 46, bench_machine(machine, sizeof machine));
+    p->y = TOP;
+    return p;
+}
+
+static void put_bar(bench_picture *p, const bar *b, double most, int least)
+{
+    static const char *const kinds[] = {"ours", "limit", "peer", "light"};
+    int width = (int)(b->value / most * WIDE + 0.5), middle = p->y + HIGH - 5;
+    if (width < 1) width = 1;
+    put_text(p, " text-anchor=\"end\"", LEFT - 8, middle, b->name);
+    fprintf(p->f, "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/>\n", kinds[b->kind], LEFT, p->y, width,
+            HIGH);
+    put_text(p, " class=\"small\"", (LEFT + width > least ? LEFT + width : least) + 8, middle, b->text);
+    p->y += HIGH + GAP;
+}
+
+/* What bars mean stands behind them, and never on the line of the limit. */
+static void end_group(bench_picture *p)
+{
+    double most = p->limit;
+    int from = p->y;
+    for (int i = 0; i < p->count; i++)
+        if (p->bars[i].value > most) most = p->bars[i].value;
+    int x = LEFT + (most > 0 ? (int)(p->limit / most * WIDE + 0.5) : 0);
+    for (int i = 0; i < p->count; i++) put_bar(p, &p->bars[i], most > 0 ? most : 1, p->limit > 0 ? x : 0);
+    if (p->limit > 0 && p->count)
+        fprintf(p->f, "<line x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\"/>\n", x, from - 4, x, p->y - GAP + 4);
+    p->count = 0;
+    p->limit = 0;
+}
+
+void bench_picture_group(bench_picture *p, const char *fmt, ...)
+{
+    char text[256];
+    va_list args;
+    if (!p) return;
+    end_group(p);
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    p->y += HEADING;
+    put_text(p, "", 12, p->y - 10, text);
+}
+
+void bench_picture_bar(bench_picture *p, bench_bar kind, double value, const char *name, const char *fmt, ...)
+{
+    va_list args;
+    if (!p || p->count == MOST) return;
+    bar *b = &p->bars[p->count++];
+    b->kind = kind;
+    b->value = value;
+    snprintf(b->name, sizeof b->name, "%s", name);
+    va_start(args, fmt);
+    vsnprintf(b->text, sizeof b->text, fmt, args);
+    va_end(args);
+}
+
+void bench_picture_limit(bench_picture *p, double value)
+{
+    if (p) p->limit = value;
+}
+
+int bench_picture_write(bench_picture *p, const char *path, sgt_error *err)
+{
+    char *text = NULL;
+    int length = -1, wide = LEFT + WIDE + RIGHT;
+    if (!p) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+    end_group(p);
+    if (fclose(p->f) == 0)
+        length = asprintf(&text,
+                          "<svg class=\"bars\" xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
+                          "viewBox=\"0 0 %d %d\">\n%s<rect class=\"page\" width=\"100%%\" height=\"100%%\"/>\n%s</svg>\n",
+                          wide, p->y + BOTTOM, wide, p->y + BOTTOM, style, p->body);
+    int rc = length < 0 ? sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path)
+                        : sgt_file_put(path, text, (size_t)length, err);
+    if (length >= 0) free(text);
+    free(p->body);
+    free(p);
+    return rc;
+}
