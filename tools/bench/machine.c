@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "base/cpu.h"
-#include "metrics.h"
+#include "log/metrics.h"
 #include "tools/bench/bench.h"
 #include "tools/cli/talk.h"
 
