@@ -79,9 +79,6 @@ void sgt_loader_draw_batch(const sgt_loader *l, sgt_mix_memo *memo, uint64_t ind
 /* Whether rows are written past the caches: into a ring so large that they would not stay there. */
 void sgt_cursor_set_past(sgt_cursor *c, int past);
 
-/* A struct's `reserved` from a caller: SGT_EUSAGE where it is not 0, naming `type`. */
-int sgt_check_reserved(const uint64_t *reserved, size_t n, const char *type, sgt_error *err);
-
 /* sgt_loader_open, with faults (NULL: none). */
 int sgt_loader_open_faulty(sgt_loader **out, const char *path, const sgt_loader_options *o,
                            const sgt_reader_fault *fault, sgt_error *err);

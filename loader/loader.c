@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/reserved.h"
 #include "handle.h"
 
 const char *sgt_reader_name(sgt_reader r)
@@ -14,14 +15,6 @@ const char *sgt_sampling_name(sgt_sampling s)
 {
     static const char *const names[SGT_SAMPLINGS] = {"shuffle", "random", "block", "sequential", "documents"};
     return (unsigned)s < SGT_SAMPLINGS ? names[s] : "unknown";
-}
-
-int sgt_check_reserved(const uint64_t *reserved, size_t n, const char *type, sgt_error *err)
-{
-    for (size_t i = 0; i < n; i++)
-        if (reserved[i])
-            return sgt_fail(err, SGT_EUSAGE, "%s.reserved is not 0 (not cleared, or made for a newer library)", type);
-    return SGT_OK;
 }
 
 static int settle(sgt_loader_options *o, sgt_error *err)

@@ -19,6 +19,7 @@
 
 #include "base/arena.h"
 #include "base/cpu.h"
+#include "base/reserved.h"
 #include "base/thread.h"
 #include "handle.h"
 

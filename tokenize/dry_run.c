@@ -17,8 +17,8 @@
 #include "base/file.h"
 #include "input/corpus.h"
 #include "input/feed.h"
-#include "input/json_line.h"
 #include "input/unit.h"
+#include "options.h"
 #include "parts/parts.h"
 #include "shards/shard.h"
 #include "vocab/vocab.h"
@@ -447,9 +447,8 @@ int sgt_dry_run(const sgt_tokenize_options *o, sgt_dry_run_result *r, sgt_error 
 {
     sgt_corpus *c = NULL;
     sgt_vocab *v = NULL;
-    sgt_json_path path;
     *r = (sgt_dry_run_result){0};
-    int rc = sgt_json_path_set(&path, o->field ? o->field : "text", err);
+    int rc = sgt_tokenize_options_check(o, err);
     if (rc < 0) return rc;
     if ((rc = sgt_corpus_of(&c, o, err)) == 0 && c->stream)
         rc = sgt_fail(err, SGT_EUSAGE, "standard input (-) cannot be read twice: a dry run would leave nothing of it");

@@ -13,9 +13,11 @@
 
 #include "base/clock.h"
 #include "base/cpu.h"
+#include "base/thread.h"
 #include "input/feed.h"
 #include "input/json_line.h"
 #include "input/unit.h"
+#include "options.h"
 #include "out/out.h"
 #include "out/record.h"
 #include "parts/parts.h"
@@ -25,7 +27,6 @@
 
 #define PIECE ((size_t)256 << 10) /* bytes of text in a unit: with its ids it stays in L2 */
 #define SHARD_TOKENS 100000000u
-#define MAX_THREADS 1024
 
 typedef struct place {
     sgt_unit unit;
@@ -119,7 +120,7 @@ static int start_threads(pipeline *p, size_t threads, sgt_error *err)
         worker *w = malloc(sizeof *w);
         if (!w) return sgt_fail(err, SGT_ENOMEM, "threads: out of memory");
         *w = (worker){p, p->encoders[p->running]};
-        if ((failed = pthread_create(&p->threads[p->running], NULL, encode_units, w)) == 0) continue;
+        if ((failed = sgt_thread_start(&p->threads[p->running], encode_units, w)) == 0) continue;
         free(w);
         break; /* a limit on threads: fewer do as well */
     }
@@ -227,20 +228,6 @@ static int run(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_voc
 }
 
 /* ---- the whole ---- */
-
-static int check_options(const sgt_tokenize_options *o, sgt_error *err)
-{
-    if (!o->input_count || !o->out || !*o->out) return sgt_fail(err, SGT_EUSAGE, "wanted at least one INPUT, and OUT");
-    if (!(o->val_fraction >= 0 && o->val_fraction <= 1))
-        return sgt_fail(err, SGT_EUSAGE, "split: %g is not within 0 and 1", o->val_fraction);
-    if (o->shard_tokens > SGT_SHARD_MAX_TOKENS)
-        return sgt_fail(err, SGT_EUSAGE, "shard-tokens: %" PRIu64 " do not fit a shard (at most %u)", o->shard_tokens,
-                        SGT_SHARD_MAX_TOKENS);
-    if (o->threads < 0 || o->threads > MAX_THREADS)
-        return sgt_fail(err, SGT_EUSAGE, "threads: %d is not within 0 and %d", o->threads, MAX_THREADS);
-    sgt_json_path path;
-    return sgt_json_path_set(&path, o->field ? o->field : "text", err);
-}
 
 uint64_t sgt_pipeline_shard_tokens(const sgt_tokenize_options *o)
 {
@@ -377,7 +364,7 @@ int sgt_tokenize(const sgt_tokenize_options *o, sgt_tokenize_result *result, sgt
     sgt_vocab *v = NULL;
     sgt_corpus *c = NULL;
     sgt_tokenize_result ignored;
-    int rc = check_options(o, err);
+    int rc = sgt_tokenize_options_check_out(o, err);
     if (!result) result = &ignored;
     *result = (sgt_tokenize_result){0};
     if (rc < 0) return rc;

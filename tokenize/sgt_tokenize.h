@@ -1,14 +1,25 @@
-/* sgt_tokenize.h: text to tokens, GPT-2's or those of a vocabulary of your own, and back, and whole folders of text to shards on disk.
+/* sgt_tokenize.h: text to tokens, GPT-2's or those of a vocabulary of your own, and back, and whole folders of text to
+ * shards on disk. Links alone (libsgt-tokenize), from C, C++ and any FFI.
  *
+ *     sgt_error err;
  *     sgt_vocab *v;
  *     sgt_encoder *e;
- *     if (sgt_vocab_gpt2(&v, &err) < 0 || sgt_encoder_new(&e, v, &err) < 0) ...;
+ *     if (sgt_vocab_gpt2(&v, &err) < 0 || sgt_encoder_new(&e, v, &err) < 0) fprintf(stderr, "%s\n", err.text), exit(1);
  *     uint16_t *ids = malloc(n * sizeof *ids);            // never more ids than bytes
  *     size_t count = sgt_encode(e, text, n, ids);         // equal to tiktoken's gpt2.encode_ordinary(text)
  *     sgt_encoder_free(e);
- *     sgt_vocab_free(v);
+ *     sgt_vocab_free(v);                                  // after its encoders
  *
- * A vocabulary is immutable and shared by any number of threads; an encoder belongs to one thread at a time. */
+ * and what the program sgt-tokenize does:
+ *
+ *     const char *inputs[] = {"corpus"};
+ *     sgt_tokenize_options o = {.inputs = inputs, .input_count = 1, .out = "out"}; // zero means the default everywhere
+ *     sgt_tokenize_result r;
+ *     if (sgt_tokenize(&o, &r, &err) < 0) ...;            // r.tokens ids in out/train_000000.bin ...
+ *
+ * A vocabulary is immutable and shared by any number of threads; an encoder belongs to one thread at a time. Where a
+ * call fails, what its `out` or `text` points to is left as it was, and there is nothing to free. Nothing here prints,
+ * exits, or reads arguments or the environment. tokenize/examples has whole programs. */
 #ifndef SGT_TOKENIZE_H
 #define SGT_TOKENIZE_H
 
@@ -21,6 +32,8 @@
 extern "C" {
 #endif
 
+/* ---- vocabularies ---- */
+
 typedef struct sgt_vocab sgt_vocab;
 typedef struct sgt_encoder sgt_encoder;
 typedef enum sgt_normalize {
@@ -29,43 +42,61 @@ typedef enum sgt_normalize {
     SGT_NORMALIZE_NFC,
     SGT_NORMALIZE_NFKC
 } sgt_normalize;
-#define SGT_ENCODE_FAILED SIZE_MAX
 
-int sgt_vocab_gpt2(sgt_vocab **out, sgt_error *err);   /* built in: 50,257 tokens, the last is <|endoftext|> */
+/* GPT-2's, built in: 50,257 tokens, the last of which is <|endoftext|>. 0, or SGT_ENOMEM; *out is the caller's. */
+int sgt_vocab_gpt2(sgt_vocab **out, sgt_error *err);
+
 /* A byte-level BPE of at most 65,536 ids from `path`, all of whose text is checked: tokenizer.json; merges.txt (or
  * vocab.bpe) with vocab.json (or encoder.json) beside it, or either alone; NAME.tiktoken; or a folder with the first of
- * these that is there. "gpt2" is the one built in.
+ * these that is there. "gpt2" is the one built in. *out is the caller's.
  *
- * Ids: vocab.json's and tokenizer.json's own. merges.txt alone: as GPT-2's (bytes, merges, end of text). Where no merges
+ * Ids: vocab.json's and tokenizer.json's own. merges.txt alone: GPT-2's (bytes, merges, end of text). Where no merges
  * are given ids are ranks, as tiktoken has them. The end of text is the token called <|endoftext|>, <|end_of_text|>,
  * </s>, <eos> or <|eos|>, the first of these that is there; a .tiktoken file names none, so it is the one id that the
  * file leaves out, or else the next. merges.txt alone has it after the merges.
  *
  * rule: a PCRE2 pattern whose matches, and what stands between them, are encoded each by itself (pattern.h). NULL:
  * tokenizer.json's own, or GPT-2's. SGT_EUSAGE for a pattern that is wrong; SGT_EFORMAT for a file that is; both say
- * where. What this reads and what tiktoken and Hugging Face's tokenizers do with it, they and sgt_encode agree on (their
- * encode_ordinary, and their encode of text without added tokens). */
+ * where. SGT_EIO for one that cannot be read. What this reads and what tiktoken and Hugging Face's tokenizers do with
+ * it, they and sgt_encode agree on (their encode_ordinary, and their encode of text without added tokens). */
 int sgt_vocab_load(sgt_vocab **out, const char *path, const char *rule, sgt_error *err);
-void sgt_vocab_free(sgt_vocab *v);
-uint32_t sgt_vocab_size(const sgt_vocab *v);           /* GPT-2: 50257 */
-uint32_t sgt_vocab_eot(const sgt_vocab *v);            /* GPT-2: 50256 */
-uint64_t sgt_vocab_fingerprint(const sgt_vocab *v);    /* XXH3-64 of all tokens by id (length, bytes) and the rule */
-const char *sgt_vocab_name(const sgt_vocab *v);        /* "gpt2", or the last component of `path` */
+
+void sgt_vocab_free(sgt_vocab *v);                  /* after its encoders; NULL is fine */
+uint32_t sgt_vocab_size(const sgt_vocab *v);        /* every id is below it, at most 65,536; GPT-2: 50257 */
+uint32_t sgt_vocab_eot(const sgt_vocab *v);         /* the id before each document of a shard; GPT-2: 50256 */
+uint64_t sgt_vocab_fingerprint(const sgt_vocab *v); /* XXH3-64 of all tokens by id (length, bytes) and the rule */
+const char *sgt_vocab_name(const sgt_vocab *v);     /* "gpt2", or the last component of `path`; lives as long as v */
+
 /* The bytes of token `id`: *n of them, living as long as v. NULL for an id that is not in the vocabulary. */
 const uint8_t *sgt_vocab_token(const sgt_vocab *v, uint32_t id, size_t *n);
-/* The whole vocabulary as Hugging Face's tokenizer.json, into malloc'd *text (caller frees). */
+
+/* The whole vocabulary as Hugging Face's tokenizer.json, into malloc'd *text of *n bytes (caller frees). 0, or
+ * SGT_ENOMEM. */
 int sgt_vocab_tokenizer_json(const sgt_vocab *v, char **text, size_t *n, sgt_error *err);
 
-int sgt_encoder_new(sgt_encoder **out, const sgt_vocab *v, sgt_error *err);
-void sgt_encoder_free(sgt_encoder *e);
-/* `text` of n bytes, any bytes at all, into ids[n]; returns how many. Bytes that are not UTF-8 are tokens of their own
- * (see split.h for how they split), and nothing is normalized. Linear in n, whatever the text. A vocabulary with a rule of its own is as fast as
- * that, and may fail: SGT_ENCODE_FAILED where the rule backtracks beyond PCRE2's limits or memory is short;
- * sgt_encoder_failure says which, until the next call. */
-size_t sgt_encode(sgt_encoder *e, const void *text, size_t n, uint16_t *ids);
-const sgt_error *sgt_encoder_failure(const sgt_encoder *e);
+/* merges.txt, vocab.json and tokenizer.json into `folder`, made if missing; each is there when it is complete. 0,
+ * SGT_ENOMEM, or SGT_EIO naming the file. */
+int sgt_vocab_save(const sgt_vocab *v, const char *folder, sgt_error *err);
 
-/* The bytes of ids[count] into malloc'd *text (caller frees; a NUL follows). SGT_EFORMAT for an id out of range. */
+/* ---- text to ids and back ---- */
+
+#define SGT_ENCODE_FAILED SIZE_MAX
+
+/* An encoder of v's, which must outlive it. It remembers words that it has met, in 13 MiB, so that one for a whole
+ * corpus is faster than one for each text. 0, SGT_ENOMEM, or SGT_EUSAGE for a rule that PCRE2 refuses. */
+int sgt_encoder_new(sgt_encoder **out, const sgt_vocab *v, sgt_error *err);
+void sgt_encoder_free(sgt_encoder *e); /* NULL is fine */
+
+/* `text` of n bytes, any bytes at all, into ids, which has room for n; returns how many there are. Bytes that are not
+ * UTF-8 are tokens of their own (see split.h for how they split), nothing is normalized, and <|endoftext|> in text is
+ * text. Linear in n, whatever the text. A vocabulary with a rule of its own is as fast as that, and may fail:
+ * SGT_ENCODE_FAILED where the rule backtracks beyond PCRE2's limits or memory is short; sgt_encoder_failure says which,
+ * until the next call. */
+size_t sgt_encode(sgt_encoder *e, const void *text, size_t n, uint16_t *ids);
+const sgt_error *sgt_encoder_failure(const sgt_encoder *e); /* the encoder's own; after SGT_ENCODE_FAILED alone */
+
+/* The bytes of ids[count] into malloc'd *text of *n bytes (caller frees; a NUL follows). SGT_EFORMAT for an id out of
+ * range, naming which; SGT_ENOMEM. Any number of threads at once. */
 int sgt_decode(const sgt_vocab *v, const uint16_t *ids, size_t count, char **text, size_t *n, sgt_error *err);
 
 /* ---- whole corpora: what sgt-tokenize does ---- */
@@ -76,7 +107,11 @@ typedef enum sgt_format {
     SGT_FORMAT_JSONL /* every line of every file is an object, one field of which is a document */
 } sgt_format;
 
-typedef enum sgt_invalid_utf8 { SGT_INVALID_KEEP, SGT_INVALID_REPLACE, SGT_INVALID_FAIL } sgt_invalid_utf8;
+typedef enum sgt_invalid_utf8 {
+    SGT_INVALID_KEEP,    /* byte for byte, and counted */
+    SGT_INVALID_REPLACE, /* U+FFFD for each maximal ill-formed part, and counted */
+    SGT_INVALID_FAIL     /* SGT_EFORMAT, naming the file and the offset */
+} sgt_invalid_utf8;
 
 /* The other processes that fill the same OUT: see sgt_tokenize. */
 typedef struct sgt_tokenize_ranks {
@@ -92,11 +127,11 @@ typedef struct sgt_tokenize_options {
     size_t input_count;
     const char *out;              /* folder; made if missing */
     const char *vocab;            /* as sgt_vocab_load has it; NULL: GPT-2's */
-    const char *rule;             /* likewise: a pattern to split by. Documents are then not cut: each is in memory whole */
+    const char *rule;             /* likewise: a pattern to split by. Documents are not cut then, but whole in memory */
     sgt_normalize normalize;      /* each document's text, before it is split. GPT-2 itself does no such thing */
     double val_fraction;          /* of documents set aside as the val split, by a hash of path and position; 0: none */
     uint64_t shard_tokens;        /* default 100,000,000; at most 2,147,483,647 */
-    int threads;                  /* default: the cores at hand */
+    int threads;                  /* at most 1,024; default: the cores at hand */
     size_t piece_bytes;           /* threads take work in pieces of about so many; default 256 KiB; changes no output */
     sgt_format format;
     const char *field;            /* of JSONL: "text", or nested, "a.b"; NULL: "text" */
@@ -110,11 +145,12 @@ typedef struct sgt_tokenize_options {
     int dedup;                    /* documents whose text has been there before are left out (dedup.h) */
     sgt_tokenize_ranks ranks;
     int force;                    /* replace an OUT made with other options or from other inputs */
-    sgt_notice notice;
-    const sgt_stop *stop;
-    /* Called now and then, from one thread at a time. */
+    sgt_notice notice;            /* what is worth knowing and no failure, a line each */
+    const sgt_stop *stop;         /* looked at now and then; NULL: it cannot be stopped */
+    /* Called now and then, from one thread at a time: bytes of the inputs done and in all (0: not known), tokens. */
     void (*progress)(void *ctx, uint64_t bytes_done, uint64_t bytes_total, uint64_t tokens);
     void *progress_ctx;
+    uint64_t reserved[8];         /* 0. Fields to come take their place, here and below: no struct changes its size */
 } sgt_tokenize_options;
 
 typedef struct sgt_tokenize_result {
@@ -123,17 +159,18 @@ typedef struct sgt_tokenize_result {
     uint64_t duplicates;      /* documents left out by `dedup` */
     uint64_t lone_surrogates; /* \uD800 to \uDFFF in JSONL without the other half: each is U+FFFD now */
     uint64_t train_tokens, val_tokens;
-    /* Read by this call (with `meet`: by all ranks'): fewer than `bytes` where it went on with an earlier run's work. */
+    /* Read by this call (with `meet`: by all ranks'): fewer than `bytes` where it went on with an earlier run's. */
     uint64_t bytes_read;
     uint32_t waiting; /* parts of other ranks that are not whole yet: the rest counts ours */
     int already_done; /* OUT was complete from the same command: nothing was written */
     double seconds;
+    uint64_t reserved[6];
 } sgt_tokenize_result;
 
-/* Inputs → OUT, as DESIGN's shards and manifest. Output never depends on the number of threads. A run that was
- * killed is finished by the same call, with the bytes of an undisturbed one. SGT_ESTOPPED: stopped by `stop`,
- * resumable (but standard input starts over). Any number of calls at once, each on an OUT of its own; result and
- * err may be NULL.
+/* Inputs → OUT: shards in the format that sgt_loader.h reads, documents' offsets, manifest.json, sources.jsonl and
+ * tokenizer.json. Output never depends on the number of threads. A run that was killed is finished by the same call,
+ * with the bytes of an undisturbed one. Any number of calls at once, each on an OUT of its own; result and err may be
+ * NULL.
  *
  * Inputs are all looked at before anything is written. Folders are walked in byte order of the path, hidden files
  * and the targets of symbolic links included. Errors that name the path: one that is missing or may not be read, a
@@ -146,7 +183,12 @@ typedef struct sgt_tokenize_result {
  * With ranks.size > 1 each rank, a process anywhere that sees the same inputs and OUT, makes the same call but for its
  * number. It makes its part under OUT/.work; the one that finds all parts whole (with `meet`: rank 0) puts them
  * together, with the same bytes as one rank's. The others return with `waiting` set (with `meet`: once OUT is whole,
- * and the numbers are rank 0's alone). A rank that died leaves the rest for the same calls to go on with. */
+ * and the numbers are rank 0's alone). A rank that died leaves the rest for the same calls to go on with.
+ *
+ * 0, or: SGT_EUSAGE, options that make no sense; SGT_EIO, the system refused; SGT_EFORMAT, an input or an OUT is not
+ * what it has to be; SGT_EUNSUPPORTED, a .zst file that wants more than 128 MiB to unpack; SGT_ENOMEM; SGT_ESTOPPED,
+ * `stop` said so, and the same call goes on (but standard input starts over). After each of them but SGT_EUSAGE the
+ * same call may be made again. */
 int sgt_tokenize(const sgt_tokenize_options *o, sgt_tokenize_result *result, sgt_error *err);
 
 /* ---- a vocabulary of one's own: what sgt-tokenize --train-vocab does ---- */
@@ -156,19 +198,18 @@ typedef struct sgt_train_result {
     uint64_t files, documents, bytes, invalid_utf8;
     uint64_t pieces, distinct; /* that the text was split into; of them, different ones */
     double seconds;
+    uint64_t reserved[4];
 } sgt_train_result;
 
-/* Trains a byte-level BPE of `size` tokens (257 to 65,536) on o's inputs: 0 is <|endoftext|>, 1 to 256 the bytes, then a
- * token for each merge; the ids and merges that Hugging Face's BpeTrainer comes to on the same pieces (merges.h). Of *o
- * count inputs, format, field, skip_bad, rule, normalize, special_eot (a literal <|endoftext|> parts what stands on its
- * sides; otherwise it is text), invalid_utf8, threads, notice, stop and progress; `out` is never read, and must be empty
- * unless `force`. The same for any number of threads. Memory: all distinct pieces of the text, some 40 bytes for each
- * of their bytes. */
-int sgt_vocab_train(sgt_vocab **out, const sgt_tokenize_options *o, uint32_t size, sgt_train_result *result,
+/* A byte-level BPE of `size` tokens (257 to 65,536) from o's inputs: 0 is <|endoftext|>, 1 to 256 the bytes, then a
+ * token for each merge; the ids and merges that Hugging Face's BpeTrainer comes to on the same pieces (merges.h). Of
+ * *o count inputs, format, field, skip_bad, rule, normalize, special_eot (a literal <|endoftext|> parts what stands on
+ * its sides; otherwise it is text), invalid_utf8, threads, notice, stop and progress; `out` is where sgt_vocab_save is
+ * to write: it is never read, and must be empty unless `force`. The same for any number of threads. Memory: all
+ * distinct pieces of the text, some 40 bytes for each of their bytes. *vocab is the caller's; result and err may be
+ * NULL; failures are those of sgt_tokenize, and SGT_EUNSUPPORTED for more than 2^32 different pieces. */
+int sgt_vocab_train(sgt_vocab **vocab, const sgt_tokenize_options *o, uint32_t size, sgt_train_result *result,
                     sgt_error *err);
-
-/* merges.txt, vocab.json and tokenizer.json into `folder`, made if missing; each is there when it is complete. */
-int sgt_vocab_save(const sgt_vocab *v, const char *folder, sgt_error *err);
 
 #ifdef __cplusplus
 }

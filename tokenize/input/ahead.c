@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "source.h"
 
 #define CHUNK ((size_t)256 << 10) /* bytes unpacked before others are told */
@@ -123,7 +124,7 @@ static int start_threads(sgt_ahead *a, uint64_t first, sgt_error *err)
     a->slots = calloc(a->slot_count, sizeof *a->slots);
     a->threads = calloc(threads, sizeof *a->threads);
     if (!a->slots || !a->threads) return sgt_fail(err, SGT_ENOMEM, "reading inputs: out of memory");
-    while (a->running < threads && !(failed = pthread_create(&a->threads[a->running], NULL, read_files, a)))
+    while (a->running < threads && !(failed = sgt_thread_start(&a->threads[a->running], read_files, a)))
         a->running++;
     if (a->running) return SGT_OK; /* a limit on threads: fewer do as well */
     errno = failed;

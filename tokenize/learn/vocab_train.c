@@ -10,9 +10,11 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/file.h"
+#include "base/thread.h"
 #include "input/feed.h"
 #include "input/json_parts.h"
 #include "merges.h"
+#include "options.h"
 #include "out/out_compare.h"
 #include "text/pattern.h"
 #include "text/split.h"
@@ -196,7 +198,7 @@ static int start(counting *c, counter *all, size_t threads, sgt_error *err)
     }
     /* This thread is the first: where no other can be started it does all. */
     for (size_t i = 1; i < threads && !rc; i++)
-        all[i].running = pthread_create(&all[i].thread, NULL, count_units, &all[i]) == 0;
+        all[i].running = sgt_thread_start(&all[i].thread, count_units, &all[i]) == 0;
     return rc;
 }
 
@@ -244,7 +246,8 @@ static int fill_parts(sgt_vocab_parts *p, const sgt_merges *m, sgt_error *err)
 static int check_options(const sgt_tokenize_options *o, uint32_t size, sgt_error *err)
 {
     static const char *const ours[] = {"tokenizer.json", "vocab.json", "merges.txt"};
-    if (!o->input_count || !o->out || !*o->out) return sgt_fail(err, SGT_EUSAGE, "wanted at least one INPUT, and OUT");
+    int rc = sgt_tokenize_options_check_out(o, err);
+    if (rc < 0) return rc;
     if (size < SGT_MERGES_FIRST || size > SGT_VOCAB_MAX_IDS)
         return sgt_fail(err, SGT_EUSAGE, "train-vocab: %u is not within %u and %u", size, SGT_MERGES_FIRST,
                         SGT_VOCAB_MAX_IDS);
@@ -302,7 +305,10 @@ int sgt_vocab_train(sgt_vocab **out, const sgt_tokenize_options *o, uint32_t siz
 {
     sgt_corpus *c = NULL;
     sgt_pattern *pattern = NULL;
+    sgt_train_result ignored;
     int rc = check_options(o, size, err);
+    if (!result) result = &ignored;
+    *result = (sgt_train_result){0};
     if (rc < 0) return rc;
     double began = sgt_now();
     if (o->rule && (rc = sgt_pattern_new(&pattern, o->rule, err)) < 0) return rc;

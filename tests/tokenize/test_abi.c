@@ -1,0 +1,80 @@
+/* test_abi.c: what programs that were compiled once rely on. A size or a place that changes here makes another
+ * libsgt-tokenize.so.N (ABI in the Makefile); fields are added by taking from `reserved`. And options from outside. */
+#include <criterion/criterion.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "pipeline.h"
+#include "sgt_tokenize.h"
+
+TestSuite(abi, .init = enter_scratch, .fini = leave_scratch);
+
+_Static_assert(sizeof(sgt_tokenize_ranks) == 24, "sgt_tokenize_ranks");
+_Static_assert(sizeof(sgt_tokenize_options) == 280, "sgt_tokenize_options");
+_Static_assert(offsetof(sgt_tokenize_options, normalize) == 40 && offsetof(sgt_tokenize_options, threads) == 64 &&
+                   offsetof(sgt_tokenize_options, field) == 88 && offsetof(sgt_tokenize_options, skip_bad) == 112 &&
+                   offsetof(sgt_tokenize_options, shuffle_seed) == 128 &&
+                   offsetof(sgt_tokenize_options, ranks) == 144 && offsetof(sgt_tokenize_options, notice) == 176 &&
+                   offsetof(sgt_tokenize_options, progress) == 200 && offsetof(sgt_tokenize_options, reserved) == 216,
+               "sgt_tokenize_options");
+_Static_assert(sizeof(sgt_tokenize_result) == 160 && offsetof(sgt_tokenize_result, bytes_read) == 88 &&
+                   offsetof(sgt_tokenize_result, seconds) == 104,
+               "sgt_tokenize_result");
+_Static_assert(sizeof(sgt_train_result) == 96 && offsetof(sgt_train_result, seconds) == 56, "sgt_train_result");
+
+static const char *const inputs[] = {"in"};
+
+/* Both calls that take options refuse these, and write nothing. */
+static void expect_refused(const sgt_tokenize_options *o, const char *says)
+{
+    sgt_error err;
+    sgt_vocab *v = NULL;
+    cr_assert_eq(sgt_tokenize(o, NULL, &err), SGT_EUSAGE, "%s", says);
+    cr_assert_str_eq(err.text, says);
+    cr_assert_eq(sgt_vocab_train(&v, o, 300, NULL, &err), SGT_EUSAGE, "%s", says);
+    cr_assert_str_eq(err.text, says);
+    cr_assert_eq(sgt_tokenize(o, NULL, NULL), SGT_EUSAGE);
+    cr_assert_null(v);
+    cr_assert(folder_is_gone("out"));
+}
+
+Test(abi, options_that_make_no_sense)
+{
+    put_text("in", "a text of some words, of which some come more than once, and some words more", 76);
+    expect_refused(NULL, "sgt_tokenize_options: NULL (inputs and out have no default)");
+    const sgt_tokenize_options good = {.inputs = inputs, .input_count = 1, .out = "out"};
+    sgt_tokenize_options o = good;
+    o.reserved[7] = 1;
+    expect_refused(&o, "sgt_tokenize_options.reserved is not 0 (not cleared, or made for a newer library)");
+    o = good, o.out = "";
+    expect_refused(&o, "wanted at least one INPUT, and OUT");
+    o = good, o.inputs = NULL;
+    expect_refused(&o, "wanted at least one INPUT, and OUT");
+    o = good, o.threads = 1025;
+    expect_refused(&o, "threads: 1025 is not within 0 and 1024");
+    o = good, o.val_fraction = -.5;
+    expect_refused(&o, "split: -0.5 is not within 0 and 1");
+    o = good, o.format = (sgt_format)3;
+    expect_refused(&o, "sgt_tokenize_options: format 3, normalize 0, invalid_utf8 0: not all known");
+    o = good, o.normalize = (sgt_normalize)-1;
+    expect_refused(&o, "sgt_tokenize_options: format 0, normalize -1, invalid_utf8 0: not all known");
+    o = good, o.ranks.rank = 2, o.ranks.size = 2;
+    expect_refused(&o, "ranks: number 2 of 2 (they count from 0)");
+    o = good, o.field = "a..b";
+    expect_refused(&o, "field: \"a..b\": a name in it is empty");
+}
+
+/* Where nobody asks for results or reasons. */
+Test(abi, results_may_be_null)
+{
+    sgt_vocab *v = NULL;
+    put_text("in", "a text of some words, of which some come more than once, and some words more", 76);
+    sgt_tokenize_options o = {.inputs = inputs, .input_count = 1, .out = "out"};
+    cr_assert_eq(sgt_vocab_train(&v, &o, 260, NULL, NULL), SGT_OK);
+    cr_assert_eq(sgt_vocab_size(v), 260);
+    sgt_vocab_free(v);
+    cr_assert_eq(sgt_tokenize(&o, NULL, NULL), SGT_OK);
+    cr_assert_eq(sgt_vocab_load(&v, NULL, NULL, NULL), SGT_EUSAGE);
+    sgt_vocab_free(NULL);
+    sgt_encoder_free(NULL);
+}

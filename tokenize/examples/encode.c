@@ -1,0 +1,50 @@
+/* encode.c: text to GPT-2's ids and back through libsgt-tokenize, a line of standard input after the other.
+ *
+ *     cc encode.c $(pkg-config --cflags --libs sgt-tokenize) -o encode && echo 'Hello, world!' | ./encode [VOCAB]
+ *
+ * VOCAB is any file that sgt_vocab_load reads. Ids are printed with what they stand for. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sgt_tokenize.h>
+
+/* A line's ids, each with its bytes; and what they decode to has to be the line. */
+static int show(const sgt_vocab *vocab, sgt_encoder *encoder, const char *line, size_t n, uint16_t *ids, sgt_error *err)
+{
+    char *text, shown[256];
+    size_t size, count = sgt_encode(encoder, line, n, ids);
+    if (count == SGT_ENCODE_FAILED) {
+        *err = *sgt_encoder_failure(encoder);
+        return err->code;
+    }
+    for (size_t i = 0; i < count; i++) {
+        int rc = sgt_decode(vocab, &ids[i], 1, &text, &size, err);
+        if (rc < 0) return rc;
+        printf("%s%u %s", i ? " | " : "", ids[i], sgt_printable(shown, sizeof shown, text));
+        free(text);
+    }
+    printf("\n");
+    int rc = sgt_decode(vocab, ids, count, &text, &size, err);
+    if (rc < 0) return rc;
+    int same = size == n && !memcmp(text, line, n);
+    free(text);
+    return same ? 0 : sgt_fail(err, SGT_EFORMAT, "the ids of %zu bytes stand for %zu others", n, size);
+}
+
+int main(int argc, char **argv)
+{
+    static char line[1 << 16];
+    static uint16_t ids[sizeof line]; /* never more ids than bytes */
+    sgt_vocab *vocab = NULL;
+    sgt_encoder *encoder = NULL;
+    sgt_error err;
+
+    int rc = argc > 1 ? sgt_vocab_load(&vocab, argv[1], NULL, &err) : sgt_vocab_gpt2(&vocab, &err);
+    if (rc == 0) rc = sgt_encoder_new(&encoder, vocab, &err);
+    while (rc == 0 && fgets(line, sizeof line, stdin)) rc = show(vocab, encoder, line, strcspn(line, "\n"), ids, &err);
+    if (rc < 0) fprintf(stderr, "encode: %s\n", err.text);
+    sgt_encoder_free(encoder); /* before its vocabulary */
+    sgt_vocab_free(vocab);
+    return rc < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}

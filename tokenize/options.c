@@ -1,0 +1,40 @@
+/* options.c: a caller's options before any work. */
+#include "options.h"
+
+#include <inttypes.h>
+
+#include "base/reserved.h"
+#include "input/json_line.h"
+#include "shards/shard.h"
+
+int sgt_tokenize_options_check(const sgt_tokenize_options *o, sgt_error *err)
+{
+    if (!o) return sgt_fail(err, SGT_EUSAGE, "sgt_tokenize_options: NULL (inputs and out have no default)");
+    int rc = sgt_check_reserved(o->reserved, sizeof o->reserved / sizeof *o->reserved, "sgt_tokenize_options", err);
+    if (rc < 0) return rc;
+    if (!(o->val_fraction >= 0 && o->val_fraction <= 1))
+        return sgt_fail(err, SGT_EUSAGE, "split: %g is not within 0 and 1", o->val_fraction);
+    if (o->shard_tokens > SGT_SHARD_MAX_TOKENS)
+        return sgt_fail(err, SGT_EUSAGE, "shard-tokens: %" PRIu64 " do not fit a shard (at most %u)", o->shard_tokens,
+                        SGT_SHARD_MAX_TOKENS);
+    if (o->threads < 0 || o->threads > SGT_MAX_THREADS)
+        return sgt_fail(err, SGT_EUSAGE, "threads: %d is not within 0 and %d", o->threads, SGT_MAX_THREADS);
+    if ((unsigned)o->format > SGT_FORMAT_JSONL || (unsigned)o->normalize > SGT_NORMALIZE_NFKC ||
+        (unsigned)o->invalid_utf8 > SGT_INVALID_FAIL)
+        return sgt_fail(err, SGT_EUSAGE, "sgt_tokenize_options: format %d, normalize %d, invalid_utf8 %d: not all known",
+                        (int)o->format, (int)o->normalize, (int)o->invalid_utf8);
+    if (o->ranks.rank >= (o->ranks.size ? o->ranks.size : 1))
+        return sgt_fail(err, SGT_EUSAGE, "ranks: number %" PRIu32 " of %" PRIu32 " (they count from 0)", o->ranks.rank,
+                        o->ranks.size);
+    sgt_json_path path;
+    return sgt_json_path_set(&path, o->field ? o->field : "text", err);
+}
+
+int sgt_tokenize_options_check_out(const sgt_tokenize_options *o, sgt_error *err)
+{
+    int rc = sgt_tokenize_options_check(o, err);
+    if (rc < 0) return rc;
+    if (!o->inputs || !o->input_count || !o->out || !*o->out)
+        return sgt_fail(err, SGT_EUSAGE, "wanted at least one INPUT, and OUT");
+    return SGT_OK;
+}
