@@ -76,11 +76,13 @@ USES_sgt-tokenize := cli tokenize loader
 USES_sgt-train := cli train kernels tokenize loader
 USES_sgt-inspect := cli train kernels tokenize loader
 USES_sgt-bench := cli train kernels tokenize loader
+USES_sgt-report := cli train kernels loader
 # programs of more than one file have a folder
 PARTS_sgt-train := tools/train
 PARTS_sgt-tokenize := tools/tokenize
 PARTS_sgt-inspect := tools/inspect
 PARTS_sgt-bench := tools/bench
+PARTS_sgt-report := tools/report
 PROGRAMS := $(sort $(patsubst tools/%.c,%,$(wildcard tools/sgt-*.c)))
 
 # a Criterion suite a folder; check-kernels is its own program

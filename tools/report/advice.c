@@ -1,0 +1,83 @@
+/* advice.c: what the log asks for, as sgt-train said it or would have: the same diagnosis over the same numbers, and what
+ * only shows once a run can be looked at as a whole. */
+#include "advice.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/report/report.h"
+
+#define WAITING 0.05  /* of the time, from which on the loader is worth looking at */
+#define WORSE 1.02    /* a validation loss so many times its lowest: the model learns its data by heart */
+#define LATER 3       /* evaluations since then, at least */
+
+static void say(report_run *r, const char *fmt, ...) SGT_PRINTF(2, 3);
+static void say(report_run *r, const char *fmt, ...)
+{
+    char *text;
+    va_list args;
+    if (r->advice_count == REPORT_ADVICE) return;
+    va_start(args, fmt);
+    if (vasprintf(&text, fmt, args) >= 0) r->advice[r->advice_count++] = text;
+    va_end(args);
+}
+
+/* Of a rate that was chosen by the table itself nothing is to be said. */
+static void about_rate(report_run *r)
+{
+    const sgt_settings *s = &r->settings;
+    sgt_lr_range range = sgt_advice_lr(r->parameters);
+    int outside = sgt_advice_lr_outside(r->parameters, s->lr);
+    if (!outside || fabs(s->lr / sgt_advice_scale_lr(range.low, s->batch * s->accum, s->lr_base_batch) - 1) < 1e-3) return;
+    say(r, "lr %.3g is %s what models of about %.3g million parameters are trained with (%.3g to %.3g)", s->lr,
+        outside < 0 ? "below" : "above", (double)range.parameters / 1e6, range.low, range.high);
+}
+
+/* An overflow that loss scaling is there for is none of the curve's. */
+static void about_curve(report_run *r)
+{
+    const sgt_settings *s = &r->settings;
+    char line[256];
+    double skipped = 0;
+    sgt_diagnosis d;
+    sgt_diagnosis_start(&d, s->lr, s->batch * s->accum * s->seq, s->skip_spikes > 0);
+    int scaled = s->precision && strcmp(s->precision, "fp16") == 0;
+    for (size_t i = 0; i < r->log.count; i++) {
+        const double *v = r->log.rows[i].v;
+        double norm = scaled && v[REPORT_SKIPPED] > skipped ? 0 : v[REPORT_NORM];
+        skipped = v[REPORT_SKIPPED];
+        if (sgt_diagnosis_step(&d, line, sizeof line, (uint64_t)v[REPORT_STEP] + 1, v[REPORT_LOSS], norm, v[REPORT_LR]))
+            say(r, "%s", line);
+    }
+}
+
+static void about_validation(report_run *r)
+{
+    size_t later = 0;
+    for (size_t i = 0; i < r->log.count; i++) {
+        const double *v = r->log.rows[i].v;
+        if (!isnan(v[REPORT_VAL]) && v[REPORT_STEP] + 1 > r->best_step) later++;
+    }
+    if (later >= LATER && r->val_loss > WORSE * r->best_val)
+        say(r,
+            "the validation loss was lowest after step %.0f (%.4g) and has risen to %.4g since: the model learns its "
+            "data by heart (fewer --epochs, more data, or --dropout 0.1)",
+            r->best_step, r->best_val, r->val_loss);
+}
+
+void report_advise(report_run *r)
+{
+    if (!r->log.count) return;
+    if (r->settings_known) {
+        if (r->parameters && !r->settings.overfit) about_rate(r);
+        if (!r->settings.overfit) about_curve(r);
+    }
+    about_validation(r);
+    if (r->wait > WAITING)
+        say(r, "%.0f %% of the time went by waiting for batches: %s", 100 * r->wait,
+            r->settings_known && strcmp(r->settings.loader, "preload") == 0 ? "more --workers"
+                                                                           : "--loader preload, or more --workers");
+}

@@ -1,0 +1,322 @@
+/* charts.c: which pictures the page has: curves over steps, tokens and time, of all runs at once. Those of memory are
+ * memory_figures.c's. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/report/figures.h"
+
+#define MOST_SHOWN 98 /* per cent of a curve that are shown for certain; the first loss, too */
+
+static int no_memory(sgt_error *err) { return sgt_fail(err, SGT_ENOMEM, "a picture: out of memory"); }
+
+/* Where a bin lies on the axis of steps completed, tokens, or seconds. */
+static double place(const report_bin *b, int x) { return b->mean.v[x] + (x == REPORT_STEP); }
+
+/* A run's column as a curve. */
+static int add_curve(report_chart *c, const report_bins *b, report_kind kind, unsigned color, int x, int column,
+                     int band, sgt_error *err)
+{
+    report_point *p = report_chart_add(c, kind, color, b->count);
+    if (!p) return no_memory(err);
+    c->series[c->count - 1].band = band && b->steps > 1;
+    for (size_t i = 0; i < b->count; i++)
+        p[i] = (report_point){place(&b->at[i], x), b->at[i].mean.v[column], b->at[i].low.v[column],
+                              b->at[i].high.v[column]};
+    return SGT_OK;
+}
+
+static int add_curves(report_chart *c, const report *r, int x, int column, int band, sgt_error *err)
+{
+    int rc = SGT_OK;
+    for (size_t i = 0; i < r->count && rc == SGT_OK; i++)
+        rc = add_curve(c, &r->runs[i].bins, REPORT_LINE, (unsigned)i, x, column, band, err);
+    return rc;
+}
+
+/* "Each point is the mean of 12 steps, the shade behind it from the lowest to the highest of them." */
+static void say_thinning(report_figure *g, const report *r, int band)
+{
+    uint64_t least = UINT64_MAX, most = 0;
+    for (size_t i = 0; i < r->count; i++) {
+        uint64_t n = r->runs[i].bins.steps;
+        if (!n) continue;
+        if (n < least) least = n;
+        if (n > most) most = n;
+    }
+    if (most < 2) return;
+    report_figure_say(g, "%sEach point is the mean of ", *g->caption ? " " : "");
+    if (least == most) report_figure_say(g, "%llu steps", (unsigned long long)most);
+    else report_figure_say(g, "%llu to %llu steps", (unsigned long long)least, (unsigned long long)most);
+    report_figure_say(g, "%s", band ? ", the shade behind it reaches from the lowest to the highest of them." : ".");
+}
+
+/* ---- loss ---- */
+
+static int rising(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* What a curve that broke once would hide all others by is cut off: above the first loss, and above nearly all. */
+static int find_most(report_chart *c, const report *r, size_t *above, sgt_error *err)
+{
+    size_t n = 0;
+    double *all = malloc(REPORT_RUNS * REPORT_BINS * sizeof *all), most = 0;
+    if (!all) return no_memory(err);
+    for (size_t i = 0; i < r->count; i++) {
+        const report_bins *b = &r->runs[i].bins;
+        if (b->count && b->at[0].mean.v[REPORT_LOSS] > most) most = b->at[0].high.v[REPORT_LOSS];
+        for (size_t k = 0; k < b->count; k++)
+            if (!isnan(b->at[k].mean.v[REPORT_LOSS])) all[n++] = b->at[k].mean.v[REPORT_LOSS];
+    }
+    qsort(all, n, sizeof *all, rising);
+    if (n && all[n * MOST_SHOWN / 100] > most) most = all[n * MOST_SHOWN / 100];
+    *above = 0;
+    for (size_t i = 0; i < n; i++) *above += all[i] > most;
+    c->y_most = most;
+    free(all);
+    return SGT_OK;
+}
+
+static int add_losses(report_chart *c, const report *r, int x, sgt_error *err)
+{
+    int rc = add_curves(c, r, x, REPORT_LOSS, 1, err);
+    for (size_t i = 0; i < r->count && rc == SGT_OK; i++)
+        rc = add_curve(c, &r->runs[i].evaluations, REPORT_MARKS, r->count > 1 ? (unsigned)i : 1, x, REPORT_VAL, 0, err);
+    return rc;
+}
+
+static int any_evaluation(const report *r)
+{
+    for (size_t i = 0; i < r->count; i++)
+        if (r->runs[i].evaluations.count) return 1;
+    return 0;
+}
+
+static void loss_keys(report_figure *g, const report *r)
+{
+    g->of_runs = 1;
+    if (r->count == 1) report_figure_key(g, "line", 0, "training");
+    if (r->count == 1 && any_evaluation(r)) report_figure_key(g, "dots", 1, "validation");
+    if (r->count > 1 && any_evaluation(r)) report_figure_key(g, "dots", REPORT_RUNS, "with dots: validation");
+}
+
+/* The unit that a time is best told in. */
+static double time_unit(const report *r, const char **name)
+{
+    static const struct {
+        double seconds;
+        const char *name;
+    } units[] = {{86400, "days"}, {3600, "hours"}, {60, "minutes"}, {1, "seconds"}};
+    double most = 0;
+    size_t i = 0;
+    for (size_t k = 0; k < r->count; k++)
+        if (r->runs[k].seconds > most) most = r->runs[k].seconds;
+    while (i + 1 < sizeof units / sizeof *units && most < 3 * units[i].seconds) i++;
+    *name = units[i].name;
+    return units[i].seconds;
+}
+
+static int put_loss_over(FILE *page, const report *r, int x, sgt_error *err)
+{
+    report_figure g = {.large = x == REPORT_STEP};
+    size_t above = 0;
+    int rc = find_most(&g.chart, r, &above, err);
+    if (rc == SGT_OK) rc = add_losses(&g.chart, r, x, err);
+    if (x == REPORT_STEP) {
+        g.id = "loss-steps";
+        snprintf(g.title, sizeof g.title, "Loss over steps");
+        loss_keys(&g, r);
+        report_figure_say(&g, "Nats a token; lower is better.");
+        say_thinning(&g, r, 1);
+        if (above) report_figure_say(&g, " Cut off: %zu point%s above.", above, above == 1 ? "" : "s");
+        if (!any_evaluation(r)) report_figure_say(&g, " Nothing was evaluated.");
+    } else if (x == REPORT_TOKENS) {
+        g.id = "loss-tokens";
+        snprintf(g.title, sizeof g.title, "Loss over tokens");
+        report_figure_say(&g, "What the model learns from so much text, however large its steps are.");
+    } else {
+        const char *name;
+        g.id = "loss-time";
+        g.chart.x_unit = time_unit(r, &name);
+        snprintf(g.title, sizeof g.title, "Loss over time <small>%s</small>", name);
+        report_figure_say(&g, "Time within steps: without evaluations, checkpoints and interruptions.");
+    }
+    if (rc == SGT_OK) return report_figure_put(page, r, &g, err);
+    report_chart_free(&g.chart);
+    return rc;
+}
+
+int report_put_loss(FILE *page, const report *r, sgt_error *err)
+{
+    static const int over[] = {REPORT_STEP, REPORT_TOKENS, REPORT_SECONDS};
+    int rc = SGT_OK;
+    fputs("<section class=\"figures\" aria-labelledby=\"loss\">\n<h2 id=\"loss\">Loss</h2>\n", page);
+    for (size_t i = 0; i < sizeof over / sizeof *over && rc == SGT_OK; i++) rc = put_loss_over(page, r, over[i], err);
+    fputs("</section>\n", page);
+    return rc;
+}
+
+/* ---- optimizer ---- */
+
+static int put_rate(FILE *page, const report *r, sgt_error *err)
+{
+    report_figure g = {.id = "lr", .of_runs = 1, .chart = {.zero = 1}};
+    double most = 0;
+    for (size_t i = 0; i < r->count; i++)
+        for (size_t k = 0; k < r->runs[i].bins.count; k++)
+            if (r->runs[i].bins.at[k].mean.v[REPORT_LR] > most) most = r->runs[i].bins.at[k].mean.v[REPORT_LR];
+    int power = most > 0 && most < 0.1 ? (int)floor(log10(most)) : 0;
+    g.chart.y_unit = pow(10, power);
+    snprintf(g.title, sizeof g.title, "Learning rate");
+    if (power) snprintf(g.title, sizeof g.title, "Learning rate <small>\u00d7 10<sup>\u2212%d</sup></small>", -power);
+    report_figure_say(&g, "What the schedule gave each step.");
+    int rc = add_curves(&g.chart, r, REPORT_STEP, REPORT_LR, 0, err);
+    if (rc == SGT_OK) return report_figure_put(page, r, &g, err);
+    report_chart_free(&g.chart);
+    return rc;
+}
+
+/* Where all runs clip at the same norm. */
+static double clip_of(const report *r)
+{
+    double clip = NAN;
+    for (size_t i = 0; i < r->count; i++) {
+        double c = r->runs[i].settings_known ? r->runs[i].settings.grad_clip : NAN;
+        if (!(c > 0) || (i && c != clip)) return NAN;
+        clip = c;
+    }
+    return clip;
+}
+
+/* From the first to the last step of all runs. */
+static int add_limit(report_chart *c, const report *r, double y, unsigned color, size_t first, size_t end, sgt_error *err)
+{
+    double last = 0;
+    for (size_t i = first; i < end; i++)
+        if (r->runs[i].steps > last) last = r->runs[i].steps;
+    report_point *p = report_chart_add(c, REPORT_LIMIT, color, 2);
+    if (!p) return no_memory(err);
+    p[0] = (report_point){.x = 1, .y = y};
+    p[1] = (report_point){.x = last, .y = y};
+    return SGT_OK;
+}
+
+static int add_skips(report_figure *g, const report *r, sgt_error *err)
+{
+    double skipped = 0;
+    for (size_t i = 0; i < r->count; i++) {
+        const report_bins *b = &r->runs[i].bins;
+        size_t n = 0;
+        for (size_t k = 0; k < b->count; k++) n += b->at[k].skipped > 0;
+        if (!n) continue;
+        report_point *p = report_chart_add(&g->chart, REPORT_RUG, (unsigned)i, n);
+        if (!p) return no_memory(err);
+        for (size_t k = 0; k < b->count; k++)
+            if (b->at[k].skipped > 0) *p++ = (report_point){.x = place(&b->at[k], REPORT_STEP), .y = 1};
+        skipped += r->runs[i].skipped;
+    }
+    if (skipped > 0) report_figure_key(g, "dots", r->count > 1 ? REPORT_RUNS : 0, "below: updates left out");
+    report_figure_say(g, skipped > 0 ? "Before clipping. %.0f update%s left out." : "Before clipping. No update was left out.",
+                      skipped, skipped == 1 ? " was" : "s were");
+    return SGT_OK;
+}
+
+static int put_norm(FILE *page, const report *r, sgt_error *err)
+{
+    report_figure g = {.id = "grad-norm", .of_runs = 1, .chart = {.log_y = 1}};
+    double clip = clip_of(r);
+    char name[48];
+    snprintf(g.title, sizeof g.title, "Gradient norm");
+    int rc = add_curves(&g.chart, r, REPORT_STEP, REPORT_NORM, 1, err);
+    if (rc == SGT_OK && clip > 0) rc = add_limit(&g.chart, r, clip, REPORT_RUNS, 0, r->count, err);
+    if (rc == SGT_OK) rc = add_skips(&g, r, err);
+    snprintf(name, sizeof name, "clipped to %g", clip);
+    if (clip > 0) report_figure_key(&g, "limit", REPORT_RUNS, name);
+    if (rc == SGT_OK) return report_figure_put(page, r, &g, err);
+    report_chart_free(&g.chart);
+    return rc;
+}
+
+/* ---- speed ---- */
+
+static int put_speed(FILE *page, const report *r, sgt_error *err)
+{
+    report_figure g = {.id = "speed", .title = "Tokens a second", .of_runs = 1, .chart = {.zero = 1}};
+    say_thinning(&g, r, 1);
+    int rc = add_curves(&g.chart, r, REPORT_STEP, REPORT_SPEED, 1, err);
+    if (rc == SGT_OK) return report_figure_put(page, r, &g, err);
+    report_chart_free(&g.chart);
+    return rc;
+}
+
+static int put_mfu(FILE *page, const report *r, sgt_error *err)
+{
+    report_figure g = {.id = "mfu", .title = "MFU <small>%</small>", .of_runs = 1,
+                       .chart = {.zero = 1, .y_unit = .01}};
+    report_figure_say(&g, "Of the operations that the device can do, as measured, the part that the model's own are.");
+    int rc = add_curves(&g.chart, r, REPORT_STEP, REPORT_MFU, 1, err);
+    if (rc == SGT_OK) return report_figure_put(page, r, &g, err);
+    report_chart_free(&g.chart);
+    return rc;
+}
+
+/* As a part of the time, since milliseconds alone say nothing. */
+static int put_wait(FILE *page, const report *r, sgt_error *err)
+{
+    report_figure g = {.id = "wait", .title = "Waiting for the loader <small>% of the time</small>", .of_runs = 1,
+                       .chart = {.zero = 1, .y_unit = .01, .y_room = .01}};
+    double most = 0;
+    int rc = SGT_OK;
+    for (size_t i = 0; i < r->count && rc == SGT_OK; i++) {
+        const report_bins *b = &r->runs[i].bins;
+        rc = add_curve(&g.chart, b, REPORT_LINE, (unsigned)i, REPORT_STEP, REPORT_WAIT, 0, err);
+        for (size_t k = 0; k < b->count && rc == SGT_OK; k++) {
+            g.chart.series[i].points[k].y /= b->at[k].mean.v[REPORT_MS];
+            if (b->at[k].high.v[REPORT_WAIT] > most) most = b->at[k].high.v[REPORT_WAIT];
+        }
+    }
+    report_figure_say(&g, "Near 0, batches are ready before they are asked for. The longest wait: %.3g ms.", most);
+    if (rc == SGT_OK) return report_figure_put(page, r, &g, err);
+    report_chart_free(&g.chart);
+    return rc;
+}
+
+/* The process' own on a CPU, the device's on one with memory of its own: as the log has it. */
+static int put_peak(FILE *page, const report *r, sgt_error *err)
+{
+    report_figure g = {.id = "peak", .of_runs = 1, .chart = {.zero = 1}};
+    const char *unit;
+    double most = 0;
+    int rc = add_curves(&g.chart, r, REPORT_STEP, REPORT_PEAK, 0, err), estimated = 0;
+    for (size_t i = 0; i < r->count && rc == SGT_OK; i++) {
+        const report_run *run = &r->runs[i];
+        if (run->peak > most) most = run->peak;
+        if (!run->estimated || !run->bins.count) continue;
+        rc = add_limit(&g.chart, r, (double)run->estimate.total, (unsigned)i, i, i + 1, err);
+        if ((double)run->estimate.total > most) most = (double)run->estimate.total;
+        estimated = 1;
+    }
+    g.chart.y_unit = report_bytes_unit(most, &unit);
+    snprintf(g.title, sizeof g.title, "Peak memory <small>%s</small>", unit);
+    if (estimated) report_figure_key(&g, "limit", r->count > 1 ? REPORT_RUNS : 0, "estimate");
+    report_figure_say(&g, "The most that was taken up to each step%s.",
+                      estimated ? ", and what --estimate-memory says of the run" : "");
+    if (rc == SGT_OK) return report_figure_put(page, r, &g, err);
+    report_chart_free(&g.chart);
+    return rc;
+}
+
+int report_put_steps(FILE *page, const report *r, sgt_error *err)
+{
+    static int (*const puts_figure[])(FILE *, const report *, sgt_error *) = {put_rate, put_norm, put_speed,
+                                                                             put_mfu,  put_wait, put_peak};
+    int rc = SGT_OK;
+    fputs("<section class=\"figures\" aria-labelledby=\"steps\">\n<h2 id=\"steps\">Steps</h2>\n", page);
+    for (size_t i = 0; i < sizeof puts_figure / sizeof *puts_figure && rc == SGT_OK; i++)
+        rc = puts_figure[i](page, r, err);
+    fputs("</section>\n", page);
+    return rc;
+}

@@ -1,0 +1,179 @@
+/* occupancy.c: memory by kind, as a step goes through its parts, beside what was estimated: a picture and a table a
+ * run. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/cli/talk.h"
+#include "tools/report/figures.h"
+
+double report_bytes_unit(double most, const char **name)
+{
+    static const struct {
+        double bytes;
+        const char *name;
+    } units[] = {{0x1p30, "GiB"}, {0x1p20, "MiB"}, {0x1p10, "KiB"}};
+    size_t i = 0;
+    while (i + 1 < sizeof units / sizeof *units && most < 2 * units[i].bytes) i++;
+    *name = units[i].name;
+    return units[i].bytes;
+}
+
+/* Which of the estimate's kinds has that name; -1: none. */
+static int estimated_as(const report_run *run, const char *name)
+{
+    for (size_t i = 0; i < run->estimate.count && run->estimated; i++)
+        if (strcmp(run->estimate.kinds[i].name, name) == 0) return (int)i;
+    return -1;
+}
+
+/* One on top of the other; each part of a step is as wide as any other. */
+static int add_kind(report_chart *c, const report_memory *m, size_t kind, double *below, sgt_error *err)
+{
+    report_point *p = report_chart_add(c, REPORT_AREA, (unsigned)kind, 2 * m->count);
+    if (!p) return sgt_fail(err, SGT_ENOMEM, "a picture: out of memory");
+    for (size_t i = 0; i < m->count; i++) {
+        double above = below[i] + (double)m->parts[i].used[kind];
+        p[2 * i] = (report_point){(double)i, above, below[i], above};
+        p[2 * i + 1] = (report_point){(double)i + 1, above, below[i], above};
+        below[i] = above;
+    }
+    return SGT_OK;
+}
+
+/* The words stand in the middle of each pass through the layers: as many as there is room for. */
+static void put_passes(report_chart *c, const report_memory *m)
+{
+    for (size_t i = 0, end; i < m->count && c->x_tick_count < 4; i = end) {
+        for (end = i + 1; end < m->count && strcmp(m->parts[end].name, m->parts[i].name) == 0;) end++;
+        if (strcmp(m->parts[i].name, "forward") != 0 && strcmp(m->parts[i].name, "backward") != 0) continue;
+        report_tick *t = &c->x_ticks[c->x_tick_count++];
+        t->at = (double)(i + end) / 2;
+        snprintf(t->text, sizeof t->text, "%s", m->parts[i].name);
+    }
+}
+
+/* What the estimate says of the kinds that are shown; 0: nothing. */
+static double estimate_of_kinds(const report_run *run)
+{
+    double sum = 0;
+    for (size_t k = 0; k < run->memory.kind_count; k++) {
+        int i = estimated_as(run, run->memory.kinds[k]);
+        if (i >= 0) sum += (double)run->estimate.kinds[i].bytes;
+    }
+    return sum;
+}
+
+static int fill(report_figure *g, const report_run *run, sgt_error *err)
+{
+    const report_memory *m = &run->memory;
+    double *below = calloc(m->count, sizeof *below), limit = estimate_of_kinds(run), most = limit;
+    const char *unit;
+    int rc = below ? SGT_OK : sgt_fail(err, SGT_ENOMEM, "a picture: out of memory");
+    for (size_t k = 0; k < m->kind_count && rc == SGT_OK; k++) {
+        report_figure_key(g, "area", (unsigned)k, m->kinds[k]);
+        rc = add_kind(&g->chart, m, k, below, err);
+    }
+    for (size_t i = 0; i < m->count && rc == SGT_OK; i++)
+        if (below[i] > most) most = below[i];
+    free(below);
+    put_passes(&g->chart, m);
+    report_point *p = rc == SGT_OK && limit > 0 ? report_chart_add(&g->chart, REPORT_LIMIT, REPORT_RUNS, 2) : NULL;
+    if (p) p[0] = (report_point){.x = 0, .y = limit}, p[1] = (report_point){.x = (double)m->count, .y = limit};
+    if (p) report_figure_key(g, "limit", REPORT_RUNS, "estimate of these kinds");
+    g->chart.y_unit = report_bytes_unit(most, &unit);
+    snprintf(g->title, sizeof g->title, "In use by kind <small>%s</small>", unit);
+    return rc;
+}
+
+static void put_name(FILE *page, const report *r, const report_run *run)
+{
+    if (r->count < 2) return;
+    fputs("<h3 class=\"run\">", page);
+    report_put_swatch(page, "line", (unsigned)(run - r->runs));
+    report_put_text(page, run->name);
+    fputs("</h3>\n", page);
+}
+
+static int put_picture(FILE *page, const report *r, const report_run *run, sgt_error *err)
+{
+    static const report_figure empty;
+    report_figure *g = malloc(sizeof *g); /* large for a stack */
+    char id[32];
+    if (!g) return sgt_fail(err, SGT_ENOMEM, "a picture: out of memory");
+    *g = empty;
+    snprintf(id, sizeof id, "memory-%zu", (size_t)(run - r->runs));
+    g->id = id;
+    g->large = 1;
+    g->chart.zero = 1;
+    const report_part *first = &run->memory.parts[0], *last = &run->memory.parts[run->memory.count - 1];
+    report_figure_say(g, "Memory of the training step, part by part, in steps %llu to %llu: all others are alike.",
+                      (unsigned long long)first->step + 1, (unsigned long long)last->step + 1);
+    int rc = fill(g, run, err);
+    if (rc == SGT_OK) rc = report_figure_put(page, r, g, err);
+    else report_chart_free(&g->chart);
+    free(g);
+    return rc;
+}
+
+/* ---- the table ---- */
+
+static void put_cell(FILE *page, double bytes)
+{
+    char text[32];
+    if (bytes >= 0) fprintf(page, "<td>%s</td>", sgt_format_bytes(text, sizeof text, (uint64_t)bytes));
+    else fputs("<td class=\"none\">\u2013</td>", page);
+}
+
+static void put_row(FILE *page, int kind, const char *name, double used, double estimate)
+{
+    fputs("<tr><th scope=\"row\">", page);
+    report_put_swatch(page, "area", kind >= 0 ? (unsigned)kind : SGT_MEMORY_KINDS);
+    report_put_text(page, name);
+    fputs("</th>", page);
+    put_cell(page, used);
+    put_cell(page, estimate);
+    fputs("</tr>\n", page);
+}
+
+static void put_table(FILE *page, const report_run *run)
+{
+    const report_memory *m = &run->memory;
+    fputs("<div class=\"card\">\n<table class=\"numbers\">\n<caption>Memory by kind</caption>\n<thead><tr><th scope=\"col\">Kind</th>"
+          "<th scope=\"col\">Most in use</th><th scope=\"col\">Estimate</th></tr></thead>\n<tbody>\n", page);
+    for (size_t k = 0; k < m->kind_count; k++) {
+        int i = estimated_as(run, m->kinds[k]);
+        put_row(page, (int)k, m->kinds[k], (double)report_memory_most(m, k),
+                i >= 0 ? (double)run->estimate.kinds[i].bytes : -1);
+    }
+    for (size_t i = 0; i < run->estimate.count && run->estimated; i++) {
+        size_t k = 0;
+        while (k < m->kind_count && strcmp(m->kinds[k], run->estimate.kinds[i].name) != 0) k++;
+        if (k == m->kind_count) put_row(page, -1, run->estimate.kinds[i].name, -1, (double)run->estimate.kinds[i].bytes);
+    }
+    fputs("</tbody>\n<tfoot><tr><th scope=\"row\">Peak of the run</th>", page);
+    put_cell(page, run->peak > 0 ? run->peak : -1);
+    put_cell(page, run->estimated ? (double)run->estimate.total : -1);
+    fputs("</tr></tfoot>\n</table>\n", page);
+    if (!run->estimated && run->log.count) {
+        fputs("<p class=\"none\">No estimate: ", page);
+        report_put_text(page, run->why_not);
+        fputs("</p>\n", page);
+    }
+    fputs("</div>\n", page);
+}
+
+int report_put_memory(FILE *page, const report *r, sgt_error *err)
+{
+    int rc = SGT_OK;
+    fputs("<section class=\"figures\" aria-labelledby=\"memory\">\n<h2 id=\"memory\">Memory</h2>\n", page);
+    for (size_t i = 0; i < r->count && rc == SGT_OK; i++) {
+        const report_run *run = &r->runs[i];
+        if (!run->memory.count && !run->estimated && !(run->peak > 0)) continue;
+        put_name(page, r, run);
+        if (run->memory.count) rc = put_picture(page, r, run, err);
+        if (rc == SGT_OK) put_table(page, run);
+    }
+    fputs("</section>\n", page);
+    return rc;
+}

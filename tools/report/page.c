@@ -1,0 +1,244 @@
+/* page.c: the page from its head to its foot. It loads nothing, and its policy forbids it to. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/version.h"
+#include "tools/cli/talk.h"
+#include "tools/report/figures.h"
+
+void report_put_text(FILE *page, const char *text)
+{
+    for (; *text; text++) {
+        if (*text == '&') fputs("&amp;", page);
+        else if (*text == '<') fputs("&lt;", page);
+        else if (*text == '>') fputs("&gt;", page);
+        else if (*text == '"') fputs("&quot;", page);
+        else if (*text == '\'') fputs("&#39;", page);
+        else fputc(*text, page);
+    }
+}
+
+char *report_big(char *buf, size_t n, double x)
+{
+    static const char *const names[] = {"", "\u00a0k", "\u00a0M", "\u00a0G", "\u00a0T", "\u00a0P"};
+    size_t i = 0;
+    for (; x >= 999.5 && i + 1 < sizeof names / sizeof *names; i++) x /= 1000;
+    snprintf(buf, n, "%.*f%s", i && x < 99.95 ? (x < 9.995 ? 2 : 1) : 0, x, names[i]);
+    return buf;
+}
+
+char *report_time(char *buf, size_t n, double seconds)
+{
+    double minutes = floor(seconds / 60 + 0.5), hours = floor(minutes / 60);
+    if (seconds < 100) snprintf(buf, n, "%.3g\u00a0s", seconds);
+    else if (minutes < 100) snprintf(buf, n, "%.0f\u00a0min", minutes);
+    else if (hours < 48) snprintf(buf, n, "%.0f\u00a0h %.0f\u00a0min", hours, minutes - 60 * hours);
+    else snprintf(buf, n, "%.1f\u00a0days", seconds / 86400);
+    return buf;
+}
+
+/* ---- figures that head the page ---- */
+
+typedef enum figure { LOSS, VAL, TOKENS, TIME, SPEED, MFU, PEAK, FIGURES } figure;
+
+static const char *const figure_names[FIGURES] = {"Final loss", "Validation loss", "Tokens", "Time", "Tokens/s", "MFU",
+                                                  "Peak memory"};
+
+static double figure_of(const report_run *run, figure f)
+{
+    const double all[FIGURES] = {run->loss, run->val_loss, run->tokens, run->seconds, run->speed, run->mfu, run->peak};
+    return all[f];
+}
+
+static char *figure_text(char *buf, size_t n, figure f, double x)
+{
+    if (isnan(x)) snprintf(buf, n, "\u2013");
+    else if (f == LOSS || f == VAL) snprintf(buf, n, "%.4f", x);
+    else if (f == TIME) report_time(buf, n, x);
+    else if (f == MFU) snprintf(buf, n, "%.1f\u00a0%%", 100 * x);
+    else if (f == PEAK) sgt_format_bytes(buf, n, (uint64_t)x);
+    else report_big(buf, n, x);
+    return buf;
+}
+
+/* How many of the steps that were asked for. */
+static char *steps_text(char *buf, size_t n, const report_run *run)
+{
+    char done[32], all[32];
+    uint64_t wanted = run->settings_known && run->settings.steps != SGT_DEFAULT_COUNT ? run->settings.steps : 0;
+    sgt_format_count(done, sizeof done, isnan(run->steps) ? 0 : (uint64_t)run->steps);
+    if (wanted) snprintf(buf, n, "%s of %s steps", done, sgt_format_count(all, sizeof all, wanted));
+    else snprintf(buf, n, "%s steps", done);
+    return buf;
+}
+
+static void put_strip(FILE *page, const report_run *run)
+{
+    char text[48];
+    fputs("<dl class=\"strip\">\n", page);
+    for (int f = 0; f < FIGURES; f++) {
+        double x = figure_of(run, (figure)f);
+        if (f == VAL && isnan(x)) continue;
+        fprintf(page, "<div><dt>%s</dt><dd>%s</dd>", figure_names[f],
+                f == LOSS && isnan(x) && run->steps > 0 ? "not a number" : figure_text(text, sizeof text, (figure)f, x));
+        if (f == VAL && run->best_val < x)
+            fprintf(page, "<dd class=\"more\">lowest %.4f, step %s</dd>", run->best_val,
+                    sgt_format_count(text, sizeof text, (uint64_t)run->best_step));
+        if (f == TIME) fprintf(page, "<dd class=\"more\">%s</dd>", steps_text(text, sizeof text, run));
+        fputs("</div>\n", page);
+    }
+    fputs("</dl>\n", page);
+}
+
+/* The lowest losses, the highest speed. */
+static double best_of(const report *r, figure f)
+{
+    double best = NAN;
+    for (size_t i = 0; i < r->count; i++) {
+        double x = figure_of(&r->runs[i], f);
+        if (f == TOKENS || f == TIME || f == PEAK || isnan(x)) continue;
+        if (!(f == LOSS || f == VAL ? x >= best : x <= best)) best = x;
+    }
+    return best;
+}
+
+static void put_runs(FILE *page, const report *r)
+{
+    char text[48];
+    fputs("<div class=\"scroll card\" tabindex=\"0\" role=\"region\" aria-label=\"Runs\">\n<table class=\"numbers\">\n"
+          "<caption class=\"hidden\">Runs</caption>\n<thead><tr><th scope=\"col\">Run</th><th scope=\"col\">Steps</th>", page);
+    for (int f = 0; f < FIGURES; f++) fprintf(page, "<th scope=\"col\">%s</th>", figure_names[f]);
+    fputs("</tr></thead>\n<tbody>\n", page);
+    for (size_t i = 0; i < r->count; i++) {
+        const report_run *run = &r->runs[i];
+        fputs("<tr><th scope=\"row\">", page);
+        report_put_swatch(page, "line", (unsigned)i);
+        report_put_text(page, run->name);
+        fprintf(page, "</th><td>%s</td>", sgt_format_count(text, sizeof text, isnan(run->steps) ? 0 : (uint64_t)run->steps));
+        for (int f = 0; f < FIGURES; f++) {
+            double x = figure_of(run, (figure)f);
+            int best = x == best_of(r, (figure)f);
+            fprintf(page, "<td>%s%s%s</td>", best ? "<strong>" : "", figure_text(text, sizeof text, (figure)f, x),
+                    best ? "</strong>" : "");
+        }
+        fputs("</tr>\n", page);
+    }
+    fputs("</tbody>\n</table>\n</div>\n<p class=\"none\">Bold: the lowest loss, the highest speed.</p>\n", page);
+}
+
+/* ---- words ---- */
+
+static void put_about(FILE *page, const report_run *run)
+{
+    char text[64];
+    const char *model = run->settings_known ? run->settings.model : NULL;
+    fputs("<p class=\"about\">", page);
+    if (model) report_put_text(page, model);
+    if (run->parameters) fprintf(page, "%s%s parameters", model ? ", " : "", report_big(text, sizeof text, (double)run->parameters));
+    if (run->settings_known && run->settings.precision) {
+        fputs(model || run->parameters ? ", " : "", page);
+        report_put_text(page, run->settings.precision);
+    }
+    if (*run->device) {
+        fputs(" \u00b7 ", page);
+        report_put_text(page, run->device);
+    }
+    fputs("</p>\n", page);
+}
+
+static void put_item(FILE *page, const report *r, const report_run *run, const char *text)
+{
+    char printable[1024];
+    fputs("<li>", page);
+    if (r->count > 1) {
+        report_put_swatch(page, "line", (unsigned)(run - r->runs));
+        fputs("<b>", page);
+        report_put_text(page, run->name);
+        fputs("</b> ", page);
+    }
+    report_put_text(page, sgt_printable(printable, sizeof printable, text));
+    fputs("</li>\n", page);
+}
+
+static void put_advice(FILE *page, const report *r)
+{
+    size_t items = 0, steps = 0;
+    fputs("<section class=\"advice\" aria-labelledby=\"advice\">\n<h2 id=\"advice\">Advice</h2>\n<ul>\n", page);
+    for (size_t i = 0; i < r->count; i++) {
+        for (size_t k = 0; k < r->runs[i].advice_count; k++, items++)
+            put_item(page, r, &r->runs[i], r->runs[i].advice[k]);
+        steps += r->runs[i].log.count;
+    }
+    if (!items)
+        fprintf(page, "<li class=\"fine\">%s</li>\n",
+                steps ? "None: the loss neither oscillates, spikes nor stays flat, and the loader keeps up."
+                      : "None yet: no step has been logged.");
+    fputs("</ul>\n</section>\n", page);
+}
+
+/* What a reader should know about the logs. */
+static void put_notes(FILE *page, const report *r)
+{
+    char text[160];
+    fputs("<ul class=\"notes\">\n", page);
+    for (size_t i = 0; i < r->count; i++) {
+        const report_log *l = &r->runs[i].log;
+        if (!l->count) put_item(page, r, &r->runs[i], "No step has been logged yet.");
+        if (l->repeated) {
+            snprintf(text, sizeof text, "%llu line%s of the log replaced by later ones of the same steps.",
+                     (unsigned long long)l->repeated, l->repeated == 1 ? " was" : "s were");
+            put_item(page, r, &r->runs[i], text);
+        }
+        if (l->damaged) {
+            snprintf(text, sizeof text, "%llu damaged line%s of the log left out.", (unsigned long long)l->damaged,
+                     l->damaged == 1 ? " is" : "s are");
+            put_item(page, r, &r->runs[i], text);
+        }
+        if (l->half) put_item(page, r, &r->runs[i], "The log's last line was half written: the run may be going on.");
+    }
+    fputs("</ul>\n", page);
+}
+
+static void put_head(FILE *page, const report *r)
+{
+    fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+          "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src "
+          "data:\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+          "<meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n<title>", page);
+    report_put_text(page, r->count == 1 ? r->runs[0].name : "Training runs");
+    fprintf(page, " \u00b7 sgt-report</title>\n<style>\n%s</style>\n</head>\n<body>\n<main>\n<header>\n<h1>", report_style);
+    if (r->count == 1) report_put_text(page, r->runs[0].name);
+    else fprintf(page, "%zu training runs", r->count);
+    fputs("</h1>\n", page);
+    if (r->count == 1) put_about(page, &r->runs[0]);
+    fputs("</header>\n", page);
+}
+
+static void put_foot(FILE *page)
+{
+    char when[64] = "";
+    time_t now = time(NULL);
+    struct tm t;
+    if (gmtime_r(&now, &t)) strftime(when, sizeof when, "%Y-%m-%d %H:%M UTC", &t);
+    fprintf(page, "<footer>Made by sgt-report " SGT_VERSION ", %s.</footer>\n</main>\n</body>\n</html>\n", when);
+}
+
+int report_put_page(FILE *page, const report *r, sgt_error *err)
+{
+    size_t steps = 0;
+    int rc = SGT_OK;
+    for (size_t i = 0; i < r->count; i++) steps += r->runs[i].log.count;
+    put_head(page, r);
+    if (r->count == 1) put_strip(page, &r->runs[0]);
+    else put_runs(page, r);
+    put_notes(page, r);
+    put_advice(page, r);
+    if (steps) rc = report_put_loss(page, r, err);
+    if (rc == SGT_OK && steps) rc = report_put_steps(page, r, err);
+    if (rc == SGT_OK && steps) rc = report_put_memory(page, r, err);
+    report_put_options(page, r);
+    put_foot(page);
+    return rc;
+}

@@ -1,0 +1,109 @@
+/* sgt-report: one page about one run or several: their curves, and what to make of them. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "tools/cli/options.h"
+#include "tools/cli/talk.h"
+#include "tools/report/report.h"
+
+static struct {
+    const char *out;
+    int json, quiet;
+} o = {.out = "report.html"};
+
+static const sgt_option table[] = {
+    {.name = "Output"},
+    {"output", 'o', SGT_OPT_TEXT, &o.out, "FILE", "the page; what is there is replaced", .def = "report.html"},
+    {"json", 0, SGT_OPT_FLAG, &o.json, NULL, .help = "the figures that head the page, as one JSON document on standard output"},
+    {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, NULL, .help = "say nothing unless something is wrong"},
+    {0}};
+
+static const sgt_program program = {
+    .name = "sgt-report",
+    .usage = "sgt-report [OPTION]... RUN/...",
+    .about = "Makes one page of one training run, or of several side by side: loss, learning rate, gradient norm, speed,\n"
+             "memory, options and advice. The page loads nothing from elsewhere; gnuplot draws its pictures.",
+    .options = table,
+    .examples = "  sgt-report run/\n"
+                "  sgt-report runs/* -o compared.html\n"};
+
+/* Numbers that are not there are null. */
+static json_t *number(double x) { return isnan(x) ? json_null() : json_real(x); }
+
+static json_t *run_json(const report_run *r)
+{
+    json_t *advice = json_array();
+    for (size_t i = 0; i < r->advice_count; i++) json_array_append_new(advice, json_string(r->advice[i]));
+    return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o}", "run", r->name, "steps",
+                     json_integer(isnan(r->steps) ? 0 : (json_int_t)r->steps), "loss", number(r->loss), "val_loss",
+                     number(r->val_loss), "best_val_loss", number(r->best_val), "tokens", number(r->tokens), "seconds",
+                     number(r->seconds), "tokens_per_s", number(r->speed), "mfu", number(r->mfu), "data_wait",
+                     number(r->wait), "peak_bytes", number(r->peak), "repeated_lines", (json_int_t)r->log.repeated,
+                     "damaged_lines", (json_int_t)r->log.damaged, "advice", advice);
+}
+
+static int print_json(const report *r, sgt_error *err)
+{
+    json_t *runs = json_array(), *doc;
+    for (size_t i = 0; i < r->count; i++) json_array_append_new(runs, run_json(&r->runs[i]));
+    doc = json_pack("{s:s, s:o}", "report", o.out, "runs", runs);
+    if (!doc) doc = json_pack("{s:o}", "runs", json_incref(runs)); /* a path that is not UTF-8 */
+    int rc = doc && json_dumpf(doc, stdout, JSON_REAL_PRECISION(9)) == 0
+                 ? SGT_OK : sgt_fail(err, SGT_ENOMEM, "--json: out of memory");
+    putchar('\n');
+    json_decref(doc);
+    return rc;
+}
+
+/* The page is there whole or not at all. */
+static int write_page(const report *r, size_t *bytes, sgt_error *err)
+{
+    char *text = NULL;
+    FILE *page = open_memstream(&text, bytes);
+    if (!page) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", o.out);
+    int rc = report_put_page(page, r, err);
+    if ((ferror(page) | fclose(page)) && rc == SGT_OK) rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", o.out);
+    if (rc == SGT_OK) rc = sgt_file_put(o.out, text, *bytes, err);
+    free(text);
+    return rc;
+}
+
+static int make(report *r, char **paths, const sgt_notice *notice, const sgt_stop *stop, sgt_error *err)
+{
+    int rc = SGT_OK;
+    size_t bytes = 0, count = r->count;
+    char name[1024], size[32];
+    for (r->count = 0; r->count < count && rc == SGT_OK; r->count++) {
+        if (sgt_stopped(stop)) return sgt_fail(err, SGT_ESTOPPED, "interrupted");
+        rc = report_run_open(&r->runs[r->count], paths[r->count], notice, err);
+    }
+    if (rc == SGT_OK) rc = write_page(r, &bytes, err);
+    if (rc == SGT_OK && sgt_stopped(stop)) rc = sgt_fail(err, SGT_ESTOPPED, "interrupted");
+    if (rc == SGT_OK && o.json) rc = print_json(r, err);
+    else if (rc == SGT_OK && !o.quiet)
+        printf("%s: %zu run%s, %s\n", sgt_printable(name, sizeof name, o.out), r->count, r->count == 1 ? "" : "s",
+               sgt_format_bytes(size, sizeof size, bytes));
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    sgt_error err;
+    int first = sgt_options_parse(&program, argc, argv), count = argc - first;
+    if (!count) sgt_usage(&program, "of which run? (the folder that sgt-train --run named)");
+    if (count > REPORT_RUNS) sgt_usage(&program, "one page holds %d runs at most, not %d", REPORT_RUNS, count);
+    if (!*o.out) sgt_usage(&program, "-o: wanted a file's name");
+    sgt_talk talk = {program.name, o.quiet};
+    sgt_notice notice = sgt_talk_notice(&talk);
+    report r = {.runs = calloc((size_t)count, sizeof *r.runs), .count = (size_t)count};
+    int rc = r.runs ? make(&r, argv + first, &notice, sgt_catch_signals(), &err)
+                    : sgt_fail(&err, SGT_ENOMEM, "out of memory");
+    for (size_t i = 0; i < r.count && r.runs; i++) report_run_close(&r.runs[i]);
+    free(r.runs);
+    if (rc >= 0 && (fflush(stdout) == EOF || ferror(stdout))) rc = sgt_fail_errno(&err, "standard output");
+    if (rc < 0) return sgt_report_failure(&program, &err);
+    return SGT_EXIT_OK;
+}
