@@ -3,7 +3,7 @@
 #   deps.sh                    installs what is missing with apt-get (sudo where not root)
 #   deps.sh build              the same, without what only the tests need
 #   deps.sh all                and what single tests take where they find it: other compilers, checkers, a browser ...
-# What sgt can do without (TensorBoard's events) comes along with the first, where apt-get has it.
+# What sgt can do without (TensorBoard's events, sgt-report's pictures) comes along with the first, where apt-get has it.
 #   deps.sh [build] --missing  prints the missing packages in one line; exit 1 when there are any
 # CUDA, cuDNN and NCCL are never installed, only used where found; Open MPI comes with all.
 set -u
@@ -40,6 +40,7 @@ missing() {
 optional() {
     have protoc-c || echo protobuf-c-compiler
     have_header protobuf-c/protobuf-c.h || echo libprotobuf-c-dev
+    have gnuplot || echo gnuplot-nox
 }
 # Each is a test that says SKIP where it is not there.
 heavy() {
@@ -53,7 +54,6 @@ heavy() {
     have fakeroot || echo fakeroot
     have lintian || echo lintian
     have chromium || echo chromium
-    have gnuplot || echo gnuplot-nox
     have mandoc || echo mandoc
     have zsh || echo zsh
     have fish || echo fish

@@ -57,7 +57,7 @@ cat > bin/cc << 'END'
 #!/bin/sh
 ! grep -q protobuf-c
 END
-for tool in c++ valgrind strace zstd pkg-config python3 protoc-c; do
+for tool in c++ valgrind strace zstd pkg-config python3 protoc-c gnuplot; do
     printf '#!/bin/sh\n' > bin/$tool && chmod +x bin/$tool
 done
 rm bin/protoc-c
@@ -67,6 +67,11 @@ stdout_is ''
 run 0 env PATH="$PWD/bin" CC=cc "$deps"
 stdout_is 'installing with apt-get, though sgt does without: protobuf-c-compiler libprotobuf-c-dev
 apt-get could not install, left out: protobuf-c-compiler libprotobuf-c-dev'
+mv bin/gnuplot gnuplot
+run 0 env PATH="$PWD/bin" CC=cc "$deps"
+stdout_is 'installing with apt-get, though sgt does without: protobuf-c-compiler libprotobuf-c-dev gnuplot-nox
+apt-get could not install, left out: protobuf-c-compiler libprotobuf-c-dev gnuplot-nox'
+mv gnuplot bin
 run 0 env PATH="$PWD/bin" CC=cc "$deps" build
 stdout_is ''
 rm bin/apt-get
@@ -81,7 +86,7 @@ case "$*" in *cppcheck*) exit 100 ;; esac
 END
 chmod +x bin/apt-get
 printf '#!/bin/sh\n' > bin/cc
-for tool in clang clang-tidy shellcheck dpkg-shlibdeps fakeroot chromium gnuplot mandoc zsh fish mpirun mpicc qemu-aarch64 \
+for tool in clang clang-tidy shellcheck dpkg-shlibdeps fakeroot chromium mandoc zsh fish mpirun mpicc qemu-aarch64 \
         aarch64-linux-gnu-gcc protoc-c; do
     printf '#!/bin/sh\n' > bin/$tool && chmod +x bin/$tool
 done

@@ -187,13 +187,13 @@ static void put_notes(FILE *page, const report *r)
         const report_log *l = &r->runs[i].log;
         if (!l->count) put_item(page, r, &r->runs[i], "No step has been logged yet.");
         if (l->repeated) {
-            snprintf(text, sizeof text, "%llu line%s of the log replaced by later ones of the same steps.",
-                     (unsigned long long)l->repeated, l->repeated == 1 ? " was" : "s were");
+            snprintf(text, sizeof text, "%llu line%s of the log %s replaced by later ones of the same steps.",
+                     (unsigned long long)l->repeated, l->repeated == 1 ? "" : "s", l->repeated == 1 ? "was" : "were");
             put_item(page, r, &r->runs[i], text);
         }
         if (l->damaged) {
-            snprintf(text, sizeof text, "%llu damaged line%s of the log left out.", (unsigned long long)l->damaged,
-                     l->damaged == 1 ? " is" : "s are");
+            snprintf(text, sizeof text, "%llu damaged line%s of the log %s left out.", (unsigned long long)l->damaged,
+                     l->damaged == 1 ? "" : "s", l->damaged == 1 ? "is" : "are");
             put_item(page, r, &r->runs[i], text);
         }
         if (l->half) put_item(page, r, &r->runs[i], "The log's last line was half written: the run may be going on.");

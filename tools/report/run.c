@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "config.h"
-#include "run.h"
+#include "model/config.h"
+#include "run/run.h"
 #include "tools/report/report.h"
 
 #define MOST ((size_t)1 << 20) /* bytes of options.json, which has one thousand */

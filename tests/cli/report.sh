@@ -1,0 +1,212 @@
+# sgt-report: the curves on the page are the log's, whatever state the log is in; names do nothing but name.
+. "$ROOT/tests/cli/lib.sh"
+
+# log STEPS RUN: a run whose loss falls on a line from 10 to 1, with a validation loss at every tenth step
+log() {
+    mkdir -p "$2"
+    awk -v n="$1" 'BEGIN { for (i = 0; i < n; i++) {
+        printf "{\"step\":%d,\"loss\":%.9g,%s\"lr\":%.9g,\"grad_norm\":%.9g,\"loss_scale\":1,\"skipped\":%d,", i, 10 - 9 * i / (n - 1),
+            i % 10 == 9 ? sprintf("\"val_loss\":%.9g,", 10.5 - 9 * i / (n - 1)) : "", 1e-3 * (n - i) / n, 2 + i % 2, (i > n / 2)
+        printf "\"tokens\":%d,\"epoch\":%g,\"tokens_per_s\":6400,\"ms_per_step\":10,\"data_wait_ms\":0.001,\"mfu\":0.4,\"peak_bytes\":%d}\n",
+            (i + 1) * 64, i / n, 3e8 } }' > "$2/log.jsonl"
+}
+# options RUN NAME VALUE...: its options.json
+options() {
+    file=$1/options.json
+    shift
+    { printf '{"model": "2x32x2", "batch-size": 4, "seq-len": 16, "grad-accum": 1, "steps": 200'
+        while [ $# -gt 1 ]; do printf ', "%s": %s' "$1" "$2" && shift 2; done && echo '}'; } > "$file"
+}
+# shape FIGURE CLASS ELEMENT: the points of the first such shape of a figure, a line each
+shape() {
+    tr '\n' ' ' < report.html | sed 's/<figure /\n&/g' | grep "^<figure id=\"$1\"" | sed 's/</\n</g' |
+        grep "^<$3 class=\"$2\"" | head -1 | sed 's/.* \(d\|points\)="//; s/".*//' | tr 'ML' '  ' | tr -s ' ' '\n' | grep ,
+}
+# a straight line: every point as far from the last one as any other
+straight() {
+    awk -F , -v want="$1" 'NR > 1 { dx = $1 - x; dy = $2 - y } { x = $1; y = $2 }
+        NR == 2 { dx0 = dx; dy0 = dy }
+        NR > 1 && (dx - dx0 > .21 || dx0 - dx > .21 || dy - dy0 > .21 || dy0 - dy > .21) { bad = NR }
+        END { if (NR != want || bad || dx0 <= 0 || dy0 <= 0) { print NR " points, not straight at " bad; exit 1 } }'
+}
+figure_count() { grep -c '<figure ' report.html; }
+
+# ---- messages ----
+
+run_usage 'of which run? (the folder that sgt-train --run named)' sgt-report
+# shellcheck disable=SC2046
+run_usage 'one page holds 24 runs at most, not 25' sgt-report $(seq 25)
+run 1 sgt-report nowhere
+stderr_is 'sgt-report: nowhere: No such file or directory'
+mkdir empty
+run 1 sgt-report empty
+stderr_is 'sgt-report: empty: no run of sgt-train: no log.jsonl in it (a report is made of what --run named)'
+mkdir odd
+mkfifo odd/log.jsonl
+run 1 sgt-report odd
+stderr_is 'sgt-report: odd/log.jsonl: no plain file'
+absent report.html
+
+# without gnuplot, and with one that fails
+log 100 plain
+mkdir bin
+ln -s "$(command -v sgt-report)" bin/
+run 1 env PATH="$PWD/bin" sgt-report plain
+stdout_is ''
+stderr_is 'sgt-report: gnuplot: not found, and it draws the pictures (package gnuplot-nox)'
+printf '#!/bin/sh\nprintf "plot x\\n  ^\\n  line 0: no such thing\\n\\n" >&2\nexit 1\n' > bin/gnuplot
+chmod +x bin/gnuplot
+run 1 env PATH="$PWD/bin:$PATH" sgt-report plain
+stderr_is 'sgt-report: gnuplot:   line 0: no such thing (another version of gnuplot-nox may draw it)'
+printf '#!/bin/sh\nkill -9 $$\n' > bin/gnuplot
+run 1 env PATH="$PWD/bin:$PATH" sgt-report plain
+stderr_is 'sgt-report: gnuplot: ended by signal 9'
+absent report.html
+
+# a run that has only begun needs no picture, and no gnuplot
+mkdir young
+options young
+run 0 env PATH="$PWD/bin:$PATH" sgt-report young
+grep -q 'No step has been logged yet' report.html || fail 'it is not said that nothing is logged'
+! grep -q '<svg' report.html || fail 'a picture of nothing'
+command -v gnuplot > /dev/null || skip 'gnuplot is not there: no picture was drawn'
+
+# ---- one run ----
+
+run 0 sgt-report plain -o report.html
+stdout_matches '^report.html: 1 run, [0-9.]+ KiB$'
+stderr_is ''
+[ "$(figure_count)" -eq 9 ] || fail "$(figure_count) pictures"
+for figure in loss-steps loss-tokens loss-time; do
+    shape $figure 'line s0' path | straight 100 || fail "$figure: training"
+    shape $figure 'line s1' path | straight 10 || fail "$figure: validation"
+done
+shape lr 'line s0' path | straight 100 || fail 'learning rate'
+# up and down between two norms; one speed, one share, one peak all along
+[ "$(shape grad-norm 'line s0' path | cut -d , -f 2 | sort -u | wc -l)" -eq 2 ] || fail 'gradient norm'
+for figure in speed mfu wait peak; do
+    [ "$(shape $figure 'line s0' path | wc -l)" -eq 100 ] || fail "$figure: not every step"
+    [ "$(shape $figure 'line s0' path | cut -d , -f 2 | sort -u | wc -l)" -eq 1 ] || fail "$figure: not level"
+done
+[ "$(tr '\n' ' ' < report.html | grep -o 'class="rug s0"' | wc -l)" -eq 1 ] || fail 'one update was left out'
+grep -q '1 update was left out' report.html || fail 'nothing says that an update was left out'
+for text in '<dt>Final loss</dt><dd>1.0000</dd>' '<dt>Validation loss</dt><dd>1.5000</dd>' '<dt>Tokens</dt><dd>6.40&#160;k</dd>' \
+    '<dt>Time</dt><dd>1&#160;s</dd>' '<dt>Tokens/s</dt><dd>6.40&#160;k</dd>' '<dt>MFU</dt><dd>40.0&#160;%</dd>' \
+    'None: the loss neither oscillates'; do
+    sed 's/\xc2\xa0/\&#160;/g' report.html | grep -qF -e "$text" || fail "the page lacks: $text"
+done
+# nothing is loaded, nothing runs, and every name is there once
+! grep -qiE '<script|https?://|<img|<iframe|<object|@import|url\(| on[a-z]+=' report.html || fail 'the page asks for more'
+[ "$(grep -oE ' id="[^"]*"' report.html | sort | uniq -d | wc -l)" -eq 0 ] || fail 'an id is there twice'
+! grep -q 'rgb(' report.html || fail 'a colour that follows no theme'
+run 0 sgt-report --json plain -o again.html
+stdout_lines 1
+stdout_has '"report": "again.html"'
+stdout_has '"steps": 100, "loss": 1.0, "val_loss": 1.5, "best_val_loss": 1.5, "tokens": 6400.0, "seconds": 1.0'
+stdout_has '"damaged_lines": 0, "advice": []'
+run 0 sgt-report --quiet plain
+stdout_is ''
+stderr_is ''
+run 1 sgt-report plain -o nowhere/report.html
+stderr_is 'sgt-report: nowhere/report.html: cannot create: No such file or directory'
+
+# ---- long ----
+
+log 100000 long
+run 0 sgt-report long
+[ "$(wc -c < report.html)" -lt 200000 ] || fail "$(wc -c < report.html) bytes of 100,000 steps"
+grep -q 'Each point is the mean of 417 steps, the shade behind it reaches' report.html || fail 'thinning is not said'
+shape loss-steps 'line s0' path > points
+head -239 points | straight 239 || fail 'means of 417 steps' # the last has fewer
+shape loss-steps 'band s0' polygon > points
+[ "$(wc -l < points)" -ge 480 ] || fail "$(wc -l < points) points of a band"
+# one step's spike is in the shade
+sed -i '50000s/"loss":[0-9.]*/"loss":9.9/' long/log.jsonl
+run 0 sgt-report long
+top=$(shape loss-steps 'band s0' polygon | sort -t , -k 2n | awk -F , 'NR < 10 && $1 > 100')
+[ -n "$top" ] || fail 'a spike of one step is lost'
+
+# ---- logs as they come ----
+
+# going on: half a last line
+cp -r plain half
+printf '{"step":100,"lo' >> half/log.jsonl
+run 0 sgt-report half
+shape loss-steps 'line s0' path | straight 100 || fail 'a log that is being written'
+grep -q 'last line was half written' report.html || fail 'half a line is not said'
+# resumed without a cut: steps 50.. come again, and so does the curve
+{ head -80 plain/log.jsonl && sed -n '51,$p' plain/log.jsonl; } > half/log.jsonl
+run 0 sgt-report half
+shape loss-steps 'line s0' path | straight 100 || fail 'steps that come again'
+grep -q '30 lines of the log were replaced by later ones' report.html || fail 'repeated steps are not said'
+# damage: other lines, no lines, lines without an end, numbers that are none
+{ head -50 plain/log.jsonl && printf 'not JSON\n[1]\n{"step":"x"}\n{"step":-1}\n{"step":1.5}\n{}\n\n\0\n' &&
+    head -c 70000 /dev/zero | tr '\0' x && echo && sed -n '51,$p' plain/log.jsonl; } > half/log.jsonl
+run 0 sgt-report half
+stderr_is 'sgt-report: half/log.jsonl: 9 damaged lines left out'
+shape loss-steps 'line s0' path | straight 100 || fail 'a damaged log'
+# a loss that is no number breaks the line, and advice says what to do
+options half lr 0.001
+sed '60,$s/"loss":[0-9.]*/"loss":null/' plain/log.jsonl > half/log.jsonl
+run 0 sgt-report half
+shape loss-steps 'line s0' path | straight 59 || fail 'a loss that is not a number'
+grep -q '<dd>not a number</dd>' report.html || fail 'the last loss is not said to be no number'
+grep -q 'step 60: the loss is not a number: start again with an lr 10 times lower (--lr 0.0001)' report.html || fail 'no advice'
+# nothing but such, one step, numbers beyond all bounds, everything alike
+sed 's/"loss":[0-9.]*/"loss":null/' plain/log.jsonl > half/log.jsonl
+run 0 sgt-report half
+head -1 plain/log.jsonl > half/log.jsonl
+run 0 sgt-report half
+tr '\n' ' ' < report.html | grep -q '<figure id="loss-steps".*<circle class="dot s0"' || fail 'one step is not to be seen'
+sed 's/"loss":[0-9.]*/"loss":1e308/; s/"grad_norm":[0-9]*/"grad_norm":-1e99/; s/"lr":[0-9.]*/"lr":1e99/
+    s/"tokens":/"tokens":-9e15/; s/"ms_per_step":/"ms_per_step":-/; s/"mfu":0.4/"mfu":[]/' plain/log.jsonl > half/log.jsonl
+run 0 sgt-report half
+sed 's/"loss":[0-9.]*/"loss":0/; s/"lr":[0-9.]*/"lr":0/; s/"grad_norm":[0-9]*/"grad_norm":0/; s/"mfu":0.4/"mfu":0/' \
+    plain/log.jsonl > half/log.jsonl
+run 0 sgt-report half
+# no validation: said, and no figure for it
+sed 's/"val_loss":[0-9.]*,//' plain/log.jsonl > half/log.jsonl
+run 0 sgt-report half
+grep -q 'Nothing was evaluated' report.html || fail 'that nothing was evaluated is not said'
+! grep -q 'Validation loss' report.html || fail 'a validation loss of nothing'
+# options and memory that are damaged keep nobody from the curves
+echo '[1]' > half/options.json
+echo 'x' > half/memory.jsonl
+run 0 sgt-report half
+stderr_is 'sgt-report: half/options.json: wanted a JSON object: left out'
+shape loss-steps 'line s0' path | straight 100 || fail 'damage elsewhere'
+
+# ---- several ----
+
+log 200 other
+options other lr 0.001 optimizer '"sgd"'
+options plain lr 0.002 optimizer '"adamw"'
+run 0 sgt-report plain other/ -o report.html
+stdout_matches '^report.html: 2 runs, '
+shape loss-steps 'line s0' path | straight 100 || fail 'the first of two'
+shape loss-steps 'line s1' path | straight 200 || fail 'the second of two'
+tr '\n' ' ' < report.html | grep -qF '<code>lr</code></th><td>0.002</td><td>0.001</td>' || fail 'lr differs'
+tr '\n' ' ' < report.html | sed 's/<details>.*//' | grep -qF '<code>optimizer</code></th><td>adamw</td><td>sgd</td>' ||
+    fail 'the optimizer differs'
+! tr '\n' ' ' < report.html | sed 's/<details>.*//' | grep -qF '<code>batch-size</code>' || fail 'batch-size does not differ'
+
+# ---- names ----
+
+for name in '<script>alert(1)<script>' "a'b\"c" '`touch pwned`' 'a@b' '$(touch pwned)' 'x;touch pwned' '&amp;' "$(printf 'e\033[31m')" \
+    "$(printf 'new\nline')" "$(printf 'bad\377byte')" '-o'; do
+    cp -r plain "./$name"
+    printf '{"lr": 0.1, "batch-size": 4, "%s": "<script>`touch pwned`</script>"}' '<b>' > "./$name/options.json"
+    run 0 sgt-report -o report.html "./$name" plain
+    ! grep -q '<script\|<b><script\|<code><b>' report.html || fail "not escaped: $name"
+    ! LC_ALL=C grep -q "$(printf '[\001-\010\013-\037\377]')" report.html || fail "control characters on the page: $name"
+    shape loss-steps 'line s0' path | straight 100 || fail "$name"
+    rm -r "./$name"
+done
+absent pwned
+mkdir -p 'x y'
+run 0 sgt-report plain -o 'x y/@`a`.html'
+exists 'x y/@`a`.html'
+# nobody's own gnuplot settings are run
+echo 'system "touch pwned"' > .gnuplot
+run 0 env HOME="$PWD" GNUTERM=dumb sgt-report plain
+absent pwned
