@@ -24,7 +24,10 @@ typedef struct sgt_reader_fault {
     int ring_error;        /* the errno that making an io_uring fails with ... */
     unsigned rings_first;  /* ... after this many have been made */
     int flags_error;       /* ... that an io_uring of SINGLE_ISSUER and DEFER_TASKRUN is refused with */
+    int enter_error;       /* ... that every call of one fails with ... */
+    unsigned enters_first; /* ... after this many */
     int files_error;       /* ... that registering files fails with */
+    int pipe_error;        /* ... that watching for a ring's end fails with */
     int memory_error;      /* ... that registering memory fails with */
     int direct_error;      /* ... that opening for O_DIRECT fails with */
     int direct_read_error; /* ... that direct reads fail with, though opening did not, after reads_first */
@@ -35,6 +38,8 @@ typedef struct sgt_reader_fault {
     unsigned reads_first;  /* ... after this many */
     unsigned ring_entries; /* of an io_uring, however many reads are in flight */
     unsigned most_files;   /* descriptors that are kept open */
+    int no_cachestat;      /* the kernel is older than that call */
+    int cache_error;       /* not 0: what the page cache has cannot be read from there after all */
     const char *memory;    /* the folder whose proc and sys say how much memory there is */
     uint32_t block_tokens, pool_blocks; /* not 0: of `block`, which with them is another sampling */
 } sgt_reader_fault;

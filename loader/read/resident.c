@@ -30,9 +30,11 @@ static int by_mincore(int fd, uint64_t at, size_t bytes, uint64_t pages)
     return all;
 }
 
-int sgt_resident(int fd, uint64_t at, size_t bytes)
+int sgt_resident(int fd, uint64_t at, size_t bytes, const sgt_reader_fault *fault)
 {
-    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), pages = (at % page + bytes + page - 1) / page;
-    int all = by_cachestat(fd, at, bytes, pages);
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), before = at % page, pages = (before + bytes + page - 1) / page;
+    at -= before; /* maps begin there */
+    bytes += (size_t)before;
+    int all = fault->no_cachestat ? -1 : by_cachestat(fd, at, bytes, pages);
     return all >= 0 ? all : by_mincore(fd, at, bytes, pages);
 }

@@ -3,7 +3,7 @@
  * A read waits in a list until fewer than `depth` are in flight, gets a slot and is issued; what comes back is looked
  * at in `ended`, and either issued again (interrupted, or only a part of it arrived) or over. Slots say which reads the
  * kernel has, so that all of them can be issued anew: to a ring that any thread may use, once a second thread has come
- * to one that is its first thread's alone. */
+ * to one that is its first thread's alone; or to a crew, once the ring has failed. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>
@@ -179,8 +179,8 @@ static void ended(sgt_ring *r, unsigned slot, int result)
         finish(r, d, DONE);
     } else if (result == 0 || d->done % d->align) {
         finish(r, d, ENDED);
-    } else if (result > 0 || result == -EINTR || result == -EAGAIN) {
-        append(r, d);
+    } else if (result > 0 || result == -EINTR || result == -EAGAIN || result == -ECANCELED) {
+        append(r, d); /* cancelled: the thread that asked for it has ended */
     } else if (result == -EINVAL && !d->turned) {
         read_otherwise(r, d);
     } else {
@@ -209,15 +209,16 @@ static void reap_crew(sgt_ring *r, unsigned wait)
     }
 }
 
-/* Another thread uses the ring now: everything in flight is issued anew, to one that any thread may use. */
-static void move(sgt_ring *r)
+/* Everything in flight is issued anew: to a ring that any thread may use, since another thread uses this one now; or,
+ * since it failed with this errno, to a crew. */
+static void move(sgt_ring *r, int error)
 {
     if (!sgt_setup_leave_from_afar(r)) {
-        r->ruined = EIO;
+        r->ruined = error ? error : EIO;
         return;
     }
     r->flying = 0;
-    if (!r->closing && !sgt_setup_get(r, 1)) r->ruined = ENOMEM;
+    if (!r->closing && !(error ? sgt_setup_replace(r, error) : sgt_setup_get(r, 1))) r->ruined = ENOMEM;
     for (unsigned i = 0; i < r->depth; i++) {
         r->slots[i] = i;
         if (r->flights[i].read) append(r, r->flights[i].read);
@@ -237,7 +238,10 @@ static unsigned patience(const sgt_ring *r, uint32_t pending)
 
 static int enter_ring(sgt_ring *r, uint32_t pending)
 {
+    const sgt_reader_fault *f = &r->all->fault;
     int rc = sgt_setup_enable(r);
+    if (rc == 0 && f->enter_error && __atomic_fetch_add(&r->all->enters, 1, __ATOMIC_RELAXED) >= f->enters_first)
+        rc = -f->enter_error;
     if (rc < 0) return rc;
     while (!issue_waiting(r) && (rc = io_uring_submit(&r->ring)) > 0) {}
     unsigned wait = rc < 0 ? 0 : patience(r, pending);
@@ -248,12 +252,8 @@ static int enter_ring(sgt_ring *r, uint32_t pending)
 static void enter(sgt_ring *r, uint32_t pending)
 {
     int rc = r->has_ring ? enter_ring(r, pending) : 0;
-    if (rc == -EEXIST) {
-        move(r);
-    } else if (rc < 0 && rc != -EINTR && rc != -EAGAIN && rc != -EBUSY) {
-        r->ruined = -rc;
-        if (sgt_setup_leave_from_afar(r)) r->flying = 0;
-    }
+    if (rc == -EEXIST) move(r, 0);
+    else if (rc < 0 && rc != -EINTR && rc != -EAGAIN && rc != -EBUSY) move(r, -rc);
     if (r->has_ring) {
         reap(r);
     } else if (r->crew) {
@@ -340,7 +340,10 @@ static int open_refused(sgt_ring *r, sgt_ring_read *reads, uint32_t n, sgt_error
     for (uint32_t i = 0; i < n; i++) {
         if (reads[i].state != REFUSED) continue;
         int fd = sgt_files_take(r->all->files, reads[i].shard, 1, err);
-        if (fd < 0) return fd;
+        if (fd < 0) {
+            sgt_ring_drop(r, reads, i); /* those before it, which wait again by now: nobody else will wait for them */
+            return fd;
+        }
         sgt_files_give(r->all->files, reads[i].shard);
         sgt_ring_ask(r, &reads[i]);
         again = 1;

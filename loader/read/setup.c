@@ -2,9 +2,9 @@
  *
  * With SINGLE_ISSUER and DEFER_TASKRUN only one thread, the first that submits, may use the ring: the kernel does the
  * work of a completion when that thread asks for completions, and not by interrupting it. Should another thread come
- * (or close the ring), the reads in flight cannot be waited for through the ring. But the kernel lets go of a ring's
- * registered files when its last read has ended: each such ring has the one end of a pipe among them, and once the ring
- * is closed the other end tells when that is. */
+ * (or close the ring), or the ring fail, the reads in flight cannot be waited for through the ring. But the kernel lets
+ * go of a ring's registered files when its last read has ended: each ring has the one end of a pipe among them, and once
+ * the ring is closed the other end tells when that is. */
 #include "read/setup.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@
 #endif
 #define FLAGS (IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_R_DISABLED)
 
-enum { SAID_PREAD, SAID_FLAGS, SAID_FILES, SAID_MEMORY, SAID_CACHE };
+enum { SAID_PREAD, SAID_FLAGS, SAID_FILES, SAID_MEMORY, SAID_CACHE, SAID_FAILED };
 
 /* ---- making one ---- */
 
@@ -98,6 +98,7 @@ static int make_table(sgt_ring *r, unsigned n)
 static int put_pipe(sgt_ring *r, unsigned at)
 {
     int ends[2];
+    if (r->all->fault.pipe_error) return -r->all->fault.pipe_error;
     if (pipe2(ends, O_CLOEXEC) < 0) return -errno;
     int rc = io_uring_register_files_update(&r->ring, at, &ends[1], 1);
     close(ends[1]);
@@ -117,10 +118,9 @@ static int register_files(sgt_ring *r)
         sgt_once_say(&r->all->once, SAID_FILES,
                      "io_uring cannot register %" PRIu32 " files here (%s): handing them over with each read", shards,
                      strerror_r(-rc, buf, sizeof buf));
-        if (!r->flags) return 0;
         if ((rc = make_table(r, 1)) < 0) return rc;
     }
-    return r->flags ? put_pipe(r, r->registered ? shards : 0) : 0;
+    return put_pipe(r, r->registered ? shards : 0);
 }
 
 static void register_memory(sgt_ring *r)
@@ -152,10 +152,16 @@ static int get_ring(sgt_ring *r, int plain)
             sgt_once_say(&r->all->once, SAID_FLAGS,
                          "io_uring has no SINGLE_ISSUER and DEFER_TASKRUN here (%s): doing without",
                          strerror_r(-refused, buf, sizeof buf));
-        register_files(r);
+        register_files(r); /* without a table or a pipe it is good enough */
     }
     register_memory(r);
     return 0;
+}
+
+static int get_crew(sgt_ring *r)
+{
+    r->crew = sgt_crew_open(r->depth < CREW ? r->depth : CREW);
+    return r->crew != NULL;
 }
 
 int sgt_setup_get(sgt_ring *r, int plain)
@@ -166,8 +172,16 @@ int sgt_setup_get(sgt_ring *r, int plain)
     if (r->error)
         sgt_once_say(&r->all->once, SAID_PREAD, "%s here (%s): reading with pread instead", why_no_ring(r->error),
                      strerror_r(r->error, buf, sizeof buf));
-    r->crew = sgt_crew_open(r->depth < CREW ? r->depth : CREW);
-    return r->crew != NULL;
+    return get_crew(r);
+}
+
+int sgt_setup_replace(sgt_ring *r, int error)
+{
+    char buf[128];
+    r->error = error;
+    sgt_once_say(&r->all->once, SAID_FAILED, "io_uring failed (%s): reading with pread instead",
+                 strerror_r(error, buf, sizeof buf));
+    return get_crew(r);
 }
 
 /* ---- using and leaving one ---- */

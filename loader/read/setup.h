@@ -18,7 +18,7 @@ struct sgt_rings {
     size_t align; /* shard 0's at open: a direct read of it that is refused later changes no other shard's */
     int pread;            /* decided at open */
     int plain;            /* likewise: without FLAGS */
-    unsigned made, reads; /* atomic, for faults */
+    unsigned made, reads, enters; /* atomic, for faults */
     unsigned order;       /* atomic: see make_ring */
     char detail[256];
 };
@@ -34,14 +34,14 @@ struct sgt_ring {
     struct io_uring ring;
     int has_ring, enabled;
     unsigned flags;      /* of it */
-    int pipe;            /* tells when a ring that was left has no reads in flight; -1: none */
+    int pipe;            /* tells when a ring that was left has no reads in flight; -1: nothing does */
     uint8_t *registered; /* which shards are; NULL: files are not registered */
     char *memory;
     size_t memory_bytes;
     int memory_registered;
     sgt_crew *crew; /* in the ring's place ... */
     int error;      /* ... for this reason, an errno */
-    int ruined;     /* the errno that the ring failed with */
+    int ruined;     /* the errno that the ring failed with, and nothing can take its place */
     int closing;
     pid_t pid;
     unsigned depth, flying;
@@ -52,6 +52,9 @@ struct sgt_ring {
 
 /* An io_uring, for any thread if `plain`; else a crew; 0: out of memory. */
 int sgt_setup_get(sgt_ring *r, int plain);
+
+/* A crew in the place of a ring that failed with this errno; 0: out of memory. */
+int sgt_setup_replace(sgt_ring *r, int error);
 
 /* Before the first submission, by the thread that submits: 0, or a negative errno. */
 int sgt_setup_enable(sgt_ring *r);

@@ -74,6 +74,16 @@ static void check_with(const sgt_reader_fault *fault, const char *detail, const 
     sgt_loader_close(l);
 }
 
+/* Brings some of its pages back, and no others. */
+static void see_pages(const char *path, off_t from, off_t to)
+{
+    char byte;
+    int fd = open(path, O_RDONLY);
+    cr_assert(fd >= 0 && posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM) == 0);
+    for (off_t at = from; at < to; at += 4096) cr_assert_eq(pread(fd, &byte, 1, at), 1);
+    close(fd);
+}
+
 Test(preload, every_token_from_the_disk_and_from_the_page_cache)
 {
     put_shards();
@@ -83,13 +93,12 @@ Test(preload, every_token_from_the_disk_and_from_the_page_cache)
     evict("d/train_000003.bin"); /* some here, some there */
     check_with(NULL, "preload", NULL);
     /* one read of three in the page cache */
-    char byte;
     evict("d/train_000003.bin");
-    int fd = open("d/train_000003.bin", O_RDONLY);
-    cr_assert(fd >= 0 && posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM) == 0);
-    for (off_t at = 1 << 20; at < 2 << 20; at += 4096) cr_assert_eq(pread(fd, &byte, 1, at), 1);
-    close(fd);
+    see_pages("d/train_000003.bin", 1 << 20, 2 << 20);
     check_with(NULL, "preload", NULL);
+    evict("d/train_000003.bin");
+    see_pages("d/train_000003.bin", 1 << 20, 2 << 20);
+    check_with(&(sgt_reader_fault){.no_cachestat = 1}, "preload", NULL);
 }
 
 Test(preload, without_io_uring_or_direct_reads)
@@ -159,24 +168,87 @@ Test(preload, the_first_bad_id_is_named)
     }
 }
 
+/* By the call of newer kernels, and by that of older ones. */
 Test(preload, what_is_in_the_page_cache)
 {
-    char byte;
-    put_raw("f", 0, 1 << 16);
-    int fd = open("f", O_RDONLY);
-    cr_assert(fd >= 0);
-    cr_assert_eq(sgt_resident(fd, 0, 1 << 17), 1);
-    cr_assert(fsync(fd) == 0 && posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) == 0 &&
-              posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM) == 0);
-    if (sgt_resident(fd, 4096, 4096)) {
+    for (int old = 0; old < 2; old++) {
+        sgt_reader_fault f = {.no_cachestat = old};
+        char byte;
+        put_raw("f", 0, 1 << 16);
+        int fd = open("f", O_RDONLY);
+        cr_assert(fd >= 0);
+        cr_assert_eq(sgt_resident(fd, 0, 1 << 17, &f), 1);
+        cr_assert(fsync(fd) == 0 && posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) == 0 &&
+                  posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM) == 0);
+        if (sgt_resident(fd, 4096, 4096, &f)) {
+            close(fd);
+            cr_skip_test("this file system has no pages to drop");
+        }
+        cr_assert_eq(sgt_resident(fd, 0, 1 << 17, &f), 0);
+        cr_assert_eq(pread(fd, &byte, 1, 4096), 1);
+        cr_assert_eq(sgt_resident(fd, 4096, 4096, &f), 1);
+        cr_assert_eq(sgt_resident(fd, 4097, 4095, &f), 1);
+        cr_assert_eq(sgt_resident(fd, 4096, 4097, &f), 0);
+        cr_assert_eq(sgt_resident(fd, 4095, 4096, &f), 0);
+        cr_assert_eq(sgt_resident(fd, 0, 1 << 17, &f), 0);
         close(fd);
-        cr_skip_test("this file system has no pages to drop");
     }
-    cr_assert_eq(sgt_resident(fd, 0, 1 << 17), 0);
-    cr_assert_eq(pread(fd, &byte, 1, 4096), 1);
-    cr_assert_eq(sgt_resident(fd, 4096, 4096), 1);
-    cr_assert_eq(sgt_resident(fd, 4096, 4097), 0);
-    cr_assert_eq(sgt_resident(fd, 4095, 4096), 0);
-    cr_assert_eq(sgt_resident(fd, 0, 1 << 17), 0);
-    close(fd);
+}
+
+/* A ring that fails, early or late, and a page cache that does not keep what it promised. */
+Test(preload, what_fails_is_done_otherwise)
+{
+    static const char failed[] = "io_uring failed (Input/output error): reading with pread instead";
+    put_shards();
+    for (unsigned after = 0; after < 4; after++)
+        for (int plain = 0; plain < 2; plain++) {
+            evict_shards();
+            notices said;
+            sgt_loader_options o = {.seq = T, .batch = 4, .notice = collect(&said)};
+            sgt_reader_fault f = {.enter_error = EIO,
+                                  .enters_first = after,
+                                  .most_bytes = 40960, /* more calls of the ring than `after` */
+                                  .flags_error = plain ? EINVAL : 0,
+                                  .direct_error = EINVAL};
+            sgt_loader *l = open_loader("d", &o, &f);
+            cr_assert(said.count == 2 + plain && !strcmp(said.last, failed), "%s", said.last);
+            check_all_tokens(l);
+            sgt_loader_close(l);
+        }
+    check_with(NULL, "preload", NULL); /* all of it is in the page cache now */
+    check_with(&(sgt_reader_fault){.cache_error = 1}, "preload", NULL);
+    sgt_reader_fault f = {.cache_error = 1, .read_error = EIO};
+    expect_failure(open_with(&f, why), SGT_EIO, "d/train_000000.bin: at byte 0: cannot read: %s", strerror(EIO));
+}
+
+/* ---- a shard that is cut while it is read ---- */
+
+enum { LONG = 20 << 20, LEFT = (36 << 20) + 1001 }; /* tokens, 40 MiB of them; bytes that are left */
+
+static void cut_when_refused(void *ctx, const char *line)
+{
+    if (strstr(line, "direct reads are refused")) {
+        resize("d/train_000000.bin", LEFT);
+        ++*(int *)ctx;
+    }
+}
+
+/* Said after the third read or so, of forty, of which sixteen are in flight. */
+Test(preload, cut_while_it_is_read)
+{
+    cr_assert_eq(mkdir("d", 0777), 0);
+    for (int ring = 0; ring < 2; ring++)
+        for (int cached = 0; cached < 2; cached++) {
+            int cuts = 0;
+            sgt_loader_options o = {.seq = T, .batch = 4, .notice = {cut_when_refused, &cuts}};
+            sgt_reader_fault f = {.direct_read_error = EINVAL, .reads_first = 2, .ring_error = ring ? 0 : EPERM};
+            sgt_loader *l;
+            put_shard("d/train_000000.bin", 0, LONG);
+            evict("d/train_000000.bin");
+            if (cached) see_pages("d/train_000000.bin", 20 << 20, 32 << 20);
+            expect_failure(sgt_loader_open_faulty(&l, "d", &o, &f, why), SGT_EFORMAT,
+                           "d/train_000000.bin: ends at byte %d, in the middle of a window: cut short while in use",
+                           LEFT);
+            cr_assert_eq(cuts, 1);
+        }
 }

@@ -23,6 +23,15 @@ TestSuite(uring, .init = enter_scratch, .fini = leave_scratch);
 
 static const sgt_loader_options uring = {.reader = SGT_READER_URING, .batch = 6, .seq = 16};
 
+static int open_descriptors(void)
+{
+    int n = 0;
+    DIR *d = opendir("/proc/self/fd");
+    while (readdir(d)) n++;
+    closedir(d);
+    return n;
+}
+
 /* Three cursors that take turns and are closed with reads in flight; then one alone. */
 static void check_fallback(const sgt_reader_fault *fault, const char *detail, const char *notice)
 {
@@ -192,6 +201,67 @@ Test(uring, everything_refused)
     }
 }
 
+/* The ring itself fails, at once or with reads in flight: everything is read otherwise, and nothing is lost. */
+Test(uring, ring_that_fails)
+{
+    static const unsigned after[] = {0, 1, 2, 7, 60};
+    static const char said[] = "io_uring failed (Cannot allocate memory): reading with pread instead";
+    put_folder();
+    int before = open_descriptors();
+    for (size_t i = 0; i < sizeof after / sizeof *after; i++) {
+        sgt_reader_fault fault = {.enter_error = ENOMEM, .enters_first = after[i]};
+        check_fallback(&fault, "uring", said);
+        fault.flags_error = EINVAL;
+        notices all;
+        sgt_loader_options o = uring;
+        o.notice = collect(&all);
+        sgt_loader *l = open_loader("d", &o, &fault);
+        sgt_cursor *c = open_cursor(l);
+        check_run(l, c, 0, 100, NULL);
+        cr_assert(all.count == 2 && !strcmp(all.last, said), "%s", all.last);
+        sgt_cursor_close(c);
+        sgt_loader_close(l);
+    }
+    cr_assert_eq(open_descriptors(), before);
+}
+
+/* And nobody can tell when the reads that it has in flight will end: they may yet write into the memory that others
+ * would read into. Where none was, it goes on as above. */
+Test(uring, ring_that_fails_and_cannot_be_watched)
+{
+    put_folder();
+    int before = open_descriptors(), failures = 0;
+    for (unsigned after = 0; after < 20; after++) {
+        sgt_reader_fault fault = {.enter_error = EIO, .enters_first = after, .pipe_error = EMFILE};
+        notices said;
+        sgt_loader_options o = uring;
+        o.notice = collect(&said);
+        sgt_loader *l = open_loader("d", &o, &fault);
+        sgt_cursor *c = open_cursor(l);
+        cr_assert_eq(said.count, 1);
+        cr_assert_str_eq(said.last, "io_uring has no SINGLE_ISSUER and DEFER_TASKRUN here (Too many open files): doing "
+                                    "without");
+        int failed = 0;
+        for (uint64_t k = 0; k < 60; k++) {
+            static uint16_t rows[6 * 17];
+            sgt_error err;
+            int rc = sgt_loader_batch(l, c, k, rows, &err);
+            cr_assert(!failed || rc < 0, "batch %lu, after one that failed", k);
+            if ((failed = rc < 0))
+                cr_assert(rc == SGT_EIO && strstr(err.text, ".bin: io_uring failed: Input/output error"), "%s",
+                          err.text);
+        }
+        cr_assert(failed || said.count == 2);
+        failures += failed;
+        sgt_cursor_close(c);
+        c = open_cursor(l);
+        sgt_cursor_close(c); /* another one, of which nothing was asked */
+        sgt_loader_close(l);
+    }
+    cr_assert(failures < 20); /* the first has nothing in flight */
+    cr_assert_eq(open_descriptors(), before);
+}
+
 /* A file system in memory, where reads are copies. */
 Test(uring, file_system_in_memory)
 {
@@ -240,9 +310,10 @@ Test(uring, short_reads_are_continued)
 
 Test(uring, interrupted_reads_are_asked_for_again)
 {
+    static const int errors[] = {EINTR, EAGAIN, ECANCELED};
     put_folder();
-    for (int i = 0; i < 4; i++) {
-        sgt_reader_fault fault = {.first_error = i & 1 ? EINTR : EAGAIN, .ring_error = i & 2 ? EPERM : 0};
+    for (int i = 0; i < 6; i++) {
+        sgt_reader_fault fault = {.first_error = errors[i / 2], .ring_error = i & 1 ? EPERM : 0};
         sgt_loader *l = open_loader("d", &uring, &fault);
         sgt_cursor *c = open_cursor(l);
         check_run(l, c, 0, 200, NULL);
@@ -380,15 +451,6 @@ Test(uring, shard_replaced)
 
 /* ---- descriptors ---- */
 
-static int open_descriptors(void)
-{
-    int n = 0;
-    DIR *d = opendir("/proc/self/fd");
-    while (readdir(d)) n++;
-    closedir(d);
-    return n;
-}
-
 /* 60 shards, of which two are kept open, or as many as half of 80 descriptors; none is left open in the end. */
 Test(uring, more_shards_than_descriptors)
 {
@@ -437,8 +499,9 @@ Test(uring, closed_with_reads_in_flight)
 {
     put_folder();
     int before = open_descriptors();
-    for (int i = 0; i < 3; i++) {
-        sgt_reader_fault fault = {.ring_error = i == 1 ? EPERM : 0, .flags_error = i == 2 ? EINVAL : 0};
+    for (int i = 0; i < 5; i++) {
+        sgt_reader_fault fault = {.ring_error = i == 1 ? EPERM : 0, .flags_error = i == 2 || i == 4 ? EINVAL : 0};
+        if (i >= 3) fault.enter_error = ENXIO, fault.enters_first = 7;
         sgt_loader *l = open_loader("d", &uring, &fault);
         for (uint64_t k = 0; k < 60; k++) {
             sgt_cursor *c = open_cursor(l);
