@@ -346,6 +346,7 @@ void sgt_pool_cursor_close(sgt_pool_cursor *c)
 
 /* ---- fetching ---- */
 
+/* Who waits for a pool that was wanted until now is told, also where no half is begun anew. */
 static void want(sgt_pool *p, uint64_t pool)
 {
     p->wanted = pool;
@@ -353,6 +354,7 @@ static void want(sgt_pool *p, uint64_t pool)
     p->late = 0;
     give_pools(p);
     pthread_cond_signal(&p->work);
+    pthread_cond_broadcast(&p->arrived);
 }
 
 /* A fetch whose windows lie in pools from `low` to `high`: see above. */
@@ -374,8 +376,8 @@ static void steer(sgt_pool *p, uint64_t low, uint64_t high)
         want(p, low);
 }
 
-/* Until the pools have halves, if they are to have any: pins and reads in flight may keep the old ones for a moment. None
- * of the pins is the caller's: who waits here keeps nobody else from going on. */
+/* Until the pools have halves, if they are to have any: pins and reads in flight may keep the old ones for a moment.
+ * None of the pins is the caller's: who waits here keeps nobody else from going on. */
 static void await_halves(sgt_pool *p, uint64_t low, uint64_t high)
 {
     while (((is_wanted(p, low) && !half_of(p, low)) || (is_wanted(p, high) && !half_of(p, high))) && !p->ended_early)

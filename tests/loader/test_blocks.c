@@ -12,7 +12,7 @@
 #include "read/blocks.h"
 #include "tests/loader/batches.h"
 
-TestSuite(blocks, .init = enter_scratch, .fini = leave_scratch);
+TestSuite(blocks, .init = enter_scratch, .fini = leave_scratch, .timeout = 170);
 
 enum { B = 6, T = 16, MOST = 3 };
 
@@ -156,6 +156,37 @@ Test(blocks, two_places_at_once)
     close_rig(&g);
 }
 
+typedef struct stay {
+    rig *g;
+    int cursor;
+    uint64_t k;
+} stay;
+
+static void *draw_at_one_place(void *arg)
+{
+    const stay *s = arg;
+    for (int i = 0; i < 8; i++) draw(s->g, s->cursor, s->k);
+    return NULL;
+}
+
+/* Each takes the pools from the other, again and again. The one that waits for a pool goes on without it when the other
+ * has taken them back before any was begun, even if nothing more is ever read. */
+Test(blocks, two_places_that_take_turns)
+{
+    rig g;
+    sgt_reader_fault f = small();
+    put_folder();
+    for (uint64_t round = 0; round < 300; round++) {
+        stay s[2] = {{&g, 0, 96 * round}, {&g, 1, 96 * round + 48}};
+        pthread_t threads[2];
+        open_rig(&g, &f, 2);
+        for (int i = 0; i < 2; i++)
+            cr_assert_eq(pthread_create(&threads[i], NULL, draw_at_one_place, &s[i]), 0);
+        for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+        close_rig(&g);
+    }
+}
+
 /* Closed with any number of reads in flight. */
 Test(blocks, closed_at_any_moment)
 {
@@ -193,6 +224,7 @@ Test(blocks, batches_are_those_of_the_other_readers)
                                               {.most_bytes = 100},
                                               {.most_bytes = 1, .direct_error = EINVAL},
                                               {.most_files = 1},
+                                              {.enter_error = ENOMEM, .enters_first = 30},
                                               {0}};
     put_folder();
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
