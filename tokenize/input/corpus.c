@@ -61,6 +61,7 @@ static int ends_in(const char *name, size_t n, const char *ending)
 
 static void tell_kind(const sgt_corpus *c, sgt_corpus_file *f, sgt_format format)
 {
+    static const char *const packs[SGT_PACKS] = {[SGT_PACK_GZ] = ".gz", [SGT_PACK_ZST] = ".zst"};
     size_t n = strlen(f->name);
     for (size_t i = 0; i < c->filter_count && !f->stream; i++) {
         if (!sgt_filter_ends(&c->filters[i], f->name)) continue;
@@ -68,8 +69,8 @@ static void tell_kind(const sgt_corpus *c, sgt_corpus_file *f, sgt_format format
         f->lines = f->filter->lines;
         return;
     }
-    if (ends_in(f->name, n, ".gz")) f->pack = SGT_PACK_GZ;
-    if (ends_in(f->name, n, ".zst")) f->pack = SGT_PACK_ZST;
+    for (int p = SGT_PACK_NONE + 1; p < SGT_PACKS; p++)
+        if (ends_in(f->name, n, packs[p])) f->pack = (sgt_pack)p;
     if (f->pack != SGT_PACK_NONE) n = (size_t)(strrchr(f->name, '.') - f->name);
     f->lines = format == SGT_FORMAT_JSONL ||
                (format == SGT_FORMAT_AUTO && (ends_in(f->name, n, ".jsonl") || ends_in(f->name, n, ".ndjson")));

@@ -26,7 +26,7 @@
 #include "filter.h"
 #include "sgt_tokenize.h"
 
-typedef enum sgt_pack { SGT_PACK_NONE, SGT_PACK_GZ, SGT_PACK_ZST } sgt_pack;
+typedef enum sgt_pack { SGT_PACK_NONE, SGT_PACK_GZ, SGT_PACK_ZST, SGT_PACKS } sgt_pack;
 
 typedef struct sgt_corpus_file {
     char *path;       /* to open: INPUT, or INPUT/name; "-" for standard input */

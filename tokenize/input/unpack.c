@@ -1,4 +1,4 @@
-/* unpack.c: zlib and zstd behind one call. */
+/* unpack.c: zlib and zstd behind one call: a row each of the table `ways`. */
 #include "unpack.h"
 
 #include <inttypes.h>
@@ -7,8 +7,10 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
+typedef struct way way;
+
 struct sgt_unpack {
-    sgt_pack pack;
+    const way *way;
     const char *path;
     int inside;  /* a member: it has begun and not ended; a file begins inside one, for it may not be empty */
     int padding; /* zeros after the last member */
@@ -16,44 +18,34 @@ struct sgt_unpack {
     ZSTD_DStream *zst;
 };
 
+struct way {
+    const char *name;
+    int (*begin)(sgt_unpack *u); /* 0, or -1: out of memory */
+    void (*end)(sgt_unpack *u);
+    int (*some)(sgt_unpack *u, sgt_unpack_io *io, sgt_error *err); /* as sgt_unpack_some, which calls it again */
+};
+
 static int no_memory(const char *path, sgt_error *err)
 {
     return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
 }
 
-int sgt_unpack_new(sgt_unpack **out, sgt_pack pack, const char *path, sgt_error *err)
-{
-    sgt_unpack *u = calloc(1, sizeof *u);
-    if (!u) return no_memory(path, err);
-    u->pack = pack;
-    u->path = path;
-    u->inside = 1;
-    int ready = pack == SGT_PACK_GZ ? inflateInit2(&u->gz, 15 + 16) == Z_OK : (u->zst = ZSTD_createDStream()) != NULL;
-    if (!ready) {
-        free(u);
-        return no_memory(path, err);
-    }
-    *out = u;
-    return SGT_OK;
-}
-
-void sgt_unpack_free(sgt_unpack *u)
-{
-    if (!u) return;
-    if (u->pack == SGT_PACK_GZ) inflateEnd(&u->gz);
-    else ZSTD_freeDStream(u->zst);
-    free(u);
-}
-
-int sgt_unpack_inside(const sgt_unpack *u)
-{
-    return u->inside;
-}
-
 static int damaged(const sgt_unpack *u, const sgt_unpack_io *io, const char *why, sgt_error *err)
 {
     return sgt_fail(err, SGT_EFORMAT, "%s: offset %" PRIu64 ": not %s, or damaged: %s", u->path, io->offset + io->in_at,
-                    u->pack == SGT_PACK_GZ ? "gzip" : "zstd", why);
+                    u->way->name, why);
+}
+
+/* ---- gzip ---- */
+
+static int begin_gzip(sgt_unpack *u)
+{
+    return inflateInit2(&u->gz, 15 + 16) == Z_OK ? 0 : -1;
+}
+
+static void end_gzip(sgt_unpack *u)
+{
+    inflateEnd(&u->gz);
 }
 
 static size_t at_most(size_t n, size_t max)
@@ -96,6 +88,18 @@ static int inflate_some(sgt_unpack *u, sgt_unpack_io *io, sgt_error *err)
     return SGT_OK;
 }
 
+/* ---- zstd ---- */
+
+static int begin_zstd(sgt_unpack *u)
+{
+    return (u->zst = ZSTD_createDStream()) ? 0 : -1;
+}
+
+static void end_zstd(sgt_unpack *u)
+{
+    ZSTD_freeDStream(u->zst);
+}
+
 static int decompress_some(sgt_unpack *u, sgt_unpack_io *io, sgt_error *err)
 {
     ZSTD_inBuffer in = {io->in, io->in_size, io->in_at};
@@ -117,11 +121,43 @@ static int decompress_some(sgt_unpack *u, sgt_unpack_io *io, sgt_error *err)
                     u->path, io->offset + io->in_at);
 }
 
+/* ---- both ---- */
+
+static const way ways[] = {[SGT_PACK_GZ] = {"gzip", begin_gzip, end_gzip, inflate_some},
+                           [SGT_PACK_ZST] = {"zstd", begin_zstd, end_zstd, decompress_some}};
+
+int sgt_unpack_new(sgt_unpack **out, sgt_pack pack, const char *path, sgt_error *err)
+{
+    sgt_unpack *u = calloc(1, sizeof *u);
+    if (!u) return no_memory(path, err);
+    u->way = &ways[pack];
+    u->path = path;
+    u->inside = 1;
+    if (u->way->begin(u) < 0) {
+        free(u);
+        return no_memory(path, err);
+    }
+    *out = u;
+    return SGT_OK;
+}
+
+void sgt_unpack_free(sgt_unpack *u)
+{
+    if (!u) return;
+    u->way->end(u);
+    free(u);
+}
+
+int sgt_unpack_inside(const sgt_unpack *u)
+{
+    return u->inside;
+}
+
 int sgt_unpack_some(sgt_unpack *u, sgt_unpack_io *io, sgt_error *err)
 {
     for (;;) {
         size_t in = io->in_at, out = io->out_at;
-        int rc = u->pack == SGT_PACK_GZ ? inflate_some(u, io, err) : decompress_some(u, io, err);
+        int rc = u->way->some(u, io, err);
         if (rc < 0 || io->out_at == io->out_size) return rc;
         if (io->in_at == in && io->out_at == out) return SGT_OK; /* it wants more */
     }
