@@ -47,7 +47,7 @@ LIBS := loader tokenize kernels train cli
 SRC_loader := loader loader/base loader/shards loader/sample loader/read loader/rows
 SRC_tokenize := tokenize $(addprefix tokenize/,text vocab bpe input out parts learn)
 SRC_kernels := kernels kernels/ref kernels/cpu
-SRC_train := train $(addprefix train/,model data memory cpu run log) # train/cuda: libsgt-cuda.so alone
+SRC_train := train $(addprefix train/,model data memory cpu run log generate) # train/cuda: libsgt-cuda.so alone
 SRC_cli := tools/cli
 lib = $(foreach l,$(1),$(B)/obj/libsgt-$(l).a)
 
@@ -77,12 +77,14 @@ USES_sgt-train := cli train kernels tokenize loader
 USES_sgt-inspect := cli train kernels tokenize loader
 USES_sgt-bench := cli train kernels tokenize loader
 USES_sgt-report := cli train kernels loader
+USES_sgt-sample := cli train kernels tokenize loader
 # programs of more than one file have a folder
 PARTS_sgt-train := tools/train
 PARTS_sgt-tokenize := tools/tokenize
 PARTS_sgt-inspect := tools/inspect
 PARTS_sgt-bench := tools/bench
 PARTS_sgt-report := tools/report
+PARTS_sgt-sample := tools/sample
 PROGRAMS := $(sort $(patsubst tools/%.c,%,$(wildcard tools/sgt-*.c)))
 
 # a Criterion suite a folder; check-kernels is its own program

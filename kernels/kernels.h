@@ -114,6 +114,19 @@ typedef struct sgt_kernels {
     void (*cross_entropy)(float *logits, float *loss, const int32_t *targets, size_t n, size_t V, size_t ld,
                           float scale);
 
+    /* out[i][j] = x_i . w_j + bias[j]                                x (n, k), w (m, k), out (n, m) with ld_out floats
+     * from row to row; no bias where that is NULL. For few rows: every weight is read once. A number's bits depend on
+     * its own row of x and of w alone. w of dots_bf16 is bfloat16. */
+    void (*dots)(float *out, size_t ld_out, const float *x, const float *w, const float *bias, size_t n, size_t m,
+                 size_t k);
+    void (*dots_bf16)(float *out, size_t ld_out, const float *x, const uint16_t *w, const float *bias, size_t n,
+                      size_t m, size_t k);
+
+    /* out = sum_j softmax_j(scale q.k_j) v_j                         one query of one head: q, out (D); k, v (T, D);
+     * scores: T floats of any content, T at least 1 */
+    void (*attend)(float *out, const float *q, const float *k, const float *v, size_t T, size_t D, float scale,
+                   float *scores);
+
     /* db[c] += sum_i dout[i][c]                                      dout (n, C) with ld floats from row to row */
     void (*bias_backward)(float *db, const float *dout, size_t n, size_t C, size_t ld);
 

@@ -9,6 +9,7 @@
 #include "attention.h"
 #include "bias.h"
 #include "cross_entropy.h"
+#include "decode.h"
 #include "dropout.h"
 #include "embed.h"
 #include "gelu.h"
@@ -33,6 +34,9 @@ const sgt_kernels SGT_LEVEL_TABLE = {
     .attention_backward = attention_backward,
     .attention_scratch = attention_scratch,
     .cross_entropy = cross_entropy,
+    .dots = dots,
+    .dots_bf16 = dots_bf16,
+    .attend = attend,
     .bias_backward = bias_backward,
     .round_to = round_to,
     .to_bf16 = to_bf16,

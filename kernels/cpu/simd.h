@@ -8,6 +8,7 @@
  * + - * / and unary - work lane by lane on vf and vd. Loads and stores need no alignment.
  *   vset(x)                    x in every lane; vdset for vd, which is W/2 doubles
  *   vload(p), vload_n(p, n)    W floats; the first n < W and zeros            vstore, vstore_n: the same way back
+ *   vwiden(p), vwiden_n(p, n)  the same of bfloat16, widened
  *   vkeep(v, n)                lanes from n on become 0
  *   vfma(a, b, c)              a*b + c, rounded once (twice in plain C)       vdfma
  *   vmax(a, b), vmin(a, b)     b where either is NaN                          vsqrt, vabs
@@ -42,6 +43,10 @@ SGT_INLINE vf vload(const float *p) { return _mm512_loadu_ps(p); }
 SGT_INLINE void vstore(float *p, vf v) { _mm512_storeu_ps(p, v); }
 SGT_INLINE vf vload_n(const float *p, size_t n) { return _mm512_maskz_loadu_ps(first_lanes(n), p); }
 SGT_INLINE void vstore_n(float *p, vf v, size_t n) { _mm512_mask_storeu_ps(p, first_lanes(n), v); }
+SGT_INLINE vf vwiden(const uint16_t *p)
+{
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)p)), 16));
+}
 SGT_INLINE vf vkeep(vf v, size_t n)
 {
     return n >= W ? v : _mm512_maskz_mov_ps(first_lanes(n), v);
@@ -96,6 +101,10 @@ SGT_INLINE vf vload(const float *p) { return _mm256_loadu_ps(p); }
 SGT_INLINE void vstore(float *p, vf v) { _mm256_storeu_ps(p, v); }
 SGT_INLINE vf vload_n(const float *p, size_t n) { return _mm256_maskload_ps(p, first_lanes(n)); }
 SGT_INLINE void vstore_n(float *p, vf v, size_t n) { _mm256_maskstore_ps(p, first_lanes(n), v); }
+SGT_INLINE vf vwiden(const uint16_t *p)
+{
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)p)), 16));
+}
 SGT_INLINE vf vkeep(vf v, size_t n) { return n >= W ? v : _mm256_and_ps(v, _mm256_castsi256_ps(first_lanes(n))); }
 SGT_INLINE vf vfma(vf a, vf b, vf c) { return _mm256_fmadd_ps(a, b, c); }
 SGT_INLINE vf vmax(vf a, vf b) { return _mm256_max_ps(a, b); }
@@ -156,6 +165,11 @@ SGT_INLINE vf vload_n(const float *p, size_t n)
 SGT_INLINE void vstore_n(float *p, vf v, size_t n) { memcpy(p, &v, n * sizeof *p); }
 SGT_INLINE vf vload(const float *p) { return vload_n(p, W); }
 SGT_INLINE void vstore(float *p, vf v) { vstore_n(p, v, W); }
+SGT_INLINE vf vwiden(const uint16_t *p)
+{
+    return (vf)(vi){(int32_t)((uint32_t)p[0] << 16), (int32_t)((uint32_t)p[1] << 16), (int32_t)((uint32_t)p[2] << 16),
+                    (int32_t)((uint32_t)p[3] << 16)};
+}
 SGT_INLINE vf vpick(vi mask, vf yes, vf no) { return (vf)(((vi)yes & mask) | ((vi)no & ~mask)); }
 SGT_INLINE vf vkeep(vf v, size_t n)
 {
@@ -201,6 +215,13 @@ SGT_INLINE void vstore_upto(float *p, vf v, size_t n)
 {
     if (n >= W) vstore(p, v);
     else vstore_n(p, v, n);
+}
+
+SGT_INLINE vf vwiden_n(const uint16_t *p, size_t n)
+{
+    uint16_t q[W] = {0};
+    memcpy(q, p, n * sizeof *p);
+    return vwiden(q);
 }
 
 SGT_INLINE double vtotal(vf v) { return vdtotal(vlow(v) + vhigh(v)); }

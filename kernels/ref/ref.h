@@ -27,6 +27,12 @@ void sgt_ref_attention_backward(float *dq, float *dk, float *dv, size_t ld_d, co
 size_t sgt_ref_attention_scratch(size_t T, size_t D);
 void sgt_ref_cross_entropy(float *logits, float *loss, const int32_t *targets, size_t n, size_t V, size_t ld,
                            float scale);
+void sgt_ref_dots(float *out, size_t ld_out, const float *x, const float *w, const float *bias, size_t n, size_t m,
+                  size_t k);
+void sgt_ref_dots_bf16(float *out, size_t ld_out, const float *x, const uint16_t *w, const float *bias, size_t n,
+                       size_t m, size_t k);
+void sgt_ref_attend(float *out, const float *q, const float *k, const float *v, size_t T, size_t D, float scale,
+                    float *scores);
 void sgt_ref_bias_backward(float *db, const float *dout, size_t n, size_t C, size_t ld);
 void sgt_ref_round(float *out, const float *x, size_t n, sgt_rounding to);
 void sgt_ref_to_bf16(uint16_t *out, const float *x, size_t n);

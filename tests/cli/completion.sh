@@ -1,6 +1,6 @@
 # --completion: scripts for bash, zsh and fish, from the tables of options, complete what is typed.
 . "$ROOT/tests/cli/lib.sh"
-programs='sgt-tokenize sgt-train sgt-inspect sgt-bench sgt-report'
+programs='sgt-tokenize sgt-train sgt-inspect sgt-bench sgt-report sgt-sample'
 mkdir corpus runs && : > corpus/a.txt && : > 'with a space' && : > weights.bin
 
 for shell in bash zsh fish; do

@@ -9,7 +9,7 @@ install_to() {
 }
 
 install_to install
-for program in sgt-tokenize sgt-train sgt-inspect sgt-bench sgt-report; do
+for program in sgt-tokenize sgt-train sgt-inspect sgt-bench sgt-report sgt-sample; do
     exists "root/opt/sgt/share/man/man1/$program.1"
     run 0 "root/opt/sgt/bin/$program" --version
     stdout_is "$program 0.1.0"

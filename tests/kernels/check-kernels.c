@@ -17,8 +17,8 @@
 #include "run.h"
 
 static const kernel_case *const all_cases[] = {cases_adamw, cases_attention, cases_bias,      cases_cross_entropy,
-                                               cases_dropout, cases_embed,   cases_gelu,      cases_gemm,      cases_head,
-                                               cases_layernorm, cases_normals, cases_round,   cases_sgd,
+                                               cases_decode, cases_dropout, cases_embed, cases_gelu, cases_gemm,
+                                               cases_head, cases_layernorm, cases_normals, cases_round, cases_sgd,
                                                cases_vector};
 
 typedef struct options {

@@ -8,6 +8,7 @@
 
 #include "tools/cli/progress.h"
 #include "tools/cli/talk.h"
+#include "tools/cli/text.h"
 #include "tools/inspect/inspect.h"
 
 #define BLOCK ((size_t)1 << 17) /* tokens compared at once: both blocks together are still in L2 */
@@ -165,7 +166,7 @@ static json_t *excerpt_json(const excerpt *e)
     json_t *o = json_object(), *ids = json_array();
     for (size_t i = 0; i < e->n; i++) json_array_append_new(ids, json_integer(e->ids[i]));
     if (e->shard) {
-        json_object_set_new(o, "shard", inspect_json_text(e->shard->path, strlen(e->shard->path)));
+        json_object_set_new(o, "shard", sgt_json_text(e->shard->path, strlen(e->shard->path)));
         json_object_set_new(o, "token", json_integer((json_int_t)e->offset));
         json_object_set_new(o, "byte", json_integer((json_int_t)(e->shard->header.data + 2 * e->offset)));
         json_object_set_new(o, "id", json_integer(e->ids[e->at]));
@@ -174,7 +175,7 @@ static json_t *excerpt_json(const excerpt *e)
     }
     json_object_set_new(o, "from", json_integer((json_int_t)e->from));
     json_object_set_new(o, "ids", ids);
-    json_object_set_new(o, "text", e->text ? inspect_json_text(e->text, e->bytes) : json_null());
+    json_object_set_new(o, "text", e->text ? sgt_json_text(e->text, e->bytes) : json_null());
     return o;
 }
 
@@ -183,7 +184,7 @@ static json_t *side_json(const pair *p, int side)
     char hex[17];
     json_t *o = json_object();
     snprintf(hex, sizeof hex, "%016" PRIx64, p->fingerprints[side]);
-    json_object_set_new(o, "path", inspect_json_text(p->sets[side].path, strlen(p->sets[side].path)));
+    json_object_set_new(o, "path", sgt_json_text(p->sets[side].path, strlen(p->sets[side].path)));
     json_object_set_new(o, "tokens", json_integer((json_int_t)p->sets[side].tokens));
     json_object_set_new(o, "shards", json_integer((json_int_t)p->sets[side].count));
     json_object_set_new(o, "fingerprint", p->fingerprints[side] ? json_string(hex) : json_null());

@@ -126,9 +126,6 @@ int inspect_span(uint64_t *from, uint64_t *count, const char *text, const char *
  * another's, that of tokenizer.json beside the shard. SGT_EUNSUPPORTED: neither. */
 int inspect_vocabulary(sgt_vocab **out, const sgt_shard_header *h, const char *path, sgt_error *err);
 
-/* Text of n bytes as JSON's string: what is not UTF-8 becomes U+FFFD, one for each maximal ill-formed subpart. */
-json_t *inspect_json_text(const char *text, size_t n);
-
 /* One document on standard output, or one line. Takes `o` over. */
 int inspect_print_json(json_t *o, int line, sgt_error *err);
 

@@ -20,6 +20,7 @@
 #include "base/file.h"
 #include "input/unit.h"
 #include "tools/cli/talk.h"
+#include "tools/cli/text.h"
 
 #define SHARD_TOKENS 100000000u /* where the first set does not say */
 #define COPY ((size_t)1 << 20)
@@ -387,7 +388,7 @@ static int show(const merge *m, double seconds, sgt_error *err)
     const sgt_manifest *all = &m->manifest;
     if (m->o->json)
         return inspect_print_json(json_pack("{s:o, s:I, s:I, s:I, s:I, s:f}", "out",
-                                            inspect_json_text(m->out, strlen(m->out)), "sets", (json_int_t)m->count,
+                                            sgt_json_text(m->out, strlen(m->out)), "sets", (json_int_t)m->count,
                                             "tokens", (json_int_t)all->tokens, "documents", (json_int_t)all->documents,
                                             "shards", (json_int_t)all->count, "seconds", seconds),
                                   0, err);

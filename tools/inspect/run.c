@@ -10,6 +10,7 @@
 #include "model/config.h"
 #include "run/safetensors.h"
 #include "tools/cli/talk.h"
+#include "tools/cli/text.h"
 #include "tools/inspect/inspect.h"
 
 #define MAX_JSON ((size_t)16 << 20) /* bytes of state.json and options.json, which have a few kilobytes */
@@ -45,7 +46,7 @@ static json_t *tensors_json(const sgt_safetensors *s)
         const sgt_safetensor *t = sgt_safetensors_at(s, i);
         json_t *shape = json_array();
         for (uint32_t d = 0; d < t->dims; d++) json_array_append_new(shape, json_integer((json_int_t)t->dim[d]));
-        json_array_append_new(list, json_pack("{s:o, s:s, s:o}", "name", inspect_json_text(t->name, strlen(t->name)),
+        json_array_append_new(list, json_pack("{s:o, s:s, s:o}", "name", sgt_json_text(t->name, strlen(t->name)),
                                               "dtype", t->dtype, "shape", shape));
     }
     return list;
@@ -58,7 +59,7 @@ static json_t *checkpoint_json(const inspect *o, const sgt_model *m, const sgt_s
                   (json_int_t)m->channels, "heads", (json_int_t)m->heads, "positions", (json_int_t)m->positions,
                   "vocabulary", (json_int_t)m->vocab, "gelu", m->gelu == SGT_GELU_ERF ? "erf" : "tanh");
     return json_pack("{s:s, s:o, s:o, s:I, s:b, s:O?, s:o}", "kind", "checkpoint", "path",
-                     inspect_json_text(o->path, strlen(o->path)), "model", model, "parameters",
+                     sgt_json_text(o->path, strlen(o->path)), "model", model, "parameters",
                      (json_int_t)sgt_model_parameters(m), "resumable",
                      state && inspect_exists(o->path, "optimizer.safetensors"), "state", state, "tensors",
                      tensors_json(s));
@@ -201,10 +202,10 @@ static json_t *run_json(const inspect *o, const run *r)
     json_t *steps = json_array();
     for (size_t i = 0; i < r->count; i++) json_array_append_new(steps, json_string(r->steps[i]));
     return json_pack("{s:s, s:o, s:I, s:O?, s:O?, s:O?, s:o, s:o, s:O?}", "kind", "run", "path",
-                     inspect_json_text(o->path, strlen(o->path)), "steps", (json_int_t)r->logged, "loss",
+                     sgt_json_text(o->path, strlen(o->path)), "steps", (json_int_t)r->logged, "loss",
                      json_object_get(r->last, "loss"), "first_loss", json_object_get(r->first, "loss"), "val_loss",
                      json_object_get(r->evaluated, "val_loss"), "latest",
-                     r->latest ? inspect_json_text(r->latest, strlen(r->latest)) : json_null(), "checkpoints", steps,
+                     r->latest ? sgt_json_text(r->latest, strlen(r->latest)) : json_null(), "checkpoints", steps,
                      "options", r->options);
 }
 

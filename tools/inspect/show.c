@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tools/cli/talk.h"
+#include "tools/cli/text.h"
 #include "tools/inspect/inspect.h"
 
 typedef struct totals {
@@ -159,14 +160,14 @@ static json_t *shard_json(const inspect_shard *s)
     const char *slash = strrchr(s->path, '/');
     const char *name = slash ? slash + 1 : s->path;
     json_t *o = json_object();
-    json_object_set_new(o, "file", inspect_json_text(name, strlen(name)));
+    json_object_set_new(o, "file", sgt_json_text(name, strlen(name)));
     if (*s->split) json_object_set_new(o, "split", json_string(s->split));
     json_object_set_new(o, "format", json_string(sgt_shard_format_name(s->header.format)));
     json_object_set_new(o, "tokens", json_integer((json_int_t)s->header.tokens));
     json_object_set_new(o, "documents", count_or_null(s->documents, s->documents_known));
     json_object_set_new(o, "bytes", json_integer((json_int_t)sgt_shard_bytes(&s->header)));
     json_object_set_new(o, "xxh3", hex(s->header.xxh3));
-    if (s->damage) json_object_set_new(o, "damage", inspect_json_text(s->damage, strlen(s->damage)));
+    if (s->damage) json_object_set_new(o, "damage", sgt_json_text(s->damage, strlen(s->damage)));
     return o;
 }
 
@@ -202,7 +203,7 @@ static json_t *set_json(const inspect_set *s, const inspect *o)
     const sgt_manifest *m = s->manifest;
     json_t *top = json_object(), *shards = json_array();
     json_object_set_new(top, "kind", json_string(s->folder ? "shards" : "shard"));
-    json_object_set_new(top, "path", inspect_json_text(s->path, strlen(s->path)));
+    json_object_set_new(top, "path", sgt_json_text(s->path, strlen(s->path)));
     json_object_set_new(top, "tokens", json_integer((json_int_t)s->tokens));
     json_object_set_new(top, "documents", count_or_null(s->documents, s->documents_known));
     if (s->folder) json_object_set_new(top, "unfinished", json_boolean(s->unfinished != NULL));

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "tools/cli/options.h"
 #include "tools/cli/talk.h"
+#include "tools/cli/text.h"
 #include "tools/inspect/inspect.h"
 
 #define PIECE ((size_t)1 << 16) /* tokens decoded at a time */
@@ -65,43 +66,6 @@ int inspect_vocabulary(sgt_vocab **out, const sgt_shard_header *h, const char *p
                         path, h->fingerprint, rc < 0 ? why.text : "no tokenizer.json beside it");
     *out = v;
     return SGT_OK;
-}
-
-/* Length of the well-formed UTF-8 sequence at s, or minus that of the maximal ill-formed subpart (Unicode 15, 3.9,
- * D93b). */
-static int utf8_step(const uint8_t *s, size_t n)
-{
-    uint8_t a = s[0], low = 0x80, high = 0xbf;
-    int want = a < 0x80 ? 1 : a < 0xc2 ? 0 : a < 0xe0 ? 2 : a < 0xf0 ? 3 : a < 0xf5 ? 4 : 0;
-    if (want == 0) return -1;
-    if (a == 0xe0) low = 0xa0;
-    if (a == 0xed) high = 0x9f;
-    if (a == 0xf0) low = 0x90;
-    if (a == 0xf4) high = 0x8f;
-    for (int i = 1; i < want; i++) {
-        if ((size_t)i >= n || s[i] < low || s[i] > high) return -i;
-        low = 0x80;
-        high = 0xbf;
-    }
-    return want;
-}
-
-json_t *inspect_json_text(const char *text, size_t n)
-{
-    char *clean = malloc(3 * n + 1);
-    if (!clean) return NULL;
-    size_t used = 0;
-    for (size_t i = 0; i < n;) {
-        int step = utf8_step((const uint8_t *)text + i, n - i);
-        const char *from = step < 0 ? "\xef\xbf\xbd" : text + i;
-        size_t take = step < 0 ? 3 : (size_t)step;
-        memcpy(clean + used, from, take);
-        used += take;
-        i += (size_t)(step < 0 ? -step : step);
-    }
-    json_t *s = json_stringn(clean, used);
-    free(clean);
-    return s;
 }
 
 int inspect_print_json(json_t *o, int line, sgt_error *err)
@@ -162,7 +126,7 @@ static int decode_span(const inspect_set *s, const inspect *o, const sgt_vocab *
     inspect_reader_end(&r);
     if (rc == SGT_OK && k.ids) {
         json_t *top = json_pack("{s:I, s:I, s:O, s:o}", "from", (json_int_t)from, "count", (json_int_t)count, "ids",
-                                k.ids, "text", inspect_json_text(k.text ? k.text : "", k.used));
+                                k.ids, "text", sgt_json_text(k.text ? k.text : "", k.used));
         rc = inspect_print_json(top, 0, err);
     } else if (rc == SGT_OK && k.last != '\n' && isatty(STDOUT_FILENO)) {
         putchar('\n'); /* for the prompt; a file or a pipe gets the text's own bytes */

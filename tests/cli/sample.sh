@@ -1,0 +1,112 @@
+# sgt-sample: from text to a model to text; what is asked for and what is refused.
+. "$ROOT/tests/cli/lib.sh"
+
+run 0 sgt-sample --help
+stdout_has 'usage: sgt-sample'
+stderr_is ''
+run 0 sgt-sample --version
+stdout_matches '^sgt-sample [0-9]+\.[0-9]+'
+sgt-sample --help | grep -oE -- '--[a-z0-9-]+' | sort -u > help
+grep -oE -- '\\-\\-[a-z0-9\\-]+' "$ROOT/tools/sgt-sample.1" | tr -d '\\' | sort -u > page
+run 0 diff help page
+
+run_usage 'which model?' sgt-sample
+run_usage 'one model at a time, not 2 (a prompt comes after --prompt)' sgt-sample run 'Once upon'
+run_usage '-: standard input is one prompt, not 2' sgt-sample run -p - --prompt-file -
+run_usage '--temperature -1: must be from 0 to 100' sgt-sample run --temperature -1
+run_usage '--top-p 0: must be from 1e-09 to 1' sgt-sample run --top-p 0
+run_usage '--tokens 0: must be from 1 to 1000000000' sgt-sample run --tokens 0
+run_usage '--batch-size 65: must be from 1 to 64' sgt-sample run --batch-size 65
+run_usage '--precision fp16: must be one of fp32|bf16' sgt-sample run --precision fp16
+run_usage '--cpu CPU level sse: not one of auto, plain, avx2, avx512' sgt-sample run --cpu sse
+
+mkdir corpus
+texts corpus 100000
+run 0 sgt-tokenize --quiet corpus out
+run 0 sgt-train --quiet --data out --device cpu --model 2x32x2 --batch-size 4 --seq-len 32 --steps 6 --lr 1e-3 --save-every 3
+model=run/step-00000006
+
+run 0 sgt-sample run -p 'Hello' --tokens 20
+stdout_matches '^Hello'
+stderr_matches '^sgt-sample: 20 tokens in [0-9.]+ s: [0-9.]+ k?tokens/s$'
+cp .stdout first
+run 0 sgt-sample $model --quiet -p 'Hello' --tokens 20 # a run is its newest checkpoint
+stderr_is ''
+same .stdout first
+run 0 sgt-sample run/step-00000003 --quiet -p 'Hello' --tokens 20
+! cmp -s .stdout first || fail 'both checkpoints say the same'
+run 0 sgt-sample run --quiet -p 'Hello' --tokens 20 --seed 2
+! cmp -s .stdout first || fail 'both seeds say the same'
+for o in '--threads 1' '--threads 3' '--batch-size 1' '--vocab gpt2'; do
+    run 0 sgt-sample run --quiet -p 'Hello' --tokens 20 $o
+    same .stdout first
+done
+run 0 sgt-sample run --quiet -p 'Hello' --tokens 20 --no-prompt
+check 'without its prompt' [ "Hello$(cat .stdout)" = "$(cat first)" ]
+
+# prompts from anywhere, and each goes on as it does alone
+printf 'Hello\n' > hello
+run 0 sgt-sample run --quiet --prompt-file hello --tokens 20
+same .stdout first
+for o in '-p -' '--prompt-file -'; do
+    run 0 sgt-sample run --quiet $o --tokens 20 < hello
+    same .stdout first
+done
+run 0 sgt-sample run --quiet --tokens 20 --num-samples 2
+cp .stdout alone
+run 0 sgt-sample run --quiet -p 'Hello' -p '' --num-samples 2 --tokens 20 --batch-size 3
+cat .stdout > all
+run 0 sgt-sample run --quiet -p 'Hello' --num-samples 2 --tokens 20
+cp .stdout two
+{ cat two && printf '\n---\n' && cat alone; } > want
+tr -d '\n' < want > want.1
+tr -d '\n' < all > all.1 # a text may end with a newline of its own
+same all.1 want.1
+
+run 0 sgt-sample run --quiet -p 'Hello' --tokens 20 --json
+stdout_has '"prompt": "Hello", "sample": 0, "prompt_ids": [15496], "text": "'
+stdout_has '"tokens": 20, "seconds": '
+check 'one line' [ "$(wc -l < .stdout)" -eq 1 ]
+
+# longer than the model's 1024 positions, said once
+run 0 sgt-sample run -p 'Hello' --tokens 1030
+stderr_has "sgt-sample: the model's 1024 positions are full: it goes on from the last 512 tokens"
+stderr_lines 2
+head -c 9000 "$ROOT/tokenize/vocab/gpt2.bpe" > long
+run 0 sgt-sample run --prompt-file long --tokens 1
+stderr_matches '^sgt-sample: a prompt of [0-9]+ tokens: its last 1024 count, the model has no more positions$'
+
+# what cannot be
+run 1 sgt-sample nowhere
+stderr_is 'sgt-sample: nowhere: No such file or directory'
+run 1 sgt-sample corpus
+stderr_is 'sgt-sample: corpus: neither a checkpoint (no config.json in it) nor a run with one in it'
+run 1 sgt-sample hello
+stderr_is "sgt-sample: hello: 6 bytes, and a model of llm.c's has a header of 1024"
+run 1 sgt-sample run --prompt-file nowhere
+stderr_is 'sgt-sample: nowhere: No such file or directory'
+stdout_is ''
+run 1 sgt-sample run --vocab hello
+stdout_is ''
+stderr_lines 1
+mkdir small
+cp "$ROOT/tests/data/fixtures/curve/config.json" "$ROOT/tests/data/fixtures/curve/model.safetensors" small/
+run_usage "small: a vocabulary of 256 ids, which is not GPT-2's, and no tokenizer.json beside it (--vocab FILE names its own)" \
+    sgt-sample small
+run_usage "gpt2 has 50257 ids, and the model small 256: it was trained on another vocabulary (--vocab FILE names it)" \
+    sgt-sample small --vocab gpt2
+if [ -w /dev/full ]; then
+    sgt-sample run --quiet --tokens 3 > /dev/full 2> .stderr && fail 'a full disk is a success'
+    stderr_is 'sgt-sample: standard output: No space left on device'
+fi
+
+# interrupted: what was printed stays
+sgt-sample run -p 'Hello' --tokens 100000000 > .stdout 2> .stderr &
+pid=$!
+for i in $(seq 100); do [ -s .stdout ] && break; sleep 0.1; done
+kill -INT $pid
+code=0
+wait $pid || code=$?
+check "exit code $code, not 130" [ $code -eq 130 ]
+stderr_matches '^sgt-sample: interrupted$'
+stdout_matches '^Hello'

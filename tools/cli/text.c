@@ -1,0 +1,52 @@
+/* text.c: UTF-8, well-formed or not. */
+#include "tools/cli/text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Bytes of the sequence that begins with s[0] (0: none does) into *want, and how many of s[n] are as it wants them. */
+static size_t match(const uint8_t *s, size_t n, size_t *want)
+{
+    uint8_t a = s[0], low = 0x80, high = 0xbf;
+    *want = a < 0x80 ? 1 : a < 0xc2 ? 0 : a < 0xe0 ? 2 : a < 0xf0 ? 3 : a < 0xf5 ? 4 : 0;
+    if (a == 0xe0) low = 0xa0;
+    if (a == 0xed) high = 0x9f;
+    if (a == 0xf0) low = 0x90;
+    if (a == 0xf4) high = 0x8f;
+    size_t i = 1;
+    for (; i < *want && i < n && s[i] >= low && s[i] <= high; i++) {
+        low = 0x80;
+        high = 0xbf;
+    }
+    return i;
+}
+
+int sgt_utf8_step(const uint8_t *s, size_t n)
+{
+    size_t want, got = match(s, n, &want);
+    return want && got == want ? (int)want : -(int)got;
+}
+
+int sgt_utf8_begins(const uint8_t *s, size_t n)
+{
+    size_t want;
+    return match(s, n, &want) == n && n < want;
+}
+
+json_t *sgt_json_text(const char *text, size_t n)
+{
+    char *clean = malloc(3 * n + 1);
+    if (!clean) return NULL;
+    size_t used = 0;
+    for (size_t i = 0; i < n;) {
+        int step = sgt_utf8_step((const uint8_t *)text + i, n - i);
+        const char *from = step < 0 ? "\xef\xbf\xbd" : text + i;
+        size_t take = step < 0 ? 3 : (size_t)step;
+        memcpy(clean + used, from, take);
+        used += take;
+        i += (size_t)(step < 0 ? -step : step);
+    }
+    json_t *s = json_stringn(clean, used);
+    free(clean);
+    return s;
+}

@@ -1,0 +1,102 @@
+/* prompts.c: what is to be gone on with: from the command line, files, standard input. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/sample/sample.h"
+
+#define MOST ((size_t)64 << 20) /* bytes of a prompt: far more than any GPT-2 looks at */
+
+static int add(sample_prompts *p, char *text, size_t bytes, sgt_error *err)
+{
+    if (p->count == p->room) {
+        size_t room = p->room ? 2 * p->room : 16;
+        sample_prompt *more = text ? realloc(p->items, room * sizeof *more) : NULL;
+        if (!more) {
+            free(text);
+            return sgt_fail(err, SGT_ENOMEM, "prompts: out of memory");
+        }
+        p->items = more;
+        p->room = room;
+    }
+    p->items[p->count++] = (sample_prompt){.text = text, .bytes = bytes};
+    return SGT_OK;
+}
+
+/* All of a file that may be a pipe. */
+static int read_all(FILE *f, const char *name, char **out, size_t *n, sgt_error *err)
+{
+    size_t room = 4096, used = 0;
+    char *text = malloc(room);
+    for (size_t got = 1; text && got; used += got) {
+        if (used == room) {
+            char *more = room < MOST ? realloc(text, 2 * room) : NULL;
+            if (!more) break;
+            text = more;
+            room *= 2;
+        }
+        got = fread(text + used, 1, room - used, f);
+    }
+    int rc = SGT_OK;
+    if (!text) rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", name);
+    else if (ferror(f)) rc = sgt_fail_errno(err, "%s", name);
+    else if (used == room && !feof(f))
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: more than the %zu MiB that a prompt may have", name, MOST >> 20);
+    if (rc < 0) free(text);
+    else *out = text, *n = used;
+    return rc;
+}
+
+static int add_file(sample_prompts *p, const char *path, sgt_error *err)
+{
+    char *text;
+    size_t n;
+    int standard = strcmp(path, "-") == 0;
+    FILE *f = standard ? stdin : fopen(path, "re");
+    if (!f) return sgt_fail_errno(err, "%s", path);
+    int rc = read_all(f, standard ? "standard input" : path, &text, &n, err);
+    if (!standard) fclose(f);
+    if (rc == SGT_OK && n && text[n - 1] == '\n') n--;
+    return rc == SGT_OK ? add(p, text, n, err) : rc;
+}
+
+int sample_prompts_read(sample_prompts *p, const sgt_option_list *texts, const sgt_option_list *files, sgt_error *err)
+{
+    int rc = SGT_OK;
+    for (size_t i = 0; i < texts->count && rc == SGT_OK; i++) {
+        const char *text = texts->items[i];
+        rc = strcmp(text, "-") ? add(p, strdup(text), strlen(text), err) : add_file(p, text, err);
+    }
+    for (size_t i = 0; i < files->count && rc == SGT_OK; i++) rc = add_file(p, files->items[i], err);
+    return rc == SGT_OK && !p->count ? add(p, strdup(""), 0, err) : rc;
+}
+
+int sample_prompts_encode(sample_prompts *p, const sgt_vocab *v, sgt_error *err)
+{
+    sgt_encoder *e = NULL;
+    int rc = sgt_encoder_new(&e, v, err);
+    for (size_t i = 0; i < p->count && rc == SGT_OK; i++) {
+        sample_prompt *q = p->items + i;
+        q->ids = malloc((q->bytes + 1) * sizeof *q->ids);
+        if (!q->ids) {
+            rc = sgt_fail(err, SGT_ENOMEM, "prompts: out of memory");
+            break;
+        }
+        q->count = sgt_encode(e, q->text, q->bytes, q->ids);
+        if (q->count == SGT_ENCODE_FAILED)
+            rc = sgt_fail(err, SGT_EFORMAT, "prompt %zu: %s", i + 1, sgt_encoder_failure(e)->text);
+        else if (!q->count) q->ids[q->count++] = (uint16_t)sgt_vocab_eot(v);
+    }
+    sgt_encoder_free(e);
+    return rc;
+}
+
+void sample_prompts_free(sample_prompts *p)
+{
+    for (size_t i = 0; i < p->count; i++) {
+        free(p->items[i].text);
+        free(p->items[i].ids);
+    }
+    free(p->items);
+}

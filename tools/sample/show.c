@@ -1,0 +1,177 @@
+/* show.c: texts as they come.
+ *
+ * A text is data: where standard output is a terminal, control characters but newline and tab, and bytes that are not
+ * UTF-8, are printed as \xNN; a file or a pipe gets the bytes as they are. Either way a character is printed whole. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/cli/text.h"
+#include "tools/sample/sample.h"
+
+static int append(sample_text *t, const void *bytes, size_t n, sgt_error *err)
+{
+    if (t->n + n > t->room) {
+        size_t room = 2 * (t->n + n) + 64;
+        char *more = realloc(t->bytes, room);
+        if (!more) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+        t->bytes = more;
+        t->room = room;
+    }
+    if (n) memcpy(t->bytes + t->n, bytes, n);
+    t->n += n;
+    return SGT_OK;
+}
+
+int sample_show_open(sample_show *s, const sample_prompts *p, uint64_t samples, sgt_error *err)
+{
+    s->texts = calloc(p->count * samples, sizeof *s->texts);
+    if (!s->texts) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    s->count = p->count * samples;
+    for (size_t i = 0; i < s->count; i++) {
+        sample_text *t = s->texts + i;
+        t->prompt = p->items + i / samples;
+        t->number = i % samples;
+        int rc = s->prompts ? append(t, t->prompt->text, t->prompt->bytes, err) : SGT_OK;
+        if (rc < 0) return rc;
+        t->begin = t->n;
+    }
+    return SGT_OK;
+}
+
+void sample_show_close(sample_show *s)
+{
+    for (size_t i = 0; i < s->count; i++) {
+        free(s->texts[i].bytes);
+        free(s->texts[i].ids);
+    }
+    free(s->texts);
+}
+
+/* ---- printing ---- */
+
+/* Whether the character of n bytes at s could steer a terminal: C0 but newline and tab, DEL, C1. */
+static int steers(const uint8_t *s, size_t n)
+{
+    if (n == 1) return (*s < 0x20 && *s != '\n' && *s != '\t') || *s == 0x7f;
+    return n == 2 && s[0] == 0xc2 && s[1] < 0xa0;
+}
+
+static void print_escaped(const uint8_t *s, size_t n)
+{
+    for (size_t i = 0; i < n;) {
+        int step = sgt_utf8_step(s + i, n - i);
+        size_t take = (size_t)(step < 0 ? -step : step);
+        if (step > 0 && !steers(s + i, take)) fwrite(s + i, 1, take, stdout);
+        else
+            for (size_t j = 0; j < take; j++) printf("\\x%02x", s[i + j]);
+        i += take;
+    }
+}
+
+/* What of the text is whole characters; all of it where it has ended. */
+static size_t whole(const sample_text *t)
+{
+    const uint8_t *s = (const uint8_t *)t->bytes;
+    for (size_t k = 1; k <= 3 && k <= t->n && !t->ended; k++)
+        if (sgt_utf8_begins(s + t->n - k, k)) return t->n - k;
+    return t->n;
+}
+
+static void print_more(const sample_show *s, sample_text *t)
+{
+    size_t end = whole(t);
+    if (end <= t->shown) return;
+    if (s->terminal) print_escaped((const uint8_t *)t->bytes + t->shown, end - t->shown);
+    else fwrite(t->bytes + t->shown, 1, end - t->shown, stdout);
+    t->shown = end;
+}
+
+/* On a terminal the shell's next line begins a line; between texts stands one with three dashes. */
+static void print_end(const sample_show *s, const sample_text *t)
+{
+    int last = t + 1 == s->texts + s->count, open = t->n && t->bytes[t->n - 1] != '\n';
+    if (open && (s->terminal || !last)) putchar('\n');
+    if (!last) fputs("---\n", stdout);
+}
+
+/* Whatever can be printed now. */
+static int print(sample_show *s, sgt_error *err)
+{
+    while (s->current < s->count && !s->json) {
+        sample_text *t = s->texts + s->current;
+        print_more(s, t);
+        if (!t->ended) break;
+        print_end(s, t);
+        s->current++;
+    }
+    return fflush(stdout) == EOF || ferror(stdout) ? sgt_fail_errno(err, "standard output") : SGT_OK;
+}
+
+int sample_show_begin(sample_show *s, sgt_error *err) { return print(s, err); }
+
+void sample_show_cut(const sample_show *s)
+{
+    if (s->json || !s->terminal || s->current == s->count) return;
+    const sample_text *t = s->texts + s->current;
+    if (t->shown && t->bytes[t->shown - 1] != '\n') putchar('\n');
+    fflush(stdout);
+}
+
+int sample_show_token(void *ctx, size_t text, uint16_t id, sgt_error *err)
+{
+    sample_show *s = ctx;
+    sample_text *t = s->texts + text;
+    size_t n = 0;
+    const uint8_t *bytes = sgt_vocab_token(s->vocab, id, &n);
+    if (t->count == t->id_room) {
+        size_t room = 2 * t->id_room + 64;
+        uint16_t *more = realloc(t->ids, room * sizeof *more);
+        if (!more) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+        t->ids = more;
+        t->id_room = room;
+    }
+    t->ids[t->count++] = id;
+    int rc = append(t, bytes, bytes ? n : 0, err);
+    return rc == SGT_OK && text == s->current ? print(s, err) : rc;
+}
+
+int sample_show_end(void *ctx, size_t text, sgt_generate_end why, sgt_error *err)
+{
+    sample_show *s = ctx;
+    s->texts[text].ended = 1;
+    s->texts[text].why = why;
+    return text == s->current ? print(s, err) : SGT_OK;
+}
+
+/* ---- JSON ---- */
+
+static json_t *ids_json(const uint16_t *ids, size_t n)
+{
+    json_t *a = json_array();
+    for (size_t i = 0; i < n && a; i++)
+        if (json_array_append_new(a, json_integer(ids[i])) < 0) {
+            json_decref(a);
+            return NULL;
+        }
+    return a;
+}
+
+json_t *sample_show_json(const sample_show *s)
+{
+    json_t *all = json_array();
+    for (size_t i = 0; i < s->count; i++) {
+        const sample_text *t = s->texts + i;
+        json_t *one = json_pack("{s:o, s:I, s:o, s:o, s:o, s:s}", "prompt",
+                                sgt_json_text(t->prompt->text, t->prompt->bytes), "sample", (json_int_t)t->number,
+                                "prompt_ids", ids_json(t->prompt->ids, t->prompt->count), "text",
+                                sgt_json_text(t->bytes + t->begin, t->n - t->begin), "ids", ids_json(t->ids, t->count),
+                                "end", t->why == SGT_END_TEXT ? "end-of-text" : "tokens");
+        if (!one || json_array_append_new(all, one) < 0) {
+            json_decref(all);
+            return NULL;
+        }
+    }
+    return all;
+}

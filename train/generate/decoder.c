@@ -1,0 +1,297 @@
+/* decoder.c: the forward pass over single tokens with a cache of keys and values.
+ *
+ * Every product is x W' with W (out, in), a weight's row beside the next (kernels.h, dots): linear weights, which
+ * checkpoints have as (in, out), are turned when they are loaded. A run is one parallel region; its loops are cut by
+ * shapes alone, and each number comes from one kernel call of one thread. */
+#include "decoder.h"
+
+#include <math.h>
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/cpu.h"
+#include "log/metrics.h"
+
+#define TILE 32 /* numbers of a row that are one task of a product */
+
+struct sgt_decoder {
+    sgt_backend loads; /* first: a sgt_backend * is a sgt_decoder * */
+    sgt_decoder_options o;
+    const sgt_kernels *k;
+    size_t C, H, D, V, tensors;
+    void **at; /* (tensors): float32, or bfloat16 where is_product and o.bf16 */
+    uint64_t weights;
+    sgt_arena arena;
+    float *keys, *values;        /* (layers, sequences, H, window, D) */
+    float *x, *ln, *mean, *rstd; /* of a run's rows: (ROWS, C) twice, (ROWS) twice */
+    float *qkv, *att, *y, *wide; /* (ROWS, 3C), (ROWS, C) twice, (ROWS, 4C) */
+    float *last;                 /* wanted rows after the last LayerNorm (ROWS, C) */
+    float *scores;               /* (threads, window) */
+};
+
+/* ---- memory and parameters ---- */
+
+/* Matrices that rows are multiplied by; wte is the head's too, or like it. */
+static int is_product(const sgt_tensor *t, size_t index) { return t->dims == 2 && index != 1; }
+static int is_linear(const sgt_decoder *d, size_t index)
+{
+    return index > 1 && index < 2 + SGT_BLOCK_TENSORS * (size_t)d->o.model.layers;
+}
+
+static size_t number_size(const sgt_decoder *d, const sgt_tensor *t, size_t index)
+{
+    return is_product(t, index) && d->o.bf16 ? sizeof(uint16_t) : sizeof(float);
+}
+
+/* Called once to measure and once with memory behind it. */
+static void lay_out(sgt_decoder *d)
+{
+    sgt_arena *a = &d->arena;
+    size_t cache = (size_t)d->o.model.layers * d->o.sequences * d->o.window * d->C;
+    d->weights = 0;
+    for (size_t i = 0; i < d->tensors; i++) {
+        sgt_tensor t;
+        sgt_model_tensor(&d->o.model, i, &t);
+        d->at[i] = sgt_arena_take(a, t.count, number_size(d, &t, i));
+        if (i != 1 && (i || !d->o.model.untied)) d->weights += t.count * number_size(d, &t, i);
+    }
+    const struct {
+        float **part;
+        size_t count;
+    } parts[] = {{&d->keys, cache}, {&d->values, cache}, {&d->x, SGT_DECODER_ROWS * d->C},
+                 {&d->ln, SGT_DECODER_ROWS * d->C}, {&d->mean, SGT_DECODER_ROWS}, {&d->rstd, SGT_DECODER_ROWS},
+                 {&d->qkv, SGT_DECODER_ROWS * 3 * d->C}, {&d->att, SGT_DECODER_ROWS * d->C},
+                 {&d->y, SGT_DECODER_ROWS * d->C}, {&d->wide, SGT_DECODER_ROWS * 4 * d->C},
+                 {&d->last, SGT_DECODER_ROWS * d->C}, {&d->scores, (size_t)d->o.threads * d->o.window}};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        *parts[i].part = sgt_arena_take(a, parts[i].count, sizeof(float));
+}
+
+static void keep(const sgt_decoder *d, size_t index, const sgt_tensor *t, size_t at, const float *from, size_t count)
+{
+    if (number_size(d, t, index) == sizeof(float)) memcpy((float *)d->at[index] + at, from, count * sizeof *from);
+    else d->k->to_bf16((uint16_t *)d->at[index] + at, from, count);
+}
+
+/* Whole rows of a linear weight, turned: a task a column of theirs. */
+static void keep_turned(const sgt_decoder *d, size_t index, const sgt_tensor *t, size_t row, const float *from,
+                        size_t rows)
+{
+    enum { MOST = 256 };
+    size_t in = t->dim[0], out = t->dim[1];
+    for (size_t r = 0; r < rows; r += MOST) {
+        size_t n = rows - r < MOST ? rows - r : MOST;
+#pragma omp parallel for num_threads(d->o.threads) schedule(static)
+        for (size_t c = 0; c < out; c++) {
+            float column[MOST];
+            for (size_t i = 0; i < n; i++) column[i] = from[(r + i) * out + c];
+            keep(d, index, t, c * in + row + r, column, n);
+        }
+    }
+}
+
+static int put(sgt_backend *b, sgt_state what, size_t index, size_t first, size_t count, const float *from,
+               sgt_error *err)
+{
+    sgt_decoder *d = (sgt_decoder *)b;
+    sgt_tensor t;
+    sgt_model_tensor(&d->o.model, index, &t);
+    if (what != SGT_PARAMETERS || first > t.count || count > t.count - first)
+        return sgt_fail(err, SGT_EUSAGE, "%s: no such parameters in a decoder", t.name);
+    if (!is_linear(d, index) || t.dims == 1) {
+        keep(d, index, &t, first, from, count);
+        return SGT_OK;
+    }
+    size_t in = t.dim[0], out = t.dim[1];
+    while (count) { /* what is left of a row, whole rows, the beginning of one */
+        size_t row = first / out, column = first % out, take = out - column < count ? out - column : count;
+        if (column == 0 && count >= out) {
+            take = count / out * out;
+            keep_turned(d, index, &t, row, from, count / out);
+        } else
+            for (size_t i = 0; i < take; i++) keep(d, index, &t, (column + i) * in + row, from + i, 1);
+        first += take, from += take, count -= take;
+    }
+    return SGT_OK;
+}
+
+static int get_memory(sgt_decoder *d, sgt_error *err)
+{
+    lay_out(d);
+    uint64_t need = d->arena.used, available = sgt_memory_available();
+    if (need > available)
+        return sgt_fail(err, SGT_ENOMEM,
+                        "the model and the keys and values of %u sequences need %.1f GiB of memory, of which %.1f are "
+                        "to be had",
+                        d->o.sequences, (double)need / 0x1p30, (double)available / 0x1p30);
+    return sgt_arena_map(&d->arena, d->arena.used, 0, err);
+}
+
+int sgt_decoder_open(sgt_decoder **out, const sgt_decoder_options *o, sgt_error *err)
+{
+    int rc = SGT_OK;
+    sgt_decoder *d = calloc(1, sizeof *d);
+    if (!d) return sgt_fail(err, SGT_ENOMEM, "the model: out of memory");
+    d->loads = (sgt_backend){.name = "cpu", .put = put};
+    d->o = *o;
+    if (!d->o.window || d->o.window > o->model.positions) d->o.window = o->model.positions;
+    if (!d->o.sequences) d->o.sequences = 1;
+    if (d->o.threads < 1) d->o.threads = sgt_cpu_count();
+    d->k = sgt_kernels_cpu();
+    d->loads.level = d->k->level;
+    d->C = o->model.channels, d->H = o->model.heads, d->D = d->C / d->H, d->V = o->model.vocab;
+    d->tensors = sgt_model_tensors(&o->model);
+    d->at = calloc(d->tensors, sizeof *d->at);
+    if (!d->at) rc = sgt_fail(err, SGT_ENOMEM, "the model: out of memory");
+    if (rc == SGT_OK) rc = get_memory(d, err);
+    if (rc < 0) {
+        sgt_decoder_close(d);
+        return rc;
+    }
+    lay_out(d);
+    *out = d;
+    return SGT_OK;
+}
+
+void sgt_decoder_close(sgt_decoder *d)
+{
+    if (!d) return;
+    sgt_arena_unmap(&d->arena);
+    free(d->at);
+    free(d);
+}
+
+sgt_backend *sgt_decoder_loads(sgt_decoder *d) { return &d->loads; }
+uint32_t sgt_decoder_window(const sgt_decoder *d) { return d->o.window; }
+uint32_t sgt_decoder_sequences(const sgt_decoder *d) { return d->o.sequences; }
+const sgt_model *sgt_decoder_model(const sgt_decoder *d) { return &d->o.model; }
+int sgt_decoder_threads(const sgt_decoder *d) { return d->o.threads; }
+uint64_t sgt_decoder_bytes(const sgt_decoder *d) { return d->arena.size; }
+uint64_t sgt_decoder_weights(const sgt_decoder *d) { return d->weights; }
+
+/* ---- a run: everything below is called by all threads of its region ---- */
+
+static size_t tensor_of(size_t layer, size_t which) { return 2 + layer * SGT_BLOCK_TENSORS + which; }
+static const float *vector(const sgt_decoder *d, size_t index) { return d->at[index]; }
+
+static void dots(const sgt_decoder *d, float *out, size_t ld, const float *x, size_t weight, size_t first,
+                 const float *bias, size_t n, size_t m, size_t k)
+{
+    if (d->o.bf16) d->k->dots_bf16(out, ld, x, (const uint16_t *)d->at[weight] + first * k, bias, n, m, k);
+    else d->k->dots(out, ld, x, (const float *)d->at[weight] + first * k, bias, n, m, k);
+}
+
+/* out (n, m) = x (n, k) W' + the bias that is the next tensor, through GELU where asked */
+static void linear(const sgt_decoder *d, float *out, const float *x, size_t weight, size_t n, size_t m, size_t k,
+                   int gelu)
+{
+    const float *bias = vector(d, weight + 1);
+#pragma omp for schedule(static)
+    for (size_t j = 0; j < m; j += TILE) {
+        size_t columns = m - j < TILE ? m - j : TILE;
+        dots(d, out + j, m, x, weight, j, bias + j, n, columns, k);
+        for (size_t i = 0; gelu && i < n; i++)
+            d->k->gelu(out + i * m + j, out + i * m + j, columns, d->o.model.gelu);
+    }
+}
+
+/* Where keys or values of a head begin: (window, D) follow. */
+static float *cached(const sgt_decoder *d, float *cache, size_t layer, uint32_t sequence, size_t head)
+{
+    return cache + ((layer * d->o.sequences + sequence) * d->H + head) * d->o.window * d->D;
+}
+
+static void remember(const sgt_decoder *d, size_t layer, const sgt_decoder_row *rows, size_t n)
+{
+#pragma omp for schedule(static)
+    for (size_t t = 0; t < n * d->H; t++) {
+        const sgt_decoder_row *r = rows + t / d->H;
+        size_t h = t % d->H, bytes = d->D * sizeof(float);
+        const float *k = d->qkv + t / d->H * 3 * d->C + d->C + h * d->D;
+        memcpy(cached(d, d->keys, layer, r->sequence, h) + r->position * d->D, k, bytes);
+        memcpy(cached(d, d->values, layer, r->sequence, h) + r->position * d->D, k + d->C, bytes);
+    }
+}
+
+static void attention(const sgt_decoder *d, size_t layer, const sgt_decoder_row *rows, size_t n)
+{
+    float scale = 1 / sqrtf((float)d->D), *scores = d->scores + (size_t)omp_get_thread_num() * d->o.window;
+#pragma omp for schedule(static)
+    for (size_t t = 0; t < n * d->H; t++) {
+        const sgt_decoder_row *r = rows + t / d->H;
+        size_t i = t / d->H, h = t % d->H;
+        d->k->attend(d->att + i * d->C + h * d->D, d->qkv + i * 3 * d->C + h * d->D,
+                     cached(d, d->keys, layer, r->sequence, h), cached(d, d->values, layer, r->sequence, h),
+                     r->position + 1, d->D, scale, scores);
+    }
+}
+
+/* x += y, and its LayerNorm */
+static void residual(const sgt_decoder *d, size_t norm, size_t n)
+{
+#pragma omp for schedule(static)
+    for (size_t i = 0; i < n; i++)
+        d->k->residual_layernorm(d->x + i * d->C, d->ln + i * d->C, d->mean + i, d->rstd + i, d->x + i * d->C,
+                                 d->y + i * d->C, vector(d, norm), vector(d, norm + 1), 1, d->C, d->o.model.eps);
+}
+
+static void block(const sgt_decoder *d, size_t l, const sgt_decoder_row *rows, size_t n)
+{
+    size_t C = d->C, next = tensor_of(l + 1, SGT_LN1_W); /* the next block's, or ln_f, which stands in its place */
+    linear(d, d->qkv, d->ln, tensor_of(l, SGT_QKV_W), n, 3 * C, C, 0);
+    remember(d, l, rows, n);
+    attention(d, l, rows, n);
+    linear(d, d->y, d->att, tensor_of(l, SGT_PROJ_W), n, C, C, 0);
+    residual(d, tensor_of(l, SGT_LN2_W), n);
+    linear(d, d->wide, d->ln, tensor_of(l, SGT_FC_W), n, 4 * C, C, 1);
+    linear(d, d->y, d->wide, tensor_of(l, SGT_FCPROJ_W), n, C, 4 * C, 0);
+    residual(d, next, n);
+}
+
+static void widen_row(const sgt_decoder *d, float *out, uint16_t id)
+{
+    const uint16_t *row = (const uint16_t *)d->at[0] + id * d->C;
+    for (size_t c = 0; c < d->C; c++) {
+        uint32_t bits = (uint32_t)row[c] << 16;
+        memcpy(out + c, &bits, sizeof bits);
+    }
+}
+
+static void embed(const sgt_decoder *d, const sgt_decoder_row *rows, size_t n)
+{
+    const float *wpe = vector(d, 1);
+    size_t first = tensor_of(0, SGT_LN1_W);
+#pragma omp for schedule(static)
+    for (size_t i = 0; i < n; i++) {
+        float *x = d->x + i * d->C;
+        if (d->o.bf16) widen_row(d, x, rows[i].id);
+        else memcpy(x, vector(d, 0) + rows[i].id * d->C, d->C * sizeof *x);
+        d->k->add(x, wpe + rows[i].position * d->C, d->C);
+        d->k->layernorm(d->ln + i * d->C, d->mean + i, d->rstd + i, x, vector(d, first), vector(d, first + 1), 1, d->C,
+                        d->o.model.eps);
+    }
+}
+
+static void head(const sgt_decoder *d, size_t wanted, float *logits)
+{
+    size_t weight = d->o.model.untied ? d->tensors - 1 : 0;
+#pragma omp for schedule(static)
+    for (size_t j = 0; j < d->V; j += TILE)
+        dots(d, logits + j, d->V, d->last, weight, j, NULL, wanted, d->V - j < TILE ? d->V - j : TILE, d->C);
+}
+
+void sgt_decoder_run(sgt_decoder *d, const sgt_decoder_row *rows, size_t n, float *logits)
+{
+    size_t wanted = 0;
+#pragma omp parallel num_threads(d->o.threads)
+    {
+        embed(d, rows, n);
+        for (size_t l = 0; l < d->o.model.layers; l++) block(d, l, rows, n);
+#pragma omp single
+        for (size_t i = 0; i < n; i++)
+            if (rows[i].wanted) memcpy(d->last + wanted++ * d->C, d->ln + i * d->C, d->C * sizeof(float));
+        head(d, wanted, logits);
+    }
+}
