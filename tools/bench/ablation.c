@@ -35,13 +35,13 @@ static bench_shape shape = BENCH_SHAPE;
 
 static const sgt_option table[] = {
     {.name = "What is run"},
-    {"data", 'd', SGT_OPT_TEXT, &o.data, "OUT/ | SHARD", .help = "a folder of shards, or one shard"},
+    {"data", 'd', SGT_OPT_TEXT, &o.data, "OUT/|SHARD", .help = "what is trained on (needed)"},
     BENCH_DEVICE(shape),
     BENCH_MODEL(shape),
     {"batch-size", 'b', SGT_OPT_COUNT, &shape.batch, "N", "rows of a step, the same for all",
      .def = "64 on CUDA, if they fit; 4 on a CPU", .min = 1, .max = 1 << 20},
     BENCH_SEQ(shape, "64", 1 << 20),
-    {"rows", 0, SGT_OPT_TEXT, &o.rows, "LIST", .help = "only these techniques' rows, with commas between them",
+    {"rows", 0, SGT_OPT_TEXT, &o.rows, "LIST", "only these techniques' rows, with commas between them", .def = "all",
      .words = "text|mmap|preload|simd|overlap|async|tf32|bf16|fused|graphs|flash|padded|tied"},
     BENCH_THREADS(shape),
     {.name = "How"},

@@ -25,7 +25,7 @@ static bench_shape shape = {.device = "auto", .precision = "fp32"};
 static const sgt_option table[] = {
     {.name = "What is run"},
     {"model", 'm', SGT_OPT_TEXT, &shape.model, "DIR",
-     .help = "a checkpoint, a run (its newest one), or any Hugging Face GPT-2 directory"},
+     .help = "a checkpoint, a run (its newest one), or any Hugging Face GPT-2 directory (needed)"},
     BENCH_DEVICE(shape),
     {"batch-size", 'b', SGT_OPT_COUNT, &shape.batch, "N", "answers at a time", .def = "64 on CUDA, 8 on a CPU",
      .min = 1, .max = 65536},

@@ -52,7 +52,7 @@ static const sgt_option table[] = {
     {"no-pad-vocab", 0, SGT_OPT_FLAG, &o.no_pad_vocab, .help = "CUDA: 50,257 rows of logits, not 50,304"},
     {"deterministic", 0, SGT_OPT_FLAG, &o.deterministic, .help = "CUDA: nothing is chosen by timing"},
     BENCH_THREADS(shape),
-    {"data", 'd', SGT_OPT_TEXT, &o.data, "OUT/ | SHARD", .help = "rows from shards instead of random tokens"},
+    {"data", 'd', SGT_OPT_TEXT, &o.data, "OUT/|SHARD", "rows from shards", .def = "random tokens"},
     {"loader", 0, SGT_OPT_CHOICE, &o.loader, "preload|mmap|uring", "how they are read", .def = "preload"},
     {.name = "How"},
     {"steps", 0, SGT_OPT_COUNT, &o.steps, "N", "steps measured; the median is given", .def = "20", .min = 1,

@@ -293,22 +293,24 @@ static void print_set(const sgt_option *o)
 {
     switch (o->kind) {
     case SGT_OPT_COUNT:
-    case SGT_OPT_SIZE: printf("%llu\n", (unsigned long long)*(const uint64_t *)o->to); return;
-    case SGT_OPT_REAL: printf("%.15g\n", *(const double *)o->to); return;
-    case SGT_OPT_PERCENT: printf("%.15g%%\n", 100 * *(const double *)o->to); return;
+    case SGT_OPT_SIZE: printf("%llu", (unsigned long long)*(const uint64_t *)o->to); return;
+    case SGT_OPT_REAL: printf("%.15g", *(const double *)o->to); return;
+    case SGT_OPT_PERCENT: printf("%.15g%%", 100 * *(const double *)o->to); return;
     case SGT_OPT_TEXT:
-    case SGT_OPT_CHOICE: printf("%s\n", *(const char *const *)o->to ? *(const char *const *)o->to : "-"); return;
-    default: printf("-\n");
+    case SGT_OPT_CHOICE: printf("%s", *(const char *const *)o->to ? *(const char *const *)o->to : "-"); return;
+    default: printf("-");
     }
 }
 
 static void print_table(const sgt_program *p, const char *command)
 {
+    static const char *const kinds[] = {"heading", "flag", "count", "size", "real", "percent", "text", "choice", "list"};
     for (const sgt_option *o = p->options; o->name; o++) {
         if (o->kind == SGT_OPT_HEADING) continue;
         printf("%s\t%s\t%c\t%s\t%s\t", command, o->name, o->letter ? o->letter : '-', o->value ? o->value : "-",
                o->def ? o->def : "-");
         print_set(o);
+        printf("\t%s\n", kinds[o->kind]);
     }
     for (const sgt_command *const *c = p->commands; c && *c; c++) print_table((*c)->program, (*c)->name);
 }
