@@ -111,8 +111,9 @@ typedef struct sgt_loader_info {
     uint32_t batch, seq, vocab; /* as decided: B over all ranks, T, ids below this */
     uint32_t local_batch;       /* rows this rank sees: batch / ranks */
     int padded;                 /* rows may be: sampling documents */
-    uint64_t hash;              /* identifies the data: of the manifest, or of headers and sizes where there is none;
-                                 * of a mix: of its sets' hashes and weights, in their order */
+    uint64_t hash;              /* identifies the data: of the manifest, or where there is none of names, sizes and
+                                 * headers, and of the tokens at both ends of shards whose header has no checksum
+                                 * (4 KiB each); of a mix: of its sets' hashes and weights, in their order */
     uint32_t sets;              /* 1, or how many are mixed */
     sgt_reader reader;          /* as asked */
     const char *reader_detail;  /* "preload", "uring (pread: io_uring is forbidden)"; lives as long as the loader */

@@ -127,16 +127,23 @@ static void on_sigbus(int number, siginfo_t *info, void *context)
     errno = error;
 }
 
+/* Whoever asks again tries again. */
+static int give_up(sgt_error *err)
+{
+    __atomic_store_n(&guard.claimed, 0, __ATOMIC_RELAXED);
+    return sgt_fail_errno(err, "the handler of SIGBUS");
+}
+
 int sgt_loader_guard_sigbus(sgt_error *err)
 {
     struct sigaction ours;
     if (__atomic_exchange_n(&guard.claimed, 1, __ATOMIC_RELAXED)) return SGT_OK;
     guard.page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    if (sigaction(SIGBUS, NULL, &guard.before) < 0) return sgt_fail_errno(err, "the handler of SIGBUS");
+    if (sigaction(SIGBUS, NULL, &guard.before) < 0) return give_up(err);
     memset(&ours, 0, sizeof ours);
     ours.sa_sigaction = on_sigbus;
     ours.sa_mask = guard.before.sa_mask; /* whoever had it finds things as they would have been */
     ours.sa_flags = SA_SIGINFO | SA_ONSTACK | (guard.before.sa_flags & (int)(SA_NODEFER | SA_RESTART));
     __atomic_store_n(&guard.ready, 1, __ATOMIC_RELEASE);
-    return sigaction(SIGBUS, &ours, NULL) < 0 ? sgt_fail_errno(err, "the handler of SIGBUS") : SGT_OK;
+    return sigaction(SIGBUS, &ours, NULL) < 0 ? give_up(err) : SGT_OK;
 }

@@ -44,7 +44,7 @@ static int read_index(sgt_documents *d, const sgt_set_shard *h, const char *path
     char *bytes;
     size_t n;
     uint64_t at, last = 0;
-    int rc = sgt_file_get(&bytes, &n, path, 8 * (size_t)SGT_SHARD_MAX_TOKENS, err);
+    int rc = sgt_file_get(&bytes, &n, path, 8 * (size_t)h->head.tokens, err); /* a document has a token */
     if (rc < 0) return rc;
     if (n % 8) rc = sgt_fail(err, SGT_EFORMAT, "%s: %zu bytes, wanted a whole number of 8-byte offsets", path, n);
     else if (h->documents != UINT64_MAX && h->documents != n / 8)

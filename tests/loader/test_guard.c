@@ -1,13 +1,16 @@
 /* Files cut short while they are mapped: what fails, what it says, and what is left alone. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
+#include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -189,6 +192,49 @@ Test(guard, cut_behind_its_back)
         }
         sgt_loader_close(l);
     }
+}
+
+/* What a disk that fails does to a map cannot be had from a healthy one: the shard's pages become memory of which
+ * userfaultfd says that it is not there, and the kernel raises the very signal, at the very address, with the same
+ * code. The file has its size: it is the disk that is to blame. */
+Test(guard, disk_that_fails)
+{
+    struct uffdio_api api = {.api = UFFD_API, .features = UFFD_FEATURE_SIGBUS};
+    uint16_t rows[B * (T + 1)];
+    unsigned failed = 0, good = 0;
+    sgt_cursor *c;
+    sgt_error err;
+    guard();
+    cr_assert_eq(mkdir("d", 0777), 0);
+    put_three();
+    sgt_loader *l = open_mapped("d", SGT_SAMPLING_SHUFFLE);
+    sgt_window w = {.shard = 1, .tokens = 1};
+    const uint16_t *first;
+    cr_assert_eq(sgt_cursor_open(&c, l, &err), 0, "%s", err.text);
+    cr_assert_eq(l->ops->fetch(c->reader_cursor, &w, 1, &first, &err), 0);
+    char *base = (char *)(uintptr_t)first - SGT_SHARD_HEADER, *bad = base + 7 * PAGE;
+    int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
+    if (fd < 0 || ioctl(fd, UFFDIO_API, &api) < 0) cr_skip_test("no userfaultfd here");
+    cr_assert_eq(mmap(bad, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), (void *)bad);
+    struct uffdio_register page = {.range = {(uintptr_t)bad, PAGE}, .mode = UFFDIO_REGISTER_MODE_MISSING};
+    cr_assert_eq(ioctl(fd, UFFDIO_REGISTER, &page), 0);
+    for (uint64_t k = 0; k < 60; k++) {
+        int rc = sgt_loader_batch(l, c, k, rows, &err);
+        if (rc == 0) {
+            cr_assert(!failed || !past(l, k, 1, 7 * PAGE), "batch %lu has windows behind the page", k);
+            check_rows(l, k, rows);
+            good++;
+            continue;
+        }
+        cr_assert(rc == SGT_EIO && past(l, k, 1, 7 * PAGE), "%s", err.text);
+        cr_assert_str_eq(err.text, "d/train_000001.bin: at byte 28672: cannot read: the disk failed, or the file was "
+                                   "cut short while in use");
+        failed++;
+    }
+    cr_assert(failed && good);
+    close(fd);
+    sgt_cursor_close(c);
+    sgt_loader_close(l);
 }
 
 /* A stream's threads, which block the signals that are the program's. */

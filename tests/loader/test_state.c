@@ -122,6 +122,35 @@ Test(state, what_differs_is_said)
     refused(&left, &state, text);
 }
 
+/* Sets without a checksum, of the same names and sizes: told apart by the tokens at their ends, and by no others. */
+Test(state, foreign_sets_of_one_size)
+{
+    sgt_loader_options o = {.batch = 4, .seq = T};
+    uint64_t next;
+    for (int raw = 0; raw < 2; raw++) {
+        const char *path = raw ? "r/train.bin" : "f/train_000000.bin";
+        void (*const put)(const char *, uint32_t, uint64_t) = raw ? put_raw : put_foreign;
+        uint64_t data = raw ? 0 : 1024, last = data + 2 * 9999;
+        cr_assert_eq(mkdir(raw ? "r" : "f", 0777), 0);
+        for (int end = 0; end < 3; end++) {
+            sgt_loader_state state;
+            put(path, 1, 10000);
+            sgt_loader *l = open_loader(path, &o, NULL);
+            sgt_loader_get_state(l, 3, &state);
+            sgt_loader_close(l);
+            patch(path, end == 0 ? data : end == 1 ? last : data + 4096, "\1\1", 2);
+            l = open_loader(path, &o, NULL);
+            sgt_error err;
+            int rc = sgt_loader_resume(l, &state, &next, &err);
+            cr_assert_eq(rc, end < 2 ? SGT_EUSAGE : 0);
+            if (rc) cr_assert(strstr(err.text, "not the run that was left: the data are others, "), "%s", err.text);
+            sgt_loader_close(l);
+        }
+        put(path, 1, 100); /* shorter than the two ends together */
+        sgt_loader_close(open_loader(path, &o, NULL));
+    }
+}
+
 /* Two splits of one manifest have one hash. */
 Test(state, another_split)
 {

@@ -152,7 +152,7 @@ static int add_shard(loader_bench *b, const char *path, sgt_error *err)
     if (fd < 0) return fd;
     close(fd);
     loader_shard *s = &b->shards[b->shard_count];
-    *s = (loader_shard){strdup(path), h.data, h.tokens};
+    *s = (loader_shard){strdup(path), h.data, h.tokens, sgt_shard_bytes(&h)};
     if (!s->path) return sgt_fail(err, SGT_ENOMEM, "out of memory");
     b->shard_count++;
     b->tokens += h.tokens;

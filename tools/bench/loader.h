@@ -83,7 +83,7 @@ typedef struct loader_python loader_python;
 
 typedef struct loader_shard {
     char *path;
-    uint64_t data, tokens; /* the first token's byte; how many */
+    uint64_t data, tokens, bytes; /* the first token's byte; how many; of the file */
 } loader_shard;
 
 typedef struct loader_bench {

@@ -147,7 +147,7 @@ static char *file_list(const loader_bench *b, size_t *files, uint64_t *bytes)
         }
         *p = 0;
         ++*files;
-        *bytes += b->shards[i].data + 2 * b->shards[i].tokens;
+        *bytes += b->shards[i].bytes;
     }
     return list;
 }
