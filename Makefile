@@ -169,7 +169,7 @@ JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 2))
 
 # demo and check are the first thing a newcomer types: they see to the packages, then start make anew, which finds them.
 demo:                                  ## the main job on real text, on a CPU, in under 3 minutes (CORPUS=DIR: yours)
-	@tools/deps.sh build
+	@tools/deps.sh demo
 	@$(MAKE) $(JOBS) --no-print-directory run-demo
 
 check: deps                            ## every test, within 10 minutes
@@ -289,7 +289,7 @@ need-packages:
 	@missing=$$(tools/deps.sh build --missing) || \
 	    { echo "sgt needs these packages: $$missing (make deps installs them)" >&2; exit 1; }
 
-run-demo: $(B)/bin/sgt-tokenize $(B)/bin/sgt-bench $(B)/bin/sgt-train
+run-demo: $(addprefix $(B)/bin/sgt-,tokenize bench train sample report)
 	@tools/demo.sh $(B) $(CORPUS)
 
 # The CUDA library has to link, which nothing else here shows; in variants it is kept in step where make has built it.

@@ -62,6 +62,17 @@ say "3. Batches to a falling loss: a small GPT-2, from scratch, on this CPU"
 show sgt-train --data "$DEMO/out" --run "$DEMO/run" --model 4x128x4 --loader preload --device cpu --batch-size 6 \
     --seq-len 64 --steps "$STEPS" --lr 3e-3 --warmup 10 --eval-every 50 --save-every 0
 
+say "4. A word from it, after $STEPS steps"
+show sgt-sample --quiet --prompt Hackers --tokens 40 "$DEMO/run" && echo
+
+say "5. The run on one page"
+report=$DEMO/report.html
+if command -v gnuplot > /dev/null; then
+    show sgt-report --quiet -o "$report" "$DEMO/run"
+else
+    echo "left out: gnuplot draws it (make deps, then: sgt-report $DEMO/run)" && report=
+fi
+
 number() { tr ',' '\n' < "$2" | sed -n "s/.*\"$1\": *\([0-9.e+-]*\).*/\1/p" | head -1; }
 reader() {
     tr -d '\n' < "$DEMO/bench.json" | tr '{' '\n' |
@@ -78,11 +89,13 @@ awk -v tokens="$(number tokens "$DEMO/tokenize.json")" -v mb="$(number mb_per_s 
     printf "  loss           %.3f at the first step, %.3f after %d: ", first, last, steps
     printf "down by %.2f nats\n", first - last
 }'
+[ -z "$report" ] || echo "  the page       $report: open it in a browser"
 cat << END
 
 Try next, with $B/bin on your PATH:
   sgt-inspect $DEMO/out --decode 0:80            what is in the shards
   sgt-inspect $DEMO/run                          what is in the run
   sgt-train --data $DEMO/out --run $DEMO/run --resume --steps 400   go on where it stopped
+  sgt-sample $DEMO/run --prompt Hackers          what it has learnt; more after more steps
   sgt-tokenize your-text/ out/ && sgt-train --loader preload --model 6x384x6
 END

@@ -71,8 +71,13 @@ mv bin/gnuplot gnuplot
 run 0 env PATH="$PWD/bin" CC=cc "$deps"
 stdout_is 'installing with apt-get, though sgt does without: protobuf-c-compiler libprotobuf-c-dev gnuplot-nox
 apt-get could not install, left out: protobuf-c-compiler libprotobuf-c-dev gnuplot-nox'
-mv gnuplot bin
 run 0 env PATH="$PWD/bin" CC=cc "$deps" build
+stdout_is ''
+run 0 env PATH="$PWD/bin" CC=cc "$deps" demo
+stdout_is 'installing with apt-get, though sgt does without: gnuplot-nox
+apt-get could not install, left out: gnuplot-nox'
+mv gnuplot bin
+run 0 env PATH="$PWD/bin" CC=cc "$deps" demo
 stdout_is ''
 rm bin/apt-get
 run 0 env PATH="$PWD/bin" CC=cc "$deps"
