@@ -172,10 +172,11 @@ static const sgt_program program = {
 
 static void show_progress(void *ctx, const sgt_metrics *m, uint64_t steps, uint64_t first)
 {
-    char text[160], rate[32];
-    snprintf(text, sizeof text, "step %llu loss %.4f lr %.2e %s", (unsigned long long)m->step + 1, m->loss, m->lr,
-             sgt_format_rate(rate, sizeof rate, m->tokens_per_s, "tokens/s"));
-    sgt_progress_update(ctx, m->step + 1, steps, first, text);
+    char facts[160], rate[32], mfu[32] = "";
+    if (m->mfu > 0) snprintf(mfu, sizeof mfu, "\tMFU %.0f %%", 100 * m->mfu);
+    snprintf(facts, sizeof facts, "loss %.4f\t%s\tlr %.2e%s", m->loss,
+             sgt_format_rate(rate, sizeof rate, m->tokens_per_s, "tokens/s"), m->lr, mfu);
+    sgt_progress_update(ctx, m->step + 1, steps, first, facts);
 }
 
 static void show_line(void *ctx, const char *line) { sgt_progress_line(ctx, line); }

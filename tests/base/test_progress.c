@@ -119,19 +119,73 @@ Test(progress, a_total_that_is_not_known)
     free(t);
 }
 
-/* The bar gives way first, then the line is cut: it never wraps, which would leave a line behind at each redraw. */
+/* One bar of that width, as it is left at the end. */
+static void one_bar(char row[COLUMNS], int width, sgt_progress_unit unit, uint64_t done, uint64_t total, const char *facts)
+{
+    terminal *t = plug(width);
+    sgt_progress *p = sgt_progress_new(unit == SGT_PROGRESS_BYTES ? "B" : "step", unit, 0);
+    sgt_progress_update(p, done, total, 0, facts);
+    sgt_progress_end(p);
+    cr_assert_eq(unplug(t), 1);
+    memcpy(row, t->rows[0], COLUMNS);
+    cr_assert_leq(strlen(row), (size_t)width - 1);
+    free(t);
+}
+
+/* What of `line` is not a number's, so that times and speeds do not matter. */
+static void check_shape(const char *line, const char *want)
+{
+    char shape[COLUMNS];
+    size_t n = 0;
+    for (const char *c = line; *c && n + 1 < sizeof shape; c++)
+        if (!strchr("0123456789.# ", *c) && !(strchr("kMGT", *c) && c[-1] == ' ' && c[1] && strchr("tsiB", c[1])))
+            shape[n++] = *c;
+    shape[n] = '\0';
+    cr_assert_str_eq(shape, want, "%s: %s, not %s", line, shape, want);
+}
+
+/* The bar gives way first, then whole parts, the least important ones first. */
 Test(progress, narrow_terminals)
 {
-    for (int width = 40; width <= 120; width++) {
-        terminal *t = plug(width);
-        sgt_progress *p = sgt_progress_new("B", SGT_PROGRESS_BYTES, 0);
-        sgt_progress_update(p, 99ull << 30, 1023ull << 30, 0, "123 Mtokens/s and more than anybody wants to know");
-        sgt_progress_end(p);
-        cr_assert_eq(unplug(t), 1);
-        cr_assert_eq(strncmp(t->rows[0], "  9%|", 5), 0, "%s", t->rows[0]);
-        cr_assert_leq(strlen(t->rows[0]), (size_t)width - 1);
-        free(t);
+    static const char facts[] = "loss 5.7891\t2.85 ktokens/s\tlr 2.26e-04\tMFU 41 %";
+    static const struct {
+        int from, to; /* widths */
+        const char *shape;
+    } of_items[] = {{110, 200, "%||,/,[:<:,step/s]loss,tokens/s,lre-,MFU%"}, {96, 96, "%||,/,[:<:]loss,tokens/s,lre-,MFU%"},
+                    {90, 90, "%||,/,<:loss,tokens/s,lre-,MFU%"}, {80, 80, "%||,/,<:loss,tokens/s,lre-"},
+                    {60, 60, "%||,/,<:loss"}, {40, 40, "%,/,<:loss"}, {30, 30, "%,/,<:"}};
+    char row[COLUMNS];
+    for (size_t i = 0; i < sizeof of_items / sizeof *of_items; i++)
+        for (int width = of_items[i].from; width <= of_items[i].to; width++) {
+            one_bar(row, width, SGT_PROGRESS_ITEMS, 126000, 300000, facts);
+            check_shape(row, of_items[i].shape);
+        }
+    for (int width = 1; width <= 120; width++) { /* never longer than the terminal is wide, whatever that is */
+        one_bar(row, width, SGT_PROGRESS_BYTES, 99ull << 30, 1023ull << 30,
+                "123 Mtokens/s\tand more than anybody wants to know");
+        cr_assert_eq(strncmp(row, "  9%", width < 5 ? (size_t)width - 1 : 4), 0, "%s", row);
     }
+    check_shape(row, "%||iB/iB[:<:,B/s]tokens/s,andmorethananybodywantstoknow");
+}
+
+/* A window that becomes narrower, and wider again, while the bar is there. */
+Test(progress, a_terminal_that_changes)
+{
+    static const int widths[] = {120, 60, 40, 90};
+    terminal *t = plug(120);
+    sgt_progress *p = sgt_progress_new("step", SGT_PROGRESS_ITEMS, 0);
+    for (int i = 0; i < 4; i++) {
+        struct winsize size = {.ws_row = 24, .ws_col = (unsigned short)widths[i]};
+        cr_assert_eq(ioctl(t->master, TIOCSWINSZ, &size), 0);
+        let_time_pass();
+        sgt_progress_update(p, 1000, 2000, 0, "loss 5.7891\t2.85 ktokens/s\tlr 2.26e-04");
+        usleep(20000); /* the other side reads */
+        cr_assert_leq(strlen(t->rows[0]), (size_t)widths[i] - 1, "%s", t->rows[0]);
+        cr_assert_geq(strlen(t->rows[0]), (size_t)(widths[i] < 90 ? widths[i] - 16 : 70), "%s", t->rows[0]);
+    }
+    sgt_progress_end(p);
+    cr_assert_eq(unplug(t), 1);
+    free(t);
 }
 
 enum { THREADS = 4, LINES = 200 };

@@ -13,7 +13,7 @@
 
 #define REDRAW .2 /* seconds on a terminal */
 #define LOGGED 10. /* seconds elsewhere */
-#define BAR 20 /* columns, or as many as a narrow terminal leaves, but no fewer than LEAST */
+#define BAR 20 /* columns, or as many as a narrow terminal leaves, but no fewer than LEAST: or there is none */
 #define LEAST 4
 
 struct sgt_progress {
@@ -43,7 +43,20 @@ sgt_progress *sgt_progress_new(const char *unit_name, sgt_progress_unit unit, in
 static int columns(void)
 {
     struct winsize w;
-    return ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col >= 40 ? w.ws_col : 80;
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col : 80;
+}
+
+/* The parts of the line that there is room for. */
+typedef struct parts {
+    int bar, elapsed, rate;
+    size_t facts;
+} parts;
+
+static size_t count_facts(const char *text)
+{
+    size_t n = *text != '\0';
+    for (; *text; text++) n += *text == '\t';
+    return n;
 }
 
 static void amount(const sgt_progress *p, char *buf, size_t n)
@@ -60,49 +73,83 @@ static void amount(const sgt_progress *p, char *buf, size_t n)
     else snprintf(buf, n, "%s", a);
 }
 
-/* "84.1 MiB/200.0 MiB [00:03<00:04, 25.0 MB/s] text"; without a total there is nothing to be left. */
-static void facts(const sgt_progress *p, char *line, size_t n)
+/* "[00:03<00:04, 25.0 MB/s]", or of that "<00:04" alone; without a total there is nothing to be left. */
+static void times(const sgt_progress *p, parts with, char *buf, size_t n)
 {
-    char size[80], elapsed[32], left[40] = "", rate[48];
+    char elapsed[32], left[40] = "", unit[32], rate[64] = "";
     double seconds = sgt_now() - p->start, speed = seconds > 0 ? (double)(p->done - p->from) / seconds : 0;
     if (p->total) snprintf(left, sizeof left, "<--:--");
     if (speed > 0 && p->total >= p->done && p->total) {
         left[0] = '<';
         sgt_format_time(left + 1, sizeof left - 1, (double)(p->total - p->done) / speed);
     }
-    amount(p, size, sizeof size);
     sgt_format_time(elapsed, sizeof elapsed, seconds);
-    if (p->unit == SGT_PROGRESS_BYTES) sgt_format_rate(rate, sizeof rate, speed, "B/s");
-    else snprintf(rate, sizeof rate, "%.3g %s/s", speed, p->name);
-    snprintf(line, n, "%s [%s%s, %s]%s%s", size, elapsed, left, rate, *p->text ? " " : "", p->text);
+    snprintf(unit, sizeof unit, "%s/s", p->name);
+    sgt_format_rate(rate, sizeof rate, speed, unit);
+    if (!with.elapsed) snprintf(buf, n, "%s", left);
+    else snprintf(buf, n, "[%s%s%s%s]", elapsed, left, with.rate ? ", " : "", with.rate ? rate : "");
+}
+
+/* What follows the bar. */
+static void tail(const sgt_progress *p, parts with, char *line, size_t n)
+{
+    char size[80], time[128];
+    amount(p, size, sizeof size);
+    times(p, with, time, sizeof time);
+    size_t at = (size_t)snprintf(line, n, "%s%s%s%s", size, *time ? " " : "", time, with.facts ? " " : "");
+    for (const char *c = p->text; *c && with.facts && at + 3 < n; c++) {
+        if (*c != '\t') line[at++] = *c;
+        else if (--with.facts) line[at++] = ',', line[at++] = ' ';
+    }
+    line[at < n ? at : n - 1] = '\0';
+}
+
+/* One part less. 0: there is none that can go. Of items the facts say more than how many there are in a second. */
+static int leave_out(parts *with, sgt_progress_unit unit)
+{
+    int items = unit == SGT_PROGRESS_ITEMS && with->facts;
+    if (with->rate && items) with->rate = 0;
+    else if (with->elapsed && items) with->elapsed = 0;
+    else if (with->facts > (size_t)items) with->facts--;
+    else if (with->rate) with->rate = 0;
+    else if (with->bar) with->bar = 0;
+    else if (with->elapsed) with->elapsed = 0;
+    else if (with->facts) with->facts--;
+    else return 0;
+    return 1;
+}
+
+/* The bar, with as many columns as the rest of the line leaves of `room`. */
+static void put_bar(char bar[BAR + 3], double part, int room)
+{
+    int wide = room - 2 > BAR ? BAR : room - 2, filled = part >= 1 ? wide : (int)(part * wide);
+    bar[0] = bar[wide + 1] = '|';
+    memset(bar + 1, ' ', (size_t)wide);
+    memset(bar + 1, '#', (size_t)filled);
+    bar[wide + 2] = '\0';
 }
 
 /* `before` goes out in the same write: what a terminal shows is never half a line and half a bar. */
 static void draw(sgt_progress *p, const char *before)
 {
-    char line[512], head[16] = "", bar[BAR + 3] = "";
+    char line[512], head[16] = "", bar[BAR + 3] = "", whole[600];
     double part = p->total ? (double)p->done / (double)p->total : 0;
-    facts(p, line, sizeof line);
+    parts with = {.bar = p->terminal && p->total, .elapsed = 1, .rate = 1, .facts = count_facts(p->text)};
     if (p->total) snprintf(head, sizeof head, "%3d%%", (int)(part >= 1 ? 100 : part * 100)); /* 100 is done */
-    if (p->terminal) {
-        int room = columns() - 1, wide = room - (int)(strlen(head) + strlen(line)) - 3;
-        wide = wide > BAR ? BAR : wide < LEAST ? LEAST : wide;
-        int filled = part >= 1 ? wide : (int)(part * wide);
-        if (p->total) {
-            bar[0] = bar[wide + 1] = '|';
-            memset(bar + 1, ' ', (size_t)wide);
-            memset(bar + 1, '#', (size_t)filled);
-        }
-        int used = (int)(strlen(head) + strlen(bar)) + !!p->total; /* at most 4 + 22 + 1, of at least 39 */
-        fprintf(stderr, "%s\r%s%s%s%.*s\033[K", before, head, bar, p->total ? " " : "", room - used, line);
-    } else {
-        fprintf(stderr, "%s%s%s\n", head, p->total ? " " : "", line);
-    }
+    int room = columns() - 1, left; /* what head and its blank leave, and then the tail too */
+    do {
+        tail(p, with, line, sizeof line);
+        left = room - (int)(strlen(head) + strlen(line)) - !!p->total;
+    } while (p->terminal && left < (with.bar ? LEAST + 2 : 0) && leave_out(&with, p->unit));
+    if (with.bar) put_bar(bar, part, left);
+    snprintf(whole, sizeof whole, "%s%s%s%s", head, bar, p->total ? " " : "", line);
+    if (p->terminal) fprintf(stderr, "%s\r%.*s\033[K", before, room, whole);
+    else fprintf(stderr, "%s\n", whole);
     fflush(stderr);
     p->drawn = 1;
 }
 
-void sgt_progress_update(sgt_progress *p, uint64_t done, uint64_t total, uint64_t from, const char *text)
+void sgt_progress_update(sgt_progress *p, uint64_t done, uint64_t total, uint64_t from, const char *facts)
 {
     if (!p || p->quiet) return;
     double now = sgt_now();
@@ -110,7 +157,7 @@ void sgt_progress_update(sgt_progress *p, uint64_t done, uint64_t total, uint64_
     p->done = done;
     p->total = total;
     p->from = from < done ? from : done;
-    if (text) snprintf(p->text, sizeof p->text, "%s", text);
+    if (facts) snprintf(p->text, sizeof p->text, "%s", facts);
     if (now - p->last >= (p->terminal ? REDRAW : LOGGED)) {
         p->last = now;
         draw(p, "");
