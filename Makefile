@@ -18,10 +18,11 @@ say = $(if $(V),,@printf '  %-5s %s\n' $(1) $(2);)
 CFLAGS ?= -gdwarf-4 # clang's version 5 is more than Debian 12's valgrind can read
 OPT := $(if $(DEBUG),-O0,-O2)
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla -Werror
+PEDANTIC := -Wpedantic -Wno-overlength-strings # no compiler of today minds more than 4095 bytes
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all)
 # -ffp-contract=off: a product and a sum are fused only where the code says so, whichever compiler.
-ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -Iloader -Itokenize -Ikernels -Itrain -I. $(WARN) $(OPT) -ffp-contract=off -fPIC \
-             -pthread $(SANFLAGS) $(CFLAGS) -MMD -MP
+ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -Iloader -Itokenize -Ikernels -Itrain -I. $(WARN) $(PEDANTIC) $(OPT) \
+             -ffp-contract=off -fPIC -pthread $(SANFLAGS) $(CFLAGS) -MMD -MP
 ALL_LDFLAGS = -Wl,--as-needed -pthread $(SANFLAGS) $(if $(COVERAGE),--coverage) $(LDFLAGS)
 
 # flags per folder and per file; elsewhere than on x86-64 the files for its vectors compile to nothing
@@ -368,8 +369,9 @@ $(HOST_LIB): $(CUDA_CU:%=$(B)/obj/%.o) $(HOST_STANDS:%=$(B)/obj/%.o) $(HOST_C:%.
 	$(call say,LD,$@)mkdir -p $(@D) && $(HOST_CXX) $(ALL_LDFLAGS) -shared -o $@ $(filter-out %.map,$^) \
 	    -Wl,--version-script=$(CUDA_MAP) $(if $(SAN),,-Wl$(comma)-z$(comma)defs) $(LD_kernels)
 
+# Open MPI's headers are not pedantic.
 $(MPI_LIB): tools/mpi/mpi.c $(B)/obj/loader/base/error.o
-	$(call say,LD,$@)mkdir -p $(@D) && OMPI_CC=$(CC) $(MPICC) $(ALL_CFLAGS) -MF $(B)/obj/mpi.d -shared \
+	$(call say,LD,$@)mkdir -p $(@D) && OMPI_CC=$(CC) $(MPICC) $(filter-out -Wpedantic,$(ALL_CFLAGS)) -MF $(B)/obj/mpi.d -shared \
 	    -Wl,-soname,$(@F) -o $@ $^
 
 $(B)/host/%: $(B)/%

@@ -8,6 +8,14 @@
 #ifndef SGT_BASE_ERROR_H
 #define SGT_BASE_ERROR_H
 
+/* Everything of sgt begins here, and so does what it asks of a machine. */
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "sgt needs a little-endian machine: shards and checkpoints are used as they lie on disk"
+#endif
+#if defined(__SIZEOF_SIZE_T__) && __SIZEOF_SIZE_T__ < 8
+#error "sgt needs a 64-bit machine: files and memory of more than 4 GiB are counted in size_t"
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif

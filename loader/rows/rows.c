@@ -5,9 +5,6 @@
 
 #include "base/cpu.h"
 
-/* Shards are little-endian and are used as they lie in memory. */
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "sgt reads shards on little-endian machines");
-
 static uint16_t largest(const uint16_t *src, size_t n)
 {
     uint16_t top = 0;

@@ -9,7 +9,7 @@
 
 enum { TURN = 7, SET = 8 }; /* purposes, after the samplers' */
 
-typedef unsigned __int128 wide; /* rows end at 2^64, shares add up to 2^63 at most: products have 127 bits */
+__extension__ typedef unsigned __int128 wide; /* rows end at 2^64, shares add up to 2^63 at most: products have 127 bits */
 
 /* ---- shares ---- */
 

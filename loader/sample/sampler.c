@@ -14,9 +14,11 @@ static uint64_t draw(const sgt_sampler *s, unsigned purpose, uint64_t a, uint64_
     return sgt_philox_u64(s->seed, a, b << 8 | purpose);
 }
 
+__extension__ typedef unsigned __int128 wide;
+
 static uint64_t below(uint64_t u, uint64_t n)
 {
-    return (uint64_t)((unsigned __int128)u * n >> 64);
+    return (uint64_t)((wide)u * n >> 64);
 }
 
 /* ---- the permutation ---- */

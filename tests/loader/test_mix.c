@@ -8,7 +8,7 @@
 #include "sample/mix.h"
 #include "tests/loader/shards.h"
 
-typedef unsigned __int128 wide;
+__extension__ typedef unsigned __int128 wide;
 
 #define T 16
 #define MOST 70 /* sets */

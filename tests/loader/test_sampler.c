@@ -10,7 +10,7 @@
 
 /* ---- the model: lists, divisions and 128-bit arithmetic; nothing shared with the library but Philox ---- */
 
-typedef unsigned __int128 wide;
+__extension__ typedef unsigned __int128 wide;
 
 static uint64_t model_draw(uint64_t seed, unsigned purpose, uint64_t a, uint64_t b)
 {

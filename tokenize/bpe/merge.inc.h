@@ -17,7 +17,9 @@ typedef struct merging {
 
 INLINE void merge_start(merging *g, int j, const sgt_vocab *v, const sgt_word_key *k)
 {
-    static const uint16_t beyond[48] = {[0 ... 15] = 0, [16 ... 47] = SGT_NO_PAIR};
+#define NO8 SGT_NO_PAIR, SGT_NO_PAIR, SGT_NO_PAIR, SGT_NO_PAIR, SGT_NO_PAIR, SGT_NO_PAIR, SGT_NO_PAIR, SGT_NO_PAIR
+    static const uint16_t beyond[48] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NO8, NO8, NO8, NO8};
+#undef NO8
     uint8_t bytes[16];
     uint16_t ranks[16];
     size_t n = key_length(k);

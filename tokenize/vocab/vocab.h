@@ -13,10 +13,6 @@
 #include "sgt_tokenize.h"
 #include "text/cuts.h"
 
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "sgt reads and writes its formats in place: it needs a little-endian machine"
-#endif
-
 #ifdef __cplusplus
 extern "C" {
 #endif
