@@ -125,11 +125,10 @@ static int inspect_shards(sgt_error *err)
     return rc;
 }
 
-static int run(sgt_error *err)
+static int run_one(int mix, sgt_error *err)
 {
     kind k = KIND_SHARDS;
-    int mix, rc = o.batch ? inspect_is_mix(&mix, o.path, err) : find_kind(&k, o.path, err);
-    if (rc == SGT_OK && o.batch && !mix) rc = find_kind(&k, o.path, err);
+    int rc = mix ? SGT_OK : find_kind(&k, o.path, err);
     if (rc < 0) return rc;
     if (k != KIND_SHARDS && (o.decode || o.batch || o.verify || o.split || o.raw))
         return sgt_fail(err, SGT_EUSAGE, "%s is a %s: --verify, --decode, --batch, --split and --raw are for shards",
@@ -139,29 +138,44 @@ static int run(sgt_error *err)
     return o.batch ? inspect_batches(&o, err) : inspect_shards(err);
 }
 
+/* The operand is what sgt-train --data takes: a path, with or without a weight, or several, which --batch mixes. */
+static int run(sgt_error *err)
+{
+    sgt_loader_set *sets;
+    uint32_t count;
+    int rc = sgt_loader_sets_parse(&sets, &count, o.path, err);
+    if (rc < 0) return rc;
+    if (count == 1) o.path = sets->path;
+    rc = count > 1 && !o.batch
+             ? sgt_fail(err, SGT_EUSAGE, "%s: several sets, which --batch K alone shows mixed (name one of them)", o.path)
+             : run_one(count > 1, err);
+    sgt_loader_sets_free(sets);
+    return rc;
+}
+
 static void check_one_path(int count)
 {
-    if (!count) sgt_usage(&program, "what is to be inspected?");
-    if (count > 1) sgt_usage(&program, "one path is inspected at a time, not %d", count);
-    if (o.batch && (o.decode || o.verify)) sgt_usage(&program, "--batch goes with neither --verify nor --decode");
+    if (!count) sgt_usage(&program, "wanted a path: a folder of shards, a shard, a run or a checkpoint");
+    if (count > 1) sgt_usage(&program, "one path at a time, not %d (--compare and --merge take several)", count);
+    if (o.batch && (o.decode || o.verify)) sgt_usage(&program, "--batch: not together with --verify or --decode (run them one after the other)");
     if (o.padded_by && strcmp(o.sampling, "documents")) sgt_usage(&program, "--pad-id: needs --sampling documents");
     if (!o.batch && (loader_given || sampling_given || seed_given || batch_size_given || seq_len_given))
-        sgt_usage(&program, "--loader, --sampling, --seed, --batch-size and --seq-len belong to --batch");
-    if (!o.batch && o.documents) sgt_usage(&program, "--documents belongs to --batch");
-    if (threads_given && !o.verify) sgt_usage(&program, "--threads belongs to --verify");
+        sgt_usage(&program, "--loader, --sampling, --seed, --batch-size, --seq-len: need --batch K, which they shape");
+    if (!o.batch && o.documents) sgt_usage(&program, "--documents: needs --batch K");
+    if (threads_given && !o.verify) sgt_usage(&program, "--threads: needs --verify");
 }
 
 static void check_several(int count)
 {
     const char *what = compare ? "--compare" : "--merge";
-    if (compare && merge) sgt_usage(&program, "--compare and --merge are two things");
-    if (o.verify || o.decode || o.batch) sgt_usage(&program, "%s goes with none of --verify, --decode, --batch", what);
+    if (compare && merge) sgt_usage(&program, "--compare: not together with --merge");
+    if (o.verify || o.decode || o.batch) sgt_usage(&program, "%s: not together with --verify, --decode or --batch", what);
     if (loader_given || sampling_given || seed_given || batch_size_given || seq_len_given || o.padded_by)
-        sgt_usage(&program, "--loader, --sampling, --seed, --batch-size, --seq-len and --pad-id belong to --batch");
-    if (o.documents) sgt_usage(&program, "--documents belongs to --batch");
-    if (threads_given) sgt_usage(&program, "--threads belongs to --verify");
-    if (compare && count != 2) sgt_usage(&program, "--compare: wanted two sets, got %d", count);
-    if (merge && count < 2) sgt_usage(&program, "--merge: wanted sets and OUT, got %d", count);
+        sgt_usage(&program, "--loader, --sampling, --seed, --batch-size, --seq-len, --pad-id: need --batch K, which they shape");
+    if (o.documents) sgt_usage(&program, "--documents: needs --batch K");
+    if (threads_given) sgt_usage(&program, "--threads: needs --verify");
+    if (compare && count != 2) sgt_usage(&program, "--compare: wanted two sets, A B, got %d", count);
+    if (merge && count < 2) sgt_usage(&program, "--merge: wanted sets and OUT, got %d (sgt-inspect --merge A B OUT)", count);
     if (merge && (o.split || o.raw)) sgt_usage(&program, "--merge takes whole sets: no --split, no --raw");
 }
 
@@ -177,7 +191,7 @@ int main(int argc, char **argv)
     int first = sgt_options_parse(&program, argc, argv), count = argc - first;
     if (compare || merge) check_several(count);
     else check_one_path(count);
-    if (!merge && (shard_tokens_given || o.force)) sgt_usage(&program, "--shard-tokens and --force belong to --merge");
+    if (!merge && (shard_tokens_given || o.force)) sgt_usage(&program, "--shard-tokens, --force: need --merge");
 
     sgt_talk talk = {program.name, o.quiet};
     o.path = argv[first];

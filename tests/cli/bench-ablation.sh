@@ -72,7 +72,7 @@ run 1 sgt-bench ablation $cpu --data out --rows mmap --plot nowhere/a.svg
 stdout_is ''
 stderr_has 'nowhere/a.svg'
 run_usage '--data: which shards are to be trained on?' sgt-bench ablation
-run_usage 'out: what is that?' sgt-bench ablation out
+run_usage 'out: no operands here, only options' sgt-bench ablation out
 run_usage '--rows fast: no such technique (text, mmap, preload, simd, overlap, async, tf32, bf16, fused, graphs, '\
 'flash, padded, tied)' sgt-bench ablation --data out --rows tied,fast
 run_usage '--rows ,: wanted one to 13 names with commas between them' sgt-bench ablation --data out --rows ,

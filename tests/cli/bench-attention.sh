@@ -26,7 +26,7 @@ stderr_has "sgt-bench attention: --precision bf16: a CPU's attention is in fp32"
 run 2 sgt-bench attention --device cpu --batch-size 65536 --seq-len 65536
 stderr_has 'numbers are over the 2^32 that are measured'
 run 2 sgt-bench attention set
-stderr_has 'sgt-bench attention: set: what is that?'
+stderr_has 'sgt-bench attention: set: no operands here, only options'
 
 # ---- CUDA, with the host in the GPU's place: every way, and why one cannot be ----
 cuda_on_the_host

@@ -49,4 +49,4 @@ for precision in tf32 fp16; do
 done
 run 2 sgt-bench gemm --model 1x17x2
 stderr_has 'sgt-bench gemm: '
-run_usage 'out/: what is that?' sgt-bench gemm out/
+run_usage 'out/: no operands here, only options' sgt-bench gemm out/

@@ -91,9 +91,10 @@ usage() {
 try 'sgt-bench${name:+ $name} --help'"
 }
 name=loader
-usage 'which folder of shards is to be read?' loader
-usage 'one folder is measured at a time, not 2' loader set short
+usage 'wanted a folder of shards (sgt-tokenize INPUT... OUT/ makes one)' loader
+usage 'one folder at a time, not 2 (A,B mixes two)' loader set short
 usage '--loader floppy: no such word (preload, mmap, uring)' loader set --loader mmap,floppy
+usage '--loader mmpa: no such word (preload, mmap, uring); did you mean mmap?' loader set --loader uring,mmpa
 usage '--outputs i64: no such word (u16, i32)' loader set --outputs i64
 usage '--sampling nearest: no such word (shuffle, random, block, sequential, documents)' loader set --sampling nearest
 usage '--batch-size 0: must be a whole number from 1 to 1048576' loader set --batch-size 8,0

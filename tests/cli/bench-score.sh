@@ -106,8 +106,8 @@ run_score_usage() {
     stderr_is "sgt-bench score: $1
 try 'sgt-bench score --help'"
 }
-run_score_usage 'which FILE?' '--model model'
-run_score_usage 'which --model?' words.jsonl
+run_score_usage 'wanted a FILE of questions, a JSON object a line' '--model model'
+run_score_usage '--model: needed (a checkpoint, a run or a Hugging Face directory)' words.jsonl
 run_score_usage 'one FILE at a time' '--model model words.jsonl endings.jsonl'
 run 1 $score words.jsonl --precision tf32
 stderr_is 'sgt-bench score: --precision tf32: no CPU has it (fp32 is as good, or --device cuda)'

@@ -109,7 +109,7 @@ run 1 sgt-bench step $cpu --no-fuse
 stderr_is 'sgt-bench step: --no-fuse: needs --device cuda'
 run 1 sgt-bench step $cpu --data nowhere
 stderr_is 'sgt-bench step: nowhere: No such file or directory'
-run_usage 'out: what is that?' sgt-bench step out
+run_usage 'out: no operands here, only options' sgt-bench step out
 run_usage '--turns 0: must be from 1 to 100' sgt-bench step --turns 0
 run_usage '--batch-size x: not a whole number (such as 12, 512k, 1.5M)' sgt-bench step --batch-size x
 run 0 sgt-bench step --help

@@ -46,15 +46,15 @@ run 1 sgt-bench tokenize in/empty.txt
 stderr_is 'sgt-bench tokenize: in/empty.txt: no text in it: nothing to measure'
 mkdir none
 run 1 sgt-bench tokenize none
-stderr_is 'sgt-bench tokenize: none: no file in this folder'
+stderr_is 'sgt-bench tokenize: none: no file in this folder (name one that has files, or files)'
 run 2 sgt-bench tokenize
-stderr_is "sgt-bench tokenize: which text is to be encoded?
+stderr_is "sgt-bench tokenize: wanted INPUT...: files or folders of text, or - for standard input
 try 'sgt-bench tokenize --help'"
 run 2 sgt-bench tokenize in --cold
 stderr_is "sgt-bench tokenize: --cold: no such option
 try 'sgt-bench tokenize --help'"
 run 2 sgt-bench tokenize - -
-stderr_is "sgt-bench tokenize: standard input (-) can be read only once
+stderr_is "sgt-bench tokenize: standard input (-) can be read only once (name it once)
 try 'sgt-bench tokenize --help'"
 run 0 sgt-bench tokenize --help
 stdout_has 'usage: sgt-bench tokenize [OPTION]... INPUT...'

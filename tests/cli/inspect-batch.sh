@@ -126,8 +126,22 @@ run 0 sgt-inspect set:1,other:3 --batch 0 --sampling sequential --batch-size 64 
 run_usage 'other:-3: the weight must be a number from 1e-09 to 1e+06' sgt-inspect set:1,other:-3 --batch 0
 run 1 sgt-inspect set,gone --batch 0 --seq-len 4
 stderr_is 'sgt-inspect: gone: No such file or directory'
-run 1 sgt-inspect set,other
-stderr_is 'sgt-inspect: set,other: No such file or directory'
+run_usage 'set,other: several sets, which --batch K alone shows mixed (name one of them)' sgt-inspect set,other
+# one set with a weight, as --data has it, is the set
+run 0 sgt-inspect set --json
+cp .stdout plain
+run 0 sgt-inspect set:1 --json
+same .stdout plain
+run 0 sgt-inspect set:.25 --batch 0 $mixed
+cp .stdout weighted
+run 0 sgt-inspect set --batch 0 $mixed
+same .stdout weighted
+mkdir set:7
+cp set/*.bin set:7
+run 0 sgt-inspect set:7 # but not where a folder has that name
+stdout_matches '^set:7: '
+rm -r set:7
+run_usage 'set:0: the weight must be a number from 1e-09 to 1e+06' sgt-inspect set:0
 
 # where documents begin: told by the end-of-text id, by an .idx file in its place, and within padded rows
 mkdir told
@@ -148,5 +162,5 @@ rm docs/*.idx
 run 0 sgt-inspect docs --json --batch 0 $documents --documents
 stdout_has '[0,1,2,0]'
 stdout_has '[0,0,0,-1]'
-run_usage '--documents belongs to --batch' sgt-inspect told --documents
-run_usage '--documents belongs to --batch' sgt-inspect --compare told told --documents
+run_usage '--documents: needs --batch K' sgt-inspect told --documents
+run_usage '--documents: needs --batch K' sgt-inspect --compare told told --documents

@@ -100,9 +100,9 @@ run 0 sgt-inspect --merge --quiet --shard-tokens 1M a empty
 same_folders empty fresh
 echo x > file
 run 1 sgt-inspect --merge a b file
-stderr_is 'sgt-inspect: file: OUT is a file, not a folder'
+stderr_is 'sgt-inspect: file: OUT is a file, not a folder (name another OUT)'
 run 2 sgt-inspect --merge --force a b b
-stderr_has 'sgt-inspect: b: is one of the sets, and cannot be OUT'
+stderr_has 'sgt-inspect: b: is one of the sets, and cannot be OUT (name a new folder)'
 
 # sets that do not go together, or are not whole: nothing is made, and a set that was there stays
 cp -r b hurt
@@ -142,8 +142,8 @@ mkdir busy busy/.work
 run 1 flock busy/.work/lock sgt-inspect --merge --force a b busy
 stderr_is 'sgt-inspect: busy: another program is at work here (wait for it)'
 
-run_usage '--merge: wanted sets and OUT, got 1' sgt-inspect --merge a
+run_usage '--merge: wanted sets and OUT, got 1 (sgt-inspect --merge A B OUT)' sgt-inspect --merge a
 run_usage '--merge takes whole sets: no --split, no --raw' sgt-inspect --merge --split val a b new
-run_usage '--shard-tokens and --force belong to --merge' sgt-inspect --force a
+run_usage '--shard-tokens, --force: need --merge' sgt-inspect --force a
 run_usage '--shard-tokens 0: must be from 1 to 2147483647' sgt-inspect --merge --shard-tokens 0 a new
-run_usage '--merge goes with none of --verify, --decode, --batch' sgt-inspect --merge --verify a new
+run_usage '--merge: not together with --verify, --decode or --batch' sgt-inspect --merge --verify a new

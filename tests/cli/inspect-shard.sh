@@ -84,7 +84,7 @@ ids 198 > nano/val.bin
 run 0 sgt-inspect nano --raw --decode 0:4
 stdout_is 'Hello world!'
 run 1 sgt-inspect nano
-stderr_is 'sgt-inspect: nano: no shards (wanted train_NNNNNN.bin or val_NNNNNN.bin)'
+stderr_is 'sgt-inspect: nano: no shards, train_NNNNNN.bin or val_NNNNNN.bin (sgt-tokenize INPUT... OUT/ makes them)'
 printf x >> raw.bin
 run 1 sgt-inspect raw.bin
 stderr_is 'sgt-inspect: raw.bin: 7 bytes: a file of 16-bit tokens has an even number of them'
@@ -94,9 +94,9 @@ run 1 sgt-inspect nowhere
 stderr_is 'sgt-inspect: nowhere: No such file or directory'
 mkdir empty
 run 1 sgt-inspect empty
-stderr_is 'sgt-inspect: empty: no shards (wanted train_NNNNNN.bin or val_NNNNNN.bin)'
+stderr_is 'sgt-inspect: empty: no shards, train_NNNNNN.bin or val_NNNNNN.bin (sgt-tokenize INPUT... OUT/ makes them)'
 run 1 sgt-inspect empty --split val
-stderr_is 'sgt-inspect: empty: no shards (wanted val_NNNNNN.bin)'
+stderr_is 'sgt-inspect: empty: no shards, val_NNNNNN.bin (sgt-tokenize INPUT... OUT/ makes them)'
 mkdir empty/.work
 run 1 sgt-inspect empty
 stderr_is 'sgt-inspect: empty: no shards yet: sgt-tokenize has not ended there (the same command again finishes it)'
@@ -120,11 +120,11 @@ run 1 sgt-inspect bad --decode 0:3
 stderr_is 'sgt-inspect: bad/train_000000.bin: token 2 (byte 1028): id 50257, wanted below 50257'
 
 # wrong usage
-run_usage 'what is to be inspected?' sgt-inspect
-run_usage 'one path is inspected at a time, not 2' sgt-inspect one.bin set
+run_usage 'wanted a path: a folder of shards, a shard, a run or a checkpoint' sgt-inspect
+run_usage 'one path at a time, not 2 (--compare and --merge take several)' sgt-inspect one.bin set
 run_usage '--no-such-option: no such option' sgt-inspect --no-such-option
-run_usage '--batch goes with neither --verify nor --decode' sgt-inspect one.bin --batch 0 --verify
-run_usage '--loader, --sampling, --seed, --batch-size and --seq-len belong to --batch' sgt-inspect one.bin --seed 2
+run_usage '--batch: not together with --verify or --decode (run them one after the other)' sgt-inspect one.bin --batch 0 --verify
+run_usage '--loader, --sampling, --seed, --batch-size, --seq-len: need --batch K, which they shape' sgt-inspect one.bin --seed 2
 run_usage '--split test: must be one of train|val' sgt-inspect set --split test
 run 0 sgt-inspect --help
 stdout_has 'usage: sgt-inspect [OPTION]... OUT/ | SHARD | RUN/ | RUN/step-NNNNNNNN/'

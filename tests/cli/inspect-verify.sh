@@ -81,7 +81,7 @@ rm hurt/sources.jsonl
 run 1 sgt-inspect --verify hurt
 stderr_is 'sgt-inspect: hurt/sources.jsonl: No such file or directory'
 
-run_usage '--threads belongs to --verify' sgt-inspect --threads 2 out
+run_usage '--threads: needs --verify' sgt-inspect --threads 2 out
 run_usage '--threads 0: must be from 1 to 1024' sgt-inspect --verify --threads 0 out
 
 # The man page and --help name the same options.

@@ -3,7 +3,7 @@
 . "$ROOT/tests/cli/lib.sh"
 
 # An option's paragraph of a page, from its table's row: in its subcommand's section of OPTIONS, or in "All".
-cat > compare.awk << 'END'
+cat > compare.awk << 'AWK'
 function plain(s) {
     sub(/^\.(BR|BI|RB|IR|RI|IB|B|I) /, "", s)
     gsub(/\\f[A-Z]/, "", s); gsub(/\\-/, "-", s); gsub(/\\&/, "", s); gsub(/\\e/, "\\", s)
@@ -61,7 +61,7 @@ END {
     if (!rows || !count) fail("nothing to compare")
     exit failed
 }
-END
+AWK
 
 for page in "$ROOT"/tools/sgt-*.1; do
     program=$(basename "$page" .1)
@@ -76,21 +76,22 @@ for page in "$ROOT"/tools/sgt-*.1; do
     # --help of the program and of each subcommand: within 100 columns, in groups, with every row of the table and its
     # default, and examples that call it
     for command in - $(cut -f 1 table | grep -vx -e - | sort -u); do
-        set -- "$program" "$command" --help
-        [ "$command" != - ] || set -- "$program" --help
-        run 0 "$@"
+        called=$program
+        [ "$command" = - ] || called="$program $command"
+        # shellcheck disable=SC2086
+        run 0 $called --help
         stderr_is ''
         cp .stdout help
         [ -z "$(LC_ALL=C.UTF-8 awk 'length > 100' help)" ] || fail "more than 100 columns: $(awk 'length > 100' help)"
-        [ "$(grep -c '^[A-Z].*:$' help)" -ge 3 ] || fail "$* has no groups"
-        sed -n '/^Examples:$/,$p' help | grep -q "^  .*${*% --help}" || fail "$* has no example"
+        [ "$(grep -c '^[A-Z].*:$' help)" -ge 3 ] || fail "$called has no groups"
+        sed -n '/^Examples:$/,$p' help | grep -q "^  .*$called" || fail "$called has no example"
         tr -s '\n ' ' ' < help > flat
         grep "^$command	" table | while IFS='	' read -r _ name letter value def _; do
             option="--$name"
             [ "$value" = - ] || option="$option $value"
             [ "$letter" = - ] || option="-$letter, $option"
-            grep -qF -e "$option" flat || fail "$* lacks $option"
-            [ "$def" = - ] || grep -qF -e "(default $def)" flat || fail "$* lacks the default of $name"
+            grep -qF -e "$option" flat || fail "$called lacks $option"
+            [ "$def" = - ] || grep -qF -e "(default $def)" flat || fail "$called lacks the default of $name"
         done || exit 1
     done
 done

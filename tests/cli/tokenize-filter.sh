@@ -72,7 +72,7 @@ stderr_is 'sgt-tokenize: bad/a.bad: its filter no-such-command cannot be started
 nothing_left out-bad
 for f in '' bad bad= '=cat' 'bad=  ' 'a/b=cat'; do
     run 2 sgt-tokenize --filter "$f" bad out-bad
-    stderr_is "sgt-tokenize: filter: \"$f\": wanted EXT=COMMAND"
+    stderr_is "sgt-tokenize: filter: \"$f\": wanted EXT=COMMAND, such as 'pdf=pdftotext {} -'"
 done
 for f in "bad=cat 'x" 'bad=cat "x' 'bad=cat \'; do
     run 2 sgt-tokenize --filter "$f" bad out-bad
@@ -80,7 +80,7 @@ for f in "bad=cat 'x" 'bad=cat "x' 'bad=cat \'; do
 done
 
 # shellcheck disable=SC2046
-run_usage '--filter: given more than 64 times' sgt-tokenize $(i=0; while [ $i -lt 65 ]; do
+run_usage '--filter: given more than 64 times, which is all that it takes' sgt-tokenize $(i=0; while [ $i -lt 65 ]; do
     echo "--filter e$i=cat" && i=$((i + 1))
 done) bad out-bad
 run_usage '--filter: needs a value (EXT=COMMAND)' sgt-tokenize bad out-bad --filter

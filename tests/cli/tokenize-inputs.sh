@@ -22,10 +22,10 @@ run 1 sgt-tokenize '' out3
 stderr_is 'sgt-tokenize: an empty name: No such file or directory'
 mkdir -p empty/sub
 run 1 sgt-tokenize empty out3
-stderr_is 'sgt-tokenize: empty: no file in this folder'
+stderr_is 'sgt-tokenize: empty: no file in this folder (name one that has files, or files)'
 stdout_is ''
 run 1 sgt-tokenize in/a.txt empty/ out3
-stderr_is 'sgt-tokenize: empty: no file in this folder'
+stderr_is 'sgt-tokenize: empty: no file in this folder (name one that has files, or files)'
 nothing_left out3
 run 1 sgt-tokenize /dev/null out3
 stderr_is 'sgt-tokenize: /dev/null: neither a file nor a folder (streams are read from standard input: -)'
@@ -156,7 +156,7 @@ stderr_is 'sgt-tokenize: a list without a name: No such file or directory'
 run 1 sgt-tokenize @in out22
 stderr_is 'sgt-tokenize: in: Is a directory'
 run 2 sgt-tokenize - @- out22
-stderr_is 'sgt-tokenize: standard input (-) can be read only once'
+stderr_is 'sgt-tokenize: standard input (-) can be read only once (name it once)'
 nothing_left out22
 echo x > @odd
 run 0 sgt-tokenize ./@odd out23

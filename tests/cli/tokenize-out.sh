@@ -89,7 +89,7 @@ run 0 sgt-tokenize --force in other
 [ "$(cat other/train_000000.txt)" = precious ] || fail '--force removed what is not ours'
 same other/train_000000.bin out/train_000000.bin
 run 1 sgt-tokenize in in/1.txt
-stderr_is 'sgt-tokenize: in/1.txt: OUT is a file, not a folder'
+stderr_is 'sgt-tokenize: in/1.txt: OUT is a file, not a folder (name another OUT)'
 run 1 sgt-tokenize in in/1.txt/out
 stderr_is 'sgt-tokenize: in/1.txt/out: Not a directory'
 mkdir empty deep

@@ -67,7 +67,7 @@ run_usage '--ranks: which of them is this (--rank I)' sgt-tokenize --ranks 2 cor
 run_usage '--rank 2: must be less than --ranks 2 (they count from 0)' sgt-tokenize --rank 2 --ranks 2 corpus out
 run_usage '--ranks 0: must be from 1 to 1000000' sgt-tokenize --ranks 0 --rank 0 corpus out
 run 2 sgt-tokenize --rank 0 --ranks 2 - out2 < corpus/a
-stderr_is 'sgt-tokenize: standard input (-) cannot be divided among ranks'
+stderr_is 'sgt-tokenize: standard input (-) cannot be divided among ranks (save it as files first)'
 absent out2
 run 1 sgt-tokenize --rank 0 --ranks 2 --shard-tokens 7 --split 30% corpus out
 stderr_is 'sgt-tokenize: out: made with --shard-tokens 1000, now 7 (--force replaces it)'

@@ -1,8 +1,8 @@
 # tokenize-usage.sh: wrong usage of sgt-tokenize, and its --help.
 . "$ROOT/tests/cli/lib.sh"
 
-run_usage 'wanted INPUT... and OUT' sgt-tokenize
-run_usage 'wanted INPUT... and OUT, got only in' sgt-tokenize in
+run_usage 'wanted INPUT... and OUT (such as: sgt-tokenize corpus/ out/)' sgt-tokenize
+run_usage 'wanted INPUT... and OUT, got only in (the last one is OUT)' sgt-tokenize in
 run_usage '--no-such-option: no such option' sgt-tokenize --no-such-option
 run_usage '--shard-tokens 0: must be from 1 to 2147483647' sgt-tokenize --shard-tokens 0 in out
 run_usage '--shard-tokens 2147483648: must be from 1 to 2147483647' sgt-tokenize --shard-tokens 2147483648 in out
@@ -16,7 +16,7 @@ stderr_is 'sgt-tokenize: field: "a..b": a name in it is empty'
 run_usage '--special all: must be one of none|eot' sgt-tokenize --special all in out
 run_usage '--invalid-utf8 drop: must be one of keep|replace|fail' sgt-tokenize --invalid-utf8 drop in out
 run 2 sgt-tokenize - - out
-stderr_is 'sgt-tokenize: standard input (-) can be read only once'
+stderr_is 'sgt-tokenize: standard input (-) can be read only once (name it once)'
 absent out
 
 run 0 sgt-tokenize --help

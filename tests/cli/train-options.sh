@@ -67,7 +67,7 @@ run 0 sgt-train --quiet --run untied --resume --steps 7
 tune="--data d --seq-len 16 --batch-size 2 --lr 1e-3 --device cpu --threads 1 --eval-every 0 --steps 1"
 run 0 sgt-train --quiet $tune --run tuned --init untied/step-00000006
 grep -q '"no-tie": true' tuned/options.json || fail 'what --init decided is kept'
-run_usage '--no-tie: the model of --init plain/step-00000006 has a tied head' \
+run_usage '--no-tie: the model of --init plain/step-00000006 has a tied head (leave --no-tie out)' \
     sgt-train --quiet $tune --run x --init plain/step-00000006 --no-tie
 
 # what only CUDA has, and what a CPU has not: exit 1, by name

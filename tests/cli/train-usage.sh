@@ -10,7 +10,7 @@ stderr_is ''
 run 0 sgt-train --version
 stdout_matches '^sgt-train [0-9]+\.[0-9]+'
 
-run_usage 'no --data, and no shards in ./out' sgt-train
+run_usage 'no --data, and no shards in ./out (sgt-tokenize INPUT... out/ makes them)' sgt-train
 run_usage 'corpus: no operands; shards are named by --data' sgt-train corpus
 run_usage '--no-such-option: no such option' sgt-train --no-such-option
 run_usage '--lr fast: not a number (such as 3e-4) or auto' sgt-train --data d --lr fast
@@ -56,7 +56,7 @@ run_usage '--model 2x8x2: not together with --init, which says the shape' \
     sgt-train --data d --model 2x8x2 --init "$curve"
 run_usage '--scale-lr: give the --lr to scale (--lr auto follows the batch by itself)' sgt-train --data d --scale-lr
 run_usage '--resume: not together with --force' sgt-train --data d --resume --force
-run_usage '--seq-len 65: the model has 64 positions' \
+run_usage '--seq-len 65: the model has 64 positions (take no more)' \
     sgt-train --quiet --data d --device cpu --init "$curve" --seq-len 65
 run 2 sgt-train --data d --cpu 486
 stdout_is ''
@@ -66,7 +66,7 @@ absent run
 # a --config file is held to the same rules; what is typed comes first
 echo '{"speed": 3}' > c.json
 run 1 sgt-train --data d --config c.json
-stderr_is "sgt-train: c.json: unknown option 'speed'"
+stderr_is "sgt-train: c.json: unknown option 'speed' (options are named as in --help, without the dashes)"
 echo '{"lr": ' > c.json
 run 1 sgt-train --data d --config c.json
 stderr_lines 1

@@ -52,7 +52,7 @@ Test(settings, wrong_files_are_refused)
 {
     static const struct {
         const char *text, *why;
-    } bad[] = {{"{\"speed\": 3}", "x: unknown option 'speed'"},
+    } bad[] = {{"{\"speed\": 3}", "x: unknown option 'speed' (options are named as in --help, without the dashes)"},
                {"{\"lr\": \"fast\"}", "x: 'lr' is not a number"},
                {"{\"steps\": -1}", "x: 'steps' is not a whole number of at least 0"},
                {"{\"steps\": 1.5}", "x: 'steps' is not a whole number of at least 0"},

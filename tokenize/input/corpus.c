@@ -226,7 +226,7 @@ static int list_folder(walk *w, char *path, const struct stat *st)
     free(w->first_odd);
     w->first_odd = NULL;
     w->odd = 0;
-    if (w->c->count == before) return sgt_fail(w->err, SGT_EFORMAT, "%s: no file in this folder", path);
+    if (w->c->count == before) return sgt_fail(w->err, SGT_EFORMAT, "%s: no file in this folder (name one that has files, or files)", path);
     return SGT_OK;
 }
 
@@ -312,7 +312,7 @@ int sgt_corpus_list(sgt_corpus **out, const sgt_corpus_request *r, sgt_error *er
     w.out_real = realpath(r->out, NULL);
     for (size_t i = 0; i < r->count && !rc; i++) {
         if ((!strcmp(r->inputs[i], "-") || !strcmp(r->inputs[i], "@-")) && streams++)
-            rc = sgt_fail(err, SGT_EUSAGE, "standard input (-) can be read only once");
+            rc = sgt_fail(err, SGT_EUSAGE, "standard input (-) can be read only once (name it once)");
         else rc = list_input(&w, r->inputs[i]);
     }
     free(w.out_real);

@@ -59,7 +59,7 @@ static int take_words(sgt_filter *f, const char *command, const char *said, sgt_
             rc = sgt_fail(err, SGT_EUSAGE, "filter: \"%s\": a quote or a backslash without what belongs to it", said);
         else if (!(f->words[f->count++] = strdup(word))) rc = no_memory(said, err);
     }
-    if (!rc && !f->count) rc = sgt_fail(err, SGT_EUSAGE, "filter: \"%s\": wanted EXT=COMMAND", said);
+    if (!rc && !f->count) rc = sgt_fail(err, SGT_EUSAGE, "filter: \"%s\": wanted EXT=COMMAND, such as 'pdf=pdftotext {} -'", said);
     free(word);
     return rc;
 }
@@ -72,7 +72,7 @@ int sgt_filter_set(sgt_filter *f, const char *said, int lines, sgt_error *err)
     if (sgt_utf8_valid((const uint8_t *)said, strlen(said)) < strlen(said)) /* it has to stand in the manifest */
         return sgt_fail(err, SGT_EUSAGE, "filter: \"%s\": is not UTF-8", said);
     if (!equals || equals <= ext || memchr(said, '/', (size_t)(equals - said)))
-        return sgt_fail(err, SGT_EUSAGE, "filter: \"%s\": wanted EXT=COMMAND", said);
+        return sgt_fail(err, SGT_EUSAGE, "filter: \"%s\": wanted EXT=COMMAND, such as 'pdf=pdftotext {} -'", said);
     if (!strncmp(command, "text:", 5) || !strncmp(command, "jsonl:", 6)) {
         f->lines = *command == 'j';
         command = strchr(command, ':') + 1;

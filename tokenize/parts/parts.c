@@ -440,7 +440,7 @@ static int check(const parts *p, sgt_error *err)
         return sgt_fail(err, SGT_EUSAGE, "rank: %" PRIu32 " of %" PRIu32 ", wanted less (they count from 0)", p->rank,
                         p->ranks);
     if (p->corpus->stream && p->ranks > 1)
-        return sgt_fail(err, SGT_EUSAGE, "standard input (-) cannot be divided among ranks");
+        return sgt_fail(err, SGT_EUSAGE, "standard input (-) cannot be divided among ranks (save it as files first)");
     return SGT_OK;
 }
 

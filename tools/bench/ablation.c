@@ -7,6 +7,7 @@
 
 #include "tools/bench/bench.h"
 #include "tools/bench/shape.h"
+#include "tools/cli/near.h"
 #include "tools/cli/talk.h"
 
 const technique_text techniques[TECHNIQUES] = {
@@ -67,6 +68,15 @@ static const sgt_program program = {
                 "  sgt-bench ablation --data out/ --rows text,preload,tied --steps 30\n"
                 "  sgt-bench ablation --data out/ --device cuda --plot ablation.svg"};
 
+static int no_technique(const char *name, sgt_error *err)
+{
+    static const char all[] = "text, mmap, preload, simd, overlap, async, tf32, bf16, fused, graphs, flash, padded, tied";
+    char hint[SGT_NEAR_HINT];
+    sgt_near near = sgt_near_to(name, strlen(name));
+    sgt_near_offer_all(&near, all);
+    return sgt_fail(err, SGT_EUSAGE, "--rows %s: no such technique (%s)%s", name, all, sgt_near_hint(&near, "", hint));
+}
+
 static int take_rows(ablation *a, sgt_error *err)
 {
     char *names[TECHNIQUES] = {0};
@@ -79,11 +89,7 @@ static int take_rows(ablation *a, sgt_error *err)
         int t = 0;
         while (t < TECHNIQUES && strcmp(names[i], techniques[t].name) != 0) t++;
         if (t < TECHNIQUES) a->rows[t].wanted = 1;
-        else if (rc == SGT_OK)
-            rc = sgt_fail(err, SGT_EUSAGE,
-                          "--rows %s: no such technique (text, mmap, preload, simd, overlap, async, tf32, bf16, fused, "
-                          "graphs, flash, padded, tied)",
-                          names[i]);
+        else if (rc == SGT_OK) rc = no_technique(names[i], err);
     }
     for (int i = 0; i < count; i++) free(names[i]);
     return rc;
@@ -124,7 +130,7 @@ static int bench_ablation(int argc, char **argv)
 {
     sgt_error err;
     int first = sgt_options_parse(&program, argc, argv);
-    if (first < argc) sgt_usage(&program, "%s: what is that?", argv[first]);
+    if (first < argc) sgt_usage(&program, "%s: no operands here, only options", argv[first]);
     sgt_talk talk = {program.name, shape.quiet};
     char *cache = sgt_cache_folder();
     ablation *a = calloc(1, sizeof *a);

@@ -156,7 +156,7 @@ static int bench_attention(int argc, char **argv)
 {
     sgt_error err;
     int first = sgt_options_parse(&program, argc, argv);
-    if (first < argc) sgt_usage(&program, "%s: what is that?", argv[first]);
+    if (first < argc) sgt_usage(&program, "%s: no operands here, only options", argv[first]);
     sgt_talk talk = {program.name, shape.quiet};
     sgt_notice notice = sgt_talk_notice(&talk);
     char *cache = sgt_cache_folder();

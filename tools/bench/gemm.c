@@ -228,7 +228,7 @@ static int bench_gemm(int argc, char **argv)
     sgt_error err;
     gemm_bench b = {0};
     int first = sgt_options_parse(&program, argc, argv), rc = SGT_EUNSUPPORTED;
-    if (first < argc) sgt_usage(&program, "%s: what is that?", argv[first]);
+    if (first < argc) sgt_usage(&program, "%s: no operands here, only options", argv[first]);
     b.stop = sgt_catch_signals();
     if (strcmp(shape.device, "cpu")) rc = measure(&b, 1, &err);
     if (strcmp(shape.device, "cpu") == 0 || (rc == SGT_EUNSUPPORTED && strcmp(shape.device, "auto") == 0))

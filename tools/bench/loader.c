@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "shards/shard.h"
 #include "tools/bench/loader.h"
+#include "tools/cli/near.h"
 #include "tools/cli/options.h"
 #include "tools/cli/talk.h"
 
@@ -87,10 +88,12 @@ static int words(int *out, const char *option, const char *list, int kinds, cons
         int k = 0, seen = 0;
         while (k < kinds && strcmp(pieces[i], name(k))) k++;
         if (k == kinds) {
-            char all[160] = "";
+            char all[160] = "", hint[SGT_NEAR_HINT];
+            sgt_near near = sgt_near_to(pieces[i], strlen(pieces[i]));
             for (k = 0; k < kinds; k++)
                 snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", k ? ", " : "", name(k));
-            sgt_usage(&program, "--%s %s: no such word (%s)", option, pieces[i], all);
+            sgt_near_offer_all(&near, all);
+            sgt_usage(&program, "--%s %s: no such word (%s)%s", option, pieces[i], all, sgt_near_hint(&near, "", hint));
         }
         for (int j = 0; j < count; j++) seen |= out[j] == k;
         if (!seen) out[count++] = k;
@@ -336,8 +339,8 @@ static int bench_loader(int argc, char **argv)
 {
     sgt_error err;
     int first = sgt_options_parse(&program, argc, argv);
-    if (first == argc) sgt_usage(&program, "which folder of shards is to be read?");
-    if (argc - first > 1) sgt_usage(&program, "one folder is measured at a time, not %d", argc - first);
+    if (first == argc) sgt_usage(&program, "wanted a folder of shards (sgt-tokenize INPUT... OUT/ makes one)");
+    if (argc - first > 1) sgt_usage(&program, "one folder at a time, not %d (A,B mixes two)", argc - first);
     sgt_talk talk = {program.name, o.quiet};
     said heard = {.to = sgt_talk_notice(&talk)};
     loader_bench b = {.path = argv[first], .o = &o, .stop = sgt_catch_signals(), .notice = {say_once, &heard}};

@@ -458,7 +458,7 @@ static int bench_tokenize(int argc, char **argv)
 {
     sgt_error err;
     int first = sgt_options_parse(&program, argc, argv);
-    if (first == argc) sgt_usage(&program, "which text is to be encoded?");
+    if (first == argc) sgt_usage(&program, "wanted INPUT...: files or folders of text, or - for standard input");
     sgt_take_cpu(&program, o.cpu);
     sgt_talk talk = {program.name, o.quiet};
     sgt_notice notice = sgt_talk_notice(&talk);

@@ -73,7 +73,7 @@ static int join_torchrun(sgt_ranks **out, sgt_net_place p, const char *program, 
     long port;
     int rc = number("MASTER_PORT", &port, err);
     if (rc < 0) return rc;
-    if (port < 1 || port > 65535) return sgt_fail(err, SGT_EUSAGE, "MASTER_PORT=%ld: no port", port);
+    if (port < 1 || port > 65535) return sgt_fail(err, SGT_EUSAGE, "MASTER_PORT=%ld: no port (1 to 65535)", port);
     p.host = getenv("MASTER_ADDR");
     p.port = (int)(port < 65535 ? port + 1 : port - 1);
     return sgt_net_join(out, &p, program, stop, err);

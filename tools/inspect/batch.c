@@ -36,17 +36,6 @@ static int sampling_named(const char *name)
     return s;
 }
 
-int inspect_is_mix(int *mix, const char *text, sgt_error *err)
-{
-    sgt_loader_set *sets;
-    uint32_t count;
-    int rc = sgt_loader_sets_parse(&sets, &count, text, err);
-    if (rc < 0) return rc;
-    *mix = count > 1;
-    sgt_loader_sets_free(sets);
-    return SGT_OK;
-}
-
 /* Of a mix, the set of each row. */
 static json_t *sets_json(const drawing *d, uint64_t k)
 {

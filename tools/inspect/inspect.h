@@ -110,8 +110,6 @@ int inspect_merge(const inspect *o, const char *const *paths, size_t count, sgt_
 
 int inspect_decode(const inspect_set *s, const inspect *o, sgt_error *err);
 int inspect_batches(const inspect *o, sgt_error *err);
-/* Whether the text names several sets (sgt_loader_sets_parse), which --batch alone can show. */
-int inspect_is_mix(int *mix, const char *text, sgt_error *err);
 
 int inspect_run(const inspect *o, sgt_error *err);        /* RUN/ */
 int inspect_checkpoint(const inspect *o, sgt_error *err); /* RUN/step-NNNNNNNN/, or any such folder */

@@ -46,7 +46,7 @@ static int check_not_out(const merge *m, const char *path, sgt_error *err)
     struct stat set, out;
     if (stat(path, &set) < 0) return sgt_fail_errno(err, "%s", path);
     if (stat(m->out, &out) < 0 || set.st_dev != out.st_dev || set.st_ino != out.st_ino) return SGT_OK;
-    return sgt_fail(err, SGT_EUSAGE, "%s: is one of the sets, and cannot be OUT", m->out);
+    return sgt_fail(err, SGT_EUSAGE, "%s: is one of the sets, and cannot be OUT (name a new folder)", m->out);
 }
 
 static int open_sets(merge *m, const char *const *paths, size_t count, sgt_error *err)
