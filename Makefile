@@ -2,6 +2,8 @@
 # Variants live in folders of their own: make DEBUG=1, make SAN=address,undefined, make CC=clang.
 # B=DIR builds elsewhere, V=1 shows the commands.
 
+$(if $(filter memory,$(SAN)),$(if $(findstring clang,$(CC)),,$(error SAN=memory needs CC=clang: gcc has no such sanitizer)))
+
 comma := ,
 empty :=
 space := $(empty) $(empty)
@@ -128,7 +130,7 @@ HOST_C := $(filter-out $(HOST_STANDS:tests/kernels/host/%.cpp=kernels/cuda/%.c),
 HOST_LIB := $(B)/host/lib/libsgt-cuda.so
 HOST_PROGRAMS := $(B)/host/bin/sgt-train $(B)/host/bin/sgt-bench $(B)/host/bin/check-step
 
-.PHONY: all cuda mpi events gpu-bundle deps demo check check-all fuzz check-kernels check-cuda check-nvcc install uninstall dist deb clean help
+.PHONY: all cuda mpi events gpu-bundle deps demo check check-all check-memory fuzz check-kernels check-cuda check-nvcc install uninstall dist deb clean help
 all: need-packages programs libs cuda mpi events  ## build every program, and the CUDA backend where nvcc is (the default)
 
 ifneq ($(HAVE_NVCC),)
@@ -200,6 +202,7 @@ check-all: check                       ## the tests again: clang, no optimizatio
 	@PEAK_ALL=1 tests/cli/run.sh $(B)/bin train-peak
 	@$(MAKE) $(JOBS) --no-print-directory run-check DEBUG=1
 	@$(MAKE) $(JOBS) --no-print-directory run-check SAN=address,undefined
+	@! command -v clang > /dev/null || $(MAKE) $(JOBS) --no-print-directory check-memory
 	@$(MAKE) $(JOBS) --no-print-directory SAN=thread $(STRESS:%=build/thread/tests/stress-%)
 	@for s in $(STRESS); do build/thread/tests/stress-$$s || exit 1; done
 	@$(MAKE) $(JOBS) --no-print-directory SAN=address,undefined build/address-undefined/tests/stress-loader
@@ -213,6 +216,11 @@ run-coverage: need-packages programs libs events $(SUITES:%=$(B)/tests/test-%) $
 
 check-cuda: need-packages $(CHECK_CUDA)  ## the CUDA kernels on the host, without a GPU: four schedules, race mode, all mutants
 	@HOST_CXX='$(HOST_CXX)' tests/kernels/check-cuda.sh $(B) all
+
+check-memory: need-packages            ## the memory sanitizer, with clang: text, ids, sampling, formats, on the seeds of fuzzing
+	@command -v clang > /dev/null || { echo "make check-memory needs clang" >&2; exit 1; }
+	@$(MAKE) $(JOBS) --no-print-directory SAN=memory CC=clang $(MEMORY:%=build/memory-clang/tests/replay-%)
+	@tests/fuzz/replay.sh build/memory-clang
 
 check-kernels: need-packages $(B)/tests/check-kernels  ## every fast kernel against its definition (ARGS=--bench: speed)
 	@$(B)/tests/check-kernels $(ARGS)
@@ -406,15 +414,21 @@ FUZZ_USES := cli train tokenize loader # without the kernels, which compute and 
 LD_FUZZ = $(sort $(foreach l,$(FUZZ_USES),$(LD_$(l))))
 run-check: $(FUZZ:%=$(B)/tests/replay-%)
 $(B)/tests/replay-options $(B)/bin/fuzz-options: LDFLAGS += -Wl,--wrap=exit
-$(FUZZ:%=$(B)/tests/replay-%): $(B)/tests/replay-%: $(B)/obj/tests/fuzz/%.o $(B)/obj/tests/fuzz/replay.o $(call lib,$(FUZZ_USES))
+# The memory sanitizer knows nothing of libraries that it did not compile: what they write is said in borders.c. Only of
+# zlib and zstd, which fill whole buffers, that is not said.
+MEMORY := $(filter-out packed,$(FUZZ))
+BORDERS := $(foreach f,json_loadb json_loads json_load_file json_dumps json_pack json_unpack json_unpack_ex pcre2_match_8,-Wl,--wrap=$(f))
+$(if $(filter memory,$(SAN)),$(eval $(B)/tests/replay-%: LDFLAGS += $(BORDERS)))
+$(FUZZ:%=$(B)/tests/replay-%): $(B)/tests/replay-%: $(B)/obj/tests/fuzz/%.o $(B)/obj/tests/fuzz/replay.o \
+                               $(if $(filter memory,$(SAN)),$(B)/obj/tests/memory/borders.o) $(call lib,$(FUZZ_USES))
 	$(call say,LD,$@)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) -o $@ $^ $(LD_FUZZ)
 $(FUZZ:%=$(B)/bin/fuzz-%): $(B)/bin/fuzz-%: $(B)/obj/tests/fuzz/%.o $(call lib,$(FUZZ_USES))
 	$(call say,LD,$@)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LD_FUZZ)
 
-STRESS := loader blocks guard saver
+STRESS := loader blocks guard saver pipeline
 # For the sanitizers, make SAN=thread build/thread/tests/stress-... (stress-loader 1000000): readers, streams and
 # cancellation from many threads; the pools that they share; shards cut short under them; checkpoints that a thread
-# writes.
+# writes; the pipeline from text to shards.
 $(B)/tests/stress-loader: $(B)/obj/tests/loader/stress/stress.o $(call lib,loader)
 	$(call say,LD,$@)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) -o $@ $^ $(LD_loader)
 $(B)/tests/stress-blocks: $(B)/obj/tests/loader/stress/blocks.o $(call lib,loader)
@@ -423,6 +437,8 @@ $(B)/tests/stress-guard: $(B)/obj/tests/loader/stress/guard.o $(call lib,loader)
 	$(call say,LD,$@)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) -o $@ $^ $(LD_loader)
 $(B)/tests/stress-saver: $(B)/obj/tests/train/stress/stress.o $(call lib,train kernels loader)
 	$(call say,LD,$@)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) -o $@ $^ $(LD_train) $(LD_kernels) $(LD_loader)
+$(B)/tests/stress-pipeline: $(B)/obj/tests/tokenize/stress/stress.o $(call lib,tokenize loader)
+	$(call say,LD,$@)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) -o $@ $^ $(sort $(LD_tokenize) $(LD_loader))
 
 # JSONL into documents, on one thread: a measurement, no test.
 .PHONY: bench-json

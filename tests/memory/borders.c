@@ -1,0 +1,152 @@
+/* borders.c: what the memory sanitizer has to be told of libraries that it did not compile: it does not see what they
+ * write, and takes it for memory that nobody has written. Linked into the programs of SAN=memory alone (--wrap in the
+ * Makefile), so that everything of ours stays watched.
+ *
+ *   jansson   its memory is written when it is taken; what it calls of libc with buffers of its own is not looked at;
+ *             what json_unpack and failures write into variables of ours is written
+ *   pcre2     the ends that a match has found */
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <jansson.h>
+#include <pcre2.h>
+#include <sanitizer/msan_interface.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void *written(size_t n) { return calloc(1, n); }
+
+__attribute__((constructor)) static void begin(void) { json_set_alloc_funcs(written, free); }
+
+static void enter(void) { __msan_scoped_disable_interceptor_checks(); }
+
+static void leave(void) { __msan_scoped_enable_interceptor_checks(); }
+
+/* ---- jansson: texts ---- */
+
+json_t *__real_json_loadb(const char *text, size_t n, size_t flags, json_error_t *why);
+json_t *__real_json_loads(const char *text, size_t flags, json_error_t *why);
+json_t *__real_json_load_file(const char *path, size_t flags, json_error_t *why);
+char *__real_json_dumps(const json_t *j, size_t flags);
+json_t *__wrap_json_loadb(const char *text, size_t n, size_t flags, json_error_t *why);
+json_t *__wrap_json_loads(const char *text, size_t flags, json_error_t *why);
+json_t *__wrap_json_load_file(const char *path, size_t flags, json_error_t *why);
+char *__wrap_json_dumps(const json_t *j, size_t flags);
+
+static json_t *loaded(json_t *j, json_error_t *why)
+{
+    leave();
+    if (why) __msan_unpoison(why, sizeof *why);
+    return j;
+}
+
+json_t *__wrap_json_loadb(const char *text, size_t n, size_t flags, json_error_t *why)
+{
+    __msan_check_mem_is_initialized(text, n); /* ours, and read over there where nobody looks */
+    enter();
+    return loaded(__real_json_loadb(text, n, flags, why), why);
+}
+
+json_t *__wrap_json_loads(const char *text, size_t flags, json_error_t *why)
+{
+    __msan_check_mem_is_initialized(text, strlen(text) + 1);
+    enter();
+    return loaded(__real_json_loads(text, flags, why), why);
+}
+
+json_t *__wrap_json_load_file(const char *path, size_t flags, json_error_t *why)
+{
+    enter();
+    return loaded(__real_json_load_file(path, flags, why), why);
+}
+
+char *__wrap_json_dumps(const json_t *j, size_t flags)
+{
+    enter();
+    char *text = __real_json_dumps(j, flags);
+    leave();
+    if (text) __msan_unpoison_string(text);
+    return text;
+}
+
+/* ---- jansson: many values in one call ---- */
+
+json_t *__wrap_json_pack(const char *fmt, ...);
+int __wrap_json_unpack(json_t *j, const char *fmt, ...);
+int __wrap_json_unpack_ex(json_t *j, json_error_t *why, size_t flags, const char *fmt, ...);
+
+json_t *__wrap_json_pack(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    enter();
+    json_t *j = json_vpack_ex(NULL, 0, fmt, args);
+    leave();
+    va_end(args);
+    return j;
+}
+
+/* The variables that `fmt` is about: in an object every second `s` is a key, which is read. */
+static void unpacked(const char *fmt, va_list args)
+{
+    int key = 0, depth = 0, object[16] = {0};
+    for (; *fmt; fmt++) {
+        if (*fmt == '{' || *fmt == '[') object[++depth] = key = *fmt == '{';
+        else if (*fmt == '}' || *fmt == ']') key = object[--depth];
+        else if (!strchr("sibIfFoOn", *fmt)) continue;
+        else if (key) {
+            (void)va_arg(args, const char *);
+            key = 0;
+        } else {
+            size_t size = *fmt == 'i' || *fmt == 'b' ? sizeof(int) : 8;
+            if (*fmt != 'n') __msan_unpoison(va_arg(args, void *), size);
+            key = object[depth];
+        }
+    }
+}
+
+static int unpack(json_t *j, json_error_t *why, size_t flags, const char *fmt, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+    enter();
+    int rc = json_vunpack_ex(j, why, flags, fmt, args);
+    leave();
+    if (why) __msan_unpoison(why, sizeof *why);
+    if (rc == 0) unpacked(fmt, again);
+    va_end(again);
+    return rc;
+}
+
+int __wrap_json_unpack(json_t *j, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    int rc = unpack(j, NULL, 0, fmt, args);
+    va_end(args);
+    return rc;
+}
+
+int __wrap_json_unpack_ex(json_t *j, json_error_t *why, size_t flags, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    int rc = unpack(j, why, flags, fmt, args);
+    va_end(args);
+    return rc;
+}
+
+/* ---- pcre2 ---- */
+
+int __real_pcre2_match_8(const pcre2_code *code, PCRE2_SPTR text, PCRE2_SIZE n, PCRE2_SIZE at, uint32_t options,
+                         pcre2_match_data *data, pcre2_match_context *context);
+int __wrap_pcre2_match_8(const pcre2_code *code, PCRE2_SPTR text, PCRE2_SIZE n, PCRE2_SIZE at, uint32_t options,
+                         pcre2_match_data *data, pcre2_match_context *context);
+
+int __wrap_pcre2_match_8(const pcre2_code *code, PCRE2_SPTR text, PCRE2_SIZE n, PCRE2_SIZE at, uint32_t options,
+                         pcre2_match_data *data, pcre2_match_context *context)
+{
+    __msan_check_mem_is_initialized(text, n);
+    int rc = __real_pcre2_match_8(code, text, n, at, options, data, context);
+    __msan_unpoison(pcre2_get_ovector_pointer(data), 2 * sizeof(PCRE2_SIZE) * pcre2_get_ovector_count(data));
+    return rc;
+}

@@ -1,0 +1,218 @@
+/* stress.c: the pipeline with many threads on tiny pieces, several at once, stopped and gone on with at random: every
+ * OUT is, byte for byte, what one thread makes of the same corpus undisturbed. A plain program, without Criterion, so
+ * that it runs under the thread sanitizer:
+ *
+ *     make SAN=thread build/thread/tests/stress-pipeline && build/thread/tests/stress-pipeline [RUNS] [SEED]
+ *
+ * RUNS runs in all (default 60). Exit 0: every one was right, and no thread and no descriptor was left behind. */
+#include <dirent.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/philox.h"
+#include "sgt_tokenize.h"
+
+enum { TEXTS = 12, LINES = 200, AT_ONCE = 3, WAYS = 5, MOST_BYTES = 1 << 24 };
+
+typedef struct job {
+    uint64_t seed, first, runs, stops;
+    int way;
+} job;
+
+static void fail(const char *what, const char *why)
+{
+    fprintf(stderr, "stress-pipeline: %s: %s\n", what, why);
+    exit(1);
+}
+
+/* ---- the corpus: words, numbers, spaces, letters past ASCII, long runs, bytes that are not UTF-8 ---- */
+
+static size_t put_word(char *to, uint64_t r)
+{
+    static const char *const words[] = {"the", " cat", " sat's", "  1234", "\n", "\n\n\t", " Gr\xc3\xbc\xc3\x9f" "e",
+                                        "\xe4\xbd\xa0\xe5\xa5\xbd", "\xff\xc3", " <|endoftext|>", "...", "aaaaaaaaaaaaaaaa"};
+    const char *w = words[r % (sizeof words / sizeof *words)];
+    memcpy(to, w, strlen(w));
+    return strlen(w);
+}
+
+static void put_file(const char *path, const char *text, size_t n)
+{
+    sgt_error err;
+    if (sgt_file_put(path, text, n, &err) < 0) fail("the corpus", err.text);
+}
+
+static void make_corpus(uint64_t seed)
+{
+    static char text[1 << 17];
+    char path[64];
+    size_t n;
+    for (uint64_t f = 0; f < TEXTS; f++) {
+        uint64_t words = f == 3 ? 0 : sgt_philox_u64(seed, f, 1) % (f % 4 == 0 ? 6000 : 300);
+        n = 0;
+        for (uint64_t i = 0; i < words; i++) n += put_word(text + n, sgt_philox_u64(seed, f, 2 + i));
+        snprintf(path, sizeof path, "in/%02d.txt", (int)f);
+        put_file(path, text, n);
+    }
+    n = 0;
+    for (uint64_t i = 0; i < LINES; i++) /* every third line has been there before */
+        n += (size_t)sprintf(text + n, "{\"id\": %d, \"text\": \"line %d \\u00fc \\\"%d\\\"\"}\n", (int)i,
+                             (int)(i % 3 ? i : i / 9), (int)(i % 3 ? i * i : 0));
+    put_file("in/lines.jsonl", text, n);
+}
+
+/* ---- what must be the same ---- */
+
+/* What changes bytes, of which there are WAYS. */
+static sgt_tokenize_options way_options(int way)
+{
+    static const char *const inputs[] = {"in"};
+    sgt_tokenize_options o = {.inputs = inputs, .input_count = 1, .shard_tokens = 1000};
+    if (way == 1) o.val_fraction = .3, o.shard_tokens = 777;
+    if (way == 2) o.shuffle = 1, o.shuffle_seed = 7;
+    if (way == 3) o.dedup = 1, o.special_eot = 1;
+    if (way == 4) o.invalid_utf8 = SGT_INVALID_REPLACE, o.shuffle = 1, o.dedup = 1, o.normalize = SGT_NORMALIZE_NFC;
+    return o;
+}
+
+static void want_name(char *to, size_t size, int way) { snprintf(to, size, "want%d", way); }
+
+static void compare(const char *out, const char *want, const char *name)
+{
+    sgt_error err;
+    char *a, *b, path[2][512];
+    size_t n, m;
+    snprintf(path[0], sizeof path[0], "%s/%s", out, name);
+    snprintf(path[1], sizeof path[1], "%s/%s", want, name);
+    if (sgt_file_get(&a, &n, path[0], MOST_BYTES, &err) < 0 || sgt_file_get(&b, &m, path[1], MOST_BYTES, &err) < 0)
+        fail(path[0], err.text);
+    if (n != m || memcmp(a, b, n)) fail(path[0], "other bytes than one thread's");
+    free(a);
+    free(b);
+}
+
+static unsigned count_names(const char *path)
+{
+    unsigned n = 0;
+    DIR *d = opendir(path);
+    if (!d) fail(path, "cannot open it");
+    while (readdir(d)) n++;
+    closedir(d);
+    return n;
+}
+
+static void compare_folders(const char *out, const char *want)
+{
+    DIR *d = opendir(want);
+    if (!d) fail(want, "cannot open it");
+    if (count_names(out) != count_names(want)) fail(out, "other files than one thread's");
+    for (const struct dirent *e; (e = readdir(d));)
+        if (e->d_name[0] != '.') compare(out, want, e->d_name);
+    closedir(d);
+}
+
+/* ---- runs ---- */
+
+typedef struct stopper {
+    sgt_stop stop;
+    uint64_t left; /* calls of progress until it is asked to stop; 0: never */
+} stopper;
+
+static void stop_after(void *ctx, uint64_t done, uint64_t total, uint64_t tokens)
+{
+    stopper *s = ctx;
+    (void)done;
+    (void)total;
+    (void)tokens;
+    if (s->left && !--s->left) sgt_stop_request(&s->stop);
+}
+
+/* One OUT: stopped up to three times, each time gone on with by another number of threads. */
+static void fill(job *j, uint64_t k, const char *out)
+{
+    sgt_error err;
+    for (uint64_t again = 0;; again++) {
+        uint64_t r = sgt_philox_u64(j->seed, k, again);
+        stopper s = {.left = again < 3 && r >> 20 & 1 ? 1 + (r >> 24) % 40 : 0};
+        sgt_tokenize_options o = way_options(j->way);
+        o.out = out;
+        o.threads = 1 + (int)(r % 8);
+        o.piece_bytes = (size_t)64 << (r >> 8) % 7;
+        o.stop = &s.stop;
+        o.progress = stop_after;
+        o.progress_ctx = &s;
+        int rc = sgt_tokenize(&o, NULL, &err);
+        if (rc == 0) return;
+        if (rc != SGT_ESTOPPED || !s.stop.requested) fail(out, err.text);
+        j->stops++;
+    }
+}
+
+static void *work(void *arg)
+{
+    job *j = arg;
+    char out[32], want[32];
+    sgt_error err;
+    want_name(want, sizeof want, j->way);
+    for (uint64_t k = j->first; k < j->first + j->runs; k++) {
+        snprintf(out, sizeof out, "out%d", (int)k);
+        fill(j, k, out);
+        compare_folders(out, want);
+        if (sgt_remove_tree(out, &err) < 0) fail(out, err.text);
+    }
+    return NULL;
+}
+
+static void run_way(int way, uint64_t runs, uint64_t seed)
+{
+    unsigned fds = count_names("/proc/self/fd"), tasks = count_names("/proc/self/task");
+    pthread_t threads[AT_ONCE];
+    job jobs[AT_ONCE];
+    char want[32];
+    sgt_error err;
+    sgt_tokenize_options o = way_options(way);
+    want_name(want, sizeof want, way);
+    o.out = want;
+    o.threads = 1;
+    if (sgt_tokenize(&o, NULL, &err) < 0) fail(want, err.text);
+    for (int i = 0; i < AT_ONCE; i++) {
+        jobs[i] = (job){seed * 100 + (uint64_t)way, (uint64_t)i * runs, (runs + AT_ONCE - 1) / AT_ONCE, 0, way};
+        if (pthread_create(&threads[i], NULL, work, &jobs[i])) fail("threads", "cannot start one");
+    }
+    uint64_t stops = 0;
+    for (int i = 0; i < AT_ONCE; i++) {
+        pthread_join(threads[i], NULL);
+        stops += jobs[i].stops;
+    }
+    for (int tries = 0; count_names("/proc/self/task") != tasks; tries++) { /* joined ones may be seen a while */
+        if (tries == 1000) fail(want, "a thread is left");
+        usleep(1000);
+    }
+    if (count_names("/proc/self/fd") != fds) fail(want, "a descriptor is left open");
+    printf("way %d: %d runs, stopped %d times on their way\n", way, (int)(AT_ONCE * jobs[0].runs), (int)stops);
+}
+
+static void *nothing(void *arg)
+{
+    return arg;
+}
+
+int main(int argc, char **argv)
+{
+    pthread_t first; /* with it comes the thread that the thread sanitizer keeps for itself */
+    uint64_t runs = argc > 1 ? strtoull(argv[1], NULL, 10) : 60, seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+    char folder[64]; /* in memory where there is room: a run waits for the disk more than for its threads */
+    sgt_error err;
+    snprintf(folder, sizeof folder, "%s/sgt-stress.XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+    if (!mkdtemp(folder) || chdir(folder) < 0 || mkdir("in", 0777) < 0) fail("scratch folder", "cannot make it");
+    if (pthread_create(&first, NULL, nothing, NULL) || pthread_join(first, NULL)) fail("threads", "cannot start one");
+    make_corpus(seed);
+    for (int way = 0; way < WAYS; way++) run_way(way, (runs + WAYS - 1) / WAYS, seed);
+    if (chdir("/") < 0 || sgt_remove_tree(folder, &err) < 0) fail(folder, "cannot remove it");
+    return 0;
+}
