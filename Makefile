@@ -85,8 +85,8 @@ USES_sgt-sample := cli train kernels tokenize loader
 PARTS_sgt-train := tools/train
 PARTS_sgt-tokenize := tools/tokenize
 PARTS_sgt-inspect := tools/inspect
-PARTS_sgt-bench := tools/bench
-PARTS_sgt-report := tools/report
+PARTS_sgt-bench := tools/bench tools/page
+PARTS_sgt-report := tools/report tools/page
 PARTS_sgt-sample := tools/sample
 PROGRAMS := $(sort $(patsubst tools/%.c,%,$(wildcard tools/sgt-*.c)))
 

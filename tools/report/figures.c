@@ -1,4 +1,5 @@
 /* figures.c: one <figure> of the page. */
+#include "tools/page/page.h"
 #include "tools/report/figures.h"
 
 #include <stdarg.h>
@@ -34,13 +35,13 @@ static void put_legend(FILE *page, const report *r, const report_figure *g)
     for (size_t i = 0; i < r->count && runs; i++) {
         fputs("<li>", page);
         report_put_swatch(page, "line", (unsigned)i);
-        report_put_text(page, r->runs[i].name);
+        sgt_page_text(page, r->runs[i].name);
         fputs("</li>\n", page);
     }
     for (size_t i = 0; i < g->key_count; i++) {
         fputs("<li>", page);
         report_put_swatch(page, g->keys[i].class, g->keys[i].color);
-        report_put_text(page, g->keys[i].name);
+        sgt_page_text(page, g->keys[i].name);
         fputs("</li>\n", page);
     }
     fputs("</ul>\n", page);
@@ -59,7 +60,7 @@ int report_figure_put(FILE *page, const report *r, report_figure *g, sgt_error *
             rc = report_chart_draw(page, &g->chart, SMALL, SMALL_HIGH, g->large ? "chart narrow" : "chart", g->title, err);
         if (*g->caption) {
             fputs("<figcaption>", page);
-            report_put_text(page, g->caption);
+            sgt_page_text(page, g->caption);
             fputs("</figcaption>\n", page);
         }
     }

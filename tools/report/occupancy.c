@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tools/cli/talk.h"
+#include "tools/page/page.h"
 #include "tools/report/figures.h"
 
 double report_bytes_unit(double most, const char **name)
@@ -91,7 +92,7 @@ static void put_name(FILE *page, const report *r, const report_run *run)
     if (r->count < 2) return;
     fputs("<h3 class=\"run\">", page);
     report_put_swatch(page, "line", (unsigned)(run - r->runs));
-    report_put_text(page, run->name);
+    sgt_page_text(page, run->name);
     fputs("</h3>\n", page);
 }
 
@@ -129,7 +130,7 @@ static void put_row(FILE *page, int kind, const char *name, double used, double 
 {
     fputs("<tr><th scope=\"row\">", page);
     report_put_swatch(page, "area", kind >= 0 ? (unsigned)kind : SGT_MEMORY_KINDS);
-    report_put_text(page, name);
+    sgt_page_text(page, name);
     fputs("</th>", page);
     put_cell(page, used);
     put_cell(page, estimate);
@@ -157,7 +158,7 @@ static void put_table(FILE *page, const report_run *run)
     fputs("</tr></tfoot>\n</table>\n", page);
     if (!run->estimated && run->log.count) {
         fputs("<p class=\"none\">No estimate: ", page);
-        report_put_text(page, run->why_not);
+        sgt_page_text(page, run->why_not);
         fputs("</p>\n", page);
     }
     fputs("</div>\n", page);

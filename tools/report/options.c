@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/page/page.h"
 #include "tools/report/figures.h"
 
 /* What options.json says, as text for people: malloc'd. NULL: nothing. */
@@ -35,7 +36,7 @@ static void put_value(FILE *page, const report_run *run, const char *name)
 {
     char printable[256], *text = value_of(run, name);
     fputs(text ? "<td>" : "<td class=\"none\">\u2013", page);
-    if (text) report_put_text(page, sgt_printable(printable, sizeof printable, text));
+    if (text) sgt_page_text(page, sgt_printable(printable, sizeof printable, text));
     fputs("</td>", page);
     free(text);
 }
@@ -44,7 +45,7 @@ static void put_row(FILE *page, const report *r, const char *name)
 {
     char printable[64];
     fputs("<tr><th scope=\"row\"><code>", page);
-    report_put_text(page, sgt_printable(printable, sizeof printable, name));
+    sgt_page_text(page, sgt_printable(printable, sizeof printable, name));
     fputs("</code></th>", page);
     for (size_t i = 0; i < r->count; i++) put_value(page, &r->runs[i], name);
     fputs("</tr>\n", page);
@@ -57,7 +58,7 @@ static void put_head(FILE *page, const report *r, const char *caption)
     for (size_t i = 0; i < r->count; i++) {
         fputs("<th scope=\"col\">", page);
         if (r->count > 1) report_put_swatch(page, "line", (unsigned)i);
-        if (r->count > 1) report_put_text(page, r->runs[i].name);
+        if (r->count > 1) sgt_page_text(page, r->runs[i].name);
         else fputs("Value", page);
         fputs("</th>", page);
     }

@@ -2,23 +2,10 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "base/version.h"
 #include "tools/cli/talk.h"
+#include "tools/page/page.h"
 #include "tools/report/figures.h"
-
-void report_put_text(FILE *page, const char *text)
-{
-    for (; *text; text++) {
-        if (*text == '&') fputs("&amp;", page);
-        else if (*text == '<') fputs("&lt;", page);
-        else if (*text == '>') fputs("&gt;", page);
-        else if (*text == '"') fputs("&quot;", page);
-        else if (*text == '\'') fputs("&#39;", page);
-        else fputc(*text, page);
-    }
-}
 
 char *report_big(char *buf, size_t n, double x)
 {
@@ -115,7 +102,7 @@ static void put_runs(FILE *page, const report *r)
         const report_run *run = &r->runs[i];
         fputs("<tr><th scope=\"row\">", page);
         report_put_swatch(page, "line", (unsigned)i);
-        report_put_text(page, run->name);
+        sgt_page_text(page, run->name);
         fprintf(page, "</th><td>%s</td>", sgt_format_count(text, sizeof text, isnan(run->steps) ? 0 : (uint64_t)run->steps));
         for (int f = 0; f < FIGURES; f++) {
             double x = figure_of(run, (figure)f);
@@ -135,15 +122,15 @@ static void put_about(FILE *page, const report_run *run)
     char text[64];
     const char *model = run->settings_known ? run->settings.model : NULL;
     fputs("<p class=\"about\">", page);
-    if (model) report_put_text(page, model);
+    if (model) sgt_page_text(page, model);
     if (run->parameters) fprintf(page, "%s%s parameters", model ? ", " : "", report_big(text, sizeof text, (double)run->parameters));
     if (run->settings_known && run->settings.precision) {
         fputs(model || run->parameters ? ", " : "", page);
-        report_put_text(page, run->settings.precision);
+        sgt_page_text(page, run->settings.precision);
     }
     if (*run->device) {
         fputs(" \u00b7 ", page);
-        report_put_text(page, run->device);
+        sgt_page_text(page, run->device);
     }
     fputs("</p>\n", page);
 }
@@ -155,10 +142,10 @@ static void put_item(FILE *page, const report *r, const report_run *run, const c
     if (r->count > 1) {
         report_put_swatch(page, "line", (unsigned)(run - r->runs));
         fputs("<b>", page);
-        report_put_text(page, run->name);
+        sgt_page_text(page, run->name);
         fputs("</b> ", page);
     }
-    report_put_text(page, sgt_printable(printable, sizeof printable, text));
+    sgt_page_text(page, sgt_printable(printable, sizeof printable, text));
     fputs("</li>\n", page);
 }
 
@@ -203,26 +190,11 @@ static void put_notes(FILE *page, const report *r)
 
 static void put_head(FILE *page, const report *r)
 {
-    fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-          "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src "
-          "data:\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-          "<meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n<title>", page);
-    report_put_text(page, r->count == 1 ? r->runs[0].name : "Training runs");
-    fprintf(page, " \u00b7 sgt-report</title>\n<style>\n%s</style>\n</head>\n<body>\n<main>\n<header>\n<h1>", report_style);
-    if (r->count == 1) report_put_text(page, r->runs[0].name);
-    else fprintf(page, "%zu training runs", r->count);
-    fputs("</h1>\n", page);
+    char many[48];
+    snprintf(many, sizeof many, "%zu training runs", r->count);
+    sgt_page_begin(page, r->count == 1 ? r->runs[0].name : many, "sgt-report");
     if (r->count == 1) put_about(page, &r->runs[0]);
     fputs("</header>\n", page);
-}
-
-static void put_foot(FILE *page)
-{
-    char when[64] = "";
-    time_t now = time(NULL);
-    struct tm t;
-    if (gmtime_r(&now, &t)) strftime(when, sizeof when, "%Y-%m-%d %H:%M UTC", &t);
-    fprintf(page, "<footer>Made by sgt-report " SGT_VERSION ", %s.</footer>\n</main>\n</body>\n</html>\n", when);
 }
 
 int report_put_page(FILE *page, const report *r, sgt_error *err)
@@ -239,6 +211,6 @@ int report_put_page(FILE *page, const report *r, sgt_error *err)
     if (rc == SGT_OK && steps) rc = report_put_steps(page, r, err);
     if (rc == SGT_OK && steps) rc = report_put_memory(page, r, err);
     report_put_options(page, r);
-    put_foot(page);
+    sgt_page_end(page, "sgt-report");
     return rc;
 }

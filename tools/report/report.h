@@ -171,9 +171,7 @@ int report_put_steps(FILE *page, const report *r, sgt_error *err);
 int report_put_memory(FILE *page, const report *r, sgt_error *err);
 int report_put_page(FILE *page, const report *r, sgt_error *err);
 
-void report_put_text(FILE *page, const char *text); /* escaped for HTML */
 void report_put_options(FILE *page, const report *r);
-extern const char report_style[];
 
 /* "1.23 M": a number of things; "3 h 20 min": a time. Into buf, which is returned. */
 char *report_big(char *buf, size_t n, double x);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/page/page.h"
 #include "tools/report/report.h"
 
 #define POINTS_A_LINE 8 /* of an outline, so that the page's lines stay readable */
@@ -117,7 +118,7 @@ void report_svg_put(FILE *page, const char *svg, int wide, int high, const char 
 {
     const char *at = strstr(svg, "</defs>");
     fprintf(page, "<svg class=\"%s\" viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"", class, wide, high);
-    report_put_text(page, says);
+    sgt_page_text(page, says);
     fputs("\">\n", page);
     for (at = at ? at : svg; (at = strchr(at, '<')); at++) {
         if (strncmp(at, "<path ", 6) == 0) put_shape(page, at, "path", "stroke", "d");

@@ -1,7 +1,7 @@
 /* style.c: the page's looks, and colours that people who tell few apart can tell apart, on light and on dark. */
-#include "tools/report/report.h"
+#include "tools/page/page.h"
 
-const char report_style[] =
+const char sgt_page_style[] =
     ":root { color-scheme: light dark; --page: #f7f7f5; --card: #ffffff; --ink: #1c1f24; --soft: #5b626d; --rule: #e3e4e6;\n"
     "  --s0: #1667c2; --s1: #c8500c; --s2: #0b7f5f; --s3: #a8438f; --s4: #85690a; --s5: #3b93c4; --s6: #4a4f58; --s7: #6d55c4;\n"
     "  --m0: #1d4f91; --m1: #4a86cf; --m2: #9cc0ea; --m3: #d0691e; --m4: #0f7d60; --m5: #67bd9f; --m6: #a8438f; --m7: #d79dca;\n"
