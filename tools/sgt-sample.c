@@ -181,7 +181,7 @@ int main(int argc, char **argv)
     sgt_error err;
     sampling s = {0};
     int first = sgt_options_parse(&program, argc, argv);
-    if (first == argc) sgt_usage(&program, "which model?");
+    if (first == argc) sgt_usage(&program, "wanted a model: a run, a checkpoint, or a Hugging Face GPT-2 directory");
     if (argc - first > 1)
         sgt_usage(&program, "one model at a time, not %d (a prompt comes after --prompt)", argc - first);
     check_input();

@@ -221,7 +221,7 @@ static void print_end(const sgt_train_result *r)
     printf("time: %.1f minutes\n", r->seconds / 60);
     printf("memory: %s of %s (%.1f %%)\n", sgt_format_bytes(a, sizeof a, r->peak_bytes),
            sgt_format_bytes(b, sizeof b, r->total_bytes), 100 * (double)r->peak_bytes / (double)r->total_bytes);
-    if (r->checkpoint) printf("checkpoint: %s\n", r->checkpoint);
+    if (r->checkpoint) printf("checkpoint: %s\n", sgt_printable(path, sizeof path, r->checkpoint));
 }
 
 static void print_json(const sgt_train_result *r)

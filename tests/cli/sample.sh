@@ -10,7 +10,7 @@ sgt-sample --help | grep -oE -- '--[a-z0-9-]+' | sort -u > help
 grep -oE -- '\\-\\-[a-z0-9\\-]+' "$ROOT/tools/sgt-sample.1" | tr -d '\\' | sort -u > page
 run 0 diff help page
 
-run_usage 'which model?' sgt-sample
+run_usage 'wanted a model: a run, a checkpoint, or a Hugging Face GPT-2 directory' sgt-sample
 run_usage 'one model at a time, not 2 (a prompt comes after --prompt)' sgt-sample run 'Once upon'
 run_usage '-: standard input is one prompt, not 2' sgt-sample run -p - --prompt-file -
 run_usage '--temperature -1: must be from 0 to 100' sgt-sample run --temperature -1

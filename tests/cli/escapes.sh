@@ -1,0 +1,88 @@
+# Names that would move a terminal's cursor or set its title: every program shows them as \xNN, on standard output and
+# on standard error, whether what they name is there, damaged or missing.
+. "$ROOT/tests/cli/lib.sh"
+
+# ESC ] 0 ; x BEL sets a title; a line of its own; CSI in one byte and as UTF-8; what is printable stays.
+evil=$(printf 'e\033]0;x\007\nl\233\302\233\303\251')
+shown='e\x1b]0;x\x07\x0al\x9b\xc2\x9bé'
+
+# unnamed EXIT COMMAND...: what it says has no controls
+unnamed() {
+    run "$@"
+    for stream in .stdout .stderr; do
+        [ -z "$(LC_ALL=C tr -d '\n -~\200-\377' < $stream)" ] || fail "controls in $stream: $(od -c $stream | head -20)"
+        ! LC_ALL=C grep -aq "$(printf '\302[\200-\237]')" $stream || fail "C1 controls in $stream"
+        ! LC_ALL=C grep -aq "$(printf 'l\233')" $stream || fail "ill-formed UTF-8 in $stream"
+    done
+}
+
+# tame EXIT COMMAND...: and it names the evil one
+tame() {
+    unnamed "$@"
+    cat .stdout .stderr | grep -qF -e "$shown" || fail "the name is not shown"
+}
+
+mkdir "$evil" text
+texts "$evil" 40000
+cp "$evil"/* text
+tame 0 sgt-tokenize "$evil" "set$evil"
+tame 0 sgt-tokenize "$evil" "set$evil"
+tame 1 sgt-tokenize --split 5% "$evil" "set$evil"
+unnamed 0 sgt-tokenize --dry-run "$evil" "new$evil"
+tame 1 sgt-tokenize "no$evil" out
+tame 1 sgt-tokenize "$evil" "$evil/part-00"
+tame 1 sgt-tokenize --vocab "no$evil" "$evil" out
+printf '{"text": 3}\n' > "$evil.jsonl"
+tame 1 sgt-tokenize "$evil.jsonl" out
+printf 'junk' > "$evil.gz"
+tame 1 sgt-tokenize "$evil.gz" out
+printf 'a\377b' > "bad$evil"
+tame 1 sgt-tokenize --invalid-utf8 fail "bad$evil" out
+tame 1 sgt-tokenize --filter 'x=no-such-command' "bad$evil.x" out
+tame 2 sgt-tokenize "--no$evil" in out
+tame 2 sgt-tokenize --threads "$evil" in out
+tame 2 sgt-tokenize --format "$evil" in out
+unnamed 2 sgt-tokenize --pattern "($evil" text out
+tame 0 sgt-tokenize --train-vocab 300 "$evil" "vocab$evil"
+
+tame 0 sgt-inspect "set$evil"
+tame 0 sgt-inspect --verify "set$evil"
+unnamed 0 sgt-inspect --batch 0 --seq-len 16 --batch-size 2 "set$evil"
+tame 1 sgt-inspect "no$evil"
+tame 2 sgt-inspect --decode "$evil" "set$evil"
+tame 0 sgt-inspect --compare "set$evil" "set$evil"
+tame 0 sgt-inspect --merge "set$evil" "merged$evil"
+run 0 sgt-tokenize --quiet text plain
+truncate -s -2 plain/train_000000.bin
+mv plain "plain$evil"
+tame 1 sgt-inspect "plain$evil"
+
+small='--device cpu --model 1x8x1 --seq-len 16 --batch-size 2 --steps 2'
+# shellcheck disable=SC2086
+{
+    tame 0 sgt-train --data "set$evil" --run "run$evil" $small
+    tame 1 sgt-train --data "set$evil" --run "run$evil" $small
+    tame 0 sgt-train --data "set$evil" --run "run$evil" --resume --steps 3 --device cpu
+    tame 1 sgt-train --data "no$evil" $small --run other
+    tame 1 sgt-train --data "set$evil" --init "no$evil" --device cpu --run other
+    tame 1 sgt-train --data "plain$evil" $small --run other
+    tame 1 sgt-train --config "no$evil" --data "set$evil"
+    tame 2 sgt-train --data "set$evil" --model "$evil"
+    tame 0 sgt-train --data "set$evil:1,merged$evil:3" --run mixed $small
+}
+tame 0 sgt-inspect "run$evil"
+tame 0 sgt-inspect "run$evil/step-00000002"
+tame 1 sgt-inspect "run$evil/step-00000009"
+tame 1 sgt-sample "no$evil"
+tame 1 sgt-sample "set$evil"
+tame 1 sgt-report "no$evil"
+tame 1 sgt-report "set$evil"
+if command -v gnuplot > /dev/null; then tame 0 sgt-report "run$evil" -o "page$evil.html"; fi
+
+tame 0 sgt-bench loader "set$evil" --seq-len 16 --batch-size 2 --seconds .01
+tame 1 sgt-bench loader "no$evil"
+tame 2 sgt-bench loader "set$evil" --loader "$evil"
+tame 1 sgt-bench tokenize "no$evil"
+tame 1 sgt-bench score --model "no$evil" "no$evil"
+tame 2 sgt-bench "$evil"
+tame 2 sgt-bench ablation --data "set$evil" --rows "$evil"
