@@ -47,12 +47,12 @@ static json_t *run_json(const report_run *r)
 
 static int print_json(const report *r, sgt_error *err)
 {
+    char name[1024];
     json_t *runs = json_array(), *doc;
     for (size_t i = 0; i < r->count; i++) json_array_append_new(runs, run_json(&r->runs[i]));
-    doc = json_pack("{s:s, s:o}", "report", o.out, "runs", runs);
-    if (!doc) doc = json_pack("{s:o}", "runs", json_incref(runs)); /* a path that is not UTF-8 */
-    int rc = doc && json_dumpf(doc, stdout, JSON_REAL_PRECISION(9)) == 0
-                 ? SGT_OK : sgt_fail(err, SGT_ENOMEM, "--json: out of memory");
+    doc = json_pack("{s:s, s:o}", "report", sgt_printable(name, sizeof name, o.out), "runs", runs);
+    int rc = doc && json_dumpf(doc, stdout, JSON_REAL_PRECISION(9)) == 0 ? SGT_OK
+                                                                        : sgt_fail(err, SGT_ENOMEM, "--json: out of memory");
     putchar('\n');
     json_decref(doc);
     return rc;

@@ -6,6 +6,7 @@
 
 #include "tools/report/report.h"
 
+#define NARROW 500 /* points */
 #define ROOM 0.04 /* of the height, above the highest point */
 
 typedef struct axis {
@@ -132,6 +133,7 @@ static void find_axes(const report_chart *c, axis *x, axis *y, int wide, int hig
             if (s->band || s->kind == REPORT_AREA) stretch(y, at->low, c->log_y), stretch(y, at->high, c->log_y);
         }
     }
+    if (c->x_end > 0) x->low = 0, x->high = c->x_end;
     if (c->y_most > 0 && y->high > c->y_most) y->high = c->y_most;
     if (c->zero) y->low = 0;
     if (c->zero && y->high < c->y_room) y->high = c->y_room;
@@ -145,8 +147,10 @@ static void find_axes(const report_chart *c, axis *x, axis *y, int wide, int hig
     if (c->x_tick_count) {
         memcpy(x->ticks, c->x_ticks, c->x_tick_count * sizeof *x->ticks);
         x->count = c->x_tick_count;
+        for (size_t i = 0; i < x->count && wide <= NARROW; i++)
+            if (*x->ticks[i].brief) snprintf(x->ticks[i].text, sizeof x->ticks[i].text, "%s", x->ticks[i].brief);
     } else {
-        put_linear_ticks(x, x_unit, wide > 500 ? 8 : 4);
+        put_linear_ticks(x, x_unit, wide > NARROW ? 8 : 4);
     }
     if (c->log_y) put_log_ticks(y, y_unit, high > 350 ? 8 : 5);
     else put_linear_ticks(y, y_unit, high > 350 ? 8 : 5);

@@ -26,9 +26,22 @@ static int add_curve(report_chart *c, const report_bins *b, report_kind kind, un
     return SGT_OK;
 }
 
+/* Where the longest run ended. */
+static double end_of(const report *r, int x)
+{
+    double end = 0;
+    for (size_t i = 0; i < r->count; i++) {
+        const report_run *run = &r->runs[i];
+        double at = x == REPORT_STEP ? run->steps : x == REPORT_TOKENS ? run->tokens : run->seconds;
+        if (at > end) end = at;
+    }
+    return end;
+}
+
 static int add_curves(report_chart *c, const report *r, int x, int column, int band, sgt_error *err)
 {
     int rc = SGT_OK;
+    c->x_end = end_of(r, x);
     for (size_t i = 0; i < r->count && rc == SGT_OK; i++)
         rc = add_curve(c, &r->runs[i].bins, REPORT_LINE, (unsigned)i, x, column, band, err);
     return rc;
@@ -191,7 +204,7 @@ static double clip_of(const report *r)
     return clip;
 }
 
-/* From the first to the last step of all runs. */
+/* From the beginning to the last step of those runs. */
 static int add_limit(report_chart *c, const report *r, double y, unsigned color, size_t first, size_t end, sgt_error *err)
 {
     double last = 0;
@@ -199,7 +212,7 @@ static int add_limit(report_chart *c, const report *r, double y, unsigned color,
         if (r->runs[i].steps > last) last = r->runs[i].steps;
     report_point *p = report_chart_add(c, REPORT_LIMIT, color, 2);
     if (!p) return no_memory(err);
-    p[0] = (report_point){.x = 1, .y = y};
+    p[0] = (report_point){.x = 0, .y = y};
     p[1] = (report_point){.x = last, .y = y};
     return SGT_OK;
 }
@@ -270,6 +283,7 @@ static int put_wait(FILE *page, const report *r, sgt_error *err)
                        .chart = {.zero = 1, .y_unit = .01, .y_room = .01}};
     double most = 0;
     int rc = SGT_OK;
+    g.chart.x_end = end_of(r, REPORT_STEP);
     for (size_t i = 0; i < r->count && rc == SGT_OK; i++) {
         const report_bins *b = &r->runs[i].bins;
         rc = add_curve(&g.chart, b, REPORT_LINE, (unsigned)i, REPORT_STEP, REPORT_WAIT, 0, err);
@@ -303,7 +317,7 @@ static int put_peak(FILE *page, const report *r, sgt_error *err)
     snprintf(g.title, sizeof g.title, "Peak memory <small>%s</small>", unit);
     if (estimated) report_figure_key(&g, "limit", r->count > 1 ? REPORT_RUNS : 0, "estimate");
     report_figure_say(&g, "The most that was taken up to each step%s.",
-                      estimated ? ", and what --estimate-memory says of the run" : "");
+                      estimated ? ", and what was estimated for the run" : "");
     if (rc == SGT_OK) return report_figure_put(page, r, &g, err);
     report_chart_free(&g.chart);
     return rc;

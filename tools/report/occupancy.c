@@ -51,6 +51,7 @@ static void put_passes(report_chart *c, const report_memory *m)
         report_tick *t = &c->x_ticks[c->x_tick_count++];
         t->at = (double)(i + end) / 2;
         snprintf(t->text, sizeof t->text, "%s", m->parts[i].name);
+        snprintf(t->brief, sizeof t->brief, "%s", *t->text == 'f' ? "fwd" : "bwd");
     }
 }
 
@@ -107,6 +108,7 @@ static int put_picture(FILE *page, const report *r, const report_run *run, sgt_e
     g->id = id;
     g->large = 1;
     g->chart.zero = 1;
+    g->chart.x_end = (double)run->memory.count;
     const report_part *first = &run->memory.parts[0], *last = &run->memory.parts[run->memory.count - 1];
     report_figure_say(g, "Memory of the training step, part by part, in steps %llu to %llu: all others are alike.",
                       (unsigned long long)first->step + 1, (unsigned long long)last->step + 1);

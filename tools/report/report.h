@@ -127,6 +127,7 @@ typedef struct report_series {
 typedef struct report_tick {
     double at;
     char text[24];
+    char brief[8]; /* where there is little room; "": the same */
 } report_tick;
 
 #define REPORT_TICKS 16
@@ -135,6 +136,7 @@ typedef struct report_tick {
 typedef struct report_chart {
     int log_y, zero;    /* zero: y begins there */
     double x_unit, y_unit; /* what 1 on the axis is; 0: 1 */
+    double x_end;       /* x begins at 0 and ends there; 0: where the points do */
     double y_most;      /* above it nothing is shown; 0: no such limit */
     double y_room;      /* at least so much is shown */
     report_tick x_ticks[REPORT_TICKS]; /* in place of numbers where there are any */

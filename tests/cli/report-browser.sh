@@ -1,0 +1,104 @@
+# A page of sgt-report in a browser (Chromium, without a window): no message on its console, nothing wider than the
+# screen, words large enough and colours strong enough, light and dark. What it looks like is kept in build/report/.
+. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/train.inc"
+command -v chromium > /dev/null || skip 'chromium is not there (make deps gets it with tools/deps.sh all)'
+command -v gnuplot > /dev/null || skip 'gnuplot is not there'
+pictures=$BIN/../report
+mkdir -p "$pictures"
+
+browse() { # OPTION... PAGE: what comes is in .stdout and .stderr
+    HOME=$PWD run 0 timeout 60 chromium --headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --hide-scrollbars \
+        --user-data-dir="$PWD/browser" --allow-file-access-from-files --enable-logging=stderr --virtual-time-budget=2000 "$@"
+}
+# A frame of that width around a page, since no window can be as narrow as a phone; it measures and writes what it finds.
+frame() { # PAGE WIDTH
+    cat > frame.html << END
+<!DOCTYPE html><meta charset="utf-8"><link rel="icon" href="data:,"><body style="margin:0;background:#888">
+<iframe src="$1" width="$2" height="${HEIGHT:-6000}" style="border:0;display:block"></iframe><pre id="found"></pre><script>
+onload = () => {
+    const inner = document.querySelector('iframe').contentDocument, root = inner.documentElement, found = [];
+    const say = (name, value) => found.push(name + '=' + value);
+    const rgb = s => s.match(/[\d.]+/g).slice(0, 3).map(Number);
+    const light = c => { const [r, g, b] = c.map(v => (v /= 255) <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4);
+        return .2126 * r + .7152 * g + .0722 * b; };
+    const contrast = (a, b) => { const [x, y] = [light(a), light(b)].sort((p, q) => q - p); return (x + .05) / (y + .05); };
+    const style = e => inner.defaultView.getComputedStyle(e);
+    const card = rgb(style(inner.querySelector('figure')).backgroundColor);
+    const shown = [...inner.querySelectorAll('svg')].filter(s => s.getBoundingClientRect().width > 0);
+    const least = list => list.length ? Math.min(...list).toFixed(2) : 'none';
+    say('overflow', root.scrollWidth - root.clientWidth);
+    say('height', Math.ceil(root.getBoundingClientRect().height));
+    say('pictures', shown.length);
+    say('letters', least(shown.map(s => 12 * s.getBoundingClientRect().width / s.viewBox.baseVal.width)));
+    say('words', least(shown.flatMap(s => [...s.querySelectorAll('text')]).map(t => contrast(rgb(style(t).fill), card))));
+    say('text', least([...inner.querySelectorAll('dt, dd, h3, figcaption, td, th')].map(t => contrast(rgb(style(t).color), card))));
+    say('lines', least(shown.flatMap(s => [...s.querySelectorAll('.line')]).map(t => contrast(rgb(style(t).stroke), card))));
+    say('outside', shown.flatMap(s => [...s.querySelectorAll('text')].map(t => [t.getBoundingClientRect(), s.parentNode.getBoundingClientRect()]))
+        .filter(([t, f]) => t.left < f.left || t.right > f.right).length);
+    const labels = shown.map(s => [...s.querySelectorAll('text')].map(t => [t.getBoundingClientRect(), t.textContent]));
+    const hit = (a, b) => a.left < b.right + 3 && b.left < a.right + 3 && a.top + 3 < b.bottom && b.top + 3 < a.bottom;
+    const hits = labels.flatMap(l => l.flatMap((a, i) => l.slice(i + 1).filter(b => hit(a[0], b[0])).map(b => a[1] + '/' + b[1])));
+    say('collisions', hits.length + ' ' + hits.join(', '));
+    say('background', light(rgb(style(inner.body).backgroundColor)) > .5 ? 'light' : 'dark');
+    document.getElementById('found').textContent = found.join('\n');
+    console.log('the frame has measured');
+};
+</script>
+END
+}
+found() { sed -n "s/.*\\b$1=\\([a-z0-9.-]*\\).*/\\1/p" .stdout | head -1; }
+at_least() { # WHAT LEAST
+    found "$1" | awk -v n="$2" '{ exit !($1 >= n) }' || fail "$1 is $(found "$1"), not $2 at least"
+}
+messages() { grep 'CONSOLE' .stderr | grep -vc 'the frame has measured'; }
+
+# PAGE WIDTH light|dark PICTURES
+look() {
+    theme=$([ "$3" = dark ] && echo 0 || echo 1)
+    frame "$1" "$2"
+    browse --window-size=1440,900 --blink-settings=preferredColorScheme="$theme" --dump-dom "file://$PWD/frame.html"
+    grep -q 'CONSOLE.*the frame has measured' .stderr || fail "nothing was measured: $(grep CONSOLE .stderr)"
+    [ "$(messages)" -eq 0 ] || fail "the console says: $(grep CONSOLE .stderr)"
+    [ "$(found overflow)" = 0 ] || fail "$1 at $2 px: $(found overflow) px too wide"
+    [ "$(found pictures)" = "$4" ] || fail "$(found pictures) pictures, not $4"
+    [ "$(found background)" = "$3" ] || fail "the page is $(found background), not $3"
+    [ "$(found outside)" = 0 ] || fail "$(found outside) words stand outside their card"
+    [ "$(found collisions)" = 0 ] || fail "words of an axis lie on each other: $(grep collisions= .stdout)"
+    at_least letters 10
+    at_least words 4.5 # WCAG AA for text, and for what is drawn
+    at_least text 4.5
+    at_least lines 3
+    HEIGHT=$(found height)
+    frame "$1" "$2"
+    browse --window-size="$2,$HEIGHT" --blink-settings=preferredColorScheme="$theme" \
+        --screenshot="$pictures/${1%.html}-$2-$3.png" "file://$PWD/frame.html"
+    [ -s "$pictures/${1%.html}-$2-$3.png" ] || fail 'no picture of the page'
+    unset HEIGHT
+}
+
+data d
+validation d
+for run in one 'a run of a name that is long enough to be wider than a telephone, if it were not broken/two' three; do
+    run 0 sgt-train --quiet $small --steps 60 --eval-every 10 --run "$run" --lr "1e-${#run}" --schedule linear
+done 2> /dev/null
+run 0 sgt-report one -o one.html
+run 0 sgt-report one a*/two three -o several.html
+look one.html 360 light 10
+look one.html 1440 dark 10
+look several.html 360 dark 12
+look several.html 1440 light 12
+
+# that this would be seen: something wide, something on the console, words too pale
+sed 's/<footer>/<div style="width:2000px">wide<\/div>&/' one.html > wide.html
+frame wide.html 360
+browse --dump-dom "file://$PWD/frame.html"
+[ "$(found overflow)" -gt 1000 ] || fail 'what is too wide was not seen'
+sed 's/<footer>/<script>hello()<\/script>&/' one.html > loud.html
+frame loud.html 360
+browse --dump-dom "file://$PWD/frame.html"
+[ "$(messages)" -gt 0 ] || fail 'a message on the console was not seen'
+sed 's/--soft: #5b626d/--soft: #b0b0b0/' one.html > pale.html
+frame pale.html 360
+browse --blink-settings=preferredColorScheme=1 --dump-dom "file://$PWD/frame.html"
+found words | awk '{ exit !($1 < 4.5) }' || fail 'pale words were not seen'
