@@ -23,7 +23,8 @@ run_usage '--cpu CPU level sse: not one of auto, plain, avx2, avx512' sgt-sample
 mkdir corpus
 texts corpus 100000
 run 0 sgt-tokenize --quiet corpus out
-run 0 sgt-train --quiet --data out --device cpu --model 2x32x2 --batch-size 4 --seq-len 32 --steps 6 --lr 1e-3 --save-every 3
+run 0 sgt-train --quiet --data out --device cpu --model 2x32x2 --batch-size 4 --seq-len 32 --steps 6 --lr 1e-3 \
+    --save-every 3
 model=run/step-00000006
 
 run 0 sgt-sample run -p 'Hello' --tokens 20
@@ -91,8 +92,8 @@ stdout_is ''
 stderr_lines 1
 mkdir small
 cp "$ROOT/tests/data/fixtures/curve/config.json" "$ROOT/tests/data/fixtures/curve/model.safetensors" small/
-run_usage "small: a vocabulary of 256 ids, which is not GPT-2's, and no tokenizer.json beside it (--vocab FILE names its own)" \
-    sgt-sample small
+hint='(--vocab FILE names its own)'
+run_usage "small: a vocabulary of 256 ids, which is not GPT-2's, and no tokenizer.json beside it $hint" sgt-sample small
 run_usage "gpt2 has 50257 ids, and the model small 256: it was trained on another vocabulary (--vocab FILE names it)" \
     sgt-sample small --vocab gpt2
 if [ -w /dev/full ]; then

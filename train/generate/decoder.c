@@ -2,7 +2,7 @@
  *
  * Every product is x W' with W (out, in), a weight's row beside the next (kernels.h, dots): linear weights, which
  * checkpoints have as (in, out), are turned when they are loaded. A run is one parallel region; its loops are cut by
- * shapes alone, and each number comes from one kernel call of one thread. */
+ * shapes alone, and each number comes from one kernel call of one thread, whichever. */
 #include "decoder.h"
 
 #include <math.h>
@@ -12,6 +12,7 @@
 
 #include "base/arena.h"
 #include "base/cpu.h"
+#include "generate/team.h"
 #include "log/metrics.h"
 
 #define TILE 32 /* numbers of a row that are one task of a product */
@@ -20,6 +21,7 @@ struct sgt_decoder {
     sgt_backend loads; /* first: a sgt_backend * is a sgt_decoder * */
     sgt_decoder_options o;
     const sgt_kernels *k;
+    sgt_team team;
     size_t C, H, D, V, tensors;
     void **at; /* (tensors): float32, or bfloat16 where is_product and o.bf16 */
     uint64_t weights;
@@ -135,6 +137,7 @@ int sgt_decoder_open(sgt_decoder **out, const sgt_decoder_options *o, sgt_error 
     sgt_decoder *d = calloc(1, sizeof *d);
     if (!d) return sgt_fail(err, SGT_ENOMEM, "the model: out of memory");
     d->loads = (sgt_backend){.name = "cpu", .put = put};
+    d->team = (sgt_team)SGT_TEAM;
     d->o = *o;
     if (!d->o.window || d->o.window > o->model.positions) d->o.window = o->model.positions;
     if (!d->o.sequences) d->o.sequences = 1;
@@ -175,26 +178,29 @@ uint64_t sgt_decoder_weights(const sgt_decoder *d) { return d->weights; }
 
 static size_t tensor_of(size_t layer, size_t which) { return 2 + layer * SGT_BLOCK_TENSORS + which; }
 static const float *vector(const sgt_decoder *d, size_t index) { return d->at[index]; }
+static size_t tiles(size_t n) { return (n + TILE - 1) / TILE; }
+static void meet(sgt_decoder *d) { sgt_team_meet(&d->team, omp_get_num_threads()); }
 
-static void dots(const sgt_decoder *d, float *out, size_t ld, const float *x, size_t weight, size_t first,
-                 const float *bias, size_t n, size_t m, size_t k)
+/* Numbers j to j + TILE of each row of a product (n, m). */
+static void tile(const sgt_decoder *d, float *out, const float *x, size_t weight, const float *bias, size_t n, size_t m,
+                 size_t k, size_t j)
 {
-    if (d->o.bf16) d->k->dots_bf16(out, ld, x, (const uint16_t *)d->at[weight] + first * k, bias, n, m, k);
-    else d->k->dots(out, ld, x, (const float *)d->at[weight] + first * k, bias, n, m, k);
+    size_t columns = m - j < TILE ? m - j : TILE;
+    if (bias) bias += j;
+    if (d->o.bf16) d->k->dots_bf16(out + j, m, x, (const uint16_t *)d->at[weight] + j * k, bias, n, columns, k);
+    else d->k->dots(out + j, m, x, (const float *)d->at[weight] + j * k, bias, n, columns, k);
 }
 
 /* out (n, m) = x (n, k) W' + the bias that is the next tensor, through GELU where asked */
-static void linear(const sgt_decoder *d, float *out, const float *x, size_t weight, size_t n, size_t m, size_t k,
-                   int gelu)
+static void linear(sgt_decoder *d, float *out, const float *x, size_t weight, size_t n, size_t m, size_t k, int gelu)
 {
-    const float *bias = vector(d, weight + 1);
-#pragma omp for schedule(static)
-    for (size_t j = 0; j < m; j += TILE) {
-        size_t columns = m - j < TILE ? m - j : TILE;
-        dots(d, out + j, m, x, weight, j, bias + j, n, columns, k);
+    for (size_t t; (t = sgt_team_take(&d->team)) < tiles(m);) {
+        size_t j = t * TILE, columns = m - j < TILE ? m - j : TILE;
+        tile(d, out, x, weight, vector(d, weight + 1), n, m, k, j);
         for (size_t i = 0; gelu && i < n; i++)
             d->k->gelu(out + i * m + j, out + i * m + j, columns, d->o.model.gelu);
     }
+    meet(d);
 }
 
 /* Where keys or values of a head begin: (window, D) follow. */
@@ -203,41 +209,42 @@ static float *cached(const sgt_decoder *d, float *cache, size_t layer, uint32_t 
     return cache + ((layer * d->o.sequences + sequence) * d->H + head) * d->o.window * d->D;
 }
 
-static void remember(const sgt_decoder *d, size_t layer, const sgt_decoder_row *rows, size_t n)
+/* Rows of one sequence look at one another: all keys and values are there before the first query. */
+static void remember(sgt_decoder *d, size_t layer, const sgt_decoder_row *rows, size_t n)
 {
-#pragma omp for schedule(static)
-    for (size_t t = 0; t < n * d->H; t++) {
-        const sgt_decoder_row *r = rows + t / d->H;
-        size_t h = t % d->H, bytes = d->D * sizeof(float);
-        const float *k = d->qkv + t / d->H * 3 * d->C + d->C + h * d->D;
-        memcpy(cached(d, d->keys, layer, r->sequence, h) + r->position * d->D, k, bytes);
-        memcpy(cached(d, d->values, layer, r->sequence, h) + r->position * d->D, k + d->C, bytes);
-    }
+    for (size_t i; (i = sgt_team_take(&d->team)) < n;)
+        for (size_t h = 0; h < d->H; h++) {
+            size_t bytes = d->D * sizeof(float), at = rows[i].position * d->D;
+            const float *k = d->qkv + i * 3 * d->C + d->C + h * d->D;
+            memcpy(cached(d, d->keys, layer, rows[i].sequence, h) + at, k, bytes);
+            memcpy(cached(d, d->values, layer, rows[i].sequence, h) + at, k + d->C, bytes);
+        }
+    meet(d);
 }
 
-static void attention(const sgt_decoder *d, size_t layer, const sgt_decoder_row *rows, size_t n)
+static void attention(sgt_decoder *d, size_t layer, const sgt_decoder_row *rows, size_t n)
 {
     float scale = 1 / sqrtf((float)d->D), *scores = d->scores + (size_t)omp_get_thread_num() * d->o.window;
-#pragma omp for schedule(static)
-    for (size_t t = 0; t < n * d->H; t++) {
+    for (size_t t; (t = sgt_team_take(&d->team)) < n * d->H;) {
         const sgt_decoder_row *r = rows + t / d->H;
         size_t i = t / d->H, h = t % d->H;
         d->k->attend(d->att + i * d->C + h * d->D, d->qkv + i * 3 * d->C + h * d->D,
                      cached(d, d->keys, layer, r->sequence, h), cached(d, d->values, layer, r->sequence, h),
                      r->position + 1, d->D, scale, scores);
     }
+    meet(d);
 }
 
 /* x += y, and its LayerNorm */
-static void residual(const sgt_decoder *d, size_t norm, size_t n)
+static void residual(sgt_decoder *d, size_t norm, size_t n)
 {
-#pragma omp for schedule(static)
-    for (size_t i = 0; i < n; i++)
+    for (size_t i; (i = sgt_team_take(&d->team)) < n;)
         d->k->residual_layernorm(d->x + i * d->C, d->ln + i * d->C, d->mean + i, d->rstd + i, d->x + i * d->C,
                                  d->y + i * d->C, vector(d, norm), vector(d, norm + 1), 1, d->C, d->o.model.eps);
+    meet(d);
 }
 
-static void block(const sgt_decoder *d, size_t l, const sgt_decoder_row *rows, size_t n)
+static void block(sgt_decoder *d, size_t l, const sgt_decoder_row *rows, size_t n)
 {
     size_t C = d->C, next = tensor_of(l + 1, SGT_LN1_W); /* the next block's, or ln_f, which stands in its place */
     linear(d, d->qkv, d->ln, tensor_of(l, SGT_QKV_W), n, 3 * C, C, 0);
@@ -259,12 +266,11 @@ static void widen_row(const sgt_decoder *d, float *out, uint16_t id)
     }
 }
 
-static void embed(const sgt_decoder *d, const sgt_decoder_row *rows, size_t n)
+static void embed(sgt_decoder *d, const sgt_decoder_row *rows, size_t n)
 {
     const float *wpe = vector(d, 1);
     size_t first = tensor_of(0, SGT_LN1_W);
-#pragma omp for schedule(static)
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i; (i = sgt_team_take(&d->team)) < n;) {
         float *x = d->x + i * d->C;
         if (d->o.bf16) widen_row(d, x, rows[i].id);
         else memcpy(x, vector(d, 0) + rows[i].id * d->C, d->C * sizeof *x);
@@ -272,26 +278,35 @@ static void embed(const sgt_decoder *d, const sgt_decoder_row *rows, size_t n)
         d->k->layernorm(d->ln + i * d->C, d->mean + i, d->rstd + i, x, vector(d, first), vector(d, first + 1), 1, d->C,
                         d->o.model.eps);
     }
+    meet(d);
 }
 
-static void head(const sgt_decoder *d, size_t wanted, float *logits)
+/* d->last: of rows whose logits are wanted. */
+static void head(sgt_decoder *d, size_t wanted, float *logits)
 {
     size_t weight = d->o.model.untied ? d->tensors - 1 : 0;
-#pragma omp for schedule(static)
-    for (size_t j = 0; j < d->V; j += TILE)
-        dots(d, logits + j, d->V, d->last, weight, j, NULL, wanted, d->V - j < TILE ? d->V - j : TILE, d->C);
+    for (size_t t; (t = sgt_team_take(&d->team)) < tiles(d->V);)
+        tile(d, logits, d->last, weight, NULL, wanted, d->V, d->C, t * TILE);
+}
+
+static size_t gather_wanted(sgt_decoder *d, const sgt_decoder_row *rows, size_t n)
+{
+    size_t wanted = 0;
+    for (size_t i = 0; i < n; i++)
+        if (rows[i].wanted) memcpy(d->last + wanted++ * d->C, d->ln + i * d->C, d->C * sizeof(float));
+    return wanted;
 }
 
 void sgt_decoder_run(sgt_decoder *d, const sgt_decoder_row *rows, size_t n, float *logits)
 {
     size_t wanted = 0;
+    d->team.next = 0;
 #pragma omp parallel num_threads(d->o.threads)
     {
         embed(d, rows, n);
         for (size_t l = 0; l < d->o.model.layers; l++) block(d, l, rows, n);
-#pragma omp single
-        for (size_t i = 0; i < n; i++)
-            if (rows[i].wanted) memcpy(d->last + wanted++ * d->C, d->ln + i * d->C, d->C * sizeof(float));
-        head(d, wanted, logits);
+        if (sgt_team_take(&d->team) == 0) wanted = gather_wanted(d, rows, n);
+        meet(d);
+        if (wanted) head(d, wanted, logits);
     }
 }

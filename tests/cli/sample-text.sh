@@ -1,0 +1,53 @@
+# sgt-sample's text: its own bytes into a file or a pipe; on a terminal whole characters, and nothing that steers it.
+# The model says one text whatever it is asked (tests/data/make_sample.py).
+. "$ROOT/tests/cli/lib.sh"
+says=$ROOT/tests/data/fixtures/sample/says
+text=$says/text
+sample() { run 0 sgt-sample "$says" --quiet --temperature 0 "$@"; }
+
+sample -p G
+stderr_is ''
+same .stdout "$text"
+sample -p G --no-prompt
+tail -c +2 "$text" > rest
+same .stdout rest
+head -c 3 "$text" > half # a prompt that ends within a character
+sample --prompt-file half
+same .stdout "$text"
+sample -p G --tokens 2
+head -c 3 "$text" > want
+same .stdout want
+sample -p G --precision bf16
+same .stdout "$text"
+sample -p G -p G
+{ cat "$text" && printf '\n---\n' && cat "$text"; } > want
+same .stdout want
+
+sample -p G --ignore-eot --tokens 49
+{ cat "$text" && printf '<|endoftext|><|endoftext|>'; } > want
+same .stdout want
+
+sample -p G --json
+stdout_has '"prompt": "G", "sample": 0, "prompt_ids": [71], "text": "rüße, 世界 🙂\n\tx\u001B[31m'
+stdout_has 'red\u001B[0m\u0007'
+stdout_has '\u0007'"$(printf '\177\357\277\275 \357\277\275( \302\205')"'.\r'"$(printf '\357\277\275')"'", "ids": [114, 195, '
+stdout_has '184], "end": "end-of-text"}]}'
+stdout_has '"tokens": 47, '
+sample -p G --json --tokens 3
+stdout_has '"ids": [114, 195, 188], "end": "tokens"}]}'
+
+# a character is written whole, as soon as it is there
+need_strace
+strace -f -o .traced -e trace=write -xx sgt-sample "$says" -q -p G --temperature 0 -t 1 > .stdout || fail 'under strace'
+grep -oE 'write\(1, "[^"]*"' .traced | sed 's/.*"\(.*\)"/\1/' | tr -d '\\' > pieces
+check 'whole characters' [ "$(head -6 pieces | tr '\n' ' ')" = 'x47 x72 xc3xbc xc3x9f x65 x2c ' ]
+
+command -v script > /dev/null || skip 'script is not there: nothing was shown on a terminal'
+script -qec "sgt-sample '$says' --quiet --temperature 0 -p G" /dev/null < /dev/null > .shown 2> .stderr ||
+    fail "exit $?: $(cat .stderr .shown)"
+printf 'Grüße, 世界 🙂\r\n\tx\\x1b[31mred\\x1b[0m\\x07\\x7f\\xff \\xc3( \\xc2\\x85.\\x0d\\xe4\\xb8\r\n' > want
+same .shown want
+# and so is a prompt
+script -qec "sgt-sample '$says' --quiet --temperature 0 --tokens 1 -p \"\$(printf 'a\\033]0;b\\007')\"" /dev/null \
+    < /dev/null > .shown 2> .stderr || fail "exit $?: $(cat .stderr .shown)"
+grep -qF 'a\x1b]0;b\x07' .shown || fail "not escaped: $(cat .shown)"

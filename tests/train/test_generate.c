@@ -1,0 +1,462 @@
+/* Text by a cache of keys and values: the same numbers as the training step's forward pass, the same bits however the
+ * work is cut, and the same ids as transformers. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fixture.h"
+#include "generate/generate.h"
+#include "generate/team.h"
+#include "run/checkpoint.h"
+
+#define SAMPLE FIXTURES "sample/"
+
+/* ---- decoders ---- */
+
+static void put_all(sgt_decoder *d, const sgt_model *m, const float *flat, size_t piece)
+{
+    sgt_error err;
+    sgt_backend *b = sgt_decoder_loads(d);
+    for (size_t i = 0; i < sgt_model_tensors(m); i++) {
+        sgt_tensor t;
+        sgt_model_tensor(m, i, &t);
+        for (size_t at = 0; at < t.count; at += piece) {
+            size_t n = t.count - at < piece ? t.count - at : piece;
+            cr_assert_eq(b->put(b, SGT_PARAMETERS, i, at, n, flat + t.offset + at, &err), 0, "%s", err.text);
+        }
+    }
+}
+
+static sgt_decoder *decoder(const fixture *f, uint32_t sequences, int threads, int bf16, size_t piece)
+{
+    sgt_error err;
+    sgt_decoder *d;
+    sgt_decoder_options o = {.model = f->model, .sequences = sequences, .threads = threads, .bf16 = bf16};
+    cr_assert_eq(sgt_decoder_open(&d, &o, &err), 0, "%s", err.text);
+    put_all(d, &f->model, f->initial, piece);
+    return d;
+}
+
+static sgt_decoder *load(const char *name, uint32_t sequences, int threads)
+{
+    char dir[128];
+    sgt_error err;
+    sgt_decoder *d;
+    sgt_decoder_options o = {.sequences = sequences, .threads = threads};
+    snprintf(dir, sizeof dir, SAMPLE "%s", name);
+    cr_assert_eq(sgt_checkpoint_shape(&o.model, dir, &err), 0, "%s", err.text);
+    cr_assert_eq(sgt_decoder_open(&d, &o, &err), 0, "%s", err.text);
+    cr_assert_eq(sgt_checkpoint_load_model(dir, sgt_decoder_loads(d), &o.model, &err), 0, "%s", err.text);
+    return d;
+}
+
+/* The fixture's rows as sequences, all of their logits (B, T, V): `step` positions of each at a time. */
+static float *all_logits(const fixture *f, sgt_decoder *d, uint32_t step)
+{
+    size_t V = f->model.vocab, T = f->seq, B = f->batch;
+    float *all = malloc(B * T * V * sizeof *all), *some = malloc(SGT_DECODER_ROWS * V * sizeof *some);
+    for (uint32_t t = 0; t < T; t += step) {
+        sgt_decoder_row rows[SGT_DECODER_ROWS];
+        size_t n = 0;
+        for (uint32_t b = 0; b < B; b++)
+            for (uint32_t i = t; i < t + step && i < T; i++)
+                rows[n++] = (sgt_decoder_row){b, i, (uint16_t)f->x[b * T + i], 1};
+        cr_assert(n <= SGT_DECODER_ROWS);
+        sgt_decoder_run(d, rows, n, some);
+        for (size_t i = 0; i < n; i++)
+            memcpy(all + (rows[i].sequence * T + rows[i].position) * V, some + i * V, V * sizeof *all);
+    }
+    free(some);
+    return all;
+}
+
+static void same_bits(const fixture *f, sgt_decoder *d, const float *want, uint32_t step, const char *what)
+{
+    float *got = all_logits(f, d, step);
+    cr_expect_eq(memcmp(got, want, (size_t)f->batch * f->seq * f->model.vocab * sizeof *got), 0, "%s, %u at a time",
+                 what, step);
+    free(got);
+}
+
+/* ---- against the training step ---- */
+
+static double loss_of(const float *logits, size_t V, int32_t target)
+{
+    double max = -INFINITY, sum = 0;
+    for (size_t v = 0; v < V; v++) max = fmax(max, (double)logits[v]);
+    for (size_t v = 0; v < V; v++) sum += exp((double)logits[v] - max);
+    return max + log(sum) - (double)logits[target];
+}
+
+/* The mean loss to what the training step's is held to; each position's to twice that beside the backend's, which is as
+ * far from the truth. */
+static void against_the_step(const char *name, sgt_gelu_kind gelu)
+{
+    sgt_error err;
+    fixture f;
+    fixture_load(&f, name, gelu);
+    size_t n = (size_t)f.batch * f.seq, V = f.model.vocab;
+    sgt_decoder *d = decoder(&f, f.batch, 2, 0, SIZE_MAX / 2);
+    float *logits = all_logits(&f, d, 1), *losses = calloc(n, sizeof *losses);
+    sgt_backend_options o = f.options;
+    o.dropout = 0;
+    sgt_backend *b = fixture_open(&f, &o);
+    sgt_rows rows = {.tokens = f.tokens, .targets = f.y, .losses = losses};
+    double sum, mean = 0;
+    uint64_t counted, count = 0;
+    cr_assert_eq(b->eval(b, &rows, &sum, &counted, &err), 0, "%s", err.text);
+    for (size_t i = 0; i < n; i++) {
+        if (o.ignoring && f.y[i] == o.ignore) continue;
+        double loss = loss_of(logits + i * V, V, f.y[i]);
+        cr_expect_float_eq(loss, (double)losses[i], 1e-5, "%s, position %zu: %.9f, not %.9f", name, i, loss,
+                           (double)losses[i]);
+        mean += loss, count++;
+    }
+    mean /= (double)count;
+    if (f.options.dropout == 0) cr_expect_float_eq(mean, f.loss[0], 5e-6, "%s: %.9f, not %.9f", name, mean, f.loss[0]);
+    b->close(b);
+    sgt_decoder_close(d);
+    free(logits);
+    free(losses);
+    fixture_free(&f);
+}
+
+Test(generate, a_cache_gives_what_the_training_step_computes)
+{
+    against_the_step("tiny_tanh", SGT_GELU_TANH);
+    against_the_step("tiny_erf", SGT_GELU_ERF);
+    against_the_step("odd_tanh", SGT_GELU_TANH);
+    against_the_step("options_untied", SGT_GELU_TANH);
+}
+
+Test(generate, the_same_bits_however_the_work_is_cut)
+{
+    fixture f;
+    fixture_load(&f, "odd_tanh", SGT_GELU_TANH);
+    sgt_decoder *one = decoder(&f, f.batch, 1, 0, SIZE_MAX / 2);
+    float *want = all_logits(&f, one, 1);
+    for (uint32_t step = 2; step <= f.seq; step += 5) same_bits(&f, one, want, step, "one thread");
+    same_bits(&f, one, want, 1, "positions run again");
+    for (int threads = 2; threads <= 5; threads++) {
+        sgt_decoder *d = decoder(&f, f.batch + 1, threads, 0, 997); /* pieces that no row's end meets */
+        same_bits(&f, d, want, 1, "more threads");
+        same_bits(&f, d, want, 7, "more threads");
+        sgt_decoder_close(d);
+    }
+    sgt_decoder *small = decoder(&f, f.batch, 1, 0, 5);
+    same_bits(&f, small, want, f.seq, "parameters in pieces of five");
+    sgt_decoder_close(small);
+    sgt_decoder_close(one);
+    free(want);
+    fixture_free(&f);
+}
+
+/* Matrices rounded, all else as it was: bit for bit what float32 makes of such matrices. */
+Test(generate, bf16_is_float32_of_rounded_matrices)
+{
+    fixture f;
+    fixture_load(&f, "odd_tanh", SGT_GELU_TANH);
+    sgt_decoder *half = decoder(&f, f.batch, 2, 1, 100);
+    for (size_t i = 0; i < sgt_model_tensors(&f.model); i++) {
+        sgt_tensor t;
+        sgt_model_tensor(&f.model, i, &t);
+        float *p = f.initial + t.offset;
+        if (t.dims == 2 && i != 1) sgt_kernels_ref()->round_to(p, p, t.count, SGT_FORMAT_BF16);
+    }
+    sgt_decoder *whole = decoder(&f, f.batch, 2, 0, 100);
+    float *want = all_logits(&f, whole, 3);
+    same_bits(&f, half, want, 3, "bf16");
+    cr_expect(sgt_decoder_weights(half) < 0.55 * (double)sgt_decoder_weights(whole), "that is not half the memory");
+    sgt_decoder_close(half);
+    sgt_decoder_close(whole);
+    free(want);
+    fixture_free(&f);
+}
+
+Test(generate, too_large_a_model_is_said)
+{
+    sgt_error err;
+    sgt_decoder *d;
+    sgt_decoder_options o = {
+        .model = {.layers = 1024, .channels = 32768, .heads = 1, .vocab = 65536, .positions = 1 << 20, .eps = 1e-5f},
+        .sequences = 64};
+    cr_expect_eq(sgt_decoder_open(&d, &o, &err), SGT_ENOMEM);
+    cr_expect(strstr(err.text, "the keys and values of 64 sequences need "), "%s", err.text);
+    fixture f;
+    fixture_load(&f, "odd_tanh", SGT_GELU_TANH);
+    d = decoder(&f, 1, 1, 0, 1000);
+    sgt_backend *b = sgt_decoder_loads(d);
+    cr_expect_eq(b->put(b, SGT_MOMENT1, 0, 0, 1, f.initial, &err), SGT_EUSAGE);
+    cr_expect_eq(b->put(b, SGT_PARAMETERS, 2, 51, 2, f.initial, &err), SGT_EUSAGE, "past the tensor's end");
+    sgt_decoder_close(d);
+    sgt_decoder_close(NULL);
+    fixture_free(&f);
+}
+
+/* ---- texts ---- */
+
+enum { MOST = 512, PROMPTS = 40 };
+
+typedef struct heard {
+    uint16_t ids[PROMPTS][MOST];
+    size_t count[PROMPTS];
+    int ended[PROMPTS];
+    sgt_generate_end why[PROMPTS];
+    size_t fail_at; /* token that is refused; 0: none */
+    sgt_stop *stop;
+    size_t stop_at;
+    size_t all;
+} heard;
+
+static char notices[2048];
+static void hear(void *ctx, const char *line)
+{
+    (void)ctx;
+    strncat(notices, line, sizeof notices - strlen(notices) - 2);
+    strcat(notices, "\n");
+}
+
+static int take_token(void *ctx, size_t prompt, uint16_t id, sgt_error *err)
+{
+    heard *h = ctx;
+    cr_assert(prompt < PROMPTS && h->count[prompt] < MOST && !h->ended[prompt]);
+    h->ids[prompt][h->count[prompt]++] = id;
+    h->all++;
+    if (h->stop && h->all == h->stop_at) sgt_stop_request(h->stop);
+    return h->fail_at && h->all == h->fail_at ? sgt_fail(err, SGT_EIO, "no more") : SGT_OK;
+}
+
+static int take_end(void *ctx, size_t prompt, sgt_generate_end why, sgt_error *err)
+{
+    heard *h = ctx;
+    (void)err;
+    cr_assert(!h->ended[prompt]++);
+    h->why[prompt] = why;
+    return SGT_OK;
+}
+
+static int generate(sgt_decoder *d, const sgt_prompt *p, size_t count, sgt_generate_options o, heard *h, sgt_error *err)
+{
+    notices[0] = 0;
+    o.notice = (sgt_notice){.say = hear};
+    o.token = take_token;
+    o.end = take_end;
+    o.ctx = h;
+    return sgt_generate(d, p, count, &o, NULL, err);
+}
+
+static void must_generate(sgt_decoder *d, const sgt_prompt *p, size_t count, sgt_generate_options o, heard *h)
+{
+    sgt_error err;
+    memset(h, 0, sizeof *h);
+    cr_assert_eq(generate(d, p, count, o, h, &err), 0, "%s", err.text);
+    for (size_t i = 0; i < count; i++) cr_assert_eq(h->ended[i], 1, "prompt %zu has no end", i);
+}
+
+static size_t read_ids(uint16_t *ids, const char *text)
+{
+    size_t n = 0;
+    for (char *end; n < MOST; text = end + 1) {
+        ids[n++] = (uint16_t)strtoul(text, &end, 10);
+        if (*end != ',') break;
+    }
+    return n;
+}
+
+/* make_sample.py's lines of that model: prompts, and what transformers makes of them. */
+static size_t read_greedy(const char *model, sgt_prompt *prompts, uint16_t (*in)[MOST], uint16_t (*out)[MOST],
+                          size_t *lengths)
+{
+    char line[4096];
+    size_t count = 0;
+    FILE *f = fopen(SAMPLE "greedy.tsv", "r");
+    cr_assert(f, "run from the source tree");
+    while (fgets(line, sizeof line, f)) {
+        char *save, *name = strtok_r(line, "\t", &save), *before = strtok_r(NULL, "\t", &save),
+             *after = strtok_r(NULL, "\t", &save);
+        if (strcmp(name, model)) continue;
+        prompts[count] = (sgt_prompt){.ids = in[count], .count = read_ids(in[count], before)};
+        lengths[count] = read_ids(out[count], after);
+        count++;
+    }
+    fclose(f);
+    return count;
+}
+
+static void as_transformers(const char *model, uint32_t sequences, int threads)
+{
+    static uint16_t in[PROMPTS][MOST], out[PROMPTS][MOST];
+    static heard h;
+    sgt_prompt prompts[PROMPTS];
+    size_t lengths[PROMPTS], count = read_greedy(model, prompts, in, out, lengths);
+    sgt_decoder *d = load(model, sequences, threads);
+    cr_assert_eq(count, 6);
+    must_generate(d, prompts, count, (sgt_generate_options){.tokens = 40, .eot = -1}, &h);
+    for (size_t i = 0; i < count; i++) {
+        size_t n = lengths[i] < 40 ? lengths[i] : 40;
+        cr_assert_geq(n, 20);
+        for (size_t k = 0; k < n; k++)
+            cr_assert_eq(h.ids[i][k], out[i][k], "%s, prompt %zu: token %zu is %u, not %u", model, i, k, h.ids[i][k],
+                         out[i][k]);
+    }
+    sgt_decoder_close(d);
+}
+
+Test(generate, greedy_is_what_transformers_has)
+{
+    as_transformers("odd", 6, 2);
+    as_transformers("odd", 1, 1);
+    as_transformers("erf", 4, 3);
+}
+
+/* Twelve prompts of one to twelve tokens, three samples of each. */
+static void prompts_of(sgt_prompt *p, uint16_t *ids)
+{
+    for (uint16_t i = 0; i < 64; i++) ids[i] = (uint16_t)(i * 37 % 97);
+    for (size_t i = 0; i < 36; i++) p[i] = (sgt_prompt){.ids = ids + i, .count = 1 + i / 3, .sample = i % 3};
+    for (size_t i = 0; i < 36; i++) p[i].ids = ids + i / 3;
+}
+
+Test(generate, texts_do_not_depend_on_what_is_beside_them)
+{
+    static heard want, got;
+    uint16_t ids[64];
+    sgt_prompt p[36];
+    prompts_of(p, ids);
+    sgt_generate_options o = {
+        .choice = {.temperature = 1, .top_k = 40, .top_p = 0.95, .seed = 3}, .tokens = 90, .eot = 38};
+    sgt_decoder *alone = load("erf", 1, 1);
+    must_generate(alone, p, 36, o, &want);
+    static const struct {
+        uint32_t sequences;
+        int threads;
+    } ways[] = {{1, 3}, {2, 1}, {5, 2}, {36, 2}, {100, 1}};
+    for (size_t w = 0; w < 5; w++) {
+        sgt_decoder *d = load("erf", ways[w].sequences, ways[w].threads);
+        must_generate(d, p, 36, o, &got);
+        for (size_t i = 0; i < 36; i++)
+            cr_expect(got.count[i] == want.count[i] && got.why[i] == want.why[i] &&
+                          !memcmp(got.ids[i], want.ids[i], want.count[i] * sizeof(uint16_t)),
+                      "prompt %zu, %u sequences, %d threads", i, ways[w].sequences, ways[w].threads);
+        sgt_decoder_close(d);
+    }
+    size_t texts = 0, whole = 0, pairs = 0;
+    for (size_t i = 0; i < 36; i++) {
+        texts += want.why[i] == SGT_END_TEXT;
+        whole += want.why[i] == SGT_END_TOKENS;
+        cr_expect_eq(want.why[i] == SGT_END_TOKENS, want.count[i] == 90);
+        for (size_t k = 0; k < want.count[i]; k++) cr_expect_neq(want.ids[i][k], 38, "the end of a text is handed out");
+        if (i % 3 && want.count[i] > 20 && want.count[i - 1] > 20)
+            cr_expect(++pairs && memcmp(want.ids[i], want.ids[i - 1], 40), "two samples of a prompt are the same");
+    }
+    cr_expect(texts > 0 && whole + texts == 36 && pairs > 3, "%zu ended, %zu pairs", texts, pairs);
+    o.choice.seed = 4;
+    must_generate(alone, p, 36, o, &got);
+    cr_expect(memcmp(want.ids, got.ids, sizeof want.ids), "another seed draws the same");
+    sgt_decoder_close(alone);
+}
+
+/* A window that is full goes on as its later half would; a longer prompt as its last tokens. */
+Test(generate, a_full_window_goes_on_from_its_later_half)
+{
+    static heard whole, half;
+    enum { WINDOW = 70, TOKENS = 150 };
+    uint16_t ids[100], all[100 + TOKENS];
+    for (uint16_t i = 0; i < 100; i++) all[i] = ids[i] = (uint16_t)(i * 53 % 97);
+    sgt_decoder *d = load("erf", 2, 2);
+    sgt_generate_options o = {.tokens = TOKENS, .eot = -1};
+    cr_assert_eq(sgt_decoder_window(d), WINDOW);
+    sgt_prompt p[] = {{.ids = ids, .count = 100}, {.ids = ids + 30, .count = 70}};
+    must_generate(d, p, 2, o, &whole);
+    cr_expect_str_eq(notices, "a prompt of 100 tokens: its last 70 count, the model has no more positions\n"
+                              "the model's 70 positions are full: it goes on from the last 35 tokens\n");
+    cr_expect_eq(memcmp(whole.ids[0], whole.ids[1], TOKENS * 2), 0, "the last 70 of a prompt of 100");
+    memcpy(all + 100, whole.ids[0], TOKENS * 2);
+    /* 70 tokens give the first; then 35 and it are 36, and after 34 more the window is full again */
+    for (size_t made = 1; made + 35 <= TOKENS; made += 35) {
+        sgt_prompt rest = {.ids = all + 100 + made - 36, .count = 36};
+        o.tokens = 35;
+        must_generate(d, &rest, 1, o, &half);
+        cr_expect_eq(memcmp(half.ids[0], all + 100 + made, 35 * 2), 0, "after %zu tokens", made);
+    }
+    sgt_decoder_close(d);
+
+    sgt_decoder_options small = {.window = 1, .sequences = 1, .threads = 1}; /* each token sees itself alone */
+    sgt_error err;
+    cr_assert_eq(sgt_checkpoint_shape(&small.model, SAMPLE "erf", &err), 0);
+    cr_assert_eq(sgt_decoder_open(&d, &small, &err), 0);
+    cr_assert_eq(sgt_checkpoint_load_model(SAMPLE "erf", sgt_decoder_loads(d), &small.model, &err), 0);
+    o.tokens = 20;
+    must_generate(d, p, 1, o, &whole);
+    cr_expect_eq(whole.count[0], 20);
+    sgt_decoder_close(d);
+}
+
+Test(generate, what_ends_it_early_is_said)
+{
+    static heard h;
+    sgt_error err;
+    sgt_stop stop = {0};
+    uint16_t ids[] = {3, 96, 97};
+    sgt_decoder *d = load("erf", 1, 1);
+    sgt_prompt p = {.ids = ids, .count = 2};
+    sgt_generate_options o = {.tokens = 30, .eot = -1, .stop = &stop};
+    cr_expect_eq(generate(d, &(sgt_prompt){.ids = ids}, 1, o, &h, &err), SGT_EUSAGE);
+    cr_expect_str_eq(err.text, "prompt 1: it has no token");
+    cr_expect_eq(generate(d, &(sgt_prompt){.ids = ids, .count = 3}, 1, o, &h, &err), SGT_EUSAGE);
+    cr_expect_str_eq(err.text, "prompt 1: id 97, and the model has 97");
+    h = (heard){.fail_at = 5};
+    cr_expect_eq(generate(d, &p, 1, o, &h, &err), SGT_EIO);
+    cr_expect(h.all == 5 && !h.ended[0] && !strcmp(err.text, "no more"));
+    h = (heard){.stop = &stop, .stop_at = 7};
+    cr_expect_eq(generate(d, &p, 1, o, &h, &err), SGT_ESTOPPED);
+    cr_expect(h.all == 7 && !h.ended[0]);
+    stop = (sgt_stop){0};
+    o.ids = 10; /* a smaller vocabulary */
+    o.choice.temperature = 5;
+    must_generate(d, &p, 1, o, &h);
+    for (size_t i = 0; i < 30; i++) cr_expect_lt(h.ids[0][i], 10);
+    o.tokens = 0;
+    must_generate(d, &p, 1, o, &h);
+    cr_expect(h.count[0] == 0 && h.why[0] == SGT_END_TOKENS);
+    float nan = NAN;
+    sgt_backend *b = sgt_decoder_loads(d);
+    cr_assert_eq(b->put(b, SGT_PARAMETERS, 0, 3 * 32, 1, &nan, &err), 0);
+    o.tokens = 3;
+    h = (heard){0};
+    cr_expect_eq(generate(d, &p, 1, o, &h, &err), SGT_EFORMAT);
+    cr_expect_str_eq(err.text, "token 1 of prompt 1: what the model computes is not a number (its weights are damaged, "
+                               "or its training diverged)");
+    sgt_decoder_close(d);
+}
+
+/* ---- the team ---- */
+
+enum { CREW = 4, ROUNDS = 3000, TASKS = 7 };
+
+static struct {
+    sgt_team team;
+    int done[ROUNDS][TASKS];
+} crew = {.team = SGT_TEAM};
+
+static void *work(void *wrong)
+{
+    for (int r = 0; r < ROUNDS; r++) {
+        for (size_t t; (t = sgt_team_take(&crew.team)) < TASKS;) crew.done[r][t]++;
+        sgt_team_meet(&crew.team, CREW);
+        for (int t = 0; t < TASKS; t++) *(int *)wrong += crew.done[r][t] != 1; /* plain reads: meeting orders them */
+    }
+    return NULL;
+}
+
+Test(generate, a_team_does_each_task_once_and_sees_all_of_a_round)
+{
+    pthread_t threads[CREW];
+    int wrong[CREW] = {0};
+    for (int i = 0; i < CREW; i++) cr_assert_eq(pthread_create(&threads[i], NULL, work, &wrong[i]), 0);
+    for (int i = 0; i < CREW; i++) pthread_join(threads[i], NULL);
+    for (int i = 0; i < CREW; i++) cr_expect_eq(wrong[i], 0);
+}
