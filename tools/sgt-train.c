@@ -185,7 +185,7 @@ static void show_line(void *ctx, const char *line) { sgt_progress_line(ctx, line
 static void show_warning(void *ctx, const char *line)
 {
     (void)ctx;
-    fprintf(stderr, "%s%s: %s\n", isatty(STDERR_FILENO) ? "\r\033[K" : "", program.name, line);
+    fprintf(stderr, "%s%s: %s\n", sgt_can_redraw() ? "\r\033[K" : "", program.name, line);
 }
 
 static int flush(int code)

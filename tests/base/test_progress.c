@@ -52,6 +52,7 @@ static int real_stderr;
 
 static terminal *plug(int width)
 {
+    setenv("TERM", "xterm", 1);
     terminal *t = calloc(1, sizeof *t);
     struct winsize size = {.ws_row = 24, .ws_col = (unsigned short)width};
     cr_assert((t->master = posix_openpt(O_RDWR | O_NOCTTY)) >= 0 && !grantpt(t->master) && !unlockpt(t->master));

@@ -13,7 +13,8 @@
 
 set -u
 LC_ALL=C
-export LC_ALL
+TERM=xterm # where a test makes a terminal
+export LC_ALL TERM
 
 fail() {
     echo "FAIL: $*"

@@ -44,3 +44,9 @@ terminal 'sgt-tokenize in noticed > summary'
 grep -q '^sgt-tokenize: in/8.gz.parquet: ' shown || fail "no notice: $(cat shown)"
 terminal 'sgt-tokenize --quiet in quiet > summary'
 [ ! -s shown ] || fail "--quiet said: $(cat shown)"
+
+# a terminal whose cursor stays where it is: nothing is drawn over
+TERM=dumb
+terminal 'sgt-tokenize in dumb > summary'
+! grep -q "$(printf '\033')" .shown || fail "an escape sequence: $(cat -v .shown)"
+! grep -q '%|' .shown || fail "a bar: $(cat -v .shown)"

@@ -35,7 +35,7 @@ sgt_progress *sgt_progress_new(const char *unit_name, sgt_progress_unit unit, in
     p->unit = unit;
     p->name = unit_name;
     p->quiet = quiet;
-    p->terminal = isatty(STDERR_FILENO);
+    p->terminal = sgt_can_redraw();
     p->start = p->last = sgt_now();
     return p;
 }

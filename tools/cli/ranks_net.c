@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "tools/cli/options.h"
+#include "tools/cli/talk.h"
 
 #define MAGIC 0x52746773u /* "sgtR" */
 #define JOIN_SECONDS 120
@@ -158,7 +159,7 @@ static int barrier(sgt_ranks *r, sgt_error *err) { return sum(r, NULL, 0, err); 
 
 static void say(const net *t, const char *text)
 {
-    fprintf(stderr, "%s%s: %s\n", isatty(STDERR_FILENO) ? "\r\033[K" : "", t->program, text);
+    fprintf(stderr, "%s%s: %s\n", sgt_can_redraw() ? "\r\033[K" : "", t->program, text);
 }
 
 static int exit_code(int error)

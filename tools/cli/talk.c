@@ -52,6 +52,12 @@ char *sgt_format_time(char *buf, size_t n, double seconds)
     return buf;
 }
 
+int sgt_can_redraw(void)
+{
+    const char *term = getenv("TERM");
+    return isatty(STDERR_FILENO) && !(term && !strcmp(term, "dumb"));
+}
+
 char *sgt_cache_folder(void)
 {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
