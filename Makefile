@@ -250,7 +250,7 @@ OWN_LIBS = $(if $(HAVE_NVCC),$(CUDA_LIB)) $(if $(MPICC),$(MPI_LIB))
 PC = s|@VERSION@|$(VERSION)|; s|@LIBDIR@|$(LIBDIR)|; s|@UP@|$(subst $(space),/,$(patsubst %,..,$(subst /, ,$(LIBDIR)) x))|
 install: need-packages programs libs $(if $(HAVE_NVCC),cuda) $(if $(MPICC),mpi)  ## install into DESTDIR/PREFIX (default /usr/local), libraries into PREFIX/LIBDIR
 	$(call say,INST,$(DESTDIR)$(PREFIX))
-	$(Q)install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin $(LIBDIR)/pkgconfig include/sgt/base share/man/man1 share/man/man3)
+	$(Q)install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin $(LIBDIR)/pkgconfig include/sgt/base share/man/man1 share/man/man3 share/man/man7)
 	$(Q)install -m 755 $(PROGRAMS:%=$(B)/bin/%) $(DESTDIR)$(PREFIX)/bin
 	$(Q)install -m 644 $(PUBLIC:%=$(B)/lib/libsgt-%.a) $(PUBLIC:%=$(B)/lib/libsgt-%.so.$(ABI)) $(DESTDIR)$(PREFIX)/$(LIBDIR)
 	$(Q)for l in $(PUBLIC); do ln -sf libsgt-$$l.so.$(ABI) $(DESTDIR)$(PREFIX)/$(LIBDIR)/libsgt-$$l.so && \
@@ -260,6 +260,7 @@ install: need-packages programs libs $(if $(HAVE_NVCC),cuda) $(if $(MPICC),mpi) 
 	$(Q)install -m 644 loader/sgt_loader.h tokenize/sgt_tokenize.h $(DESTDIR)$(PREFIX)/include/sgt
 	$(Q)install -m 644 loader/base/error.h $(DESTDIR)$(PREFIX)/include/sgt/base
 	$(Q)install -m 644 $(PROGRAMS:%=tools/%.1) $(DESTDIR)$(PREFIX)/share/man/man1
+	$(Q)install -m 644 tools/sgt.7 $(DESTDIR)$(PREFIX)/share/man/man7
 	$(Q)install -m 644 $(wildcard $(foreach l,$(PUBLIC),$(l)/sgt_$(l).3)) $(DESTDIR)$(PREFIX)/share/man/man3
 	$(Q)install -d $(COMPLETIONS:%=$(DESTDIR)$(PREFIX)/share/%)
 	$(Q)for p in $(PROGRAMS); do for f in bash:$(BASH_DIR)/$$p zsh:$(ZSH_DIR)/_$$p fish:$(FISH_DIR)/$$p.fish; do \
@@ -268,6 +269,7 @@ install: need-packages programs libs $(if $(HAVE_NVCC),cuda) $(if $(MPICC),mpi) 
 
 uninstall:                             ## remove what install put there
 	$(Q)rm -f $(PROGRAMS:%=$(DESTDIR)$(PREFIX)/bin/%) $(PROGRAMS:%=$(DESTDIR)$(PREFIX)/share/man/man1/%.1) \
+	    $(DESTDIR)$(PREFIX)/share/man/man7/sgt.7 \
 	    $(foreach l,$(PUBLIC),$(addprefix $(DESTDIR)$(PREFIX)/,$(addprefix $(LIBDIR)/,libsgt-$(l).a libsgt-$(l).so \
 	    libsgt-$(l).so.$(ABI) pkgconfig/sgt-$(l).pc) share/man/man3/sgt_$(l).3))
 	$(Q)rm -f $(foreach p,$(PROGRAMS),$(addprefix $(DESTDIR)$(PREFIX)/share/,$(BASH_DIR)/$(p) $(ZSH_DIR)/_$(p) $(FISH_DIR)/$(p).fish))

@@ -20,6 +20,8 @@ for program in sgt-tokenize sgt-train sgt-inspect sgt-bench sgt-report sgt-sampl
     done
 done
 exists root/opt/sgt/share/man/man3/sgt_loader.3
+exists root/opt/sgt/share/man/man3/sgt_tokenize.3
+exists root/opt/sgt/share/man/man7/sgt.7
 same "$BIN/sgt-train" root/opt/sgt/bin/sgt-train
 
 # A program of one's own, from nothing but what was installed.

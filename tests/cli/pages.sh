@@ -95,3 +95,20 @@ for page in "$ROOT"/tools/sgt-*.1; do
         done || exit 1
     done
 done
+
+# sgt.7 names every page, and its first session works, with fewer steps.
+page=$ROOT/tools/sgt.7
+for name in "$ROOT"/tools/sgt-*.1 "$ROOT"/loader/sgt_loader.3 "$ROOT"/tokenize/sgt_tokenize.3; do
+    title=$(basename "${name%.*}" | sed 's/-/\\\\-/g')
+    grep -qE "^\.BR $title \(${name##*.}\)" "$page" || fail "sgt.7 does not name $title"
+done
+if command -v mandoc > /dev/null; then run 0 mandoc -Tlint -Wwarning "$page"; fi
+mkdir corpus
+texts corpus 200000
+sed -n '/^\.SH A FIRST SESSION/,/^\.fi/p' "$page" | grep '^sgt' | sed 's/ *# .*//; s/\\-/-/g; s/steps 200/steps 2/; s/steps 400/steps 4/' > session
+[ "$(wc -l < session)" -eq 6 ] || fail "a session of $(wc -l < session) lines"
+while read -r line; do
+    case $line in sgt-report*) command -v gnuplot > /dev/null || continue ;; esac
+    run 0 sh -c "$line"
+done < session
+exists run/step-00000004
