@@ -58,6 +58,32 @@ fi
 
 if command -v zsh > /dev/null; then
     for program in $programs; do run 0 zsh -n "$program.zsh"; done
+    mkdir .functions
+    for program in $programs; do cp "$program.zsh" ".functions/_$program"; done
+    # What is typed into a zsh of its own, with a tab, has to bring what matches the pattern: it is waited for.
+    cat > offers.zsh << 'END'
+zmodload zsh/zpty || exit 77
+zpty -b z zsh -f -i
+zpty -w z "PS1=; fpath=($PWD/.functions \$fpath); autoload -Uz compinit; compinit -u -D; LISTMAX=0; stty cols 200; print RE''ADY"
+zpty -r z shown '*READY*'
+zpty -w -n z "$1"$'\t'
+zpty -r z shown "$2"
+print -r -- $shown
+[[ $shown != *'bad option'* ]]
+END
+    offers() { # PATTERN LINE
+        code=0
+        timeout 60 zsh -f offers.zsh "$2" "$1" > .stdout 2> .stderr < /dev/null || code=$?
+        [ $code -eq 77 ] || [ $code -eq 0 ] || fail "zsh, of '$2', not as it should: $1"
+    }
+    offers '*--loader*--loss-scale*' 'sgt-train --lo'
+    offers '*mmap*preload*uring*' 'sgt-train --loader '
+    offers '*mmap*preload*uring*' 'sgt-train --loader='
+    offers '*corpus/*runs/*' 'sgt-train --run '
+    offers '*corpus/*gpt2*weights.bin*' 'sgt-tokenize --vocab '
+    offers '*ablation*loader*tokenize*' 'sgt-bench '
+    offers '*mmap*uring*' 'sgt-bench loader --loader preload,'
+    offers '*weights.bin*' 'sgt-inspect weig'
 fi
 
 if command -v fish > /dev/null; then

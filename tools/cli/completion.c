@@ -163,7 +163,7 @@ static void zsh_action(const sgt_option *o)
         printf("_sequence compadd - ");
         print_words(o->words);
     } else if (kinds & WORDS && kinds & (FILES | FOLDERS)) {
-        printf("_alternative \"words\\:word\\:(");
+        printf(" _alternative \"words\\:word\\:(");
         print_words(o->value);
         printf(")\" \"files\\:file\\:_files%s\"", kinds & FILES ? "" : " -/");
     } else if (kinds & WORDS) {
