@@ -17,15 +17,16 @@ static struct {
 static const sgt_option table[] = {
     {.name = "Output"},
     {"output", 'o', SGT_OPT_TEXT, &o.out, "FILE", "the page; what is there is replaced", .def = "report.html"},
-    {"json", 0, SGT_OPT_FLAG, &o.json, NULL, .help = "the figures that head the page, as one JSON document on standard output"},
+    {"json", 0, SGT_OPT_FLAG, &o.json, NULL,
+     .help = "the figures that head the page, as one JSON document on standard output"},
     {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, NULL, .help = "say nothing unless something is wrong"},
     {0}};
 
 static const sgt_program program = {
     .name = "sgt-report",
     .usage = "sgt-report [OPTION]... RUN/...",
-    .about = "Makes one page of one training run, or of several side by side: loss, learning rate, gradient norm, speed,\n"
-             "memory, options and advice. The page loads nothing from elsewhere; gnuplot draws its pictures.",
+    .about = "Makes one page of one training run, or of several side by side: loss, learning rate, gradient norm,\n"
+             "speed, memory, options and advice. The page loads nothing from elsewhere; gnuplot draws its pictures.",
     .options = table,
     .examples = "  sgt-report run/\n"
                 "  sgt-report runs/* -o compared.html\n"};
@@ -51,11 +52,10 @@ static int print_json(const report *r, sgt_error *err)
     json_t *runs = json_array(), *doc;
     for (size_t i = 0; i < r->count; i++) json_array_append_new(runs, run_json(&r->runs[i]));
     doc = json_pack("{s:s, s:o}", "report", sgt_printable(name, sizeof name, o.out), "runs", runs);
-    int rc = doc && json_dumpf(doc, stdout, JSON_REAL_PRECISION(9)) == 0 ? SGT_OK
-                                                                        : sgt_fail(err, SGT_ENOMEM, "--json: out of memory");
+    int failed = !doc || json_dumpf(doc, stdout, JSON_REAL_PRECISION(9)) < 0;
     putchar('\n');
     json_decref(doc);
-    return rc;
+    return failed ? sgt_fail(err, SGT_ENOMEM, "--json: out of memory") : SGT_OK;
 }
 
 /* The page is there whole or not at all. */

@@ -121,7 +121,8 @@ Test(progress, a_total_that_is_not_known)
 }
 
 /* One bar of that width, as it is left at the end. */
-static void one_bar(char row[COLUMNS], int width, sgt_progress_unit unit, uint64_t done, uint64_t total, const char *facts)
+static void one_bar(char row[COLUMNS], int width, sgt_progress_unit unit, uint64_t done, uint64_t total,
+                    const char *facts)
 {
     terminal *t = plug(width);
     sgt_progress *p = sgt_progress_new(unit == SGT_PROGRESS_BYTES ? "B" : "step", unit, 0);
@@ -152,7 +153,8 @@ Test(progress, narrow_terminals)
     static const struct {
         int from, to; /* widths */
         const char *shape;
-    } of_items[] = {{110, 200, "%||,/,[:<:,step/s]loss,tokens/s,lre-,MFU%"}, {96, 96, "%||,/,[:<:]loss,tokens/s,lre-,MFU%"},
+    } of_items[] = {{110, 200, "%||,/,[:<:,step/s]loss,tokens/s,lre-,MFU%"},
+                    {96, 96, "%||,/,[:<:]loss,tokens/s,lre-,MFU%"},
                     {90, 90, "%||,/,<:loss,tokens/s,lre-,MFU%"}, {80, 80, "%||,/,<:loss,tokens/s,lre-"},
                     {60, 60, "%||,/,<:loss"}, {40, 40, "%,/,<:loss"}, {30, 30, "%,/,<:"}};
     char row[COLUMNS];

@@ -41,13 +41,13 @@ onload = () => {
     const hits = labels.flatMap(l => l.flatMap((a, i) => l.slice(i + 1).filter(b => hit(a[0], b[0])).map(b => a[1] + '/' + b[1])));
     say('collisions', hits.length + ' ' + hits.join(', '));
     say('background', light(rgb(style(inner.body).backgroundColor)) > .5 ? 'light' : 'dark');
-    document.getElementById('found').textContent = found.join('\n');
+    document.getElementById('found').textContent = '\n' + found.join('\n') + '\n';
     console.log('the frame has measured');
 };
 </script>
 END
 }
-found() { sed -n "s/.*\\b$1=\\([a-z0-9.-]*\\).*/\\1/p" .stdout | head -1; }
+found() { sed -n "s/^$1=\\([a-z0-9.-]*\\).*/\\1/p" .stdout | head -1; }
 at_least() { # WHAT LEAST
     found "$1" | awk -v n="$2" '{ exit !($1 >= n) }' || fail "$1 is $(found "$1"), not $2 at least"
 }
@@ -64,12 +64,13 @@ look() {
     [ "$(found pictures)" = "$4" ] || fail "$(found pictures) pictures, not $4"
     [ "$(found background)" = "$3" ] || fail "the page is $(found background), not $3"
     [ "$(found outside)" = 0 ] || fail "$(found outside) words stand outside their card"
-    [ "$(found collisions)" = 0 ] || fail "words of an axis lie on each other: $(grep collisions= .stdout)"
+    [ "$(found collisions)" = 0 ] || fail "words of an axis lie on each other: $(grep ^collisions= .stdout)"
     at_least letters 10
     at_least words 4.5 # WCAG AA for text, and for what is drawn
     at_least text 4.5
     at_least lines 3
     HEIGHT=$(found height)
+    [ "$HEIGHT" -gt 1000 ] || fail "a page of $HEIGHT px"
     frame "$1" "$2"
     browse --window-size="$2,$HEIGHT" --blink-settings=preferredColorScheme="$theme" \
         --screenshot="$pictures/${1%.html}-$2-$3.png" "file://$PWD/frame.html"

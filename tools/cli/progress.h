@@ -2,10 +2,10 @@
  * redrawn in place 5 times a second, as wide as that is at the moment; elsewhere a line every 10 s; with `quiet`,
  * nothing. Talks on stderr only. Any thread may call update, line and the notice.
  *
- * On a narrow terminal the bar becomes shorter first. Then whole parts go, the least important ones first: of items with
- * facts how many there are in a second, and the time since the beginning (what is left stays); facts, from the last one
- * on; the bar. Nothing is cut in its middle as long as there are thirty columns, and no line is longer than the terminal,
- * on which it would leave half of itself behind at each redraw. */
+ * On a narrow terminal the bar becomes shorter first. Then whole parts go, the least important ones first: of items
+ * with facts how many there are in a second, and the time since the beginning (what is left stays); facts, from the
+ * last one on; the bar. Nothing is cut in its middle as long as there are thirty columns, and no line is longer than the
+ * terminal, on which it would leave half of itself behind at each redraw. */
 #ifndef SGT_CLI_PROGRESS_H
 #define SGT_CLI_PROGRESS_H
 
@@ -19,8 +19,8 @@ typedef struct sgt_progress sgt_progress;
 
 /* unit_name: "it", "B". NULL where memory is out, which the others take. */
 sgt_progress *sgt_progress_new(const char *unit_name, sgt_progress_unit unit, int quiet);
-/* done of total (0: not known); facts: what follows the bar, separated by tabs, the most important one first. from: where this run began (resumed steps do not count as
- * speed). */
+/* done of total (0: not known); facts: what follows the bar, separated by tabs, the most important one first. from:
+ * where this run began (resumed steps do not count as speed). */
 void sgt_progress_update(sgt_progress *p, uint64_t done, uint64_t total, uint64_t from, const char *facts);
 /* Prints a whole line above the bar (or plainly), e.g. an evaluation. */
 void sgt_progress_line(sgt_progress *p, const char *line);

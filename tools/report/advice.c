@@ -1,5 +1,5 @@
-/* advice.c: what the log asks for, as sgt-train said it or would have: the same diagnosis over the same numbers, and what
- * only shows once a run can be looked at as a whole. */
+/* advice.c: what the log asks for, as sgt-train said it or would have: the same diagnosis over the same numbers, and
+ * what only shows once a run can be looked at as a whole. */
 #include "advice.h"
 
 #include <math.h>
@@ -10,7 +10,8 @@
 
 #include "tools/report/report.h"
 
-#define WAITING 0.05  /* of the time, from which on the loader is worth looking at */
+#define WAITING 0.05  /* of the time, from which on the loader is worth looking at; */
+#define AT_LEAST 1    /* and seconds: to start up takes some of every run */
 #define WORSE 1.02    /* a validation loss so many times its lowest: the model learns its data by heart */
 #define LATER 3       /* evaluations since then, at least */
 
@@ -31,7 +32,8 @@ static void about_rate(report_run *r)
     const sgt_settings *s = &r->settings;
     sgt_lr_range range = sgt_advice_lr(r->parameters);
     int outside = sgt_advice_lr_outside(r->parameters, s->lr);
-    if (!outside || fabs(s->lr / sgt_advice_scale_lr(range.low, s->batch * s->accum, s->lr_base_batch) - 1) < 1e-3) return;
+    double chosen = sgt_advice_scale_lr(range.low, s->batch * s->accum, s->lr_base_batch);
+    if (!outside || fabs(s->lr / chosen - 1) < 1e-3) return;
     say(r, "lr %.3g is %s what models of about %.3g million parameters are trained with (%.3g to %.3g)", s->lr,
         outside < 0 ? "below" : "above", (double)range.parameters / 1e6, range.low, range.high);
 }
@@ -76,7 +78,7 @@ void report_advise(report_run *r)
         if (!r->settings.overfit) about_curve(r);
     }
     about_validation(r);
-    if (r->wait > WAITING)
+    if (r->wait > WAITING && r->wait * r->seconds > AT_LEAST)
         say(r, "%.0f %% of the time went by waiting for batches: %s", 100 * r->wait,
             r->settings_known && strcmp(r->settings.loader, "preload") == 0 ? "more --workers"
                                                                            : "--loader preload, or more --workers");

@@ -103,9 +103,14 @@ static void put_linear_ticks(axis *a, double unit, int count)
     }
 }
 
-/* Powers of ten, all of them or every few; where there are less than three, 2 and 5 times them too. */
+/* Powers of ten, all of them or every few; where there are less than three, 2 and 5 times them too, and where not even
+ * of these there would be three, even steps. */
 static void put_log_ticks(axis *a, double unit, int count)
 {
+    if (a->high < 6 * a->low) {
+        put_linear_ticks(a, unit, count);
+        return;
+    }
     int from = (int)ceil(log10(a->low / unit) - 1e-6), to = (int)floor(log10(a->high / unit) + 1e-6);
     int each = (to - from) / count + 1;
     static const double parts[] = {1, 2, 5};

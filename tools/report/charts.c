@@ -205,7 +205,8 @@ static double clip_of(const report *r)
 }
 
 /* From the beginning to the last step of those runs. */
-static int add_limit(report_chart *c, const report *r, double y, unsigned color, size_t first, size_t end, sgt_error *err)
+static int add_limit(report_chart *c, const report *r, double y, unsigned color, size_t first, size_t end,
+                     sgt_error *err)
 {
     double last = 0;
     for (size_t i = first; i < end; i++)
@@ -232,8 +233,9 @@ static int add_skips(report_figure *g, const report *r, sgt_error *err)
         skipped += r->runs[i].skipped;
     }
     if (skipped > 0) report_figure_key(g, "dots", r->count > 1 ? REPORT_RUNS : 0, "below: updates left out");
-    report_figure_say(g, skipped > 0 ? "Before clipping. %.0f update%s left out." : "Before clipping. No update was left out.",
-                      skipped, skipped == 1 ? " was" : "s were");
+    if (skipped > 0)
+        report_figure_say(g, "Before clipping. %.0f update%s left out.", skipped, skipped == 1 ? " was" : "s were");
+    else report_figure_say(g, "Before clipping. No update was left out.");
     return SGT_OK;
 }
 

@@ -57,7 +57,8 @@ int report_figure_put(FILE *page, const report *r, report_figure *g, sgt_error *
         put_legend(page, r, g);
         if (g->large) rc = report_chart_draw(page, &g->chart, LARGE, LARGE_HIGH, "chart wide", g->title, err);
         if (rc == SGT_OK)
-            rc = report_chart_draw(page, &g->chart, SMALL, SMALL_HIGH, g->large ? "chart narrow" : "chart", g->title, err);
+            rc = report_chart_draw(page, &g->chart, SMALL, SMALL_HIGH, g->large ? "chart narrow" : "chart", g->title,
+                                   err);
         if (*g->caption) {
             fputs("<figcaption>", page);
             sgt_page_text(page, g->caption);

@@ -1,5 +1,5 @@
-/* gnuplot.c: the one place that starts gnuplot. What it reads and writes are files in memory without a name: no shell, no
- * temporary files, and no pipe that either side could block on. */
+/* gnuplot.c: the one place that starts gnuplot. What it reads and writes are files in memory without a name: no shell,
+ * no temporary files, and no pipe that either side could block on. */
 #include <errno.h>
 #include <spawn.h>
 #include <stdlib.h>
@@ -52,7 +52,8 @@ static int start(pid_t *child, const int *fd, sgt_error *err)
     for (int i = 0; i < FILES; i++) posix_spawn_file_actions_adddup2(&actions, fd[i], i);
     int rc = posix_spawnp(child, argv[0], &actions, NULL, argv, environ);
     posix_spawn_file_actions_destroy(&actions);
-    if (rc == ENOENT) return sgt_fail(err, SGT_EUNSUPPORTED, "gnuplot: not found, and it draws the pictures (package gnuplot-nox)");
+    if (rc == ENOENT)
+        return sgt_fail(err, SGT_EUNSUPPORTED, "gnuplot: not found, and it draws the pictures (package gnuplot-nox)");
     errno = rc;
     return rc ? sgt_fail_errno(err, "gnuplot") : SGT_OK;
 }

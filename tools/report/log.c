@@ -1,5 +1,5 @@
-/* log.c: log.jsonl, as it is: a run that goes on, that was killed, that was resumed, or whose disk was full. Whatever is
- * not a whole line of a step is counted and left out. */
+/* log.c: log.jsonl, as it is: a run that goes on, that was killed, that was resumed, or whose disk was full. Whatever
+ * is not a whole line of a step is counted and left out. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>

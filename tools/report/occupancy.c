@@ -142,7 +142,8 @@ static void put_row(FILE *page, int kind, const char *name, double used, double 
 static void put_table(FILE *page, const report_run *run)
 {
     const report_memory *m = &run->memory;
-    fputs("<div class=\"card\">\n<table class=\"numbers\">\n<caption>Memory by kind</caption>\n<thead><tr><th scope=\"col\">Kind</th>"
+    fputs("<div class=\"card\">\n<table class=\"numbers\">\n<caption>Memory by kind</caption>\n<thead><tr>"
+          "<th scope=\"col\">Kind</th>"
           "<th scope=\"col\">Most in use</th><th scope=\"col\">Estimate</th></tr></thead>\n<tbody>\n", page);
     for (size_t k = 0; k < m->kind_count; k++) {
         int i = estimated_as(run, m->kinds[k]);
@@ -152,7 +153,8 @@ static void put_table(FILE *page, const report_run *run)
     for (size_t i = 0; i < run->estimate.count && run->estimated; i++) {
         size_t k = 0;
         while (k < m->kind_count && strcmp(m->kinds[k], run->estimate.kinds[i].name) != 0) k++;
-        if (k == m->kind_count) put_row(page, -1, run->estimate.kinds[i].name, -1, (double)run->estimate.kinds[i].bytes);
+        if (k == m->kind_count)
+            put_row(page, -1, run->estimate.kinds[i].name, -1, (double)run->estimate.kinds[i].bytes);
     }
     fputs("</tbody>\n<tfoot><tr><th scope=\"row\">Peak of the run</th>", page);
     put_cell(page, run->peak > 0 ? run->peak : -1);

@@ -53,8 +53,8 @@ static void put_row(FILE *page, const report *r, const char *name)
 
 static void put_head(FILE *page, const report *r, const char *caption)
 {
-    fprintf(page, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"%s\">\n<table>\n<caption>%s</caption>\n"
-                  "<thead><tr><th scope=\"col\">Option</th>", caption, caption);
+    fprintf(page, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"%s\">\n<table>\n"
+                  "<caption>%s</caption>\n<thead><tr><th scope=\"col\">Option</th>", caption, caption);
     for (size_t i = 0; i < r->count; i++) {
         fputs("<th scope=\"col\">", page);
         if (r->count > 1) report_put_swatch(page, "line", (unsigned)i);

@@ -68,8 +68,9 @@ static void put_strip(FILE *page, const report_run *run)
     for (int f = 0; f < FIGURES; f++) {
         double x = figure_of(run, (figure)f);
         if (f == VAL && isnan(x)) continue;
+        int broken = f == LOSS && isnan(x) && run->steps > 0;
         fprintf(page, "<div><dt>%s</dt><dd>%s</dd>", figure_names[f],
-                f == LOSS && isnan(x) && run->steps > 0 ? "not a number" : figure_text(text, sizeof text, (figure)f, x));
+                broken ? "not a number" : figure_text(text, sizeof text, (figure)f, x));
         if (f == VAL && run->best_val < x)
             fprintf(page, "<dd class=\"more\">lowest %.4f, step %s</dd>", run->best_val,
                     sgt_format_count(text, sizeof text, (uint64_t)run->best_step));
@@ -95,7 +96,8 @@ static void put_runs(FILE *page, const report *r)
 {
     char text[48];
     fputs("<div class=\"scroll card\" tabindex=\"0\" role=\"region\" aria-label=\"Runs\">\n<table class=\"numbers\">\n"
-          "<caption class=\"hidden\">Runs</caption>\n<thead><tr><th scope=\"col\">Run</th><th scope=\"col\">Steps</th>", page);
+          "<caption class=\"hidden\">Runs</caption>\n<thead><tr><th scope=\"col\">Run</th>"
+          "<th scope=\"col\">Steps</th>", page);
     for (int f = 0; f < FIGURES; f++) fprintf(page, "<th scope=\"col\">%s</th>", figure_names[f]);
     fputs("</tr></thead>\n<tbody>\n", page);
     for (size_t i = 0; i < r->count; i++) {
@@ -103,7 +105,8 @@ static void put_runs(FILE *page, const report *r)
         fputs("<tr><th scope=\"row\">", page);
         report_put_swatch(page, "line", (unsigned)i);
         sgt_page_text(page, run->name);
-        fprintf(page, "</th><td>%s</td>", sgt_format_count(text, sizeof text, isnan(run->steps) ? 0 : (uint64_t)run->steps));
+        sgt_format_count(text, sizeof text, isnan(run->steps) ? 0 : (uint64_t)run->steps);
+        fprintf(page, "</th><td>%s</td>", text);
         for (int f = 0; f < FIGURES; f++) {
             double x = figure_of(run, (figure)f);
             int best = x == best_of(r, (figure)f);
@@ -123,7 +126,8 @@ static void put_about(FILE *page, const report_run *run)
     const char *model = run->settings_known ? run->settings.model : NULL;
     fputs("<p class=\"about\">", page);
     if (model) sgt_page_text(page, model);
-    if (run->parameters) fprintf(page, "%s%s parameters", model ? ", " : "", report_big(text, sizeof text, (double)run->parameters));
+    report_big(text, sizeof text, (double)run->parameters);
+    if (run->parameters) fprintf(page, "%s%s parameters", model ? ", " : "", text);
     if (run->settings_known && run->settings.precision) {
         fputs(model || run->parameters ? ", " : "", page);
         sgt_page_text(page, run->settings.precision);

@@ -1,7 +1,8 @@
 /* report.h: the parts of sgt-report. run.c reads a run's folder, log.c its log.jsonl, thin.c makes a few hundred points
- * of it, whatever their number, memory.c its memory.jsonl; advice.c says what the numbers ask for. chart.c lays a picture
- * out for gnuplot.c, and svg.c makes what comes back part of the page: with classes in place of colours, which follow the
- * reader's theme. charts.c knows which pictures there are (memory's: occupancy.c), page.c writes the page, style.c holds its looks.
+ * of it, whatever their number, memory.c its memory.jsonl; advice.c says what the numbers ask for. chart.c lays a
+ * picture out for gnuplot.c, and svg.c makes what comes back part of the page: with classes in place of colours, which
+ * follow the reader's theme. figures.c writes a picture with its caption, charts.c knows which there are (memory's:
+ * occupancy.c), options.c has the table of options, page.c the whole page; its looks are tools/page's.
  *
  * All functions that return int give 0 or a negative SGT_E* with *err filled in. */
 #ifndef SGT_TOOLS_REPORT_H
@@ -157,8 +158,10 @@ int report_chart_draw(FILE *page, const report_chart *c, int wide, int high, con
 int report_gnuplot(char **svg, const char *script, size_t n, sgt_error *err);
 /* gnuplot's SVG with the page's classes: its colours are REPORT_COLOR's. */
 void report_svg_put(FILE *page, const char *svg, int wide, int high, const char *class, const char *says);
-enum { REPORT_IS_AXIS = 1, REPORT_IS_GRID, REPORT_IS_LINE, REPORT_IS_BAND, REPORT_IS_DOT, REPORT_IS_RUG, REPORT_IS_LIMIT,
-       REPORT_IS_AREA };
+enum {
+    REPORT_IS_AXIS = 1, REPORT_IS_GRID, REPORT_IS_LINE, REPORT_IS_BAND, REPORT_IS_DOT, REPORT_IS_RUG, REPORT_IS_LIMIT,
+    REPORT_IS_AREA
+};
 
 /* ---- the page ---- */
 

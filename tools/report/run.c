@@ -1,4 +1,5 @@
-/* run.c: what a run's folder says: options.json, the newest checkpoint, the logs; and the figures that head the page. */
+/* run.c: what a run's folder says: options.json, the newest checkpoint, the logs; and the figures that head the
+ * page. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -28,8 +29,8 @@ static int check_folder(const char *path, sgt_error *err)
     if (S_ISDIR(st.st_mode) &&
         (there(path, "log.jsonl") || there(path, "options.json") || there(path, "latest")))
         return SGT_OK;
-    return sgt_fail(err, SGT_EFORMAT, "%s: no run of sgt-train: no log.jsonl in it (a report is made of what --run named)",
-                    path);
+    return sgt_fail(err, SGT_EFORMAT,
+                    "%s: no run of sgt-train: no log.jsonl in it (a report is made of what --run named)", path);
 }
 
 /* ---- options and checkpoint ---- */
