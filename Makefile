@@ -476,6 +476,7 @@ $(B)/flags $(B)/flags-cxx $(B)/flags-nvcc: FORCE | need-packages
 # GPT-2's merges are embedded by the assembler, which leaves no dependency behind.
 $(B)/obj/tokenize/vocab/vocab.o: $(wildcard tokenize/vocab/*.bpe tokenize/vocab/*.tables)
 $(B)/obj/tools/bench/peer.o: tests/peers/torch_step.py
+$(B)/obj/tools/bench/sample.o: tests/peers/torch_sample.py
 $(B)/obj/tools/bench/tokenize_peer.o: tests/peers/bpe.py
 $(B)/obj/tools/bench/loader_peers.o: tests/peers/loaders.py
 

@@ -7,7 +7,7 @@ static const sgt_option none[] = {{0}};
 
 static const sgt_command *const commands[] = {
     &bench_loader_command, &bench_tokenize_command, &bench_gemm_command,  &bench_attention_command,
-    &bench_step_command,   &bench_ablation_command, &bench_score_command, NULL};
+    &bench_step_command,   &bench_ablation_command, &bench_score_command, &bench_sample_command, NULL};
 
 static const sgt_program program = {
     .name = "sgt-bench",
@@ -20,7 +20,8 @@ static const sgt_program program = {
                 "  sgt-bench attention --device cuda\n"
                 "  sgt-bench step --model 4x256x4 --seq-len 512 --batch-size 8\n"
                 "  sgt-bench ablation --data out/ --model 4x256x4 --seq-len 128\n"
-                "  sgt-bench score --model run/ hellaswag_val.jsonl",
+                "  sgt-bench score --model run/ hellaswag_val.jsonl\n"
+                "  sgt-bench sample --peer python3",
     .commands = commands};
 
 int main(int argc, char **argv)
