@@ -18,6 +18,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "memory/live.h"
@@ -110,12 +111,22 @@ typedef struct sgt_rows {
     const uint16_t *tokens; /* (batch, T + 1) */
     const int32_t *targets; /* (batch, T), one below 0 has no loss; NULL: the token after each */
     const int32_t *starts;  /* (batch, T), where documents are masked: at which token of the row each one's begins;
-                             * NULL: the backend tells by the id `eot`. A CUDA backend always does so, on the device */
+                             * NULL: the backend tells by the id `eot`. Read before the call returns */
     /* Filled in by eval alone, (batch, T) each; NULL: not wanted. A target's loss, 0 where it has none; and whether no id
      * has a larger logit, which is not said of a target without a loss. */
     float *losses;
     uint8_t *greedy;
 } sgt_rows;
+
+/* Where the document of each position begins, (batch, T): as the rows say, or by the id `eot`. */
+static inline void sgt_rows_starts(const sgt_rows *rows, size_t batch, size_t T, int32_t eot, int32_t *starts)
+{
+    if (rows->starts) memcpy(starts, rows->starts, batch * T * sizeof *starts);
+    for (size_t i = 0; i < batch * T && !rows->starts; i++) {
+        size_t t = i % T;
+        starts[i] = rows->tokens[i / T * (T + 1) + t] == eot ? (int32_t)t : t ? starts[i - 1] : 0;
+    }
+}
 
 typedef struct sgt_backend sgt_backend;
 struct sgt_backend {

@@ -252,7 +252,7 @@ static int open_feed(loop *l, sgt_error *err)
                           .threads = (uint32_t)t->s->workers,
                           .now = t->s->no_overlap,
                           .cycle = t->s->overfit ? t->s->accum : 0,
-                          .starts = sgt_trainer_gives_starts(t),
+                          .starts = t->s->document_mask,
                           .hold = b->hold,
                           .alloc = b->pinned_alloc,
                           .free = b->pinned_free,

@@ -51,9 +51,6 @@ void sgt_trainer_close(sgt_trainer *t);
 /* Whether this is the rank that writes to the run directory. */
 static inline int sgt_trainer_writes(const sgt_trainer *t) { return sgt_ranks_first(t->o->ranks); }
 
-/* Whether rows come with where documents begin in them: CUDA looks for that itself. */
-static inline int sgt_trainer_gives_starts(const sgt_trainer *t) { return t->s->document_mask && !t->cuda; }
-
 /* Whether the run's backend counts updates left out, and scales its loss where the precision asks for that. */
 static inline int sgt_trainer_scales(const sgt_trainer *t) { return t->backend->put_scaler && t->backend->get_scaler; }
 

@@ -130,9 +130,9 @@ typedef struct sgt_cuda_documents {
     int32_t *start, *end;
 } sgt_cuda_documents;
 
-/* From ids (B, T): a document begins at each `eot`, and the first with its row. */
-void sgt_cuda_find_documents(sgt_cuda_stream s, const sgt_cuda_documents *documents, const int32_t *ids, size_t B,
-                             size_t T, int32_t eot);
+/* From where the document of each position begins, (B, T) on the device: that, and what follows of where it ends. */
+void sgt_cuda_place_documents(sgt_cuda_stream s, const sgt_cuda_documents *documents, const int32_t *starts, size_t B,
+                              size_t T);
 
 /* Causal attention of B sequences of H heads, with s_ij = scale q_i.k_j:   qkv (B, T, 3, H, D), out (B, T, H, D)
  *   out_i = sum_{a_i<=j<=i} dropout(softmax_j(s_ij)) v_j                   lse (B, H, T) float; drop may be NULL

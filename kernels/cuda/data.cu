@@ -38,25 +38,25 @@ DEV int largest_so_far(int at, int &before)
     return at;
 }
 
-__global__ void __launch_bounds__(32) documents_kernel(sgt_cuda_documents to, const int32_t *ids, int T, int32_t eot)
+__global__ void __launch_bounds__(32) documents_kernel(sgt_cuda_documents to, const int32_t *starts, int T)
 {
     size_t row = (size_t)blockIdx.x * T;
-    int begun = 0, ended = -T; // ends are looked for backwards: the next one is the largest of their negatives
+    int ended = -T; // ends are looked for backwards: the next one is the largest of their negatives
     for (int from = 0; from < T; from += 32) {
         int t = from + threadIdx.x, back = T - 1 - t;
-        int start = largest_so_far(t < T && ids[row + t] == eot ? t : 0, begun);
-        int end = -largest_so_far(back >= 0 && back < T - 1 && ids[row + back + 1] == eot ? -(back + 1) : -T, ended);
+        int begins = back >= 0 && back < T - 1 && starts[row + back + 1] == back + 1; // a document, behind `back`
+        int end = -largest_so_far(begins ? -(back + 1) : -T, ended);
         if (t >= T) continue; // of the last turn
-        to.start[row + t] = start;
+        to.start[row + t] = starts[row + t];
         to.end[row + back] = end;
     }
 }
 
-void sgt_cuda_find_documents(sgt_cuda_stream s, const sgt_cuda_documents *documents, const int32_t *ids, size_t B,
-                             size_t T, int32_t eot)
+void sgt_cuda_place_documents(sgt_cuda_stream s, const sgt_cuda_documents *documents, const int32_t *starts, size_t B,
+                              size_t T)
 {
     if (B * T == 0) return;
-    DEV_LAUNCH(documents_kernel, dim3((unsigned)B), dim3(32), 0, s, *documents, ids, (int)T, eot);
+    DEV_LAUNCH(documents_kernel, dim3((unsigned)B), dim3(32), 0, s, *documents, starts, (int)T);
 }
 
 template <class T, int V> __global__ void __launch_bounds__(THREADS)

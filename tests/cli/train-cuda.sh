@@ -70,6 +70,19 @@ for technique in '--no-tie' '--ignore-index 101' '--optimizer sgd --nesterov' '-
         close cpu cuda
     done
 done
+# documents where an .idx has them, a document each 50 tokens: neither looks at ids then
+losses cpu > by-id
+# shellcheck disable=SC2059
+printf "$(awk 'BEGIN { for (i = 0; i < 153601; i += 50)
+    printf "\\%03o\\%03o\\%03o\\000\\000\\000\\000\\000", i % 256, int(i / 256) % 256, int(i / 65536) }')" > d/train_000000.idx
+for switches in '' '--no-overlap --workers 2'; do
+    run 0 sgt-train $options $fp32 --document-mask $switches --device cpu --run cpu --force
+    run 0 sgt-train $options $fp32 --document-mask $switches --device cuda --run cuda --force
+    close cpu cuda
+    losses cpu > by-index
+    ! cmp -s by-id by-index || fail 'the .idx changes nothing'
+done
+rm d/train_000000.idx
 run 0 sgt-train $cuda --precision fp32 --quiet --optimizer sgd --run sgd --steps 2
 run 0 sgt-train $cuda --precision fp32 --quiet --run sgd --resume
 run 0 sgt-train $cuda --precision fp32 --quiet --optimizer sgd --run whole-sgd

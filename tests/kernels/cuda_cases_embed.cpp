@@ -138,25 +138,25 @@ CUDA_CASE(cuda_widen_rows)
 }
 
 /* At both ends of rows and of the 32 that are looked at together; beside one another; none, and everywhere. */
-CUDA_CASE(cuda_find_documents)
+CUDA_CASE(cuda_place_documents)
 {
     for (size_t B : {0, 1, 3})
         for (size_t T : {1, 7, 32, 33, 64, 300})
             for (uint64_t one_in : {1, 2, 40, 100000}) {
                 size_t n = B * T;
-                int32_t *ids = cuda_output<int32_t>(t, n), *start = cuda_output<int32_t>(t, n);
+                int32_t *starts = cuda_output<int32_t>(t, n), *start = cuda_output<int32_t>(t, n);
                 int32_t *end = cuda_output<int32_t>(t, n);
-                for (size_t i = 0; i < n; i++) ids[i] = check_number(t, one_in) ? (int32_t)check_number(t, 9) : 11;
+                for (size_t i = 0; i < n; i++)
+                    starts[i] = i % T == 0 || !check_number(t, one_in) ? (int32_t)(i % T) : starts[i - 1];
                 sgt_cuda_documents documents = {start, end};
                 check_at(t, "B %zu, T %zu, one in %llu", B, T, (unsigned long long)one_in);
-                sgt_cuda_find_documents(0, &documents, ids, B, T, 11);
+                sgt_cuda_place_documents(0, &documents, starts, B, T);
                 cuda_sync(t);
                 for (size_t i = 0; i < n; i++) {
-                    size_t from = i % T, to = from + 1, row = i / T * T;
-                    while (from > 0 && ids[row + from] != 11) from--;
-                    while (to < T && ids[row + to] != 11) to++;
-                    if (start[i] != (int32_t)from || end[i] != (int32_t)to)
-                        check_fail(t, "%zu: %d to %d, not %zu to %zu", i, start[i], end[i], from, to);
+                    size_t to = i % T + 1, row = i / T * T;
+                    while (to < T && starts[row + to] != (int32_t)to) to++;
+                    if (start[i] != starts[i] || end[i] != (int32_t)to)
+                        check_fail(t, "%zu: %d to %d, not %d to %zu", i, start[i], end[i], starts[i], to);
                 }
             }
 }

@@ -78,11 +78,61 @@ static void unseen_by(step_check *s, sgt_attention attention, int masked)
     fixture_free(&f);
 }
 
+/* The loss and the gradient of two documents a row, which begin where `starts` says or at the id. */
+static double gradient_of(step_check *s, sgt_attention attention, int32_t eot, int told, float **gradient)
+{
+    fixture f;
+    sgt_error err = {0};
+    double loss;
+    uint64_t counted;
+    fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
+    int32_t *starts = calloc((size_t)f.batch * f.seq, sizeof *starts);
+    for (uint32_t i = 0; i < f.batch * f.seq; i++) starts[i] = i % f.seq < 9 ? 0 : 9;
+    sgt_backend_options o = fixture_options(s, &f, f.batch);
+    o.deterministic = s->cuda;
+    o.attention = attention;
+    o.documents = 1;
+    o.eot = eot;
+    sgt_backend *b = open_fixture(s, &f, &o, f.batch);
+    two_documents(&f, 0);
+    sgt_rows rows = {.tokens = f.tokens, .targets = f.y, .starts = told ? starts : NULL};
+    expect(s, b->eval(b, &rows, &loss, &counted, &err) == 0, "%s", err.text);
+    expect(s, b->micro_step(b, 0, 0, &rows, 1.0 / (f.batch * f.seq), &err) == 0, "%s", err.text);
+    memset(starts, 1, f.batch * f.seq * sizeof *starts); /* it has read them */
+    *gradient = flat_state(b, &f.model, SGT_GRADIENTS);
+    expect(s, b->update(b, 0, 0, &err) == 0, "%s", err.text);
+    b->close(b);
+    free(starts);
+    fixture_free(&f);
+    return loss;
+}
+
+/* Rows that say where their documents begin are masked by that, and by no id. */
+static void told_by_rows(step_check *s, sgt_attention attention)
+{
+    enum { BY_ID, BY_ROWS, BY_NOTHING, WAYS };
+    static const int32_t eots[WAYS] = {255, -1, -1};
+    double loss[WAYS];
+    float *gradient[WAYS];
+    fixture f;
+    fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
+    size_t n = sgt_model_floats(&f.model);
+    fixture_free(&f);
+    snprintf(s->at, sizeof s->at, "attention %d, told by the rows", (int)attention);
+    for (int way = 0; way < WAYS; way++) loss[way] = gradient_of(s, attention, eots[way], way == BY_ROWS, &gradient[way]);
+    expect(s, loss[BY_ROWS] == loss[BY_ID], "losses %.17g and %.17g", loss[BY_ROWS], loss[BY_ID]);
+    expect(s, largest_difference(gradient[BY_ROWS], gradient[BY_ID], n) <= 0, "other gradients");
+    expect(s, loss[BY_NOTHING] != loss[BY_ID], "the same loss without a mask");
+    expect(s, largest_difference(gradient[BY_NOTHING], gradient[BY_ID], n) > 0, "the same gradient without a mask");
+    for (int way = 0; way < WAYS; way++) free(gradient[way]);
+}
+
 void documents(step_check *s)
 {
     for (int naive = 0; naive <= s->cuda; naive++) {
         sgt_attention attention = naive ? SGT_ATTENTION_NAIVE : SGT_ATTENTION_AUTO;
         as_pytorch_by(s, attention);
         for (int masked = 0; masked < 2; masked++) unseen_by(s, attention, masked);
+        told_by_rows(s, attention);
     }
 }

@@ -5,20 +5,13 @@
 #include "cpu_backend.h"
 #include "dropout.h"
 
-/* A document begins at its end-of-text id; what comes before the first one is a document too, or the rest of one. */
-static void find_documents(int32_t *start, const uint16_t *row, size_t T, int32_t eot)
-{
-    for (size_t t = 0; t < T; t++) start[t] = row[t] == eot ? (int32_t)t : t ? start[t - 1] : 0;
-}
-
 uint64_t sgt_cpu_load(sgt_cpu_backend *c, const sgt_rows *rows)
 {
     size_t T = c->T;
     uint64_t counted = 0;
+    if (c->documents) sgt_rows_starts(rows, c->B, T, c->eot, c->start);
     for (size_t b = 0; b < c->B; b++) {
         const uint16_t *row = rows->tokens + b * (T + 1);
-        if (c->documents && rows->starts) memcpy(c->start + b * T, rows->starts + b * T, T * sizeof *c->start);
-        else if (c->documents) find_documents(c->start + b * T, row, T, c->eot);
         for (size_t t = 0; t < T; t++) {
             int32_t target = rows->targets ? rows->targets[b * T + t] : row[t + 1];
             if (c->ignoring && target == c->ignore) target = -1;

@@ -179,6 +179,20 @@ static void put_scaler(sgt_backend *b, uint64_t step, const sgt_scaler *s)
 
 /* ---- a micro-step ---- */
 
+/* What rows have beside their tokens, by way of pinned memory. */
+static void copy_beside(sgt_cuda_backend *c, sgt_cuda_stream s, const sgt_rows *rows, int slot, int32_t *staged)
+{
+    size_t bytes = c->N * sizeof *staged;
+    if (rows->targets) {
+        memcpy(staged, rows->targets, bytes);
+        sgt_cuda_copy(s, c->given[slot], staged, bytes);
+    }
+    if (c->o.documents) {
+        sgt_rows_starts(rows, c->B, c->T, c->o.eot, staged + c->N);
+        sgt_cuda_copy(s, c->starts[slot], staged + c->N, bytes);
+    }
+}
+
 /* The batch into slot `slot` of the device, beside what computes. */
 static void copy_rows(sgt_cuda_backend *c, const sgt_rows *rows, int slot)
 {
@@ -186,10 +200,7 @@ static void copy_rows(sgt_cuda_backend *c, const sgt_rows *rows, int slot)
     sgt_cuda_stream s = c->o.no_overlap ? c->compute : c->copies;
     sgt_cuda_wait(s, c->taken[slot]); /* recorded when the micro-step before last had widened this slot */
     sgt_cuda_copy(s, c->tokens[slot], rows->tokens, c->B * (c->T + 1) * sizeof *rows->tokens);
-    if (rows->targets) {
-        memcpy(c->staged[k % SGT_CUDA_RING], rows->targets, c->N * sizeof *rows->targets);
-        sgt_cuda_copy(s, c->given[slot], c->staged[k % SGT_CUDA_RING], c->N * sizeof *rows->targets);
-    }
+    copy_beside(c, s, rows, slot, c->staged[k % SGT_CUDA_RING]);
     sgt_cuda_record(c->copied[k % SGT_CUDA_RING], s);
     sgt_cuda_wait(c->compute, c->copied[k % SGT_CUDA_RING]);
 }
@@ -200,7 +211,7 @@ static void take_rows(sgt_cuda_backend *c, int slot, int given)
     int32_t ignore = c->o.ignoring ? c->o.ignore : -1;
     sgt_cuda_widen_rows(c->compute, c->ids, c->targets, c->tokens[slot], given ? c->given[slot] : NULL, c->B, c->T,
                         ignore);
-    if (c->o.documents) sgt_cuda_find_documents(c->compute, &c->documents, c->ids, c->B, c->T, c->o.eot);
+    if (c->o.documents) sgt_cuda_place_documents(c->compute, &c->documents, c->starts[slot], c->B, c->T);
 }
 
 static void compute_micro_step(sgt_cuda_backend *c)
@@ -208,7 +219,7 @@ static void compute_micro_step(sgt_cuda_backend *c)
     uint64_t before = sgt_cuda_count().launches;
     sgt_cuda_forward(c, 1);
     sgt_cuda_head(c, 1);
-    unsigned rows = 1 + (c->o.documents != 0); /* the rows' widening, and a look for documents */
+    unsigned rows = 1 + (c->o.documents != 0); /* the rows' widening, and documents' ends */
     c->base.launches_forward = (unsigned)(sgt_cuda_count().launches - before) + rows;
     sgt_cuda_backward(c);
     c->launched_micro = (unsigned)(sgt_cuda_count().launches - before) + rows + 1; /* and what begins a micro-step */
@@ -378,7 +389,7 @@ static int eval(sgt_backend *b, const sgt_rows *rows, double *loss, uint64_t *ta
 {
     sgt_cuda_backend *c = (sgt_cuda_backend *)b;
     sgt_cuda_control seen;
-    size_t tokens = c->B * (c->T + 1) * sizeof *rows->tokens, given = c->N * sizeof *rows->targets;
+    size_t tokens = c->B * (c->T + 1) * sizeof *rows->tokens;
     if (c->open_step) return sgt_fail(err, SGT_EUSAGE, "backend: evaluation within a step");
     refresh_copy(c);
     int rc = sgt_cuda_finish(c->copies, err); /* slot 0 and the staging buffer are free */
@@ -386,10 +397,7 @@ static int eval(sgt_backend *b, const sgt_rows *rows, double *loss, uint64_t *ta
     if (rc < 0) return rc;
     memcpy(c->staging, rows->tokens, tokens);
     sgt_cuda_copy(c->compute, c->tokens[0], c->staging, tokens);
-    if (rows->targets) {
-        memcpy(c->staged[0], rows->targets, given);
-        sgt_cuda_copy(c->compute, c->given[0], c->staged[0], given);
-    }
+    copy_beside(c, c->compute, rows, 0, c->staged[0]);
     sgt_cuda_zero(c->compute, c->eval_control, sizeof *c->eval_control);
     take_rows(c, 0, rows->targets != NULL);
     sgt_cuda_forward(c, 0);
@@ -486,7 +494,7 @@ static int clear_state(sgt_cuda_backend *c, sgt_error *err)
 static int open_streams(sgt_cuda_backend *c, sgt_error *err)
 {
     int rc;
-    size_t row_bytes = c->B * (c->T + 1) * sizeof(uint16_t);
+    size_t row_bytes = c->B * (c->T + 1) * sizeof(uint16_t), beside = (c->o.documents ? 2 : 1) * c->N;
     void *p;
     c->staging_bytes = row_bytes > STAGING ? row_bytes : STAGING;
     if ((rc = sgt_cuda_stream_new(&c->compute, err)) < 0 || (rc = sgt_cuda_stream_new(&c->copies, err)) < 0 ||
@@ -500,7 +508,7 @@ static int open_streams(sgt_cuda_backend *c, sgt_error *err)
     for (int i = 0; i < SGT_CUDA_RING; i++) {
         if ((rc = sgt_cuda_event_new(&c->copied[i], 0, err)) < 0 ||
             (rc = sgt_cuda_event_new(&c->measured[i], 0, err)) < 0 ||
-            (rc = sgt_cuda_host_alloc(&p, c->N * sizeof **c->staged, err)) < 0)
+            (rc = sgt_cuda_host_alloc(&p, beside * sizeof **c->staged, err)) < 0)
             return rc;
         c->staged[i] = p;
     }

@@ -94,6 +94,7 @@ typedef struct sgt_cuda_backend {
     sgt_cuda_documents documents; /* of the rows, where they are masked from one another */
     uint16_t *tokens[SGT_CUDA_SLOTS];
     int32_t *given[SGT_CUDA_SLOTS]; /* targets of their own */
+    int32_t *starts[SGT_CUDA_SLOTS]; /* of documents, as the rows have them */
     void *scratch;                /* of one kernel at a time */
     size_t scratch_bytes;
     void *cudnn_space;
@@ -115,7 +116,7 @@ typedef struct sgt_cuda_backend {
     sgt_cuda_control *seen;       /* pinned (SGT_CUDA_RING): each step's end */
     unsigned char *staging;       /* pinned */
     size_t staging_bytes;
-    int32_t *staged[SGT_CUDA_RING]; /* pinned (N): targets given */
+    int32_t *staged[SGT_CUDA_RING]; /* pinned (N): targets given; and behind them starts, where there are documents */
 
     sgt_cupti *cupti;             /* NULL: no trace is wanted */
     uint64_t micro_steps;         /* so far */

@@ -214,6 +214,7 @@ static void lay_out_data(sgt_cuda_backend *c)
     for (int i = 0; i < SGT_CUDA_SLOTS; i++) {
         c->tokens[i] = take(c, c->B * (c->T + 1) * sizeof(uint16_t));
         c->given[i] = take(c, c->N * sizeof(int32_t));
+        if (c->o.documents) c->starts[i] = take(c, c->N * sizeof(int32_t));
     }
     c->control = take(c, sizeof *c->control);
     c->eval_control = take(c, sizeof *c->eval_control);

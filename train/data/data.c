@@ -212,7 +212,7 @@ static int find_eot(sgt_trainer *t, sgt_error *err)
     if (fd >= 0) close(fd);
     if (fd >= 0 && h.revision >= 1) t->eot = h.eot;
     else t->eot = t->info.vocab == 50257 ? 50256 : -1;
-    if (t->s->document_mask && t->eot < 0 && !(sgt_trainer_gives_starts(t) && t->info.documents))
+    if (t->s->document_mask && t->eot < 0 && !t->info.documents)
         return sgt_fail(err, SGT_EUNSUPPORTED,
                         "--document-mask: %s does not say which id begins a document (sgt-tokenize's shards do)",
                         t->s->data);
@@ -249,7 +249,7 @@ static sgt_loader_options loader_options(const sgt_trainer *t)
                             .padded_by = s->pad != SGT_DEFAULT_COUNT,
                             .pad = (uint32_t)s->pad,
                             .scalar = strcmp(s->batching, "scalar") == 0,
-                            .documents = sgt_trainer_gives_starts(t),
+                            .documents = t->s->document_mask,
                             .notice = t->o->notice};
     for (int i = 0; i < SGT_READERS; i++)
         if (strcmp(s->loader, sgt_reader_name((sgt_reader)i)) == 0) o.reader = (sgt_reader)i;
