@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/thread.h"
@@ -65,6 +66,7 @@ struct sgt_pool {
     pthread_mutex_t lock;
     pthread_cond_t work, arrived;
     pthread_t thread;
+    pid_t pid;
     int running, closing;
     int ended_early; /* the thread could not be of use: nothing will ever arrive */
     int leaked; /* nobody can tell when the last read into the arena ends */
@@ -243,6 +245,12 @@ static int start(sgt_pool *p, sgt_error *err)
 
 /* ---- opening ---- */
 
+/* A child after fork has a copy of the pool, and not the thread that fills it: it has no pool. */
+static int is_childs(const sgt_pool *p)
+{
+    return p->pid != getpid();
+}
+
 static size_t room_of(const sgt_pool *p)
 {
     size_t tokens = (size_t)sgt_sampler_block_windows(p->sampler) * p->sampler->seq + PARTS;
@@ -279,6 +287,7 @@ int sgt_pool_open(sgt_pool **out, sgt_rings *rings, const sgt_set *set, const sg
     p->sampler = sampler;
     p->shard0 = first;
     p->wanted = p->stray = NONE;
+    p->pid = getpid();
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->work, NULL);
     pthread_cond_init(&p->arrived, NULL);
@@ -293,20 +302,25 @@ int sgt_pool_open(sgt_pool **out, sgt_rings *rings, const sgt_set *set, const sg
 void sgt_pool_close(sgt_pool *p)
 {
     if (!p) return;
-    pthread_mutex_lock(&p->lock);
-    p->closing = 1;
-    pthread_cond_signal(&p->work);
-    pthread_mutex_unlock(&p->lock);
-    if (p->running) {
+    int child = is_childs(p);
+    if (!child) {
+        pthread_mutex_lock(&p->lock);
+        p->closing = 1;
+        pthread_cond_signal(&p->work);
+        pthread_mutex_unlock(&p->lock);
+    }
+    if (p->running && !child) {
         pthread_join(p->thread, NULL);
         sgt_touch_end(&p->touch);
     }
     if (!p->leaked) sgt_arena_unmap(&p->arena); /* else the kernel may yet write into it: better lost than written to */
     for (int i = 0; i < 2; i++) free(p->halves[i].blocks);
     free(p->flights);
-    pthread_cond_destroy(&p->work);
-    pthread_cond_destroy(&p->arrived);
-    pthread_mutex_destroy(&p->lock);
+    if (!child) { /* there the thread's copy would be waited for */
+        pthread_cond_destroy(&p->work);
+        pthread_cond_destroy(&p->arrived);
+        pthread_mutex_destroy(&p->lock);
+    }
     free(p);
 }
 
@@ -321,6 +335,8 @@ int sgt_pool_cursor_open(sgt_pool_cursor **out, sgt_pool *p, uint32_t windows, s
     }
     c->p = p;
     c->width = width;
+    *out = c;
+    if (is_childs(p)) return SGT_OK;
     pthread_mutex_lock(&p->lock);
     int rc = p->running ? SGT_OK : start(p, err);
     p->cursors += rc == 0;
@@ -328,18 +344,19 @@ int sgt_pool_cursor_open(sgt_pool_cursor **out, sgt_pool *p, uint32_t windows, s
     if (rc < 0) {
         free(c->rows);
         free(c);
-        return rc;
+        *out = NULL;
     }
-    *out = c;
-    return SGT_OK;
+    return rc;
 }
 
 void sgt_pool_cursor_close(sgt_pool_cursor *c)
 {
     if (!c) return;
-    pthread_mutex_lock(&c->p->lock);
-    c->p->cursors--;
-    pthread_mutex_unlock(&c->p->lock);
+    if (!is_childs(c->p)) {
+        pthread_mutex_lock(&c->p->lock);
+        c->p->cursors--;
+        pthread_mutex_unlock(&c->p->lock);
+    }
     free(c->rows);
     free(c);
 }
@@ -413,7 +430,6 @@ static uint32_t locate(half *const *halves, const sgt_window *windows, uint32_t 
 {
     uint32_t missing = 0;
     for (uint32_t i = 0; i < n; i++) {
-        tokens[i] = NULL;
         for (int k = 0; k < 2 && !tokens[i]; k++)
             if (halves[k] && windows[i].block - halves[k]->first < halves[k]->landed)
                 tokens[i] = find(halves[k], &windows[i]);
@@ -438,6 +454,8 @@ uint32_t sgt_pool_fetch(sgt_pool_cursor *c, const sgt_window *windows, uint32_t 
 {
     sgt_pool *p = c->p;
     uint64_t low = UINT64_MAX, high = 0;
+    for (uint32_t i = 0; i < n; i++) tokens[i] = NULL;
+    if (is_childs(p)) return n;
     for (uint32_t i = 0; i < n; i++) {
         uint64_t pool = pool_of(p, &windows[i]);
         if (pool < low) low = pool;

@@ -19,7 +19,7 @@
 
 #include "tests/loader/batches.h"
 
-TestSuite(uring, .init = enter_scratch, .fini = leave_scratch);
+TestSuite(uring, .init = enter_scratch, .fini = leave_scratch, .timeout = 170);
 
 static const sgt_loader_options uring = {.reader = SGT_READER_URING, .batch = 6, .seq = 16};
 
@@ -592,10 +592,13 @@ static int in_child(const sgt_loader *l, sgt_cursor *parents)
 Test(uring, forks)
 {
     put_folder();
-    for (int i = 0; i < 2; i++) {
-        sgt_loader *l = open_loader("d", &uring, &(sgt_reader_fault){.ring_error = i ? EPERM : 0});
+    for (int i = 0; i < 4; i++) {
+        sgt_loader_options o = uring;
+        o.sampling = i & 2 ? SGT_SAMPLING_BLOCK : SGT_SAMPLING_SHUFFLE; /* of the former a thread reads ahead */
+        sgt_loader *l = open_loader("d", &o, &(sgt_reader_fault){.ring_error = i & 1 ? EPERM : 0});
         sgt_cursor *c = open_cursor(l);
         check_run(l, c, 0, 3, NULL); /* and more are in flight */
+        if (i & 2) usleep(100000);   /* locks that another thread has at a fork are nobody's in the child */
         pid_t child = fork();
         if (!child) _exit(in_child(l, c));
         int status;
