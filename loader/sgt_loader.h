@@ -87,8 +87,8 @@ typedef struct sgt_loader_options {
 typedef struct sgt_loader sgt_loader;
 typedef struct sgt_cursor sgt_cursor;
 
-/* Opens a folder of shards (with or without a manifest) or one shard, ours or those of llm.c, modded-nanogpt, nanoGPT and
- * Megatron-LM (shards/shard.h; Megatron's also by PREFIX alone); o NULL is all defaults. Every shard's header and
+/* Opens a folder of shards (with or without a manifest) or one shard, ours or those of llm.c, modded-nanogpt, nanoGPT
+ * and Megatron-LM (shards/shard.h; Megatron's also by PREFIX alone); o NULL is all defaults. Every shard's header and
  * size are checked; ids are checked as they are read, which preload does here. The loader owns everything it opens;
  * *out is untouched on failure. SGT_EFORMAT names the shard and the offset. */
 int sgt_loader_open(sgt_loader **out, const char *path, const sgt_loader_options *o, sgt_error *err);
@@ -137,8 +137,8 @@ void sgt_loader_get_set(const sgt_loader *l, uint32_t set, sgt_loader_set_info *
 uint64_t sgt_loader_drawn(const sgt_loader *l, uint32_t set, uint64_t rows);
 uint32_t sgt_loader_set_of(const sgt_loader *l, uint32_t shard);
 
-/* Where a run of batches is: one integer, and what makes the rows what they are. To be kept beside what came of them, as
- * it is or number by number, and gone on from by a loader that is opened later: with any reader, any number of ranks
+/* Where a run of batches is: one integer, and what makes the rows what they are. To be kept beside what came of them,
+ * as it is or number by number, and gone on from by a loader that is opened later: with any reader, any number of ranks
  * (they see the same batches) and another batch size, if it divides the rows that are behind. */
 typedef struct sgt_loader_state {
     uint64_t rows;         /* of all ranks: those of the batches that are behind */
@@ -197,8 +197,8 @@ int sgt_loader_batch_i32_scalar(const sgt_loader *l, sgt_cursor *c, uint64_t ind
 const uint32_t *sgt_cursor_lengths(const sgt_cursor *c);
 
 /* Where documents begin in the rows of a batch, with options.documents: by SHARD.idx, or by the row's end-of-text ids
- * where there is no such file. Row r's tokens starts[first[r]] ... starts[first[r + 1] - 1], ascending numbers from 0 to
- * T, begin one each; the tokens before the first of them are of one that began before the row. */
+ * where there is no such file. Row r's tokens starts[first[r]] ... starts[first[r + 1] - 1], ascending numbers from 0
+ * to T, begin one each; the tokens before the first of them are of one that began before the row. */
 typedef struct sgt_row_documents {
     const uint32_t *first; /* (local_batch + 1) */
     const uint32_t *starts;
@@ -244,8 +244,8 @@ typedef struct sgt_stream_options {
     uint64_t reserved[8]; /* 0 */
 } sgt_stream_options;
 
-/* For alloc and free, ctx unused. Plain: malloc, aligned to pages. Huge: whole pages of 2 MiB where the kernel has them,
- * a map for each buffer, touched at once. NULL where there is no memory. */
+/* For alloc and free, ctx unused. Plain: malloc, aligned to pages. Huge: whole pages of 2 MiB where the kernel has
+ * them, a map for each buffer, touched at once. NULL where there is no memory. */
 void *sgt_alloc_plain(void *ctx, size_t bytes);
 void sgt_free_plain(void *ctx, void *p);
 void *sgt_alloc_huge(void *ctx, size_t bytes);
@@ -268,7 +268,7 @@ int sgt_stream_open(sgt_stream **out, const sgt_loader *l, const sgt_stream_opti
  * of waiting for good. */
 int sgt_stream_next(sgt_stream *s, sgt_stream_batch *b, sgt_error *err);
 void sgt_stream_release(sgt_stream *s, const sgt_stream_batch *b); /* the buffer may be filled again */
-void sgt_stream_close(sgt_stream *s);                              /* at any moment; NULL is fine */
+void sgt_stream_close(sgt_stream *s);                              /* at any moment, by the consumer; NULL is fine */
 
 #ifdef __cplusplus
 }

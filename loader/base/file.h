@@ -49,9 +49,9 @@ char *sgt_join(const char *folder, const char *name);    /* malloc'd "folder/nam
  * that cannot be said. */
 char *sgt_beside_program(int up, const char *below);
 
-/* Where a library of sgt's own that programs load at run time is, malloc'd: of PREFIX/bin/PROGRAM PREFIX/lib/NAME, where
- * make builds it, or PREFIX/lib/sgt/NAME, where make install puts it, whichever is there first; else `name` itself, for
- * dlopen to look elsewhere. NULL: out of memory. */
+/* Where a library of sgt's own that programs load at run time is, malloc'd: of PREFIX/bin/PROGRAM PREFIX/lib/NAME,
+ * where make builds it, or PREFIX/lib/sgt/NAME, where make install puts it, whichever is there first; else `name`
+ * itself, for dlopen to look elsewhere. NULL: out of memory. */
 char *sgt_own_library(const char *name);
 
 #ifdef __cplusplus

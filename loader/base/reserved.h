@@ -1,5 +1,5 @@
-/* reserved.h: a public struct's `reserved`, as a caller gave it. Fields that come later take its place, so what is not 0
- * in it means something to a caller that this library does not know. */
+/* reserved.h: a public struct's `reserved`, as a caller gave it. Fields that come later take its place, so what is not
+ * 0 in it means something to a caller that this library does not know. */
 #ifndef SGT_BASE_RESERVED_H
 #define SGT_BASE_RESERVED_H
 

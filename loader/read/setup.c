@@ -3,8 +3,8 @@
  * With SINGLE_ISSUER and DEFER_TASKRUN only one thread, the first that submits, may use the ring: the kernel does the
  * work of a completion when that thread asks for completions, and not by interrupting it. Should another thread come
  * (or close the ring), or the ring fail, the reads in flight cannot be waited for through the ring. But the kernel lets
- * go of a ring's registered files when its last read has ended: each ring has the one end of a pipe among them, and once
- * the ring is closed the other end tells when that is. */
+ * go of a ring's registered files when its last read has ended: each ring has the one end of a pipe among them, and
+ * once the ring is closed the other end tells when that is. */
 #include "read/setup.h"
 
 #include <errno.h>

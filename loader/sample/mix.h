@@ -11,8 +11,8 @@
  *
  * The definition. It may never change silently, as sampler.h's may not. One set is that set: rows and seed are its
  * sampler's. Of two sets and more, set i has a share p_i, a whole number: its weight times 10^9, rounded; or without
- * weights the windows of its epoch, so that all sets' epochs end together. What divides all of them is divided out. N is
- * the sum of all shares.
+ * weights the windows of its epoch, so that all sets' epochs end together. What divides all of them is divided out. N
+ * is the sum of all shares.
  *
  * Sets i ... j-1 have count(i ... j, r) of the first r rows. That of all sets is r. They,
  * if more than one, are halved at h = floor((i + j) / 2): with P of their shares in the first half, and S in all,

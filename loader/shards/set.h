@@ -24,8 +24,8 @@ typedef struct sgt_set {
     uint32_t count, skipped;
     uint64_t tokens;
     uint32_t vocab; /* every id is below this */
-    uint64_t hash;  /* of the manifest's bytes; where there is none, of names, sizes and headers, and of the tokens at the
-                     * ends of shards whose header has no checksum */
+    uint64_t hash;  /* of the manifest's bytes; where there is none, of names, sizes and headers, and of the tokens at
+                     * the ends of shards whose header has no checksum */
     int raw;        /* as sgt_shard_open takes it */
 } sgt_set;
 

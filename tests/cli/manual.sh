@@ -56,7 +56,8 @@ example_of() {
 
 page=$ROOT/loader/sgt_loader.3
 names_of loader
-fields_of sgt_loader_options sgt_stream_options
+fields_of sgt_loader_options sgt_loader_set sgt_loader_info sgt_loader_set_info sgt_loader_state sgt_row_documents \
+    sgt_stream_options sgt_stream_batch
 reads_well
 example_of loader -luring
 mkdir text

@@ -81,8 +81,8 @@ static uint64_t blocks_to(const rig *g, uint64_t end)
     return sgt_mix_window(&g->l->mix, NULL, end * B - 1).block / 3 * 3 + 3;
 }
 
-/* 575 windows, 4 a block, 12 a pool: two batches, but for the pool with the short block. The first batch is no reason to
- * begin a pool; from the second on everything comes from pools, and each block is read once. */
+/* 575 windows, 4 a block, 12 a pool: two batches, but for the pool with the short block. The first batch is no reason
+ * to begin a pool; from the second on everything comes from pools, and each block is read once. */
 Test(blocks, each_is_read_once)
 {
     rig g;

@@ -289,8 +289,8 @@ Test(mix, turns_differ)
         last = pattern;
     }
     cr_assert_eq(alike, 0); /* of 1.8e18 orders */
-    /* Of a turn's 32 odd places, 16 +- 2 hold the second set (hypergeometric: variance 32*32*32*32 / (64*64*63) = 4.06);
-     * six standard deviations of the sum of 1,000 turns are 6 * sqrt(4063) = 383. */
+    /* Of a turn's 32 odd places, 16 +- 2 hold the second set (hypergeometric: variance 32*32*32*32 / (64*64*63) =
+     * 4.06); six standard deviations of the sum of 1,000 turns are 6 * sqrt(4063) = 383. */
     cr_assert(odd > 16000 - 383 && odd < 16000 + 383, "%lu", odd);
     sgt_mix_free(&m);
 }

@@ -59,7 +59,8 @@ static uint64_t model_windows(sgt_window *w, uint64_t seed, uint32_t T, const ui
     for (uint32_t s = 0; s < shards; s++) {
         uint64_t n = tokens[s], W = (n - T) / T > 1 ? (n - T) / T : 1, room = n - 1 - W * T;
         uint64_t phase = model_below(model_draw(seed, 3, epoch, s), (room < T - 1 ? room : T - 1) + 1);
-        for (uint64_t j = 0; j < W; j++) w[count++] = (sgt_window){.shard = s, .offset = phase + j * T, .tokens = T + 1};
+        for (uint64_t j = 0; j < W; j++)
+            w[count++] = (sgt_window){.shard = s, .offset = phase + j * T, .tokens = T + 1};
     }
     return count;
 }
@@ -100,7 +101,8 @@ static uint64_t model_epoch(sgt_window *out, sgt_sampling sampling, uint64_t see
     uint64_t n = 0, starts = 0;
     if (sampling == SGT_SAMPLING_SEQUENTIAL) {
         for (uint32_t s = 0; s < shards; s++)
-            for (uint64_t at = 0; at + T + 1 <= tokens[s]; at += T) out[n++] = (sgt_window){.shard = s, .offset = at, .tokens = T + 1};
+            for (uint64_t at = 0; at + T + 1 <= tokens[s]; at += T)
+                out[n++] = (sgt_window){.shard = s, .offset = at, .tokens = T + 1};
         return n;
     }
     if (sampling == SGT_SAMPLING_RANDOM) {

@@ -1,11 +1,11 @@
 /* blocks.c: sampling `block` from pools of blocks, which threads share that draw side by side, jump about, and stop at
- * any moment; with pools so small that they change with every few batches. A plain program, without Criterion, so that it
- * runs under the sanitizers:
+ * any moment; with pools so small that they change with every few batches. A plain program, without Criterion, so that
+ * it runs under the sanitizers:
  *
  *     make SAN=thread build/thread/tests/stress-blocks && build/thread/tests/stress-blocks [ROUNDS] [SEED]
  *
- * In each of ROUNDS rounds (default 60) a loader is opened, every token drawn from it is checked, and it is closed. Exit
- * 0: all were right. */
+ * In each of ROUNDS rounds (default 60) a loader is opened, every token drawn from it is checked, and it is closed.
+ * Exit 0: all were right. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
