@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/cpu.h"
 #include "base/file.h"
 #include "sgt_loader.h"
 #include "sgt_train.h"
@@ -311,7 +310,7 @@ static void take_options(int argc, char **argv)
     sgt_error err;
     sgt_settings_default(&s);
     int first = sgt_options_parse(&program, argc, argv);
-    if (first < argc) sgt_usage(&program, "%s: no operands; shards are named by --data", argv[first]);
+    if (first < argc) sgt_usage(&program, "%s: no operands; shards are named by --data (--data %s)", argv[first], argv[first]);
     if (!*o.run) sgt_usage(&program, "--run: needs a name");
     if (o.lr) {
         s.given[SGT_SET_LR] = 1;
@@ -333,10 +332,7 @@ static void take_options(int argc, char **argv)
     }
     if (s.batch_auto) s.given[SGT_SET_BATCH] = 0; /* a run to resume has decided it */
     if (sgt_settings_check(&s, &err) < 0) sgt_usage(&program, "%s", err.text);
-    if (sgt_cpu_limit(s.cpu, &err) < 0) {
-        if (err.code == SGT_EUSAGE) sgt_usage(&program, "--cpu %s", err.text);
-        exit(sgt_report_failure(&program, &err));
-    }
+    sgt_take_cpu(&program, s.cpu);
 }
 
 static int finish(sgt_train_result *r, int rc, const sgt_error *err, sgt_ranks *ranks)

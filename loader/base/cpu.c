@@ -127,12 +127,12 @@ int sgt_cpu_limit(const char *name, sgt_error *err)
     for (int i = 0; i < SGT_CPU_LEVELS; i++) {
         if (strcmp(name, names[i])) continue;
         if (i > machine())
-            return sgt_fail(err, SGT_EUNSUPPORTED, "CPU level %s: this machine has %s (take a lower level, or auto)",
+            return sgt_fail(err, SGT_EUNSUPPORTED, "%s: this machine has %s (take a lower level, or auto)",
                             name, names[machine()]);
         __atomic_store_n(&limit, i, __ATOMIC_RELAXED);
         return SGT_OK;
     }
-    return sgt_fail(err, SGT_EUSAGE, "CPU level %s: not one of auto, plain, avx2, avx512", name);
+    return sgt_fail(err, SGT_EUSAGE, "%s: not one of auto, plain, avx2, avx512", name);
 }
 
 int sgt_cpu_count(void)

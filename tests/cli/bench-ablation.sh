@@ -71,7 +71,7 @@ stderr_is 'sgt-bench ablation: nowhere: No such file or directory'
 run 1 sgt-bench ablation $cpu --data out --rows mmap --plot nowhere/a.svg
 stdout_is ''
 stderr_has 'nowhere/a.svg'
-run_usage '--data: which shards are to be trained on?' sgt-bench ablation
+run_usage '--data: needed: the shards to train on (--data OUT/)' sgt-bench ablation
 run_usage 'out: no operands here, only options' sgt-bench ablation out
 run_usage '--rows fast: no such technique (text, mmap, preload, simd, overlap, async, tf32, bf16, fused, graphs, '\
 'flash, padded, tied)' sgt-bench ablation --data out --rows tied,fast

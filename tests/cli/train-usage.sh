@@ -11,7 +11,7 @@ run 0 sgt-train --version
 stdout_matches '^sgt-train [0-9]+\.[0-9]+'
 
 run_usage 'no --data, and no shards in ./out (sgt-tokenize INPUT... out/ makes them)' sgt-train
-run_usage 'corpus: no operands; shards are named by --data' sgt-train corpus
+run_usage 'corpus: no operands; shards are named by --data (--data corpus)' sgt-train corpus
 run_usage '--no-such-option: no such option' sgt-train --no-such-option
 run_usage '--lr fast: not a number (such as 3e-4) or auto' sgt-train --data d --lr fast
 run_usage '--lr -1: must be at least 0' sgt-train --data d --lr -1
@@ -39,7 +39,7 @@ run_usage '--momentum 1: must be at least 0 and below 1' sgt-train --data d --op
 run_usage '--loss-scale 0: must be from 1 to 16777216' sgt-train --data d --precision fp16 --loss-scale 0
 run_usage '--ignore-index 65536: must be from 0 to 65535' sgt-train --data d --ignore-index 65536
 run_usage '--ignore-index -1: not a whole number (such as 12, 512k, 1.5M)' sgt-train --data d --ignore-index -1
-run_usage '--memory: no such option; did you mean --memory-limit or --estimate-memory?' sgt-train --data d --memory 1G
+run_usage '--memory: no such option; did you mean --memory-limit?' sgt-train --data d --memory 1G
 run_usage '--no-graphs: takes no value' sgt-train --data d --no-graphs=1
 
 # options that mean nothing without another
@@ -58,9 +58,8 @@ run_usage '--scale-lr: give the --lr to scale (--lr auto follows the batch by it
 run_usage '--resume: not together with --force' sgt-train --data d --resume --force
 run_usage '--seq-len 65: the model has 64 positions (take no more)' \
     sgt-train --quiet --data d --device cpu --init "$curve" --seq-len 65
-run 2 sgt-train --data d --cpu 486
-stdout_is ''
-stderr_has '486'
+run_usage '--cpu 486: not one of auto, plain, avx2, avx512' sgt-train --data d --cpu 486
+run_usage '--cpu avx521: not one of auto, plain, avx2, avx512; did you mean avx512?' sgt-train --data d --cpu avx521
 absent run
 
 # a --config file is held to the same rules; what is typed comes first

@@ -115,7 +115,7 @@ static int take_options(ablation *a, sgt_error *err)
 /* Wrong usage comes before the device that it asks for. */
 static int measure(ablation *a, sgt_error *err)
 {
-    if (!o.data) return sgt_fail(err, SGT_EUSAGE, "--data: which shards are to be trained on?");
+    if (!o.data) return sgt_fail(err, SGT_EUSAGE, "--data: needed: the shards to train on (--data OUT/)");
     a->device = shape.device;
     int rc = take_options(a, err);
     if (rc == SGT_OK) rc = bench_device(&a->device, &a->notice, err);

@@ -36,24 +36,28 @@ static size_t count_slips(const char *a, size_t n, const char *b, size_t m)
     return last[m];
 }
 
-/* word begins a part of `whole`, which dashes divide. */
-static int begins_part(const char *word, size_t n, const char *whole, size_t m)
+/* Where `word` begins a part of `in`, which dashes divide: 1 at its beginning, 2 further on, 0 nowhere. */
+static int begins_part(const char *word, size_t n, const char *in, size_t m)
 {
     for (size_t at = 0; at + n <= m; at++)
-        if ((!at || whole[at - 1] == '-') && !memcmp(whole + at, word, n)) return 1;
+        if ((!at || in[at - 1] == '-') && !memcmp(in + at, word, n)) return at ? 2 : 1;
     return 0;
+}
+
+static void keep(struct sgt_near_words *list, const char *word, size_t length)
+{
+    if (list->count < SGT_NEAR_WORDS) {
+        list->word[list->count] = word;
+        list->length[list->count] = length;
+    }
+    list->count++;
 }
 
 void sgt_near_offer(sgt_near *n, const char *word, size_t length)
 {
     if (n->length > SGT_NEAR_LENGTH || length > SGT_NEAR_LENGTH || !length) return;
-    if (n->length > 1 && begins_part(n->word, n->length, word, length)) {
-        if (n->wholes < SGT_NEAR_WORDS) {
-            n->whole[n->wholes] = word;
-            n->whole_length[n->wholes] = length;
-        }
-        n->wholes++;
-    }
+    int where = n->length > 1 ? begins_part(n->word, n->length, word, length) : 0;
+    if (where) keep(where == 1 ? &n->whole : &n->part, word, length);
     size_t slips = count_slips(n->word, n->length, word, length);
     if (slips >= n->slips || slips >= length) return; /* nothing of it is left */
     n->slips = slips;
@@ -72,12 +76,13 @@ void sgt_near_offer_all(sgt_near *n, const char *words)
 
 const char *sgt_near_hint(const sgt_near *n, const char *before, char hint[SGT_NEAR_HINT])
 {
+    const struct sgt_near_words *list = n->whole.count ? &n->whole : &n->part;
     size_t at = 0;
     hint[0] = 0;
-    if (n->wholes && n->wholes <= SGT_NEAR_WORDS)
-        for (size_t i = 0; i < n->wholes; i++)
+    if (list->count && list->count <= SGT_NEAR_WORDS)
+        for (size_t i = 0; i < list->count; i++)
             at += (size_t)snprintf(hint + at, SGT_NEAR_HINT - at, "%s%s%.*s", !i ? "; did you mean " : " or ", before,
-                                   (int)n->whole_length[i], n->whole[i]);
+                                   (int)list->length[i], list->word[i]);
     else if (n->nearest)
         at = (size_t)snprintf(hint, SGT_NEAR_HINT, "; did you mean %s%.*s", before, (int)n->nearest_length, n->nearest);
     if (at) snprintf(hint + at, SGT_NEAR_HINT - at, "?");

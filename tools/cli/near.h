@@ -16,8 +16,10 @@ typedef struct sgt_near {
     size_t length;
     const char *nearest; /* the word of fewest slips, of those few enough */
     size_t nearest_length, slips;
-    const char *whole[SGT_NEAR_WORDS]; /* words of which it is the beginning, or the beginning of a part: batch, decay */
-    size_t whole_length[SGT_NEAR_WORDS], wholes; /* where there are more, none is named */
+    struct sgt_near_words { /* where there are more, none is named */
+        const char *word[SGT_NEAR_WORDS];
+        size_t length[SGT_NEAR_WORDS], count;
+    } whole, part; /* words of which it is the beginning, and those of which it begins a part: batch, decay */
 } sgt_near;
 
 sgt_near sgt_near_to(const char *word, size_t length); /* which is kept by address */

@@ -138,7 +138,7 @@ static int set_number(const sgt_option *o, const char *v, sgt_error *err)
                         o->kind == SGT_OPT_COUNT  ? "a whole number (such as 12, 512k, 1.5M)"
                         : o->kind == SGT_OPT_SIZE ? "a size (such as 4096, 512k, 64MiB)"
                         : o->kind == SGT_OPT_REAL ? "a number (such as 0.1, 3e-4)"
-                                                  : "a percentage (such as 1%) or none");
+                                                  : "a percentage (such as 1%, with the sign) or none");
     if (!in_bounds(o, whole ? (double)u : x))
         return sgt_fail(err, SGT_EUSAGE, "--%s %s: must be from %.15g to %.15g", o->name, v, o->min, o->max);
     if (whole) *(uint64_t *)o->to = u;
@@ -220,7 +220,12 @@ int sgt_report_failure(const sgt_program *p, const sgt_error *err)
 void sgt_take_cpu(const sgt_program *p, const char *level)
 {
     sgt_error err;
-    if (sgt_cpu_limit(level, &err) < 0) sgt_usage(p, "--cpu %s", err.text);
+    char hint[SGT_NEAR_HINT] = "";
+    int rc = sgt_cpu_limit(level, &err);
+    if (rc == SGT_OK) return;
+    sgt_near near = sgt_near_to(level, strlen(level));
+    sgt_near_offer_all(&near, "auto|plain|avx2|avx512");
+    sgt_usage(p, "--cpu %s%s", err.text, rc == SGT_EUSAGE ? sgt_near_hint(&near, "", hint) : "");
 }
 
 /* What was asked for is on standard output: the end of the program. */
