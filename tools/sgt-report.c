@@ -66,22 +66,22 @@ static int write_page(const report *r, size_t *bytes, sgt_error *err)
     if (!page) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", o.out);
     int rc = report_put_page(page, r, err);
     if ((ferror(page) | fclose(page)) && rc == SGT_OK) rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", o.out);
+    if (rc == SGT_OK && sgt_stopped(r->stop)) rc = sgt_fail(err, SGT_ESTOPPED, "interrupted");
     if (rc == SGT_OK) rc = sgt_file_put(o.out, text, *bytes, err);
     free(text);
     return rc;
 }
 
-static int make(report *r, char **paths, const sgt_notice *notice, const sgt_stop *stop, sgt_error *err)
+static int make(report *r, char **paths, const sgt_notice *notice, sgt_error *err)
 {
     int rc = SGT_OK;
     size_t bytes = 0, count = r->count;
     char name[1024], size[32];
     for (r->count = 0; r->count < count && rc == SGT_OK; r->count++) {
-        if (sgt_stopped(stop)) return sgt_fail(err, SGT_ESTOPPED, "interrupted");
+        if (sgt_stopped(r->stop)) return sgt_fail(err, SGT_ESTOPPED, "interrupted");
         rc = report_run_open(&r->runs[r->count], paths[r->count], notice, err);
     }
     if (rc == SGT_OK) rc = write_page(r, &bytes, err);
-    if (rc == SGT_OK && sgt_stopped(stop)) rc = sgt_fail(err, SGT_ESTOPPED, "interrupted");
     if (rc == SGT_OK && o.json) rc = print_json(r, err);
     else if (rc == SGT_OK && !o.quiet)
         printf("%s: %zu run%s, %s\n", sgt_printable(name, sizeof name, o.out), r->count, r->count == 1 ? "" : "s",
@@ -98,8 +98,8 @@ int main(int argc, char **argv)
     if (!*o.out) sgt_usage(&program, "-o: wanted a file's name");
     sgt_talk talk = {program.name, o.quiet};
     sgt_notice notice = sgt_talk_notice(&talk);
-    report r = {.runs = calloc((size_t)count, sizeof *r.runs), .count = (size_t)count};
-    int rc = r.runs ? make(&r, argv + first, &notice, sgt_catch_signals(), &err)
+    report r = {.runs = calloc((size_t)count, sizeof *r.runs), .count = (size_t)count, .stop = sgt_catch_signals()};
+    int rc = r.runs ? make(&r, argv + first, &notice, &err)
                     : sgt_fail(&err, SGT_ENOMEM, "out of memory");
     for (size_t i = 0; i < r.count && r.runs; i++) report_run_close(&r.runs[i]);
     free(r.runs);

@@ -1,5 +1,6 @@
 # sgt-report: the curves on the page are the log's, whatever state the log is in; names do nothing but name.
 . "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/train.inc"
 
 # log STEPS RUN: a run whose loss falls on a line from 10 to 1, with a validation loss at every tenth step
 log() {
@@ -61,6 +62,8 @@ stderr_is 'sgt-report: gnuplot:   line 0: no such thing (another version of gnup
 printf '#!/bin/sh\nkill -9 $$\n' > bin/gnuplot
 run 1 env PATH="$PWD/bin:$PATH" sgt-report plain
 stderr_is 'sgt-report: gnuplot: ended by signal 9'
+printf '#!/bin/sh\nsleep 2\n' > bin/gnuplot
+run_interrupted env PATH="$PWD/bin:$PATH" sgt-report plain
 absent report.html
 
 # a run that has only begun needs no picture, and no gnuplot
@@ -99,6 +102,7 @@ done
 ! grep -qiE '<script|https?://|<img|<iframe|<object|@import|url\(| on[a-z]+=' report.html || fail 'the page asks for more'
 [ "$(grep -oE ' id="[^"]*"' report.html | sort | uniq -d | wc -l)" -eq 0 ] || fail 'an id is there twice'
 ! grep -q 'rgb(' report.html || fail 'a colour that follows no theme'
+! grep 'aria-label=' report.html | grep -q '&lt;' || fail 'a label with tags'
 run 0 sgt-report --json plain -o again.html
 stdout_lines 1
 stdout_has '"report": "again.html"'
@@ -107,21 +111,23 @@ stdout_has '"damaged_lines": 0, "advice": []'
 run 0 sgt-report --quiet plain
 stdout_is ''
 stderr_is ''
+run 1 sh -c 'sgt-report plain > /dev/full'
+stderr_is 'sgt-report: standard output: No space left on device'
 run 1 sgt-report plain -o nowhere/report.html
 stderr_is 'sgt-report: nowhere/report.html: cannot create: No such file or directory'
 
 # ---- long ----
 
-log 100000 long
+log 20000 long
 run 0 sgt-report long
-[ "$(wc -c < report.html)" -lt 200000 ] || fail "$(wc -c < report.html) bytes of 100,000 steps"
-grep -q 'Each point is the mean of 417 steps, the shade behind it reaches' report.html || fail 'thinning is not said'
+[ "$(wc -c < report.html)" -lt 200000 ] || fail "$(wc -c < report.html) bytes of 20,000 steps"
+grep -q 'Each point is the mean of 84 steps, the shade behind it reaches' report.html || fail 'thinning is not said'
 shape loss-steps 'line s0' path > points
-head -239 points | straight 239 || fail 'means of 417 steps' # the last has fewer
+head -238 points | straight 238 || fail 'means of 84 steps' # the last has fewer
 shape loss-steps 'band s0' polygon > points
 [ "$(wc -l < points)" -ge 480 ] || fail "$(wc -l < points) points of a band"
 # one step's spike is in the shade
-sed -i '50000s/"loss":[0-9.]*/"loss":9.9/' long/log.jsonl
+sed -i '10000s/"loss":[0-9.]*/"loss":9.9/' long/log.jsonl
 run 0 sgt-report long
 top=$(shape loss-steps 'band s0' polygon | sort -t , -k 2n | awk -F , 'NR < 10 && $1 > 100')
 [ -n "$top" ] || fail 'a spike of one step is lost'
@@ -175,6 +181,48 @@ echo 'x' > half/memory.jsonl
 run 0 sgt-report half
 stderr_is 'sgt-report: half/options.json: wanted a JSON object: left out'
 shape loss-steps 'line s0' path | straight 100 || fail 'damage elsewhere'
+
+# ---- advice ----
+
+says() { grep -qF -e "<li>$1" report.html || fail "no such advice: $1 (but $(grep '^<li>' report.html))"; }
+options half lr 0.5
+sed 's/"data_wait_ms":0.001/"data_wait_ms":40/; s/"ms_per_step":10/"ms_per_step":400/' plain/log.jsonl > half/log.jsonl
+run 0 sgt-report half
+says '10 % of the time went by waiting for batches: more --workers'
+awk '{ sub(/"loss":[0-9.]*/, "\"loss\":" (NR < 400 ? 5 : 5 + 6 * (NR % 2))); print }' long/log.jsonl | head -600 > half/log.jsonl
+options half lr 0.001
+run 0 sgt-report half
+says 'step 256: the loss has been flat for 128 steps, at 5: raise the lr 2 to 10 times (--lr 0.002 to 0.01)'
+grep -qE '^<li>step 40[0-9]: the loss oscillates, up and down 4 times in the last 64 steps: lower the lr ' report.html ||
+    fail 'no advice about a loss that oscillates'
+sed '51,$s/"val_loss":[0-9.]*/"val_loss":7.5/' plain/log.jsonl > half/log.jsonl
+rm half/options.json
+run 0 sgt-report half
+says 'the validation loss was lowest after step 50 (6.045) and has risen to 7.5 since: the model learns its data by heart'
+
+# ---- memory: by kind as memory.jsonl has it, beside the estimate ----
+
+data d
+run 0 sgt-train --quiet $small --steps 5 --run trained
+run 0 sgt-train --estimate-memory $small --steps 5 --run trained
+sed -nE 's/^  ([a-z0-9 -]+[a-z]) +([0-9.]+ [KMG]?i?B) .*/\1:\2/p' .stdout > kinds
+[ "$(wc -l < kinds)" -ge 12 ] || fail "$(wc -l < kinds) kinds are estimated"
+run 0 sgt-report trained
+tr -d '\n' < report.html | sed 's/<tr>/\n/g' | grep '^<th scope="row">' | sed 's/<i [^>]*><\/i>//' > rows
+while IFS=: read -r kind size; do
+    [ "$kind" != program ] || continue # another one
+    [ "$kind" != 'in all' ] || continue
+    grep -q "^<th scope=\"row\">$kind</th><td[^>]*>[^<]*</td><td>$size</td></tr>" rows || fail "$kind is estimated as $size: $(grep "$kind" rows)"
+done < kinds
+used=$(sed -nE 's/.*"used":\{[^}]*"weights":([0-9]+).*/\1/p' trained/memory.jsonl | head -1)
+grep -q "^<th scope=\"row\">weights</th><td>$(awk -v n="$used" 'BEGIN { printf "%.1f KiB", n / 1024 }')</td>" rows || fail "weights are $used bytes"
+for kind in 0 1 2 3 4; do
+    tr '\n' ' ' < report.html | grep -q "<polygon class=\"area m$kind\"" || fail "kind $kind is not drawn"
+done
+mv d gone
+run 0 sgt-report trained
+grep -q '<p class="none">No estimate: ' report.html || fail 'it is not said why there is no estimate'
+rm -r trained
 
 # ---- several ----
 

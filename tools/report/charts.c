@@ -154,7 +154,8 @@ static int put_loss_over(FILE *page, const report *r, int x, sgt_error *err)
         const char *name;
         g.id = "loss-time";
         g.chart.x_unit = time_unit(r, &name);
-        snprintf(g.title, sizeof g.title, "Loss over time <small>%s</small>", name);
+        snprintf(g.title, sizeof g.title, "Loss over time");
+        snprintf(g.unit, sizeof g.unit, "%s", name);
         report_figure_say(&g, "Time within steps: without evaluations, checkpoints and interruptions.");
     }
     if (rc == SGT_OK) return report_figure_put(page, r, &g, err);
@@ -184,7 +185,7 @@ static int put_rate(FILE *page, const report *r, sgt_error *err)
     int power = most > 0 && most < 0.1 ? (int)floor(log10(most)) : 0;
     g.chart.y_unit = pow(10, power);
     snprintf(g.title, sizeof g.title, "Learning rate");
-    if (power) snprintf(g.title, sizeof g.title, "Learning rate <small>\u00d7 10<sup>\u2212%d</sup></small>", -power);
+    if (power) snprintf(g.unit, sizeof g.unit, "\u00d7 10<sup>\u2212%d</sup>", -power);
     report_figure_say(&g, "What the schedule gave each step.");
     int rc = add_curves(&g.chart, r, REPORT_STEP, REPORT_LR, 0, err);
     if (rc == SGT_OK) return report_figure_put(page, r, &g, err);
@@ -269,7 +270,7 @@ static int put_speed(FILE *page, const report *r, sgt_error *err)
 
 static int put_mfu(FILE *page, const report *r, sgt_error *err)
 {
-    report_figure g = {.id = "mfu", .title = "MFU <small>%</small>", .of_runs = 1,
+    report_figure g = {.id = "mfu", .title = "MFU", .unit = "%", .of_runs = 1,
                        .chart = {.zero = 1, .y_unit = .01}};
     report_figure_say(&g, "Of the operations that the device can do, as measured, the part that the model's own are.");
     int rc = add_curves(&g.chart, r, REPORT_STEP, REPORT_MFU, 1, err);
@@ -281,8 +282,8 @@ static int put_mfu(FILE *page, const report *r, sgt_error *err)
 /* As a part of the time, since milliseconds alone say nothing. */
 static int put_wait(FILE *page, const report *r, sgt_error *err)
 {
-    report_figure g = {.id = "wait", .title = "Waiting for the loader <small>% of the time</small>", .of_runs = 1,
-                       .chart = {.zero = 1, .y_unit = .01, .y_room = .01}};
+    report_figure g = {.id = "wait", .title = "Waiting for the loader", .unit = "% of the time",
+                       .of_runs = 1, .chart = {.zero = 1, .y_unit = .01, .y_room = .01}};
     double most = 0;
     int rc = SGT_OK;
     g.chart.x_end = end_of(r, REPORT_STEP);
@@ -316,7 +317,8 @@ static int put_peak(FILE *page, const report *r, sgt_error *err)
         estimated = 1;
     }
     g.chart.y_unit = report_bytes_unit(most, &unit);
-    snprintf(g.title, sizeof g.title, "Peak memory <small>%s</small>", unit);
+    snprintf(g.title, sizeof g.title, "Peak memory");
+    snprintf(g.unit, sizeof g.unit, "%s", unit);
     if (estimated) report_figure_key(&g, "limit", r->count > 1 ? REPORT_RUNS : 0, "estimate");
     report_figure_say(&g, "The most that was taken up to each step%s.",
                       estimated ? ", and what was estimated for the run" : "");

@@ -49,13 +49,16 @@ static void put_legend(FILE *page, const report *r, const report_figure *g)
 
 int report_figure_put(FILE *page, const report *r, report_figure *g, sgt_error *err)
 {
-    int rc = SGT_OK;
-    fprintf(page, "<figure id=\"%s\"%s>\n<h3>%s</h3>\n", g->id, g->large ? " class=\"large\"" : "", g->title);
+    int rc = sgt_stopped(r->stop) ? sgt_fail(err, SGT_ESTOPPED, "interrupted") : SGT_OK;
+    fprintf(page, "<figure id=\"%s\"%s>\n<h3>%s", g->id, g->large ? " class=\"large\"" : "", g->title);
+    if (*g->unit) fprintf(page, " <small>%s</small>", g->unit);
+    fputs("</h3>\n", page);
     if (report_chart_empty(&g->chart)) {
         fputs("<p class=\"none\">The log has no number to show here.</p>\n", page);
     } else {
         put_legend(page, r, g);
-        if (g->large) rc = report_chart_draw(page, &g->chart, LARGE, LARGE_HIGH, "chart wide", g->title, err);
+        if (rc == SGT_OK && g->large)
+            rc = report_chart_draw(page, &g->chart, LARGE, LARGE_HIGH, "chart wide", g->title, err);
         if (rc == SGT_OK)
             rc = report_chart_draw(page, &g->chart, SMALL, SMALL_HIGH, g->large ? "chart narrow" : "chart", g->title,
                                    err);

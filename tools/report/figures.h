@@ -14,7 +14,7 @@ typedef struct report_key {
 
 typedef struct report_figure {
     const char *id;      /* within the page; "loss-steps" */
-    char title[160], caption[640];
+    char title[64], unit[64], caption[640]; /* the unit is HTML */
     int large;           /* two columns wide where there is room */
     int of_runs;         /* the legend begins with the runs, where there are several */
     report_key keys[REPORT_KEYS];

@@ -84,7 +84,8 @@ static int fill(report_figure *g, const report_run *run, sgt_error *err)
     if (p) p[0] = (report_point){.x = 0, .y = limit}, p[1] = (report_point){.x = (double)m->count, .y = limit};
     if (p) report_figure_key(g, "limit", REPORT_RUNS, "estimate of these kinds");
     g->chart.y_unit = report_bytes_unit(most, &unit);
-    snprintf(g->title, sizeof g->title, "In use by kind <small>%s</small>", unit);
+    snprintf(g->title, sizeof g->title, "In use by kind");
+    snprintf(g->unit, sizeof g->unit, "%s", unit);
     return rc;
 }
 

@@ -168,6 +168,7 @@ enum {
 typedef struct report {
     report_run *runs;
     size_t count;
+    const sgt_stop *stop; /* looked at before every picture */
 } report;
 
 /* Sections of figures, onto the page. */
