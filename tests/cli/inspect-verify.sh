@@ -31,7 +31,7 @@ sgt-inspect: hurt/train_000002.bin: 10924 bytes, but its header says 5000 tokens
 sgt-inspect: hurt/train_000004.bin: missing, but hurt/manifest.json lists it
 sgt-inspect: hurt/train_000005.idx: at byte 0: document 0 starts at token N, wanted after the one before and below 5000
 sgt-inspect: hurt/val_000000.bin: at byte 24: vocabulary A, but hurt/manifest.json says B
-sgt-inspect: hurt: 5 of $n shards are damaged
+sgt-inspect: hurt: 5 of $n shards are damaged (sgt-tokenize --force makes the set again)
 END
     diff got want || fail 'not a line for each'
 done

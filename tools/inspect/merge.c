@@ -36,8 +36,10 @@ static int check_set(const merge *m, const inspect_set *s, sgt_error *err)
                         s->path);
     if (s->manifest->fingerprint != m->sets[0].manifest->fingerprint)
         return sgt_fail(err, SGT_EFORMAT,
-                        "%s: of another vocabulary: fingerprint %016" PRIx64 ", that of %s is %016" PRIx64, s->path,
-                        s->manifest->fingerprint, m->sets[0].path, m->sets[0].manifest->fingerprint);
+                        "%s: of another vocabulary: fingerprint %016" PRIx64 ", that of %s is %016" PRIx64
+                        " (tokenize its text again with --vocab %s)",
+                        s->path, s->manifest->fingerprint, m->sets[0].path, m->sets[0].manifest->fingerprint,
+                        m->sets[0].path);
     return inspect_sources_verify(s, m->o, err);
 }
 
