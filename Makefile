@@ -233,6 +233,7 @@ fuzz: need-packages                    ## looks for bytes that break a property,
 
 .PHONY: torture
 torture: need-packages $(B)/bin/sgt-tokenize $(B)/bin/sgt-train  ## 500 random kills each over tokenizing and training, an hour of fuzzing (TORTURE_KILLS=N, SEED=N)
+	@FAULTS_EVERY=1 SCRIPT_SECONDS=36000 SHOW=1 tests/cli/run.sh $(B)/bin -faults
 	@TORTURE_KILLS=$(or $(TORTURE_KILLS),500) SCRIPT_SECONDS=36000 SHOW=1 tests/cli/run.sh $(B)/bin -torture
 	@$(if $(PYTHON),$(PYTHON) tests/data/compare_tiktoken.py --mix $(or $(BYTES),1G) --seed $(or $(SEED),1) --bin $(B)/bin \
 	    $(or $(CORPUS),$(sort $(dir $(wildcard */*.c)))),echo 'PYTHON=... with tiktoken and openai-whisper: left out 1 GB against tiktoken')
@@ -419,13 +420,21 @@ $(B)/tests/replay-options $(B)/bin/fuzz-options: LDFLAGS += -Wl,--wrap=exit
 # The memory sanitizer knows nothing of libraries that it did not compile: what they write is said in borders.c. Only of
 # zlib and zstd, which fill whole buffers, that is not said.
 MEMORY := $(filter-out packed,$(FUZZ))
-BORDERS := $(foreach f,json_loadb json_loads json_load_file json_dumps json_pack json_unpack json_unpack_ex pcre2_match_8,-Wl,--wrap=$(f))
+BORDERS := $(foreach f,json_loadb json_loads json_load_file json_dumpb json_pack json_unpack json_unpack_ex pcre2_match_8,-Wl,--wrap=$(f))
 $(if $(filter memory,$(SAN)),$(eval $(B)/tests/replay-%: LDFLAGS += $(BORDERS)))
 $(FUZZ:%=$(B)/tests/replay-%): $(B)/tests/replay-%: $(B)/obj/tests/fuzz/%.o $(B)/obj/tests/fuzz/replay.o \
                                $(if $(filter memory,$(SAN)),$(B)/obj/tests/memory/borders.o) $(call lib,$(FUZZ_USES))
 	$(call say,LD,$@)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) -o $@ $^ $(LD_FUZZ)
 $(FUZZ:%=$(B)/bin/fuzz-%): $(B)/bin/fuzz-%: $(B)/obj/tests/fuzz/%.o $(call lib,$(FUZZ_USES))
 	$(call say,LD,$@)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LD_FUZZ)
+
+# A program that disturbs another's calls, and what it preloads: never with a sanitizer, which has its own memory.
+FAULTS := $(B)/tests/faults $(B)/tests/faults.so
+run-check: $(FAULTS)
+$(B)/tests/faults: tests/faults/faults.c tests/faults/plan.h $(B)/flags
+	$(call say,CC,$<)mkdir -p $(@D) && $(CC) $(filter-out -MMD -MP $(SANFLAGS),$(ALL_CFLAGS)) -o $@ $<
+$(B)/tests/faults.so: tests/faults/shim.c tests/faults/plan.h $(B)/flags
+	$(call say,CC,$<)mkdir -p $(@D) && $(CC) $(filter-out -MMD -MP $(SANFLAGS),$(ALL_CFLAGS)) -shared -o $@ $< -ldl
 
 STRESS := loader blocks guard saver pipeline
 # For the sanitizers, make SAN=thread build/thread/tests/stress-... (stress-loader 1000000): readers, streams and

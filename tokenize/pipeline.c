@@ -22,6 +22,7 @@
 #include "out/record.h"
 #include "parts/parts.h"
 #include "pipeline.h"
+#include "shards/json_dumps.h"
 #include "shards/shard.h"
 #include "vocab/vocab.h"
 
@@ -244,17 +245,18 @@ static char *options_json(const sgt_tokenize_options *o, const sgt_vocab *v)
                           formats[o->format], "field", o->field ? o->field : "text", "skip_bad", o->skip_bad, "split",
                           split, "shard_tokens", (json_int_t)sgt_pipeline_shard_tokens(o), "special",
                           o->special_eot ? "eot" : "none", "invalid_utf8", invalid[o->invalid_utf8]);
+    int bad = 0; /* out of memory: an option left out would make OUT a set of other options */
     if (sgt_vocab_normalizes(v))
-        json_object_set_new(j, "normalize", json_string(v->normalize == SGT_NORMALIZE_NFC ? "nfc" : "nfkc"));
-    if (v->file && v->file->rule) json_object_set_new(j, "pattern", json_string(v->file->rule));
+        bad |= json_object_set_new(j, "normalize", json_string(v->normalize == SGT_NORMALIZE_NFC ? "nfc" : "nfkc"));
+    if (v->file && v->file->rule) bad |= json_object_set_new(j, "pattern", json_string(v->file->rule));
     if (o->filter_count) {
         json_t *filters = json_array();
-        for (size_t i = 0; i < o->filter_count; i++) json_array_append_new(filters, json_string(o->filters[i]));
-        json_object_set_new(j, "filter", filters);
+        for (size_t i = 0; i < o->filter_count; i++) bad |= json_array_append_new(filters, json_string(o->filters[i]));
+        bad |= json_object_set_new(j, "filter", filters);
     }
-    if (o->shuffle) json_object_set_new(j, "shuffle", json_integer((json_int_t)o->shuffle_seed));
-    if (o->dedup) json_object_set_new(j, "dedup", json_true());
-    char *text = j ? json_dumps(j, 0) : NULL;
+    if (o->shuffle) bad |= json_object_set_new(j, "shuffle", json_integer((json_int_t)o->shuffle_seed));
+    if (o->dedup) bad |= json_object_set_new(j, "dedup", json_true());
+    char *text = j && !bad ? sgt_json_dumps(j, 0) : NULL;
     json_decref(j);
     return text;
 }

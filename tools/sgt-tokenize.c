@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/cpu.h"
+#include "shards/json_dumps.h"
 #include "tools/cli/options.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/ranks.h"
@@ -128,7 +129,7 @@ static int print_json(const sgt_tokenize_result *r)
                   (json_int_t)r->lone_surrogates, "duplicates", (json_int_t)r->duplicates, "seconds", r->seconds,
                   "mb_per_s", mb_per_s(r), "shards", (json_int_t)r->shards, "train_tokens", (json_int_t)r->train_tokens, "val_tokens",
                   (json_int_t)r->val_tokens, "already_done", r->already_done);
-    char *text = j ? json_dumps(j, JSON_REAL_PRECISION(6)) : NULL;
+    char *text = j ? sgt_json_dumps(j, JSON_REAL_PRECISION(6)) : NULL;
     if (text) puts(text);
     free(text);
     json_decref(j);

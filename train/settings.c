@@ -346,12 +346,12 @@ int sgt_settings_merge(sgt_settings *s, const char *text, const char *what, int 
 }
 
 /* The value of option i as JSON, "" where it is undecided, off or of no use; the shortest digits that read back as the
- * same number. */
-static void render(char *out, size_t n, const sgt_settings *s, size_t i)
+ * same number. 0: out of memory. */
+static int render(char *out, size_t n, const sgt_settings *s, size_t i)
 {
     const void *at = field(s, i);
     out[0] = '\0';
-    if (((table[i].flags & LOCAL) && !s->given[i]) || lacks(s, i)) return;
+    if (((table[i].flags & LOCAL) && !s->given[i]) || lacks(s, i)) return 1;
     if (table[i].kind == FLAG && *(const int *)at) snprintf(out, n, "true");
     if (table[i].kind == COUNT && *(const uint64_t *)at != SGT_DEFAULT_COUNT)
         snprintf(out, n, "%llu", (unsigned long long)*(const uint64_t *)at);
@@ -361,12 +361,18 @@ static void render(char *out, size_t n, const sgt_settings *s, size_t i)
             if (strtod(out, NULL) == *(const double *)at) break;
         }
     if (table[i].kind == TEXT && *(const char *const *)at) {
-        json_t *v = json_stringn_nocheck(*(const char *const *)at, strlen(*(const char *const *)at));
-        char *text = v ? json_dumps(v, JSON_ENCODE_ANY) : NULL;
-        if (text) snprintf(out, n, "%s", text);
-        free(text);
+        const char *value = *(const char *const *)at;
+        json_t *v = json_stringn_nocheck(value, strlen(value));
+        if (!v) return 0;
+        size_t used = json_dumpb(v, out, n, JSON_ENCODE_ANY);
+        out[used < n ? used : 0] = '\0';
         json_decref(v);
+        if (!used && (v = json_string(value))) { /* UTF-8, so that it was for want of memory */
+            json_decref(v);
+            return 0;
+        }
     }
+    return 1;
 }
 
 #define MAX_VALUE 32768 /* a path of PATH_MAX bytes, each escaped as \uXXXX */
@@ -375,20 +381,18 @@ char *sgt_settings_json(const sgt_settings *s)
 {
     char *text = NULL, *value = malloc(MAX_VALUE);
     size_t n, lines = 0;
+    int whole = value != NULL;
     FILE *f = open_memstream(&text, &n);
     if (f && value) {
         fputs("{", f);
         for (size_t i = 0; i < SGT_SETTINGS; i++) {
-            render(value, MAX_VALUE, s, i);
+            whole &= render(value, MAX_VALUE, s, i);
             if (*value) fprintf(f, "%s\n  \"%s\": %s", lines++ ? "," : "", table[i].name, value);
         }
         fputs("\n}\n", f);
     }
-    if (f && (ferror(f) | fclose(f))) {
-        free(text);
-        text = NULL;
-    }
-    if (!value) {
+    if (f && (ferror(f) | fclose(f))) whole = 0;
+    if (!whole) {
         free(text);
         text = NULL;
     }
@@ -406,9 +410,9 @@ int sgt_settings_same_run(const sgt_settings *s, const char *text, int moved, sg
     if (kept.init) kept.model = NULL; /* its shape came from there */
     for (size_t i = 0; i < SGT_SETTINGS && rc == SGT_OK; i++) {
         if (table[i].flags & (moved ? MAY_CHANGE | DEVICE : MAY_CHANGE)) continue;
-        render(now, MAX_VALUE, s, i);
-        render(then, MAX_VALUE, &kept, i);
-        if (strcmp(now, then) != 0)
+        if (!render(now, MAX_VALUE, s, i) || !render(then, MAX_VALUE, &kept, i))
+            rc = sgt_fail(err, SGT_ENOMEM, "options: out of memory");
+        else if (strcmp(now, then) != 0)
             rc = sgt_fail(
                 err, SGT_EUNSUPPORTED,
                 "--%s: it is %.200s here and was %.200s in the run to resume (leave it out, or start a new --run)",

@@ -256,7 +256,7 @@ static int fetch(void *p, const sgt_window *windows, uint32_t n, const uint16_t 
 {
     cursor *c = p;
     double now = sgt_now();
-    if (now - c->looked >= LOOK_S) {
+    if (now < c->looked || now - c->looked >= LOOK_S) { /* or a clock that went back */
         c->looked = now;
         for (uint32_t i = 0; i < n; i++) look_at_size(c->r, windows[i].shard);
     }

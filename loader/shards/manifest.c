@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "shards/json_dumps.h"
 #include "shards/shard.h"
 
 #define VERSION 1
@@ -41,18 +42,17 @@ static json_t *shard_object(const sgt_manifest_shard *s)
 }
 
 /* `text` as JSON of the given kind, or an error that says which field of the caller's it was. */
-static json_t *embedded(const char *text, int array, const char *field, const char *path, sgt_error *err)
+static int embedded(json_t **out, const char *text, int array, const char *field, const char *path, sgt_error *err)
 {
     json_error_t why;
     json_t *v = json_loads(text, JSON_REJECT_DUPLICATES, &why);
-    if (!v)
-        sgt_fail(err, SGT_EUSAGE, "%s: field %s: not JSON: %s", path, field, why.text);
-    else if (array ? !json_is_array(v) : !json_is_object(v)) {
-        sgt_fail(err, SGT_EUSAGE, "%s: field %s: wanted a JSON %s", path, field, array ? "array" : "object");
-        json_decref(v);
-        v = NULL;
-    }
-    return v;
+    if (!v) /* or there was no memory to see that it is, which jansson does not always tell apart */
+        return sgt_fail(err, SGT_EFORMAT, "%s: field %s: not JSON: %s", path, field,
+                        *why.text ? why.text : "out of memory");
+    *out = v;
+    if (array ? !json_is_array(v) : !json_is_object(v))
+        return sgt_fail(err, SGT_EUSAGE, "%s: field %s: wanted a JSON %s", path, field, array ? "array" : "object");
+    return SGT_OK;
 }
 
 /* jansson's setters take ownership and report failure; a count of the names tells whether every one succeeded. */
@@ -88,18 +88,16 @@ static json_t *to_json(const sgt_manifest *m, json_t *options, json_t *invalid)
 
 int sgt_manifest_write(const sgt_manifest *m, const char *folder, sgt_error *err)
 {
-    int rc = SGT_ENOMEM;
+    int rc;
     json_t *options = NULL, *invalid = NULL, *o = NULL;
     char *text = NULL, *path = sgt_join(folder, "manifest.json");
     if (!path) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", folder);
-    if (!(options = embedded(m->options ? m->options : "{}", 0, "options", path, err)) ||
-        !(invalid = embedded(m->invalid ? m->invalid : "[]", 1, "invalid", path, err))) {
-        rc = SGT_EUSAGE;
+    if ((rc = embedded(&options, m->options ? m->options : "{}", 0, "options", path, err)) < 0 ||
+        (rc = embedded(&invalid, m->invalid ? m->invalid : "[]", 1, "invalid", path, err)) < 0)
         goto done;
-    }
     o = to_json(m, options, invalid);
     options = invalid = NULL;
-    if (o) text = json_dumps(o, JSON_INDENT(1));
+    if (o) text = sgt_json_dumps(o, JSON_INDENT(1));
     if (!text) {
         rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory, or a name in it is not UTF-8", path);
         goto done;
@@ -199,7 +197,7 @@ static int read_shards(sgt_manifest *m, const json_t *o, const source *s)
 
 static int read_json_text(char **out, const json_t *v, const source *s)
 {
-    *out = json_dumps(v, JSON_COMPACT);
+    *out = sgt_json_dumps(v, JSON_COMPACT);
     return *out ? SGT_OK : sgt_fail(s->err, SGT_ENOMEM, "%s: out of memory", s->path);
 }
 

@@ -1,47 +1,54 @@
-# tokenize-faults.sh: a file system that fails once, at every call in turn: either the set is whole all the same, or one
-# line says what failed, and the same command then makes it whole; shuffled and without duplicates likewise.
-# Needs strace, which makes calls fail by the count.
+# sgt-tokenize, disturbed at each call in turn (faults.inc): files that cannot be made, read, written, flushed or named,
+# parts of reads and writes, memory and threads that are not to be had, clocks that jump, SIGKILL. Many kinds of input,
+# shuffled and without duplicates, through a filter, and as the rank that completes OUT.
 . "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/faults.inc"
 
-need_strace
+need_faults
 work_in_memory
 
 mkdir corpus
-for i in 1 2 3; do head -c 600 "$ROOT/tokenize/vocab/gpt2.bpe" | tail -c $((i * 150)) > corpus/$i; done
-cp corpus/1 corpus/4
-made_whole() { # but for .work, which a file system may refuse to remove
-    diff -r -x .work undisturbed out > .diff 2>&1 ||
-        { head -5 .diff; fail "$call failed at number $((n - 1)): not the set of an undisturbed run"; }
+for i in 1 3 5 6; do head -c 600 "$ROOT/tokenize/vocab/gpt2.bpe" | tail -c $((i * 90)) > corpus/$i; done
+cp corpus/1 corpus/7
+head -c 180 "$ROOT/tokenize/vocab/gpt2.bpe" | gzip > corpus/2.gz
+tail -n 60 "$ROOT/tokenize/vocab/gpt2.bpe" | sed 's/["\\]//g; s/.*/{"text":"&"}/' > corpus/4.jsonl
+! command -v zstd > /dev/null || zstd -q --rm corpus/4.jsonl
+
+# .work may be there still where a file system refuses to remove it
+whole() {
+    diff -r -x .work undisturbed out > .diff 2>&1 || { head -5 .diff; fail 'not the set of an undisturbed run'; }
 }
-fail_everywhere() { # LEAST: $again meets a failing call at each place in turn, at so many at least
+begin() { # so, undisturbed
     rm -rf out undisturbed
+    prepare
     run 0 $again
     mv out undisturbed
-    cases=0
-    for call in rename fsync write ftruncate mkdir openat '?newfstatat,?lstat,?stat,?statx'; do
-        n=1
-        while :; do
-            rm -rf out
-            code=0
-            strace -f -o trace -e trace="$call" -e inject="$call:error=EIO:when=$n" $again > .stdout 2> .stderr ||
-                code=$?
-            grep -q INJECTED trace || break # there are fewer than n
-            n=$((n + 1))
-            [ $code -ne 127 ] || continue # the program could not even be started
-            cases=$((cases + 1))
-            if [ $code -ne 0 ]; then
-                [ $code -eq 1 ] || fail "exit $code, $call failed at number $((n - 1)): $(cat .stderr)"
-                stderr_lines 1
-                run 0 $again
-            fi
-            made_whole
-        done
-    done
-    [ $cases -gt "$1" ] || fail "only $cases calls to fail at"
-    echo "$cases places: $again"
 }
-again='sgt-tokenize --quiet --threads 1 --shard-tokens 300 --split 40% corpus out'
-fail_everywhere 60
-rm corpus/3
-again='sgt-tokenize --quiet --threads 1 --shard-tokens 300 --split 40% --shuffle 1 --dedup corpus out'
-fail_everywhere 120
+everything() {
+    begin
+    disturb $changes:kill
+    disturb $changes:EIO
+    disturb $reads:EIO
+    disturb $writes:ENOSPC
+    disturb $transfers:short
+    disturb $transfers,openat,fsync:EINTR
+    disturb clone,clone3,vfork:EAGAIN
+    sees_memory || return 0
+    disturb memory:fail
+    disturb memory@libjansson:fail 10
+    for library in libzstd libz. libpcre2 libxxhash; do disturb memory@$library:fail; done
+    for jump in back forward wild; do disturb clock:$jump; done
+}
+again='sgt-tokenize --quiet --threads 1 --shard-tokens 400 --split 40% corpus out'
+everything
+again="$again --shuffle 3 --dedup"
+everything
+again='sgt-tokenize --quiet --threads 1 --shard-tokens 400 --split 40% --filter 1=cat corpus out'
+everything
+again='sgt-tokenize --quiet --threads 1 --shard-tokens 400 --split 40% --rank 0 --ranks 2 corpus out'
+rm -rf out
+run 0 sgt-tokenize --quiet --threads 1 --shard-tokens 400 --split 40% --rank 1 --ranks 2 corpus out
+mv out begun
+prepare() { rm -rf out && cp -rp begun out; }
+everything
+faults_sum 1000

@@ -97,7 +97,7 @@ Test(manifest, what_cannot_be_written)
 {
     sgt_manifest m = example();
     m.options = "{";
-    expect_failure(sgt_manifest_write(&m, ".", why), SGT_EUSAGE,
+    expect_failure(sgt_manifest_write(&m, ".", why), SGT_EFORMAT,
                    "./manifest.json: field options: not JSON: string or '}' expected near end of file");
     m.options = "[]";
     expect_failure(sgt_manifest_write(&m, ".", why), SGT_EUSAGE,

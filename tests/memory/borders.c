@@ -26,11 +26,11 @@ static void leave(void) { __msan_scoped_enable_interceptor_checks(); }
 json_t *__real_json_loadb(const char *text, size_t n, size_t flags, json_error_t *why);
 json_t *__real_json_loads(const char *text, size_t flags, json_error_t *why);
 json_t *__real_json_load_file(const char *path, size_t flags, json_error_t *why);
-char *__real_json_dumps(const json_t *j, size_t flags);
+size_t __real_json_dumpb(const json_t *j, char *text, size_t size, size_t flags);
 json_t *__wrap_json_loadb(const char *text, size_t n, size_t flags, json_error_t *why);
 json_t *__wrap_json_loads(const char *text, size_t flags, json_error_t *why);
 json_t *__wrap_json_load_file(const char *path, size_t flags, json_error_t *why);
-char *__wrap_json_dumps(const json_t *j, size_t flags);
+size_t __wrap_json_dumpb(const json_t *j, char *text, size_t size, size_t flags);
 
 static json_t *loaded(json_t *j, json_error_t *why)
 {
@@ -59,13 +59,13 @@ json_t *__wrap_json_load_file(const char *path, size_t flags, json_error_t *why)
     return loaded(__real_json_load_file(path, flags, why), why);
 }
 
-char *__wrap_json_dumps(const json_t *j, size_t flags)
+size_t __wrap_json_dumpb(const json_t *j, char *text, size_t size, size_t flags)
 {
     enter();
-    char *text = __real_json_dumps(j, flags);
+    size_t n = __real_json_dumpb(j, text, size, flags);
     leave();
-    if (text) __msan_unpoison_string(text);
-    return text;
+    if (text) __msan_unpoison(text, n < size ? n : size);
+    return n;
 }
 
 /* ---- jansson: many values in one call ---- */

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "shards/json_dumps.h"
 #include "text/utf8.h"
 
 /* The folders that lead to the one being read: a link back to any of them is a loop. */
@@ -268,7 +269,7 @@ static int list_lines(walk *w, const char *list, FILE *f)
     }
     w->err = err;
     if (rc < 0) sgt_fail(err, rc, "%s: line %zu: %s", list, number, why.text);
-    else if (ferror(f)) rc = sgt_fail_errno(err, "%s", list);
+    else if (!feof(f)) rc = sgt_fail_errno(err, "%s", list); /* or no memory for a line, which is no error of f */
     else if (!found) rc = sgt_fail(err, SGT_EFORMAT, "%s: no path in this list", list);
     free(line);
     return rc;
@@ -349,7 +350,7 @@ void sgt_corpus_free(sgt_corpus *c)
 static char *json_text(const char *text)
 {
     json_t *s = json_string(text);
-    char *json = s ? json_dumps(s, JSON_ENCODE_ANY) : NULL;
+    char *json = s ? sgt_json_dumps(s, JSON_ENCODE_ANY) : NULL;
     json_decref(s);
     return json;
 }

@@ -65,7 +65,10 @@ static int remember_shard(sgt_journal *j, int split, const sgt_manifest_shard *s
     if (j->count[split] == j->room[split]) {
         size_t room = j->room[split] ? 2 * j->room[split] : 16;
         sgt_manifest_shard *more = reallocarray(j->shards[split], room, sizeof *more);
-        if (!more) return -1;
+        if (!more) {
+            j->lost = 1;
+            return -1;
+        }
         j->shards[split] = more;
         j->room[split] = room;
     }
@@ -153,7 +156,9 @@ static int read_first(sgt_journal *j, const char *line)
     static const char magic[] = "sgt-tokenize 2 ";
     if (!line || strncmp(line, magic, sizeof magic - 1)) return -1;
     line += sizeof magic - 1;
-    return take(&line, 16, ' ', &j->fingerprint) < 0 || !(j->options = strdup(line)) ? -1 : 0;
+    if (take(&line, 16, ' ', &j->fingerprint) < 0) return -1;
+    j->lost = !(j->options = strdup(line));
+    return j->lost ? -1 : 0;
 }
 
 static int read_shard(sgt_journal *j, const char *line)
@@ -228,6 +233,7 @@ int sgt_journal_open(sgt_journal **out, const char *work, sgt_error *err)
     if (!(j->path = sgt_join(work, "journal"))) rc = no_memory(work, err);
     if (!rc && access(j->path, F_OK) == 0) rc = sgt_file_get(&text, &n, j->path, MAX_BYTES, err);
     if (!rc && text) good = read_lines(j, text, n);
+    if (j->lost) rc = no_memory(j->path, err); /* what was not understood is not damaged: nothing is to be done anew */
     free(text);
     if (rc < 0 || !good) {
         sgt_journal_close(j);

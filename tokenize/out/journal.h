@@ -44,6 +44,7 @@ typedef struct sgt_journal {
     size_t count[SGT_SPLITS], room[SGT_SPLITS];
     sgt_invalid_at invalid[SGT_INVALID_LISTED];
     size_t invalid_count, invalid_written;
+    int lost;                               /* there was no memory for all of it */
 } sgt_journal;
 
 extern const char *const sgt_split_names[SGT_SPLITS]; /* "train", "val" */

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "shards/json_dumps.h"
 #include "shards/shard.h"
 #include "writer.h"
 
@@ -79,7 +80,7 @@ int sgt_out_check_size(const char *folder, const char *name, uint64_t want, int 
 /* A value as it would stand on the command line, malloc'd. */
 static char *as_typed(const json_t *v)
 {
-    return json_is_string(v) ? strdup(json_string_value(v)) : v ? json_dumps(v, JSON_ENCODE_ANY) : strdup("not given");
+    return json_is_string(v) ? strdup(json_string_value(v)) : v ? sgt_json_dumps(v, JSON_ENCODE_ANY) : strdup("not given");
 }
 
 static int differs(const char *out, const char *key, const json_t *made, const json_t *now, sgt_error *err)
@@ -194,7 +195,7 @@ static int compare_inputs(const sgt_out_request *r, const char *folder, const ch
     FILE *f = path ? open_list(path, err) : NULL;
     if (!f) rc = path ? SGT_EIO : no_memory(folder, err);
     while (!rc && getline(&line, &room, f) > 0) rc = compare_line(r->path, line, r->corpus, i++, &touched, err);
-    if (!rc && ferror(f)) rc = sgt_fail_errno(err, "%s", path);
+    if (!rc && f && !feof(f)) rc = sgt_fail_errno(err, "%s", path);
     if (!rc && i < r->corpus->count) rc = other_input(r->path, NULL, r->corpus, i, err);
     if (!rc && touched)
         sgt_say(&r->notice,

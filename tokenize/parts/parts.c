@@ -20,6 +20,7 @@
 #include "out/out_compare.h"
 #include "pipeline.h"
 #include "made.h"
+#include "shards/json_dumps.h"
 #include "vocab/vocab.h"
 
 #define FILE_COST 4096      /* bytes of text that opening a file takes the time of, about */
@@ -251,14 +252,16 @@ static int join_invalid(const parts *p, sgt_manifest *m, sgt_error *err)
 {
     json_t *all = json_array(), *place;
     size_t k;
+    int bad = 0; /* out of memory */
     for (size_t i = 0; i < p->count; i++) {
         const char *text = sgt_made_manifest(p->sets[i])->invalid;
         json_t *some = json_loads(text ? text : "[]", 0, NULL);
+        bad |= !some;
         json_array_foreach(some, k, place)
-            if (json_array_size(all) < SGT_INVALID_LISTED) json_array_append(all, place);
+            if (json_array_size(all) < SGT_INVALID_LISTED) bad |= json_array_append(all, place);
         json_decref(some);
     }
-    m->invalid = all ? json_dumps(all, JSON_COMPACT) : NULL;
+    m->invalid = all && !bad ? sgt_json_dumps(all, JSON_COMPACT) : NULL;
     json_decref(all);
     return m->invalid ? SGT_OK : no_memory(p, err);
 }

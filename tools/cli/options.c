@@ -314,7 +314,10 @@ int sgt_options_parse(const sgt_program *p, int argc, char **argv)
     int operands = 0, only_operands = 0;
     hold_standard_files();
     char **kept = malloc(sizeof *kept * (size_t)(argc + 1));
-    if (!kept) abort(); /* a few hundred bytes at start-up */
+    if (!kept) {
+        fprintf(stderr, "%s: out of memory\n", p->name);
+        exit(SGT_EXIT_FAILED);
+    }
     for (int i = 1; i < argc;) {
         if (!only_operands && !strcmp(argv[i], "--")) only_operands = 1, i++;
         else if (only_operands || argv[i][0] != '-' || !argv[i][1]) kept[operands++] = argv[i++];

@@ -158,7 +158,8 @@ void sgt_progress_update(sgt_progress *p, uint64_t done, uint64_t total, uint64_
     p->total = total;
     p->from = from < done ? from : done;
     if (facts) snprintf(p->text, sizeof p->text, "%s", facts);
-    if (now - p->last >= (p->terminal ? REDRAW : LOGGED)) {
+    if (now < p->start) p->start = now; /* a clock that went back */
+    if (now < p->last || now - p->last >= (p->terminal ? REDRAW : LOGGED)) {
         p->last = now;
         draw(p, "");
     }

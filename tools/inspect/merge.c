@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "input/unit.h"
+#include "shards/json_dumps.h"
 #include "tools/cli/talk.h"
 #include "tools/cli/text.h"
 
@@ -322,7 +323,7 @@ static char *merge_options(const merge *m)
         }
     agree &= !is_on(json_object_get(all, "shuffle")) && !is_on(json_object_get(all, "dedup"));
     if (!agree) json_object_set_new(all, "merged", json_integer((json_int_t)m->count));
-    if (options) text = json_dumps(all, JSON_COMPACT);
+    if (options) text = sgt_json_dumps(all, JSON_COMPACT);
     for (size_t i = 0; options && i < m->count; i++) json_decref(options[i]);
     free(options);
     json_decref(all);
@@ -339,7 +340,7 @@ static char *merge_invalid(const merge *m)
             json_array_append(all, json_array_get(list, k));
         json_decref(list);
     }
-    char *text = json_dumps(all, JSON_COMPACT);
+    char *text = sgt_json_dumps(all, JSON_COMPACT);
     json_decref(all);
     return text;
 }

@@ -178,7 +178,7 @@ static int read_lines(run *r, FILE *f, const char *path, sgt_error *err)
             r->evaluated = json_incref(o);
         }
     }
-    if (rc == SGT_OK && ferror(f)) rc = sgt_fail_errno(err, "%s", path);
+    if (rc == SGT_OK && !feof(f)) rc = sgt_fail_errno(err, "%s", path);
     free(line);
     return rc;
 }

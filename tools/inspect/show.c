@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shards/json_dumps.h"
 #include "tools/cli/talk.h"
 #include "tools/cli/text.h"
 #include "tools/inspect/inspect.h"
@@ -63,7 +64,7 @@ void inspect_show_pairs(const char *label, const json_t *object)
     {
         if (json_is_array(value) || json_is_object(value)) continue;
         char *text = json_is_string(value) ? strdup(json_string_value(value))
-                                           : json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
+                                           : sgt_json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
         char name[64], shown[256];
         int n = (int)(strlen(key) + strlen(text ? text : "?"));
         if (column + n + 3 > 100 && *between) {

@@ -233,7 +233,7 @@ int inspect_sources_verify(const inspect_set *s, const inspect *o, sgt_error *er
     while (!rc && (n = getline(&line, &room, f)) > 0)
         rc = sgt_stopped(o->stop) ? sgt_fail(err, SGT_ESTOPPED, "%s: stopped", path)
                                   : add_line(&t, line, (size_t)n, path, err);
-    if (!rc && ferror(f)) rc = sgt_fail_errno(err, "%s", path);
+    if (!rc && f && !feof(f)) rc = sgt_fail_errno(err, "%s", path);
     if (!rc) rc = compare_sums(&t, s->manifest, path, err);
     if (f) fclose(f);
     free(line);

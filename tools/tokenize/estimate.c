@@ -10,6 +10,7 @@
 
 #include "base/cpu.h"
 #include "dry_run.h"
+#include "shards/json_dumps.h"
 #include "tools/cli/talk.h"
 
 static int can_be_out(const char *path)
@@ -51,7 +52,7 @@ static int print_json(const sgt_dry_run_result *r, uint64_t threads)
     json_object_set_new(o, "disk_free", or_null(r->disk_free, r->disk_free != SGT_NOT_KNOWN));
     json_object_set_new(o, "threads", json_integer((json_int_t)threads));
     json_object_set_new(o, "seconds", json_real(r->seconds));
-    char *text = json_dumps(o, JSON_REAL_PRECISION(3));
+    char *text = sgt_json_dumps(o, JSON_REAL_PRECISION(3));
     if (text) puts(text);
     free(text);
     json_decref(o);

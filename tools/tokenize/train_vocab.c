@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "shards/json_dumps.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/talk.h"
 
@@ -22,7 +23,7 @@ static int print_json(const sgt_train_result *r)
                           (json_int_t)r->pieces, "distinct_pieces", (json_int_t)r->distinct, "documents",
                           (json_int_t)r->documents, "bytes", (json_int_t)r->bytes, "files", (json_int_t)r->files,
                           "invalid_utf8", (json_int_t)r->invalid_utf8, "seconds", r->seconds, "mb_per_s", mb_per_s(r));
-    char *text = j ? json_dumps(j, JSON_REAL_PRECISION(6)) : NULL;
+    char *text = j ? sgt_json_dumps(j, JSON_REAL_PRECISION(6)) : NULL;
     if (text) puts(text);
     free(text);
     json_decref(j);

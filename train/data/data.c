@@ -1,13 +1,16 @@
 /* data.c: what a run trains on and what it evaluates on: shards of one set or several, or prompts and completions. */
+#include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "shards/json_dumps.h"
 #include "shards/manifest.h"
 #include "shards/shard.h"
 #include "trainer.h"
@@ -50,17 +53,19 @@ static int describe_sets(sgt_trainer *t, sgt_error *err)
 {
     sgt_loader_info info;
     json_t *list = json_array();
+    int lost = 0;
     if (t->train) sgt_loader_get_info(t->train, &info);
     for (uint32_t i = 0; t->train && info.sets > 1 && i < info.sets; i++) {
         sgt_loader_set_info set;
         char hash[17];
         sgt_loader_get_set(t->train, i, &set);
         snprintf(hash, sizeof hash, "%016" PRIx64, set.hash);
-        json_array_append_new(list, json_pack("{s:s, s:f, s:s}", "data", set.path, "weight", set.weight, "hash", hash));
+        lost |= json_array_append_new(
+            list, json_pack("{s:s, s:f, s:s}", "data", set.path, "weight", set.weight, "hash", hash));
     }
     free(t->state.sets);
-    t->state.sets = json_array_size(list) ? json_dumps(list, 0) : NULL;
-    int lost = json_array_size(list) && !t->state.sets;
+    t->state.sets = json_array_size(list) ? sgt_json_dumps(list, 0) : NULL;
+    lost |= json_array_size(list) && !t->state.sets;
     json_decref(list);
     return lost ? sgt_fail(err, SGT_ENOMEM, "%s: out of memory", t->s->data) : SGT_OK;
 }
@@ -145,13 +150,17 @@ static int other_data(const sgt_trainer *t, sgt_error *err)
 
 /* ---- validation shards ---- */
 
-/* The tokens of a set's longest validation shard; 0: it has none. */
-static uint64_t longest_validation(const char *path)
+/* The tokens of a set's longest validation shard; 0: it has none. What cannot be looked at is not taken for none. */
+static int longest_validation(uint64_t *out, const char *path, sgt_error *err)
 {
     char **paths;
     size_t count = 0;
     uint64_t longest = 0;
-    if (sgt_shard_list(&paths, &count, path, "val", NULL) < 0) return 0;
+    struct stat st;
+    *out = 0;
+    if (stat(path, &st) < 0 ? errno == ENOENT : !S_ISDIR(st.st_mode)) return SGT_OK; /* a shard, or Megatron's PREFIX */
+    int rc = sgt_shard_list(&paths, &count, path, "val", err);
+    if (rc < 0) return rc;
     for (size_t i = 0; i < count; i++) {
         sgt_shard_header h;
         int fd = sgt_shard_open(&h, paths[i], 0, NULL);
@@ -160,18 +169,21 @@ static uint64_t longest_validation(const char *path)
         if (h.tokens >= longest) longest = h.tokens ? h.tokens : 1;
     }
     sgt_shard_list_free(paths, count);
-    return longest;
+    *out = longest;
+    return SGT_OK;
 }
 
 /* Validation needs shards with room for one window. The sets that have them, moved to the front; those that lack them
- * are left out, said once. Returns how many there are. */
-static uint32_t that_evaluate(const sgt_trainer *t, sgt_loader_set *sets, uint32_t count)
+ * are left out, said once. *all becomes how many there are. */
+static int that_evaluate(const sgt_trainer *t, sgt_loader_set *sets, uint32_t *all, sgt_error *err)
 {
     uint64_t least = by_documents(t->s) ? 0 : t->s->seq;
-    uint32_t n = 0;
+    uint32_t n = 0, count = *all;
     const char *what = count == 1 ? "no evaluation" : "evaluation is without them";
     for (uint32_t i = 0; i < count; i++) {
-        uint64_t longest = longest_validation(sets[i].path);
+        uint64_t longest;
+        int rc = longest_validation(&longest, sets[i].path, err);
+        if (rc < 0) return rc;
         if (longest == 0)
             sgt_say(&t->o->notice, "%s has no validation shards: %s", sets[i].path,
                     count == 1 ? what : "evaluation is without it");
@@ -181,7 +193,8 @@ static uint32_t that_evaluate(const sgt_trainer *t, sgt_loader_set *sets, uint32
         else sets[n++] = sets[i];
     }
     if (n == 0 && count > 1) sgt_say(&t->o->notice, "no set has validation shards to use: no evaluation");
-    return n;
+    *all = n;
+    return SGT_OK;
 }
 
 int sgt_trainer_open_val(sgt_trainer *t, const sgt_loader_options *o, sgt_error *err)
@@ -192,8 +205,8 @@ int sgt_trainer_open_val(sgt_trainer *t, const sgt_loader_options *o, sgt_error 
     val.split = "val";
     int rc = parse_sets(t, &sets, &count, err);
     if (rc < 0) return rc;
-    count = that_evaluate(t, sets, count);
-    if (count) rc = open_sets(&t->val, sets, count, &val, err);
+    rc = that_evaluate(t, sets, &count, err);
+    if (rc == SGT_OK && count) rc = open_sets(&t->val, sets, count, &val, err);
     sgt_loader_sets_free(sets);
     return rc;
 }
@@ -208,9 +221,10 @@ static int find_eot(sgt_trainer *t, sgt_error *err)
         t->eot = t->examples.eot;
         return SGT_OK;
     }
-    int fd = sgt_shard_open(&h, sgt_loader_shard_path(t->train, 0), -1, NULL);
-    if (fd >= 0) close(fd);
-    if (fd >= 0 && h.revision >= 1) t->eot = h.eot;
+    int fd = sgt_shard_open(&h, sgt_loader_shard_path(t->train, 0), -1, err);
+    if (fd < 0) return fd;
+    close(fd);
+    if (h.revision >= 1) t->eot = h.eot;
     else t->eot = t->info.vocab == 50257 ? 50256 : -1;
     if (t->s->document_mask && t->eot < 0 && !t->info.documents)
         return sgt_fail(err, SGT_EUNSUPPORTED,
@@ -231,6 +245,7 @@ static int read_tokenizer(sgt_trainer *t, sgt_error *err)
         if (i < sets) sgt_loader_get_set(t->train, i, &set); /* sets that are mixed have one vocabulary */
         else set.path = others[i - sets];
         char *path = set.path ? sgt_join(set.path, "tokenizer.json") : NULL;
+        if (set.path && !path) rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", set.path);
         if (path && access(path, R_OK) == 0) rc = sgt_file_get(&t->tokenizer, &n, path, MAX_TOKENIZER, err);
         free(path);
     }

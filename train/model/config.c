@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "shards/json_dumps.h"
 
 #define MAX_CONFIG ((size_t)1 << 20) /* bytes; real ones are under a kilobyte */
 #define FLOAT_DIGITS 9                /* decimal digits that tell any two floats apart */
@@ -122,7 +123,7 @@ int sgt_config_read(sgt_model *m, const char *dir, sgt_error *err)
 static int write_json(json_t *json, const char *dir, const char *name, sgt_error *err)
 {
     const size_t form = JSON_INDENT(2) | JSON_REAL_PRECISION(FLOAT_DIGITS);
-    char *path = sgt_join(dir, name), *text = json ? json_dumps(json, form) : NULL;
+    char *path = sgt_join(dir, name), *text = json ? sgt_json_dumps(json, form) : NULL;
     int rc = path && text ? sgt_file_put(path, text, strlen(text), err)
                           : sgt_fail(err, SGT_ENOMEM, "%s/%s: out of memory", dir, name);
     json_decref(json);

@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "model/config.h"
 #include "safetensors.h"
+#include "shards/json_dumps.h"
 #include "sums.h"
 
 #define PIECE SGT_CHECKPOINT_PIECE
@@ -109,9 +110,15 @@ static json_t *scaler_json(const sgt_checkpoint_state *s)
 static json_t *outliers_json(const sgt_outliers *o)
 {
     json_t *loss = json_array(), *norm = json_array();
+    int bad = 0;
     for (uint64_t i = 0; i < o->taken && i < SGT_OUTLIER_STEPS; i++) {
-        json_array_append_new(loss, json_real(o->loss[i]));
-        json_array_append_new(norm, json_real(o->norm[i]));
+        bad |= json_array_append_new(loss, json_real(o->loss[i]));
+        bad |= json_array_append_new(norm, json_real(o->norm[i]));
+    }
+    if (bad) {
+        json_decref(loss);
+        json_decref(norm);
+        return NULL;
     }
     return json_pack("{s:I, s:I, s:o, s:o}", "taken", (json_int_t)o->taken, "left_out", (json_int_t)o->spikes, "loss",
                      loss, "grad_norm", norm);
@@ -122,8 +129,9 @@ static json_t *machine_json(const sgt_checkpoint_state *s)
 {
     json_t *json = json_pack("{s:s, s:s, s:s}", "device", s->device, "cpu_level", s->level, "library", s->library);
     json_t *choices = s->choices ? json_loads(s->choices, JSON_DECODE_ANY, NULL) : NULL;
-    if (choices) json_object_set_new(json, "choices", choices);
-    return json;
+    if (!s->choices || json_object_set_new(json, "choices", choices) == 0) return json;
+    json_decref(json);
+    return NULL;
 }
 
 static json_t *state_json(const sgt_checkpoint_state *s, json_t *files)
@@ -142,18 +150,14 @@ static json_t *state_json(const sgt_checkpoint_state *s, json_t *files)
 static int write_state(const char *dir, const sgt_checkpoint_state *s, json_t *files, sgt_error *err)
 {
     json_t *json = state_json(s, files);
-    json_t *sets = s->sets ? json_loads(s->sets, 0, NULL) : NULL;
-    if (json && s->skipping) json_object_set_new(json, "spikes", outliers_json(&s->scaler.outliers));
-    if (json && sets) json_object_set(json_object_get(json, "data"), "sets", sets);
-    json_decref(sets);
-    int rc = json ? sgt_sums_seal(json, err) : SGT_OK;
-    if (rc < 0) {
-        json_decref(json);
-        return rc;
-    }
-    char *path = sgt_join(dir, "state.json"), *text = json ? json_dumps(json, JSON_INDENT(2)) : NULL;
-    rc = path && text ? sgt_file_put(path, text, strlen(text), err)
-                      : sgt_fail(err, SGT_ENOMEM, "%s/state.json: out of memory", dir);
+    char *path = sgt_join(dir, "state.json"), *text = NULL;
+    int rc = SGT_OK, bad = !json || !path; /* out of memory: a state without its spikes would be taken for whole */
+    if (!bad && s->skipping) bad |= json_object_set_new(json, "spikes", outliers_json(&s->scaler.outliers));
+    if (!bad && s->sets) bad |= json_object_set_new(json_object_get(json, "data"), "sets", json_loads(s->sets, 0, NULL));
+    if (!bad) rc = sgt_sums_seal(json, err);
+    if (!bad && rc == SGT_OK) bad |= !(text = sgt_json_dumps(json, JSON_INDENT(2)));
+    if (bad) rc = sgt_fail(err, SGT_ENOMEM, "%s/state.json: out of memory", dir);
+    else if (rc == SGT_OK) rc = sgt_file_put(path, text, strlen(text), err);
     free(path);
     free(text);
     json_decref(json);
@@ -165,8 +169,8 @@ static int parse_texts(sgt_checkpoint_state *s, const json_t *json, const char *
 {
     const json_t *choices = json_object_get(json_object_get(json, "machine"), "choices");
     const json_t *sets = json_object_get(json_object_get(json, "data"), "sets");
-    if (choices) s->choices = json_dumps(choices, JSON_ENCODE_ANY);
-    if (sets) s->sets = json_dumps(sets, JSON_ENCODE_ANY);
+    if (choices) s->choices = sgt_json_dumps(choices, JSON_ENCODE_ANY);
+    if (sets) s->sets = sgt_json_dumps(sets, JSON_ENCODE_ANY);
     if ((!choices || s->choices) && (!sets || s->sets)) return SGT_OK;
     return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
 }
@@ -254,7 +258,7 @@ static int parse_state(sgt_checkpoint_state *s, json_t *json, const char *path, 
     snprintf(s->library, sizeof s->library, "%s", library);
     for (int k = 0; k < SGT_SCHEDULES; k++)
         if (strcmp(kind, sgt_schedule_name((sgt_schedule_kind)k)) == 0) s->schedule.kind = (sgt_schedule_kind)k;
-    s->options = json_dumps(options, 0);
+    s->options = sgt_json_dumps(options, 0);
     if (!s->options) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
     int rc = parse_scaler(s, json, path, err);
     if (rc == SGT_OK) rc = parse_outliers(s, json, path, err);

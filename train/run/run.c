@@ -210,6 +210,7 @@ static json_int_t line_step(const char *line, size_t n)
 {
     if (n == 0 || line[n - 1] != '\n') return -1;
     json_t *json = json_loadb(line, n, 0, NULL);
+    if (!json) json = json_loadb(line, n, 0, NULL); /* a line is not damaged because memory was out for a moment */
     const json_t *step = json_object_get(json, "step");
     json_int_t s = json_is_integer(step) ? json_integer_value(step) : -1;
     json_decref(json);
@@ -236,7 +237,7 @@ static int copy_lines(FILE *in, sgt_file *out, const char *path, uint64_t step, 
         last = s;
         (*kept)++;
     }
-    if (rc == SGT_OK && ferror(in)) rc = sgt_fail_errno(err, "%s", path);
+    if (rc == SGT_OK && !feof(in)) rc = sgt_fail_errno(err, "%s", path); /* or no memory: lines are not to be lost */
     free(line);
     return rc;
 }
@@ -296,7 +297,11 @@ char *sgt_run_last_line(const sgt_run *r)
     while (f && (n = getline(&line, &room, f)) > 0) {
         if (line[n - 1] == '\n') line[n - 1] = '\0';
         free(last);
-        last = strdup(line);
+        if (!(last = strdup(line))) break;
+    }
+    if (f && last && !feof(f)) { /* no memory for a line: this is not the last */
+        free(last);
+        last = NULL;
     }
     if (f) fclose(f);
     free(line);

@@ -11,6 +11,7 @@
 #include <xxhash.h>
 
 #include "base/file.h"
+#include "shards/json_dumps.h"
 
 struct sgt_safetensors {
     int fd;
@@ -308,14 +309,16 @@ int sgt_safetensors_declare(sgt_safetensors_writer *w, const char *name, const u
 {
     uint64_t count = 1, begin = w->declared;
     json_t *shape = json_array();
+    int bad = 0;
     for (uint32_t i = 0; i < dims; i++) {
-        json_array_append_new(shape, json_integer(dim[i]));
+        bad |= json_array_append_new(shape, json_integer(dim[i]));
         count *= dim[i];
     }
     w->declared += 4 * count;
     json_t *t = json_pack("{s:s, s:o, s:[I, I]}", "dtype", "F32", "shape", shape, "data_offsets", (json_int_t)begin,
                           (json_int_t)w->declared);
-    if (json_object_set_new(w->header, name, t) < 0) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", w->path);
+    bad |= json_object_set_new(w->header, name, t);
+    if (bad) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", w->path);
     return SGT_OK;
 }
 
@@ -357,7 +360,7 @@ static int put(sgt_safetensors_writer *w, const void *p, size_t n, sgt_error *er
 static int write_header(sgt_safetensors_writer *w, sgt_error *err)
 {
     int rc;
-    char *text = json_dumps(w->header, JSON_COMPACT);
+    char *text = sgt_json_dumps(w->header, JSON_COMPACT);
     if (!text) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", w->path);
     size_t n = strlen(text), padded = (n + 7) / 8 * 8;
     uint8_t length[8];

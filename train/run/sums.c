@@ -12,6 +12,7 @@
 #include <xxhash.h>
 
 #include "base/file.h"
+#include "shards/json_dumps.h"
 
 #define PIECE ((size_t)1 << 20) /* bytes read at a time */
 
@@ -104,7 +105,7 @@ int sgt_sums_check(const json_t *files, const char *dir, sgt_error *err)
 
 static int own_sum(uint64_t *out, const json_t *state, const char *what, sgt_error *err)
 {
-    char *text = json_dumps(state, JSON_COMPACT);
+    char *text = sgt_json_dumps(state, JSON_COMPACT);
     if (!text) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", what);
     *out = XXH3_64bits(text, strlen(text));
     free(text);

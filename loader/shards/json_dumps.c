@@ -1,0 +1,17 @@
+/* json_dumps.c: see json_dumps.h. The first pass counts, the second writes. */
+#include "shards/json_dumps.h"
+
+#include <stdlib.h>
+
+char *sgt_json_dumps(const json_t *json, size_t flags)
+{
+    size_t n = json ? json_dumpb(json, NULL, 0, flags) : 0; /* 0: it cannot be written */
+    char *text = n ? malloc(n + 1) : NULL;
+    if (!text) return NULL;
+    if (json_dumpb(json, text, n, flags) != n) {
+        free(text);
+        return NULL;
+    }
+    text[n] = 0;
+    return text;
+}

@@ -1,0 +1,72 @@
+# sgt-train on a CPU, disturbed at each call in turn (faults.inc): begun, and resumed from a checkpoint; its files that
+# cannot be made, written, flushed or named, data that cannot be read by each of the readers, memory and threads that are
+# not to be had, clocks that jump, SIGKILL at each call that changes a file.
+. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/faults.inc"
+. "$ROOT/tests/cli/train.inc"
+
+need_faults
+work_in_memory
+data d
+validation d
+echo '{}' > d/tokenizer.json # goes on with the checkpoints as it is
+
+# A checkpoint without what names the reader, and the sum of that.
+facts_of() { (cd "$1" && cat config.json generation_config.json tokenizer.json model.safetensors optimizer.safetensors && grep -vE '"(loader|xxh3)":' state.json) > "$2"; }
+whole() {
+    same_facts undisturbed/log.jsonl run/log.jsonl
+    same undisturbed/latest run/latest
+    [ "$(ls run)" = "$(ls undisturbed)" ] || fail "the run holds $(ls run | xargs)"
+    for folder in run/step-*; do
+        facts_of $folder .got
+        facts_of "undisturbed/${folder#run/}" .want
+        cmp -s .got .want || fail "$folder differs from that of an undisturbed run"
+    done
+}
+# A folder with a name is whole, and latest names one.
+kept() {
+    for name in run/step-*; do
+        [ -e "$name" ] || continue
+        exists "$name/state.json"
+        for file in model optimizer; do same "$name/$file.safetensors" "each/${name#run/}/$file.safetensors"; done
+    done
+    [ ! -e run/latest ] || exists "run/$(cat run/latest)"
+}
+files() {
+    disturb $changes:kill
+    disturb $changes:EIO
+    disturb $writes:ENOSPC
+    disturb $transfers,openat,fsync:EINTR
+    disturb clone,clone3,vfork:EAGAIN
+}
+reading() {
+    disturb $reads:EIO
+    disturb $transfers:short
+    ! sees_memory || disturb memory:fail
+}
+prepare() { rm -rf run; [ ! -e begun ] || cp -r begun run; }
+options="--quiet $small --eval-every 2 --save-every 2 --keep 2 --resume"
+run 0 sgt-train $options --steps 6 --loader preload --run each --keep 6
+run 0 sgt-train $options --steps 6 --loader preload --run undisturbed
+
+again="sgt-train $options --steps 6 --loader preload"
+files
+reading
+if sees_memory; then
+    disturb memory@libjansson:fail 10
+    disturb memory@libxxhash:fail
+    for jump in back forward wild; do disturb clock:$jump; done
+fi
+cp -r undisturbed begun # as it was two steps before its end
+rm -r begun/step-00000006
+sed 's/6/4/' undisturbed/latest > begun/latest
+again="sgt-train $options --steps 6 --loader mmap"
+files
+reading
+again="sgt-train $options --steps 6 --loader uring"
+reading
+disturb clone,clone3,vfork,io_uring_setup,io_uring_enter,io_uring_register:EAGAIN
+if sees_memory; then
+    for what in EIO EINTR EAGAIN short; do disturb uring:$what; done
+fi
+faults_sum 1000

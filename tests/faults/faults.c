@@ -1,0 +1,326 @@
+/* faults.c: runs a program and disturbs one of its calls, by the count. The one mechanism of all tests that kill sgt's
+ * programs at each call in turn, or make each fail (tests/cli/faults.inc).
+ *
+ *     faults [-o FILE] CALLS:WHAT[:N] PROGRAM [ARGUMENT]...
+ *
+ *     faults -o seen rename,unlink:count sgt-tokenize ...      how many are there? "seen" holds SEEN HIT
+ *     faults write,pwrite64:kill:7 ...                         SIGKILL before the seventh is done; killed: right after it
+ *     faults fsync:EIO:2 ...                                   the second fails and does nothing; 2+: all from it on do
+ *     faults read,write:short:3 ...                            the third is asked for half of its bytes
+ *     faults clone,clone3,vfork:EAGAIN:1 ...                   no thread or process is to be had
+ *     faults memory:fail:17 ...                                malloc and its kin, called by the program's own code
+ *     faults memory@libjansson:fail:17 ...                     ... by the code of a library
+ *     faults clock:back:5 ...                                  from the fifth look on clocks are an hour behind;
+ *                                                              forward: ten years ahead; wild: each in turn
+ *     faults uring:EIO:2, uring:short:2 ...                    what io_uring says became of a read
+ *
+ * System calls are seen by seccomp and stopped at by ptrace: those of the program's own process and all its threads,
+ * from its entry point on (what the dynamic loader does before is nobody's fault), whoever makes them: libc, liburing
+ * or a raw instruction. The rest is no system call and is seen by faults.so, which is preloaded. Exits as the program
+ * did, with 128 and the signal where one killed it. x86-64 Linux alone; elsewhere, and where one may not trace: 77. */
+#include <stdio.h>
+
+#ifndef __x86_64__
+int main(void)
+{
+    fprintf(stderr, "faults: not for this machine\n");
+    return 77;
+}
+#else
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "plan.h"
+
+#define MOST_CALLS 32
+
+/* A number in `size_of` is 1 + the argument that says how many bytes; 0: it has none. */
+static const struct call {
+    const char *name;
+    int number, size_of;
+} calls[] = {
+    {"read", SYS_read, 3}, {"pread64", SYS_pread64, 3}, {"readv", SYS_readv, 0}, {"preadv2", SYS_preadv2, 0},
+    {"write", SYS_write, 3}, {"pwrite64", SYS_pwrite64, 3}, {"writev", SYS_writev, 0}, {"pwritev", SYS_pwritev, 0},
+    {"copy_file_range", SYS_copy_file_range, 5}, {"sendfile", SYS_sendfile, 4}, {"splice", SYS_splice, 5},
+    {"getrandom", SYS_getrandom, 2}, {"getdents64", SYS_getdents64, 0},
+    {"open", SYS_open, 0}, {"openat", SYS_openat, 0}, {"openat2", SYS_openat2, 0}, {"creat", SYS_creat, 0},
+    {"close", SYS_close, 0}, {"fcntl", SYS_fcntl, 0}, {"flock", SYS_flock, 0}, {"ioctl", SYS_ioctl, 0},
+    {"dup", SYS_dup, 0}, {"dup2", SYS_dup2, 0}, {"dup3", SYS_dup3, 0}, {"pipe2", SYS_pipe2, 0},
+    {"fsync", SYS_fsync, 0}, {"fdatasync", SYS_fdatasync, 0}, {"sync_file_range", SYS_sync_file_range, 0},
+    {"rename", SYS_rename, 0}, {"renameat", SYS_renameat, 0}, {"renameat2", SYS_renameat2, 0},
+    {"link", SYS_link, 0}, {"linkat", SYS_linkat, 0}, {"symlink", SYS_symlink, 0}, {"symlinkat", SYS_symlinkat, 0},
+    {"unlink", SYS_unlink, 0}, {"unlinkat", SYS_unlinkat, 0}, {"rmdir", SYS_rmdir, 0}, {"mkdir", SYS_mkdir, 0},
+    {"mkdirat", SYS_mkdirat, 0}, {"ftruncate", SYS_ftruncate, 0}, {"truncate", SYS_truncate, 0},
+    {"fallocate", SYS_fallocate, 0}, {"lseek", SYS_lseek, 0}, {"fadvise64", SYS_fadvise64, 0},
+    {"stat", SYS_stat, 0}, {"lstat", SYS_lstat, 0}, {"fstat", SYS_fstat, 0}, {"newfstatat", SYS_newfstatat, 0},
+    {"statx", SYS_statx, 0}, {"access", SYS_access, 0}, {"faccessat2", SYS_faccessat2, 0},
+    {"utimensat", SYS_utimensat, 0}, {"fchmod", SYS_fchmod, 0}, {"getcwd", SYS_getcwd, 0},
+    {"readlink", SYS_readlink, 0}, {"statfs", SYS_statfs, 0}, {"fstatfs", SYS_fstatfs, 0},
+    {"mmap", SYS_mmap, 0}, {"munmap", SYS_munmap, 0}, {"mremap", SYS_mremap, 0}, {"madvise", SYS_madvise, 0},
+    {"mprotect", SYS_mprotect, 0}, {"mincore", SYS_mincore, 0},
+    {"io_uring_setup", SYS_io_uring_setup, 0}, {"io_uring_enter", SYS_io_uring_enter, 0},
+    {"io_uring_register", SYS_io_uring_register, 0},
+    {"clone", SYS_clone, 0}, {"clone3", SYS_clone3, 0}, {"fork", SYS_fork, 0}, {"vfork", SYS_vfork, 0},
+    {"execve", SYS_execve, 0}, {"wait4", SYS_wait4, 0}, {"waitid", SYS_waitid, 0}, {"kill", SYS_kill, 0},
+    {"nanosleep", SYS_nanosleep, 0}, {"clock_nanosleep", SYS_clock_nanosleep, 0}, {"poll", SYS_poll, 0},
+    {"socket", SYS_socket, 0}, {"bind", SYS_bind, 0}, {"listen", SYS_listen, 0}, {"connect", SYS_connect, 0},
+    {"accept4", SYS_accept4, 0}, {"sendto", SYS_sendto, 3}, {"recvfrom", SYS_recvfrom, 3},
+    {"sendmsg", SYS_sendmsg, 0}, {"recvmsg", SYS_recvmsg, 0},
+};
+
+static const struct error {
+    const char *name;
+    int number;
+} errors[] = {{"EIO", EIO}, {"ENOSPC", ENOSPC}, {"EINTR", EINTR}, {"EAGAIN", EAGAIN}, {"ENOMEM", ENOMEM},
+              {"EMFILE", EMFILE}, {"EACCES", EACCES}, {"EINVAL", EINVAL}, {"ENOSYS", ENOSYS}, {"EPERM", EPERM},
+              {"EDQUOT", EDQUOT}, {"EOPNOTSUPP", EOPNOTSUPP}, {"EXDEV", EXDEV}, {"ENOENT", ENOENT}, {"EROFS", EROFS}};
+
+typedef enum what { COUNT, KILL, KILLED, SHORT, ERROR } what;
+
+typedef struct run {
+    const struct call *calls[MOST_CALLS];
+    int count;
+    what what;
+    int error;
+    fault_place place;
+    pid_t pid;        /* the program; its threads have other numbers */
+    long entry, text; /* where it begins, and the instruction there */
+    int began;
+    pid_t dying;      /* the thread to be killed when its call has ended */
+    uint64_t seen, hits;
+} run;
+
+static _Noreturn void stop(const char *why, const char *name)
+{
+    fprintf(stderr, "faults: %s%s%s%s\n", name, *name ? ": " : "", why, errno ? strerror(errno) : "");
+    exit(77);
+}
+
+/* ---- the plan ---- */
+
+static int is_shims(const char *name)
+{
+    return !strcmp(name, "clock") || !strcmp(name, "uring") || !strcmp(name, "memory") || !strncmp(name, "memory@", 7);
+}
+
+static void add_call(run *r, const char *name)
+{
+    errno = 0;
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        if (!strcmp(calls[i].name, name)) {
+            if (r->count == MOST_CALLS) stop("more calls than there is room for", name);
+            r->calls[r->count++] = &calls[i];
+            return;
+        }
+    stop("no such call", name);
+}
+
+static void set_what(run *r, const char *text)
+{
+    static const char *const names[] = {"count", "kill", "killed", "short"};
+    for (int i = 0; i < 4; i++)
+        if (!strcmp(names[i], text)) {
+            r->what = (what)i;
+            return;
+        }
+    r->what = ERROR;
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
+        if (!strcmp(errors[i].name, text)) r->error = errors[i].number;
+    errno = 0;
+    if (!r->error) stop("not what can be done", text);
+}
+
+/* ---- the child ---- */
+
+/* Stops at the calls of the plan, and lets all others by. */
+static void filter_calls(const run *r)
+{
+    struct sock_filter f[2 * MOST_CALLS + 2];
+    unsigned short n = 0;
+    f[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+    for (int i = 0; i < r->count; i++) {
+        f[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)r->calls[i]->number, 0, 1);
+        f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRACE);
+    }
+    f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    struct sock_fprog all = {n, f};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &all) < 0)
+        stop("seccomp: ", "");
+}
+
+static void start(const run *r, int ready, char **argv)
+{
+    char c;
+    if (read(ready, &c, 1) != 1) _exit(77);
+    close(ready);
+    filter_calls(r);
+    execvp(*argv, argv);
+    fprintf(stderr, "faults: %s: %s\n", *argv, strerror(errno));
+    _exit(127);
+}
+
+/* ---- the tracer ---- */
+
+static int is_of_program(const run *r, pid_t tid)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/task/%d", (int)r->pid, (int)tid);
+    return access(path, F_OK) == 0;
+}
+
+/* Only what runs from the entry point on is the program: an instruction there says when that is. */
+static void break_at_entry(run *r)
+{
+    Elf64_auxv_t a;
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/auxv", (int)r->pid);
+    FILE *f = fopen(path, "re");
+    if (!f) stop("auxv: ", "");
+    while (fread(&a, sizeof a, 1, f) == 1 && a.a_type != AT_NULL)
+        if (a.a_type == AT_ENTRY) r->entry = (long)a.a_un.a_val;
+    fclose(f);
+    errno = 0;
+    r->text = ptrace(PTRACE_PEEKTEXT, r->pid, r->entry, 0);
+    if (errno || ptrace(PTRACE_POKETEXT, r->pid, r->entry, (r->text & ~0xffl) | 0xcc) < 0) stop("entry: ", "");
+}
+
+static int came_to_entry(run *r, pid_t tid)
+{
+    struct user_regs_struct regs;
+    if (r->began || tid != r->pid || ptrace(PTRACE_GETREGS, tid, 0, &regs) < 0 || (long)regs.rip - 1 != r->entry)
+        return 0;
+    ptrace(PTRACE_POKETEXT, tid, r->entry, r->text);
+    regs.rip--;
+    ptrace(PTRACE_SETREGS, tid, 0, &regs);
+    r->began = 1;
+    return 1;
+}
+
+/* Half of the bytes; whole pages where there are any, as files read and written past the cache must have it. */
+static void ask_for_less(struct user_regs_struct *regs, int argument)
+{
+    unsigned long long *arguments[] = {&regs->rdi, &regs->rsi, &regs->rdx, &regs->r10, &regs->r8};
+    unsigned long long *n = arguments[argument - 1];
+    if (*n >= 8192) *n = *n / 2 / 4096 * 4096;
+    else if (*n > 1) *n /= 2;
+}
+
+/* At one of the plan's calls. How to go on: PTRACE_SYSCALL where its end is to be seen. */
+static enum __ptrace_request meet_call(run *r, pid_t tid)
+{
+    struct user_regs_struct regs;
+    if (!r->began || !is_of_program(r, tid) || ptrace(PTRACE_GETREGS, tid, 0, &regs) < 0) return PTRACE_CONT;
+    r->seen++;
+    if (r->what == COUNT || !fault_is_at(&r->place, r->seen)) return PTRACE_CONT;
+    r->hits++;
+    if (r->what == KILL) kill(r->pid, SIGKILL);
+    if (r->what == KILLED) {
+        r->dying = tid;
+        return PTRACE_SYSCALL;
+    }
+    if (r->what == SHORT)
+        for (int i = 0; i < r->count; i++)
+            if (r->calls[i]->number == (int)regs.orig_rax && r->calls[i]->size_of)
+                ask_for_less(&regs, r->calls[i]->size_of);
+    if (r->what == ERROR) { /* a call of number -1 is none, and leaves what rax holds */
+        regs.orig_rax = (unsigned long long)-1;
+        regs.rax = (unsigned long long)-r->error;
+    }
+    if (r->what != KILL) ptrace(PTRACE_SETREGS, tid, 0, &regs);
+    return PTRACE_CONT;
+}
+
+static void meet_stop(run *r, pid_t tid, int status)
+{
+    enum __ptrace_request on = PTRACE_CONT;
+    int signal = WSTOPSIG(status), event = status >> 16;
+    if (event == PTRACE_EVENT_SECCOMP) on = meet_call(r, tid);
+    else if (event == PTRACE_EVENT_EXEC && tid == r->pid) break_at_entry(r);
+    else if (signal == (SIGTRAP | 0x80) && tid == r->dying) kill(r->pid, SIGKILL);
+    if (event || signal == (SIGTRAP | 0x80) || (signal == SIGTRAP && came_to_entry(r, tid))) signal = 0;
+    ptrace(on, tid, 0, signal); /* fails where the thread was killed meanwhile, which the next wait tells */
+}
+
+/* Until the program is over. What it leaves running is killed with the tracer, PTRACE_O_EXITKILL. */
+static int trace(run *r, char **argv)
+{
+    int ready[2], status;
+    if (pipe2(ready, O_CLOEXEC) < 0) stop("pipe: ", "");
+    if ((r->pid = fork()) < 0) stop("fork: ", "");
+    if (!r->pid) start(r, ready[0], argv);
+    if (ptrace(PTRACE_SEIZE, r->pid, 0,
+               PTRACE_O_EXITKILL | PTRACE_O_TRACESECCOMP | PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK |
+                   PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC | PTRACE_O_TRACESYSGOOD) < 0)
+        stop("ptrace: ", "");
+    if (write(ready[1], "", 1) != 1) stop("pipe: ", "");
+    for (;;) {
+        pid_t tid = waitpid(-1, &status, __WALL);
+        if (tid < 0 && errno == EINTR) continue;
+        if (tid < 0) stop("wait: ", "");
+        if (WIFSTOPPED(status)) meet_stop(r, tid, status);
+        else if (tid == r->pid) return status;
+    }
+}
+
+/* ---- what the shim sees ---- */
+
+static int preload(run *r, const char *plan, char **argv)
+{
+    char path[PATH_MAX], text[PATH_MAX];
+    int status, fd = memfd_create("faults", 0);
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 8);
+    if (fd < 0 || n < 0 || ftruncate(fd, sizeof(fault_counts)) < 0) stop("memory: ", "");
+    fault_counts *counts = mmap(NULL, sizeof *counts, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (counts == MAP_FAILED) stop("memory: ", "");
+    strcpy(path + n, ".so");
+    snprintf(text, sizeof text, "%d:%s", fd, plan);
+    setenv("LD_PRELOAD", path, 1);
+    setenv("SGT_FAULTS", text, 1);
+    if ((r->pid = fork()) < 0) stop("fork: ", "");
+    if (!r->pid) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        execvp(*argv, argv);
+        _exit(127);
+    }
+    while (waitpid(r->pid, &status, 0) < 0 && errno == EINTR) {}
+    r->seen = counts->seen;
+    r->hits = counts->hits;
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    run r = {.pid = 0};
+    const char *out = NULL;
+    int at = 1, status;
+    if (argc > 2 && !strcmp(argv[1], "-o")) out = argv[2], at = 3;
+    if (argc < at + 2) stop("faults [-o FILE] CALLS:WHAT[:N] PROGRAM [ARGUMENT]...", "");
+    char *plan = strdup(argv[at]), *names = strtok(plan, ":"), *does = strtok(NULL, ":");
+    r.place = fault_place_of(strtok(NULL, ":"));
+    errno = 0;
+    if (!names || !does) stop("not CALLS:WHAT[:N]", argv[at]);
+    if (is_shims(names)) status = preload(&r, argv[at], argv + at + 1);
+    else {
+        set_what(&r, does);
+        for (char *name = strtok(names, ","); name; name = strtok(NULL, ",")) add_call(&r, name);
+        status = trace(&r, argv + at + 1);
+    }
+    FILE *f = out ? fopen(out, "we") : NULL;
+    if (f && (fprintf(f, "%llu %llu\n", (unsigned long long)r.seen, (unsigned long long)r.hits) < 0 || fclose(f)))
+        stop("cannot be written: ", out);
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+#endif
