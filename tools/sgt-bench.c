@@ -7,14 +7,16 @@ static const sgt_option none[] = {{0}};
 
 static const sgt_command *const commands[] = {
     &bench_loader_command, &bench_tokenize_command, &bench_gemm_command,  &bench_attention_command,
-    &bench_step_command,   &bench_ablation_command, &bench_score_command, &bench_sample_command, NULL};
+    &bench_step_command,   &bench_ablation_command, &bench_score_command, &bench_sample_command,
+    &bench_all_command,    NULL};
 
 static const sgt_program program = {
     .name = "sgt-bench",
     .usage = "sgt-bench SUBCOMMAND [OPTION]...",
     .about = "Measures the parts of sgt on this machine, each beside its limit or its peers.",
     .options = none,
-    .examples = "  sgt-bench loader out/\n"
+    .examples = "  sgt-bench all -o bench.html\n"
+                "  sgt-bench loader out/\n"
                 "  sgt-bench tokenize corpus/\n"
                 "  sgt-bench gemm --device cuda\n"
                 "  sgt-bench attention --device cuda\n"

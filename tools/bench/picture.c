@@ -140,7 +140,7 @@ int bench_picture_write(bench_picture *p, const char *path, sgt_error *err)
     end_group(p);
     if (fclose(p->f) == 0)
         length = asprintf(&text,
-                          "<svg class=\"bars\" xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
+                          "<svg class=\"bars\" role=\"img\" xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
                           "viewBox=\"0 0 %d %d\">\n%s<rect class=\"page\" width=\"100%%\" height=\"100%%\"/>\n%s</svg>\n",
                           wide, p->y + BOTTOM, wide, p->y + BOTTOM, style, p->body);
     int rc = length < 0 ? sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path)

@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 
 extern char **environ;
@@ -80,6 +81,7 @@ static int spawn(child *c, const bench_script *s, char *const *argv, char **env,
     else posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", 0, 0);
     posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
     posix_spawn_file_actions_adddup2(&files, c->errors, STDERR_FILENO);
+    if (s->folder) posix_spawn_file_actions_addchdir_np(&files, s->folder);
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
     posix_spawnattr_setsigmask(&attributes, &none);
@@ -140,13 +142,16 @@ static int start(child *c, const bench_script *s, sgt_error *err)
 }
 
 /* All that it writes until it closes its end. */
-static int listen_to(child *c, char *said, const sgt_stop *stop, sgt_error *err)
+static int listen_to(child *c, const bench_script *p, char *said, sgt_error *err)
 {
     size_t n = 0;
+    double began = sgt_now();
     for (;;) {
         struct pollfd f = {.fd = c->out, .events = POLLIN};
         char beyond[4096];
-        if (sgt_stopped(stop)) return sgt_fail(err, SGT_ESTOPPED, "interrupted");
+        if (sgt_stopped(p->stop)) return sgt_fail(err, SGT_ESTOPPED, "interrupted");
+        if (p->seconds > 0 && sgt_now() - began > p->seconds)
+            return sgt_fail(err, SGT_EUNSUPPORTED, "it did not end within %.0f s", p->seconds);
         if (poll(&f, 1, 100) <= 0) continue;
         size_t room = BENCH_SAID - 1 - n;
         ssize_t got = read(c->out, room ? said + n : beyond, room ? room : sizeof beyond);
@@ -188,14 +193,23 @@ static void close_ends(child *c)
     if (c->errors >= 0) close(c->errors);
 }
 
+/* It may put away what it has made, for five seconds. */
+static void end(pid_t id)
+{
+    kill(id, SIGTERM);
+    for (int tries = 0; waitpid(id, NULL, WNOHANG) == 0; tries++) {
+        if (tries == 500) kill(id, SIGKILL);
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+}
+
 /* Until it has ended, one way or the other. */
 static int run_child(child *c, const bench_script *p, char *said, sgt_error *err)
 {
     int status = 0, rc = make_files(c, p, err);
     if (rc < 0 || (rc = start(c, p, err)) < 0) return rc;
-    rc = listen_to(c, said, p->stop, err);
-    if (rc < 0) kill(c->id, SIGKILL);
-    waitpid(c->id, &status, 0);
+    if ((rc = listen_to(c, p, said, err)) < 0) end(c->id);
+    else waitpid(c->id, &status, 0);
     if (rc == SGT_OK && sgt_stopped(p->stop)) rc = sgt_fail(err, SGT_ESTOPPED, "interrupted");
     return rc == SGT_OK && status ? failed(c, p, said, status, err) : rc;
 }

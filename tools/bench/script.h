@@ -15,7 +15,9 @@ typedef struct bench_script {
     size_t size;
     const char *const *args;     /* behind the script's name, NULL at the end */
     const char *const *settings; /* "NAME=VALUE" before our environment, NULL at the end; NULL: none */
+    const char *folder;          /* where it works; NULL: here */
     int threads;                 /* on so many of our cores; 0: on all */
+    double seconds;              /* bench_script_run: it is ended after so long; 0: never */
     const sgt_stop *stop;
 } bench_script;
 
