@@ -15,6 +15,7 @@
 #include "tools/bench/shape.h"
 #include "tools/cli/talk.h"
 
+#define SIZE ((uint64_t)256 << 20)
 enum { MOST_PICTURE = 1 << 22 };
 #define MOST_S 285.0 /* for all parts, data and page: under five minutes on any machine */
 
@@ -22,7 +23,7 @@ static struct {
     const char *data, *text, *page, *parts;
     uint64_t size;
     int quick;
-} o = {.page = "bench.html", .size = (uint64_t)256 << 20};
+} o = {.page = "bench.html"};
 
 static bench_shape shape = BENCH_SHAPE;
 static int model_given;
@@ -161,6 +162,7 @@ static int name_data(all_bench *b, sgt_error *err)
         d->work = NULL;
         return rc;
     }
+    if (!o.size) o.size = SIZE;
     d->own_text = !o.text;
     d->own_set = !o.data;
     d->set_bytes = o.quick ? o.size / 8 : o.size;
