@@ -8,13 +8,13 @@ mkdir tmp
 nothing_is_left() { check 'nothing is left behind' test -z "$(ls -A tmp)"; }
 all="sgt-bench all --quick --size 1MiB --device cpu --model 1x16x2"
 
-run 0 $all --parts step,tokenize,loader,gemm,attention -o page.html
-stderr_has 'sgt-bench all: 5 parts, in two minutes or so at most'
+run 0 $all --parts step,tokenize,loader,sample,gemm,attention -o page.html
+stderr_has 'sgt-bench all: 6 parts, in two minutes or so at most'
 stderr_matches '^sgt-bench all: loader took [0-9]+ s$'
 stderr_matches '^sgt-bench all: page\.html is written, after [0-9:]+$'
 nothing_is_left
 check 'in their own order' test "$(grep -o '^\$ sgt-bench [a-z]*' .stdout | cut -d' ' -f3 | tr '\n' ' ')" = \
-    'tokenize loader gemm attention step '
+    'tokenize loader gemm attention step sample '
 table 'Limit: memcpy of the same windows, from memory.'
 stdout_has '$ sgt-bench step --parts --model 1x16x2 --device cpu --steps 3 --warmup 1'
 
@@ -24,8 +24,8 @@ sed 's/&amp;/\&/g; s/&lt;/</g; s/&gt;/>/g; s/&quot;/"/g' page.html > plain
 while read -r line; do
     case $line in '') ;; *) grep -qF -e "$line" plain || fail "the page lacks: $line" ;; esac
 done < tables
-check 'five pictures' test "$(grep -c '<svg class="bars"' page.html)" -eq 5
-check 'five tables' test "$(grep -c '<pre ' page.html)" -eq 5
+check 'six pictures' test "$(grep -c '<svg class="bars"' page.html)" -eq 6
+check 'six tables' test "$(grep -c '<pre ' page.html)" -eq 6
 check 'the text is said' grep -qF '128.0 KiB of words drawn as often as words are' page.html
 check 'our folder is not shown' test "$(grep -c "$PWD" page.html)" -eq 0
 python3 - page.html <<'END' || fail 'the page is not what HTML ought to be'
@@ -46,7 +46,7 @@ class Page(html.parser.HTMLParser):
         assert self.open.pop() == tag, tag
 page = Page()
 page.feed(open(sys.argv[1]).read())
-assert not page.open and page.ids == {'tokenize', 'loader', 'gemm', 'attention', 'step'}, (page.open, page.ids)
+assert not page.open and page.ids == {'tokenize', 'loader', 'gemm', 'attention', 'step', 'sample'}, (page.open, page.ids)
 END
 
 # JSON: each part's own document
@@ -116,6 +116,6 @@ stderr_matches '^sgt-bench all: nowhere/page\.html.*: No such file or directory$
 nothing_is_left
 run 1 env TMPDIR=/nowhere $all -o page.html
 stderr_is 'sgt-bench all: /nowhere: no folder can be made there (TMPDIR names another place): No such file or directory'
-run_usage '--parts sky: no such part (tokenize, loader, limits, gemm, attention, step, ablation)' sgt-bench all --parts gemm,sky
-run_usage '--parts ,: wanted one to 7 names with commas between them' sgt-bench all --parts ,
+run_usage '--parts sky: no such part (tokenize, loader, limits, gemm, attention, step, sample, ablation)' sgt-bench all --parts gemm,sky
+run_usage '--parts ,: wanted one to 8 names with commas between them' sgt-bench all --parts ,
 run_usage 'out: wanted options alone (--data OUT/ and --text INPUT name data)' sgt-bench all out

@@ -31,7 +31,7 @@ static int model_given;
 static const sgt_option table[] = {
     {.name = "What is measured"},
     {"parts", 0, SGT_OPT_TEXT, &o.parts, "LIST", "these alone, with commas between them", .def = "all",
-     .words = "tokenize|loader|limits|gemm|attention|step|ablation"},
+     .words = "tokenize|loader|limits|gemm|attention|step|sample|ablation"},
     {"data", 'd', SGT_OPT_TEXT, &o.data, "OUT/ | SHARD", "shards to read and to train on", .def = "made for it"},
     {"text", 0, SGT_OPT_TEXT, &o.text, "INPUT", "text to tokenize", .def = "made for it"},
     {"size", 0, SGT_OPT_SIZE, &o.size, "SIZE", "bytes of shards that are made; of text an eighth", .def = "256MiB",
@@ -89,11 +89,11 @@ static void list_parts(all_bench *b)
     int cuda = strcmp(b->device, "cuda") == 0;
     const all_data *d = &b->data;
     all_part *tokenize = add(b, 0, "tokenize", "Text to tokens", 25);
-    all_part *loader = add(b, 1, "loader", "Batches", 30), *limits = add(b, 2, "limits", "Batches beside their limits", 75);
+    all_part *loader = add(b, 1, "loader", "Batches", 30), *limits = add(b, 2, "limits", "Batches beside their limits", 65);
     all_part *gemm = add(b, 3, "gemm", "Matrix products", 35);
     add(b, 4, "attention", "Attention", 20);
-    all_part *step = add(b, 5, "step", "A training step", 50);
-    all_part *ablation = add(b, 6, "ablation", "What each technique brings", 50);
+    all_part *step = add(b, 5, "step", "A training step", 45), *sample = add(b, 6, "sample", "Sampling", 20);
+    all_part *ablation = add(b, 7, "ablation", "What each technique brings", 45);
     GIVE(tokenize, d->text);
     limits->args[0] = "loader";
     GIVE(loader, d->set);
@@ -102,13 +102,16 @@ static void list_parts(all_bench *b)
     GIVE(ablation, "--data", d->tokens);
     if (model_given || cuda) GIVE(ablation, "--model", shape.model);
     else GIVE(ablation, "--model", "4x256x4", "--seq-len", "128");
-    if (model_given) GIVE(gemm, "--model", shape.model), GIVE(step, "--model", shape.model);
-    for (int i = 3; i < ALL_PARTS; i++) GIVE(&b->parts[i], "--device", b->device);
+    for (int i = 3; i < 7 && model_given; i++)
+        if (i != 4) GIVE(&b->parts[i], "--model", shape.model);
+    for (int i = 3; i < ALL_PARTS; i++)
+        if (&b->parts[i] != sample) GIVE(&b->parts[i], "--device", b->device);
     if (o.quick) {
         GIVE(loader, "--seconds", ".5", "--turns", "3");
         GIVE(limits, "--seconds", ".5", "--turns", "3");
         GIVE(gemm, "--seconds", ".02");
         GIVE(step, "--steps", "3", "--warmup", "1");
+        GIVE(sample, "--tokens", "16", "--turns", "1");
         GIVE(ablation, "--steps", "2", "--warmup", "1", "--rounds", "1");
     } else {
         GIVE(step, "--steps", "10", "--warmup", "2");
@@ -126,7 +129,7 @@ static int choose_parts(all_bench *b, sgt_error *err)
         while (p < ALL_PARTS && strcmp(names[i], b->parts[p].name)) p++;
         if (p < ALL_PARTS) b->parts[p].wanted = 1;
         else if (rc == SGT_OK)
-            rc = sgt_fail(err, SGT_EUSAGE, "--parts %s: no such part (tokenize, loader, limits, gemm, attention, step, ablation)",
+            rc = sgt_fail(err, SGT_EUSAGE, "--parts %s: no such part (tokenize, loader, limits, gemm, attention, step, sample, ablation)",
                           names[i]);
     }
     for (int i = 0; i < count; i++) free(names[i]);
@@ -181,7 +184,7 @@ static int name_data(all_bench *b, sgt_error *err)
 static int make_data(all_bench *b, sgt_error *err)
 {
     const all_data *d = &b->data;
-    int trains = wanted(b, 6, 6) && !o.data;
+    int trains = wanted(b, 7, 7) && !o.data;
     char *text = o.text ? strdup(d->text) : sgt_join(d->work, d->text), *set = sgt_join(d->work, "set");
     char *tokens = sgt_join(d->work, "tokens");
     int rc = text && set && tokens ? SGT_OK : sgt_fail(err, SGT_ENOMEM, "out of memory");

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 
-enum { ALL_PARTS = 7, ALL_ARGS = 24 };
+enum { ALL_PARTS = 8, ALL_ARGS = 24 };
 
 typedef struct all_part {
     const char *name, *title;
