@@ -75,6 +75,8 @@ tame 0 sgt-inspect "run$evil/step-00000002"
 tame 1 sgt-inspect "run$evil/step-00000009"
 tame 1 sgt-sample "no$evil"
 tame 1 sgt-sample "set$evil"
+tame 1 sgt-sample "run$evil" --prompt-file "no$evil"
+tame 2 sgt-sample "run$evil" --vocab "no$evil" --prompt "$evil" --tokens "0$evil"
 tame 1 sgt-report "no$evil"
 tame 1 sgt-report "set$evil"
 if command -v gnuplot > /dev/null; then tame 0 sgt-report "run$evil" -o "page$evil.html"; fi

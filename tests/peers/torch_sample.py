@@ -47,7 +47,6 @@ class NanoGPT(nn.Module):
         self.h = nn.ModuleList(Block(C, H) for _ in range(L))
         self.ln, self.head = nn.LayerNorm(C), nn.Linear(C, V, bias=False)
         self.head.weight = self.wte.weight
-        nn.init.normal_(self.wte.weight, std=0.02)
 
     def forward(self, ids):
         x = self.wte(ids) + self.wpe(torch.arange(ids.shape[1]))
@@ -66,7 +65,12 @@ class NanoGPT(nn.Module):
 
 
 def make_nanogpt(shape, T, V, kind):
-    model = NanoGPT(*shape, T, V).to(TYPES[kind]).eval()
+    with torch.device("meta"):
+        model = NanoGPT(*shape, T, V).to(TYPES[kind]).eval()
+    model = model.to_empty(device="cpu")
+    model.head.weight = model.wte.weight
+    with torch.no_grad():
+        for p in model.parameters(): p.uniform_(-.03, .03)
     return f"nanoGPT, torch {torch.__version__.split('+')[0]}", model.generate
 
 
@@ -75,7 +79,12 @@ def make_transformers(shape, T, V, kind):
     L, C, H = shape
     config = transformers.GPT2Config(vocab_size=V, n_positions=T, n_embd=C, n_layer=L, n_head=H, bos_token_id=None,
                                      eos_token_id=None)
-    model = transformers.GPT2LMHeadModel(config).to(TYPES[kind]).eval()
+    with torch.device("meta"):  # their own way to random weights takes longer than the measurement
+        model = transformers.GPT2LMHeadModel(config).to(TYPES[kind]).eval()
+    model = model.to_empty(device="cpu")
+    model.tie_weights()
+    with torch.no_grad():
+        for p in model.parameters(): p.uniform_(-.03, .03)
 
     def generate(ids, tokens):
         with torch.no_grad():

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "fixture.h"
+#include "folder.h"
 #include "generate/generate.h"
 #include "generate/team.h"
 #include "run/checkpoint.h"
@@ -193,6 +194,44 @@ Test(generate, too_large_a_model_is_said)
     cr_expect_eq(b->put(b, SGT_PARAMETERS, 2, 51, 2, f.initial, &err), SGT_EUSAGE, "past the tensor's end");
     sgt_decoder_close(d);
     sgt_decoder_close(NULL);
+    fixture_free(&f);
+}
+
+/* A fixture's parameters lie in its file as in llm.c's, behind another header. */
+static void write_llmc(const fixture *f, const char *name, const char *path)
+{
+    const sgt_model *m = &f->model;
+    size_t n = sgt_model_parameters(m) * sizeof(float);
+    char *bytes = calloc(1, 1024 + n);
+    const int32_t header[] = {20240326, 3, (int32_t)m->positions, (int32_t)m->vocab, (int32_t)m->layers,
+                              (int32_t)m->heads, (int32_t)m->channels, (int32_t)m->vocab};
+    memcpy(bytes, header, sizeof header);
+    char from[128];
+    snprintf(from, sizeof from, FIXTURES "%s.bin", name);
+    FILE *in = fopen(from, "rb");
+    cr_assert(in && fseek(in, 1024 + 2L * f->batch * f->seq * 4, SEEK_SET) == 0 && fread(bytes + 1024, 1, n, in) == n);
+    fclose(in);
+    put_file(path, bytes, 1024 + n);
+    free(bytes);
+}
+
+Test(generate, llm_c_models_too, .init = make_folder, .fini = remove_folder)
+{
+    sgt_error err;
+    fixture f;
+    fixture_load(&f, "odd_tanh", SGT_GELU_TANH);
+    write_llmc(&f, "odd_tanh", "model.bin");
+    sgt_decoder_options o = {.sequences = f.batch, .threads = 2};
+    sgt_decoder *d = decoder(&f, f.batch, 2, 0, 1 << 20), *other;
+    float *want = all_logits(&f, d, 4);
+    cr_assert_eq(sgt_checkpoint_shape(&o.model, in_folder("model.bin"), &err), 0, "%s", err.text);
+    cr_assert_eq(sgt_decoder_open(&other, &o, &err), 0, "%s", err.text);
+    int rc = sgt_checkpoint_load_model(in_folder("model.bin"), sgt_decoder_loads(other), &o.model, &err);
+    cr_assert_eq(rc, 0, "%s", err.text);
+    same_bits(&f, other, want, 4, "llm.c's file");
+    sgt_decoder_close(d);
+    sgt_decoder_close(other);
+    free(want);
     fixture_free(&f);
 }
 
