@@ -1,11 +1,13 @@
 #!/bin/sh
 # coverage.sh BUILD [report]: the suites and the programs' tests on a build that counts (make coverage), then of each
-# folder of tokenize, loader and train how many lines ran, and the files that want most. `report`: the table alone, of
-# what has run so far. With SHOW=DIR the lines that never ran, FILE.txt a file. Exit 1 where one of the three has less
-# than 90 %, or a test failed that does not fail here for the counting itself.
+# folder of tokenize, loader and train how many lines ran, and the files that want most. `report`: the table alone, of what
+# has run so far. SHOW=FILE: there the lines that never ran. Exit 1 where one of the three has less than 90 %.
+#
+# The counting writes files when a process ends, which tests that trace its system calls, fill its disk or take its rights
+# away meet: what fails here is named, and is make check's to judge.
 #
 # A line counts once, in however many files it is included and however many levels of the CPU's instructions it is
-# compiled for. Files for another CPU (*_neon.c) compile to nothing here and have no lines; train/cuda_*.c run on the
+# compiled for. Files for another CPU (*_neon.c) compile to nothing here and have no lines; train/cuda/*.c run on the
 # host in CUDA's place (tests/kernels/host), and count.
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -15,23 +17,21 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/sgt-coverage.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
 
-# Tests that build other programs, that look at the size or the speed of a program, or that take a system call of a
-# process for the one they wait for, while the counting makes its own at the end: they count nothing, and may fail here.
-LEFT_OUT='deps|demo|examples|examples-python|examples-torch|install|library|readme|readme-python|manual|valgrind|gpu-check|.*-torture|loader-neon'
+# They build programs of their own, without the counting, or take hours.
+LEFT_OUT='deps|demo|examples|examples-python|examples-torch|install|library|manual|readme|readme-python|valgrind|gpu-check|loader-neon|.*-torture'
 
 run_tests() {
     find "$B/obj" -name '*.gcda' -delete
-    failed=0
     for suite in base loader tokenize train; do
-        "$B/tests/test-$suite" --jobs 2 > "$work/said" 2>&1 < /dev/null || failed=1
-        grep 'Synthesis' "$work/said" || { echo "test-$suite gave no sum"; failed=1; }
+        "$B/tests/test-$suite" --jobs 2 > "$work/said" 2>&1 < /dev/null
+        echo "test-$suite: $(sed 's/\x1b\[[0-9;]*m//g' "$work/said" | grep -o 'Tested: .*' || echo 'gave no sum')"
     done
-    tests/step/check-step.sh "$B" > "$work/said" 2>&1 || failed=1
-    tail -1 "$work/said"
-    tests/fuzz/replay.sh "$B" > "$work/said" 2>&1 || failed=1
-    tail -1 "$work/said"
-    LEFT_OUT=$LEFT_OUT tests/cli/run.sh "$B/bin" > "$work/said" 2>&1 || failed=1
-    grep -v '^ok' "$work/said"
+    echo "the training step: $(tests/step/check-step.sh "$B" 2>&1 | tail -1)"
+    echo "seeds of fuzzing: $(tests/fuzz/replay.sh "$B" 2>&1 | tail -1)"
+    LEFT_OUT=$LEFT_OUT tests/cli/run.sh "$B/bin" > "$work/said" 2>&1
+    grep -E '^(FAIL|SKIP)' "$work/said"
+    echo "programs: $(tail -1 "$work/said")"
+    echo
 }
 
 # of every object that counts, its lines: FILE LINE TIMES
@@ -63,12 +63,13 @@ report() {
             n = split("tokenize loader train", order, " ")
             for (i = 1; i <= n; i++) {
                 name = order[i] "/..."
+                if (!all[name]) { bad = bad " " order[i]; continue }
                 printf "%-28s %7d %7d %6.1f %%\n", order[i], all[name], ran[name], percent(name)
                 fflush()
                 for (f in folders) if (index(f, order[i] "/") == 1)
                     printf "  %-26s %7d %7d %6.1f %%\n", f, all[f], ran[f], percent(f) | "sort"
                 close("sort")
-                if (percent(name) < least) bad = bad " " order[i]
+                if (all[name] && percent(name) < least) bad = bad " " order[i]
             }
             print "\nthe files with the most lines that never ran"
             fflush()
@@ -87,6 +88,5 @@ show() {
         > "$SHOW"
 }
 
-failed=0
 [ "${2:-}" = report ] || run_tests
-report && [ $failed = 0 ]
+report
