@@ -12,8 +12,8 @@
 
 #define WAITING 0.05  /* of the time, from which on the loader is worth looking at; */
 #define AT_LEAST 1    /* and seconds: to start up takes some of every run */
-#define WORSE 1.02    /* a validation loss so many times its lowest: the model learns its data by heart */
-#define LATER 3       /* evaluations since then, at least */
+#define WORSE 1.02    /* validation losses so many times their lowest: the model learns its data by heart */
+#define LATER 3       /* of them, at least */
 
 static void say(report_run *r, const char *fmt, ...) SGT_PRINTF(2, 3);
 static void say(report_run *r, const char *fmt, ...)
@@ -56,14 +56,18 @@ static void about_curve(report_run *r)
     }
 }
 
+/* Since the lowest one all were higher by that much: one evaluation is no trend. */
 static void about_validation(report_run *r)
 {
     size_t later = 0;
+    double least = HUGE_VAL;
     for (size_t i = 0; i < r->log.count; i++) {
         const double *v = r->log.rows[i].v;
-        if (!isnan(v[REPORT_VAL]) && v[REPORT_STEP] + 1 > r->best_step) later++;
+        if (isnan(v[REPORT_VAL]) || v[REPORT_STEP] + 1 <= r->best_step) continue;
+        later++;
+        if (v[REPORT_VAL] < least) least = v[REPORT_VAL];
     }
-    if (later >= LATER && r->val_loss > WORSE * r->best_val)
+    if (later >= LATER && least > WORSE * r->best_val)
         say(r,
             "the validation loss was lowest after step %.0f (%.4g) and has risen to %.4g since: the model learns its "
             "data by heart (fewer --epochs, more data, or --dropout 0.1)",

@@ -71,26 +71,25 @@ static double nice_step(double width, int count)
     return least <= 2 * power ? 2 * power : least <= 5 * power ? 5 * power : 10 * power;
 }
 
+/* "500", "1.5k", "2M". Below 10,000 numbers stay as they are where an axis has smaller steps than 500. */
 static void tick_text(char *buf, size_t n, double v, double step)
 {
     static const char *const names[] = {"", "k", "M", "G", "T", "P"};
     size_t i = 0;
-    double most = fabs(v);
-    for (; most >= 9999.5 && i + 1 < sizeof names / sizeof *names; i++, v /= 1000, step /= 1000) most /= 1000;
-    if (most >= 1000 && i == 0 && step >= 500) {
+    while (i + 1 < sizeof names / sizeof *names &&
+           fabs(v) >= (i || step >= 500 ? 999.5 : 9999.5)) {
         v /= 1000;
         step /= 1000;
-        i = 1;
+        i++;
     }
     int decimals = step >= 1 ? 0 : (int)ceil(-log10(step) - 1e-6);
     if (decimals > 6 || fabs(v) >= 1e6) snprintf(buf, n, "%.3g%s", v, names[i]);
     else snprintf(buf, n, "%.*f%s", decimals, v, names[i]);
-    if (strchr(buf, '.') && i) { /* 2.50k: 2.5k */
-        char *end = buf + strcspn(buf, "kMGTP"), *keep = end;
-        while (keep[-1] == '0') keep--;
-        if (keep[-1] == '.') keep--;
-        memmove(keep, end, strlen(end) + 1);
-    }
+    char *end = buf + strcspn(buf, "kMGTP"), *keep = end; /* 2.50k: 2.5k */
+    if (!i || !memchr(buf, '.', (size_t)(end - buf))) return;
+    while (keep[-1] == '0') keep--;
+    if (keep[-1] == '.') keep--;
+    memmove(keep, end, strlen(end) + 1);
 }
 
 static void put_linear_ticks(axis *a, double unit, int count)

@@ -64,6 +64,14 @@ static void say_thinning(report_figure *g, const report *r, int band)
     report_figure_say(g, "%s", band ? ", the shade behind it reaches from the lowest to the highest of them." : ".");
 }
 
+static void say_evaluations(report_figure *g, const report *r)
+{
+    uint64_t most = 0;
+    for (size_t i = 0; i < r->count; i++)
+        if (r->runs[i].evaluations.steps > most) most = r->runs[i].evaluations.steps;
+    if (most > 1) report_figure_say(g, " A dot is the mean of up to %llu evaluations.", (unsigned long long)most);
+}
+
 /* ---- loss ---- */
 
 static int rising(const void *a, const void *b)
@@ -144,6 +152,7 @@ static int put_loss_over(FILE *page, const report *r, int x, sgt_error *err)
         loss_keys(&g, r);
         report_figure_say(&g, "Nats a token; lower is better.");
         say_thinning(&g, r, 1);
+        say_evaluations(&g, r);
         if (above) report_figure_say(&g, " Cut off: %zu point%s above.", above, above == 1 ? "" : "s");
         if (!any_evaluation(r)) report_figure_say(&g, " Nothing was evaluated.");
     } else if (x == REPORT_TOKENS) {

@@ -21,7 +21,7 @@ char *report_time(char *buf, size_t n, double seconds)
     double minutes = floor(seconds / 60 + 0.5), hours = floor(minutes / 60);
     if (seconds < 100) snprintf(buf, n, "%.3g\u00a0s", seconds);
     else if (minutes < 100) snprintf(buf, n, "%.0f\u00a0min", minutes);
-    else if (hours < 48) snprintf(buf, n, "%.0f\u00a0h %.0f\u00a0min", hours, minutes - 60 * hours);
+    else if (hours < 48) snprintf(buf, n, "%.0f\u00a0h\u00a0%.0f\u00a0min", hours, minutes - 60 * hours);
     else snprintf(buf, n, "%.1f\u00a0days", seconds / 86400);
     return buf;
 }
@@ -122,21 +122,40 @@ static void put_runs(FILE *page, const report *r)
 
 static void put_about(FILE *page, const report_run *run)
 {
-    char text[64];
+    char text[64], printable[256];
     const char *model = run->settings_known ? run->settings.model : NULL;
     fputs("<p class=\"about\">", page);
-    if (model) sgt_page_text(page, model);
+    if (model) sgt_page_text(page, sgt_printable(printable, sizeof printable, model));
     report_big(text, sizeof text, (double)run->parameters);
     if (run->parameters) fprintf(page, "%s%s parameters", model ? ", " : "", text);
     if (run->settings_known && run->settings.precision) {
         fputs(model || run->parameters ? ", " : "", page);
-        sgt_page_text(page, run->settings.precision);
+        sgt_page_text(page, sgt_printable(printable, sizeof printable, run->settings.precision));
     }
     if (*run->device) {
         fputs(" \u00b7 ", page);
-        sgt_page_text(page, run->device);
+        sgt_page_text(page, sgt_printable(printable, sizeof printable, run->device));
     }
     fputs("</p>\n", page);
+}
+
+/* Options in a sentence look like such, and are not broken at their dashes: "--lr 0.001". */
+static void put_sentence(FILE *page, const char *text)
+{
+    char piece[1024];
+    while (*text) {
+        const char *at = strstr(text, "--");
+        size_t n = at ? (size_t)(at - text) : strlen(text);
+        snprintf(piece, sizeof piece, "%.*s", (int)n, text);
+        sgt_page_text(page, piece);
+        if (!at) return;
+        n = 2 + strspn(at + 2, "abcdefghijklmnopqrstuvwxyz-");
+        snprintf(piece, sizeof piece, "%.*s", (int)n, at);
+        fputs("<code>", page);
+        sgt_page_text(page, piece);
+        fputs("</code>", page);
+        text = at + n;
+    }
 }
 
 static void put_item(FILE *page, const report *r, const report_run *run, const char *text)
@@ -149,7 +168,7 @@ static void put_item(FILE *page, const report *r, const report_run *run, const c
         sgt_page_text(page, run->name);
         fputs("</b> ", page);
     }
-    sgt_page_text(page, sgt_printable(printable, sizeof printable, text));
+    put_sentence(page, sgt_printable(printable, sizeof printable, text));
     fputs("</li>\n", page);
 }
 

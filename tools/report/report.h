@@ -17,7 +17,8 @@
 #include "sgt_train.h"
 
 #define REPORT_RUNS 24   /* that one page sets beside each other: colours and dashes tell no more apart */
-#define REPORT_BINS 240  /* points of a curve at most */
+#define REPORT_BINS 240  /* points of a curve at most; */
+#define REPORT_DOTS 60   /* with a dot each */
 #define REPORT_ADVICE 12 /* lines of one run */
 
 /* ---- what a run has logged ---- */

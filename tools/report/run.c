@@ -86,6 +86,9 @@ static void estimate(report_run *r)
     r->estimated = sgt_train_estimate_memory(&r->settings, &o, &r->estimate, &why) == SGT_OK;
     if (!r->estimated) snprintf(r->why_not, sizeof r->why_not, "%s", why.text);
     else if (!r->parameters) r->parameters = sgt_model_parameters(&r->estimate.model);
+    sgt_model m;
+    if (!r->parameters && r->settings.model && sgt_model_named(&m, r->settings.model, NULL) == SGT_OK)
+        r->parameters = sgt_model_parameters(&m);
 }
 
 /* ---- headline ---- */

@@ -40,7 +40,8 @@ int report_thin(report_bins *b, const report_log *l, int evaluated, sgt_error *e
     *b = (report_bins){0};
     for (size_t i = 0; i < l->count; i++) rows += (size_t)wanted(&l->rows[i], evaluated);
     if (!rows) return SGT_OK;
-    b->steps = (rows + REPORT_BINS - 1) / REPORT_BINS;
+    size_t most = evaluated ? REPORT_DOTS : REPORT_BINS;
+    b->steps = (rows + most - 1) / most;
     b->at = calloc((rows + b->steps - 1) / b->steps, sizeof *b->at);
     if (!b->at) return sgt_fail(err, SGT_ENOMEM, "out of memory");
     for (size_t i = 0; i < l->count; i++) {
