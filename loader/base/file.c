@@ -17,6 +17,14 @@ struct sgt_file {
     char *path, *temporary;
 };
 
+FILE *sgt_file_stream(const char *path, int keep)
+{
+    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | (keep ? 0 : O_CREAT | O_TRUNC), 0666);
+    FILE *f = fd < 0 ? NULL : fdopen(fd, keep ? "r+" : "w");
+    if (fd >= 0 && !f) close(fd);
+    return f;
+}
+
 char *sgt_join(const char *folder, const char *name)
 {
     size_t n = strlen(folder), m = strlen(name);

@@ -12,6 +12,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 #include "error.h"
@@ -38,6 +39,10 @@ int sgt_file_get(char **out, size_t *n, const char *path, size_t max, sgt_error 
 /* Through EINTR and short writes; fewer bytes than asked for are an error. */
 int sgt_write_all(int fd, const void *p, size_t n, const char *name, sgt_error *err);
 int sgt_pread_all(int fd, void *p, size_t n, uint64_t at, const char *name, sgt_error *err);
+
+/* A stream that writes the file `path`, from nothing or, where `keep`, with what it has: NULL and errno as of fopen.
+ * Never through a symbolic link, which somebody else may have laid at the name in a folder that is shared. */
+FILE *sgt_file_stream(const char *path, int keep);
 
 int sgt_make_folders(const char *path, sgt_error *err);  /* mkdir -p */
 int sgt_sync_folder(const char *path, sgt_error *err);   /* fsync of a folder: names in it are durable */

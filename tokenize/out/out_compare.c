@@ -211,7 +211,7 @@ int sgt_out_write_inputs(const char *work, const sgt_corpus *c, sgt_error *err)
 {
     char *path = sgt_join(work, "inputs.jsonl");
     int rc = SGT_OK;
-    FILE *f = path ? fopen(path, "we") : NULL;
+    FILE *f = path ? sgt_file_stream(path, 0) : NULL;
     if (!f) rc = path ? sgt_fail_errno(err, "%s", path) : no_memory(work, err);
     for (size_t i = 0; i < c->count && !rc; i++) {
         char *line = sgt_corpus_describe(c, i, c->files[i].size);

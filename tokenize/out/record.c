@@ -46,7 +46,7 @@ static int no_memory(const sgt_record *r, sgt_error *err)
 static int open_sources(sgt_record *r, sgt_error *err)
 {
     if (!(r->sources_path = sgt_join(r->o->work, "sources.jsonl"))) return no_memory(r, err);
-    r->sources = fopen(r->sources_path, r->now.sources ? "r+e" : "we");
+    r->sources = sgt_file_stream(r->sources_path, r->now.sources != 0);
     if (!r->sources || ftruncate(fileno(r->sources), (off_t)r->now.sources) < 0 || fseeko(r->sources, 0, SEEK_END) < 0)
         return sgt_fail_errno(err, "%s", r->sources_path);
     return SGT_OK;

@@ -230,7 +230,7 @@ static int append_file(FILE *to, const char *path, sgt_error *err)
 static int join_sources(const parts *p, sgt_error *err)
 {
     char *path = sgt_join(p->out.work, "sources.jsonl");
-    FILE *f = path ? fopen(path, "we") : NULL;
+    FILE *f = path ? sgt_file_stream(path, 0) : NULL;
     int rc = f ? SGT_OK : path ? sgt_fail_errno(err, "%s", path) : no_memory(p, err);
     for (uint32_t i = 0; i < p->ranks && !rc; i++) {
         if (p->first[i] == p->first[i + 1]) continue;

@@ -271,7 +271,7 @@ static int open_log(sgt_run *r, uint64_t step, const sgt_notice *notice, sgt_err
     if (!path) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", r->path);
     int rc = cut_log(r, path, step, notice, err);
     if (rc == SGT_OK) {
-        r->log = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+        r->log = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
         if (r->log < 0) rc = sgt_fail_errno(err, "%s", path);
     }
     free(path);
