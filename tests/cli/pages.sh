@@ -63,12 +63,22 @@ END {
 }
 AWK
 
+# Every option in ./examples, on lines that begin with the program, is in its table.
+options_exist() {
+    grep -E "^ *$program " examples | sed 's/ && .*//' | grep -oE -e ' --[a-z][a-z0-9-]*' | tr -d ' ' | sort -u |
+        while read -r option; do
+            cut -f 2 table | grep -qx -e "${option#--}" || fail "$program has no $option, which an example has"
+        done || exit 1
+}
+
 for page in "$ROOT"/tools/sgt-*.1; do
     program=$(basename "$page" .1)
     run 0 "$program" --completion table
     cp .stdout table
     awk -f compare.awk table "$page" > said || fail "$(cat said)"
-    grep -q 'SH EXAMPLES' "$page" || fail "$page has no examples"
+    sed -n '/^\.SH EXAMPLES/,/^\.SH SEE/p' "$page" | sed 's/\\-/-/g' > examples
+    grep -q "^$program" examples || fail "$page has no examples"
+    options_exist
     if command -v mandoc > /dev/null; then
         run 0 mandoc -Tlint -Wwarning "$page"
     fi
@@ -84,7 +94,9 @@ for page in "$ROOT"/tools/sgt-*.1; do
         cp .stdout help
         [ -z "$(LC_ALL=C.UTF-8 awk 'length > 100' help)" ] || fail "more than 100 columns: $(awk 'length > 100' help)"
         [ "$(grep -c '^[A-Z].*:$' help)" -ge 3 ] || fail "$called has no groups"
-        sed -n '/^Examples:$/,$p' help | grep -q "^  .*$called" || fail "$called has no example"
+        sed -n '/^Examples:$/,$p' help > examples
+        grep -q "^  .*$called" examples || fail "$called has no example"
+        options_exist
         tr -s '\n ' ' ' < help > flat
         grep "^$command	" table | while IFS='	' read -r _ name letter value def _; do
             option="--$name"
