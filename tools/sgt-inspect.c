@@ -5,10 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "sgt_loader.h"
 #include "shards/megatron.h"
+#include "tools/cli/no_memory.h"
 #include "tools/cli/options.h"
 #include "tools/cli/talk.h"
 #include "tools/inspect/inspect.h"
@@ -74,6 +76,16 @@ static const sgt_program program = {
 
 typedef enum kind { KIND_SHARDS, KIND_RUN, KIND_CHECKPOINT } kind;
 
+/* What cannot be looked at does not tell the kind; whoever opens it says what is wrong. */
+static int holds(const char *folder, const char *name)
+{
+    char *path = sgt_join(folder, name);
+    if (!path) sgt_no_memory();
+    int found = access(path, F_OK) == 0;
+    free(path);
+    return found;
+}
+
 static int find_kind(kind *k, const char *path, sgt_error *err)
 {
     struct stat st;
@@ -86,10 +98,8 @@ static int find_kind(kind *k, const char *path, sgt_error *err)
         return shard ? SGT_OK : sgt_fail_errno(err, "%s", path);
     }
     if (!S_ISDIR(st.st_mode)) return SGT_OK;
-    if (inspect_exists(path, "config.json")) *k = KIND_CHECKPOINT;
-    else if (inspect_exists(path, "log.jsonl") || inspect_exists(path, "latest") ||
-             inspect_exists(path, "options.json"))
-        *k = KIND_RUN;
+    if (holds(path, "config.json")) *k = KIND_CHECKPOINT;
+    else if (holds(path, "log.jsonl") || holds(path, "latest") || holds(path, "options.json")) *k = KIND_RUN;
     return SGT_OK;
 }
 

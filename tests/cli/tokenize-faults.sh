@@ -35,7 +35,6 @@ everything() {
     disturb clone,clone3,vfork:EAGAIN
     sees_memory || return 0
     disturb memory:fail
-    disturb memory@libjansson:fail 10
     for library in libzstd libz. libpcre2 libxxhash; do disturb memory@$library:fail; done
     for jump in back forward wild; do disturb clock:$jump; done
 }

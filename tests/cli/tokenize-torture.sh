@@ -45,18 +45,18 @@ numbers() { awk -v seed="$seed" 'BEGIN { srand(seed); while (1) print rand(), ra
 below() { awk -v x="$1" -v n="$2" 'BEGIN { print int(x * n) }'; }
 
 has_ranks() { [ "$1" -eq 4 ] || [ "$1" -eq 6 ]; }
-begin() { # KIND THREADS: pids and their number
+begin() { # KIND THREADS [SECONDS BITS]: pids; those processes whose bit is set live so long at most
     eval "inputs=\$inputs$1"
-    pids=
-    if has_ranks "$1"; then
-        for rank in 0 1 2; do
-            sgt-tokenize --quiet --threads "$2" --rank $rank --ranks 3 $inputs cut$1 > .stdout$rank 2> .stderr$rank &
-            pids="$pids $!"
-        done
-    else
-        sgt-tokenize --quiet --threads "$2" $inputs cut$1 > .stdout0 2> .stderr0 &
-        pids=$!
-    fi
+    pids= ranks=0
+    ! has_ranks "$1" || ranks='0 1 2'
+    for rank in $ranks; do
+        as=
+        ! has_ranks "$1" || as="--rank $rank --ranks 3"
+        dies=
+        [ $((${4:-0} >> rank & 1)) -eq 0 ] || dies="timeout --foreground -s KILL $3"
+        $dies sgt-tokenize --quiet --threads "$2" $as $inputs cut$1 > .stdout$rank 2> .stderr$rank &
+        pids="$pids $!"
+    done
 }
 shards_of() { ls -i "$1" 2> /dev/null | grep 'bin$' | sort; }
 check_names() { # KIND: of what is there
@@ -79,18 +79,15 @@ numbers | while read -r length threads which; do
     kind=$((kind % kinds + 1))
     eval "longest=\$longest$kind"
     shards_of cut$kind > had
-    begin $kind "$(($(below "$threads" 3) + 1))"
-    sleep "$(awk -v x="$length" -v ms="$longest" 'BEGIN { printf "%.4f", x * ms / 1000 }')"
-    doomed=$(below "$which" 7) # bits of the ranks; a process by itself always is
-    bit=1 died=0
-    for pid in $pids; do
-        if ! has_ranks "$kind" || [ $(((doomed + 1) / bit % 2)) -eq 1 ]; then kill -9 $pid 2> /dev/null; fi
-        bit=$((bit * 2))
-    done
+    doomed=1 # a process by itself always is; of ranks some are
+    ! has_ranks $kind || doomed=$(($(below "$which" 7) + 1))
+    begin $kind "$(($(below "$threads" 3) + 1))" \
+        "$(awk -v x="$length" -v ms="$longest" 'BEGIN { printf "%.4f", x * ms / 1000 + .0001 }')" $doomed
+    died=0
     for pid in $pids; do
         code=0
         wait $pid 2> /dev/null || code=$?
-        case $code in 0) ;; 137) died=$((died + 1)) ;; *) fail "kind $kind: exit $code: $(cat .stderr?)" ;; esac
+        case $code in 0 | 124) ;; 137) died=$((died + 1)) ;; *) fail "kind $kind: exit $code: $(cat .stderr?)" ;; esac
     done
     [ -z "$(cat .stderr?)" ] || fail "kind $kind said something: $(cat .stderr?)"
     kills=$((kills + died))

@@ -42,7 +42,7 @@ files() {
 reading() {
     disturb $reads:EIO
     disturb $transfers:short
-    ! sees_memory || disturb memory:fail
+    ! sees_memory || disturb memory:fail 3
 }
 prepare() { rm -rf run; [ ! -e begun ] || cp -r begun run; }
 options="--quiet $small --eval-every 2 --save-every 2 --keep 2 --resume"
@@ -53,7 +53,6 @@ again="sgt-train $options --steps 6 --loader preload"
 files
 reading
 if sees_memory; then
-    disturb memory@libjansson:fail 10
     disturb memory@libxxhash:fail
     for jump in back forward wild; do disturb clock:$jump; done
 fi

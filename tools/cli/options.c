@@ -14,6 +14,8 @@
 #include "base/version.h"
 #include "tools/cli/completion.h"
 #include "tools/cli/near.h"
+#include "tools/cli/no_memory.h"
+#include "tools/cli/no_memory.h"
 #include "tools/cli/ranks.h"
 
 /* ---- numbers ---- */
@@ -313,11 +315,9 @@ int sgt_options_parse(const sgt_program *p, int argc, char **argv)
 {
     int operands = 0, only_operands = 0;
     hold_standard_files();
+    sgt_end_without_memory(p->name);
     char **kept = malloc(sizeof *kept * (size_t)(argc + 1));
-    if (!kept) {
-        fprintf(stderr, "%s: out of memory\n", p->name);
-        exit(SGT_EXIT_FAILED);
-    }
+    if (!kept) sgt_no_memory();
     for (int i = 1; i < argc;) {
         if (!only_operands && !strcmp(argv[i], "--")) only_operands = 1, i++;
         else if (only_operands || argv[i][0] != '-' || !argv[i][1]) kept[operands++] = argv[i++];

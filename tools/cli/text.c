@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/cli/no_memory.h"
+
 /* Bytes of the sequence that begins with s[0] (0: none does) into *want, and how many of s[n] are as it wants them. */
 static size_t match(const uint8_t *s, size_t n, size_t *want)
 {
@@ -36,7 +38,7 @@ int sgt_utf8_begins(const uint8_t *s, size_t n)
 json_t *sgt_json_text(const char *text, size_t n)
 {
     char *clean = malloc(3 * n + 1);
-    if (!clean) return NULL;
+    if (!clean) sgt_no_memory(); /* a field would be left out */
     size_t used = 0;
     for (size_t i = 0; i < n;) {
         int step = sgt_utf8_step((const uint8_t *)text + i, n - i);

@@ -123,7 +123,10 @@ int merge_claim(merge *m, sgt_error *err)
     if (!rc) rc = sgt_make_folders(m->out, err);
     if (!rc) rc = lock_out(m, err);
     if (rc < 0) {
-        if (m->made) rmdir(m->out);
+        if (m->made) { /* both are empty, unless another program is at work there by now */
+            rmdir(m->work);
+            rmdir(m->out);
+        }
         free(m->work);
         m->work = NULL;
         return rc;

@@ -125,7 +125,12 @@ static int list_steps(run *r, const char *folder, sgt_error *err)
     int rc = SGT_OK;
     DIR *dir = opendir(folder);
     if (!dir) return sgt_fail_errno(err, "%s", folder);
-    for (struct dirent *e; rc == SGT_OK && (e = readdir(dir));) {
+    for (const struct dirent *e; rc == SGT_OK;) {
+        errno = 0;
+        if (!(e = readdir(dir))) {
+            if (errno) rc = sgt_fail_errno(err, "%s", folder);
+            break;
+        }
         if (!is_step(e->d_name)) continue;
         char *path = sgt_join(folder, e->d_name);
         char **more = realloc(r->steps, (r->count + 1) * sizeof *more);

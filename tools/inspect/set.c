@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "shards/megatron.h"
+#include "tools/cli/no_memory.h"
 #include "tools/inspect/inspect.h"
 
 const char *const inspect_splits[INSPECT_SPLITS] = {"train", "val"}; /* as strcmp has them, too */
@@ -17,9 +18,10 @@ const char *const inspect_splits[INSPECT_SPLITS] = {"train", "val"}; /* as strcm
 int inspect_exists(const char *folder, const char *name)
 {
     char *path = sgt_join(folder, name);
-    int found = path && access(path, F_OK) == 0;
+    if (!path) sgt_no_memory();
+    int gone = access(path, F_OK) < 0 && (errno == ENOENT || errno == ENOTDIR);
     free(path);
-    return found;
+    return !gone; /* what cannot be looked at is there, and whoever opens it says what is wrong */
 }
 
 char *inspect_index_path(const char *shard)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "shards/json_dumps.h"
+#include "tools/cli/no_memory.h"
 #include "tools/cli/talk.h"
 #include "tools/cli/text.h"
 #include "tools/inspect/inspect.h"
@@ -66,14 +67,15 @@ void inspect_show_pairs(const char *label, const json_t *object)
         char *text = json_is_string(value) ? strdup(json_string_value(value))
                                            : sgt_json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
         char name[64], shown[256];
-        int n = (int)(strlen(key) + strlen(text ? text : "?"));
+        if (!text) sgt_no_memory();
+        int n = (int)(strlen(key) + strlen(text));
         if (column + n + 3 > 100 && *between) {
             printf(",");
             column = printf("\n%14s", "") - 1;
             between = "";
         }
         column += printf("%s%s %s", between, sgt_printable(name, sizeof name, key),
-                         sgt_printable(shown, sizeof shown, text ? text : "?"));
+                         sgt_printable(shown, sizeof shown, text));
         free(text);
         between = ", ";
     }

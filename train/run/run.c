@@ -210,7 +210,6 @@ static json_int_t line_step(const char *line, size_t n)
 {
     if (n == 0 || line[n - 1] != '\n') return -1;
     json_t *json = json_loadb(line, n, 0, NULL);
-    if (!json) json = json_loadb(line, n, 0, NULL); /* a line is not damaged because memory was out for a moment */
     const json_t *step = json_object_get(json, "step");
     json_int_t s = json_is_integer(step) ? json_integer_value(step) : -1;
     json_decref(json);

@@ -1,0 +1,80 @@
+# sgt-train for SOAK_SECONDS (20; make torture: 3600), a checkpoint each 10 s (each second, of 20), killed (SIGKILL) at
+# random moments and resumed: within a life memory does not grow by more than 1 % once two checkpoints are written, nor
+# from the first life to the last; the fewest open descriptors are the same all the time; the log has every step once.
+# SEED=N has the same lives again.
+. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/train.inc"
+work_in_memory
+data d
+validation d
+seconds=${SOAK_SECONDS:-20} seed=${SEED:-$$}
+echo "SEED=$seed SOAK_SECONDS=$seconds"
+gap=$((seconds / 60)) # seconds between checkpoints
+[ $gap -ge 1 ] || gap=1
+[ $gap -le 10 ] || gap=10
+options="--data d --model 2x256x4 --seq-len 32 --batch-size 4 --lr 1e-3 --device cpu --threads 1 --keep 2 --eval-every 100"
+
+run 0 sgt-train --quiet $options --run warm --steps 30 --save-every 0
+every=$(sed 's/.*"ms_per_step":\([0-9.]*\).*/\1/' warm/log.jsonl | sort -n |
+    awk -v gap=$gap '{ ms[NR] = $1 } END { n = gap * 1000 / ms[int(NR / 2)]; print n < 10 ? 10 : int(n) }')
+
+# What it has by now, a line a look: KiB DESCRIPTORS CHECKPOINT
+look() { # PID
+    kib=$(sed -n 's/^RssAnon:[^0-9]*\([0-9]*\).*/\1/p' "/proc/$1/status" 2> /dev/null)
+    fds=$(ls "/proc/$1/fd" 2> /dev/null | wc -l)
+    [ -z "$kib" ] || echo "$kib $fds $(cat soak/latest 2> /dev/null | sed 's/step-0*//')"
+}
+begun=$(date +%s) lives=0
+awk -v seed="$seed" 'BEGIN { srand(seed); while (1) print rand() }' | while read -r length; do
+    left=$((begun + seconds - $(date +%s)))
+    [ $left -gt 0 ] || break
+    life=$(awk -v x="$length" -v gap=$gap -v left=$left 'BEGIN { n = gap * (4 + 8 * x); print int(n < left ? n : left) + 1 }')
+    lives=$((lives + 1))
+    sgt-train --quiet $options --run soak --resume --steps 50000000 --save-every "$every" > .stdout 2> .stderr &
+    pid=$!
+    dies=$(($(date +%s) + life))
+    : > looks
+    while [ "$(date +%s)" -lt $dies ] && kill -0 $pid 2> /dev/null; do
+        look $pid >> looks
+        sleep 0.5
+    done
+    kill -KILL $pid 2> /dev/null
+    code=0
+    wait $pid 2> /dev/null || code=$?
+    [ $code -eq 137 ] || fail "life $lives: exit $code: $(cat .stderr)"
+    [ ! -s .stderr ] || fail "life $lives said something: $(cat .stderr)"
+    # once two checkpoints of this life are there: the first half of what follows against the second
+    awk -v life=$lives '
+        NR == 1 { named = $3 }
+        $3 != named { named = $3; saved++ }
+        saved >= 2 { n++; kib[n] = $1; fds[n] = $2 }
+        END {
+            half = int(n / 2)
+            if (half < 2) exit
+            for (i = 1; i <= half; i++) { if (kib[i] > a) a = kib[i]; if (!f || fds[i] < f) f = fds[i] }
+            for (i = half + 1; i <= n; i++) { if (kib[i] > b) b = kib[i]; if (!g || fds[i] < g) g = fds[i] }
+            print life, a, b, f, g
+        }' looks >> halves
+    echo $lives > lives
+done
+awk '
+    $3 > 1.01 * $2 { printf "life %d: from %d to %d KiB\n", $1, $2, $3; bad = 1 }
+    $5 > $4 { printf "life %d: from %d to %d descriptors\n", $1, $4, $5; bad = 1 }
+    NR == 1 { first = $3; fds = $4 }
+    $3 > 1.01 * first { printf "life %d: %d KiB, the first had %d\n", $1, $3, first; bad = 1 }
+    $4 > fds { printf "life %d: %d descriptors, the first had %d\n", $1, $4, fds; bad = 1 }
+    { grew = $3 / $2 > grew ? $3 / $2 : grew; kib = $3 }
+    END {
+        if (!NR) { print "no life was long enough to be looked at"; exit 1 }
+        printf "%d lives measured: %d KiB in the first, %d in the last; at most %+.2f %% within one; %d descriptors\n", NR,
+            first, kib, 100 * (grew - 1), fds
+        exit bad
+    }' halves || fail 'memory or descriptors are not flat'
+
+run 0 sgt-train --quiet $options --run soak --resume --save-every "$every" \
+    --steps "$(($(sed 's/step-0*//' soak/latest) + 10))"
+stderr_is ''
+sed 's/^{"step":\([0-9]*\).*/\1/' soak/log.jsonl | awk '$1 != NR - 1 { print "line " NR " is of step " $1; exit 1 }' ||
+    fail 'the log does not have every step once'
+[ "$(ls -A soak | grep -c step)" -eq 2 ] || fail "the run holds $(ls -A soak | xargs)"
+echo "$(cat lives) lives, $(wc -l < soak/log.jsonl) steps, a checkpoint each $every"
