@@ -154,6 +154,8 @@ enum { W = 4 };
 typedef float vf __attribute__((vector_size(16)));
 typedef double vd __attribute__((vector_size(16)));
 typedef int32_t vi __attribute__((vector_size(16)));
+typedef uint32_t vu __attribute__((vector_size(16)));
+typedef uint16_t vh __attribute__((vector_size(8)));
 
 SGT_INLINE vf vset(float x) { return (vf){x, x, x, x}; }
 SGT_INLINE vf vload_n(const float *p, size_t n)
@@ -167,8 +169,9 @@ SGT_INLINE vf vload(const float *p) { return vload_n(p, W); }
 SGT_INLINE void vstore(float *p, vf v) { vstore_n(p, v, W); }
 SGT_INLINE vf vwiden(const uint16_t *p)
 {
-    return (vf)(vi){(int32_t)((uint32_t)p[0] << 16), (int32_t)((uint32_t)p[1] << 16), (int32_t)((uint32_t)p[2] << 16),
-                    (int32_t)((uint32_t)p[3] << 16)};
+    vh h;
+    memcpy(&h, p, sizeof h);
+    return (vf)(__builtin_convertvector(h, vu) << 16);
 }
 SGT_INLINE vf vpick(vi mask, vf yes, vf no) { return (vf)(((vi)yes & mask) | ((vi)no & ~mask)); }
 SGT_INLINE vf vkeep(vf v, size_t n)
