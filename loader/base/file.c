@@ -164,6 +164,28 @@ int sgt_file_get(char **out, size_t *n, const char *path, size_t max, sgt_error 
     return SGT_OK;
 }
 
+int sgt_file_lines(FILE **f, const char *path, sgt_error *err)
+{
+    struct stat st;
+    int rc = SGT_OK, fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0 || fstat(fd, &st) < 0) rc = sgt_fail_errno(err, "%s", path);
+    else if (!S_ISREG(st.st_mode)) rc = sgt_fail(err, SGT_EIO, "%s: is not a regular file", path);
+    else if (!(*f = fdopen(fd, "r"))) rc = sgt_fail_errno(err, "%s", path);
+    if (rc < 0 && fd >= 0) close(fd);
+    return rc;
+}
+
+size_t sgt_file_line(char *line, size_t size, FILE *f)
+{
+    size_t n = 0;
+    flockfile(f);
+    for (int c = 0; c != '\n' && (c = getc_unlocked(f)) != EOF; n += n < size)
+        if (n < size - 1) line[n] = (char)c;
+    funlockfile(f);
+    line[n < size ? n : size - 1] = 0;
+    return n;
+}
+
 int sgt_write_all(int fd, const void *p, size_t n, const char *name, sgt_error *err)
 {
     const char *from = p;

@@ -10,11 +10,14 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "shards/json_dumps.h"
 #include "shards/shard.h"
 
 #define VERSION 1
-#define MAX_BYTES ((size_t)1 << 30) /* refuse a manifest larger than this: a million shards take 200 MB */
+#define MAX_BYTES ((size_t)1 << 30) /* refuse a manifest larger than this: a million shards take 130 MB */
+#define FEWEST_BYTES 12             /* of a value, on average: ours have 21, and without white space 13 */
+#define SOME_VALUES 65536            /* whatever their size */
 
 /* ---- writing ---- */
 
@@ -238,6 +241,7 @@ int sgt_manifest_read(sgt_manifest *m, const char *folder, sgt_error *err)
     if (!path) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", folder);
     int rc = sgt_file_get(&text, &n, path, MAX_BYTES, err);
     if (rc < 0) goto done;
+    if ((rc = sgt_json_fits(text, n, SOME_VALUES + n / FEWEST_BYTES, path, err)) < 0) goto done;
     json_error_t why;
     o = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why);
     if (!json_is_object(o)) {

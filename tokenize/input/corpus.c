@@ -253,25 +253,24 @@ static int list_path(walk *w, const char *input)
 /* The paths in the file called `list`, read from f. */
 static int list_lines(walk *w, const char *list, FILE *f)
 {
-    char *line = NULL;
-    size_t room = 0, number = 0, found = 0;
+    char line[PATH_MAX + 2]; /* a newline, and a NUL */
+    size_t n, number = 0, found = 0;
     sgt_error *err = w->err, why;
-    ssize_t n;
     int rc = SGT_OK;
     w->err = &why;
-    while (!rc && (n = getline(&line, &room, f)) >= 0) {
+    while (!rc && (n = sgt_file_line(line, sizeof line, f)) > 0) {
         number++;
-        if (line[n - 1] == '\n') line[--n] = 0;
+        if (n < sizeof line && line[n - 1] == '\n') line[--n] = 0;
         if (!n) continue;
         found++;
-        if (strlen(line) < (size_t)n) rc = sgt_fail(&why, SGT_EFORMAT, "a NUL byte is in the path");
+        if (n == sizeof line) rc = sgt_fail(&why, SGT_EFORMAT, "more than the %d bytes that a path may have", PATH_MAX);
+        else if (strlen(line) < n) rc = sgt_fail(&why, SGT_EFORMAT, "a NUL byte is in the path");
         else rc = list_path(w, line);
     }
     w->err = err;
     if (rc < 0) sgt_fail(err, rc, "%s: line %zu: %s", list, number, why.text);
     else if (!feof(f)) rc = sgt_fail_errno(err, "%s", list); /* or no memory for a line, which is no error of f */
     else if (!found) rc = sgt_fail(err, SGT_EFORMAT, "%s: no path in this list", list);
-    free(line);
     return rc;
 }
 

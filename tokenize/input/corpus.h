@@ -71,6 +71,10 @@ int sgt_corpus_list(sgt_corpus **out, const sgt_corpus_request *r, sgt_error *er
 int sgt_corpus_of(sgt_corpus **out, const sgt_tokenize_options *o, sgt_error *err); /* what these options ask for */
 void sgt_corpus_free(sgt_corpus *c);
 
+/* Bytes of a line of sources.jsonl or inputs.jsonl, with room to spare: a path's, of each of which there are seven at
+ * most, and some numbers. */
+#define SGT_CORPUS_LINE ((size_t)1 << 15)
+
 /* The name of file i as it stands in JSON, "path": "...", malloc'd; NULL: out of memory. A name that is not UTF-8 has
  * its odd bytes as \xNN there, and all of it follows in hex as "path_bytes". */
 char *sgt_corpus_json_name(const sgt_corpus *c, size_t i);

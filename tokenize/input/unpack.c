@@ -16,6 +16,7 @@ struct sgt_unpack {
     int padding; /* zeros after the last member */
     z_stream gz;
     ZSTD_DStream *zst;
+    int between; /* two frames of it */
 };
 
 struct way {
@@ -92,6 +93,7 @@ static int inflate_some(sgt_unpack *u, sgt_unpack_io *io, sgt_error *err)
 
 static int begin_zstd(sgt_unpack *u)
 {
+    u->between = 1;
     return (u->zst = ZSTD_createDStream()) ? 0 : -1;
 }
 
@@ -100,12 +102,22 @@ static void end_zstd(sgt_unpack *u)
     ZSTD_freeDStream(u->zst);
 }
 
+/* Frames of zstd before 0.8, for which libzstd has decoders of their time: without our bound on memory, and with
+ * failures that depend on how a frame comes in. */
+static int is_legacy(uint8_t first)
+{
+    return first >= 0x1e && first <= 0x27;
+}
+
 static int decompress_some(sgt_unpack *u, sgt_unpack_io *io, sgt_error *err)
 {
     ZSTD_inBuffer in = {io->in, io->in_size, io->in_at};
     ZSTD_outBuffer out = {io->out, io->out_size, io->out_at};
     if (!u->inside && in.pos == in.size) return SGT_OK;
+    if (u->between && in.pos < in.size && is_legacy(io->in[in.pos]))
+        return damaged(u, io, ZSTD_getErrorString(ZSTD_error_prefix_unknown), err);
     size_t got = ZSTD_decompressStream(u->zst, &out, &in);
+    u->between = got == 0 || (u->between && in.pos == io->in_at);
     io->in_at = in.pos;
     io->out_at = out.pos;
     if (!ZSTD_isError(got)) {

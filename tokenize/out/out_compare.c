@@ -171,31 +171,19 @@ static int compare_line(const char *out, const char *line, const sgt_corpus *c, 
     return same ? SGT_OK : other_input(out, line, c, i, err);
 }
 
-/* The list at `path` to read from; a pipe in its place must not make us wait. */
-static FILE *open_list(const char *path, sgt_error *err)
-{
-    struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
-    if (!f) sgt_fail(err, SGT_EIO, "%s: %s (--force starts over)", path, strerror(errno));
-    if (!f && fd >= 0) close(fd);
-    if (!f || (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))) return f;
-    fclose(f);
-    sgt_fail(err, SGT_EIO, "%s: is not a regular file (--force starts over)", path);
-    return NULL;
-}
-
 /* The list FOLDER/NAME, a line an input, against the corpus. */
 static int compare_inputs(const sgt_out_request *r, const char *folder, const char *name, sgt_error *err)
 {
-    char *line = NULL, *path = sgt_join(folder, name);
-    size_t room = 0, i = 0;
+    char *line = malloc(SGT_CORPUS_LINE), *path = sgt_join(folder, name);
+    size_t i = 0;
     uint64_t touched = 0;
     int rc = SGT_OK;
-    FILE *f = path ? open_list(path, err) : NULL;
-    if (!f) rc = path ? SGT_EIO : no_memory(folder, err);
-    while (!rc && getline(&line, &room, f) > 0) rc = compare_line(r->path, line, r->corpus, i++, &touched, err);
-    if (!rc && f && !feof(f)) rc = sgt_fail_errno(err, "%s", path);
+    FILE *f = NULL;
+    sgt_error why;
+    if (!path || !line) rc = no_memory(folder, err);
+    else if ((rc = sgt_file_lines(&f, path, &why)) < 0) sgt_fail(err, rc, "%s (--force starts over)", why.text);
+    while (!rc && sgt_file_line(line, SGT_CORPUS_LINE, f) > 0) rc = compare_line(r->path, line, r->corpus, i++, &touched, err);
+    if (!rc && ferror(f)) rc = sgt_fail_errno(err, "%s", path);
     if (!rc && i < r->corpus->count) rc = other_input(r->path, NULL, r->corpus, i, err);
     if (!rc && touched)
         sgt_say(&r->notice,

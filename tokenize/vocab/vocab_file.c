@@ -11,6 +11,7 @@
 #include "alphabet.h"
 
 #define MAX_BYTES ((size_t)1 << 23) /* of all tokens: the trie's keys hold 2^24 nodes */
+#define MAX_PARTS ((size_t)1 << 19) /* o200k has 446,189 merges, and is refused for its ids */
 #define MAX_RANKED 4096             /* bytes of a token whose merge has to be found: each way to cut it is tried */
 
 const char *const sgt_vocab_eot_names[] = {"<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|eos|>", NULL};
@@ -24,6 +25,8 @@ static int no_memory(const sgt_vocab_parts *p, sgt_error *err)
 
 static int add_bytes(sgt_vocab_parts *p, const void *bytes, size_t n, sgt_error *err)
 {
+    if (n > MAX_BYTES - p->used)
+        return sgt_fail(err, SGT_EFORMAT, "%s: tokens and merges of more than %zu bytes", p->path, MAX_BYTES);
     if (p->used + n > p->room) {
         size_t room = 2 * (p->used + n) + 4096;
         uint8_t *more = realloc(p->bytes, room);
@@ -39,8 +42,10 @@ static int add_bytes(sgt_vocab_parts *p, const void *bytes, size_t n, sgt_error 
 static int add_part(const sgt_vocab_parts *p, sgt_vocab_part **list, size_t *count, size_t *room, sgt_vocab_part part,
                     sgt_error *err)
 {
+    if (*count == MAX_PARTS)
+        return sgt_fail(err, SGT_EFORMAT, "%s: more than %zu tokens or merges", p->path, MAX_PARTS);
     if (*count == *room) {
-        size_t want = 2 * *room + 1024;
+        size_t want = *room ? 2 * *room : 1024;
         sgt_vocab_part *more = reallocarray(*list, want, sizeof *more);
         if (!more) return no_memory(p, err);
         *list = more;
@@ -141,9 +146,6 @@ static int check_ids(builder *b, sgt_error *err)
     if (largest >= SGT_VOCAB_MAX_IDS)
         return sgt_fail(err, SGT_EFORMAT, "%s: ids up to %" PRIu64 "; sgt's tokens are of 16 bits, up to 65535",
                         p->path, largest);
-    if (p->used > MAX_BYTES)
-        return sgt_fail(err, SGT_EFORMAT, "%s: tokens and merges of %zu bytes, more than %zu", p->path, p->used,
-                        MAX_BYTES);
     b->size = (uint32_t)largest + 1;
     return SGT_OK;
 }

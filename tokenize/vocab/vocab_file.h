@@ -17,6 +17,7 @@
 #include "vocab.h"
 
 #define SGT_VOCAB_MAX_IDS 65536u
+#define SGT_VOCAB_MAX_VALUES ((size_t)1 << 21) /* of JSON: so that larger ones are refused for their ids */
 
 typedef struct sgt_vocab_part {
     uint64_t id; /* of a merge: how many of its bytes are the left token's */

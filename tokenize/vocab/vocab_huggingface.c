@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "alphabet.h"
+#include "base/json.h"
 #include "vocab_file.h"
 
 static int refuse(const sgt_vocab_parts *p, const char *what, const char *why, sgt_error *err)
@@ -192,8 +193,9 @@ static int read_model(sgt_vocab_parts *p, const json_t *model, const json_t *nam
 int sgt_vocab_read_huggingface(sgt_vocab_parts *p, char **keep, const char *text, size_t n, sgt_error *err)
 {
     json_error_t why;
+    int rc = sgt_json_fits(text, n, SGT_VOCAB_MAX_VALUES, p->path, err);
+    if (rc < 0) return rc;
     json_t *root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why), *names = json_object();
-    int rc;
     const char *given = p->rule;
     if (!root) rc = sgt_fail(err, SGT_EFORMAT, "%s: line %d: %s", p->path, why.line, why.text);
     else if (!names) rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", p->path);

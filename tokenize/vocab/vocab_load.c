@@ -9,6 +9,7 @@
 
 #include "alphabet.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "text/pattern.h"
 #include "vocab_file.h"
 
@@ -80,8 +81,9 @@ static int read_vocab_json(source *s, sgt_error *err)
     sgt_alphabet a;
     json_error_t why;
     const char *text;
+    int rc = sgt_json_fits(s->vocab, s->vocab_n, SGT_VOCAB_MAX_VALUES, s->vocab_path, err);
+    if (rc < 0) return rc;
     json_t *o = json_loadb(s->vocab, s->vocab_n, JSON_REJECT_DUPLICATES, &why), *id;
-    int rc = SGT_OK;
     if (!o) return sgt_fail(err, SGT_EFORMAT, "%s: line %d: %s", s->vocab_path, why.line, why.text);
     if (!json_is_object(o)) rc = sgt_fail(err, SGT_EFORMAT, "%s: is not a JSON object of tokens", s->vocab_path);
     sgt_alphabet_fill(&a);

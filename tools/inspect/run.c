@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "model/config.h"
 #include "run/safetensors.h"
 #include "tools/cli/talk.h"
@@ -14,6 +15,8 @@
 #include "tools/inspect/inspect.h"
 
 #define MAX_JSON ((size_t)16 << 20) /* bytes of state.json and options.json, which have a few kilobytes */
+#define MAX_VALUES ((size_t)1 << 16) /* in them */
+#define MAX_LINE 8192 /* bytes of a line of log.jsonl, which has a few hundred */
 
 /* FOLDER/NAME as a JSON object; NULL where there is no such file, and with *rc set where it is no object. */
 static json_t *read_object(const char *folder, const char *name, int *rc, sgt_error *err)
@@ -24,8 +27,9 @@ static json_t *read_object(const char *folder, const char *name, int *rc, sgt_er
     json_t *o = NULL;
     if (!path) *rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", folder);
     else if (inspect_exists(folder, name) && (*rc = sgt_file_get(&text, &n, path, MAX_JSON, err)) == SGT_OK) {
-        o = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why);
-        if (!json_is_object(o)) {
+        if ((*rc = sgt_json_fits(text, n, MAX_VALUES, path, err)) == SGT_OK)
+            o = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why);
+        if (*rc == SGT_OK && !json_is_object(o)) {
             *rc = sgt_fail(err, SGT_EFORMAT, "%s: line %d: %s", path, o ? 1 : why.line,
                            o ? "wanted a JSON object" : why.text);
             json_decref(o);
@@ -162,12 +166,12 @@ static int read_latest(run *r, const char *folder, sgt_error *err)
 /* A line that ends without a newline is being written at this moment, and is not counted. */
 static int read_lines(run *r, FILE *f, const char *path, sgt_error *err)
 {
-    char *line = NULL;
-    size_t room = 0;
+    char line[MAX_LINE];
     int rc = SGT_OK;
-    for (ssize_t n; rc == SGT_OK && (n = getline(&line, &room, f)) > 0 && line[n - 1] == '\n';) {
-        json_error_t why;
-        json_t *o = json_loadb(line, (size_t)n, 0, &why);
+    for (size_t n; (n = sgt_file_line(line, MAX_LINE, f)) > 0;) {
+        json_error_t why = {.text = "longer than any that a run writes"};
+        if (n < MAX_LINE && line[n - 1] != '\n') break;
+        json_t *o = n == MAX_LINE ? NULL : json_loadb(line, n, 0, &why);
         if (!json_is_object(o)) {
             rc = sgt_fail(err, SGT_EFORMAT, "%s: line %" PRIu64 ": %s", path, r->logged + 1,
                           o ? "wanted a JSON object" : why.text);
@@ -183,8 +187,7 @@ static int read_lines(run *r, FILE *f, const char *path, sgt_error *err)
             r->evaluated = json_incref(o);
         }
     }
-    if (rc == SGT_OK && !feof(f)) rc = sgt_fail_errno(err, "%s", path);
-    free(line);
+    if (rc == SGT_OK && ferror(f)) rc = sgt_fail_errno(err, "%s", path);
     return rc;
 }
 
@@ -193,11 +196,12 @@ static int read_log(run *r, const char *folder, sgt_error *err)
     int rc = SGT_OK;
     char *path = sgt_join(folder, "log.jsonl");
     if (!path) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", folder);
-    FILE *f = inspect_exists(folder, "log.jsonl") ? fopen(path, "re") : NULL;
+    FILE *f = NULL;
+    if (inspect_exists(folder, "log.jsonl")) rc = sgt_file_lines(&f, path, err);
     if (f) {
         rc = read_lines(r, f, path, err);
         fclose(f);
-    } else if (inspect_exists(folder, "log.jsonl")) rc = sgt_fail_errno(err, "%s", path);
+    }
     free(path);
     return rc;
 }

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/file.h"
+#include "input/corpus.h"
 #include "tools/cli/progress.h"
 #include "tools/inspect/inspect.h"
 
@@ -40,7 +41,7 @@ int inspect_starts_read(inspect_starts *k, const inspect_set *s, const inspect_s
     if (!d->indexed && s->manifest)
         return sgt_fail(err, SGT_EFORMAT, "%s: missing, or not a whole number of 8-byte offsets", k->path);
     if (!d->indexed) return SGT_OK;
-    int rc = sgt_file_get(&text, &n, k->path, (size_t)8 * SGT_SHARD_MAX_TOKENS, err);
+    int rc = sgt_file_get(&text, &n, k->path, (size_t)(8 * d->header.tokens), err);
     if (rc < 0) return rc;
     k->at = (uint64_t *)(void *)text; /* malloc'd: aligned */
     k->count = n / 8;
@@ -222,21 +223,19 @@ static int compare_sums(const sums *t, const sgt_manifest *m, const char *path, 
 
 int inspect_sources_verify(const inspect_set *s, const inspect *o, sgt_error *err)
 {
-    char *path = sgt_join(s->path, "sources.jsonl"), *line = NULL;
-    size_t room = 0;
-    ssize_t n;
+    char *path = sgt_join(s->path, "sources.jsonl"), line[SGT_CORPUS_LINE];
+    size_t n;
     sums t = {0};
     int rc = SGT_OK;
     if (!path) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", s->path);
-    FILE *f = fopen(path, "re");
-    if (!f) rc = sgt_fail_errno(err, "%s", path);
-    while (!rc && (n = getline(&line, &room, f)) > 0)
+    FILE *f = NULL;
+    rc = sgt_file_lines(&f, path, err);
+    while (!rc && (n = sgt_file_line(line, sizeof line, f)) > 0)
         rc = sgt_stopped(o->stop) ? sgt_fail(err, SGT_ESTOPPED, "%s: stopped", path)
-                                  : add_line(&t, line, (size_t)n, path, err);
-    if (!rc && f && !feof(f)) rc = sgt_fail_errno(err, "%s", path);
+                                  : add_line(&t, line, n, path, err);
+    if (!rc && ferror(f)) rc = sgt_fail_errno(err, "%s", path);
     if (!rc) rc = compare_sums(&t, s->manifest, path, err);
     if (f) fclose(f);
-    free(line);
     free(path);
     return rc;
 }

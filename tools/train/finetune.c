@@ -2,14 +2,18 @@
 #include "tools/train/finetune.h"
 
 #include <jansson.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "sgt_tokenize.h"
 
 #define MOST_BYTES ((size_t)1 << 34) /* of the file */
+#define MOST_VALUES ((size_t)1 << 16) /* of a line, which needs three */
 
 typedef struct reading {
     const char *path;
@@ -70,6 +74,9 @@ static int read_line(reading *r, const char *text, size_t n)
     json_error_t why;
     int rc;
     if (strspn(text, " \t\r") >= n) return SGT_OK;
+    char name[PATH_MAX + 32];
+    snprintf(name, sizeof name, "%s: line %zu", r->path, r->line);
+    if ((rc = sgt_json_fits(text, n, MOST_VALUES, name, r->err)) < 0) return rc;
     json_t *o = json_loadb(text, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
     const json_t *prompt = json_object_get(o, "prompt"), *completion = json_object_get(o, "completion");
     if (!o) rc = sgt_fail(r->err, SGT_EFORMAT, "%s: line %zu: not JSON: %s", r->path, r->line, why.text);

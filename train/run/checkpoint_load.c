@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "checkpoint.h"
 #include "model/config.h"
 #include "llmc.h"
@@ -15,7 +16,8 @@
 
 #define PIECE ((size_t)1 << 20)      /* floats moved at a time */
 #define MAX_PARTS 64                 /* files of one model: GPT-2 XL in fp32 has 2 */
-#define MAX_INDEX ((size_t)16 << 20) /* bytes of model.safetensors.index.json, which has some 100 a tensor */
+#define MAX_INDEX ((size_t)16 << 20) /* bytes of model.safetensors.index.json, which has some 100 a tensor, */
+#define MAX_VALUES ((size_t)1 << 18) /* and one value */
 
 /* The files that a model's tensors are in: one, or those that Hugging Face's index names. */
 typedef struct parts {
@@ -71,8 +73,8 @@ static int open_indexed(parts *p, const char *dir, const char *path, sgt_error *
     json_error_t why;
     int rc = sgt_file_get(&text, &n, path, MAX_INDEX, err);
     if (rc < 0) return rc;
-    json_t *index = json_loadb(text, n, 0, &why);
-    rc = index ? add_indexed(p, dir, path, index, err) : sgt_fail(err, SGT_EFORMAT, "%s: %s", path, why.text);
+    json_t *index = (rc = sgt_json_fits(text, n, MAX_VALUES, path, err)) < 0 ? NULL : json_loadb(text, n, 0, &why);
+    if (rc == SGT_OK) rc = index ? add_indexed(p, dir, path, index, err) : sgt_fail(err, SGT_EFORMAT, "%s: %s", path, why.text);
     json_decref(index);
     free(text);
     return rc;

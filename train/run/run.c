@@ -17,6 +17,7 @@
 #include "base/file.h"
 
 #define STEP_NAME "step-%08" PRIu64
+#define LINE 1024 /* bytes of a line of the log with its newline are fewer */
 #define WORK_PREFIX ".step-" /* folders being written or removed */
 
 struct sgt_run {
@@ -208,7 +209,7 @@ static int remove_name(const sgt_run *r, const char *name, sgt_error *err)
 /* The step of a whole line of the log; -1 where it is none. */
 static json_int_t line_step(const char *line, size_t n)
 {
-    if (n == 0 || line[n - 1] != '\n') return -1;
+    if (n == LINE || line[n - 1] != '\n') return -1;
     json_t *json = json_loadb(line, n, 0, NULL);
     const json_t *step = json_object_get(json, "step");
     json_int_t s = json_is_integer(step) ? json_integer_value(step) : -1;
@@ -221,23 +222,21 @@ static json_int_t line_step(const char *line, size_t n)
 static int copy_lines(FILE *in, sgt_file *out, const char *path, uint64_t step, uint64_t *kept, int *cut,
                       sgt_error *err)
 {
-    char *line = NULL;
-    size_t room = 0;
-    ssize_t n;
+    char line[LINE];
+    size_t n;
     json_int_t last = -1;
     int rc = SGT_OK;
-    while (rc == SGT_OK && (n = getline(&line, &room, in)) > 0) {
-        json_int_t s = line_step(line, (size_t)n);
+    while (rc == SGT_OK && (n = sgt_file_line(line, LINE, in)) > 0) {
+        json_int_t s = line_step(line, n);
         if (s <= last || s >= (json_int_t)step) {
             *cut = 1;
             continue;
         }
-        rc = sgt_file_write(out, line, (size_t)n, err);
+        rc = sgt_file_write(out, line, n, err);
         last = s;
         (*kept)++;
     }
-    if (rc == SGT_OK && !feof(in)) rc = sgt_fail_errno(err, "%s", path); /* or no memory: lines are not to be lost */
-    free(line);
+    if (rc == SGT_OK && ferror(in)) rc = sgt_fail_errno(err, "%s", path);
     return rc;
 }
 
@@ -246,9 +245,9 @@ static int cut_log(const sgt_run *r, const char *path, uint64_t step, const sgt_
     int cut = 0;
     uint64_t kept = 0;
     sgt_file *out = NULL;
-    FILE *in = fopen(path, "re");
-    if (!in && errno != ENOENT) return sgt_fail_errno(err, "%s", path);
-    int rc = in ? sgt_file_begin(&out, path, err) : SGT_OK;
+    FILE *in = NULL;
+    int rc = access(path, F_OK) == 0 ? sgt_file_lines(&in, path, err) : SGT_OK;
+    if (in) rc = sgt_file_begin(&out, path, err);
     if (in && rc == SGT_OK) rc = copy_lines(in, out, path, step, &kept, &cut, err);
     if (in) fclose(in);
     if (rc == SGT_OK && cut) {
@@ -270,8 +269,11 @@ static int open_log(sgt_run *r, uint64_t step, const sgt_notice *notice, sgt_err
     if (!path) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", r->path);
     int rc = cut_log(r, path, step, notice, err);
     if (rc == SGT_OK) {
-        r->log = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-        if (r->log < 0) rc = sgt_fail_errno(err, "%s", path);
+        r->log = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+        if (r->log < 0 && errno == ELOOP)
+            rc = sgt_fail(err, SGT_EIO, "%s: is a symbolic link, and what it leads to is not written to (remove it)",
+                          path);
+        else if (r->log < 0) rc = sgt_fail_errno(err, "%s", path);
     }
     free(path);
     return rc;
@@ -280,7 +282,7 @@ static int open_log(sgt_run *r, uint64_t step, const sgt_notice *notice, sgt_err
 int sgt_run_log(sgt_run *r, const char *line, sgt_error *err)
 {
     size_t n = strlen(line);
-    char text[1024];
+    char text[LINE];
     if (n >= sizeof text) return sgt_fail(err, SGT_EUSAGE, "%s/log.jsonl: a line of %zu bytes", r->path, n);
     memcpy(text, line, n);
     text[n] = '\n';
@@ -289,23 +291,14 @@ int sgt_run_log(sgt_run *r, const char *line, sgt_error *err)
 
 char *sgt_run_last_line(const sgt_run *r)
 {
-    char *path = sgt_join(r->path, "log.jsonl"), *line = NULL, *last = NULL;
-    size_t room = 0;
-    FILE *f = path ? fopen(path, "re") : NULL;
-    ssize_t n;
-    while (f && (n = getline(&line, &room, f)) > 0) {
-        if (line[n - 1] == '\n') line[n - 1] = '\0';
-        free(last);
-        if (!(last = strdup(line))) break;
-    }
-    if (f && last && !feof(f)) { /* no memory for a line: this is not the last */
-        free(last);
-        last = NULL;
-    }
+    char *path = sgt_join(r->path, "log.jsonl"), line[LINE], last[LINE] = "";
+    FILE *f = NULL;
+    if (path) (void)sgt_file_lines(&f, path, NULL);
+    while (f && sgt_file_line(line, LINE, f) > 0) memcpy(last, line, LINE);
     if (f) fclose(f);
-    free(line);
     free(path);
-    return last;
+    last[strcspn(last, "\n")] = '\0';
+    return *last ? strdup(last) : NULL;
 }
 
 /* ---- open, save, close ---- */

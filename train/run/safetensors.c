@@ -11,6 +11,7 @@
 #include <xxhash.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "shards/json_dumps.h"
 
 struct sgt_safetensors {
@@ -145,7 +146,8 @@ static int load_header(sgt_safetensors *s, sgt_error *err)
                         (unsigned long long)SGT_SAFETENSORS_MAX_HEADER);
     char *text = malloc((size_t)n + 1);
     if (!text) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", s->path);
-    if ((rc = sgt_pread_all(s->fd, text, (size_t)n, 8, s->path, err)) == SGT_OK) {
+    if ((rc = sgt_pread_all(s->fd, text, (size_t)n, 8, s->path, err)) == SGT_OK &&
+        (rc = sgt_json_fits(text, (size_t)n, SGT_SAFETENSORS_MAX_VALUES, s->path, err)) == SGT_OK) {
         s->header = json_loadb(text, (size_t)n, JSON_REJECT_DUPLICATES, &why);
         if (!json_is_object(s->header))
             rc = sgt_fail(err, SGT_EFORMAT, "%s: its header is not a JSON object: %s at byte %d", s->path,

@@ -17,7 +17,8 @@
 
 #include "base/error.h"
 
-#define SGT_SAFETENSORS_MAX_HEADER ((uint64_t)16 << 20) /* bytes (GPT-2 XL's is 60 kB): bounds what a file can cost */
+#define SGT_SAFETENSORS_MAX_HEADER ((uint64_t)16 << 20) /* bytes (GPT-2 XL's is 60 kB): bounds what a file can cost, */
+#define SGT_SAFETENSORS_MAX_VALUES ((size_t)1 << 18) /* together with this: a tensor has eight in the header */
 #define SGT_SAFETENSORS_MAX_DIMS 8
 #define SGT_SAFETENSORS_ROOM ((size_t)4 << 20) /* bytes that a writer holds back, and writes at a time */
 

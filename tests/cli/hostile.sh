@@ -1,0 +1,361 @@
+# hostile.sh: files made to do harm: each ends in one line that says why, shows no control character, stays within a
+# bound on memory that is the system's, and touches nothing outside its folder.
+. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/train.inc"
+
+work_in_memory
+sanitized=
+nm "$BIN/sgt-inspect" 2> /dev/null | grep -qE "__(a|t|m)san_init" && sanitized=1 # which takes terabytes
+cases=0
+
+no_controls() {
+    [ -z "$(cat .stdout .stderr | tr -d '\n\t\040-\176\200-\377')" ] || fail 'a control character went to the terminal'
+}
+# within KIB COMMAND...: with so much memory of its own, and in 60 s
+within() {
+    kib=$1
+    shift
+    cases=$((cases + 1))
+    echo "$*" > .ran
+    code=0
+    ([ -n "$sanitized" ] || ulimit -d "$kib" && exec timeout 60 "$@") > .stdout 2> .stderr < /dev/null || code=$?
+    no_controls
+}
+# hostile MESSAGE COMMAND...: fails with that one line within 100 MiB
+hostile() {
+    message=$1
+    shift
+    within 102400 "$@"
+    [ $code -eq 1 ] || fail "exit code $code, not 1"
+    stderr_lines 1
+    stderr_has "$message"
+}
+repeat() { yes "$1" | head -n "$2" | tr -d '\n'; } # TEXT TIMES
+deep() { repeat '[' 10000 && repeat ']' 10000; }
+many() { printf '[' && repeat '{},' 3000000 && printf '{}]'; }
+deep > deep.json
+many > many.json
+
+# ---- manifests: a shard's name is one in the folder ----
+data d
+vocabulary='{"name":"bytes","fingerprint":"0000000000000000","size":256,"eot":10}'
+totals='"documents":1,"bytes":1,"files":1,"invalid_utf8":0'
+manifest() { # FILE-AS-JSON [TOKENS]
+    tokens=${2:-153601}
+    printf '{"version":1,"options":{},"vocabulary":%s,"totals":{"tokens":%s,%s},"shards":[{"file":"%s","split":"train",' \
+        "$vocabulary" "$tokens" "$totals" "$1" > d/manifest.json
+    printf '"tokens":%s,"documents":1,"xxh3":"0000000000000000"}]}' "$tokens" >> d/manifest.json
+}
+manifest train_000000.bin
+run 0 sgt-inspect d
+cp d/train_000000.bin outside.bin
+for name in ../outside.bin "$PWD/outside.bin" ../../../../../../etc/passwd d/../../outside.bin /dev/zero .. . ./train_000000.bin; do
+    manifest "$name"
+    for program in 'sgt-inspect d' 'sgt-inspect d --batch 0' 'sgt-train --data d --run r --device cpu'; do
+        # shellcheck disable=SC2086
+        hostile 'lies outside the folder: refused' $program
+    done
+done
+manifest '\u001b]0;owned\u0007\u009b31m.bin'
+hostile 'd/\x1b]0;owned\x07\xc2\x9b31m.bin: No such file or directory' sgt-inspect d --batch 0
+manifest 'train_000000.bin\u0000/../../outside.bin'
+hostile 'd/manifest.json: line 1: \u0000 is not allowed' sgt-inspect d
+manifest train_000000.bin -1
+hostile 'field tokens: missing, or not a whole number from 0' sgt-inspect d
+manifest train_000000.bin 9223372036854775807
+hostile 'field tokens: missing, or not what a shard can hold' sgt-inspect d
+for file in deep many; do
+    { printf '{"version":1,"options":' && cat $file.json && printf '}'; } > d/manifest.json
+    [ $file = deep ] && message='maximum parsing depth reached' || message='values of JSON, which no such file needs'
+    hostile "$message" sgt-inspect d
+    hostile "$message" sgt-train --data d --run r --device cpu
+done
+absent r
+rm d/manifest.json
+
+# A shard may be a link, which users lay from disk to disk: it is read, and never written through.
+mkdir linked
+ln -s ../outside.bin linked/train_000000.bin
+run 0 sgt-inspect linked --batch 0 --seq-len 4
+cp outside.bin as-it-was
+ln -s /etc/passwd linked/train_000001.bin
+hostile 'linked/train_000001.bin: at byte 0: magic number' sgt-inspect linked --batch 0
+rm linked/train_000001.bin
+mkfifo linked/train_000001.bin
+hostile 'linked/train_000001.bin: not a regular file' sgt-inspect linked --batch 0
+
+# ---- shards whose headers lie ----
+lying() { # MESSAGE BYTE VALUE...
+    message=$1 at=$2
+    shift 2
+    cp outside.bin d/train_000000.bin
+    for v; do patch d/train_000000.bin "$at" "$v" && at=$((at + 1)); done
+    for program in 'sgt-inspect d' 'sgt-inspect d/train_000000.bin' 'sgt-train --data d --run r --device cpu'; do
+        # shellcheck disable=SC2086
+        hostile "$message" $program
+    done
+}
+lying 'its header says 2147483647 tokens' 8 255 255 255 127
+lying 'at byte 8: -1 tokens' 8 255 255 255 255
+lying 'its header says 0 tokens' 8 0 0 0
+lying 'at byte 4: version 2, wanted 1' 4 2
+lying 'at byte 12: header revision 9' 12 9
+lying 'at byte 16: a vocabulary of 4294967295' 16 255 255 255 255
+lying 'at byte 20: end-of-text id 65535' 20 255 255
+cp outside.bin d/train_000000.bin
+patch d/train_000000.bin 1025 255
+hostile "d/train_000000.bin: token 0 (byte 1024)" sgt-inspect d --batch 0:9999 --sampling sequential --seq-len 4 --quiet
+cp outside.bin d/train_000000.bin
+
+documents='sgt-inspect d --batch 0 --sampling documents --seq-len 4'
+index() { for at; do le64 "$at"; done > d/train_000000.idx; }
+index 0 5 153601
+hostile 'd/train_000000.idx: at byte 16: document 2 starts at token 153601' $documents
+index 5 0
+hostile 'd/train_000000.idx: at byte 8: document 1 starts at token 0' $documents
+index 5 5
+hostile 'd/train_000000.idx: at byte 8: document 1 starts at token 5' $documents
+head -c 8 /dev/zero | tr '\0' '\377' > d/train_000000.idx
+hostile 'starts at token 18446744073709551615' $documents
+truncate -s 16G d/train_000000.idx 2> .truncate || skip "no file of 16 GiB here: $(cat .truncate)"
+hostile 'd/train_000000.idx: 17179869184 bytes, more than the 1228808' $documents
+hostile 'd/train_000000.idx' sgt-inspect d --verify
+rm d/train_000000.idx
+
+# Megatron-LM's: counts of which neither the file nor memory has any, and sequences that are not there
+ids 1 2 3 4 5 6 7 8 > m.bin
+counted() { # MESSAGE BYTE VALUE...
+    megatron m 8 5 3
+    message=$1 at=$2
+    shift 2
+    for v; do patch m.idx "$at" "$v" && at=$((at + 1)); done
+    hostile "$message" sgt-inspect m
+    hostile "$message" sgt-inspect m --batch 0 --seq-len 2 --sampling documents
+}
+counted 'm.idx' 18 255 255 255 255 255 255 255 255
+counted 'm.idx' 26 255 255 255 255 255 255 255 127
+counted 'm.idx' 25 128
+counted 'm.idx: at byte 34: sequence 0 has -1 tokens' 34 255 255 255 255
+counted 'm.idx: at byte 34: sequence 0 has 9 tokens' 34 9
+counted 'm.idx: at byte 50: sequence 1 begins at byte 4 of the .bin' 50 4
+counted 'm.idx: at byte 66: document 1 begins with sequence 9' 66 9
+
+# ---- checkpoints ----
+run 0 sgt-train $small --quiet --keep 1 --run run --steps 2
+checkpoint=run/step-00000002
+cp -r $checkpoint whole
+again() { rm -rf hurt && cp -r whole hurt; }
+tensors() { # JSON BYTES-OF-DATA: hurt/model.safetensors
+    again
+    { le64 ${#1} && printf '%s' "$1" && head -c "$2" /dev/zero; } > hurt/model.safetensors
+}
+damaged() { # MESSAGE
+    hostile "$1" sgt-inspect hurt
+    hostile "$1" sgt-train $small --run r --init hurt --steps 1
+    absent r
+}
+small="--data d --seq-len 16 --batch-size 2 --device cpu --threads 1 --quiet"
+a='"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}'
+range() { tensors "{$a,\"b\":{\"dtype\":\"F32\",\"shape\":$1,\"data_offsets\":$2}}" "$3"; }
+range '[2]' '[4,12]' 12
+damaged 'tensor b begins at byte 4, inside the one that ends at byte 8'
+range '[2]' '[12,20]' 20
+damaged 'tensor b begins at byte 12, after a gap from byte 8'
+range '[2]' '[0,8]' 8
+damaged 'inside the one that ends at byte 8'
+range '[2305843009213693951]' '[8,9223372036854775804]' 8
+damaged 'tensor b ends at byte 9223372036854775804 of 8 bytes of data'
+range '[4294967296,4294967296]' '[8,8]' 8
+damaged 'tensor b: its shape overflows'
+range '[2]' '[-8,0]' 8
+damaged 'tensor b: data_offsets are not [begin, end]'
+range '[2]' '[16,8]' 16
+damaged 'tensor b: data_offsets are not [begin, end]'
+range '[-2]' '[8,16]' 16
+damaged 'tensor b: dimension 0 is not a size'
+range '[1,1,1,1,1,1,1,1,2]' '[8,16]' 16
+damaged 'has no shape of at most 8 dimensions'
+range '[2]' '[8,24]' 24
+damaged 'tensor b: 16 bytes for 2 numbers of type F32'
+tensors "{$a,$a}" 8
+damaged 'duplicate object key'
+tensors '{"\u001b[2J\u0007":{"dtype":"X","shape":[],"data_offsets":[0,0]}}' 0
+damaged 'tensor \x1b[2J\x07: unknown type'
+tensors "{\"a\":$(deep)}" 0
+damaged 'maximum parsing depth reached'
+again
+{ le64 $(wc -c < many.json) && cat many.json; } > hurt/model.safetensors
+damaged 'more than 262144 values of JSON'
+for v in 255 127; do
+    again
+    patch hurt/model.safetensors 7 $v
+    damaged 'a header of'
+done
+truncate -s 100G hurt/model.safetensors
+damaged 'a header of'
+rm hurt/model.safetensors
+mkfifo hurt/model.safetensors
+damaged 'hurt/model.safetensors: not a regular file'
+rm hurt/model.safetensors
+for file in /etc/passwd ../outside.bin .. ''; do
+    printf '{"weight_map":{"wte.weight":"%s"}}' "$file" > hurt/model.safetensors.index.json
+    [ "$file" = .. ] && message='hurt/..: not a regular file' || message='wte.weight: not the name of a file beside it'
+    hostile "$message" sgt-train $small --run r --init hurt --steps 1
+done
+{ printf '{"weight_map":' && cat many.json && printf '}'; } > hurt/model.safetensors.index.json
+hostile 'values of JSON' sgt-train $small --run r --init hurt --steps 1
+absent r
+for file in config state; do
+    again
+    cp deep.json hurt/$file.json
+    hostile 'maximum parsing depth reached' sgt-inspect hurt
+    again
+    cp many.json hurt/$file.json
+    hostile "hurt/$file.json: " sgt-inspect hurt
+done
+
+# ---- runs: what leads out of one is not followed ----
+small="$small --model 1x16x2 --lr 1e-3 --eval-every 0 --keep 1"
+resume="sgt-train $small --run run --resume --steps 3"
+for latest in ../../etc /etc ../whole "$(printf 'step-\033[2J')"; do
+    printf '%s\n' "$latest" > run/latest
+    within 2000000 sgt-inspect run
+    within 2000000 sgt-inspect run --json
+    [ $code -eq 0 ] || fail "exit code $code, not 0"
+    rm -rf gone-on && cp -r run gone-on
+    within 4000000 sgt-train $small --run gone-on --resume --steps 3
+    [ $code -eq 0 ] || fail "exit code $code, not 0"
+    exists gone-on/step-00000003
+done
+fresh() { rm -rf run && cp -r kept run; }
+echo step-00000002 > run/latest
+cp -r run kept
+cp run/log.jsonl log
+echo mine > precious
+ln -sf ../precious run/log.jsonl # none of its lines is the log's: a new one takes the link's place
+within 4000000 $resume
+[ $code -eq 0 ] && [ ! -L run/log.jsonl ] || fail 'a log that is a link'
+echo mine | cmp -s precious - || fail 'a file outside the run was written to'
+for to in ../log ../nothing-yet; do # there is nothing to cut, or nothing
+    fresh
+    ln -sf $to run/log.jsonl
+    within 4000000 $resume
+    [ $code -eq 1 ] || fail "exit code $code, not 1"
+    stderr_has "sgt-train: run/log.jsonl: is a symbolic link, and what it leads to is not written to (remove it)"
+done
+same log kept/log.jsonl
+absent nothing-yet
+fresh
+rm run/log.jsonl
+mkfifo run/log.jsonl
+hostile 'run/log.jsonl: is not a regular file' sgt-inspect run
+within 4000000 $resume
+[ $code -eq 1 ] || fail "exit code $code, not 1"
+stderr_is 'sgt-train: run/log.jsonl: is not a regular file'
+fresh
+{ cat log && repeat '{"step":1}' 20000000; } > run/log.jsonl
+hostile 'run/log.jsonl: line 3: longer than any that a run writes' sgt-inspect run
+within 4000000 $resume
+[ $code -eq 0 ] || fail "exit code $code, not 0"
+facts log > .facts1 && facts run/log.jsonl | head -2 > .facts2 && same .facts1 .facts2
+[ "$(wc -l < run/log.jsonl)" -eq 3 ] || fail 'the line that no run writes was kept'
+mkdir elsewhere
+echo mine > elsewhere/model.safetensors
+ln -s ../elsewhere run/step-00000001
+within 4000000 sgt-train $small --run run --resume --steps 5
+[ $code -eq 0 ] || fail "exit code $code, not 0"
+absent run/step-00000001
+exists elsewhere/model.safetensors
+
+# ---- vocabularies ----
+echo hello > text
+vocabulary() { hostile "$1" sgt-tokenize --vocab v text out && absent out; }
+mkdir v
+{ printf '{"model":{"vocab":{},"merges":' && cat deep.json && printf '}}'; } > v/tokenizer.json
+vocabulary 'maximum parsing depth reached'
+{ printf '{"model":{"vocab":{},"merges":' && cat many.json && printf '}}'; } > v/tokenizer.json
+vocabulary 'more than 2097152 values of JSON'
+sed 's/"id": *[0-9]*/"id":0/' "$ROOT/tests/data/vocab/o200k/tokenizer.json" > v/tokenizer.json
+vocabulary 'two tokens have id 0'
+rm v/tokenizer.json
+{ echo '#version: 0.2' && yes 'a b' | head -n 4000000; } > v/merges.txt
+vocabulary 'v: more than 524288 tokens or merges'
+truncate -s 65M v/merges.txt
+vocabulary 'v/merges.txt: 68157440 bytes, more than the 67108864'
+
+# ---- what is tokenized ----
+echo @list > list
+hostile '@list: No such file or directory' sgt-tokenize @list out
+repeat 0123456789 3000000 > list
+hostile 'list: line 1: more than the 4096 bytes that a path may have' sgt-tokenize @list out
+printf 'te\0xt\n' > list
+hostile 'list: line 1: a NUL byte is in the path' sgt-tokenize @list out
+printf '\033[31m\n' > list
+hostile 'list: line 1: \x1b[31m: No such file or directory' sgt-tokenize @list out
+name=$(printf 'a\033]0;owned\007\302\233m\r.gz')
+cp text "$name"
+hostile 'a\x1b]0;owned\x07\xc2\x9bm\x0d.gz: offset 2: not gzip' sgt-tokenize "$name" out
+absent out
+mv "$name" "${name%.gz}"
+within 1000000 sgt-tokenize "${name%.gz}" "$name"
+[ $code -eq 0 ] || fail "exit code $code, not 0"
+within 1000000 sgt-inspect "$name"
+within 1000000 sgt-inspect "$name" --verify
+within 1000000 sgt-inspect "$name" --json
+[ $code -eq 0 ] || fail "exit code $code, not 0"
+
+# JSON as deep as it likes: passed over where it is beside the text, refused where it is in its place
+{ printf '{"a":' && deep && printf ',"text":"x"}\n'; } > deep.jsonl
+within 500000 sgt-tokenize deep.jsonl out
+[ $code -eq 0 ] || fail "exit code $code, not 0"
+{ printf '{"text":' && repeat '[' 1000000 && printf '\n'; } > deep.jsonl
+hostile 'deep.jsonl: line 1:' sgt-tokenize deep.jsonl out-deep
+
+# Little that becomes much: memory is that of the pieces, whatever comes out of it
+much=180000000 # more than the memory
+head -c $much /dev/zero | tr '\0' 'y' | gzip -1 > bomb.gz
+head -c $much /dev/zero | zstd -q > bomb.zst 2> /dev/null || rm bomb.zst
+printf '#!/bin/sh\nyes flood | head -c %s\n' $much > flood
+chmod +x flood
+cp text bomb.x
+for file in bomb.gz bomb.zst bomb.x; do
+    [ -e $file ] || continue
+    within 163840 sgt-tokenize --threads 2 --filter ".x=$PWD/flood" $file out-bomb
+    [ $code -eq 0 ] || fail "exit code $code, not 0"
+    rm -rf out-bomb
+done
+printf '\050\265\057\375\000\370\001\000\000' > wide.zst # its window is of 2 TiB
+hostile 'wide.zst: offset 0: wants a window of more than 128 MiB' sgt-tokenize wide.zst out-wide
+same outside.bin as-it-was
+
+# What is opened, made, moved or removed meanwhile lies below this folder and is none of what lies in wait, or it is the
+# system's.
+touched() { # COMMAND...
+    strace -f -o trace -e trace=%file "$@" > .stdout 2> .stderr < /dev/null
+    sed -nE 's/^[0-9]+ +(openat|open|creat|unlink|unlinkat|rename|renameat2?|mkdir|mkdirat|truncate|link|linkat|symlink)\(//p' trace |
+        grep -oE '"([^"\\]|\\.)*"' | tr -d '"' | grep -E '^/|(^|/)\.\.(/|$)|outside|precious' |
+        grep -vE '^/(lib|usr|proc|sys|etc/ld)|^/dev/(null|urandom|shm)' > outside
+    cases=$((cases + 1))
+    [ ! -s outside ] || fail "$* touched $(head -1 outside)"
+}
+if strace -o .traced true 2> /dev/null && [ -z "$sanitized" ]; then
+    rm -rf r out
+    for name in ../outside.bin /etc/passwd ../../outside.bin; do
+        manifest "$name"
+        touched sgt-inspect d --verify
+        touched sgt-train $small --run r
+    done
+    rm d/manifest.json
+    fresh
+    echo ../../etc > run/latest
+    ln -sf ../precious run/log.jsonl
+    touched sgt-train $small --run run --resume --steps 3
+    again
+    rm hurt/model.safetensors
+    printf '{"weight_map":{"wte.weight":"../outside.bin"}}' > hurt/model.safetensors.index.json
+    touched sgt-train $small --run r --init hurt --steps 1
+    printf '{"weight_map":{"wte.weight":"/etc/passwd"}}' > hurt/model.safetensors.index.json
+    touched sgt-train $small --run r --init hurt --steps 1
+    touched sgt-tokenize --vocab v text out
+fi
+echo "$cases hostile files"
