@@ -458,6 +458,13 @@ bench-json: $(B)/tests/bench-json      ## how fast lines of JSONL become documen
 $(B)/tests/bench-json: $(B)/obj/tests/tokenize/bench/bench_json.o $(call lib,tokenize loader)
 	$(call say,LD,$@)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) -o $@ $^ $(sort $(LD_tokenize) $(LD_loader))
 
+# A loader's windows drawn and its rows made, level by level: the figures of sample/draws.h and rows/rows.h.
+.PHONY: bench-rows
+bench-rows: $(B)/tests/bench-rows      ## what drawing windows and making rows takes, by the instructions used (ARGS=MIB)
+	@$< $(ARGS)
+$(B)/tests/bench-rows: $(B)/obj/tests/loader/bench/bench_rows.o $(call lib,loader)
+	$(call say,LD,$@)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) -o $@ $^ $(LD_loader)
+
 $(B)/obj/%.o: %.c $(B)/flags
 	$(call say,CC,$<)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) $(call flags,$<) -c -o $@ $<
 

@@ -3,32 +3,27 @@
  * against the vocabulary costs no second pass. Nothing needs alignment; nothing outside the given lengths is
  * touched.
  *
- * What was tried for windows at random places of memory larger than the caches, and what it gave: microseconds a batch
- * of 32 x 1024 from 4 GB in huge pages (AMD EPYC Zen 4, one thread, 2026-11-21, medians of 11, all in one run; memcpy
- * of the same windows 12.4, the plain loop over single ids 37.9):
+ * Of windows at random places of memory larger than the caches it is the waiting for them that takes the time.
+ * Microseconds a batch of 32 rows of 1,024, and in brackets of 64 of 512, from memory in huge pages (`make bench-rows`,
+ * one run; AMD EPYC Zen 4, one thread, 2026-11-22; medians of 11 turns):
  *
- *     inputs and targets, no prefetch                             20.9
- *     8 lines of each window 1, 2, 4 ahead, to L1                 16.4, 16.1, 15.9
- *     a line of the window 2 ahead with each line widened, L1     13.6    (to L2: 12.3)
- *     each window whole, in one go, to L1, 1 ahead                15.8
- *     each window whole, in one go, to L2, 1, 4, 8 ahead          10.0, 9.2, 9.0
- *     groups of 4, 8, 16 windows whole to L2, then widened        8.35, 8.2, 8.1    <- sgt_rows_group
+ *                                        AVX2             AVX-512
+ *     u16, memcpy, which looks at no id  12.5 (14.4)      16.9 (18.6)
+ *     u16, nothing asked for ahead       11.2 (13.0)      12.3 (13.2)
+ *     u16, groups asked for ahead         5.1 (5.4)        5.2 (5.3)     <- sgt_rows_group
+ *     i32, a token at a time             41.8 (54.1)      45.3 (61.1)
+ *     i32, nothing asked for ahead       19.9 (30.3)      20.3 (33.8)
+ *     i32, groups asked for ahead         6.9 (7.3)        7.2 (7.2)     <- sgt_rows_group
  *
  * To L2 there are about twice as many lines on their way at once as to L1, where the stores want the same room; and a
- * group that is asked for in one go overlaps its misses of the TLB too, which small windows consist of: 64 x 512 took
- * 28.4 without prefetch, 14.4 with windows 8 ahead, 9.5 in groups of 16 and 9.2 of 32. Drawing (sampler.h) and
- * prefetching window by window, in turns, was slower (9.9) than all draws first. Of the rest: stores prefetched for
- * writing 13.5 (against 13.6), 256-bit vectors 13.9, inputs and targets in two passes 15.0, source past L2 (nta) 13.5:
- * nothing, or worse. One (B, T+1) array instead of inputs and targets: 7.0 against 8.1; who can work with views has
- * rows of 16 bits in that form already, which are half of its bytes. Rows of 16 bits: unaligned stores 9.3 (T+1 ids are
- * never a whole number of lines), aligned ones 8.2, in fours of loads and then of stores 6.5; memcpy, which looks at no
- * id, 6.4. Widening gains nothing by fours, nor by making the second load of two from the first by permutation: 7.6,
- * 7.5, 7.5 in one run; its stores are what takes the time.
+ * group that is asked for in one go overlaps its misses of the TLB too, which small windows consist of. Tried, and
+ * slower: to ask for a few lines of each coming window, for a line with each line widened, for one window at a time, to
+ * L1; to draw and to ask in turns. Tried, and no faster: stores asked for ahead, inputs and targets in two passes, the
+ * second load of two made from the first by permutation.
  *
- * Stores past the caches (copy_past, widen_past), into a ring of buffers, made by one thread for another (stream.c),
- * microseconds a batch, plain and past: nobody reading 4 MiB 17.8 24.6, 32 MiB (the last cache's size) 27.6 23.5, 64
- * MiB 31.3 22.6; with a consumer that reads every number 18.5 30.7, 28.1 27.0, 34.9 27.0. What fits the last cache is
- * better left there. */
+ * Stores past the caches (copy_past, widen_past), into a ring of buffers, pay where the last cache does not hold it: 32
+ * x 1,024, AVX-512, through the caches and past them, 4 MiB 9.0 14.3, 16 MiB 17.8 15.6, 32 MiB (that cache's size) 19.3
+ * 16.9, 64 MiB 19.4 14.8 (the same run; nobody reads the rows). */
 #ifndef SGT_ROWS_H
 #define SGT_ROWS_H
 

@@ -1,6 +1,7 @@
 /* rows_avx2.c: 16 ids at a time, widened by vpmovzxwd from two loads one id apart. The first vector of a row goes to
  * where the row begins, the next to the line of 32 bytes that comes after, so that all but the first and the last
- * store are aligned; what two of them write twice is the same. */
+ * store are aligned; what two of them write twice is the same. Past the caches goes nothing: it was slower by stores
+ * of half a line. */
 #include "rows/rows.h"
 
 #if defined(__x86_64__)
@@ -18,10 +19,9 @@ static __m256i load(const uint16_t *src)
     return _mm256_loadu_si256((const __m256i *)(const void *)src);
 }
 
-static inline void store(void *dst, __m256i v, int past)
+static inline void store(void *dst, __m256i v)
 {
-    if (past) _mm256_stream_si256(dst, v);
-    else _mm256_storeu_si256(dst, v);
+    _mm256_storeu_si256(dst, v);
 }
 
 static uint16_t largest(const uint16_t *src, size_t n)
@@ -46,41 +46,28 @@ static uint16_t copy_few(uint16_t *dst, const uint16_t *src, size_t n)
     return t;
 }
 
-static inline __m256i copy16(uint16_t *dst, const uint16_t *src, int past)
+static inline __m256i copy16(uint16_t *dst, const uint16_t *src)
 {
     __m256i v = load(src);
-    store(dst, v, past);
+    store(dst, v);
     return v;
-}
-
-static inline uint16_t copy_by(uint16_t *dst, const uint16_t *src, size_t n, int past)
-{
-    if (n < 16) return copy_few(dst, src, n);
-    __m256i top = copy16(dst, src, 0);
-    size_t i = 16 - ((uintptr_t)dst & 31) / 2;
-    for (; i + 64 <= n; i += 64) { /* four loads, then four stores */
-        __m256i a = load(src + i), b = load(src + i + 16), c = load(src + i + 32), d = load(src + i + 48);
-        store(dst + i, a, past);
-        store(dst + i + 16, b, past);
-        store(dst + i + 32, c, past);
-        store(dst + i + 48, d, past);
-        top = _mm256_max_epu16(top, _mm256_max_epu16(_mm256_max_epu16(a, b), _mm256_max_epu16(c, d)));
-    }
-    for (; i + 16 <= n; i += 16)
-        top = _mm256_max_epu16(top, copy16(dst + i, src + i, past));
-    top = _mm256_max_epu16(top, copy16(dst + n - 16, src + n - 16, 0));
-    if (past) _mm_sfence();
-    return top_of(top);
 }
 
 static uint16_t copy(uint16_t *dst, const uint16_t *src, size_t n)
 {
-    return copy_by(dst, src, n, 0);
-}
-
-static uint16_t copy_past(uint16_t *dst, const uint16_t *src, size_t n)
-{
-    return copy_by(dst, src, n, 1);
+    if (n < 16) return copy_few(dst, src, n);
+    __m256i top = copy16(dst, src);
+    size_t i = 16 - ((uintptr_t)dst & 31) / 2;
+    for (; i + 64 <= n; i += 64) { /* four loads, then four stores */
+        __m256i a = load(src + i), b = load(src + i + 16), c = load(src + i + 32), d = load(src + i + 48);
+        store(dst + i, a);
+        store(dst + i + 16, b);
+        store(dst + i + 32, c);
+        store(dst + i + 48, d);
+        top = _mm256_max_epu16(top, _mm256_max_epu16(_mm256_max_epu16(a, b), _mm256_max_epu16(c, d)));
+    }
+    for (; i + 16 <= n; i += 16) top = _mm256_max_epu16(top, copy16(dst + i, src + i));
+    return top_of(_mm256_max_epu16(top, copy16(dst + n - 16, src + n - 16)));
 }
 
 /* ---- widen ---- */
@@ -96,43 +83,30 @@ static uint16_t widen_few(int32_t *inputs, int32_t *targets, const uint16_t *src
     return t;
 }
 
-static inline void store16(int32_t *dst, __m256i v, int past)
+static inline void store16(int32_t *dst, __m256i v)
 {
-    store(dst, _mm256_cvtepu16_epi32(_mm256_castsi256_si128(v)), past);
-    store(dst + 8, _mm256_cvtepu16_epi32(_mm256_extracti128_si256(v, 1)), past);
+    store(dst, _mm256_cvtepu16_epi32(_mm256_castsi256_si128(v)));
+    store(dst + 8, _mm256_cvtepu16_epi32(_mm256_extracti128_si256(v, 1)));
 }
 
-static inline __m256i widen16(int32_t *inputs, int32_t *targets, const uint16_t *src, int past)
+static inline __m256i widen16(int32_t *inputs, int32_t *targets, const uint16_t *src)
 {
     __m256i next = load(src + 1);
-    store16(inputs, load(src), past);
-    store16(targets, next, past);
+    store16(inputs, load(src));
+    store16(targets, next);
     return next;
-}
-
-static inline uint16_t widen_by(int32_t *inputs, int32_t *targets, const uint16_t *src, size_t n, int past)
-{
-    if (n < 16) return widen_few(inputs, targets, src, n);
-    __m256i top = _mm256_max_epu16(load(src), widen16(inputs, targets, src, 0));
-    for (size_t i = 8 - ((uintptr_t)inputs & 31) / 4; i + 16 <= n; i += 16)
-        top = _mm256_max_epu16(top, widen16(inputs + i, targets + i, src + i, past));
-    top = _mm256_max_epu16(top, widen16(inputs + n - 16, targets + n - 16, src + n - 16, 0));
-    if (past) _mm_sfence();
-    return top_of(top);
 }
 
 static uint16_t widen(int32_t *inputs, int32_t *targets, const uint16_t *src, size_t n)
 {
-    return widen_by(inputs, targets, src, n, 0);
+    if (n < 16) return widen_few(inputs, targets, src, n);
+    __m256i top = _mm256_max_epu16(load(src), widen16(inputs, targets, src));
+    for (size_t i = 8 - ((uintptr_t)inputs & 31) / 4; i + 16 <= n; i += 16)
+        top = _mm256_max_epu16(top, widen16(inputs + i, targets + i, src + i));
+    return top_of(_mm256_max_epu16(top, widen16(inputs + n - 16, targets + n - 16, src + n - 16)));
 }
 
-static uint16_t widen_past(int32_t *inputs, int32_t *targets, const uint16_t *src, size_t n)
-{
-    int together = (((uintptr_t)inputs ^ (uintptr_t)targets) & 31) == 0; /* both come to a line's beginning at once */
-    return together ? widen_by(inputs, targets, src, n, 1) : widen_by(inputs, targets, src, n, 0);
-}
-
-const sgt_rows sgt_rows_avx2 = {"avx2", copy, widen, largest, copy_past, widen_past};
+const sgt_rows sgt_rows_avx2 = {"avx2", copy, widen, largest, copy, widen};
 #else
 typedef int nothing_here;
 #endif

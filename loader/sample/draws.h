@@ -1,11 +1,11 @@
 /* draws.h: what sampler.c computes for many rows at once, in plain C and in vectors: the same numbers to the bit, which
  * tests/loader/test_draws.c holds them to. One row after the other they are a chain of multiplications, each of which
- * waits for the one before. A batch of 32 rows of 20
- * shards, microseconds, one by one and at once in plain C, AVX2 and AVX-512 (AMD EPYC Zen 4, one thread, 2026-11-21):
+ * waits for the one before. A batch of 32 rows of 20 shards, microseconds, one by one and at once in plain C, AVX2 and
+ * AVX-512 (`make bench-rows`; AMD EPYC Zen 4, one thread, 2026-11-21):
  *
- *     random     1.13    0.70    0.34    0.31
- *     shuffle    3.52    2.26    0.90    0.67
- *     block      6.58    3.99    1.58    1.16
+ *     random     0.93    0.90    0.58    0.55
+ *     shuffle    3.22    2.35    1.15    0.95
+ *     block      6.02    4.09    1.98    1.67
  *
  * Making the rows themselves takes 7 (rows.h). */
 #ifndef SGT_DRAWS_H
