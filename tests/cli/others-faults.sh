@@ -1,0 +1,56 @@
+# sgt-sample, sgt-report and sgt-bench, disturbed at each call in turn (faults.inc): what they print and write is what
+# they do undisturbed (sgt-bench: but for its figures), or they say what is wrong and leave nothing half done.
+. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/faults.inc"
+. "$ROOT/tests/cli/train.inc"
+
+need_faults
+work_in_memory
+run 0 sgt-tokenize --quiet --train-vocab 300 "$ROOT/tests/data/vocab/text.txt" v
+run 0 sgt-tokenize --quiet --vocab v --split 20% --threads 1 --shard-tokens 2000 "$ROOT/tests/data/vocab/text.txt" d
+run 0 sgt-train --quiet $small --steps 20 --save-every 10 --eval-every 5 --run done
+texts . 300
+
+begin() { # COMMAND...
+    again=$*
+    prepare
+    run 0 $again
+    figures < .stdout > undisturbed.txt
+    [ ! -e made ] || mv made undisturbed.made
+}
+everything() { # [RARER]
+    disturb $reads:EIO "$@"
+    disturb $writes:EIO "$@"
+    disturb $writes:ENOSPC "$@"
+    disturb $transfers:short "$@"
+    disturb $transfers,openat:EINTR "$@"
+    disturb clone,clone3,vfork:EAGAIN "$@"
+    ! sees_memory || disturb memory:fail "${1:-3}"
+}
+jumps() { ! sees_memory || for jump in "$@"; do disturb clock:$jump; done; }
+figures() { cat; }
+prepare() { rm -f made; }
+whole() { figures < .stdout > got.txt && same got.txt undisturbed.txt; }
+kept() { absent made; }
+
+begin sgt-sample --quiet --tokens 12 --prompt-file part-00 --temperature 0 --threads 1 done
+everything
+jumps back forward wild
+
+if command -v gnuplot > /dev/null; then
+    # a page without what it could not look at (the estimate of memory) is one, too; half a page is none
+    whole() { same .stdout undisturbed.txt && [ "$(tail -n 1 made)" = "$(tail -n 1 undisturbed.made)" ] || fail 'half a page'; }
+    begin sgt-report --quiet --json done -o made
+    everything 10
+    kept() { [ ! -e made ] || tail -n 1 made | grep -q '</html>' || fail 'half a page'; }
+    disturb $changes:kill 2
+    kept() { absent made; }
+fi
+
+# nothing that is measured
+figures() { sed -E 's/[0-9][0-9.e+-]*/N/g; s/"best": [a-z]*/"best": N/'; }
+whole() { figures < .stdout > got.txt && same got.txt undisturbed.txt; }
+begin sgt-bench tokenize part-00 --json --threads 1
+everything
+jumps forward
+faults_sum 300
