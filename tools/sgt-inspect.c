@@ -113,7 +113,8 @@ static int report_damage(const inspect_set *s, sgt_error *err)
             sgt_report_failure(&program, &one);
         }
     if (s->damaged > 1)
-        return sgt_fail(err, SGT_EFORMAT, "%s: %zu of %zu shards are damaged (sgt-tokenize --force makes the set again)", s->path, s->damaged, s->count);
+        return sgt_fail(err, SGT_EFORMAT, "%s: %zu of %zu shards are damaged (sgt-tokenize --force makes the set again)",
+                        s->path, s->damaged, s->count);
     for (size_t i = 0; i < s->count; i++)
         if (s->shards[i].damage) return sgt_fail(err, SGT_EFORMAT, "%s", s->shards[i].damage);
     return SGT_OK;
@@ -157,7 +158,8 @@ static int run(sgt_error *err)
     if (rc < 0) return rc;
     if (count == 1) o.path = sets->path;
     rc = count > 1 && !o.batch
-             ? sgt_fail(err, SGT_EUSAGE, "%s: several sets, which --batch K alone shows mixed (name one of them)", o.path)
+             ? sgt_fail(err, SGT_EUSAGE, "%s: several sets, which --batch K alone shows mixed (name one of them)",
+                        o.path)
              : run_one(count > 1, err);
     sgt_loader_sets_free(sets);
     return rc;
@@ -167,7 +169,8 @@ static void check_one_path(int count)
 {
     if (!count) sgt_usage(&program, "wanted a path: a folder of shards, a shard, a run or a checkpoint");
     if (count > 1) sgt_usage(&program, "one path at a time, not %d (--compare and --merge take several)", count);
-    if (o.batch && (o.decode || o.verify)) sgt_usage(&program, "--batch: not together with --verify or --decode (run them one after the other)");
+    if (o.batch && (o.decode || o.verify))
+        sgt_usage(&program, "--batch: not together with --verify or --decode (run them one after the other)");
     if (o.padded_by && strcmp(o.sampling, "documents")) sgt_usage(&program, "--pad-id: needs --sampling documents");
     if (!o.batch && (loader_given || sampling_given || seed_given || batch_size_given || seq_len_given))
         sgt_usage(&program, "--loader, --sampling, --seed, --batch-size, --seq-len: need --batch K, which they shape");
@@ -179,13 +182,16 @@ static void check_several(int count)
 {
     const char *what = compare ? "--compare" : "--merge";
     if (compare && merge) sgt_usage(&program, "--compare: not together with --merge");
-    if (o.verify || o.decode || o.batch) sgt_usage(&program, "%s: not together with --verify, --decode or --batch", what);
+    if (o.verify || o.decode || o.batch)
+        sgt_usage(&program, "%s: not together with --verify, --decode or --batch", what);
     if (loader_given || sampling_given || seed_given || batch_size_given || seq_len_given || o.padded_by)
-        sgt_usage(&program, "--loader, --sampling, --seed, --batch-size, --seq-len, --pad-id: need --batch K, which they shape");
+        sgt_usage(&program,
+                  "--loader, --sampling, --seed, --batch-size, --seq-len, --pad-id: need --batch K, which they shape");
     if (o.documents) sgt_usage(&program, "--documents: needs --batch K");
     if (threads_given) sgt_usage(&program, "--threads: needs --verify");
     if (compare && count != 2) sgt_usage(&program, "--compare: wanted two sets, A B, got %d", count);
-    if (merge && count < 2) sgt_usage(&program, "--merge: wanted sets and OUT, got %d (sgt-inspect --merge A B OUT)", count);
+    if (merge && count < 2)
+        sgt_usage(&program, "--merge: wanted sets and OUT, got %d (sgt-inspect --merge A B OUT)", count);
     if (merge && (o.split || o.raw)) sgt_usage(&program, "--merge takes whole sets: no --split, no --raw");
 }
 

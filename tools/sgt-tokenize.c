@@ -332,7 +332,8 @@ int main(int argc, char **argv)
     sgt_stop *stop = sgt_catch_signals();
     int first = sgt_options_parse(&program, argc, argv), count = argc - first;
     if (!count) sgt_usage(&program, "wanted INPUT... and OUT (such as: sgt-tokenize corpus/ out/)");
-    if (count == 1 && !o.dry_run) sgt_usage(&program, "wanted INPUT... and OUT, got only %s (the last one is OUT)", argv[first]);
+    if (count == 1 && !o.dry_run)
+        sgt_usage(&program, "wanted INPUT... and OUT, got only %s (the last one is OUT)", argv[first]);
     sgt_take_cpu(&program, o.cpu);
     check_ranks();
     check_train_vocab();

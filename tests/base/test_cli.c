@@ -138,7 +138,7 @@ static const char *hint(const char *word)
 {
     static char text[SGT_NEAR_HINT];
     sgt_near near = sgt_near_to(word, strlen(word));
-    sgt_near_offer_all(&near, "seed|steps|batch-size|seq-len|no-tie|no-fuse|no-graphs|no-overlap|no-pad-vocab|FILE, of");
+    sgt_near_offer_all(&near, "seed|steps|batch-size|seq-len|no-tie|no-fuse|no-graphs|no-overlap|no-pad-vocab|FILE");
     return sgt_near_hint(&near, "--", text);
 }
 

@@ -64,7 +64,8 @@ if command -v zsh > /dev/null; then
     cat > offers.zsh << 'END'
 zmodload zsh/zpty || exit 77
 zpty -b z zsh -f -i
-zpty -w z "PS1=; fpath=($PWD/.functions \$fpath); autoload -Uz compinit; compinit -u -D; LISTMAX=0; stty cols 200; print RE''ADY"
+zpty -w z "PS1=; fpath=($PWD/.functions \$fpath); autoload -Uz compinit; compinit -u -D; LISTMAX=0"
+zpty -w z "stty cols 200; print RE''ADY"
 zpty -r z shown '*READY*'
 zpty -w -n z "$1"$'\t'
 zpty -r z shown "$2"

@@ -1,5 +1,5 @@
-# sgt_loader.3 and sgt_tokenize.3: every function, option and code of the header is in its page, which says nothing twice;
-# the example works; and no reader of manuals has anything against it.
+# sgt_loader.3 and sgt_tokenize.3: every function, option and code of the header is in its page, which says nothing
+# twice; the example works; and no reader of manuals has anything against it.
 . "$ROOT/tests/cli/lib.sh"
 LIB=$BIN/../lib
 CC=$(sed 's/ .*//' "$BIN/../flags")
@@ -26,7 +26,8 @@ names_of() { # LIBRARY
 fields_of() {
     for struct in "$@"; do
         sed -n "/typedef struct $struct {/,/^} $struct/p" "$header" | sed 's|/\*.*||; s|^ \* .*||' |
-            sed -nE 's/^ +[a-z0-9_ ]+[ *(]([a-z_, 0-9]+)(\)\(.*)?(\[[0-9]+\])?; *$/\1/p' | tr -d ' ' | tr ',' '\n' > fields
+            sed -nE 's/^ +[a-z0-9_ ]+[ *(]([a-z_, 0-9]+)(\)\(.*)?(\[[0-9]+\])?; *$/\1/p' | tr -d ' ' |
+            tr ',' '\n' > fields
         [ -s fields ] || fail "$struct has no fields in $header"
         while read -r field; do
             [ "$field" = ctx ] || [ "$field" = making_ctx ] || grep -qE "^\.I[R]? (.*[, \"]+)?$field\b" body ||

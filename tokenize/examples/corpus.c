@@ -1,5 +1,5 @@
-/* corpus.c: folders of text to shards through libsgt-tokenize, as sgt-tokenize makes them: with what it says, how far it
- * is, and an end at Ctrl-C from which the same command goes on.
+/* corpus.c: folders of text to shards through libsgt-tokenize, as sgt-tokenize makes them: with what it says, how far
+ * it is, and an end at Ctrl-C from which the same command goes on.
  *
  *     cc corpus.c $(pkg-config --cflags --libs sgt-tokenize) -o corpus && ./corpus OUT/ INPUT... */
 #include <inttypes.h>
@@ -55,8 +55,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "corpus: %s\n", err.text);
         return err.code == SGT_ESTOPPED ? 130 : EXIT_FAILURE;
     }
-    printf("%s: %" PRIu64 " tokens of %" PRIu64 " documents in %" PRIu64 " shards, %" PRIu64 " for validation%s\n", argv[1],
-           result.tokens, result.documents, result.shards, result.val_tokens,
+    printf("%s: %" PRIu64 " tokens of %" PRIu64 " documents in %" PRIu64 " shards, %" PRIu64 " for validation%s\n",
+           argv[1], result.tokens, result.documents, result.shards, result.val_tokens,
            result.already_done ? ", which were there" : "");
     return EXIT_SUCCESS;
 }

@@ -70,7 +70,8 @@ static const sgt_program program = {
 
 static int no_technique(const char *name, sgt_error *err)
 {
-    static const char all[] = "text, mmap, preload, simd, overlap, async, tf32, bf16, fused, graphs, flash, padded, tied";
+    static const char all[] =
+        "text, mmap, preload, simd, overlap, async, tf32, bf16, fused, graphs, flash, padded, tied";
     char hint[SGT_NEAR_HINT];
     sgt_near near = sgt_near_to(name, strlen(name));
     sgt_near_offer_all(&near, all);
@@ -150,4 +151,5 @@ static int bench_ablation(int argc, char **argv)
     return rc < 0 ? sgt_report_failure(&program, &err) : SGT_EXIT_OK;
 }
 
-const sgt_command bench_ablation_command = {"ablation", "what each technique of training brings", &program, bench_ablation};
+const sgt_command bench_ablation_command = {"ablation", "what each technique of training brings", &program,
+                                            bench_ablation};

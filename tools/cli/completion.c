@@ -10,9 +10,15 @@
 
 enum { WORDS = 1, FILES = 2, FOLDERS = 4, COMMANDS = 8, PIECES = 16 };
 
-static int begins(const char *s, size_t n, const char *with) { return n >= strlen(with) && !memcmp(s, with, strlen(with)); }
+static int begins(const char *s, size_t n, const char *with)
+{
+    return n >= strlen(with) && !memcmp(s, with, strlen(with));
+}
 
-static int stands_for_itself(const char *word) { return islower((unsigned char)*word) || isdigit((unsigned char)*word); }
+static int stands_for_itself(const char *word)
+{
+    return islower((unsigned char)*word) || isdigit((unsigned char)*word);
+}
 
 static int kinds_of_value(const sgt_option *o)
 {
@@ -126,7 +132,8 @@ static void bash_commands(const sgt_program *p)
 
 static void print_bash(const sgt_program *p)
 {
-    printf("# %s: completion in bash, which '%s --completion bash' prints from the table of its options\n_", p->name, p->name);
+    printf("# %s: completion in bash, which '%s --completion bash' prints from the table of its options\n_", p->name,
+           p->name);
     print_identifier(p->name);
     printf("()\n{\n    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command= head= i\n"
            "    COMPREPLY=()\n"
@@ -171,7 +178,10 @@ static void zsh_action(const sgt_option *o)
         print_words(o->value);
         printf(")");
     } else {
-        printf("%s", kinds & FILES ? "_files" : kinds & FOLDERS ? "_files -/" : kinds & COMMANDS ? "_command_names -e" : " ");
+        printf("%s", kinds & FILES      ? "_files"
+                     : kinds & FOLDERS  ? "_files -/"
+                     : kinds & COMMANDS ? "_command_names -e"
+                                        : " ");
     }
 }
 
@@ -224,8 +234,8 @@ static void zsh_commands(const sgt_program *p)
 
 static void print_zsh(const sgt_program *p)
 {
-    printf("#compdef %s\n# completion in zsh, which '%s --completion zsh' prints from the table of its options\n", p->name,
-           p->name);
+    printf("#compdef %s\n# completion in zsh, which '%s --completion zsh' prints from the table of its options\n",
+           p->name, p->name);
     if (p->commands) zsh_commands(p);
     else zsh_arguments(p);
 }
@@ -304,7 +314,8 @@ static void print_set(const sgt_option *o)
 
 static void print_table(const sgt_program *p, const char *command)
 {
-    static const char *const kinds[] = {"heading", "flag", "count", "size", "real", "percent", "text", "choice", "list"};
+    static const char *const kinds[] = {"heading", "flag", "count",  "size", "real",
+                                        "percent", "text", "choice", "list"};
     for (const sgt_option *o = p->options; o->name; o++) {
         if (o->kind == SGT_OPT_HEADING) continue;
         printf("%s\t%s\t%c\t%s\t%s\t", command, o->name, o->letter ? o->letter : '-', o->value ? o->value : "-",

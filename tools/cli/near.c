@@ -24,8 +24,8 @@ static size_t count_slips(const char *a, size_t n, const char *b, size_t m)
             size_t best = last[j - 1] + (size_t)differ(a[i - 1], b[j - 1]);
             if (last[j] + 1 < best) best = last[j] + 1;
             if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
-            if (i > 1 && j > 1 && !differ(a[i - 1], b[j - 2]) && !differ(a[i - 2], b[j - 1]) && before[j - 2] + 1 < best)
-                best = before[j - 2] + 1;
+            int exchanged = i > 1 && j > 1 && !differ(a[i - 1], b[j - 2]) && !differ(a[i - 2], b[j - 1]);
+            if (exchanged && before[j - 2] + 1 < best) best = before[j - 2] + 1;
             row[j] = best;
         }
         size_t *free = before;

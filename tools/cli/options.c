@@ -152,7 +152,8 @@ static int add_to_list(const sgt_option *o, const char *v, sgt_error *err)
 {
     sgt_option_list *list = o->to;
     if (list->count == SGT_OPTION_LIST)
-        return sgt_fail(err, SGT_EUSAGE, "--%s: given more than %d times, which is all that it takes", o->name, SGT_OPTION_LIST);
+        return sgt_fail(err, SGT_EUSAGE, "--%s: given more than %d times, which is all that it takes", o->name,
+                        SGT_OPTION_LIST);
     list->items[list->count++] = v;
     return SGT_OK;
 }

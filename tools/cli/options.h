@@ -11,8 +11,8 @@
  *     static const sgt_program program = {"sgt-x", "sgt-x [OPTION]... DIR", "one sentence", table, "sgt-x out/", ...};
  *     int first = sgt_options_parse(&program, argc, argv);  // does not come back from --help, --version or wrong usage
  *
- * Values given stay as text where the option is TEXT, LIST or CHOICE. --name VALUE and --name=VALUE both work; "--" ends
- * options; options and operands may be mixed. Numbers are parsed to their last character: 12, 512k, 1.5M, 64MiB. */
+ * Values given stay as text where the option is TEXT, LIST or CHOICE. --name VALUE and --name=VALUE both work; "--"
+ * ends options; options and operands may be mixed. Numbers are parsed to their last character: 12, 512k, 1.5M, 64MiB. */
 #ifndef SGT_CLI_OPTIONS_H
 #define SGT_CLI_OPTIONS_H
 
@@ -44,8 +44,8 @@ typedef struct sgt_option {
     char letter;          /* 0: none */
     sgt_option_kind kind;
     void *to;             /* what it sets */
-    /* NULL for a flag; "N", or the choices. Completion goes by it: words in small letters, with | between them, stand for
-     * themselves, FILE and DIR for such (FOLDER, OUT/ and SHARD too), LIST for some of the words in `words`. */
+    /* NULL for a flag; "N", or the choices. Completion goes by it: words in small letters, with | between them, stand
+     * for themselves, FILE and DIR for such (FOLDER, OUT/ and SHARD too), LIST for some of the words in `words`. */
     const char *value;
     const char *help;     /* one line, lower case, no full stop */
     const char *def;      /* the default as printed; NULL: it does nothing where it is not given */

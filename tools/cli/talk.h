@@ -13,8 +13,8 @@ char *sgt_format_rate(char *buf, size_t n, double per_s, const char *unit); /* "
 char *sgt_format_count(char *buf, size_t n, uint64_t count);                /* "1,234,567" */
 char *sgt_format_time(char *buf, size_t n, double seconds);
 
-/* Whether standard error is a terminal whose cursor can be moved: not a file or a pipe, nor TERM=dumb. No program prints
- * colours, so NO_COLOR changes nothing. */
+/* Whether standard error is a terminal whose cursor can be moved: not a file or a pipe, nor TERM=dumb. No program
+ * prints colours, so NO_COLOR changes nothing. */
 int sgt_can_redraw(void);
 
 /* Where a device's timings are kept from run to run, as the XDG base directories have it; NULL: nowhere. malloc'd. */
