@@ -232,13 +232,13 @@ fuzz: need-packages                    ## looks for bytes that break a property,
 	@tests/fuzz/run.sh build/fuzz $(or $(FUZZ_SECONDS),60) $(FUZZ)
 
 .PHONY: torture
-torture: need-packages programs $(B)/tests/faults $(B)/tests/faults.so  ## each call disturbed in turn, 500 random kills, an hour of training, hours of fuzzing (TORTURE_KILLS=N, SOAK_SECONDS=N, SEED=N)
+torture: need-packages programs $(B)/tests/faults $(B)/tests/faults.so  ## each call disturbed in turn, 500 random kills, an hour of training, ten minutes of fuzzing for each property (TORTURE_KILLS=N, SOAK_SECONDS=N, SEED=N)
 	@FAULTS_EVERY=1 SCRIPT_SECONDS=36000 SHOW=1 tests/cli/run.sh $(B)/bin -faults
 	@TORTURE_KILLS=$(or $(TORTURE_KILLS),500) SCRIPT_SECONDS=36000 SHOW=1 tests/cli/run.sh $(B)/bin -torture
 	@SOAK_SECONDS=$(or $(SOAK_SECONDS),3600) SCRIPT_SECONDS=36000 SHOW=1 tests/cli/run.sh $(B)/bin -soak
 	@$(if $(PYTHON),$(PYTHON) tests/data/compare_tiktoken.py --mix $(or $(BYTES),1G) --seed $(or $(SEED),1) --bin $(B)/bin \
 	    $(or $(CORPUS),$(sort $(dir $(wildcard */*.c)))),echo 'PYTHON=... with tiktoken and openai-whisper: left out 1 GB against tiktoken')
-	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=$(or $(FUZZ_SECONDS),1800)
+	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=$(or $(FUZZ_SECONDS),600)
 
 # Below share/: where shells look for completions (Debian's own zsh: ZSH_DIR=zsh/vendor-completions).
 BASH_DIR ?= bash-completion/completions

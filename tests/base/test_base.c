@@ -16,6 +16,7 @@
 #include "base/cpu.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/thread.h"
 #include "base/philox.h"
 
@@ -231,6 +232,55 @@ Test(file, stream_takes_no_link)
     rmdir(scratch);
     free(link);
     free(file);
+}
+
+Test(file, lines_have_a_length_and_only_files_have_lines)
+{
+    char scratch[] = "/tmp/sgt-base-XXXXXX", line[8];
+    static const char text[] = "one\n1234567\n123456\n\nlonger than that\n12345678\nlast";
+    static const char *const want[] = {"one\n", "1234567", "123456\n", "\n", "longer ", "1234567", "last"};
+    static const size_t sizes[] = {4, 8, 7, 1, 8, 8, 4};
+    cr_assert(mkdtemp(scratch));
+    char *path = sgt_join(scratch, "file"), *pipe = sgt_join(scratch, "pipe");
+    FILE *f = NULL;
+    sgt_error err;
+    cr_assert_eq(sgt_file_put(path, text, sizeof text - 1, &err), 0);
+    cr_assert_eq(sgt_file_lines(&f, path, &err), 0, "%s", err.text);
+    for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+        cr_expect_eq(sgt_file_line(line, sizeof line, f), sizes[i], "line %zu", i);
+        cr_expect_str_eq(line, want[i]);
+    }
+    cr_expect_eq(sgt_file_line(line, sizeof line, f), 0);
+    fclose(f);
+    cr_assert_eq(mkfifo(pipe, 0600), 0);
+    cr_expect_eq(sgt_file_lines(&f, pipe, &err), SGT_EIO); /* and does not wait for a writer */
+    cr_expect(strstr(err.text, "pipe: is not a regular file"), "%s", err.text);
+    cr_expect_eq(sgt_file_lines(&f, scratch, &err), SGT_EIO);
+    unlink(path);
+    cr_expect_eq(sgt_file_lines(&f, path, &err), SGT_EIO);
+    unlink(pipe);
+    rmdir(scratch);
+    free(path);
+    free(pipe);
+}
+
+Test(json, values_are_counted_before_they_are_parsed)
+{
+    static const struct {
+        const char *text;
+        size_t values;
+    } cases[] = {{"", 1}, {"1", 1}, {"[1,2]", 3}, {"{\"a\":[{},{}]}", 6}, {"\"[,{\\\",[\"", 1}, {"[\"a,b\",\"]\"", 3},
+                 {"\"not ended, [ \\", 1}, {"\"", 1}};
+    sgt_error err;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        size_t n = strlen(cases[i].text);
+        char *text = malloc(n ? n : 1); /* of just so many bytes, for the sanitizer */
+        memcpy(text, cases[i].text, n);
+        cr_expect_eq(sgt_json_fits(text, n, cases[i].values, "f", &err), SGT_OK, "%s", cases[i].text);
+        cr_expect_eq(sgt_json_fits(text, n, cases[i].values - 1, "f", &err), SGT_EFORMAT, "%s", cases[i].text);
+        free(text);
+    }
+    cr_expect_str_eq(err.text, "f: more than 0 values of JSON, which no such file needs");
 }
 
 Test(file, beside_program)

@@ -304,6 +304,24 @@ within 1000000 sgt-inspect "$name" --verify
 within 1000000 sgt-inspect "$name" --json
 [ $code -eq 0 ] || fail "exit code $code, not 0"
 
+# a text shown on a terminal does not steer it; characters stay whole where they are cut into tokens, however many
+if command -v script > /dev/null; then
+    shows() { # FILE: what --decode of its tokens shows
+        rm -rf out-shown
+        run 0 sgt-tokenize --quiet "$1" out-shown
+        script -qec 'sgt-inspect out-shown --decode 1:1000000 2> /dev/null' /dev/null < /dev/null > .shown 2> .stderr || fail "$1: exit $?"
+        tr -d '\r' < .shown > shown
+        cases=$((cases + 1))
+    }
+    printf 'x\033[31mred\007\177\377 \303( \302\205.\015\344\270' > wild
+    shows wild
+    printf 'x\\x1b[31mred\\x07\\x7f\\xff \\xc3( \\xc2\\x85.\\x0d\\xe4\\xb8\n' > want
+    same want shown
+    yes "$(printf '\344\270\226\347\225\214 \360\220\215\210')" | head -n 15000 > many
+    shows many
+    same many shown
+fi
+
 # JSON as deep as it likes: passed over where it is beside the text, refused where it is in its place
 { printf '{"a":' && deep && printf ',"text":"x"}\n'; } > deep.jsonl
 within 500000 sgt-tokenize deep.jsonl out

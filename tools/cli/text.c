@@ -1,6 +1,8 @@
 /* text.c: UTF-8, well-formed or not. */
 #include "tools/cli/text.h"
 
+#include <stdio.h>
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,4 +53,23 @@ json_t *sgt_json_text(const char *text, size_t n)
     json_t *s = json_stringn(clean, used);
     free(clean);
     return s;
+}
+
+/* Whether the character of n bytes at s could steer a terminal: C0 but newline and tab, DEL, C1. */
+static int steers(const uint8_t *s, size_t n)
+{
+    if (n == 1) return (*s < 0x20 && *s != '\n' && *s != '\t') || *s == 0x7f;
+    return n == 2 && s[0] == 0xc2 && s[1] < 0xa0;
+}
+
+void sgt_print_escaped(const uint8_t *s, size_t n)
+{
+    for (size_t i = 0; i < n;) {
+        int step = sgt_utf8_step(s + i, n - i);
+        size_t take = (size_t)(step < 0 ? -step : step);
+        if (step > 0 && !steers(s + i, take)) fwrite(s + i, 1, take, stdout);
+        else
+            for (size_t j = 0; j < take; j++) printf("\\x%02x", s[i + j]);
+        i += take;
+    }
 }

@@ -13,6 +13,10 @@ int sgt_utf8_step(const uint8_t *s, size_t n);
 /* Whether s[n] is the beginning of a well-formed sequence that goes on behind it. */
 int sgt_utf8_begins(const uint8_t *s, size_t n);
 
+/* s[n] on standard output as a terminal may have it: control characters but newline and tab, and what is not UTF-8, as
+ * \xNN. */
+void sgt_print_escaped(const uint8_t *s, size_t n);
+
 /* A JSON string of the text, with U+FFFD for each ill-formed subpart. NULL: out of memory. */
 json_t *sgt_json_text(const char *text, size_t n);
 

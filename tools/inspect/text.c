@@ -78,11 +78,24 @@ int inspect_print_json(json_t *o, int line, sgt_error *err)
 
 /* Where decoded pieces go: standard output, or memory that becomes JSON. */
 typedef struct sink {
-    json_t *ids; /* NULL: plain text */
-    char *text;
+    json_t *ids;  /* NULL: plain text */
+    int terminal; /* plain text is shown there, and a terminal's controls in it are not to reach it */
+    char *text;   /* for JSON; for a terminal: the character that is not whole yet */
     size_t used;
     char last;
 } sink;
+
+/* What is whole of the text that has come; `end`: all of it. */
+static void show_text(sink *k, int end)
+{
+    const uint8_t *s = (const uint8_t *)k->text;
+    size_t whole = k->used;
+    for (size_t i = 1; i <= 3 && i <= k->used && !end; i++)
+        if (sgt_utf8_begins(s + k->used - i, i)) whole = k->used - i;
+    if (whole) sgt_print_escaped(s, whole);
+    if (k->used > whole) memmove(k->text, k->text + whole, k->used - whole);
+    k->used -= whole;
+}
 
 static int put_piece(sink *k, const sgt_vocab *v, const uint16_t *ids, size_t n, sgt_error *err)
 {
@@ -91,7 +104,7 @@ static int put_piece(sink *k, const sgt_vocab *v, const uint16_t *ids, size_t n,
     int rc = sgt_decode(v, ids, n, &text, &bytes, err);
     if (rc < 0) return rc;
     if (bytes) k->last = text[bytes - 1];
-    if (!k->ids) {
+    if (!k->ids && !k->terminal) {
         if (fwrite(text, 1, bytes, stdout) != bytes) rc = sgt_fail_errno(err, "standard output");
     } else {
         char *more = realloc(k->text, k->used + bytes + 1);
@@ -101,7 +114,8 @@ static int put_piece(sink *k, const sgt_vocab *v, const uint16_t *ids, size_t n,
             memcpy(k->text + k->used, text, bytes);
             k->used += bytes;
         }
-        for (size_t i = 0; i < n; i++) json_array_append_new(k->ids, json_integer(ids[i]));
+        if (more && k->terminal) show_text(k, 0);
+        for (size_t i = 0; i < n && k->ids; i++) json_array_append_new(k->ids, json_integer(ids[i]));
     }
     free(text);
     return rc;
@@ -111,7 +125,7 @@ static int decode_span(const inspect_set *s, const inspect *o, const sgt_vocab *
                        sgt_error *err)
 {
     int rc = SGT_OK;
-    sink k = {.ids = o->json ? json_array() : NULL, .last = '\n'};
+    sink k = {.ids = o->json ? json_array() : NULL, .terminal = !o->json && isatty(STDOUT_FILENO), .last = '\n'};
     inspect_reader r;
     uint16_t *ids = malloc(PIECE * sizeof *ids);
     if (!ids) rc = sgt_fail(err, SGT_ENOMEM, "out of memory");
@@ -128,8 +142,9 @@ static int decode_span(const inspect_set *s, const inspect *o, const sgt_vocab *
         json_t *top = json_pack("{s:I, s:I, s:O, s:o}", "from", (json_int_t)from, "count", (json_int_t)count, "ids",
                                 k.ids, "text", sgt_json_text(k.text ? k.text : "", k.used));
         rc = inspect_print_json(top, 0, err);
-    } else if (rc == SGT_OK && k.last != '\n' && isatty(STDOUT_FILENO)) {
-        putchar('\n'); /* for the prompt; a file or a pipe gets the text's own bytes */
+    } else if (rc == SGT_OK && k.terminal) {
+        show_text(&k, 1);
+        if (k.last != '\n') putchar('\n'); /* for the prompt; a file or a pipe gets the text's own bytes */
     }
     json_decref(k.ids);
     free(k.text);

@@ -51,25 +51,6 @@ void sample_show_close(sample_show *s)
 
 /* ---- printing ---- */
 
-/* Whether the character of n bytes at s could steer a terminal: C0 but newline and tab, DEL, C1. */
-static int steers(const uint8_t *s, size_t n)
-{
-    if (n == 1) return (*s < 0x20 && *s != '\n' && *s != '\t') || *s == 0x7f;
-    return n == 2 && s[0] == 0xc2 && s[1] < 0xa0;
-}
-
-static void print_escaped(const uint8_t *s, size_t n)
-{
-    for (size_t i = 0; i < n;) {
-        int step = sgt_utf8_step(s + i, n - i);
-        size_t take = (size_t)(step < 0 ? -step : step);
-        if (step > 0 && !steers(s + i, take)) fwrite(s + i, 1, take, stdout);
-        else
-            for (size_t j = 0; j < take; j++) printf("\\x%02x", s[i + j]);
-        i += take;
-    }
-}
-
 /* What of the text is whole characters; all of it where it has ended. */
 static size_t whole(const sample_text *t)
 {
@@ -83,7 +64,7 @@ static void print_more(const sample_show *s, sample_text *t)
 {
     size_t end = whole(t);
     if (end <= t->shown) return;
-    if (s->terminal) print_escaped((const uint8_t *)t->bytes + t->shown, end - t->shown);
+    if (s->terminal) sgt_print_escaped((const uint8_t *)t->bytes + t->shown, end - t->shown);
     else fwrite(t->bytes + t->shown, 1, end - t->shown, stdout);
     t->shown = end;
 }
