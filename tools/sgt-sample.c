@@ -75,6 +75,7 @@ typedef struct sampling {
     sgt_decoder *decoder;
     sgt_generate_result result;
     sgt_notice notice;
+    char held[4096]; /* what is to be said when the texts are printed: lines */
     const sgt_stop *stop;
 } sampling;
 
@@ -99,6 +100,19 @@ static int open_decoder(sampling *s, sgt_error *err)
     return sgt_checkpoint_load_model(s->model.path, sgt_decoder_loads(s->decoder), &s->model.shape, err);
 }
 
+/* A notice that comes while a line of text stands half printed. */
+static void hold(void *ctx, const char *line)
+{
+    sampling *s = ctx;
+    size_t n = strlen(s->held);
+    if (n + strlen(line) + 2 < sizeof s->held) sprintf(s->held + n, "%s\n", line);
+}
+
+static void say_held(sampling *s)
+{
+    for (char *rest = s->held, *line; (line = strsep(&rest, "\n")) && rest;) sgt_say(&s->notice, "%s", line);
+}
+
 static int generate(sampling *s, sgt_error *err)
 {
     sgt_prompt *prompts = calloc(s->show.count, sizeof *prompts);
@@ -112,7 +126,7 @@ static int generate(sampling *s, sgt_error *err)
         .tokens = o.tokens,
         .eot = o.ignore_eot ? -1 : (int64_t)sgt_vocab_eot(s->model.vocab),
         .ids = sgt_vocab_size(s->model.vocab),
-        .notice = s->notice,
+        .notice = {.say = hold, .ctx = s},
         .stop = s->stop,
         .token = sample_show_token,
         .end = sample_show_end,
@@ -120,6 +134,7 @@ static int generate(sampling *s, sgt_error *err)
     int rc = sample_show_begin(&s->show, err);
     if (rc == SGT_OK) rc = sgt_generate(s->decoder, prompts, s->show.count, &g, &s->result, err);
     if (rc < 0) sample_show_cut(&s->show);
+    say_held(s);
     free(prompts);
     return rc;
 }
