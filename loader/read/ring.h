@@ -23,7 +23,8 @@
  *
  * What a kernel, a container or a file system refuses is done without, one by one, and each is said once a reader, in
  * one notice and in sgt_rings_detail: SINGLE_ISSUER and DEFER_TASKRUN, registered files, registered memory, O_DIRECT,
- * io_uring itself. */
+ * io_uring itself. A ring that fails later is replaced by threads too, which a notice says; a wait fails for that only
+ * where nobody can tell when the reads that it had in flight will end. */
 #ifndef SGT_RING_H
 #define SGT_RING_H
 

@@ -1,0 +1,44 @@
+# What the readers ask of the kernel, as strace sees it: that they ask for it is what makes them fast, and no batch shows
+# it.
+. "$ROOT/tests/cli/lib.sh"
+need_strace
+mkdir text
+texts text 300000
+run 0 sgt-tokenize --quiet --shard-tokens 40k text out
+shards=$(ls out/*.bin | wc -l)
+[ "$shards" -ge 2 ] || fail "only $shards shards"
+
+# asks CALLS OPTION...: three batches of four rows, with these system calls in ./traced
+asks() {
+    calls=$1
+    shift
+    run 0 strace -f -o traced -e trace="$calls" sgt-inspect out --batch 0:3 --batch-size 4 --seq-len 64 --json "$@"
+    stdout_lines 3
+}
+seen() { grep -cE "$1" traced; }
+
+# mmap: at random, and what comes is asked for ahead, window by window; in order the kernel knows by itself
+for sampling in shuffle random block; do
+    asks madvise --loader mmap --sampling $sampling
+    check "$sampling: each shard at random" test "$(seen 'madvise\(.*, MADV_RANDOM\) += 0')" -eq "$shards"
+    check "$sampling: windows ahead" test "$(seen 'madvise\(.*, MADV_WILLNEED\) += 0')" -ge 2
+done
+asks madvise --loader mmap --sampling shuffle
+check 'a call for each window' test "$(seen 'MADV_WILLNEED')" -ge 12
+asks madvise --loader mmap --sampling sequential
+check 'in order' test "$(seen 'MADV_SEQUENTIAL\) += 0')" -eq "$shards"
+check 'nothing at random' test "$(seen 'MADV_RANDOM|MADV_WILLNEED')" -eq 0
+
+# preload: huge pages
+asks madvise --loader preload
+check 'huge pages' test "$(seen 'MADV_HUGEPAGE')" -ge 1
+
+# uring: direct reads aligned by statx, one issuer, registered files and memory
+asks io_uring_setup,io_uring_register,statx,fcntl --loader uring
+seen 'io_uring_setup\(.*\) += [0-9]+' > /dev/null || skip 'io_uring cannot be had here: mmap and preload were looked at'
+flags='(0x3000|IORING_SETUP_SINGLE_ISSUER\|IORING_SETUP_DEFER_TASKRUN)' # by the strace's age
+check 'one issuer' test "$(seen "io_uring_setup\(.*$flags.*\) += [0-9]+")" -ge 1
+check 'files' test "$(seen 'IORING_REGISTER_FILES_UPDATE.*\) += 1$')" -ge 2
+check 'memory' test "$(seen 'IORING_REGISTER_BUFFERS.*\) += 0$')" -ge 1
+check 'alignment' test "$(seen 'statx\(.*(STATX_DIOALIGN|0x2000)')" -ge 1
+grep -q 'F_SETFL.*O_DIRECT.*) *= 0$' traced || skip 'no direct reads here: all else was looked at'
