@@ -170,3 +170,8 @@ put("printable", "long", b"\xf0\x9f\x98\x80" * 300 + b"\x1b")
 put("sampler", "some", bytes(range(1, 60)))
 for i in range(5):
     put("sampler", "kind-%d" % i, bytes([0, 0, 0, 0, 0, 0, 0, i, 0, 0, 0, 0, 0, 1, 2, 3, 4 * (i % 2), i, 15] + [0, 40, 1, 0, 0, 9, 0, 3, 2, 1] + [0, 0, 0, 0, 9, 2]))
+line = lambda step: '{"step":%d,"loss":1.5}\n' % step
+put("log", "whole", "\x05" + "".join(map(line, range(7))))
+put("log", "out-of-order", "\x05" + line(1) + line(0) + line(1) + "x\n" + line(3) + '{"step":-1}\n' + line(2**62) + line(4)[:-1])
+put("log", "long", "\x02" + line(0) + " " * 3000 + line(1))
+put("log", "nul", b"\x03" + line(0).encode() + b'{"step":1}\0\n' + line(2).encode())
