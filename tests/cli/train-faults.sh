@@ -1,6 +1,6 @@
 # sgt-train on a CPU, disturbed at each call in turn (faults.inc): begun, and resumed from a checkpoint; its files that
-# cannot be made, written, flushed or named, data that cannot be read by each of the readers, memory and threads that are
-# not to be had, clocks that jump, SIGKILL at each call that changes a file.
+# cannot be made, written, flushed or named, data that cannot be read by each of the readers, memory and threads that
+# are not to be had, clocks that jump, SIGKILL at each call that changes a file.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/faults.inc"
 . "$ROOT/tests/cli/train.inc"
@@ -12,7 +12,10 @@ validation d
 echo '{}' > d/tokenizer.json # goes on with the checkpoints as it is
 
 # A checkpoint without what names the reader, and the sum of that.
-facts_of() { (cd "$1" && cat config.json generation_config.json tokenizer.json model.safetensors optimizer.safetensors && grep -vE '"(loader|xxh3)":' state.json) > "$2"; }
+facts_of() {
+    (cd "$1" && cat config.json generation_config.json tokenizer.json model.safetensors optimizer.safetensors) > "$2"
+    grep -vE '"(loader|xxh3)":' "$1/state.json" >> "$2"
+}
 whole() {
     same_facts undisturbed/log.jsonl run/log.jsonl
     same undisturbed/latest run/latest

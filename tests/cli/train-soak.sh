@@ -12,7 +12,8 @@ echo "SEED=$seed SOAK_SECONDS=$seconds"
 gap=$((seconds / 60)) # seconds between checkpoints
 [ $gap -ge 1 ] || gap=1
 [ $gap -le 10 ] || gap=10
-options="--data d --model 2x256x4 --seq-len 32 --batch-size 4 --lr 1e-3 --device cpu --threads 1 --keep 2 --eval-every 100"
+options="--data d --model 2x256x4 --seq-len 32 --batch-size 4 --lr 1e-3 --device cpu --threads 1 --keep 2
+    --eval-every 100"
 
 run 0 sgt-train --quiet $options --run warm --steps 30 --save-every 0
 every=$(sed 's/.*"ms_per_step":\([0-9.]*\).*/\1/' warm/log.jsonl | sort -n |
@@ -28,7 +29,8 @@ begun=$(date +%s) lives=0
 awk -v seed="$seed" 'BEGIN { srand(seed); while (1) print rand() }' | while read -r length; do
     left=$((begun + seconds - $(date +%s)))
     [ $left -gt 0 ] || break
-    life=$(awk -v x="$length" -v gap=$gap -v left=$left 'BEGIN { n = gap * (4 + 8 * x); print int(n < left ? n : left) + 1 }')
+    life=$(awk -v x="$length" -v gap=$gap 'BEGIN { print int(gap * (4 + 8 * x)) + 1 }')
+    [ "$life" -le $left ] || life=$((left + 1))
     lives=$((lives + 1))
     sgt-train --quiet $options --run soak --resume --steps 50000000 --save-every "$every" > .stdout 2> .stderr &
     pid=$!

@@ -4,7 +4,7 @@
  *     faults [-o FILE] CALLS:WHAT[:N] PROGRAM [ARGUMENT]...
  *
  *     faults -o seen rename,unlink:count sgt-tokenize ...      how many are there? "seen" holds SEEN HIT
- *     faults write,pwrite64:kill:7 ...                         SIGKILL before the seventh is done; killed: right after it
+ *     faults write,pwrite64:kill:7 ...                         SIGKILL before the seventh is done; killed: after it
  *     faults fsync:EIO:2 ...                                   the second fails and does nothing; 2+: all from it on do
  *     faults read,write:short:3 ...                            the third is asked for half of its bytes
  *     faults clone,clone3,vfork:EAGAIN:1 ...                   no thread or process is to be had

@@ -1,6 +1,6 @@
-/* shim.c: faults.so, preloaded by `faults` (see faults.c): what is no system call. Memory that the program's own code, or
- * a library's, asks for; clocks; what io_uring says became of a read. Takes itself out of the environment, so that what
- * the program starts is left alone. */
+/* shim.c: faults.so, preloaded by `faults` (see faults.c): what is no system call. Memory that the program's own code
+ * asks for, or a library's; clocks; what io_uring says became of a read. Takes itself out of the environment, so that
+ * what the program starts is left alone. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -197,8 +197,8 @@ int gettimeofday(struct timeval *restrict to, void *restrict zone)
     return 0;
 }
 
-/* The kernel's clock has not jumped: a moment by ours is one by its. What was reckoned before a jump back is a moment far
- * ahead; a second is long enough. */
+/* The kernel's clock has not jumped: a moment by ours is one by its. What was reckoned before a jump back is a moment
+ * far ahead; a second is long enough. */
 int pthread_cond_clockwait(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock, const struct timespec *until)
 {
     struct timespec now, real = *until;
