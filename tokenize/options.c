@@ -22,7 +22,8 @@ int sgt_tokenize_options_check(const sgt_tokenize_options *o, sgt_error *err)
     if ((unsigned)o->format > SGT_FORMAT_JSONL || (unsigned)o->normalize > SGT_NORMALIZE_NFKC ||
         (unsigned)o->invalid_utf8 > SGT_INVALID_FAIL)
         return sgt_fail(err, SGT_EUSAGE,
-                        "sgt_tokenize_options: format %d, normalize %d, invalid_utf8 %d: not all known", (int)o->format, (int)o->normalize, (int)o->invalid_utf8);
+                        "sgt_tokenize_options: format %d, normalize %d, invalid_utf8 %d: not all known",
+                        (int)o->format, (int)o->normalize, (int)o->invalid_utf8);
     if (o->ranks.rank >= (o->ranks.size ? o->ranks.size : 1))
         return sgt_fail(err, SGT_EUSAGE, "ranks: number %" PRIu32 " of %" PRIu32 " (they count from 0)", o->ranks.rank,
                         o->ranks.size);

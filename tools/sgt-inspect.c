@@ -113,8 +113,9 @@ static int report_damage(const inspect_set *s, sgt_error *err)
             sgt_report_failure(&program, &one);
         }
     if (s->damaged > 1)
-        return sgt_fail(err, SGT_EFORMAT, "%s: %zu of %zu shards are damaged (sgt-tokenize --force makes the set again)",
-                        s->path, s->damaged, s->count);
+        return sgt_fail(err, SGT_EFORMAT,
+                        "%s: %zu of %zu shards are damaged (sgt-tokenize --force makes the set again)", s->path,
+                        s->damaged, s->count);
     for (size_t i = 0; i < s->count; i++)
         if (s->shards[i].damage) return sgt_fail(err, SGT_EFORMAT, "%s", s->shards[i].damage);
     return SGT_OK;

@@ -12,6 +12,7 @@
 #include "tools/cli/progress.h"
 #include "tools/cli/ranks.h"
 #include "tools/cli/talk.h"
+#include "tools/cli/text.h"
 #include "tools/train/finetune.h"
 
 #define MAX_CONFIG ((size_t)1 << 20) /* bytes of a --config file */
@@ -227,15 +228,17 @@ static void print_json(const sgt_train_result *r)
 {
     json_t *doc = r->last ? json_loads(r->last, 0, NULL) : NULL;
     if (!doc) doc = json_object();
-    json_object_set_new(doc, "run", json_string(o.run));
-    json_object_set_new(doc, "checkpoint", r->checkpoint ? json_string(r->checkpoint) : json_null());
+    json_object_set_new(doc, "run", sgt_json_text(o.run, strlen(o.run)));
+    json_object_set_new(doc, "checkpoint",
+                        r->checkpoint ? sgt_json_text(r->checkpoint, strlen(r->checkpoint)) : json_null());
     json_object_set_new(doc, "steps", json_integer((json_int_t)r->steps));
     json_object_set_new(doc, "train_tokens", json_integer((json_int_t)r->train_tokens));
     json_object_set_new(doc, "val_tokens", json_integer((json_int_t)r->val_tokens));
     if (r->documents != UINT64_MAX) json_object_set_new(doc, "documents", json_integer((json_int_t)r->documents));
     json_t *sets = r->sets ? json_array() : NULL;
     for (uint32_t i = 0; i < r->set_count; i++)
-        json_array_append_new(sets, json_pack("{s:s, s:I, s:f}", "data", r->sets[i].data, "rows",
+        json_array_append_new(sets, json_pack("{s:o, s:I, s:f}", "data",
+                                              sgt_json_text(r->sets[i].data, strlen(r->sets[i].data)), "rows",
                                               (json_int_t)r->sets[i].rows, "epochs", r->sets[i].epochs));
     if (sets) json_object_set_new(doc, "sets", sets);
     json_object_set_new(doc, "pf_days", json_real(r->pf_days));
@@ -310,7 +313,8 @@ static void take_options(int argc, char **argv)
     sgt_error err;
     sgt_settings_default(&s);
     int first = sgt_options_parse(&program, argc, argv);
-    if (first < argc) sgt_usage(&program, "%s: no operands; shards are named by --data (--data %s)", argv[first], argv[first]);
+    if (first < argc)
+        sgt_usage(&program, "%s: no operands; shards are named by --data (--data %s)", argv[first], argv[first]);
     if (!*o.run) sgt_usage(&program, "--run: needs a name");
     if (o.lr) {
         s.given[SGT_SET_LR] = 1;

@@ -337,7 +337,9 @@ int sgt_settings_merge(sgt_settings *s, const char *text, const char *what, int 
     json_object_foreach (json, name, v) {
         size_t i = find(name);
         int rc;
-        if (i == SGT_SETTINGS) return sgt_fail(err, SGT_EFORMAT, "%s: unknown option '%s' (options are named as in --help, without the dashes)", what, name);
+        if (i == SGT_SETTINGS)
+            return sgt_fail(err, SGT_EFORMAT,
+                            "%s: unknown option '%s' (options are named as in --help, without the dashes)", what, name);
         if (s->given[i] || json_is_null(v) || (!mark && (table[i].flags & LOCAL))) continue;
         if ((rc = take(s, i, v, what, err)) < 0) return rc;
         if (mark) s->given[i] = 1;

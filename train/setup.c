@@ -139,7 +139,8 @@ int sgt_trainer_decide_model(sgt_trainer *t, sgt_error *err)
     if (s->gelu && !t->from) t->model.gelu = strcmp(s->gelu, "erf") == 0 ? SGT_GELU_ERF : SGT_GELU_TANH;
     if (!s->gelu) s->gelu = t->model.gelu == SGT_GELU_ERF ? "erf" : "tanh";
     if (s->no_tie && !t->model.untied && s->init)
-        return sgt_fail(err, SGT_EUSAGE, "--no-tie: the model of --init %s has a tied head (leave --no-tie out)", s->init);
+        return sgt_fail(err, SGT_EUSAGE, "--no-tie: the model of --init %s has a tied head (leave --no-tie out)",
+                        s->init);
     s->no_tie = t->model.untied != 0;
     if (s->init) s->model = NULL; /* its config.json says the shape */
     return SGT_OK;
@@ -414,7 +415,8 @@ int sgt_trainer_settle(sgt_trainer *t, sgt_error *err)
         s->data = "out";
         sgt_say(&o->notice, "data: out/, for no --data was given");
     }
-    if (!s->data && !t->dry) return sgt_fail(err, SGT_EUSAGE, "no --data, and no shards in ./out (sgt-tokenize INPUT... out/ makes them)");
+    if (!s->data && !t->dry)
+        return sgt_fail(err, SGT_EUSAGE, "no --data, and no shards in ./out (sgt-tokenize INPUT... out/ makes them)");
     if ((rc = settle_device(t, err)) < 0) return rc;
     return check_ranks(t, err);
 }

@@ -227,7 +227,8 @@ static int list_folder(walk *w, char *path, const struct stat *st)
     free(w->first_odd);
     w->first_odd = NULL;
     w->odd = 0;
-    if (w->c->count == before) return sgt_fail(w->err, SGT_EFORMAT, "%s: no file in this folder (name one that has files, or files)", path);
+    if (w->c->count == before)
+        return sgt_fail(w->err, SGT_EFORMAT, "%s: no file in this folder (name one that has files, or files)", path);
     return SGT_OK;
 }
 

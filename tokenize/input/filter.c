@@ -59,7 +59,8 @@ static int take_words(sgt_filter *f, const char *command, const char *said, sgt_
             rc = sgt_fail(err, SGT_EUSAGE, "filter: \"%s\": a quote or a backslash without what belongs to it", said);
         else if (!(f->words[f->count++] = strdup(word))) rc = no_memory(said, err);
     }
-    if (!rc && !f->count) rc = sgt_fail(err, SGT_EUSAGE, "filter: \"%s\": wanted EXT=COMMAND, such as 'pdf=pdftotext {} -'", said);
+    if (!rc && !f->count)
+        rc = sgt_fail(err, SGT_EUSAGE, "filter: \"%s\": wanted EXT=COMMAND, such as 'pdf=pdftotext {} -'", said);
     free(word);
     return rc;
 }

@@ -200,7 +200,8 @@ static int check_folder(const sgt_out_request *r, sgt_error *err)
     struct stat st;
     static const char *const harmless[] = {"lost+found", ".work"}; /* another rank may be making it this moment */
     if (stat(r->path, &st) < 0) return errno == ENOENT ? SGT_OK : sgt_fail_errno(err, "%s", r->path);
-    if (!S_ISDIR(st.st_mode)) return sgt_fail(err, SGT_EIO, "%s: OUT is a file, not a folder (name another OUT)", r->path);
+    if (!S_ISDIR(st.st_mode))
+        return sgt_fail(err, SGT_EIO, "%s: OUT is a file, not a folder (name another OUT)", r->path);
     if (r->force || sgt_out_file_exists(r->path, "manifest.json") || sgt_out_file_exists(r->path, ".work"))
         return SGT_OK;
     if (sgt_out_holds_other_than(r->path, harmless, COUNT(harmless)))

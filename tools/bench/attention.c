@@ -174,4 +174,5 @@ static int bench_attention(int argc, char **argv)
     return rc < 0 ? sgt_report_failure(&program, &err) : SGT_EXIT_OK;
 }
 
-const sgt_command bench_attention_command = {"attention", "one layer's attention, forward and backward", &program, bench_attention};
+const sgt_command bench_attention_command = {"attention", "one layer's attention, forward and backward", &program,
+                                             bench_attention};

@@ -277,7 +277,8 @@ static int bench_score(int argc, char **argv)
     sgt_error err;
     scoring s = {0};
     int first = sgt_options_parse(&program, argc, argv);
-    if (argc - first != 1) sgt_usage(&program, first == argc ? "wanted a FILE of questions, a JSON object a line" : "one FILE at a time");
+    if (argc - first != 1)
+        sgt_usage(&program, first == argc ? "wanted a FILE of questions, a JSON object a line" : "one FILE at a time");
     if (!shape.model) sgt_usage(&program, "--model: needed (a checkpoint, a run or a Hugging Face directory)");
     sgt_talk talk = {program.name, shape.quiet};
     sgt_notice notice = sgt_talk_notice(&talk);
@@ -300,4 +301,5 @@ static int bench_score(int argc, char **argv)
     return rc < 0 ? sgt_report_failure(&program, &err) : SGT_EXIT_OK;
 }
 
-const sgt_command bench_score_command = {"score", "what a model knows: its accuracy on questions", &program, bench_score};
+const sgt_command bench_score_command = {"score", "what a model knows: its accuracy on questions", &program,
+                                         bench_score};

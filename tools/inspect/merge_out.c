@@ -65,7 +65,8 @@ static int check_out(const merge *m, sgt_error *err)
     size_t found = 0;
     struct stat st;
     if (stat(m->out, &st) < 0) return errno == ENOENT ? SGT_OK : sgt_fail_errno(err, "%s", m->out);
-    if (!S_ISDIR(st.st_mode)) return sgt_fail(err, SGT_EIO, "%s: OUT is a file, not a folder (name another OUT)", m->out);
+    if (!S_ISDIR(st.st_mode))
+        return sgt_fail(err, SGT_EIO, "%s: OUT is a file, not a folder (name another OUT)", m->out);
     int rc = sweep(m->out, is_of_worth, &found, err);
     if (rc < 0 || m->o->force) return rc;
     if (!found && !inspect_exists(m->work, "journal")) return SGT_OK; /* else sgt-tokenize has begun there */

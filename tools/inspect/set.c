@@ -237,8 +237,8 @@ static int open_folder(inspect_set *s, const inspect *o, sgt_error *err)
                         "%s: no shards yet: %s has not ended there (the same command again finishes it)", s->path,
                         s->unfinished);
     if (!s->count)
-        return sgt_fail(err, SGT_EFORMAT, "%s: no shards, %s_NNNNNN.bin (sgt-tokenize INPUT... OUT/ makes them)", s->path,
-                        o->split ? o->split : "train_NNNNNN.bin or val");
+        return sgt_fail(err, SGT_EFORMAT, "%s: no shards, %s_NNNNNN.bin (sgt-tokenize INPUT... OUT/ makes them)",
+                        s->path, o->split ? o->split : "train_NNNNNN.bin or val");
     return SGT_OK;
 }
 

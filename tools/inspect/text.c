@@ -26,8 +26,8 @@ int inspect_span(uint64_t *from, uint64_t *count, const char *text, const char *
             *from <= UINT64_MAX - *count)
             return SGT_OK;
     }
-    return sgt_fail(err, SGT_EUSAGE, "--%s %s: wanted a whole number, or two as in 100:20, the second at least 1", option,
-                    text);
+    return sgt_fail(err, SGT_EUSAGE, "--%s %s: wanted a whole number, or two as in 100:20, the second at least 1",
+                    option, text);
 }
 
 /* tokenizer.json in the folder of the shard at `path`, malloc'd. */

@@ -57,11 +57,12 @@ static int describe_sets(sgt_trainer *t, sgt_error *err)
     if (t->train) sgt_loader_get_info(t->train, &info);
     for (uint32_t i = 0; t->train && info.sets > 1 && i < info.sets; i++) {
         sgt_loader_set_info set;
-        char hash[17];
+        char hash[17], name[4096]; /* the name is for messages, and JSON takes UTF-8 alone */
         sgt_loader_get_set(t->train, i, &set);
         snprintf(hash, sizeof hash, "%016" PRIx64, set.hash);
         lost |= json_array_append_new(
-            list, json_pack("{s:s, s:f, s:s}", "data", set.path, "weight", set.weight, "hash", hash));
+            list, json_pack("{s:s, s:f, s:s}", "data", sgt_printable(name, sizeof name, set.path), "weight", set.weight,
+                            "hash", hash));
     }
     free(t->state.sets);
     t->state.sets = json_array_size(list) ? sgt_json_dumps(list, 0) : NULL;
