@@ -36,11 +36,11 @@ int sgt_file_put(const char *path, const void *p, size_t n, sgt_error *err);
  * this. */
 int sgt_file_get(char **out, size_t *n, const char *path, size_t max, sgt_error *err);
 
-/* Opens a regular file to read its lines (what else has its name, a pipe that nobody writes to, is refused); to be closed
- * with fclose. */
+/* Opens a regular file to read its lines (what else has its name, a pipe that nobody writes to, is refused); to be
+ * closed with fclose. */
 int sgt_file_lines(FILE **f, const char *path, sgt_error *err);
-/* The next line of f into line[size], with its newline if it has one, and a NUL: how many bytes it has; 0: at the end, or
- * f has failed (ferror). `size`: it has as many or more, and its beginning is there; it is read to its end all the
+/* The next line of f into line[size], with its newline if it has one, and a NUL: how many bytes it has; 0: at the end,
+ * or f has failed (ferror). `size`: it has as many or more, and its beginning is there; it is read to its end all the
  * same. */
 size_t sgt_file_line(char *line, size_t size, FILE *f);
 

@@ -1,5 +1,5 @@
-/* files.h: bytes as files, for properties of what is read by its name: in a folder of this process's own, in memory where
- * there is such a place, and gone when the process ends. */
+/* files.h: bytes as files, for properties of what is read by its name: in a folder of this process's own, in memory
+ * where there is such a place, and gone when the process ends. */
 #ifndef SGT_FUZZ_FILES_H
 #define SGT_FUZZ_FILES_H
 

@@ -1,5 +1,5 @@
 /* journal.c: of a journal what its checksums hold for is read, and the rest of the file cut off; it is then read as the
- * same again, and goes on. Lines of the input get the checksum they ought to have, or, where one begins with '!', none. */
+ * same again, and goes on. Lines of the input get the checksum they ought to have, or none, where one begins with '!'. */
 #include <xxhash.h>
 
 #include "files.h"
@@ -31,9 +31,9 @@ static void check_same(const sgt_journal *a, const sgt_journal *b)
     for (int s = 0; s < SGT_SPLITS; s++) {
         must(a->count[s] == b->count[s], "it knows as many shards");
         for (size_t i = 0; i < a->count[s]; i++) {
-            must(!strcmp(a->shards[s][i].file, b->shards[s][i].file) && a->shards[s][i].tokens == b->shards[s][i].tokens,
-                 "the same ones");
-            must(!strchr(a->shards[s][i].file, '/'), "in the folder");
+            const sgt_manifest_shard *x = &a->shards[s][i], *y = &b->shards[s][i];
+            must(!strcmp(x->file, y->file) && x->tokens == y->tokens, "the same ones");
+            must(!strchr(x->file, '/'), "in the folder");
         }
     }
 }

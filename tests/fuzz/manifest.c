@@ -8,7 +8,8 @@ static int same_text(const char *a, const char *b) { return a && b ? !strcmp(a, 
 
 static void check_shard(const sgt_manifest_shard *s)
 {
-    must(*s->file && !strchr(s->file, '/') && strcmp(s->file, "..") && strcmp(s->file, "."), "a shard is in the folder");
+    must(*s->file && !strchr(s->file, '/') && strcmp(s->file, "..") && strcmp(s->file, "."),
+         "a shard is in the folder");
     must(s->tokens <= SGT_SHARD_MAX_TOKENS, "a shard has tokens as a shard can have");
 }
 

@@ -1,6 +1,6 @@
-/* options.c: a number of an option is what its digits and suffix say, counted here in whole numbers, or is refused; and a
- * command line, whatever stands in it, ends in wrong usage or leaves the operands that are no option's. The input is the
- * arguments, a line each. */
+/* options.c: a number of an option is what its digits and suffix say, counted here in whole numbers, or is refused; and
+ * a command line, whatever stands in it, ends in wrong usage or leaves the operands that are no option's. The input is
+ * the arguments, a line each. */
 #include <setjmp.h>
 #include <string.h>
 #include <unistd.h>

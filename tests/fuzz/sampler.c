@@ -47,8 +47,9 @@ static void check_epoch(const sgt_sampler *s, uint64_t first)
     static sgt_window w[SMALL];
     for (uint64_t i = 0; i < s->windows; i++) w[i] = sgt_sampler_window(s, NULL, first + i);
     qsort(w, s->windows, sizeof *w, by_place);
+    uint64_t apart = s->sampling == SGT_SAMPLING_DOCUMENTS ? 1 : s->seq;
     for (uint64_t i = 1; i < s->windows; i++)
-        must(w[i].shard != w[i - 1].shard || w[i].offset - w[i - 1].offset == (s->sampling == SGT_SAMPLING_DOCUMENTS ? 1 : s->seq),
+        must(w[i].shard != w[i - 1].shard || w[i].offset - w[i - 1].offset == apart,
              "an epoch has every window once");
 }
 
@@ -60,7 +61,8 @@ static void check_rows(const sgt_sampler *s, const uint64_t *tokens, uint64_t ro
     sgt_sampler_windows(s, &memo, row, step, ROWS, w);
     for (uint64_t i = 0; i < ROWS; i++) {
         sgt_window alone = sgt_sampler_window(s, i % 2 ? &one : NULL, row + i * step);
-        must(alone.shard == w[i].shard && alone.offset == w[i].offset && alone.tokens == w[i].tokens, "one by one the same");
+        must(alone.shard == w[i].shard && alone.offset == w[i].offset && alone.tokens == w[i].tokens,
+             "one by one the same");
         must(w[i].shard < s->shards, "a window has a shard");
         must(w[i].tokens == (documents ? 0 : s->seq + 1), "it has T + 1 tokens");
         must(w[i].offset < tokens[w[i].shard] && tokens[w[i].shard] - w[i].offset >= w[i].tokens, "all of them in it");

@@ -1,5 +1,5 @@
-/* state.c: a checkpoint's state.json is refused in a line, or its counts are ones a run can have, and its options, which
- * may be refused too, are written as what they were read from. */
+/* state.c: a checkpoint's state.json is refused in a line, or its counts are ones a run can have, and its options,
+ * which may be refused too, are written as what they were read from. */
 #include "files.h"
 #include "kernels.h"
 #include "run/checkpoint.h"

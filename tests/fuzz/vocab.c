@@ -1,5 +1,5 @@
-/* vocab.c: a vocabulary's file, of whichever form, is refused in a line, or what is made of it encodes any bytes so that
- * they decode to themselves; and written as tokenizer.json it is read as the same vocabulary. */
+/* vocab.c: a vocabulary's file, of whichever form, is refused in a line, or what is made of it encodes any bytes so
+ * that they decode to themselves; and written as tokenizer.json it is read as the same vocabulary. */
 #include "files.h"
 #include "vocab/vocab.h"
 
@@ -40,7 +40,7 @@ static void check_written(const sgt_vocab *v)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const char *const names[] = {"merges.txt", "vocabulary"}; /* one form by its name, others by what they hold */
+    static const char *const names[] = {"merges.txt", "vocabulary"}; /* one form by its name, all by what they hold */
     sgt_error err;
     take_level();
     for (int i = 0; i < 2; i++) {

@@ -74,7 +74,8 @@ static int open_indexed(parts *p, const char *dir, const char *path, sgt_error *
     int rc = sgt_file_get(&text, &n, path, MAX_INDEX, err);
     if (rc < 0) return rc;
     json_t *index = (rc = sgt_json_fits(text, n, MAX_VALUES, path, err)) < 0 ? NULL : json_loadb(text, n, 0, &why);
-    if (rc == SGT_OK) rc = index ? add_indexed(p, dir, path, index, err) : sgt_fail(err, SGT_EFORMAT, "%s: %s", path, why.text);
+    if (index) rc = add_indexed(p, dir, path, index, err);
+    else if (rc == SGT_OK) rc = sgt_fail(err, SGT_EFORMAT, "%s: %s", path, why.text);
     json_decref(index);
     free(text);
     return rc;
