@@ -49,25 +49,26 @@ static int list_steps(uint64_t **steps, size_t *count, const char *run, sgt_erro
     *steps = NULL;
     *count = 0;
     if (!d) return errno == ENOENT ? SGT_OK : sgt_fail_errno(err, "%s", run);
-    for (struct dirent *e; (e = readdir(d));) {
+    int rc = SGT_OK;
+    for (const struct dirent *e; rc == SGT_OK && (errno = 0, e = readdir(d));) {
         uint64_t step;
         if (!is_step(e->d_name, &step)) continue;
         if (*count == room) {
             uint64_t *more = realloc(*steps, (room = 2 * room + 16) * sizeof *more);
-            if (!more) {
-                free(*steps);
-                *steps = NULL;
-                *count = 0;
-                closedir(d);
-                return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", run);
-            }
-            *steps = more;
+            if (!more) rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", run);
+            else *steps = more;
         }
-        (*steps)[(*count)++] = step;
+        if (rc == SGT_OK) (*steps)[(*count)++] = step;
     }
+    if (rc == SGT_OK && errno) rc = sgt_fail_errno(err, "%s", run); /* a run with no checkpoint would begin anew */
     closedir(d);
+    if (rc < 0) {
+        free(*steps);
+        *steps = NULL;
+        *count = 0;
+    }
     if (*count) qsort(*steps, *count, sizeof **steps, descending);
-    return SGT_OK;
+    return rc;
 }
 
 static char *step_path(const char *run, uint64_t step)
