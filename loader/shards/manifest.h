@@ -32,8 +32,8 @@ typedef struct sgt_manifest {
 } sgt_manifest;
 
 /* Reads and checks OUT/manifest.json. A shard is a name in the folder, no path; what has that name may be a symbolic
- * link, such as users lay from disk to disk: it is read, and never written through. Memory: 21 times the file's size at
- * most, and 16 MiB. Free with sgt_manifest_free. */
+ * link, such as users lay from disk to disk: it is read, and never written through. Memory: 30 times the file's size at
+ * most, and 24 MiB. Free with sgt_manifest_free. */
 int sgt_manifest_read(sgt_manifest *m, const char *folder, sgt_error *err);
 /* Atomic; the same bytes for the same content. */
 int sgt_manifest_write(const sgt_manifest *m, const char *folder, sgt_error *err);
