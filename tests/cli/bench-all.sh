@@ -9,7 +9,7 @@ nothing_is_left() { check 'nothing is left behind' test -z "$(ls -A tmp)"; }
 all="sgt-bench all --quick --size 1MiB --device cpu --model 1x16x2"
 
 run 0 $all --parts step,tokenize,loader,sample,gemm,attention -o page.html
-stderr_has 'sgt-bench all: 6 parts, in two minutes or so at most'
+stderr_has 'sgt-bench all: 6 parts, in 04:45 at most'
 stderr_matches '^sgt-bench all: loader took [0-9]+ s$'
 stderr_matches '^sgt-bench all: page\.html is written, after [0-9:]+$'
 nothing_is_left
@@ -79,6 +79,12 @@ run 1 $all --parts loader --data nowhere -o page.html
 stderr_has 'sgt-bench all: nothing could be measured'
 absent page.html
 nothing_is_left
+
+# what does not end in its time is ended: the readers' measurements are three seconds long
+run 1 sgt-bench all --seconds 2 --parts loader --data out -o page.html --device cpu
+stderr_matches '^sgt-bench all: loader is left out: it did not end within [12] s$'
+nothing_is_left
+run_usage '--seconds 0: must be from 1 to 86400' sgt-bench all --seconds 0
 
 run 0 $all --parts attention --quiet
 stdout_is ''

@@ -13,7 +13,7 @@ enum { ALL_PARTS = 8, ALL_ARGS = 24 };
 
 typedef struct all_part {
     const char *name, *title;
-    double limit_s;             /* it is ended after so long */
+    double limit_s;             /* its share of the time */
     int wanted;
     const char *args[ALL_ARGS]; /* of sgt-bench, NULL at the end */
     char *said;                 /* its table, or its JSON document; NULL: it was left out, for: */
