@@ -1,4 +1,5 @@
 /* model.c: which model, and which vocabulary. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -7,17 +8,20 @@
 #include "base/file.h"
 #include "run/checkpoint.h"
 #include "run/run.h"
+#include "tools/cli/no_memory.h"
 #include "tools/sample/sample.h"
 
 #define GPT2_VOCAB 50257
 #define GPT2_PADDED 50304 /* what its 50,257 rows are often padded to */
 
+/* What cannot be looked at is there: whoever opens it says what is wrong. */
 static int has(const char *folder, const char *name)
 {
     char *path = sgt_join(folder, name);
-    int there = path && access(path, F_OK) == 0;
+    if (!path) sgt_no_memory();
+    int gone = access(path, F_OK) < 0 && (errno == ENOENT || errno == ENOTDIR);
     free(path);
-    return there;
+    return !gone;
 }
 
 static int find_folder(char **out, const char *path, const sgt_notice *notice, sgt_error *err)
