@@ -63,6 +63,7 @@ for package in libsgt-loader$abi libsgt-tokenize$abi libsgt-dev sgt; do
         set -- -dDepends "$PWD"/sgt/usr/bin/* "$PWD/sgt/needs-dnnl.so" -dSuggests
         for file in "$PWD"/sgt/usr/lib/sgt/*.so; do [ ! -e "$file" ] || set -- "$@" "$file"; done
         dpkg-shlibdeps -Tsubstvars --warnings=0 "$@"
+        grep -q '^shlibs:Suggests=' substvars || echo 'shlibs:Suggests=' >> substvars # without CUDA and MPI
         rm sgt/needs-dnnl.so ;;
     libsgt-dev) : > substvars ;;
     *)
