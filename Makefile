@@ -28,7 +28,7 @@ ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -Iloader -Itokenize -Ikernels -Itrain -I. $(
 ALL_LDFLAGS = -Wl,--as-needed -pthread $(SANFLAGS) $(if $(COVERAGE),--coverage) $(LDFLAGS)
 
 # flags per folder and per file; elsewhere than on x86-64 the files for its vectors compile to nothing
-ifeq ($(shell uname -m),x86_64)
+ifneq ($(filter x86_64%,$(shell $(CC) -dumpmachine)),)
 AVX2 := -mavx2 -mfma -mbmi -mbmi2 -mlzcnt -mf16c
 AVX512 := $(AVX2) -mavx512f -mavx512bw -mavx512cd -mavx512dq -mavx512vl
 endif
@@ -40,8 +40,8 @@ flags = $(if $(filter loader/% tokenize/%,$(1)),-Wconversion) \
         $(if $(filter kernels/cuda/nvtx.c tests/kernels/cudnn/names.c,$(1)),$(CUDA_INCLUDE)) \
         $(if $(filter %_avx2.c,$(1)),$(AVX2)) \
         $(if $(filter %_avx512.c,$(1)),$(AVX512)) \
-        $(if $(filter %_bf16_avx512.c,$(1)),-mavx512bf16) \
-        $(if $(filter %_vbmi2_avx512.c,$(1)),-mavx512vbmi -mavx512vbmi2)
+        $(if $(filter %_bf16_avx512.c,$(1)),$(if $(AVX512),-mavx512bf16)) \
+        $(if $(filter %_vbmi2_avx512.c,$(1)),$(if $(AVX512),-mavx512vbmi -mavx512vbmi2))
 
 sources = $(sort $(foreach d,$(1),$(wildcard $(d)/*.c)))
 objects = $(patsubst %.c,$(B)/obj/%.o,$(call sources,$(1)))
@@ -194,7 +194,8 @@ gpu-bundle:                            ## what tools/gpu-check.sh needs on a mac
 	@echo 'no $(NVCC), which compiles what the bundle is for' >&2; exit 1
 endif
 
-check-all: check                       ## the tests again: clang, no optimization, sanitizers, all schedules and mutants
+check-all: check                       ## the tests again: clang, no optimization, sanitizers, all schedules and mutants; lint
+	@$(MAKE) $(JOBS) --no-print-directory lint
 	@! command -v clang > /dev/null && echo 'clang is not there: its build is left out' || \
 	    $(MAKE) $(JOBS) --no-print-directory run-check CC=clang
 	@$(MAKE) $(JOBS) --no-print-directory cuda check-cuda check-nvcc
@@ -213,6 +214,37 @@ coverage:                              ## which lines of tokenize, loader and tr
 run-coverage: need-packages programs libs events $(SUITES:%=$(B)/tests/test-%) $(B)/bin/check-step $(HOST_LIB) $(HOST_PROGRAMS) \
               $(FUZZ:%=$(B)/tests/replay-%)
 	@tests/coverage.sh $(B)
+
+# Every source of the programs by gcc -fanalyzer and cppcheck (those of both that are here; gcc 12 or newer). A file is
+# looked at anew when it or a header of it has changed. What they find is a fault, or is in tests/lint/allowed. clang-tidy
+# is a target of its own: it takes ten times as long, and what it finds has not been gone through.
+LINT := build/lint
+LINT_C := $(filter-out loader/examples/% tools/mpi/%,\
+            $(sort $(wildcard $(addsuffix /*.c,$(foreach d,loader tokenize kernels train tools,$(d) $(d)/*)))))
+LINT_KNOWN = $(if $(filter %/base/error.c,$<),,-include tests/lint/known.h -Wno-unused-value)
+LINT_FLAGS = $(filter-out -Werror -MMD -MP -O% -g%,$(ALL_CFLAGS)) $(call flags,$<) $(LINT_KNOWN)
+# Left to the others: arithmetic on vectors, whose thousand inlined functions take gcc longer than all else together.
+LINT_ANALYZE = -O0 $(if $(filter kernels/cpu/level_% kernels/cpu/product% %_avx2.c %_avx512.c,$<),,-fanalyzer)
+# A shift of a vector is measured by its number of elements (gcc 12).
+$(LINT)/%.gcc: %.c tests/lint/known.h
+	$(call say,GCC,$<)mkdir -p $(@D) && gcc $(LINT_FLAGS) $(LINT_ANALYZE) -fdiagnostics-plain-output \
+	    -Wno-analyzer-shift-count-overflow -MMD -MP -MF $@.d -MT $@ -c -o $@.o $< > $@.part 2>&1 && rm $@.o && mv $@.part $@
+$(LINT)/%.tidy: %.c $(LINT)/%.gcc tests/lint/clang-tidy
+	$(call say,TIDY,$<)mkdir -p $(@D) && clang-tidy --quiet --config-file=tests/lint/clang-tidy $< -- $(LINT_FLAGS) \
+	    2> $@.talk > $@.part && sed "s|$(CURDIR)/||g" $@.part > $@ && rm $@.part $@.talk
+$(LINT)/all.cppcheck: $(LINT_C:%.c=$(LINT)/%.gcc)
+	$(call say,CHECK,all)cppcheck -q --std=c11 --language=c --enable=warning,portability,performance \
+	    --template='{file}:{line}: warning: {message} [{id}]' -D__x86_64__ -D__BYTE_ORDER__=1234 \
+	    -D__ORDER_LITTLE_ENDIAN__=1234 -D__SIZEOF_SIZE_T__=8 $(filter -D% -I%,$(ALL_CFLAGS)) $(LINT_C) > $@.part 2>&1 && mv $@.part $@
+.PHONY: lint tidy
+lint: $(if $(shell command -v gcc 2> /dev/null),$(if $(shell command -v cppcheck 2> /dev/null),$(LINT)/all.cppcheck,\
+      $(LINT_C:%.c=$(LINT)/%.gcc)))  ## gcc -fanalyzer and cppcheck over every source of the programs
+	@command -v gcc > /dev/null || echo 'no gcc: left out its analyzer, and cppcheck'
+	@command -v cppcheck > /dev/null || echo 'no cppcheck (tools/deps.sh all): left out'
+	@mkdir -p $(LINT) && tests/lint/lint.sh $(LINT) gcc cppcheck
+tidy: $(LINT_C:%.c=$(LINT)/%.tidy)     ## clang-tidy over every source of the programs
+	@tests/lint/lint.sh $(LINT) tidy
+-include $(shell find $(LINT) -name '*.gcc.d' 2> /dev/null)
 
 check-cuda: need-packages $(CHECK_CUDA)  ## the CUDA kernels on the host, without a GPU: four schedules, race mode, all mutants
 	@HOST_CXX='$(HOST_CXX)' tests/kernels/check-cuda.sh $(B) all

@@ -1,4 +1,6 @@
 /* words_avx2.c: words to ids with AVX2 and BMI2. */
+#include "bpe/words.h"
+
 #if defined(__x86_64__)
 #define SGT_WORDS_LEVEL sgt_words_avx2
 #define SGT_WORDS_NAME "avx2"

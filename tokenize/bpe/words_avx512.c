@@ -1,4 +1,6 @@
 /* words_avx512.c: words to ids with AVX-512. */
+#include "bpe/words.h"
+
 #if defined(__x86_64__)
 #define SGT_WORDS_LEVEL sgt_words_avx512
 #define SGT_WORDS_NAME "avx512"

@@ -18,8 +18,10 @@ __asm__(".section .rodata\n"
         ".balign 64\n"
         "sgt_gpt2_tables: .incbin \"tokenize/vocab/gpt2.tables\"\n"
         ".previous\n");
-extern const uint8_t sgt_gpt2_bpe[], sgt_gpt2_bpe_end[];
-extern const uint16_t sgt_gpt2_tables[]; /* make_gpt2_tables.py says what is in it */
+/* Hidden: a local name that is looked up in the table of other libraries' is lost on aarch64 (binutils 2.40). */
+#define HIDDEN __attribute__((visibility("hidden")))
+extern const uint8_t sgt_gpt2_bpe[] HIDDEN, sgt_gpt2_bpe_end[] HIDDEN;
+extern const uint16_t sgt_gpt2_tables[] HIDDEN; /* make_gpt2_tables.py says what is in it */
 
 #define GPT2_MERGES 50000
 

@@ -15,7 +15,7 @@ __asm__(".section .rodata\n"
         "sgt_loaders_py: .incbin \"tests/peers/loaders.py\"\n"
         "sgt_loaders_py_end: .byte 0\n"
         ".previous\n");
-extern const char sgt_loaders_py[], sgt_loaders_py_end[];
+extern const char sgt_loaders_py[] BENCH_EMBEDDED, sgt_loaders_py_end[] BENCH_EMBEDDED;
 
 /* ---- Python ---- */
 

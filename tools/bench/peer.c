@@ -13,7 +13,7 @@ __asm__(".section .rodata\n"
         "sgt_torch_step: .incbin \"tests/peers/torch_step.py\"\n"
         "sgt_torch_step_end: .byte 0\n"
         ".previous\n");
-extern const char sgt_torch_step[], sgt_torch_step_end[];
+extern const char sgt_torch_step[] BENCH_EMBEDDED, sgt_torch_step_end[] BENCH_EMBEDDED;
 
 /* glibc's allocator gives large blocks back at every step, and PyTorch then waits for pages: up to 1.9 times slower on
  * a CPU without these. */

@@ -19,7 +19,7 @@ __asm__(".section .rodata\n"
         "sgt_torch_sample: .incbin \"tests/peers/torch_sample.py\"\n"
         "sgt_torch_sample_end: .byte 0\n"
         ".previous\n");
-extern const char sgt_torch_sample[], sgt_torch_sample_end[];
+extern const char sgt_torch_sample[] BENCH_EMBEDDED, sgt_torch_sample_end[] BENCH_EMBEDDED;
 
 enum { MOST_TURNS = 99, PIECE = 1 << 20 }; /* bytes read at a time by the limit */
 

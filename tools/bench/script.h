@@ -3,6 +3,8 @@
 #ifndef SGT_TOOLS_BENCH_SCRIPT_H
 #define SGT_TOOLS_BENCH_SCRIPT_H
 
+#define BENCH_EMBEDDED __attribute__((visibility("hidden"))) /* as in tokenize/vocab/vocab.c */
+
 #include <stddef.h>
 
 #include "base/error.h"

@@ -16,7 +16,7 @@ __asm__(".section .rodata\n"
         "sgt_bpe_py: .incbin \"tests/peers/bpe.py\"\n"
         "sgt_bpe_py_end: .byte 0\n"
         ".previous\n");
-extern const char sgt_bpe_py[], sgt_bpe_py_end[];
+extern const char sgt_bpe_py[] BENCH_EMBEDDED, sgt_bpe_py_end[] BENCH_EMBEDDED;
 
 /* A file of the paths, a NUL behind each: there can be more than a command line holds. */
 static int list(const sgt_corpus *c, sgt_error *err)

@@ -1,0 +1,22 @@
+#!/bin/sh
+# lint.sh DIR KIND...: what gcc -fanalyzer (gcc), cppcheck and clang-tidy (tidy) found, which make has left in DIR/**.KIND.
+# What tests/lint/allowed has ("FILE CHECK: why it is no fault") is none; anything else is printed, and the exit code 1.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+dir=$1
+shift
+# FILE:LINE:COLUMN: warning: TEXT [CWE-1] [CHECK]; of several that clang-tidy gives to one, the first
+for kind in "$@"; do find "$dir" -name "*.$kind" -exec cat {} +; done |
+    grep -E '^[^ :]+:[0-9]+(:[0-9]+)?: (warning|error):' | sort -u > "$dir/found"
+sed -E 's/^([^:]+):.* \[-?W?([a-zA-Z0-9.-]+)(,[^]]*)?\]$/\1 \2/' "$dir/found" > "$dir/keys"
+sed -nE 's/^([^ #]+ [^ :]+): .+/\1/p' tests/lint/allowed | sort -u > "$dir/allowed"
+paste -d '\n' "$dir/keys" "$dir/found" | awk -v list="$dir/allowed" '
+    BEGIN { while ((getline line < list) > 0) allowed[line] = 1 }
+    NR % 2 { key = $0; next }
+    key in allowed { passed++; used[key] = 1; next }
+    { print; found++ }
+    END {
+        for (key in allowed) if (!(key in used)) print "no longer found: " key > "/dev/stderr"
+        printf "%d found, %d allowed\n", found, passed
+        exit found > 0
+    }'
