@@ -99,7 +99,7 @@ Test(run, longer_rows_than_the_model_has_positions_are_refused)
     sgt_settings s = curve(1);
     s.seq = 65;
     cr_expect_eq(train(s, "r", 0, 0, 0, NULL, &err), SGT_EUSAGE);
-    cr_expect_str_eq(err.text, "--seq-len 65: the model has 64 positions");
+    cr_expect_str_eq(err.text, "--seq-len 65: the model has 64 positions (take no more)");
 }
 
 /* ---- defaults that are decided ---- */
