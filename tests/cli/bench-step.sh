@@ -117,11 +117,11 @@ stdout_has 'usage: sgt-bench step [OPTION]...'
 
 # ---- CUDA, with the host in the GPU's place: what it launches, and where its time goes ----
 cuda_on_the_host
-run 0 sgt-bench step $tiny --device cuda --data d --json
+run 0 sgt-bench step $tiny --device cuda --data d --deterministic --json
 for name in launches_forward launches_step cupti_kernels_step peak_bytes; do stdout_matches "\"$name\": [1-9]"; done
 check 'memory of the device' test "$(field peak_bytes .stdout)" = "$(field backend_bytes .stdout)"
 cp .stdout async
-run 0 sgt-bench step $tiny --device cuda --data d --sync-metrics --json
+run 0 sgt-bench step $tiny --device cuda --data d --sync-metrics --deterministic --json
 check 'the same numbers' test "$(field loss .stdout)" = "$(field loss async)"
 run 0 sgt-bench step $tiny --device cuda --data d --precision bf16 --parts
 stdout_matches '^  blocks backward +[0-9.]+ +[0-9.]+ %$'

@@ -70,5 +70,5 @@ run 0 sgt-tokenize --quiet --normalize nfc --pattern '\X' raw.txt clusters
 run 0 sgt-tokenize --quiet --pattern '\X' nfc.txt clusters-nfc
 same clusters/train_000000.bin clusters-nfc/train_000000.bin
 
-run_usage '--normalize nfd: must be one of none|nfc|nfkc' sgt-tokenize --normalize nfd raw.txt n
+run_usage '--normalize nfd: must be one of none|nfc|nfkc; did you mean nfc?' sgt-tokenize --normalize nfd raw.txt n
 absent n
