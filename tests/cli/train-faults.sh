@@ -68,6 +68,9 @@ prepare
 run 1 "$faults" getdents64:EIO:1 $again # a folder that cannot be read is not one without checkpoints
 stderr_is 'sgt-train: run: Input/output error'
 kept
+"$faults" -o .seen access:count $again || fail 'undisturbed, but counted'
+read -r places _ < .seen
+for n in $(seq "$places"); do disturb_at access:EIO "$n"; done # each: a log that cannot be seen is not one without lines
 files
 reading
 again="sgt-train $options --steps 6 --loader uring"

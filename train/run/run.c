@@ -247,7 +247,7 @@ static int cut_log(const sgt_run *r, const char *path, uint64_t step, const sgt_
     uint64_t kept = 0;
     sgt_file *out = NULL;
     FILE *in = NULL;
-    int rc = access(path, F_OK) == 0 ? sgt_file_lines(&in, path, err) : SGT_OK;
+    int rc = access(path, F_OK) < 0 && errno == ENOENT ? SGT_OK : sgt_file_lines(&in, path, err);
     if (in) rc = sgt_file_begin(&out, path, err);
     if (in && rc == SGT_OK) rc = copy_lines(in, out, path, step, &kept, &cut, err);
     if (in) fclose(in);
