@@ -59,8 +59,8 @@ show_into "$DEMO/bench.json" sgt-bench loader --json --loader mmap,preload --out
     --seconds 2 "$DEMO/out"
 
 say "3. Batches to a falling loss: a small GPT-2, from scratch, on this CPU"
-show sgt-train --data "$DEMO/out" --run "$DEMO/run" --model 4x128x4 --loader preload --device cpu --batch-size 6 \
-    --seq-len 64 --steps "$STEPS" --lr 3e-3 --warmup 10 --eval-every 50 --save-every 0
+show sgt-train --data "$DEMO/out" --run "$DEMO/run" --model 4x128x4 --loader preload --device cpu --batch-size 10 \
+    --seq-len 64 --steps "$STEPS" --lr 3e-3 --warmup 10 --eval-every 20 --save-every 0
 
 say "4. A word from it, after $STEPS steps"
 show sgt-sample --quiet --prompt Hackers --tokens 40 "$DEMO/run" && echo

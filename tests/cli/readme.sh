@@ -34,8 +34,11 @@ run 0 sh -eu limited.sh
 exists run/latest
 rm -rf out run
 
-block sh 3 > small.sh
+block sh 3 > all.sh
+grep -q '^sgt-report ' all.sh || fail "README's small model has no page"
+if command -v gnuplot > /dev/null; then cp all.sh small.sh; else grep -v '^sgt-report ' all.sh > small.sh; fi
 run 0 sh -eu small.sh
+stdout_has 'Once upon a time'
 [ "$(wc -l < run/log.jsonl)" -eq 20 ] || fail "20 steps should give 20 lines of log"
 
 # The GPU's: as far as a machine without one goes, which is what the backend's build for the host can say.
