@@ -57,13 +57,6 @@ Test(set, defaults)
     cr_assert(i.tokens == 1000 && i.shards == 1 && i.windows_per_epoch == 1);
 }
 
-static const char *none(const char *what, int number)
-{
-    static char text[32];
-    snprintf(text, sizeof text, "%s %d is none", what, number);
-    return text;
-}
-
 Test(set, options_that_make_no_sense)
 {
     put_split();
@@ -74,9 +67,9 @@ Test(set, options_that_make_no_sense)
     o = (sgt_loader_options){.seq = 2147483647};
     expect_failure(open_only("d", &o, why), SGT_EUSAGE, "a sequence length of 2147483647, which no shard can have");
     o = (sgt_loader_options){.reader = SGT_READERS};
-    expect_failure(open_only("d", &o, why), SGT_EUSAGE, none("reader", SGT_READERS));
+    expect_failure(open_only("d", &o, why), SGT_EUSAGE, "reader %d is none", SGT_READERS);
     o = (sgt_loader_options){.sampling = SGT_SAMPLINGS};
-    expect_failure(open_only("d", &o, why), SGT_EUSAGE, none("sampling", SGT_SAMPLINGS));
+    expect_failure(open_only("d", &o, why), SGT_EUSAGE, "sampling %d is none", SGT_SAMPLINGS);
 }
 
 Test(set, nothing_there)
