@@ -164,6 +164,11 @@ int sgt_file_get(char **out, size_t *n, const char *path, size_t max, sgt_error 
     return SGT_OK;
 }
 
+int sgt_file_gone(const char *path)
+{
+    return access(path, F_OK) < 0 && errno == ENOENT;
+}
+
 int sgt_file_lines(FILE **f, const char *path, sgt_error *err)
 {
     struct stat st;

@@ -1,7 +1,6 @@
 /* set.c: a folder of shards, or one file, as a list of shards that are known to be what they say. */
 #include "shards/set.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,7 +56,7 @@ static int check_finished(const char *folder, sgt_error *err)
 {
     char *work = sgt_join(folder, ".work");
     if (!work) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", folder);
-    int there = access(work, F_OK) == 0 || errno != ENOENT;
+    int there = !sgt_file_gone(work);
     free(work);
     if (!there) return SGT_OK;
     return sgt_fail(err, SGT_EFORMAT, "%s: unfinished (the same sgt-tokenize command again finishes it)", folder);
@@ -70,7 +69,7 @@ static int one_raw(sgt_set *s, const char *folder, const sgt_loader_options *o, 
     snprintf(name, sizeof name, "%s.bin", o->split);
     char *path = sgt_join(folder, name);
     if (!path) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", folder);
-    int rc = SGT_OK, there = access(path, F_OK) == 0 || errno != ENOENT;
+    int rc = SGT_OK, there = !sgt_file_gone(path);
     if (there && o->raw) rc = one_path(s, path, err);
     else if (there)
         rc = sgt_fail(err, SGT_EFORMAT,
@@ -295,7 +294,7 @@ static int open_folder(sgt_set *s, const char *folder, const sgt_loader_options 
     int rc;
     char *path = sgt_join(folder, "manifest.json");
     if (!path) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", folder);
-    if (s->raw || (access(path, F_OK) < 0 && errno == ENOENT)) {
+    if (s->raw || sgt_file_gone(path)) {
         if ((rc = list_folder(s, folder, o, err)) == 0) rc = check_shards(s, folder, o, err);
     } else {
         sgt_manifest m = {0};

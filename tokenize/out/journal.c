@@ -231,7 +231,7 @@ int sgt_journal_open(sgt_journal **out, const char *work, sgt_error *err)
     if (!j) return no_memory(work, err);
     j->fd = -1;
     if (!(j->path = sgt_join(work, "journal"))) rc = no_memory(work, err);
-    if (!rc && (access(j->path, F_OK) == 0 || errno != ENOENT)) rc = sgt_file_get(&text, &n, j->path, MAX_BYTES, err);
+    if (!rc && !sgt_file_gone(j->path)) rc = sgt_file_get(&text, &n, j->path, MAX_BYTES, err);
     if (!rc && text) good = read_lines(j, text, n);
     if (j->lost) rc = no_memory(j->path, err); /* what was not understood is not damaged: nothing is to be done anew */
     free(text);

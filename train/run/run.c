@@ -103,7 +103,7 @@ static int is_incomplete(const char *dir, int rc)
     int missing = 0;
     for (size_t i = 0; rc == SGT_EIO && i < sizeof files / sizeof *files; i++) {
         char *path = sgt_join(dir, files[i]);
-        missing |= path && access(path, F_OK) < 0 && errno == ENOENT;
+        missing |= path && sgt_file_gone(path);
         free(path);
     }
     return rc == SGT_EFORMAT || missing;
@@ -247,7 +247,7 @@ static int cut_log(const sgt_run *r, const char *path, uint64_t step, const sgt_
     uint64_t kept = 0;
     sgt_file *out = NULL;
     FILE *in = NULL;
-    int rc = access(path, F_OK) < 0 && errno == ENOENT ? SGT_OK : sgt_file_lines(&in, path, err);
+    int rc = sgt_file_gone(path) ? SGT_OK : sgt_file_lines(&in, path, err);
     if (in) rc = sgt_file_begin(&out, path, err);
     if (in && rc == SGT_OK) rc = copy_lines(in, out, path, step, &kept, &cut, err);
     if (in) fclose(in);
