@@ -44,7 +44,8 @@ typedef struct net {
     int (*sockets)[SOCKETS]; /* (size); a peer has rank 0's alone */
     int listener;
     pthread_t watcher;
-    int watching, ending; /* the second is read and written atomically, and so is r.given_up */
+    int watching, ending; /* the second is read and written atomically, and so are r.given_up and: */
+    int told;             /* on rank 0, whether its main thread or its watcher has taken it on to say why all end */
     double deadline;      /* of a rank that has given up */
     sgt_error why;        /* that it did; written before given_up is set */
 } net;
@@ -180,11 +181,15 @@ static _Noreturn void end_all(const net *t, const sgt_error *why)
     _exit(exit_code(why->code));
 }
 
+static int first_to_tell(net *t) { return !__atomic_exchange_n(&t->told, 1, __ATOMIC_ACQ_REL); }
+
+/* Where the watcher is ending all because of a peer, that peer's closing connection is no news of this thread's. */
 static void give_up(sgt_ranks *r, const sgt_error *why)
 {
     net *t = (net *)r;
     note n = {.code = why->code};
     if (is_set(&r->given_up)) return;
+    while (!r->rank && !first_to_tell(t)) pause();
     t->why = *why;
     t->deadline = sgt_now() + END_SECONDS;
     set(&r->given_up);
@@ -214,7 +219,7 @@ static void watch_peers(net *t, struct pollfd *lines)
     while (!is_set(&t->ending)) {
         if (is_set(&t->r.given_up)) {
             if (sgt_now() > t->deadline) end_all(t, &t->why);
-        } else if (bad.code && sgt_now() > until) {
+        } else if (bad.code && sgt_now() > until && first_to_tell(t)) {
             end_all(t, &bad);
         }
         if (poll(lines, t->r.size, 50) <= 0) continue;
