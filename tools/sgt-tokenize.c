@@ -172,6 +172,8 @@ static void print_summary(const char *out, const sgt_tokenize_result *r)
         print_count("", r->lone_surrogates, "lone surrogate");
         printf(" in JSONL, now U+FFFD\n");
     }
+    if (o.split > 0 && r->documents && !r->val_tokens)
+        printf("no document for validation: --split takes whole ones, by a hash of their path, and few may give none\n");
     if (!r->invalid_utf8) return;
     print_count("", r->invalid_utf8, "place");
     printf(" not UTF-8, %s; manifest.json names the first\n",

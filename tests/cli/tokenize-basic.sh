@@ -94,6 +94,9 @@ cmp -s -n $((2 * n / 8)) split/val_000000.bin split2/val_000000.bin -i 1024 || f
 run 0 sgt-tokenize --split 100% in all-val
 stdout_has 'train 0, val 9 tokens'
 absent all-val/train_000000.bin
+run 0 sgt-tokenize --split 1% in no-val
+stdout_has 'no document for validation: --split takes whole ones, by a hash of their path, and few may give none'
+absent no-val/val_000000.bin
 
 # Any number of threads, the same bytes.
 mkdir code
