@@ -10,14 +10,14 @@
 
 #include "tools/cli/progress.h"
 
-enum { ROWS = 4096, COLUMNS = 512 };
+enum { ROWS = 4096, COLUMNS = 512, ENQ = 5 };
 
-/* A terminal as far as the bar needs one: \r, \n, "erase to the end of the line", and characters. */
+/* A terminal as far as the bar needs one: \r, \n, "erase to the end of the line", and characters; it counts ENQs. */
 typedef struct terminal {
     int master, width;
     pthread_t reader;
     char rows[ROWS][COLUMNS];
-    int row, column, escape, wrapped;
+    int row, column, escape, wrapped, asked; /* the last atomically */
 } terminal;
 
 static void show(terminal *t, char c)
@@ -28,6 +28,8 @@ static void show(terminal *t, char c)
         cr_assert_leq(t->escape, 2, "an escape that is not known");
     } else if (c == '\033') {
         t->escape = 1;
+    } else if (c == ENQ) {
+        __atomic_add_fetch(&t->asked, 1, __ATOMIC_RELEASE);
     } else if (c == '\r') {
         t->column = 0;
     } else if (c == '\n') {
@@ -76,6 +78,15 @@ static int unplug(terminal *t)
     cr_assert(!t->wrapped, "a line was longer than the terminal is wide");
     cr_assert_eq(t->rows[t->row][0], 0, "the last line is not ended: %s", t->rows[t->row]);
     return t->row;
+}
+
+/* What was written so far is on the screen. */
+static void wait_for_terminal(const terminal *t)
+{
+    static const char enquiry = ENQ;
+    int seen = __atomic_load_n(&t->asked, __ATOMIC_ACQUIRE);
+    cr_assert_eq(write(STDERR_FILENO, &enquiry, 1), 1);
+    while (__atomic_load_n(&t->asked, __ATOMIC_ACQUIRE) == seen) usleep(1000);
 }
 
 static void let_time_pass(void) { usleep(210000); } /* a redraw is due */
@@ -172,7 +183,7 @@ Test(progress, narrow_terminals)
 }
 
 /* A window that becomes narrower, and wider again, while the bar is there. */
-Test(progress, a_terminal_that_changes)
+Test(progress, a_terminal_that_changes, .timeout = 60)
 {
     static const int widths[] = {120, 60, 40, 90};
     terminal *t = plug(120);
@@ -182,7 +193,7 @@ Test(progress, a_terminal_that_changes)
         cr_assert_eq(ioctl(t->master, TIOCSWINSZ, &size), 0);
         let_time_pass();
         sgt_progress_update(p, 1000, 2000, 0, "loss 5.7891\t2.85 ktokens/s\tlr 2.26e-04");
-        usleep(20000); /* the other side reads */
+        wait_for_terminal(t);
         cr_assert_leq(strlen(t->rows[0]), (size_t)widths[i] - 1, "%s", t->rows[0]);
         cr_assert_geq(strlen(t->rows[0]), (size_t)(widths[i] < 90 ? widths[i] - 16 : 70), "%s", t->rows[0]);
     }

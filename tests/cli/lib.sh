@@ -62,12 +62,23 @@ run_usage() { # MESSAGE PROGRAM [OPTION]..., or MESSAGE sgt-bench PART [OPTION].
 try '$name --help'"
 }
 
-# run_interrupted COMMAND...: a second after it began it is told to end: exit 130 and a line that says so
+# wait_for_handler PID: until it has a handler for SIGTERM
+wait_for_handler() {
+    tries=0
+    until mask=$(sed -n 's/^SigCgt:[^0-9a-f]*//p' "/proc/$1/status" 2> /dev/null) && [ $((0x${mask:-0} >> 14 & 1)) -eq 1 ]; do
+        tries=$((tries + 1))
+        [ $tries -lt 600 ] || fail 'no handler for SIGTERM after 30 s'
+        sleep .05
+    done
+}
+
+# run_interrupted COMMAND...: once it can be told to end, it is: exit 130 and a line that says so
 run_interrupted() {
     echo "$*" > .ran
     "$@" > .stdout 2> .stderr &
     pid=$!
-    sleep 1
+    wait_for_handler $pid
+    sleep .5
     kill -TERM $pid
     code=0
     wait $pid || code=$?

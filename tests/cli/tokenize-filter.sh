@@ -142,8 +142,14 @@ stderr_matches '^sgt-tokenize: long/a.fil: its filter.s bytes are others than wh
 # Several at once: the second begins before the first ends. An interrupted run leaves none behind.
 mkdir many
 for i in 1 2 3 4; do printf $i > many/$i.par; done
-run 0 sgt-tokenize --quiet --threads 4 --filter "par=sh -c 'echo begin >> log; sleep 0.5; echo end >> log; cat \$1' sh" \
-    many out-many
+cat > together << 'END'
+echo begin >> log
+tries=0
+until [ "$(grep -c begin log)" -ge 2 ] || [ $tries -ge 500 ]; do sleep .02 && tries=$((tries + 1)); done
+echo end >> log
+cat "$1"
+END
+run 0 sgt-tokenize --quiet --threads 4 --filter 'par=sh ./together {}' many out-many
 [ "$(head -2 log | xargs)" = 'begin begin' ] || fail "one after the other: $(xargs < log)"
 [ "$(ids out-many/train_000000.bin)" = '50256 16 50256 17 50256 18 50256 19' ] || fail 'many: order'
 sgt-tokenize --quiet --filter "par=sh -c 'echo \$\$ >> pids; exec sleep 100' sh" many out-stop 2> .stderr &

@@ -122,7 +122,7 @@ sleep 30 > pipe &
 sleeper=$!
 sgt-tokenize --train-vocab 300 - n < pipe > .stdout 2> .stderr &
 pid=$!
-sleep 1
+wait_for_handler $pid
 kill -TERM $pid
 code=0
 wait $pid || code=$?
