@@ -28,7 +28,7 @@ ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -Iloader -Itokenize -Ikernels -Itrain -I. $(
 ALL_LDFLAGS = -Wl,--as-needed -pthread $(SANFLAGS) $(if $(COVERAGE),--coverage) $(LDFLAGS)
 
 # flags per folder and per file; elsewhere than on x86-64 the files for its vectors compile to nothing
-ifneq ($(filter x86_64%,$(shell $(CC) -dumpmachine)),)
+ifneq ($(filter x86_64%,$(shell $(CC) -dumpmachine 2> /dev/null)),)
 AVX2 := -mavx2 -mfma -mbmi -mbmi2 -mlzcnt -mf16c
 AVX512 := $(AVX2) -mavx512f -mavx512bw -mavx512cd -mavx512dq -mavx512vl
 endif
@@ -334,8 +334,8 @@ need-packages:
 	@missing=$$(tools/deps.sh build --missing) || \
 	    { echo "sgt needs these packages: $$missing (make deps installs them)" >&2; exit 1; }
 
-run-demo: $(addprefix $(B)/bin/sgt-,tokenize bench train sample report)
-	@tools/demo.sh $(B) $(CORPUS)
+run-demo: $(addprefix $(B)/bin/sgt-,tokenize bench train sample report inspect)
+	@tools/demo.sh $(B) "$(CORPUS)"
 
 # The CUDA library has to link, which nothing else here shows; in variants it is kept in step where make has built it.
 run-check: $(if $(HAVE_NVCC),$(if $(VARIANT),$(wildcard $(CUDA_LIB)),$(CUDA_LIB)))

@@ -12,6 +12,9 @@ trap 'rm -f "$log"' EXIT
 # threads.
 export ASAN_OPTIONS=intercept_tls_get_addr=0
 
+# OpenMP of suites: as the programs set it themselves (tools/cli/spin.h).
+export GOMP_SPINCOUNT=1000
+
 count() { # PASSED FAILED SKIPPED
     passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
 }

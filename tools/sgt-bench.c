@@ -2,6 +2,7 @@
 #include "sgt_loader.h"
 #include "tools/bench/bench.h"
 #include "tools/cli/options.h"
+#include "tools/cli/spin.h"
 
 static const sgt_option none[] = {{0}};
 
@@ -28,6 +29,7 @@ static const sgt_program program = {
 
 int main(int argc, char **argv)
 {
+    sgt_spin_little(argv);
     sgt_loader_guard_sigbus(NULL); /* where it cannot be had, a shard that is cut short ends the program */
     return sgt_run_command(&program, argc, argv);
 }

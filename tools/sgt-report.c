@@ -29,7 +29,7 @@ static const sgt_program program = {
              "speed, memory, options and advice. The page loads nothing from elsewhere; gnuplot draws its pictures.",
     .options = table,
     .examples = "  sgt-report run/\n"
-                "  sgt-report runs/* -o compared.html\n"};
+                "  sgt-report runs/* -o compared.html"};
 
 /* Numbers that are not there are null. */
 static json_t *number(double x) { return isnan(x) ? json_null() : json_real(x); }

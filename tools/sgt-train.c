@@ -11,6 +11,7 @@
 #include "tools/cli/options.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/ranks.h"
+#include "tools/cli/spin.h"
 #include "tools/cli/talk.h"
 #include "tools/cli/text.h"
 #include "tools/train/finetune.h"
@@ -374,6 +375,7 @@ static int meet(sgt_train_options *options)
 
 int main(int argc, char **argv)
 {
+    sgt_spin_little(argv);
     char *cache = sgt_cache_folder();
     sgt_stop *stop = sgt_catch_signals();
     sgt_loader_guard_sigbus(NULL); /* where it cannot be had, a shard that is cut short ends the program */

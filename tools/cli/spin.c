@@ -1,0 +1,20 @@
+/* spin.c: see spin.h. */
+#include "tools/cli/spin.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SPINS "1000" /* as often as SGT_TEAM_SPINS: some 20 us */
+
+void sgt_spin_little(char **argv)
+{
+    const char *spins = getenv("GOMP_SPINCOUNT");
+    if (spins && strcmp(spins, SPINS) == 0) {
+        unsetenv("GOMP_SPINCOUNT"); /* libgomp has read it; what this program starts is to find what the user set */
+        return;
+    }
+    if (spins || getenv("OMP_WAIT_POLICY") || setenv("GOMP_SPINCOUNT", SPINS, 1) < 0) return;
+    execv("/proc/self/exe", argv);
+    unsetenv("GOMP_SPINCOUNT"); /* no /proc: as it was */
+}
