@@ -166,7 +166,7 @@ int sgt_file_get(char **out, size_t *n, const char *path, size_t max, sgt_error 
 
 int sgt_file_gone(const char *path)
 {
-    return access(path, F_OK) < 0 && errno == ENOENT;
+    return access(path, F_OK) < 0 && (errno == ENOENT || errno == ENOTDIR);
 }
 
 int sgt_file_lines(FILE **f, const char *path, sgt_error *err)

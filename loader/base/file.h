@@ -32,7 +32,8 @@ void sgt_file_abandon(sgt_file *f);                /* frees f, removes the tempo
 /* begin, write, commit in one call. */
 int sgt_file_put(const char *path, const void *p, size_t n, sgt_error *err);
 
-/* 1: nothing has that name. What cannot be looked at is there: whoever opens it says what is wrong. */
+/* 1: nothing has that name, nor can have where a folder of it is a file. What cannot be looked at is there: whoever
+ * opens it says what is wrong. */
 int sgt_file_gone(const char *path);
 
 /* The whole of a file into malloc'd *out (caller frees; a NUL follows its last byte). max: refuse more bytes than

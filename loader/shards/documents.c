@@ -32,7 +32,7 @@ static char *index_of(const char *shard)
     size_t n = strlen(shard);
     char *path = n > 4 && strcmp(shard + n - 4, ".bin") == 0 ? strdup(shard) : NULL;
     if (path) memcpy(path + n - 4, ".idx", 4);
-    if (path && access(path, F_OK) < 0) {
+    if (path && sgt_file_gone(path)) {
         free(path);
         path = NULL;
     }

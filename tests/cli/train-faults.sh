@@ -48,12 +48,19 @@ reading() {
     disturb $transfers:short
     ! sees_memory || disturb memory:fail 3
 }
+looking() { # each look in turn
+    prepare
+    "$faults" -o .seen access:count $again || fail 'undisturbed, but counted'
+    read -r places _ < .seen
+    for n in $(seq "$places"); do disturb_at access:EIO "$n"; done
+}
 prepare() { rm -rf run; [ ! -e begun ] || cp -r begun run; }
 options="--quiet $small --eval-every 2 --save-every 2 --keep 2 --resume"
 run 0 sgt-train $options --steps 6 --loader preload --run each --keep 6
 run 0 sgt-train $options --steps 6 --loader preload --run undisturbed
 
 again="sgt-train $options --steps 6 --loader preload"
+looking # a tokenizer that cannot be seen is not none
 files
 reading
 if sees_memory; then
@@ -68,9 +75,7 @@ prepare
 run 1 "$faults" getdents64:EIO:1 $again # a folder that cannot be read is not one without checkpoints
 stderr_is 'sgt-train: run: Input/output error'
 kept
-"$faults" -o .seen access:count $again || fail 'undisturbed, but counted'
-read -r places _ < .seen
-for n in $(seq "$places"); do disturb_at access:EIO "$n"; done # each: a log that cannot be seen is not one without lines
+looking # a log that cannot be seen is not one without lines
 files
 reading
 again="sgt-train $options --steps 6 --loader uring"

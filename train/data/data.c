@@ -247,7 +247,7 @@ static int read_tokenizer(sgt_trainer *t, sgt_error *err)
         else set.path = others[i - sets];
         char *path = set.path ? sgt_join(set.path, "tokenizer.json") : NULL;
         if (set.path && !path) rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", set.path);
-        if (path && access(path, R_OK) == 0) rc = sgt_file_get(&t->tokenizer, &n, path, MAX_TOKENIZER, err);
+        if (path && !sgt_file_gone(path)) rc = sgt_file_get(&t->tokenizer, &n, path, MAX_TOKENIZER, err);
         free(path);
     }
     return rc;
