@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 sgt_lr_range sgt_advice_lr(uint64_t parameters)
 {
@@ -52,6 +53,27 @@ void sgt_diagnosis_start(sgt_diagnosis *d, double lr, uint64_t tokens_per_step, 
                          .block_steps = SGT_FLAT_BLOCK};
 }
 
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The standard deviation that the last steps' losses have of chance alone: half of them lie nearer than .954 of it to the
+ * loss of any step before. What swings lies as near to one of the four steps before, which chance does not. */
+static double noise(const sgt_diagnosis *d)
+{
+    double apart[SGT_SWING_STEPS], least = HUGE_VAL;
+    for (uint64_t lag = 1; lag <= SGT_NOISE_LAGS; lag++) {
+        for (uint64_t i = 0; i < SGT_SWING_STEPS; i++)
+            apart[i] = fabs(d->recent[(d->seen - 1 - i) % SGT_SPIKE_STEPS] -
+                            d->recent[(d->seen - 1 - i - lag) % SGT_SPIKE_STEPS]);
+        qsort(apart, SGT_SWING_STEPS, sizeof *apart, ascending);
+        least = fmin(least, apart[SGT_SWING_STEPS / 2] / 0.954);
+    }
+    return least;
+}
+
 /* Rises and falls that are none of chance's, from one extreme to the next. */
 static int oscillates(sgt_diagnosis *d, uint64_t step, double loss)
 {
@@ -62,6 +84,7 @@ static int oscillates(sgt_diagnosis *d, uint64_t step, double loss)
     }
     double low = loss < d->extreme ? loss : d->extreme;
     if (fabs(loss - d->extreme) < fmax(d->chance, 0.1 * low)) return 0;
+    if (d->seen < SGT_SWING_STEPS + SGT_NOISE_LAGS || fabs(loss - d->extreme) < 6 * noise(d)) return 0;
     d->extreme = loss;
     d->rising = !d->rising;
     d->turned[d->turns++ % n] = step;

@@ -30,9 +30,11 @@ const char *sgt_advice_not_finite(char *buf, size_t n, uint64_t step, double los
  *   not finite    lowered 10 times, at once
  * Only what chance does not explain counts: the losses of a text's tokens lie about 3 nats around their mean, those of
  * a row hang together, so that a step of n tokens is taken to be off by 4.5/sqrt(n), and a rise or fall by six times
- * that and by a tenth of the loss to be none of chance's. */
+ * that and by a tenth of the loss to be none of chance's. Where rows are of many kinds, steps are off by more: a swing
+ * is also six times what the last SGT_SWING_STEPS steps show of chance, before which there is none. */
 #define SGT_SWINGS 4
 #define SGT_SWING_STEPS 64
+#define SGT_NOISE_LAGS 4      /* steps that a loss is compared with to see what chance does */
 #define SGT_SPIKE_STEPS 128
 #define SGT_SPIKE_Z 6
 #define SGT_FLAT_BLOCKS 128

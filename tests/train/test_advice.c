@@ -101,7 +101,7 @@ static double spiking(uint64_t s) { return falling(s) + (s == 700 || s == 900 ? 
 static double breaking(uint64_t s) { return s < 50 ? falling(s) : (double)NAN; }
 static double overflowing(uint64_t s) { return s < 50 ? falling(s) : HUGE_VAL; }
 
-/* Noise is what chance is taken to be at most: 4.5 nats over the root of a step's tokens. */
+/* Noise is what chance is taken to be at most: 4.5 nats over the root of a step's tokens; and more than that. */
 Test(advice, healthy_curves_are_met_with_silence)
 {
     static const curve healthy[] = {
@@ -110,6 +110,7 @@ Test(advice, healthy_curves_are_met_with_silence)
         {falling, 5000, 64, 0.56, 250, 0},    {falling, 100000, 8192, 0.05, 1000, 0},
         {memorizing, 2000, 32768, 0.002, 0, 0}, {memorizing, 2000, 512, 0.05, 0, 0},
         {waiting, 5000, 8192, 0.05, 1000, 0},
+        {falling, 5000, 640, 0.38, 250, 0}, /* ten rows of documents of many kinds: measured */
     };
     for (size_t i = 0; i < sizeof healthy / sizeof *healthy; i++)
         cr_expect_str_empty(diagnose(&healthy[i]), "curve %zu: %s", i, diagnose(&healthy[i]));
