@@ -168,6 +168,10 @@ Test(step, calls_out_of_order_are_refused)
     cr_expect_str_eq(err.text, "backend: metrics of step 6 are gone");
     cr_expect_eq(b->get(b, SGT_PARAMETERS, 0, 16384, 1, &x, &err), SGT_EUSAGE);
     cr_expect_str_eq(err.text, "backend: floats 16384 to 16385 of wte.weight, which has 16384");
+    cr_expect_eq(b->get(b, SGT_PARAMETERS, 1000, 0, 1, &x, &err), SGT_EUSAGE);
+    cr_expect_str_eq(err.text, "backend: no tensor 1000");
+    cr_expect_eq(b->get(b, (sgt_state)9, 0, 0, 1, &x, &err), SGT_EUSAGE);
+    cr_expect_str_eq(err.text, "backend: no state 9");
     b->close(b);
     fixture_free(&f);
 }

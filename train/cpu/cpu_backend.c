@@ -34,16 +34,11 @@ static float *flat_of(const sgt_cpu_backend *c, sgt_state what)
 static float *state_at(sgt_cpu_backend *c, sgt_state what, size_t tensor, size_t first, size_t count, sgt_error *err)
 {
     sgt_tensor t;
-    if (tensor >= sgt_model_tensors(&c->model) || what > SGT_GRADIENTS) {
-        sgt_fail(err, SGT_EUSAGE, "backend: no tensor %zu of state %d", tensor, (int)what);
+    if (what > SGT_GRADIENTS) {
+        sgt_fail(err, SGT_EUSAGE, "backend: no state %d", (int)what);
         return NULL;
     }
-    sgt_model_tensor(&c->model, tensor, &t);
-    if (first > t.count || count > t.count - first) {
-        sgt_fail(err, SGT_EUSAGE, "backend: floats %zu to %zu of %s, which has %zu", first, first + count, t.name,
-                 t.count);
-        return NULL;
-    }
+    if (sgt_model_part(&c->model, tensor, first, count, &t, err) < 0) return NULL;
     return flat_of(c, what) + t.offset + first;
 }
 

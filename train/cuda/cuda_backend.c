@@ -55,16 +55,11 @@ static float *state_at(sgt_cuda_backend *c, size_t *at, sgt_state what, size_t t
                            [SGT_MOMENT2] = c->v,
                            [SGT_GRADIENTS] = c->own_grads};
     sgt_tensor t;
-    if (tensor >= sgt_model_tensors(&c->model) || (size_t)what >= sizeof flat / sizeof *flat || !flat[what]) {
-        sgt_fail(err, SGT_EUSAGE, "backend: no tensor %zu of state %d", tensor, (int)what);
+    if ((size_t)what >= sizeof flat / sizeof *flat || !flat[what]) {
+        sgt_fail(err, SGT_EUSAGE, "backend: no state %d", (int)what);
         return NULL;
     }
-    sgt_model_tensor(&c->model, tensor, &t);
-    if (first > t.count || count > t.count - first) {
-        sgt_fail(err, SGT_EUSAGE, "backend: floats %zu to %zu of %s, which has %zu", first, first + count, t.name,
-                 t.count);
-        return NULL;
-    }
+    if (sgt_model_part(&c->model, tensor, first, count, &t, err) < 0) return NULL;
     *at = c->tensor_at[tensor] + first;
     return flat[what];
 }

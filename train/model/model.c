@@ -146,6 +146,16 @@ void sgt_model_tensor(const sgt_model *m, size_t index, sgt_tensor *t)
     t->count = (size_t)t->dim[0] * t->dim[1];
 }
 
+int sgt_model_part(const sgt_model *m, size_t index, size_t first, size_t count, sgt_tensor *t, sgt_error *err)
+{
+    if (index >= sgt_model_tensors(m)) return sgt_fail(err, SGT_EUSAGE, "backend: no tensor %zu", index);
+    sgt_model_tensor(m, index, t);
+    if (first > t->count || count > t->count - first)
+        return sgt_fail(err, SGT_EUSAGE, "backend: floats %zu to %zu of %s, which has %zu", first, first + count,
+                        t->name, t->count);
+    return SGT_OK;
+}
+
 size_t sgt_model_floats(const sgt_model *m)
 {
     sgt_tensor t;

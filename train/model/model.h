@@ -53,6 +53,8 @@ int sgt_model_check(const sgt_model *m, const char *what, sgt_error *err);
 
 size_t sgt_model_tensors(const sgt_model *m);
 void sgt_model_tensor(const sgt_model *m, size_t index, sgt_tensor *t);
+/* The same; SGT_EUSAGE where there is no such tensor, or it has no floats `first` to first + count. */
+int sgt_model_part(const sgt_model *m, size_t index, size_t first, size_t count, sgt_tensor *t, sgt_error *err);
 size_t sgt_model_floats(const sgt_model *m);        /* of the flat array, gaps for alignment included; gaps stay 0 */
 uint64_t sgt_model_parameters(const sgt_model *m);  /* without the gaps */
 
