@@ -1,5 +1,6 @@
-# sgt-sample, sgt-report and sgt-bench, disturbed at each call in turn (faults.inc): what they print and write is what
-# they do undisturbed (sgt-bench: but for its figures), or they say what is wrong and leave nothing half done.
+# sgt-tokenize --train-vocab, sgt-sample, sgt-report and sgt-bench, disturbed at each call in turn (faults.inc): what
+# they print and write is what they do undisturbed (sgt-bench: but for its figures), or they say what is wrong and leave
+# nothing half done.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/faults.inc"
 . "$ROOT/tests/cli/train.inc"
@@ -10,6 +11,17 @@ run 0 sgt-tokenize --quiet --train-vocab 300 "$ROOT/tests/data/vocab/text.txt" v
 run 0 sgt-tokenize --quiet --vocab v --split 20% --threads 1 --shard-tokens 2000 "$ROOT/tests/data/vocab/text.txt" d
 run 0 sgt-train --quiet $small --steps 20 --save-every 10 --eval-every 5 --run done
 texts . 300
+
+# a vocabulary of JSON lines: each allocation, for each has its own message
+tail -n 60 "$ROOT/tokenize/vocab/gpt2.bpe" | sed 's/["\\]//g; s/.*/{"text":"& &"}/' > lines.jsonl
+again='sgt-tokenize --quiet --threads 1 --force --train-vocab 300 lines.jsonl out'
+if sees_memory; then
+    run 0 $again
+    mv out undisturbed
+    "$faults" -o .seen memory:count $again || fail 'undisturbed, but counted'
+    read -r places _ < .seen
+    for n in $(seq "$places"); do disturb_at memory:fail "$n"; done
+fi
 
 begin() { # COMMAND...
     again=$*

@@ -113,13 +113,13 @@ static int count_unit(counter *k, sgt_error *err)
 
 /* ---- threads ---- */
 
-static int note_lines(counting *c, uint64_t ticket, const sgt_part *p)
+static int note_lines(counting *c, uint64_t ticket, const sgt_part *p, sgt_error *err)
 {
     if (!p->line) return SGT_OK;
     if (c->line_units == c->line_room) {
         size_t room = 2 * c->line_room + 256;
         line_count *more = reallocarray(c->lines, room, sizeof *more);
-        if (!more) return sgt_fail(&c->err, SGT_ENOMEM, "lines: out of memory");
+        if (!more) return sgt_fail(err, SGT_ENOMEM, "lines: out of memory");
         c->lines = more;
         c->line_room = room;
     }
@@ -128,7 +128,7 @@ static int note_lines(counting *c, uint64_t ticket, const sgt_part *p)
 }
 
 /* Under the lock: unit `ticket` is counted, or not. Of several failures the first in the text counts. */
-static void settle(counting *c, const sgt_unit *u, uint64_t ticket, int rc, const sgt_error *why)
+static void settle(counting *c, const sgt_unit *u, uint64_t ticket, int rc, sgt_error *why)
 {
     for (size_t i = 0; i < u->count && !rc; i++) {
         const sgt_part *p = &u->parts[i];
@@ -136,18 +136,16 @@ static void settle(counting *c, const sgt_unit *u, uint64_t ticket, int rc, cons
         c->bytes += p->length;
         c->invalid += p->invalid;
         if (p->raw > c->raw) c->raw = p->raw;
-        if (note_lines(c, ticket, p) < 0) {
-            rc = c->rc = SGT_ENOMEM;
-            c->ended = 1;
-        }
+        rc = note_lines(c, ticket, p, why);
     }
-    if (!rc && u->bad.why) rc = SGT_EFORMAT;
+    int bad = !rc && u->bad.why;
+    if (bad) rc = SGT_EFORMAT;
     if (rc >= 0 || (c->rc < 0 && c->failed < ticket)) return;
     c->rc = rc;
     c->failed = ticket;
     c->ended = 1;
-    c->bad = u->bad;
-    if (!u->bad.why) c->err = *why;
+    c->bad = bad ? u->bad : (sgt_bad_line){0};
+    if (!bad) c->err = *why;
 }
 
 static void *count_units(void *arg)
