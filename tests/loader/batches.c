@@ -1,6 +1,7 @@
 #include "tests/loader/batches.h"
 
 #include <criterion/criterion.h>
+#include <dirent.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -103,4 +104,13 @@ void check_run(const sgt_loader *l, sgt_cursor *c, uint64_t first, uint64_t n, c
         }
     }
     free(rows);
+}
+
+unsigned open_descriptors(void)
+{
+    unsigned n = 0;
+    DIR *d = opendir("/proc/self/fd");
+    while (readdir(d)) n++;
+    closedir(d);
+    return n;
 }

@@ -26,4 +26,7 @@ void check_run(const sgt_loader *l, sgt_cursor *c, uint64_t first, uint64_t n, c
 /* Many batches of a loader that is opened for them. */
 void check_loader(const char *path, const sgt_loader_options *o, const sgt_reader_fault *fault, const uint32_t *map);
 
+/* How many descriptors this process has, and one more for the counting. */
+unsigned open_descriptors(void);
+
 #endif

@@ -179,6 +179,27 @@ void fixture_micro_step_of(const fixture *f, sgt_backend *b, uint64_t step, uint
     must(b->micro_step(b, step, micro, &rows, scale, &err) == 0, "%s", err.text);
 }
 
+uint32_t fixture_targets(const fixture *f, uint32_t first, uint32_t count)
+{
+    uint32_t n = 0;
+    for (uint32_t i = first * f->seq; i < (first + count) * f->seq; i++)
+        n += !(f->options.ignoring && f->y[i] == f->options.ignore);
+    return n;
+}
+
+void fixture_accumulate(const fixture *f, sgt_backend *b, uint64_t step, uint32_t rows)
+{
+    double scale = 1.0 / fixture_targets(f, 0, f->batch);
+    for (uint32_t m = 0; m < f->batch / rows; m++) fixture_micro_step_of(f, b, step, m, m * rows, rows, scale);
+}
+
+void fixture_finish(const fixture *f, sgt_backend *b, uint64_t step, sgt_step_metrics *m)
+{
+    sgt_error err;
+    must(b->update(b, step, f->lr, &err) == 0, "%s", err.text);
+    must(b->metrics(b, step, m, &err) == 0, "%s", err.text);
+}
+
 void fixture_pin(fixture *f, const sgt_backend *b)
 {
     size_t bytes = f->batch * (f->seq + 1) * sizeof *f->tokens;

@@ -39,6 +39,13 @@ void fixture_micro_step(const fixture *f, sgt_backend *b, uint32_t first, uint32
 void fixture_micro_step_of(const fixture *f, sgt_backend *b, uint64_t step, uint32_t micro, uint32_t first,
                            uint32_t count, double scale);
 
+/* Of rows first .. first + count - 1, how many tokens have a loss. */
+uint32_t fixture_targets(const fixture *f, uint32_t first, uint32_t count);
+
+/* Step `step`, the rows in micro-steps of `rows`, up to the update; and the update. */
+void fixture_accumulate(const fixture *f, sgt_backend *b, uint64_t step, uint32_t rows);
+void fixture_finish(const fixture *f, sgt_backend *b, uint64_t step, sgt_step_metrics *m);
+
 /* Moves the rows where the backend wants them; until fixture_free, which the backend's library must see. */
 void fixture_pin(fixture *f, const sgt_backend *b);
 

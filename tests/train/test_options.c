@@ -12,28 +12,6 @@
 #include "folder.h"
 #include "run/safetensors.h"
 
-static uint32_t counted_targets(const fixture *f, uint32_t first, uint32_t count)
-{
-    uint32_t n = 0;
-    for (uint32_t i = first * f->seq; i < (first + count) * f->seq; i++)
-        n += !(f->options.ignoring && f->y[i] == f->options.ignore);
-    return n;
-}
-
-/* Step `step` of the fixture, its rows in micro-steps of `rows`, up to the update. */
-static void accumulate(const fixture *f, sgt_backend *b, uint64_t step, uint32_t rows)
-{
-    double scale = 1.0 / counted_targets(f, 0, f->batch);
-    for (uint32_t m = 0; m < f->batch / rows; m++) fixture_micro_step_of(f, b, step, m, m * rows, rows, scale);
-}
-
-static void finish(const fixture *f, sgt_backend *b, uint64_t step, sgt_step_metrics *m)
-{
-    sgt_error err;
-    cr_assert_eq(b->update(b, step, f->lr, &err), 0, "%s", err.text);
-    cr_assert_eq(b->metrics(b, step, m, &err), 0, "%s", err.text);
-}
-
 /* What one step of the last bit is worth in a 16-bit format; 0 in float32. */
 static double last_bit(const fixture *f)
 {
@@ -94,7 +72,7 @@ static void check_evaluation(const fixture *f, sgt_backend *b)
     uint64_t targets;
     sgt_rows rows = {.tokens = f->tokens, .targets = f->y};
     cr_assert_eq(b->eval(b, &rows, &loss, &targets, NULL), 0);
-    cr_expect_eq(targets, counted_targets(f, 0, f->batch));
+    cr_expect_eq(targets, fixture_targets(f, 0, f->batch));
     cr_expect_float_eq(loss / (double)targets, f->loss[f->steps], loss_bound(f), "evaluation: %.9f, not %.9f",
                        loss / (double)targets, f->loss[f->steps]);
 }
@@ -108,9 +86,9 @@ static void against_reference(const char *name, uint32_t micro)
     o.batch = f.batch / micro;
     sgt_backend *b = fixture_open(&f, &o);
     for (uint32_t s = 0; s < f.steps; s++) {
-        accumulate(&f, b, s, o.batch);
+        fixture_accumulate(&f, b, s, o.batch);
         if (s == 0) check_gradients(&f, b);
-        finish(&f, b, s, &m);
+        fixture_finish(&f, b, s, &m);
         cr_expect_float_eq(m.loss, f.loss[s], loss_bound(&f), "step %u: loss %.9f, not %.9f", s, m.loss, f.loss[s]);
         cr_expect_float_eq(m.grad_norm / f.norm[s], 1, gradient_bound(&f), "step %u: norm %.9f, not %.9f", s,
                            m.grad_norm, f.norm[s]);
@@ -150,9 +128,9 @@ static float *step_gradients(const fixture *f, const sgt_backend_options *o, dou
 {
     sgt_step_metrics m;
     sgt_backend *b = fixture_open(f, o);
-    accumulate(f, b, 0, o->batch);
+    fixture_accumulate(f, b, 0, o->batch);
     float *g = flat_state(b, &f->model, SGT_GRADIENTS);
-    finish(f, b, 0, &m);
+    fixture_finish(f, b, 0, &m);
     *loss = m.loss;
     b->close(b);
     return g;
@@ -255,183 +233,6 @@ Test(options, fp16_as_pytorch_with_rounded_operands)
     for (uint32_t micro = 1; micro <= 2; micro++) against_reference("options_fp16", micro);
 }
 
-/* Parameters after the fixture's steps. */
-static float *trained(const fixture *f, const sgt_backend_options *o)
-{
-    sgt_step_metrics m;
-    sgt_backend *b = fixture_open(f, o);
-    for (uint32_t s = 0; s < f->steps; s++) {
-        accumulate(f, b, s, o->batch);
-        finish(f, b, s, &m);
-    }
-    float *p = flat_state(b, &f->model, SGT_PARAMETERS);
-    b->close(b);
-    return p;
-}
-
-static const char *const names[] = {"options_dropout", "options_sgd", "options_untied", "options_bf16",
-                                    "options_fp16", "options_documents"};
-
-Test(options, the_same_bits_for_any_number_of_threads_and_any_recomputation)
-{
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        fixture f;
-        fixture_load(&f, names[i], SGT_GELU_TANH);
-        sgt_backend_options o = f.options;
-        float *want = trained(&f, &o);
-        for (int threads = 1; threads <= 5; threads += 2)
-            for (int r = SGT_RECOMPUTE_NONE; r <= SGT_RECOMPUTE_BLOCK; r++) {
-                o.threads = threads;
-                o.recompute = (sgt_recompute)r;
-                float *p = trained(&f, &o);
-                cr_expect(memcmp(p, want, sgt_model_floats(&f.model) * sizeof *p) == 0,
-                          "%s, %d threads, recompute %d: other bits", names[i], threads, r);
-                free(p);
-            }
-        free(want);
-        fixture_free(&f);
-    }
-}
-
-/* Levels by layer: n, g, b. What some share must not be read by the others, wherever the last of them is. */
-static const char *const mixes[] = {"nnnnn", "ggbbn", "bnbgn", "nbgnb", "gnnbn", "bbbgg", "nnnnb"};
-
-Test(options, the_same_bits_for_any_mix_of_recomputation)
-{
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        fixture f;
-        fixture_load(&f, names[i], SGT_GELU_TANH);
-        fixture_deepen(&f, 5);
-        f.steps = 3;
-        sgt_backend_options o = f.options;
-        float *want = trained(&f, &o);
-        for (size_t k = 0; k < sizeof mixes / sizeof *mixes; k++) {
-            uint8_t at[5];
-            for (int l = 0; l < 5; l++) at[l] = (uint8_t)(strchr("ngb", mixes[k][l]) - "ngb");
-            o.recompute_at = at;
-            float *p = trained(&f, &o);
-            cr_expect(memcmp(p, want, sgt_model_floats(&f.model) * sizeof *p) == 0, "%s, %s: other bits", names[i],
-                      mixes[k]);
-            free(p);
-        }
-        free(want);
-        fixture_free(&f);
-    }
-}
-
-/* ---- which bytes are live when ---- */
-
-/* In `name`'s options with those levels, after every part all but what is said to be live is overwritten. */
-static void scrubbed(const char *name, const char *levels, uint32_t micro, int documents)
-{
-    fixture f;
-    uint8_t at[5];
-    fixture_load(&f, name, SGT_GELU_TANH);
-    fixture_deepen(&f, 5);
-    sgt_backend_options o = f.options;
-    for (int l = 0; l < 5; l++) at[l] = (uint8_t)(strchr("ngb", levels[l]) - "ngb");
-    o.recompute_at = at;
-    o.batch = f.batch / micro;
-    o.documents = documents;
-    o.eot = f.x[3];
-    f.steps = 3;
-    float *want = trained(&f, &o);
-    o.scrub = 1;
-    float *p = trained(&f, &o);
-    cr_expect(memcmp(p, want, sgt_model_floats(&f.model) * sizeof *p) == 0, "%s, %s, %u micro-steps: other bits", name,
-              levels, micro);
-    free(want);
-    free(p);
-    fixture_free(&f);
-}
-
-Test(live, what_is_said_to_be_dead_is_read_by_nobody)
-{
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        for (size_t k = 0; k < sizeof mixes / sizeof *mixes; k++) scrubbed(names[i], mixes[k], 1 + k % 2, k % 3 == 0);
-}
-
-/* A backend of 4 layers, and what is live of one kind after each part, and at some time within it. */
-enum { DEEP = 4, DEEP_PARTS = 2 * DEEP + 4 };
-typedef struct curve {
-    uint64_t within[DEEP_PARTS], after[DEEP_PARTS], whole;
-} curve;
-
-static curve curve_of(const sgt_backend_options *o, const char *kind, int again)
-{
-    sgt_error err;
-    sgt_backend *b;
-    curve c = {0};
-    sgt_memory_kind kinds[SGT_MEMORY_KINDS];
-    uint64_t within[SGT_LIVE_KINDS], after[SGT_LIVE_KINDS];
-    cr_assert_eq(sgt_cpu_backend_open(&b, o, &err), 0, "%s", err.text);
-    cr_assert(b->live, "it does not know what is live");
-    size_t n = b->memory(b, kinds);
-    for (unsigned part = 0; part < DEEP_PARTS; part++) {
-        b->live(b, part, again, within, after);
-        for (size_t i = 0; i < n; i++) {
-            cr_expect(after[i] <= within[i] && within[i] <= kinds[i].bytes, "part %u, %s: %lu, %lu of %lu", part,
-                      kinds[i].name, (unsigned long)after[i], (unsigned long)within[i], (unsigned long)kinds[i].bytes);
-            if (strcmp(kinds[i].name, kind)) continue;
-            c.within[part] = within[i];
-            c.after[part] = after[i];
-            c.whole = kinds[i].bytes;
-        }
-    }
-    b->close(b);
-    return c;
-}
-
-/* B*T*C floats at a time: a layer's own are 16 of them, and of statistics and lse 4 + H numbers a position.
- * What is computed again is freed and made anew. */
-Test(live, activations_rise_forward_and_fall_backward)
-{
-    enum { C = 64, B = 2, T = 16, N = B * T, UNIT = N * C * 4, STATISTICS = N * 4 };
-    sgt_error err;
-    sgt_backend_options o = {.batch = B, .seq = T, .threads = 1};
-    cr_assert_eq(sgt_model_named(&o.model, "4x64x2", &err), 0);
-    o.model.vocab = 100;
-    for (int r = SGT_RECOMPUTE_NONE; r <= SGT_RECOMPUTE_BLOCK; r++) {
-        static const uint64_t kept[] = {16, 10, 1}, statistics[] = {6, 2, 0};
-        o.recompute = (sgt_recompute)r;
-        curve c = curve_of(&o, "activations", 0);
-        for (unsigned layer = 0; layer + 1 < DEEP; layer++) {
-            uint64_t rise = c.after[1 + layer] - c.after[layer];
-            uint64_t fall = c.after[sgt_part_backward(DEEP, layer + 1)] - c.after[sgt_part_backward(DEEP, layer)];
-            uint64_t want = kept[r] * UNIT + statistics[r] * STATISTICS;
-            cr_expect_eq(rise, want, "level %d, layer %u forward: %lu, not %lu", r, layer, (unsigned long)rise,
-                         (unsigned long)want);
-            if (layer + 2 < DEEP)
-                cr_expect_eq(fall, want, "level %d, layer %u backward: %lu, not %lu", r, layer, (unsigned long)fall,
-                             (unsigned long)want);
-        }
-        cr_expect_eq(c.whole - c.within[sgt_part_head(DEEP)], (DEEP - 1) * (6 - statistics[r]) * STATISTICS,
-                     "level %d: all are in use as the head is, but statistics that will be made anew", r);
-        cr_expect_eq(c.after[sgt_part_backward(DEEP, 0)], 0, "level %d: nothing is left", r);
-    }
-}
-
-Test(live, weights_stay_and_gradients_come_with_the_backward_pass)
-{
-    sgt_error err;
-    sgt_backend_options o = {.batch = 2, .seq = 16, .threads = 1};
-    cr_assert_eq(sgt_model_named(&o.model, "4x64x2", &err), 0);
-    o.model.vocab = 100;
-    curve weights = curve_of(&o, "weights", 0), moments = curve_of(&o, "moments", 0);
-    curve first = curve_of(&o, "gradients", 0), again = curve_of(&o, "gradients", 1);
-    for (unsigned part = 0; part < DEEP_PARTS; part++) {
-        cr_expect(weights.after[part] == weights.whole && moments.after[part] == moments.whole, "part %u", part);
-        cr_expect_eq(again.after[part], part == sgt_part_update(DEEP) ? 0 : again.whole, "part %u", part);
-    }
-    cr_expect_eq(first.after[sgt_part_forward(DEEP - 1)], 0);
-    cr_expect_eq(first.after[sgt_part_head(DEEP)], 100 * 64 * 4, "wte's, from the head's product");
-    for (unsigned layer = 1; layer < DEEP; layer++) /* its four matrices, 12 C^2 */
-        cr_expect_eq(first.after[sgt_part_backward(DEEP, layer - 1)] - first.after[sgt_part_backward(DEEP, layer)],
-                     12 * 64 * 64 * 4);
-    cr_expect_eq(first.after[sgt_part_embeddings(DEEP)], first.whole);
-    cr_expect_eq(first.after[sgt_part_update(DEEP)], 0);
-}
-
 TestSuite(untied, .init = make_folder, .fini = remove_folder);
 
 /* Through a checkpoint and back, under transformers' names: the head is no part of "transformer". */
@@ -463,60 +264,6 @@ Test(untied, a_head_with_a_weight_of_its_own_is_kept)
     fixture_free(&f);
 }
 
-static uint64_t bytes_of(const sgt_backend_options *o, const char *kind)
-{
-    sgt_error err;
-    sgt_backend *b;
-    sgt_memory_kind kinds[SGT_MEMORY_KINDS];
-    uint64_t bytes = 0;
-    cr_assert_eq(sgt_cpu_backend_open(&b, o, &err), 0, "%s", err.text);
-    size_t n = b->memory(b, kinds);
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(kinds[i].name, kind) == 0) bytes += kinds[i].bytes;
-    b->close(b);
-    return bytes;
-}
-
-/* Of 16 C numbers a position and layer `gelu` keeps two LayerNorms and GELU once for all layers, 6 C, and `block` all
- * but the block's output, 15 C. */
-Test(options, recomputation_takes_the_bytes_it_should)
-{
-    enum { LAYERS = 6, C = 32, B = 2, T = 16 };
-    sgt_error err;
-    sgt_backend_options o = {.batch = B, .seq = T, .threads = 1};
-    cr_assert_eq(sgt_model_named(&o.model, "6x32x2", &err), 0);
-    o.model.vocab = 100;
-    uint64_t unit = (LAYERS - 1) * sizeof(float) * B * T * C, none = bytes_of(&o, "activations");
-    o.recompute = SGT_RECOMPUTE_GELU;
-    cr_expect_eq(bytes_of(&o, "activations"), none - 6 * unit);
-    o.recompute = SGT_RECOMPUTE_BLOCK;
-    cr_expect_eq(bytes_of(&o, "activations"), none - 15 * unit);
-    cr_expect_leq(2 * bytes_of(&o, "activations"), none);
-    /* two that compute GELU again share one's 6 C, three whole blocks one's 15 C, of which 6 C with the others */
-    uint8_t at[LAYERS] = {SGT_RECOMPUTE_GELU, SGT_RECOMPUTE_GELU, SGT_RECOMPUTE_BLOCK,
-                          SGT_RECOMPUTE_NONE, SGT_RECOMPUTE_BLOCK, SGT_RECOMPUTE_BLOCK};
-    o.recompute_at = at;
-    cr_expect_eq(bytes_of(&o, "activations"), none - (4 * 6 + 2 * 9) * unit / (LAYERS - 1));
-}
-
-Test(options, sgd_has_one_moment)
-{
-    fixture f;
-    float x = 3;
-    fixture_load(&f, "options_sgd", SGT_GELU_TANH);
-    sgt_backend_options o = f.options;
-    uint64_t sgd = bytes_of(&o, "moments");
-    cr_expect_eq(sgd, bytes_of(&o, "weights"));
-    sgt_backend *b = fixture_open(&f, &o);
-    cr_expect_eq(b->put(b, SGT_MOMENT2, 0, 0, 1, &x, NULL), 0);
-    cr_expect_eq(b->get(b, SGT_MOMENT2, 0, 0, 1, &x, NULL), 0);
-    cr_expect_eq(x, 0);
-    b->close(b);
-    o.optim.kind = SGT_ADAMW;
-    cr_expect_eq(bytes_of(&o, "moments"), 2 * sgd);
-    fixture_free(&f);
-}
-
 /* fp16's loss scale: what overflows leaves no trace but a smaller scale; AdamW's first update is still its first. */
 Test(options, an_overflow_skips_the_update_and_halves_the_scale)
 {
@@ -531,8 +278,8 @@ Test(options, an_overflow_skips_the_update_and_halves_the_scale)
     uint64_t step = 0;
     for (;; step++) {
         float scale = ldexpf(o.loss_scale, -(int)step);
-        accumulate(&f, b, step, f.batch);
-        finish(&f, b, step, &m);
+        fixture_accumulate(&f, b, step, f.batch);
+        fixture_finish(&f, b, step, &m);
         cr_expect_eq(m.loss_scale, scale);
         cr_assert_eq(b->get_scaler(b, &scaler, NULL), 0);
         if (isfinite(m.grad_norm)) break;
@@ -549,8 +296,8 @@ Test(options, an_overflow_skips_the_update_and_halves_the_scale)
     cr_expect(m.skipped == step && scaler.skipped == step && scaler.good_steps == 1);
     o.loss_scale = scaler.scale;
     sgt_backend *first = fixture_open(&f, &o);
-    accumulate(&f, first, 0, f.batch);
-    finish(&f, first, 0, &m);
+    fixture_accumulate(&f, first, 0, f.batch);
+    fixture_finish(&f, first, 0, &m);
     float *got = flat_state(b, &f.model, SGT_PARAMETERS), *want = flat_state(first, &f.model, SGT_PARAMETERS);
     cr_expect(memcmp(got, want, sgt_model_floats(&f.model) * sizeof *got) == 0);
     free(got);
@@ -569,8 +316,8 @@ Test(options, good_steps_double_the_scale)
     sgt_backend *b = fixture_open(&f, &f.options);
     b->put_scaler(b, 7, &s);
     for (uint64_t step = 7; step < 9; step++) {
-        accumulate(&f, b, step, f.batch);
-        finish(&f, b, step, &m);
+        fixture_accumulate(&f, b, step, f.batch);
+        fixture_finish(&f, b, step, &m);
         cr_expect(m.loss_scale == 1024 && m.skipped == 5);
         cr_assert_eq(b->get_scaler(b, &s, NULL), 0);
         cr_expect(s.scale == (step == 7 ? 1024 : 2048) && s.good_steps == (step == 7 ? SGT_SCALE_GROWTH - 1 : 0));
@@ -596,7 +343,7 @@ Test(options, a_step_without_a_target)
     sgt_backend *b = fixture_open(&f, &f.options);
     for (uint32_t i = 0; i < f.batch * f.seq; i++) f.y[i] = f.options.ignore;
     fixture_micro_step_of(&f, b, 0, 0, 0, f.batch, 1.0 / 44);
-    finish(&f, b, 0, &m);
+    fixture_finish(&f, b, 0, &m);
     cr_expect(m.loss == 0 && m.grad_norm == 0, "loss %g, norm %g", m.loss, m.grad_norm);
     float *p = flat_state(b, &f.model, SGT_PARAMETERS);
     for (size_t i = 0; i < sgt_model_tensors(&f.model); i++) {
@@ -626,11 +373,11 @@ Test(options, ignored_ids_among_rows)
     f.options.ignore = f.y[0];
     sgt_backend *b = fixture_open(&f, &f.options), *rows_alone = fixture_open(&f, &f.options);
     sgt_rows rows = {.tokens = f.tokens};
-    accumulate(&f, b, 0, f.batch);
-    finish(&f, b, 0, &beside);
-    cr_assert_eq(rows_alone->micro_step(rows_alone, 0, 0, &rows, 1.0 / counted_targets(&f, 0, f.batch), NULL), 0);
-    finish(&f, rows_alone, 0, &within);
-    cr_expect_lt(counted_targets(&f, 0, f.batch), f.batch * T);
+    fixture_accumulate(&f, b, 0, f.batch);
+    fixture_finish(&f, b, 0, &beside);
+    cr_assert_eq(rows_alone->micro_step(rows_alone, 0, 0, &rows, 1.0 / fixture_targets(&f, 0, f.batch), NULL), 0);
+    fixture_finish(&f, rows_alone, 0, &within);
+    cr_expect_lt(fixture_targets(&f, 0, f.batch), f.batch * T);
     cr_expect(beside.loss == within.loss && beside.grad_norm == within.grad_norm);
     b->close(b);
     rows_alone->close(rows_alone);

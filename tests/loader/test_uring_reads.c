@@ -1,0 +1,351 @@
+/* Reads that io_uring has in flight: what goes wrong with them; cursors that move between threads, are closed early, or
+ * meet a fork. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/loader/batches.h"
+
+TestSuite(uring_reads, .init = enter_scratch, .fini = leave_scratch, .timeout = 170);
+
+static const sgt_loader_options uring = {.reader = SGT_READER_URING, .batch = 6, .seq = 16};
+
+/* ---- reads that end early ---- */
+
+static const sgt_reader_fault buffered = {.direct_error = EINVAL};
+
+/* As many bytes at a time as a fault allows, by all means. */
+static void check_short(const sgt_reader_fault *fault, size_t most, uint32_t seq, const uint32_t *map)
+{
+    for (int ring = 0; ring < 2; ring++) {
+        sgt_reader_fault f = *fault;
+        sgt_loader_options o = uring;
+        o.seq = seq;
+        f.most_bytes = most;
+        f.ring_error = ring ? 0 : EPERM;
+        sgt_loader *l = open_loader("d", &o, &f);
+        sgt_cursor *c = open_cursor(l);
+        check_run(l, c, 5, 40, map);
+        check_batch(l, c, 3, map);
+        sgt_cursor_close(c);
+        sgt_loader_close(l);
+    }
+}
+
+/* Windows of 34 bytes, and of 1,802, which lie in four or five pieces of 512. */
+Test(uring_reads, short_reads_are_continued)
+{
+    static const uint32_t map[] = {0, 2, 4};
+    put_folder();
+    for (size_t most = 1; most <= 35; most += 17) check_short(&buffered, most, 16, NULL);
+    check_short(&buffered, 100, 900, map);
+    check_short(&(sgt_reader_fault){0}, 1, 16, NULL);
+    for (size_t most = 1; most <= 1025; most += 512) check_short(&(sgt_reader_fault){0}, most, 900, map);
+}
+
+Test(uring_reads, interrupted_reads_are_asked_for_again)
+{
+    static const int errors[] = {EINTR, EAGAIN, ECANCELED};
+    put_folder();
+    for (int i = 0; i < 6; i++) {
+        sgt_reader_fault fault = {.first_error = errors[i / 2], .ring_error = i & 1 ? EPERM : 0};
+        sgt_loader *l = open_loader("d", &uring, &fault);
+        sgt_cursor *c = open_cursor(l);
+        check_run(l, c, 0, 200, NULL);
+        sgt_cursor_close(c);
+        sgt_loader_close(l);
+    }
+}
+
+/* Windows that end where the file does: nowhere near a multiple of 512 (5,002 bytes), at one, and two bytes past. */
+Test(uring_reads, ends_of_files)
+{
+    static const uint64_t tokens[] = {(5002 - 1024) / 2, (5120 - 1024) / 2, (5122 - 1024) / 2};
+    for (size_t i = 0; i < 3; i++)
+        for (int direct = 0; direct < 2; direct++)
+            for (int ring = 0; ring < 2; ring++) {
+                sgt_reader_fault fault = {.direct_error = direct ? 0 : EINVAL, .ring_error = ring ? 0 : EPERM};
+                put_shard("one.bin", 0, tokens[i]);
+                sgt_loader_options o = {.reader = SGT_READER_URING,
+                                        .batch = 1,
+                                        .seq = (uint32_t)tokens[i] - 1,
+                                        .sampling = SGT_SAMPLING_SEQUENTIAL};
+                sgt_loader *l = open_loader("one.bin", &o, &fault);
+                sgt_cursor *c = open_cursor(l);
+                check_run(l, c, 0, 20, NULL); /* the whole shard, again and again */
+                sgt_cursor_close(c);
+                sgt_loader_close(l);
+                o = uring;
+                l = open_loader("one.bin", &o, &fault);
+                c = open_cursor(l);
+                check_run(l, c, 0, 60, NULL);
+                sgt_cursor_close(c);
+                sgt_loader_close(l);
+            }
+}
+
+/* More completions than a ring has room for, and more reads than it takes at once. */
+Test(uring_reads, rings_smaller_than_what_is_in_flight)
+{
+    put_folder();
+    for (unsigned entries = 1; entries <= 4; entries *= 2) {
+        sgt_reader_fault fault = {.ring_entries = entries};
+        for (int plain = 0; plain < 2; plain++) {
+            sgt_loader_options o = {.reader = SGT_READER_URING, .batch = 300, .seq = 16};
+            fault.flags_error = plain ? EINVAL : 0;
+            sgt_loader *l = open_loader("d", &o, &fault);
+            sgt_cursor *c = open_cursor(l);
+            check_run(l, c, 0, 30, NULL);
+            sgt_cursor_close(c);
+            sgt_loader_close(l);
+        }
+    }
+}
+
+/* ---- failures ---- */
+
+static int draw_one(const sgt_loader *l, sgt_cursor *c, uint64_t k, sgt_error *err)
+{
+    static uint16_t rows[300 * 17];
+    return sgt_loader_batch(l, c, k, rows, err);
+}
+
+/* A read fails in the batch that is asked for, or in one that was expected: the first window that has failed is named,
+ * no more is lost than that batch, and every further call says so again. */
+Test(uring_reads, disk_errors_name_shard_and_offset)
+{
+    put_folder();
+    for (int i = 0; i < 4; i++) {
+        sgt_loader_options o = {
+            .reader = SGT_READER_URING, .batch = 1, .seq = 16, .sampling = SGT_SAMPLING_SEQUENTIAL};
+        sgt_reader_fault fault = {.read_error = EIO,
+                                  .reads_first = 310, /* shard 0 has 312 rows */
+                                  .ring_error = i & 1 ? EPERM : 0,
+                                  .direct_error = i & 2 ? EINVAL : 0};
+        sgt_loader *l = open_loader("d", &o, &fault);
+        sgt_cursor *c = open_cursor(l);
+        check_run(l, c, 0, 100, NULL); /* with up to 160 more in flight */
+        for (uint64_t k = 100; k < 320; k++) {
+            sgt_error err;
+            uint32_t shard;
+            uint64_t at;
+            char want[256];
+            if (draw_one(l, c, k, &err) == 0) continue;
+            sgt_loader_window(l, k, &shard, &at);
+            snprintf(want, sizeof want, "%s: at byte %lu: cannot read: Input/output error",
+                     sgt_loader_shard_path(l, shard), 1024 + 2 * at);
+            cr_assert_str_eq(err.text, want);
+            cr_assert_eq(err.code, SGT_EIO);
+            cr_assert_geq(k, 100);
+        }
+        for (int again = 0; again < 2; again++)
+            expect_failure(draw_one(l, c, 312, why), SGT_EIO,
+                           "d/train_000001.bin: at byte 1024: cannot read: Input/output error");
+        sgt_cursor_close(c);
+        sgt_loader_close(l);
+    }
+}
+
+/* A shard that is gone by the time it is first needed. */
+Test(uring_reads, shard_gone)
+{
+    put_folder();
+    sgt_loader_options o = uring;
+    o.sampling = SGT_SAMPLING_SEQUENTIAL;
+    for (int i = 0; i < 2; i++) {
+        sgt_loader *l = open_loader("d", &o, &(sgt_reader_fault){.ring_error = i ? EPERM : 0});
+        sgt_cursor *c = open_cursor(l);
+        cr_assert_eq(rename("d/train_000004.bin", "d/away"), 0);
+        check_run(l, c, 0, 60, NULL);
+        for (int again = 0; again < 2; again++) /* row 312 + 1 + 77 + 2 = 392 is shard 4's first */
+            expect_failure(draw_one(l, c, 392 / 6, why), SGT_EIO, "d/train_000004.bin: No such file or directory");
+        cr_assert_eq(rename("d/away", "d/train_000004.bin"), 0);
+        check_run(l, c, 60, 20, NULL);
+        sgt_cursor_close(c);
+        sgt_loader_close(l);
+    }
+}
+
+/* One that is another by then, of the same size. */
+Test(uring_reads, shard_replaced)
+{
+    put_folder();
+    sgt_loader_options o = uring;
+    o.sampling = SGT_SAMPLING_SEQUENTIAL;
+    sgt_loader *l = open_loader("d", &o, NULL);
+    sgt_cursor *c = open_cursor(l);
+    check_run(l, c, 0, 20, NULL);
+    put_shard("new", 9, 3000);
+    cr_assert_eq(rename("new", "d/train_000004.bin"), 0);
+    expect_failure(draw_one(l, c, 400 / 6, why), SGT_EFORMAT,
+                   "d/train_000004.bin: written or replaced since the set was opened (open it again)");
+    check_run(l, c, 20, 20, NULL);
+    sgt_cursor_close(c);
+    sgt_loader_close(l);
+}
+
+/* ---- descriptors ---- */
+
+/* 60 shards, of which two are kept open, or as many as half of 80 descriptors; none is left open in the end. */
+Test(uring_reads, more_shards_than_descriptors)
+{
+    struct rlimit few = {80, 80};
+    enum { SHARDS = 100 };
+    cr_assert_eq(mkdir("d", 0777), 0);
+    for (uint32_t i = 0; i < SHARDS; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "d/train_%06u.bin", i);
+        put_shard(name, i, 200 + i);
+    }
+    unsigned before = open_descriptors();
+    for (int i = 0; i < 6; i++) {
+        sgt_reader_fault fault = {.most_files = i & 1 ? 2 : 0, .ring_error = i == 2 || i == 3 ? EPERM : 0};
+        if (i == 4) {
+            fault.files_error = EMFILE;
+            fault.most_files = 1;
+        }
+        if (i == 5) {
+            fault.most_files = 0;
+            cr_assert_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+        }
+        notices said;
+        sgt_loader_options o = uring;
+        o.notice = collect(&said);
+        sgt_loader *l = open_loader("d", &o, &fault);
+        sgt_cursor *c = open_cursor(l), *other = open_cursor(l);
+        check_run(l, c, 0, 100, NULL);
+        check_run(l, other, 50, 100, NULL);
+        if (i == 5) {
+            cr_assert_eq(said.count, 1);
+            cr_assert_str_eq(said.last, "io_uring cannot register 100 files here (Too many open files): handing them "
+                                        "over with each read");
+            cr_assert_leq(open_descriptors(), 80);
+        }
+        sgt_cursor_close(c);
+        sgt_cursor_close(other);
+        sgt_loader_close(l);
+        cr_assert_eq(open_descriptors(), before);
+    }
+}
+
+/* ---- cursors that are closed early, move between threads, or meet a fork ---- */
+
+Test(uring_reads, closed_with_reads_in_flight)
+{
+    put_folder();
+    unsigned before = open_descriptors();
+    for (int i = 0; i < 5; i++) {
+        sgt_reader_fault fault = {.ring_error = i == 1 ? EPERM : 0, .flags_error = i == 2 || i == 4 ? EINVAL : 0};
+        if (i >= 3) fault.enter_error = ENXIO, fault.enters_first = 7;
+        sgt_loader *l = open_loader("d", &uring, &fault);
+        for (uint64_t k = 0; k < 60; k++) {
+            sgt_cursor *c = open_cursor(l);
+            check_run(l, c, 3 * k, k % 4, NULL);
+            if (k % 3 == 1) check_run(l, c, 900 - k, 2, NULL); /* what was expected is not wanted any more */
+            sgt_cursor_close(c);
+        }
+        sgt_loader_close(l);
+    }
+    cr_assert_eq(open_descriptors(), before);
+}
+
+typedef struct turn {
+    const sgt_loader *l;
+    sgt_cursor *c;
+    uint64_t first, n;
+    int close;
+} turn;
+
+static void *take_turn(void *arg)
+{
+    turn *t = arg;
+    check_run(t->l, t->c, t->first, t->n, NULL);
+    if (t->close) sgt_cursor_close(t->c);
+    return NULL;
+}
+
+static void take_turn_elsewhere(const turn *t)
+{
+    pthread_t thread;
+    turn copy = *t;
+    cr_assert_eq(pthread_create(&thread, NULL, take_turn, &copy), 0);
+    pthread_join(thread, NULL);
+}
+
+/* Reads that one thread has in flight are another's to wait for. */
+Test(uring_reads, cursors_move_between_threads)
+{
+    put_folder();
+    unsigned before = open_descriptors();
+    for (int i = 0; i < 3; i++) {
+        sgt_reader_fault fault = {.ring_error = i == 1 ? EPERM : 0, .direct_error = i == 2 ? EINVAL : 0};
+        sgt_loader *l = open_loader("d", &uring, &fault);
+        sgt_cursor *c = open_cursor(l);
+        turn here = {l, c, 0, 10, 0}, there = {l, c, 10, 10, 0};
+        take_turn(&here);
+        take_turn_elsewhere(&there);
+        here.first = 20;
+        take_turn(&here);
+        there.first = 30;
+        there.close = 1;
+        take_turn_elsewhere(&there);
+        here.c = open_cursor(l); /* opened here, drawn from there, closed here */
+        there.c = here.c;
+        there.close = 0;
+        take_turn_elsewhere(&there);
+        sgt_cursor_close(here.c);
+        sgt_loader_close(l);
+    }
+    cr_assert_eq(open_descriptors(), before);
+}
+
+/* In the child: its parent's cursor is refused, and one of its own has the same batches. */
+static int in_child(const sgt_loader *l, sgt_cursor *parents)
+{
+    static const char want[] = "the cursor is the parent's: io_uring does not outlive a fork (open one in the child)";
+    sgt_error err;
+    sgt_cursor *own;
+    uint16_t rows[6 * 17];
+    for (int again = 0; again < 2; again++)
+        if (draw_one(l, parents, 3, &err) != SGT_EUSAGE || strcmp(err.text, want)) return 1;
+    sgt_cursor_close(parents);
+    if (sgt_cursor_open(&own, l, &err) < 0) return 2;
+    for (uint64_t k = 0; k < 30; k++) {
+        if (sgt_loader_batch(l, own, k, rows, &err) < 0) return 3;
+        for (uint32_t r = 0; r < 6; r++) {
+            uint32_t shard;
+            uint64_t at;
+            sgt_loader_window(l, k * 6 + r, &shard, &at);
+            for (uint32_t t = 0; t <= 16; t++)
+                if (rows[r * 17 + t] != token_at(shard, at + t)) return 4;
+        }
+    }
+    sgt_cursor_close(own);
+    return 0;
+}
+
+Test(uring_reads, forks)
+{
+    put_folder();
+    for (int i = 0; i < 4; i++) {
+        sgt_loader_options o = uring;
+        o.sampling = i & 2 ? SGT_SAMPLING_BLOCK : SGT_SAMPLING_SHUFFLE; /* of the former a thread reads ahead */
+        sgt_loader *l = open_loader("d", &o, &(sgt_reader_fault){.ring_error = i & 1 ? EPERM : 0});
+        sgt_cursor *c = open_cursor(l);
+        check_run(l, c, 0, 3, NULL); /* and more are in flight */
+        if (i & 2) usleep(100000);   /* locks that another thread has at a fork are nobody's in the child */
+        pid_t child = fork();
+        if (!child) _exit(in_child(l, c));
+        int status;
+        cr_assert_eq(waitpid(child, &status, 0), child);
+        cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status %x", status);
+        check_run(l, c, 3, 50, NULL);
+        sgt_cursor_close(c);
+        sgt_loader_close(l);
+    }
+}

@@ -1,0 +1,239 @@
+/* What a step on a CPU keeps and what it computes again: the same bits by all ways, and the bytes there should be. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fixture.h"
+
+/* Parameters after the fixture's steps. */
+static float *trained(const fixture *f, const sgt_backend_options *o)
+{
+    sgt_step_metrics m;
+    sgt_backend *b = fixture_open(f, o);
+    for (uint32_t s = 0; s < f->steps; s++) {
+        fixture_accumulate(f, b, s, o->batch);
+        fixture_finish(f, b, s, &m);
+    }
+    float *p = flat_state(b, &f->model, SGT_PARAMETERS);
+    b->close(b);
+    return p;
+}
+
+static const char *const names[] = {"options_dropout", "options_sgd", "options_untied", "options_bf16",
+                                    "options_fp16", "options_documents"};
+
+Test(recompute, the_same_bits_for_any_number_of_threads_and_any_recomputation)
+{
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        fixture f;
+        fixture_load(&f, names[i], SGT_GELU_TANH);
+        sgt_backend_options o = f.options;
+        float *want = trained(&f, &o);
+        for (int threads = 1; threads <= 5; threads += 2)
+            for (int r = SGT_RECOMPUTE_NONE; r <= SGT_RECOMPUTE_BLOCK; r++) {
+                o.threads = threads;
+                o.recompute = (sgt_recompute)r;
+                float *p = trained(&f, &o);
+                cr_expect(memcmp(p, want, sgt_model_floats(&f.model) * sizeof *p) == 0,
+                          "%s, %d threads, recompute %d: other bits", names[i], threads, r);
+                free(p);
+            }
+        free(want);
+        fixture_free(&f);
+    }
+}
+
+/* Levels by layer: n, g, b. What some share must not be read by the others, wherever the last of them is. */
+static const char *const mixes[] = {"nnnnn", "ggbbn", "bnbgn", "nbgnb", "gnnbn", "bbbgg", "nnnnb"};
+
+Test(recompute, the_same_bits_for_any_mix_of_recomputation)
+{
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        fixture f;
+        fixture_load(&f, names[i], SGT_GELU_TANH);
+        fixture_deepen(&f, 5);
+        f.steps = 3;
+        sgt_backend_options o = f.options;
+        float *want = trained(&f, &o);
+        for (size_t k = 0; k < sizeof mixes / sizeof *mixes; k++) {
+            uint8_t at[5];
+            for (int l = 0; l < 5; l++) at[l] = (uint8_t)(strchr("ngb", mixes[k][l]) - "ngb");
+            o.recompute_at = at;
+            float *p = trained(&f, &o);
+            cr_expect(memcmp(p, want, sgt_model_floats(&f.model) * sizeof *p) == 0, "%s, %s: other bits", names[i],
+                      mixes[k]);
+            free(p);
+        }
+        free(want);
+        fixture_free(&f);
+    }
+}
+
+/* ---- which bytes are live when ---- */
+
+/* In `name`'s options with those levels, after every part all but what is said to be live is overwritten. */
+static void scrubbed(const char *name, const char *levels, uint32_t micro, int documents)
+{
+    fixture f;
+    uint8_t at[5];
+    fixture_load(&f, name, SGT_GELU_TANH);
+    fixture_deepen(&f, 5);
+    sgt_backend_options o = f.options;
+    for (int l = 0; l < 5; l++) at[l] = (uint8_t)(strchr("ngb", levels[l]) - "ngb");
+    o.recompute_at = at;
+    o.batch = f.batch / micro;
+    o.documents = documents;
+    o.eot = f.x[3];
+    f.steps = 3;
+    float *want = trained(&f, &o);
+    o.scrub = 1;
+    float *p = trained(&f, &o);
+    cr_expect(memcmp(p, want, sgt_model_floats(&f.model) * sizeof *p) == 0, "%s, %s, %u micro-steps: other bits", name,
+              levels, micro);
+    free(want);
+    free(p);
+    fixture_free(&f);
+}
+
+Test(live, what_is_said_to_be_dead_is_read_by_nobody)
+{
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        for (size_t k = 0; k < sizeof mixes / sizeof *mixes; k++) scrubbed(names[i], mixes[k], 1 + k % 2, k % 3 == 0);
+}
+
+/* A backend of 4 layers, and what is live of one kind after each part, and at some time within it. */
+enum { DEEP = 4, DEEP_PARTS = 2 * DEEP + 4 };
+typedef struct curve {
+    uint64_t within[DEEP_PARTS], after[DEEP_PARTS], whole;
+} curve;
+
+static curve curve_of(const sgt_backend_options *o, const char *kind, int again)
+{
+    sgt_error err;
+    sgt_backend *b;
+    curve c = {0};
+    sgt_memory_kind kinds[SGT_MEMORY_KINDS];
+    uint64_t within[SGT_LIVE_KINDS], after[SGT_LIVE_KINDS];
+    cr_assert_eq(sgt_cpu_backend_open(&b, o, &err), 0, "%s", err.text);
+    cr_assert(b->live, "it does not know what is live");
+    size_t n = b->memory(b, kinds);
+    for (unsigned part = 0; part < DEEP_PARTS; part++) {
+        b->live(b, part, again, within, after);
+        for (size_t i = 0; i < n; i++) {
+            cr_expect(after[i] <= within[i] && within[i] <= kinds[i].bytes, "part %u, %s: %lu, %lu of %lu", part,
+                      kinds[i].name, (unsigned long)after[i], (unsigned long)within[i], (unsigned long)kinds[i].bytes);
+            if (strcmp(kinds[i].name, kind)) continue;
+            c.within[part] = within[i];
+            c.after[part] = after[i];
+            c.whole = kinds[i].bytes;
+        }
+    }
+    b->close(b);
+    return c;
+}
+
+/* B*T*C floats at a time: a layer's own are 16 of them, and of statistics and lse 4 + H numbers a position.
+ * What is computed again is freed and made anew. */
+Test(live, activations_rise_forward_and_fall_backward)
+{
+    enum { C = 64, B = 2, T = 16, N = B * T, UNIT = N * C * 4, STATISTICS = N * 4 };
+    sgt_error err;
+    sgt_backend_options o = {.batch = B, .seq = T, .threads = 1};
+    cr_assert_eq(sgt_model_named(&o.model, "4x64x2", &err), 0);
+    o.model.vocab = 100;
+    for (int r = SGT_RECOMPUTE_NONE; r <= SGT_RECOMPUTE_BLOCK; r++) {
+        static const uint64_t kept[] = {16, 10, 1}, statistics[] = {6, 2, 0};
+        o.recompute = (sgt_recompute)r;
+        curve c = curve_of(&o, "activations", 0);
+        for (unsigned layer = 0; layer + 1 < DEEP; layer++) {
+            uint64_t rise = c.after[1 + layer] - c.after[layer];
+            uint64_t fall = c.after[sgt_part_backward(DEEP, layer + 1)] - c.after[sgt_part_backward(DEEP, layer)];
+            uint64_t want = kept[r] * UNIT + statistics[r] * STATISTICS;
+            cr_expect_eq(rise, want, "level %d, layer %u forward: %lu, not %lu", r, layer, (unsigned long)rise,
+                         (unsigned long)want);
+            if (layer + 2 < DEEP)
+                cr_expect_eq(fall, want, "level %d, layer %u backward: %lu, not %lu", r, layer, (unsigned long)fall,
+                             (unsigned long)want);
+        }
+        cr_expect_eq(c.whole - c.within[sgt_part_head(DEEP)], (DEEP - 1) * (6 - statistics[r]) * STATISTICS,
+                     "level %d: all are in use as the head is, but statistics that will be made anew", r);
+        cr_expect_eq(c.after[sgt_part_backward(DEEP, 0)], 0, "level %d: nothing is left", r);
+    }
+}
+
+Test(live, weights_stay_and_gradients_come_with_the_backward_pass)
+{
+    sgt_error err;
+    sgt_backend_options o = {.batch = 2, .seq = 16, .threads = 1};
+    cr_assert_eq(sgt_model_named(&o.model, "4x64x2", &err), 0);
+    o.model.vocab = 100;
+    curve weights = curve_of(&o, "weights", 0), moments = curve_of(&o, "moments", 0);
+    curve first = curve_of(&o, "gradients", 0), again = curve_of(&o, "gradients", 1);
+    for (unsigned part = 0; part < DEEP_PARTS; part++) {
+        cr_expect(weights.after[part] == weights.whole && moments.after[part] == moments.whole, "part %u", part);
+        cr_expect_eq(again.after[part], part == sgt_part_update(DEEP) ? 0 : again.whole, "part %u", part);
+    }
+    cr_expect_eq(first.after[sgt_part_forward(DEEP - 1)], 0);
+    cr_expect_eq(first.after[sgt_part_head(DEEP)], 100 * 64 * 4, "wte's, from the head's product");
+    for (unsigned layer = 1; layer < DEEP; layer++) /* its four matrices, 12 C^2 */
+        cr_expect_eq(first.after[sgt_part_backward(DEEP, layer - 1)] - first.after[sgt_part_backward(DEEP, layer)],
+                     12 * 64 * 64 * 4);
+    cr_expect_eq(first.after[sgt_part_embeddings(DEEP)], first.whole);
+    cr_expect_eq(first.after[sgt_part_update(DEEP)], 0);
+}
+
+/* ---- how many bytes there are ---- */
+
+static uint64_t bytes_of(const sgt_backend_options *o, const char *kind)
+{
+    sgt_error err;
+    sgt_backend *b;
+    sgt_memory_kind kinds[SGT_MEMORY_KINDS];
+    uint64_t bytes = 0;
+    cr_assert_eq(sgt_cpu_backend_open(&b, o, &err), 0, "%s", err.text);
+    size_t n = b->memory(b, kinds);
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(kinds[i].name, kind) == 0) bytes += kinds[i].bytes;
+    b->close(b);
+    return bytes;
+}
+
+/* Of 16 C numbers a position and layer `gelu` keeps two LayerNorms and GELU once for all layers, 6 C, and `block` all
+ * but the block's output, 15 C. */
+Test(recompute, recomputation_takes_the_bytes_it_should)
+{
+    enum { LAYERS = 6, C = 32, B = 2, T = 16 };
+    sgt_error err;
+    sgt_backend_options o = {.batch = B, .seq = T, .threads = 1};
+    cr_assert_eq(sgt_model_named(&o.model, "6x32x2", &err), 0);
+    o.model.vocab = 100;
+    uint64_t unit = (LAYERS - 1) * sizeof(float) * B * T * C, none = bytes_of(&o, "activations");
+    o.recompute = SGT_RECOMPUTE_GELU;
+    cr_expect_eq(bytes_of(&o, "activations"), none - 6 * unit);
+    o.recompute = SGT_RECOMPUTE_BLOCK;
+    cr_expect_eq(bytes_of(&o, "activations"), none - 15 * unit);
+    cr_expect_leq(2 * bytes_of(&o, "activations"), none);
+    /* two that compute GELU again share one's 6 C, three whole blocks one's 15 C, of which 6 C with the others */
+    uint8_t at[LAYERS] = {SGT_RECOMPUTE_GELU, SGT_RECOMPUTE_GELU, SGT_RECOMPUTE_BLOCK,
+                          SGT_RECOMPUTE_NONE, SGT_RECOMPUTE_BLOCK, SGT_RECOMPUTE_BLOCK};
+    o.recompute_at = at;
+    cr_expect_eq(bytes_of(&o, "activations"), none - (4 * 6 + 2 * 9) * unit / (LAYERS - 1));
+}
+
+Test(recompute, sgd_has_one_moment)
+{
+    fixture f;
+    float x = 3;
+    fixture_load(&f, "options_sgd", SGT_GELU_TANH);
+    sgt_backend_options o = f.options;
+    uint64_t sgd = bytes_of(&o, "moments");
+    cr_expect_eq(sgd, bytes_of(&o, "weights"));
+    sgt_backend *b = fixture_open(&f, &o);
+    cr_expect_eq(b->put(b, SGT_MOMENT2, 0, 0, 1, &x, NULL), 0);
+    cr_expect_eq(b->get(b, SGT_MOMENT2, 0, 0, 1, &x, NULL), 0);
+    cr_expect_eq(x, 0);
+    b->close(b);
+    o.optim.kind = SGT_ADAMW;
+    cr_expect_eq(bytes_of(&o, "moments"), 2 * sgd);
+    fixture_free(&f);
+}
