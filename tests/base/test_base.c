@@ -187,6 +187,17 @@ Test(file, failures_name_the_file, .init = enter_folder, .fini = leave_folder)
     close(fd);
 }
 
+Test(file, gone_is_what_has_no_name, .init = enter_folder, .fini = leave_folder)
+{
+    cr_assert_eq(sgt_file_put("file", "", 0, NULL), 0);
+    cr_assert_eq(symlink("file", "link"), 0);
+    cr_expect(!sgt_file_gone("file") && !sgt_file_gone("link") && !sgt_file_gone("."));
+    cr_expect(sgt_file_gone("other") && sgt_file_gone("other/file"));
+    cr_expect(sgt_file_gone("file/below"), "a file is no folder: nothing is in it");
+    cr_assert_eq(symlink("loop", "loop"), 0);
+    cr_expect(!sgt_file_gone("loop"), "who opens it says what is wrong");
+}
+
 Test(file, folders_are_made_and_removed_without_following_links, .init = enter_folder, .fini = leave_folder)
 {
     sgt_error err;
@@ -290,7 +301,8 @@ Test(file, beside_program)
     cr_assert_gt(n, 0);
     self[n] = 0;
     *strrchr(self, '/') = 0;
-    char *beside = sgt_beside_program(1, "a"), *above = sgt_beside_program(2, "lib/b"), *top = sgt_beside_program(99, "c");
+    char *beside = sgt_beside_program(1, "a"), *above = sgt_beside_program(2, "lib/b"),
+         *top = sgt_beside_program(99, "c");
     cr_assert(!strncmp(beside, self, strlen(self)) && !strcmp(beside + strlen(self), "/a"), "%s", beside);
     *strrchr(self, '/') = 0;
     cr_assert(!strncmp(above, self, strlen(self)) && !strcmp(above + strlen(self), "/lib/b"), "%s", above);

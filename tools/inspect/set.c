@@ -1,5 +1,4 @@
 /* set.c: a folder of shards, or one shard: what it holds, as far as headers, sizes and the manifest say. */
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,9 +18,9 @@ int inspect_exists(const char *folder, const char *name)
 {
     char *path = sgt_join(folder, name);
     if (!path) sgt_no_memory();
-    int gone = access(path, F_OK) < 0 && (errno == ENOENT || errno == ENOTDIR);
+    int gone = sgt_file_gone(path);
     free(path);
-    return !gone; /* what cannot be looked at is there, and whoever opens it says what is wrong */
+    return !gone;
 }
 
 char *inspect_index_path(const char *shard)

@@ -1,9 +1,7 @@
 /* model.c: which model, and which vocabulary. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "run/checkpoint.h"
@@ -14,12 +12,11 @@
 #define GPT2_VOCAB 50257
 #define GPT2_PADDED 50304 /* what its 50,257 rows are often padded to */
 
-/* What cannot be looked at is there: whoever opens it says what is wrong. */
 static int has(const char *folder, const char *name)
 {
     char *path = sgt_join(folder, name);
     if (!path) sgt_no_memory();
-    int gone = access(path, F_OK) < 0 && (errno == ENOENT || errno == ENOTDIR);
+    int gone = sgt_file_gone(path);
     free(path);
     return !gone;
 }
