@@ -143,15 +143,16 @@ static int all_different(const sgt_loader *l, sgt_error *err)
 static int hash_sets(sgt_loader *l, sgt_error *err)
 {
     uint64_t divisor = 0;
-    uint64_t *words = calloc(l->part_count, 2 * sizeof *words);
+    size_t n = l->part_count;
+    uint64_t *words = calloc(n, 2 * sizeof *words);
     if (!words) return sgt_fail(err, SGT_ENOMEM, "%" PRIu32 " sets: out of memory", l->part_count);
-    for (uint32_t i = 0; i < l->part_count; i++) {
+    for (size_t i = 0; i < n; i++) {
         words[2 * i] = l->parts[i].hash;
         words[2 * i + 1] = sgt_mix_billionths(l->parts[i].weight);
         divisor = sgt_mix_divisor(words[2 * i + 1], divisor);
     }
-    for (uint32_t i = 0; i < l->part_count && divisor; i++) words[2 * i + 1] /= divisor;
-    l->set.hash = l->part_count == 1 ? words[0] : XXH3_64bits(words, l->part_count * 2 * sizeof *words);
+    for (size_t i = 0; i < n && divisor; i++) words[2 * i + 1] /= divisor;
+    l->set.hash = n == 1 ? words[0] : XXH3_64bits(words, n * 2 * sizeof *words);
     free(words);
     return SGT_OK;
 }

@@ -408,9 +408,8 @@ static uint64_t free_at(const char *out)
     uint64_t n = SGT_NOT_KNOWN;
     while (path && statvfs(path, &f) < 0 && errno == ENOENT) {
         char *slash = strrchr(path, '/');
-        if (slash && !slash[1] && slash > path) *slash = 0; /* "out/" is "out" */
-        else if (slash > path) *slash = 0;
-        else strcpy(path, slash ? "/" : ".");
+        if (slash && slash > path) *slash = 0; /* "out/" becomes "out" first */
+        else memcpy(path, slash ? "/" : ".", 2);
     }
     if (path && statvfs(path, &f) == 0) n = (uint64_t)f.f_bavail * f.f_frsize;
     free(path);

@@ -16,7 +16,7 @@ enum { PER_ROW = 3 }; /* (parts, n): max, sum, factor */
 static size_t part_of(const sgt_head *h)
 {
     size_t per_group = h->bf16 ? 2 : 1, groups = (h->C + per_group - 1) / per_group;
-    size_t panels = SGT_PRODUCT_GROUPS * SGT_PRODUCT_PANELS / groups;
+    size_t panels = (size_t)SGT_PRODUCT_GROUPS * SGT_PRODUCT_PANELS / groups;
     size_t most = SGT_PRODUCT_GROUPS * per_group / SGT_PRODUCT_COLUMNS;
     return (panels < most ? panels : most) * SGT_PRODUCT_COLUMNS;
 }

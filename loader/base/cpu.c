@@ -106,9 +106,9 @@ size_t sgt_cpu_cache(int level)
 {
     char line[32];
     for (int i = 0; cache_line(line, sizeof line, i, "level"); i++) {
-        unsigned long kib = 0;
-        if (atoi(line) != level || !cache_line(line, sizeof line, i, "type") || line[0] == 'I') continue;
-        if (cache_line(line, sizeof line, i, "size") && sscanf(line, "%luK", &kib) == 1) return (size_t)kib << 10;
+        if (strtol(line, NULL, 10) != level || !cache_line(line, sizeof line, i, "type") || line[0] == 'I') continue;
+        size_t kib = cache_line(line, sizeof line, i, "size") ? strtoul(line, NULL, 10) : 0; /* 1024K */
+        if (kib) return kib << 10;
     }
     return 0;
 }

@@ -1,9 +1,10 @@
 /* memory.c: see memory.h. Files of the kernel's, a few numbers in each. */
 #include "base/memory.h"
 
-#include <inttypes.h>
 #include <limits.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The number that follows `name` at the beginning of a line of `path` ("" for the first line); UINT64_MAX where there
@@ -17,7 +18,9 @@ static uint64_t read_number(const char *path, const char *name)
     if (!f) return UINT64_MAX;
     while (fgets(line, sizeof line, f))
         if (!strncmp(line, name, n)) {
-            if (sscanf(line + n, "%" SCNu64, &value) != 1) value = UINT64_MAX;
+            char *end;
+            uint64_t number = strtoull(line + n, &end, 10);
+            if (end > line + n) value = number;
             break;
         }
     fclose(f);
@@ -67,8 +70,9 @@ static uint64_t room_along(const char *root, const char *group, const names *v)
     char folder[PATH_MAX];
     uint64_t least = UINT64_MAX;
     size_t mount = (size_t)snprintf(folder, sizeof folder, "%s/%s", root, v->mount);
-    if (mount + strlen(group) >= sizeof folder) return UINT64_MAX;
-    strcpy(folder + mount, group);
+    size_t n = strlen(group);
+    if (mount + n >= sizeof folder) return UINT64_MAX;
+    memcpy(folder + mount, group, n + 1);
     for (;;) {
         uint64_t room = room_in(folder, v);
         if (room < least) least = room;

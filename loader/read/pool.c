@@ -443,7 +443,7 @@ static void copy(sgt_pool_cursor *c, uint32_t n, const uint16_t **tokens)
     for (uint32_t i = 0; i < n; i++) {
         uint16_t *to = c->rows + i * c->width;
         if (i + 2 < n && tokens[i + 2])
-            for (int line = 0; line < 8; line++) __builtin_prefetch((const char *)tokens[i + 2] + 64 * line);
+            for (size_t line = 0; line < 8; line++) __builtin_prefetch((const char *)tokens[i + 2] + 64 * line);
         if (!tokens[i]) continue;
         memcpy(to, tokens[i], c->width * sizeof *to);
         tokens[i] = to;

@@ -164,8 +164,9 @@ static int read_hex(uint64_t *out, const json_t *o, const char *field, const sou
 static int read_text(char *out, size_t size, const json_t *o, const char *field, const source *s)
 {
     const char *text = json_string_value(json_object_get(o, field));
-    if (!text || !*text || strlen(text) >= size) return wrong(s, field, "a short string");
-    strcpy(out, text);
+    size_t n = text ? strlen(text) : 0;
+    if (!n || n >= size) return wrong(s, field, "a short string");
+    memcpy(out, text, n + 1);
     return SGT_OK;
 }
 

@@ -34,10 +34,11 @@ static uint64_t get64(const unsigned char *p)
 
 static char *with_ending(const char *path, size_t keep, const char *ending)
 {
-    char *made = malloc(keep + strlen(ending) + 1);
+    size_t n = strlen(ending);
+    char *made = malloc(keep + n + 1);
     if (!made) return NULL;
     memcpy(made, path, keep);
-    strcpy(made + keep, ending);
+    memcpy(made + keep, ending, n + 1);
     return made;
 }
 

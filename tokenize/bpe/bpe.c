@@ -55,7 +55,7 @@ int sgt_encoder_new(sgt_encoder **out, const sgt_vocab *v, sgt_error *err)
     if (!e) return sgt_fail(err, SGT_ENOMEM, "encoder: out of memory");
     e->v = v;
     size_t bytes = SGT_WORD_TABLE + 16 + LONGS * sizeof *e->longs + SGT_RUN_MARKS * sizeof(uint64_t) +
-                   3 * SGT_ARENA_ALIGN;
+                   (size_t)3 * SGT_ARENA_ALIGN;
     int rc = v->file && v->file->rule ? sgt_pattern_new(&e->rule, v->file->rule, err) : SGT_OK;
     if (!rc) rc = sgt_arena_map(&e->memory, bytes, 0, err);
     if (rc < 0) {
@@ -182,12 +182,12 @@ static size_t encode_tail(sgt_encoder *e, const uint8_t *s, const uint32_t *ends
 static size_t encode_words(sgt_encoder *e, const uint8_t *s, const uint32_t *ends, size_t count, size_t left,
                            uint16_t *ids)
 {
-    size_t safe = count, from;
-    while (safe && (from = safe > 1 ? ends[safe - 2] : 0) + 16 > left) safe--;
+    size_t safe = count;
+    while (safe && (safe > 1 ? (size_t)ends[safe - 2] : 0) + 16 > left) safe--;
     size_t n = safe ? e->words.level->encode(&e->words, s, ends, safe, ids) : 0;
     if (safe == count) return n;
     uint32_t tail[16];
-    from = safe ? ends[safe - 1] : 0;
+    size_t from = safe ? ends[safe - 1] : 0;
     for (size_t i = safe; i < count; i++) tail[i - safe] = ends[i] - (uint32_t)from;
     return n + encode_tail(e, s + from, tail, count - safe, ids + n);
 }

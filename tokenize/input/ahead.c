@@ -116,9 +116,9 @@ static void *read_files(void *arg)
 static int start_threads(sgt_ahead *a, uint64_t first, sgt_error *err)
 {
     const sgt_corpus *c = a->o.corpus;
-    size_t most = a->o.threads ? a->o.threads : 1, threads = 0;
+    size_t most = a->o.threads ? a->o.threads : 1, threads = 1; /* one for `first` */
     int failed = 0;
-    for (uint64_t i = first; i < c->count && threads < most; i++) threads += sgt_corpus_made(&c->files[i]) != 0;
+    for (uint64_t i = first + 1; i < c->count && threads < most; i++) threads += sgt_corpus_made(&c->files[i]) != 0;
     a->next_file = first;
     a->slot_count = 2 * threads;
     a->slots = calloc(a->slot_count, sizeof *a->slots);

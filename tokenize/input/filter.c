@@ -34,7 +34,7 @@ static int take_word(const char **at, char *out)
     char quote = 0;
     const char *s = *at;
     for (; *s && (quote || !is_space(*s)); s++) {
-        if (quote ? *s == quote : *s == '\'' || *s == '"') quote = quote ? 0 : *s;
+        if (quote ? *s == quote : *s == '\'' || *s == '"') quote = (char)(quote ? 0 : *s);
         else if (*s == '\\' && quote != '\'') {
             if (!*++s) return -1;
             *out++ = *s;
@@ -113,7 +113,7 @@ static char *fill_word(const char *word, const char *before, const char *path, i
     for (const char *s = word; out;) {
         const char *braces = strstr(s, "{}");
         if (!braces) {
-            strcpy(at, s);
+            memcpy(at, s, strlen(s) + 1);
             break;
         }
         memcpy(at, s, (size_t)(braces - s));

@@ -329,7 +329,7 @@ int sgt_out_claim(sgt_out *o, const sgt_out_request *r, sgt_error *err)
 
 static int wait_a_turn(const sgt_out_request *r, sgt_error *err)
 {
-    nanosleep(&(struct timespec){.tv_nsec = WAIT_MS * 1000000l}, NULL);
+    nanosleep(&(struct timespec){.tv_nsec = WAIT_MS * 1000000L}, NULL);
     return sgt_stopped(r->stop) ? sgt_fail(err, SGT_ESTOPPED, "stopped") : SGT_OK;
 }
 

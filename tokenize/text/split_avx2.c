@@ -79,7 +79,7 @@ SPLIT_INLINE void look_up_groups(const uint8_t *p, uint64_t r, const bytes64 v[4
             same &= equal(v[2], p[at + 2]);
             group = group << 6 | (p[at + 2] & 0x3Fu);
         }
-        const uint8_t *classes = sgt_unicode_classes[sgt_unicode_block[group >> 2]] + 16 * (group & 3);
+        const uint8_t *classes = sgt_unicode_classes[sgt_unicode_block[group >> 2]] + (size_t)16 * (group & 3);
         __m256i t = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)classes));
         __m256i a = _mm256_shuffle_epi8(t, low.index), b = _mm256_shuffle_epi8(t, high.index);
         found->low |= same & top_bits(has(a, low.low), has(b, high.low));

@@ -65,7 +65,7 @@ SPLIT_INLINE void look_up_groups(const uint8_t *p, uint64_t r, const __m512i v[4
             same = _mm512_mask_cmpeq_epi8_mask(same, v[2], BYTES(p[at + 2]));
             group = group << 6 | (p[at + 2] & 0x3Fu);
         }
-        const uint8_t *classes = sgt_unicode_classes[sgt_unicode_block[group >> 2]] + 16 * (group & 3);
+        const uint8_t *classes = sgt_unicode_classes[sgt_unicode_block[group >> 2]] + (size_t)16 * (group & 3);
         __m512i t = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(const void *)classes));
         t = _mm512_shuffle_epi8(t, index);
         found->low |= _mm512_mask_test_epi8_mask(same, t, low);

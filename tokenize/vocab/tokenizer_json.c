@@ -122,9 +122,10 @@ static void put_vocab(writer *w)
     put(w, "{");
     for (uint32_t id = 0; id < sgt_vocab_size(w->v); id++) {
         put(w, id ? ",\"" : "\"");
-        w->at[2 * id] = w->n;
+        size_t *at = w->at + (size_t)2 * id;
+        at[0] = w->n;
         put_token(w, id);
-        w->at[2 * id + 1] = w->n;
+        at[1] = w->n;
         put(w, "\":");
         put_number(w, id);
     }
@@ -140,8 +141,9 @@ static uint32_t half(const writer *w, uint32_t merged, int which)
 /* As put_vocab has written it. */
 static void put_again(writer *w, uint32_t id)
 {
-    size_t n = w->at[2 * id + 1] - w->at[2 * id];
-    memcpy(w->text + w->n, w->text + w->at[2 * id], n);
+    const size_t *at = w->at + (size_t)2 * id;
+    size_t n = at[1] - at[0];
+    memcpy(w->text + w->n, w->text + at[0], n);
     w->n += n;
 }
 

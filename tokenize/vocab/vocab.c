@@ -233,8 +233,8 @@ int sgt_vocab_gpt2(sgt_vocab **out, sgt_error *err)
         add_halves(v, (const uint16_t(*)[2])sgt_gpt2_tables);
         make_tables(v);
         v->fingerprint = SGT_GPT2_FINGERPRINT;
-        rc = sgt_pairs_take(&v->pairs, (const uint16_t(*)[2])v->halves, 256, v->eot, sgt_gpt2_tables + 2 * GPT2_MERGES,
-                            err);
+        rc = sgt_pairs_take(&v->pairs, (const uint16_t(*)[2])v->halves, 256, v->eot,
+                            sgt_gpt2_tables + (size_t)2 * GPT2_MERGES, err);
     }
     if (rc < 0) sgt_vocab_free(v);
     else *out = v;

@@ -87,8 +87,11 @@ static int survey(const char *folder, int remove, unsigned long long *latest, sg
     *latest = 0;
     if (!d) return sgt_fail_errno(err, "%s", folder);
     for (struct dirent *f; rc == SGT_OK && (f = readdir(d));) {
-        unsigned long long at;
-        if (sscanf(f->d_name, PREFIX "%llu.", &at) != 1) continue;
+        const char *number = f->d_name + sizeof PREFIX - 1;
+        char *end;
+        if (strncmp(f->d_name, PREFIX, sizeof PREFIX - 1) != 0) continue;
+        unsigned long long at = strtoull(number, &end, 10);
+        if (end == number) continue;
         if (remove && unlinkat(dirfd(d), f->d_name, 0) < 0) rc = sgt_fail_errno(err, "%s/%s", folder, f->d_name);
         else if (!remove && at > *latest) *latest = at;
     }

@@ -97,8 +97,9 @@ static uint64_t read_number(const char *path, const char *key, uint64_t unit)
     FILE *f = fopen(path, "re");
     while (f && fgets(line, sizeof line, f)) {
         if (strncmp(line, key, strlen(key)) != 0) continue;
-        unsigned long long v;
-        if (sscanf(line + strlen(key), "%llu", &v) == 1) found = v * unit; /* "max" is no number: no limit */
+        char *number = line + strlen(key), *end;
+        unsigned long long v = strtoull(number, &end, 10);
+        if (end > number) found = v * unit; /* "max" is no number: no limit */
         break;
     }
     if (f) fclose(f);
