@@ -3,7 +3,7 @@
  * Random windows need two kinds of advice. Without MADV_RANDOM each fault reads ahead megabytes of which a window uses
  * two kilobytes. And a fault waits for its page, one after another; MADV_WILLNEED begins reading the windows of coming
  * batches, all at once, and waits for none. (In memory that advice is not missed: to touch the first line of coming
- * windows in its place made batches a fifth slower, 7.2 -> 8.5 us.)
+ * windows in its place made batches slower.)
  *
  * Files may change under a map: see sgt_loader_guard_sigbus in sgt_loader.h for what is promised, guard.h for how. */
 #include <errno.h>
@@ -20,7 +20,7 @@
 #include "read/reader.h"
 
 #define AHEAD 128      /* windows that are being read: where the study's disk reached its limit */
-#define LOOK_S .01     /* between two looks at the sizes of a batch's shards; each takes a microsecond */
+#define LOOK_S .01     /* between two looks at the sizes of a batch's shards; each is a system call */
 #define LOOK_BATCHES 8 /* between two looks at what this thread has read from the disk */
 #define CHUNK ((uintptr_t)1 << 16) /* bytes of advice at once, where the windows beside a window come soon too */
 #define CHUNKS 4096                /* that a cursor remembers: 4 times a pool of `block` */

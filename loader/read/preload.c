@@ -61,10 +61,10 @@ static char *image(const filling *f, uint32_t shard)
     return (char *)(uintptr_t)f->r->tokens[shard] - f->set->shards[shard].head.data;
 }
 
-/* What the page cache has comes from there: copying it took 0.30 s for 1.6 GB, reading it past the page cache 0.74 s
- * (AMD EPYC Zen 4, virtio disk, 2026-11-21), and meanwhile the disk goes on with the reads before it. What it does not
- * have is better not put there: it would be copied, and would push out what others need. What it does not give after
- * all (the file was cut, the disk failed) is the ring's to read, and to say what is wrong with it. */
+/* What the page cache has comes from there: copying is faster than reading, and the disk meanwhile goes on with the
+ * reads before it. What it does not have is better not put there: it would be copied, and would push out what others
+ * need. What it does not give after all (the file was cut, the disk failed) is the ring's to read, and to say what is
+ * wrong with it. */
 static int ask(filling *f, sgt_error *err)
 {
     const sgt_set_shard *h = &f->set->shards[f->shard];

@@ -1,6 +1,6 @@
 /* touch.h: memory taken into possession by threads, ahead of whoever fills it. The first touch of a page costs its
- * zeroing, and in a virtual machine perhaps the host's looking for it, which can be slower than the disk: 0.48 GB/s by
- * one thread, 0.93 by two (AMD EPYC Zen 4, 2 cores, 2026-11-21).
+ * zeroing, and in a virtual machine perhaps the host's looking for it, which can be slower than the disk, and which two
+ * threads have done in half the time.
  *
  *     sgt_touch t;
  *     sgt_touch_begin(&t, arena.base, arena.size);
