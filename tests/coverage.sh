@@ -1,10 +1,10 @@
 #!/bin/sh
 # coverage.sh BUILD [report]: the suites and the programs' tests on a build that counts (make coverage), then of each
-# folder of tokenize, loader and train how many lines ran, and the files that want most. `report`: the table alone, of what
-# has run so far. SHOW=FILE: there the lines that never ran. Exit 1 where one of the three has less than 90 %.
+# folder of tokenize, loader and train how many lines ran, and the files that want most. `report`: the table alone, of
+# what has run so far. SHOW=FILE: there the lines that never ran. Exit 1 where one of the three has less than 90 %.
 #
-# The counting writes files when a process ends, which tests that trace its system calls, fill its disk or take its rights
-# away meet: what fails here is named, and is make check's to judge.
+# The counting writes files when a process ends, which tests that trace its system calls, fill its disk or take its
+# rights away meet: what fails here is named, and is make check's to judge.
 #
 # A line counts once, in however many files it is included and however many levels of the CPU's instructions it is
 # compiled for. Files for another CPU (*_neon.c) compile to nothing here and have no lines; train/cuda/*.c run on the
@@ -18,7 +18,8 @@ trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
 
 # They build programs of their own, without the counting, or take hours.
-LEFT_OUT='deps|demo|examples|examples-python|examples-torch|install|library|manual|readme|readme-python|valgrind|gpu-check|loader-neon|.*-torture'
+LEFT_OUT='deps|demo|examples|examples-python|examples-torch|install|library|manual|readme|readme-python|valgrind'
+LEFT_OUT="$LEFT_OUT|gpu-check|loader-neon|.*-torture"
 
 run_tests() {
     find "$B/obj" -name '*.gcda' -delete
@@ -73,9 +74,10 @@ report() {
             }
             print "\nthe files with the most lines that never ran"
             fflush()
+            worst = "sort -k2,2nr | head -15"
             for (f in files) if (ran[f] < all[f])
-                printf "%-36s %5d of %5d  %6.1f %%\n", f, all[f] - ran[f], all[f], percent(f) | "sort -k2,2nr | head -15"
-            close("sort -k2,2nr | head -15")
+                printf "%-36s %5d of %5d  %6.1f %%\n", f, all[f] - ran[f], all[f], percent(f) | worst
+            close(worst)
             fflush()
             if (bad) { print "\nunder " least " %:" bad; exit 1 }
         }' "$work/lines"
@@ -84,8 +86,8 @@ report() {
 # FILE:LINE:TEXT of every line that never ran
 show() {
     awk 'NR == FNR { if (!$3) never[$1 " " $2] = 1; next }
-        (FILENAME " " FNR) in never { print FILENAME ":" FNR ":" $0 }' "$work/lines" $(cut -d' ' -f1 "$work/lines" | uniq) \
-        > "$SHOW"
+        (FILENAME " " FNR) in never { print FILENAME ":" FNR ":" $0 }' \
+        "$work/lines" $(cut -d' ' -f1 "$work/lines" | uniq) > "$SHOW"
 }
 
 [ "${2:-}" = report ] || run_tests

@@ -4,7 +4,7 @@
 #   deps.sh build              the same, without what only the tests need
 #   deps.sh demo               what build does, and gnuplot
 #   deps.sh all                and what single tests take where they find it: other compilers, checkers, a browser ...
-# What sgt can do without (TensorBoard's events, sgt-report's pictures) comes along with the first, where apt-get has it.
+# What sgt can do without (TensorBoard's events, sgt-report's pictures) comes with the first, where apt-get has it.
 #   deps.sh [build] --missing  prints the missing packages in one line; exit 1 when there are any
 # CUDA, cuDNN and NCCL are never installed, only used where found; Open MPI comes with all.
 set -u
@@ -122,7 +122,8 @@ needed() {
     exit 1
 }
 
-# Nobody is asked for a password for it: make and the tests say what is left out. Package lists are fetched for all alone.
+# Nobody is asked for a password for it: make and the tests say what is left out. Package lists are fetched for all
+# alone.
 extra() {
     [ -n "$wanted" ] || return 0
     [ -z "$sudo" ] || { have sudo && sudo='sudo -n'; } || return 0

@@ -1,7 +1,7 @@
 #!/bin/sh
-# dist.sh VERSION OUT: the sources as OUT, a .tar.gz of one folder sgt-VERSION. What git tracks, as it is here; from where
-# there is no git, what a tree of sources has. Equal files give equal bytes: sorted, owned by root, of one date, git's
-# last commit, or the newest file's.
+# dist.sh VERSION OUT: the sources as OUT, a .tar.gz of one folder sgt-VERSION. What git tracks, as it is here; from
+# where there is no git, what a tree of sources has. Equal files give equal bytes: sorted, owned by root, of one date,
+# git's last commit, or the newest file's.
 set -eu
 cd "$(dirname "$0")/.."
 version=$1 out=$2

@@ -122,13 +122,13 @@ static double mb_per_s(const sgt_tokenize_result *r)
 
 static int print_json(const sgt_tokenize_result *r)
 {
-    json_t *j =
-        json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:b}", "tokens", (json_int_t)r->tokens,
-                  "documents", (json_int_t)r->documents, "bytes", (json_int_t)r->bytes, "files", (json_int_t)r->files,
-                  "invalid_utf8", (json_int_t)r->invalid_utf8, "bad_lines", (json_int_t)r->bad_lines, "lone_surrogates",
-                  (json_int_t)r->lone_surrogates, "duplicates", (json_int_t)r->duplicates, "seconds", r->seconds,
-                  "mb_per_s", mb_per_s(r), "shards", (json_int_t)r->shards, "train_tokens", (json_int_t)r->train_tokens, "val_tokens",
-                  (json_int_t)r->val_tokens, "already_done", r->already_done);
+    json_t *j = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:b}", "tokens",
+                          (json_int_t)r->tokens, "documents", (json_int_t)r->documents, "bytes", (json_int_t)r->bytes,
+                          "files", (json_int_t)r->files, "invalid_utf8", (json_int_t)r->invalid_utf8, "bad_lines",
+                          (json_int_t)r->bad_lines, "lone_surrogates", (json_int_t)r->lone_surrogates, "duplicates",
+                          (json_int_t)r->duplicates, "seconds", r->seconds, "mb_per_s", mb_per_s(r), "shards",
+                          (json_int_t)r->shards, "train_tokens", (json_int_t)r->train_tokens, "val_tokens",
+                          (json_int_t)r->val_tokens, "already_done", r->already_done);
     char *text = j ? sgt_json_dumps(j, JSON_REAL_PRECISION(6)) : NULL;
     if (text) puts(text);
     free(text);
@@ -173,7 +173,8 @@ static void print_summary(const char *out, const sgt_tokenize_result *r)
         printf(" in JSONL, now U+FFFD\n");
     }
     if (o.split > 0 && r->documents && !r->val_tokens)
-        printf("no document for validation: --split takes whole ones, by a hash of their path, and few may give none\n");
+        printf("no document for validation: --split takes whole ones, by a hash of their path, and few may give "
+               "none\n");
     if (!r->invalid_utf8) return;
     print_count("", r->invalid_utf8, "place");
     printf(" not UTF-8, %s; manifest.json names the first\n",
@@ -252,7 +253,8 @@ static void check_train_vocab(void)
                                                : NULL;
     if (o.train_vocab && o.ranks_given) other = "--ranks";
     if (o.train_vocab && o.dry_run) other = "--dry-run";
-    if (o.train_vocab && other) sgt_usage(&program, "--train-vocab makes a vocabulary and no shards: not with %s", other);
+    if (o.train_vocab && other)
+        sgt_usage(&program, "--train-vocab makes a vocabulary and no shards: not with %s", other);
 }
 
 /* Several processes would each train the same. */

@@ -278,10 +278,10 @@ static void print_estimate_json(const sgt_train_estimate *e)
     for (size_t i = 0; i < e->count; i++)
         json_array_append_new(kinds, json_pack("{s:s, s:I}", "name", e->kinds[i].name, "bytes",
                                                (json_int_t)e->kinds[i].bytes));
-    json_t *doc = json_pack("{s:s, s:s, s:I, s:I, s:I, s:o, s:I, s:I, s:o}", "device", e->device, "precision", s.precision,
-                            "parameters", (json_int_t)sgt_model_parameters(&e->model), "batch", (json_int_t)s.batch,
-                            "seq", (json_int_t)s.seq, "kinds", kinds, "total_bytes", (json_int_t)e->total,
-                            "checkpoint_bytes", (json_int_t)e->checkpoint, "available_bytes",
+    json_t *doc = json_pack("{s:s, s:s, s:I, s:I, s:I, s:o, s:I, s:I, s:o}", "device", e->device, "precision",
+                            s.precision, "parameters", (json_int_t)sgt_model_parameters(&e->model), "batch",
+                            (json_int_t)s.batch, "seq", (json_int_t)s.seq, "kinds", kinds, "total_bytes",
+                            (json_int_t)e->total, "checkpoint_bytes", (json_int_t)e->checkpoint, "available_bytes",
                             e->available == UINT64_MAX ? json_null() : json_integer((json_int_t)e->available));
     json_dumpf(doc, stdout, 0);
     putchar('\n');

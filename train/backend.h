@@ -112,8 +112,8 @@ typedef struct sgt_rows {
     const int32_t *targets; /* (batch, T), one below 0 has no loss; NULL: the token after each */
     const int32_t *starts;  /* (batch, T), where documents are masked: at which token of the row each one's begins;
                              * NULL: the backend tells by the id `eot`. Read before the call returns */
-    /* Filled in by eval alone, (batch, T) each; NULL: not wanted. A target's loss, 0 where it has none; and whether no id
-     * has a larger logit, which is not said of a target without a loss. */
+    /* Filled in by eval alone, (batch, T) each; NULL: not wanted. A target's loss, 0 where it has none; and whether no
+     * id has a larger logit, which is not said of a target without a loss. */
     float *losses;
     uint8_t *greedy;
 } sgt_rows;

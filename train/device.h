@@ -6,9 +6,9 @@
 #include "cuda/cuda_library.h"
 
 /* Loads libsgt-cuda.so: ../lib or ../lib/sgt of the folder of the running program, else wherever the system looks. It
- * stays loaded, and so does *lib. SGT_EUNSUPPORTED, one line: where there is none, what the driver lacks ("no CUDA driver",
- * "no CUDA device") or, where that is fine, "this build has no CUDA backend"; a library of another build, or a broken
- * one, by its path. Any thread. */
+ * stays loaded, and so does *lib. SGT_EUNSUPPORTED, one line: where there is none, what the driver lacks ("no CUDA
+ * driver", "no CUDA device") or, where that is fine, "this build has no CUDA backend"; a library of another build, or a
+ * broken one, by its path. Any thread. */
 int sgt_device_open(const sgt_cuda_library **lib, sgt_error *err);
 
 /* The same, and what the library says of device 0. */

@@ -36,8 +36,8 @@ typedef struct sgt_trainer {
  * if one does; then, t->info.vocab being known, the model. */
 int sgt_trainer_settle(sgt_trainer *t, sgt_error *err);
 int sgt_trainer_read_shape(sgt_trainer *t, sgt_error *err);
-/* data.c. The training data, and t->info; the validation shards that there are, t->val staying NULL where there are none,
- * which is said; both, examples, tokenizer and what a resume is held against. */
+/* data.c. The training data, and t->info; the validation shards that there are, t->val staying NULL where there are
+ * none, which is said; both, examples, tokenizer and what a resume is held against. */
 int sgt_trainer_open_train(sgt_trainer *t, const sgt_loader_options *o, sgt_error *err);
 int sgt_trainer_open_val(sgt_trainer *t, const sgt_loader_options *o, sgt_error *err);
 int sgt_trainer_open_data(sgt_trainer *t, sgt_error *err);

@@ -9,7 +9,8 @@
 
 enum { TURN = 7, SET = 8 }; /* purposes, after the samplers' */
 
-__extension__ typedef unsigned __int128 wide; /* rows end at 2^64, shares add up to 2^63 at most: products have 127 bits */
+/* Rows end at 2^64, shares add up to 2^63 at most: products have 127 bits. */
+__extension__ typedef unsigned __int128 wide;
 
 /* ---- shares ---- */
 
@@ -236,7 +237,7 @@ void sgt_mix_windows(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row, uint64_
 uint64_t sgt_mix_drawn(const sgt_mix *m, uint32_t set, uint64_t rows)
 {
     sgt_mix_memo memo;
-    wide count = rows / SGT_MIX_TURN * SGT_MIX_TURN;
+    wide count = (wide)(rows / SGT_MIX_TURN * SGT_MIX_TURN);
     for (uint32_t first = 0, end = m->sets; end - first > 1;) {
         uint32_t middle = half(first, end);
         wide here = of_first_half(m, first, end, count);

@@ -1,5 +1,5 @@
-# What asks nothing but a compiler of aarch64 (gcc-aarch64-linux-gnu): every source of loader and tokenize compiles there
-# without a warning, and GPT-2's tables are found in the object they are in.
+# What asks nothing but a compiler of aarch64 (gcc-aarch64-linux-gnu): every source of loader and tokenize compiles
+# there without a warning, and GPT-2's tables are found in the object they are in.
 . "$ROOT/tests/cli/lib.sh"
 CC=aarch64-linux-gnu-gcc
 command -v $CC > /dev/null || skip "no $CC (tools/deps.sh all)"
@@ -7,7 +7,8 @@ echo '#include <stdio.h>' | $CC -E - > /dev/null 2>&1 || skip "$CC has no header
 
 # Headers of libraries, which are the same on any machine.
 mkdir include
-for name in xxhash.h pcre2.h utf8proc.h jansson.h jansson_config.h zlib.h zconf.h zstd.h zstd_errors.h liburing.h liburing; do
+for name in xxhash.h pcre2.h utf8proc.h jansson.h jansson_config.h zlib.h zconf.h zstd.h zstd_errors.h liburing.h \
+    liburing; do
     for folder in /usr/include /usr/include/*-linux-gnu; do
         [ ! -e "$folder/$name" ] || [ -e "include/$name" ] || ln -s "$folder/$name" include
     done
@@ -20,7 +21,8 @@ compile() {
         -Wconversion -Wpedantic -Wno-overlength-strings -Werror -fPIC "$@")
 }
 here=$PWD
-for folder in loader loader/base loader/shards loader/sample loader/read loader/rows tokenize tokenize/text tokenize/vocab tokenize/bpe tokenize/input tokenize/out tokenize/parts \
+for folder in loader loader/base loader/shards loader/sample loader/read loader/rows tokenize tokenize/text \
+    tokenize/vocab tokenize/bpe tokenize/input tokenize/out tokenize/parts \
     tokenize/learn; do
     sources=$(cd "$ROOT" && ls "$folder"/*.c 2> /dev/null) || continue
     # shellcheck disable=SC2086
@@ -29,4 +31,5 @@ done
 run 0 compile -O2 -c -o "$here/vocab.o" tokenize/vocab/vocab.c
 run 0 aarch64-linux-gnu-objdump -r vocab.o
 stdout_has 'R_AARCH64_ADR_PREL_PG_HI21'
-! grep -q 'GOT.*rodata' .stdout || fail "a place in .rodata by the table of other libraries': $(grep 'GOT.*rodata' .stdout)"
+! grep -q 'GOT.*rodata' .stdout ||
+    fail "a place in .rodata by the table of other libraries': $(grep 'GOT.*rodata' .stdout)"

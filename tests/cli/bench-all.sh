@@ -1,5 +1,5 @@
-# sgt-bench all: its page and what that holds, what is left out and why, and that nothing stays behind. Speeds are looked at
-# by people, not by this test.
+# sgt-bench all: its page and what that holds, what is left out and why, and that nothing stays behind. Speeds are
+# looked at by people, not by this test.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/bench.inc"
 XDG_CACHE_HOME=$PWD/cache TMPDIR=$PWD/tmp
@@ -46,7 +46,8 @@ class Page(html.parser.HTMLParser):
         assert self.open.pop() == tag, tag
 page = Page()
 page.feed(open(sys.argv[1]).read())
-assert not page.open and page.ids == {'tokenize', 'loader', 'gemm', 'attention', 'step', 'sample'}, (page.open, page.ids)
+assert not page.open and page.ids == {'tokenize', 'loader', 'gemm', 'attention', 'step', 'sample'}, \
+    (page.open, page.ids)
 END
 
 # JSON: each part's own document
@@ -71,7 +72,8 @@ stdout_matches '^text +left out|^. text +samples encoded'
 stdout_has "$ sgt-bench tokenize $PWD/texts"
 check 'no data was made' test "$(grep -c 'made for this page' page.html)" -eq 0
 run 0 $all --parts tokenize,loader --data nowhere --text texts -o page.html
-stderr_matches '^sgt-bench all: loader is left out: .*sgt-bench: exit 1: sgt-bench loader: nowhere: No such file or directory$'
+stderr_matches '^sgt-bench all: loader is left out: .*sgt-bench: exit 1: sgt-bench loader: nowhere: No such file or '\
+'directory$'
 check 'the page says so' grep -q 'Left out: .*nowhere: No such file or directory' page.html
 check 'one picture' test "$(grep -c '<svg' page.html)" -eq 1
 rm page.html
@@ -113,7 +115,8 @@ run_all_interrupted sgt-bench all --size 64MiB --parts loader --device cpu
 nothing_is_left
 absent bench.html
 check 'no half page' test -z "$(find . -name '*.tmp')"
-check 'no process works there' test -z "$(for p in /proc/[0-9]*; do readlink "$p/cwd"; done 2> /dev/null | grep -F "$PWD/tmp")"
+check 'no process works there' \
+    test -z "$(for p in /proc/[0-9]*; do readlink "$p/cwd"; done 2> /dev/null | grep -F "$PWD/tmp")"
 
 # what cannot be
 run 1 $all -o nowhere/page.html
@@ -122,6 +125,7 @@ stderr_matches '^sgt-bench all: nowhere/page\.html.*: No such file or directory$
 nothing_is_left
 run 1 env TMPDIR=/nowhere $all -o page.html
 stderr_is 'sgt-bench all: /nowhere: no folder can be made there (TMPDIR names another place): No such file or directory'
-run_usage '--parts sky: no such part (tokenize, loader, limits, gemm, attention, step, sample, ablation)' sgt-bench all --parts gemm,sky
+run_usage '--parts sky: no such part (tokenize, loader, limits, gemm, attention, step, sample, ablation)' \
+    sgt-bench all --parts gemm,sky
 run_usage '--parts ,: wanted one to 8 names with commas between them' sgt-bench all --parts ,
 run_usage 'out: wanted options alone (--data OUT/ and --text INPUT name data)' sgt-bench all out

@@ -35,7 +35,8 @@ stderr_is ''
 stdout_has 'bf16, 2 rows of 20 tokens, 3 heads of 16;'
 for way in own cudnn naive; do stdout_matches "^[* ] $way +[0-9.]+ +[0-9.]+ +[-0-9.% ]+ +[0-9.]+ +[0-9.]+ "; done
 check 'the fastest has the star' awk '/forward ms/ { on = 1; next } !NF { on = 0 }
-    on { at = $1 == "*" ? 3 : 2; step = $at + $(at + ($(at + 3) == "%" ? 4 : 3)); if ($1 == "*") star = step; if (!least || step < least) least = step }
+    on { at = $1 == "*" ? 3 : 2; step = $at + $(at + ($(at + 3) == "%" ? 4 : 3)); if ($1 == "*") star = step
+        if (!least || step < least) least = step }
     END { exit star != least }' .stdout
 table 'Peak, a large product of matrices: '
 run 0 sgt-bench attention --device cuda $small --precision fp32 --json

@@ -92,7 +92,8 @@ one='--limits random --json'
 printf '#!/bin/sh\necho "fio: engine io_uring not loadable" >&2\nexit 1\n' > bin/fio
 run 0 sgt-bench loader set $quick $one
 stderr_is 'sgt-bench loader: fio is left out: fio: exit 1: fio: engine io_uring not loadable'
-check 'both lines say why' test "$(lines | grep -c '"left_out": "fio: exit 1: fio: engine io_uring not loadable"')" -eq 2
+check 'both lines say why' \
+    test "$(lines | grep -c '"left_out": "fio: exit 1: fio: engine io_uring not loadable"')" -eq 2
 printf '#!/bin/sh\necho hello\n' > bin/fio
 run 0 sgt-bench loader set $quick $one
 stderr_is 'sgt-bench loader: fio is left out: fio: no jobs[0].read.iops in what it said: hello'

@@ -73,7 +73,8 @@ while read -r peer rest; do
 done
 END2
 run 0 sgt-bench loader set $small --peer ./python --json
-stderr_is "sgt-bench loader: numpy loop is left out: --peer ./python: no batches and seconds in what it said: [\"what?\"]
+stderr_is "sgt-bench loader: numpy loop is left out: --peer ./python: no batches and seconds in what it said: \
+[\"what?\"]
 sgt-bench loader: torch 0 workers is left out: --peer ./python: ModuleNotFoundError: No module named 'torch'
 sgt-bench loader: torch 2 workers is left out: --peer ./python: ModuleNotFoundError: No module named 'torch'"
 check 'three are there' test "$(peers | grep -c '"us_per_batch"')" -eq 3
@@ -83,13 +84,15 @@ check 'three are not' test "$(sed -n '/"left_out"/,$p' .stdout | grep -c '"why"'
 printf '#!/bin/sh\necho "ModuleNotFoundError: No module named numpy" >&2\nexit 1\n' > python
 run 1 sgt-bench loader set $small --peer ./python
 stdout_is ''
-stderr_is 'sgt-bench loader: --peer ./python: exit 1: ModuleNotFoundError: No module named numpy (an interpreter with numpy is wanted)'
+stderr_is 'sgt-bench loader: --peer ./python: exit 1: ModuleNotFoundError: No module named numpy (an interpreter with '\
+'numpy is wanted)'
 printf '#!/bin/sh\n' > python
 run 1 sgt-bench loader set $small --peer ./python
 stderr_is 'sgt-bench loader: --peer ./python: it ended without an answer'
 run 1 sgt-bench loader set $small --peer ./nowhere
 stderr_is 'sgt-bench loader: --peer ./nowhere: No such file or directory'
-printf '#!/bin/sh\necho "{}"\nread -r x\necho "{\\"peer\\": \\"numpy 1\\", \\"batches\\": 4, \\"seconds\\": 1}"\nread -r x\necho "Killed by nobody" >&2\nkill -9 $$\n' > python
+printf '#!/bin/sh\necho "{}"\nread -r x\necho "{\\"peer\\": \\"numpy 1\\", \\"batches\\": 4, \\"seconds\\": 1}"\n'\
+'read -r x\necho "Killed by nobody" >&2\nkill -9 $$\n' > python
 run 0 sgt-bench loader set $small --peer ./python --json
 stderr_has 'sgt-bench loader: numpy window is left out: --peer ./python: signal 9: Killed by nobody'
 stderr_has 'sgt-bench loader: numpy gather is left out: --peer ./python: it has ended before'
@@ -122,10 +125,12 @@ check 'no header' test "$(tr '\n' ' ' < files)" = 'raw/train_000000.bin 0 9 '
 real=
 for p in python3 /usr/bin/python3; do $p -c 'import numpy' 2> /dev/null && real=$p && break; done
 [ -z "$real" ] || {
-    printf '%s\n' 'window i32 4 16 .001' 'window u16 2 8 .001' 'gather i64 4 16 .001' 'loop i64 4 16 .001' 'sky u16 1 1 1' > asks
+    printf '%s\n' 'window i32 4 16 .001' 'window u16 2 8 .001' 'gather i64 4 16 .001' 'loop i64 4 16 .001' \
+        'sky u16 1 1 1' > asks
     $real "$ROOT/tests/peers/loaders.py" set < asks > answers || fail 'loaders.py failed'
     check 'it says what it is' test "$(head -1 answers | grep -c '^{"peer": "numpy [0-9.]*"}$')" -eq 1
-    check 'four answers' test "$(grep -cE '^\{"peer": "numpy [0-9.]+", "batches": [0-9]+, "seconds": [0-9.]+\}$' answers)" -eq 4
+    check 'four answers' \
+        test "$(grep -cE '^\{"peer": "numpy [0-9.]+", "batches": [0-9]+, "seconds": [0-9.]+\}$' answers)" -eq 4
     check 'and an error' test "$(tail -1 answers)" = '{"error": "KeyError: '"'sky'"'"}'
 }
 :

@@ -18,7 +18,8 @@ stdout_matches '^  memcpy +u16 +random +32 +1024 .* 1\.0000$'
 check 'a best one for each output' test "$(grep -c '^\* [a-z]* *[ui][0-9]' .stdout)" -eq 2
 for output in u16 i32; do
     grep "^[* ] [a-z ]*  *$output" .stdout > rows
-    check "the fastest $output has the star" awk '{ if ($1 == "*") { star = $7 } else if ($1 != "memcpy") { rest[NR] = $6 } }
+    check "the fastest $output has the star" \
+        awk '{ if ($1 == "*") { star = $7 } else if ($1 != "memcpy") { rest[NR] = $6 } }
         END { for (i in rest) if (rest[i] < star) exit 1; exit !star }' rows
 done
 table 'Limit: memcpy of the same windows, from memory.'
@@ -27,7 +28,8 @@ run 0 sgt-bench loader set --json --seconds .05 --loader mmap,preload --outputs 
     --threads 2 --sampling shuffle,block
 stderr_is ''
 check '16 results' test "$(grep -c '"reader"' .stdout)" -eq 16
-check 'each combination once' test "$(sed -n 's/.*"\(reader\|batch\|seq\|sampling\)": *"\{0,1\}\([a-z0-9]*\).*/\2/p' .stdout |
+check 'each combination once' \
+    test "$(sed -n 's/.*"\(reader\|batch\|seq\|sampling\)": *"\{0,1\}\([a-z0-9]*\).*/\2/p' .stdout |
     paste -d' ' - - - - | sort -u | wc -l)" -eq 16
 check 'no share is beyond reason' test "$(sed -n 's/.*"memcpy_fraction": \([0-9.e-]*\),.*/\1/p' .stdout |
     awk '$1 > 0 && $1 < 20' | wc -l)" -eq 16

@@ -14,11 +14,13 @@ run 0 sgt-bench sample $small --batch-size 3 --turns 1 --threads 1 --json
 stdout_has '"batch": 3'
 check 'two results' test "$(grep -c '"tokens_per_s"' .stdout)" -eq 2
 # fp32 reads twice the bytes of bf16, all but biases and LayerNorms
-check 'limits' awk -F '[:,]' '/"limit"/ { l[++n] = $2 } END { exit !(n == 2 && l[2] / l[1] > 1.9 && l[2] / l[1] < 2) }' .stdout
+check 'limits' awk -F '[:,]' '/"limit"/ { l[++n] = $2 }
+    END { exit !(n == 2 && l[2] / l[1] > 1.9 && l[2] / l[1] < 2) }' .stdout
 run 0 sgt-bench sample $small --turns 1 --quiet
 stdout_is ''
 
-run_usage '--tokens 1020: behind 5 that is over the model'"'"'s 1024 positions' sgt-bench sample --prompt-tokens 5 --tokens 1020
+run_usage '--tokens 1020: behind 5 that is over the model'"'"'s 1024 positions' sgt-bench sample --prompt-tokens 5 \
+    --tokens 1020
 run_usage 'set: no operands here, only options' sgt-bench sample set
 run 1 sgt-bench sample $small --peer ./nowhere
 stderr_has './nowhere'

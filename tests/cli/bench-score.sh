@@ -1,5 +1,5 @@
-# sgt-bench score: a small model's answers are transformers', to the item, where a Python has it; and those of a run in which
-# they were.
+# sgt-bench score: a small model's answers are transformers', to the item, where a Python has it; and those of a run in
+# which they were.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/bench.inc"
 . "$ROOT/tests/cli/train.inc"
@@ -13,13 +13,14 @@ done
 mkdir corpus
 cp "$ROOT/README.md" corpus/
 run 0 sgt-tokenize --quiet corpus out
-run 0 sgt-train --quiet --data out --device cpu --model 2x64x2 --seq-len 16 --batch-size 1 --steps 1 --lr 0 --eval-every 0 \
-    --precision fp32 --run model
+run 0 sgt-train --quiet --data out --device cpu --model 2x64x2 --seq-len 16 --batch-size 1 --steps 1 --lr 0 \
+    --eval-every 0 --precision fp32 --run model
 words='apple river window mountain yesterday cat running xylophone green nothing Paris door unbelievable seven'
 awk -v words="$words" 'BEGIN {
     n = split(words, w)
     for (i = 0; i < 30; i++) {
-        printf "{\"ind\": %d, \"ctx\": \"%s %s is %s the\", \"endings\": [", i, w[1 + i % n], w[1 + i * 5 % n], w[1 + i * 3 % n] > "endings.jsonl"
+        printf "{\"ind\": %d, \"ctx\": \"%s %s is %s the\", \"endings\": [",
+            i, w[1 + i % n], w[1 + i * 5 % n], w[1 + i * 3 % n] > "endings.jsonl"
         for (k = 0; k < 4; k++) {
             text = w[1 + (i * 7 + k * 3) % n]
             for (j = 0; j < 1 + (i + k) % 2; j++) text = text " " w[1 + (i + j * 5 + k) % n]
@@ -27,7 +28,8 @@ awk -v words="$words" 'BEGIN {
         }
         printf "], \"label\": %s}\n", i % 2 ? i * 3 % 4 : "\"" i * 3 % 4 "\"" > "endings.jsonl"
         last = i % 2 ? w[1 + i % n] : w[1 + i * 3 % n]
-        printf "{\"text\": \"They said the %s of %s is %s %s\"}\n", w[1 + i * 5 % n], w[1 + i * 11 % n], w[1 + i % n], last > "words.jsonl"
+        printf "{\"text\": \"They said the %s of %s is %s %s\"}\n",
+            w[1 + i * 5 % n], w[1 + i * 11 % n], w[1 + i % n], last > "words.jsonl"
     }
 }'
 score="sgt-bench score --device cpu --model model/step-00000001"
@@ -35,7 +37,8 @@ for kind in endings words; do
     run 0 $score $kind.jsonl --json --quiet
     stderr_is ''
     cp .stdout $kind.json
-    [ -z "$python" ] || run 0 env HF_HUB_OFFLINE=1 $python "$ROOT/tests/train/check_score.py" model/step-00000001 $kind.jsonl $kind.json
+    [ -z "$python" ] || run 0 env HF_HUB_OFFLINE=1 $python "$ROOT/tests/train/check_score.py" model/step-00000001 \
+        $kind.jsonl $kind.json
 done
 figure() { sed -n "s/.*\"$1\": \([0-9.]*\).*/\1/p" "$2"; }
 list() { grep -o "\"$1\": [a-z0-9]*" "$2" | sed 's/.* //; s/true/1/; s/false/0/' | tr -d '\n'; }
@@ -50,7 +53,8 @@ check 'and some wrong' test "$(list right words.json | tr -d 1 | wc -c)" -gt 3
 for option in '--batch-size 1' '--batch-size 7 --threads 1' '--batch-size 500'; do
     run 0 $score words.jsonl --json $option
     kept right "$(list right words.json)" "$(list right .stdout)"
-    check 'perplexity' awk "BEGIN { d = $(figure perplexity .stdout) / $(figure perplexity words.json) - 1; exit !(d < 1e-5 && d > -1e-5) }"
+    check 'perplexity' awk "BEGIN { d = $(figure perplexity .stdout) / $(figure perplexity words.json) - 1
+        exit !(d < 1e-5 && d > -1e-5) }"
 done
 run 0 sgt-bench score --device cpu --model model endings.jsonl --plot s.svg
 table 'guessing    0.2500'
@@ -67,7 +71,8 @@ echo "{\"text\": \"$long two\"}" > long.jsonl
 run 0 $score long.jsonl --json
 stderr_has 'sgt-bench score: long.jsonl: 1 of 1 contexts are cut at their beginning to the model'"'"'s 1024 positions'
 cp .stdout long.json
-[ -z "$python" ] || run 0 env HF_HUB_OFFLINE=1 $python "$ROOT/tests/train/check_score.py" model/step-00000001 long.jsonl long.json
+[ -z "$python" ] || run 0 env HF_HUB_OFFLINE=1 $python "$ROOT/tests/train/check_score.py" model/step-00000001 \
+    long.jsonl long.json
 
 # lines that are wrong
 bad() { # MESSAGE LINE
@@ -94,7 +99,8 @@ choice "\"label\" is no ending's number" '{"ctx": "a", "endings": ["b", "c"], "l
 choice "\"label\" is no ending's number" '{"ctx": "a", "endings": ["b", "c"], "label": "x"}'
 : > bad.jsonl
 run 1 $score bad.jsonl
-stderr_is 'sgt-bench score: bad.jsonl: no line in it: wanted {"ctx": TEXT, "endings": [TEXT, ...], "label": N} or {"text": TEXT} a line'
+stderr_is 'sgt-bench score: bad.jsonl: no line in it: wanted {"ctx": TEXT, "endings": [TEXT, ...], "label": N} or '\
+'{"text": TEXT} a line'
 run 1 $score missing.jsonl
 stderr_is 'sgt-bench score: missing.jsonl: No such file or directory'
 run 1 sgt-bench score --device cpu --model nowhere words.jsonl
@@ -120,5 +126,6 @@ for precision in fp32 bf16 fp16; do
     run 0 sgt-bench score --device cuda --precision $precision --model model words.jsonl --json --batch-size 10
     [ $precision != fp32 ] || kept 'right on CUDA' "$(list right words.json)" "$(list right .stdout)"
     # a loss near 11 in numbers of 8 bits of mantissa
-    check "perplexity in $precision" awk "BEGIN { d = log($(figure perplexity .stdout) / $(figure perplexity words.json)); exit !(d < .05 && d > -.05) }"
+    check "perplexity in $precision" awk "BEGIN {
+        d = log($(figure perplexity .stdout) / $(figure perplexity words.json)); exit !(d < .05 && d > -.05) }"
 done

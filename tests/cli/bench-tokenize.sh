@@ -101,7 +101,8 @@ fi
 echo '{"peer": "tiktoken 0.1", "tokens": 7, "seconds": 2.5}'
 END
 run 0 sgt-bench tokenize in --peer ./python --json
-stderr_is "sgt-bench tokenize: gigatoken is left out: --peer ./python: exit 1: ModuleNotFoundError: No module named 'gigatoken'"
+stderr_is "sgt-bench tokenize: gigatoken is left out: --peer ./python: exit 1: ModuleNotFoundError: \
+No module named 'gigatoken'"
 stdout_has '"peer": "tiktoken 0.1"'
 grep -q '"peer": "gigatoken' .stdout && fail 'gigatoken is there'
 printf '#!/bin/sh\necho hello\n' > python

@@ -50,7 +50,8 @@ printf '#!/bin/sh\necho "E: no network" >&2\nexit 100\n' > bin/apt-get
 run 1 env PATH="$PWD/bin" CC=cc "$deps" build
 stderr_is "E: no network
 E: no network
-apt-get could not install: libutf8proc-dev libpcre2-dev liburing-dev libxxhash-dev zlib1g-dev libzstd-dev libjansson-dev libdnnl-dev"
+apt-get could not install: libutf8proc-dev libpcre2-dev liburing-dev libxxhash-dev zlib1g-dev libzstd-dev \
+libjansson-dev libdnnl-dev"
 
 # What is optional comes along, and is no failure where it cannot be had: here all else is there.
 cat > bin/cc << 'END'

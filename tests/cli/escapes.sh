@@ -70,7 +70,8 @@ small='--device cpu --model 1x8x1 --seq-len 16 --batch-size 2 --steps 2'
     tame 2 sgt-train --data "set$evil" --model "$evil"
     tame 0 sgt-train --data "set$evil:1,merged$evil:3" --run mixed $small
     run 0 sgt-train --json --data "set$evil:1,merged$evil:3" --run "json$evil" $small
-    grep -q '"run": "jsone.u001B' .stdout && grep -q '"data": "merged' .stdout || fail 'JSON lacks names that are not UTF-8'
+    grep -q '"run": "jsone.u001B' .stdout && grep -q '"data": "merged' .stdout ||
+        fail 'JSON lacks names that are not UTF-8'
 }
 tame 0 sgt-inspect "run$evil"
 tame 0 sgt-inspect "run$evil/step-00000002"

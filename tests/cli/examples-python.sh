@@ -7,7 +7,8 @@ mkdir text
 texts text 20000
 run 0 sgt-tokenize --quiet text out
 run 0 sgt-inspect out --batch 0:3 --batch-size 4 --seq-len 32 --json
-sed -nE 's/.*"index":([0-9]+),"inputs":\[\[([0-9]+),([0-9]+),([0-9]+),([0-9]+),.*/batch \1 numpy \2 \3 \4 \5/p' .stdout > want
+sed -nE 's/.*"index":([0-9]+),"inputs":\[\[([0-9]+),([0-9]+),([0-9]+),([0-9]+),.*/batch \1 numpy \2 \3 \4 \5/p' \
+    .stdout > want
 [ "$(wc -l < want)" -eq 3 ] || fail "sgt-inspect --batch gave $(cat .stdout)"
 run 0 "$python" "$example" out 3
 grep ' numpy ' .stdout > got

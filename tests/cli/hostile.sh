@@ -42,14 +42,15 @@ vocabulary='{"name":"bytes","fingerprint":"0000000000000000","size":256,"eot":10
 totals='"documents":1,"bytes":1,"files":1,"invalid_utf8":0'
 manifest() { # FILE-AS-JSON [TOKENS]
     tokens=${2:-153601}
-    printf '{"version":1,"options":{},"vocabulary":%s,"totals":{"tokens":%s,%s},"shards":[{"file":"%s","split":"train",' \
+    printf '{"version":1,"options":{},"vocabulary":%s,"totals":{"tokens":%s,%s},"shards":[{"file":"%s",' \
         "$vocabulary" "$tokens" "$totals" "$1" > d/manifest.json
-    printf '"tokens":%s,"documents":1,"xxh3":"0000000000000000"}]}' "$tokens" >> d/manifest.json
+    printf '"split":"train","tokens":%s,"documents":1,"xxh3":"0000000000000000"}]}' "$tokens" >> d/manifest.json
 }
 manifest train_000000.bin
 run 0 sgt-inspect d
 cp d/train_000000.bin outside.bin
-for name in ../outside.bin "$PWD/outside.bin" ../../../../../../etc/passwd d/../../outside.bin /dev/zero .. . ./train_000000.bin; do
+for name in ../outside.bin "$PWD/outside.bin" ../../../../../../etc/passwd d/../../outside.bin /dev/zero .. . \
+    ./train_000000.bin; do
     manifest "$name"
     for program in 'sgt-inspect d' 'sgt-inspect d --batch 0' 'sgt-train --data d --run r --device cpu'; do
         # shellcheck disable=SC2086
@@ -309,7 +310,8 @@ if command -v script > /dev/null; then
     shows() { # FILE: what --decode of its tokens shows
         rm -rf out-shown
         run 0 sgt-tokenize --quiet "$1" out-shown
-        script -qec 'sgt-inspect out-shown --decode 1:1000000 2> /dev/null' /dev/null < /dev/null > .shown 2> .stderr || fail "$1: exit $?"
+        script -qec 'sgt-inspect out-shown --decode 1:1000000 2> /dev/null' /dev/null < /dev/null > .shown 2> .stderr ||
+            fail "$1: exit $?"
         tr -d '\r' < .shown > shown
         cases=$((cases + 1))
     }
@@ -350,7 +352,8 @@ same outside.bin as-it-was
 # system's.
 touched() { # COMMAND...
     strace -f -o trace -e trace=%file "$@" > .stdout 2> .stderr < /dev/null
-    sed -nE 's/^[0-9]+ +(openat|open|creat|unlink|unlinkat|rename|renameat2?|mkdir|mkdirat|truncate|link|linkat|symlink)\(//p' trace |
+    calls='openat|open|creat|unlink|unlinkat|rename|renameat2?|mkdir|mkdirat|truncate|link|linkat|symlink'
+    sed -nE "s/^[0-9]+ +($calls)\(//p" trace |
         grep -oE '"([^"\\]|\\.)*"' | tr -d '"' | grep -E '^/|(^|/)\.\.(/|$)|outside|precious' |
         grep -vE '^/(lib|usr|proc|sys|etc/ld)|^/dev/(null|urandom|shm)' > outside
     cases=$((cases + 1))

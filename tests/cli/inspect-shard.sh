@@ -123,8 +123,10 @@ stderr_is 'sgt-inspect: bad/train_000000.bin: token 2 (byte 1028): id 50257, wan
 run_usage 'wanted a path: a folder of shards, a shard, a run or a checkpoint' sgt-inspect
 run_usage 'one path at a time, not 2 (--compare and --merge take several)' sgt-inspect one.bin set
 run_usage '--no-such-option: no such option' sgt-inspect --no-such-option
-run_usage '--batch: not together with --verify or --decode (run them one after the other)' sgt-inspect one.bin --batch 0 --verify
-run_usage '--loader, --sampling, --seed, --batch-size, --seq-len: need --batch K, which they shape' sgt-inspect one.bin --seed 2
+run_usage '--batch: not together with --verify or --decode (run them one after the other)' \
+    sgt-inspect one.bin --batch 0 --verify
+run_usage '--loader, --sampling, --seed, --batch-size, --seq-len: need --batch K, which they shape' \
+    sgt-inspect one.bin --seed 2
 run_usage '--split test: must be one of train|val' sgt-inspect set --split test
 run 0 sgt-inspect --help
 stdout_has 'usage: sgt-inspect [OPTION]... OUT/ | SHARD | RUN/ | RUN/step-NNNNNNNN/'

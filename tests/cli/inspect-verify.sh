@@ -27,7 +27,8 @@ for threads in 1 3; do
         s/says [0-9a-f]\{16\}/says B/; s/starts at token [0-9]*, wanted/starts at token N, wanted/' .stderr > got
     cat > want << END
 sgt-inspect: hurt/train_000001.bin: checksum A, wanted B: its tokens have changed since it was written (make it again)
-sgt-inspect: hurt/train_000002.bin: 10924 bytes, but its header says 5000 tokens, which make 11024 (cut short; make it again)
+sgt-inspect: hurt/train_000002.bin: 10924 bytes, but its header says 5000 tokens, which make 11024 \
+(cut short; make it again)
 sgt-inspect: hurt/train_000004.bin: missing, but hurt/manifest.json lists it
 sgt-inspect: hurt/train_000005.idx: at byte 0: document 0 starts at token N, wanted after the one before and below 5000
 sgt-inspect: hurt/val_000000.bin: at byte 24: vocabulary A, but hurt/manifest.json says B

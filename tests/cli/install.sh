@@ -81,7 +81,8 @@ install_to uninstall
 
 # Libraries elsewhere below the prefix, as Debian has them; the files are readable by all, whoever installs.
 (umask 077 && install_to LIBDIR=lib/of/this-machine install)
-[ -z "$(find root/opt/sgt ! -type l ! -perm -444)" ] || fail "not for all to read: $(find root/opt/sgt ! -type l ! -perm -444)"
+[ -z "$(find root/opt/sgt ! -type l ! -perm -444)" ] ||
+    fail "not for all to read: $(find root/opt/sgt ! -type l ! -perm -444)"
 PKG_CONFIG_PATH=$PWD/root/opt/sgt/lib/of/this-machine/pkgconfig
 # shellcheck disable=SC2086,SC2046
 run 0 "$CC" $flags -o own own.c $(pkg-config --cflags --libs sgt-tokenize sgt-loader)

@@ -65,7 +65,8 @@ try '$name --help'"
 # wait_for_handler PID: until it has a handler for SIGTERM
 wait_for_handler() {
     tries=0
-    until mask=$(sed -n 's/^SigCgt:[^0-9a-f]*//p' "/proc/$1/status" 2> /dev/null) && [ $((0x${mask:-0} >> 14 & 1)) -eq 1 ]; do
+    until mask=$(sed -n 's/^SigCgt:[^0-9a-f]*//p' "/proc/$1/status" 2> /dev/null) &&
+        [ $((0x${mask:-0} >> 14 & 1)) -eq 1 ]; do
         tries=$((tries + 1))
         [ $tries -lt 600 ] || fail 'no handler for SIGTERM after 30 s'
         sleep .05

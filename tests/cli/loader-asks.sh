@@ -1,5 +1,5 @@
-# What the readers ask of the kernel, as strace sees it: that they ask for it is what makes them fast, and no batch shows
-# it.
+# What the readers ask of the kernel, as strace sees it: that they ask for it is what makes them fast, and no batch
+# shows it.
 . "$ROOT/tests/cli/lib.sh"
 need_strace
 mkdir text

@@ -24,7 +24,8 @@ cat > main.c << 'END'
 uint16_t token_at(uint32_t shard, uint64_t i) { return (uint16_t)((shard * 7919 + i * 31 + (i >> 8)) % 50257); }
 int main(void) { return 0; }
 END
-run 0 $CC -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Wconversion -Wshadow -Wno-unused-value -Wno-unused-parameter -Werror -static -I. \
+run 0 $CC -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Wconversion -Wshadow -Wno-unused-value -Wno-unused-parameter \
+    -Werror -static -I. \
     "-I$ROOT/loader" "-I$ROOT" -o rows main.c "$ROOT/tests/loader/test_rows.c" "$ROOT"/loader/rows/*.c \
     "$ROOT/loader/base/cpu.c" "$ROOT/loader/base/error.c"
 run 0 qemu-aarch64 ./rows

@@ -8,21 +8,25 @@ pictures=$BIN/../report
 mkdir -p "$pictures"
 
 browse() { # OPTION... PAGE: what comes is in .stdout and .stderr
-    HOME=$PWD run 0 timeout 60 chromium --headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --hide-scrollbars \
-        --user-data-dir="$PWD/browser" --allow-file-access-from-files --enable-logging=stderr --virtual-time-budget=2000 "$@"
+    HOME=$PWD run 0 timeout 60 chromium --headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage \
+        --hide-scrollbars --user-data-dir="$PWD/browser" --allow-file-access-from-files --enable-logging=stderr \
+        --virtual-time-budget=2000 "$@"
 }
-# A frame of that width around a page, since no window can be as narrow as a phone; it measures and writes what it finds.
+# A frame of that width around a page, since no window can be as narrow as a phone; it measures and writes what it
+# finds.
 frame() { # PAGE WIDTH
     cat > frame.html << END
 <!DOCTYPE html><meta charset="utf-8"><link rel="icon" href="data:,"><body style="margin:0;background:#888">
-<iframe src="$1" width="$2" height="${HEIGHT:-6000}" style="border:0;display:block"></iframe><pre id="found"></pre><script>
+<iframe src="$1" width="$2" height="${HEIGHT:-6000}" style="border:0;display:block"></iframe>
+<pre id="found"></pre><script>
 onload = () => {
     const inner = document.querySelector('iframe').contentDocument, root = inner.documentElement, found = [];
     const say = (name, value) => found.push(name + '=' + value);
     const rgb = s => s.match(/[\d.]+/g).slice(0, 3).map(Number);
     const light = c => { const [r, g, b] = c.map(v => (v /= 255) <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4);
         return .2126 * r + .7152 * g + .0722 * b; };
-    const contrast = (a, b) => { const [x, y] = [light(a), light(b)].sort((p, q) => q - p); return (x + .05) / (y + .05); };
+    const contrast = (a, b) => { const [x, y] = [light(a), light(b)].sort((p, q) => q - p);
+        return (x + .05) / (y + .05); };
     const style = e => inner.defaultView.getComputedStyle(e);
     const card = rgb(style(inner.querySelector('figure')).backgroundColor);
     const shown = [...inner.querySelectorAll('svg')].filter(s => s.getBoundingClientRect().width > 0);
@@ -31,14 +35,19 @@ onload = () => {
     say('height', Math.ceil(root.getBoundingClientRect().height));
     say('pictures', shown.length);
     say('letters', least(shown.map(s => 12 * s.getBoundingClientRect().width / s.viewBox.baseVal.width)));
-    say('words', least(shown.flatMap(s => [...s.querySelectorAll('text')]).map(t => contrast(rgb(style(t).fill), card))));
-    say('text', least([...inner.querySelectorAll('dt, dd, h3, figcaption, td, th')].map(t => contrast(rgb(style(t).color), card))));
-    say('lines', least(shown.flatMap(s => [...s.querySelectorAll('.line')]).map(t => contrast(rgb(style(t).stroke), card))));
-    say('outside', shown.flatMap(s => [...s.querySelectorAll('text')].map(t => [t.getBoundingClientRect(), s.parentNode.getBoundingClientRect()]))
+    const texts = shown.flatMap(s => [...s.querySelectorAll('text')]);
+    say('words', least(texts.map(t => contrast(rgb(style(t).fill), card))));
+    say('text', least([...inner.querySelectorAll('dt, dd, h3, figcaption, td, th')]
+        .map(t => contrast(rgb(style(t).color), card))));
+    say('lines', least(shown.flatMap(s => [...s.querySelectorAll('.line')])
+        .map(t => contrast(rgb(style(t).stroke), card))));
+    say('outside', shown.flatMap(s => [...s.querySelectorAll('text')]
+        .map(t => [t.getBoundingClientRect(), s.parentNode.getBoundingClientRect()]))
         .filter(([t, f]) => t.left < f.left || t.right > f.right).length);
     const labels = shown.map(s => [...s.querySelectorAll('text')].map(t => [t.getBoundingClientRect(), t.textContent]));
     const hit = (a, b) => a.left < b.right + 3 && b.left < a.right + 3 && a.top + 3 < b.bottom && b.top + 3 < a.bottom;
-    const hits = labels.flatMap(l => l.flatMap((a, i) => l.slice(i + 1).filter(b => hit(a[0], b[0])).map(b => a[1] + '/' + b[1])));
+    const hits = labels.flatMap(l => l.flatMap((a, i) => l.slice(i + 1).filter(b => hit(a[0], b[0]))
+        .map(b => a[1] + '/' + b[1])));
     say('collisions', hits.length + ' ' + hits.join(', '));
     say('background', light(rgb(style(inner.body).backgroundColor)) > .5 ? 'light' : 'dark');
     document.getElementById('found').textContent = '\n' + found.join('\n') + '\n';

@@ -6,10 +6,12 @@
 log() {
     mkdir -p "$2"
     awk -v n="$1" 'BEGIN { for (i = 0; i < n; i++) {
-        printf "{\"step\":%d,\"loss\":%.9g,%s\"lr\":%.9g,\"grad_norm\":%.9g,\"loss_scale\":1,\"skipped\":%d,", i, 10 - 9 * i / (n - 1),
-            i % 10 == 9 ? sprintf("\"val_loss\":%.9g,", 10.5 - 9 * i / (n - 1)) : "", 1e-3 * (n - i) / n, 2 + i % 2, (i > n / 2)
-        printf "\"tokens\":%d,\"epoch\":%g,\"tokens_per_s\":6400,\"ms_per_step\":10,\"data_wait_ms\":0.001,\"mfu\":0.4,\"peak_bytes\":%d}\n",
-            (i + 1) * 64, i / n, 3e8 } }' > "$2/log.jsonl"
+        printf "{\"step\":%d,\"loss\":%.9g,%s\"lr\":%.9g,\"grad_norm\":%.9g,\"loss_scale\":1,\"skipped\":%d,",
+            i, 10 - 9 * i / (n - 1), i % 10 == 9 ? sprintf("\"val_loss\":%.9g,", 10.5 - 9 * i / (n - 1)) : "",
+            1e-3 * (n - i) / n, 2 + i % 2, (i > n / 2)
+        printf "\"tokens\":%d,\"epoch\":%g,\"tokens_per_s\":6400,\"ms_per_step\":10,", (i + 1) * 64, i / n
+        printf "\"data_wait_ms\":0.001,\"mfu\":0.4,\"peak_bytes\":%d}\n", 3e8
+    } }' > "$2/log.jsonl"
 }
 # options RUN NAME VALUE...: its options.json
 options() {
@@ -21,7 +23,8 @@ options() {
 # shape FIGURE CLASS ELEMENT: the points of the first such shape of a figure, a line each
 shape() {
     tr '\n' ' ' < report.html | sed 's/<figure /\n&/g' | grep "^<figure id=\"$1\"" | sed 's/</\n</g' |
-        grep "^<$3 class=\"$2\"" | head -1 | sed 's/.* \(d\|points\)="//; s/".*//' | tr 'ML' '  ' | tr -s ' ' '\n' | grep ,
+        grep "^<$3 class=\"$2\"" | head -1 | sed 's/.* \(d\|points\)="//; s/".*//' | tr 'ML' '  ' | tr -s ' ' '\n' |
+            grep ,
 }
 # a straight line: every point as far from the last one as any other
 straight() {
@@ -30,7 +33,10 @@ straight() {
         NR > 1 && (dx - dx0 > .21 || dx0 - dx > .21 || dy - dy0 > .21 || dy0 - dy > .21) { bad = NR }
         END { if (NR != want || bad || dx0 <= 0 || dy0 <= 0) { print NR " points, not straight at " bad; exit 1 } }'
 }
-says() { sed 's/<\/*code>//g' report.html | grep -qF -e "<li>$1" || fail "no such advice: $1 (but $(grep '^<li>' report.html))"; }
+says() {
+    sed 's/<\/*code>//g' report.html | grep -qF -e "<li>$1" ||
+        fail "no such advice: $1 (but $(grep '^<li>' report.html))"
+}
 figure_count() { grep -c '<figure ' report.html; }
 
 # ---- messages ----
@@ -94,13 +100,15 @@ for figure in speed mfu wait peak; do
 done
 [ "$(tr '\n' ' ' < report.html | grep -o 'class="rug s0"' | wc -l)" -eq 1 ] || fail 'one update was left out'
 grep -q '1 update was left out' report.html || fail 'nothing says that an update was left out'
-for text in '<dt>Final loss</dt><dd>1.0000</dd>' '<dt>Validation loss</dt><dd>1.5000</dd>' '<dt>Tokens</dt><dd>6.40&#160;k</dd>' \
+for text in '<dt>Final loss</dt><dd>1.0000</dd>' '<dt>Validation loss</dt><dd>1.5000</dd>' \
+    '<dt>Tokens</dt><dd>6.40&#160;k</dd>' \
     '<dt>Time</dt><dd>1&#160;s</dd>' '<dt>Tokens/s</dt><dd>6.40&#160;k</dd>' '<dt>MFU</dt><dd>40.0&#160;%</dd>' \
     'None: the loss neither oscillates'; do
     sed 's/\xc2\xa0/\&#160;/g' report.html | grep -qF -e "$text" || fail "the page lacks: $text"
 done
 # nothing is loaded, nothing runs, and every name is there once
-! grep -qiE '<script|https?://|<img|<iframe|<object|@import|url\(| on[a-z]+=' report.html || fail 'the page asks for more'
+! grep -qiE '<script|https?://|<img|<iframe|<object|@import|url\(| on[a-z]+=' report.html ||
+    fail 'the page asks for more'
 [ "$(grep -oE ' id="[^"]*"' report.html | sort | uniq -d | wc -l)" -eq 0 ] || fail 'an id is there twice'
 ! grep -q 'rgb(' report.html || fail 'a colour that follows no theme'
 ! grep 'aria-label=' report.html | grep -q '&lt;' || fail 'a label with tags'
@@ -164,9 +172,11 @@ sed 's/"loss":[0-9.]*/"loss":null/' plain/log.jsonl > half/log.jsonl
 run 0 sgt-report half
 head -1 plain/log.jsonl > half/log.jsonl
 run 0 sgt-report half
-tr '\n' ' ' < report.html | grep -q '<figure id="loss-steps".*<circle class="dot s0"' || fail 'one step is not to be seen'
+tr '\n' ' ' < report.html | grep -q '<figure id="loss-steps".*<circle class="dot s0"' ||
+    fail 'one step is not to be seen'
 sed 's/"loss":[0-9.]*/"loss":1e308/; s/"grad_norm":[0-9]*/"grad_norm":-1e99/; s/"lr":[0-9.]*/"lr":1e99/
-    s/"tokens":/"tokens":-9e15/; s/"ms_per_step":/"ms_per_step":-/; s/"mfu":0.4/"mfu":[]/' plain/log.jsonl > half/log.jsonl
+    s/"tokens":/"tokens":-9e15/; s/"ms_per_step":/"ms_per_step":-/; s/"mfu":0.4/"mfu":[]/' \
+    plain/log.jsonl > half/log.jsonl
 run 0 sgt-report half
 sed 's/"loss":[0-9.]*/"loss":0/; s/"lr":[0-9.]*/"lr":0/; s/"grad_norm":[0-9]*/"grad_norm":0/; s/"mfu":0.4/"mfu":0/' \
     plain/log.jsonl > half/log.jsonl
@@ -189,16 +199,19 @@ options half lr 0.5
 sed 's/"data_wait_ms":0.001/"data_wait_ms":40/; s/"ms_per_step":10/"ms_per_step":400/' plain/log.jsonl > half/log.jsonl
 run 0 sgt-report half
 says '10 % of the time went by waiting for batches: more --workers'
-awk '{ sub(/"loss":[0-9.]*/, "\"loss\":" (NR < 400 ? 5 : 5 + 6 * (NR % 2))); print }' long/log.jsonl | head -600 > half/log.jsonl
+awk '{ sub(/"loss":[0-9.]*/, "\"loss\":" (NR < 400 ? 5 : 5 + 6 * (NR % 2))); print }' long/log.jsonl |
+    head -600 > half/log.jsonl
 options half lr 0.001
 run 0 sgt-report half
 says 'step 256: the loss has been flat for 128 steps, at 5: raise the lr 2 to 10 times (--lr 0.002 to 0.01)'
-grep -qE '^<li>step 40[0-9]: the loss oscillates, up and down 4 times in the last 64 steps: lower the lr ' report.html ||
+grep -qE '^<li>step 40[0-9]: the loss oscillates, up and down 4 times in the last 64 steps: lower the lr ' \
+    report.html ||
     fail 'no advice about a loss that oscillates'
 sed '51,$s/"val_loss":[0-9.]*/"val_loss":7.5/' plain/log.jsonl > half/log.jsonl
 rm half/options.json
 run 0 sgt-report half
-says 'the validation loss was lowest after step 50 (6.045) and has risen to 7.5 since: the model learns its data by heart'
+says 'the validation loss was lowest after step 50 (6.045) and has risen to 7.5 since: the model learns its data '\
+'by heart'
 
 # ---- memory: by kind as memory.jsonl has it, beside the estimate ----
 
@@ -212,10 +225,12 @@ tr -d '\n' < report.html | sed 's/<tr>/\n/g' | grep '^<th scope="row">' | sed 's
 while IFS=: read -r kind size; do
     [ "$kind" != program ] || continue # another one
     [ "$kind" != 'in all' ] || continue
-    grep -q "^<th scope=\"row\">$kind</th><td[^>]*>[^<]*</td><td>$size</td></tr>" rows || fail "$kind is estimated as $size: $(grep "$kind" rows)"
+    grep -q "^<th scope=\"row\">$kind</th><td[^>]*>[^<]*</td><td>$size</td></tr>" rows ||
+        fail "$kind is estimated as $size: $(grep "$kind" rows)"
 done < kinds
 used=$(sed -nE 's/.*"used":\{[^}]*"weights":([0-9]+).*/\1/p' trained/memory.jsonl | head -1)
-grep -q "^<th scope=\"row\">weights</th><td>$(awk -v n="$used" 'BEGIN { printf "%.1f KiB", n / 1024 }')</td>" rows || fail "weights are $used bytes"
+grep -q "^<th scope=\"row\">weights</th><td>$(awk -v n="$used" 'BEGIN { printf "%.1f KiB", n / 1024 }')</td>" rows ||
+    fail "weights are $used bytes"
 for kind in 0 1 2 3 4; do
     tr '\n' ' ' < report.html | grep -q "<polygon class=\"area m$kind\"" || fail "kind $kind is not drawn"
 done
@@ -236,17 +251,20 @@ shape loss-steps 'line s1' path | straight 200 || fail 'the second of two'
 tr '\n' ' ' < report.html | grep -qF '<code>lr</code></th><td>0.002</td><td>0.001</td>' || fail 'lr differs'
 tr '\n' ' ' < report.html | sed 's/<details>.*//' | grep -qF '<code>optimizer</code></th><td>adamw</td><td>sgd</td>' ||
     fail 'the optimizer differs'
-! tr '\n' ' ' < report.html | sed 's/<details>.*//' | grep -qF '<code>batch-size</code>' || fail 'batch-size does not differ'
+! tr '\n' ' ' < report.html | sed 's/<details>.*//' | grep -qF '<code>batch-size</code>' ||
+    fail 'batch-size does not differ'
 
 # ---- names ----
 
-for name in '<script>alert(1)<script>' "a'b\"c" '`touch pwned`' 'a@b' '$(touch pwned)' 'x;touch pwned' '&amp;' "$(printf 'e\033[31m')" \
+for name in '<script>alert(1)<script>' "a'b\"c" '`touch pwned`' 'a@b' '$(touch pwned)' 'x;touch pwned' '&amp;' \
+    "$(printf 'e\033[31m')" \
     "$(printf 'new\nline')" "$(printf 'bad\377byte')" '-o'; do
     cp -r plain "./$name"
     printf '{"lr": 0.1, "batch-size": 4, "%s": "<script>`touch pwned`</script>"}' '<b>' > "./$name/options.json"
     run 0 sgt-report -o report.html "./$name" plain
     ! grep -q '<script\|<b><script\|<code><b>' report.html || fail "not escaped: $name"
-    ! LC_ALL=C grep -q "$(printf '[\001-\010\013-\037\377]')" report.html || fail "control characters on the page: $name"
+    ! LC_ALL=C grep -q "$(printf '[\001-\010\013-\037\377]')" report.html ||
+        fail "control characters on the page: $name"
     shape loss-steps 'line s0' path | straight 100 || fail "$name"
     rm -r "./$name"
 done

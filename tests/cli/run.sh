@@ -1,7 +1,7 @@
 #!/bin/sh
 # run.sh BIN [PATTERN]: runs tests/cli/*.sh (those whose name contains PATTERN) against the programs in BIN, each in an
-# empty folder, AT_ONCE (2) at a time, and none that LEFT_OUT, a regular expression, has. A line each as it ends, and with SHOW=1 what it said; the last line is "N passed,
-# N failed, N skipped". Exit 1 when one failed.
+# empty folder, AT_ONCE (2) at a time, and none that LEFT_OUT, a regular expression, has. A line each as it ends, and
+# with SHOW=1 what it said; the last line is "N passed, N failed, N skipped". Exit 1 when one failed.
 set -u
 
 # One script, for the rest of this file.
@@ -11,7 +11,8 @@ if [ "$1" = --one ]; then
     out=$CLI_WORK/.$name
     code=0
     mkdir "$CLI_WORK/$name"
-    (cd "$CLI_WORK/$name" && exec timeout -k 5 "${SCRIPT_SECONDS:-300}" sh "$script") > "$out" 2>&1 < /dev/null || code=$?
+    (cd "$CLI_WORK/$name" && exec timeout -k 5 "${SCRIPT_SECONDS:-300}" sh "$script") > "$out" 2>&1 < /dev/null ||
+        code=$?
     chmod -R u+rwx "$CLI_WORK/$name" 2> /dev/null
     rm -rf "${CLI_WORK:?}/$name"
     {

@@ -17,7 +17,8 @@ printf '<p>Hello</p> world' > in/a.html
 printf 'Hello world' > in/b.txt
 printf 'olleH\n' > in/c.rev
 run 0 sgt-tokenize --filter "html=sed -e 's/<[^>]*>//g'" --filter 'rev=rev "{}"' in out
-[ "$(ids out/train_000000.bin)" = '50256 15496 995 50256 15496 995 50256 15496 198' ] || fail "$(ids out/train_000000.bin)"
+[ "$(ids out/train_000000.bin)" = '50256 15496 995 50256 15496 995 50256 15496 198' ] ||
+    fail "$(ids out/train_000000.bin)"
 run 0 sgt-tokenize --filter "html=sed -e 's/<[^>]*>//g'" --filter 'rev=rev "{}"' in out
 stdout_has 'complete already'
 run 1 sgt-tokenize --filter "html=sed -e 's/<[^<>]*>//g'" --filter 'rev=rev "{}"' in out
@@ -136,8 +137,8 @@ same_folders out-long whole-long
 interrupt
 sed -i 's/^cat "$1" "$1"/rev "$1"; cat "$1"/' slow
 run 1 sgt-tokenize --quiet --shard-tokens 20k --filter fil=./slow long out-long
-stderr_matches '^sgt-tokenize: long/a.fil: its filter.s bytes are others than when the run was interrupted, within the '\
-'first [0-9]+ \(--force starts over\)$'
+stderr_matches '^sgt-tokenize: long/a.fil: its filter.s bytes are others than when the run was interrupted, within '\
+'the first [0-9]+ \(--force starts over\)$'
 
 # Several at once: the second begins before the first ends. An interrupted run leaves none behind.
 mkdir many

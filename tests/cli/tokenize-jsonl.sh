@@ -5,7 +5,8 @@ ids() { tail -c +1025 "$1" | od -An -v -tu2 | xargs; }
 
 # A line's field is a document, in the order of lines; blank lines are none, and the last need not end.
 mkdir in
-printf '{"id":1,"text":"Hello world"}\n\n  \t\r\n{"text":"","x":[{}]}\r\n{"text":"Hello\\u0020\\u0077orld"}' > in/a.jsonl
+printf '{"id":1,"text":"Hello world"}\n\n  \t\r\n{"text":"","x":[{}]}\r\n{"text":"Hello\\u0020\\u0077orld"}' \
+    > in/a.jsonl
 printf '\357\273\277{"text":"Hello world"}\n' > in/b.NDJSON
 : > in/c.jsonl
 printf '\n\n' > in/d.jsonl
@@ -61,12 +62,14 @@ run 0 sgt-tokenize deep.jsonl out-deep
 stdout_has 'out-deep: 2 tokens, 1 document'
 
 # The same line number from any number of threads and places to begin; what was whole before it is kept.
-awk 'BEGIN { for (i = 1; i < 30000; i++) printf "{\"n\":%d,\"text\":\"some words of number %d\"}\n", i, i }' > many.jsonl
+awk 'BEGIN { for (i = 1; i < 30000; i++) printf "{\"n\":%d,\"text\":\"some words of number %d\"}\n", i, i }' \
+    > many.jsonl
 { cat many.jsonl && echo '{' && cat many.jsonl; } > broken.jsonl
 for t in 1 4; do
     rm -rf out-many
     run 1 sgt-tokenize --quiet --threads $t --shard-tokens 10k broken.jsonl out-many
-    stderr_is 'sgt-tokenize: broken.jsonl: line 30000: byte 2: wanted a name in quotes (--skip-bad leaves such lines out)'
+    stderr_is 'sgt-tokenize: broken.jsonl: line 30000: byte 2: wanted a name in quotes (--skip-bad leaves such lines '\
+'out)'
     exists out-many/train_000010.bin
     run 1 sgt-tokenize --quiet --threads $t --shard-tokens 10k broken.jsonl out-many
     stderr_has 'broken.jsonl: line 30000: byte 2:'

@@ -1,5 +1,5 @@
-# tokenize-normalize.sh: --normalize: the tokens of the normalized text, whatever the unit, format and number of threads,
-# what stays as it is, and sets that say so.
+# tokenize-normalize.sh: --normalize: the tokens of the normalized text, whatever the unit, format and number of
+# threads, what stays as it is, and sets that say so.
 . "$ROOT/tests/cli/lib.sh"
 
 # e and an accent, ligature, Hangul in letters, one byte that is no UTF-8
@@ -16,7 +16,8 @@ for form in nfc nfkc; do
     run 0 sgt-tokenize --quiet --normalize $form raw.txt $form
     tokens_as $form $form.txt
     grep -q "\"normalize\": \"$form\"" $form/manifest.json || fail "the manifest does not say $form"
-    grep -q "^\"normalizer\":{\"type\":\"$(echo $form | tr a-z A-Z)\"},$" $form/tokenizer.json || fail 'tokenizer.json does not'
+    grep -q "^\"normalizer\":{\"type\":\"$(echo $form | tr a-z A-Z)\"},$" $form/tokenizer.json ||
+        fail 'tokenizer.json does not'
 done
 run 0 sgt-tokenize --quiet --normalize none raw.txt none
 tokens_as none raw.txt

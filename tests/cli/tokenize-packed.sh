@@ -76,8 +76,8 @@ stderr_is 'sgt-tokenize: plain.zst: offset 0: not zstd, or damaged: Unknown fram
 # a frame whose descriptor has a window of 256 MiB (RFC 8878, 3.1.1.1.2: 2^(10 + 18))
 { printf '\050\265\057\375\000\220' && printf '\001\000\000'; } > wide.zst
 run 1 sgt-tokenize wide.zst out-wide
-stderr_is 'sgt-tokenize: wide.zst: offset 0: wants a window of more than 128 MiB (zstd --long=31 -dc FILE | sgt-tokenize - '\
-'OUT)'
+stderr_is 'sgt-tokenize: wide.zst: offset 0: wants a window of more than 128 MiB (zstd --long=31 -dc FILE | '\
+'sgt-tokenize - OUT)'
 mkdir mixed
 cp text mixed/1
 cp a.zst mixed/2.zst

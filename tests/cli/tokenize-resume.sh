@@ -147,7 +147,8 @@ run 0 $again out
 same_folders out undisturbed
 interrupt
 cp -r out interrupted
-cuts=$(($(wc -c < out/.work/journal) - 5)) # in its last line, and before shards that had been begun and are in OUT by now
+# in its last line, and before shards that had been begun and are in OUT by now
+cuts=$(($(wc -c < out/.work/journal) - 5))
 for cut in $cuts $(awk '/^shard/ && begun[$2] { print at } /^state/ { begun["train"] = $5; begun["val"] = $6 }
     { at += length($0) + 1 }' out/.work/journal | tail -4); do
     rm -r out

@@ -10,7 +10,8 @@ echo "SEED=$seed TORTURE_KILLS=$wanted"
 mkdir text mixed
 i=0
 while [ $i -lt 4 ]; do cat "$ROOT"/*/*.c "$ROOT"/*/*/*.c && i=$((i + 1)); done > text/large.txt
-cp -r "$ROOT"/tokenize/*/*.[ch] "$ROOT"/loader/base "$ROOT"/tokenize/vocab/gpt2.bpe "$ROOT"/tests/data/vocab/text.txt text
+cp -r "$ROOT"/tokenize/*/*.[ch] "$ROOT"/loader/base "$ROOT"/tokenize/vocab/gpt2.bpe "$ROOT"/tests/data/vocab/text.txt \
+    text
 printf 'not UTF-8: \377\376' > text/zzz
 lines() { # of JSONL, some of them bad
     tr -d '\\"\000-\011\013-\037\200-\377' |

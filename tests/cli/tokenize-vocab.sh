@@ -131,7 +131,8 @@ hf() { # NAME SED: o200k's tokenizer.json edited
     sed "$2" "$D/o200k/tokenizer.json" > "$1.json"
 }
 hf isolated 's/"Isolated"/"Removed"/'
-refused 'isolated.json: pre_tokenizer: of Split sgt knows one Regex whose matches are Isolated (--pattern replaces it)' \
+refused 'isolated.json: pre_tokenizer: of Split sgt knows one Regex whose matches are Isolated (--pattern replaces '\
+'it)' \
     isolated.json
 hf digits 's/"Split"/"Digits"/'
 refused 'digits.json: pre_tokenizer: Digits is none that sgt knows (--pattern REGEX replaces it)' digits.json
@@ -156,7 +157,8 @@ refused 'suffix.json: is not byte-level: end_of_word_suffix' suffix.json
 hf dropout 's/"dropout": null/"dropout": 0.1/'
 refused 'dropout.json: its model has dropout' dropout.json
 hf special 's/"special": true/"special": false/'
-refused 'special.json: added_tokens: 0 (<|endoftext|>) is not special: it would have to be found in text before merging, which sgt does not do' special.json
+refused 'special.json: added_tokens: 0 (<|endoftext|>) is not special: it would have to be found in text before '\
+'merging, which sgt does not do' special.json
 hf two 's/"<|endoftext|>": 0,/"<|endoftext|>": 700,/'
 refused 'two.json: token <|endoftext|> has two ids, 700 and 0' two.json
 hf regex 's/"Regex": "/&(/'

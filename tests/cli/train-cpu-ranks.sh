@@ -98,8 +98,9 @@ absent odd
 pair 1 "sgt-train $options --run odd" "sgt-train $options --run odd --data nowhere"
 stderr_lines 1
 stderr_matches '^sgt-train: rank 1: nowhere: No such file or directory'
-if strace -o .traced true 2> /dev/null && [ -z "${ASAN_OPTIONS:-}" ]; then # rank 0 is slow to end: rank 1 goes before it
-    pair 1 "strace -f -o .traced -e trace=exit_group -e inject=exit_group:delay_enter=500000 sgt-train $options --run odd" \
+if strace -o .traced true 2> /dev/null && [ -z "${ASAN_OPTIONS:-}" ]; then # rank 1 goes first
+    slow='strace -f -o .traced -e trace=exit_group -e inject=exit_group:delay_enter=500000'
+    pair 1 "$slow sgt-train $options --run odd" \
         "sgt-train $options --run odd --data nowhere"
     stderr_lines 1
     stderr_matches '^sgt-train: rank 1: nowhere: No such file or directory'
@@ -109,7 +110,8 @@ stderr_has 'sgt-train: rank 1: its options or its CPU are not those of rank 0 (a
 pair 2 "sgt-train $options --run odd" "sgt-train $options --run odd --model 3x16x2"
 stderr_has 'sgt-train: rank 1: its options or its CPU are not those of rank 0 (all ranks run the same command)'
 pair 2 "sgt-train $options --run odd" "sgt-train $options --run odd --steps 3"
-stderr_has 'sgt-train: rank 1: its steps, learning rate or data are not those of rank 0 (all ranks run the same command)'
+stderr_has 'sgt-train: rank 1: its steps, learning rate or data are not those of rank 0 (all ranks run the same '\
+'command)'
 two 1 env SGT_RANKS_SHARE=0 sgt-train $options --run odd
 stderr_is 'sgt-train: CPU ranks on several machines: gradients go by MPI (mpirun or srun instead of torchrun)'
 absent odd

@@ -74,7 +74,8 @@ done
 losses cpu > by-id
 # shellcheck disable=SC2059
 printf "$(awk 'BEGIN { for (i = 0; i < 153601; i += 50)
-    printf "\\%03o\\%03o\\%03o\\000\\000\\000\\000\\000", i % 256, int(i / 256) % 256, int(i / 65536) }')" > d/train_000000.idx
+    printf "\\%03o\\%03o\\%03o\\000\\000\\000\\000\\000", i % 256, int(i / 256) % 256, int(i / 65536) }')" \
+    > d/train_000000.idx
 for switches in '' '--no-overlap --workers 2'; do
     run 0 sgt-train $options $fp32 --document-mask $switches --device cpu --run cpu --force
     run 0 sgt-train $options $fp32 --document-mask $switches --device cuda --run cuda --force

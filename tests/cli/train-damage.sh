@@ -35,9 +35,11 @@ for file in model.safetensors optimizer.safetensors config.json generation_confi
     size=$(wc -c < whole/step-00000006/$file)
     for at in $((size / 2)) $((size - 1)); do damage "$passed(/$file)?: " flip $newest/$file $at; done
 done
-damage "$passed/model.safetensors: its bytes are not those that were written: XXH3-64 [0-9a-f]{16}, state.json says [0-9a-f]{16}\$" \
+damage "$passed/model.safetensors: its bytes are not those that were written: XXH3-64 [0-9a-f]{16}, state.json says \
+[0-9a-f]{16}\$" \
     flip $newest/model.safetensors 20000
-damage "$passed/optimizer.safetensors: its bytes are not those that were written: " flip $newest/optimizer.safetensors 20000
+damage "$passed/optimizer.safetensors: its bytes are not those that were written: " \
+    flip $newest/optimizer.safetensors 20000
 # a digit of the state that no check but the sum can hold to anything
 damage "$passed/state.json: it is not what was written: XXH3-64 " \
     sed -i 's/"documents": \([0-9]*\)/"documents": \11/' $newest/state.json

@@ -50,7 +50,8 @@ fails 'm/model.safetensors: ' --device cpu --data d --init m --seq-len 64
 
 # llm.c's: what is no such file, of a version that is read, or cut short
 bin() { # MAGIC VERSION: 6 positions, 256 ids padded to 384, 1 layer, 2 heads, 8 channels
-    { le32 "$1" && le32 "$2" && le32 6 && le32 256 && le32 1 && le32 2 && le32 8 && le32 384 && head -c 992 /dev/zero; } > m.bin
+    { le32 "$1" && le32 "$2" && le32 6 && le32 256 && le32 1 && le32 2 && le32 8 && le32 384 &&
+        head -c 992 /dev/zero; } > m.bin
 }
 bin 20240520 3
 fails "m.bin: its first number is 20240520, not 20240326: it is no model of llm.c's" --device cpu --data d --init m.bin
@@ -59,7 +60,8 @@ fails 'm.bin: version 1, neither 3 (float32) nor 5 (bfloat16)' --device cpu --da
 bin 20240326 3
 fails 'm.bin: 1024 bytes, a model of 1x8x2 has 17056 (a file cut short?)' --device cpu --data d --init m.bin
 head -c 16032 /dev/zero >> m.bin
-run 0 sgt-train --quiet --threads 1 --device cpu --data d --init m.bin --seq-len 6 --batch-size 1 --steps 1 --eval-every 0
+run 0 sgt-train --quiet --threads 1 --device cpu --data d --init m.bin --seq-len 6 --batch-size 1 --steps 1 \
+    --eval-every 0
 awk -v x="$(field loss run/log.jsonl)" 'BEGIN { x -= log(256); exit !(x < 1e-6 && x > -1e-6) }' ||
     fail 'a model of zeros guesses all of 256 ids alike'
 rm -r run
@@ -112,7 +114,8 @@ stderr_has 'File too large'
 
 # ... and what was saved before stays: nothing goes before the next one is there
 run 0 sgt-train --quiet $small --run full --steps 2 --force --keep 1 --save-every 1
-run 1 sh -c "ulimit -f 8; trap '' XFSZ; exec sgt-train --quiet $small --run full --steps 5 --save-every 1 --keep 1 --resume"
+run 1 sh -c "ulimit -f 8; trap '' XFSZ; exec sgt-train --quiet $small --run full --steps 5 --save-every 1 --keep 1 \
+--resume"
 stderr_lines 1
 stderr_has 'safetensors: cannot write: File too large'
 [ "$(ls -A full | grep step)" = step-00000002 ] || fail "the run holds $(ls -A full)"

@@ -14,7 +14,8 @@ total() {
 # between LOW HIGH: a limit halfway
 between() { limit=$((($1 + $2) / 2)); }
 levels() { # NONE GELU BLOCK
-    stderr_matches "^sgt-train: --recompute auto: nothing in $1 layers?, gelu in $2, block in $3: [0-9.]+ MiB of the [0-9.]+ [MG]iB of --memory-limit\$"
+    stderr_matches "^sgt-train: --recompute auto: nothing in $1 layers?, gelu in $2, block in $3: [0-9.]+ MiB of the \
+[0-9.]+ [MG]iB of --memory-limit\$"
 }
 
 # ---- the least recompute that fits: none, GELU as far as needed, then blocks, by a unit of B*T*C floats. Estimates of
@@ -57,7 +58,8 @@ same plain/step-00000002/optimizer.safetensors r/step-00000002/optimizer.safeten
 grep -q '"recompute": "auto"' r/options.json || fail 'options.json lacks recompute'
 grep -q "\"memory-limit\": $limit" r/options.json || fail 'options.json lacks memory-limit'
 run 0 sgt-train --data d --device cpu --loader mmap --run r --resume --steps 3
-stderr_matches '^sgt-train: --recompute auto: nothing in 4 layers, gelu in 0, block in 0: [0-9.]+ MiB of the [0-9.]+ [MG]iB to be had$'
+stderr_matches '^sgt-train: --recompute auto: nothing in 4 layers, gelu in 0, block in 0: [0-9.]+ MiB of the [0-9.]+ '\
+'[MG]iB to be had$'
 
 # ---- what does not fit ----
 total --batch-size 64 --recompute block && block=$total
@@ -65,26 +67,32 @@ total --batch-size 32 --recompute block && between "$total" "$block"
 run 1 sgt-train $run --batch-size 64 --recompute auto --memory-limit $limit --run no
 stdout_is ''
 stderr_lines 1
-stderr_matches '^sgt-train: the model and its step need [0-9.]+ MiB even with --recompute block, more than the [0-9.]+ MiB of --memory-limit \(the largest --batch-size that fits: [0-9]+\)$'
+stderr_matches '^sgt-train: the model and its step need [0-9.]+ MiB even with --recompute block, more than the '\
+'[0-9.]+ MiB of --memory-limit \(the largest --batch-size that fits: [0-9]+\)$'
 absent no
 most=$(sed 's/.*fits: \([0-9]*\)).*/\1/' .stderr)
 [ "$most" -gt 32 ] && [ "$most" -lt 64 ] || fail "$most rows should be between 32 and 64"
 run 0 sgt-train --estimate-memory $model --batch-size "$most" --recompute auto --memory-limit $limit
 run 1 sgt-train --estimate-memory $model --batch-size $((most + 2)) --recompute auto --memory-limit $limit
 run 1 sgt-train $run --batch-size 64 --memory-limit $limit --run no
-stderr_matches '^sgt-train: the model and its step need [0-9.]+ MiB, more than the [0-9.]+ MiB of --memory-limit \(the largest --batch-size that fits: [0-9]+; --recompute auto keeps less\)$'
+stderr_matches '^sgt-train: the model and its step need [0-9.]+ MiB, more than the [0-9.]+ MiB of --memory-limit '\
+'\(the largest --batch-size that fits: [0-9]+; --recompute auto keeps less\)$'
 run 1 sgt-train $run --batch-size 64 --recompute block --memory-limit $limit --run no
-stderr_matches '^sgt-train: the model and its step need [0-9.]+ MiB, more than the [0-9.]+ MiB of --memory-limit \(the largest --batch-size that fits: [0-9]+\)$'
+stderr_matches '^sgt-train: the model and its step need [0-9.]+ MiB, more than the [0-9.]+ MiB of --memory-limit '\
+'\(the largest --batch-size that fits: [0-9]+\)$'
 run 1 sgt-train $run --batch-size 64 --recompute block --memory-limit 1MiB --run no
-stderr_matches '^sgt-train: the model and its step need [0-9.]+ MiB, more than the 1\.0 MiB of --memory-limit \(no --batch-size fits: a smaller --model or --seq-len\)$'
+stderr_matches '^sgt-train: the model and its step need [0-9.]+ MiB, more than the 1\.0 MiB of --memory-limit \(no '\
+'--batch-size fits: a smaller --model or --seq-len\)$'
 run 1 sgt-train $run --batch-size auto --memory-limit 1MiB --run no
-stderr_matches '^sgt-train: --batch-size auto: the model and its step need [0-9.]+ MiB with one row, more than the 1\.0 MiB of --memory-limit \(a smaller --model or --seq-len, or --recompute auto\)$'
+stderr_matches '^sgt-train: --batch-size auto: the model and its step need [0-9.]+ MiB with one row, more than the '\
+'1\.0 MiB of --memory-limit \(a smaller --model or --seq-len, or --recompute auto\)$'
 run 0 sgt-train --quiet $run $small --memory-limit 4G
 absent no
 
 # ---- --batch-size auto: the largest that fits, and the number is what is kept ----
 run 0 sgt-train $run --batch-size auto --memory-limit $limit
-stderr_matches '^sgt-train: --batch-size [0-9]+: the largest that fits: [0-9.]+ MiB of the [0-9.]+ MiB of --memory-limit$'
+stderr_matches '^sgt-train: --batch-size [0-9]+: the largest that fits: [0-9.]+ MiB of the [0-9.]+ MiB of '\
+'--memory-limit$'
 rows=$(sed -n 's/^sgt-train: --batch-size \([0-9]*\): .*/\1/p' .stderr)
 grep -q "\"batch-size\": $rows," r/options.json || fail "options.json lacks the $rows rows"
 total --batch-size $((rows - 2)) && [ "$total" -le "$limit" ] || fail "$rows rows do not fit"
@@ -115,10 +123,12 @@ wait "$!" || fail "rank 0: $(cat .stderr0)"
 wait || fail "rank 1: $(cat .stderr1)"
 two=$(sed -n 's/.*"batch-size": \([0-9]*\),.*/\1/p' two/options.json)
 row=$((64 * 64 * 4 * 16 * 4)) # a row's activations at the least
-[ $((two % 2)) -eq 0 ] && [ "$two" -gt 2 ] && [ "$two" -le $((2 * (14 * MiB / row + 1))) ] || fail "$two rows on two ranks"
+[ $((two % 2)) -eq 0 ] && [ "$two" -gt 2 ] && [ "$two" -le $((2 * (14 * MiB / row + 1))) ] ||
+    fail "$two rows on two ranks"
 
 # ---- wrong usage ----
-run_usage '--batch-size automatic: not a whole number (such as 12, 512k, 1.5M) or auto' sgt-train --data d --batch-size automatic
+run_usage '--batch-size automatic: not a whole number (such as 12, 512k, 1.5M) or auto' sgt-train --data d \
+    --batch-size automatic
 run_usage '--batch-size 0: must be from 1 to 1048576' sgt-train --data d --batch-size 0
 run_usage '--memory-limit 1.5: not a size (such as 4096, 512k, 64MiB)' sgt-train --data d --memory-limit 1.5
 run_usage '--memory-limit 0: must be from 1 to 9e+18' sgt-train --data d --memory-limit 0

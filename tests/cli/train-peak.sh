@@ -1,6 +1,6 @@
 # sgt-train --estimate-memory against what the process holds at its highest, over batch sizes and levels of recompute:
-# within 5 % of it. In make check some of them, with PEAK_ALL=1 (make check-all) all twelve, with both readers. SHOW=1 has
-# run.sh print the table.
+# within 5 % of it. In make check some of them, with PEAK_ALL=1 (make check-all) all twelve, with both readers. SHOW=1
+# has run.sh print the table.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 ! grep -q __asan_init "$BIN/sgt-train" || skip 'a sanitizer has memory of its own'
@@ -15,7 +15,8 @@ compare() { # ROWS LEVEL LOADER
     run 0 sgt-train --quiet --json $options --run r --force
     measured=$(field memory_used .stdout)
     echo "$1 $2 $3 $predicted $measured" |
-        awk '{ printf "%5d %9s %7s %13.1f %12.1f %+6.1f\n", $1, $2, $3, $4 / 1048576, $5 / 1048576, 100 * ($4 / $5 - 1) }'
+        awk '{ printf "%5d %9s %7s %13.1f %12.1f %+6.1f\n", $1, $2, $3, $4 / 1048576, $5 / 1048576, 
+            100 * ($4 / $5 - 1) }'
     awk -v p="$predicted" -v m="$measured" 'BEGIN { exit !(p >= .95 * m && p <= 1.05 * m) }' ||
         fail "$1 rows, recompute $2, $3: $predicted bytes predicted, $measured measured"
 }

@@ -7,7 +7,8 @@ data d
 
 # 1x16x2 with 256 ids has 256 x 16 + 1024 x 16 + 3,280 + 32 = 23,792 parameters; 2 x 16 tokens a step
 run 0 sgt-train $small --steps 40 --warmup 4 --min-lr 2e-4 --run cosine
-stderr_has 'sgt-train: plan: lr cosine, 0.001 after 4 steps of warm-up, to 0.0002 at the end; 2.11e-12 PF-days in all (6 N D, N = 2.379e+04 parameters, D = 1280 tokens)'
+stderr_has 'sgt-train: plan: lr cosine, 0.001 after 4 steps of warm-up, to 0.0002 at the end; 2.11e-12 PF-days in all '\
+'(6 N D, N = 2.379e+04 parameters, D = 1280 tokens)'
 stdout_has 'compute: 2.11e-12 PF-days'
 run 0 sgt-train $small --steps 40 --warmup 0 --schedule constant --run constant
 stderr_has 'plan: lr constant, 0.001; 2.11e-12 PF-days'
@@ -19,19 +20,22 @@ stderr_has 'plan: lr linear, 0.001, to 0.0001 at the end;'
 # the rates themselves: linear falls from the first step on, wsd over the last fifth alone
 lr() { sed -n "$(($2 + 1))p" "$1/log.jsonl" > line && field lr line; }
 [ "$(lr linear 0),$(lr linear 20)" = 0.001,0.00055 ] || fail "linear: $(lr linear 0), $(lr linear 20)"
-[ "$(lr wsd 0),$(lr wsd 32),$(lr wsd 36)" = 0.0005,0.001,0.00055 ] || fail "wsd: $(lr wsd 0), $(lr wsd 32), $(lr wsd 36)"
+[ "$(lr wsd 0),$(lr wsd 32),$(lr wsd 36)" = 0.0005,0.001,0.00055 ] ||
+    fail "wsd: $(lr wsd 0), $(lr wsd 32), $(lr wsd 36)"
 [ "$(lr constant 39)" = 0.001 ] || fail 'constant is not'
 [ "$(lr cosine 3),$(lr cosine 22)" = 0.001,0.0006 ] || fail "cosine: $(lr cosine 3), $(lr cosine 22)"
 
 # a budget decides the steps: 1e-12 PF-days are 8.64e7 operations, 18 steps of 6 x 23,792 x 32 and a part of one
 run 0 sgt-train $small --compute-budget 1e-12 --run budget
-stderr_has 'sgt-train: --compute-budget 1e-12: 6 N D = 8.64e+07 operations are D = 605.2 tokens for N = 2.379e+04 parameters: 18 steps of 32'
+stderr_has 'sgt-train: --compute-budget 1e-12: 6 N D = 8.64e+07 operations are D = 605.2 tokens for N = 2.379e+04 '\
+'parameters: 18 steps of 32'
 [ "$(wc -l < budget/log.jsonl)" -eq 18 ] || fail 'the budget pays for 18 steps'
 grep -q '"steps": 18' budget/options.json || fail 'the steps that were decided are kept'
 run 0 sgt-train --json --quiet --run budget --resume --compute-budget 1.1e-12
 [ "$(wc -l < budget/log.jsonl)" -eq 20 ] || fail 'more of it goes on'
 [ "$(field pf_days .stdout)" = 1.05742222e-12 ] || fail "20 steps took $(field pf_days .stdout)"
-run_usage '--compute-budget 1e-14: 0.189 steps of this model and batch, which must be from 1 to 99999999 (one takes 5.29e-14 PF-days)' \
+run_usage '--compute-budget 1e-14: 0.189 steps of this model and batch, which must be from 1 to 99999999 (one takes '\
+'5.29e-14 PF-days)' \
     sgt-train --quiet $small --compute-budget 1e-14 --run none
 run_usage '--compute-budget: not together with --steps' sgt-train $small --compute-budget 1 --steps 2 --run none
 run_usage '--compute-budget: not together with --epochs' sgt-train $small --compute-budget 1 --epochs 2 --run none
@@ -40,21 +44,26 @@ absent none
 
 # --overfit-batch: the rows of step 0 alone, until the loss is gone
 run 0 sgt-train $small --lr 1e-2 --batch-size 1 --grad-accum 2 --steps 120 --overfit-batch --run overfit
-stderr_has 'sgt-train: --overfit-batch: every step trains on the 2 rows of step 0, to see whether the loss can fall: no model to keep comes of it'
+stderr_has 'sgt-train: --overfit-batch: every step trains on the 2 rows of step 0, to see whether the loss can fall: '\
+'no model to keep comes of it'
 stderr_matches '^sgt-train: --overfit-batch: the loss fell from 5\.[0-9]+ to [01]\.[0-9]+ in 120 steps$'
 grep -q '"overfit-batch": true' overfit/options.json || fail 'it is an option of the run'
 run 0 sgt-train --quiet $small --lr 1e-2 --batch-size 1 --grad-accum 2 --steps 2 --run plain
 [ "$(sed -n 's/.*"loss":\([^,]*\).*/\1/p' plain/log.jsonl | head -1)" = "$(field loss overfit/log.jsonl)" ] ||
     fail 'its first step is the first step of the run'
 run 0 sgt-train --quiet $small --lr 0 --batch-size 1 --grad-accum 2 --steps 5 --overfit-batch --run still
-[ "$(sed -n 's/.*"loss":\([^,]*\).*/\1/p' still/log.jsonl | sort -u | wc -l)" -eq 1 ] || fail 'the rows are not the same ones'
-stderr_matches '^sgt-train: --overfit-batch: the loss went from (5\.[0-9]+) to \1 in 5 steps and did not fall: look at --lr and at the data$'
+[ "$(sed -n 's/.*"loss":\([^,]*\).*/\1/p' still/log.jsonl | sort -u | wc -l)" -eq 1 ] ||
+    fail 'the rows are not the same ones'
+stderr_matches '^sgt-train: --overfit-batch: the loss went from (5\.[0-9]+) to \1 in 5 steps and did not fall: look '\
+'at --lr and at the data$'
 # stopped and gone on with
 cp -r overfit half
 rm -r half/step-*
-run 0 sgt-train --quiet $small --lr 1e-2 --batch-size 1 --grad-accum 2 --steps 120 --save-every 50 --overfit-batch --run half --force
+run 0 sgt-train --quiet $small --lr 1e-2 --batch-size 1 --grad-accum 2 --steps 120 --save-every 50 --overfit-batch \
+    --run half --force
 rm -r half/step-00000120
 run 0 sgt-train --quiet --run half --resume
 same_facts overfit/log.jsonl half/log.jsonl
 run 1 sgt-train --quiet --run plain --resume --steps 4 --overfit-batch
-stderr_is 'sgt-train: --overfit-batch: it is true here and was not set in the run to resume (leave it out, or start a new --run)'
+stderr_is 'sgt-train: --overfit-batch: it is true here and was not set in the run to resume (leave it out, or start a '\
+'new --run)'

@@ -1,11 +1,11 @@
-# sgt-train --skip-spikes: a batch of what does not belong there leaves no trace in the run but its own line; on the CPU, and
-# on CUDA with the host in the GPU's place.
+# sgt-train --skip-spikes: a batch of what does not belong there leaves no trace in the run but its own line; on the
+# CPU, and on CUDA with the host in the GPU's place.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 work_in_memory
 
-# Shards of bytes as tokens: 143 batches of 32 tokens with and without one more after 140 of them. Its first token is the
-# one that follows in the other, so that the window before is the same in both; the rest never occurs elsewhere.
+# Shards of bytes as tokens: 143 batches of 32 tokens with and without one more after 140 of them. Its first token is
+# the one that follows in the other, so that the window before is the same in both; the rest never occurs elsewhere.
 ids="$curve/tokens.bin"
 body() { dd if="$ids" bs=2 skip=$((512 + $1)) count="$2" 2> .dd; }
 foreign() { body 4480 1 && i=1 && while [ $i -lt 32 ]; do le16 $((200 + i)) && i=$((i + 1)); done; }
@@ -24,12 +24,15 @@ spikes() { # DEVICE OPTION...
     run 0 sgt-train --quiet $options --device $device "$@" --data without.bin --steps 143 --run clean --skip-spikes 5
     [ "$(at clean 142 spikes),$(at clean 142 skipped)" = 0,0 ] || fail "$device: a clean run has no spikes"
     run 0 sgt-train --quiet $options --device $device "$@" --data with.bin --steps 144 --run kept --skip-spikes 5
-    [ "$(at kept 139 spikes),$(at kept 140 spikes),$(at kept 143 spikes)" = 0,1,1 ] || fail "$device: step 140 is a spike"
+    [ "$(at kept 139 spikes),$(at kept 140 spikes),$(at kept 143 spikes)" = 0,1,1 ] ||
+        fail "$device: step 140 is a spike"
     [ "$(at kept 143 skipped)" = 1 ] || fail "$device: it counts as skipped"
     # all other steps, and what they lead to, are those of the run that never saw it
     losses kept | sed 141d > .kept
     losses clean | cmp -s - .kept || fail "$device: the losses differ from those of a run without it"
-    for name in model optimizer; do same clean/step-00000143/$name.safetensors kept/step-00000144/$name.safetensors; done
+    for name in model optimizer; do
+        same clean/step-00000143/$name.safetensors kept/step-00000144/$name.safetensors
+    done
     # and without the option they are not, nor is there a count
     run 0 sgt-train --quiet $options --device $device "$@" --data with.bin --steps 144 --run plain
     [ "$(at plain 141 loss)" != "$(at clean 140 loss)" ] || fail "$device: the spike changes nothing"
@@ -48,14 +51,16 @@ spikes cpu --optimizer sgd --lr 1e-1 --grad-clip 0
 
 # a row of them is said; and a checkpoint without its numbers is passed over
 { head_of 5153 && body 0 4480 && foreign && foreign && foreign && foreign && foreign && foreign && foreign && foreign &&
-    foreign && foreign && foreign && foreign && foreign && foreign && foreign && foreign && foreign && foreign && foreign &&
-    foreign && foreign && body 4480 1; } > many.bin
+    foreign && foreign && foreign && foreign && foreign && foreign && foreign && foreign && foreign && foreign &&
+    foreign && foreign && foreign && body 4480 1; } > many.bin
 run 0 sgt-train $options --device cpu --data many.bin --steps 160 --run many --skip-spikes 5
-stderr_matches '^sgt-train: step 15[67]: --skip-spikes has left out 16 updates in a row: these are no spikes \(start again with a larger one, or with a lower --lr\)$'
+stderr_matches '^sgt-train: step 15[67]: --skip-spikes has left out 16 updates in a row: these are no spikes \(start '\
+'again with a larger one, or with a lower --lr\)$'
 [ "$(grep -c 'updates in a row' .stderr)" -eq 1 ] || fail 'it is said once'
 sed -i 's/"grad_norm": \[/"grad_norm": [ null,/; s/^  "xxh3"/  "unsealed"/' many/step-00000160/state.json
 run 0 sgt-train --quiet --run many --resume
-stderr_matches '^sgt-train: passed over an incomplete checkpoint: many/step-00000160/state.json: spikes: number 0 is missing'
+stderr_matches '^sgt-train: passed over an incomplete checkpoint: many/step-00000160/state.json: spikes: number 0 is '\
+'missing'
 run 1 sgt-train --quiet --run many --resume --skip-spikes 6
 stderr_is 'sgt-train: --skip-spikes: it is 6 here and was 5 in the run to resume (leave it out, or start a new --run)'
 run_usage '--skip-spikes -1: must be from 0 to 1000000000' sgt-train $options --data with.bin --skip-spikes -1

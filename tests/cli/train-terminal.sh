@@ -10,16 +10,19 @@ terminal() {
     columns=$1
     shift
     rm -rf run
-    script -qec "stty cols $columns; sgt-train $small --steps 60 --run run $* > .out" /dev/null < /dev/null > .shown 2> .stderr ||
+    script -qec "stty cols $columns; sgt-train $small --steps 60 --run run $* > .out" /dev/null < /dev/null > .shown \
+        2> .stderr ||
         fail "exit $?: $(cat .stderr .shown)"
     tr '\r' '\n' < .shown | sed 's/\x1b\[K//g' | grep -v '^$' > shown
     grep -E '^ *[0-9]+%' shown > bars || fail "no bar: $(cat shown)"
-    [ "$(awk '{ if (length > n) n = length } END { print n }' bars)" -lt "$columns" ] || fail "wider than $columns: $(cat bars)"
+    [ "$(awk '{ if (length > n) n = length } END { print n }' bars)" -lt "$columns" ] ||
+        fail "wider than $columns: $(cat bars)"
 }
 rate='[0-9.]+ [kM]?' # and a unit
 
 terminal 200
-head -1 bars | grep -qE '^ *[0-9]+%\|#* *\| [0-9]+/60 \[00:[0-9]+<[0-9:-]+, '"$rate"'step/s\] loss [0-9.]+, '"$rate"'tokens/s, lr [0-9.]+e-0[0-9]' ||
+head -1 bars | grep -qE '^ *[0-9]+%\|#* *\| [0-9]+/60 \[00:[0-9]+<[0-9:-]+, '"$rate"'step/s\] loss [0-9.]+, '\
+"$rate"'tokens/s, lr [0-9.]+e-0[0-9]' ||
     fail "not a bar with all that there is: $(cat bars)"
 tail -1 bars | grep -qE '^100%\|#{20}\| 60/60 \[00:[0-9]+<00:00, ' || fail "not full at the end: $(cat bars)"
 loss=$(sed -n '$s/.*"loss":\([0-9.]*\).*/\1/p' run/log.jsonl | awk '{ printf "%.4f", $1 }')
@@ -29,14 +32,16 @@ mfu=$(sed -n '$s/.*"mfu":\([0-9.e-]*\).*/\1/p' run/log.jsonl | awk '{ printf "%.
 grep -q '^tokens seen: ' .out || fail "no summary: $(cat .out)"
 
 terminal 80
-tail -1 bars | grep -qE '^100%\|#{4,20}\| 60/60 (\[00:[0-9]+)?<00:00\]? loss [0-9.]+, '"$rate"'tokens/s, lr [0-9.]+e-0[0-9]' ||
+tail -1 bars | grep -qE '^100%\|#{4,20}\| 60/60 (\[00:[0-9]+)?<00:00\]? loss [0-9.]+, '"$rate"'tokens/s, lr '\
+'[0-9.]+e-0[0-9]' ||
     fail "not what 80 columns hold: $(cat bars)"
 terminal 40
 tail -1 bars | grep -qE '^100%(\|#+\|)? 60/60 <00:00 loss [0-9.]+$' || fail "not what 40 columns hold: $(cat bars)"
 
 # evaluations, each in a line of its own above the bar, and the document alone on standard output
 terminal 120 --eval-every 20 --json
-[ "$(grep -cE '^step (20|40|60): loss [0-9.]+, validation [0-9.]+, ' shown)" -eq 3 ] || fail "not three evaluations: $(cat shown)"
+[ "$(grep -cE '^step (20|40|60): loss [0-9.]+, validation [0-9.]+, ' shown)" -eq 3 ] ||
+    fail "not three evaluations: $(cat shown)"
 ! grep -vE '^ *[0-9]+%\||^step |^Epoch |^sgt-train: ' shown || fail 'that is more than a bar and lines'
 [ "$(wc -l < .out)" -eq 1 ] && grep -q '^{"step": 59, "loss": ' .out || fail "not one document: $(cat .out)"
 

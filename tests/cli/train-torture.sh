@@ -1,6 +1,6 @@
-# sgt-train killed (SIGKILL) at TORTURE_KILLS random moments (20; make torture: 500) and resumed each time: runs end with
-# the log and the checkpoints of undisturbed ones. Several kinds of run in turn; some lives have another reader and other
-# threads than the one before. SEED=N has the same moments again, as far as a machine repeats itself.
+# sgt-train killed (SIGKILL) at TORTURE_KILLS random moments (20; make torture: 500) and resumed each time: runs end
+# with the log and the checkpoints of undisturbed ones. Several kinds of run in turn; some lives have another reader and
+# other threads than the one before. SEED=N has the same moments again, as far as a machine repeats itself.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 work_in_memory
@@ -30,7 +30,8 @@ grep -q '"skipped":[1-9]' whole2/log.jsonl || fail 'the scaler has nothing to do
 numbers() { awk -v seed="$seed" 'BEGIN { srand(seed); while (1) print rand(), rand() }'; }
 
 # A checkpoint without what names a reader, and the sum of that.
-facts_of() { (cd "$1" && cat config.json model.safetensors optimizer.safetensors && grep -vE '"(loader|threads|xxh3)":' state.json) > "$2"; }
+facts_of() { (cd "$1" && cat config.json model.safetensors optimizer.safetensors &&
+    grep -vE '"(loader|threads|xxh3)":' state.json) > "$2"; }
 same_run() { # KIND RUN
     same_facts "whole$1/log.jsonl" "$2/log.jsonl"
     [ "$(ls -A "$2" | tr '\n' ' ')" = "$(ls -A "whole$1" | tr '\n' ' ')" ] || fail "the run holds $(ls -A "$2")"
@@ -63,7 +64,8 @@ numbers | while read -r length which; do
     cut=cut$kind
     begun=$(lines_of $cut)
     code=0
-    timeout --foreground -s KILL "$(awk -v x="$length" -v ms=$longest 'BEGIN { printf "%.4f", x * ms / 1000 + .0001 }')" \
+    timeout --foreground -s KILL \
+        "$(awk -v x="$length" -v ms=$longest 'BEGIN { printf "%.4f", x * ms / 1000 + .0001 }')" \
         sgt-train --quiet $options $(life "$(awk -v x="$which" 'BEGIN { print int(4 * x) + 1 }')") --run $cut --resume \
         > .stdout 2> .stderr || code=$?
     [ $code -ne 124 ] || code=0 # it ended by itself as the time was up
@@ -71,7 +73,8 @@ numbers | while read -r length which; do
     case $code in
     137)
         kills=$((kills + 1))
-        longest=$((longest * 9 / 8 + 1)) # the machine may be busier or idler by now: about as many are to be killed as not
+        # the machine may be busier or idler by now: about as many are to be killed as not
+        longest=$((longest * 9 / 8 + 1))
         [ "$(lines_of $cut)" -ne "$begun" ] || idle=$((idle + 1))
         for name in $cut/.step-*; do [ ! -e "$name" ] || saving=$((saving + 1)); done
         for name in $cut/step-*; do # a folder with a name is whole
@@ -88,7 +91,8 @@ numbers | while read -r length which; do
     esac
     [ "$kills" -lt "$wanted" ] && continue
     for kind in $(seq $kinds); do finish "$kind"; done
-    echo "$kills kills: $saving in the middle of a save, $idle that changed no log; $((runs + kinds)) runs, all as undisturbed ones"
+    echo "$kills kills: $saving in the middle of a save, $idle that changed no log; $((runs + kinds)) runs, all as \
+undisturbed ones"
     # Of a few kills none may fall into a save where everything else takes long.
     [ "$wanted" -lt 100 ] || [ $saving -gt $((wanted / 50)) ] || fail 'saves were hardly disturbed'
     break

@@ -13,8 +13,8 @@ check_run() { # DATA SHARD OPTION...: trains a little, then compares the loss of
     rm -rf run score
     batch='--batch-size 4 --seq-len 32'
     run 0 sgt-train --quiet --data "$out" --device cpu $batch --steps 5 --lr 1e-3 --eval-every 0 "$@"
-    run 0 sgt-train --quiet --data "$out" --device cpu $batch --steps 1 --lr 0 --eval-every 0 --run score --precision fp32 \
-        --sampling sequential --init "run/$(cat run/latest)"
+    run 0 sgt-train --quiet --data "$out" --device cpu $batch --steps 1 --lr 0 --eval-every 0 --run score \
+        --precision fp32 --sampling sequential --init "run/$(cat run/latest)"
     run 0 env HF_HUB_OFFLINE=1 $python "$ROOT/tests/train/check_transformers.py" run "$shard" $batch \
         --expect "$(field loss score/log.jsonl)"
 }

@@ -1,5 +1,5 @@
-# train-vocab.sh: a set made with a vocabulary of one's own, to the end: sgt-train takes its size and end of text from it,
-# and checkpoints carry it on.
+# train-vocab.sh: a set made with a vocabulary of one's own, to the end: sgt-train takes its size and end of text from
+# it, and checkpoints carry it on.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 

@@ -12,9 +12,12 @@ modes() { # UMASK FORBIDDEN WANTED FOLDER_WANTED: of all below here
     # shellcheck disable=SC2086
     run 0 sgt-train --quiet --data out --run run $small --steps 2 --profile trace.json
     [ "$(find . -type f | wc -l)" -gt 20 ] || fail "so few files: $(find . -type f)"
-    [ -z "$(find . -mindepth 1 ! -name '.[a-z]*' -perm "/$2")" ] || fail "umask $1, yet: $(find . -perm "/$2" | head -3)"
-    [ -z "$(find . -type f ! -name '.[a-z]*' ! -perm "$3")" ] || fail "umask $1, yet not $3: $(find . -type f ! -perm "$3" | head -3)"
-    [ -z "$(find out both run -type d ! -perm "$4")" ] || fail "umask $1, yet not $4: $(find out both run -type d ! -perm "$4")"
+    [ -z "$(find . -mindepth 1 ! -name '.[a-z]*' -perm "/$2")" ] ||
+        fail "umask $1, yet: $(find . -perm "/$2" | head -3)"
+    [ -z "$(find . -type f ! -name '.[a-z]*' ! -perm "$3")" ] ||
+        fail "umask $1, yet not $3: $(find . -type f ! -perm "$3" | head -3)"
+    [ -z "$(find out both run -type d ! -perm "$4")" ] ||
+        fail "umask $1, yet not $4: $(find out both run -type d ! -perm "$4")"
     cd ..
 }
 modes 077 0077 0600 0700

@@ -1,5 +1,6 @@
 /* journal.c: of a journal what its checksums hold for is read, and the rest of the file cut off; it is then read as the
- * same again, and goes on. Lines of the input get the checksum they ought to have, or none, where one begins with '!'. */
+ * same again, and goes on. Lines of the input get the checksum they ought to have, or none, where one begins with
+ * '!'. */
 #include <xxhash.h>
 
 #include "files.h"

@@ -1,5 +1,5 @@
-/* json.c: a line of JSONL is good where jansson, which builds all of it, finds a string in the field, and then it is that
- * string. Bytes that are no such line are tried once more as the inside of one. */
+/* json.c: a line of JSONL is good where jansson, which builds all of it, finds a string in the field, and then it is
+ * that string. Bytes that are no such line are tried once more as the inside of one. */
 #include "fuzz.h"
 
 #include <jansson.h>
@@ -21,7 +21,8 @@ static void try_line(const uint8_t *data, size_t n)
     sgt_json_path path;
     sgt_json_text t;
     json_error_t e;
-    if (memchr(data, '\n', n) || memchr(data, 0, n) || sgt_utf8_valid(data, n) < n) return; /* jansson passes over NULs */
+    if (memchr(data, '\n', n) || memchr(data, 0, n) || sgt_utf8_valid(data, n) < n)
+        return; /* jansson passes over NULs */
     json_t *j = json_loadb((const char *)data, n, JSON_ALLOW_NUL, &e);
     const json_t *want = json_object_get(j, "a");
     /* memory of just so many bytes: reading or writing past them is found by the sanitizer */
@@ -45,7 +46,8 @@ static void try_line(const uint8_t *data, size_t n)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const char *const around[][2] = {{"", ""}, {"{\"a\":\"", "\"}"}, {"{\"b\":", ",\"a\":\"x\"}"}, {"{\"a\":", "}"}};
+    static const char *const around[][2] = {
+        {"", ""}, {"{\"a\":\"", "\"}"}, {"{\"b\":", ",\"a\":\"x\"}"}, {"{\"a\":", "}"}};
     take_level();
     for (size_t i = 0; i < 4; i++) {
         size_t before = strlen(around[i][0]), after = strlen(around[i][1]);

@@ -1,6 +1,7 @@
 #!/bin/sh
-# lint.sh DIR KIND...: what gcc -fanalyzer (gcc), cppcheck and clang-tidy (tidy) found, which make has left in DIR/**.KIND.
-# What tests/lint/allowed has ("FILE CHECK: why it is no fault") is none; anything else is printed, and the exit code 1.
+# lint.sh DIR KIND...: what gcc -fanalyzer (gcc), cppcheck and clang-tidy (tidy) found, which make has left in
+# DIR/**.KIND. What tests/lint/allowed has ("FILE CHECK: why it is no fault") is none; anything else is printed, and the
+# exit code 1.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 dir=$1

@@ -170,7 +170,8 @@ static void recompute_mix(step_check *s)
     fixture_free(&f);
 }
 
-/* What is said to be live (train/memory/live.h) is all that is read: the rest is overwritten after every part of a step. */
+/* What is said to be live (train/memory/live.h) is all that is read: the rest is overwritten after every part of a
+ * step. */
 static void live(step_check *s)
 {
     static const char *const mixes[] = {"nnnnn", "bnbgn", "bbbgg"};

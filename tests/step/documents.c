@@ -6,8 +6,8 @@
 
 #include "cases.h"
 
-/* The fixture's rows of 70 tokens, with dropout: against PyTorch in float64. Bounds are those of as_pytorch. Its heads of
- * 6 numbers are the tiled path's on CUDA, and the naive one's. */
+/* The fixture's rows of 70 tokens, with dropout: against PyTorch in float64. Bounds are those of as_pytorch. Its heads
+ * of 6 numbers are the tiled path's on CUDA, and the naive one's. */
 static void as_pytorch_by(step_check *s, sgt_attention attention)
 {
     fixture f;
@@ -119,7 +119,8 @@ static void told_by_rows(step_check *s, sgt_attention attention)
     size_t n = sgt_model_floats(&f.model);
     fixture_free(&f);
     snprintf(s->at, sizeof s->at, "attention %d, told by the rows", (int)attention);
-    for (int way = 0; way < WAYS; way++) loss[way] = gradient_of(s, attention, eots[way], way == BY_ROWS, &gradient[way]);
+    for (int way = 0; way < WAYS; way++)
+        loss[way] = gradient_of(s, attention, eots[way], way == BY_ROWS, &gradient[way]);
     expect(s, loss[BY_ROWS] == loss[BY_ID], "losses %.17g and %.17g", loss[BY_ROWS], loss[BY_ID]);
     expect(s, largest_difference(gradient[BY_ROWS], gradient[BY_ID], n) <= 0, "other gradients");
     expect(s, loss[BY_NOTHING] != loss[BY_ID], "the same loss without a mask");

@@ -49,8 +49,8 @@ Test(json_line, texts)
 {
     expect_text("text", "{\"text\":\"a\"}", "a", 1, 0);
     expect_text("text", " { \"x\" : [ ] , \"text\"\t:\t\"\" } \r", "", 0, 0);
-    expect_text("text", "{\"t\":{\"text\":1},\"text\":\"it\",\"z\":[{\"text\":\"no\"},-0.5e+10,true,false,null]}", "it", 2,
-                0);
+    expect_text("text", "{\"t\":{\"text\":1},\"text\":\"it\",\"z\":[{\"text\":\"no\"},-0.5e+10,true,false,null]}", "it",
+                2, 0);
     expect_text("text", "{\"te\\u0078t\":\"by its escaped name\"}", "by its escaped name", 19, 0);
     expect_text("text", "{\"text\":\"first\",\"text\":\"last\"}", "last", 4, 0);
     expect_text("text", "{\"text\":\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u0041\\u00e9\\u20AC\\ud83d\\ude00.\"}",

@@ -261,7 +261,8 @@ Test(pipeline_parts, split)
         char name[32];
         snprintf(name, sizeof name, "dir/%d.txt", i);
         val += sgt_text_feed_split(name, 0, .01);
-        cr_assert(sgt_text_feed_split(name, 0, .2) || !sgt_text_feed_split(name, 0, .01), "a larger share lets go of %s", name);
+        cr_assert(sgt_text_feed_split(name, 0, .2) || !sgt_text_feed_split(name, 0, .01),
+                  "a larger share lets go of %s", name);
         cr_assert(!sgt_text_feed_split(name, 0, 0) && sgt_text_feed_split(name, 0, 1));
     }
     cr_assert(val > 70 && val < 130, "1%% of 10000 documents: %d", val);

@@ -122,7 +122,8 @@ Test(choose, every_id_is_drawn_as_often_as_it_weighs)
         kept(&choices[a], w);
         for (size_t i = 0; i < N; i++) total += w[i];
         for (int d = 0; d < DRAWS; d++) count[sgt_choose(&choices[a], logits, N, (d + 0.5) / DRAWS, room)]++;
-        for (size_t i = 0; i < N; i++) /* an interval of u holds as many of a grid's points as it is long, or one more */
+        /* an interval of u holds as many of a grid's points as it is long, or one more */
+        for (size_t i = 0; i < N; i++)
             cr_expect(fabs((double)count[i] - w[i] / total * DRAWS) <= 1, "choice %zu, id %zu: %zu draws of %g", a, i,
                       count[i], w[i] / total * DRAWS);
     }

@@ -170,7 +170,8 @@ Test(generate, bf16_is_float32_of_rounded_matrices)
     sgt_decoder *whole = decoder(&f, f.batch, 2, 0, 100);
     float *want = all_logits(&f, whole, 3);
     same_bits(&f, half, want, 3, "bf16");
-    cr_expect((double)sgt_decoder_weights(half) < 0.55 * (double)sgt_decoder_weights(whole), "that is not half the memory");
+    cr_expect((double)sgt_decoder_weights(half) < 0.55 * (double)sgt_decoder_weights(whole),
+              "that is not half the memory");
     sgt_decoder_close(half);
     sgt_decoder_close(whole);
     free(want);

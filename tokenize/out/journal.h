@@ -20,9 +20,9 @@
 
 #define SGT_SPLITS 2
 
-/* Where a run stands: the next part of a document begins at byte `offset` of the stream of file `file`, and of the tokens
- * from there on the first `skip` are written already. All else counts what lies before that part. uint64_t alone: written and read
- * as an array. */
+/* Where a run stands: the next part of a document begins at byte `offset` of the stream of file `file`, and of the
+ * tokens from there on the first `skip` are written already. All else counts what lies before that part. uint64_t
+ * alone: written and read as an array. */
 typedef struct sgt_checkpoint {
     uint64_t file, offset, skip;
     uint64_t tokens[SGT_SPLITS], documents[SGT_SPLITS]; /* in the shard being written of each split */

@@ -62,7 +62,8 @@ int sgt_out_join(sgt_out *o, const sgt_out_request *r, sgt_error *err);
 void sgt_out_share_no_more(sgt_out *o);
 /* After that: waits until no other rank is at work here. 0: OUT is ours alone; 1: it is complete by now. */
 int sgt_out_alone(sgt_out *o, const sgt_out_request *r, sgt_error *err);
-/* While another rank has OUT alone: to write shards beside it. Whoever has OUT alone after a death waits for us to end. */
+/* While another rank has OUT alone: to write shards beside it. Whoever has OUT alone after a death waits for our
+ * end. */
 int sgt_out_help(sgt_out *o, sgt_error *err);
 /* Lets go of an OUT that was joined; one in which nobody has begun a part is left as it was before. */
 void sgt_out_leave(sgt_out *o);

@@ -80,7 +80,9 @@ int sgt_out_check_size(const char *folder, const char *name, uint64_t want, int 
 /* A value as it would stand on the command line, malloc'd. */
 static char *as_typed(const json_t *v)
 {
-    return json_is_string(v) ? strdup(json_string_value(v)) : v ? sgt_json_dumps(v, JSON_ENCODE_ANY) : strdup("not given");
+    return json_is_string(v) ? strdup(json_string_value(v))
+           : v               ? sgt_json_dumps(v, JSON_ENCODE_ANY)
+                             : strdup("not given");
 }
 
 static int differs(const char *out, const char *key, const json_t *made, const json_t *now, sgt_error *err)

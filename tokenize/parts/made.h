@@ -1,4 +1,5 @@
-/* made.h: a finished set of shards, read again: the tokens of each split as one long run, and where its documents begin.
+/* made.h: a finished set of shards, read again: the tokens of each split as one long run, and where its documents
+ * begin.
  *
  *     sgt_made *s;
  *     if (sgt_made_open(&s, "out", &err) < 0) ...;
@@ -29,7 +30,8 @@ const sgt_manifest *sgt_made_manifest(const sgt_made *s);
 uint64_t sgt_made_tokens(const sgt_made *s, int split);
 uint64_t sgt_made_documents(const sgt_made *s, int split);
 
-/* n tokens (at most SGT_MADE_WINDOW, all of them in the split) from token `at` on; *ids is valid until the next call. */
+/* n tokens (at most SGT_MADE_WINDOW, all of them in the split) from token `at` on; *ids is valid until the next
+ * call. */
 int sgt_made_ids(sgt_made *s, int split, uint64_t at, size_t n, const uint16_t **ids, sgt_error *err);
 /* The first token of document `index`; of one past the last: the number of tokens. */
 int sgt_made_start(sgt_made *s, int split, uint64_t index, uint64_t *at, sgt_error *err);

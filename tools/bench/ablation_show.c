@@ -88,7 +88,8 @@ void ablation_show(const ablation *a)
            r->library, sgt_format_bytes(total, sizeof total, r->total_bytes));
     printf("%s, %u x %u tokens a step; median of %u x %u; a row has all above it\n\n", a->model_name, a->batch, a->seq,
            a->rounds, a->steps);
-    printf("  %-39s %9s  %9s  %7s %7s  %7s  %10s\n", "", "ms/step", "tokens/s", "faster", "in all", "of peak", "memory");
+    printf("  %-39s %9s  %9s  %7s %7s  %7s  %10s\n", "", "ms/step", "tokens/s", "faster", "in all", "of peak",
+           "memory");
     for (int t = 0; t < TECHNIQUES; t++)
         if (a->rows[t].wanted) show_row(a, t);
     printf("\n* the fastest. Peak: what a large product of matrices reaches%s.\n",

@@ -42,8 +42,8 @@ static const sgt_option table[] = {
      .def = "gpt2; of ablation on a CPU 4x256x4", .given = &model_given},
     BENCH_THREADS(shape),
     {.name = "How"},
-    {"seconds", 0, SGT_OPT_REAL, &o.seconds, "X", "time for all of it; a part that takes longer is left out", .def = "285",
-     .min = 1, .max = 86400},
+    {"seconds", 0, SGT_OPT_REAL, &o.seconds, "X", "time for all of it; a part that takes longer is left out",
+     .def = "285", .min = 1, .max = 86400},
     {"quick", 0, SGT_OPT_FLAG, &o.quick, .help = "fewer and shorter measurements: a look, no figures to keep"},
     {"output", 'o', SGT_OPT_TEXT, &o.page, "FILE.html", "the page", .def = "bench.html"},
     {"json", 0, SGT_OPT_FLAG, &shape.json, .help = "one JSON document on standard output; the page has it too"},
@@ -53,8 +53,9 @@ static const sgt_option table[] = {
 static const sgt_program program = {
     .name = "sgt-bench all",
     .usage = "sgt-bench all [OPTION]...",
-    .about = "Measures everything that needs no trained model, in under five minutes, on data that it makes for itself and\n"
-             "removes again, and writes a page with the tables and their pictures, to look at or to send to a colleague.",
+    .about = "Measures everything that needs no trained model, in under five minutes, on data that it makes for "
+             "itself and\nremoves again, and writes a page with the tables and their pictures, to look at or to send "
+             "to a colleague.",
     .options = table,
     .examples = "  sgt-bench all -o bench.html\n"
                 "  sgt-bench all --quick --parts tokenize,loader\n"
@@ -92,7 +93,8 @@ static void list_parts(all_bench *b)
     int cuda = strcmp(b->device, "cuda") == 0;
     const all_data *d = &b->data;
     all_part *tokenize = add(b, 0, "tokenize", "Text to tokens", 25);
-    all_part *loader = add(b, 1, "loader", "Batches", 30), *limits = add(b, 2, "limits", "Batches beside their limits", 65);
+    all_part *loader = add(b, 1, "loader", "Batches", 30),
+             *limits = add(b, 2, "limits", "Batches beside their limits", 65);
     all_part *gemm = add(b, 3, "gemm", "Matrix products", 35);
     add(b, 4, "attention", "Attention", 20);
     all_part *step = add(b, 5, "step", "A training step", 45), *sample = add(b, 6, "sample", "Sampling", 20);
@@ -126,13 +128,17 @@ static int choose_parts(all_bench *b, sgt_error *err)
 {
     char *names[ALL_PARTS] = {0};
     int count = o.parts ? sgt_split_list(o.parts, names, ALL_PARTS) : 0, rc = SGT_OK;
-    if (count < 0) return sgt_fail(err, SGT_EUSAGE, "--parts %s: wanted one to %d names with commas between them", o.parts, ALL_PARTS);
+    if (count < 0)
+        return sgt_fail(err, SGT_EUSAGE, "--parts %s: wanted one to %d names with commas between them", o.parts,
+                        ALL_PARTS);
     for (int i = 0; i < count; i++) {
         int p = 0;
         while (p < ALL_PARTS && strcmp(names[i], b->parts[p].name)) p++;
         if (p < ALL_PARTS) b->parts[p].wanted = 1;
         else if (rc == SGT_OK)
-            rc = sgt_fail(err, SGT_EUSAGE, "--parts %s: no such part (tokenize, loader, limits, gemm, attention, step, sample, ablation)",
+            rc = sgt_fail(err, SGT_EUSAGE,
+                          "--parts %s: no such part (tokenize, loader, limits, gemm, attention, step, sample, "
+                          "ablation)",
                           names[i]);
     }
     for (int i = 0; i < count; i++) free(names[i]);
@@ -181,7 +187,8 @@ static int name_data(all_bench *b, sgt_error *err)
     d->tokens = from_there(o.data, "tokens");
     b->picture = sgt_join(d->work, "picture.svg");
     b->program = realpath("/proc/self/exe", NULL);
-    return d->text && d->set && d->tokens && b->picture && b->program ? SGT_OK : sgt_fail(err, SGT_ENOMEM, "out of memory");
+    return d->text && d->set && d->tokens && b->picture && b->program ? SGT_OK
+                                                                      : sgt_fail(err, SGT_ENOMEM, "out of memory");
 }
 
 static int make_data(all_bench *b, sgt_error *err)
@@ -230,7 +237,8 @@ static int run_part(all_bench *b, all_part *p, sgt_error *err)
     if (shape.threads && strcmp(args[0], "loader")) args[count++] = "--threads", args[count++] = threads;
     if (shape.json) args[count++] = "--json";
     args[count] = NULL;
-    bench_script s = {.python = b->program, .name = p->name, .args = args, .stop = b->stop, .folder = b->data.work, .seconds = left};
+    bench_script s = {
+        .python = b->program, .name = p->name, .args = args, .stop = b->stop, .folder = b->data.work, .seconds = left};
     int rc = left > 0 ? bench_script_run(&s, said, err)
                       : sgt_fail(err, SGT_EUNSUPPORTED, "the parts before it took all the time there is");
     if (rc == SGT_OK) p->said = said;
@@ -292,8 +300,9 @@ static int print_json(const all_bench *b, sgt_error *err)
         json_object_set_new(j, result ? "result" : "left_out", result ? result : json_string(p->why));
         json_array_append_new(parts, j);
     }
-    json_t *top = json_pack("{s:s, s:i, s:s, s:s, s:f, s:o}", "cpu", sgt_cpu_model(), "cores", sgt_cpu_count(), "level",
-                            sgt_cpu_level_name(sgt_cpu()), "page", o.page, "seconds", sgt_now() - b->began, "parts", parts);
+    json_t *top =
+        json_pack("{s:s, s:i, s:s, s:s, s:f, s:o}", "cpu", sgt_cpu_model(), "cores", sgt_cpu_count(), "level",
+                  sgt_cpu_level_name(sgt_cpu()), "page", o.page, "seconds", sgt_now() - b->began, "parts", parts);
     if (!top) return sgt_fail(err, SGT_ENOMEM, "out of memory");
     int bad = json_dumpf(top, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) < 0 || putchar('\n') == EOF;
     json_decref(top);
@@ -325,7 +334,8 @@ static int measure(all_bench *b, sgt_error *err)
         return rc;
     }
     if ((rc = sgt_file_commit(page, err)) == SGT_OK)
-        sgt_say(&b->notice, "%s is written, after %s", o.page, sgt_format_time(took, sizeof took, sgt_now() - b->began));
+        sgt_say(&b->notice, "%s is written, after %s", o.page,
+                sgt_format_time(took, sizeof took, sgt_now() - b->began));
     return rc;
 }
 
@@ -348,9 +358,11 @@ static int bench_all(int argc, char **argv)
 {
     sgt_error err;
     int first = sgt_options_parse(&program, argc, argv);
-    if (first < argc) sgt_usage(&program, "%s: wanted options alone (--data OUT/ and --text INPUT name data)", argv[first]);
+    if (first < argc)
+        sgt_usage(&program, "%s: wanted options alone (--data OUT/ and --text INPUT name data)", argv[first]);
     sgt_talk talk = {program.name, shape.quiet};
-    all_bench b = {.device = shape.device, .began = sgt_now(), .notice = sgt_talk_notice(&talk), .stop = sgt_catch_signals()};
+    all_bench b = {
+        .device = shape.device, .began = sgt_now(), .notice = sgt_talk_notice(&talk), .stop = sgt_catch_signals()};
     int rc = measure(&b, &err);
     if (rc == SGT_OK && shape.json) rc = print_json(&b, &err);
     if (rc == SGT_OK && (fflush(stdout) == EOF || ferror(stdout))) rc = sgt_fail_errno(&err, "standard output");

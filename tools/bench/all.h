@@ -1,5 +1,5 @@
-/* all.h: sgt-bench all: every other part that needs no model, on data of its own, and a page of it. all.c has the parts and
- * runs them, each in a process of its own; all_data.c makes the data, all_page.c writes the page. */
+/* all.h: sgt-bench all: every other part that needs no model, on data of its own, and a page of it. all.c has the parts
+ * and runs them, each in a process of its own; all_data.c makes the data, all_page.c writes the page. */
 #ifndef SGT_TOOLS_BENCH_ALL_H
 #define SGT_TOOLS_BENCH_ALL_H
 

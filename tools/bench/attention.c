@@ -75,7 +75,8 @@ static const attention_line *best_line(const attention_bench *b)
     const attention_line *best = NULL;
     for (size_t i = 0; i < b->count; i++) {
         const attention_line *l = &b->lines[i];
-        if (l->forward_ms > 0 && (!best || l->forward_ms + l->backward_ms < best->forward_ms + best->backward_ms)) best = l;
+        if (l->forward_ms > 0 && (!best || l->forward_ms + l->backward_ms < best->forward_ms + best->backward_ms))
+            best = l;
     }
     return best;
 }

@@ -154,7 +154,8 @@ static void show(const gemm_bench *b)
     for (size_t i = 0; i < b->count; i++) {
         const gemm_line *l = &b->lines[i];
         const sgt_cuda_gemm_shape *s = &l->shape;
-        printf("%c %-7s %-8s %-11s %7zu  %7zu  %7zu", l == best_line(b) ? '*' : ' ', l->layer, l->pass, l->epilogue, s->m, s->n, s->k);
+        printf("%c %-7s %-8s %-11s %7zu  %7zu  %7zu", l == best_line(b) ? '*' : ' ', l->layer, l->pass, l->epilogue,
+               s->m, s->n, s->k);
         if (l->ms > 0) printf("  %10.1f  %8.1f", 1e3 * l->ms, gemm_flops(s) / l->ms * 1e3 * scale);
         else printf("  %s", sgt_printable(why, sizeof why, l->why));
         if (l->ms > 0 && b->peak_flops > 0) printf("  %5.1f %%", 100 * gemm_flops(s) / l->ms * 1e3 / b->peak_flops);

@@ -1,6 +1,6 @@
-/* limit.c: what memory allows: memcpy of the same windows, out of huge pages that are already there, which waits for the
- * beginning of each; and reading them, each asked for ahead of its time, and making nothing of them. What the memory holds
- * does not matter to either, only where it lies, so nothing is read for it. */
+/* limit.c: what memory allows: memcpy of the same windows, out of huge pages that are already there, which waits for
+ * the beginning of each; and reading them, each asked for ahead of its time, and making nothing of them. What the
+ * memory holds does not matter to either, only where it lies, so nothing is read for it. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -96,8 +96,8 @@ int bench_limit_aim(bench_limit *l, const sgt_loader *loader, int threads, sgt_e
     uint64_t *bases = calloc(info.shards, sizeof *bases);
     l->rows = calloc((size_t)threads, sizeof *l->rows);
     l->sums = calloc((size_t)threads, sizeof *l->sums);
-    int rc =
-        bases && l->rows && l->sums ? find_bases(bases, loader, info.shards, err) : sgt_fail(err, SGT_ENOMEM, "out of memory");
+    int rc = bases && l->rows && l->sums ? find_bases(bases, loader, info.shards, err)
+                                         : sgt_fail(err, SGT_ENOMEM, "out of memory");
     for (; rc == SGT_OK && l->threads < threads; l->threads++)
         if (!(l->rows[l->threads] = calloc(l->batch * l->row_tokens, sizeof **l->rows)))
             rc = sgt_fail(err, SGT_ENOMEM, "out of memory for a batch");
@@ -122,8 +122,8 @@ int bench_limit_copy(void *ctx, int thread, uint64_t k, sgt_error *err)
     return SGT_OK;
 }
 
-/* A word of each line of the cache is what brings the line. Asked for four windows ahead: of 0, 1, 2, 4, 8, 16 and 32 that
- * was the fastest (EPYC Zen 4, windows of 2 KB in 2 GB). */
+/* A word of each line of the cache is what brings the line. Asked for four windows ahead, the fastest of what was
+ * tried: 0, 1, 2, 4, 8, 16 and 32. */
 int bench_limit_read(void *ctx, int thread, uint64_t k, sgt_error *err)
 {
     const bench_limit *l = ctx;

@@ -51,8 +51,8 @@ static const sgt_option table[] = {
     {"peer", 0, SGT_OPT_TEXT, &o.peer, "PYTHON",
      .help = "in turns with numpy and PyTorch (where it is), by an interpreter that has them"},
     {"limits", 0, SGT_OPT_TEXT, &o.limits, "LIST",
-     "each part beside its limit, in place of the table: numpy, memcpy, memory, scalar, mmap, threads, stream, random, ahead, "
-     "block, fill; all, none", .def = "all below the table with --peer, else none", .given = &o.limits_given,
+     "each part beside its limit, in place of the table: numpy, memcpy, memory, scalar, mmap, threads, stream, random, "
+     "ahead, block, fill; all, none", .def = "all below the table with --peer, else none", .given = &o.limits_given,
      .words = "numpy|memcpy|memory|scalar|mmap|threads|stream|random|ahead|block|fill|all|none"},
     {.name = "Output"},
     {"plot", 0, SGT_OPT_TEXT, &o.plot, "FILE.svg", .help = "a picture of it"},

@@ -40,10 +40,10 @@ typedef struct loader_limit {
 static const loader_limit limits[] = {
     {"numpy", WARM, {PRELOAD, I32, 0, 1}, {LOADER_WINDOW, I32, 0, 1}, "preload, i32", "numpy, sliding windows, i32",
      SPEED, TOKENS},
-    {"memcpy", WARM, {PRELOAD, U16, 0, 1}, {LOADER_MEMCPY, U16, 0, 1}, "preload, u16", "memcpy of the same windows", SPEED,
-     TOKENS},
-    {"memcpy", WARM, {PRELOAD, I32, 0, 1}, {LOADER_MEMCPY, U16, 0, 1}, "preload, i32", "memcpy of the same windows", SPEED,
-     TOKENS},
+    {"memcpy", WARM, {PRELOAD, U16, 0, 1}, {LOADER_MEMCPY, U16, 0, 1}, "preload, u16", "memcpy of the same windows",
+     SPEED, TOKENS},
+    {"memcpy", WARM, {PRELOAD, I32, 0, 1}, {LOADER_MEMCPY, U16, 0, 1}, "preload, i32", "memcpy of the same windows",
+     SPEED, TOKENS},
     {"memory", WARM, {PRELOAD, U16, 0, 1}, {LOADER_READ, U16, 0, 1}, "preload, u16", "reading them and no more", SPEED,
      TOKENS},
     {"memory", WARM, {PRELOAD, U16, 0, 2}, {LOADER_READ, U16, 0, 2}, "preload, u16, two threads",
@@ -52,10 +52,12 @@ static const loader_limit limits[] = {
      "a token at a time", SPEED, TOKENS},
     {"mmap", WARM, {MMAP, U16, 0, 1}, {PRELOAD, U16, 0, 1}, "mmap, warm, u16", "preload", SPEED, TOKENS},
     {"mmap", WARM, {MMAP, I32, 0, 1}, {PRELOAD, I32, 0, 1}, "mmap, warm, i32", "preload", SPEED, TOKENS},
-    {"threads", WARM, {PRELOAD, U16, 0, 2}, {PRELOAD, U16, 0, 1}, "preload, u16, two threads", "one thread", SPEED, TOKENS},
-    {"threads", WARM, {PRELOAD, I32, 0, 2}, {PRELOAD, I32, 0, 1}, "preload, i32, two threads", "one thread", SPEED, TOKENS},
-    {"threads", WARM, {LOADER_MEMCPY, U16, 0, 2}, {LOADER_MEMCPY, U16, 0, 1}, "(memcpy, two threads)", "one thread", SPEED,
+    {"threads", WARM, {PRELOAD, U16, 0, 2}, {PRELOAD, U16, 0, 1}, "preload, u16, two threads", "one thread", SPEED,
      TOKENS},
+    {"threads", WARM, {PRELOAD, I32, 0, 2}, {PRELOAD, I32, 0, 1}, "preload, i32, two threads", "one thread", SPEED,
+     TOKENS},
+    {"threads", WARM, {LOADER_MEMCPY, U16, 0, 2}, {LOADER_MEMCPY, U16, 0, 1}, "(memcpy, two threads)", "one thread",
+     SPEED, TOKENS},
     {"stream", WARM, {PRELOAD, U16, LOADER_STREAM, 1}, {PRELOAD, U16, 0, 1}, "stream, u16: wait for a batch",
      "a batch without a stream", WAIT, TOKENS},
     {"stream", WARM, {PRELOAD, I32, LOADER_STREAM, 1}, {PRELOAD, I32, 0, 1}, "stream, i32: wait for a batch",
@@ -70,14 +72,14 @@ static const loader_limit limits[] = {
     {"block", BLOCKS, {URING, I32, 0, 1}, {LOADER_FIO, LOADER_BYTES, 0, 1}, "  CPU that it takes", "fio", CPU, BYTES},
     {"fill", FILL, {PRELOAD, U16, LOADER_FILL, 1}, {LOADER_FIO, LOADER_BYTES, LOADER_FILL, 1}, "preload, cold: opening",
      "fio, in turn, 1 MiB, depth 16", SPEED, BYTES},
-    {"fill", FILL, {PRELOAD, U16, LOADER_FILL, 1}, {LOADER_FIO, LOADER_BYTES, LOADER_FILL, 1}, "  CPU that it takes", "fio",
-     CPU, BYTES},
+    {"fill", FILL, {PRELOAD, U16, LOADER_FILL, 1}, {LOADER_FIO, LOADER_BYTES, LOADER_FILL, 1}, "  CPU that it takes",
+     "fio", CPU, BYTES},
 };
 enum { LIMITS = sizeof limits / sizeof *limits };
 _Static_assert((int)LIMITS <= (int)LOADER_LINES, "room for all lines");
 
-static const char *const names[] = {"numpy", "memcpy", "memory", "scalar", "mmap", "threads", "stream", "random", "ahead",
-                                    "block", "fill"};
+static const char *const names[] = {"numpy", "memcpy", "memory", "scalar", "mmap", "threads", "stream", "random",
+                                    "ahead", "block", "fill"};
 
 int loader_limit_count(void) { return sizeof names / sizeof *names; }
 const char *loader_limit_name(int i) { return names[i]; }
@@ -100,7 +102,8 @@ static uint32_t narrow_seq(const loader_bench *b)
 
 static loader_result blank(const loader_bench *b, group_kind kind, const side *s)
 {
-    return (loader_result){.who = s->who, .output = s->output, .way = s->way, .threads = s->threads, .cold = kind >= COLD,
+    return (loader_result){.who = s->who, .output = s->output, .way = s->way, .threads = s->threads,
+                           .cold = kind >= COLD,
                            .sampling = kind == BLOCKS ? SGT_SAMPLING_BLOCK
                                        : kind == FILL ? SGT_SAMPLING_SEQUENTIAL
                                                       : SGT_SAMPLING_RANDOM,
@@ -204,8 +207,8 @@ void loader_limits_show(const loader_bench *b)
             continue;
         }
         int digits = l->kind == CPU || l->unit == BYTES ? 3 : l->kind == WAIT ? 2 : 1;
-        printf("%-30s %9.*f %-9s  %-30s %9.*f", l->ours_text, digits, figure(b, l, line->ours), unit_name(l), l->other_text,
-               digits, figure(b, l, line->other));
+        printf("%-30s %9.*f %-9s  %-30s %9.*f", l->ours_text, digits, figure(b, l, line->ours), unit_name(l),
+               l->other_text, digits, figure(b, l, line->other));
         if (l->kind == SPEED) printf("  %6.3f", loader_line_share(b, line));
         printf("\n");
     }
@@ -217,8 +220,8 @@ json_t *loader_limits_json(const loader_bench *b)
     for (size_t i = 0; i < b->line_count; i++) {
         const loader_line *line = &b->lines[i];
         const loader_limit *l = line->limit;
-        json_t *j = json_pack("{s:s, s:s, s:s, s:s}", "limit", l->name, "ours", l->ours_text + strspn(l->ours_text, " "),
-                              "other", l->other_text, "unit", unit_name(l));
+        json_t *j = json_pack("{s:s, s:s, s:s, s:s}", "limit", l->name, "ours",
+                              l->ours_text + strspn(l->ours_text, " "), "other", l->other_text, "unit", unit_name(l));
         if (line->why) json_object_set_new(j, "left_out", json_string(line->why));
         else {
             json_object_set_new(j, "ours_is", json_real(figure(b, l, line->ours)));

@@ -232,8 +232,9 @@ static int cold_slice(loader_bench *b, drawer *d, loader_result *r, int turn, do
         d->next = (b->cold_rows + r->batch - 1) / r->batch;
         if ((rc = evict_all(b, err)) == SGT_OK && (rc = drawer_open(d, b, r, r->threads, err)) == SGT_OK &&
             (rc = evict_all(b, err)) == SGT_OK)
-            rc = r->sampling == SGT_SAMPLING_BLOCK ? block_slice(d, r, seconds, &sum, err)
-                                                   : draw_slice(d, r, cold_batches(b, r), seconds - sum.seconds, &sum, err);
+            rc = r->sampling == SGT_SAMPLING_BLOCK
+                     ? block_slice(d, r, seconds, &sum, err)
+                     : draw_slice(d, r, cold_batches(b, r), seconds - sum.seconds, &sum, err);
         b->cold_rows = (d->next + AHEAD) * r->batch;
         open_s += d->opened_s;
         n++;
@@ -266,7 +267,8 @@ static int copy_turn(loader_bench *b, loader_result *r, int turn, uint64_t *copi
     bench_slice s = {.first = *copied, .seconds = seconds, .threads = r->threads};
     slice_sum sum = {0};
     double cpu = cpu_seconds();
-    int rc = bench_run(&s, r->who == LOADER_READ ? bench_limit_read : bench_limit_copy, b->limit, &sum.units, &sum.seconds, err);
+    int rc = bench_run(&s, r->who == LOADER_READ ? bench_limit_read : bench_limit_copy, b->limit, &sum.units,
+                       &sum.seconds, err);
     sum.cpu_s = cpu_seconds() - cpu;
     *copied += sum.units;
     if (rc == SGT_OK) note(r, turn, &sum, 0);

@@ -73,8 +73,9 @@ void loader_show(const loader_bench *b)
 {
     show_head(b);
     if (b->grid_count) {
-        printf("%s, %" PRIu64 " thread%s\n", b->o->cold ? "Dropped from the page cache before each measurement" : "Warm",
-               b->o->threads, b->o->threads == 1 ? "" : "s");
+        printf("%s, %" PRIu64 " thread%s\n",
+               b->o->cold ? "Dropped from the page cache before each measurement" : "Warm", b->o->threads,
+               b->o->threads == 1 ? "" : "s");
         printf("  reader          out sampling    batch    seq   us/batch Mtokens/s    GB/s of limit%s  open ms\n",
                b->o->cold ? "   CPU" : "      ");
     }

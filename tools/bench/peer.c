@@ -66,7 +66,8 @@ int bench_peer(peer_result *r, const peer_run *p, sgt_error *err)
     fill_command(&k, p);
     bench_script script = {.python = p->python, .name = "torch_step.py", .text = sgt_torch_step,
                            .size = (size_t)(sgt_torch_step_end - sgt_torch_step), .args = k.args,
-                           .settings = cpu ? settings : NULL, .threads = cpu ? p->backend->threads : 0, .stop = p->stop};
+                           .settings = cpu ? settings : NULL, .threads = cpu ? p->backend->threads : 0,
+                           .stop = p->stop};
     int rc = bench_script_run(&script, said, err);
     if (rc == SGT_OK) rc = take(r, p, said, err);
     free(said);

@@ -14,9 +14,11 @@ enum { LEFT = 290, WIDE = 400, RIGHT = 310, HIGH = 18, GAP = 5, TOP = 52, HEADIN
 /* Everything of it is below .bars, so that several stand in one page. */
 static const char style[] =
     "<style>\n"
-    ".bars .page { fill: #ffffff } .bars text { fill: #1c1e21; font: 13px sans-serif } .bars .title { font-size: 16px }\n"
-    ".bars .small { fill: #5c6068 } .bars .ours { fill: #3b73b9 } .bars .light { fill: #9db9dc }\n"
-    ".bars .limit { fill: #9aa0a8 } .bars .peer { fill: #c9813a } .bars line { stroke: #5c6068; stroke-dasharray: 4 3 }\n"
+    ".bars .page { fill: #ffffff } .bars text { fill: #1c1e21; font: 13px sans-serif }\n"
+    ".bars .title { font-size: 16px } .bars .small { fill: #5c6068 }\n"
+    ".bars .ours { fill: #3b73b9 } .bars .light { fill: #9db9dc }\n"
+    ".bars .limit { fill: #9aa0a8 } .bars .peer { fill: #c9813a }\n"
+    ".bars line { stroke: #5c6068; stroke-dasharray: 4 3 }\n"
     "@media (prefers-color-scheme: dark) {\n"
     ".bars .page { fill: #15171a } .bars text { fill: #e4e6ea } .bars .small { fill: #a2a8b1 }\n"
     ".bars .ours { fill: #6ea3e6 } .bars .light { fill: #44638c } .bars .limit { fill: #767c85 }\n"
@@ -80,8 +82,8 @@ static void put_bar(bench_picture *p, const bar *b, double most, int least)
     int width = (int)(b->value / most * WIDE + 0.5), middle = p->y + HIGH - 5;
     if (width < 1) width = 1;
     put_text(p, " text-anchor=\"end\"", LEFT - 8, middle, b->name);
-    fprintf(p->f, "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/>\n", kinds[b->kind], LEFT, p->y, width,
-            HIGH);
+    fprintf(p->f, "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/>\n", kinds[b->kind], LEFT, p->y,
+            width, HIGH);
     put_text(p, " class=\"small\"", (LEFT + width > least ? LEFT + width : least) + 8, middle, b->text);
     p->y += HIGH + GAP;
 }
@@ -140,8 +142,9 @@ int bench_picture_write(bench_picture *p, const char *path, sgt_error *err)
     end_group(p);
     if (fclose(p->f) == 0)
         length = asprintf(&text,
-                          "<svg class=\"bars\" role=\"img\" xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
-                          "viewBox=\"0 0 %d %d\">\n%s<rect class=\"page\" width=\"100%%\" height=\"100%%\"/>\n%s</svg>\n",
+                          "<svg class=\"bars\" role=\"img\" xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" "
+                          "height=\"%d\" viewBox=\"0 0 %d %d\">\n%s"
+                          "<rect class=\"page\" width=\"100%%\" height=\"100%%\"/>\n%s</svg>\n",
                           wide, p->y + BOTTOM, wide, p->y + BOTTOM, style, p->body);
     int rc = length < 0 ? sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path)
                         : sgt_file_put(path, text, (size_t)length, err);

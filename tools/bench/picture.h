@@ -1,5 +1,5 @@
-/* picture.h: bars, in groups, as SVG: what every part of sgt-bench draws for --plot. Colours follow the reader's: light,
- * or dark where that is preferred.
+/* picture.h: bars, in groups, as SVG: what every part of sgt-bench draws for --plot. Colours follow the reader's:
+ * light, or dark where that is preferred.
  *
  *     bench_picture *p = bench_picture_new("Batches from out/ (0.21 GB)");
  *     bench_picture_group(p, "random, 32 rows of 1024: tokens a second");

@@ -37,8 +37,9 @@ static const sgt_option table[] = {
 static const sgt_program program = {
     .name = "sgt-bench score",
     .usage = "sgt-bench score [OPTION]... --model DIR FILE",
-    .about = "Accuracy of a model on the questions of a JSON-lines file: {\"ctx\", \"endings\", \"label\"} as HellaSwag\n"
-             "has them, or {\"text\"}, whose last word is to be said, as LAMBADA has them.",
+    .about =
+        "Accuracy of a model on the questions of a JSON-lines file: {\"ctx\", \"endings\", \"label\"} as HellaSwag\n"
+        "has them, or {\"text\"}, whose last word is to be said, as LAMBADA has them.",
     .options = table,
     .examples = "  sgt-bench score --model run/step-00001000 hellaswag_val.jsonl\n"
                 "  sgt-bench score --model gpt2/ --device cuda lambada_test.jsonl --json"};
@@ -239,7 +240,8 @@ static int plot(const scoring *s, sgt_error *err)
     char path[48], model[48];
     bench_picture *p = bench_picture_new("Right answers of %s by %s", bench_name(path, sizeof path, s->path),
                                          bench_name(model, sizeof model, s->model));
-    bench_picture_group(p, "share of %zu, on %s in %s", s->items.count, s->b->name, sgt_precision_words[s->o.precision]);
+    bench_picture_group(p, "share of %zu, on %s in %s", s->items.count, s->b->name,
+                        sgt_precision_words[s->o.precision]);
     bench_picture_bar(p, BENCH_OURS, share(s, s->right), "acc", "%.4f +- %.4f", share(s, s->right), doubt(s, s->right));
     if (s->items.kind == SCORE_CHOICE) {
         bench_picture_bar(p, BENCH_OURS, share(s, s->right_by_length), "acc_norm", "%.4f +- %.4f",

@@ -261,8 +261,8 @@ static void show_peer(const step_bench *b)
     const peer_result *p = &b->peer;
     printf("%c %9.3f  %9.0f  %s, its first five steps %.1f s, peak %s\n", b->r.ms < p->ms ? ' ' : '*', p->ms,
            p->tokens_per_s, p->name, p->first_steps_s, sgt_format_bytes(bytes, sizeof bytes, p->peak_bytes));
-    printf("\n* the fastest; ours is %.3f times as fast, with %.3f times the memory; medians of %" PRIu64 " turns\n", p->ms / b->r.ms,
-           (double)b->r.peak_bytes / (double)p->peak_bytes, o.turns);
+    printf("\n* the fastest; ours is %.3f times as fast, with %.3f times the memory; medians of %" PRIu64 " turns\n",
+           p->ms / b->r.ms, (double)b->r.peak_bytes / (double)p->peak_bytes, o.turns);
 }
 
 static void show_share(double part, double whole, int width)
@@ -274,8 +274,8 @@ static void show_share(double part, double whole, int width)
 static void show_peak(const step_result *r, int slow)
 {
     if (r->peak_flops > 0)
-        printf("%speak, a large product of matrices: %.1f %s\n", o.peer ? "" : "\n", r->peak_flops * (slow ? 1e-9 : 1e-12),
-               slow ? "GFLOP/s" : "TFLOP/s");
+        printf("%speak, a large product of matrices: %.1f %s\n", o.peer ? "" : "\n",
+               r->peak_flops * (slow ? 1e-9 : 1e-12), slow ? "GFLOP/s" : "TFLOP/s");
 }
 
 static void show(const step_bench *b)
@@ -289,7 +289,8 @@ static void show(const step_bench *b)
            k->accum, k->batch, k->seq, r->steps);
     printf("    ms/step   tokens/s  %s  of peak  datasheet   data wait  first step        peak\n",
            slow ? "GFLOP/s" : "TFLOP/s");
-    printf("%c %9.3f  %9.0f  %7.1f", !o.peer || r->ms < b->peer.ms ? '*' : ' ', r->ms, r->tokens_per_s, r->flops * (slow ? 1e-9 : 1e-12));
+    printf("%c %9.3f  %9.0f  %7.1f", !o.peer || r->ms < b->peer.ms ? '*' : ' ', r->ms, r->tokens_per_s,
+           r->flops * (slow ? 1e-9 : 1e-12));
     show_share(r->flops, r->peak_flops, 7);
     show_share(r->flops, r->datasheet_flops, 9);
     printf("  %7.3f ms  %8.2f s  %10s\n", r->wait_ms, r->open_s + r->first_s,

@@ -34,12 +34,11 @@ static const sgt_option table[] = {
     {.name = "Options"},
     {"threads", 0, SGT_OPT_COUNT, &o.threads, "N", "threads that encode", .def = "the cores at hand", .min = 1,
      .max = 1024},
-    {"cpu", 0, SGT_OPT_TEXT, &o.cpu, "auto|plain|avx2|avx512",
-     "the highest CPU level that is used", .def = "auto"},
+    {"cpu", 0, SGT_OPT_TEXT, &o.cpu, "auto|plain|avx2|avx512", "the highest CPU level that is used", .def = "auto"},
     {"peer", 0, SGT_OPT_TEXT, &o.peer, "PYTHON",
      .help = "in turn with gigatoken and tiktoken, by this interpreter, which has them"},
-    {"turns", 0, SGT_OPT_COUNT, &o.turns, "N", "with --peer and --disk: how often each has its turn", .def = "3", .min = 1,
-     .max = TOKENIZE_TURNS},
+    {"turns", 0, SGT_OPT_COUNT, &o.turns, "N", "with --peer and --disk: how often each has its turn", .def = "3",
+     .min = 1, .max = TOKENIZE_TURNS},
     {"disk", 0, SGT_OPT_TEXT, &o.disk, "FOLDER",
      .help = "whole commands instead, from files to 16-bit ids on disk, which are written below FOLDER"},
     {"plot", 0, SGT_OPT_TEXT, &o.plot, "FILE.svg", .help = "a picture of it"},
@@ -73,7 +72,7 @@ typedef struct text_bench {
     size_t next; /* the piece that the next free thread takes; atomic */
     uint64_t bytes, tokens, sum;
     double seconds; /* the median of the turns */
-    double limit_s; /* reading the text from memory and no more; or, of whole commands, writing as many ids to that disk */
+    double limit_s; /* reading the text from memory and no more; of whole commands, writing as many ids to that disk */
     tokenize_turn turn;
     char *work, *out; /* --disk: a folder of ours, and a name in it */
     tokenize_peer peers[TOKENIZE_PEERS];
@@ -212,7 +211,8 @@ static int encode_all(text_bench *b, double *seconds, sgt_error *err)
     return rc == SGT_OK ? bench_run(&s, encode_pieces, b, &units, seconds, err) : rc;
 }
 
-/* The text is looked at and nothing is made of it: what memory allows. The sum keeps the compiler from leaving it out. */
+/* The text is looked at and nothing is made of it: what memory allows. The sum keeps the compiler from leaving it
+ * out. */
 static int read_pieces(void *ctx, int thread, uint64_t k, sgt_error *err)
 {
     text_bench *b = ctx;
@@ -435,10 +435,10 @@ static int plot(text_bench *b, sgt_error *err)
 {
     char bytes[32], files[32];
     double best = fastest(b), mb = (double)b->bytes * 1e-6;
-    bench_picture *p = bench_picture_new("Text to tokens: %s in %s file%s, %s",
-                                         sgt_format_bytes(bytes, sizeof bytes, b->bytes),
-                                         sgt_format_count(files, sizeof files, b->corpus->count),
-                                         b->corpus->count == 1 ? "" : "s", o.disk ? "from files to files" : "in memory");
+    bench_picture *p =
+        bench_picture_new("Text to tokens: %s in %s file%s, %s", sgt_format_bytes(bytes, sizeof bytes, b->bytes),
+                          sgt_format_count(files, sizeof files, b->corpus->count), b->corpus->count == 1 ? "" : "s",
+                          o.disk ? "from files to files" : "in memory");
     bench_picture_group(p, "MB/s, %d thread%s", b->threads, b->threads == 1 ? "" : "s");
     bench_picture_bar(p, BENCH_OURS, mb / b->seconds, "sgt", "%.1f: %.2f Mtokens/s%s", mb / b->seconds,
                       (double)b->tokens / b->seconds * 1e-6, b->seconds <= best ? ", the fastest" : "");

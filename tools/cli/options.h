@@ -12,7 +12,8 @@
  *     int first = sgt_options_parse(&program, argc, argv);  // does not come back from --help, --version or wrong usage
  *
  * Values given stay as text where the option is TEXT, LIST or CHOICE. --name VALUE and --name=VALUE both work; "--"
- * ends options; options and operands may be mixed. Numbers are parsed to their last character: 12, 512k, 1.5M, 64MiB. */
+ * ends options; options and operands may be mixed. Numbers are parsed to their last character: 12, 512k, 1.5M,
+ * 64MiB. */
 #ifndef SGT_CLI_OPTIONS_H
 #define SGT_CLI_OPTIONS_H
 

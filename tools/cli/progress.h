@@ -4,8 +4,8 @@
  *
  * On a narrow terminal the bar becomes shorter first. Then whole parts go, the least important ones first: of items
  * with facts how many there are in a second, and the time since the beginning (what is left stays); facts, from the
- * last one on; the bar. Nothing is cut in its middle as long as there are thirty columns, and no line is longer than the
- * terminal, on which it would leave half of itself behind at each redraw. */
+ * last one on; the bar. Nothing is cut in its middle as long as there are thirty columns, and no line is longer than
+ * the terminal, on which it would leave half of itself behind at each redraw. */
 #ifndef SGT_CLI_PROGRESS_H
 #define SGT_CLI_PROGRESS_H
 

@@ -19,7 +19,8 @@ name=${DEBFULLNAME:-$(of_git %an || echo unknown)} mail=${DEBEMAIL:-$(of_git %ae
 # What dpkg-gencontrol reads. The static libraries need what pkg-config --static says: the packages of its -l's headers.
 mkdir debian
 needs=$(for header in xxhash.h liburing.h jansson.h utf8proc.h pcre2.h zlib.h zstd.h; do
-    file=$(echo "#include <$header>" | ${CC:-cc} -DPCRE2_CODE_UNIT_WIDTH=8 -E - | sed -n "s/^# 1 \"\(.*\/$header\)\".*/\1/p" | head -1)
+    file=$(echo "#include <$header>" | ${CC:-cc} -DPCRE2_CODE_UNIT_WIDTH=8 -E - |
+        sed -n "s/^# 1 \"\(.*\/$header\)\".*/\1/p" | head -1)
     dpkg-query -S "$file"
 done | sed 's/[:,].*//' | sort -u | paste -sd, | sed 's/,/, /g')
 sed "s/@MAINTAINER@/$name <$mail>/; s/@DEV_NEEDS@/$needs/" "$templates/control.in" > debian/control

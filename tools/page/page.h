@@ -1,5 +1,5 @@
-/* page.h: pages of HTML that programs write: one file that loads nothing from elsewhere, and whose policy forbids it to,
- * light or dark as the reader prefers.
+/* page.h: pages of HTML that programs write: one file that loads nothing from elsewhere, and whose policy forbids it
+ * to, light or dark as the reader prefers.
  *
  *     sgt_page_begin(f, "AMD EPYC 9R14", "sgt-bench");
  *     fputs("<p class=\"about\">...</p>\n</header>\n", f);    // the header is the caller's to end

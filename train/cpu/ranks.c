@@ -48,7 +48,7 @@ typedef struct place {
 struct sgt_cpu_group {
     sgt_ranks *r;
     size_t buckets;
-    size_t *part;  /* (buckets, ranks + 1): where in the flat arrays each rank's part begins; the last: the bucket's end */
+    size_t *part;  /* (buckets, ranks + 1): where in the flat arrays each rank's part begins; last: the bucket's end */
     size_t *first; /* (buckets + 1): of this rank's pieces, the first of each bucket */
     size_t ready, summed; /* buckets of this step that are complete here, and whose part of this rank is summed */
     int reducing;         /* the micro-step that runs is the step's last */
@@ -359,7 +359,10 @@ int sgt_cpu_ranks_total(sgt_cpu_backend *c, double *squares, sgt_error *err)
     struct sgt_cpu_group *g = c->group;
     double sums[SUMS] = {[LOSS] = c->loss_sum, [TARGETS] = (double)c->counted};
     uint64_t from = sgt_trace_begin(c->trace);
-    while (g->ready < g->buckets) g->reducing = 1, sgt_cpu_ranks_ready(c); /* a step of fewer micro-steps than promised */
+    while (g->ready < g->buckets) { /* a step of fewer micro-steps than promised */
+        g->reducing = 1;
+        sgt_cpu_ranks_ready(c);
+    }
     int rc = g->memory ? sum_the_rest(c, err) : wait_for_courier(c, err);
     if (rc < 0) return rc;
     for (size_t i = 0; i < c->piece_count; i++) sums[SQUARES] += c->squares[i];
@@ -449,7 +452,8 @@ static int compare(const sgt_cpu_backend *c, sgt_ranks *r, sgt_error *err)
     memcpy(first, mine, sizeof mine);
     int rc = r->broadcast(r, first, sizeof first, 0, err);
     if (rc == SGT_OK && memcmp(first, mine, sizeof mine) != 0)
-        rc = sgt_fail(err, SGT_EUSAGE, "its options or its CPU are not those of rank 0 (all ranks run the same command)");
+        rc = sgt_fail(err, SGT_EUSAGE,
+                      "its options or its CPU are not those of rank 0 (all ranks run the same command)");
     return rc;
 }
 

@@ -54,9 +54,9 @@ static void live_work(sgt_cuda_backend *c, unsigned i)
 void sgt_cuda_live(sgt_cuda_backend *c)
 {
     unsigned L = layers(c), head = sgt_part_head(L), embeddings = sgt_part_embeddings(L), update = sgt_part_update(L);
-    const void *const always[] = {c->params, c->copy, c->own_copy, c->grads, c->own_grads, c->m, c->v, c->control,
-                                  c->eval_control, c->place, c->outliers, c->tokens[0], c->tokens[1], c->given[0], c->given[1],
-                                  c->starts[0], c->starts[1]};
+    const void *const always[] = {c->params,    c->copy,     c->own_copy,     c->grads,     c->own_grads, c->m,
+                                  c->v,         c->control,  c->eval_control, c->place,     c->outliers,  c->tokens[0],
+                                  c->tokens[1], c->given[0], c->given[1],     c->starts[0], c->starts[1]};
     const void *const of_head[] = {c->logits, c->loss, c->row_lse, c->dln, c->scratch};
     const void *const of_embeddings[] = {c->sorted, c->order, c->scratch, c->ddrop};
     const void *const of_update[] = {c->scratch};

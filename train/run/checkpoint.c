@@ -153,7 +153,8 @@ static int write_state(const char *dir, const sgt_checkpoint_state *s, json_t *f
     char *path = sgt_join(dir, "state.json"), *text = NULL;
     int rc = SGT_OK, bad = !json || !path; /* out of memory: a state without its spikes would be taken for whole */
     if (!bad && s->skipping) bad |= json_object_set_new(json, "spikes", outliers_json(&s->scaler.outliers));
-    if (!bad && s->sets) bad |= json_object_set_new(json_object_get(json, "data"), "sets", json_loads(s->sets, 0, NULL));
+    if (!bad && s->sets)
+        bad |= json_object_set_new(json_object_get(json, "data"), "sets", json_loads(s->sets, 0, NULL));
     if (!bad) rc = sgt_sums_seal(json, err);
     if (!bad && rc == SGT_OK) bad |= !(text = sgt_json_dumps(json, JSON_INDENT(2)));
     if (bad) rc = sgt_fail(err, SGT_ENOMEM, "%s/state.json: out of memory", dir);

@@ -31,7 +31,7 @@ typedef struct sgt_checkpoint_state {
     sgt_scaler scaler;                       /* and where it stood */
     int skipping;                            /* the run leaves spikes out: scaler.outliers */
     char *choices;                           /* what the backend chose by timing, JSON text; NULL: nothing */
-    char *options;                           /* settings as JSON text, malloc'd by sgt_checkpoint_read like choices and sets */
+    char *options; /* settings as JSON text, malloc'd by sgt_checkpoint_read like choices and sets */
 } sgt_checkpoint_state;
 
 #define SGT_CHECKPOINT_PIECE ((size_t)1 << 20) /* floats moved at a time, through a buffer of so many */

@@ -1,5 +1,5 @@
-/* checkpoint_load.c: parameters and moments from a checkpoint; parameters from any Hugging Face GPT-2 directory and from
- * llm.c's files. */
+/* checkpoint_load.c: parameters and moments from a checkpoint; parameters from any Hugging Face GPT-2 directory and
+ * from llm.c's files. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +33,8 @@ static void close_parts(parts *p)
 
 static int add_part(parts *p, const char *dir, const char *name, sgt_error *err)
 {
-    if (p->count == MAX_PARTS) return sgt_fail(err, SGT_EUNSUPPORTED, "%s: more than %d files of tensors", dir, MAX_PARTS);
+    if (p->count == MAX_PARTS)
+        return sgt_fail(err, SGT_EUNSUPPORTED, "%s: more than %d files of tensors", dir, MAX_PARTS);
     char *path = sgt_join(dir, name);
     int rc = path ? sgt_safetensors_open(&p->file[p->count], path, err)
                   : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", dir);

@@ -13,7 +13,8 @@
 #define HEADER 1024 /* bytes */
 #define BLOCK 64    /* rows and columns that are turned at a time, so that both sides stay in the cache */
 
-enum { WORD_MAGIC, WORD_VERSION, WORD_POSITIONS, WORD_VOCAB, WORD_LAYERS, WORD_HEADS, WORD_CHANNELS, WORD_PADDED, WORDS };
+enum { WORD_MAGIC, WORD_VERSION, WORD_POSITIONS, WORD_VOCAB, WORD_LAYERS, WORD_HEADS, WORD_CHANNELS, WORD_PADDED,
+       WORDS };
 
 typedef struct file {
     int fd;
@@ -83,8 +84,8 @@ static int open_file(file *f, const char *path, sgt_error *err)
     int rc = sgt_pread_all(f->fd, bytes, sizeof bytes, 0, path, err);
     if (rc < 0) return rc;
     for (int i = 0; i < WORDS; i++)
-        word[i] = (int32_t)((uint32_t)bytes[4 * i] | (uint32_t)bytes[4 * i + 1] << 8 | (uint32_t)bytes[4 * i + 2] << 16 |
-                            (uint32_t)bytes[4 * i + 3] << 24);
+        word[i] = (int32_t)((uint32_t)bytes[4 * i] | (uint32_t)bytes[4 * i + 1] << 8 |
+                            (uint32_t)bytes[4 * i + 2] << 16 | (uint32_t)bytes[4 * i + 3] << 24);
     return take_header(f, word, err);
 }
 

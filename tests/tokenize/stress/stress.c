@@ -35,7 +35,8 @@ static void fail(const char *what, const char *why)
 static size_t put_word(char *to, uint64_t r)
 {
     static const char *const words[] = {"the", " cat", " sat's", "  1234", "\n", "\n\n\t", " Gr\xc3\xbc\xc3\x9f" "e",
-                                        "\xe4\xbd\xa0\xe5\xa5\xbd", "\xff\xc3", " <|endoftext|>", "...", "aaaaaaaaaaaaaaaa"};
+                                        "\xe4\xbd\xa0\xe5\xa5\xbd", "\xff\xc3", " <|endoftext|>", "...",
+                                        "aaaaaaaaaaaaaaaa"};
     const char *w = words[r % (sizeof words / sizeof *words)];
     memcpy(to, w, strlen(w));
     return strlen(w);
