@@ -128,7 +128,7 @@ static double flat_loss(sgt_diagnosis *d, double loss)
     d->filled = 0;
     unsigned n = d->blocks;
     if (n == SGT_FLAT_BLOCKS) {
-        for (unsigned i = 0; i < n / 2; i++) d->block[i] = (d->block[2 * i] + d->block[2 * i + 1]) / 2;
+        for (size_t i = 0; i < n / 2; i++) d->block[i] = (d->block[2 * i] + d->block[2 * i + 1]) / 2;
         d->blocks = n = n / 2;
         d->block_steps *= 2;
     }

@@ -130,7 +130,8 @@ static fio_run wanted(const loader_result *r)
     uint64_t row = 2 * ((uint64_t)r->seq + 1);
     if (r->way == LOADER_FILL || r->sampling == SGT_SAMPLING_SEQUENTIAL)
         return (fio_run){"read", "sequential", 1 << 20, LARGE_DEPTH};
-    if (r->sampling == SGT_SAMPLING_BLOCK) return (fio_run){"randread", "random", 2 * SGT_BLOCK_TOKENS, LARGE_DEPTH};
+    if (r->sampling == SGT_SAMPLING_BLOCK)
+        return (fio_run){"randread", "random", (uint64_t)2 * SGT_BLOCK_TOKENS, LARGE_DEPTH};
     return (fio_run){"randread", "random", (row + 4095) / 4096 * 4096, DEPTH};
 }
 

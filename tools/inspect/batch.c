@@ -88,7 +88,7 @@ static int row_text(const drawing *d, const int32_t *row, uint32_t own, char *ou
     for (size_t i = 0; i < bytes && used + 3 < SHOWN_TEXT; i++) {
         const char *name = text[i] == '\n' ? "\\n" : text[i] == '\t' ? "\\t" : text[i] == '\r' ? "\\r" : NULL;
         if (name) shown[used++] = *name++;
-        shown[used++] = name ? *name : text[i] ? text[i] : ' ';
+        shown[used++] = (char)(name ? *name : text[i] ? text[i] : ' ');
     }
     while (used && bytes > used && ((uint8_t)shown[used - 1] & 0xc0) == 0x80)
         used--; /* not half a character at the cut */

@@ -168,7 +168,7 @@ static json_t *excerpt_json(const excerpt *e)
     if (e->shard) {
         json_object_set_new(o, "shard", sgt_json_text(e->shard->path, strlen(e->shard->path)));
         json_object_set_new(o, "token", json_integer((json_int_t)e->offset));
-        json_object_set_new(o, "byte", json_integer((json_int_t)(e->shard->header.data + 2 * e->offset)));
+        json_object_set_new(o, "byte", json_integer((json_int_t)e->shard->header.data + 2 * (json_int_t)e->offset));
         json_object_set_new(o, "id", json_integer(e->ids[e->at]));
     } else {
         json_object_set_new(o, "shard", json_null());

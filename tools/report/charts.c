@@ -84,7 +84,7 @@ static int rising(const void *a, const void *b)
 static int find_most(report_chart *c, const report *r, size_t *above, sgt_error *err)
 {
     size_t n = 0;
-    double *all = malloc(REPORT_RUNS * REPORT_BINS * sizeof *all), most = 0;
+    double *all = malloc(sizeof *all * REPORT_RUNS * REPORT_BINS), most = 0;
     if (!all) return no_memory(err);
     for (size_t i = 0; i < r->count; i++) {
         const report_bins *b = &r->runs[i].bins;

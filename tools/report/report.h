@@ -133,7 +133,7 @@ typedef struct report_tick {
 } report_tick;
 
 #define REPORT_TICKS 16
-#define REPORT_SERIES (4 * REPORT_RUNS)
+#define REPORT_SERIES ((size_t)4 * REPORT_RUNS)
 
 typedef struct report_chart {
     int log_y, zero;    /* zero: y begins there */

@@ -98,7 +98,7 @@ static void decide_sizes(sgt_cpu_backend *c, const sgt_backend_options *o)
     c->tiles = (c->N + c->tile - 1) / c->tile;
     c->head = (sgt_head){.V = c->V, .C = c->C, .bf16 = c->bf16, .threads = c->threads};
     c->own_head = (c->bf16 || !c->rounding) && sgt_head_possible(&c->head);
-    size_t most = SGT_HEAD_ROWS * (c->own_head && c->bf16 ? 2 : 1), chunks = (c->N + most - 1) / most;
+    size_t most = (size_t)SGT_HEAD_ROWS * (c->own_head && c->bf16 ? 2 : 1), chunks = (c->N + most - 1) / most;
     c->head.n = c->head_rows = (c->N + chunks - 1) / chunks;
     c->head_last = c->N - (c->N - 1) / c->head_rows * c->head_rows;
     c->scratch_floats = (c->k->attention_scratch(c->T, c->D) + 15) / 16 * 16;
@@ -264,14 +264,14 @@ static int new_backend(sgt_cpu_backend **out, const sgt_backend_options *o, sgt_
 /* The library writes some of its kernels as the first product runs: forward, to the input, to the weight. */
 static void run_small_products(const sgt_cpu_backend *c)
 {
-    enum { SIDE = 256 };
+    const size_t side = 256;
     sgt_gemm *g;
-    float *room = calloc(3 * SIDE * SIDE, sizeof *room);
+    float *room = calloc(3 * side * side, sizeof *room);
     for (int i = 0; i < 3 && room; i++) {
-        sgt_gemm_shape s = {.m = SIDE, .n = SIDE, .k = SIDE, .trans_a = i == 2, .trans_b = i == 1, .lda = SIDE,
-                            .ldb = SIDE, .ldc = SIDE, .bias = i == 0, .bf16 = c->bf16};
+        sgt_gemm_shape s = {.m = side, .n = side, .k = side, .trans_a = i == 2, .trans_b = i == 1, .lda = side,
+                            .ldb = side, .ldc = side, .bias = i == 0, .bf16 = c->bf16};
         if (sgt_gemm_plan(&g, &s, c->threads, NULL) < 0) break;
-        sgt_gemm_run(g, room, room + SIDE * SIDE, room, room + 2 * SIDE * SIDE);
+        sgt_gemm_run(g, room, room + side * side, room, room + 2 * side * side);
         sgt_gemm_free(g);
     }
     free(room);
