@@ -174,7 +174,7 @@ void sgt_gemm_run(const sgt_gemm *g, const void *a, const void *b, const float *
 void sgt_gemm_free(sgt_gemm *g);
 int sgt_gemm_has_bf16(void); /* whether this CPU multiplies bfloat16 by itself, and we or oneDNN know how */
 size_t sgt_gemm_scratch(int threads);
-/* Whose products a plan in float32 or in bfloat16 has: "own products", "oneDNN 2.6.3"; NULL: oneDNN's, not loaded
+/* Whose products a plan in float32 or in bfloat16 has: "own matrix products", "oneDNN 2.6.3"; NULL: oneDNN's, not loaded
  * yet. */
 const char *sgt_gemm_library(int bf16);
 

@@ -178,7 +178,7 @@ static void print_summary(const char *out, const sgt_tokenize_result *r)
     if (!r->invalid_utf8) return;
     print_count("", r->invalid_utf8, "place");
     printf(" not UTF-8, %s; manifest.json names the first\n",
-           !strcmp(o.invalid_utf8, "replace") ? "replaced by U+FFFD" : "kept byte for byte");
+           !strcmp(o.invalid_utf8, "replace") ? "replaced by U+FFFD" : "kept byte for byte (see --invalid-utf8)");
 }
 
 static sgt_normalize normalize(void)
@@ -338,6 +338,8 @@ int main(int argc, char **argv)
     if (!count) sgt_usage(&program, "wanted INPUT... and OUT (such as: sgt-tokenize corpus/ out/)");
     if (count == 1 && !o.dry_run)
         sgt_usage(&program, "wanted INPUT... and OUT, got only %s (the last one is OUT)", argv[first]);
+    if (!o.dry_run && strcmp(argv[argc - 1], "-") == 0)
+        sgt_usage(&program, "OUT is a folder, and - is none (./- is one of that name)");
     sgt_take_cpu(&program, o.cpu);
     check_ranks();
     check_train_vocab();

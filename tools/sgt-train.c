@@ -219,7 +219,8 @@ static void print_end(const sgt_train_result *r)
                sgt_format_count(a, sizeof a, r->sets[i].rows), r->sets[i].epochs);
     if (r->documents != UINT64_MAX) printf("documents begun: %s\n", sgt_format_count(a, sizeof a, r->documents));
     printf("compute: %.3g PF-days\n", r->pf_days);
-    printf("time: %.1f minutes\n", r->seconds / 60);
+    printf("time: %.1f minutes", r->seconds / 60);
+    printf(r->seconds < 600 ? " (%.1f s)\n" : "\n", r->seconds);
     printf("memory: %s of %s (%.1f %%)\n", sgt_format_bytes(a, sizeof a, r->peak_bytes),
            sgt_format_bytes(b, sizeof b, r->total_bytes), 100 * (double)r->peak_bytes / (double)r->total_bytes);
     if (r->checkpoint) printf("checkpoint: %s\n", sgt_printable(path, sizeof path, r->checkpoint));

@@ -361,7 +361,7 @@ static void say_plan(const sgt_trainer *t)
     char after[64] = "", to[64] = "";
     double tokens = (double)(s->steps * s->accum) * (double)(s->batch * s->seq);
     uint64_t n = sgt_model_parameters(&t->model);
-    if (s->warmup) snprintf(after, sizeof after, " after %" PRIu64 " steps of warm-up", s->warmup);
+    if (s->warmup) snprintf(after, sizeof after, " after %" PRIu64 " step%s of warm-up", s->warmup, s->warmup == 1 ? "" : "s");
     if (t->schedule.kind != SGT_CONSTANT) snprintf(to, sizeof to, ", to %.3g at the end", s->min_lr);
     sgt_say(&t->o->notice, "plan: lr %s, %.3g%s%s; %.3g PF-days in all (6 N D, N = %.4g parameters, D = %.4g tokens)",
             s->schedule, s->lr, after, to, sgt_pf_days(n, tokens), (double)n, tokens);

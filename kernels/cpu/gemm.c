@@ -227,7 +227,7 @@ int sgt_gemm_has_bf16(void)
 
 const char *sgt_gemm_library(int bf16)
 {
-    return sgt_own_product(bf16) ? "own products" : sgt_dnnl_title();
+    return sgt_own_product(bf16) ? "own matrix products" : sgt_dnnl_title();
 }
 
 /* k = 0: the product is zero. */

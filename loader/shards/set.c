@@ -247,15 +247,15 @@ static uint32_t decide_vocab(const sgt_set *s, uint32_t asked)
 static int leave_out_short(sgt_set *s, const char *path, const sgt_loader_options *o, sgt_error *err)
 {
     uint32_t all = s->count, kept = 0, most = o->sampling == SGT_SAMPLING_DOCUMENTS ? 0 : o->seq;
-    sgt_set_shard first = {0}; /* the first that is too short */
+    sgt_set_shard longest = {0}; /* of those that are too short */
     for (uint32_t i = 0; i < all; i++) {
         if (s->shards[i].head.tokens > most) {
             s->tokens += s->shards[i].head.tokens;
             s->shards[kept++] = s->shards[i];
-        } else if (!first.path) {
-            first = s->shards[i];
         } else {
-            free(s->shards[i].path);
+            int longer = !longest.path || s->shards[i].head.tokens > longest.head.tokens;
+            free(longer ? longest.path : s->shards[i].path);
+            if (longer) longest = s->shards[i];
         }
     }
     s->count = kept;
@@ -263,18 +263,20 @@ static int leave_out_short(sgt_set *s, const char *path, const sgt_loader_option
     int rc = SGT_OK;
     uint64_t window = (uint64_t)most + 1;
     if (!kept && most == 0)
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: no shard has a token (%s has none)", path, first.path);
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: no shard has a token (%s has none)", path, longest.path);
+    else if (!kept && longest.head.tokens < 2)
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: no shard has two tokens (a row and its targets take more text)", path);
     else if (!kept)
         rc = sgt_fail(err, SGT_EFORMAT,
-                      "%s: no shard has the %" PRIu64 " tokens of a window: %s has %" PRIu64 " (a sequence length of "
-                      "up to its tokens less one fits)",
-                      path, window, first.path, first.head.tokens);
+                      "%s: no shard has the %" PRIu64 " tokens of a window: %s has %" PRIu64 " (take a sequence length "
+                      "of at most %" PRIu64 ", or more text)",
+                      path, window, longest.path, longest.head.tokens, longest.head.tokens - 1);
     else if (s->skipped)
         sgt_say(&o->notice,
                 "%s: left out %" PRIu32 " of %" PRIu32 " shards with fewer than the %" PRIu64 " tokens of a window (%s "
                 "has %" PRIu64 ")",
-                path, s->skipped, all, window, first.path, first.head.tokens);
-    free(first.path);
+                path, s->skipped, all, window, longest.path, longest.head.tokens);
+    free(longest.path);
     return rc;
 }
 

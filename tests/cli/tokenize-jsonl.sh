@@ -33,7 +33,7 @@ nothing_left() { [ ! -e "$1" ] || fail "$1 was left behind"; }
 bad() { # LINE MESSAGE
     printf '{"text":"a"}\n\n%b\n{"text":"b"}' "$1" > bad.jsonl
     run 1 sgt-tokenize bad.jsonl out-bad
-    stderr_is "sgt-tokenize: bad.jsonl: line 3: $2 (--skip-bad leaves such lines out)"
+    stderr_is "sgt-tokenize: bad.jsonl: line 3: $2 (${3:-}--skip-bad leaves such lines out)"
     nothing_left out-bad
     run 0 sgt-tokenize --skip-bad bad.jsonl out-bad
     stdout_has 'out-bad: 4 tokens, 2 documents'
@@ -43,8 +43,8 @@ bad() { # LINE MESSAGE
     stdout_has '"bad_lines": 1, "lone_surrogates": 0'
     rm -r out-bad
 }
-bad '{"text":1}' 'the field is not a string'
-bad '{"txt":"a"}' 'the field is missing'
+bad '{"text":1}' 'the field is not a string' '--field NAME says which has the text, '
+bad '{"txt":"a"}' 'the field is missing' '--field NAME says which has the text, '
 bad '{"text":"a"' 'byte 12: wanted , or }'
 bad '{"text":"a\\x"}' 'byte 11: no such escape'
 bad '{"text":"a\377"}' 'byte 11: not UTF-8'

@@ -109,7 +109,7 @@ stderr_is 'sgt-tokenize: pattern: at byte 1: missing terminating ] for character
 run 1 sgt-tokenize --train-vocab 300 nowhere n
 stderr_is 'sgt-tokenize: nowhere: No such file or directory'
 run 1 sgt-tokenize --train-vocab 300 lines.jsonl n
-stderr_matches '^sgt-tokenize: lines.jsonl: line 2: .* \(--skip-bad leaves such lines out\)$'
+stderr_is 'sgt-tokenize: lines.jsonl: line 2: the field is missing (--field NAME says which has the text, --skip-bad leaves such lines out)'
 head -c 200 /dev/zero | tr '\0' a > long.txt
 echo ! >> long.txt
 run 1 sgt-tokenize --train-vocab 300 --pattern '(*LIMIT_MATCH=100)(a|aa)+$|.' long.txt n

@@ -10,7 +10,7 @@ printf 'ok' > in/a
 printf 'a\377b\303 c\342\202d\355\240\200' > in/b
 run 0 sgt-tokenize in keep
 stderr_is ''
-stdout_has '6 places not UTF-8, kept byte for byte; manifest.json names the first'
+stdout_has '6 places not UTF-8, kept byte for byte (see --invalid-utf8); manifest.json names the first'
 grep -q '"invalid_utf8": 6' keep/manifest.json || fail 'count in manifest.json'
 offsets=$(for n in 1 3 6 9 10 11; do echo "{\"path\":\"b\",\"offset\":$n}"; done | paste -sd,)
 [ "$(tr -d ' \n' < keep/manifest.json | sed 's/.*"invalid_utf8_at"://')" = "[$offsets]}" ] ||

@@ -35,11 +35,11 @@ validation d
 run 0 sgt-train $small --run said --steps 4 --eval-every 2
 stdout_matches '^tokens seen: 128 training, [0-9,]+ validation, [0-9,]+ in all$'
 stdout_matches '^documents begun: [0-9]+$'
-stdout_matches '^time: 0\.0 minutes$'
+stdout_matches '^time: 0\.0 minutes \([0-9.]+ s\)$'
 stdout_matches '^memory: .* MiB of .* GiB \([0-9.]+ %\)$'
 stdout_matches '^checkpoint: said/step-00000004$'
 stderr_has 'sgt-train: model: 1 layers, 16 channels, 2 heads, vocabulary 256: 0.0 million parameters; '
-stderr_matches '; (fp32|bf16), [a-z0-9/]+ kernels, (own products|oneDNN [0-9.]+)$'
+stderr_matches '; (fp32|bf16), [a-z0-9/]+ kernels, (own matrix products|oneDNN [0-9.]+)$'
 stderr_matches '^sgt-train: data: 153601 tokens in 1 shard; steps 0 to 4, each 1 x 2 x 16 tokens, lr 0\.001$'
 # mfu: 6 operations for each of 12 x 16 x 16 + 256 x 16 weights and 12 x 16 x 16 for attention a token, of that many
 peak=$(sed -nE 's/.* reach ([0-9.e-]+) TFLOP\/s, measured \(mfu\)$/\1/p' .stderr)

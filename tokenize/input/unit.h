@@ -41,6 +41,12 @@ typedef struct sgt_bad_line {
     const char *why;     /* NULL: there is none */
 } sgt_bad_line;
 
+/* What else than leaving the line out may help: another field, where the line as such is good. */
+static inline const char *sgt_bad_line_option(uint64_t byte)
+{
+    return byte ? "" : "--field NAME says which has the text, ";
+}
+
 typedef struct sgt_invalid_at {
     uint64_t file, offset;
 } sgt_invalid_at;

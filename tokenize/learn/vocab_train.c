@@ -181,8 +181,8 @@ static int bad_line(const counting *c, sgt_error *err)
     for (size_t i = 0; i < c->line_units; i++)
         if (c->lines[i].ticket <= c->failed && c->lines[i].file == c->bad.file) line += c->lines[i].lines;
     if (c->bad.byte) snprintf(at, sizeof at, " byte %" PRIu64 ":", c->bad.byte);
-    return sgt_fail(err, SGT_EFORMAT, "%s: line %" PRIu64 ":%s %s (--skip-bad leaves such lines out)",
-                    c->corpus->files[c->bad.file].path, line, at, c->bad.why);
+    return sgt_fail(err, SGT_EFORMAT, "%s: line %" PRIu64 ":%s %s (%s--skip-bad leaves such lines out)",
+                    c->corpus->files[c->bad.file].path, line, at, c->bad.why, sgt_bad_line_option(c->bad.byte));
 }
 
 static int start(counting *c, counter *all, size_t threads, sgt_error *err)

@@ -310,7 +310,8 @@ static int approach(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     o->had_work = sgt_out_file_exists(r->path, ".work");
     if (rc < 0) return rc;
     if (!o->had_work && (rc = sgt_out_is_complete(r, err)) != 0 && (rc > 0 || !r->force)) return rc;
-    if (!o->made && access(r->path, R_OK | W_OK | X_OK) < 0) return sgt_fail_errno(err, "%s", r->path);
+    if (!o->made && access(r->path, R_OK | W_OK | X_OK) < 0)
+        return sgt_fail_errno(err, "%s: OUT cannot be written to", r->path);
     if (!(o->work = sgt_join(r->path, ".work"))) return no_memory(r->path, err);
     return sgt_make_folders(r->path, err);
 }

@@ -201,8 +201,8 @@ static int bad_line(const sgt_record *r, const sgt_bad_line *b, sgt_error *err)
 {
     char at[40] = "";
     if (b->byte) snprintf(at, sizeof at, " byte %" PRIu64 ":", b->byte);
-    return sgt_fail(err, SGT_EFORMAT, "%s: line %" PRIu64 ":%s %s (--skip-bad leaves such lines out)",
-                    r->corpus->files[b->file].path, r->now.line + 1, at, b->why);
+    return sgt_fail(err, SGT_EFORMAT, "%s: line %" PRIu64 ":%s %s (%s--skip-bad leaves such lines out)",
+                    r->corpus->files[b->file].path, r->now.line + 1, at, b->why, sgt_bad_line_option(b->byte));
 }
 
 static int record_part(sgt_record *r, const sgt_part *p, const sgt_unit *u, sgt_error *err)
