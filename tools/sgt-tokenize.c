@@ -306,6 +306,7 @@ static int tokenize(sgt_tokenize_options *options)
     rc = sgt_tokenize(options, &result, &err);
     sgt_progress_end(m.bar);
     if (rc < 0 && ranks) ranks->give_up(ranks, &err);
+    if (rc == SGT_ESTOPPED) sgt_fail(&err, rc, "stopped (the same command goes on with it)");
     if (rc < 0) code = sgt_report_failure(&program, &err);
     else code = sgt_ranks_first(ranks) ? print_result(options->out, &result) : SGT_EXIT_OK;
     sgt_ranks_close(ranks, code);
