@@ -409,9 +409,9 @@ int sgt_settings_same_run(const sgt_settings *s, const char *text, int moved, sg
     if (!now) return sgt_fail(err, SGT_ENOMEM, "options: out of memory");
     sgt_settings_default(&kept);
     int rc = sgt_settings_merge(&kept, text, "the checkpoint's options", 1, err);
-    if (kept.init) kept.model = NULL; /* its shape came from there */
     for (size_t i = 0; i < SGT_SETTINGS && rc == SGT_OK; i++) {
         if (table[i].flags & (moved ? MAY_CHANGE | DEVICE : MAY_CHANGE)) continue;
+        if (i == SGT_SET_MODEL && kept.init) continue; /* its shape came from there */
         if (!render(now, MAX_VALUE, s, i) || !render(then, MAX_VALUE, &kept, i))
             rc = sgt_fail(err, SGT_ENOMEM, "options: out of memory");
         else if (strcmp(now, then) != 0)

@@ -122,6 +122,7 @@ state = {"version": 1, "step": 20, "tokens": 640, "documents": 3,
          "machine": {"device": "cpu", "cpu_level": "avx512", "library": "oneDNN 2.6.3"}, "options": options}
 put("state", "whole", json.dumps(state))
 put("state", "options", json.dumps(options))
+put("state", "init", json.dumps({"init": "gpt2", "seed": 2}))
 put("state", "negative", json.dumps({**state, "schedule": {**state["schedule"], "warmup": -1, "steps": -1}}))
 put("state", "huge", json.dumps({**state, "step": 2**62, "tokens": 2**63 - 1}))
 put("state", "spikes", json.dumps({**state, "spikes": {"taken": 2, "spikes": 1, "loss": [1.0, 2.0], "norm": [1.0, 2.0]}}))

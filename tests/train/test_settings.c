@@ -174,6 +174,22 @@ Test(settings, which_may_differ_in_a_resumed_run)
     free(text);
 }
 
+/* What --model would be is nobody's question in a run that --init began. */
+Test(settings, whose_shape_came_from_elsewhere)
+{
+    sgt_settings s;
+    sgt_error err;
+    static const char begun[] = "{\"init\": \"gpt2/\"}";
+    sgt_settings_default(&s);
+    cr_assert_eq(sgt_settings_merge(&s, begun, "x", 1, &err), 0);
+    cr_expect_eq(sgt_settings_same_run(&s, begun, 0, &err), 0, "%s", err.text);
+    cr_expect_eq(sgt_settings_same_run(&s, "{}", 0, &err), SGT_EUNSUPPORTED);
+    cr_expect(strstr(err.text, "--init: it is \"gpt2/\" here and was not set in"), "%s", err.text);
+    s.model = NULL;
+    cr_expect_eq(sgt_settings_same_run(&s, begun, 0, &err), 0, "%s", err.text);
+    sgt_settings_free(&s);
+}
+
 /* A run may move from one device to another: then what one of them alone has may differ, and no more. */
 Test(settings, which_may_differ_on_another_device)
 {
