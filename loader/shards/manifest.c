@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/todo.h"
 #include "shards/json_dumps.h"
 #include "shards/shard.h"
 
@@ -259,7 +260,7 @@ done:
         sgt_manifest_free(&got);
     else
         *m = got;
-    return rc;
+    return sgt_fail_todo(err, rc, "damaged: copy the folder again, or tokenize again with --force");
 }
 
 void sgt_manifest_free(sgt_manifest *m)

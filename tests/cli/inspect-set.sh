@@ -102,7 +102,7 @@ stderr_has 'sgt-inspect: hurt/manifest.json: line 1: '
 damage && sed 's/"tokens": \([0-9]*\)$/"tokens": \1/; s/"file": "train_000000.bin"/"file": "..\/train_000000.bin"/' \
     out/manifest.json > hurt/manifest.json
 verify
-stderr_is 'sgt-inspect: hurt/manifest.json: shard "../train_000000.bin" lies outside the folder: refused'
+stderr_is 'sgt-inspect: hurt/manifest.json: shard "../train_000000.bin" lies outside the folder: refused (damaged: copy the folder again, or tokenize again with --force)'
 
 # a vocabulary that is not known is not decoded
 damage && rm hurt/manifest.json && patch hurt/train_000000.bin 24 1

@@ -61,6 +61,10 @@ refused() { # MESSAGE VOCAB [OPTION]...
     shift
     run 1 sgt-tokenize --vocab "$@" in.txt refused
     stdout_is ''
+    case $message in
+    *')' | nowhere*) ;;
+    *) message="$message (wanted a byte-level BPE, whole: tokenizer.json, merges.txt, vocab.json or .tiktoken)" ;;
+    esac
     stderr_is "sgt-tokenize: $message"
     absent refused
 }

@@ -156,7 +156,8 @@ Test(set, the_manifest_decides)
     expect_failure(open_only("d", NULL, why), SGT_EIO, "d/train_000001.bin: No such file or directory");
     put_bytes("d/manifest.json", "{}", 2);
     expect_failure(open_only("d", NULL, why), SGT_EFORMAT,
-                   "d/manifest.json: field version: missing, or not a whole number from 0");
+                   "d/manifest.json: field version: missing, or not a whole number from 0 (damaged: copy the folder again, "
+                   "or tokenize again with --force)");
 }
 
 Test(set, checksum_of_another_shard)

@@ -10,6 +10,7 @@
 #include "alphabet.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/todo.h"
 #include "text/pattern.h"
 #include "vocab_file.h"
 
@@ -342,7 +343,8 @@ int sgt_vocab_load(sgt_vocab **out, const char *path, const char *rule, sgt_erro
     free(s.merges_path);
     free(s.vocab_path);
     free(s.keep);
-    return rc;
+    return sgt_fail_todo(err, rc,
+                         "wanted a byte-level BPE, whole: tokenizer.json, merges.txt, vocab.json or .tiktoken");
 }
 
 int sgt_vocab_of(sgt_vocab **out, const sgt_tokenize_options *o, sgt_error *err)
