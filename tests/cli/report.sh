@@ -236,6 +236,7 @@ for kind in 0 1 2 3 4; do
 done
 mv d gone
 run 0 sgt-report trained
+stderr_is 'sgt-report: trained: no estimate of its memory: d: No such file or directory'
 grep -q '<p class="none">No estimate: ' report.html || fail 'it is not said why there is no estimate'
 rm -r trained
 

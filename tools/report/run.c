@@ -164,6 +164,8 @@ int report_run_open(report_run *r, const char *path, const sgt_notice *notice, s
     read_checkpoint(r);
     sum_up(r);
     if (r->log.count) estimate(r);
+    if (r->log.count && r->settings_known && !r->estimated)
+        sgt_say(notice, "%s: no estimate of its memory: %s", r->name, r->why_not);
     report_advise(r);
     free(r->log.rows); /* 10^6 steps have 100 MB, and other runs follow */
     r->log.rows = NULL;
