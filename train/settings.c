@@ -359,7 +359,7 @@ static int render(char *out, size_t n, const sgt_settings *s, size_t i)
         snprintf(out, n, "%llu", (unsigned long long)*(const uint64_t *)at);
     if (table[i].kind == REAL && *(const double *)at != SGT_DEFAULT_REAL)
         for (int digits = 6; digits <= 17; digits++) {
-            snprintf(out, n, "%.*g", digits, *(const double *)at);
+            snprintf(out, n, "%.*g", digits, *(const double *)at + 0.0); /* -0 is 0 */
             if (strtod(out, NULL) == *(const double *)at) break;
         }
     if (table[i].kind == TEXT && *(const char *const *)at) {

@@ -123,6 +123,7 @@ state = {"version": 1, "step": 20, "tokens": 640, "documents": 3,
 put("state", "whole", json.dumps(state))
 put("state", "options", json.dumps(options))
 put("state", "init", json.dumps({"init": "gpt2", "seed": 2}))
+put("state", "minus-zero", json.dumps({"lr": -0.0, "loss-scale": 1}))
 put("state", "negative", json.dumps({**state, "schedule": {**state["schedule"], "warmup": -1, "steps": -1}}))
 put("state", "huge", json.dumps({**state, "step": 2**62, "tokens": 2**63 - 1}))
 put("state", "spikes", json.dumps({**state, "spikes": {"taken": 2, "spikes": 1, "loss": [1.0, 2.0], "norm": [1.0, 2.0]}}))

@@ -174,6 +174,20 @@ Test(settings, which_may_differ_in_a_resumed_run)
     free(text);
 }
 
+/* JSON's -0 is an integer, and comes back as 0. */
+Test(settings, minus_zero_is_zero)
+{
+    sgt_settings s;
+    sgt_error err;
+    sgt_settings_default(&s);
+    s.weight_decay = -0.0;
+    char *text = sgt_settings_json(&s);
+    cr_expect(strstr(text, "\"weight-decay\": 0,"), "%s", text);
+    s.weight_decay = 0;
+    cr_expect_eq(sgt_settings_same_run(&s, text, 0, &err), 0, "%s", err.text);
+    free(text);
+}
+
 /* What --model would be is nobody's question in a run that --init began. */
 Test(settings, whose_shape_came_from_elsewhere)
 {
