@@ -152,7 +152,7 @@ static void find_axes(const report_chart *c, axis *x, axis *y, int wide, int hig
         memcpy(x->ticks, c->x_ticks, c->x_tick_count * sizeof *x->ticks);
         x->count = c->x_tick_count;
         for (size_t i = 0; i < x->count && wide <= NARROW; i++)
-            if (*x->ticks[i].brief) snprintf(x->ticks[i].text, sizeof x->ticks[i].text, "%s", x->ticks[i].brief);
+            if (*x->ticks[i].brief) memcpy(x->ticks[i].text, x->ticks[i].brief, sizeof x->ticks[i].brief);
     } else {
         put_linear_ticks(x, x_unit, wide > NARROW ? 8 : 4);
     }
