@@ -443,15 +443,17 @@ int sgt_cpu_ranks_get(sgt_cpu_backend *c, sgt_state what, size_t at, size_t coun
 /* What all ranks have to have been asked for alike: none would notice otherwise. */
 static int compare(const sgt_cpu_backend *c, sgt_ranks *r, sgt_error *err)
 {
-    double mine[] = {c->model.layers,  c->model.channels,        c->model.heads,       c->model.vocab,
-                     c->model.untied,  c->B,                     c->T,                 c->accum,
-                     c->rounding,      c->format,                c->dropout,           (double)c->seed,
-                     c->optim.kind,    (double)c->optim.beta1,   (double)c->optim.beta2, (double)c->optim.momentum,
-                     c->optim.nesterov, (double)c->optim.weight_decay, (double)c->optim.grad_clip, c->bf16};
-    double first[sizeof mine / sizeof *mine];
-    memcpy(first, mine, sizeof mine);
-    int rc = r->broadcast(r, first, sizeof first, 0, err);
-    if (rc == SGT_OK && memcmp(first, mine, sizeof mine) != 0)
+    struct {
+        uint64_t whole[14];
+        double real[6];
+    } first, mine = {{c->model.layers, c->model.channels, c->model.heads, c->model.vocab, (uint64_t)c->model.untied,
+                      c->B, c->T, c->accum, (uint64_t)c->rounding, c->format, c->seed, c->optim.kind,
+                      (uint64_t)c->optim.nesterov, (uint64_t)c->bf16},
+                     {c->dropout, (double)c->optim.beta1, (double)c->optim.beta2, (double)c->optim.momentum,
+                      (double)c->optim.weight_decay, (double)c->optim.grad_clip}};
+    memcpy(&first, &mine, sizeof mine);
+    int rc = r->broadcast(r, &first, sizeof first, 0, err);
+    if (rc == SGT_OK && memcmp(&first, &mine, sizeof mine) != 0)
         rc = sgt_fail(err, SGT_EUSAGE,
                       "its options or its CPU are not those of rank 0 (all ranks run the same command)");
     return rc;
