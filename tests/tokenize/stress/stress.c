@@ -34,7 +34,7 @@ static void fail(const char *what, const char *why)
 
 static size_t put_word(char *to, uint64_t r)
 {
-    static const char *const words[] = {"the", " cat", " sat's", "  1234", "\n", "\n\n\t", " Gr\xc3\xbc\xc3\x9f" "e",
+    static const char *const words[] = {"the", " cat", " sat's", "  1234", "\n", "\n\n\t", (" Gr\xc3\xbc\xc3\x9f" "e"),
                                         "\xe4\xbd\xa0\xe5\xa5\xbd", "\xff\xc3", " <|endoftext|>", "...",
                                         "aaaaaaaaaaaaaaaa"};
     const char *w = words[r % (sizeof words / sizeof *words)];
@@ -86,8 +86,8 @@ static void want_name(char *to, size_t size, int way) { snprintf(to, size, "want
 static void compare(const char *out, const char *want, const char *name)
 {
     sgt_error err;
-    char *a, *b, path[2][512];
-    size_t n, m;
+    char *a = NULL, *b = NULL, path[2][512];
+    size_t n = 0, m = 0;
     snprintf(path[0], sizeof path[0], "%s/%s", out, name);
     snprintf(path[1], sizeof path[1], "%s/%s", want, name);
     if (sgt_file_get(&a, &n, path[0], MOST_BYTES, &err) < 0 || sgt_file_get(&b, &m, path[1], MOST_BYTES, &err) < 0)
