@@ -405,7 +405,7 @@ char *sgt_settings_json(const sgt_settings *s)
 int sgt_settings_same_run(const sgt_settings *s, const char *text, int moved, sgt_error *err)
 {
     sgt_settings kept = {0};
-    char *now = malloc(2 * MAX_VALUE), *then = now ? now + MAX_VALUE : NULL;
+    char *now = malloc((size_t)2 * MAX_VALUE), *then = now ? now + MAX_VALUE : NULL;
     if (!now) return sgt_fail(err, SGT_ENOMEM, "options: out of memory");
     sgt_settings_default(&kept);
     int rc = sgt_settings_merge(&kept, text, "the checkpoint's options", 1, err);

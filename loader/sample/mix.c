@@ -237,7 +237,8 @@ void sgt_mix_windows(const sgt_mix *m, sgt_mix_memo *memo, uint64_t row, uint64_
 uint64_t sgt_mix_drawn(const sgt_mix *m, uint32_t set, uint64_t rows)
 {
     sgt_mix_memo memo;
-    wide count = (wide)(rows / SGT_MIX_TURN * SGT_MIX_TURN);
+    uint64_t whole = rows / SGT_MIX_TURN * SGT_MIX_TURN;
+    wide count = whole;
     for (uint32_t first = 0, end = m->sets; end - first > 1;) {
         uint32_t middle = half(first, end);
         wide here = of_first_half(m, first, end, count);

@@ -59,14 +59,15 @@ static void lay_out(sgt_decoder *d)
         d->at[i] = sgt_arena_take(a, t.count, number_size(d, &t, i));
         if (i != 1 && (i || !d->o.model.untied)) d->weights += t.count * number_size(d, &t, i);
     }
+    const size_t rows = SGT_DECODER_ROWS;
     const struct {
         float **part;
         size_t count;
-    } parts[] = {{&d->keys, cache}, {&d->values, cache}, {&d->x, SGT_DECODER_ROWS * d->C},
-                 {&d->ln, SGT_DECODER_ROWS * d->C}, {&d->mean, SGT_DECODER_ROWS}, {&d->rstd, SGT_DECODER_ROWS},
-                 {&d->qkv, SGT_DECODER_ROWS * 3 * d->C}, {&d->att, SGT_DECODER_ROWS * d->C},
-                 {&d->y, SGT_DECODER_ROWS * d->C}, {&d->wide, SGT_DECODER_ROWS * 4 * d->C},
-                 {&d->last, SGT_DECODER_ROWS * d->C}, {&d->scores, (size_t)d->o.threads * d->o.window}};
+    } parts[] = {{&d->keys, cache}, {&d->values, cache}, {&d->x, rows * d->C},
+                 {&d->ln, rows * d->C}, {&d->mean, rows}, {&d->rstd, rows},
+                 {&d->qkv, rows * 3 * d->C}, {&d->att, rows * d->C},
+                 {&d->y, rows * d->C}, {&d->wide, rows * 4 * d->C},
+                 {&d->last, rows * d->C}, {&d->scores, (size_t)d->o.threads * d->o.window}};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         *parts[i].part = sgt_arena_take(a, parts[i].count, sizeof(float));
 }

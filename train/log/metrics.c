@@ -81,11 +81,12 @@ uint64_t sgt_memory_peak(void)
 
 uint64_t sgt_memory_resident(void)
 {
-    unsigned long long pages = 0;
+    char line[128] = "", *at; /* pages of addresses, pages in memory, ... */
     FILE *f = fopen("/proc/self/statm", "re");
-    if (f && fscanf(f, "%*u %llu", &pages) != 1) pages = 0;
+    if (f && !fgets(line, sizeof line, f)) line[0] = 0;
     if (f) fclose(f);
-    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+    strtoull(line, &at, 10);
+    return strtoull(at, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 /* A number from the line of `path` that starts with `key` ("" for the first), times `unit`; UINT64_MAX where there is

@@ -184,7 +184,7 @@ const char *sgt_trace_name(sgt_trace *t, const char *name)
     if (!t) return "";
     pthread_mutex_lock(&t->lock);
     char **at = find_name(t, name);
-    if (!*at && t->name_count < NAMES / 4 * 3 && (*at = strdup(name))) t->name_count++;
+    if (!*at && t->name_count < (size_t)NAMES / 4 * 3 && (*at = strdup(name))) t->name_count++;
     const char *found = *at ? *at : "";
     pthread_mutex_unlock(&t->lock);
     return found;
@@ -229,7 +229,7 @@ static void put(writer *w, const char *fmt, ...) SGT_PRINTF(2, 3);
 static void put(writer *w, const char *fmt, ...)
 {
     va_list args;
-    if (BUFFER - w->at < 4 * NAME_SIZE) flush(w);
+    if (BUFFER - w->at < (size_t)4 * NAME_SIZE) flush(w);
     va_start(args, fmt);
     w->at += (size_t)vsnprintf(w->buffer + w->at, BUFFER - w->at, fmt, args);
     va_end(args);
