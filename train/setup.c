@@ -277,14 +277,16 @@ static int compare_ranks(const sgt_trainer *t, sgt_error *err)
 {
     const sgt_settings *s = t->s;
     sgt_ranks *r = t->o->ranks;
-    double mine[] = {(double)s->steps, (double)s->eval_every, (double)s->save_every, (double)s->warmup,
-                     s->lr,            s->min_lr,             t->schedule.kind,      t->val != NULL,
-                     (double)t->state.step, (double)t->state.data_hash};
-    double first[sizeof mine / sizeof *mine];
+    struct {
+        uint64_t whole[8];
+        double real[2];
+    } first, mine = {{s->steps, s->eval_every, s->save_every, s->warmup, t->schedule.kind, t->val != NULL,
+                      t->state.step, t->state.data_hash},
+                     {s->lr, s->min_lr}};
     if (!r) return SGT_OK;
-    memcpy(first, mine, sizeof mine);
-    int rc = r->broadcast(r, first, sizeof first, 0, err);
-    if (rc == SGT_OK && memcmp(first, mine, sizeof mine) != 0)
+    memcpy(&first, &mine, sizeof mine);
+    int rc = r->broadcast(r, &first, sizeof first, 0, err);
+    if (rc == SGT_OK && memcmp(&first, &mine, sizeof mine) != 0)
         rc = sgt_fail(err, SGT_EUSAGE,
                       "its steps, learning rate or data are not those of rank 0 (all ranks run the same command)");
     return rc;
@@ -361,7 +363,8 @@ static void say_plan(const sgt_trainer *t)
     char after[64] = "", to[64] = "";
     double tokens = (double)(s->steps * s->accum) * (double)(s->batch * s->seq);
     uint64_t n = sgt_model_parameters(&t->model);
-    if (s->warmup) snprintf(after, sizeof after, " after %" PRIu64 " step%s of warm-up", s->warmup, s->warmup == 1 ? "" : "s");
+    if (s->warmup)
+        snprintf(after, sizeof after, " after %" PRIu64 " step%s of warm-up", s->warmup, s->warmup == 1 ? "" : "s");
     if (t->schedule.kind != SGT_CONSTANT) snprintf(to, sizeof to, ", to %.3g at the end", s->min_lr);
     sgt_say(&t->o->notice, "plan: lr %s, %.3g%s%s; %.3g PF-days in all (6 N D, N = %.4g parameters, D = %.4g tokens)",
             s->schedule, s->lr, after, to, sgt_pf_days(n, tokens), (double)n, tokens);

@@ -83,7 +83,7 @@ static int open_file(file *f, const char *path, sgt_error *err)
                         (long long)st.st_size, HEADER);
     int rc = sgt_pread_all(f->fd, bytes, sizeof bytes, 0, path, err);
     if (rc < 0) return rc;
-    for (int i = 0; i < WORDS; i++)
+    for (size_t i = 0; i < WORDS; i++)
         word[i] = (int32_t)((uint32_t)bytes[4 * i] | (uint32_t)bytes[4 * i + 1] << 8 |
                             (uint32_t)bytes[4 * i + 2] << 16 | (uint32_t)bytes[4 * i + 3] << 24);
     return take_header(f, word, err);
