@@ -215,9 +215,8 @@ run-coverage: need-packages programs libs events $(SUITES:%=$(B)/tests/test-%) $
               $(FUZZ:%=$(B)/tests/replay-%)
 	@tests/coverage.sh $(B)
 
-# Every source of the programs by gcc -fanalyzer and cppcheck (those of both that are here; gcc 12 or newer). A file is
-# looked at anew when it or a header of it has changed. What they find is a fault, or is in tests/lint/allowed. clang-tidy
-# is a target of its own: it takes ten times as long, and what it finds has not been gone through.
+# Every source of the programs by gcc -fanalyzer, cppcheck and clang-tidy (those that are here; gcc 12 or newer). A file
+# is looked at anew when it or a header of it has changed. What they find is a fault, or is in tests/lint/allowed.
 LINT := build/lint
 LINT_C := $(filter-out loader/examples/% tools/mpi/%,\
             $(sort $(wildcard $(addsuffix /*.c,$(foreach d,loader tokenize kernels train tools,$(d) $(d)/*)))))
@@ -237,12 +236,16 @@ $(LINT)/all.cppcheck: $(LINT_C:%.c=$(LINT)/%.gcc)
 	    --template='{file}:{line}: warning: {message} [{id}]' -D__x86_64__ -D__BYTE_ORDER__=1234 \
 	    -D__ORDER_LITTLE_ENDIAN__=1234 -D__SIZEOF_SIZE_T__=8 $(filter -D% -I%,$(ALL_CFLAGS)) $(LINT_C) > $@.part 2>&1 && mv $@.part $@
 .PHONY: lint tidy
-lint: $(if $(shell command -v gcc 2> /dev/null),$(if $(shell command -v cppcheck 2> /dev/null),$(LINT)/all.cppcheck,\
-      $(LINT_C:%.c=$(LINT)/%.gcc)))  ## gcc -fanalyzer and cppcheck over every source of the programs
-	@command -v gcc > /dev/null || echo 'no gcc: left out its analyzer, and cppcheck'
+LINT_KINDS := $(if $(shell command -v gcc 2> /dev/null),gcc $(if $(shell command -v cppcheck 2> /dev/null),cppcheck) \
+                $(if $(shell command -v clang-tidy 2> /dev/null),tidy))
+LINT_DONE := $(foreach k,$(filter-out cppcheck,$(LINT_KINDS)),$(LINT_C:%.c=$(LINT)/%.$(k))) \
+             $(if $(filter cppcheck,$(LINT_KINDS)),$(LINT)/all.cppcheck)
+lint: $(LINT_DONE)                     ## gcc -fanalyzer, cppcheck and clang-tidy over every source of the programs
+	@command -v gcc > /dev/null || echo 'no gcc: left out its analyzer, cppcheck and clang-tidy'
 	@command -v cppcheck > /dev/null || echo 'no cppcheck (tools/deps.sh all): left out'
-	@mkdir -p $(LINT) && tests/lint/lint.sh $(LINT) gcc cppcheck
-tidy: $(LINT_C:%.c=$(LINT)/%.tidy)     ## clang-tidy over every source of the programs
+	@command -v clang-tidy > /dev/null || echo 'no clang-tidy (tools/deps.sh all): left out'
+	@mkdir -p $(LINT) && tests/lint/lint.sh $(LINT) $(LINT_KINDS)
+tidy: $(LINT_C:%.c=$(LINT)/%.tidy)     ## clang-tidy alone
 	@tests/lint/lint.sh $(LINT) tidy
 -include $(shell find $(LINT) -name '*.gcc.d' 2> /dev/null)
 
