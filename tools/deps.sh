@@ -38,6 +38,7 @@ missing() {
     have strace || echo strace
     have zstd || echo zstd
     have pkg-config || echo pkg-config
+    have jq || echo jq
 }
 pictures() { have gnuplot || echo gnuplot-nox; }
 optional() {

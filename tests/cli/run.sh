@@ -11,7 +11,7 @@ if [ "$1" = --one ]; then
     out=$CLI_WORK/.$name
     code=0
     mkdir "$CLI_WORK/$name"
-    (cd "$CLI_WORK/$name" && exec timeout -k 5 "${SCRIPT_SECONDS:-300}" sh "$script") > "$out" 2>&1 < /dev/null ||
+    (cd "$CLI_WORK/$name" && exec timeout -k 5 "${SCRIPT_SECONDS:-900}" sh "$script") > "$out" 2>&1 < /dev/null ||
         code=$?
     chmod -R u+rwx "$CLI_WORK/$name" 2> /dev/null
     rm -rf "${CLI_WORK:?}/$name"
