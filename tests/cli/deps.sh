@@ -58,7 +58,7 @@ cat > bin/cc << 'END'
 #!/bin/sh
 ! grep -q protobuf-c
 END
-for tool in c++ valgrind strace zstd pkg-config python3 protoc-c gnuplot; do
+for tool in c++ valgrind strace zstd pkg-config jq python3 protoc-c gnuplot; do
     printf '#!/bin/sh\n' > bin/$tool && chmod +x bin/$tool
 done
 rm bin/protoc-c
