@@ -62,8 +62,8 @@ if command -v gnuplot > /dev/null; then
     kept() { absent made; }
 fi
 
-# nothing that is measured
-figures() { sed -E 's/[0-9][0-9.e+-]*/N/g; s/"best": [a-z]*/"best": N/; s/"cpu": "[^"]*"/"cpu": N/'; } # nor is the name of a CPU that is not to be read a reason to end
+# nothing that is measured; a CPU whose name cannot be read is called unknown
+figures() { sed -E 's/[0-9][0-9.e+-]*/N/g; s/"best": [a-z]*/"best": N/; s/"cpu": "[^"]*"/"cpu": N/'; }
 whole() { figures < .stdout > got.txt && same got.txt undisturbed.txt; }
 begin sgt-bench tokenize part-00 --json --threads 1
 everything
