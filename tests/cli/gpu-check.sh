@@ -179,7 +179,7 @@ stdout_matches "^cut  wrappers: the part's 15 s were over after (1[0-5]|[6-9]) s
 stdout_has "cut  kernels, managed memory: the part's 15 s are over"
 json_has '"complete": true'
 PART_SECONDS=60
-rm -f gpu-check.json
+rm -f gpu-check.json .stdout
 SAY=slow PATH=$PWD/stand:$PATH PYTHON=$PWD/stand/python b/tools/gpu-check.sh speed kernels > .stdout 2> .stderr &
 pid=$!
 i=0

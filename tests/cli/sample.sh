@@ -102,6 +102,7 @@ if [ -w /dev/full ]; then
 fi
 
 # interrupted: what was printed stays
+rm -f .stdout
 sgt-sample run -p 'Hello' --tokens 100000000 > .stdout 2> .stderr &
 pid=$!
 for i in $(seq 100); do [ -s .stdout ] && break; sleep 0.1; done
