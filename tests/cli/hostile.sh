@@ -5,7 +5,7 @@
 
 work_in_memory
 sanitized=
-nm "$BIN/sgt-inspect" 2> /dev/null | grep -qE "__(a|t|m)san_init" && sanitized=1 # which takes terabytes
+is_sanitized && sanitized=1 # which takes terabytes
 cases=0
 
 no_controls() {

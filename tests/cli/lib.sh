@@ -111,6 +111,9 @@ cuda_on_the_host() {
     PATH=$programs:$PATH
 }
 
+# Whether the programs are a sanitizer's: of terabytes, most of them its shadow, and slow to give memory back.
+is_sanitized() { nm "$BIN/sgt-inspect" 2> /dev/null | grep -qE '__(a|t|m)san_init'; }
+
 # For tests that trace system calls, or make them fail or kill by the count.
 need_strace() {
     ASAN_OPTIONS=detect_leaks=0 # the leak checker of a sanitizer variant cannot work where strace traces

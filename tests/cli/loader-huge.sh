@@ -33,7 +33,7 @@ inspect() {
 }
 
 sanitized=
-nm "$BIN/sgt-inspect" 2> /dev/null | grep -qE '__(a|t|m)san_init' && sanitized=1
+is_sanitized && sanitized=1
 
 shards huge 5000 $tokens
 inspect mmap

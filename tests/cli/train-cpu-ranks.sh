@@ -98,7 +98,7 @@ absent odd
 pair 1 "sgt-train $options --run odd" "sgt-train $options --run odd --data nowhere"
 stderr_lines 1
 stderr_matches '^sgt-train: rank 1: nowhere: No such file or directory'
-if strace -o .traced true 2> /dev/null && [ -z "${ASAN_OPTIONS:-}" ]; then # rank 1 goes first
+if strace -o .traced true 2> /dev/null && ! is_sanitized; then # rank 1 goes first
     slow='strace -f -o .traced -e trace=exit_group -e inject=exit_group:delay_enter=500000'
     pair 1 "$slow sgt-train $options --run odd" \
         "sgt-train $options --run odd --data nowhere"
@@ -115,7 +115,7 @@ stderr_has 'sgt-train: rank 1: its steps, learning rate or data are not those of
 two 1 env SGT_RANKS_SHARE=0 sgt-train $options --run odd
 stderr_is 'sgt-train: CPU ranks on several machines: gradients go by MPI (mpirun or srun instead of torchrun)'
 absent odd
-if [ -z "${ASAN_OPTIONS:-}" ]; then # a sanitizer's shadow is larger than that
+if ! is_sanitized; then
     cat > small-rank << 'END'
 ulimit -v 300000
 exec "$@"

@@ -4,6 +4,7 @@
 # SEED=N has the same lives again.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
+is_sanitized && skip 'a sanitizer keeps for a while what is freed'
 work_in_memory
 data d
 validation d
