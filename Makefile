@@ -175,7 +175,7 @@ demo:                                  ## the main job on real text, on a CPU, i
 	@tools/deps.sh demo
 	@$(MAKE) $(JOBS) --no-print-directory run-demo
 
-check: deps                            ## every test, within 10 minutes
+check: deps                            ## every test, within 15 minutes on two cores
 	@$(MAKE) $(JOBS) --no-print-directory run-check
 
 ifneq ($(HAVE_NVCC),)
