@@ -17,9 +17,10 @@ spins 1000
 spins 77 GOMP_SPINCOUNT=77
 spins 0 OMP_WAIT_POLICY=passive
 
-printf '#!/bin/sh\nenv > "%s/peer"\nexit 1\n' "$PWD" > python
+printf '#!/bin/sh\nenv > "%s/peer"\ncat /proc/$PPID/comm > "%s/parent"\nexit 1\n' "$PWD" "$PWD" > python
 chmod +x python
 "$BIN/sgt-bench" step --model 1x16x2 --seq-len 16 --batch-size 2 --peer ./python > .said 2>&1
 [ -e peer ] || fail "the peer was not started: $(cat .said)"
+[ "$(cat parent)" = sgt-bench ] || fail "ps calls it $(cat parent)"
 grep GOMP peer && fail 'what sgt-bench starts is told how long to look for work'
 exit 0

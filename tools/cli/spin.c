@@ -1,6 +1,7 @@
 /* spin.c: see spin.h. */
 #include "tools/cli/spin.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,11 +11,13 @@
 void sgt_spin_little(char **argv)
 {
     const char *spins = getenv("GOMP_SPINCOUNT");
+    char self[PATH_MAX] = "";
     if (spins && strcmp(spins, SPINS) == 0) {
         unsetenv("GOMP_SPINCOUNT"); /* libgomp has read it; what this program starts is to find what the user set */
         return;
     }
     if (spins || getenv("OMP_WAIT_POLICY") || setenv("GOMP_SPINCOUNT", SPINS, 1) < 0) return;
-    execv("/proc/self/exe", argv);
+    /* by its own path, whose end is what ps and pkill know it by */
+    if (readlink("/proc/self/exe", self, sizeof self - 1) > 0) execv(self, argv);
     unsetenv("GOMP_SPINCOUNT"); /* no /proc: as it was */
 }
