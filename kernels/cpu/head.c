@@ -18,7 +18,8 @@ static size_t part_of(const sgt_head *h)
     size_t per_group = h->bf16 ? 2 : 1, groups = (h->C + per_group - 1) / per_group;
     size_t panels = (size_t)SGT_PRODUCT_GROUPS * SGT_PRODUCT_PANELS / groups;
     size_t most = SGT_PRODUCT_GROUPS * per_group / SGT_PRODUCT_COLUMNS;
-    return (panels < most ? panels : most) * SGT_PRODUCT_COLUMNS;
+    if (panels > most) panels = most;
+    return (panels < SGT_PRODUCT_PANELS ? panels : SGT_PRODUCT_PANELS) * SGT_PRODUCT_COLUMNS;
 }
 
 int sgt_head_possible(const sgt_head *h)
@@ -87,16 +88,18 @@ static char *scratch_of(const sgt_head *h)
     return (char *)h->scratch + (size_t)omp_get_thread_num() * sgt_gemm_scratch(1);
 }
 
-/* dx (n, C) = sum_j factor e_ij w_j, cut into rows and columns. */
+/* dx (n, C) = sum_j factor e_ij w_j, cut into columns, and into rows only where threads would be idle: each cut into
+ * rows packs w once more. */
 static void input_gradient(const sgt_head *h, const sgt_softmax *s, const float *factor, float *dx)
 {
     const sgt_gemm_shape g = {.m = s->n, .n = s->C, .k = s->V, .lda = s->lde, .ldb = s->C, .ldc = s->C};
     const sgt_factors f = {.of = factor, .part = s->part, .ld = s->n};
-    size_t across = (s->C + SGT_SOFTMAX_COLUMNS - 1) / SGT_SOFTMAX_COLUMNS;
-    size_t columns = ((s->C + across - 1) / across + 63) / 64 * 64, down = (size_t)h->threads;
+    size_t across = (s->C + SGT_SOFTMAX_COLUMNS - 1) / SGT_SOFTMAX_COLUMNS, down = 1;
+    size_t columns = ((s->C + across - 1) / across + 63) / 64 * 64;
+    across = (s->C + columns - 1) / columns;
+    while (down * across % (size_t)h->threads) down++;
     size_t rows = ((s->n + down - 1) / down + SGT_PRODUCT_ROWS - 1) / SGT_PRODUCT_ROWS * SGT_PRODUCT_ROWS;
     down = (s->n + rows - 1) / rows;
-    across = (s->C + columns - 1) / columns;
 #pragma omp parallel for num_threads(h->threads) schedule(dynamic, 1)
     for (size_t t = 0; t < down * across; t++) {
         size_t i = t / across * rows, j = t % across * columns;

@@ -15,7 +15,7 @@ enum {
     SGT_PRODUCT_ROWS = 6,
     SGT_PRODUCT_COLUMNS = 64,
     SGT_PRODUCT_PANELS = 8,   /* most columns of a block, in panels */
-    SGT_PRODUCT_GROUPS = 256, /* of k that are packed at a time: a sum is made of such parts, in their order */
+    SGT_PRODUCT_GROUPS = 384, /* of k that are packed at a time: a sum is made of such parts, in their order */
     /* one thread's scratch: B's panels, six rows of A, a row of C's tiles; SGT_ARENA_ALIGN-aligned */
     SGT_PRODUCT_SCRATCH = SGT_PRODUCT_GROUPS * 4 * (SGT_PRODUCT_PANELS * SGT_PRODUCT_COLUMNS + SGT_PRODUCT_ROWS) + 64 +
                           SGT_PRODUCT_ROWS * SGT_PRODUCT_COLUMNS * SGT_PRODUCT_PANELS * 4

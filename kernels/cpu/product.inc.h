@@ -311,29 +311,37 @@ SGT_INLINE void stream_product_format(char *at, vf low, vf high)
 #endif
 }
 
-/* exp(x - max) of the first n of 16, zeros after them. */
-SGT_INLINE vf exp_lanes(const float *logits, size_t j, size_t n, float max)
+SGT_INLINE float row_largest(const float *x, size_t n)
 {
-    vf x = vset(0);
-    if (j < n) x = vkeep(vexp(vload(logits + j) - vset(max)), n - j);
-    return x;
+    vf a = vset(-INFINITY), b = a;
+    size_t j = 0;
+    for (; j + 2 * W <= n; j += 2 * W) {
+        a = vmax(vload(x + j), a);
+        b = vmax(vload(x + j + W), b);
+    }
+    float max = vlargest(vmax(a, b));
+    for (; j < n; j++) max = x[j] > max ? x[j] : max;
+    return max;
 }
 
 /* e (columns to the next multiple of 64) and its sum from a row of logits, n of which count. A NaN is no largest, but
  * makes the sum one. */
 static float exp_row(char *e, const float *logits, size_t n, float *max)
 {
-    size_t padded = (n + WIDE - 1) / WIDE * WIDE;
-    vf top = vset(-INFINITY), total = vset(0);
-    for (size_t j = 0; j + W <= n; j += W) top = vmax(vload(logits + j), top);
-    float m = vlargest(top);
-    for (size_t j = n / W * W; j < n; j++) m = logits[j] > m ? logits[j] : m;
-    for (size_t j = 0; j < padded; j += 2 * W) {
-        vf low = exp_lanes(logits, j, n, m), high = exp_lanes(logits, j + W, n, m);
+    size_t padded = (n + WIDE - 1) / WIDE * WIDE, j = 0;
+    vf top = vset(*max = row_largest(logits, n)), total = vset(0);
+    for (; j + 2 * W <= n; j += 2 * W) {
+        vf low = vexp(vload(logits + j) - top), high = vexp(vload(logits + j + W) - top);
         stream_product_format(e + j * ELEMENT, low, high);
         total += low + high;
     }
-    *max = m;
+    for (; j < padded; j += 2 * W) {
+        vf low = vset(0), high = low;
+        if (j < n) low = vkeep(vexp(vload(logits + j) - top), n - j);
+        if (j + W < n) high = vkeep(vexp(vload(logits + j + W) - top), n - j - W);
+        stream_product_format(e + j * ELEMENT, low, high);
+        total += low + high;
+    }
     return (float)vtotal(total);
 }
 

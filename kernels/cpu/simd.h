@@ -13,7 +13,9 @@
  *   vfma(a, b, c)              a*b + c, rounded once (twice in plain C)       vdfma
  *   vmax(a, b), vmin(a, b)     b where either is NaN                          vsqrt, vabs
  *   vpick_less(a, b, yes, no)  yes where a < b
- *   vround(a), vpow2(n)        to the nearest integer; 2^n for an integer -126 <= n <= 127
+ *   vround(a)                  to the nearest integer
+ *   vscale(e, n, x, lowest)    e 2^n for an integer n, infinity past the largest float; 0 where x < lowest. e about 1,
+ *                              -126 <= n <= 128
  *   vlow(v), vhigh(v)          lanes 0 ... W/2 - 1 and W/2 ... W - 1 in double; vjoin(low, high) the same way back
  *   vzip_low(a, b), vzip_high  a0 b0 a1 b1 ... of the lower or upper halves
  *   vlargest(v)                the largest lane; vtotal(v), vdtotal(d) the sum of all, in double */
@@ -61,9 +63,9 @@ SGT_INLINE vf vpick_less(vf a, vf b, vf yes, vf no)
     return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), no, yes);
 }
 SGT_INLINE vf vround(vf a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
-SGT_INLINE vf vpow2(vf n)
+SGT_INLINE vf vscale(vf e, vf n, vf x, vf lowest)
 {
-    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_add_epi32(_mm512_cvtps_epi32(n), _mm512_set1_epi32(127)), 23));
+    return _mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(x, lowest, _CMP_NLT_UQ), e, n);
 }
 SGT_INLINE vd vlow(vf v) { return _mm512_cvtps_pd(_mm512_castps512_ps256(v)); }
 SGT_INLINE vd vhigh(vf v) { return _mm512_cvtps_pd(_mm512_extractf32x8_ps(v, 1)); }
@@ -116,9 +118,13 @@ SGT_INLINE vf vpick_less(vf a, vf b, vf yes, vf no)
     return _mm256_blendv_ps(no, yes, _mm256_cmp_ps(a, b, _CMP_LT_OQ));
 }
 SGT_INLINE vf vround(vf a) { return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
-SGT_INLINE vf vpow2(vf n)
+/* 2^n by its half and the other half: 2^128 is no float. */
+SGT_INLINE vf vscale(vf e, vf n, vf x, vf lowest)
 {
-    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127)), 23));
+    __m256i whole = _mm256_cvtps_epi32(n), half = _mm256_srai_epi32(whole, 1), one = _mm256_set1_epi32(127);
+    vf low = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(half, one), 23));
+    vf high = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(_mm256_sub_epi32(whole, half), one), 23));
+    return vpick_less(x, lowest, vset(0), e * low * high);
 }
 SGT_INLINE vd vlow(vf v) { return _mm256_cvtps_pd(_mm256_castps256_ps128(v)); }
 SGT_INLINE vd vhigh(vf v) { return _mm256_cvtps_pd(_mm256_extractf128_ps(v, 1)); }
@@ -188,10 +194,11 @@ SGT_INLINE vf vabs(vf a) { return (vf)((vi)a & (vi){INT32_MAX, INT32_MAX, INT32_
 SGT_INLINE vf vpick_less(vf a, vf b, vf yes, vf no) { return vpick(a < b, yes, no); }
 /* |a| < 2^22: adding 1.5 * 2^23 leaves no bits for a fraction. */
 SGT_INLINE vf vround(vf a) { return (a + vset(12582912.0f)) - vset(12582912.0f); }
-SGT_INLINE vf vpow2(vf n)
+SGT_INLINE vf vscale(vf e, vf n, vf x, vf lowest)
 {
     vi whole = (vi)(n + vset(12582912.0f)) - (vi)vset(12582912.0f); /* the same trick: the sum's low bits are n */
-    return (vf)((whole + 127) << 23);
+    vi half = whole >> 1; /* 2^n by its half and the other half: 2^128 is no float */
+    return vpick_less(x, lowest, vset(0), e * (vf)((half + 127) << 23) * (vf)((whole - half + 127) << 23));
 }
 SGT_INLINE vd vlow(vf v) { return (vd){v[0], v[1]}; }
 SGT_INLINE vd vhigh(vf v) { return (vd){v[2], v[3]}; }
@@ -229,12 +236,12 @@ SGT_INLINE vf vwiden_n(const uint16_t *p, size_t n)
 
 SGT_INLINE double vtotal(vf v) { return vdtotal(vlow(v) + vhigh(v)); }
 
-/* exp(x), relative error below 2^-22; 0 below -87.33 (no denormals), inf above 88.37; NaN stays NaN.
+/* exp(x), relative error below 2^-22; 0 below -87.33 (no denormals), inf above 88.72; NaN stays NaN.
  * x = n ln 2 + r with |r| <= ln 2 / 2, ln 2 in two parts so that n times the first is exact; exp(r) = 1 + r + r^2 q(r)
  * with q of degree 4 (Chebyshev fit, error 8e-9: a fifteenth of a float's). */
 SGT_INLINE vf vexp(vf x)
 {
-    const vf lowest = vset(-87.33f), highest = vset(88.37f);
+    const vf lowest = vset(-87.33f), highest = vset(89); /* exp(89) = 2^128.4 */
     vf y = vmin(highest, vmax(lowest, x)); /* in this order NaN passes */
     vf n = vround(y * vset(1.44269504f));
     vf r = vfma(n, vset(-1.42860677e-6f), vfma(n, vset(-0.693145752f), y));
@@ -243,10 +250,7 @@ SGT_INLINE vf vexp(vf x)
     q = vfma(q, r, vset(4.16665544e-2f));
     q = vfma(q, r, vset(0.166665768f));
     q = vfma(q, r, vset(0.5f));
-    vf e = vfma(r * r, q, r) + vset(1);
-    e = e * vpow2(n);
-    e = vpick_less(x, lowest, vset(0), e);
-    return vpick_less(highest, x, vset(INFINITY), e);
+    return vscale(vfma(r * r, q, r) + vset(1), n, x, lowest);
 }
 
 /* W vectors of W floats: rows become columns. Zipping vector i with vector i + W/2 for all i rotates the 2 log2 W bits

@@ -15,7 +15,7 @@
 #include "memory/live.h"
 #include "log/trace.h"
 
-#define SGT_HEAD_ROWS 256     /* rows of logits that exist at a time, or of what stands for them; twice that in bf16 */
+#define SGT_HEAD_ROWS 512     /* rows of logits that exist at a time, or of what stands for them; twice that in bf16 */
 #define SGT_PIECE 65536       /* floats that one task of the optimizer updates */
 #define SGT_CPU_RANKS 1024    /* at most */
 #define SGT_UPDATE_FLOATS 2048 /* of those, before their copies for products are made */
