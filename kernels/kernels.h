@@ -144,6 +144,9 @@ typedef struct sgt_kernels {
 
 const sgt_kernels *sgt_kernels_ref(void); /* the definition: double inside, no tricks */
 const sgt_kernels *sgt_kernels_cpu(void); /* the table of sgt_cpu()'s level; every level's is complete */
+/* The same, where the CPU multiplies bfloat16 itself with attention's operands rounded to it: queries, keys, values,
+ * dout, probabilities and their gradients. Sums and what is between products stay float. */
+const sgt_kernels *sgt_kernels_bf16(void);
 /* The table of one level (for tests and benchmarks); NULL where this machine or --cpu does not allow it. */
 const sgt_kernels *sgt_kernels_level(int level);
 

@@ -4,7 +4,10 @@
  *
  * Operands are first copied into scratch, rows contiguous and padded with zeros, keys and values transposed as well:
  * then every product is tiles of ROWS x whole vectors with no edge to look after, and rows a large power of two apart
- * do not compete for the same cache sets. Blocks above the diagonal are skipped; in a block on it, so are the vectors
+ * do not compete for the same cache sets. They are copied in groups of what a lane takes in one multiply-add, as
+ * product.h's are: 1 float, or with ATTENTION_BF16 2 neighbours of the sum in bfloat16, either 4 bytes. So what is
+ * summed over along its row (`along`) and down its column (`down`) is one array of floats, and two of bfloat16.
+ * Blocks above the diagonal are skipped; in a block on it, so are the vectors
  * and terms above it. So is what lies before the documents of all ROWS queries of a tile: starts never fall from one
  * query to the next, and what the first of some queries does not see, none of them does. */
 #include "dropout.h"
@@ -15,7 +18,56 @@ enum { BLOCK = 64, ROWS = 4, TILE_VECTORS = W == 16 ? 4 : 2 }; /* accumulators: 
 
 SGT_INLINE size_t attention_round(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
-/* c (ROWS, vectors*W) = a (ROWS, k) b (k, vectors*W), or += ; a's element (i, p) is a[i*a_row + p*a_col]. */
+/* ---- groups, in the place of a float each ---- */
+
+#if ATTENTION_BF16
+enum { GROUP = 2 };
+SGT_INLINE vf group_fma(vf a, vf b, vf sum)
+{
+    return _mm512_dpbf16_ps(sum, (__m512bh)_mm512_castps_si512(a), (__m512bh)_mm512_castps_si512(b));
+}
+/* 2 W floats of a row; the lower W come first. */
+SGT_INLINE vf group_along(vf low, vf high) { return _mm512_castsi512_ps((__m512i)_mm512_cvtne2ps_pbh(high, low)); }
+/* W columns of two rows. */
+SGT_INLINE vf group_down(vf first, vf second)
+{
+    __m512i low = _mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh(first));
+    __m512i high = _mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh(second));
+    return _mm512_castsi512_ps(_mm512_or_si512(low, _mm512_slli_epi32(high, 16)));
+}
+/* As it is once grouped. */
+SGT_INLINE vf group_rounded(vf x)
+{
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh(x)), 16));
+}
+#else
+enum { GROUP = 1 };
+SGT_INLINE vf group_fma(vf a, vf b, vf sum) { return vfma(a, b, sum); }
+SGT_INLINE vf group_along(vf low, vf high)
+{
+    (void)high;
+    return low;
+}
+SGT_INLINE vf group_down(vf first, vf second)
+{
+    (void)second;
+    return first;
+}
+SGT_INLINE vf group_rounded(vf x) { return x; }
+#endif
+
+/* The first min(n, W) floats at p, 0 for the rest: of none, p is not looked at. */
+SGT_INLINE vf vload_some(const float *p, size_t n) { return n ? vload_upto(p, n) : vset(0); }
+
+/* W groups along a row, of which n floats are there. */
+SGT_INLINE vf load_along(const float *x, size_t n)
+{
+    return group_along(vload_some(x, n), GROUP == 2 && n > W ? vload_upto(x + W, n - W) : vset(0));
+}
+
+/* ---- products ---- */
+
+/* c (ROWS, vectors*W) = a (ROWS, k) b (k, vectors*W), or += ; k in groups; a's group (i, p) is a[i*a_row + p*a_col]. */
 SGT_INLINE void product_tile(float *c, size_t ldc, const float *a, size_t a_row, size_t a_col, const float *b,
                              size_t ldb, size_t k, int vectors, int accumulate)
 {
@@ -27,7 +79,7 @@ SGT_INLINE void product_tile(float *c, size_t ldc, const float *a, size_t a_row,
         for (int v = 0; v < vectors; v++) row[v] = vload(b + v * W);
         for (int i = 0; i < ROWS; i++) {
             vf x = vset(a[i * a_row]);
-            for (int v = 0; v < vectors; v++) sum[i][v] = vfma(x, row[v], sum[i][v]);
+            for (int v = 0; v < vectors; v++) sum[i][v] = group_fma(x, row[v], sum[i][v]);
         }
     }
     for (int i = 0; i < ROWS; i++)
@@ -50,23 +102,38 @@ SGT_INLINE void product_rows(float *c, size_t ldc, const float *a, size_t a_row,
 
 /* ---- packing ---- */
 
-/* out (rows to the next multiple of ROWS, width) = factor * x (rows, D), zeros around. */
-static void pack_rows(float *out, size_t width, const float *x, size_t ld, size_t rows, size_t D, float factor)
+/* out (rows to the next multiple of ROWS, width/GROUP) = x (rows, D) in groups along its rows, zeros around. */
+static void pack_along(float *out, size_t width, const float *x, size_t ld, size_t rows, size_t D)
 {
     for (size_t i = 0; i < rows; i++)
-        for (size_t d = 0; d < D; d += W) vstore(out + i * width + d, vload_upto(x + i * ld + d, D - d) * vset(factor));
-    memset(out + rows * width, 0, (attention_round(rows, ROWS) - rows) * width * sizeof *out);
+        for (size_t d = 0; d < width; d += GROUP * W)
+            vstore(out + (i * width + d) / GROUP, load_along(x + i * ld + d, D > d ? D - d : 0));
+    memset(out + rows * width / GROUP, 0, (attention_round(rows, ROWS) - rows) * width / GROUP * sizeof *out);
 }
 
-/* out (width, BLOCK) = the transpose of x (rows <= BLOCK, D), zeros around up to the next multiple of W rows. */
-static void pack_transposed(float *out, const float *x, size_t ld, size_t rows, size_t D)
+/* out (rows to the next multiple of ROWS, by GROUP; width) = the same in groups down its columns. */
+static void pack_down(float *out, size_t width, const float *x, size_t ld, size_t rows, size_t D)
+{
+    for (size_t i = 0; i < attention_round(rows, ROWS); i += GROUP)
+        for (size_t d = 0; d < width; d += W) {
+            size_t n = D > d ? D - d : 0;
+            vf first = vload_some(x + i * ld + d, i < rows ? n : 0);
+            vf second = vload_some(x + (i + 1) * ld + d, GROUP == 2 && i + 1 < rows ? n : 0);
+            vstore(out + i / GROUP * width + d, group_down(first, second));
+        }
+}
+
+/* out (width/GROUP, BLOCK) = the transpose of x's groups along its rows (rows <= BLOCK, D), zeros around up to the next
+ * multiple of W rows. */
+static void pack_transposed(float *out, size_t width, const float *x, size_t ld, size_t rows, size_t D)
 {
     for (size_t i = 0; i < rows; i += W)
-        for (size_t d = 0; d < D; d += W) {
+        for (size_t d = 0; d < width; d += GROUP * W) {
             vf v[W];
-            for (size_t r = 0; r < W; r++) v[r] = i + r < rows ? vload_upto(x + (i + r) * ld + d, D - d) : vset(0);
+            for (size_t r = 0; r < W; r++)
+                v[r] = load_along(x + (i + r) * ld + d, i + r < rows && D > d ? D - d : 0);
             vtranspose(v);
-            for (size_t r = 0; r < W; r++) vstore(out + (d + r) * BLOCK + i, v[r]);
+            for (size_t r = 0; r < W; r++) vstore(out + (d / GROUP + r) * BLOCK + i, v[r]);
         }
 }
 
@@ -78,34 +145,47 @@ static void unpack_rows(float *out, size_t ld, const float *x, size_t width, siz
 
 /* ---- forward ---- */
 
-/* The parts of the scratch, in floats. Forward uses the first four, and dq for its output. */
+/* The parts of the scratch, in floats or groups. */
 typedef struct attention_parts {
-    size_t width; /* D to whole vectors */
+    size_t width; /* D to whole vectors of groups */
     size_t rows;  /* T to whole blocks */
-    float *q, *k_t, *v, *s; /* (rows, width), (width, BLOCK) a block, (rows, width), (BLOCK, BLOCK) */
-    float *k, *v_t, *dout, *dq, *dk, *dv; /* as v, k_t, v, v; (BLOCK, width) twice */
-    float *dp, *lse, *delta;              /* (BLOCK, BLOCK), (rows) twice */
-    const sgt_dropout *drop;              /* NULL: none */
-    const int32_t *start;                 /* (T), or NULL: 0 for all */
+    float *q, *dout;                 /* along, (rows, width/GROUP) */
+    float *k_t, *v_t;                /* transposed, (width/GROUP, BLOCK) a block */
+    float *q_down, *k, *v, *dout_down; /* down, (rows/GROUP, width) */
+    float *s, *dp;                   /* (BLOCK, BLOCK) floats */
+    float *p, *ds;                   /* what becomes of them, along, (BLOCK, BLOCK/GROUP) */
+    float *p_down, *ds_down;         /* and down, (BLOCK/GROUP, BLOCK) */
+    float *dq, *dk, *dv;             /* (rows, width), (BLOCK, width) twice; forward has its output in dq */
+    float *lse, *delta;              /* (rows) twice */
+    const sgt_dropout *drop;         /* NULL: none */
+    const int32_t *start;            /* (T), or NULL: 0 for all */
+    float scale;
     size_t T, total;
 } attention_parts;
 
 static attention_parts attention_lay_out(float *base, size_t T, size_t D)
 {
-    attention_parts a = {.width = attention_round(D, W), .rows = attention_round(T, BLOCK), .T = T};
-    size_t whole = a.rows * a.width, block = BLOCK * a.width;
+    attention_parts a = {.width = attention_round(D, GROUP * W), .rows = attention_round(T, BLOCK), .T = T};
+    size_t whole = a.rows * a.width, groups = whole / GROUP, block = BLOCK * a.width, scores = BLOCK * BLOCK;
     const struct {
         float **part;
         size_t size;
     } parts[] = {
-        {&a.q, whole},    {&a.k_t, whole}, {&a.v, whole},  {&a.s, BLOCK * BLOCK},  {&a.k, whole},    {&a.v_t, whole},
-        {&a.dout, whole}, {&a.dq, whole},  {&a.dk, block}, {&a.dv, block},         {&a.dp, BLOCK * BLOCK},
-        {&a.lse, a.rows}, {&a.delta, a.rows},
+        {&a.q, groups}, {&a.dout, groups}, {&a.k_t, groups}, {&a.v_t, groups}, {&a.k, groups},    {&a.v, groups},
+        {&a.s, scores}, {&a.dp, scores},   {&a.dq, whole},   {&a.dk, block},   {&a.dv, block},    {&a.lse, a.rows},
+        {&a.delta, a.rows},
+#if ATTENTION_BF16
+        {&a.q_down, groups}, {&a.dout_down, groups}, {&a.p, scores / GROUP}, {&a.ds, scores / GROUP},
+        {&a.p_down, scores / GROUP}, {&a.ds_down, scores / GROUP},
+#endif
     };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         if (base) *parts[i].part = base + a.total;
-        a.total += parts[i].size; /* multiples of BLOCK floats: every part stays aligned */
+        a.total += parts[i].size; /* multiples of 16 floats: every part stays aligned */
     }
+#if !ATTENTION_BF16
+    a.q_down = a.q, a.dout_down = a.dout, a.p = a.p_down = a.s, a.ds = a.ds_down = a.dp;
+#endif
     return a;
 }
 
@@ -115,6 +195,12 @@ SGT_INLINE size_t attention_first(const attention_parts *a, size_t i, size_t j0)
     if (!a->start) return 0;
     size_t start = (size_t)a->start[i < a->T ? i : a->T - 1];
     return start <= j0 ? 0 : start - j0 < BLOCK ? start - j0 : BLOCK;
+}
+
+/* The same in whole vectors of groups. */
+SGT_INLINE size_t attention_from(const attention_parts *a, size_t i, size_t j0)
+{
+    return attention_first(a, i, j0) / (GROUP * W) * (GROUP * W);
 }
 
 /* What probabilities of query i for keys j0 + from to j0 + padded are multiplied by, where some are dropped. */
@@ -136,14 +222,15 @@ SGT_INLINE void mask_scores(float *s, size_t n)
     for (size_t j = 0; j < n; j++) s[j] = -INFINITY;
 }
 
-/* One row of scores s (n in use of `padded`, the first `masked` of them masked) becomes exp(s - max), zeros where
+/* One row of scores s (n in use of `padded`, the first `masked` of them masked) becomes exp(scale s - max), zeros where
  * masked and past n. Updates the running maximum and sum, returns by what everything summed so far shrinks. */
-SGT_INLINE float online_softmax(float *s, size_t masked, size_t n, size_t padded, float *max, double *sum)
+SGT_INLINE float online_softmax(float *s, float scale, size_t masked, size_t n, size_t padded, float *max, double *sum)
 {
     if (masked >= n) {
         memset(s, 0, padded * sizeof *s);
         return 1;
     }
+    for (size_t j = 0; j < padded; j += W) vstore(s + j, vload(s + j) * vset(scale));
     mask_scores(s, masked);
     vf top = vset(*max);
     for (size_t j = 0; j + W <= n; j += W) top = vmax(vload(s + j), top);
@@ -162,6 +249,13 @@ SGT_INLINE float online_softmax(float *s, size_t masked, size_t n, size_t padded
     return shrink;
 }
 
+/* Probabilities `from` to `padded` of a row of s, as the product with values takes them. */
+SGT_INLINE void group_row(float *out, const float *s, size_t from, size_t padded)
+{
+    for (size_t j = from; GROUP == 2 && j < padded; j += GROUP * W)
+        vstore(out + j / GROUP, load_along(s + j, padded - j));
+}
+
 SGT_INLINE void attention_drop(float *p, const attention_parts *a, size_t i, size_t j0, size_t from, size_t padded)
 {
     float factor[BLOCK];
@@ -174,26 +268,28 @@ static void attention_block(const attention_parts *a, float *out, float *lse, si
 {
     float max[BLOCK];
     double sum[BLOCK];
-    size_t width = a->width, padded_rows = attention_round(rows, ROWS);
+    size_t width = a->width, groups = width / GROUP, padded_rows = attention_round(rows, ROWS);
     for (size_t r = 0; r < BLOCK; r++) max[r] = -INFINITY, sum[r] = 0;
     memset(out, 0, padded_rows * width * sizeof *out);
     for (size_t j0 = a->start ? (size_t)a->start[i0] / BLOCK * BLOCK : 0; j0 <= i0; j0 += BLOCK) {
         for (size_t r0 = 0; r0 < padded_rows; r0 += ROWS) {
             size_t keys = j0 == i0 ? r0 + ROWS : BLOCK, padded = attention_round(keys, W);
-            size_t from = attention_first(a, i0 + r0, j0) / W * W;
+            size_t from = attention_from(a, i0 + r0, j0);
             if (from == BLOCK) break;
             float *s = a->s + r0 * BLOCK + from, *o = out + r0 * width;
-            product_rows(s, BLOCK, a->q + (i0 + r0) * width, width, 1, a->k_t + j0 * width + from, BLOCK,
-                         padded - from, width, 0);
+            product_rows(s, BLOCK, a->q + (i0 + r0) * groups, groups, 1, a->k_t + j0 * groups + from, BLOCK,
+                         padded - from, groups, 0);
             for (size_t r = 0; r < ROWS; r++) {
                 size_t n = j0 == i0 ? r0 + r + 1 : BLOCK, first = attention_first(a, i0 + r0 + r, j0);
-                float shrink = online_softmax(s + r * BLOCK, first - from, n - from, padded - from, &max[r0 + r],
-                                              &sum[r0 + r]);
+                float shrink = online_softmax(s + r * BLOCK, a->scale, first - from, n - from, padded - from,
+                                              &max[r0 + r], &sum[r0 + r]);
                 for (size_t d = 0; d < width && shrink != 1; d += W)
                     vstore(o + r * width + d, vload(o + r * width + d) * vset(shrink));
                 if (a->drop) attention_drop(a->s + (r0 + r) * BLOCK, a, i0 + r0 + r, j0, from, padded);
+                group_row(a->p + (r0 + r) * BLOCK / GROUP, a->s + (r0 + r) * BLOCK, from, padded);
             }
-            product_rows(o, width, s, BLOCK, 1, a->v + (j0 + from) * width, width, width, keys - from, 1);
+            product_rows(o, width, a->p + (r0 * BLOCK + from) / GROUP, BLOCK / GROUP, 1,
+                         a->v + (j0 + from) / GROUP * width, width, width, (keys - from) / GROUP, 1);
         }
     }
     for (size_t r = 0; r < rows; r++) {
@@ -209,11 +305,12 @@ static void attention(float *out, size_t ld_out, float *lse, const float *q, con
     attention_parts a = attention_lay_out(scratch, T, D);
     a.drop = drop;
     a.start = start;
-    pack_rows(a.q, a.width, q, ld, T, D, scale);
-    pack_rows(a.v, a.width, v, ld, T, D, 1);
+    a.scale = scale;
+    pack_along(a.q, a.width, q, ld, T, D);
+    pack_down(a.v, a.width, v, ld, T, D);
     for (size_t i0 = 0; i0 < T; i0 += BLOCK) {
         size_t rows = T - i0 < BLOCK ? T - i0 : BLOCK;
-        pack_transposed(a.k_t + i0 * a.width, k + i0 * ld, ld, rows, D);
+        pack_transposed(a.k_t + i0 * a.width / GROUP, a.width, k + i0 * ld, ld, rows, D);
         attention_block(&a, a.dq, lse + i0, i0, rows);
         unpack_rows(out + i0 * ld_out, ld_out, a.dq, a.width, rows, D, 1);
     }
@@ -221,22 +318,36 @@ static void attention(float *out, size_t ld_out, float *lse, const float *q, con
 
 /* ---- backward ---- */
 
-/* For ROWS queries from row r0 of block i0 and keys from `from` on, with P = exp(s - lse): s becomes f P, dp becomes
- * dS = P (f dP - delta), zeros above the diagonal and before a query's document. */
+/* For ROWS queries from row r0 of block i0 and keys from `from` on, with P = exp(scale s - lse): s becomes f P, dp
+ * becomes dS = P (f dP - delta), zeros above the diagonal and before a query's document. */
 SGT_INLINE void score_gradients(const attention_parts *a, size_t i0, size_t r0, size_t j0, size_t from, size_t padded)
 {
     float factor[BLOCK];
     for (size_t r = r0; r < r0 + ROWS; r++) {
         size_t n = i0 == j0 ? r + 1 : BLOCK;
         if (a->drop) attention_factors(factor, a, i0 + r, j0, from, padded);
-        vf lse = vset(a->lse[i0 + r]), delta = vset(a->delta[i0 + r]);
+        vf lse = vset(a->lse[i0 + r]), delta = vset(a->delta[i0 + r]), scale = vset(a->scale);
         float *s = a->s + r * BLOCK, *dp = a->dp + r * BLOCK;
         mask_scores(s + from, attention_first(a, i0 + r, j0) - from);
         for (size_t j = from; j < padded; j += W) {
-            vf p = j < n ? vkeep(vexp(vload(s + j) - lse), n - j) : vset(0);
+            vf p = j < n ? vkeep(vexp(vload(s + j) * scale - lse), n - j) : vset(0);
             vf f = a->drop ? vload(factor + j) : vset(1);
             vstore(s + j, f * p);
             vstore(dp + j, p * (f * vload(dp + j) - delta));
+        }
+    }
+}
+
+/* These rows of s and dp as the products with keys, queries and dout take them. */
+SGT_INLINE void group_scores(const attention_parts *a, size_t r0, size_t from, size_t padded)
+{
+    for (size_t r = r0; GROUP == 2 && r < r0 + ROWS; r += GROUP) {
+        const float *s = a->s + r * BLOCK, *dp = a->dp + r * BLOCK;
+        group_row(a->ds + r * BLOCK / GROUP, dp, from, padded);
+        group_row(a->ds + (r + 1) * BLOCK / GROUP, dp + BLOCK, from, padded);
+        for (size_t j = from; j < padded; j += W) {
+            vstore(a->p_down + r / GROUP * BLOCK + j, group_down(vload(s + j), vload(s + BLOCK + j)));
+            vstore(a->ds_down + r / GROUP * BLOCK + j, group_down(vload(dp + j), vload(dp + BLOCK + j)));
         }
     }
 }
@@ -246,29 +357,31 @@ SGT_INLINE void score_gradients(const attention_parts *a, size_t i0, size_t r0, 
 static void backward_block(const attention_parts *a, size_t i0, size_t rows, size_t j0, size_t keys)
 {
     int diagonal = i0 == j0;
-    size_t width = a->width;
+    size_t width = a->width, groups = width / GROUP;
     for (size_t r0 = 0; r0 < rows; r0 += ROWS) {
         size_t used = diagonal ? r0 + ROWS : BLOCK, padded = attention_round(used, W);
-        size_t from = attention_first(a, i0 + r0, j0) / W * W;
+        size_t from = attention_from(a, i0 + r0, j0);
         if (from == BLOCK) {
             rows = r0;
             break;
         }
-        const float *q = a->q + (i0 + r0) * width, *dout = a->dout + (i0 + r0) * width;
+        const float *q = a->q + (i0 + r0) * groups, *dout = a->dout + (i0 + r0) * groups;
         float *s = a->s + r0 * BLOCK + from, *dp = a->dp + r0 * BLOCK + from;
-        product_rows(s, BLOCK, q, width, 1, a->k_t + j0 * width + from, BLOCK, padded - from, width, 0);
-        product_rows(dp, BLOCK, dout, width, 1, a->v_t + j0 * width + from, BLOCK, padded - from, width, 0);
+        product_rows(s, BLOCK, q, groups, 1, a->k_t + j0 * groups + from, BLOCK, padded - from, groups, 0);
+        product_rows(dp, BLOCK, dout, groups, 1, a->v_t + j0 * groups + from, BLOCK, padded - from, groups, 0);
         score_gradients(a, i0, r0, j0, from, padded);
-        product_rows(a->dq + (i0 + r0) * width, width, dp, BLOCK, 1, a->k + (j0 + from) * width, width, width,
-                     used - from, 1);
+        group_scores(a, r0, from, padded);
+        product_rows(a->dq + (i0 + r0) * width, width, a->ds + (r0 * BLOCK + from) / GROUP, BLOCK / GROUP, 1,
+                     a->k + (j0 + from) / GROUP * width, width, width, (used - from) / GROUP, 1);
     }
     for (size_t c0 = 0, last = 0; c0 < keys; c0 += ROWS) {
         size_t first = diagonal ? c0 : 0; /* earlier queries do not see these keys */
         while (last < rows && attention_first(a, i0 + last, j0) < c0 + ROWS) last++;
-        const float *s = a->s + first * BLOCK + c0, *ds = a->dp + first * BLOCK + c0;
-        const float *q = a->q + (i0 + first) * width, *dout = a->dout + (i0 + first) * width;
-        product_rows(a->dv + c0 * width, width, s, 1, BLOCK, dout, width, width, last - first, 1);
-        product_rows(a->dk + c0 * width, width, ds, 1, BLOCK, q, width, width, last - first, 1);
+        /* where a group's second query sees none of the keys, its probabilities are 0 */
+        size_t terms = (last - first + GROUP - 1) / GROUP, at = first / GROUP * BLOCK + c0;
+        size_t below = (i0 + first) / GROUP * width;
+        product_rows(a->dv + c0 * width, width, a->p_down + at, 1, BLOCK, a->dout_down + below, width, width, terms, 1);
+        product_rows(a->dk + c0 * width, width, a->ds_down + at, 1, BLOCK, a->q_down + below, width, width, terms, 1);
     }
 }
 
@@ -279,7 +392,8 @@ static void attention_row_sums(const attention_parts *a, const float *lse, const
     memset(a->delta, 0, a->rows * sizeof *a->delta);
     for (size_t i = 0; i < T; i++, dout += ld_out, out += ld_out) {
         vf sum = vset(0);
-        for (size_t d = 0; d < D; d += W) sum = vfma(vload_upto(dout + d, D - d), vload_upto(out + d, D - d), sum);
+        for (size_t d = 0; d < D; d += W)
+            sum = vfma(group_rounded(vload_upto(dout + d, D - d)), vload_upto(out + d, D - d), sum);
         a->lse[i] = lse[i];
         a->delta[i] = (float)vtotal(sum);
     }
@@ -293,21 +407,24 @@ static void attention_backward(float *dq, float *dk, float *dv, size_t ld_d, con
     attention_parts a = attention_lay_out(scratch, T, D);
     a.drop = drop;
     a.start = start;
+    a.scale = scale;
     size_t width = a.width, padded = attention_round(T, ROWS);
-    pack_rows(a.q, width, q, ld, T, D, scale);
-    pack_rows(a.k, width, k, ld, T, D, 1);
-    pack_rows(a.dout, width, dout, ld_out, T, D, 1);
+    pack_along(a.q, width, q, ld, T, D);
+    pack_along(a.dout, width, dout, ld_out, T, D);
+    pack_down(a.k, width, k, ld, T, D);
+    if (a.q_down != a.q) pack_down(a.q_down, width, q, ld, T, D);
+    if (a.dout_down != a.dout) pack_down(a.dout_down, width, dout, ld_out, T, D);
     attention_row_sums(&a, lse, dout, out, ld_out, T, D);
     memset(a.dq, 0, padded * width * sizeof *a.dq);
     for (size_t j0 = 0; j0 < T; j0 += BLOCK) {
         size_t keys = T - j0 < BLOCK ? T - j0 : BLOCK;
-        pack_transposed(a.k_t + j0 * width, k + j0 * ld, ld, keys, D);
-        pack_transposed(a.v_t + j0 * width, v + j0 * ld, ld, keys, D);
+        pack_transposed(a.k_t + j0 * width / GROUP, width, k + j0 * ld, ld, keys, D);
+        pack_transposed(a.v_t + j0 * width / GROUP, width, v + j0 * ld, ld, keys, D);
         memset(a.dk, 0, BLOCK * width * sizeof *a.dk);
         memset(a.dv, 0, BLOCK * width * sizeof *a.dv);
         for (size_t i0 = j0; i0 < T && attention_first(&a, i0, j0) < BLOCK; i0 += BLOCK)
             backward_block(&a, i0, padded - i0 < BLOCK ? padded - i0 : BLOCK, j0, attention_round(keys, ROWS));
-        unpack_rows(dk + j0 * ld_d, ld_d, a.dk, width, keys, D, 1); /* q was scaled already */
+        unpack_rows(dk + j0 * ld_d, ld_d, a.dk, width, keys, D, scale);
         unpack_rows(dv + j0 * ld_d, ld_d, a.dv, width, keys, D, 1);
     }
     unpack_rows(dq, ld_d, a.dq, width, T, D, scale);

@@ -16,3 +16,11 @@ const sgt_kernels *sgt_kernels_cpu(void)
 {
     return sgt_kernels_level(sgt_cpu());
 }
+
+const sgt_kernels *sgt_kernels_bf16(void)
+{
+#if defined(__x86_64__)
+    if (sgt_cpu_bf16() && !sgt_cpu_amx()) return &sgt_table_bf16_avx512;
+#endif
+    return sgt_kernels_cpu();
+}

@@ -51,6 +51,19 @@ static size_t span(size_t T, size_t ld, size_t width)
     return T ? (T - 1) * ld + width : 0;
 }
 
+/* Whether operands are bfloat16: inputs are numbers of it then, so that rounding them changes nothing. */
+static int in_bf16(const check *t) { return t->which->library != NULL; }
+
+static float *draw_numbers(check *t, size_t n, float scale)
+{
+    float *x = check_random(t, n, scale);
+    if (in_bf16(t)) t->ref->round_to(x, x, n, SGT_FORMAT_BF16);
+    return x;
+}
+
+/* Probabilities, and gradients of scores, are rounded before they are multiplied: at most this of each. */
+static double rounding_of(const check *t) { return in_bf16(t) ? 0x1p-8 : 0; }
+
 static head draw(check *t, size_t T, size_t D)
 {
     size_t gap = check_number(t, 3);
@@ -58,9 +71,9 @@ static head draw(check *t, size_t T, size_t D)
     h.drop = check_number(t, 3) ? NULL : &drops;
     if (check_number(t, 2)) h.start = draw_starts(t, T, check_number(t, 2) ? 9 : 150);
     const float *qkv =
-        check_random(t, span(T, h.ld, 3 * D), check_number(t, 4) ? 1 : 6); /* 6: a few scores take everything */
+        draw_numbers(t, span(T, h.ld, 3 * D), check_number(t, 4) ? 1 : 6); /* 6: a few scores take everything */
     h.q = qkv, h.k = qkv + D, h.v = qkv + 2 * D;
-    h.dout = check_random(t, span(T, h.ld_out, D), 1);
+    h.dout = draw_numbers(t, span(T, h.ld_out, D), 1);
     const sgt_kernels *tables[2] = {t->ref, t->k};
     for (int i = 0; i < 2; i++) {
         h.out[i] = check_output(t, span(T, h.ld_out, D));
@@ -97,9 +110,8 @@ static double dot(const float *a, const float *b, size_t D, double *absolute)
 /* A score is a sum of D products of a scaled query: (D + 3) u of the |terms|. E is the largest such error in a row,
  * plus exp's 4u and the rounding of s - max. p is good to 2E, the sum over keys (in lanes, block by block) and the
  * running rescales to (T/4 + 3 T/64 + 8) u, the product with v to T u more, dropout's factor and its product to 2u,
- * each relative to sum f p|v|. lse is off by E,
- * the sum's error and its own rounding. */
-static void forward_bounds(double *out, double *lse, const head *h)
+ * each relative to sum f p|v|, and `rounding` of f p once. lse is off by E, the sum's error and its own rounding. */
+static void forward_bounds(double *out, double *lse, const head *h, double rounding)
 {
     size_t T = h->T, D = h->D;
     double *p = calloc(T + 1, sizeof *p), absolute;
@@ -117,7 +129,7 @@ static void forward_bounds(double *out, double *lse, const head *h)
             double terms = 0;
             for (size_t j = first_key(h, i); j <= i; j++)
                 terms += factor(h, i, j) * p[j] / total * fabs(h->v[j * h->ld + d]);
-            out[i * h->ld_out + d] = terms * (2 * E + sums + (double)(T + 6) * UNIT) + 1e-37;
+            out[i * h->ld_out + d] = terms * (2 * E + sums + (double)(T + 6) * UNIT + rounding) + 1e-37;
         }
     }
     free(p);
@@ -134,7 +146,7 @@ static void attention_against_ref(check *t)
             double *out = check_doubles(t, span(T, h.ld_out, D)), *lse = check_doubles(t, T);
             forward(t->ref, &h, 0);
             forward(t->k, &h, 1);
-            forward_bounds(out, lse, &h);
+            forward_bounds(out, lse, &h, rounding_of(t));
             check_close(t, "out", h.out[1], h.out[0], out, span(T, h.ld_out, D));
             check_close(t, "lse", h.lse[1], h.lse[0], lse, T);
             check_same_bits(t, "out", h.out[1], span(T, h.ld_out, D));
@@ -143,8 +155,8 @@ static void attention_against_ref(check *t)
 
 /* p = exp(s - lse): relative error e_p = the score's (D + 3) u |terms|, u (|s| + |lse|) for the difference, 4u for exp.
  * dP and delta are sums of D products; ds = p (f dP - delta), scaled at the end.
- * dv, dq, dk are sums of at most T products of such, T + 4 roundings each. */
-static void backward_bounds(double *grads, const head *h)
+ * dv, dq, dk are sums of at most T products of such, T + 4 roundings each, and `rounding` of f p and ds once. */
+static void backward_bounds(double *grads, const head *h, double rounding)
 {
     size_t T = h->T, D = h->D, ld = h->ld;
     double terms;
@@ -157,13 +169,13 @@ static void backward_bounds(double *grads, const head *h)
             double p = exp(s - h->lse[0][i]);
             double e_p = (double)(D + 3) * UNIT * h->scale * terms + UNIT * (fabs(s) + fabs(h->lse[0][i])) + 4 * UNIT;
             double f = factor(h, i, j), dp = f * dot(dout, v, D, &terms), ds = h->scale * p * (dp - delta);
-            double e_ds = fabs(ds) * (e_p + 4 * UNIT) +
+            double e_ds = fabs(ds) * (e_p + 4 * UNIT + rounding) +
                           h->scale * p * (f * (double)(D + 4) * UNIT * terms + e_delta + UNIT * fabs(dp));
             double sums = (double)(T + 4) * UNIT;
             for (size_t d = 0; d < D; d++) {
                 grads[i * ld + d] += (e_ds + sums * fabs(ds)) * fabs(k[d]);
                 grads[j * ld + D + d] += (e_ds + sums * fabs(ds)) * fabs(q[d]);
-                grads[j * ld + 2 * D + d] += f * p * (e_p + sums + 2 * UNIT) * fabs(dout[d]);
+                grads[j * ld + 2 * D + d] += f * p * (e_p + sums + 2 * UNIT + rounding) * fabs(dout[d]);
             }
         }
     }
@@ -181,7 +193,7 @@ static void backward_against_ref(check *t)
             forward(t->ref, &h, 0);
             backward(t->ref, &h, 0);
             backward(t->k, &h, 1);
-            backward_bounds(bound, &h);
+            backward_bounds(bound, &h, rounding_of(t));
             check_close(t, "dq dk dv", h.grads[1], h.grads[0], bound, span(T, h.ld, 3 * D));
             check_same_bits(t, "dq dk dv", h.grads[1], span(T, h.ld, 3 * D));
         }
@@ -346,9 +358,50 @@ static void documents_bench(check *t)
     }
 }
 
+/* ---- operands in bfloat16 ---- */
+
+static int bf16_table(check *t)
+{
+    t->k = sgt_kernels_bf16();
+    if (t->k == sgt_kernels_cpu()) check_skip(t, "this CPU has no vectors that multiply bfloat16, or tiles besides");
+    return !t->skipped;
+}
+
+/* What has a single key loses nothing: its value comes out, and its gradient goes in, to the bit. */
+static void bf16_definition(check *t)
+{
+    if (!bf16_table(t)) return;
+    for (size_t D = 1; D < 100; D += 13) {
+        head h = draw(t, 1, D);
+        h.drop = NULL;
+        check_at(t, "T 1, D %zu", D);
+        forward(t->k, &h, 1);
+        h.out[0] = h.out[1], h.lse[0] = h.lse[1]; /* backward starts from these */
+        backward(t->k, &h, 1);
+        check_equal(t, "out", h.out[1], h.v, D);
+        check_equal(t, "dv", h.grads[1] + 2 * D, h.dout, D);
+    }
+}
+
+static void bf16_against_ref(check *t)
+{
+    if (!bf16_table(t)) return;
+    attention_against_ref(t);
+    backward_against_ref(t);
+    one_document(t);
+}
+
+static void bf16_bench(check *t)
+{
+    if (!bf16_table(t)) return;
+    attention_bench(t);
+    backward_bench(t);
+}
+
 const kernel_case cases_attention[] = {
     {"attention", attention_definition, attention_against_ref, attention_bench, NULL},
     {"attention_backward", backward_definition, backward_against_ref, backward_bench, NULL},
     {"attention_documents", documents_definition, one_document, documents_bench, NULL},
+    {"attention_bf16", bf16_definition, bf16_against_ref, bf16_bench, "fast"},
     {0},
 };

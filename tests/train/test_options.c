@@ -184,11 +184,12 @@ Test(options, a_row_of_one_document_has_the_bits_of_a_row_without_the_mask)
     fixture_free(&f);
 }
 
-/* The reference rounds operands where the backend does: our own head rounds others than one of whole logits. */
+/* The reference rounds operands where the backend does: our own head rounds others than one of whole logits, and our own
+ * attention rounds besides. */
 Test(options, bf16_as_pytorch_with_rounded_operands)
 {
     const sgt_head h = {.V = 37, .C = 18, .bf16 = 1};
-    const char *name = sgt_head_possible(&h) ? "options_bf16_head" : "options_bf16";
+    const char *name = sgt_head_possible(&h) ? "options_bf16_own" : "options_bf16";
     for (uint32_t micro = 1; micro <= 2; micro++) against_reference(name, micro);
 }
 

@@ -238,7 +238,7 @@ static void take_options(sgt_cpu_backend *c, const sgt_backend_options *o)
     c->accum = o->accum ? o->accum : 1;
     c->ranks = 1;
     c->fresh = 1;
-    c->k = sgt_kernels_cpu();
+    c->k = c->bf16 ? sgt_kernels_bf16() : sgt_kernels_cpu();
 }
 
 /* With sizes, and without memory. */
