@@ -21,8 +21,16 @@ check 'its operations' awk -v a="$(field forward_ms .stdout)" -v x="$(field forw
 run 0 sgt-bench attention --device cpu $small --quiet
 stdout_is ''
 
-run 2 sgt-bench attention --device cpu --precision bf16
-stderr_has "sgt-bench attention: --precision bf16: a CPU's attention is in fp32"
+run 2 sgt-bench attention --device cpu --precision fp16
+stderr_has "sgt-bench attention: --precision fp16: a CPU's attention is in fp32 or bf16"
+if sgt-bench gemm --device cpu --precision bf16 --batch-size 1 --seq-len 8 --model 1x16x1 --seconds 0.001 2>&1 |
+    grep -q 'own matrix products'; then
+    run 0 sgt-bench attention --device cpu $small --precision bf16
+    stdout_has 'bf16, 2 rows of 20 tokens, 3 heads of 16; causal, the masked half is not counted'
+else
+    run 2 sgt-bench attention --device cpu --precision bf16
+    stderr_has "sgt-bench attention: --precision bf16: this CPU's attention is in fp32"
+fi
 run 2 sgt-bench attention --device cpu --batch-size 65536 --seq-len 65536
 stderr_has 'numbers are over the 2^32 that are measured'
 run 2 sgt-bench attention set

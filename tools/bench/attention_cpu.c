@@ -92,7 +92,7 @@ static int time_heads(double *ms, operands *o, const attention_bench *b, bench_w
 
 int attention_on_cpu(attention_bench *b, sgt_error *err)
 {
-    operands o = {.k = sgt_kernels_cpu()};
+    operands o = {.k = b->precision == SGT_PRECISION_BF16 ? sgt_kernels_bf16() : sgt_kernels_cpu()};
     attention_line *l = &b->lines[b->count++];
     *l = (attention_line){.way = "own"};
     int rc = take_memory(&o, b, err);
@@ -101,7 +101,8 @@ int attention_on_cpu(attention_bench *b, sgt_error *err)
     snprintf(b->library, sizeof b->library, "%s", o.k->level);
     rc = time_heads(&l->forward_ms, &o, b, head_forward, err);
     if (rc == SGT_OK) rc = time_heads(&l->backward_ms, &o, b, head_backward, err);
-    if (rc == SGT_OK && gemm_square_on_cpu(&b->peak_flops, b->threads, 0, NULL) < 0) b->peak_flops = 0;
+    int bf16 = b->precision == SGT_PRECISION_BF16;
+    if (rc == SGT_OK && gemm_square_on_cpu(&b->peak_flops, b->threads, bf16, NULL) < 0) b->peak_flops = 0;
     sgt_arena_unmap(&o.memory);
     return rc;
 }
