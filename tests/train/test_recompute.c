@@ -132,17 +132,24 @@ static curve curve_of(const sgt_backend_options *o, const char *kind, int again)
     return c;
 }
 
-/* B*T*C floats at a time: a layer's own are 16 of them, and of statistics and lse 4 + H numbers a position.
- * What is computed again is freed and made anew. */
-Test(live, activations_rise_forward_and_fall_backward)
+/* What two LayerNorms and GELU leave of a position and layer, in floats a channel: 6 numbers, which products alone
+ * read, and which are bfloat16 where products take that. */
+static uint64_t for_products(sgt_precision precision)
+{
+    return precision == SGT_PRECISION_BF16 && sgt_gemm_has_bf16() ? 3 : 6;
+}
+
+/* B*T*C floats at a time: a layer's own are 10 of them and what is for products, and of statistics and lse 4 + H
+ * numbers a position. What is computed again is freed and made anew. */
+static void rises_and_falls(sgt_precision precision)
 {
     enum { C = 64, B = 2, T = 16, N = B * T, UNIT = N * C * 4, STATISTICS = N * 4 };
     sgt_error err;
-    sgt_backend_options o = {.batch = B, .seq = T, .threads = 1};
+    sgt_backend_options o = {.batch = B, .seq = T, .threads = 1, .precision = precision};
     cr_assert_eq(sgt_model_named(&o.model, "4x64x2", &err), 0);
     o.model.vocab = 100;
     for (int r = SGT_RECOMPUTE_NONE; r <= SGT_RECOMPUTE_BLOCK; r++) {
-        static const uint64_t kept[] = {16, 10, 1}, statistics[] = {6, 2, 0};
+        const uint64_t kept[] = {10 + for_products(precision), 10, 1}, statistics[] = {6, 2, 0};
         o.recompute = (sgt_recompute)r;
         curve c = curve_of(&o, "activations", 0);
         for (unsigned layer = 0; layer + 1 < DEEP; layer++) {
@@ -159,6 +166,13 @@ Test(live, activations_rise_forward_and_fall_backward)
                      "level %d: all are in use as the head is, but statistics that will be made anew", r);
         cr_expect_eq(c.after[sgt_part_backward(DEEP, 0)], 0, "level %d: nothing is left", r);
     }
+}
+
+static const sgt_precision precisions[] = {SGT_PRECISION_FP32, SGT_PRECISION_BF16, SGT_PRECISION_FP16};
+
+Test(live, activations_rise_forward_and_fall_backward)
+{
+    for (size_t i = 0; i < sizeof precisions / sizeof *precisions; i++) rises_and_falls(precisions[i]);
 }
 
 Test(live, weights_stay_and_gradients_come_with_the_backward_pass)
@@ -198,26 +212,48 @@ static uint64_t bytes_of(const sgt_backend_options *o, const char *kind)
     return bytes;
 }
 
-/* Of 16 C numbers a position and layer `gelu` keeps two LayerNorms and GELU once for all layers, 6 C, and `block` all
- * but the block's output, 15 C. */
-Test(recompute, recomputation_takes_the_bytes_it_should)
+/* Of a position and layer `gelu` keeps what two LayerNorms and GELU leave once for all layers, and `block` all but the
+ * block's output: 9 C floats more. */
+static void saves(sgt_precision precision)
 {
     enum { LAYERS = 6, C = 32, B = 2, T = 16 };
     sgt_error err;
-    sgt_backend_options o = {.batch = B, .seq = T, .threads = 1};
+    sgt_backend_options o = {.batch = B, .seq = T, .threads = 1, .precision = precision};
     cr_assert_eq(sgt_model_named(&o.model, "6x32x2", &err), 0);
     o.model.vocab = 100;
-    uint64_t unit = (LAYERS - 1) * sizeof(float) * B * T * C, none = bytes_of(&o, "activations");
+    uint64_t unit = sizeof(float) * B * T * C, others = LAYERS - 1, cheap = for_products(precision);
+    uint64_t none = bytes_of(&o, "activations");
     o.recompute = SGT_RECOMPUTE_GELU;
-    cr_expect_eq(bytes_of(&o, "activations"), none - 6 * unit);
+    cr_expect_eq(bytes_of(&o, "activations"), none - others * cheap * unit);
     o.recompute = SGT_RECOMPUTE_BLOCK;
-    cr_expect_eq(bytes_of(&o, "activations"), none - 15 * unit);
+    cr_expect_eq(bytes_of(&o, "activations"), none - others * (cheap + 9) * unit);
     cr_expect_leq(2 * bytes_of(&o, "activations"), none);
-    /* two that compute GELU again share one's 6 C, three whole blocks one's 15 C, of which 6 C with the others */
+    /* two that compute GELU again share one's, three whole blocks one's, of which GELU's with the others */
     uint8_t at[LAYERS] = {SGT_RECOMPUTE_GELU, SGT_RECOMPUTE_GELU, SGT_RECOMPUTE_BLOCK,
                           SGT_RECOMPUTE_NONE, SGT_RECOMPUTE_BLOCK, SGT_RECOMPUTE_BLOCK};
     o.recompute_at = at;
-    cr_expect_eq(bytes_of(&o, "activations"), none - (4 * 6 + 2 * 9) * unit / (LAYERS - 1));
+    cr_expect_eq(bytes_of(&o, "activations"), none - (4 * cheap + 2 * 9) * unit);
+}
+
+Test(recompute, recomputation_takes_the_bytes_it_should)
+{
+    for (size_t i = 0; i < sizeof precisions / sizeof *precisions; i++) saves(precisions[i]);
+}
+
+/* Whoever plans a batch for bf16 has that much more room: the model's layers and no more differ. */
+Test(recompute, bf16_keeps_what_products_alone_read_in_half_the_bytes)
+{
+    enum { LAYERS = 6, C = 32, B = 2, T = 16 };
+    sgt_error err;
+    sgt_backend_options o = {.batch = B, .seq = T, .threads = 1, .precision = SGT_PRECISION_FP32};
+    cr_assert_eq(sgt_model_named(&o.model, "6x32x2", &err), 0);
+    o.model.vocab = 100;
+    uint64_t fp32 = bytes_of(&o, "activations");
+    o.precision = SGT_PRECISION_FP16;
+    cr_expect_eq(bytes_of(&o, "activations"), fp32, "operands are rounded, and kept as float32");
+    o.precision = SGT_PRECISION_BF16;
+    cr_expect_eq(bytes_of(&o, "activations"),
+                 fp32 - LAYERS * (6 - for_products(SGT_PRECISION_BF16)) * sizeof(float) * B * T * C);
 }
 
 Test(recompute, sgd_has_one_moment)

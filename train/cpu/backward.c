@@ -36,26 +36,35 @@ static void bias(sgt_cpu_backend *c, float *db, const float *dout, size_t width)
     }
 }
 
-/* y = x W + b: dy to W's and b's gradients, and to dx where it is wanted. */
-static void linear(sgt_cpu_backend *c, int which, const sgt_cpu_block *l, size_t weight, const float *x,
+/* n numbers of a product's output gradient, `at` from its first on, once they are complete: rounded, which the bias's
+ * gradient sums, and in bf16 packed too. */
+static void finish(const sgt_cpu_backend *c, float *dy, size_t at, size_t n)
+{
+    sgt_cpu_round(c, dy + at, n);
+    if (c->bf16) c->k->to_bf16(c->packed_dy + at, dy + at, n);
+}
+
+/* y = x W + b: dy, which `finish` has seen, to W's and b's gradients, and to dx; x as products take it. */
+static void linear(sgt_cpu_backend *c, int which, const sgt_cpu_block *l, size_t weight, const void *x,
                    const float *dy, size_t width, float *dx)
 {
     const sgt_cpu_linear *g = &c->linear[which];
-    const void *in = sgt_cpu_operand(c, x, which == SGT_LINEAR_FCPROJ ? 4 * c->C : c->C, c->packed);
-    const void *out = sgt_cpu_operand(c, dy, width, c->packed_dy);
-    sgt_gemm_run(g->dw[!c->fresh], in, out, NULL, c->grads + l->at[weight]);
+    const void *out = c->bf16 ? (const void *)c->packed_dy : dy;
+    sgt_gemm_run(g->dw[!c->fresh], x, out, NULL, c->grads + l->at[weight]);
     bias(c, c->grads + l->at[weight + 1], dy, width);
     sgt_gemm_run(g->dx, out, sgt_cpu_weights(c, l->at[weight]), NULL, dx);
 }
 
 static void gelu(sgt_cpu_backend *c, const sgt_cpu_block *l)
 {
-    size_t wide = 4 * c->C;
+    size_t C = c->C;
 #pragma omp parallel for num_threads(c->threads) schedule(static)
     for (size_t t = 0; t < c->tiles; t++) {
-        size_t n, r = sgt_cpu_tile(c, t, &n), at = r * wide;
-        c->k->gelu_backward(c->dwide + at, c->dwide + at, l->fc + at, n * wide, c->model.gelu);
-        sgt_cpu_round(c, c->dwide + at, n * wide);
+        size_t n, r = sgt_cpu_tile(c, t, &n);
+        for (size_t at = 4 * r * C; at < 4 * (r + n) * C; at += C) { /* what stays in the first-level cache */
+            c->k->gelu_backward(c->dwide + at, c->dwide + at, l->fc + at, C, c->model.gelu);
+            finish(c, c->dwide, at, C);
+        }
     }
 }
 
@@ -75,6 +84,18 @@ static void attention(sgt_cpu_backend *c, const sgt_cpu_block *l)
     }
 }
 
+/* dq, dk and dv of all heads (N, 3C). */
+static void finish_attention(sgt_cpu_backend *c)
+{
+    size_t C = c->C;
+    if (!c->rounding) return;
+#pragma omp parallel for num_threads(c->threads) schedule(static)
+    for (size_t t = 0; t < c->tiles; t++) {
+        size_t n, r = sgt_cpu_tile(c, t, &n);
+        for (size_t at = 3 * r * C; at < 3 * (r + n) * C; at += C) finish(c, c->dwide, at, C);
+    }
+}
+
 /* The residual stream's gradient as a branch's output gets it: dropped where that was, and rounded. It stands in `out`
  * then. */
 static const float *branch(sgt_cpu_backend *c, const sgt_cpu_block *l, uint32_t site, float *out)
@@ -82,10 +103,12 @@ static const float *branch(sgt_cpu_backend *c, const sgt_cpu_block *l, uint32_t 
     if (!(c->dropping > 0) && !c->rounding) return c->dx;
 #pragma omp parallel for num_threads(c->threads) schedule(static)
     for (size_t t = 0; t < c->tiles; t++) {
-        size_t n, r = sgt_cpu_tile(c, t, &n), at = r * c->C;
-        if (c->dropping > 0) sgt_cpu_drop(c, l->layer, site, out + at, c->dx + at, r, n);
-        else memcpy(out + at, c->dx + at, n * c->C * sizeof *out);
-        sgt_cpu_round(c, out + at, n * c->C);
+        size_t n, r = sgt_cpu_tile(c, t, &n), C = c->C;
+        if (c->dropping > 0) sgt_cpu_drop(c, l->layer, site, out + r * C, c->dx + r * C, r, n);
+        for (size_t at = r * C; at < (r + n) * C; at += C) {
+            if (!(c->dropping > 0)) memcpy(out + at, c->dx + at, C * sizeof *out);
+            finish(c, out, at, C);
+        }
     }
     return out;
 }
@@ -159,9 +182,9 @@ static void block(sgt_cpu_backend *c, const sgt_cpu_block *l, const float *x)
     linear(c, SGT_LINEAR_FC, l, SGT_FC_W, l->ln2, c->dwide, 4 * c->C, c->dln);
     layernorm(c, l->mid, l->mean2, l->rstd2, p + l->at[SGT_LN2_W], g + l->at[SGT_LN2_W], g + l->at[SGT_LN2_B]);
     dy = branch(c, l, SGT_DROP_PROJ, c->dwide);
-    linear(c, SGT_LINEAR_PROJ, l, SGT_PROJ_W, l->att, dy, c->C, c->dln);
+    linear(c, SGT_LINEAR_PROJ, l, SGT_PROJ_W, sgt_cpu_operand(c, l->att), dy, c->C, c->dln);
     attention(c, l);
-    sgt_cpu_round_rows(c, c->dwide, 3 * c->C);
+    finish_attention(c);
     linear(c, SGT_LINEAR_QKV, l, SGT_QKV_W, l->ln1, c->dwide, 3 * c->C, c->dln);
     layernorm(c, x, l->mean1, l->rstd1, p + l->at[SGT_LN1_W], g + l->at[SGT_LN1_W], g + l->at[SGT_LN1_B]);
 }

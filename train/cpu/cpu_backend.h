@@ -6,7 +6,9 @@
  * In bf16 and fp16 every operand of a matrix product is rounded where it is made, and kept as float32: weights,
  * LayerNorm outputs, qkv, attention's output, both sides of GELU, and the gradients of each product's output. Sums, the
  * residual stream, attention's inside, LayerNorm, loss and update are float32. Where the CPU multiplies bfloat16 by
- * itself, a product's operands are packed into it first: weights once an update, the others before each product. */
+ * itself, products take that: weights are packed into it once an update; what products alone read is kept in it, each
+ * row packed as soon as it is computed; a product's output gradient is packed beside its float32, which the bias's
+ * gradient sums. Attention's output and the last LayerNorm have other readers too, and are packed before products. */
 #ifndef SGT_CPU_BACKEND_H
 #define SGT_CPU_BACKEND_H
 
@@ -27,11 +29,12 @@ typedef struct sgt_cpu_block {
     uint32_t layer;
     sgt_recompute recompute;
     size_t at[SGT_BLOCK_TENSORS];     /* offsets into params and grads */
-    float *ln1, *mean1, *rstd1;       /* (N, C), (N), (N) */
+    void *ln1, *ln2, *gelu;           /* (N, C), (N, C), (N, 4C): for products alone, in bf16 bfloat16 */
+    float *mean1, *rstd1;             /* (N), (N) */
     float *qkv;                       /* (N, 3C) */
     float *att, *lse;                 /* (N, C), (B, H, T) */
-    float *mid, *ln2, *mean2, *rstd2; /* x + attention (N, C), its LayerNorm (N, C), (N), (N) */
-    float *fc, *gelu;                 /* (N, 4C), (N, 4C) */
+    float *mid, *mean2, *rstd2;       /* x + attention (N, C), of its LayerNorm ln2 (N), (N) */
+    float *fc;                        /* (N, 4C) */
     float *out;                       /* mid + MLP (N, C): the next block's x */
 } sgt_cpu_block;
 
@@ -99,9 +102,9 @@ typedef struct sgt_cpu_backend {
     float *logits, *loss;          /* (head_rows, ldv), (N); logits where the head is not our own */
     uint8_t *greedy;               /* (N), the caller's: whether a target's logit is the largest; NULL: not wanted */
     float *dx, *dln, *dwide;       /* gradients: residual stream (N, C), a LayerNorm (N, C), qkv or MLP (N, 4C) */
-    uint16_t *packed, *packed_dy, *packed_logits; /* bf16: (N, 4C), (N, 4C), (head_rows, ldv) */
+    uint16_t *packed, *packed_dy, *packed_logits; /* bf16: (N, C), (N, 4C), (head_rows, ldv) */
     float *partial;                /* (tiles, 2, C): LayerNorm gradients of each tile */
-    float *scratch;                /* (threads, scratch_floats) for attention */
+    float *scratch;                /* (threads, scratch_floats) for attention; in bf16 also for a row of C numbers */
     size_t scratch_floats;
     double *squares;               /* (pieces) */
     void *products;                /* scratch of all products, which take turns */
@@ -156,7 +159,7 @@ uint64_t sgt_cpu_load(sgt_cpu_backend *c, const sgt_rows *rows);
 void sgt_cpu_forward(sgt_cpu_backend *c);
 /* Its parts that recomputation calls again. Of a block: from ln1 and its input x to gelu; c->dln is used. */
 void sgt_cpu_block_inside(sgt_cpu_backend *c, sgt_cpu_block *l, const float *x);
-void sgt_cpu_layernorm(sgt_cpu_backend *c, float *ln, float *mean, float *rstd, const float *x, const float *w,
+void sgt_cpu_layernorm(sgt_cpu_backend *c, void *ln, float *mean, float *rstd, const float *x, const float *w,
                        const float *b);
 void sgt_cpu_gelu(sgt_cpu_backend *c, sgt_cpu_block *l);
 /* From lnf to the sum of losses; with scale > 0 also d(sum * scale) to dln and to wte's gradient. */
@@ -187,21 +190,14 @@ int sgt_cpu_ranks_settle(sgt_cpu_backend *c, sgt_error *err);
 /* After this rank's floats at .. at + count of a flat array have been copied to `to`: the owners' instead. */
 int sgt_cpu_ranks_get(sgt_cpu_backend *c, sgt_state what, size_t at, size_t count, float *to, sgt_error *err);
 
-/* Rounds operands in place, where they are rounded at all; (N, width) in all, by tiles. */
+/* Rounds operands in place, where they are rounded at all. */
 static inline void sgt_cpu_round(const sgt_cpu_backend *c, float *x, size_t n)
 {
     if (c->rounding) c->k->round_to(x, x, n, c->format);
 }
-void sgt_cpu_round_rows(const sgt_cpu_backend *c, float *x, size_t width);
 
-/* Those that only products read: packing rounds them too. */
-static inline void sgt_cpu_round_operand(const sgt_cpu_backend *c, float *x, size_t n)
-{
-    if (!c->bf16) sgt_cpu_round(c, x, n);
-}
-
-/* x (N, width) as products take it: itself, or packed into `room`. */
-const void *sgt_cpu_operand(const sgt_cpu_backend *c, const float *x, size_t width, uint16_t *room);
+/* x (N, C) as products take it: itself, or in bf16 packed into c->packed. */
+const void *sgt_cpu_operand(const sgt_cpu_backend *c, const float *x);
 /* The weights from parameter `offset` on, and `count` of them made anew. */
 const void *sgt_cpu_weights(const sgt_cpu_backend *c, size_t offset);
 void sgt_cpu_take_weights(const sgt_cpu_backend *c, size_t offset, size_t count);

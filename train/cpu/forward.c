@@ -23,7 +23,8 @@ uint64_t sgt_cpu_load(sgt_cpu_backend *c, const sgt_rows *rows)
     return counted;
 }
 
-void sgt_cpu_round_rows(const sgt_cpu_backend *c, float *x, size_t width)
+/* x (N, width). */
+static void round_rows(const sgt_cpu_backend *c, float *x, size_t width)
 {
     if (!c->rounding) return;
 #pragma omp parallel for num_threads(c->threads) schedule(static)
@@ -33,15 +34,15 @@ void sgt_cpu_round_rows(const sgt_cpu_backend *c, float *x, size_t width)
     }
 }
 
-const void *sgt_cpu_operand(const sgt_cpu_backend *c, const float *x, size_t width, uint16_t *room)
+const void *sgt_cpu_operand(const sgt_cpu_backend *c, const float *x)
 {
     if (!c->bf16) return x;
 #pragma omp parallel for num_threads(c->threads) schedule(static)
     for (size_t t = 0; t < c->tiles; t++) {
-        size_t n, at = sgt_cpu_tile(c, t, &n) * width;
-        c->k->to_bf16(room + at, x + at, n * width);
+        size_t n, at = sgt_cpu_tile(c, t, &n) * c->C;
+        c->k->to_bf16(c->packed + at, x + at, n * c->C);
     }
-    return room;
+    return c->packed;
 }
 
 const void *sgt_cpu_weights(const sgt_cpu_backend *c, size_t offset)
@@ -80,14 +81,37 @@ static void embed(sgt_cpu_backend *c)
     }
 }
 
-void sgt_cpu_layernorm(sgt_cpu_backend *c, float *ln, float *mean, float *rstd, const float *x, const float *w,
+/* Whether products alone read it, and as bfloat16: the head reads lnf as float32 too. */
+static int is_packed(const sgt_cpu_backend *c, const void *operand)
+{
+    return c->bf16 && operand != c->lnf;
+}
+
+/* Where row i of C numbers of an operand is computed: where it is kept, or in scratch that stays in the first-level
+ * cache; and the row once it is complete, as products take it. */
+static float *row_at(const sgt_cpu_backend *c, void *operand, size_t i)
+{
+    if (is_packed(c, operand)) return c->scratch + (size_t)omp_get_thread_num() * c->scratch_floats;
+    return (float *)operand + i * c->C;
+}
+
+static void keep_row(const sgt_cpu_backend *c, void *operand, size_t i, float *row)
+{
+    if (is_packed(c, operand)) c->k->to_bf16((uint16_t *)operand + i * c->C, row, c->C);
+    else if (!c->bf16) sgt_cpu_round(c, row, c->C); /* packing lnf rounds it */
+}
+
+void sgt_cpu_layernorm(sgt_cpu_backend *c, void *ln, float *mean, float *rstd, const float *x, const float *w,
                        const float *b)
 {
 #pragma omp parallel for num_threads(c->threads) schedule(static)
     for (size_t t = 0; t < c->tiles; t++) {
-        size_t n, r = sgt_cpu_tile(c, t, &n), at = r * c->C;
-        c->k->layernorm(ln + at, mean + r, rstd + r, x + at, w, b, n, c->C, c->model.eps);
-        sgt_cpu_round_operand(c, ln + at, n * c->C);
+        size_t n, r = sgt_cpu_tile(c, t, &n);
+        for (size_t i = r; i < r + n; i++) {
+            float *row = row_at(c, ln, i);
+            c->k->layernorm(row, mean + i, rstd + i, x + i * c->C, w, b, 1, c->C, c->model.eps);
+            keep_row(c, ln, i, row);
+        }
     }
 }
 
@@ -117,49 +141,53 @@ sgt_dropout sgt_cpu_head_drop(const sgt_cpu_backend *c, const sgt_cpu_block *l, 
 }
 
 /* sum = x + dropout(y) and its LayerNorm, which the next product reads. y is not kept. */
-static void residual(sgt_cpu_backend *c, uint32_t layer, uint32_t site, float *sum, float *ln, float *mean,
+static void residual(sgt_cpu_backend *c, uint32_t layer, uint32_t site, float *sum, void *ln, float *mean,
                      float *rstd, const float *x, float *y, const float *w, const float *b)
 {
 #pragma omp parallel for num_threads(c->threads) schedule(static)
     for (size_t t = 0; t < c->tiles; t++) {
-        size_t n, r = sgt_cpu_tile(c, t, &n), at = r * c->C;
-        if (c->dropping > 0) sgt_cpu_drop(c, layer, site, y + at, y + at, r, n);
-        c->k->residual_layernorm(sum + at, ln + at, mean + r, rstd + r, x + at, y + at, w, b, n, c->C, c->model.eps);
-        sgt_cpu_round_operand(c, ln + at, n * c->C);
+        size_t n, r = sgt_cpu_tile(c, t, &n), C = c->C;
+        if (c->dropping > 0) sgt_cpu_drop(c, layer, site, y + r * C, y + r * C, r, n);
+        for (size_t i = r; i < r + n; i++) {
+            float *row = row_at(c, ln, i);
+            c->k->residual_layernorm(sum + i * C, row, mean + i, rstd + i, x + i * C, y + i * C, w, b, 1, C,
+                                     c->model.eps);
+            keep_row(c, ln, i, row);
+        }
     }
 }
 
 void sgt_cpu_gelu(sgt_cpu_backend *c, sgt_cpu_block *l)
 {
-    size_t wide = 4 * c->C;
 #pragma omp parallel for num_threads(c->threads) schedule(static)
     for (size_t t = 0; t < c->tiles; t++) {
-        size_t n, r = sgt_cpu_tile(c, t, &n), at = r * wide;
-        sgt_cpu_round(c, l->fc + at, n * wide);
-        c->k->gelu(l->gelu + at, l->fc + at, n * wide, c->model.gelu);
-        sgt_cpu_round_operand(c, l->gelu + at, n * wide);
+        size_t n, r = sgt_cpu_tile(c, t, &n);
+        for (size_t i = 4 * r; i < 4 * (r + n); i++) { /* (N, 4C) is (4N, C) */
+            float *fc = l->fc + i * c->C, *row = row_at(c, l->gelu, i);
+            sgt_cpu_round(c, fc, c->C);
+            c->k->gelu(row, fc, c->C, c->model.gelu);
+            keep_row(c, l->gelu, i, row);
+        }
     }
 }
 
-/* y = x W + b for one of a block's four weights, whose bias is the next tensor; x (N, width). */
-static void linear(sgt_cpu_backend *c, int which, const sgt_cpu_block *l, size_t weight, const float *x, size_t width,
-                   float *y)
+/* y = x W + b for one of a block's four weights, whose bias is the next tensor; x as products take it. */
+static void linear(sgt_cpu_backend *c, int which, const sgt_cpu_block *l, size_t weight, const void *x, float *y)
 {
-    sgt_gemm_run(c->linear[which].forward, sgt_cpu_operand(c, x, width, c->packed), sgt_cpu_weights(c, l->at[weight]),
-                 c->params + l->at[weight + 1], y);
+    sgt_gemm_run(c->linear[which].forward, x, sgt_cpu_weights(c, l->at[weight]), c->params + l->at[weight + 1], y);
 }
 
 void sgt_cpu_block_inside(sgt_cpu_backend *c, sgt_cpu_block *l, const float *x)
 {
     const float *p = c->params;
-    linear(c, SGT_LINEAR_QKV, l, SGT_QKV_W, l->ln1, c->C, l->qkv);
-    sgt_cpu_round_rows(c, l->qkv, 3 * c->C);
+    linear(c, SGT_LINEAR_QKV, l, SGT_QKV_W, l->ln1, l->qkv);
+    round_rows(c, l->qkv, 3 * c->C);
     attention(c, l);
-    sgt_cpu_round_rows(c, l->att, c->C);
-    linear(c, SGT_LINEAR_PROJ, l, SGT_PROJ_W, l->att, c->C, c->dln);
+    round_rows(c, l->att, c->C);
+    linear(c, SGT_LINEAR_PROJ, l, SGT_PROJ_W, sgt_cpu_operand(c, l->att), c->dln);
     residual(c, l->layer, SGT_DROP_PROJ, l->mid, l->ln2, l->mean2, l->rstd2, x, c->dln, p + l->at[SGT_LN2_W],
              p + l->at[SGT_LN2_B]);
-    linear(c, SGT_LINEAR_FC, l, SGT_FC_W, l->ln2, c->C, l->fc);
+    linear(c, SGT_LINEAR_FC, l, SGT_FC_W, l->ln2, l->fc);
     sgt_cpu_gelu(c, l);
 }
 
@@ -177,7 +205,7 @@ void sgt_cpu_forward(sgt_cpu_backend *c)
         sgt_cpu_block *l = c->blocks + i;
         from = sgt_trace_begin(c->trace);
         sgt_cpu_block_inside(c, l, i ? l[-1].out : c->x0);
-        linear(c, SGT_LINEAR_FCPROJ, l, SGT_FCPROJ_W, l->gelu, 4 * c->C, c->dln);
+        linear(c, SGT_LINEAR_FCPROJ, l, SGT_FCPROJ_W, l->gelu, c->dln);
         if (i + 1 < c->model.layers)
             residual(c, l->layer, SGT_DROP_FCPROJ, l->out, l[1].ln1, l[1].mean1, l[1].rstd1, l->mid, c->dln,
                      p + l[1].at[SGT_LN1_W], p + l[1].at[SGT_LN1_B]);
@@ -228,7 +256,7 @@ static void head_rows(sgt_cpu_backend *c, const char *x, const void *w, size_t f
 double sgt_cpu_head(sgt_cpu_backend *c, double scale)
 {
     const void *w = sgt_cpu_weights(c, c->head_w);
-    const char *lnf = sgt_cpu_operand(c, c->lnf, c->C, c->packed);
+    const char *lnf = sgt_cpu_operand(c, c->lnf);
     size_t row_bytes = c->C * (c->bf16 ? sizeof(uint16_t) : sizeof(float));
     for (size_t first = 0; first < c->N; first += c->head_rows) {
         size_t n = c->N - first < c->head_rows ? c->N - first : c->head_rows, at = first * c->C;

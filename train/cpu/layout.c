@@ -20,6 +20,11 @@ static void *take_from(sgt_cpu_backend *c, sgt_arena *a, size_t count, size_t si
 
 static void *take(sgt_cpu_backend *c, size_t count, size_t size) { return take_from(c, &c->arena, count, size); }
 static float *floats(sgt_cpu_backend *c, size_t count) { return take(c, count, sizeof(float)); }
+/* For products alone, as they take it. */
+static void *operand(sgt_cpu_backend *c, size_t count)
+{
+    return take(c, count, c->bf16 ? sizeof(uint16_t) : sizeof(float));
+}
 
 /* What is computed again lies in the first such block's memory; of the rest every block has its own. Statistics and lse
  * are a few floats a position, and stay. */
@@ -28,18 +33,18 @@ static void lay_out_block(sgt_cpu_backend *c, sgt_cpu_block *l)
     size_t N = c->N, C = c->C;
     const sgt_cpu_block *cheap = l->recompute == SGT_RECOMPUTE_NONE || l == c->share_cheap ? NULL : c->share_cheap;
     const sgt_cpu_block *inside = l->recompute < SGT_RECOMPUTE_BLOCK || l == c->share_inside ? NULL : c->share_inside;
-    l->ln1 = cheap ? cheap->ln1 : floats(c, N * C);
+    l->ln1 = cheap ? cheap->ln1 : operand(c, N * C);
     l->mean1 = floats(c, N);
     l->rstd1 = floats(c, N);
     l->qkv = inside ? inside->qkv : floats(c, N * 3 * C);
     l->att = inside ? inside->att : floats(c, N * C);
     l->lse = floats(c, N * c->H);
     l->mid = inside ? inside->mid : floats(c, N * C);
-    l->ln2 = cheap ? cheap->ln2 : floats(c, N * C);
+    l->ln2 = cheap ? cheap->ln2 : operand(c, N * C);
     l->mean2 = floats(c, N);
     l->rstd2 = floats(c, N);
     l->fc = inside ? inside->fc : floats(c, N * 4 * C);
-    l->gelu = cheap ? cheap->gelu : floats(c, N * 4 * C);
+    l->gelu = cheap ? cheap->gelu : operand(c, N * 4 * C);
     l->out = floats(c, N * C);
 }
 
@@ -90,7 +95,7 @@ void sgt_cpu_lay_out(sgt_cpu_backend *c)
     c->dwide = floats(c, N * 4 * C);
     c->partial = floats(c, c->tiles * 2 * C);
     if (c->bf16) {
-        c->packed = take(c, N * 4 * C, sizeof(uint16_t));
+        c->packed = take(c, N * C, sizeof(uint16_t));
         c->packed_dy = take(c, N * 4 * C, sizeof(uint16_t));
     }
     c->squares = take(c, c->piece_count, sizeof(double));

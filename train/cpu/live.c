@@ -73,6 +73,7 @@ void sgt_cpu_live(sgt_cpu_backend *c)
                                    products(c)};
     for (size_t i = 0; i < sizeof always / sizeof *always; i++) sgt_live_always(&c->live, always[i]);
     live_gradients(c);
+    if (c->bf16) sgt_live_during(&c->live, c->scratch, 0, 0); /* for rows of the first LayerNorm */
     sgt_live_during(&c->live, c->x0, 0, sgt_part_backward(L, 0));
     for (unsigned i = 0; i < L; i++) {
         live_block(c, c->blocks + i);

@@ -101,7 +101,9 @@ static void decide_sizes(sgt_cpu_backend *c, const sgt_backend_options *o)
     size_t most = (size_t)SGT_HEAD_ROWS * (c->own_head && c->bf16 ? 2 : 1), chunks = (c->N + most - 1) / most;
     c->head.n = c->head_rows = (c->N + chunks - 1) / chunks;
     c->head_last = c->N - (c->N - 1) / c->head_rows * c->head_rows;
-    c->scratch_floats = (c->k->attention_scratch(c->T, c->D) + 15) / 16 * 16;
+    c->scratch_floats = c->k->attention_scratch(c->T, c->D);
+    if (c->bf16 && c->scratch_floats < c->C) c->scratch_floats = c->C;
+    c->scratch_floats = (c->scratch_floats + 15) / 16 * 16;
     c->wpe = tensor_offset(m, 1);
     c->lnf_w = tensor_offset(m, last);
     c->lnf_b = tensor_offset(m, last + 1);
