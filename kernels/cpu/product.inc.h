@@ -324,6 +324,21 @@ SGT_INLINE float row_largest(const float *x, size_t n)
     return max;
 }
 
+/* exp(x) for x <= 0, as 2^y with y = x log2 e: two thirds of vexp's steps. Its relative error, below 2^-22 near 0, grows
+ * to |y| 2^-24 where it is small beside 1; 0 below -87.33. 2^r = 1 + r q(r) for |r| <= 1/2 with q of degree 4
+ * (fitted for the least error of 2^r, 9e-8). */
+SGT_INLINE vf exp_part(vf x)
+{
+    vf y = vmax(vset(-126), x * vset(1.44269504f)); /* in this order NaN passes */
+    vf n = vround(y), r = y - n;
+    vf q = vset(1.32647273e-3f);
+    q = vfma(q, r, vset(9.67151299e-3f));
+    q = vfma(q, r, vset(5.55073358e-2f));
+    q = vfma(q, r, vset(0.240222424f));
+    q = vfma(q, r, vset(0.693147004f));
+    return vscale(vfma(q, r, vset(1)), n, x, vset(-87.33f));
+}
+
 /* e (columns to the next multiple of 64) and its sum from a row of logits, n of which count. A NaN is no largest, but
  * makes the sum one. */
 static float exp_row(char *e, const float *logits, size_t n, float *max)
@@ -331,14 +346,14 @@ static float exp_row(char *e, const float *logits, size_t n, float *max)
     size_t padded = (n + WIDE - 1) / WIDE * WIDE, j = 0;
     vf top = vset(*max = row_largest(logits, n)), total = vset(0);
     for (; j + 2 * W <= n; j += 2 * W) {
-        vf low = vexp(vload(logits + j) - top), high = vexp(vload(logits + j + W) - top);
+        vf low = exp_part(vload(logits + j) - top), high = exp_part(vload(logits + j + W) - top);
         stream_product_format(e + j * ELEMENT, low, high);
         total += low + high;
     }
     for (; j < padded; j += 2 * W) {
         vf low = vset(0), high = low;
-        if (j < n) low = vkeep(vexp(vload(logits + j) - top), n - j);
-        if (j + W < n) high = vkeep(vexp(vload(logits + j + W) - top), n - j - W);
+        if (j < n) low = vkeep(exp_part(vload(logits + j) - top), n - j);
+        if (j + W < n) high = vkeep(exp_part(vload(logits + j + W) - top), n - j - W);
         stream_product_format(e + j * ELEMENT, low, high);
         total += low + high;
     }
