@@ -3,7 +3,7 @@
 
 #include "ref.h"
 
-void sgt_ref_adamw(float *p, float *m, float *v, const float *g, size_t n, const sgt_adamw *a)
+void sgt_ref_adamw(float *p, float *m, float *v, const float *g, size_t n, const sgt_adamw *a, uint16_t *copy)
 {
     double b1 = a->beta1, b2 = a->beta2;
     for (size_t i = 0; i < n; i++) {
@@ -14,4 +14,5 @@ void sgt_ref_adamw(float *p, float *m, float *v, const float *g, size_t n, const
         m[i] = (float)m1;
         v[i] = (float)v1;
     }
+    if (copy) sgt_ref_to_bf16(copy, p, n);
 }

@@ -2,6 +2,7 @@
 #include "harness.h"
 
 #include <math.h>
+#include <string.h>
 
 static const size_t sizes[] = {0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 47, 133, 1021};
 
@@ -36,17 +37,42 @@ static void update(check *t, size_t n, const sgt_adamw *a)
         want[i] = check_copy(t, old[i], n), got[i] = check_copy(t, old[i], n), bound[i] = check_doubles(t, n);
     }
     check_at(t, "n %zu, decay %g, gradient times %g", n, (double)a->decay, (double)a->grad_scale);
-    t->ref->adamw(want[0], want[1], want[2], g, n, a);
-    t->k->adamw(got[0], got[1], got[2], g, n, a);
+    uint16_t *copy = n ? check_bytes(t, (n + 1) * sizeof *copy) : NULL, *rounded = check_bytes(t, (n + 1) * sizeof *copy);
+    t->ref->adamw(want[0], want[1], want[2], g, n, a, NULL);
+    t->k->adamw(got[0], got[1], got[2], g, n, a, copy ? copy + n % 2 : NULL); /* at the start of a line, and not */
     bounds(bound[0], bound[1], bound[2], (const float *const *)old, g, n, a);
     check_close(t, "p", got[0], want[0], bound[0], n);
     check_close(t, "m", got[1], want[1], bound[1], n);
     check_close(t, "v", got[2], want[2], bound[2], n);
     check_same_bits(t, "p", got[0], n);
+    t->ref->to_bf16(rounded, got[0], n);
+    if (copy && memcmp(copy + n % 2, rounded, n * sizeof *copy) != 0) check_fail(t, "the copy is not p in bfloat16");
+}
+
+/* Any 32 bits may be a parameter: a NaN, a denormal, halfway between two numbers. A step of 0 leaves them. */
+static void copies(check *t, size_t n)
+{
+    const sgt_adamw still = {.beta1 = 0.9f, .beta2 = 0.95f, .eps = 1e-8f, .grad_scale = 1, .c1 = 1, .c2 = 1};
+    float *p = check_output(t, n), *m = check_random(t, n, 1), *v = check_random(t, n, 1), *g = check_random(t, n, 1);
+    uint16_t *copy = check_bytes(t, n * sizeof *copy + 64), *at = copy, *rounded = check_bytes(t, n * sizeof *copy);
+    while ((uintptr_t)at % 64) at++; /* whole lines */
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits = (uint32_t)check_number(t, UINT64_C(1) << 32);
+        if (i % 5 == 0) bits = (bits & 0xffff0000) | 0x8000;
+        if (i % 7 == 0) bits &= 0x807fffff;
+        if (i % 11 == 0) bits |= 0x7f800000;
+        memcpy(p + i, &bits, sizeof bits);
+        v[i] = fabsf(v[i]);
+    }
+    check_at(t, "%zu parameters of any bits", n);
+    t->k->adamw(p, m, v, g, n, &still, at);
+    t->ref->to_bf16(rounded, p, n);
+    if (memcmp(at, rounded, n * sizeof *at) != 0) check_fail(t, "the copy is not p in bfloat16");
 }
 
 static void against_ref(check *t)
 {
+    copies(t, 4133);
     const sgt_adamw settings[] = {
         {.lr = 3e-4f,
          .beta1 = 0.9f,
@@ -85,16 +111,18 @@ static void definition(check *t)
     const sgt_adamw a = {
         .lr = 0.125f, .beta1 = 0.5f, .beta2 = 0.75f, .decay = 0.5f, .grad_scale = 2, .c1 = 0.5, .c2 = 0.25};
     check_at(t, "first update");
-    t->ref->adamw(p, m, v, g, 3, &a);
+    uint16_t copy[3];
+    t->ref->adamw(p, m, v, g, 3, &a, copy);
     const double want[] = {1 - 0.125 - 0.0625, 1 + 0.125 - 0.0625, -1 - 0.125 + 0.0625};
     for (int i = 0; i < 3; i++) check_near(t, "p", p[i], want[i], 2 * UNIT);
+    if (copy[0] != 0x3f50) check_fail(t, "0.8125 is %#x in bfloat16", copy[0]);
     check_near(t, "m", m[0], 8, 0);  /* half of 16 */
     check_near(t, "v", v[0], 64, 0); /* a quarter of 256 */
     const sgt_adamw second = {
         .lr = 0.125f, .beta1 = 0.5f, .beta2 = 0.75f, .eps = 7, .grad_scale = 1, .c1 = 0.75, .c2 = 0.4375};
     float q = 1, m1 = 8, v1 = 64, none = 0;
     check_at(t, "second update, gradient 0");
-    t->ref->adamw(&q, &m1, &v1, &none, 1, &second);
+    t->ref->adamw(&q, &m1, &v1, &none, 1, &second, NULL);
     check_near(t, "m", m1, 4, 0);
     check_near(t, "v", v1, 48, 0);
     check_near(t, "p", q, 1 - 0.125 * (4 / 0.75) / (sqrt(48 / 0.4375) + 7), UNIT);
@@ -108,8 +136,11 @@ static void bench(check *t)
     for (size_t i = 0; i < n; i++) v[i] = fabsf(v[i]);
     const sgt_adamw a = {
         .lr = 3e-4f, .beta1 = 0.9f, .beta2 = 0.95f, .eps = 1e-8f, .decay = 0.1f, .grad_scale = 1, .c1 = 0.5, .c2 = 0.5};
-    for (bench_start(t); bench_next(t);) t->k->adamw(p, m, v, g, n, &a);
+    for (bench_start(t); bench_next(t);) t->k->adamw(p, m, v, g, n, &a, NULL);
     bench_report(t, "4194304", 28.0 * (double)n, 0);
+    uint16_t *copy = check_bytes(t, n * sizeof *copy);
+    for (bench_start(t); bench_next(t);) t->k->adamw(p, m, v, g, n, &a, copy);
+    bench_report(t, "4194304, and in bfloat16", 30.0 * (double)n, 0);
 }
 
 const kernel_case cases_adamw[] = {{"adamw", definition, against_ref, bench, NULL}, {0}};

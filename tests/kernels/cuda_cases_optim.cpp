@@ -142,7 +142,7 @@ template <class T> static void adamw_at(check *t, size_t n, bool skip, bool spik
         const float *const old_part[3] = {old[0] + from, old[1] + from, old[2] + from};
         double *const bound_part[3] = {bound[0] + from, bound[1] + from, bound[2] + from};
         if (skip) continue;
-        t->ref->adamw(want[0] + from, want[1] + from, want[2] + from, plain + from, count, &a);
+        t->ref->adamw(want[0] + from, want[1] + from, want[2] + from, plain + from, count, &a, nullptr);
         adamw_bounds(bound_part, old_part, plain + from, count, &a);
     }
     cuda_sync(t);

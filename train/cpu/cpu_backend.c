@@ -123,6 +123,17 @@ static double squared_norm(sgt_cpu_backend *c)
     return sum;
 }
 
+/* In parts that are still in the first-level cache when their copies for products are made. */
+static void optimize_piece(sgt_cpu_backend *c, const sgt_cpu_piece *p, const sgt_adamw *a, const sgt_sgd *s)
+{
+    for (size_t at = p->offset, end = at + p->count, n; at < end; at += n) {
+        n = end - at < SGT_UPDATE_FLOATS ? end - at : SGT_UPDATE_FLOATS;
+        if (c->optim.kind == SGT_SGD) c->k->sgd(c->params + at, c->m + at, c->grads + at, n, s);
+        else c->k->adamw(c->params + at, c->m + at, c->v + at, c->grads + at, n, a, NULL);
+        sgt_cpu_take_weights(c, at, n);
+    }
+}
+
 /* The optimizer's pass, for tensors without decay and with it. */
 static void optimize(sgt_cpu_backend *c, uint64_t updates, double lr, double scale)
 {
@@ -135,12 +146,11 @@ static void optimize(sgt_cpu_backend *c, uint64_t updates, double lr, double sca
 #pragma omp parallel for num_threads(c->threads) schedule(static)
     for (size_t i = 0; i < c->piece_count; i++) {
         const sgt_cpu_piece *p = c->pieces + i;
-        for (size_t at = p->offset, end = at + p->count, n; at < end; at += n) {
-            n = end - at < SGT_UPDATE_FLOATS ? end - at : SGT_UPDATE_FLOATS;
-            if (c->optim.kind == SGT_SGD) c->k->sgd(c->params + at, c->m + at, c->grads + at, n, &s[p->decay]);
-            else c->k->adamw(c->params + at, c->m + at, c->v + at, c->grads + at, n, &a[p->decay]);
-            sgt_cpu_take_weights(c, at, n); /* which are still in the first-level cache */
-        }
+        size_t at = p->offset;
+        if (c->bf16 && c->optim.kind == SGT_ADAMW)
+            c->k->adamw(c->params + at, c->m + at, c->v + at, c->grads + at, p->count, &a[p->decay],
+                        (uint16_t *)c->weights + at);
+        else optimize_piece(c, p, &a[p->decay], &s[p->decay]);
     }
 }
 
