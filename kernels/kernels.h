@@ -145,16 +145,18 @@ typedef struct sgt_kernels {
 
 const sgt_kernels *sgt_kernels_ref(void); /* the definition: double inside, no tricks */
 const sgt_kernels *sgt_kernels_cpu(void); /* the table of sgt_cpu()'s level; every level's is complete */
-/* The same, where the CPU multiplies bfloat16 itself with attention's operands rounded to it: queries, keys, values,
- * dout, probabilities and their gradients. Sums and what is between products stay float. */
+/* The same, but where products of bfloat16 are our own with attention's operands rounded to it: queries, keys, values,
+ * dout, probabilities, the scores' gradients. Sums and what is between products stay float. (With AMX products are
+ * oneDNN's, and vectors of bfloat16 no faster than of float.) */
 const sgt_kernels *sgt_kernels_bf16(void);
 /* The table of one level (for tests and benchmarks); NULL where this machine or --cpu does not allow it. */
 const sgt_kernels *sgt_kernels_level(int level);
 
 /* ---- matrix products ----
  * C (m, n) = op(A) op(B) [+ bias (n)] [+ C]; op(X) is X or its transpose; lda, ldb, ldc floats from row to row as
- * stored. The product is cut into tiles by its shape alone, each computed by one thread with the sum over k in one
- * order: the same bits for any number of threads. Runs its own OpenMP parallel region: call it from serial code.
+ * stored. The product is cut into tiles, each computed by one thread, and a number's sum over k has one order however
+ * they are cut: the same bits for any number of threads. Runs its own OpenMP parallel region: call it from serial
+ * code.
  *
  * With bf16 set, A and B are bfloat16 (uint16_t); products are exact, and sums, bias and C float32. */
 typedef struct sgt_gemm_shape {
@@ -178,8 +180,8 @@ void sgt_gemm_run(const sgt_gemm *g, const void *a, const void *b, const float *
 void sgt_gemm_free(sgt_gemm *g);
 int sgt_gemm_has_bf16(void); /* whether this CPU multiplies bfloat16 by itself, and we or oneDNN know how */
 size_t sgt_gemm_scratch(int threads);
-/* Whose products a plan in float32 or in bfloat16 has: "own matrix products", "oneDNN 2.6.3"; NULL: oneDNN's, not loaded
- * yet. */
+/* Whose products a plan in float32 or in bfloat16 has: "own matrix products", "oneDNN 2.6.3"; NULL: oneDNN's, not
+ * loaded yet. */
 const char *sgt_gemm_library(int bf16);
 
 /* The definition: double sums. */
@@ -199,7 +201,7 @@ typedef struct sgt_head {
     uint8_t *greedy;
 } sgt_head;
 
-int sgt_head_possible(const sgt_head *h); /* 0 where products are oneDNN's, and for C past what fits (2048 groups) */
+int sgt_head_possible(const sgt_head *h); /* 0 where products are oneDNN's, and for C past what fits (3072 groups) */
 size_t sgt_head_memory(const sgt_head *h);
 void sgt_head_run(const sgt_head *h, size_t n, const void *x, const float *x32, const void *w, const int32_t *targets,
                   double scale, float *loss, float *dx, float *dw, int add);

@@ -7,9 +7,10 @@
  * do not compete for the same cache sets. They are copied in groups of what a lane takes in one multiply-add, as
  * product.h's are: 1 float, or with ATTENTION_BF16 2 neighbours of the sum in bfloat16, either 4 bytes. So what is
  * summed over along its row (`along`) and down its column (`down`) is one array of floats, and two of bfloat16.
- * Blocks above the diagonal are skipped; in a block on it, so are the vectors
- * and terms above it. So is what lies before the documents of all ROWS queries of a tile: starts never fall from one
- * query to the next, and what the first of some queries does not see, none of them does. */
+ *
+ * Blocks above the diagonal are skipped; in a block on it, so are the vectors and terms above it. So is what lies
+ * before the documents of all ROWS queries of a tile: starts never fall from one query to the next, and what the first
+ * of some queries does not see, none of them does. */
 #include "dropout.h"
 #include "kernels.h"
 #include "simd.h"
@@ -149,16 +150,17 @@ static void unpack_rows(float *out, size_t ld, const float *x, size_t width, siz
 typedef struct attention_parts {
     size_t width; /* D to whole vectors of groups */
     size_t rows;  /* T to whole blocks */
-    float *q, *dout;                 /* along, (rows, width/GROUP) */
-    float *k_t, *v_t;                /* transposed, (width/GROUP, BLOCK) a block */
-    float *q_down, *k, *v, *dout_down; /* down, (rows/GROUP, width) */
-    float *s, *dp;                   /* (BLOCK, BLOCK) floats */
-    float *p, *ds;                   /* what becomes of them, along, (BLOCK, BLOCK/GROUP) */
-    float *p_down, *ds_down;         /* and down, (BLOCK/GROUP, BLOCK) */
-    float *dq, *dk, *dv;             /* (rows, width), (BLOCK, width) twice; forward has its output in dq */
-    float *lse, *delta;              /* (rows) twice */
-    const sgt_dropout *drop;         /* NULL: none */
-    const int32_t *start;            /* (T), or NULL: 0 for all */
+    float *q, *dout;              /* along, (rows, width/GROUP) */
+    float *k_t, *v_t;             /* transposed, (width/GROUP, BLOCK) a block */
+    float *k, *v;                 /* down, (rows/GROUP, width) */
+    float *q_down, *dout_down;    /* likewise */
+    float *s, *dp;                /* (BLOCK, BLOCK) floats */
+    float *p, *ds;                /* what becomes of them, along, (BLOCK, BLOCK/GROUP) */
+    float *p_down, *ds_down;      /* and down, (BLOCK/GROUP, BLOCK) */
+    float *dq, *dk, *dv;          /* (rows, width), (BLOCK, width) twice; forward has its output in dq */
+    float *lse, *delta;           /* (rows) twice */
+    const sgt_dropout *drop;      /* NULL: none */
+    const int32_t *start;         /* (T), or NULL: 0 for all */
     float scale;
     size_t T, total;
 } attention_parts;
@@ -252,7 +254,8 @@ SGT_INLINE float online_softmax(float *s, float scale, size_t masked, size_t n, 
 /* Probabilities `from` to `padded` of a row of s, as the product with values takes them. */
 SGT_INLINE void group_row(float *out, const float *s, size_t from, size_t padded)
 {
-    for (size_t j = from; GROUP == 2 && j < padded; j += GROUP * W)
+    if (GROUP == 1) return; /* s is what it takes */
+    for (size_t j = from; j < padded; j += GROUP * W)
         vstore(out + j / GROUP, load_along(s + j, padded - j));
 }
 
@@ -328,9 +331,10 @@ SGT_INLINE void score_gradients(const attention_parts *a, size_t i0, size_t r0, 
         if (a->drop) attention_factors(factor, a, i0 + r, j0, from, padded);
         vf lse = vset(a->lse[i0 + r]), delta = vset(a->delta[i0 + r]), scale = vset(a->scale);
         float *s = a->s + r * BLOCK, *dp = a->dp + r * BLOCK;
+        for (size_t j = from; j < padded; j += W) vstore(s + j, vload(s + j) * scale);
         mask_scores(s + from, attention_first(a, i0 + r, j0) - from);
         for (size_t j = from; j < padded; j += W) {
-            vf p = j < n ? vkeep(vexp(vload(s + j) * scale - lse), n - j) : vset(0);
+            vf p = j < n ? vkeep(vexp(vload(s + j) - lse), n - j) : vset(0);
             vf f = a->drop ? vload(factor + j) : vset(1);
             vstore(s + j, f * p);
             vstore(dp + j, p * (f * vload(dp + j) - delta));
@@ -341,7 +345,8 @@ SGT_INLINE void score_gradients(const attention_parts *a, size_t i0, size_t r0, 
 /* These rows of s and dp as the products with keys, queries and dout take them. */
 SGT_INLINE void group_scores(const attention_parts *a, size_t r0, size_t from, size_t padded)
 {
-    for (size_t r = r0; GROUP == 2 && r < r0 + ROWS; r += GROUP) {
+    if (GROUP == 1) return; /* s and dp are what they take */
+    for (size_t r = r0; r < r0 + ROWS; r += GROUP) {
         const float *s = a->s + r * BLOCK, *dp = a->dp + r * BLOCK;
         group_row(a->ds + r * BLOCK / GROUP, dp, from, padded);
         group_row(a->ds + (r + 1) * BLOCK / GROUP, dp + BLOCK, from, padded);
@@ -377,7 +382,7 @@ static void backward_block(const attention_parts *a, size_t i0, size_t rows, siz
     for (size_t c0 = 0, last = 0; c0 < keys; c0 += ROWS) {
         size_t first = diagonal ? c0 : 0; /* earlier queries do not see these keys */
         while (last < rows && attention_first(a, i0 + last, j0) < c0 + ROWS) last++;
-        /* where a group's second query sees none of the keys, its probabilities are 0 */
+        /* where a group's second query sees none of the keys, its probabilities and scores' gradients are 0 */
         size_t terms = (last - first + GROUP - 1) / GROUP, at = first / GROUP * BLOCK + c0;
         size_t below = (i0 + first) / GROUP * width;
         product_rows(a->dv + c0 * width, width, a->p_down + at, 1, BLOCK, a->dout_down + below, width, width, terms, 1);
@@ -385,6 +390,7 @@ static void backward_block(const attention_parts *a, size_t i0, size_t rows, siz
     }
 }
 
+/* delta_i = dout_i . out_i, of the dout that dP has: else rows of dS would not add up to 0. */
 static void attention_row_sums(const attention_parts *a, const float *lse, const float *dout, const float *out,
                                size_t ld_out, size_t T, size_t D)
 {
@@ -412,8 +418,10 @@ static void attention_backward(float *dq, float *dk, float *dv, size_t ld_d, con
     pack_along(a.q, width, q, ld, T, D);
     pack_along(a.dout, width, dout, ld_out, T, D);
     pack_down(a.k, width, k, ld, T, D);
-    if (a.q_down != a.q) pack_down(a.q_down, width, q, ld, T, D);
-    if (a.dout_down != a.dout) pack_down(a.dout_down, width, dout, ld_out, T, D);
+    if (GROUP > 1) {
+        pack_down(a.q_down, width, q, ld, T, D);
+        pack_down(a.dout_down, width, dout, ld_out, T, D);
+    }
     attention_row_sums(&a, lse, dout, out, ld_out, T, D);
     memset(a.dq, 0, padded * width * sizeof *a.dq);
     for (size_t j0 = 0; j0 < T; j0 += BLOCK) {

@@ -1,6 +1,7 @@
 /* cpu.c: which table of kernels this machine gets. loader/base/cpu decides what the CPU is; here is only the choice. */
 #include "base/cpu.h"
 #include "levels.h"
+#include "product.h"
 
 const sgt_kernels *sgt_kernels_level(int level)
 {
@@ -20,7 +21,7 @@ const sgt_kernels *sgt_kernels_cpu(void)
 const sgt_kernels *sgt_kernels_bf16(void)
 {
 #if defined(__x86_64__)
-    if (sgt_cpu_bf16() && !sgt_cpu_amx()) return &sgt_table_bf16_avx512;
+    if (sgt_own_product(1)) return &sgt_table_bf16_avx512;
 #endif
     return sgt_kernels_cpu();
 }

@@ -324,9 +324,9 @@ SGT_INLINE float row_largest(const float *x, size_t n)
     return max;
 }
 
-/* exp(x) for x <= 0, as 2^y with y = x log2 e: two thirds of vexp's steps. Its relative error, below 2^-22 near 0, grows
- * to |y| 2^-24 where it is small beside 1; 0 below -87.33. 2^r = 1 + r q(r) for |r| <= 1/2 with q of degree 4
- * (fitted for the least error of 2^r, 9e-8). */
+/* exp(x) for x <= 0, as 2^y with y = x log2 e: two thirds of vexp's steps. Its relative error is below 2^-22 near 0 and
+ * grows to |y| 2^-24, where it is small beside the row's largest, 1; 0 below -87.33. 2^r = 1 + r q(r) for |r| <= 1/2
+ * with q of degree 4 (fitted for the least error of 2^r, 9e-8). */
 SGT_INLINE vf exp_part(vf x)
 {
     vf y = vmax(vset(-126), x * vset(1.44269504f)); /* in this order NaN passes */
@@ -344,7 +344,8 @@ SGT_INLINE vf exp_part(vf x)
 static float exp_row(char *e, const float *logits, size_t n, float *max)
 {
     size_t padded = (n + WIDE - 1) / WIDE * WIDE, j = 0;
-    vf top = vset(*max = row_largest(logits, n)), total = vset(0);
+    *max = row_largest(logits, n);
+    vf top = vset(*max), total = vset(0);
     for (; j + 2 * W <= n; j += 2 * W) {
         vf low = exp_part(vload(logits + j) - top), high = exp_part(vload(logits + j + W) - top);
         stream_product_format(e + j * ELEMENT, low, high);

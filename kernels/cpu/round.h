@@ -63,8 +63,8 @@ static void to_bf16(uint16_t *out, const float *x, size_t n)
     }
 }
 
-/* to_bf16 past the caches where the CPU can, for what is read again after much else: whole lines at a time need not be
- * fetched first. Once all is written, stream_end, before another thread reads it. */
+/* to_bf16 past the caches where the CPU can and `out` begins a line, for what is read again after much else: whole
+ * lines at a time need not be fetched first. Once all is written, stream_end, before another thread reads it. */
 #if defined(__AVX512BW__)
 SGT_INLINE __m512i bf16_in_upper_half(const float *x)
 {
@@ -77,13 +77,13 @@ SGT_INLINE __m512i bf16_in_upper_half(const float *x)
 
 static void stream_bf16(uint16_t *out, const float *x, size_t n)
 {
-    const __m512i low = _mm512_setr_epi32(0x30001, 0x70005, 0xb0009, 0xf000d, 0x130011, 0x170015, 0x1b0019, 0x1f001d,
+    const __m512i upper = _mm512_setr_epi32(0x30001, 0x70005, 0xb0009, 0xf000d, 0x130011, 0x170015, 0x1b0019, 0x1f001d,
                                           0x230021, 0x270025, 0x2b0029, 0x2f002d, 0x330031, 0x370035, 0x3b0039,
                                           0x3f003d);
     size_t i = 0;
     for (; (uintptr_t)out % 64 == 0 && i + 2 * W <= n; i += 2 * W)
         _mm512_stream_si512((__m512i *)(void *)(out + i),
-                            _mm512_permutex2var_epi16(bf16_in_upper_half(x + i), low, bf16_in_upper_half(x + i + W)));
+                            _mm512_permutex2var_epi16(bf16_in_upper_half(x + i), upper, bf16_in_upper_half(x + i + W)));
     to_bf16(out + i, x + i, n - i);
 }
 

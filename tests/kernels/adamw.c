@@ -37,7 +37,8 @@ static void update(check *t, size_t n, const sgt_adamw *a)
         want[i] = check_copy(t, old[i], n), got[i] = check_copy(t, old[i], n), bound[i] = check_doubles(t, n);
     }
     check_at(t, "n %zu, decay %g, gradient times %g", n, (double)a->decay, (double)a->grad_scale);
-    uint16_t *copy = n ? check_bytes(t, (n + 1) * sizeof *copy) : NULL, *rounded = check_bytes(t, (n + 1) * sizeof *copy);
+    uint16_t *copy = n ? check_bytes(t, (n + 1) * sizeof *copy) : NULL;
+    uint16_t *rounded = check_bytes(t, (n + 1) * sizeof *copy);
     t->ref->adamw(want[0], want[1], want[2], g, n, a, NULL);
     t->k->adamw(got[0], got[1], got[2], g, n, a, copy ? copy + n % 2 : NULL); /* at the start of a line, and not */
     bounds(bound[0], bound[1], bound[2], (const float *const *)old, g, n, a);

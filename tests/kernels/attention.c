@@ -51,7 +51,8 @@ static size_t span(size_t T, size_t ld, size_t width)
     return T ? (T - 1) * ld + width : 0;
 }
 
-/* Whether operands are bfloat16: inputs are numbers of it then, so that rounding them changes nothing. */
+/* Whether operands are bfloat16, which is the one case here that is not of the table: inputs are numbers of it then, so
+ * that rounding them changes nothing. */
 static int in_bf16(const check *t) { return t->which->library != NULL; }
 
 static float *draw_numbers(check *t, size_t n, float scale)
@@ -107,7 +108,7 @@ static double dot(const float *a, const float *b, size_t D, double *absolute)
     return sum;
 }
 
-/* A score is a sum of D products of a scaled query: (D + 3) u of the |terms|. E is the largest such error in a row,
+/* A score is a sum of D products, scaled: (D + 3) u of the |terms|. E is the largest such error in a row,
  * plus exp's 4u and the rounding of s - max. p is good to 2E, the sum over keys (in lanes, block by block) and the
  * running rescales to (T/4 + 3 T/64 + 8) u, the product with v to T u more, dropout's factor and its product to 2u,
  * each relative to sum f p|v|, and `rounding` of f p once. lse is off by E, the sum's error and its own rounding. */

@@ -1,6 +1,6 @@
-/* head.c: the head with its softmax and loss. Columns past a part (512), rows past six, C past a step of k; logits as
- * large as 400, so that parts of a row lie worlds apart; targets that are ignored, and one in a part that is nothing
- * beside the rest. */
+/* head.c: the head with its softmax and loss. Columns past a part (at most 512), rows past six and past a step of k, C
+ * past a step of k; logits as large as 400, so that parts of a row lie worlds apart; targets that are ignored, and one
+ * in a part that is nothing beside the rest. */
 #include "harness.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@ typedef struct head_shape {
 
 static const head_shape shapes[] = {{1, 1, 2, 1},      {1, 5, 4, 1},      {7, 64, 6, 1},    {13, 511, 8, 1},
                                     {12, 513, 10, 30}, {5, 1031, 16, 25}, {21, 1537, 34, 1}, {3, 700, 520, 1},
-                                    {33, 257, 770, .1f}};
+                                    {33, 257, 770, .1f}, {801, 70, 18, 1}};
 
 typedef struct drawn {
     head_shape at;
@@ -83,9 +83,9 @@ static void run(check *t, const drawn *d, int bf16, double scale, int threads, f
 }
 
 /* A logit is off by (C + 2) u of its terms' sizes; exp, its sum and the factor by that times the number itself, and a
- * few units more; a number of dlogits, and x times its factor, by half a unit of the products' format each. dlogits are
- * at most scale in size and a row of them adds up to 2 scale at most: what is off by a share of them is off by as much
- * of what they multiply. */
+ * few units more, for what is far below the largest log2 of it, which adds up to log2 V at most; a number of dlogits,
+ * and x times its factor, by half a unit of the products' format each. dlogits are at most scale in size and a row of
+ * them adds up to 2 scale at most: what is off by a share of them is off by as much of what they multiply. */
 static void compare(check *t, const drawn *d, int bf16, double scale, const float *dw, int add)
 {
     size_t n = d->at.n, V = d->at.V, C = d->at.C;

@@ -184,8 +184,8 @@ Test(options, a_row_of_one_document_has_the_bits_of_a_row_without_the_mask)
     fixture_free(&f);
 }
 
-/* The reference rounds operands where the backend does: our own head rounds others than one of whole logits, and our own
- * attention rounds besides. */
+/* The reference rounds operands where the backend does: our own head rounds others than one of whole logits, and our
+ * own attention rounds besides. */
 Test(options, bf16_as_pytorch_with_rounded_operands)
 {
     const sgt_head h = {.V = 37, .C = 18, .bf16 = 1};

@@ -123,7 +123,7 @@ static double squared_norm(sgt_cpu_backend *c)
     return sum;
 }
 
-/* In parts that are still in the first-level cache when their copies for products are made. */
+/* SGD, and AdamW but in bf16: in parts that are still in the first-level cache when their copies are made, if any. */
 static void optimize_piece(sgt_cpu_backend *c, const sgt_cpu_piece *p, const sgt_adamw *a, const sgt_sgd *s)
 {
     for (size_t at = p->offset, end = at + p->count, n; at < end; at += n) {

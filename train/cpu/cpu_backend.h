@@ -3,10 +3,12 @@
  * B rows of T tokens are N = B*T positions. Every loop is cut into tiles by these shapes alone and every sum over tiles
  * is made in the order of the tiles, so that the number of threads changes no bit. Nothing is allocated after open.
  *
- * In bf16 and fp16 every operand of a matrix product is rounded where it is made, and kept as float32: weights,
- * LayerNorm outputs, qkv, attention's output, both sides of GELU, and the gradients of each product's output. Sums, the
- * residual stream, attention's inside, LayerNorm, loss and update are float32. Where the CPU multiplies bfloat16 by
- * itself, products take that: weights are packed into it once an update; what products alone read is kept in it, each
+ * In bf16 and fp16 every operand of a matrix product is rounded where it is made: weights, LayerNorm outputs, qkv,
+ * attention's output, both sides of GELU, and the gradients of each product's output. Sums, the residual stream,
+ * softmax, LayerNorm, loss and update are float32, and so is attention's inside, but where products of bfloat16 are our
+ * own: its probabilities, the gradients of its scores and the gradient that comes in are rounded too before they are
+ * multiplied (sgt_kernels_bf16). Rounded numbers are kept as float32, unless the CPU multiplies bfloat16 by itself.
+ * Then products take that: weights are packed into it once an update; what products alone read is kept in it, each
  * row packed as soon as it is computed; a product's output gradient is packed beside its float32, which the bias's
  * gradient sums. Attention's output and the last LayerNorm have other readers too, and are packed before products. */
 #ifndef SGT_CPU_BACKEND_H
@@ -17,10 +19,11 @@
 #include "memory/live.h"
 #include "log/trace.h"
 
-#define SGT_HEAD_ROWS 512     /* rows of logits that exist at a time, or of what stands for them; twice that in bf16 */
+#define SGT_HEAD_ROWS 256     /* rows of logits that exist at a time */
+#define SGT_OWN_HEAD_ROWS 512 /* of what stands for them with our own products; twice that in bf16 */
 #define SGT_PIECE 65536       /* floats that one task of the optimizer updates */
 #define SGT_CPU_RANKS 1024    /* at most */
-#define SGT_UPDATE_FLOATS 2048 /* of those, before their copies for products are made */
+#define SGT_UPDATE_FLOATS 2048 /* of those, before their copies are made where the kernel makes none */
 #define SGT_BIAS_COLUMNS 128  /* columns that one task sums for a bias gradient */
 
 /* One block: its twelve tensors' places in the flat arrays, and what its forward pass leaves for the backward pass.

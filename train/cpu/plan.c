@@ -98,7 +98,8 @@ static void decide_sizes(sgt_cpu_backend *c, const sgt_backend_options *o)
     c->tiles = (c->N + c->tile - 1) / c->tile;
     c->head = (sgt_head){.V = c->V, .C = c->C, .bf16 = c->bf16, .threads = c->threads};
     c->own_head = (c->bf16 || !c->rounding) && sgt_head_possible(&c->head);
-    size_t most = (size_t)SGT_HEAD_ROWS * (c->own_head && c->bf16 ? 2 : 1), chunks = (c->N + most - 1) / most;
+    size_t most = !c->own_head ? SGT_HEAD_ROWS : (size_t)SGT_OWN_HEAD_ROWS * (c->bf16 ? 2 : 1);
+    size_t chunks = (c->N + most - 1) / most;
     c->head.n = c->head_rows = (c->N + chunks - 1) / chunks;
     c->head_last = c->N - (c->N - 1) / c->head_rows * c->head_rows;
     c->scratch_floats = c->k->attention_scratch(c->T, c->D);
