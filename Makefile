@@ -408,7 +408,8 @@ $(B)/tests/check-cuda-pretend: $(PRETEND_PARTS:%=$(B)/obj/%.o) $(B)/obj/tests/ke
 
 $(CUDA_LIB): $(CUDA_CU:%=$(B)/obj/device/%.o) $(CUDA_C:%.c=$(B)/obj/%.o) $(call lib,train kernels loader) $(CUDA_MAP)
 	@tests/kernels/registers.sh $(CUDA_CU:%=$(B)/obj/device/%.log)
-	$(call say,LD,$@)mkdir -p $(@D) && $(NVCC) -shared -cudart static -o $@ $(filter-out %.map,$^) \
+	$(call say,LD,$@)mkdir -p $(@D) && $(NVCC) $(if $(filter clang%,$(notdir $(CC))),-ccbin $(HOST_CXX) -Xcompiler -Wno-unused-command-line-argument) \
+	    -shared -cudart static -o $@ $(filter-out %.map,$^) \
 	    -Xlinker --version-script=$(CUDA_MAP) -Xlinker -z,defs -Xcompiler -static-libstdc++,-static-libgcc,-fopenmp -ldl -lm
 
 $(HOST_LIB): $(CUDA_CU:%=$(B)/obj/%.o) $(HOST_STANDS:%=$(B)/obj/%.o) $(HOST_C:%.c=$(B)/obj/%.o) \
