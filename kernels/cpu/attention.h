@@ -30,17 +30,9 @@ SGT_INLINE vf group_fma(vf a, vf b, vf sum)
 /* 2 W floats of a row; the lower W come first. */
 SGT_INLINE vf group_along(vf low, vf high) { return _mm512_castsi512_ps((__m512i)_mm512_cvtne2ps_pbh(high, low)); }
 /* W columns of two rows. */
-SGT_INLINE vf group_down(vf first, vf second)
-{
-    __m512i low = _mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh(first));
-    __m512i high = _mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh(second));
-    return _mm512_castsi512_ps(_mm512_or_si512(low, _mm512_slli_epi32(high, 16)));
-}
-/* As it is once grouped. */
-SGT_INLINE vf group_rounded(vf x)
-{
-    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh(x)), 16));
-}
+SGT_INLINE vf group_down(vf first, vf second) { return vpair_bf16(first, second); }
+/* As it is once grouped: bfloat16 is a float's upper half. */
+SGT_INLINE vf group_rounded(vf x) { return vpair_bf16(vset(0), x); }
 #else
 enum { GROUP = 1 };
 SGT_INLINE vf group_fma(vf a, vf b, vf sum) { return vfma(a, b, sum); }
@@ -218,10 +210,11 @@ static size_t attention_scratch(size_t T, size_t D)
     return attention_lay_out(NULL, T, D).total;
 }
 
-/* Scores that are masked: exp makes them 0. */
-SGT_INLINE void mask_scores(float *s, size_t n)
+/* `padded` scores scaled, the first `masked` of them masked: exp makes those 0. */
+SGT_INLINE void scale_and_mask(float *s, float scale, size_t masked, size_t padded)
 {
-    for (size_t j = 0; j < n; j++) s[j] = -INFINITY;
+    for (size_t j = 0; j < padded; j += W) vstore(s + j, vload(s + j) * vset(scale));
+    for (size_t j = 0; j < masked; j++) s[j] = -INFINITY;
 }
 
 /* One row of scores s (n in use of `padded`, the first `masked` of them masked) becomes exp(scale s - max), zeros where
@@ -232,12 +225,9 @@ SGT_INLINE float online_softmax(float *s, float scale, size_t masked, size_t n, 
         memset(s, 0, padded * sizeof *s);
         return 1;
     }
-    for (size_t j = 0; j < padded; j += W) vstore(s + j, vload(s + j) * vset(scale));
-    mask_scores(s, masked);
-    vf top = vset(*max);
-    for (size_t j = 0; j + W <= n; j += W) top = vmax(vload(s + j), top);
-    float m = vlargest(top);
-    for (size_t j = n / W * W; j < n; j++) m = s[j] > m ? s[j] : m;
+    scale_and_mask(s, scale, masked, padded);
+    float m = vlargest_of(s, n);
+    if (*max > m) m = *max;
     vf total = vset(0);
     for (size_t j = 0; j < padded; j += W) {
         vf e = j < n ? vkeep(vexp(vload(s + j) - vset(m)), n - j) : vset(0);
@@ -251,7 +241,7 @@ SGT_INLINE float online_softmax(float *s, float scale, size_t masked, size_t n, 
     return shrink;
 }
 
-/* Probabilities `from` to `padded` of a row of s, as the product with values takes them. */
+/* `from` to `padded` of a row of probabilities or of scores' gradients, as products take them. */
 SGT_INLINE void group_row(float *out, const float *s, size_t from, size_t padded)
 {
     if (GROUP == 1) return; /* s is what it takes */
@@ -329,10 +319,9 @@ SGT_INLINE void score_gradients(const attention_parts *a, size_t i0, size_t r0, 
     for (size_t r = r0; r < r0 + ROWS; r++) {
         size_t n = i0 == j0 ? r + 1 : BLOCK;
         if (a->drop) attention_factors(factor, a, i0 + r, j0, from, padded);
-        vf lse = vset(a->lse[i0 + r]), delta = vset(a->delta[i0 + r]), scale = vset(a->scale);
+        vf lse = vset(a->lse[i0 + r]), delta = vset(a->delta[i0 + r]);
         float *s = a->s + r * BLOCK, *dp = a->dp + r * BLOCK;
-        for (size_t j = from; j < padded; j += W) vstore(s + j, vload(s + j) * scale);
-        mask_scores(s + from, attention_first(a, i0 + r, j0) - from);
+        scale_and_mask(s + from, a->scale, attention_first(a, i0 + r, j0) - from, padded - from);
         for (size_t j = from; j < padded; j += W) {
             vf p = j < n ? vkeep(vexp(vload(s + j) - lse), n - j) : vset(0);
             vf f = a->drop ? vload(factor + j) : vset(1);

@@ -5,24 +5,6 @@
 
 enum { CROSS_ENTROPY_BLOCK = 1024 }; /* columns whose sum is kept in float before it goes to double */
 
-SGT_INLINE float row_max(const float *x, size_t V)
-{
-    vf a = vset(-INFINITY), b = a;
-    size_t c = 0;
-    for (; c + 2 * W <= V; c += 2 * W) {
-        a = vmax(vload(x + c), a);
-        b = vmax(vload(x + c + W), b);
-    }
-    a = vmax(a, b);
-    if (c + W <= V) {
-        a = vmax(vload(x + c), a);
-        c += W;
-    }
-    float max = vlargest(a);
-    for (; c < V; c++) max = x[c] > max ? x[c] : max;
-    return max;
-}
-
 /* sum exp(x - max); the terms go to `out` unless that is NULL. out may be x. */
 SGT_INLINE double row_exp(float *out, const float *x, size_t V, float max)
 {
@@ -56,7 +38,7 @@ static void cross_entropy(float *logits, float *loss, const int32_t *targets, si
             continue;
         }
         size_t target = (size_t)targets[i];
-        float max = row_max(logits, V), at_target = logits[target];
+        float max = vlargest_of(logits, V), at_target = logits[target];
         double total = row_exp(with_gradient ? logits : NULL, logits, V, max);
         loss[i] = (float)(max + log(total) - at_target);
         if (!with_gradient) continue;

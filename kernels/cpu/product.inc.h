@@ -150,9 +150,7 @@ static void pack_factored(char *out, const sgt_gemm_shape *s, const float *at, c
             vf second = vset(0);
             if (j < columns && k + 1 < s->k)
                 second = vload_upto(at + (k + 1) * s->ldb + j, columns - j) * vset(factor[k + 1]);
-            __m512i low = _mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh(first)),
-                    high = _mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh(second));
-            _mm512_store_si512(out + j * 4, _mm512_or_si512(low, _mm512_slli_epi32(high, 16)));
+            vstore((float *)(void *)(out + j * 4), vpair_bf16(first, second));
 #else
             vstore((float *)(void *)(out + j * 4), first);
 #endif
@@ -311,19 +309,6 @@ SGT_INLINE void stream_product_format(char *at, vf low, vf high)
 #endif
 }
 
-SGT_INLINE float row_largest(const float *x, size_t n)
-{
-    vf a = vset(-INFINITY), b = a;
-    size_t j = 0;
-    for (; j + 2 * W <= n; j += 2 * W) {
-        a = vmax(vload(x + j), a);
-        b = vmax(vload(x + j + W), b);
-    }
-    float max = vlargest(vmax(a, b));
-    for (; j < n; j++) max = x[j] > max ? x[j] : max;
-    return max;
-}
-
 /* exp(x) for x <= 0, as 2^y with y = x log2 e: two thirds of vexp's steps. Its relative error is below 2^-22 near 0 and
  * grows to |y| 2^-24, where it is small beside the row's largest, 1; 0 below -87.33. 2^r = 1 + r q(r) for |r| <= 1/2
  * with q of degree 4 (fitted for the least error of 2^r, 9e-8). */
@@ -344,7 +329,7 @@ SGT_INLINE vf exp_part(vf x)
 static float exp_row(char *e, const float *logits, size_t n, float *max)
 {
     size_t padded = (n + WIDE - 1) / WIDE * WIDE, j = 0;
-    *max = row_largest(logits, n);
+    *max = vlargest_of(logits, n);
     vf top = vset(*max), total = vset(0);
     for (; j + 2 * W <= n; j += 2 * W) {
         vf low = exp_part(vload(logits + j) - top), high = exp_part(vload(logits + j + W) - top);

@@ -18,7 +18,9 @@
  *                              -126 <= n <= 128
  *   vlow(v), vhigh(v)          lanes 0 ... W/2 - 1 and W/2 ... W - 1 in double; vjoin(low, high) the same way back
  *   vzip_low(a, b), vzip_high  a0 b0 a1 b1 ... of the lower or upper halves
- *   vlargest(v)                the largest lane; vtotal(v), vdtotal(d) the sum of all, in double */
+ *   vlargest(v)                the largest lane; vtotal(v), vdtotal(d) the sum of all, in double
+ *   vpair_bf16(a, b)           a and b rounded to bfloat16, each lane's two beside each other, a's below: with
+ *                              AVX512-BF16 alone */
 #ifndef SGT_SIMD_H
 #define SGT_SIMD_H
 
@@ -87,6 +89,15 @@ SGT_INLINE vf vzip_high(vf a, vf b)
 }
 SGT_INLINE float vlargest(vf v) { return _mm512_reduce_max_ps(v); }
 SGT_INLINE double vdtotal(vd v) { return _mm512_reduce_add_pd(v); }
+
+#if defined(__AVX512BF16__)
+SGT_INLINE vf vpair_bf16(vf a, vf b)
+{
+    __m512i low = _mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh(a));
+    __m512i high = _mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh(b));
+    return _mm512_castsi512_ps(_mm512_or_si512(low, _mm512_slli_epi32(high, 16)));
+}
+#endif
 
 #elif defined(__AVX2__) && defined(__FMA__)
 /* ---- AVX2 and FMA ---- */
@@ -232,6 +243,25 @@ SGT_INLINE vf vwiden_n(const uint16_t *p, size_t n)
     uint16_t q[W] = {0};
     memcpy(q, p, n * sizeof *p);
     return vwiden(q);
+}
+
+/* The largest of n numbers, -inf of none; a NaN is no largest. */
+SGT_INLINE float vlargest_of(const float *x, size_t n)
+{
+    vf a = vset(-INFINITY), b = a;
+    size_t i = 0;
+    for (; i + 2 * W <= n; i += 2 * W) {
+        a = vmax(vload(x + i), a);
+        b = vmax(vload(x + i + W), b);
+    }
+    a = vmax(a, b);
+    if (i + W <= n) {
+        a = vmax(vload(x + i), a);
+        i += W;
+    }
+    float max = vlargest(a);
+    for (; i < n; i++) max = x[i] > max ? x[i] : max;
+    return max;
 }
 
 SGT_INLINE double vtotal(vf v) { return vdtotal(vlow(v) + vhigh(v)); }

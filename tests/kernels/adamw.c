@@ -40,7 +40,7 @@ static void update(check *t, size_t n, const sgt_adamw *a)
     uint16_t *copy = n ? check_bytes(t, (n + 1) * sizeof *copy) : NULL;
     uint16_t *rounded = check_bytes(t, (n + 1) * sizeof *copy);
     t->ref->adamw(want[0], want[1], want[2], g, n, a, NULL);
-    t->k->adamw(got[0], got[1], got[2], g, n, a, copy ? copy + n % 2 : NULL); /* at the start of a line, and not */
+    t->k->adamw(got[0], got[1], got[2], g, n, a, copy ? copy + n % 2 : NULL); /* at places even and odd */
     bounds(bound[0], bound[1], bound[2], (const float *const *)old, g, n, a);
     check_close(t, "p", got[0], want[0], bound[0], n);
     check_close(t, "m", got[1], want[1], bound[1], n);
