@@ -60,8 +60,8 @@ typedef struct sgt_kernels {
                   size_t C);
 
     /* dwte[ids[i]][c] += dout[i][c], dwpe[i % T][c] += dout[i][c]    for columns c0 <= c < c1, in order of i
-     *                                                                dout (n, C) */
-    void (*embed_backward)(float *dwte, float *dwpe, const int32_t *ids, const float *dout, size_t n, size_t T,
+     * Returns by how much the squares of dwte's numbers grow in all.  dout (n, C) */
+    double (*embed_backward)(float *dwte, float *dwpe, const int32_t *ids, const float *dout, size_t n, size_t T,
                            size_t C, size_t c0, size_t c1);
 
     /* mean, rstd = 1/sqrt(var + eps), out = (x - mean)*rstd*w + b      x, out (n, C); mean, rstd (n) */
@@ -129,6 +129,7 @@ typedef struct sgt_kernels {
 
     /* db[c] += sum_i dout[i][c]                                      dout (n, C) with ld floats from row to row */
     void (*bias_backward)(float *db, const float *dout, size_t n, size_t C, size_t ld);
+    void (*bias_backward_bf16)(float *db, const uint16_t *dout, size_t n, size_t C, size_t ld); /* dout bfloat16 */
 
     /* out = x rounded to the nearest number of that format, halfway cases to even; still float32. out may be x. */
     void (*round_to)(float *out, const float *x, size_t n, sgt_rounding to);
@@ -169,6 +170,7 @@ typedef struct sgt_gemm_shape {
     int onednn;            /* oneDNN's product in any case: to compare with */
     void *scratch;         /* sgt_gemm_scratch(threads) bytes for run, SGT_ARENA_ALIGN-aligned, which plans whose runs
                               take turns may share; NULL: the plan takes its own */
+    int squares;           /* the squares of C's numbers are summed too (sgt_gemm_squares) */
 } sgt_gemm_shape;
 
 typedef struct sgt_gemm sgt_gemm;
@@ -177,6 +179,24 @@ typedef struct sgt_gemm sgt_gemm;
  * plan loads (dlopen): SGT_EUNSUPPORTED with the package's name where it is missing. */
 int sgt_gemm_plan(sgt_gemm **out, const sgt_gemm_shape *s, int threads, sgt_error *err);
 void sgt_gemm_run(const sgt_gemm *g, const void *a, const void *b, const float *bias, float *c);
+
+/* Work that waits for memory, in shares of some tens of microseconds, for threads to do beside a product, which leaves
+ * memory idle: one core alone gets most of what memory gives, so that a pass over it by all of them wastes the others.
+ * While the product runs every other thread takes shares, and then tiles; who finds no tile takes shares until the last
+ * tile is done. Shares are begun in their order, and those begun are complete when the call returns. With one thread
+ * none is. */
+typedef struct sgt_beside {
+    void (*share)(void *of, size_t i);
+    void *of;
+    size_t next, count; /* shares begun, of how many */
+} sgt_beside;
+
+void sgt_gemm_run_beside(const sgt_gemm *g, const void *a, const void *b, const float *bias, float *c, sgt_beside *w);
+/* Completes the shares before `end`, by so many threads and nothing else. */
+void sgt_beside_finish(sgt_beside *w, size_t end, int threads);
+/* sum C_ij^2 of what the last run wrote, of a plan with `squares`: by the way, where C is not read again for it. The
+ * same bits for any number of threads. */
+double sgt_gemm_squares(const sgt_gemm *g);
 void sgt_gemm_free(sgt_gemm *g);
 int sgt_gemm_has_bf16(void); /* whether this CPU multiplies bfloat16 by itself, and we or oneDNN know how */
 size_t sgt_gemm_scratch(int threads);
@@ -190,8 +210,8 @@ void sgt_gemm_ref(const sgt_gemm_shape *s, const void *a, const void *b, const f
 /* ---- the head with its loss ----
  * logits (n, V) = x w', x (n, C), w (V, C)     loss_i = logsumexp(logits_i) - logits_i[target_i], 0 for a target < 0
  * dx = d(scale * sum loss)/dx, written; dw the same of w, written or added to; neither where scale is 0. The logits are
- * nowhere stored. x and w as products take them, x32 the same as x before it was rounded. Runs its own parallel
- * regions; the same bits for any number of threads. */
+ * nowhere stored. x and w as products take them, x32 the same as x before it was rounded. Returns the sum of squares of
+ * what dw holds then, 0 without it. Runs its own parallel regions; the same bits for any number of threads. */
 typedef struct sgt_head {
     size_t n, V, C; /* most rows of a run */
     int bf16, threads;
@@ -203,8 +223,8 @@ typedef struct sgt_head {
 
 int sgt_head_possible(const sgt_head *h); /* 0 where products are oneDNN's, and for C past what fits (3072 groups) */
 size_t sgt_head_memory(const sgt_head *h);
-void sgt_head_run(const sgt_head *h, size_t n, const void *x, const float *x32, const void *w, const int32_t *targets,
-                  double scale, float *loss, float *dx, float *dw, int add);
+double sgt_head_run(const sgt_head *h, size_t n, const void *x, const float *x32, const void *w,
+                    const int32_t *targets, double scale, float *loss, float *dx, float *dw, int add);
 /* The definition, in double; float32 only. */
 void sgt_head_ref(size_t n, size_t V, size_t C, const float *x, const float *w, const int32_t *targets, double scale,
                   float *loss, double *dx, double *dw);

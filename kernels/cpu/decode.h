@@ -9,18 +9,11 @@
 
 enum { DOT_ROWS = W == 16 ? 4 : 2, DOT_COLUMNS = 4 }; /* DOT_ROWS * DOT_COLUMNS sums are registers */
 
-/* W weights from number `at` on, of which `n` are there; bfloat16 is the upper half of a float. */
-SGT_INLINE vf dot_weights(const void *w, size_t at, size_t n, int bf16)
-{
-    if (!bf16) return vload_upto((const float *)w + at, n);
-    return n >= W ? vwiden((const uint16_t *)w + at) : vwiden_n((const uint16_t *)w + at, n);
-}
-
 SGT_INLINE void dots_step(vf sum[DOT_ROWS][DOT_COLUMNS], const float *x, const void *w, size_t k, size_t p, size_t n,
                           int rows, int columns, int bf16)
 {
     vf right[DOT_COLUMNS];
-    for (int j = 0; j < columns; j++) right[j] = dot_weights(w, j * k + p, n, bf16);
+    for (int j = 0; j < columns; j++) right[j] = vload_either(w, j * k + p, n, bf16);
     for (int i = 0; i < rows; i++) {
         vf left = vload_upto(x + i * k + p, n);
         for (int j = 0; j < columns; j++) sum[i][j] = vfma(left, right[j], sum[i][j]);

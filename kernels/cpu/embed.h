@@ -12,15 +12,21 @@ static void embed(float *out, const int32_t *ids, const float *wte, const float 
     }
 }
 
-static void embed_backward(float *dwte, float *dwpe, const int32_t *ids, const float *dout, size_t n, size_t T,
-                           size_t C, size_t c0, size_t c1)
+/* What a vector's squares grow by from old to new. */
+SGT_INLINE vd growth(vd old, vd new) { return (new - old) * (new + old); }
+
+static double embed_backward(float *dwte, float *dwpe, const int32_t *ids, const float *dout, size_t n, size_t T,
+                             size_t C, size_t c0, size_t c1)
 {
+    vd grown = vdset(0);
     for (size_t i = 0; i < n; i++, dout += C) {
         float *token = dwte + (size_t)ids[i] * C, *place = dwpe + i % T * C;
         for (size_t c = c0; c < c1; c += W) {
-            vf d = vload_upto(dout + c, c1 - c);
-            vstore_upto(token + c, vload_upto(token + c, c1 - c) + d, c1 - c);
+            vf d = vload_upto(dout + c, c1 - c), old = vload_upto(token + c, c1 - c), sum = old + d;
+            vstore_upto(token + c, sum, c1 - c);
+            grown += growth(vlow(old), vlow(sum)) + growth(vhigh(old), vhigh(sum));
             vstore_upto(place + c, vload_upto(place + c, c1 - c) + d, c1 - c);
         }
     }
+    return vdtotal(grown);
 }

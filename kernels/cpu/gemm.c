@@ -32,6 +32,8 @@ struct sgt_gemm {
     sgt_product *own;        /* NULL: oneDNN's */
     char *scratch;           /* of our own, a thread's after another's */
     void *taken;             /* scratch, where the plan took it */
+    double *squares;         /* a part of C each, where they are wanted: of our own a tile, of oneDNN's a tile here */
+    size_t parts;
 };
 
 static size_t round_up(size_t n, size_t to)
@@ -107,8 +109,10 @@ static void run_own(const sgt_gemm *g, size_t tile, const void *a, const void *b
 {
     const sgt_gemm_shape *s = &g->s;
     size_t i = tile / g->tiles_n * g->tile_m, j = tile % g->tiles_n * g->tile_n;
+    size_t panels = round_up(s->n, SGT_PRODUCT_COLUMNS) / SGT_PRODUCT_COLUMNS; /* blocks begin where panels do */
+    double *squares = g->squares ? g->squares + i / SGT_PRODUCT_ROWS * panels + j / SGT_PRODUCT_COLUMNS : NULL;
     g->own(s, a, b, bias, c, i, s->m - i < g->tile_m ? s->m - i : g->tile_m, j,
-           s->n - j < g->tile_n ? s->n - j : g->tile_n, NULL,
+           s->n - j < g->tile_n ? s->n - j : g->tile_n, NULL, squares, panels,
            g->scratch + (size_t)omp_get_thread_num() * scratch_of_thread());
 }
 
@@ -186,6 +190,22 @@ static int plan_onednn(sgt_gemm *g, sgt_error *err)
 
 /* ---- either ---- */
 
+static int take_squares(sgt_gemm *g, sgt_error *err)
+{
+    size_t rows = g->own ? SGT_PRODUCT_ROWS : g->tile_m, columns = g->own ? SGT_PRODUCT_COLUMNS : g->tile_n;
+    g->parts = 1; /* C as a whole, where there is nothing to multiply */
+    if (g->tiles_m) g->parts = round_up(g->s.m, rows) / rows * (round_up(g->s.n, columns) / columns);
+    g->squares = calloc(g->parts, sizeof *g->squares);
+    return g->squares ? SGT_OK : sgt_fail(err, SGT_ENOMEM, "matrix product: out of memory");
+}
+
+double sgt_gemm_squares(const sgt_gemm *g)
+{
+    double sum = 0;
+    for (size_t i = 0; i < g->parts; i++) sum += g->squares[i];
+    return sum;
+}
+
 int sgt_gemm_plan(sgt_gemm **out, const sgt_gemm_shape *s, int threads, sgt_error *err)
 {
     int rc;
@@ -199,6 +219,7 @@ int sgt_gemm_plan(sgt_gemm **out, const sgt_gemm_shape *s, int threads, sgt_erro
         g->tiles_m = round_up(s->m, g->tile_m) / g->tile_m;
         g->tiles_n = round_up(s->n, g->tile_n) / g->tile_n;
     }
+    if (s->squares && (rc = take_squares(g, err)) < 0) goto fail;
     *out = g;
     return SGT_OK;
 fail:
@@ -216,6 +237,7 @@ void sgt_gemm_free(sgt_gemm *g)
     for (int kind = 0; kind < KINDS; kind++) sgt_dnnl_primitive_free(g->kind[kind]);
     free(g->workers);
     free(g->taken);
+    free(g->squares);
     free(g);
 }
 
@@ -231,11 +253,27 @@ const char *sgt_gemm_library(int bf16)
 }
 
 /* k = 0: the product is zero. */
-static void run_empty(const sgt_gemm_shape *s, const float *bias, float *c)
+static void run_empty(const sgt_gemm *g, const float *bias, float *c)
 {
+    const sgt_gemm_shape *s = &g->s;
+    double squares = 0;
     for (size_t i = 0; i < s->m; i++)
-        for (size_t j = 0; j < s->n; j++)
-            c[i * s->ldc + j] = (s->accumulate ? c[i * s->ldc + j] : 0) + (s->bias ? bias[j] : 0);
+        for (size_t j = 0; j < s->n; j++) {
+            float *at = c + i * s->ldc + j;
+            *at = (s->accumulate ? *at : 0) + (s->bias ? bias[j] : 0);
+            squares += (double)*at * (double)*at;
+        }
+    if (g->squares) *g->squares = squares;
+}
+
+/* Of the tile at row i and column j, which has just been written. */
+static double squares_of(const sgt_gemm *g, const float *c, size_t i, size_t j)
+{
+    const sgt_gemm_shape *s = &g->s;
+    double sum = 0;
+    for (size_t r = i; r < s->m && r < i + g->tile_m; r++)
+        sum += sgt_kernels_cpu()->sum_squares(c + r * s->ldc + j, s->n - j < g->tile_n ? s->n - j : g->tile_n);
+    return sum;
 }
 
 static void run_tile(const sgt_gemm *g, worker *w, size_t tile, const char *a, const char *b, const float *bias,
@@ -248,26 +286,80 @@ static void run_tile(const sgt_gemm *g, worker *w, size_t tile, const char *a, c
     int kind = (s->m - i < g->tile_m) * 2 + (s->n - j < g->tile_n);
     sgt_dnnl_run(g->kind[kind], &w->call[kind], w->stream, a + (s->trans_a ? i : i * s->lda) * bytes,
                  b + (s->trans_b ? j * s->ldb : j) * bytes, s->bias ? bias + j : NULL, c + i * s->ldc + j);
+    if (g->squares) g->squares[tile] = squares_of(g, c, i, j);
 }
 
-void sgt_gemm_run(const sgt_gemm *g, const void *a, const void *b, const float *bias, float *c)
+/* ---- tiles, and what is done beside them ---- */
+
+typedef struct run {
+    const sgt_gemm *g;
+    const void *a, *b;
+    const float *bias;
+    float *c;
+    size_t next, done;  /* tiles begun; tiles complete */
+} run;
+
+/* The next of `count`; `count`: there is none. */
+static size_t take_next(size_t *next, size_t count)
 {
-    size_t tiles = g->tiles_m * g->tiles_n;
-    if (!tiles) {
-        run_empty(&g->s, bias, c);
-        return;
-    }
-    if (g->own) {
-#pragma omp parallel for num_threads(g->threads) schedule(dynamic, 1)
-        for (size_t t = 0; t < tiles; t++) run_own(g, t, a, b, bias, c);
+    size_t i = __atomic_load_n(next, __ATOMIC_RELAXED);
+    while (i < count && !__atomic_compare_exchange_n(next, &i, i + 1, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) continue;
+    return i;
+}
+
+static int do_share(sgt_beside *w)
+{
+    if (!w) return 0;
+    size_t i = take_next(&w->next, w->count);
+    if (i == w->count) return 0;
+    w->share(w->of, i);
+    return 1;
+}
+
+static int do_tile(run *r)
+{
+    const sgt_gemm *g = r->g;
+    size_t tiles = g->tiles_m * g->tiles_n, t = take_next(&r->next, tiles);
+    if (t == tiles) return 0;
+    if (g->own) run_own(g, t, r->a, r->b, r->bias, r->c);
+    else run_tile(g, &g->workers[omp_get_thread_num()], t, r->a, r->b, r->bias, r->c);
+    __atomic_fetch_add(&r->done, 1, __ATOMIC_RELAXED); /* the region's end makes tiles seen by all */
+    return 1;
+}
+
+static int is_done(const run *r)
+{
+    return __atomic_load_n(&r->done, __ATOMIC_RELAXED) == r->g->tiles_m * r->g->tiles_n;
+}
+
+void sgt_gemm_run_beside(const sgt_gemm *g, const void *a, const void *b, const float *bias, float *c, sgt_beside *w)
+{
+    run r = {.g = g, .a = a, .b = b, .bias = bias, .c = c};
+    if (g->tiles_m * g->tiles_n == 0) {
+        run_empty(g, bias, c);
         return;
     }
 #pragma omp parallel num_threads(g->threads)
     {
-        worker *w = &g->workers[omp_get_thread_num()];
         /* In a region of one thread OpenMP says "not in parallel", and oneDNN would start a team of its own. */
-        omp_set_num_threads(1);
-#pragma omp for schedule(dynamic, 1)
-        for (size_t t = 0; t < tiles; t++) run_tile(g, w, t, a, b, bias, c);
+        if (!g->own) omp_set_num_threads(1);
+        while (omp_get_thread_num() % 2 && !is_done(&r) && do_share(w)) continue;
+        while (do_tile(&r)) continue;
+        while (!is_done(&r) && do_share(w)) continue;
     }
+}
+
+void sgt_gemm_run(const sgt_gemm *g, const void *a, const void *b, const float *bias, float *c)
+{
+    sgt_gemm_run_beside(g, a, b, bias, c, NULL);
+}
+
+void sgt_beside_finish(sgt_beside *w, size_t end, int threads)
+{
+    size_t begin = w->next;
+    if (end > w->count) end = w->count;
+    if (begin >= end) return;
+#pragma omp parallel for num_threads(threads) schedule(static)
+    for (size_t i = begin; i < end; i++) w->share(w->of, i);
+    w->next = end;
 }

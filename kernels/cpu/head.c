@@ -36,10 +36,14 @@ static size_t line_of(const sgt_head *h)
 
 static size_t parts_of(const sgt_head *h) { return (h->V + part_of(h) - 1) / part_of(h); }
 
+/* Of C, as a task of weight_gradient has columns. */
+static size_t across_of(const sgt_head *h) { return (h->C + SGT_SOFTMAX_COLUMNS - 1) / SGT_SOFTMAX_COLUMNS; }
+
 size_t sgt_head_memory(const sgt_head *h)
 {
     size_t e = h->n * line_of(h) * (h->bf16 ? 2 : 4);
-    return (e + 63) / 64 * 64 + (parts_of(h) * PER_ROW + 1) * h->n * sizeof(float);
+    return (e + 63) / 64 * 64 + parts_of(h) * across_of(h) * sizeof(double) +
+           (parts_of(h) * PER_ROW + 1) * h->n * sizeof(float);
 }
 
 static void put(const sgt_softmax *s, int bf16, size_t at, float x)
@@ -104,32 +108,43 @@ static void input_gradient(const sgt_head *h, const sgt_softmax *s, const float 
     for (size_t t = 0; t < down * across; t++) {
         size_t i = t / across * rows, j = t % across * columns;
         sgt_own_product(h->bf16)(&g, s->e, s->w, NULL, dx, i, s->n - i < rows ? s->n - i : rows, j,
-                                 s->C - j < columns ? s->C - j : columns, &f, scratch_of(h));
+                                 s->C - j < columns ? s->C - j : columns, &f, NULL, 0, scratch_of(h));
     }
 }
 
-/* dw (V, C) = or += sum_i factor e_ij x_i: a task a part. */
-static void weight_gradient(const sgt_head *h, const sgt_softmax *s, const float *factor, const float *x, float *dw,
-                            int add)
+/* dw (V, C) = or += sum_i factor e_ij x_i: a task a part and 512 columns. Returns the sum of dw's squares. */
+static double weight_gradient(const sgt_head *h, const sgt_softmax *s, const float *factor, const float *x, float *dw,
+                              int add, double *squares)
 {
     const sgt_gemm_shape g = {.m = s->V, .n = s->C, .k = s->n, .trans_a = 1, .lda = s->lde, .ldb = s->C, .ldc = s->C,
                               .accumulate = add};
     const sgt_factors f = {.of = factor, .part = s->part, .ld = s->n, .right = x};
+    size_t across = across_of(h), tasks = parts_of(h) * across;
 #pragma omp parallel for num_threads(h->threads) schedule(dynamic, 1)
-    for (size_t i = 0; i < s->V; i += s->part)
-        for (size_t j = 0; j < s->C; j += SGT_SOFTMAX_COLUMNS)
-            sgt_own_product(h->bf16)(&g, s->e, NULL, NULL, dw, i, s->V - i < s->part ? s->V - i : s->part, j,
-                                     s->C - j < SGT_SOFTMAX_COLUMNS ? s->C - j : SGT_SOFTMAX_COLUMNS, &f,
-                                     scratch_of(h));
+    for (size_t t = 0; t < tasks; t++) {
+        double tile[(SGT_SOFTMAX_COLUMNS / SGT_PRODUCT_ROWS + 1) * SGT_PRODUCT_PANELS];
+        size_t i = t / across * s->part, j = t % across * SGT_SOFTMAX_COLUMNS;
+        size_t rows = s->V - i < s->part ? s->V - i : s->part;
+        size_t columns = s->C - j < SGT_SOFTMAX_COLUMNS ? s->C - j : SGT_SOFTMAX_COLUMNS;
+        size_t down = (rows + SGT_PRODUCT_ROWS - 1) / SGT_PRODUCT_ROWS;
+        size_t panels = (columns + SGT_PRODUCT_COLUMNS - 1) / SGT_PRODUCT_COLUMNS;
+        sgt_own_product(h->bf16)(&g, s->e, NULL, NULL, dw, i, rows, j, columns, &f, tile, panels, scratch_of(h));
+        squares[t] = 0;
+        for (size_t k = 0; k < down * panels; k++) squares[t] += tile[k];
+    }
+    double sum = 0;
+    for (size_t t = 0; t < tasks; t++) sum += squares[t];
+    return sum;
 }
 
-void sgt_head_run(const sgt_head *h, size_t n, const void *x, const float *x32, const void *w, const int32_t *targets,
-                  double scale, float *loss, float *dx, float *dw, int add)
+double sgt_head_run(const sgt_head *h, size_t n, const void *x, const float *x32, const void *w,
+                    const int32_t *targets, double scale, float *loss, float *dx, float *dw, int add)
 {
     sgt_softmax s = {.n = n, .V = h->V, .C = h->C, .part = part_of(h), .lde = line_of(h), .x = x, .w = w,
                      .targets = targets, .e = h->memory};
     size_t e = (n * s.lde * (h->bf16 ? 2 : 4) + 63) / 64 * 64, each = parts_of(h) * n;
-    s.max = (float *)(void *)((char *)h->memory + e);
+    double *squares = (double *)(void *)((char *)h->memory + e);
+    s.max = (float *)(void *)((char *)h->memory + e + parts_of(h) * across_of(h) * sizeof *squares);
     s.sum = s.max + each;
     float *factor = s.sum + each;
     s.at_target = factor + each;
@@ -140,7 +155,7 @@ void sgt_head_run(const sgt_head *h, size_t n, const void *x, const float *x32, 
         if (h->greedy && targets[i] >= 0) h->greedy[i] = (uint8_t)is_greedy(&s, i);
         loss[i] = finish_row(&s, h->bf16, i, factor, scale);
     }
-    if (!(scale > 0)) return;
+    if (!(scale > 0)) return 0;
     input_gradient(h, &s, factor, dx);
-    weight_gradient(h, &s, factor, x32, dw, add);
+    return weight_gradient(h, &s, factor, x32, dw, add, squares);
 }

@@ -41,6 +41,7 @@ const sgt_kernels SGT_LEVEL_TABLE = {
     .dots_bf16 = dots_bf16,
     .attend = attend,
     .bias_backward = bias_backward,
+    .bias_backward_bf16 = bias_backward_bf16,
     .round_to = round_to,
     .to_bf16 = to_bf16,
     .add = add,

@@ -16,9 +16,10 @@ enum {
     SGT_PRODUCT_COLUMNS = 64,
     SGT_PRODUCT_PANELS = 8,   /* most columns of a block, in panels */
     SGT_PRODUCT_GROUPS = 384, /* of k that are packed at a time: a sum is made of such parts, in their order */
-    /* one thread's scratch: B's panels, six rows of A, a row of C's tiles; SGT_ARENA_ALIGN-aligned */
-    SGT_PRODUCT_SCRATCH = SGT_PRODUCT_GROUPS * 4 * (SGT_PRODUCT_PANELS * SGT_PRODUCT_COLUMNS + SGT_PRODUCT_ROWS) + 64 +
-                          SGT_PRODUCT_ROWS * SGT_PRODUCT_COLUMNS * SGT_PRODUCT_PANELS * 4
+    SGT_PRODUCT_LEFT = 5 * SGT_PRODUCT_ROWS, /* rows of a turned A that are packed at a time */
+    /* one thread's scratch: B's panels, rows of A, a row of C's tiles; SGT_ARENA_ALIGN-aligned */
+    SGT_PRODUCT_SCRATCH = SGT_PRODUCT_GROUPS * 4 * (SGT_PRODUCT_PANELS * SGT_PRODUCT_COLUMNS + SGT_PRODUCT_LEFT) +
+                          6 * 64 + SGT_PRODUCT_ROWS * SGT_PRODUCT_COLUMNS * SGT_PRODUCT_PANELS * 4
 };
 
 /* Factors that A's numbers have besides, the same for each `part` of them in a row as A is stored: A's number (i, j) is
@@ -31,9 +32,11 @@ typedef struct sgt_factors {
 } sgt_factors;
 
 /* Rows i0 .. i0 + rows - 1 and columns j0 .. j0 + columns - 1 of C, of `s`'s product. Each number's sum is made in one
- * order, wherever blocks begin. */
+ * order, wherever blocks begin. squares: (rows / 6, columns / 64), rounded up, with ld_squares: sums of squares of what
+ * is written, a tile each; NULL: not wanted. */
 typedef void sgt_product(const sgt_gemm_shape *s, const void *a, const void *b, const float *bias, float *c, size_t i0,
-                         size_t rows, size_t j0, size_t columns, const sgt_factors *f, void *scratch);
+                         size_t rows, size_t j0, size_t columns, const sgt_factors *f, double *squares,
+                         size_t ld_squares, void *scratch);
 
 /* A part of the head's softmax: logits (n, V) = x w', x (n, C), w (V, C). Of columns j0 .. j0 + part - 1, which is part
  * number j0 / part, for every row i:

@@ -24,11 +24,24 @@ SGT_INLINE vf multiply_add(group_vector a, group_vector b, vf sum)
 /* What becomes of a tile: written, added to what is there, or written past the caches. */
 enum { WRITE, ADD, STREAM };
 
-/* c (rows, 64) = sum over groups of a and b, * factor of the row, + bias, + c where added to. a's group p of row i is
- * at a + i*row + p*step, b's p-th 64 groups at b + p*256. `rows` is a constant in every call. */
-SGT_INLINE void tile_of(float *c, size_t ldc, const char *a, size_t row, size_t step, const char *b, size_t groups,
-                        const float *bias, const float *factor, int how, int rows)
+/* Where it goes and what is done to it first: * factor of the row, + bias, + what is there if it is to be added; NULL:
+ * nothing. And where the squares of what is written are summed, NULL: nowhere. */
+typedef struct tile_end {
+    float *c;
+    size_t ldc;
+    int how;
+    const float *factor, *bias;
+    double *squares;
+} tile_end;
+
+/* c (rows, 64) from the sums over groups of a and b. a's group p of row i is at a + i*row + p*step, b's p-th 64 groups
+ * at b + p*256. `rows` is a constant in every call. */
+SGT_INLINE void tile_of(const tile_end *e, const char *a, size_t row, size_t step, const char *b, size_t groups,
+                        int rows)
 {
+    float *c = e->c;
+    const size_t ldc = e->ldc;
+    const int how = e->how;
     vf sum[ROWS_OF][VECTORS];
     UNROLLED for (int i = 0; i < rows; i++)
     {
@@ -50,31 +63,33 @@ SGT_INLINE void tile_of(float *c, size_t ldc, const char *a, size_t row, size_t 
             UNROLLED for (int v = 0; v < VECTORS; v++) sum[i][v] = multiply_add(left, right[v], sum[i][v]);
         }
     }
+    vf squares = vset(0);
     UNROLLED for (int i = 0; i < rows; i++)
     {
         UNROLLED for (int v = 0; v < VECTORS; v++)
         {
             float *at = c + i * ldc + v * W;
             vf total = sum[i][v];
-            if (factor) total *= vset(factor[i]);
-            if (bias) total += vload(bias + v * W);
+            if (e->factor) total *= vset(e->factor[i]);
+            if (e->bias) total += vload(e->bias + v * W);
             if (how == ADD) total += vload(at);
             if (how == STREAM) _mm512_stream_ps(at, total);
             else vstore(at, total);
+            squares = vfma(total, total, squares);
         }
     }
+    if (e->squares) *e->squares = vtotal(squares);
 }
 
-static void tile(float *c, size_t ldc, const char *a, size_t row, size_t step, const char *b, size_t groups,
-                 const float *bias, const float *factor, int how, size_t rows)
+static void tile(const tile_end *e, const char *a, size_t row, size_t step, const char *b, size_t groups, size_t rows)
 {
     switch (rows) {
-    case 6: tile_of(c, ldc, a, row, step, b, groups, bias, factor, how, 6); break;
-    case 5: tile_of(c, ldc, a, row, step, b, groups, bias, factor, how, 5); break;
-    case 4: tile_of(c, ldc, a, row, step, b, groups, bias, factor, how, 4); break;
-    case 3: tile_of(c, ldc, a, row, step, b, groups, bias, factor, how, 3); break;
-    case 2: tile_of(c, ldc, a, row, step, b, groups, bias, factor, how, 2); break;
-    default: tile_of(c, ldc, a, row, step, b, groups, bias, factor, how, 1);
+    case 6: tile_of(e, a, row, step, b, groups, 6); break;
+    case 5: tile_of(e, a, row, step, b, groups, 5); break;
+    case 4: tile_of(e, a, row, step, b, groups, 4); break;
+    case 3: tile_of(e, a, row, step, b, groups, 3); break;
+    case 2: tile_of(e, a, row, step, b, groups, 2); break;
+    default: tile_of(e, a, row, step, b, groups, 1);
     }
 }
 
@@ -96,17 +111,25 @@ SGT_INLINE group_vector load_elements(const char *p, size_t n)
 
 static inline size_t left_of(size_t end, size_t at) { return end > at ? end - at : 0; }
 
-enum { AHEAD = 8 }; /* groups, and lines of a turned B: packing often reads memory that no cache has */
+enum { AHEAD = 4 }; /* groups, and lines of a turned B: packing often reads memory that no cache has */
+
+#if PRODUCT_BF16
+/* Of two rows' 32 numbers, the first 16 and the last 16 pairs of what is one above the other. */
+SGT_INLINE group_vector pair_low(void)
+{
+    return _mm512_setr_epi32(0x200000, 0x210001, 0x220002, 0x230003, 0x240004, 0x250005, 0x260006, 0x270007, 0x280008,
+                             0x290009, 0x2a000a, 0x2b000b, 0x2c000c, 0x2d000d, 0x2e000e, 0x2f000f);
+}
+
+SGT_INLINE group_vector pair_high(void) { return _mm512_add_epi32(pair_low(), _mm512_set1_epi32(0x100010)); }
+#endif
 
 /* One group's 64 columns, `left` of which are there; `at` is its first element, `line` bytes below it the second where
  * k has one. */
 SGT_INLINE void pack_group(char *out, const char *at, size_t line, int second_too, size_t left)
 {
 #if PRODUCT_BF16
-    const __m512i low = _mm512_setr_epi32(0x200000, 0x210001, 0x220002, 0x230003, 0x240004, 0x250005, 0x260006,
-                                          0x270007, 0x280008, 0x290009, 0x2a000a, 0x2b000b, 0x2c000c, 0x2d000d,
-                                          0x2e000e, 0x2f000f),
-                  high = _mm512_add_epi32(low, _mm512_set1_epi32(0x100010));
+    const group_vector low = pair_low(), high = pair_high();
     for (size_t j = 0; j < WIDE; j += 32) {
         size_t n = left_of(left, j);
         group_vector first = load_elements(at + j * ELEMENT, n);
@@ -157,11 +180,12 @@ static void pack_factored(char *out, const sgt_gemm_shape *s, const float *at, c
         }
 }
 
-/* B stored (n, k): 16 rows of 16 groups change places. b is at row j of column 0. */
+/* B stored (n, k): 16 rows of 16 groups change places, and then the next groups of these rows: 64 rows at a time, a
+ * power of two apart or near it, push each other's lines out of the first-level cache. b is at row j of column 0. */
 static void pack_along(char *out, const sgt_gemm_shape *s, const char *b, size_t columns, size_t p0, size_t groups)
 {
-    for (size_t p = 0; p < groups; p += W)
-        for (size_t j = 0; j < WIDE; j += W) {
+    for (size_t j = 0; j < WIDE; j += W)
+        for (size_t p = 0; p < groups; p += W) {
             vf v[W];
             size_t first = (p0 + p) * PER_GROUP, n = left_of(s->k, first);
             for (size_t r = 0; r < W; r++) {
@@ -175,22 +199,43 @@ static void pack_along(char *out, const sgt_gemm_shape *s, const char *b, size_t
         }
 }
 
-/* A stored (k, m), from column i on: six groups beside each other, as one step of a tile takes them. */
+/* The first six of x; what comes after them is overwritten next. */
+SGT_INLINE void store_six(char *at, group_vector x)
+{
+    _mm256_storeu_si256((__m256i *)(void *)at, _mm512_castsi512_si256(x));
+}
+
+/* Bytes of six rows of A as packed, a group after the other; 8 more for the last store. */
+static inline size_t left_bytes(size_t groups) { return (groups * ROWS_OF * 4 + 8 + 63) / 64 * 64; }
+
+/* A stored (k, m), `rows` <= 30 of its columns: up to five times six groups beside each other, as one step of a tile
+ * takes them. Each line of A is read once: 32 columns of bfloat16. */
 static void pack_left(char *out, const sgt_gemm_shape *s, const char *a, size_t rows, size_t p0, size_t groups)
 {
-    size_t line = s->lda * ELEMENT;
-    const __mmask8 lanes = (__mmask8)((1u << rows) - 1);
+    size_t line = s->lda * ELEMENT, bytes = left_bytes(groups);
+    const size_t last = 2 * SGT_PRODUCT_LEFT * ELEMENT - 1; /* of the columns packed next */
+#if PRODUCT_BF16
+    const group_vector low = pair_low(), high = pair_high();
+#endif
     for (size_t p = p0; p < p0 + groups; p++, out += ROWS_OF * 4) {
         const char *at = a + p * PER_GROUP * line;
-        for (size_t r = 0; r < PER_GROUP; r++) _mm_prefetch(at + 64 + r * line, _MM_HINT_T0); /* of the tiles to come */
 #if PRODUCT_BF16
-        __m128i first = _mm_maskz_loadu_epi16(lanes, at);
-        __m128i second = 2 * p + 1 < s->k ? _mm_maskz_loadu_epi16(lanes, at + line) : _mm_setzero_si128();
-        _mm_storeu_si128((__m128i *)(void *)out, _mm_unpacklo_epi16(first, second));
-        _mm_storel_epi64((__m128i *)(void *)(out + 16), _mm_unpackhi_epi16(first, second));
+        group_vector first = load_elements(at, rows);
+        group_vector second = load_elements(at + line, 2 * p + 1 < s->k ? rows : 0);
+        group_vector x = _mm512_permutex2var_epi16(first, low, second);
+        group_vector y = _mm512_permutex2var_epi16(first, high, second);
+        _mm_prefetch(at + last, _MM_HINT_T1);
+        _mm_prefetch(at + last + line, _MM_HINT_T1);
 #else
-        _mm256_mask_storeu_ps(out, 0x3f, _mm256_maskz_loadu_ps(lanes, at));
+        group_vector x = load_elements(at, rows), y = load_elements(at + 64, left_of(rows, W));
+        _mm_prefetch(at + last - 64, _MM_HINT_T1);
+        _mm_prefetch(at + last, _MM_HINT_T1);
 #endif
+        store_six(out, x);
+        if (rows > 6) store_six(out + bytes, _mm512_alignr_epi32(y, x, 6));
+        if (rows > 12) store_six(out + 2 * bytes, _mm512_alignr_epi32(y, x, 12));
+        if (rows > 18) store_six(out + 3 * bytes, _mm512_alignr_epi32(y, y, 2));
+        if (rows > 24) store_six(out + 4 * bytes, _mm512_alignr_epi32(y, y, 8));
     }
 }
 
@@ -212,19 +257,24 @@ typedef struct product_room {
 } product_room;
 
 /* rows x columns of C at the block's edge: by way of a whole tile. */
-static void edge_tile(const product_room *room, float *c, size_t ldc, const char *a, size_t row, size_t step,
-                      const char *b, size_t groups, const float *bias, const float *factor, int how, size_t rows,
-                      size_t columns)
+static void edge_tile(const product_room *room, const tile_end *e, const char *a, size_t row, size_t step,
+                      const char *b, size_t groups, size_t rows, size_t columns)
 {
-    tile(room->edge, WIDE, a, row, step, b, groups, NULL, factor, WRITE, rows);
+    const tile_end whole = {.c = room->edge, .ldc = WIDE, .factor = e->factor};
+    vf squares = vset(0);
+    tile(&whole, a, row, step, b, groups, rows);
     for (size_t i = 0; i < rows; i++)
         for (size_t j = 0; j < columns; j += W) {
             size_t n = columns - j;
+            float *at = e->c + i * e->ldc + j;
             vf total = vload(room->edge + i * WIDE + j);
-            if (bias) total += vload_upto(bias + j, n);
-            if (how == ADD) total += vload_upto(c + i * ldc + j, n);
-            vstore_upto(c + i * ldc + j, total, n);
+            if (e->bias) total += vload_upto(e->bias + j, n);
+            if (e->how == ADD) total += vload_upto(at, n);
+            vstore_upto(at, total, n);
+            total = vkeep(total, n);
+            squares = vfma(total, total, squares);
         }
+    if (e->squares) *e->squares = vtotal(squares);
 }
 
 /* The gradient of a weight, the product with a turned A, is next read when the whole backward pass is over: writing it
@@ -234,25 +284,29 @@ static int streams(const sgt_gemm_shape *s, const float *c)
     return s->trans_a && s->k <= SGT_PRODUCT_GROUPS * PER_GROUP && s->ldc % W == 0 && (uintptr_t)c % 64 == 0;
 }
 
-/* Up to six rows of C against all of the block's panels. */
-static void row_of_tiles(const product_room *room, const sgt_gemm_shape *s, const char *a, const float *bias,
-                         const float *factor, float *c, size_t rows, size_t columns, size_t p0, size_t groups)
+/* Up to six rows of C, from `end` on, against all of the block's panels; a is packed where it is turned. */
+static void row_of_tiles(const product_room *room, const sgt_gemm_shape *s, const char *a, tile_end end, size_t rows,
+                         size_t columns, size_t p0, size_t groups)
 {
     size_t row = s->lda * ELEMENT, step = 4;
-    int how = s->accumulate || p0 > 0 ? ADD : streams(s, c) ? STREAM : WRITE;
     const char *left = a + p0 * 4;
+    end.ldc = s->ldc;
+    end.how = s->accumulate || p0 > 0 ? ADD : streams(s, end.c) ? STREAM : WRITE;
+    if (p0 > 0) end.bias = NULL;
+    if ((p0 + groups) * PER_GROUP < s->k) end.squares = NULL;
     if (s->trans_a) {
-        pack_left(room->left, s, a, rows, p0, groups);
-        left = room->left, row = 4, step = ROWS_OF * 4;
+        left = a, row = 4, step = ROWS_OF * 4;
     } else if ((p0 + groups) * PER_GROUP > s->k) {
         pack_ragged(room->left, s, a, rows, p0, groups);
         left = room->left, row = groups * 4;
     }
     for (size_t j = 0; j < columns; j += WIDE) {
         const char *right = room->right + j * groups * 4;
-        const float *from = bias && p0 == 0 ? bias + j : NULL;
-        if (columns - j >= WIDE) tile(c + j, s->ldc, left, row, step, right, groups, from, factor, how, rows);
-        else edge_tile(room, c + j, s->ldc, left, row, step, right, groups, from, factor, how, rows, columns - j);
+        if (columns - j >= WIDE) tile(&end, left, row, step, right, groups, rows);
+        else edge_tile(room, &end, left, row, step, right, groups, rows, columns - j);
+        end.c += WIDE;
+        if (end.bias) end.bias += WIDE;
+        if (end.squares) end.squares++;
     }
 }
 
@@ -275,7 +329,8 @@ static void pack_right(const product_room *room, const sgt_gemm_shape *s, const 
 }
 
 void PRODUCT_NAME(const sgt_gemm_shape *s, const void *a, const void *b, const float *bias, float *c, size_t i0,
-                  size_t rows, size_t j0, size_t columns, const sgt_factors *f, void *scratch)
+                  size_t rows, size_t j0, size_t columns, const sgt_factors *f, double *squares, size_t ld_squares,
+                  void *scratch)
 {
     size_t all = (s->k + PER_GROUP - 1) / PER_GROUP, most = SGT_PRODUCT_GROUPS;
     const product_room room = room_in(scratch);
@@ -288,8 +343,15 @@ void PRODUCT_NAME(const sgt_gemm_shape *s, const void *a, const void *b, const f
             pack_factored(room.right + j * groups * 4, s, f->right + j0 + j, right, columns - j, p, groups);
         for (size_t i = i0; i < i0 + rows; i += ROWS_OF) {
             const char *from = (const char *)a + (s->trans_a ? i : i * s->lda) * ELEMENT;
-            row_of_tiles(&room, s, from, s->bias ? bias + j0 : NULL, left ? left + i : NULL, c + i * s->ldc + j0,
-                         i0 + rows - i < ROWS_OF ? i0 + rows - i : ROWS_OF, columns, p, groups);
+            size_t packed = (i - i0) % SGT_PRODUCT_LEFT, some = left_of(i0 + rows, i);
+            if (s->trans_a && packed == 0)
+                pack_left(room.left, s, from, some < SGT_PRODUCT_LEFT ? some : SGT_PRODUCT_LEFT, p, groups);
+            if (s->trans_a) from = room.left + packed / ROWS_OF * left_bytes(groups);
+            const tile_end end = {.c = c + i * s->ldc + j0,
+                                  .factor = left ? left + i : NULL,
+                                  .bias = s->bias ? bias + j0 : NULL,
+                                  .squares = squares ? squares + (i - i0) / ROWS_OF * ld_squares : NULL};
+            row_of_tiles(&room, s, from, end, some < ROWS_OF ? some : ROWS_OF, columns, p, groups);
         }
     }
     if (s->trans_a) _mm_sfence(); /* streaming stores are ordered by nothing else, not by the barrier of threads */
@@ -356,7 +418,8 @@ void PRODUCT_SOFTMAX(const sgt_softmax *s, size_t j0, void *scratch)
     for (size_t i = 0; i < s->n; i += ROWS_OF) {
         size_t rows = s->n - i < ROWS_OF ? s->n - i : ROWS_OF;
         /* panels are whole, and so are tiles: what lies past V is 0 until exp_row leaves it out */
-        row_of_tiles(&room, &g, (const char *)s->x + i * s->C * ELEMENT, NULL, NULL, room.edge, rows, wide, 0, groups);
+        const tile_end end = {.c = room.edge};
+        row_of_tiles(&room, &g, (const char *)s->x + i * s->C * ELEMENT, end, rows, wide, 0, groups);
         for (size_t r = i; r < i + rows; r++) {
             const float *logits = room.edge + (r - i) * s->part;
             size_t at = part * s->n + r, target = s->targets[r] < 0 ? 0 : (size_t)s->targets[r];

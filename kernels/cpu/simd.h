@@ -9,6 +9,7 @@
  *   vset(x)                    x in every lane; vdset for vd, which is W/2 doubles
  *   vload(p), vload_n(p, n)    W floats; the first n < W and zeros            vstore, vstore_n: the same way back
  *   vwiden(p), vwiden_n(p, n)  the same of bfloat16, widened
+ *   vload_either(p, i, n, b)   of bfloat16 if b, else of float, from number i on, the first n where n < W
  *   vkeep(v, n)                lanes from n on become 0
  *   vfma(a, b, c)              a*b + c, rounded once (twice in plain C)       vdfma
  *   vmax(a, b), vmin(a, b)     b where either is NaN                          vsqrt, vabs
@@ -17,7 +18,8 @@
  *   vscale(e, n, x, lowest)    e 2^n for an integer n, infinity past the largest float; 0 where x < lowest. e about 1,
  *                              -126 <= n <= 128
  *   vlow(v), vhigh(v)          lanes 0 ... W/2 - 1 and W/2 ... W - 1 in double; vjoin(low, high) the same way back
- *   vzip_low(a, b), vzip_high  a0 b0 a1 b1 ... of the lower or upper halves
+ *   vzip_low(a, b), vzip_high  a0 b0 a1 b1 ... of the lower or upper halves; not with AVX-512
+ *   vtranspose(v)              W vectors: rows become columns
  *   vlargest(v)                the largest lane; vtotal(v), vdtotal(d) the sum of all, in double
  *   vpair_bf16(a, b)           a and b rounded to bfloat16, each lane's two beside each other, a's below: with
  *                              AVX512-BF16 alone */
@@ -77,16 +79,6 @@ SGT_INLINE vf vjoin(vd low, vd high)
 }
 SGT_INLINE vd vdset(double x) { return _mm512_set1_pd(x); }
 SGT_INLINE vd vdfma(vd a, vd b, vd c) { return _mm512_fmadd_pd(a, b, c); }
-SGT_INLINE vf vzip_low(vf a, vf b)
-{
-    const __m512i lanes = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-    return _mm512_permutex2var_ps(a, lanes, b);
-}
-SGT_INLINE vf vzip_high(vf a, vf b)
-{
-    const __m512i lanes = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
-    return _mm512_permutex2var_ps(a, lanes, b);
-}
 SGT_INLINE float vlargest(vf v) { return _mm512_reduce_max_ps(v); }
 SGT_INLINE double vdtotal(vd v) { return _mm512_reduce_add_pd(v); }
 
@@ -228,7 +220,6 @@ SGT_INLINE double vdtotal(vd v) { return v[0] + v[1]; }
 
 /* ---- for every width ---- */
 
-enum { LANES_LOG2 = W == 16 ? 4 : W == 8 ? 3 : 2 };
 
 /* The first min(n, W) floats at p, others 0; and the same way back. */
 SGT_INLINE vf vload_upto(const float *p, size_t n) { return n >= W ? vload(p) : vload_n(p, n); }
@@ -243,6 +234,12 @@ SGT_INLINE vf vwiden_n(const uint16_t *p, size_t n)
     uint16_t q[W] = {0};
     memcpy(q, p, n * sizeof *p);
     return vwiden(q);
+}
+
+SGT_INLINE vf vload_either(const void *p, size_t at, size_t n, int bf16)
+{
+    if (!bf16) return vload_upto((const float *)p + at, n);
+    return n >= W ? vwiden((const uint16_t *)p + at) : vwiden_n((const uint16_t *)p + at, n);
 }
 
 /* The largest of n numbers, -inf of none; a NaN is no largest. */
@@ -283,8 +280,37 @@ SGT_INLINE vf vexp(vf x)
     return vscale(vfma(r * r, q, r) + vset(1), n, x, lowest);
 }
 
-/* W vectors of W floats: rows become columns. Zipping vector i with vector i + W/2 for all i rotates the 2 log2 W bits
- * of an element's place by one; after log2 W times lane and vector have changed places. */
+/* W vectors of W floats: rows become columns. */
+#if defined(__AVX512F__)
+/* 4 x 4 within the quarters of vectors, then the quarters. By zips, as below, packing from memory took half as long
+ * again (Zen 5). */
+SGT_INLINE void vtranspose(vf v[W])
+{
+    vf t[W];
+    for (int i = 0; i < W; i += 2) {
+        t[i] = _mm512_unpacklo_ps(v[i], v[i + 1]);
+        t[i + 1] = _mm512_unpackhi_ps(v[i], v[i + 1]);
+    }
+    for (int i = 0; i < W; i += 4)
+        for (int k = 0; k < 2; k++) {
+            __m512d a = _mm512_castps_pd(t[i + k]), b = _mm512_castps_pd(t[i + 2 + k]);
+            v[i + 2 * k] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, b));
+            v[i + 2 * k + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, b));
+        }
+    for (int i = 0; i < 4; i++) {
+        vf a = _mm512_shuffle_f32x4(v[i], v[i + 4], 0x88), b = _mm512_shuffle_f32x4(v[i + 8], v[i + 12], 0x88);
+        vf c = _mm512_shuffle_f32x4(v[i], v[i + 4], 0xdd), d = _mm512_shuffle_f32x4(v[i + 8], v[i + 12], 0xdd);
+        v[i] = _mm512_shuffle_f32x4(a, b, 0x88);
+        v[i + 4] = _mm512_shuffle_f32x4(c, d, 0x88);
+        v[i + 8] = _mm512_shuffle_f32x4(a, b, 0xdd);
+        v[i + 12] = _mm512_shuffle_f32x4(c, d, 0xdd);
+    }
+}
+#else
+enum { LANES_LOG2 = W == 8 ? 3 : 2 };
+
+/* Zipping vector i with vector i + W/2 for all i rotates the 2 log2 W bits of an element's place by one; after log2 W
+ * times lane and vector have changed places. */
 SGT_INLINE void vtranspose(vf v[W])
 {
     vf t[W];
@@ -296,5 +322,6 @@ SGT_INLINE void vtranspose(vf v[W])
         for (int i = 0; i < W; i++) v[i] = t[i];
     }
 }
+#endif
 
 #endif

@@ -1,17 +1,7 @@
 /* decode.c: what making text one token at a time takes: products with a few rows, and attention of one query. */
 #include <math.h>
-#include <string.h>
 
 #include "ref.h"
-
-/* A bfloat16 is the upper half of a float. */
-static double widened(uint16_t half)
-{
-    uint32_t bits = (uint32_t)half << 16;
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
 
 void sgt_ref_dots(float *out, size_t ld_out, const float *x, const float *w, const float *bias, size_t n, size_t m,
                   size_t k)
@@ -30,7 +20,7 @@ void sgt_ref_dots_bf16(float *out, size_t ld_out, const float *x, const uint16_t
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < m; j++) {
             double sum = bias ? bias[j] : 0;
-            for (size_t p = 0; p < k; p++) sum += x[i * k + p] * widened(w[j * k + p]);
+            for (size_t p = 0; p < k; p++) sum += x[i * k + p] * sgt_ref_widened(w[j * k + p]);
             out[i * ld_out + j] = (float)sum;
         }
 }

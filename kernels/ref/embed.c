@@ -9,12 +9,16 @@ void sgt_ref_embed(float *out, const int32_t *ids, const float *wte, const float
 }
 
 /* One float addition a row, in order of i: every level gives these very bits. */
-void sgt_ref_embed_backward(float *dwte, float *dwpe, const int32_t *ids, const float *dout, size_t n, size_t T,
-                            size_t C, size_t c0, size_t c1)
+double sgt_ref_embed_backward(float *dwte, float *dwpe, const int32_t *ids, const float *dout, size_t n, size_t T,
+                              size_t C, size_t c0, size_t c1)
 {
+    double grown = 0;
     for (size_t i = 0; i < n; i++)
         for (size_t c = c0; c < c1; c++) {
-            dwte[(size_t)ids[i] * C + c] += dout[i * C + c];
+            float *token = dwte + (size_t)ids[i] * C + c, old = *token;
+            *token += dout[i * C + c];
             dwpe[i % T * C + c] += dout[i * C + c];
+            grown += (double)*token * *token - (double)old * old;
         }
+    return grown;
 }

@@ -22,6 +22,7 @@ const sgt_kernels *sgt_kernels_ref(void)
         .dots_bf16 = sgt_ref_dots_bf16,
         .attend = sgt_ref_attend,
         .bias_backward = sgt_ref_bias_backward,
+        .bias_backward_bf16 = sgt_ref_bias_backward_bf16,
         .round_to = sgt_ref_round,
         .to_bf16 = sgt_ref_to_bf16,
         .add = sgt_ref_add,

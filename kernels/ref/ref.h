@@ -2,11 +2,22 @@
 #ifndef SGT_REF_H
 #define SGT_REF_H
 
+#include <string.h>
+
 #include "kernels.h"
+
+/* A bfloat16 is the upper half of a float. */
+static inline double sgt_ref_widened(uint16_t half)
+{
+    uint32_t bits = (uint32_t)half << 16;
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
 
 void sgt_ref_embed(float *out, const int32_t *ids, const float *wte, const float *wpe, size_t row0, size_t n, size_t T,
                    size_t C);
-void sgt_ref_embed_backward(float *dwte, float *dwpe, const int32_t *ids, const float *dout, size_t n, size_t T,
+double sgt_ref_embed_backward(float *dwte, float *dwpe, const int32_t *ids, const float *dout, size_t n, size_t T,
                             size_t C, size_t c0, size_t c1);
 void sgt_ref_layernorm(float *out, float *mean, float *rstd, const float *x, const float *w, const float *b, size_t n,
                        size_t C, float eps);
@@ -34,6 +45,7 @@ void sgt_ref_dots_bf16(float *out, size_t ld_out, const float *x, const uint16_t
 void sgt_ref_attend(float *out, const float *q, const float *k, const float *v, size_t T, size_t D, float scale,
                     float *scores);
 void sgt_ref_bias_backward(float *db, const float *dout, size_t n, size_t C, size_t ld);
+void sgt_ref_bias_backward_bf16(float *db, const uint16_t *dout, size_t n, size_t C, size_t ld);
 void sgt_ref_round(float *out, const float *x, size_t n, sgt_rounding to);
 void sgt_ref_to_bf16(uint16_t *out, const float *x, size_t n);
 void sgt_ref_add(float *x, const float *y, size_t n);

@@ -38,6 +38,9 @@ for part in 'embeddings forward' 'blocks forward' 'head and loss' 'blocks backwa
     stdout_matches "^  $part +-?[0-9.]+ +-?[0-9.]+ %$"
 done
 picture s.svg $((2 + $(grep -cE '^  (embeddings|blocks|head|update)' .stdout))) 1 0
+check 'one thread puts nothing off' test -z "$(grep 'beside' .stdout)"
+run 0 sgt-bench step $cpu --threads 2 --parts
+stdout_matches "^most of an update is done beside the next step's forward pass, and counts there$"
 run 0 sgt-bench step $cpu --parts --json
 check 'four parts' test "$(grep -cE '"(blocks|head|update)' .stdout)" -eq 4
 

@@ -7,23 +7,37 @@
 static const size_t rows[] = {0, 1, 2, 13, 600},
                     widths[] = {1, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 47, 63, 64, 65, 133};
 
+/* Of float32, or of the same rounded to bfloat16. */
+static void backward(const sgt_kernels *k, float *db, const float *dout, const uint16_t *half, size_t n, size_t C,
+                     size_t ld)
+{
+    if (half) k->bias_backward_bf16(db, half, n, C, ld);
+    else k->bias_backward(db, dout, n, C, ld);
+}
+
 /* Sums run in double and are rounded once, here and in ref: n roundings of double, two of float. */
-static void against_ref(check *t)
+static void all_shapes(check *t, int bf16)
 {
     for (size_t a = 0; a < sizeof rows / sizeof *rows; a++)
         for (size_t b = 0; b < sizeof widths / sizeof *widths; b++) {
             size_t n = rows[a], C = widths[b], ld = C + (check_number(t, 2) ? 3 : 0);
-            const float *dout = check_random(t, n ? (n - 1) * ld + C : 0, 1);
+            size_t size = n ? (n - 1) * ld + C : 0;
+            float *dout = check_random(t, size, 1);
+            uint16_t *half = bf16 ? check_bytes(t, size * sizeof *half) : NULL;
+            if (bf16) t->ref->to_bf16(half, dout, size);
             float *want = check_random(t, C, 1), *got = check_copy(t, want, C);
             double *bound = check_doubles(t, C);
             check_at(t, "n %zu, C %zu, ld %zu", n, C, ld);
-            t->ref->bias_backward(want, dout, n, C, ld);
-            t->k->bias_backward(got, dout, n, C, ld);
+            backward(t->ref, want, dout, half, n, C, ld);
+            backward(t->k, got, dout, half, n, C, ld);
             for (size_t c = 0; c < C; c++) bound[c] = 2 * UNIT * fabs(want[c]) + (double)(n * n) * DBL_EPSILON;
             check_close(t, "db", got, want, bound, C);
             check_same_bits(t, "db", got, C);
         }
 }
+
+static void against_ref(check *t) { all_shapes(t, 0); }
+static void bf16_against_ref(check *t) { all_shapes(t, 1); }
 
 static void definition(check *t)
 {
@@ -34,13 +48,29 @@ static void definition(check *t)
     check_equal(t, "db", db, (const float[]){109, 212}, 2);
 }
 
-static void bench(check *t)
+/* 1, 2, 3, -0.5 as bfloat16. */
+static void bf16_definition(check *t)
 {
-    size_t n = 512, C = 768;
-    const float *dout = check_random(t, n * C, 1);
-    float *db = check_random(t, C, 1);
-    for (bench_start(t); bench_next(t);) t->k->bias_backward(db, dout, n, C, C);
-    bench_report(t, "512 x 768", 4.0 * (double)(n * C), 0);
+    float *db = check_random(t, 2, 1);
+    db[0] = 100, db[1] = 200;
+    check_at(t, "2 rows of 2, ld 3");
+    t->ref->bias_backward_bf16(db, (const uint16_t[]){0x3f80, 0x4000, 0x7fc0, 0x4040, 0xbf00}, 2, 2, 3);
+    check_equal(t, "db", db, (const float[]){104, 201.5f}, 2);
 }
 
-const kernel_case cases_bias[] = {{"bias_backward", definition, against_ref, bench, NULL}, {0}};
+static void bench_either(check *t, int bf16)
+{
+    size_t n = 512, C = 768;
+    float *dout = check_random(t, n * C, 1), *db = check_random(t, C, 1);
+    uint16_t *half = bf16 ? check_bytes(t, n * C * sizeof *half) : NULL;
+    if (bf16) t->ref->to_bf16(half, dout, n * C);
+    for (bench_start(t); bench_next(t);) backward(t->k, db, dout, half, n, C, C);
+    bench_report(t, "512 x 768", (bf16 ? 2.0 : 4.0) * (double)(n * C), 0);
+}
+
+static void bench(check *t) { bench_either(t, 0); }
+static void bf16_bench(check *t) { bench_either(t, 1); }
+
+const kernel_case cases_bias[] = {{"bias_backward", definition, against_ref, bench, NULL},
+                                  {"bias_backward_bf16", bf16_definition, bf16_against_ref, bf16_bench, NULL},
+                                  {0}};

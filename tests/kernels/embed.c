@@ -1,6 +1,8 @@
 /* embed.c: one addition an element in a stated order: every level must give ref's very bits. */
 #include "harness.h"
 
+#include <float.h>
+#include <math.h>
 #include <string.h>
 
 static const size_t rows[] = {0, 1, 2, 7, 13}, widths[] = {1, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 47, 64, 133};
@@ -32,8 +34,11 @@ static void backward_against_ref(check *t)
             float *want_te = check_random(t, VOCABULARY * C, 1), *got_te = check_copy(t, want_te, VOCABULARY * C);
             float *want_pe = check_random(t, POSITIONS * C, 1), *got_pe = check_copy(t, want_pe, POSITIONS * C);
             check_at(t, "n %zu, C %zu, columns %zu to %zu", n, C, c0, c1);
-            t->ref->embed_backward(want_te, want_pe, ids, dout, n, POSITIONS, C, c0, c1);
-            t->k->embed_backward(got_te, got_pe, ids, dout, n, POSITIONS, C, c0, c1);
+            double want = t->ref->embed_backward(want_te, want_pe, ids, dout, n, POSITIONS, C, c0, c1);
+            double got = t->k->embed_backward(got_te, got_pe, ids, dout, n, POSITIONS, C, c0, c1);
+            /* n C terms, numbers below n + 1 */
+            if (!(fabs(got - want) <= (double)(n * C * n) * 8 * (double)(n + 1) * DBL_EPSILON))
+                check_fail(t, "squares grow by %.17g, not %.17g", got, want);
             check_equal(t, "dwte", got_te, want_te, VOCABULARY * C);
             check_equal(t, "dwpe", got_pe, want_pe, POSITIONS * C);
         }
@@ -59,7 +64,8 @@ static void backward_definition(check *t)
     memset(te, 0, 6 * sizeof *te);
     memset(pe, 0, 4 * sizeof *pe);
     check_at(t, "3 rows of 2");
-    t->ref->embed_backward(te, pe, ids, dout, 3, 2, 2, 0, 2);
+    double grown = t->ref->embed_backward(te, pe, ids, dout, 3, 2, 2, 0, 2);
+    if (grown != 125) check_fail(t, "squares grow by %g, not 9 + 16 + 36 + 64", grown);
     check_equal(t, "dwte", te, (const float[]){3, 4, 0, 0, 6, 8}, 6); /* id 2 twice, id 1 never */
     check_equal(t, "dwpe", pe, (const float[]){6, 8, 3, 4}, 4);       /* rows 0 and 2 at position 0 */
 }

@@ -48,7 +48,7 @@ static product draw(check *t, const shape *x, int trans_a, int trans_b, int opti
     size_t rows_b = trans_b ? x->n : x->k, cols_b = trans_b ? x->k : x->n;
     size_t gap = options & GAPS ? 3 : 0;
     product p = {.s = {x->m, x->n, x->k, trans_a, trans_b, cols_a + gap, cols_b + gap * 2, x->n + gap, options & BIAS,
-                       (options & ADDED) != 0, (options & BF16) != 0, (options & ONEDNN) != 0, NULL}};
+                       (options & ADDED) != 0, (options & BF16) != 0, (options & ONEDNN) != 0, NULL, 1}};
     p.size_c = span(x->m, p.s.ldc, x->n);
     size_t size_a = span(rows_a, p.s.lda, cols_a), size_b = span(rows_b, p.s.ldb, cols_b);
     float *a = check_random(t, size_a, 1), *b = check_random(t, size_b, 1);
@@ -77,8 +77,38 @@ static void bounds(double *bound, const product *p)
         }
 }
 
+enum { SHARES = 40 };
+
+static void count_share(void *of, size_t i) { __atomic_fetch_add((int *)of + i, 1, __ATOMIC_RELAXED); }
+
+/* Shares beside it: those begun are done, once; one thread begins none; the rest is done by finish. */
+static void run_beside(check *t, const sgt_gemm *g, const product *p, float *c, int threads)
+{
+    int done[SHARES] = {0};
+    sgt_beside w = {.share = count_share, .of = done, .count = SHARES};
+    sgt_gemm_run_beside(g, p->in[0], p->in[1], p->bias, c, &w);
+    if (w.next > (threads > 1 ? SHARES : 0)) check_fail(t, "%zu shares begun on %d threads", w.next, threads);
+    for (size_t i = 0; i < SHARES; i++)
+        if (done[i] != (i < w.next)) check_fail(t, "share %zu of %zu begun done %d times", i, w.next, done[i]);
+    sgt_beside_finish(&w, SHARES / 2, threads);
+    if (w.next < SHARES / 2) check_fail(t, "%zu shares finished, not %d", w.next, SHARES / 2);
+    sgt_beside_finish(&w, SIZE_MAX, threads);
+    for (size_t i = 0; i < SHARES; i++)
+        if (done[i] != 1) check_fail(t, "share %zu done %d times in all", i, done[i]);
+}
+
+/* What the product says of the squares beside those of C itself: 24 of a lane are added in float, then its lanes. */
+static void check_squares(check *t, const sgt_gemm *g, const product *p, const float *c, double *squares)
+{
+    double sum = 0;
+    for (size_t i = 0; i < p->s.m; i++)
+        for (size_t j = 0; j < p->s.n; j++) sum += (double)c[i * p->s.ldc + j] * (double)c[i * p->s.ldc + j];
+    *squares = sgt_gemm_squares(g);
+    if (!(fabs(*squares - sum) <= 25 * UNIT * sum)) check_fail(t, "squares sum to %.9g, not %.9g", *squares, sum);
+}
+
 /* OpenMP is told of 16 threads: did oneDNN ever start a team of its own, it would cut long sums by that number. */
-static int run(check *t, const product *p, float *c, int threads)
+static int run(check *t, const product *p, float *c, double *squares, int threads)
 {
     omp_set_num_threads(16);
     sgt_gemm *g;
@@ -87,7 +117,8 @@ static int run(check *t, const product *p, float *c, int threads)
     if (rc == SGT_EUNSUPPORTED && !sgt_gemm_library(p->s.bf16)) check_skip(t, err.text);
     else if (rc < 0) check_fail(t, "no plan: %s", err.text);
     if (rc < 0) return rc;
-    sgt_gemm_run(g, p->in[0], p->in[1], p->bias, c);
+    run_beside(t, g, p, c, threads);
+    check_squares(t, g, p, c, squares);
     sgt_gemm_free(g);
     return SGT_OK;
 }
@@ -98,20 +129,22 @@ static void one(check *t, const shape *x, int trans_a, int trans_b, int options)
     product p = draw(t, x, trans_a, trans_b, options);
     float *want = check_copy(t, p.c, p.size_c), *got = check_copy(t, p.c, p.size_c),
           *again = check_copy(t, p.c, p.size_c);
-    double *bound = check_doubles(t, p.size_c);
+    double *bound = check_doubles(t, p.size_c), squares, squares_again;
     sgt_gemm_ref(&p.s, p.in[0], p.in[1], p.bias, want);
     bounds(bound, &p);
-    if (run(t, &p, got, 1) < 0) return;
+    if (run(t, &p, got, &squares, 1) < 0) return;
     check_close(t, "C", got, want, bound, p.size_c);
     check_same_bits(t, "C", got, p.size_c);
     for (int threads = 2; threads <= 4; threads++) {
         if (p.size_c) memcpy(again, p.c, p.size_c * sizeof *again);
-        if (run(t, &p, again, threads) < 0) return;
+        if (run(t, &p, again, &squares_again, threads) < 0) return;
         check_equal(t,
                     threads == 2   ? "C on 2 threads"
                     : threads == 3 ? "C on 3 threads"
                                    : "C on 4 threads",
                     again, got, p.size_c);
+        if (squares_again != squares)
+            check_fail(t, "squares %.17g on %d threads, %.17g on one", squares_again, threads, squares);
     }
 }
 
@@ -147,8 +180,8 @@ static void bf16_against_ref(check *t)
 
 static void definition(check *t)
 {
-    const sgt_gemm_shape s = {2, 2, 3, 0, 0, 3, 2, 2, 1, 1, 0, 0, NULL},
-                         transposed = {2, 2, 3, 1, 1, 2, 3, 2, 0, 0, 0, 0, NULL};
+    const sgt_gemm_shape s = {2, 2, 3, 0, 0, 3, 2, 2, 1, 1, 0, 0, NULL, 0},
+                         transposed = {2, 2, 3, 1, 1, 2, 3, 2, 0, 0, 0, 0, NULL, 0};
     const float a[] = {1, 2, 3, 4, 5, 6}, b[] = {7, 8, 9, 10, 11, 12}, bias[] = {100, 200};
     const float a_t[] = {1, 4, 2, 5, 3, 6}, b_t[] = {7, 9, 11, 8, 10, 12};
     float c[] = {1000, 2000, 3000, 4000};
@@ -161,8 +194,8 @@ static void definition(check *t)
 
 static void bf16_definition(check *t)
 {
-    const sgt_gemm_shape s = {2, 2, 3, 0, 0, 3, 2, 2, 1, 1, 1, 0, NULL},
-                         transposed = {2, 2, 3, 1, 1, 2, 3, 2, 0, 0, 1, 0, NULL};
+    const sgt_gemm_shape s = {2, 2, 3, 0, 0, 3, 2, 2, 1, 1, 1, 0, NULL, 0},
+                         transposed = {2, 2, 3, 1, 1, 2, 3, 2, 0, 0, 1, 0, NULL, 0};
     const float a[] = {1, 2, 3, 4, 5, 6}, b[] = {7, 8, 9, 10, 11, 12}, bias[] = {100, 200};
     const float a_t[] = {1, 4, 2, 5, 3, 6}, b_t[] = {7, 9, 11, 8, 10, 12};
     float c[] = {1000, 2000, 3000, 4000};

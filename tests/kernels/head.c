@@ -79,7 +79,12 @@ static void run(check *t, const drawn *d, int bf16, double scale, int threads, f
     if (!(scale > 0)) h.greedy = d->greedy;
     h.memory = check_scratch(t, sgt_head_memory(&h) / sizeof(float) + 16);
     h.scratch = check_scratch(t, sgt_gemm_scratch(threads) / sizeof(float));
-    sgt_head_run(&h, d->at.n, d->in[0], d->x, d->in[1], d->targets, scale, d->loss, d->dx, dw, add);
+    double sum = 0;
+    double got = sgt_head_run(&h, d->at.n, d->in[0], d->x, d->in[1], d->targets, scale, d->loss, d->dx, dw, add);
+    for (size_t i = 0; i < d->at.V * d->at.C && scale > 0; i++) sum += (double)dw[i] * (double)dw[i];
+    if (scale > 0 && isfinite(sum) && !(fabs(got - sum) <= 25 * UNIT * sum))
+        check_fail(t, "dw's squares sum to %.9g, not %.9g", got, sum);
+    if (!(scale > 0) && got != 0) check_fail(t, "squares of no dw: %g", got);
 }
 
 /* A logit is off by (C + 2) u of its terms' sizes; exp, its sum and the factor by that times the number itself, and a

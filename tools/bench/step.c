@@ -244,15 +244,18 @@ static int print_json(const step_bench *b, sgt_error *err)
     return bad ? sgt_fail_errno(err, "standard output") : SGT_OK;
 }
 
-static void show_parts(const step_result *r)
+static void show_parts(const step_bench *b)
 {
     double sum = 0;
+    const step_result *r = &b->r;
     printf("\n  part                    ms/step   of the step\n");
     for (size_t i = 0; i < r->part_count; i++) {
         printf("  %-20s  %9.3f  %10.1f %%\n", r->parts[i].name, r->parts[i].ms, 100 * r->parts[i].ms / r->ms);
         sum += r->parts[i].ms;
     }
     printf("  %-20s  %9.3f  %10.1f %%\n", "anything else", r->ms - sum, 100 * (r->ms - sum) / r->ms);
+    if (strcmp(r->device, "cpu") == 0 && b->backend.threads > 1)
+        puts("\nmost of an update is done beside the next step's forward pass, and counts there");
 }
 
 static void show_peer(const step_bench *b)
@@ -299,7 +302,7 @@ static void show(const step_bench *b)
     show_peak(r, slow);
     if (r->launches_step) printf("\n%u kernels a forward pass, %u a step\n", r->launches_forward, r->launches_step);
     if (r->seen_step) printf("%u a step, as CUPTI counts them\n", r->seen_step);
-    if (o.parts) show_parts(r);
+    if (o.parts) show_parts(b);
 }
 
 static int plot(const step_bench *b, sgt_error *err)

@@ -25,33 +25,35 @@ static void layernorm(sgt_cpu_backend *c, const float *x, const float *mean, con
     }
 }
 
-/* db += the column sums of dout (N, width): each task sums whole columns. */
-static void bias(sgt_cpu_backend *c, float *db, const float *dout, size_t width)
+/* db += the column sums of dout (N, width), as products take it: each task sums whole columns. */
+static void bias(sgt_cpu_backend *c, float *db, const void *dout, size_t width)
 {
     size_t tasks = (width + SGT_BIAS_COLUMNS - 1) / SGT_BIAS_COLUMNS;
 #pragma omp parallel for num_threads(c->threads) schedule(static)
     for (size_t t = 0; t < tasks; t++) {
         size_t at = t * SGT_BIAS_COLUMNS, n = width - at < SGT_BIAS_COLUMNS ? width - at : SGT_BIAS_COLUMNS;
-        c->k->bias_backward(db + at, dout + at, c->N, n, width);
+        if (c->bf16) c->k->bias_backward_bf16(db + at, (const uint16_t *)dout + at, c->N, n, width);
+        else c->k->bias_backward(db + at, (const float *)dout + at, c->N, n, width);
     }
 }
 
-/* n numbers of a product's output gradient, `at` from its first on, once they are complete: rounded, which the bias's
- * gradient sums, and in bf16 packed too. */
-static void finish(const sgt_cpu_backend *c, float *dy, size_t at, size_t n)
+/* n numbers of a product's output gradient, `at` from its first on, once they are complete in `from`: rounded into dy,
+ * which may be `from`, or in bf16 packed. */
+static void finish(const sgt_cpu_backend *c, float *dy, const float *from, size_t at, size_t n)
 {
-    sgt_cpu_round(c, dy + at, n);
-    if (c->bf16) c->k->to_bf16(c->packed_dy + at, dy + at, n);
+    if (c->bf16) c->k->to_bf16(c->packed_dy + at, from + at, n);
+    else if (c->rounding) c->k->round_to(dy + at, from + at, n, c->format);
 }
 
 /* y = x W + b: dy, which `finish` has seen, to W's and b's gradients, and to dx; x as products take it. */
-static void linear(sgt_cpu_backend *c, int which, const sgt_cpu_block *l, size_t weight, const void *x,
-                   const float *dy, size_t width, float *dx)
+static void linear(sgt_cpu_backend *c, int which, sgt_cpu_block *l, size_t weight, const void *x, const float *dy,
+                   size_t width, float *dx)
 {
     const sgt_cpu_linear *g = &c->linear[which];
     const void *out = c->bf16 ? (const void *)c->packed_dy : dy;
     sgt_gemm_run(g->dw[!c->fresh], x, out, NULL, c->grads + l->at[weight]);
-    bias(c, c->grads + l->at[weight + 1], dy, width);
+    l->squares += sgt_gemm_squares(g->dw[!c->fresh]);
+    bias(c, c->grads + l->at[weight + 1], out, width);
     sgt_gemm_run(g->dx, out, sgt_cpu_weights(c, l->at[weight]), NULL, dx);
 }
 
@@ -63,7 +65,7 @@ static void gelu(sgt_cpu_backend *c, const sgt_cpu_block *l)
         size_t n, r = sgt_cpu_tile(c, t, &n);
         for (size_t at = 4 * r * C; at < 4 * (r + n) * C; at += C) { /* what stays in the first-level cache */
             c->k->gelu_backward(c->dwide + at, c->dwide + at, l->fc + at, C, c->model.gelu);
-            finish(c, c->dwide, at, C);
+            finish(c, c->dwide, c->dwide, at, C);
         }
     }
 }
@@ -92,23 +94,21 @@ static void finish_attention(sgt_cpu_backend *c)
 #pragma omp parallel for num_threads(c->threads) schedule(static)
     for (size_t t = 0; t < c->tiles; t++) {
         size_t n, r = sgt_cpu_tile(c, t, &n);
-        for (size_t at = 3 * r * C; at < 3 * (r + n) * C; at += C) finish(c, c->dwide, at, C);
+        for (size_t at = 3 * r * C; at < 3 * (r + n) * C; at += C) finish(c, c->dwide, c->dwide, at, C);
     }
 }
 
-/* The residual stream's gradient as a branch's output gets it: dropped where that was, and rounded. It stands in `out`
- * then. */
+/* The residual stream's gradient as a branch's output gets it: dropped where that was, and finished. It stands in `out`
+ * then, but in bf16, where nobody looks for it. */
 static const float *branch(sgt_cpu_backend *c, const sgt_cpu_block *l, uint32_t site, float *out)
 {
     if (!(c->dropping > 0) && !c->rounding) return c->dx;
 #pragma omp parallel for num_threads(c->threads) schedule(static)
     for (size_t t = 0; t < c->tiles; t++) {
         size_t n, r = sgt_cpu_tile(c, t, &n), C = c->C;
+        const float *from = c->dropping > 0 ? out : c->dx;
         if (c->dropping > 0) sgt_cpu_drop(c, l->layer, site, out + r * C, c->dx + r * C, r, n);
-        for (size_t at = r * C; at < (r + n) * C; at += C) {
-            if (!(c->dropping > 0)) memcpy(out + at, c->dx + at, C * sizeof *out);
-            finish(c, out, at, C);
-        }
+        for (size_t at = r * C; at < (r + n) * C; at += C) finish(c, out, from, at, C);
     }
     return out;
 }
@@ -125,13 +125,16 @@ static void undrop_embeddings(sgt_cpu_backend *c)
 /* Each task adds its own columns for all positions in their order. */
 static void embeddings(sgt_cpu_backend *c)
 {
-    size_t columns = 64, tasks = (c->C + columns - 1) / columns;
+    size_t columns = SGT_EMBED_COLUMNS, tasks = (c->C + columns - 1) / columns;
     if (c->dropping > 0) undrop_embeddings(c);
+    if (c->fresh || !c->model.untied) c->token_squares = 0;
 #pragma omp parallel for num_threads(c->threads) schedule(static)
     for (size_t t = 0; t < tasks; t++) {
         size_t c0 = t * columns, c1 = c0 + columns < c->C ? c0 + columns : c->C;
-        c->k->embed_backward(c->grads, c->grads + c->wpe, c->ids, c->dx, c->N, c->T, c->C, c0, c1);
+        c->grown[t] =
+            c->k->embed_backward(c->grads, c->grads + c->wpe, c->ids, c->dx, c->N, c->T, c->C, c0, c1);
     }
+    for (size_t t = 0; t < tasks; t++) c->token_squares += c->grown[t];
 }
 
 static void clear_rows(sgt_cpu_backend *c, float *x)
@@ -172,10 +175,11 @@ static void recompute(sgt_cpu_backend *c, sgt_cpu_block *l, const float *x)
     sgt_trace_end_layer(c->trace, from, "recompute", l->layer);
 }
 
-static void block(sgt_cpu_backend *c, const sgt_cpu_block *l, const float *x)
+static void block(sgt_cpu_backend *c, sgt_cpu_block *l, const float *x)
 {
     const float *p = c->params;
     float *g = c->grads;
+    l->squares = 0;
     const float *dy = branch(c, l, SGT_DROP_FCPROJ, c->dln);
     linear(c, SGT_LINEAR_FCPROJ, l, SGT_FCPROJ_W, l->gelu, dy, c->C, c->dwide);
     gelu(c, l);

@@ -1,8 +1,7 @@
-/* cpu_backend.c: the CPU behind backend.h: state in and out, the optimizer's pass. Set-up is in plan.c, the step
- * itself in forward.c and backward.c. */
+/* cpu_backend.c: the CPU behind backend.h: state in and out, a step's calls. Set-up is in plan.c, the step itself in
+ * forward.c, backward.c and update.c. */
 #include "cpu_backend.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,6 +54,7 @@ static int put(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size
     if (is_nothing(c, what)) return SGT_OK;
     float *at = state_at(c, what, tensor, first, count, err);
     if (!at) return SGT_EUSAGE;
+    sgt_cpu_settle(c);
     if (!sgt_cpu_ranks_puts(c, what)) return SGT_OK;
 #pragma omp parallel for num_threads(c->threads) schedule(static)
     for (size_t i = 0; i < count; i += SGT_PIECE) {
@@ -74,6 +74,7 @@ static int get(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size
     }
     const float *at = state_at(c, what, tensor, first, count, err);
     if (!at) return SGT_EUSAGE;
+    sgt_cpu_settle(c);
     int rc = sgt_cpu_ranks_settle(c, err);
     if (rc < 0) return rc;
     memcpy(to, at, count * sizeof *at);
@@ -110,96 +111,6 @@ static int micro_step(sgt_backend *b, uint64_t step, uint32_t micro, const sgt_r
     sgt_trace_end(c->trace, from, SGT_TRACE_LOOP, "head", "head and loss");
     sgt_cpu_backward(c);
     c->fresh = 0;
-    return SGT_OK;
-}
-
-static double squared_norm(sgt_cpu_backend *c)
-{
-#pragma omp parallel for num_threads(c->threads) schedule(static)
-    for (size_t i = 0; i < c->piece_count; i++)
-        c->squares[i] = c->k->sum_squares(c->grads + c->pieces[i].offset, c->pieces[i].count);
-    double sum = 0;
-    for (size_t i = 0; i < c->piece_count; i++) sum += c->squares[i];
-    return sum;
-}
-
-/* SGD, and AdamW but in bf16: in parts that are still in the first-level cache when their copies are made, if any. */
-static void optimize_piece(sgt_cpu_backend *c, const sgt_cpu_piece *p, const sgt_adamw *a, const sgt_sgd *s)
-{
-    for (size_t at = p->offset, end = at + p->count, n; at < end; at += n) {
-        n = end - at < SGT_UPDATE_FLOATS ? end - at : SGT_UPDATE_FLOATS;
-        if (c->optim.kind == SGT_SGD) c->k->sgd(c->params + at, c->m + at, c->grads + at, n, s);
-        else c->k->adamw(c->params + at, c->m + at, c->v + at, c->grads + at, n, a, NULL);
-        sgt_cpu_take_weights(c, at, n);
-    }
-}
-
-/* The optimizer's pass, for tensors without decay and with it. */
-static void optimize(sgt_cpu_backend *c, uint64_t updates, double lr, double scale)
-{
-    sgt_adamw a[2];
-    sgt_sgd s[2];
-    for (int decay = 0; decay < 2; decay++) {
-        a[decay] = sgt_optim_adamw(&c->optim, updates, lr, scale, decay);
-        s[decay] = sgt_optim_sgd(&c->optim, lr, scale, decay);
-    }
-#pragma omp parallel for num_threads(c->threads) schedule(static)
-    for (size_t i = 0; i < c->piece_count; i++) {
-        const sgt_cpu_piece *p = c->pieces + i;
-        size_t at = p->offset;
-        if (c->bf16 && c->optim.kind == SGT_ADAMW)
-            c->k->adamw(c->params + at, c->m + at, c->v + at, c->grads + at, p->count, &a[p->decay],
-                        (uint16_t *)c->weights + at);
-        else optimize_piece(c, p, &a[p->decay], &s[p->decay]);
-    }
-}
-
-/* Between 1 and 2^24: halved at once where a gradient overflowed, doubled after a run of good steps. */
-static void adjust_scale(sgt_scaler *s, int overflow, int scaling)
-{
-    if (!scaling) return;
-    if (overflow) {
-        s->good_steps = 0;
-        s->scale = s->scale > 2 ? s->scale / 2 : 1;
-    } else if (++s->good_steps >= SGT_SCALE_GROWTH) {
-        s->good_steps = 0;
-        s->scale = s->scale < 0x1p23f ? s->scale * 2 : 0x1p24f;
-    }
-}
-
-/* Every rank has the sums of all, and comes to the same answer. */
-static int is_spike(sgt_cpu_backend *c, double norm)
-{
-    if (!(c->skip_spikes > 0) || !c->counted || !isfinite(c->loss_sum)) return 0;
-    return sgt_outliers_take(&c->scaler.outliers, c->skip_spikes, c->loss_sum / (double)c->counted, norm);
-}
-
-static int update(sgt_backend *b, uint64_t step, double lr, sgt_error *err)
-{
-    sgt_cpu_backend *c = (sgt_cpu_backend *)b;
-    if (c->fresh) return sgt_fail(err, SGT_EUSAGE, "backend: update without a micro-step");
-    double squares;
-    int rc = c->group ? sgt_cpu_ranks_total(c, &squares, err) : (squares = squared_norm(c), SGT_OK);
-    if (rc < 0) return rc;
-    /* Gradients hold the sum times `nominal`; they should be the sum over the targets that counted. */
-    double correction = c->counted ? 1 / (c->nominal * (double)c->counted) : 0;
-    double norm = sqrt(squares) * correction, scale = correction * sgt_optim_clip(&c->optim, norm);
-    int overflow = !isfinite(norm); /* such a step never reaches the parameters, in any precision */
-    c->last_metrics = (sgt_step_metrics){.loss = c->counted ? c->loss_sum / (double)c->counted : 0,
-                                         .grad_norm = norm,
-                                         .loss_scale = (double)c->scaler.scale};
-    int dropped = overflow || is_spike(c, norm);
-    if (!dropped) optimize(c, step - c->scaler.skipped, lr, scale);
-    if (c->group && (rc = sgt_cpu_ranks_share(c, !dropped, err)) < 0) return rc;
-    c->scaler.skipped += (uint64_t)dropped;
-    adjust_scale(&c->scaler, overflow, c->scaling);
-    c->last_metrics.skipped = c->scaler.skipped;
-    c->last_metrics.spikes = c->scaler.outliers.spikes;
-    c->last = step;
-    c->loss_sum = 0;
-    c->counted = 0;
-    c->fresh = 1;
-    sgt_cpu_part_ends(c, sgt_part_update(c->model.layers));
     return SGT_OK;
 }
 
@@ -248,7 +159,7 @@ const sgt_backend sgt_cpu_calls = {.name = "cpu",
                                    .put = put,
                                    .get = get,
                                    .micro_step = micro_step,
-                                   .update = update,
+                                   .update = sgt_cpu_update,
                                    .metrics = metrics,
                                    .eval = eval,
                                    .memory = memory};

@@ -9,8 +9,8 @@
  * own: its probabilities, the gradients of its scores and the gradient that comes in are rounded too before they are
  * multiplied (sgt_kernels_bf16). Rounded numbers are kept as float32, unless the CPU multiplies bfloat16 by itself.
  * Then products take that: weights are packed into it once an update; what products alone read is kept in it, each
- * row packed as soon as it is computed; a product's output gradient is packed beside its float32, which the bias's
- * gradient sums. Attention's output and the last LayerNorm have other readers too, and are packed before products. */
+ * row packed as soon as it is computed, and so are products' output gradients, which the bias's gradient sums as such.
+ * Attention's output and the last LayerNorm have other readers too, and are packed before products. */
 #ifndef SGT_CPU_BACKEND_H
 #define SGT_CPU_BACKEND_H
 
@@ -25,6 +25,7 @@
 #define SGT_CPU_RANKS 1024    /* at most */
 #define SGT_UPDATE_FLOATS 2048 /* of those, before their copies are made where the kernel makes none */
 #define SGT_BIAS_COLUMNS 128  /* columns that one task sums for a bias gradient */
+#define SGT_EMBED_COLUMNS 64  /* of the embeddings' gradients that one task adds to */
 
 /* One block: its twelve tensors' places in the flat arrays, and what its forward pass leaves for the backward pass.
  * What is computed again lies in the memory of the first block that does so. */
@@ -32,6 +33,8 @@ typedef struct sgt_cpu_block {
     uint32_t layer;
     sgt_recompute recompute;
     size_t at[SGT_BLOCK_TENSORS];     /* offsets into params and grads */
+    double squares;                   /* of the gradients of its matrices */
+    size_t shares[SGT_BLOCK_TENSORS]; /* of an update, until this tensor and those before it are new */
     void *ln1, *ln2, *gelu;           /* (N, C), (N, C), (N, 4C): for products alone, in bf16 bfloat16 */
     float *mean1, *rstd1;             /* (N), (N) */
     float *qkv;                       /* (N, 3C) */
@@ -55,6 +58,7 @@ enum {
 typedef struct sgt_cpu_piece {
     size_t offset, count; /* floats of the flat arrays */
     int decay;
+    int squared;          /* its gradient's squares are summed where the gradient is made: a product's, and wte's */
 } sgt_cpu_piece;
 
 typedef struct sgt_cpu_backend {
@@ -74,6 +78,7 @@ typedef struct sgt_cpu_backend {
     int rounding;                /* operands of products are rounded to `format` */
     sgt_rounding format;
     int bf16;                    /* products take bfloat16 */
+    int attention_rounds;        /* and so do attention's, which pack their operands themselves */
     int scaling;                 /* the loss is scaled: fp16 */
     double skip_spikes;
     float dropout;               /* of a training step */
@@ -109,6 +114,7 @@ typedef struct sgt_cpu_backend {
     float *partial;                /* (tiles, 2, C): LayerNorm gradients of each tile */
     float *scratch;                /* (threads, scratch_floats) for attention; in bf16 also for a row of C numbers */
     size_t scratch_floats;
+    double *grown;                 /* (tasks of the embeddings' gradients): by how much squares did */
     double *squares;               /* (pieces) */
     void *products;                /* scratch of all products, which take turns */
     sgt_trace *trace;
@@ -117,7 +123,10 @@ typedef struct sgt_cpu_backend {
     sgt_head head;                 /* head, softmax and loss in one, where own_head */
     int own_head;
     sgt_cpu_piece *pieces;
-    size_t piece_count;
+    size_t piece_count, turn; /* an update begins with piece `turn`, for the token embedding is its last */
+    sgt_beside pending;       /* pieces of the last update, begun or still to be; its factors, without decay and with */
+    sgt_adamw adamw[2];
+    sgt_sgd sgd[2];
 
     float dropping;    /* dropout's rate in the pass that runs: 0 in evaluation */
     uint64_t step;     /* the step that runs, for dropout */
@@ -129,12 +138,15 @@ typedef struct sgt_cpu_backend {
     double nominal;    /* what this step's micro-steps multiplied each loss by, loss scale included */
     double loss_sum;   /* of this step */
     uint64_t counted;  /* targets of this step */
+    double head_squares;  /* of the gradient of the head's weight, as its last product left it */
+    double token_squares; /* what wte's gradient adds to that: all of its own, or tied what was added after that */
     uint64_t last;     /* the step that `metrics` is about */
     sgt_step_metrics last_metrics;
 } sgt_cpu_backend;
 
 extern const sgt_backend sgt_cpu_calls; /* its functions */
 void sgt_cpu_close(sgt_backend *b);
+int sgt_cpu_update(sgt_backend *b, uint64_t step, double lr, sgt_error *err);
 /* And those of fp16 alone. */
 void sgt_cpu_put_scaler(sgt_backend *b, uint64_t step, const sgt_scaler *s);
 int sgt_cpu_get_scaler(sgt_backend *b, sgt_scaler *s, sgt_error *err);
@@ -169,6 +181,12 @@ void sgt_cpu_gelu(sgt_cpu_backend *c, sgt_cpu_block *l);
 double sgt_cpu_head(sgt_cpu_backend *c, double scale);
 /* From dln (what reached lnf) to all gradients. */
 void sgt_cpu_backward(sgt_cpu_backend *c);
+
+/* What is left of the last update: all of it, or up to a block's tensor, which is what the forward pass reads next. */
+void sgt_cpu_settle(sgt_cpu_backend *c);
+void sgt_cpu_settle_to(sgt_cpu_backend *c, const sgt_cpu_block *l, size_t tensor);
+/* The token embedding's row of an id as the last update makes it; p, m and v are C floats of room. */
+const float *sgt_cpu_token(const sgt_cpu_backend *c, int32_t id, float *p, float *m, float *v);
 
 /* ---- ranks.c: all of it nothing where there is one rank ---- */
 

@@ -71,12 +71,16 @@ void sgt_cpu_drop(const sgt_cpu_backend *c, uint32_t layer, uint32_t site, float
 
 static void embed(sgt_cpu_backend *c)
 {
-    const float *wte = c->params, *wpe = c->params + c->wpe;
+    const float *wpe = c->params + c->wpe;
+    const int32_t first = 0;
 #pragma omp parallel for num_threads(c->threads) schedule(static)
     for (size_t t = 0; t < c->tiles; t++) {
-        size_t n, r = sgt_cpu_tile(c, t, &n);
-        float *x = c->x0 + r * c->C;
-        c->k->embed(x, c->ids + r, wte, wpe, r, n, c->T, c->C);
+        size_t n, r = sgt_cpu_tile(c, t, &n), C = c->C;
+        float *x = c->x0 + r * C;
+        for (size_t i = r; i < r + n; i++) {
+            const float *token = sgt_cpu_token(c, c->ids[i], c->x0 + i * C, c->dx + i * C, c->dln + i * C);
+            c->k->embed(c->x0 + i * C, &first, token, wpe, i, 1, c->T, C);
+        }
         if (c->dropping > 0) sgt_cpu_drop(c, 0, SGT_DROP_EMBED, x, x, r, n);
     }
 }
@@ -174,17 +178,20 @@ void sgt_cpu_gelu(sgt_cpu_backend *c, sgt_cpu_block *l)
 /* y = x W + b for one of a block's four weights, whose bias is the next tensor; x as products take it. */
 static void linear(sgt_cpu_backend *c, int which, const sgt_cpu_block *l, size_t weight, const void *x, float *y)
 {
-    sgt_gemm_run(c->linear[which].forward, x, sgt_cpu_weights(c, l->at[weight]), c->params + l->at[weight + 1], y);
+    sgt_cpu_settle_to(c, l, weight + 1);
+    sgt_gemm_run_beside(c->linear[which].forward, x, sgt_cpu_weights(c, l->at[weight]), c->params + l->at[weight + 1],
+                        y, &c->pending);
 }
 
 void sgt_cpu_block_inside(sgt_cpu_backend *c, sgt_cpu_block *l, const float *x)
 {
     const float *p = c->params;
     linear(c, SGT_LINEAR_QKV, l, SGT_QKV_W, l->ln1, l->qkv);
-    round_rows(c, l->qkv, 3 * c->C);
+    if (!c->attention_rounds) round_rows(c, l->qkv, 3 * c->C);
     attention(c, l);
     round_rows(c, l->att, c->C);
     linear(c, SGT_LINEAR_PROJ, l, SGT_PROJ_W, sgt_cpu_operand(c, l->att), c->dln);
+    sgt_cpu_settle_to(c, l, SGT_LN2_B);
     residual(c, l->layer, SGT_DROP_PROJ, l->mid, l->ln2, l->mean2, l->rstd2, x, c->dln, p + l->at[SGT_LN2_W],
              p + l->at[SGT_LN2_B]);
     linear(c, SGT_LINEAR_FC, l, SGT_FC_W, l->ln2, l->fc);
@@ -206,12 +213,15 @@ void sgt_cpu_forward(sgt_cpu_backend *c)
         from = sgt_trace_begin(c->trace);
         sgt_cpu_block_inside(c, l, i ? l[-1].out : c->x0);
         linear(c, SGT_LINEAR_FCPROJ, l, SGT_FCPROJ_W, l->gelu, c->dln);
-        if (i + 1 < c->model.layers)
+        if (i + 1 < c->model.layers) {
+            sgt_cpu_settle_to(c, l + 1, SGT_LN1_B);
             residual(c, l->layer, SGT_DROP_FCPROJ, l->out, l[1].ln1, l[1].mean1, l[1].rstd1, l->mid, c->dln,
                      p + l[1].at[SGT_LN1_W], p + l[1].at[SGT_LN1_B]);
-        else
+        } else {
+            sgt_cpu_settle(c);
             residual(c, l->layer, SGT_DROP_FCPROJ, l->out, c->lnf, c->meanf, c->rstdf, l->mid, c->dln, p + c->lnf_w,
                      p + c->lnf_b);
+        }
         sgt_cpu_part_ends(c, sgt_part_forward((unsigned)i));
         sgt_trace_end_layer(c->trace, from, "forward", i);
     }
@@ -240,16 +250,17 @@ static void classify(sgt_cpu_backend *c, size_t first, size_t n, double scale)
 }
 
 /* Rows first .. first + n - 1 with oneDNN's products: logits, loss, their gradient in place, and both products with it
- * while it is still in cache. */
-static void head_rows(sgt_cpu_backend *c, const char *x, const void *w, size_t first, size_t n, double scale, int add)
+ * while it is still in cache. As sgt_head_run returns. */
+static double head_rows(sgt_cpu_backend *c, const char *x, const void *w, size_t first, size_t n, double scale, int add)
 {
     const void *dlogits = c->bf16 ? (void *)c->packed_logits : c->logits;
     const sgt_cpu_linear *g = &c->linear[n == c->head_rows ? SGT_LINEAR_HEAD : SGT_LINEAR_HEAD_LAST];
     sgt_gemm_run(g->forward, x, w, NULL, c->logits);
     classify(c, first, n, scale);
-    if (!(scale > 0)) return;
+    if (!(scale > 0)) return 0;
     sgt_gemm_run(g->dx, dlogits, w, NULL, c->dln + first * c->C);
     sgt_gemm_run(g->dw[add], dlogits, x, NULL, c->grads + c->head_w);
+    return sgt_gemm_squares(g->dw[add]);
 }
 
 /* A chunk of rows at a time, so that the (N, V) logits never exist. */
@@ -263,10 +274,10 @@ double sgt_cpu_head(sgt_cpu_backend *c, double scale)
         const char *x = lnf + first * row_bytes;
         int add = !(c->fresh && first == 0);
         c->head.greedy = c->greedy ? c->greedy + first : NULL;
-        if (c->own_head)
-            sgt_head_run(&c->head, n, x, c->lnf + at, w, c->targets + first, scale, c->loss + first, c->dln + at,
-                         c->grads + c->head_w, add);
-        else head_rows(c, x, w, first, n, scale, add);
+        c->head_squares =
+            c->own_head ? sgt_head_run(&c->head, n, x, c->lnf + at, w, c->targets + first, scale, c->loss + first,
+                                       c->dln + at, c->grads + c->head_w, add)
+                        : head_rows(c, x, w, first, n, scale, add);
     }
     double sum = 0;
     for (size_t i = 0; i < c->N; i++) sum += (double)c->loss[i];

@@ -98,6 +98,7 @@ void sgt_cpu_lay_out(sgt_cpu_backend *c)
         c->packed = take(c, N * C, sizeof(uint16_t));
         c->packed_dy = take(c, N * 4 * C, sizeof(uint16_t));
     }
+    c->grown = take(c, (C + SGT_EMBED_COLUMNS - 1) / SGT_EMBED_COLUMNS, sizeof(double));
     c->squares = take(c, c->piece_count, sizeof(double));
     kind(c, "activation gradients");
     c->scratch = floats(c, (size_t)c->threads * c->scratch_floats);

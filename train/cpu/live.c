@@ -51,7 +51,8 @@ static void live_work(sgt_cpu_backend *c, unsigned forward, unsigned backward)
 }
 
 /* Each tensor's from the product that writes it: the head's, then a layer's matrices. Vectors, embeddings are cleared
- * as the backward pass begins, and added to. */
+ * as the backward pass begins, and added to. The update is where the optimizer could be done with them: what it puts
+ * off, when nothing is scrubbed, it reads beside the next step's forward pass. */
 static void live_gradients(sgt_cpu_backend *c)
 {
     unsigned L = c->model.layers, begins = sgt_part_backward(L, L - 1);
@@ -88,6 +89,7 @@ void sgt_cpu_live(sgt_cpu_backend *c)
     sgt_live_during(&c->live, c->ids, 0, sgt_part_embeddings(L));
     sgt_live_during(&c->live, c->targets, 0, head);
     sgt_live_during(&c->live, c->start, 0, sgt_part_backward(L, 0));
+    sgt_live_during(&c->live, c->grown, sgt_part_embeddings(L), sgt_part_embeddings(L));
     sgt_live_during(&c->live, c->squares, sgt_part_update(L), sgt_part_update(L));
 }
 

@@ -28,7 +28,7 @@ static int plan_linear(sgt_cpu_linear *g, const sgt_cpu_backend *c, size_t in, s
     size_t n = c->N;
     sgt_gemm_shape f = {.m = n, .n = out, .k = in, .lda = in, .ldb = out, .ldc = out, .bias = 1};
     sgt_gemm_shape dx = {.m = n, .n = in, .k = out, .trans_b = 1, .lda = out, .ldb = out, .ldc = in};
-    sgt_gemm_shape dw = {.m = in, .n = out, .k = n, .trans_a = 1, .lda = in, .ldb = out, .ldc = out};
+    sgt_gemm_shape dw = {.m = in, .n = out, .k = n, .trans_a = 1, .lda = in, .ldb = out, .ldc = out, .squares = 1};
     return plan(g, c, f, dx, dw, err);
 }
 
@@ -38,7 +38,7 @@ static int plan_head(sgt_cpu_linear *g, const sgt_cpu_backend *c, size_t n, sgt_
     size_t V = c->V, C = c->C, ld = c->ldv;
     sgt_gemm_shape f = {.m = n, .n = V, .k = C, .trans_b = 1, .lda = C, .ldb = C, .ldc = ld};
     sgt_gemm_shape dx = {.m = n, .n = C, .k = V, .lda = ld, .ldb = C, .ldc = C};
-    sgt_gemm_shape dw = {.m = V, .n = C, .k = n, .trans_a = 1, .lda = ld, .ldb = C, .ldc = C};
+    sgt_gemm_shape dw = {.m = V, .n = C, .k = n, .trans_a = 1, .lda = ld, .ldb = C, .ldc = C, .squares = 1};
     return plan(g, c, f, dx, dw, err);
 }
 
@@ -65,10 +65,16 @@ static int cut_pieces(sgt_cpu_backend *c, sgt_error *err)
         return sgt_fail(err, SGT_ENOMEM, "backend: out of memory");
     for (size_t i = 0; i < sgt_model_tensors(&c->model); i++) {
         sgt_tensor t;
+        size_t block = i < 2 ? SIZE_MAX : (i - 2) / SGT_BLOCK_TENSORS;
         sgt_model_tensor(&c->model, i, &t);
         for (size_t at = 0; at < t.count; at += SGT_PIECE)
             c->pieces[n++] =
-                (sgt_cpu_piece){t.offset + at, t.count - at < SGT_PIECE ? t.count - at : SGT_PIECE, t.dims > 1};
+                (sgt_cpu_piece){.offset = t.offset + at,
+                                .count = t.count - at < SGT_PIECE ? t.count - at : SGT_PIECE,
+                                .decay = t.dims > 1,
+                                .squared = t.dims > 1 && i != 1};
+        if (i == 0) c->turn = n;
+        if (block < c->model.layers) c->blocks[block].shares[(i - 2) % SGT_BLOCK_TENSORS] = n - c->turn;
     }
     return SGT_OK;
 }
@@ -242,6 +248,7 @@ static void take_options(sgt_cpu_backend *c, const sgt_backend_options *o)
     c->ranks = 1;
     c->fresh = 1;
     c->k = c->bf16 ? sgt_kernels_bf16() : sgt_kernels_cpu();
+    c->attention_rounds = c->k != sgt_kernels_cpu();
 }
 
 /* With sizes, and without memory. */
