@@ -20,7 +20,7 @@ stdout_has '$ sgt-bench step --parts --model 1x16x2 --device cpu --steps 3 --war
 
 # the page: one file that loads nothing, with every table and every picture
 grep '^[^$]' .stdout > tables
-sed 's/&amp;/\&/g; s/&lt;/</g; s/&gt;/>/g; s/&quot;/"/g' page.html > plain
+sed "s/&amp;/\&/g; s/&lt;/</g; s/&gt;/>/g; s/&quot;/\"/g; s/&#39;/'/g" page.html > plain
 while read -r line; do
     case $line in '') ;; *) grep -qF -e "$line" plain || fail "the page lacks: $line" ;; esac
 done < tables
