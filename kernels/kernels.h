@@ -183,12 +183,13 @@ void sgt_gemm_run(const sgt_gemm *g, const void *a, const void *b, const float *
 /* Work that waits for memory, in shares of some tens of microseconds, for threads to do beside a product, which leaves
  * memory idle: one core alone gets most of what memory gives, so that a pass over it by all of them wastes the others.
  * While the product runs every other thread takes shares, and then tiles; who finds no tile takes shares until the last
- * tile is done. Shares are begun in their order, and those begun are complete when the call returns. With one thread
- * none is. */
+ * tile is done. Shares are begun in their order, and those begun are complete when the call returns. Which threads
+ * begin with shares is by their number and `rank`: of processes side by side, of one thread each, every other one. */
 typedef struct sgt_beside {
     void (*share)(void *of, size_t i);
     void *of;
     size_t next, count; /* shares begun, of how many */
+    unsigned rank;
 } sgt_beside;
 
 void sgt_gemm_run_beside(const sgt_gemm *g, const void *a, const void *b, const float *bias, float *c, sgt_beside *w);

@@ -335,6 +335,7 @@ static int is_done(const run *r)
 void sgt_gemm_run_beside(const sgt_gemm *g, const void *a, const void *b, const float *bias, float *c, sgt_beside *w)
 {
     run r = {.g = g, .a = a, .b = b, .bias = bias, .c = c};
+    unsigned rank = w ? w->rank : 0;
     if (g->tiles_m * g->tiles_n == 0) {
         run_empty(g, bias, c);
         return;
@@ -343,7 +344,7 @@ void sgt_gemm_run_beside(const sgt_gemm *g, const void *a, const void *b, const 
     {
         /* In a region of one thread OpenMP says "not in parallel", and oneDNN would start a team of its own. */
         if (!g->own) omp_set_num_threads(1);
-        while (omp_get_thread_num() % 2 && !is_done(&r) && do_share(w)) continue;
+        while (((unsigned)omp_get_thread_num() + rank) % 2 && !is_done(&r) && do_share(w)) continue;
         while (do_tile(&r)) continue;
         while (!is_done(&r) && do_share(w)) continue;
     }

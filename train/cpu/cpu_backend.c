@@ -55,7 +55,8 @@ static int put(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size
     float *at = state_at(c, what, tensor, first, count, err);
     if (!at) return SGT_EUSAGE;
     sgt_cpu_settle(c);
-    if (!sgt_cpu_ranks_puts(c, what)) return SGT_OK;
+    int rc = sgt_cpu_ranks_failed(c, err);
+    if (rc < 0 || !sgt_cpu_ranks_puts(c, what)) return rc;
 #pragma omp parallel for num_threads(c->threads) schedule(static)
     for (size_t i = 0; i < count; i += SGT_PIECE) {
         size_t n = count - i < SGT_PIECE ? count - i : SGT_PIECE;
@@ -75,8 +76,8 @@ static int get(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size
     const float *at = state_at(c, what, tensor, first, count, err);
     if (!at) return SGT_EUSAGE;
     sgt_cpu_settle(c);
-    int rc = sgt_cpu_ranks_settle(c, err);
-    if (rc < 0) return rc;
+    int rc = sgt_cpu_ranks_failed(c, err);
+    if (rc < 0 || (rc = sgt_cpu_ranks_settle(c, err)) < 0) return rc;
     memcpy(to, at, count * sizeof *at);
     return sgt_cpu_ranks_get(c, what, (size_t)(at - flat_of(c, what)), count, to, err);
 }
@@ -105,6 +106,7 @@ static int micro_step(sgt_backend *b, uint64_t step, uint32_t micro, const sgt_r
     c->step = step;
     c->row = (uint64_t)micro * c->B * c->ranks + c->rank;
     sgt_cpu_forward(c);
+    if ((rc = sgt_cpu_ranks_failed(c, err)) < 0) return rc;
     c->nominal = scale * (double)c->scaler.scale;
     uint64_t from = sgt_trace_begin(c->trace);
     c->loss_sum += sgt_cpu_head(c, c->nominal);
@@ -132,6 +134,7 @@ static int eval(sgt_backend *b, const sgt_rows *rows, double *loss, uint64_t *ta
     *targets = sgt_cpu_load(c, rows);
     c->dropping = 0;
     sgt_cpu_forward(c);
+    if ((rc = sgt_cpu_ranks_failed(c, err)) < 0) return rc;
     c->greedy = rows->greedy;
     *loss = sgt_cpu_head(c, 0);
     c->greedy = NULL;

@@ -124,7 +124,9 @@ typedef struct sgt_cpu_backend {
     int own_head;
     sgt_cpu_piece *pieces;
     size_t piece_count, turn; /* an update begins with piece `turn`, for the token embedding is its last */
-    sgt_beside pending;       /* pieces of the last update, begun or still to be; its factors, without decay and with */
+    int behind;               /* the last update was put off, and may not be complete; no row of wte is new before ids
+                               * are looked up */
+    sgt_beside pending;       /* its pieces, begun or still to be; its factors, without decay and with */
     sgt_adamw adamw[2];
     sgt_sgd sgd[2];
 
@@ -205,6 +207,16 @@ void sgt_cpu_ranks_ready(sgt_cpu_backend *c);
  * run's. After it: all ranks have all parameters; `updated`: they have changed. */
 int sgt_cpu_ranks_total(sgt_cpu_backend *c, double *squares, sgt_error *err);
 int sgt_cpu_ranks_share(sgt_cpu_backend *c, int updated, sgt_error *err);
+/* An update that is put off (update.c), on one machine: so many of this rank's pieces are new; until all ranks' are
+ * of a block's tensors up to this one, or of all; until all have read embeddings, which are new only then; and what
+ * waiting has come to. */
+void sgt_cpu_ranks_updated(sgt_cpu_backend *c, size_t pieces);
+void sgt_cpu_ranks_await_tensor(sgt_cpu_backend *c, const sgt_cpu_block *l, size_t tensor);
+void sgt_cpu_ranks_await_all(sgt_cpu_backend *c);
+void sgt_cpu_ranks_embedded(sgt_cpu_backend *c);
+int sgt_cpu_ranks_failed(const sgt_cpu_backend *c, sgt_error *err);
+/* The gradient, summed over ranks, from float `at` on, and how many floats of it lie there. */
+const float *sgt_cpu_ranks_summed(const sgt_cpu_backend *c, size_t at, size_t *n);
 /* Whether this rank is to put such state into memory; before anything that needs what was put: all have. */
 int sgt_cpu_ranks_puts(sgt_cpu_backend *c, sgt_state what);
 int sgt_cpu_ranks_settle(sgt_cpu_backend *c, sgt_error *err);

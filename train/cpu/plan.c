@@ -65,7 +65,6 @@ static int cut_pieces(sgt_cpu_backend *c, sgt_error *err)
         return sgt_fail(err, SGT_ENOMEM, "backend: out of memory");
     for (size_t i = 0; i < sgt_model_tensors(&c->model); i++) {
         sgt_tensor t;
-        size_t block = i < 2 ? SIZE_MAX : (i - 2) / SGT_BLOCK_TENSORS;
         sgt_model_tensor(&c->model, i, &t);
         for (size_t at = 0; at < t.count; at += SGT_PIECE)
             c->pieces[n++] =
@@ -73,10 +72,22 @@ static int cut_pieces(sgt_cpu_backend *c, sgt_error *err)
                                 .count = t.count - at < SGT_PIECE ? t.count - at : SGT_PIECE,
                                 .decay = t.dims > 1,
                                 .squared = t.dims > 1 && i != 1};
-        if (i == 0) c->turn = n;
-        if (block < c->model.layers) c->blocks[block].shares[(i - 2) % SGT_BLOCK_TENSORS] = n - c->turn;
     }
     return SGT_OK;
+}
+
+/* How many of this rank's pieces there are until each tensor of a block is new, the token embedding's coming last. */
+static void count_shares(sgt_cpu_backend *c)
+{
+    sgt_tensor token;
+    sgt_model_tensor(&c->model, 0, &token);
+    for (size_t i = 0; i < c->piece_count; i++) c->turn += c->pieces[i].offset < token.count;
+    for (size_t k = 0, n = c->turn; k < (size_t)c->model.layers * SGT_BLOCK_TENSORS; k++) {
+        sgt_tensor t;
+        sgt_model_tensor(&c->model, 2 + k, &t);
+        while (n < c->piece_count && c->pieces[n].offset < t.offset + t.count) n++;
+        c->blocks[k / SGT_BLOCK_TENSORS].shares[k % SGT_BLOCK_TENSORS] = n - c->turn;
+    }
 }
 
 static size_t tensor_offset(const sgt_model *m, size_t index)
@@ -329,6 +340,7 @@ int sgt_cpu_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_er
     if ((rc = check_memory(c, err)) < 0 || (rc = cut_pieces(c, err)) < 0 || (rc = sgt_cpu_ranks_open(c, err)) < 0 ||
         (rc = map_arena(c, err)) < 0 || (rc = plan_products(c, err)) < 0)
         goto fail;
+    count_shares(c);
     name_level(c, &o->notice);
     sgt_cpu_find_peak(c);
     c->base.library = sgt_gemm_library(c->bf16);

@@ -42,6 +42,7 @@ enum { LOSS, TARGETS, SQUARES, SUMS };
  * before that is (acquire). */
 typedef struct place {
     _Alignas(128) uint32_t now;
+    uint32_t updated; /* of updates that are put off: see TENSORS */
     double sums[SUMS];
 } place;
 
@@ -49,7 +50,7 @@ struct sgt_cpu_group {
     sgt_ranks *r;
     size_t buckets;
     size_t *part;  /* (buckets, ranks + 1): where in the flat arrays each rank's part begins; last: the bucket's end */
-    size_t *first; /* (buckets + 1): of this rank's pieces, the first of each bucket */
+    size_t *end;   /* (buckets + 1): of this rank's pieces, where each bucket's end, which is where the one before begins */
     size_t ready, summed; /* buckets of this step that are complete here, and whose part of this rank is summed */
     int reducing;         /* the micro-step that runs is the step's last */
 
@@ -60,6 +61,8 @@ struct sgt_cpu_group {
     uint32_t now;  /* what this rank has posted last */
     uint32_t step; /* and what all had when the step began */
     int stale;     /* the first rank may still be putting parameters there */
+    uint32_t updates;      /* what all had posted of updates before the one that is put off */
+    uint32_t mine, theirs; /* its tensors that are new here; and that are known to be new in all ranks */
 
     float *room; /* several: (ranks, CHUNK), what has come from each */
     pthread_t courier;
@@ -109,39 +112,35 @@ static void divide(sgt_cpu_backend *c, size_t bucket)
     }
 }
 
-/* This rank's pieces, bucket by bucket, in the place of all of them. */
-static int keep_own_pieces(sgt_cpu_backend *c, sgt_error *err)
+/* This rank's pieces in the place of all of them. In the flat arrays buckets lie in reverse. */
+static void keep_own_pieces(sgt_cpu_backend *c)
 {
     struct sgt_cpu_group *g = c->group;
-    size_t n = 0;
-    sgt_cpu_piece *own = calloc(c->piece_count, sizeof *own);
-    if (!own) return sgt_fail(err, SGT_ENOMEM, "backend: out of memory");
-    for (size_t b = 0; b < g->buckets; b++) {
+    size_t n = 0, i = 0;
+    for (size_t b = g->buckets; b-- > 0;) {
         const size_t *part = part_of(g, b, g->r->rank);
-        g->first[b] = n;
-        for (size_t i = 0; i < c->piece_count; i++)
-            if (c->pieces[i].offset >= part[0] && c->pieces[i].offset < part[1]) own[n++] = c->pieces[i];
+        size_t end = *part_of(g, b, g->r->size);
+        for (; i < c->piece_count && c->pieces[i].offset < end; i++)
+            if (c->pieces[i].offset >= part[0] && c->pieces[i].offset < part[1]) c->pieces[n++] = c->pieces[i];
+        g->end[b] = n;
     }
-    g->first[g->buckets] = n;
-    free(c->pieces);
-    c->pieces = own;
     c->piece_count = n;
-    return SGT_OK;
 }
 
 /* ---- how far ranks are: one machine ---- */
 
-static void post(struct sgt_cpu_group *g)
+static void post(uint32_t *number, uint32_t value)
 {
-    uint32_t *now = &g->places[g->r->rank].now;
-    __atomic_store_n(now, ++g->now, __ATOMIC_RELEASE); /* pairs with reached's */
-    syscall(SYS_futex, now, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    __atomic_store_n(number, value, __ATOMIC_RELEASE); /* pairs with reached's */
+    syscall(SYS_futex, number, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
+static void post_now(struct sgt_cpu_group *g) { post(&g->places[g->r->rank].now, ++g->now); }
+
 /* Numbers wrap around. */
-static int reached(const struct sgt_cpu_group *g, uint32_t rank, uint32_t value, uint32_t *now)
+static int reached(const uint32_t *number, uint32_t value, uint32_t *now)
 {
-    *now = __atomic_load_n(&g->places[rank].now, __ATOMIC_ACQUIRE); /* pairs with post's */
+    *now = __atomic_load_n(number, __ATOMIC_ACQUIRE); /* pairs with post's */
     return (int32_t)(*now - value) >= 0;
 }
 
@@ -149,25 +148,33 @@ static int all_reached(const struct sgt_cpu_group *g, uint32_t value)
 {
     uint32_t now;
     for (uint32_t i = 0; i < g->r->size; i++)
-        if (!reached(g, i, value, &now)) return 0;
+        if (!reached(&g->places[i].now, value, &now)) return 0;
     return 1;
+}
+
+/* Until a rank's number, one of its place, has reached the value. */
+static int wait_for(const struct sgt_cpu_group *g, uint32_t rank, const uint32_t *number, uint32_t value,
+                    sgt_error *err)
+{
+    const struct timespec patience = {.tv_nsec = PATIENCE_NS};
+    uint32_t now;
+    while (!reached(number, value, &now)) {
+        if (sgt_ranks_lost(g->r)) return sgt_fail(err, SGT_EIO, "ranks: rank %u is not waited for any more", rank);
+        syscall(SYS_futex, number, FUTEX_WAIT, now, &patience, NULL, 0);
+    }
+    return SGT_OK;
 }
 
 static int wait_for_all(const struct sgt_cpu_group *g, uint32_t value, sgt_error *err)
 {
-    const struct timespec patience = {.tv_nsec = PATIENCE_NS};
-    uint32_t now;
-    for (uint32_t i = 0; i < g->r->size; i++)
-        while (!reached(g, i, value, &now)) {
-            if (sgt_ranks_lost(g->r)) return sgt_fail(err, SGT_EIO, "ranks: rank %u is not waited for any more", i);
-            syscall(SYS_futex, &g->places[i].now, FUTEX_WAIT, now, &patience, NULL, 0);
-        }
-    return SGT_OK;
+    int rc = SGT_OK;
+    for (uint32_t i = 0; i < g->r->size && rc == SGT_OK; i++) rc = wait_for(g, i, &g->places[i].now, value, err);
+    return rc;
 }
 
 static int meet(struct sgt_cpu_group *g, sgt_error *err)
 {
-    post(g);
+    post_now(g);
     return wait_for_all(g, g->now, err);
 }
 
@@ -195,7 +202,7 @@ static void sum_bucket(sgt_cpu_backend *c, size_t bucket)
     struct sgt_cpu_group *g = c->group;
     size_t ranks = g->r->size;
 #pragma omp parallel for num_threads(c->threads) schedule(static)
-    for (size_t i = g->first[bucket]; i < g->first[bucket + 1]; i++) {
+    for (size_t i = g->end[bucket + 1]; i < g->end[bucket]; i++) {
         const sgt_cpu_piece *p = c->pieces + i;
         const float *x[SGT_CPU_RANKS];
         for (size_t k = 0; k < ranks; k++) x[k] = g->grads[k] + p->offset;
@@ -328,7 +335,7 @@ void sgt_cpu_ranks_ready(sgt_cpu_backend *c)
         return;
     }
     g->ready++;
-    post(g);
+    post_now(g);
     while (g->summed < g->ready && all_reached(g, g->step + (uint32_t)g->summed + 1)) sum_bucket(c, g->summed++);
 }
 
@@ -378,12 +385,65 @@ int sgt_cpu_ranks_share(sgt_cpu_backend *c, int updated, sgt_error *err)
 {
     struct sgt_cpu_group *g = c->group;
     uint64_t from = sgt_trace_begin(c->trace);
-    int rc = g->memory ? meet(g, err) : updated ? gather(c, err) : SGT_OK;
+    int rc = SGT_OK;
+    if (c->behind) rc = sgt_cpu_ranks_failed(c, err); /* all have the first tensors, and so this update's sums */
+    else if (g->memory) rc = meet(g, err);
+    else if (updated) rc = gather(c, err);
     sgt_trace_end(c->trace, from, SGT_TRACE_LOOP, "ranks", "parameters of all ranks");
     g->ready = g->summed = 0;
     g->reducing = 0;
     g->step = g->now;
     return rc;
+}
+
+/* ---- an update that is put off: one machine ---- */
+
+#define TENSORS(c) ((uint32_t)((c)->model.layers * SGT_BLOCK_TENSORS)) /* of blocks; all of the update is one more */
+
+void sgt_cpu_ranks_updated(sgt_cpu_backend *c, size_t pieces)
+{
+    struct sgt_cpu_group *g = c->group;
+    if (!g || !c->behind) return;
+    uint32_t n = g->mine;
+    while (n < TENSORS(c) && c->blocks[n / SGT_BLOCK_TENSORS].shares[n % SGT_BLOCK_TENSORS] <= pieces) n++;
+    if (pieces == c->piece_count) n = TENSORS(c) + 1;
+    if (n == g->mine) return;
+    g->mine = n;
+    post(&g->places[g->r->rank].updated, g->updates + n);
+}
+
+/* What fails is told by sgt_cpu_ranks_failed: the forward pass has no use for it. */
+static void await(sgt_cpu_backend *c, uint32_t tensors)
+{
+    struct sgt_cpu_group *g = c->group;
+    if (!g || !c->behind || g->theirs >= tensors) return;
+    for (uint32_t i = 0; i < g->r->size && g->rc == SGT_OK; i++)
+        g->rc = wait_for(g, i, &g->places[i].updated, g->updates + tensors, &g->err);
+    g->theirs = tensors;
+    if (tensors <= TENSORS(c)) return;
+    g->updates += tensors;
+    g->mine = g->theirs = 0;
+}
+
+void sgt_cpu_ranks_await_tensor(sgt_cpu_backend *c, const sgt_cpu_block *l, size_t tensor)
+{
+    await(c, (uint32_t)((size_t)(l - c->blocks) * SGT_BLOCK_TENSORS + tensor + 1));
+}
+
+void sgt_cpu_ranks_await_all(sgt_cpu_backend *c) { await(c, TENSORS(c) + 1); }
+
+void sgt_cpu_ranks_embedded(sgt_cpu_backend *c)
+{
+    struct sgt_cpu_group *g = c->group;
+    if (!g || !c->behind || g->rc < 0) return;
+    g->rc = meet(g, &g->err);
+    g->step = g->now;
+}
+
+int sgt_cpu_ranks_failed(const sgt_cpu_backend *c, sgt_error *err)
+{
+    const struct sgt_cpu_group *g = c->group;
+    return g && g->memory && g->rc < 0 ? sgt_fail(err, g->rc, "%s", g->err.text) : SGT_OK;
 }
 
 /* ---- state in and out ---- */
@@ -409,7 +469,7 @@ int sgt_cpu_ranks_settle(sgt_cpu_backend *c, sgt_error *err)
 /* The rank whose part the float is in, and how many more of its part follow, itself among them. */
 static uint32_t owner(const struct sgt_cpu_group *g, size_t at, size_t *n)
 {
-    for (size_t b = 0; b < g->buckets; b++)
+    for (size_t b = g->buckets; b-- > 0;) /* the embeddings are looked up most */
         for (uint32_t r = 0; r < g->r->size; r++) {
             const size_t *part = part_of(g, b, r);
             *n = part[1] - at;
@@ -417,6 +477,12 @@ static uint32_t owner(const struct sgt_cpu_group *g, size_t at, size_t *n)
         }
     *n = 1;
     return 0;
+}
+
+const float *sgt_cpu_ranks_summed(const sgt_cpu_backend *c, size_t at, size_t *n)
+{
+    const struct sgt_cpu_group *g = c->group;
+    return g ? g->grads[owner(g, at, n)] + at : c->grads + at;
 }
 
 int sgt_cpu_ranks_get(sgt_cpu_backend *c, sgt_state what, size_t at, size_t count, float *to, sgt_error *err)
@@ -547,12 +613,12 @@ int sgt_cpu_ranks_new(sgt_cpu_backend *c, sgt_ranks *r, sgt_error *err)
     g->r = r;
     g->buckets = c->model.layers + 2;
     g->part = calloc(g->buckets * (r->size + 1), sizeof *g->part);
-    g->first = calloc(g->buckets + 1, sizeof *g->first);
+    g->end = calloc(g->buckets + 1, sizeof *g->end);
     g->grads = calloc(r->size, sizeof *g->grads);
     c->sharing = r->share != NULL;
     c->ranks = r->size;
     c->rank = r->rank;
-    return g->part && g->first && g->grads ? SGT_OK : sgt_fail(err, SGT_ENOMEM, "backend: out of memory");
+    return g->part && g->end && g->grads ? SGT_OK : sgt_fail(err, SGT_ENOMEM, "backend: out of memory");
 }
 
 int sgt_cpu_ranks_open(sgt_cpu_backend *c, sgt_error *err)
@@ -561,8 +627,8 @@ int sgt_cpu_ranks_open(sgt_cpu_backend *c, sgt_error *err)
     if (!g) return SGT_OK;
     int rc = compare(c, g->r, err);
     for (size_t b = 0; b < g->buckets; b++) divide(c, b);
-    if (rc == SGT_OK) rc = keep_own_pieces(c, err);
     if (rc < 0) return rc;
+    keep_own_pieces(c);
     return c->sharing ? map_common(c, err) : hire(c, err);
 }
 
@@ -586,7 +652,7 @@ void sgt_cpu_ranks_close(sgt_cpu_backend *c)
     if (g->memory) g->r->unshare(g->r, g->memory, g->bytes);
     free(g->room);
     free(g->part);
-    free(g->first);
+    free(g->end);
     free(g->grads);
     free(g);
     c->group = NULL;

@@ -34,7 +34,7 @@ static void optimize(const sgt_cpu_backend *c, float *p, float *m, float *v, con
  * they are made. */
 static void update_piece(void *backend, size_t i)
 {
-    const sgt_cpu_backend *c = backend;
+    sgt_cpu_backend *c = backend;
     const sgt_cpu_piece *p = c->pieces + (c->turn + i) % c->piece_count;
     int at_once = c->bf16 && c->optim.kind == SGT_ADAMW;
     size_t most = at_once ? p->count : SGT_UPDATE_FLOATS;
@@ -44,35 +44,54 @@ static void update_piece(void *backend, size_t i)
                  at_once ? (uint16_t *)c->weights + at : NULL);
         if (!at_once) sgt_cpu_take_weights(c, at, n);
     }
+    if (c->threads == 1) sgt_cpu_ranks_updated(c, i + 1); /* with more those before it may still be at work */
 }
 
 void sgt_cpu_settle_to(sgt_cpu_backend *c, const sgt_cpu_block *l, size_t tensor)
 {
     sgt_beside_finish(&c->pending, l->shares[tensor], c->threads);
+    sgt_cpu_ranks_updated(c, c->pending.next);
+    sgt_cpu_ranks_await_tensor(c, l, tensor);
 }
 
-void sgt_cpu_settle(sgt_cpu_backend *c) { sgt_beside_finish(&c->pending, SIZE_MAX, c->threads); }
+void sgt_cpu_settle(sgt_cpu_backend *c)
+{
+    sgt_beside_finish(&c->pending, SIZE_MAX, c->threads);
+    sgt_cpu_ranks_updated(c, c->pending.next);
+    sgt_cpu_ranks_await_all(c);
+    c->behind = 0;
+}
 
-/* Ranks share parameters right after the update, and a test that overwrites gradients does so then too. */
+/* One thread alone would do the same later. Ranks on several machines send what is new, at once; and a test that
+ * overwrites gradients does so then too. */
+static int puts_off(const sgt_cpu_backend *c)
+{
+    return !c->scrub && (c->group ? c->sharing : c->threads > 1);
+}
+
 static void begin_update(sgt_cpu_backend *c, uint64_t updates, double lr, double scale)
 {
     for (int decay = 0; decay < 2; decay++) {
         c->adamw[decay] = sgt_optim_adamw(&c->optim, updates, lr, scale, decay);
         c->sgd[decay] = sgt_optim_sgd(&c->optim, lr, scale, decay);
     }
-    c->pending = (sgt_beside){.share = update_piece, .of = c, .count = c->piece_count};
-    if (c->group || c->scrub || c->threads == 1) sgt_cpu_settle(c);
-    else sgt_cpu_settle_to(c, c->blocks, SGT_LN1_B);
+    c->pending = (sgt_beside){.share = update_piece, .of = c, .count = c->piece_count, .rank = (unsigned)c->rank};
+    if ((c->behind = puts_off(c))) sgt_cpu_settle_to(c, c->blocks, SGT_LN1_B);
+    else sgt_cpu_settle(c);
 }
 
 const float *sgt_cpu_token(const sgt_cpu_backend *c, int32_t id, float *p, float *m, float *v)
 {
     size_t at = (size_t)id * c->C;
-    if (c->pending.next == c->pending.count) return c->params + at;
+    if (!c->behind) return c->params + at;
     memcpy(p, c->params + at, c->C * sizeof *p);
     memcpy(m, c->m + at, c->C * sizeof *m);
     if (c->v) memcpy(v, c->v + at, c->C * sizeof *v);
-    optimize(c, p, m, v, c->grads + at, c->C, 1, NULL);
+    for (size_t i = 0, n = c->C; i < c->C; i += n, n = c->C - i) { /* a row may be of two ranks */
+        const float *g = sgt_cpu_ranks_summed(c, at + i, &n);
+        if (n > c->C - i) n = c->C - i;
+        optimize(c, p + i, m + i, v + i, g, n, 1, NULL);
+    }
     return p;
 }
 
