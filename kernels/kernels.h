@@ -139,6 +139,7 @@ typedef struct sgt_kernels {
 
     void (*add)(float *x, const float *y, size_t n);   /* x += y */
     double (*sum_squares)(const float *x, size_t n);   /* sum x^2, accumulated in double */
+    double (*add_squares)(float *x, const float *y, size_t n); /* add, and then sum_squares of x: the same bits */
     /* n numbers; copy: where the new p goes as bfloat16, to_bf16's bits, or NULL */
     void (*adamw)(float *p, float *m, float *v, const float *g, size_t n, const sgt_adamw *a, uint16_t *copy);
     void (*sgd)(float *p, float *m, const float *g, size_t n, const sgt_sgd *o);

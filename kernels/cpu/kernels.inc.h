@@ -46,6 +46,7 @@ const sgt_kernels SGT_LEVEL_TABLE = {
     .to_bf16 = to_bf16,
     .add = add,
     .sum_squares = sum_squares,
+    .add_squares = add_squares,
     .adamw = adamw,
     .sgd = sgd,
 };

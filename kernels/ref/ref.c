@@ -27,6 +27,7 @@ const sgt_kernels *sgt_kernels_ref(void)
         .to_bf16 = sgt_ref_to_bf16,
         .add = sgt_ref_add,
         .sum_squares = sgt_ref_sum_squares,
+        .add_squares = sgt_ref_add_squares,
         .adamw = sgt_ref_adamw,
         .sgd = sgt_ref_sgd,
     };

@@ -50,6 +50,7 @@ void sgt_ref_round(float *out, const float *x, size_t n, sgt_rounding to);
 void sgt_ref_to_bf16(uint16_t *out, const float *x, size_t n);
 void sgt_ref_add(float *x, const float *y, size_t n);
 double sgt_ref_sum_squares(const float *x, size_t n);
+double sgt_ref_add_squares(float *x, const float *y, size_t n);
 void sgt_ref_adamw(float *p, float *m, float *v, const float *g, size_t n, const sgt_adamw *a, uint16_t *copy);
 void sgt_ref_sgd(float *p, float *m, const float *g, size_t n, const sgt_sgd *o);
 

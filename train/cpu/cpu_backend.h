@@ -200,9 +200,10 @@ float *sgt_cpu_ranks_lay_out_grads(sgt_cpu_backend *c);
 int sgt_cpu_ranks_open(sgt_cpu_backend *c, sgt_error *err);
 void sgt_cpu_ranks_close(sgt_cpu_backend *c);
 /* Before a micro-step. And within it: one more bucket's gradients are complete, in the order of the backward pass: what
- * comes after the blocks, each block, the embeddings. */
+ * comes after the blocks, each block, the embeddings; and a block is half through. */
 void sgt_cpu_ranks_begin(sgt_cpu_backend *c, uint32_t micro);
 void sgt_cpu_ranks_ready(sgt_cpu_backend *c);
+void sgt_cpu_ranks_amid(sgt_cpu_backend *c);
 /* Before the update: gradients of c->pieces are sums over ranks; c->loss_sum, c->counted and *squares are the whole
  * run's. After it: all ranks have all parameters; `updated`: they have changed. */
 int sgt_cpu_ranks_total(sgt_cpu_backend *c, double *squares, sgt_error *err);

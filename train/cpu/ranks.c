@@ -5,9 +5,12 @@
  * same bits in all ranks.
  *
  * On one machine parameters, moments and everyone's gradients lie in memory that all ranks see: the sum reads the
- * others' gradients where they are, and an update is everyone's at once. Ranks tell each other how far they are by a
- * number each, and wait asleep (futex). Whoever finds a bucket complete in all ranks after one of its own sums it then;
- * what is left is summed when the backward pass is through.
+ * others' gradients where they are, and an update is everyone's at once. Ranks tell each other how far they are by two
+ * numbers each, and wait asleep (futex). Sums and updates keep memory busy and cores idle, and one core alone gets most
+ * of what memory gives: so every other rank does them while the rest multiply. Even ranks sum what is complete after
+ * each block, odd ones in the middle of the next; what is left is summed when the backward pass is through. Updates are
+ * put off until the next forward pass (update.c), where odd ranks begin with all of theirs, and even ones make each
+ * tensor new as they come to it.
  *
  * On several machines a thread, the courier, swaps parts of the gradients with every other rank while the backward pass
  * goes on, and parameters are swapped after the update. */
@@ -38,11 +41,11 @@
 
 enum { LOSS, TARGETS, SQUARES, SUMS };
 
-/* How far a rank is, in the shared memory. `now` is posted after what it promises was written (release), and read
+/* How far a rank is, in the shared memory. Numbers are posted after what they promise was written (release), and read
  * before that is (acquire). */
 typedef struct place {
     _Alignas(128) uint32_t now;
-    uint32_t updated; /* of updates that are put off: see TENSORS */
+    uint32_t updated; /* tensors that are new, and one more for all of an update; over all that were put off */
     double sums[SUMS];
 } place;
 
@@ -50,7 +53,7 @@ struct sgt_cpu_group {
     sgt_ranks *r;
     size_t buckets;
     size_t *part;  /* (buckets, ranks + 1): where in the flat arrays each rank's part begins; last: the bucket's end */
-    size_t *end;   /* (buckets + 1): of this rank's pieces, where each bucket's end, which is where the one before begins */
+    size_t *end;   /* (buckets + 1): of this rank's pieces, where each bucket's end and the one's before it begin */
     size_t ready, summed; /* buckets of this step that are complete here, and whose part of this rank is summed */
     int reducing;         /* the micro-step that runs is the step's last */
 
@@ -205,9 +208,14 @@ static void sum_bucket(sgt_cpu_backend *c, size_t bucket)
     for (size_t i = g->end[bucket + 1]; i < g->end[bucket]; i++) {
         const sgt_cpu_piece *p = c->pieces + i;
         const float *x[SGT_CPU_RANKS];
+        float *own = c->grads + p->offset;
         for (size_t k = 0; k < ranks; k++) x[k] = g->grads[k] + p->offset;
-        add_up(c, c->grads + p->offset, x, ranks, p->count);
-        c->squares[i] = c->k->sum_squares(c->grads + p->offset, p->count);
+        if (ranks == 2) {
+            c->squares[i] = c->k->add_squares(own, x[1 - g->r->rank], p->count);
+        } else {
+            add_up(c, own, x, ranks, p->count);
+            c->squares[i] = c->k->sum_squares(own, p->count);
+        }
     }
 }
 
@@ -323,6 +331,13 @@ void sgt_cpu_ranks_begin(sgt_cpu_backend *c, uint32_t micro)
     if (g) g->reducing = micro + 1 == c->accum;
 }
 
+/* Buckets that are complete in all ranks by now. */
+static void sum_some(sgt_cpu_backend *c)
+{
+    struct sgt_cpu_group *g = c->group;
+    while (g->summed < g->ready && all_reached(g, g->step + (uint32_t)g->summed + 1)) sum_bucket(c, g->summed++);
+}
+
 void sgt_cpu_ranks_ready(sgt_cpu_backend *c)
 {
     struct sgt_cpu_group *g = c->group;
@@ -336,7 +351,13 @@ void sgt_cpu_ranks_ready(sgt_cpu_backend *c)
     }
     g->ready++;
     post_now(g);
-    while (g->summed < g->ready && all_reached(g, g->step + (uint32_t)g->summed + 1)) sum_bucket(c, g->summed++);
+    if (g->r->rank % 2 == 0) sum_some(c);
+}
+
+void sgt_cpu_ranks_amid(sgt_cpu_backend *c)
+{
+    struct sgt_cpu_group *g = c->group;
+    if (g && g->memory && g->reducing && g->r->rank % 2) sum_some(c);
 }
 
 static int sum_the_rest(sgt_cpu_backend *c, sgt_error *err)
@@ -398,31 +419,28 @@ int sgt_cpu_ranks_share(sgt_cpu_backend *c, int updated, sgt_error *err)
 
 /* ---- an update that is put off: one machine ---- */
 
-#define TENSORS(c) ((uint32_t)((c)->model.layers * SGT_BLOCK_TENSORS)) /* of blocks; all of the update is one more */
+static uint32_t tensors(const sgt_cpu_backend *c) { return c->model.layers * SGT_BLOCK_TENSORS; }
 
 void sgt_cpu_ranks_updated(sgt_cpu_backend *c, size_t pieces)
 {
     struct sgt_cpu_group *g = c->group;
     if (!g || !c->behind) return;
-    uint32_t n = g->mine;
-    while (n < TENSORS(c) && c->blocks[n / SGT_BLOCK_TENSORS].shares[n % SGT_BLOCK_TENSORS] <= pieces) n++;
-    if (pieces == c->piece_count) n = TENSORS(c) + 1;
+    uint32_t n = g->mine, last = tensors(c);
+    while (n < last && c->blocks[n / SGT_BLOCK_TENSORS].shares[n % SGT_BLOCK_TENSORS] <= pieces) n++;
+    if (pieces == c->piece_count) n = last + 1;
     if (n == g->mine) return;
     g->mine = n;
     post(&g->places[g->r->rank].updated, g->updates + n);
 }
 
 /* What fails is told by sgt_cpu_ranks_failed: the forward pass has no use for it. */
-static void await(sgt_cpu_backend *c, uint32_t tensors)
+static void await(sgt_cpu_backend *c, uint32_t n)
 {
     struct sgt_cpu_group *g = c->group;
-    if (!g || !c->behind || g->theirs >= tensors) return;
+    if (!g || !c->behind || g->theirs >= n) return;
     for (uint32_t i = 0; i < g->r->size && g->rc == SGT_OK; i++)
-        g->rc = wait_for(g, i, &g->places[i].updated, g->updates + tensors, &g->err);
-    g->theirs = tensors;
-    if (tensors <= TENSORS(c)) return;
-    g->updates += tensors;
-    g->mine = g->theirs = 0;
+        g->rc = wait_for(g, i, &g->places[i].updated, g->updates + n, &g->err);
+    g->theirs = n;
 }
 
 void sgt_cpu_ranks_await_tensor(sgt_cpu_backend *c, const sgt_cpu_block *l, size_t tensor)
@@ -430,7 +448,14 @@ void sgt_cpu_ranks_await_tensor(sgt_cpu_backend *c, const sgt_cpu_block *l, size
     await(c, (uint32_t)((size_t)(l - c->blocks) * SGT_BLOCK_TENSORS + tensor + 1));
 }
 
-void sgt_cpu_ranks_await_all(sgt_cpu_backend *c) { await(c, TENSORS(c) + 1); }
+void sgt_cpu_ranks_await_all(sgt_cpu_backend *c)
+{
+    struct sgt_cpu_group *g = c->group;
+    await(c, tensors(c) + 1);
+    if (!g || !c->behind) return;
+    g->updates += tensors(c) + 1;
+    g->mine = g->theirs = 0;
+}
 
 void sgt_cpu_ranks_embedded(sgt_cpu_backend *c)
 {
