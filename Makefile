@@ -473,10 +473,10 @@ $(B)/tests/faults: tests/faults/faults.c tests/faults/plan.h $(B)/flags
 $(B)/tests/faults.so: tests/faults/shim.c tests/faults/plan.h $(B)/flags
 	$(call say,CC,$<)mkdir -p $(@D) && $(CC) $(filter-out -MMD -MP $(SANFLAGS),$(ALL_CFLAGS)) -shared -o $@ $< -ldl
 
-STRESS := loader blocks guard saver pipeline
+STRESS := loader blocks guard saver ranks pipeline
 # For the sanitizers, make SAN=thread build/thread/tests/stress-... (stress-loader 1000000): readers, streams and
 # cancellation from many threads; the pools that they share; shards cut short under them; checkpoints that a thread
-# writes; the pipeline from text to shards.
+# writes; ranks that train; the pipeline from text to shards.
 $(B)/tests/stress-loader: $(B)/obj/tests/loader/stress/stress.o $(call lib,loader)
 	$(call say,LD,$@)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) -o $@ $^ $(LD_loader)
 $(B)/tests/stress-blocks: $(B)/obj/tests/loader/stress/blocks.o $(call lib,loader)
@@ -484,6 +484,8 @@ $(B)/tests/stress-blocks: $(B)/obj/tests/loader/stress/blocks.o $(call lib,loade
 $(B)/tests/stress-guard: $(B)/obj/tests/loader/stress/guard.o $(call lib,loader)
 	$(call say,LD,$@)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) -o $@ $^ $(LD_loader)
 $(B)/tests/stress-saver: $(B)/obj/tests/train/stress/stress.o $(call lib,train kernels loader)
+	$(call say,LD,$@)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) -o $@ $^ $(LD_train) $(LD_kernels) $(LD_loader)
+$(B)/tests/stress-ranks: $(B)/obj/tests/train/stress/ranks.o $(B)/obj/tests/train/ranks_fixture.o $(call lib,train kernels loader)
 	$(call say,LD,$@)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) -o $@ $^ $(LD_train) $(LD_kernels) $(LD_loader)
 $(B)/tests/stress-pipeline: $(B)/obj/tests/tokenize/stress/stress.o $(call lib,tokenize loader)
 	$(call say,LD,$@)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) -o $@ $^ $(sort $(LD_tokenize) $(LD_loader))
