@@ -122,6 +122,9 @@ need_strace() {
     strace -o .traced true 2> /dev/null || skip 'strace may not trace here'
 }
 
+# inodes PATH...: inode and name, a line a file. ls itself sets the numbers flush right, as wide as the largest is.
+inodes() { ls -i "$@" 2> /dev/null | sed 's/^ *//'; }
+
 # In memory from here on, where that can be had: for hundreds of runs that would wait for the disk at every shard.
 work_in_memory() {
     scratch=$(mktemp -d /dev/shm/sgt-cli.XXXXXX 2> /dev/null) || return 0

@@ -143,11 +143,11 @@ refused 'out: made with --ranks not given, now 2 (--force replaces it)' \
 # ---- an error of one rank is that rank's; the others' work is kept ----
 rm -rf out
 run 0 sgt-tokenize $options --rank 1 --ranks 2 corpus out
-ls -i out/.work/part-000001 > had
+inodes out/.work/part-000001 > had
 (ulimit -f 1 && trap '' XFSZ && exec sgt-tokenize $options --rank 0 --ranks 2 corpus out) > .stdout 2> .stderr &&
     fail 'a full disk is no error'
 stderr_matches '^sgt-tokenize: out/\.work/part-000000/.*: cannot (write|flush to disk): File too large$'
-ls -i out/.work/part-000001 > has
+inodes out/.work/part-000001 > has
 same had has
 run 0 sgt-tokenize $options --rank 0 --ranks 2 corpus out
 same_folders out one

@@ -27,7 +27,7 @@ random() { seed=$(((seed * 1103515245 + 12345) % 2147483648)) && echo $((seed / 
 killed=0 through=0
 while [ $killed -lt 20 ] || [ $through -lt 3 ]; do
     [ $((killed + through)) -lt 400 ] || fail "after 400 tries $killed runs were killed and $through ended"
-    ls -i out 2> /dev/null | grep 'bin$' | sort > had
+    inodes out | grep 'bin$' | sort > had
     $again out > .stdout 2> .stderr &
     pid=$!
     ms=$(random $took)
@@ -36,7 +36,7 @@ while [ $killed -lt 20 ] || [ $through -lt 3 ]; do
     code=0
     wait $pid || code=$?
     # what is there is whole: a shard that was there before is the same file
-    ls -i out 2> /dev/null | grep 'bin$' | sort > has
+    inodes out | grep 'bin$' | sort > has
     [ -z "$(comm -23 had has)" ] || fail 'whole shards were made again'
     for shard in out/*.bin; do
         [ ! -e "$shard" ] || same "$shard" "undisturbed/${shard#out/}"

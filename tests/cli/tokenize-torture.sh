@@ -10,8 +10,8 @@ echo "SEED=$seed TORTURE_KILLS=$wanted"
 mkdir text mixed
 i=0
 while [ $i -lt 4 ]; do cat "$ROOT"/*/*.c "$ROOT"/*/*/*.c && i=$((i + 1)); done > text/large.txt
-cp -r "$ROOT"/tokenize/*/*.[ch] "$ROOT"/loader/base "$ROOT"/tokenize/vocab/gpt2.bpe "$ROOT"/tests/data/vocab/text.txt \
-    text
+here=$PWD
+(cd "$ROOT" && cp -r --parents tokenize/*/*.[ch] loader/base tokenize/vocab/gpt2.bpe tests/data/vocab/text.txt "$here/text")
 printf 'not UTF-8: \377\376' > text/zzz
 lines() { # of JSONL, some of them bad
     tr -d '\\"\000-\011\013-\037\200-\377' |
@@ -59,7 +59,7 @@ begin() { # KIND THREADS [SECONDS BITS]: pids; those processes whose bit is set 
         pids="$pids $!"
     done
 }
-shards_of() { ls -i "$1" 2> /dev/null | grep 'bin$' | sort; }
+shards_of() { inodes "$1" | grep 'bin$' | sort; }
 check_names() { # KIND: of what is there
     for name in cut$1/*; do
         [ ! -e "$name" ] || same "$name" "whole$1/${name#cut$1/}"
