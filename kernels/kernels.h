@@ -55,14 +55,15 @@ typedef enum sgt_rounding { SGT_FORMAT_BF16, SGT_FORMAT_FP16 } sgt_rounding;
 typedef struct sgt_kernels {
     const char *level; /* "ref", "plain", "avx2", "avx512" */
 
-    /* out[i] = wte[ids[i]] + wpe[(row0 + i) % T]         out (n, C), ids (n), wte (V, C), wpe (>=T, C) */
+    /* out[i] = wte[ids[i]] + wpe[(row0 + i) % T]         out (n, C), ids (n), wte (V, C), wpe (>=T, C)
+     * With n = 1, wte[ids[0]] may be out. */
     void (*embed)(float *out, const int32_t *ids, const float *wte, const float *wpe, size_t row0, size_t n, size_t T,
                   size_t C);
 
     /* dwte[ids[i]][c] += dout[i][c], dwpe[i % T][c] += dout[i][c]    for columns c0 <= c < c1, in order of i
      * Returns by how much the squares of dwte's numbers grow in all.  dout (n, C) */
     double (*embed_backward)(float *dwte, float *dwpe, const int32_t *ids, const float *dout, size_t n, size_t T,
-                           size_t C, size_t c0, size_t c1);
+                             size_t C, size_t c0, size_t c1);
 
     /* mean, rstd = 1/sqrt(var + eps), out = (x - mean)*rstd*w + b      x, out (n, C); mean, rstd (n) */
     void (*layernorm)(float *out, float *mean, float *rstd, const float *x, const float *w, const float *b, size_t n,
@@ -196,8 +197,8 @@ typedef struct sgt_beside {
 void sgt_gemm_run_beside(const sgt_gemm *g, const void *a, const void *b, const float *bias, float *c, sgt_beside *w);
 /* Completes the shares before `end`, by so many threads and nothing else. */
 void sgt_beside_finish(sgt_beside *w, size_t end, int threads);
-/* sum C_ij^2 of what the last run wrote, of a plan with `squares`: by the way, where C is not read again for it. The
- * same bits for any number of threads. */
+/* sum C_ij^2 of what the last run wrote, of a plan with `squares`: summed as C is written, some dozens of numbers in
+ * float first, which are infinite from 1.8e19 on. The same bits for any number of threads. */
 double sgt_gemm_squares(const sgt_gemm *g);
 void sgt_gemm_free(sgt_gemm *g);
 int sgt_gemm_has_bf16(void); /* whether this CPU multiplies bfloat16 by itself, and we or oneDNN know how */

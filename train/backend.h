@@ -96,8 +96,8 @@ typedef struct sgt_backend_options {
     struct sgt_trace *trace; /* where a step's parts are noted down (trace.h), until close; NULL: nowhere */
     /* The others that a step is shared with, until close; NULL: none. Each has every n-th row of a micro-step, from its
      * own number on, and all make the same calls in the same order: open, put with the same floats, get (which gives
-     * the whole run's to all, between steps), micro_step, update, metrics (the whole run's too). eval is of this rank's
-     * rows alone. */
+     * the whole run's to all, between steps), micro_step, update, metrics (the whole run's too), eval, which is of this
+     * rank's rows alone. */
     sgt_ranks *ranks;
 } sgt_backend_options;
 

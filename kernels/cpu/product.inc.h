@@ -252,7 +252,7 @@ static void pack_ragged(char *out, const sgt_gemm_shape *s, const char *a, size_
 /* ---- a block ---- */
 
 typedef struct product_room {
-    char *right, *left; /* packed B and six rows of A */
+    char *right, *left; /* packed B, and rows of A: six, or where A is turned SGT_PRODUCT_LEFT */
     float *edge;        /* a tile whose columns are not all C's */
 } product_room;
 

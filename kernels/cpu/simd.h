@@ -220,7 +220,6 @@ SGT_INLINE double vdtotal(vd v) { return v[0] + v[1]; }
 
 /* ---- for every width ---- */
 
-
 /* The first min(n, W) floats at p, others 0; and the same way back. */
 SGT_INLINE vf vload_upto(const float *p, size_t n) { return n >= W ? vload(p) : vload_n(p, n); }
 SGT_INLINE void vstore_upto(float *p, vf v, size_t n)

@@ -18,7 +18,7 @@ static inline double sgt_ref_widened(uint16_t half)
 void sgt_ref_embed(float *out, const int32_t *ids, const float *wte, const float *wpe, size_t row0, size_t n, size_t T,
                    size_t C);
 double sgt_ref_embed_backward(float *dwte, float *dwpe, const int32_t *ids, const float *dout, size_t n, size_t T,
-                            size_t C, size_t c0, size_t c1);
+                              size_t C, size_t c0, size_t c1);
 void sgt_ref_layernorm(float *out, float *mean, float *rstd, const float *x, const float *w, const float *b, size_t n,
                        size_t C, float eps);
 void sgt_ref_residual_layernorm(float *sum, float *out, float *mean, float *rstd, const float *x, const float *y,

@@ -20,6 +20,10 @@ static void embed_against_ref(check *t)
             t->ref->embed(want, ids, wte, wpe, row0, n, POSITIONS, C);
             t->k->embed(got, ids, wte, wpe, row0, n, POSITIONS, C);
             check_equal(t, "out", got, want, n * C);
+            if (!n) continue;
+            memcpy(got, wte + (size_t)ids[0] * C, C * sizeof *got);
+            t->k->embed(got, (const int32_t[]){0}, got, wpe, row0, 1, POSITIONS, C);
+            check_equal(t, "out, where the row lay", got, want, C);
         }
 }
 

@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cpu/cpu_backend.h"
 #include "fixture.h"
+#include "ranks_fixture.h"
 
 static const char *const names[] = {"tiny_tanh",    "options_sgd",  "options_untied",
                                     "options_bf16", "options_fp16", "options_dropout"};
@@ -22,6 +24,55 @@ static void same(const fixture *f, sgt_backend *a, sgt_backend *b, sgt_state wha
     cr_expect(memcmp(x, y, sgt_model_floats(&f->model) * sizeof *x) == 0, "%s: state %d: other bits", name, what);
     free(x);
     free(y);
+}
+
+/* What is left of it right after it: with two threads, and with ranks that share memory. */
+static void is_put_off(const sgt_backend *b, int whether)
+{
+    const sgt_cpu_backend *c = (const sgt_cpu_backend *)b;
+    cr_expect_eq(c->behind, whether);
+    cr_expect_eq(c->pending.next < c->pending.count, whether, "%zu of %zu pieces are new", c->pending.next,
+                 c->pending.count);
+}
+
+Test(update, most_of_it_is_put_off_where_that_gains)
+{
+    fixture f;
+    fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
+    for (int threads = 1; threads <= 2; threads++) {
+        sgt_backend *b = fixture_backend(&f, f.batch, threads);
+        step(&f, b, 0);
+        is_put_off(b, threads == 2);
+        b->close(b);
+    }
+    fixture_free(&f);
+}
+
+static void of_a_rank(void *ctx, sgt_ranks *r)
+{
+    const fixture *f = ctx;
+    sgt_backend *b;
+    sgt_backend_options o = f->options;
+    sgt_rows rows = {.tokens = f->tokens, .targets = f->y};
+    o.ranks = r;
+    o.batch = f->batch;
+    o.threads = 1;
+    cr_assert_eq(sgt_cpu_backend_open(&b, &o, NULL), 0);
+    cr_assert_eq(b->micro_step(b, 0, 0, &rows, 1, NULL), 0);
+    cr_assert_eq(b->update(b, 0, 1e-3, NULL), 0);
+    is_put_off(b, r->share != NULL);
+    free(flat_state(b, &f->model, SGT_PARAMETERS));
+    is_put_off(b, 0);
+    b->close(b);
+}
+
+Test(update, ranks_that_share_memory_put_it_off)
+{
+    fixture f;
+    fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
+    as_ranks(2, BY_MEMORY, of_a_rank, &f);
+    as_ranks(2, BY_SWAP, of_a_rank, &f);
+    fixture_free(&f);
 }
 
 /* One thread puts nothing off. */
@@ -72,5 +123,25 @@ Test(update, what_is_put_after_it_stays)
     same(&f, b, fresh, SGT_PARAMETERS, "put");
     b->close(b);
     fresh->close(fresh);
+    fixture_free(&f);
+}
+
+/* Gradients times 2^80: their squares are beyond float, in which products sum theirs. */
+Test(update, a_norm_is_that_of_finite_gradients)
+{
+    fixture f;
+    double norm[2];
+    fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
+    sgt_rows rows = {.tokens = f.tokens, .targets = f.y};
+    for (int large = 0; large < 2; large++) {
+        sgt_step_metrics m;
+        sgt_backend *b = fixture_backend(&f, f.batch, 2);
+        cr_assert_eq(b->micro_step(b, 0, 0, &rows, large ? 0x1p80 : 1, NULL), 0);
+        fixture_finish(&f, b, 0, &m);
+        cr_expect_eq(m.skipped, 0);
+        norm[large] = m.grad_norm;
+        b->close(b);
+    }
+    cr_expect_float_eq(norm[1] / norm[0], 1, 5e-6, "%.9g, not %.9g", norm[1], norm[0]);
     fixture_free(&f);
 }

@@ -55,8 +55,8 @@ static int put(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size
     float *at = state_at(c, what, tensor, first, count, err);
     if (!at) return SGT_EUSAGE;
     sgt_cpu_settle(c);
-    int rc = sgt_cpu_ranks_failed(c, err);
-    if (rc < 0 || !sgt_cpu_ranks_puts(c, what)) return rc;
+    int puts = sgt_cpu_ranks_puts(c, what), rc = sgt_cpu_ranks_failed(c, err);
+    if (rc < 0 || !puts) return rc;
 #pragma omp parallel for num_threads(c->threads) schedule(static)
     for (size_t i = 0; i < count; i += SGT_PIECE) {
         size_t n = count - i < SGT_PIECE ? count - i : SGT_PIECE;
@@ -77,7 +77,7 @@ static int get(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size
     if (!at) return SGT_EUSAGE;
     sgt_cpu_settle(c);
     int rc = sgt_cpu_ranks_failed(c, err);
-    if (rc < 0 || (rc = sgt_cpu_ranks_settle(c, err)) < 0) return rc;
+    if (rc < 0 || (rc = sgt_cpu_ranks_await_puts(c, err)) < 0) return rc;
     memcpy(to, at, count * sizeof *at);
     return sgt_cpu_ranks_get(c, what, (size_t)(at - flat_of(c, what)), count, to, err);
 }
@@ -98,7 +98,7 @@ static int micro_step(sgt_backend *b, uint64_t step, uint32_t micro, const sgt_r
     if (!(scale > 0)) return sgt_fail(err, SGT_EUSAGE, "backend: a gradient scale of %g", scale);
     if (c->group && micro >= c->accum)
         return sgt_fail(err, SGT_EUSAGE, "backend: micro-step %u of %u", micro + 1, (unsigned)c->accum);
-    int rc = sgt_cpu_ranks_settle(c, err);
+    int rc = sgt_cpu_ranks_await_puts(c, err);
     if (rc < 0) return rc;
     sgt_cpu_ranks_begin(c, micro);
     c->counted += sgt_cpu_load(c, rows);
@@ -129,7 +129,7 @@ static int eval(sgt_backend *b, const sgt_rows *rows, double *loss, uint64_t *ta
 {
     sgt_cpu_backend *c = (sgt_cpu_backend *)b;
     if (!c->fresh) return sgt_fail(err, SGT_EUSAGE, "backend: evaluation within a step");
-    int rc = sgt_cpu_ranks_settle(c, err);
+    int rc = sgt_cpu_ranks_await_puts(c, err);
     if (rc < 0) return rc;
     *targets = sgt_cpu_load(c, rows);
     c->dropping = 0;

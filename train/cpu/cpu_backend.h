@@ -126,8 +126,8 @@ typedef struct sgt_cpu_backend {
     size_t piece_count, turn; /* an update begins with piece `turn`, for the token embedding is its last */
     int behind;               /* the last update was put off, and may not be complete; no row of wte is new before ids
                                * are looked up */
-    sgt_beside pending;       /* its pieces, begun or still to be; its factors, without decay and with */
-    sgt_adamw adamw[2];
+    sgt_beside pending;       /* its pieces, begun or still to be */
+    sgt_adamw adamw[2];       /* its factors, without decay and with */
     sgt_sgd sgd[2];
 
     float dropping;    /* dropout's rate in the pass that runs: 0 in evaluation */
@@ -187,6 +187,7 @@ void sgt_cpu_backward(sgt_cpu_backend *c);
 /* What is left of the last update: all of it, or up to a block's tensor, which is what the forward pass reads next. */
 void sgt_cpu_settle(sgt_cpu_backend *c);
 void sgt_cpu_settle_to(sgt_cpu_backend *c, const sgt_cpu_block *l, size_t tensor);
+int sgt_cpu_puts_off(const sgt_cpu_backend *c); /* whether updates are put off at all */
 /* The token embedding's row of an id as the last update makes it; p, m and v are C floats of room. */
 const float *sgt_cpu_token(const sgt_cpu_backend *c, int32_t id, float *p, float *m, float *v);
 
@@ -205,22 +206,23 @@ void sgt_cpu_ranks_begin(sgt_cpu_backend *c, uint32_t micro);
 void sgt_cpu_ranks_ready(sgt_cpu_backend *c);
 void sgt_cpu_ranks_amid(sgt_cpu_backend *c);
 /* Before the update: gradients of c->pieces are sums over ranks; c->loss_sum, c->counted and *squares are the whole
- * run's. After it: all ranks have all parameters; `updated`: they have changed. */
+ * run's. After it: all ranks have all parameters, or their update is put off; `updated`: they have changed. */
 int sgt_cpu_ranks_total(sgt_cpu_backend *c, double *squares, sgt_error *err);
 int sgt_cpu_ranks_share(sgt_cpu_backend *c, int updated, sgt_error *err);
-/* An update that is put off (update.c), on one machine: so many of this rank's pieces are new; until all ranks' are
- * of a block's tensors up to this one, or of all; until all have read embeddings, which are new only then; and what
- * waiting has come to. */
+/* Of an update that is put off (update.c), on one machine. Tells the others that so many pieces of this rank are new. */
 void sgt_cpu_ranks_updated(sgt_cpu_backend *c, size_t pieces);
+/* Waits until all ranks' pieces are new: those of this tensor and of what lies before it in blocks; all. */
 void sgt_cpu_ranks_await_tensor(sgt_cpu_backend *c, const sgt_cpu_block *l, size_t tensor);
 void sgt_cpu_ranks_await_all(sgt_cpu_backend *c);
+/* Waits until all ranks have looked up their ids, before which no row of wte may be new. */
 void sgt_cpu_ranks_embedded(sgt_cpu_backend *c);
+/* What this waiting has failed with. */
 int sgt_cpu_ranks_failed(const sgt_cpu_backend *c, sgt_error *err);
-/* The gradient, summed over ranks, from float `at` on, and how many floats of it lie there. */
+/* The gradient, summed over ranks, from float `at` on, and with several ranks how many floats of it lie there. */
 const float *sgt_cpu_ranks_summed(const sgt_cpu_backend *c, size_t at, size_t *n);
 /* Whether this rank is to put such state into memory; before anything that needs what was put: all have. */
 int sgt_cpu_ranks_puts(sgt_cpu_backend *c, sgt_state what);
-int sgt_cpu_ranks_settle(sgt_cpu_backend *c, sgt_error *err);
+int sgt_cpu_ranks_await_puts(sgt_cpu_backend *c, sgt_error *err);
 /* After this rank's floats at .. at + count of a flat array have been copied to `to`: the owners' instead. */
 int sgt_cpu_ranks_get(sgt_cpu_backend *c, sgt_state what, size_t at, size_t count, float *to, sgt_error *err);
 

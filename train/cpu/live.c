@@ -1,5 +1,6 @@
 /* live.c: what each buffer of the CPU backend is used for, by parts of a step (live.h). Whoever changes where
- * forward.c and backward.c write and read changes it here: the test of scrub finds what was forgotten. */
+ * forward.c and backward.c write and read changes it here: the test of scrub, which puts no update off, finds what was
+ * forgotten. */
 #include <string.h>
 
 #include "cpu_backend.h"
@@ -75,6 +76,10 @@ void sgt_cpu_live(sgt_cpu_backend *c)
     for (size_t i = 0; i < sizeof always / sizeof *always; i++) sgt_live_always(&c->live, always[i]);
     live_gradients(c);
     if (c->bf16) sgt_live_during(&c->live, c->scratch, 0, 0); /* for rows of the first LayerNorm */
+    if (sgt_cpu_puts_off(c)) { /* for rows of moments, where the token embedding's are still to be new */
+        sgt_live_during(&c->live, c->dx, 0, 0);
+        sgt_live_during(&c->live, c->dln, 0, 0);
+    }
     sgt_live_during(&c->live, c->x0, 0, sgt_part_backward(L, 0));
     for (unsigned i = 0; i < L; i++) {
         live_block(c, c->blocks + i);

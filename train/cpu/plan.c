@@ -14,6 +14,7 @@ static int plan(sgt_cpu_linear *g, const sgt_cpu_backend *c, sgt_gemm_shape f, s
     int rc;
     f.bf16 = dx.bf16 = dw.bf16 = c->bf16;
     f.scratch = dx.scratch = dw.scratch = c->products;
+    dw.squares = !c->group; /* several ranks sum those of their sums */
     if ((rc = sgt_gemm_plan(&g->forward, &f, c->threads, err)) < 0 ||
         (rc = sgt_gemm_plan(&g->dx, &dx, c->threads, err)) < 0 ||
         (rc = sgt_gemm_plan(&g->dw[0], &dw, c->threads, err)) < 0)
@@ -28,7 +29,7 @@ static int plan_linear(sgt_cpu_linear *g, const sgt_cpu_backend *c, size_t in, s
     size_t n = c->N;
     sgt_gemm_shape f = {.m = n, .n = out, .k = in, .lda = in, .ldb = out, .ldc = out, .bias = 1};
     sgt_gemm_shape dx = {.m = n, .n = in, .k = out, .trans_b = 1, .lda = out, .ldb = out, .ldc = in};
-    sgt_gemm_shape dw = {.m = in, .n = out, .k = n, .trans_a = 1, .lda = in, .ldb = out, .ldc = out, .squares = 1};
+    sgt_gemm_shape dw = {.m = in, .n = out, .k = n, .trans_a = 1, .lda = in, .ldb = out, .ldc = out};
     return plan(g, c, f, dx, dw, err);
 }
 
@@ -38,7 +39,7 @@ static int plan_head(sgt_cpu_linear *g, const sgt_cpu_backend *c, size_t n, sgt_
     size_t V = c->V, C = c->C, ld = c->ldv;
     sgt_gemm_shape f = {.m = n, .n = V, .k = C, .trans_b = 1, .lda = C, .ldb = C, .ldc = ld};
     sgt_gemm_shape dx = {.m = n, .n = C, .k = V, .lda = ld, .ldb = C, .ldc = C};
-    sgt_gemm_shape dw = {.m = V, .n = C, .k = n, .trans_a = 1, .lda = ld, .ldb = C, .ldc = C, .squares = 1};
+    sgt_gemm_shape dw = {.m = V, .n = C, .k = n, .trans_a = 1, .lda = ld, .ldb = C, .ldc = C};
     return plan(g, c, f, dx, dw, err);
 }
 

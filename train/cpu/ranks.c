@@ -1,8 +1,8 @@
 /* ranks.c: one step of several CPU ranks. Each computes its own rows. The flat arrays are cut into buckets in the
  * order in which the backward pass is through with them: what comes after the blocks, each block, the embeddings. Each
  * rank has a part of every bucket: in a step's last micro-step it adds up the gradients of its parts over all ranks, in
- * the order of ranks, as soon as they are there, updates those parameters alone, and has the others' from them: the
- * same bits in all ranks.
+ * the order of ranks, as soon as they are there, updates those parameters alone, at once or in the next forward pass,
+ * and has the others' from them: the same bits in all ranks.
  *
  * On one machine parameters, moments and everyone's gradients lie in memory that all ranks see: the sum reads the
  * others' gradients where they are, and an update is everyone's at once. Ranks tell each other how far they are by two
@@ -45,7 +45,7 @@ enum { LOSS, TARGETS, SQUARES, SUMS };
  * before that is (acquire). */
 typedef struct place {
     _Alignas(128) uint32_t now;
-    uint32_t updated; /* tensors that are new, and one more for all of an update; over all that were put off */
+    uint32_t updated; /* tensors that are new, and one more for all of an update; counted on from update to update */
     double sums[SUMS];
 } place;
 
@@ -53,7 +53,7 @@ struct sgt_cpu_group {
     sgt_ranks *r;
     size_t buckets;
     size_t *part;  /* (buckets, ranks + 1): where in the flat arrays each rank's part begins; last: the bucket's end */
-    size_t *end;   /* (buckets + 1): of this rank's pieces, where each bucket's end and the one's before it begin */
+    size_t *end;   /* (buckets + 1): of this rank's pieces bucket b's are end[b + 1] .. end[b] - 1 */
     size_t ready, summed; /* buckets of this step that are complete here, and whose part of this rank is summed */
     int reducing;         /* the micro-step that runs is the step's last */
 
@@ -419,13 +419,13 @@ int sgt_cpu_ranks_share(sgt_cpu_backend *c, int updated, sgt_error *err)
 
 /* ---- an update that is put off: one machine ---- */
 
-static uint32_t tensors(const sgt_cpu_backend *c) { return c->model.layers * SGT_BLOCK_TENSORS; }
+static uint32_t block_tensors(const sgt_cpu_backend *c) { return c->model.layers * SGT_BLOCK_TENSORS; }
 
 void sgt_cpu_ranks_updated(sgt_cpu_backend *c, size_t pieces)
 {
     struct sgt_cpu_group *g = c->group;
     if (!g || !c->behind) return;
-    uint32_t n = g->mine, last = tensors(c);
+    uint32_t n = g->mine, last = block_tensors(c);
     while (n < last && c->blocks[n / SGT_BLOCK_TENSORS].shares[n % SGT_BLOCK_TENSORS] <= pieces) n++;
     if (pieces == c->piece_count) n = last + 1;
     if (n == g->mine) return;
@@ -433,7 +433,7 @@ void sgt_cpu_ranks_updated(sgt_cpu_backend *c, size_t pieces)
     post(&g->places[g->r->rank].updated, g->updates + n);
 }
 
-/* What fails is told by sgt_cpu_ranks_failed: the forward pass has no use for it. */
+/* What fails is told by sgt_cpu_ranks_failed: a forward pass cannot fail. */
 static void await(sgt_cpu_backend *c, uint32_t n)
 {
     struct sgt_cpu_group *g = c->group;
@@ -451,9 +451,9 @@ void sgt_cpu_ranks_await_tensor(sgt_cpu_backend *c, const sgt_cpu_block *l, size
 void sgt_cpu_ranks_await_all(sgt_cpu_backend *c)
 {
     struct sgt_cpu_group *g = c->group;
-    await(c, tensors(c) + 1);
+    await(c, block_tensors(c) + 1);
     if (!g || !c->behind) return;
-    g->updates += tensors(c) + 1;
+    g->updates += block_tensors(c) + 1;
     g->mine = g->theirs = 0;
 }
 
@@ -477,11 +477,15 @@ int sgt_cpu_ranks_puts(sgt_cpu_backend *c, sgt_state what)
 {
     struct sgt_cpu_group *g = c->group;
     if (!g || !g->memory || what == SGT_GRADIENTS) return 1;
+    if (!g->stale && g->rc == SGT_OK) { /* others may still evaluate */
+        g->rc = meet(g, &g->err);
+        g->step = g->now;
+    }
     g->stale = 1;
     return g->r->rank == 0;
 }
 
-int sgt_cpu_ranks_settle(sgt_cpu_backend *c, sgt_error *err)
+int sgt_cpu_ranks_await_puts(sgt_cpu_backend *c, sgt_error *err)
 {
     struct sgt_cpu_group *g = c->group;
     if (!g || !g->stale) return SGT_OK;

@@ -1,6 +1,6 @@
 /* update.c: the end of a step: the gradients' norm, the loss scaler, the optimizer's pass.
  *
- * The pass reads and writes 30 bytes for each parameter and computes next to nothing, while products compute and leave
+ * The pass reads and writes some 30 bytes for each parameter and computes next to nothing, while products compute and leave
  * memory idle. So, but for what the next step begins with, it is put off until that step's forward pass, and done
  * beside the products there (sgt_beside), each weight's before its product is reached, the token embedding's before the
  * head. Whoever else looks at parameters or moments settles it first: no bit depends on when it is done. */
@@ -9,17 +9,25 @@
 
 #include "cpu_backend.h"
 
-static double squared_norm(sgt_cpu_backend *c)
+/* Of all pieces, or of those whose squares nobody has summed yet. */
+static double squares_of_pieces(sgt_cpu_backend *c, int all)
 {
+    double sum = 0;
 #pragma omp parallel for num_threads(c->threads) schedule(static)
     for (size_t i = 0; i < c->piece_count; i++) {
         const sgt_cpu_piece *p = c->pieces + i;
-        c->squares[i] = p->squared ? 0 : c->k->sum_squares(c->grads + p->offset, p->count);
+        c->squares[i] = p->squared && !all ? 0 : c->k->sum_squares(c->grads + p->offset, p->count);
     }
-    double sum = c->head_squares + c->token_squares;
     for (size_t i = 0; i < c->piece_count; i++) sum += c->squares[i];
-    for (size_t i = 0; i < c->model.layers; i++) sum += c->blocks[i].squares;
     return sum;
+}
+
+/* Products sum theirs in float, where those of finite numbers may be too large. */
+static double squared_norm(sgt_cpu_backend *c)
+{
+    double sum = c->head_squares + c->token_squares + squares_of_pieces(c, 0);
+    for (size_t i = 0; i < c->model.layers; i++) sum += c->blocks[i].squares;
+    return isfinite(sum) ? sum : squares_of_pieces(c, 1);
 }
 
 /* n floats; copy: where AdamW is to put what products read, or NULL. */
@@ -62,9 +70,9 @@ void sgt_cpu_settle(sgt_cpu_backend *c)
     c->behind = 0;
 }
 
-/* One thread alone would do the same later. Ranks on several machines send what is new, at once; and a test that
- * overwrites gradients does so then too. */
-static int puts_off(const sgt_cpu_backend *c)
+/* One thread alone would do the same later. Ranks on several machines send what is new, at once. Where a test
+ * overwrites what is no longer used, gradients would be gone. */
+int sgt_cpu_puts_off(const sgt_cpu_backend *c)
 {
     return !c->scrub && (c->group ? c->sharing : c->threads > 1);
 }
@@ -76,7 +84,7 @@ static void begin_update(sgt_cpu_backend *c, uint64_t updates, double lr, double
         c->sgd[decay] = sgt_optim_sgd(&c->optim, lr, scale, decay);
     }
     c->pending = (sgt_beside){.share = update_piece, .of = c, .count = c->piece_count, .rank = (unsigned)c->rank};
-    if ((c->behind = puts_off(c))) sgt_cpu_settle_to(c, c->blocks, SGT_LN1_B);
+    if ((c->behind = sgt_cpu_puts_off(c))) sgt_cpu_settle_to(c, c->blocks, SGT_LN1_B);
     else sgt_cpu_settle(c);
 }
 

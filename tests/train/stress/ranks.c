@@ -15,10 +15,16 @@
 
 enum { ROWS = 2, SEQ = 24, VOCAB = 5003 };
 
+/* What a rank has in the end, flat, and the losses of its evaluations. */
+typedef struct outcome {
+    float *state[SGT_MOMENT2 + 1];
+    double losses;
+} outcome;
+
 typedef struct job {
     sgt_backend_options o; /* ranks aside */
     uint64_t steps;
-    float *params[MOST_RANKS]; /* in the end, flat */
+    outcome ranks[MOST_RANKS];
 } job;
 
 static void fail(const char *what, const char *why)
@@ -49,17 +55,30 @@ static void initialize(sgt_backend *b, const sgt_model *m)
     free(x);
 }
 
-static float *parameters(sgt_backend *b, const sgt_model *m)
+static float *state(sgt_backend *b, const sgt_model *m, sgt_state what)
 {
     sgt_error err;
     float *x = calloc(sgt_model_floats(m), sizeof *x);
-    if (!x) fail("parameters", "out of memory");
+    if (!x) fail("state", "out of memory");
     for (size_t i = 0; i < sgt_model_tensors(m); i++) {
         sgt_tensor t;
         sgt_model_tensor(m, i, &t);
-        if (b->get(b, SGT_PARAMETERS, i, 0, t.count, x + t.offset, &err) < 0) fail("get", err.text);
+        if (b->get(b, what, i, 0, t.count, x + t.offset, &err) < 0) fail("get", err.text);
     }
     return x;
+}
+
+static void step(sgt_backend *b, sgt_rows *rows, const job *j, const sgt_ranks *r, uint64_t s)
+{
+    sgt_error err;
+    uint16_t *tokens = (uint16_t *)rows->tokens;
+    for (uint32_t a = 0; a < j->o.accum; a++) {
+        for (size_t i = 0; i < ROWS * (SEQ + 1); i++)
+            tokens[i] = (uint16_t)(draw(1000 + (s * MOST_RANKS + r->rank) * j->o.accum + a, i) % VOCAB);
+        if (b->micro_step(b, s, a, rows, 1.0 / (ROWS * SEQ * r->size * j->o.accum), &err) < 0)
+            fail("a step", err.text);
+    }
+    if (b->update(b, s, 1e-3, &err) < 0) fail("an update", err.text);
 }
 
 /* Now and then somebody looks between two steps: an evaluation, a read. */
@@ -71,23 +90,48 @@ static void work(void *ctx, sgt_ranks *r)
     sgt_backend_options o = j->o;
     uint16_t tokens[ROWS * (SEQ + 1)];
     sgt_rows rows = {.tokens = tokens};
+    outcome *seen = &j->ranks[r->rank];
     double loss;
     uint64_t targets;
     o.ranks = r;
     if (sgt_cpu_backend_open(&b, &o, &err) < 0) fail("open", err.text);
     initialize(b, &o.model);
     for (uint64_t s = 0; s < j->steps; s++) {
-        for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++)
-            tokens[i] = (uint16_t)(draw(1000 + s * MOST_RANKS + r->rank, i) % VOCAB);
-        if (b->micro_step(b, s, 0, &rows, 1.0 / (ROWS * SEQ * r->size), &err) < 0) fail("a step", err.text);
-        if (b->update(b, s, 1e-3, &err) < 0) fail("an update", err.text);
-        if (s % 4 == 1 && b->eval(b, &rows, &loss, &targets, &err) < 0) fail("an evaluation", err.text);
-        if (s % 4 == 3) free(parameters(b, &o.model));
+        step(b, &rows, j, r, s);
+        if (s % 4 == 3) free(state(b, &o.model, SGT_PARAMETERS));
+        if (s % 4 != 1) continue;
+        if (b->eval(b, &rows, &loss, &targets, &err) < 0) fail("an evaluation", err.text);
+        seen->losses += loss;
+        if (s % 8 == 5) initialize(b, &o.model); /* others may still evaluate */
     }
-    j->params[r->rank] = parameters(b, &o.model);
+    for (int what = SGT_PARAMETERS; what <= SGT_MOMENT2; what++)
+        seen->state[what] = state(b, &o.model, (sgt_state)what);
     b->close(b);
 }
 
+/* All ranks' state is one; losses are of each one's own rows. */
+static void compare(const job *shared, const job *sent, uint32_t ranks)
+{
+    size_t bytes = sgt_model_floats(&shared->o.model) * sizeof(float);
+    for (uint32_t i = 0; i < ranks; i++) {
+        for (int what = SGT_PARAMETERS; what <= SGT_MOMENT2; what++) {
+            if (memcmp(shared->ranks[i].state[what], shared->ranks[0].state[what], bytes) != 0)
+                fail("shared", "other bits in another rank");
+            if (memcmp(sent->ranks[i].state[what], shared->ranks[0].state[what], bytes) != 0)
+                fail("shared", "other bits than where gradients are sent");
+        }
+        if (memcmp(&sent->ranks[i].losses, &shared->ranks[i].losses, sizeof(double)) != 0)
+            fail("shared", "other losses in an evaluation");
+    }
+}
+
+static void forget(job *j)
+{
+    for (uint32_t i = 0; i < MOST_RANKS; i++)
+        for (int what = SGT_PARAMETERS; what <= SGT_MOMENT2; what++) free(j->ranks[i].state[what]);
+}
+
+/* AdamW with the head tied, and with one of its own; SGD, two micro-steps a step. */
 static void train(uint32_t ranks, sgt_precision precision, uint64_t steps)
 {
     sgt_error err;
@@ -95,7 +139,10 @@ static void train(uint32_t ranks, sgt_precision precision, uint64_t steps)
     sgt_backend_options *o = &by->o;
     if (sgt_model_named(&o->model, "3x64x4", &err) < 0) fail("model", err.text);
     o->model.vocab = VOCAB;
-    o->optim = (sgt_optim){.kind = SGT_ADAMW, .beta1 = .9f, .beta2 = .95f, .eps = 1e-8f, .grad_clip = 1};
+    o->model.untied = precision == SGT_PRECISION_BF16;
+    o->accum = precision == SGT_PRECISION_FP16 ? 2 : 1;
+    o->optim = (sgt_optim){.kind = o->accum == 2 ? SGT_SGD : SGT_ADAMW, .beta1 = .9f, .beta2 = .95f, .eps = 1e-8f,
+                           .momentum = .9f, .grad_clip = 1};
     o->batch = ROWS;
     o->seq = SEQ;
     o->threads = 1;
@@ -103,13 +150,9 @@ static void train(uint32_t ranks, sgt_precision precision, uint64_t steps)
     by[1] = by[0];
     as_ranks(ranks, BY_MEMORY, work, &by[0]);
     as_ranks(ranks, BY_SWAP, work, &by[1]);
-    for (int k = 0; k < 2; k++)
-        for (uint32_t i = 0; i < ranks; i++) {
-            if (memcmp(by[k].params[i], by[0].params[0], sgt_model_floats(&o->model) * sizeof(float)) != 0)
-                fail(k ? "sent" : "shared", "other bits");
-            if (k || i) free(by[k].params[i]);
-        }
-    free(by[0].params[0]);
+    compare(&by[0], &by[1], ranks);
+    forget(&by[0]);
+    forget(&by[1]);
 }
 
 int main(int argc, char **argv)
