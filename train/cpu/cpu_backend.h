@@ -209,7 +209,7 @@ void sgt_cpu_ranks_amid(sgt_cpu_backend *c);
  * run's. After it: all ranks have all parameters, or their update is put off; `updated`: they have changed. */
 int sgt_cpu_ranks_total(sgt_cpu_backend *c, double *squares, sgt_error *err);
 int sgt_cpu_ranks_share(sgt_cpu_backend *c, int updated, sgt_error *err);
-/* Of an update that is put off (update.c), on one machine. Tells the others that so many pieces of this rank are new. */
+/* Of an update that is put off (update.c), on one machine. Tells others that so many pieces of this rank are new. */
 void sgt_cpu_ranks_updated(sgt_cpu_backend *c, size_t pieces);
 /* Waits until all ranks' pieces are new: those of this tensor and of what lies before it in blocks; all. */
 void sgt_cpu_ranks_await_tensor(sgt_cpu_backend *c, const sgt_cpu_block *l, size_t tensor);

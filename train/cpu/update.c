@@ -1,7 +1,7 @@
 /* update.c: the end of a step: the gradients' norm, the loss scaler, the optimizer's pass.
  *
- * The pass reads and writes some 30 bytes for each parameter and computes next to nothing, while products compute and leave
- * memory idle. So, but for what the next step begins with, it is put off until that step's forward pass, and done
+ * The pass reads and writes some 30 bytes for each parameter and computes next to nothing, while products compute and
+ * leave memory idle. So, but for what the next step begins with, it is put off until that step's forward pass, and done
  * beside the products there (sgt_beside), each weight's before its product is reached, the token embedding's before the
  * head. Whoever else looks at parameters or moments settles it first: no bit depends on when it is done. */
 #include <math.h>
