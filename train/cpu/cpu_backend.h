@@ -187,6 +187,8 @@ void sgt_cpu_backward(sgt_cpu_backend *c);
 /* What is left of the last update: all of it, or up to a block's tensor, which is what the forward pass reads next. */
 void sgt_cpu_settle(sgt_cpu_backend *c);
 void sgt_cpu_settle_to(sgt_cpu_backend *c, const sgt_cpu_block *l, size_t tensor);
+/* The sum of c->squares, made anew here: of all of c->pieces, or of those whose squares no product has summed. */
+double sgt_cpu_squares(sgt_cpu_backend *c, int all);
 int sgt_cpu_puts_off(const sgt_cpu_backend *c); /* whether updates are put off at all */
 /* The token embedding's row of an id as the last update makes it; p, m and v are C floats of room. */
 const float *sgt_cpu_token(const sgt_cpu_backend *c, int32_t id, float *p, float *m, float *v);

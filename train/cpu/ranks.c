@@ -62,7 +62,7 @@ struct sgt_cpu_group {
     place *places; /* (ranks) */
     float **grads; /* (ranks): everyone's, all of them */
     uint32_t now;  /* what this rank has posted last */
-    uint32_t step; /* and what all had when the step began */
+    uint32_t step; /* and what all had when they met last: a step's buckets are counted from there */
     int stale;     /* the first rank may still be putting parameters there */
     uint32_t updates;      /* what all had posted of updates before the one that is put off */
     uint32_t mine, theirs; /* its tensors that are new here; and that are known to be new in all ranks */
@@ -175,9 +175,11 @@ static int wait_for_all(const struct sgt_cpu_group *g, uint32_t value, sgt_error
     return rc;
 }
 
+/* No bucket is posted or waited for across it: what all have now, the next one is counted from. */
 static int meet(struct sgt_cpu_group *g, sgt_error *err)
 {
     post_now(g);
+    g->step = g->now;
     return wait_for_all(g, g->now, err);
 }
 
@@ -299,9 +301,7 @@ static int wait_for_courier(sgt_cpu_backend *c, sgt_error *err)
     int rc = g->rc;
     pthread_mutex_unlock(&g->lock);
     if (rc < 0) return sgt_fail(err, rc, "%s", g->err.text);
-#pragma omp parallel for num_threads(c->threads) schedule(static)
-    for (size_t i = 0; i < c->piece_count; i++)
-        c->squares[i] = c->k->sum_squares(c->grads + c->pieces[i].offset, c->pieces[i].count);
+    sgt_cpu_squares(c, 1);
     return SGT_OK;
 }
 
@@ -413,7 +413,6 @@ int sgt_cpu_ranks_share(sgt_cpu_backend *c, int updated, sgt_error *err)
     sgt_trace_end(c->trace, from, SGT_TRACE_LOOP, "ranks", "parameters of all ranks");
     g->ready = g->summed = 0;
     g->reducing = 0;
-    g->step = g->now;
     return rc;
 }
 
@@ -460,9 +459,7 @@ void sgt_cpu_ranks_await_all(sgt_cpu_backend *c)
 void sgt_cpu_ranks_embedded(sgt_cpu_backend *c)
 {
     struct sgt_cpu_group *g = c->group;
-    if (!g || !c->behind || g->rc < 0) return;
-    g->rc = meet(g, &g->err);
-    g->step = g->now;
+    if (g && c->behind && g->rc == SGT_OK) g->rc = meet(g, &g->err);
 }
 
 int sgt_cpu_ranks_failed(const sgt_cpu_backend *c, sgt_error *err)
@@ -477,10 +474,7 @@ int sgt_cpu_ranks_puts(sgt_cpu_backend *c, sgt_state what)
 {
     struct sgt_cpu_group *g = c->group;
     if (!g || !g->memory || what == SGT_GRADIENTS) return 1;
-    if (!g->stale && g->rc == SGT_OK) { /* others may still evaluate */
-        g->rc = meet(g, &g->err);
-        g->step = g->now;
-    }
+    if (!g->stale && g->rc == SGT_OK) g->rc = meet(g, &g->err); /* others may still evaluate */
     g->stale = 1;
     return g->r->rank == 0;
 }
@@ -490,9 +484,7 @@ int sgt_cpu_ranks_await_puts(sgt_cpu_backend *c, sgt_error *err)
     struct sgt_cpu_group *g = c->group;
     if (!g || !g->stale) return SGT_OK;
     g->stale = 0;
-    int rc = meet(g, err);
-    g->step = g->now;
-    return rc;
+    return meet(g, err);
 }
 
 /* The rank whose part the float is in, and how many more of its part follow, itself among them. */
@@ -528,9 +520,7 @@ int sgt_cpu_ranks_get(sgt_cpu_backend *c, sgt_state what, size_t at, size_t coun
         else rc = g->r->broadcast(g->r, to, n * sizeof *to, rank, err);
     }
     if (!g->memory || rc < 0) return rc;
-    rc = meet(g, err); /* the owner's next step writes over them */
-    g->step = g->now;
-    return rc;
+    return meet(g, err); /* the owner's next step writes over them */
 }
 
 /* ---- set-up ---- */
@@ -610,7 +600,6 @@ static int map_common(sgt_cpu_backend *c, sgt_error *err)
     if ((rc = touch(c, common * rank / ranks, common * (rank + 1) / ranks, err)) < 0 ||
         (rc = touch(c, common + own * rank, common + own * (rank + 1), err)) < 0 || (rc = meet(g, err)) < 0)
         return rc;
-    g->step = g->now;
     (void)madvise(g->memory, g->bytes, MADV_POPULATE_WRITE); /* what the others have touched: no faults in a step */
     return SGT_OK;
 }

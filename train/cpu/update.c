@@ -9,8 +9,7 @@
 
 #include "cpu_backend.h"
 
-/* Of all pieces, or of those whose squares nobody has summed yet. */
-static double squares_of_pieces(sgt_cpu_backend *c, int all)
+double sgt_cpu_squares(sgt_cpu_backend *c, int all)
 {
     double sum = 0;
 #pragma omp parallel for num_threads(c->threads) schedule(static)
@@ -25,9 +24,9 @@ static double squares_of_pieces(sgt_cpu_backend *c, int all)
 /* Products sum theirs in float, where those of finite numbers may be too large. */
 static double squared_norm(sgt_cpu_backend *c)
 {
-    double sum = c->head_squares + c->token_squares + squares_of_pieces(c, 0);
+    double sum = c->head_squares + c->token_squares + sgt_cpu_squares(c, 0);
     for (size_t i = 0; i < c->model.layers; i++) sum += c->blocks[i].squares;
-    return isfinite(sum) ? sum : squares_of_pieces(c, 1);
+    return isfinite(sum) ? sum : sgt_cpu_squares(c, 1);
 }
 
 /* n floats; copy: where AdamW is to put what products read, or NULL. */
