@@ -1,5 +1,6 @@
 # sgt: one Makefile, no configure. `make help` lists the targets.
-# Variants live in folders of their own: make DEBUG=1, make SAN=address,undefined, make CC=clang.
+# Variants live in folders of their own: make DEBUG=1, make SAN=address,undefined, make CC=clang, make CPU=plain (or
+# avx2: programs and tests that see a CPU of that level, whatever the machine's own is).
 # B=DIR builds elsewhere, V=1 shows the commands.
 
 $(if $(filter memory,$(SAN)),$(if $(findstring clang,$(CC)),,$(error SAN=memory needs CC=clang: gcc has no such sanitizer)))
@@ -7,7 +8,7 @@ $(if $(filter memory,$(SAN)),$(if $(findstring clang,$(CC)),,$(error SAN=memory 
 comma := ,
 empty :=
 space := $(empty) $(empty)
-VARIANT := $(subst $(space),-,$(strip $(if $(DEBUG),debug) $(if $(COVERAGE),coverage) $(subst $(comma),-,$(SAN)) $(if $(filter clang%,$(notdir $(CC))),clang)))
+VARIANT := $(subst $(space),-,$(strip $(if $(DEBUG),debug) $(if $(COVERAGE),coverage) $(subst $(comma),-,$(SAN)) $(CPU) $(if $(filter clang%,$(notdir $(CC))),clang)))
 B ?= build$(if $(VARIANT),/$(VARIANT))
 
 PREFIX ?= /usr/local
@@ -15,7 +16,16 @@ DESTDIR ?=
 OBJCOPY ?= objcopy
 MAKEFLAGS += --no-builtin-rules
 Q := $(if $(V),,@)
-say = $(if $(V),,@printf '  %-5s %s\n' $(1) $(2);)
+
+# What a build shows: on a terminal one line that is drawn again, `[12/322] CC loader/loader.c`; elsewhere a dot a step;
+# with V=1 the commands themselves. $(call say,KIND,FILE) begins a step's command; $(end_line) ends the line of steps.
+# The number of steps is what a dry run of the same goals would do. It is counted when the first step begins.
+STEPS = $(eval STEPS := $(shell $(MAKE) -n --no-print-directory COUNTING=1 $(MAKEOVERRIDES) $(MAKECMDGOALS) 2> /dev/null | \
+            grep -c '^: a step;'))$(STEPS)
+STEPS_DONE :=
+step = $(eval STEPS_DONE += x)$(if $(MAKE_TERMOUT),printf '\033[K  [%d/%d] %s %s\r' $(words $(STEPS_DONE)) $(STEPS) $(1) $(2),printf .)
+say = $(if $(COUNTING),: a step;,$(if $(V),,@$(step);))
+end_line = $(if $(COUNTING)$(V),:,$(if $(STEPS_DONE),printf $(if $(MAKE_TERMOUT),'\033[K','\n'),:))
 
 CFLAGS ?= -gdwarf-4 # clang's version 5 is more than Debian 12's valgrind can read
 OPT := $(if $(DEBUG),-O0,-O2)
@@ -33,6 +43,7 @@ AVX2 := -mavx2 -mfma -mbmi -mbmi2 -mlzcnt -mf16c
 AVX512 := $(AVX2) -mavx512f -mavx512bw -mavx512cd -mavx512dq -mavx512vl
 endif
 flags = $(if $(filter loader/% tokenize/%,$(1)),-Wconversion) \
+        $(if $(CPU),$(if $(filter loader/base/cpu.c,$(1)),-DSGT_CPU_MOST='"$(CPU)"')) \
         $(if $(COVERAGE),$(if $(filter loader/% tokenize/% train/%,$(1)),-O0 --coverage -fprofile-update=atomic)) \
         $(if $(filter kernels/%,$(1)),$(if $(DEBUG),,-O3)) \
         $(if $(filter kernels/% train/% tests/kernels/% tests/train/% tools/sgt-bench.c,$(1)),-fopenmp) \
@@ -108,7 +119,8 @@ HOST_CPP := $(sort $(wildcard tests/kernels/*.cpp tests/kernels/host/*.cpp))
 # Plain C of the CUDA backend, which runs on the host too: matrix products through cuBLASLt.
 GEMM_PARTS := $(addprefix $(B)/obj/kernels/cuda/,gemm.o gemm_cache.o gemm_tune.o)
 HOST_PARTS := $(HOST_CPP:%=$(B)/obj/%.o) $(B)/obj/tests/kernels/harness.o $(GEMM_PARTS)
-CHECK_CUDA := $(B)/tests/check-cuda $(if $(SAN),,$(B)/tests/check-cuda-race) $(B)/tests/check-cuda-pretend
+CHECK_CUDA := $(B)/tests/check-cuda $(B)/tests/check-cuda-pretend
+CHECK_RACE := $(if $(SAN),,$(B)/tests/check-cuda-race)
 
 # The CUDA kernels for a GPU, by nvcc: machine code for sm_80 and sm_90a, and PTX for what came between.
 NVCC ?= nvcc
@@ -132,6 +144,8 @@ HOST_PROGRAMS := $(B)/host/bin/sgt-train $(B)/host/bin/sgt-bench $(B)/host/bin/c
 
 .PHONY: all cuda mpi events gpu-bundle deps demo check check-all check-memory fuzz check-kernels check-cuda check-nvcc install uninstall dist deb clean help
 all: need-packages programs libs cuda mpi events  ## build every program, and the CUDA backend where nvcc is (the default)
+	@$(end_line)
+	@echo 'built $(PROGRAMS) in $(B)/bin'
 
 ifneq ($(HAVE_NVCC),)
 cuda: $(CUDA_LIB)                      ## the CUDA backend alone
@@ -175,8 +189,13 @@ demo:                                  ## the main job on real text, on a CPU, i
 	@tools/deps.sh demo
 	@$(MAKE) $(JOBS) --no-print-directory run-demo
 
-check: deps                            ## every test, within 15 minutes on two cores
-	@$(MAKE) $(JOBS) --no-print-directory run-check
+# Three tiers of tests. Each holds the one before it; tests/run.sh and what it starts read $TIER.
+check: deps                            ## the tests, within 8 minutes on two cores, build included
+	@$(MAKE) $(JOBS) --no-print-directory run-check TIER=check
+
+check-all: deps                        ## lint, nvcc on the CUDA kernels, and the tests that take longer: within 40 minutes
+	@$(MAKE) $(JOBS) --no-print-directory lint
+	@$(MAKE) $(JOBS) --no-print-directory run-check TIER=all
 
 ifneq ($(HAVE_NVCC),)
 check-nvcc: need-packages $(HOST_CU:%=$(B)/obj/device/%.o)  ## nvcc on every CUDA kernel: no warning, no spill, registers
@@ -193,21 +212,6 @@ else
 gpu-bundle:                            ## what tools/gpu-check.sh needs on a machine with a GPU, in build/gpu-bundle
 	@echo 'no $(NVCC), which compiles what the bundle is for' >&2; exit 1
 endif
-
-check-all: check                       ## the tests again: clang, no optimization, sanitizers, all schedules and mutants; lint
-	@$(MAKE) $(JOBS) --no-print-directory lint
-	@! command -v clang > /dev/null && echo 'clang is not there: its build is left out' || \
-	    $(MAKE) $(JOBS) --no-print-directory run-check CC=clang
-	@$(MAKE) $(JOBS) --no-print-directory cuda check-cuda check-nvcc
-	@tests/step/check-step.sh $(B) all
-	@PEAK_ALL=1 tests/cli/run.sh $(B)/bin train-peak
-	@$(MAKE) $(JOBS) --no-print-directory run-check DEBUG=1
-	@$(MAKE) $(JOBS) --no-print-directory run-check SAN=address,undefined
-	@! command -v clang > /dev/null || $(MAKE) $(JOBS) --no-print-directory check-memory
-	@$(MAKE) $(JOBS) --no-print-directory SAN=thread $(STRESS:%=build/thread/tests/stress-%)
-	@for s in $(STRESS); do build/thread/tests/stress-$$s || exit 1; done
-	@$(MAKE) $(JOBS) --no-print-directory SAN=address,undefined build/address-undefined/tests/stress-loader
-	@build/address-undefined/tests/stress-loader
 
 coverage:                              ## which lines of tokenize, loader and train the tests run (SHOW=FILE: there those that never ran)
 	@$(MAKE) $(JOBS) --no-print-directory COVERAGE=1 CC=gcc CXX=g++ run-coverage
@@ -249,8 +253,8 @@ tidy: $(LINT_C:%.c=$(LINT)/%.tidy)     ## clang-tidy alone
 	@tests/lint/lint.sh $(LINT) tidy
 -include $(shell find $(LINT) -name '*.gcc.d' 2> /dev/null)
 
-check-cuda: need-packages $(CHECK_CUDA)  ## the CUDA kernels on the host, without a GPU: four schedules, race mode, all mutants
-	@HOST_CXX='$(HOST_CXX)' tests/kernels/check-cuda.sh $(B) all
+check-cuda: need-packages $(CHECK_CUDA) $(CHECK_RACE)  ## the CUDA kernels on the host, without a GPU: four schedules, race mode, all mutants
+	@HOST_CXX='$(HOST_CXX)' tests/kernels/check-cuda.sh $(B) torture
 
 check-memory: need-packages            ## the memory sanitizer, with clang: text, ids, sampling, formats, on the seeds of fuzzing
 	@command -v clang > /dev/null || { echo "make check-memory needs clang" >&2; exit 1; }
@@ -266,8 +270,26 @@ fuzz: need-packages                    ## looks for bytes that break a property,
 	    $(FUZZ:%=build/fuzz/bin/fuzz-%)
 	@tests/fuzz/run.sh build/fuzz $(or $(FUZZ_SECONDS),60) $(FUZZ)
 
-.PHONY: torture
-torture: need-packages programs $(B)/tests/faults $(B)/tests/faults.so  ## each call disturbed in turn, 500 random kills, an hour of training, ten minutes of fuzzing for each property (TORTURE_KILLS=N, SOAK_SECONDS=N, SEED=N)
+# The tests again in every variant, then what takes hours: each call disturbed in turn, random kills, an hour of
+# training, ten minutes of fuzzing for each property (TORTURE_KILLS=N, SOAK_SECONDS=N, FUZZ_SECONDS=N, SEED=N).
+.PHONY: torture torture-variants torture-runs
+torture: check-all torture-variants torture-runs  ## every variant (clang, no optimization, lesser CPUs, sanitizers) and the exhaustive runs: a day
+AGAIN = $(MAKE) $(JOBS) --no-print-directory run-check TIER=all
+torture-variants: need-packages
+	@! command -v clang > /dev/null && echo 'no clang: left out its build' || $(AGAIN) CC=clang
+	@$(MAKE) $(JOBS) --no-print-directory cuda check-cuda check-nvcc
+	@tests/step/check-step.sh $(B) torture
+	@PEAK_ALL=1 tests/cli/run.sh $(B)/bin train-peak
+	@$(AGAIN) CPU=avx2
+	@$(AGAIN) CPU=plain
+	@$(AGAIN) DEBUG=1
+	@$(AGAIN) SAN=address,undefined
+	@! command -v clang > /dev/null || $(MAKE) $(JOBS) --no-print-directory check-memory
+	@$(MAKE) $(JOBS) --no-print-directory SAN=thread $(STRESS:%=build/thread/tests/stress-%)
+	@for s in $(STRESS); do build/thread/tests/stress-$$s || exit 1; done
+	@$(MAKE) $(JOBS) --no-print-directory SAN=address,undefined build/address-undefined/tests/stress-loader
+	@build/address-undefined/tests/stress-loader
+torture-runs: need-packages programs $(B)/tests/faults $(B)/tests/faults.so
 	@FAULTS_EVERY=1 SCRIPT_SECONDS=36000 SHOW=1 tests/cli/run.sh $(B)/bin -faults
 	@TORTURE_KILLS=$(or $(TORTURE_KILLS),500) SCRIPT_SECONDS=36000 SHOW=1 tests/cli/run.sh $(B)/bin -torture
 	@SOAK_SECONDS=$(or $(SOAK_SECONDS),3600) SCRIPT_SECONDS=36000 SHOW=1 tests/cli/run.sh $(B)/bin -soak
@@ -329,7 +351,7 @@ clean:                                 ## remove build/ (every variant)
 	$(Q)rm -rf build
 
 help:                                  ## this list
-	@echo 'make [TARGET] [V=1] [DEBUG=1] [SAN=address,undefined] [CC=clang] [B=DIR]'
+	@echo 'make [TARGET] [V=1] [DEBUG=1] [SAN=address,undefined] [CC=clang] [CPU=plain] [B=DIR]'
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' Makefile | expand -t 22
 
 .PHONY: need-packages run-demo run-check coverage run-coverage
@@ -338,13 +360,21 @@ need-packages:
 	    { echo "sgt needs these packages: $$missing (make deps installs them)" >&2; exit 1; }
 
 run-demo: $(addprefix $(B)/bin/sgt-,tokenize bench train sample report inspect)
+	@$(end_line)
 	@tools/demo.sh $(B) "$(CORPUS)"
 
-# The CUDA library has to link, which nothing else here shows; in variants it is kept in step where make has built it.
-run-check: $(if $(HAVE_NVCC),$(if $(VARIANT),$(wildcard $(CUDA_LIB)),$(CUDA_LIB)))
+# Which tests run: those of make check, of make check-all, or of a variant in make torture (all).
+TIER ?= check
+
+# From make check-all on, nvcc has to compile and link the CUDA library; in variants it is kept in step where make has
+# built it.
+ifneq ($(TIER),check)
+run-check: $(if $(HAVE_NVCC),$(if $(VARIANT),$(wildcard $(CUDA_LIB)),$(CUDA_LIB))) $(CHECK_RACE)
+endif
 run-check: $(if $(MPICC),$(MPI_LIB:$(B)/%=$(B)/host/%))
 run-check: programs libs events $(SUITES:%=$(B)/tests/test-%) $(B)/tests/check-kernels $(CHECK_CUDA) $(HOST_LIB) $(HOST_PROGRAMS) mpi
-	@HOST_CXX='$(HOST_CXX)' tests/run.sh $(B)
+	@$(end_line)
+	@TIER=$(TIER) HOST_CXX='$(HOST_CXX)' tests/run.sh $(B)
 
 .PHONY: programs libs
 libs: $(PUBLIC:%=$(B)/lib/libsgt-%.a) $(PUBLIC:%=$(B)/lib/libsgt-%.so)  ## libsgt-loader and libsgt-tokenize alone, shared and static, for programs of your own
@@ -524,7 +554,7 @@ $(B)/obj/device/%.o: % $(B)/flags-nvcc
 $(B)/flags: MADE_BY = $(CC) $(ALL_CFLAGS) $(EVENTS_FLAGS)
 $(B)/flags-cxx: MADE_BY = $(HOST_CXX) $(HOST_CXXFLAGS)
 $(B)/flags-nvcc: MADE_BY = $(NVCC) $(NVCCFLAGS)
-$(B)/flags $(B)/flags-cxx $(B)/flags-nvcc: FORCE | need-packages
+$(B)/flags $(B)/flags-cxx $(B)/flags-nvcc: $(if $(COUNTING),,FORCE) | need-packages
 	$(Q)mkdir -p $(@D) && echo "$(MADE_BY)" | cmp -s - $@ || echo "$(MADE_BY)" > $@
 .PHONY: FORCE
 

@@ -1,9 +1,12 @@
 #!/bin/sh
-# run.sh BUILD: every suite that BUILD holds, in turn: Criterion's, check-kernels, the programs. The last line sums them
-# up as "N passed, N failed, N skipped". Exit 1 when anything failed or nothing ran.
+# run.sh BUILD: every suite that BUILD holds, in turn: Criterion's, check-kernels, the programs. $TIER says how much of
+# each: check (make check) or all (the default). The last line sums them up as "N passed, N failed, N skipped". Exit 1
+# when anything failed or nothing ran.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 B=$1
+TIER=${TIER:-all}
+export TIER
 passed=0 failed=0 skipped=0
 log=$(mktemp "${TMPDIR:-/tmp}/sgt-check.XXXXXX")
 trap 'rm -f "$log"' EXIT
@@ -65,7 +68,7 @@ program() { # NAME COMMAND...: one that ends with its own sum
     reports "$name"
 }
 program check-kernels "$B/tests/check-kernels"
-[ ! -x "$B/tests/check-cuda" ] || program "CUDA kernels on the host" tests/kernels/check-cuda.sh "$B"
+[ ! -x "$B/tests/check-cuda" ] || program "CUDA kernels on the host" tests/kernels/check-cuda.sh "$B" "$TIER"
 program "descriptors of cuBLASLt" "$B/tests/check-cublaslt"
 [ ! -x "$B/tests/check-cudnn" ] || program "attention by cuDNN" tests/kernels/check-cudnn.sh "$B"
 [ ! -x "$B/bin/check-step" ] || program "the training step" tests/step/check-step.sh "$B"

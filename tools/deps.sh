@@ -6,7 +6,7 @@
 #   deps.sh all                and what single tests take where they find it: other compilers, checkers, a browser ...
 # What sgt can do without (TensorBoard's events, sgt-report's pictures) comes with the first, where apt-get has it.
 #   deps.sh [build] --missing  prints the missing packages in one line; exit 1 when there are any
-# CUDA, cuDNN and NCCL are never installed, only used where found; Open MPI comes with all.
+# CUDA, cuDNN and NCCL are never installed, only used where found.
 set -u
 
 for_tests=1 for_all=0 for_demo=0
@@ -39,6 +39,8 @@ missing() {
     have zstd || echo zstd
     have pkg-config || echo pkg-config
     have jq || echo jq
+    have mpirun || echo openmpi-bin
+    have mpicc || echo libopenmpi-dev
 }
 pictures() { have gnuplot || echo gnuplot-nox; }
 optional() {
@@ -62,8 +64,6 @@ heavy() {
     have zsh || echo zsh
     have fish || echo fish
     have fio || echo fio
-    have mpirun || echo openmpi-bin
-    have mpicc || echo libopenmpi-dev
     have qemu-aarch64 || echo qemu-user
     have aarch64-linux-gnu-gcc || echo gcc-aarch64-linux-gnu
     links aarch64-linux-gnu-gcc || echo libc6-dev-arm64-cross
@@ -102,9 +102,42 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 log=$(mktemp "${TMPDIR:-/tmp}/sgt-deps.XXXXXX")
 trap 'rm -f "$log"' EXIT
+# apt-get's own words go to the log. Its progress ("dlstatus:3:25.0:Retrieving file 3 of 12") is shown in words: on a
+# terminal in one line that is drawn again, elsewhere in a line for each quarter of the way.
 apt() {
-    $sudo env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends -o Dpkg::Use-Pty=0 \
-        -o DPkg::Lock::Timeout=300 "$@" >> "$log" 2>&1
+    {
+        $sudo env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends -o Dpkg::Use-Pty=0 \
+            -o DPkg::Lock::Timeout=300 -o APT::Status-Fd=1 "$@" 2>&1
+        echo "exit:$?"
+    } | show_progress
+}
+
+show_progress() { # returns apt-get's exit code
+    code=1 shown=
+    while IFS= read -r line; do
+        case $line in
+        dlstatus:*) progress downloading "$line" ;;
+        pmstatus:*) progress installing "$line" ;;
+        exit:*) code=${line#exit:} ;;
+        *) printf '%s\n' "$line" >> "$log" ;;
+        esac
+    done
+    [ ! -t 1 ] || printf '\r\033[K'
+    return "$code"
+}
+
+progress() { # VERB KIND:WHAT:PERCENT:TEXT
+    percent=${2#*:*:}
+    percent=${percent%%:*}
+    percent=${percent%%.*}
+    case $percent in '' | *[!0-9]*) return ;; esac
+    if [ -t 1 ]; then
+        printf '\r\033[K  %s: %s %%' "$1" "$percent"
+        return
+    fi
+    quarter="$1: $((percent / 25 * 25)) %"
+    [ "$quarter" = "$shown" ] || printf '  %s\n' "$quarter"
+    shown=$quarter
 }
 
 needed() {

@@ -34,7 +34,12 @@ static int detect(void)
 static int machine(void)
 {
     int level = __atomic_load_n(&detected, __ATOMIC_RELAXED);
-    if (level < 0) __atomic_store_n(&detected, level = detect(), __ATOMIC_RELAXED);
+    if (level >= 0) return level;
+    level = detect();
+#ifdef SGT_CPU_MOST /* make CPU=plain: a lesser machine, for tests */
+    while (level > 0 && strcmp(names[level], SGT_CPU_MOST) != 0) level--;
+#endif
+    __atomic_store_n(&detected, level, __ATOMIC_RELAXED);
     return level;
 }
 

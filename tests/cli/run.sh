@@ -1,7 +1,8 @@
 #!/bin/sh
 # run.sh BIN [PATTERN]: runs tests/cli/*.sh (those whose name contains PATTERN) against the programs in BIN, each in an
-# empty folder, AT_ONCE (2) at a time, and none that LEFT_OUT, a regular expression, has. A line each as it ends, and
-# with SHOW=1 what it said; the last line is "N passed, N failed, N skipped". Exit 1 when one failed.
+# empty folder, AT_ONCE (2) at a time, and none that LEFT_OUT, a regular expression, has. With TIER=check none that has
+# a line "# In make check-all only: WHY". A line each as it ends, and with SHOW=1 what it said; the last line is
+# "N passed, N failed, N skipped". Exit 1 when one failed.
 set -u
 
 # One script, for the rest of this file.
@@ -13,6 +14,8 @@ if [ "$1" = --one ]; then
     mkdir "$CLI_WORK/$name"
     (cd "$CLI_WORK/$name" && exec timeout -k 5 "${SCRIPT_SECONDS:-900}" sh "$script") > "$out" 2>&1 < /dev/null ||
         code=$?
+    times > "$out.times"
+    echo "$(date +%s) $name $(tail -1 "$out.times")" >> /tmp/cli-times
     chmod -R u+rwx "$CLI_WORK/$name" 2> /dev/null
     rm -rf "${CLI_WORK:?}/$name"
     {
@@ -36,6 +39,7 @@ export GOMP_SPINCOUNT=1000 # as the programs set it themselves, by beginning onc
 trap 'chmod -R u+rwx "$CLI_WORK" 2>/dev/null; rm -rf "$CLI_WORK"' EXIT
 trap 'exit 130' INT TERM
 for script in "$ROOT"/tests/cli/*.sh; do
+    [ "${TIER:-all}" != check ] || ! grep -q '^# In make check-all only: ' "$script" || continue
     case $(basename "$script" .sh) in lib | run) ;; *"$PATTERN"*) echo "$script" ;; esac
 done | grep -vE "/(${LEFT_OUT:-})\.sh\$" > "$CLI_WORK/scripts"
 xargs -r -d '\n' -n 1 -P "${AT_ONCE:-2}" sh "$ROOT/tests/cli/run.sh" --one < "$CLI_WORK/scripts"

@@ -1,9 +1,11 @@
 #!/bin/sh
-# check-cuda.sh BUILD [all]: the CUDA kernels on the host: one schedule, race mode, three planted bugs in turn; all:
-# four schedules and every planted bug. The last line is "N passed, N failed, N skipped".
+# check-cuda.sh BUILD [check|all|torture]: the CUDA kernels on the host. check: under one schedule. all (the default):
+# in race mode, which includes that, and three of the planted bugs in turn. torture: four schedules too, and every planted bug.
+# The last line is "N passed, N failed, N skipped".
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 B=$1
+tier=${2:-all}
 log=$(mktemp "${TMPDIR:-/tmp}/sgt-cuda.XXXXXX")
 trap 'rm -f "$log"' EXIT
 passed=0 failed=0
@@ -79,11 +81,12 @@ else
 fi
 
 schedules=0
-[ "${2:-}" != all ] || schedules="0 1 2 3"
+[ "$tier" != torture ] || schedules="0 1 2 3"
 for schedule in $schedules; do run "$B/tests/check-cuda" --schedule "$schedule"; done
-if [ -x "$B/tests/check-cuda-race" ]; then
+if [ "$tier" != check ] && [ -x "$B/tests/check-cuda-race" ]; then
     run "$B/tests/check-cuda-race"
-    run tests/kernels/mutants/run.sh "$B" "${2:-3}"
+    [ "$tier" = torture ] && bugs=all || bugs=3
+    run tests/kernels/mutants/run.sh "$B" $bugs
 fi
 echo "$passed passed, $failed failed, 0 skipped"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

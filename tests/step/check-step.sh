@@ -1,11 +1,11 @@
 #!/bin/sh
-# check-step.sh BUILD [all]: the whole training step on the CPU, and the CUDA backend's on the host: in fp32 and bf16
+# check-step.sh BUILD [torture]: the whole training step on the CPU, and the CUDA backend's on the host: in fp32 and bf16
 # and over the first steps of the curves; or in every precision and all 200 steps, but of the largest model only 20 on
 # the host, and 200 there in fp32: half an hour. The last line is "N passed, N failed, N skipped".
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 B=$1
-[ "${2:-}" = all ] && quiet='' || quiet='|loss off by .* on the mean' # how far curves lie from PyTorch's
+[ "${2:-}" = torture ] && quiet='' || quiet='|loss off by .* on the mean' # how far curves lie from PyTorch's
 passed=0 failed=0 skipped=0
 log=$(mktemp "${TMPDIR:-/tmp}/sgt-step.XXXXXX")
 trap 'rm -f "$log"' EXIT
@@ -21,7 +21,7 @@ run() { # COMMAND...
 }
 
 host=$B/host/bin/check-step
-if [ "${2:-}" = all ]; then
+if [ "${2:-}" = torture ]; then
     run "$B/bin/check-step" --device cpu
     run "$host" --device cuda --steps 20
     for curve in curve_odd curve_deep; do run "$host" --device cuda --case $curve; done
