@@ -1,0 +1,34 @@
+# What make shows while it builds: a dot a step, on a terminal one line with a counter, with V=1 the commands; and which
+# tests each tier of them holds.
+. "$ROOT/tests/cli/lib.sh"
+unset MAKEFLAGS MFLAGS MAKELEVEL MAKE_TERMOUT
+build() { make -C "$ROOT" --no-print-directory "B=$PWD/b" "$@" "$PWD/b/tests/faults" "$PWD/b/tests/faults.so"; }
+
+run 0 build
+stdout_is ..
+stderr_is ''
+run 0 build
+stdout_matches 'is up to date'
+rm -rf b
+run 0 build V=1
+[ "$(grep -cE '^mkdir .* -o .*/b/tests/faults' .stdout)" -eq 2 ] || fail 'not the two commands'
+
+command -v script > /dev/null || skip 'script is not there: nothing was shown on a terminal'
+rm -rf b
+script -qec "make -C '$ROOT' --no-print-directory 'B=$PWD/b' '$PWD/b/tests/faults' '$PWD/b/tests/faults.so'" /dev/null \
+    < /dev/null > shown 2>&1 || fail "exit $?: $(cat shown)"
+tr '\r' '\n' < shown | sed 's/\x1b\[K//g' | grep -v '^$' > lines
+[ "$(cat lines)" = '  [1/2] CC tests/faults/faults.c
+  [2/2] CC tests/faults/shim.c' ] || fail "on a terminal: $(cat lines)"
+
+# Tiers: each script is in make check, or says why it is in make check-all only; run.sh takes them so.
+mkdir -p tree/tests/cli
+cp "$ROOT/tests/cli/run.sh" tree/tests/cli
+echo exit 0 > tree/tests/cli/short.sh
+printf '# A long one.\n# In make check-all only: an hour.\nexit 0\n' > tree/tests/cli/long.sh
+run 0 env TIER=check tree/tests/cli/run.sh "$BIN"
+stdout_is 'ok    short
+1 passed, 0 failed, 0 skipped'
+run 0 env -u TIER tree/tests/cli/run.sh "$BIN"
+stdout_has 'ok    long'
+stdout_has '2 passed, 0 failed, 0 skipped'
