@@ -1,5 +1,6 @@
 # What asks nothing but a compiler of aarch64 (gcc-aarch64-linux-gnu): every source of loader and tokenize compiles
 # there without a warning, and GPT-2's tables are found in the object they are in.
+# In make check-all only: it compiles the library and sgt-tokenize for another machine.
 . "$ROOT/tests/cli/lib.sh"
 CC=aarch64-linux-gnu-gcc
 command -v $CC > /dev/null || skip "no $CC (tools/deps.sh all)"

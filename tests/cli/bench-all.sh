@@ -1,5 +1,6 @@
 # sgt-bench all: its page and what that holds, what is left out and why, and that nothing stays behind. Speeds are
 # looked at by people, not by this test.
+# In make check-all only: it runs a benchmark of everything.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/bench.inc"
 XDG_CACHE_HOME=$PWD/cache TMPDIR=$PWD/tmp

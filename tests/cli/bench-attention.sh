@@ -1,4 +1,5 @@
 # sgt-bench attention: its table, its JSON, and what it refuses. Speeds are looked at by people, not by this test.
+# In make check-all only: it measures every attention on the host.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/bench.inc"
 XDG_CACHE_HOME=$PWD/cache

@@ -1,4 +1,5 @@
 # make deb: packages that lintian accepts, and that work where they are unpacked, asking for no compiler.
+# In make check-all only: it builds packages and checks them with lintian.
 . "$ROOT/tests/cli/lib.sh"
 unset MAKEFLAGS MFLAGS MAKELEVEL
 for tool in dpkg-deb dpkg-shlibdeps dpkg-gencontrol lintian; do

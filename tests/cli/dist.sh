@@ -1,4 +1,5 @@
 # make dist: all that git tracks, the same bytes each time, from a clone and from what was unpacked; builds by itself.
+# In make check-all only: it builds what it unpacks.
 . "$ROOT/tests/cli/lib.sh"
 unset MAKEFLAGS MFLAGS MAKELEVEL
 dist() { # TREE OUT

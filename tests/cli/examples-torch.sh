@@ -1,4 +1,5 @@
 # loader/examples/batches.py with torch: what the loader wrote is what the tensors hold.
+# In make check-all only: it loads PyTorch.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/python.inc"
 python_with torch 'PYTHON=... names one'

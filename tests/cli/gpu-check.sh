@@ -1,5 +1,6 @@
 # gpu-check.sh without a GPU: what it would do; and with programs that stand in for everything a GPU is needed for, what
 # it makes of good figures, bad ones, none, and of being cut short. Then check-cuda-device, with the host as its device.
+# In make check-all only: it runs all kernels on the host, as a GPU would.
 . "$ROOT/tests/cli/lib.sh"
 [ ! -e /dev/nvidia0 ] || skip 'there is a GPU here: tools/gpu-check.sh itself shows more'
 check=$ROOT/tools/gpu-check.sh

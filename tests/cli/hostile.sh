@@ -1,5 +1,6 @@
 # hostile.sh: files made to do harm: each ends in one line that says why, shows no control character, stays within a
 # bound on memory that is the system's, and touches nothing outside its folder.
+# In make check-all only: it tries some 170 files.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 

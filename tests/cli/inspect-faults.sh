@@ -1,6 +1,7 @@
 # sgt-inspect, disturbed at each call in turn (faults.inc): what it prints is what it prints undisturbed, or it says
 # what is wrong. --merge: what has a name in OUT is whole, a set that was there is there until the new one has its
 # names, and a failure takes back what it made.
+# In make check-all only: it disturbs hundreds of calls.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/faults.inc"
 . "$ROOT/tests/cli/train.inc"

@@ -1,5 +1,6 @@
 # The loader's vectors of aarch64, on any machine with that compiler and qemu (gcc-aarch64-linux-gnu, qemu-user): the
 # tests of rows, with a few lines in Criterion's place.
+# In make check-all only: it runs in emulation.
 . "$ROOT/tests/cli/lib.sh"
 CC=aarch64-linux-gnu-gcc
 command -v $CC > /dev/null && command -v qemu-aarch64 > /dev/null || skip "no $CC and qemu-aarch64"

@@ -1,6 +1,7 @@
 # sgt-tokenize --train-vocab, sgt-sample, sgt-report and sgt-bench, disturbed at each call in turn (faults.inc): what
 # they print and write is what they do undisturbed (sgt-bench: but for its figures), or they say what is wrong and leave
 # nothing half done.
+# In make check-all only: it disturbs hundreds of calls.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/faults.inc"
 . "$ROOT/tests/cli/train.inc"

@@ -1,5 +1,6 @@
 # A page of sgt-report in a browser (Chromium, without a window): no message on its console, nothing wider than the
 # screen, words large enough and colours strong enough, light and dark. What it looks like is kept in build/report/.
+# In make check-all only: it opens pages in a browser.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 command -v chromium > /dev/null || skip 'chromium is not there (make deps gets it with tools/deps.sh all)'

@@ -1,8 +1,8 @@
 #!/bin/sh
 # run.sh BIN [PATTERN]: runs tests/cli/*.sh (those whose name contains PATTERN) against the programs in BIN, each in an
 # empty folder, AT_ONCE (2) at a time, and none that LEFT_OUT, a regular expression, has. With TIER=check none that has
-# a line "# In make check-all only: WHY". A line each as it ends, and with SHOW=1 what it said; the last line is
-# "N passed, N failed, N skipped". Exit 1 when one failed.
+# a line "# In make check-all only: WHY". A line each as it ends, and with SHOW=1 what it said; TIMES=FILE gets a line
+# each with its name and the CPU time it took. The last line is "N passed, N failed, N skipped". Exit 1 when one failed.
 set -u
 
 # One script, for the rest of this file.
@@ -14,8 +14,7 @@ if [ "$1" = --one ]; then
     mkdir "$CLI_WORK/$name"
     (cd "$CLI_WORK/$name" && exec timeout -k 5 "${SCRIPT_SECONDS:-900}" sh "$script") > "$out" 2>&1 < /dev/null ||
         code=$?
-    times > "$out.times"
-    echo "$(date +%s) $name $(tail -1 "$out.times")" >> /tmp/cli-times
+    [ -z "${TIMES:-}" ] || { times > "$out.times" && echo "$name $(tail -1 "$out.times")" >> "$TIMES"; }
     chmod -R u+rwx "$CLI_WORK/$name" 2> /dev/null
     rm -rf "${CLI_WORK:?}/$name"
     {

@@ -2,6 +2,7 @@
 # command each time, with other threads: OUT ends with the bytes of an undisturbed one, whole shards are never made
 # again, and what has a name is whole at any moment. Several kinds of run in turn, shuffled and without duplicates too,
 # two of them with three ranks side by side. SEED=N has the same moments again, as far as a machine repeats itself.
+# In make check-all only: it kills and resumes over and over.
 . "$ROOT/tests/cli/lib.sh"
 work_in_memory
 wanted=${TORTURE_KILLS:-12} seed=${SEED:-$$}

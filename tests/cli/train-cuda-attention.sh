@@ -1,5 +1,6 @@
 # sgt-train --attention on CUDA, with the host in the GPU's place (build/host): which path a run takes and what it says
 # of it; a path that was asked for by name and cannot serve is refused by that name.
+# In make check-all only: it trains on the host in place of a GPU.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 cuda_on_the_host

@@ -1,5 +1,6 @@
 # sgt-train --device cuda --profile, with the host in the GPU's place (build/host): what the device did is in the trace,
 # each kernel in its layer, whether a graph launched it or the host.
+# In make check-all only: it trains on the host in place of a GPU.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 cuda_on_the_host

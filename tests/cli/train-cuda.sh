@@ -1,5 +1,6 @@
 # sgt-train --device cuda, with the host in the GPU's place (build/host): the bits of a run do not depend on the order
 # that streams happen to run in, on graphs, overlap or a resume; runs move between CPU and CUDA.
+# In make check-all only: it trains on the host in place of a GPU.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 cuda_on_the_host

@@ -1,4 +1,5 @@
 # sgt-train --estimate-memory: a table of at most 100 columns, or a document, that agrees with itself; nothing is run.
+# In make check-all only: it trains models of several sizes.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 data d

@@ -1,4 +1,5 @@
 # RUN/memory.jsonl: which bytes are in use in which part of a step, of two steps, on the CPU and on CUDA (on the host).
+# In make check-all only: it trains models of several sizes.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 data d

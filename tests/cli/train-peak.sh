@@ -1,6 +1,7 @@
 # sgt-train --estimate-memory against what the process holds at its highest, over batch sizes and levels of recompute:
 # within 5 % of it. In make check some of them, with PEAK_ALL=1 (make check-all) all twelve, with both readers. SHOW=1
 # has run.sh print the table.
+# In make check-all only: it trains models of several sizes.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 ! grep -q __asan_init "$BIN/sgt-train" || skip 'a sanitizer has memory of its own'

@@ -1,6 +1,7 @@
 # sgt-train on two ranks, each a process with the host in its GPU's place and NCCL's stand-in between them, started with
 # torchrun's variables and by mpirun: the losses of one rank, checkpoints that either goes on from, one message when a
 # rank fails, dies or is interrupted.
+# In make check-all only: it trains on the host in place of several GPUs.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 . "$ROOT/tests/cli/ranks.inc"

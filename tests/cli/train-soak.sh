@@ -2,6 +2,7 @@
 # random moments and resumed: within a life memory does not grow by more than 1 % once two checkpoints are written, nor
 # over all of them; the fewest open descriptors are the same all the time; the log has every step once.
 # SEED=N has the same lives again.
+# In make check-all only: it trains for a while, with a kill now and then.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 is_sanitized && skip 'a sanitizer keeps for a while what is freed'

@@ -1,5 +1,6 @@
 # sgt-train --skip-spikes: a batch of what does not belong there leaves no trace in the run but its own line; on the
 # CPU, and on CUDA with the host in the GPU's place.
+# In make check-all only: it trains hundreds of steps on the host in place of a GPU.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 work_in_memory

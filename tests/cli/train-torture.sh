@@ -1,6 +1,7 @@
 # sgt-train killed (SIGKILL) at TORTURE_KILLS random moments (20; make torture: 500) and resumed each time: runs end
 # with the log and the checkpoints of undisturbed ones. Several kinds of run in turn; some lives have another reader and
 # other threads than the one before. SEED=N has the same moments again, as far as a machine repeats itself.
+# In make check-all only: it kills and resumes over and over.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 work_in_memory

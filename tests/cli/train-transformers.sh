@@ -1,4 +1,5 @@
 # Checkpoints as transformers sees them: loaded without a word, the same loss to 1e-5, the tokenizer too.
+# In make check-all only: it loads PyTorch and transformers.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 for python in ${PYTHON:-python3} /usr/bin/python3; do

@@ -1,5 +1,6 @@
 # No program leaks, and none reads what was never written. Not the uring reader: valgrind does not see what the kernel
 # writes through a ring.
+# In make check-all only: valgrind slows every program down.
 . "$ROOT/tests/cli/lib.sh"
 command -v valgrind > /dev/null || skip "no valgrind"
 grep -q fsanitize "$BIN/../flags" && skip "built with sanitizers, which valgrind cannot run"
