@@ -47,7 +47,6 @@ flags = $(if $(filter loader/% tokenize/%,$(1)),-Wconversion) \
         $(if $(COVERAGE),$(if $(filter loader/% tokenize/% train/%,$(1)),-O0 --coverage -fprofile-update=atomic)) \
         $(if $(filter kernels/%,$(1)),$(if $(DEBUG),,-O3)) \
         $(if $(filter kernels/% train/% tests/kernels/% tests/train/% tools/sgt-bench.c,$(1)),-fopenmp) \
-        $(if $(filter train/log/events.c tests/train/%,$(1)),$(EVENTS_FLAGS)) \
         $(if $(filter kernels/cuda/nvtx.c tests/kernels/cudnn/names.c,$(1)),$(CUDA_INCLUDE)) \
         $(if $(filter %_avx2.c,$(1)),$(AVX2)) \
         $(if $(filter %_avx512.c,$(1)),$(AVX512)) \
@@ -65,15 +64,10 @@ SRC_train := train $(addprefix train/,model data memory cpu run log generate) # 
 SRC_cli := tools/cli
 lib = $(foreach l,$(1),$(B)/obj/libsgt-$(l).a)
 
-# TensorBoard's events, where protobuf-c is: its compiler and its header.
-PROTOC_C := $(and $(shell echo '\#include <protobuf-c/protobuf-c.h>' | $(CC) -E -x c - > /dev/null 2>&1 && echo yes),\
-                  $(shell command -v protoc-c 2> /dev/null))
-EVENTS_FLAGS := $(if $(PROTOC_C),-DSGT_PROTOBUF_C -I$(B)/gen)
-
 LD_loader := -lxxhash -luring -ljansson
 LD_tokenize := -lutf8proc -lpcre2-8 -lxxhash -ljansson -lz -lzstd -lm
 LD_kernels := -fopenmp -ldl -lm
-LD_train := -fopenmp -lxxhash -ljansson $(if $(PROTOC_C),-lprotobuf-c) -lm
+LD_train := -fopenmp -lxxhash -ljansson -lm
 LD_cli := -ljansson -lm
 
 # What others link, as libsgt-NAME.a and libsgt-NAME.so: NAME/sgt_NAME.symbols and what these need, every other name made
@@ -142,8 +136,8 @@ HOST_C := $(filter-out $(HOST_STANDS:tests/kernels/host/%.cpp=kernels/cuda/%.c),
 HOST_LIB := $(B)/host/lib/libsgt-cuda.so
 HOST_PROGRAMS := $(B)/host/bin/sgt-train $(B)/host/bin/sgt-bench $(B)/host/bin/check-step
 
-.PHONY: all cuda mpi events gpu-bundle deps demo check check-all check-memory fuzz check-kernels check-cuda check-nvcc install uninstall dist deb clean help
-all: need-packages programs libs cuda mpi events  ## build every program, and the CUDA backend where nvcc is (the default)
+.PHONY: all cuda mpi gpu-bundle deps demo check check-all check-memory fuzz check-kernels check-cuda check-nvcc install uninstall dist deb clean help
+all: need-packages programs libs cuda mpi  ## build every program, and the CUDA backend where nvcc is (the default)
 	@$(end_line)
 	@echo 'built $(PROGRAMS) in $(B)/bin'
 
@@ -164,20 +158,6 @@ mpi:
 	@echo 'no mpicc (libopenmpi-dev): left out mpirun and srun, several ranks need torchrun'
 endif
 
-ifneq ($(PROTOC_C),)
-events:
-$(B)/gen/events.pb-c.c: train/log/events.proto
-	$(call say,GEN,$@)mkdir -p $(@D) && $(PROTOC_C) --proto_path=$(<D) --c_out=$(@D) $<
-$(B)/gen/events.pb-c.h: $(B)/gen/events.pb-c.c ;
-$(B)/obj/gen/events.pb-c.o: $(B)/gen/events.pb-c.c $(B)/flags
-	$(call say,CC,$<)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -c -o $@ $<
-$(B)/obj/train/log/events.o: $(B)/gen/events.pb-c.h
-$(B)/obj/libsgt-train.a: $(B)/obj/gen/events.pb-c.o
-else
-events:
-	@echo 'no protobuf-c (protobuf-c-compiler, libprotobuf-c-dev): left out TensorBoard events, log.jsonl is there'
-endif
-
 deps:                                  ## install what is missing (apt-get; sudo where not root)
 	@tools/deps.sh
 
@@ -186,7 +166,7 @@ JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 2))
 
 # demo and check are the first thing a newcomer types: they see to the packages, then start make anew, which finds them.
 demo:                                  ## the main job on real text, on a CPU, in under 3 minutes (CORPUS=DIR: yours)
-	@tools/deps.sh demo
+	@tools/deps.sh build
 	@$(MAKE) $(JOBS) --no-print-directory run-demo
 
 # Three tiers of tests. Each holds the one before it; tests/run.sh and what it starts read $TIER.
@@ -551,7 +531,7 @@ $(B)/obj/device/%.o: % $(B)/flags-nvcc
 	    { grep -vE 'ptxas info|^ +[0-9]+ bytes stack' $(@:.o=.log) >&2; rm -f $@; exit 1; }
 
 # Objects are made anew when the compiler or its flags change.
-$(B)/flags: MADE_BY = $(CC) $(ALL_CFLAGS) $(EVENTS_FLAGS)
+$(B)/flags: MADE_BY = $(CC) $(ALL_CFLAGS)
 $(B)/flags-cxx: MADE_BY = $(HOST_CXX) $(HOST_CXXFLAGS)
 $(B)/flags-nvcc: MADE_BY = $(NVCC) $(NVCCFLAGS)
 $(B)/flags $(B)/flags-cxx $(B)/flags-nvcc: $(if $(COUNTING),,FORCE) | need-packages

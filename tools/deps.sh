@@ -2,17 +2,14 @@
 # deps.sh: what sgt needs from the system, and what is missing of it.
 #   deps.sh                    installs what is missing with apt-get (sudo where not root)
 #   deps.sh build              the same, without what only the tests need
-#   deps.sh demo               what build does, and gnuplot
 #   deps.sh all                and what single tests take where they find it: other compilers, checkers, a browser ...
-# What sgt can do without (TensorBoard's events, sgt-report's pictures) comes with the first, where apt-get has it.
 #   deps.sh [build] --missing  prints the missing packages in one line; exit 1 when there are any
 # CUDA, cuDNN and NCCL are never installed, only used where found.
 set -u
 
-for_tests=1 for_all=0 for_demo=0
+for_tests=1 for_all=0
 case ${1:-} in
 build) for_tests=0 && shift ;;
-demo) for_tests=0 for_demo=1 && shift ;;
 all) for_all=1 && shift ;;
 esac
 
@@ -41,12 +38,6 @@ missing() {
     have jq || echo jq
     have mpirun || echo openmpi-bin
     have mpicc || echo libopenmpi-dev
-}
-pictures() { have gnuplot || echo gnuplot-nox; }
-optional() {
-    have protoc-c || echo protobuf-c-compiler
-    have_header protobuf-c/protobuf-c.h || echo libprotobuf-c-dev
-    pictures
 }
 # Each is a test that says SKIP where it is not there.
 heavy() {
@@ -79,12 +70,8 @@ if [ "${1:-}" = --missing ]; then
     echo "$packages"
     exit 1
 fi
-wants() {
-    [ $for_demo -eq 0 ] || pictures
-    [ $for_tests -eq 0 ] || optional
-    [ $for_all -eq 0 ] || heavy
-}
-wanted=$(wants | tr '\n' ' ' | sed 's/ $//')
+wanted=
+[ $for_all -eq 0 ] || wanted=$(heavy | tr '\n' ' ' | sed 's/ $//')
 [ -z "$packages$wanted" ] && exit 0
 
 if ! have apt-get; then

@@ -15,10 +15,6 @@ static int open_events(sgt_watch *w, sgt_error *err)
 {
     const sgt_trainer *t = w->t;
     if (!t->run || t->state.step >= t->s->steps) return SGT_OK;
-    if (!sgt_events_built()) {
-        sgt_say(&t->o->notice, "no TensorBoard events: sgt was built without protobuf-c (make deps gets it)");
-        return SGT_OK;
-    }
     char *folder = sgt_join(t->o->run, "tb");
     if (!folder) return sgt_fail(err, SGT_ENOMEM, "%s/tb: out of memory", t->o->run);
     int rc = sgt_events_open(&w->events, folder, t->state.step, err);

@@ -9,7 +9,7 @@
 
 typedef struct sgt_watch {
     const sgt_trainer *t;
-    sgt_events *events; /* NULL: this rank writes none, or the build has none */
+    sgt_events *events; /* NULL: this rank writes none */
     double flops;       /* of a token */
     double start, epoch_start, epoch_loss; /* sum of losses since the last epoch's line, and when that was */
     uint64_t epoch_steps;

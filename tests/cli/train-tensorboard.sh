@@ -9,7 +9,6 @@ done
 data d
 validation d
 run 0 sgt-train --quiet $small --eval-every 4 --save-every 3 --steps 8 --run whole
-[ -d whole/tb ] || skip 'built without protobuf-c'
 run 0 $python "$ROOT/tests/train/check_tensorboard.py" whole 1
 stdout_matches '^1[0-9] scalars of 8 steps$'
 

@@ -28,8 +28,6 @@ Test(events, crc32c)
     cr_expect_eq(sgt_crc32c_masked("123456789", 9), (crc / 32768 | crc << 17) + 0xa282ead8u);
 }
 
-#ifdef SGT_PROTOBUF_C
-
 /* ---- a reader ---- */
 
 typedef struct event {
@@ -265,18 +263,51 @@ Test(events, files_that_cannot_be_written)
     cr_assert_lt(sgt_events_open(&e, "/dev/null/tb", 0, &err), 0);
 }
 
-#else
+/* ---- the same bytes as protobuf-c's ---- */
 
-Test(events, left_out)
+/* fixtures/events.bin was written by sgt_events_open at step 300 and three times sgt_events_add, when protobuf-c still
+ * encoded events. All bytes are required but those of the time: 8 behind the first key, which are taken over here
+ * together with the sum of them. */
+static void take_times(unsigned char *ours, const unsigned char *theirs, size_t n)
 {
-    sgt_events *e;
-    sgt_error err;
-    cr_assert_eq(sgt_events_open(&e, in_folder("tb"), 0, &err), SGT_EUNSUPPORTED);
-    cr_expect(strstr(err.text, "/tb: built without protobuf-c, which TensorBoard's events need"), "%s", err.text);
-    must_train(tiny(2), "r", 0);
-    cr_expect(strstr(said, "no TensorBoard events: sgt was built without protobuf-c (make deps gets it)\n"), "%s",
-              said);
-    cr_expect_not(exists("r/tb"));
+    for (size_t at = 0; at + 21 <= n;) {
+        uint64_t length = little_endian(theirs + at, 8);
+        cr_assert(length <= n - at - 16);
+        memcpy(ours + at + 13, theirs + at + 13, 8);
+        uint32_t sum = sgt_crc32c_masked(ours + at + 12, length);
+        for (size_t i = 0; i < 4; i++) ours[at + 12 + length + i] = (unsigned char)(sum >> 8 * i);
+        at += length + 16;
+    }
 }
 
-#endif
+Test(events, the_bytes_are_those_of_protobuf_c)
+{
+    static const sgt_metrics steps[] = {
+        {.loss = 10.8249, .lr = 3e-4, .loss_scale = 1, .tokens = 512, .ms_per_step = 12.5, .tokens_per_s = 40960,
+         .peak_bytes = 123456789},
+        {.step = 300, .loss = (double)NAN, .grad_norm = HUGE_VAL, .lr = -0.0, .loss_scale = 65536, .skipped = 3,
+         .skipping = 1, .spikes = 2, .evaluated = 1, .val_loss = 5.25, .tokens = (uint64_t)1 << 40, .epoch = 1.5,
+         .mfu = .4, .mfu_datasheet = .3, .data_wait_ms = 1e-3},
+        {.step = (uint64_t)1 << 40, .loss = 1e-44, .grad_norm = 1e39, .lr = 1e30, .tokens = 1}};
+    char names[4][192], *ours;
+    unsigned char theirs[1024];
+    size_t n;
+    sgt_events *e;
+    sgt_error err;
+    FILE *f = fopen("tests/data/fixtures/events.bin", "rb");
+    cr_assert(f, "tests run in the repository's root");
+    size_t want = fread(theirs, 1, sizeof theirs, f);
+    fclose(f);
+    cr_assert_eq(want, 795);
+    cr_assert_eq(sgt_events_open(&e, in_folder("r/tb"), 300, &err), 0, "%s", err.text);
+    for (size_t i = 0; i < 3; i++) cr_assert_eq(sgt_events_add(e, &steps[i], &err), 0);
+    sgt_events_close(e);
+    cr_assert_eq(files(names, "r"), 1);
+    cr_assert((ours = get_file(names[0], &n)));
+    cr_assert_eq(n, want);
+    take_times((unsigned char *)ours, theirs, n);
+    for (size_t i = 0; i < n; i++)
+        cr_assert_eq((unsigned char)ours[i], theirs[i], "byte %zu is %02x, not %02x", i, (unsigned char)ours[i],
+                     theirs[i]);
+    free(ours);
+}

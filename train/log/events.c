@@ -1,4 +1,4 @@
-/* events.c: event files for TensorBoard: records by hand, what is in them by protobuf-c. */
+/* events.c: event files for TensorBoard: records, and the few fields of Protocol Buffers that are in them. */
 #include "events.h"
 
 #include <dirent.h>
@@ -33,50 +33,110 @@ uint32_t sgt_crc32c_masked(const void *p, size_t n)
     return (crc >> 15 | crc << 17) + 0xa282ead8u;
 }
 
-#ifdef SGT_PROTOBUF_C
-#include "events.pb-c.h"
-
 struct sgt_events {
     int fd;
     char *path;
 };
 
-int sgt_events_built(void) { return 1; }
+/* ---- Protocol Buffers (protobuf.dev/programming-guides/encoding): a field is a varint of its number and type, then
+ * its value. Names and numbers of fields are those of TensorFlow's event.proto and summary.proto. ---- */
 
-static void little_endian(unsigned char *to, uint64_t v, size_t n)
+enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };                          /* types */
+enum { WALL_TIME = 1, STEP = 2, FILE_VERSION = 3, SUMMARY = 5, SESSION_LOG = 7 };  /* Event */
+enum { SUMMARY_VALUE = 1, VALUE_TAG = 1, VALUE_NUMBER = 2, LOG_STATUS = 1, STATUS_START = 1 };
+
+typedef struct message {
+    unsigned char *at;
+    size_t n, room; /* n may exceed the room: such bytes are counted and not written */
+} message;
+
+static void put_byte(message *m, uint64_t byte)
 {
-    for (size_t i = 0; i < n; i++) to[i] = (unsigned char)(v >> 8 * i);
+    if (m->n < m->room) m->at[m->n] = (unsigned char)byte;
+    m->n++;
 }
 
-static int write_event(sgt_events *e, Sgt__Event *event, sgt_error *err)
+static void put_little_endian(message *m, uint64_t v, size_t n)
 {
-    unsigned char record[12 + MAX_EVENT + 4];
+    for (size_t i = 0; i < n; i++) put_byte(m, v >> 8 * i & 255);
+}
+
+/* Seven bits a byte, low ones first; all bytes but the last have the eighth bit set. */
+static void put_varint(message *m, uint64_t v)
+{
+    for (; v > 127; v >>= 7) put_byte(m, (v & 127) | 128);
+    put_byte(m, v);
+}
+
+static void put_key(message *m, unsigned field, unsigned type) { put_varint(m, field << 3 | type); }
+
+static void put_bytes(message *m, unsigned field, const void *p, size_t n)
+{
+    const unsigned char *bytes = p;
+    put_key(m, field, BYTES);
+    put_varint(m, n);
+    for (size_t i = 0; i < n; i++) put_byte(m, bytes[i]);
+}
+
+static void put_step(message *m, uint64_t step)
+{
+    put_key(m, STEP, VARINT);
+    put_varint(m, step);
+}
+
+static void put_value(message *m, const sgt_metric *metric)
+{
+    unsigned char bytes[64];
+    message value = {bytes, 0, sizeof bytes};
+    float number = (float)metric->value;
+    uint32_t bits;
+    memcpy(&bits, &number, sizeof bits);
+    put_bytes(&value, VALUE_TAG, metric->name, strlen(metric->name));
+    put_key(&value, VALUE_NUMBER, FIXED32);
+    put_little_endian(&value, bits, 4);
+    put_bytes(m, SUMMARY_VALUE, bytes, value.n); /* names have at most 13 letters */
+}
+
+/* ---- records ---- */
+
+static void begin_event(message *m, unsigned char *bytes)
+{
     struct timespec t;
+    uint64_t bits;
     clock_gettime(CLOCK_REALTIME, &t);
-    event->has_wall_time = 1;
-    event->wall_time = (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-    size_t n = sgt__event__get_packed_size(event);
-    if (n > MAX_EVENT) return sgt_fail(err, SGT_EUSAGE, "%s: an event of %zu bytes", e->path, n);
-    sgt__event__pack(event, record + 12);
-    little_endian(record, n, 8);
-    little_endian(record + 8, sgt_crc32c_masked(record, 8), 4);
-    little_endian(record + 12 + n, sgt_crc32c_masked(record + 12, n), 4);
-    return sgt_write_all(e->fd, record, 12 + n + 4, e->path, err);
+    double now = (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    memcpy(&bits, &now, sizeof bits);
+    *m = (message){bytes, 0, MAX_EVENT};
+    put_key(m, WALL_TIME, FIXED64);
+    put_little_endian(m, bits, 8);
+}
+
+static int write_event(sgt_events *e, const message *event, sgt_error *err)
+{
+    unsigned char bytes[12 + MAX_EVENT + 4];
+    message record = {bytes, 0, sizeof bytes};
+    if (event->n > event->room) return sgt_fail(err, SGT_EUSAGE, "%s: an event of %zu bytes", e->path, event->n);
+    put_little_endian(&record, event->n, 8);
+    put_little_endian(&record, sgt_crc32c_masked(bytes, 8), 4);
+    for (size_t i = 0; i < event->n; i++) put_byte(&record, event->at[i]);
+    put_little_endian(&record, sgt_crc32c_masked(event->at, event->n), 4);
+    return sgt_write_all(e->fd, bytes, record.n, e->path, err);
 }
 
 static int write_head(sgt_events *e, uint64_t step, sgt_error *err)
 {
-    Sgt__Event version = SGT__EVENT__INIT, begin = SGT__EVENT__INIT;
-    Sgt__SessionLog start = SGT__SESSION_LOG__INIT;
-    char name[] = "brain.Event:2";
-    version.file_version = name;
-    start.has_status = 1;
-    start.status = SGT__SESSION_LOG__STATUS__START;
-    begin.has_step = 1;
-    begin.step = (int64_t)step;
-    begin.session_log = &start;
-    int rc = write_event(e, &version, err);
-    return rc < 0 ? rc : write_event(e, &begin, err);
+    static const char version[] = "brain.Event:2";
+    static const unsigned char start[] = {LOG_STATUS << 3 | VARINT, STATUS_START};
+    unsigned char bytes[MAX_EVENT];
+    message m;
+    begin_event(&m, bytes);
+    put_bytes(&m, FILE_VERSION, version, sizeof version - 1);
+    int rc = write_event(e, &m, err);
+    if (rc < 0) return rc;
+    begin_event(&m, bytes);
+    put_step(&m, step);
+    put_bytes(&m, SESSION_LOG, start, sizeof start);
+    return write_event(e, &m, err);
 }
 
 /* The latest second that a file there has in its name, 0 without any; with `remove` they go. */
@@ -145,43 +205,13 @@ void sgt_events_close(sgt_events *e)
 int sgt_events_add(sgt_events *e, const sgt_metrics *m, sgt_error *err)
 {
     sgt_metric list[SGT_METRICS];
-    char names[SGT_METRICS][32]; /* protobuf-c's strings are not const */
-    Sgt__Summary__Value values[SGT_METRICS], *places[SGT_METRICS];
-    Sgt__Summary summary = SGT__SUMMARY__INIT;
-    Sgt__Event event = SGT__EVENT__INIT;
-    summary.n_value = sgt_metrics_list(m, list);
-    summary.value = places;
-    for (size_t i = 0; i < summary.n_value; i++) {
-        sgt__summary__value__init(&values[i]);
-        snprintf(names[i], sizeof names[i], "%s", list[i].name);
-        values[i].tag = names[i];
-        values[i].has_simple_value = 1;
-        values[i].simple_value = (float)list[i].value;
-        places[i] = &values[i];
-    }
-    event.has_step = 1;
-    event.step = (int64_t)m->step;
-    event.summary = &summary;
+    unsigned char bytes[MAX_EVENT], inner[MAX_EVENT];
+    message event, summary = {inner, 0, sizeof inner};
+    size_t count = sgt_metrics_list(m, list);
+    for (size_t i = 0; i < count; i++) put_value(&summary, &list[i]);
+    if (summary.n > summary.room) return sgt_fail(err, SGT_EUSAGE, "%s: an event of %zu bytes", e->path, summary.n);
+    begin_event(&event, bytes);
+    put_step(&event, m->step);
+    put_bytes(&event, SUMMARY, inner, summary.n);
     return write_event(e, &event, err);
 }
-
-#else
-
-int sgt_events_built(void) { return 0; }
-
-int sgt_events_open(sgt_events **out, const char *folder, uint64_t step, sgt_error *err)
-{
-    (void)out;
-    (void)step;
-    return sgt_fail(err, SGT_EUNSUPPORTED, "%s: built without protobuf-c, which TensorBoard's events need", folder);
-}
-
-void sgt_events_close(sgt_events *e) { (void)e; }
-
-int sgt_events_add(sgt_events *e, const sgt_metrics *m, sgt_error *err)
-{
-    (void)e;
-    (void)m;
-    return sgt_fail(err, SGT_EUNSUPPORTED, "built without protobuf-c, which TensorBoard's events need");
-}
-#endif

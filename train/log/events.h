@@ -7,8 +7,9 @@
  *     sgt_events_close(e);
  *
  * A file is a row of records: u64 length, u32 masked CRC32C of those eight bytes, that many bytes of an Event
- * (events.proto), u32 masked CRC32C of them; all little-endian. The first says the format's version; the second is a
- * SessionLog START at `step`, at which TensorBoard forgets what files before this one hold of steps from there on. */
+ * (TensorFlow's event.proto, in Protocol Buffers' encoding), u32 masked CRC32C of them; all little-endian. The first
+ * says the format's version; the second is a SessionLog START at `step`, at which TensorBoard forgets what files before
+ * this one hold of steps from there on. */
 #ifndef SGT_EVENTS_H
 #define SGT_EVENTS_H
 
@@ -19,9 +20,6 @@
 #include "metrics.h"
 
 typedef struct sgt_events sgt_events;
-
-/* Whether this build can write them: protobuf-c was there. Without it open is SGT_EUNSUPPORTED. */
-int sgt_events_built(void);
 
 /* A new file in `folder` (made if missing), whose name comes after all others there. At step 0 those go. */
 int sgt_events_open(sgt_events **out, const char *folder, uint64_t step, sgt_error *err);
