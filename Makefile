@@ -84,14 +84,14 @@ USES_sgt-tokenize := cli tokenize loader
 USES_sgt-train := cli train kernels tokenize loader
 USES_sgt-inspect := cli train kernels tokenize loader
 USES_sgt-bench := cli train kernels tokenize loader
-USES_sgt-report := cli train kernels loader
+USES_sgt-report := cli train kernels tokenize loader
 USES_sgt-sample := cli train kernels tokenize loader
 # programs of more than one file have a folder
 PARTS_sgt-train := tools/train
 PARTS_sgt-tokenize := tools/tokenize
 PARTS_sgt-inspect := tools/inspect
 PARTS_sgt-bench := tools/bench tools/page
-PARTS_sgt-report := tools/report tools/page
+PARTS_sgt-report := tools/report tools/page tools/sample
 PARTS_sgt-sample := tools/sample
 PROGRAMS := $(sort $(patsubst tools/%.c,%,$(wildcard tools/sgt-*.c)))
 

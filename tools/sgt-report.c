@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "tools/cli/options.h"
@@ -10,13 +11,16 @@
 #include "tools/report/report.h"
 
 static struct {
-    const char *out;
-    int json, quiet;
-} o = {.out = "report.html"};
+    const char *out; /* NULL: named after the run */
+    int no_sample, json, quiet;
+} o;
 
 static const sgt_option table[] = {
     {.name = "Output"},
-    {"output", 'o', SGT_OPT_TEXT, &o.out, "FILE", "the page; what is there is replaced", .def = "report.html"},
+    {"output", 'o', SGT_OPT_TEXT, &o.out, "FILE", "the page; what is there is replaced, which is said",
+     .def = "RUN/report.html, of several runs report.html"},
+    {"no-sample", 0, SGT_OPT_FLAG, &o.no_sample, NULL,
+     .help = "let no checkpoint write a text (it takes a second for a model of 64 million parameters)"},
     {"json", 0, SGT_OPT_FLAG, &o.json, NULL,
      .help = "the figures that head the page, as one JSON document on standard output"},
     {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, NULL, .help = "say nothing unless something is wrong"},
@@ -26,7 +30,7 @@ static const sgt_program program = {
     .name = "sgt-report",
     .usage = "sgt-report [OPTION]... RUN/...",
     .about = "Makes one page of one training run, or of several side by side: loss, learning rate, gradient norm,\n"
-             "speed, memory, options and advice. The page loads nothing from elsewhere; gnuplot draws its pictures.",
+             "speed, memory, options and advice. The page is one file that loads nothing from elsewhere.",
     .options = table,
     .examples = "  sgt-report run/\n"
                 "  sgt-report runs/* -o compared.html"};
@@ -38,54 +42,81 @@ static json_t *run_json(const report_run *r)
 {
     json_t *advice = json_array();
     for (size_t i = 0; i < r->advice_count; i++) json_array_append_new(advice, json_string(r->advice[i]));
-    return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o}", "run", r->name, "steps",
-                     json_integer(isnan(r->steps) ? 0 : (json_int_t)r->steps), "loss", number(r->loss), "val_loss",
+    return json_pack("{s:s, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o}", "run", r->name,
+                     "steps", json_integer(isnan(r->steps) ? 0 : (json_int_t)r->steps), "loss", number(r->loss),
+                     "loss_noise", number(r->loss_noise), "loss_steps", (json_int_t)r->loss_steps, "val_loss",
                      number(r->val_loss), "best_val_loss", number(r->best_val), "tokens", number(r->tokens), "seconds",
                      number(r->seconds), "tokens_per_s", number(r->speed), "mfu", number(r->mfu), "data_wait",
                      number(r->wait), "peak_bytes", number(r->peak), "repeated_lines", (json_int_t)r->log.repeated,
                      "damaged_lines", (json_int_t)r->log.damaged, "advice", advice);
 }
 
-static int print_json(const report *r, sgt_error *err)
+static int print_json(const report *r, const char *out, int replaced, sgt_error *err)
 {
     char name[1024];
     json_t *runs = json_array(), *doc;
     for (size_t i = 0; i < r->count; i++) json_array_append_new(runs, run_json(&r->runs[i]));
-    doc = json_pack("{s:s, s:o}", "report", sgt_printable(name, sizeof name, o.out), "runs", runs);
+    doc = json_pack("{s:s, s:b, s:o}", "report", sgt_printable(name, sizeof name, out), "replaced", replaced, "runs",
+                    runs);
     int failed = !doc || json_dumpf(doc, stdout, JSON_REAL_PRECISION(9)) < 0;
     putchar('\n');
     json_decref(doc);
     return failed ? sgt_fail(err, SGT_ENOMEM, "--json: out of memory") : SGT_OK;
 }
 
+/* What is wrong with a place that nobody asked for is told with the way to another. */
+static int put_file(const char *out, const char *text, size_t bytes, sgt_error *err)
+{
+    sgt_error why;
+    if (o.out) return sgt_file_put(out, text, bytes, err);
+    int rc = sgt_file_put(out, text, bytes, &why);
+    return rc < 0 ? sgt_fail(err, rc, "%s (-o FILE puts the page elsewhere)", why.text) : SGT_OK;
+}
+
 /* The page is there whole or not at all. */
-static int write_page(const report *r, size_t *bytes, sgt_error *err)
+static int write_page(const report *r, const char *out, size_t *bytes, sgt_error *err)
 {
     char *text = NULL;
     FILE *page = open_memstream(&text, bytes);
-    if (!page) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", o.out);
+    if (!page) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", out);
     int rc = report_put_page(page, r, err);
-    if ((ferror(page) | fclose(page)) && rc == SGT_OK) rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", o.out);
+    if ((ferror(page) | fclose(page)) && rc == SGT_OK) rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", out);
     if (rc == SGT_OK && sgt_stopped(r->stop)) rc = sgt_fail(err, SGT_ESTOPPED, "interrupted");
-    if (rc == SGT_OK) rc = sgt_file_put(o.out, text, *bytes, err);
+    if (rc == SGT_OK) rc = put_file(out, text, *bytes, err);
     free(text);
+    return rc;
+}
+
+static int open_runs(report *r, char **paths, const sgt_notice *notice, sgt_error *err)
+{
+    int rc = SGT_OK;
+    size_t count = r->count;
+    for (r->count = 0; r->count < count && rc == SGT_OK;) {
+        if (sgt_stopped(r->stop)) return sgt_fail(err, SGT_ESTOPPED, "interrupted");
+        report_run *run = &r->runs[r->count];
+        rc = report_run_open(run, paths[r->count], notice, err);
+        r->count++;
+        if (rc == SGT_OK && !o.no_sample) rc = report_sample(run, r->stop, err);
+    }
     return rc;
 }
 
 static int make(report *r, char **paths, const sgt_notice *notice, sgt_error *err)
 {
-    int rc = SGT_OK;
-    size_t bytes = 0, count = r->count;
-    char name[1024], size[32];
-    for (r->count = 0; r->count < count && rc == SGT_OK; r->count++) {
-        if (sgt_stopped(r->stop)) return sgt_fail(err, SGT_ESTOPPED, "interrupted");
-        rc = report_run_open(&r->runs[r->count], paths[r->count], notice, err);
-    }
-    if (rc == SGT_OK) rc = write_page(r, &bytes, err);
-    if (rc == SGT_OK && o.json) rc = print_json(r, err);
+    size_t bytes = 0;
+    char name[1024], size[32], *beside = NULL;
+    int rc = open_runs(r, paths, notice, err);
+    if (rc < 0) return rc;
+    if (!o.out && r->count == 1 && !(beside = sgt_join(r->runs[0].path, "report.html")))
+        return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    const char *out = o.out ? o.out : beside ? beside : "report.html";
+    int replaced = access(out, F_OK) == 0;
+    rc = write_page(r, out, &bytes, err);
+    if (rc == SGT_OK && o.json) rc = print_json(r, out, replaced, err);
     else if (rc == SGT_OK && !o.quiet)
-        printf("%s: %zu run%s, %s\n", sgt_printable(name, sizeof name, o.out), r->count, r->count == 1 ? "" : "s",
-               sgt_format_bytes(size, sizeof size, bytes));
+        printf("%s: %zu run%s, %s%s\n", sgt_printable(name, sizeof name, out), r->count, r->count == 1 ? "" : "s",
+               sgt_format_bytes(size, sizeof size, bytes), replaced ? "; replaced the page that was there" : "");
+    free(beside);
     return rc;
 }
 
@@ -95,7 +126,7 @@ int main(int argc, char **argv)
     int first = sgt_options_parse(&program, argc, argv), count = argc - first;
     if (!count) sgt_usage(&program, "of which run? (the folder that sgt-train --run named)");
     if (count > REPORT_RUNS) sgt_usage(&program, "one page holds %d runs at most, not %d", REPORT_RUNS, count);
-    if (!*o.out) sgt_usage(&program, "-o: wanted a file's name");
+    if (o.out && !*o.out) sgt_usage(&program, "-o: wanted a file's name");
     sgt_talk talk = {program.name, o.quiet};
     sgt_notice notice = sgt_talk_notice(&talk);
     report r = {.runs = calloc((size_t)count, sizeof *r.runs), .count = (size_t)count, .stop = sgt_catch_signals()};

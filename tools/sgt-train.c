@@ -378,6 +378,7 @@ int main(int argc, char **argv)
 {
     sgt_spin_little(argv);
     char *cache = sgt_cache_folder();
+    char *command = sgt_command_line(program.name, argc, argv);
     sgt_stop *stop = sgt_catch_signals();
     sgt_loader_guard_sigbus(NULL); /* where it cannot be had, a shard that is cut short ends the program */
     take_options(argc, argv);
@@ -387,6 +388,7 @@ int main(int argc, char **argv)
                                  .force = o.force,
                                  .notice = sgt_talk_notice(&talk),
                                  .warning = {show_warning, NULL},
+                                 .command = command,
                                  .profile = o.profile,
                                  .examples = finetune_read,
                                  .cache = cache,
@@ -396,6 +398,7 @@ int main(int argc, char **argv)
     int code = meet(&options);
     if (code == SGT_EXIT_OK) code = o.estimate ? estimate(&options) : run(&options);
     sgt_settings_free(&s);
+    free(command);
     free(cache);
     return code;
 }

@@ -300,8 +300,10 @@ static int take_run(sgt_trainer *t, const char *json, sgt_error *err)
     if (rc == SGT_OK && r) rc = r->barrier(r, err);
     if (rc < 0 || !sgt_trainer_writes(t)) return rc;
     rc = sgt_run_open(&t->run, t->o->run, t->state.step, t->o->force, &t->o->warning, err);
-    if (rc == SGT_OK && t->state.step < t->s->steps) rc = sgt_run_options(t->run, json, err);
-    return rc;
+    if (rc < 0 || t->state.step >= t->s->steps) return rc;
+    rc = sgt_run_options(t->run, json, err);
+    if (rc < 0) return rc;
+    return sgt_run_start(t->run, t->state.step, t->cuda ? t->backend->peak_name : sgt_cpu_model(), t->o->command, err);
 }
 
 static int open_run(sgt_trainer *t, sgt_error *err)

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "tools/bench/bench.h"
+#include "tools/page/svg.h"
 
 enum { LEFT = 290, WIDE = 400, RIGHT = 310, HIGH = 18, GAP = 5, TOP = 52, HEADING = 34, BOTTOM = 16, MOST = 64 };
 
@@ -34,6 +35,7 @@ typedef struct bar {
 struct bench_picture {
     FILE *f; /* into body */
     char *body;
+    char title[256];
     size_t n;
     int y; /* where the next row begins */
     bar bars[MOST];
@@ -41,25 +43,9 @@ struct bench_picture {
     double limit; /* 0: none */
 };
 
-static void put_escaped(FILE *f, const char *s)
-{
-    for (; *s; s++) {
-        const char *as = *s == '<' ? "&lt;" : *s == '>' ? "&gt;" : *s == '&' ? "&amp;" : NULL;
-        if (as) fputs(as, f);
-        else if ((unsigned char)*s >= ' ') putc(*s, f);
-    }
-}
-
-static void put_text(bench_picture *p, const char *attributes, int x, int y, const char *text)
-{
-    fprintf(p->f, "<text%s x=\"%d\" y=\"%d\">", attributes, x, y);
-    put_escaped(p->f, text);
-    fprintf(p->f, "</text>\n");
-}
-
 bench_picture *bench_picture_new(const char *fmt, ...)
 {
-    char title[256], machine[256];
+    char machine[256];
     va_list args;
     bench_picture *p = calloc(1, sizeof *p);
     if (p && !(p->f = open_memstream(&p->body, &p->n))) {
@@ -68,10 +54,10 @@ bench_picture *bench_picture_new(const char *fmt, ...)
     }
     if (!p) return NULL;
     va_start(args, fmt);
-    vsnprintf(title, sizeof title, fmt, args);
+    vsnprintf(p->title, sizeof p->title, fmt, args);
     va_end(args);
-    put_text(p, " class=\"title\"", 12, 26, title);
-    put_text(p, " class=\"small\"", 12, 46, bench_machine(machine, sizeof machine));
+    sgt_svg_text(p->f, "title", 12, 26, "start", p->title);
+    sgt_svg_text(p->f, "small", 12, 46, "start", bench_machine(machine, sizeof machine));
     p->y = TOP;
     return p;
 }
@@ -81,10 +67,9 @@ static void put_bar(bench_picture *p, const bar *b, double most, int least)
     static const char *const kinds[] = {"ours", "limit", "peer", "light"};
     int width = (int)(b->value / most * WIDE + 0.5), middle = p->y + HIGH - 5;
     if (width < 1) width = 1;
-    put_text(p, " text-anchor=\"end\"", LEFT - 8, middle, b->name);
-    fprintf(p->f, "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/>\n", kinds[b->kind], LEFT, p->y,
-            width, HIGH);
-    put_text(p, " class=\"small\"", (LEFT + width > least ? LEFT + width : least) + 8, middle, b->text);
+    sgt_svg_text(p->f, "", LEFT - 8, middle, "end", b->name);
+    sgt_svg_rect(p->f, kinds[b->kind], LEFT, p->y, width, HIGH, NULL);
+    sgt_svg_text(p->f, "small", (LEFT + width > least ? LEFT + width : least) + 8, middle, "start", b->text);
     p->y += HIGH + GAP;
 }
 
@@ -97,8 +82,7 @@ static void end_group(bench_picture *p)
         if (p->bars[i].value > most) most = p->bars[i].value;
     int x = LEFT + (most > 0 ? (int)(p->limit / most * WIDE + 0.5) : 0);
     for (int i = 0; i < p->count; i++) put_bar(p, &p->bars[i], most > 0 ? most : 1, p->limit > 0 ? x : 0);
-    if (p->limit > 0 && p->count)
-        fprintf(p->f, "<line x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\"/>\n", x, from - 4, x, p->y - GAP + 4);
+    if (p->limit > 0 && p->count) sgt_svg_line(p->f, "", x, from - 4, x, p->y - GAP + 4);
     p->count = 0;
     p->limit = 0;
 }
@@ -113,7 +97,7 @@ void bench_picture_group(bench_picture *p, const char *fmt, ...)
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
     p->y += HEADING;
-    put_text(p, "", 12, p->y - 10, text);
+    sgt_svg_text(p->f, "", 12, p->y - 10, "start", text);
 }
 
 void bench_picture_bar(bench_picture *p, bench_bar kind, double value, const char *name, const char *fmt, ...)
@@ -134,21 +118,29 @@ void bench_picture_limit(bench_picture *p, double value)
     if (p) p->limit = value;
 }
 
+static int put_file(const bench_picture *p, const char *path, sgt_error *err)
+{
+    int wide = LEFT + WIDE + RIGHT, high = p->y + BOTTOM;
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+    if (!f) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+    sgt_svg_begin(f, "bars", wide, high, p->title, 1);
+    fputs(style, f);
+    sgt_svg_rect(f, "page", 0, 0, wide, high, NULL);
+    fwrite(p->body, 1, p->n, f);
+    sgt_svg_end(f);
+    int rc = ferror(f) | fclose(f) ? sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path)
+                                   : sgt_file_put(path, text, n, err);
+    free(text);
+    return rc;
+}
+
 int bench_picture_write(bench_picture *p, const char *path, sgt_error *err)
 {
-    char *text = NULL;
-    int length = -1, wide = LEFT + WIDE + RIGHT;
     if (!p) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
     end_group(p);
-    if (fclose(p->f) == 0)
-        length = asprintf(&text,
-                          "<svg class=\"bars\" role=\"img\" xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" "
-                          "height=\"%d\" viewBox=\"0 0 %d %d\">\n%s"
-                          "<rect class=\"page\" width=\"100%%\" height=\"100%%\"/>\n%s</svg>\n",
-                          wide, p->y + BOTTOM, wide, p->y + BOTTOM, style, p->body);
-    int rc = length < 0 ? sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path)
-                        : sgt_file_put(path, text, (size_t)length, err);
-    if (length >= 0) free(text);
+    int rc = fclose(p->f) == 0 ? put_file(p, path, err) : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
     free(p->body);
     free(p);
     return rc;

@@ -1,4 +1,4 @@
-/* text.c: UTF-8, well-formed or not. */
+/* text.c: UTF-8, well-formed or not; the command line as text. */
 #include "tools/cli/text.h"
 
 #include <stdio.h>
@@ -72,4 +72,37 @@ void sgt_print_escaped(const uint8_t *s, size_t n)
             for (size_t j = 0; j < take; j++) printf("\\x%02x", s[i + j]);
         i += take;
     }
+}
+
+/* 'it'\''s' */
+static size_t quote(char *to, const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=,@%+-";
+    size_t n = strlen(word), at = 0;
+    if (n && strspn(word, plain) == n) {
+        memcpy(to, word, n);
+        return n;
+    }
+    to[at++] = '\'';
+    for (; *word; word++) {
+        if (*word == '\'') at += (size_t)sprintf(to + at, "'\\'");
+        to[at++] = *word;
+    }
+    to[at++] = '\'';
+    return at;
+}
+
+char *sgt_command_line(const char *program, int argc, char **argv)
+{
+    size_t room = strlen(program) + 1, at;
+    for (int i = 1; i < argc; i++) room += 4 * strlen(argv[i]) + 3;
+    char *line = malloc(room);
+    if (!line) sgt_no_memory();
+    at = (size_t)sprintf(line, "%s", program);
+    for (int i = 1; i < argc; i++) {
+        line[at++] = ' ';
+        at += quote(line + at, argv[i]);
+    }
+    line[at] = '\0';
+    return line;
 }

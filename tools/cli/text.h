@@ -20,4 +20,8 @@ void sgt_print_escaped(const uint8_t *s, size_t n);
 /* A JSON string of the text, with U+FFFD for each ill-formed subpart. NULL: out of memory. */
 json_t *sgt_json_text(const char *text, size_t n);
 
+/* The command line as a shell takes it: what is more than letters, digits and a few signs is quoted. malloc'd; ends the
+ * program where memory is out. */
+char *sgt_command_line(const char *program, int argc, char **argv);
+
 #endif

@@ -1,13 +1,14 @@
-/* chart.c: one picture: which part of the numbers it shows, where its axes have numbers, and gnuplot's script for it.
- * Nothing in a script comes from a file or a command line but numbers. */
+/* chart.c: one picture: which part of the numbers it shows, where its axes have numbers, and its shapes. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/page/svg.h"
 #include "tools/report/report.h"
 
 #define NARROW 500 /* points */
 #define ROOM 0.04 /* of the height, above the highest point */
+enum { LEFT = 46, RIGHT = 12, TOP = 10, BOTTOM = 26, LABEL = 16 }; /* pixels around the frame; more for a label */
 
 typedef struct axis {
     double low, high; /* shown */
@@ -160,13 +161,17 @@ static void find_axes(const report_chart *c, axis *x, axis *y, int wide, int hig
     else put_linear_ticks(y, y_unit, high > 350 ? 8 : 5);
 }
 
-/* ---- gnuplot's script ---- */
+/* ---- drawing ---- */
 
-static void put_ticks(FILE *f, char which, const axis *a)
+double report_frame_x(const report_frame *f, double x)
 {
-    fprintf(f, "set %ctics nomirror scale 0 textcolor rgb '#%02x0000' (", which, REPORT_IS_AXIS);
-    for (size_t i = 0; i < a->count; i++) fprintf(f, "%s'%s' %.15g", i ? ", " : "", a->ticks[i].text, a->ticks[i].at);
-    fprintf(f, ")\nset %crange [%.15g:%.15g]\n", which, a->low, a->high);
+    return f->left + (x - f->x_low) / (f->x_high - f->x_low) * (f->right - f->left);
+}
+
+double report_frame_y(const report_frame *f, double y)
+{
+    double part = f->log_y ? log(y / f->y_low) / log(f->y_high / f->y_low) : (y - f->y_low) / (f->y_high - f->y_low);
+    return f->bottom - part * (f->bottom - f->top);
 }
 
 static int is_gap(const report_chart *c, const report_point *p)
@@ -174,105 +179,148 @@ static int is_gap(const report_chart *c, const report_point *p)
     return isnan(p->x) || isnan(p->y) || (c->log_y && p->y <= 0);
 }
 
-/* Points that are shown: gnuplot has no picture of none, and one alone has no line to be seen by. */
-static size_t visible(const report_chart *c, const report_series *s)
+static double inside(double v, double low, double high) { return v < low ? low : v > high ? high : v; }
+
+/* A straight piece of a line as far as it lies between the picture's top and bottom. */
+static void put_segment(FILE *page, const report_frame *f, const double from[2], const double to[2], int *begun)
 {
-    size_t n = 0;
-    for (size_t p = 0; p < s->count; p++) n += !is_gap(c, &s->points[p]);
-    return n;
+    double part[2] = {0, 1}, x[2], y[2];
+    for (int end = 0; end < 2; end++) {
+        double v = end ? to[1] : from[1], edge = inside(v, f->top, f->bottom), rise = to[1] - from[1];
+        if (v != edge && rise != 0) part[end] = (edge - from[1]) / rise;
+        else if (v != edge) part[end] = end ? -1 : 2; /* level, outside */
+    }
+    if (part[0] > part[1]) {
+        *begun = 0;
+        return;
+    }
+    for (int end = 0; end < 2; end++) {
+        x[end] = from[0] + part[end] * (to[0] - from[0]);
+        y[end] = from[1] + part[end] * (to[1] - from[1]);
+    }
+    if (!*begun || part[0] > 0) sgt_svg_path_to(page, 'M', x[0], y[0]);
+    sgt_svg_path_to(page, 'L', x[1], y[1]);
+    *begun = part[1] >= 1;
 }
 
-/* x y low high a line; an empty line where there is a gap. */
-static void put_data(FILE *f, const report_chart *c, const axis *y)
+static void put_line(FILE *page, const report_chart *c, const report_frame *f, const report_series *s,
+                     const char *class)
 {
-    for (size_t i = 0; i < c->count; i++) {
-        const report_series *s = &c->series[i];
-        fprintf(f, "$d%zu << EOD\n", i);
-        for (size_t p = 0; p < s->count; p++) {
-            const report_point *at = &s->points[p];
-            double v = s->kind == REPORT_RUG ? y->low : at->y;
-            double low = c->log_y && at->low < y->low ? y->low : at->low;
-            if (is_gap(c, at)) fputs("\n", f);
-            else if (s->band || s->kind == REPORT_AREA) fprintf(f, "%.9g %.9g %.9g %.9g\n", at->x, v, low, at->high);
-            else fprintf(f, "%.9g %.9g\n", at->x, v);
+    double from[2], to[2];
+    int begun = 0, before = 0;
+    sgt_svg_path_begin(page, class);
+    for (size_t i = 0; i < s->count; i++) {
+        const report_point *p = &s->points[i];
+        if (is_gap(c, p)) {
+            begun = before = 0;
+            continue;
         }
-        fputs("EOD\n", f);
+        to[0] = report_frame_x(f, p->x);
+        to[1] = report_frame_y(f, p->y);
+        if (before) put_segment(page, f, from, to, &begun);
+        memcpy(from, to, sizeof from);
+        before = 1;
+    }
+    sgt_svg_path_end(page);
+}
+
+/* There and back: along the upper edge, then along the lower one. A number above or below the picture is drawn at its
+ * edge. A gap ends one polygon and begins another. */
+static int put_filled(FILE *page, const report_chart *c, const report_frame *f, const report_series *s,
+                      const char *class, sgt_error *err)
+{
+    double(*outline)[2] = malloc(2 * (s->count + 1) * sizeof *outline);
+    if (!outline) return sgt_fail(err, SGT_ENOMEM, "a picture: out of memory");
+    for (size_t i = 0, n; i < s->count; i += n + 1) {
+        for (n = 0; i + n < s->count && !is_gap(c, &s->points[i + n]);) n++;
+        for (size_t k = 0; k < n; k++) {
+            const report_point *p = &s->points[i + k];
+            outline[k][0] = outline[2 * n - 1 - k][0] = report_frame_x(f, p->x);
+            outline[k][1] = report_frame_y(f, inside(p->high, f->y_low, f->y_high));
+            outline[2 * n - 1 - k][1] = report_frame_y(f, inside(p->low, f->y_low, f->y_high));
+        }
+        if (n > 1) sgt_svg_polygon(page, class, (const double(*)[2])outline, 2 * n);
+    }
+    free(outline);
+    return SGT_OK;
+}
+
+/* Whether the point has neighbours that a line to it could come from. */
+static int alone(const report_chart *c, const report_series *s, size_t i)
+{
+    return (i == 0 || is_gap(c, &s->points[i - 1])) && (i + 1 == s->count || is_gap(c, &s->points[i + 1]));
+}
+
+static void put_dots(FILE *page, const report_chart *c, const report_frame *f, const report_series *s)
+{
+    char class[16], title[128];
+    snprintf(class, sizeof class, "%s s%u", s->kind == REPORT_RUG ? "rug" : "dot", s->color);
+    for (size_t i = 0; i < s->count; i++) {
+        const report_point *p = &s->points[i];
+        if (is_gap(c, p) || (s->kind == REPORT_LINE && !alone(c, s, i))) continue;
+        if (s->kind == REPORT_RUG) {
+            sgt_svg_circle(page, class, report_frame_x(f, p->x), f->bottom, 1.8, NULL);
+        } else if (p->y >= f->y_low && p->y <= f->y_high) {
+            report_hover_dot(title, sizeof title, c, s, p);
+            sgt_svg_circle(page, class, report_frame_x(f, p->x), report_frame_y(f, p->y), 2.6, *title ? title : NULL);
+        }
     }
 }
 
-static void put_filled(FILE *f, size_t i, int what, unsigned color, const char **sep)
+static void put_axes(FILE *page, const report_chart *c, const report_frame *f, const axis *x, const axis *y, int high)
 {
-    fprintf(f, "%s$d%zu using 1:3:4 with filledcurves lc rgb '#%02x%02x00' fs solid noborder notitle", *sep, i, what,
-            color);
-    *sep = ", ";
+    for (size_t i = 0; i < y->count; i++) {
+        double at = report_frame_y(f, y->ticks[i].at);
+        sgt_svg_line(page, "grid", f->left, at, f->right, at);
+        sgt_svg_text(page, "", f->left - 7, at + 4, "end", y->ticks[i].text);
+    }
+    sgt_svg_line(page, "axis", f->left, f->bottom, f->right, f->bottom);
+    for (size_t i = 0; i < x->count; i++)
+        sgt_svg_text(page, "", report_frame_x(f, x->ticks[i].at), f->bottom + 17, "middle", x->ticks[i].text);
+    if (*c->y_label) sgt_svg_text(page, "label", 0, 11, "start", c->y_label);
+    if (*c->x_label) sgt_svg_text(page, "label", (f->left + f->right) / 2, high - 4, "middle", c->x_label);
 }
 
-static void put_stroke(FILE *f, size_t i, const char *with, int what, unsigned color, const char **sep)
+/* Areas and bands lie behind all lines, faint lines behind the others, and dots on them; what is under the pointer lies
+ * on all but the dots. */
+static int put_series(FILE *page, const report_chart *c, const report_frame *f, int wide, sgt_error *err)
 {
-    fprintf(f, "%s$d%zu using 1:2 with %s lc rgb '#%02x%02x00' notitle", *sep, i, with, what, color);
-    *sep = ", ";
-}
-
-static void put_fillings(FILE *f, const report_chart *c, const char **sep)
-{
-    for (size_t i = 0; i < c->count; i++) {
+    static const struct {
+        report_kind kind;
+        const char *class;
+    } strokes[] = {{REPORT_RAW, "raw"}, {REPORT_LINE, "line"}, {REPORT_MARKS, "line"}, {REPORT_LIMIT, "limit"}};
+    char class[24];
+    int rc = SGT_OK;
+    for (size_t i = 0; i < c->count && rc == SGT_OK; i++) {
         const report_series *s = &c->series[i];
-        if (!visible(c, s)) continue;
-        if (s->kind == REPORT_AREA) put_filled(f, i, REPORT_IS_AREA, s->color, sep);
-        else if (s->band) put_filled(f, i, REPORT_IS_BAND, s->color, sep);
+        if (s->kind != REPORT_AREA && !s->band) continue;
+        snprintf(class, sizeof class, s->kind == REPORT_AREA ? "area m%u" : "band s%u", s->color);
+        rc = put_filled(page, c, f, s, class, err);
     }
-}
-
-/* Bands lie behind all lines, and dots on them. */
-static void put_plot(FILE *f, const report_chart *c)
-{
-    const char *sep = "plot ";
-    put_fillings(f, c, &sep);
-    for (size_t i = 0; i < c->count; i++) {
-        const report_series *s = &c->series[i];
-        if (!visible(c, s)) continue;
-        if (s->kind == REPORT_LINE || s->kind == REPORT_MARKS)
-            put_stroke(f, i, "lines", REPORT_IS_LINE, s->color, &sep);
-        if (s->kind == REPORT_LIMIT) put_stroke(f, i, "lines", REPORT_IS_LIMIT, s->color, &sep);
-        if (s->kind == REPORT_RUG) put_stroke(f, i, "points pt 7", REPORT_IS_RUG, s->color, &sep);
-    }
-    for (size_t i = 0; i < c->count; i++) {
-        const report_series *s = &c->series[i];
-        if ((s->kind == REPORT_MARKS && visible(c, s)) || (s->kind == REPORT_LINE && visible(c, s) == 1))
-            put_stroke(f, i, "points pt 7", REPORT_IS_DOT, s->color, &sep);
-    }
-    fputs("\n", f);
-}
-
-static void put_script(FILE *f, const report_chart *c, int wide, int high)
-{
-    axis x, y;
-    find_axes(c, &x, &y, wide, high);
-    fprintf(f, "set terminal svg size %d,%d dynamic noenhanced font 'sans-serif,12'\n", wide, high);
-    fprintf(f, "set lmargin at screen %g\nset rmargin at screen %g\n", 46. / wide, 1 - 12. / wide);
-    fprintf(f, "set tmargin at screen %g\nset bmargin at screen %g\n", 1 - 10. / high, 26. / high);
-    fprintf(f, "unset key\nset border 1 lc rgb '#%02x0000'\nset grid ytics back lc rgb '#%02x0000' lt 1\n",
-            REPORT_IS_GRID, REPORT_IS_GRID);
-    if (c->log_y) fputs("set logscale y\n", f);
-    put_ticks(f, 'x', &x);
-    put_ticks(f, 'y', &y);
-    put_data(f, c, &y);
-    put_plot(f, c);
+    for (size_t k = 0; k < sizeof strokes / sizeof *strokes; k++)
+        for (size_t i = 0; i < c->count; i++) {
+            if (c->series[i].kind != strokes[k].kind || c->series[i].count < 2) continue;
+            snprintf(class, sizeof class, "%s s%u", strokes[k].class, c->series[i].color);
+            put_line(page, c, f, &c->series[i], class);
+        }
+    report_hover_put(page, c, f, REPORT_HOVERS(wide));
+    for (size_t i = 0; i < c->count; i++)
+        if (c->series[i].kind == REPORT_MARKS || c->series[i].kind == REPORT_RUG || c->series[i].kind == REPORT_LINE)
+            put_dots(page, c, f, &c->series[i]);
+    return rc;
 }
 
 int report_chart_draw(FILE *page, const report_chart *c, int wide, int high, const char *class, const char *says,
                       sgt_error *err)
 {
-    char *script = NULL, *svg;
-    size_t n;
-    FILE *f = open_memstream(&script, &n);
-    if (!f) return sgt_fail(err, SGT_ENOMEM, "a picture: out of memory");
-    put_script(f, c, wide, high);
-    int rc = ferror(f) | fclose(f) ? sgt_fail(err, SGT_ENOMEM, "a picture: out of memory")
-                                   : report_gnuplot(&svg, script, n, err);
-    free(script);
-    if (rc < 0) return rc;
-    report_svg_put(page, svg, wide, high, class, says);
-    free(svg);
-    return SGT_OK;
+    axis x, y;
+    find_axes(c, &x, &y, wide, high);
+    report_frame f = {.x_low = x.low, .x_high = x.high, .y_low = y.low, .y_high = y.high, .log_y = c->log_y,
+                      .left = LEFT, .right = wide - RIGHT, .top = *c->y_label ? TOP + LABEL : TOP,
+                      .bottom = high - (*c->x_label ? BOTTOM + LABEL : BOTTOM)};
+    sgt_svg_begin(page, class, wide, high, says, 0);
+    put_axes(page, c, &f, &x, &y, high);
+    int rc = put_series(page, c, &f, wide, err);
+    sgt_svg_end(page);
+    return rc;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/cli/talk.h"
 #include "tools/report/figures.h"
 
 #define MOST_SHOWN 98 /* per cent of a curve that are shown for certain; the first loss, too */
@@ -14,15 +15,31 @@ static int no_memory(sgt_error *err) { return sgt_fail(err, SGT_ENOMEM, "a pictu
 static double place(const report_bin *b, int x) { return b->mean.v[x] + (x == REPORT_STEP); }
 
 /* A run's column as a curve. */
-static int add_curve(report_chart *c, const report_bins *b, report_kind kind, unsigned color, int x, int column,
-                     int band, sgt_error *err)
+static int add_curve(report_chart *c, const report_bins *b, report_kind kind, unsigned color, const char *name, int x,
+                     int column, int band, sgt_error *err)
 {
     report_point *p = report_chart_add(c, kind, color, b->count);
     if (!p) return no_memory(err);
     c->series[c->count - 1].band = band && b->steps > 1;
+    c->series[c->count - 1].name = name;
     for (size_t i = 0; i < b->count; i++)
         p[i] = (report_point){place(&b->at[i], x), b->at[i].mean.v[column], b->at[i].low.v[column],
                               b->at[i].high.v[column]};
+    return SGT_OK;
+}
+
+/* A noisy column: faint as it is, and over it a smooth line. */
+static int add_smooth(report_chart *c, const report *r, size_t run, int x, int column, sgt_error *err)
+{
+    const report_bins *b = &r->runs[run].bins;
+    const char *name = r->count > 1 ? r->runs[run].name : "value";
+    unsigned color = (unsigned)run;
+    if (b->count < REPORT_SMOOTH_LEAST) return add_curve(c, b, REPORT_LINE, color, name, x, column, 1, err);
+    int rc = add_curve(c, b, REPORT_RAW, color, name, x, column, 1, err);
+    report_point *p = rc == SGT_OK ? report_chart_add(c, REPORT_LINE, color, b->count) : NULL;
+    if (!p) return rc < 0 ? rc : no_memory(err);
+    report_smooth(p, c->series[c->count - 2].points, b->count, c->log_y);
+    if (r->count == 1) c->series[c->count - 1].name = "smoothed";
     return SGT_OK;
 }
 
@@ -38,13 +55,69 @@ static double end_of(const report *r, int x)
     return end;
 }
 
-static int add_curves(report_chart *c, const report *r, int x, int column, int band, sgt_error *err)
+/* What a strip under the pointer begins with, and what the axis is called. */
+static char *says_step(char *buf, size_t n, double v)
+{
+    char count[32];
+    snprintf(buf, n, "step %s", sgt_format_count(count, sizeof count, v > 0 ? (uint64_t)(v + 0.5) : 0));
+    return buf;
+}
+
+static char *says_tokens(char *buf, size_t n, double v)
+{
+    char big[32];
+    snprintf(buf, n, "after %s tokens", report_big(big, sizeof big, v));
+    return buf;
+}
+
+static char *says_time(char *buf, size_t n, double v)
+{
+    char time[48];
+    snprintf(buf, n, "after %s", report_time(time, sizeof time, v));
+    return buf;
+}
+
+static void label_x(report_chart *c, int x)
+{
+    c->x_says = x == REPORT_STEP ? says_step : x == REPORT_TOKENS ? says_tokens : says_time;
+    snprintf(c->x_label, sizeof c->x_label, "%s", x == REPORT_STEP ? "steps" : "tokens");
+}
+
+static int add_curves(report_chart *c, const report *r, int x, int column, int noisy, sgt_error *err)
 {
     int rc = SGT_OK;
     c->x_end = end_of(r, x);
+    label_x(c, x);
     for (size_t i = 0; i < r->count && rc == SGT_OK; i++)
-        rc = add_curve(c, &r->runs[i].bins, REPORT_LINE, (unsigned)i, x, column, band, err);
+        rc = noisy ? add_smooth(c, r, i, x, column, err)
+                   : add_curve(c, &r->runs[i].bins, REPORT_LINE, (unsigned)i, r->count > 1 ? r->runs[i].name : "value",
+                               x, column, 0, err);
     return rc;
+}
+
+static char *says_nats(char *buf, size_t n, double v)
+{
+    snprintf(buf, n, "%.4g nats", v);
+    return buf;
+}
+
+static char *says_number(char *buf, size_t n, double v)
+{
+    snprintf(buf, n, "%.3g", v);
+    return buf;
+}
+
+static char *says_speed(char *buf, size_t n, double v)
+{
+    char big[32];
+    snprintf(buf, n, "%s tokens/s", report_big(big, sizeof big, v));
+    return buf;
+}
+
+static char *says_percent(char *buf, size_t n, double v)
+{
+    snprintf(buf, n, "%.3g\u00a0%%", 100 * v);
+    return buf;
 }
 
 /* "Each point is the mean of 12 steps, the shade behind it from the lowest to the highest of them." */
@@ -57,6 +130,10 @@ static void say_thinning(report_figure *g, const report *r, int band)
         if (n < least) least = n;
         if (n > most) most = n;
     }
+    int smooth = 0;
+    for (size_t i = 0; i < r->count; i++) smooth |= r->runs[i].bins.count >= REPORT_SMOOTH_LEAST;
+    if (smooth && band)
+        report_figure_say(g, "%sThe line is smoothed; the faint one behind it is not.", *g->caption ? " " : "");
     if (most < 2) return;
     report_figure_say(g, "%sEach point is the mean of ", *g->caption ? " " : "");
     if (least == most) report_figure_say(g, "%llu steps", (unsigned long long)most);
@@ -104,8 +181,13 @@ static int find_most(report_chart *c, const report *r, size_t *above, sgt_error 
 static int add_losses(report_chart *c, const report *r, int x, sgt_error *err)
 {
     int rc = add_curves(c, r, x, REPORT_LOSS, 1, err);
+    for (size_t i = 0; i < c->count && r->count == 1 && rc == SGT_OK; i++)
+        if (!c->series[i].color && c->series[i].kind != REPORT_LINE) c->series[i].name = "training";
     for (size_t i = 0; i < r->count && rc == SGT_OK; i++)
-        rc = add_curve(c, &r->runs[i].evaluations, REPORT_MARKS, r->count > 1 ? (unsigned)i : 1, x, REPORT_VAL, 0, err);
+        rc = add_curve(c, &r->runs[i].evaluations, REPORT_MARKS, r->count > 1 ? (unsigned)i : 1,
+                       r->count > 1 ? r->runs[i].validation : "validation", x, REPORT_VAL, 0, err);
+    c->y_says = says_nats;
+    snprintf(c->y_label, sizeof c->y_label, "nats per token");
     return rc;
 }
 
@@ -150,7 +232,8 @@ static int put_loss_over(FILE *page, const report *r, int x, sgt_error *err)
         g.id = "loss-steps";
         snprintf(g.title, sizeof g.title, "Loss over steps");
         loss_keys(&g, r);
-        report_figure_say(&g, "Nats a token; lower is better.");
+        report_figure_say(&g, "Lower is better. The loss is in nats per token (1 nat is 1.44 bits): a model that gives "
+                              "every next token a probability of 1/n has a loss of ln n, 10.8 for GPT-2's 50,257.");
         say_thinning(&g, r, 1);
         say_evaluations(&g, r);
         if (above) report_figure_say(&g, " Cut off: %zu point%s above.", above, above == 1 ? "" : "s");
@@ -158,14 +241,15 @@ static int put_loss_over(FILE *page, const report *r, int x, sgt_error *err)
     } else if (x == REPORT_TOKENS) {
         g.id = "loss-tokens";
         snprintf(g.title, sizeof g.title, "Loss over tokens");
-        report_figure_say(&g, "What the model learns from so much text, however large its steps are.");
+        report_figure_say(&g, "Lower is better: what the model learns from so much text, however large its steps are.");
     } else {
         const char *name;
         g.id = "loss-time";
         g.chart.x_unit = time_unit(r, &name);
         snprintf(g.title, sizeof g.title, "Loss over time");
-        snprintf(g.unit, sizeof g.unit, "%s", name);
-        report_figure_say(&g, "Time within steps: without evaluations, checkpoints and interruptions.");
+        snprintf(g.chart.x_label, sizeof g.chart.x_label, "%s", name);
+        report_figure_say(&g, "Lower is better. Time within steps: without evaluations, checkpoints and "
+                              "interruptions.");
     }
     if (rc == SGT_OK) return report_figure_put(page, r, &g, err);
     report_chart_free(&g.chart);
@@ -184,6 +268,16 @@ int report_put_loss(FILE *page, const report *r, sgt_error *err)
 
 /* ---- optimizer ---- */
 
+/* "× 10⁻⁴": what the axis' numbers are multiplied by; "learning rate": by 1. */
+static void label_power(char *buf, size_t n, int power)
+{
+    static const char *const digits[] = {"\u2070", "\u00b9", "\u00b2", "\u00b3", "\u2074",
+                                         "\u2075", "\u2076", "\u2077", "\u2078", "\u2079"};
+    int p = -power;
+    if (p) snprintf(buf, n, "\u00d7 10\u207b%s%s", p > 9 ? digits[p / 10 % 10] : "", digits[p % 10]);
+    else snprintf(buf, n, "learning rate");
+}
+
 static int put_rate(FILE *page, const report *r, sgt_error *err)
 {
     report_figure g = {.id = "lr", .of_runs = 1, .chart = {.zero = 1}};
@@ -194,7 +288,8 @@ static int put_rate(FILE *page, const report *r, sgt_error *err)
     int power = most > 0 && most < 0.1 ? (int)floor(log10(most)) : 0;
     g.chart.y_unit = pow(10, power);
     snprintf(g.title, sizeof g.title, "Learning rate");
-    if (power) snprintf(g.unit, sizeof g.unit, "\u00d7 10<sup>\u2212%d</sup>", -power);
+    g.chart.y_says = says_number;
+    label_power(g.chart.y_label, sizeof g.chart.y_label, power);
     report_figure_say(&g, "What the schedule gave each step.");
     int rc = add_curves(&g.chart, r, REPORT_STEP, REPORT_LR, 0, err);
     if (rc == SGT_OK) return report_figure_put(page, r, &g, err);
@@ -215,14 +310,15 @@ static double clip_of(const report *r)
 }
 
 /* From the beginning to the last step of those runs. */
-static int add_limit(report_chart *c, const report *r, double y, unsigned color, size_t first, size_t end,
-                     sgt_error *err)
+static int add_limit(report_chart *c, const report *r, double y, unsigned color, const char *name, size_t first,
+                     size_t end, sgt_error *err)
 {
     double last = 0;
     for (size_t i = first; i < end; i++)
         if (r->runs[i].steps > last) last = r->runs[i].steps;
     report_point *p = report_chart_add(c, REPORT_LIMIT, color, 2);
     if (!p) return no_memory(err);
+    c->series[c->count - 1].name = name;
     p[0] = (report_point){.x = 0, .y = y};
     p[1] = (report_point){.x = last, .y = y};
     return SGT_OK;
@@ -244,8 +340,8 @@ static int add_skips(report_figure *g, const report *r, sgt_error *err)
     }
     if (skipped > 0) report_figure_key(g, "dots", r->count > 1 ? REPORT_RUNS : 0, "below: updates left out");
     if (skipped > 0)
-        report_figure_say(g, "Before clipping. %.0f update%s left out.", skipped, skipped == 1 ? " was" : "s were");
-    else report_figure_say(g, "Before clipping. No update was left out.");
+        report_figure_say(g, "%.0f update%s left out.", skipped, skipped == 1 ? " was" : "s were");
+    else report_figure_say(g, "No update was left out.");
     return SGT_OK;
 }
 
@@ -255,8 +351,10 @@ static int put_norm(FILE *page, const report *r, sgt_error *err)
     double clip = clip_of(r);
     char name[48];
     snprintf(g.title, sizeof g.title, "Gradient norm");
+    snprintf(g.chart.y_label, sizeof g.chart.y_label, "norm before clipping (log scale)");
+    g.chart.y_says = says_number;
     int rc = add_curves(&g.chart, r, REPORT_STEP, REPORT_NORM, 1, err);
-    if (rc == SGT_OK && clip > 0) rc = add_limit(&g.chart, r, clip, REPORT_RUNS, 0, r->count, err);
+    if (rc == SGT_OK && clip > 0) rc = add_limit(&g.chart, r, clip, REPORT_RUNS, "clipped to", 0, r->count, err);
     if (rc == SGT_OK) rc = add_skips(&g, r, err);
     snprintf(name, sizeof name, "clipped to %g", clip);
     if (clip > 0) report_figure_key(&g, "limit", REPORT_RUNS, name);
@@ -269,7 +367,9 @@ static int put_norm(FILE *page, const report *r, sgt_error *err)
 
 static int put_speed(FILE *page, const report *r, sgt_error *err)
 {
-    report_figure g = {.id = "speed", .title = "Tokens a second", .of_runs = 1, .chart = {.zero = 1}};
+    report_figure g = {.id = "speed", .title = "Speed", .of_runs = 1,
+                       .chart = {.zero = 1, .y_label = "tokens per second", .y_says = says_speed}};
+    report_figure_say(&g, "Higher is better.");
     say_thinning(&g, r, 1);
     int rc = add_curves(&g.chart, r, REPORT_STEP, REPORT_SPEED, 1, err);
     if (rc == SGT_OK) return report_figure_put(page, r, &g, err);
@@ -279,9 +379,10 @@ static int put_speed(FILE *page, const report *r, sgt_error *err)
 
 static int put_mfu(FILE *page, const report *r, sgt_error *err)
 {
-    report_figure g = {.id = "mfu", .title = "MFU", .unit = "%", .of_runs = 1,
-                       .chart = {.zero = 1, .y_unit = .01}};
-    report_figure_say(&g, "Of the operations that the device can do, as measured, the part that the model's own are.");
+    report_figure g = {.id = "mfu", .title = "MFU", .of_runs = 1,
+                       .chart = {.zero = 1, .y_unit = .01, .y_label = "% of the peak speed", .y_says = says_percent}};
+    report_figure_say(&g, "Higher is better. Model FLOPs utilization: the share of the device's measured peak speed "
+                          "that goes into the model's own arithmetic.");
     int rc = add_curves(&g.chart, r, REPORT_STEP, REPORT_MFU, 1, err);
     if (rc == SGT_OK) return report_figure_put(page, r, &g, err);
     report_chart_free(&g.chart);
@@ -291,20 +392,24 @@ static int put_mfu(FILE *page, const report *r, sgt_error *err)
 /* As a part of the time, since milliseconds alone say nothing. */
 static int put_wait(FILE *page, const report *r, sgt_error *err)
 {
-    report_figure g = {.id = "wait", .title = "Waiting for the loader", .unit = "% of the time",
-                       .of_runs = 1, .chart = {.zero = 1, .y_unit = .01, .y_room = .01}};
+    report_figure g = {.id = "wait", .title = "Waiting for the loader", .of_runs = 1,
+                       .chart = {.zero = 1, .y_unit = .01, .y_room = .01, .y_label = "% of a step's time",
+                                 .y_says = says_percent}};
     double most = 0;
     int rc = SGT_OK;
     g.chart.x_end = end_of(r, REPORT_STEP);
+    label_x(&g.chart, REPORT_STEP);
     for (size_t i = 0; i < r->count && rc == SGT_OK; i++) {
         const report_bins *b = &r->runs[i].bins;
-        rc = add_curve(&g.chart, b, REPORT_LINE, (unsigned)i, REPORT_STEP, REPORT_WAIT, 0, err);
+        const char *name = r->count > 1 ? r->runs[i].name : "value";
+        rc = add_curve(&g.chart, b, REPORT_LINE, (unsigned)i, name, REPORT_STEP, REPORT_WAIT, 0, err);
         for (size_t k = 0; k < b->count && rc == SGT_OK; k++) {
             g.chart.series[i].points[k].y /= b->at[k].mean.v[REPORT_MS];
             if (b->at[k].high.v[REPORT_WAIT] > most) most = b->at[k].high.v[REPORT_WAIT];
         }
     }
-    report_figure_say(&g, "Near 0, batches are ready before they are asked for. The longest wait: %.3g ms.", most);
+    report_figure_say(&g, "Lower is better: near 0, batches are ready before they are asked for. The longest wait "
+                          "was %.3g ms.", most);
     if (rc == SGT_OK) return report_figure_put(page, r, &g, err);
     report_chart_free(&g.chart);
     return rc;
@@ -321,15 +426,17 @@ static int put_peak(FILE *page, const report *r, sgt_error *err)
         const report_run *run = &r->runs[i];
         if (run->peak > most) most = run->peak;
         if (!run->estimated || !run->bins.count) continue;
-        rc = add_limit(&g.chart, r, (double)run->estimate.total, (unsigned)i, i, i + 1, err);
+        rc = add_limit(&g.chart, r, (double)run->estimate.total, (unsigned)i,
+                       r->count > 1 ? NULL : "estimate", i, i + 1, err);
         if ((double)run->estimate.total > most) most = (double)run->estimate.total;
         estimated = 1;
     }
     g.chart.y_unit = report_bytes_unit(most, &unit);
     snprintf(g.title, sizeof g.title, "Peak memory");
-    snprintf(g.unit, sizeof g.unit, "%s", unit);
+    snprintf(g.chart.y_label, sizeof g.chart.y_label, "%s", unit);
+    g.chart.y_says = report_says_bytes;
     if (estimated) report_figure_key(&g, "limit", r->count > 1 ? REPORT_RUNS : 0, "estimate");
-    report_figure_say(&g, "The most that was taken up to each step%s.",
+    report_figure_say(&g, "The most memory that was in use up to each step%s.",
                       estimated ? ", and what was estimated for the run" : "");
     if (rc == SGT_OK) return report_figure_put(page, r, &g, err);
     report_chart_free(&g.chart);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* A large picture is on the page in both sizes, and the style shows one: its words stay as large as those of others. */
-enum { LARGE = 760, LARGE_HIGH = 560, SMALL = 360, SMALL_HIGH = 232 };
+enum { LARGE = 760, LARGE_HIGH = 590, SMALL = 360, SMALL_HIGH = 252 };
 
 void report_figure_key(report_figure *g, const char *class, unsigned color, const char *name)
 {
@@ -51,7 +51,6 @@ int report_figure_put(FILE *page, const report *r, report_figure *g, sgt_error *
 {
     int rc = sgt_stopped(r->stop) ? sgt_fail(err, SGT_ESTOPPED, "interrupted") : SGT_OK;
     fprintf(page, "<figure id=\"%s\"%s>\n<h3>%s", g->id, g->large ? " class=\"large\"" : "", g->title);
-    if (*g->unit) fprintf(page, " <small>%s</small>", g->unit);
     fputs("</h3>\n", page);
     if (report_chart_empty(&g->chart)) {
         fputs("<p class=\"none\">The log has no number to show here.</p>\n", page);

@@ -14,7 +14,7 @@ typedef struct report_key {
 
 typedef struct report_figure {
     const char *id;      /* within the page; "loss-steps" */
-    char title[64], unit[64], caption[640]; /* the unit is HTML */
+    char title[64], caption[640];
     int large;           /* two columns wide where there is room */
     int of_runs;         /* the legend begins with the runs, where there are several */
     report_key keys[REPORT_KEYS];
@@ -28,6 +28,7 @@ void report_figure_say(report_figure *g, const char *fmt, ...) SGT_PRINTF(2, 3);
 /* Without a point to show it says so instead. */
 int report_figure_put(FILE *page, const report *r, report_figure *g, sgt_error *err);
 
+void report_put_gloss(FILE *page, const report *r); /* the kinds of memory that are on the page */
 void report_put_swatch(FILE *page, const char *class, unsigned color);
 
 #endif

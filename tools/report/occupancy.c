@@ -20,6 +20,11 @@ double report_bytes_unit(double most, const char **name)
     return units[i].bytes;
 }
 
+char *report_says_bytes(char *buf, size_t n, double bytes)
+{
+    return sgt_format_bytes(buf, n, bytes > 0 ? (uint64_t)bytes : 0);
+}
+
 /* Which of the estimate's kinds has that name; -1: none. */
 static int estimated_as(const report_run *run, const char *name)
 {
@@ -33,6 +38,7 @@ static int add_kind(report_chart *c, const report_memory *m, size_t kind, double
 {
     report_point *p = report_chart_add(c, REPORT_AREA, (unsigned)kind, 2 * m->count);
     if (!p) return sgt_fail(err, SGT_ENOMEM, "a picture: out of memory");
+    c->series[c->count - 1].name = m->kinds[kind];
     for (size_t i = 0; i < m->count; i++) {
         double above = below[i] + (double)m->parts[i].used[kind];
         p[2 * i] = (report_point){(double)i, above, below[i], above};
@@ -66,36 +72,50 @@ static double estimate_of_kinds(const report_run *run)
     return sum;
 }
 
-static int fill(report_figure *g, const report_run *run, sgt_error *err)
+/* The most that a run's picture has to show, in bytes. */
+static double most_shown(const report_run *run)
+{
+    double most = estimate_of_kinds(run);
+    for (size_t i = 0; i < run->memory.count; i++) {
+        double sum = 0;
+        for (size_t k = 0; k < run->memory.kind_count; k++) sum += (double)run->memory.parts[i].used[k];
+        if (sum > most) most = sum;
+    }
+    return most;
+}
+
+static char *says_part(char *buf, size_t n, double x)
+{
+    snprintf(buf, n, "part %.0f of the step", floor(x) + 1);
+    return buf;
+}
+
+/* Pictures side by side have one scale. */
+static int fill(report_figure *g, const report *r, const report_run *run, sgt_error *err)
 {
     const report_memory *m = &run->memory;
-    double *below = calloc(m->count, sizeof *below), limit = estimate_of_kinds(run), most = limit;
+    double *below = calloc(m->count, sizeof *below), limit = estimate_of_kinds(run), most = 0;
     const char *unit;
     int rc = below ? SGT_OK : sgt_fail(err, SGT_ENOMEM, "a picture: out of memory");
     for (size_t k = 0; k < m->kind_count && rc == SGT_OK; k++) {
-        report_figure_key(g, "area", (unsigned)k, m->kinds[k]);
+        if (r->count == 1) report_figure_key(g, "area", (unsigned)k, m->kinds[k]);
         rc = add_kind(&g->chart, m, k, below, err);
     }
-    for (size_t i = 0; i < m->count && rc == SGT_OK; i++)
-        if (below[i] > most) most = below[i];
     free(below);
     put_passes(&g->chart, m);
     report_point *p = rc == SGT_OK && limit > 0 ? report_chart_add(&g->chart, REPORT_LIMIT, REPORT_RUNS, 2) : NULL;
     if (p) p[0] = (report_point){.x = 0, .y = limit}, p[1] = (report_point){.x = (double)m->count, .y = limit};
+    if (p) g->chart.series[g->chart.count - 1].name = "estimate";
     if (p) report_figure_key(g, "limit", REPORT_RUNS, "estimate of these kinds");
+    for (size_t i = 0; i < r->count; i++) most = fmax(most, most_shown(&r->runs[i]));
+    g->chart.y_room = most;
     g->chart.y_unit = report_bytes_unit(most, &unit);
+    g->chart.y_says = report_says_bytes;
+    g->chart.x_says = says_part;
+    snprintf(g->chart.y_label, sizeof g->chart.y_label, "%s", unit);
+    snprintf(g->chart.x_label, sizeof g->chart.x_label, "parts of a step");
     snprintf(g->title, sizeof g->title, "In use by kind");
-    snprintf(g->unit, sizeof g->unit, "%s", unit);
     return rc;
-}
-
-static void put_name(FILE *page, const report *r, const report_run *run)
-{
-    if (r->count < 2) return;
-    fputs("<h3 class=\"run\">", page);
-    report_put_swatch(page, "line", (unsigned)(run - r->runs));
-    sgt_page_text(page, run->name);
-    fputs("</h3>\n", page);
 }
 
 static int put_picture(FILE *page, const report *r, const report_run *run, sgt_error *err)
@@ -107,13 +127,15 @@ static int put_picture(FILE *page, const report *r, const report_run *run, sgt_e
     *g = empty;
     snprintf(id, sizeof id, "memory-%zu", (size_t)(run - r->runs));
     g->id = id;
-    g->large = 1;
+    g->large = r->count == 1;
     g->chart.zero = 1;
     g->chart.x_end = (double)run->memory.count;
     const report_part *first = &run->memory.parts[0], *last = &run->memory.parts[run->memory.count - 1];
-    report_figure_say(g, "Memory of the training step, part by part, in steps %llu to %llu: all others are alike.",
-                      (unsigned long long)first->step + 1, (unsigned long long)last->step + 1);
-    int rc = fill(g, run, err);
+    report_figure_say(g, "Memory of the training step, part by part, in step");
+    if (first->step == last->step) report_figure_say(g, " %llu", (unsigned long long)first->step + 1);
+    else report_figure_say(g, "s %llu to %llu", (unsigned long long)first->step + 1, (unsigned long long)last->step + 1);
+    report_figure_say(g, "; all others are alike.");
+    int rc = fill(g, r, run, err);
     if (rc == SGT_OK) rc = report_figure_put(page, r, g, err);
     else report_chart_free(&g->chart);
     free(g);
@@ -143,7 +165,7 @@ static void put_row(FILE *page, int kind, const char *name, double used, double 
 static void put_table(FILE *page, const report_run *run)
 {
     const report_memory *m = &run->memory;
-    fputs("<div class=\"card\">\n<table class=\"numbers\">\n<caption>Memory by kind</caption>\n<thead><tr>"
+    fputs("<table class=\"numbers\">\n<caption>Memory by kind</caption>\n<thead><tr>"
           "<th scope=\"col\">Kind</th>"
           "<th scope=\"col\">Most in use</th><th scope=\"col\">Estimate</th></tr></thead>\n<tbody>\n", page);
     for (size_t k = 0; k < m->kind_count; k++) {
@@ -166,7 +188,29 @@ static void put_table(FILE *page, const report_run *run)
         sgt_page_text(page, run->why_not);
         fputs("</p>\n", page);
     }
+}
+
+/* Of several runs each has one card, and these stand side by side. */
+static int put_card(FILE *page, const report *r, const report_run *run, sgt_error *err)
+{
+    fputs("<div class=\"card run\">\n<h3>", page);
+    report_put_swatch(page, "line", (unsigned)(run - r->runs));
+    sgt_page_text(page, run->name);
+    fputs("</h3>\n", page);
+    int rc = run->memory.count ? put_picture(page, r, run, err) : SGT_OK;
+    if (rc == SGT_OK) put_table(page, run);
     fputs("</div>\n", page);
+    return rc;
+}
+
+static int put_alone(FILE *page, const report *r, const report_run *run, sgt_error *err)
+{
+    int rc = run->memory.count ? put_picture(page, r, run, err) : SGT_OK;
+    if (rc < 0) return rc;
+    fputs("<div class=\"card\">\n", page);
+    put_table(page, run);
+    fputs("</div>\n", page);
+    return SGT_OK;
 }
 
 int report_put_memory(FILE *page, const report *r, sgt_error *err)
@@ -176,10 +220,9 @@ int report_put_memory(FILE *page, const report *r, sgt_error *err)
     for (size_t i = 0; i < r->count && rc == SGT_OK; i++) {
         const report_run *run = &r->runs[i];
         if (!run->memory.count && !run->estimated && !(run->peak > 0)) continue;
-        put_name(page, r, run);
-        if (run->memory.count) rc = put_picture(page, r, run, err);
-        if (rc == SGT_OK) put_table(page, run);
+        rc = r->count > 1 ? put_card(page, r, run, err) : put_alone(page, r, run, err);
     }
+    report_put_gloss(page, r);
     fputs("</section>\n", page);
     return rc;
 }

@@ -19,10 +19,20 @@ char *report_big(char *buf, size_t n, double x)
 char *report_time(char *buf, size_t n, double seconds)
 {
     double minutes = floor(seconds / 60 + 0.5), hours = floor(minutes / 60);
-    if (seconds < 100) snprintf(buf, n, "%.3g\u00a0s", seconds);
+    double whole = floor(seconds + 0.5);
+    if (seconds < 99.95) snprintf(buf, n, "%.3g\u00a0s", seconds);
+    else if (whole < 600) snprintf(buf, n, "%.0f\u00a0min\u00a0%.0f\u00a0s", floor(whole / 60), fmod(whole, 60));
     else if (minutes < 100) snprintf(buf, n, "%.0f\u00a0min", minutes);
     else if (hours < 48) snprintf(buf, n, "%.0f\u00a0h\u00a0%.0f\u00a0min", hours, minutes - 60 * hours);
     else snprintf(buf, n, "%.1f\u00a0days", seconds / 86400);
+    return buf;
+}
+
+char *report_loss(char *buf, size_t n, const report_run *run)
+{
+    double noise = run->loss_noise;
+    int digits = noise > 0 ? 1 - (int)floor(log10(noise)) : 4;
+    snprintf(buf, n, "%.*f", digits < 1 ? 1 : digits > 4 ? 4 : digits, run->loss);
     return buf;
 }
 
@@ -39,10 +49,12 @@ static double figure_of(const report_run *run, figure f)
     return all[f];
 }
 
-static char *figure_text(char *buf, size_t n, figure f, double x)
+static char *figure_text(char *buf, size_t n, figure f, const report_run *run)
 {
+    double x = figure_of(run, f);
     if (isnan(x)) snprintf(buf, n, "\u2013");
-    else if (f == LOSS || f == VAL) snprintf(buf, n, "%.4f", x);
+    else if (f == LOSS) report_loss(buf, n, run);
+    else if (f == VAL) snprintf(buf, n, "%.4f", x);
     else if (f == TIME) report_time(buf, n, x);
     else if (f == MFU) snprintf(buf, n, "%.1f\u00a0%%", 100 * x);
     else if (f == PEAK) sgt_format_bytes(buf, n, (uint64_t)x);
@@ -56,9 +68,30 @@ static char *steps_text(char *buf, size_t n, const report_run *run)
     char done[32], all[32];
     uint64_t wanted = run->settings_known && run->settings.steps != SGT_DEFAULT_COUNT ? run->settings.steps : 0;
     sgt_format_count(done, sizeof done, isnan(run->steps) ? 0 : (uint64_t)run->steps);
-    if (wanted) snprintf(buf, n, "%s of %s steps", done, sgt_format_count(all, sizeof all, wanted));
-    else snprintf(buf, n, "%s steps", done);
+    if (wanted) snprintf(buf, n, "%s of %s step%s", done, sgt_format_count(all, sizeof all, wanted),
+                         wanted == 1 ? "" : "s");
+    else snprintf(buf, n, "%s step%s", done, run->steps == 1 ? "" : "s");
     return buf;
+}
+
+/* What stands below a figure, in small letters. */
+static void put_more(FILE *page, const report_run *run, figure f)
+{
+    static const char *const fixed[FIGURES] = {[VAL] = "lower is better", [SPEED] = "higher is better",
+                                               [MFU] = "of the peak speed"};
+    char text[48], noise[32] = "";
+    if (f == LOSS && !isnan(run->loss) && run->loss_steps == 1)
+        fputs("<dd class=\"more\">of 1 step; lower is better</dd>", page);
+    else if (f == LOSS && !isnan(run->loss)) {
+        if (run->loss_noise > 0) snprintf(noise, sizeof noise, " \u00b1 %.1g", run->loss_noise);
+        fprintf(page, "<dd class=\"more\">%s nats, mean of %s%zu steps; lower is better</dd>", noise,
+                (double)run->loss_steps < run->steps ? "the last " : "", run->loss_steps);
+    }
+    else if (f == VAL && run->best_val < run->val_loss)
+        fprintf(page, "<dd class=\"more\">lowest %.4f, step %s</dd>", run->best_val,
+                sgt_format_count(text, sizeof text, (uint64_t)run->best_step));
+    else if (f == TIME) fprintf(page, "<dd class=\"more\">%s</dd>", steps_text(text, sizeof text, run));
+    else if (fixed[f] && !isnan(figure_of(run, f))) fprintf(page, "<dd class=\"more\">%s</dd>", fixed[f]);
 }
 
 static void put_strip(FILE *page, const report_run *run)
@@ -70,11 +103,8 @@ static void put_strip(FILE *page, const report_run *run)
         if (f == VAL && isnan(x)) continue;
         int broken = f == LOSS && isnan(x) && run->steps > 0;
         fprintf(page, "<div><dt>%s</dt><dd>%s</dd>", figure_names[f],
-                broken ? "not a number" : figure_text(text, sizeof text, (figure)f, x));
-        if (f == VAL && run->best_val < x)
-            fprintf(page, "<dd class=\"more\">lowest %.4f, step %s</dd>", run->best_val,
-                    sgt_format_count(text, sizeof text, (uint64_t)run->best_step));
-        if (f == TIME) fprintf(page, "<dd class=\"more\">%s</dd>", steps_text(text, sizeof text, run));
+                broken ? "not a number" : figure_text(text, sizeof text, (figure)f, run));
+        put_more(page, run, (figure)f);
         fputs("</div>\n", page);
     }
     fputs("</dl>\n", page);
@@ -95,6 +125,7 @@ static double best_of(const report *r, figure f)
 static void put_runs(FILE *page, const report *r)
 {
     char text[48];
+    int comparable = report_same_data(r);
     fputs("<div class=\"scroll card\" tabindex=\"0\" role=\"region\" aria-label=\"Runs\">\n<table class=\"numbers\">\n"
           "<caption class=\"hidden\">Runs</caption>\n<thead><tr><th scope=\"col\">Run</th>"
           "<th scope=\"col\">Steps</th>", page);
@@ -108,36 +139,19 @@ static void put_runs(FILE *page, const report *r)
         sgt_format_count(text, sizeof text, isnan(run->steps) ? 0 : (uint64_t)run->steps);
         fprintf(page, "</th><td>%s</td>", text);
         for (int f = 0; f < FIGURES; f++) {
-            double x = figure_of(run, (figure)f);
-            int best = x == best_of(r, (figure)f);
-            fprintf(page, "<td>%s%s%s</td>", best ? "<strong>" : "", figure_text(text, sizeof text, (figure)f, x),
+            int best = comparable && figure_of(run, (figure)f) == best_of(r, (figure)f);
+            fprintf(page, "<td>%s%s%s</td>", best ? "<strong>" : "", figure_text(text, sizeof text, (figure)f, run),
                     best ? "</strong>" : "");
         }
         fputs("</tr>\n", page);
     }
-    fputs("</tbody>\n</table>\n</div>\n<p class=\"none\">Bold: the lowest loss, the highest speed.</p>\n", page);
+    fprintf(page, "</tbody>\n</table>\n</div>\n<p class=\"none\">Losses in nats per token, final ones means of the last "
+                  "1 %% of the steps (at least 20): lower is better. Speed and MFU: higher is better. %s</p>\n",
+            comparable ? "Bold: the best of all runs."
+                       : "None is set in bold, because the runs' data differ: their losses cannot be compared.");
 }
 
 /* ---- words ---- */
-
-static void put_about(FILE *page, const report_run *run)
-{
-    char text[64], printable[256];
-    const char *model = run->settings_known ? run->settings.model : NULL;
-    fputs("<p class=\"about\">", page);
-    if (model) sgt_page_text(page, sgt_printable(printable, sizeof printable, model));
-    report_big(text, sizeof text, (double)run->parameters);
-    if (run->parameters) fprintf(page, "%s%s parameters", model ? ", " : "", text);
-    if (run->settings_known && run->settings.precision) {
-        fputs(model || run->parameters ? ", " : "", page);
-        sgt_page_text(page, sgt_printable(printable, sizeof printable, run->settings.precision));
-    }
-    if (*run->device) {
-        fputs(" \u00b7 ", page);
-        sgt_page_text(page, sgt_printable(printable, sizeof printable, run->device));
-    }
-    fputs("</p>\n", page);
-}
 
 /* Options in a sentence look like such, and are not broken at their dashes: "--lr 0.001". */
 static void put_sentence(FILE *page, const char *text)
@@ -216,7 +230,7 @@ static void put_head(FILE *page, const report *r)
     char many[48];
     snprintf(many, sizeof many, "%zu training runs", r->count);
     sgt_page_begin(page, r->count == 1 ? r->runs[0].name : many, "sgt-report");
-    if (r->count == 1) put_about(page, &r->runs[0]);
+    if (r->count == 1) report_put_about(page, r);
     fputs("</header>\n", page);
 }
 
@@ -228,6 +242,10 @@ int report_put_page(FILE *page, const report *r, sgt_error *err)
     put_head(page, r);
     if (r->count == 1) put_strip(page, &r->runs[0]);
     else put_runs(page, r);
+    if (r->count > 1) {
+        report_put_origins(page, r);
+        report_put_samples(page, r);
+    }
     put_notes(page, r);
     put_advice(page, r);
     if (steps) rc = report_put_loss(page, r, err);

@@ -1,8 +1,9 @@
 /* report.h: the parts of sgt-report. run.c reads a run's folder, log.c its log.jsonl, thin.c makes a few hundred points
- * of it, whatever their number, memory.c its memory.jsonl; advice.c says what the numbers ask for. chart.c lays a
- * picture out for gnuplot.c, and svg.c makes what comes back part of the page: with classes in place of colours, which
- * follow the reader's theme. figures.c writes a picture with its caption, charts.c knows which there are (memory's:
- * occupancy.c), options.c has the table of options, page.c the whole page; its looks are tools/page's.
+ * of it, whatever their number, smooth.c a smooth line of these, memory.c reads its memory.jsonl, sample.c has its
+ * checkpoint write a few words; advice.c says what the numbers ask for. chart.c finds a picture's axes and draws it,
+ * hover.c adds what a reader sees under the pointer. figures.c writes a picture with its caption, charts.c knows which
+ * there are (memory's: occupancy.c), head.c says what the runs are, options.c has the table of options, page.c the whole
+ * page; its looks are tools/page's, and shapes are written by tools/page/svg.h.
  *
  * All functions that return int give 0 or a negative SGT_E* with *err filled in. */
 #ifndef SGT_TOOLS_REPORT_H
@@ -82,10 +83,17 @@ uint64_t report_memory_most(const report_memory *m, size_t kind); /* bytes of it
 
 typedef struct report_run {
     char path[1024], name[1024]; /* as given; for people, printable */
+    char validation[1040];       /* "NAME, validation" */
     json_t *options;             /* options.json, or NULL */
     sgt_settings settings;       /* what it says */
     int settings_known;
     char device[200];            /* what computed, "" where no checkpoint says */
+    char *checkpoint;            /* the newest, malloc'd; NULL: none */
+    uint64_t data_hash;          /* of the training data, where `checkpoint` says */
+    char host[80], machine[128], command[4096], begun[32], resumed[32]; /* as starts.jsonl has them, "" where not;
+                                                                           times of the first start and the last */
+    uint64_t starts;             /* how many times it was started or gone on with; 0: not known */
+    char *sample, *no_sample;    /* a text that the checkpoint wrote, or why there is none; malloc'd, NULL: neither */
     report_log log;              /* the last row alone stays once it is thinned */
     report_bins bins, evaluations;
     report_memory memory;
@@ -94,6 +102,8 @@ typedef struct report_run {
     char why_not[1024];          /* there is no estimate */
     uint64_t parameters;         /* 0: not known */
     /* headline figures; NAN: none */
+    double loss_noise;     /* standard error of `loss`, which is a mean of so many last steps; */
+    size_t loss_steps;
     double steps, loss, val_loss, best_val, best_step, tokens, seconds, speed, mfu, skipped, wait, peak;
     int broken; /* a loss or a gradient norm was not a number */
     char *advice[REPORT_ADVICE];
@@ -101,6 +111,14 @@ typedef struct report_run {
 } report_run;
 
 int report_run_open(report_run *r, const char *path, const sgt_notice *notice, sgt_error *err);
+void report_read_starts(report_run *r); /* starts.jsonl */
+
+/* Lets the newest checkpoint write REPORT_SAMPLE_TOKENS tokens as sgt-sample's defaults draw them, without a
+ * prompt: into r->sample, or why not into r->no_sample. Models of more than REPORT_SAMPLE_PARAMETERS are left out: of that size a
+ * second and 256 MiB. Negative: SGT_ESTOPPED alone. */
+#define REPORT_SAMPLE_TOKENS 40
+#define REPORT_SAMPLE_PARAMETERS 64000000
+int report_sample(report_run *r, const sgt_stop *stop, sgt_error *err);
 void report_run_close(report_run *r);
 void report_advise(report_run *r); /* while the whole log is there */
 
@@ -108,6 +126,7 @@ void report_advise(report_run *r); /* while the whole log is there */
 
 typedef enum report_kind {
     REPORT_LINE,  /* a line, and a band from low to high behind it where `band` */
+    REPORT_RAW,   /* the same, faint: a smooth line lies over it */
     REPORT_MARKS, /* a line with a dot at every point */
     REPORT_RUG,   /* dots on the bottom */
     REPORT_LIMIT, /* a dashed line */
@@ -122,7 +141,8 @@ typedef struct report_series {
     report_kind kind;
     unsigned color;     /* 0 ..: the page's classes s0 ..; of areas m0 .. */
     int band;
-    report_point *points;
+    const char *name;   /* under the pointer, before the value; NULL: the value is not shown there */
+    report_point *points; /* x rises */
     size_t count;
 } report_series;
 
@@ -135,12 +155,17 @@ typedef struct report_tick {
 #define REPORT_TICKS 16
 #define REPORT_SERIES ((size_t)4 * REPORT_RUNS)
 
+/* A number for people, with its unit, into buf, which is returned. */
+typedef char *(*report_say)(char *buf, size_t n, double v);
+
 typedef struct report_chart {
     int log_y, zero;    /* zero: y begins there */
     double x_unit, y_unit; /* what 1 on the axis is; 0: 1 */
     double x_end;       /* x begins at 0 and ends there; 0: where the points do */
     double y_most;      /* above it nothing is shown; 0: no such limit */
     double y_room;      /* at least so much is shown */
+    char x_label[48], y_label[64]; /* "steps", "nats per token": beside the axes */
+    report_say x_says, y_says;     /* under the pointer: "step 12", "5.43 nats" */
     report_tick x_ticks[REPORT_TICKS]; /* in place of numbers where there are any */
     size_t x_tick_count;
     report_series series[REPORT_SERIES];
@@ -155,14 +180,31 @@ int report_chart_empty(const report_chart *c); /* no point of it has a number */
 int report_chart_draw(FILE *page, const report_chart *c, int wide, int high, const char *class, const char *says,
                       sgt_error *err);
 
-/* Runs gnuplot on a script; what it wrote, malloc'd. No shell, no files, none of the user's settings. */
-int report_gnuplot(char **svg, const char *script, size_t n, sgt_error *err);
-/* gnuplot's SVG with the page's classes: its colours are REPORT_COLOR's. */
-void report_svg_put(FILE *page, const char *svg, int wide, int high, const char *class, const char *says);
-enum {
-    REPORT_IS_AXIS = 1, REPORT_IS_GRID, REPORT_IS_LINE, REPORT_IS_BAND, REPORT_IS_DOT, REPORT_IS_RUG, REPORT_IS_LIMIT,
-    REPORT_IS_AREA
-};
+/* Where numbers lie in a picture. */
+typedef struct report_frame {
+    double x_low, x_high, y_low, y_high; /* numbers at the edges */
+    double left, right, top, bottom;     /* the edges, in pixels */
+    int log_y;
+} report_frame;
+
+double report_frame_x(const report_frame *f, double x);
+double report_frame_y(const report_frame *f, double y);
+
+/* Strips across the picture that say, under the pointer, what each series with a name has there: REPORT_HOVERS at most
+ * in a picture of that width, fewer where there are many series. */
+#define REPORT_HOVERS(wide) ((wide) > 500 ? 100 : 40)
+void report_hover_put(FILE *page, const report_chart *c, const report_frame *f, size_t most);
+
+/* A dot of a REPORT_MARKS series says so itself. */
+void report_hover_dot(char *buf, size_t n, const report_chart *c, const report_series *s, const report_point *p);
+
+/* ---- smooth lines ---- */
+
+#define REPORT_SMOOTH_LEAST 20 /* points below which a line is shown as it is */
+
+/* Sets each to[i].y to a local line through the numbers around from[i] (a twelfth of all to both sides, at least 3),
+ * which keeps straight lines straight; what is no number stays none. `log`: smooths the logarithms. */
+void report_smooth(report_point *to, const report_point *from, size_t count, int log);
 
 /* ---- the page ---- */
 
@@ -171,6 +213,14 @@ typedef struct report {
     size_t count;
     const sgt_stop *stop; /* looked at before every picture */
 } report;
+
+/* What the runs are: data, host, date, command, a sample of text. */
+void report_put_about(FILE *page, const report *r);   /* of one run, in the page's header */
+void report_put_origins(FILE *page, const report *r); /* of several: a table, */
+void report_put_samples(FILE *page, const report *r); /* and samples side by side */
+
+/* Whether all runs were trained and evaluated on the same data, as far as is known. */
+int report_same_data(const report *r);
 
 /* Sections of figures, onto the page. */
 int report_put_loss(FILE *page, const report *r, sgt_error *err);
@@ -183,6 +233,8 @@ void report_put_options(FILE *page, const report *r);
 /* "1.23 M": a number of things; "3 h 20 min": a time. Into buf, which is returned. */
 char *report_big(char *buf, size_t n, double x);
 char *report_time(char *buf, size_t n, double seconds);
+char *report_loss(char *buf, size_t n, const report_run *run); /* its final loss: one more digit than its noise */
+char *report_says_bytes(char *buf, size_t n, double bytes);
 /* What bytes are best told in where `most` is the largest number of them: 2^20 and "MiB". */
 double report_bytes_unit(double most, const char **name);
 

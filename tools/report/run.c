@@ -66,13 +66,39 @@ static void read_checkpoint(report_run *r)
     sgt_model m;
     if (sgt_run_newest(&dir, r->path, 0, NULL, NULL) == SGT_OK && dir) {
         if (sgt_checkpoint_read(&state, dir, NULL) == SGT_OK) {
+            r->data_hash = state.data_hash;
             snprintf(r->device, sizeof r->device, "%s, %s, %s", strcmp(state.device, "cuda") == 0 ? "CUDA" : "CPU",
                      state.level, state.library);
             sgt_checkpoint_state_free(&state);
         }
         if (sgt_config_read(&m, dir, NULL) == SGT_OK) r->parameters = sgt_model_parameters(&m);
     }
-    free(dir);
+    r->checkpoint = dir;
+}
+
+static void take_text(char *buf, size_t n, const json_t *line, const char *name)
+{
+    const char *text = json_string_value(json_object_get(line, name));
+    if (text) sgt_printable(buf, n, text);
+}
+
+/* Old runs have no such file. */
+void report_read_starts(report_run *r)
+{
+    char *text = NULL, *path = sgt_join(r->path, "starts.jsonl");
+    size_t n;
+    if (!path || sgt_file_get(&text, &n, path, MOST, NULL) < 0) n = 0;
+    for (char *at = text, *end; n && (end = memchr(at, '\n', n - (size_t)(at - text))); at = end + 1) {
+        json_t *line = json_loadb(at, (size_t)(end - at), 0, NULL);
+        if (json_is_object(line) && r->starts++ == 0) take_text(r->begun, sizeof r->begun, line, "time");
+        take_text(r->resumed, sizeof r->resumed, line, "time");
+        take_text(r->host, sizeof r->host, line, "host");
+        take_text(r->machine, sizeof r->machine, line, "machine");
+        take_text(r->command, sizeof r->command, line, "command");
+        json_decref(line);
+    }
+    free(text);
+    free(path);
 }
 
 static void estimate(report_run *r)
@@ -93,18 +119,43 @@ static void estimate(report_run *r)
 
 /* ---- headline ---- */
 
+#define FINAL 20 /* steps, or a hundredth of all, if these are more, whose mean is the final loss */
+
+/* The final loss, and how far chance puts it off: the standard error of the mean of what is left when a straight line
+ * through the losses is taken away. */
+static void final_loss(report_run *r)
+{
+    const report_log *l = &r->log;
+    size_t n = (l->count + 99) / 100 > FINAL ? (l->count + 99) / 100 : FINAL;
+    if (n > l->count) n = l->count;
+    double sum = 0, xx = 0, xy = 0, squares = 0, middle = ((double)n - 1) / 2;
+    const report_row *last = l->rows + l->count - n;
+    for (size_t i = 0; i < n; i++) sum += last[i].v[REPORT_LOSS];
+    double mean = sum / (double)n;
+    for (size_t i = 0; i < n; i++) {
+        xx += ((double)i - middle) * ((double)i - middle);
+        xy += ((double)i - middle) * (last[i].v[REPORT_LOSS] - mean);
+    }
+    for (size_t i = 0; i < n; i++) {
+        double off = last[i].v[REPORT_LOSS] - mean - (xx > 0 ? xy / xx * ((double)i - middle) : 0);
+        squares += off * off;
+    }
+    r->loss = mean;
+    r->loss_steps = n;
+    r->loss_noise = n > 2 ? sqrt(squares / (double)(n - 2) / (double)n) : (double)NAN;
+}
+
 /* Of what is spread unevenly over steps the whole run's: tokens by their time. */
 static void sum_up(report_run *r)
 {
     const report_log *l = &r->log;
     double before = NAN, wait = 0, flops = 0, mfu_time = 0;
     r->steps = r->loss = r->val_loss = r->best_val = r->best_step = r->tokens = r->mfu = r->skipped = r->peak = NAN;
-    r->seconds = r->speed = r->wait = NAN;
+    r->seconds = r->speed = r->wait = r->loss_noise = NAN;
     for (size_t i = 0; i < l->count; i++) {
         const double *v = l->rows[i].v;
         double ms = v[REPORT_MS];
         r->broken |= isnan(v[REPORT_LOSS]);
-        r->loss = v[REPORT_LOSS];
         if (!isnan(v[REPORT_VAL])) r->val_loss = v[REPORT_VAL];
         if (!isnan(v[REPORT_VAL]) && !(v[REPORT_VAL] >= r->best_val)) {
             r->best_val = v[REPORT_VAL];
@@ -118,6 +169,7 @@ static void sum_up(report_run *r)
         if (!(v[REPORT_PEAK] <= r->peak)) r->peak = v[REPORT_PEAK];
     }
     if (!l->count) return;
+    final_loss(r);
     const double *first = l->rows[0].v, *last = l->rows[l->count - 1].v;
     if (l->count > 1) before = first[REPORT_TOKENS] - (l->rows[1].v[REPORT_TOKENS] - first[REPORT_TOKENS]);
     r->steps = last[REPORT_STEP] + 1;
@@ -154,6 +206,7 @@ int report_run_open(report_run *r, const char *path, const sgt_notice *notice, s
     if (n >= sizeof r->path) return sgt_fail(err, SGT_EUSAGE, "a path of %zu bytes", n);
     memcpy(r->path, path, n);
     sgt_printable(r->name, sizeof r->name, r->path);
+    snprintf(r->validation, sizeof r->validation, "%s, validation", r->name);
     int rc = check_folder(r->path, err);
     if (rc == SGT_OK) rc = read_logs(r, err);
     if (rc < 0) return rc;
@@ -162,6 +215,7 @@ int report_run_open(report_run *r, const char *path, const sgt_notice *notice, s
                 r->log.damaged == 1 ? "" : "s");
     read_options(r, notice);
     read_checkpoint(r);
+    report_read_starts(r);
     sum_up(r);
     if (r->log.count) estimate(r);
     if (r->log.count && r->settings_known && !r->estimated)
@@ -181,4 +235,7 @@ void report_run_close(report_run *r)
     free(r->bins.at);
     free(r->evaluations.at);
     free(r->memory.parts);
+    free(r->checkpoint);
+    free(r->sample);
+    free(r->no_sample);
 }

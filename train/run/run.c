@@ -12,12 +12,15 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/version.h"
 
 #define STEP_NAME "step-%08" PRIu64
 #define LINE 1024 /* bytes of a line of the log with its newline are fewer */
+#define MOST_STARTS ((size_t)1 << 20) /* bytes of starts.jsonl, of which a start takes a few hundred */
 #define WORK_PREFIX ".step-" /* folders being written or removed */
 
 struct sgt_run {
@@ -163,7 +166,8 @@ int sgt_run_rotate(const sgt_run *r, uint64_t keep, sgt_error *err)
 /* Folders that a save was writing or removing, and files that had not got their names yet. */
 static int is_leftover(const char *name)
 {
-    static const char *const begins[] = {WORK_PREFIX, "latest.", "log.jsonl.", "memory.jsonl.", "options.json."};
+    static const char *const begins[] = {WORK_PREFIX, "latest.", "log.jsonl.", "memory.jsonl.", "options.json.",
+                                         "starts.jsonl."};
     size_t n = strlen(name);
     for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
         if (strncmp(name, begins[i], strlen(begins[i])) == 0 && n > 4 && strcmp(name + n - 4, ".tmp") == 0) return 1;
@@ -387,6 +391,43 @@ void sgt_run_close(sgt_run *r)
 }
 
 char *sgt_run_checkpoint(const sgt_run *r, uint64_t step) { return step_path(r->path, step); }
+
+/* What this start is, as JSON text; malloc'd, NULL: out of memory. Texts that are not UTF-8 are escaped. */
+static char *start_json(uint64_t step, const char *machine, const char *command)
+{
+    char time_text[32] = "", host[65] = "", printable[4 * 4096];
+    time_t now = time(NULL);
+    struct tm t;
+    if (gmtime_r(&now, &t)) strftime(time_text, sizeof time_text, "%Y-%m-%dT%H:%M:%SZ", &t);
+    gethostname(host, sizeof host - 1);
+    json_t *json = json_pack("{s:s, s:s*, s:s*, s:s, s:I}", "time", time_text, "host",
+                             sgt_printable(printable, sizeof printable, host), "machine", machine, "version",
+                             SGT_VERSION, "step", (json_int_t)step);
+    if (json && command && json_object_set_new(json, "command", json_string(command)) < 0)
+        json_object_set_new(json, "command", json_string(sgt_printable(printable, sizeof printable, command)));
+    char *text = json_dumps(json, JSON_COMPACT);
+    json_decref(json);
+    return text;
+}
+
+int sgt_run_start(sgt_run *r, uint64_t step, const char *machine, const char *command, sgt_error *err)
+{
+    int rc = SGT_OK;
+    char *before = NULL, *text = NULL, *path = sgt_join(r->path, "starts.jsonl");
+    char *line = start_json(step, machine, command);
+    size_t n = 0;
+    if (path && step) (void)sgt_file_get(&before, &n, path, MOST_STARTS, NULL); /* none in a run from before it */
+    if (!path || !line || asprintf(&text, "%.*s%s\n", (int)n, before ? before : "", line) < 0)
+        rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", r->path);
+    if (rc == SGT_OK) {
+        rc = put_name(r, "starts.jsonl", text, err);
+        free(text);
+    }
+    free(line);
+    free(before);
+    free(path);
+    return rc;
+}
 
 int sgt_run_memory(sgt_run *r, const char *lines, sgt_error *err) { return put_name(r, "memory.jsonl", lines, err); }
 

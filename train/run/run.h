@@ -4,7 +4,8 @@
  *   RUN/latest           names the newest
  *   RUN/log.jsonl        an object a step
  *   RUN/memory.jsonl     what of memory is in use when, by kind (memory_log.h)
- *   RUN/options.json     what made the run */
+ *   RUN/options.json     what made the run
+ *   RUN/starts.jsonl     an object a start: when, where and by which command */
 #ifndef SGT_RUN_H
 #define SGT_RUN_H
 
@@ -29,6 +30,9 @@ void sgt_run_close(sgt_run *r); /* NULL is fine */
 char *sgt_run_checkpoint(const sgt_run *r, uint64_t step); /* "RUN/step-NNNNNNNN", malloc'd */
 
 int sgt_run_options(sgt_run *r, const char *json, sgt_error *err);
+/* Appends an object to starts.jsonl, which a start at step 0 begins anew: time (UTC), host, machine (what computes),
+ * version, step and command (NULL: left out). Of a file beyond a MiB nothing is kept. */
+int sgt_run_start(sgt_run *r, uint64_t step, const char *machine, const char *command, sgt_error *err);
 int sgt_run_memory(sgt_run *r, const char *lines, sgt_error *err); /* memory.jsonl's, all of them */
 int sgt_run_log(sgt_run *r, const char *line, sgt_error *err); /* appends the line and a newline, in one write */
 char *sgt_run_last_line(const sgt_run *r);                     /* of the log, malloc'd; NULL where it is empty */

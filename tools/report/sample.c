@@ -1,0 +1,31 @@
+/* sample.c: whether a run's newest checkpoint is to write a few words, so that a reader sees what its loss means. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tools/report/report.h"
+#include "tools/report/words.h"
+
+static void why_not(report_run *r, const char *fmt, ...) SGT_PRINTF(2, 3);
+static void why_not(report_run *r, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    if (vasprintf(&r->no_sample, fmt, args) < 0) r->no_sample = NULL;
+    va_end(args);
+}
+
+int report_sample(report_run *r, const sgt_stop *stop, sgt_error *err)
+{
+    int rc = SGT_OK;
+    if (!r->checkpoint) {
+        why_not(r, "the run has no checkpoint yet");
+    } else if (r->parameters > REPORT_SAMPLE_PARAMETERS) {
+        why_not(r, "the model has more than %d million parameters (sgt-sample lets it write)",
+                REPORT_SAMPLE_PARAMETERS / 1000000);
+    } else {
+        rc = report_words(&r->sample, r->checkpoint, REPORT_SAMPLE_TOKENS, stop, err);
+        if (rc < 0 && rc != SGT_ESTOPPED) why_not(r, "%s", err->text);
+    }
+    return rc == SGT_ESTOPPED ? rc : SGT_OK;
+}
