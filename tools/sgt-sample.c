@@ -162,8 +162,9 @@ static void say_speed(const sampling *s)
 {
     const sgt_generate_result *r = &s->result;
     double seconds = r->prompt_seconds + r->token_seconds;
-    char rate[48];
-    sgt_say(&s->notice, "%llu tokens in %.1f s: %s", (unsigned long long)r->tokens, seconds,
+    char rate[48], tokens[48], time[32];
+    sgt_say(&s->notice, "%s in %s: %s", sgt_format_things(tokens, sizeof tokens, r->tokens, "token", "tokens"),
+            sgt_format_duration(time, sizeof time, seconds),
             sgt_format_rate(rate, sizeof rate, per_second(r->tokens, seconds), "tokens/s"));
 }
 

@@ -14,6 +14,7 @@
 #include "tools/cli/spin.h"
 #include "tools/cli/talk.h"
 #include "tools/cli/text.h"
+#include "tools/cli/wrap.h"
 #include "tools/train/finetune.h"
 
 #define MAX_CONFIG ((size_t)1 << 20) /* bytes of a --config file */
@@ -21,7 +22,7 @@
 static sgt_settings s;
 static struct {
     const char *run, *config, *lr, *batch, *profile;
-    int resume, force, quiet, json, epochs, budget, estimate;
+    int resume, resume_or_start, force, quiet, verbose, json, epochs, budget, estimate;
 } o = {.run = "run"};
 
 #define GIVEN(which) .given = &s.given[which]
@@ -42,9 +43,12 @@ static const sgt_option table[] = {
      GIVEN(SGT_SET_WORKERS)},
 
     {.name = "Run"},
-    {"run", 0, SGT_OPT_TEXT, &o.run, "DIR", "where checkpoints and the log go", .def = "run"},
-    {"resume", 0, SGT_OPT_FLAG, &o.resume, .help = "go on from the run's newest checkpoint, with the same bits"},
-    {"force", 0, SGT_OPT_FLAG, &o.force, .help = "start over although the run holds a checkpoint (which goes)"},
+    {"run", 0, SGT_OPT_TEXT, &o.run, "DIR", "folder that checkpoints and the log are written to", .def = "run"},
+    {"resume", 0, SGT_OPT_FLAG, &o.resume,
+     .help = "continue from the run's newest checkpoint, with the same bits; an error if it has none"},
+    {"resume-or-start", 0, SGT_OPT_FLAG, &o.resume_or_start,
+     .help = "the same, but start at step 0 if there is none: for scripts that restart"},
+    {"force", 0, SGT_OPT_FLAG, &o.force, .help = "start over although the run holds checkpoints, and remove them"},
     {"config", 0, SGT_OPT_TEXT, &o.config, "FILE",
      .help = "options from a run's options.json; those given here come first"},
     {"steps", 0, SGT_OPT_COUNT, &s.steps, "N", "steps from the run's beginning, resumed or not", .def = "one epoch",
@@ -75,7 +79,7 @@ static const sgt_option table[] = {
      GIVEN(SGT_SET_SEQ)},
     {"gelu", 0, SGT_OPT_CHOICE, &s.gelu, "tanh|erf", "the activation", .def = "tanh, or what --init has",
      GIVEN(SGT_SET_GELU)},
-    {"dropout", 0, SGT_OPT_REAL, &s.dropout, "P", "part of the numbers that are left out while training", .def = "0",
+    {"dropout", 0, SGT_OPT_REAL, &s.dropout, "P", "fraction of activations set to zero during training", .def = "0",
      GIVEN(SGT_SET_DROPOUT)},
     {"ignore-index", 0, SGT_OPT_COUNT, &s.ignore, "ID", "targets of this id have no loss", .def = "none", .min = 0,
      .max = UINT16_MAX, GIVEN(SGT_SET_IGNORE)},
@@ -100,7 +104,7 @@ static const sgt_option table[] = {
      .max = 1e9, GIVEN(SGT_SET_WARMUP)},
     {"schedule", 0, SGT_OPT_CHOICE, &s.schedule, "cosine|linear|constant|wsd", "of the learning rate after the warm-up",
      .def = "cosine", GIVEN(SGT_SET_SCHEDULE)},
-    {"optimizer", 0, SGT_OPT_CHOICE, &s.optimizer, "adamw|sgd", "what updates", .def = "adamw",
+    {"optimizer", 0, SGT_OPT_CHOICE, &s.optimizer, "adamw|sgd", "optimizer that updates the parameters", .def = "adamw",
      GIVEN(SGT_SET_OPTIMIZER)},
     {"betas", 0, SGT_OPT_TEXT, &s.betas, "B1,B2", "AdamW's", .def = "0.9,0.95", GIVEN(SGT_SET_BETAS)},
     {"momentum", 0, SGT_OPT_REAL, &s.momentum, "X", "SGD's", .def = "0.9", GIVEN(SGT_SET_MOMENTUM)},
@@ -114,7 +118,8 @@ static const sgt_option table[] = {
      .min = 0, .max = 1e9, GIVEN(SGT_SET_SKIP_SPIKES)},
 
     {.name = "Machine"},
-    {"device", 0, SGT_OPT_CHOICE, &s.device, "auto|cpu|cuda", "what computes", .def = "auto", GIVEN(SGT_SET_DEVICE)},
+    {"device", 0, SGT_OPT_CHOICE, &s.device, "auto|cpu|cuda", "where to train; auto uses a GPU if there is one",
+     .def = "auto", GIVEN(SGT_SET_DEVICE)},
     {"precision", 0, SGT_OPT_CHOICE, &s.precision, "fp32|tf32|bf16|fp16", "of matrix products and activations",
      .def = "bf16 on CUDA and on CPUs that multiply it, else fp32", GIVEN(SGT_SET_PRECISION)},
     {"loss-scale", 0, SGT_OPT_REAL, &s.loss_scale, "X", "what fp16's loss is multiplied by at first", .def = "65536",
@@ -150,8 +155,10 @@ static const sgt_option table[] = {
     {.name = "Output"},
     {"profile", 0, SGT_OPT_TEXT, &o.profile, "FILE",
      .help = "a trace of steps 10 to 19, for ui.perfetto.dev or chrome://tracing"},
-    {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, .help = "say nothing unless something is wrong"},
-    {"json", 0, SGT_OPT_FLAG, &o.json, .help = "one JSON document on standard output at the end"},
+    {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, .help = "print nothing unless something is wrong"},
+    {"verbose", 0, SGT_OPT_FLAG, &o.verbose,
+     .help = "print more as the run starts: device, kernels, measured speed, cost, each set's share"},
+    {"json", 0, SGT_OPT_FLAG, &o.json, .help = "print one JSON document on standard output at the end"},
     {0}};
 
 static const sgt_program program = {
@@ -159,7 +166,7 @@ static const sgt_program program = {
     .usage = "sgt-train [--data DIR] [--run DIR] [--model NAME] [OPTION]...",
     .about = "Trains GPT-2 on shards of tokens. The run directory holds checkpoints that Hugging Face's transformers "
              "load as they\n"
-             "are, and log.jsonl, a line a step. Ctrl-C finishes the step, saves and exits 130; --resume goes on from "
+             "are, and log.jsonl, a line a step. Ctrl-C finishes the step, saves and exits 130; --resume continues "
              "there.",
     .options = table,
     .ranks = 1,
@@ -186,7 +193,8 @@ static void show_line(void *ctx, const char *line) { sgt_progress_line(ctx, line
 static void show_warning(void *ctx, const char *line)
 {
     (void)ctx;
-    fprintf(stderr, "%s%s: %s\n", sgt_can_redraw() ? "\r\033[K" : "", program.name, line);
+    if (sgt_can_redraw()) fputs("\r\033[K", stderr);
+    sgt_put_line(stderr, "%s: %s", program.name, line);
 }
 
 static int flush(int code)
@@ -207,23 +215,58 @@ static int end(int rc, const sgt_error *err, sgt_ranks *ranks)
     return code;
 }
 
-static void print_end(const sgt_train_result *r)
+/* As many digits as one can compare by: 14927, 10.79, 0.0123. */
+static const char *format_loss(char *buf, size_t n, double loss)
+{
+    double x = loss < 0 ? -loss : loss;
+    snprintf(buf, n, x < 1 ? "%.3g" : x < 1000 ? "%.2f" : "%.0f", loss);
+    return buf;
+}
+
+/* "loss: 10.79 → 5.47 (mean of the last 20 steps), validation 5.61" */
+static void print_losses(const sgt_train_losses *l)
+{
+    char first[32], mean[32], val[32], since[48] = "", of[48] = "", evaluated[80] = "", at[40] = "";
+    if (!l->steps) return;
+    if (l->resumed) snprintf(since, sizeof since, " since step %llu", (unsigned long long)l->resumed);
+    if (l->of > 1) snprintf(of, sizeof of, " (mean of the last %llu steps)", (unsigned long long)l->of);
+    if (l->val_step < l->resumed + l->steps) snprintf(at, sizeof at, " at step %llu", (unsigned long long)l->val_step);
+    if (l->val_step)
+        snprintf(evaluated, sizeof evaluated, ", validation %s%s", format_loss(val, sizeof val, l->val), at);
+    format_loss(first, sizeof first, l->first);
+    format_loss(mean, sizeof mean, l->mean);
+    if (l->steps == 1) sgt_put_line(stdout, "loss%s: %s%s", since, first, evaluated);
+    else sgt_put_line(stdout, "loss%s: %s → %s%s%s", since, first, mean, of, evaluated);
+}
+
+static void print_tokens(const sgt_train_result *r)
 {
     char a[32], b[32], c[32], path[1024];
-    if (!r->steps) return;
-    printf("tokens seen: %s training, %s validation, %s in all\n", sgt_format_count(a, sizeof a, r->train_tokens),
-           sgt_format_count(b, sizeof b, r->val_tokens),
-           sgt_format_count(c, sizeof c, r->train_tokens + r->val_tokens));
+    sgt_format_count(a, sizeof a, r->train_tokens);
+    if (r->val_tokens)
+        sgt_put_line(stdout, "tokens seen: %s training, %s validation, %s in all", a,
+                     sgt_format_count(b, sizeof b, r->val_tokens),
+                     sgt_format_count(c, sizeof c, r->train_tokens + r->val_tokens));
+    else sgt_put_line(stdout, "tokens seen: %s", a);
     for (uint32_t i = 0; i < r->set_count; i++)
-        printf("rows of %s: %s (%.3g epochs)\n", sgt_printable(path, sizeof path, r->sets[i].data),
-               sgt_format_count(a, sizeof a, r->sets[i].rows), r->sets[i].epochs);
-    if (r->documents != UINT64_MAX) printf("documents begun: %s\n", sgt_format_count(a, sizeof a, r->documents));
-    printf("compute: %.3g PF-days\n", r->pf_days);
-    printf("time: %.1f minutes", r->seconds / 60);
-    printf(r->seconds < 600 ? " (%.1f s)\n" : "\n", r->seconds);
-    printf("memory: %s of %s (%.1f %%)\n", sgt_format_bytes(a, sizeof a, r->peak_bytes),
-           sgt_format_bytes(b, sizeof b, r->total_bytes), 100 * (double)r->peak_bytes / (double)r->total_bytes);
-    if (r->checkpoint) printf("checkpoint: %s\n", sgt_printable(path, sizeof path, r->checkpoint));
+        sgt_put_line(stdout, "rows of %s: %s (%.3g epoch%s)", sgt_printable(path, sizeof path, r->sets[i].data),
+                     sgt_format_count(a, sizeof a, r->sets[i].rows), r->sets[i].epochs,
+                     r->sets[i].epochs == 1 ? "" : "s");
+    if (r->documents != UINT64_MAX && r->documents)
+        sgt_put_line(stdout, "documents begun: %s", sgt_format_count(a, sizeof a, r->documents));
+}
+
+static void print_end(const sgt_train_result *r)
+{
+    char a[32], b[32], path[1024];
+    if (!r->steps) return;
+    print_losses(&r->losses);
+    print_tokens(r);
+    sgt_put_line(stdout, "compute: %.3g PF-days", r->pf_days);
+    sgt_put_line(stdout, "time: %s", sgt_format_duration(a, sizeof a, r->seconds));
+    sgt_put_line(stdout, "memory: %s of %s (%.1f %%)", sgt_format_bytes(a, sizeof a, r->peak_bytes),
+                 sgt_format_bytes(b, sizeof b, r->total_bytes), 100 * (double)r->peak_bytes / (double)r->total_bytes);
+    if (r->checkpoint) sgt_put_line(stdout, "checkpoint: %s", sgt_printable(path, sizeof path, r->checkpoint));
 }
 
 static void print_json(const sgt_train_result *r)
@@ -318,6 +361,10 @@ static void take_options(int argc, char **argv)
     if (first < argc)
         sgt_usage(&program, "%s: no operands; shards are named by --data (--data %s)", argv[first], argv[first]);
     if (!*o.run) sgt_usage(&program, "--run: needs a name");
+    if (o.verbose && o.quiet) sgt_usage(&program, "--verbose: not together with --quiet");
+    if (o.resume && o.resume_or_start)
+        sgt_usage(&program, "--resume: not together with --resume-or-start, which starts where there is no checkpoint");
+    if (o.resume_or_start && o.force) sgt_usage(&program, "--resume-or-start: not together with --force");
     if (o.lr) {
         s.given[SGT_SET_LR] = 1;
         if (strcmp(o.lr, "auto") != 0 && sgt_parse_real(o.lr, &s.lr) < 0)
@@ -355,6 +402,7 @@ static int run(sgt_train_options *options)
     sgt_error err;
     sgt_train_result r;
     options->ctx = sgt_progress_new("step", SGT_PROGRESS_ITEMS, o.quiet);
+    sgt_progress_keep_last(options->ctx);
     int rc = sgt_train(&s, options, &r, &err);
     sgt_progress_end(options->ctx);
     int code = finish(&r, rc, &err, options->ranks);
@@ -370,7 +418,7 @@ static int meet(sgt_train_options *options)
         return sgt_report_failure(&program, &err);
     if (sgt_ranks_first(options->ranks)) return SGT_EXIT_OK;
     o.quiet = 1;
-    options->notice = options->warning = (sgt_notice){0};
+    options->notice = options->detail = options->warning = (sgt_notice){0};
     return SGT_EXIT_OK;
 }
 
@@ -384,9 +432,11 @@ int main(int argc, char **argv)
     take_options(argc, argv);
     sgt_talk talk = {program.name, o.quiet};
     sgt_train_options options = {.run = o.run,
-                                 .resume = o.resume,
+                                 .resume = o.resume || o.resume_or_start,
+                                 .or_start = o.resume_or_start,
                                  .force = o.force,
                                  .notice = sgt_talk_notice(&talk),
+                                 .detail = o.verbose ? sgt_talk_notice(&talk) : (sgt_notice){0},
                                  .warning = {show_warning, NULL},
                                  .command = command,
                                  .profile = o.profile,

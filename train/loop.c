@@ -316,6 +316,7 @@ static void fill_result(const loop *l, sgt_train_result *r)
     r->documents = t->eot < 0 && !t->info.padded ? UINT64_MAX : l->documents;
     fill_sets(l, r);
     r->seconds = sgt_now() - l->watch.start;
+    sgt_watch_losses(&l->watch, &r->losses);
     r->peak_bytes = l->held ? l->held : sgt_memory_peak();
     r->total_bytes = l->held ? t->backend->memory_total : sgt_memory_total();
     r->checkpoint = newest(l) && t->run ? sgt_run_checkpoint(t->run, newest(l)) : NULL;

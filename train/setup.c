@@ -12,6 +12,7 @@
 #include "model/config.h"
 #include "device.h"
 #include "memory/memory.h"
+#include "run/nearby.h"
 #include "trainer.h"
 
 #define POSITIONS 1024 /* GPT-2's */
@@ -29,10 +30,20 @@ static int share_text(const sgt_trainer *t, char **text, sgt_error *err)
     return r->broadcast(r, *text, n, 0, err);
 }
 
-/* Which checkpoint it is, one rank says for all. */
+static int nothing_to_resume(const sgt_trainer *t, sgt_error *err)
+{
+    char runs[700];
+    sgt_run_nearby(runs, sizeof runs, t->o->run);
+    return sgt_fail(err, SGT_EUNSUPPORTED, "%s: no checkpoint to resume from%s (%s%s%s--resume-or-start starts at step 0)",
+                    t->o->run, access(t->o->run, F_OK) < 0 ? ": there is no such run" : "",
+                    *runs ? "runs nearby: " : "", runs, *runs ? "; " : "");
+}
+
+/* Rank 0 chooses the checkpoint and broadcasts its name. */
 static int resume_from(sgt_trainer *t, sgt_error *err)
 {
     int rc = sgt_trainer_writes(t) ? sgt_run_newest(&t->from, t->o->run, 1, &t->o->warning, err) : SGT_OK;
+    if (rc == SGT_OK && sgt_trainer_writes(t) && !t->from && !t->o->or_start) rc = nothing_to_resume(t, err);
     if (rc < 0 || (rc = share_text(t, &t->from, err)) < 0) return rc;
     if (!t->from) {
         sgt_say(&t->o->notice, "%s has no checkpoint to resume from: starting at step 0", t->o->run);
@@ -50,6 +61,7 @@ static int find_cuda(const sgt_trainer *t, const sgt_cuda_library **cuda, sgt_cu
     return *cuda ? (*cuda)->usable(d, err) : sgt_device_cuda(cuda, d, err);
 }
 
+/* That a GPU which is there is not used is told to everybody; that there is none, to those who ask for details. */
 static int take_device(sgt_trainer *t, sgt_error *err)
 {
     sgt_error why;
@@ -57,12 +69,16 @@ static int take_device(sgt_trainer *t, sgt_error *err)
     const sgt_cuda_library *cuda;
     if (strcmp(t->s->device, "cpu") == 0) return SGT_OK;
     int rc = find_cuda(t, &cuda, &d, &why);
-    if (rc == SGT_OK) t->cuda = cuda;
+    if (rc == SGT_OK) {
+        t->cuda = cuda;
+        if (!t->dry) snprintf(t->gpu, sizeof t->gpu, "%s", d.name);
+    }
     if (strcmp(t->s->device, "cuda") == 0)
         return rc < 0 ? sgt_fail(err, SGT_EUNSUPPORTED, "--device cuda: %s (--device cpu works)", why.text) : SGT_OK;
-    if (rc < 0) sgt_say(&t->o->notice, "device: the CPU (%s)", why.text);
+    if (rc < 0)
+        sgt_say(access("/dev/nvidiactl", F_OK) < 0 ? &t->o->detail : &t->o->notice, "device: the CPU (%s)", why.text);
     else
-        sgt_say(&t->o->notice, "device: CUDA, %s (sm_%d%d, %.0f GiB)", d.name, d.major, d.minor,
+        sgt_say(&t->o->detail, "device: CUDA, %s (sm_%d%d, %.0f GiB)", d.name, d.major, d.minor,
                 (double)d.memory / 0x1p30);
     return SGT_OK;
 }
@@ -155,7 +171,7 @@ static void decide_lr(sgt_trainer *t)
     int outside = sgt_advice_lr_outside(parameters, s->lr);
     if (s->lr == SGT_DEFAULT_REAL) {
         s->lr = sgt_advice_scale_lr(range.low, rows, s->lr_base_batch);
-        sgt_say(&t->o->notice,
+        sgt_say(&t->o->detail,
                 "lr %.3g: %.3g for models of about %.3g million parameters, for %" PRIu64
                 " rows a step instead of %" PRIu64,
                 s->lr, range.low, (double)range.parameters / 1e6, rows, s->lr_base_batch);
@@ -204,6 +220,7 @@ static int decide_schedule(sgt_trainer *t, sgt_error *err)
                             steps);
         s->steps = steps < 1 ? 1 : (uint64_t)steps;
     }
+    t->lr_is_ours = s->lr == SGT_DEFAULT_REAL;
     decide_lr(t);
     if (s->warmup == SGT_DEFAULT_COUNT) s->warmup = s->steps / 20 < 1000 ? s->steps / 20 : 1000;
     t->schedule = (sgt_schedule){.lr = s->lr, .min_lr = s->min_lr, .warmup = s->warmup, .steps = s->steps};
@@ -333,11 +350,11 @@ static void say_peak(const sgt_trainer *t)
 {
     const sgt_backend *b = t->backend;
     if (b->peak_flops > 0 && b->datasheet_flops > 0)
-        sgt_say(&t->o->notice,
+        sgt_say(&t->o->detail,
                 "%s: products of matrices reach %.3g TFLOP/s, measured (mfu), of %.3g on the datasheet (mfu_datasheet)",
                 b->peak_name, b->peak_flops / 1e12, b->datasheet_flops / 1e12);
     else if (b->peak_flops > 0)
-        sgt_say(&t->o->notice, "%s: products of matrices reach %.3g TFLOP/s, measured (mfu)", b->peak_name,
+        sgt_say(&t->o->detail, "%s: products of matrices reach %.3g TFLOP/s, measured (mfu)", b->peak_name,
                 b->peak_flops / 1e12);
 }
 
@@ -345,36 +362,82 @@ static void say_peak(const sgt_trainer *t)
 static void say_ranks(const sgt_trainer *t)
 {
     const sgt_ranks *r = t->o->ranks;
-    char threads[160] = "";
+    char threads[64] = "";
     if (!r) return;
-    if (!t->cuda) {
-        int here = sgt_cpu_count(), all = (int)sysconf(_SC_NPROCESSORS_ONLN), n = sgt_trainer_threads(t);
-        int k = snprintf(threads, sizeof threads, ", on %d thread%s", n, n == 1 ? "" : "s");
-        if (r->sharing == 1 && here * (int)r->size < all)
-            snprintf(threads + k, sizeof threads - (size_t)k,
-                     " (bound to %d of %d cores: mpirun --bind-to none lets ranks share all)", here, all);
-    }
-    sgt_say(&t->o->notice, "ranks: %u, each with %u of the %" PRIu64 " rows of a micro-step%s", r->size,
+    int here = sgt_cpu_count(), all = (int)sysconf(_SC_NPROCESSORS_ONLN), n = sgt_trainer_threads(t);
+    if (!t->cuda) snprintf(threads, sizeof threads, ", on %d thread%s", n, n == 1 ? "" : "s");
+    sgt_say(&t->o->detail, "ranks: %u, each with %u of the %" PRIu64 " rows of a micro-step%s", r->size,
             t->info.local_batch, t->s->batch, threads);
+    if (!t->cuda && r->sharing == 1 && here * (int)r->size < all)
+        sgt_say(&t->o->notice, "ranks are bound to %d of %d cores: mpirun --bind-to none lets them share all", here, all);
+}
+
+static void say_model(const sgt_trainer *t)
+{
+    const sgt_model *m = &t->model;
+    uint64_t n = sgt_model_parameters(m);
+    char ranks[48] = "", size[48];
+    if (t->o->ranks) snprintf(ranks, sizeof ranks, ", %u ranks", t->o->ranks->size);
+    if (n < 99950) snprintf(size, sizeof size, "%.3g thousand", (double)n / 1e3);
+    else snprintf(size, sizeof size, "%.3g million", (double)n / 1e6);
+    sgt_say(&t->o->notice, "model: %ux%ux%u, %s parameters; %s on %s%s%s", m->layers, m->channels, m->heads, size,
+            t->s->precision, t->cuda ? "CUDA, " : "the CPU", t->cuda ? t->gpu : "", ranks);
+    sgt_say(&t->o->detail,
+            "model: %u layer%s, %u channels, %u head%s, vocabulary %u: %" PRIu64 " parameters; %s kernels, %s",
+            m->layers, m->layers == 1 ? "" : "s", m->channels, m->heads, m->heads == 1 ? "" : "s", m->vocab, n,
+            t->backend->level, t->backend->library);
+}
+
+/* 1,234,567 */
+static const char *grouped(char *buf, uint64_t n)
+{
+    char digits[24];
+    size_t len = (size_t)snprintf(digits, sizeof digits, "%" PRIu64, n), at = 0;
+    for (size_t i = 0; i < len; i++) {
+        if (i && (len - i) % 3 == 0) buf[at++] = ',';
+        buf[at++] = digits[i];
+    }
+    buf[at] = '\0';
+    return buf;
+}
+
+static void say_data(const sgt_trainer *t)
+{
+    char tokens[32], count[32];
+    int examples = t->examples.count > 0;
+    uint64_t n = examples ? t->info.windows_per_epoch : t->info.shards;
+    sgt_say(&t->o->notice, "data: %s%s, %s token%s in %s %s%s%s%s", t->s->data,
+            t->data_is_ours ? "/ (no --data was given)" : "", grouped(tokens, t->info.tokens),
+            t->info.tokens == 1 ? "" : "s", grouped(count, n), examples ? "completion" : "shard", n == 1 ? "" : "s",
+            *t->unevaluated ? "; " : "", t->unevaluated);
 }
 
 /* What the learning rate does, and what all steps cost. */
 static void say_plan(const sgt_trainer *t)
 {
     const sgt_settings *s = t->s;
-    char after[64] = "", to[64] = "";
+    char steps[96], accum[32] = "", epochs[48] = "", after[64] = "", then[64] = ", constant";
+    uint64_t left = s->steps - t->state.step, rows = s->batch * s->accum, n = sgt_model_parameters(&t->model);
+    double passes = (double)(s->steps * rows) / (double)t->info.windows_per_epoch;
     double tokens = (double)(s->steps * s->accum) * (double)(s->batch * s->seq);
-    uint64_t n = sgt_model_parameters(&t->model);
+    if (!t->state.step) snprintf(steps, sizeof steps, "%" PRIu64 " step%s", left, left == 1 ? "" : "s");
+    else if (left == 1) snprintf(steps, sizeof steps, "step %" PRIu64, s->steps);
+    else snprintf(steps, sizeof steps, "steps %" PRIu64 " to %" PRIu64, t->state.step + 1, s->steps);
+    if (s->accum > 1) snprintf(accum, sizeof accum, "%" PRIu64 " x ", s->accum);
+    if (!s->overfit)
+        snprintf(epochs, sizeof epochs, ", %.*g epoch%s", passes < 99.5 ? 2 : 6, passes, passes == 1 ? "" : "s");
     if (s->warmup)
         snprintf(after, sizeof after, " after %" PRIu64 " step%s of warm-up", s->warmup, s->warmup == 1 ? "" : "s");
-    if (t->schedule.kind != SGT_CONSTANT) snprintf(to, sizeof to, ", to %.3g at the end", s->min_lr);
-    sgt_say(&t->o->notice, "plan: lr %s, %.3g%s%s; %.3g PF-days in all (6 N D, N = %.4g parameters, D = %.4g tokens)",
-            s->schedule, s->lr, after, to, sgt_pf_days(n, tokens), (double)n, tokens);
+    if (t->schedule.kind != SGT_CONSTANT) snprintf(then, sizeof then, ", %s to %.3g", s->schedule, s->min_lr);
+    sgt_say(&t->o->notice, "plan: %s of %s%" PRIu64 " x %" PRIu64 " tokens%s; learning rate %.3g%s%s%s", steps, accum,
+            s->batch, s->seq, epochs, s->lr, t->lr_is_ours ? " (auto)" : "", after, then);
+    sgt_say(&t->o->detail, "cost: %.3g PF-days in all (6 N D, N = %.4g parameters, D = %.4g tokens)",
+            sgt_pf_days(n, tokens), (double)n, tokens);
     if (s->overfit)
         sgt_say(&t->o->notice,
                 "--overfit-batch: every step trains on the %" PRIu64
                 " rows of step 0, to see whether the loss can fall: no model to keep comes of it",
-                s->batch * s->accum);
+                rows);
 }
 
 /* Of several sets each its part. */
@@ -383,26 +446,19 @@ static void say_sets(const sgt_trainer *t)
     for (uint32_t i = 0; t->info.sets > 1 && i < t->info.sets; i++) {
         sgt_loader_set_info set;
         sgt_loader_get_set(t->train, i, &set);
-        sgt_say(&t->o->notice, "data: %s: %.4g %% of the rows%s; %" PRIu64 " tokens, %" PRIu64 " rows an epoch",
+        sgt_say(&t->o->detail, "data: %s: %.4g %% of the rows%s; %" PRIu64 " tokens, %" PRIu64 " rows an epoch",
                 set.path, 100 * set.share, set.weight > 0 ? "" : ", by size", set.tokens, set.windows_per_epoch);
     }
 }
 
+/* Three lines, and details. */
 static void announce(const sgt_trainer *t)
 {
-    const sgt_model *m = &t->model;
-    sgt_say(&t->o->notice,
-            "model: %u layers, %u channels, %u heads, vocabulary %u: %.1f million parameters; %s, %s kernels, %s",
-            m->layers, m->channels, m->heads, m->vocab, (double)sgt_model_parameters(m) / 1e6, t->s->precision,
-            t->backend->level, t->backend->library);
+    say_model(t);
     if (t->state.step >= t->s->steps) return;
     say_ranks(t);
     say_peak(t);
-    sgt_say(&t->o->notice,
-            "data: %" PRIu64 " tokens in %" PRIu64 " shard%s; steps %" PRIu64 " to %" PRIu64 ", each %" PRIu64
-            " x %" PRIu64 " x %" PRIu64 " tokens, lr %.3g",
-            t->info.tokens, t->info.shards, t->info.shards == 1 ? "" : "s", t->state.step, t->s->steps, t->s->accum,
-            t->s->batch, t->s->seq, t->s->lr);
+    say_data(t);
     say_sets(t);
     say_plan(t);
 }
@@ -418,7 +474,7 @@ int sgt_trainer_settle(sgt_trainer *t, sgt_error *err)
     if ((rc = sgt_settings_check_together(s, err)) < 0) return rc;
     if (!s->data && sgt_trainer_has_shards("out")) {
         s->data = "out";
-        sgt_say(&o->notice, "data: out/, for no --data was given");
+        t->data_is_ours = 1;
     }
     if (!s->data && !t->dry)
         return sgt_fail(err, SGT_EUSAGE, "no --data, and no shards in ./out (sgt-tokenize INPUT... out/ makes them)");
@@ -431,7 +487,9 @@ int sgt_trainer_open(sgt_trainer *t, sgt_settings *s, const sgt_train_options *o
     int rc, shape;
     sgt_error why;
     *t = (sgt_trainer){.s = s, .o = o};
-    if ((rc = sgt_trainer_settle(t, err)) < 0 || (rc = refuse_existing(t, err)) < 0) return rc;
+    if ((rc = sgt_trainer_settle(t, err)) < 0 || (rc = refuse_existing(t, err)) < 0 ||
+        (rc = sgt_trainer_find_data(t, err)) < 0)
+        return rc;
     shape = sgt_trainer_read_shape(t, &why);
     if (shape == SGT_OK && sgt_memory_asked(s) && (rc = sgt_memory_plan(t, err)) < 0) return rc;
     if ((rc = sgt_trainer_open_data(t, err)) < 0) return rc;

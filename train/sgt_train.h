@@ -25,7 +25,9 @@
 typedef struct sgt_train_options {
     const char *run;        /* the run directory */
     int resume, force;      /* go on from its newest checkpoint; start over although it has one */
+    int or_start;           /* with resume: start at step 0 if there is no checkpoint, which is an error without it */
     sgt_notice notice;
+    sgt_notice detail;      /* what only some want to know: the device's speed, what decided a default */
     sgt_notice warning;     /* what is wrong and yet no failure: to be said where talk is not wanted too */
     const char *command;    /* the command line, for starts.jsonl; NULL: not said there */
     const char *profile;    /* where a trace of some steps goes (trace.h says which); NULL: none is made */
@@ -51,6 +53,15 @@ typedef struct sgt_train_set {
     double epochs;
 } sgt_train_set;
 
+/* Of the steps of one call. */
+typedef struct sgt_train_losses {
+    uint64_t resumed, steps; /* the step it went on from; how many it made */
+    double first, mean;      /* the first step's loss; the mean of the last `of` steps */
+    uint64_t of;             /* 20, or half of the steps if that is fewer */
+    double val;              /* the last evaluation's, after `val_step` steps of the run; 0: there was none */
+    uint64_t val_step;
+} sgt_train_losses;
+
 typedef struct sgt_train_result {
     char *last;               /* the log's last line, malloc'd; NULL: no step was made */
     char *checkpoint;         /* the newest one's folder, malloc'd; NULL where there is none */
@@ -61,6 +72,7 @@ typedef struct sgt_train_result {
     uint32_t set_count;
     double pf_days;           /* that training on them took, by 6 N D (metrics.h) */
     double seconds;           /* of this call */
+    sgt_train_losses losses;
     uint64_t peak_bytes, total_bytes;
 } sgt_train_result;
 

@@ -29,6 +29,9 @@ typedef struct sgt_trainer {
     sgt_trace *trace;           /* NULL: none is wanted */
     uint8_t *recompute_at;      /* what each layer computes again, where memory decides that, or NULL */
     int dry;                    /* nothing is to be run, only estimated */
+    char gpu[256];              /* the device's name, where it is CUDA's */
+    int data_is_ours, lr_is_ours; /* --data was not given and ./out found; --lr was auto */
+    char unevaluated[600];      /* why there is no evaluation; "": there is one, or none was asked for */
     const sgt_cuda_library *cuda; /* of the device that was decided on; NULL: the CPU's */
 } sgt_trainer;
 
@@ -41,6 +44,8 @@ int sgt_trainer_read_shape(sgt_trainer *t, sgt_error *err);
 int sgt_trainer_open_train(sgt_trainer *t, const sgt_loader_options *o, sgt_error *err);
 int sgt_trainer_open_val(sgt_trainer *t, const sgt_loader_options *o, sgt_error *err);
 int sgt_trainer_open_data(sgt_trainer *t, sgt_error *err);
+/* Fail if a run that is resumed was trained on data that is gone, and no other place of it was given. */
+int sgt_trainer_find_data(const sgt_trainer *t, sgt_error *err);
 int sgt_trainer_has_shards(const char *folder); /* of training */
 int sgt_trainer_decide_model(sgt_trainer *t, sgt_error *err);
 

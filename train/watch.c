@@ -10,6 +10,8 @@
 #include "base/file.h"
 
 #define SPIKES_IN_A_ROW 16
+#define EPOCHS_SAID 2       /* from the third on, epochs that follow one another faster than this are not all said */
+#define SECONDS_BETWEEN 10.
 
 static int open_events(sgt_watch *w, sgt_error *err)
 {
@@ -46,14 +48,24 @@ static double efficiency(const sgt_watch *w, const sgt_metrics *m, double peak)
     return peak > 0 ? m->tokens_per_s * w->flops / (peak * sgt_ranks_size(w->t->o->ranks)) : 0;
 }
 
+/* In the unit that fits. */
+static const char *duration(char *buf, size_t n, double seconds)
+{
+    if (seconds < 100) snprintf(buf, n, "%.1f s", seconds);
+    else if (seconds < 6000) snprintf(buf, n, "%.1f min", seconds / 60);
+    else if (seconds < 172800) snprintf(buf, n, "%.1f h", seconds / 3600);
+    else snprintf(buf, n, "%.1f days", seconds / 86400);
+    return buf;
+}
+
 static void say_evaluation(const sgt_watch *w, const sgt_metrics *m)
 {
-    char line[256];
-    double epoch = (double)(w->t->info.windows_per_epoch * w->t->s->seq) / m->tokens_per_s / 3600;
-    snprintf(line, sizeof line,
-             "step %llu: loss %.4f, validation %.4f, %llu tokens, %.1f s, %.0f tokens/s, %.2f h per epoch",
+    char line[256], since[32], epoch[32];
+    double seconds = (double)(w->t->info.windows_per_epoch * w->t->s->seq) / m->tokens_per_s;
+    snprintf(line, sizeof line, "step %llu: loss %.4f, validation %.4f, %llu tokens, %s, %.0f tokens/s, %s per epoch",
              (unsigned long long)m->step + 1, m->loss, m->val_loss, (unsigned long long)m->tokens,
-             sgt_now() - w->start, m->tokens_per_s, epoch);
+             duration(since, sizeof since, sgt_now() - w->start), m->tokens_per_s,
+             duration(epoch, sizeof epoch, seconds));
     say_line(w, line);
 }
 
@@ -63,10 +75,14 @@ static void say_epoch(sgt_watch *w, const sgt_metrics *m)
     uint64_t rows = w->t->s->batch * w->t->s->accum, windows = w->t->info.windows_per_epoch;
     w->epoch_loss += m->loss;
     w->epoch_steps++;
-    if ((m->step + 1) * rows / windows == m->step * rows / windows) return;
-    snprintf(line, sizeof line, "Epoch %llu, Loss: %.4f, %.1f s", (unsigned long long)((m->step + 1) * rows / windows),
+    uint64_t epoch = (m->step + 1) * rows / windows;
+    if (epoch == m->step * rows / windows) return;
+    snprintf(line, sizeof line, "Epoch %llu, Loss: %.4f, %.1f s", (unsigned long long)epoch,
              w->epoch_loss / (double)w->epoch_steps, sgt_now() - w->epoch_start);
-    say_line(w, line);
+    if (epoch <= EPOCHS_SAID || sgt_now() - w->epoch_said >= SECONDS_BETWEEN) {
+        say_line(w, line);
+        w->epoch_said = sgt_now();
+    }
     w->epoch_loss = 0;
     w->epoch_steps = 0;
     w->epoch_start = sgt_now();
@@ -108,6 +124,22 @@ void sgt_watch_end(const sgt_watch *w, uint64_t steps)
                 w->first_loss, w->last_loss, (unsigned long long)steps);
 }
 
+/* Of a short run its second half, so that its beginning is no part of the mean. */
+void sgt_watch_losses(const sgt_watch *w, sgt_train_losses *out)
+{
+    uint64_t end = w->t->state.step + w->steps, half = w->steps / 2, n = half < SGT_WATCH_RECENT ? half : SGT_WATCH_RECENT;
+    double sum = 0;
+    if (!n) n = w->steps;
+    for (uint64_t s = end - n; s < end; s++) sum += w->recent[s % SGT_WATCH_RECENT];
+    *out = (sgt_train_losses){.resumed = w->t->state.step,
+                              .steps = w->steps,
+                              .first = w->first_loss,
+                              .mean = n ? sum / (double)n : 0,
+                              .of = n,
+                              .val = w->val_loss,
+                              .val_step = w->val_step};
+}
+
 int sgt_watch_step(sgt_watch *w, sgt_metrics *m, sgt_error *err)
 {
     const sgt_trainer *t = w->t;
@@ -121,6 +153,12 @@ int sgt_watch_step(sgt_watch *w, sgt_metrics *m, sgt_error *err)
     if (rc < 0) return rc;
     if (m->step == t->state.step) w->first_loss = m->loss;
     w->last_loss = m->loss;
+    w->recent[m->step % SGT_WATCH_RECENT] = m->loss;
+    w->steps++;
+    if (m->evaluated) {
+        w->val_loss = m->val_loss;
+        w->val_step = m->step + 1;
+    }
     if (!t->s->overfit) advise(w, m);
     watch_spikes(w, m);
     if (m->evaluated) say_evaluation(w, m);

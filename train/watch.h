@@ -7,15 +7,22 @@
 #include "log/events.h"
 #include "trainer.h"
 
+#define SGT_WATCH_RECENT 20 /* steps whose losses are averaged in what is said at the end */
+
 typedef struct sgt_watch {
     const sgt_trainer *t;
     sgt_events *events; /* NULL: this rank writes none */
     double flops;       /* of a token */
-    double start, epoch_start, epoch_loss; /* sum of losses since the last epoch's line, and when that was */
+    double start, epoch_start, epoch_loss; /* epoch_loss: sum of losses since the last epoch's end, at epoch_start */
+    double epoch_said;  /* when an epoch's line was said last */
     uint64_t epoch_steps;
     sgt_diagnosis diagnosis;
     uint64_t spikes, row; /* left out up to the last line, and how many of them without a step between */
     double first_loss, last_loss; /* of this call */
+    double recent[SGT_WATCH_RECENT]; /* losses, step s in recent[s % SGT_WATCH_RECENT] */
+    uint64_t steps;               /* made in this call */
+    double val_loss;              /* the last evaluation's, and after how many steps of the run; 0: there was none */
+    uint64_t val_step;
     uint64_t skipped;   /* updates left out up to the last line */
 } sgt_watch;
 
@@ -28,5 +35,8 @@ int sgt_watch_step(sgt_watch *w, sgt_metrics *m, sgt_error *err);
 
 /* Once a run is over: what came of --overfit-batch. */
 void sgt_watch_end(const sgt_watch *w, uint64_t steps);
+
+/* The losses of this call, for a summary. */
+void sgt_watch_losses(const sgt_watch *w, sgt_train_losses *out);
 
 #endif

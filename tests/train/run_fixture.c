@@ -92,6 +92,7 @@ int train(sgt_settings s, const char *name, int resume, int force, uint64_t stop
                            .resume = resume,
                            .force = force,
                            .notice = {hear, said},
+                           .detail = {hear, said},
                            .warning = {hear, warned},
                            .cuda = use_cuda,
                            .examples = use_examples,

@@ -252,9 +252,9 @@ static int run_part(all_bench *b, all_part *p, sgt_error *err)
 
 static void tell(const all_bench *b, const all_part *p)
 {
-    char command[1024];
+    char command[1024], time[32];
     if (p->why[0]) sgt_say(&b->notice, "%s is left out: %s", p->name, p->why);
-    else sgt_say(&b->notice, "%s took %.0f s", p->name, p->seconds);
+    else sgt_say(&b->notice, "%s took %s", p->name, sgt_format_duration(time, sizeof time, p->seconds));
     if (shape.json || shape.quiet || !p->said) return;
     printf("$ %s\n%s\n", all_command(command, sizeof command, p), p->said);
     fflush(stdout);

@@ -90,13 +90,15 @@ static void show_direction(const attention_bench *b, double ms, double operation
 
 static void show(const attention_bench *b, int cuda)
 {
-    char machine[160], device[64], why[80];
+    char machine[160], device[64], why[80], rows[48], tokens[48], each[48];
     const char *unit = cuda ? "TFLOP/s" : "GFLOP/s";
     double scale = cuda ? 1e-9 : 1e-6;
     printf("%s\n%s, %s\n", bench_machine(machine, sizeof machine), sgt_printable(device, sizeof device, b->device),
            b->library);
-    printf("%s, %zu rows of %zu tokens, %zu heads of %zu; causal, the masked half is not counted\n\n",
-           sgt_precision_words[b->precision], b->B, b->T, b->H, b->D);
+    printf("%s, %s of %s, %s of %zu; causal, the masked half is not counted\n\n", sgt_precision_words[b->precision],
+           sgt_format_things(rows, sizeof rows, b->B, "row", "rows"),
+           sgt_format_things(tokens, sizeof tokens, b->T, "token", "tokens"),
+           sgt_format_things(each, sizeof each, b->H, "head", "heads"), b->D);
     printf("  attention   forward ms   %s  of peak   backward ms   %s  of peak\n", unit, unit);
     for (size_t i = 0; i < b->count; i++) {
         const attention_line *l = &b->lines[i];

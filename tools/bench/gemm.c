@@ -143,12 +143,12 @@ static const gemm_line *best_line(const gemm_bench *b)
 
 static void show(const gemm_bench *b)
 {
-    char machine[160], device[96], why[32];
+    char machine[160], device[96], why[32], rows[48];
     const char *unit = b->cuda ? "TFLOP/s" : "GFLOP/s";
     double scale = b->cuda ? 1e-12 : 1e-9;
     printf("%s\n%s, %s\n", bench_machine(machine, sizeof machine), sgt_printable(device, sizeof device, b->device),
            b->library);
-    printf("%s, %s, %zu rows", shape.model, precision_name(b), b->rows);
+    printf("%s, %s, %s", shape.model, precision_name(b), sgt_format_things(rows, sizeof rows, b->rows, "row", "rows"));
     if (b->peak_flops > 0) printf("; peak, a large square product: %.1f %s", b->peak_flops * scale, unit);
     printf("\n\n  layer   pass     epilogue         m        n        k          us   %s  of peak\n", unit);
     for (size_t i = 0; i < b->count; i++) {

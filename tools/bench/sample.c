@@ -254,11 +254,13 @@ static const line *best_line(const sample_bench *b)
 
 static void show(const sample_bench *b)
 {
-    char machine[160], name[40], why[48];
+    char machine[160], name[40], why[48], prompt[48], more[48];
     const line *slow = b->count > 2 && !b->lines[2].missing ? &b->lines[2] : NULL;
-    printf("%s\n%s, %" PRIu64 " prompt%s of %" PRIu64 " tokens, %" PRIu64 " more tokens each, %d thread%s\n\n",
-           bench_machine(machine, sizeof machine), shape.model, o.batch, o.batch > 1 ? "s" : "", o.prompt, o.tokens,
-           bench_threads(&shape), bench_threads(&shape) > 1 ? "s" : "");
+    printf("%s\n%s, %" PRIu64 " prompt%s of %s, %s each, %d thread%s\n\n", bench_machine(machine, sizeof machine),
+           shape.model, o.batch, o.batch > 1 ? "s" : "",
+           sgt_format_things(prompt, sizeof prompt, o.prompt, "token", "tokens"),
+           sgt_format_things(more, sizeof more, o.tokens, "more token", "more tokens"), bench_threads(&shape),
+           bench_threads(&shape) > 1 ? "s" : "");
     printf("  %-26s  precision  tokens/s  ms a token  of limit%s\n", "", slow ? "  x nanoGPT" : "");
     for (size_t i = 0; i < b->count; i++) {
         const line *l = &b->lines[i];

@@ -263,12 +263,13 @@ static void show_parts(const step_bench *b)
 
 static void show_peer(const step_bench *b)
 {
-    char bytes[32];
+    char bytes[32], turns[48];
     const peer_result *p = &b->peer;
     printf("%c %9.3f  %9.0f  %s, its first five steps %.1f s, peak %s\n", b->r.ms < p->ms ? ' ' : '*', p->ms,
            p->tokens_per_s, p->name, p->first_steps_s, sgt_format_bytes(bytes, sizeof bytes, p->peak_bytes));
-    printf("\n* the fastest; ours is %.3f times as fast, with %.3f times the memory; medians of %" PRIu64 " turns\n",
-           p->ms / b->r.ms, (double)b->r.peak_bytes / (double)p->peak_bytes, o.turns);
+    printf("\n* the fastest; ours is %.3f times as fast, with %.3f times the memory; medians of %s\n",
+           p->ms / b->r.ms, (double)b->r.peak_bytes / (double)p->peak_bytes,
+           sgt_format_things(turns, sizeof turns, o.turns, "turn", "turns"));
 }
 
 static void show_share(double part, double whole, int width)

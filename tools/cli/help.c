@@ -1,17 +1,41 @@
 /* help.c: --help, from the table. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tools/cli/completion.h"
+#include "tools/cli/wrap.h"
 
-enum { COLUMNS = 100, LEFT = 28, TEXT = LEFT + 3 }; /* options, and from where they are explained */
+enum { COLUMNS = 100, NARROW = 72, LEFT = 28, TEXT = LEFT + 3 }; /* LEFT: options; TEXT: where their help begins */
+
+/* Columns to print in: 100, or those of a terminal that has fewer. */
+static size_t columns(void)
+{
+    int n = sgt_columns(STDOUT_FILENO);
+    return n > 0 && n < COLUMNS ? (size_t)n : COLUMNS;
+}
+
+/* On a narrow terminal the help of an option stands below it. */
+static int is_narrow(void) { return columns() < NARROW; }
+
+static size_t text_column(void) { return is_narrow() ? 6 : TEXT; }
+
+/* Lines that are laid out already: broken only where the terminal is too narrow for them. */
+static void print_lines(const char *text)
+{
+    for (const char *p = text; *p; p += *p == '\n') {
+        size_t n = strcspn(p, "\n");
+        sgt_put_line(stdout, "%.*s", (int)n, p);
+        p += n;
+    }
+}
 
 /* `text` from column `at`, and where it goes on from column `indent`, broken between words. */
 static size_t print_wrapped(const char *text, size_t at, size_t indent)
 {
     for (const char *p = text; *p;) {
         size_t n = strcspn(p, " \n");
-        if (at > indent && at + 1 + n > COLUMNS) {
+        if (at > indent && at + 1 + n > columns()) {
             printf("\n%*s", (int)indent, "");
             at = indent;
         } else if (at > indent) {
@@ -29,28 +53,38 @@ static void print_option(const sgt_option *o)
 {
     char left[160], def[200];
     if (o->kind == SGT_OPT_HEADING) {
-        printf("\n%s:\n", o->name);
+        sgt_put_line(stdout, "\n%s:", o->name);
         return;
     }
     int n = o->letter ? snprintf(left, sizeof left, "-%c, --%s", o->letter, o->name)
-                      : snprintf(left, sizeof left, "    --%s", o->name);
+                      : snprintf(left, sizeof left, "%s--%s", is_narrow() ? "" : "    ", o->name);
     if (o->value) n += snprintf(left + n, sizeof left - (size_t)n, " %s", o->value);
-    if (n <= LEFT) printf("  %-*s ", LEFT, left);
-    else printf("  %s\n%*s", left, TEXT, "");
-    size_t at = print_wrapped(o->help, TEXT, TEXT);
+    size_t text = text_column();
+    if (n <= LEFT && !is_narrow()) printf("  %-*s ", LEFT, left);
+    else {
+        sgt_put_line(stdout, "  %s", left);
+        printf("%*s", (int)text, "");
+    }
+    size_t at = print_wrapped(o->help, text, text);
     snprintf(def, sizeof def, "(default %s)", o->def ? o->def : "");
-    if (o->def) print_wrapped(def, at, TEXT);
+    if (o->def) print_wrapped(def, at, text);
     printf("\n");
 }
 
 void sgt_print_help(const sgt_program *p)
 {
-    printf("usage: %s\n", p->usage);
+    static const sgt_option others[] = {{.name = "Others"},
+                                        {"help", 'h', SGT_OPT_FLAG, NULL, .help = "this text"},
+                                        {"version", 0, SGT_OPT_FLAG, NULL, .help = "the version"},
+                                        {0}};
+    printf("usage: ");
+    print_lines(p->usage);
     print_wrapped(p->about, 0, 0);
     printf("\n");
-    if (p->commands) printf("\nSubcommands ('%s NAME --help' lists the options of one):\n", p->name);
-    for (const sgt_command *const *c = p->commands; c && *c; c++) printf("  %-*s %s\n", LEFT, (*c)->name, (*c)->what);
+    if (p->commands) sgt_put_line(stdout, "\nSubcommands ('%s NAME --help' lists the options of one):", p->name);
+    for (const sgt_command *const *c = p->commands; c && *c; c++)
+        sgt_put_line(stdout, "  %-*s %s", is_narrow() ? 0 : LEFT, (*c)->name, (*c)->what);
     for (const sgt_option *o = p->options; o->name; o++) print_option(o);
-    printf("\nOthers:\n  -h, --help                   this text\n      --version                the version\n");
-    if (p->examples) printf("\nExamples:\n%s\n", p->examples);
+    for (const sgt_option *o = others; o->name; o++) print_option(o);
+    if (p->examples) printf("\nExamples:\n"), print_lines(p->examples);
 }

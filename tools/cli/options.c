@@ -17,6 +17,7 @@
 #include "tools/cli/no_memory.h"
 #include "tools/cli/no_memory.h"
 #include "tools/cli/ranks.h"
+#include "tools/cli/wrap.h"
 
 /* ---- numbers ---- */
 
@@ -209,13 +210,13 @@ _Noreturn void sgt_usage(const sgt_program *p, const char *fmt, ...)
     vsnprintf(raw, sizeof raw, fmt, args);
     va_end(args);
     if (talks(p))
-        fprintf(stderr, "%s: %s\ntry '%s --help'\n", p->name, sgt_printable(text, sizeof text, raw), p->name);
+        sgt_put_line(stderr, "%s: %s\ntry '%s --help'", p->name, sgt_printable(text, sizeof text, raw), p->name);
     exit(SGT_EXIT_USAGE);
 }
 
 int sgt_report_failure(const sgt_program *p, const sgt_error *err)
 {
-    if (talks(p)) fprintf(stderr, "%s: %s\n", p->name, err->text);
+    if (talks(p)) sgt_put_line(stderr, "%s: %s", p->name, err->text);
     if (err->code == SGT_EUSAGE) return SGT_EXIT_USAGE;
     return err->code == SGT_ESTOPPED ? SGT_EXIT_INTERRUPTED : SGT_EXIT_FAILED;
 }

@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "tools/cli/talk.h"
+#include "tools/cli/wrap.h"
 
 #define REDRAW .2 /* seconds on a terminal */
 #define LOGGED 10. /* seconds elsewhere */
@@ -21,8 +21,9 @@ struct sgt_progress {
     sgt_progress_unit unit;
     const char *name;
     int terminal, quiet, drawn;
+    int keep_last; /* elsewhere than on a terminal too, however short it was */
     double start, last;
-    uint64_t done, total, from;
+    uint64_t done, total, from, drawn_at; /* drawn_at: done in what was drawn last */
     char text[256];
     const char *program; /* of the notice */
 };
@@ -42,8 +43,8 @@ sgt_progress *sgt_progress_new(const char *unit_name, sgt_progress_unit unit, in
 
 static int columns(void)
 {
-    struct winsize w;
-    return ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col : 80;
+    int n = sgt_columns(STDERR_FILENO);
+    return n ? n : 80;
 }
 
 /* The parts of the line that there is room for. */
@@ -147,6 +148,7 @@ static void draw(sgt_progress *p, const char *before)
     else fprintf(stderr, "%s\n", whole);
     fflush(stderr);
     p->drawn = 1;
+    p->drawn_at = p->done;
 }
 
 void sgt_progress_update(sgt_progress *p, uint64_t done, uint64_t total, uint64_t from, const char *facts)
@@ -168,11 +170,12 @@ void sgt_progress_update(sgt_progress *p, uint64_t done, uint64_t total, uint64_
 
 static void put_line(sgt_progress *p, const char *program, const char *line)
 {
-    char above[2048];
+    char text[2048], wrapped[2 * sizeof text], above[sizeof wrapped + 16];
+    snprintf(text, sizeof text, "%s%s%.1900s", program, *program ? ": " : "", line);
     pthread_mutex_lock(&p->lock);
     int over = p->terminal && p->drawn;
-    snprintf(above, sizeof above, "%s%s%s%.1900s%s\n", over ? "\r" : "", program, *program ? ": " : "", line,
-             over ? "\033[K" : "");
+    sgt_wrap(wrapped, sizeof wrapped, text, sgt_columns(STDERR_FILENO));
+    snprintf(above, sizeof above, "%s%s\n", over ? "\r\033[K" : "", wrapped);
     if (over) draw(p, above);
     else fputs(above, stderr);
     pthread_mutex_unlock(&p->lock);
@@ -195,12 +198,25 @@ sgt_notice sgt_progress_notice(sgt_progress *p, const char *program)
     return (sgt_notice){p ? say : NULL, p};
 }
 
+void sgt_progress_keep_last(sgt_progress *p)
+{
+    if (p) p->keep_last = 1;
+}
+
+/* Elsewhere than on a terminal the last line would be left out, of which a reader wants to know most: it is printed if
+ * lines came before it, so that none ends at 62 %, or if the caller asked for it. */
+static int owes_last(const sgt_progress *p)
+{
+    if (p->terminal) return p->drawn || p->done;
+    return p->drawn ? p->done != p->drawn_at : p->keep_last && p->done > p->from;
+}
+
 void sgt_progress_end(sgt_progress *p)
 {
     if (!p) return;
-    if (!p->quiet && p->terminal && (p->drawn || p->done)) {
+    if (!p->quiet && owes_last(p)) {
         draw(p, "");
-        fputc('\n', stderr);
+        if (p->terminal) fputc('\n', stderr);
     }
     pthread_mutex_destroy(&p->lock);
     free(p);

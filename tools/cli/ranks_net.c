@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "tools/cli/options.h"
 #include "tools/cli/talk.h"
+#include "tools/cli/wrap.h"
 
 #define MAGIC 0x52746773u /* "sgtR" */
 #define JOIN_SECONDS 120
@@ -160,7 +161,7 @@ static int barrier(sgt_ranks *r, sgt_error *err) { return sum(r, NULL, 0, err); 
 
 static void say(const net *t, const char *text)
 {
-    fprintf(stderr, "%s%s: %s\n", sgt_can_redraw() ? "\r\033[K" : "", t->program, text);
+    sgt_put_line(stderr, "%s%s: %s", sgt_can_redraw() ? "\r\033[K" : "", t->program, text);
 }
 
 static int exit_code(int error)

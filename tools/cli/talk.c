@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tools/cli/wrap.h"
+
 char *sgt_format_bytes(char *buf, size_t n, uint64_t bytes)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
@@ -52,6 +54,23 @@ char *sgt_format_time(char *buf, size_t n, double seconds)
     return buf;
 }
 
+char *sgt_format_duration(char *buf, size_t n, double seconds)
+{
+    if (seconds < .9995) snprintf(buf, n, "%.*f ms", seconds < .00995, seconds * 1e3);
+    else if (seconds < 99.95) snprintf(buf, n, "%.1f s", seconds);
+    else if (seconds < 5997) snprintf(buf, n, "%.1f minutes", seconds / 60);
+    else if (seconds < 172620) snprintf(buf, n, "%.1f hours", seconds / 3600);
+    else snprintf(buf, n, "%.1f days", seconds / 86400);
+    return buf;
+}
+
+const char *sgt_format_things(char *buf, size_t n, uint64_t count, const char *singular, const char *plural)
+{
+    char digits[32];
+    snprintf(buf, n, "%s %s", sgt_format_count(digits, sizeof digits, count), count == 1 ? singular : plural);
+    return buf;
+}
+
 int sgt_can_redraw(void)
 {
     const char *term = getenv("TERM");
@@ -71,7 +90,7 @@ char *sgt_cache_folder(void)
 static void print_notice(void *ctx, const char *line)
 {
     const sgt_talk *t = ctx;
-    if (!t->quiet) fprintf(stderr, "%s: %s\n", t->program, line);
+    if (!t->quiet) sgt_put_line(stderr, "%s: %s", t->program, line);
 }
 
 sgt_notice sgt_talk_notice(sgt_talk *t) { return (sgt_notice){print_notice, t}; }

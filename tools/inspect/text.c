@@ -142,9 +142,10 @@ static int decode_span(const inspect_set *s, const inspect *o, const sgt_vocab *
         json_t *top = json_pack("{s:I, s:I, s:O, s:o}", "from", (json_int_t)from, "count", (json_int_t)count, "ids",
                                 k.ids, "text", sgt_json_text(k.text ? k.text : "", k.used));
         rc = inspect_print_json(top, 0, err);
-    } else if (rc == SGT_OK && k.terminal) {
+    } else if (k.terminal) { /* the prompt, or why it ended here, begins a line; a pipe gets the text's own bytes */
         show_text(&k, 1);
-        if (k.last != '\n') putchar('\n'); /* for the prompt; a file or a pipe gets the text's own bytes */
+        if (k.last != '\n') putchar('\n');
+        fflush(stdout);
     }
     json_decref(k.ids);
     free(k.text);

@@ -176,24 +176,29 @@ static int longest_validation(uint64_t *out, const char *path, sgt_error *err)
 
 /* Validation needs shards with room for one window. The sets that have them, moved to the front; those that lack them
  * are left out, said once. *all becomes how many there are. */
-static int that_evaluate(const sgt_trainer *t, sgt_loader_set *sets, uint32_t *all, sgt_error *err)
+static int that_evaluate(sgt_trainer *t, sgt_loader_set *sets, uint32_t *all, sgt_error *err)
 {
     uint64_t least = by_documents(t->s) ? 0 : t->s->seq;
     uint32_t n = 0, count = *all;
+    t->unevaluated[0] = '\0';
     const char *what = count == 1 ? "no evaluation" : "evaluation is without them";
     for (uint32_t i = 0; i < count; i++) {
         uint64_t longest;
         int rc = longest_validation(&longest, sets[i].path, err);
         if (rc < 0) return rc;
+        char *why = t->unevaluated;
         if (longest == 0)
-            sgt_say(&t->o->notice, "%s has no validation shards: %s", sets[i].path,
-                    count == 1 ? what : "evaluation is without it");
+            snprintf(why, sizeof t->unevaluated, "%.500s has no validation shards: %s", sets[i].path,
+                     count == 1 ? what : "evaluation is without it");
         else if (longest <= least)
-            sgt_say(&t->o->notice, "the validation shards of %s are shorter than %" PRIu64 " tokens: %s", sets[i].path,
-                    least + 1, what);
+            snprintf(why, sizeof t->unevaluated, "the validation shards of %.500s are shorter than %" PRIu64 " tokens: %s",
+                     sets[i].path, least + 1, what);
         else sets[n++] = sets[i];
+        if (count == 1 || !*why) continue; /* of one set, the line about the data says it */
+        sgt_say(&t->o->notice, "%s", why);
+        *why = '\0';
     }
-    if (n == 0 && count > 1) sgt_say(&t->o->notice, "no set has validation shards to use: no evaluation");
+    if (n == 0 && count > 1) snprintf(t->unevaluated, sizeof t->unevaluated, "no evaluation");
     *all = n;
     return SGT_OK;
 }
@@ -334,7 +339,7 @@ static void decide_evaluation(sgt_trainer *t, uint64_t rows)
 static int validate_examples(sgt_trainer *t, sgt_error *err)
 {
     if (!t->s->val_data) {
-        sgt_say(&t->o->notice, "no --val-data: no evaluation");
+        snprintf(t->unevaluated, sizeof t->unevaluated, "no --val-data: no evaluation");
         return SGT_OK;
     }
     int rc = open_examples(t, &t->val_examples, t->s->val_data, 0, err);
@@ -357,6 +362,37 @@ static int open_validation(sgt_trainer *t, sgt_error *err)
     sgt_loader_get_info(t->val, &info);
     decide_evaluation(t, info.windows_per_epoch);
     return SGT_OK;
+}
+
+/* Whether nothing lies at `path`, nor, as Megatron-LM names its sets, at PATH.bin. */
+static int is_gone(const char *path)
+{
+    char bin[4200];
+    snprintf(bin, sizeof bin, "%s.bin", path);
+    return sgt_file_gone(path) && sgt_file_gone(bin);
+}
+
+int sgt_trainer_find_data(const sgt_trainer *t, sgt_error *err)
+{
+    sgt_loader_set *sets = NULL;
+    uint32_t count = 0, i = 0;
+    const sgt_settings *s = t->s;
+    int examples = sgt_settings_examples(s), rc = SGT_OK;
+    if (!t->from) return SGT_OK;
+    if (examples && s->val_data && !s->given[SGT_SET_VAL_DATA] && is_gone(s->val_data))
+        rc = sgt_fail(err, SGT_EIO, "%s: the run was evaluated on %s, which is gone: pass --val-data FILE", t->o->run,
+                      s->val_data);
+    if (s->given[SGT_SET_DATA]) return rc;
+    if (examples && is_gone(s->data))
+        return sgt_fail(err, SGT_EIO, "%s: the run was trained on %s, which is gone: pass --data FILE.jsonl", t->o->run,
+                        s->data);
+    if (examples || sgt_loader_sets_parse(&sets, &count, s->data, NULL) < 0) return rc;
+    while (i < count && !is_gone(sets[i].path)) i++;
+    if (i < count)
+        rc = sgt_fail(err, SGT_EIO, "%s: the run was trained on %s, which is gone: pass --data %s", t->o->run,
+                      sets[i].path, count > 1 ? "with all sets and their weights, as at first" : "DIR");
+    sgt_loader_sets_free(sets);
+    return rc;
 }
 
 int sgt_trainer_open_data(sgt_trainer *t, sgt_error *err)

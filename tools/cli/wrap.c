@@ -1,0 +1,78 @@
+/* wrap.c: lines broken between words. */
+#include "tools/cli/wrap.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+enum { LEAST = 16, INDENT = 2 }; /* columns: below LEAST nothing is wrapped; INDENT: of what follows a break */
+
+int sgt_columns(int fd)
+{
+    struct winsize w;
+    return isatty(fd) && ioctl(fd, TIOCGWINSZ, &w) == 0 ? w.ws_col : 0;
+}
+
+/* Columns of n bytes of UTF-8, a character taken for one. */
+static size_t width(const char *s, size_t n)
+{
+    size_t columns = 0;
+    for (size_t i = 0; i < n; i++) columns += ((unsigned char)s[i] & 0xc0) != 0x80;
+    return columns;
+}
+
+static size_t put(char *out, size_t size, size_t at, const char *s, size_t n)
+{
+    for (size_t i = 0; i < n && at + 1 < size; i++) out[at++] = s[i];
+    return at;
+}
+
+/* Bytes of the word at s. One that is wider than a line ends behind the last of its | that fits, if it has any: such
+ * words are lists of choices. */
+static size_t word(const char *s, size_t most)
+{
+    size_t n = strcspn(s, " \n");
+    if (most == SIZE_MAX || width(s, n) + 2 * INDENT <= most) return n;
+    size_t bar = 0;
+    for (size_t i = 0; i < n && i + 2 * INDENT < most; i++)
+        if (s[i] == '|') bar = i + 1;
+    return bar ? bar : n;
+}
+
+char *sgt_wrap(char *out, size_t size, const char *text, int columns)
+{
+    size_t at = 0, column = 0, indent = INDENT, most = columns >= LEAST ? (size_t)columns : SIZE_MAX;
+    if (!size) return out;
+    for (const char *p = text; *p;) {
+        size_t blanks = strspn(p, " "), n = word(p + blanks, most), w = width(p + blanks, n);
+        if (!column) indent = blanks + INDENT < most / 2 ? blanks + INDENT : INDENT;
+        if (n && column > indent && column + blanks + w > most) {
+            at = put(out, size, at, "\n", 1);
+            for (column = 0; column < indent; column++) at = put(out, size, at, " ", 1);
+        } else {
+            at = put(out, size, at, p, blanks);
+            column += blanks;
+        }
+        at = put(out, size, at, p + blanks, n);
+        column += w;
+        p += blanks + n;
+        if (*p == '\n') {
+            at = put(out, size, at, p++, 1);
+            column = 0;
+        }
+    }
+    out[at] = '\0';
+    return out;
+}
+
+void sgt_put_line(FILE *to, const char *fmt, ...)
+{
+    char line[4096], wrapped[2 * sizeof line];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(line, sizeof line, fmt, args);
+    va_end(args);
+    fprintf(to, "%s\n", sgt_wrap(wrapped, sizeof wrapped, line, sgt_columns(fileno(to))));
+}
