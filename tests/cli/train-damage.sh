@@ -88,7 +88,7 @@ stderr_lines 2
 same_facts further/log.jsonl damaged/log.jsonl
 rm -rf damaged && cp -r whole damaged
 for step in 2 4 6; do flip damaged/step-0000000$step/model.safetensors 20000; done
-run 0 sgt-train --run damaged --resume $work --steps 8
+run 0 sgt-train --run damaged --resume-or-start $work --steps 8
 [ "$(grep -c 'passed over an incomplete checkpoint' .stderr)" -eq 3 ] || fail 'three should be named'
 stderr_has 'sgt-train: damaged has no checkpoint to resume from: starting at step 0'
 same_facts further/log.jsonl damaged/log.jsonl

@@ -56,7 +56,7 @@ looking() { # each look in turn
     for n in $(seq "$places"); do disturb_at access:EIO "$n"; done
 }
 prepare() { rm -rf run; [ ! -e begun ] || cp -r begun run; }
-options="--quiet $small --eval-every 2 --save-every 2 --keep 2 --resume"
+options="--quiet $small --eval-every 2 --save-every 2 --keep 2 --resume-or-start"
 run 0 sgt-train $options --steps 6 --loader preload --run each --keep 6
 run 0 sgt-train $options --steps 6 --loader preload --run undisturbed
 

@@ -35,14 +35,14 @@ jq -e '.sets[1] | .epochs - .rows / 624 | fabs < 1e-8' .stdout > .jq || fail "ep
 # ---- killed and resumed ----
 kills=0
 for moment in 0.15 0.3 0.25 0.4 0.2 0.5; do
-    sgt-train --quiet $mix $options --run cut --resume > .stdout 2> .stderr &
+    sgt-train --quiet $mix $options --run cut --resume-or-start > .stdout 2> .stderr &
     pid=$!
     sleep "$moment"
     kill -9 $pid 2> /dev/null && kills=$((kills + 1))
     wait $pid 2> /dev/null
 done
 [ "$kills" -gt 0 ] || fail 'nothing was killed'
-run 0 sgt-train --quiet $mix $options --run cut --resume
+run 0 sgt-train --quiet $mix $options --run cut --resume-or-start
 same_facts whole/log.jsonl cut/log.jsonl
 same_folders whole/step-00000060 cut/step-00000060
 

@@ -13,7 +13,7 @@ echo "SEED=$seed"
 kills=0
 moments() { awk -v seed="$seed" 'BEGIN { srand(seed); while (n++ < 12) printf "%.3f\n", 0.05 + rand() * 0.6 }'; }
 for moment in $(moments); do
-    sgt-train --quiet $options --run cut --resume > .stdout 2> .stderr &
+    sgt-train --quiet $options --run cut --resume-or-start > .stdout 2> .stderr &
     pid=$!
     sleep "$moment"
     kill -9 $pid 2> /dev/null && kills=$((kills + 1))
@@ -23,7 +23,7 @@ for moment in $(moments); do
     done
 done
 [ "$kills" -gt 0 ] || fail 'nothing was killed'
-run 0 sgt-train --quiet $options --run cut --resume
+run 0 sgt-train --quiet $options --run cut --resume-or-start
 stderr_is ''
 same_facts whole/log.jsonl cut/log.jsonl
 same_folders whole/step-00000120 cut/step-00000120
@@ -67,6 +67,6 @@ mkdir -p begun
 echo '{"step":0,"loss":9}' > begun/log.jsonl
 run 0 sgt-train --quiet $small --run begun --steps 2
 same_facts cut/log.jsonl begun/log.jsonl
-run 0 sgt-train $small --run young --resume --steps 2
+run 0 sgt-train $small --run young --resume-or-start --steps 2
 stderr_has 'sgt-train: young has no checkpoint to resume from: starting at step 0'
 same_facts cut/log.jsonl young/log.jsonl

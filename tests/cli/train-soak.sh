@@ -34,7 +34,7 @@ awk -v seed="$seed" 'BEGIN { srand(seed); while (1) print rand() }' | while read
     life=$(awk -v x="$length" -v gap=$gap 'BEGIN { print int(gap * (4 + 8 * x)) + 1 }')
     [ "$life" -le $left ] || life=$((left + 1))
     lives=$((lives + 1))
-    sgt-train --quiet $options --run soak --resume --steps 50000000 --save-every "$every" > .stdout 2> .stderr &
+    sgt-train --quiet $options --run soak --resume-or-start --steps 50000000 --save-every "$every" > .stdout 2> .stderr &
     pid=$!
     dies=$(($(date +%s) + life))
     : > looks

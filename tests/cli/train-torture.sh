@@ -53,7 +53,7 @@ longest=$((start < 400 ? start * 6 : start + 2000)) # ms; on a busy machine many
 lines_of() { if [ -e "$1/log.jsonl" ]; then wc -l < "$1/log.jsonl"; else echo 0; fi; }
 finish() { # KIND: what is left of it, in one life
     eval "options=\$options$1"
-    run 0 sgt-train --quiet $options --run "cut$1" --resume
+    run 0 sgt-train --quiet $options --run "cut$1" --resume-or-start
     stderr_is ''
     same_run "$1" "cut$1"
 }
@@ -67,7 +67,7 @@ numbers | while read -r length which; do
     code=0
     timeout --foreground -s KILL \
         "$(awk -v x="$length" -v ms=$longest 'BEGIN { printf "%.4f", x * ms / 1000 + .0001 }')" \
-        sgt-train --quiet $options $(life "$(awk -v x="$which" 'BEGIN { print int(4 * x) + 1 }')") --run $cut --resume \
+        sgt-train --quiet $options $(life "$(awk -v x="$which" 'BEGIN { print int(4 * x) + 1 }')") --run $cut --resume-or-start \
         > .stdout 2> .stderr || code=$?
     [ $code -ne 124 ] || code=0 # it ended by itself as the time was up
     [ ! -s .stderr ] || fail "a life said something: $(cat .stderr)"

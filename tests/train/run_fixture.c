@@ -89,7 +89,8 @@ int train(sgt_settings s, const char *name, int resume, int force, uint64_t stop
     stop_at when = {stop, &request};
     sgt_train_result r;
     sgt_train_options o = {.run = in_folder(name),
-                           .resume = resume,
+                           .resume = resume != 0,
+                           .or_start = resume == OR_START,
                            .force = force,
                            .notice = {hear, said},
                            .detail = {hear, said},

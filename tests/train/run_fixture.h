@@ -23,6 +23,8 @@ sgt_settings curve(uint64_t steps);
 /* A run of a model small enough to be done many times. */
 sgt_settings tiny(uint64_t steps);
 
+enum { OR_START = 2 }; /* for `resume`: start at step 0 if there is no checkpoint */
+
 /* sgt_train into FOLDER/name; stop after `stop` steps where that is not 0. */
 int train(sgt_settings s, const char *name, int resume, int force, uint64_t stop, sgt_train_result *result,
           sgt_error *err);

@@ -3,9 +3,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "folder.h"
+#include "run/nearby.h"
 #include "run_fixture.h"
 #include "shards/shard.h"
 
@@ -41,7 +43,7 @@ Test(resume, stopped_before_the_first_step)
     cr_expect_str_eq(err.text, "interrupted before the first step");
     cr_expect(r.steps == 0 && !r.last && !r.checkpoint);
     sgt_train_result_free(&r);
-    must_train(tiny(4), "r", 1);
+    must_train(tiny(4), "r", OR_START);
     cr_expect(strstr(said, "/r has no checkpoint to resume from: starting at step 0\n"), "%s", said);
 }
 
@@ -165,11 +167,84 @@ Test(resume, a_resume_with_other_settings_or_data_is_refused_by_name)
     cr_expect(strstr(err.text, "other.bin: not the tokens that the run to resume was trained on"), "%s", err.text);
 }
 
-Test(resume, resuming_what_has_no_checkpoint_starts_at_0_and_says_so)
+Test(resume, without_a_checkpoint_it_is_an_error_that_names_runs_nearby)
 {
-    must_train(tiny(2), "r", 1);
+    sgt_error err;
+    char want[512], whole[1024];
+    cr_expect_eq(train(tiny(2), "r", 1, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
+    snprintf(want, sizeof want,
+             "%s/r: no checkpoint to resume from: there is no such run (--resume-or-start starts at step 0)", folder);
+    cr_expect_str_eq(err.text, want);
+    cr_expect_not(exists("r"), "a name that is wrong makes no folder");
+    must_train(tiny(2), "toy", 0); /* what is no run beside it is not named: data.bin */
+    cr_expect_eq(train(tiny(2), "toi", 1, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
+    cr_expect(strstr(err.text, " (runs nearby: "), "%s", err.text);
+    snprintf(whole, sizeof whole, "(runs nearby: %s/toy; --resume-or-start starts at step 0)", folder);
+    cr_expect(strstr(err.text, whole), "%s, not %s", err.text, whole);
+    /* a folder that has none of its own is there, and it is no run beside itself */
+    cr_assert_eq(mkdir(in_folder("begun"), 0777), 0);
+    cr_expect_eq(train(tiny(2), "begun/", 1, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
+    cr_expect(strstr(err.text, "/begun/: no checkpoint to resume from (runs nearby: "), "%s", err.text);
+}
+
+/* Three are named, those first that begin as it does. */
+Test(resume, of_many_runs_nearby_the_nearest_are_named)
+{
+    static const char *const runs[] = {"alpha", "beta", "toy-a", "toy-b", "web", "toy-plain/"};
+    char out[700], at[128], want[512];
+    for (int i = 0; i < 6; i++) {
+        cr_assert_eq(mkdir(in_folder(runs[i]), 0777), 0);
+        snprintf(at, sizeof at, i & 1 ? "%s/latest" : "%s/step-00000012", runs[i]);
+        if (i < 5) put_file(at, "x", 1);
+    }
+    snprintf(want, sizeof want, "%s/toy-a, %s/toy-b, %s/alpha and 2 more", folder, folder, folder);
+    cr_expect_str_eq(sgt_run_nearby(out, sizeof out, in_folder("toy-c")), want);
+    cr_expect_str_eq(sgt_run_nearby(out, sizeof out, in_folder("toy-c//")), want);
+    snprintf(want, sizeof want, "%s/toy-b, %s/alpha, %s/beta and 1 more", folder, folder, folder);
+    cr_expect_str_eq(sgt_run_nearby(out, sizeof out, in_folder("toy-a")), want);
+    cr_expect_str_eq(sgt_run_nearby(out, sizeof out, in_folder("none/here")), "");
+    cr_assert_eq(chdir(folder), 0);
+    cr_expect_str_eq(sgt_run_nearby(out, sizeof out, "w"), "web, alpha, beta and 2 more");
+    cr_expect_str_eq(sgt_run_nearby(out, 12, "w"), "web, alpha,");
+    cr_assert_eq(chdir("/"), 0);
+}
+
+Test(resume, or_start_starts_at_0_and_says_so)
+{
+    must_train(tiny(2), "r", OR_START);
     cr_expect(strstr(said, "/r has no checkpoint to resume from: starting at step 0\n"), "%s", said);
     cr_expect(exists("r/step-00000002"));
+    sgt_settings s = tiny(3);
+    s.given[SGT_SET_STEPS] = 1;
+    must_train(s, "r", OR_START);
+    cr_expect_not(strstr(said, "starting at step 0"), "%s", said);
+    cr_expect(exists("r/step-00000003"));
+}
+
+Test(resume, data_that_moved_are_asked_for_and_taken)
+{
+    sgt_error err;
+    char want[512];
+    cr_assert(mkdir(in_folder("old"), 0777) == 0 && mkdir(in_folder("new"), 0777) == 0);
+    cr_assert_eq(rename(in_folder("data.bin"), in_folder("old/train_000000.bin")), 0);
+    sgt_settings s = tiny(2);
+    s.data = in_folder("old");
+    must_train(s, "r", 0);
+    cr_assert_eq(rename(in_folder("old/train_000000.bin"), in_folder("new/train_000000.bin")), 0);
+    cr_assert_eq(rmdir(in_folder("old")), 0);
+    s = tiny(3); /* without --data: the checkpoint names it */
+    s.given[SGT_SET_STEPS] = 1;
+    cr_expect_eq(train(s, "r", 1, 0, 0, NULL, &err), SGT_EIO);
+    snprintf(want, sizeof want, "%s/r: the run was trained on %s/old, which is gone: pass --data DIR", folder, folder);
+    cr_expect_str_eq(err.text, want);
+    s.data = in_folder("new");
+    s.given[SGT_SET_DATA] = 1;
+    must_train(s, "r", 1);
+    cr_expect(exists("r/step-00000003"));
+    s = tiny(4); /* it is known from then on */
+    s.given[SGT_SET_STEPS] = 1;
+    must_train(s, "r", 1);
+    cr_expect(exists("r/step-00000004"));
 }
 
 Test(resume, a_finished_run_stays_as_it_is)

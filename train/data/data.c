@@ -336,6 +336,42 @@ static void decide_evaluation(sgt_trainer *t, uint64_t rows)
     t->eval_batches = batches < 1 ? 1 : batches < EVAL_BATCHES ? batches : EVAL_BATCHES;
 }
 
+/* Whether nothing lies at `path`, nor, as Megatron-LM names its sets, at PATH.bin. */
+static int is_gone(const char *path)
+{
+    char bin[4200];
+    snprintf(bin, sizeof bin, "%s.bin", path);
+    return sgt_file_gone(path) && sgt_file_gone(bin);
+}
+
+static int say_gone(const sgt_trainer *t, const char *done, const char *path, const char *pass, sgt_error *err)
+{
+    return sgt_fail(err, SGT_EIO, "%s: the run was %s on %s, which is gone: pass %s", t->o->run, done, path, pass);
+}
+
+int sgt_trainer_find_data(const sgt_trainer *t, sgt_error *err)
+{
+    sgt_loader_set *sets;
+    uint32_t count, i = 0;
+    int rc = SGT_OK;
+    if (!t->from || t->s->given[SGT_SET_DATA] || sgt_settings_examples(t->s) ||
+        sgt_loader_sets_parse(&sets, &count, t->s->data, NULL) < 0)
+        return SGT_OK;
+    while (i < count && !is_gone(sets[i].path)) i++;
+    if (i < count)
+        rc = say_gone(t, "trained", sets[i].path,
+                      count > 1 ? "--data with all sets and their weights, as at first" : "--data DIR", err);
+    sgt_loader_sets_free(sets);
+    return rc;
+}
+
+/* Whether prompts and completions that the checkpoint names, and not the caller, could not be read because they are
+ * gone. */
+static int lost(const sgt_trainer *t, sgt_setting which, const char *path)
+{
+    return t->from && !t->s->given[which] && is_gone(path);
+}
+
 static int validate_examples(sgt_trainer *t, sgt_error *err)
 {
     if (!t->s->val_data) {
@@ -343,6 +379,8 @@ static int validate_examples(sgt_trainer *t, sgt_error *err)
         return SGT_OK;
     }
     int rc = open_examples(t, &t->val_examples, t->s->val_data, 0, err);
+    if (rc < 0 && lost(t, SGT_SET_VAL_DATA, t->s->val_data))
+        return say_gone(t, "evaluated", t->s->val_data, "--val-data FILE.jsonl", err);
     if (rc == SGT_OK) decide_evaluation(t, t->val_examples.count);
     return rc;
 }
@@ -364,41 +402,12 @@ static int open_validation(sgt_trainer *t, sgt_error *err)
     return SGT_OK;
 }
 
-/* Whether nothing lies at `path`, nor, as Megatron-LM names its sets, at PATH.bin. */
-static int is_gone(const char *path)
-{
-    char bin[4200];
-    snprintf(bin, sizeof bin, "%s.bin", path);
-    return sgt_file_gone(path) && sgt_file_gone(bin);
-}
-
-int sgt_trainer_find_data(const sgt_trainer *t, sgt_error *err)
-{
-    sgt_loader_set *sets = NULL;
-    uint32_t count = 0, i = 0;
-    const sgt_settings *s = t->s;
-    int examples = sgt_settings_examples(s), rc = SGT_OK;
-    if (!t->from) return SGT_OK;
-    if (examples && s->val_data && !s->given[SGT_SET_VAL_DATA] && is_gone(s->val_data))
-        rc = sgt_fail(err, SGT_EIO, "%s: the run was evaluated on %s, which is gone: pass --val-data FILE", t->o->run,
-                      s->val_data);
-    if (s->given[SGT_SET_DATA]) return rc;
-    if (examples && is_gone(s->data))
-        return sgt_fail(err, SGT_EIO, "%s: the run was trained on %s, which is gone: pass --data FILE.jsonl", t->o->run,
-                        s->data);
-    if (examples || sgt_loader_sets_parse(&sets, &count, s->data, NULL) < 0) return rc;
-    while (i < count && !is_gone(sets[i].path)) i++;
-    if (i < count)
-        rc = sgt_fail(err, SGT_EIO, "%s: the run was trained on %s, which is gone: pass --data %s", t->o->run,
-                      sets[i].path, count > 1 ? "with all sets and their weights, as at first" : "DIR");
-    sgt_loader_sets_free(sets);
-    return rc;
-}
-
 int sgt_trainer_open_data(sgt_trainer *t, sgt_error *err)
 {
     sgt_loader_options o = loader_options(t);
     int rc = sgt_trainer_open_train(t, &o, err);
+    if (rc < 0 && sgt_settings_examples(t->s) && lost(t, SGT_SET_DATA, t->s->data))
+        return say_gone(t, "trained", t->s->data, "--data FILE.jsonl", err);
     if (rc < 0) return rc;
     if (t->from && t->info.hash != t->state.data_hash) return other_data(t, err);
     t->state.data_hash = t->info.hash;
