@@ -311,6 +311,14 @@ static void attention(float *out, size_t ld_out, float *lse, const float *q, con
 
 /* ---- backward ---- */
 
+/* Whether query i sees its own position and no other. Its probability is 1 whatever the score, so that the score's
+ * gradient is exactly 0. Computed, it would be the rounding error between dP and delta, which AdamW divides by its own
+ * size: with T = 1, where queries and keys have no other gradient, they would move by lr each step. */
+SGT_INLINE int attention_sees_itself(const attention_parts *a, size_t i)
+{
+    return i < a->T && i == (a->start ? (size_t)a->start[i] : 0);
+}
+
 /* For ROWS queries from row r0 of block i0 and keys from `from` on, with P = exp(scale s - lse): s becomes f P, dp
  * becomes dS = P (f dP - delta), zeros above the diagonal and before a query's document. */
 SGT_INLINE void score_gradients(const attention_parts *a, size_t i0, size_t r0, size_t j0, size_t from, size_t padded)
@@ -328,6 +336,7 @@ SGT_INLINE void score_gradients(const attention_parts *a, size_t i0, size_t r0, 
             vstore(s + j, f * p);
             vstore(dp + j, p * (f * vload(dp + j) - delta));
         }
+        if (attention_sees_itself(a, i0 + r)) memset(dp + from, 0, (padded - from) * sizeof *dp);
     }
 }
 

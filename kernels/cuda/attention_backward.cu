@@ -243,6 +243,7 @@ void sgt_cuda_attention_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dq
             constexpr int W = WALKED<width>;
             Heads<N> a = heads_of<N>(qkv, out, lse, T, H, D, scale, drop, documents);
             a.delta = delta, a.dout = (const N *)dout, a.dqkv = (N *)dqkv;
+            if (T == 1) a.scale = 0; // a lone key's probability is 1: dq and dk are exactly 0, not rounding errors
             size_t bytes = (2 * TILE<width, OWN> + 4 * TILE<width, W>) * sizeof(N), rows = B * T * H;
             dim3 grid((unsigned)(B * H), blocks_for(T, OWN)), block(ATTENTION_THREADS);
             DEV_LAUNCH(delta_kernel<N>, dim3(blocks_for(rows, ATTENTION_THREADS / 32)), block, 0, s, a, rows);

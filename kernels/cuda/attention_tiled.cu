@@ -212,6 +212,7 @@ void sgt_cuda_attention_tiled_backward(sgt_cuda_stream s, sgt_cuda_type type, vo
             using N = decltype(zero);
             Heads<N> a = heads_of<N>(qkv, out, lse, T, H, D, scale, drop, documents);
             a.delta = delta, a.dout = (const N *)dout, a.dqkv = (N *)dqkv;
+            if (T == 1) a.scale = 0; // a lone key's probability is 1: dq and dk are exactly 0, not rounding errors
             size_t bytes = backward_bytes(D), rows = B * T * H;
             dim3 grid((unsigned)(B * H), blocks_for(T, ROWS)), block(THREADS);
             DEV_LAUNCH(tiled_delta_kernel<N>, dim3(blocks_for(rows, ROWS)), block, 0, s, a, rows);

@@ -49,7 +49,8 @@ void sgt_ref_attention(float *out, size_t ld_out, float *lse, const float *q, co
 
 /* With p_ij = exp(scale q_i.k_j - lse_i) and delta_i = dout_i.out_i:
  *   dv_j = sum_i f_ij p_ij dout_i    ds_ij = scale p_ij (f_ij dout_i.v_j - delta_i)    dq_i = sum_j ds_ij k_j
- *   dk_j = sum_i ds_ij q_i */
+ *   dk_j = sum_i ds_ij q_i
+ * A query that sees itself alone has p = 1 whatever its score: its ds is exactly 0, not the rounding of lse and out. */
 void sgt_ref_attention_backward(float *dq, float *dk, float *dv, size_t ld_d, const float *dout, const float *out,
                                 size_t ld_out, const float *lse, const float *q, const float *k, const float *v,
                                 size_t ld, size_t T, size_t D, float scale, const sgt_dropout *drop,
@@ -63,7 +64,7 @@ void sgt_ref_attention_backward(float *dq, float *dk, float *dv, size_t ld_d, co
         for (size_t d = 0; d < D; d++) sum_q[d] = 0;
         for (size_t j = first_key(start, i); j <= i; j++) {
             double p = exp(scale * dot(qi, k + j * ld, D) - lse[i]), f = factor(drop, T, i, j);
-            double ds = scale * p * (f * dot(douti, v + j * ld, D) - delta);
+            double ds = first_key(start, i) == i ? 0 : scale * p * (f * dot(douti, v + j * ld, D) - delta);
             for (size_t d = 0; d < D; d++) {
                 sum_q[d] += ds * k[j * ld + d];
                 sum_k[j * D + d] += ds * qi[d];

@@ -183,6 +183,22 @@ static void backward_bounds(double *grads, const head *h, double rounding)
     for (size_t x = 0; x < span(T, ld, 3 * D); x++) grads[x] += UNIT * fabs(h->grads[0][x]) + 1e-37;
 }
 
+/* A query that sees itself alone has a probability of 1 whatever its score: its dq is 0 to the bit, and so is dk of a
+ * document of one token. */
+static void check_lone_queries(check *t, const head *h)
+{
+    for (int which = 0; which < 2; which++)
+        for (size_t i = 0; i < h->T; i++) {
+            int ends = i + 1 == h->T || first_key(h, i + 1) == i + 1;
+            const float *dq = h->grads[which] + i * h->ld, *dk = dq + h->D;
+            if (first_key(h, i) != i) continue;
+            for (size_t d = 0; d < h->D; d++) {
+                check_near(t, "dq of a lone query", dq[d], 0, 0);
+                if (ends) check_near(t, "dk of a lone query", dk[d], 0, 0);
+            }
+        }
+}
+
 static void backward_against_ref(check *t)
 {
     for (size_t a = 0; a < sizeof lengths / sizeof *lengths; a++)
@@ -196,6 +212,7 @@ static void backward_against_ref(check *t)
             backward(t->k, &h, 1);
             backward_bounds(bound, &h, rounding_of(t));
             check_close(t, "dq dk dv", h.grads[1], h.grads[0], bound, span(T, h.ld, 3 * D));
+            check_lone_queries(t, &h);
             check_same_bits(t, "dq dk dv", h.grads[1], span(T, h.ld, 3 * D));
         }
 }
