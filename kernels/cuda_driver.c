@@ -4,6 +4,8 @@
 #include <dlfcn.h>
 #include <string.h>
 
+#include "base/library.h"
+
 #define CUDA_ERROR_NO_DEVICE 100
 #define OLDEST 80 /* compute capability, times ten */
 
@@ -45,7 +47,8 @@ static int ask(void *library, int *version, int *devices, sgt_error *err)
 
 int sgt_cuda_driver_ask(int *version, int *devices, sgt_error *err)
 {
-    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    char why[384]; /* not said: most machines have no driver, and nothing is wrong with them */
+    void *library = sgt_library_open("libcuda.so.1", RTLD_NOW | RTLD_LOCAL, why, sizeof why);
     if (!library) return sgt_fail(err, SGT_EUNSUPPORTED, "no CUDA driver: libcuda.so.1 is not on this machine");
     int rc = ask(library, version, devices, err);
     if (rc < 0) dlclose(library); /* else it stays: to initialize it is slow, and CUDA's runtime comes next */

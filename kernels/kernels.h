@@ -201,7 +201,10 @@ void sgt_beside_finish(sgt_beside *w, size_t end, int threads);
  * float first, which are infinite from 1.8e19 on. The same bits for any number of threads. */
 double sgt_gemm_squares(const sgt_gemm *g);
 void sgt_gemm_free(sgt_gemm *g);
-int sgt_gemm_has_bf16(void); /* whether this CPU multiplies bfloat16 by itself, and we or oneDNN know how */
+/* Whether this CPU multiplies bfloat16 by itself, and we or oneDNN know how: 1 or 0. Where it does, and oneDNN alone
+ * knows how: SGT_EUNSUPPORTED if oneDNN is missing, SGT_EIO if it is there and cannot be loaded now. */
+int sgt_gemm_bf16(sgt_error *err);
+int sgt_gemm_has_bf16(void); /* whether that is 1 */
 size_t sgt_gemm_scratch(int threads);
 /* Whose products a plan in float32 or in bfloat16 has: "own matrix products", "oneDNN 2.6.3"; NULL: oneDNN's, not
  * loaded yet. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/library.h"
 #include "base/version.h"
 #include "cuda_driver.h"
 
@@ -34,9 +35,9 @@ static int check(const sgt_cuda_library *lib, const char *path, sgt_error *err)
 
 static int load(void **handle, const char *path, sgt_error *err)
 {
-    *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (*handle) return SGT_OK;
-    const char *why = dlerror(), absent[] = NAME ": cannot open shared object file";
+    char why[384];
+    const char absent[] = NAME ": cannot open shared object file";
+    if ((*handle = sgt_library_open(path, RTLD_NOW | RTLD_LOCAL, why, sizeof why))) return SGT_OK;
     if (strncmp(why, absent, sizeof absent - 1) == 0) return no_library(err);
     return sgt_fail(err, SGT_EUNSUPPORTED, "%s", why);
 }

@@ -278,14 +278,14 @@ static int without_cuda(sgt_settings *s, size_t i, const sgt_settings *plain, sg
     return SGT_OK;
 }
 
-int sgt_settings_take_device(sgt_settings *s, int cuda, sgt_error *err)
+int sgt_settings_take_device(sgt_settings *s, int cuda, int bf16, sgt_error *err)
 {
     int rc = SGT_OK;
     sgt_settings plain;
     sgt_settings_default(&plain);
     for (size_t i = 0; i < SGT_SETTINGS && !cuda && rc == SGT_OK; i++)
         if (table[i].flags & CUDA) rc = without_cuda(s, i, &plain, err);
-    if (!s->precision) s->precision = cuda || sgt_gemm_has_bf16() ? "bf16" : "fp32";
+    if (!s->precision) s->precision = bf16 ? "bf16" : "fp32";
     if (s->batch == SGT_DEFAULT_COUNT && !s->batch_auto) s->batch = cuda ? CUDA_BATCH : CPU_BATCH;
     return rc;
 }

@@ -83,18 +83,35 @@ static int take_device(sgt_trainer *t, sgt_error *err)
     return SGT_OK;
 }
 
+/* Whether the device multiplies bfloat16, if the default precision depends on that. A library that is there, but cannot
+ * be loaded now, ends the run: in another precision it would compute other numbers, and nobody asked for that. */
+static int find_bf16(const sgt_trainer *t, int *bf16, sgt_error *err)
+{
+    sgt_error why;
+    *bf16 = t->cuda != NULL;
+    if (t->cuda || t->s->precision) return SGT_OK;
+    int rc = t->o->bf16 ? t->o->bf16(&why) : sgt_gemm_bf16(&why);
+    if (rc >= 0) *bf16 = rc;
+    else if (rc != SGT_EUNSUPPORTED)
+        return sgt_fail(err, rc, "the default precision, bf16: %s (--precision fp32 works without)", why.text);
+    else
+        sgt_say(&t->o->warning, "training in fp32 instead of bf16, this CPU's default: %s", why.text);
+    return SGT_OK;
+}
+
 /* TF32 is the tensor cores' own: a run in it that moves to a CPU goes on in fp32. */
 static int settle_device(sgt_trainer *t, sgt_error *err)
 {
     sgt_settings *s = t->s;
-    int rc = take_device(t, err);
+    int bf16, rc = take_device(t, err);
     if (rc < 0) return rc;
     int leaves_cuda = t->from && !t->cuda && strcmp(t->state.device, "cuda") == 0;
     if (leaves_cuda && !s->given[SGT_SET_PRECISION] && strcmp(s->precision, "tf32") == 0) {
         sgt_say(&t->o->warning, "going on in fp32 on the CPU; the checkpoint is from tf32 on CUDA");
         s->precision = "fp32";
     }
-    return sgt_settings_take_device(s, t->cuda != NULL, err);
+    if ((rc = find_bf16(t, &bf16, err)) < 0) return rc;
+    return sgt_settings_take_device(s, t->cuda != NULL, bf16, err);
 }
 
 /* A batch means the same for any number of ranks, and they compute on devices of one kind. */
@@ -295,17 +312,17 @@ static int compare_ranks(const sgt_trainer *t, sgt_error *err)
     const sgt_settings *s = t->s;
     sgt_ranks *r = t->o->ranks;
     struct {
-        uint64_t whole[8];
+        uint64_t whole[9];
         double real[2];
     } first, mine = {{s->steps, s->eval_every, s->save_every, s->warmup, t->schedule.kind, t->val != NULL,
-                      t->state.step, t->state.data_hash},
+                      t->state.step, t->state.data_hash, (uint64_t)sgt_word_index(s->precision, sgt_precision_words)},
                      {s->lr, s->min_lr}};
     if (!r) return SGT_OK;
     memcpy(&first, &mine, sizeof mine);
     int rc = r->broadcast(r, &first, sizeof first, 0, err);
     if (rc == SGT_OK && memcmp(&first, &mine, sizeof mine) != 0)
         rc = sgt_fail(err, SGT_EUSAGE,
-                      "its steps, learning rate or data are not those of rank 0 (all ranks run the same command)");
+                      "its steps, learning rate, precision or data are not those of rank 0 (all ranks run the same command)");
     return rc;
 }
 

@@ -241,10 +241,17 @@ void sgt_gemm_free(sgt_gemm *g)
     free(g);
 }
 
-int sgt_gemm_has_bf16(void)
+int sgt_gemm_bf16(sgt_error *err)
 {
     const sgt_dnnl *api;
-    return sgt_own_product(1) || (sgt_dnnl_load(&api, NULL) == SGT_OK && api->bf16);
+    if (sgt_own_product(1) || !sgt_cpu_bf16()) return sgt_own_product(1) != NULL;
+    int rc = sgt_dnnl_load(&api, err);
+    return rc < 0 ? rc : api->bf16;
+}
+
+int sgt_gemm_has_bf16(void)
+{
+    return sgt_gemm_bf16(NULL) > 0;
 }
 
 const char *sgt_gemm_library(int bf16)

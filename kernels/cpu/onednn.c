@@ -70,6 +70,10 @@ int sgt_dnnl_load(const sgt_dnnl **out, sgt_error *err)
 {
     int rc = sgt_library_load(&onednn, err);
     if (rc == SGT_OK) *out = &table;
+    if (rc == SGT_EUNSUPPORTED && onednn.broken) {
+        rc = SGT_EIO;
+        if (err) err->code = rc;
+    }
     return rc;
 }
 

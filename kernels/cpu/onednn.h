@@ -47,7 +47,8 @@ typedef struct sgt_dnnl_call {
     void *scratch_bytes;
 } sgt_dnnl_call;
 
-/* The library, loaded at the first call; later calls return the same. SGT_EUNSUPPORTED where it is missing. */
+/* The library, loaded at the first call; later calls return the same. SGT_EUNSUPPORTED where it is missing, SGT_EIO
+ * where it is there and cannot be loaded. */
 int sgt_dnnl_load(const sgt_dnnl **out, sgt_error *err);
 const char *sgt_dnnl_title(void); /* NULL until it has been loaded */
 

@@ -22,16 +22,16 @@ static const sgt_symbol symbols[] = {
 static int graph_is_there(void *library, sgt_error *err)
 {
     Dl_info at;
-    char path[4096];
+    char path[4096], why[384];
     void *any = dlsym(library, "cudnnGetVersion");
     const char *slash = any && dladdr(any, &at) && at.dli_fname ? strrchr(at.dli_fname, '/') : NULL;
     if (slash) {
         int length = (int)(slash - at.dli_fname);
         snprintf(path, sizeof path, "%.*s/" GRAPH, length, at.dli_fname);
-        if (dlopen(path, RTLD_NOW | RTLD_LOCAL)) return SGT_OK;
+        if (sgt_library_open(path, RTLD_NOW | RTLD_LOCAL, why, sizeof why)) return SGT_OK;
     }
-    if (dlopen(GRAPH, RTLD_NOW | RTLD_LOCAL)) return SGT_OK;
-    return sgt_fail(err, SGT_EUNSUPPORTED, "cuDNN: a part of it is missing: %s", dlerror());
+    if (sgt_library_open(GRAPH, RTLD_NOW | RTLD_LOCAL, why, sizeof why)) return SGT_OK;
+    return sgt_fail(err, SGT_EUNSUPPORTED, "cuDNN: a part of it is missing: %s", why);
 }
 
 static int ready(void *library, sgt_error *err)

@@ -2,8 +2,23 @@
 #include "library.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+
+enum { TRIES = 3, INTERRUPTED_TRIES = 100 };
+
+void *sgt_library_open(const char *name, int flags, char *why, size_t n)
+{
+    for (int i = 1;; i++) {
+        void *library = dlopen(name, flags);
+        if (library) return library;
+        const char *text = dlerror();
+        sgt_printable(why, n, text ? text : name);
+        int interrupted = text && strstr(text, strerror(EINTR)); /* dlopen promises no errno */
+        if (i >= (interrupted ? INTERRUPTED_TRIES : TRIES)) return NULL;
+    }
+}
 
 /* "NAME: cannot open shared object file: No such file or directory": nothing is wrong with it, it is not there. */
 static int absent(const char *name, const char *why)
@@ -14,17 +29,17 @@ static int absent(const char *name, const char *why)
 
 /* The first that can be loaded, and its name; else `why`, printable: what is wrong with the first that is there, or
  * that none is. */
-static void *open_first(const sgt_library *l, const char **name, char *why, size_t n)
+static void *open_first(sgt_library *l, const char **name, char *why, size_t n)
 {
-    int broken = 0;
+    char text[384];
+    l->broken = 0;
     snprintf(why, n, "%s is not on this machine", l->names[0]);
     for (size_t i = 0; (*name = l->names[i]); i++) {
-        void *library = dlopen(*name, RTLD_NOW | RTLD_LOCAL);
+        void *library = sgt_library_open(*name, RTLD_NOW | RTLD_LOCAL, text, sizeof text);
         if (library) return library;
-        const char *text = dlerror();
-        if (!broken && !absent(*name, text)) {
-            sgt_printable(why, n, text);
-            broken = 1;
+        if (!l->broken && !absent(*name, text)) {
+            snprintf(why, n, "%s", text);
+            l->broken = 1;
         }
     }
     return NULL;
@@ -47,7 +62,7 @@ static int fail_with(const sgt_library *l, const char *text, const char *advice,
     return sgt_fail(err, SGT_EUNSUPPORTED, "%s: %s (%s)", l->what, text, advice);
 }
 
-static int load(const sgt_library *l, sgt_error *err)
+static int load(sgt_library *l, sgt_error *err)
 {
     char why[384];
     const char *name, *missing;

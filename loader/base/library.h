@@ -12,6 +12,7 @@
 #define SGT_BASE_LIBRARY_H
 
 #include <pthread.h>
+#include <stddef.h>
 
 #include "error.h"
 
@@ -29,7 +30,12 @@ typedef struct sgt_library {
     int (*ready)(void *library, sgt_error *err); /* what else is done once, the table filled; NULL: nothing */
     pthread_mutex_t lock;
     int loaded;
+    int broken; /* of a load that failed: one of the names is on this machine, but cannot be loaded */
 } sgt_library;
+
+/* dlopen(name, flags), which is tried again when it fails: a signal may interrupt it anywhere, and it may then say that
+ * there is no such file. NULL: `why` (n bytes) says what was wrong the last time, printable. */
+void *sgt_library_open(const char *name, int flags, char *why, size_t n);
 
 /* Once per process, by any thread: the library stays loaded. Where that fails, with SGT_EUNSUPPORTED or what `ready`
  * gave, the next call tries again. */

@@ -110,7 +110,7 @@ stderr_has 'sgt-train: rank 1: its options or its CPU are not those of rank 0 (a
 pair 2 "sgt-train $options --run odd" "sgt-train $options --run odd --model 3x16x2"
 stderr_has 'sgt-train: rank 1: its options or its CPU are not those of rank 0 (all ranks run the same command)'
 pair 2 "sgt-train $options --run odd" "sgt-train $options --run odd --steps 3"
-stderr_has 'sgt-train: rank 1: its steps, learning rate or data are not those of rank 0 (all ranks run the same '\
+stderr_has 'sgt-train: rank 1: its steps, learning rate, precision or data are not those of rank 0 (all ranks run the same '\
 'command)'
 two 1 env SGT_RANKS_SHARE=0 sgt-train $options --run odd
 stderr_is 'sgt-train: CPU ranks on several machines: gradients go by MPI (mpirun or srun instead of torchrun)'

@@ -55,6 +55,36 @@ looking() { # each look in turn
     read -r places _ < .seen
     for n in $(seq "$places"); do disturb_at access:EIO "$n"; done
 }
+# Libraries that are loaded by name: interrupted, they are loaded all the same, and no precision changes with that.
+loading() {
+    prepare
+    "$faults" -o .seen dlopen:count $again || fail 'undisturbed, but counted'
+    read -r places _ < .seen
+    for n in $(seq "$places"); do
+        disturb_at dlopen:EINTR "$n"
+        [ $code -eq 0 ] || fail "$n: $(cat .stderr)"
+        same undisturbed/options.json run/options.json
+    done
+}
+# What multiplies is missing for good: where sgt has no products of its own the run ends with a line; where it has them,
+# but not in bf16, it says that it is in fp32 and keeps that; elsewhere nothing is missing.
+missing() {
+    prepare
+    code=0
+    echo "faults dlopen@libdnnl:missing:1+ $again" > .ran
+    "$faults" dlopen@libdnnl:missing:1+ $again > .stdout 2> .stderr || code=$?
+    install='[(]install Debian.s libdnnl-dev, or run `make deps`[)]'
+    case $code:$(cat .stderr) in
+    0:) whole ;;
+    0:*) stderr_matches "^sgt-train: training in fp32 instead of bf16, this CPU's default: oneDNN: .* $install$" &&
+        stderr_lines 1 && grep -q '"precision": "fp32"' run/options.json || fail 'it is not kept' ;;
+    *) stderr_matches "^sgt-train: oneDNN: libdnnl.so.[0-9]* is not on this machine $install$" && stderr_lines 1 ;;
+    esac
+    # in a precision that was asked for by name nothing is said of a default
+    prepare
+    "$faults" dlopen@libdnnl:missing:1+ $again --precision fp32 > .stdout 2> .stderr || [ $code -eq 1 ]
+    ! grep -q default .stderr || fail 'fp32 was asked for'
+}
 prepare() { rm -rf run; [ ! -e begun ] || cp -r begun run; }
 options="--quiet $small --eval-every 2 --save-every 2 --keep 2 --resume-or-start"
 run 0 sgt-train $options --steps 6 --loader preload --run each --keep 6
@@ -62,6 +92,10 @@ run 0 sgt-train $options --steps 6 --loader preload --run undisturbed
 
 again="sgt-train $options --steps 6 --loader preload"
 looking # a tokenizer that cannot be seen is not none
+if sees_memory; then
+    loading
+    missing
+fi
 files
 reading
 if sees_memory; then

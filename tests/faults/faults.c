@@ -12,6 +12,8 @@
  *     faults memory@libjansson:fail:17 ...                     ... by the code of a library
  *     faults clock:back:5 ...                                  from the fifth look on clocks are an hour behind;
  *                                                              forward: ten years ahead; wild: each in turn
+ *     faults dlopen@libdnnl:EINTR:1 ...                        loading it is interrupted; dlopen: any library;
+ *                                                              missing: as if there were no such file
  *     faults uring:EIO:2, uring:short:2 ...                    what io_uring says became of a read
  *
  * System calls are seen by seccomp and stopped at by ptrace: those of the program's own process and all its threads,
@@ -113,7 +115,10 @@ static _Noreturn void stop(const char *why, const char *name)
 
 static int is_shims(const char *name)
 {
-    return !strcmp(name, "clock") || !strcmp(name, "uring") || !strcmp(name, "memory") || !strncmp(name, "memory@", 7);
+    static const char *const whole[] = {"clock", "uring", "memory", "dlopen"};
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
+        if (!strcmp(name, whole[i])) return 1;
+    return !strncmp(name, "memory@", 7) || !strncmp(name, "dlopen@", 7);
 }
 
 static void add_call(run *r, const char *name)

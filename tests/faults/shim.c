@@ -1,5 +1,5 @@
 /* shim.c: faults.so, preloaded by `faults` (see faults.c): what is no system call. Memory that the program's own code
- * asks for, or a library's; clocks; what io_uring says became of a read. Takes itself out of the environment, so that
+ * asks for, or a library's; clocks; libraries that are loaded by name; what io_uring says became of a read. Takes itself out of the environment, so that
  * what the program starts is left alone. */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -31,8 +31,9 @@ void *__libc_memalign(size_t align, size_t n);
 
 static fault_counts *counts;
 static fault_place place;
-static enum { NOTHING, MEMORY, CLOCK, URING } what;
-static const char *whose = "", *how = ""; /* a part of a library's name, "": the program; what is done */
+static enum { NOTHING, MEMORY, CLOCK, LOADING, URING } what;
+/* A part of a library's name ("": the program, or any library that is loaded); what is done. */
+static const char *whose = "", *how = "";
 static uintptr_t code, code_end;          /* the callers that count */
 
 /* One more call; whether it is disturbed. */
@@ -76,8 +77,12 @@ __attribute__((constructor)) static void begin(void)
     counts = mmap(NULL, sizeof *counts, PROT_READ | PROT_WRITE, MAP_SHARED, atoi(fd), 0);
     close(atoi(fd));
     if (counts == MAP_FAILED) return;
-    dl_iterate_phdr(find_code, NULL);
-    what = !strcmp(name, "memory") ? MEMORY : !strcmp(name, "clock") ? CLOCK : !strcmp(name, "uring") ? URING : NOTHING;
+    what = !strcmp(name, "memory")   ? MEMORY
+           : !strcmp(name, "clock")  ? CLOCK
+           : !strcmp(name, "dlopen") ? LOADING
+           : !strcmp(name, "uring")  ? URING
+                                     : NOTHING;
+    if (what != LOADING) dl_iterate_phdr(find_code, NULL);
 }
 
 /* ---- memory ---- */
@@ -222,4 +227,26 @@ unsigned io_uring_peek_batch_cqe(struct io_uring *ring, struct io_uring_cqe **cq
     for (unsigned i = 0; what == URING && i < n; i++)
         if (disturbed()) cqes[i]->res = become(how, cqes[i]->res);
     return n;
+}
+
+/* ---- libraries loaded by name ---- */
+
+static _Thread_local char unloaded[PATH_MAX + 128]; /* what dlerror says of the last dlopen; "": nothing of ours */
+
+void *dlopen(const char *path, int flags)
+{
+    unloaded[0] = 0;
+    if (what != LOADING || !path || !strstr(path, whose) || !disturbed()) return REAL(dlopen)(path, flags);
+    snprintf(unloaded, sizeof unloaded, "%s: cannot open shared object file: %s", path,
+             strerror(!strcmp(how, "missing") ? ENOENT : EINTR));
+    return NULL;
+}
+
+char *dlerror(void)
+{
+    static _Thread_local char said[sizeof unloaded];
+    if (!unloaded[0]) return REAL(dlerror)();
+    strcpy(said, unloaded);
+    unloaded[0] = 0;
+    return said;
 }

@@ -4,16 +4,9 @@
 #include <sys/stat.h>
 
 #include "files.h"
-#include "kernels.h"
 #include "run/run.h"
 
 enum { MOST = 1 << 16 };
-
-/* Of the kernels, which are left out here: nothing computes. */
-int sgt_gemm_has_bf16(void)
-{
-    return 0;
-}
 
 /* The log after a run that stands at `step` has taken it. */
 static size_t taken(char *log, uint64_t step)

@@ -27,6 +27,7 @@ void make_data(void)
 
 char said[8192], warned[8192];
 const struct sgt_cuda_library *use_cuda;
+int (*use_bf16)(sgt_error *err);
 int (*use_examples)(const char *path, sgt_examples *e, sgt_error *err);
 
 void hear(void *into, const char *line)
@@ -96,6 +97,7 @@ int train(sgt_settings s, const char *name, int resume, int force, uint64_t stop
                            .detail = {hear, said},
                            .warning = {hear, warned},
                            .cuda = use_cuda,
+                           .bf16 = use_bf16,
                            .examples = use_examples,
                            .stop = &request,
                            .progress = request_stop,

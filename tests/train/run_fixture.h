@@ -11,6 +11,9 @@ void hear(void *into, const char *line); /* a sgt_notice: appends the line to su
 /* What `--device cuda` finds in runs from here on; NULL: whatever the machine has. */
 extern const struct sgt_cuda_library *use_cuda;
 
+/* What says whether the CPU multiplies bfloat16 in runs from here on; NULL: sgt_gemm_bf16. */
+extern int (*use_bf16)(sgt_error *err);
+
 /* What reads a --data FILE.jsonl. */
 extern int (*use_examples)(const char *path, sgt_examples *e, sgt_error *err);
 

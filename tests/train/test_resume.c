@@ -288,3 +288,73 @@ Test(resume, another_machine_is_said_aloud)
     must_train(tiny(3), "r", 1);
     cr_expect(strstr(warned, "the bits will differ from an undisturbed run's"), "%s", said);
 }
+
+/* ---- the default precision, which a CPU and a library decide ---- */
+
+static int multiplies(sgt_error *err) { return (void)err, 1; }
+static int cannot(sgt_error *err) { return (void)err, 0; }
+static int is_missing(sgt_error *err) { return sgt_fail(err, SGT_EUNSUPPORTED, "oneDNN: libdnnl.so.2 is missing"); }
+static int is_broken(sgt_error *err) { return sgt_fail(err, SGT_EIO, "oneDNN: libdnnl.so.2: Interrupted"); }
+
+static sgt_settings by_default(uint64_t steps)
+{
+    sgt_settings s = tiny(steps);
+    s.precision = NULL;
+    return s;
+}
+
+static void precision_is(const char *run, const char *want)
+{
+    char path[64], line[64];
+    snprintf(path, sizeof path, "%s/options.json", run);
+    snprintf(line, sizeof line, "\"precision\": \"%s\"", want);
+    char *options = get_file(path, NULL);
+    cr_expect(options && strstr(options, line), "%s: not %s in %s", run, line, options);
+    free(options);
+}
+
+Test(resume, the_default_precision_is_what_the_cpu_multiplies)
+{
+    use_bf16 = multiplies;
+    must_train(by_default(2), "bf16", 0);
+    cr_expect_str_eq(warned, "");
+    precision_is("bf16", "bf16");
+    use_bf16 = cannot;
+    must_train(by_default(2), "fp32", 0);
+    cr_expect_str_eq(warned, "");
+    precision_is("fp32", "fp32");
+    use_bf16 = is_missing; /* a run that goes on keeps what it began with, and does not ask */
+    must_train(by_default(3), "bf16", 1);
+    cr_expect_str_eq(warned, "");
+    precision_is("bf16", "bf16");
+}
+
+Test(resume, a_missing_library_is_said_and_its_precision_kept)
+{
+    sgt_error err;
+    sgt_settings s = by_default(4);
+    use_bf16 = is_missing;
+    must_train(by_default(2), "r", 0);
+    cr_expect_str_eq(warned, "training in fp32 instead of bf16, this CPU's default: oneDNN: libdnnl.so.2 is missing\n");
+    precision_is("r", "fp32");
+    use_bf16 = multiplies; /* it is there again: the run stays what it is */
+    must_train(by_default(3), "r", 1);
+    cr_expect_str_eq(warned, "");
+    precision_is("r", "fp32");
+    s.precision = "bf16";
+    s.given[SGT_SET_PRECISION] = 1;
+    cr_expect_eq(train(s, "r", 1, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
+    cr_expect(strstr(err.text, "--precision: it is \"bf16\" here and was \"fp32\" in the run to resume"), "%s", err.text);
+}
+
+Test(resume, a_library_that_cannot_be_loaded_now_ends_the_run)
+{
+    sgt_error err;
+    use_bf16 = is_broken;
+    cr_expect_eq(train(by_default(2), "r", 0, 0, 0, NULL, &err), SGT_EIO);
+    cr_expect_str_eq(err.text, "the default precision, bf16: oneDNN: libdnnl.so.2: Interrupted "
+                               "(--precision fp32 works without)");
+    cr_expect(!exists("r"));
+    must_train(tiny(2), "r", 0); /* who says a precision needs no default */
+    cr_expect_str_eq(warned, "");
+}

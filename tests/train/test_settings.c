@@ -274,16 +274,16 @@ Test(settings, what_only_cuda_has_is_refused_elsewhere)
             sgt_error err;
             sgt_settings_default(&s);
             cr_assert_eq(sgt_settings_merge(&s, given[i].text, "x", 1, &err), 0, "%s", err.text);
-            int rc = sgt_settings_take_device(&s, cuda, &err);
+            int bf16 = (int)(i + (size_t)cuda) % 2, rc = sgt_settings_take_device(&s, cuda, bf16, &err);
             cr_expect_eq(rc, !cuda && given[i].why ? SGT_EUNSUPPORTED : 0, "%s", given[i].text);
             if (rc < 0) cr_expect_str_eq(err.text, given[i].why);
-            else cr_expect_str_eq(s.precision, cuda || sgt_gemm_has_bf16() ? "bf16" : "fp32");
+            else cr_expect_str_eq(s.precision, bf16 ? "bf16" : "fp32");
             if (rc == 0) cr_expect_eq(s.batch, cuda ? 64 : 8);
             sgt_settings_free(&s);
             /* a run that began with it on CUDA goes on without */
             sgt_settings_default(&s);
             cr_assert_eq(sgt_settings_merge(&s, given[i].text, "x", 0, &err), 0, "%s", err.text);
-            cr_expect_eq(sgt_settings_take_device(&s, cuda, &err), 0);
+            cr_expect_eq(sgt_settings_take_device(&s, cuda, bf16, &err), 0);
             cr_expect_eq(s.no_fuse + s.no_graphs + s.no_pad_vocab + s.sync_metrics + !strcmp(s.attention, "own"),
                          cuda && given[i].why ? 1 : 0, "%s", given[i].text);
             sgt_settings_free(&s);

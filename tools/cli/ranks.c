@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/library.h"
 #include "tools/cli/options.h"
 #include "tools/cli/ranks_memory.h"
 #include "tools/cli/ranks_net.h"
@@ -86,12 +87,12 @@ static const sgt_mpi_library *mpi; /* there is one world, and ending it is the l
 static int load_mpi(sgt_error *err)
 {
     char *path = sgt_own_library(SGT_MPI_LIBRARY), why[256];
-    void *library = dlopen(path ? path : SGT_MPI_LIBRARY, RTLD_NOW | RTLD_GLOBAL);
+    void *library = sgt_library_open(path ? path : SGT_MPI_LIBRARY, RTLD_NOW | RTLD_GLOBAL, why, sizeof why);
     free(path);
     if (!library)
         return sgt_fail(err, SGT_EUNSUPPORTED,
                         "started as one of several ranks, by MPI: %s (make builds it where libopenmpi-dev is)",
-                        sgt_printable(why, sizeof why, dlerror()));
+                        why);
     mpi = dlsym(library, SGT_MPI_SYMBOL);
     if (mpi && mpi->interface == SGT_MPI_INTERFACE) return SGT_OK;
     mpi = NULL;

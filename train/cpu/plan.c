@@ -234,7 +234,7 @@ static int check_options(const sgt_backend_options *o, sgt_error *err)
     return refuse(o, err);
 }
 
-static void take_options(sgt_cpu_backend *c, const sgt_backend_options *o)
+static void take_options(sgt_cpu_backend *c, const sgt_backend_options *o, int bf16)
 {
     c->model = o->model;
     c->optim = o->optim;
@@ -243,7 +243,7 @@ static void take_options(sgt_cpu_backend *c, const sgt_backend_options *o)
     c->scrub = o->scrub;
     c->rounding = o->precision == SGT_PRECISION_BF16 || o->precision == SGT_PRECISION_FP16;
     c->format = o->precision == SGT_PRECISION_FP16 ? SGT_FORMAT_FP16 : SGT_FORMAT_BF16;
-    c->bf16 = o->precision == SGT_PRECISION_BF16 && sgt_gemm_has_bf16();
+    c->bf16 = bf16;
     c->scaling = o->precision == SGT_PRECISION_FP16;
     c->scaler.scale = 1;
     if (c->scaling) c->scaler.scale = o->loss_scale > 0 ? o->loss_scale : 65536;
@@ -268,6 +268,8 @@ static int new_backend(sgt_cpu_backend **out, const sgt_backend_options *o, sgt_
 {
     int rc = check_options(o, err);
     if (rc < 0) return rc;
+    int bf16 = o->precision == SGT_PRECISION_BF16 ? sgt_gemm_bf16(err) : 0;
+    if (bf16 < 0 && bf16 != SGT_EUNSUPPORTED) return bf16; /* rounding in its place gives other bits */
     sgt_cpu_backend *c = calloc(1, sizeof *c);
     if (c) c->blocks = calloc(o->model.layers, sizeof *c->blocks);
     if (!c || !c->blocks) {
@@ -275,7 +277,7 @@ static int new_backend(sgt_cpu_backend **out, const sgt_backend_options *o, sgt_
         return sgt_fail(err, SGT_ENOMEM, "backend: out of memory");
     }
     c->base = sgt_cpu_calls;
-    take_options(c, o);
+    take_options(c, o, bf16 > 0);
     decide_sizes(c, o);
     decide_recompute(c, o);
     if ((rc = sgt_cpu_ranks_new(c, o->ranks, err)) < 0) sgt_cpu_close(&c->base);
