@@ -22,7 +22,7 @@
 static sgt_settings s;
 static struct {
     const char *run, *config, *lr, *batch, *profile;
-    int resume, resume_or_start, force, quiet, verbose, json, epochs, budget, estimate;
+    int resume, resume_or_start, force, quiet, verbose, json, epochs, budget, estimate, stop_diverged;
 } o = {.run = "run"};
 
 #define GIVEN(which) .given = &s.given[which]
@@ -116,6 +116,8 @@ static const sgt_option table[] = {
     {"skip-spikes", 0, SGT_OPT_REAL, &s.skip_spikes, "Z",
      "leave out updates whose loss or gradient norm is Z standard deviations above the last 128", .def = "0: none",
      .min = 0, .max = 1e9, GIVEN(SGT_SET_SKIP_SPIKES)},
+    {"stop-diverged", 0, SGT_OPT_FLAG, &o.stop_diverged,
+     .help = "save and exit 1 once the loss has stayed above where it started for 50 steps"},
 
     {.name = "Machine"},
     {"device", 0, SGT_OPT_CHOICE, &s.device, "auto|cpu|cuda", "where to train; auto uses a GPU if there is one",
@@ -435,6 +437,7 @@ int main(int argc, char **argv)
                                  .resume = o.resume || o.resume_or_start,
                                  .or_start = o.resume_or_start,
                                  .force = o.force,
+                                 .stop_diverged = o.stop_diverged,
                                  .notice = sgt_talk_notice(&talk),
                                  .detail = o.verbose ? sgt_talk_notice(&talk) : (sgt_notice){0},
                                  .warning = {show_warning, NULL},

@@ -42,7 +42,7 @@ const char *sgt_advice_not_finite(char *buf, size_t n, uint64_t step, double los
 
 /* ---- diagnosis ---- */
 
-enum { TOLD_SWINGS = 1, TOLD_FLAT = 2, TOLD_SPIKE = 4, TOLD_NOT_FINITE = 8 };
+enum { TOLD_SWINGS = 1, TOLD_FLAT = 2, TOLD_SPIKE = 4, TOLD_NOT_FINITE = 8, TOLD_DIVERGED = 16, TOLD_HIGH = 32 };
 
 void sgt_diagnosis_start(sgt_diagnosis *d, double lr, uint64_t tokens_per_step, int skipping)
 {
@@ -50,6 +50,7 @@ void sgt_diagnosis_start(sgt_diagnosis *d, double lr, uint64_t tokens_per_step, 
                          .chance = 6 * 4.5 / sqrt((double)tokens_per_step),
                          .skipping = skipping,
                          .extreme = HUGE_VAL,
+                         .low = HUGE_VAL,
                          .block_steps = SGT_FLAT_BLOCK};
 }
 
@@ -57,6 +58,28 @@ static int ascending(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
+}
+
+/* Return the mean of the last n losses, at most SGT_MEAN_STEPS, NaN if one of them is. */
+static double mean_of_last(const sgt_diagnosis *d, uint64_t n)
+{
+    double sum = 0;
+    for (uint64_t i = 1; i <= n; i++) sum += d->last[(d->counted - i) % SGT_MEAN_STEPS];
+    return sum / (double)n;
+}
+
+/* Update d->diverged. Chance must not look like divergence: two means of SGT_MEAN_STEPS steps differ by sqrt(2/20) of
+ * what two steps do. One step's loss is a poor start, so it counts with a margin of a tenth, or half of d->chance. */
+static void watch_start(sgt_diagnosis *d, uint64_t step, double loss)
+{
+    if (d->counted == 0) d->first = loss;
+    d->last[d->counted++ % SGT_MEAN_STEPS] = loss;
+    if (d->counted < SGT_MEAN_STEPS) return;
+    d->mean = mean_of_last(d, SGT_MEAN_STEPS);
+    if (d->counted == SGT_MEAN_STEPS) d->start = fmin(d->mean, d->first + fmax(0.1 * d->first, d->chance / 2));
+    int above = !isfinite(d->mean) || !(d->mean <= d->start + sqrt(2.0 / SGT_MEAN_STEPS) * d->chance);
+    d->above = above ? d->above + 1 : 0;
+    d->diverged = d->above >= SGT_ABOVE_STEPS || (above && step == d->steps);
 }
 
 /* The standard deviation that the last steps' losses have of chance alone: half of them lie nearer than .954 of it to the
@@ -72,6 +95,34 @@ static double noise(const sgt_diagnosis *d)
         least = fmin(least, apart[SGT_SWING_STEPS / 2] / 0.954);
     }
     return least;
+}
+
+static void take_rise(sgt_diagnosis *d, double from, double to)
+{
+    if (!(to - from > fmax(d->rise, SGT_RISE_PART * from))) return;
+    d->from = from;
+    d->rise = to - from;
+}
+
+/* Whether the loss rose at first by more than chance: by six standard deviations of the data's chance at most, and by
+ * five of what the last steps show of it. The rise itself counts as chance until it is SGT_SWING_STEPS steps ago, so the
+ * question is asked again at every step. */
+static int rises(sgt_diagnosis *d, uint64_t step, double lr_now)
+{
+    if (lr_now > d->lr_most) {
+        d->lr_most = lr_now;
+        d->warm = step;
+    }
+    if (step > d->warm + 2 * SGT_RISE_WITHIN || d->counted < SGT_RISE_STEPS) return 0;
+    double *before = &d->means[d->counted % SGT_RISE_STEPS], mean = mean_of_last(d, SGT_RISE_STEPS);
+    if (step <= d->warm + SGT_RISE_WITHIN) {
+        if (d->counted >= 2 * SGT_RISE_STEPS) d->low = fmin(d->low, *before);
+        take_rise(d, d->first, mean);
+        take_rise(d, d->low, mean);
+        *before = mean;
+    }
+    if (d->seen < SGT_SWING_STEPS + SGT_NOISE_LAGS) return 0;
+    return d->rise > fmax(sqrt(2.0 / SGT_RISE_STEPS) * d->chance, 5 * noise(d));
 }
 
 /* Rises and falls that are none of chance's, from one extreme to the next. */
@@ -151,12 +202,28 @@ const char *sgt_diagnosis_step(sgt_diagnosis *d, char *buf, size_t n, uint64_t s
                                double lr_now)
 {
     unsigned long long s = step;
+    watch_start(d, step, loss);
     const char *bad = sgt_advice_not_finite(buf, n, step, loss, grad_norm, d->lr);
+    d->grave = 1;
     if (bad) return first_time(d, TOLD_NOT_FINITE, 1) ? bad : NULL;
+    if (first_time(d, TOLD_DIVERGED, d->diverged && isfinite(d->mean))) {
+        snprintf(buf, n,
+                 "step %llu: diverged: the loss is above where it started; lower --lr (%.4g over the last %d steps, "
+                 "%.4g at the start; try --lr %.3g, or --lr auto)",
+                 s, d->mean, SGT_MEAN_STEPS, d->start, d->lr / 10);
+        return buf;
+    }
+    d->grave = 0;
     double z = spike(d, loss);
-    int swings = oscillates(d, step, loss);
+    int swings = oscillates(d, step, loss), high = rises(d, step, lr_now);
     double flat = lr_now >= d->lr / 2 ? flat_loss(d, loss) : 0;
-    if (first_time(d, TOLD_SWINGS, swings))
+    if (d->told & (TOLD_HIGH | TOLD_DIVERGED)) flat = 0;
+    if (first_time(d, TOLD_HIGH, high && !d->above && !(d->told & TOLD_DIVERGED)))
+        snprintf(buf, n,
+                 "step %llu: the lr is too high: the loss rose from %.4g to %.4g at first, where it should fall: lower "
+                 "the lr 10 to 100 times (--lr %.3g to %.3g)",
+                 s, d->from, d->from + d->rise, d->lr / 10, d->lr / 100);
+    else if (first_time(d, TOLD_SWINGS, swings))
         snprintf(buf, n,
                  "step %llu: the loss oscillates, up and down %d times in the last %d steps: lower the lr 2 to 10 "
                  "times (--lr %.3g to %.3g)",

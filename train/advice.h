@@ -24,6 +24,12 @@ double sgt_advice_scale_lr(double lr, uint64_t rows, uint64_t base);
 const char *sgt_advice_not_finite(char *buf, size_t n, uint64_t step, double loss, double grad_norm, double lr);
 
 /* What losses show as they come: each of the following is told once, where it is there at all.
+ *   diverged      the mean of SGT_MEAN_STEPS is above where the run started, or NaN, for SGT_ABOVE_STEPS steps in a row
+ *                 or at the run's last step: the lr is to be lowered. A run starts at the mean of its first
+ *                 SGT_MEAN_STEPS steps; if these rise already, a tenth above its first step's loss
+ *   lr too high   the mean of SGT_RISE_STEPS rises above the first loss, or from where it had fallen to, within
+ *                 SGT_RISE_WITHIN steps after the warm-up: such a run falls again and then stays flat, far above what a
+ *                 lower lr reaches. The lr is to be lowered 10 to 100 times; "flat" and its advice do not apply then
  *   oscillating   up and down SGT_SWINGS times within SGT_SWING_STEPS steps: the lr is to be lowered 2 to 10 times
  *   flat          past the warm-up, the last half of the steps is no lower than the quarter before it: raised
  *   a spike       SGT_SPIKE_Z standard deviations above the last SGT_SPIKE_STEPS: --skip-spikes
@@ -40,6 +46,11 @@ const char *sgt_advice_not_finite(char *buf, size_t n, uint64_t step, double los
 #define SGT_FLAT_BLOCKS 128
 #define SGT_FLAT_BLOCK 4      /* steps of a block at first: nothing is called flat before 256 */
 #define SGT_FLAT_PART 0.005   /* of the loss: what it should have fallen by at least */
+#define SGT_MEAN_STEPS 20     /* steps of the mean that is compared with the run's start */
+#define SGT_ABOVE_STEPS 50    /* steps in a row that this mean must be above the start */
+#define SGT_RISE_STEPS 5      /* steps of the mean that must not rise at first */
+#define SGT_RISE_WITHIN 64    /* steps after the warm-up in which a rise counts; twice as many in which it is told */
+#define SGT_RISE_PART 0.05    /* of the loss: a smaller rise does not count */
 
 typedef struct sgt_diagnosis {
     double lr;       /* what the run was given */
@@ -53,6 +64,16 @@ typedef struct sgt_diagnosis {
     uint64_t seen;
     double block[SGT_FLAT_BLOCKS], sum; /* means of so many steps each; of the one that is being filled */
     unsigned blocks, block_steps, filled;
+    uint64_t steps;              /* the run's last step, for the caller to set after the start; 0: not known */
+    double last[SGT_MEAN_STEPS]; /* losses of the last steps, NaN among them */
+    double first, start, mean;   /* the first step's loss; what the run started at; mean of `last` */
+    double lr_most;              /* highest lr_now so far, and the step that had it first: the end of the warm-up */
+    uint64_t warm;
+    double means[SGT_RISE_STEPS], low; /* the last means of SGT_RISE_STEPS steps; the lowest of those before */
+    double from, rise;           /* the largest rise so far: from which loss, by how much */
+    uint64_t counted, above;     /* losses so far; steps in a row with `mean` above `start` */
+    int diverged;                /* the loss has been above its start, or NaN, for so long, and still is */
+    int grave;                   /* the last text says that the run is lost */
 } sgt_diagnosis;
 
 void sgt_diagnosis_start(sgt_diagnosis *d, double lr, uint64_t tokens_per_step, int skipping);

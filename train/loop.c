@@ -214,14 +214,29 @@ static int stopped_of_ranks(const loop *l, uint64_t done, sgt_error *err)
                     (unsigned long long)done, (unsigned long long)steps, (unsigned long long)l->saved);
 }
 
-/* Until the last step or a request to stop; what was done is saved either way. */
+/* Whether --stop-diverged ends the run here. The losses are the sums over all ranks, so every rank stops at one step. */
+static int lost(const loop *l) { return l->t->o->stop_diverged && l->watch.diagnosis.diverged; }
+
+static int fail_diverged(const loop *l, uint64_t done, sgt_error *err)
+{
+    char how[160] = "the loss is not a number";
+    const sgt_diagnosis *d = &l->watch.diagnosis;
+    if (isfinite(d->mean))
+        snprintf(how, sizeof how, "the loss is above where it started, at %.4g over the last %d steps instead of %.4g",
+                 d->mean, SGT_MEAN_STEPS, d->start);
+    return sgt_fail(err, SGT_EUNSUPPORTED,
+                    "%s: diverged: %s; stopped after step %llu of %llu, and saved (start again with a lower --lr)",
+                    l->t->o->run, how, (unsigned long long)done, (unsigned long long)l->t->s->steps);
+}
+
+/* Until the last step, a request to stop or divergence; what was done is saved either way. */
 static int run_steps(loop *l, sgt_error *err)
 {
     sgt_trainer *t = l->t;
     const sgt_settings *s = t->s;
     uint64_t done = l->next;
     int rc = SGT_OK;
-    while (rc == SGT_OK && done < s->steps && !sgt_stopped(t->o->stop)) {
+    while (rc == SGT_OK && done < s->steps && !sgt_stopped(t->o->stop) && !lost(l)) {
         trace(l, done, 0);
         if ((rc = one_step(l, done++, err)) < 0) break;
         int eval = t->eval_batches && (every(done, s->eval_every) || done == s->steps);
@@ -232,10 +247,12 @@ static int run_steps(loop *l, sgt_error *err)
         if (rc == SGT_OK) rc = sgt_memory_log(t, done - t->state.step, done == s->steps, err);
         if (rc == SGT_OK && l->saver) rc = sgt_saver_check(l->saver, err);
     }
-    if (rc == SGT_OK && t->o->ranks && done < s->steps) return stopped_of_ranks(l, done, err);
+    int diverged = lost(l); /* the lines of steps that are still to be settled do not change that */
+    if (rc == SGT_OK && t->o->ranks && done < s->steps && !diverged) return stopped_of_ranks(l, done, err);
     if (rc == SGT_OK) rc = settle(l, done, 0, err);
     if (rc == SGT_OK && done > l->saved) rc = save(l, done, 0, err);
     if (rc == SGT_OK && l->saver) rc = sgt_saver_wait(l->saver, err);
+    if (rc == SGT_OK && (diverged || lost(l))) return fail_diverged(l, done, err);
     if (rc < 0 || done == s->steps) return rc;
     if (!l->saved) return sgt_fail(err, SGT_ESTOPPED, "interrupted before the first step");
     return sgt_fail(err, SGT_ESTOPPED, "interrupted after step %llu of %llu; --resume goes on from there",

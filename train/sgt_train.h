@@ -26,6 +26,7 @@ typedef struct sgt_train_options {
     const char *run;        /* the run directory */
     int resume, force;      /* go on from its newest checkpoint; start over although it has one */
     int or_start;           /* with resume: start at step 0 if there is no checkpoint, which is an error without it */
+    int stop_diverged;      /* save and return SGT_EUNSUPPORTED once the loss has diverged (see advice.h) */
     sgt_notice notice;
     sgt_notice detail;      /* what only some want to know: the device's speed, what decided a default */
     sgt_notice warning;     /* what is wrong and yet no failure: to be said where talk is not wanted too */

@@ -1,6 +1,7 @@
 /* watch.c: what is written down and said of each step. */
 #include "watch.h"
 
+#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,16 +25,57 @@ static int open_events(sgt_watch *w, sgt_error *err)
     return rc;
 }
 
+static int scaled(const sgt_watch *w) { return strcmp(w->t->s->precision, "fp16") == 0; }
+
+static double number(const json_t *line, const char *name)
+{
+    const json_t *x = json_object_get(line, name);
+    return json_is_number(x) ? json_number_value(x) : (double)NAN;
+}
+
+/* Diagnose the steps before a resume again, from the log, so that the run is told what it would have been told without
+ * the interruption. What the log has as null counts as NaN. */
+static void replay_log(sgt_watch *w)
+{
+    char line[1024], text[256];
+    char *path = sgt_join(w->t->o->run, "log.jsonl");
+    double skipped = 0;
+    FILE *f = NULL;
+    if (path) (void)sgt_file_lines(&f, path, NULL);
+    while (f && sgt_file_line(line, sizeof line, f) > 0) {
+        json_t *json = json_loads(line, 0, NULL);
+        if (!json) continue;
+        double now = number(json, "skipped"), norm = scaled(w) && now > skipped ? 0 : number(json, "grad_norm");
+        skipped = now;
+        sgt_diagnosis_step(&w->diagnosis, text, sizeof text, (uint64_t)number(json, "step") + 1, number(json, "loss"),
+                           norm, number(json, "lr"));
+        json_decref(json);
+    }
+    if (f) fclose(f);
+    free(path);
+}
+
+/* Rank 0 reads the log; all ranks have the same diagnosis, and so stop at the same step. */
+static int open_diagnosis(sgt_watch *w, sgt_error *err)
+{
+    const sgt_trainer *t = w->t;
+    sgt_ranks *r = t->o->ranks;
+    sgt_diagnosis_start(&w->diagnosis, t->s->lr, t->s->batch * t->s->accum * t->s->seq, t->s->skip_spikes > 0);
+    w->diagnosis.steps = t->s->steps;
+    if (!t->state.step || t->s->overfit) return SGT_OK;
+    if (t->run) replay_log(w);
+    return r ? r->broadcast(r, &w->diagnosis, sizeof w->diagnosis, 0, err) : SGT_OK;
+}
+
 int sgt_watch_open(sgt_watch *w, const sgt_trainer *t, sgt_error *err)
 {
     *w = (sgt_watch){.t = t,
                      .flops = sgt_flops_per_token(&t->model, t->s->seq),
                      .skipped = t->state.scaler.skipped,
                      .spikes = t->state.scaler.outliers.spikes};
-    sgt_diagnosis_start(&w->diagnosis, t->s->lr, t->s->batch * t->s->accum * t->s->seq,
-                        t->s->skip_spikes > 0);
     w->start = w->epoch_start = sgt_now();
-    return open_events(w, err);
+    int rc = open_diagnosis(w, err);
+    return rc < 0 ? rc : open_events(w, err);
 }
 
 void sgt_watch_close(sgt_watch *w) { sgt_events_close(w->events); }
@@ -88,15 +130,20 @@ static void say_epoch(sgt_watch *w, const sgt_metrics *m)
     w->epoch_start = sgt_now();
 }
 
-/* A gradient that overflowed while its update was left out is the loss scaler's daily work, where there is one. */
-static void advise(sgt_watch *w, const sgt_metrics *m)
+/* The number that a reader of the log finds there: a resumed run diagnoses what it reads. */
+static double logged(double x)
 {
-    char line[256];
-    int skipped = m->skipped > w->skipped && strcmp(w->t->s->precision, "fp16") == 0;
-    double norm = skipped ? 0 : m->grad_norm;
+    char text[32];
+    snprintf(text, sizeof text, "%.9g", x);
+    return isfinite(x) ? strtod(text, NULL) : x;
+}
+
+/* A gradient that overflowed while its update was left out is the loss scaler's daily work, where there is one. */
+static void diagnose(sgt_watch *w, sgt_metrics *m, char *text, size_t n)
+{
+    double norm = scaled(w) && m->skipped > w->skipped ? 0 : logged(m->grad_norm);
     w->skipped = m->skipped;
-    if (sgt_diagnosis_step(&w->diagnosis, line, sizeof line, m->step + 1, m->loss, norm, m->lr))
-        sgt_say(&w->t->o->warning, "%s", line);
+    m->advice = sgt_diagnosis_step(&w->diagnosis, text, n, m->step + 1, logged(m->loss), norm, logged(m->lr));
 }
 
 /* A loss that has moved for good would have every update left out from there on. */
@@ -143,10 +190,11 @@ void sgt_watch_losses(const sgt_watch *w, sgt_train_losses *out)
 int sgt_watch_step(sgt_watch *w, sgt_metrics *m, sgt_error *err)
 {
     const sgt_trainer *t = w->t;
-    char json[1000];
+    char json[1000], advice[256];
     int rc = SGT_OK;
     m->mfu = efficiency(w, m, t->backend->peak_flops);
     m->mfu_datasheet = efficiency(w, m, t->backend->datasheet_flops);
+    if (!t->s->overfit) diagnose(w, m, advice, sizeof advice);
     sgt_metrics_json(json, sizeof json, m);
     if (t->run) rc = sgt_run_log(t->run, json, err);
     if (rc == SGT_OK && w->events) rc = sgt_events_add(w->events, m, err);
@@ -159,7 +207,8 @@ int sgt_watch_step(sgt_watch *w, sgt_metrics *m, sgt_error *err)
         w->val_loss = m->val_loss;
         w->val_step = m->step + 1;
     }
-    if (!t->s->overfit) advise(w, m);
+    if (m->advice && !(t->o->stop_diverged && w->diagnosis.diverged)) sgt_say(&t->o->warning, "%s", m->advice);
+    m->advice = NULL; /* its text goes with this call */
     watch_spikes(w, m);
     if (m->evaluated) say_evaluation(w, m);
     if (!t->s->overfit) say_epoch(w, m);

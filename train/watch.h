@@ -16,7 +16,7 @@ typedef struct sgt_watch {
     double start, epoch_start, epoch_loss; /* epoch_loss: sum of losses since the last epoch's end, at epoch_start */
     double epoch_said;  /* when an epoch's line was said last */
     uint64_t epoch_steps;
-    sgt_diagnosis diagnosis;
+    sgt_diagnosis diagnosis; /* of all steps since the run began, those before a resume too */
     uint64_t spikes, row; /* left out up to the last line, and how many of them without a step between */
     double first_loss, last_loss; /* of this call */
     double recent[SGT_WATCH_RECENT]; /* losses, step s in recent[s % SGT_WATCH_RECENT] */

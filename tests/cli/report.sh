@@ -34,7 +34,7 @@ straight() {
         END { if (NR != want || bad || dx0 <= 0 || dy0 <= 0) { print NR " points, not straight at " bad; exit 1 } }'
 }
 says() {
-    sed 's/<\/*code>//g' report.html | grep -qF -e "<li>$1" ||
+    sed 's/<\/*code>//g; s/<li class="grave">/<li>/' report.html | grep -qF -e "<li>$1" ||
         fail "no such advice: $1 (but $(grep '^<li>' report.html))"
 }
 figure_count() { grep -c '<figure ' report.html; }
@@ -103,7 +103,7 @@ grep -q '1 update was left out' report.html || fail 'nothing says that an update
 for text in '<dt>Final loss</dt><dd>1.0000</dd>' '<dt>Validation loss</dt><dd>1.5000</dd>' \
     '<dt>Tokens</dt><dd>6.40&#160;k</dd>' \
     '<dt>Time</dt><dd>1&#160;s</dd>' '<dt>Tokens/s</dt><dd>6.40&#160;k</dd>' '<dt>MFU</dt><dd>40.0&#160;%</dd>' \
-    'None: the loss neither oscillates'; do
+    'None: the loss neither diverges, oscillates, spikes nor stays flat, and'; do
     sed 's/\xc2\xa0/\&#160;/g' report.html | grep -qF -e "$text" || fail "the page lacks: $text"
 done
 # nothing is loaded, nothing runs, and every name is there once
@@ -207,6 +207,21 @@ says 'step 256: the loss has been flat for 128 steps, at 5: raise the lr 2 to 10
 grep -qE '^<li>step 40[0-9]: the loss oscillates, up and down 4 times in the last 64 steps: lower the lr ' \
     report.html ||
     fail 'no advice about a loss that oscillates'
+# a run that is lost is told so in red: after 50 steps, and at its last step; one that still runs is not
+grave() { sed 's/<\/*code>//g' report.html | grep -qF -e "<li class=\"grave\">$1" || fail "not in red: $1"; }
+rise() { awk -v at="$1" '{ sub(/"loss":[0-9.]*/, "\"loss\":" (NR < at ? 10.8 : 5000)); print }' plain/log.jsonl; }
+options half lr 20
+rise 41 > half/log.jsonl
+run 0 sgt-report half
+grave 'step 90: diverged: the loss is above where it started; lower --lr (5000 over the last 20 steps, 10.8 at the '\
+'start; try --lr 2, or --lr auto)'
+rise 61 > half/log.jsonl
+run 0 sgt-report half
+! grep -q 'diverged' report.html || fail 'a run of 200 steps may yet recover after 100'
+sed -i 's/"steps": 200/"steps": 100/' half/options.json
+run 0 sgt-report half
+grave 'step 100: diverged: the loss is above where it started; lower --lr (5000 over'
+options half lr 0.001
 sed '51,$s/"val_loss":[0-9.]*/"val_loss":7.5/' plain/log.jsonl > half/log.jsonl
 rm half/options.json
 run 0 sgt-report half

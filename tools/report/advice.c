@@ -46,13 +46,17 @@ static void about_curve(report_run *r)
     double skipped = 0;
     sgt_diagnosis d;
     sgt_diagnosis_start(&d, s->lr, s->batch * s->accum * s->seq, s->skip_spikes > 0);
+    if (s->steps != SGT_DEFAULT_COUNT) d.steps = s->steps;
     int scaled = s->precision && strcmp(s->precision, "fp16") == 0;
     for (size_t i = 0; i < r->log.count; i++) {
         const double *v = r->log.rows[i].v;
         double norm = scaled && v[REPORT_SKIPPED] > skipped ? 0 : v[REPORT_NORM];
         skipped = v[REPORT_SKIPPED];
-        if (sgt_diagnosis_step(&d, line, sizeof line, (uint64_t)v[REPORT_STEP] + 1, v[REPORT_LOSS], norm, v[REPORT_LR]))
-            say(r, "%s", line);
+        if (!sgt_diagnosis_step(&d, line, sizeof line, (uint64_t)v[REPORT_STEP] + 1, v[REPORT_LOSS], norm,
+                                v[REPORT_LR]))
+            continue;
+        if (r->advice_count < REPORT_ADVICE) r->grave[r->advice_count] = d.grave;
+        say(r, "%s", line);
     }
 }
 

@@ -172,10 +172,10 @@ static void put_sentence(FILE *page, const char *text)
     }
 }
 
-static void put_item(FILE *page, const report *r, const report_run *run, const char *text)
+static void put_item_as(FILE *page, const char *tag, const report *r, const report_run *run, const char *text)
 {
     char printable[1024];
-    fputs("<li>", page);
+    fputs(tag, page);
     if (r->count > 1) {
         report_put_swatch(page, "line", (unsigned)(run - r->runs));
         fputs("<b>", page);
@@ -186,18 +186,24 @@ static void put_item(FILE *page, const report *r, const report_run *run, const c
     fputs("</li>\n", page);
 }
 
+static void put_item(FILE *page, const report *r, const report_run *run, const char *text)
+{
+    put_item_as(page, "<li>", r, run, text);
+}
+
 static void put_advice(FILE *page, const report *r)
 {
     size_t items = 0, steps = 0;
     fputs("<section class=\"advice\" aria-labelledby=\"advice\">\n<h2 id=\"advice\">Advice</h2>\n<ul>\n", page);
     for (size_t i = 0; i < r->count; i++) {
         for (size_t k = 0; k < r->runs[i].advice_count; k++, items++)
-            put_item(page, r, &r->runs[i], r->runs[i].advice[k]);
+            put_item_as(page, r->runs[i].grave[k] ? "<li class=\"grave\">" : "<li>", r, &r->runs[i],
+                        r->runs[i].advice[k]);
         steps += r->runs[i].log.count;
     }
     if (!items)
         fprintf(page, "<li class=\"fine\">%s</li>\n",
-                steps ? "None: the loss neither oscillates, spikes nor stays flat, and the loader keeps up."
+                steps ? "None: the loss neither diverges, oscillates, spikes nor stays flat, and the loader keeps up."
                       : "None yet: no step has been logged.");
     fputs("</ul>\n</section>\n", page);
 }

@@ -108,6 +108,7 @@ typedef struct report_run {
     int broken; /* a loss or a gradient norm was not a number */
     char *advice[REPORT_ADVICE];
     size_t advice_count;
+    int grave[REPORT_ADVICE];    /* that line of advice says that the run is lost: shown in red */
 } report_run;
 
 int report_run_open(report_run *r, const char *path, const sgt_notice *notice, sgt_error *err);

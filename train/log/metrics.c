@@ -49,6 +49,14 @@ size_t sgt_metrics_list(const sgt_metrics *m, sgt_metric list[SGT_METRICS])
     return n;
 }
 
+/* Advice is plain text: no control characters. */
+static void put_advice(text *t, const char *advice)
+{
+    put(t, ",\"advice\":\"");
+    for (; *advice; advice++) put(t, *advice == '"' || *advice == '\\' ? "\\%c" : "%c", *advice);
+    put(t, "\"");
+}
+
 char *sgt_metrics_json(char *buf, size_t n, const sgt_metrics *m)
 {
     text t = {buf, n, 0};
@@ -61,6 +69,7 @@ char *sgt_metrics_json(char *buf, size_t n, const sgt_metrics *m)
         else if (list[i].digits) put(&t, "%.*g", list[i].digits, list[i].value);
         else put(&t, "%.0f", list[i].value);
     }
+    if (m->advice) put_advice(&t, m->advice);
     put(&t, "}");
     return buf;
 }

@@ -21,6 +21,7 @@ typedef struct sgt_metrics {
     double ms_per_step, tokens_per_s, data_wait_ms;
     double mfu, mfu_datasheet; /* of the device's peak as measured and as its maker says; 0: not known */
     uint64_t peak_bytes;       /* of the process so far, or on the device */
+    const char *advice;        /* what the losses up to this step ask for, the caller's; NULL: nothing */
 } sgt_metrics;
 
 /* What was measured, under its name in log.jsonl and in the log's order, `step` aside; returns how many. */

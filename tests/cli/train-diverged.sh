@@ -1,0 +1,66 @@
+# A loss that ends above where it started: told once, in the log and in the report too, and with --stop-diverged the end.
+. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/train.inc"
+. "$ROOT/tests/cli/ranks.inc"
+
+data d
+run="sgt-train --quiet $small --schedule constant --warmup 0 --steps 120"
+told='diverged: the loss is above where it started; lower --lr \(.* at the start; try --lr 2, or --lr auto\)'
+advice() { grep -c '"advice":' "$1/log.jsonl"; }
+
+# from the first mean of 20 steps, at step 20, above for 50 steps
+run 0 $run --lr 20 --run lost
+stderr_lines 1
+stderr_matches "^sgt-train: step 69: $told\$"
+[ "$(advice lost)" -eq 1 ] || fail 'the log has the advice once'
+grep -qE "^\{\"step\":68,.*\"advice\":\"step 69: $told\"\}\$" lost/log.jsonl || fail 'the log has it at its step'
+run 0 sgt-report --quiet lost
+sed 's/<\/*code>//g' report.html | grep -qE "^<li class=\"grave\">step 69: $told</li>" || fail 'the report has it in red'
+! grep -q 'class="fine"' report.html || fail 'nothing about this run is fine'
+run 0 sgt-train --quiet --json $small --lr 20 --warmup 0 --steps 30 --run short
+stderr_matches "^sgt-train: step 30: $told\$"
+stdout_has '"advice": "step 30: diverged: '
+
+# a healthy run has nothing of it, nor does --stop-diverged change its log
+run 0 $run --run well
+stderr_is ''
+[ "$(advice well)" -eq 0 ] || fail 'advice about a healthy run'
+run 0 $run --run well2 --stop-diverged
+stderr_is ''
+same_facts well/log.jsonl well2/log.jsonl
+
+# stopped: saved, one line, exit 1; again as soon as it is resumed so, and on without the option
+stopped='sgt-train: stop: diverged: the loss is above where it started, at [0-9.e+]* over the last 20 steps instead of '\
+'[0-9.]*; stopped after step 69 of 120, and saved \(start again with a lower --lr\)'
+run 1 $run --lr 20 --run stop --stop-diverged
+stderr_lines 1
+stderr_matches "^$stopped\$"
+stdout_is ''
+[ -d stop/step-00000069 ] && [ "$(wc -l < stop/log.jsonl)" -eq 69 ] || fail 'it ends after step 69 with a checkpoint'
+run 1 $run --lr 20 --run stop --resume --stop-diverged
+stderr_lines 1
+stderr_matches "^$stopped\$"
+[ "$(wc -l < stop/log.jsonl)" -eq 69 ] || fail 'not a step more'
+run 0 $run --lr 20 --run stop --resume
+stderr_is ''
+same_facts lost/log.jsonl stop/log.jsonl
+same lost/step-00000120/model.safetensors stop/step-00000120/model.safetensors
+
+# a run that was interrupted is told what an undisturbed one is, at the same step
+run 0 $run --lr 20 --run half --steps 15
+run 0 $run --lr 20 --run half --resume
+stderr_matches "^sgt-train: step 69: $told\$"
+same_facts lost/log.jsonl half/log.jsonl
+
+# no number at all is told as ever, and stops too
+run 1 $run --lr 1e30 --run nan --stop-diverged
+stderr_lines 2
+stderr_has 'sgt-train: step 2: the loss is not a number: start again with an lr 10 times lower'
+stderr_has 'sgt-train: nan: diverged: the loss is not a number; stopped after step 69 of 120, and saved (start again '\
+'with a lower --lr)'
+
+# all ranks stop at one step, with one line
+two 1 $run --lr 20 --run ranks --stop-diverged
+stderr_lines 1
+stderr_matches 'sgt-train: ranks: diverged: .*; stopped after step 69 of 120, and saved'
+[ -d ranks/step-00000069 ] || fail 'ranks save too'
