@@ -94,7 +94,7 @@ trap 'rm -f "$log"' EXIT
 apt() {
     {
         $sudo env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends -o Dpkg::Use-Pty=0 \
-            -o DPkg::Lock::Timeout=300 -o APT::Status-Fd=1 "$@" 2>&1
+            -o APT::Status-Fd=1 -o DPkg::Lock::Timeout=300 "$@" 2>&1
         echo "exit:$?"
     } | show_progress
 }

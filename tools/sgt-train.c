@@ -260,14 +260,16 @@ static void print_tokens(const sgt_train_result *r)
 
 static void print_end(const sgt_train_result *r)
 {
-    char a[32], b[32], path[1024];
+    char a[32], b[32], c[32], path[1024];
     if (!r->steps) return;
     print_losses(&r->losses);
     print_tokens(r);
     sgt_put_line(stdout, "compute: %.3g PF-days", r->pf_days);
-    sgt_put_line(stdout, "time: %s", sgt_format_duration(a, sizeof a, r->seconds));
-    sgt_put_line(stdout, "memory: %s of %s (%.1f %%)", sgt_format_bytes(a, sizeof a, r->peak_bytes),
-                 sgt_format_bytes(b, sizeof b, r->total_bytes), 100 * (double)r->peak_bytes / (double)r->total_bytes);
+    sgt_put_line(stdout, "time: %s in steps, %s in all", sgt_format_duration(a, sizeof a, r->step_seconds),
+                 sgt_format_duration(b, sizeof b, r->seconds));
+    sgt_put_line(stdout, "memory: %s in steps, %s in all, of %s (%.1f %%)",
+                 sgt_format_bytes(a, sizeof a, r->step_peak_bytes), sgt_format_bytes(b, sizeof b, r->peak_bytes),
+                 sgt_format_bytes(c, sizeof c, r->total_bytes), 100 * (double)r->peak_bytes / (double)r->total_bytes);
     if (r->checkpoint) sgt_put_line(stdout, "checkpoint: %s", sgt_printable(path, sizeof path, r->checkpoint));
 }
 
@@ -290,6 +292,8 @@ static void print_json(const sgt_train_result *r)
     if (sets) json_object_set_new(doc, "sets", sets);
     json_object_set_new(doc, "pf_days", json_real(r->pf_days));
     json_object_set_new(doc, "seconds", json_real(r->seconds));
+    json_object_set_new(doc, "step_seconds", json_real(r->step_seconds));
+    json_object_set_new(doc, "step_memory", json_integer((json_int_t)r->step_peak_bytes));
     json_object_set_new(doc, "memory_used", json_integer((json_int_t)r->peak_bytes));
     json_object_set_new(doc, "memory_total", json_integer((json_int_t)r->total_bytes));
     json_dumpf(doc, stdout, JSON_REAL_PRECISION(9));

@@ -31,6 +31,8 @@ typedef struct loop {
     uint64_t val_tokens;
     uint64_t saved; /* the step whose save was begun last */
     sgt_watch watch;
+    double step_seconds;  /* sum of the steps' times, as the log has them */
+    uint64_t step_peak;   /* the last step's peak_bytes, likewise */
     uint64_t held;    /* bytes on a device with memory of its own */
     uint64_t begun;   /* documents in this rank's rows of this call, */
     uint64_t documents; /* and in all that was trained on, as of the last save */
@@ -94,6 +96,8 @@ static int settle_one(loop *l, int val, sgt_error *err)
     m->spikes = got.spikes;
     m->skipping = t->s->skip_spikes > 0;
     m->peak_bytes = l->held ? l->held : sgt_memory_peak();
+    l->step_seconds += m->ms_per_step / 1e3;
+    l->step_peak = m->peak_bytes;
     m->evaluated = val;
     sgt_trace_counter(t->trace, "tokens/s", m->tokens_per_s);
     if (val && (rc = evaluate(l, &m->val_loss, err)) < 0) return rc;
@@ -333,6 +337,8 @@ static void fill_result(const loop *l, sgt_train_result *r)
     r->documents = t->eot < 0 && !t->info.padded ? UINT64_MAX : l->documents;
     fill_sets(l, r);
     r->seconds = sgt_now() - l->watch.start;
+    r->step_seconds = l->step_seconds;
+    r->step_peak_bytes = l->step_peak;
     sgt_watch_losses(&l->watch, &r->losses);
     r->peak_bytes = l->held ? l->held : sgt_memory_peak();
     r->total_bytes = l->held ? t->backend->memory_total : sgt_memory_total();

@@ -73,9 +73,11 @@ typedef struct sgt_train_result {
     sgt_train_set *sets;      /* (set_count), where --data names several; else NULL */
     uint32_t set_count;
     double pf_days;           /* that training on them took, by 6 N D (metrics.h) */
-    double seconds;           /* of this call */
+    double seconds;           /* of this call, with evaluations and checkpoints */
+    double step_seconds;      /* in this call's steps alone: the sum of their ms_per_step in log.jsonl */
+    uint64_t step_peak_bytes; /* most memory up to the last step's end, as log.jsonl has it */
     sgt_train_losses losses;
-    uint64_t peak_bytes, total_bytes;
+    uint64_t peak_bytes, total_bytes; /* most memory, with the last checkpoint; what the machine or device has */
 } sgt_train_result;
 
 /* s comes back with every default decided. Checks come in this order: options (SGT_EUSAGE), device, run, data, model.

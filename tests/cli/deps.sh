@@ -44,6 +44,36 @@ stdout_is "installing with apt-get: $all"
 run 0 env PATH="$PWD/bin" CC=cc "$deps" build
 stdout_is ''
 
+# Its progress comes in words: a line a quarter of the way, on a terminal one line that is drawn again.
+progressing() {
+    rm -f lists apt.log
+    printf '#!/bin/sh\n! grep -qvE "#include <jansson.h>"\n' > bin/cc
+    cat > bin/apt-get << 'END'
+#!/bin/sh
+echo 'dlstatus:1:3.5:Retrieving file 1 of 2'
+echo 'dlstatus:2:60:Retrieving file 2 of 2'
+echo 'dlstatus:2:70:Retrieving file 2 of 2'
+echo 'pmstatus:dpkg-exec:20:Running dpkg'
+echo 'Setting up what nobody asked for'
+echo 'pmstatus:libdnnl2:100:Installed libdnnl2'
+echo '#!/bin/sh' > bin/cc
+END
+}
+progressing
+run 0 env PATH="$PWD/bin" CC=cc "$deps" build
+stdout_is "installing with apt-get: $all
+  downloading: 0 %
+  downloading: 50 %
+  installing: 0 %
+  installing: 100 %"
+stderr_is ''
+progressing
+if command -v script > /dev/null; then
+    script -qec "env PATH='$PWD/bin' CC=cc '$deps' build" /dev/null < /dev/null > shown || fail "exit $?: $(cat shown)"
+    [ "$(tr '\r' '\n' < shown | sed 's/\x1b\[K//g' | grep -v '^$' | tail -1)" = '  installing: 100 %' ] ||
+        fail "shown on a terminal: $(cat shown)"
+fi
+
 # And one that can do nothing.
 printf '#!/bin/sh\ngrep -q no-such-header\n' > bin/cc
 printf '#!/bin/sh\necho "E: no network" >&2\nexit 100\n' > bin/apt-get
@@ -55,7 +85,7 @@ libjansson-dev libdnnl-dev"
 
 # What only tests need is there, and nothing else comes along.
 printf '#!/bin/sh\n' > bin/cc
-for tool in c++ valgrind strace zstd pkg-config jq python3; do
+for tool in c++ valgrind strace zstd pkg-config jq python3 mpirun mpicc; do
     printf '#!/bin/sh\n' > bin/$tool && chmod +x bin/$tool
 done
 run 0 env PATH="$PWD/bin" CC=cc "$deps" --missing

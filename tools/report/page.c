@@ -40,8 +40,8 @@ char *report_loss(char *buf, size_t n, const report_run *run)
 
 typedef enum figure { LOSS, VAL, TOKENS, TIME, SPEED, MFU, PEAK, FIGURES } figure;
 
-static const char *const figure_names[FIGURES] = {"Final loss", "Validation loss", "Tokens", "Time", "Tokens/s", "MFU",
-                                                  "Peak memory"};
+static const char *const figure_names[FIGURES] = {"Final loss", "Validation loss", "Tokens", "Time in steps", "Tokens/s", "MFU",
+                                                  "Memory in steps"};
 
 static double figure_of(const report_run *run, figure f)
 {
