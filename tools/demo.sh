@@ -86,8 +86,7 @@ awk -v tokens="$(number tokens "$DEMO/tokenize.json")" -v mb="$(number mb_per_s 
     -v steps="$STEPS" 'BEGIN {
     printf "  tokenized      %d tokens at %.1f MB/s\n", tokens, mb
     printf "  batches        mmap %.0f, preload %.0f million tokens/s (%.2f times)\n", map / 1e6, ram / 1e6, ram / map
-    printf "  loss           %.3f at the first step, %.3f after %d: ", first, last, steps
-    printf "down by %.2f nats\n", first - last
+    printf "  loss           fell from %.3f at the first step to %.3f after %d\n", first, last, steps
 }'
 [ -z "$report" ] || echo "  the page       $report: open it in a browser"
 cat << END
