@@ -74,6 +74,7 @@ typedef struct sgt_backend_options {
     uint32_t accum;        /* micro-steps of a step: dropout counts a step's rows; 0: 1 */
     int threads;           /* at least 1; of the CPU */
     sgt_notice notice;
+    sgt_notice detail;     /* what only some want to know */
     sgt_precision precision;
     sgt_recompute recompute;
     const uint8_t *recompute_at; /* read by open alone: a sgt_recompute for each layer; NULL: `recompute` for all */

@@ -37,6 +37,7 @@ int sgt_trainer_backend_options(const sgt_trainer *t, sgt_backend_options *o, sg
         .accum = (uint32_t)s->accum,
         .threads = sgt_trainer_threads(t),
         .notice = t->o->notice,
+        .detail = t->o->detail,
         .precision = (sgt_precision)sgt_word_index(s->precision, sgt_precision_words),
         .recompute = (sgt_recompute)sgt_word_index(s->recompute, sgt_recompute_words),
         .recompute_at = t->recompute_at,

@@ -389,22 +389,6 @@ static void say_ranks(const sgt_trainer *t)
         sgt_say(&t->o->notice, "ranks are bound to %d of %d cores: mpirun --bind-to none lets them share all", here, all);
 }
 
-static void say_model(const sgt_trainer *t)
-{
-    const sgt_model *m = &t->model;
-    uint64_t n = sgt_model_parameters(m);
-    char ranks[48] = "", size[48];
-    if (t->o->ranks) snprintf(ranks, sizeof ranks, ", %u ranks", t->o->ranks->size);
-    if (n < 99950) snprintf(size, sizeof size, "%.3g thousand", (double)n / 1e3);
-    else snprintf(size, sizeof size, "%.3g million", (double)n / 1e6);
-    sgt_say(&t->o->notice, "model: %ux%ux%u, %s parameters; %s on %s%s%s", m->layers, m->channels, m->heads, size,
-            t->s->precision, t->cuda ? "CUDA, " : "the CPU", t->cuda ? t->gpu : "", ranks);
-    sgt_say(&t->o->detail,
-            "model: %u layer%s, %u channels, %u head%s, vocabulary %u: %" PRIu64 " parameters; %s kernels, %s",
-            m->layers, m->layers == 1 ? "" : "s", m->channels, m->heads, m->heads == 1 ? "" : "s", m->vocab, n,
-            t->backend->level, t->backend->library);
-}
-
 /* 1,234,567 */
 static const char *grouped(char *buf, uint64_t n)
 {
@@ -416,6 +400,22 @@ static const char *grouped(char *buf, uint64_t n)
     }
     buf[at] = '\0';
     return buf;
+}
+
+static void say_model(const sgt_trainer *t)
+{
+    const sgt_model *m = &t->model;
+    uint64_t n = sgt_model_parameters(m);
+    char ranks[48] = "", size[48];
+    if (t->o->ranks) snprintf(ranks, sizeof ranks, ", %u ranks", t->o->ranks->size);
+    if (n < 1000000) grouped(size, n);
+    else snprintf(size, sizeof size, "%.*g million", n < 1000000000 ? 3 : 4, (double)n / 1e6);
+    sgt_say(&t->o->notice, "model: %ux%ux%u, %s parameters; %s on %s%s%s", m->layers, m->channels, m->heads, size,
+            t->s->precision, t->cuda ? "CUDA, " : "the CPU", t->cuda ? t->gpu : "", ranks);
+    sgt_say(&t->o->detail,
+            "model: %u layer%s, %u channels, %u head%s, vocabulary %u: %" PRIu64 " parameters; %s kernels, %s",
+            m->layers, m->layers == 1 ? "" : "s", m->channels, m->heads, m->heads == 1 ? "" : "s", m->vocab, n,
+            t->backend->level, t->backend->library);
 }
 
 static void say_data(const sgt_trainer *t)
@@ -441,7 +441,7 @@ static void say_plan(const sgt_trainer *t)
     else if (left == 1) snprintf(steps, sizeof steps, "step %" PRIu64, s->steps);
     else snprintf(steps, sizeof steps, "steps %" PRIu64 " to %" PRIu64, t->state.step + 1, s->steps);
     if (s->accum > 1) snprintf(accum, sizeof accum, "%" PRIu64 " x ", s->accum);
-    if (!s->overfit)
+    if (!s->overfit && passes >= .005)
         snprintf(epochs, sizeof epochs, ", %.*g epoch%s", passes < 99.5 ? 2 : 6, passes, passes == 1 ? "" : "s");
     if (s->warmup)
         snprintf(after, sizeof after, " after %" PRIu64 " step%s of warm-up", s->warmup, s->warmup == 1 ? "" : "s");

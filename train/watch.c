@@ -93,7 +93,8 @@ static double efficiency(const sgt_watch *w, const sgt_metrics *m, double peak)
 /* In the unit that fits. */
 static const char *duration(char *buf, size_t n, double seconds)
 {
-    if (seconds < 100) snprintf(buf, n, "%.1f s", seconds);
+    if (seconds < .9995) snprintf(buf, n, "%.0f ms", seconds * 1e3);
+    else if (seconds < 100) snprintf(buf, n, "%.1f s", seconds);
     else if (seconds < 6000) snprintf(buf, n, "%.1f min", seconds / 60);
     else if (seconds < 172800) snprintf(buf, n, "%.1f h", seconds / 3600);
     else snprintf(buf, n, "%.1f days", seconds / 86400);

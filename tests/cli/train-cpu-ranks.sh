@@ -87,7 +87,7 @@ two 0 sgt-train $options --precision bf16 --estimate-memory --json
 talk=$(echo "$options" | sed 's/--quiet//; s/--threads 1//')
 cores=$(nproc)
 threads=$((cores / 2 > 0 ? cores / 2 : 1))
-two 0 sgt-train $talk --precision fp32 --run two --force
+two 0 sgt-train $talk --precision fp32 --run two --force --verbose
 stderr_matches "^sgt-train: ranks: 2, each with 3 of the 6 rows of a micro-step, on $threads threads?\$"
 
 # ---- what goes wrong is said once, by the first ----

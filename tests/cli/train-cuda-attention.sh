@@ -11,7 +11,7 @@ cuda="--data d --device cuda --seq-len 16 --batch-size 2 --steps 1 --eval-every 
 takes() {
     lines=$1 path=$2
     shift 2
-    run 0 sgt-train $cuda --run r --force "$@"
+    run 0 sgt-train $cuda --run r --force --verbose "$@"
     stderr_has "sm_90, $path kernels, "
     [ "$(grep -c '^sgt-train: attention: ' .stderr)" -eq "$lines" ] || fail "not $lines lines of attention"
 }
@@ -55,5 +55,5 @@ export SGT_HOST_CUDNN
 takes 0 "cuDNN's attention" --model 1x16x2 --attention cudnn
 takes 0 'our attention' --model 1x16x2 --deterministic
 takes 0 'our attention' --model 1x16x2 --document-mask
-run 0 sgt-train $cuda --run r --force --model 1x16x2
+run 0 sgt-train $cuda --run r --force --model 1x16x2 --verbose
 stderr_matches "^sgt-train: attention: (ours|cuDNN's) \\(a layer both ways: ours [0-9.]+ ms, cuDNN's [0-9.]+ ms\\)$"

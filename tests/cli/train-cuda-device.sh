@@ -12,7 +12,7 @@ cuda() { # MESSAGE [NAME=VALUE]...: sgt-train of $programs refuses --device cuda
     run 1 env "$@" "$programs/sgt-train" --device cuda --data d
     stdout_is ''
     stderr_is "sgt-train: --device cuda: $message (--device cpu works)"
-    run 0 env "$@" "$programs/sgt-train" --run auto --force $small --device auto --steps 1
+    run 0 env "$@" "$programs/sgt-train" --run auto --force $small --device auto --steps 1 --verbose
     stderr_has "device: the CPU ($message)"
 }
 

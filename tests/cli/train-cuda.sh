@@ -92,7 +92,7 @@ same_facts whole-sgd/log.jsonl sgd/log.jsonl
 same_folders whole-sgd/step-00000004 sgd/step-00000004
 
 # ---- auto takes it and says so; what does not fit is refused with what would ----
-run 0 sgt-train $options --device auto --run auto
+run 0 sgt-train $options --device auto --run auto --verbose
 stderr_has 'sgt-train: device: CUDA, the host (sm_90, 1 GiB)'
 large="$options --device cuda --quiet --eval-every 0 --grad-accum 1 --steps 1"
 run 1 env SGT_HOST_DEVICE=memory=34M sgt-train $large --batch-size 4096 --run large

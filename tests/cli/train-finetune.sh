@@ -19,8 +19,8 @@ run 0 sgt-train --device cpu --model 1x16x2 --seq-len 12 --batch-size 2 --steps 
 stderr_has 'sgt-train: some.jsonl: 1 of 6 prompts fill the row of 12 tokens: nothing is learnt from those '\
 '(a longer --seq-len)'
 stderr_has 'sgt-train: some.jsonl: 1 of 6 completions are cut to the row of 12 tokens'
-stderr_has 'sgt-train: no --val-data: no evaluation'
-stderr_has 'sgt-train: data: 61 tokens in 1 shard; steps 0 to 1, each 1 x 2 x 12 tokens'
+stderr_has 'sgt-train: data: some.jsonl, 61 tokens in 6 completions; no --val-data: no evaluation'
+stderr_has 'sgt-train: plan: 1 step of 2 x 12 tokens, '
 stdout_has 'documents begun: 2'
 same said/step-00000001/tokenizer.json whole/step-00000006/tokenizer.json
 

@@ -20,7 +20,7 @@ options="--init $curve --batch-size 4 --seq-len 32 --lr 1e-3 --device cpu --thre
 mix='--data web:0.5,books:0.25,talk:0.25'
 
 # ---- what is said ----
-run 0 sgt-train $mix $options --run whole
+run 0 sgt-train $mix $options --run whole --verbose
 stderr_has 'sgt-train: data: web: 50 % of the rows; 153601 tokens, 4799 rows an epoch'
 stderr_has 'sgt-train: data: books: 25 % of the rows; 20000 tokens, 624 rows an epoch'
 stderr_has 'sgt-train: data: talk: 25 % of the rows; 9000 tokens, 280 rows an epoch'
@@ -100,5 +100,5 @@ stderr_is 'sgt-train: gone: No such file or directory'
 mkdir 'web:1,books:1'
 cp web/train_000000.bin 'web:1,books:1'
 run 0 sgt-train --data web:1,books:1 $options --steps 1 --run odd
-stderr_has 'sgt-train: web:1,books:1 has no validation shards: no evaluation'
-stderr_has 'sgt-train: data: 153601 tokens in 1 shard;'
+stderr_has '; web:1,books:1 has no validation shards: no evaluation'
+stderr_has 'sgt-train: data: web:1,books:1, 153,601 tokens in 1 shard;'

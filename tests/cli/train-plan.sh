@@ -6,16 +6,17 @@ work_in_memory
 data d
 
 # 1x16x2 with 256 ids has 256 x 16 + 1024 x 16 + 3,280 + 32 = 23,792 parameters; 2 x 16 tokens a step
-run 0 sgt-train $small --steps 40 --warmup 4 --min-lr 2e-4 --run cosine
-stderr_has 'sgt-train: plan: lr cosine, 0.001 after 4 steps of warm-up, to 0.0002 at the end; 2.11e-12 PF-days in all '\
-'(6 N D, N = 2.379e+04 parameters, D = 1280 tokens)'
+run 0 sgt-train $small --steps 40 --warmup 4 --min-lr 2e-4 --run cosine --verbose
+stderr_has 'sgt-train: plan: 40 steps of 2 x 16 tokens, 0.0083 epochs; learning rate 0.001 after 4 steps of warm-up, '\
+'cosine to 0.0002'
+stderr_has 'sgt-train: cost: 2.11e-12 PF-days in all (6 N D, N = 2.379e+04 parameters, D = 1280 tokens)'
 stdout_has 'compute: 2.11e-12 PF-days'
 run 0 sgt-train $small --steps 40 --warmup 0 --schedule constant --run constant
-stderr_has 'plan: lr constant, 0.001; 2.11e-12 PF-days'
+stderr_matches '; learning rate 0\.001, constant$'
 run 0 sgt-train $small --steps 40 --schedule wsd --run wsd
-stderr_has 'plan: lr wsd, 0.001 after 2 steps of warm-up, to 0.0001 at the end;'
+stderr_matches '; learning rate 0\.001 after 2 steps of warm-up, wsd to 0\.0001$'
 run 0 sgt-train $small --steps 40 --schedule linear --warmup 0 --run linear
-stderr_has 'plan: lr linear, 0.001, to 0.0001 at the end;'
+stderr_matches '; learning rate 0\.001, linear to 0\.0001$'
 
 # the rates themselves: linear falls from the first step on, wsd over the last fifth alone
 lr() { sed -n "$(($2 + 1))p" "$1/log.jsonl" > line && field lr line; }

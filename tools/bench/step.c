@@ -107,6 +107,7 @@ static int take_options(step_bench *b, const sgt_notice *notice, sgt_error *err)
         .accum = (uint32_t)o.accum,
         .threads = bench_threads(&shape),
         .notice = *notice,
+        .detail = *notice,
         .precision = bench_precision(&shape, cuda),
         .recompute = (sgt_recompute)sgt_word_index(o.recompute, sgt_recompute_words),
         .dropout = (float)o.dropout,

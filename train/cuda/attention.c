@@ -86,8 +86,8 @@ int sgt_cuda_time_attention(sgt_cuda_backend *c, sgt_error *err)
     c->path = SGT_PATH_CUDNN;
     sgt_error why;
     if ((rc = sgt_cuda_time(c, one_layer, &cudnn, &why)) < 0 || cudnn >= own) c->path = SGT_PATH_OWN;
-    if (rc < 0) sgt_say(&c->o.notice, "attention: ours (%s)", why.text);
-    else sgt_say(&c->o.notice, "attention: %s (a layer both ways: ours %.3f ms, cuDNN's %.3f ms)",
+    if (rc < 0) sgt_say(&c->o.detail, "attention: ours (%s)", why.text);
+    else sgt_say(&c->o.detail, "attention: %s (a layer both ways: ours %.3f ms, cuDNN's %.3f ms)",
             c->path == SGT_PATH_OWN ? "ours" : "cuDNN's", (double)own, (double)cudnn);
     return SGT_OK;
 }

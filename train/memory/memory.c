@@ -46,7 +46,7 @@ static int in_passing(int (*open)(sgt_trainer *t, const sgt_loader_options *o, s
     const sgt_train_options *said = t->o;
     sgt_train_options silent = *said;
     uint64_t batch = t->s->batch;
-    silent.notice = (sgt_notice){0};
+    silent.notice = silent.detail = (sgt_notice){0};
     t->o = &silent;
     t->s->batch = o->batch;
     int rc = open(t, o, err);
