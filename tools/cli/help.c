@@ -20,12 +20,12 @@ static int is_narrow(void) { return columns() < NARROW; }
 
 static size_t text_column(void) { return is_narrow() ? 6 : TEXT; }
 
-/* Lines that are laid out already: broken only where the terminal is too narrow for them. */
-static void print_lines(const char *text)
+/* Lines that are laid out already, the first behind `before`: broken only where the terminal is too narrow. */
+static void print_lines(const char *before, const char *text)
 {
     for (const char *p = text; *p; p += *p == '\n') {
         size_t n = strcspn(p, "\n");
-        sgt_put_line(stdout, "%.*s", (int)n, p);
+        sgt_put_line(stdout, "%s%.*s", p == text ? before : "", (int)n, p);
         p += n;
     }
 }
@@ -77,8 +77,7 @@ void sgt_print_help(const sgt_program *p)
                                         {"help", 'h', SGT_OPT_FLAG, NULL, .help = "this text"},
                                         {"version", 0, SGT_OPT_FLAG, NULL, .help = "the version"},
                                         {0}};
-    printf("usage: ");
-    print_lines(p->usage);
+    print_lines("usage: ", p->usage);
     print_wrapped(p->about, 0, 0);
     printf("\n");
     if (p->commands) sgt_put_line(stdout, "\nSubcommands ('%s NAME --help' lists the options of one):", p->name);
@@ -86,5 +85,6 @@ void sgt_print_help(const sgt_program *p)
         sgt_put_line(stdout, "  %-*s %s", is_narrow() ? 0 : LEFT, (*c)->name, (*c)->what);
     for (const sgt_option *o = p->options; o->name; o++) print_option(o);
     for (const sgt_option *o = others; o->name; o++) print_option(o);
-    if (p->examples) printf("\nExamples:\n"), print_lines(p->examples);
+    if (p->examples) printf("\nExamples:\n");
+    if (p->examples) print_lines("", p->examples);
 }

@@ -1,0 +1,137 @@
+# sgt-train's talk: three lines as it starts, the loss in a file as on a terminal, a name that was mistyped, data that
+# moved, and lines that a narrow terminal breaks between words.
+. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/train.inc"
+. "$ROOT/tests/cli/ranks.inc"
+data d
+
+# ---- a file: three lines, the last state, a summary with the loss ----
+run 0 sgt-train $small --steps 60 --run toy-run
+stderr_lines 4
+[ "$(sed -n 's/^sgt-train: \([a-z]*\): .*/\1/p' .stderr | xargs)" = 'model data plan' ] || fail 'not these three lines'
+stderr_has 'sgt-train: data: d, 153,601 tokens in 1 shard'
+stderr_has 'sgt-train: plan: 60 steps of 2 x 16 tokens, 0.013 epochs; learning rate 0.001 after 3 steps of warm-up, '\
+'cosine to 0.0001'
+losses=$(sed -n 's/.*"loss":\([0-9.]*\).*/\1/p' toy-run/log.jsonl)
+want=$(echo "$losses" | awk 'NR == 1 { first = $1 } NR > 40 { sum += $1 }
+    END { printf "loss: %.2f → %.2f (mean of the last 20 steps)", first, sum / 20 }')
+[ "$(head -1 .stdout)" = "$want" ] || fail "the summary should begin: $want"
+last=$(echo "$losses" | awk 'END { printf "%.4f", $1 }')
+tail -1 .stderr | grep -qE "^100% 60/60 \[00:[0-9]+<00:00, [0-9.]+ [kM]?step/s\] loss $last, " ||
+    fail "not the last state: $(tail -1 .stderr)"
+stdout_matches '^tokens seen: 1,920$' # without a row of zero for validation
+stdout_matches '^time: [0-9.]+ (ms|s)$'
+run 0 sgt-train $small --steps 1 --seq-len 1 --batch-size 1 --run one --verbose
+stderr_has 'sgt-train: plan: 1 step of 1 x 1 tokens'
+stderr_matches '^sgt-train: cost: '
+stderr_matches '^sgt-train: device: the CPU|^sgt-train: model: 1 layer, '
+stdout_matches '^loss: 5\.[0-9]+$'
+grep -q 'documents begun: 0' .stdout && fail 'a row of zero'
+
+# evaluations: the last one's step is named when steps followed it; a resumed run says since when
+validation d
+run 0 sgt-train $small --steps 8 --eval-every 4 --run seen
+stdout_matches '^loss: 5\.[0-9]+ → 5\.[0-9]+ \(mean of the last 4 steps\), validation 5\.[0-9]+$'
+run 0 sgt-train --run seen --resume --steps 10
+stderr_has 'sgt-train: plan: steps 9 to 10 of 2 x 16 tokens'
+stdout_matches '^loss since step 8: 5\.[0-9]+ → 5\.[0-9]+, validation 5\.[0-9]+$'
+[ "$(($(wc -l < .stdout) + $(wc -l < .stderr)))" -le 12 ] || fail 'more than twelve lines'
+rm d/val_000000.bin
+run 0 sgt-train $small --steps 2 --eval-every 1 --run blind
+stderr_lines 4
+stderr_matches '^sgt-train: data: d, 153,601 tokens in 1 shard; d has no validation shards: no evaluation$'
+
+# epochs that take no time are not all said
+shard few.bin $(seq 65)
+run 0 sgt-train $small --data few.bin --steps 60 --run passes
+grep -c '^Epoch ' .stderr > epochs
+[ "$(cat epochs)" -ge 2 ] && [ "$(cat epochs)" -le 4 ] || fail "$(cat epochs) epochs are said"
+
+run_usage '--verbose: not together with --quiet' sgt-train $small --verbose --quiet --run none
+absent none
+
+# ---- a name that was mistyped ----
+run 1 sgt-train --run toy-rnu --resume
+stdout_is ''
+stderr_is 'sgt-train: toy-rnu: no checkpoint to resume from: there is no such run (runs nearby: toy-run, blind, one and '\
+'2 more; --resume-or-start starts at step 0)'
+absent toy-rnu
+mkdir begun
+run 1 sgt-train --quiet --run begun/ --resume
+stderr_matches '^sgt-train: begun/: no checkpoint to resume from \(runs nearby: blind, one, passes and 2 more; '
+mkdir deep
+run 1 sgt-train --quiet $small --run deep/run --resume
+stderr_is 'sgt-train: deep/run: no checkpoint to resume from: there is no such run (--resume-or-start starts at step 0)'
+run 0 sgt-train $small --steps 2 --run deep/run --resume-or-start
+stderr_has 'sgt-train: deep/run has no checkpoint to resume from: starting at step 0'
+run 0 sgt-train --quiet --steps 3 --run deep/run --resume-or-start
+[ "$(wc -l < deep/run/log.jsonl)" -eq 3 ] || fail 'it goes on where there is one'
+run_usage '--resume: not together with --resume-or-start, which starts where there is no checkpoint' \
+    sgt-train --run deep/run --resume --resume-or-start
+run_usage '--resume-or-start: not together with --force' sgt-train --run deep/run --resume-or-start --force
+
+# two ranks: the first one decides and says it
+two 1 sgt-train --run deep/rnu --resume --device cpu
+stderr_is 'sgt-train: deep/rnu: no checkpoint to resume from: there is no such run (runs nearby: deep/run; '\
+'--resume-or-start starts at step 0)'
+absent deep/rnu
+
+# ---- data that moved ----
+mv d elsewhere
+run 1 sgt-train --run toy-run --resume --steps 61
+stdout_is ''
+stderr_is 'sgt-train: toy-run: the run was trained on d, which is gone: pass --data DIR'
+mkdir other && shard other/train_000000.bin $(seq 200)
+run 1 sgt-train --quiet --run toy-run --resume --steps 61 --data other
+stderr_is 'sgt-train: --data other: not the tokens that the run to resume was trained on'
+run 0 sgt-train --quiet --run toy-run --resume --steps 61 --data elsewhere
+run 0 sgt-train --quiet --run toy-run --resume --steps 62 # and it is known from then on
+[ "$(wc -l < toy-run/log.jsonl)" -eq 62 ] || fail 'two more steps'
+mv elsewhere d
+mkdir web && cp d/train_000000.bin web
+run 0 sgt-train --quiet $small --data d:1,web:3 --steps 1 --run mixed
+mv web gone
+run 1 sgt-train --quiet --run mixed --resume --steps 2
+stderr_is 'sgt-train: mixed: the run was trained on web, which is gone: pass --data with all sets and their weights, '\
+'as at first'
+echo '{"prompt": "a", "completion": "b"}' > sums.jsonl
+cp sums.jsonl check.jsonl
+run 0 sgt-train --quiet --device cpu --model 1x16x2 --seq-len 8 --batch-size 1 --threads 1 --steps 1 --run tuned \
+    --data sums.jsonl --val-data check.jsonl
+mv check.jsonl checks.jsonl
+run 1 sgt-train --quiet --run tuned --resume --steps 2
+stderr_is 'sgt-train: tuned: the run was evaluated on check.jsonl, which is gone: pass --val-data FILE.jsonl'
+mv sums.jsonl more.jsonl
+run 1 sgt-train --quiet --run tuned --resume --steps 2
+stderr_is 'sgt-train: tuned: the run was trained on sums.jsonl, which is gone: pass --data FILE.jsonl'
+run 0 sgt-train --quiet --run tuned --resume --steps 2 --data more.jsonl --val-data checks.jsonl
+
+# ---- a terminal of 40 columns: lines are broken between words ----
+command -v script > /dev/null || skip 'script is not there: nothing was shown on a terminal'
+terminal() { # COMMAND: what it shows, without the bar
+    script -qec "stty cols 40; $1" /dev/null < /dev/null > .shown 2> .script || :
+    tr '\r' '\n' < .shown | sed 's/\x1b\[K//g' | grep -vE '^$|^ *[0-9]+%' > shown
+    awk 'length > 40 { print; bad = 1 } END { exit bad }' shown > long || fail "wider than 40 columns: $(cat long)"
+}
+joined() { tr -s '\n ' '  ' < "$1"; }
+run 1 sgt-train --run toy-rnu --resume
+terminal 'sgt-train --run toy-rnu --resume'
+[ "$(wc -l < shown)" -gt 3 ] && [ "$(joined shown)" = "$(joined .stderr)" ] || fail "cut, or not whole: $(cat shown)"
+run 2 sgt-train --run toy-run --no-such-option
+terminal 'sgt-train --run toy-run --no-such-option'
+[ "$(joined shown)" = "$(joined .stderr)" ] || fail "cut, or not whole: $(cat shown)"
+run 0 sgt-train $small --steps 2 --run piped
+grep '^sgt-train: ' .stderr > said
+grep '^tokens seen: ' .stdout >> said
+terminal "sgt-train $small --steps 2 --run shown-run"
+while read -r line; do
+    joined shown | grep -qF -- "$line" || fail "this is cut: $line: $(cat shown)"
+done < said
+words() { joined "$1" | sed 's/| /|/g' | tr ' ' '\n'; } # of a list of choices, which is broken behind a |, one
+for program in sgt-train sgt-bench; do
+    run 0 $program --help
+    terminal "$program --help"
+    words .stdout > words
+    words shown > shown-words
+    same words shown-words
+done
