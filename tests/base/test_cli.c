@@ -6,6 +6,7 @@
 #include "tools/cli/near.h"
 #include "tools/cli/options.h"
 #include "tools/cli/talk.h"
+#include "tools/cli/wrap.h"
 
 Test(numbers, counts_are_parsed_to_the_last_character)
 {
@@ -56,6 +57,45 @@ Test(numbers, as_people_read_them)
     cr_assert_str_eq(sgt_format_time(b, sizeof b, 42.4), "00:42");
     cr_assert_str_eq(sgt_format_time(b, sizeof b, 3723), "1:02:03");
     cr_assert_str_eq(sgt_format_time(b, sizeof b, 1e300), "--:--");
+    cr_assert_str_eq(sgt_format_things(b, sizeof b, 1, "token", "tokens"), "1 token");
+    cr_assert_str_eq(sgt_format_things(b, sizeof b, 0, "token", "tokens"), "0 tokens");
+    cr_assert_str_eq(sgt_format_things(b, sizeof b, 1234, "entry", "entries"), "1,234 entries");
+    static const struct {
+        double seconds;
+        const char *text;
+    } times[] = {{0, "0.0 ms"}, {.0012, "1.2 ms"}, {.0996, "100 ms"}, {.9994, "999 ms"}, {.9996, "1.0 s"},
+                 {99.94, "99.9 s"}, {99.96, "1.7 minutes"}, {5996, "99.9 minutes"}, {5998, "1.7 hours"},
+                 {172000, "47.8 hours"}, {172800, "2.0 days"}};
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++)
+        cr_assert_str_eq(sgt_format_duration(b, sizeof b, times[i].seconds), times[i].text);
+}
+
+Test(lines, are_broken_between_words)
+{
+    static const struct {
+        const char *text;
+        int columns;
+        const char *want;
+    } cases[] = {{"short", 20, "short"},
+                 {"exactly twenty cols.", 20, "exactly twenty cols."},
+                 {"exactly twenty cols. more", 20, "exactly twenty cols.\n  more"},
+                 {"one more than twenty-", 20, "one more than\n  twenty-"},
+                 {"a aLongWordThatIsWiderThanTheLine b", 20, "a\n  aLongWordThatIsWiderThanTheLine\n  b"},
+                 {"  indented text stays so", 20, "  indented text\n    stays so"},
+                 {"two\nlines of them which are long", 20, "two\nlines of them which\n  are long"},
+                 {"must be one of preload|mmap|uring|others", 20,
+                  "must be one of\n  preload|mmap|\n  uring|others"},
+                 {"caf\xc3\xa9 caf\xc3\xa9 caf\xc3\xa9 caf\xc3\xa9 x", 21,
+                  "caf\xc3\xa9 caf\xc3\xa9 caf\xc3\xa9 caf\xc3\xa9 x"},
+                 {"many   blanks    in    it stay", 30, "many   blanks    in    it stay"},
+                 {"not a terminal, or one that does not say how wide it is", 0,
+                  "not a terminal, or one that does not say how wide it is"},
+                 {"a terminal of five columns is no help", 5, "a terminal of five columns is no help"},
+                 {"", 20, ""}};
+    char out[256];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        cr_expect_str_eq(sgt_wrap(out, sizeof out, cases[i].text, cases[i].columns), cases[i].want);
+    cr_expect_str_eq(sgt_wrap(out, 8, "cut to fit", 0), "cut to ");
 }
 
 static struct {

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tools/cli/progress.h"
@@ -87,6 +89,15 @@ static void wait_for_terminal(const terminal *t)
     int seen = __atomic_load_n(&t->asked, __ATOMIC_ACQUIRE);
     cr_assert_eq(write(STDERR_FILENO, &enquiry, 1), 1);
     while (__atomic_load_n(&t->asked, __ATOMIC_ACQUIRE) == seen) usleep(1000);
+}
+
+static time_t ahead; /* seconds that clocks are moved on, so that nobody waits for them */
+
+int clock_gettime(clockid_t id, struct timespec *t)
+{
+    int rc = (int)syscall(SYS_clock_gettime, id, t);
+    t->tv_sec += ahead;
+    return rc;
 }
 
 static void let_time_pass(void) { usleep(210000); } /* a redraw is due */
@@ -249,4 +260,76 @@ Test(progress, quiet_says_nothing)
     sgt_progress_end(p);
     cr_assert_eq(unplug(t), 0);
     free(t);
+}
+
+/* A line that is wider than the terminal is broken between words, and leaves nothing of the bar beside it. */
+Test(progress, lines_are_wrapped_over_the_bar)
+{
+    terminal *t = plug(40);
+    sgt_progress *p = sgt_progress_new("step", SGT_PROGRESS_ITEMS, 0);
+    sgt_notice n = sgt_progress_notice(p, "sgt-x");
+    let_time_pass();
+    sgt_progress_update(p, 1, 2, 0, "loss 5.7891");
+    sgt_progress_line(p, "step 10: loss 5.7891, validation 5.8012, 640 tokens");
+    sgt_say(&n, "%s", "a notice with more words than forty columns can hold");
+    sgt_progress_update(p, 2, 2, 0, "loss 5.7890");
+    sgt_progress_end(p);
+    cr_assert_eq(unplug(t), 5);
+    cr_assert_str_eq(t->rows[0], "step 10: loss 5.7891, validation 5.8012,");
+    cr_assert_str_eq(t->rows[1], "  640 tokens");
+    cr_assert_str_eq(t->rows[2], "sgt-x: a notice with more words than");
+    cr_assert_str_eq(t->rows[3], "  forty columns can hold");
+    cr_assert_eq(strncmp(t->rows[4], "100%", 4), 0, "%s", t->rows[4]);
+    free(t);
+}
+
+/* Into a file: a line every 10 seconds and one at the end. What comes back are its lines, malloc'd. */
+static char *in_a_file(int seconds, int keep_last, int upto)
+{
+    char *text = calloc(1, 8192);
+    FILE *f = tmpfile();
+    cr_assert(f && text);
+    real_stderr = dup(STDERR_FILENO);
+    dup2(fileno(f), STDERR_FILENO);
+    sgt_progress *p = sgt_progress_new("step", SGT_PROGRESS_ITEMS, 0);
+    if (keep_last) sgt_progress_keep_last(p);
+    for (int i = 1; i <= upto; i++) {
+        ahead += seconds;
+        sgt_progress_update(p, (uint64_t)i, 60, 0, "loss 5.7891");
+    }
+    sgt_progress_end(p);
+    dup2(real_stderr, STDERR_FILENO);
+    rewind(f);
+    text[fread(text, 1, 8191, f)] = '\0';
+    fclose(f);
+    return text;
+}
+
+static size_t count_lines(const char *text)
+{
+    size_t n = 0;
+    for (; *text; text++) n += *text == '\n';
+    return n;
+}
+
+Test(progress, a_file_has_a_line_every_ten_seconds_and_a_last_one)
+{
+    char *text = in_a_file(1, 0, 57);
+    cr_expect_eq(count_lines(text), 6, "%s", text);
+    cr_expect(strstr(text, " 16% 10/60 [00:10<00:50, 1.00 step/s] loss 5.7891\n") == text, "%s", text);
+    cr_expect(strstr(text, "\n 95% 57/60 [00:57<00:03, 1.00 step/s] loss 5.7891\n"), "%s", text);
+    free(text);
+    text = in_a_file(2, 1, 60); /* two minutes, whose end is no line's time already */
+    cr_expect_eq(count_lines(text), 12, "%s", text);
+    cr_expect(strstr(text, "\n100% 60/60 [02:00<00:00, "), "%s", text);
+    free(text);
+    text = in_a_file(0, 1, 60);
+    cr_expect(count_lines(text) == 1 && !strncmp(text, "100% 60/60 [00:00<00:00, ", 25), "%s", text);
+    free(text);
+    text = in_a_file(0, 0, 60); /* who did not ask for it has none */
+    cr_expect_str_eq(text, "");
+    free(text);
+    text = in_a_file(0, 1, 0);
+    cr_expect_str_eq(text, "");
+    free(text);
 }

@@ -44,11 +44,12 @@ static size_t word(const char *s, size_t most)
 char *sgt_wrap(char *out, size_t size, const char *text, int columns)
 {
     size_t at = 0, column = 0, indent = INDENT, most = columns >= LEAST ? (size_t)columns : SIZE_MAX;
+    int begun = 0; /* the line has a word */
     if (!size) return out;
     for (const char *p = text; *p;) {
         size_t blanks = strspn(p, " "), n = word(p + blanks, most), w = width(p + blanks, n);
         if (!column) indent = blanks + INDENT < most / 2 ? blanks + INDENT : INDENT;
-        if (n && column > indent && column + blanks + w > most) {
+        if (begun && n && column + blanks + w > most) {
             at = put(out, size, at, "\n", 1);
             for (column = 0; column < indent; column++) at = put(out, size, at, " ", 1);
         } else {
@@ -57,10 +58,12 @@ char *sgt_wrap(char *out, size_t size, const char *text, int columns)
         }
         at = put(out, size, at, p + blanks, n);
         column += w;
+        begun |= n > 0;
         p += blanks + n;
         if (*p == '\n') {
             at = put(out, size, at, p++, 1);
             column = 0;
+            begun = 0;
         }
     }
     out[at] = '\0';
