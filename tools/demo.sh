@@ -67,11 +67,7 @@ show sgt-sample --quiet --prompt Hackers --tokens 40 "$DEMO/run" && echo
 
 say "5. The run on one page"
 report=$DEMO/report.html
-if command -v gnuplot > /dev/null; then
-    show sgt-report --quiet -o "$report" "$DEMO/run"
-else
-    echo "left out: gnuplot draws it (make deps, then: sgt-report $DEMO/run)" && report=
-fi
+show sgt-report --quiet -o "$report" "$DEMO/run"
 
 number() { tr ',' '\n' < "$2" | sed -n "s/.*\"$1\": *\([0-9.e+-]*\).*/\1/p" | head -1; }
 reader() {
@@ -88,7 +84,7 @@ awk -v tokens="$(number tokens "$DEMO/tokenize.json")" -v mb="$(number mb_per_s 
     printf "  batches        mmap %.0f, preload %.0f million tokens/s (%.2f times)\n", map / 1e6, ram / 1e6, ram / map
     printf "  loss           fell from %.3f at the first step to %.3f after %d\n", first, last, steps
 }'
-[ -z "$report" ] || echo "  the page       $report: open it in a browser"
+echo "  the page       $report: open it in a browser"
 cat << END
 
 Try next, with $B/bin on your PATH:

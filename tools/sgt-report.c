@@ -20,7 +20,7 @@ static const sgt_option table[] = {
     {"output", 'o', SGT_OPT_TEXT, &o.out, "FILE", "the page; what is there is replaced, which is said",
      .def = "RUN/report.html, of several runs report.html"},
     {"no-sample", 0, SGT_OPT_FLAG, &o.no_sample, NULL,
-     .help = "let no checkpoint write a text (it takes a second for a model of 64 million parameters)"},
+     .help = "do not let the newest checkpoint write a sample of text"},
     {"json", 0, SGT_OPT_FLAG, &o.json, NULL,
      .help = "the figures that head the page, as one JSON document on standard output"},
     {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, NULL, .help = "say nothing unless something is wrong"},

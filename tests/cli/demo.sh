@@ -11,12 +11,8 @@ stdout_matches '^  loss           fell from 10\.[0-9]+ at the first step to [1-7
 stdout_has 'sgt-train --data build/demo/out --run build/demo/run --resume --steps 400'
 exists build/demo/run/latest
 stdout_matches '^Hackers'
-if command -v gnuplot > /dev/null; then
-    stdout_has '  the page       build/demo/report.html: open it in a browser'
-    grep -q '<svg' build/demo/report.html || fail "the page has no picture"
-else
-    stdout_has 'left out: gnuplot draws it (make deps, then: sgt-report build/demo/run)'
-fi
+stdout_has '  the page       build/demo/report.html: open it in a browser'
+grep -q '<svg' build/demo/report.html || fail "the page has no picture"
 
 run 1 "$ROOT/tools/demo.sh" build nowhere
 stderr_is 'make demo: no text to work on: nowhere is not there

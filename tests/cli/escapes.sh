@@ -82,7 +82,7 @@ tame 1 sgt-sample "run$evil" --prompt-file "no$evil"
 tame 2 sgt-sample "run$evil" --vocab "no$evil" --prompt "$evil" --tokens "0$evil"
 tame 1 sgt-report "no$evil"
 tame 1 sgt-report "set$evil"
-if command -v gnuplot > /dev/null; then tame 0 sgt-report "run$evil" -o "page$evil.html"; fi
+tame 0 sgt-report "run$evil" -o "page$evil.html"
 
 tame 0 sgt-bench loader "set$evil" --seq-len 16 --batch-size 2 --seconds .01
 tame 1 sgt-bench loader "no$evil"

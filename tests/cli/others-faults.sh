@@ -50,18 +50,16 @@ begin sgt-sample --quiet --tokens 12 --prompt-file part-00 --temperature 0 --thr
 everything
 jumps back forward wild
 
-if command -v gnuplot > /dev/null; then
-    # a page without what it could not look at (the estimate of memory) is one, too; half a page is none
-    whole() {
-        same .stdout undisturbed.txt
-        [ "$(tail -n 1 made)" = '</html>' ] || fail 'half a page'
-    }
-    begin sgt-report --quiet --json done -o made
-    kept() { [ ! -e made ] || [ "$(tail -n 1 made)" = '</html>' ] || fail 'half a page'; } # what it prints came later
-    everything 10
-    disturb $changes:kill 2
-    kept() { absent made; }
-fi
+# a page without what it could not look at (the estimate of memory, a sample) is one, too; half a page is none
+whole() {
+    same .stdout undisturbed.txt
+    [ "$(tail -n 1 made)" = '</html>' ] || fail 'half a page'
+}
+begin sgt-report --quiet --json done -o made
+kept() { [ ! -e made ] || [ "$(tail -n 1 made)" = '</html>' ] || fail 'half a page'; } # what it prints came later
+everything 10
+disturb $changes:kill 2
+kept() { absent made; }
 
 # nothing that is measured; a CPU whose name cannot be read is called unknown
 figures() { sed -E 's/[0-9][0-9.e+-]*/N/g; s/"best": [a-z]*/"best": N/; s/"cpu": "[^"]*"/"cpu": N/'; }

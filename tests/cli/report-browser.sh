@@ -4,7 +4,6 @@
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 command -v chromium > /dev/null || skip 'chromium is not there (make deps gets it with tools/deps.sh all)'
-command -v gnuplot > /dev/null || skip 'gnuplot is not there'
 pictures=$BIN/../report
 mkdir -p "$pictures"
 

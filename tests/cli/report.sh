@@ -2,6 +2,8 @@
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 
+# report RUN...: makes report.html
+report() { run 0 sgt-report -o report.html "$@"; }
 # log STEPS RUN: a run whose loss falls on a line from 10 to 1, with a validation loss at every tenth step
 log() {
     mkdir -p "$2"
@@ -55,35 +57,54 @@ run 1 sgt-report odd
 stderr_is 'sgt-report: odd/log.jsonl: no plain file'
 absent report.html
 
-# without gnuplot, and with one that fails
+# no other program is needed
 log 100 plain
 mkdir bin
 ln -s "$(command -v sgt-report)" bin/
-run 1 env PATH="$PWD/bin" sgt-report plain
-stdout_is ''
-stderr_is 'sgt-report: gnuplot: not found, and it draws the pictures (package gnuplot-nox)'
-printf '#!/bin/sh\nprintf "plot x\\n  ^\\n  line 0: no such thing\\n\\n" >&2\nexit 1\n' > bin/gnuplot
-chmod +x bin/gnuplot
-run 1 env PATH="$PWD/bin:$PATH" sgt-report plain
-stderr_is 'sgt-report: gnuplot:   line 0: no such thing (another version of gnuplot-nox may draw it)'
-printf '#!/bin/sh\nkill -9 $$\n' > bin/gnuplot
-run 1 env PATH="$PWD/bin:$PATH" sgt-report plain
-stderr_is 'sgt-report: gnuplot: ended by signal 9'
-printf '#!/bin/sh\nsleep 2\n' > bin/gnuplot
-run_interrupted env PATH="$PWD/bin:$PATH" sgt-report plain
+run 0 env PATH="$PWD/bin" sgt-report plain
+stderr_is ''
+[ "$(grep -c '<svg' plain/report.html)" -eq 10 ] || fail "$(grep -c '<svg' plain/report.html) pictures, one of them twice"
+rm plain/report.html
+log 60000 slow
+# shellcheck disable=SC2046
+run_interrupted sgt-report -o report.html $(yes slow | head -24)
 absent report.html
+rm -r slow
 
-# a run that has only begun needs no picture, and no gnuplot
+# a run that has only begun needs no picture
 mkdir young
 options young
-run 0 env PATH="$PWD/bin:$PATH" sgt-report young
+report young
 grep -q 'No step has been logged yet' report.html || fail 'it is not said that nothing is logged'
 ! grep -q '<svg' report.html || fail 'a picture of nothing'
-command -v gnuplot > /dev/null || skip 'gnuplot is not there: no picture was drawn'
+rm report.html
+
+# ---- where the page goes ----
+
+run 0 sgt-report plain
+stdout_matches '^plain/report.html: 1 run, [0-9.]+ KiB$'
+absent report.html
+run 0 sgt-report plain/
+stdout_matches '^plain/report.html: 1 run, [0-9.]+ KiB; replaced the page that was there$'
+run 0 sgt-report --json plain
+stdout_has '{"report": "plain/report.html", "replaced": true, "runs": ['
+log 100 second
+run 0 sgt-report plain second
+stdout_matches '^report.html: 2 runs, [0-9.]+ KiB$'
+absent second/report.html
+run 0 sgt-report plain second
+stdout_matches '^report.html: 2 runs, [0-9.]+ KiB; replaced the page that was there$'
+run 0 sgt-report --json plain second -o both.html
+stdout_has '{"report": "both.html", "replaced": false, "runs": ['
+mkdir second/report.html
+run 1 sgt-report second
+stderr_matches '^sgt-report: second/report.html: .* \(-o FILE puts the page elsewhere\)$'
+run_usage "-o: wanted a file's name" sgt-report -o '' plain
+rm -r second report.html plain/report.html
 
 # ---- one run ----
 
-run 0 sgt-report plain -o report.html
+report plain
 stdout_matches '^report.html: 1 run, [0-9.]+ KiB$'
 stderr_is ''
 [ "$(figure_count)" -eq 9 ] || fail "$(figure_count) pictures"
@@ -93,14 +114,15 @@ for figure in loss-steps loss-tokens loss-time; do
 done
 shape lr 'line s0' path | straight 100 || fail 'learning rate'
 # up and down between two norms; one speed, one share, one peak all along
-[ "$(shape grad-norm 'line s0' path | cut -d , -f 2 | sort -u | wc -l)" -eq 2 ] || fail 'gradient norm'
+[ "$(shape grad-norm 'raw s0' path | wc -l)" -eq 100 ] || fail 'gradient norm: not every step'
+[ "$(shape grad-norm 'raw s0' path | cut -d , -f 2 | sort -u | wc -l)" -eq 2 ] || fail 'gradient norm'
 for figure in speed mfu wait peak; do
     [ "$(shape $figure 'line s0' path | wc -l)" -eq 100 ] || fail "$figure: not every step"
     [ "$(shape $figure 'line s0' path | cut -d , -f 2 | sort -u | wc -l)" -eq 1 ] || fail "$figure: not level"
 done
 [ "$(tr '\n' ' ' < report.html | grep -o 'class="rug s0"' | wc -l)" -eq 1 ] || fail 'one update was left out'
 grep -q '1 update was left out' report.html || fail 'nothing says that an update was left out'
-for text in '<dt>Final loss</dt><dd>1.0000</dd>' '<dt>Validation loss</dt><dd>1.5000</dd>' \
+for text in '<dt>Final loss</dt><dd>1.8636</dd><dd class="more">nats, mean of the last 20 steps; lower is better</dd>' '<dt>Validation loss</dt><dd>1.5000</dd>' \
     '<dt>Tokens</dt><dd>6.40&#160;k</dd>' \
     '<dt>Time</dt><dd>1&#160;s</dd>' '<dt>Tokens/s</dt><dd>6.40&#160;k</dd>' '<dt>MFU</dt><dd>40.0&#160;%</dd>' \
     'None: the loss neither diverges, oscillates, spikes nor stays flat, and'; do
@@ -115,7 +137,8 @@ done
 run 0 sgt-report --json plain -o again.html
 stdout_lines 1
 stdout_has '"report": "again.html"'
-stdout_has '"steps": 100, "loss": 1.0, "val_loss": 1.5, "best_val_loss": 1.5, "tokens": 6400.0, "seconds": 1.0'
+stdout_matches '"steps": 100, "loss": 1.8636363[67], "loss_noise": [0-9.]+e-[0-9]+, "loss_steps": 20, "val_loss": 1.5, '
+stdout_has '"best_val_loss": 1.5, "tokens": 6400.0, "seconds": 1.0'
 stdout_has '"damaged_lines": 0, "advice": []'
 run 0 sgt-report --quiet plain
 stdout_is ''
@@ -125,19 +148,95 @@ stderr_is 'sgt-report: standard output: No space left on device'
 run 1 sgt-report plain -o nowhere/report.html
 stderr_is 'sgt-report: nowhere/report.html: cannot create: No such file or directory'
 
+# ---- under the pointer, along the axes ----
+
+# says FIGURE LINE...: a <title> of the figure is these lines
+says_there() {
+    figure=$1 && shift
+    printf '%s\n' "$@" | tr '\n' '|' | sed 's/|$//' > wanted
+    tr '\n' '|' < report.html | sed 's/<figure /\n&/g; s/\xc2\xa0/ /g' | grep "^<figure id=\"$figure\"" |
+        grep -qF -e "<title>$(cat wanted)</title>" || fail "no title in $figure: $(cat wanted)"
+}
+report plain
+says_there loss-steps 'step 50' 'training 5.545 nats' 'smoothed 5.545 nats' 'validation 6.045 nats'
+says_there loss-steps 'step 100' 'validation 1.5 nats' # a dot's own
+says_there loss-tokens 'after 2.50 k tokens' 'training 6.545 nats' 'smoothed 6.545 nats' 'validation 6.955 nats'
+says_there lr 'step 3' 'value 0.00098'
+says_there speed 'step 3' 'value 6.40 k tokens/s' 'smoothed 6.40 k tokens/s'
+says_there mfu 'step 3' 'value 40 %' 'smoothed 40 %'
+says_there peak 'step 3' 'value 286.1 MiB'
+labels() { # FIGURE LABEL...: what its axes are called
+    figure=$1 && shift
+    tr '\n' ' ' < report.html | sed 's/<figure /\n&/g' | grep "^<figure id=\"$figure\"" > figure
+    for label in "$@"; do grep -q "<text class=\"label\"[^>]*>$label</text>" figure || fail "$figure lacks $label"; done
+}
+labels loss-steps steps 'nats per token'
+labels loss-tokens tokens 'nats per token'
+labels loss-time seconds 'nats per token'
+labels lr steps '× 10⁻³'
+labels grad-norm steps 'norm before clipping (log scale)'
+labels speed steps 'tokens per second'
+labels mfu steps '% of the peak speed'
+labels wait steps "% of a step&#39;s time"
+labels peak steps MiB
+for gloss in 'in nats per token (1 nat is 1.44 bits)' 'Model FLOPs utilization: the share of'; do
+    grep -qF "$gloss" report.html || fail "the page lacks: $gloss"
+done
+[ "$(grep -c 'ower is better' report.html)" -eq 6 ] || fail "lower is better: $(grep -c 'ower is better' report.html)"
+
+# ---- noise: a smooth line over a faint one, and digits that the noise allows ----
+
+mkdir noisy
+awk '{ sub(/"loss":[0-9.]*/, "\"loss\":" (NR % 2 ? 4.5 : 5.5)); print }' plain/log.jsonl > noisy/log.jsonl
+report noisy
+[ "$(shape loss-steps 'raw s0' path | wc -l)" -eq 100 ] || fail 'not every step is shown'
+height() { # CLASS: of a line past its first tenth
+    shape loss-steps "$1" path | awk -F , 'NR == 11 { low = high = $2 } NR > 10 && $2 < low { low = $2 }
+        NR > 10 && $2 > high { high = $2 } END { print high - low }'
+}
+awk -v raw="$(height 'raw s0')" -v smooth="$(height 'line s0')" 'BEGIN { exit !(raw > 100 && smooth < raw / 4) }' ||
+    fail "a smooth line of $(height 'line s0') over $(height 'raw s0')"
+grep -q 'The line is smoothed; the faint one behind it is not' report.html || fail 'smoothing is not said'
+sed 's/\xc2\xa0/ /g' report.html |
+    grep -qF '<dd>5.00</dd><dd class="more">± 0.1 nats, mean of the last 20 steps; lower is better</dd>' ||
+    fail "digits: $(grep -o '<dt>Final loss.*' report.html)"
+head -1 noisy/log.jsonl > line && mv line noisy/log.jsonl
+report noisy
+grep -qF '<dd>4.5000</dd><dd class="more">nats, of 1 step; lower is better</dd>' report.html || fail 'one step'
+grep -qF '<dd class="more">1 step</dd>' report.html || fail 'one of them is no plural'
+
+# ---- what the run is ----
+
+cat > noisy/starts.jsonl << 'END'
+{"time":"2026-01-02T03:04:05Z","host":"<b>old","machine":"An & Co","version":"0.1.0","step":0,"command":"sgt-train --data d"}
+not JSON
+{"time":"2026-01-03T03:04:05Z","host":"<b>host","machine":"An & Co","version":"0.1.0","step":4,"command":"sgt-train --resume '<i>'"}
+END
+options noisy data '"texts"'
+report noisy
+for text in '<dt>Data</dt><dd>texts</dd>' '<dt>Host</dt><dd>&lt;b&gt;host, An &amp; Co</dd>' \
+    '<dt>Begun</dt><dd>2026-01-02 03:04 UTC <small>· resumed 1 time, last 2026-01-03 03:04 UTC</small></dd>' \
+    '<dt>Command</dt><dd><code>sgt-train --resume &#39;&lt;i&gt;&#39;</code></dd>' \
+    '<dt>Sample</dt><dd><span class="none">none: the run has no checkpoint yet</span></dd>'; do
+    grep -qF -e "$text" report.html || fail "the head lacks $text: $(grep '<dt>' report.html)"
+done
+rm -r noisy
+
 # ---- long ----
 
 log 20000 long
-run 0 sgt-report long
+report long
 [ "$(wc -c < report.html)" -lt 200000 ] || fail "$(wc -c < report.html) bytes of 20,000 steps"
 grep -q 'Each point is the mean of 84 steps, the shade behind it reaches' report.html || fail 'thinning is not said'
 shape loss-steps 'line s0' path > points
 head -238 points | straight 238 || fail 'means of 84 steps' # the last has fewer
 shape loss-steps 'band s0' polygon > points
 [ "$(wc -l < points)" -ge 478 ] || fail "$(wc -l < points) points of a band"
+grep -q 'mean of the last 200 steps' report.html || fail 'the final loss is the mean of a hundredth'
+[ "$(grep -c '<title>' report.html)" -le 650 ] || fail "$(grep -c '<title>' report.html) titles"
 # one step's spike is in the shade
 sed -i '10000s/"loss":[0-9.]*/"loss":9.9/' long/log.jsonl
-run 0 sgt-report long
+report long
 top=$(shape loss-steps 'band s0' polygon | sort -t , -k 2n | awk -F , 'NR < 10 && $1 > 100')
 [ -n "$top" ] || fail 'a spike of one step is lost'
 
@@ -146,50 +245,50 @@ top=$(shape loss-steps 'band s0' polygon | sort -t , -k 2n | awk -F , 'NR < 10 &
 # going on: half a last line
 cp -r plain half
 printf '{"step":100,"lo' >> half/log.jsonl
-run 0 sgt-report half
+report half
 shape loss-steps 'line s0' path | straight 100 || fail 'a log that is being written'
 grep -q 'last line was half written' report.html || fail 'half a line is not said'
 # resumed without a cut: steps 50.. come again, and so does the curve
 { head -80 plain/log.jsonl && sed -n '51,$p' plain/log.jsonl; } > half/log.jsonl
-run 0 sgt-report half
+report half
 shape loss-steps 'line s0' path | straight 100 || fail 'steps that come again'
 grep -q '30 lines of the log were replaced by later ones' report.html || fail 'repeated steps are not said'
 # damage: other lines, no lines, lines without an end, numbers that are none
 { head -50 plain/log.jsonl && printf 'not JSON\n[1]\n{"step":"x"}\n{"step":-1}\n{"step":1.5}\n{}\n\n\0\n' &&
     head -c 70000 /dev/zero | tr '\0' x && echo && sed -n '51,$p' plain/log.jsonl; } > half/log.jsonl
-run 0 sgt-report half
+report half
 stderr_is 'sgt-report: half/log.jsonl: 9 damaged lines left out'
 shape loss-steps 'line s0' path | straight 100 || fail 'a damaged log'
 # a loss that is no number breaks the line, and advice says what to do
 options half lr 0.001
 sed '60,$s/"loss":[0-9.]*/"loss":null/' plain/log.jsonl > half/log.jsonl
-run 0 sgt-report half
+report half
 shape loss-steps 'line s0' path | straight 59 || fail 'a loss that is not a number'
 grep -q '<dd>not a number</dd>' report.html || fail 'the last loss is not said to be no number'
 says 'step 60: the loss is not a number: start again with an lr 10 times lower (--lr 0.0001)'
 # nothing but such, one step, numbers beyond all bounds, everything alike
 sed 's/"loss":[0-9.]*/"loss":null/' plain/log.jsonl > half/log.jsonl
-run 0 sgt-report half
+report half
 head -1 plain/log.jsonl > half/log.jsonl
-run 0 sgt-report half
+report half
 tr '\n' ' ' < report.html | grep -q '<figure id="loss-steps".*<circle class="dot s0"' ||
     fail 'one step is not to be seen'
 sed 's/"loss":[0-9.]*/"loss":1e308/; s/"grad_norm":[0-9]*/"grad_norm":-1e99/; s/"lr":[0-9.]*/"lr":1e99/
     s/"tokens":/"tokens":-9e15/; s/"ms_per_step":/"ms_per_step":-/; s/"mfu":0.4/"mfu":[]/' \
     plain/log.jsonl > half/log.jsonl
-run 0 sgt-report half
+report half
 sed 's/"loss":[0-9.]*/"loss":0/; s/"lr":[0-9.]*/"lr":0/; s/"grad_norm":[0-9]*/"grad_norm":0/; s/"mfu":0.4/"mfu":0/' \
     plain/log.jsonl > half/log.jsonl
-run 0 sgt-report half
+report half
 # no validation: said, and no figure for it
 sed 's/"val_loss":[0-9.]*,//' plain/log.jsonl > half/log.jsonl
-run 0 sgt-report half
+report half
 grep -q 'Nothing was evaluated' report.html || fail 'that nothing was evaluated is not said'
 ! grep -q 'Validation loss' report.html || fail 'a validation loss of nothing'
 # options and memory that are damaged keep nobody from the curves
 echo '[1]' > half/options.json
 echo 'x' > half/memory.jsonl
-run 0 sgt-report half
+report half
 stderr_is 'sgt-report: half/options.json: wanted a JSON object: left out'
 shape loss-steps 'line s0' path | straight 100 || fail 'damage elsewhere'
 
@@ -197,12 +296,12 @@ shape loss-steps 'line s0' path | straight 100 || fail 'damage elsewhere'
 
 options half lr 0.5
 sed 's/"data_wait_ms":0.001/"data_wait_ms":40/; s/"ms_per_step":10/"ms_per_step":400/' plain/log.jsonl > half/log.jsonl
-run 0 sgt-report half
+report half
 says '10 % of the time went by waiting for batches: more --workers'
 awk '{ sub(/"loss":[0-9.]*/, "\"loss\":" (NR < 400 ? 5 : 5 + 6 * (NR % 2))); print }' long/log.jsonl |
     head -600 > half/log.jsonl
 options half lr 0.001
-run 0 sgt-report half
+report half
 says 'step 256: the loss has been flat for 128 steps, at 5: raise the lr 2 to 10 times (--lr 0.002 to 0.01)'
 grep -qE '^<li>step 40[0-9]: the loss oscillates, up and down 4 times in the last 64 steps: lower the lr ' \
     report.html ||
@@ -224,7 +323,7 @@ grave 'step 100: diverged: the loss is above where it started; lower --lr (5000 
 options half lr 0.001
 sed '51,$s/"val_loss":[0-9.]*/"val_loss":7.5/' plain/log.jsonl > half/log.jsonl
 rm half/options.json
-run 0 sgt-report half
+report half
 says 'the validation loss was lowest after step 50 (6.045) and has risen to 7.5 since: the model learns its data '\
 'by heart'
 
@@ -235,7 +334,7 @@ run 0 sgt-train --quiet $small --steps 5 --run trained
 run 0 sgt-train --estimate-memory $small --steps 5 --run trained
 sed -nE 's/^  ([a-z0-9 -]+[a-z]) +([0-9.]+ [KMG]?i?B) .*/\1:\2/p' .stdout > kinds
 [ "$(wc -l < kinds)" -ge 12 ] || fail "$(wc -l < kinds) kinds are estimated"
-run 0 sgt-report trained
+report trained
 tr -d '\n' < report.html | sed 's/<tr>/\n/g' | grep '^<th scope="row">' | sed 's/<i [^>]*><\/i>//' > rows
 while IFS=: read -r kind size; do
     [ "$kind" != program ] || continue # another one
@@ -249,8 +348,18 @@ grep -q "^<th scope=\"row\">weights</th><td>$(awk -v n="$used" 'BEGIN { printf "
 for kind in 0 1 2 3 4; do
     tr '\n' ' ' < report.html | grep -q "<polygon class=\"area m$kind\"" || fail "kind $kind is not drawn"
 done
+grep -qF '<dt>activations</dt><dd>what the forward pass computes' report.html || fail 'activations are not explained'
+grep -qF "<dt>Command</dt><dd><code>sgt-train --quiet $small --steps 5 --run trained</code>" report.html ||
+    fail "another command: $(grep '<dt>Command' report.html)"
+grep -q "<dt>Host</dt><dd>$(uname -n)[, ]" report.html || fail "another host: $(grep '<dt>Host' report.html)"
+grep -qE "<dt>Begun</dt><dd>[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2} UTC</dd>" report.html || fail 'no date'
+grep -qE '<dt>Data</dt><dd>d <small>· fingerprint [0-9a-f]{8}</small>' report.html || fail 'no data'
+grep -qF 'none: trained/step-00000005: a vocabulary of 256 ids' report.html || fail "$(grep Sample report.html)"
+! grep -q -e '--vocab FILE' report.html || fail 'a hint that sgt-report has no option for'
+run 0 sgt-report --no-sample trained -o report.html
+! grep -q '<dt>Sample' report.html || fail '--no-sample'
 mv d gone
-run 0 sgt-report trained
+report trained
 stderr_is 'sgt-report: trained: no estimate of its memory: d: No such file or directory'
 grep -q '<p class="none">No estimate: ' report.html || fail 'it is not said why there is no estimate'
 rm -r trained
@@ -260,15 +369,49 @@ rm -r trained
 log 200 other
 options other lr 0.001 optimizer '"sgd"'
 options plain lr 0.002 optimizer '"adamw"'
-run 0 sgt-report plain other/ -o report.html
+report plain other/
 stdout_matches '^report.html: 2 runs, '
 shape loss-steps 'line s0' path | straight 100 || fail 'the first of two'
 shape loss-steps 'line s1' path | straight 200 || fail 'the second of two'
 tr '\n' ' ' < report.html | grep -qF '<code>lr</code></th><td>0.002</td><td>0.001</td>' || fail 'lr differs'
-tr '\n' ' ' < report.html | sed 's/<details>.*//' | grep -qF '<code>optimizer</code></th><td>adamw</td><td>sgd</td>' ||
+tr '\n' ' ' < report.html | sed 's/<summary>Options that are the same.*//' | grep -qF '<code>optimizer</code></th><td>adamw</td><td>sgd</td>' ||
     fail 'the optimizer differs'
-! tr '\n' ' ' < report.html | sed 's/<details>.*//' | grep -qF '<code>batch-size</code>' ||
+! tr '\n' ' ' < report.html | sed 's/<summary>Options that are the same.*//' | grep -qF '<code>batch-size</code>' ||
     fail 'batch-size does not differ'
+
+# the best are bold (both where they are equal), unless the data differ
+strong() { grep -c '<strong>' report.html; }
+[ "$(strong)" -eq 2 ] && grep -q 'Bold: the best of all runs' report.html || fail "$(strong) lines with something bold"
+options other data '"another"'
+report plain other
+[ "$(strong)" -eq 0 ] || fail 'a winner between runs of other data'
+grep -q 'None is set in bold, because the runs&#39; data differ' report.html ||
+    grep -q "None is set in bold, because the runs' data differ" report.html || fail 'it is not said why'
+tr '\n' ' ' < report.html | grep -qF '<td>another</td>' || fail "the table of origins lacks the data"
+
+# ---- a sample of text, and memory side by side ----
+
+mkdir corpus
+texts corpus 60000
+run 0 sgt-tokenize --quiet corpus text
+for n in 1 2; do
+    run 0 sgt-train --quiet --data text --model ${n}x16x2 --device cpu --threads 1 --seq-len 16 --batch-size 2 \
+        --steps 3 --eval-every 0 --lr 1e-3 --run w$n
+done
+run 0 sgt-sample --quiet --tokens 40 w1
+words() { tr -s '\000-\040\177' ' ' | sed 's/^ //; s/ $//'; }
+words < .stdout > wrote
+report w1
+tr '\n' ' ' < report.html | sed 's/.*<blockquote>//; s/<\/blockquote>.*//' |
+    sed "s/&lt;/</g; s/&gt;/>/g; s/&quot;/\"/g; s/&#39;/'/g; s/&amp;/\&/g" | words > shown
+sed 's/\xef\xbf\xbd//g' shown | LC_ALL=C tr -d '\200-\377' | words > shown.ascii
+LC_ALL=C tr -d '\200-\377' < wrote | words > wrote.ascii
+[ -s shown.ascii ] && same shown.ascii wrote.ascii
+report w1 w2
+[ "$(grep -c '<div class="card run">' report.html)" -eq 2 ] || fail 'not a card of memory for each'
+[ "$(grep -c '<blockquote>' report.html)" -eq 2 ] || fail 'not a text of each'
+[ "$(grep -c '<dl class="gloss">' report.html)" -eq 1 ] || fail 'kinds of memory are explained once'
+rm -r w1 w2 text
 
 # ---- names ----
 
@@ -288,7 +431,3 @@ absent pwned
 mkdir -p 'x y'
 run 0 sgt-report plain -o 'x y/@`a`.html'
 exists 'x y/@`a`.html'
-# nobody's own gnuplot settings are run
-echo 'system "touch pwned"' > .gnuplot
-run 0 env HOME="$PWD" GNUTERM=dumb sgt-report plain
-absent pwned

@@ -9,7 +9,7 @@ stdout_is ''
 stderr_is ''
 [ "$(cat run/latest)" = step-00000006 ] || fail 'latest names another checkpoint'
 [ "$(ls -A run | grep -v '^tb$' | xargs)" = \
-    'latest log.jsonl memory.jsonl options.json step-00000004 step-00000006' ] ||
+    'latest log.jsonl memory.jsonl options.json starts.jsonl step-00000004 step-00000006' ] ||
     fail "RUN holds $(ls -A run)"
 [ "$(echo $(ls -A run/step-00000006))" = \
     'config.json generation_config.json model.safetensors optimizer.safetensors state.json' ] ||
@@ -24,6 +24,25 @@ done
 [ "$(field step line)" = 2 ] || fail 'steps count from 0'
 [ "$(field tokens line)" = 96 ] || fail 'three steps of 2 x 16 tokens are 96'
 grep -q '"eos_token_id": 10' run/step-00000006/config.json || fail 'the end of text comes from the shard'
+
+# starts.jsonl: when, where and how, a line a start
+[ "$(wc -l < run/starts.jsonl)" -eq 1 ] || fail 'a line a start'
+[ "$(field command run/starts.jsonl)" = "sgt-train --quiet $small --steps 6 --save-every 2 --keep 2" ] ||
+    fail "the command is $(field command run/starts.jsonl)"
+[ "$(field host run/starts.jsonl)" = "$(uname -n)" ] || fail "the host is $(field host run/starts.jsonl)"
+field time run/starts.jsonl | grep -qE '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$' || fail 'no time'
+cp -r run longer
+run 0 sgt-train --quiet --run longer --resume --steps 8
+[ "$(wc -l < longer/starts.jsonl)" -eq 2 ] && head -1 longer/starts.jsonl | cmp -s - run/starts.jsonl ||
+    fail 'a start is not appended'
+[ "$(sed 1d longer/starts.jsonl > line && field step line)" = 6 ] || fail 'it went on at step 6'
+run 0 sgt-train --quiet --run longer --resume # there is nothing to do
+[ "$(wc -l < longer/starts.jsonl)" -eq 2 ] || fail 'a start without a step'
+run 0 sgt-train --quiet $small --steps 1 --run longer --force
+[ "$(wc -l < longer/starts.jsonl)" -eq 1 ] || fail 'a run that is started over has starts of another'
+run 0 sgt-train --quiet $small --steps 1 --run "it's \"odd\" $(printf '\377')"
+python3 -c 'import json, shlex; words = shlex.split(json.load(open("it\x27s \"odd\" \udcff/starts.jsonl"))["command"])
+assert words[-1] == "it\x27s \"odd\" \\xff", words' || fail 'a command that a shell does not read'
 
 # options.json reproduces it
 run 0 sgt-train --quiet --config run/options.json --run again

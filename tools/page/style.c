@@ -35,7 +35,7 @@ const char sgt_page_style[] =
     ".about div { display: flex; gap: 12px; }\n"
     ".about dt { flex: 0 0 76px; } .about dd { margin: 0; min-width: 0; color: var(--ink); }\n"
     "small { font-size: 13px; color: var(--soft); }\n"
-    "blockquote { margin: 0; white-space: pre-wrap; overflow-wrap: anywhere; font-style: italic; }\n"
+    "blockquote { margin: 0; overflow-wrap: anywhere; font-style: italic; }\n"
     ".samples > .none { grid-column: 1 / -1; margin: -4px 0 0; font-size: 13px; }\n"
     ".card.run > h3 { padding: 14px 16px 0; overflow-wrap: anywhere; }\n"
     ".card.run figure { border: 0; background: none; }\n"

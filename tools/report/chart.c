@@ -8,7 +8,7 @@
 
 #define NARROW 500 /* points */
 #define ROOM 0.04 /* of the height, above the highest point */
-enum { LEFT = 46, RIGHT = 12, TOP = 10, BOTTOM = 26, LABEL = 16 }; /* pixels around the frame; more for a label */
+enum { LEFT = 46, RIGHT = 12, TOP = 10, BOTTOM = 27, LABEL = 17 }; /* pixels around the frame; more for a label */
 
 typedef struct axis {
     double low, high; /* shown */
@@ -276,7 +276,7 @@ static void put_axes(FILE *page, const report_chart *c, const report_frame *f, c
     }
     sgt_svg_line(page, "axis", f->left, f->bottom, f->right, f->bottom);
     for (size_t i = 0; i < x->count; i++)
-        sgt_svg_text(page, "", report_frame_x(f, x->ticks[i].at), f->bottom + 17, "middle", x->ticks[i].text);
+        sgt_svg_text(page, "", report_frame_x(f, x->ticks[i].at), f->bottom + 19, "middle", x->ticks[i].text);
     if (*c->y_label) sgt_svg_text(page, "label", 0, 11, "start", c->y_label);
     if (*c->x_label) sgt_svg_text(page, "label", (f->left + f->right) / 2, high - 4, "middle", c->x_label);
 }

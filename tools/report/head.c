@@ -7,7 +7,12 @@
 #include "tools/page/page.h"
 #include "tools/report/figures.h"
 
-static const char *data_of(const report_run *run) { return run->settings_known ? run->settings.data : NULL; }
+static const char *option_of(const report_run *run, const char *name)
+{
+    return json_string_value(json_object_get(run->options, name));
+}
+
+static const char *data_of(const report_run *run) { return option_of(run, "data"); }
 
 static int same(const char *a, const char *b) { return a && b ? strcmp(a, b) == 0 : a == b; }
 
@@ -16,7 +21,7 @@ static int same_two(const report_run *a, const report_run *b)
 {
     if (a->data_hash && b->data_hash && a->data_hash != b->data_hash) return 0;
     if (!(a->data_hash && b->data_hash) && !same(data_of(a), data_of(b))) return 0;
-    return !a->settings_known || !b->settings_known || same(a->settings.val_data, b->settings.val_data);
+    return same(option_of(a, "val-data"), option_of(b, "val-data"));
 }
 
 int report_same_data(const report *r)
@@ -44,14 +49,15 @@ static void put_printable(FILE *page, const char *text)
 
 #define HOW "tokens of the newest checkpoint, as sgt-sample draws them"
 
-/* A model writes any bytes: newlines stay, other control characters become spaces, and what is no UTF-8 U+FFFD. */
+/* A model writes any bytes: control characters become spaces (of which a browser shows one of a row), and what is no
+ * UTF-8 U+FFFD. */
 static void put_text(FILE *page, const char *text)
 {
     json_t *clean = sgt_json_text(text, strlen(text));
     char *copy = strdup(json_string_value(clean));
     for (char *c = copy; copy && *c; c++)
-        if (((unsigned char)*c < ' ' && *c != '\n') || *c == 127) *c = ' ';
-    if (copy) sgt_page_text(page, copy + strspn(copy, "\n "));
+        if ((unsigned char)*c < ' ' || *c == 127) *c = ' ';
+    if (copy) sgt_page_text(page, copy + strspn(copy, " "));
     free(copy);
     json_decref(clean);
 }

@@ -28,10 +28,12 @@ char *report_time(char *buf, size_t n, double seconds)
     return buf;
 }
 
+#define LEAST_NOISE 5e-5 /* of a loss: below it, nothing is seen of it in four digits */
+
 char *report_loss(char *buf, size_t n, const report_run *run)
 {
     double noise = run->loss_noise;
-    int digits = noise > 0 ? 1 - (int)floor(log10(noise)) : 4;
+    int digits = noise >= LEAST_NOISE ? 1 - (int)floor(log10(noise)) : 4;
     snprintf(buf, n, "%.*f", digits < 1 ? 1 : digits > 4 ? 4 : digits, run->loss);
     return buf;
 }
@@ -80,14 +82,13 @@ static void put_more(FILE *page, const report_run *run, figure f)
     static const char *const fixed[FIGURES] = {[VAL] = "lower is better", [SPEED] = "higher is better",
                                                [MFU] = "of the peak speed"};
     char text[48], noise[32] = "";
-    if (f == LOSS && !isnan(run->loss) && run->loss_steps == 1)
-        fputs("<dd class=\"more\">of 1 step; lower is better</dd>", page);
-    else if (f == LOSS && !isnan(run->loss)) {
-        if (run->loss_noise > 0) snprintf(noise, sizeof noise, " \u00b1 %.1g", run->loss_noise);
-        fprintf(page, "<dd class=\"more\">%s nats, mean of %s%zu steps; lower is better</dd>", noise,
+    if (f == LOSS && !isnan(run->loss) && run->loss_steps == 1) {
+        fputs("<dd class=\"more\">nats, of 1 step; lower is better</dd>", page);
+    } else if (f == LOSS && !isnan(run->loss)) {
+        if (run->loss_noise >= LEAST_NOISE) snprintf(noise, sizeof noise, "\u00b1\u00a0%.1g ", run->loss_noise);
+        fprintf(page, "<dd class=\"more\">%snats, mean of %s%zu steps; lower is better</dd>", noise,
                 (double)run->loss_steps < run->steps ? "the last " : "", run->loss_steps);
-    }
-    else if (f == VAL && run->best_val < run->val_loss)
+    } else if (f == VAL && run->best_val < run->val_loss)
         fprintf(page, "<dd class=\"more\">lowest %.4f, step %s</dd>", run->best_val,
                 sgt_format_count(text, sizeof text, (uint64_t)run->best_step));
     else if (f == TIME) fprintf(page, "<dd class=\"more\">%s</dd>", steps_text(text, sizeof text, run));

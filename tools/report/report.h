@@ -115,8 +115,8 @@ int report_run_open(report_run *r, const char *path, const sgt_notice *notice, s
 void report_read_starts(report_run *r); /* starts.jsonl */
 
 /* Lets the newest checkpoint write REPORT_SAMPLE_TOKENS tokens as sgt-sample's defaults draw them, without a
- * prompt: into r->sample, or why not into r->no_sample. Models of more than REPORT_SAMPLE_PARAMETERS are left out: of that size a
- * second and 256 MiB. Negative: SGT_ESTOPPED alone. */
+ * prompt: into r->sample, or why not into r->no_sample. Models of more than REPORT_SAMPLE_PARAMETERS are left out: of that size,
+ * one core takes two seconds and 256 MiB. Negative: SGT_ESTOPPED alone. */
 #define REPORT_SAMPLE_TOKENS 40
 #define REPORT_SAMPLE_PARAMETERS 64000000
 int report_sample(report_run *r, const sgt_stop *stop, sgt_error *err);
@@ -193,7 +193,7 @@ double report_frame_y(const report_frame *f, double y);
 
 /* Strips across the picture that say, under the pointer, what each series with a name has there: REPORT_HOVERS at most
  * in a picture of that width, fewer where there are many series. */
-#define REPORT_HOVERS(wide) ((wide) > 500 ? 100 : 40)
+#define REPORT_HOVERS(wide) ((wide) > 500 ? 100 : 30)
 void report_hover_put(FILE *page, const report_chart *c, const report_frame *f, size_t most);
 
 /* A dot of a REPORT_MARKS series says so itself. */

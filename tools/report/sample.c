@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tools/report/report.h"
 #include "tools/report/words.h"
@@ -15,6 +16,14 @@ static void why_not(report_run *r, const char *fmt, ...)
     va_end(args);
 }
 
+/* Bytes of a message up to its last words in parentheses: they name an option of sgt-sample, which sgt-report lacks. */
+static size_t without_hint(const char *text)
+{
+    const char *hint = strrchr(text, '(');
+    size_t n = strlen(text);
+    return hint && hint > text && text[n - 1] == ')' ? (size_t)(hint - text - 1) : n;
+}
+
 int report_sample(report_run *r, const sgt_stop *stop, sgt_error *err)
 {
     int rc = SGT_OK;
@@ -25,7 +34,7 @@ int report_sample(report_run *r, const sgt_stop *stop, sgt_error *err)
                 REPORT_SAMPLE_PARAMETERS / 1000000);
     } else {
         rc = report_words(&r->sample, r->checkpoint, REPORT_SAMPLE_TOKENS, stop, err);
-        if (rc < 0 && rc != SGT_ESTOPPED) why_not(r, "%s", err->text);
+        if (rc < 0 && rc != SGT_ESTOPPED) why_not(r, "%.*s", (int)without_hint(err->text), err->text);
     }
     return rc == SGT_ESTOPPED ? rc : SGT_OK;
 }

@@ -43,7 +43,7 @@ static int generate(words *w, const sample_model *m, uint32_t tokens, const sgt_
     uint16_t eot = (uint16_t)sgt_vocab_eot(m->vocab);
     uint32_t most = m->shape.positions;
     sgt_decoder *d = NULL;
-    sgt_decoder_options o = {.model = m->shape, .sequences = 1,
+    sgt_decoder_options o = {.model = m->shape, .sequences = 1, .threads = 1,
                              .window = most > tokens ? tokens + 1 : most};
     sgt_prompt prompt = {.ids = &eot, .count = 1};
     sgt_generate_options g = {.choice = {.temperature = 0.8, .top_k = 200, .seed = 1}, .tokens = tokens, .eot = (int64_t)eot, .ids = sgt_vocab_size(m->vocab),
