@@ -71,6 +71,7 @@ int sgt_watch_open(sgt_watch *w, const sgt_trainer *t, sgt_error *err)
 {
     *w = (sgt_watch){.t = t,
                      .flops = sgt_flops_per_token(&t->model, t->s->seq),
+                     .peak = t->backend->peak_flops,
                      .skipped = t->state.scaler.skipped,
                      .spikes = t->state.scaler.outliers.spikes};
     w->start = w->epoch_start = sgt_now();
@@ -85,9 +86,13 @@ static void say_line(const sgt_watch *w, const char *line)
     if (w->t->o->line) w->t->o->line(w->t->o->ctx, line);
 }
 
-static double efficiency(const sgt_watch *w, const sgt_metrics *m, double peak)
+/* Metrics that come late make a step's time inexact: no peak is raised by it. */
+static void fill_in_mfu(sgt_watch *w, sgt_metrics *m)
 {
-    return peak > 0 ? m->tokens_per_s * w->flops / (peak * sgt_ranks_size(w->t->o->ranks)) : 0;
+    double rate = m->tokens_per_s * w->flops / sgt_ranks_size(w->t->o->ranks);
+    double datasheet = w->t->backend->datasheet_flops;
+    m->mfu = sgt_mfu(rate, &w->peak, !w->t->backend->lag);
+    m->mfu_datasheet = sgt_mfu(rate, &datasheet, 0);
 }
 
 /* In the unit that fits. */
@@ -193,8 +198,7 @@ int sgt_watch_step(sgt_watch *w, sgt_metrics *m, sgt_error *err)
     const sgt_trainer *t = w->t;
     char json[1000], advice[256];
     int rc = SGT_OK;
-    m->mfu = efficiency(w, m, t->backend->peak_flops);
-    m->mfu_datasheet = efficiency(w, m, t->backend->datasheet_flops);
+    fill_in_mfu(w, m);
     if (!t->s->overfit) diagnose(w, m, advice, sizeof advice);
     sgt_metrics_json(json, sizeof json, m);
     if (t->run) rc = sgt_run_log(t->run, json, err);

@@ -13,6 +13,7 @@ typedef struct sgt_watch {
     const sgt_trainer *t;
     sgt_events *events; /* NULL: this rank writes none */
     double flops;       /* of a token */
+    double peak;        /* operations a second of a device: the most that was seen so far; 0: not known */
     double start, epoch_start, epoch_loss; /* epoch_loss: sum of losses since the last epoch's end, at epoch_start */
     double epoch_said;  /* when an epoch's line was said last */
     uint64_t epoch_steps;

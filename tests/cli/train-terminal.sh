@@ -28,7 +28,10 @@ tail -1 bars | grep -qE '^100%\|#{20}\| 60/60 \[00:[0-9]+<00:00, ' || fail "not 
 loss=$(sed -n '$s/.*"loss":\([0-9.]*\).*/\1/p' run/log.jsonl | awk '{ printf "%.4f", $1 }')
 tail -1 bars | grep -qF " loss $loss, " || fail "the last loss is $loss: $(cat bars)"
 mfu=$(sed -n '$s/.*"mfu":\([0-9.e-]*\).*/\1/p' run/log.jsonl | awk '{ printf "%.0f", 100 * $1 }')
-[ -z "$mfu" ] || tail -1 bars | grep -qE ", MFU $mfu %\$" || fail "MFU is $mfu %: $(cat bars)"
+[ -n "$mfu" ] || fail "no mfu: $(tail -1 run/log.jsonl)"
+tail -1 bars | grep -qE ", MFU $mfu %\$" || fail "MFU is $mfu %: $(cat bars)"
+sed -n 's/.*"mfu":\([0-9.e-]*\).*/\1/p' run/log.jsonl | awk '!($1 > 0 && $1 <= 1) { exit 1 }' ||
+    fail "an MFU above 100 %: $(cat run/log.jsonl)"
 grep -q '^tokens seen: ' .out || fail "no summary: $(cat .out)"
 
 terminal 80

@@ -10,6 +10,7 @@
 #define LAG 1
 #define HOLD 2
 
+double fake_peak = FAKE_PEAK;
 struct fake_seen fake_seen;
 
 typedef struct fake {
@@ -186,7 +187,7 @@ static int open_fake(sgt_backend **out, const sgt_backend_options *o, sgt_error 
     f->base.get_scaler = get_scaler;
     f->base.memory = memory;
     f->base.choices = o->choices ? fake_seen.choices : "{\"qkv\":[3,1]}";
-    f->base.peak_flops = FAKE_PEAK;
+    f->base.peak_flops = fake_peak;
     f->base.datasheet_flops = FAKE_DATASHEET;
     f->base.peak_name = "Fake H1, fp16";
     f->base.memory_total = FAKE_TOTAL;

@@ -19,6 +19,7 @@ extern struct fake_seen {
     sgt_scaler put;              /* the last one put; scale 0: none was */
 } fake_seen;
 
+extern double fake_peak; /* FAKE_PEAK unless a test changes it */
 #define FAKE_PEAK 1e12
 #define FAKE_DATASHEET 2e12
 #define FAKE_MEMORY 123456789

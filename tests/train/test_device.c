@@ -171,6 +171,33 @@ Test(device, a_known_peak_gives_mfu_and_a_device_its_memory)
     json_decref(json);
 }
 
+/* What is measured too low, by a CPU whose cores others had, is raised by the first step that shows it; a GPU's steps,
+ * whose metrics come late, raise nothing. */
+Test(device, mfu_is_never_above_1)
+{
+    double peak = 8e9, third = 24e9;
+    cr_expect_eq(sgt_mfu(2e9, &peak, 1), 0.25);
+    cr_expect_eq(sgt_mfu(16e9, &peak, 0), 1);
+    cr_expect_eq(peak, 8e9);
+    cr_expect_eq(sgt_mfu(16e9, &peak, 1), 1);
+    cr_expect_eq(peak, 16e9, "the best that was seen");
+    cr_expect_eq(sgt_mfu(8e9, &peak, 1), 0.5);
+    cr_expect_eq(sgt_mfu(8e9, &third, 1), 0.3333, "as the log writes it");
+    const double strange[] = {0, -1e9, INFINITY, -INFINITY, (double)NAN}; /* of a clock that jumped */
+    for (size_t i = 0; i < sizeof strange / sizeof *strange; i++) cr_expect_eq(sgt_mfu(strange[i], &peak, 1), 0);
+    cr_expect_eq(peak, 16e9);
+    peak = 0;
+    cr_expect_eq(sgt_mfu(8e9, &peak, 1), 0, "not known");
+    fake_peak = 1;
+    must_train(on_cuda(3), "r", 0);
+    for (int i = 0; i < 3; i++) {
+        json_t *json = line("r", i);
+        cr_expect_eq(number(json, "mfu"), 1);
+        cr_expect_lt(number(json, "mfu_datasheet"), 1);
+        json_decref(json);
+    }
+}
+
 /* ---- loss scaling ---- */
 
 static sgt_settings scaled(uint64_t steps)

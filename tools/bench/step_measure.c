@@ -106,7 +106,7 @@ static void describe(const measurement *m)
     r->wait_ms = bench_median(m->wait + m->run->warmup, m->run->steps);
     r->tokens_per_s = (double)m->o->batch * m->o->seq * m->accum / r->ms * 1e3;
     r->flops = r->tokens_per_s * sgt_flops_per_token(&m->o->model, m->o->seq);
-    r->peak_flops = b->peak_flops;
+    r->peak_flops = b->peak_flops > 0 && r->flops > b->peak_flops ? r->flops : b->peak_flops; /* as in training */
     r->datasheet_flops = b->datasheet_flops;
     r->launches_forward = b->launches_forward;
     r->launches_step = b->launches_step;

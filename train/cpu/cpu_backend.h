@@ -153,7 +153,7 @@ int sgt_cpu_update(sgt_backend *b, uint64_t step, double lr, sgt_error *err);
 void sgt_cpu_put_scaler(sgt_backend *b, uint64_t step, const sgt_scaler *s);
 int sgt_cpu_get_scaler(sgt_backend *b, sgt_scaler *s, sgt_error *err);
 
-/* Fills in base.peak_flops and peak_name; 15 ms. */
+/* Fills in base.peak_flops and peak_name; 15 ms, 100 ms where other programs have the cores. */
 void sgt_cpu_find_peak(sgt_cpu_backend *c);
 
 /* Lays everything out in c->arena: called once to measure and once with memory behind it. */

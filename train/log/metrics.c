@@ -12,6 +12,8 @@
 
 #include "base/memory.h"
 
+enum { MFU_DIGITS = 4 };
+
 typedef struct text {
     char *buf;
     size_t n, at;
@@ -42,8 +44,8 @@ size_t sgt_metrics_list(const sgt_metrics *m, sgt_metric list[SGT_METRICS])
     METRIC("tokens_per_s", m->tokens_per_s, 6);
     METRIC("ms_per_step", m->ms_per_step, 6);
     METRIC("data_wait_ms", m->data_wait_ms, 4);
-    if (m->mfu > 0) METRIC("mfu", m->mfu, 4);
-    if (m->mfu_datasheet > 0) METRIC("mfu_datasheet", m->mfu_datasheet, 4);
+    if (m->mfu > 0) METRIC("mfu", m->mfu, MFU_DIGITS);
+    if (m->mfu_datasheet > 0) METRIC("mfu_datasheet", m->mfu_datasheet, MFU_DIGITS);
     METRIC("peak_bytes", (double)m->peak_bytes, 0);
 #undef METRIC
     return n;
@@ -78,6 +80,15 @@ double sgt_flops_per_token(const sgt_model *m, uint64_t seq)
 {
     double L = m->layers, C = m->channels, weights = 12 * L * C * C + (double)m->vocab * C;
     return 6 * weights + 12 * L * C * (double)seq;
+}
+
+double sgt_mfu(double rate, double *peak, int exact)
+{
+    char digits[32];
+    if (!(*peak > 0) || !(rate > 0) || !isfinite(rate)) return 0; /* a clock may have jumped, too */
+    if (rate > *peak && exact) *peak = rate;
+    snprintf(digits, sizeof digits, "%.*g", MFU_DIGITS, rate < *peak ? rate / *peak : 1);
+    return strtod(digits, NULL);
 }
 
 double sgt_pf_days(uint64_t parameters, double tokens) { return 6 * (double)parameters * tokens / (1e15 * 86400); }

@@ -19,7 +19,7 @@ typedef struct sgt_metrics {
     uint64_t tokens;  /* trained on, this step included */
     double epoch;     /* passes over the data, this step included */
     double ms_per_step, tokens_per_s, data_wait_ms;
-    double mfu, mfu_datasheet; /* of the device's peak as measured and as its maker says; 0: not known */
+    double mfu, mfu_datasheet; /* of the device's peak as measured and as its maker says (sgt_mfu); 0: not known */
     uint64_t peak_bytes;       /* of the process so far, or on the device */
     const char *advice;        /* what the losses up to this step ask for, the caller's; NULL: nothing */
 } sgt_metrics;
@@ -40,6 +40,11 @@ char *sgt_metrics_json(char *buf, size_t n, const sgt_metrics *m);
  * 2022): 6 for each weight of a matrix product, the head's too, and 12 * layers * channels * T for attention, its
  * causal mask left out of account. Neither what is computed twice nor padding counts. */
 double sgt_flops_per_token(const sgt_model *m, uint64_t seq);
+
+/* The part of *peak operations a second that `rate` is, from 0 to 1, with the digits that the log has, so that what is
+ * shown elsewhere rounds the same number. A rate above *peak raises it if the rate is exact, and counts as 1 otherwise.
+ * 0: either is not known. */
+double sgt_mfu(double rate, double *peak, int exact);
 
 /* Operations of a training in petaflop/s-days of 8.64e19, as Brown et al. (GPT-3, 2020, appendix D) count them: 6 N D,
  * for N parameters and D tokens: forward 2 for each, backward 4. Attention's own are left out. */
