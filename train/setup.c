@@ -223,7 +223,7 @@ static int decide_budget(sgt_trainer *t, sgt_error *err)
     return SGT_OK;
 }
 
-static int decide_schedule(sgt_trainer *t, sgt_error *err)
+static int decide_steps(sgt_trainer *t, sgt_error *err)
 {
     sgt_settings *s = t->s;
     uint64_t rows = s->batch * s->accum;
@@ -237,13 +237,19 @@ static int decide_schedule(sgt_trainer *t, sgt_error *err)
                             steps);
         s->steps = steps < 1 ? 1 : (uint64_t)steps;
     }
+    return SGT_OK;
+}
+
+/* Of what runs: a model and a batch that do not fit in memory are refused before. */
+static void decide_schedule(sgt_trainer *t)
+{
+    sgt_settings *s = t->s;
     t->lr_is_ours = s->lr == SGT_DEFAULT_REAL;
     decide_lr(t);
     if (s->warmup == SGT_DEFAULT_COUNT) s->warmup = s->steps / 20 < 1000 ? s->steps / 20 : 1000;
     t->schedule = (sgt_schedule){.lr = s->lr, .min_lr = s->min_lr, .warmup = s->warmup, .steps = s->steps};
     for (int i = 0; i < SGT_SCHEDULES; i++)
         if (strcmp(s->schedule, sgt_schedule_name((sgt_schedule_kind)i)) == 0) t->schedule.kind = (sgt_schedule_kind)i;
-    return SGT_OK;
 }
 
 /* The scaler goes on where it stood, if the run had one and this backend has one. */
@@ -511,9 +517,11 @@ int sgt_trainer_open(sgt_trainer *t, sgt_settings *s, const sgt_train_options *o
     if (shape == SGT_OK && sgt_memory_asked(s) && (rc = sgt_memory_plan(t, err)) < 0) return rc;
     if ((rc = sgt_trainer_open_data(t, err)) < 0) return rc;
     if (shape < 0) return sgt_fail(err, shape, "%s", why.text);
-    if ((rc = sgt_trainer_decide_model(t, err)) < 0 || (rc = decide_schedule(t, err)) < 0 ||
-        (rc = open_trace(t, err)) < 0 || (rc = open_backend(t, err)) < 0 || (rc = open_run(t, err)) < 0)
+    if ((rc = sgt_trainer_decide_model(t, err)) < 0 || (rc = decide_steps(t, err)) < 0 ||
+        (rc = open_trace(t, err)) < 0 || (rc = open_backend(t, err)) < 0)
         return rc;
+    decide_schedule(t);
+    if ((rc = open_run(t, err)) < 0) return rc;
     announce(t);
     return SGT_OK;
 }

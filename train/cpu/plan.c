@@ -1,4 +1,5 @@
 /* plan.c: sets the CPU backend up: what was asked for, sizes, matrix products, memory. */
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -160,15 +161,52 @@ static double measure(sgt_cpu_backend *c)
     return (double)c->arena.used * (c->sharing ? (double)c->ranks : 1) + (double)c->common.used;
 }
 
-/* Said before anything is taken, or the system would kill us while the pages are touched. */
-static int check_memory(sgt_cpu_backend *c, sgt_error *err)
+static int new_backend(sgt_cpu_backend **out, const sgt_backend_options *o, sgt_error *err);
+
+static double need_of(const sgt_backend_options *o, uint32_t rows)
 {
+    sgt_cpu_backend *c;
+    sgt_backend_options with = *o;
+    with.batch = rows;
+    if (new_backend(&c, &with, NULL) < 0) return HUGE_VAL;
+    double need = measure(c);
+    sgt_cpu_close(&c->base);
+    return need;
+}
+
+/* The most rows of a micro-step, of all ranks, that fit; 0: not one does. A sixteenth of the memory is left to the data,
+ * to libraries and to other programs, as --batch-size auto leaves it. */
+static uint64_t most_rows(sgt_backend_options o, sgt_recompute recompute, double available)
+{
+    uint32_t low = 0, high = o.batch + 1; /* low fits, high is not asked for */
+    o.recompute = recompute;
+    o.recompute_at = NULL;
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        if (need_of(&o, middle) <= available / 16 * 15) low = middle;
+        else high = middle;
+    }
+    return (uint64_t)low * sgt_ranks_size(o.ranks);
+}
+
+/* Said before anything is taken, or the system would kill us while the pages are touched. */
+static int check_memory(sgt_cpu_backend *c, const sgt_backend_options *o, sgt_error *err)
+{
+    char cure[128] = "no --batch-size fits: a smaller --model or --seq-len";
     double need = measure(c), available = (double)sgt_memory_available();
     if (need <= available) return SGT_OK;
+    int blocks = o->recompute_at || o->recompute == SGT_RECOMPUTE_BLOCK; /* nothing more can be computed again */
+    uint64_t again = most_rows(*o, SGT_RECOMPUTE_BLOCK, available);
+    uint64_t rows = blocks ? again : most_rows(*o, o->recompute, available);
+    if (rows && rows == again) snprintf(cure, sizeof cure, "the largest --batch-size that fits is %" PRIu64, rows);
+    else if (rows)
+        snprintf(cure, sizeof cure,
+                 "the largest --batch-size that fits is %" PRIu64 ", or %" PRIu64 " with --recompute block", rows, again);
+    else if (again)
+        snprintf(cure, sizeof cure, "the largest --batch-size that fits is %" PRIu64 ", with --recompute block", again);
     return sgt_fail(err, SGT_ENOMEM,
-                    "the model and its step%s need %.1f GiB of memory, %.1f GiB are to be had (a smaller "
-                    "--batch-size, --seq-len or --model)",
-                    c->sharing ? ", for all ranks," : "", need / 0x1p30, available / 0x1p30);
+                    "the model and its step%s need %.1f GiB of memory, but only %.1f GiB is free (%s)",
+                    c->sharing ? ", for all ranks," : "", need / 0x1p30, available / 0x1p30, cure);
 }
 
 /* Pages are touched here and not in a step, by all threads: the system clears each as it is first touched, and that is
@@ -340,7 +378,7 @@ int sgt_cpu_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_er
     sgt_cpu_backend *c;
     int rc = new_backend(&c, o, err);
     if (rc < 0) return rc;
-    if ((rc = check_memory(c, err)) < 0 || (rc = cut_pieces(c, err)) < 0 || (rc = sgt_cpu_ranks_open(c, err)) < 0 ||
+    if ((rc = check_memory(c, o, err)) < 0 || (rc = cut_pieces(c, err)) < 0 || (rc = sgt_cpu_ranks_open(c, err)) < 0 ||
         (rc = map_arena(c, err)) < 0 || (rc = plan_products(c, err)) < 0)
         goto fail;
     count_shares(c);
