@@ -221,8 +221,8 @@ const char *sgt_diagnosis_step(sgt_diagnosis *d, char *buf, size_t n, uint64_t s
     if (first_time(d, TOLD_HIGH, high && !d->above && !(d->told & TOLD_DIVERGED)))
         snprintf(buf, n,
                  "step %llu: the lr is too high: the loss rose from %.4g to %.4g at first, where it should fall: lower "
-                 "the lr 10 to 100 times (--lr %.3g to %.3g)",
-                 s, d->from, d->from + d->rise, d->lr / 10, d->lr / 100);
+                 "the lr 3 to 30 times (--lr %.3g to %.3g), or give --lr auto",
+                 s, d->from, d->from + d->rise, d->lr / 3, d->lr / 30);
     else if (first_time(d, TOLD_SWINGS, swings))
         snprintf(buf, n,
                  "step %llu: the loss oscillates, up and down %d times in the last %d steps: lower the lr 2 to 10 "

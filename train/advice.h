@@ -29,7 +29,7 @@ const char *sgt_advice_not_finite(char *buf, size_t n, uint64_t step, double los
  *                 SGT_MEAN_STEPS steps; if these rise already, a tenth above its first step's loss
  *   lr too high   the mean of SGT_RISE_STEPS rises above the first loss, or from where it had fallen to, within
  *                 SGT_RISE_WITHIN steps after the warm-up: such a run falls again and then stays flat, far above what a
- *                 lower lr reaches. The lr is to be lowered 10 to 100 times; "flat" and its advice do not apply then
+ *                 lower lr reaches. The lr is to be lowered 3 to 30 times; "flat" and its advice do not apply then
  *   oscillating   up and down SGT_SWINGS times within SGT_SWING_STEPS steps: the lr is to be lowered 2 to 10 times
  *   flat          past the warm-up, the last half of the steps is no lower than the quarter before it: raised
  *   a spike       SGT_SPIKE_Z standard deviations above the last SGT_SPIKE_STEPS: --skip-spikes

@@ -3,12 +3,14 @@
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "advice.h"
 #include "base/philox.h"
 #include "fixture.h"
 #include "log/metrics.h"
+#include "schedule.h"
 
 Test(advice, learning_rates_by_size)
 {
@@ -157,6 +159,100 @@ Test(advice, each_disease_once_with_its_option_and_factor)
     }
     curve skipping = {spiking, 1000, 8192, 0.05, 0, 1};
     cr_expect_str_empty(diagnose(&skipping), "--skip-spikes is on already");
+}
+
+static double losing(uint64_t s) { return s < 30 ? 10.8 - 0.05 * (double)s : s < 60 ? 9.3 + 200 * (double)(s - 30) : 6e3; }
+static double losing_late(uint64_t s) { return s < 2000 ? falling(s) : 20; }
+static double losing_at_once(uint64_t s) { return s < 2 ? 10.8 : s < 20 ? 1e4 / (double)s : 60; }
+static double losing_numbers(uint64_t s) { return s < 100 ? falling(s) : s % 2 ? (double)NAN : 5; }
+static double recovering(uint64_t s) { return s > 300 && s < 325 ? 20 : falling(s); }
+static double above_for_49(uint64_t s) { return s >= 200 && s < 230 ? 10.8 : 10; }
+static double above_for_50(uint64_t s) { return s >= 200 && s < 231 ? 10.8 : 10; }
+
+/* The mean of 20 steps above that of the first 20 for 50 steps, and not for 49; above a first step's loss and a tenth,
+ * if the loss rises before there are 20; and at the run's last step, if one is known. */
+Test(advice, divergence)
+{
+    static const struct {
+        curve c;
+        const char *says;
+    } ill[] = {
+        {{losing, 300, 8192, 0.05, 0, 0},
+         "step 80: diverged: the loss is above where it started; lower --lr (6000 over the last 20 steps, 10.2"},
+        {{losing_late, 3000, 8192, 0.05, 0, 0}, "diverged: the loss is above where it started; lower --lr (20 over"},
+        {{losing_at_once, 100, 8192, 0, 0, 0},
+         "step 69: diverged: the loss is above where it started; lower --lr (60 over the last 20 steps, 11.88 at the "
+         "start; try --lr 0.0001, or --lr auto)"},
+    };
+    for (size_t i = 0; i < sizeof ill / sizeof *ill; i++)
+        cr_expect(strstr(diagnose(&ill[i].c), ill[i].says), "curve %zu: %s", i, diagnose(&ill[i].c));
+    curve numbers = {losing_numbers, 200, 8192, 0, 0, 0}, well = {recovering, 1000, 8192, 0, 0, 0};
+    curve long_enough = {above_for_50, 280, 1 << 30, 0, 0, 0}, short_of = {above_for_49, 280, 1 << 30, 0, 0, 0};
+    cr_expect(!strstr(diagnose(&numbers), "diverged"), "said once, as not a number: %s", diagnose(&numbers));
+    cr_expect(!strstr(diagnose(&well), "diverged"), "%s", diagnose(&well));
+    cr_expect(strstr(diagnose(&long_enough), "step 249: diverged"), "%s", diagnose(&long_enough));
+    cr_expect(!strstr(diagnose(&short_of), "diverged"), "%s", diagnose(&short_of));
+}
+
+/* What --stop-diverged goes by: numbers too, and for as long as it holds. */
+Test(advice, divergence_at_the_end_and_without_numbers)
+{
+    char text[256];
+    sgt_diagnosis d;
+    for (int known = 0; known < 2; known++) {
+        sgt_diagnosis_start(&d, 1e-3, 8192, 0);
+        d.steps = known ? 60 : 0;
+        const char *last = NULL;
+        for (uint64_t s = 1; s <= 60; s++) last = sgt_diagnosis_step(&d, text, sizeof text, s, losing(s), 1, 1e-3);
+        cr_expect_eq(d.diverged, known);
+        cr_expect_eq(last != NULL, known);
+        cr_expect(!known || d.grave);
+    }
+    sgt_diagnosis_start(&d, 1e-3, 8192, 0);
+    for (uint64_t s = 1; s <= 69; s++) {
+        cr_expect_not(d.diverged);
+        sgt_diagnosis_step(&d, text, sizeof text, s, s == 1 ? 10.8 : (double)NAN, 1, 1e-3);
+    }
+    cr_expect(d.diverged);
+}
+
+/* ---- recorded curves ---- */
+
+/* Losses of three models at eight rates each, from too low to too high (tests/data/measure_lr.sh has recorded them): a
+ * rate is told as too high from `high` on, as diverging from 1 on, and lower ones have nothing said about them. */
+Test(advice, recorded_curves_at_eight_rates)
+{
+    static const struct {
+        const char *model;
+        double high;
+    } models[] = {{"2x64x2", 3e-2}, {"4x128x4", 1e-1}, {"6x256x8", 3e-3}};
+    static char line[4096], text[2048];
+    char vocabulary[16], model[16], said[256];
+    unsigned rows, tokens, steps, curves = 0;
+    double rate;
+    FILE *f = fopen(FIXTURES "rates/curves.txt", "r");
+    cr_assert(f);
+    while (fgets(line, sizeof line, f)) {
+        cr_assert_eq(sscanf(line, "%15s %15s %u %u %u %lf", vocabulary, model, &rows, &tokens, &steps, &rate), 6);
+        const sgt_schedule schedule = {SGT_COSINE, rate, rate / 10, steps / 20, steps};
+        sgt_diagnosis d;
+        sgt_diagnosis_start(&d, rate, rows * tokens, 0);
+        d.steps = steps;
+        cr_assert(fgets(line, sizeof line, f));
+        char *at = line;
+        text[0] = '\0';
+        for (uint64_t s = 0; s < steps; s++)
+            if (sgt_diagnosis_step(&d, said, sizeof said, s + 1, strtod(at, &at), 1, sgt_schedule_lr(&schedule, s)))
+                snprintf(text + strlen(text), sizeof text - strlen(text), "%s\n", said);
+        double high = models[curves / 8].high;
+        cr_expect_str_eq(model, models[curves++ / 8].model);
+        if (rate >= 1) cr_expect(strstr(text, "diverged: the loss is above where it started; lower --lr"));
+        else if (rate >= high) cr_expect(strstr(text, "the lr is too high: the loss rose from "), "%s %g", model, rate);
+        else cr_expect_str_empty(text, "%s at %g: %s", model, rate, text);
+        cr_expect(!*text || strchr(text, '\n')[1] == '\0', "%s at %g, one line: %s", model, rate, text);
+    }
+    cr_expect_eq(curves, 24);
+    fclose(f);
 }
 
 /* One swing short, or as many over a longer time, is none; nor are swings that so few tokens explain. */
