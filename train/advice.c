@@ -1,19 +1,27 @@
-/* advice.c: learning rates by model size, as the GPT-2 and GPT-3 papers and their reproductions report them; and what a
- * loss that is not a number asks for. */
+/* advice.c: learning rates by model size, published and measured; and what losses that go wrong ask for. */
 #include "advice.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+/* Sizes below the smallest that was measured count as that one. */
+static sgt_lr_range small_range(uint64_t parameters)
+{
+    const double measured = 690000;
+    double times = SGT_LR_SMALLEST / fmax((double)parameters, measured);
+    return (sgt_lr_range){parameters, 3e-4, fmin(6e-4 * times, SGT_LR_MOST), 3e-4 * cbrt(times)};
+}
+
 sgt_lr_range sgt_advice_lr(uint64_t parameters)
 {
-    static const sgt_lr_range table[] = {{124000000, 3e-4, 6e-4},
-                                         {355000000, 1e-4, 3e-4},
-                                         {774000000, 1e-4, 2e-4},
-                                         {1500000000, 5e-5, 1e-4},
-                                         {175000000000, 0.6e-4, 0.6e-4}};
+    static const sgt_lr_range table[] = {{SGT_LR_SMALLEST, 3e-4, 6e-4, 3e-4},
+                                         {355000000, 1e-4, 3e-4, 1e-4},
+                                         {774000000, 1e-4, 2e-4, 1e-4},
+                                         {1500000000, 5e-5, 1e-4, 5e-5},
+                                         {175000000000, 0.6e-4, 0.6e-4, 0.6e-4}};
     size_t best = 0;
+    if (parameters < SGT_LR_SMALLEST) return small_range(parameters);
     for (size_t i = 1; i < sizeof table / sizeof *table; i++)
         if (fabs(log((double)parameters / (double)table[i].parameters)) <
             fabs(log((double)parameters / (double)table[best].parameters)))
@@ -21,11 +29,24 @@ sgt_lr_range sgt_advice_lr(uint64_t parameters)
     return table[best];
 }
 
-int sgt_advice_lr_outside(uint64_t parameters, double lr)
+double sgt_advice_few_rows(uint64_t rows, uint64_t base)
 {
+    return rows < base ? pow((double)rows / (double)base, SGT_LR_ROWS_POWER) : 1;
+}
+
+double sgt_advice_auto_lr(uint64_t parameters, uint64_t rows, uint64_t base)
+{
+    double lr = sgt_advice_lr(parameters).chosen;
+    if (rows < base) return lr * sgt_advice_few_rows(rows, base);
+    return fmin(sgt_advice_scale_lr(lr, rows, base), SGT_LR_MOST);
+}
+
+int sgt_advice_lr_outside(uint64_t parameters, uint64_t rows, double lr)
+{
+    const uint64_t base = 64; /* rows that the ranges are meant for */
     sgt_lr_range r = sgt_advice_lr(parameters);
-    if (lr < r.low) return -1;
-    return lr > r.high && parameters >= 124000000 / 2;
+    if (lr < r.low * sgt_advice_few_rows(rows, base) * (1 - 1e-9)) return -1;
+    return lr > (rows > base ? sgt_advice_scale_lr(r.high, rows, base) : r.high);
 }
 
 const char *sgt_advice_not_finite(char *buf, size_t n, uint64_t step, double loss, double grad_norm, double lr)

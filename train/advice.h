@@ -5,16 +5,32 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* What AdamW trains models of such a size with, in steps of 64 rows. */
 typedef struct sgt_lr_range {
-    uint64_t parameters; /* the published model nearest in size (by ratio) */
+    uint64_t parameters; /* the published model nearest in size (by ratio); below SGT_LR_SMALLEST the size itself */
     double low, high;
+    double chosen; /* by --lr auto, for 64 rows: the lower end; more for models below SGT_LR_SMALLEST */
 } sgt_lr_range;
 
+#define SGT_LR_SMALLEST 124000000 /* parameters of the smallest published model */
+#define SGT_LR_MOST 0.01 /* no rate above is chosen, or taken to be usual for small models */
+
+/* From SGT_LR_SMALLEST parameters on, what the GPT-2 and GPT-3 papers and their reproductions report. Below, what
+ * tests/data/measure_lr.sh measured (sgt-train(1) has the table): the chosen rate is that of SGT_LR_SMALLEST times the
+ * cube root of how many times smaller the model is, the upper end times the whole of it. */
 sgt_lr_range sgt_advice_lr(uint64_t parameters);
 
-/* -1: lr is below the range of such models, 1: above, 0: neither. Of models under half of the smallest published one
- * none is above: small ones are trained with far higher rates, and nobody has published how high. */
-int sgt_advice_lr_outside(uint64_t parameters, double lr);
+/* The learning rate of --lr auto for steps of `rows` rows: the range's `chosen`, times rows / base for larger steps,
+ * up to SGT_LR_MOST, and times sgt_advice_few_rows for smaller ones. */
+double sgt_advice_auto_lr(uint64_t parameters, uint64_t rows, uint64_t base);
+
+/* (rows / base) to the power of SGT_LR_ROWS_POWER, for rows < base; else 1. Measured with 4 to 64 rows. */
+#define SGT_LR_ROWS_POWER 0.125
+double sgt_advice_few_rows(uint64_t rows, uint64_t base);
+
+/* -1: lr is below what models of this size are trained with, 1: above, 0: neither. Fewer rows than 64 allow lower rates,
+ * as --lr auto takes them, more rows higher ones. */
+int sgt_advice_lr_outside(uint64_t parameters, uint64_t rows, double lr);
 
 /* lr for a step of `rows` rows where it was meant for `base` rows: linear scaling (Goyal et al., 2017). */
 double sgt_advice_scale_lr(double lr, uint64_t rows, uint64_t base);

@@ -179,19 +179,34 @@ int sgt_trainer_decide_model(sgt_trainer *t, sgt_error *err)
     return SGT_OK;
 }
 
+/* How --lr auto came to s->lr: "0.0003 x 128/64 rows per step", "0.00102 for 3.2 million parameters x (8/64 rows per
+ * step)^0.125". */
+static void say_auto_lr(const sgt_trainer *t, uint64_t rows, const sgt_lr_range *range)
+{
+    const sgt_settings *s = t->s;
+    char size[64] = "", power[96];
+    if (range->parameters < SGT_LR_SMALLEST)
+        snprintf(size, sizeof size, " for %.3g million parameters", (double)range->parameters / 1e6);
+    if (rows < s->lr_base_batch)
+        snprintf(power, sizeof power, "(%" PRIu64 "/%" PRIu64 " rows per step)^%g", rows, s->lr_base_batch,
+                 SGT_LR_ROWS_POWER);
+    else
+        snprintf(power, sizeof power, "%" PRIu64 "/%" PRIu64 " rows per step%s", rows, s->lr_base_batch,
+                 s->lr < SGT_LR_MOST ? "" : ", at most 0.01");
+    sgt_say(&t->o->detail, "learning rate %.3g, chosen for you: %.3g%s \u00d7 %s (set it with --lr)", s->lr,
+            range->chosen, size, power);
+}
+
 static void decide_lr(sgt_trainer *t)
 {
     sgt_settings *s = t->s;
     uint64_t rows = s->batch * s->accum;
     uint64_t parameters = sgt_model_parameters(&t->model);
     sgt_lr_range range = sgt_advice_lr(parameters);
-    int outside = sgt_advice_lr_outside(parameters, s->lr);
+    int outside = strcmp(s->optimizer, "adamw") == 0 ? sgt_advice_lr_outside(parameters, rows, s->lr) : 0;
     if (s->lr == SGT_DEFAULT_REAL) {
-        s->lr = sgt_advice_scale_lr(range.low, rows, s->lr_base_batch);
-        sgt_say(&t->o->detail,
-                "lr %.3g: %.3g for models of about %.3g million parameters, for %" PRIu64
-                " rows a step instead of %" PRIu64,
-                s->lr, range.low, (double)range.parameters / 1e6, rows, s->lr_base_batch);
+        s->lr = sgt_advice_auto_lr(parameters, rows, s->lr_base_batch);
+        say_auto_lr(t, rows, &range);
     } else if (s->scale_lr) {
         s->lr = sgt_advice_scale_lr(s->lr, rows, s->lr_base_batch);
         s->scale_lr = 0;

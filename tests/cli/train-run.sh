@@ -97,7 +97,11 @@ stderr_matches '^Epoch 2, Loss: [0-9.]+, [0-9.]+ s$'
 
 # a rate outside the range of such models
 run 0 sgt-train $small --lr 1e-5 --steps 1 --run low
-stderr_has 'lr 1e-05 is below what models of about 124 million parameters are trained with (0.0003 to 0.0006)'
+stderr_has 'lr 1e-05 is below what models of about 0.0238 million parameters are trained with (0.0003 to 0.01)'
+run 0 sgt-train $small --lr 0.1 --steps 1 --run high
+stderr_has 'lr 0.1 is above what models of about 0.0238 million parameters are trained with (0.0003 to 0.01)'
+run 0 sgt-train $small --lr 0.1 --steps 1 --optimizer sgd --run sgd
+! grep -q 'million parameters are' .stderr || fail 'these are no rates of SGD'
 
 # a loss that is no number: one line of advice, --quiet or not, and a log that is JSON still
 validation d
@@ -118,7 +122,12 @@ rm d/val_000000.bin
 
 # lr by size and rows, and scaled
 run 0 sgt-train $small --lr auto --steps 1 --run auto --verbose
-stderr_has 'sgt-train: lr 9.37e-06: 0.0003 for models of about 124 million parameters, for 2 rows a step instead of 64'
+stderr_has 'sgt-train: learning rate 0.0011, chosen for you: 0.00169 for 0.0238 million parameters × (2/64 rows per '\
+'step)^0.125 (set it with --lr)'
+run 0 sgt-train $small --lr auto --lr-base-batch 1 --steps 1 --run auto2 --verbose
+stderr_has 'learning rate 0.00339, chosen for you: 0.00169 for 0.0238 million parameters × 2/1 rows per step (set it with'
+run 0 sgt-train $small --lr auto --lr-base-batch 1 --grad-accum 16 --steps 1 --run auto3 --verbose
+stderr_has 'learning rate 0.01, chosen for you: 0.00169 for 0.0238 million parameters × 32/1 rows per step, at most 0.01 '
 run 0 sgt-train $small --lr 3e-4 --scale-lr --lr-base-batch 1 --grad-accum 16 --steps 1 --run scaled
 stderr_has 'Scaled learning rate: 0.00960'
 

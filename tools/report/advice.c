@@ -26,14 +26,13 @@ static void say(report_run *r, const char *fmt, ...)
     va_end(args);
 }
 
-/* Of a rate that was chosen by the table itself nothing is to be said. */
+/* The ranges are AdamW's. */
 static void about_rate(report_run *r)
 {
     const sgt_settings *s = &r->settings;
     sgt_lr_range range = sgt_advice_lr(r->parameters);
-    int outside = sgt_advice_lr_outside(r->parameters, s->lr);
-    double chosen = sgt_advice_scale_lr(range.low, s->batch * s->accum, s->lr_base_batch);
-    if (!outside || fabs(s->lr / chosen - 1) < 1e-3) return;
+    int outside = sgt_advice_lr_outside(r->parameters, s->batch * s->accum, s->lr);
+    if (!outside || strcmp(s->optimizer, "adamw") != 0) return;
     say(r, "lr %.3g is %s what models of about %.3g million parameters are trained with (%.3g to %.3g)", s->lr,
         outside < 0 ? "below" : "above", (double)range.parameters / 1e6, range.low, range.high);
 }
