@@ -3,13 +3,11 @@
  * tokens over sum of bytes); how far single places lie from it says how far it may be off. */
 #include "dry_run.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -21,6 +19,7 @@
 #include "options.h"
 #include "parts/parts.h"
 #include "shards/shard.h"
+#include "space.h"
 #include "vocab/vocab.h"
 
 #define PLACES 256
@@ -400,22 +399,6 @@ static int estimate_disk(dry_run *d, sgt_error *err)
     return SGT_OK;
 }
 
-/* Of the file system that OUT is on, or will be. */
-static uint64_t free_at(const char *out)
-{
-    struct statvfs f;
-    char *path = out && *out ? strdup(out) : NULL;
-    uint64_t n = SGT_NOT_KNOWN;
-    while (path && statvfs(path, &f) < 0 && errno == ENOENT) {
-        char *slash = strrchr(path, '/');
-        if (slash && slash > path) *slash = 0; /* "out/" becomes "out" first */
-        else memcpy(path, slash ? "/" : ".", 2);
-    }
-    if (path && statvfs(path, &f) == 0) n = (uint64_t)f.f_bavail * f.f_frsize;
-    free(path);
-    return n;
-}
-
 /* Reading, which one thread does at a time, and encoding go on side by side. */
 static void estimate_time(dry_run *d)
 {
@@ -434,12 +417,28 @@ static int look(dry_run *d, sgt_error *err)
         (rc = take_samples(d, &exact, err)) < 0)
         return rc;
     d->r->files = c->count;
+    d->r->skipped = c->skipped;
     d->r->bytes = c->bytes;
     d->r->samples = d->count;
     estimate_tokens(d, exact);
     estimate_time(d);
-    d->r->disk_free = free_at(d->o.out);
+    d->r->disk_free = sgt_space_free(d->o.out);
+    d->r->disk_there = sgt_space_used(d->o.out);
     return estimate_disk(d, err);
+}
+
+int sgt_dry_run_corpus(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v, sgt_dry_run_result *r,
+                       sgt_error *err)
+{
+    *r = (sgt_dry_run_result){0};
+    dry_run d = {.corpus = c, .vocab = v, .o = *o, .r = r};
+    d.o.skip_bad = 1;
+    if (d.o.invalid_utf8 == SGT_INVALID_FAIL) d.o.invalid_utf8 = SGT_INVALID_KEEP;
+    int rc = look(&d, err);
+    sgt_encoder_free(d.encoder);
+    sgt_unit_free(&d.unit);
+    free(d.samples);
+    return rc;
 }
 
 int sgt_dry_run(const sgt_tokenize_options *o, sgt_dry_run_result *r, sgt_error *err)
@@ -451,15 +450,7 @@ int sgt_dry_run(const sgt_tokenize_options *o, sgt_dry_run_result *r, sgt_error 
     if (rc < 0) return rc;
     if ((rc = sgt_corpus_of(&c, o, err)) == 0 && c->stream)
         rc = sgt_fail(err, SGT_EUSAGE, "standard input (-) cannot be read twice: a dry run would leave nothing of it");
-    if (!rc && (rc = sgt_vocab_of(&v, o, err)) == 0) {
-        dry_run d = {.corpus = c, .vocab = v, .o = *o, .r = r};
-        d.o.skip_bad = 1;
-        if (d.o.invalid_utf8 == SGT_INVALID_FAIL) d.o.invalid_utf8 = SGT_INVALID_KEEP;
-        rc = look(&d, err);
-        sgt_encoder_free(d.encoder);
-        sgt_unit_free(&d.unit);
-        free(d.samples);
-    }
+    if (!rc && (rc = sgt_vocab_of(&v, o, err)) == 0) rc = sgt_dry_run_corpus(o, c, v, r, err);
     sgt_vocab_free(v);
     sgt_corpus_free(c);
     return rc;

@@ -14,12 +14,14 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "input/corpus.h"
 #include "sgt_tokenize.h"
 
 #define SGT_NOT_KNOWN UINT64_MAX
 
 typedef struct sgt_dry_run_result {
     uint64_t files, bytes;       /* of the inputs, as they lie on disk */
+    uint64_t skipped;            /* files left out because they are not text */
     uint64_t documents;          /* a file of text is one: these are counted; those of JSONL are estimated ... */
     int documents_exact;         /* ... unless all was read */
     uint64_t tokens;             /* before duplicates are left out; an end of text for each document among them */
@@ -30,11 +32,16 @@ typedef struct sgt_dry_run_result {
     uint64_t shards, disk;       /* bytes of OUT when it is complete */
     uint64_t disk_meanwhile;     /* beside it until then: parts of ranks, of --shuffle or of --dedup */
     uint64_t disk_free;          /* there, for this user; SGT_NOT_KNOWN where OUT is not said */
+    uint64_t disk_there;         /* bytes of OUT that lie there already, from an earlier run */
     double seconds;              /* on this machine, as fast as the samples went */
 } sgt_dry_run_result;
 
 /* o as for sgt_tokenize, but out may be NULL. Lines of JSONL that sgt_tokenize would stop at are counted. Standard
  * input is refused: what was looked at would be gone. */
 int sgt_dry_run(const sgt_tokenize_options *o, sgt_dry_run_result *r, sgt_error *err);
+
+/* The same with inputs that are listed and a vocabulary that is loaded: no standard input among them. */
+int sgt_dry_run_corpus(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v, sgt_dry_run_result *r,
+                       sgt_error *err);
 
 #endif

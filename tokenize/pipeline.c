@@ -19,11 +19,13 @@
 #include "input/unit.h"
 #include "options.h"
 #include "out/out.h"
+#include "out/out_compare.h"
 #include "out/record.h"
 #include "parts/parts.h"
 #include "pipeline.h"
 #include "shards/json_dumps.h"
 #include "shards/shard.h"
+#include "space.h"
 #include "vocab/vocab.h"
 
 #define PIECE ((size_t)256 << 10) /* bytes of text in a unit: with its ids it stays in L2 */
@@ -235,8 +237,9 @@ uint64_t sgt_pipeline_shard_tokens(const sgt_tokenize_options *o)
     return o->shard_tokens ? o->shard_tokens : SHARD_TOKENS;
 }
 
-/* What changes bytes, as JSON; --split as a percentage with the 15 digits that a double holds for sure. malloc'd. */
-static char *options_json(const sgt_tokenize_options *o, const sgt_vocab *v)
+/* What changes bytes, as JSON; --split as a percentage with the 15 digits that a double holds for sure. as_before: as
+ * it was written before there was --binary. malloc'd. */
+static char *options_json(const sgt_tokenize_options *o, const sgt_vocab *v, int as_before)
 {
     static const char *const formats[] = {"auto", "text", "jsonl"}, *const invalid[] = {"keep", "replace", "fail"};
     char split[40] = "none";
@@ -245,7 +248,9 @@ static char *options_json(const sgt_tokenize_options *o, const sgt_vocab *v)
                           formats[o->format], "field", o->field ? o->field : "text", "skip_bad", o->skip_bad, "split",
                           split, "shard_tokens", (json_int_t)sgt_pipeline_shard_tokens(o), "special",
                           o->special_eot ? "eot" : "none", "invalid_utf8", invalid[o->invalid_utf8]);
+    const char *binary = o->binary == SGT_BINARY_KEEP ? "keep" : "skip";
     int bad = 0; /* out of memory: an option left out would make OUT a set of other options */
+    if (!as_before) bad |= json_object_set_new(j, "binary", json_string(binary));
     if (sgt_vocab_normalizes(v))
         bad |= json_object_set_new(j, "normalize", json_string(v->normalize == SGT_NORMALIZE_NFC ? "nfc" : "nfkc"));
     if (v->file && v->file->rule) bad |= json_object_set_new(j, "pattern", json_string(v->file->rule));
@@ -291,6 +296,7 @@ void sgt_pipeline_result(sgt_tokenize_result *r, const sgt_manifest *m)
     r->bad_lines = m->bad_lines;
     r->duplicates = m->duplicates;
     r->lone_surrogates = m->lone_surrogates;
+    r->skipped = m->skipped;
     r->shards = m->count;
     for (size_t i = 0; i < m->count; i++)
         *(strcmp(m->shards[i].split, "val") ? &r->train_tokens : &r->val_tokens) += m->shards[i].tokens;
@@ -351,29 +357,61 @@ int sgt_pipeline_make(const sgt_tokenize_options *o, const sgt_corpus *c, const 
     return rc;
 }
 
-static int tokenize_into(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v,
+static int tokenize_into(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v, int as_before,
                          sgt_tokenize_result *result, sgt_error *err)
 {
-    char *options = options_json(o, v);
+    char *options = options_json(o, v, as_before);
     if (!options) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", o->out);
-    int rc = (sgt_parts_wanted(o) ? sgt_parts_make : sgt_pipeline_make)(o, c, v, options, result, err);
+    int rc = sgt_space_check(o, c, v, err);
+    if (!rc) rc = (sgt_parts_wanted(o) ? sgt_parts_make : sgt_pipeline_make)(o, c, v, options, result, err);
     free(options);
     return rc;
 }
+
+/* Whether OUT is complete as it was made before there was --binary: then --force does not replace it. */
+static int is_complete_as_before(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v)
+{
+    char *options = options_json(o, v, 1);
+    const sgt_out_request r = {.path = o->out, .corpus = c, .vocab = v, .options = options};
+    int complete = options && sgt_out_is_complete(&r, NULL) == 1;
+    free(options);
+    return complete;
+}
+
+/* The corpus. *as_before: OUT was begun before there were --binary and --hidden, when all files were read and no file
+ * was chosen for validation; it is finished as it was begun. */
+static int list_inputs(sgt_corpus **c, const sgt_tokenize_options *o, const sgt_vocab *v, int *as_before,
+                       sgt_error *err)
+{
+    sgt_tokenize_options before = *o;
+    before.binary = SGT_BINARY_KEEP;
+    before.hidden = 1;
+    *as_before = o->binary != SGT_BINARY_SKIP && sgt_out_predates(o->out, "binary");
+    int rc = sgt_corpus_of(c, *as_before ? &before : o, err);
+    if (!rc && *as_before && o->force && !is_complete_as_before(o, *c, v)) {
+        sgt_corpus_free(*c);
+        *c = NULL;
+        *as_before = 0;
+        rc = sgt_corpus_of(c, o, err);
+    }
+    if (!rc && !*as_before) sgt_text_feed_choose(*c, o->val_fraction);
+    return rc;
+}
+
 
 int sgt_tokenize(const sgt_tokenize_options *o, sgt_tokenize_result *result, sgt_error *err)
 {
     sgt_vocab *v = NULL;
     sgt_corpus *c = NULL;
     sgt_tokenize_result ignored;
-    int rc = sgt_tokenize_options_check_out(o, err);
+    int as_before, rc = sgt_tokenize_options_check_out(o, err);
     if (!result) result = &ignored;
     *result = (sgt_tokenize_result){0};
     if (rc < 0) return rc;
     double began = sgt_now();
-    if ((rc = sgt_vocab_of(&v, o, err)) == 0 && (rc = sgt_corpus_of(&c, o, err)) == 0) {
+    if ((rc = sgt_vocab_of(&v, o, err)) == 0 && (rc = list_inputs(&c, o, v, &as_before, err)) == 0) {
         notice_names(o, c);
-        rc = tokenize_into(o, c, v, result, err);
+        rc = tokenize_into(o, c, v, as_before, result, err);
     }
     sgt_vocab_free(v);
     sgt_corpus_free(c);

@@ -113,6 +113,14 @@ typedef enum sgt_invalid_utf8 {
     SGT_INVALID_FAIL     /* SGT_EFORMAT, naming the file and the offset */
 } sgt_invalid_utf8;
 
+/* Files that are not text: those that begin with a known magic number (PDF, ELF, PNG, JPEG, ZIP, Parquet) or UTF-16's
+ * byte order mark, or hold a NUL byte as well as bytes that are not UTF-8 in their first 64 KiB (binary.h). */
+typedef enum sgt_binary_files {
+    SGT_BINARY_DEFAULT, /* skip; but an OUT made before there was a choice is completed as it was begun: keep */
+    SGT_BINARY_SKIP,    /* left out with a notice, and counted; as an INPUT itself, SGT_EFORMAT */
+    SGT_BINARY_KEEP     /* read like text */
+} sgt_binary_files;
+
 /* The other processes that fill the same OUT: see sgt_tokenize. */
 typedef struct sgt_tokenize_ranks {
     uint32_t rank, size; /* this one, from 0; how many, 0 or 1: alone */
@@ -129,7 +137,8 @@ typedef struct sgt_tokenize_options {
     const char *vocab;            /* as sgt_vocab_load has it; NULL: GPT-2's */
     const char *rule;             /* likewise: a pattern to split by. Documents are not cut then, but whole in memory */
     sgt_normalize normalize;      /* each document's text, before it is split. GPT-2 itself does no such thing */
-    double val_fraction;          /* of documents set aside as the val split, by a hash of path and position; 0: none */
+    double val_fraction;          /* of documents set aside as the val split, by a hash of path and position; 0: none.
+                                   * Of two or more files of text at least one is: that with the smallest hash */
     uint64_t shard_tokens;        /* default 100,000,000; at most 2,147,483,647 */
     int threads;                  /* at most 1,024; default: the cores at hand */
     size_t piece_bytes;           /* threads take work in pieces of about so many; default 256 KiB; changes no output */
@@ -150,7 +159,9 @@ typedef struct sgt_tokenize_options {
     /* Called now and then, from one thread at a time: bytes of the inputs done and in all (0: not known), tokens. */
     void (*progress)(void *ctx, uint64_t bytes_done, uint64_t bytes_total, uint64_t tokens);
     void *progress_ctx;
-    uint64_t reserved[8];         /* 0. Fields to come take their place, here and below: no struct changes its size */
+    sgt_binary_files binary;      /* files that are not text */
+    int hidden;                   /* read names that begin with a dot, below a folder too; default: they are left out */
+    uint64_t reserved[7];         /* 0. Fields to come take their place, here and below: no struct changes its size */
 } sgt_tokenize_options;
 
 typedef struct sgt_tokenize_result {
@@ -164,7 +175,8 @@ typedef struct sgt_tokenize_result {
     uint32_t waiting; /* parts of other ranks that are not whole yet: the rest counts ours */
     int already_done; /* OUT was complete from the same command: nothing was written */
     double seconds;
-    uint64_t reserved[6];
+    uint64_t skipped; /* files left out because they are not text */
+    uint64_t reserved[5];
 } sgt_tokenize_result;
 
 /* Inputs → OUT: shards in the format that sgt_loader.h reads, documents' offsets, manifest.json, sources.jsonl and
@@ -172,9 +184,9 @@ typedef struct sgt_tokenize_result {
  * with the bytes of an undisturbed one. Any number of calls at once, each on an OUT of its own; result and err may be
  * NULL.
  *
- * Inputs are all looked at before anything is written. Folders are walked in byte order of the path, hidden files
- * and the targets of symbolic links included. Errors that name the path: one that is missing or may not be read, a
- * folder without a file, a link that leads nowhere or back to a folder it lies in, an INPUT that is OUT or lies in
+ * Inputs are all looked at before anything is written. Folders are walked in byte order of the path, the targets
+ * of symbolic links included; names that begin with a dot are left out unless `hidden`, and files that are not text as
+ * `binary` says. Errors that name the path: one that is missing or may not be read, a folder without a file, a link that leads nowhere or back to a folder it lies in, an INPUT that is OUT or lies in
  * it (below an INPUT, OUT is passed over), a file whose size changes between listing and reading, or its size or
  * time stamp while it is read. Names may hold any bytes. An OUT made by other options or from inputs whose paths or
  * sizes differ, one that another run is writing, and a folder that holds anything else are refused and left as they
@@ -198,13 +210,14 @@ typedef struct sgt_train_result {
     uint64_t files, documents, bytes, invalid_utf8;
     uint64_t pieces, distinct; /* that the text was split into; of them, different ones */
     double seconds;
-    uint64_t reserved[4];
+    uint64_t skipped; /* files left out because they are not text */
+    uint64_t reserved[3];
 } sgt_train_result;
 
 /* A byte-level BPE of `size` tokens (257 to 65,536) from o's inputs: 0 is <|endoftext|>, 1 to 256 the bytes, then a
  * token for each merge; the ids and merges that Hugging Face's BpeTrainer comes to on the same pieces (merges.h). Of
  * *o count inputs, format, field, skip_bad, rule, normalize, special_eot (a literal <|endoftext|> parts what stands on
- * its sides; otherwise it is text), invalid_utf8, threads, notice, stop and progress; `out` is where sgt_vocab_save is
+ * its sides; otherwise it is text), invalid_utf8, binary, hidden, threads, notice, stop and progress; `out` is where sgt_vocab_save is
  * to write: it is never read, and must be empty unless `force`. The same for any number of threads. Memory: all
  * distinct pieces of the text, some 40 bytes for each of their bytes. *vocab is the caller's; result and err may be
  * NULL; failures are those of sgt_tokenize, and SGT_EUNSUPPORTED for more than 2^32 different pieces. */

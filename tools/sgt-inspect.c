@@ -27,7 +27,7 @@ static const sgt_option table[] = {
      .help = "print the text of these tokens, counted over all shards in order"},
     {"batch", 0, SGT_OPT_TEXT, &o.batch, "K[:N]", .help = "show N batches from batch K: what the trainer would see"},
     {"split", 0, SGT_OPT_CHOICE, &o.split, "train|val", "these shards alone", .def = "all; train for --batch"},
-    {"raw", 0, SGT_OPT_FLAG, &o.raw, NULL, .help = "shards have no header (nanoGPT's)"},
+    {"raw", 0, SGT_OPT_FLAG, &o.raw, NULL, .help = "shards have no header (nanoGPT's), whatever their names"},
     {"threads", 't', SGT_OPT_COUNT, &o.threads, "N", "shards that --verify reads side by side",
      .def = "the cores at hand", .min = 1, .max = 1024, .given = &threads_given},
     {.name = "Several sets"},
@@ -137,6 +137,13 @@ static int inspect_shards(sgt_error *err)
     return rc;
 }
 
+/* --batch leaves the reading to the loader, which believes in any file. */
+static int is_unknown_file(const char *path, sgt_error *err)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode) && inspect_known(path, err) < 0;
+}
+
 static int run_one(int mix, sgt_error *err)
 {
     kind k = KIND_SHARDS;
@@ -147,6 +154,7 @@ static int run_one(int mix, sgt_error *err)
                         o.path, k == KIND_RUN ? "run" : "checkpoint");
     if (k == KIND_RUN) return inspect_run(&o, err);
     if (k == KIND_CHECKPOINT) return inspect_checkpoint(&o, err);
+    if (o.batch && !mix && !o.raw && is_unknown_file(o.path, err)) return err->code;
     return o.batch ? inspect_batches(&o, err) : inspect_shards(err);
 }
 

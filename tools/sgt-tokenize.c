@@ -19,12 +19,12 @@
 #include "tools/tokenize/train_vocab.h"
 
 static struct {
-    const char *vocab, *pattern, *format, *field, *special, *invalid_utf8, *normalize, *cpu;
+    const char *vocab, *pattern, *format, *field, *special, *invalid_utf8, *normalize, *binary, *cpu;
     double split;
     sgt_option_list filters;
     uint64_t shard_tokens, shuffle_seed, threads, rank, ranks, train_vocab;
     int shuffle, rank_given, ranks_given, vocab_given, split_given, shard_tokens_given;
-    int dedup, skip_bad, force, dry_run, json, quiet;
+    int dedup, hidden, skip_bad, force, dry_run, json, quiet;
 } o = {.vocab = "gpt2",
        .format = "auto",
        .field = "text",
@@ -42,6 +42,10 @@ static const sgt_option table[] = {
     {"skip-bad", 0, SGT_OPT_FLAG, &o.skip_bad, .help = "leave out and count lines of JSONL without such a string"},
     {"invalid-utf8", 0, SGT_OPT_CHOICE, &o.invalid_utf8, "keep|replace|fail",
      "bytes that are not UTF-8: kept as they are, replaced by U+FFFD, or an error", .def = "keep"},
+    {"binary", 0, SGT_OPT_CHOICE, &o.binary, "skip|keep",
+     "files that are not text (PDF, pictures, programs, archives, UTF-16): left out and counted, or read byte for byte",
+     .def = "skip"},
+    {"hidden", 0, SGT_OPT_FLAG, &o.hidden, .help = "read files and folders below INPUT whose names begin with a dot, too"},
     {"filter", 0, SGT_OPT_LIST, &o.filters, "EXT=COMMAND",
      .help = "read such files through a command's output; EXT=jsonl:COMMAND where that is JSONL"},
     {"special", 0, SGT_OPT_CHOICE, &o.special, "none|eot",
@@ -122,11 +126,12 @@ static double mb_per_s(const sgt_tokenize_result *r)
 
 static int print_json(const sgt_tokenize_result *r)
 {
-    json_t *j = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:b}", "tokens",
+    json_t *j = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:b}", "tokens",
                           (json_int_t)r->tokens, "documents", (json_int_t)r->documents, "bytes", (json_int_t)r->bytes,
                           "files", (json_int_t)r->files, "invalid_utf8", (json_int_t)r->invalid_utf8, "bad_lines",
                           (json_int_t)r->bad_lines, "lone_surrogates", (json_int_t)r->lone_surrogates, "duplicates",
-                          (json_int_t)r->duplicates, "seconds", r->seconds, "mb_per_s", mb_per_s(r), "shards",
+                          (json_int_t)r->duplicates, "skipped", (json_int_t)r->skipped, "bytes_read",
+                          (json_int_t)r->bytes_read, "seconds", r->seconds, "mb_per_s", mb_per_s(r), "shards",
                           (json_int_t)r->shards, "train_tokens", (json_int_t)r->train_tokens, "val_tokens",
                           (json_int_t)r->val_tokens, "already_done", r->already_done);
     char *text = j ? sgt_json_dumps(j, JSON_REAL_PRECISION(6)) : NULL;
@@ -136,48 +141,62 @@ static int print_json(const sgt_tokenize_result *r)
     return text ? 0 : -1;
 }
 
-/* "1 file", "1,234 files", after `before`. */
-static void print_count(const char *before, uint64_t n, const char *what)
+static void print_things(const char *before, uint64_t n, const char *singular, const char *plural, const char *after)
 {
-    char count[40];
-    printf("%s%s %s%s", before, sgt_format_count(count, sizeof count, n), what, n == 1 ? "" : "s");
+    char text[80];
+    printf("%s%s%s", before, sgt_format_things(text, sizeof text, n, singular, plural), after);
+}
+
+/* "24 B of text in 4 files, 3 ms, 8.00 kB/s"; of a run that went on with an earlier one, its own part as well. */
+static void print_work(const sgt_tokenize_result *r)
+{
+    char bytes[40], here[40], before[40], time[40], rate[40];
+    printf("%s of text in ", sgt_format_bytes(bytes, sizeof bytes, r->bytes));
+    print_things("", r->files, "file", "files", "");
+    if (r->bytes_read < r->bytes)
+        printf(": %s there already, %s in this run",
+               sgt_format_bytes(before, sizeof before, r->bytes - r->bytes_read),
+               sgt_format_bytes(here, sizeof here, r->bytes_read));
+    printf(", %s", sgt_format_duration(time, sizeof time, r->seconds));
+    if (r->bytes_read) printf(", %s", sgt_format_rate(rate, sizeof rate, 1e6 * mb_per_s(r), "B/s"));
+    printf("\n");
+}
+
+/* Why --split gave nothing, and what would. */
+static void print_no_validation(const sgt_tokenize_result *r)
+{
+    char count[80];
+    if (r->documents == 1) {
+        printf("No document fell into the validation split: there is only one, and it is not cut.\n");
+        return;
+    }
+    printf("No document fell into the validation split: with %s, %g %% may pick none. Try --split %d%%.\n",
+           sgt_format_things(count, sizeof count, r->documents, "document", "documents"), 100 * o.split,
+           o.split < .2 ? 20 : 50);
 }
 
 static void print_summary(const char *out, const sgt_tokenize_result *r)
 {
-    char a[40], b[40], shown[1024];
+    char train[40], shown[1024];
     printf("%s: ", sgt_printable(shown, sizeof shown, out));
-    print_count("", r->tokens, "token");
-    print_count(", ", r->documents, "document");
-    print_count(", ", r->shards, "shard");
-    if (r->val_tokens)
-        printf("; train %s, val %s tokens", sgt_format_count(a, sizeof a, r->train_tokens),
-               sgt_format_count(b, sizeof b, r->val_tokens));
-    if (r->already_done) {
-        printf("; complete already, nothing was done\n");
-    } else {
-        printf("\n%s of text in ", sgt_format_bytes(a, sizeof a, r->bytes));
-        print_count("", r->files, "file");
-        printf(", %.2f s, %s\n", r->seconds, sgt_format_rate(b, sizeof b, 1e6 * mb_per_s(r), "B/s"));
+    print_things("", r->tokens, "token", "tokens", "");
+    print_things(", ", r->documents, "document", "documents", "");
+    print_things(", ", r->shards, "shard", "shards", "");
+    if (r->val_tokens) {
+        printf("; train %s", sgt_format_count(train, sizeof train, r->train_tokens));
+        print_things(", val ", r->val_tokens, "token", "tokens", "");
     }
-    if (r->duplicates) {
-        print_count("", r->duplicates, "duplicate");
-        printf(" left out\n");
-    }
-    if (r->bad_lines) {
-        print_count("", r->bad_lines, "bad line");
-        printf(" of JSONL left out\n");
-    }
-    if (r->lone_surrogates) {
-        print_count("", r->lone_surrogates, "lone surrogate");
-        printf(" in JSONL, now U+FFFD\n");
-    }
-    if (o.split > 0 && r->documents && !r->val_tokens)
-        printf("no document for validation: --split takes whole ones, by a hash of their path, and few may give "
-               "none\n");
+    printf(r->already_done ? "; complete already, nothing was done\n" : "\n");
+    if (!r->already_done) print_work(r);
+    if (r->skipped) print_things("", r->skipped, "file", "files", " skipped: not UTF-8 text (see --binary)\n");
+    if (r->duplicates) print_things("", r->duplicates, "duplicate", "duplicates", " left out\n");
+    if (r->bad_lines) print_things("", r->bad_lines, "bad line", "bad lines", " of JSONL left out\n");
+    if (r->lone_surrogates)
+        print_things("", r->lone_surrogates, "lone surrogate", "lone surrogates", " in JSONL, now U+FFFD\n");
+    if (o.split > 0 && r->documents && !r->val_tokens) print_no_validation(r);
     if (!r->invalid_utf8) return;
-    print_count("", r->invalid_utf8, "place");
-    printf(" not UTF-8, %s; manifest.json names the first\n",
+    print_things("", r->invalid_utf8, "place", "places", " not UTF-8, ");
+    printf("%s; manifest.json names the first\n",
            !strcmp(o.invalid_utf8, "replace") ? "replaced by U+FFFD" : "kept byte for byte (see --invalid-utf8)");
 }
 
@@ -198,6 +217,12 @@ static sgt_invalid_utf8 invalid_utf8(void)
 {
     if (!strcmp(o.invalid_utf8, "fail")) return SGT_INVALID_FAIL;
     return !strcmp(o.invalid_utf8, "replace") ? SGT_INVALID_REPLACE : SGT_INVALID_KEEP;
+}
+
+static sgt_binary_files binary(void)
+{
+    if (!o.binary) return SGT_BINARY_DEFAULT;
+    return !strcmp(o.binary, "keep") ? SGT_BINARY_KEEP : SGT_BINARY_SKIP;
 }
 
 /* ---- ranks ---- */
@@ -351,7 +376,8 @@ int main(int argc, char **argv)
         .shard_tokens = o.shard_tokens, .threads = (int)o.threads,
         .format = format(), .field = o.field, .skip_bad = o.skip_bad,
         .filters = o.filters.items, .filter_count = o.filters.count,
-        .special_eot = !strcmp(o.special, "eot"), .invalid_utf8 = invalid_utf8(), .force = o.force,
+        .special_eot = !strcmp(o.special, "eot"), .invalid_utf8 = invalid_utf8(), .binary = binary(),
+        .hidden = o.hidden, .force = o.force,
         .stop = stop, .progress = show_progress};
     if (o.dry_run) return dry_run(&options, (const char *const *)(argv + first), (size_t)count);
     return o.train_vocab ? train(&options) : tokenize(&options);

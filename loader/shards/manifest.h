@@ -28,6 +28,7 @@ typedef struct sgt_manifest {
     uint64_t invalid_utf8;                    /* maximal ill-formed subparts met */
     uint64_t bad_lines, lone_surrogates;      /* of JSONL: lines left out, half escapes; not written where 0 */
     uint64_t duplicates;                      /* documents left out; not written where 0 */
+    uint64_t skipped;                         /* files left out because they are not text; not written where 0 */
     char *invalid;                            /* JSON array text: the first of them, {path, offset}; NULL: none */
 } sgt_manifest;
 

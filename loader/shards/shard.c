@@ -14,7 +14,6 @@
 #include "shards/megatron.h"
 
 #define REVISION 1
-#define LLMC_WIDE 20240801 /* Llama 3's ids, which have 32 bits */
 #define VERIFY_BYTES ((size_t)1 << 18) /* a read of sgt_shard_verify: it is still in L2 when it is looked at */
 #define VERIFY_AHEAD ((uint64_t)8 << 20) /* what the disk is asked for meanwhile */
 
@@ -70,7 +69,7 @@ static int foreign_header(sgt_shard_header *h, uint64_t size, uint32_t magic, co
 {
     int beside = sgt_megatron_beside(path, err), rc;
     if (beside < 0) return beside;
-    if (!beside && magic == LLMC_WIDE)
+    if (!beside && magic == SGT_SHARD_LLMC_WIDE)
         return sgt_fail(err, SGT_EUNSUPPORTED,
                         "%s: at byte 0: magic number %" PRIu32 ", llm.c's for 32-bit tokens: sgt reads 16-bit ones",
                         path, magic);

@@ -25,6 +25,7 @@ extern "C" {
 #endif
 
 #define SGT_SHARD_MAGIC 20240520
+#define SGT_SHARD_LLMC_WIDE 20240801 /* llm.c's for Llama 3's ids, which have 32 bits: not read */
 #define SGT_SHARD_HEADER 1024 /* bytes */
 #define SGT_SHARD_MAX_TOKENS 2147483647u
 

@@ -9,15 +9,15 @@ mkdir -p in/sub
 printf 'Hello world' > in/b.txt
 printf 'hello hello' > in/sub/a.txt
 : > in/a.txt # empty: the end-of-text id alone
-printf ' x' > in/.hidden
-touch -d @1700000000 in/.hidden in/a.txt in/b.txt in/sub/a.txt
+printf ' x' > in/First
+touch -d @1700000000 in/First in/a.txt in/b.txt in/sub/a.txt
 
 # The main form: a summary on stdout, nothing on stderr, these files and no others.
 run 0 sgt-tokenize in/ out/
 stderr_is ''
 stdout_lines 2
 stdout_has 'out/: 9 tokens, 4 documents, 1 shard'
-stdout_matches '^24 B of text in 4 files, [0-9]+\.[0-9]{2} s, [0-9.]+ [kMG]?B/s$'
+stdout_matches '^24 B of text in 4 files, ([0-9]+ m|[0-9.]+ )s, [0-9.]+ [kMG]?B/s$'
 [ "$(ls -A out | paste -sd' ')" = 'manifest.json sources.jsonl tokenizer.json train_000000.bin train_000000.idx' ] ||
     fail "OUT holds $(ls -A out | paste -sd' ')"
 
@@ -28,7 +28,7 @@ stdout_matches '^24 B of text in 4 files, [0-9]+\.[0-9]{2} s, [0-9.]+ [kMG]?B/s$
 words=$(for i in 0 1 2 3 4 5; do word out/train_000000.bin $i; done | xargs)
 [ "$words" = '20240520 1 9 1 50257 50256' ] || fail "header words: $words"
 cat > want.jsonl << 'END'
-{"path": ".hidden", "size": 2, "mtime": 1700000000, "documents": 1, "bytes": 2, "tokens": 2}
+{"path": "First", "size": 2, "mtime": 1700000000, "documents": 1, "bytes": 2, "tokens": 2}
 {"path": "a.txt", "size": 0, "mtime": 1700000000, "documents": 1, "bytes": 0, "tokens": 1}
 {"path": "b.txt", "size": 11, "mtime": 1700000000, "documents": 1, "bytes": 11, "tokens": 3}
 {"path": "sub/a.txt", "size": 11, "mtime": 1700000000, "documents": 1, "bytes": 11, "tokens": 3}
@@ -94,9 +94,26 @@ cmp -s -n $((2 * n / 8)) split/val_000000.bin split2/val_000000.bin -i 1024 || f
 run 0 sgt-tokenize --split 100% in all-val
 stdout_has 'train 0, val 9 tokens'
 absent all-val/train_000000.bin
-run 0 sgt-tokenize --split 1% in no-val
-stdout_has 'no document for validation: --split takes whole ones, by a hash of their path, and few may give none'
+# where the hash picks none of several files, the one with the smallest hash is set aside, in any order and in parts too
+mkdir few
+for i in 1 2 3 4 5 6 7 8 9; do echo "number $i" > few/$i; done
+run 0 sgt-tokenize --split 5% few one-val
+stdout_matches '^one-val: 36 tokens, 9 documents, 2 shards; train 32, val 4 tokens$'
+run 0 sgt-tokenize --split 5% few/9 few/8 few/7 few/6 few/5 few/4 few/3 few/2 few/1 one-val2
+same one-val/val_000000.bin one-val2/val_000000.bin
+run 0 sgt-tokenize --split 5% --shuffle 7 few one-val3
+same one-val/val_000000.bin one-val3/val_000000.bin
+for rank in 0 1 2; do run 0 sgt-tokenize --quiet --rank $rank --ranks 3 --split 5% few one-val4; done
+same_folders one-val one-val4
+# JSONL and streams are split in one pass: they are told what to do
+run 0 sgt-tokenize --split 1% in/b.txt no-val
+stdout_has 'No document fell into the validation split: there is only one, and it is not cut.'
 absent no-val/val_000000.bin
+printf '{"text": "a"}\n{"text": "b"}\n' > two.jsonl
+run 0 sgt-tokenize --split 1% two.jsonl no-val2
+stdout_has 'No document fell into the validation split: with 2 documents, 1 % may pick none. Try --split 20%.'
+run 0 sgt-tokenize --split 2.5% --format jsonl - no-val3 < two.jsonl
+stdout_has 'No document fell into the validation split: with 2 documents, 2.5 % may pick none. Try --split 20%.'
 
 # Any number of threads, the same bytes.
 mkdir code

@@ -55,7 +55,7 @@ absent new
 stdout_matches '^inputs      [0-9.]+ KiB in [0-9]+ files, [0-9]+ documents$'
 stdout_matches '^tokens      [0-9,]+$'
 stdout_matches '^disk        [0-9.]+ MiB in 1 shard, [0-9.]+ [KMGT]iB free there$'
-stdout_matches '^time        about [0-9.]+ s on this machine, [0-9]+ threads?$'
+stdout_matches '^time        about ([0-9]+ m|[0-9.]+ )s on this machine, [0-9]+ threads?$'
 stdout_has 'in samples  1 place not UTF-8'
 run 0 sgt-tokenize --dry-run few
 stdout_matches '^disk        [0-9.]+ MiB in 1 shard$'

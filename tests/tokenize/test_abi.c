@@ -15,12 +15,15 @@ _Static_assert(offsetof(sgt_tokenize_options, normalize) == 40 && offsetof(sgt_t
                    offsetof(sgt_tokenize_options, field) == 88 && offsetof(sgt_tokenize_options, skip_bad) == 112 &&
                    offsetof(sgt_tokenize_options, shuffle_seed) == 128 &&
                    offsetof(sgt_tokenize_options, ranks) == 144 && offsetof(sgt_tokenize_options, notice) == 176 &&
-                   offsetof(sgt_tokenize_options, progress) == 200 && offsetof(sgt_tokenize_options, reserved) == 216,
+                   offsetof(sgt_tokenize_options, progress) == 200 && offsetof(sgt_tokenize_options, binary) == 216 &&
+                   offsetof(sgt_tokenize_options, reserved) == 224,
                "sgt_tokenize_options");
 _Static_assert(sizeof(sgt_tokenize_result) == 160 && offsetof(sgt_tokenize_result, bytes_read) == 88 &&
-                   offsetof(sgt_tokenize_result, seconds) == 104,
+                   offsetof(sgt_tokenize_result, seconds) == 104 && offsetof(sgt_tokenize_result, skipped) == 112,
                "sgt_tokenize_result");
-_Static_assert(sizeof(sgt_train_result) == 96 && offsetof(sgt_train_result, seconds) == 56, "sgt_train_result");
+_Static_assert(sizeof(sgt_train_result) == 96 && offsetof(sgt_train_result, seconds) == 56 &&
+                   offsetof(sgt_train_result, skipped) == 64,
+               "sgt_train_result");
 
 static const char *const inputs[] = {"in"};
 
@@ -44,7 +47,7 @@ Test(abi, options_that_make_no_sense)
     expect_refused(NULL, "sgt_tokenize_options: NULL (inputs and out have no default)");
     const sgt_tokenize_options good = {.inputs = inputs, .input_count = 1, .out = "out"};
     sgt_tokenize_options o = good;
-    o.reserved[7] = 1;
+    o.reserved[6] = 1;
     expect_refused(&o, "sgt_tokenize_options.reserved is not 0 (not cleared, or made for a newer library)");
     o = good, o.out = "";
     expect_refused(&o, "wanted at least one INPUT, and OUT");

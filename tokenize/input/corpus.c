@@ -14,8 +14,12 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "binary.h"
 #include "shards/json_dumps.h"
+#include "source.h"
 #include "text/utf8.h"
+
+#define SKIPPED_SAID 5 /* files that are not text get a notice each; further ones are counted in one */
 
 /* The folders that lead to the one being read: a link back to any of them is a loop. */
 typedef struct chain {
@@ -34,6 +38,10 @@ typedef struct walk {
     size_t base;  /* where the relative name starts in the paths below this INPUT */
     uint64_t odd; /* neither files nor folders */
     char *first_odd;
+    uint64_t hidden; /* names below this INPUT that begin with a dot */
+    char *first_hidden;
+    int listed;      /* this INPUT is a line of a list */
+    uint8_t *prefix; /* room for SGT_BINARY_PREFIX bytes of a file; NULL: none was needed yet */
     sgt_error *err;
 } walk;
 
@@ -77,7 +85,53 @@ static void tell_kind(const sgt_corpus *c, sgt_corpus_file *f, sgt_format format
                (format == SGT_FORMAT_AUTO && (ends_in(f->name, n, ".jsonl") || ends_in(f->name, n, ".ndjson")));
 }
 
-static int add_file(walk *w, const char *path, size_t base, const struct stat *st)
+/* The first bytes of the file's stream into w->prefix. What goes wrong while a packed file is unpacked is said when its
+ * turn comes: its good bytes are looked at here. */
+static int read_prefix(walk *w, const sgt_corpus_file *f, size_t *n, int *whole)
+{
+    sgt_source *source;
+    ssize_t got = 1;
+    *n = 0;
+    *whole = 0;
+    if (f->pack != SGT_PACK_NONE) {
+        int rc = sgt_source_open(&source, f, w->r->stop, NULL, w->err);
+        if (rc < 0) return rc;
+        sgt_source_read(source, w->prefix, n, SGT_BINARY_PREFIX, whole, NULL);
+        sgt_source_close(source);
+        return SGT_OK;
+    }
+    int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), rc = SGT_OK;
+    if (fd < 0) return sgt_fail_errno(w->err, "%s", f->path);
+    while (!rc && got && *n < SGT_BINARY_PREFIX) {
+        got = pread(fd, w->prefix + *n, SGT_BINARY_PREFIX - *n, (off_t)*n);
+        if (got < 0 && errno != EINTR) rc = sgt_fail_errno(w->err, "%s: offset %zu", f->path, *n);
+        if (got > 0) *n += (size_t)got;
+        *whole = got == 0 || *n == f->size;
+        if (*whole) break;
+    }
+    close(fd);
+    return rc;
+}
+
+/* 1: the file is not text, and is left out. It must be readable in any case: that is found now rather than after an
+ * hour of work. `named`: it is an INPUT itself. */
+static int look_at(walk *w, const sgt_corpus_file *f, int named)
+{
+    size_t n;
+    int whole, rc;
+    if (!w->r->skip_binary || f->filter || !f->size)
+        return faccessat(AT_FDCWD, f->path, R_OK, AT_EACCESS) < 0 ? sgt_fail_errno(w->err, "%s", f->path) : SGT_OK;
+    if (!w->prefix && !(w->prefix = malloc(SGT_BINARY_PREFIX))) return no_memory(w->err);
+    if ((rc = read_prefix(w, f, &n, &whole)) < 0) return rc;
+    const sgt_binary *b = sgt_binary_of(w->prefix, n, whole, f->lines);
+    if (!b) return SGT_OK;
+    if (named) return sgt_fail(w->err, SGT_EFORMAT, "%s: %s, not UTF-8 text (%s)", f->path, b->what, b->todo);
+    if (w->c->skipped++ < SKIPPED_SAID)
+        sgt_say(&w->r->notice, "%s: skipped: %s, not UTF-8 text (%s)", f->path, b->what, b->todo);
+    return 1;
+}
+
+static int add_file(walk *w, const char *path, size_t base, const struct stat *st, int named)
 {
     sgt_corpus *c = w->c;
     if (c->count == c->room) {
@@ -95,18 +149,16 @@ static int add_file(walk *w, const char *path, size_t base, const struct stat *s
         f.mtime = st->st_mtim.tv_sec;
     } else f.stream = c->stream = 1;
     tell_kind(c, &f, w->r->format);
+    int rc = st ? look_at(w, &f, named) : SGT_OK;
+    if (rc) {
+        free(f.path);
+        return rc < 0 ? rc : SGT_OK;
+    }
     c->bytes += f.size;
     c->line_files += f.lines != 0;
     c->unsized |= f.stream || sgt_corpus_made(&f);
     c->files[c->count++] = f;
     return SGT_OK;
-}
-
-/* Found now rather than after an hour of work. */
-static int add_readable(walk *w, const char *path, size_t base, const struct stat *st)
-{
-    if (faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) < 0) return sgt_fail_errno(w->err, "%s", path);
-    return add_file(w, path, base, st);
 }
 
 /* Byte order of whole paths: below a folder every path goes on with a slash. */
@@ -147,9 +199,25 @@ static void free_listing(listing *l)
     free(l->entries);
 }
 
-/* The entries of a folder in order. The folder is closed again, so that depth costs no descriptors. */
-static int read_folder(listing *l, const char *path, sgt_error *err)
+/* Counts it, and keeps the first in byte order for the notice: a folder's entries come in any order. */
+static int pass_hidden(walk *w, const char *folder, const char *name)
 {
+    char *path = sgt_join(folder, name);
+    if (!path) return no_memory(w->err);
+    w->hidden++;
+    if (w->first_hidden && strcmp(w->first_hidden, path) <= 0) {
+        free(path);
+        return SGT_OK;
+    }
+    free(w->first_hidden);
+    w->first_hidden = path;
+    return SGT_OK;
+}
+
+/* The entries of a folder in order. The folder is closed again, so that depth costs no descriptors. */
+static int read_folder(walk *w, listing *l, const char *path)
+{
+    sgt_error *err = w->err;
     int rc = SGT_OK;
     DIR *d = opendir(path);
     if (!d) return sgt_fail_errno(err, "%s", path);
@@ -158,7 +226,9 @@ static int read_folder(listing *l, const char *path, sgt_error *err)
         const struct dirent *e = readdir(d);
         if (!e) break;
         if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")) continue;
-        if ((rc = read_entry(l, path, e->d_name, err)) < 0) goto done;
+        if (w->r->skip_hidden && e->d_name[0] == '.') rc = pass_hidden(w, path, e->d_name);
+        else rc = read_entry(l, path, e->d_name, err);
+        if (rc < 0) goto done;
     }
     if (errno) rc = sgt_fail_errno(err, "%s", path);
     if (!rc && l->count) qsort(l->entries, l->count, sizeof *l->entries, in_order);
@@ -187,7 +257,7 @@ static int walk_entry(walk *w, const char *path, const entry *e, const chain *he
         sgt_say(&w->r->notice, "%s: passed over, it is OUT or lies in it", path);
         return SGT_OK;
     }
-    if (S_ISREG(e->st.st_mode)) return add_readable(w, path, w->base, &e->st);
+    if (S_ISREG(e->st.st_mode)) return add_file(w, path, w->base, &e->st, 0);
     if (S_ISDIR(e->st.st_mode)) return walk_folder(w, path, &e->st, here);
     if (!w->odd++ && !(w->first_odd = strdup(path))) return no_memory(w->err);
     return SGT_OK;
@@ -203,7 +273,7 @@ static int walk_folder(walk *w, const char *path, const struct stat *st, const c
         if (up->dev == here.dev && up->ino == here.ino)
             return sgt_fail(w->err, SGT_EFORMAT, "%s: a symbolic link back to %s, without end (remove the link)", path,
                             up->path);
-    if ((rc = read_folder(&l, path, w->err)) < 0) goto done;
+    if ((rc = read_folder(w, &l, path)) < 0) goto done;
     for (size_t i = 0; i < l.count && !rc; i++) {
         char *below = sgt_join(path, l.entries[i].name);
         rc = below ? walk_entry(w, below, &l.entries[i], &here) : no_memory(w->err);
@@ -217,6 +287,7 @@ done:
 static int list_folder(walk *w, char *path, const struct stat *st)
 {
     size_t before = w->c->count, n = strlen(path);
+    const uint64_t skipped = w->c->skipped;
     while (n > 1 && path[n - 1] == '/') path[--n] = 0;
     w->base = n + (path[n - 1] != '/');
     int rc = walk_folder(w, path, st, NULL);
@@ -224,12 +295,17 @@ static int list_folder(walk *w, char *path, const struct stat *st)
     if (w->odd)
         sgt_say(&w->r->notice, "%s: neither file nor folder, skipped (%" PRIu64 " such below %s)", w->first_odd, w->odd,
                 path);
+    const uint64_t hidden = w->hidden;
+    if (hidden && (w->c->count > before || w->c->skipped > skipped))
+        sgt_say(&w->r->notice, "%s: hidden, skipped (%" PRIu64 " such below %s; --hidden reads them)", w->first_hidden,
+                hidden, path);
     free(w->first_odd);
-    w->first_odd = NULL;
-    w->odd = 0;
-    if (w->c->count == before)
-        return sgt_fail(w->err, SGT_EFORMAT, "%s: no file in this folder (name one that has files, or files)", path);
-    return SGT_OK;
+    free(w->first_hidden);
+    w->first_odd = w->first_hidden = NULL;
+    w->odd = w->hidden = 0;
+    if (w->c->count > before || w->c->skipped > skipped) return SGT_OK;
+    return sgt_fail(w->err, SGT_EFORMAT, "%s: no file in this folder%s", path,
+                    hidden ? " but hidden ones (--hidden reads them)" : " (name one that has files, or files)");
 }
 
 static int list_path(walk *w, const char *input)
@@ -240,7 +316,7 @@ static int list_path(walk *w, const char *input)
         return sgt_fail(w->err, SGT_EFORMAT, "%s: INPUT is OUT or lies in it (name another OUT)", input);
     if (S_ISREG(st.st_mode)) {
         const char *slash = strrchr(input, '/');
-        return add_readable(w, input, slash ? (size_t)(slash + 1 - input) : 0, &st);
+        return add_file(w, input, slash ? (size_t)(slash + 1 - input) : 0, &st, !w->listed);
     }
     if (!S_ISDIR(st.st_mode))
         return sgt_fail(w->err, SGT_EFORMAT,
@@ -259,6 +335,7 @@ static int list_lines(walk *w, const char *list, FILE *f)
     sgt_error *err = w->err, why;
     int rc = SGT_OK;
     w->err = &why;
+    w->listed = 1;
     while (!rc && (n = sgt_file_line(line, sizeof line, f)) > 0) {
         number++;
         if (n < sizeof line && line[n - 1] == '\n') line[--n] = 0;
@@ -269,6 +346,7 @@ static int list_lines(walk *w, const char *list, FILE *f)
         else rc = list_path(w, line);
     }
     w->err = err;
+    w->listed = 0;
     if (rc < 0) sgt_fail(err, rc, "%s: line %zu: %s", list, number, why.text);
     else if (!feof(f)) rc = sgt_fail_errno(err, "%s", list); /* or no memory for a line, which is no error of f */
     else if (!found) rc = sgt_fail(err, SGT_EFORMAT, "%s: no path in this list", list);
@@ -287,7 +365,7 @@ static int list_list(walk *w, const char *list)
 
 static int list_input(walk *w, const char *input)
 {
-    if (!strcmp(input, "-")) return add_file(w, input, 0, NULL);
+    if (!strcmp(input, "-")) return add_file(w, input, 0, NULL, 1);
     return *input == '@' ? list_list(w, input + 1) : list_path(w, input);
 }
 
@@ -303,12 +381,27 @@ static int set_filters(sgt_corpus *c, const sgt_corpus_request *r, sgt_error *er
     return SGT_OK;
 }
 
+/* After the last INPUT: how many files were left out beyond those that were named, and whether any is left. */
+static int sum_up_skipped(const walk *w)
+{
+    const uint64_t n = w->c->skipped, more = n > SKIPPED_SAID ? n - SKIPPED_SAID : 0;
+    if (more)
+        sgt_say(&w->r->notice, "%" PRIu64 " more file%s skipped: not UTF-8 text (--binary keep takes their bytes)", more,
+                more == 1 ? "" : "s");
+    if (w->c->count || !n) return SGT_OK;
+    return sgt_fail(w->err, SGT_EFORMAT,
+                    "%s: nothing is left to tokenize: no file is UTF-8 text, %" PRIu64 " skipped (--binary keep takes "
+                    "their bytes)",
+                    w->r->inputs[0], n);
+}
+
 int sgt_corpus_list(sgt_corpus **out, const sgt_corpus_request *r, sgt_error *err)
 {
     int rc, streams = 0;
     walk w = {.c = calloc(1, sizeof *w.c), .r = r, .err = err};
     if (!w.c) return no_memory(err);
     rc = set_filters(w.c, r, err);
+    w.c->skip_binary = r->skip_binary;
     w.out_exists = stat(r->out, &w.out_stat) == 0 && S_ISDIR(w.out_stat.st_mode);
     w.out_real = realpath(r->out, NULL);
     for (size_t i = 0; i < r->count && !rc; i++) {
@@ -316,8 +409,11 @@ int sgt_corpus_list(sgt_corpus **out, const sgt_corpus_request *r, sgt_error *er
             rc = sgt_fail(err, SGT_EUSAGE, "standard input (-) can be read only once (name it once)");
         else rc = list_input(&w, r->inputs[i]);
     }
+    if (!rc) rc = sum_up_skipped(&w);
     free(w.out_real);
     free(w.first_odd);
+    free(w.first_hidden);
+    free(w.prefix);
     if (rc < 0) sgt_corpus_free(w.c);
     else *out = w.c;
     return rc;
@@ -331,6 +427,8 @@ int sgt_corpus_of(sgt_corpus **out, const sgt_tokenize_options *o, sgt_error *er
                             .format = o->format,
                             .filters = o->filters,
                             .filter_count = o->filter_count,
+                            .skip_binary = o->binary != SGT_BINARY_KEEP,
+                            .skip_hidden = !o->hidden,
                             .notice = o->notice,
                             .stop = o->stop};
     return sgt_corpus_list(out, &r, err);

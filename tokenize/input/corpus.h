@@ -5,7 +5,7 @@
  *     for (size_t i = 0; i < c->count; i++) use(c->files[i].path);
  *     sgt_corpus_free(c);
  *
- * INPUTs come in the order given, the files of a folder in byte order of their path below it, hidden ones too. Symbolic
+ * INPUTs come in the order given, the files of a folder in byte order of their path below it. Symbolic
  * links are followed, to files and to folders; a link back to a folder it lies in is an error. What is neither file nor
  * folder is skipped with a notice inside a folder, and is an error as an INPUT. A folder without a file is an error,
  * and so is a file that may not be read. OUT is never read: an INPUT that is OUT or lies in it is refused, and below an
@@ -13,6 +13,10 @@
  *
  * @LIST as an INPUT is a file of paths, one a line, each of which is as an INPUT would be (@- is a list on standard
  * input). Blank lines are passed over.
+ *
+ * Two kinds of names may be left out, with a notice: with skip_hidden those below a folder that begin with a dot; with
+ * skip_binary files that are not text (binary.h), unless a filter reads them. Such a file as an INPUT itself is an
+ * error, and so is a corpus of which nothing is left.
  *
  * Names tell what files hold: the first filter for a name reads it; else .gz and .zst are packed, and .jsonl and
  * .ndjson, whether packed or not, are JSONL where the format is auto. Upper case is no different. */
@@ -37,6 +41,7 @@ typedef struct sgt_corpus_file {
     sgt_pack pack;    /* of the bytes on disk */
     const sgt_filter *filter; /* whose output is read in the file's place; NULL: none */
     int lines;        /* JSONL, a document a line; else all of it is one document of text */
+    int val;          /* text that goes to the val split, whatever its hash says (sgt_text_feed_choose) */
 } sgt_corpus_file;
 
 typedef struct sgt_corpus {
@@ -46,6 +51,8 @@ typedef struct sgt_corpus {
     sgt_filter *filters;
     size_t filter_count;
     uint64_t bytes; /* of all files */
+    uint64_t skipped; /* files left out because they are not text */
+    int skip_binary;  /* as the request had it: a stream is looked at when it is read */
     int stream;     /* standard input is among them: neither size nor bytes know it, and a run cannot be resumed */
     int unsized;    /* a stream, a packed or a filtered file is: bytes do not tell how much will be tokenized */
 } sgt_corpus;
@@ -57,6 +64,7 @@ typedef struct sgt_corpus_request {
     sgt_format format;
     const char *const *filters; /* filter.h */
     size_t filter_count;
+    int skip_binary, skip_hidden;
     sgt_notice notice;
     const sgt_stop *stop;
 } sgt_corpus_request;

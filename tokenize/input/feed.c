@@ -7,6 +7,7 @@
 #include <xxhash.h>
 
 #include "ahead.h"
+#include "binary.h"
 #include "bpe/stretch.h"
 #include "text/utf8.h"
 
@@ -27,11 +28,29 @@ struct sgt_text_feed {
     sgt_error failure;    /* code 0: none */
 };
 
+/* The position is the seed: XXH3 mixes it with the name's bytes. */
+static uint64_t hash_of(const char *name, uint64_t position)
+{
+    return XXH3_64bits_withSeed(name, strlen(name), position);
+}
+
 int sgt_text_feed_split(const char *name, uint64_t position, double val_fraction)
 {
     if (val_fraction <= 0) return 0;
-    /* The position is the seed: XXH3 mixes it with the name's bytes. 64 bits of hash against the fraction of 2^64. */
-    return (double)XXH3_64bits_withSeed(name, strlen(name), position) < val_fraction * 18446744073709551616.0;
+    /* 64 bits of hash against the fraction of 2^64. */
+    return (double)hash_of(name, position) < val_fraction * 18446744073709551616.0;
+}
+
+void sgt_text_feed_choose(sgt_corpus *c, double val_fraction)
+{
+    sgt_corpus_file *least = NULL;
+    if (val_fraction <= 0 || c->count < 2 || c->line_files || c->stream) return;
+    for (size_t i = 0; i < c->count; i++) {
+        sgt_corpus_file *f = &c->files[i];
+        if (sgt_text_feed_split(f->name, 0, val_fraction)) return;
+        if (!least || hash_of(f->name, 0) < hash_of(least->name, 0)) least = f;
+    }
+    least->val = 1;
 }
 
 static const sgt_corpus_file *current(const sgt_text_feed *f)
@@ -67,7 +86,7 @@ static int read_again(sgt_text_feed *f, sgt_error *err)
 static int open_file(sgt_text_feed *f, sgt_error *err)
 {
     const sgt_corpus_file *s = current(f);
-    f->split = sgt_text_feed_split(s->name, 0, f->o.val_fraction);
+    f->split = s->val || sgt_text_feed_split(s->name, 0, f->o.val_fraction);
     int rc = sgt_ahead_begin(f->inputs, f->file, err);
     f->opened = 1;
     XXH3_64bits_reset(f->hash);
@@ -175,12 +194,23 @@ static int cut(sgt_text_feed *f, const uint8_t *text, size_t n, size_t seen, siz
     return *good ? SGT_OK : cut_long(f, text, n, good, err);
 }
 
+/* A stream cannot be looked at before it is read, as files are. */
+static int check_stream(const sgt_text_feed *f, const uint8_t *text, size_t n, int end, sgt_error *err)
+{
+    const size_t most = n < SGT_BINARY_PREFIX ? n : SGT_BINARY_PREFIX;
+    const sgt_binary *b = sgt_binary_of(text, most, end && n == most, current(f)->lines);
+    if (!b) return SGT_OK;
+    return sgt_fail(err, SGT_EFORMAT, "standard input: %s, not UTF-8 text (--binary keep takes its bytes)", b->what);
+}
+
 /* The next part of the file that is open, after what the unit holds already. 1: the unit takes no more. */
 static int take_part(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
 {
     size_t at = u->used, n = f->carried, want = f->o.piece > at ? f->o.piece - at : 1, seen = 0, good;
     int end = 0, rc;
     const size_t most = f->o.stretch ? f->o.stretch : STRETCH;
+    int unseen = current(f)->stream && f->o.corpus->skip_binary && !f->offset && !n;
+    if (unseen && want < SGT_BINARY_PREFIX) want = SGT_BINARY_PREFIX;
     for (;; seen = n, want = 2 * n < most ? 2 * n : most + 1) {
         if (n > most)
             return sgt_fail(err, SGT_EFORMAT, "%s: offset %" PRIu64 ": more than %zu MiB %s", current(f)->path,
@@ -190,6 +220,8 @@ static int take_part(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
         if (f->carried) memcpy(u->text + at, f->carry, f->carried);
         f->carried = 0;
         if ((rc = sgt_ahead_read(f->inputs, u->text + at, &n, want, &end, err)) < 0) return rc;
+        if (unseen && (rc = check_stream(f, u->text + at, n, end, err)) < 0) return rc;
+        unseen = 0;
         if (end) {
             add_part(f, u, at, n, 1);
             return 0;

@@ -53,4 +53,8 @@ void sgt_text_feed_close(sgt_text_feed *f);
  * begins in the file's stream, in bytes; of JSONL, where its line does; of text it is 0. */
 int sgt_text_feed_split(const char *name, uint64_t position, double val_fraction);
 
+/* If c holds two or more files, all of them text, and none falls into the val split: moves the one with the smallest
+ * hash there, the first of several such. Depends on the names alone, so it is the same for any ranks. */
+void sgt_text_feed_choose(sgt_corpus *c, double val_fraction);
+
 #endif

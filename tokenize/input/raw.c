@@ -99,6 +99,11 @@ static int check_end(sgt_raw *r, int *end, sgt_error *err)
     if ((r->at == f->size || f->filter) && n == 0 && now.st_size == was->st_size &&
         now.st_mtim.tv_sec == was->st_mtim.tv_sec && now.st_mtim.tv_nsec == was->st_mtim.tv_nsec)
         return SGT_OK;
+    if (!f->filter && now.st_size == was->st_size && r->at != f->size)
+        return sgt_fail(err, SGT_EIO,
+                        "%s: has no size that can be trusted: the system says %" PRIu64 " bytes, but it holds %s "
+                        "(files in /proc and /sys are like that: copy it with cat, and name the copy)",
+                        f->path, f->size, r->at > f->size ? "more" : "fewer");
     return sgt_fail(err, SGT_EIO,
                     "%s: changed while it was read: %" PRIu64 " bytes when it was opened, now %lld (start again)",
                     f->path, f->size, (long long)now.st_size);

@@ -281,7 +281,7 @@ static int train(sgt_vocab **out, const sgt_tokenize_options *o, const sgt_corpu
     if (rc < 0) goto done;
     *result = (sgt_train_result){.files = corpus->count, .documents = c.documents, .bytes = c.bytes,
                                  .pieces = all[0].pieces->total, .distinct = all[0].pieces->count,
-                                 .invalid_utf8 = c.invalid};
+                                 .invalid_utf8 = c.invalid, .skipped = corpus->skipped};
     if ((rc = sgt_merges_train(&m, all[0].pieces, size, o->stop, err)) == 0 && (rc = fill_parts(&parts, &m, err)) == 0)
         rc = sgt_vocab_from_parts(out, &parts, err);
     result->tokens = m.count + SGT_MERGES_FIRST;

@@ -54,6 +54,8 @@ int sgt_journal_create(sgt_journal **out, const char *work, uint64_t fingerprint
 /* The journal of an earlier run, cut after its last good state. *out is NULL where there is none, or none that says
  * whose it is. */
 int sgt_journal_open(sgt_journal **out, const char *work, sgt_error *err);
+/* The options in the first line of that journal, which is not touched: JSON text, malloc'd; NULL: none to be had. */
+char *sgt_journal_options(const char *work);
 void sgt_journal_close(sgt_journal *j); /* NULL is fine */
 
 /* Ill-formed UTF-8 at `at`, in order; goes out with the next commit. One that is known, as text is read again, is not

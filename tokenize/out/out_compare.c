@@ -253,6 +253,22 @@ done:
     return rc < 0 ? rc : 1;
 }
 
+int sgt_out_predates(const char *out, const char *key)
+{
+    sgt_manifest m = {0};
+    sgt_error why;
+    char *work = sgt_join(out, ".work"), *begun = NULL;
+    int there = sgt_out_file_exists(out, "manifest.json") && sgt_manifest_read(&m, out, &why) == 0;
+    if (work && !there) begun = sgt_journal_options(work);
+    json_t *options = there || begun ? json_loads(there ? m.options : begun, 0, NULL) : NULL;
+    int lacks = json_is_object(options) && !json_object_get(options, key);
+    json_decref(options);
+    sgt_manifest_free(&m);
+    free(begun);
+    free(work);
+    return lacks;
+}
+
 /* What the journal says must make sense for these inputs and options: it is not believed further than that. */
 static int check_journal(const sgt_journal *j, const sgt_out_request *r, sgt_error *err)
 {

@@ -9,6 +9,9 @@
  * damaged. */
 int sgt_out_is_complete(const sgt_out_request *r, sgt_error *err);
 
+/* Whether OUT, complete or begun, was made before there was the option `key`: its options do not say it. */
+int sgt_out_predates(const char *out, const char *key);
+
 /* 1: a run that left `j` (NULL: none) in `work` can be gone on with. 0: nothing of worth is there, or it cannot be
  * resumed (standard input). A negative SGT_E*: whole shards of another command are there, or what sgt-tokenize did not
  * make. */

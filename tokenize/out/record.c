@@ -267,6 +267,7 @@ int sgt_record_finish(sgt_record *r, sgt_manifest *m, sgt_error *err)
                         .invalid_utf8 = r->now.all_invalid,
                         .bad_lines = r->now.all_bad,
                         .lone_surrogates = r->now.all_surrogates,
+                        .skipped = r->corpus->skipped,
                         .tokens = r->tokens};
     m->shards = calloc(j->count[0] + j->count[1] + 1, sizeof *m->shards);
     m->invalid = invalid_places(r);

@@ -142,6 +142,7 @@ static int make_part(parts *p, const char *options, sgt_tokenize_result *result,
     mine.files += from;
     mine.count = to - from;
     mine.bytes = mine.line_files = 0;
+    mine.skipped = 0; /* those are counted for OUT as a whole */
     for (size_t i = 0; i < mine.count; i++) {
         mine.bytes += mine.files[i].size;
         mine.line_files += mine.files[i].lines != 0;
@@ -320,6 +321,7 @@ static int complete(parts *p, const char *options, sgt_tokenize_result *result, 
         m.bad_lines += part->bad_lines;
         m.lone_surrogates += part->lone_surrogates;
     }
+    m.skipped = p->corpus->skipped;
     if (!rc && !p->helped) begin_second(p, 1);
     if (!rc && (rc = put_together(p, &m, err)) == 0 && (rc = join_sources(p, err)) == 0 &&
         (rc = join_invalid(p, &m, err)) == 0) {

@@ -138,6 +138,7 @@ sgt_stop *sgt_catch_signals(void)
     sigemptyset(&waiter.set);
     sigaddset(&waiter.set, SIGINT);
     sigaddset(&waiter.set, SIGTERM);
+    signal(SIGXFSZ, SIG_IGN); /* past `ulimit -f` a write fails with EFBIG, which is a line and exit code 1 */
     pthread_sigmask(SIG_BLOCK, &waiter.set, NULL);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);

@@ -30,8 +30,8 @@ typedef struct sgt_talk {
 } sgt_talk;
 sgt_notice sgt_talk_notice(sgt_talk *t);
 
-/* SIGINT and SIGTERM raise the returned flag; a second one ends the program at once with exit 130. Call before anything
- * slow. */
+/* SIGINT and SIGTERM raise the returned flag; a second one ends the program at once with exit 130. SIGXFSZ is ignored.
+ * Call before anything slow. */
 sgt_stop *sgt_catch_signals(void);
 
 #endif

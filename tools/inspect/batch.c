@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "sgt_loader.h"
+#include "tools/cli/talk.h"
 #include "tools/inspect/inspect.h"
 
 #define SHOWN_IDS 24  /* tokens of a row that are decoded for people */
@@ -111,7 +112,9 @@ static void print_starts(const drawing *d, uint32_t r)
 
 static int print_rows(const drawing *d, uint64_t k, sgt_error *err)
 {
-    printf("batch %" PRIu64 ": %" PRIu32 " rows of %" PRIu32 " tokens\n", k, d->info.batch, d->info.seq);
+    char rows[32], tokens[32];
+    printf("batch %" PRIu64 ": %s of %s\n", k, sgt_format_things(rows, sizeof rows, d->info.batch, "row", "rows"),
+           sgt_format_things(tokens, sizeof tokens, d->info.seq, "token", "tokens"));
     for (uint32_t r = 0; r < d->info.batch; r++) {
         uint32_t shard;
         uint64_t at;
@@ -125,7 +128,7 @@ static int print_rows(const drawing *d, uint64_t k, sgt_error *err)
         if (slash && d->info.sets == 1) path = slash + 1; /* of one set, the name says enough */
         sgt_printable(name, sizeof name, path);
         printf("  row %-4" PRIu32 " %s from token %-10" PRIu64, r, name, at);
-        if (d->info.padded) printf(" %6" PRIu32 " tokens", own);
+        if (d->info.padded) printf(" %6" PRIu32 " token%s", own, own == 1 ? " " : "s");
         printf(" %s\n", text);
         if (d->o->documents) print_starts(d, r);
     }

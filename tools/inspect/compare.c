@@ -129,14 +129,16 @@ static int take_excerpt(excerpt *e, const pair *p, int side, sgt_error *err)
 
 static void show_excerpt(const excerpt *e, const pair *p, int side)
 {
-    char name[1024], shown[1024], count[32];
+    char name[1024], shown[1024], count[64];
     const inspect_set *s = &p->sets[side];
     printf("  %s:\n", sgt_printable(name, sizeof name, s->path));
     if (e->shard)
         printf("    %s: token %" PRIu64 " (byte %" PRIu64 "): id %u\n",
                sgt_printable(name, sizeof name, e->shard->path), e->offset, e->shard->header.data + 2 * e->offset,
                e->ids[e->at]);
-    else printf("    ends after %s tokens\n", sgt_format_count(count, sizeof count, inspect_tokens(s, p->split)));
+    else
+        printf("    ends after %s\n",
+               sgt_format_things(count, sizeof count, inspect_tokens(s, p->split), "token", "tokens"));
     printf("    ids ");
     for (size_t i = 0; i < e->n; i++) printf(i == e->at ? " [%u]" : " %u", e->ids[i]);
     printf("\n");
@@ -145,15 +147,16 @@ static void show_excerpt(const excerpt *e, const pair *p, int side)
 
 static void show(const pair *p, const excerpt e[2])
 {
-    char a[1024], b[1024], count[32];
+    char a[1024], b[1024], count[64];
     sgt_printable(a, sizeof a, p->sets[0].path);
     sgt_printable(b, sizeof b, p->sets[1].path);
     if (!p->vocabularies)
         printf("%s and %s are of different vocabularies: fingerprints %016" PRIx64 " and %016" PRIx64 "\n", a, b,
                p->fingerprints[0], p->fingerprints[1]);
     if (!p->differs) {
-        printf("%s and %s hold the same %s %s\n", a, b, sgt_format_count(count, sizeof count, p->sets[0].tokens),
-               p->vocabularies ? "tokens" : "ids");
+        printf("%s and %s hold the same %s\n", a, b,
+               sgt_format_things(count, sizeof count, p->sets[0].tokens, p->vocabularies ? "token" : "id",
+                                 p->vocabularies ? "tokens" : "ids"));
         return;
     }
     printf("%s and %s differ from token %s%s%s on\n", a, b, sgt_format_count(count, sizeof count, p->token),

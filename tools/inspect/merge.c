@@ -357,6 +357,7 @@ static int merge_manifest(merge *m, sgt_error *err)
         all->files += one->files;
         all->invalid_utf8 += one->invalid_utf8;
         all->bad_lines += one->bad_lines;
+        all->skipped += one->skipped;
         all->lone_surrogates += one->lone_surrogates;
         all->duplicates += one->duplicates;
     }
@@ -387,7 +388,7 @@ static int make_set(merge *m, sgt_error *err)
 
 static int show(const merge *m, double seconds, sgt_error *err)
 {
-    char a[32], b[32], c[32], d[32], name[1024];
+    char a[64], b[64], c[64], d[32], t[32], name[1024];
     const sgt_manifest *all = &m->manifest;
     if (m->o->json)
         return inspect_print_json(json_pack("{s:o, s:I, s:I, s:I, s:I, s:f}", "out",
@@ -396,11 +397,11 @@ static int show(const merge *m, double seconds, sgt_error *err)
                                             "shards", (json_int_t)all->count, "seconds", seconds),
                                   0, err);
     if (!m->o->quiet)
-        printf("%s: %s token%s, %s document%s, %s shard%s, of %zu set%s, in %.2f s, %s\n",
-               sgt_printable(name, sizeof name, m->out), sgt_format_count(a, sizeof a, all->tokens),
-               all->tokens == 1 ? "" : "s", sgt_format_count(b, sizeof b, all->documents),
-               all->documents == 1 ? "" : "s", sgt_format_count(c, sizeof c, all->count), all->count == 1 ? "" : "s",
-               m->count, m->count == 1 ? "" : "s", seconds,
+        printf("%s: %s, %s, %s, of %zu set%s, in %s, %s\n", sgt_printable(name, sizeof name, m->out),
+               sgt_format_things(a, sizeof a, all->tokens, "token", "tokens"),
+               sgt_format_things(b, sizeof b, all->documents, "document", "documents"),
+               sgt_format_things(c, sizeof c, all->count, "shard", "shards"), m->count, m->count == 1 ? "" : "s",
+               sgt_format_duration(t, sizeof t, seconds),
                sgt_format_rate(d, sizeof d, seconds > 0 ? 2 * (double)all->tokens / seconds : 0, "B/s"));
     return SGT_OK;
 }

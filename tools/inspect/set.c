@@ -249,7 +249,8 @@ int inspect_set_open(inspect_set *s, const inspect *o, sgt_error *err)
     char *shard = folder ? NULL : sgt_megatron_shard(o->path);
     if (folder) rc = open_folder(s, o, err);
     else if (!shard && access(o->path, F_OK) < 0) rc = sgt_fail_errno(err, "%s", o->path);
-    else rc = add_shard(s, shard ? shard : o->path, "", o, err);
+    else if (shard || o->raw || (rc = inspect_known(o->path, err)) == SGT_OK)
+        rc = add_shard(s, shard ? shard : o->path, "", o, err);
     free(shard);
     if (rc < 0) {
         inspect_set_close(s);

@@ -32,8 +32,8 @@ static totals total_of(const inspect_set *s, const char *split)
 
 static void show_totals(const char *label, const totals *t)
 {
-    char tokens[32], shards[32], documents[32], bytes[32];
-    printf("  %-12s%s tokens in %s shard%s", label, sgt_format_count(tokens, sizeof tokens, t->tokens),
+    char tokens[64], shards[32], documents[32], bytes[32];
+    printf("  %-12s%s in %s shard%s", label, sgt_format_things(tokens, sizeof tokens, t->tokens, "token", "tokens"),
            sgt_format_count(shards, sizeof shards, t->shards), t->shards == 1 ? "" : "s");
     if (t->documents_known)
         printf(", %s document%s", sgt_format_count(documents, sizeof documents, t->documents),
@@ -95,8 +95,11 @@ static void show_manifest(const sgt_manifest *m)
     printf("  %-12s%s in %s file%s, %s document%s", "text", sgt_format_bytes(bytes, sizeof bytes, m->bytes),
            sgt_format_count(files, sizeof files, m->files), m->files == 1 ? "" : "s",
            sgt_format_count(documents, sizeof documents, m->documents), m->documents == 1 ? "" : "s");
-    if (m->tokens) printf(", %.2f bytes a token", (double)m->bytes / (double)m->tokens);
-    printf("\n  %-12s%s: %s tokens, end of text %" PRIu32 ", fingerprint %016" PRIx64 "\n", "vocabulary",
+    if (m->tokens && m->bytes) printf(", %.3g bytes a token", (double)m->bytes / (double)m->tokens);
+    printf("\n");
+    if (m->skipped)
+        printf("  %-12s%s: not UTF-8 text\n", "skipped", sgt_format_things(files, sizeof files, m->skipped, "file", "files"));
+    printf("  %-12s%s: %s tokens, end of text %" PRIu32 ", fingerprint %016" PRIx64 "\n", "vocabulary",
            sgt_printable(name, sizeof name, m->vocabulary), sgt_format_count(vocab, sizeof vocab, m->vocab), m->eot,
            m->fingerprint);
     show_options(m);
@@ -214,6 +217,7 @@ static json_t *set_json(const inspect_set *s, const inspect *o)
         json_object_set_new(top, "bytes", json_integer((json_int_t)m->bytes));
         json_object_set_new(top, "files", json_integer((json_int_t)m->files));
         json_object_set_new(top, "invalid_utf8", json_integer((json_int_t)m->invalid_utf8));
+        json_object_set_new(top, "skipped", json_integer((json_int_t)m->skipped));
         json_object_set_new(top, "options", json_loads(m->options, 0, NULL));
     }
     json_object_set_new(top, "vocabulary", vocabulary_json(s));

@@ -164,7 +164,7 @@ int inspect_decode(const inspect_set *s, const inspect *o, sgt_error *err)
                         s->path, o->decode, from, s->tokens ? s->tokens - 1 : 0);
     if (count > s->tokens - from) {
         count = s->tokens - from;
-        sgt_say(&o->notice, "%s ends after %" PRIu64 " tokens", s->path, s->tokens);
+        sgt_say(&o->notice, "%s ends after %" PRIu64 " token%s", s->path, s->tokens, s->tokens == 1 ? "" : "s");
     }
     if ((rc = inspect_vocabulary(&v, &s->shards[0].header, s->shards[0].path, err)) < 0) return rc;
     rc = decode_span(s, o, v, from, count, err);

@@ -11,6 +11,7 @@
 #include "base/cpu.h"
 #include "dry_run.h"
 #include "shards/json_dumps.h"
+#include "space.h"
 #include "tools/cli/talk.h"
 
 static int can_be_out(const char *path)
@@ -46,6 +47,7 @@ static int print_json(const sgt_dry_run_result *r, uint64_t threads)
     json_object_set_new(o, "sample_tokens", json_integer((json_int_t)r->sample_tokens));
     json_object_set_new(o, "bad_lines", json_integer((json_int_t)r->bad_lines));
     json_object_set_new(o, "invalid_utf8", json_integer((json_int_t)r->invalid_utf8));
+    json_object_set_new(o, "skipped", json_integer((json_int_t)r->skipped));
     json_object_set_new(o, "shards", json_integer((json_int_t)r->shards));
     json_object_set_new(o, "disk_bytes", json_integer((json_int_t)r->disk));
     json_object_set_new(o, "disk_meanwhile", json_integer((json_int_t)r->disk_meanwhile));
@@ -82,11 +84,13 @@ static void print_text(const sgt_dry_run_result *r, uint64_t threads)
     if (r->disk_meanwhile) printf(", and %s while it is made", sgt_format_bytes(c, sizeof c, r->disk_meanwhile));
     if (r->disk_free != SGT_NOT_KNOWN)
         printf(", %s free there%s", sgt_format_bytes(c, sizeof c, r->disk_free),
-               r->disk_free < r->disk + r->disk_meanwhile ? ": too little" : "");
-    if (r->seconds < 10) snprintf(a, sizeof a, "%.1f s", r->seconds);
-    else sgt_format_time(a, sizeof a, r->seconds);
+               sgt_space_lacks(r->disk + r->disk_meanwhile, r->disk_there, r->disk_free) ? ": too little" : "");
+    sgt_format_duration(a, sizeof a, r->seconds);
     printf("\ntime        about %s on this machine, %s thread%s\n", a, sgt_format_count(b, sizeof b, threads),
            threads == 1 ? "" : "s");
+    if (r->skipped)
+        printf("skipped     %s: not UTF-8 text (see --binary)\n",
+               sgt_format_things(b, sizeof b, r->skipped, "file", "files"));
     if (r->bad_lines)
         printf("in samples  %s bad line%s of JSONL (--skip-bad leaves such lines out)\n",
                sgt_format_count(a, sizeof a, r->bad_lines), r->bad_lines == 1 ? "" : "s");
@@ -108,5 +112,7 @@ int tokenize_dry_run(sgt_tokenize_options *o, const char *const *operands, size_
     if (rc < 0) return rc;
     if (json && print_json(&r, threads) < 0) return sgt_fail(err, SGT_ENOMEM, "out of memory");
     if (!json && !quiet) print_text(&r, threads);
-    return SGT_OK;
+    fflush(stdout);
+    if (o->force || !sgt_space_lacks(r.disk + r.disk_meanwhile, r.disk_there, r.disk_free)) return SGT_OK;
+    return sgt_space_fail(o->out, r.disk + r.disk_meanwhile, r.disk_there, r.disk_free, err);
 }

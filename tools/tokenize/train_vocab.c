@@ -19,10 +19,10 @@ static double mb_per_s(const sgt_train_result *r) { return r->seconds > 0 ? 1e-6
 
 static int print_json(const sgt_train_result *r)
 {
-    json_t *j = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f}", "tokens", (json_int_t)r->tokens, "pieces",
+    json_t *j = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f}", "tokens", (json_int_t)r->tokens, "pieces",
                           (json_int_t)r->pieces, "distinct_pieces", (json_int_t)r->distinct, "documents",
                           (json_int_t)r->documents, "bytes", (json_int_t)r->bytes, "files", (json_int_t)r->files,
-                          "invalid_utf8", (json_int_t)r->invalid_utf8, "seconds", r->seconds, "mb_per_s", mb_per_s(r));
+                          "invalid_utf8", (json_int_t)r->invalid_utf8, "skipped", (json_int_t)r->skipped, "seconds", r->seconds, "mb_per_s", mb_per_s(r));
     char *text = j ? sgt_json_dumps(j, JSON_REAL_PRECISION(6)) : NULL;
     if (text) puts(text);
     free(text);
@@ -32,13 +32,17 @@ static int print_json(const sgt_train_result *r)
 
 static void print_summary(const char *out, const sgt_train_result *r)
 {
-    char tokens[40], pieces[40], distinct[40], bytes[40], rate[40], shown[1024];
-    printf("%s: %s tokens from %s pieces, %s of them distinct\n", sgt_printable(shown, sizeof shown, out),
-           sgt_format_count(tokens, sizeof tokens, r->tokens), sgt_format_count(pieces, sizeof pieces, r->pieces),
+    char tokens[80], pieces[80], distinct[40], bytes[40], files[80], time[40], rate[40], shown[1024];
+    printf("%s: %s from %s, %s of them distinct\n", sgt_printable(shown, sizeof shown, out),
+           sgt_format_things(tokens, sizeof tokens, r->tokens, "token", "tokens"),
+           sgt_format_things(pieces, sizeof pieces, r->pieces, "piece", "pieces"),
            sgt_format_count(distinct, sizeof distinct, r->distinct));
-    printf("%s of text in %llu file%s, %.2f s, %s\n", sgt_format_bytes(bytes, sizeof bytes, r->bytes),
-           (unsigned long long)r->files, r->files == 1 ? "" : "s", r->seconds,
-           sgt_format_rate(rate, sizeof rate, 1e6 * mb_per_s(r), "B/s"));
+    printf("%s of text in %s, %s, %s\n", sgt_format_bytes(bytes, sizeof bytes, r->bytes),
+           sgt_format_things(files, sizeof files, r->files, "file", "files"),
+           sgt_format_duration(time, sizeof time, r->seconds), sgt_format_rate(rate, sizeof rate, 1e6 * mb_per_s(r), "B/s"));
+    if (r->skipped)
+        printf("%s skipped: not UTF-8 text (see --binary)\n",
+               sgt_format_things(files, sizeof files, r->skipped, "file", "files"));
 }
 
 int run_train_vocab(const train_vocab *t, sgt_tokenize_options *o)

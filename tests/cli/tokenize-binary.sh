@@ -1,0 +1,162 @@
+# tokenize-binary.sh: files that are not text, and hidden ones: left out and counted, or read when that is asked for.
+. "$ROOT/tests/cli/lib.sh"
+
+paths() { sed 's/^{"path": \(".*"\), "size".*/\1/' "$1/sources.jsonl" | paste -sd' '; }
+
+mkdir -p in/.git in/sub
+echo 'some text' > in/a.txt
+printf 'a \000 b \303\251\n' > in/nul.txt # U+0000 in UTF-8 is text
+printf 'caf\351\n' > in/latin1.txt        # and so are bytes that are not UTF-8, by themselves
+echo x > in/.git/config
+echo y > in/.env
+printf '%%PDF-1.7\n' > in/p.pdf
+printf '\177ELF\002\001' > in/prog
+printf '\211PNG\r\n\032\n' > in/sub/i.png
+printf '\377\330\377\340' > in/sub/j.JPG
+printf 'PK\003\004' > in/sub/k.docx
+printf 'PAR1' > in/sub/l.parquet
+printf '\377\376h\000i\000' > in/sub/utf16le.txt
+printf '\376\377\000h\000i' > in/sub/utf16be.txt
+printf 'some \000 \377 bytes' > in/sub/z.dat
+
+# A folder: what is not text gets a line each, five at most, and the rest is summed.
+run 0 sgt-tokenize in out
+cat > want << 'END'
+sgt-tokenize: in/p.pdf: skipped: a PDF, not UTF-8 text (--filter 'pdf=pdftotext {} -' reads its text)
+sgt-tokenize: in/prog: skipped: an ELF program, not UTF-8 text (--binary keep takes its bytes)
+sgt-tokenize: in/sub/i.png: skipped: a PNG picture, not UTF-8 text (--binary keep takes its bytes)
+sgt-tokenize: in/sub/j.JPG: skipped: a JPEG picture, not UTF-8 text (--binary keep takes its bytes)
+sgt-tokenize: in/sub/k.docx: skipped: a ZIP archive, not UTF-8 text (unpack it, or --filter reads it through a command)
+sgt-tokenize: in/.env: hidden, skipped (2 such below in; --hidden reads them)
+sgt-tokenize: 4 more files skipped: not UTF-8 text (--binary keep takes their bytes)
+END
+same .stderr want
+stdout_has 'out: 16 tokens, 3 documents, 1 shard'
+stdout_has '9 files skipped: not UTF-8 text (see --binary)'
+stdout_has '1 place not UTF-8, kept byte for byte'
+[ "$(paths out)" = '"a.txt" "latin1.txt" "nul.txt"' ] || fail "what was read: $(paths out)"
+grep -qF '"binary": "skip"' out/manifest.json || fail 'the option is not in the manifest'
+[ "$(field skipped out/manifest.json)" -eq 9 ] || fail 'the manifest does not count them'
+run 0 sgt-tokenize --quiet --json in out
+stderr_is ''
+[ "$(field skipped .stdout)" -eq 9 ] || fail '--json does not count them'
+stdout_has '"already_done": true'
+run 0 sgt-inspect out
+stdout_has '  skipped     9 files: not UTF-8 text'
+run 0 sgt-tokenize --dry-run --json in
+[ "$(field skipped .stdout)" -eq 9 ] && [ "$(field tokens .stdout)" -eq 16 ] || fail '--dry-run counts otherwise'
+run 0 sgt-tokenize --dry-run --quiet in
+stderr_is ''
+run 0 sgt-tokenize --dry-run in
+stdout_has 'skipped     9 files: not UTF-8 text (see --binary)'
+run 0 sgt-tokenize --train-vocab 257 in vocab
+stdout_has '9 files skipped: not UTF-8 text (see --binary)'
+
+# The rest of them, each by its name.
+mkdir rest && mv in/sub/l.parquet in/sub/utf16* in/sub/z.dat rest && echo text > rest/a
+run 0 sgt-tokenize rest out2
+cat > want << 'END'
+sgt-tokenize: rest/l.parquet: skipped: a Parquet file, not UTF-8 text (--filter 'parquet=jsonl:COMMAND' reads its text)
+sgt-tokenize: rest/utf16be.txt: skipped: UTF-16, not UTF-8 text (iconv -f UTF-16 -t UTF-8 converts it)
+sgt-tokenize: rest/utf16le.txt: skipped: UTF-16, not UTF-8 text (iconv -f UTF-16 -t UTF-8 converts it)
+sgt-tokenize: rest/z.dat: skipped: binary data, not UTF-8 text (--binary keep takes its bytes)
+END
+same .stderr want
+mv rest/[luz]* in/sub
+
+# The same for any number of ranks and threads, and in parts.
+for rank in 0 1; do run 0 sgt-tokenize --quiet --rank $rank --ranks 2 -t 3 in out3; done
+same_folders out out3
+run 0 sgt-tokenize --quiet --shuffle 1 in out4
+[ "$(field skipped out4/manifest.json)" -eq 9 ] || fail 'parts count otherwise'
+
+# --binary keep and --hidden read everything; what is gone on with must have been made so.
+run 0 sgt-tokenize --binary keep --hidden in out5
+stderr_is 'sgt-tokenize: in/sub/l.parquet: read as plain text, byte for byte (1 such name; --format text says so)'
+[ "$(paths out5)" = '".env" ".git/config" "a.txt" "latin1.txt" "nul.txt" "p.pdf" "prog" "sub/i.png" "sub/j.JPG" '\
+'"sub/k.docx" "sub/l.parquet" "sub/utf16be.txt" "sub/utf16le.txt" "sub/z.dat"' ] || fail "keep: $(paths out5)"
+! grep -q skipped out5/manifest.json || fail 'the manifest counts what was not skipped'
+run 1 sgt-tokenize --quiet in out5
+stderr_is 'sgt-tokenize: out5: made with --binary keep, now skip (--force replaces it)'
+run 0 sgt-tokenize --quiet --force in out5
+same_folders out out5
+
+# Named on the command line such a file is an error; in a list it is skipped, as in a folder.
+run 1 sgt-tokenize in/a.txt in/p.pdf out6
+stderr_is "sgt-tokenize: in/p.pdf: a PDF, not UTF-8 text (--filter 'pdf=pdftotext {} -' reads its text)"
+absent out6
+run 0 sgt-tokenize --binary keep in/p.pdf out6
+printf 'in/p.pdf\nin/a.txt\n' > list
+run 0 sgt-tokenize @list out7
+stderr_is "sgt-tokenize: in/p.pdf: skipped: a PDF, not UTF-8 text (--filter 'pdf=pdftotext {} -' reads its text)"
+[ "$(paths out7)" = '"a.txt"' ] || fail "a list: $(paths out7)"
+run 0 sgt-tokenize in/.env in/.git out8 # hidden, but named
+stderr_is ''
+[ "$(paths out8)" = '".env" "config"' ] || fail "hidden names: $(paths out8)"
+
+# A filter reads what it is for; packed files are looked at inside; of JSONL a magic number alone counts.
+run 0 sgt-tokenize --quiet --filter pdf=cat in/p.pdf out9
+gzip -k in/p.pdf
+run 1 sgt-tokenize in/p.pdf.gz out10
+stderr_has 'in/p.pdf.gz: a PDF, not UTF-8 text'
+run 1 sgt-tokenize --format jsonl in/p.pdf out10
+stderr_has 'in/p.pdf: a PDF, not UTF-8 text'
+run 1 sgt-tokenize --format jsonl in/sub/z.dat out10
+stderr_has 'in/sub/z.dat: line 1: byte 8: not UTF-8'
+rm in/p.pdf.gz
+
+# 64 KiB are looked at, and a character that they cut is no error.
+{ head -c 65535 /dev/zero && printf '\303\251'; } > cut.txt
+run 0 sgt-tokenize --quiet cut.txt out11
+{ head -c 65535 /dev/zero && printf '\377'; } > last.dat
+run 1 sgt-tokenize --quiet last.dat out12
+stderr_is 'sgt-tokenize: last.dat: binary data, not UTF-8 text (--binary keep takes its bytes)'
+{ head -c 65536 /dev/zero && printf '\377'; } > beyond.txt
+run 0 sgt-tokenize --quiet beyond.txt out12
+{ head -c 10 /dev/zero && printf '\303'; } > short.dat # the file's end cuts this one: it is whole, and wrong
+run 1 sgt-tokenize --quiet short.dat out13
+
+# Standard input is looked at as it is read, whatever the pieces in which it comes.
+{ printf '%%P' && sleep .2 && printf 'DF-1.4'; } | run 1 sgt-tokenize - out13
+stderr_is 'sgt-tokenize: standard input: a PDF, not UTF-8 text (--binary keep takes its bytes)'
+absent out13
+run 1 sgt-tokenize in/a.txt - out13 < last.dat
+stderr_is 'sgt-tokenize: standard input: binary data, not UTF-8 text (--binary keep takes its bytes)'
+run 0 sgt-tokenize --quiet - out13 < cut.txt
+run 0 sgt-tokenize --quiet --binary keep - out14 < last.dat
+
+# Nothing left is an error.
+mkdir only dots && cp in/p.pdf in/prog only && : > dots/.x
+run 1 sgt-tokenize --quiet only out15
+stderr_is 'sgt-tokenize: only: nothing is left to tokenize: no file is UTF-8 text, 2 skipped (--binary keep takes their bytes)'
+run 1 sgt-tokenize --quiet dots out15
+stderr_is 'sgt-tokenize: dots: no file in this folder but hidden ones (--hidden reads them)'
+absent out15
+run 0 sgt-tokenize --quiet only in out15
+rm -r out15
+ln -s gone dots/.dangling # what is not read need not be there
+echo x > dots/a
+run 0 sgt-tokenize dots out15
+stderr_is 'sgt-tokenize: dots/.dangling: hidden, skipped (2 such below dots; --hidden reads them)'
+
+# A set that was made before there was --binary, whose manifest does not say it, is complete as it was: with all files.
+rm -rf old
+run 0 sgt-tokenize --quiet --binary keep --hidden --format text in old
+cp -r old before
+sed -i '/"binary"/d; s/"invalid_utf8": "keep",/"invalid_utf8": "keep"/' before/manifest.json
+for given in '' '--binary keep' '--hidden' '--force'; do
+    cp -r before old2
+    run 0 sgt-tokenize --quiet --json --format text $given in old2
+    stdout_has '"already_done": true'
+    same_folders before old2
+    rm -r old2
+done
+cp -r before old2
+run 1 sgt-tokenize --quiet --format text --binary skip in old2
+stderr_is 'sgt-tokenize: old2: made with --binary not given, now skip (--force replaces it)'
+run 0 sgt-tokenize --quiet --force --format text --binary skip in old2
+[ "$(paths old2)" = '"a.txt" "latin1.txt" "nul.txt"' ] || fail "--force: $(paths old2)"
+run 0 sgt-tokenize --quiet --force --format text --shard-tokens 9 in before # of other options: it is made anew
+[ "$(paths before)" = '"a.txt" "latin1.txt" "nul.txt"' ] || fail "--force: $(paths before)"
+
+run_usage '--binary maybe: must be one of skip|keep' sgt-tokenize --binary maybe in out16

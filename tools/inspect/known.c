@@ -1,0 +1,106 @@
+/* known.c: files that are not shards, told by their names and first bytes, so that they are not taken for tokens. */
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "input/binary.h"
+#include "shards/megatron.h"
+#include "tools/inspect/inspect.h"
+
+#define PREFIX 4096
+
+typedef struct part {
+    const char *name, *of; /* a file's name, and what such a file is */
+} part;
+
+/* Files of sets, runs and checkpoints: the folder is what can be inspected. */
+static const part parts[] = {
+    {"log.jsonl", "the log of a run"},
+    {"memory.jsonl", "the memory log of a run"},
+    {"options.json", "the options of a run"},
+    {"latest", "the name of a run's latest checkpoint"},
+    {"manifest.json", "the manifest of a set of shards"},
+    {"sources.jsonl", "the list of what a set of shards was made from"},
+    {"tokenizer.json", "a vocabulary"},
+    {"config.json", "part of a checkpoint"},
+    {"state.json", "part of a checkpoint"},
+    {"model.safetensors", "part of a checkpoint"},
+    {"optimizer.safetensors", "part of a checkpoint"},
+};
+
+static int ends(const char *name, const char *ending)
+{
+    size_t n = strlen(name), m = strlen(ending);
+    return n > m && !strcmp(name + n - m, ending);
+}
+
+/* Reads the first bytes of a regular file, and adds a NUL. -1: it cannot be read; whoever opens it says why. */
+static ssize_t first_bytes(const char *path, char p[PREFIX + 1])
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    ssize_t n = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? pread(fd, p, PREFIX, 0) : -1;
+    if (fd >= 0) close(fd);
+    p[n > 0 ? n : 0] = 0;
+    return n;
+}
+
+/* A header of ours or of llm.c's, right or wrong: both magic numbers are in the first four bytes. */
+static int has_header(const char *p, ssize_t n)
+{
+    const unsigned char *b = (const unsigned char *)p;
+    uint32_t magic = n < 4 ? 0 : b[0] | b[1] << 8 | b[2] << 16 | (uint32_t)b[3] << 24;
+    return magic == SGT_SHARD_MAGIC || magic == SGT_SHARD_LLMC_WIDE;
+}
+
+static int is_html(const char *p)
+{
+    if (!strncmp(p, "\357\273\277", 3)) p += 3;
+    p += strspn(p, " \t\r\n");
+    return !strncasecmp(p, "<!doctype html", 14) || !strncasecmp(p, "<html", 5);
+}
+
+/* A line as a run's log has them, under whatever name. */
+static int is_log(const char *p)
+{
+    json_t *line = *p == '{' ? json_loadb(p, strcspn(p, "\n"), 0, NULL) : NULL;
+    int found = json_object_get(line, "step") && json_object_get(line, "loss");
+    json_decref(line);
+    return found;
+}
+
+static int say_folder(const char *path, const char *what, sgt_error *err)
+{
+    const char *slash = strrchr(path, '/');
+    int n = slash ? (int)(slash + 1 - path) : 2;
+    return sgt_fail(err, SGT_EFORMAT, "%s: %s, not a shard: pass %.*s", path, what, n, slash ? path : "./");
+}
+
+int inspect_known(const char *path, sgt_error *err)
+{
+    char p[PREFIX + 1];
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    ssize_t n = first_bytes(path, p);
+    if (n < 0 || ends(name, ".bin") || has_header(p, n)) return SGT_OK;
+    char *shard = sgt_megatron_shard(path);
+    free(shard);
+    if (shard) return SGT_OK; /* its .idx, or its name without an ending */
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (!strcmp(name, parts[i].name)) return say_folder(path, parts[i].of, err);
+    if (is_html(p)) return sgt_fail(err, SGT_EFORMAT, "%s: HTML, not a shard", path);
+    if (is_log(p)) return say_folder(path, "the log of a run", err);
+    if (ends(name, ".idx"))
+        return sgt_fail(err, SGT_EFORMAT, "%s: where the documents of a shard begin: pass %.*s.bin", path,
+                        (int)strlen(path) - 4, path);
+    const sgt_binary *b = sgt_binary_of((const uint8_t *)p, (size_t)n, 0, 1);
+    if (b) return sgt_fail(err, SGT_EFORMAT, "%s: %s, not a shard", path, b->what);
+    return sgt_fail(err, SGT_EFORMAT,
+                    "%s: not a file that sgt knows (a shard without a header is read with --raw, or under a name that "
+                    "ends in .bin)",
+                    path);
+}
