@@ -268,7 +268,8 @@ static int open_feed(const dry_run *d, sgt_text_feed **f, uint64_t file, uint64_
 {
     sgt_text_feed_options o = {.corpus = d->corpus, .joins = sgt_vocab_joins(d->vocab), .piece = PIECE,
                           .special = d->o.special_eot ? d->vocab->eot_text : NULL,
-                          .normalized = sgt_vocab_normalizes(d->vocab), .stop = d->o.stop,
+                          .normalized = sgt_vocab_normalizes(d->vocab), .vocab = d->vocab,
+                          .replaced = d->o.invalid_utf8 == SGT_INVALID_REPLACE, .stop = d->o.stop,
                           .from = {.file = file, .offset = at}};
     return sgt_text_feed_open(f, &o, err);
 }

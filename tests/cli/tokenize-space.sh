@@ -1,42 +1,60 @@
-# tokenize-space.sh: a disk that is too small for OUT is found out before anything is written, and one that is full, or a
-# limit on the size of files (ulimit -f), in one line.
+# tokenize-space.sh: a disk that is too small for OUT is found out before anything is written, and a limit on the size of
+# files (ulimit -f) is a failure in one line.
 . "$ROOT/tests/cli/lib.sh"
 
-# A file of zeros that takes no disk, and whose tokens would take terabytes.
-echo text > small.txt
-truncate -s 15T huge.txt 2> /dev/null || truncate -s 7T huge.txt 2> /dev/null || skip 'no file of 7 TiB can be made here'
-free=$(($(stat -f -c '%a * %S' .)))
-[ $free -lt 5000000000000 ] || skip 'this disk has room for terabytes'
-too_small='out: needs about [0-9.]+ TiB, but only [0-9.]+ [KMGT]iB is free there \(make room, name an OUT elsewhere, or --force\)$'
-run 1 sgt-tokenize huge.txt small.txt out
+i=0
+while [ $i -lt 40 ]; do
+    cat "$ROOT/tokenize/vocab/gpt2.bpe"
+    i=$((i + 1))
+done | head -c 8000000 > text.txt
+
+if [ "${1:-}" != mounted ]; then # RLIMIT_FSIZE: the write fails, instead of a signal that ends the program
+    limited() { (ulimit -f 2000 && exec "$@"); } # blocks of 512 or 1,024 bytes
+    run 1 limited sgt-tokenize --quiet text.txt out
+    stderr_matches '^sgt-tokenize: out/\.work/train_000000\.bin\.tmp: .*File too large$'
+    stderr_lines 1
+    absent out
+fi
+
+# A small disk, where one can be had; else a file of zeros that takes no disk, and whose tokens would take terabytes.
+mkdir -p disk
+if [ "${1:-}" != mounted ] && unshare -rm sh -c 'mount -t tmpfs -o size=6m none disk' 2> .mount; then
+    unshare -rm sh -c 'mount -t tmpfs -o size=6m none disk && exec sh "$0" mounted' "$0"
+    exit
+fi
+input=text.txt
+if [ "${1:-}" != mounted ]; then
+    input=zeros.txt
+    truncate -s 15T $input 2> /dev/null || truncate -s 7T $input 2> /dev/null || skip 'no small disk, no huge file'
+    [ "$(stat -f -c %a .)" -lt $((10000000000000 / $(stat -f -c %S .))) ] || skip 'no small disk, and room for terabytes'
+fi
+too_small='disk/out: needs about [0-9.]+ [MT]iB, but only [0-9.]+ [KMGT]iB is free there \(make room, name an OUT '\
+'elsewhere, or --force\)$'
+run 1 sgt-tokenize $input disk/out
 stderr_matches "^sgt-tokenize: $too_small"
 stderr_lines 1
 stdout_is ''
-absent out
-run 1 sgt-tokenize --quiet --json --shuffle 1 huge.txt out
-stderr_matches "^sgt-tokenize: $too_small"
-absent out
-run 1 sgt-tokenize --dry-run huge.txt out
+absent disk/out
+run 1 sgt-tokenize --dry-run $input disk/out
 stderr_matches "^sgt-tokenize: $too_small"
 stderr_lines 1
-stdout_matches '^disk        [0-9.]+ TiB in [0-9,]+ shards, [0-9.]+ [KMGT]iB free there: too little$'
-run 1 sgt-tokenize --dry-run --json huge.txt out
-stdout_lines 1
+stdout_matches '^disk        [0-9.]+ [MT]iB in [0-9,]+ shards?, [0-9.]+ [KMGT]iB free there: too little$'
+[ $input = text.txt ] || exit 0 # the rest would take as long again
+
+run 1 sgt-tokenize --dry-run --json --quiet $input disk/out
 [ "$(field disk_free .stdout)" -lt "$(field disk_bytes .stdout)" ] || fail 'it fits'
-run 0 sgt-tokenize --dry-run --force huge.txt out
+run 0 sgt-tokenize --dry-run --force $input disk/out
 stderr_is ''
-run 0 sgt-tokenize --dry-run huge.txt small.txt # without OUT nobody knows
-run_interrupted sgt-tokenize --quiet --force huge.txt out
-rm -rf out
-
-# Where one rank says so, it is rank 0, or each that knows nothing of the others.
-run 1 sgt-tokenize --rank 1 --ranks 2 huge.txt small.txt out
+run 0 sgt-tokenize --dry-run $input text.txt # without OUT nobody knows
+run 1 sgt-tokenize --quiet --rank 1 --ranks 2 text.txt text.txt disk/out # of ranks that a scheduler starts, each
 stderr_matches "^sgt-tokenize: $too_small"
+# with --force it goes on until the disk is full, and then says so
+run 1 sgt-tokenize --quiet --force $input disk/out
+stderr_matches '^sgt-tokenize: disk/out/.*: No space left on device$'
+absent disk/out
 
-# RLIMIT_FSIZE: the write fails, instead of a signal that ends the program.
-head -c 300000 /dev/zero | tr '\000' 'a ' > text.txt
-limited() { (ulimit -f 64 && exec "$@"); } # 64 blocks, of 512 or 1,024 bytes
-run 1 limited sgt-tokenize --quiet text.txt limited
-stderr_matches '^sgt-tokenize: limited/\.work/.*: File too large$'
-stderr_lines 1
-absent limited
+# What fits is made; what an interrupted run has written is not needed again.
+head -c 1000000 text.txt > part.txt
+run 0 sgt-tokenize --quiet part.txt disk/out
+run 0 sgt-tokenize --quiet part.txt disk/out # complete, though it would not fit twice
+rm -rf disk/out
