@@ -410,6 +410,7 @@ int sgt_tokenize(const sgt_tokenize_options *o, sgt_tokenize_result *result, sgt
     if (rc < 0) return rc;
     double began = sgt_now();
     if ((rc = sgt_vocab_of(&v, o, err)) == 0 && (rc = list_inputs(&c, o, v, &as_before, err)) == 0) {
+        sgt_vocab_say(v, &o->notice);
         notice_names(o, c);
         rc = tokenize_into(o, c, v, as_before, result, err);
     }

@@ -76,7 +76,7 @@ same_folders vmerged vboth
 run 0 sgt-inspect --decode 0:40 vmerged
 [ "$(head -1 .stdout)" = '<|endoftext|>#version: 0.2' ] || fail 'the text of another vocabulary is not there'
 run 1 sgt-inspect --merge a va new
-stderr_matches '^sgt-inspect: va: of another vocabulary: fingerprint [0-9a-f]{16}, that of a is [0-9a-f]{16} '\
+stderr_matches '^sgt-inspect: va: made with another vocabulary: fingerprint [0-9a-f]{16}, that of a is [0-9a-f]{16} '\
 '\(tokenize its text again with --vocab a\)$'
 run 1 sgt-inspect --compare a va
 stdout_matches '^a and va are of different vocabularies: fingerprints [0-9a-f]{16} and [0-9a-f]{16}$'
@@ -130,7 +130,7 @@ rm -r hurt && cp -r b hurt
 for shard in hurt/*.bin; do patch $shard 24 1; done
 sed 's/"fingerprint": "\(.*\)[0-9a-f][0-9a-f]"/"fingerprint": "\101"/' b/manifest.json > hurt/manifest.json
 run 1 sgt-inspect --merge a hurt new
-stderr_matches '^sgt-inspect: hurt: of another vocabulary: fingerprint [0-9a-f]{14}01, that of a is [0-9a-f]{16} '\
+stderr_matches '^sgt-inspect: hurt: made with another vocabulary: fingerprint [0-9a-f]{14}01, that of a is [0-9a-f]{16} '\
 '\(tokenize its text again with --vocab a\)$'
 rm hurt/manifest.json
 run 1 sgt-inspect --merge a hurt new

@@ -128,7 +128,8 @@ edit line 's/$//'
 echo 'Qq' >> line/merges.txt
 refused "line/merges.txt: line 445: wanted two tokens in GPT-2's byte alphabet, a space between them" line
 edit order 's/$//'
-{ sed -n 1p "$D/trained/merges.txt"; echo 'ĠĠ ĠĠ'; sed 1d "$D/trained/merges.txt"; } > order/merges.txt
+{ sed -n 1p "$D/trained/merges.txt"; echo 'ĠĠ ĠĠ'; sed 1d "$D/trained/merges.txt" | grep -v '^ĠĠ ĠĠ$'; } \
+    > order/merges.txt
 refused 'order: merge 2 makes token 257 (  ), which an earlier merge joins' order
 
 hf() { # NAME SED: o200k's tokenizer.json edited
@@ -179,5 +180,7 @@ absent refused
 head -c 200 /dev/zero | tr '\0' a > long.txt
 echo ! >> long.txt
 run 1 sgt-tokenize --pattern '(*LIMIT_MATCH=100)(a|aa)+$|.' long.txt refused
-stderr_is 'sgt-tokenize: long.txt: pattern: at byte 0 of the text: match limit exceeded'
+stderr_is "sgt-tokenize: pattern: at byte 0: (*: Hugging Face's regex library and sgt's do not agree on it "\
+"(transformers may split text otherwise by OUT's tokenizer.json)
+sgt-tokenize: long.txt: pattern: at byte 0 of the text: match limit exceeded"
 absent refused

@@ -15,7 +15,10 @@
 #include "base/file.h"
 #include "shards/json_dumps.h"
 #include "shards/shard.h"
+#include "vocab/vocab.h"
 #include "writer.h"
+
+#define MAX_TOKENIZER ((size_t)64 << 20) /* bytes of tokenizer.json, as sgt_vocab_load takes them */
 
 static int no_memory(const char *path, sgt_error *err)
 {
@@ -129,6 +132,34 @@ static int compare_vocabulary(const char *out, uint64_t made, const sgt_vocab *v
                     out, made, sgt_vocab_fingerprint(v));
 }
 
+/* The vocabulary of a whole set, by the tokenizer.json in it: the set's fingerprint may be of an older release, which
+ * left the merges out, so they are compared themselves. */
+static int compare_carried(const char *out, uint64_t made, const sgt_vocab *v, sgt_error *err)
+{
+    char *path = sgt_join(out, "tokenizer.json"), *had = NULL, *now = NULL;
+    sgt_vocab *carried = NULL;
+    size_t had_n, now_n;
+    sgt_error why;
+    int rc = path ? SGT_OK : no_memory(out, err);
+    if (!rc && (!sgt_vocab_reads(v, made) || sgt_file_gone(path))) {
+        rc = compare_vocabulary(out, made, v, err);
+        goto done;
+    }
+    if (rc < 0) goto done;
+    if ((rc = sgt_file_get(&had, &had_n, path, MAX_TOKENIZER, &why)) == 0 &&
+        (rc = sgt_vocab_tokenizer_json(v, &now, &now_n, &why)) == 0 && (had_n != now_n || memcmp(had, now, now_n)))
+        rc = sgt_vocab_load(&carried, path, NULL, &why);
+    if (rc < 0) rc = sgt_fail(err, rc, "%s (--force replaces the set)", why.text);
+    else if (carried && !sgt_vocab_same_merges(carried, v))
+        rc = compare_vocabulary(out, sgt_vocab_fingerprint(carried), v, err);
+done:
+    sgt_vocab_free(carried);
+    free(path);
+    free(had);
+    free(now);
+    return rc;
+}
+
 /* ---- inputs ---- */
 
 /* `line` (NULL: the list is at its end) is not input i of the corpus: says how it is not. */
@@ -237,7 +268,7 @@ int sgt_out_is_complete(const sgt_out_request *r, sgt_error *err)
     if (!sgt_out_file_exists(r->path, "manifest.json")) return 0;
     int rc = sgt_manifest_read(&m, r->path, err);
     if (rc < 0) return rc;
-    if ((rc = compare_vocabulary(r->path, m.fingerprint, r->vocab, err)) < 0 ||
+    if ((rc = compare_carried(r->path, m.fingerprint, r->vocab, err)) < 0 ||
         (rc = compare_options(r->path, m.options, r->options, err)) < 0)
         goto done;
     if (r->corpus->stream) {

@@ -6,7 +6,14 @@
 
 #include "alphabet.h"
 #include "base/file.h"
-#include "vocab.h"
+#include "vocab_file.h"
+
+#define OUR_HEAD "{\"version\":\"1.0\",\"truncation\":null,\"padding\":null,\n\"added_tokens\":["
+
+int sgt_vocab_is_ours(const char *text, size_t n)
+{
+    return n >= sizeof OUR_HEAD && !memcmp(text, OUR_HEAD, sizeof OUR_HEAD - 1);
+}
 
 /* A byte as it stands within a JSON string: in the byte alphabet, of which JSON escapes two characters alone. */
 typedef struct spelling {
@@ -71,7 +78,6 @@ static void put_added(writer *w)
 {
     const sgt_vocab *v = w->v;
     int first = 1;
-    put(w, "\"added_tokens\":[");
     for (uint32_t id = 0; id < sgt_vocab_size(v); id++) {
         if (!(v->file ? v->file->added[id] : id == v->eot)) continue;
         w->n += (size_t)sprintf(w->text + w->n, "%s{\"id\":%u,\"content\":\"", first ? "" : ",\n", id);
@@ -82,28 +88,44 @@ static void put_added(writer *w)
     put(w, "],\n");
 }
 
-/* GPT-2's rule is ByteLevel's own; any other stands before it. */
-static void put_rule(writer *w)
+/* A text within a JSON string. */
+static void put_text(writer *w, const char *s)
 {
-    static const char byte_level[] =
-        "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"trim_offsets\":true,\"use_regex\":";
-    const char *rule = w->v->file ? w->v->file->rule : NULL;
-    put(w, "\"pre_tokenizer\":");
-    if (rule) put(w, "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\",\"pattern\":{\"Regex\":\"");
-    for (const char *s = rule; s && *s; s++) {
+    for (; *s; s++) {
         if (*s == '"' || *s == '\\') put(w, "\\");
         if ((unsigned char)*s < 0x20) w->n += (size_t)sprintf(w->text + w->n, "\\u%04x", *s);
         else w->text[w->n++] = *s;
     }
-    if (rule) put(w, "\"},\"behavior\":\"Isolated\",\"invert\":false},");
+}
+
+/* GPT-2's rule is ByteLevel's own; any other stands before it. Where Hugging Face's library reads a rule otherwise, it
+ * has the rule in its own words, and "pcre2", which it does not look at, is ours. */
+static void put_rule(writer *w)
+{
+    static const char byte_level[] =
+        "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"trim_offsets\":true,\"use_regex\":";
+    const char *rule = w->v->file ? w->v->file->rule : NULL, *regex = rule ? w->v->file->regex : NULL;
+    put(w, "\"pre_tokenizer\":");
+    if (rule) put(w, "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\",\"pattern\":{\"Regex\":\"");
+    if (rule) {
+        put_text(w, regex ? regex : rule);
+        put(w, "\"},\"behavior\":\"Isolated\",\"invert\":false");
+    }
+    if (rule && (!regex || strcmp(regex, rule))) {
+        put(w, ",\"pcre2\":\"");
+        put_text(w, rule);
+        put(w, "\"");
+    }
+    if (rule) put(w, "},");
     put(w, byte_level);
     put(w, rule ? "false}]},\n" : "true},\n");
 }
 
+/* sgt_vocab_is_ours knows our files by how they begin. */
 static void put_head(writer *w)
 {
     static const char *const normalizers[] = {"null", "null", "{\"type\":\"NFC\"}", "{\"type\":\"NFKC\"}"};
-    put(w, "{\"version\":\"1.0\",\"truncation\":null,\"padding\":null,\n");
+    put(w, OUR_HEAD);
     put_added(w);
     put(w, "\"normalizer\":");
     put(w, normalizers[w->v->normalize]);
@@ -169,7 +191,8 @@ static int begin(writer *w, const sgt_vocab *v, sgt_error *err)
     size_t size = sgt_vocab_size(v), bytes = v->file ? v->file->offsets[size] : v->offsets[size], added = 1;
     for (size_t id = 0; v->file && id < size; id++) added += v->file->added[id];
     *w = (writer){.v = v};
-    w->text = malloc(4096 + bytes * 15 + size * 64 + added * 160 + 6 * strlen(sgt_vocab_rule(v)));
+    const char *regex = v->file && v->file->regex ? v->file->regex : "";
+    w->text = malloc(4096 + bytes * 15 + size * 64 + added * 160 + 12 * strlen(sgt_vocab_rule(v)) + 6 * strlen(regex));
     w->at = calloc(2 * size, sizeof *w->at);
     if (!w->text || !w->at) {
         free(w->text);

@@ -7,6 +7,7 @@
 #include <xxhash.h>
 
 #include "alphabet.h"
+#include "text/oniguruma.h"
 #include "text/pattern.h"
 
 #define EOT_TEXT "<|endoftext|>"
@@ -125,14 +126,31 @@ static void make_tables(sgt_vocab *v)
     sgt_cuts_make(&v->cuts, v->joins);
 }
 
-/* XXH3-64 over each token in order of id, its length as 32 little-endian bits before it, and then the rule's text. */
+/* A token in merge order, as it is given out. */
+static uint32_t given_out(const sgt_vocab *v, uint32_t id) { return v->file && v->file->ids ? v->file->ids[id] : id; }
+
+/* Whether the ids say what the merges are: every token but the bytes and the added ones is made by a merge, the lower
+ * id by the earlier one. */
+static int ids_say_merges(const sgt_vocab *v)
+{
+    uint32_t plain = 0;
+    for (uint32_t id = 257; id < v->eot; id++)
+        if (given_out(v, id) < given_out(v, id - 1)) return 0;
+    for (uint32_t id = 0; v->file && id < v->file->size; id++) plain += !v->file->added[id];
+    return !v->file || plain == v->eot;
+}
+
+/* XXH3-64 over each token in order of id, its length as 32 little-endian bits before it, and then the rule's text. If
+ * the ids do not say the merges, these follow: how many, and both ids of each in turn, 32 little-endian bits each. */
 int sgt_vocab_take_fingerprint(sgt_vocab *v, sgt_error *err)
 {
+    const uint32_t count = v->eot - 256;
     const char *rule = sgt_vocab_rule(v);
     const uint32_t size = sgt_vocab_size(v), *offsets = v->file ? v->file->offsets : v->offsets;
     const uint8_t *bytes = v->file ? v->file->bytes : v->bytes;
     size_t total = offsets[size] + (size_t)size * sizeof(uint32_t) + strlen(rule);
-    uint8_t *all = malloc(total), *p = all;
+    size_t merges = ((size_t)2 * count + 1) * sizeof(uint32_t);
+    uint8_t *all = malloc(total + merges), *p = all;
     if (!all) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", v->name);
     for (uint32_t id = 0; id < size; id++) {
         uint32_t n = offsets[id + 1] - offsets[id];
@@ -141,7 +159,16 @@ int sgt_vocab_take_fingerprint(sgt_vocab *v, sgt_error *err)
         p += sizeof n + n;
     }
     memcpy(p, rule, strlen(rule));
-    v->fingerprint = XXH3_64bits(all, total);
+    v->fingerprint = v->older = XXH3_64bits(all, total);
+    if (!ids_say_merges(v)) {
+        p = memcpy(all + total, &count, sizeof count);
+        for (uint32_t id = 256; id < v->eot; id++)
+            for (int half = 0; half < 2; half++) {
+                uint32_t part = given_out(v, v->halves[id][half]);
+                memcpy(p += sizeof part, &part, sizeof part);
+            }
+        v->fingerprint = XXH3_64bits(all, total + merges);
+    }
     free(all);
     return SGT_OK;
 }
@@ -232,7 +259,7 @@ int sgt_vocab_gpt2(sgt_vocab **out, sgt_error *err)
     if (rc == SGT_OK) {
         add_halves(v, (const uint16_t(*)[2])sgt_gpt2_tables);
         make_tables(v);
-        v->fingerprint = SGT_GPT2_FINGERPRINT;
+        v->fingerprint = v->older = SGT_GPT2_FINGERPRINT;
         rc = sgt_pairs_take(&v->pairs, (const uint16_t(*)[2])v->halves, 256, v->eot,
                             sgt_gpt2_tables + (size_t)2 * GPT2_MERGES, err);
     }
@@ -259,6 +286,7 @@ void sgt_vocab_free(sgt_vocab *v)
         free(v->file->bytes);
         free(v->file->added);
         free(v->file->rule);
+        free(v->file->regex);
         free(v->file);
     }
     free(v);
@@ -272,6 +300,34 @@ uint64_t sgt_vocab_fingerprint(const sgt_vocab *v) { return v->fingerprint; }
 const char *sgt_vocab_name(const sgt_vocab *v) { return v->name; }
 const uint64_t *sgt_vocab_joins(const sgt_vocab *v) { return v->joins; }
 const char *sgt_vocab_rule(const sgt_vocab *v) { return v->file && v->file->rule ? v->file->rule : SGT_PIECE_RULE; }
+
+int sgt_vocab_same_merges(const sgt_vocab *a, const sgt_vocab *b)
+{
+    size_t n, m;
+    if (a->size != b->size || sgt_vocab_size(a) != sgt_vocab_size(b) || sgt_vocab_eot(a) != sgt_vocab_eot(b) ||
+        memcmp(a->halves, b->halves, a->eot * sizeof *a->halves))
+        return 0;
+    for (uint32_t id = 0; id < a->size; id++)
+        if (given_out(a, id) != given_out(b, id)) return 0;
+    for (uint32_t id = 0; id < sgt_vocab_size(a); id++) {
+        const uint8_t *s = sgt_vocab_token(a, id, &n), *t = sgt_vocab_token(b, id, &m);
+        if (n != m || memcmp(s, t, n)) return 0;
+    }
+    return 1;
+}
+
+void sgt_vocab_say(const sgt_vocab *v, const sgt_notice *n)
+{
+    const sgt_vocab_file *f = v->file;
+    sgt_error why;
+    char *regex = NULL;
+    if (f && f->ignored)
+        sgt_say(n, "%s: its %s ignored: documents are tokenized whole, and nothing is put behind them", v->name, f->ignored);
+    if (!f || !f->rule || f->regex) return;
+    if (sgt_pattern_translate(&regex, f->rule, SGT_TO_ONIGURUMA, &why) == SGT_EUNSUPPORTED)
+        sgt_say(n, "pattern: %s (transformers may split text otherwise by OUT's tokenizer.json)", why.text);
+    free(regex);
+}
 
 const uint8_t *sgt_vocab_token(const sgt_vocab *v, uint32_t id, size_t *n)
 {

@@ -34,6 +34,8 @@ typedef struct sgt_vocab_file {
     uint8_t *bytes;
     uint8_t *added;    /* (size): 1: stands for itself alone, 0: is written in the byte alphabet */
     char *rule;        /* a PCRE2 pattern; NULL: GPT-2's */
+    char *regex;       /* `rule` as Hugging Face's library reads it; NULL: it cannot be said there (oniguruma.h) */
+    const char *ignored; /* what the file asks for and sgt leaves out, in words; NULL: nothing */
 } sgt_vocab_file;
 
 struct sgt_vocab {
@@ -43,6 +45,7 @@ struct sgt_vocab {
     const char *eot_text;    /* "<|endoftext|>", or what a file calls it */
     uint32_t size, eot;      /* in merge order: 257 + merges, and the last of them */
     uint64_t fingerprint;
+    uint64_t older;          /* the fingerprint by the formula of older releases, which left the merges out */
     uint32_t *offsets;       /* (size + 1): token id is bytes[offsets[id] .. offsets[id + 1]) */
     uint8_t *bytes;
     uint16_t byte_id[256];
@@ -101,8 +104,25 @@ const char *sgt_vocab_rule(const sgt_vocab *v);
 /* Whether text is normalized at all. */
 static inline int sgt_vocab_normalizes(const sgt_vocab *v) { return v->normalize > SGT_NORMALIZE_NONE; }
 
-/* Takes v's fingerprint, of the tokens by the ids given out and the rule. */
+/* Compute v's fingerprints: of the tokens by the ids given out, of the rule, and of the merges if the ids do not say
+ * them. Ids that are in the order of the merges do: of all ways to cut a token in two, only one is what tokens of lower
+ * ids leave standing (vocab_file.h). So GPT-2's fingerprint, and that of most vocabularies, is the one that older
+ * releases wrote, and their sets go on being resumed, completed and merged. */
 int sgt_vocab_take_fingerprint(sgt_vocab *v, sgt_error *err);
+
+/* Whether ids of a set whose fingerprint is this stand for v's tokens: enough to read it. A set of an older release may
+ * have been made with other merges; sgt_vocab_same_merges tells, by the tokenizer.json in the set. */
+static inline int sgt_vocab_reads(const sgt_vocab *v, uint64_t fingerprint)
+{
+    return fingerprint == v->fingerprint || fingerprint == v->older;
+}
+
+/* Whether two vocabularies make the same ids of the same pieces: the same tokens, end of text and merges. */
+int sgt_vocab_same_merges(const sgt_vocab *a, const sgt_vocab *b);
+
+/* Say what the vocabulary's file asks for and sgt does not do, and what Hugging Face's library cannot do with what sgt
+ * writes of it. */
+void sgt_vocab_say(const sgt_vocab *v, const sgt_notice *n);
 
 /* GPT-2's merges as embedded, for whoever checks them: *n bytes. */
 const uint8_t *sgt_vocab_gpt2_file(size_t *n);

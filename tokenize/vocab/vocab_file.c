@@ -9,6 +9,7 @@
 #include <xxhash.h>
 
 #include "alphabet.h"
+#include "text/oniguruma.h"
 
 #define MAX_BYTES ((size_t)1 << 23) /* of all tokens: the trie's keys hold 2^24 nodes */
 #define MAX_PARTS ((size_t)1 << 19) /* o200k has 446,189 merges, and is refused for its ids */
@@ -76,8 +77,10 @@ void sgt_vocab_parts_free(sgt_vocab_parts *p)
     free(p->tokens);
     free(p->merges);
     free(p->bytes);
+    free(p->own_rule);
     p->tokens = p->merges = NULL;
     p->bytes = NULL;
+    p->own_rule = NULL;
 }
 
 /* ---- looking things up ---- */
@@ -98,6 +101,7 @@ typedef struct builder {
     uint32_t made;                 /* tokens in merge order so far */
     char *text;                    /* their merges as lines */
     size_t n;
+    uint8_t *again;                /* (merges): 1: the same pair stands further down, and counts there */
     sgt_alphabet alphabet;
 } builder;
 
@@ -262,12 +266,36 @@ static void make_token(builder *b, uint32_t id, uint32_t left, uint32_t right)
     b->text[b->n++] = '\n';
 }
 
+/* Mark the merges that are listed again further down: the last one counts, as Hugging Face's table of merges has it. */
+static int mark_repeated(builder *b, sgt_error *err)
+{
+    size_t count = b->p->merge_count, slots = 2;
+    while (slots < 2 * count) slots *= 2;
+    uint32_t *found = calloc(slots, sizeof *found); /* merge + 1; 0: free */
+    b->again = calloc(count + 1, 1);
+    for (size_t i = 0; found && b->again && i < count; i++) {
+        const sgt_vocab_part *m = &b->p->merges[i], *had;
+        size_t at = XXH3_64bits_withSeed(b->p->bytes + m->at, m->n, m->id) & (slots - 1);
+        for (; found[at]; at = (at + 1) & (slots - 1)) {
+            had = &b->p->merges[found[at] - 1];
+            if (had->id == m->id && had->n == m->n && !memcmp(b->p->bytes + had->at, b->p->bytes + m->at, m->n)) break;
+        }
+        if (found[at]) b->again[found[at] - 1] = 1;
+        found[at] = (uint32_t)i + 1;
+    }
+    int rc = found && b->again ? SGT_OK : no_memory(b->p, err);
+    free(found);
+    return rc;
+}
+
 /* Merges in the order of the file. One that can never come to pass is left out: that of two tokens which earlier merges
  * would not leave side by side, or that of a token which an earlier one makes already. */
 static int take_merges(builder *b, sgt_error *err)
 {
     char text[300];
-    for (size_t i = 0; i < b->p->merge_count; i++) {
+    int rc = mark_repeated(b, err);
+    for (size_t i = 0; i < b->p->merge_count && !rc; i++) {
+        if (b->again[i]) continue;
         const sgt_vocab_part *m = &b->p->merges[i];
         const uint8_t *s = b->p->bytes + m->at;
         uint32_t l = find_token(b, s, m->id), r = find_token(b, s + m->id, m->n - m->id), id = find_token(b, s, m->n);
@@ -285,7 +313,7 @@ static int take_merges(builder *b, sgt_error *err)
             make_token(b, id, b->order[l], b->order[r]);
         }
     }
-    return SGT_OK;
+    return rc;
 }
 
 /* Ids are ranks: the one way to cut a token in two that lower ranks leave standing. */
@@ -347,8 +375,11 @@ static int fill_file(sgt_vocab_file *f, builder *b, sgt_error *err)
     f->offsets = calloc((size_t)b->size + 1, sizeof *f->offsets);
     f->bytes = malloc(total + 1);
     f->added = calloc(b->size, 1);
+    f->ignored = b->p->ignored;
     if (b->p->rule) f->rule = strdup(b->p->rule);
     if (!f->offsets || !f->bytes || !f->added || (b->p->rule && !f->rule)) return no_memory(b->p, err);
+    if (f->rule && sgt_pattern_translate(&f->regex, f->rule, SGT_TO_ONIGURUMA, NULL) == SGT_ENOMEM)
+        return no_memory(b->p, err);
     for (uint32_t id = 0; id < b->size; id++) {
         memcpy(f->bytes + f->offsets[id], b->p->bytes + b->tokens[id]->at, b->tokens[id]->n);
         f->offsets[id + 1] = f->offsets[id] + (uint32_t)b->tokens[id]->n;
@@ -397,5 +428,6 @@ int sgt_vocab_from_parts(sgt_vocab **out, const sgt_vocab_parts *p, sgt_error *e
     free(b.halves);
     free(b.pairs);
     free(b.text);
+    free(b.again);
     return rc;
 }

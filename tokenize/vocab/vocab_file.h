@@ -35,7 +35,9 @@ typedef struct sgt_vocab_parts {
     uint8_t *bytes;
     size_t used, room;
     const char *rule; /* NULL: GPT-2's */
+    char *own_rule;   /* the memory of `rule` if a file gave it; sgt_vocab_parts_free frees it */
     sgt_normalize normalize;
+    const char *ignored; /* what the file asks for and sgt leaves out, in words; NULL: nothing */
 } sgt_vocab_parts;
 
 int sgt_vocab_parts_token(sgt_vocab_parts *p, uint64_t id, const void *bytes, size_t n, int added, sgt_error *err);
@@ -48,7 +50,11 @@ int sgt_vocab_from_parts(sgt_vocab **out, const sgt_vocab_parts *p, sgt_error *e
 /* The names that an end-of-text token goes by, in the order in which they are looked for; NULL after the last. */
 extern const char *const sgt_vocab_eot_names[];
 
-/* text[n], a tokenizer.json, into *p. What p->rule points at lives as long as *keep, which the caller gives to free. */
-int sgt_vocab_read_huggingface(sgt_vocab_parts *p, char **keep, const char *text, size_t n, sgt_error *err);
+/* Whether text[n] is a tokenizer.json as sgt writes it, by how it begins. Older releases put a rule there as PCRE2
+ * reads it, and so it is read. */
+int sgt_vocab_is_ours(const char *text, size_t n);
+
+/* Read text[n], a tokenizer.json, into *p. */
+int sgt_vocab_read_huggingface(sgt_vocab_parts *p, const char *text, size_t n, sgt_error *err);
 
 #endif

@@ -7,6 +7,8 @@
 
 #include "alphabet.h"
 #include "base/json.h"
+#include "text/oniguruma.h"
+#include "text/pattern.h"
 #include "vocab_file.h"
 
 static int refuse(const sgt_vocab_parts *p, const char *what, const char *why, sgt_error *err)
@@ -22,16 +24,30 @@ static const char *type_of(const json_t *o)
 
 /* ---- how text is split ---- */
 
+/* The pattern of a Split, as PCRE2 has it: "pcre2", which sgt writes beside those that Hugging Face's library reads
+ * otherwise, or a translation of what that library reads. ours: sgt_vocab_is_ours. */
+static int take_regex(sgt_vocab_parts *p, const json_t *o, const char *regex, int ours, sgt_error *err)
+{
+    const char *pcre2 = json_string_value(json_object_get(o, "pcre2"));
+    sgt_error why;
+    int rc = SGT_OK;
+    if (pcre2 || ours || sgt_pattern_is_gpt2(regex)) p->own_rule = strdup(pcre2 ? pcre2 : regex);
+    else rc = sgt_pattern_translate(&p->own_rule, regex, SGT_FROM_ONIGURUMA, &why);
+    if (rc == SGT_EUNSUPPORTED)
+        return sgt_fail(err, SGT_EFORMAT, "%s: its pattern: %s (--pattern gives another)", p->path, why.text);
+    p->rule = p->own_rule;
+    return p->rule ? SGT_OK : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", p->path);
+}
+
 /* Split by a regular expression, its matches pieces of their own. */
-static int read_split(sgt_vocab_parts *p, const json_t *o, sgt_error *err)
+static int read_split(sgt_vocab_parts *p, const json_t *o, int ours, sgt_error *err)
 {
     const char *regex = json_string_value(json_object_get(json_object_get(o, "pattern"), "Regex"));
     const char *behavior = json_string_value(json_object_get(o, "behavior"));
     if (!regex || !behavior || strcmp(behavior, "Isolated") || json_is_true(json_object_get(o, "invert")) || p->rule)
         return refuse(p, "pre_tokenizer: ",
                       "of Split sgt knows one Regex whose matches are Isolated (--pattern replaces it)", err);
-    p->rule = regex;
-    return SGT_OK;
+    return take_regex(p, o, regex, ours, err);
 }
 
 /* What turns bytes into the alphabet, and splits by GPT-2's rule where nothing else has. *found: there was one. */
@@ -43,7 +59,7 @@ static int read_byte_level(sgt_vocab_parts *p, const json_t *o, int *found, sgt_
         return refuse(p, "pre_tokenizer: ", "ByteLevel with add_prefix_space changes the text (--pattern leaves it)",
                       err);
     if (json_is_false(regex)) {
-        if (!p->rule) p->rule = "(?s).+"; /* the text is one piece */
+        if (!p->rule) p->rule = "(?s).+"; /* the text is one piece; a literal, which nobody frees */
         return SGT_OK;
     }
     if (p->rule)
@@ -52,30 +68,38 @@ static int read_byte_level(sgt_vocab_parts *p, const json_t *o, int *found, sgt_
     return SGT_OK;
 }
 
-static int read_pre_tokenizer(sgt_vocab_parts *p, const json_t *o, int *found, sgt_error *err)
+static int read_pre_tokenizer(sgt_vocab_parts *p, const json_t *o, int ours, int *found, sgt_error *err)
 {
     const char *type = type_of(o);
     size_t i;
     json_t *part;
     int rc = SGT_OK;
-    if (!strcmp(type, "Split")) return read_split(p, o, err);
+    if (!strcmp(type, "Split")) return read_split(p, o, ours, err);
     if (!strcmp(type, "ByteLevel")) return read_byte_level(p, o, found, err);
     if (strcmp(type, "Sequence"))
         return sgt_fail(err, SGT_EFORMAT,
                         "%s: pre_tokenizer: %s is none that sgt knows (--pattern REGEX replaces it)", p->path, type);
     json_array_foreach(json_object_get(o, "pretokenizers"), i, part)
-        if (!rc) rc = read_pre_tokenizer(p, part, found, err);
+        if (!rc) rc = read_pre_tokenizer(p, part, ours, found, err);
     return rc;
 }
 
-static int read_rule(sgt_vocab_parts *p, const json_t *root, sgt_error *err)
+static int read_rule(sgt_vocab_parts *p, const json_t *root, int ours, sgt_error *err)
 {
     const json_t *o = json_object_get(root, "pre_tokenizer");
     int found = 0, rc;
     if (p->rule) return SGT_OK; /* the caller's goes before the file's */
     if (!json_is_object(o)) return refuse(p, "is not byte-level: ", "has no pre_tokenizer (--pattern gives one)", err);
-    if ((rc = read_pre_tokenizer(p, o, &found, err)) < 0) return rc;
+    if ((rc = read_pre_tokenizer(p, o, ours, &found, err)) < 0) return rc;
     return found ? SGT_OK : refuse(p, "is not byte-level: ", "its pre_tokenizer holds no ByteLevel", err);
+}
+
+/* Training data has documents of any length: neither is done to them. */
+static void note_ignored(sgt_vocab_parts *p, const json_t *root)
+{
+    const json_t *truncation = json_object_get(root, "truncation"), *padding = json_object_get(root, "padding");
+    const int cut = truncation && !json_is_null(truncation), pad = padding && !json_is_null(padding);
+    p->ignored = cut && pad ? "truncation and padding are" : cut ? "truncation is" : pad ? "padding is" : NULL;
 }
 
 static int read_normalizer(sgt_vocab_parts *p, const json_t *root, sgt_error *err)
@@ -190,20 +214,18 @@ static int read_model(sgt_vocab_parts *p, const json_t *model, const json_t *nam
     return SGT_OK;
 }
 
-int sgt_vocab_read_huggingface(sgt_vocab_parts *p, char **keep, const char *text, size_t n, sgt_error *err)
+int sgt_vocab_read_huggingface(sgt_vocab_parts *p, const char *text, size_t n, sgt_error *err)
 {
     json_error_t why;
     int rc = sgt_json_fits(text, n, SGT_VOCAB_MAX_VALUES, p->path, err);
     if (rc < 0) return rc;
     json_t *root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why), *names = json_object();
-    const char *given = p->rule;
+    note_ignored(p, root);
     if (!root) rc = sgt_fail(err, SGT_EFORMAT, "%s: line %d: %s", p->path, why.line, why.text);
     else if (!names) rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", p->path);
-    else if ((rc = read_normalizer(p, root, err)) == 0 && (rc = read_rule(p, root, err)) == 0 &&
+    else if ((rc = read_normalizer(p, root, err)) == 0 && (rc = read_rule(p, root, sgt_vocab_is_ours(text, n), err)) == 0 &&
              (rc = read_added(p, root, names, err)) == 0)
         rc = read_model(p, json_object_get(root, "model"), names, err);
-    if (!rc && p->rule && p->rule != given && !(p->rule = *keep = strdup(p->rule)))
-        rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", p->path);
     json_decref(names);
     json_decref(root);
     return rc;

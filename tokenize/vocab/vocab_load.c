@@ -21,7 +21,7 @@ typedef struct source {
     sgt_vocab_parts parts;
     char *merges, *vocab; /* as read; NULL: none */
     size_t merges_n, vocab_n;
-    char *merges_path, *vocab_path, *keep;
+    char *merges_path, *vocab_path;
 } source;
 
 /* ---- merges and vocab.json ---- */
@@ -293,7 +293,7 @@ static int read_source(source *s, sgt_error *err)
     if (!is_json(s->vocab, s->vocab_n)) return read_tiktoken(s, err);
     if (!is_huggingface(s->vocab, s->vocab_n)) return read_vocab_json(s, err);
     s->parts.ranks = 0;
-    return sgt_vocab_read_huggingface(&s->parts, &s->keep, s->vocab, s->vocab_n, err);
+    return sgt_vocab_read_huggingface(&s->parts, s->vocab, s->vocab_n, err);
 }
 
 /* A rule that cannot be compiled is the caller's mistake where the caller gave it, else the file's. */
@@ -342,7 +342,6 @@ int sgt_vocab_load(sgt_vocab **out, const char *path, const char *rule, sgt_erro
     free(s.vocab);
     free(s.merges_path);
     free(s.vocab_path);
-    free(s.keep);
     return sgt_fail_todo(err, rc,
                          "wanted a byte-level BPE, whole: tokenizer.json, merges.txt, vocab.json or .tiktoken");
 }

@@ -84,6 +84,19 @@ static int compare_tokens(pair *p, const inspect *o, sgt_error *err)
     return rc;
 }
 
+/* An older release left the merges out of some fingerprints: what the sets carry is held to today's formula. */
+static int same_carried(const pair *p)
+{
+    sgt_vocab *v[2] = {NULL, NULL};
+    for (int i = 0; i < 2; i++) {
+        const inspect_shard *first = &p->sets[i].shards[0];
+        if (inspect_vocabulary(&v[i], &first->header, first->path, NULL) < 0) v[i] = NULL;
+    }
+    int same = v[0] && v[1] && sgt_vocab_fingerprint(v[0]) == sgt_vocab_fingerprint(v[1]);
+    for (int i = 0; i < 2; i++) sgt_vocab_free(v[i]);
+    return same;
+}
+
 /* What the ids stand for, as far as manifests and headers say. A set whose shards disagree among each other was refused
  * where it has a manifest; where it has none, the first shard speaks for it. */
 static void compare_vocabularies(pair *p)
@@ -93,6 +106,7 @@ static void compare_vocabularies(pair *p)
         p->fingerprints[i] = s->manifest ? s->manifest->fingerprint : s->shards[0].header.fingerprint;
     }
     p->vocabularies = !p->fingerprints[0] || !p->fingerprints[1] ? -1 : p->fingerprints[0] == p->fingerprints[1];
+    if (!p->vocabularies) p->vocabularies = same_carried(p);
 }
 
 /* ---- what is said ---- */

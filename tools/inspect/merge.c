@@ -22,13 +22,41 @@
 #include "shards/json_dumps.h"
 #include "tools/cli/talk.h"
 #include "tools/cli/text.h"
+#include "vocab/vocab.h"
 
 #define SHARD_TOKENS 100000000u /* where the first set does not say */
 #define COPY ((size_t)1 << 20)
+#define MAX_TOKENIZER ((size_t)64 << 20) /* bytes of tokenizer.json, as sgt_vocab_load takes them */
 
 /* ---- the sets ---- */
 
 static int no_memory(const char *path, sgt_error *err) { return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path); }
+
+/* Fingerprints of older releases left the merges out: those that a set carries must be the first set's. */
+static int check_merges(const merge *m, const inspect_set *s, sgt_error *err)
+{
+    const char *first = m->sets[0].path;
+    char *path[2] = {sgt_join(first, "tokenizer.json"), sgt_join(s->path, "tokenizer.json")}, *text[2] = {NULL, NULL};
+    sgt_vocab *v[2] = {NULL, NULL};
+    size_t n[2];
+    int rc = path[0] && path[1] ? SGT_OK : no_memory(s->path, err);
+    if (rc < 0 || s == m->sets || sgt_file_gone(path[0]) || sgt_file_gone(path[1])) goto done;
+    for (int i = 0; i < 2 && !rc; i++) rc = sgt_file_get(&text[i], &n[i], path[i], MAX_TOKENIZER, err);
+    if (rc < 0 || (n[0] == n[1] && !memcmp(text[0], text[1], n[0]))) goto done;
+    for (int i = 0; i < 2 && !rc; i++) rc = sgt_vocab_load(&v[i], path[i], NULL, err);
+    if (!rc && !sgt_vocab_same_merges(v[0], v[1]))
+        rc = sgt_fail(err, SGT_EFORMAT,
+                      "%s: made with another vocabulary: the merges in its tokenizer.json are not those of %s (tokenize "
+                      "its text again with --vocab %s)",
+                      s->path, first, first);
+done:
+    for (int i = 0; i < 2; i++) {
+        sgt_vocab_free(v[i]);
+        free(text[i]);
+        free(path[i]);
+    }
+    return rc;
+}
 
 static int check_set(const merge *m, const inspect_set *s, sgt_error *err)
 {
@@ -37,11 +65,12 @@ static int check_set(const merge *m, const inspect_set *s, sgt_error *err)
                         s->path);
     if (s->manifest->fingerprint != m->sets[0].manifest->fingerprint)
         return sgt_fail(err, SGT_EFORMAT,
-                        "%s: of another vocabulary: fingerprint %016" PRIx64 ", that of %s is %016" PRIx64
+                        "%s: made with another vocabulary: fingerprint %016" PRIx64 ", that of %s is %016" PRIx64
                         " (tokenize its text again with --vocab %s)",
                         s->path, s->manifest->fingerprint, m->sets[0].path, m->sets[0].manifest->fingerprint,
                         m->sets[0].path);
-    return inspect_sources_verify(s, m->o, err);
+    int rc = check_merges(m, s, err);
+    return rc < 0 ? rc : inspect_sources_verify(s, m->o, err);
 }
 
 static int check_not_out(const merge *m, const char *path, sgt_error *err)
@@ -72,7 +101,10 @@ static int open_sets(merge *m, const char *const *paths, size_t count, sgt_error
     if (m->o->shard_tokens) m->shard_tokens = m->o->shard_tokens;
     if (!m->shard_tokens || m->shard_tokens > SGT_SHARD_MAX_TOKENS) m->shard_tokens = SHARD_TOKENS;
     const inspect_shard *first = &m->sets[0].shards[0];
-    return inspect_vocabulary(&m->vocab, &first->header, first->path, err);
+    int rc = inspect_vocabulary(&m->vocab, &first->header, first->path, err);
+    /* shards that are copied keep an older release's fingerprint, and all shards of a set have one */
+    if (!rc) m->vocab->fingerprint = m->sets[0].manifest->fingerprint;
+    return rc;
 }
 
 /* ---- shards ---- */

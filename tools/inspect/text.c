@@ -10,6 +10,7 @@
 #include "tools/cli/talk.h"
 #include "tools/cli/text.h"
 #include "tools/inspect/inspect.h"
+#include "vocab/vocab.h"
 
 #define PIECE ((size_t)1 << 16) /* tokens decoded at a time */
 
@@ -52,7 +53,7 @@ int inspect_vocabulary(sgt_vocab **out, const sgt_shard_header *h, const char *p
         v = NULL;
         if (!file) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
         if (access(file, F_OK) == 0 && (rc = sgt_vocab_load(&v, file, NULL, &why)) == 0 &&
-            h->fingerprint != sgt_vocab_fingerprint(v)) {
+            !sgt_vocab_reads(v, h->fingerprint)) {
             rc = sgt_fail(&why, SGT_EFORMAT, "%s is yet another", file);
             sgt_vocab_free(v);
             v = NULL;

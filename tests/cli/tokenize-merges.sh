@@ -1,0 +1,110 @@
+# tokenize-merges.sh: two vocabularies of the same tokens and other merges are two vocabularies: no set is completed,
+# gone on with, or merged by both. Sets of releases whose fingerprints left the merges out are read all the same.
+. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/shards.inc"
+
+work_in_memory
+D=$ROOT/tests/data/vocab
+
+cp -r "$D/trained" whole
+cp -r whole cut
+head -300 whole/merges.txt > cut/merges.txt
+cp "$D/text.txt" in.txt
+run 0 sgt-tokenize --quiet --vocab whole in.txt a
+run 0 sgt-tokenize --quiet --vocab cut in.txt b
+good=$(field fingerprint a/manifest.json)
+bad=$(field fingerprint b/manifest.json)
+[ "$good" != "$bad" ] || fail 'the fingerprint leaves the merges out'
+
+# merges.txt was cut short, and then repaired
+cp -r b set
+mv cut short && cp -r whole cut
+run 1 sgt-tokenize --vocab cut in.txt set
+stdout_is ''
+stderr_is "sgt-tokenize: set: made with another vocabulary: fingerprint $bad, now $good (--force replaces it)"
+same_folders set b
+run 0 sgt-tokenize --quiet --force --vocab cut in.txt set
+same set/train_000000.bin a/train_000000.bin
+same set/tokenizer.json a/tokenizer.json
+
+# a run that had begun with the one does not go on with the other
+mkdir corpus
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    for k in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do cat in.txt; done
+done > corpus/large
+printf 'bad \377' > corpus/stop
+options='--quiet --threads 1 --invalid-utf8 fail --shard-tokens 50k'
+run 1 sgt-tokenize $options --vocab short corpus begun
+stderr_is 'sgt-tokenize: corpus/stop: offset 4: not UTF-8 (--invalid-utf8 keep or replace reads it)'
+exists begun/train_000002.bin
+exists begun/.work/journal
+printf 'good!' > corpus/stop
+run 1 sgt-tokenize $options --vocab cut corpus begun
+stderr_is "sgt-tokenize: begun: made with another vocabulary: fingerprint $bad, now $good (--force replaces it)"
+cp -r begun other
+run 0 sgt-tokenize $options --vocab short corpus begun
+run 0 sgt-tokenize $options --force --vocab cut corpus other
+run 1 sgt-inspect --compare --quiet begun other
+
+# sets of the two are not merged
+for first in a b; do
+    [ $first = a ] && second=b || second=a
+    run 1 sgt-inspect --merge $first $second m
+    stderr_is "sgt-inspect: $second: made with another vocabulary: fingerprint $(field fingerprint $second/manifest.json)"\
+", that of $first is $(field fingerprint $first/manifest.json) (tokenize its text again with --vocab $first)"
+    absent m
+done
+run 1 sgt-inspect --compare a b
+stdout_has "a and b are of different vocabularies: fingerprints $good and $bad"
+
+# and what is read by it is
+run 0 sgt-inspect --decode 0:100000 b
+{ printf '<|endoftext|>'; cat in.txt; } > decoded
+same .stdout decoded
+run 0 sgt-tokenize --quiet --vocab b/tokenizer.json in.txt again
+same again/train_000000.bin b/train_000000.bin
+
+# ---- sets of older releases: the fingerprint of both vocabularies is that of the whole one ----
+
+older() { # SET: as such a release made it
+    sed "s/\"fingerprint\": \"$bad\"/\"fingerprint\": \"$good\"/" "$1/manifest.json" > .manifest
+    mv .manifest "$1/manifest.json"
+    for shard in "$1"/*.bin; do
+        for i in 0 1 2 3 4 5 6 7; do
+            patch "$shard" $((24 + i)) $((0x$(echo "$good" | cut -c $((15 - 2 * i))-$((16 - 2 * i)))))
+        done
+    done
+}
+cp -r b old
+older old
+run 0 sgt-inspect --verify --quiet old
+run 0 sgt-inspect --decode 0:100000 old
+same .stdout decoded
+run 0 sgt-inspect --compare --quiet old b
+run 0 sgt-inspect --batch 0 --batch-size 1 --seq-len 64 old
+mkdir then && cp -r short then/cut
+run 0 sgt-tokenize --vocab then/cut in.txt old
+stdout_matches '; complete already, nothing was done$'
+run 1 sgt-tokenize --vocab whole in.txt old
+stderr_is "sgt-tokenize: old: made with another vocabulary: fingerprint $bad, now $good (--force replaces it)"
+run 1 sgt-inspect --merge a old m
+stderr_is 'sgt-inspect: old: made with another vocabulary: the merges in its tokenizer.json are not those of a '\
+'(tokenize its text again with --vocab a)'
+run 0 sgt-inspect --merge --quiet old old twice # what they carry is the same
+run 0 sgt-inspect --verify --quiet twice
+same twice/tokenizer.json b/tokenizer.json
+run 0 sgt-inspect --merge --quiet --shard-tokens 1k twice small
+run 0 sgt-inspect --verify --quiet small
+run 0 sgt-tokenize --quiet --force --vocab whole in.txt old
+same old/train_000000.bin a/train_000000.bin
+
+# GPT-2's own tokens with fewer merges are not GPT-2's vocabulary
+run 0 sgt-tokenize --quiet in.txt gpt2
+mkdir gpt
+sed -n 's/^"vocab":\(.*\),$/\1/p' gpt2/tokenizer.json > gpt/vocab.json
+head -40001 "$ROOT/tokenize/vocab/gpt2.bpe" > gpt/merges.txt
+run 0 sgt-tokenize --quiet --vocab gpt in.txt less
+run 1 sgt-tokenize in.txt less
+stderr_matches '^sgt-tokenize: less: made with another vocabulary: fingerprint [0-9a-f]{16}, now d7f9b057243f9be1 '
+run 1 sgt-inspect --merge gpt2 less m
+stderr_matches '^sgt-inspect: less: made with another vocabulary: fingerprint '
