@@ -57,14 +57,16 @@ int sgt_vocab_gpt2(sgt_vocab **out, sgt_error *err);
  *
  * rule: a PCRE2 pattern whose matches, and what stands between them, are encoded each by itself (pattern.h). NULL:
  * tokenizer.json's own, or GPT-2's. SGT_EUSAGE for a pattern that is wrong; SGT_EFORMAT for a file that is; both say
- * where. SGT_EIO for one that cannot be read. What this reads and what tiktoken and Hugging Face's tokenizers do with
+ * where. A tokenizer.json's pattern is Oniguruma's: it is translated, and what PCRE2 cannot say is SGT_EFORMAT. A merge
+ * that is listed twice counts where it stands last, and truncation and padding are left out, as in training data they
+ * must be. SGT_EIO for a file that cannot be read. What this reads and what tiktoken and Hugging Face's tokenizers do with
  * it, they and sgt_encode agree on (their encode_ordinary, and their encode of text without added tokens). */
 int sgt_vocab_load(sgt_vocab **out, const char *path, const char *rule, sgt_error *err);
 
 void sgt_vocab_free(sgt_vocab *v);                  /* after its encoders; NULL is fine */
 uint32_t sgt_vocab_size(const sgt_vocab *v);        /* every id is below it, at most 65,536; GPT-2: 50257 */
 uint32_t sgt_vocab_eot(const sgt_vocab *v);         /* the id before each document of a shard; GPT-2: 50256 */
-uint64_t sgt_vocab_fingerprint(const sgt_vocab *v); /* XXH3-64 of all tokens by id (length, bytes) and the rule */
+uint64_t sgt_vocab_fingerprint(const sgt_vocab *v); /* XXH3-64 of tokens, rule, and merges that ids do not say */
 const char *sgt_vocab_name(const sgt_vocab *v);     /* "gpt2", or the last component of `path`; lives as long as v */
 
 /* The bytes of token `id`: *n of them, living as long as v. NULL for an id that is not in the vocabulary. */
