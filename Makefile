@@ -195,7 +195,7 @@ endif
 
 coverage:                              ## which lines of tokenize, loader and train the tests run (SHOW=FILE: there those that never ran)
 	@$(MAKE) $(JOBS) --no-print-directory COVERAGE=1 CC=gcc CXX=g++ run-coverage
-run-coverage: need-packages programs libs events $(SUITES:%=$(B)/tests/test-%) $(B)/bin/check-step $(HOST_LIB) $(HOST_PROGRAMS) \
+run-coverage: need-packages programs libs $(SUITES:%=$(B)/tests/test-%) $(B)/bin/check-step $(HOST_LIB) $(HOST_PROGRAMS) \
               $(FUZZ:%=$(B)/tests/replay-%)
 	@tests/coverage.sh $(B)
 
@@ -352,7 +352,7 @@ ifneq ($(TIER),check)
 run-check: $(if $(HAVE_NVCC),$(if $(VARIANT),$(wildcard $(CUDA_LIB)),$(CUDA_LIB))) $(CHECK_RACE)
 endif
 run-check: $(if $(MPICC),$(MPI_LIB:$(B)/%=$(B)/host/%))
-run-check: programs libs events $(SUITES:%=$(B)/tests/test-%) $(B)/tests/check-kernels $(CHECK_CUDA) $(HOST_LIB) $(HOST_PROGRAMS) mpi
+run-check: programs libs $(SUITES:%=$(B)/tests/test-%) $(B)/tests/check-kernels $(CHECK_CUDA) $(HOST_LIB) $(HOST_PROGRAMS) mpi
 	@$(end_line)
 	@TIER=$(TIER) HOST_CXX='$(HOST_CXX)' tests/run.sh $(B)
 
