@@ -59,8 +59,8 @@ int sgt_vocab_gpt2(sgt_vocab **out, sgt_error *err);
  * tokenizer.json's own, or GPT-2's. SGT_EUSAGE for a pattern that is wrong; SGT_EFORMAT for a file that is; both say
  * where. A tokenizer.json's pattern is Oniguruma's: it is translated, and what PCRE2 cannot say is SGT_EFORMAT. A merge
  * that is listed twice counts where it stands last, and truncation and padding are left out, as in training data they
- * must be. SGT_EIO for a file that cannot be read. What this reads and what tiktoken and Hugging Face's tokenizers do with
- * it, they and sgt_encode agree on (their encode_ordinary, and their encode of text without added tokens). */
+ * must be. SGT_EIO for a file that cannot be read. What this reads and what tiktoken and Hugging Face's tokenizers do
+ * with it, they and sgt_encode agree on (their encode_ordinary, and their encode of text without added tokens). */
 int sgt_vocab_load(sgt_vocab **out, const char *path, const char *rule, sgt_error *err);
 
 void sgt_vocab_free(sgt_vocab *v);                  /* after its encoders; NULL is fine */

@@ -1,11 +1,13 @@
-# tokenize-regex.sh: what a tokenizer.json of Hugging Face's asks for and PCRE2, or sgt, would do otherwise: patterns are
-# translated or refused by name (tests/tokenize/test_oniguruma.c holds each construct), a set's own tokenizer.json says
-# the same to both, a merge that is listed twice counts once, and what is ignored is said.
+# tokenize-regex.sh: what a tokenizer.json of Hugging Face's asks for and PCRE2, or sgt, would do otherwise: patterns
+# are translated or refused by name (tests/tokenize/test_oniguruma.c holds each construct), a set's own tokenizer.json
+# says the same to both, a merge that is listed twice counts once, and what is ignored is said.
 . "$ROOT/tests/cli/lib.sh"
 D=$ROOT/tests/data/vocab
 
 # with NAME REGEX: o200k's tokenizer.json with another pattern, as JSON writes it
-with() { R=$2 awk '/"Regex":/ { print "\"Regex\": \"" ENVIRON["R"] "\""; next } { print }' "$D/o200k/tokenizer.json" > "$1"; }
+with() {
+    R=$2 awk '/"Regex":/ { print "\"Regex\": \"" ENVIRON["R"] "\""; next } { print }' "$D/o200k/tokenizer.json" > "$1"
+}
 # tokenized OUT OPTION...: its ids
 tokenized() {
     out=$1
@@ -46,8 +48,9 @@ run 0 sgt-inspect --decode 0:100 whole
 stdout_has 'two  three'
 
 # the whole text as one piece
-awk '/"type": "Sequence"/ { skip = 1; print "\"type\": \"ByteLevel\", \"add_prefix_space\": false, \"trim_offsets\": true, "\
-"\"use_regex\": false }," } /"post_processor"/ { skip = 0 } !skip { print }' "$D/o200k/tokenizer.json" > one.json
+L='"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false },'
+L=$L awk '/"type": "Sequence"/ { skip = 1; print ENVIRON["L"] } /"post_processor"/ { skip = 0 } !skip { print }' \
+    "$D/o200k/tokenizer.json" > one.json
 tokenized one --vocab one.json
 tokenized ours --vocab "$D/o200k/tokenizer.json" --pattern '(?s).+'
 same one.ids ours.ids
@@ -76,7 +79,8 @@ run 0 sgt-tokenize --quiet --vocab bad.json --pattern '\p{L}+' text given
 
 # a pattern of ours that Hugging Face's library has no words for
 run 0 sgt-tokenize --vocab "$D/o200k/tokenizer.json" --pattern '\w+' text words
-stderr_has "sgt-tokenize: pattern: at byte 0: \\w: $differs (transformers may split text otherwise by OUT's tokenizer.json)"
+stderr_has "sgt-tokenize: pattern: at byte 0: \\w: $differs "\
+"(transformers may split text otherwise by OUT's tokenizer.json)"
 tokenized again --vocab words/tokenizer.json --quiet
 same again/train_000000.bin words/train_000000.bin
 

@@ -67,14 +67,17 @@ Test(oniguruma, refused_by_name)
 {
     static const struct {
         const char *regex, *what, *why;
-    } of[] = {{"a|^", NULL, NULL}, {"x*", NULL, NULL}, {"(?:|b)c?", NULL, NULL}, {"(?=a)", NULL, NULL}, {"", NULL, NULL},
+    } of[] = {{"a|^", NULL, NULL}, {"x*", NULL, NULL}, {"(?:|b)c?", NULL, NULL}, {"(?=a)", NULL, NULL},
+              {"", NULL, NULL},
               {"a\\w+", "at byte 1: \\w", differs}, {"[\\W]", "at byte 1: \\W", differs},
               {"\\ba", "at byte 0: \\b", differs}, {"a\\K", "at byte 1: \\K", differs},
               {"\\Ga", "at byte 0: \\G", differs}, {"\\R", "at byte 0: \\R", differs},
-              {"\\X", "at byte 0: \\X", differs}, {"\\N+", "at byte 0: \\N", differs}, {"\\O", "at byte 0: \\O", differs},
+              {"\\X", "at byte 0: \\X", differs}, {"\\N+", "at byte 0: \\N", differs},
+              {"\\O", "at byte 0: \\O", differs},
               {"\\Qa\\E", "at byte 0: \\Q", differs}, {"(a)\\1", "at byte 3: \\1", differs},
               {"\\pL", "at byte 0: \\pL", differs}, {"\\p{Alpha}", "at byte 0: \\p{Alpha}", differs},
-              {"\\p{Han}", "at byte 0: \\p{Han}", differs}, {"\\xe9", "at byte 0: \\xe9", "it is a byte, not a character"},
+              {"\\p{Han}", "at byte 0: \\p{Han}", differs},
+              {"\\xe9", "at byte 0: \\xe9", "it is a byte, not a character"},
               {"[[:alpha:]]", "at byte 1: [:", "a set within a set"}, {"[a[b]]", "at byte 2: [b", "a set within a set"},
               {"[a&&b]", "at byte 2: &&", differs}, {"[]a]", "at byte 1: ]", "a set that begins with ]"},
               {"[\\s-x]", "at byte 3: -x", differs}, {"[a-\\d]", "at byte 5: ]", differs},
@@ -105,10 +108,12 @@ Test(oniguruma, our_patterns_in_its_words)
 {
     static const struct {
         const char *rule, *regex; /* NULL: has none */
-    } of[] = {{"^a|b$", "\\Aa|b\\z"}, {"(?m:^)a|b(?m:$)", "^a|b$"}, {"(?s).+", "(?m).+"}, {"(?s:.)(?i:k)", "(?m:.)(?i:k)"},
+    } of[] = {{"^a|b$", "\\Aa|b\\z"}, {"(?m:^)a|b(?m:$)", "^a|b$"}, {"(?s).+", "(?m).+"},
+              {"(?s:.)(?i:k)", "(?m:.)(?i:k)"},
               {"\\p{N}{1,3}+", "(?>\\p{N}{1,3})"}, {"(?:ab){2}+c", "(?>(?:ab){2})c"}, {"\\pL\\PN", "\\p{L}\\P{N}"},
               {"[a[b]", "[a\\[b]"}, {"\\xe9", "\\x{e9}"}, {"a{2}?", "a{2}"}, {"\\h", NULL}, {"\\v", NULL},
-              {"(?m)^a", NULL}, {"(?s:a)(?-m:b)", NULL}, {"(*UTF)a", NULL}, {"\\w", NULL}, {"a*", NULL}, {"a{,2}", NULL},
+              {"(?m)^a", NULL}, {"(?s:a)(?-m:b)", NULL}, {"(*UTF)a", NULL}, {"\\w", NULL}, {"a*", NULL},
+              {"a{,2}", NULL},
               {"[[:alpha:]]", NULL}, {"(?<n>a)", NULL}};
     for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
         char *out = NULL;
@@ -118,11 +123,13 @@ Test(oniguruma, our_patterns_in_its_words)
         free(out);
     }
     /* GPT-2's, tiktoken's and Hugging Face's are the same in both */
-    static const char *const same[] = {SGT_PIECE_RULE, "\\s+(?!\\S)|\\s+", "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}]+(?i:'s|'t)?",
+    static const char *const same[] = {SGT_PIECE_RULE, "\\s+(?!\\S)|\\s+",
+                                       "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}]+(?i:'s|'t)?",
                                        "\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*", "\\(\\?s\\)"};
     for (size_t i = 0; i < 2 * sizeof same / sizeof *same; i++) {
+        const sgt_translation way = i % 2 ? SGT_TO_ONIGURUMA : SGT_FROM_ONIGURUMA;
         char *out;
-        cr_assert_eq(sgt_pattern_translate(&out, same[i / 2], i % 2 ? SGT_TO_ONIGURUMA : SGT_FROM_ONIGURUMA, NULL), SGT_OK);
+        cr_assert_eq(sgt_pattern_translate(&out, same[i / 2], way, NULL), SGT_OK);
         cr_assert_str_eq(out, same[i / 2]);
         free(out);
     }
@@ -131,8 +138,9 @@ Test(oniguruma, our_patterns_in_its_words)
 /* Any bytes: it ends, stays in its memory, and what it gives PCRE2 takes or refuses. */
 Test(oniguruma, patterns_at_random)
 {
-    static const char *const parts[] = {"a", "s", "(", ")", "[", "]", "(?:", "(?i", "(?m-i:", "{", "}", "{2}", "{1,2}+", "*",
-                                        "+", "?", "\\", "\\p{", "L", "^", "$", "|", "-", "&", "\\x", "\\u00", "\\h", "\\v",
+    static const char *const parts[] = {"a", "s", "(", ")", "[", "]", "(?:", "(?i", "(?m-i:", "{", "}", "{2}", "{1,2}+",
+                                        "*", "+", "?", "\\", "\\p{", "L", "^", "$", "|", "-", "&", "\\x", "\\u00", "\\h",
+                                        "\\v",
                                         "\xC3\xA9", "\xE2", ",", "1", "\\p{L}", "[^", "(?<=", "#", " ", "\n"};
     rng r = {17, 0};
     for (int i = 0; i < 20000; i++) {

@@ -7,8 +7,8 @@
  * \h is a hex digit or a blank, \v one character or seven, (?m) is what (?s) is here, a{1,3}+ is (?:a{1,3})+ or
  * possessive, and [a[b]] and && are sets of sets or plain characters. What both can say is translated. What is left is
  * refused, and so is whatever is not known to be the same: \w and \b (each library has its own word characters), all
- * properties but the general categories, letters past ASCII where case is ignored (Oniguruma takes "ss" for U+00DF), and
- * patterns that can match nothing (Oniguruma splits there, PCRE2 is made to look for a longer match). */
+ * properties but the general categories, letters past ASCII where case is ignored (Oniguruma takes "ss" for U+00DF),
+ * and patterns that can match nothing (Oniguruma splits there, PCRE2 is made to look for a longer match). */
 #ifndef SGT_ONIGURUMA_H
 #define SGT_ONIGURUMA_H
 

@@ -223,7 +223,8 @@ int sgt_vocab_read_huggingface(sgt_vocab_parts *p, const char *text, size_t n, s
     note_ignored(p, root);
     if (!root) rc = sgt_fail(err, SGT_EFORMAT, "%s: line %d: %s", p->path, why.line, why.text);
     else if (!names) rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", p->path);
-    else if ((rc = read_normalizer(p, root, err)) == 0 && (rc = read_rule(p, root, sgt_vocab_is_ours(text, n), err)) == 0 &&
+    else if ((rc = read_normalizer(p, root, err)) == 0 &&
+             (rc = read_rule(p, root, sgt_vocab_is_ours(text, n), err)) == 0 &&
              (rc = read_added(p, root, names, err)) == 0)
         rc = read_model(p, json_object_get(root, "model"), names, err);
     json_decref(names);

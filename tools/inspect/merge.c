@@ -46,8 +46,8 @@ static int check_merges(const merge *m, const inspect_set *s, sgt_error *err)
     for (int i = 0; i < 2 && !rc; i++) rc = sgt_vocab_load(&v[i], path[i], NULL, err);
     if (!rc && !sgt_vocab_same_merges(v[0], v[1]))
         rc = sgt_fail(err, SGT_EFORMAT,
-                      "%s: made with another vocabulary: the merges in its tokenizer.json are not those of %s (tokenize "
-                      "its text again with --vocab %s)",
+                      "%s: made with another vocabulary: the merges in its tokenizer.json are not those of %s "
+                      "(tokenize its text again with --vocab %s)",
                       s->path, first, first);
 done:
     for (int i = 0; i < 2; i++) {
