@@ -24,7 +24,7 @@ for name in my-gpt2_text_document my-gpt2_text_document.bin my-gpt2_text_documen
     same wanted got
     run 0 sgt-inspect "$name" --batch 0 --batch-size 3 --seq-len 4 --sampling documents
     stdout_has '2 tokens'
-    stdout_has '1 tokens'
+    stdout_has '1 token '
     stdout_has '4 tokens'
     run 0 sgt-bench loader "$name" --seq-len 4 --batch-size 2 --loader mmap --json
     stdout_matches '"reader": "mmap"'

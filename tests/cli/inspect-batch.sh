@@ -65,7 +65,7 @@ stdout_has '[50256,1,2,3]'
 stdout_has '[-100,-100,-100,-100]'
 run 0 sgt-inspect docs --batch 0 $documents
 stdout_matches '^  row [0-3]    train_000000.bin from token 11 +4 tokens <\|endoftext\|>\+,-$'
-stdout_matches '^  row [0-3]    train_000002.bin from token 1 +1 tokens <\|endoftext\|>$'
+stdout_matches '^  row [0-3]    train_000002.bin from token 1 +1 token  <\|endoftext\|>$'
 run_usage 'pad-id 50300: docs has ids below 50257' sgt-inspect docs --batch 0 $documents --pad-id 50300
 run_usage '--pad-id: needs --sampling documents' sgt-inspect docs --batch 0 --pad-id 3
 printf 'x' > docs/train_000001.idx

@@ -89,6 +89,71 @@ printf x >> raw.bin
 run 1 sgt-inspect raw.bin
 stderr_is 'sgt-inspect: raw.bin: 7 bytes: a file of 16-bit tokens has an even number of them'
 
+# one of everything is said so, and what there is none of is not said
+ids 198 > one.bin
+run 0 sgt-inspect one.bin
+stdout_is 'one.bin: a shard of tokens
+  tokens      1 token in 1 shard, 2 B on disk
+  format      raw: 16-bit ids without a header'
+run 0 sgt-inspect one.bin --decode 0:9 --quiet
+run 0 sgt-inspect one.bin --decode 0:9
+stderr_is 'sgt-inspect: one.bin ends after 1 token'
+run 0 sgt-inspect --compare one.bin one.bin
+stdout_is 'one.bin and one.bin hold the same 1 token'
+: > none.txt
+run 0 sgt-tokenize --quiet none.txt none
+run 0 sgt-inspect none
+stdout_matches '^  text        0 B in 1 file, 1 document$'
+printf 'a text' > few.txt
+run 0 sgt-tokenize --quiet few.txt few
+run 0 sgt-inspect few
+stdout_has '6 B in 1 file, 1 document, 2 bytes a token'
+run 0 sgt-inspect --batch 0 --batch-size 1 --seq-len 1 few
+stdout_has 'batch 0: 1 row of 1 token'
+
+# A file without a header is taken for tokens by its name, .bin, or with --raw; else it is told what it is, if known.
+cp nano/train.bin tokens
+run 1 sgt-inspect tokens
+stderr_is 'sgt-inspect: tokens: not a file that sgt knows (a shard without a header is read with --raw, or under a name '\
+'that ends in .bin)'
+run 0 sgt-inspect --raw tokens
+stdout_has '3 tokens in 1 shard'
+for option in '--verify' '--decode 0:1' '--batch 0 --seq-len 1' '--json'; do
+    run 1 sgt-inspect $option tokens
+    stderr_has 'sgt-inspect: tokens: not a file that sgt knows'
+    stdout_is ''
+done
+run 1 sgt-inspect --compare tokens nano/train.bin
+stderr_has 'sgt-inspect: tokens: not a file that sgt knows'
+run 0 sgt-inspect --compare --raw tokens nano/train.bin
+known() { # FILE WHAT
+    run 1 sgt-inspect "$1"
+    stderr_is "sgt-inspect: $1: $2"
+    stdout_is ''
+}
+mkdir -p run/step-00000001
+printf '\n <!DOCTYPE HTML>\n<html></html>' > report.html
+known report.html 'HTML, not a shard'
+printf '<html lang="en">' > page
+known page 'HTML, not a shard'
+printf '{"step": 0, "loss": 10.8}\n{"step": 1, "loss": 10.7}\n' > run/log.jsonl
+known run/log.jsonl 'the log of a run, not a shard: pass run/'
+cp run/log.jsonl old-log
+known old-log 'the log of a run, not a shard: pass ./'
+echo '{}' > run/options.json
+known run/options.json 'the options of a run, not a shard: pass run/'
+echo '{}' > run/step-00000001/model.safetensors
+known run/step-00000001/model.safetensors 'part of a checkpoint, not a shard: pass run/step-00000001/'
+known few/manifest.json 'the manifest of a set of shards, not a shard: pass few/'
+known few/train_000000.idx 'where the documents of a shard begin: pass few/train_000000.bin'
+printf '%%PDF-1.4' > paper
+known paper 'a PDF, not a shard'
+echo '{"step": 1' > half.jsonl
+run 1 sgt-inspect half.jsonl
+stderr_has 'sgt-inspect: half.jsonl: not a file that sgt knows'
+run 1 sgt-inspect /etc/passwd
+stderr_has 'sgt-inspect: /etc/passwd: not a file that sgt knows'
+
 # what is wrong is named, with its place
 run 1 sgt-inspect nowhere
 stderr_is 'sgt-inspect: nowhere: No such file or directory'

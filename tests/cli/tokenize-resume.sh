@@ -115,8 +115,14 @@ run 1 $again out
 stderr_is "sgt-tokenize: out: made from other inputs: corpus/zzz had 13 bytes, now 15 (--force replaces it)"
 printf 'not UTF-8: \377\376' > corpus/zzz
 touch -d @1700000000 corpus/zzz
-run 0 $again out
+run 0 sgt-tokenize --threads 2 --shard-tokens 2k --split 30% corpus out # it says what it did itself
+size='[0-9.]+ ([KM]i)?B'
+stdout_matches "^$size of text in [0-9]+ files: $size there already, $size in this run, ([0-9]+ m|[0-9.]+ )s, [0-9.]+ [kMG]?B/s\$"
 same_folders out undisturbed
+interrupt
+run 0 sgt-tokenize --json --threads 2 --shard-tokens 2k --split 30% corpus out
+read_here=$(field bytes_read .stdout)
+[ "$read_here" -gt 0 ] && [ "$read_here" -lt "$(field bytes .stdout)" ] || fail "this run read $read_here bytes"
 interrupt
 # ... and so is standard input in their place
 sgt-tokenize --quiet --shard-tokens 2k --split 30% - out < corpus/zzz > .stdout 2> .stderr &&

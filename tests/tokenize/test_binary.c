@@ -1,0 +1,183 @@
+/* What is not text, which file is set aside when the hash picks none, whether a disk is too small; and sets that were
+ * begun before any of this. */
+#include <criterion/criterion.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "dry_run.h"
+#include "input/binary.h"
+#include "input/feed.h"
+#include "space.h"
+#include "tests/tokenize/pipeline.h"
+
+TestSuite(binary, .init = enter_scratch, .fini = leave_scratch);
+
+static const char *what(const char *bytes, size_t n, int whole, int lines)
+{
+    const sgt_binary *b = sgt_binary_of((const uint8_t *)bytes, n, whole, lines);
+    return b ? b->what : "text";
+}
+
+Test(binary, told_by_its_first_bytes)
+{
+#define IS(bytes, said) cr_assert_str_eq(what(bytes, sizeof bytes - 1, 1, 0), said)
+    IS("", "text");
+    IS("%PDF-1.4", "a PDF");
+    IS("%PD", "text");
+    IS(" %PDF", "text");
+    IS("\177ELF", "an ELF program");
+    IS("\211PNG\r\n", "a PNG picture");
+    IS("\377\330\377\341", "a JPEG picture");
+    IS("PK\3\4", "a ZIP archive");
+    IS("PK\5\6", "a ZIP archive");
+    IS("PK", "text");
+    IS("PAR1", "a Parquet file");
+    IS("\377\376a\0", "UTF-16");
+    IS("\376\377\0a", "UTF-16");
+    IS("\377\376a", "text"); /* an odd number of bytes */
+    IS("\377\376a\0\0", "binary data");
+    IS("\0", "text");
+    IS("a\0b\303\251\0", "text");
+    IS("\377\200\300", "text");
+    IS("\0\377", "binary data");
+    IS("\355\240\200\0", "binary data"); /* a surrogate */
+#undef IS
+    cr_assert_str_eq(what("%PDF", 4, 1, 1), "a PDF");
+    cr_assert_str_eq(what("\0\377", 2, 1, 1), "text"); /* JSONL: the parser says what is wrong */
+    cr_assert_str_eq(what("\377\376a\0", 4, 1, 1), "text");
+}
+
+/* A character that the end of the prefix cuts is none that is wrong; what can be no beginning of one is. */
+Test(binary, characters_cut_by_the_prefix)
+{
+    static const char *const begun[] = {"\303", "\342", "\342\202", "\360", "\360\237", "\360\237\230"};
+    static const char *const wrong[] = {"\200", "\300", "\365", "\340\200", "\355\240", "\303a", "\360\200\200"};
+    char text[8] = {0};
+    for (size_t i = 0; i < 6; i++) {
+        size_t n = strlen(begun[i]);
+        memcpy(text + 1, begun[i], n);
+        cr_assert_str_eq(what(text, n + 1, 0, 0), "text", "%zu", i);
+        cr_assert_str_eq(what(text, n + 1, 1, 0), "binary data", "%zu", i);
+    }
+    for (size_t i = 0; i < 7; i++) {
+        size_t n = strlen(wrong[i]);
+        memcpy(text + 1, wrong[i], n);
+        cr_assert_str_eq(what(text, n + 1, 0, 0), "binary data", "%zu", i);
+    }
+}
+
+Test(binary, one_file_of_several_is_set_aside)
+{
+    sgt_corpus_file files[9] = {{0}};
+    char names[9][8];
+    sgt_corpus c = {.files = files, .count = 9};
+    for (int i = 0; i < 9; i++) {
+        sprintf(names[i], "%d", i % 8); /* the last has the name, and the hash, of the first */
+        files[i].name = names[i];
+    }
+    int least = 0, picked = 0;
+    sgt_text_feed_choose(&c, 1e-9);
+    for (int i = 0; i < 9; i++)
+        if (XXH3_64bits(files[i].name, 1) < XXH3_64bits(files[least].name, 1)) least = i;
+    for (int i = 0; i < 9; i++) cr_assert_eq(files[i].val, i == least, "%d", i);
+    files[least].val = 0;
+    for (int i = 0; i < 9; i++) picked += sgt_text_feed_split(names[i], 0, .5);
+    cr_assert_gt(picked, 0);
+    sgt_text_feed_choose(&c, .5); /* the hash picks some */
+    sgt_text_feed_choose(&c, 0);
+    c.line_files = 1, sgt_text_feed_choose(&c, 1e-9), c.line_files = 0;
+    c.stream = 1, sgt_text_feed_choose(&c, 1e-9), c.stream = 0;
+    c.count = 1, sgt_text_feed_choose(&c, 1e-9);
+    for (int i = 0; i < 9; i++) cr_assert_eq(files[i].val, 0);
+}
+
+Test(binary, space_that_is_lacking)
+{
+    sgt_error err;
+    cr_assert(!sgt_space_lacks(100, 0, 100));
+    cr_assert(sgt_space_lacks(101, 0, 100));
+    cr_assert(!sgt_space_lacks(101, 1, 100));
+    cr_assert(!sgt_space_lacks(100, 200, 0));
+    cr_assert(!sgt_space_lacks(UINT64_MAX - 1, 0, SGT_NOT_KNOWN));
+    cr_assert_eq(sgt_space_fail("out", 3ull << 30, 0, 1536, &err), SGT_EIO);
+    cr_assert_str_eq(err.text, "out: needs about 3.0 GiB, but only 1.5 KiB is free there (make room, name an OUT "
+                               "elsewhere, or --force)");
+    sgt_space_fail("out", 3ull << 30, 1ull << 30, 100, &err);
+    cr_assert_str_eq(err.text, "out: needs about 2.0 GiB more, but only 100 B is free there (make room, name an OUT "
+                               "elsewhere, or --force)");
+    cr_assert_eq(sgt_space_free(NULL), SGT_NOT_KNOWN);
+    cr_assert_neq(sgt_space_free("none/such/folder"), SGT_NOT_KNOWN);
+    cr_assert_eq(sgt_space_used("none"), 0);
+    mkdir("out", 0777);
+    char *text = calloc(1, 65536);
+    memset(text, 'a', 65536);
+    put_text("out/file", text, 65536);
+    cr_assert_eq(sgt_space_used("out"), 0); /* not a set */
+    mkdir("out/.work", 0777);
+    cr_assert_geq(sgt_space_used("out"), 65536);
+    free(text);
+}
+
+/* ---- a run that an sgt before --binary has begun ---- */
+
+/* Takes the option out of the journal's first line, whose checksum is made again. */
+static void make_older(const char *path)
+{
+    static const char option[] = ", \"binary\": \"keep\"";
+    char *text, line[2048];
+    size_t n = get_file(&text, path), first = strcspn(text, "\n");
+    char *found = memmem(text, first, option, sizeof option - 1);
+    cr_assert_not_null(found, "%.*s", (int)first, text);
+    int head = (int)(found - text), tail = (int)(first - 19 - (size_t)head - (sizeof option - 1));
+    cr_assert(tail >= 0 && first < sizeof line - 64);
+    int k = snprintf(line, sizeof line, "%.*s%.*s", head, text, tail + 1, found + sizeof option - 1);
+    while (k && line[k - 1] == ' ') line[--k] = 0; /* what parted it from the checksum */
+    snprintf(line + k, sizeof line - (size_t)k, " #%016" PRIx64 "\n", (uint64_t)XXH3_64bits(line, (size_t)k));
+    char *whole = malloc(strlen(line) + n);
+    size_t all = strlen(line);
+    memcpy(whole, line, all);
+    memcpy(whole + all, text + first + 1, n - first - 1);
+    put_text(path, whole, all + n - first - 1);
+    free(whole);
+    free(text);
+}
+
+Test(binary, begun_before_there_was_a_choice)
+{
+    static const char *const inputs[] = {"in"}, *const paths[] = {"in/.a", "in/b", "in/c"};
+    mkdir("in", 0777);
+    for (int i = 0; i < 3; i++) {
+        size_t n = 60000;
+        char *text = mixed_text((uint64_t)i, &n, 1);
+        if (i == 1) memcpy(text, "%PDF", 4);
+        put_text(paths[i], text, n);
+        free(text);
+    }
+    sgt_error err;
+    sgt_tokenize_result r;
+    stopper s = {.after = 20};
+    sgt_tokenize_options o = {.inputs = inputs, .input_count = 1, .out = "out", .shard_tokens = 500, .piece_bytes = 1000,
+                              .threads = 2, .val_fraction = 1e-9, .binary = SGT_BINARY_KEEP, .hidden = 1,
+                              .stop = &s.stop, .progress = stop_after, .progress_ctx = &s};
+    cr_assert_eq(sgt_tokenize(&o, &r, &err), SGT_ESTOPPED, "%s", err.text);
+    make_older("out/.work/journal");
+    sgt_tokenize_options now = {.inputs = inputs, .input_count = 1, .out = "out", .shard_tokens = 500,
+                                .val_fraction = 1e-9};
+    cr_assert_eq(sgt_tokenize(&now, &r, &err), 0, "%s", err.text);
+    cr_assert(r.files == 3 && r.skipped == 0 && r.bytes_read < r.bytes && r.val_tokens == 0);
+    stream all = slow_stream(paths, 3, &(sgt_tokenize_options){.val_fraction = 0}, 0);
+    expect_shards("out", "train", &all, 500);
+    free_stream(&all);
+    cr_assert_eq(sgt_tokenize(&now, &r, &err), 0, "%s", err.text);
+    cr_assert(r.already_done && r.files == 3);
+    now.binary = SGT_BINARY_SKIP;
+    cr_assert_eq(sgt_tokenize(&now, &r, &err), SGT_EFORMAT);
+    now.binary = SGT_BINARY_DEFAULT, now.out = "out2"; /* and a new one */
+    cr_assert_eq(sgt_tokenize(&now, &r, &err), 0, "%s", err.text);
+    cr_assert(r.files == 1 && r.skipped == 1);
+}
