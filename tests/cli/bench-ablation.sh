@@ -79,6 +79,51 @@ run_usage '--rows ,: wanted one to 13 names with commas between them' sgt-bench 
 
 run_interrupted sgt-bench ablation $cpu --data out --steps 100000
 
+# ---- interrupted, what was measured is kept: the table, or the document ----
+interrupt() { # OPTION...: SIGINT once the first row of two was measured
+    rm -f .stderr && echo "sgt-bench ablation, interrupted: $*" > .ran
+    sgt-bench ablation $cpu --data d --rows mmap,preload --steps 300 --rounds 100 "$@" > .stdout 2> .stderr &
+    pid=$!
+    tries=0
+    until grep -q ' mmap: .* ms/step' .stderr 2> .grep; do
+        tries=$((tries + 1))
+        [ $tries -lt 1200 ] || fail 'no row after 60 s'
+        sleep .05
+    done
+    kill -INT $pid
+    code=0
+    wait $pid || code=$?
+    [ "$code" -eq 130 ] || fail "exit code $code after SIGINT, not 130"
+    [ "$(tail -1 .stderr)" = 'sgt-bench ablation: interrupted' ] || fail 'it does not say so'
+}
+interrupt
+stdout_matches '^[* ] mmap +shards mapped, token by token +[0-9.]+ +[0-9]+ +- +- '
+stdout_matches '^Interrupted: what was measured until then'
+interrupt --json
+stdout_has '"interrupted": true'
+check 'the row' test "$(rows | cut -d ' ' -f 1)" = mmap
+
+# ---- the largest batch: by --memory-limit, by default half of what is free; and by --seconds ----
+number() { sed -n "s/.*\"$1\": \([0-9]*\).*/\1/p" .stdout; }
+limit=67108864
+run 0 sgt-bench ablation $cpu --data out --rows mmap,tied --largest --memory-limit 64MiB --json
+for bytes in $(number largest_bytes); do
+    check 'not above the limit' test "$bytes" -le $limit
+    check 'it is full' test "$bytes" -gt $((limit * 3 / 4))
+done
+check 'both rows' test "$(number largest_bytes | wc -l)" -eq 2
+run 0 sgt-bench ablation $cpu --data out --rows mmap --largest --memory-limit 64MiB --seconds 0.000001 --json
+check 'no time for more rows than before' test "$(number largest_measured)" -eq 2
+check 'more would fit' test "$(number largest_batch)" -gt 2
+stderr_matches '^sgt-bench ablation: mmap: 2 rows instead of [0-9]+, which --seconds 1e-06 has no time for$'
+run 0 sgt-bench ablation $cpu --data out --rows mmap --largest --memory-limit 64MiB --seconds 0.000001
+stdout_matches '^mmap +[0-9]+ \(2\) +[0-9.]+ +[0-9]+ +1\.00 +[0-9.]+ MiB$'
+check '100 columns' test "$(awk 'length > 100' .stdout | wc -l)" -eq 0
+stdout_matches '^Largest: what 64\.0 MiB holds; in brackets the rows that there was time for\.$'
+run 0 sgt-bench ablation $cpu --data out --rows mmap --largest --memory-limit 64k
+stdout_matches '^mmap +none *$'
+run_usage '--memory-limit x: not a size (such as 4096, 512k, 64MiB)' sgt-bench ablation --data out --memory-limit x
+
 # ---- CUDA, with the host in the GPU's place: the whole chain, and what fits ----
 cuda_on_the_host
 cuda="$tiny --device cuda --data d --quiet"

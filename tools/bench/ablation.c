@@ -28,9 +28,10 @@ const technique_text techniques[TECHNIQUES] = {
 
 static struct {
     const char *data, *rows;
-    uint64_t steps, warmup, rounds;
+    uint64_t steps, warmup, rounds, memory_limit;
+    double seconds;
     int largest;
-} o = {.steps = 10, .warmup = 2};
+} o = {.steps = 10, .warmup = 2, .seconds = 600};
 
 static bench_shape shape = BENCH_SHAPE;
 
@@ -52,6 +53,10 @@ static const sgt_option table[] = {
     {"rounds", 0, SGT_OPT_COUNT, &o.rounds, "N", "how often all rows are measured; the median is given",
      .def = "1 on CUDA, 3 on a CPU", .min = 1, .max = ABLATION_ROUNDS},
     {"largest", 0, SGT_OPT_FLAG, &o.largest, .help = "each row once more, with the largest batch that fits"},
+    {"memory-limit", 0, SGT_OPT_SIZE, &o.memory_limit, "SIZE", "memory that the largest batch may fill",
+     .def = "half of what is free on a CPU; on CUDA the device's", .min = 1, .max = 9e18},
+    {"seconds", 0, SGT_OPT_REAL, &o.seconds, "X", "time for all rows of --largest together", .def = "600", .min = 1e-6,
+     .max = 1e6},
     BENCH_OUTPUT(shape),
     {0}};
 
@@ -105,12 +110,25 @@ static int take_options(ablation *a, sgt_error *err)
     a->seq = bench_seq(&shape, cuda, 64);
     a->threads = bench_threads(&shape);
     a->at_largest = o.largest;
+    a->memory_limit = o.memory_limit;
+    a->seconds = o.seconds;
     a->warmup = (unsigned)o.warmup;
     a->steps = (unsigned)o.steps;
     a->rounds = (unsigned)(o.rounds ? o.rounds : cuda ? 1 : 3);
     int rc = sgt_model_named(&a->model, shape.model, err);
     if (a->seq > a->model.positions) a->model.positions = a->seq;
     return rc == SGT_OK ? take_rows(a, err) : rc;
+}
+
+/* Also of an ablation that was interrupted: its rows took minutes. */
+static int has_results(const ablation *a, int rc) { return rc == SGT_OK || (rc == SGT_ESTOPPED && ablation_any(a)); }
+
+static int print(const ablation *a, sgt_error *err)
+{
+    int rc = shape.json ? ablation_print_json(a, err) : SGT_OK;
+    if (!shape.json && !shape.quiet) ablation_show(a);
+    if (rc == SGT_OK && (fflush(stdout) == EOF || ferror(stdout))) rc = sgt_fail_errno(err, "standard output");
+    return rc;
 }
 
 /* Wrong usage comes before the device that it asks for. */
@@ -123,7 +141,10 @@ static int measure(ablation *a, sgt_error *err)
     if (rc == SGT_OK) rc = take_options(a, err);
     if (rc == SGT_OK) rc = ablation_settle(a, o.rows != NULL, err);
     if (rc == SGT_OK) rc = ablation_measure(a, err);
-    if (rc == SGT_OK && shape.plot) rc = ablation_plot(a, shape.plot, err);
+    if (has_results(a, rc) && shape.plot) {
+        int plotted = ablation_plot(a, shape.plot, rc == SGT_OK ? err : NULL);
+        if (rc == SGT_OK) rc = plotted;
+    }
     return rc;
 }
 
@@ -142,9 +163,11 @@ static int bench_ablation(int argc, char **argv)
         a->stop = sgt_catch_signals();
         rc = measure(a, &err);
     }
-    if (rc == SGT_OK && shape.json) rc = ablation_print_json(a, &err);
-    else if (rc == SGT_OK && !shape.quiet) ablation_show(a);
-    if (rc == SGT_OK && (fflush(stdout) == EOF || ferror(stdout))) rc = sgt_fail_errno(&err, "standard output");
+    if (a && has_results(a, rc)) {
+        sgt_error why;
+        int printed = print(a, &why);
+        if (printed < 0) rc = printed, err = why;
+    }
     free(cache);
     free(a);
     if (rc == SGT_EUSAGE) sgt_usage(&program, "%s", err.text);

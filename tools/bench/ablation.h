@@ -26,9 +26,11 @@ typedef struct ablation_row {
     int wanted;            /* is to be measured */
     char why[160];         /* it is not */
     step_result r;         /* of the last round; its times are the median of the rounds */
+    unsigned rounds;       /* that it was measured in */
     double ms[ABLATION_ROUNDS], wait_ms[ABLATION_ROUNDS];
     uint32_t largest;      /* the most rows of a micro-step that fit, up to ABLATION_MOST */
-    step_result at_largest; /* with those; ms 0: not measured */
+    uint32_t in_time;      /* those, or as many as there is time for */
+    step_result at_largest; /* with in_time rows; ms 0: not measured */
 } ablation_row;
 
 typedef struct ablation {
@@ -38,6 +40,9 @@ typedef struct ablation {
     uint32_t batch, seq;
     int threads, at_largest; /* the second: rows are measured with the largest batch too */
     unsigned warmup, steps, rounds;
+    uint64_t memory_limit; /* bytes that the model and its step may hold with the largest batch; 0: by the device */
+    double seconds;        /* for all rows with their largest batch together */
+    int interrupted;       /* what was measured by then is shown */
     sgt_notice notice;
     const sgt_stop *stop;
     ablation_row rows[TECHNIQUES];
@@ -46,8 +51,11 @@ typedef struct ablation {
 /* Finds out which of the rows that are wanted this device and this data can have, and decides batch where it is 0.
  * `named`: the rows were asked for by name, and one that cannot be had fails. */
 int ablation_settle(ablation *a, int named, sgt_error *err);
+/* SGT_ESTOPPED between two steps once `stop` is raised: rows that were measured in no round are no longer wanted. */
 int ablation_measure(ablation *a, sgt_error *err);
 
+/* Whether any row was measured; otherwise there is nothing to show. */
+int ablation_any(const ablation *a);
 void ablation_show(const ablation *a);
 int ablation_print_json(const ablation *a, sgt_error *err);
 int ablation_plot(const ablation *a, const char *path, sgt_error *err); /* bars, as SVG */

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "device.h"
 #include "log/metrics.h"
 #include "tools/bench/ablation.h"
@@ -110,8 +111,8 @@ static uint64_t estimate(const ablation *a, technique t, uint32_t batch, uint64_
 /* A little is left to libraries and to what else runs. */
 static int fits(const ablation *a, technique t, uint32_t batch)
 {
-    uint64_t available, bytes = estimate(a, t, batch, &available);
-    return bytes <= available - available / 32;
+    uint64_t available, bytes = estimate(a, t, batch, &available), room = available - available / 32;
+    return bytes <= (a->memory_limit && a->memory_limit < room ? a->memory_limit : room);
 }
 
 static uint32_t largest_batch(const ablation *a, technique t)
@@ -141,13 +142,15 @@ static int settle_batch(ablation *a, sgt_error *err)
 int ablation_settle(ablation *a, int named, sgt_error *err)
 {
     int rc = settle_data(a, named, err);
+    if (!a->memory_limit && !on_cuda(a)) a->memory_limit = sgt_memory_available() / 2; /* the rest is the user's */
     if (rc == SGT_OK && !on_cuda(a)) rc = settle_cpu(a, named, err);
     return rc == SGT_OK ? settle_batch(a, err) : rc;
 }
 
 /* ---- measuring ---- */
 
-static int measure_row(const ablation *a, technique t, uint32_t batch, step_result *r, sgt_error *err)
+static int measure_row(const ablation *a, technique t, uint32_t batch, unsigned warmup, unsigned steps, step_result *r,
+                       sgt_error *err)
 {
     sgt_loader *l = NULL;
     step_rows *rows = NULL;
@@ -155,8 +158,8 @@ static int measure_row(const ablation *a, technique t, uint32_t batch, step_resu
     o.batch = batch;
     step_run run = {.device = a->device,
                     .backend = &o,
-                    .warmup = a->warmup,
-                    .steps = a->steps,
+                    .warmup = warmup,
+                    .steps = steps,
                     .sync_metrics = t < TECHNIQUE_ASYNC,
                     .stop = a->stop};
     int rc = open_loader(&l, a, t, batch, err);
@@ -168,14 +171,55 @@ static int measure_row(const ablation *a, technique t, uint32_t batch, step_resu
     return rc;
 }
 
-static int measure_largest(ablation *a, technique t, sgt_error *err)
+enum { LEAST_STEPS = 3 }; /* of a median */
+
+/* Within `seconds`, by what a row of a micro-step took: fewer steps first, and then fewer rows. */
+static void fit_in_time(const ablation *a, ablation_row *row, double seconds, unsigned *warmup, unsigned *steps)
+{
+    double one = row->r.ms * 1e-3 / a->batch, step = one * row->largest;
+    *warmup = a->warmup;
+    *steps = a->steps;
+    row->in_time = row->largest;
+    if (step * (a->warmup + a->steps) <= seconds) return;
+    if (*warmup > 1) *warmup = 1;
+    double most = seconds / step - *warmup;
+    if (*steps > LEAST_STEPS) *steps = most < LEAST_STEPS ? LEAST_STEPS : most < *steps ? (unsigned)most : *steps;
+    double rows = seconds / one / (*warmup + *steps);
+    if (rows >= row->largest) return;
+    row->in_time = rows < a->batch ? a->batch : (uint32_t)rows;
+    if (row->in_time > row->largest) row->in_time = row->largest;
+}
+
+static int measure_largest(ablation *a, technique t, double seconds, sgt_error *err)
 {
     step_result r;
     sgt_error why;
-    int rc = measure_row(a, t, a->rows[t].largest, &r, &why);
-    if (rc == SGT_OK) a->rows[t].at_largest = r;
+    unsigned warmup, steps;
+    ablation_row *row = &a->rows[t];
+    fit_in_time(a, row, seconds, &warmup, &steps);
+    if (row->in_time < row->largest)
+        sgt_say(&a->notice, "%s: %u rows instead of %u, which --seconds %g has no time for", techniques[t].name,
+                row->in_time, row->largest, a->seconds);
+    int rc = measure_row(a, t, row->in_time, warmup, steps, &r, &why);
+    if (rc == SGT_OK) {
+        row->at_largest = r;
+        sgt_say(&a->notice, "%s: %u rows: %.3f ms/step", techniques[t].name, row->in_time, r.ms);
+    }
     if (rc == SGT_ENOMEM) sgt_say(&a->notice, "%s: %s", techniques[t].name, why.text);
     return rc == SGT_OK || rc == SGT_ENOMEM ? SGT_OK : sgt_fail(err, rc, "%s", why.text);
+}
+
+static int measure_all_largest(ablation *a, sgt_error *err)
+{
+    int rc = SGT_OK, left = 0;
+    double end = sgt_now() + a->seconds;
+    for (int t = 0; t < TECHNIQUES; t++) left += a->rows[t].wanted && a->rows[t].largest;
+    for (int t = 0; t < TECHNIQUES && rc == SGT_OK; t++) {
+        if (!a->rows[t].wanted || !a->rows[t].largest) continue;
+        double seconds = (end - sgt_now()) / left--;
+        rc = measure_largest(a, (technique)t, seconds > 0 ? seconds : 0, err);
+    }
+    return rc;
 }
 
 /* One row after the other, so that what else the machine does in a while falls on all of them. */
@@ -185,33 +229,46 @@ static int measure_round(ablation *a, unsigned round, sgt_error *err)
     for (int t = 0; t < TECHNIQUES && rc == SGT_OK; t++) {
         ablation_row *row = &a->rows[t];
         if (!row->wanted) continue;
-        rc = measure_row(a, (technique)t, a->batch, &row->r, err);
+        step_result r;
+        rc = measure_row(a, (technique)t, a->batch, a->warmup, a->steps, &r, err);
         if (rc < 0) return rc;
-        row->ms[round] = row->r.ms;
-        row->wait_ms[round] = row->r.wait_ms;
+        row->r = r;
+        row->ms[round] = r.ms;
+        row->wait_ms[round] = r.wait_ms;
+        row->rounds = round + 1;
         sgt_say(&a->notice, "%s: %.3f ms/step", techniques[t].name, row->r.ms);
     }
     return rc;
 }
 
-static void take_medians(const ablation *a, ablation_row *row)
+static void take_medians(ablation_row *row)
 {
-    double ms = bench_median(row->ms, a->rounds);
+    double ms = bench_median(row->ms, row->rounds);
     row->r.tokens_per_s *= row->r.ms / ms;
     row->r.ms = ms;
-    row->r.wait_ms = bench_median(row->wait_ms, a->rounds);
+    row->r.wait_ms = bench_median(row->wait_ms, row->rounds);
+}
+
+int ablation_any(const ablation *a)
+{
+    int any = 0;
+    for (int t = 0; t < TECHNIQUES; t++) any |= a->rows[t].wanted && a->rows[t].rounds;
+    return any;
 }
 
 int ablation_measure(ablation *a, sgt_error *err)
 {
     int rc = SGT_OK;
     for (unsigned round = 0; round < a->rounds && rc == SGT_OK; round++) rc = measure_round(a, round, err);
-    for (int t = 0; t < TECHNIQUES && rc == SGT_OK; t++) {
+    if (rc < 0 && rc != SGT_ESTOPPED) return rc;
+    a->interrupted = rc == SGT_ESTOPPED;
+    for (int t = 0; t < TECHNIQUES; t++) {
         ablation_row *row = &a->rows[t];
-        if (!row->wanted) continue;
-        take_medians(a, row);
-        row->largest = largest_batch(a, (technique)t);
-        if (a->at_largest && row->largest) rc = measure_largest(a, (technique)t, err);
+        if (!(row->wanted &= row->rounds > 0)) continue;
+        take_medians(row);
+        row->largest = row->in_time = largest_batch(a, (technique)t);
     }
+    if (rc == SGT_OK && a->at_largest) rc = measure_all_largest(a, err);
+    a->interrupted = rc == SGT_ESTOPPED;
     return rc;
 }

@@ -63,16 +63,35 @@ static double largest_factor(const ablation *a, int t)
     return a->rows[t].at_largest.tokens_per_s / a->rows[first].at_largest.tokens_per_s;
 }
 
+/* Of a row, what stands for the rows that were measured in the place of the largest batch. */
+static const char *measured_rows(const ablation_row *row, char *buf, size_t n)
+{
+    buf[0] = '\0';
+    if (row->at_largest.ms > 0 && row->in_time < row->largest) snprintf(buf, n, " (%u)", row->in_time);
+    return buf;
+}
+
+static int fewer(const ablation *a)
+{
+    char buf[32];
+    int any = 0;
+    for (int t = 0; t < TECHNIQUES; t++) any |= a->rows[t].wanted && *measured_rows(&a->rows[t], buf, sizeof buf);
+    return any;
+}
+
 static void show_largest(const ablation *a)
 {
-    char bytes[32];
+    char bytes[32], rows[32], most[32];
     printf("\n%-8s largest batch that fits", "");
     printf(a->at_largest ? "%22s  %9s  %15s  %10s\n" : "\n", "ms/step", "tokens/s", "in all", "memory");
     for (int t = 0; t < TECHNIQUES; t++) {
         const ablation_row *row = &a->rows[t];
         const step_result *r = &row->at_largest;
         if (!row->wanted) continue;
-        printf("%-8s %23u%-8s", techniques[t].name, row->largest, row->largest == ABLATION_MOST ? " or more" : "");
+        measured_rows(row, rows, sizeof rows);
+        snprintf(most, sizeof most, "%u", row->largest);
+        printf("%-8s %23s%-8s", techniques[t].name, row->largest ? most : "none",
+               *rows ? rows : row->largest == ABLATION_MOST ? " or more" : "");
         if (r->ms > 0)
             printf("  %14.3f  %9.0f  %15.2f  %10s", r->ms, r->tokens_per_s, largest_factor(a, t),
                    sgt_format_bytes(bytes, sizeof bytes, r->bytes));
@@ -95,6 +114,10 @@ void ablation_show(const ablation *a)
     printf("\n* the fastest. Peak: what a large product of matrices reaches%s.\n",
            r->peak_flops > 0 ? ", in the precision of the row" : ", which is not known here");
     show_largest(a);
+    if (a->memory_limit)
+        printf("\nLargest: what %s holds%s.\n", sgt_format_bytes(total, sizeof total, a->memory_limit),
+               fewer(a) ? "; in brackets the rows that there was time for" : "");
+    if (a->interrupted) printf("\nInterrupted: what was measured until then, each row in the rounds that it had.\n");
     int said = 0;
     for (int t = 0; t < TECHNIQUES; t++)
         if (a->rows[t].why[0]) printf("%s%-8s left out: %s\n", said++ ? "" : "\n", techniques[t].name, a->rows[t].why);
@@ -111,6 +134,7 @@ static json_t *row_json(const ablation *a, int t)
                           row->r.wait_ms, "loss", row->r.loss, "bytes", (json_int_t)row->r.bytes, "largest_batch",
                           (json_int_t)row->largest);
     if (!j || !(row->at_largest.ms > 0)) return j;
+    json_object_set_new(j, "largest_measured", json_integer((json_int_t)row->in_time));
     json_object_set_new(j, "largest_ms_per_step", json_real(row->at_largest.ms));
     json_object_set_new(j, "largest_tokens_per_s", json_real(row->at_largest.tokens_per_s));
     json_object_set_new(j, "largest_factor_first", json_real(largest_factor(a, t)));
@@ -133,6 +157,7 @@ int ablation_print_json(const ablation *a, sgt_error *err)
                             (int)a->rounds, "total_bytes", (json_int_t)r->total_bytes, "results", results, "left_out",
                             out);
     if (!top) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    if (a->interrupted) json_object_set_new(top, "interrupted", json_true());
     int bad = json_dumpf(top, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) < 0 || putchar('\n') == EOF;
     json_decref(top);
     return bad ? sgt_fail_errno(err, "standard output") : SGT_OK;
@@ -153,7 +178,7 @@ int ablation_plot(const ablation *a, const char *path, sgt_error *err)
                           row->r.tokens_per_s, factor(a, first_row(a), t), t == best_row(a) ? ", the fastest" : "");
         if (row->at_largest.ms > 0)
             bench_picture_bar(p, BENCH_LIGHT, row->at_largest.tokens_per_s, "", "%.0f, %.2f times, %u rows",
-                              row->at_largest.tokens_per_s, largest_factor(a, t), row->largest);
+                              row->at_largest.tokens_per_s, largest_factor(a, t), row->in_time);
     }
     return bench_picture_write(p, path, err);
 }
