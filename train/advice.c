@@ -10,7 +10,7 @@ static sgt_lr_range small_range(uint64_t parameters)
 {
     const double measured = 690000;
     double times = SGT_LR_SMALLEST / fmax((double)parameters, measured);
-    return (sgt_lr_range){parameters, 3e-4, fmin(6e-4 * times, SGT_LR_MOST), 3e-4 * cbrt(times)};
+    return (sgt_lr_range){parameters, 3e-4, fmin(6e-4 * times, SGT_LR_MOST), 3e-4 * sqrt(times)};
 }
 
 sgt_lr_range sgt_advice_lr(uint64_t parameters)

@@ -17,7 +17,7 @@ typedef struct sgt_lr_range {
 
 /* From SGT_LR_SMALLEST parameters on, what the GPT-2 and GPT-3 papers and their reproductions report. Below, what
  * tests/data/measure_lr.sh measured (sgt-train(1) has the table): the chosen rate is that of SGT_LR_SMALLEST times the
- * cube root of how many times smaller the model is, the upper end times the whole of it. */
+ * square root of how many times smaller the model is, the upper end times the whole of it. */
 sgt_lr_range sgt_advice_lr(uint64_t parameters);
 
 /* The learning rate of --lr auto for steps of `rows` rows: the range's `chosen`, times rows / base for larger steps,
@@ -25,7 +25,7 @@ sgt_lr_range sgt_advice_lr(uint64_t parameters);
 double sgt_advice_auto_lr(uint64_t parameters, uint64_t rows, uint64_t base);
 
 /* (rows / base) to the power of SGT_LR_ROWS_POWER, for rows < base; else 1. Measured with 4 to 64 rows. */
-#define SGT_LR_ROWS_POWER 0.125
+#define SGT_LR_ROWS_POWER 0.25
 double sgt_advice_few_rows(uint64_t rows, uint64_t base);
 
 /* -1: lr is below what models of this size are trained with, 1: above, 0: neither. Fewer rows than 64 allow lower rates,

@@ -179,8 +179,8 @@ int sgt_trainer_decide_model(sgt_trainer *t, sgt_error *err)
     return SGT_OK;
 }
 
-/* How --lr auto came to s->lr: "0.0003 x 128/64 rows per step", "0.00102 for 3.2 million parameters x (8/64 rows per
- * step)^0.125". */
+/* How --lr auto came to s->lr: "0.0003 x 128/64 rows per step", "0.00124 for 7.25 million parameters x (10/64 rows
+ * per step)^0.25". */
 static void say_auto_lr(const sgt_trainer *t, uint64_t rows, const sgt_lr_range *range)
 {
     const sgt_settings *s = t->s;

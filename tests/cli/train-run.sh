@@ -122,12 +122,12 @@ rm d/val_000000.bin
 
 # lr by size and rows, and scaled
 run 0 sgt-train $small --lr auto --steps 1 --run auto --verbose
-stderr_has 'sgt-train: learning rate 0.0011, chosen for you: 0.00169 for 0.0238 million parameters × (2/64 rows per '\
-'step)^0.125 (set it with --lr)'
+stderr_has 'sgt-train: learning rate 0.00169, chosen for you: 0.00402 for 0.0238 million parameters × (2/64 rows per '\
+'step)^0.25 (set it with --lr)'
 run 0 sgt-train $small --lr auto --lr-base-batch 1 --steps 1 --run auto2 --verbose
-stderr_has 'learning rate 0.00339, chosen for you: 0.00169 for 0.0238 million parameters × 2/1 rows per step (set it with'
+stderr_has 'learning rate 0.00804, chosen for you: 0.00402 for 0.0238 million parameters × 2/1 rows per step (set it with'
 run 0 sgt-train $small --lr auto --lr-base-batch 1 --grad-accum 16 --steps 1 --run auto3 --verbose
-stderr_has 'learning rate 0.01, chosen for you: 0.00169 for 0.0238 million parameters × 32/1 rows per step, at most 0.01 '
+stderr_has 'learning rate 0.01, chosen for you: 0.00402 for 0.0238 million parameters × 32/1 rows per step, at most 0.01 '
 run 0 sgt-train $small --lr 3e-4 --scale-lr --lr-base-batch 1 --grad-accum 16 --steps 1 --run scaled
 stderr_has 'Scaled learning rate: 0.00960'
 

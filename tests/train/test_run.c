@@ -116,12 +116,13 @@ Test(run, defaults_follow_from_data_and_model)
     /* 20,001 tokens are 199 windows of 100, and half of them seven steps of 16 rows, rounded up */
     sgt_checkpoint_state st;
     cr_assert_eq(sgt_checkpoint_read(&st, in_folder("r/step-00000007"), NULL), 0);
-    cr_expect_float_eq(st.schedule.lr, 3e-4 * 16 / 64, 1e-12);
-    cr_expect_float_eq(st.schedule.min_lr, 3e-5 * 16 / 64, 1e-12);
+    const double lr = 3e-4 * sqrt(124 / 0.69) * pow(16. / 64, 0.25); /* of the smallest model measured, 16 rows */
+    cr_expect_float_eq(st.schedule.lr, lr, 1e-12);
+    cr_expect_float_eq(st.schedule.min_lr, lr / 10, 1e-12);
     cr_expect_eq(st.schedule.warmup, 0);
-    cr_expect(
-        strstr(said, "lr 7.5e-05: 0.0003 for models of about 124 million parameters, for 16 rows a step instead of 64"),
-        "%s", said);
+    cr_expect(strstr(said, "learning rate 0.00284, chosen for you: 0.00402 for 0.0271 million parameters \u00d7 (16/64 rows "
+                           "per step)^0.25 (set it with --lr)"),
+              "%s", said);
     sgt_checkpoint_state_free(&st);
 }
 
