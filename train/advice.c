@@ -29,7 +29,8 @@ sgt_lr_range sgt_advice_lr(uint64_t parameters)
     return table[best];
 }
 
-double sgt_advice_few_rows(uint64_t rows, uint64_t base)
+/* Fewer rows than the base allow a little less of a rate: 1 from the base on. */
+static double few_rows(uint64_t rows, uint64_t base)
 {
     return rows < base ? pow((double)rows / (double)base, SGT_LR_ROWS_POWER) : 1;
 }
@@ -37,7 +38,7 @@ double sgt_advice_few_rows(uint64_t rows, uint64_t base)
 double sgt_advice_auto_lr(uint64_t parameters, uint64_t rows, uint64_t base)
 {
     double lr = sgt_advice_lr(parameters).chosen;
-    if (rows < base) return lr * sgt_advice_few_rows(rows, base);
+    if (rows < base) return lr * few_rows(rows, base);
     return fmin(sgt_advice_scale_lr(lr, rows, base), SGT_LR_MOST);
 }
 
@@ -45,7 +46,7 @@ int sgt_advice_lr_outside(uint64_t parameters, uint64_t rows, double lr)
 {
     const uint64_t base = 64; /* rows that the ranges are meant for */
     sgt_lr_range r = sgt_advice_lr(parameters);
-    if (lr < r.low * sgt_advice_few_rows(rows, base) * (1 - 1e-9)) return -1;
+    if (lr < r.low * few_rows(rows, base) * (1 - 1e-9)) return -1;
     return lr > (rows > base ? sgt_advice_scale_lr(r.high, rows, base) : r.high);
 }
 
@@ -125,9 +126,9 @@ static void take_rise(sgt_diagnosis *d, double from, double to)
     d->rise = to - from;
 }
 
-/* Whether the loss rose at first by more than chance: by six standard deviations of the data's chance at most, and by
- * five of what the last steps show of it. The rise itself counts as chance until it is SGT_SWING_STEPS steps ago, so the
- * question is asked again at every step. */
+/* Whether the loss rose at first by more than chance: by six standard deviations of what the number of tokens allows,
+ * and by five of what the last steps show. Until it is SGT_SWING_STEPS steps ago, the rise itself adds to what they
+ * show, so the question is asked again at every step. */
 static int rises(sgt_diagnosis *d, uint64_t step, double lr_now)
 {
     if (lr_now > d->lr_most) {

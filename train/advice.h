@@ -21,15 +21,13 @@ typedef struct sgt_lr_range {
 sgt_lr_range sgt_advice_lr(uint64_t parameters);
 
 /* The learning rate of --lr auto for steps of `rows` rows: the range's `chosen`, times rows / base for larger steps,
- * up to SGT_LR_MOST, and times sgt_advice_few_rows for smaller ones. */
+ * up to SGT_LR_MOST, and times (rows / base) to the power of SGT_LR_ROWS_POWER for smaller ones. */
 double sgt_advice_auto_lr(uint64_t parameters, uint64_t rows, uint64_t base);
 
-/* (rows / base) to the power of SGT_LR_ROWS_POWER, for rows < base; else 1. Measured with 4 to 64 rows. */
-#define SGT_LR_ROWS_POWER 0.25
-double sgt_advice_few_rows(uint64_t rows, uint64_t base);
+#define SGT_LR_ROWS_POWER 0.25 /* measured with 4 to 64 rows */
 
-/* -1: lr is below what models of this size are trained with, 1: above, 0: neither. Fewer rows than 64 allow lower rates,
- * as --lr auto takes them, more rows higher ones. */
+/* -1: lr is below what models of this size are trained with, 1: above, 0: neither. Fewer rows than 64 allow rates lower
+ * by as much as --lr auto takes off, more rows allow higher ones. */
 int sgt_advice_lr_outside(uint64_t parameters, uint64_t rows, double lr);
 
 /* lr for a step of `rows` rows where it was meant for `base` rows: linear scaling (Goyal et al., 2017). */

@@ -218,7 +218,7 @@ static int stopped_of_ranks(const loop *l, uint64_t done, sgt_error *err)
                     (unsigned long long)done, (unsigned long long)steps, (unsigned long long)l->saved);
 }
 
-/* Whether --stop-diverged ends the run here. The losses are the sums over all ranks, so every rank stops at one step. */
+/* Whether --stop-diverged ends the run here. Losses are sums over all ranks, so that all ranks stop at one step. */
 static int lost(const loop *l) { return l->t->o->stop_diverged && l->watch.diagnosis.diverged; }
 
 static int fail_diverged(const loop *l, uint64_t done, sgt_error *err)

@@ -26,7 +26,8 @@ Test(advice, learning_rates_by_size)
         sgt_lr_range r = sgt_advice_lr(want[i].parameters);
         cr_expect(fabs(r.low / want[i].low - 1) < 1e-6 && fabs(r.high / want[i].high - 1) < 1e-6 &&
                       fabs(r.chosen / want[i].chosen - 1) < 1e-6,
-                  "%llu parameters: %.9g to %.9g, %.9g", (unsigned long long)want[i].parameters, r.low, r.high, r.chosen);
+                  "%llu parameters: %.9g to %.9g, %.9g", (unsigned long long)want[i].parameters, r.low, r.high,
+                  r.chosen);
     }
     cr_expect_float_eq(sgt_advice_scale_lr(3e-4, 64 * 32, 64), 0.0096, 1e-12);
 }
@@ -191,7 +192,10 @@ Test(advice, each_disease_once_with_its_option_and_factor)
     cr_expect_str_empty(diagnose(&skipping), "--skip-spikes is on already");
 }
 
-static double losing(uint64_t s) { return s < 30 ? 10.8 - 0.05 * (double)s : s < 60 ? 9.3 + 200 * (double)(s - 30) : 6e3; }
+static double losing(uint64_t s)
+{
+    return s < 30 ? 10.8 - 0.05 * (double)s : s < 60 ? 9.3 + 200 * (double)(s - 30) : 6e3;
+}
 static double losing_late(uint64_t s) { return s < 2000 ? falling(s) : 20; }
 static double losing_at_once(uint64_t s) { return s < 2 ? 10.8 : s < 20 ? 1e4 / (double)s : 60; }
 static double losing_numbers(uint64_t s) { return s < 100 ? falling(s) : s % 2 ? (double)NAN : 5; }
