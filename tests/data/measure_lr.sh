@@ -58,6 +58,5 @@ if [ "$what" = all ]; then
     group 8k 12x512x8 4 32 50 3e-4 1e-3 3e-3
     group 8k 2x64x2 64 64 120 1e-3 3e-3 1e-2
     group 8k 4x128x4 64 64 60 1e-3 3e-3 1e-2
-    group 8k 6x256x8 16 64 60 3e-4 1e-3 3e-3
 fi
 mv table.new table
