@@ -29,7 +29,7 @@ model=run/step-00000006
 
 run 0 sgt-sample run -p 'Hello' --tokens 20
 stdout_matches '^Hello'
-stderr_matches '^sgt-sample: 20 tokens in [0-9.]+ s: [0-9.]+ k?tokens/s$'
+stderr_matches '^sgt-sample: 20 tokens in [0-9.]+ (ms|s): [0-9.]+ k?tokens/s$'
 cp .stdout first
 run 0 sgt-sample $model --quiet -p 'Hello' --tokens 20 # a run is its newest checkpoint
 stderr_is ''
