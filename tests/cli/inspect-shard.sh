@@ -205,3 +205,13 @@ if [ -c /dev/full ]; then
     stderr_is 'sgt-inspect: standard output: No space left on device'
 fi
 exit 0
+
+# on a terminal what is said next begins a line, also when the text ends in the middle of one because of damage
+command -v script > /dev/null || skip 'script is not there: nothing was shown on a terminal'
+{ le32 20240520 && le32 1 && le32 70000 && head -c 1012 /dev/zero && head -c 139998 /dev/zero && ids 60000; } > late.bin
+run 1 sgt-inspect late.bin --decode 0:70000
+script -qec 'sgt-inspect late.bin --decode 0:70000' /dev/null < /dev/null > .shown 2> .script
+tr -d '\r' < .shown | grep -v '^!*$' > shown
+same shown .stderr
+script -qec 'sgt-inspect one.bin --decode 1:1; echo prompt' /dev/null < /dev/null > .shown 2> .script
+[ "$(tr -d '\r' < .shown | tail -1)" = prompt ] || fail "the prompt runs into the text: $(cat .shown)"

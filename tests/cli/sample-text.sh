@@ -52,3 +52,13 @@ same .shown want
 script -qec "sgt-sample '$says' --quiet --temperature 0 --tokens 1 -p \"\$(printf 'a\\033]0;b\\007')\"" /dev/null \
     < /dev/null > .shown 2> .stderr || fail "exit $?: $(cat .stderr .shown)"
 grep -qF 'a\x1b]0;b\x07' .shown || fail "not escaped: $(cat .shown)"
+# what is said next begins a line, although the text does not end one; a file or a pipe gets no newline for that
+script -qec "sgt-sample '$says' --temperature 0 --tokens 3 -p G" /dev/null < /dev/null > .shown 2> .stderr ||
+    fail "exit $?: $(cat .stderr .shown)"
+tr -d '\r' < .shown > shown
+[ "$(head -1 shown)" = Grü ] && sed -n 2p shown | grep -qE '^sgt-sample: 3 tokens in [0-9.]+ (ms|s): ' ||
+    fail "not two lines: $(cat shown)"
+run 0 sgt-sample "$says" --temperature 0 --tokens 1 -p G
+printf 'Gr' > want
+same .stdout want
+stderr_matches '^sgt-sample: 1 token in [0-9.]+ (ms|s): '
