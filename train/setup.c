@@ -34,9 +34,10 @@ static int nothing_to_resume(const sgt_trainer *t, sgt_error *err)
 {
     char runs[700];
     sgt_run_nearby(runs, sizeof runs, t->o->run);
-    return sgt_fail(err, SGT_EUNSUPPORTED, "%s: no checkpoint to resume from%s (%s%s%s--resume-or-start starts at step 0)",
-                    t->o->run, access(t->o->run, F_OK) < 0 ? ": there is no such run" : "",
-                    *runs ? "runs nearby: " : "", runs, *runs ? "; " : "");
+    return sgt_fail(err, SGT_EUNSUPPORTED,
+                    "%s: no checkpoint to resume from%s (%s%s%s--resume-or-start starts at step 0)", t->o->run,
+                    access(t->o->run, F_OK) < 0 ? ": there is no such run" : "", *runs ? "runs nearby: " : "", runs,
+                    *runs ? "; " : "");
 }
 
 /* Rank 0 chooses the checkpoint and broadcasts its name. */
@@ -407,7 +408,8 @@ static void say_ranks(const sgt_trainer *t)
     sgt_say(&t->o->detail, "ranks: %u, each with %u of the %" PRIu64 " rows of a micro-step%s", r->size,
             t->info.local_batch, t->s->batch, threads);
     if (!t->cuda && r->sharing == 1 && here * (int)r->size < all)
-        sgt_say(&t->o->notice, "ranks are bound to %d of %d cores: mpirun --bind-to none lets them share all", here, all);
+        sgt_say(&t->o->notice, "ranks are bound to %d of %d cores: mpirun --bind-to none lets them share all", here,
+                all);
 }
 
 /* 1,234,567 */

@@ -180,9 +180,10 @@ void sgt_watch_end(const sgt_watch *w, uint64_t steps)
 /* Of a short run its second half, so that its beginning is no part of the mean. */
 void sgt_watch_losses(const sgt_watch *w, sgt_train_losses *out)
 {
-    uint64_t end = w->t->state.step + w->steps, half = w->steps / 2, n = half < SGT_WATCH_RECENT ? half : SGT_WATCH_RECENT;
+    uint64_t end = w->t->state.step + w->steps, n = w->steps / 2;
     double sum = 0;
     if (!n) n = w->steps;
+    if (n > SGT_WATCH_RECENT) n = SGT_WATCH_RECENT;
     for (uint64_t s = end - n; s < end; s++) sum += w->recent[s % SGT_WATCH_RECENT];
     *out = (sgt_train_losses){.resumed = w->t->state.step,
                               .steps = w->steps,

@@ -191,8 +191,9 @@ static int that_evaluate(sgt_trainer *t, sgt_loader_set *sets, uint32_t *all, sg
             snprintf(why, sizeof t->unevaluated, "%.500s has no validation shards: %s", sets[i].path,
                      count == 1 ? what : "evaluation is without it");
         else if (longest <= least)
-            snprintf(why, sizeof t->unevaluated, "the validation shards of %.500s are shorter than %" PRIu64 " tokens: %s",
-                     sets[i].path, least + 1, what);
+            snprintf(why, sizeof t->unevaluated,
+                     "the validation shards of %.500s are shorter than %" PRIu64 " tokens: %s", sets[i].path, least + 1,
+                     what);
         else sets[n++] = sets[i];
         if (count == 1 || !*why) continue; /* of one set, the line about the data says it */
         sgt_say(&t->o->notice, "%s", why);
