@@ -59,7 +59,7 @@ run 0 sgt-train --quiet --run cut --resume --steps 122
 
 # --force starts over
 run 0 sgt-train --quiet $small --run cut --force --steps 2
-[ "$(ls cut | grep -v '^tb$' | xargs)" = 'latest log.jsonl memory.jsonl options.json step-00000002' ] ||
+[ "$(ls cut | grep -v '^tb$' | xargs)" = 'latest log.jsonl memory.jsonl options.json starts.jsonl step-00000002' ] ||
     fail "the run holds $(ls cut)"
 
 # a run without a checkpoint is started over by the same command
