@@ -285,7 +285,7 @@ static int put_rate(FILE *page, const report *r, sgt_error *err)
     for (size_t i = 0; i < r->count; i++)
         for (size_t k = 0; k < r->runs[i].bins.count; k++)
             if (r->runs[i].bins.at[k].mean.v[REPORT_LR] > most) most = r->runs[i].bins.at[k].mean.v[REPORT_LR];
-    int power = most > 0 && most < 0.1 ? (int)floor(log10(most)) : 0;
+    int power = most > 0 && most < 0.1 ? (int)floor(log10(most) + 1e-6) : 0;
     g.chart.y_unit = pow(10, power);
     snprintf(g.title, sizeof g.title, "Learning rate");
     g.chart.y_says = says_number;

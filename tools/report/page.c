@@ -86,8 +86,9 @@ static void put_more(FILE *page, const report_run *run, figure f)
         fputs("<dd class=\"more\">nats, of 1 step; lower is better</dd>", page);
     } else if (f == LOSS && !isnan(run->loss)) {
         if (run->loss_noise >= LEAST_NOISE) snprintf(noise, sizeof noise, "\u00b1\u00a0%.1g ", run->loss_noise);
-        fprintf(page, "<dd class=\"more\">%snats, mean of %s%zu steps; lower is better</dd>", noise,
-                (double)run->loss_steps < run->steps ? "the last " : "", run->loss_steps);
+        fprintf(page, "<dd class=\"more\">%snats, mean of %s%s steps; lower is better</dd>", noise,
+                (double)run->loss_steps < run->steps ? "the last " : "",
+                sgt_format_count(text, sizeof text, run->loss_steps));
     } else if (f == VAL && run->best_val < run->val_loss)
         fprintf(page, "<dd class=\"more\">lowest %.4f, step %s</dd>", run->best_val,
                 sgt_format_count(text, sizeof text, (uint64_t)run->best_step));

@@ -7,21 +7,16 @@
 #define PART 12 /* of all points: what is looked at to each side */
 #define LEAST 3
 
-/* The number of a point as it is smoothed; NAN: none. */
-static double number(const report_point *p, int logs)
+/* The number at `at` of the line that fits best to the points at most `side` away, weighed by the tricube of their
+ * distance: of their y, or of what is left of it when their `low` is taken away. Differences from the point's own number
+ * are fitted, so that level numbers come out as they are. */
+static double fit(const report_point *p, size_t count, size_t at, size_t side, int rest)
 {
-    return !logs ? p->y : p->y > 0 ? log(p->y) : (double)NAN;
-}
-
-/* The fitted line's number at `at`, from the points less than `side` away, weighed by the tricube of their distance.
- * Differences from the point's own number are fitted, so that level numbers come out as they are. */
-static double fit(const report_point *p, size_t count, size_t at, size_t side, int logs)
-{
-    double w0 = 0, w1 = 0, w2 = 0, d0 = 0, d1 = 0, own = number(&p[at], logs);
+    double w0 = 0, w1 = 0, w2 = 0, d0 = 0, d1 = 0, own = rest ? p[at].y - p[at].low : p[at].y;
     size_t first = at > side ? at - side : 0, last = at + side < count ? at + side : count - 1;
     for (size_t i = first; i <= last; i++) {
-        double x = (double)i - (double)at, v = number(&p[i], logs) - own, u = fabs(x) / (double)(side + 1);
-        double w = pow(1 - u * u * u, 3);
+        double x = (double)i - (double)at, v = (rest ? p[i].y - p[i].low : p[i].y) - own;
+        double u = fabs(x) / (double)(side + 1), w = pow(1 - u * u * u, 3);
         if (isnan(v)) continue;
         w0 += w;
         w1 += w * x;
@@ -33,15 +28,18 @@ static double fit(const report_point *p, size_t count, size_t at, size_t side, i
     return own + (spread > 1e-9 * w0 * w2 ? (w2 * d0 - w1 * d1) / spread : d0 / w0);
 }
 
-/* Where a run begins its loss falls steeply and bends: as much is looked at as has been seen. */
+/* What is left of the numbers beside the line is smoothed too and added (Tukey's twicing): a line that cuts the bend of a
+ * loss short is put right. Where a run begins, its loss falls steeply: as much is looked at as has been seen. */
 void report_smooth(report_point *to, const report_point *from, size_t count, int logs)
 {
     size_t most = count / PART > LEAST ? count / PART : LEAST;
     for (size_t i = 0; i < count; i++) {
-        to[i] = from[i];
-        if (isnan(number(&from[i], logs))) continue;
-        double v = fit(from, count, i, i < most ? i : most, logs);
-        to[i].y = logs ? exp(v) : v;
-        to[i].low = to[i].high = to[i].y;
+        double y = from[i].y;
+        to[i] = (report_point){.x = from[i].x, .y = !logs ? y : y > 0 ? log(y) : (double)NAN};
     }
+    for (size_t i = 0; i < count; i++) to[i].low = isnan(to[i].y) ? to[i].y : fit(to, count, i, i < most ? i : most, 0);
+    for (size_t i = 0; i < count; i++)
+        to[i].high = isnan(to[i].y) ? to[i].y : to[i].low + fit(to, count, i, i < most ? i : most, 1);
+    for (size_t i = 0; i < count; i++)
+        to[i].y = to[i].low = to[i].high = logs ? exp(to[i].high) : to[i].high;
 }
