@@ -138,7 +138,7 @@ static int compare_carried(const char *out, uint64_t made, const sgt_vocab *v, s
 {
     char *path = sgt_join(out, "tokenizer.json"), *had = NULL, *now = NULL;
     sgt_vocab *carried = NULL;
-    size_t had_n, now_n;
+    size_t had_n = 0, now_n = 0;
     sgt_error why;
     int rc = path ? SGT_OK : no_memory(out, err);
     if (!rc && (!sgt_vocab_reads(v, made) || sgt_file_gone(path))) {

@@ -257,12 +257,12 @@ static int read_group(translator *t, int caseless, atom *a)
 
 /* ---- repeats ---- */
 
-/* The length of {2}, {2,}, {2,5} and Oniguruma's {,5} at p, and the fewest; 0: a brace like any other character. */
-static size_t read_bounds(const char *p, int *exact, int *fewest)
+/* The length of {2}, {2,}, {2,5} and Oniguruma's {,5} at p, and whether none will do; 0: a brace like any other. */
+static size_t read_bounds(const char *p, int *exact, int *none)
 {
     size_t low = strspn(p + 1, "0123456789"), n = 1 + low;
     *exact = p[n] == '}';
-    *fewest = low ? atoi(p + 1) : 0;
+    *none = strspn(p + 1, "0") == low;
     if (*exact) return low ? n + 1 : 0;
     if (p[n] != ',') return 0;
     size_t high = strspn(p + n + 1, "0123456789");
@@ -272,15 +272,15 @@ static size_t read_bounds(const char *p, int *exact, int *fewest)
 
 static int repeats(const char *p)
 {
-    int exact, fewest;
-    return *p && (strchr("*+?", *p) || (*p == '{' && read_bounds(p, &exact, &fewest)));
+    int exact, none;
+    return *p && (strchr("*+?", *p) || (*p == '{' && read_bounds(p, &exact, &none)));
 }
 
 /* A{1,3}+ is possessive in PCRE2, and in Oniguruma a repeat of a repeat. `from`: where A begins in t->out. */
 static int read_braces(translator *t, size_t from, int caseless, atom *a)
 {
-    int exact, fewest;
-    size_t n = read_bounds(t->p, &exact, &fewest);
+    int exact, none;
+    size_t n = read_bounds(t->p, &exact, &none);
     if (t->p[1] == ',' && t->to) return refuse(t, n, differs);
     /* Oniguruma writes a short repeat out, and then takes "ss" for one letter */
     if (caseless && a->kind != ATOM_SET) return refuse(t, n, "it repeats a letter whose case is ignored");
@@ -290,7 +290,7 @@ static int read_braces(translator *t, size_t from, int caseless, atom *a)
         n--;
     }
     copy(t, n);
-    if (!fewest) a->empty = 1;
+    if (none) a->empty = 1;
     if (*t->p == '?' && exact) return t->to ? replace(t, 1, "") : refuse(t, 1, differs);
     if (*t->p == '?') copy(t, 1);
     else if (*t->p == '+') {

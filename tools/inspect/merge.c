@@ -38,7 +38,7 @@ static int check_merges(const merge *m, const inspect_set *s, sgt_error *err)
     const char *first = m->sets[0].path;
     char *path[2] = {sgt_join(first, "tokenizer.json"), sgt_join(s->path, "tokenizer.json")}, *text[2] = {NULL, NULL};
     sgt_vocab *v[2] = {NULL, NULL};
-    size_t n[2];
+    size_t n[2] = {0, 0};
     int rc = path[0] && path[1] ? SGT_OK : no_memory(s->path, err);
     if (rc < 0 || s == m->sets || sgt_file_gone(path[0]) || sgt_file_gone(path[1])) goto done;
     for (int i = 0; i < 2 && !rc; i++) rc = sgt_file_get(&text[i], &n[i], path[i], MAX_TOKENIZER, err);
