@@ -186,23 +186,24 @@ typedef struct sgt_tokenize_result {
  * with the bytes of an undisturbed one. Any number of calls at once, each on an OUT of its own; result and err may be
  * NULL.
  *
- * Inputs are all looked at before anything is written. Folders are walked in byte order of the path, the targets
- * of symbolic links included; names that begin with a dot are left out unless `hidden`, and files that are not text as
- * `binary` says. Errors that name the path: one that is missing or may not be read, a folder without a file, a link that leads nowhere or back to a folder it lies in, an INPUT that is OUT or lies in
- * it (below an INPUT, OUT is passed over), a file whose size changes between listing and reading, or its size or
- * time stamp while it is read. Names may hold any bytes. An OUT made by other options or from inputs whose paths or
- * sizes differ, one that another run is writing, and a folder that holds anything else are refused and left as they
- * are (force: replaced, but for the run at work).
+ * Inputs are all looked at before anything is written. Folders are walked in byte order of the path, the targets of
+ * symbolic links included; names that begin with a dot are left out unless `hidden`, and files that are not text as
+ * `binary` says. Errors that name the path: one that is missing or may not be read, a folder without a file, a link
+ * that leads nowhere or back to a folder it lies in, an INPUT that is OUT or lies in it (below an INPUT, OUT is
+ * passed over), a file whose size changes between listing and reading, or its size or time stamp while it is read.
+ * Names may hold any bytes. An OUT made by other options or from inputs whose paths or sizes differ, one that another
+ * run is writing, and a folder that holds anything else are refused and left as they are (force: replaced, but for
+ * the run at work).
  *
  * With ranks.size > 1 each rank, a process anywhere that sees the same inputs and OUT, makes the same call but for its
  * number. It makes its part under OUT/.work; the one that finds all parts whole (with `meet`: rank 0) puts them
  * together, with the same bytes as one rank's. The others return with `waiting` set (with `meet`: once OUT is whole,
  * and the numbers are rank 0's alone). A rank that died leaves the rest for the same calls to go on with.
  *
- * 0, or: SGT_EUSAGE, options that make no sense; SGT_EIO, the system refused; SGT_EFORMAT, an input or an OUT is not
- * what it has to be; SGT_EUNSUPPORTED, a .zst file that wants more than 128 MiB to unpack; SGT_ENOMEM; SGT_ESTOPPED,
- * `stop` said so, and the same call goes on (but standard input starts over). After each of them but SGT_EUSAGE the
- * same call may be made again. */
+ * 0, or: SGT_EUSAGE, options that make no sense; SGT_EIO, the system refused, or OUT would not fit on its disk (force:
+ * it is tried); SGT_EFORMAT, an input or an OUT is not what it has to be; SGT_EUNSUPPORTED, a .zst file that wants more than 128
+ * MiB to unpack; SGT_ENOMEM; SGT_ESTOPPED, `stop` said so, and the same call goes on (but standard input starts over).
+ * After each of them but SGT_EUSAGE the same call may be made again. */
 int sgt_tokenize(const sgt_tokenize_options *o, sgt_tokenize_result *result, sgt_error *err);
 
 /* ---- a vocabulary of one's own: what sgt-tokenize --train-vocab does ---- */
@@ -217,12 +218,13 @@ typedef struct sgt_train_result {
 } sgt_train_result;
 
 /* A byte-level BPE of `size` tokens (257 to 65,536) from o's inputs: 0 is <|endoftext|>, 1 to 256 the bytes, then a
- * token for each merge; the ids and merges that Hugging Face's BpeTrainer comes to on the same pieces (merges.h). Of
- * *o count inputs, format, field, skip_bad, rule, normalize, special_eot (a literal <|endoftext|> parts what stands on
- * its sides; otherwise it is text), invalid_utf8, binary, hidden, threads, notice, stop and progress; `out` is where sgt_vocab_save is
- * to write: it is never read, and must be empty unless `force`. The same for any number of threads. Memory: all
- * distinct pieces of the text, some 40 bytes for each of their bytes. *vocab is the caller's; result and err may be
- * NULL; failures are those of sgt_tokenize, and SGT_EUNSUPPORTED for more than 2^32 different pieces. */
+ * token for each merge; the ids and merges that Hugging Face's BpeTrainer comes to on the same pieces (merges.h).
+ * Of *o count inputs, format, field, skip_bad, rule, normalize, special_eot (a literal <|endoftext|> parts what
+ * stands on its sides; otherwise it is text), invalid_utf8, binary, hidden, threads, notice, stop and progress;
+ * `out` is where sgt_vocab_save is to write: it is never read, and must be empty unless `force`. The same for any
+ * number of threads. Memory: all distinct pieces of the text, some 40 bytes for each of their bytes. *vocab is the
+ * caller's; result and err may be NULL; failures are those of sgt_tokenize, and SGT_EUNSUPPORTED for more than 2^32
+ * different pieces. */
 int sgt_vocab_train(sgt_vocab **vocab, const sgt_tokenize_options *o, uint32_t size, sgt_train_result *result,
                     sgt_error *err);
 

@@ -87,8 +87,8 @@ int sgt_space_fail(const char *out, uint64_t need, uint64_t there, uint64_t avai
 {
     char a[32], b[32];
     return sgt_fail(err, SGT_EIO,
-                    "%s: needs about %s%s, but only %s is free there (make room, name an OUT elsewhere, or --force)", out,
-                    shown(a, sizeof a, need - there), there ? " more" : "", shown(b, sizeof b, avail));
+                    "%s: needs about %s%s, but only %s is free there (make room, name an OUT elsewhere, or --force)",
+                    out, shown(a, sizeof a, need - there), there ? " more" : "", shown(b, sizeof b, avail));
 }
 
 int sgt_space_check(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v, sgt_error *err)

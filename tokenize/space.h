@@ -1,6 +1,7 @@
 /* space.h: whether a set fits on the disk, asked before anything is written.
  *
- * What the inputs can give at most costs nothing to work out. Samples are taken (dry_run.h) only if that would not fit. */
+ * What the inputs can give at most costs nothing to work out. Samples are taken (dry_run.h) only if that would not
+ * fit. */
 #ifndef SGT_SPACE_H
 #define SGT_SPACE_H
 

@@ -161,8 +161,9 @@ Test(binary, begun_before_there_was_a_choice)
     sgt_error err;
     sgt_tokenize_result r;
     stopper s = {.after = 20};
-    sgt_tokenize_options o = {.inputs = inputs, .input_count = 1, .out = "out", .shard_tokens = 500, .piece_bytes = 1000,
-                              .threads = 2, .val_fraction = 1e-9, .binary = SGT_BINARY_KEEP, .hidden = 1,
+    sgt_tokenize_options o = {.inputs = inputs, .input_count = 1, .out = "out", .shard_tokens = 500,
+                              .piece_bytes = 1000, .threads = 2, .val_fraction = 1e-9,
+                              .binary = SGT_BINARY_KEEP, .hidden = 1,
                               .stop = &s.stop, .progress = stop_after, .progress_ctx = &s};
     cr_assert_eq(sgt_tokenize(&o, &r, &err), SGT_ESTOPPED, "%s", err.text);
     make_older("out/.work/journal");

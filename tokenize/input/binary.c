@@ -51,6 +51,7 @@ const sgt_binary *sgt_binary_of(const uint8_t *p, size_t n, int whole, int lines
 {
     const sgt_binary *known = find(magics, sizeof magics / sizeof *magics, p, n);
     if (known || lines) return known;
-    if (!(whole && n % 2) && (known = find(marks, sizeof marks / sizeof *marks, p, n))) return known; /* of 16 bits each */
+    if (!(whole && n % 2)) known = find(marks, sizeof marks / sizeof *marks, p, n); /* units are 16 bits each */
+    if (known) return known;
     return memchr(p, 0, n) && is_ill_formed(p, n, whole) ? &bytes_of_no_text : NULL;
 }

@@ -386,13 +386,13 @@ static int sum_up_skipped(const walk *w)
 {
     const uint64_t n = w->c->skipped, more = n > SKIPPED_SAID ? n - SKIPPED_SAID : 0;
     if (more)
-        sgt_say(&w->r->notice, "%" PRIu64 " more file%s skipped: not UTF-8 text (--binary keep takes their bytes)", more,
-                more == 1 ? "" : "s");
+        sgt_say(&w->r->notice, "%" PRIu64 " more file%s skipped: not UTF-8 text (--binary keep takes %s bytes)", more,
+                more == 1 ? "" : "s", more == 1 ? "its" : "their");
     if (w->c->count || !n) return SGT_OK;
     return sgt_fail(w->err, SGT_EFORMAT,
                     "%s: nothing is left to tokenize: no file is UTF-8 text, %" PRIu64 " skipped (--binary keep takes "
-                    "their bytes)",
-                    w->r->inputs[0], n);
+                    "%s bytes)",
+                    w->r->inputs[0], n, n == 1 ? "its" : "their");
 }
 
 int sgt_corpus_list(sgt_corpus **out, const sgt_corpus_request *r, sgt_error *err)

@@ -64,8 +64,8 @@ void inspect_set_close(inspect_set *s);
 int inspect_set_verify(inspect_set *s, const inspect *o, sgt_error *err); /* what is wrong becomes `damage` */
 int inspect_set_show(const inspect_set *s, const inspect *o, sgt_error *err);
 
-/* SGT_EFORMAT, saying what the file is, if it is no shard: it has no header, none of Megatron's .idx files beside it, and
- * no name that ends in .bin, under which a shard without a header is believed. */
+/* SGT_EFORMAT, saying what the file is, if it is no shard: it has no header, is none of Megatron's, and has no name
+ * that ends in .bin, under which a shard without a header is believed. */
 int inspect_known(const char *path, sgt_error *err);
 
 /* Where the documents of a shard start, as its .idx file says: rising, and all within the shard. */

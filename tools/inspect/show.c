@@ -98,7 +98,8 @@ static void show_manifest(const sgt_manifest *m)
     if (m->tokens && m->bytes) printf(", %.3g bytes a token", (double)m->bytes / (double)m->tokens);
     printf("\n");
     if (m->skipped)
-        printf("  %-12s%s: not UTF-8 text\n", "skipped", sgt_format_things(files, sizeof files, m->skipped, "file", "files"));
+        printf("  %-12s%s: not UTF-8 text\n", "skipped",
+               sgt_format_things(files, sizeof files, m->skipped, "file", "files"));
     printf("  %-12s%s: %s tokens, end of text %" PRIu32 ", fingerprint %016" PRIx64 "\n", "vocabulary",
            sgt_printable(name, sizeof name, m->vocabulary), sgt_format_count(vocab, sizeof vocab, m->vocab), m->eot,
            m->fingerprint);

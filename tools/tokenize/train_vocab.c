@@ -19,10 +19,11 @@ static double mb_per_s(const sgt_train_result *r) { return r->seconds > 0 ? 1e-6
 
 static int print_json(const sgt_train_result *r)
 {
-    json_t *j = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f}", "tokens", (json_int_t)r->tokens, "pieces",
-                          (json_int_t)r->pieces, "distinct_pieces", (json_int_t)r->distinct, "documents",
+    json_t *j = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f}", "tokens", (json_int_t)r->tokens,
+                          "pieces", (json_int_t)r->pieces, "distinct_pieces", (json_int_t)r->distinct, "documents",
                           (json_int_t)r->documents, "bytes", (json_int_t)r->bytes, "files", (json_int_t)r->files,
-                          "invalid_utf8", (json_int_t)r->invalid_utf8, "skipped", (json_int_t)r->skipped, "seconds", r->seconds, "mb_per_s", mb_per_s(r));
+                          "invalid_utf8", (json_int_t)r->invalid_utf8, "skipped", (json_int_t)r->skipped, "seconds",
+                          r->seconds, "mb_per_s", mb_per_s(r));
     char *text = j ? sgt_json_dumps(j, JSON_REAL_PRECISION(6)) : NULL;
     if (text) puts(text);
     free(text);
@@ -39,7 +40,8 @@ static void print_summary(const char *out, const sgt_train_result *r)
            sgt_format_count(distinct, sizeof distinct, r->distinct));
     printf("%s of text in %s, %s, %s\n", sgt_format_bytes(bytes, sizeof bytes, r->bytes),
            sgt_format_things(files, sizeof files, r->files, "file", "files"),
-           sgt_format_duration(time, sizeof time, r->seconds), sgt_format_rate(rate, sizeof rate, 1e6 * mb_per_s(r), "B/s"));
+           sgt_format_duration(time, sizeof time, r->seconds),
+           sgt_format_rate(rate, sizeof rate, 1e6 * mb_per_s(r), "B/s"));
     if (r->skipped)
         printf("%s skipped: not UTF-8 text (see --binary)\n",
                sgt_format_things(files, sizeof files, r->skipped, "file", "files"));
