@@ -14,6 +14,20 @@ if [ "${1:-}" != mounted ]; then # RLIMIT_FSIZE: the write fails, instead of a s
     stderr_matches '^sgt-tokenize: out/\.work/train_000000\.bin\.tmp: .*File too large$'
     stderr_lines 1
     absent out
+    mkdir few
+    texts few 30000
+    run 0 sgt-tokenize --quiet few set
+    limited() { (ulimit -f 8 && exec "$@"); }
+    run 1 limited sgt-inspect --quiet --merge set set out
+    stderr_matches '^sgt-inspect: out/\.work/.*: File too large$'
+    stderr_lines 1
+    limited() { (ulimit -f 100 && exec "$@"); }
+    run 1 limited sgt-train --quiet --data set --run run --model 1x16x1 --batch-size 1 --seq-len 8 --steps 1
+    stderr_matches '^sgt-train: run/\..*model\.safetensors: .*File too large$'
+    run 0 sgt-train --quiet --data set --run run --model 1x16x1 --batch-size 1 --seq-len 8 --steps 1
+    limited() { (ulimit -f 1 && exec "$@"); }
+    run 1 limited sgt-sample run --prompt a --tokens 900
+    stderr_matches '^sgt-sample: standard output: File too large$'
 fi
 
 # A small disk, where one can be had; else a file of zeros that takes no disk, and whose tokens would take terabytes.
