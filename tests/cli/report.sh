@@ -167,8 +167,8 @@ says_there mfu 'step 3' 'value 40 %' 'smoothed 40 %'
 says_there peak 'step 3' 'value 286.1 MiB'
 labels() { # FIGURE LABEL...: what its axes are called
     figure=$1 && shift
-    tr '\n' ' ' < report.html | sed 's/<figure /\n&/g' | grep "^<figure id=\"$figure\"" > figure
-    for label in "$@"; do grep -q "<text class=\"label\"[^>]*>$label</text>" figure || fail "$figure lacks $label"; done
+    tr '\n' ' ' < report.html | sed 's/<figure /\n&/g' | grep "^<figure id=\"$figure\"" > .figure
+    for label in "$@"; do grep -q "<text class=\"label\"[^>]*>$label</text>" .figure || fail "$figure lacks $label"; done
 }
 labels loss-steps steps 'nats per token'
 labels loss-tokens tokens 'nats per token'

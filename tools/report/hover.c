@@ -78,7 +78,8 @@ void report_hover_put(FILE *page, const report_chart *c, const report_frame *f, 
     size_t names = 0;
     if (!r || !c->x_says || !c->y_says) return;
     for (size_t i = 0; i < c->count; i++) names += c->series[i].name != NULL;
-    if (most > LINES / names) most = LINES / names > LEAST ? LINES / names : LEAST;
+    size_t room = LINES / (names ? names : 1);
+    if (most > room) most = room > LEAST ? room : LEAST;
     size_t pair = r->kind == REPORT_AREA ? 2 : 1, points = r->count / pair, each = pair * ((points + most - 1) / most);
     const report_point *p = r->points;
     fputs("<g class=\"hits\">\n", page);
