@@ -36,7 +36,8 @@ run 1 $run --lr 20 --run stop --stop-diverged
 stderr_lines 1
 stderr_matches "^$stopped\$"
 stdout_is ''
-[ -d stop/step-00000069 ] && [ "$(wc -l < stop/log.jsonl)" -eq 69 ] || fail 'it ends after step 69 with a checkpoint'
+[ -d stop/step-00000069 ] || fail 'no checkpoint of step 69'
+[ "$(wc -l < stop/log.jsonl)" -eq 69 ] || fail 'it ends after step 69'
 run 1 $run --lr 20 --run stop --resume --stop-diverged
 stderr_lines 1
 stderr_matches "^$stopped\$"

@@ -1,12 +1,12 @@
 #!/bin/sh
-# measure_lr.sh BIN TEXT DIR [BEST]: measures which learning rates suit which models and batches, for --lr auto and for
+# measure_lr.sh BIN TEXT DIR [curves]: measures which learning rates suit which models and batches, for --lr auto and for
 # the tests of advice. BIN: a folder with sgt-tokenize and sgt-train; TEXT: a folder of text files, such as the Jargon
 # File that `make demo` leaves in build/demo/corpus/text; DIR: where everything goes.
 #
 # DIR/table has a line a run: vocabulary, model, rows of a step, tokens of a row, steps, rate, mean loss of the last 20
 # steps. Runs that are there already are not made again. Schedule and warm-up are sgt-train's defaults; all runs of a
 # group read the same rows. DIR/curves.txt has the losses of the groups that tests/train/test_advice.c reads.
-# One thread of two cores at 3 GHz takes an hour for it; the curves alone ("curves" in the place of BEST) take 15 minutes.
+# All of it takes about an hour of one core; with "curves" as the last argument it makes the curves alone.
 set -eu
 PATH=$(cd "$1" && pwd):$PATH
 text=$(cd "$2" && pwd)
