@@ -135,10 +135,10 @@ static int rises(sgt_diagnosis *d, uint64_t step, double lr_now)
         d->lr_most = lr_now;
         d->warm = step;
     }
-    if (step > d->warm + 2 * SGT_RISE_WITHIN || d->counted < SGT_RISE_STEPS) return 0;
+    if (step > d->warm + (uint64_t)2 * SGT_RISE_WITHIN || d->counted < SGT_RISE_STEPS) return 0;
     double *before = &d->means[d->counted % SGT_RISE_STEPS], mean = mean_of_last(d, SGT_RISE_STEPS);
     if (step <= d->warm + SGT_RISE_WITHIN) {
-        if (d->counted >= 2 * SGT_RISE_STEPS) d->low = fmin(d->low, *before);
+        if (d->counted >= (uint64_t)2 * SGT_RISE_STEPS) d->low = fmin(d->low, *before);
         take_rise(d, d->first, mean);
         take_rise(d, d->low, mean);
         *before = mean;
