@@ -53,8 +53,8 @@ static ssize_t first_bytes(const char *path, char p[PREFIX + 1])
 /* A header of ours or of llm.c's, right or wrong: both magic numbers are in the first four bytes. */
 static int has_header(const char *p, ssize_t n)
 {
-    const unsigned char *b = (const unsigned char *)p;
-    uint32_t magic = n < 4 ? 0 : b[0] | b[1] << 8 | b[2] << 16 | (uint32_t)b[3] << 24;
+    uint32_t magic = 0;
+    if (n >= 4) memcpy(&magic, p, sizeof magic); /* little-endian, as this machine */
     return magic == SGT_SHARD_MAGIC || magic == SGT_SHARD_LLMC_WIDE;
 }
 
