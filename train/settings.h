@@ -71,8 +71,8 @@ int sgt_settings_examples(const sgt_settings *s);
 int sgt_settings_betas(const sgt_settings *s, double betas[2], sgt_error *err);
 
 /* Decides what depends on the device. Where that is no CUDA device, options that only CUDA has are SGT_EUNSUPPORTED,
- * named, if they were given; those that a run began with elsewhere go back to their defaults. `bf16`: whether the device
- * multiplies bfloat16, which is the default precision then. */
+ * named, if they were given; those that a run began with elsewhere go back to their defaults. `bf16`: whether the
+ * device multiplies bfloat16, which is the default precision then. */
 int sgt_settings_take_device(sgt_settings *s, int cuda, int bf16, sgt_error *err);
 
 /* Fields of the JSON object `text` into every field of s that was not given. They count as given afterwards where

@@ -344,7 +344,8 @@ static int compare_ranks(const sgt_trainer *t, sgt_error *err)
     int rc = r->broadcast(r, &first, sizeof first, 0, err);
     if (rc == SGT_OK && memcmp(&first, &mine, sizeof mine) != 0)
         rc = sgt_fail(err, SGT_EUSAGE,
-                      "its steps, learning rate, precision or data are not those of rank 0 (all ranks run the same command)");
+                      "its steps, learning rate, precision or data are not those of rank 0 (all ranks run the same "
+                      "command)");
     return rc;
 }
 

@@ -1,6 +1,6 @@
 /* shim.c: faults.so, preloaded by `faults` (see faults.c): what is no system call. Memory that the program's own code
- * asks for, or a library's; clocks; libraries that are loaded by name; what io_uring says became of a read. Takes itself out of the environment, so that
- * what the program starts is left alone. */
+ * asks for, or a library's; clocks; libraries that are loaded by name; what io_uring says became of a read. Takes itself
+ * out of the environment, so that what the program starts is left alone. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>

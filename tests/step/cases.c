@@ -269,6 +269,41 @@ static void targets(step_check *s)
     fixture_free(&f);
 }
 
+/* In rows of one token a position sees itself alone: queries and keys have no gradient, not even one of rounding, which
+ * AdamW would make a step of. */
+static void one_token(step_check *s)
+{
+    for (int naive = 0; naive <= (s->cuda != 0); naive++) {
+        fixture f;
+        size_t differ = 0;
+        fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
+        for (uint32_t r = 0; r < f.batch; r++) f.tokens[2 * r] = (uint16_t)f.x[r * f.seq], f.y[r] = f.y[r * f.seq];
+        f.seq = 1;
+        sgt_backend_options o = fixture_options(s, &f, f.batch);
+        o.attention = naive ? SGT_ATTENTION_NAIVE : SGT_ATTENTION_AUTO;
+        snprintf(s->at, sizeof s->at, "one token%s", naive ? ", naive attention" : "");
+        sgt_backend *b = open_fixture(s, &f, &o, f.batch);
+        fixture_micro_step_of(&f, b, 0, 0, 0, f.batch, 1.0 / f.batch);
+        float *g = flat_state(b, &f.model, SGT_GRADIENTS);
+        for (size_t l = 0; l < f.model.layers; l++)
+            for (size_t k = SGT_QKV_W; k <= SGT_QKV_B; k++) {
+                sgt_tensor t;
+                double values = 0;
+                sgt_model_tensor(&f.model, 2 + SGT_BLOCK_TENSORS * l + k, &t);
+                for (size_t i = 0; i < t.count; i++) {
+                    int of_values = i % (3 * f.model.channels) >= 2 * f.model.channels;
+                    if (of_values) values += fabs((double)g[t.offset + i]);
+                    else differ += g[t.offset + i] != 0;
+                }
+                expect(s, values > 0, "%s: values have a gradient", t.name);
+            }
+        expect(s, differ == 0, "%zu gradients of queries and keys are not 0", differ);
+        free(g);
+        b->close(b);
+        fixture_free(&f);
+    }
+}
+
 /* ---- CUDA against the CPU backend ---- */
 
 static void compare_with_cpu(step_check *s, const char *what, const sgt_backend_options *o)
@@ -496,6 +531,7 @@ const step_case step_cases[] = {
     {"live", live, EXACT, 0, 0},
     {"accumulation", accumulation, ALL, 0, 0},
     {"targets", targets, ALL, 0, 0},
+    {"one_token", one_token, ALL, 0, 0},
     {"documents", documents, ALL, 0, 0},
     {"as_the_cpu", as_the_cpu, FP32, 1, 0},
     {"moves", moves, FP32, 1, 0},

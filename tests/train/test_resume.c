@@ -344,7 +344,8 @@ Test(resume, a_missing_library_is_said_and_its_precision_kept)
     s.precision = "bf16";
     s.given[SGT_SET_PRECISION] = 1;
     cr_expect_eq(train(s, "r", 1, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
-    cr_expect(strstr(err.text, "--precision: it is \"bf16\" here and was \"fp32\" in the run to resume"), "%s", err.text);
+    cr_expect(strstr(err.text, "--precision: it is \"bf16\" here and was \"fp32\" in the run to resume"), "%s",
+              err.text);
 }
 
 Test(resume, a_library_that_cannot_be_loaded_now_ends_the_run)

@@ -174,8 +174,8 @@ static double need_of(const sgt_backend_options *o, uint32_t rows)
     return need;
 }
 
-/* The most rows of a micro-step, of all ranks, that fit; 0: not one does. A sixteenth of the memory is left to the data,
- * to libraries and to other programs, as --batch-size auto leaves it. */
+/* The most rows of a micro-step, of all ranks, that fit; 0: not one does. A sixteenth of the memory is left to the
+ * data, to libraries and to other programs, as --batch-size auto leaves it. */
 static uint64_t most_rows(sgt_backend_options o, sgt_recompute recompute, double available)
 {
     uint32_t low = 0, high = o.batch + 1; /* low fits, high is not asked for */
@@ -201,7 +201,8 @@ static int check_memory(sgt_cpu_backend *c, const sgt_backend_options *o, sgt_er
     if (rows && rows == again) snprintf(cure, sizeof cure, "the largest --batch-size that fits is %" PRIu64, rows);
     else if (rows)
         snprintf(cure, sizeof cure,
-                 "the largest --batch-size that fits is %" PRIu64 ", or %" PRIu64 " with --recompute block", rows, again);
+                 "the largest --batch-size that fits is %" PRIu64 ", or %" PRIu64 " with --recompute block", rows,
+                 again);
     else if (again)
         snprintf(cure, sizeof cure, "the largest --batch-size that fits is %" PRIu64 ", with --recompute block", again);
     return sgt_fail(err, SGT_ENOMEM,
