@@ -345,6 +345,7 @@ static int is_gone(const char *path)
     return sgt_file_gone(path) && sgt_file_gone(bin);
 }
 
+/* Fail, and say which option tells where the data is now. */
 static int say_gone(const sgt_trainer *t, const char *done, const char *path, const char *pass, sgt_error *err)
 {
     return sgt_fail(err, SGT_EIO, "%s: the run was %s on %s, which is gone: pass %s", t->o->run, done, path, pass);
