@@ -34,6 +34,7 @@ const char sgt_page_style[] =
     "dl.about { margin-top: 12px; display: grid; gap: 3px 0; font-size: 14px; }\n"
     ".about div { display: flex; gap: 12px; }\n"
     ".about dt { flex: 0 0 76px; } .about dd { margin: 0; min-width: 0; color: var(--ink); }\n"
+    ".words span { display: inline-block; max-width: 100%; overflow-wrap: anywhere; }\n"
     "small { font-size: 13px; color: var(--soft); }\n"
     "blockquote { margin: 0; overflow-wrap: anywhere; font-style: italic; }\n"
     ".samples > .none { grid-column: 1 / -1; margin: -4px 0 0; font-size: 13px; }\n"

@@ -121,6 +121,22 @@ static void put_date(FILE *page, const report_run *run)
     fputs("</small>", page);
 }
 
+/* Words in one piece each: a browser would break "--steps" behind its dashes. */
+static void put_command(FILE *page, const report_run *run)
+{
+    char word[sizeof run->command];
+    fputs("<code class=\"words\">", page);
+    for (const char *at = run->command; *at;) {
+        size_t n = strcspn(at, " ");
+        snprintf(word, sizeof word, "%.*s", (int)n, at);
+        fputs("<span>", page);
+        sgt_page_text(page, word);
+        fputs(at[n] ? "</span> " : "</span>", page);
+        at += n + (at[n] == ' ');
+    }
+    fputs("</code>", page);
+}
+
 void report_put_about(FILE *page, const report *r)
 {
     const report_run *run = &r->runs[0];
@@ -146,9 +162,9 @@ void report_put_about(FILE *page, const report *r)
         fputs("</dd></div>\n", page);
     }
     if (*run->command) {
-        fputs("<div><dt>Command</dt><dd><code>", page);
-        sgt_page_text(page, run->command);
-        fputs("</code></dd></div>\n", page);
+        fputs("<div><dt>Command</dt><dd>", page);
+        put_command(page, run);
+        fputs("</dd></div>\n", page);
     }
     if (run->sample || run->no_sample) {
         fputs("<div><dt>Sample</dt><dd>", page);
@@ -166,13 +182,6 @@ static void put_cell(FILE *page, const report_run *run, void (*put)(FILE *, cons
     fputs(there ? "<td>" : "<td class=\"none\">\u2013", page);
     if (there) put(page, run);
     fputs("</td>", page);
-}
-
-static void put_command(FILE *page, const report_run *run)
-{
-    fputs("<code>", page);
-    sgt_page_text(page, run->command);
-    fputs("</code>", page);
 }
 
 void report_put_origins(FILE *page, const report *r)
