@@ -46,8 +46,9 @@ static int generate(words *w, const sample_model *m, uint32_t tokens, const sgt_
     sgt_decoder_options o = {.model = m->shape, .sequences = 1, .threads = 1,
                              .window = most > tokens ? tokens + 1 : most};
     sgt_prompt prompt = {.ids = &eot, .count = 1};
-    sgt_generate_options g = {.choice = {.temperature = 0.8, .top_k = 200, .seed = 1}, .tokens = tokens, .eot = (int64_t)eot, .ids = sgt_vocab_size(m->vocab),
-                              .stop = stop, .token = take_token, .end = take_end, .ctx = w};
+    sgt_generate_options g = {.choice = {.temperature = 0.8, .top_k = 200, .seed = 1}, .tokens = tokens,
+                              .eot = (int64_t)eot, .ids = sgt_vocab_size(m->vocab), .stop = stop, .token = take_token,
+                              .end = take_end, .ctx = w};
     w->vocab = m->vocab;
     int rc = sgt_decoder_open(&d, &o, err);
     if (rc == SGT_OK) rc = sgt_checkpoint_load_model(m->path, sgt_decoder_loads(d), &m->shape, err);
