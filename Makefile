@@ -346,11 +346,10 @@ run-demo: $(addprefix $(B)/bin/sgt-,tokenize bench train sample report inspect)
 # Which tests run: those of make check, of make check-all, or of a variant in make torture (all).
 TIER ?= check
 
-# From make check-all on, nvcc has to compile and link the CUDA library; in variants it is kept in step where make has
-# built it.
-ifneq ($(TIER),check)
-run-check: $(if $(HAVE_NVCC),$(if $(VARIANT),$(wildcard $(CUDA_LIB)),$(CUDA_LIB))) $(CHECK_RACE)
-endif
+# From make check-all on, nvcc has to compile and link the CUDA library. In make check and in variants a library that is
+# there is kept in step with the programs.
+run-check: $(if $(HAVE_NVCC),$(if $(filter check,$(TIER))$(VARIANT),$(wildcard $(CUDA_LIB)),$(CUDA_LIB)))
+run-check: $(if $(filter check,$(TIER)),,$(CHECK_RACE))
 run-check: $(if $(MPICC),$(MPI_LIB:$(B)/%=$(B)/host/%))
 run-check: programs libs $(SUITES:%=$(B)/tests/test-%) $(B)/tests/check-kernels $(CHECK_CUDA) $(HOST_LIB) $(HOST_PROGRAMS) mpi
 	@$(end_line)

@@ -64,8 +64,8 @@ Test(numbers, as_people_read_them)
         double seconds;
         const char *text;
     } times[] = {{0, "0.0 ms"}, {.0012, "1.2 ms"}, {.0996, "100 ms"}, {.9994, "999 ms"}, {.9996, "1.0 s"},
-                 {99.94, "99.9 s"}, {99.96, "1.7 minutes"}, {5996, "99.9 minutes"}, {5998, "1.7 hours"},
-                 {172000, "47.8 hours"}, {172800, "2.0 days"}};
+                 {99.94, "99.9 s"}, {99.96, "1 min 40 s"}, {599.4, "9 min 59 s"}, {600, "10 min"}, {5969, "99 min"},
+                 {5971, "1 h 40 min"}, {172769, "47 h 59 min"}, {172800, "2.0 days"}};
     for (size_t i = 0; i < sizeof times / sizeof *times; i++)
         cr_assert_str_eq(sgt_format_duration(b, sizeof b, times[i].seconds), times[i].text);
 }

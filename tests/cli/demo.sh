@@ -10,6 +10,13 @@ stdout_matches '^  batches        mmap [1-9][0-9]*, preload [1-9][0-9]* million 
 stdout_matches '^  loss           fell from 10\.[0-9]+ at the first step to [1-7]\.[0-9]+ after 100$'
 stdout_has 'sgt-train --data build/demo/out --run build/demo/run --resume --steps 400'
 exists build/demo/run/latest
+
+# Time and memory mean the same on the terminal and on the page.
+time=$(sed -n 's/^time: \(.*\) in steps, .* in all$/\1/p' .stdout)
+memory=$(sed -n 's/^memory: \(.*\) in steps, .* in all, of .*/\1/p' .stdout)
+for figure in "Time in steps</dt><dd>$time" "Memory in steps</dt><dd>$memory"; do
+    sed 's/\xc2\xa0/ /g' build/demo/report.html | grep -qF "<dt>$figure</dd>" || fail "the page lacks: $figure"
+done
 stdout_matches '^Hackers'
 stdout_has '  the page       build/demo/report.html: open it in a browser'
 grep -q '<svg' build/demo/report.html || fail "the page has no picture"

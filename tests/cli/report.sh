@@ -124,7 +124,7 @@ done
 grep -q '1 update was left out' report.html || fail 'nothing says that an update was left out'
 for text in '<dt>Final loss</dt><dd>1.8636</dd><dd class="more">nats, mean of the last 20 steps; lower is better</dd>' '<dt>Validation loss</dt><dd>1.5000</dd>' \
     '<dt>Tokens</dt><dd>6.40&#160;k</dd>' \
-    '<dt>Time</dt><dd>1&#160;s</dd>' '<dt>Tokens/s</dt><dd>6.40&#160;k</dd>' '<dt>MFU</dt><dd>40.0&#160;%</dd>' \
+    '<dt>Time in steps</dt><dd>1.0&#160;s</dd>' '<dt>Tokens/s</dt><dd>6.40&#160;k</dd>' '<dt>MFU</dt><dd>40.0&#160;%</dd>' \
     'None: the loss neither diverges, oscillates, spikes nor stays flat, and'; do
     sed 's/\xc2\xa0/\&#160;/g' report.html | grep -qF -e "$text" || fail "the page lacks: $text"
 done
@@ -312,14 +312,14 @@ grave() { sed 's/<\/*code>//g' report.html | grep -qF -e "<li class=\"grave\">$1
 rise() { awk -v at="$1" '{ sub(/"loss":[0-9.]*/, "\"loss\":" (NR < at ? 10.8 : 5000)); print }' plain/log.jsonl; }
 options half lr 20
 rise 41 > half/log.jsonl
-run 0 sgt-report half
+report half
 grave 'step 90: diverged: the loss is above where it started; lower --lr (5000 over the last 20 steps, 10.8 at the '\
 'start; try --lr 2, or --lr auto)'
 rise 61 > half/log.jsonl
-run 0 sgt-report half
+report half
 ! grep -q 'diverged' report.html || fail 'a run of 200 steps may yet recover after 100'
 sed -i 's/"steps": 200/"steps": 100/' half/options.json
-run 0 sgt-report half
+report half
 grave 'step 100: diverged: the loss is above where it started; lower --lr (5000 over'
 options half lr 0.001
 sed '51,$s/"val_loss":[0-9.]*/"val_loss":7.5/' plain/log.jsonl > half/log.jsonl

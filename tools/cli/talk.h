@@ -12,7 +12,7 @@ char *sgt_format_bytes(char *buf, size_t n, uint64_t bytes);                /* "
 char *sgt_format_rate(char *buf, size_t n, double per_s, const char *unit); /* "25.0 M" + unit: "25.0 Mtokens/s" */
 char *sgt_format_count(char *buf, size_t n, uint64_t count);                /* "1,234,567" */
 char *sgt_format_time(char *buf, size_t n, double seconds);
-char *sgt_format_duration(char *buf, size_t n, double seconds); /* "12 ms", "2.2 s", "12.5 minutes", "3.4 hours" */
+char *sgt_format_duration(char *buf, size_t n, double seconds); /* "12 ms", "2.2 s", "1 min 46 s", "3 h 25 min" */
 /* "1 token", "1,234 tokens", "0 tokens" */
 const char *sgt_format_things(char *buf, size_t n, uint64_t count, const char *singular, const char *plural);
 

@@ -18,13 +18,14 @@ char *report_big(char *buf, size_t n, double x)
 
 char *report_time(char *buf, size_t n, double seconds)
 {
-    double minutes = floor(seconds / 60 + 0.5), hours = floor(minutes / 60);
-    double whole = floor(seconds + 0.5);
-    if (seconds < 99.95) snprintf(buf, n, "%.3g\u00a0s", seconds);
-    else if (whole < 600) snprintf(buf, n, "%.0f\u00a0min\u00a0%.0f\u00a0s", floor(whole / 60), fmod(whole, 60));
-    else if (minutes < 100) snprintf(buf, n, "%.0f\u00a0min", minutes);
-    else if (hours < 48) snprintf(buf, n, "%.0f\u00a0h\u00a0%.0f\u00a0min", hours, minutes - 60 * hours);
-    else snprintf(buf, n, "%.1f\u00a0days", seconds / 86400);
+    char plain[40];
+    size_t at = 0;
+    sgt_format_duration(plain, sizeof plain, seconds);
+    buf[0] = 0;
+    for (const char *p = plain; *p && at < n; p++) {
+        const char letter[] = {*p, 0};
+        at += (size_t)snprintf(buf + at, n - at, "%s", *p == ' ' ? "\u00a0" : letter);
+    }
     return buf;
 }
 
