@@ -1,5 +1,6 @@
 # sgt-bench ablation: which rows there are and that they train on the same batches; its table, JSON, picture, and what
 # it refuses. Speeds are looked at by people, not by this test.
+# In make check-all only: it trains once for each technique.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/bench.inc"
 . "$ROOT/tests/cli/train.inc"

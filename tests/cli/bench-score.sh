@@ -1,5 +1,6 @@
 # sgt-bench score: a small model's answers are transformers', to the item, where a Python has it; and those of a run in
 # which they were.
+# In make check-all only: it scores questions with a whole model.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/bench.inc"
 . "$ROOT/tests/cli/train.inc"

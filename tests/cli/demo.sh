@@ -1,4 +1,5 @@
 # make demo's script on text of one's own, and what it says when there is none.
+# In make check-all only: it trains as long as make demo does.
 . "$ROOT/tests/cli/lib.sh"
 mkdir corpus build
 ln -s "$BIN" build/bin

@@ -15,8 +15,8 @@ stderr_matches "^sgt-train: step 69: $told\$"
 [ "$(advice lost)" -eq 1 ] || fail 'the log has the advice once'
 grep -qE "^\{\"step\":68,.*\"advice\":\"step 69: $told\"\}\$" lost/log.jsonl || fail 'the log has it at its step'
 run 0 sgt-report --quiet lost
-sed 's/<\/*code>//g' report.html | grep -qE "^<li class=\"grave\">step 69: $told</li>" || fail 'the report has it in red'
-! grep -q 'class="fine"' report.html || fail 'nothing about this run is fine'
+sed 's/<\/*code>//g' lost/report.html | grep -qE "^<li class=\"grave\">step 69: $told</li>" || fail 'the report has it in red'
+! grep -q 'class="fine"' lost/report.html || fail 'nothing about this run is fine'
 run 0 sgt-train --quiet --json $small --lr 20 --warmup 0 --steps 30 --run short
 stderr_matches "^sgt-train: step 30: $told\$"
 stdout_has '"advice": "step 30: diverged: '

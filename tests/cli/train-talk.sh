@@ -20,7 +20,7 @@ last=$(echo "$losses" | awk 'END { printf "%.4f", $1 }')
 tail -1 .stderr | grep -qE "^100% 60/60 \[00:[0-9]+<00:00, [0-9.]+ [kM]?step/s\] loss $last, " ||
     fail "not the last state: $(tail -1 .stderr)"
 stdout_matches '^tokens seen: 1,920$' # without a row of zero for validation
-stdout_matches '^time: [0-9.]+ (ms|s)$'
+stdout_matches '^time: [0-9.]+ (ms|s) in steps, [0-9.]+ (ms|s) in all$'
 run 0 sgt-train $small --steps 1 --seq-len 1 --batch-size 1 --run one --verbose
 stderr_has 'sgt-train: plan: 1 step of 1 x 1 tokens'
 stderr_matches '^sgt-train: cost: '
