@@ -93,9 +93,11 @@ trap 'rm -f "$log"' EXIT
 # terminal in one line that is drawn again, elsewhere in a line for each quarter of the way.
 apt() {
     {
-        $sudo env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends -o Dpkg::Use-Pty=0 \
-            -o APT::Status-Fd=1 -o DPkg::Lock::Timeout=300 "$@" 2>&1
-        echo "exit:$?"
+        # Descriptor 3 for its progress: dpkg's children find the one that is used for it closed, and sudo closes all
+        # from 3 on.
+        $sudo env DEBIAN_FRONTEND=noninteractive sh -c 'exec 3>&1 && exec apt-get "$@"' apt-get -qq -y \
+            --no-install-recommends -o Dpkg::Use-Pty=0 -o APT::Status-Fd=3 -o DPkg::Lock::Timeout=300 "$@" 2>&1
+        printf '\nexit:%s\n' $? # what comes before may lack the end of its line
     } | show_progress
 }
 
@@ -106,7 +108,7 @@ show_progress() { # returns apt-get's exit code
         dlstatus:*) progress downloading "$line" ;;
         pmstatus:*) progress installing "$line" ;;
         exit:*) code=${line#exit:} ;;
-        *) printf '%s\n' "$line" >> "$log" ;;
+        ?*) printf '%s\n' "$line" >> "$log" ;;
         esac
     done
     [ ! -t 1 ] || printf '\r\033[K'

@@ -57,6 +57,7 @@ echo 'pmstatus:dpkg-exec:20:Running dpkg'
 echo 'Setting up what nobody asked for'
 echo 'pmstatus:libdnnl2:100:Installed libdnnl2'
 echo '#!/bin/sh' > bin/cc
+printf 'a last line without its end'
 END
 }
 progressing
