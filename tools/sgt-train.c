@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "sgt_loader.h"
 #include "sgt_train.h"
+#include "tools/cli/no_memory.h"
 #include "tools/cli/options.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/ranks.h"
@@ -431,6 +432,7 @@ static int meet(sgt_train_options *options)
 int main(int argc, char **argv)
 {
     sgt_spin_little(argv);
+    sgt_end_without_memory(program.name);
     char *cache = sgt_cache_folder();
     char *command = sgt_command_line(program.name, argc, argv);
     sgt_stop *stop = sgt_catch_signals();
