@@ -177,8 +177,8 @@ typedef struct sgt_gemm_shape {
 
 typedef struct sgt_gemm sgt_gemm;
 
-/* Products are our own with AVX-512, except of bfloat16 where the CPU has AMX; elsewhere oneDNN's, which the first such
- * plan loads (dlopen): SGT_EUNSUPPORTED with the package's name where it is missing. */
+/* Products are our own, except those of bfloat16 on a CPU with AMX and those with `onednn` set: the first such plan loads
+ * oneDNN (dlopen), and fails with SGT_EUNSUPPORTED and the package's name if it is missing. */
 int sgt_gemm_plan(sgt_gemm **out, const sgt_gemm_shape *s, int threads, sgt_error *err);
 void sgt_gemm_run(const sgt_gemm *g, const void *a, const void *b, const float *bias, float *c);
 
@@ -227,7 +227,7 @@ typedef struct sgt_head {
     uint8_t *greedy;
 } sgt_head;
 
-int sgt_head_possible(const sgt_head *h); /* 0 where products are oneDNN's, and for C past what fits (3072 groups) */
+int sgt_head_possible(const sgt_head *h); /* 0 if products are oneDNN's, and for C past what fits (3072 groups) */
 size_t sgt_head_memory(const sgt_head *h);
 double sgt_head_run(const sgt_head *h, size_t n, const void *x, const float *x32, const void *w,
                     const int32_t *targets, double scale, float *loss, float *dx, float *dw, int add);

@@ -1,11 +1,12 @@
-/* product.h: our own matrix products, for AVX-512: one block of C on the calling thread. gemm.c cuts C into blocks and
- * gives them to threads.
+/* product.h: our own matrix products: one block of C on the calling thread. gemm.c cuts C into blocks and gives them to
+ * threads.
  *
  * After Goto & van de Geijn, "Anatomy of High-Performance Matrix Multiplication" (2008): the block's part of B is
- * packed into panels of 64 columns that stay in the second-level cache, six rows of A stay in the first, and 6 x 64
- * sums are registers: 24 multiply-adds for 10 loads. A group is what a lane takes in one multiply-add: 1 float, or 2
- * neighbours in k in bfloat16, where `vdpbf16ps` adds both products; either is 4 bytes, and all else is the same
- * code. */
+ * packed into panels of 64 columns that stay in the second-level cache, six rows of A stay in the first, and the sums of
+ * a tile are registers. With AVX-512 a tile is 6 x 64: 24 multiply-adds for 10 loads. AVX2 and plain C have half as many
+ * registers: their panels consist of strips of 16 and 8 columns, a tile is 6 x 16 or 6 x 8, and takes 12 multiply-adds
+ * for 8 loads. A group is what a lane takes in one multiply-add: 1 float, or 2 neighbours in k in bfloat16, where
+ * `vdpbf16ps` adds both products; either is 4 bytes, and all else is the same code. */
 #ifndef SGT_PRODUCT_H
 #define SGT_PRODUCT_H
 
@@ -56,10 +57,13 @@ typedef void sgt_softmax_part(const sgt_softmax *s, size_t j0, void *scratch);
 
 enum { SGT_SOFTMAX_COLUMNS = SGT_PRODUCT_PANELS * SGT_PRODUCT_COLUMNS }; /* most of a part */
 
+sgt_product sgt_product_f32_plain;
+sgt_softmax_part sgt_softmax_f32_plain;
 /* x86-64 only; of bfloat16 where sgt_cpu_bf16(). */
-sgt_product sgt_product_f32_avx512, sgt_product_bf16_avx512;
-sgt_softmax_part sgt_softmax_f32_avx512, sgt_softmax_bf16_avx512;
-/* Those of this machine: NULL where products are oneDNN's. */
+sgt_product sgt_product_f32_avx2, sgt_product_f32_avx512, sgt_product_bf16_avx512;
+sgt_softmax_part sgt_softmax_f32_avx2, sgt_softmax_f32_avx512, sgt_softmax_bf16_avx512;
+/* Those of sgt_cpu()'s level. NULL for bfloat16 unless vectors multiply it and there is no AMX, whose products are
+ * oneDNN's. */
 sgt_product *sgt_own_product(int bf16);
 sgt_softmax_part *sgt_own_softmax(int bf16);
 

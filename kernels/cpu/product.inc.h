@@ -1,31 +1,68 @@
-/* product.inc.h: sgt_product and sgt_softmax_part for AVX-512, compiled once for float32 and once for bfloat16: a file
- * of each defines PRODUCT_NAME, PRODUCT_SOFTMAX and PRODUCT_BF16 and includes this.
+/* product.inc.h: sgt_product and sgt_softmax_part, compiled once a level for float32, and with AVX-512 once more for
+ * bfloat16: a file of each defines PRODUCT_NAME, PRODUCT_SOFTMAX and PRODUCT_BF16 and includes this.
  *
- * On an AMD Zen 4 tiles run at 98 % of what the instruction can do; 8 x 48 is as good but fits GPT-2's widths worse,
- * and prefetching B's panels by hand brought nothing. */
+ * On an AMD Zen 4 with AVX-512 tiles run at 98 % of what the instruction can do; 8 x 48 is as good but fits GPT-2's
+ * widths worse, and prefetching B's panels by hand brought nothing.
+ *
+ * With AVX2, on one of 2 cores of an AMD EPYC (Zen 3, which multiplies and adds at 103 GFLOP/s there), 2026-11-23,
+ * check-kernels --bench --kernel gemm: 85 to 93 GFLOP/s at GPT-2's widths with 256 to 4096 rows. Beside oneDNN 2.6,
+ * medians of turns of both in one process: 1.00 to 1.12 times as fast forward and to the input, 1.02 to 1.24 to the
+ * weight, and twice as fast for fc's output and for both weights of the MLP, with 768 and 3072 channels. */
 #include "product.h"
 #include "simd.h"
 
-enum { ROWS_OF = SGT_PRODUCT_ROWS, WIDE = SGT_PRODUCT_COLUMNS, VECTORS = WIDE / W, PER_GROUP = PRODUCT_BF16 ? 2 : 1 };
-typedef __m512i group_vector; /* a group in each of 16 lanes */
+enum {
+    ROWS_OF = SGT_PRODUCT_ROWS,
+    VECTORS = W == 16 ? 4 : 2, /* of a tile's row: of 32 registers 24 are sums, of 16 registers 12 */
+    WIDE = VECTORS * W,        /* columns of a tile, and of a strip of packed B */
+    PER_GROUP = PRODUCT_BF16 ? 2 : 1,
+    ELEMENT = 4 / PER_GROUP /* bytes */
+};
 
 /* All the compilers we build with unroll these short loops of constant length; the sums must be registers. */
 #define UNROLLED _Pragma("GCC unroll 8")
 
+/* A group in each of W lanes. */
+#if PRODUCT_BF16
+typedef __m512i group_vector;
+
+SGT_INLINE group_vector group_everywhere(const char *p)
+{
+    int group;
+    memcpy(&group, p, sizeof group);
+    return _mm512_set1_epi32(group);
+}
 SGT_INLINE vf multiply_add(group_vector a, group_vector b, vf sum)
 {
-#if PRODUCT_BF16
     return _mm512_dpbf16_ps(sum, (__m512bh)a, (__m512bh)b);
-#else
-    return _mm512_fmadd_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b), sum);
-#endif
 }
+SGT_INLINE group_vector load_groups(const char *p) { return _mm512_loadu_si512(p); }
+SGT_INLINE void store_groups(char *p, group_vector v) { _mm512_storeu_si512(p, v); }
+/* The first n (none: 0) of a vector's W * PER_GROUP elements at p. */
+SGT_INLINE group_vector load_elements(const char *p, size_t n)
+{
+    if (n >= W * PER_GROUP) return load_groups(p);
+    if (n == 0) return _mm512_setzero_si512();
+    return _mm512_maskz_loadu_epi16((__mmask32)((1u << n) - 1), p);
+}
+#else
+typedef vf group_vector;
+
+SGT_INLINE group_vector group_everywhere(const char *p) { return vset(*(const float *)(const void *)p); }
+SGT_INLINE vf multiply_add(group_vector a, group_vector b, vf sum) { return vfma(a, b, sum); }
+SGT_INLINE group_vector load_groups(const char *p) { return vload((const float *)(const void *)p); }
+SGT_INLINE void store_groups(char *p, group_vector v) { vstore((float *)(void *)p, v); }
+SGT_INLINE group_vector load_elements(const char *p, size_t n)
+{
+    return n == 0 ? vset(0) : vload_upto((const float *)(const void *)p, n);
+}
+#endif
 
 /* What becomes of a tile: written, added to what is there, or written past the caches. */
 enum { WRITE, ADD, STREAM };
 
 /* Where it goes and what is done to it first: * factor of the row, + bias, + what is there if it is to be added; NULL:
- * nothing. And where the squares of what is written are summed, NULL: nowhere. */
+ * nothing. And what the squares of what is written are added to, NULL: nothing. */
 typedef struct tile_end {
     float *c;
     size_t ldc;
@@ -34,8 +71,8 @@ typedef struct tile_end {
     double *squares;
 } tile_end;
 
-/* c (rows, 64) from the sums over groups of a and b. a's group p of row i is at a + i*row + p*step, b's p-th 64 groups
- * at b + p*256. `rows` is a constant in every call. */
+/* c (rows, WIDE) from the sums over groups of a and b. a's group p of row i is at a + i*row + p*step, b's p-th WIDE
+ * groups at b + p*WIDE*4. `rows` is a constant in every call. */
 SGT_INLINE void tile_of(const tile_end *e, const char *a, size_t row, size_t step, const char *b, size_t groups,
                         int rows)
 {
@@ -49,17 +86,15 @@ SGT_INLINE void tile_of(const tile_end *e, const char *a, size_t row, size_t ste
         {
             sum[i][v] = vset(0);
             /* wanted when the sums are ready */
-            if (how != STREAM) _mm_prefetch((const char *)(c + i * ldc + v * W), _MM_HINT_T0);
+            if (how != STREAM) __builtin_prefetch(c + i * ldc + v * W);
         }
     }
     for (size_t p = 0; p < groups; p++, a += step, b += WIDE * 4) {
         group_vector right[VECTORS];
-        UNROLLED for (int v = 0; v < VECTORS; v++) right[v] = _mm512_load_si512(b + v * W * 4);
+        UNROLLED for (int v = 0; v < VECTORS; v++) right[v] = load_groups(b + v * W * 4);
         UNROLLED for (int i = 0; i < rows; i++)
         {
-            int group;
-            memcpy(&group, a + i * row, sizeof group);
-            group_vector left = _mm512_set1_epi32(group);
+            group_vector left = group_everywhere(a + i * row);
             UNROLLED for (int v = 0; v < VECTORS; v++) sum[i][v] = multiply_add(left, right[v], sum[i][v]);
         }
     }
@@ -73,12 +108,12 @@ SGT_INLINE void tile_of(const tile_end *e, const char *a, size_t row, size_t ste
             if (e->factor) total *= vset(e->factor[i]);
             if (e->bias) total += vload(e->bias + v * W);
             if (how == ADD) total += vload(at);
-            if (how == STREAM) _mm512_stream_ps(at, total);
+            if (how == STREAM) vstream(at, total);
             else vstore(at, total);
             squares = vfma(total, total, squares);
         }
     }
-    if (e->squares) *e->squares = vtotal(squares);
+    if (e->squares) *e->squares += vtotal(squares);
 }
 
 static void tile(const tile_end *e, const char *a, size_t row, size_t step, const char *b, size_t groups, size_t rows)
@@ -95,20 +130,6 @@ static void tile(const tile_end *e, const char *a, size_t row, size_t step, cons
 
 /* ---- packing: groups p0 .. p0 + groups - 1, zeros past k and past the last column ---- */
 
-enum { ELEMENT = 4 / PER_GROUP }; /* bytes */
-
-/* The first n (none: 0) of a vector's 64 / ELEMENT elements at p. */
-SGT_INLINE group_vector load_elements(const char *p, size_t n)
-{
-    if (n >= 64 / ELEMENT) return _mm512_loadu_si512(p);
-    if (n == 0) return _mm512_setzero_si512();
-#if PRODUCT_BF16
-    return _mm512_maskz_loadu_epi16((__mmask32)((1u << n) - 1), p);
-#else
-    return _mm512_maskz_loadu_epi32((__mmask16)((1u << n) - 1), p);
-#endif
-}
-
 static inline size_t left_of(size_t end, size_t at) { return end > at ? end - at : 0; }
 
 enum { AHEAD = 4 }; /* groups, and lines of a turned B: packing often reads memory that no cache has */
@@ -124,7 +145,7 @@ SGT_INLINE group_vector pair_low(void)
 SGT_INLINE group_vector pair_high(void) { return _mm512_add_epi32(pair_low(), _mm512_set1_epi32(0x100010)); }
 #endif
 
-/* One group's 64 columns, `left` of which are there; `at` is its first element, `line` bytes below it the second where
+/* One group's WIDE columns, `left` of which are there; `at` is its first element, `line` bytes below it the second where
  * k has one. */
 SGT_INLINE void pack_group(char *out, const char *at, size_t line, int second_too, size_t left)
 {
@@ -134,16 +155,16 @@ SGT_INLINE void pack_group(char *out, const char *at, size_t line, int second_to
         size_t n = left_of(left, j);
         group_vector first = load_elements(at + j * ELEMENT, n);
         group_vector second = load_elements(at + line + j * ELEMENT, second_too ? n : 0);
-        _mm512_store_si512(out + j * 4, _mm512_permutex2var_epi16(first, low, second));
-        _mm512_store_si512(out + j * 4 + 64, _mm512_permutex2var_epi16(first, high, second));
-        _mm_prefetch(at + AHEAD * PER_GROUP * line + j * ELEMENT, _MM_HINT_T0);
-        _mm_prefetch(at + (AHEAD * PER_GROUP + 1) * line + j * ELEMENT, _MM_HINT_T0);
+        store_groups(out + j * 4, _mm512_permutex2var_epi16(first, low, second));
+        store_groups(out + j * 4 + 64, _mm512_permutex2var_epi16(first, high, second));
+        __builtin_prefetch(at + AHEAD * PER_GROUP * line + j * ELEMENT);
+        __builtin_prefetch(at + (AHEAD * PER_GROUP + 1) * line + j * ELEMENT);
     }
 #else
     (void)second_too;
     for (size_t j = 0; j < WIDE; j += W) {
-        _mm512_store_si512(out + j * 4, load_elements(at + j * ELEMENT, left_of(left, j)));
-        _mm_prefetch(at + AHEAD * line + j * ELEMENT, _MM_HINT_T0);
+        store_groups(out + j * 4, load_elements(at + j * ELEMENT, left_of(left, j)));
+        __builtin_prefetch(at + AHEAD * line + j * ELEMENT);
     }
 #endif
 }
@@ -180,7 +201,7 @@ static void pack_factored(char *out, const sgt_gemm_shape *s, const float *at, c
         }
 }
 
-/* B stored (n, k): 16 rows of 16 groups change places, and then the next groups of these rows: 64 rows at a time, a
+/* B stored (n, k): W rows of W groups change places, and then the next groups of these rows: 64 rows at a time, a
  * power of two apart or near it, push each other's lines out of the first-level cache. b is at row j of column 0. */
 static void pack_along(char *out, const sgt_gemm_shape *s, const char *b, size_t columns, size_t p0, size_t groups)
 {
@@ -190,52 +211,64 @@ static void pack_along(char *out, const sgt_gemm_shape *s, const char *b, size_t
             size_t first = (p0 + p) * PER_GROUP, n = left_of(s->k, first);
             for (size_t r = 0; r < W; r++) {
                 const char *at = b + ((j + r) * s->ldb + first) * ELEMENT;
-                v[r] = _mm512_castsi512_ps(load_elements(at, j + r < columns ? n : 0));
-                _mm_prefetch(at + AHEAD * 64, _MM_HINT_T0);
+                v[r] = (vf)load_elements(at, j + r < columns ? n : 0);
+                __builtin_prefetch(at + AHEAD * 64);
             }
             vtranspose(v);
             for (size_t r = 0; r < W && p + r < groups; r++)
-                _mm512_store_si512(out + (p + r) * WIDE * 4 + j * 4, _mm512_castps_si512(v[r]));
+                store_groups(out + (p + r) * WIDE * 4 + j * 4, (group_vector)v[r]);
         }
-}
-
-/* The first six of x; what comes after them is overwritten next. */
-SGT_INLINE void store_six(char *at, group_vector x)
-{
-    _mm256_storeu_si256((__m256i *)(void *)at, _mm512_castsi512_si256(x));
 }
 
 /* Bytes of six rows of A as packed, a group after the other; 8 more for the last store. */
 static inline size_t left_bytes(size_t groups) { return (groups * ROWS_OF * 4 + 8 + 63) / 64 * 64; }
 
+/* `rows` <= 30 elements of A's groups that follow one another at `at`, `line` bytes below them the second ones where k
+ * has them: six groups to `out`, six more to `out + bytes`, and so on. Each store is of eight, the last two of which are
+ * overwritten next. Each line of A is read once: 32 columns of bfloat16. */
+#if defined(__AVX512F__)
+SGT_INLINE void store_six(char *at, group_vector x)
+{
+    _mm256_storeu_si256((__m256i *)(void *)at, _mm512_castsi512_si256((__m512i)x));
+}
+
+SGT_INLINE void pack_sixes(char *out, size_t bytes, const char *at, size_t line, int second_too, size_t rows)
+{
+#if PRODUCT_BF16
+    group_vector first = load_elements(at, rows), second = load_elements(at + line, second_too ? rows : 0);
+    __m512i x = _mm512_permutex2var_epi16(first, pair_low(), second);
+    __m512i y = _mm512_permutex2var_epi16(first, pair_high(), second);
+#else
+    (void)line, (void)second_too;
+    __m512i x = (__m512i)load_elements(at, rows), y = (__m512i)load_elements(at + 64, left_of(rows, W));
+#endif
+    store_six(out, (group_vector)x);
+    if (rows > 6) store_six(out + bytes, (group_vector)_mm512_alignr_epi32(y, x, 6));
+    if (rows > 12) store_six(out + 2 * bytes, (group_vector)_mm512_alignr_epi32(y, x, 12));
+    if (rows > 18) store_six(out + 3 * bytes, (group_vector)_mm512_alignr_epi32(y, y, 2));
+    if (rows > 24) store_six(out + 4 * bytes, (group_vector)_mm512_alignr_epi32(y, y, 8));
+}
+#else
+SGT_INLINE void pack_sixes(char *out, size_t bytes, const char *at, size_t line, int second_too, size_t rows)
+{
+    (void)line, (void)second_too;
+    for (size_t i = 0; i < rows; i += ROWS_OF, out += bytes)
+        for (size_t j = 0; j < 8; j += W)
+            store_groups(out + j * 4, load_elements(at + (i + j) * 4, left_of(rows, i + j)));
+}
+#endif
+
 /* A stored (k, m), `rows` <= 30 of its columns: up to five times six groups beside each other, as one step of a tile
- * takes them. Each line of A is read once: 32 columns of bfloat16. */
+ * takes them. */
 static void pack_left(char *out, const sgt_gemm_shape *s, const char *a, size_t rows, size_t p0, size_t groups)
 {
     size_t line = s->lda * ELEMENT, bytes = left_bytes(groups);
     const size_t last = 2 * SGT_PRODUCT_LEFT * ELEMENT - 1; /* of the columns packed next */
-#if PRODUCT_BF16
-    const group_vector low = pair_low(), high = pair_high();
-#endif
     for (size_t p = p0; p < p0 + groups; p++, out += ROWS_OF * 4) {
         const char *at = a + p * PER_GROUP * line;
-#if PRODUCT_BF16
-        group_vector first = load_elements(at, rows);
-        group_vector second = load_elements(at + line, 2 * p + 1 < s->k ? rows : 0);
-        group_vector x = _mm512_permutex2var_epi16(first, low, second);
-        group_vector y = _mm512_permutex2var_epi16(first, high, second);
-        _mm_prefetch(at + last, _MM_HINT_T1);
-        _mm_prefetch(at + last + line, _MM_HINT_T1);
-#else
-        group_vector x = load_elements(at, rows), y = load_elements(at + 64, left_of(rows, W));
-        _mm_prefetch(at + last - 64, _MM_HINT_T1);
-        _mm_prefetch(at + last, _MM_HINT_T1);
-#endif
-        store_six(out, x);
-        if (rows > 6) store_six(out + bytes, _mm512_alignr_epi32(y, x, 6));
-        if (rows > 12) store_six(out + 2 * bytes, _mm512_alignr_epi32(y, x, 12));
-        if (rows > 18) store_six(out + 3 * bytes, _mm512_alignr_epi32(y, y, 2));
-        if (rows > 24) store_six(out + 4 * bytes, _mm512_alignr_epi32(y, y, 8));
+        __builtin_prefetch(at + last, 0, 2);
+        __builtin_prefetch(PRODUCT_BF16 ? at + last + line : at + last - 64, 0, 2);
+        pack_sixes(out, bytes, at, line, 2 * p + 1 < s->k, rows);
     }
 }
 
@@ -274,7 +307,7 @@ static void edge_tile(const product_room *room, const tile_end *e, const char *a
             total = vkeep(total, n);
             squares = vfma(total, total, squares);
         }
-    if (e->squares) *e->squares = vtotal(squares);
+    if (e->squares) *e->squares += vtotal(squares);
 }
 
 /* The gradient of a weight, the product with a turned A, is next read when the whole backward pass is over: writing it
@@ -290,10 +323,10 @@ static void row_of_tiles(const product_room *room, const sgt_gemm_shape *s, cons
 {
     size_t row = s->lda * ELEMENT, step = 4;
     const char *left = a + p0 * 4;
+    double *squares = (p0 + groups) * PER_GROUP < s->k ? NULL : end.squares;
     end.ldc = s->ldc;
     end.how = s->accumulate || p0 > 0 ? ADD : streams(s, end.c) ? STREAM : WRITE;
     if (p0 > 0) end.bias = NULL;
-    if ((p0 + groups) * PER_GROUP < s->k) end.squares = NULL;
     if (s->trans_a) {
         left = a, row = 4, step = ROWS_OF * 4;
     } else if ((p0 + groups) * PER_GROUP > s->k) {
@@ -302,19 +335,20 @@ static void row_of_tiles(const product_room *room, const sgt_gemm_shape *s, cons
     }
     for (size_t j = 0; j < columns; j += WIDE) {
         const char *right = room->right + j * groups * 4;
+        end.squares = squares ? squares + j / SGT_PRODUCT_COLUMNS : NULL;
+        if (squares && j % SGT_PRODUCT_COLUMNS == 0) *end.squares = 0;
         if (columns - j >= WIDE) tile(&end, left, row, step, right, groups, rows);
         else edge_tile(room, &end, left, row, step, right, groups, rows, columns - j);
         end.c += WIDE;
         if (end.bias) end.bias += WIDE;
-        if (end.squares) end.squares++;
     }
 }
 
 static product_room room_in(void *scratch)
 {
     product_room room = {.right = scratch};
-    room.edge = (float *)(void *)(room.right + SGT_PRODUCT_GROUPS * 4 * SGT_PRODUCT_PANELS * WIDE);
-    room.left = (char *)(room.edge + ROWS_OF * SGT_PRODUCT_PANELS * WIDE);
+    room.edge = (float *)(void *)(room.right + SGT_PRODUCT_GROUPS * 4 * SGT_PRODUCT_PANELS * SGT_PRODUCT_COLUMNS);
+    room.left = (char *)(room.edge + ROWS_OF * SGT_PRODUCT_PANELS * SGT_PRODUCT_COLUMNS);
     return room;
 }
 
@@ -354,20 +388,20 @@ void PRODUCT_NAME(const sgt_gemm_shape *s, const void *a, const void *b, const f
             row_of_tiles(&room, s, from, end, some < ROWS_OF ? some : ROWS_OF, columns, p, groups);
         }
     }
-    if (s->trans_a) _mm_sfence(); /* streaming stores are ordered by nothing else, not by the barrier of threads */
+    if (s->trans_a) vstream_end(); /* streaming stores are ordered by nothing else, not by the barrier of threads */
 }
 
 /* ---- softmax ---- */
 
-/* 32 numbers past the caches: they are read again after megabytes of others, and to have a line fetched first in order
+/* 2 W numbers past the caches: they are read again after megabytes of others, and to have a line fetched first in order
  * to write all of it costs as much as the exponentials. */
 SGT_INLINE void stream_product_format(char *at, vf low, vf high)
 {
 #if PRODUCT_BF16
     _mm512_stream_si512((__m512i *)(void *)at, (__m512i)_mm512_cvtne2ps_pbh(high, low));
 #else
-    _mm512_stream_ps((float *)(void *)at, low);
-    _mm512_stream_ps((float *)(void *)(at + 64), high);
+    vstream((float *)(void *)at, low);
+    vstream((float *)(void *)at + W, high);
 #endif
 }
 
@@ -390,7 +424,7 @@ SGT_INLINE vf exp_part(vf x)
  * makes the sum one. */
 static float exp_row(char *e, const float *logits, size_t n, float *max)
 {
-    size_t padded = (n + WIDE - 1) / WIDE * WIDE, j = 0;
+    size_t padded = (n + SGT_PRODUCT_COLUMNS - 1) / SGT_PRODUCT_COLUMNS * SGT_PRODUCT_COLUMNS, j = 0;
     *max = vlargest_of(logits, n);
     vf top = vset(*max), total = vset(0);
     for (; j + 2 * W <= n; j += 2 * W) {
@@ -427,5 +461,5 @@ void PRODUCT_SOFTMAX(const sgt_softmax *s, size_t j0, void *scratch)
             s->sum[at] = exp_row((char *)s->e + (r * s->lde + j0) * ELEMENT, logits, columns, &s->max[at]);
         }
     }
-    _mm_sfence(); /* as above */
+    vstream_end(); /* as above */
 }

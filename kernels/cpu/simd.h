@@ -8,6 +8,8 @@
  * + - * / and unary - work lane by lane on vf and vd. Loads and stores need no alignment.
  *   vset(x)                    x in every lane; vdset for vd, which is W/2 doubles
  *   vload(p), vload_n(p, n)    W floats; the first n < W and zeros            vstore, vstore_n: the same way back
+ *   vstream(p, v)              a non-temporal store, p aligned to W floats; an ordinary one in plain C. vstream_end()
+ *                              orders those before it, which neither atomics nor barriers of threads do
  *   vwiden(p), vwiden_n(p, n)  the same of bfloat16, widened
  *   vload_either(p, i, n, b)   of bfloat16 if b, else of float, from number i on, the first n where n < W
  *   vkeep(v, n)                lanes from n on become 0
@@ -47,6 +49,7 @@ SGT_INLINE __mmask16 first_lanes(size_t n) { return (__mmask16)((1u << n) - 1); 
 SGT_INLINE vf vset(float x) { return _mm512_set1_ps(x); }
 SGT_INLINE vf vload(const float *p) { return _mm512_loadu_ps(p); }
 SGT_INLINE void vstore(float *p, vf v) { _mm512_storeu_ps(p, v); }
+SGT_INLINE void vstream(float *p, vf v) { _mm512_stream_ps(p, v); }
 SGT_INLINE vf vload_n(const float *p, size_t n) { return _mm512_maskz_loadu_ps(first_lanes(n), p); }
 SGT_INLINE void vstore_n(float *p, vf v, size_t n) { _mm512_mask_storeu_ps(p, first_lanes(n), v); }
 SGT_INLINE vf vwiden(const uint16_t *p)
@@ -104,6 +107,7 @@ SGT_INLINE __m256i first_lanes(size_t n)
 SGT_INLINE vf vset(float x) { return _mm256_set1_ps(x); }
 SGT_INLINE vf vload(const float *p) { return _mm256_loadu_ps(p); }
 SGT_INLINE void vstore(float *p, vf v) { _mm256_storeu_ps(p, v); }
+SGT_INLINE void vstream(float *p, vf v) { _mm256_stream_ps(p, v); }
 SGT_INLINE vf vload_n(const float *p, size_t n) { return _mm256_maskload_ps(p, first_lanes(n)); }
 SGT_INLINE void vstore_n(float *p, vf v, size_t n) { _mm256_maskstore_ps(p, first_lanes(n), v); }
 SGT_INLINE vf vwiden(const uint16_t *p)
@@ -176,6 +180,7 @@ SGT_INLINE vf vload_n(const float *p, size_t n)
 SGT_INLINE void vstore_n(float *p, vf v, size_t n) { memcpy(p, &v, n * sizeof *p); }
 SGT_INLINE vf vload(const float *p) { return vload_n(p, W); }
 SGT_INLINE void vstore(float *p, vf v) { vstore_n(p, v, W); }
+SGT_INLINE void vstream(float *p, vf v) { vstore(p, v); }
 SGT_INLINE vf vwiden(const uint16_t *p)
 {
     vh h;
@@ -219,6 +224,13 @@ SGT_INLINE double vdtotal(vd v) { return v[0] + v[1]; }
 #endif
 
 /* ---- for every width ---- */
+
+SGT_INLINE void vstream_end(void)
+{
+#if defined(__AVX2__)
+    _mm_sfence();
+#endif
+}
 
 /* The first min(n, W) floats at p, others 0; and the same way back. */
 SGT_INLINE vf vload_upto(const float *p, size_t n) { return n >= W ? vload(p) : vload_n(p, n); }

@@ -73,6 +73,16 @@ static void verdict(check *t, totals *sum)
     else sum->passed++;
 }
 
+/* Limit the CPU to the level that the case's one column is named after, if it is. */
+static void limit_cpu(check *t, const sgt_kernels *table)
+{
+    int own = (int)sgt_cpu(), level = SGT_CPU_LEVELS;
+    while (t->which->library && --level >= 0 && strcmp(t->level, sgt_cpu_level_name((sgt_cpu_level)level))) continue;
+    if (!table || (t->which->library && level > own)) check_skip(t, "this machine lacks that level");
+    else if (t->which->library && level == own) check_skip(t, "this machine's own level, which is \"fast\" here");
+    else if (t->which->library && level >= 0) sgt_cpu_limit(t->level, NULL);
+}
+
 /* One kernel at one level. Level 0 is ref, which has its definition to meet; the others have ref. */
 static void run_case(const kernel_case *which, const char *name, const sgt_kernels *table, int is_ref, const options *o,
                      totals *sum)
@@ -80,11 +90,12 @@ static void run_case(const kernel_case *which, const char *name, const sgt_kerne
     check t = {.k = table, .ref = sgt_kernels_ref(), .which = which, .level = name};
     void (*body)(check *t) = is_ref ? which->definition : which->against_ref;
     check_at(&t, "start");
-    if (!table) check_skip(&t, "this machine lacks that level");
-    else if (o->bench) run_placement(&t, which->bench, o->seed, CHECK_AT_START);
+    limit_cpu(&t, table);
+    if (o->bench && !t.skipped) run_placement(&t, which->bench, o->seed, CHECK_AT_START);
     else
         for (int p = 0; p < CHECK_PLACEMENTS && !t.failures && !t.skipped; p++) run_placement(&t, body, o->seed, p);
     if (!o->bench || t.skipped || t.failures) verdict(&t, sum);
+    sgt_cpu_limit("auto", NULL);
     free(t.hashes);
 }
 

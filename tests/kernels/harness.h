@@ -37,7 +37,9 @@ typedef struct kernel_case {
         check *t); /* what ref must satisfy by itself: known values, finite differences of the forward kernel */
     void (*against_ref)(check *t); /* t->k against t->ref over sizes */
     void (*bench)(check *t);
-    const char *library;           /* not a kernel of the table: the one other column it has, e.g. "onednn" */
+    /* Not a kernel of the table: the one other column it has, e.g. "onednn". If it is the name of a level below the
+     * CPU's own, that is what sgt_cpu() says while the case runs. */
+    const char *library;
 } kernel_case;
 
 /* Where buffers of check_bytes lie when a GPU reads them: memory without guard pages. CHECK_GUARD bytes before and

@@ -1,0 +1,7 @@
+/* product_avx2.c: our own products of float32 with 8 lanes. */
+#if defined(__x86_64__)
+#define PRODUCT_NAME sgt_product_f32_avx2
+#define PRODUCT_SOFTMAX sgt_softmax_f32_avx2
+#define PRODUCT_BF16 0
+#include "product.inc.h"
+#endif
