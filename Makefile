@@ -23,7 +23,8 @@ Q := $(if $(V),,@)
 STEPS = $(eval STEPS := $(shell $(MAKE) -n --no-print-directory COUNTING=1 $(MAKEOVERRIDES) $(MAKECMDGOALS) 2> /dev/null | \
             grep -c '^: a step;'))$(STEPS)
 STEPS_DONE :=
-step = $(eval STEPS_DONE += x)$(if $(MAKE_TERMOUT),printf '\033[K  [%d/%d] %s %s\r' $(words $(STEPS_DONE)) $(STEPS) $(1) $(2),printf .)
+step = $(eval STEPS_DONE += x)$(if $(MAKE_TERMOUT),printf '\033[K  [%d/%d] %s %s\r' $(words $(STEPS_DONE)) $(STEPS) $(1) $(2),\
+           printf '%s.' $(if $(filter 1,$(words $(STEPS_DONE))),'building: '))
 say = $(if $(COUNTING),: a step;,$(if $(V),,@$(step);))
 end_line = $(if $(COUNTING)$(V),:,$(if $(STEPS_DONE),printf $(if $(MAKE_TERMOUT),'\033[K','\n'),:))
 
@@ -155,7 +156,7 @@ ifneq ($(MPICC),)
 mpi: $(MPI_LIB)
 else
 mpi:
-	@echo 'no mpicc (libopenmpi-dev): left out mpirun and srun, several ranks need torchrun'
+	@echo 'built without MPI, which only several processes need (mpirun; package libopenmpi-dev)'
 endif
 
 deps:                                  ## install what is missing (apt-get; sudo where not root)
@@ -288,7 +289,6 @@ LIBDIR ?= lib
 OWN_LIBS = $(if $(HAVE_NVCC),$(CUDA_LIB)) $(if $(MPICC),$(MPI_LIB))
 PC = s|@VERSION@|$(VERSION)|; s|@LIBDIR@|$(LIBDIR)|; s|@UP@|$(subst $(space),/,$(patsubst %,..,$(subst /, ,$(LIBDIR)) x))|
 install: need-packages programs libs $(if $(HAVE_NVCC),cuda) $(if $(MPICC),mpi)  ## install into DESTDIR/PREFIX (default /usr/local), libraries into PREFIX/LIBDIR
-	$(call say,INST,$(DESTDIR)$(PREFIX))
 	$(Q)install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin $(LIBDIR)/pkgconfig include/sgt/base share/man/man1 share/man/man3 share/man/man7)
 	$(Q)install -m 755 $(PROGRAMS:%=$(B)/bin/%) $(DESTDIR)$(PREFIX)/bin
 	$(Q)install -m 644 $(PUBLIC:%=$(B)/lib/libsgt-%.a) $(PUBLIC:%=$(B)/lib/libsgt-%.so.$(ABI)) $(DESTDIR)$(PREFIX)/$(LIBDIR)
@@ -305,6 +305,8 @@ install: need-packages programs libs $(if $(HAVE_NVCC),cuda) $(if $(MPICC),mpi) 
 	$(Q)for p in $(PROGRAMS); do for f in bash:$(BASH_DIR)/$$p zsh:$(ZSH_DIR)/_$$p fish:$(FISH_DIR)/$$p.fish; do \
 	    $(B)/bin/$$p --completion $${f%%:*} | install -m 644 /dev/stdin $(DESTDIR)$(PREFIX)/share/$${f#*:} || exit 1; done; done
 	$(Q)[ -n "$(DESTDIR)" ] || ldconfig 2> /dev/null || true # programs look for shared libraries where this has seen them
+	@$(end_line)
+	@echo 'installed $(PROGRAMS) in $(DESTDIR)$(PREFIX)/bin, libraries in $(DESTDIR)$(PREFIX)/$(LIBDIR), and the manuals (make uninstall removes all of it)'
 
 uninstall:                             ## remove what install put there
 	$(Q)rm -f $(PROGRAMS:%=$(DESTDIR)$(PREFIX)/bin/%) $(PROGRAMS:%=$(DESTDIR)$(PREFIX)/share/man/man1/%.1) \

@@ -51,7 +51,9 @@ elif [ ! -e "$CORPUS" ]; then
 fi
 
 say "1. Text to tokens on disk"
-rm -rf "$DEMO/out" "$DEMO/run" # the demo's own, made a moment ago
+# The demo's own, of an earlier time.
+[ ! -e "$DEMO/run/latest" ] || echo "(this replaces the set and the run of an earlier demo, $DEMO/out and $DEMO/run)"
+rm -rf "$DEMO/out" "$DEMO/run"
 show_into "$DEMO/tokenize.json" sgt-tokenize --json --split 5% "$CORPUS" "$DEMO/out"
 
 say "2. Tokens to batches: mmap against preload"
@@ -62,7 +64,7 @@ say "3. Batches to a falling loss: a small GPT-2, from scratch, on this CPU"
 show sgt-train --data "$DEMO/out" --run "$DEMO/run" --model 4x128x4 --loader preload --device cpu --batch-size 10 \
     --seq-len 64 --steps "$STEPS" --lr 3e-3 --warmup 10 --eval-every 20 --save-every 0
 
-say "4. A word from it, after $STEPS steps"
+say "4. A few words from it: after $STEPS steps it has read little, and writes nonsense"
 show sgt-sample --quiet --prompt Hackers --tokens 40 "$DEMO/run" && echo
 
 say "5. The run on one page"
@@ -75,14 +77,15 @@ reader() {
         sed -n "s/.*\"reader\": *\"$1\".*\"tokens_per_s\": *\([0-9.e+]*\).*/\1/p"
 }
 loss() { sed -n 's/.*"loss": *\([0-9.]*\).*/\1/p' "$DEMO/run/log.jsonl"; }
+mean_of_last() { loss | tail -20 | awk '{ sum += $1 } END { print sum / NR }'; }
 
 say "What happened"
 awk -v tokens="$(number tokens "$DEMO/tokenize.json")" -v mb="$(number mb_per_s "$DEMO/tokenize.json")" \
-    -v map="$(reader mmap)" -v ram="$(reader preload)" -v first="$(loss | head -1)" -v last="$(loss | tail -1)" \
+    -v map="$(reader mmap)" -v ram="$(reader preload)" -v first="$(loss | head -1)" -v last="$(mean_of_last)" \
     -v steps="$STEPS" 'BEGIN {
     printf "  tokenized      %d tokens at %.1f MB/s\n", tokens, mb
     printf "  batches        mmap %.0f, preload %.0f million tokens/s (%.2f times)\n", map / 1e6, ram / 1e6, ram / map
-    printf "  loss           fell from %.3f at the first step to %.3f after %d\n", first, last, steps
+    printf "  loss           fell from %.2f at the first step to %.2f over the last 20 of %d\n", first, last, steps
 }'
 echo "  the page       $report: open it in a browser"
 cat << END

@@ -136,7 +136,7 @@ needed() {
     # shellcheck disable=SC2086
     if apt install $packages || { apt update && apt install $packages; }; then
         left=$(missing | tr '\n' ' ')
-        [ -z "$left" ] && return 0
+        [ -z "$left" ] && echo '  installed' && return 0
         echo "apt-get succeeded, yet these are still not to be found by ${CC:-cc}: $left" >&2
         exit 1
     fi
@@ -153,7 +153,7 @@ extra() {
     echo "installing with apt-get, though sgt does without: $wanted"
     [ $for_all -eq 0 ] || apt update
     # shellcheck disable=SC2086
-    apt install $wanted && return
+    apt install $wanted && echo '  installed' && return
     left_out=
     for package in $wanted; do
         [ $for_all -eq 1 ] && apt install "$package" || left_out="$left_out $package"

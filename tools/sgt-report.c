@@ -124,7 +124,7 @@ int main(int argc, char **argv)
 {
     sgt_error err;
     int first = sgt_options_parse(&program, argc, argv), count = argc - first;
-    if (!count) sgt_usage(&program, "of which run? (the folder that sgt-train --run named)");
+    if (!count) sgt_usage(&program, "wanted the folder of a run, the one that sgt-train --run named");
     if (count > REPORT_RUNS) sgt_usage(&program, "one page holds %d runs at most, not %d", REPORT_RUNS, count);
     if (o.out && !*o.out) sgt_usage(&program, "-o: wanted a file's name");
     sgt_talk talk = {program.name, o.quiet};

@@ -186,6 +186,8 @@ static void print_summary(const char *out, const sgt_tokenize_result *r)
     if (r->val_tokens) {
         printf("; train %s", sgt_format_count(train, sizeof train, r->train_tokens));
         print_things(", val ", r->val_tokens, "token", "tokens", "");
+        printf(" (%.3g %%: --split chooses whole documents)",
+               100 * (double)r->val_tokens / (double)(r->train_tokens + r->val_tokens));
     }
     printf(r->already_done ? "; complete already, nothing was done\n" : "\n");
     if (!r->already_done) print_work(r);

@@ -239,6 +239,7 @@ static void print_losses(const sgt_train_losses *l)
     format_loss(first, sizeof first, l->first);
     format_loss(mean, sizeof mean, l->mean);
     if (l->steps == 1) sgt_put_line(stdout, "loss%s: %s%s", since, first, evaluated);
+    else if (l->resumed) sgt_put_line(stdout, "loss%s: %s%s%s", since, mean, of, evaluated);
     else sgt_put_line(stdout, "loss%s: %s → %s%s%s", since, first, mean, of, evaluated);
 }
 
@@ -265,7 +266,7 @@ static void print_end(const sgt_train_result *r)
     if (!r->steps) return;
     print_losses(&r->losses);
     print_tokens(r);
-    sgt_put_line(stdout, "compute: %.3g PF-days", r->pf_days);
+    if (o.verbose) sgt_put_line(stdout, "compute: %.3g PF-days", r->pf_days);
     sgt_put_line(stdout, "time: %s in steps, %s in all", sgt_format_duration(a, sizeof a, r->step_seconds),
                  sgt_format_duration(b, sizeof b, r->seconds));
     sgt_put_line(stdout, "memory: %s in steps, %s in all, of %s (%.1f %%)",

@@ -229,10 +229,13 @@ const char *sgt_diagnosis_step(sgt_diagnosis *d, char *buf, size_t n, uint64_t s
     d->grave = 1;
     if (bad) return first_time(d, TOLD_NOT_FINITE, 1) ? bad : NULL;
     if (first_time(d, TOLD_DIVERGED, d->diverged && isfinite(d->mean))) {
+        char start[48];
+        if (d->start > d->first * (1 + 1e-9)) snprintf(start, sizeof start, "%.4g at the first step", d->first);
+        else snprintf(start, sizeof start, "%.4g over the first %d", d->start, SGT_MEAN_STEPS);
         snprintf(buf, n,
-                 "step %llu: diverged: the loss is above where it started; lower --lr (%.4g over the last %d steps, "
-                 "%.4g at the start; try --lr %.3g, or --lr auto)",
-                 s, d->mean, SGT_MEAN_STEPS, d->start, d->lr / 10);
+                 "step %llu: diverged: the loss is above where it started; lower --lr (%.4g over the last %d steps, %s; "
+                 "--lr auto chooses a rate)",
+                 s, d->mean, SGT_MEAN_STEPS, start);
         return buf;
     }
     d->grave = 0;

@@ -367,7 +367,7 @@ int sgt_trainer_run(sgt_trainer *t, sgt_train_result *r, sgt_error *err)
     rc = sgt_watch_open(&l.watch, t, err);
     l.mark = l.watch.start;
     if (rc == SGT_OK && t->state.step >= t->s->steps) {
-        sgt_say(&t->o->notice, "%s has made its %llu steps already (a larger --steps goes on)", t->o->run,
+        sgt_say(&t->o->notice, "%s has completed all of its %llu steps (to continue, give a larger --steps)", t->o->run,
                 (unsigned long long)t->state.step);
         if (t->run) rc = sgt_run_rotate(t->run, t->s->keep, err);
     } else if (rc == SGT_OK && (rc = open_saver(&l, err)) == SGT_OK && (rc = open_feed(&l, err)) == SGT_OK)

@@ -268,9 +268,9 @@ static int leave_out_short(sgt_set *s, const char *path, const sgt_loader_option
         rc = sgt_fail(err, SGT_EFORMAT, "%s: no shard has two tokens (a row and its targets take more text)", path);
     else if (!kept)
         rc = sgt_fail(err, SGT_EFORMAT,
-                      "%s: no shard has the %" PRIu64 " tokens of a window: %s has %" PRIu64 " (take a sequence length "
-                      "of at most %" PRIu64 ", or more text)",
-                      path, window, longest.path, longest.head.tokens, longest.head.tokens - 1);
+                      "%s: rows of %" PRIu32 " tokens need a shard of %" PRIu64 " or more, and the longest, %s, has %" PRIu64
+                      " (take a sequence length of at most %" PRIu64 ", or more text)",
+                      path, most, window, longest.path, longest.head.tokens, longest.head.tokens - 1);
     else if (s->skipped)
         sgt_say(&o->notice,
                 "%s: left out %" PRIu32 " of %" PRIu32 " shards with fewer than the %" PRIu64 " tokens of a window (%s "

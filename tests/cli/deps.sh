@@ -38,7 +38,8 @@ END
 printf '#!/bin/sh\nexec "$@"\n' > bin/sudo
 chmod +x bin/apt-get bin/sudo
 run 0 env PATH="$PWD/bin" CC=cc "$deps" build
-stdout_is "installing with apt-get: $all"
+stdout_is "installing with apt-get: $all
+  installed"
 [ "$(grep -c ' install ' apt.log)" -eq 2 ] && [ "$(grep -c ' update$' apt.log)" -eq 1 ] ||
     fail "apt-get was called otherwise: $(cat apt.log)"
 run 0 env PATH="$PWD/bin" CC=cc "$deps" build
@@ -66,12 +67,14 @@ stdout_is "installing with apt-get: $all
   downloading: 0 %
   downloading: 50 %
   installing: 0 %
-  installing: 100 %"
+  installing: 100 %
+  installed"
 stderr_is ''
 progressing
 if command -v script > /dev/null; then
     script -qec "env PATH='$PWD/bin' CC=cc '$deps' build" /dev/null < /dev/null > shown || fail "exit $?: $(cat shown)"
-    [ "$(tr '\r' '\n' < shown | sed 's/\x1b\[K//g' | grep -v '^$' | tail -1)" = '  installing: 100 %' ] ||
+    [ "$(tr '\r' '\n' < shown | sed 's/\x1b\[K//g' | grep -v '^$' | tail -2)" = '  installing: 100 %
+  installed' ] ||
         fail "shown on a terminal: $(cat shown)"
 fi
 

@@ -19,6 +19,8 @@ for program in sgt-tokenize sgt-train sgt-inspect sgt-bench sgt-report sgt-sampl
         same .stdout "root/opt/sgt/share/${completion#* }"
     done
 done
+install_to install
+[ "$(tail -1 .stdout | cut -d' ' -f1-4)" = 'installed sgt-bench sgt-inspect sgt-report' ] || fail 'not said what was installed'
 exists root/opt/sgt/share/man/man3/sgt_loader.3
 exists root/opt/sgt/share/man/man3/sgt_tokenize.3
 exists root/opt/sgt/share/man/man7/sgt.7
@@ -51,6 +53,11 @@ run 0 "$CC" $flags -Iroot/opt/sgt/include -o own own.c root/opt/sgt/lib/libsgt-t
     root/opt/sgt/lib/libsgt-loader.a -lutf8proc -lpcre2-8 -lxxhash -luring -ljansson -lz -lzstd -lm -pthread
 run 0 ./own
 stdout_is "$expected"
+
+# As README has it for those without pkgconf.
+printf '#include <sgt_loader.h>\nint main(void) { sgt_loader_close(0); return 0; }\n' > plain.c
+# shellcheck disable=SC2086
+run 0 "$CC" $flags -Iroot/opt/sgt/include/sgt -Lroot/opt/sgt/lib -o plain plain.c -lsgt-loader
 
 # As pkg-config has it, which knows the place from where its file lies: shared, and after a move, static.
 sed -i 's|sgt/sgt_|sgt_|' own.c

@@ -5,7 +5,7 @@ unset MAKEFLAGS MFLAGS MAKELEVEL MAKE_TERMOUT
 build() { make -C "$ROOT" --no-print-directory "B=$PWD/b" "$@" "$PWD/b/tests/faults" "$PWD/b/tests/faults.so"; }
 
 run 0 build
-stdout_is ..
+stdout_is 'building: ..'
 stderr_is ''
 run 0 build
 stdout_matches 'is up to date'

@@ -43,7 +43,7 @@ figure_count() { grep -c '<figure ' report.html; }
 
 # ---- messages ----
 
-run_usage 'of which run? (the folder that sgt-train --run named)' sgt-report
+run_usage 'wanted the folder of a run, the one that sgt-train --run named' sgt-report
 # shellcheck disable=SC2046
 run_usage 'one page holds 24 runs at most, not 25' sgt-report $(seq 25)
 run 1 sgt-report nowhere
@@ -125,7 +125,7 @@ grep -q '1 update was left out' report.html || fail 'nothing says that an update
 for text in '<dt>Final loss</dt><dd>1.8636</dd><dd class="more">nats, mean of the last 20 steps; lower is better</dd>' '<dt>Validation loss</dt><dd>1.5000</dd>' \
     '<dt>Tokens</dt><dd>6.40&#160;k</dd>' \
     '<dt>Time in steps</dt><dd>1.0&#160;s</dd>' '<dt>Tokens/s</dt><dd>6.40&#160;k</dd>' '<dt>MFU</dt><dd>40.0&#160;%</dd>' \
-    'None: the loss neither diverges, oscillates, spikes nor stays flat, and'; do
+    'No fault found: the loss neither diverges, oscillates, spikes nor stays flat, and'; do
     sed 's/\xc2\xa0/\&#160;/g' report.html | grep -qF -e "$text" || fail "the page lacks: $text"
 done
 # nothing is loaded, nothing runs, and every name is there once
@@ -313,8 +313,8 @@ rise() { awk -v at="$1" '{ sub(/"loss":[0-9.]*/, "\"loss\":" (NR < at ? 10.8 : 5
 options half lr 20
 rise 41 > half/log.jsonl
 report half
-grave 'step 90: diverged: the loss is above where it started; lower --lr (5000 over the last 20 steps, 10.8 at the '\
-'start; try --lr 2, or --lr auto)'
+grave 'step 90: diverged: the loss is above where it started; lower --lr (5000 over the last 20 steps, 10.8 over '\
+'the first 20; --lr auto chooses a rate)'
 rise 61 > half/log.jsonl
 report half
 ! grep -q 'diverged' report.html || fail 'a run of 200 steps may yet recover after 100'

@@ -128,7 +128,8 @@ run 0 sgt-tokenize --quiet --binary keep - out14 < last.dat
 # Nothing left is an error.
 mkdir only dots && cp in/p.pdf in/prog only && : > dots/.x
 run 1 sgt-tokenize --quiet only out15
-stderr_is 'sgt-tokenize: only: nothing is left to tokenize: no file is UTF-8 text, 2 skipped (--binary keep takes their bytes)'
+stderr_is 'sgt-tokenize: only: nothing is left to tokenize: no file is UTF-8 text, 2 skipped (--filter names a '\
+'program that makes text of a format)'
 run 1 sgt-tokenize --quiet dots out15
 stderr_is 'sgt-tokenize: dots: no file in this folder but hidden ones (--hidden reads them)'
 absent out15

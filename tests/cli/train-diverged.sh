@@ -5,7 +5,7 @@
 
 data d
 run="sgt-train --quiet $small --schedule constant --warmup 0 --steps 120"
-told='diverged: the loss is above where it started; lower --lr \(.* at the start; try --lr 2, or --lr auto\)'
+told='diverged: the loss is above where it started; lower --lr \(.* at the first step; --lr auto chooses a rate\)'
 advice() { grep -c '"advice":' "$1/log.jsonl"; }
 
 # from the first mean of 20 steps, at step 20, above for 50 steps

@@ -104,8 +104,8 @@ Test(set, short_shards_are_left_out_and_named)
     o.seq = 3000;
     expect_failure(
         open_only("d", &o, why), SGT_EFORMAT,
-        "d: no shard has the 3001 tokens of a window: d/train_000000.bin has 3000 (take a sequence length of "
-        "at most 2999, or more text)");
+        "d: rows of 3000 tokens need a shard of 3001 or more, and the longest, d/train_000000.bin, has 3000 (take a "
+        "sequence length of at most 2999, or more text)");
     o.seq = 2999;
     i = info_of("d", &o);
     cr_assert(i.shards == 1 && i.skipped == 4 && i.windows_per_epoch == 1);

@@ -308,8 +308,8 @@ Test(sets, that_cannot_be_mixed)
     expect_failure(open_sets(NULL, 0, why), SGT_EUSAGE, "neither a path nor sets are given");
     put_raw("short.bin", 1, 5);
     expect_failure(open_sets((sgt_loader_set[]){{"d", 1}, {"short.bin", 1}}, 2, why), SGT_EFORMAT,
-                   "short.bin: no shard has the 17 tokens of a window: short.bin has 5 (take a sequence length of at "
-                   "most 4, or more text)");
+                   "short.bin: rows of 16 tokens need a shard of 17 or more, and the longest, short.bin, has 5 (take a "
+                   "sequence length of at most 4, or more text)");
     put_raw("shorter.bin", 1, 1);
     expect_failure(open_sets((sgt_loader_set[]){{"d", 1}, {"shorter.bin", 1}}, 2, why), SGT_EFORMAT,
                    "shorter.bin: no shard has two tokens (a row and its targets take more text)");

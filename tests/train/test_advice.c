@@ -215,8 +215,8 @@ Test(advice, divergence)
          "step 80: diverged: the loss is above where it started; lower --lr (6000 over the last 20 steps, 10.2"},
         {{losing_late, 3000, 8192, 0.05, 0, 0}, "diverged: the loss is above where it started; lower --lr (20 over"},
         {{losing_at_once, 100, 8192, 0, 0, 0},
-         "step 69: diverged: the loss is above where it started; lower --lr (60 over the last 20 steps, 11.88 at the "
-         "start; try --lr 0.0001, or --lr auto)"},
+         "step 69: diverged: the loss is above where it started; lower --lr (60 over the last 20 steps, 10.8 at the "
+         "first step; --lr auto chooses a rate)"},
     };
     for (size_t i = 0; i < sizeof ill / sizeof *ill; i++)
         cr_expect(strstr(diagnose(&ill[i].c), ill[i].says), "curve %zu: %s", i, diagnose(&ill[i].c));

@@ -390,9 +390,9 @@ static int sum_up_skipped(const walk *w)
                 more == 1 ? "" : "s", more == 1 ? "its" : "their");
     if (w->c->count || !n) return SGT_OK;
     return sgt_fail(w->err, SGT_EFORMAT,
-                    "%s: nothing is left to tokenize: no file is UTF-8 text, %" PRIu64 " skipped (--binary keep takes "
-                    "%s bytes)",
-                    w->r->inputs[0], n, n == 1 ? "its" : "their");
+                    "%s: nothing is left to tokenize: no file is UTF-8 text, %" PRIu64 " skipped (--filter names a "
+                    "program that makes text of a format)",
+                    w->r->inputs[0], n);
 }
 
 int sgt_corpus_list(sgt_corpus **out, const sgt_corpus_request *r, sgt_error *err)

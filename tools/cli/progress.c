@@ -136,7 +136,7 @@ static void draw(sgt_progress *p, const char *before)
     char line[512], head[16] = "", bar[BAR + 3] = "", whole[600];
     double part = p->total ? (double)p->done / (double)p->total : 0;
     parts with = {.bar = p->terminal && p->total, .elapsed = 1, .rate = 1, .facts = count_facts(p->text)};
-    if (p->total) snprintf(head, sizeof head, "%3d%%", (int)(part >= 1 ? 100 : part * 100)); /* 100 is done */
+    if (p->total) snprintf(head, sizeof head, "%3d%%", (int)(part >= 1 ? 100 : 100.0 * (double)p->done / (double)p->total)); /* 100 is done */
     int room = columns() - 1, left; /* what head and its blank leave, and then the tail too */
     do {
         tail(p, with, line, sizeof line);

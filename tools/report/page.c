@@ -86,7 +86,7 @@ static void put_more(FILE *page, const report_run *run, figure f)
     if (f == LOSS && !isnan(run->loss) && run->loss_steps == 1) {
         fputs("<dd class=\"more\">nats, of 1 step; lower is better</dd>", page);
     } else if (f == LOSS && !isnan(run->loss)) {
-        if (run->loss_noise >= LEAST_NOISE) snprintf(noise, sizeof noise, "\u00b1\u00a0%.1g ", run->loss_noise);
+        if (run->loss_noise >= LEAST_NOISE) snprintf(noise, sizeof noise, run->loss_noise < 1 ? "\u00b1\u00a0%.1g " : "\u00b1\u00a0%.0f ", run->loss_noise);
         fprintf(page, "<dd class=\"more\">%snats, mean of %s%s steps; lower is better</dd>", noise,
                 (double)run->loss_steps < run->steps ? "the last " : "",
                 sgt_format_count(text, sizeof text, run->loss_steps));
@@ -206,7 +206,7 @@ static void put_advice(FILE *page, const report *r)
     }
     if (!items)
         fprintf(page, "<li class=\"fine\">%s</li>\n",
-                steps ? "None: the loss neither diverges, oscillates, spikes nor stays flat, and the loader keeps up."
+                steps ? "No fault found: the loss neither diverges, oscillates, spikes nor stays flat, and the loader keeps up."
                       : "None yet: no step has been logged.");
     fputs("</ul>\n</section>\n", page);
 }
