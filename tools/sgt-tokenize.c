@@ -15,6 +15,7 @@
 #include "tools/cli/progress.h"
 #include "tools/cli/ranks.h"
 #include "tools/cli/talk.h"
+#include "tools/cli/wrap.h"
 #include "tools/tokenize/estimate.h"
 #include "tools/tokenize/train_vocab.h"
 
@@ -142,65 +143,77 @@ static int print_json(const sgt_tokenize_result *r)
     return text ? 0 : -1;
 }
 
-static void print_things(const char *before, uint64_t n, const char *singular, const char *plural, const char *after)
+static void print_things(FILE *to, const char *before, uint64_t n, const char *singular, const char *plural,
+                         const char *after)
 {
     char text[80];
-    printf("%s%s%s", before, sgt_format_things(text, sizeof text, n, singular, plural), after);
+    fprintf(to, "%s%s%s", before, sgt_format_things(text, sizeof text, n, singular, plural), after);
 }
 
 /* "24 B of text in 4 files, 3 ms, 8.00 kB/s"; of a run that went on with an earlier one, its own part as well. */
-static void print_work(const sgt_tokenize_result *r)
+static void print_work(FILE *to, const sgt_tokenize_result *r)
 {
     char bytes[40], here[40], before[40], time[40], rate[40];
-    printf("%s of text in ", sgt_format_bytes(bytes, sizeof bytes, r->bytes));
-    print_things("", r->files, "file", "files", "");
+    fprintf(to, "%s of text in ", sgt_format_bytes(bytes, sizeof bytes, r->bytes));
+    print_things(to, "", r->files, "file", "files", "");
     if (r->bytes_read < r->bytes)
-        printf(": %s there already, %s in this run",
-               sgt_format_bytes(before, sizeof before, r->bytes - r->bytes_read),
-               sgt_format_bytes(here, sizeof here, r->bytes_read));
-    printf(", %s", sgt_format_duration(time, sizeof time, r->seconds));
-    if (r->bytes_read) printf(", %s", sgt_format_rate(rate, sizeof rate, 1e6 * mb_per_s(r), "B/s"));
-    printf("\n");
+        fprintf(to, ": %s there already, %s in this run",
+                sgt_format_bytes(before, sizeof before, r->bytes - r->bytes_read),
+                sgt_format_bytes(here, sizeof here, r->bytes_read));
+    fprintf(to, ", %s", sgt_format_duration(time, sizeof time, r->seconds));
+    if (r->bytes_read) fprintf(to, ", %s", sgt_format_rate(rate, sizeof rate, 1e6 * mb_per_s(r), "B/s"));
+    fprintf(to, "\n");
 }
 
 /* Why --split gave nothing, and what would. */
-static void print_no_validation(const sgt_tokenize_result *r)
+static void print_no_validation(FILE *to, const sgt_tokenize_result *r)
 {
     char count[80];
     if (r->documents == 1) {
-        printf("No document fell into the validation split: there is only one, and it is not cut.\n");
+        fprintf(to, "No document fell into the validation split: there is only one, and it is not cut.\n");
         return;
     }
-    printf("No document fell into the validation split: with %s, %g %% may pick none. Try --split %d%%.\n",
-           sgt_format_things(count, sizeof count, r->documents, "document", "documents"), 100 * o.split,
-           o.split < .2 ? 20 : 50);
+    fprintf(to, "No document fell into the validation split: with %s, %g %% may pick none. Try --split %d%%.\n",
+            sgt_format_things(count, sizeof count, r->documents, "document", "documents"), 100 * o.split,
+            o.split < .2 ? 20 : 50);
 }
 
-static void print_summary(const char *out, const sgt_tokenize_result *r)
+static void write_summary(FILE *to, const char *out, const sgt_tokenize_result *r)
 {
     char train[40], shown[1024];
-    printf("%s: ", sgt_printable(shown, sizeof shown, out));
-    print_things("", r->tokens, "token", "tokens", "");
-    print_things(", ", r->documents, "document", "documents", "");
-    print_things(", ", r->shards, "shard", "shards", "");
+    fprintf(to, "%s: ", sgt_printable(shown, sizeof shown, out));
+    print_things(to, "", r->tokens, "token", "tokens", "");
+    print_things(to, ", ", r->documents, "document", "documents", "");
+    print_things(to, ", ", r->shards, "shard", "shards", "");
     if (r->val_tokens) {
-        printf("; train %s", sgt_format_count(train, sizeof train, r->train_tokens));
-        print_things(", val ", r->val_tokens, "token", "tokens", "");
-        printf(" (%.3g %%: --split chooses whole documents)",
-               100 * (double)r->val_tokens / (double)(r->train_tokens + r->val_tokens));
+        fprintf(to, "; train %s", sgt_format_count(train, sizeof train, r->train_tokens));
+        print_things(to, ", val ", r->val_tokens, "token", "tokens", "");
+        fprintf(to, " (%.3g %%: --split chooses whole documents)",
+                100 * (double)r->val_tokens / (double)(r->train_tokens + r->val_tokens));
     }
-    printf(r->already_done ? "; complete already, nothing was done\n" : "\n");
-    if (!r->already_done) print_work(r);
-    if (r->skipped) print_things("", r->skipped, "file", "files", " skipped: not UTF-8 text (see --binary)\n");
-    if (r->duplicates) print_things("", r->duplicates, "duplicate", "duplicates", " left out\n");
-    if (r->bad_lines) print_things("", r->bad_lines, "bad line", "bad lines", " of JSONL left out\n");
+    fprintf(to, r->already_done ? "; complete already, nothing was done\n" : "\n");
+    if (!r->already_done) print_work(to, r);
+    if (r->skipped) print_things(to, "", r->skipped, "file", "files", " skipped: not UTF-8 text (see --binary)\n");
+    if (r->duplicates) print_things(to, "", r->duplicates, "duplicate", "duplicates", " left out\n");
+    if (r->bad_lines) print_things(to, "", r->bad_lines, "bad line", "bad lines", " of JSONL left out\n");
     if (r->lone_surrogates)
-        print_things("", r->lone_surrogates, "lone surrogate", "lone surrogates", " in JSONL, now U+FFFD\n");
-    if (o.split > 0 && r->documents && !r->val_tokens) print_no_validation(r);
+        print_things(to, "", r->lone_surrogates, "lone surrogate", "lone surrogates", " in JSONL, now U+FFFD\n");
+    if (o.split > 0 && r->documents && !r->val_tokens) print_no_validation(to, r);
     if (!r->invalid_utf8) return;
-    print_things("", r->invalid_utf8, "place", "places", " not UTF-8, ");
-    printf("%s; manifest.json names the first\n",
-           !strcmp(o.invalid_utf8, "replace") ? "replaced by U+FFFD" : "kept byte for byte (see --invalid-utf8)");
+    print_things(to, "", r->invalid_utf8, "place", "places", " not UTF-8, ");
+    fprintf(to, "%s; manifest.json names the first\n",
+            !strcmp(o.invalid_utf8, "replace") ? "replaced by U+FFFD" : "kept byte for byte (see --invalid-utf8)");
+}
+
+/* Its lines are broken between words where a terminal is narrow. */
+static void print_summary(const char *out, const sgt_tokenize_result *r)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *to = open_memstream(&text, &n);
+    write_summary(to ? to : stdout, out, r);
+    if (to && !fclose(to) && n) sgt_put_line(stdout, "%.*s", (int)(n - 1), text);
+    free(text);
 }
 
 static sgt_normalize normalize(void)

@@ -50,3 +50,16 @@ TERM=dumb
 terminal 'sgt-tokenize in dumb > summary'
 ! grep -q "$(printf '\033')" .shown || fail "an escape sequence: $(cat -v .shown)"
 ! grep -q '%|' .shown || fail "a bar: $(cat -v .shown)"
+
+# The summary's lines are broken between words on a narrow terminal, and so are an inspected set's options.
+rm -rf narrow
+echo 'a b' > narrow.txt
+script -qec "stty cols 40; sgt-tokenize --split none narrow.txt narrow; sgt-inspect narrow | grep -c ." /dev/null \
+    < /dev/null > shown 2> .stderr || fail "exit $?: $(cat shown)"
+tr -d '\r' < shown > lines
+grep -q '^4 B of text in 1 file, ' lines || fail "no summary: $(cat lines)"
+[ "$(awk '/ text in /, !/^  / { if (length > n) n = length } END { print n }' lines)" -lt 40 ] ||
+    fail "wider than 40 columns: $(cat lines)"
+script -qec "stty cols 48; sgt-inspect narrow" /dev/null < /dev/null | tr -d '\r' | sed -n '/^  options/,$p' > lines
+[ "$(wc -l < lines)" -ge 4 ] && [ "$(awk '{ if (length > n) n = length } END { print n }' lines)" -le 48 ] ||
+    fail "options wider than 48 columns: $(cat lines)"

@@ -3,11 +3,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "shards/json_dumps.h"
 #include "tools/cli/no_memory.h"
 #include "tools/cli/talk.h"
 #include "tools/cli/text.h"
+#include "tools/cli/wrap.h"
 #include "tools/inspect/inspect.h"
 
 typedef struct totals {
@@ -60,7 +62,8 @@ void inspect_show_pairs(const char *label, const json_t *object)
 {
     const char *key, *between = "";
     json_t *value;
-    int column = printf("  %-12s", label);
+    int column = printf("  %-12s", label), wide = sgt_columns(STDOUT_FILENO);
+    if (wide < 40 || wide > 100) wide = 100;
     json_object_foreach((json_t *)object, key, value)
     {
         if (json_is_array(value) || json_is_object(value)) continue;
@@ -69,7 +72,7 @@ void inspect_show_pairs(const char *label, const json_t *object)
         char name[64], shown[256];
         if (!text) sgt_no_memory();
         int n = (int)(strlen(key) + strlen(text));
-        if (column + n + 3 > 100 && *between) {
+        if (column + n + 3 > wide && *between) {
             printf(",");
             column = printf("\n%14s", "") - 1;
             between = "";
