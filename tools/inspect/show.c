@@ -62,7 +62,7 @@ void inspect_show_pairs(const char *label, const json_t *object)
 {
     const char *key, *between = "";
     json_t *value;
-    int column = printf("  %-12s", label), wide = sgt_columns(STDOUT_FILENO);
+    int column = printf("  %-12s", label), wide = sgt_columns(STDOUT_FILENO) - 1;
     if (wide < 40 || wide > 100) wide = 100;
     json_object_foreach((json_t *)object, key, value)
     {
