@@ -78,7 +78,8 @@ size_t sgt_gemm_scratch(int threads)
 }
 
 /* What a cut costs, in cycles a group: the longest thread's tiles, and a little for the wait at the end. Measured on
- * Zen 4 with AVX-512, which takes as many cycles as two of AVX2: 24 for six rows of one panel; packing a panel 8, or 20 where it is turned, and six rows of a turned A 4. */
+ * Zen 4 with AVX-512 (AVX2 takes twice as many of each): 24 for six rows of one panel; packing a panel 8, or 20 where
+ * it is turned, and six rows of a turned A 4. */
 static double own_cost(const sgt_gemm *g, size_t rows, size_t columns)
 {
     const sgt_gemm_shape *s = &g->s;
@@ -90,16 +91,17 @@ static double own_cost(const sgt_gemm *g, size_t rows, size_t columns)
 
 /* Most rows of a block whose sums over k are made in more than one part: C (512, 512) is still in a cache when the next
  * part is added to it. With blocks of 4096 rows, products of 4096 x 768 x 2304 and 4096 x 3072 x 768 took a tenth longer
- * (Zen 3). */
+ * (Zen 3, AVX2). With AVX-512 it was not measured, and blocks have as many rows as before. */
 enum { MOST_ROWS = 512 };
 
 static void cut_own(sgt_gemm *g)
 {
     double least = 0;
     size_t groups = g->s.bf16 ? (g->s.k + 1) / 2 : g->s.k;
-    size_t first = groups > SGT_PRODUCT_GROUPS ? (g->s.m + MOST_ROWS - 1) / MOST_ROWS : 1;
+    int bound = sgt_cpu() != SGT_CPU_AVX512 && groups > SGT_PRODUCT_GROUPS;
+    size_t first = bound ? (g->s.m + MOST_ROWS - 1) / MOST_ROWS : 1;
     for (size_t panels = 1; panels <= SGT_PRODUCT_PANELS; panels++)
-        for (size_t parts = first; parts <= first + 8 * (size_t)g->threads; parts++) {
+        for (size_t parts = first; parts < first + 8 * (size_t)g->threads; parts++) {
             size_t columns = panels * SGT_PRODUCT_COLUMNS;
             size_t rows = round_up((g->s.m + parts - 1) / parts, SGT_PRODUCT_ROWS);
             double cost = own_cost(g, rows, columns);

@@ -250,8 +250,8 @@ static void classify(sgt_cpu_backend *c, size_t first, size_t n, double scale)
     }
 }
 
-/* Rows first .. first + n - 1 where sgt_head_run cannot be taken: logits, loss, their gradient in place, and both products with it
- * while it is still in cache. As sgt_head_run returns. */
+/* Rows first .. first + n - 1 where sgt_head_run cannot be taken: logits, loss, their gradient in place, and both
+ * products with it while it is still in cache. As sgt_head_run returns. */
 static double head_rows(sgt_cpu_backend *c, const char *x, const void *w, size_t first, size_t n, double scale, int add)
 {
     const void *dlogits = c->bf16 ? (void *)c->packed_logits : c->logits;
