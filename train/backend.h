@@ -133,7 +133,7 @@ typedef struct sgt_backend sgt_backend;
 struct sgt_backend {
     const char *name;    /* "cpu" */
     const char *level;   /* "avx512": which kernels; with the library, what the bits depend on */
-    const char *library; /* "oneDNN 2.6.3" */
+    const char *library; /* "own matrix products", "oneDNN 2.6.3" */
     unsigned lag;        /* metrics of a step may be asked for once the step `lag` later was queued: 0 on a CPU */
     unsigned hold;       /* once micro_step returns, rows given `hold` calls before are no longer read: 0 on a CPU */
     void *(*pinned_alloc)(void *ctx, size_t bytes); /* where the loader should put rows; NULL: anywhere */

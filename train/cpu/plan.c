@@ -324,7 +324,7 @@ static int new_backend(sgt_cpu_backend **out, const sgt_backend_options *o, sgt_
     return rc;
 }
 
-/* The library writes some of its kernels as the first product runs: forward, to the input, to the weight. */
+/* oneDNN writes some of its kernels as the first product runs: forward, to the input, to the weight. */
 static void run_small_products(const sgt_cpu_backend *c)
 {
     const size_t side = 256;
