@@ -66,7 +66,7 @@ static int find_cuda(const sgt_trainer *t, const sgt_cuda_library **cuda, sgt_cu
 static int take_device(sgt_trainer *t, sgt_error *err)
 {
     sgt_error why;
-    sgt_cuda_device d;
+    sgt_cuda_device d = {0};
     const sgt_cuda_library *cuda;
     if (strcmp(t->s->device, "cpu") == 0) return SGT_OK;
     int rc = find_cuda(t, &cuda, &d, &why);

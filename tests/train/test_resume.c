@@ -252,7 +252,7 @@ Test(resume, a_finished_run_stays_as_it_is)
     must_train(tiny(3), "r", 0);
     char *before = get_file("r/log.jsonl", NULL);
     must_train(tiny(3), "r", 1);
-    cr_expect(strstr(said, "has made its 3 steps already"), "%s", said);
+    cr_expect(strstr(said, "has completed all of its 3 steps"), "%s", said);
     char *after = get_file("r/log.jsonl", NULL);
     cr_expect_str_eq(before, after);
     free(before);

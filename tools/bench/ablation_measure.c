@@ -229,7 +229,7 @@ static int measure_round(ablation *a, unsigned round, sgt_error *err)
     for (int t = 0; t < TECHNIQUES && rc == SGT_OK; t++) {
         ablation_row *row = &a->rows[t];
         if (!row->wanted) continue;
-        step_result r;
+        step_result r = {0};
         rc = measure_row(a, (technique)t, a->batch, a->warmup, a->steps, &r, err);
         if (rc < 0) return rc;
         row->r = r;

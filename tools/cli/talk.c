@@ -61,7 +61,7 @@ char *sgt_format_duration(char *buf, size_t n, double seconds)
     else if (seconds < 99.95) snprintf(buf, n, "%.1f s", seconds);
     else if (whole < 600) snprintf(buf, n, "%llu min %llu s", whole / 60, whole % 60);
     else if (minutes < 100) snprintf(buf, n, "%llu min", minutes);
-    else if (minutes < 48 * 60) snprintf(buf, n, "%llu h %llu min", minutes / 60, minutes % 60);
+    else if (minutes < 48ull * 60) snprintf(buf, n, "%llu h %llu min", minutes / 60, minutes % 60);
     else snprintf(buf, n, "%.1f days", seconds / 86400);
     return buf;
 }

@@ -7,7 +7,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { LEAST = 16, INDENT = 2 }; /* columns: below LEAST nothing is wrapped; INDENT: of what follows a break */
+#define LEAST 16          /* columns of a terminal below which nothing is wrapped */
+#define INDENT ((size_t)2) /* columns that a line begins with after a break */
 
 int sgt_columns(int fd)
 {

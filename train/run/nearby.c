@@ -33,16 +33,13 @@ static int before(const nearby *n, const char *a, const char *b)
 
 static void offer(nearby *n, const char *name)
 {
-    char *copy = strdup(name);
     size_t at = 0;
     n->count++;
     while (at < NAMED && n->best[at] && !before(n, name, n->best[at])) at++;
-    if (!copy || at == NAMED) {
-        free(copy);
-        return;
-    }
+    char *copy = at < NAMED ? strdup(name) : NULL;
+    if (!copy) return;
     free(n->best[NAMED - 1]);
-    memmove(n->best + at + 1, n->best + at, (NAMED - 1 - at) * sizeof *n->best);
+    for (size_t i = NAMED - 1; i > at; i--) n->best[i] = n->best[i - 1];
     n->best[at] = copy;
 }
 
