@@ -35,7 +35,7 @@ PEDANTIC := -Wpedantic -Wno-overlength-strings # no compiler of today minds more
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all)
 # -ffp-contract=off: a product and a sum are fused only where the code says so, whichever compiler.
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -Iloader -Itokenize -Ikernels -Itrain -I. $(WARN) $(PEDANTIC) $(OPT) \
-             -ffp-contract=off -fPIC -pthread $(SANFLAGS) $(CFLAGS) -MMD -MP
+             -ffp-contract=off -fPIC -pthread $(SANFLAGS) $(if $(CPU),-DSGT_CPU_MOST='"$(CPU)"') $(CFLAGS) -MMD -MP
 ALL_LDFLAGS = -Wl,--as-needed -pthread $(SANFLAGS) $(if $(COVERAGE),--coverage) $(LDFLAGS)
 
 # flags per folder and per file; elsewhere than on x86-64 the files for its vectors compile to nothing
@@ -44,7 +44,6 @@ AVX2 := -mavx2 -mfma -mbmi -mbmi2 -mlzcnt -mf16c
 AVX512 := $(AVX2) -mavx512f -mavx512bw -mavx512cd -mavx512dq -mavx512vl
 endif
 flags = $(if $(filter loader/% tokenize/%,$(1)),-Wconversion) \
-        $(if $(CPU),$(if $(filter loader/base/cpu.c,$(1)),-DSGT_CPU_MOST='"$(CPU)"')) \
         $(if $(COVERAGE),$(if $(filter loader/% tokenize/% train/%,$(1)),-O0 --coverage -fprofile-update=atomic)) \
         $(if $(filter kernels/%,$(1)),$(if $(DEBUG),,-O3)) \
         $(if $(filter kernels/% train/% tests/kernels/% tests/train/% tools/sgt-bench.c,$(1)),-fopenmp) \
