@@ -71,7 +71,7 @@ program check-kernels "$B/tests/check-kernels"
 [ ! -x "$B/tests/check-cuda" ] || program "CUDA kernels on the host" tests/kernels/check-cuda.sh "$B" "$TIER"
 program "descriptors of cuBLASLt" "$B/tests/check-cublaslt"
 [ ! -x "$B/tests/check-cudnn" ] || program "attention by cuDNN" tests/kernels/check-cudnn.sh "$B"
-[ ! -x "$B/bin/check-step" ] || program "the training step" tests/step/check-step.sh "$B"
+[ ! -x "$B/bin/check-step" ] || program "the training step" tests/step/check-step.sh "$B" "$TIER"
 program "seeds of fuzzing" tests/fuzz/replay.sh "$B"
 program programs tests/cli/run.sh "$B/bin"
 
