@@ -170,7 +170,7 @@ demo:                                  ## the main job on real text, on a CPU, i
 	@$(MAKE) $(JOBS) --no-print-directory run-demo
 
 # Three tiers of tests. Each holds the one before it; tests/run.sh and what it starts read $TIER.
-check: deps                            ## the tests, about 10 minutes on two cores, build included
+check: deps                            ## the tests, within 8 minutes on two cores, build included
 	@$(MAKE) $(JOBS) --no-print-directory run-check TIER=check
 
 check-all: deps                        ## lint, nvcc on the CUDA kernels, and the tests that take longer: within 40 minutes

@@ -9,7 +9,7 @@ TIER=${TIER:-all}
 export TIER
 passed=0 failed=0 skipped=0
 log=$(mktemp "${TMPDIR:-/tmp}/sgt-check.XXXXXX")
-trap 'rm -f "$log"' EXIT
+trap 'rm -f "$log" "$log.kernels"' EXIT
 
 # Without this, LeakSanitizer crashes ("Tracer caught signal 11") once oneDNN, loaded at run time, ran on OpenMP's
 # threads.
@@ -57,18 +57,27 @@ for suite in "$B"/tests/test-*; do
         '.*Tested: [0-9]+ \| Passing: ([0-9]+) \| Failing: ([0-9]+) \| Crashing: [0-9]+.*'
     reports "$(basename "$suite")"
 done
-program() { # NAME COMMAND...: one that ends with its own sum
+ended() { # NAME EXIT: a program that ends with its own sum; $log is what it said
+    echo "== $1"
+    grep -vE '^(ok|[0-9]+ passed, )' "$log"
+    sum_up "$1" "$2" '^([0-9]+) passed, ([0-9]+) failed, ([0-9]+) skipped$' '\3'
+    reports "$1"
+}
+program() { # NAME COMMAND...
     name=$1 code=0
     shift
     [ -x "$1" ] || return 0
-    echo "== $name"
     "$@" > "$log" 2>&1 < /dev/null || code=$?
-    grep -vE '^(ok|[0-9]+ passed, )' "$log"
-    sum_up "$name" "$code" '^([0-9]+) passed, ([0-9]+) failed, ([0-9]+) skipped$' '\3'
-    reports "$name"
+    ended "$name" "$code"
 }
-program check-kernels "$B/tests/check-kernels"
+# These two run on one core each, so they run at the same time.
+"$B/tests/check-kernels" > "$log.kernels" 2>&1 < /dev/null &
+kernels=$!
 [ ! -x "$B/tests/check-cuda" ] || program "CUDA kernels on the host" tests/kernels/check-cuda.sh "$B" "$TIER"
+code=0
+wait "$kernels" || code=$?
+mv "$log.kernels" "$log"
+ended check-kernels "$code"
 program "descriptors of cuBLASLt" "$B/tests/check-cublaslt"
 [ ! -x "$B/tests/check-cudnn" ] || program "attention by cuDNN" tests/kernels/check-cudnn.sh "$B"
 [ ! -x "$B/bin/check-step" ] || program "the training step" tests/step/check-step.sh "$B" "$TIER"

@@ -142,7 +142,7 @@ static int usage(const char *what, const char *arg)
 {
     fprintf(stderr,
             "check-step: %s: %s (check-step [--device cpu|cuda] [--precision fp32|tf32|bf16|fp16] [--case NAME] "
-            "[--steps N])\n",
+            "[--part K/N] [--steps N])\n",
             arg, what);
     return 2;
 }
@@ -177,13 +177,17 @@ int main(int argc, char **argv)
     step_check s = {.steps = 200};
     const char *only = NULL;
     int counts[3] = {0}, given = 0;
+    unsigned part = 1, parts = 1, seen = 0;
     sgt_error err;
     for (int i = 1; i < argc; i += 2) {
         const char *name = argv[i], *value = argv[i + 1];
         if (!value) return usage("needs a value", name);
         if (strcmp(name, "--device") == 0) s.cuda = strcmp(value, "cuda") == 0;
         else if (strcmp(name, "--case") == 0) only = value;
-        else if (strcmp(name, "--steps") == 0) s.steps = (unsigned)atoi(value);
+        else if (strcmp(name, "--part") == 0) {
+            if (sscanf(value, "%u/%u", &part, &parts) != 2 || part < 1 || part > parts)
+                return usage("K/N: every Nth case from the Kth on", name);
+        } else if (strcmp(name, "--steps") == 0) s.steps = (unsigned)atoi(value);
         else if (strcmp(name, "--precision") == 0) {
             given = 1;
             for (int p = 0; p < 4; p++)
@@ -199,7 +203,7 @@ int main(int argc, char **argv)
         for (const step_case *c = step_cases; c->name; c++) {
             if (only ? strcmp(only, c->name) != 0 : c->by_name) continue;
             if (!(c->precisions & 1 << p) || (c->cuda_only && !s.cuda)) continue;
-            counts[run_case(c, s)]++;
+            if (seen++ % parts == part - 1) counts[run_case(c, s)]++;
         }
     }
     if (!counts[PASSED] && !counts[FAILED] && !counts[SKIPPED])

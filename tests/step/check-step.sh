@@ -8,16 +8,27 @@ B=$1
 [ "${2:-}" = torture ] && quiet='' || quiet='|loss off by .* on the mean' # how far curves lie from PyTorch's
 passed=0 failed=0 skipped=0
 log=$(mktemp "${TMPDIR:-/tmp}/sgt-step.XXXXXX")
-trap 'rm -f "$log"' EXIT
+trap 'rm -f "$log" "$log".[0-9]*' EXIT
 
-run() { # COMMAND...
-    "$@" > "$log" 2>&1 < /dev/null
-    grep -vE "^ok|^[0-9]+ passed, $quiet" "$log"
-    sum=$(sed -nE 's/^([0-9]+) passed, ([0-9]+) failed, ([0-9]+) skipped$/\1 \2 \3/p' "$log" | tail -1)
-    [ -n "$sum" ] || { echo "$*: gave no sum" && sum="0 1 0"; }
+sum_up() { # LOG WHAT
+    grep -vE "^ok|^[0-9]+ passed, $quiet" "$1"
+    sum=$(sed -nE 's/^([0-9]+) passed, ([0-9]+) failed, ([0-9]+) skipped$/\1 \2 \3/p' "$1" | tail -1)
+    [ -n "$sum" ] || { echo "$2: gave no sum" && sum="0 1 0"; }
     # shellcheck disable=SC2086
     set -- $sum
     passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
+}
+
+run() { # COMMAND...
+    "$@" > "$log" 2>&1 < /dev/null
+    sum_up "$log" "$*"
+}
+
+# The host runs a kernel on one thread: two processes share the cases.
+run_halves() { # COMMAND...
+    for half in 1 2; do "$@" --part $half/2 > "$log.$half" 2>&1 < /dev/null & done
+    wait
+    for half in 1 2; do sum_up "$log.$half" "$* --part $half/2"; done
 }
 
 host=$B/host/bin/check-step
@@ -29,7 +40,7 @@ if [ "${2:-}" = torture ]; then
 else
     run "$B/bin/check-step" --device cpu --steps 40
     [ "${2:-}" = check ] && precisions=fp32 || precisions="fp32 bf16" # bf16 on the host: from make check-all on
-    for precision in $precisions; do run "$host" --device cuda --precision $precision --steps 2; done
+    for precision in $precisions; do run_halves "$host" --device cuda --precision $precision --steps 2; done
 fi
 SGT_HOST_CUDNN=1 run "$host" --device cuda --precision bf16 --case cudnn
 echo "$passed passed, $failed failed, $skipped skipped"
