@@ -363,6 +363,20 @@ static int take_run(sgt_trainer *t, const char *json, sgt_error *err)
     return sgt_run_start(t->run, t->state.step, t->cuda ? t->backend->peak_name : sgt_cpu_model(), t->o->command, err);
 }
 
+/* More steps stretch the schedule, so the rate may rise where the run left off. */
+static void compare_schedules(const sgt_trainer *t)
+{
+    const sgt_schedule *then = &t->state.schedule, *now = &t->schedule;
+    uint64_t step = t->state.step;
+    if (!t->from || step >= now->steps) return;
+    double expected = sgt_schedule_lr(then, step < then->steps ? step : then->steps), lr = sgt_schedule_lr(now, step);
+    if (lr > 1.05 * expected)
+        sgt_say(&t->o->notice,
+                "learning rate: it rises from %.3g to %.3g here, for its schedule ended at step %" PRIu64
+                " and now ends at step %" PRIu64,
+                expected, lr, then->steps, now->steps);
+}
+
 static int open_run(sgt_trainer *t, sgt_error *err)
 {
     int rc = SGT_OK;
@@ -373,6 +387,7 @@ static int open_run(sgt_trainer *t, sgt_error *err)
     if (rc == SGT_OK) rc = take_choices(t, err);
     if (rc == SGT_OK) {
         compare_machine(t);
+        compare_schedules(t);
         snprintf(t->state.device, sizeof t->state.device, "%s", t->backend->name);
         snprintf(t->state.level, sizeof t->state.level, "%s", t->backend->level);
         snprintf(t->state.library, sizeof t->state.library, "%s", t->backend->library);

@@ -95,25 +95,14 @@ static void fill_in_mfu(sgt_watch *w, sgt_metrics *m)
     m->mfu_datasheet = sgt_mfu(rate, &datasheet, 0);
 }
 
-/* In the unit that fits. */
-static const char *duration(char *buf, size_t n, double seconds)
-{
-    if (seconds < .9995) snprintf(buf, n, "%.0f ms", seconds * 1e3);
-    else if (seconds < 100) snprintf(buf, n, "%.1f s", seconds);
-    else if (seconds < 6000) snprintf(buf, n, "%.1f min", seconds / 60);
-    else if (seconds < 172800) snprintf(buf, n, "%.1f h", seconds / 3600);
-    else snprintf(buf, n, "%.1f days", seconds / 86400);
-    return buf;
-}
-
 static void say_evaluation(const sgt_watch *w, const sgt_metrics *m)
 {
     char line[256], since[32], epoch[32];
     double seconds = (double)(w->t->info.windows_per_epoch * w->t->s->seq) / m->tokens_per_s;
     snprintf(line, sizeof line, "step %llu: loss %.4f, validation %.4f, %llu tokens, %s, %.0f tokens/s, %s per epoch",
              (unsigned long long)m->step + 1, m->loss, m->val_loss, (unsigned long long)m->tokens,
-             duration(since, sizeof since, sgt_now() - w->start), m->tokens_per_s,
-             duration(epoch, sizeof epoch, seconds));
+             sgt_format_duration(since, sizeof since, sgt_now() - w->start), m->tokens_per_s,
+             sgt_format_duration(epoch, sizeof epoch, seconds));
     say_line(w, line);
 }
 

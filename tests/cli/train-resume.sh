@@ -70,3 +70,10 @@ same_facts cut/log.jsonl begun/log.jsonl
 run 0 sgt-train $small --run young --resume-or-start --steps 2
 stderr_has 'sgt-train: young has no checkpoint to resume from: starting at step 0'
 same_facts cut/log.jsonl young/log.jsonl
+
+# more steps stretch the schedule: that the rate rises again is said; where it does not, nothing is
+run 0 sgt-train $small --run young --resume --steps 40
+stderr_matches '^sgt-train: learning rate: it rises from [0-9.e-]+ to [0-9.e-]+ here, for its schedule ended at step 2 and now ends at step 40$'
+run 0 sgt-train $small --run flat --schedule constant --steps 2
+run 0 sgt-train $small --run flat --resume --steps 4
+! grep -q 'it rises' .stderr || fail 'a constant rate was said to rise'

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/clock.h" /* sgt_format_duration */
 #include "base/error.h"
 
 /* Into buf, which is returned. Bytes in KiB/MiB/GiB; rates in powers of ten; times as 1:02:03 or 00:42. */
@@ -12,7 +13,6 @@ char *sgt_format_bytes(char *buf, size_t n, uint64_t bytes);                /* "
 char *sgt_format_rate(char *buf, size_t n, double per_s, const char *unit); /* "25.0 M" + unit: "25.0 Mtokens/s" */
 char *sgt_format_count(char *buf, size_t n, uint64_t count);                /* "1,234,567" */
 char *sgt_format_time(char *buf, size_t n, double seconds);
-char *sgt_format_duration(char *buf, size_t n, double seconds); /* "12 ms", "2.2 s", "1 min 46 s", "3 h 25 min" */
 /* "1 token", "1,234 tokens", "0 tokens" */
 const char *sgt_format_things(char *buf, size_t n, uint64_t count, const char *singular, const char *plural);
 
