@@ -239,11 +239,12 @@ const char *sgt_diagnosis_step(sgt_diagnosis *d, char *buf, size_t n, uint64_t s
         return buf;
     }
     d->grave = 0;
+    if (d->told & TOLD_DIVERGED) return NULL; /* to lower the rate is all that such a run asks for */
     double z = spike(d, loss);
     int swings = oscillates(d, step, loss), high = rises(d, step, lr_now);
     double flat = lr_now >= d->lr / 2 ? flat_loss(d, loss) : 0;
-    if (d->told & (TOLD_HIGH | TOLD_DIVERGED)) flat = 0;
-    if (first_time(d, TOLD_HIGH, high && !d->above && !(d->told & TOLD_DIVERGED)))
+    if (d->told & TOLD_HIGH) flat = 0;
+    if (first_time(d, TOLD_HIGH, high && !d->above))
         snprintf(buf, n,
                  "step %llu: the lr is too high: the loss rose from %.4g to %.4g at first, where it should fall: lower "
                  "the lr 3 to 30 times (--lr %.3g to %.3g), or give --lr auto",

@@ -7,12 +7,13 @@ data d
 run="sgt-train --quiet $small --schedule constant --warmup 0 --steps 120"
 told='diverged: the loss is above where it started; lower --lr \(.* at the first step; --lr auto chooses a rate\)'
 advice() { grep -c '"advice":' "$1/log.jsonl"; }
+once() { [ "$(grep -c diverged "$1")" -eq 1 ] || fail "$1 has it $(grep -c diverged "$1") times, not once"; }
 
 # from the first mean of 20 steps, at step 20, above for 50 steps
 run 0 $run --lr 20 --run lost
-stderr_lines 1
+once .stderr
 stderr_matches "^sgt-train: step 69: $told\$"
-[ "$(advice lost)" -eq 1 ] || fail 'the log has the advice once'
+once lost/log.jsonl
 grep -qE "^\{\"step\":68,.*\"advice\":\"step 69: $told\"\}\$" lost/log.jsonl || fail 'the log has it at its step'
 run 0 sgt-report --quiet lost
 sed 's/<\/*code>//g' lost/report.html | grep -qE "^<li class=\"grave\">step 69: $told</li>" || fail 'the report has it in red'
@@ -33,13 +34,13 @@ same_facts well/log.jsonl well2/log.jsonl
 stopped='sgt-train: stop: diverged: the loss is above where it started, at [0-9.e+]* over the last 20 steps instead of '\
 '[0-9.]*; stopped after step 69 of 120, and saved \(start again with a lower --lr\)'
 run 1 $run --lr 20 --run stop --stop-diverged
-stderr_lines 1
+once .stderr
 stderr_matches "^$stopped\$"
 stdout_is ''
 [ -d stop/step-00000069 ] || fail 'no checkpoint of step 69'
 [ "$(wc -l < stop/log.jsonl)" -eq 69 ] || fail 'it ends after step 69'
 run 1 $run --lr 20 --run stop --resume --stop-diverged
-stderr_lines 1
+once .stderr
 stderr_matches "^$stopped\$"
 [ "$(wc -l < stop/log.jsonl)" -eq 69 ] || fail 'not a step more'
 run 0 $run --lr 20 --run stop --resume
@@ -62,6 +63,6 @@ stderr_has 'sgt-train: nan: diverged: the loss is not a number; stopped after st
 
 # all ranks stop at one step, with one line
 two 1 $run --lr 20 --run ranks --stop-diverged
-stderr_lines 1
+once .stderr
 stderr_matches 'sgt-train: ranks: diverged: .*; stopped after step 69 of 120, and saved'
 [ -d ranks/step-00000069 ] || fail 'ranks save too'

@@ -198,6 +198,7 @@ static double losing(uint64_t s)
 }
 static double losing_late(uint64_t s) { return s < 2000 ? falling(s) : 20; }
 static double losing_at_once(uint64_t s) { return s < 2 ? 10.8 : s < 20 ? 1e4 / (double)s : 60; }
+static double losing_and_swinging(uint64_t s) { return s < 20 ? 10.8 : s / 4 % 2 ? 6e3 : 2e4; }
 static double losing_numbers(uint64_t s) { return s < 100 ? falling(s) : s % 2 ? (double)NAN : 5; }
 static double recovering(uint64_t s) { return s > 300 && s < 325 ? 20 : falling(s); }
 static double above_for_49(uint64_t s) { return s >= 200 && s < 230 ? 10.8 : 10; }
@@ -220,6 +221,9 @@ Test(advice, divergence)
     };
     for (size_t i = 0; i < sizeof ill / sizeof *ill; i++)
         cr_expect(strstr(diagnose(&ill[i].c), ill[i].says), "curve %zu: %s", i, diagnose(&ill[i].c));
+    curve swings = {losing_and_swinging, 300, 8192, 0, 0, 0};
+    const char *text = diagnose(&swings), *line = strstr(text, "diverged");
+    cr_expect(line && strchr(line, '\n')[1] == '\0', "nothing more once it has diverged: %s", text);
     curve numbers = {losing_numbers, 200, 8192, 0, 0, 0}, well = {recovering, 1000, 8192, 0, 0, 0};
     curve long_enough = {above_for_50, 280, 1 << 30, 0, 0, 0}, short_of = {above_for_49, 280, 1 << 30, 0, 0, 0};
     cr_expect(!strstr(diagnose(&numbers), "diverged"), "said once, as not a number: %s", diagnose(&numbers));
