@@ -82,13 +82,7 @@ missing() {
     stderr_is ''
 }
 prepare() { rm -rf run; [ ! -e begun ] || cp -r begun run; }
-# oneDNN crashes where it gets no memory for a kernel that it writes, which is not ours to mend: where products are its
-# own, mappings are made to fail by memory:fail alone, which leaves the library's aside.
-run 0 sgt-train $small --steps 1 --run whose --verbose
-case $(grep '^sgt-train: model: ' .stderr) in
-*', own matrix products') ;;
-*) reads=$(echo "$reads" | sed 's/,mmap,/,/') && echo 'products are oneDNN'"'"'s: its mappings are left alone' ;;
-esac
+leave_onednn_alone
 options="--quiet $small --eval-every 2 --save-every 2 --keep 2 --resume-or-start"
 run 0 sgt-train $options --steps 6 --loader preload --run each --keep 6
 run 0 sgt-train $options --steps 6 --loader preload --run undisturbed
