@@ -110,15 +110,15 @@ HOST_CXXFLAGS = -std=c++17 -D_GNU_SOURCE -Iloader -Ikernels -iquote kernels/cuda
                 $(SANFLAGS) $(CFLAGS) -MMD -MP
 HOST_CU := $(sort $(wildcard kernels/cuda/*.cu tests/kernels/*.cu))
 HOST_CPP := $(sort $(wildcard tests/kernels/*.cpp tests/kernels/host/*.cpp))
-# Plain C of the CUDA backend, which runs on the host too: matrix products through cuBLASLt.
-GEMM_PARTS := $(addprefix $(B)/obj/kernels/cuda/,gemm.o gemm_cache.o gemm_tune.o)
+# Plain C of the CUDA backend, which runs on the host too: matrix products through cuBLASLt, and failures by name.
+GEMM_PARTS := $(addprefix $(B)/obj/kernels/cuda/,gemm.o gemm_cache.o gemm_tune.o failure.o)
 HOST_PARTS := $(HOST_CPP:%=$(B)/obj/%.o) $(B)/obj/tests/kernels/harness.o $(GEMM_PARTS)
 CHECK_CUDA := $(B)/tests/check-cuda $(B)/tests/check-cuda-pretend
 CHECK_RACE := $(if $(SAN),,$(B)/tests/check-cuda-race)
 
 # The CUDA kernels for a GPU, by nvcc: machine code for sm_80 and sm_90a, and PTX for what came between.
 NVCC ?= nvcc
-NVCCFLAGS = -std=c++17 -O3 -Iloader -Ikernels -Itests/kernels -I. -Werror all-warnings -Xptxas -v \
+NVCCFLAGS = -std=c++17 -O3 -lineinfo -Iloader -Ikernels -Itests/kernels -I. -Werror all-warnings -Xptxas -v \
             -Xcompiler -fPIC,-pthread \
             -gencode 'arch=compute_80,code=[sm_80,compute_80]' -gencode arch=compute_90a,code=sm_90a -MMD -MP
 DEVICE_MAIN := tests/kernels/device/check-cuda-device.cpp

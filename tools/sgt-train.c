@@ -23,7 +23,7 @@
 static sgt_settings s;
 static struct {
     const char *run, *config, *lr, *batch, *profile;
-    int resume, resume_or_start, force, quiet, verbose, json, epochs, budget, estimate, stop_diverged;
+    int resume, resume_or_start, force, quiet, verbose, json, epochs, budget, estimate, stop_diverged, sync_kernels;
 } o = {.run = "run"};
 
 #define GIVEN(which) .given = &s.given[which]
@@ -152,6 +152,8 @@ static const sgt_option table[] = {
     {"no-fuse", 0, SGT_OPT_FLAG, &s.no_fuse, .help = "a kernel for every operation (CUDA)", GIVEN(SGT_SET_NO_FUSE)},
     {"no-graphs", 0, SGT_OPT_FLAG, &s.no_graphs, .help = "every kernel is launched by the host (CUDA)",
      GIVEN(SGT_SET_NO_GRAPHS)},
+    {"sync-kernels", 0, SGT_OPT_FLAG, &o.sync_kernels,
+     .help = "wait after every launch, without graphs: a failure then names the kernel that failed (CUDA)"},
     {"no-pad-vocab", 0, SGT_OPT_FLAG, &s.no_pad_vocab, .help = "as many rows of logits as there are ids (CUDA)",
      GIVEN(SGT_SET_NO_PAD_VOCAB)},
 
@@ -449,6 +451,7 @@ int main(int argc, char **argv)
                                  .detail = o.verbose ? sgt_talk_notice(&talk) : (sgt_notice){0},
                                  .warning = {show_warning, NULL},
                                  .command = command,
+                                 .sync_kernels = o.sync_kernels,
                                  .profile = o.profile,
                                  .examples = finetune_read,
                                  .cache = cache,

@@ -93,6 +93,7 @@ typedef struct sgt_backend_options {
     /* Read by open alone: a folder, made if missing, for what was timed at start-up, per device and shape (NULL: none);
      * and, for deterministic, what an earlier part of this run chose by timing (backend.choices). */
     const char *cache, *choices;
+    int sync_kernels; /* CUDA: wait after each launch, so that a failure names its kernel; no graphs then */
     int scrub; /* for tests: after each part of a step what is not live (live.h) is overwritten */
     struct sgt_trace *trace; /* where a step's parts are noted down (trace.h), until close; NULL: nowhere */
     /* The others that a step is shared with, until close; NULL: none. Each has every n-th row of a micro-step, from its

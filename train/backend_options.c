@@ -52,6 +52,7 @@ int sgt_trainer_backend_options(const sgt_trainer *t, sgt_backend_options *o, sg
         .attention = (sgt_attention)sgt_word_index(s->attention, sgt_attention_words),
         .no_fuse = s->no_fuse,
         .no_graphs = s->no_graphs,
+        .sync_kernels = t->o->sync_kernels,
         .no_overlap = s->no_overlap && t->cuda, /* a CPU has nothing to copy: there the loop sees to it alone */
         .no_pad_vocab = s->no_pad_vocab,
         .deterministic = s->deterministic,

@@ -484,7 +484,10 @@ static void run(sgt_cudnn_attention *a, const char *what, sgt_cuda_stream s, con
         a->api->BackendDestroyDescriptor(d);
     }
     sgt_cuda_count_launch();
-    if (!status) return;
+    if (!status) {
+        sgt_cuda_launched(s, "cuDNN: %s (%zu x %zu x %zu x %zu)", what, a->o.B, a->o.T, a->o.H, a->o.D);
+        return;
+    }
     sgt_cudnn_check(a->api, status, what, &a->failed);
     sgt_cuda_note_failure(a->failed.text, status);
 }

@@ -47,7 +47,8 @@ struct alignas(16) Vec16 {
 
 #ifdef __CUDACC__
 
-extern "C" void sgt_cuda_count_launch(void); /* runtime.h */
+extern "C" void sgt_cuda_kernel_launched(cudaStream_t s, const char *kernel, const unsigned grid[3],
+                                         const unsigned block[3], size_t shared); /* runtime.h */
 
 namespace dev {
 
@@ -56,15 +57,16 @@ using f16 = __half;
 
 /* ---- launch, shared memory, barriers ---- */
 
-/* k<<<grid, block, smem, stream>>>(args), more than 48 KiB of shared memory asked for as it must be. Errors are left
- * to cudaGetLastError. */
+/* k<<<grid, block, smem, stream>>>(args), more than 48 KiB of shared memory asked for as it must be. An error is named
+ * by the kernel, and left to cudaGetLastError too. */
 template <class... P, class... A>
-void launch(const char *, void (*k)(P...), dim3 grid, dim3 block, size_t smem, cudaStream_t stream, A... args)
+void launch(const char *name, void (*k)(P...), dim3 grid, dim3 block, size_t smem, cudaStream_t stream, A... args)
 {
     if (smem > 48 * 1024)
         cudaFuncSetAttribute((const void *)k, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)smem);
-    sgt_cuda_count_launch();
     k<<<grid, block, smem, stream>>>(P(args)...);
+    const unsigned blocks[] = {grid.x, grid.y, grid.z}, threads[] = {block.x, block.y, block.z};
+    sgt_cuda_kernel_launched(stream, name, blocks, threads, smem);
 }
 
 /* The launch's shared memory, 1024-byte aligned, of undefined content. */

@@ -298,6 +298,7 @@ void sgt_cuda_gemm_run(const sgt_cuda_gemm *p, sgt_cuda_stream s, void *d, const
     sgt_lt_status rc = gemm_put(p, &p->algo, s, d, a, b, bias, aux);
     if (!rc) {
         sgt_cuda_count_launch();
+        sgt_cuda_launched(s, "%s: %s", g->library, p->key);
         return;
     }
     snprintf(what, sizeof what, "%s: %s: %s", g->library, p->key, g->lt->status_name(rc));

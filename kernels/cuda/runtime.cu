@@ -6,23 +6,40 @@
 #include <stdio.h>
 
 #include "cuda_driver.h"
-#include "runtime.h"
+#include "failure.h"
 
 static sgt_cuda_counts so_far;
-static char failure[256]; /* noted and not yet told */
 
-/* ---- failures: the runtime keeps the last one, which any later call may hide; the first is what is told ---- */
+/* ---- failures ---- */
+
+static_assert(cudaErrorECCUncorrectable == 214 && cudaErrorNvlinkUncorrectable == 220 &&
+                  cudaErrorIllegalAddress == 700 && cudaErrorLaunchTimeout == 702 && cudaErrorAssert == 710 &&
+                  cudaErrorHardwareStackError == 714 && cudaErrorIllegalInstruction == 715 &&
+                  cudaErrorMisalignedAddress == 716 && cudaErrorInvalidAddressSpace == 717 &&
+                  cudaErrorInvalidPc == 718 && cudaErrorLaunchFailure == 719 && cudaErrorUnknown == 999,
+              "the numbers in failure.c");
 
 static void note(const char *what, cudaError_t e)
 {
     if (e == cudaSuccess) return;
-    if (!*failure) snprintf(failure, sizeof failure, "%s: %s (CUDA error %d)", what, cudaGetErrorString(e), (int)e);
+    const char *unnamed = sgt_cuda_error_is_late((int)e) ? "; --sync-kernels names the launch" : "";
+    sgt_cuda_note("%s: %s (CUDA error %d%s)", what, cudaGetErrorString(e), (int)e, unnamed);
     cudaGetLastError();
 }
 
+/* Launches look by themselves (sgt_cuda_launched); this one is for calls that do not. */
 static void note_launches()
 {
     note("a launch", cudaGetLastError());
+}
+
+/* It stays the runtime's last error, so that who asks the runtime itself sees it too. */
+int sgt_cuda_device_error(sgt_cuda_stream s, int wait, const char **why)
+{
+    cudaError_t e = cudaPeekAtLastError();
+    if (e == cudaSuccess && wait) e = cudaStreamSynchronize(s);
+    *why = cudaGetErrorString(e);
+    return (int)e;
 }
 
 static int told(const char *what, cudaError_t e, sgt_error *err)
@@ -36,16 +53,13 @@ static int told(const char *what, cudaError_t e, sgt_error *err)
 int sgt_cuda_check(sgt_error *err)
 {
     note_launches();
-    if (!*failure) return SGT_OK;
-    int rc = sgt_fail(err, SGT_EIO, "%s", failure);
-    *failure = 0;
-    return rc;
+    return sgt_cuda_noted(err);
 }
 
 void sgt_cuda_note_failure(const char *what, int code)
 {
     note_launches();
-    if (!*failure) snprintf(failure, sizeof failure, "%s: error %d", what, code);
+    sgt_cuda_note("%s: error %d", what, code);
 }
 
 /* ---- the device ---- */
@@ -118,11 +132,13 @@ void sgt_cuda_copy(sgt_cuda_stream s, void *to, const void *from, size_t bytes)
 {
     so_far.copies++;
     note("cudaMemcpyAsync", cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, s));
+    sgt_cuda_launched(s, "a copy of %zu bytes", bytes);
 }
 
 void sgt_cuda_zero(sgt_cuda_stream s, void *p, size_t bytes)
 {
     note("cudaMemsetAsync", cudaMemsetAsync(p, 0, bytes, s));
+    sgt_cuda_launched(s, "zeros in %zu bytes", bytes);
 }
 
 /* ---- streams and events ---- */
@@ -205,7 +221,7 @@ int sgt_cuda_capture_end(sgt_cuda_stream s, sgt_cuda_graph *g, sgt_error *err)
     *g = nullptr;
     note_launches();
     note("cudaStreamEndCapture", cudaStreamEndCapture(s, &graph));
-    if (graph && !*failure) note("cudaGraphInstantiate", cudaGraphInstantiate(g, graph, 0));
+    if (graph) note("cudaGraphInstantiate", cudaGraphInstantiate(g, graph, 0));
     if (*g) note("cudaGraphUpload", cudaGraphUpload(*g, s));
     if (graph) cudaGraphDestroy(graph);
     int rc = sgt_cuda_check(err);

@@ -66,6 +66,17 @@ int sgt_cuda_check(sgt_error *err);
 /* For calls of other libraries that fail on the way: the first one is what the next check says. */
 void sgt_cuda_note_failure(const char *what, int code);
 
+/* Said right after work was put on a stream: if the device or the call left an error behind, the next check names this
+ * work. "norm_kernel (grid 768, block 256, 3072 bytes of shared memory): invalid argument (CUDA error 1)". DEV_LAUNCH
+ * says the second, which counts the launch too. */
+void sgt_cuda_launched(sgt_cuda_stream s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void sgt_cuda_kernel_launched(sgt_cuda_stream s, const char *kernel, const unsigned grid[3], const unsigned block[3],
+                              size_t shared);
+
+/* --sync-kernels: each of these calls waits for its stream, so that what fails on the device is named by the launch that
+ * failed. For the whole process; not while a stream captures. */
+void sgt_cuda_sync_kernels(int on);
+
 /* ---- graphs: what is put on s between the two calls is kept, with its arguments, instead of done. Another stream that
  * waits for an event recorded on s takes part until s has waited for an event recorded on it; these events are the
  * graph's from then on. Nothing is allocated or freed in between. ---- */

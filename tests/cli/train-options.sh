@@ -85,6 +85,7 @@ refuses '--attention naive: needs --device cuda' --attention naive
 refuses '--sync-metrics: needs --device cuda' --sync-metrics
 refuses '--no-fuse: needs --device cuda' --no-fuse
 refuses '--no-graphs: needs --device cuda' --no-graphs
+refuses '--sync-kernels: needs --device cuda' --sync-kernels
 refuses '--no-pad-vocab: needs --device cuda' --no-pad-vocab
 echo '{"no-graphs": true}' > c.json
 refuses '--no-graphs: needs --device cuda' --config c.json

@@ -20,7 +20,7 @@ static struct {
     const char *recompute, *attention, *optimizer, *data, *loader, *peer, *peer_mode;
     uint64_t accum, steps, warmup, turns;
     double dropout;
-    int no_fuse, no_graphs, no_overlap, no_pad_vocab, deterministic, sync_metrics, parts;
+    int no_fuse, no_graphs, no_overlap, no_pad_vocab, deterministic, sync_metrics, sync_kernels, parts;
 } o = {.recompute = "none",
        .attention = "auto",
        .optimizer = "adamw",
@@ -49,6 +49,8 @@ static const sgt_option table[] = {
     {"no-graphs", 0, SGT_OPT_FLAG, &o.no_graphs, .help = "CUDA: kernels launched one by one"},
     {"no-overlap", 0, SGT_OPT_FLAG, &o.no_overlap, .help = "rows are made and copied within the step"},
     {"sync-metrics", 0, SGT_OPT_FLAG, &o.sync_metrics, .help = "CUDA: each step is waited for"},
+    {"sync-kernels", 0, SGT_OPT_FLAG, &o.sync_kernels,
+     .help = "CUDA: wait after each launch: a failure names its kernel"},
     {"no-pad-vocab", 0, SGT_OPT_FLAG, &o.no_pad_vocab, .help = "CUDA: 50,257 rows of logits, not 50,304"},
     {"deterministic", 0, SGT_OPT_FLAG, &o.deterministic, .help = "CUDA: nothing is chosen by timing"},
     BENCH_THREADS(shape),
@@ -115,6 +117,7 @@ static int take_options(step_bench *b, const sgt_notice *notice, sgt_error *err)
         .attention = (sgt_attention)sgt_word_index(o.attention, sgt_attention_words),
         .no_fuse = o.no_fuse,
         .no_graphs = o.no_graphs,
+        .sync_kernels = o.sync_kernels,
         .no_overlap = o.no_overlap && cuda, /* a CPU has nothing to copy */
         .no_pad_vocab = o.no_pad_vocab,
         .deterministic = o.deterministic,

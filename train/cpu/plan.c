@@ -251,6 +251,7 @@ static int refuse(const sgt_backend_options *o, sgt_error *err)
         {o->attention == SGT_ATTENTION_NAIVE, "--attention naive"},
         {o->no_fuse, "--no-fuse"},
         {o->no_graphs, "--no-graphs"},
+        {o->sync_kernels, "--sync-kernels"},
         {o->no_overlap, "--no-overlap"},
         {o->no_pad_vocab, "--no-pad-vocab"},
     };

@@ -238,7 +238,7 @@ static int run(sgt_cuda_backend *c, sgt_cuda_graph *graph, void (*work)(sgt_cuda
         return sgt_cuda_check(err);
     }
     work(c);
-    if ((rc = sgt_cuda_check(err)) < 0 || c->o.no_graphs) return rc;
+    if ((rc = sgt_cuda_check(err)) < 0 || c->o.no_graphs || c->o.sync_kernels) return rc;
     if ((rc = sgt_cuda_capture(c->compute, err)) < 0) return rc;
     work(c);
     return sgt_cuda_capture_end(c->compute, graph, err);
@@ -513,7 +513,7 @@ static int open_streams(sgt_cuda_backend *c, sgt_error *err)
 static int open_products(sgt_cuda_backend *c, sgt_error *err)
 {
     sgt_cuda_gemms_options g = {.device = c->device.name,
-                                .cache = c->o.cache,
+                                .cache = c->o.sync_kernels ? NULL : c->o.cache, /* its times are no launch's own */
                                 .deterministic = c->o.deterministic,
                                 .choices = c->o.choices,
                                 .timing = !c->o.deterministic};
@@ -558,6 +558,7 @@ int sgt_cuda_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_e
                             .get_scaler = get_scaler,
                             .memory = memory};
     int rc = sgt_cuda_decide(c, o, err);
+    sgt_cuda_sync_kernels(o->sync_kernels);
     if (rc == SGT_OK) rc = open_device(c, err);
     if (rc == SGT_OK) rc = sgt_cuda_trace_open(c, err);
     if (rc == SGT_OK) rc = sgt_cuda_choose_attention(c, err);

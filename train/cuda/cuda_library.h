@@ -16,7 +16,7 @@
 #include "cuda_bench.h"
 
 #define SGT_CUDA_LIBRARY_SYMBOL "sgt_cuda"
-#define SGT_CUDA_INTERFACE 2 /* one more whenever this struct or one that passes changes its meaning */
+#define SGT_CUDA_INTERFACE 3 /* one more whenever this struct or one that passes changes its meaning */
 
 typedef struct sgt_cuda_library {
     uint32_t interface;              /* SGT_CUDA_INTERFACE; with the next two, what a program and its library share */

@@ -7,6 +7,7 @@
 #include "dropout.h"
 
 #define ALIGN 256        /* bytes */
+#define MOST_POSITIONS (1 << 30) /* of a micro-step: kernels count them in int, a little beyond the last one too */
 #define VOCAB_MULTIPLE 128 /* 50,257 becomes 50,304: whole tiles of the head's products */
 
 static size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
@@ -61,6 +62,9 @@ static int check_options(const sgt_backend_options *o, sgt_error *err)
     if (o->batch < 1 || o->seq < 1 || o->seq > o->model.positions)
         return sgt_fail(err, SGT_EUSAGE, "backend: %u rows of %u tokens for a model of %u positions", o->batch, o->seq,
                         o->model.positions);
+    if ((uint64_t)o->batch * o->seq > MOST_POSITIONS)
+        return sgt_fail(err, SGT_EUNSUPPORTED, "backend: %u rows of %u tokens, CUDA's kernels take at most %d tokens",
+                        o->batch, o->seq, MOST_POSITIONS);
     if (o->model.channels > 12672)
         return sgt_fail(err, SGT_EUNSUPPORTED, "model: %u channels, CUDA's LayerNorm takes at most 12672",
                         o->model.channels);

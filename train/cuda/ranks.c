@@ -112,6 +112,7 @@ void sgt_cuda_ranks_reduce(sgt_cuda_backend *c, size_t bucket)
     enter(c);
     check("ncclReduceScatter", g->nccl->reduce_scatter(c->grads + c->bucket_at[bucket], c->own_grads + at, n,
                                                        SGT_NCCL_FLOAT32, SGT_NCCL_SUM, g->comm, g->stream));
+    sgt_cuda_launched(g->stream, "ncclReduceScatter (%zu numbers a rank)", n);
 }
 
 void sgt_cuda_ranks_end(sgt_cuda_backend *c)
@@ -129,6 +130,7 @@ void sgt_cuda_ranks_norm(sgt_cuda_backend *c)
     enter(c);
     check("ncclAllReduce", g->nccl->all_reduce(&c->control->loss, &c->control->loss, 3, SGT_NCCL_FLOAT64, SGT_NCCL_SUM,
                                                g->comm, g->stream)); /* loss, targets, squares */
+    sgt_cuda_launched(g->stream, "ncclAllReduce (loss, targets and squares)");
     leave(c);
     sgt_cuda_grad_finish(c->compute, c->control, o->grad_clip, o->beta1, o->beta2);
 }
@@ -148,6 +150,7 @@ void sgt_cuda_ranks_share(sgt_cuda_backend *c, int forget)
                                                    types[c->type], g->comm, g->stream));
     }
     check("ncclGroupEnd", g->nccl->group_end());
+    sgt_cuda_launched(g->stream, "ncclAllGather (the parameters, %zu buckets)", sgt_cuda_buckets(c));
     if (forget) sgt_cuda_zero(c->compute, c->grads, c->flat * sizeof(float));
     leave(c);
 }
@@ -191,6 +194,7 @@ int sgt_cuda_ranks_get(sgt_cuda_backend *c, const float *state, size_t at, size_
         enter(c);
         check("ncclBroadcast", g->nccl->broadcast(p.rank == c->rank ? state + p.at : c->logits, c->logits, p.n,
                                                   SGT_NCCL_FLOAT32, (int)p.rank, g->comm, g->stream));
+        sgt_cuda_launched(g->stream, "ncclBroadcast (%zu numbers)", p.n);
         leave(c);
         rc = sgt_cuda_stage(c, c->logits, to, NULL, p.n, err);
     }

@@ -28,6 +28,12 @@ void sgt_cuda_count_launch(void)
 {
 }
 
+void sgt_cuda_launched(sgt_cuda_stream s, const char *fmt, ...)
+{
+    (void)s;
+    (void)fmt;
+}
+
 void sgt_cuda_zero(sgt_cuda_stream s, void *p, size_t bytes)
 {
     (void)s;

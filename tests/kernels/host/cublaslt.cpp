@@ -468,7 +468,7 @@ sgt_lt_status matmul(sgt_lt_handle handle, sgt_lt_desc desc, const void *alpha, 
     if (lt.broken >> job.algo & 1) return SGT_LT_NOT_SUPPORTED;
     lt.matmuls++;
     lt.last = job.algo;
-    enqueue(stream, [job] { run(job); });
+    enqueue(stream, [job] { run(job); }, "cublasLtMatmul");
     return SGT_LT_SUCCESS;
 }
 

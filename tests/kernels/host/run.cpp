@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "host/blocks.h"
 #include "host/fiber.h"
 
 namespace host {
@@ -24,6 +25,7 @@ int warp_count, thread_count;
 const char *kernel_name = "";
 std::mt19937 random_bits;
 bool late_copies;
+Edges edges;
 
 /* Where lanes of one warp, or of one warpgroup, meet. */
 struct Meeting {
@@ -295,6 +297,17 @@ static void check_launch(dim3 grid, dim3 block)
         fail("a grid of %u x %u x %u blocks", grid.x, grid.y, grid.z);
 }
 
+/* Numbers of the blocks that run. */
+static std::vector<size_t> chosen_blocks(size_t count)
+{
+    size_t first = edges.first, last = edges.last;
+    std::vector<size_t> blocks;
+    if ((!first && !last) || first + last > count) first = count, last = 0;
+    for (size_t i = 0; i < first; i++) blocks.push_back(i);
+    for (size_t i = count - last; i < count; i++) blocks.push_back(i);
+    return blocks;
+}
+
 void launch(dim3 grid, dim3 block, size_t smem, void (*body)(void *), void *arg, const char *name)
 {
     current = nullptr;
@@ -308,8 +321,7 @@ void launch(dim3 grid, dim3 block, size_t smem, void (*body)(void *), void *arg,
     warp_count = (thread_count + LANES - 1) / LANES;
     random_bits.seed(options.seed * 7919 + 1);
     schedule = options.seed < 2 ? (Schedule)options.seed : options.seed % 2 ? RANDOM_WARPS : RANDOM_THREADS;
-    std::vector<size_t> blocks((size_t)grid.x * grid.y * grid.z);
-    for (size_t i = 0; i < blocks.size(); i++) blocks[i] = i;
+    std::vector<size_t> blocks = chosen_blocks((size_t)grid.x * grid.y * grid.z);
     if (schedule == HIGH_WARPS_FIRST) std::reverse(blocks.begin(), blocks.end());
     if (options.seed > 1) std::shuffle(blocks.begin(), blocks.end(), random_bits);
     for (size_t i : blocks) {

@@ -9,6 +9,7 @@
 #include <random>
 #include <vector>
 
+#include "host/blocks.h"
 #include "host/memory.h"
 #include "host/state.h"
 
@@ -169,8 +170,14 @@ static void put(cudaStream_t s, Item item)
     s->queue.push_back(std::move(item));
 }
 
+Fate (*fate)(const char *name);
+Work failing_work;
+
 void enqueue(cudaStream_t s, Work work, const char *name)
 {
+    Fate planned = fate ? fate(name) : RUNS;
+    if (planned == REFUSED) return;
+    if (planned == FAILS) work = failing_work;
     work = watched(s, s && s->capture, std::move(work), name);
     if (!s) {
         no_capture("work on the default stream");
@@ -354,6 +361,7 @@ void abandon()
         s->capture.reset();
     }
     memory_close_all();
+    edges = {0, 0};
 }
 
 } /* namespace host */

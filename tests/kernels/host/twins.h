@@ -27,6 +27,9 @@
 /* Race mode checks what kernels do, not what wrappers do inside. */
 #define DEV_WRAPPER __attribute__((no_sanitize("thread"))) inline
 
+extern "C" void sgt_cuda_kernel_launched(cudaStream_t s, const char *kernel, const unsigned grid[3],
+                                         const unsigned block[3], size_t shared); /* runtime.h */
+
 namespace dev {
 
 struct bf16 {
@@ -49,11 +52,12 @@ template <> struct KindOf<f16> {
 template <class... P, class... A>
 void launch(const char *name, void (*k)(P...), dim3 grid, dim3 block, size_t smem, cudaStream_t stream, A... args)
 {
-    host::counts.launches++;
+    const unsigned blocks[] = {grid.x, grid.y, grid.z}, threads[] = {block.x, block.y, block.z};
     host::enqueue(stream, [=] {
         auto body = [&] { k(P(args)...); };
         host::launch(grid, block, smem, [](void *f) { (*static_cast<decltype(body) *>(f))(); }, &body, name);
     }, name);
+    sgt_cuda_kernel_launched(stream, name, blocks, threads, smem);
 }
 
 DEV_WRAPPER unsigned char *dyn_smem() { return host::dyn_smem(); }

@@ -1,0 +1,98 @@
+/* failure.c: failure.h, and of runtime.h what names a launch. The runtime itself keeps the last error, which any later
+ * call may hide; the first one is the cause, so that is what is kept here. */
+#include "failure.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { NAME = 384 };
+
+static char failure[512]; /* noted and not yet told */
+static int waiting;       /* --sync-kernels: for each launch */
+
+void sgt_cuda_note(const char *fmt, ...)
+{
+    va_list ap;
+    if (*failure) return;
+    va_start(ap, fmt);
+    vsnprintf(failure, sizeof failure, fmt, ap);
+    va_end(ap);
+}
+
+int sgt_cuda_noted(sgt_error *err)
+{
+    if (!*failure) return SGT_OK;
+    int rc = sgt_fail(err, SGT_EIO, "%s", failure);
+    *failure = 0;
+    return rc;
+}
+
+/* Numbers of cudaError_t, which runtime.cu holds to CUDA's own names. */
+int sgt_cuda_error_is_late(int code)
+{
+    switch (code) {
+    case 214: /* an uncorrectable memory error */
+    case 220: /* the same on a link */
+    case 700: /* an illegal address */
+    case 702: /* a time limit */
+    case 710: /* an assertion */
+    case 714: /* an illegal stack, instruction, alignment, address space or program counter */
+    case 715:
+    case 716:
+    case 717:
+    case 718:
+    case 719: /* a failure without a name of its own */
+    case 999: return 1;
+    default: return 0;
+    }
+}
+
+void sgt_cuda_sync_kernels(int on)
+{
+    waiting = on;
+}
+
+/* The name is put together only if there is an error to name. */
+static void blame(const char *name, int code, const char *why)
+{
+    if (waiting || !sgt_cuda_error_is_late(code)) sgt_cuda_note("%s: %s (CUDA error %d)", name, why, code);
+    else sgt_cuda_note("%s, or work before it: %s (CUDA error %d; --sync-kernels finds which)", name, why, code);
+}
+
+void sgt_cuda_launched(sgt_cuda_stream s, const char *fmt, ...)
+{
+    const char *why;
+    int code = sgt_cuda_device_error(s, waiting, &why);
+    char name[NAME];
+    va_list ap;
+    if (!code) return;
+    va_start(ap, fmt);
+    vsnprintf(name, sizeof name, fmt, ap);
+    va_end(ap);
+    blame(name, code, why);
+}
+
+/* "2048 x 12": as many dimensions as matter. */
+static const char *extent(char text[40], const unsigned d[3])
+{
+    int n = snprintf(text, 40, "%u", d[0]);
+    if (d[1] > 1 || d[2] > 1) n += snprintf(text + n, 40 - (size_t)n, " x %u", d[1]);
+    if (d[2] > 1) snprintf(text + n, 40 - (size_t)n, " x %u", d[2]);
+    return text;
+}
+
+/* DEV_LAUNCH has the name as it was written, "(norm_kernel<T, width>)": template arguments are the source's, not this
+ * launch's, so they are left out. */
+void sgt_cuda_kernel_launched(sgt_cuda_stream s, const char *kernel, const unsigned grid[3], const unsigned block[3],
+                              size_t shared)
+{
+    char blocks[40], threads[40];
+    const char *why;
+    sgt_cuda_count_launch();
+    int code = sgt_cuda_device_error(s, waiting, &why);
+    if (!code) return;
+    kernel += strspn(kernel, "(");
+    sgt_cuda_launched(s, "%.*s (grid %s, block %s, %zu bytes of shared memory)", (int)strcspn(kernel, "<)"), kernel,
+                      extent(blocks, grid), extent(threads, block), shared);
+}
