@@ -1,0 +1,28 @@
+# sgt-train --device cuda at sizes that 32 bits do not count: GPT-2 XL on rows of 8192 tokens, 2^34 logits, by its
+# estimate, with the host in the GPU's place; and the most tokens that the kernels count.
+. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/train.inc"
+cuda_on_the_host
+mkdir d
+cp "$curve/tokens.bin" d/train_000000.bin # 50,257 ids, which memory pads to 50,304
+kind() { sed "s/.*\"name\": \"$1\", \"bytes\": \([0-9]*\).*/\1/" ".kinds$2"; }
+for rows in 64 128; do
+    run 0 sgt-train --estimate-memory --json --data d --device cuda --model gpt2-xl --seq-len 8192 --batch-size $rows
+    mv .stdout .kinds$rows
+done
+# logits of two bytes and a loss of four for each token
+[ "$(kind head 64)" = $((64 * 8192 * (50304 * 2 + 4))) ] || fail "logits: $(cat .kinds64)"
+[ "$(kind head 128)" = $((128 * 8192 * (50304 * 2 + 4))) ] || fail "logits: $(cat .kinds128)"
+# 48 layers of 16 C numbers of two bytes and 4 + 25 floats a token, embeddings, the last LayerNorm
+[ "$(kind activations 64)" = $((64 * 8192 * (48 * (16 * 1600 * 2 + 29 * 4) + 2 * 1600 * 2 + 2 * 4))) ] ||
+    fail "activations: $(cat .kinds64)"
+[ "$(kind activations 128)" = $((2 * $(kind activations 64))) ] || fail "activations: $(cat .kinds128)"
+
+for rows in 131073 1048576; do
+    run 1 sgt-train --data d --device cuda --model 1x16x2 --seq-len 8192 --batch-size $rows --run r
+    stdout_is ''
+    stderr_is "sgt-train: backend: $rows rows of 8192 tokens, CUDA's kernels take at most 1073741824 tokens"
+    absent r
+done
+run 1 sgt-train --data d --device cuda --model 1x16x2 --seq-len 8192 --batch-size 131072 --run r
+stderr_matches '^sgt-train: out of GPU memory: '
