@@ -40,12 +40,12 @@ struct sgt_lt_preference_opaque {
 
 namespace host {
 
-Lt lt = {false, false, 130100, 0, -1, 0, 0, 0, 0, -1};
+Lt lt = {false, false, 130100, 0, -1, 0, 0, 0, 0, -1, 0};
 
 void lt_reset()
 {
     int alive = lt.alive;
-    lt = {false, false, 130100, 0, -1, 0, 0, 0, alive, -1};
+    lt = {false, false, 130100, 0, -1, 0, 0, 0, alive, -1, 0};
 }
 
 namespace {
@@ -86,11 +86,17 @@ double to_tf32(double x)
 
 const double ROOT = 0.79788456080286535588, CUBE = 0.044715; /* sqrt(2/pi) */
 
-double gelu(double x) { return 0.5 * x * (1 + tanh(ROOT * (x + CUBE * x * x * x))); }
+double tanh_of(double x) /* u of GELU's formula; off in either direction, by a bit of x */
+{
+    double off = (int64_t)(x * 0x1p20) & 1 ? lt.tanh_error : -lt.tanh_error;
+    return tanh(ROOT * (x + CUBE * x * x * x)) * (1 + off);
+}
+
+double gelu(double x) { return 0.5 * x * (1 + tanh_of(x)); }
 
 double gelu_slope(double x)
 {
-    double t = tanh(ROOT * (x + CUBE * x * x * x));
+    double t = tanh_of(x);
     return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * ROOT * (1 + 3 * CUBE * x * x);
 }
 

@@ -25,6 +25,7 @@ struct Lt {
     int fast;       /* set: the algorithm that takes 10 us of event_clock, the others 2 ms; negative: all take 10 us */
     int heuristics, checks, matmuls, alive; /* calls; descriptors, layouts, preferences and handles not destroyed */
     int last;       /* algorithm of the last matmul, negative: none yet */
+    double tanh_error; /* set: what its tanh is off by, of its size, up or down */
 };
 extern Lt lt;
 void lt_reset(); /* version 13.1.0, nothing wrong, all counts 0 but alive */
