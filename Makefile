@@ -118,7 +118,7 @@ CHECK_RACE := $(if $(SAN),,$(B)/tests/check-cuda-race)
 
 # The CUDA kernels for a GPU, by nvcc: machine code for sm_80 and sm_90a, and PTX for what came between.
 NVCC ?= nvcc
-NVCCFLAGS = -std=c++17 -O3 -lineinfo -Iloader -Ikernels -Itests/kernels -I. -Werror all-warnings -Xptxas -v \
+NVCCFLAGS = -std=c++17 -O3 -lineinfo -Xfatbin=-compress-all -Iloader -Ikernels -Itests/kernels -I. -Werror all-warnings -Xptxas -v \
             -Xcompiler -fPIC,-pthread \
             -gencode 'arch=compute_80,code=[sm_80,compute_80]' -gencode arch=compute_90a,code=sm_90a -MMD -MP
 DEVICE_MAIN := tests/kernels/device/check-cuda-device.cpp

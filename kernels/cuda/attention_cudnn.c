@@ -16,7 +16,7 @@
 #define N(name) SGT_CUDNN_##name
 
 /* Tensors with a place in memory or a value, by unique id. */
-enum uid { Q = 1, K, V, O, LSE, DO, DQ, DK, DV, DELTA, DQ_SUMS, SEED, OFFSET, SCALE, MASKED, KEPT, GROWN };
+enum uid { Q = 1, K, V, O, LSE, DO, DQ, DK, DV, DELTA, DQ_SUMS, SCALE, MASKED, KEPT, UIDS };
 
 struct sgt_cudnn_attention {
     sgt_cudnn_attention_options o;
@@ -24,9 +24,9 @@ struct sgt_cudnn_attention {
     sgt_cudnn_handle handle;
     sgt_cudnn_graph forward_graph, backward_graph;
     sgt_cudnn_plan forward, backward;
-    const sgt_cudnn_attention_seed *seed;
-    float scale, masked, kept, grown; /* scalars of the graphs: 1/sqrt(D), -inf, 1 - rate, 1/(1 - rate) */
-    sgt_error failed;                 /* of the first run that was refused */
+    float scale, masked, kept; /* scalars of the graphs: 1/sqrt(D), -inf, and 1, of no dropout */
+    int clear_sums;            /* zeros in dQ's sums before each backward pass */
+    sgt_error failed;          /* of the first run that was refused */
 };
 
 /* ---- tensors: B sequences of H heads, strides in numbers ---- */
@@ -35,7 +35,6 @@ typedef struct shape {
     sgt_cudnn_graph *g;
     int64_t B, T, H, D;
     int type; /* of 16 bits */
-    float dropout;
 } shape;
 
 static shape shape_of(sgt_cudnn_graph *g, const sgt_cudnn_attention_options *o)
@@ -45,8 +44,7 @@ static shape shape_of(sgt_cudnn_graph *g, const sgt_cudnn_attention_options *o)
                    .T = (int64_t)o->T,
                    .H = (int64_t)o->H,
                    .D = (int64_t)o->D,
-                   .type = o->type == SGT_BF16 ? N(DATA_BFLOAT16) : N(DATA_HALF),
-                   .dropout = o->dropout};
+                   .type = o->type == SGT_BF16 ? N(DATA_BFLOAT16) : N(DATA_HALF)};
 }
 
 /* A third of qkv (B, T, 3, H, D) */
@@ -137,14 +135,6 @@ static sgt_cudnn_desc scalar(const shape *s, enum uid uid)
                                                      .stride = {1, 1, 1, 1}});
 }
 
-static sgt_cudnn_desc integer(const shape *s, enum uid uid)
-{
-    return sgt_cudnn_tensor(s->g, &(sgt_cudnn_place){.uid = uid,
-                                                     .type = N(DATA_INT64),
-                                                     .dim = {1, 1, 1, 1},
-                                                     .stride = {1, 1, 1, 1}});
-}
-
 /* ---- operations whose result exists inside the graph alone ---- */
 
 static sgt_cudnn_desc over_pairs(const shape *s, int mode, sgt_cudnn_desc x, sgt_cudnn_desc b)
@@ -180,18 +170,9 @@ static sgt_cudnn_desc transposed(const shape *s, sgt_cudnn_desc x)
     return y;
 }
 
-/* 1 where a probability is kept, else 0 */
-static sgt_cudnn_desc kept(const shape *s)
-{
-    sgt_cudnn_desc y = pairs(s, N(DATA_FLOAT)), seed = integer(s, SEED), offset = integer(s, OFFSET);
-    sgt_cudnn_bernoulli(s->g, 1.0 - (double)s->dropout, seed, offset, y);
-    return y;
-}
-
 /* ---- the two graphs ---- */
 
-/* out = softmax(causal(scale Q K')) V, and log sum exp of each row; with dropout between softmax and V. The
- * probabilities are of 16 bits when they meet V. */
+/* out = softmax(causal(scale Q K')) V, and log sum exp of each row. The probabilities are of 16 bits when they meet V. */
 static void describe_forward(const shape *s)
 {
     sgt_cudnn_graph *g = s->g;
@@ -207,17 +188,12 @@ static void describe_forward(const shape *s)
     sgt_cudnn_reduce(g, N(REDUCE_TENSOR_ADD), x, sum);
     sgt_cudnn_unary(g, N(POINTWISE_LOG), sum, log_sum);
     sgt_cudnn_binary(g, N(POINTWISE_ADD), max, log_sum, rows(s, LSE));
-    if (s->dropout > 0) {
-        x = over_pairs(s, N(POINTWISE_DIV), x, sum);
-        x = over_pairs(s, N(POINTWISE_MUL), x, kept(s));
-        sgt_cudnn_binary(g, N(POINTWISE_MUL), x, scalar(s, GROWN), p);
-    } else {
-        sgt_cudnn_binary(g, N(POINTWISE_DIV), x, sum, p);
-    }
+    sgt_cudnn_binary(g, N(POINTWISE_DIV), x, sum, p);
     sgt_cudnn_matmul(g, p, v, joined(s, O));
 }
 
-/* delta_i = (1 - rate) dout_i.out_i, which cuDNN keeps in the caller's memory */
+/* delta_i = dout_i.out_i, which cuDNN keeps in the caller's memory. The graph it knows has a factor there, of dropout's
+ * share: 1. */
 static sgt_cudnn_desc describe_delta(const shape *s, sgt_cudnn_desc dout)
 {
     sgt_cudnn_graph *g = s->g;
@@ -229,7 +205,7 @@ static sgt_cudnn_desc describe_delta(const shape *s, sgt_cudnn_desc dout)
     return delta;
 }
 
-/* dQ = dS K. Added in float to zeros in the caller's memory, by blocks of keys in whatever order they come; or written
+/* dQ = dS K. Added in float in the caller's memory, by blocks of keys in whatever order they come; or written
  * at once, from a dS that lies in the engine's workspace, always in the same order. */
 static void describe_dq(const shape *s, sgt_cudnn_desc ds, sgt_cudnn_desc kt, int deterministic)
 {
@@ -246,18 +222,13 @@ static void describe_dq(const shape *s, sgt_cudnn_desc ds, sgt_cudnn_desc kt, in
     sgt_cudnn_unary(g, N(POINTWISE_IDENTITY), sums, dq);
 }
 
-/* P = exp(causal(scale Q K' - lse)), F = kept/(1 - rate) with dropout, else 1, * between elements:
- *   dV = (P*F)' dout    dS = scale P*(F*(dout V') - dout.out) = scale/(1 - rate) P*(kept*(dout V') - delta)
- *   dQ = dS K           dK = dS' Q */
+/* P = exp(causal(scale Q K' - lse)), * between elements:
+ *   dV = P' dout    dS = scale P*(dout V' - delta)    dQ = dS K    dK = dS' Q */
 static void describe_backward(const shape *s, int deterministic)
 {
     sgt_cudnn_graph *g = s->g;
     sgt_cudnn_desc q = packed(s, Q), kt = packed_transposed(s, K), vt = packed_transposed(s, V), dout = joined(s, DO);
-    sgt_cudnn_desc scale = scalar(s, SCALE), mask = NULL, grown = NULL;
-    if (s->dropout > 0) {
-        mask = kept(s);
-        grown = scalar(s, GROWN);
-    }
+    sgt_cudnn_desc scale = scalar(s, SCALE);
     sgt_cudnn_desc delta = describe_delta(s, dout);
 
     sgt_cudnn_desc x = pairs(s, N(DATA_FLOAT));
@@ -267,20 +238,13 @@ static void describe_backward(const shape *s, int deterministic)
     x = causal(s, x);
     sgt_cudnn_desc p = exponential(s, x);
 
-    x = p;
-    if (mask) {
-        x = over_pairs(s, N(POINTWISE_MUL), x, mask);
-        x = over_pairs(s, N(POINTWISE_MUL), x, grown);
-    }
-    sgt_cudnn_desc pt = transposed(s, x);
+    sgt_cudnn_desc pt = transposed(s, p);
     sgt_cudnn_matmul(g, pt, dout, packed(s, DV));
 
     x = pairs(s, N(DATA_FLOAT));
     sgt_cudnn_matmul(g, dout, vt, x);
-    if (mask) x = over_pairs(s, N(POINTWISE_MUL), x, mask);
     x = over_pairs(s, N(POINTWISE_SUB), x, delta);
     x = over_pairs(s, N(POINTWISE_MUL), x, p);
-    if (grown) x = over_pairs(s, N(POINTWISE_MUL), x, grown);
     sgt_cudnn_desc ds = over_pairs(s, N(POINTWISE_MUL), x, scale);
 
     sgt_cudnn_desc dst = transposed(s, ds);
@@ -298,8 +262,6 @@ static const char *type_name(sgt_cuda_type type)
 static int check_options(const sgt_cudnn_attention_options *o, sgt_error *err)
 {
     if (!o->B || !o->T || !o->H || !o->D) return sgt_fail(err, SGT_EUSAGE, "cuDNN: attention over nothing");
-    if (!(o->dropout >= 0 && o->dropout < 1))
-        return sgt_fail(err, SGT_EUSAGE, "cuDNN: a dropout rate of %g (0 to below 1)", (double)o->dropout);
     if (!(o->scale > 0 && isfinite(o->scale)))
         return sgt_fail(err, SGT_EUSAGE, "cuDNN: attention scaled by %g", (double)o->scale);
     if (o->type != SGT_BF16 && o->type != SGT_F16)
@@ -358,15 +320,15 @@ static int prepare(sgt_cudnn_attention **out, const sgt_cudnn_attention_options 
     a->api = api;
     a->scale = o->scale;
     a->masked = -INFINITY;
-    a->kept = 1 - o->dropout;
-    a->grown = 1 / (1 - o->dropout);
+    a->kept = 1;
+    a->clear_sums = 1;
     *out = a;
     return SGT_OK;
 }
 
 int sgt_cudnn_attention_open(sgt_cudnn_attention **out, const sgt_cudnn_attention_options *o, sgt_error *err)
 {
-    sgt_cudnn_attention *a;
+    sgt_cudnn_attention *a = NULL;
     int rc = prepare(&a, o, err);
     if (rc < 0) return rc;
     rc = sgt_cudnn_check(a->api, a->api->Create(&a->handle), "no handle", err);
@@ -382,7 +344,7 @@ int sgt_cudnn_attention_open(sgt_cudnn_attention **out, const sgt_cudnn_attentio
 int sgt_cudnn_attention_survey(sgt_cudnn_attention_offer *out, const sgt_cudnn_attention_options *o,
                                const char *device_json, sgt_error *err)
 {
-    sgt_cudnn_attention *a;
+    sgt_cudnn_attention *a = NULL;
     int rc = prepare(&a, o, err);
     if (rc < 0) return rc;
     rc = plan_both(a, device_json, err);
@@ -429,14 +391,14 @@ size_t sgt_cudnn_attention_workspace(const sgt_cudnn_attention *a)
 /* ---- runs ---- */
 
 typedef struct pack {
-    int64_t uid[GROWN]; /* the last: each at most once */
-    void *at[GROWN];
+    int64_t uid[UIDS]; /* each at most once */
+    void *at[UIDS];
     int count;
 } pack;
 
 static void put(pack *p, enum uid uid, const void *at)
 {
-    assert(p->count < GROWN);
+    assert(p->count < UIDS);
     p->uid[p->count] = uid;
     p->at[p->count++] = (void *)at; /* cuDNN takes no const; what a graph only reads stays as it is */
 }
@@ -449,12 +411,6 @@ static void put_common(pack *p, sgt_cudnn_attention *a, const void *qkv)
     put(p, V, (const char *)qkv + 2 * third);
     put(p, SCALE, &a->scale);
     put(p, MASKED, &a->masked);
-    if (a->o.dropout > 0) {
-        assert(a->seed);
-        put(p, SEED, &a->seed->seed);
-        put(p, OFFSET, &a->seed->offset);
-        put(p, GROWN, &a->grown);
-    }
 }
 
 static int execute(sgt_cudnn_attention *a, sgt_cudnn_desc d, sgt_cuda_stream s, const sgt_cudnn_plan *plan,
@@ -519,16 +475,23 @@ void sgt_cudnn_attention_backward(sgt_cudnn_attention *a, sgt_cuda_stream s, voi
     put(&p, DELTA, sums);
     sums += delta_bytes(&a->o);
     if (!a->o.deterministic) {
-        sgt_cuda_zero(s, sums, dq_bytes(&a->o)); /* the engines add to what is there */
+        if (a->clear_sums) sgt_cuda_zero(s, sums, dq_bytes(&a->o));
         put(&p, DQ_SUMS, sums);
     }
     sums += dq_bytes(&a->o);
     run(a, "attention backward", s, &a->backward, &p, sums);
 }
 
-void sgt_cudnn_attention_use_seed(sgt_cudnn_attention *a, const sgt_cudnn_attention_seed *seed)
+int sgt_cudnn_attention_clear_sums(sgt_cudnn_attention *a, int clear)
 {
-    a->seed = seed;
+    a->clear_sums = clear || a->api->version < SGT_CUDNN_CLEARS;
+    return a->clear_sums;
+}
+
+void *sgt_cudnn_attention_sums(const sgt_cudnn_attention *a, void *workspace, size_t *bytes)
+{
+    *bytes = dq_bytes(&a->o);
+    return *bytes ? (char *)workspace + delta_bytes(&a->o) : NULL;
 }
 
 const char *sgt_cudnn_attention_failed(const sgt_cudnn_attention *a)

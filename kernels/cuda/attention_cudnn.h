@@ -27,7 +27,6 @@ typedef struct sgt_cudnn_attention_options {
     sgt_cuda_type type; /* SGT_BF16 or SGT_F16 */
     size_t B, T, H, D;  /* D a multiple of 8 to 128; T at least 2 */
     float scale;        /* 1/sqrt(D) */
-    float dropout;      /* of the probabilities, 0 to below 1 */
     int deterministic;  /* the same bits again, for about 2*B*H*T*T bytes more of workspace */
 } sgt_cudnn_attention_options;
 
@@ -48,13 +47,13 @@ void sgt_cudnn_attention_forward(sgt_cudnn_attention *a, sgt_cuda_stream s, void
 void sgt_cudnn_attention_backward(sgt_cudnn_attention *a, sgt_cuda_stream s, void *dqkv, const void *dout,
                                   const void *out, const float *lse, const void *qkv, void *workspace);
 
-/* With dropout, before a pass: where in device memory that pass and those after it read what their mask is a pure
- * function of. Layers want different seeds, backward that of its forward. The mask is cuDNN's, not the one that
- * sgt_cuda_attention draws. */
-typedef struct sgt_cudnn_attention_seed {
-    int64_t seed, unused, offset, unused_too; /* each of the two on a multiple of 16 bytes */
-} sgt_cudnn_attention_seed;
-void sgt_cudnn_attention_use_seed(sgt_cudnn_attention *a, const sgt_cudnn_attention_seed *seed);
+/* Whether backward passes put zeros in dQ's sums first (they do unless told otherwise). By NVIDIA's frontend, engines of
+ * 9.6 and later put them there themselves; that is an assumption here, which each card decides for itself
+ * (train/cuda/attention.c). Returns what is done from now on: zeros in any case before 9.6. */
+int sgt_cudnn_attention_clear_sums(sgt_cudnn_attention *a, int clear);
+
+/* Where in the workspace dQ's sums lie, for a test of the above; NULL if there are none (deterministic). */
+void *sgt_cudnn_attention_sums(const sgt_cudnn_attention *a, void *workspace, size_t *bytes);
 
 /* NULL, or what cuDNN said of the first pass that it refused; later ones are left out. sgt_cuda_check tells it too. */
 const char *sgt_cudnn_attention_failed(const sgt_cudnn_attention *a);

@@ -22,8 +22,8 @@ extern "C" {
 typedef struct cudnnContext *sgt_cudnn_handle; /* cudnnHandle_t */
 typedef void *sgt_cudnn_desc;                  /* cudnnBackendDescriptor_t */
 
-/* 9.10.0 and 9.10.1 compute attention wrongly, and before 9.6 the caller has to clear dQ's sums. */
-#define SGT_CUDNN_OLDEST 91002 /* 9.10.2 */
+#define SGT_CUDNN_OLDEST 91002 /* 9.10.2: 9.10.0 and 9.10.1 compute attention wrongly */
+#define SGT_CUDNN_CLEARS 90600 /* before 9.6 the caller has to put zeros in dQ's sums */
 
 /* Each function once: its result, its name after "cudnn", its arguments. Statuses and enumerations are int in C. */
 #define SGT_CUDNN_FUNCTIONS(X)                                                                                         \
@@ -49,7 +49,6 @@ typedef void *sgt_cudnn_desc;                  /* cudnnBackendDescriptor_t */
     X(DATA_HALF, 2)                                                                                                    \
     X(DATA_INT32, 4)                                                                                                   \
     X(DATA_BFLOAT16, 9)                                                                                                \
-    X(DATA_INT64, 10)                                                                                                  \
     X(DATA_BOOLEAN, 11)                                                                                                \
     X(REDUCE_TENSOR_ADD, 0)                                                                                            \
     X(REDUCE_TENSOR_MAX, 3)                                                                                            \
@@ -64,7 +63,6 @@ typedef void *sgt_cudnn_desc;                  /* cudnnBackendDescriptor_t */
     X(POINTWISE_CMP_GE, 303)                                                                                           \
     X(POINTWISE_GEN_INDEX, 501)                                                                                        \
     X(POINTWISE_BINARY_SELECT, 601)                                                                                    \
-    X(RNG_DISTRIBUTION_BERNOULLI, 0)                                                                                   \
     X(HEUR_MODE_FALLBACK, 2)                                                                                           \
     X(HEUR_MODE_A, 3)                                                                                                  \
     X(NUMERICAL_NOTE_NONDETERMINISTIC, 4)                                                                              \
@@ -73,7 +71,6 @@ typedef void *sgt_cudnn_desc;                  /* cudnnBackendDescriptor_t */
     X(TYPE_DATA_TYPE, 1)                                                                                               \
     X(TYPE_BOOLEAN, 2)                                                                                                 \
     X(TYPE_INT64, 3)                                                                                                   \
-    X(TYPE_DOUBLE, 5)                                                                                                  \
     X(TYPE_VOID_PTR, 6)                                                                                                \
     X(TYPE_HEUR_MODE, 8)                                                                                               \
     X(TYPE_NUMERICAL_NOTE, 11)                                                                                         \
@@ -82,7 +79,6 @@ typedef void *sgt_cudnn_desc;                  /* cudnnBackendDescriptor_t */
     X(TYPE_REDUCTION_OPERATOR_TYPE, 18)                                                                                \
     X(TYPE_TENSOR_REORDERING_MODE, 20)                                                                                 \
     X(TYPE_CHAR, 24)                                                                                                   \
-    X(TYPE_RNG_DISTRIBUTION, 29)                                                                                       \
     X(BACKEND_POINTWISE_DESCRIPTOR, 0)                                                                                 \
     X(BACKEND_ENGINE_DESCRIPTOR, 2)                                                                                    \
     X(BACKEND_ENGINECFG_DESCRIPTOR, 3)                                                                                 \
@@ -97,8 +93,6 @@ typedef void *sgt_cudnn_desc;                  /* cudnnBackendDescriptor_t */
     X(BACKEND_REDUCTION_DESCRIPTOR, 21)                                                                                \
     X(BACKEND_OPERATION_REDUCTION_DESCRIPTOR, 22)                                                                      \
     X(BACKEND_OPERATION_RESHAPE_DESCRIPTOR, 31)                                                                        \
-    X(BACKEND_RNG_DESCRIPTOR, 32)                                                                                      \
-    X(BACKEND_OPERATION_RNG_DESCRIPTOR, 33)                                                                            \
     X(BACKEND_DEVICEPROP_DESCRIPTOR, 38)                                                                               \
     X(ATTR_POINTWISE_MODE, 0)                                                                                          \
     X(ATTR_POINTWISE_MATH_PREC, 1)                                                                                     \
@@ -143,12 +137,6 @@ typedef void *sgt_cudnn_desc;                  /* cudnnBackendDescriptor_t */
     X(ATTR_OPERATION_REDUCTION_DESC, 1612)                                                                             \
     X(ATTR_OPERATION_RESHAPE_XDESC, 2200)                                                                              \
     X(ATTR_OPERATION_RESHAPE_YDESC, 2201)                                                                              \
-    X(ATTR_RNG_DISTRIBUTION, 2300)                                                                                     \
-    X(ATTR_RNG_BERNOULLI_DIST_PROBABILITY, 2305)                                                                       \
-    X(ATTR_OPERATION_RNG_YDESC, 2310)                                                                                  \
-    X(ATTR_OPERATION_RNG_SEED, 2311)                                                                                   \
-    X(ATTR_OPERATION_RNG_DESC, 2312)                                                                                   \
-    X(ATTR_OPERATION_RNG_OFFSET_DESC, 2313)                                                                            \
     X(ATTR_DEVICEPROP_JSON_REPRESENTATION, 2702)
 
 #define SGT_CUDNN_NAME(name, value) SGT_CUDNN_##name = (value),

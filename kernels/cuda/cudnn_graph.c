@@ -183,21 +183,6 @@ void sgt_cudnn_reshape(sgt_cudnn_graph *g, sgt_cudnn_desc x, sgt_cudnn_desc y)
     add(g, op, what);
 }
 
-void sgt_cudnn_bernoulli(sgt_cudnn_graph *g, double keep, sgt_cudnn_desc seed, sgt_cudnn_desc offset, sgt_cudnn_desc y)
-{
-    static const char what[] = "random numbers";
-    sgt_cudnn_desc how = make(g, N(BACKEND_RNG_DESCRIPTOR), what);
-    set_int(g, how, N(ATTR_RNG_DISTRIBUTION), N(TYPE_RNG_DISTRIBUTION), N(RNG_DISTRIBUTION_BERNOULLI), what);
-    set(g, how, N(ATTR_RNG_BERNOULLI_DIST_PROBABILITY), N(TYPE_DOUBLE), 1, &keep, what);
-    finalize(g, how, what);
-    sgt_cudnn_desc op = make(g, N(BACKEND_OPERATION_RNG_DESCRIPTOR), what);
-    set_desc(g, op, N(ATTR_OPERATION_RNG_DESC), how, what);
-    set_desc(g, op, N(ATTR_OPERATION_RNG_SEED), seed, what);
-    set_desc(g, op, N(ATTR_OPERATION_RNG_OFFSET_DESC), offset, what);
-    set_desc(g, op, N(ATTR_OPERATION_RNG_YDESC), y, what);
-    add(g, op, what);
-}
-
 /* ---- the plan ---- */
 
 /* Configurations of one mode of the heuristics; their number. A mode that has none to offer is no failure. */

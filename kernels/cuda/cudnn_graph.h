@@ -63,8 +63,6 @@ void sgt_cudnn_select(sgt_cudnn_graph *g, sgt_cudnn_desc x, sgt_cudnn_desc b, sg
                       sgt_cudnn_desc y);                                                     /* y = where ? x : b */
 void sgt_cudnn_reduce(sgt_cudnn_graph *g, int mode, sgt_cudnn_desc x, sgt_cudnn_desc y);     /* over y's dims of 1 */
 void sgt_cudnn_reshape(sgt_cudnn_graph *g, sgt_cudnn_desc x, sgt_cudnn_desc y);              /* the same, seen as y */
-void sgt_cudnn_bernoulli(sgt_cudnn_graph *g, double keep, sgt_cudnn_desc seed, sgt_cudnn_desc offset,
-                         sgt_cudnn_desc y);                                                  /* y = 1 or 0 */
 
 typedef struct sgt_cudnn_plan {
     sgt_cudnn_desc plan; /* the graph's */

@@ -52,8 +52,26 @@ refuses 'cudnn: its dropout is not ours: no --dropout with it' --attention cudnn
 # with what stands for cuDNN: by name; and where both serve, the faster one, said in one line
 SGT_HOST_CUDNN=1
 export SGT_HOST_CUDNN
-takes 0 "cuDNN's attention" --model 1x16x2 --attention cudnn
+takes 1 "cuDNN's attention" --model 1x16x2 --attention cudnn
 takes 0 'our attention' --model 1x16x2 --deterministic
 takes 0 'our attention' --model 1x16x2 --document-mask
 run 0 sgt-train $cuda --run r --force --model 1x16x2 --verbose
 stderr_matches "^sgt-train: attention: (ours|cuDNN's) \\(a layer both ways: ours [0-9.]+ ms, cuDNN's [0-9.]+ ms\\)$"
+# who clears dQ's sums is asked of cuDNN's engines, one by one: where nobody did, losses would be NaN
+for engines in 1 adds; do
+    SGT_HOST_CUDNN=$engines
+    run 0 sgt-train $cuda --run r --force --model 1x16x2 --attention cudnn --verbose --steps 3
+    case $engines in
+    1) stderr_has "sgt-train: attention: cuDNN clears dQ's sums itself" ;;
+    *) stderr_has "sgt-train: attention: cuDNN adds to dQ's sums, which are cleared for each layer" ;;
+    esac
+    [ "$(grep -cE '"loss":[0-9.]+,' r/log.jsonl)" = 3 ] || fail "losses: $(cat r/log.jsonl)"
+done
+# it fails as it is tried: the other path, or one line
+SGT_HOST_CUDNN=1
+run 1 env SGT_HOST_DEVICE=refuse=cudnnBackendExecute sgt-train --quiet $cuda --run refused --model 1x16x2 \
+    --attention cudnn
+stderr_is 'sgt-train: --attention cudnn: cuDNN: attention forward (2 x 16 x 2 x 8): invalid argument (CUDA error 1)'
+absent refused
+run 0 env SGT_HOST_DEVICE=refuse=cudnnBackendExecute sgt-train $cuda --run r --force --model 1x16x2 --verbose
+stderr_has 'sgt-train: attention: ours (cuDNN: attention forward (2 x 16 x 2 x 8): invalid argument (CUDA error 1))'

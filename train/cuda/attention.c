@@ -1,6 +1,7 @@
 /* attention.c: which of the ways to compute attention a run takes, and each of them. */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cuda_backend.h"
 #include "dropout.h"
@@ -75,17 +76,54 @@ static void one_layer(sgt_cuda_backend *c)
     sgt_cuda_attend_backward(c, 0);
 }
 
+static int is_nan(const sgt_cuda_backend *c, uint16_t bits)
+{
+    return (bits & 0x7fff) > (c->type == SGT_BF16 ? 0x7f80 : 0x7c00);
+}
+
+/* Whether cuDNN's engines put zeros in dQ's sums themselves, as NVIDIA's frontend takes it from 9.6 on. No document says
+ * so: each card is asked, with NaN where the sums will be, the first few MiB of them. All of qkv and dout is 0, and so
+ * is dqkv, unless a NaN came through: then we clear the sums for each layer. */
+static int ask_for_sums(sgt_cuda_backend *c, sgt_error *err)
+{
+    size_t bytes, first = c->N * 3 * c->C * c->width;
+    void *sums = sgt_cudnn_attention_sums(c->cudnn, c->cudnn_space, &bytes);
+    sgt_cuda_path path = c->path;
+    int nans = 0;
+    if (!sums || sgt_cudnn_attention_clear_sums(c->cudnn, 0)) return SGT_OK;
+    if (bytes > c->staging_bytes) bytes = c->staging_bytes;
+    if (first > c->staging_bytes) first = c->staging_bytes;
+    c->path = SGT_PATH_CUDNN;
+    memset(c->staging, 0xff, bytes);
+    sgt_cuda_attend(c, 0, 0);
+    sgt_cuda_copy(c->compute, sums, c->staging, bytes);
+    sgt_cuda_attend_backward(c, 0);
+    sgt_cuda_copy(c->compute, c->staging, c->dwide, first);
+    int rc = sgt_cuda_finish(c->compute, err);
+    const uint16_t *dqkv = (const uint16_t *)(const void *)c->staging;
+    for (size_t i = 0; rc == SGT_OK && i < first / sizeof *dqkv; i++) nans += is_nan(c, dqkv[i]);
+    sgt_cudnn_attention_clear_sums(c->cudnn, rc < 0 || nans > 0);
+    c->path = path;
+    if (rc < 0) return rc;
+    sgt_say(&c->o.detail, "attention: cuDNN %s",
+            nans ? "adds to dQ's sums, which are cleared for each layer" : "clears dQ's sums itself");
+    return SGT_OK;
+}
+
 int sgt_cuda_time_attention(sgt_cuda_backend *c, sgt_error *err)
 {
     float own, cudnn;
-    if (!c->cudnn || c->o.attention != SGT_ATTENTION_AUTO) return SGT_OK;
+    sgt_error why;
+    if (!c->cudnn) return SGT_OK;
     sgt_cuda_zero(c->compute, c->blocks->qkv, c->N * 3 * c->C * c->width); /* numbers that no arithmetic slows down */
     sgt_cuda_zero(c->compute, c->dln, c->N * c->C * c->width);
-    int rc = sgt_cuda_time(c, one_layer, &own, err);
+    int rc = ask_for_sums(c, &why), asked = rc;
+    if (c->o.attention != SGT_ATTENTION_AUTO) return rc < 0 ? sgt_fail(err, rc, "--attention cudnn: %s", why.text) : rc;
+    rc = sgt_cuda_time(c, one_layer, &own, err);
     if (rc < 0) return rc;
     c->path = SGT_PATH_CUDNN;
-    sgt_error why;
-    if ((rc = sgt_cuda_time(c, one_layer, &cudnn, &why)) < 0 || cudnn >= own) c->path = SGT_PATH_OWN;
+    rc = asked < 0 ? asked : sgt_cuda_time(c, one_layer, &cudnn, &why);
+    if (rc < 0 || cudnn >= own) c->path = SGT_PATH_OWN;
     if (rc < 0) sgt_say(&c->o.detail, "attention: ours (%s)", why.text);
     else sgt_say(&c->o.detail, "attention: %s (a layer both ways: ours %.3f ms, cuDNN's %.3f ms)",
             c->path == SGT_PATH_OWN ? "ours" : "cuDNN's", (double)own, (double)cudnn);

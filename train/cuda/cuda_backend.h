@@ -159,7 +159,7 @@ void sgt_cuda_find_peak(sgt_cuda_backend *c);
 
 /* ---- attention.c ---- */
 int sgt_cuda_choose_attention(sgt_cuda_backend *c, sgt_error *err);
-int sgt_cuda_time_attention(sgt_cuda_backend *c, sgt_error *err); /* own against cuDNN, once memory is there */
+int sgt_cuda_time_attention(sgt_cuda_backend *c, sgt_error *err); /* cuDNN tried, and own against it; once memory is there */
 void sgt_cuda_attend(sgt_cuda_backend *c, size_t layer, int training);
 /* dln (N, C) is the gradient at att; writes dqkv into dwide (N, 3C). */
 void sgt_cuda_attend_backward(sgt_cuda_backend *c, size_t layer);

@@ -86,6 +86,7 @@ static const sgt_cudnn_attention_options shapes[] = {
     {.type = SGT_BF16, .B = 8, .T = 2048, .H = 16, .D = 128, .scale = 0.08838834f},
     {.type = SGT_BF16, .B = 3, .T = 1000, .H = 25, .D = 80, .scale = 0.1118034f}, /* nothing even */
     {.type = SGT_F16, .B = 1, .T = 2, .H = 1, .D = 8, .scale = 0.3535534f},       /* the least */
+    {.type = SGT_BF16, .B = 330, .T = 8192, .H = 25, .D = 64, .scale = 0.125f},   /* beyond 2^32 numbers of out */
 };
 
 static void survey(const char *card, const char *json, sgt_cudnn_attention_options o)
@@ -95,18 +96,17 @@ static void survey(const char *card, const char *json, sgt_cudnn_attention_optio
     size_t rows = o.B * o.H * o.T, sums = rows * 4 + (o.deterministic ? 0 : rows * o.D * 4);
     int rc = sgt_cudnn_attention_survey(&offer, &o, json, &err);
     int good = rc == SGT_OK && offer.forward >= 1 && offer.backward >= 1 && offer.workspace >= sums;
-    verdict(good, err.text, "%s, %s, B %zu, T %zu, H %zu, D %zu%s%s: %d forward, %d backward, %.1f MiB", card,
+    verdict(good, err.text, "%s, %s, B %zu, T %zu, H %zu, D %zu%s: %d forward, %d backward, %.1f MiB", card,
             o.type == SGT_BF16 ? "bf16" : "fp16", o.B, o.T, o.H, o.D, o.deterministic ? ", deterministic" : "",
-            o.dropout > 0 ? ", dropout" : "", offer.forward, offer.backward, (double)offer.workspace / 1048576);
+            offer.forward, offer.backward, (double)offer.workspace / 1048576);
 }
 
 static void check_offers(void)
 {
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-        for (int kind = 0; kind < 4; kind++) {
+        for (int kind = 0; kind < 2; kind++) {
             sgt_cudnn_attention_options o = shapes[i];
-            o.deterministic = kind & 1;
-            o.dropout = kind & 2 ? 0.1f : 0;
+            o.deterministic = kind;
             survey("Hopper", hopper, o);
             survey("Ampere", ampere, o);
         }

@@ -1,6 +1,5 @@
 /* stand_in.c: see stand_in.h. Tensors inside a graph are whole arrays of doubles, but for those of 16 bits, which are
- * rounded as they are written; those in memory are read by each operation and written by the one that makes them.
- * Random numbers are sgt's own dropout, of seed, with offset as its draw, so that kernels/ref can draw them too. */
+ * rounded as they are written; those in memory are read by each operation and written by the one that makes them. */
 #include "stand_in.h"
 
 #include <math.h>
@@ -9,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dropout.h"
 #include "kernels/cuda/cudnn.h"
 #include "sixteen.h"
 
@@ -48,8 +46,7 @@ static int refuse(int status, const char *fmt, ...)
 static size_t size_of(int type)
 {
     if (type == N(TYPE_BOOLEAN) || type == N(TYPE_CHAR)) return 1;
-    if (type == N(TYPE_INT64) || type == N(TYPE_DOUBLE) || type == N(TYPE_VOID_PTR) ||
-        type == N(TYPE_BACKEND_DESCRIPTOR) || type == N(TYPE_HANDLE))
+    if (type == N(TYPE_INT64) || type == N(TYPE_VOID_PTR) || type == N(TYPE_BACKEND_DESCRIPTOR) || type == N(TYPE_HANDLE))
         return 8;
     return 4; /* enumerations */
 }
@@ -223,7 +220,6 @@ static int64_t offset_of(const value *v, int64_t i)
 static double load(const value *v, int64_t at)
 {
     if (v->type == N(DATA_FLOAT)) return ((const float *)v->at)[at];
-    if (v->type == N(DATA_INT64)) return (double)((const int64_t *)v->at)[at];
     return sixteen_to_float(((const uint16_t *)v->at)[at], v->type == N(DATA_BFLOAT16));
 }
 
@@ -311,7 +307,8 @@ static void matmul(machine *m, const desc *op)
         b->dim[0] != c->dim[0] || a->dim[1] != c->dim[1] || b->dim[1] != c->dim[1])
         m->status = refuse(UNSUPPORTED, "product of tensors %d and %d: shapes", (int)a->uid, (int)b->uid);
     if (m->status) return;
-    int adds = !c->inside && c->type == N(DATA_FLOAT); /* to what is there, by parts that come in any order */
+    /* Sums in memory: of parts that come in any order, from zeros, or from what is there where engines do not clear it. */
+    int adds = !c->inside && c->type == N(DATA_FLOAT) && stand_in.adds;
     for (int64_t i = 0; i < c->count; i++) {
         int64_t head = i / (rows * cols), row = i / cols % rows, col = i % cols;
         double sum = adds ? load(c, offset_of(c, i)) : 0;
@@ -393,23 +390,6 @@ static void reshape(machine *m, const desc *op)
     done(y);
 }
 
-static void bernoulli(machine *m, const desc *op)
-{
-    const value *seed = input(m, op, N(ATTR_OPERATION_RNG_SEED));
-    const value *offset = input(m, op, N(ATTR_OPERATION_RNG_OFFSET_DESC));
-    value *y = output(m, op, N(ATTR_OPERATION_RNG_YDESC));
-    const attribute *keep = find(part(op, N(ATTR_OPERATION_RNG_DESC)), N(ATTR_RNG_BERNOULLI_DIST_PROBABILITY));
-    if (m->status) return;
-    float rate = (float)(1 - *(double *)keep->bytes);
-    uint64_t H = (uint64_t)y->dim[1], T = (uint64_t)y->dim[2];
-    for (int64_t i = 0; i < y->count; i++) {
-        uint64_t n = (uint64_t)i, head = n / T / T;
-        uint64_t element = sgt_dropout_attention_element(head / H, head % H, n / T % T, n % T, H, T);
-        y->x[i] = sgt_dropout_factor((uint64_t)seed->x[0], (uint64_t)offset->x[0], element, rate) != 0;
-    }
-    done(y);
-}
-
 static void operate(machine *m, const desc *op)
 {
     switch (op->type) {
@@ -417,7 +397,6 @@ static void operate(machine *m, const desc *op)
     case N(BACKEND_OPERATION_POINTWISE_DESCRIPTOR): pointwise(m, op); break;
     case N(BACKEND_OPERATION_REDUCTION_DESCRIPTOR): reduction(m, op); break;
     case N(BACKEND_OPERATION_RESHAPE_DESCRIPTOR): reshape(m, op); break;
-    case N(BACKEND_OPERATION_RNG_DESCRIPTOR): bernoulli(m, op); break;
     default: m->status = refuse(UNSUPPORTED, "operation %d", op->type);
     }
 }

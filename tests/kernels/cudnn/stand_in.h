@@ -7,6 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Set by the test, read at the next call that it concerns. */
 typedef struct stand_in_control {
     size_t version;          /* what cudnnGetVersion says: 91900 */
@@ -15,6 +19,7 @@ typedef struct stand_in_control {
     int refused;             /* the first so many of which make no plan */
     int flagged;             /* the first so many of which say that they are nondeterministic */
     int execute_fails;
+    int adds;                /* dQ's sums are added to what is there: before 9.6 */
     size_t workspace;        /* bytes that a run overwrites: all that the plan asked for */
     /* told to the test */
     void *stream;            /* of the last run */
@@ -23,5 +28,9 @@ typedef struct stand_in_control {
 } stand_in_control;
 
 extern stand_in_control stand_in;
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

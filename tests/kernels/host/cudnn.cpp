@@ -1,5 +1,6 @@
 /* cudnn.cpp: cuDNN for the CUDA backend that runs on a CPU: tests/kernels/cudnn/stand_in.c, whose runs wait in their
- * stream's queue like everything else there. It is there where SGT_HOST_CUDNN is set in the environment, and never the
+ * stream's queue like everything else there. It is there where SGT_HOST_CUDNN is set in the environment ("adds": engines
+ * that leave it to the caller to put zeros in dQ's sums), and never the
  * real one, which on a machine with a GPU would take the host's addresses for its own. */
 #include "cuda/cudnn.h"
 
@@ -8,9 +9,13 @@
 
 #include <set>
 
+#include <string.h>
+
+#include "../cudnn/stand_in.h"
 #include "host/host.h"
 
 /* stand_in.c's, where that is linked in */
+#pragma weak stand_in
 #define DECLARE(result, name, arguments) extern "C" result cudnn##name arguments __attribute__((weak));
 SGT_CUDNN_FUNCTIONS(DECLARE)
 
@@ -65,6 +70,7 @@ int sgt_cudnn_load(const sgt_cudnn **out, sgt_error *err)
     api.BackendExecute = host::execute;
     api.BackendDestroyDescriptor = host::destroy;
     api.version = (int)cudnnGetVersion();
+    stand_in.adds = strcmp(getenv("SGT_HOST_CUDNN"), "adds") == 0;
     snprintf(api.title, sizeof api.title, "cuDNN on the host");
     *out = &api;
     return SGT_OK;
