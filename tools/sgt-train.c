@@ -17,13 +17,16 @@
 #include "tools/cli/text.h"
 #include "tools/cli/wrap.h"
 #include "tools/train/finetune.h"
+#include "tools/train/self_check.h"
+#include "train/paths.h"
 
 #define MAX_CONFIG ((size_t)1 << 20) /* bytes of a --config file */
 
 static sgt_settings s;
 static struct {
     const char *run, *config, *lr, *batch, *profile;
-    int resume, resume_or_start, force, quiet, verbose, json, epochs, budget, estimate, stop_diverged, sync_kernels;
+    int resume, resume_or_start, force, quiet, verbose, json, epochs, budget, estimate, stop_diverged, sync_kernels, self_check,
+        no_self_check;
 } o = {.run = "run"};
 
 #define GIVEN(which) .given = &s.given[which]
@@ -137,6 +140,10 @@ static const sgt_option table[] = {
      GIVEN(SGT_SET_CPU)},
     {"deterministic", 0, SGT_OPT_FLAG, &s.deterministic,
      .help = "the same bits again, on CUDA too (a CPU always gives them)", GIVEN(SGT_SET_DETERMINISTIC)},
+    {"self-check", 0, SGT_OPT_FLAG, &o.self_check,
+     .help = "try every path of the CUDA backend, print which are right, and run nothing"},
+    {"no-self-check", 0, SGT_OPT_FLAG, &o.no_self_check,
+     .help = "train without having tried the paths of the CUDA backend"},
     {"estimate-memory", 0, SGT_OPT_FLAG, &o.estimate,
      .help = "print what a step would hold in memory, by kind, and run nothing"},
 
@@ -374,6 +381,7 @@ static void take_options(int argc, char **argv)
     if (o.verbose && o.quiet) sgt_usage(&program, "--verbose: not together with --quiet");
     if (o.resume && o.resume_or_start)
         sgt_usage(&program, "--resume: not together with --resume-or-start, which starts where there is no checkpoint");
+    if (o.self_check && o.no_self_check) sgt_usage(&program, "--self-check: not together with --no-self-check");
     if (o.resume_or_start && o.force) sgt_usage(&program, "--resume-or-start: not together with --force");
     if (o.lr) {
         s.given[SGT_SET_LR] = 1;
@@ -434,6 +442,7 @@ static int meet(sgt_train_options *options)
 
 int main(int argc, char **argv)
 {
+    if (argc == 3 && strcmp(argv[1], SGT_PATHS_CHILD) == 0) return sgt_paths_child(argv[2]);
     sgt_spin_little(argv);
     sgt_end_without_memory(program.name);
     char *cache = sgt_cache_folder();
@@ -455,11 +464,12 @@ int main(int argc, char **argv)
                                  .profile = o.profile,
                                  .examples = finetune_read,
                                  .cache = cache,
+                                 .checker = o.no_self_check ? NULL : "/proc/self/exe",
                                  .stop = stop,
                                  .progress = show_progress,
                                  .line = show_line};
-    int code = meet(&options);
-    if (code == SGT_EXIT_OK) code = o.estimate ? estimate(&options) : run(&options);
+    int code = o.self_check ? self_check(&program, cache, stop, o.json) : meet(&options);
+    if (code == SGT_EXIT_OK && !o.self_check == SGT_EXIT_OK) code = o.estimate ? estimate(&options) : run(&options);
     sgt_settings_free(&s);
     free(command);
     free(cache);

@@ -39,6 +39,8 @@ typedef struct sgt_train_options {
     const char *cache;      /* a folder for what a device's timing found, made if it is missing; NULL: nowhere */
     const struct sgt_cuda_library *cuda; /* in the place of the one that is found: tests put themselves there */
     int (*bf16)(sgt_error *err); /* in the place of sgt_gemm_bf16 (kernels.h): likewise; NULL: that */
+    /* The program that the self-check of CUDA's paths starts (paths.h); NULL: there is no self-check. */
+    const char *checker;
     const sgt_stop *stop;   /* finish the step, save, return SGT_ESTOPPED; with ranks, return at once */
     /* The other processes of this run, each of which makes the same call with the same settings; NULL: none. The run
      * directory is the first one's to write, and it alone is to be given notices to say; all read the same files. */

@@ -32,6 +32,7 @@ typedef struct sgt_trainer {
     char gpu[256];              /* the device's name, where it is CUDA's */
     int data_is_ours, lr_is_ours; /* --data was not given and ./out found; --lr was auto */
     char unevaluated[600];      /* why there is no evaluation; "": there is one, or none was asked for */
+    sgt_verdicts verdicts;      /* of the self-check; count 0: none was made */
     const sgt_cuda_library *cuda; /* of the device that was decided on; NULL: the CPU's */
 } sgt_trainer;
 

@@ -245,6 +245,11 @@ void sgt_cuda_graph_free(sgt_cuda_graph g)
 
 /* ---- counts ---- */
 
+int sgt_cuda_patience(int on_a_card)
+{
+    return on_a_card;
+}
+
 sgt_cuda_counts sgt_cuda_count(void)
 {
     return so_far;

@@ -76,6 +76,8 @@ void sgt_cuda_kernel_launched(sgt_cuda_stream s, const char *kernel, const unsig
 /* --sync-kernels: each of these calls waits for its stream, so that what fails on the device is named by the launch that
  * failed. For the whole process; not while a stream captures. */
 void sgt_cuda_sync_kernels(int on);
+/* Seconds that what takes at most `on_a_card` on a card may take here: the host run is slow. */
+int sgt_cuda_patience(int on_a_card);
 
 /* ---- graphs: what is put on s between the two calls is kept, with its arguments, instead of done. Another stream that
  * waits for an event recorded on s takes part until s has waited for an event recorded on it; these events are the

@@ -447,7 +447,7 @@ static int no_room(const sgt_cuda_backend *c, uint64_t taken, sgt_error *err)
 /* A launcher may show each rank one device alone: then that is everyone's first. */
 static int open_device(sgt_cuda_backend *c, sgt_error *err)
 {
-    uint32_t local = c->o.ranks ? c->o.ranks->local : 0;
+    uint32_t local = c->o.ranks ? c->o.ranks->local : c->o.card;
     if (local && sgt_cuda_device_open(&c->device, (int)local, NULL) == SGT_OK) return SGT_OK;
     return sgt_cuda_device_open(&c->device, 0, err);
 }
@@ -516,7 +516,7 @@ static int open_products(sgt_cuda_backend *c, sgt_error *err)
                                 .cache = c->o.sync_kernels ? NULL : c->o.cache, /* its times are no launch's own */
                                 .deterministic = c->o.deterministic,
                                 .choices = c->o.choices,
-                                .timing = !c->o.deterministic};
+                                .timing = !c->o.deterministic && !c->o.untimed};
     int rc = sgt_cuda_gemms_open(&c->gemms, &g, err);
     if (rc == SGT_ENOMEM) { /* not even the products' workspace */
         sgt_cuda_lay_out(c);

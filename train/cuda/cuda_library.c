@@ -30,6 +30,7 @@ const sgt_cuda_library sgt_cuda = {.interface = SGT_CUDA_INTERFACE,
                                    .open = sgt_cuda_backend_open,
                                    .estimate = sgt_cuda_backend_estimate,
                                    .count = sgt_cuda_count,
+                                   .checks = &sgt_cuda_self_check,
                                    .gemm = &gemm_calls,
                                    .cupti = &cupti_calls,
                                    .attention = sgt_cuda_bench_attention};

@@ -14,6 +14,7 @@
 #include "cuda/gemm.h"
 #include "cuda/runtime.h"
 #include "cuda_bench.h"
+#include "self_check.h"
 
 #define SGT_CUDA_LIBRARY_SYMBOL "sgt_cuda"
 #define SGT_CUDA_INTERFACE 3 /* one more whenever this struct or one that passes changes its meaning */
@@ -33,6 +34,8 @@ typedef struct sgt_cuda_library {
                     uint64_t *bytes, sgt_error *err);
 
     sgt_cuda_counts (*count)(void); /* launches, waits and copies since the library was loaded */
+
+    const sgt_cuda_checks *checks; /* what the self-check tries; NULL: nothing */
 
     /* For benchmarks: products by themselves, what CUPTI counts, attention by itself. */
     const sgt_cuda_gemm_calls *gemm;

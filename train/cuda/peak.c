@@ -43,7 +43,7 @@ static double measured(sgt_cuda_backend *c)
                              .type = c->type,
                              .out = c->type,
                              .tf32 = c->o.precision == SGT_PRECISION_TF32};
-    if (c->o.deterministic || c->device.memory < (uint64_t)8 << 30) return 0;
+    if (c->o.deterministic || c->o.untimed || c->device.memory < (uint64_t)8 << 30) return 0;
     if (sgt_cuda_gemm_plan(&p, c->gemms, &s, &why) < 0 || !(sgt_cuda_gemm_ms(p) > 0)) return 0;
     return 2.0 * SIDE * SIDE * SIDE / (double)sgt_cuda_gemm_ms(p) * 1e3;
 }

@@ -31,6 +31,7 @@ typedef struct sgt_checkpoint_state {
     sgt_scaler scaler;                       /* and where it stood */
     int skipping;                            /* the run leaves spikes out: scaler.outliers */
     char *choices;                           /* what the backend chose by timing, JSON text; NULL: nothing */
+    char *verdicts;                          /* of the self-check, {"PATH": "ok", ...}; NULL: none was made */
     char *options; /* settings as JSON text, malloc'd by sgt_checkpoint_read like choices and sets */
 } sgt_checkpoint_state;
 

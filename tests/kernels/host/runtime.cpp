@@ -282,6 +282,11 @@ void sgt_cuda_graph_free(sgt_cuda_graph g)
     host::graph_free(g);
 }
 
+int sgt_cuda_patience(int on_a_card)
+{
+    return 100 * on_a_card;
+}
+
 sgt_cuda_counts sgt_cuda_count(void)
 {
     sgt_cuda_counts c = so_far;

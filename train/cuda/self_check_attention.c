@@ -1,0 +1,162 @@
+/* self_check_attention.c: each way to compute attention, as training runs it: a backend of one layer, its inputs put
+ * into memory, both passes, and the results beside those of kernels/ref. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cuda_backend.h"
+#include "ref/ref.h"
+#include "self_check.h"
+
+/* Rows of tokens, tokens, heads. T is no whole tile, and rows of T numbers start aligned, as products want them. */
+enum { B = 2, T = 120, H = 2 };
+
+/* Where `n` floats each begin, in one allocation: what the device gets, what it is to give, and what it gave. */
+typedef struct numbers {
+    size_t D, one;      /* of a head; in (B, T, H, D) */
+    float *qkv, *dout;  /* (B, T, 3, H, D), (B, T, H, D) */
+    float *out, *dqkv;  /* by kernels/ref */
+    float *lse, *scratch;
+    float *packed;      /* as the device has them: the largest of these */
+} numbers;
+
+static int numbers_new(numbers *x, size_t D, sgt_error *err)
+{
+    size_t scratch = sgt_ref_attention_scratch(T, D);
+    x->D = D;
+    x->one = (size_t)B * T * H * D;
+    x->qkv = calloc(11 * x->one + (size_t)T + scratch, sizeof(float));
+    if (!x->qkv) return sgt_fail(err, SGT_ENOMEM, "self-check: out of memory");
+    x->dqkv = x->qkv + 3 * x->one;
+    x->packed = x->dqkv + 3 * x->one;
+    x->dout = x->packed + 3 * x->one;
+    x->out = x->dout + x->one;
+    x->scratch = x->out + x->one; /* doubles: an even number of floats stands before it */
+    x->lse = x->scratch + scratch;
+    sgt_check_fill(x->qkv, 3 * x->one, 1);
+    sgt_check_fill(x->dout, x->one, 2);
+    return SGT_OK;
+}
+
+static void compute(numbers *x)
+{
+    size_t row = H * x->D;
+    for (size_t b = 0; b < B; b++)
+        for (size_t h = 0; h < H; h++) {
+            size_t in = b * T * 3 * row + h * x->D, at = b * T * row + h * x->D;
+            float scale = 1 / sqrtf((float)x->D), *q = x->qkv + in, *dq = x->dqkv + in;
+            sgt_ref_attention(x->out + at, row, x->lse, q, q + row, q + 2 * row, 3 * row, T, x->D, scale, NULL, NULL,
+                              x->scratch);
+            sgt_ref_attention_backward(dq, dq + row, dq + 2 * row, 3 * row, x->dout + at, x->out + at, row, x->lse, q,
+                                       q + row, q + 2 * row, 3 * row, T, x->D, scale, NULL, NULL, x->scratch);
+        }
+}
+
+/* How far the numbers of part `part` of `parts` are from those wanted: root mean squares, one over the other. */
+static double distance(const numbers *x, sgt_cuda_type type, const float *want, size_t part, size_t parts)
+{
+    double off = 0, all = 0;
+    size_t row = H * x->D;
+    for (size_t i = 0; i < parts * x->one; i++) {
+        if (i / row % parts != part) continue;
+        double d = sgt_check_decode(x->packed, type, i) - (double)want[i];
+        off += d * d;
+        all += (double)want[i] * (double)want[i];
+    }
+    return sqrt(off / all);
+}
+
+/* Each number is a sum of products of up to eight factors that were rounded to the type: scores, probabilities, their
+ * gradients, the result. Their errors have no common sign, so that a sum is off by no larger a part than its terms.
+ * float32 rounds sums of up to T or D terms too, term by term. */
+static double bound(sgt_cuda_type type) { return (type == SGT_F32 ? T : 8) * sgt_check_unit(type); }
+
+static int compare(const numbers *x, sgt_cuda_type type, const float *want, size_t parts, sgt_error *err)
+{
+    static const char *const names[] = {"dq", "dk", "dv"}, *const types[] = {"float32", "bf16", "fp16"};
+    for (size_t part = 0; part < parts; part++) {
+        double d = distance(x, type, want, part, parts);
+        if (!(d <= bound(type)))
+            return sgt_fail(err, SGT_EFORMAT, "%s in %s is off by %.2g of its size, at most %.2g may be",
+                            parts == 1 ? "the output" : names[part], types[type], d, bound(type));
+    }
+    return SGT_OK;
+}
+
+static int put(sgt_cuda_backend *c, numbers *x, void *to, const float *from, size_t n, sgt_error *err)
+{
+    sgt_check_encode(x->packed, c->type, from, n);
+    return sgt_cuda_stage(c, to, NULL, x->packed, n * c->width / sizeof(float), err);
+}
+
+static int get(sgt_cuda_backend *c, numbers *x, void *from, size_t n, sgt_error *err)
+{
+    return sgt_cuda_stage(c, from, x->packed, NULL, n * c->width / sizeof(float), err);
+}
+
+/* Zeros where results go: what an earlier path left there is no result of this one. */
+static int both_passes(sgt_cuda_backend *c, numbers *x, sgt_error *err)
+{
+    int rc = put(c, x, c->blocks->qkv, x->qkv, 3 * x->one, err);
+    if (rc == SGT_OK) rc = put(c, x, c->dln, x->dout, x->one, err);
+    if (rc < 0) return rc;
+    sgt_cuda_zero(c->compute, c->blocks->att, x->one * c->width);
+    sgt_cuda_zero(c->compute, c->dwide, 3 * x->one * c->width);
+    sgt_cuda_attend(c, 0, 1);
+    sgt_cuda_attend_backward(c, 0);
+    if ((rc = get(c, x, c->blocks->att, x->one, err)) == SGT_OK) rc = compare(x, c->type, x->out, 1, err);
+    if (rc == SGT_OK) rc = get(c, x, c->dwide, 3 * x->one, err);
+    return rc == SGT_OK ? compare(x, c->type, x->dqkv, 3, err) : rc;
+}
+
+static int check(int device, sgt_attention which, sgt_precision precision, size_t D, int deterministic, sgt_error *err)
+{
+    sgt_backend *b;
+    numbers x;
+    sgt_backend_options o = {.model = {.layers = 1, .channels = (uint32_t)(H * D), .heads = H, .vocab = 128,
+                                       .positions = T, .eps = 1e-5f},
+                             .batch = B,
+                             .seq = T,
+                             .threads = 1,
+                             .precision = precision,
+                             .attention = which,
+                             .deterministic = deterministic,
+                             .card = (uint32_t)device,
+                             .untimed = 1};
+    int rc = numbers_new(&x, D, err);
+    if (rc == SGT_OK && (rc = sgt_cuda_backend_open(&b, &o, err)) == SGT_OK) {
+        compute(&x);
+        rc = both_passes((sgt_cuda_backend *)b, &x, err);
+        b->close(b);
+    }
+    free(x.qkv);
+    return rc;
+}
+
+int sgt_check_attention_own(int device, sgt_error *err)
+{
+    int rc = check(device, SGT_ATTENTION_OWN, SGT_PRECISION_BF16, 64, 0, err);
+    if (rc == SGT_OK) rc = check(device, SGT_ATTENTION_OWN, SGT_PRECISION_FP16, 64, 0, err);
+    return rc == SGT_OK ? check(device, SGT_ATTENTION_OWN, SGT_PRECISION_BF16, 128, 0, err) : rc;
+}
+
+/* What auto takes for float32, and for heads of sizes that tensor cores do not take. */
+int sgt_check_attention_tiled(int device, sgt_error *err)
+{
+    int rc = check(device, SGT_ATTENTION_AUTO, SGT_PRECISION_FP32, 64, 0, err);
+    return rc == SGT_OK ? check(device, SGT_ATTENTION_AUTO, SGT_PRECISION_BF16, 20, 0, err) : rc;
+}
+
+int sgt_check_attention_cudnn(int device, sgt_error *err)
+{
+    int rc = check(device, SGT_ATTENTION_CUDNN, SGT_PRECISION_BF16, 64, 0, err);
+    if (rc == SGT_OK) rc = check(device, SGT_ATTENTION_CUDNN, SGT_PRECISION_FP16, 64, 0, err);
+    return rc == SGT_OK ? check(device, SGT_ATTENTION_CUDNN, SGT_PRECISION_BF16, 64, 1, err) : rc;
+}
+
+int sgt_check_attention_naive(int device, sgt_error *err)
+{
+    int rc = check(device, SGT_ATTENTION_NAIVE, SGT_PRECISION_BF16, 64, 0, err);
+    if (rc == SGT_OK) rc = check(device, SGT_ATTENTION_NAIVE, SGT_PRECISION_FP16, 64, 0, err);
+    return rc == SGT_OK ? check(device, SGT_ATTENTION_NAIVE, SGT_PRECISION_FP32, 64, 0, err) : rc;
+}

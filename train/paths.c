@@ -1,0 +1,245 @@
+/* paths.c: starts the processes of the self-check and reads what they say: lines that begin with MARK, each after a line
+ * feed, for libraries write to their standard output and error too. The last line of such talk is part of the reason
+ * when the process dies. */
+#include "paths.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "device.h"
+#include "paths_cache.h"
+
+#define MARK "sgt-check "
+#define START_SECONDS 120 /* for loading the libraries and opening the device */
+#define DYING_SECONDS 5   /* that a process which was killed is waited for */
+
+/* ---- the process that tries ---- */
+
+static void tell(const char *line)
+{
+    printf("\n" MARK "%s\n", line);
+    fflush(stdout);
+}
+
+static const char *word_of(int rc)
+{
+    return rc == SGT_OK ? "ok" : rc == SGT_EUNSUPPORTED ? "absent" : rc == SGT_EFORMAT ? "wrong" : "failed";
+}
+
+/* 1: the next path may be tried in this process. */
+static int try_path(const sgt_cuda_checks *c, size_t i, int device)
+{
+    char line[1200];
+    sgt_error err = {0};
+    snprintf(line, sizeof line, "begin %zu", i);
+    tell(line);
+    snprintf(line, sizeof line, "limit %d", c->seconds(i));
+    tell(line);
+    int rc = c->run(i, device, &err);
+    snprintf(line, sizeof line, "end %s %s", word_of(rc), rc == SGT_OK ? "" : err.text);
+    tell(line);
+    return rc == SGT_OK || rc == SGT_EUNSUPPORTED;
+}
+
+int sgt_paths_child(const char *what)
+{
+    sgt_error err;
+    unsigned first, device;
+    const sgt_cuda_library *lib;
+    sgt_cuda_device d;
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody reads on */
+    if (sscanf(what, "%u:%u", &first, &device) != 2) return 2;
+    if (sgt_device_cuda(&lib, &d, &err) < 0 || !lib->checks) {
+        tell(err.text);
+        return 1;
+    }
+    size_t count = lib->checks->count();
+    for (size_t i = first; i < count; i++)
+        if (!try_path(lib->checks, i, (int)device)) return 0;
+    tell("done");
+    return 0;
+}
+
+/* ---- the process that listens ---- */
+
+typedef struct listener {
+    const sgt_paths_options *o;
+    sgt_verdicts *v;
+    size_t next;            /* path that comes next, or is being tried */
+    int trying, done;       /* paths[next] has begun; all have ended */
+    double until;           /* by sgt_now: when it is too late */
+    char line[1400], noise[160]; /* the line that is being read; the last that was no message */
+    size_t length;
+} listener;
+
+static void verdict(listener *l, const char *word, const char *why)
+{
+    sgt_checked *c = &l->v->of[l->next++];
+    snprintf(c->verdict, sizeof c->verdict, "%s", word);
+    sgt_printable(c->why, sizeof c->why, why);
+    l->trying = 0;
+}
+
+static void take_message(listener *l, const char *text)
+{
+    char word[12] = "";
+    unsigned n;
+    int used = 0;
+    if (sscanf(text, "begin %u", &n) == 1 && n == l->next) l->trying = 1;
+    else if (sscanf(text, "limit %u", &n) == 1) l->until = sgt_now() + n;
+    else if (sscanf(text, "end %11s %n", word, &used) == 1 && used && l->trying) {
+        verdict(l, word, text + used);
+        l->until = sgt_now() + START_SECONDS;
+    } else if (strcmp(text, "done") == 0) l->done = 1;
+    else sgt_printable(l->noise, sizeof l->noise, text);
+}
+
+static void take_bytes(listener *l, const char *bytes, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (bytes[i] != '\n') {
+            if (l->length < sizeof l->line - 1) l->line[l->length++] = bytes[i];
+            continue;
+        }
+        l->line[l->length] = '\0';
+        if (strncmp(l->line, MARK, sizeof MARK - 1) == 0) take_message(l, l->line + sizeof MARK - 1);
+        else if (l->length) sgt_printable(l->noise, sizeof l->noise, l->line);
+        l->length = 0;
+    }
+}
+
+/* Until the process has closed its end (1), its time is up (0), or somebody wants an end (SGT_ESTOPPED). */
+static int listen_to(listener *l, int fd)
+{
+    char bytes[4096];
+    for (;;) {
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        if (sgt_stopped(l->o->stop)) return SGT_ESTOPPED;
+        if (sgt_now() > l->until) return 0;
+        if (poll(&p, 1, 50) <= 0) continue; /* a signal, or silence */
+        ssize_t n = read(fd, bytes, sizeof bytes);
+        if (n > 0) take_bytes(l, bytes, (size_t)n);
+        else if (n == 0 || errno != EINTR) return 1;
+    }
+}
+
+/* Its status. One that does not end is killed, and one that stays in the driver even so is left there. */
+static int reap(pid_t pid, int kill_it)
+{
+    int status = 0;
+    for (int i = kill_it; i < 2; i++) {
+        double until = sgt_now() + DYING_SECONDS;
+        if (i) kill(pid, SIGKILL);
+        while (sgt_now() < until) {
+            if (waitpid(pid, &status, WNOHANG) == pid) return status;
+            poll(NULL, 0, 10);
+        }
+    }
+    return status;
+}
+
+/* In a process group of its own, so that Ctrl-C reaches this process alone, which then ends that one. */
+static int start(pid_t *pid, int *fd, const listener *l, sgt_error *err)
+{
+    char what[48], *argv[] = {"sgt-train", SGT_PATHS_CHILD, what, NULL};
+    extern char **environ;
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t none;
+    int pipe_fds[2];
+    snprintf(what, sizeof what, "%zu:%d", l->next, l->o->device);
+    if (pipe2(pipe_fds, O_CLOEXEC) < 0) return sgt_fail_errno(err, "self-check: a pipe");
+    sigemptyset(&none);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, pipe_fds[1], 1);
+    posix_spawn_file_actions_adddup2(&actions, pipe_fds[1], 2);
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    int code = posix_spawn(pid, l->o->program, &actions, &attributes, argv, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
+    close(pipe_fds[1]);
+    *fd = pipe_fds[0];
+    if (!code) return SGT_OK;
+    close(pipe_fds[0]);
+    errno = code;
+    return sgt_fail_errno(err, "self-check: %s", l->o->program);
+}
+
+/* A process that has ended by itself, although not all was done. Signals that come from outside are no path's fault. */
+static int ended(listener *l, int status, sgt_error *err)
+{
+    static const char outsiders[] = {SIGKILL, SIGTERM, SIGINT, SIGHUP, 0};
+    char how[64], why[SGT_CHECKED_WHY];
+    if (WIFSIGNALED(status)) snprintf(how, sizeof how, "signal %d, %s", WTERMSIG(status), strsignal(WTERMSIG(status)));
+    else snprintf(how, sizeof how, "exit code %d", WEXITSTATUS(status));
+    snprintf(why, sizeof why, "%s%s%s", how, *l->noise ? ": " : "", l->noise);
+    int outside = WIFSIGNALED(status) && strchr(outsiders, WTERMSIG(status));
+    if (!l->trying || outside)
+        return sgt_fail(err, SGT_EUNSUPPORTED, "self-check: its process ended before its time (%s)", why);
+    verdict(l, "crashed", why);
+    return SGT_OK;
+}
+
+/* One process, as far as it comes: to the end, or to a path that is out. */
+static int one_process(listener *l, sgt_error *err)
+{
+    pid_t pid;
+    int fd = -1, rc = start(&pid, &fd, l, err);
+    size_t first = l->next;
+    if (rc < 0) return rc;
+    l->until = sgt_now() + START_SECONDS;
+    l->length = 0;
+    l->noise[0] = '\0';
+    int closed = listen_to(l, fd), status = reap(pid, closed != 1);
+    close(fd);
+    if (closed == SGT_ESTOPPED) return sgt_fail(err, SGT_ESTOPPED, "interrupted");
+    if (closed == 1 && !l->done && (l->trying || l->next == first)) return ended(l, status, err);
+    if (closed == 1) return SGT_OK;
+    if (!l->trying) return sgt_fail(err, SGT_EUNSUPPORTED, "self-check: its process did not begin within %d s",
+                                    START_SECONDS);
+    verdict(l, "hung", "it did not end within its limit");
+    return SGT_OK;
+}
+
+static int try_all(sgt_verdicts *v, const sgt_paths_options *o, sgt_error *err)
+{
+    listener l = {.o = o, .v = v};
+    int rc = SGT_OK;
+    while (rc == SGT_OK && l.next < v->count && !l.done) rc = one_process(&l, err);
+    return rc;
+}
+
+int sgt_paths_check(sgt_verdicts *v, const sgt_cuda_library *lib, const sgt_paths_options *o, sgt_error *err)
+{
+    char key[600];
+    sgt_error why;
+    int lock = -1, rc = SGT_OK;
+    *v = (sgt_verdicts){.count = lib->checks ? lib->checks->count() : 0};
+    if (!v->count) return SGT_OK;
+    for (size_t i = 0; i < v->count; i++)
+        snprintf(v->of[i].path, sizeof v->of[i].path, "%s", lib->checks->name(i));
+    if ((rc = lib->checks->identity(key, sizeof key, o->device, err)) < 0) return rc;
+    if (o->cache && (lock = sgt_paths_lock(o->cache, o->stop, &why)) == SGT_ESTOPPED)
+        return sgt_fail(err, SGT_ESTOPPED, "interrupted");
+    if (o->fresh || lock < 0 || !sgt_paths_read(v, o->cache, key)) {
+        rc = try_all(v, o, err);
+        if (rc == SGT_OK && lock >= 0 && sgt_paths_write(v, o->cache, key, &why) < 0) close(lock), lock = SGT_EIO;
+    }
+    if (lock >= 0) close(lock);
+    else if (o->cache && rc == SGT_OK) sgt_say(&o->warning, "self-check: its verdicts cannot be kept: %s", why.text);
+    if (rc < 0) v->count = 0;
+    return rc;
+}

@@ -1,0 +1,43 @@
+/* verdicts.h: what the self-check (self_check.h) found of each path of the CUDA backend, by name: "attention own",
+ * "products with GELU". Passed by value between the program and libsgt-cuda.so. */
+#ifndef SGT_VERDICTS_H
+#define SGT_VERDICTS_H
+
+#include <stddef.h>
+#include <string.h>
+
+#define SGT_CHECKED_MOST 24 /* paths */
+#define SGT_CHECKED_WHY 240 /* bytes of a reason, with its end */
+
+/* "ok"; "absent": this machine, card or library does not have it; and why a path is out: "wrong" (its results),
+ * "failed" (an error of CUDA or of the library), "crashed" (its process died), "hung" (no end within its limit). */
+typedef struct sgt_checked {
+    char path[40], verdict[12];
+    char why[SGT_CHECKED_WHY]; /* "" where it is ok */
+} sgt_checked;
+
+typedef struct sgt_verdicts {
+    size_t count; /* 0: nothing was checked */
+    sgt_checked of[SGT_CHECKED_MOST];
+} sgt_verdicts;
+
+static inline const sgt_checked *sgt_verdict_of(const sgt_verdicts *v, const char *path)
+{
+    for (size_t i = 0; v && i < v->count; i++)
+        if (strcmp(v->of[i].path, path) == 0) return &v->of[i];
+    return NULL;
+}
+
+static inline int sgt_checked_good(const sgt_checked *c)
+{
+    return strcmp(c->verdict, "ok") == 0 || strcmp(c->verdict, "absent") == 0;
+}
+
+/* The verdict that keeps a path out of training; NULL: it may be used. `v` may be NULL: nothing was checked. */
+static inline const sgt_checked *sgt_verdict_out(const sgt_verdicts *v, const char *path)
+{
+    const sgt_checked *c = sgt_verdict_of(v, path);
+    return c && !sgt_checked_good(c) ? c : NULL;
+}
+
+#endif
