@@ -469,7 +469,7 @@ int main(int argc, char **argv)
                                  .progress = show_progress,
                                  .line = show_line};
     int code = o.self_check ? self_check(&program, cache, stop, o.json) : meet(&options);
-    if (code == SGT_EXIT_OK && !o.self_check == SGT_EXIT_OK) code = o.estimate ? estimate(&options) : run(&options);
+    if (!o.self_check && code == SGT_EXIT_OK) code = o.estimate ? estimate(&options) : run(&options);
     sgt_settings_free(&s);
     free(command);
     free(cache);

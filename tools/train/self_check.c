@@ -14,7 +14,7 @@ static void print_table(const sgt_cuda_device *d, const sgt_verdicts *v)
     printf("%s (sm_%d%d)\n", d->name, d->major, d->minor);
     for (size_t i = 0; i < v->count; i++) {
         const sgt_checked *c = &v->of[i];
-        printf("  %-32s  %-7s%s%s\n", c->path, c->verdict, *c->why ? "  " : "", c->why);
+        printf("  %-33s  %-7s%s%s\n", c->path, c->verdict, *c->why ? "  " : "", c->why);
     }
 }
 

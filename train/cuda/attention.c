@@ -5,6 +5,7 @@
 
 #include "cuda_backend.h"
 #include "dropout.h"
+#include "self_check.h"
 
 /* ---- which ---- */
 
@@ -25,49 +26,78 @@ static int open_cudnn(sgt_cuda_backend *c, sgt_error *err)
     return sgt_cudnn_attention_open(&c->cudnn, &o, err);
 }
 
-/* The path without T x T that serves, or why none does. */
-static int take_ours(sgt_cuda_backend *c, sgt_error *err)
+/* Why a path cannot be taken that the self-check has left out. */
+static const char *left_out(const sgt_cuda_backend *c, const char *path, sgt_error *why)
 {
-    char why[128];
-    int forced = c->o.attention == SGT_ATTENTION_OWN;
-    if (sgt_cuda_attention_serves(c->type, c->D)) {
-        c->path = SGT_PATH_OWN;
-        return SGT_OK;
-    }
-    if (c->type == SGT_F32) snprintf(why, sizeof why, "float32 has no place in its tensor cores");
-    else snprintf(why, sizeof why, "heads of %zu numbers, it takes multiples of 8 to 128", c->D);
-    if (forced) return refuse("own", why, err);
+    const sgt_checked *v = sgt_verdict_out(c->o.verdicts, path);
+    if (!v) return NULL;
+    sgt_fail(why, SGT_EUNSUPPORTED, "the self-check found it %s: %s (--no-self-check takes it all the same)",
+             v->verdict, v->why);
+    return why->text;
+}
+
+static const char *own_lacks(const sgt_cuda_backend *c, sgt_error *why)
+{
+    if (c->type == SGT_F32) return "float32 has no place in its tensor cores";
+    if (sgt_cuda_attention_serves(c->type, c->D)) return left_out(c, SGT_CHECK_OWN, why);
+    sgt_fail(why, SGT_EUNSUPPORTED, "heads of %zu numbers, it takes multiples of 8 to 128", c->D);
+    return why->text;
+}
+
+static const char *cudnn_lacks(sgt_cuda_backend *c, sgt_error *why)
+{
+    if (c->o.dropout > 0) return "its dropout is not ours: no --dropout with it";
+    if (c->o.documents) return "it does not know documents: no --document-mask with it";
+    return left_out(c, SGT_CHECK_CUDNN, why) || open_cudnn(c, why) < 0 ? why->text : NULL;
+}
+
+/* Without tensor cores, what serves: by tiles, or by whole matrices where the self-check has left that out. */
+static int take_slow(sgt_cuda_backend *c, const char *own, sgt_error *err)
+{
+    sgt_error tiled, naive;
     if (!sgt_cuda_attention_tiled_serves(c->D))
         return sgt_fail(err, SGT_EUNSUPPORTED,
                         "--attention auto: heads of %zu numbers are more than the tiles hold (--attention naive takes "
                         "any)", c->D);
     c->path = SGT_PATH_TILED;
-    sgt_say(&c->o.notice, "attention: by tiles without tensor cores (flash attention: %s)", why);
+    if (!left_out(c, SGT_CHECK_TILED, &tiled)) {
+        sgt_say(&c->o.notice, "attention: by tiles without tensor cores (flash attention: %s)", own);
+        return SGT_OK;
+    }
+    c->path = SGT_PATH_NAIVE;
+    if (left_out(c, SGT_CHECK_NAIVE, &naive)) return refuse("auto", naive.text, err);
+    sgt_say(&c->o.notice, "attention: by whole matrices (by tiles: %s)", tiled.text);
     return SGT_OK;
 }
 
+static int take_named(sgt_cuda_backend *c, sgt_error *err)
+{
+    sgt_error space;
+    const char *why = c->o.attention == SGT_ATTENTION_OWN     ? own_lacks(c, &space)
+                      : c->o.attention == SGT_ATTENTION_CUDNN ? cudnn_lacks(c, &space)
+                                                              : left_out(c, SGT_CHECK_NAIVE, &space);
+    c->path = c->o.attention == SGT_ATTENTION_OWN     ? SGT_PATH_OWN
+              : c->o.attention == SGT_ATTENTION_CUDNN ? SGT_PATH_CUDNN
+                                                      : SGT_PATH_NAIVE;
+    return why ? refuse(sgt_attention_words[c->o.attention], why, err) : SGT_OK;
+}
+
+/* Where both ours and cuDNN's could serve, sgt_cuda_time_attention measures; timing is no basis for the same bits again,
+ * so that --deterministic takes cuDNN's only by name, or where ours is out. */
 int sgt_cuda_choose_attention(sgt_cuda_backend *c, sgt_error *err)
 {
-    sgt_error why;
-    int rc;
+    sgt_error own_space, cudnn_space;
     c->scale = 1 / sqrtf((float)c->D);
-    if (c->o.attention == SGT_ATTENTION_NAIVE) {
-        c->path = SGT_PATH_NAIVE;
-        return SGT_OK;
-    }
-    if (c->o.attention == SGT_ATTENTION_CUDNN) {
-        if (c->o.dropout > 0) return refuse("cudnn", "its dropout is not ours: no --dropout with it", err);
-        if (c->o.documents) return refuse("cudnn", "it does not know documents: no --document-mask with it", err);
-        if ((rc = open_cudnn(c, &why)) < 0) return sgt_fail(err, rc, "--attention cudnn: %s", why.text);
-        c->path = SGT_PATH_CUDNN;
-        return SGT_OK;
-    }
-    if ((rc = take_ours(c, err)) < 0) return rc;
-    /* Where both could serve, sgt_cuda_time_attention measures; timing is no basis for the same bits again. */
-    if (c->o.attention == SGT_ATTENTION_AUTO && c->path == SGT_PATH_OWN && !(c->o.dropout > 0) && !c->o.documents &&
-        !c->o.deterministic && open_cudnn(c, &why) < 0)
-        c->cudnn = NULL;
-    return SGT_OK;
+    if (c->o.attention != SGT_ATTENTION_AUTO) return take_named(c, err);
+    const char *own = own_lacks(c, &own_space), *cudnn;
+    c->path = SGT_PATH_OWN;
+    if (own && !sgt_verdict_out(c->o.verdicts, SGT_CHECK_OWN)) return take_slow(c, own, err);
+    if (!own && (c->o.deterministic || c->o.dropout > 0 || c->o.documents)) return SGT_OK;
+    cudnn = cudnn_lacks(c, &cudnn_space);
+    if (!own && cudnn) sgt_say(&c->o.notice, "attention: ours (cuDNN's was not tried: %s)", cudnn);
+    if (!own) return SGT_OK;
+    c->path = SGT_PATH_CUDNN;
+    return cudnn ? take_slow(c, own, err) : SGT_OK;
 }
 
 static void one_layer(sgt_cuda_backend *c)

@@ -106,6 +106,7 @@ typedef struct sgt_cuda_backend {
     sgt_cuda_linear linear[SGT_CUDA_LINEARS];
     /* with GELU, its slope, or that and the bias gradient, in the product; NULL: by themselves */
     const sgt_cuda_gemm *fc_gelu, *dgelu, *dgelu_bias;
+    int bias_apart; /* a kernel adds biases, not the products */
     sgt_cuda_path path;
     sgt_cudnn_attention *cudnn;
     sgt_cuda_naive naive;

@@ -9,7 +9,7 @@ static void linear(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, size
 {
     const void *w = sgt_cuda_weight(c, l->at[weight]), *b = sgt_cuda_weight(c, l->at[weight + 1]);
     sgt_cuda_gemm_run(c->linear[which].forward, c->compute, y, x, w, (void *)b, NULL);
-    if (c->o.no_fuse) sgt_cuda_add_bias(c->compute, c->type, y, b, c->N, width);
+    if (c->bias_apart) sgt_cuda_add_bias(c->compute, c->type, y, b, c->N, width);
 }
 
 /* sum = x + dropout(y) and its LayerNorm, which the next product reads; sum and y NULL: the LayerNorm of x alone. */

@@ -1,5 +1,6 @@
 /* plan.c: every matrix product of a step, planned once; and whether GELU goes into the products beside it. */
 #include "cuda_backend.h"
+#include "self_check.h"
 
 static sgt_cuda_gemm_shape product(const sgt_cuda_backend *c, size_t m, size_t n, size_t k)
 {
@@ -23,7 +24,7 @@ static int plan(const sgt_cuda_gemm **p, sgt_cuda_backend *c, const sgt_cuda_gem
 static sgt_cuda_gemm_shape forward_shape(const sgt_cuda_backend *c, size_t in, size_t out)
 {
     sgt_cuda_gemm_shape s = product(c, c->N, out, in);
-    if (!c->o.no_fuse) s.epilogue = SGT_EPILOGUE_BIAS;
+    if (!c->bias_apart) s.epilogue = SGT_EPILOGUE_BIAS;
     return s;
 }
 
@@ -65,11 +66,13 @@ static int plan_head(sgt_cuda_backend *c, sgt_error *err)
 
 /* ---- GELU within the products ---- */
 
-static const sgt_cuda_gemm *plan_fused(sgt_cuda_backend *c, sgt_cuda_gemm_shape s, sgt_cuda_epilogue epilogue)
+static const sgt_cuda_gemm *plan_fused(sgt_cuda_backend *c, sgt_cuda_gemm_shape s, sgt_cuda_epilogue epilogue,
+                                       const char *path)
 {
     sgt_error why;
     const sgt_cuda_gemm *p;
     s.epilogue = epilogue;
+    if (sgt_verdict_out(c->o.verdicts, path)) return NULL;
     return plan(&p, c, &s, &why) < 0 ? NULL : p; /* the library need not have it */
 }
 
@@ -80,9 +83,10 @@ static void plan_gelu(sgt_cuda_backend *c)
     c->fc_gelu = c->dgelu = c->dgelu_bias = NULL;
     if (c->o.no_fuse || c->model.gelu != SGT_GELU_TANH) return;
     if (!c->o.recompute_at && c->o.recompute != SGT_RECOMPUTE_GELU)
-        c->fc_gelu = plan_fused(c, forward_shape(c, c->C, 4 * c->C), SGT_EPILOGUE_GELU);
-    c->dgelu = plan_fused(c, dx_shape(c, 4 * c->C, c->C), SGT_EPILOGUE_DGELU);
-    c->dgelu_bias = plan_fused(c, dx_shape(c, 4 * c->C, c->C), SGT_EPILOGUE_DGELU_BGRAD);
+        c->fc_gelu = plan_fused(c, forward_shape(c, c->C, 4 * c->C), SGT_EPILOGUE_GELU, SGT_CHECK_GELU);
+    c->dgelu = plan_fused(c, dx_shape(c, 4 * c->C, c->C), SGT_EPILOGUE_DGELU, SGT_CHECK_SLOPE);
+    c->dgelu_bias =
+        plan_fused(c, dx_shape(c, 4 * c->C, c->C), SGT_EPILOGUE_DGELU_BGRAD, SGT_CHECK_SLOPE_BIAS);
 }
 
 /* The step's own kernels over (N, 4C), wherever those arrays lie. */
@@ -176,6 +180,12 @@ static int plan_naive(sgt_cuda_backend *c, sgt_error *err)
 
 int sgt_cuda_plan_products(sgt_cuda_backend *c, sgt_error *err)
 {
+    const sgt_checked *out = sgt_verdict_out(c->o.verdicts, SGT_CHECK_PRODUCTS);
+    if (out)
+        return sgt_fail(err, SGT_EUNSUPPORTED,
+                        "cuBLASLt: the self-check found its products %s: %s (--no-self-check trains all the same)",
+                        out->verdict, out->why);
+    c->bias_apart = c->o.no_fuse || sgt_verdict_out(c->o.verdicts, SGT_CHECK_BIAS);
     int rc = plan_linear(c, SGT_CUDA_QKV, c->C, 3 * c->C, err);
     if (rc == SGT_OK) rc = plan_linear(c, SGT_CUDA_PROJ, c->C, c->C, err);
     if (rc == SGT_OK) rc = plan_linear(c, SGT_CUDA_FC, c->C, 4 * c->C, err);

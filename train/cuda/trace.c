@@ -6,6 +6,7 @@
 
 #include "cuda_backend.h"
 #include "log/trace.h"
+#include "self_check.h"
 
 _Static_assert(SGT_TRACE_ARGS == SGT_CUPTI_ARGS, "a span's arguments fit in an event's");
 
@@ -51,7 +52,7 @@ static int end(void *ctx, sgt_error *err)
 
 int sgt_cuda_trace_open(sgt_cuda_backend *c, sgt_error *err)
 {
-    if (!c->o.trace) return SGT_OK;
+    if (!c->o.trace || sgt_verdict_out(c->o.verdicts, SGT_CHECK_CUPTI)) return SGT_OK; /* the host's part alone */
     int rc = sgt_cupti_open(&c->cupti, err);
     if (rc == SGT_OK) sgt_trace_watch(c->o.trace, &(sgt_trace_watcher){begin, end, c});
     return rc;

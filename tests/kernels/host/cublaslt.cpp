@@ -474,7 +474,13 @@ sgt_lt_status matmul(sgt_lt_handle handle, sgt_lt_desc desc, const void *alpha, 
     if (lt.broken >> job.algo & 1) return SGT_LT_NOT_SUPPORTED;
     lt.matmuls++;
     lt.last = job.algo;
-    enqueue(stream, [job] { run(job); }, "cublasLtMatmul");
+    const uint32_t e = desc->epilogue;
+    enqueue(stream, [job] { run(job); },
+            e == SGT_LT_EPILOGUE_BIAS            ? "product_bias"
+            : e == SGT_LT_EPILOGUE_GELU_AUX_BIAS ? "product_gelu"
+            : e == SGT_LT_EPILOGUE_DGELU         ? "product_slope"
+            : e == SGT_LT_EPILOGUE_DGELU_BGRAD   ? "product_slope_sums"
+                                                 : "product_plain");
     return SGT_LT_SUCCESS;
 }
 

@@ -47,7 +47,7 @@ int execute(sgt_cudnn_handle handle, sgt_cudnn_desc plan, sgt_cudnn_desc pack)
         if (!cudnnBackendExecute(handle, plan, pack)) return;
         cudnnGetLastErrorString(why, sizeof why);
         fail("cuDNN: %s", why);
-    }, "cudnnBackendExecute");
+    }, "cudnn");
     return 0;
 }
 

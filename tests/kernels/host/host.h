@@ -63,11 +63,9 @@ struct Counts {
 };
 extern Counts counts;
 
-/* What becomes of work that is put on a stream under a name, where a test plans failures (runtime.cpp): it runs, is
- * refused, or fails when its turn comes. NULL: all of it runs. */
-enum Fate { RUNS, REFUSED, FAILS };
-extern Fate (*fate)(const char *name);
-extern std::function<void()> failing_work; /* done in the place of work that fails */
+/* Faults that a test plants (fault.cpp), as CUDA's errors: the last launch's, until it is told; the device's, for good. */
+extern int refused_launch, failed_device;
+
 /* Puts work on a stream; what it needs it holds by value. On stream NULL it is done before this returns. While the
  * stream captures, it goes to the graph and is done each time that runs. */
 void enqueue(cudaStream_t s, std::function<void()> work, const char *name = "library"); /* what profiles show */

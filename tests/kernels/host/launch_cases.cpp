@@ -1,5 +1,5 @@
 /* launch_cases.cpp: what a failed launch is called, and that the first of several is told. The stand-in's failures are
- * planned by SGT_HOST_DEVICE (runtime.cpp). */
+ * planned by SGT_HOST_FAULT (fault.cpp). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,7 +27,7 @@ struct Planned {
 
     explicit Planned(const char *words)
     {
-        setenv("SGT_HOST_DEVICE", words, 1);
+        setenv("SGT_HOST_FAULT", words, 1);
         sgt_cuda_device_open(&d, 0, nullptr);
         sgt_cuda_stream_new(&s, nullptr);
         sgt_cuda_malloc((void **)&x, 64, nullptr);
@@ -37,7 +37,7 @@ struct Planned {
         sgt_cuda_sync_kernels(0);
         sgt_cuda_stream_free(s);
         sgt_cuda_free(x);
-        unsetenv("SGT_HOST_DEVICE");
+        unsetenv("SGT_HOST_FAULT");
         sgt_cuda_device_open(&d, 0, nullptr);
         sgt_cuda_check(nullptr);
     }
@@ -53,7 +53,7 @@ static void told(check *t, const char *want)
 
 CUDA_CASE(launch_refused)
 {
-    Planned p("refuse=typed_kernel");
+    Planned p("typed_kernel:refuse");
     DEV_LAUNCH(first_kernel, dim3(2), dim3(32), 0, p.s, p.x);
     if (sgt_cuda_check(nullptr) < 0) check_fail(t, "a launch that nothing was planned for");
     check_at(t, "one, two and three dimensions; the first of several; once");
@@ -70,7 +70,7 @@ CUDA_CASE(launch_refused)
 CUDA_CASE(launch_failed_on_the_device)
 {
     {
-        Planned p("crash=first_kernel");
+        Planned p("first_kernel:error");
         DEV_LAUNCH(first_kernel, dim3(1), dim3(32), 0, p.s, p.x);
         if (sgt_cuda_check(nullptr) < 0) check_fail(t, "known before anybody waited");
         host::finish(p.s);
@@ -79,7 +79,7 @@ CUDA_CASE(launch_failed_on_the_device)
         told(t, "typed_kernel (grid 1, block 32, 0 bytes of shared memory), or work before it: an illegal memory "
                 "access was encountered (CUDA error 700; --sync-kernels finds which)");
     }
-    Planned p("crash=first_kernel");
+    Planned p("first_kernel:error");
     check_at(t, "waited for, it is");
     sgt_cuda_sync_kernels(1);
     sgt_cuda_zero(p.s, p.x, 64);

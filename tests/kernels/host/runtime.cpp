@@ -1,7 +1,6 @@
 /* runtime.cpp: cuda/runtime.h on a CPU: streams.h and memory.h behind its names. What the device says of itself comes
  * from the environment, SGT_HOST_DEVICE, as words: nodriver, none (no device), driver=12040, arch=61, memory=64M,
- * schedule=N (host::options.seed); refuse=NAME and crash=NAME, launches that fail: of the kernel that DEV_LAUNCH calls
- * so, or of a library's call ("cublasLtMatmul"), as they are launched or as their turn comes. */
+ * schedule=N (host::options.seed). */
 #include "cuda/failure.h"
 
 #include <stdio.h>
@@ -23,11 +22,6 @@ static struct {
 } described = {false, 1, CUDA, 90, (uint64_t)1 << 30};
 
 static sgt_cuda_counts so_far;
-static struct {
-    std::string refuse, crash; /* names */
-    int refused, crashed;      /* as CUDA's errors: the last launch's, until it is told; a device's, for good */
-} planned;
-
 /* ---- the device ---- */
 
 static bool number(const char *word, const char *name, uint64_t *n)
@@ -40,30 +34,11 @@ static bool number(const char *word, const char *name, uint64_t *n)
     return end != word + length && !*end;
 }
 
-static bool named(const std::string &name, const char *launch)
-{
-    launch += strspn(launch, "(");
-    return !name.empty() && name == std::string(launch, strcspn(launch, "<)"));
-}
-
-static host::Fate fate_of(const char *launch)
-{
-    if (named(planned.refuse, launch)) planned.refused = 1;
-    return named(planned.refuse, launch) ? host::REFUSED : named(planned.crash, launch) ? host::FAILS : host::RUNS;
-}
-
-static void plan_failure(std::string *name, const char *given)
-{
-    *name = given;
-    host::fate = fate_of;
-    host::failing_work = [] { planned.crashed = 700; };
-}
-
 static int describe(sgt_error *err)
 {
     const char *text = getenv("SGT_HOST_DEVICE");
     std::string words = text ? text : "";
-    planned.refuse.clear(), planned.crash.clear();
+    if (!getenv("SGT_HOST_FAULT")) host::refused_launch = host::failed_device = 0;
     for (char *save, *word = strtok_r(&words[0], " ", &save); word; word = strtok_r(nullptr, " ", &save)) {
         uint64_t n;
         if (strcmp(word, "nodriver") == 0) described.no_driver = true;
@@ -72,11 +47,8 @@ static int describe(sgt_error *err)
         else if (number(word, "arch=", &n)) described.arch = (int)n;
         else if (number(word, "memory=", &n)) described.memory = n;
         else if (number(word, "schedule=", &n)) host::schedule((unsigned)n);
-        else if (strncmp(word, "refuse=", 7) == 0) plan_failure(&planned.refuse, word + 7);
-        else if (strncmp(word, "crash=", 6) == 0) plan_failure(&planned.crash, word + 6);
         else return sgt_fail(err, SGT_EUSAGE, "SGT_HOST_DEVICE: %s", word);
     }
-    if (planned.refuse.empty() && planned.crash.empty()) planned.refused = planned.crashed = 0;
     return SGT_OK;
 }
 
@@ -233,7 +205,7 @@ int sgt_cuda_elapsed_ms(float *ms, sgt_cuda_event from, sgt_cuda_event to, sgt_e
 int sgt_cuda_device_error(sgt_cuda_stream s, int wait, const char **why)
 {
     if (wait && s && !host::capturing()) host::finish(s);
-    int code = planned.refused ? planned.refused : planned.crashed;
+    int code = host::refused_launch ? host::refused_launch : host::failed_device;
     *why = code == 700 ? "an illegal memory access was encountered" : "invalid argument";
     return code;
 }
@@ -243,7 +215,7 @@ static void note_device()
     const char *why;
     int code = sgt_cuda_device_error(nullptr, 0, &why);
     if (code == 700) sgt_cuda_note("the device: %s (CUDA error %d; --sync-kernels names the launch)", why, code);
-    planned.refused = 0;
+    host::refused_launch = 0;
 }
 
 int sgt_cuda_check(sgt_error *err)

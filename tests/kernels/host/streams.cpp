@@ -170,15 +170,10 @@ static void put(cudaStream_t s, Item item)
     s->queue.push_back(std::move(item));
 }
 
-Fate (*fate)(const char *name);
-Work failing_work;
-
 void enqueue(cudaStream_t s, Work work, const char *name)
 {
-    Fate planned = fate ? fate(name) : RUNS;
-    if (planned == REFUSED) return;
-    if (planned == FAILS) work = failing_work;
-    work = watched(s, s && s->capture, std::move(work), name);
+    if (refused(name)) return;
+    work = watched(s, s && s->capture, faulty(std::move(work), name), name);
     if (!s) {
         no_capture("work on the default stream");
         if (queued()) fail("work on the default stream, which does not wait for the work of other streams");

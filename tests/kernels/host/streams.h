@@ -44,6 +44,10 @@ std::function<void()> watched(cudaStream_t s, bool captured, std::function<void(
 uint32_t watched_graph();         /* a graph is put on a stream: the number of that call */
 void watched_node(uint32_t call); /* what is done next is a node of that one */
 
+/* As SGT_HOST_FAULT has it (fault.cpp): whether a launch is refused, and what is done in the place of work. */
+bool refused(const char *name);
+std::function<void()> faulty(std::function<void()> work, const char *name);
+
 bool capturing(); /* any stream */
 void schedule(unsigned seed); /* options.seed, and the lots of streams anew */
 void abandon();   /* forgets all that is queued and captured, after a failure that was caught */

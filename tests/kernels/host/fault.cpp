@@ -1,0 +1,72 @@
+/* fault.cpp: faults that a test plants in the host run, by SGT_HOST_FAULT: words NAME:HOW, with spaces between. NAME is
+ * a pattern of what is put on a stream: a kernel ("norm_kernel", whatever its types), "product_gelu" and the like,
+ * "cudnn", "all_reduce", "cupti", "copy". HOW: it does nothing (wrong), ends the process (crash), never ends (hang), is
+ * an error of the device's from then on (error), or its launch is refused (refuse). A hang tells whoever listens to a
+ * self-check (train/paths.c) that a second is enough: its usual patience here is minutes. */
+#include <fnmatch.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "host/streams.h"
+
+namespace host {
+
+enum { INVALID_VALUE = 1, ILLEGAL_ADDRESS = 700 }; /* CUDA's */
+int refused_launch, failed_device;
+
+enum Fault { NONE, WRONG, CRASH, HANG, ERROR, REFUSE };
+
+/* A launch is named as DEV_LAUNCH has it: "norm_kernel", "(norm_kernel<T, 4>)". */
+static Fault fault_of(const char *launch)
+{
+    static const char *const hows[] = {"", ":wrong", ":crash", ":hang", ":error", ":refuse"};
+    const char *text = getenv("SGT_HOST_FAULT");
+    if (!text) return NONE;
+    launch += strspn(launch, "(");
+    std::string name(launch, strcspn(launch, "<)")), words = text;
+    for (char *save, *word = strtok_r(&words[0], " ", &save); word; word = strtok_r(nullptr, " ", &save)) {
+        char *colon = strrchr(word, ':');
+        if (!colon || fnmatch(std::string(word, colon).c_str(), name.c_str(), 0)) continue;
+        for (int how = WRONG; how <= REFUSE; how++)
+            if (strcmp(colon, hows[how]) == 0) return (Fault)how;
+    }
+    return NONE;
+}
+
+bool refused(const char *name)
+{
+    if (fault_of(name) != REFUSE) return false;
+    refused_launch = INVALID_VALUE;
+    return true;
+}
+
+static void crash()
+{
+    signal(SIGSEGV, SIG_DFL);
+    raise(SIGSEGV);
+}
+
+static void hang()
+{
+    printf("\nsgt-check limit 1\n");
+    fflush(stdout);
+    for (;;) pause();
+}
+
+std::function<void()> faulty(std::function<void()> work, const char *name)
+{
+    switch (fault_of(name)) {
+    case WRONG: return [] {};
+    case CRASH: return crash;
+    case HANG: return hang;
+    case ERROR: return [] { failed_device = ILLEGAL_ADDRESS; };
+    default: return work;
+    }
+}
+
+} /* namespace host */
