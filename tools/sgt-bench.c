@@ -3,6 +3,7 @@
 #include "tools/bench/bench.h"
 #include "tools/cli/options.h"
 #include "tools/cli/spin.h"
+#include "tools/cli/wheels.h"
 
 static const sgt_option none[] = {{0}};
 
@@ -30,6 +31,7 @@ static const sgt_program program = {
 int main(int argc, char **argv)
 {
     sgt_spin_little(argv);
+    sgt_search_wheels();
     sgt_loader_guard_sigbus(NULL); /* where it cannot be had, a shard that is cut short ends the program */
     return sgt_run_command(&program, argc, argv);
 }

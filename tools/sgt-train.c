@@ -15,6 +15,7 @@
 #include "tools/cli/spin.h"
 #include "tools/cli/talk.h"
 #include "tools/cli/text.h"
+#include "tools/cli/wheels.h"
 #include "tools/cli/wrap.h"
 #include "tools/train/finetune.h"
 #include "tools/train/self_check.h"
@@ -381,6 +382,7 @@ static void take_options(int argc, char **argv)
     if (o.verbose && o.quiet) sgt_usage(&program, "--verbose: not together with --quiet");
     if (o.resume && o.resume_or_start)
         sgt_usage(&program, "--resume: not together with --resume-or-start, which starts where there is no checkpoint");
+    if (o.self_check && strcmp(s.device, "cpu") == 0) sgt_usage(&program, "--self-check: needs --device cuda");
     if (o.self_check && o.no_self_check) sgt_usage(&program, "--self-check: not together with --no-self-check");
     if (o.resume_or_start && o.force) sgt_usage(&program, "--resume-or-start: not together with --force");
     if (o.lr) {
@@ -442,6 +444,7 @@ static int meet(sgt_train_options *options)
 
 int main(int argc, char **argv)
 {
+    sgt_search_wheels();
     if (argc == 3 && strcmp(argv[1], SGT_PATHS_CHILD) == 0) return sgt_paths_child(argv[2]);
     sgt_spin_little(argv);
     sgt_end_without_memory(program.name);

@@ -51,6 +51,7 @@ int sgt_device_open(const sgt_cuda_library **lib, sgt_error *err)
     if (rc == SGT_OK) {
         *lib = dlsym(handle, SGT_CUDA_LIBRARY_SYMBOL);
         rc = check(*lib, path, err); /* not let go where it does not fit: what it started may still run */
+        if (rc == SGT_OK) (*lib)->search(sgt_library_searched());
     }
     free(path);
     return rc;

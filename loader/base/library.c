@@ -6,6 +6,18 @@
 #include <stdio.h>
 #include <string.h>
 
+static const char *folders; /* set once, before anything is loaded */
+
+void sgt_library_search(const char *list)
+{
+    folders = list;
+}
+
+const char *sgt_library_searched(void)
+{
+    return folders;
+}
+
 enum { TRIES = 3, INTERRUPTED_TRIES = 100 };
 
 void *sgt_library_open(const char *name, int flags, char *why, size_t n)
@@ -27,24 +39,6 @@ static int absent(const char *name, const char *why)
     return strncmp(why, name, n) == 0 && why[n] == ':' && strstr(why, "No such file");
 }
 
-/* The first that can be loaded, and its name; else `why`, printable: what is wrong with the first that is there, or
- * that none is. */
-static void *open_first(sgt_library *l, const char **name, char *why, size_t n)
-{
-    char text[384];
-    l->broken = 0;
-    snprintf(why, n, "%s is not on this machine", l->names[0]);
-    for (size_t i = 0; (*name = l->names[i]); i++) {
-        void *library = sgt_library_open(*name, RTLD_NOW | RTLD_LOCAL, text, sizeof text);
-        if (library) return library;
-        if (!l->broken && !absent(*name, text)) {
-            snprintf(why, n, "%s", text);
-            l->broken = 1;
-        }
-    }
-    return NULL;
-}
-
 /* The name of the first function that is missing, or NULL. */
 static const char *look_up(const sgt_library *l, void *library)
 {
@@ -62,19 +56,55 @@ static int fail_with(const sgt_library *l, const char *text, const char *advice,
     return sgt_fail(err, SGT_EUNSUPPORTED, "%s: %s (%s)", l->what, text, advice);
 }
 
-static int load(sgt_library *l, sgt_error *err)
+/* How well a candidate did, from the least that is worth telling. */
+enum { ABSENT, BROKEN, UNFIT, FITS };
+
+/* One file, or one name for the system to find. */
+static int try_one(sgt_library *l, const char *name, sgt_error *err)
 {
     char why[384];
-    const char *name, *missing;
-    void *library = open_first(l, &name, why, sizeof why);
-    if (!library) return fail_with(l, why, l->install, err);
+    const char *missing;
+    void *library = sgt_library_open(name, RTLD_NOW | RTLD_LOCAL, why, sizeof why);
+    if (!library) {
+        fail_with(l, why, l->install, err);
+        return absent(name, why) ? ABSENT : BROKEN;
+    }
     int rc = SGT_OK;
     if ((missing = look_up(l, library))) {
         snprintf(why, sizeof why, "%s has no function %s", name, missing);
         rc = fail_with(l, why, l->version, err);
     } else if (l->ready) rc = l->ready(library, err);
     if (rc < 0) dlclose(library);
-    return rc;
+    return rc < 0 ? UNFIT : FITS;
+}
+
+/* The next folder of a list with colons between, and a name in it; moves *at behind it. 0: there is none that fits. */
+static int in_next(char *path, size_t n, const char **at, const char *name)
+{
+    size_t folder = strcspn(*at, ":");
+    int length = folder ? snprintf(path, n, "%.*s/%s", (int)folder, *at, name) : 0;
+    *at += folder + ((*at)[folder] == ':');
+    return length > 0 && (size_t)length < n;
+}
+
+/* Every name as the system finds it, then in the folders; of those that fail the first is told that was there, and of
+ * these one that could be loaded. */
+static int load(sgt_library *l, sgt_error *err)
+{
+    char path[4096];
+    sgt_error why, first;
+    int best = ABSENT, now = ABSENT;
+    snprintf(path, sizeof path, "%s is not on this machine", l->names[0]);
+    fail_with(l, path, l->install, &first);
+    for (const char *const *name = l->names; *name && now != FITS; name++)
+        if ((now = try_one(l, *name, &why)) > best) best = now, first = why;
+    for (const char *const *name = l->names; *name && now != FITS; name++)
+        for (const char *at = strchr(*name, '/') ? NULL : folders; at && *at && now != FITS;)
+            if (in_next(path, sizeof path, &at, *name) && (now = try_one(l, path, &why)) > best)
+                best = now, first = why;
+    l->broken = best == BROKEN;
+    if (now != FITS && err) *err = first;
+    return now == FITS ? SGT_OK : first.code;
 }
 
 int sgt_library_load(sgt_library *l, sgt_error *err)

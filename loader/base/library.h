@@ -33,6 +33,11 @@ typedef struct sgt_library {
     int broken; /* of a load that failed: one of the names is on this machine, but cannot be loaded */
 } sgt_library;
 
+/* Folders, with colons between, where names without a folder are looked for once the system has none that fits: as a
+ * program starts, before other threads. The text stays the caller's and is not freed; NULL: none. */
+void sgt_library_search(const char *folders);
+const char *sgt_library_searched(void);
+
 /* dlopen(name, flags), which is tried again when it fails: a signal may interrupt it anywhere, and it may then say that
  * there is no such file. NULL: `why` (n bytes) says what was wrong the last time, printable. */
 void *sgt_library_open(const char *name, int flags, char *why, size_t n);

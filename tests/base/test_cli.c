@@ -1,11 +1,15 @@
 /* tools/cli: numbers as people write them, and as they read them. */
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/file.h"
 #include "tools/cli/near.h"
 #include "tools/cli/options.h"
 #include "tools/cli/talk.h"
+#include "tools/cli/wheels.h"
 #include "tools/cli/wrap.h"
 
 Test(numbers, counts_are_parsed_to_the_last_character)
@@ -198,4 +202,44 @@ Test(near, a_word_with_slips_or_a_part_of_one)
                  {"batch-size-batch-size-batch-size-batch-size-batch-size", ""}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         cr_assert_str_eq(hint(cases[i].word), cases[i].says, "%s: %s", cases[i].word, hint(cases[i].word));
+}
+
+/* ---- NVIDIA's libraries in Python's packages ---- */
+
+static void make_package(const char *root, const char *below)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s%s", root, below);
+    cr_assert_eq(sgt_make_folders(path, NULL), SGT_OK);
+}
+
+Test(wheels, folders_of_environments_and_of_the_python_in_path)
+{
+    char root[] = "/tmp/sgt-wheels.XXXXXX", path[300], want[900];
+    cr_assert(mkdtemp(root) != NULL);
+    make_package(root, "/venv/lib/python3.12/site-packages/nvidia/cudnn/lib");
+    make_package(root, "/venv/lib/python3.12/site-packages/nvidia/cu13/lib");
+    make_package(root, "/venv/lib/python3.12/site-packages/nvidia/nothing/include");
+    make_package(root, "/own/lib/python3.9/site-packages/nvidia/nccl/lib");
+    make_package(root, "/own/bin");
+    make_package(root, "/home/.local/lib/python3.11/site-packages/nvidia/cudnn/lib");
+    snprintf(path, sizeof path, "%s/own/bin/python3", root);
+    cr_assert_eq(symlink("/bin/sh", path), 0);
+    snprintf(path, sizeof path, "%s/nowhere:%s/own/bin", root, root);
+    setenv("PATH", path, 1);
+    snprintf(path, sizeof path, "%s/venv", root);
+    setenv("VIRTUAL_ENV", path, 1);
+    setenv("CONDA_PREFIX", path, 1); /* the same again: once */
+    snprintf(path, sizeof path, "%s/home", root);
+    setenv("HOME", path, 1);
+    char *list = sgt_wheel_folders();
+    snprintf(want, sizeof want,
+             "%s/venv/lib/python3.12/site-packages/nvidia/cu13/lib:%s/venv/lib/python3.12/site-packages/nvidia/cudnn/lib:"
+             "%s/own/lib/python3.9/site-packages/nvidia/nccl/lib:"
+             "%s/home/.local/lib/python3.11/site-packages/nvidia/cudnn/lib",
+             root, root, root, root);
+    cr_assert(list != NULL);
+    cr_expect_eq(strncmp(list, want, strlen(want)), 0, "%s", list); /* behind it what this machine has for all */
+    free(list);
+    sgt_remove_tree(root, NULL);
 }

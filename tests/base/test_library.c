@@ -1,5 +1,6 @@
 /* Libraries that are looked for at run time, on one that every machine has. */
 #include <criterion/criterion.h>
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +28,13 @@ static sgt_library library(void)
 {
     return (sgt_library){.what = "cosines", .names = names, .symbols = symbols, .install = "get one",
                          .version = "is it new?", .ready = ready, .lock = PTHREAD_MUTEX_INITIALIZER};
+}
+
+static const char *where_libm_is(void)
+{
+    static Dl_info at;
+    void *found = dlsym(dlopen("libm.so.6", RTLD_NOW), "cos");
+    return found && dladdr(found, &at) ? at.dli_fname : "";
 }
 
 Test(library, the_first_that_is_there_is_taken_once)
@@ -105,4 +113,45 @@ Test(library, the_next_call_tries_again)
     refuses = 0;
     cr_assert_eq(sgt_library_load(&l, &err), SGT_OK);
     cr_expect_eq(made_ready, 2);
+}
+
+/* A folder beside the system's, in which the name of a library stands for libm. */
+Test(library, folders_come_after_the_system)
+{
+    sgt_error err;
+    char folder[] = "/tmp/sgt-library.XXXXXX", path[64], list[128];
+    const char *const only_there[] = {"/nowhere/libno.so", "libno-such-thing.so.9", NULL};
+    sgt_library l = library();
+    l.names = only_there;
+    cr_assert(mkdtemp(folder) != NULL);
+    snprintf(path, sizeof path, "%s/libno-such-thing.so.9", folder);
+    snprintf(list, sizeof list, "/nowhere:%s:", folder);
+    cr_assert_eq(symlink(where_libm_is(), path), 0);
+    sgt_library_search("/nowhere:");
+    cr_assert_eq(sgt_library_load(&l, &err), SGT_EUNSUPPORTED);
+    cr_expect_str_eq(err.text, "cosines: /nowhere/libno.so is not on this machine (get one)");
+    sgt_library_search(list);
+    cr_assert_eq(sgt_library_load(&l, &err), SGT_OK, "%s", err.text);
+    cr_expect_eq(cosine(0), 1);
+    cr_expect_str_eq(sgt_library_searched(), list);
+    sgt_library_search(NULL);
+    unlink(path);
+    rmdir(folder);
+}
+
+/* One that the system has and that does not do is no reason not to look further: an old cuDNN beside a wheel's. */
+Test(library, one_that_does_not_fit_is_passed_over)
+{
+    sgt_error err;
+    const char *const twice[] = {"libc.so.6", "libm.so.6", NULL};
+    sgt_library l = library();
+    l.names = twice;
+    cr_assert_eq(sgt_library_load(&l, &err), SGT_OK, "%s", err.text);
+    cr_expect_eq(made_ready, 1);
+    l = library();
+    refuses = 1;
+    l.names = twice;
+    cr_assert_eq(sgt_library_load(&l, NULL), SGT_EUNSUPPORTED);
+    cr_assert_eq(sgt_library_load(&l, &err), SGT_EUNSUPPORTED);
+    cr_expect_str_eq(err.text, "cosines: libc.so.6 has no function cos (is it new?)");
 }

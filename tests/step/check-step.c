@@ -14,6 +14,7 @@
 
 #include "cases.h"
 #include "device.h"
+#include "tools/cli/wheels.h"
 
 static const sgt_cuda_library *library;
 static const char *const precisions[] = {"fp32", "tf32", "bf16", "fp16"};
@@ -168,6 +169,7 @@ static int skip(const char *why)
 static int take_cuda(sgt_error *err)
 {
     sgt_cuda_device d;
+    sgt_search_wheels();
     int rc = sgt_device_open(&library, err);
     return rc < 0 ? rc : library->usable(&d, err);
 }

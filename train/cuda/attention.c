@@ -48,7 +48,10 @@ static const char *cudnn_lacks(sgt_cuda_backend *c, sgt_error *why)
 {
     if (c->o.dropout > 0) return "its dropout is not ours: no --dropout with it";
     if (c->o.documents) return "it does not know documents: no --document-mask with it";
-    return left_out(c, SGT_CHECK_CUDNN, why) || open_cudnn(c, why) < 0 ? why->text : NULL;
+    if (left_out(c, SGT_CHECK_CUDNN, why)) return why->text;
+    if (open_cudnn(c, why) == SGT_OK) return NULL;
+    c->cudnn = NULL;
+    return why->text;
 }
 
 /* Without tensor cores, what serves: by tiles, or by whole matrices where the self-check has left that out. */

@@ -1,6 +1,7 @@
 /* cuda_library.c: the one symbol of libsgt-cuda.so. */
 #include "cuda_library.h"
 
+#include "base/library.h"
 #include "base/version.h"
 #include "cuda/gemm.h"
 #include "cuda_backend.h"
@@ -27,6 +28,7 @@ const sgt_cuda_library sgt_cuda = {.interface = SGT_CUDA_INTERFACE,
                                    .options = sizeof(sgt_backend_options),
                                    .version = SGT_VERSION,
                                    .usable = usable,
+                                   .search = sgt_library_search,
                                    .open = sgt_cuda_backend_open,
                                    .estimate = sgt_cuda_backend_estimate,
                                    .count = sgt_cuda_count,

@@ -27,6 +27,9 @@ typedef struct sgt_cuda_library {
     /* Whether device 0 can be used, and what it is: SGT_EUNSUPPORTED, with the lines of sgt_cuda_device_open. */
     int (*usable)(sgt_cuda_device *d, sgt_error *err);
 
+    /* Where NVIDIA's libraries are looked for beside the system's places: sgt_library_search. */
+    void (*search)(const char *folders);
+
     int (*open)(sgt_backend **out, const sgt_backend_options *o, sgt_error *err);
 
     /* What open would hold, by kind and in all, without a device. */

@@ -479,7 +479,7 @@ sgt_lt_status matmul(sgt_lt_handle handle, sgt_lt_desc desc, const void *alpha, 
             e == SGT_LT_EPILOGUE_BIAS            ? "product_bias"
             : e == SGT_LT_EPILOGUE_GELU_AUX_BIAS ? "product_gelu"
             : e == SGT_LT_EPILOGUE_DGELU         ? "product_slope"
-            : e == SGT_LT_EPILOGUE_DGELU_BGRAD   ? "product_slope_sums"
+            : e == SGT_LT_EPILOGUE_DGELU_BGRAD   ? "product_sums"
                                                  : "product_plain");
     return SGT_LT_SUCCESS;
 }

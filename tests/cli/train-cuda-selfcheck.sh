@@ -1,0 +1,151 @@
+# sgt-train's self-check of CUDA's paths, with the host in the GPU's place (build/host): what --self-check prints; and,
+# with a fault planted in each path (SGT_HOST_FAULT, tests/kernels/host/fault.cpp), that training leaves it out, says
+# so, and comes to its end.
+# In make check-all only: it trains on the host in place of a GPU.
+. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/train.inc"
+cuda_on_the_host
+data d
+XDG_CACHE_HOME=$PWD/cache
+SGT_HOST_CUDNN=1
+export XDG_CACHE_HOME SGT_HOST_CUDNN
+verdicts=cache/sgt/self-check.json
+
+# ---- alone ----
+row() { stdout_matches "^  $1 +$2($|  )"; }
+run 0 sgt-train --self-check --device cuda
+stderr_is ''
+stdout_has 'the host (sm_90)'
+stdout_lines 12
+for path in products 'products with bias' 'products with GELU' "products with GELU's slope" \
+    'products with slope and bias sums' 'attention naive' 'attention own' 'attention tiled' 'attention cudnn' NCCL \
+    CUPTI; do
+    row "$path" ok
+done
+exists $verdicts
+run 0 env SGT_HOST_CUDNN= sgt-train --self-check --json
+stderr_is ''
+check 'JSON' grep -q '^{"device": "the host", "paths": \[{"path": "products", "verdict": "ok", "why": ""},' .stdout
+stdout_has '{"path": "NCCL", "verdict": "ok", "why": ""}'
+run 0 env -u SGT_HOST_CUDNN sgt-train --self-check
+row 'attention cudnn' absent
+stdout_has 'cuDNN: libcudnn.so.9 is not on this machine'
+run 1 env SGT_HOST_DEVICE=none sgt-train --self-check
+stderr_is 'sgt-train: --self-check: no CUDA device'
+stdout_is ''
+run_usage '--self-check: not together with --no-self-check' sgt-train --self-check --no-self-check
+run_usage '--self-check: needs --device cuda' sgt-train --self-check --device cpu
+
+# ---- every path, each fault: its row says it; what is kept is not read ----
+for how in wrong:wrong crash:crashed hang:hung error:failed; do
+    faults= last=cupti
+    [ $how != error:failed ] || last=all_gather # CUPTI itself says what it could not do
+    for name in product_bias product_gelu product_slope product_sums causal_softmax_kernel attention_kernel \
+        tiled_kernel cudnn all_gather $last; do
+        faults="$faults $name:${how%:*}"
+    done
+    run 1 env "SGT_HOST_FAULT=$faults" sgt-train --self-check
+    row products ok
+    paths=10
+    [ $last = cupti ] || paths=9
+    [ "$(grep -c "  ${how#*:}  " .stdout)" -eq $paths ] || fail "not $paths paths that are ${how#*:}"
+    stderr_is "sgt-train: self-check: $paths of 11 paths are out"
+done
+row 'attention own' 'failed   a planted fault: error 719$'
+
+# one alone leaves the others as they are; the backward pass is looked at too
+alone() { # FAULT PATH VERDICT
+    run 1 env "SGT_HOST_FAULT=$1" sgt-train --self-check
+    row "$2" "$3"
+    [ "$(grep -c ' ok *$' .stdout)" -eq 10 ] || fail 'others are out, too'
+    stderr_is 'sgt-train: self-check: 1 of 11 paths is out'
+}
+alone keys_kernel:wrong 'attention own' 'wrong   dk in bf16 is off by 1 of its size, at most 0.023 may be'
+alone queries_kernel:crash 'attention own' 'crashed  signal 11, Segmentation fault'
+alone tiled_backward_kernel:hang 'attention tiled' 'hung     it did not end within its limit'
+run 1 env SGT_HOST_FAULT=product_plain:crash sgt-train --self-check # which all attentions but one need, too
+row products crashed
+row 'attention naive' crashed
+
+# ---- training: the path that is out is not taken, and the run ends well ----
+cuda="--data d --device cuda --seq-len 16 --batch-size 2 --steps 1 --eval-every 0 --model 1x16x2"
+trains() { # FAULT PATH VERDICT KERNELS OPTION...: the line, and which attention ran
+    fault=$1 path=$2 word=$3 kernels=$4
+    shift 4
+    rm -rf cache
+    run 0 env SGT_HOST_FAULT="$fault" sgt-train $cuda --run r --force --verbose "$@"
+    stderr_matches "^sgt-train: self-check: $path is left out: $word \\("
+    [ "$(grep -c 'self-check' .stderr)" -eq 1 ] || fail 'not one line'
+    stderr_has "sm_90, $kernels kernels, "
+    # the verdict is in the cache now: nothing is tried again, which would take the planted path
+    run 0 env SGT_HOST_FAULT="$fault" sgt-train $cuda --run r --force --quiet "$@"
+    stderr_matches "^sgt-train: self-check: $path is left out: $word \\("
+    stderr_lines 1
+}
+trains attention_kernel:wrong 'attention own' wrong "cuDNN's attention"
+trains attention_kernel:crash 'attention own' crashed "cuDNN's attention" --deterministic
+trains attention_kernel:hang 'attention own' hung 'tiled attention' --document-mask
+trains cudnn:crash 'attention cudnn' crashed 'our attention'
+trains product_bias:crash 'products with bias' crashed 'our attention' --document-mask
+trains product_gelu:hang 'products with GELU' hung 'our attention' --document-mask
+trains product_slope:crash "products with GELU's slope" crashed 'our attention' --document-mask
+trains product_sums:crash 'products with slope and bias sums' crashed 'our attention' --document-mask
+
+# what float32 takes: by tiles, else by whole matrices; and when nothing is left
+trains tiled_kernel:crash 'attention tiled' crashed 'naive attention' --precision fp32
+rm -rf cache
+run 1 env SGT_HOST_FAULT='tiled_kernel:crash causal_softmax_kernel:crash' sgt-train $cuda --run none --precision fp32 \
+    --quiet
+stderr_has 'sgt-train: --attention auto: the self-check found it crashed: signal 11, Segmentation fault (--no-self-check'
+stderr_lines 3
+absent none
+
+# ---- by name: refused in one line ----
+refuses() { # FAULT MESSAGE OPTION...
+    fault=$1 message=$2
+    shift 2
+    run 1 env SGT_HOST_FAULT="$fault" sgt-train $cuda --run refused --quiet "$@"
+    grep -v ' is left out: ' .stderr > .rest
+    [ "$(cat .rest)" = "sgt-train: $message (--no-self-check takes it all the same)" ] || fail "not: $message"
+    absent refused
+}
+crashed='the self-check found it crashed: signal 11, Segmentation fault'
+rm -rf cache
+refuses 'attention_kernel:crash cudnn:crash causal_softmax_kernel:crash' "--attention own: $crashed" --attention own
+refuses '' "--attention cudnn: $crashed" --attention cudnn
+refuses '' "--attention naive: $crashed" --attention naive
+rm -rf cache
+run 1 env SGT_HOST_FAULT=product_plain:crash sgt-train $cuda --run refused --quiet
+stderr_has "sgt-train: cuBLASLt: the self-check found its products crashed: signal 11, Segmentation fault (--no-self-check \
+trains all the same)"
+
+# ---- --no-self-check, a cache that is damaged or cannot be kept, a check that cannot be made ----
+rm -rf cache
+run 0 sgt-train $cuda --run r --force --quiet --no-self-check
+stderr_is ''
+absent $verdicts
+! grep -q self_check r/step-00000001/state.json || fail 'verdicts without a self-check'
+run 0 sgt-train $cuda --run r --force --quiet
+stderr_is ''
+cp $verdicts kept
+for damage in 's/"ok"/"fine"/' 's/"products"/"product"/' '1s/.*/{/'; do
+    sed "$damage" kept > $verdicts
+    run 0 sgt-train $cuda --run r --force --quiet
+    stderr_is ''
+    same $verdicts kept
+done
+: > file
+run 0 env XDG_CACHE_HOME="$PWD/file" sgt-train $cuda --run r --force --quiet
+stderr_matches '^sgt-train: self-check: its verdicts cannot be kept: .*/file/sgt: Not a directory$'
+stderr_lines 1
+
+# ---- state.json: a resume says what is another, and refuses with --deterministic ----
+grep -A 3 '"self_check"' r/step-00000001/state.json > .state
+grep -q '"products": "ok"' .state || fail 'no verdicts in state.json'
+run 0 sgt-train $cuda --run bits --quiet --deterministic
+rm -rf cache
+run 0 env SGT_HOST_FAULT=cudnn:crash sgt-train $cuda --run r --resume --steps 2 --quiet
+stderr_has 'sgt-train: self-check: attention cudnn is crashed here and was ok for the checkpoint: the bits may differ'
+run 1 sgt-train $cuda --run bits --resume --steps 2 --quiet --deterministic
+stderr_has 'sgt-train: --deterministic: in the self-check attention cudnn is crashed here and was ok for the checkpoint, '\
+'so that the bits may differ (leave --deterministic out, or start a new --run)'
