@@ -69,9 +69,9 @@ for engines in 1 adds; do
 done
 # it fails as it is tried: the other path, or one line
 SGT_HOST_CUDNN=1
-run 1 env SGT_HOST_FAULT=cudnn:refuse sgt-train --quiet $cuda --run refused --model 1x16x2 \
+run 1 env SGT_HOST_FAULT=cudnn:refuse sgt-train --no-self-check --quiet $cuda --run refused --model 1x16x2 \
     --attention cudnn
-stderr_is 'sgt-train: --attention cudnn: cuDNN: attention forward (2 x 16 x 2 x 8): invalid argument (CUDA error 1)'
+stderr_is 'sgt-train --no-self-check: --attention cudnn: cuDNN: attention forward (2 x 16 x 2 x 8): invalid argument (CUDA error 1)'
 absent refused
-run 0 env SGT_HOST_FAULT=cudnn:refuse sgt-train $cuda --run r --force --model 1x16x2 --verbose
+run 0 env SGT_HOST_FAULT=cudnn:refuse sgt-train --no-self-check $cuda --run r --force --model 1x16x2 --verbose
 stderr_has 'sgt-train: attention: ours (cuDNN: attention forward (2 x 16 x 2 x 8): invalid argument (CUDA error 1))'
