@@ -1,9 +1,12 @@
 // attention.cuh: tiles in shared memory and their products in tensor cores, for attention.cu and attention_backward.cu.
 //
-// A tile holds rows of a head, DP 16-bit numbers each (D of them, then zeros), 8 more apart than that: successive rows
+// A tile holds rows of a head, DP numbers each (D of them, then zeros), and leaves 16 bytes between them: successive rows
 // then start in other banks, and ldmatrix reads 8 of them at once without conflict. A block has four warps; each takes
 // one or two groups of 16 rows of the block's own tile against all rows of the other. With g = lane/4, t = lane%4, an
 // accumulator c[n] holds elements (g, 8n+2t), (g, 8n+2t+1), (g+8, 8n+2t), (g+8, 8n+2t+1) of a group's 16 rows.
+//
+// The type T says how numbers lie in memory and how they are multiplied: bf16, f16, and two ways to take float32. One
+// step of a product covers the columns in 32 bytes of a tile's row, 16 or 8 of them, whatever the type.
 #pragma once
 
 #include "dropout.cuh"
@@ -14,6 +17,25 @@ static constexpr float LOG2E = 1.44269504088896340736f;
 // The largest of no scores: finite, so that what is masked weighs 0 beside it and is no NaN.
 static constexpr float NONE_YET = -3e38f;
 enum { ATTENTION_THREADS = 128, OWN = 64 /* rows of a block's own tile */ };
+
+// A float32 that is rounded to TF32's 11 bits: one product, off by 2^-10 of itself.
+struct Tf32 {
+    float x;
+};
+// A float32 in two parts of 11 bits: big, and what big leaves, but for a last bit. Three products make one of float32: big
+// with big, big with small and small with big. They leave out at most 2^-21 of the product: small with small, 2^-22,
+// and the last bit of either number, 2^-23.
+struct Tf32x3 {
+    float x;
+};
+enum : uint32_t { TF32_IGNORED = 0x1fff }; // bits of a float that tensor cores do not look at
+template <class T> constexpr int PASSES = std::is_same<T, Tf32x3>::value ? 3 : 1; // products for one
+
+template <class T> DEV float number(T x)
+{
+    if constexpr (sizeof(T) == 2) return dev::to_float(x);
+    else return x.x;
+}
 
 template <class T> struct Heads {
     const T *qkv;       // (B, T, 3, H, D)
@@ -152,41 +174,83 @@ template <int N> DEV void drop_elements(float (&x)[N][4], const KeptTile<N> &kep
             if (!kept.at(n, e)) x[n][e] = 0;
 }
 
-template <int DP> constexpr int PITCH = DP + 8;
-template <int DP, int ROWS> constexpr int TILE = ROWS *PITCH<DP>; // numbers
+template <class T, int DP> constexpr int PITCH = DP + PER16<T>;
+template <class T, int DP, int ROWS> constexpr int TILE = ROWS *PITCH<T, DP>; // numbers
 
 // Starts copying ROWS rows into a tile; rows from `present` on, and columns from D on, become 0.
 template <class T, int DP, int ROWS> DEV void start_tile(T *tile, const T *rows, size_t ld, int present, int D)
 {
-    for (int i = threadIdx.x; i < ROWS * (DP / 8); i += ATTENTION_THREADS) {
-        int row = i / (DP / 8), d = i % (DP / 8) * 8;
+    constexpr int EACH = PER16<T>, PIECES = DP / EACH;
+    for (int i = threadIdx.x; i < ROWS * PIECES; i += ATTENTION_THREADS) {
+        int row = i / PIECES, d = i % PIECES * EACH;
         bool there = row < present && d < D;
-        dev::cp_async16(tile + row * PITCH<DP> + d, there ? rows + row * ld + d : rows, there);
+        dev::cp_async16(tile + row * PITCH<T, DP> + d, there ? rows + row * ld + d : rows, there);
     }
 }
 
-// Rows row..row+15, columns 16k..16k+15 of a tile, as the left operand.
-template <int DP, class T> DEV void left(uint32_t (&a)[4], const T *tile, int row, int k)
+// The left operand of one step, or the right one of two blocks of 8 columns, as mma takes it.
+template <class T> struct Operand {
+    uint32_t big[4], small[4]; // small: of Tf32x3 alone
+
+    // Two parts need no look for a NaN, which costs as much as the rest: small has it.
+    DEV void set(int i, float x)
+    {
+        if constexpr (PASSES<T> == 3) {
+            big[i] = dev::float_bits(x) + (TF32_IGNORED + 1) / 2;
+            small[i] = dev::float_bits(x - dev::bits_float(big[i] & ~TF32_IGNORED));
+        } else {
+            big[i] = dev::to_tf32(x);
+        }
+    }
+
+    // Four 8x8 matrices of 16 bits, or of 8x4 floats, each lane with the address of a row.
+    DEV void read(const T *row)
+    {
+        dev::ldmatrix_x4(big, row);
+        if constexpr (sizeof(T) == 4)
+            DEV_UNROLL for (int i = 0; i < 4; i++) set(i, dev::bits_float(big[i]));
+    }
+};
+
+// For M groups of 16 rows: blocks n and n + 1 of c[m] += a[m] b. Of three products the small ones go first.
+template <class T, int M, int N>
+DEV void multiply(float (&c)[M][N][4], const Operand<T> (&a)[M], const Operand<T> &b, int n)
 {
-    int lane = threadIdx.x % 32;
-    dev::ldmatrix_x4(a, tile + (row + lane % 16) * PITCH<DP> + k * 16 + lane / 16 * 8);
+    DEV_UNROLL
+    for (int pass = PASSES<T> - 1; pass >= 0; pass--) {
+        const uint32_t(&right)[4] = pass == 1 ? b.small : b.big;
+        DEV_UNROLL
+        for (int m = 0; m < M; m++) {
+            const uint32_t(&left)[4] = pass == 2 ? a[m].small : a[m].big;
+            if constexpr (sizeof(T) == 2) {
+                dev::mma<T>(c[m][n], left, right[0], right[1]);
+                dev::mma<T>(c[m][n + 1], left, right[2], right[3]);
+            } else {
+                dev::mma_tf32(c[m][n], left, right[0], right[1]);
+                dev::mma_tf32(c[m][n + 1], left, right[2], right[3]);
+            }
+        }
+    }
 }
 
-// For M groups of 16 rows: c[m] (16, N*8) += a[m] (16, 16) times columns 16k.. of N*8 rows of a tile: one step of
+// Rows row..row+15 of a tile, the columns of step k, as the left operand.
+template <int DP, class T> DEV void left(Operand<T> &a, const T *tile, int row, int k)
+{
+    int lane = threadIdx.x % 32;
+    a.read(tile + (row + lane % 16) * PITCH<T, DP> + (2 * k + lane / 16) * PER16<T>);
+}
+
+// For M groups of 16 rows: c[m] (16, N*8) += a[m] times the columns of step k of N*8 rows of a tile: one step of
 // own x tile^T. What is read of the tile serves all groups.
 template <class T, int DP, int M, int N>
-DEV void times_rows(float (&c)[M][N][4], const uint32_t (&a)[M][4], const T *tile, int k)
+DEV void times_rows(float (&c)[M][N][4], const Operand<T> (&a)[M], const T *tile, int k)
 {
     int lane = threadIdx.x % 32;
     DEV_UNROLL
     for (int n = 0; n < N; n += 2) {
-        uint32_t b[4];
-        dev::ldmatrix_x4(b, tile + (n * 8 + lane % 8 + lane / 16 * 8) * PITCH<DP> + k * 16 + lane / 8 % 2 * 8);
-        DEV_UNROLL
-        for (int m = 0; m < M; m++) {
-            dev::mma<T>(c[m][n], a[m], b[0], b[1]);
-            dev::mma<T>(c[m][n + 1], a[m], b[2], b[3]);
-        }
+        Operand<T> b;
+        b.read(tile + (n * 8 + lane % 8 + lane / 16 * 8) * PITCH<T, DP> + (2 * k + lane / 8 % 2) * PER16<T>);
+        multiply(c, a, b, n);
     }
 }
 
@@ -198,40 +262,69 @@ DEV void scores(float (&c)[M][N][4], const T *own, int row, const T *tile)
     for (int m = 0; m < M; m++)
         DEV_UNROLL
         for (int n = 0; n < N; n++) c[m][n][0] = c[m][n][1] = c[m][n][2] = c[m][n][3] = 0;
-    DEV_UNROLL
-    for (int k = 0; k < DP / 16; k++) {
-        uint32_t a[M][4];
+    constexpr int STEPS = DP / (2 * PER16<T>);
+    DEV_UNROLL_BY(PASSES<T> == 3 ? 2 : STEPS) // all of them at once, with two parts each, take too many registers
+    for (int k = 0; k < STEPS; k++) {
+        Operand<T> a[M];
         DEV_UNROLL
         for (int m = 0; m < M; m++) left<DP>(a[m], own, row + 16 * m, k);
         times_rows<T, DP>(c, a, tile, k);
     }
 }
 
-// sum[m] (16, DP) += p[m] (16, N*8) x tile (N*8, DP): p's accumulators, rounded to T, are the left operand as they
-// stand.
+// Of p's accumulators those of step k, as the left operand. In 16 bits they lie as mma wants them. In float32 a lane has
+// columns 2t and 2t + 1 where mma takes t and t + 4: any order of columns gives the same sum, with the tile's rows in
+// that order too.
+template <class T, int N> DEV void left_of(Operand<T> &a, const float (&p)[N][4], int k)
+{
+    DEV_UNROLL
+    for (int i = 0; i < 4; i++) {
+        if constexpr (sizeof(T) == 2)
+            a.big[i] = dev::pack2<T>(p[2 * k + i / 2][i % 2 * 2], p[2 * k + i / 2][i % 2 * 2 + 1]);
+        else a.set(i, p[k][i % 2 * 2 + i / 2]);
+    }
+}
+
+// The rows of step k of a tile, their columns 8n to 8n + 15, as the right operand: see left_of. ldmatrix transposes 16-bit
+// numbers alone; floats are read one by one, without conflict, as rows 2t lie 8 banks apart.
+template <class T, int DP> DEV void right_of(Operand<T> &b, const T *tile, int k, int n)
+{
+    int lane = threadIdx.x % 32;
+    if constexpr (sizeof(T) == 2) {
+        dev::ldmatrix_x4_t(b.big, tile + (k * 16 + lane % 16) * PITCH<T, DP> + n * 8 + lane / 16 * 8);
+    } else {
+        const T *at = tile + (k * 8 + lane % 4 * 2) * PITCH<T, DP> + n * 8 + lane / 4;
+        DEV_UNROLL
+        for (int i = 0; i < 4; i++) b.set(i, number(at[i % 2 * PITCH<T, DP> + i / 2 * 8]));
+    }
+}
+
+// sum[m] (16, DP) += p[m] (16, N*8) x tile (N*8, DP), p rounded as T is.
 template <class T, int DP, int M, int N>
 DEV void weigh_rows(float (&sum)[M][DP / 8][4], const float (&p)[M][N][4], const T *tile)
 {
-    int lane = threadIdx.x % 32;
     DEV_UNROLL
-    for (int k = 0; k < N / 2; k++) {
-        uint32_t a[M][4];
+    for (int k = 0; k < N * 4 / PER16<T>; k++) {
+        Operand<T> a[M];
         DEV_UNROLL
-        for (int m = 0; m < M; m++)
-            DEV_UNROLL
-            for (int i = 0; i < 4; i++)
-                a[m][i] = dev::pack2<T>(p[m][2 * k + i / 2][i % 2 * 2], p[m][2 * k + i / 2][i % 2 * 2 + 1]);
+        for (int m = 0; m < M; m++) left_of(a[m], p[m], k);
         DEV_UNROLL
         for (int n = 0; n < DP / 8; n += 2) {
-            uint32_t b[4];
-            dev::ldmatrix_x4_t(b, tile + (k * 16 + lane % 16) * PITCH<DP> + n * 8 + lane / 16 * 8);
-            DEV_UNROLL
-            for (int m = 0; m < M; m++) {
-                dev::mma<T>(sum[m][n], a[m], b[0], b[1]);
-                dev::mma<T>(sum[m][n + 1], a[m], b[2], b[3]);
-            }
+            Operand<T> b;
+            right_of<T, DP>(b, tile, k, n);
+            multiply(sum, a, b, n);
         }
     }
+}
+
+// Two numbers next to one another, the first at an even place.
+template <class T> DEV void store_two(T *at, float x, float y)
+{
+    struct alignas(8) Two {
+        float x, y;
+    };
+    if constexpr (sizeof(T) == 2) *(uint32_t *)at = dev::pack2<T>(x, y);
+    else *(Two *)at = {x, y};
 }
 
 // Rows g and g + 8 of the warp's 16, from `first` on, times their factors.
@@ -244,8 +337,8 @@ DEV void store_rows(T *rows, size_t ld, int first, int length, int D, const floa
     for (int n = 0; n < DP / 8; n++) {
         if (n * 8 >= D) break;
         T *at = rows + (size_t)(first + g) * ld + n * 8 + 2 * t;
-        if (first + g < length) *(uint32_t *)at = dev::pack2<T>(c[n][0] * by_g, c[n][1] * by_g);
-        if (first + g + 8 < length) *(uint32_t *)(at + 8 * ld) = dev::pack2<T>(c[n][2] * by_g8, c[n][3] * by_g8);
+        if (first + g < length) store_two(at, c[n][0] * by_g, c[n][1] * by_g);
+        if (first + g + 8 < length) store_two(at + 8 * ld, c[n][2] * by_g8, c[n][3] * by_g8);
     }
 }
 
@@ -269,17 +362,22 @@ template <class F> void by_dropout(const sgt_cuda_dropout *drop, F f)
     else f(std::false_type());
 }
 
-// f(T(), DP) for the least DP that a head size fits.
-template <class F> void by_head_size(sgt_cuda_type type, size_t D, F f)
+// f(T(), DP) for the least DP that a head size fits. float32, which is not for speed, has two alone.
+template <class F> void by_head_size(sgt_cuda_type type, bool tf32, size_t D, F f)
 {
-    auto sized = [&](auto zero) {
-        if (D <= 32) f(zero, std::integral_constant<int, 32>());
-        else if (D <= 64) f(zero, std::integral_constant<int, 64>());
-        else if (D <= 96) f(zero, std::integral_constant<int, 96>());
+    auto wide = [&](auto zero) {
+        if (D <= 64) f(zero, std::integral_constant<int, 64>());
         else f(zero, std::integral_constant<int, 128>());
     };
+    auto sized = [&](auto zero) {
+        if (D <= 32) f(zero, std::integral_constant<int, 32>());
+        else if (D > 64 && D <= 96) f(zero, std::integral_constant<int, 96>());
+        else wide(zero);
+    };
     if (type == SGT_BF16) sized(dev::bf16());
-    else sized(dev::f16());
+    else if (type == SGT_F16) sized(dev::f16());
+    else if (tf32) wide(Tf32());
+    else wide(Tf32x3());
 }
 
 } // namespace sgt

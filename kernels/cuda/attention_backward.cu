@@ -13,8 +13,16 @@
 
 using namespace sgt;
 
-// Rows of the walked tile: fewer where a row's sums take up the registers.
-template <int DP> constexpr int WALKED = DP <= 64 ? 64 : 32;
+// Rows of the walked tile: fewer where a row's sums take up the registers, and where numbers take up shared memory.
+template <class T, int DP> constexpr int WALKED = (DP <= 64 ? 64 : 32) / (int)(sizeof(T) / 2);
+
+// Where the walked queries' lse and delta lie: behind all tiles; for float32, whose tiles can fill a block's shared
+// memory, between the rows of q. Query i's lse is at stats[i * STEP], its delta DELTA further on, the next tile's TURN.
+template <class T, int DP> struct Stats {
+    static constexpr bool BETWEEN = sizeof(T) == 4;
+    static constexpr int N = WALKED<T, DP>, STEP = BETWEEN ? PITCH<T, DP> : 1, DELTA = BETWEEN ? 1 : N;
+    static constexpr int TURN = BETWEEN ? TILE<T, DP, N> : 2 * N, BYTES = BETWEEN ? 0 : 4 * N * (int)sizeof(float);
+};
 
 template <class T> __global__ void __launch_bounds__(ATTENTION_THREADS) delta_kernel(Heads<T> a, size_t rows)
 {
@@ -23,7 +31,7 @@ template <class T> __global__ void __launch_bounds__(ATTENTION_THREADS) delta_ke
     size_t h = i % a.heads, place = i / a.heads;
     float sum = 0;
     for (int d = threadIdx.x % 32; d < a.D; d += 32)
-        sum += dev::to_float(a.dout[i * a.D + d]) * dev::to_float(a.out[i * a.D + d]);
+        sum += number(a.dout[i * a.D + d]) * number(a.out[i * a.D + d]);
     sum = dev::warp_sum(sum);
     if (threadIdx.x % 32 == 0)
         a.delta[(place / a.length * a.heads + h) * a.length + place % a.length] = sum;
@@ -35,14 +43,15 @@ template <class T> __global__ void __launch_bounds__(ATTENTION_THREADS) delta_ke
 template <class T, int DP> DEV void start_queries(const Heads<T> &a, const Head &h, T *q, T *dout, float *stats,
                                                   int query)
 {
-    constexpr int N = WALKED<DP>;
+    constexpr int N = WALKED<T, DP>;
     start_tile<T, DP, N>(q, a.qkv + h.packed + query * h.packed_ld, h.packed_ld, a.length - query, a.D);
     start_tile<T, DP, N>(dout, a.dout + h.plain + query * h.plain_ld, h.plain_ld, a.length - query, a.D);
     int i = threadIdx.x;
     if (i >= N) return;
     bool there = query + i < a.length;
-    stats[i] = there ? a.lse[h.row + query + i] * LOG2E : INFINITY;
-    stats[N + i] = there ? a.delta[h.row + query + i] : 0;
+    stats += i * Stats<T, DP>::STEP;
+    stats[0] = there ? a.lse[h.row + query + i] * LOG2E : INFINITY;
+    stats[Stats<T, DP>::DELTA] = there ? a.delta[h.row + query + i] : 0;
 }
 
 // Queries of later documents do not see a key: query column 8n + 2t + (e & 1) of the tile at `query`, row
@@ -62,7 +71,8 @@ template <int N, class T> DEV void mask_ended(float (&s)[N][4], const Sight<T> &
 }
 
 // s, transposed (keys in rows, queries in columns), becomes p.
-template <int N> DEV void soften_columns(float (&s)[N][4], const float *lse, float scale_log2, int key, int query)
+template <int STEP, int N>
+DEV void soften_columns(float (&s)[N][4], const float *lse, float scale_log2, int key, int query)
 {
     int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
     DEV_UNROLL
@@ -70,17 +80,18 @@ template <int N> DEV void soften_columns(float (&s)[N][4], const float *lse, flo
         DEV_UNROLL
         for (int e = 0; e < 4; e++) {
             int column = n * 8 + 2 * t + (e & 1), row = key + g + (e >> 1) * 8;
-            s[n][e] = row > query + column ? 0 : dev::exp2_fast(s[n][e] * scale_log2 - lse[column]);
+            s[n][e] = row > query + column ? 0 : dev::exp2_fast(s[n][e] * scale_log2 - lse[column * STEP]);
         }
 }
 
-template <int N> DEV void times_slope_columns(float (&dp)[N][4], const float (&p)[N][4], const float *delta, float keep)
+template <int STEP, int N>
+DEV void times_slope_columns(float (&dp)[N][4], const float (&p)[N][4], const float *delta, float keep)
 {
     int t = threadIdx.x % 4;
     DEV_UNROLL
     for (int n = 0; n < N; n++)
         DEV_UNROLL
-        for (int e = 0; e < 4; e++) dp[n][e] = p[n][e] * (dp[n][e] * keep - delta[n * 8 + 2 * t + (e & 1)]);
+        for (int e = 0; e < 4; e++) dp[n][e] = p[n][e] * (dp[n][e] * keep - delta[(n * 8 + 2 * t + (e & 1)) * STEP]);
 }
 
 // The two sums of a walked tile of queries, with p and dout.v in registers.
@@ -89,14 +100,15 @@ DEV void add_queries(float (&dk)[1][DP / 8][4], float (&dv)[1][DP / 8][4], const
                      const Sight<T> &sight, const T *keys, const T *values, const T *q, const T *dout,
                      const float *stats, int key, int query)
 {
-    constexpr int N = WALKED<DP>;
+    using At = Stats<T, DP>;
+    constexpr int N = WALKED<T, DP>;
     int mine = threadIdx.x / 32 * 16;
     float p[1][N / 8][4], dp[1][N / 8][4];
     KeptTile<N / 8> tile; // drawn first, while few registers are taken
     if constexpr (DROP) tile.by_columns(kept, key + mine, query);
     scores<T, DP>(p, keys, mine, q);
     if (a.end && query + N > sight.after_queries(key + mine)) mask_ended(p[0], sight, key + mine, query);
-    soften_columns(p[0], stats, a.scale_log2, key + mine, query);
+    soften_columns<At::STEP>(p[0], stats, a.scale_log2, key + mine, query);
     if constexpr (DROP) {
         DEV_UNROLL
         for (int n = 0; n < N / 8; n++)
@@ -109,7 +121,7 @@ DEV void add_queries(float (&dk)[1][DP / 8][4], float (&dv)[1][DP / 8][4], const
     }
     scores<T, DP>(dp, values, mine, dout);
     if constexpr (DROP) drop_elements(dp[0], tile);
-    times_slope_columns(dp[0], p[0], stats + N, kept.keep);
+    times_slope_columns<At::STEP>(dp[0], p[0], stats + At::DELTA, kept.keep);
     weigh_rows<T, DP>(dk, dp, q);
 }
 
@@ -117,15 +129,17 @@ DEV void add_queries(float (&dk)[1][DP / 8][4], float (&dv)[1][DP / 8][4], const
 template <class T, int DP, bool DROP>
 __global__ void __launch_bounds__(ATTENTION_THREADS, DP == 64 && !DROP ? 2 : 0) keys_kernel(Heads<T> a)
 {
-    constexpr int N = WALKED<DP>, TILE_N = TILE<DP, N>;
+    using At = Stats<T, DP>;
+    constexpr int N = WALKED<T, DP>, TILE_N = TILE<T, DP, N>;
     Head h(a, blockIdx.x);
     Kept<DROP> kept(a, blockIdx.x);
     Sight<T> sight(a, blockIdx.x);
     size_t width = (size_t)a.heads * a.D;
     int key = blockIdx.y * OWN, mine = threadIdx.x / 32 * 16;
     int end = sight.after_queries(key + OWN - 1); // queries that see any of these keys
-    T *keys = (T *)dev::dyn_smem(), *values = keys + TILE<DP, OWN>, *q = values + TILE<DP, OWN>, *dout = q + 2 * TILE_N;
-    float *stats = (float *)(dout + 2 * TILE_N);
+    T *keys = (T *)dev::dyn_smem(), *values = keys + TILE<T, DP, OWN>, *q = values + TILE<T, DP, OWN>;
+    T *dout = q + 2 * TILE_N;
+    float *stats = (float *)(At::BETWEEN ? q + DP : dout + 2 * TILE_N);
     const T *rows = a.qkv + h.packed + width + key * h.packed_ld;
     start_tile<T, DP, OWN>(keys, rows, h.packed_ld, a.length - key, a.D);
     start_tile<T, DP, OWN>(values, rows + width, h.packed_ld, a.length - key, a.D);
@@ -137,12 +151,12 @@ __global__ void __launch_bounds__(ATTENTION_THREADS, DP == 64 && !DROP ? 2 : 0) 
     for (int query = key; query < end; query += N, turn ^= 1) {
         int now = turn * TILE_N, next = TILE_N - now;
         if (query + N < end)
-            start_queries<T, DP>(a, h, q + next, dout + next, stats + (turn ^ 1) * 2 * N, query + N);
+            start_queries<T, DP>(a, h, q + next, dout + next, stats + (turn ^ 1) * At::TURN, query + N);
         dev::cp_async_commit();
         dev::cp_async_wait<1>();
         dev::block_sync(); // this tile's copies and numbers are there
         if (query < sight.after_queries(key + mine + 15)) // else they see none of the warp's keys
-            add_queries<T, DP>(dk, dv, a, kept, sight, keys, values, q + now, dout + now, stats + turn * 2 * N, key,
+            add_queries<T, DP>(dk, dv, a, kept, sight, keys, values, q + now, dout + now, stats + turn * At::TURN, key,
                                query);
         dev::block_sync(); // all have read it before the next copies overwrite it
     }
@@ -157,8 +171,8 @@ template <class T, int DP> DEV void start_walked(const Heads<T> &a, const Head &
 {
     size_t width = (size_t)a.heads * a.D;
     const T *rows = a.qkv + h.packed + width + key * h.packed_ld;
-    start_tile<T, DP, WALKED<DP>>(keys, rows, h.packed_ld, a.length - key, a.D);
-    start_tile<T, DP, WALKED<DP>>(values, rows + width, h.packed_ld, a.length - key, a.D);
+    start_tile<T, DP, WALKED<T, DP>>(keys, rows, h.packed_ld, a.length - key, a.D);
+    start_tile<T, DP, WALKED<T, DP>>(values, rows + width, h.packed_ld, a.length - key, a.D);
 }
 
 // ds from scores and dout.v, both of which it takes: rows g and g + 8 have their lse (in log2) and delta in lanes.
@@ -179,14 +193,15 @@ DEV void slope_rows(float (&dp)[N][4], const float (&s)[N][4], const float (&lse
 
 template <class T, int DP, bool DROP> DEV void walk_keys(const Heads<T> &a)
 {
-    constexpr int N = WALKED<DP>, TILE_N = TILE<DP, N>;
+    constexpr int N = WALKED<T, DP>, TILE_N = TILE<T, DP, N>;
     Head h(a, blockIdx.x);
     Kept<DROP> kept(a, blockIdx.x);
     Sight<T> sight(a, blockIdx.x);
     int query = (gridDim.y - 1 - blockIdx.y) * OWN, mine = threadIdx.x / 32 * 16;
     int begin = sight.first_key(query) / N * N; // keys that any of these queries sees
     int end = query + OWN < a.length ? query + OWN : a.length;
-    T *q = (T *)dev::dyn_smem(), *dout = q + TILE<DP, OWN>, *keys = dout + TILE<DP, OWN>, *values = keys + 2 * TILE_N;
+    T *q = (T *)dev::dyn_smem(), *dout = q + TILE<T, DP, OWN>, *keys = dout + TILE<T, DP, OWN>;
+    T *values = keys + 2 * TILE_N;
     start_tile<T, DP, OWN>(q, a.qkv + h.packed + query * h.packed_ld, h.packed_ld, a.length - query, a.D);
     start_tile<T, DP, OWN>(dout, a.dout + h.plain + query * h.plain_ld, h.plain_ld, a.length - query, a.D);
     int turn = begin / N % 2 * TILE_N;
@@ -220,7 +235,8 @@ template <class T, int DP, bool DROP> DEV void walk_keys(const Heads<T> &a)
     store_rows<T, DP>(a.dqkv + h.packed, h.packed_ld, query + mine, a.length, a.D, dq[0], a.scale, a.scale);
 }
 
-template <class T, int DP> __global__ void __launch_bounds__(ATTENTION_THREADS) queries_kernel(Heads<T> a)
+template <class T, int DP>
+__global__ void __launch_bounds__(ATTENTION_THREADS, sizeof(T) == 4 ? 3 : 0) queries_kernel(Heads<T> a)
 {
     walk_keys<T, DP, false>(a);
 }
@@ -231,25 +247,43 @@ template <class T, int DP> __global__ void __launch_bounds__(ATTENTION_THREADS, 
     walk_keys<T, DP, true>(a);
 }
 
+static void backward(bool tf32, sgt_cuda_stream s, sgt_cuda_type type, void *dqkv, float *delta, const void *dout,
+                     const void *out, const float *lse, const void *qkv, size_t B, size_t T, size_t H, size_t D,
+                     float scale, const sgt_cuda_dropout *drop, const sgt_cuda_documents *documents)
+{
+    if (B * T * H == 0) return;
+    by_dropout(drop, [&](auto dropping) {
+        by_head_size(type, tf32, D, [&](auto zero, auto width) {
+            using N = decltype(zero);
+            constexpr int W = WALKED<N, width>;
+            Heads<N> a = heads_of<N>(qkv, out, lse, T, H, D, scale, drop, documents);
+            a.delta = delta, a.dout = (const N *)dout, a.dqkv = (N *)dqkv;
+            if (T == 1) a.scale = 0; // a lone key's probability is 1: dq and dk are exactly 0, not rounding errors
+            constexpr size_t bytes = (2 * TILE<N, width, OWN> + 4 * TILE<N, width, W>) * sizeof(N);
+            constexpr size_t with_stats = bytes + Stats<N, width>::BYTES;
+            static_assert(with_stats <= MOST_SHARED, "a block's shared memory");
+            size_t rows = B * T * H;
+            dim3 grid((unsigned)(B * H), blocks_for(T, OWN)), block(ATTENTION_THREADS);
+            DEV_LAUNCH(delta_kernel<N>, dim3(blocks_for(rows, ATTENTION_THREADS / 32)), block, 0, s, a, rows);
+            DEV_LAUNCH((keys_kernel<N, width, dropping>), grid, block, with_stats, s, a);
+            if constexpr (dropping) DEV_LAUNCH((queries_dropout_kernel<N, width>), grid, block, bytes, s, a);
+            else DEV_LAUNCH((queries_kernel<N, width>), grid, block, bytes, s, a);
+        });
+    });
+}
+
 void sgt_cuda_attention_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dqkv, float *delta, const void *dout,
                                  const void *out, const float *lse, const void *qkv, size_t B, size_t T, size_t H,
                                  size_t D, float scale, const sgt_cuda_dropout *drop,
                                  const sgt_cuda_documents *documents)
 {
-    if (B * T * H == 0) return;
-    by_dropout(drop, [&](auto dropping) {
-        by_head_size(type, D, [&](auto zero, auto width) {
-            using N = decltype(zero);
-            constexpr int W = WALKED<width>;
-            Heads<N> a = heads_of<N>(qkv, out, lse, T, H, D, scale, drop, documents);
-            a.delta = delta, a.dout = (const N *)dout, a.dqkv = (N *)dqkv;
-            if (T == 1) a.scale = 0; // a lone key's probability is 1: dq and dk are exactly 0, not rounding errors
-            size_t bytes = (2 * TILE<width, OWN> + 4 * TILE<width, W>) * sizeof(N), rows = B * T * H;
-            dim3 grid((unsigned)(B * H), blocks_for(T, OWN)), block(ATTENTION_THREADS);
-            DEV_LAUNCH(delta_kernel<N>, dim3(blocks_for(rows, ATTENTION_THREADS / 32)), block, 0, s, a, rows);
-            DEV_LAUNCH((keys_kernel<N, width, dropping>), grid, block, bytes + 4 * W * sizeof(float), s, a);
-            if constexpr (dropping) DEV_LAUNCH((queries_dropout_kernel<N, width>), grid, block, bytes, s, a);
-            else DEV_LAUNCH((queries_kernel<N, width>), grid, block, bytes, s, a);
-        });
-    });
+    backward(false, s, type, dqkv, delta, dout, out, lse, qkv, B, T, H, D, scale, drop, documents);
+}
+
+void sgt_cuda_attention_tf32_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dqkv, float *delta,
+                                      const void *dout, const void *out, const float *lse, const void *qkv, size_t B,
+                                      size_t T, size_t H, size_t D, float scale, const sgt_cuda_dropout *drop,
+                                      const sgt_cuda_documents *documents)
+{
+    backward(true, s, type, dqkv, delta, dout, out, lse, qkv, B, T, H, D, scale, drop, documents);
 }

@@ -1,6 +1,6 @@
-// attention_tiled.cu: causal attention for what tensor cores do not serve: float32, and head sizes that are no multiple
-// of 8 or over 128. By tiles of floats in shared memory: a block keeps 16 rows and walks over the others 32 at a time;
-// eight neighbouring lanes share a row. T x T is never stored, and every sum is one thread's.
+// attention_tiled.cu: causal attention for what tensor cores do not serve: head sizes that are no multiple of 8 or over
+// 128. By tiles of floats in shared memory: a block keeps 16 rows and walks over the others 32 at a time; eight
+// neighbouring lanes share a row. T x T is never stored, and every sum is one thread's.
 #include "attention.cuh"
 
 using namespace sgt;

@@ -136,9 +136,9 @@ void sgt_cuda_place_documents(sgt_cuda_stream s, const sgt_cuda_documents *docum
 
 /* Causal attention of B sequences of H heads, with s_ij = scale q_i.k_j:   qkv (B, T, 3, H, D), out (B, T, H, D)
  *   out_i = sum_{a_i<=j<=i} dropout(softmax_j(s_ij)) v_j                   lse (B, H, T) float; drop may be NULL
- *   lse_i = log sum_{a_i<=j<=i} exp(s_ij)                                  16-bit types; D a multiple of 8 to 128
+ *   lse_i = log sum_{a_i<=j<=i} exp(s_ij)                                  D a multiple of 8 to 128
  * with a_i = documents->start of i, or 0.
- * By tiles in tensor cores; T x T is never stored. */
+ * By tiles in tensor cores; T x T is never stored. float32 takes three products of TF32 for one. */
 void sgt_cuda_attention(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *lse, const void *qkv, size_t B,
                         size_t T, size_t H, size_t D, float scale, const sgt_cuda_dropout *drop,
                         const sgt_cuda_documents *documents);
@@ -148,9 +148,18 @@ void sgt_cuda_attention_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dq
                                  const void *out, const float *lse, const void *qkv, size_t B, size_t T, size_t H,
                                  size_t D, float scale, const sgt_cuda_dropout *drop,
                                  const sgt_cuda_documents *documents);
-int sgt_cuda_attention_serves(sgt_cuda_type type, size_t D); /* whether the two above take it */
+int sgt_cuda_attention_serves(size_t D); /* whether the two above take it */
 
-/* The same without tensor cores, for any type and D to 184: what float32 and other head sizes take. */
+/* The same of float32 (type is SGT_F32), every operand of a product rounded to TF32. */
+void sgt_cuda_attention_tf32(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *lse, const void *qkv, size_t B,
+                             size_t T, size_t H, size_t D, float scale, const sgt_cuda_dropout *drop,
+                             const sgt_cuda_documents *documents);
+void sgt_cuda_attention_tf32_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dqkv, float *delta,
+                                      const void *dout, const void *out, const float *lse, const void *qkv, size_t B,
+                                      size_t T, size_t H, size_t D, float scale, const sgt_cuda_dropout *drop,
+                                      const sgt_cuda_documents *documents);
+
+/* The same without tensor cores, for any D to 184: what other head sizes take. */
 void sgt_cuda_attention_tiled(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *lse, const void *qkv, size_t B,
                               size_t T, size_t H, size_t D, float scale, const sgt_cuda_dropout *drop,
                               const sgt_cuda_documents *documents);

@@ -37,6 +37,8 @@ struct alignas(16) Vec16 {
 #include <cuda_runtime.h>
 #define DEV __device__ __forceinline__
 #define DEV_UNROLL _Pragma("unroll")
+#define DEV_UNROLL_BY(n) DEV_PRAGMA(unroll(n)) /* so many times, not all */
+#define DEV_PRAGMA(text) _Pragma(#text)
 /* T name[n] in the block's shared memory, 16-byte aligned, of undefined content. */
 #define DEV_SHARED(T, name, n) __shared__ __align__(16) T name[n]
 #define DEV_WRAPPER DEV
@@ -236,6 +238,24 @@ template <> DEV void mma<bf16>(float (&c)[4], const uint32_t (&a)[4], uint32_t b
 template <> DEV void mma<f16>(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1)
 {
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+                 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+/* x rounded to TF32, 10 bits behind the point, ties away from 0: a float's bits, of which the low 13 mean nothing. */
+DEV uint32_t to_tf32(float x)
+{
+    uint32_t r;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(x));
+    return r;
+}
+
+/* c (16, 8) += a (16, 8) b (8, 8) of floats whose low 13 bits are ignored, products exact, sums in float32; c as above:
+ *   a[0] (g, t), a[1] (g+8, t), a[2] (g, t+4), a[3] (g+8, t+4);  b0 row t of column g, b1 row t+4 */
+DEV void mma_tf32(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1)
+{
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
                  "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
                  : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));

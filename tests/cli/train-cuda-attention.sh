@@ -21,8 +21,9 @@ takes 0 'naive attention' --model 1x16x2 --precision fp32 --attention naive
 takes 0 'naive attention' --model 1x200x1 --attention naive
 tiles='sgt-train: attention: by tiles without tensor cores (flash attention: '
 for precision in fp32 tf32; do
-    takes 1 'tiled attention' --model 1x16x2 --precision $precision
-    stderr_has "${tiles}float32 has no place in its tensor cores)"
+    takes 0 'our attention' --model 1x16x2 --precision $precision
+    takes 1 'tiled attention' --model 1x24x2 --precision $precision
+    stderr_has "${tiles}heads of 12 numbers, it takes multiples of 8 to 128)"
 done
 takes 1 'tiled attention' --model 1x24x2 --precision bf16
 stderr_has "${tiles}heads of 12 numbers, it takes multiples of 8 to 128)"
@@ -40,8 +41,7 @@ refuses() {
     stderr_is "sgt-train: --attention $message"
     absent refused
 }
-refuses 'own: float32 has no place in its tensor cores' --attention own --model 1x16x2 --precision fp32
-refuses 'own: heads of 12 numbers, it takes multiples of 8 to 128' --attention own --model 1x24x2
+refuses 'own: heads of 12 numbers, it takes multiples of 8 to 128' --attention own --model 1x24x2 --precision fp32
 refuses 'auto: heads of 200 numbers are more than the tiles hold (--attention naive takes any)' --model 1x200x1
 refuses 'cudnn: cuDNN: fused attention takes bf16 and fp16, not fp32' --attention cudnn --model 1x16x2 --precision tf32
 refuses 'cudnn: cuDNN: fused attention takes head sizes that are multiples of 8 to 128, not 12' --attention cudnn \
@@ -71,7 +71,7 @@ done
 SGT_HOST_CUDNN=1
 run 1 env SGT_HOST_FAULT=cudnn:refuse sgt-train --no-self-check --quiet $cuda --run refused --model 1x16x2 \
     --attention cudnn
-stderr_is 'sgt-train --no-self-check: --attention cudnn: cuDNN: attention forward (2 x 16 x 2 x 8): invalid argument (CUDA error 1)'
+stderr_is 'sgt-train: --attention cudnn: cuDNN: attention forward (2 x 16 x 2 x 8): invalid argument (CUDA error 1)'
 absent refused
 run 0 env SGT_HOST_FAULT=cudnn:refuse sgt-train --no-self-check $cuda --run r --force --model 1x16x2 --verbose
 stderr_has 'sgt-train: attention: ours (cuDNN: attention forward (2 x 16 x 2 x 8): invalid argument (CUDA error 1))'

@@ -1,5 +1,5 @@
-/* cuda_cases_attention.cpp: flash attention on the device, both ways, against double sums: in 16 bits by tensor cores,
- * and by plain tiles; with dropout and without; of rows that are one document, and several. */
+/* cuda_cases_attention.cpp: flash attention on the device, both ways, against double sums: by tensor cores in 16 bits,
+ * in float32 and in TF32, and by plain tiles; with dropout and without; of rows that are one document, and several. */
 #include "cuda_types.h"
 #include "dropout.h"
 
@@ -15,9 +15,11 @@ static const shape tiled_shapes[] = {{1, 1, 1, 4}, {2, 33, 3, 5}, {1, 16, 1, 64}
 struct path {
     decltype(&sgt_cuda_attention) forward;
     decltype(&sgt_cuda_attention_backward) backward;
+    double operand; /* what rounding takes from an operand of a product, of its size */
 };
-static const path tensor_cores = {sgt_cuda_attention, sgt_cuda_attention_backward};
-static const path tiled = {sgt_cuda_attention_tiled, sgt_cuda_attention_tiled_backward};
+static const path tensor_cores = {sgt_cuda_attention, sgt_cuda_attention_backward, 0};
+static const path tf32 = {sgt_cuda_attention_tf32, sgt_cuda_attention_tf32_backward, 0x1p-11};
+static const path tiled = {sgt_cuda_attention_tiled, sgt_cuda_attention_tiled_backward, 0};
 
 struct heads {
     size_t B, T, H, D, packed_ld, plain_ld;
@@ -172,16 +174,17 @@ template <class T> static heads draw(check *t, const shape &s, T **qkv, T **dout
 /* A score is a float sum of D products: (D + 3) u of |terms|. p = exp2(s - max): E is that, 4u, and 3u of the range;
  * a rescale for each tile, of 64 or 32. A factor of dropout weighs all of that: it is 0, or rounds once more. The sum
  * of p has T additions. As the left operand p is rounded to T: its unit, and below the normals its tiny. lse: E, the
- * sum's error, the logarithm's (2u and the product's). */
-template <class T> static void forward_bounds(double *out, double *lse, const heads &h, size_t which)
+ * sum's error, the logarithm's (2u and the product's). A product of two rounded operands is off by 2r + r^2 in all.
+ * float32's three products are held to the bounds of one: their sum has three roundings for each, but of random sign. */
+template <class T> static void forward_bounds(double *out, double *lse, const heads &h, size_t which, double r)
 {
-    double p[256], absolute, tiny = Type<T>::tiny;
+    double p[256], absolute, tiny = Type<T>::tiny, product = r * (2 + r);
     const float *q = h.qkv + packed_at(h, which), *k = q + h.plain_ld, *v = k + h.plain_ld;
     for (size_t i = 0; i < h.T; i++) {
         double worst = 0, max = -INFINITY, total = 0, range = 0;
         for (size_t j = first_key(h, which, i); j <= i; j++) {
             p[j] = h.scale * dot(q + i * h.packed_ld, k + j * h.packed_ld, h.D, &absolute);
-            worst = fmax(worst, (double)(h.D + 3) * UNIT * h.scale * absolute);
+            worst = fmax(worst, ((double)(h.D + 3) * UNIT + product) * h.scale * absolute);
             max = fmax(max, p[j]);
         }
         for (size_t j = first_key(h, which, i); j <= i; j++)
@@ -196,7 +199,7 @@ template <class T> static void forward_bounds(double *out, double *lse, const he
                 terms += p[j] * weight;
                 lost += tiny * weight;
             }
-            out[plain_at(h, which) + i * h.plain_ld + d] = terms * (2 * E + 2 * sums + Type<T>::unit) + lost;
+            out[plain_at(h, which) + i * h.plain_ld + d] = terms * (2 * E + 2 * sums + Type<T>::unit + product) + lost;
         }
     }
 }
@@ -210,7 +213,7 @@ template <class T> static void forward_at(check *t, const shape &s, const path &
     double *bound = check_doubles(t, n), *lse_bound = check_doubles(t, rows);
     by.forward(0, Type<T>::id, out, lse, qkv, s.B, s.T, s.H, s.D, h.scale, h.drop,
                h.start ? &h.documents : NULL);
-    for (size_t i = 0; i < s.B * s.H; i++) forward_bounds<T>(bound, lse_bound, h, i);
+    for (size_t i = 0; i < s.B * s.H; i++) forward_bounds<T>(bound, lse_bound, h, i, by.operand);
     stored_as<T>(bound, h.out, n);
     cuda_sync(t);
     check_close(t, "out", cuda_floats(t, out, n), h.out, bound, n);
@@ -218,10 +221,12 @@ template <class T> static void forward_at(check *t, const shape &s, const path &
 }
 
 /* p's error e_p: the score's, 3u (|s| + |lse|) for the difference in log2, 4u. dp and delta are sums of D products.
- * p and ds are rounded to T before they weigh rows: u_T of each, and tiny. dq, dk, dv are sums of at most T terms. */
-template <class T> static void backward_bounds(double *grads, const heads &h, size_t which)
+ * p and ds are rounded to T before they weigh rows: u_T of each, and tiny. dq, dk, dv are sums of at most T terms. Where
+ * operands are rounded by r every product is off by 2r + r^2 more, and e_p, no longer small, goes through exp. */
+template <class T> static void backward_bounds(double *grads, const heads &h, size_t which, double r)
 {
-    double unit = Type<T>::unit + (double)(h.T + 4) * UNIT, tiny = Type<T>::tiny, terms;
+    double product = r * (2 + r), unit = Type<T>::unit + (double)(h.T + 4) * UNIT + product;
+    double tiny = Type<T>::tiny, terms;
     size_t width = h.plain_ld, at = packed_at(h, which);
     for (size_t i = 0; i < h.T; i++) {
         const float *q = h.qkv + at + i * h.packed_ld, *dout = h.dout + plain_at(h, which) + i * h.plain_ld;
@@ -230,10 +235,11 @@ template <class T> static void backward_bounds(double *grads, const heads &h, si
         for (size_t j = first_key(h, which, i); j <= i; j++) {
             const float *k = h.qkv + at + j * h.packed_ld + width, *v = k + width;
             double s = h.scale * dot(q, k, h.D, &terms), p = exp(s - lse);
-            double e_p = (double)(h.D + 3) * UNIT * h.scale * terms + 3 * UNIT * (fabs(s) + fabs(lse)) + 4 * UNIT;
+            double e_s = ((double)(h.D + 3) * UNIT + product) * h.scale * terms;
+            double e_p = expm1(e_s + 3 * UNIT * (fabs(s) + fabs(lse)) + 4 * UNIT);
             double f = factor(h, which, i, j), dp = f * dot(dout, v, h.D, &terms), ds = p * (dp - delta);
             double e_ds = fabs(ds) * (e_p + 4 * UNIT + unit) + tiny +
-                          p * (f * (double)(h.D + 2) * UNIT * terms + e_delta + 2 * UNIT * fabs(dp));
+                          p * (f * ((double)(h.D + 2) * UNIT + product) * terms + e_delta + 2 * UNIT * fabs(dp));
             for (size_t d = 0; d < h.D; d++) {
                 grads[at + i * h.packed_ld + d] += h.scale * e_ds * fabs(k[d]);
                 grads[at + j * h.packed_ld + width + d] += h.scale * e_ds * fabs(q[d]);
@@ -264,7 +270,7 @@ template <class T> static void backward_at(check *t, const shape &s, const path 
                                         h.out + plain_at(h, i), h.plain_ld, h.lse + i * s.T, q, q + h.plain_ld,
                                         q + 2 * h.plain_ld, h.packed_ld, s.T, s.D, h.scale, NULL, starts(h, i),
                                         h.scratch);
-        backward_bounds<T>(bound, h, i);
+        backward_bounds<T>(bound, h, i, by.operand);
     }
     stored_as<T>(bound, h.grads, 3 * n);
     cuda_sync(t);
@@ -274,38 +280,38 @@ template <class T> static void backward_at(check *t, const shape &s, const path 
         if (i / h.plain_ld % 3 < 2) check_near(t, "dq or dk of a lone token", got[i], 0, 0);
 }
 
-template <class T> static void forward(check *t)
+template <class T> static void forward(check *t, const path &by = tensor_cores)
 {
-    for (const shape &s : shapes) forward_at<T>(t, s, tensor_cores, plain);
+    for (const shape &s : shapes) forward_at<T>(t, s, by, plain);
 }
 
-template <class T> static void backward(check *t)
+template <class T> static void backward(check *t, const path &by = tensor_cores)
 {
-    for (const shape &s : shapes) backward_at<T>(t, s, tensor_cores, plain);
+    for (const shape &s : shapes) backward_at<T>(t, s, by, plain);
 }
 
-CUDA_CASE(cuda_attention_bf16) { forward<dev::bf16>(t); }
-CUDA_CASE(cuda_attention_f16) { forward<dev::f16>(t); }
-CUDA_CASE(cuda_attention_backward_bf16) { backward<dev::bf16>(t); }
-CUDA_CASE(cuda_attention_backward_f16) { backward<dev::f16>(t); }
+CUDA_CASES_BY_TYPE(cuda_attention, forward)
+CUDA_CASES_BY_TYPE(cuda_attention_backward, backward)
+CUDA_CASE(cuda_attention_tf32) { forward<float>(t, tf32); }
+CUDA_CASE(cuda_attention_backward_tf32) { backward<float>(t, tf32); }
 
 /* Rows of keys that are no multiple of four, several tiles, both widths of the walked tile. */
 static const shape dropped_shapes[] = {{2, 19, 3, 8}, {1, 130, 1, 64}, {1, 66, 2, 128}, {3, 1, 2, 8}};
 
-template <class T> static void dropout(check *t)
+template <class T> static void dropout(check *t, const path &by = tensor_cores)
 {
-    for (const shape &s : dropped_shapes) forward_at<T>(t, s, tensor_cores, dropping);
+    for (const shape &s : dropped_shapes) forward_at<T>(t, s, by, dropping);
 }
 
-template <class T> static void dropout_backward(check *t)
+template <class T> static void dropout_backward(check *t, const path &by = tensor_cores)
 {
-    for (const shape &s : dropped_shapes) backward_at<T>(t, s, tensor_cores, dropping);
+    for (const shape &s : dropped_shapes) backward_at<T>(t, s, by, dropping);
 }
 
-CUDA_CASE(cuda_attention_dropout_bf16) { dropout<dev::bf16>(t); }
-CUDA_CASE(cuda_attention_dropout_f16) { dropout<dev::f16>(t); }
-CUDA_CASE(cuda_attention_dropout_backward_bf16) { dropout_backward<dev::bf16>(t); }
-CUDA_CASE(cuda_attention_dropout_backward_f16) { dropout_backward<dev::f16>(t); }
+CUDA_CASES_BY_TYPE(cuda_attention_dropout, dropout)
+CUDA_CASES_BY_TYPE(cuda_attention_dropout_backward, dropout_backward)
+CUDA_CASE(cuda_attention_dropout_tf32) { dropout<float>(t, tf32); }
+CUDA_CASE(cuda_attention_dropout_backward_tf32) { dropout_backward<float>(t, tf32); }
 
 /* Documents that begin and end within tiles, and such as are longer than one; both widths of the walked tile. */
 static const shape document_shapes[] = {{2, 203, 2, 64}, {2, 150, 1, 128}, {1, 70, 1, 8}};
@@ -322,10 +328,8 @@ template <class T> static void documents_backward(check *t)
         for (size_t longest : {9, 130}) backward_at<T>(t, s, tensor_cores, {longest != 9, longest});
 }
 
-CUDA_CASE(cuda_attention_documents_bf16) { documents<dev::bf16>(t); }
-CUDA_CASE(cuda_attention_documents_f16) { documents<dev::f16>(t); }
-CUDA_CASE(cuda_attention_documents_backward_bf16) { documents_backward<dev::bf16>(t); }
-CUDA_CASE(cuda_attention_documents_backward_f16) { documents_backward<dev::f16>(t); }
+CUDA_CASES_BY_TYPE(cuda_attention_documents, documents)
+CUDA_CASES_BY_TYPE(cuda_attention_documents_backward, documents_backward)
 
 template <class T> static void tiled_forward(check *t)
 {

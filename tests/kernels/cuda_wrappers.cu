@@ -305,8 +305,61 @@ template <class T> static void product(check *t, const char *name)
     check_equal(t, "product", c, want, 128);
 }
 
+/* c (16, 8) += a (16, 8) b^T, b stored (8, 8), with what a and b hold in their low 13 bits. */
+static __global__ void mma_tf32_kernel(float *c, const uint32_t *a, const uint32_t *b)
+{
+    int g = threadIdx.x / 4, t = threadIdx.x % 4;
+    uint32_t fragment[4] = {a[g * 8 + t], a[(g + 8) * 8 + t], a[g * 8 + t + 4], a[(g + 8) * 8 + t + 4]};
+    float sum[4] = {c[g * 8 + 2 * t], c[g * 8 + 2 * t + 1], c[(g + 8) * 8 + 2 * t], c[(g + 8) * 8 + 2 * t + 1]};
+    mma_tf32(sum, fragment, b[g * 8 + t], b[g * 8 + t + 4]);
+    for (int i = 0; i < 4; i++) c[(g + i / 2 * 8) * 8 + 2 * t + i % 2] = sum[i];
+}
+
+/* The bits of small integers, with any others where TF32 has none. */
+static uint32_t *tf32_words(check *t, const float *x, size_t n)
+{
+    uint32_t *out = words(t, n);
+    for (size_t i = 0; i < n; i++) out[i] = float_bits(x[i]) | (out[i] & 0x1fff);
+    return out;
+}
+
 CUDA_CASE(wrapper_mma)
 {
     product<bf16>(t, "bf16");
     product<f16>(t, "f16");
+    float *a = integers<float>(t, 128), *b = integers<float>(t, 64), *c = integers<float>(t, 128);
+    float *want = check_output(t, 128);
+    check_at(t, "tf32");
+    for (int i = 0; i < 128; i++) {
+        want[i] = c[i];
+        for (int k = 0; k < 8; k++) want[i] += a[i / 8 * 8 + k] * b[i % 8 * 8 + k];
+    }
+    DEV_LAUNCH(mma_tf32_kernel, dim3(1), dim3(32), 0, 0, c, tf32_words(t, a, 128), tf32_words(t, b, 64));
+    cuda_sync(t);
+    check_equal(t, "product", c, want, 128);
+}
+
+static __global__ void to_tf32_kernel(uint32_t *out, const uint32_t *in)
+{
+    int l = threadIdx.x;
+    out[l] = to_tf32(bits_float(in[l])) & 0xffffe000u;
+}
+
+/* Below, at and above the middle between two, with either last bit; carries to the exponent; what has no number. */
+CUDA_CASE(wrapper_to_tf32)
+{
+    static const uint32_t in[16] = {0,          0x3f800000, 0x3f800fff, 0x3f801000, 0x3f801001, 0x3f803000,
+                                    0x3f802fff, 0x3fffffff, 0xbf801000, 0xbf800fff, 0xc2fff000, 0x00800fff,
+                                    0x00801000, 0x7f800000, 0xff800000, 0x80000000};
+    static const uint32_t want[16] = {0,          0x3f800000, 0x3f800000, 0x3f802000, 0x3f802000, 0x3f804000,
+                                      0x3f802000, 0x40000000, 0xbf802000, 0xbf800000, 0xc3000000, 0x00800000,
+                                      0x00802000, 0x7f800000, 0xff800000, 0x80000000};
+    uint32_t *from = words(t, 32), *got = cuda_output<uint32_t>(t, 32);
+    memcpy(from, in, sizeof in);
+    from[16] = 0x7fffffff, from[17] = 0xffffffff, from[18] = 0x7f800001;
+    DEV_LAUNCH(to_tf32_kernel, dim3(1), dim3(32), 0, 0, got, from);
+    cuda_sync(t);
+    expect(t, "rounded", got, want, 16);
+    for (int i = 16; i < 19; i++)
+        if (!isnan(bits_float(got[i]))) check_fail(t, "a NaN becomes %08x", got[i]);
 }

@@ -38,8 +38,7 @@ static const char *left_out(const sgt_cuda_backend *c, const char *path, sgt_err
 
 static const char *own_lacks(const sgt_cuda_backend *c, sgt_error *why)
 {
-    if (c->type == SGT_F32) return "float32 has no place in its tensor cores";
-    if (sgt_cuda_attention_serves(c->type, c->D)) return left_out(c, SGT_CHECK_OWN, why);
+    if (sgt_cuda_attention_serves(c->D)) return left_out(c, SGT_CHECK_OWN, why);
     sgt_fail(why, SGT_EUNSUPPORTED, "heads of %zu numbers, it takes multiples of 8 to 128", c->D);
     return why->text;
 }
@@ -95,7 +94,8 @@ int sgt_cuda_choose_attention(sgt_cuda_backend *c, sgt_error *err)
     const char *own = own_lacks(c, &own_space), *cudnn;
     c->path = SGT_PATH_OWN;
     if (own && !sgt_verdict_out(c->o.verdicts, SGT_CHECK_OWN)) return take_slow(c, own, err);
-    if (!own && (c->o.deterministic || c->o.dropout > 0 || c->o.documents)) return SGT_OK;
+    int ours = c->type == SGT_F32 || c->o.deterministic || c->o.dropout > 0 || c->o.documents;
+    if (!own && ours) return SGT_OK;
     cudnn = cudnn_lacks(c, &cudnn_space);
     if (!own && cudnn) sgt_say(&c->o.notice, "attention: ours (cuDNN's was not tried: %s)", cudnn);
     if (!own) return SGT_OK;
@@ -206,6 +206,12 @@ static void naive_backward(sgt_cuda_backend *c, size_t layer, const sgt_cuda_dro
 
 /* ---- all ---- */
 
+/* Whether our own attention rounds float32 to TF32, instead of taking each number in two parts. */
+static int tf32(const sgt_cuda_backend *c)
+{
+    return c->o.precision == SGT_PRECISION_TF32;
+}
+
 void sgt_cuda_attend(sgt_cuda_backend *c, size_t layer, int training)
 {
     sgt_cuda_dropout space;
@@ -213,8 +219,8 @@ void sgt_cuda_attend(sgt_cuda_backend *c, size_t layer, int training)
     sgt_cuda_block *l = c->blocks + layer;
     switch (c->path) {
     case SGT_PATH_OWN:
-        sgt_cuda_attention(c->compute, c->type, l->att, l->lse, l->qkv, c->B, c->T, c->H, c->D, c->scale, drop,
-                           documents(c));
+        (tf32(c) ? sgt_cuda_attention_tf32 : sgt_cuda_attention)(c->compute, c->type, l->att, l->lse, l->qkv, c->B,
+                                                                 c->T, c->H, c->D, c->scale, drop, documents(c));
         return;
     case SGT_PATH_TILED:
         sgt_cuda_attention_tiled(c->compute, c->type, l->att, l->lse, l->qkv, c->B, c->T, c->H, c->D, c->scale, drop,
@@ -234,8 +240,9 @@ void sgt_cuda_attend_backward(sgt_cuda_backend *c, size_t layer)
     const sgt_cuda_block *l = c->blocks + layer;
     switch (c->path) {
     case SGT_PATH_OWN:
-        sgt_cuda_attention_backward(c->compute, c->type, c->dwide, c->delta, c->dln, l->att, l->lse, l->qkv, c->B, c->T,
-                                    c->H, c->D, c->scale, drop, documents(c));
+        (tf32(c) ? sgt_cuda_attention_tf32_backward : sgt_cuda_attention_backward)(
+            c->compute, c->type, c->dwide, c->delta, c->dln, l->att, l->lse, l->qkv, c->B, c->T, c->H, c->D, c->scale,
+            drop, documents(c));
         return;
     case SGT_PATH_TILED:
         sgt_cuda_attention_tiled_backward(c->compute, c->type, c->dwide, c->delta, c->dln, l->att, l->lse, l->qkv,

@@ -273,17 +273,17 @@ void sgt_cuda_lay_out(sgt_cuda_backend *c)
 /* ---- questions before a run ---- */
 
 /* The path that attention will surely have; which of our own and cuDNN's is taken does not matter to the estimate. */
-static sgt_cuda_path likely_path(const sgt_backend_options *o, sgt_cuda_type type, size_t D)
+static sgt_cuda_path likely_path(const sgt_backend_options *o, size_t D)
 {
     if (o->attention == SGT_ATTENTION_NAIVE) return SGT_PATH_NAIVE;
-    return sgt_cuda_attention_serves(type, D) ? SGT_PATH_OWN : SGT_PATH_TILED;
+    return sgt_cuda_attention_serves(D) ? SGT_PATH_OWN : SGT_PATH_TILED;
 }
 
 static int measure(sgt_cuda_backend *c, const sgt_backend_options *o, sgt_error *err)
 {
     int rc = sgt_cuda_decide(c, o, err);
     if (rc < 0) return rc;
-    c->path = likely_path(o, c->type, c->D);
+    c->path = likely_path(o, c->D);
     sgt_cuda_lay_out(c);
     return SGT_OK;
 }

@@ -108,6 +108,8 @@ uint16_t to_16(Kind kind, float x); /* nearest even; NaN as CUDA has it */
 void ldmatrix_x4(uint32_t *r, const void *row, bool transposed);
 uint32_t movmatrix(uint32_t v);
 void mma(float *c, const uint32_t *a, uint32_t b0, uint32_t b1, Kind kind);
+uint32_t to_tf32(float x);
+void mma_tf32(float *c, const uint32_t *a, uint32_t b0, uint32_t b1);
 /* v of each lane's `from`; size is 4 or 8 bytes. */
 void shuffle(void *v, size_t size, int from);
 uint32_t ballot(bool p);

@@ -182,4 +182,48 @@ void mma(float *c, const uint32_t *a, uint32_t b0, uint32_t b1, Kind kind)
     else warp_collective(mma_op<F16>, &m, "mma<f16>");
 }
 
+/* ---- mma m16n8k8 of TF32 ---- */
+
+/* Half of the last bit that stays is added to the size, and carries as it may; infinities and NaNs stay. What is left
+ * in the low bits is not cleared: on sm_90 it is not either. */
+uint32_t to_tf32(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, 4);
+    if ((bits & 0x7fffffffu) < 0x7f800000u) bits += 0x1000;
+    else if (bits & 0x7fffff) bits = 0x7fffffffu;
+    return bits;
+}
+
+static float from_tf32(uint32_t bits)
+{
+    return as_float(bits & 0xffffe000u);
+}
+
+static void mma_tf32_op(void **args)
+{
+    float a[16][8], b[8][8], c[16][8];
+    for (int l = 0; l < LANES; l++) {
+        const Mma *m = static_cast<const Mma *>(args[l]);
+        int g = l / 4, t = l % 4;
+        for (int i = 0; i < 4; i++) {
+            a[g + (i & 1) * 8][t + (i >> 1) * 4] = from_tf32(m->a[i]);
+            c[g + (i >> 1) * 8][2 * t + (i & 1)] = m->c[i];
+        }
+        for (int i = 0; i < 2; i++) b[t + 4 * i][g] = from_tf32(m->b[i]);
+    }
+    for (int i = 0; i < 16; i++)
+        for (int k = 0; k < 8; k++)
+            for (int j = 0; j < 8; j++) c[i][j] += a[i][k] * b[k][j];
+    for (int l = 0; l < LANES; l++)
+        for (int i = 0; i < 4; i++)
+            static_cast<Mma *>(args[l])->c[i] = c[l / 4 + (i >> 1) * 8][l % 4 * 2 + (i & 1)];
+}
+
+void mma_tf32(float *c, const uint32_t *a, uint32_t b0, uint32_t b1)
+{
+    Mma m = {c, a, {b0, b1}};
+    warp_collective(mma_tf32_op, &m, "mma_tf32");
+}
+
 } /* namespace host */

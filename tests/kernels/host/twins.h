@@ -20,6 +20,7 @@
 
 #define DEV inline
 #define DEV_UNROLL
+#define DEV_UNROLL_BY(n)
 /* The key's address tells one array of the kernel from another. */
 #define DEV_SHARED(T, name, n) \
     static char name##_key;    \
@@ -159,6 +160,11 @@ DEV_WRAPPER uint32_t movmatrix_t(uint32_t v) { return host::movmatrix(v); }
 template <class T> DEV_WRAPPER void mma(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1)
 {
     host::mma(c, a, b0, b1, KindOf<T>::kind);
+}
+DEV_WRAPPER uint32_t to_tf32(float x) { return host::to_tf32(x); }
+DEV_WRAPPER void mma_tf32(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1)
+{
+    host::mma_tf32(c, a, b0, b1);
 }
 
 } /* namespace dev */
