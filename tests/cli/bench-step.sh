@@ -124,6 +124,13 @@ run 0 sgt-bench step $tiny --device cuda --data d --deterministic --json
 for name in launches_forward launches_step cupti_kernels_step peak_bytes; do stdout_matches "\"$name\": [1-9]"; done
 check 'memory of the device' test "$(field peak_bytes .stdout)" = "$(field backend_bytes .stdout)"
 cp .stdout async
+# CUPTI counts after the measurement: where it may not, the figure stays
+run 0 env SGT_HOST_CUPTI=refuse sgt-bench step $tiny --device cuda --data d --deterministic --json
+stderr_lines 1
+stderr_matches '^sgt-bench step: kernels of a step were not counted: CUPTI: '
+stdout_matches '"tokens_per_s": [1-9]'
+check 'the same loss, uncounted' test "$(field loss .stdout)" = "$(field loss async)"
+! grep -q cupti_kernels_step .stdout || fail 'a count that nobody made'
 run 0 sgt-bench step $tiny --device cuda --data d --sync-metrics --deterministic --json
 check 'the same numbers' test "$(field loss .stdout)" = "$(field loss async)"
 run 0 sgt-bench step $tiny --device cuda --data d --precision bf16 --parts

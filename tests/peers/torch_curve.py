@@ -2,7 +2,10 @@
 """PyTorch over the 200 steps of tests/data/fixtures/curve in a precision: how far it comes to lie from float64, which is
 what sgt is held to in that precision. Prints step, loss and gradient norm, as the fixture's own tables have them.
 
-    torch_curve.py CURVE [--precision fp32|tf32|bf16|fp16] [--device cuda|cpu] [--loss-scale 1024]"""
+    torch_curve.py CURVE [--precision fp32|tf32|bf16|fp16] [--residual fp32|half] [--device cuda|cpu]
+                         [--loss-scale 1024] [--steps 200]
+
+--residual half keeps the residual stream in the 16-bit type too, as sgt does; autocast alone keeps it in float32."""
 import argparse
 import contextlib
 import json
@@ -21,6 +24,8 @@ def options():
     a = argparse.ArgumentParser()
     a.add_argument("curve")
     a.add_argument("--precision", default="fp32", choices=["fp32", "tf32", "bf16", "fp16"])
+    a.add_argument("--residual", default="fp32", choices=["fp32", "half"])
+    a.add_argument("--steps", type=int, default=STEPS)
     a.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     a.add_argument("--loss-scale", type=float, default=1024)
     return a.parse_args()
@@ -46,11 +51,11 @@ def tokens(path, device):
     return ids.to(device).long()  # of 256 kinds: int16 holds them
 
 
-def loss_of(p, x, y, L, H):
+def loss_of(p, x, y, L, H, residual):
     linear = lambda z, k: F.linear(z, p[k + ".weight"].T, p[k + ".bias"])  # weights are (in, out)
     norm = lambda z, k: F.layer_norm(z, z.shape[-1:], p[k + ".weight"], p[k + ".bias"], 1e-5)
     heads = lambda z: z.view(B, T, H, -1).transpose(1, 2)
-    h = p["wte.weight"][x] + p["wpe.weight"][:T]
+    h = (p["wte.weight"][x] + p["wpe.weight"][:T]).to(residual)  # under autocast what is added to it has its type
     C = h.shape[-1]
     for i in range(L):
         b = f"h.{i}."
@@ -79,14 +84,15 @@ def main():
     cast = torch.autocast(o.device, half) if half else contextlib.nullcontext()
     scaler = torch.amp.GradScaler(o.device, init_scale=o.loss_scale, enabled=o.precision == "fp16")
     print("step\tloss\tgrad_norm")
-    for step in range(STEPS):
+    residual = half if half and o.residual == "half" else torch.float32
+    for step in range(o.steps):
         for group in adamw.param_groups:
             group["lr"] = rate(step)
         at = step * B * T
         x, y = ids[at:at + B * T].view(B, T), ids[at + 1:at + 1 + B * T].view(B, T)
         adamw.zero_grad()
         with cast:
-            loss = loss_of(p, x, y, config["n_layer"], config["n_head"])
+            loss = loss_of(p, x, y, config["n_layer"], config["n_head"], residual)
         scaler.scale(loss).backward()
         scaler.unscale_(adamw)
         norm = torch.nn.utils.clip_grad_norm_(p.values(), 1.0)

@@ -2,7 +2,7 @@
 """PyTorch at its best on GPT-2's training step: the peer for sgt's step, on a GPU or a CPU. Prints one JSON line.
 
     torch_step.py LxCxH B T [--precision bf16|fp16|tf32|fp32] [--mode default|max-autotune|eager] [--device cuda|cpu]
-                            [--accum N] [--steps N] [--vocab 50304]
+                            [--accum N] [--steps N] [--vocab 50304] [--sdpa auto|flash|cudnn]
 
 On a CPU start it with GLIBC_TUNABLES=glibc.malloc.mmap_threshold=34359738368:glibc.malloc.trim_threshold=34359738368:
 glibc.malloc.hugetlb=1 THP_MEM_ALLOC_ENABLE=1 (up to 1.9 times faster)."""
@@ -32,6 +32,7 @@ def options():
     a.add_argument("--accum", type=int, default=1)
     a.add_argument("--steps", type=int, default=30)
     a.add_argument("--vocab", type=int, default=50304)
+    a.add_argument("--sdpa", default="auto", choices=["auto", "flash", "cudnn"])  # which attention it must take
     return a.parse_args()
 
 
@@ -68,9 +69,17 @@ class GPT2(nn.Module):
         return F.cross_entropy(logits.view(-1, logits.shape[-1]), y.view(-1))
 
 
+def force_attention(which):
+    """No other path of attention is left, so that a build or a GPU without this one is an error."""
+    for name in ("flash", "cudnn", "mem_efficient", "math"):
+        getattr(torch.backends.cuda, f"enable_{name}_sdp")(name == which)
+
+
 def make_step(o):
     """A function of the step's number: forward, backward, clipping, AdamW."""
     torch.manual_seed(0)
+    if o.sdpa != "auto":
+        force_attention(o.sdpa)
     torch.set_float32_matmul_precision("highest" if o.precision == "fp32" else "high")
     if o.device == "cpu":
         torch.set_num_threads(len(os.sched_getaffinity(0)))
@@ -127,7 +136,7 @@ def main():
     peak = torch.cuda.max_memory_allocated() if gpu else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     print(json.dumps({
         "peer": f"torch {torch.__version__} {o.mode}", "shape": o.shape, "B": o.B, "T": o.T, "accum": o.accum,
-        "precision": o.precision, "device": torch.cuda.get_device_name() if gpu else "cpu",
+        "precision": o.precision, "sdpa": o.sdpa, "device": torch.cuda.get_device_name() if gpu else "cpu",
         "ms_per_step": round(ms, 3), "tokens_per_s": round(o.B * o.T * o.accum / ms * 1e3),
         "first_steps_s": round(warm, 2), "peak_bytes": peak}))
 

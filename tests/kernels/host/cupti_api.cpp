@@ -1,7 +1,9 @@
 /* cupti_api.cpp: kernels/cuda/cupti_api.h on a CPU: a CUPTI that tells of what streams.cpp does, each piece of work as
- * it is done, by the name it was put on its stream with: "copy" and "fill" as such, anything else as a kernel. */
+ * it is done, by the name it was put on its stream with: "copy" and "fill" as such, anything else as a kernel. With
+ * SGT_HOST_CUPTI=refuse in the environment it watches nothing, as on a machine that keeps its counters for root. */
 #include "cuda/cupti_api.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include <algorithm>
@@ -192,7 +194,10 @@ const sgt_cupti_api *sgt_cupti_load(sgt_error *)
     t.node_id = [](sgt_cupti_node node, uint64_t *id) { return *id = (uint64_t)node, 0; };
     t.set_clock = [](uint64_t (*now)()) { return cupti.now = now, 0; };
     t.set_buffers = [](sgt_cupti_request r, sgt_cupti_complete c) { return cupti.request = r, cupti.complete = c, 0; };
-    t.enable = [](sgt_cupti_kind kind) { return cupti.on[kind] = true, 0; };
+    t.enable = [](sgt_cupti_kind kind) -> sgt_cupti_result {
+        if (getenv("SGT_HOST_CUPTI")) return SGT_CUPTI_INSUFFICIENT_PRIVILEGES;
+        return cupti.on[kind] = true, 0;
+    };
     t.disable = [](sgt_cupti_kind kind) { return cupti.on[kind] = false, 0; };
     t.flush = flush;
     t.next_record = next_record;

@@ -1,0 +1,124 @@
+# attempt.sh: the machine, and how gpu-check.sh runs a program on it: within a time, with a log, to a verdict.
+# shellcheck shell=sh disable=SC2154
+
+PATH=$PATH:/usr/local/cuda/bin # for compute-sanitizer
+export PATH
+
+# Folders with cuBLASLt, cuDNN and NCCL: a toolkit's, or those PyTorch's wheels brought. Python's own libraries stay.
+library_folders() {
+    for d in /usr/local/cuda/lib64 /usr/local/cuda/extras/CUPTI/lib64; do [ ! -d "$d" ] || echo "$d"; done
+    "$PYTHON" -c 'import glob, importlib.util, os
+spec = importlib.util.find_spec("nvidia")
+for base in spec.submodule_search_locations or [] if spec else []:
+    print("\n".join(sorted(glob.glob(os.path.join(base, "*", "lib")))))' 2> /dev/null
+}
+system_path=${LD_LIBRARY_PATH:-}
+our_path="$root/lib${system_path:+:$system_path}$(library_folders | sed 's/^/:/' | tr -d '\n')"
+
+# Where a library is that our programs would load; nothing: nowhere.
+library() { # NAME
+    for d in $(echo "$our_path" | tr ':' ' '); do [ ! -e "$d/$1" ] || { echo "$d/$1" && return; }; done
+    ldconfig -p 2> /dev/null | sed -n "s/^[[:space:]]*$1 .*=> //p" | head -1
+}
+
+smi() { nvidia-smi --query-gpu="$1" --format=csv,noheader 2> /dev/null | head -1; }
+card=$(smi name)
+driver=$(smi driver_version)
+memory=$(smi memory.total)
+date=$(date -u +%Y-%m-%dT%H:%M:%SZ)
+have_gpu() { [ -n "$card" ] || [ -e /dev/nvidia0 ]; }
+
+# ---- shapes: a full card's, or a rehearsal's ----
+
+if [ -z "${GPU_CHECK_SMALL:-}" ]; then
+    model=gpt2 torch_shape=12x768x12 large=64 small=12 naive=8 seq=1024 short=512
+    data=$root/data/shards bench='' smoke_steps='--steps 12 --warmup 3' curve_steps=200 step_cases=''
+else
+    model=2x64x2 torch_shape=2x64x2 large=2 small=1 naive=2 seq=64 short=32
+    data=$GPU_CHECK_SMALL bench="--data $data --steps 2 --warmup 1" smoke_steps='' curve_steps=1
+    step_cases='--steps 2 --case curve_odd'
+fi
+
+# ---- running things ----
+
+left() { echo $((part_start + part_seconds - $(date +%s))); }
+
+# The last command with all that it said, in the log beside FILE.
+keep_log() { # NAME EXIT COMMAND...
+    {
+        printf -- '---- %s: %s: exit %s\n$' "$part" "$1" "$2"
+        shift 2
+        printf ' %s' "$@"
+        echo
+        cat "$work/out"
+        [ ! -s "$work/err" ] || { echo '(standard error)' && cat "$work/err"; }
+    } >> "$json.log"
+}
+
+# What a failed command said, but for what it says of success.
+show_block() { cat "$work/out" "$work/err" | grep -vE '^(ok|SKIP) ' | tail -25 | sed 's/^/    | /'; }
+
+# Run a command within SECONDS (0: within the part's time alone); its stdout and stderr go to files. Return 0, or, when
+# that has been told, 1: it is missing, failed, or was cut.
+attempt() { # NAME SECONDS COMMAND...
+    name=$1 most=$2
+    shift 2
+    if [ -n "$dry" ]; then
+        echo "  $*"
+        return 1
+    fi
+    command -v "$1" > /dev/null || { result skip "$name" "$1 is not there" && return 1; }
+    seconds=$(left)
+    [ "$seconds" -gt 5 ] || { result cut "$name" "the part's $part_seconds s are over" && return 1; }
+    if [ "$most" -gt 0 ] && [ "$most" -lt "$seconds" ]; then seconds=$most; else most=0; fi
+    code=0
+    LD_LIBRARY_PATH=${libraries-$our_path} timeout -k 5 "$seconds" "$@" \
+        > "$work/out" 2> "$work/err" < /dev/null || code=$?
+    keep_log "$name" $code "$@"
+    tell_end
+}
+
+tell_end() {
+    case $code in
+    0) return 0 ;;
+    77) result skip "$name" "$(cat "$work/out" "$work/err" | grep -m1 . | sed 's/^SKIP: //')" && return 1 ;;
+    124 | 137)
+        if [ "$most" -gt 0 ]; then result fail "$name" "no end after $most s"
+        else result cut "$name" "the part's $part_seconds s were over after $seconds s of it"; fi
+        ;;
+    *) result fail "$name" "exit $code: $(cat "$work/out" "$work/err" | grep -vE '^(ok|SKIP)' | tail -1)" ;;
+    esac
+    show_block
+    return 1
+}
+
+# The same with Python's own libraries; without PyTorch it is a skip.
+attempt_peer() { # NAME SECONDS SCRIPT ARGUMENT...
+    if [ -z "$dry" ] && ! have_torch; then
+        result skip "$1" "no PyTorch in $PYTHON"
+        return 1
+    fi
+    name=$1 most=$2
+    shift 2
+    libraries=$system_path
+    attempt "$name" "$most" "$PYTHON" "$@"
+    code=$?
+    unset libraries
+    return $code
+}
+
+have_torch() {
+    [ -n "${torch-}" ] ||
+        torch=$("$PYTHON" -c 'import torch; print(torch.cuda.is_available())' 2> /dev/null || echo no)
+    [ "$torch" = True ]
+}
+
+# The first number, or text, of that name in the JSON document that came; the document itself on a line.
+number() { # NAME
+    tr '{},[]' '\n' < "$work/out" | sed -n "s/^ *\"$1\": *\(-\{0,1\}[0-9][0-9.eE+-]*\) *$/\1/p" | head -1
+}
+text() { sed -n "s/.*\"$1\": *\"\([^\"]*\)\".*/\1/p" "$work/out" | head -1; } # NAME
+document() { tr '\n' ' ' < "$work/out" | sed -n 's/^ *\({.*}\) *$/"document": \1/p'; }
+
+# Whether a program has $option.
+has_option() { LD_LIBRARY_PATH=$our_path "$@" --help 2> /dev/null | grep -qE -- "^ +(-., )?$option( |\$)"; }

@@ -1,0 +1,43 @@
+# kernels.sh: the parts conformance and kernels, by check-cuda-device: each case in a process of its own.
+# shellcheck shell=sh disable=SC2154
+
+# Each case of a list, 60 s at most; of those that pass only their number is printed.
+cases() { # WHAT OPTION...
+    what=$1 quiet=1
+    shift
+    if [ -n "$dry" ]; then
+        attempt "$what" 0 "$checks/check-cuda-device" "$@" --case NAME || true
+        return
+    fi
+    attempt "list of cases" 0 "$checks/check-cuda-device" "$@" --list || return
+    cp "$work/out" "$work/cases"
+    while read -r case; do
+        todo "$what $case" || continue
+        attempt "$what $case" 60 "$checks/check-cuda-device" --limit 55 --case "$case" || continue
+        result pass "$what $case" "$(grep '^ok' "$work/out" | tail -1)"
+    done < "$work/cases"
+    quiet=
+    echo "     $what: $(grep -c "\"pass\", \"name\": \"$what " "$work/$part.results") of" \
+        "$(grep -c . "$work/cases") cases passed"
+}
+
+part_conformance() { cases wrapper --conformance; }
+
+# It serves no device in some virtual machines, and says so.
+sanitizer() { # TOOL
+    todo "compute-sanitizer $1" || return
+    if [ -z "$dry" ] && compute-sanitizer "$checks/check-cuda-device" --one-process --once \
+        --case "$(head -1 "$work/cases")" 2>&1 | grep -q 'Device not supported'; then
+        result skip "compute-sanitizer $1" "it does not support this device"
+        return
+    fi
+    attempt "compute-sanitizer $1" 0 compute-sanitizer --tool "$1" --error-exitcode 9 \
+        "$checks/check-cuda-device" --one-process --once --exact --limit 0 &&
+        result pass "compute-sanitizer $1" "$(cat "$work/out" "$work/err" | sed -n 's/^=* *\([A-Z]* SUMMARY\)/\1/p')"
+}
+
+part_kernels() {
+    cases kernel
+    sanitizer memcheck
+    sanitizer racecheck
+}

@@ -1,0 +1,113 @@
+# parity.sh: the part parity: the whole step against PyTorch's float64, and 200 steps of training in each precision.
+# shellcheck shell=sh disable=SC2154,SC2086
+
+curve="--data $fixtures/curve/tokens.bin --init $fixtures/curve --sampling sequential --batch-size 12 --seq-len 64
+    --lr 1e-3 --min-lr 1e-4 --warmup 20 --eval-every 0 --save-every 0"
+
+# sgt-train over the curve; its log as rows of step, loss, norm, as the fixture has them, in FILE.
+train_curve() { # NAME FILE OPTION...
+    name=$1 rows=$2
+    shift 2
+    rm -rf "$work/run"
+    attempt "$name" 120 "$bin/sgt-train" --quiet --device cuda $curve --steps $curve_steps --run "$work/run" "$@" ||
+        return
+    sed -n 's/^{"step":\([0-9]*\),"loss":\([^,]*\),.*"grad_norm":\([^,}]*\).*/\1\t\2\t\3/p' \
+        "$work/run/log.jsonl" > "$rows"
+}
+
+# The largest difference from float64's loss, and that of the norm as a part of it; nothing unless all steps are there.
+curve_errors() { # ROWS
+    awk -F '\t' -v steps=$curve_steps '
+        function size(x) { return x < 0 ? -x : x }
+        FNR == NR { if (FNR > 1) { loss[$1] = $2; norm[$1] = $3 } next }
+        $1 in loss && $1 < steps && $2 ~ /^[0-9.]/ && $3 ~ /^[0-9.]/ {
+            rows++
+            if (size($2 - loss[$1]) > worst_loss) worst_loss = size($2 - loss[$1])
+            if (size($3 / norm[$1] - 1) > worst_norm) worst_norm = size($3 / norm[$1] - 1)
+        }
+        END { if (rows == steps) printf "%.3g %.3g\n", worst_loss, worst_norm }' "$fixtures/curve/f64.tsv" "$1"
+}
+
+# PyTorch's own errors in $theirs. Its curve is trained once for all that is compared with it.
+peer_curve() { # NAME PRECISION RESIDUAL
+    theirs=$(kept "$1" | sed -n 's/.*"loss_error": \([^,}]*\), "norm_error": \([^,}]*\).*/\1 \2/p')
+    todo "$1" || return 0
+    attempt_peer "$1" 180 "$peers/torch_curve.py" "$fixtures/curve" --steps $curve_steps --precision "$2" --residual "$3" \
+        --loss-scale 1024 ||
+        return 0
+    theirs=$(curve_errors "$work/out")
+    [ -n "$theirs" ] || { result fail "$1" "it did not give $curve_steps steps of numbers" && return 0; }
+    result info "$1" "loss off by at most ${theirs% *}, norm by ${theirs#* } of itself" \
+        "\"loss_error\": ${theirs% *}, \"norm_error\": ${theirs#* }"
+}
+
+# Hold ours to twice what PyTorch is off by in that precision, and 2e-5 and 1e-4, which float32 is held to on a CPU.
+# Our residual stream is bf16 or fp16: the PyTorch that counts has the same; autocast keeps it in float32.
+curve_of() { # PRECISION ATTENTION
+    name="curve in $1, $2 attention" scale=''
+    [ "$1" != fp16 ] || scale="--loss-scale 1024" # no overflow in these 200 steps, so that none is left out
+    todo "$name" || return 0
+    train_curve "$name" "$work/rows" --precision "$1" --attention "$2" $scale || [ -n "$dry" ] || return 0
+    ours=$(curve_errors "$work/rows" 2> /dev/null) theirs=''
+    case $1 in
+    bf16 | fp16)
+        peer_curve "PyTorch's curve in $1, autocast" "$1" fp32
+        peer_curve "PyTorch's curve in $1, residual too" "$1" half
+        ;;
+    *) peer_curve "PyTorch's curve in $1" "$1" fp32 ;;
+    esac
+    [ -n "$dry" ] || tell_curve "$1" "curve in $1, $2 attention"
+}
+
+tell_curve() { # PRECISION NAME
+    text="loss off by at most ${ours% *}, norm by ${ours#* } of itself"
+    more="\"loss_error\": ${ours% *}, \"norm_error\": ${ours#* }"
+    if [ -z "$ours" ]; then
+        result fail "$2" "the log does not hold $curve_steps steps of numbers"
+    elif [ -z "$theirs" ] && [ "$1" != fp32 ]; then
+        result info "$2" "$text; no PyTorch to hold it to" "$more"
+    else
+        theirs=${theirs:-0 0}
+        awk -v a="$ours" -v b="$theirs" 'BEGIN {
+            split(a, x, " ")
+            split(b, y, " ")
+            exit !(x[1] <= 2 * y[1] + 2e-5 && x[2] <= 2 * y[2] + 1e-4)
+        }' && verdict=pass || verdict=fail
+        result "$verdict" "$2" "$text; PyTorch ${theirs% *}, ${theirs#* }" \
+            "$more, \"loss_error_pytorch\": ${theirs% *}, \"norm_error_pytorch\": ${theirs#* }"
+    fi
+}
+
+steps_of_fixtures() { # PRECISION
+    name="steps of the fixtures in $1"
+    todo "$name" || return 0
+    # check-step names its fixtures from the folder that holds tests/
+    attempt "$name" 180 env -C "$tests/.." "$bin/check-step" --device cuda --precision "$1" $step_cases &&
+        result pass "$name" "$(tail -1 "$work/out")"
+}
+
+deterministic() {
+    todo "deterministic" || return 0
+    train_curve "deterministic" "$work/once" --precision bf16 --deterministic || [ -n "$dry" ] || return 0
+    train_curve "deterministic" "$work/again" --precision bf16 --deterministic || return 0
+    if cmp -s "$work/once" "$work/again" && [ "$(grep -c . "$work/once")" -eq $curve_steps ]; then
+        result pass "deterministic" "the same losses and norms twice, $curve_steps steps in bf16"
+    else
+        parted=$(diff "$work/once" "$work/again" | sed -n 's/^< \([0-9]*\).*/\1/p' | head -1)
+        result fail "deterministic" "two runs part at step ${parted:-none, but are not whole}"
+    fi
+}
+
+part_parity() {
+    steps_of_fixtures bf16
+    steps_of_fixtures fp32
+    for precision in bf16 fp16; do
+        curve_of $precision own
+        if [ -n "$(library libcudnn.so.9)" ] || [ -n "$dry" ]; then curve_of $precision cudnn; fi
+    done
+    curve_of fp32 auto
+    deterministic
+    steps_of_fixtures fp16
+    steps_of_fixtures tf32
+    curve_of tf32 auto
+}

@@ -1,0 +1,109 @@
+# report.sh: what gpu-check.sh keeps: one line of JSON a result in $work/PART.results, and from these the document.
+# shellcheck shell=sh disable=SC2154
+
+quote() { printf '%s' "$1" | tr '\n\t\r' '   ' | sed 's/[\\"]/\\&/g; s/.*/"&"/'; }
+
+count() { cat "$work"/*.results 2> /dev/null | grep -c "^{\"result\": \"$1\""; }
+
+# Write the document of what is known so far: a name that exists is complete.
+write_json() { # COMPLETE
+    [ -z "$dry" ] || return 0
+    {
+        printf '{"card": %s, "driver": %s, "memory": %s,\n' "$(quote "$card")" "$(quote "$driver")" "$(quote "$memory")"
+        printf ' "date": "%s", "commit": %s, "complete": %s,\n' "$date" "$(quote "$commit")" "$1"
+        printf ' "passed": %d, "failed": %d, "skipped": %d, "parts": {' "$(count pass)" \
+            $(($(count fail) + $(count cut))) "$(count skip)"
+        comma=
+        for each in $all_parts; do
+            [ -f "$work/$each.results" ] || continue
+            status=ok
+            ! grep -qE '^\{"result": "(fail|cut)"' "$work/$each.results" || status=fail
+            printf '%s\n  "%s": {"status": "%s", "seconds": %d, "results": [\n' "$comma" "$each" $status \
+                "$(cat "$work/$each.seconds" 2> /dev/null || echo 0)"
+            sed 's/^/    /; $!s/$/,/' "$work/$each.results"
+            printf '  ]}'
+            comma=,
+        done
+        printf '\n }}\n'
+    } > "$json.part" && mv "$json.part" "$json"
+}
+
+# What an earlier call left in FILE, but for what was cut or skipped, and with --again for what failed.
+load_json() {
+    [ -s "$json" ] || return 0
+    head -2 "$json" | tr -d '\n' | grep -qF "{\"card\": $(quote "$card"), \"driver\"" &&
+        sed -n 2p "$json" | grep -qF "\"commit\": $(quote "$commit")," || {
+        echo "gpu-check.sh: $json is of another card or commit: move it away, or name another file with -o" >&2
+        exit 2
+    }
+    date=$(sed -n '2s/.*"date": "\([^"]*\)".*/\1/p' "$json")
+    drop='cut|skip'
+    [ -z "$again" ] || drop='cut|skip|fail'
+    awk -v work="$work" -v drop="^    {\"result\": \"($drop)\"" '
+        /^  "[a-z]*": {"status": / {
+            split($0, field, "\"")
+            part = field[2]
+            seconds = $0
+            gsub(/.*"seconds": |,.*/, "", seconds)
+            print seconds > (work "/" part ".before")
+        }
+        /^    {"result": / && $0 !~ drop {
+            sub(/^    /, "")
+            sub(/,$/, "")
+            print > (work "/" part ".results")
+        }' "$json"
+    for each in $all_parts; do
+        [ ! -f "$work/$each.before" ] || cp "$work/$each.before" "$work/$each.seconds"
+    done
+}
+
+# A part's seconds, those of earlier calls among them.
+keep_seconds() {
+    echo $(($(cat "$work/$part.before" 2> /dev/null || echo 0) + $(date +%s) - part_start)) > "$work/$part.seconds"
+}
+
+# Everything that is known of one thing goes through here: a line to read, a line of JSON. $quiet: what passed is not
+# printed.
+result() { # pass|fail|skip|cut|info NAME TEXT [MORE-JSON]
+    [ -n "${quiet-}" ] && [ "$1" = pass ] || printf '%-4s %s: %s\n' "$1" "$2" "$3"
+    printf '{"result": "%s", "name": %s, "text": %s%s}\n' "$1" "$(quote "$2")" "$(quote "$3")" "${4:+, $4}" \
+        >> "$work/$part.results"
+    keep_seconds
+    write_json false
+}
+
+# A figure that has to be at least (>=) or at most (<=) its floor.
+figure() { # NAME VALUE UNIT [SENSE FLOOR GOAL]
+    [ -n "$2" ] || { result fail "$1" "no figure came" && return; }
+    if [ $# -eq 3 ]; then
+        result info "$1" "$2 $3" "\"value\": $2"
+        return
+    fi
+    verdict=$(awk -v x="$2" -v sense="$4" -v floor="$5" -v goal="$6" 'BEGIN {
+        better = sense == ">=" ? 1 : -1
+        print (better * (x - floor) >= 0 ? "pass" : "fail"), (better * (x - goal) >= 0 ? "goal met" : "goal not met")
+    }')
+    result "${verdict%% *}" "$1" "$2 $3 (floor $4 $5, goal $4 $6: ${verdict#* })" \
+        "\"value\": $2, \"floor\": $5, \"goal\": $6"
+}
+
+# ---- what is to be done ----
+
+is_left_out() { # NAME: by --skip
+    while read -r skip; do
+        case $1 in *"$skip"*) echo "left $1: --skip $skip" && return 0 ;; esac
+    done < "$work/skips"
+    return 1
+}
+
+kept() { grep -sF "\"name\": $(quote "$1"), \"text\"" "$work/$part.results" | tail -1; } # NAME
+value_of() { kept "$1" | sed -n 's/.*, "value": \([0-9.eE+-]*\)[,}].*/\1/p'; }            # NAME
+
+# Whether a check is still to be done: neither --skip nor an earlier call took it.
+todo() { # NAME
+    [ -n "$dry" ] || ! grep -qsF "\"name\": $(quote "$1"), \"text\"" "$work/$part.results" || {
+        [ -n "${quiet-}" ] || echo "kept $1: $(kept "$1" | sed 's/.*"text": "\(.*\)".*/\1/; s/", ".*//')"
+        return 1
+    }
+    ! is_left_out "$1"
+}
