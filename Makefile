@@ -406,12 +406,13 @@ $(B)/tests/check-cuda $(B)/tests/check-cuda-race:
 	$(call say,LD,$@)mkdir -p $(@D) && echo $^ > $@.parts && $(HOST_CXX) $(ALL_LDFLAGS) -o $@ $^ $(LD_kernels)
 
 # The same cases on a GPU; and that program with the host in the GPU's place, which is how it is tested itself.
-DEVICE_PARTS := $(DEVICE_CASES) $(DEVICE_MAIN) tests/kernels/device/cuda.cu
+DEVICE_PARTS := $(DEVICE_CASES) $(DEVICE_MAIN) tests/kernels/device/cuda.cu tests/kernels/device/mirror.cpp
 $(B)/tests/check-cuda-device: $(DEVICE_PARTS:%=$(B)/obj/device/%.o) $(B)/obj/tests/kernels/harness.o $(GEMM_PARTS) \
-                              $(B)/obj/kernels/cuda/cublaslt.o $(call lib,kernels loader)
-	$(call say,LD,$@)mkdir -p $(@D) && $(NVCC) -Xcompiler -fopenmp -o $@ $^ -ldl -lm
+                              $(addprefix $(B)/obj/kernels/cuda/,cublaslt.o nccl.o) $(call lib,kernels loader)
+	$(call say,LD,$@)mkdir -p $(@D) && $(NVCC) -Xlinker --wrap=__cudaLaunchKernel -Xcompiler -fopenmp -o $@ $^ -ldl -lm
 
-PRETEND_PARTS := $(DEVICE_CASES) $(HOST_STANDS) $(DEVICE_MAIN) tests/kernels/device/pretend.cpp
+PRETEND_PARTS := $(DEVICE_CASES) $(HOST_STANDS) $(DEVICE_MAIN) tests/kernels/device/mirror.cpp \
+                 tests/kernels/device/pretend.cpp
 $(B)/tests/check-cuda-pretend: $(PRETEND_PARTS:%=$(B)/obj/%.o) $(B)/obj/tests/kernels/harness.o $(GEMM_PARTS) \
                                $(call lib,kernels loader)
 	$(call say,LD,$@)mkdir -p $(@D) && $(HOST_CXX) $(ALL_LDFLAGS) -o $@ $^ $(LD_kernels)

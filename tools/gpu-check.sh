@@ -22,7 +22,8 @@
 # FILE is one JSON document, whole at any moment. A second call leaves out every check that FILE has a result of, but
 # for those that were cut or skipped. FILE belongs to one card and one commit.
 # Exit 0: what ran passed; 1: something failed, missed its floor or was cut; 2: wrong usage; 77: nothing could run.
-# PYTHON (python3) is the interpreter that may have PyTorch; B (build) is where the repository was built.
+# PYTHON (python3) is the interpreter that may have PyTorch; B (build) is where the repository was built; CUDA_HOME
+# (/usr/local/cuda) is the toolkit, if there is one.
 # GPU_CHECK_SMALL=SHARDS takes shapes for a rehearsal on the host build, and trains on SHARDS.
 set -u
 LC_ALL=C

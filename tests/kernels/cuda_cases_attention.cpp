@@ -3,6 +3,8 @@
 #include "cuda_types.h"
 #include "dropout.h"
 
+enum { MOST = 1024 }; /* tokens of a row */
+
 struct shape {
     size_t B, T, H, D;
 };
@@ -97,7 +99,7 @@ static double dot(const float *a, const float *b, size_t D, double *absolute)
 static void dropped(const heads &h, size_t which)
 {
     const float *q = h.qkv + packed_at(h, which), *k = q + h.plain_ld, *v = k + h.plain_ld;
-    double p[256], absolute;
+    double p[MOST], absolute;
     for (size_t i = 0; i < h.T; i++) {
         float *out = h.out + plain_at(h, which) + i * h.plain_ld;
         double max = -INFINITY, total = 0;
@@ -120,7 +122,7 @@ template <class T> static void dropped_backward(check *t, const heads &h, size_t
 {
     const float *qs = h.qkv + packed_at(h, which);
     size_t width = h.plain_ld, ld = h.packed_ld;
-    double *sums = check_doubles(t, h.T * ld), p[256], dp[256], absolute;
+    double *sums = check_doubles(t, h.T * ld), p[MOST], dp[MOST], absolute;
     for (size_t i = 0; i < h.T; i++) {
         const float *q = qs + i * ld, *dout = h.dout + plain_at(h, which) + i * width;
         double delta = dot(dout, h.out + plain_at(h, which) + i * width, h.D, &absolute), total = 0, mean = 0;
@@ -149,7 +151,8 @@ template <class T> static void dropped_backward(check *t, const heads &h, size_t
 template <class T> static heads draw(check *t, const shape &s, T **qkv, T **dout, const extras &with)
 {
     static const sgt_cuda_place place = {77, 123456789012, 11, 3};
-    static const sgt_cuda_dropout drop = {&place, 0, 5, SGT_DROP_ATTENTION, 0.3f};
+    static sgt_cuda_dropout drop;
+    drop = {cuda_copy<sgt_cuda_place>(t, &place, 1), 0, 5, SGT_DROP_ATTENTION, 0.3f}; /* where the device reads it */
     float scale = (float)(1 / sqrt((double)s.D));
     heads h = {s.B, s.T, s.H, s.D, 3 * s.H * s.D, s.H * s.D, scale, 0, 0, 0, 0, 0, 0, with.drops ? &drop : NULL, 0, {}};
     size_t n = s.B * s.T * s.H * s.D, rows = s.B * s.T * s.H;
@@ -178,7 +181,7 @@ template <class T> static heads draw(check *t, const shape &s, T **qkv, T **dout
  * float32's three products are held to the bounds of one: their sum has three roundings for each, but of random sign. */
 template <class T> static void forward_bounds(double *out, double *lse, const heads &h, size_t which, double r)
 {
-    double p[256], absolute, tiny = Type<T>::tiny, product = r * (2 + r);
+    double p[MOST], absolute, tiny = Type<T>::tiny, product = r * (2 + r);
     const float *q = h.qkv + packed_at(h, which), *k = q + h.plain_ld, *v = k + h.plain_ld;
     for (size_t i = 0; i < h.T; i++) {
         double worst = 0, max = -INFINITY, total = 0, range = 0;
@@ -294,6 +297,16 @@ CUDA_CASES_BY_TYPE(cuda_attention, forward)
 CUDA_CASES_BY_TYPE(cuda_attention_backward, backward)
 CUDA_CASE(cuda_attention_tf32) { forward<float>(t, tf32); }
 CUDA_CASE(cuda_attention_backward_tf32) { backward<float>(t, tf32); }
+
+/* Rows as long as in training; on a CPU's schedules that takes minutes. */
+CUDA_CASE(large_attention_rows)
+{
+    if (!cuda_card(t)) return;
+    for (size_t D : {64, 128}) {
+        forward_at<dev::bf16>(t, {1, MOST, 2, D}, tensor_cores, plain);
+        backward_at<dev::bf16>(t, {1, MOST, 2, D}, tensor_cores, plain);
+    }
+}
 
 /* Rows of keys that are no multiple of four, several tiles, both widths of the walked tile. */
 static const shape dropped_shapes[] = {{2, 19, 3, 8}, {1, 130, 1, 64}, {1, 66, 2, 128}, {3, 1, 2, 8}};

@@ -164,6 +164,13 @@ static void compare(check *t, const char *name, const Out *got, float *want, dou
     check_close(t, name, floats, want, bound, n);
 }
 
+static void run(check *t, const sgt_cuda_gemm *plan, void *d, void *a, void *b, void *bias = nullptr,
+                void *aux = nullptr)
+{
+    sgt_cuda_gemm_run(plan, nullptr, cuda_there(t, d), cuda_there(t, a), cuda_there(t, b), cuda_there(t, bias),
+                      cuda_there(t, aux));
+}
+
 template <class In, class Out> static void one(check *t, sgt_cuda_gemms *g, const product &p)
 {
     const sgt_cuda_gemm_shape &s = p.s;
@@ -190,7 +197,7 @@ template <class In, class Out> static void one(check *t, sgt_cuda_gemms *g, cons
         check_fail(t, "no plan: %s", err.text);
         return;
     }
-    sgt_cuda_gemm_run(plan, nullptr, d, a, b, bias, aux);
+    run(t, plan, d, a, b, bias, aux);
     cuda_sync(t);
     if (sgt_cuda_check(&err) < 0) check_fail(t, "%s", err.text);
     compare(t, "D", d, want.d, want.d_bound, size);
@@ -337,7 +344,7 @@ CUDA_CASE(cublaslt_tf32_asked)
         for (int i = 0; i < 256; i++) all[i] = want;
         check_at(t, "tf32 %d", tf32);
         if (sgt_cuda_gemm_plan(&plan, g, &p.s, &err) < 0) check_fail(t, "no plan: %s", err.text);
-        else sgt_cuda_gemm_run(plan, nullptr, d, a, b, nullptr, nullptr);
+        else run(t, plan, d, a, b);
         cuda_sync(t);
         check_equal(t, "D", d, all, 256);
     }
@@ -371,7 +378,7 @@ template <class In> static void batch(check *t)
         sgt_error err;
         check_at(t, "batch of %zu, %d", count, kind);
         if (sgt_cuda_gemm_plan(&plan, g, &s, &err) < 0) check_fail(t, "no plan: %s", err.text);
-        else sgt_cuda_gemm_run(plan, nullptr, d, a, b, nullptr, nullptr);
+        else run(t, plan, d, a, b);
         cuda_sync(t);
         compare(t, "D", d, want, bound, all_d);
     }

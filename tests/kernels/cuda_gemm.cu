@@ -187,7 +187,8 @@ template <class T, int N> static void wgmma_gemm(check *t, int m, int n, int k)
     float *c = cuda_output<float>(t, (size_t)m * n);
     TensorMap map_a, map_b;
     check_at(t, "wgmma of %d columns, %d x %d x %d", N, m, n, k);
-    if (!tensor_map_2d(&map_a, a, m, k, k, 64) || !tensor_map_2d(&map_b, b, n, k, k, N)) {
+    if (!tensor_map_2d(&map_a, cuda_there(t, a), m, k, k, 64) ||
+        !tensor_map_2d(&map_b, cuda_there(t, b), n, k, k, N)) {
         check_fail(t, "no tensor map");
         return;
     }

@@ -1,12 +1,13 @@
 # attempt.sh: the machine, and how gpu-check.sh runs a program on it: within a time, with a log, to a verdict.
 # shellcheck shell=sh disable=SC2154
 
-PATH=$PATH:/usr/local/cuda/bin # for compute-sanitizer
+cuda=${CUDA_HOME:-/usr/local/cuda}
+PATH=$PATH:$cuda/bin # for compute-sanitizer
 export PATH
 
 # Folders with cuBLASLt, cuDNN and NCCL: a toolkit's, or those PyTorch's wheels brought. Python's own libraries stay.
 library_folders() {
-    for d in /usr/local/cuda/lib64 /usr/local/cuda/extras/CUPTI/lib64; do [ ! -d "$d" ] || echo "$d"; done
+    for d in "$cuda/lib64" "$cuda/extras/CUPTI/lib64"; do [ ! -d "$d" ] || echo "$d"; done
     "$PYTHON" -c 'import glob, importlib.util, os
 spec = importlib.util.find_spec("nvidia")
 for base in spec.submodule_search_locations or [] if spec else []:
@@ -81,7 +82,7 @@ attempt() { # NAME SECONDS COMMAND...
 tell_end() {
     case $code in
     0) return 0 ;;
-    77) result skip "$name" "$(cat "$work/out" "$work/err" | grep -m1 . | sed 's/^SKIP: //')" && return 1 ;;
+    77) result skip "$name" "$(cat "$work/out" "$work/err" | sed -n 's/^SKIP[^:]*: //p' | head -1)" && return 1 ;;
     124 | 137)
         if [ "$most" -gt 0 ]; then result fail "$name" "no end after $most s"
         else result cut "$name" "the part's $part_seconds s were over after $seconds s of it"; fi

@@ -10,7 +10,8 @@ step_of() { # NAME SECONDS BATCH SEQ PRECISION [OPTION]...
         --json || return 1
     tokens=$(number tokens_per_s) loss=$(number loss)
     [ -n "$tokens" ] || { result fail "$step_name" "no tokens_per_s came" && return 1; }
-    text="$tokens tokens/s, $(number ms_per_step) ms, mfu $(number mfu) ($(number mfu_datasheet) of the datasheet)"
+    text="$tokens tokens/s, $(number ms_per_step) ms" mfu=$(number mfu)
+    [ -z "$mfu" ] || text="$text, mfu $mfu ($(number mfu_datasheet) of the datasheet)"
     text="$text, $(number peak_bytes | awk '{ printf "%.2f", $1 / 2^30 }') GiB, loss $loss, $(text level)"
 }
 
@@ -27,7 +28,7 @@ tell_machine() {
         at=$(library $name)
         where="$where$name: ${at:-not there}; "
     done
-    [ -n "$dry" ] || { nvidia-smi; nvidia-smi -q; ls -l /usr/local/cuda; } >> "$json.log" 2>&1
+    [ -n "$dry" ] || { nvidia-smi; nvidia-smi -q; ls -l "$cuda"; } >> "$json.log" 2>&1
     [ -n "$dry" ] || result info "libraries" "${where%; }"
 }
 

@@ -1,13 +1,12 @@
 /* check-cuda-device.cpp: the cases of check-cuda on a GPU: every CUDA kernel against kernels/ref, each wrapper of
  * device.cuh and hopper.cuh against what it says it does. Not yet run on a GPU.
  *
- *     check-cuda-device [--list] [--conformance] [--case NAME] [--seed N] [--managed] [--exact] [--limit SECONDS]
- *                       [--once] [--one-process]
+ *     check-cuda-device [--list] [--conformance] [--case NAME] [--seed N] [--exact] [--limit SECONDS] [--once]
+ *                       [--one-process]
  *
  * Each case runs twice in each of two placements of its buffers, on the same numbers: what the buffers hold in the end
- * must be the same bits all four times. --conformance: the wrappers alone, exact on integers. --managed: buffers move
- * to the device's own memory instead of being read from the CPU's. --exact: no guards around them (harness.h).
- * --once: one time in one placement.
+ * must be the same bits all four times. --conformance: the wrappers alone, exact on integers. --exact: no guards around
+ * them (harness.h). --once: one time in one placement.
  *
  * One line a case, "ok NAME HASH" (of those bits), "SKIP NAME: why" or "FAIL NAME", with what went wrong above it. The
  * last line is "N passed, N failed, N skipped"; exit 1 on any failure, 2 on wrong usage, 77 where nothing could run.
@@ -31,7 +30,6 @@ enum { TURNS = 2, LOST = 3 /* a child's exit: the device is lost to it, the case
 
 struct arguments {
     bool list, conformance, exact, once, one_process;
-    device_place place;
     const char *only;
     uint64_t seed, limit;
 };
@@ -42,7 +40,7 @@ struct progress {
     bool told;                              /* the first line */
 };
 
-static arguments args = {false, false, false, false, false, DEVICE_MAPPED, nullptr, 1, 60};
+static arguments args = {false, false, false, false, false, nullptr, 1, 60};
 static progress *done;
 static device gpu;
 
@@ -74,6 +72,15 @@ bool cuda_hopper(check *t)
     check_skip(t, "it needs sm_90a");
     return false;
 }
+
+bool cuda_card(check *t)
+{
+    if (gpu.memory_size) return true;
+    check_skip(t, "its size needs a card");
+    return false;
+}
+
+void *cuda_address(check *, void *p) { return device_address(p); }
 
 /* After an error nothing the device does can be relied on: a new process it is. */
 void cuda_sync(check *t)
@@ -126,15 +133,14 @@ static void run_case(const cuda_case *c)
 /* From done->next to the end; 77 where there is no device. */
 static int run_cases()
 {
-    if (const char *why = device_open(&gpu, args.place)) {
+    if (const char *why = device_open(&gpu)) {
         printf("SKIP: %s\n", why);
         fflush(stdout);
         return 77;
     }
     gpu.memory.exact = args.exact;
     if (!done->told)
-        printf("CUDA kernels on %s, sm_%d, buffers in %s memory, seed %llu\n", gpu.name, gpu.arch,
-               args.place == DEVICE_MANAGED ? "managed" : "mapped", (unsigned long long)args.seed);
+        printf("CUDA kernels on %s, sm_%d, seed %llu\n", gpu.name, gpu.arch, (unsigned long long)args.seed);
     done->told = true;
     for (const cuda_case *c; (c = case_at(done->next));) {
         if (!wanted(c)) {
@@ -183,7 +189,7 @@ static int usage(const char *what, const char *arg)
 {
     fprintf(stderr,
             "check-cuda-device: %s: %s (check-cuda-device [--list] [--conformance] [--case NAME] [--seed N] "
-            "[--managed] [--exact] [--limit SECONDS] [--once] [--one-process])\n",
+            "[--exact] [--limit SECONDS] [--once] [--one-process])\n",
             arg, what);
     return 2;
 }
@@ -192,7 +198,6 @@ static bool take_flag(const char *arg)
 {
     if (strcmp(arg, "--list") == 0) args.list = true;
     else if (strcmp(arg, "--conformance") == 0) args.conformance = true;
-    else if (strcmp(arg, "--managed") == 0) args.place = DEVICE_MANAGED;
     else if (strcmp(arg, "--exact") == 0) args.exact = true;
     else if (strcmp(arg, "--once") == 0) args.once = true;
     else if (strcmp(arg, "--one-process") == 0) args.one_process = true;

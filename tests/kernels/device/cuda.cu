@@ -1,10 +1,18 @@
-/* cuda.cu: the first CUDA device, for check-cuda-device. Not yet run on a GPU. */
+/* cuda.cu: the first CUDA device, for check-cuda-device. Buffers are cudaMalloc's, with a copy for the CPU (mirror.h);
+ * launches come by here (the linker's --wrap), so that what the CPU wrote is there and arguments point to it. Not yet
+ * run on a GPU. */
+#include <cuda.h>
 #include <cuda_runtime.h>
 #include <stdio.h>
+#include <string.h>
+
+#include <vector>
 
 #include "device/device.h"
+#include "device/mirror.h"
 
 static char text[256];
+static const char *refused; /* what kept a launch from being made */
 
 static const char *failed(const char *what, cudaError_t error)
 {
@@ -12,27 +20,70 @@ static const char *failed(const char *what, cudaError_t error)
     return text;
 }
 
-static void *allocate_mapped(size_t size)
+/* ---- memory ---- */
+
+static void *allocate(size_t size)
 {
     void *p = nullptr;
-    return cudaHostAlloc(&p, size, cudaHostAllocMapped | cudaHostAllocPortable) == cudaSuccess ? p : nullptr;
+    return cudaMalloc(&p, size) == cudaSuccess ? p : nullptr;
 }
 
-static void release_mapped(void *p)
+static void release(void *p) { cudaFree(p); }
+
+static const char *copy(void *to, const void *from, size_t size)
 {
-    cudaFreeHost(p);
+    cudaError_t error = cudaMemcpy(to, from, size, cudaMemcpyDefault);
+    return error == cudaSuccess ? nullptr : failed("a copy failed", error);
 }
 
-static void *allocate_managed(size_t size)
+static const mirror_calls calls = {allocate, release, copy};
+
+void *device_address(void *p)
 {
-    void *p = nullptr;
-    return cudaMallocManaged(&p, size) == cudaSuccess ? p : nullptr;
+    const char *why = mirror_push();
+    if (why) refused = why;
+    return mirror_there(p);
 }
 
-static void release_managed(void *p)
+/* ---- launches ---- */
+
+static decltype(&cuKernelGetParamInfo) parameter;
+
+extern "C" cudaError_t __real___cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args, size_t smem,
+                                                 cudaStream_t stream);
+
+/* Where nvcc's stub for a kernel launches it. The arguments' sizes are the driver's word. */
+extern "C" cudaError_t __wrap___cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args, size_t smem,
+                                                 cudaStream_t stream)
 {
-    cudaFree(p);
+    alignas(128) static unsigned char copies[4096]; /* as many bytes as a launch may have */
+    std::vector<void *> there;
+    size_t at, size;
+    if ((refused = mirror_push())) return cudaErrorUnknown; /* nvcc's stub drops what is returned */
+    for (size_t i = 0; parameter((CUkernel)kernel, i, &at, &size) == CUDA_SUCCESS; i++) {
+        if (at + size > sizeof copies) {
+            refused = "a launch with more than 4096 bytes of arguments";
+            return cudaErrorInvalidValue;
+        }
+        memcpy(copies + at, args[i], size);
+        mirror_translate(copies + at, size);
+        there.push_back(copies + at);
+    }
+    return __real___cudaLaunchKernel(kernel, grid, block, there.data(), smem, stream);
 }
+
+static const char *find_parameter()
+{
+    void *found = nullptr;
+    cudaDriverEntryPointQueryResult result;
+    if (cudaGetDriverEntryPointByVersion("cuKernelGetParamInfo", &found, 12040, cudaEnableDefault, &result) !=
+            cudaSuccess || result != cudaDriverEntryPointSuccess)
+        return "the CUDA driver is older than 12.4";
+    parameter = (decltype(parameter))found;
+    return nullptr;
+}
+
+/* ---- the device ---- */
 
 /* One line that says which: no driver, or no device for it. */
 static const char *none(cudaError_t error)
@@ -43,7 +94,7 @@ static const char *none(cudaError_t error)
     return failed("no CUDA device", error);
 }
 
-const char *device_open(device *d, device_place place)
+const char *device_open(device *d)
 {
     cudaDeviceProp p;
     int count = 0;
@@ -53,20 +104,23 @@ const char *device_open(device *d, device_place place)
     if ((error = cudaGetDeviceProperties(&p, 0)) != cudaSuccess) return failed("no CUDA device", error);
     snprintf(d->name, sizeof d->name, "%s", p.name);
     d->arch = p.major * 10 + p.minor;
+    d->memory_size = p.totalGlobalMem;
     if (d->arch < 80) {
         snprintf(text, sizeof text, "no CUDA device of sm_80 or later: %s is sm_%d", p.name, d->arch);
         return text;
     }
-    if (place == DEVICE_MANAGED && !p.concurrentManagedAccess) return "this device has no managed memory to share";
-    d->memory = place == DEVICE_MANAGED ? check_memory{allocate_managed, release_managed, 0}
-                                        : check_memory{allocate_mapped, release_mapped, 0};
-    return nullptr;
+    mirror_open(&calls);
+    d->memory = check_memory{mirror_allocate, mirror_release, 0};
+    return find_parameter();
 }
 
 /* A launch that was refused is told first; what a kernel did wrong shows when it is waited for. */
 const char *device_wait()
 {
     cudaError_t launched = cudaGetLastError(), ended = cudaDeviceSynchronize();
+    const char *why = refused;
+    refused = nullptr;
+    if (why) return why;
     if (launched != cudaSuccess) return failed("a launch was refused", launched);
-    return ended == cudaSuccess ? nullptr : failed("a kernel failed", ended);
+    return ended == cudaSuccess ? mirror_pull() : failed("a kernel failed", ended);
 }

@@ -1,8 +1,8 @@
 /* device.h: what check-cuda-device asks of the machine it runs on: cuda.cu is a GPU, pretend.cpp stands in for one.
  *
  *     device d;
- *     if (const char *why = device_open(&d, DEVICE_MAPPED)) skip(why);
- *     void *p = d.memory.allocate(n);               // the CPU and the device reach it
+ *     if (const char *why = device_open(&d)) skip(why);
+ *     void *p = d.memory.allocate(n);                 // the CPU reads and writes it, the device its twin (mirror.h)
  *     if (const char *why = device_wait()) fail(why); // every launch so far has ended; an error may be the last word
  *
  * One thread. A text that is returned lives until the next call. */
@@ -11,17 +11,15 @@
 
 #include "harness.h"
 
-/* Buffers in the CPU's memory, read and written by the device where they lie; or in memory that moves to the device
- * when a kernel touches it and back when the CPU does. */
-enum device_place { DEVICE_MAPPED, DEVICE_MANAGED };
-
 struct device {
     char name[128];
-    int arch; /* 90: sm_90 */
+    int arch;           /* 90: sm_90 */
+    size_t memory_size; /* bytes of the card's memory; 0: the host is the device, and has no time for large cases */
     check_memory memory;
 };
 
-const char *device_open(device *d, device_place place); /* NULL, or why there is none */
-const char *device_wait();                              /* NULL, or what went wrong */
+const char *device_open(device *d); /* NULL, or why there is none */
+const char *device_wait();          /* NULL, or what went wrong */
+void *device_address(void *p);      /* by which the device knows p; what p holds is there */
 
 #endif

@@ -3,9 +3,11 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "device/device.h"
+#include "device/mirror.h"
 #include "host/check-cuda.h"
 #include "host/streams.h"
 
@@ -16,13 +18,12 @@ static void *allocate(size_t size)
     return aligned_alloc(256, (size + 255) / 256 * 256);
 }
 
-const char *device_open(device *d, device_place place)
+const char *device_open(device *d)
 {
     if (getenv("PRETEND_NO_DEVICE")) return "no CUDA driver";
     const char *arch = getenv("PRETEND_ARCH");
     d->arch = arch ? atoi(arch) : 90;
     snprintf(d->name, sizeof d->name, "no device, but the host");
-    if (place == DEVICE_MANAGED && d->arch < 90) return "this device has no managed memory to share";
     d->memory = check_memory{allocate, free, 0};
     return nullptr;
 }
@@ -31,6 +32,70 @@ const char *device_wait()
 {
     host::finish(nullptr);
     return error;
+}
+
+void *device_address(void *p)
+{
+    return p;
+}
+
+/* ---- mirror.cpp, which cuda.cu needs a GPU for: here the twins are plain memory ---- */
+
+static size_t copied; /* bytes */
+
+static const char *copy(void *to, const void *from, size_t size)
+{
+    copied += size;
+    memcpy(to, from, size);
+    return nullptr;
+}
+
+static const char *no_copy(void *, const void *, size_t) { return "a copy failed: it did"; }
+
+struct launched {
+    int n;
+    float *x;
+    struct { const float *y; } in;
+};
+
+static void same(check *t, const char *what, bool is)
+{
+    if (!is) check_fail(t, "%s", what);
+}
+
+CUDA_CASE(mirror)
+{
+    static const mirror_calls calls = {allocate, free, copy}, failing = {allocate, free, no_copy};
+    static const mirror_calls none = {[](size_t) -> void * { return nullptr; }, free, copy};
+    mirror_open(&calls);
+    float *x = (float *)mirror_allocate(400), *y = (float *)mirror_allocate(37), outside = 1;
+    for (int i = 0; i < 100; i++) x[i] = (float)i;
+    memset(y, 0, 37);
+    y[2] = 7;
+    same(t, "pushed", !mirror_push());
+    launched a = {3, x + 5, {y + 2}}, b = {3, &outside, {nullptr}};
+    mirror_translate(&a, sizeof a);
+    mirror_translate(&b, sizeof b);
+    same(t, "pointers into buffers are the twins'", a.n == 3 && a.x == mirror_there(x + 5) && a.x != x + 5 &&
+         a.in.y == mirror_there(y + 2) && *a.in.y == 7);
+    same(t, "others stay", b.x == &outside && !b.in.y && mirror_there(y + 10) == y + 10);
+    a.x[0] = 50; /* a kernel's write; then the CPU's, elsewhere, and a second launch */
+    x[90] = 90.5f;
+    copied = 0;
+    same(t, "pushed again", !mirror_push() && copied > 0 && copied <= 4);
+    same(t, "what a kernel wrote is not written over", a.x[0] == 50 && a.x[85] == 90.5f && x[5] == 5);
+    same(t, "pulled", !mirror_pull() && x[5] == 50 && x[90] == 90.5f && y[2] == 7);
+    copied = 0;
+    same(t, "nothing changed", !mirror_push() && copied == 0);
+    mirror_release(y);
+    same(t, "forgotten", mirror_there(y) == y && mirror_there(x) != x);
+    mirror_open(&failing);
+    x[0] = -1;
+    same(t, "why a copy failed", mirror_push() && strcmp(mirror_pull(), "a copy failed: it did") == 0);
+    mirror_open(&none);
+    same(t, "no memory", !mirror_allocate(16));
+    mirror_open(&calls);
+    mirror_release(x);
 }
 
 /* ---- what must be found ---- */

@@ -38,6 +38,14 @@ void cuda_sync(check *t);
 /* Whether what hopper.cuh wraps can run here; where not, the case is skipped:  if (!cuda_hopper(t)) return; */
 bool cuda_hopper(check *t);
 
+/* Whether the device is a card, with its memory and speed; where not, the case is skipped. */
+bool cuda_card(check *t);
+
+/* The address by which the device knows a buffer, for what is no launch's argument: a library's call, a tensor map.
+ * What the buffer holds is there from now on. */
+void *cuda_address(check *t, void *p);
+template <class T> T *cuda_there(check *t, T *p) { return static_cast<T *>(cuda_address(t, p)); }
+
 template <class T> T *cuda_output(check *t, size_t n)
 {
     return static_cast<T *>(check_bytes(t, n * sizeof(T)));

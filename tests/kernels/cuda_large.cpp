@@ -1,0 +1,232 @@
+/* cuda_large.cpp: kernels at the sizes of a whole training step, where an index no longer fits in 31 bits or a grid has
+ * its full width. Only a card has the memory and the time. A row, or a head, does not depend on how many others there
+ * are: what is checked is that each has the same bits as in a small launch, whose numbers other cases hold to
+ * kernels/ref. Not yet run on a GPU. */
+#include <string.h>
+
+#include "cuda/nccl.h"
+#include "cuda/runtime.h"
+#include "cuda_types.h"
+
+using dev::bf16;
+
+/* Memory of the device or pinned, and a stream; the first error is the case's failure. */
+struct Room {
+    check *t;
+    sgt_cuda_stream s = nullptr;
+    void *device[8] = {}, *pinned[8] = {};
+    int devices = 0, pins = 0;
+    bool ok = true;
+
+    explicit Room(check *t_) : t(t_)
+    {
+        sgt_cuda_device d;
+        sgt_error err;
+        took(sgt_cuda_device_open(&d, 0, &err), err);
+        took(sgt_cuda_stream_new(&s, &err), err);
+    }
+    ~Room()
+    {
+        for (int i = 0; i < devices; i++) sgt_cuda_free(device[i]);
+        for (int i = 0; i < pins; i++) sgt_cuda_host_free(pinned[i]);
+        sgt_cuda_stream_free(s);
+    }
+    void took(int rc, const sgt_error &err)
+    {
+        if (rc < 0 && ok) check_fail(t, "%s", err.text);
+        ok = ok && rc == SGT_OK;
+    }
+    template <class T> T *there(size_t n)
+    {
+        sgt_error err;
+        void *p = nullptr;
+        took(sgt_cuda_malloc(&p, n * sizeof(T), &err), err);
+        return static_cast<T *>(ok ? device[devices++] = p : nullptr);
+    }
+    template <class T> T *here(size_t n)
+    {
+        sgt_error err;
+        void *p = nullptr;
+        took(sgt_cuda_host_alloc(&p, n * sizeof(T), &err), err);
+        return static_cast<T *>(ok ? pinned[pins++] = p : nullptr);
+    }
+    template <class T> void copy(T *to, const T *from, size_t n) { sgt_cuda_copy(s, to, from, n * sizeof(T)); }
+    void finish()
+    {
+        sgt_error err;
+        took(sgt_cuda_finish(s, &err), err);
+    }
+};
+
+/* n numbers, uniform in -1 ... 1, faster than the harness draws them. */
+static void draw(check *t, bf16 *x, size_t n)
+{
+    uint64_t state = check_number(t, UINT64_MAX) | 1;
+    for (size_t i = 0; i < n; i++) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        x[i] = dev::from_float<bf16>((float)(state >> 40) * 0x1p-23f - 1);
+    }
+}
+
+/* ---- 2^31 logits and more ---- */
+
+static const size_t BLOCK = 1000, BLOCKS = 43, V = 50257, LD = 50304; /* 2.16e9 logits, 4.3 GB */
+
+/* Blocks of the same rows and targets: each comes out with the bits of the first, which was launched alone. */
+CUDA_CASE(large_cross_entropy)
+{
+    if (!cuda_card(t)) return;
+    Room r(t);
+    bf16 *logits = r.there<bf16>(BLOCKS * BLOCK * LD);
+    bf16 *block = r.here<bf16>(BLOCK * LD), *got = r.here<bf16>(BLOCK * LD);
+    float *loss = r.there<float>(BLOCKS * BLOCK), *losses = r.here<float>(BLOCKS * BLOCK), *scale = r.there<float>(1);
+    int32_t *targets = r.there<int32_t>(BLOCKS * BLOCK), *ids = r.here<int32_t>(BLOCKS * BLOCK);
+    float *factor = r.here<float>(BLOCK + 1);
+    if (!r.ok) return;
+    check_at(t, "%zu rows of %zu", BLOCKS * BLOCK, LD);
+    draw(t, block, BLOCK * LD);
+    for (size_t i = 0; i < BLOCK; i++) ids[i] = (int32_t)check_number(t, V);
+    for (size_t i = BLOCK; i < BLOCKS * BLOCK; i++) ids[i] = ids[i - BLOCK];
+    factor[0] = 0x1p-10f;
+    r.copy(scale, factor, 1);
+    r.copy(targets, ids, BLOCKS * BLOCK);
+    r.copy(logits, block, BLOCK * LD);
+    sgt_cuda_cross_entropy(r.s, SGT_BF16, logits, loss, targets, BLOCK, V, LD, scale);
+    r.copy(got, logits, BLOCK * LD);
+    r.copy(factor + 1, loss, BLOCK);
+    for (size_t k = 0; k < BLOCKS; k++) r.copy(logits + k * BLOCK * LD, block, BLOCK * LD);
+    sgt_cuda_cross_entropy(r.s, SGT_BF16, logits, loss, targets, BLOCKS * BLOCK, V, LD, scale);
+    r.copy(losses, loss, BLOCKS * BLOCK);
+    r.finish();
+    for (size_t k = 0; k < BLOCKS && r.ok; k++) {
+        r.copy(block, logits + k * BLOCK * LD, BLOCK * LD);
+        r.finish();
+        if (memcmp(block, got, BLOCK * LD * sizeof *got) != 0) check_fail(t, "block %zu has other gradients", k);
+        if (memcmp(losses + k * BLOCK, factor + 1, BLOCK * sizeof *losses) != 0)
+            check_fail(t, "block %zu has other losses", k);
+    }
+}
+
+/* ---- attention of B*H = 768 ---- */
+
+static const size_t B = 64, T = 1024, H = 12, D = 64;
+
+/* Both passes over `heads` heads of `rows` rows. */
+static void attend(Room *r, bf16 *out, float *lse, bf16 *dqkv, float *delta, const bf16 *qkv, const bf16 *dout,
+                   size_t rows, size_t heads)
+{
+    sgt_cuda_attention(r->s, SGT_BF16, out, lse, qkv, rows, T, heads, D, 0.125f, nullptr, nullptr);
+    sgt_cuda_attention_backward(r->s, SGT_BF16, dqkv, delta, dout, out, lse, qkv, rows, T, heads, D, 0.125f, nullptr,
+                                nullptr);
+}
+
+/* Of `parts` arrays side by side, (rows, T, parts, H, D), the one head of row b: (1, T, parts, 1, D). */
+static void cut_head(bf16 *to, const bf16 *from, size_t b, size_t h, size_t parts)
+{
+    for (size_t i = 0; i < T * parts; i++) memcpy(to + i * D, from + ((b * T * parts + i) * H + h) * D, D * sizeof *to);
+}
+
+/* The first, the last, and some in between, each like the same head launched alone. */
+CUDA_CASE(large_attention_heads)
+{
+    if (!cuda_card(t)) return;
+    const size_t n = B * T * H * D, one = T * D;
+    Room r(t);
+    bf16 *qkv = r.there<bf16>(3 * n), *dout = r.there<bf16>(n), *out = r.there<bf16>(n), *dqkv = r.there<bf16>(3 * n);
+    float *lse = r.there<float>(B * H * T), *delta = r.there<float>(B * H * T);
+    bf16 *x = r.here<bf16>(3 * n), *dx = r.here<bf16>(n), *y = r.here<bf16>(n), *g = r.here<bf16>(3 * n);
+    bf16 *alone = r.here<bf16>(3 * one), *cut = r.here<bf16>(3 * one);
+    if (!r.ok) return;
+    check_at(t, "B %zu, T %zu, H %zu, D %zu", B, T, H, D);
+    draw(t, x, 3 * n);
+    draw(t, dx, n);
+    r.copy(qkv, x, 3 * n);
+    r.copy(dout, dx, n);
+    attend(&r, out, lse, dqkv, delta, qkv, dout, B, H);
+    r.copy(y, out, n);
+    r.copy(g, dqkv, 3 * n);
+    r.finish();
+    for (size_t k = 0; k < 8 && r.ok; k++) {
+        size_t which = k == 0 ? 0 : k == 1 ? B * H - 1 : check_number(t, B * H), b = which / H, h = which % H;
+        cut_head(cut, x, b, h, 3);
+        r.copy(qkv, cut, 3 * one);
+        r.finish();
+        cut_head(cut, dx, b, h, 1);
+        r.copy(dout, cut, one);
+        attend(&r, out, lse, dqkv, delta, qkv, dout, 1, 1);
+        r.copy(alone, out, one);
+        r.finish();
+        cut_head(cut, y, b, h, 1);
+        if (memcmp(alone, cut, one * sizeof *cut) != 0) check_fail(t, "out: row %zu, head %zu has others", b, h);
+        r.copy(alone, dqkv, 3 * one);
+        r.finish();
+        cut_head(cut, g, b, h, 3);
+        if (memcmp(alone, cut, 3 * one * sizeof *cut) != 0) check_fail(t, "dqkv: row %zu, head %zu has others", b, h);
+    }
+}
+
+/* ---- NCCL by one rank: the calls of a step, launched and then in a graph ---- */
+
+static const size_t N = 1000;
+
+static void calls(Room *r, const sgt_nccl *n, sgt_nccl_comm comm, float *x, float *y, float *z, float *in, float *out)
+{
+    sgt_nccl_stream s = (sgt_nccl_stream)r->s;
+    int code = 0;
+    r->copy(x, in, N);
+    sgt_cuda_zero(r->s, y, N * sizeof *y);
+    sgt_cuda_zero(r->s, z, N * sizeof *z);
+    code |= n->all_reduce(x, x, N, SGT_NCCL_FLOAT32, SGT_NCCL_SUM, comm, s);
+    code |= n->reduce_scatter(x, y, N, SGT_NCCL_FLOAT32, SGT_NCCL_SUM, comm, s);
+    code |= n->group_start();
+    code |= n->all_gather(y, z, N, SGT_NCCL_FLOAT32, comm, s);
+    code |= n->group_end();
+    code |= n->broadcast(z, z, N, SGT_NCCL_FLOAT32, 0, comm, s);
+    r->copy(out, z, N);
+    if (code) check_fail(r->t, "NCCL: %s (%s)", n->error_string(code), n->last_error(nullptr));
+}
+
+static void expect(Room *r, const float *in, float *out)
+{
+    r->finish();
+    if (memcmp(in, out, N * sizeof *in) != 0) check_fail(r->t, "other numbers came back");
+    memset(out, 0xff, N * sizeof *out);
+}
+
+CUDA_CASE(nccl_one_rank)
+{
+    sgt_error err;
+    const sgt_nccl *n = sgt_nccl_load(&err);
+    if (!n) {
+        check_skip(t, err.text);
+        return;
+    }
+    Room r(t);
+    float *x = r.there<float>(N), *y = r.there<float>(N), *z = r.there<float>(N), *in = r.here<float>(N);
+    float *out = r.here<float>(N);
+    sgt_nccl_id id;
+    sgt_nccl_comm comm = nullptr;
+    sgt_cuda_graph g = nullptr;
+    if (!r.ok) return;
+    int code = n->unique_id(&id);
+    if (!code) code = n->comm_init_rank(&comm, 1, id, 0);
+    if (code) {
+        check_fail(t, "NCCL: %s (%s)", n->error_string(code), n->last_error(nullptr));
+        return;
+    }
+    for (size_t i = 0; i < N; i++) in[i] = (float)i;
+    check_at(t, "launched");
+    calls(&r, n, comm, x, y, z, in, out);
+    expect(&r, in, out);
+    check_at(t, "in a graph");
+    r.took(sgt_cuda_capture(r.s, &err), err);
+    calls(&r, n, comm, x, y, z, in, out);
+    r.took(sgt_cuda_capture_end(r.s, &g, &err), err);
+    for (int k = 1; k < 3 && r.ok; k++) {
+        for (size_t i = 0; i < N; i++) in[i] = (float)(i * k) + 1;
+        sgt_cuda_graph_run(g, r.s);
+        expect(&r, in, out);
+    }
+    sgt_cuda_graph_free(g); /* before the communicator whose calls it holds */
+    n->comm_destroy(comm);
+}

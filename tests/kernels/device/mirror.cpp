@@ -1,0 +1,111 @@
+/* mirror.cpp: a list of buffers, each with its twin and what both held when they last met. */
+#include "device/mirror.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+namespace {
+
+struct buffer {
+    unsigned char *here, *there, *met; /* met: the content of both when they were last equal */
+    size_t size;
+    bool fresh;                        /* there is nothing in the twin yet */
+    buffer *next;
+};
+
+mirror_calls calls;
+buffer *buffers;
+
+/* The bytes from the first that differs to the last. */
+const char *push(buffer *b)
+{
+    size_t from = 0, to = b->size;
+    if (!b->fresh) {
+        if (memcmp(b->here, b->met, b->size) == 0) return nullptr;
+        while (b->here[from] == b->met[from]) from++;
+        while (b->here[to - 1] == b->met[to - 1]) to--;
+    }
+    b->fresh = false;
+    memcpy(b->met + from, b->here + from, to - from);
+    return calls.copy(b->there + from, b->here + from, to - from);
+}
+
+const char *pull(buffer *b)
+{
+    const char *why = b->fresh ? nullptr : calls.copy(b->here, b->there, b->size);
+    if (!b->fresh && !why) memcpy(b->met, b->here, b->size);
+    return why;
+}
+
+void forget(buffer *b)
+{
+    free(b->here);
+    free(b->met);
+    if (b->there) calls.release(b->there);
+    free(b);
+}
+
+} // namespace
+
+void mirror_open(const mirror_calls *c) { calls = *c; }
+
+void *mirror_allocate(size_t size)
+{
+    size_t whole = (size + 255) / 256 * 256;
+    buffer *b = static_cast<buffer *>(calloc(1, sizeof *b));
+    if (!b) return nullptr;
+    *b = {static_cast<unsigned char *>(aligned_alloc(256, whole)), static_cast<unsigned char *>(calls.allocate(size)),
+          static_cast<unsigned char *>(malloc(whole)), size, true, buffers};
+    if (!b->here || !b->there || !b->met) {
+        forget(b);
+        return nullptr;
+    }
+    buffers = b;
+    return b->here;
+}
+
+void mirror_release(void *p)
+{
+    for (buffer **at = &buffers; *at; at = &(*at)->next)
+        if ((*at)->here == p) {
+            buffer *b = *at;
+            *at = b->next;
+            forget(b);
+            return;
+        }
+}
+
+const char *mirror_push()
+{
+    const char *why = nullptr;
+    for (buffer *b = buffers; b && !why; b = b->next) why = push(b);
+    return why;
+}
+
+const char *mirror_pull()
+{
+    const char *why = nullptr;
+    for (buffer *b = buffers; b && !why; b = b->next) why = pull(b);
+    return why;
+}
+
+void *mirror_there(const void *p)
+{
+    uintptr_t at = (uintptr_t)p;
+    for (buffer *b = buffers; b; b = b->next) {
+        uintptr_t here = (uintptr_t)b->here;
+        if (at >= here && at < here + (b->size ? b->size : 1)) return b->there + (at - here);
+    }
+    return const_cast<void *>(p);
+}
+
+void mirror_translate(void *bytes, size_t size)
+{
+    for (size_t i = 0; i + sizeof(void *) <= size; i += sizeof(void *)) {
+        void *word;
+        memcpy(&word, (char *)bytes + i, sizeof word);
+        word = mirror_there(word);
+        memcpy((char *)bytes + i, &word, sizeof word);
+    }
+}
