@@ -29,6 +29,10 @@ typedef struct stand_in_control {
 
 extern stand_in_control stand_in;
 
+/* Operations of a plan's matrix products, two for each multiplication with its addition, and how many products those
+ * are. Nothing is left out for a mask. */
+double stand_in_flops(void *plan, int *products);
+
 #ifdef __cplusplus
 }
 #endif

@@ -12,6 +12,7 @@
 
 #include "cuda/cublaslt.h"
 #include "host/host.h"
+#include "host/list.h"
 #include "host/streams.h"
 
 struct sgt_lt_context {
@@ -458,6 +459,25 @@ bool pointers_aligned(const Job &job)
     return (uintptr_t)job.workspace % 256 == 0 && workspace_of(job.algo, job.layouts[3]) <= job.workspace_size;
 }
 
+/* By rows, as gemm.h has it: its D (m, n) is (n, m) by columns. */
+void list_product(cudaStream_t s, const Job &job)
+{
+    const Layout &a = job.layouts[0], &d = job.layouts[3];
+    bool aux = job.p.epilogue != SGT_LT_EPILOGUE_DEFAULT && job.p.epilogue != SGT_LT_EPILOGUE_BIAS;
+    list_line(s, "product m=%zu n=%zu k=%zu batch=%d in=%zu out=%zu add=%d aux=%zu", (size_t)d.columns, (size_t)d.rows,
+              (size_t)(job.p.trans[0] ? a.rows : a.columns), d.batch, size_of(a.type), size_of(d.type), job.beta != 0,
+              aux ? size_of(job.p.aux_type) : 0);
+}
+
+const char *product_name(uint32_t epilogue)
+{
+    return epilogue == SGT_LT_EPILOGUE_BIAS            ? "product_bias"
+           : epilogue == SGT_LT_EPILOGUE_GELU_AUX_BIAS ? "product_gelu"
+           : epilogue == SGT_LT_EPILOGUE_DGELU         ? "product_slope"
+           : epilogue == SGT_LT_EPILOGUE_DGELU_BGRAD   ? "product_sums"
+                                                       : "product_plain";
+}
+
 sgt_lt_status matmul(sgt_lt_handle handle, sgt_lt_desc desc, const void *alpha, const void *a, sgt_lt_layout as,
                      const void *b, sgt_lt_layout bs, const void *beta, const void *c, sgt_lt_layout cs, void *d,
                      sgt_lt_layout ds, const sgt_lt_algo *algo, void *workspace, size_t workspace_size,
@@ -474,13 +494,8 @@ sgt_lt_status matmul(sgt_lt_handle handle, sgt_lt_desc desc, const void *alpha, 
     if (lt.broken >> job.algo & 1) return SGT_LT_NOT_SUPPORTED;
     lt.matmuls++;
     lt.last = job.algo;
-    const uint32_t e = desc->epilogue;
-    enqueue(stream, [job] { run(job); },
-            e == SGT_LT_EPILOGUE_BIAS            ? "product_bias"
-            : e == SGT_LT_EPILOGUE_GELU_AUX_BIAS ? "product_gelu"
-            : e == SGT_LT_EPILOGUE_DGELU         ? "product_slope"
-            : e == SGT_LT_EPILOGUE_DGELU_BGRAD   ? "product_sums"
-                                                 : "product_plain");
+    if (listing()) list_product(stream, job);
+    else enqueue(stream, [job] { run(job); }, product_name(desc->epilogue));
     return SGT_LT_SUCCESS;
 }
 

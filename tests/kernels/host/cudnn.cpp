@@ -13,11 +13,13 @@
 
 #include "../cudnn/stand_in.h"
 #include "host/host.h"
+#include "host/list.h"
 
 /* stand_in.c's, where that is linked in */
 #pragma weak stand_in
 #define DECLARE(result, name, arguments) extern "C" result cudnn##name arguments __attribute__((weak));
 SGT_CUDNN_FUNCTIONS(DECLARE)
+extern "C" double stand_in_flops(sgt_cudnn_desc plan, int *products) __attribute__((weak));
 
 namespace host {
 namespace {
@@ -42,6 +44,12 @@ int set_stream(sgt_cudnn_handle, sgt_cuda_stream s)
 int execute(sgt_cudnn_handle handle, sgt_cudnn_desc plan, sgt_cudnn_desc pack)
 {
     packs.held.insert(pack);
+    if (listing()) {
+        int products;
+        double flops = stand_in_flops(plan, &products);
+        list_line(stream_of_next, "attention products=%d flops=%.0f", products, flops);
+        return 0;
+    }
     enqueue(stream_of_next, [=] {
         char why[300];
         if (!cudnnBackendExecute(handle, plan, pack)) return;

@@ -1,5 +1,6 @@
 /* runtime.cpp: cuda/runtime.h on a CPU: streams.h and memory.h behind its names. What the device says of itself comes
  * from the environment, SGT_HOST_DEVICE, as words: nodriver, none (no device), driver=12040, arch=61, memory=64M,
+ * multiprocessors=132,
  * schedule=N (host::options.seed). */
 #include "cuda/failure.h"
 
@@ -10,6 +11,7 @@
 #include <string>
 
 #include "cuda_driver.h"
+#include "host/list.h"
 #include "host/memory.h"
 #include "host/streams.h"
 
@@ -17,9 +19,9 @@ static constexpr int CUDA = 13000; /* what a build would have been made with */
 
 static struct {
     bool no_driver;
-    int devices, driver, arch;
+    int devices, driver, arch, multiprocessors;
     uint64_t memory;
-} described = {false, 1, CUDA, 90, (uint64_t)1 << 30};
+} described = {false, 1, CUDA, 90, 2, (uint64_t)1 << 30};
 
 static sgt_cuda_counts so_far;
 /* ---- the device ---- */
@@ -46,6 +48,7 @@ static int describe(sgt_error *err)
         else if (number(word, "driver=", &n)) described.driver = (int)n;
         else if (number(word, "arch=", &n)) described.arch = (int)n;
         else if (number(word, "memory=", &n)) described.memory = n;
+        else if (number(word, "multiprocessors=", &n)) described.multiprocessors = (int)n;
         else if (number(word, "schedule=", &n)) host::schedule((unsigned)n);
         else return sgt_fail(err, SGT_EUSAGE, "SGT_HOST_DEVICE: %s", word);
     }
@@ -66,7 +69,7 @@ int sgt_cuda_device_open(sgt_cuda_device *d, int index, sgt_error *err)
     snprintf(d->name, sizeof d->name, "the host");
     d->major = described.arch / 10;
     d->minor = described.arch % 10;
-    d->multiprocessors = 2;
+    d->multiprocessors = described.multiprocessors;
     d->memory = described.memory;
     d->available = described.memory - host::memory_used();
     d->driver = described.driver;
@@ -129,6 +132,7 @@ void sgt_cuda_copy(sgt_cuda_stream s, void *to, const void *from, size_t bytes)
     must_lie(to, bytes, false, "a copy's destination");
     must_lie(from, bytes, host::memory_at(to, bytes, &place) && place == host::PINNED, "a copy's source");
     so_far.copies++;
+    if (host::listing()) return host::list_line(s, "copy %zu", bytes);
     host::enqueue(s, [=] { memmove(to, from, bytes); }, "copy");
     sgt_cuda_launched(s, "a copy of %zu bytes", bytes);
 }
@@ -136,6 +140,7 @@ void sgt_cuda_copy(sgt_cuda_stream s, void *to, const void *from, size_t bytes)
 void sgt_cuda_zero(sgt_cuda_stream s, void *p, size_t bytes)
 {
     must_lie(p, bytes, true, "zeros");
+    if (host::listing()) return host::list_line(s, "fill %zu", bytes);
     host::enqueue(s, [=] { memset(p, 0, bytes); }, "fill");
     sgt_cuda_launched(s, "zeros in %zu bytes", bytes);
 }

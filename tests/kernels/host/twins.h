@@ -3,6 +3,7 @@
 #define SGT_HOST_TWINS_H
 
 #include "host/host.h"
+#include "host/list.h"
 
 #define DEV_ON_HOST
 #define __global__
@@ -54,10 +55,12 @@ template <class... P, class... A>
 void launch(const char *name, void (*k)(P...), dim3 grid, dim3 block, size_t smem, cudaStream_t stream, A... args)
 {
     const unsigned blocks[] = {grid.x, grid.y, grid.z}, threads[] = {block.x, block.y, block.z};
-    host::enqueue(stream, [=] {
-        auto body = [&] { k(P(args)...); };
-        host::launch(grid, block, smem, [](void *f) { (*static_cast<decltype(body) *>(f))(); }, &body, name);
-    }, name);
+    if (host::listing()) host::list_kernel(stream, (const void *)k, grid, block, smem, host::described(P(args)...));
+    else
+        host::enqueue(stream, [=] {
+            auto body = [&] { k(P(args)...); };
+            host::launch(grid, block, smem, [](void *f) { (*static_cast<decltype(body) *>(f))(); }, &body, name);
+        }, name);
     sgt_cuda_kernel_launched(stream, name, blocks, threads, smem);
 }
 
