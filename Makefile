@@ -136,7 +136,7 @@ HOST_C := $(filter-out $(HOST_STANDS:tests/kernels/host/%.cpp=kernels/cuda/%.c),
 HOST_LIB := $(B)/host/lib/libsgt-cuda.so
 HOST_PROGRAMS := $(B)/host/bin/sgt-train $(B)/host/bin/sgt-bench $(B)/host/bin/check-step
 
-.PHONY: all cuda mpi gpu-bundle deps demo check check-all check-memory fuzz check-kernels check-cuda check-nvcc install uninstall dist deb clean help
+.PHONY: all cuda mpi gpu-bundle deps demo check check-all check-memory fuzz check-kernels check-cuda check-nvcc machine-code predict install uninstall dist deb clean help
 all: need-packages programs libs cuda mpi  ## build every program, and the CUDA backend where nvcc is (the default)
 	@$(end_line)
 	@echo 'built $(PROGRAMS) in $(B)/bin'
@@ -178,12 +178,25 @@ check-all: deps                        ## lint, nvcc on the CUDA kernels, and th
 	@$(MAKE) $(JOBS) --no-print-directory run-check TIER=all
 
 ifneq ($(HAVE_NVCC),)
-check-nvcc: need-packages $(HOST_CU:%=$(B)/obj/device/%.o)  ## nvcc on every CUDA kernel: no warning, no spill, registers
+check-nvcc: need-packages $(HOST_CU:%=$(B)/obj/device/%.o) $(CUDA_LIB) $(HOST_LIB) $(HOST_PROGRAMS)  ## nvcc on every CUDA kernel: no warning, no spill, registers, machine code
 	@tests/kernels/check-nvcc.sh $(B)
 else
 check-nvcc:
 	@echo 'no $(NVCC): left out compiling the CUDA kernels for sm_80 and sm_90a'
 endif
+
+ifneq ($(HAVE_NVCC),)
+machine-code: need-packages $(CUDA_LIB) $(HOST_LIB) $(HOST_PROGRAMS)  ## accept what nvcc makes of the step's kernels now: tests/kernels/machine-code.txt
+	@$(end_line)
+	@tests/kernels/machine-code.sh $(B) accept
+else
+machine-code:
+	@echo 'no $(NVCC), which makes the machine code' >&2; exit 1
+endif
+
+predict: need-packages $(HOST_LIB) $(HOST_PROGRAMS)  ## what a training step should take on an H100, without one (BATCH=64, VARIANTS="NAME...", ARGS=of sgt-bench step)
+	@$(end_line)
+	@tests/kernels/predict.sh $(B) $(BATCH:%=--batch-size %) $(VARIANTS:%=--variant %) $(ARGS)
 
 ifneq ($(HAVE_NVCC),)
 gpu-bundle: need-packages programs cuda $(B)/tests/check-kernels $(B)/tests/check-cuda-device $(B)/bin/check-step

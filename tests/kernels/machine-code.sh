@@ -56,9 +56,9 @@ for cubin in "$at"/code/*.cubin; do
     "$bin/nvdisasm" -c "$cubin" > "$cubin.sass" || exit 1
     set -- "$@" "$cubin.sass"
 done
-PYTHONDONTWRITEBYTECODE=1 python3 tests/kernels/machine-code.py "$@" -- "$at"/*.list > "$at/table" || exit 1
+PYTHONDONTWRITEBYTECODE=1 python3 tests/kernels/machine_code.py "$@" -- "$at"/*.list > "$at/table" || exit 1
 if [ "$accept" = accept ]; then
     cp "$at/table" $kept && echo "wrote $kept"
     exit
 fi
-PYTHONDONTWRITEBYTECODE=1 python3 tests/kernels/machine-code.py --compare $kept "$at/table"
+PYTHONDONTWRITEBYTECODE=1 python3 tests/kernels/machine_code.py --compare $kept "$at/table"

@@ -1,8 +1,8 @@
-"""machine-code.py SASS... -- LIST...: a row for each kernel in the lists of launches (launches.sh), of what its sm_90a code
+"""machine_code.py SASS... -- LIST...: a row for each kernel in the lists of launches (launches.sh), of what its sm_90a code
 holds, on stdout: the table that machine-code.txt keeps. Each SASS is what nvdisasm -c printed, with what cuobjdump
 -res-usage printed in SASS.res; machine-code.sh makes both.
 
-machine-code.py --compare KEPT NEW: a line for each row that is worse than the kept one, or is in one table alone; exit 1
+machine_code.py --compare KEPT NEW: a line for each row that is worse than the kept one, or is in one table alone; exit 1
 if there is any. Rows that are better, or differ otherwise, are told of and are no failure.
 
 What the columns mean is said in HEAD, which the table begins with."""
@@ -17,8 +17,8 @@ HEAD = """# What nvcc made of the kernels of a training step of GPT-2 for sm_90a
 # check-nvcc` compares with it where the disassemblers can be had, and `make predict` computes times from it. Nothing of
 # it was measured on a GPU. registers.txt beside it holds limits for every kernel on every architecture, for the build
 # itself, which needs neither Python nor the network: that is why there are two tables.
-#   threads: in a block        regs: of a thread        shared: bytes of a block, static and as launched
-#   warps: that a multiprocessor of an H100 holds, from those three (64: all)
+#   threads: in a block        regs: of a thread        static, given: bytes of shared memory, the kernel's and the launch's
+#   warps: that a multiprocessor of an H100 holds, from those four (64: all)
 #   flight: most global loads that a warp issues before it waits for one of them, in the order of the code
 #   lane: bytes that these are for each lane
 #   mean: bytes for each lane of such runs as have the widest load: the mean of all, or of those in loops, if less
@@ -27,7 +27,7 @@ HEAD = """# What nvcc made of the kernels of a training step of GPT-2 for sm_90a
 #   products of tensor cores by a warp, by a warpgroup, and bulk copies; mma: instructions for each hmma in their loop
 #   banks: accesses to shared memory that conflict, of so many whose addresses the code itself tells
 """
-COLUMNS = ("kernel", "threads", "regs", "shared", "warps", "flight", "lane", "mean", "load", "per16", "loads", "local",
+COLUMNS = ("kernel", "threads", "regs", "static", "given", "warps", "flight", "lane", "mean", "load", "per16", "loads", "local",
            "hmma", "hgmma", "bulk", "mma", "banks")
 WIDTHS = {"": 4, "64": 8, "128": 16, "U8": 1, "S8": 1, "U16": 2, "S16": 2}
 BULK = ("UBLKCP", "UTMALDG", "UTMASTG", "UBLKRED", "UTMAREDG")
@@ -193,9 +193,8 @@ def row_of(kernel, threads, given, code, labels, regs, static):
     every = runs(code)
     widest = max((w for n, r in every for w in r), default=0)
     longest = max((r for n, r in every), key=lambda r: (sum(r), len(r)), default=[])
-    shared = static + given
     conflicts, known = banks.count(code)
-    return (kernel, threads, regs, shared, resident_warps(threads, regs, shared), len(longest), sum(longest),
+    return (kernel, threads, regs, static, given, resident_warps(threads, regs, static + given), len(longest), sum(longest),
             mean_run(every, innermost(code, labels), widest), widest,
             "%.1f" % per_16_bytes(code, labels, widest), ops.count("LDG") + ops.count("LDGSTS"),
             ops.count("LDL") + ops.count("STL"), ops.count("HMMA"), sum(o.endswith("GMMA") for o in ops),
@@ -226,7 +225,7 @@ def table(sass, lists):
     if missing:
         sys.exit("machine-code: launched, but not in the sm_90a code: " + ", ".join(sorted(missing)))
     wide = max(len(r[0]) for r in rows)
-    line = "%%-%ds %%7s %%4s %%6s %%5s %%6s %%4s %%4s %%4s %%6s %%5s %%5s %%4s %%5s %%4s %%5s %%6s" % (wide + 1)
+    line = "%%-%ds %%7s %%4s %%6s %%6s %%5s %%6s %%4s %%4s %%4s %%6s %%5s %%5s %%4s %%5s %%4s %%5s %%6s" % (wide + 1)
     print(HEAD + line % (("#" + COLUMNS[0],) + COLUMNS[1:]))
     for r in rows:
         print(line % r)
@@ -239,7 +238,7 @@ def read_table(path):
     for line in open(path):
         if not line.startswith("#") and line.strip():
             row = dict(zip(COLUMNS, line.split()))
-            rows[row["kernel"], row["threads"], row["shared"]] = row
+            rows[row["kernel"], row["threads"], row["given"]] = row
     return rows
 
 
@@ -285,7 +284,7 @@ def main(args):
     if args[:1] == ["--compare"] and len(args) == 3:
         return compare(args[1], args[2])
     if "--" not in args or not args.index("--") or args[-1] == "--":
-        sys.exit("usage: machine-code.py SASS... -- LIST..., or --compare KEPT NEW")
+        sys.exit("usage: machine_code.py SASS... -- LIST..., or --compare KEPT NEW")
     cut = args.index("--")
     table(args[:cut], args[cut + 1:])
     return 0
