@@ -32,6 +32,11 @@ void list_kernel(cudaStream_t s, const void *kernel, dim3 grid, dim3 block, size
 
 /* ---- arguments as text ---- */
 
+/* What follows asks whether initializers would be taken, and initializes nothing. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
+#pragma GCC diagnostic ignored "-Wmissing-braces"
+
 /* Stands for any field in the tests of how many a struct has. */
 struct AnyField {
     template <class T> operator T() const;
@@ -43,11 +48,13 @@ template <class T, size_t... I>
 auto takes_fields(std::index_sequence<I...>, int) -> decltype(T{EachField<I>{}...}, std::true_type());
 template <class T> std::false_type takes_fields(...);
 
-/* The same with two values in braces of their own between I and J fields: what an array or a struct takes. */
+/* The same with two values in braces of their own between I and J fields: what an array or a struct takes, which may
+ * have more fields. */
 template <class T, size_t... I, size_t... J>
 auto takes_pair(std::index_sequence<I...>, std::index_sequence<J...>, int)
     -> decltype(T{EachField<I>{}..., {AnyField{}, AnyField{}}, EachField<J>{}...}, std::true_type());
 template <class T> std::false_type takes_pair(...);
+#pragma GCC diagnostic pop
 
 constexpr size_t MOST_FIELDS = 24;
 
