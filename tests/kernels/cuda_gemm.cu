@@ -127,33 +127,33 @@ DEV void produce(uint64_t *full, uint64_t *empty, const TensorMap *a, const Tens
         int stage = i % STAGES;
         if (i >= STAGES) mbar_wait(empty + stage, (i / STAGES - 1) % 2);
         mbar_arrive_expect(full + stage, (64 + N) * 128);
-        tma_load_2d(stage_a<T, N>(i), a, full + stage, i * STAGE_COLUMNS, blockIdx.y * 64);
-        tma_load_2d(stage_b<T, N>(i), b, full + stage, i * STAGE_COLUMNS, blockIdx.x * N);
+        tma_load(stage_a<T, N>(i), a, full + stage, i * STAGE_COLUMNS, blockIdx.y * 64, 0);
+        tma_load(stage_b<T, N>(i), b, full + stage, i * STAGE_COLUMNS, blockIdx.x * N, 0);
     }
 }
 
-template <class T, int N> DEV void consume(float (&sum)[N / 2], uint64_t *full, uint64_t *empty, int steps)
+template <class T, int N> DEV void consume(float (&sum)[N / 8][4], uint64_t *full, uint64_t *empty, int steps)
 {
     for (int i = 0; i < steps; i++) {
         int stage = i % STAGES;
         mbar_wait(full + stage, i / STAGES % 2);
-        wgmma_fence();
+        wgmma_fence(sum);
         for (int k = 0; k < STAGE_COLUMNS / 16; k++)
-            wgmma<T>(sum, desc_sw128(stage_a<T, N>(i)) + k * DESC_K16, desc_sw128(stage_b<T, N>(i)) + k * DESC_K16,
+            wgmma<T>(sum, desc_rows(stage_a<T, N>(i)) + k * DESC_K16, desc_rows(stage_b<T, N>(i)) + k * DESC_K16,
                      i + k > 0);
         wgmma_commit();
-        wgmma_wait<0>(); /* with the producer's next load into this stage, through `empty` */
+        wgmma_wait<0>(sum); /* with the producer's next load into this stage, through `empty` */
         if (threadIdx.x % 32 == 0) mbar_arrive(empty + stage);
     }
 }
 
-/* d[4j + e] of each thread to its place: hopper.cuh's layout. */
-template <int N> DEV void write_tile(float *c, const float (&d)[N / 2], int row0, int column0, int m, int n)
+/* d[j][e] of each thread to its place: hopper.cuh's layout. */
+template <int N> DEV void write_tile(float *c, const float (&d)[N / 8][4], int row0, int column0, int m, int n)
 {
     int warp = threadIdx.x / 32, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
     for (int i = 0; i < N / 2; i++) {
         int row = row0 + warp * 16 + g + i % 4 / 2 * 8, column = column0 + i / 4 * 8 + 2 * t + i % 2;
-        if (row < m && column < n) c[row * n + column] = d[i];
+        if (row < m && column < n) c[row * n + column] = d[i / 4][i % 4];
     }
 }
 
@@ -176,7 +176,7 @@ static __global__ void __launch_bounds__(160)
         if (threadIdx.x == 128) produce<T, N>(full, empty, &a, &b, steps);
         return;
     }
-    float sum[N / 2] = {};
+    float sum[N / 8][4] = {};
     consume<T, N>(sum, full, empty, steps);
     write_tile<N>(c, sum, blockIdx.y * 64, blockIdx.x * N, m, n);
 }
@@ -187,8 +187,8 @@ template <class T, int N> static void wgmma_gemm(check *t, int m, int n, int k)
     float *c = cuda_output<float>(t, (size_t)m * n);
     TensorMap map_a, map_b;
     check_at(t, "wgmma of %d columns, %d x %d x %d", N, m, n, k);
-    if (!tensor_map_2d(&map_a, cuda_there(t, a), m, k, k, 64) ||
-        !tensor_map_2d(&map_b, cuda_there(t, b), n, k, k, N)) {
+    if (!tensor_map(&map_a, cuda_there(t, a), 1, m, k, k, 64) ||
+        !tensor_map(&map_b, cuda_there(t, b), 1, n, k, k, N)) {
         check_fail(t, "no tensor map");
         return;
     }
@@ -221,15 +221,15 @@ template <class T> DEV void write_swizzled(T *to, const T *from, int rows)
 template <class T> static __global__ void own_operands_kernel(float *c, const T *a, const T *b)
 {
     T *left = (T *)dyn_smem(), *right = left + 64 * 64;
-    float sum[32];
+    float sum[8][4];
     write_swizzled(left, a, 64);
     write_swizzled(right, b, 64);
     fence_proxy_async();
     block_sync(); /* everybody's part, fenced, with wgmma's reads */
-    wgmma_fence();
-    for (int k = 0; k < 4; k++) wgmma<T>(sum, desc_sw128(left) + k * DESC_K16, desc_sw128(right) + k * DESC_K16, k > 0);
+    wgmma_fence(sum);
+    for (int k = 0; k < 4; k++) wgmma<T>(sum, desc_rows(left) + k * DESC_K16, desc_rows(right) + k * DESC_K16, k > 0);
     wgmma_commit();
-    wgmma_wait<0>();
+    wgmma_wait<0>(sum);
     write_tile<64>(c, sum, 0, 0, 64, 64);
 }
 

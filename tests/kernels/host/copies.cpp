@@ -1,4 +1,4 @@
-/* copies.cpp: what moves while the kernel goes on: cp.async, TMA with its mbarriers, wgmma. By the seed each is done
+/* copies.cpp: what moves while the kernel goes on: cp.async, and TMA with its mbarriers. By the seed each is done
  * at once or as late as the kernel's waits allow; until then its destination holds NaN. */
 #include "host/state.h"
 
@@ -25,6 +25,8 @@ struct Queue {
 struct Mbar {
     int arrivals, pending, phase;
     long bytes;
+    int maker;   /* the thread that made it: */
+    bool fenced; /* since then? others may not use it before */
     uint32_t clock[MAX_WARPS];
 };
 
@@ -32,22 +34,11 @@ struct Bulk {
     void *to;
     TensorMap map;
     uint64_t *bar;
-    int column, row, warp;
+    int column, row, plane, warp;
     uint32_t clock;
 };
 
-/* One wgmma of a warpgroup: every thread's accumulators. */
-struct Product {
-    float *d[GROUP];
-    int columns, group;
-    uint64_t a, b;
-    bool add, done;
-    Kind kind;
-};
-
 static Queue queues[MAX_THREADS];
-static int wgmma_groups[MAX_THREADS]; /* committed by each thread */
-static std::vector<Product> products[MAX_THREADS / GROUP];
 static std::map<uint64_t *, Mbar> mbars;
 static std::vector<Bulk> bulks;
 
@@ -98,6 +89,7 @@ static Mbar &find(uint64_t *bar)
 {
     auto found = mbars.find(bar);
     if (found == mbars.end()) fail("mbarrier used before mbar_init");
+    if (!found->second.fenced) fail("mbarrier used before mbar_init_fence");
     return found->second;
 }
 
@@ -112,8 +104,13 @@ void mbar_init(uint64_t *bar, int arrivals)
 {
     smem_address(bar, 8, 8, "mbar_init");
     note_write(bar, 8);
-    mbars[bar] = Mbar{arrivals, arrivals, 0, 0, {}};
+    mbars[bar] = Mbar{arrivals, arrivals, 0, 0, current->index, false, {}};
     *bar = 0;
+}
+
+void mbar_init_fence()
+{
+    for (auto &m : mbars) m.second.fenced |= m.second.maker == current->index;
 }
 
 void mbar_arrive(uint64_t *bar, int bytes)
@@ -145,12 +142,13 @@ static uint32_t swizzle128(uint32_t address)
 
 static void land(const Bulk &b)
 {
-    uint32_t base = smem_address(b.to, (size_t)b.map.box_rows * 128, 1024, "tma_load_2d: destination");
+    uint32_t base = smem_address(b.to, (size_t)b.map.box_rows * 128, 1024, "tma_load: destination");
     for (int r = 0; r < b.map.box_rows; r++)
         for (int c = 0; c < 64; c++) {
             long x = b.column + c, y = b.row + r;
-            bool inside = x >= 0 && x < b.map.columns && y >= 0 && y < b.map.rows;
-            uint16_t v = inside ? b.map.base[y * b.map.stride + x] : 0;
+            bool inside = x >= 0 && x < b.map.columns && y >= 0 && y < b.map.rows && b.plane >= 0 &&
+                          b.plane < b.map.planes;
+            uint16_t v = inside ? b.map.base[((long)b.plane * b.map.rows + y) * b.map.stride + x] : 0;
             memcpy(smem_at(swizzle128(base + (uint32_t)(r * 128 + c * 2))), &v, 2);
         }
     race_land(b.to, (size_t)b.map.box_rows * 128, true);
@@ -161,11 +159,11 @@ static void land(const Bulk &b)
     made_progress();
 }
 
-void bulk_load_2d(void *to, const TensorMap *map, uint64_t *bar, int column, int row)
+void bulk_load(void *to, const TensorMap *map, uint64_t *bar, int column, int row, int plane)
 {
     size_t size = (size_t)map->box_rows * 128;
-    smem_address(to, size, 1024, "tma_load_2d: destination");
-    Bulk b = {to, *map, bar, column, row, current->warp, order[current->warp].clock[current->warp]};
+    smem_address(to, size, 1024, "tma_load: destination");
+    Bulk b = {to, *map, bar, column, row, plane, current->warp, order[current->warp].clock[current->warp]};
     race_start_copy(to, size);
     if (!late_copies) {
         land(b);
@@ -186,73 +184,6 @@ bool land_bulk_copies()
     return true;
 }
 
-/* ---- wgmma: both operands from shared memory, rows of 64 elements swizzled as above, 8 rows a group ---- */
-
-static float operand(uint64_t descriptor, int row, int k, Kind kind)
-{
-    if (descriptor >> 62 != 1) fail("wgmma: a descriptor without the 128-byte swizzle");
-    uint32_t start = (uint32_t)(descriptor & 0x3fff) << 4, group = (uint32_t)(descriptor >> 32 & 0x3fff) << 4;
-    uint32_t at = swizzle128(start + (uint32_t)(row / 8) * group + (uint32_t)(row % 8 * 128 + k * 2));
-    uint16_t bits;
-    note_read(smem_at(at), 2, true, true);
-    memcpy(&bits, smem_at(at), 2);
-    return from_16(kind, bits);
-}
-
-static void multiply(Product &p)
-{
-    static float a[64][16], b[16][256], c[64][256];
-    p.done = true;
-    for (int i = 0; i < 64; i++)
-        for (int k = 0; k < 16; k++) a[i][k] = operand(p.a, i, k, p.kind);
-    for (int j = 0; j < p.columns; j++)
-        for (int k = 0; k < 16; k++) b[k][j] = operand(p.b, j, k, p.kind);
-    memset(c, 0, sizeof c);
-    for (int i = 0; i < 64; i++)
-        for (int k = 0; k < 16; k++)
-            for (int j = 0; j < p.columns; j++) c[i][j] += a[i][k] * b[k][j];
-    for (int t = 0; t < GROUP; t++)
-        for (int e = 0; e < p.columns / 2; e++) {
-            int row = t / 32 * 16 + t % 32 / 4 + (e >> 1 & 1) * 8, column = e / 4 * 8 + t % 4 * 2 + (e & 1);
-            p.d[t][e] = (p.add ? p.d[t][e] : 0) + c[row][column];
-        }
-}
-
-static void issue(void **args)
-{
-    Product p = **reinterpret_cast<Product **>(args);
-    int first = current->index / GROUP * GROUP;
-    for (int i = 0; i < GROUP; i++) {
-        const Product *mine = static_cast<const Product *>(args[i]);
-        if (mine->a != p.a || mine->b != p.b || mine->add != p.add || mine->columns != p.columns)
-            fail("wgmma: threads 0 and %d of the group ask for different products", i);
-        p.d[i] = mine->d[0];
-    }
-    p.group = wgmma_groups[first];
-    if (!late_copies) multiply(p);
-    products[first / GROUP].push_back(p);
-}
-
-void wgmma(float *d, int columns, uint64_t a, uint64_t b, bool add, Kind kind)
-{
-    Product p = {{d}, columns, 0, a, b, add, false, kind};
-    group_collective(issue, &p, kind == BF16 ? "wgmma<bf16>" : "wgmma<f16>");
-}
-
-void wgmma_commit()
-{
-    wgmma_groups[current->index]++;
-}
-
-void wgmma_wait(int keep)
-{
-    for (Product &p : products[current->index / GROUP])
-        if (!p.done && p.group < wgmma_groups[current->index] - keep) multiply(p);
-    /* What every thread has waited for is forgotten at the block's end; what none has is an error there. */
-    for (Product &p : products[current->index / GROUP])
-        if (p.group < wgmma_groups[current->index] - keep) p.columns = 0;
-}
-
 /* ---- the beginning and the end ---- */
 
 void copies_begin()
@@ -260,9 +191,8 @@ void copies_begin()
     for (int i = 0; i < thread_count; i++) {
         queues[i].copies.clear();
         queues[i].committed = 0;
-        wgmma_groups[i] = 0;
     }
-    for (auto &p : products) p.clear();
+    wgmma_begin();
     mbars.clear();
     bulks.clear();
 }
@@ -275,9 +205,7 @@ void thread_copies_end()
 void copies_end()
 {
     if (!bulks.empty()) fail("%zu TMA loads were never waited for", bulks.size());
-    for (auto &list : products)
-        for (const Product &p : list)
-            if (p.columns) fail("a wgmma was never waited for");
+    wgmma_end();
 }
 
 } /* namespace host */

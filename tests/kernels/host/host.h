@@ -14,7 +14,7 @@
  * every access to shared memory checked against what barriers order. Nothing here is thread safe.
  *
  * What this cannot show: speed, bank conflicts, the memory model beyond barriers, races on global memory (schedules
- * may), a missing wgmma_fence or device_fence, a wrong PTX string. Sums are added in another order than the hardware's,
+ * may), a missing device_fence, a wrong PTX string. Sums are added in another order than the hardware's,
  * and exp2_fast is exact here: floats are compared within bounds, integers exactly. */
 #ifndef SGT_HOST_H
 #define SGT_HOST_H
@@ -117,16 +117,21 @@ uint32_t ballot(bool p);
 /* ---- Hopper ---- */
 struct TensorMap {
     const uint16_t *base;
-    long rows, columns, stride; /* in elements */
+    long planes, rows, columns, stride; /* in elements */
     int box_rows;               /* of 64 columns */
 };
 void mbar_init(uint64_t *bar, int arrivals);
+void mbar_init_fence();
 void mbar_arrive(uint64_t *bar, int bytes);
 void mbar_wait(uint64_t *bar, int parity);
-void bulk_load_2d(void *to, const TensorMap *map, uint64_t *bar, int column, int row);
-void wgmma(float *d, int columns, uint64_t a, uint64_t b, bool add, Kind kind);
+void bulk_load(void *to, const TensorMap *map, uint64_t *bar, int column, int row, int plane);
+/* left: the left operand in registers, or NULL: descriptor a says where it lies. */
+void wgmma(float *d, int columns, const uint32_t *left, uint64_t a, uint64_t b, bool add, Kind kind);
+void wgmma_fence();
 void wgmma_commit();
 void wgmma_wait(int keep);
+void wgmma_ours(const void *from, size_t size); /* a failure if wgmma has any of these registers */
+void set_registers(int wanted, bool more);
 
 } /* namespace host */
 

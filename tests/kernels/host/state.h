@@ -38,6 +38,10 @@ void copies_end();             /* of the block */
 void thread_copies_end();      /* of the current thread */
 bool land_bulk_copies();       /* false where none was under way */
 
+/* ---- wgmma.cpp ---- */
+void wgmma_begin();
+void wgmma_end(); /* of the block */
+
 /* ---- race.cpp ---- */
 void race_begin();
 void race_start_copy(const void *p, size_t size); /* in flight from here ... */
