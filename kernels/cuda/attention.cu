@@ -5,7 +5,6 @@
 
 using namespace sgt;
 
-static constexpr float LN2 = 0.69314718055994530942f;
 // Rows of a tile of keys.
 template <class T> constexpr int KEYS = sizeof(T) == 2 ? 64 : 32;
 
@@ -13,79 +12,12 @@ template <class T> constexpr int KEYS = sizeof(T) == 2 ? 64 : 32;
 // the products with one, serves twice; wider heads, and drawing for dropout, leave no registers for that.
 template <int DP, bool DROP> constexpr int GROUPS = DP <= 64 && !DROP ? 2 : 1;
 
-// A warp's running softmax over rows g and g + 8: maxima in log2, this lane's part of the sums.
-struct Running {
-    float max[2], sum[2];
-};
-
-// The largest over the four lanes that share a row.
-DEV float quad_max(float x)
-{
-    x = fmaxf(x, dev::shfl_xor(x, 1));
-    return fmaxf(x, dev::shfl_xor(x, 2));
-}
-
-// Keys after the query are out of reach: key column 8n + 2t + (e & 1) of the tile at `key`, row g + 8 (e >> 1).
-template <int N> DEV void mask_later(float (&s)[N][4], int query, int key)
-{
-    int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-    DEV_UNROLL
-    for (int n = 0; n < N; n++)
-        DEV_UNROLL
-        for (int e = 0; e < 4; e++)
-            if (key + n * 8 + 2 * t + (e & 1) > query + g + (e >> 1) * 8) s[n][e] = -INFINITY;
-}
-
-// Scores become exp2(s - max) by the new maxima; what was summed under the old ones is scaled down.
-template <int DP, int N> DEV void soften(float (&s)[N][4], float (&out)[DP / 8][4], Running &r, float scale_log2)
-{
-    DEV_UNROLL
-    for (int half = 0; half < 2; half++) {
-        float max = -INFINITY;
-        DEV_UNROLL
-        for (int n = 0; n < N; n++) max = fmaxf(max, fmaxf(s[n][2 * half], s[n][2 * half + 1]));
-        max = fmaxf(r.max[half], quad_max(max) * scale_log2);
-        float down = dev::exp2_fast(r.max[half] - max);
-        r.max[half] = max;
-        r.sum[half] *= down;
-        DEV_UNROLL
-        for (int n = 0; n < DP / 8; n++) {
-            out[n][2 * half] *= down;
-            out[n][2 * half + 1] *= down;
-        }
-        DEV_UNROLL
-        for (int n = 0; n < N; n++)
-            DEV_UNROLL
-            for (int e = 2 * half; e < 2 * half + 2; e++) {
-                s[n][e] = dev::exp2_fast(s[n][e] * scale_log2 - max);
-                r.sum[half] += s[n][e];
-            }
-    }
-}
-
 template <class T, int DP> DEV void start_keys(const Heads<T> &a, const Head &h, T *keys, T *values, int key)
 {
     size_t width = (size_t)a.heads * a.D;
     const T *rows = a.qkv + h.packed + key * h.packed_ld;
     start_tile<T, DP, KEYS<T>>(keys, rows + width, h.packed_ld, a.length - key, a.D);
     start_tile<T, DP, KEYS<T>>(values, rows + 2 * width, h.packed_ld, a.length - key, a.D);
-}
-
-template <class T, int DP>
-DEV void finish(const Heads<T> &a, const Head &h, const float (&out)[DP / 8][4], Running &r, int query, float keep)
-{
-    int g = threadIdx.x % 32 / 4;
-    float by[2];
-    DEV_UNROLL
-    for (int half = 0; half < 2; half++) {
-        r.sum[half] += dev::shfl_xor(r.sum[half], 1);
-        r.sum[half] += dev::shfl_xor(r.sum[half], 2);
-        by[half] = keep / r.sum[half];
-        int row = query + g + half * 8;
-        if (threadIdx.x % 4 == 0 && row < a.length)
-            a.lse[h.row + row] = (r.max[half] + dev::log2_fast(r.sum[half])) * LN2;
-    }
-    store_rows<T, DP>(a.out + h.plain, h.plain_ld, query, a.length, a.D, out, by[0], by[1]);
 }
 
 // A tile of keys, some of which the warp's queries see.
@@ -105,7 +37,9 @@ DEV void add_keys(float (&out)[M][DP / 8][4], Running (&r)[M], const Heads<T> &a
     for (int m = 0; m < M; m++) {
         if (key + N > query + 16 * m) mask_later(s[m], query + 16 * m, key);
         if (masked) mask_earlier(s[m], sight, query + 16 * m, key);
-        soften<DP>(s[m], out[m], r[m], a.scale_log2);
+        float down[2];
+        soften(s[m], r[m], down, a.scale_log2);
+        scale_down<DP>(out[m], down);
         if constexpr (DROP) drop_elements(s[m], tile[m]); // after the sum: the softmax is of all
     }
     weigh_rows<T, DP>(out, s, values);

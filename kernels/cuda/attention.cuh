@@ -1,4 +1,5 @@
-// attention.cuh: tiles in shared memory and their products in tensor cores, for attention.cu and attention_backward.cu.
+// attention.cuh: tiles in shared memory and their products in tensor cores, for attention.cu and attention_backward.cu;
+// what rows of scores become is attention_hopper.cuh's too.
 //
 // A tile holds rows of a head, DP numbers each (D of them, then zeros), and leaves 16 bytes between them: successive rows
 // then start in other banks, and ldmatrix reads 8 of them at once without conflict. A block has four warps; each takes
@@ -13,7 +14,7 @@
 
 namespace sgt {
 
-static constexpr float LOG2E = 1.44269504088896340736f;
+static constexpr float LOG2E = 1.44269504088896340736f, LN2 = 0.69314718055994530942f;
 // The largest of no scores: finite, so that what is masked weighs 0 beside it and is no NaN.
 static constexpr float NONE_YET = -3e38f;
 enum { ATTENTION_THREADS = 128, OWN = 64 /* rows of a block's own tile */ };
@@ -340,6 +341,78 @@ DEV void store_rows(T *rows, size_t ld, int first, int length, int D, const floa
         if (first + g < length) store_two(at, c[n][0] * by_g, c[n][1] * by_g);
         if (first + g + 8 < length) store_two(at + 8 * ld, c[n][2] * by_g8, c[n][3] * by_g8);
     }
+}
+
+// ---- the forward pass: a running softmax ----
+
+// A warp's running softmax over rows g and g + 8: maxima in log2, this lane's part of the sums.
+struct Running {
+    float max[2], sum[2];
+};
+
+// The largest over the four lanes that share a row.
+DEV float quad_max(float x)
+{
+    x = fmaxf(x, dev::shfl_xor(x, 1));
+    return fmaxf(x, dev::shfl_xor(x, 2));
+}
+
+// Keys after the query are out of reach: key column 8n + 2t + (e & 1) of the tile at `key`, row g + 8 (e >> 1).
+template <int N> DEV void mask_later(float (&s)[N][4], int query, int key)
+{
+    int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+    DEV_UNROLL
+    for (int n = 0; n < N; n++)
+        DEV_UNROLL
+        for (int e = 0; e < 4; e++)
+            if (key + n * 8 + 2 * t + (e & 1) > query + g + (e >> 1) * 8) s[n][e] = -INFINITY;
+}
+
+// Scores become exp2(s - max) by the new maxima; what was summed under the old ones is to be scaled by `down`.
+template <int N> DEV void soften(float (&s)[N][4], Running &r, float (&down)[2], float scale_log2)
+{
+    DEV_UNROLL
+    for (int half = 0; half < 2; half++) {
+        float max = -INFINITY;
+        DEV_UNROLL
+        for (int n = 0; n < N; n++) max = fmaxf(max, fmaxf(s[n][2 * half], s[n][2 * half + 1]));
+        max = fmaxf(r.max[half], quad_max(max) * scale_log2);
+        down[half] = dev::exp2_fast(r.max[half] - max);
+        r.max[half] = max;
+        r.sum[half] *= down[half];
+        DEV_UNROLL
+        for (int n = 0; n < N; n++)
+            DEV_UNROLL
+            for (int e = 2 * half; e < 2 * half + 2; e++) {
+                s[n][e] = dev::exp2_fast(s[n][e] * scale_log2 - max);
+                r.sum[half] += s[n][e];
+            }
+    }
+}
+
+template <int DP> DEV void scale_down(float (&out)[DP / 8][4], const float (&down)[2])
+{
+    DEV_UNROLL
+    for (int n = 0; n < DP / 8; n++)
+        DEV_UNROLL
+        for (int e = 0; e < 4; e++) out[n][e] *= down[e >> 1];
+}
+
+template <class T, int DP>
+DEV void finish(const Heads<T> &a, const Head &h, const float (&out)[DP / 8][4], Running &r, int query, float keep)
+{
+    int g = threadIdx.x % 32 / 4;
+    float by[2];
+    DEV_UNROLL
+    for (int half = 0; half < 2; half++) {
+        r.sum[half] += dev::shfl_xor(r.sum[half], 1);
+        r.sum[half] += dev::shfl_xor(r.sum[half], 2);
+        by[half] = keep / r.sum[half];
+        int row = query + g + half * 8;
+        if (threadIdx.x % 4 == 0 && row < a.length)
+            a.lse[h.row + row] = (r.max[half] + dev::log2_fast(r.sum[half])) * LN2;
+    }
+    store_rows<T, DP>(a.out + h.plain, h.plain_ld, query, a.length, a.D, out, by[0], by[1]);
 }
 
 // ---- on the host ----

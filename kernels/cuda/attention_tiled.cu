@@ -5,7 +5,6 @@
 
 using namespace sgt;
 
-static constexpr float LN2 = 0.69314718055994530942f;
 enum { ROWS = 16, WALK = 32, SHARE = 8, THREADS = ROWS * SHARE, EACH = WALK / SHARE, MOST_D = 184 };
 enum { WEIGHTS = WALK + 1 }; // between rows of weights: an odd number of banks, as between the rows of a tile
 

@@ -159,6 +159,16 @@ void sgt_cuda_attention_tf32_backward(sgt_cuda_stream s, sgt_cuda_type type, voi
                                       size_t T, size_t H, size_t D, float scale, const sgt_cuda_dropout *drop,
                                       const sgt_cuda_documents *documents);
 
+/* The same for sm_90 alone, by TMA and wgmma: 16-bit types, D 64 or 128. */
+void sgt_cuda_attention_hopper(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *lse, const void *qkv, size_t B,
+                               size_t T, size_t H, size_t D, float scale, const sgt_cuda_dropout *drop,
+                               const sgt_cuda_documents *documents);
+void sgt_cuda_attention_hopper_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dqkv, float *delta,
+                                        const void *dout, const void *out, const float *lse, const void *qkv, size_t B,
+                                        size_t T, size_t H, size_t D, float scale, const sgt_cuda_dropout *drop,
+                                        const sgt_cuda_documents *documents);
+int sgt_cuda_attention_hopper_serves(sgt_cuda_type type, size_t D); /* this device, too: it must be of sm_90 */
+
 /* The same without tensor cores, for any D to 184: what other head sizes take. */
 void sgt_cuda_attention_tiled(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *lse, const void *qkv, size_t B,
                               size_t T, size_t H, size_t D, float scale, const sgt_cuda_dropout *drop,

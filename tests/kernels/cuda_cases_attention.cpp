@@ -21,6 +21,7 @@ struct path {
 };
 static const path tensor_cores = {sgt_cuda_attention, sgt_cuda_attention_backward, 0};
 static const path tf32 = {sgt_cuda_attention_tf32, sgt_cuda_attention_tf32_backward, 0x1p-11};
+static const path hopper = {sgt_cuda_attention_hopper, NULL, 0};
 static const path tiled = {sgt_cuda_attention_tiled, sgt_cuda_attention_tiled_backward, 0};
 
 struct heads {
@@ -360,3 +361,16 @@ template <class T> static void tiled_backward(check *t)
 
 CUDA_CASES_BY_TYPE(cuda_attention_tiled, tiled_forward)
 CUDA_CASES_BY_TYPE(cuda_attention_tiled_backward, tiled_backward)
+
+/* Rows that end within a tile and at its end, in several sequences: those of the next must not be seen. */
+static const shape hopper_shapes[] = {{1, 1, 1, 64},   {2, 17, 2, 64}, {2, 128, 1, 64}, {1, 129, 2, 64},
+                                      {2, 450, 1, 64}, {1, 70, 2, 128}, {2, 261, 1, 128}};
+
+template <class T> static void hopper_forward(check *t)
+{
+    if (!cuda_hopper(t)) return;
+    for (const shape &s : hopper_shapes) forward_at<T>(t, s, hopper, plain);
+}
+
+CUDA_CASE(cuda_attention_hopper_bf16) { hopper_forward<dev::bf16>(t); }
+CUDA_CASE(cuda_attention_hopper_f16) { hopper_forward<dev::f16>(t); }

@@ -1,0 +1,144 @@
+// attention_hopper.cu: causal attention, forward, for sm_90: FlashAttention-3, Shah et al. 2024. A block keeps 128
+// queries and walks over the keys before them, 128 at a time, from the diagonal down. Two things overlap: while a
+// consumer turns one tile's scores into probabilities, the tensor cores compute its next scores; and while one consumer
+// is busy with exponentials, the other has the tensor cores, for which they take turns.
+#include "attention_hopper.cuh"
+
+using namespace sgt;
+
+enum { KEYS = 128 };
+
+// A block's shared memory. Keys and values have rings of their own: scores need not wait for values.
+template <class T, int D> struct Forward {
+    uint64_t *queries;
+    Ring *keys, *values;
+    T *own, *key_tiles, *value_tiles;
+    static constexpr size_t BYTES = BARRIERS + (WIDE_TILE<D, BOTH> + 2 * STAGES * WIDE_TILE<D, KEYS>) * sizeof(T);
+
+    DEV Forward()
+    {
+        unsigned char *shared = dev::dyn_smem();
+        queries = (uint64_t *)shared;
+        keys = (Ring *)(queries + 1);
+        values = keys + 1;
+        own = (T *)(shared + BARRIERS);
+        key_tiles = own + WIDE_TILE<D, BOTH>;
+        value_tiles = key_tiles + STAGES * WIDE_TILE<D, KEYS>;
+    }
+    DEV T *key_tile(int i) const { return key_tiles + i % STAGES * WIDE_TILE<D, KEYS>; }
+    DEV T *value_tile(int i) const { return value_tiles + i % STAGES * WIDE_TILE<D, KEYS>; }
+};
+
+template <class T, int D>
+DEV void produce(const Forward<T, D> &f, const dev::TensorMap *qkv, const Columns &c, int first, int last, int begin)
+{
+    dev::mbar_arrive_expect(f.queries, WIDE_TILE<D, BOTH> * (int)sizeof(T));
+    load_rows<D, BOTH>(f.own, qkv, f.queries, c.plain, first, c.plane);
+    for (int i = 0, key = last; key >= begin; i++, key -= KEYS) {
+        f.keys->wait_empty(i);
+        dev::mbar_arrive_expect(f.keys->bar(i), WIDE_TILE<D, KEYS> * (int)sizeof(T));
+        load_rows<D, KEYS>(f.key_tile(i), qkv, f.keys->bar(i), c.plain + c.width, key, c.plane);
+        f.values->wait_empty(i);
+        dev::mbar_arrive_expect(f.values->bar(i), WIDE_TILE<D, KEYS> * (int)sizeof(T));
+        load_rows<D, KEYS>(f.value_tile(i), qkv, f.values->bar(i), c.plain + 2 * c.width, key, c.plane);
+    }
+}
+
+// Scores of a tile become probabilities, not yet divided by their sum; what was summed so far is to be scaled by `down`.
+template <class T, int N, bool DROP>
+DEV void weigh(float (&s)[N][4], Running &r, float (&down)[2], const Heads<T> &a, const Draws<DROP, N> &draws,
+               const Sight<T> &sight, int query, int key)
+{
+    if (key + KEYS > query) mask_later(s, query, key);
+    if (key < sight.first_key(query + 15)) mask_earlier(s, sight, query, key);
+    soften(s, r, down, a.scale_log2);
+    draws.drop(s); // after the sum: the softmax is of all
+}
+
+template <class T, int D, bool DROP>
+DEV void consume(const Forward<T, D> &f, const Heads<T> &a, const Kept<DROP> &kept, const Sight<T> &sight, int first,
+                 int last, int begin, float (&out)[D / 8][4], Running &r)
+{
+    constexpr int N = KEYS / 8;
+    int group = threadIdx.x / 128, row = group * MINE, query = first + threadIdx.x / 32 * 16;
+    float s[N][4], down[2];
+    uint32_t p[N / 2][4];
+    Draws<DROP, N> draws;
+    if (group == CONSUMERS - 1) dev::turn_pass(1, 256); // the first turn is group 0's
+    dev::mbar_wait(f.queries, 0);
+    f.keys->wait_full(0);
+    dev::wgmma_fence(out);
+    start_scores<T, D>(s, f.own, row, f.key_tile(0));
+    draws.by_rows(kept, query, last);
+    dev::wgmma_wait<0>(s);
+    f.keys->release(0);
+    weigh(s, r, down, a, draws, sight, query, last);
+    pack_rows<T>(p, s);
+    int i = 1;
+    for (int key = last - KEYS; key >= begin; i++, key -= KEYS) {
+        f.keys->wait_full(i);
+        dev::turn_wait(1 + group, 256);
+        dev::wgmma_fence(s, p, out);
+        start_scores<T, D>(s, f.own, row, f.key_tile(i));
+        f.values->wait_full(i - 1);
+        start_sums<T, D>(out, p, f.value_tile(i - 1));
+        dev::turn_pass(1 + (group + 1) % CONSUMERS, 256);
+        draws.by_rows(kept, query, key);
+        dev::wgmma_wait<1>(s);
+        f.keys->release(i);
+        weigh(s, r, down, a, draws, sight, query, key);
+        dev::wgmma_wait<0>(out, p);
+        f.values->release(i - 1);
+        scale_down<D>(out, down);
+        pack_rows<T>(p, s);
+    }
+    f.values->wait_full(i - 1);
+    dev::wgmma_fence(p, out);
+    start_sums<T, D>(out, p, f.value_tile(i - 1));
+    dev::wgmma_wait<0>(out, p);
+}
+
+template <class T, int D, bool DROP>
+__global__ void __launch_bounds__(HOPPER_THREADS, 1)
+    attention_hopper_kernel(Heads<T> a, const __grid_constant__ dev::TensorMap qkv)
+{
+    Forward<T, D> f;
+    Sight<T> sight(a, blockIdx.x);
+    // the longest walks first, so that the last blocks to run are short
+    int first = (gridDim.y - 1 - blockIdx.y) * BOTH, last = first / KEYS * KEYS;
+    static_assert((int)BOTH == (int)KEYS, "the diagonal is one tile");
+    int begin = sight.first_key(first) / KEYS * KEYS; // keys that any of these queries sees
+    if (threadIdx.x == 0) {
+        dev::mbar_init(f.queries, 1);
+        f.keys->make();
+        f.values->make();
+        dev::mbar_init_fence();
+    }
+    dev::block_sync(); // the barriers are there for all
+    if (threadIdx.x >= CONSUMERS * 128) {
+        dev::regs_dec<PRODUCER_REGISTERS>();
+        if (threadIdx.x == CONSUMERS * 128) produce(f, &qkv, Columns(a, blockIdx.x), first, last, begin);
+        return;
+    }
+    dev::regs_inc<CONSUMER_REGISTERS>();
+    Kept<DROP> kept(a, blockIdx.x);
+    float out[D / 8][4] = {};
+    Running r = {{NONE_YET, NONE_YET}, {0, 0}};
+    consume(f, a, kept, sight, first, last, begin, out, r);
+    finish<T, D>(a, Head(a, blockIdx.x), out, r, first + threadIdx.x / 32 * 16, kept.keep);
+}
+
+void sgt_cuda_attention_hopper(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *lse, const void *qkv, size_t B,
+                               size_t T, size_t H, size_t D, float scale, const sgt_cuda_dropout *drop,
+                               const sgt_cuda_documents *documents)
+{
+    if (B * T * H == 0) return;
+    by_wide_head(type, D, drop, [&](auto zero, auto width, auto dropping) {
+        using N = decltype(zero);
+        Heads<N> a = heads_of<N>(qkv, out, lse, T, H, D, scale, drop, documents);
+        dev::TensorMap map;
+        if (!dev::tensor_map(&map, a.qkv, B, T, 3 * H * D, 3 * H * D, BOX)) return;
+        DEV_LAUNCH((attention_hopper_kernel<N, width, dropping>), dim3((unsigned)(B * H), blocks_for(T, BOTH)),
+                   dim3(HOPPER_THREADS), (Forward<N, width>::BYTES), s, a, map);
+    });
+}

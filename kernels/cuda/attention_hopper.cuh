@@ -1,0 +1,148 @@
+// attention_hopper.cuh: what the attention kernels for sm_90 have in common, attention_hopper.cu and
+// attention_hopper_backward.cu. A block has three groups of 128 threads. Two consume: each keeps 64 rows of the block's
+// own 128 and multiplies them with the walked tiles, by wgmma. The third produces: one thread of it has TMA copy tiles
+// into a ring of stages. Accumulators have the layout of attention.cuh's, so that its softmax and masks serve here too.
+//
+// A tile of ROWS rows lies in shared memory as D/64 parts one after another, each of ROWS rows of 64 numbers, swizzled
+// as TMA leaves them. Rows past the end of their sequence are zeros: a sequence is a plane of the tensor map.
+#pragma once
+
+#include "attention.cuh"
+#include "hopper.cuh"
+
+namespace sgt {
+
+enum {
+    CONSUMERS = 2,
+    HOPPER_THREADS = 128 * (CONSUMERS + 1),
+    MINE = 64,              // rows of one consumer
+    BOTH = MINE * CONSUMERS, // rows of a block's own tile
+    BOX = 64,               // rows that one TMA copy brings
+    STAGES = 2,
+    PRODUCER_REGISTERS = 24,
+    CONSUMER_REGISTERS = 240, // 24 * 128 + 240 * 256 of 65,536
+    BARRIERS = 1024           // bytes in front of the tiles, which begin at multiples of 1,024
+};
+
+template <int D, int ROWS> constexpr int WIDE_TILE = D *ROWS; // numbers
+
+// The barriers of a ring of stages. Stage i % STAGES is filled for the i-th time that the producer fills one.
+struct Ring {
+    uint64_t full[STAGES], empty[STAGES];
+
+    DEV void make()
+    {
+        for (int i = 0; i < STAGES; i++) {
+            dev::mbar_init(full + i, 1);
+            dev::mbar_init(empty + i, CONSUMERS * 4); // a lane of each warp
+        }
+    }
+    DEV uint64_t *bar(int i) { return full + i % STAGES; }
+    DEV void wait_empty(int i)
+    {
+        if (i >= STAGES) dev::mbar_wait(empty + i % STAGES, (i / STAGES - 1) % 2);
+    }
+    DEV void wait_full(int i) { dev::mbar_wait(full + i % STAGES, i / STAGES % 2); }
+    DEV void release(int i) // once this warp's products have read it
+    {
+        if (threadIdx.x % 32 == 0) dev::mbar_arrive(empty + i % STAGES);
+    }
+};
+
+// Start to copy ROWS rows of a head into a tile.
+template <int D, int ROWS, class T>
+DEV void load_rows(T *tile, const dev::TensorMap *map, uint64_t *bar, int column, int row, int plane)
+{
+    DEV_UNROLL
+    for (int part = 0; part < D / 64; part++)
+        DEV_UNROLL
+        for (int r = 0; r < ROWS; r += BOX)
+            dev::tma_load(tile + part * ROWS * 64 + r * 64, map, bar, column + part * 64, row + r, plane);
+}
+
+// s (64, N*8) = rows `row`.. of an own tile (BOTH, D)  x  tile (N*8, D)^T; issued and committed.
+template <class T, int D, int N> DEV void start_scores(float (&s)[N][4], const T *own, int row, const T *tile)
+{
+    DEV_UNROLL
+    for (int k = 0; k < D / 16; k++) {
+        uint64_t a = dev::desc_rows(own + k / 4 * BOTH * 64 + row * 64);
+        uint64_t b = dev::desc_rows(tile + k / 4 * N * 8 * 64);
+        dev::wgmma<T>(s, a + k % 4 * dev::DESC_K16, b + k % 4 * dev::DESC_K16, k > 0);
+    }
+    dev::wgmma_commit();
+}
+
+// sum (64, D) += p (64, 16 K)  x  tile (16 K, D); issued and committed.
+template <class T, int D, int K>
+DEV void start_sums(float (&sum)[D / 8][4], const uint32_t (&p)[K][4], const T *tile)
+{
+    uint64_t b = dev::desc_columns(tile, K * 16 * 128);
+    DEV_UNROLL
+    for (int k = 0; k < K; k++) dev::wgmma<T>(sum, p[k], b + k * dev::DESC_ROWS16, true);
+    dev::wgmma_commit();
+}
+
+// Accumulators, rounded to T, as a left operand.
+template <class T, int N> DEV void pack_rows(uint32_t (&p)[N / 2][4], const float (&s)[N][4])
+{
+    DEV_UNROLL
+    for (int k = 0; k < N / 2; k++)
+        DEV_UNROLL
+        for (int i = 0; i < 4; i++)
+            p[k][i] = dev::pack2<T>(s[2 * k + i / 2][i % 2 * 2], s[2 * k + i / 2][i % 2 * 2 + 1]);
+}
+
+// Dropout of N column blocks; without DROP it is nothing.
+template <bool DROP, int N> struct Draws {
+    KeptTile<8> tile[DROP ? N / 8 : 1];
+
+    DEV void by_rows(const Kept<DROP> &kept, int query, int key)
+    {
+        if constexpr (DROP) {
+            DEV_UNROLL
+            for (int i = 0; i < N / 8; i++) tile[i].by_rows(kept, query, key + 64 * i);
+        }
+    }
+    DEV void by_columns(const Kept<DROP> &kept, int key, int query)
+    {
+        if constexpr (DROP) {
+            DEV_UNROLL
+            for (int i = 0; i < N / 8; i++) tile[i].by_columns(kept, key, query + 64 * i);
+        }
+    }
+    DEV void drop(float (&x)[N][4]) const
+    {
+        if constexpr (DROP) {
+            DEV_UNROLL
+            for (int n = 0; n < N; n++)
+                DEV_UNROLL
+                for (int e = 0; e < 4; e++)
+                    if (!tile[n / 8].at(n % 8, e)) x[n][e] = 0;
+        }
+    }
+};
+
+// Where a block's head lies for TMA: its sequence is a plane; the first column of its q, or of its out.
+struct Columns {
+    int plane, plain, width;
+
+    template <class T> DEV Columns(const Heads<T> &a, int which)
+        : plane(which / a.heads), plain(which % a.heads * a.D), width(a.heads * a.D) {}
+};
+
+// ---- on the host ----
+
+// f(T(), D, whether anything is dropped) for the head sizes that are served.
+template <class F> void by_wide_head(sgt_cuda_type type, size_t D, const sgt_cuda_dropout *drop, F f)
+{
+    auto sized = [&](auto zero) {
+        by_dropout(drop, [&](auto dropping) {
+            if (D == 64) f(zero, std::integral_constant<int, 64>(), dropping);
+            else f(zero, std::integral_constant<int, 128>(), dropping);
+        });
+    };
+    if (type == SGT_BF16) sized(dev::bf16());
+    else sized(dev::f16());
+}
+
+} // namespace sgt

@@ -1,0 +1,78 @@
+// attention_slopes.cuh: how scores and products become slopes in the backward pass, in accumulators as attention.cuh has
+// them: for attention_backward.cu and attention_hopper_backward.cu.
+#pragma once
+
+#include "attention.cuh"
+
+namespace sgt {
+
+template <class T> __global__ void __launch_bounds__(ATTENTION_THREADS) delta_kernel(Heads<T> a, size_t rows)
+{
+    size_t i = (size_t)blockIdx.x * (ATTENTION_THREADS / 32) + threadIdx.x / 32; // of (B, T, H)
+    if (i >= rows) return;
+    size_t h = i % a.heads, place = i / a.heads;
+    float sum = 0;
+    for (int d = threadIdx.x % 32; d < a.D; d += 32)
+        sum += number(a.dout[i * a.D + d]) * number(a.out[i * a.D + d]);
+    sum = dev::warp_sum(sum);
+    if (threadIdx.x % 32 == 0)
+        a.delta[(place / a.length * a.heads + h) * a.length + place % a.length] = sum;
+}
+
+// Queries of later documents do not see a key: query column 8n + 2t + (e & 1) of the tile at `query`, row
+// g + 8 (e >> 1).
+template <int N, class T> DEV void mask_ended(float (&s)[N][4], const Sight<T> &sight, int key, int query)
+{
+    int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+    DEV_UNROLL
+    for (int half = 0; half < 2; half++) {
+        int after = sight.after_queries(key + g + half * 8) - query - 2 * t;
+        DEV_UNROLL
+        for (int n = 0; n < N; n++)
+            DEV_UNROLL
+            for (int e = 0; e < 2; e++)
+                if (n * 8 + e >= after) s[n][2 * half + e] = -INFINITY;
+    }
+}
+
+// s, transposed (keys in rows, queries in columns), becomes p. The queries' lse, and below their delta, lie STEP apart.
+template <int STEP = 1, int N>
+DEV void soften_columns(float (&s)[N][4], const float *lse, float scale_log2, int key, int query)
+{
+    int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+    DEV_UNROLL
+    for (int n = 0; n < N; n++)
+        DEV_UNROLL
+        for (int e = 0; e < 4; e++) {
+            int column = n * 8 + 2 * t + (e & 1), row = key + g + (e >> 1) * 8;
+            s[n][e] = row > query + column ? 0 : dev::exp2_fast(s[n][e] * scale_log2 - lse[column * STEP]);
+        }
+}
+
+template <int STEP = 1, int N>
+DEV void times_slope_columns(float (&dp)[N][4], const float (&p)[N][4], const float *delta, float keep)
+{
+    int t = threadIdx.x % 4;
+    DEV_UNROLL
+    for (int n = 0; n < N; n++)
+        DEV_UNROLL
+        for (int e = 0; e < 4; e++) dp[n][e] = p[n][e] * (dp[n][e] * keep - delta[(n * 8 + 2 * t + (e & 1)) * STEP]);
+}
+
+// ds from scores and dout.v, both of which it takes: rows g and g + 8 have their lse (in log2) and delta in lanes.
+template <int N>
+DEV void slope_rows(float (&dp)[N][4], const float (&s)[N][4], const float (&lse)[2], const float (&delta)[2],
+                    float scale_log2, int query, int key, float keep)
+{
+    int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+    DEV_UNROLL
+    for (int n = 0; n < N; n++)
+        DEV_UNROLL
+        for (int e = 0; e < 4; e++) {
+            int column = key + n * 8 + 2 * t + (e & 1), row = query + g + (e >> 1) * 8;
+            float p = column > row ? 0 : dev::exp2_fast(s[n][e] * scale_log2 - lse[e >> 1]);
+            dp[n][e] = p * (dp[n][e] * keep - delta[e >> 1]);
+        }
+}
+
+} // namespace sgt
