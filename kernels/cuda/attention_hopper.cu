@@ -108,13 +108,7 @@ __global__ void __launch_bounds__(HOPPER_THREADS, 1)
     int first = (gridDim.y - 1 - blockIdx.y) * BOTH, last = first / KEYS * KEYS;
     static_assert((int)BOTH == (int)KEYS, "the diagonal is one tile");
     int begin = sight.first_key(first) / KEYS * KEYS; // keys that any of these queries sees
-    if (threadIdx.x == 0) {
-        dev::mbar_init(f.queries, 1);
-        f.keys->make();
-        f.values->make();
-        dev::mbar_init_fence();
-    }
-    dev::block_sync(); // the barriers are there for all
+    make_barriers(f.queries, f.keys, f.values);
     if (threadIdx.x >= CONSUMERS * 128) {
         dev::regs_dec<PRODUCER_REGISTERS>();
         if (threadIdx.x == CONSUMERS * 128) produce(f, &qkv, Columns(a, blockIdx.x), first, last, begin);
@@ -126,6 +120,11 @@ __global__ void __launch_bounds__(HOPPER_THREADS, 1)
     Running r = {{NONE_YET, NONE_YET}, {0, 0}};
     consume(f, a, kept, sight, first, last, begin, out, r);
     finish<T, D>(a, Head(a, blockIdx.x), out, r, first + threadIdx.x / 32 * 16, kept.keep);
+}
+
+int sgt_cuda_attention_hopper_serves(sgt_cuda_type type, size_t D)
+{
+    return type != SGT_F32 && (D == 64 || D == 128) && dev::device_is_hopper();
 }
 
 void sgt_cuda_attention_hopper(sgt_cuda_stream s, sgt_cuda_type type, void *out, float *lse, const void *qkv, size_t B,

@@ -47,7 +47,23 @@ struct Ring {
     {
         if (threadIdx.x % 32 == 0) dev::mbar_arrive(empty + i % STAGES);
     }
+    DEV void skip(int i) // a tile of which this group needs nothing
+    {
+        wait_full(i);
+        release(i);
+    }
 };
+
+// Make a block's barriers: one for its own tile, and its rings.
+template <class... R> DEV void make_barriers(uint64_t *own, R *...rings)
+{
+    if (threadIdx.x == 0) {
+        dev::mbar_init(own, 1);
+        (rings->make(), ...);
+        dev::mbar_init_fence();
+    }
+    dev::block_sync(); // the barriers are there for all
+}
 
 // Start to copy ROWS rows of a head into a tile.
 template <int D, int ROWS, class T>

@@ -202,6 +202,16 @@ template <> DEV void wgmma<f16, 16>(float (&d)[16][4], const uint32_t (&a)[4], u
 
 /* ---- on the CPU's side ---- */
 
+/* Return whether the current device is of sm_90, for whose code only these wrappers are compiled. */
+inline bool device_is_hopper()
+{
+    int device, major, minor;
+    return cudaGetDevice(&device) == cudaSuccess &&
+           cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess &&
+           cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) == cudaSuccess && major == 9 &&
+           minor == 0;
+}
+
 /* Make the map of (planes, rows, columns) of bf16 or f16, `stride` elements from row to row (a multiple of 8; base
  * 16-byte aligned) and rows*stride from plane to plane, read in boxes of box_rows (at most 256) x 64. Return false if
  * the driver refuses it or cannot be reached. */

@@ -21,7 +21,7 @@ struct path {
 };
 static const path tensor_cores = {sgt_cuda_attention, sgt_cuda_attention_backward, 0};
 static const path tf32 = {sgt_cuda_attention_tf32, sgt_cuda_attention_tf32_backward, 0x1p-11};
-static const path hopper = {sgt_cuda_attention_hopper, NULL, 0};
+static const path hopper = {sgt_cuda_attention_hopper, sgt_cuda_attention_hopper_backward, 0};
 static const path tiled = {sgt_cuda_attention_tiled, sgt_cuda_attention_tiled_backward, 0};
 
 struct heads {
@@ -372,5 +372,54 @@ template <class T> static void hopper_forward(check *t)
     for (const shape &s : hopper_shapes) forward_at<T>(t, s, hopper, plain);
 }
 
+template <class T> static void hopper_backward(check *t)
+{
+    if (!cuda_hopper(t)) return;
+    for (const shape &s : hopper_shapes) backward_at<T>(t, s, hopper, plain);
+}
+
 CUDA_CASE(cuda_attention_hopper_bf16) { hopper_forward<dev::bf16>(t); }
 CUDA_CASE(cuda_attention_hopper_f16) { hopper_forward<dev::f16>(t); }
+CUDA_CASE(cuda_attention_hopper_backward_bf16) { hopper_backward<dev::bf16>(t); }
+CUDA_CASE(cuda_attention_hopper_backward_f16) { hopper_backward<dev::f16>(t); }
+
+template <class T> static void hopper_dropout(check *t)
+{
+    if (!cuda_hopper(t)) return;
+    for (size_t D : {64, 128}) forward_at<T>(t, {2, 203, 2, D}, hopper, dropping);
+    forward_at<T>(t, {1, 390, 1, 64}, hopper, dropping);
+}
+
+template <class T> static void hopper_dropout_backward(check *t)
+{
+    if (!cuda_hopper(t)) return;
+    for (size_t D : {64, 128}) backward_at<T>(t, {2, 203, 2, D}, hopper, dropping);
+    backward_at<T>(t, {1, 390, 1, 64}, hopper, dropping);
+}
+
+CUDA_CASE(cuda_attention_hopper_dropout_bf16) { hopper_dropout<dev::bf16>(t); }
+CUDA_CASE(cuda_attention_hopper_dropout_f16) { hopper_dropout<dev::f16>(t); }
+CUDA_CASE(cuda_attention_hopper_dropout_backward_bf16) { hopper_dropout_backward<dev::bf16>(t); }
+CUDA_CASE(cuda_attention_hopper_dropout_backward_f16) { hopper_dropout_backward<dev::f16>(t); }
+
+/* Documents that leave out whole tiles, for both groups of a block and for one of them. */
+static const shape hopper_document_shapes[] = {{2, 450, 1, 64}, {2, 203, 2, 128}};
+
+template <class T> static void hopper_documents(check *t)
+{
+    if (!cuda_hopper(t)) return;
+    for (const shape &s : hopper_document_shapes)
+        for (size_t longest : {9, 130}) forward_at<T>(t, s, hopper, {longest == 9, longest});
+}
+
+template <class T> static void hopper_documents_backward(check *t)
+{
+    if (!cuda_hopper(t)) return;
+    for (const shape &s : hopper_document_shapes)
+        for (size_t longest : {9, 130}) backward_at<T>(t, s, hopper, {longest != 9, longest});
+}
+
+CUDA_CASE(cuda_attention_hopper_documents_bf16) { hopper_documents<dev::bf16>(t); }
+CUDA_CASE(cuda_attention_hopper_documents_f16) { hopper_documents<dev::f16>(t); }
+CUDA_CASE(cuda_attention_hopper_documents_backward_bf16) { hopper_documents_backward<dev::bf16>(t); }
+CUDA_CASE(cuda_attention_hopper_documents_backward_f16) { hopper_documents_backward<dev::f16>(t); }

@@ -45,6 +45,8 @@ DEV_WRAPPER void wgmma(float (&d)[BLOCKS][4], const uint32_t (&a)[4], uint64_t b
     host::wgmma(d[0], 8 * BLOCKS, a, 0, b, add, KindOf<T>::kind);
 }
 
+inline bool device_is_hopper() { return host::device_arch() == 90; }
+
 template <class T>
 bool tensor_map(TensorMap *map, const T *base, size_t planes, size_t rows, size_t columns, size_t stride,
                 unsigned box_rows)

@@ -115,6 +115,7 @@ void shuffle(void *v, size_t size, int from);
 uint32_t ballot(bool p);
 
 /* ---- Hopper ---- */
+int device_arch(); /* 90: sm_90, unless SGT_HOST_DEVICE says otherwise */
 struct TensorMap {
     const uint16_t *base;
     long planes, rows, columns, stride; /* in elements */

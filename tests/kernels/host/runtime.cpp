@@ -55,6 +55,11 @@ static int describe(sgt_error *err)
     return SGT_OK;
 }
 
+int host::device_arch()
+{
+    return described.arch;
+}
+
 int sgt_cuda_device_open(sgt_cuda_device *d, int index, sgt_error *err)
 {
     int rc = describe(err);
