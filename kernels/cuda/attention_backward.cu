@@ -159,7 +159,8 @@ template <class T, int DP, bool DROP> DEV void walk_keys(const Heads<T> &a)
         scores<T, DP>(dp, dout, mine, values + now);
         if constexpr (DROP) drop_elements(dp[0], tile);
         if (key < sight.first_key(query + mine + 15)) mask_earlier(s[0], sight, query + mine, key);
-        slope_rows(dp[0], s[0], lse, delta, a.scale_log2, query + mine, key, kept.keep);
+        soften_rows(s[0], lse, a.scale_log2, query + mine, key);
+        times_slope_rows(dp[0], s[0], delta, kept.keep);
         weigh_rows<T, DP>(dq, dp, keys + now);
         dev::block_sync(); // all have read it before the next copies overwrite it
     }

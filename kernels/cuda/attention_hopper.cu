@@ -78,9 +78,10 @@ DEV void consume(const Forward<T, D> &f, const Heads<T> &a, const Kept<DROP> &ke
     for (int key = last - KEYS; key >= begin; i++, key -= KEYS) {
         f.keys->wait_full(i);
         dev::turn_wait(1 + group, 256);
-        dev::wgmma_fence(s, p, out);
+        dev::wgmma_fence(s);
         start_scores<T, D>(s, f.own, row, f.key_tile(i));
         f.values->wait_full(i - 1);
+        dev::wgmma_fence(p, out);
         start_sums<T, D>(out, p, f.value_tile(i - 1));
         dev::turn_pass(1 + (group + 1) % CONSUMERS, 256);
         draws.by_rows(kept, query, key);

@@ -45,6 +45,7 @@ struct Ring {
     DEV void wait_full(int i) { dev::mbar_wait(full + i % STAGES, i / STAGES % 2); }
     DEV void release(int i) // once this warp's products have read it
     {
+        dev::warp_sync(); // every lane has seen it full, and has read what it reads itself
         if (threadIdx.x % 32 == 0) dev::mbar_arrive(empty + i % STAGES);
     }
     DEV void skip(int i) // a tile of which this group needs nothing

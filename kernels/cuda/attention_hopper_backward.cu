@@ -79,11 +79,11 @@ template <class T, int D, bool DROP> struct KeySums {
     uint32_t p[N / 2][4], ds[N / 2][4]; // left operands of the sums
 };
 
-// A tile of queries, some of which see the group's keys. The products of its sums are left under way; those of the tile
-// before are done with when this has computed p, and its stage is released.
+// A tile of queries, some of which see the group's keys. The first sum's product runs while the second's operand is
+// computed; none is under way at the end, for ptxas to leave products that a loop carries on as they are.
 template <class T, int D, bool DROP>
 DEV void add_queries(KeySums<T, D, DROP> &sums, const KeysShared<T, D> &m, const Heads<T> &a, const Kept<DROP> &kept,
-                     const Sight<T> &sight, int row, int key, int query, int i, bool later)
+                     const Sight<T> &sight, int row, int key, int query, int i)
 {
     constexpr int N = QUERIES / 8;
     float s[N][4], dp[N][4];
@@ -93,8 +93,7 @@ DEV void add_queries(KeySums<T, D, DROP> &sums, const KeysShared<T, D> &m, const
     start_scores<T, D>(s, m.keys, row, m.q(i));
     start_scores<T, D>(dp, m.values, row, m.dout(i));
     draws.by_columns(kept, key, query);
-    dev::wgmma_wait<1>(s, sums.dk, sums.dv, sums.p, sums.ds);
-    if (later) m.ring->release(i - 1);
+    dev::wgmma_wait<1>(s);
     if (a.end && query + QUERIES > sight.after_queries(key)) mask_ended(s, sight, key, query);
     soften_columns(s, m.stats(i), a.scale_log2, key, query);
     if constexpr (DROP) {
@@ -114,9 +113,10 @@ DEV void add_queries(KeySums<T, D, DROP> &sums, const KeysShared<T, D> &m, const
     draws.drop(dp);
     times_slope_columns(dp, s, m.stats(i) + QUERIES, kept.keep);
     pack_rows<T>(sums.ds, dp);
-    dev::warp_sync(); // every lane has read the numbers before the stage is released
     dev::wgmma_fence(sums.ds, sums.dk);
     start_sums<T, D>(sums.dk, sums.ds, m.q(i));
+    dev::wgmma_wait<0>(sums.dk, sums.dv, sums.p, sums.ds);
+    m.ring->release(i);
 }
 
 template <class T, int D, bool DROP>
@@ -133,11 +133,7 @@ DEV void consume_queries(const KeysShared<T, D> &m, const Heads<T> &a, const Sig
         for (int e = 0; e < 4; e++) sums.dk[n][e] = sums.dv[n][e] = 0;
     dev::mbar_wait(m.own, 0);
     for (; query < first + row && query < end; i++, query += QUERIES) m.ring->skip(i);
-    bool later = false;
-    for (; query < seen; i++, query += QUERIES, later = true)
-        add_queries(sums, m, a, kept, sight, row, key, query, i, later);
-    dev::wgmma_wait<0>(sums.dk, sums.dv, sums.p, sums.ds);
-    if (later) m.ring->release(i - 1);
+    for (; query < seen; i++, query += QUERIES) add_queries(sums, m, a, kept, sight, row, key, query, i);
     for (; query < end; i++, query += QUERIES) m.ring->skip(i);
     T *to = a.dqkv + h.packed + (size_t)a.heads * a.D;
     store_rows<T, D>(to, h.packed_ld, key, a.length, D, sums.dk, a.scale, a.scale);
@@ -229,29 +225,30 @@ DEV void consume_keys(const QueriesShared<T, D> &m, const Heads<T> &a, const Sig
     int from = sight.first_key(first + row) / KEYS<D> * KEYS<D>; // keys that the group's queries see
     int to = first + row + MINE < end ? first + row + MINE : end;
     RowStats r(a, h, query);
-    float dq[D / 8][4] = {}, s[N][4], dp[N][4];
-    uint32_t ds[N / 2][4];
+    float dq[D / 8][4] = {};
     dev::mbar_wait(m.own, 0);
     for (; key < from && key < end; i++, key += KEYS<D>) m.ring->skip(i);
-    bool later = false;
-    for (; key < to; i++, key += KEYS<D>, later = true) {
+    for (; key < to; i++, key += KEYS<D>) {
+        float s[N][4], dp[N][4];
+        uint32_t ds[N / 2][4];
         Draws<DROP, N> draws;
         m.ring->wait_full(i);
-        dev::wgmma_fence(s, dp);
+        dev::wgmma_fence();
         start_scores<T, D>(s, m.q, row, m.keys(i));
         start_scores<T, D>(dp, m.dout, row, m.values(i));
         draws.by_rows(kept, query, key);
-        dev::wgmma_wait<0>(s, dp, dq, ds);
-        if (later) m.ring->release(i - 1);
-        draws.drop(dp);
+        dev::wgmma_wait<1>(s);
         if (key < sight.first_key(query + 15)) mask_earlier(s, sight, query, key);
-        slope_rows(dp, s, r.lse, r.delta, a.scale_log2, query, key, kept.keep);
+        soften_rows(s, r.lse, a.scale_log2, query, key);
+        dev::wgmma_wait<0>(dp);
+        draws.drop(dp);
+        times_slope_rows(dp, s, r.delta, kept.keep);
         pack_rows<T>(ds, dp);
         dev::wgmma_fence(ds, dq);
         start_sums<T, D>(dq, ds, m.keys(i));
+        dev::wgmma_wait<0>(dq, ds);
+        m.ring->release(i);
     }
-    dev::wgmma_wait<0>(dq, ds);
-    if (later) m.ring->release(i - 1);
     for (; key < end; i++, key += KEYS<D>) m.ring->skip(i);
     store_rows<T, D>(a.dqkv + h.packed, h.packed_ld, query, a.length, D, dq, a.scale, a.scale);
 }

@@ -59,10 +59,8 @@ DEV void times_slope_columns(float (&dp)[N][4], const float (&p)[N][4], const fl
         for (int e = 0; e < 4; e++) dp[n][e] = p[n][e] * (dp[n][e] * keep - delta[(n * 8 + 2 * t + (e & 1)) * STEP]);
 }
 
-// ds from scores and dout.v, both of which it takes: rows g and g + 8 have their lse (in log2) and delta in lanes.
-template <int N>
-DEV void slope_rows(float (&dp)[N][4], const float (&s)[N][4], const float (&lse)[2], const float (&delta)[2],
-                    float scale_log2, int query, int key, float keep)
+// s, queries in rows, becomes p: rows g and g + 8 have their lse (in log2) in lanes, and below their delta.
+template <int N> DEV void soften_rows(float (&s)[N][4], const float (&lse)[2], float scale_log2, int query, int key)
 {
     int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
     DEV_UNROLL
@@ -70,9 +68,17 @@ DEV void slope_rows(float (&dp)[N][4], const float (&s)[N][4], const float (&lse
         DEV_UNROLL
         for (int e = 0; e < 4; e++) {
             int column = key + n * 8 + 2 * t + (e & 1), row = query + g + (e >> 1) * 8;
-            float p = column > row ? 0 : dev::exp2_fast(s[n][e] * scale_log2 - lse[e >> 1]);
-            dp[n][e] = p * (dp[n][e] * keep - delta[e >> 1]);
+            s[n][e] = column > row ? 0 : dev::exp2_fast(s[n][e] * scale_log2 - lse[e >> 1]);
         }
+}
+
+template <int N>
+DEV void times_slope_rows(float (&dp)[N][4], const float (&p)[N][4], const float (&delta)[2], float keep)
+{
+    DEV_UNROLL
+    for (int n = 0; n < N; n++)
+        DEV_UNROLL
+        for (int e = 0; e < 4; e++) dp[n][e] = p[n][e] * (dp[n][e] * keep - delta[e >> 1]);
 }
 
 } // namespace sgt
