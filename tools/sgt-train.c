@@ -164,6 +164,9 @@ static const sgt_option table[] = {
      .help = "wait after every launch, without graphs: a failure then names the kernel that failed (CUDA)"},
     {"no-pad-vocab", 0, SGT_OPT_FLAG, &s.no_pad_vocab, .help = "as many rows of logits as there are ids (CUDA)",
      GIVEN(SGT_SET_NO_PAD_VOCAB)},
+    {"variant", 0, SGT_OPT_TEXT, &s.variant, "NAMES",
+     "faster ways through a step that sgt-bench step --variants lists; all, none (CUDA)", .def = "default",
+     GIVEN(SGT_SET_VARIANT)},
 
     {.name = "Output"},
     {"profile", 0, SGT_OPT_TEXT, &o.profile, "FILE",

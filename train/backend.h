@@ -26,6 +26,7 @@
 #include "optim.h"
 #include "outliers.h"
 #include "ranks.h"
+#include "variants.h"
 #include "verdicts.h"
 
 typedef enum sgt_state { SGT_PARAMETERS, SGT_MOMENT1, SGT_MOMENT2, SGT_GRADIENTS } sgt_state;
@@ -91,6 +92,7 @@ typedef struct sgt_backend_options {
     int32_t eot;
     sgt_attention attention;
     int no_fuse, no_graphs, no_overlap, no_pad_vocab, deterministic; /* CUDA's switches: to measure each one's gain */
+    uint32_t variants; /* CUDA's, of variants.h */
     /* Read by open alone: a folder, made if missing, for what was timed at start-up, per device and shape (NULL: none);
      * and, for deterministic, what an earlier part of this run chose by timing (backend.choices). */
     const char *cache, *choices;

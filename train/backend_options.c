@@ -30,6 +30,9 @@ int sgt_trainer_threads(const sgt_trainer *t)
 int sgt_trainer_backend_options(const sgt_trainer *t, sgt_backend_options *o, sgt_error *err)
 {
     const sgt_settings *s = t->s; /* sgt_settings_check knows every word */
+    uint32_t variants = 0;
+    int rc = s->variant ? sgt_variants_parse(&variants, s->variant, err) : SGT_OK;
+    if (rc < 0) return rc;
     *o = (sgt_backend_options){
         .model = t->model,
         .batch = (uint32_t)s->batch / sgt_ranks_size(t->o->ranks),
@@ -55,6 +58,7 @@ int sgt_trainer_backend_options(const sgt_trainer *t, sgt_backend_options *o, sg
         .sync_kernels = t->o->sync_kernels,
         .no_overlap = s->no_overlap && t->cuda, /* a CPU has nothing to copy: there the loop sees to it alone */
         .no_pad_vocab = s->no_pad_vocab,
+        .variants = variants,
         .deterministic = s->deterministic,
         .cache = t->o->cache,
         .choices = s->deterministic ? t->state.choices : NULL,

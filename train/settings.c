@@ -10,6 +10,7 @@
 
 #include "kernels.h"
 #include "model/model.h"
+#include "variants.h"
 
 #define CPU_BATCH 8
 #define CUDA_BATCH 64
@@ -71,6 +72,7 @@ static const struct entry {
     [SGT_SET_NO_FUSE] = {"no-fuse", FIELD(no_fuse), FLAG, DEVICE | CUDA},
     [SGT_SET_NO_GRAPHS] = {"no-graphs", FIELD(no_graphs), FLAG, DEVICE | CUDA},
     [SGT_SET_NO_PAD_VOCAB] = {"no-pad-vocab", FIELD(no_pad_vocab), FLAG, DEVICE | CUDA},
+    [SGT_SET_VARIANT] = {"variant", FIELD(variant), TEXT, DEVICE | CUDA},
     [SGT_SET_DETERMINISTIC] = {"deterministic", FIELD(deterministic), FLAG, 0},
     [SGT_SET_EVAL_EVERY] = {"eval-every", FIELD(eval_every), COUNT, 0},
     [SGT_SET_SAVE_EVERY] = {"save-every", FIELD(save_every), COUNT, 0},
@@ -180,6 +182,8 @@ static int check_words(const sgt_settings *s, sgt_error *err)
         (rc = one_of("attention", s->attention, "auto|own|cudnn|naive", err)) < 0 ||
         (rc = one_of("batching", s->batching, "simd|scalar", err)) < 0)
         return rc;
+    uint32_t set;
+    if (s->variant && (rc = sgt_variants_parse(&set, s->variant, err)) < 0) return rc;
     if (s->precision && (rc = one_of("precision", s->precision, "fp32|tf32|bf16|fp16", err)) < 0) return rc;
     return s->gelu ? one_of("gelu", s->gelu, "tanh|erf", err) : SGT_OK;
 }
@@ -272,7 +276,7 @@ static int without_cuda(sgt_settings *s, size_t i, const sgt_settings *plain, sg
         return SGT_OK;
     }
     const char **at = field(s, i), *usual = *(const char *const *)field(plain, i);
-    if (s->given[i] && strcmp(*at, usual) != 0)
+    if (s->given[i] && *at && (!usual || strcmp(*at, usual) != 0))
         return sgt_fail(err, SGT_EUNSUPPORTED, "--%s %s: needs --device cuda", table[i].name, *at);
     *at = usual;
     return SGT_OK;
@@ -285,6 +289,7 @@ int sgt_settings_take_device(sgt_settings *s, int cuda, int bf16, sgt_error *err
     sgt_settings_default(&plain);
     for (size_t i = 0; i < SGT_SETTINGS && !cuda && rc == SGT_OK; i++)
         if (table[i].flags & CUDA) rc = without_cuda(s, i, &plain, err);
+    if (cuda && !s->variant) s->variant = "default";
     if (!s->precision) s->precision = bf16 ? "bf16" : "fp32";
     if (s->batch == SGT_DEFAULT_COUNT && !s->batch_auto) s->batch = cuda ? CUDA_BATCH : CPU_BATCH;
     return rc;
@@ -347,6 +352,15 @@ int sgt_settings_merge(sgt_settings *s, const char *text, const char *what, int 
     return SGT_OK;
 }
 
+/* The text that option i is kept as: variants by name, so that they stay what they were when the default changes. */
+static const char *kept_text(char names[SGT_VARIANTS_TEXT], const sgt_settings *s, size_t i)
+{
+    uint32_t set;
+    const char *text = *(const char *const *)field(s, i);
+    if (i != SGT_SET_VARIANT || !text || sgt_variants_parse(&set, text, NULL) < 0) return text;
+    return sgt_variants_words(names, set);
+}
+
 /* The value of option i as JSON, "" where it is undecided, off or of no use; the shortest digits that read back as the
  * same number. 0: out of memory. */
 static int render(char *out, size_t n, const sgt_settings *s, size_t i)
@@ -362,8 +376,9 @@ static int render(char *out, size_t n, const sgt_settings *s, size_t i)
             snprintf(out, n, "%.*g", digits, *(const double *)at + 0.0); /* -0 is 0 */
             if (strtod(out, NULL) == *(const double *)at) break;
         }
-    if (table[i].kind == TEXT && *(const char *const *)at) {
-        const char *value = *(const char *const *)at;
+    char names[SGT_VARIANTS_TEXT];
+    const char *value = table[i].kind == TEXT ? kept_text(names, s, i) : NULL;
+    if (value) {
         json_t *v = json_stringn_nocheck(value, strlen(value));
         if (!v) return 0;
         size_t used = json_dumpb(v, out, n, JSON_ENCODE_ANY);
@@ -412,6 +427,7 @@ int sgt_settings_same_run(const sgt_settings *s, const char *text, int moved, sg
     for (size_t i = 0; i < SGT_SETTINGS && rc == SGT_OK; i++) {
         if (table[i].flags & (moved ? MAY_CHANGE | DEVICE : MAY_CHANGE)) continue;
         if (i == SGT_SET_MODEL && kept.init) continue; /* its shape came from there */
+        if (i == SGT_SET_VARIANT && !kept.variant) continue; /* from before there were any */
         if (!render(now, MAX_VALUE, s, i) || !render(then, MAX_VALUE, &kept, i))
             rc = sgt_fail(err, SGT_ENOMEM, "options: out of memory");
         else if (strcmp(now, then) != 0)

@@ -23,7 +23,8 @@ typedef enum sgt_setting {
     SGT_SET_PRECISION, SGT_SET_LOSS_SCALE,
     SGT_SET_RECOMPUTE, SGT_SET_MEMORY_LIMIT, SGT_SET_GELU, SGT_SET_NO_TIE, SGT_SET_DOCUMENT_MASK, SGT_SET_ATTENTION,
     SGT_SET_BATCHING, SGT_SET_NO_OVERLAP,
-    SGT_SET_SYNC_METRICS, SGT_SET_NO_FUSE, SGT_SET_NO_GRAPHS, SGT_SET_NO_PAD_VOCAB, SGT_SET_DETERMINISTIC,
+    SGT_SET_SYNC_METRICS, SGT_SET_NO_FUSE, SGT_SET_NO_GRAPHS, SGT_SET_NO_PAD_VOCAB, SGT_SET_VARIANT,
+    SGT_SET_DETERMINISTIC,
     SGT_SET_EVAL_EVERY, SGT_SET_SAVE_EVERY, SGT_SET_KEEP, SGT_SET_SEED, SGT_SET_OVERFIT, SGT_SETTINGS
 } sgt_setting;
 
@@ -35,6 +36,7 @@ typedef struct sgt_settings {
     const char *loader, *batching, *sampling, *device, *cpu, *schedule, *optimizer, *betas, *gelu;
     const char *precision; /* NULL: yet to be decided, by the device */
     const char *recompute, *attention;
+    const char *variant; /* names (variants.h); NULL: yet to be decided, by the device */
     uint64_t workers, threads; /* threads: default the cores at hand */
     uint64_t batch, seq, accum;
     uint64_t steps, warmup;

@@ -115,6 +115,14 @@ stderr_is 'sgt-bench step: nowhere: No such file or directory'
 run_usage 'out: no operands here, only options' sgt-bench step out
 run_usage '--turns 0: must be from 1 to 100' sgt-bench step --turns 0
 run_usage '--batch-size x: not a whole number (such as 12, 512k, 1.5M)' sgt-bench step --batch-size x
+run 1 sgt-bench step $cpu --variant all
+stderr_is 'sgt-bench step: --variant: needs --device cuda'
+run 2 sgt-bench step $cpu --variant layernorm-rows,faster
+stderr_matches "^sgt-bench step: --variant layernorm-rows,faster: unknown variant 'faster' \(all, none, default, layer"
+run 0 sgt-bench step --variants
+stderr_is ''
+check 'a name, a tab, what it does' test "$(grep -cE "^[a-z0-9-]+	[A-Za-z].*[^.]$" .stdout)" -eq "$(wc -l < .stdout)"
+cut -f1 .stdout > variants
 run 0 sgt-bench step --help
 stdout_has 'usage: sgt-bench step [OPTION]...'
 
@@ -133,6 +141,8 @@ check 'the same loss, uncounted' test "$(field loss .stdout)" = "$(field loss as
 ! grep -q cupti_kernels_step .stdout || fail 'a count that nobody made'
 run 0 sgt-bench step $tiny --device cuda --data d --sync-metrics --deterministic --json
 check 'the same numbers' test "$(field loss .stdout)" = "$(field loss async)"
+run 0 sgt-bench step $tiny --device cuda --data d --variant all --deterministic --json
+check 'every variant' test "$(sed -n 's/.*"variants": "\([^"]*\)".*/\1/p' .stdout | tr , '\n')" = "$(cat variants)"
 run 0 sgt-bench step $tiny --device cuda --data d --precision bf16 --parts
 stdout_matches '^  blocks backward +[0-9.]+ +[0-9.]+ %$'
 run 1 env SGT_HOST_DEVICE=memory=33M sgt-bench step --device cuda --batch-size 4096 --model 2x32x2 --seq-len 24

@@ -87,6 +87,7 @@ refuses '--no-fuse: needs --device cuda' --no-fuse
 refuses '--no-graphs: needs --device cuda' --no-graphs
 refuses '--sync-kernels: needs --device cuda' --sync-kernels
 refuses '--no-pad-vocab: needs --device cuda' --no-pad-vocab
+refuses '--variant layernorm-rows: needs --device cuda' --variant layernorm-rows
 echo '{"no-graphs": true}' > c.json
 refuses '--no-graphs: needs --device cuda' --config c.json
 refuses '--precision tf32: no CPU has it (fp32 is as good, or --device cuda)' --precision tf32

@@ -47,6 +47,7 @@ Test(device, every_option_reaches_the_backend)
     s.precision = "fp16";
     s.recompute = "block";
     s.attention = "naive";
+    s.variant = "none";
     s.optimizer = "sgd";
     s.loss_scale = 1024;
     s.dropout = 0.25;
@@ -69,7 +70,8 @@ Test(device, every_option_reaches_the_backend)
         "\"precision\": \"fp16\"", "\"loss-scale\": 1024",    "\"recompute\": \"block\"", "\"attention\": \"naive\"",
         "\"optimizer\": \"sgd\"",  "\"momentum\": 0.5",       "\"nesterov\": true",       "\"dropout\": 0.25",
         "\"ignore-index\": 0",     "\"no-fuse\": true",       "\"no-graphs\": true",      "\"no-overlap\": true",
-        "\"no-pad-vocab\": true",  "\"deterministic\": true", "\"batching\": \"simd\"",   "\"device\": \"cuda\""};
+        "\"no-pad-vocab\": true",  "\"deterministic\": true", "\"batching\": \"simd\"",   "\"device\": \"cuda\"",
+        "\"variant\": \"none\""};
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         cr_expect(strstr(text, kept[i]), "%s lacks %s", text, kept[i]);
     cr_expect_not(strstr(text, "betas") || strstr(text, "sync-metrics"), "%s", text);

@@ -398,6 +398,7 @@ Test(options, what_a_cpu_lacks_is_refused_by_name)
         {{.no_graphs = 1}, SGT_EUNSUPPORTED, "--no-graphs: needs --device cuda"},
         {{.no_overlap = 1}, SGT_EUNSUPPORTED, "--no-overlap: needs --device cuda"},
         {{.no_pad_vocab = 1}, SGT_EUNSUPPORTED, "--no-pad-vocab: needs --device cuda"},
+        {{.variants = 1}, SGT_EUNSUPPORTED, "--variant: needs --device cuda"},
         {{.precision = SGT_PRECISION_TF32},
          SGT_EUNSUPPORTED,
          "--precision tf32: no CPU has it (fp32 is as good, or --device cuda)"},

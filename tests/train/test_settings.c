@@ -5,6 +5,7 @@
 
 #include "kernels.h"
 #include "settings.h"
+#include "variants.h"
 
 TestSuite(settings);
 
@@ -224,6 +225,50 @@ Test(settings, which_may_differ_on_another_device)
     free(text);
 }
 
+/* Variants are kept by name, in one order, so that a run has its own whatever the default is when it goes on. */
+Test(settings, variants_are_kept_by_name)
+{
+    char names[SGT_VARIANTS_TEXT], all[SGT_VARIANTS_TEXT];
+    sgt_error err;
+    sgt_settings s, kept;
+    uint32_t set;
+    sgt_settings_default(&s);
+    cr_expect_null(s.variant);
+    cr_expect_eq(sgt_settings_take_device(&s, 1, 1, &err), 0);
+    char *text = sgt_settings_json(&s);
+    sgt_settings_default(&kept);
+    cr_assert_eq(sgt_settings_merge(&kept, text, "x", 1, &err), 0, "%s", err.text);
+    cr_expect_str_eq(kept.variant, sgt_variants_words(names, SGT_VARIANTS_DEFAULT));
+    s.variant = names; /* the same set in other words */
+    cr_expect_eq(sgt_settings_same_run(&s, text, 0, &err), 0, "%s", err.text);
+    s.variant = "none";
+    cr_expect_eq(sgt_settings_same_run(&s, text, 0, &err), SGT_EUNSUPPORTED);
+    cr_expect(strstr(err.text, "--variant: it is \"none\" here and was \""), "%s", err.text);
+    cr_expect_eq(sgt_settings_same_run(&s, text, 1, &err), 0, "%s", err.text);
+    s.batch = SGT_DEFAULT_COUNT;
+    s.precision = NULL;
+    cr_expect_eq(sgt_settings_same_run(&s, "{}", 0, &err), 0, "%s", err.text); /* a run from before there were any */
+    sgt_settings_free(&kept);
+    free(text);
+    sgt_variants_words(all, (1u << SGT_VARIANTS) - 1);
+    for (int i = 0; i < SGT_VARIANTS; i++) {
+        cr_expect_eq(sgt_variants_parse(&set, sgt_variants[i].name, &err), 0, "%s", err.text);
+        cr_expect_eq(set, 1u << i);
+        cr_expect(sgt_variants[i].what && !strpbrk(sgt_variants[i].what, "\t\n") && strlen(all) + 1 < sizeof all);
+    }
+    cr_expect_eq(sgt_variants_parse(&set, all, &err), 0);
+    cr_expect_str_eq(sgt_variants_words(names, set), all);
+    cr_expect(sgt_variants_parse(&set, "none", &err) == 0 && set == 0);
+    cr_expect(sgt_variants_parse(&set, "none,default", &err) == 0 && set == SGT_VARIANTS_DEFAULT);
+    cr_expect(sgt_variants_parse(&set, "all", &err) == 0 && set == (1u << SGT_VARIANTS) - 1);
+    static const char *const bad[] = {"", "layernorm", "layernorm-rows,", ",all", "layernorm-rows none"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        s.variant = bad[i];
+        cr_expect_eq(sgt_settings_check(&s, &err), SGT_EUSAGE, "%s", bad[i]);
+        cr_expect(strstr(err.text, "unknown variant '") && strstr(err.text, all), "%s", err.text);
+    }
+}
+
 Test(settings, options_without_use_are_refused_and_not_kept)
 {
     static const struct {
@@ -266,6 +311,7 @@ Test(settings, what_only_cuda_has_is_refused_elsewhere)
                  {"{\"no-fuse\": true}", "--no-fuse: needs --device cuda"},
                  {"{\"no-graphs\": true}", "--no-graphs: needs --device cuda"},
                  {"{\"no-pad-vocab\": true}", "--no-pad-vocab: needs --device cuda"},
+                 {"{\"variant\": \"layernorm-rows\"}", "--variant layernorm-rows: needs --device cuda"},
                  {"{\"attention\": \"auto\", \"no-fuse\": false, \"no-overlap\": true}", NULL},
                  {"{\"deterministic\": true, \"batching\": \"scalar\"}", NULL}};
     for (size_t i = 0; i < sizeof given / sizeof *given; i++)
@@ -284,7 +330,8 @@ Test(settings, what_only_cuda_has_is_refused_elsewhere)
             sgt_settings_default(&s);
             cr_assert_eq(sgt_settings_merge(&s, given[i].text, "x", 0, &err), 0, "%s", err.text);
             cr_expect_eq(sgt_settings_take_device(&s, cuda, bf16, &err), 0);
-            cr_expect_eq(s.no_fuse + s.no_graphs + s.no_pad_vocab + s.sync_metrics + !strcmp(s.attention, "own"),
+            cr_expect_eq(s.no_fuse + s.no_graphs + s.no_pad_vocab + s.sync_metrics + !strcmp(s.attention, "own") +
+                             (s.variant && !strcmp(s.variant, "layernorm-rows")),
                          cuda && given[i].why ? 1 : 0, "%s", given[i].text);
             sgt_settings_free(&s);
         }

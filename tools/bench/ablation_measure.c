@@ -34,6 +34,7 @@ static sgt_backend_options backend_options(const ablation *a, technique t)
     o.no_graphs = t < TECHNIQUE_GRAPHS;
     o.no_overlap = t < TECHNIQUE_OVERLAP;
     o.no_pad_vocab = t < TECHNIQUE_PADDED;
+    o.variants = SGT_VARIANTS_DEFAULT;
     return o;
 }
 

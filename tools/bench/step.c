@@ -17,11 +17,13 @@
 enum { MOST_TURNS = 100 };
 
 static struct {
-    const char *recompute, *attention, *optimizer, *data, *loader, *peer, *peer_mode;
+    const char *variant, *recompute, *attention, *optimizer, *data, *loader, *peer, *peer_mode;
     uint64_t accum, steps, warmup, turns;
     double dropout;
-    int no_fuse, no_graphs, no_overlap, no_pad_vocab, deterministic, sync_metrics, sync_kernels, parts;
-} o = {.recompute = "none",
+    int no_fuse, no_graphs, no_overlap, no_pad_vocab, deterministic, sync_metrics, sync_kernels, parts, variants,
+        variant_given;
+} o = {.variant = "default",
+       .recompute = "none",
        .attention = "auto",
        .optimizer = "adamw",
        .loader = "preload",
@@ -52,6 +54,9 @@ static const sgt_option table[] = {
     {"sync-kernels", 0, SGT_OPT_FLAG, &o.sync_kernels,
      .help = "CUDA: wait after each launch: a failure names its kernel"},
     {"no-pad-vocab", 0, SGT_OPT_FLAG, &o.no_pad_vocab, .help = "CUDA: 50,257 rows of logits, not 50,304"},
+    {"variant", 0, SGT_OPT_TEXT, &o.variant, "NAMES", "CUDA: faster ways through a step, with commas between; all, none",
+     .def = "default", .given = &o.variant_given},
+    {"variants", 0, SGT_OPT_FLAG, &o.variants, .help = "list those ways, and run nothing"},
     {"deterministic", 0, SGT_OPT_FLAG, &o.deterministic, .help = "CUDA: nothing is chosen by timing"},
     BENCH_THREADS(shape),
     {"data", 'd', SGT_OPT_TEXT, &o.data, "OUT/|SHARD", "rows from shards", .def = "random tokens"},
@@ -96,6 +101,9 @@ static int take_options(step_bench *b, const sgt_notice *notice, sgt_error *err)
 {
     int cuda = strcmp(b->device, "cuda") == 0;
     sgt_backend_options *k = &b->backend;
+    uint32_t variants;
+    int rc = sgt_variants_parse(&variants, o.variant, err);
+    if (rc < 0) return rc;
     *k = (sgt_backend_options){
         .optim = {.kind = strcmp(o.optimizer, "sgd") == 0 ? SGT_SGD : SGT_ADAMW,
                   .beta1 = 0.9f,
@@ -120,6 +128,7 @@ static int take_options(step_bench *b, const sgt_notice *notice, sgt_error *err)
         .sync_kernels = o.sync_kernels,
         .no_overlap = o.no_overlap && cuda, /* a CPU has nothing to copy */
         .no_pad_vocab = o.no_pad_vocab,
+        .variants = cuda || o.variant_given ? variants : 0,
         .deterministic = o.deterministic,
         .cache = b->cache};
     return sgt_model_named(&k->model, shape.model, err);
@@ -227,6 +236,9 @@ static void add_known(json_t *top, const step_bench *b)
         json_object_set_new(top, "launches_forward", json_integer((json_int_t)r->launches_forward));
         json_object_set_new(top, "launches_step", json_integer((json_int_t)r->launches_step));
     }
+    char names[SGT_VARIANTS_TEXT];
+    if (strcmp(b->device, "cuda") == 0)
+        json_object_set_new(top, "variants", json_string(sgt_variants_words(names, b->backend.variants)));
     if (r->seen_step) json_object_set_new(top, "cupti_kernels_step", json_integer((json_int_t)r->seen_step));
     if (o.parts) json_object_set_new(top, "parts_ms", parts_json(r));
     if (o.peer) json_object_set_new(top, "peer", peer_json(b));
@@ -336,12 +348,21 @@ static int plot(const step_bench *b, sgt_error *err)
     return bench_picture_write(p, shape.plot, err);
 }
 
+static int list_variants(void)
+{
+    for (int i = 0; i < SGT_VARIANTS; i++) printf("%s\t%s\n", sgt_variants[i].name, sgt_variants[i].what);
+    if (fflush(stdout) == 0 && !ferror(stdout)) return SGT_EXIT_OK;
+    fprintf(stderr, "%s: standard output: cannot write\n", program.name);
+    return SGT_EXIT_FAILED;
+}
+
 static int bench_step(int argc, char **argv)
 {
     sgt_error err;
     step_bench b = {0};
     int first = sgt_options_parse(&program, argc, argv);
     if (first < argc) sgt_usage(&program, "%s: no operands here, only options", argv[first]);
+    if (o.variants) return list_variants();
     sgt_talk talk = {program.name, shape.quiet};
     sgt_notice notice = sgt_talk_notice(&talk);
     b.stop = sgt_catch_signals();

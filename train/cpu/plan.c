@@ -254,6 +254,7 @@ static int refuse(const sgt_backend_options *o, sgt_error *err)
         {o->sync_kernels, "--sync-kernels"},
         {o->no_overlap, "--no-overlap"},
         {o->no_pad_vocab, "--no-pad-vocab"},
+        {o->variants != 0, "--variant"},
     };
     for (size_t i = 0; i < sizeof cuda / sizeof *cuda; i++)
         if (cuda[i].asked) return sgt_fail(err, SGT_EUNSUPPORTED, "%s: needs --device cuda", cuda[i].name);

@@ -1,0 +1,48 @@
+/* variants.c: the table of variants, and sets of them as text. */
+#include "variants.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const sgt_variant sgt_variants[SGT_VARIANTS] = {
+    {"layernorm-rows", "LayerNorm backward keeps rows in registers and adds up proj's and fcproj's bias gradients"},
+};
+
+/* The set that one word of n bytes stands for; -1: none. */
+static int64_t word_set(const char *word, size_t n)
+{
+    static const struct {
+        const char *word;
+        uint32_t set;
+    } sets[] = {{"none", 0}, {"default", SGT_VARIANTS_DEFAULT}, {"all", (1u << SGT_VARIANTS) - 1}};
+    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
+        if (strlen(sets[i].word) == n && memcmp(sets[i].word, word, n) == 0) return sets[i].set;
+    for (int i = 0; i < SGT_VARIANTS; i++)
+        if (strlen(sgt_variants[i].name) == n && memcmp(sgt_variants[i].name, word, n) == 0) return 1u << i;
+    return -1;
+}
+
+int sgt_variants_parse(uint32_t *set, const char *words, sgt_error *err)
+{
+    char known[SGT_VARIANTS_TEXT];
+    *set = 0;
+    for (const char *at = words;; at++) {
+        size_t n = strcspn(at, ",");
+        int64_t one = word_set(at, n);
+        if (one < 0)
+            return sgt_fail(err, SGT_EUSAGE, "--variant %s: unknown variant '%.*s' (all, none, default, %s)", words,
+                            (int)(n < 64 ? n : 64), at, sgt_variants_words(known, (1u << SGT_VARIANTS) - 1));
+        *set |= (uint32_t)one;
+        at += n;
+        if (!*at) return SGT_OK;
+    }
+}
+
+char *sgt_variants_words(char out[SGT_VARIANTS_TEXT], uint32_t set)
+{
+    int n = snprintf(out, SGT_VARIANTS_TEXT, "%s", set ? "" : "none");
+    for (int i = 0; i < SGT_VARIANTS; i++)
+        if (set & 1u << i)
+            n += snprintf(out + n, SGT_VARIANTS_TEXT - (size_t)n, "%s%s", n ? "," : "", sgt_variants[i].name);
+    return out;
+}
