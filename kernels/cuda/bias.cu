@@ -1,6 +1,6 @@
 // bias.cu: a bias is added to every row, so its gradient is the sum over rows: by slices of rows, then over the slices,
 // each in one order.
-#include "elements.cuh"
+#include "columns.cuh"
 
 using namespace sgt;
 
@@ -29,15 +29,6 @@ bias_kernel(float *partial, const T *dout, size_t n, int C, size_t slice_rows)
     }
 }
 
-__global__ void __launch_bounds__(128) bias_slices_kernel(float *db, const float *partial, int slices, int C)
-{
-    int c = blockIdx.x * 128 + threadIdx.x;
-    if (c >= C) return;
-    float total = 0;
-    for (int s = 0; s < slices; s++) total += partial[(size_t)s * C + c];
-    db[c] += total;
-}
-
 static unsigned slices_for(size_t n)
 {
     unsigned slices = blocks_for(n, LEAST_ROWS);
@@ -59,6 +50,5 @@ void sgt_cuda_bias_backward(sgt_cuda_stream s, sgt_cuda_type type, float *db, co
         DEV_LAUNCH((bias_kernel<T, width>), dim3(blocks_for(C, 32 * width), slices), dim3(ROWS * 32), 0, s,
                    (float *)scratch, (const T *)dout, n, (int)C, (n + slices - 1) / slices);
     });
-    DEV_LAUNCH(bias_slices_kernel, dim3(blocks_for(C, 128)), dim3(128), 0, s, db, (const float *)scratch, (int)slices,
-               (int)C);
+    fold_columns(s, {{db}}, 1, 1, (const float *)scratch, slices, C);
 }

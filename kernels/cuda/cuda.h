@@ -91,11 +91,19 @@ void sgt_cuda_residual_layernorm(sgt_cuda_stream s, sgt_cuda_type type, void *su
                                  float eps, const sgt_cuda_dropout *drop);
 
 /* dx += dL/dx;  dw += sum_i dout*xhat;  db += sum_i dout            dx, dout, x (n, C); dw, db (C) float
- * with xhat = (x - mean)*rstd; scratch: sgt_cuda_layernorm_backward_scratch(n, C) bytes */
-void sgt_cuda_layernorm_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dx, float *dw, float *db,
+ * with xhat = (x - mean)*rstd; first: dx = dL/dx; scratch: sgt_cuda_layernorm_backward_scratch(n, C) bytes */
+void sgt_cuda_layernorm_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dx, int first, float *dw, float *db,
                                  const void *dout, const void *x, const float *mean, const float *rstd, const void *w,
                                  size_t n, size_t C, void *scratch);
 size_t sgt_cuda_layernorm_backward_scratch(size_t n, size_t C);
+
+/* The same dx, and dbias += sum_i dx, as stored (NULL: not wanted), for rows that a warp keeps in registers: whole
+ * multiples of 16 bytes, C to 1,280 in 16-bit types and to 768 in float. */
+void sgt_cuda_layernorm_rows_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dx, int first, float *dw, float *db,
+                                      float *dbias, const void *dout, const void *x, const float *mean,
+                                      const float *rstd, const void *w, size_t n, size_t C, void *scratch);
+size_t sgt_cuda_layernorm_rows_scratch(sgt_cuda_type type, size_t n, size_t C);
+int sgt_cuda_layernorm_rows_serves(sgt_cuda_type type, size_t C);
 
 /* tanh: x / (1 + exp(-2 sqrt(2/pi) (x + 0.044715 x^3)));  erf: 0.5 x erfc(-x/sqrt 2)       n numbers; out may be x */
 void sgt_cuda_gelu(sgt_cuda_stream s, sgt_cuda_type type, void *out, const void *x, size_t n, sgt_gelu_kind kind);

@@ -1,5 +1,6 @@
 // layernorm.cu: LayerNorm with the residual's sum before it, and its backward pass. A warp takes a row, so that no row
 // waits for another: every lane reads, keeps in shared memory and writes the same elements, and needs no barrier.
+#include "columns.cuh"
 #include "dropout.cuh"
 
 using namespace sgt;
@@ -110,7 +111,7 @@ template <class T> struct NormBackward {
     const T *dout, *x, *w;
     const float *mean, *rstd;
     size_t n;
-    int C;
+    int C, first; // first: dx is written, not added to
 };
 
 template <int V> struct Chunk {
@@ -129,7 +130,7 @@ template <class T, int V> DEV void load_chunk(Chunk<V> &k, const NormBackward<T>
     }
 }
 
-// dx += rstd * (g - mean(g) - xhat * mean(g*xhat)) for one row; its share of dw and db is added in shared memory, where
+// dx (+)= rstd * (g - mean(g) - xhat * mean(g*xhat)) for one row; its share of dw and db is added in shared memory, where
 // every lane owns the columns that it reads.
 template <class T, int V> DEV void backward_row(const NormBackward<T> &a, size_t row, float *dw, float *db)
 {
@@ -145,9 +146,9 @@ template <class T, int V> DEV void backward_row(const NormBackward<T> &a, size_t
     }
     float mean_g = dev::warp_sum(sum_g) / (float)a.C, mean_gx = dev::warp_sum(sum_gx) / (float)a.C, rstd = a.rstd[row];
     for (int c = first; c < a.C; c += 32 * V) {
-        float dx[V], w[V], b[V];
+        float dx[V] = {}, w[V], b[V];
         load_chunk(k, a, row, c); // from the caches this time
-        load(dx, a.dx + row * a.C + c);
+        if (!a.first) load(dx, a.dx + row * a.C + c);
         load_floats(w, dw + c);
         load_floats(b, db + c);
         DEV_UNROLL for (int i = 0; i < V; i++) {
@@ -179,24 +180,6 @@ template <class T, int V> __global__ void __launch_bounds__(WARPS * 32) norm_bac
     }
 }
 
-// (dw, db)[c] += the blocks' partial sums, in their order within each of 8 groups, then the groups in theirs.
-__global__ void __launch_bounds__(256) norm_partials_kernel(float *dw, float *db, const float *partial, int blocks,
-                                                            int C)
-{
-    DEV_SHARED(float, shared, 256);
-    int c = blockIdx.x * 32 + threadIdx.x % 32, group = threadIdx.x / 32;
-    float total = 0;
-    if (c < 2 * C)
-        for (int b = group; b < blocks; b += 8) total += partial[(size_t)b * 2 * C + c];
-    shared[threadIdx.x] = total;
-    dev::block_sync(); // with the first group's reading
-    if (group > 0 || c >= 2 * C) return;
-    total = 0;
-    for (int i = 0; i < 8; i++) total += shared[i * 32 + threadIdx.x];
-    if (c < C) dw[c] += total;
-    else db[c - C] += total;
-}
-
 static int backward_warps(size_t C)
 {
     return warps_for(2 * C * sizeof(float));
@@ -213,7 +196,7 @@ size_t sgt_cuda_layernorm_backward_scratch(size_t n, size_t C)
     return backward_blocks(n, C) * 2 * C * sizeof(float);
 }
 
-void sgt_cuda_layernorm_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dx, float *dw, float *db,
+void sgt_cuda_layernorm_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dx, int first, float *dw, float *db,
                                  const void *dout, const void *x, const float *mean, const float *rstd, const void *w,
                                  size_t n, size_t C, void *scratch)
 {
@@ -223,10 +206,9 @@ void sgt_cuda_layernorm_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dx
     by_type_and_width(type, C, [&](auto zero, auto width) {
         using T = decltype(zero);
         NormBackward<T> a = {(T *)dx,     (float *)scratch, (const T *)dout, (const T *)x,
-                             (const T *)w, mean,            rstd,            n, (int)C};
+                             (const T *)w, mean,            rstd,            n, (int)C, first};
         DEV_LAUNCH((norm_backward_kernel<T, width>), dim3(blocks), dim3(warps * 32), warps * 2 * C * sizeof(float), s,
                    a);
     });
-    DEV_LAUNCH(norm_partials_kernel, dim3(blocks_for(2 * C, 32)), dim3(256), 0, s, dw, db, (const float *)scratch,
-               (int)blocks, (int)C);
+    fold_columns(s, {{dw, db}}, 2, 2, (const float *)scratch, blocks, C);
 }

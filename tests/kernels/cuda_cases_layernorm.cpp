@@ -5,7 +5,7 @@ struct shape {
     size_t n, C;
 };
 static const shape shapes[] = {{0, 8},  {1, 1},   {2, 7},    {3, 8},   {5, 33},  {9, 64},
-                               {8, 65}, {4, 264}, {17, 256}, {13, 77}, {5, 1600}, {3, 768}};
+                               {8, 65}, {4, 264}, {17, 256}, {13, 77}, {5, 1600}, {3, 768}, {6, 520}, {2, 1280}};
 static const float EPS = 1e-5f;
 
 /* A lane adds at most C/32 + 1 vectors of up to 8 numbers in a row, then 5 sums by shuffles: C/32 + 13 additions. */
@@ -72,25 +72,32 @@ template <class T> static void forward(check *t)
 }
 
 /* dx: two sums along the row, (chain + 4) u of the sum of |terms|, and a few roundings of each term. dw, db: n rows in
- * at most n + 13 additions (a warp's rows, the warps, the blocks, their groups); a term of dw has four roundings. */
-template <class T> static void backward_at(check *t, size_t n, size_t C)
+ * at most n + 13 additions (a warp's rows, the warps, the blocks, their groups); a term of dw has four roundings.
+ * rows: by the kernel that keeps rows in registers, which sums the columns of dx too; first: dx is written. */
+template <class T> static void backward_at(check *t, size_t n, size_t C, bool rows, int first)
 {
     T *x = cuda_random<T>(t, n * C, 3), *w = cuda_random<T>(t, C, 2), *dout = cuda_random<T>(t, n * C, 1);
     T *dx = cuda_random<T>(t, n * C, 1);
     float *mean = cuda_output<float>(t, n), *rstd = cuda_output<float>(t, n);
     const float *fx = cuda_floats(t, x, n * C), *fw = cuda_floats(t, w, C), *fd = cuda_floats(t, dout, n * C);
-    float *want = cuda_floats(t, dx, n * C), *sums[2], *want_sums[2], *unused = check_output(t, n * C);
-    for (int i = 0; i < 2; i++) {
+    float *want = cuda_floats(t, dx, n * C), *sums[3], *want_sums[3], *unused = check_output(t, n * C);
+    for (int i = 0; i < 3; i++) {
         want_sums[i] = check_random(t, C, 1);
         sums[i] = cuda_copy<float>(t, want_sums[i], C);
     }
+    for (size_t i = 0; i < n * C && first; i++) want[i] = 0, dx[i] = dev::from_float<T>(NAN);
     const float *old = check_copy(t, want, n * C);
     double *bound = check_doubles(t, n * C), *bounds[2] = {check_doubles(t, C), check_doubles(t, C)};
-    check_at(t, "n %zu, C %zu", n, C);
+    check_at(t, "n %zu, C %zu, rows %d, first %d", n, C, rows, first);
     t->ref->layernorm(unused, mean, rstd, fx, fw, want_sums[0], n, C, EPS);
     t->ref->layernorm_backward(want, want_sums[0], want_sums[1], fd, fx, mean, rstd, fw, n, C);
-    char *scratch = cuda_output<char>(t, sgt_cuda_layernorm_backward_scratch(n, C));
-    sgt_cuda_layernorm_backward(0, Type<T>::id, dx, sums[0], sums[1], dout, x, mean, rstd, w, n, C, scratch);
+    size_t bytes = rows ? sgt_cuda_layernorm_rows_scratch(Type<T>::id, n, C) : sgt_cuda_layernorm_backward_scratch(n, C);
+    char *scratch = cuda_output<char>(t, bytes);
+    if (rows)
+        sgt_cuda_layernorm_rows_backward(0, Type<T>::id, dx, first, sums[0], sums[1], n % 2 ? sums[2] : NULL, dout, x,
+                                         mean, rstd, w, n, C, scratch);
+    else
+        sgt_cuda_layernorm_backward(0, Type<T>::id, dx, first, sums[0], sums[1], dout, x, mean, rstd, w, n, C, scratch);
     for (size_t i = 0; i < n; i++) {
         double sum = 0, sum_x = 0, r = rstd[i], k = (chain(C) + 4) * UNIT / (double)C;
         for (size_t c = 0; c < C; c++) {
@@ -112,13 +119,33 @@ template <class T> static void backward_at(check *t, size_t n, size_t C)
     check_close(t, "dx", cuda_floats(t, dx, n * C), want, bound, n * C);
     check_close(t, "dw", sums[0], want_sums[0], bounds[0], C);
     check_close(t, "db", sums[1], want_sums[1], bounds[1], C);
+    const float *stored = cuda_floats(t, dx, n * C);
+    double *columns = check_doubles(t, C); /* of dx as it is stored: sums alone */
+    for (size_t c = 0; c < C && rows && n % 2; c++) columns[c] = fabs(want_sums[2][c]);
+    for (size_t i = 0; i < n * C && rows && n % 2; i++) columns[i % C] += fabs(stored[i]);
+    for (size_t c = 0; c < C; c++) columns[c] *= (double)(n + 13) * UNIT;
+    if (rows && n % 2) t->ref->bias_backward(want_sums[2], stored, n, C, C);
+    check_close(t, "dx's columns", sums[2], want_sums[2], columns, C);
 }
 
 template <class T> static void backward(check *t)
 {
-    for (const shape &s : shapes) backward_at<T>(t, s.n, s.C);
-    backward_at<T>(t, 1100, 8); /* more rows than blocks times warps: a warp has a second one */
+    for (const shape &s : shapes) backward_at<T>(t, s.n, s.C, false, s.n % 2 == 0);
+    backward_at<T>(t, 1100, 8, false, 0); /* more rows than blocks times warps: a warp has a second one */
+}
+
+template <class T> static void rows(check *t)
+{
+    for (const shape &s : shapes)
+        if (sgt_cuda_layernorm_rows_serves(Type<T>::id, s.C))
+            for (int first = 0; first <= 1; first++) backward_at<T>(t, s.n, s.C, true, first);
+    backward_at<T>(t, 1601, 8, true, 0);
+    for (size_t C : {768, 1024, 1280, 1600, 12, 4, 7, 8}) {
+        bool whole = C * sizeof(T) % 16 == 0, serves = whole && C <= (sizeof(T) == 4 ? 768 : 1280);
+        if (serves != !!sgt_cuda_layernorm_rows_serves(Type<T>::id, C)) check_fail(t, "serves C %zu: %d", C, !serves);
+    }
 }
 
 CUDA_CASES_BY_TYPE(cuda_layernorm, forward)
 CUDA_CASES_BY_TYPE(cuda_layernorm_backward, backward)
+CUDA_CASES_BY_TYPE(cuda_layernorm_rows, rows)

@@ -41,7 +41,7 @@ static void check_gradients(step_check *s, const fixture *f, sgt_backend *b, flo
     free(g);
 }
 
-static void as_pytorch(step_check *s)
+void as_pytorch(step_check *s)
 {
     for (size_t i = 0; i < SHAPES; i++) {
         fixture f;
@@ -66,14 +66,7 @@ static void as_pytorch(step_check *s)
 
 /* ---- against itself ---- */
 
-/* Three steps, then every parameter and both moments. */
-typedef struct outcome {
-    double loss, norm;
-    float *p, *m;
-    size_t n;
-} outcome;
-
-static outcome three_steps(step_check *s, const sgt_backend_options *o, const char *shape, uint32_t micro)
+outcome three_steps(step_check *s, const sgt_backend_options *o, const char *shape, uint32_t micro)
 {
     fixture f;
     fixture_load(&f, shape, SGT_GELU_TANH);
@@ -86,13 +79,13 @@ static outcome three_steps(step_check *s, const sgt_backend_options *o, const ch
     return r;
 }
 
-static void forget(outcome *r)
+void forget(outcome *r)
 {
     free(r->p);
     free(r->m);
 }
 
-static void expect_same(step_check *s, const outcome *a, const outcome *b)
+void expect_same(step_check *s, const outcome *a, const outcome *b)
 {
     expect(s, memcmp(&a->loss, &b->loss, 2 * sizeof(double)) == 0, "loss %.17g and %.17g, norm %.17g and %.17g",
            a->loss, b->loss, a->norm, b->norm);
@@ -103,7 +96,7 @@ static void expect_same(step_check *s, const outcome *a, const outcome *b)
 }
 
 /* The fixture's options. On CUDA nothing is chosen by timing, so that two backends do the same products. */
-static sgt_backend_options options_of(const step_check *s, const char *shape, uint32_t micro)
+sgt_backend_options options_of(const step_check *s, const char *shape, uint32_t micro)
 {
     fixture f;
     fixture_load(&f, shape, SGT_GELU_TANH);
@@ -537,6 +530,7 @@ const step_case step_cases[] = {
     {"moves", moves, FP32, 1, 0},
     {"switches", switches, EXACT, 1, 0},
     {"cudnn", cudnn, 1 << SGT_PRECISION_BF16 | 1 << SGT_PRECISION_FP16, 1, 1},
+    {"variants", variants, EXACT, 1, 0},
     {"waits", waits, EXACT, 1, 0},
     {"launches", launches, 1 << SGT_PRECISION_BF16, 1, 0},
     {"overflow", overflow, 1 << SGT_PRECISION_FP16, 0, 0},

@@ -14,6 +14,22 @@ typedef struct step_case {
 
 extern const step_case step_cases[]; /* ended by a zeroed one */
 
+/* cases.c: three steps, then every parameter and both moments. */
+typedef struct outcome {
+    double loss, norm;
+    float *p, *m;
+    size_t n;
+} outcome;
+outcome three_steps(step_check *s, const sgt_backend_options *o, const char *shape, uint32_t micro);
+void forget(outcome *r);
+void expect_same(step_check *s, const outcome *a, const outcome *b);
+/* The fixture's options. On CUDA nothing is chosen by timing, so that two backends do the same products. */
+sgt_backend_options options_of(const step_check *s, const char *shape, uint32_t micro);
+void as_pytorch(step_check *s); /* every shape's losses, norms and first gradients */
+
+/* variants.c */
+void variants(step_check *s);
+
 /* documents.c */
 void documents(step_check *s);
 

@@ -48,7 +48,8 @@ sgt_backend_options fixture_options(const step_check *s, const fixture *f, uint3
         .seq = f->seq,
         .accum = f->batch / rows,
         .threads = 2,
-        .precision = s->precision};
+        .precision = s->precision,
+        .variants = s->cuda ? s->variants : 0};
 }
 
 sgt_cuda_counts counts_now(const step_check *s)
@@ -60,7 +61,9 @@ static sgt_backend *open_on(int cuda, const sgt_backend_options *o)
 {
     sgt_error err;
     sgt_backend *b;
-    int rc = cuda ? library->open(&b, o, &err) : sgt_cpu_backend_open(&b, o, &err);
+    sgt_backend_options without = *o;
+    without.variants = 0;
+    int rc = cuda ? library->open(&b, o, &err) : sgt_cpu_backend_open(&b, &without, &err);
     if (rc < 0) die("backend", err.text);
     return b;
 }
@@ -143,7 +146,7 @@ static int usage(const char *what, const char *arg)
 {
     fprintf(stderr,
             "check-step: %s: %s (check-step [--device cpu|cuda] [--precision fp32|tf32|bf16|fp16] [--case NAME] "
-            "[--part K/N] [--steps N])\n",
+            "[--part K/N] [--steps N] [--variant NAMES])\n",
             arg, what);
     return 2;
 }
@@ -176,7 +179,7 @@ static int take_cuda(sgt_error *err)
 
 int main(int argc, char **argv)
 {
-    step_check s = {.steps = 200};
+    step_check s = {.steps = 200, .variants = SGT_VARIANTS_DEFAULT};
     const char *only = NULL;
     int counts[3] = {0}, given = 0;
     unsigned part = 1, parts = 1, seen = 0;
@@ -186,7 +189,9 @@ int main(int argc, char **argv)
         if (!value) return usage("needs a value", name);
         if (strcmp(name, "--device") == 0) s.cuda = strcmp(value, "cuda") == 0;
         else if (strcmp(name, "--case") == 0) only = value;
-        else if (strcmp(name, "--part") == 0) {
+        else if (strcmp(name, "--variant") == 0) {
+            if (sgt_variants_parse(&s.variants, value, &err) < 0) return usage(err.text, "options");
+        } else if (strcmp(name, "--part") == 0) {
             if (sscanf(value, "%u/%u", &part, &parts) != 2 || part < 1 || part > parts)
                 return usage("K/N: every Nth case from the Kth on", name);
         } else if (strcmp(name, "--steps") == 0) s.steps = (unsigned)atoi(value);

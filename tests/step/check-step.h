@@ -18,6 +18,7 @@ typedef struct step_check {
     int cuda;                /* else the CPU */
     sgt_precision precision;
     unsigned steps;          /* of a curve, at most */
+    uint32_t variants;       /* of CUDA (train/variants.h) */
     int failures, skipped;
     char at[160];            /* what is being tried */
 } step_check;

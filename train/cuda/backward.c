@@ -3,11 +3,28 @@
 #include "cuda_backend.h"
 #include "dropout.h"
 
-/* dx += through the LayerNorm of x, from dln. */
-static void layernorm(sgt_cuda_backend *c, const void *x, const float *mean, const float *rstd, size_t w, size_t b)
+/* What a LayerNorm's backward pass is of, and the bias of the product whose output its dx is the gradient of; bias NULL:
+ * there is none. */
+typedef struct norm {
+    const void *x;
+    const float *mean, *rstd;
+    size_t w, b;
+    float *bias;
+    int first; /* dx is written, not added to */
+} norm;
+
+/* dx += through the LayerNorm of x, from dln. Without dropout its columns' sums, in the same kernel, are what the bias
+ * of the branch below gets (branch_bias). */
+static void layernorm(sgt_cuda_backend *c, const norm *n)
 {
-    sgt_cuda_layernorm_backward(c->compute, c->type, c->dx, c->grads + w, c->grads + b, c->dln, x, mean, rstd,
-                                sgt_cuda_weight(c, w), c->N, c->C, c->scratch);
+    float *dw = c->grads + n->w, *db = c->grads + n->b;
+    const void *w = sgt_cuda_weight(c, n->w);
+    if (c->norm_rows)
+        sgt_cuda_layernorm_rows_backward(c->compute, c->type, c->dx, n->first, dw, db, c->o.dropout > 0 ? NULL : n->bias,
+                                         c->dln, n->x, n->mean, n->rstd, w, c->N, c->C, c->scratch);
+    else
+        sgt_cuda_layernorm_backward(c->compute, c->type, c->dx, n->first, dw, db, c->dln, n->x, n->mean, n->rstd, w,
+                                    c->N, c->C, c->scratch);
 }
 
 /* y = x W + b: dy to b's gradient, and to W's. */
@@ -22,11 +39,10 @@ static void weight_gradient(sgt_cuda_backend *c, int which, const sgt_cuda_block
     sgt_cuda_gemm_run(c->linear[which].dw, c->compute, c->grads + l->at[weight], x, dy, NULL, NULL);
 }
 
-static void parameters(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, size_t weight, const void *x,
-                       const void *dy, size_t width)
+/* The bias of a branch that added to the residual stream, unless the LayerNorm behind it has seen to that. */
+static void branch_bias(sgt_cuda_backend *c, const sgt_cuda_block *l, size_t weight, const void *dy)
 {
-    weight_gradient(c, which, l, weight, x, dy);
-    bias(c, l, weight, dy, c->N, width);
+    if (!c->norm_rows || c->o.dropout > 0) bias(c, l, weight, dy, c->N, c->C);
 }
 
 static void input(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, size_t weight, const void *dy, void *dx)
@@ -66,23 +82,28 @@ static void mlp(sgt_cuda_backend *c, size_t i)
 {
     const sgt_cuda_block *l = c->blocks + i;
     const void *dy = branch(c, i, SGT_DROP_FCPROJ);
-    parameters(c, SGT_CUDA_FCPROJ, l, SGT_FCPROJ_W, l->gelu, dy, c->C);
+    weight_gradient(c, SGT_CUDA_FCPROJ, l, SGT_FCPROJ_W, l->gelu, dy);
+    branch_bias(c, l, SGT_FCPROJ_W, dy);
     gelu_slope(c, l, dy);
     weight_gradient(c, SGT_CUDA_FC, l, SGT_FC_W, l->ln2, c->dwide);
     input(c, SGT_CUDA_FC, l, SGT_FC_W, c->dwide, c->dln);
-    layernorm(c, l->mid, l->mean2, l->rstd2, l->at[SGT_LN2_W], l->at[SGT_LN2_B]);
+    layernorm(c, &(norm){l->mid, l->mean2, l->rstd2, l->at[SGT_LN2_W], l->at[SGT_LN2_B],
+                         c->grads + l->at[SGT_PROJ_W + 1], 0});
 }
 
 static void attention(sgt_cuda_backend *c, size_t i)
 {
     const sgt_cuda_block *l = c->blocks + i;
     const void *dy = branch(c, i, SGT_DROP_PROJ);
-    parameters(c, SGT_CUDA_PROJ, l, SGT_PROJ_W, l->att, dy, c->C);
+    weight_gradient(c, SGT_CUDA_PROJ, l, SGT_PROJ_W, l->att, dy);
+    branch_bias(c, l, SGT_PROJ_W, dy);
     input(c, SGT_CUDA_PROJ, l, SGT_PROJ_W, dy, c->dln);
     sgt_cuda_attend_backward(c, i);
-    parameters(c, SGT_CUDA_QKV, l, SGT_QKV_W, l->ln1, c->dwide, 3 * c->C);
+    weight_gradient(c, SGT_CUDA_QKV, l, SGT_QKV_W, l->ln1, c->dwide);
+    bias(c, l, SGT_QKV_W, c->dwide, c->N, 3 * c->C);
     input(c, SGT_CUDA_QKV, l, SGT_QKV_W, c->dwide, c->dln);
-    layernorm(c, i ? l[-1].out : c->x0, l->mean1, l->rstd1, l->at[SGT_LN1_W], l->at[SGT_LN1_B]);
+    layernorm(c, &(norm){i ? l[-1].out : c->x0, l->mean1, l->rstd1, l->at[SGT_LN1_W], l->at[SGT_LN1_B],
+                         i ? c->grads + l[-1].at[SGT_FCPROJ_W + 1] : NULL, 0});
 }
 
 static void embeddings(sgt_cuda_backend *c)
@@ -101,8 +122,8 @@ void sgt_cuda_backward(sgt_cuda_backend *c)
     sgt_cuda_gemm_run(head->dx, c->compute, c->dln, c->logits, sgt_cuda_weight(c, c->head), NULL, NULL);
     sgt_cuda_gemm_run(head->dw, c->compute, c->grads + c->head, c->logits, c->lnf, NULL, NULL);
     if (c->model.untied) sgt_cuda_ranks_reduce(c, SGT_BUCKET_BLOCKS + c->L);
-    sgt_cuda_zero(c->compute, c->dx, c->N * c->C * c->width);
-    layernorm(c, c->blocks[c->L - 1].out, c->meanf, c->rstdf, c->lnf_w, c->lnf_b);
+    const sgt_cuda_block *last = c->blocks + c->L - 1;
+    layernorm(c, &(norm){last->out, c->meanf, c->rstdf, c->lnf_w, c->lnf_b, c->grads + last->at[SGT_FCPROJ_W + 1], 1});
     sgt_cuda_part_ends(c, sgt_part_head(L));
     sgt_cuda_range_end(c);
     for (size_t i = c->L; i-- > 0;) {

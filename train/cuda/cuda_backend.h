@@ -55,6 +55,8 @@ typedef struct sgt_cuda_backend {
     size_t B, T, N, C, H, D, L, V;
     size_t rows_v, ldv; /* rows of wte in memory and numbers from row to row of the logits: V, padded */
     float scale;        /* attention's 1/sqrt(D) */
+    uint32_t variants;  /* of variants.h; none with --no-fuse */
+    int norm_rows;      /* LayerNorm's backward keeps rows in registers */
 
     /* the flat arrays: matrices first, then vectors, each tensor 256-byte aligned */
     size_t *tensor_at;            /* of tensor i of the model, in numbers */

@@ -100,6 +100,8 @@ int sgt_cuda_decide(sgt_cuda_backend *c, const sgt_backend_options *o, sgt_error
     c->H = o->model.heads;
     c->D = c->C / c->H;
     c->L = o->model.layers;
+    c->variants = o->no_fuse ? 0 : o->variants;
+    c->norm_rows = (c->variants & SGT_VARIANT_LAYERNORM_ROWS) && sgt_cuda_layernorm_rows_serves(c->type, c->C);
     c->V = o->model.vocab;
     c->rows_v = o->no_pad_vocab ? c->V : round_up(c->V, VOCAB_MULTIPLE);
     c->ldv = o->no_pad_vocab ? round_up(c->V, 16 / c->width) : c->rows_v; /* rows start aligned either way */
@@ -201,6 +203,7 @@ static size_t scratch_bytes(const sgt_cuda_backend *c)
     size_t n = sgt_cuda_embed_sort_scratch(c->N);
     n = most(n, sgt_cuda_embed_backward_scratch(c->N, c->C));
     n = most(n, sgt_cuda_layernorm_backward_scratch(c->N, c->C));
+    if (c->norm_rows) n = most(n, sgt_cuda_layernorm_rows_scratch(c->type, c->N, c->C));
     n = most(n, sgt_cuda_bias_backward_scratch(c->N, 4 * c->C));
     return most(n, sgt_cuda_grad_norm_scratch());
 }

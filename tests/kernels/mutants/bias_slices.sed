@@ -1,2 +1,2 @@
-# kernels/cuda/bias.cu cuda_bias_backward_f32 0
-s|for (int s = 0; s < slices; s++)|for (int s = 0; s < slices - 1; s++)|
+# kernels/cuda/columns.cu cuda_bias_backward_f32 0
+s|for (int b = group; b < blocks; b += GROUPS)|for (int b = group; b < blocks - 1; b += GROUPS)|

@@ -1,0 +1,194 @@
+// layernorm_rows.cu: LayerNorm backward for rows that fit in a warp's registers. A warp loads a row's dout, x and dx at
+// once, reads nothing again, and keeps the sums of its columns in registers until its last row, so that a block needs
+// shared memory at its end alone. dx's own column sums are what the biases of proj and fcproj get: they are added up
+// on the way, of dx as it is stored.
+#include "columns.cuh"
+
+using namespace sgt;
+
+// Blocks: three, or two, for each of the 132 multiprocessors of an H100, so that all rows are under way from the start.
+enum { ROW_WARPS = 4, MULTIPROCESSORS = 132 };
+constexpr int blocks_each(int chunks) { return chunks <= 3 ? 3 : 2; }
+
+template <class T> struct RowsBackward {
+    T *dx;
+    float *partial; // (blocks, 3, C): dw, db and dx's columns of each block's rows
+    const T *dout, *x, *w;
+    const float *mean, *rstd;
+    size_t n;
+    int C, first; // first: dx is written, not added to
+};
+
+// One row as a lane has it: V numbers of every 32 * V, from lane * V on. Where C ends before, zeros.
+template <class T, int CHUNKS> struct Row {
+    static constexpr int V = PER16<T>;
+    dev::Vec16 dout[CHUNKS], x[CHUNKS], dx[CHUNKS];
+    float mean, rstd;
+
+    DEV void load(const RowsBackward<T> &a, size_t row)
+    {
+        size_t at = row * a.C;
+        DEV_UNROLL for (int i = 0; i < CHUNKS; i++) {
+            int c = (i * 32 + threadIdx.x % 32) * V;
+            dout[i] = c < a.C ? dev::ld16(a.dout + at + c) : dev::Vec16{};
+            x[i] = c < a.C ? dev::ld16(a.x + at + c) : dev::Vec16{};
+            dx[i] = c < a.C && !a.first ? dev::ld16(a.dx + at + c) : dev::Vec16{};
+        }
+        mean = a.mean[row];
+        rstd = a.rstd[row];
+    }
+
+    // dout, g = dout * w and xhat of a chunk. The weight is read anew each time, from the caches: in registers, it would
+    // cost a third of the warps.
+    DEV void unpack(float (&d)[V], float (&g)[V], float (&xhat)[V], const RowsBackward<T> &a, int i) const
+    {
+        int c = (i * 32 + threadIdx.x % 32) * V;
+        dev::unpack16<T>(d, dout[i]);
+        dev::unpack16<T>(xhat, x[i]);
+        dev::unpack16<T>(g, c < a.C ? dev::ld16(a.w + c) : dev::Vec16{});
+        DEV_UNROLL for (int j = 0; j < V; j++) {
+            g[j] *= d[j];
+            xhat[j] = (xhat[j] - mean) * rstd;
+        }
+    }
+};
+
+// The columns that a lane has: dw, db and dx's sums.
+template <class T, int CHUNKS> struct Columns {
+    static constexpr int V = PER16<T>;
+    float sum[3][CHUNKS][V];
+
+    DEV void clear()
+    {
+        DEV_UNROLL for (int p = 0; p < 3; p++)
+            DEV_UNROLL for (int i = 0; i < CHUNKS; i++)
+                DEV_UNROLL for (int j = 0; j < V; j++) sum[p][i][j] = 0;
+    }
+
+    // The block's, in the order of its warps, a part at a time. shared: ROW_WARPS rows of C floats.
+    DEV void finish(const RowsBackward<T> &a, float *shared) const
+    {
+        int warp = threadIdx.x / 32;
+        float *out = a.partial + (size_t)blockIdx.x * 3 * a.C;
+        DEV_UNROLL for (int p = 0; p < 3; p++) {
+            DEV_UNROLL for (int i = 0; i < CHUNKS; i++) {
+                int c = (i * 32 + threadIdx.x % 32) * V;
+                if (c < a.C) store_floats(shared + warp * a.C + c, sum[p][i]);
+            }
+            dev::block_sync(); // every warp's sums are there
+            for (int c = threadIdx.x; c < a.C; c += ROW_WARPS * 32) {
+                float total = 0;
+                for (int w = 0; w < ROW_WARPS; w++) total += shared[w * a.C + c];
+                out[p * a.C + c] = total;
+            }
+            dev::block_sync(); // and read, before the next part's
+        }
+    }
+};
+
+// The row's sums of g and g * xhat, this lane's part; its dout goes to dw and db.
+template <class T, int CHUNKS>
+DEV void add_row(float &sum_g, float &sum_gx, const RowsBackward<T> &a, const Row<T, CHUNKS> &r,
+                 Columns<T, CHUNKS> &columns)
+{
+    constexpr int V = PER16<T>;
+    sum_g = sum_gx = 0;
+    DEV_UNROLL for (int i = 0; i < CHUNKS; i++) {
+        float d[V], g[V], xhat[V];
+        r.unpack(d, g, xhat, a, i);
+        DEV_UNROLL for (int j = 0; j < V; j++) {
+            sum_g += g[j];
+            sum_gx += g[j] * xhat[j];
+            columns.sum[0][i][j] += d[j] * xhat[j];
+            columns.sum[1][i][j] += d[j];
+        }
+    }
+}
+
+// dx (+)= rstd * (g - mean(g) - xhat * mean(g*xhat)), as norm_backward_kernel computes it.
+template <class T, int CHUNKS>
+DEV void store_row(const RowsBackward<T> &a, size_t row, const Row<T, CHUNKS> &r, float mean_g, float mean_gx,
+                   Columns<T, CHUNKS> &columns)
+{
+    constexpr int V = PER16<T>;
+    DEV_UNROLL for (int i = 0; i < CHUNKS; i++) {
+        float d[V], g[V], xhat[V], dx[V];
+        int c = (i * 32 + threadIdx.x % 32) * V;
+        r.unpack(d, g, xhat, a, i);
+        dev::unpack16<T>(dx, r.dx[i]);
+        DEV_UNROLL for (int j = 0; j < V; j++) dx[j] += r.rstd * (g[j] - mean_g - xhat[j] * mean_gx);
+        dev::Vec16 stored = dev::pack16<T>(dx);
+        if (c < a.C) {
+            dev::st16(a.dx + row * a.C + c, stored);
+            dev::unpack16<T>(dx, stored);
+            DEV_UNROLL for (int j = 0; j < V; j++) columns.sum[2][i][j] += dx[j];
+        }
+    }
+}
+
+template <class T, int CHUNKS> __global__ void __launch_bounds__(ROW_WARPS * 32, blocks_each(CHUNKS))
+norm_rows_backward_kernel(RowsBackward<T> a)
+{
+    Columns<T, CHUNKS> columns;
+    columns.clear();
+    for (size_t row = (size_t)blockIdx.x * ROW_WARPS + threadIdx.x / 32; row < a.n;
+         row += (size_t)gridDim.x * ROW_WARPS) {
+        Row<T, CHUNKS> r;
+        float sum_g, sum_gx;
+        r.load(a, row);
+        add_row(sum_g, sum_gx, a, r, columns);
+        store_row(a, row, r, dev::warp_sum(sum_g) / (float)a.C, dev::warp_sum(sum_gx) / (float)a.C, columns);
+    }
+    columns.finish(a, (float *)dev::dyn_smem());
+}
+
+// ---- on the host ----
+
+template <class T> constexpr int most_chunks() { return sizeof(T) == 4 ? 6 : 5; } // 768 floats, 1280 of 16 bits
+
+static int chunks_of(sgt_cuda_type type, size_t C)
+{
+    size_t v = type == SGT_F32 ? 4 : 8;
+    return C % v ? 0 : (int)((C + 32 * v - 1) / (32 * v));
+}
+
+int sgt_cuda_layernorm_rows_serves(sgt_cuda_type type, size_t C)
+{
+    int chunks = chunks_of(type, C);
+    return chunks > 0 && chunks <= (type == SGT_F32 ? most_chunks<float>() : most_chunks<dev::bf16>());
+}
+
+static unsigned blocks_of(sgt_cuda_type type, size_t n, size_t C)
+{
+    unsigned blocks = blocks_for(n, ROW_WARPS), most = (unsigned)(MULTIPROCESSORS * blocks_each(chunks_of(type, C)));
+    return blocks < most ? blocks : most;
+}
+
+size_t sgt_cuda_layernorm_rows_scratch(sgt_cuda_type type, size_t n, size_t C)
+{
+    return blocks_of(type, n, C) * 3 * C * sizeof(float);
+}
+
+template <class T, int CHUNKS> static void launch_rows(sgt_cuda_stream s, unsigned blocks, const RowsBackward<T> &a)
+{
+    if constexpr (CHUNKS <= most_chunks<T>()) {
+        if (a.C <= CHUNKS * 32 * PER16<T>)
+            DEV_LAUNCH((norm_rows_backward_kernel<T, CHUNKS>), dim3(blocks), dim3(ROW_WARPS * 32),
+                       ROW_WARPS * a.C * sizeof(float), s, a);
+        else launch_rows<T, CHUNKS + 1>(s, blocks, a);
+    }
+}
+
+void sgt_cuda_layernorm_rows_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dx, int first, float *dw, float *db,
+                                      float *dbias, const void *dout, const void *x, const float *mean,
+                                      const float *rstd, const void *w, size_t n, size_t C, void *scratch)
+{
+    if (n == 0) return;
+    unsigned blocks = blocks_of(type, n, C);
+    by_type(type, [&](auto zero) {
+        using T = decltype(zero);
+        launch_rows<T, 1>(s, blocks, RowsBackward<T>{(T *)dx, (float *)scratch, (const T *)dout, (const T *)x,
+                                                     (const T *)w, mean, rstd, n, (int)C, first});
+    });
+    fold_columns(s, {{dw, db, dbias}}, dbias ? 3 : 2, 3, (const float *)scratch, blocks, C);
+}
