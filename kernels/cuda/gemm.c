@@ -45,12 +45,12 @@ static sgt_cuda_gemm_shape plain(const sgt_cuda_gemm_shape *s)
     return p;
 }
 
-static void name_shape(char key[GEMM_KEY], const sgt_cuda_gemm_shape *s)
+static void name_shape(char key[GEMM_KEY], const sgt_cuda_gemm_shape *s, int wide)
 {
-    int n = snprintf(key, GEMM_KEY, "%zux%zux%zu,%c%c,%zu,%zu,%zu,%s,%s,%s%s%s", s->m, s->n, s->k,
+    int n = snprintf(key, GEMM_KEY, "%zux%zux%zu,%c%c,%zu,%zu,%zu,%s,%s,%s%s%s%s", s->m, s->n, s->k,
                      s->trans_a ? 't' : 'n', s->trans_b ? 't' : 'n', s->lda, s->ldb, s->ldd, type_names[s->type],
                      type_names[s->out], epilogue_names[s->epilogue], s->tf32 ? ",tf32" : "",
-                     s->accumulate ? ",add" : "");
+                     s->accumulate ? ",add" : "", wide ? ",wide" : "");
     if (s->batch > 1)
         snprintf(key + n, GEMM_KEY - (size_t)n, ",%zu,%zu,%zu,%zu", s->batch, s->stride_a, s->stride_b, s->stride_d);
 }
@@ -179,26 +179,26 @@ static int algo_serves(const sgt_cuda_gemm *p, const sgt_lt_algo *algo)
     sgt_lt_result result = {.state = SGT_LT_SUCCESS};
     return algo_allowed(p, algo, 0) &&
            !g->lt->algo_check(g->handle, p->desc, p->b, p->a, p->d, p->d, algo, &result) && !result.state &&
-           result.workspace <= SGT_CUDA_GEMM_WORKSPACE;
+           result.workspace <= g->workspace_bytes;
 }
 
 static sgt_lt_status ask(const sgt_cuda_gemm *p, sgt_lt_preference preference, sgt_lt_result *results, int *count)
 {
     const sgt_cublaslt *lt = p->owner->lt;
     const uint32_t alignment = GEMM_ALIGNMENT, reductions = allowed_reductions(p);
-    const uint64_t workspace = SGT_CUDA_GEMM_WORKSPACE;
+    const uint64_t workspace = p->owner->workspace_bytes;
+    const int wanted = p->owner->wide ? GEMM_WIDE_CANDIDATES : GEMM_CANDIDATES;
     sgt_lt_status rc =
         lt->preference_set(preference, SGT_LT_PREFERENCE_MAX_WORKSPACE, &workspace, sizeof workspace);
     if (!rc) rc = lt->preference_set(preference, SGT_LT_PREFERENCE_REDUCTION_MASK, &reductions, sizeof reductions);
     for (int which = SGT_LT_PREFERENCE_ALIGNMENT_A; which <= SGT_LT_PREFERENCE_ALIGNMENT_D && !rc; which++)
         rc = lt->preference_set(preference, which, &alignment, sizeof alignment);
     if (rc) return rc;
-    return lt->heuristics(p->owner->handle, p->desc, p->b, p->a, p->d, p->d, preference, GEMM_CANDIDATES, results,
-                          count);
+    return lt->heuristics(p->owner->handle, p->desc, p->b, p->a, p->d, p->d, preference, wanted, results, count);
 }
 
 /* The heuristics' best, in their order, of which there is at least one. */
-static int find_candidates(sgt_lt_result results[GEMM_CANDIDATES], int *count, const sgt_cuda_gemm *p, sgt_error *err)
+static int find_candidates(sgt_lt_result results[GEMM_WIDE_CANDIDATES], int *count, const sgt_cuda_gemm *p, sgt_error *err)
 {
     const sgt_cuda_gemms *g = p->owner;
     sgt_lt_preference preference;
@@ -210,7 +210,7 @@ static int find_candidates(sgt_lt_result results[GEMM_CANDIDATES], int *count, c
     if (rc) return refused(g, p->key, rc, err);
     *count = 0;
     for (int i = 0; i < found; i++)
-        if (!results[i].state && results[i].workspace <= SGT_CUDA_GEMM_WORKSPACE &&
+        if (!results[i].state && results[i].workspace <= g->workspace_bytes &&
             algo_allowed(p, &results[i].algo, 1))
             results[(*count)++] = results[i];
     if (*count) return SGT_OK;
@@ -220,7 +220,7 @@ static int find_candidates(sgt_lt_result results[GEMM_CANDIDATES], int *count, c
 static int choose(sgt_cuda_gemm *p, sgt_error *err)
 {
     sgt_cuda_gemms *g = p->owner;
-    sgt_lt_result candidates[GEMM_CANDIDATES];
+    sgt_lt_result candidates[GEMM_WIDE_CANDIDATES];
     int count, best, time_it = g->timing && !g->deterministic;
     if (g->deterministic && gemm_choice_find(&p->algo, g, p->key) && algo_serves(p, &p->algo)) return SGT_OK;
     if (time_it && gemm_cache_find(&p->algo, &p->ms, g, p->key) && algo_serves(p, &p->algo)) return SGT_OK;
@@ -256,7 +256,7 @@ int sgt_cuda_gemm_plan(const sgt_cuda_gemm **out, sgt_cuda_gemms *g, const sgt_c
     char key[GEMM_KEY];
     int rc = check_shape(&shape, err);
     if (rc < 0) return rc;
-    name_shape(key, &shape);
+    name_shape(key, &shape, g->wide);
     for (const sgt_cuda_gemm *p = g->first; p; p = p->next)
         if (strcmp(p->key, key) == 0) {
             *out = p;
@@ -287,7 +287,7 @@ sgt_lt_status gemm_put(const sgt_cuda_gemm *p, const sgt_lt_algo *algo, sgt_cuda
     sgt_lt_status rc = set_pointers(p, bias, aux);
     if (rc) return rc;
     return g->lt->matmul(g->handle, p->desc, &alpha, b, p->b, a, p->a, &beta, d, p->d, d, p->d, algo, g->workspace,
-                         SGT_CUDA_GEMM_WORKSPACE, s);
+                         g->workspace_bytes, s);
 }
 
 void sgt_cuda_gemm_run(const sgt_cuda_gemm *p, sgt_cuda_stream s, void *d, const void *a, const void *b, void *bias,
@@ -324,7 +324,7 @@ static int open_library(sgt_cuda_gemms *g, sgt_error *err)
              version % 100);
     sgt_lt_status rc = g->lt->create(&g->handle);
     if (rc) return refused(g, "cublasLtCreate", rc, err);
-    return sgt_cuda_malloc(&g->workspace, SGT_CUDA_GEMM_WORKSPACE, err);
+    return sgt_cuda_malloc(&g->workspace, g->workspace_bytes, err);
 }
 
 int sgt_cuda_gemms_open(sgt_cuda_gemms **out, const sgt_cuda_gemms_options *o, sgt_error *err)
@@ -334,6 +334,8 @@ int sgt_cuda_gemms_open(sgt_cuda_gemms **out, const sgt_cuda_gemms_options *o, s
     g->last = &g->first;
     g->deterministic = o->deterministic;
     g->timing = o->timing;
+    g->wide = o->wide;
+    g->workspace_bytes = sgt_cuda_gemm_workspace(o->wide);
     g->flush = o->flush ? o->flush : GEMM_FLUSH;
     copy_name(g->device, sizeof g->device, o->device ? o->device : "");
     int rc = SGT_OK;

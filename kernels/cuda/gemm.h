@@ -45,8 +45,9 @@ typedef struct sgt_cuda_gemm_shape {
     size_t stride_a, stride_b, stride_d;
 } sgt_cuda_gemm_shape;
 
-/* Bytes of device memory that a sgt_cuda_gemms holds: as much as Hopper's algorithms ask for. */
-#define SGT_CUDA_GEMM_WORKSPACE ((size_t)32 << 20)
+/* Bytes of device memory that a sgt_cuda_gemms holds: as much as Hopper's algorithms ask for; `wide`: and as sums over
+ * k take that are cut in parts, of (3072, 768) floats and 27 parts, say. */
+static inline size_t sgt_cuda_gemm_workspace(int wide) { return (size_t)(wide ? 256 : 32) << 20; }
 
 typedef struct sgt_cuda_gemms sgt_cuda_gemms;
 typedef struct sgt_cuda_gemm sgt_cuda_gemm;
@@ -59,11 +60,13 @@ typedef struct sgt_cuda_gemms_options {
     const char *choices; /* JSON text as sgt_cuda_gemms_choices gave it, here or elsewhere; of another device or version
                           * of the library it says nothing; NULL. Not kept after open. */
     int timing;          /* 0: take the heuristics' first */
+    int wide;            /* a larger workspace and four times the candidates; the best of them are timed once more, on
+                          * end, as a step runs them: alone, a product sees clocks that a busy GPU does not hold */
     size_t flush;        /* bytes overwritten before each timed run, so that operands come from memory; 0: 64 MiB */
 } sgt_cuda_gemms_options;
 
-/* Loads libcublasLt (13, then 12) with dlopen: SGT_EUNSUPPORTED names it where it is missing. Takes 32 MiB of device
- * memory. Strings in *o are copied. */
+/* Loads libcublasLt (13, then 12) with dlopen: SGT_EUNSUPPORTED names it where it is missing. Takes the
+ * workspace of device memory. Strings in *o are copied. */
 int sgt_cuda_gemms_open(sgt_cuda_gemms **out, const sgt_cuda_gemms_options *o, sgt_error *err);
 void sgt_cuda_gemms_close(sgt_cuda_gemms *g); /* its products too */
 const char *sgt_cuda_gemms_library(const sgt_cuda_gemms *g); /* "cuBLASLt 13.1.0" */

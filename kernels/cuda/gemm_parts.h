@@ -8,6 +8,7 @@
 #define GEMM_ALIGNMENT 16                 /* bytes, of every matrix */
 #define GEMM_FLUSH ((size_t)64 << 20)     /* bytes: more than most second-level caches hold */
 #define GEMM_CANDIDATES 16                /* algorithms asked for, and timed */
+#define GEMM_WIDE_CANDIDATES 64           /* where there is time for them: at most */
 #define GEMM_KEY 320                      /* bytes of a shape's name, with its end */
 
 struct sgt_cuda_gemm {
@@ -26,8 +27,8 @@ struct sgt_cuda_gemms {
     sgt_lt_handle handle;
     char library[48], device[128]; /* of letters, digits and " .()-_" */
     char *cache, *choices;
-    int deterministic, timing;
-    size_t flush;
+    int deterministic, timing, wide;
+    size_t flush, workspace_bytes;
     void *workspace;
     sgt_cuda_gemm *first, **last;
 };

@@ -14,6 +14,11 @@
 #define ENOUGH_MS 60.0f
 #define LONG_MS 300.0f            /* of first runs: the heuristics' other candidates are not tried */
 #define TOO_SLOW 1.25f            /* times the best so far: out of the race */
+#define FINALISTS 4               /* of the wide race: timed once more, on end */
+#define TURNS 3                   /* of each of them, so long, in so many products at least and at most */
+#define TURN_MS 20.0f
+#define LEAST_REPEATS 4
+#define MOST_REPEATS 200
 
 typedef struct tuner {
     const sgt_cuda_gemm *p;
@@ -164,22 +169,74 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+static float median(float *ms, int n)
+{
+    qsort(ms, (size_t)n, sizeof *ms, by_value);
+    return ms[n / 2];
+}
+
+/* The fastest of those that are in the race, by `best`; -1: none is. */
+static int fastest(const runner *runners, int count)
+{
+    int found = -1;
+    for (int i = 0; i < count; i++)
+        if (runners[i].best && (found < 0 || runners[i].best < runners[found].best)) found = i;
+    return found;
+}
+
+/* Milliseconds of one product of many on end. */
+static int run_on_end(tuner *t, const sgt_lt_algo *algo, float one, float *ms, sgt_error *err)
+{
+    int repeats = one * MOST_REPEATS <= TURN_MS ? MOST_REPEATS : (int)(TURN_MS / one);
+    if (repeats < LEAST_REPEATS) repeats = LEAST_REPEATS;
+    sgt_lt_status status = 0;
+    sgt_cuda_record(t->from, t->stream);
+    for (int i = 0; i < repeats && !status; i++)
+        status = gemm_put(t->p, algo, t->stream, t->d, t->a, t->b, t->bias, t->aux);
+    sgt_cuda_record(t->to, t->stream);
+    int rc = sgt_cuda_event_finish(t->to, err);
+    if (rc == SGT_OK) rc = sgt_cuda_check(err);
+    if (rc == SGT_OK && status)
+        rc = sgt_fail(err, SGT_EUNSUPPORTED, "%s: %s: %s", t->p->owner->library, t->p->key,
+                      t->p->owner->lt->status_name(status));
+    if (rc == SGT_OK) rc = sgt_cuda_elapsed_ms(ms, t->from, t->to, err);
+    *ms /= (float)repeats;
+    return rc;
+}
+
+/* The finalists in turn, so that each runs on the clocks that the one before has left; `best` becomes the median of
+ * their turns. Others are out. */
+static void run_final(tuner *t, runner *runners, const sgt_lt_result *candidates, int count, sgt_error *err)
+{
+    runner last[GEMM_WIDE_CANDIDATES] = {0};
+    for (int n = 0, i; n < FINALISTS && (i = fastest(runners, count)) >= 0; n++) {
+        last[i] = runners[i];
+        runners[i].best = 0;
+    }
+    memcpy(runners, last, (size_t)count * sizeof *runners);
+    for (int turn = 0; turn < TURNS; turn++)
+        for (int i = 0; i < count; i++) {
+            int rc = runners[i].best ? run_on_end(t, &candidates[i].algo, last[i].best, &runners[i].ms[turn], err) : 0;
+            if (rc < 0) t->failure = rc, runners[i].best = 0;
+        }
+    for (int i = 0; i < count; i++)
+        if (runners[i].best) runners[i].best = median(runners[i].ms, TURNS);
+}
+
 int gemm_tune(int *best, float *ms, const sgt_cuda_gemm *p, const sgt_lt_result *candidates, int count, sgt_error *err)
 {
     tuner t = {.p = p};
-    runner runners[GEMM_CANDIDATES] = {0};
+    runner runners[GEMM_WIDE_CANDIDATES] = {0};
     float first = 0, spent = 0;
     int rounds = 0, rc = prepare(&t, err);
-    *best = -1;
     if (rc == SGT_OK && warm_up(&t, runners, candidates, count, &first, err))
         for (; rounds < ROUNDS && (rounds < LEAST_ROUNDS || spent < ENOUGH_MS); rounds++)
             run_round(&t, runners, candidates, count, rounds, &spent, err);
-    for (int i = 0; i < count; i++) {
-        if (!runners[i].best) continue;
-        qsort(runners[i].ms, (size_t)rounds, sizeof(float), by_value);
-        float median = runners[i].ms[rounds / 2];
-        if (*best < 0 || median < *ms) *ms = median, *best = i;
-    }
+    for (int i = 0; i < count; i++)
+        if (runners[i].best) runners[i].best = median(runners[i].ms, rounds);
+    if (p->owner->wide) run_final(&t, runners, candidates, count, err);
+    *best = fastest(runners, count);
+    if (*best >= 0) *ms = runners[*best].best;
     release(&t);
     return rc == SGT_OK && *best < 0 ? t.failure : rc; /* *err is the last one's */
 }

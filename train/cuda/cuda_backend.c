@@ -431,7 +431,7 @@ static uint64_t room_on(const sgt_cuda_device *d)
 static int no_room(const sgt_cuda_backend *c, uint64_t taken, sgt_error *err)
 {
     const sgt_cuda_device *d = &c->device;
-    uint64_t need = c->used + SGT_CUDA_GEMM_WORKSPACE, room = room_on(d) + taken;
+    uint64_t need = c->used + c->gemm_space, room = room_on(d) + taken;
     uint64_t most = room < need ? room : need - need / 64; /* the second: not in one piece */
     uint32_t rows = sgt_cuda_most_rows(&c->o, most);
     char advice[96];
@@ -460,7 +460,7 @@ static int take_memory(sgt_cuda_backend *c, sgt_error *err)
     if (rc < 0) return rc;
     sgt_cuda_lay_out(c);
     if (c->used > room_on(&c->device) || sgt_cuda_malloc(&arena, c->used, &why) < 0)
-        return no_room(c, SGT_CUDA_GEMM_WORKSPACE, err);
+        return no_room(c, c->gemm_space, err);
     c->arena = arena;
     sgt_cuda_lay_out(c);
     return SGT_OK;
@@ -516,6 +516,7 @@ static int open_products(sgt_cuda_backend *c, sgt_error *err)
                                 .cache = c->o.sync_kernels ? NULL : c->o.cache, /* its times are no launch's own */
                                 .deterministic = c->o.deterministic,
                                 .choices = c->o.choices,
+                                .wide = (c->variants & SGT_VARIANT_GEMM_TUNE) != 0,
                                 .timing = !c->o.deterministic && !c->o.untimed};
     int rc = sgt_cuda_gemms_open(&c->gemms, &g, err);
     if (rc == SGT_ENOMEM) { /* not even the products' workspace */

@@ -56,6 +56,7 @@ typedef struct sgt_cuda_backend {
     size_t rows_v, ldv; /* rows of wte in memory and numbers from row to row of the logits: V, padded */
     float scale;        /* attention's 1/sqrt(D) */
     uint32_t variants;  /* of variants.h; none with --no-fuse */
+    size_t gemm_space;  /* bytes of the products' workspace */
     int norm_rows;      /* LayerNorm's backward keeps rows in registers */
 
     /* the flat arrays: matrices first, then vectors, each tensor 256-byte aligned */

@@ -101,6 +101,7 @@ int sgt_cuda_decide(sgt_cuda_backend *c, const sgt_backend_options *o, sgt_error
     c->D = c->C / c->H;
     c->L = o->model.layers;
     c->variants = o->no_fuse ? 0 : o->variants;
+    c->gemm_space = sgt_cuda_gemm_workspace((c->variants & SGT_VARIANT_GEMM_TUNE) != 0);
     c->norm_rows = (c->variants & SGT_VARIANT_LAYERNORM_ROWS) && sgt_cuda_layernorm_rows_serves(c->type, c->C);
     c->V = o->model.vocab;
     c->rows_v = o->no_pad_vocab ? c->V : round_up(c->V, VOCAB_MULTIPLE);
@@ -228,7 +229,7 @@ static void lay_out_data(sgt_cuda_backend *c)
     c->place = take(c, sizeof *c->place);
     c->outliers = take(c, sizeof *c->outliers);
     kind(c, "data");
-    c->memory[c->kinds++] = (sgt_memory_kind){"workspace", SGT_CUDA_GEMM_WORKSPACE}; /* the products' own allocation */
+    c->memory[c->kinds++] = (sgt_memory_kind){"workspace", c->gemm_space}; /* the products' own allocation */
 }
 
 /* cuDNN's workspace, in the logits' place where it fits: they are written after the last attention of the forward pass
@@ -307,7 +308,7 @@ int sgt_cuda_backend_estimate(const sgt_backend_options *o, sgt_memory_kind kind
     if (rc == SGT_OK) {
         memcpy(kinds, c.memory, c.kinds * sizeof *kinds);
         *count = c.kinds;
-        *bytes = c.used + SGT_CUDA_GEMM_WORKSPACE;
+        *bytes = c.used + c.gemm_space;
     }
     forget(&c);
     return rc;
@@ -320,7 +321,7 @@ static int fits(const sgt_backend_options *o, uint32_t rows, uint64_t bytes)
     tried.batch = rows;
     int rc = measure(&c, &tried, NULL);
     forget(&c);
-    return rc == SGT_OK && c.used + SGT_CUDA_GEMM_WORKSPACE <= bytes;
+    return rc == SGT_OK && c.used + c.gemm_space <= bytes;
 }
 
 uint32_t sgt_cuda_most_rows(const sgt_backend_options *o, uint64_t bytes)

@@ -23,6 +23,8 @@ struct Lt {
     size_t version; /* set */
     int broken;     /* set: bits of algorithms that the heuristics give and matmul refuses */
     int fast;       /* set: the algorithm that takes 10 us of event_clock, the others 2 ms; negative: all take 10 us */
+    int tires;      /* set: the algorithm that takes 1.9 ms, and 4 from its 13th run on; negative: none */
+    int runs;       /* of that one */
     int heuristics, checks, matmuls, alive; /* calls; descriptors, layouts, preferences and handles not destroyed */
     int last;       /* algorithm of the last matmul, negative: none yet */
     double tanh_error; /* set: what its tanh is off by, of its size, up or down */

@@ -295,6 +295,39 @@ CUDA_CASE(cublaslt_timing)
     if (p && sgt_cuda_gemm_ms(p) != 0) check_fail(t, "a time");
 }
 
+/* An algorithm that is fast while it runs seldom, as one does that draws more power than the device can give for long:
+ * it is found out where the best are timed on end. What was timed so and what was not are two lines of the cache. */
+CUDA_CASE(cublaslt_wide)
+{
+    if (t->placement || t->turn) return;
+    Fixture f(t);
+    sgt_cuda_gemm_shape s = shape_of(8, 16, 24, SGT_F32);
+    f.with_cache();
+    lt.fast = host::LT_ALGOS; /* none is */
+    lt.tires = host::LT_SPLIT;
+    for (int again = 0; again <= 1; again++)
+        for (f.o.wide = 0; f.o.wide <= 1; f.o.wide++) {
+            check_at(t, "wide %d, again %d", f.o.wide, again);
+            lt.runs = 0;
+            if (!f.open()) return;
+            int asked = lt.heuristics;
+            const sgt_cuda_gemm *p = f.plan(s);
+            int algo = f.algo_of(p, s);
+            f.expect("the one that tires", algo == host::LT_SPLIT, !f.o.wide);
+            double ms = p ? sgt_cuda_gemm_ms(p) : 0;
+            if (f.o.wide ? !(ms > 1.99 && ms < 2.1) : !(ms > 1.8 && ms < 1.99)) check_fail(t, "%g ms", ms);
+            f.expect("asked", lt.heuristics - asked, !again);
+        }
+    check_at(t, "all of the best fail on end");
+    f.o.wide = 1;
+    f.o.cache = nullptr;
+    lt.broken = ~0;
+    const sgt_cuda_gemm *p;
+    sgt_error err = {};
+    if (!f.open()) return;
+    f.expect("code", sgt_cuda_gemm_plan(&p, f.g, &s, &err), SGT_EUNSUPPORTED);
+}
+
 /* ---- the cache ---- */
 
 /* Opens anew and plans; whether the timing came from the cache. */
