@@ -291,11 +291,11 @@ LARGE_CASE(layernorm_backward)
     float *few_dw = sparse.array<float>(C), *few_db = sparse.array<float>(C);
     void *few_scratch = sparse.array<char>(sgt_cuda_layernorm_backward_scratch(2, C));
     if (!few_dw || !few_db || !few_scratch) return;
-    sgt_cuda_layernorm_backward(0, SGT_BF16, few, few_dw, few_db, dout + at * C, x + at * C, mean + at, rstd + at, w, 2,
+    sgt_cuda_layernorm_backward(0, SGT_BF16, few, 0, few_dw, few_db, dout + at * C, x + at * C, mean + at, rstd + at, w, 2,
                                 C, few_scratch);
     {
         host::OnlyEdges edges(0, 1);
-        sgt_cuda_layernorm_backward(0, SGT_BF16, dx, dw, db, dout, x, mean, rstd, w, n, C, scratch);
+        sgt_cuda_layernorm_backward(0, SGT_BF16, dx, 0, dw, db, dout, x, mean, rstd, w, n, C, scratch);
     }
     same(t, "dx", dx + at * C, few, 2 * C);
     same(t, "db", db + last, few_db + last, C - last);

@@ -57,7 +57,7 @@ static int describe(sgt_error *err)
 
 int host::device_arch()
 {
-    return described.arch;
+    return ::described.arch;
 }
 
 int sgt_cuda_device_open(sgt_cuda_device *d, int index, sgt_error *err)
