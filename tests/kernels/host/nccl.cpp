@@ -2,7 +2,8 @@
  * its stream's queue, as everything else does there, and meets the other ranks' in a file that all have mapped. Sums
  * are added in the order of ranks. Ranks that disagree about what comes next are a failure that names both calls, and a
  * rank that nobody meets is one after SGT_HOST_NCCL's patience=SECONDS (60). Its trace=FILE gets a line for each call
- * put on a stream (FILE.RANK): what, how many numbers, and after how many kernels. */
+ * put on a stream (FILE.RANK): what, how many numbers, and after how many kernels. ran=FILE gets a line for each call as
+ * it is done: what, and after how many kernels that were done. */
 #include "cuda/nccl.h"
 
 #include <errno.h>
@@ -21,6 +22,7 @@
 #include <string>
 
 #include "host/memory.h"
+#include "host/state.h"
 #include "host/streams.h"
 
 namespace {
@@ -50,7 +52,7 @@ struct Shared {
 
 struct Settings {
     double patience = 60;
-    std::string trace;
+    std::string trace, ran;
 } settings;
 
 int group_depth;
@@ -83,11 +85,12 @@ struct ncclComm {
     uint64_t calls = 0;
     bool aborted = false;
     cudaStream_t stream = nullptr; /* of its first call, and so of all */
-    FILE *trace = nullptr;
+    FILE *trace = nullptr, *ran = nullptr;
     ~ncclComm()
     {
         if (shared) munmap(shared, sizeof *shared);
         if (trace) fclose(trace);
+        if (ran) fclose(ran);
     }
 
     /* The last to come lets all go on. */
@@ -156,6 +159,7 @@ struct ncclComm {
     void run(Call c, const unsigned char *from, unsigned char *to)
     {
         if (aborted) return;
+        if (ran) fprintf(ran, "%s %ld\n", names[c.kind], host::kernels_run);
         c.number = calls++;
         agree(c);
         size_t most = AREA / width(c.type) / (c.kind == REDUCE_SCATTER ? ranks : 1);
@@ -218,6 +222,7 @@ void read_settings()
     for (char *save, *word = strtok_r(&words[0], " ", &save); word; word = strtok_r(nullptr, " ", &save)) {
         if (strncmp(word, "patience=", 9) == 0) settings.patience = atof(word + 9);
         else if (strncmp(word, "trace=", 6) == 0) settings.trace = word + 6;
+        else if (strncmp(word, "ran=", 4) == 0) settings.ran = word + 4;
         else host::fail("SGT_HOST_NCCL: %s", word);
     }
 }
@@ -245,6 +250,7 @@ int comm_init_rank(sgt_nccl_comm *out, int ranks, sgt_nccl_id id, int rank)
     if (p == MAP_FAILED) return 2;
     c->shared = (Shared *)p;
     if (!settings.trace.empty()) c->trace = fopen((settings.trace + "." + std::to_string(rank)).c_str(), "w");
+    if (!settings.ran.empty()) c->ran = fopen((settings.ran + "." + std::to_string(rank)).c_str(), "w");
     c->meet("the beginning");
     if (rank == 0) unlink(id.bytes);
     *out = (ncclComm *)new Handle{c};

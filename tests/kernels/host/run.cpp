@@ -25,6 +25,7 @@ int warp_count, thread_count;
 const char *kernel_name = "";
 std::mt19937 random_bits;
 bool late_copies;
+long kernels_run;
 Edges edges;
 
 /* Where lanes of one warp, or of one warpgroup, meet. */
@@ -329,6 +330,7 @@ void launch(dim3 grid, dim3 block, size_t smem, void (*body)(void *), void *arg,
         run_block();
     }
     kernel_name = "";
+    kernels_run++;
 }
 
 } /* namespace host */

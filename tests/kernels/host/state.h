@@ -20,6 +20,7 @@ extern Thread threads[MAX_THREADS];
 extern int warp_count, thread_count;
 extern const char *kernel_name;
 extern std::mt19937 random_bits;
+extern long kernels_run;  /* to their end, so far: those of a graph each time that it runs */
 extern bool late_copies; /* this block's asynchronous copies land as late as its waits allow */
 
 void join_clock(uint32_t *into, const uint32_t *from);

@@ -1,0 +1,101 @@
+# sgt-train on four ranks, each a process with the host in its GPU's place and NCCL's stand-in between them: the losses
+# of one rank, the same bits with and without graphs, NCCL's calls in the graphs and beside the backward pass, and one
+# message when one of the four dies or fails.
+# In make check-all only: it trains on the host in place of several GPUs.
+. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/train.inc"
+. "$ROOT/tests/cli/ranks.inc"
+cuda_on_the_host
+data d
+validation d
+options="--data d --model 3x16x2 --seq-len 16 --batch-size 4 --steps 4 --eval-every 0 --lr 1e-2 --schedule constant
+    --warmup 1 --threads 1 --device cuda --deterministic --quiet --precision bf16"
+
+four() { # COMMAND...: four ranks of it, in the background, as $pids
+    echo "four ranks: $*" > .ran
+    port=$((port + 2))
+    pids=
+    for rank in 0 1 2 3; do
+        env RANK=$rank WORLD_SIZE=4 LOCAL_RANK=$rank MASTER_ADDR=127.0.0.1 MASTER_PORT=$port "$@" \
+            > .stdout$rank 2> .stderr$rank &
+        pids="$pids $!"
+    done
+}
+gather_four() { # CODES: all have ended, with those codes in the order of ranks
+    codes=
+    for pid in $pids; do
+        code=0
+        wait "$pid" || code=$?
+        codes="$codes $code"
+    done
+    cat .stdout0 .stdout1 .stdout2 .stdout3 > .stdout
+    cat .stderr0 .stderr1 .stderr2 .stderr3 > .stderr
+    [ "$codes" = " $1" ] || fail "exit codes$codes, not $1"
+}
+
+# ---- the losses of one rank; the same bits in any order of the streams, without graphs, and waiting for each launch ----
+run 0 sgt-train $options --precision fp32 --run one
+four sgt-train $options --precision fp32 --run many
+gather_four '0 0 0 0'
+stderr_is ''
+close one many 2e-5
+four env SGT_HOST_NCCL='trace=calls ran=first' sgt-train $options --run graphs
+gather_four '0 0 0 0'
+for other in 'schedule=1' 'schedule=2' 'schedule=0 --no-graphs' 'schedule=0 --sync-kernels'; do
+    option=${other#schedule=?}
+    four env SGT_HOST_DEVICE="${other%% *}" SGT_HOST_NCCL=ran=other sgt-train $options $option --run other --force
+    gather_four '0 0 0 0'
+    same_facts graphs/log.jsonl other/log.jsonl
+    same graphs/step-00000004/model.safetensors other/step-00000004/model.safetensors
+    [ "$other" != schedule=1 ] || cp other.0 last.0
+done
+
+# ---- NCCL's calls are in the graphs: of four steps only the first, and the capturing of it, put calls on a stream, one
+# for each bucket (three blocks, all vectors, embeddings), while each step makes them ----
+for rank in 1 2 3; do same calls.0 calls.$rank; done
+[ "$(grep -c '^reduce_scatter' calls.0)" = 10 ] || fail "put on streams: $(cat calls.0)"
+[ "$(grep -c '^reduce_scatter' first.0)" = 20 ] || fail "made: $(cat first.0)"
+
+# ---- and beside the backward pass. One order of the streams makes each call as early as may be: before the kernels of
+# the next bucket. The other one makes all of them after the last kernel: none of these waits for NCCL. Between the two a
+# card has the choice. Schedule 0 does of streams only what is waited for and of graphs what is ready first, schedule 1
+# the other streams' work first and of graphs what is ready last ----
+moments() { # FILE STEP: after how many kernels each bucket is reduced
+    sed -n 's/^reduce_scatter //p' "$1" | sed -n "$(($2 * 5 - 4)),$(($2 * 5))p" | tr '\n' ' '
+}
+early() { [ "$1" -lt "$2" ] && [ "$2" -lt "$3" ] && [ "$3" -eq "$4" ] && [ "$4" -lt "$5" ] || fail "early: $*"; }
+late() { [ "$1" -eq "$5" ] || fail "late: $*"; }
+early $(moments last.0 1)
+late $(moments first.0 1)
+early $(moments first.0 2) # from the graphs
+late $(moments last.0 2)
+
+# ---- one of four dies, at any of its places: the others end within 30 s, one says so, what was saved stays whole ----
+for victim in 3 1 0; do
+    rm -rf dead
+    four sgt-train $options --steps 100000 --save-every 3 --keep 2 --run dead
+    tries=0
+    while [ ! -e dead/latest ]; do
+        sleep .1
+        tries=$((tries + 1))
+        [ $tries -lt 600 ] || fail "no checkpoint within a minute: $(cat .stderr?)"
+    done
+    # shellcheck disable=SC2086
+    set -- $pids
+    shift $victim
+    kill -9 "$1"
+    killed=$(date +%s)
+    want=$(for rank in 0 1 2 3; do [ $rank = $victim ] && echo 137 || echo 1; done | tr '\n' ' ')
+    gather_four "${want% }"
+    [ $(($(date +%s) - killed)) -le 30 ] || fail 'the others went on for more than 30 s'
+    stderr_is "sgt-train: rank $victim of 4 has died, and with it the run (what is saved stays)"
+    step=$(sed 's/step-0*//' dead/latest)
+    run 0 sgt-train --quiet --run dead --resume --device cuda --steps $((step + 1))
+done
+
+# ---- one of four fails on its device: its message, once ----
+four sh -c 'case $RANK in 2) export SGT_HOST_DEVICE=crash=norm_kernel ;; esac; exec "$@"' sh \
+    sgt-train $options --sync-kernels --run fails
+gather_four '1 1 1 1'
+stderr_is 'sgt-train: rank 2: norm_kernel (grid 4, block 128, 128 bytes of shared memory): an illegal memory access '\
+'was encountered (CUDA error 700)'
