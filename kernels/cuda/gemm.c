@@ -286,8 +286,10 @@ sgt_lt_status gemm_put(const sgt_cuda_gemm *p, const sgt_lt_algo *algo, sgt_cuda
     const float alpha = 1, beta = p->shape.accumulate ? 1 : 0;
     sgt_lt_status rc = set_pointers(p, bias, aux);
     if (rc) return rc;
-    return g->lt->matmul(g->handle, p->desc, &alpha, b, p->b, a, p->a, &beta, d, p->d, d, p->d, algo, g->workspace,
-                         g->workspace_bytes, s);
+    rc = g->lt->matmul(g->handle, p->desc, &alpha, b, p->b, a, p->a, &beta, d, p->d, d, p->d, algo, g->workspace,
+                       g->workspace_bytes, s);
+    if (!rc) sgt_cuda_launched(s, "%s: %s", g->library, p->key);
+    return rc;
 }
 
 void sgt_cuda_gemm_run(const sgt_cuda_gemm *p, sgt_cuda_stream s, void *d, const void *a, const void *b, void *bias,
@@ -298,7 +300,6 @@ void sgt_cuda_gemm_run(const sgt_cuda_gemm *p, sgt_cuda_stream s, void *d, const
     sgt_lt_status rc = gemm_put(p, &p->algo, s, d, a, b, bias, aux);
     if (!rc) {
         sgt_cuda_count_launch();
-        sgt_cuda_launched(s, "%s: %s", g->library, p->key);
         return;
     }
     snprintf(what, sizeof what, "%s: %s: %s", g->library, p->key, g->lt->status_name(rc));
