@@ -172,7 +172,8 @@ static sgt_cudnn_desc transposed(const shape *s, sgt_cudnn_desc x)
 
 /* ---- the two graphs ---- */
 
-/* out = softmax(causal(scale Q K')) V, and log sum exp of each row. The probabilities are of 16 bits when they meet V. */
+/* out = softmax(causal(scale Q K')) V, and log sum exp of each row. The probabilities are of 16 bits when they meet
+ * V. */
 static void describe_forward(const shape *s)
 {
     sgt_cudnn_graph *g = s->g;

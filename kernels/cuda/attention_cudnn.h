@@ -47,8 +47,8 @@ void sgt_cudnn_attention_forward(sgt_cudnn_attention *a, sgt_cuda_stream s, void
 void sgt_cudnn_attention_backward(sgt_cudnn_attention *a, sgt_cuda_stream s, void *dqkv, const void *dout,
                                   const void *out, const float *lse, const void *qkv, void *workspace);
 
-/* Whether backward passes put zeros in dQ's sums first (they do unless told otherwise). By NVIDIA's frontend, engines of
- * 9.6 and later put them there themselves; that is an assumption here, which each card decides for itself
+/* Whether backward passes put zeros in dQ's sums first (they do unless told otherwise). By NVIDIA's frontend, engines
+ * of 9.6 and later put them there themselves; that is an assumption here, which each card decides for itself
  * (train/cuda/attention.c). Returns what is done from now on: zeros in any case before 9.6. */
 int sgt_cudnn_attention_clear_sums(sgt_cudnn_attention *a, int clear);
 

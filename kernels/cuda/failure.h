@@ -22,8 +22,8 @@ int sgt_cuda_noted(sgt_error *err);
  * call that returned it. */
 int sgt_cuda_error_is_late(int code);
 
-/* The error that the device or the last launch left behind, 0 for none, which stays where it is; *why is CUDA's text for
- * it. If `wait` is set, wait for the work of the stream first. */
+/* The error that the device or the last launch left behind, 0 for none, which stays where it is; *why is CUDA's text
+ * for it. If `wait` is set, wait for the work of the stream first. */
 int sgt_cuda_device_error(sgt_cuda_stream s, int wait, const char **why);
 
 #ifdef __cplusplus

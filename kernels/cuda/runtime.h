@@ -73,8 +73,8 @@ void sgt_cuda_launched(sgt_cuda_stream s, const char *fmt, ...) __attribute__((f
 void sgt_cuda_kernel_launched(sgt_cuda_stream s, const char *kernel, const unsigned grid[3], const unsigned block[3],
                               size_t shared);
 
-/* --sync-kernels: each of these calls waits for its stream, so that what fails on the device is named by the launch that
- * failed. For the whole process; not while a stream captures. */
+/* --sync-kernels: each of these calls waits for its stream, so that what fails on the device is named by the launch
+ * that failed. For the whole process; not while a stream captures. */
 void sgt_cuda_sync_kernels(int on);
 /* Seconds that what takes at most `on_a_card` on a card may take here: the host run is slow. */
 int sgt_cuda_patience(int on_a_card);

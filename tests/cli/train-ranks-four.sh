@@ -33,7 +33,7 @@ gather_four() { # CODES: all have ended, with those codes in the order of ranks
     [ "$codes" = " $1" ] || fail "exit codes$codes, not $1"
 }
 
-# ---- the losses of one rank; the same bits in any order of the streams, without graphs, and waiting for each launch ----
+# ---- the losses of one rank; the same bits in any order of the streams, without graphs, and waiting for launches ----
 run 0 sgt-train $options --precision fp32 --run one
 four sgt-train $options --precision fp32 --run many
 gather_four '0 0 0 0'
@@ -57,9 +57,9 @@ for rank in 1 2 3; do same calls.0 calls.$rank; done
 [ "$(grep -c '^reduce_scatter' first.0)" = 20 ] || fail "made: $(cat first.0)"
 
 # ---- and beside the backward pass. One order of the streams makes each call as early as may be: before the kernels of
-# the next bucket. The other one makes all of them after the last kernel: none of these waits for NCCL. Between the two a
-# card has the choice. Schedule 0 does of streams only what is waited for and of graphs what is ready first, schedule 1
-# the other streams' work first and of graphs what is ready last ----
+# the next bucket. The other one makes all of them after the last kernel: none of these waits for NCCL. Between the two
+# a card has the choice. Schedule 0 does of streams only what is waited for and of graphs what is ready first, schedule
+# 1 the other streams' work first and of graphs what is ready last ----
 moments() { # FILE STEP: after how many kernels each bucket is reduced
     sed -n 's/^reduce_scatter //p' "$1" | sed -n "$(($2 * 5 - 4)),$(($2 * 5))p" | tr '\n' ' '
 }

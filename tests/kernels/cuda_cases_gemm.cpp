@@ -52,9 +52,9 @@ static double gelu(double x, double *bound)
     return y;
 }
 
-/* y' = (1 + t)/2 + x (1 - t^2) u'/2 with u' = ROOT (1 + 3 CUBE x^2): dt moves it by |1/2 - x t u'| dt and, as squares go,
- * |x u'| dt^2/2; beside that there are four roundings of the first term, and of the second seven, of which that of t^2
- * is one of |x u'| t^2/2. */
+/* y' = (1 + t)/2 + x (1 - t^2) u'/2 with u' = ROOT (1 + 3 CUBE x^2): dt moves it by |1/2 - x t u'| dt and, as squares
+ * go, |x u'| dt^2/2; beside that there are four roundings of the first term, and of the second seven, of which that of
+ * t^2 is one of |x u'| t^2/2. */
 static double gelu_slope(double x, double *bound)
 {
     double u = ROOT * (x + CUBE * x * x * x), t = tanh(u), du = ROOT * (1 + 3 * CUBE * x * x);
@@ -301,7 +301,8 @@ CUDA_CASES_BY_TYPE(cublaslt, products)
 CUDA_CASES_BY_TYPE(cublaslt_epilogue, epilogues)
 CUDA_CASES_BY_TYPE(cublaslt_step, step)
 
-/* A library whose tanh is the hardware's is within the bound too: its epilogues are what the first card is asked for. */
+/* A library whose tanh is the hardware's is within the bound too: its epilogues are what the first card is asked
+ * for. */
 #ifdef DEV_ON_HOST
 CUDA_CASE(cublaslt_epilogue_approximate)
 {

@@ -114,9 +114,9 @@ static int is_nan(const sgt_cuda_backend *c, uint16_t bits)
     return (bits & 0x7fff) > (c->type == SGT_BF16 ? 0x7f80 : 0x7c00);
 }
 
-/* Whether cuDNN's engines put zeros in dQ's sums themselves, as NVIDIA's frontend takes it from 9.6 on. No document says
- * so: each card is asked, with NaN where the sums will be, the first few MiB of them. All of qkv and dout is 0, and so
- * is dqkv, unless a NaN came through: then we clear the sums for each layer. */
+/* Whether cuDNN's engines put zeros in dQ's sums themselves, as NVIDIA's frontend takes it from 9.6 on. No document
+ * says so: each card is asked, with NaN where the sums will be, the first few MiB of them. All of qkv and dout is 0,
+ * and so is dqkv, unless a NaN came through: then we clear the sums for each layer. */
 static int ask_for_sums(sgt_cuda_backend *c, sgt_error *err)
 {
     size_t bytes, first = c->N * 3 * c->C * c->width;

@@ -46,7 +46,8 @@ static int refuse(int status, const char *fmt, ...)
 static size_t size_of(int type)
 {
     if (type == N(TYPE_BOOLEAN) || type == N(TYPE_CHAR)) return 1;
-    if (type == N(TYPE_INT64) || type == N(TYPE_VOID_PTR) || type == N(TYPE_BACKEND_DESCRIPTOR) || type == N(TYPE_HANDLE))
+    if (type == N(TYPE_INT64) || type == N(TYPE_VOID_PTR) || type == N(TYPE_BACKEND_DESCRIPTOR) ||
+        type == N(TYPE_HANDLE))
         return 8;
     return 4; /* enumerations */
 }
@@ -307,7 +308,8 @@ static void matmul(machine *m, const desc *op)
         b->dim[0] != c->dim[0] || a->dim[1] != c->dim[1] || b->dim[1] != c->dim[1])
         m->status = refuse(UNSUPPORTED, "product of tensors %d and %d: shapes", (int)a->uid, (int)b->uid);
     if (m->status) return;
-    /* Sums in memory: of parts that come in any order, from zeros, or from what is there where engines do not clear it. */
+    /* Sums in memory: of parts that come in any order, from zeros, or from what is there where engines do not clear
+     * it. */
     int adds = !c->inside && c->type == N(DATA_FLOAT) && stand_in.adds;
     for (int64_t i = 0; i < c->count; i++) {
         int64_t head = i / (rows * cols), row = i / cols % rows, col = i % cols;

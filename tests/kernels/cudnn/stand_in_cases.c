@@ -93,8 +93,8 @@ static void sum_sizes(sizes *s, const head *h)
     }
 }
 
-/* kernels/ref gives query 0, which sees itself alone, a score gradient of exactly 0. A graph of cuDNN computes it from an
- * output that was rounded to 16 bits: add what comes of that to row 0 of dq and of dk. */
+/* kernels/ref gives query 0, which sees itself alone, a score gradient of exactly 0. A graph of cuDNN computes it from
+ * an output that was rounded to 16 bits: add what comes of that to row 0 of dq and of dk. */
 static void add_rounding_of_first(float *dq, float *dk, const head *h)
 {
     double p = exp(h->scale * dot(h->q, h->k, h->D) - h->lse[0]);

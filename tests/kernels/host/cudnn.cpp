@@ -1,7 +1,7 @@
 /* cudnn.cpp: cuDNN for the CUDA backend that runs on a CPU: tests/kernels/cudnn/stand_in.c, whose runs wait in their
- * stream's queue like everything else there. It is there where SGT_HOST_CUDNN is set in the environment ("adds": engines
- * that leave it to the caller to put zeros in dQ's sums), and never the
- * real one, which on a machine with a GPU would take the host's addresses for its own. */
+ * stream's queue like everything else there. It is there where SGT_HOST_CUDNN is set in the environment ("adds":
+ * engines that leave it to the caller to put zeros in dQ's sums), and never the real one, which on a machine with a GPU
+ * would take the host's addresses for its own. */
 #include "cuda/cudnn.h"
 
 #include <stdio.h>

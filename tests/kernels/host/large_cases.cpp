@@ -240,7 +240,8 @@ LARGE_CASE(norm)
 
 /* ---- rows of 1600 channels ---- */
 
-/* A multiple of what a pass of the LayerNorm's blocks takes (264 of 4 rows), so that the last rows are the last block's. */
+/* A multiple of what a pass of the LayerNorm's blocks takes (264 of 4 rows), so that the last rows are the last
+ * block's. */
 static const Rows WIDE_ROWS = {(HUGE_COUNT / C / 1056 + 1) * 1056};
 
 LARGE_CASE(layernorm)

@@ -2,8 +2,8 @@
  * its stream's queue, as everything else does there, and meets the other ranks' in a file that all have mapped. Sums
  * are added in the order of ranks. Ranks that disagree about what comes next are a failure that names both calls, and a
  * rank that nobody meets is one after SGT_HOST_NCCL's patience=SECONDS (60). Its trace=FILE gets a line for each call
- * put on a stream (FILE.RANK): what, how many numbers, and after how many kernels. ran=FILE gets a line for each call as
- * it is done: what, and after how many kernels that were done. */
+ * put on a stream (FILE.RANK): what, how many numbers, and after how many kernels. ran=FILE gets a line for each call
+ * as it is done: what, and after how many kernels that were done. */
 #include "cuda/nccl.h"
 
 #include <errno.h>
