@@ -1,5 +1,5 @@
-# What a step should take on a GPU that is not here: the list of launches from the host build (tests/kernels/launches.sh),
-# the times computed from it (predict.py), and the table of machine code that they are computed from (machine_code.py).
+# What a step should take on a GPU that is not here: the list of launches from the host build (launches.sh), the times
+# computed from it (predict.py), and the table of machine code that they are computed from (machine_code.py).
 . "$ROOT/tests/cli/lib.sh"
 cuda_on_the_host
 for tool in python3 nm c++filt; do command -v $tool > /dev/null || skip "no $tool"; done
@@ -19,7 +19,8 @@ check 'the logits' test "$(lines 'product m=65536 n=50304 k=768 ')" -eq 1
 check 'gradients add up' test "$(lines 'product .* in=2 out=4 add=1 ')" -eq 49
 check 'a forward and a backward pass of attention' test "$(lines 'attention products=[25] ')" -eq 24
 check 'operations of attention' test "$(lines 'attention products=2 flops=206158430208$')" -eq 12
-check 'residuals' test "$(lines 'kernel norm_kernel<bf16,8> grid 16384 1 1 block 128 smem 6144 : p2 p2 p4 p4 p2 p2 ')" -eq 24
+residual='kernel norm_kernel<bf16,8> grid 16384 1 1 block 128 smem 6144 : p2 p2 p4 p4 p2 p2 p2 p2 65536 768 '
+check 'residuals' test "$(lines "$residual")" -eq 24
 check 'no residual before the first' test "$(lines 'kernel norm_kernel<bf16,8> .* : p0 p2 p4 p4 p2 p0 ')" -eq 1
 check 'one update of all' test "$(lines 'kernel update_kernel<bf16,Adamw> .* 124475904 124354560 ')" -eq 1
 check 'every kernel has its name' test "$(lines 'kernel unknown')" -eq 0
@@ -49,18 +50,19 @@ adds_up() { # LIST
     last=$(tail -1 shown)
     echo "$last" | grep -qE '^predicted step: [0-9]+\.[0-9] ms, [0-9]+ tokens/s$' || fail "the last line: $last"
     awk '$1 == "sum" { sum = $2 } /^predicted/ { said = $3; rate = $5 }
-         END { d = said - sum; exit !(d < .051 && d > -.051 && rate > 0) }' shown || fail 'the sum is not what is predicted'
+         END { d = said - sum; exit !(d < .051 && d > -.051 && rate > 0) }' shown ||
+        fail 'the sum is not what is predicted'
 }
 adds_up gpt2
 check 'tokens a second' awk '$1 == "sum" { ms = $2 } /^predicted/ { x = $5 * ms / 65536e3 }
     END { exit !(x > .9999 && x < 1.0001) }' shown
 # 2 x 65536 x 2304 x 768 operations at 650 and 700 TFLOP/s, of which 12 take 12 times as long
 stdout_matches '^   12  product 65536 x 2304 x 768 +[0-9.]+ +231\.9  tensor +356\.8 +4\.282 +3\.976$'
-launches "$PWD/small" --model 2x64x2 --batch-size 2 --seq-len 64 --precision bf16 --attention cudnn || fail 'no small list'
+run 0 launches "$PWD/small" --model 2x64x2 --batch-size 2 --seq-len 64 --precision bf16 --attention cudnn
 adds_up small
 
 # ---- what the tables do not say is an error that names it ----
-grep -v '^norm_kernel ' "$kernels/work.txt" > less
+sed 's/^norm_kernel /other_kernel /' "$kernels/work.txt" > less
 run 1 predict gpt2 "$kernels/machine-code.txt" less
 stderr_is 'predict: norm_kernel<bf16,8> is launched, but has no line in work.txt'
 grep -v '^norm_kernel' "$kernels/machine-code.txt" > less
@@ -75,6 +77,9 @@ stderr_is 'predict: norm_partials_kernel: dw is p4 in the list, another kind in 
 sed 's/blocks\*2/heaps*2/' "$kernels/work.txt" > wrong
 run 1 predict gpt2 "$kernels/machine-code.txt" wrong
 stderr_matches "^predict: work.txt, norm_partials_kernel: name 'heaps' is not defined"
+printf '    | reads = 1\n' > wrong
+run 1 predict gpt2 "$kernels/machine-code.txt" wrong
+stderr_is 'predict: wrong: no kernel, or no " = ", in: | reads = 1'
 : > empty
 run 1 predict empty
 stderr_is 'predict: empty lists nothing'

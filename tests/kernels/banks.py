@@ -1,6 +1,7 @@
 """banks.py: which accesses to shared memory conflict, as far as the machine code alone tells: the code is followed once
-from its beginning, for the 32 lanes of a block's first warp. What comes from memory, from parameters or from the block's
-place is unknown but the same for all lanes, so that it moves all addresses alike and makes no conflict.
+from its beginning, for the 32 lanes of a block's first warp. What comes from parameters or from the block's place is
+unknown but the same for all lanes, so that it moves all addresses alike and makes no conflict. What comes from memory
+may differ, and is nothing that is known.
 
 A value is None (nothing is known), or (known, lanes): a number for each lane, to which something unknown is added, the
 same for all of them and a multiple of 16, unless `known`."""
@@ -99,7 +100,7 @@ class Machine:
         return UNIFORM if v and all(map(is_uniform, v)) else None
 
     def follow(self, i):
-        target = re.fullmatch(r"U?R\d+", i.operands[0].split(".")[0]) if i.operands else None
+        target = re.fullmatch(r"U?R\d+", i.target)
         if not target or i.op in ("STS", "STG", "STL", "BRA"):
             return
         new, old = self.result(i), self.registers.get(target.group(0))

@@ -1,6 +1,6 @@
 #!/bin/sh
-# launches.sh BUILD FILE [OPTION]...: FILE becomes the list of what one training step of GPT-2 puts on its stream, as the
-# CUDA backend itself decides it: the host build in list mode (tests/kernels/host/list.h), where nothing is run, so that
+# launches.sh BUILD FILE [OPTION]...: FILE becomes the list of what one training step puts on its stream, as the CUDA
+# backend itself decides it: the host build in list mode (tests/kernels/host/list.h), where nothing is run, so that
 # any batch size takes a second. OPTIONs go to sgt-bench step. Kernels get their names, and only one step is kept.
 set -u
 B=$1
@@ -14,8 +14,8 @@ trap 'rm -rf "$scratch"' EXIT INT TERM
 unchecked=
 ! "$B/host/bin/sgt-bench" step --help | grep -q -e --no-self-check || unchecked=--no-self-check
 
-# An H100's memory and multiprocessors. No graph: what is launched once is listed once. The cache holds timings.
-if ! SGT_HOST_LIST=$scratch/list SGT_HOST_DEVICE='memory=80000M multiprocessors=132' SGT_HOST_CUDNN=1 \
+# An H100's memory. No graph: what is launched once is listed once. The cache holds timings.
+if ! SGT_HOST_LIST=$scratch/list SGT_HOST_DEVICE=memory=80000M SGT_HOST_CUDNN=1 \
     XDG_CACHE_HOME=$scratch "$B/host/bin/sgt-bench" step --device cuda --threads 1 --warmup 0 --steps 1 --no-graphs \
     --quiet $unchecked "$@" > "$scratch/out" 2>&1; then
     cat "$scratch/out" >&2
@@ -23,7 +23,8 @@ if ! SGT_HOST_LIST=$scratch/list SGT_HOST_DEVICE='memory=80000M multiprocessors=
 fi
 
 # "000000000006cfe0 t void norm_kernel<dev::bf16, 8>(NormRows<dev::bf16>)" gives "+6cfe0 norm_kernel<bf16,8>".
-nm -C "$lib" | sed -n 's/^0*\([0-9a-f]*\) [tT] \(.*_kernel.*\)$/+\1 \2/p' | tests/kernels/kernel-name.sh > "$scratch/names"
+nm -C "$lib" | sed -n 's/^0*\([0-9a-f]*\) [tT] \(.*_kernel.*\)$/+\1 \2/p' |
+    tests/kernels/kernel-name.sh > "$scratch/names"
 
 # The last step: what follows the end of the step before it. Work before that belongs to set-up.
 awk 'NR == FNR { name[$1] = $2; next }

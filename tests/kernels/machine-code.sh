@@ -46,7 +46,8 @@ done
 
 # ---- the code of those kernels ----
 rm -rf "$at/code" && mkdir "$at/code" || exit 1
-(cd "$at/code" && ../nvidia/cu13/bin/cuobjdump -xelf all -arch sm_90a ../../lib/libsgt-cuda.so > ../cuobjdump.log 2>&1) ||
+(cd "$at/code" && ../nvidia/cu13/bin/cuobjdump -xelf all -arch sm_90a ../../lib/libsgt-cuda.so) \
+    > "$at/cuobjdump.log" 2>&1 ||
     { echo "FAIL machine code: cuobjdump: $(tail -1 "$at/cuobjdump.log")"; exit 1; }
 sed -n 's/^kernel \([a-z0-9_]*\).*/\1/p' "$at"/*.list | sort -u > "$at/wanted"
 set --

@@ -1,9 +1,9 @@
-"""machine_code.py SASS... -- LIST...: a row for each kernel in the lists of launches (launches.sh), of what its sm_90a code
-holds, on stdout: the table that machine-code.txt keeps. Each SASS is what nvdisasm -c printed, with what cuobjdump
+"""machine_code.py SASS... -- LIST...: a row for each kernel in the lists of launches (launches.sh), of what its sm_90a
+code holds, on stdout: the table that machine-code.txt keeps. Each SASS is what nvdisasm -c printed, with what cuobjdump
 -res-usage printed in SASS.res; machine-code.sh makes both.
 
-machine_code.py --compare KEPT NEW: a line for each row that is worse than the kept one, or is in one table alone; exit 1
-if there is any. Rows that are better, or differ otherwise, are told of and are no failure.
+machine_code.py --compare KEPT NEW: a line for each row that is worse than the kept one, or is in one table alone; exit
+1 if there is any. Rows that are better, or differ otherwise, are told of and are no failure.
 
 What the columns mean is said in HEAD, which the table begins with."""
 import os
@@ -13,11 +13,11 @@ import sys
 
 import banks
 
-HEAD = """# What nvcc made of the kernels of a training step of GPT-2 for sm_90a: `make machine-code` writes this table, `make
-# check-nvcc` compares with it where the disassemblers can be had, and `make predict` computes times from it. Nothing of
-# it was measured on a GPU. registers.txt beside it holds limits for every kernel on every architecture, for the build
-# itself, which needs neither Python nor the network: that is why there are two tables.
-#   threads: in a block        regs: of a thread        static, given: bytes of shared memory, the kernel's and the launch's
+HEAD = """# What nvcc made of the kernels of a training step of GPT-2 for sm_90a: `make machine-code` writes this table,
+# `make check-nvcc` compares with it where the disassemblers can be had, and `make predict` computes times from it.
+# Nothing of it was measured on a GPU. registers.txt beside it holds limits for every kernel on every architecture, for
+# the build itself, which needs neither Python nor the network: that is why there are two tables.
+#   threads: in a block     regs: of a thread     static, given: bytes of shared memory, the kernel's and the launch's
 #   warps: that a multiprocessor of an H100 holds, from those four (64: all)
 #   flight: most global loads that a warp issues before it waits for one of them, in the order of the code
 #   lane: bytes that these are for each lane
@@ -27,8 +27,8 @@ HEAD = """# What nvcc made of the kernels of a training step of GPT-2 for sm_90a
 #   products of tensor cores by a warp, by a warpgroup, and bulk copies; mma: instructions for each hmma in their loop
 #   banks: accesses to shared memory that conflict, of so many whose addresses the code itself tells
 """
-COLUMNS = ("kernel", "threads", "regs", "static", "given", "warps", "flight", "lane", "mean", "load", "per16", "loads", "local",
-           "hmma", "hgmma", "bulk", "mma", "banks")
+COLUMNS = ("kernel", "threads", "regs", "static", "given", "warps", "flight", "lane", "mean", "load", "per16", "loads",
+           "local", "hmma", "hgmma", "bulk", "mma", "banks")
 WIDTHS = {"": 4, "64": 8, "128": 16, "U8": 1, "S8": 1, "U16": 2, "S16": 2}
 BULK = ("UBLKCP", "UTMALDG", "UTMASTG", "UBLKRED", "UTMAREDG")
 
@@ -42,6 +42,9 @@ class Instruction:
         self.at, self.guard, self.name, self.op = at, guard, name, name.split(".")[0]
         self.operands = [x.strip() for x in rest.split(",")] if rest else []
         label = re.search(r"\((\.L_\w+)\)", rest)
+        # where the result goes: SHFL and LOP3 may name a predicate before it
+        second = self.op in ("SHFL", "LOP3") and self.operands[0].startswith("P")
+        self.target = self.operands[1 if second else 0].split(".")[0] if self.operands else ""
         self.label = label.group(1) if label and self.op == "BRA" else None
 
     def width(self):
@@ -53,7 +56,7 @@ class Instruction:
 
     def written(self):
         """Registers that it writes: of a load, the bytes' number of them."""
-        first = re.fullmatch(r"R(\d+)", self.operands[0].split(".")[0]) if self.operands else None
+        first = re.fullmatch(r"R(\d+)", self.target)
         if not first or self.op in ("STG", "STS", "STL", "ST", "LDGSTS", "RED", "ATOMS"):
             return set()
         count = max(1, self.width() // 4) if self.op in ("LDG", "LDS", "LDL", "LD") else 1
@@ -194,8 +197,8 @@ def row_of(kernel, threads, given, code, labels, regs, static):
     widest = max((w for n, r in every for w in r), default=0)
     longest = max((r for n, r in every), key=lambda r: (sum(r), len(r)), default=[])
     conflicts, known = banks.count(code)
-    return (kernel, threads, regs, static, given, resident_warps(threads, regs, static + given), len(longest), sum(longest),
-            mean_run(every, innermost(code, labels), widest), widest,
+    return (kernel, threads, regs, static, given, resident_warps(threads, regs, static + given),
+            len(longest), sum(longest), mean_run(every, innermost(code, labels), widest), widest,
             "%.1f" % per_16_bytes(code, labels, widest), ops.count("LDG") + ops.count("LDGSTS"),
             ops.count("LDL") + ops.count("STL"), ops.count("HMMA"), sum(o.endswith("GMMA") for o in ops),
             sum(ops.count(b) for b in BULK), "%.1f" % per_hmma(code, labels), "%d/%d" % (conflicts, known))

@@ -3,30 +3,31 @@ of launch in LIST (launches.sh), what bounds it, and the sum. MACHINE-CODE is ma
 Nothing here was measured on a GPU, and no time is given: all of them follow from bytes,
 operations and machine code, and from the rates below.
 
-A kernel waits for its first load, and then takes as long as the slower of two: its bytes from memory, or its loads at the
-rate that they are in flight (Little's law: bytes under way / latency); then its writes, which nobody waits for but which
-share the memory. Where issuing its instructions takes longer, that is it. A product of matrices takes its operations, or
-its bytes; then what its epilogue reads or writes beside."""
+A kernel waits for its first load, and then takes as long as the slower of two: its bytes from memory, or its loads at
+the rate that they are in flight (Little's law: bytes under way / latency); then its writes, which nobody waits for but
+which share the memory. Where issuing its instructions takes longer, that is it. A product of matrices takes its
+operations, or its bytes; then what its epilogue reads or writes beside."""
+import re
 import sys
 
 from machine_code import resident_warps
 
-# ---- the machine: H100 SXM. Each number with its source ----
-MEMORY = 3.0e12           # bytes/s reached by long streams, of 3.35e12 by the datasheet (the study's assumption)
-PRODUCTS = (650e12, 700e12)  # operations/s of cuBLASLt in bf16 (the study's assumption, and its optimistic one)
-MULTIPROCESSORS = 132     # NVIDIA's white paper
-CLOCK = 1.755e9           # Hz, boost (NVIDIA's white paper)
-LATENCY = 800e-9          # s from load to use while memory is busy: the study's assumption, about half more than idle
-NEAR_LATENCY = 300e-9     # s, where all that is read was written just before and lies in the second-level cache;
-NEAR = 25e6               # bytes: half of that cache, whose two halves each keep what the other's neighbours use
-CUDNN = {2: 312e12, 5: 258e12}  # operations/s of cuDNN's attention forward and backward: the study's .33 and 1.0 ms for
-#                           103 and 258 GFLOP, causal
-GAP = 1.25e-6             # s between two nodes of a graph: the study's .5 ms for 400
+# ---- the machine: H100 SXM. Each number with its source; "assumed" ones are to be measured on the first card ----
+MEMORY = 3.0e12           # bytes/s that long streams reach, of 3.35e12 by the datasheet: assumed
+PRODUCTS = (650e12, 700e12)  # operations/s of cuBLASLt in bf16 at GPT-2's shapes: assumed, and assumed at best
+MULTIPROCESSORS = 132     # by the datasheet
+TENSOR = 4096             # operations of a multiprocessor's tensor cores in a cycle: 989.4e12 (datasheet) at 1.83 GHz
+CLOCK = 1.755e9           # Hz under load: assumed
+LATENCY = 800e-9          # s from a load to its use while memory is busy: assumed. CUB wants 48 KiB under way on each
+#                           multiprocessor, which at MEMORY's rate would be twice as long
+NEAR_LATENCY = 300e-9     # s, where all that is read was just written and lies in the second-level cache: assumed
+NEAR = 25e6               # bytes: half of that cache
+CUDNN = {2: 312e12, 5: 258e12}  # operations/s of cuDNN's attention, by its number of products, forward and backward:
+#                           assumed, .33 and 1.0 ms for 103 and 258e9
+GAP = 1.25e-6             # s between two nodes of a graph: assumed, .5 ms for 400
 HMMA_FLOPS = 16 * 8 * 16 * 2  # operations of one mma.sync
-HMMA_LATENCY, LATENCY_EACH = 32, 4  # cycles from an HMMA, and from another instruction, to one that needs it: Luo and
-#                           others, Benchmarking and Dissecting the Nvidia Hopper GPU, 2024
-HMMA_RATE = .62           # share of the tensor cores' peak that mma.sync reaches on Hopper: the same
-TENSOR = 4096             # operations of a multiprocessor's tensor cores in a cycle
+HMMA_LATENCY, LATENCY_EACH = 32, 4  # cycles from an HMMA, and from another instruction, to one that needs it: assumed
+HMMA_RATE = .62           # share of the tensor cores' peak that mma.sync reaches on Hopper: assumed
 
 
 def fail(text):
@@ -37,11 +38,11 @@ def fail(text):
 
 def read_work(path):
     """KERNEL -> (argument names, {"reads": expression, ...})."""
-    work = {}
-    for line in open(path):
-        if line.startswith("#") or not line.strip():
-            continue
+    work, lines = {}, [line for line in open(path) if line.strip() and not line.startswith("#")]
+    for line in re.sub(r"\n\s+", " ", "".join(lines)).splitlines():
         head, *terms = [x.strip() for x in line.split("|")]
+        if not head or any(" = " not in t for t in terms):
+            fail("%s: no kernel, or no \" = \", in: %s" % (path, line.strip()))
         name, *arguments = head.split()
         work[name] = arguments, dict(t.split(" = ", 1) for t in terms)
     return work
@@ -88,7 +89,8 @@ def names_of(launch, wanted):
     for name, text in zip(wanted, given):
         if (name[0] == "*") != (text[0] == "p"):
             fail("%s: %s is %s in the list, another kind in work.txt" % (launch.name, name.lstrip("*"), text))
-        values[name.lstrip("*")] = float(text.lstrip("p"))
+        if text != "?":  # of which the list tells nothing: an expression that needs it fails
+            values[name.lstrip("*")] = float(text.lstrip("p"))
     return values
 
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# predict.sh BUILD [OPTION]...: what a training step should take on an H100: of GPT-2 124M with rows of 1,024 tokens, 64 of
-# them unless OPTIONs, which go to sgt-bench step, say otherwise. No GPU is needed: see predict.py.
+# predict.sh BUILD [OPTION]...: what a training step should take on an H100: of GPT-2 124M with 64 rows of 1,024 tokens,
+# unless OPTIONs, which go to sgt-bench step, say otherwise. No GPU is needed: see predict.py.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 B=$1

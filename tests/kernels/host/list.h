@@ -149,7 +149,7 @@ template <class T> void describe(std::string &out, const T &v)
     }
 }
 
-template <class... A> std::string described(const A &...arguments)
+template <class... A> std::string arguments_of(const A &...arguments)
 {
     std::string out;
     describe_each(out, arguments...);

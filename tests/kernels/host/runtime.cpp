@@ -1,6 +1,5 @@
 /* runtime.cpp: cuda/runtime.h on a CPU: streams.h and memory.h behind its names. What the device says of itself comes
  * from the environment, SGT_HOST_DEVICE, as words: nodriver, none (no device), driver=12040, arch=61, memory=64M,
- * multiprocessors=132,
  * schedule=N (host::options.seed). */
 #include "cuda/failure.h"
 
@@ -19,9 +18,9 @@ static constexpr int CUDA = 13000; /* what a build would have been made with */
 
 static struct {
     bool no_driver;
-    int devices, driver, arch, multiprocessors;
+    int devices, driver, arch;
     uint64_t memory;
-} described = {false, 1, CUDA, 90, 2, (uint64_t)1 << 30};
+} described = {false, 1, CUDA, 90, (uint64_t)1 << 30};
 
 static sgt_cuda_counts so_far;
 /* ---- the device ---- */
@@ -48,7 +47,6 @@ static int describe(sgt_error *err)
         else if (number(word, "driver=", &n)) described.driver = (int)n;
         else if (number(word, "arch=", &n)) described.arch = (int)n;
         else if (number(word, "memory=", &n)) described.memory = n;
-        else if (number(word, "multiprocessors=", &n)) described.multiprocessors = (int)n;
         else if (number(word, "schedule=", &n)) host::schedule((unsigned)n);
         else return sgt_fail(err, SGT_EUSAGE, "SGT_HOST_DEVICE: %s", word);
     }
@@ -57,7 +55,7 @@ static int describe(sgt_error *err)
 
 int host::device_arch()
 {
-    return ::described.arch;
+    return described.arch;
 }
 
 int sgt_cuda_device_open(sgt_cuda_device *d, int index, sgt_error *err)
@@ -74,7 +72,7 @@ int sgt_cuda_device_open(sgt_cuda_device *d, int index, sgt_error *err)
     snprintf(d->name, sizeof d->name, "the host");
     d->major = described.arch / 10;
     d->minor = described.arch % 10;
-    d->multiprocessors = described.multiprocessors;
+    d->multiprocessors = 2;
     d->memory = described.memory;
     d->available = described.memory - host::memory_used();
     d->driver = described.driver;

@@ -55,7 +55,7 @@ template <class... P, class... A>
 void launch(const char *name, void (*k)(P...), dim3 grid, dim3 block, size_t smem, cudaStream_t stream, A... args)
 {
     const unsigned blocks[] = {grid.x, grid.y, grid.z}, threads[] = {block.x, block.y, block.z};
-    if (host::listing()) host::list_kernel(stream, (const void *)k, grid, block, smem, host::described(P(args)...));
+    if (host::listing()) host::list_kernel(stream, (const void *)k, grid, block, smem, host::arguments_of(P(args)...));
     else
         host::enqueue(stream, [=] {
             auto body = [&] { k(P(args)...); };
