@@ -167,6 +167,7 @@ template <class T, int DP, bool DROP> DEV void walk_keys(const Heads<T> &a)
     store_rows<T, DP>(a.dqkv + h.packed, h.packed_ld, query + mine, a.length, a.D, dq[0], a.scale, a.scale);
 }
 
+// Of float32 three blocks to a multiprocessor are asked for, or the compiler aims at four and spills.
 template <class T, int DP>
 __global__ void __launch_bounds__(ATTENTION_THREADS, sizeof(T) == 4 ? 3 : 0) queries_kernel(Heads<T> a)
 {
