@@ -1,8 +1,8 @@
 // attention.cuh: tiles in shared memory and their products in tensor cores, for attention.cu and attention_backward.cu;
 // what rows of scores become is attention_hopper.cuh's too.
 //
-// A tile holds rows of a head, DP numbers each (D of them, then zeros), and leaves 16 bytes between them: successive rows
-// then start in other banks, and ldmatrix reads 8 of them at once without conflict. A block has four warps; each takes
+// A tile holds rows of a head, DP numbers each (D of them, then zeros), 16 bytes apart: successive rows then start in
+// other banks, and ldmatrix reads 8 of them at once without conflict. A block has four warps; each takes
 // one or two groups of 16 rows of the block's own tile against all rows of the other. With g = lane/4, t = lane%4, an
 // accumulator c[n] holds elements (g, 8n+2t), (g, 8n+2t+1), (g+8, 8n+2t), (g+8, 8n+2t+1) of a group's 16 rows.
 //
@@ -23,9 +23,9 @@ enum { ATTENTION_THREADS = 128, OWN = 64 /* rows of a block's own tile */ };
 struct Tf32 {
     float x;
 };
-// A float32 in two parts of 11 bits: big, and what big leaves, but for a last bit. Three products make one of float32: big
-// with big, big with small and small with big. They leave out at most 2^-21 of the product: small with small, 2^-22,
-// and the last bit of either number, 2^-23.
+// A float32 in two parts of 11 bits: big, and what big leaves, but for a last bit. Three products make one of float32:
+// big with big, big with small and small with big. They leave out at most 2^-21 of the product: small with small,
+// 2^-22, and the last bit of either number, 2^-23.
 struct Tf32x3 {
     float x;
 };
@@ -273,9 +273,9 @@ DEV void scores(float (&c)[M][N][4], const T *own, int row, const T *tile)
     }
 }
 
-// Of p's accumulators those of step k, as the left operand. In 16 bits they lie as mma wants them. In float32 a lane has
-// columns 2t and 2t + 1 where mma takes t and t + 4: any order of columns gives the same sum, with the tile's rows in
-// that order too.
+// Of p's accumulators those of step k, as the left operand. In 16 bits they lie as mma wants them. In float32 a lane
+// has columns 2t and 2t + 1 where mma takes t and t + 4: the sum is the same in any order of columns, so long as the
+// tile's rows are in that order too.
 template <class T, int N> DEV void left_of(Operand<T> &a, const float (&p)[N][4], int k)
 {
     DEV_UNROLL
@@ -286,8 +286,8 @@ template <class T, int N> DEV void left_of(Operand<T> &a, const float (&p)[N][4]
     }
 }
 
-// The rows of step k of a tile, their columns 8n to 8n + 15, as the right operand: see left_of. ldmatrix transposes 16-bit
-// numbers alone; floats are read one by one, without conflict, as rows 2t lie 8 banks apart.
+// The rows of step k of a tile, their columns 8n to 8n + 15, as the right operand: see left_of. ldmatrix transposes
+// 16-bit numbers alone; floats are read one by one, without conflict, as rows 2t lie 8 banks apart.
 template <class T, int DP> DEV void right_of(Operand<T> &b, const T *tile, int k, int n)
 {
     int lane = threadIdx.x % 32;

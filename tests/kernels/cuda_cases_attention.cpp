@@ -178,8 +178,9 @@ template <class T> static heads draw(check *t, const shape &s, T **qkv, T **dout
 /* A score is a float sum of D products: (D + 3) u of |terms|. p = exp2(s - max): E is that, 4u, and 3u of the range;
  * a rescale for each tile, of 64 or 32. A factor of dropout weighs all of that: it is 0, or rounds once more. The sum
  * of p has T additions. As the left operand p is rounded to T: its unit, and below the normals its tiny. lse: E, the
- * sum's error, the logarithm's (2u and the product's). A product of two rounded operands is off by 2r + r^2 in all.
- * float32's three products are held to the bounds of one: their sum has three roundings for each, but of random sign. */
+ * sum's error, the logarithm's (2u and the product's). A product of two operands that are rounded by r is off by
+ * 2r + r^2 more. Float32's three products are held to the bounds of one, though their sum rounds three times as often:
+ * what is farthest off uses up a sixth of its bound. */
 template <class T> static void forward_bounds(double *out, double *lse, const heads &h, size_t which, double r)
 {
     double p[MOST], absolute, tiny = Type<T>::tiny, product = r * (2 + r);
@@ -225,8 +226,8 @@ template <class T> static void forward_at(check *t, const shape &s, const path &
 }
 
 /* p's error e_p: the score's, 3u (|s| + |lse|) for the difference in log2, 4u. dp and delta are sums of D products.
- * p and ds are rounded to T before they weigh rows: u_T of each, and tiny. dq, dk, dv are sums of at most T terms. Where
- * operands are rounded by r every product is off by 2r + r^2 more, and e_p, no longer small, goes through exp. */
+ * p and ds are rounded to T before they weigh rows: u_T of each, and tiny. dq, dk, dv are sums of at most T terms.
+ * Where operands are rounded by r every product is off by 2r + r^2 more, and e_p, no longer small, goes through exp. */
 template <class T> static void backward_bounds(double *grads, const heads &h, size_t which, double r)
 {
     double product = r * (2 + r), unit = Type<T>::unit + (double)(h.T + 4) * UNIT + product;
