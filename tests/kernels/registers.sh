@@ -1,6 +1,6 @@
 #!/bin/sh
-# registers.sh LOG...: what ptxas reported for the kernels (make keeps it beside each object): none spills a register,
-# and those listed in registers.txt, all of which must be there, keep within their number of registers. One line each
+# registers.sh LOG...: what ptxas reported for the kernels (make keeps it beside each object): none spills a register
+# or has its wgmma serialized, and those listed in registers.txt, all of which must be there, keep within their number of registers. One line each
 # that does not; exit 1.
 set -u
 for log; do c++filt < "$log"; done | awk '
@@ -15,6 +15,7 @@ for log; do c++filt < "$log"; done | awk '
         seen[name " " arch] = 1
     }
     /bytes spill stores/ && $5 + $9 { print "FAIL " name " for " arch ": " $5 + $9 " bytes spilled"; bad = 1 }
+    /wgmma.* serialized/ { print "FAIL " $0; bad = 1 }
     /Used [0-9]+ registers/ {
         for (i = 1; i < NF; i++) if ($i == "Used") used = $(i + 1)
         which = name " " arch

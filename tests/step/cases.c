@@ -394,6 +394,37 @@ static void switches(step_check *s)
     forget(&want);
 }
 
+/* Attention for sm_90 against that of every GPU, with heads as wide as it takes. */
+static void hopper(step_check *s)
+{
+    double bound = 4 * unit_of(s->precision);
+    for (int with = 0; with < 3; with++) {
+        fixture f;
+        fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
+        f.model.heads = f.model.channels / 64;
+        sgt_backend_options plain = fixture_options(s, &f, f.batch), o;
+        plain.deterministic = 1;
+        plain.dropout = with == 1 ? 0.1f : 0;
+        plain.documents = with == 2;
+        o = plain;
+        o.variants |= SGT_VARIANT_ATTENTION_HOPPER;
+        snprintf(s->at, sizeof s->at, "%s", with == 1 ? "dropout" : with == 2 ? "documents" : "plain");
+        sgt_backend *b = open_fixture(s, &f, &o, f.batch);
+        s->skipped = !strstr(b->level, "sm_90");
+        expect(s, s->skipped || strstr(b->level, "our attention for sm_90"), "%s", b->level);
+        b->close(b);
+        fixture_free(&f);
+        outcome want = three_steps(s, &plain, "tiny_tanh", 1), r = three_steps(s, &o, "tiny_tanh", 1);
+        outcome again = three_steps(s, &o, "tiny_tanh", 1);
+        expect(s, fabs(r.loss - want.loss) <= bound, "loss %.9f, not %.9f", r.loss, want.loss);
+        expect(s, fabs(r.norm / want.norm - 1) <= bound, "norm %.9f, not %.9f", r.norm, want.norm);
+        expect_same(s, &r, &again);
+        forget(&want);
+        forget(&r);
+        forget(&again);
+    }
+}
+
 /* Where cuDNN is: on the host, where SGT_HOST_CUDNN asks for what stands for it. */
 static void cudnn(step_check *s)
 {
@@ -529,6 +560,7 @@ const step_case step_cases[] = {
     {"as_the_cpu", as_the_cpu, FP32, 1, 0},
     {"moves", moves, FP32, 1, 0},
     {"switches", switches, EXACT, 1, 0},
+    {"hopper", hopper, 1 << SGT_PRECISION_BF16 | 1 << SGT_PRECISION_FP16, 1, 0},
     {"cudnn", cudnn, 1 << SGT_PRECISION_BF16 | 1 << SGT_PRECISION_FP16, 1, 1},
     {"variants", variants, EXACT, 1, 0},
     {"waits", waits, EXACT, 1, 0},

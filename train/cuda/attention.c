@@ -36,6 +36,16 @@ static const char *left_out(const sgt_cuda_backend *c, const char *path, sgt_err
     return why->text;
 }
 
+/* Which of our two: that for sm_90 where it is asked for, serves and proved itself. */
+static sgt_cuda_path our_path(const sgt_cuda_backend *c)
+{
+    int asked = (c->variants & SGT_VARIANT_ATTENTION_HOPPER) != 0;
+    return asked && sgt_cuda_attention_hopper_serves(c->type, c->D) &&
+                   !sgt_verdict_out(c->o.verdicts, SGT_CHECK_HOPPER)
+               ? SGT_PATH_HOPPER
+               : SGT_PATH_OWN;
+}
+
 static const char *own_lacks(const sgt_cuda_backend *c, sgt_error *why)
 {
     if (sgt_cuda_attention_serves(c->D)) return left_out(c, SGT_CHECK_OWN, why);
@@ -78,7 +88,7 @@ static int take_named(sgt_cuda_backend *c, sgt_error *err)
     const char *why = c->o.attention == SGT_ATTENTION_OWN     ? own_lacks(c, &space)
                       : c->o.attention == SGT_ATTENTION_CUDNN ? cudnn_lacks(c, &space)
                                                               : left_out(c, SGT_CHECK_NAIVE, &space);
-    c->path = c->o.attention == SGT_ATTENTION_OWN     ? SGT_PATH_OWN
+    c->path = c->o.attention == SGT_ATTENTION_OWN     ? our_path(c)
               : c->o.attention == SGT_ATTENTION_CUDNN ? SGT_PATH_CUDNN
                                                       : SGT_PATH_NAIVE;
     return why ? refuse(sgt_attention_words[c->o.attention], why, err) : SGT_OK;
@@ -92,7 +102,7 @@ int sgt_cuda_choose_attention(sgt_cuda_backend *c, sgt_error *err)
     c->scale = 1 / sqrtf((float)c->D);
     if (c->o.attention != SGT_ATTENTION_AUTO) return take_named(c, err);
     const char *own = own_lacks(c, &own_space), *cudnn;
-    c->path = SGT_PATH_OWN;
+    c->path = our_path(c);
     if (own && !sgt_verdict_out(c->o.verdicts, SGT_CHECK_OWN)) return take_slow(c, own, err);
     int ours = c->type == SGT_F32 || c->o.deterministic || c->o.dropout > 0 || c->o.documents;
     if (!own && ours) return SGT_OK;
@@ -146,6 +156,7 @@ static int ask_for_sums(sgt_cuda_backend *c, sgt_error *err)
 int sgt_cuda_time_attention(sgt_cuda_backend *c, sgt_error *err)
 {
     float own, cudnn;
+    const sgt_cuda_path ours = c->path;
     sgt_error why;
     if (!c->cudnn) return SGT_OK;
     sgt_cuda_zero(c->compute, c->blocks->qkv, c->N * 3 * c->C * c->width); /* numbers that no arithmetic slows down */
@@ -156,10 +167,10 @@ int sgt_cuda_time_attention(sgt_cuda_backend *c, sgt_error *err)
     if (rc < 0) return rc;
     c->path = SGT_PATH_CUDNN;
     rc = asked < 0 ? asked : sgt_cuda_time(c, one_layer, &cudnn, &why);
-    if (rc < 0 || cudnn >= own) c->path = SGT_PATH_OWN;
+    if (rc < 0 || cudnn >= own) c->path = ours;
     if (rc < 0) sgt_say(&c->o.detail, "attention: ours (%s)", why.text);
     else sgt_say(&c->o.detail, "attention: %s (a layer both ways: ours %.3f ms, cuDNN's %.3f ms)",
-            c->path == SGT_PATH_OWN ? "ours" : "cuDNN's", (double)own, (double)cudnn);
+            c->path == ours ? "ours" : "cuDNN's", (double)own, (double)cudnn);
     return SGT_OK;
 }
 
@@ -222,6 +233,10 @@ void sgt_cuda_attend(sgt_cuda_backend *c, size_t layer, int training)
         (tf32(c) ? sgt_cuda_attention_tf32 : sgt_cuda_attention)(c->compute, c->type, l->att, l->lse, l->qkv, c->B,
                                                                  c->T, c->H, c->D, c->scale, drop, documents(c));
         return;
+    case SGT_PATH_HOPPER:
+        sgt_cuda_attention_hopper(c->compute, c->type, l->att, l->lse, l->qkv, c->B, c->T, c->H, c->D, c->scale, drop,
+                                  documents(c));
+        return;
     case SGT_PATH_TILED:
         sgt_cuda_attention_tiled(c->compute, c->type, l->att, l->lse, l->qkv, c->B, c->T, c->H, c->D, c->scale, drop,
                                  documents(c));
@@ -243,6 +258,10 @@ void sgt_cuda_attend_backward(sgt_cuda_backend *c, size_t layer)
         (tf32(c) ? sgt_cuda_attention_tf32_backward : sgt_cuda_attention_backward)(
             c->compute, c->type, c->dwide, c->delta, c->dln, l->att, l->lse, l->qkv, c->B, c->T, c->H, c->D, c->scale,
             drop, documents(c));
+        return;
+    case SGT_PATH_HOPPER:
+        sgt_cuda_attention_hopper_backward(c->compute, c->type, c->dwide, c->delta, c->dln, l->att, l->lse, l->qkv,
+                                           c->B, c->T, c->H, c->D, c->scale, drop, documents(c));
         return;
     case SGT_PATH_TILED:
         sgt_cuda_attention_tiled_backward(c->compute, c->type, c->dwide, c->delta, c->dln, l->att, l->lse, l->qkv,

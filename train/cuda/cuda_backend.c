@@ -528,7 +528,8 @@ static int open_products(sgt_cuda_backend *c, sgt_error *err)
 
 static void describe(sgt_cuda_backend *c)
 {
-    static const char *const paths[] = {"our attention", "tiled attention", "cuDNN's attention", "naive attention"};
+    static const char *const paths[] = {"our attention", "tiled attention", "cuDNN's attention", "naive attention",
+                                        "our attention for sm_90"};
     snprintf(c->path_text, sizeof c->path_text, "sm_%d%d, %s", c->device.major, c->device.minor, paths[c->path]);
     snprintf(c->library, sizeof c->library, "CUDA %d.%d, %s", c->device.runtime / 1000, c->device.runtime % 1000 / 10,
              sgt_cuda_gemms_library(c->gemms));

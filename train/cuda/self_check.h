@@ -17,6 +17,7 @@
 
 /* The names that the backend asks for (sgt_verdict_out). */
 #define SGT_CHECK_OWN "attention own"
+#define SGT_CHECK_HOPPER "attention hopper"
 #define SGT_CHECK_TILED "attention tiled"
 #define SGT_CHECK_CUDNN "attention cudnn"
 #define SGT_CHECK_NAIVE "attention naive"
