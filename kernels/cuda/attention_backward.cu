@@ -9,6 +9,7 @@
 // float32: 32 KiB to and fro for the 1 MFLOP saved, and all keys of a head are one block's for the order to be
 // fixed.) Both compute p with the kept rows on the left, so that p's accumulators are the left operand of the sums as
 // they stand.
+#include "attention.cuh"
 #include "attention_slopes.cuh"
 
 using namespace sgt;

@@ -1,8 +1,6 @@
 // attention_slopes.cuh: how scores and products become slopes in the backward pass, in accumulators as attention.cuh has
-// them: for attention_backward.cu and attention_hopper_backward.cu.
+// them, which is included before: for attention_backward.cu and attention_hopper_backward.cu.
 #pragma once
-
-#include "attention.cuh"
 
 namespace sgt {
 

@@ -424,3 +424,30 @@ CUDA_CASE(cuda_attention_hopper_documents_bf16) { hopper_documents<dev::bf16>(t)
 CUDA_CASE(cuda_attention_hopper_documents_f16) { hopper_documents<dev::f16>(t); }
 CUDA_CASE(cuda_attention_hopper_documents_backward_bf16) { hopper_documents_backward<dev::bf16>(t); }
 CUDA_CASE(cuda_attention_hopper_documents_backward_f16) { hopper_documents_backward<dev::f16>(t); }
+
+/* What follows a sequence in memory leaves no trace in it, not even a NaN. */
+CUDA_CASE(cuda_attention_hopper_apart)
+{
+    if (!cuda_hopper(t)) return;
+    enum { T = 70, D = 64, N = T * D };
+    dev::bf16 *qkv = cuda_random<dev::bf16>(t, 6 * N, 1), *dout = cuda_random<dev::bf16>(t, 2 * N, 1);
+    float *want = check_output(t, N), *grads = check_output(t, 3 * N);
+    check_at(t, "NaN after the sequence");
+    for (int again = 0; again < 2; again++) {
+        dev::bf16 *out = cuda_output<dev::bf16>(t, 2 * N), *dqkv = cuda_output<dev::bf16>(t, 6 * N);
+        float *lse = cuda_output<float>(t, 2 * T), *delta = cuda_output<float>(t, 2 * T);
+        sgt_cuda_attention_hopper(0, SGT_BF16, out, lse, qkv, 2, T, 1, D, 0.125f, NULL, NULL);
+        sgt_cuda_attention_hopper_backward(0, SGT_BF16, dqkv, delta, dout, out, lse, qkv, 2, T, 1, D, 0.125f, NULL,
+                                           NULL);
+        cuda_sync(t);
+        if (again) {
+            check_equal(t, "out", cuda_floats(t, out, N), want, N);
+            check_equal(t, "dq dk dv", cuda_floats(t, dqkv, 3 * N), grads, 3 * N);
+        } else {
+            memcpy(want, cuda_floats(t, out, N), N * sizeof *want);
+            memcpy(grads, cuda_floats(t, dqkv, 3 * N), 3 * N * sizeof *grads);
+        }
+        for (int i = 0; i < 3 * N; i++) qkv[3 * N + i] = dev::from_float<dev::bf16>(NAN);
+        for (int i = 0; i < N; i++) dout[N + i] = dev::from_float<dev::bf16>(NAN);
+    }
+}

@@ -1,0 +1,2 @@
+# kernels/cuda/attention_hopper.cu cuda_attention_hopper_bf16 0
+s|^    dev::wgmma_wait<0>(out, p);||
