@@ -137,7 +137,7 @@ void sgt_cuda_attention_hopper(sgt_cuda_stream s, sgt_cuda_type type, void *out,
         using N = decltype(zero);
         Heads<N> a = heads_of<N>(qkv, out, lse, T, H, D, scale, drop, documents);
         dev::TensorMap map;
-        if (!dev::tensor_map(&map, a.qkv, B, T, 3 * H * D, 3 * H * D, BOX)) return;
+        if (!map_rows(&map, a.qkv, B, T, 3 * H * D)) return;
         DEV_LAUNCH((attention_hopper_kernel<N, width, dropping>), dim3((unsigned)(B * H), blocks_for(T, BOTH)),
                    dim3(HOPPER_THREADS), (Forward<N, width>::BYTES), s, a, map);
     });

@@ -9,6 +9,7 @@
 
 #include "attention.cuh"
 #include "hopper.cuh"
+#include "runtime.h"
 
 namespace sgt {
 
@@ -148,6 +149,14 @@ struct Columns {
 };
 
 // ---- on the host ----
+
+// Make the map of (B, T, columns) for boxes of BOX rows. On failure the next sgt_cuda_check says so; return false.
+template <class T> bool map_rows(dev::TensorMap *map, const T *base, size_t B, size_t length, size_t columns)
+{
+    bool made = dev::tensor_map(map, base, B, length, columns, columns, BOX);
+    if (!made) sgt_cuda_note_failure("attention for sm_90: cuTensorMapEncodeTiled", 1);
+    return made;
+}
 
 // f(T(), D, whether anything is dropped) for the head sizes that are served.
 template <class F> void by_wide_head(sgt_cuda_type type, size_t D, const sgt_cuda_dropout *drop, F f)

@@ -284,9 +284,7 @@ void sgt_cuda_attention_hopper_backward(sgt_cuda_stream s, sgt_cuda_type type, v
         a.delta = delta, a.dout = (const N *)dout, a.dqkv = (N *)dqkv;
         if (T == 1) a.scale = 0; // a lone key's probability is 1: dq and dk are exactly 0, not rounding errors
         dev::TensorMap packed, plain;
-        if (!dev::tensor_map(&packed, a.qkv, B, T, 3 * H * D, 3 * H * D, BOX) ||
-            !dev::tensor_map(&plain, a.dout, B, T, H * D, H * D, BOX))
-            return;
+        if (!map_rows(&packed, a.qkv, B, T, 3 * H * D) || !map_rows(&plain, a.dout, B, T, H * D)) return;
         size_t rows = B * T * H;
         dim3 grid((unsigned)(B * H), blocks_for(T, BOTH)), block(HOPPER_THREADS);
         DEV_LAUNCH(delta_kernel<N>, dim3(blocks_for(rows, ATTENTION_THREADS / 32)), dim3(ATTENTION_THREADS), 0, s, a,

@@ -242,3 +242,51 @@ CUDA_CASE(wrapper_wgmma)
     cuda_sync(t);
     check_equal(t, "c", c, product(t, a, b, 64, 64, 64), 64 * 64);
 }
+
+/* ---- the left operand in registers, the right one's rows in the depth: c (64, N) = a (64, 64) b (64, N) ---- */
+
+template <class T, int N> static __global__ void rows_operand_kernel(float *c, const T *a, const T *b)
+{
+    T *right = (T *)dyn_smem();
+    int row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+    float sum[N / 8][4];
+    uint32_t left[4][4];
+    auto pair = [](const T *p) { return pack2<T>(to_float(p[0]), to_float(p[1])); };
+    for (int k = 0; k < 4; k++)
+        for (int i = 0; i < 4; i++) left[k][i] = pair(a + (row + i % 2 * 8) * 64 + k * 16 + i / 2 * 8 + 2 * t);
+    for (int part = 0; part < N / 64; part++) write_swizzled(right + part * 64 * 64, b + part * 64 * 64, 64);
+    fence_proxy_async();
+    block_sync(); /* everybody's part, fenced, with wgmma's reads */
+    wgmma_fence(left);
+    for (int k = 0; k < 4; k++)
+        wgmma<T>(sum, left[k], desc_columns(right, 64 * 128) + k * DESC_ROWS16, k > 0);
+    wgmma_commit();
+    wgmma_wait<0>(sum, left);
+    write_tile<N>(c, sum, 0, 0, 64, N);
+}
+
+/* b as the kernel takes it: 64 columns after one another. */
+template <class T, int N> static void rows_operand(check *t)
+{
+    T *a = integers<T>(t, 64 * 64), *b = integers<T>(t, N * 64);
+    float *c = cuda_output<float>(t, 64 * N), *want = check_output(t, 64 * N);
+    check_at(t, "%d columns", N);
+    for (int i = 0; i < 64; i++)
+        for (int j = 0; j < N; j++) {
+            want[i * N + j] = 0;
+            for (int k = 0; k < 64; k++)
+                want[i * N + j] += to_float(a[i * 64 + k]) * to_float(b[j / 64 * 64 * 64 + k * 64 + j % 64]);
+        }
+    DEV_LAUNCH((rows_operand_kernel<T, N>), dim3(1), dim3(128), N * 128, 0, c, a, b);
+    cuda_sync(t);
+    check_equal(t, "c", c, want, 64 * N);
+}
+
+CUDA_CASE(wrapper_wgmma_rows)
+{
+    if (!cuda_hopper(t)) return;
+    rows_operand<bf16, 64>(t);
+    rows_operand<bf16, 128>(t);
+    rows_operand<f16, 64>(t);
+    rows_operand<f16, 128>(t);
+}

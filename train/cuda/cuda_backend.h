@@ -36,7 +36,9 @@ typedef struct sgt_cuda_linear {
 
 enum { SGT_CUDA_QKV, SGT_CUDA_PROJ, SGT_CUDA_FC, SGT_CUDA_FCPROJ, SGT_CUDA_HEAD, SGT_CUDA_LINEARS };
 
-typedef enum sgt_cuda_path { SGT_PATH_OWN, SGT_PATH_TILED, SGT_PATH_CUDNN, SGT_PATH_NAIVE, SGT_PATH_HOPPER } sgt_cuda_path;
+typedef enum sgt_cuda_path {
+    SGT_PATH_OWN, SGT_PATH_TILED, SGT_PATH_CUDNN, SGT_PATH_NAIVE, SGT_PATH_HOPPER
+} sgt_cuda_path;
 
 /* Products of naive attention, batched over B*H heads, each used forward and backward; and its buffers. */
 typedef struct sgt_cuda_naive {

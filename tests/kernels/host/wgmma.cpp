@@ -12,7 +12,8 @@
 namespace host {
 
 enum { ROWS = 64, DEPTH = 16, MOST_COLUMNS = 256, WARPS = GROUP / LANES, GROUPS = MAX_THREADS / GROUP };
-constexpr uint32_t OWNED = 0x7fd1d1d1; /* a NaN: what an accumulator holds while a product is under way */
+/* What an accumulator holds while a product is under way: a signaling NaN, which arithmetic makes a quiet one. */
+constexpr uint32_t OWNED = 0x7f91d1d1;
 
 /* One wgmma of a warpgroup, of every thread's registers. */
 struct Product {
