@@ -82,7 +82,7 @@ template <class T, int D, bool DROP> struct KeySums {
 // A tile of queries, some of which see the group's keys. The first sum's product runs while the second's operand is
 // computed; none is under way at the end, for ptxas to leave products that a loop carries on as they are.
 template <class T, int D, bool DROP>
-DEV void add_queries(KeySums<T, D, DROP> &sums, const KeysShared<T, D> &m, const Heads<T> &a, const Kept<DROP> &kept,
+DEV void add_query_tile(KeySums<T, D, DROP> &sums, const KeysShared<T, D> &m, const Heads<T> &a, const Kept<DROP> &kept,
                      const Sight<T> &sight, int row, int key, int query, int i)
 {
     constexpr int N = QUERIES / 8;
@@ -133,7 +133,7 @@ DEV void consume_queries(const KeysShared<T, D> &m, const Heads<T> &a, const Sig
         for (int e = 0; e < 4; e++) sums.dk[n][e] = sums.dv[n][e] = 0;
     dev::mbar_wait(m.own, 0);
     for (; query < first + row && query < end; i++, query += QUERIES) m.ring->skip(i);
-    for (; query < seen; i++, query += QUERIES) add_queries(sums, m, a, kept, sight, row, key, query, i);
+    for (; query < seen; i++, query += QUERIES) add_query_tile(sums, m, a, kept, sight, row, key, query, i);
     for (; query < end; i++, query += QUERIES) m.ring->skip(i);
     T *to = a.dqkv + h.packed + (size_t)a.heads * a.D;
     store_rows<T, D>(to, h.packed_ld, key, a.length, D, sums.dk, a.scale, a.scale);

@@ -125,14 +125,6 @@ void mbar_arrive(uint64_t *bar, int bytes)
     end_phase(m);
 }
 
-void mbar_wait(uint64_t *bar, int parity)
-{
-    while (find(bar).phase == parity) spin("mbar_wait");
-    join_clock(order[current->warp].clock, find(bar).clock);
-    order[current->warp].epoch++;
-    made_progress();
-}
-
 /* ---- TMA: rows of 64 elements, 128 bytes, their 16-byte pieces swizzled by the row's number modulo 8 ---- */
 
 static uint32_t swizzle128(uint32_t address)
@@ -173,15 +165,24 @@ void bulk_load(void *to, const TensorMap *map, uint64_t *bar, int column, int ro
     bulks.push_back(b);
 }
 
-bool land_bulk_copies()
+/* Copies land only when somebody waits for their barrier: no other wait says that they are there. */
+static void land_on(const uint64_t *bar)
 {
-    if (bulks.empty()) return false;
-    std::vector<Bulk> now;
-    now.swap(bulks);
-    Thread *caller = current;
+    std::vector<Bulk> now, later;
+    for (const Bulk &b : bulks) (b.bar == bar ? now : later).push_back(b);
+    bulks.swap(later);
     for (const Bulk &b : now) land(b);
-    current = caller;
-    return true;
+}
+
+void mbar_wait(uint64_t *bar, int parity)
+{
+    while (find(bar).phase == parity) {
+        if (random_bits() % 8 == 0) land_on(bar);
+        spin("mbar_wait");
+    }
+    join_clock(order[current->warp].clock, find(bar).clock);
+    order[current->warp].epoch++;
+    made_progress();
 }
 
 /* ---- the beginning and the end ---- */

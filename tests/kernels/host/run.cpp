@@ -143,7 +143,6 @@ static void deadlock()
 static void next_thread(bool at_random)
 {
     Thread *me = current;
-    while (!runnable && land_bulk_copies()) continue;
     if (!runnable && live) deadlock();
     current = runnable ? pick(at_random) : nullptr;
     if (current != me) fiber_switch(me, current);
@@ -152,7 +151,6 @@ static void next_thread(bool at_random)
 void spin(const char *what)
 {
     if (++spins > MAX_SPINS) fail("no progress, spinning at %s", what);
-    if (random_bits() % 8 == 0) land_bulk_copies();
     make_ready(current->index);
     next_thread(true);
 }

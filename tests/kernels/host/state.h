@@ -37,7 +37,6 @@ constexpr size_t ARENA = 256 << 10;
 void copies_begin();
 void copies_end();             /* of the block */
 void thread_copies_end();      /* of the current thread */
-bool land_bulk_copies();       /* false where none was under way */
 
 /* ---- wgmma.cpp ---- */
 void wgmma_begin();

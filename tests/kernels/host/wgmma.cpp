@@ -209,8 +209,10 @@ static void give(std::list<Product> &list, Product &p, int t)
     memcpy(to, sum, sizeof(float) * (size_t)p.columns / 2);
 }
 
+/* The warp's lanes wait together: no product is read before the last of them has come. */
 void wgmma_wait(int keep)
 {
+    warp_collective([](void **) {}, nullptr, "wgmma_wait");
     int t = current->index % GROUP, before = committed[current->index] - keep;
     std::list<Product> &list = products[current->index / GROUP];
     fenced[current->index] = false;
