@@ -44,7 +44,8 @@ DEV void produce(const Forward<T, D> &f, const dev::TensorMap *qkv, const Column
     }
 }
 
-// Scores of a tile become probabilities, not yet divided by their sum; what was summed so far is to be scaled by `down`.
+// Scores of a tile become probabilities, not yet divided by their sum. What was summed so far is to be scaled by
+// `down`.
 template <class T, int N, bool DROP>
 DEV void weigh(float (&s)[N][4], Running &r, float (&down)[2], const Heads<T> &a, const Draws<DROP, N> &draws,
                const Sight<T> &sight, int query, int key)

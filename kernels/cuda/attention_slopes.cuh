@@ -1,5 +1,5 @@
-// attention_slopes.cuh: how scores and products become slopes in the backward pass, in accumulators as attention.cuh has
-// them, which is included before: for attention_backward.cu and attention_hopper_backward.cu.
+// attention_slopes.cuh: how scores and products become slopes in the backward pass, in accumulators as attention.cuh
+// has them, which is included before: for attention_backward.cu and attention_hopper_backward.cu.
 #pragma once
 
 namespace sgt {
