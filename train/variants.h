@@ -15,7 +15,8 @@
 enum {
     SGT_VARIANT_LAYERNORM_ROWS = 1 << 0,
     SGT_VARIANT_GEMM_TUNE = 1 << 1,
-    SGT_VARIANTS = 2, /* how many there are */
+    SGT_VARIANT_CROSS_ENTROPY_BULK = 1 << 2,
+    SGT_VARIANTS = 3, /* how many there are */
     /* Those that are on by default: plain CUDA that does less, on any GPU. What relies on hardware or on a library in a
      * way that only a GPU can confirm stays off until one has. */
     SGT_VARIANTS_DEFAULT = SGT_VARIANT_LAYERNORM_ROWS

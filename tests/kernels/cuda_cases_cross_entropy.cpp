@@ -21,9 +21,11 @@ static void row_bounds(double *logits, double *loss, const float *x, int32_t tar
     }
 }
 
-template <class T> static void rows_at(check *t, size_t n, size_t V, float scale, float spread)
+template <class T>
+static void rows_at(check *t, size_t n, size_t V, float scale, float spread, bool bulk = false)
 {
     size_t ld = V + check_number(t, 3) * 5;
+    if (bulk) ld = (ld + 7) / 8 * 8;
     T *logits = cuda_random<T>(t, n * ld, spread);
     float *want = cuda_floats(t, logits, n * ld), *want_loss = check_output(t, n), *loss = cuda_output<float>(t, n);
     float *by = cuda_copy<float>(t, &scale, 1);
@@ -35,13 +37,20 @@ template <class T> static void rows_at(check *t, size_t n, size_t V, float scale
         device_targets[i] = targets[i];
         row_bounds(bound + i * ld, loss_bound + i, want + i * ld, targets[i], V, scale);
     }
-    check_at(t, "n %zu, V %zu, ld %zu, scale %g, logits up to %g", n, V, ld, (double)scale, (double)spread);
+    check_at(t, "n %zu, V %zu, ld %zu, scale %g, logits up to %g%s", n, V, ld, (double)scale, (double)spread,
+             bulk ? ", bulk" : "");
     t->ref->cross_entropy(want, want_loss, targets, n, V, ld, scale);
     stored_as<T>(bound, want, n * ld);
     for (size_t i = 0; i < n; i++) /* padding and ignored rows: exactly 0 */
         for (size_t c = targets[i] < 0 ? 0 : V; scale != 0 && c < ld; c++) bound[i * ld + c] = 0;
     for (size_t i = 0; i < n * ld && scale == 0; i++) bound[i] = 0; /* left as they are */
-    sgt_cuda_cross_entropy(0, Type<T>::id, logits, loss, device_targets, n, V, ld, scale == 0 ? NULL : by);
+    if (bulk) {
+        for (size_t i = 0; i < n; i++) /* what a product may leave in padding */
+            for (size_t c = V; c < ld; c++) logits[i * ld + c] = dev::from_float<T>(NAN);
+        sgt_cuda_cross_entropy_bulk(0, Type<T>::id, logits, loss, device_targets, n, V, ld, by);
+    } else {
+        sgt_cuda_cross_entropy(0, Type<T>::id, logits, loss, device_targets, n, V, ld, scale == 0 ? NULL : by);
+    }
     cuda_sync(t);
     check_close(t, "loss", loss, want_loss, loss_bound, n);
     check_close(t, "dlogits", cuda_floats(t, logits, n * ld), want, bound, n * ld);
@@ -76,7 +85,27 @@ template <class T> static void classifier(check *t)
     poison<T>(t, INFINITY);
 }
 
+/* Rows of which two to four are in shared memory at once, and more of them than a block has stages: of 132 blocks the
+ * first have the most. */
+template <class T> static void bulk(check *t)
+{
+    if (!cuda_hopper(t)) return;
+    for (size_t V : widths) {
+        rows_at<T>(t, 4, V, 0.01f, 1, true);
+        rows_at<T>(t, 3, V, 1, 60, true);
+    }
+    rows_at<T>(t, 0, 9, 1, 1, true);
+    rows_at<T>(t, 600, 17, 1, 3, true);  /* five rows a block, four stages */
+    if (sizeof(T) == 2) rows_at<T>(t, 134, 50257, 1.0f / 4096, 3, true);
+    for (size_t V : {0, 8, 25000, 29000, 50257, 58000}) {
+        bool serves = V && V * sizeof(T) <= 116000;
+        if (serves != !!sgt_cuda_cross_entropy_bulk_serves(Type<T>::id, V, 58368)) check_fail(t, "V %zu: %d", V, !serves);
+    }
+    if (sgt_cuda_cross_entropy_bulk_serves(Type<T>::id, 8, 9)) check_fail(t, "rows that are not aligned");
+}
+
 CUDA_CASES_BY_TYPE(cuda_cross_entropy, classifier)
+CUDA_CASES_BY_TYPE(cuda_cross_entropy_bulk, bulk)
 
 CUDA_CASE(cuda_loss_sum)
 {

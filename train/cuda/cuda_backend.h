@@ -60,6 +60,7 @@ typedef struct sgt_cuda_backend {
     uint32_t variants;  /* of variants.h; none with --no-fuse */
     size_t gemm_space;  /* bytes of the products' workspace */
     int norm_rows;      /* LayerNorm's backward keeps rows in registers */
+    int bulk_loss;      /* the loss takes logits by bulk copies */
 
     /* the flat arrays: matrices first, then vectors, each tensor 256-byte aligned */
     size_t *tensor_at;            /* of tensor i of the model, in numbers */

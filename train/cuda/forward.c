@@ -119,6 +119,8 @@ void sgt_cuda_head(sgt_cuda_backend *c, int training)
     const float *scale = training ? &c->control->dlogits_scale : NULL;
     if (c->o.no_fuse) {
         classify(c, scale);
+    } else if (c->bulk_loss && scale) {
+        sgt_cuda_cross_entropy_bulk(c->compute, c->type, c->logits, c->loss, c->targets, c->N, c->V, c->ldv, scale);
     } else {
         sgt_cuda_cross_entropy(c->compute, c->type, c->logits, c->loss, c->targets, c->N, c->V, c->ldv, scale);
     }

@@ -186,6 +186,8 @@ int sgt_cuda_plan_products(sgt_cuda_backend *c, sgt_error *err)
                         "cuBLASLt: the self-check found its products %s: %s (--no-self-check trains all the same)",
                         out->verdict, out->why);
     c->bias_apart = c->o.no_fuse || sgt_verdict_out(c->o.verdicts, SGT_CHECK_BIAS);
+    c->bulk_loss = (c->variants & SGT_VARIANT_CROSS_ENTROPY_BULK) && c->device.major == 9 &&
+                   sgt_cuda_cross_entropy_bulk_serves(c->type, c->V, c->ldv);
     int rc = plan_linear(c, SGT_CUDA_QKV, c->C, 3 * c->C, err);
     if (rc == SGT_OK) rc = plan_linear(c, SGT_CUDA_PROJ, c->C, c->C, err);
     if (rc == SGT_OK) rc = plan_linear(c, SGT_CUDA_FC, c->C, 4 * c->C, err);

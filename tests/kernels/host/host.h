@@ -125,6 +125,7 @@ void mbar_init(uint64_t *bar, int arrivals);
 void mbar_init_fence();
 void mbar_arrive(uint64_t *bar, int bytes);
 void mbar_wait(uint64_t *bar, int parity);
+void bulk_load(void *to, const void *from, uint64_t *bar, int bytes);
 void bulk_load(void *to, const TensorMap *map, uint64_t *bar, int column, int row, int plane);
 /* left: the left operand in registers, or NULL: descriptor a says where it lies. */
 void wgmma(float *d, int columns, const uint32_t *left, uint64_t a, uint64_t b, bool add, Kind kind);

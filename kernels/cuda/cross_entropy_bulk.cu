@@ -1,0 +1,126 @@
+// cross_entropy_bulk.cu: the classifier for sm_90a. A block stays and has every so manieth row; one thread starts a bulk
+// copy of a whole row into shared memory, and of the rows after it as soon as one has been read, so that as many bytes
+// are on their way as fit: at 50,304 logits of 16 bits one row of 100 KB while the other is computed, where loads of the
+// threads' own have 8 KB. Not yet run on a GPU: cp.async.bulk and its barriers are what a GPU has to confirm.
+#include "hopper.cuh"
+#include "softmax.cuh"
+
+using namespace sgt;
+
+enum { THREADS = 512, WARPS = THREADS / 32, MOST_STAGES = 4, MULTIPROCESSORS = 132 /* of an H100 */ };
+enum { BARRIERS = 128, HEAD = BARRIERS + 2 * WARPS * (int)sizeof(float) /* bytes before the rows: a multiple of 128 */ };
+enum { HOPPER_SHARED = 227 * 1024 };
+
+template <class T> struct BulkRows {
+    T *logits;
+    float *loss;
+    const int32_t *targets;
+    const float *scale;
+    size_t n;
+    int V, ld, stages; // rows at once
+    int pitch;         // bytes from row to row in shared memory
+};
+
+// Numbers from a row up to the next whole 16 bytes: ld is a multiple of that, so that they are there.
+template <class T> DEV int copied(int V)
+{
+    return (V + PER16<T> - 1) / PER16<T> * PER16<T>;
+}
+
+// By one thread: `row` is on its way to its stage.
+template <class T> DEV void start_row(const BulkRows<T> &a, size_t row, int stage)
+{
+    uint64_t *bar = (uint64_t *)dev::dyn_smem() + stage;
+    int bytes = copied<T>(a.V) * (int)sizeof(T);
+    dev::mbar_arrive_expect(bar, bytes);
+    dev::bulk_load(dev::dyn_smem() + HEAD + stage * a.pitch, a.logits + row * a.ld, bar, bytes);
+}
+
+// PER16<T> logits from c on; those past V are so low that they add nothing.
+template <class T> DEV void load_logits(float (&x)[PER16<T>], const T *kept, int c, int V)
+{
+    load(x, kept + c);
+    if (c + PER16<T> > V)
+        DEV_UNROLL for (int i = 0; i < PER16<T>; i++) if (c + i >= V) x[i] = LOWEST;
+}
+
+template <class T> DEV void classify_row(const BulkRows<T> &a, size_t row, const T *kept, float *sums)
+{
+    constexpr int V = PER16<T>;
+    int target = a.targets[row], end = copied<T>(a.V);
+    Sum s = {LOWEST, 0};
+    for (int c = threadIdx.x * V; c < end; c += THREADS * V) {
+        float x[V];
+        load_logits(x, kept, c, a.V);
+        add_exps(s, x);
+    }
+    s = block_combine<WARPS>(s, sums);
+    if (threadIdx.x == 0) a.loss[row] = target < 0 ? 0 : s.max + logf(s.total) - dev::to_float(kept[target]);
+    float by = target < 0 ? 0 : *a.scale, share = by / s.total;
+    T *out = a.logits + row * a.ld;
+    for (int c = threadIdx.x * V; c < a.ld; c += THREADS * V) {
+        float x[V] = {};
+        if (c < end && target >= 0) {
+            load_logits(x, kept, c, a.V);
+            DEV_UNROLL for (int i = 0; i < V; i++) x[i] = exp_fast(x[i] - s.max) * share - (c + i == target ? by : 0);
+        }
+        store(out + c, x);
+    }
+}
+
+template <class T> __global__ void __launch_bounds__(THREADS) cross_entropy_bulk_kernel(BulkRows<T> a)
+{
+    uint64_t *bars = (uint64_t *)dev::dyn_smem();
+    float *sums = (float *)(dev::dyn_smem() + BARRIERS);
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < a.stages; i++) dev::mbar_init(bars + i, 1);
+        dev::mbar_init_fence();
+    }
+    dev::block_sync(); // the barriers are made
+    for (int i = 0; i < a.stages && threadIdx.x == 0; i++) {
+        size_t row = blockIdx.x + (size_t)i * gridDim.x;
+        if (row < a.n) start_row(a, row, i);
+    }
+    int stage = 0, parity = 0;
+    for (size_t row = blockIdx.x; row < a.n; row += gridDim.x) {
+        dev::mbar_wait(bars + stage, parity);
+        classify_row(a, row, (const T *)(dev::dyn_smem() + HEAD + stage * a.pitch), sums);
+        dev::block_sync(); // all have read the row, and the sums
+        size_t next = row + (size_t)a.stages * gridDim.x;
+        if (threadIdx.x == 0 && next < a.n) start_row(a, next, stage);
+        stage = stage + 1 < a.stages ? stage + 1 : 0;
+        if (stage == 0) parity ^= 1;
+    }
+}
+
+// ---- on the host ----
+
+static int pitch_of(sgt_cuda_type type, size_t V)
+{
+    size_t bytes = V * (type == SGT_F32 ? 4 : 2);
+    return (int)((bytes + 127) / 128 * 128);
+}
+
+static int stages_of(sgt_cuda_type type, size_t V)
+{
+    int stages = (HOPPER_SHARED - HEAD) / pitch_of(type, V);
+    return stages < MOST_STAGES ? stages : (int)MOST_STAGES;
+}
+
+int sgt_cuda_cross_entropy_bulk_serves(sgt_cuda_type type, size_t V, size_t ld)
+{
+    return V > 0 && V < HOPPER_SHARED && stages_of(type, V) >= 2 && ld % (type == SGT_F32 ? 4 : 8) == 0;
+}
+
+void sgt_cuda_cross_entropy_bulk(sgt_cuda_stream s, sgt_cuda_type type, void *logits, float *loss,
+                                 const int32_t *targets, size_t n, size_t V, size_t ld, const float *scale)
+{
+    if (n == 0) return;
+    unsigned blocks = n < MULTIPROCESSORS ? (unsigned)n : (unsigned)MULTIPROCESSORS;
+    int stages = stages_of(type, V), pitch = pitch_of(type, V);
+    by_type(type, [&](auto zero) {
+        using T = decltype(zero);
+        BulkRows<T> a = {(T *)logits, loss, targets, scale, n, (int)V, (int)ld, stages, pitch};
+        DEV_LAUNCH(cross_entropy_bulk_kernel<T>, dim3(blocks), dim3(THREADS), (size_t)(HEAD + stages * pitch), s, a);
+    });
+}
