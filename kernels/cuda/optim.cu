@@ -152,6 +152,20 @@ struct Sgd {
     }
 };
 
+// Four numbers as the copy has them, stored at once: 16 bytes of float, 8 of the 16-bit types.
+template <class T> struct alignas(4 * sizeof(T)) CopiedFour {
+    T x[4];
+};
+
+template <class T> DEV void store_copy(T *copy, const float (&p)[4])
+{
+    CopiedFour<T> four;
+    DEV_UNROLL for (int j = 0; j < 4; j++) four.x[j] = dev::from_float<T>(p[j]);
+    *(CopiedFour<T> *)copy = four;
+}
+
+template <class T> DEV void store_copy(T *copy, const float (&p)[1]) { *copy = dev::from_float<T>(p[0]); }
+
 // V numbers from i on: updated unless the step overflowed or was a spike, and their gradient forgotten either way.
 template <class T, class Rule, int V> DEV void update_at(const Update<T> &u, size_t i, bool skip)
 {
@@ -167,8 +181,7 @@ template <class T, class Rule, int V> DEV void update_at(const Update<T> &u, siz
     store_floats(u.p + i, p);
     store_floats(u.m + i, m);
     if (Rule::SECOND) store_floats(u.v + i, v);
-    if (u.copy)
-        DEV_UNROLL for (int j = 0; j < V; j++) u.copy[i + j] = dev::from_float<T>(p[j]);
+    if (u.copy) store_copy(u.copy + i, p);
 }
 
 template <class T, class Rule> __global__ void __launch_bounds__(THREADS) update_kernel(Update<T> u)
