@@ -8,6 +8,8 @@ const sgt_variant sgt_variants[SGT_VARIANTS] = {
     {"layernorm-rows", "LayerNorm backward keeps rows in registers and adds up proj's and fcproj's bias gradients"},
     {"gemm-tune", "products have 256 MiB of workspace and 64 candidates; the best four are timed once more, on end"},
     {"cross-entropy-bulk", "logits reach the loss by bulk copies of whole rows (sm_90)"},
+    {"residual-in-gemm", "proj and fcproj add the residual stream themselves, where nothing is dropped"},
+    {"qkv-bias-in-dw", "qkv's bias gradient is a by-product of its weight's, where that is timed and faster"},
 };
 
 /* The set that one word of n bytes stands for; -1: none. */

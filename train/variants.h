@@ -16,7 +16,9 @@ enum {
     SGT_VARIANT_LAYERNORM_ROWS = 1 << 0,
     SGT_VARIANT_GEMM_TUNE = 1 << 1,
     SGT_VARIANT_CROSS_ENTROPY_BULK = 1 << 2,
-    SGT_VARIANTS = 3, /* how many there are */
+    SGT_VARIANT_RESIDUAL_IN_GEMM = 1 << 3,
+    SGT_VARIANT_QKV_BIAS_IN_DW = 1 << 4,
+    SGT_VARIANTS = 5, /* how many there are */
     /* Those that are on by default: plain CUDA that does less, on any GPU. What relies on hardware or on a library in a
      * way that only a GPU can confirm stays off until one has. */
     SGT_VARIANTS_DEFAULT = SGT_VARIANT_LAYERNORM_ROWS

@@ -12,10 +12,10 @@
 #include "runtime.h"
 
 static const char *const type_names[] = {"f32", "bf16", "f16"};
-static const char *const epilogue_names[] = {"none", "bias", "gelu", "dgelu", "dgelu-bgrad"};
+static const char *const epilogue_names[] = {"none", "bias", "bgrad", "gelu", "dgelu", "dgelu-bgrad"};
 static const sgt_lt_type lt_types[] = {SGT_LT_R_32F, SGT_LT_R_16BF, SGT_LT_R_16F};
-static const uint32_t lt_epilogues[] = {SGT_LT_EPILOGUE_DEFAULT, SGT_LT_EPILOGUE_BIAS, SGT_LT_EPILOGUE_GELU_AUX_BIAS,
-                                        SGT_LT_EPILOGUE_DGELU, SGT_LT_EPILOGUE_DGELU_BGRAD};
+static const uint32_t lt_epilogues[] = {SGT_LT_EPILOGUE_DEFAULT, SGT_LT_EPILOGUE_BIAS, SGT_LT_EPILOGUE_BGRADA,
+                                        SGT_LT_EPILOGUE_GELU_AUX_BIAS, SGT_LT_EPILOGUE_DGELU, SGT_LT_EPILOGUE_DGELU_BGRAD};
 
 static int has_aux(const sgt_cuda_gemm_shape *s) { return s->epilogue >= SGT_EPILOGUE_GELU; }
 static int has_bias(const sgt_cuda_gemm_shape *s)
@@ -279,31 +279,44 @@ int sgt_cuda_gemm_plan(const sgt_cuda_gemm **out, sgt_cuda_gemms *g, const sgt_c
 
 float sgt_cuda_gemm_ms(const sgt_cuda_gemm *p) { return p->ms; }
 
-sgt_lt_status gemm_put(const sgt_cuda_gemm *p, const sgt_lt_algo *algo, sgt_cuda_stream s, void *d, const void *a,
-                       const void *b, void *bias, void *aux)
+/* D = what `onto` holds, which may be D itself, and the product. */
+static sgt_lt_status put_onto(const sgt_cuda_gemm *p, const sgt_lt_algo *algo, sgt_cuda_stream s, void *d,
+                              const void *onto, const void *a, const void *b, void *bias, void *aux)
 {
     const sgt_cuda_gemms *g = p->owner;
     const float alpha = 1, beta = p->shape.accumulate ? 1 : 0;
     sgt_lt_status rc = set_pointers(p, bias, aux);
     if (rc) return rc;
-    rc = g->lt->matmul(g->handle, p->desc, &alpha, b, p->b, a, p->a, &beta, d, p->d, d, p->d, algo, g->workspace,
+    rc = g->lt->matmul(g->handle, p->desc, &alpha, b, p->b, a, p->a, &beta, onto, p->d, d, p->d, algo, g->workspace,
                        g->workspace_bytes, s);
     if (!rc) sgt_cuda_launched(s, "%s: %s", g->library, p->key);
     return rc;
 }
 
-void sgt_cuda_gemm_run(const sgt_cuda_gemm *p, sgt_cuda_stream s, void *d, const void *a, const void *b, void *bias,
-                       void *aux)
+sgt_lt_status gemm_put(const sgt_cuda_gemm *p, const sgt_lt_algo *algo, sgt_cuda_stream s, void *d, const void *a,
+                       const void *b, void *bias, void *aux)
+{
+    return put_onto(p, algo, s, d, d, a, b, bias, aux);
+}
+
+void sgt_cuda_gemm_run_onto(const sgt_cuda_gemm *p, sgt_cuda_stream s, void *d, const void *onto, const void *a,
+                            const void *b, void *bias, void *aux)
 {
     const sgt_cuda_gemms *g = p->owner;
     char what[GEMM_KEY + 128];
-    sgt_lt_status rc = gemm_put(p, &p->algo, s, d, a, b, bias, aux);
+    sgt_lt_status rc = put_onto(p, &p->algo, s, d, onto, a, b, bias, aux);
     if (!rc) {
         sgt_cuda_count_launch();
         return;
     }
     snprintf(what, sizeof what, "%s: %s: %s", g->library, p->key, g->lt->status_name(rc));
     sgt_cuda_note_failure(what, rc);
+}
+
+void sgt_cuda_gemm_run(const sgt_cuda_gemm *p, sgt_cuda_stream s, void *d, const void *a, const void *b, void *bias,
+                       void *aux)
+{
+    sgt_cuda_gemm_run_onto(p, s, d, d, a, b, bias, aux);
 }
 
 /* Names go into files of lines and JSON: what could end a word there becomes '_'. */

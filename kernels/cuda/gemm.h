@@ -27,6 +27,7 @@ extern "C" {
 typedef enum sgt_cuda_epilogue {
     SGT_EPILOGUE_NONE,        /* D = x */
     SGT_EPILOGUE_BIAS,        /* D = x + bias                                   bias (n) of `out`'s type, read */
+    SGT_EPILOGUE_BGRAD,       /* D = x, bias = column sums of op(B) (k rows)     bias (n) written */
     SGT_EPILOGUE_GELU,        /* aux = x + bias, D = gelu_tanh(aux)             aux (m, n) like D, written */
     SGT_EPILOGUE_DGELU,       /* D = x * gelu_tanh'(aux)                        aux read */
     SGT_EPILOGUE_DGELU_BGRAD  /* the same, and bias = column sums of D (m rows)   bias (n) written */
@@ -39,7 +40,7 @@ typedef struct sgt_cuda_gemm_shape {
     size_t lda, ldb, ldd;       /* numbers from row to row as stored; aux has ldd too */
     sgt_cuda_type type, out;    /* of A and B; of D */
     int tf32;                   /* float32 operands may be rounded to TF32 in the tensor cores */
-    int accumulate;             /* add to what D holds */
+    int accumulate;             /* add to what D holds, or to another matrix (sgt_cuda_gemm_run_onto) */
     sgt_cuda_epilogue epilogue;
     size_t batch;               /* so many products, 0 is 1; without an epilogue; numbers from one to the next: */
     size_t stride_a, stride_b, stride_d;
@@ -84,6 +85,10 @@ float sgt_cuda_gemm_ms(const sgt_cuda_gemm *p); /* median of the chosen algorith
  * ignored. What the library refuses shows in sgt_cuda_check. */
 void sgt_cuda_gemm_run(const sgt_cuda_gemm *p, sgt_cuda_stream s, void *d, const void *a, const void *b, void *bias,
                        void *aux);
+
+/* The same of a product that accumulates, D (m, n) = op(A) op(B) + onto and its epilogue, onto laid out like D. */
+void sgt_cuda_gemm_run_onto(const sgt_cuda_gemm *p, sgt_cuda_stream s, void *d, const void *onto, const void *a,
+                            const void *b, void *bias, void *aux);
 
 /* What measures products, as a table: libsgt-cuda.so gives it to sgt-bench (train/cuda/cuda_library.h). */
 typedef struct sgt_cuda_gemm_calls {

@@ -126,6 +126,21 @@ static void column_sums(const product &p, const results &r, double unit)
     }
 }
 
+/* Sums of op(B)'s columns. */
+static void operand_sums(const product &p, const operands &o, const results &r)
+{
+    for (size_t j = 0; j < p.s.n; j++) {
+        double sum = 0, terms = 0;
+        for (size_t x = 0; x < p.s.k; x++) {
+            double b = o.b[p.s.trans_b ? j * p.s.ldb + x : x * p.s.ldb + j];
+            sum += b;
+            terms += fabs(b);
+        }
+        r.bias[j] = (float)sum;
+        r.bias_bound[j] = (double)(p.s.k + 2) * UNIT * terms;
+    }
+}
+
 static void reference(const product &p, const operands &o, const results &r, double unit)
 {
     for (size_t i = 0; i < p.s.m; i++)
@@ -134,6 +149,7 @@ static void reference(const product &p, const operands &o, const results &r, dou
             epilogue_at(p, o, r, x, bound, i, j, unit);
         }
     if (p.s.epilogue == SGT_EPILOGUE_DGELU_BGRAD) column_sums(p, r, unit);
+    if (p.s.epilogue == SGT_EPILOGUE_BGRAD) operand_sums(p, o, r);
 }
 
 /* ---- a product on the device, beside it ---- */
@@ -171,7 +187,8 @@ static void run(check *t, const sgt_cuda_gemm *plan, void *d, void *a, void *b, 
                       cuda_there(t, aux));
 }
 
-template <class In, class Out> static void one(check *t, sgt_cuda_gemms *g, const product &p)
+/* apart: what an accumulating product adds to is not D, which holds NaN. */
+template <class In, class Out> static void one(check *t, sgt_cuda_gemms *g, const product &p, bool apart = false)
 {
     const sgt_cuda_gemm_shape &s = p.s;
     size_t size = span(s.m, s.ldd, s.n);
@@ -197,12 +214,16 @@ template <class In, class Out> static void one(check *t, sgt_cuda_gemms *g, cons
         check_fail(t, "no plan: %s", err.text);
         return;
     }
-    run(t, plan, d, a, b, bias, aux);
+    Out *whole = apart ? cuda_output<Out>(t, size) : d, *onto = d;
+    if (apart)
+        sgt_cuda_gemm_run_onto(plan, nullptr, cuda_there(t, d = whole), cuda_there(t, onto), cuda_there(t, a),
+                               cuda_there(t, b), cuda_there(t, bias), cuda_there(t, aux));
+    else run(t, plan, d, a, b, bias, aux);
     cuda_sync(t);
     if (sgt_cuda_check(&err) < 0) check_fail(t, "%s", err.text);
     compare(t, "D", d, want.d, want.d_bound, size);
     if (s.epilogue == SGT_EPILOGUE_GELU) compare(t, "aux", aux, want.aux, want.aux_bound, size);
-    if (s.epilogue == SGT_EPILOGUE_DGELU_BGRAD) compare(t, "bias", bias, want.bias, want.bias_bound, s.n);
+    if (s.epilogue == SGT_EPILOGUE_DGELU_BGRAD || s.epilogue == SGT_EPILOGUE_BGRAD) compare(t, "bias", bias, want.bias, want.bias_bound, s.n);
 }
 
 static sgt_cuda_gemms *open_gemms(check *t, int deterministic)
@@ -244,6 +265,7 @@ template <class In> static void products(check *t)
             product p = make(f.m, f.n, f.k, kind & 1, kind >> 1 & 1, kind & 4 ? 3 : 0, Type<In>::id, Type<In>::id);
             p.s.accumulate = kind >> 3;
             one<In, In>(t, g, p);
+            if (p.s.accumulate) one<In, In>(t, g, p, true);
             if (Type<In>::id == SGT_F32) continue;
             p.s.out = SGT_F32; /* as gradients of parameters are */
             one<In, float>(t, g, p);
@@ -287,6 +309,11 @@ template <class In> static void step(check *t)
         one<In, In>(t, g, forward);
         one<In, In>(t, g, input);
         one<In, float>(t, g, weight);
+        weight.s.epilogue = SGT_EPILOGUE_BGRAD;
+        one<In, float>(t, g, weight);
+        if (forward.s.epilogue == SGT_EPILOGUE_GELU) continue;
+        forward.s.accumulate = 1; /* the residual stream */
+        one<In, In>(t, g, forward, true);
     }
     product head = make(N, V, C, 0, 1, 0, type, type), gradient = make(N, C, V, 0, 0, 0, type, type);
     product table = make(V, C, N, 1, 0, 0, type, SGT_F32);

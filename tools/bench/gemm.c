@@ -43,7 +43,7 @@ static const sgt_program program = {
 
 /* ---- which products ---- */
 
-static const char *const epilogues[] = {"none", "bias", "gelu", "dgelu", "dgelu-bgrad"};
+static const char *const epilogues[] = {"none", "bias", "bgrad", "gelu", "dgelu", "dgelu-bgrad"};
 
 double gemm_flops(const sgt_cuda_gemm_shape *s)
 {
@@ -78,6 +78,7 @@ static void add_linear(gemm_bench *b, const char *layer, size_t in, size_t out)
         add(b, layer, "dx", input, SGT_EPILOGUE_DGELU_BGRAD);
     }
     add(b, layer, "dw", weight, SGT_EPILOGUE_NONE);
+    if (strcmp(layer, "qkv") == 0) add(b, layer, "dw", weight, SGT_EPILOGUE_BGRAD);
 }
 
 static int list_products(gemm_bench *b, sgt_error *err)

@@ -91,6 +91,17 @@ static void mlp(sgt_cuda_backend *c, size_t i)
                          c->grads + l->at[SGT_PROJ_W + 1], 0});
 }
 
+static void qkv_parameters(sgt_cuda_backend *c, const sgt_cuda_block *l)
+{
+    if (!c->qkv_dw_bias) {
+        weight_gradient(c, SGT_CUDA_QKV, l, SGT_QKV_W, l->ln1, c->dwide);
+        bias(c, l, SGT_QKV_W, c->dwide, c->N, 3 * c->C);
+        return;
+    }
+    sgt_cuda_gemm_run(c->qkv_dw_bias, c->compute, c->grads + l->at[SGT_QKV_W], l->ln1, c->dwide, c->bias_sums, NULL);
+    sgt_cuda_bias_backward(c->compute, SGT_F32, c->grads + l->at[SGT_QKV_B], c->bias_sums, 1, 3 * c->C, c->scratch);
+}
+
 static void attention(sgt_cuda_backend *c, size_t i)
 {
     const sgt_cuda_block *l = c->blocks + i;
@@ -99,8 +110,7 @@ static void attention(sgt_cuda_backend *c, size_t i)
     branch_bias(c, l, SGT_PROJ_W, dy);
     input(c, SGT_CUDA_PROJ, l, SGT_PROJ_W, dy, c->dln);
     sgt_cuda_attend_backward(c, i);
-    weight_gradient(c, SGT_CUDA_QKV, l, SGT_QKV_W, l->ln1, c->dwide);
-    bias(c, l, SGT_QKV_W, c->dwide, c->N, 3 * c->C);
+    qkv_parameters(c, l);
     input(c, SGT_CUDA_QKV, l, SGT_QKV_W, c->dwide, c->dln);
     layernorm(c, &(norm){i ? l[-1].out : c->x0, l->mean1, l->rstd1, l->at[SGT_LN1_W], l->at[SGT_LN1_B],
                          i ? c->grads + l[-1].at[SGT_FCPROJ_W + 1] : NULL, 0});

@@ -32,6 +32,7 @@ typedef struct sgt_cuda_block {
 /* A weight's product with its input, and the two of its backward pass; the last adds, in float32. */
 typedef struct sgt_cuda_linear {
     const sgt_cuda_gemm *forward, *dx, *dw;
+    const sgt_cuda_gemm *residual; /* forward with what it is added to; NULL: that is done by the LayerNorm behind it */
 } sgt_cuda_linear;
 
 enum { SGT_CUDA_QKV, SGT_CUDA_PROJ, SGT_CUDA_FC, SGT_CUDA_FCPROJ, SGT_CUDA_HEAD, SGT_CUDA_LINEARS };
@@ -95,7 +96,7 @@ typedef struct sgt_cuda_backend {
     float *loss, *row_lse;        /* (N); the second without fusion alone */
     void *dx, *dln, *dwide, *ddrop; /* gradients: residual stream, a LayerNorm (N, C); MLP or qkv (N, 4C); a branch */
     float *delta;                 /* (B, H, T): attention's backward */
-    void *bias_sums;              /* (4C): a bias gradient that a product wrote */
+    void *bias_sums;              /* (4C): a bias gradient that a product wrote, in the type of what else it writes */
     int32_t *ids, *targets, *sorted, *order;
     sgt_cuda_documents documents; /* of the rows, where they are masked from one another */
     uint16_t *tokens[SGT_CUDA_SLOTS];
@@ -113,6 +114,7 @@ typedef struct sgt_cuda_backend {
     /* with GELU, its slope, or that and the bias gradient, in the product; NULL: by themselves */
     const sgt_cuda_gemm *fc_gelu, *dgelu, *dgelu_bias;
     int bias_apart; /* a kernel adds biases, not the products */
+    const sgt_cuda_gemm *qkv_dw_bias; /* qkv's dw with the bias gradient; NULL: each by itself */
     sgt_cuda_path path;
     sgt_cudnn_attention *cudnn;
     sgt_cuda_naive naive;

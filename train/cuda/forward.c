@@ -12,21 +12,41 @@ static void linear(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, size
     if (c->bias_apart) sgt_cuda_add_bias(c->compute, c->type, y, b, c->N, width);
 }
 
-/* sum = x + dropout(y) and its LayerNorm, which the next product reads; sum and y NULL: the LayerNorm of x alone. */
-static void residual(sgt_cuda_backend *c, void *sum, void *ln, float *mean, float *rstd, const void *x, void *y,
-                     size_t w, size_t b, size_t layer, uint32_t site, int training)
+/* One of a block's two sums with the residual stream: sum = x + dropout(in W + b), and the LayerNorm of it that the next
+ * product reads. */
+typedef struct addition {
+    int which;      /* product */
+    size_t weight;  /* tensor of the block */
+    const void *in, *x;
+    void *sum, *ln;
+    float *mean, *rstd;
+    size_t ln_w, ln_b;
+    uint32_t site;  /* dropout's */
+} addition;
+
+static void residual(sgt_cuda_backend *c, size_t layer, const addition *a, int training)
 {
     sgt_cuda_dropout space;
-    const sgt_cuda_dropout *drop = sgt_cuda_drop(c, &space, layer, site, training);
-    const void *weight = sgt_cuda_weight(c, w), *bias = sgt_cuda_weight(c, b);
-    if (!c->o.no_fuse) {
-        sgt_cuda_residual_layernorm(c->compute, c->type, sum, ln, mean, rstd, x, y, weight, bias, c->N, c->C,
-                                    c->model.eps, drop);
+    const sgt_cuda_block *l = c->blocks + layer;
+    const sgt_cuda_gemm *whole = c->linear[a->which].residual;
+    const sgt_cuda_dropout *drop = sgt_cuda_drop(c, &space, layer, a->site, training);
+    const void *weight = sgt_cuda_weight(c, a->ln_w), *bias = sgt_cuda_weight(c, a->ln_b);
+    if (whole) {
+        sgt_cuda_gemm_run_onto(whole, c->compute, a->sum, a->x, a->in, sgt_cuda_weight(c, l->at[a->weight]),
+                               (void *)sgt_cuda_weight(c, l->at[a->weight + 1]), NULL);
+        sgt_cuda_layernorm(c->compute, c->type, a->ln, a->mean, a->rstd, a->sum, weight, bias, c->N, c->C,
+                           c->model.eps);
         return;
     }
-    if (drop) sgt_cuda_dropout_apply(c->compute, c->type, y, y, c->N * c->C, drop);
-    sgt_cuda_add(c->compute, c->type, sum, x, y, c->N * c->C);
-    sgt_cuda_layernorm(c->compute, c->type, ln, mean, rstd, sum, weight, bias, c->N, c->C, c->model.eps);
+    linear(c, a->which, l, a->weight, c->dln, a->in, c->C);
+    if (!c->o.no_fuse) {
+        sgt_cuda_residual_layernorm(c->compute, c->type, a->sum, a->ln, a->mean, a->rstd, a->x, c->dln, weight, bias,
+                                    c->N, c->C, c->model.eps, drop);
+        return;
+    }
+    if (drop) sgt_cuda_dropout_apply(c->compute, c->type, c->dln, c->dln, c->N * c->C, drop);
+    sgt_cuda_add(c->compute, c->type, a->sum, a->x, c->dln, c->N * c->C);
+    sgt_cuda_layernorm(c->compute, c->type, a->ln, a->mean, a->rstd, a->sum, weight, bias, c->N, c->C, c->model.eps);
 }
 
 static void mlp(sgt_cuda_backend *c, const sgt_cuda_block *l)
@@ -46,8 +66,9 @@ static void inside(sgt_cuda_backend *c, size_t i, const void *x, int training)
     sgt_cuda_block *l = c->blocks + i;
     linear(c, SGT_CUDA_QKV, l, SGT_QKV_W, l->qkv, l->ln1, 3 * c->C);
     sgt_cuda_attend(c, i, training);
-    linear(c, SGT_CUDA_PROJ, l, SGT_PROJ_W, c->dln, l->att, c->C);
-    residual(c, l->mid, l->ln2, l->mean2, l->rstd2, x, c->dln, l->at[SGT_LN2_W], l->at[SGT_LN2_B], i, SGT_DROP_PROJ,
+    residual(c, i,
+             &(addition){SGT_CUDA_PROJ, SGT_PROJ_W, l->att, x, l->mid, l->ln2, l->mean2, l->rstd2, l->at[SGT_LN2_W],
+                         l->at[SGT_LN2_B], SGT_DROP_PROJ},
              training);
     mlp(c, l);
 }
@@ -69,13 +90,16 @@ void sgt_cuda_forward(sgt_cuda_backend *c, int training)
         sgt_cuda_block *l = c->blocks + i;
         sgt_cuda_range_layer(c, "forward", i);
         inside(c, i, i ? l[-1].out : c->x0, training);
-        linear(c, SGT_CUDA_FCPROJ, l, SGT_FCPROJ_W, c->dln, l->gelu, c->C);
-        if (i + 1 < c->L)
-            residual(c, l->out, l[1].ln1, l[1].mean1, l[1].rstd1, l->mid, c->dln, l[1].at[SGT_LN1_W],
-                     l[1].at[SGT_LN1_B], i, SGT_DROP_FCPROJ, training);
-        else
-            residual(c, l->out, c->lnf, c->meanf, c->rstdf, l->mid, c->dln, c->lnf_w, c->lnf_b, i, SGT_DROP_FCPROJ,
-                     training);
+        addition a = {SGT_CUDA_FCPROJ, SGT_FCPROJ_W, l->gelu, l->mid, l->out, c->lnf, c->meanf, c->rstdf, c->lnf_w,
+                      c->lnf_b, SGT_DROP_FCPROJ};
+        if (i + 1 < c->L) {
+            a.ln = l[1].ln1;
+            a.mean = l[1].mean1;
+            a.rstd = l[1].rstd1;
+            a.ln_w = l[1].at[SGT_LN1_W];
+            a.ln_b = l[1].at[SGT_LN1_B];
+        }
+        residual(c, i, &a, training);
         sgt_cuda_part_ends(c, sgt_part_forward((unsigned)i));
         sgt_cuda_range_end(c);
     }

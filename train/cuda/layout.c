@@ -258,7 +258,7 @@ void sgt_cuda_lay_out(sgt_cuda_backend *c)
     c->ddrop = c->o.dropout > 0 ? numbers(c, N * C) : NULL;
     kind(c, "activation gradients");
     c->delta = floats(c, N * c->H);
-    c->bias_sums = numbers(c, 4 * C);
+    c->bias_sums = floats(c, 4 * C);
     if (c->path == SGT_PATH_NAIVE) lay_out_naive(c);
     kind(c, "attention");
     c->logits = numbers(c, N * c->ldv);

@@ -36,13 +36,19 @@ static sgt_cuda_gemm_shape dx_shape(const sgt_cuda_backend *c, size_t in, size_t
     return s;
 }
 
+static sgt_cuda_gemm_shape dw_shape(const sgt_cuda_backend *c, size_t in, size_t out)
+{
+    sgt_cuda_gemm_shape s = product(c, in, out, c->N);
+    s.trans_a = s.accumulate = 1;
+    s.lda = in;
+    s.out = SGT_F32;
+    return s;
+}
+
 static int plan_linear(sgt_cuda_backend *c, int which, size_t in, size_t out, sgt_error *err)
 {
     sgt_cuda_linear *g = &c->linear[which];
-    sgt_cuda_gemm_shape f = forward_shape(c, in, out), dx = dx_shape(c, in, out), dw = product(c, in, out, c->N);
-    dw.trans_a = dw.accumulate = 1;
-    dw.lda = in;
-    dw.out = SGT_F32;
+    sgt_cuda_gemm_shape f = forward_shape(c, in, out), dx = dx_shape(c, in, out), dw = dw_shape(c, in, out);
     int rc = plan(&g->forward, c, &f, err);
     if (rc == SGT_OK) rc = plan(&g->dx, c, &dx, err);
     return rc == SGT_OK ? plan(&g->dw, c, &dw, err) : rc;
@@ -105,6 +111,11 @@ static void bias_backward(sgt_cuda_backend *c)
     sgt_cuda_bias_backward(c->compute, c->type, c->grads, c->dwide, c->N, 4 * c->C, c->scratch);
 }
 
+static void qkv_bias_backward(sgt_cuda_backend *c)
+{
+    sgt_cuda_bias_backward(c->compute, c->type, c->grads, c->dwide, c->N, 3 * c->C, c->scratch);
+}
+
 int sgt_cuda_time(sgt_cuda_backend *c, void (*work)(sgt_cuda_backend *), float *ms, sgt_error *err)
 {
     enum { ROUNDS = 10 };
@@ -129,17 +140,30 @@ int sgt_cuda_time(sgt_cuda_backend *c, void (*work)(sgt_cuda_backend *), float *
 
 static float ms_of(const sgt_cuda_gemm *p) { return p ? sgt_cuda_gemm_ms(p) : 0; }
 
+/* qkv's bias gradient stays in the product where that is faster than both by themselves, or nothing is timed. */
+static int choose_qkv_bias(sgt_cuda_backend *c, sgt_error *err)
+{
+    float bias;
+    if (c->o.deterministic) c->qkv_dw_bias = NULL; /* its sums over rows are the library's */
+    if (!c->qkv_dw_bias || !(ms_of(c->qkv_dw_bias) > 0)) return SGT_OK;
+    int rc = sgt_cuda_time(c, qkv_bias_backward, &bias, err);
+    if (rc == SGT_OK && ms_of(c->qkv_dw_bias) >= ms_of(c->linear[SGT_CUDA_QKV].dw) + bias) c->qkv_dw_bias = NULL;
+    return rc;
+}
+
 /* Forward: with GELU inside, or by itself. Backward: with the slope and the bias gradient inside, with the slope, or by
  * themselves. The fastest is taken; without timing the one with most inside. */
 int sgt_cuda_choose_gelu(sgt_cuda_backend *c, sgt_error *err)
 {
     float forward, slope, bias;
     const sgt_cuda_linear *fc = &c->linear[SGT_CUDA_FC], *fcproj = &c->linear[SGT_CUDA_FCPROJ];
+    int rc = choose_qkv_bias(c, err);
+    if (rc < 0) return rc;
     if (!(ms_of(fc->forward) > 0)) {
         if (c->o.deterministic) c->dgelu_bias = NULL; /* its sums over rows are the library's */
         return SGT_OK;
     }
-    int rc = sgt_cuda_time(c, gelu, &forward, err);
+    rc = sgt_cuda_time(c, gelu, &forward, err);
     if (rc == SGT_OK) rc = sgt_cuda_time(c, gelu_backward, &slope, err);
     if (rc == SGT_OK) rc = sgt_cuda_time(c, bias_backward, &bias, err);
     if (rc < 0) return rc;
@@ -178,6 +202,17 @@ static int plan_naive(sgt_cuda_backend *c, sgt_error *err)
     return rc;
 }
 
+/* The residual stream's sum within proj and fcproj, rounded once where a branch is otherwise rounded by itself, too.
+ * Dropout lies between the two. */
+static void plan_residual(sgt_cuda_backend *c)
+{
+    sgt_cuda_gemm_shape proj = forward_shape(c, c->C, c->C), fcproj = forward_shape(c, 4 * c->C, c->C);
+    if (!(c->variants & SGT_VARIANT_RESIDUAL_IN_GEMM) || c->o.dropout > 0) return;
+    proj.accumulate = fcproj.accumulate = 1;
+    c->linear[SGT_CUDA_PROJ].residual = plan_fused(c, proj, SGT_EPILOGUE_BIAS);
+    c->linear[SGT_CUDA_FCPROJ].residual = plan_fused(c, fcproj, SGT_EPILOGUE_BIAS);
+}
+
 int sgt_cuda_plan_products(sgt_cuda_backend *c, sgt_error *err)
 {
     const sgt_checked *out = sgt_verdict_out(c->o.verdicts, SGT_CHECK_PRODUCTS);
@@ -195,5 +230,8 @@ int sgt_cuda_plan_products(sgt_cuda_backend *c, sgt_error *err)
     if (rc == SGT_OK) rc = plan_head(c, err);
     if (rc == SGT_OK && c->path == SGT_PATH_NAIVE) rc = plan_naive(c, err);
     if (rc == SGT_OK) plan_gelu(c);
+    if (rc == SGT_OK) plan_residual(c);
+    if (rc == SGT_OK && c->variants & SGT_VARIANT_QKV_BIAS_IN_DW)
+        c->qkv_dw_bias = plan_fused(c, dw_shape(c, c->C, 3 * c->C), SGT_EPILOGUE_BGRAD);
     return rc;
 }

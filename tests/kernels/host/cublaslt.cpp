@@ -139,7 +139,10 @@ size_t alignment_of(int id, const Layout &x)
 
 /* ---- what is refused ---- */
 
-bool with_bias(uint32_t e) { return (e & SGT_LT_EPILOGUE_BIAS) || e == SGT_LT_EPILOGUE_DGELU_BGRAD; }
+bool with_bias(uint32_t e)
+{
+    return (e & SGT_LT_EPILOGUE_BIAS) || e == SGT_LT_EPILOGUE_DGELU_BGRAD || e == SGT_LT_EPILOGUE_BGRADA;
+}
 bool with_aux(uint32_t e) { return e & 128; } /* [H] cublasLtEpilogue_t: all of the AUX kind, and gradients, hold it */
 
 /* [D] table of types "when A, B, C and D are regular column- or row-major matrices": the rows whose scale is 32F and
@@ -284,6 +287,11 @@ void multiply(const Job &job, int32_t which)
             sums[i] += x;
             store(job.d, d.type, offsets[3] + at(d, i, j), x);
         }
+    }
+    for (uint64_t i = 0; i < d.rows && job.p.epilogue == SGT_LT_EPILOGUE_BGRADA; i++) {
+        double sum = 0; /* [H] BGRADA: of A, over k; as many as D has rows */
+        for (uint64_t x = 0; x < k; x++) sum += left[i + x * d.rows];
+        store(job.p.bias, d.type, i, sum);
     }
     if (job.p.epilogue == SGT_LT_EPILOGUE_DGELU_BGRAD)
         for (uint64_t i = 0; i < d.rows; i++) store(job.p.bias, d.type, i, sums[i]);
