@@ -10,6 +10,7 @@ const sgt_variant sgt_variants[SGT_VARIANTS] = {
     {"cross-entropy-bulk", "logits reach the loss by bulk copies of whole rows (sm_90)"},
     {"residual-in-gemm", "proj and fcproj add the residual stream themselves, where nothing is dropped"},
     {"qkv-bias-in-dw", "qkv's bias gradient is a by-product of its weight's, where that is timed and faster"},
+    {"bias-branches", "bias gradients that nothing waits for run beside the products, as branches of the graph"},
 };
 
 /* The set that one word of n bytes stands for; -1: none. */

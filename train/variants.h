@@ -1,5 +1,5 @@
-/* variants.h: faster ways through a CUDA step, each behind a switch (--variant) until a GPU has decided for or against it.
- * With any set of them the step is correct and held to the same bounds; each may change its bits.
+/* variants.h: faster ways through a CUDA step, each behind a switch (--variant) until a GPU has decided about it. With
+ * any set of them the step is correct and held to the same bounds; each may change its bits.
  *
  *     uint32_t set;
  *     if (sgt_variants_parse(&set, "default,gemm-tune", &err) < 0) ...;
@@ -18,7 +18,8 @@ enum {
     SGT_VARIANT_CROSS_ENTROPY_BULK = 1 << 2,
     SGT_VARIANT_RESIDUAL_IN_GEMM = 1 << 3,
     SGT_VARIANT_QKV_BIAS_IN_DW = 1 << 4,
-    SGT_VARIANTS = 5, /* how many there are */
+    SGT_VARIANT_BIAS_BRANCHES = 1 << 5,
+    SGT_VARIANTS = 6, /* how many there are */
     /* Those that are on by default: plain CUDA that does less, on any GPU. What relies on hardware or on a library in a
      * way that only a GPU can confirm stays off until one has. */
     SGT_VARIANTS_DEFAULT = SGT_VARIANT_LAYERNORM_ROWS

@@ -1,15 +1,16 @@
-// cross_entropy_bulk.cu: the classifier for sm_90a. A block stays and has every so manieth row; one thread starts a bulk
-// copy of a whole row into shared memory, and of the rows after it as soon as one has been read, so that as many bytes
-// are on their way as fit: at 50,304 logits of 16 bits one row of 100 KB while the other is computed, where loads of the
-// threads' own have 8 KB. Not yet run on a GPU: cp.async.bulk and its barriers are what a GPU has to confirm.
+// cross_entropy_bulk.cu: the classifier for sm_90a. There are as many blocks as multiprocessors, and each takes row
+// after row. One thread starts a bulk copy of a whole row into shared memory, and of the next as soon as one has been
+// read: as many bytes are on their way as fit. At 50,304 logits of 16 bits that is one row of 100 KB while another is
+// computed; loads by the threads themselves have 8 KB under way. Not yet run on a GPU: cp.async.bulk and its barriers
+// are what a GPU has to confirm.
 #include "hopper.cuh"
 #include "softmax.cuh"
 
 using namespace sgt;
 
 enum { THREADS = 512, WARPS = THREADS / 32, MOST_STAGES = 4, MULTIPROCESSORS = 132 /* of an H100 */ };
-enum { BARRIERS = 128, HEAD = BARRIERS + 2 * WARPS * (int)sizeof(float) /* bytes before the rows: a multiple of 128 */ };
-enum { HOPPER_SHARED = 227 * 1024 };
+// Bytes of shared memory: for barriers; for those and the warps' sums, a multiple of 128; in all, on sm_90.
+enum { BARRIERS = 128, HEAD = BARRIERS + 2 * WARPS * (int)sizeof(float), HOPPER_SHARED = 227 * 1024 };
 
 template <class T> struct BulkRows {
     T *logits;

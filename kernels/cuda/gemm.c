@@ -15,7 +15,8 @@ static const char *const type_names[] = {"f32", "bf16", "f16"};
 static const char *const epilogue_names[] = {"none", "bias", "bgrad", "gelu", "dgelu", "dgelu-bgrad"};
 static const sgt_lt_type lt_types[] = {SGT_LT_R_32F, SGT_LT_R_16BF, SGT_LT_R_16F};
 static const uint32_t lt_epilogues[] = {SGT_LT_EPILOGUE_DEFAULT, SGT_LT_EPILOGUE_BIAS, SGT_LT_EPILOGUE_BGRADA,
-                                        SGT_LT_EPILOGUE_GELU_AUX_BIAS, SGT_LT_EPILOGUE_DGELU, SGT_LT_EPILOGUE_DGELU_BGRAD};
+                                        SGT_LT_EPILOGUE_GELU_AUX_BIAS, SGT_LT_EPILOGUE_DGELU,
+                                        SGT_LT_EPILOGUE_DGELU_BGRAD};
 
 static int has_aux(const sgt_cuda_gemm_shape *s) { return s->epilogue >= SGT_EPILOGUE_GELU; }
 static int has_bias(const sgt_cuda_gemm_shape *s)
@@ -198,7 +199,8 @@ static sgt_lt_status ask(const sgt_cuda_gemm *p, sgt_lt_preference preference, s
 }
 
 /* The heuristics' best, in their order, of which there is at least one. */
-static int find_candidates(sgt_lt_result results[GEMM_WIDE_CANDIDATES], int *count, const sgt_cuda_gemm *p, sgt_error *err)
+static int find_candidates(sgt_lt_result results[GEMM_WIDE_CANDIDATES], int *count, const sgt_cuda_gemm *p,
+                           sgt_error *err)
 {
     const sgt_cuda_gemms *g = p->owner;
     sgt_lt_preference preference;

@@ -72,7 +72,8 @@ DEV void tma_load(void *to, const TensorMap *map, uint64_t *bar, int column, int
 /* `bytes`, a multiple of 16, from global to shared memory, both 16-byte aligned: by one thread, to land on `bar`. */
 DEV void bulk_load(void *to, const void *from, uint64_t *bar, int bytes)
 {
-    HOPPER_ASM("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(saddr(to)),
+    HOPPER_ASM("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                   saddr(to)),
                "l"(from), "r"(bytes), "r"(saddr(bar))
                : "memory");
 }

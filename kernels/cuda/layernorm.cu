@@ -130,8 +130,8 @@ template <class T, int V> DEV void load_chunk(Chunk<V> &k, const NormBackward<T>
     }
 }
 
-// dx (+)= rstd * (g - mean(g) - xhat * mean(g*xhat)) for one row; its share of dw and db is added in shared memory, where
-// every lane owns the columns that it reads.
+// dx (+)= rstd * (g - mean(g) - xhat * mean(g*xhat)) for one row; its share of dw and db is added in shared memory,
+// where every lane owns the columns that it reads.
 template <class T, int V> DEV void backward_row(const NormBackward<T> &a, size_t row, float *dw, float *db)
 {
     Chunk<V> k;

@@ -38,8 +38,8 @@ template <class T, int CHUNKS> struct Row {
         rstd = a.rstd[row];
     }
 
-    // dout, g = dout * w and xhat of a chunk. The weight is read anew each time, from the caches: in registers, it would
-    // cost a third of the warps.
+    // dout, g = dout * w and xhat of a chunk. The weight is read anew each time, from the caches: in registers, it
+    // would cost a third of the warps.
     DEV void unpack(float (&d)[V], float (&g)[V], float (&xhat)[V], const RowsBackward<T> &a, int i) const
     {
         int c = (i * 32 + threadIdx.x % 32) * V;

@@ -223,7 +223,8 @@ template <class In, class Out> static void one(check *t, sgt_cuda_gemms *g, cons
     if (sgt_cuda_check(&err) < 0) check_fail(t, "%s", err.text);
     compare(t, "D", d, want.d, want.d_bound, size);
     if (s.epilogue == SGT_EPILOGUE_GELU) compare(t, "aux", aux, want.aux, want.aux_bound, size);
-    if (s.epilogue == SGT_EPILOGUE_DGELU_BGRAD || s.epilogue == SGT_EPILOGUE_BGRAD) compare(t, "bias", bias, want.bias, want.bias_bound, s.n);
+    if (s.epilogue == SGT_EPILOGUE_DGELU_BGRAD || s.epilogue == SGT_EPILOGUE_BGRAD)
+        compare(t, "bias", bias, want.bias, want.bias_bound, s.n);
 }
 
 static sgt_cuda_gemms *open_gemms(check *t, int deterministic)

@@ -91,8 +91,8 @@ template <class T> static void backward_at(check *t, size_t n, size_t C, bool ro
     check_at(t, "n %zu, C %zu, rows %d, first %d", n, C, rows, first);
     t->ref->layernorm(unused, mean, rstd, fx, fw, want_sums[0], n, C, EPS);
     t->ref->layernorm_backward(want, want_sums[0], want_sums[1], fd, fx, mean, rstd, fw, n, C);
-    size_t bytes = rows ? sgt_cuda_layernorm_rows_scratch(Type<T>::id, n, C) : sgt_cuda_layernorm_backward_scratch(n, C);
-    char *scratch = cuda_output<char>(t, bytes);
+    char *scratch = cuda_output<char>(t, rows ? sgt_cuda_layernorm_rows_scratch(Type<T>::id, n, C)
+                                              : sgt_cuda_layernorm_backward_scratch(n, C));
     if (rows)
         sgt_cuda_layernorm_rows_backward(0, Type<T>::id, dx, first, sums[0], sums[1], n % 2 ? sums[2] : NULL, dout, x,
                                          mean, rstd, w, n, C, scratch);

@@ -3,8 +3,8 @@
 #include "cuda_backend.h"
 #include "dropout.h"
 
-/* What a LayerNorm's backward pass is of, and the bias of the product whose output its dx is the gradient of; bias NULL:
- * there is none. */
+/* What a LayerNorm's backward pass is of, and the gradient of the bias of the product whose output dx is then the
+ * gradient of; bias NULL: there is no such product. */
 typedef struct norm {
     const void *x;
     const float *mean, *rstd;
@@ -19,9 +19,10 @@ static void layernorm(sgt_cuda_backend *c, const norm *n)
 {
     float *dw = c->grads + n->w, *db = c->grads + n->b;
     const void *w = sgt_cuda_weight(c, n->w);
+    float *dbias = c->o.dropout > 0 ? NULL : n->bias;
     if (c->norm_rows)
-        sgt_cuda_layernorm_rows_backward(c->compute, c->type, c->dx, n->first, dw, db, c->o.dropout > 0 ? NULL : n->bias,
-                                         c->dln, n->x, n->mean, n->rstd, w, c->N, c->C, c->scratch);
+        sgt_cuda_layernorm_rows_backward(c->compute, c->type, c->dx, n->first, dw, db, dbias, c->dln,
+                                         n->x, n->mean, n->rstd, w, c->N, c->C, c->scratch);
     else
         sgt_cuda_layernorm_backward(c->compute, c->type, c->dx, n->first, dw, db, c->dln, n->x, n->mean, n->rstd, w,
                                     c->N, c->C, c->scratch);
@@ -31,6 +32,28 @@ static void layernorm(sgt_cuda_backend *c, const norm *n)
 static void bias(sgt_cuda_backend *c, const sgt_cuda_block *l, size_t weight, const void *dy, size_t rows, size_t width)
 {
     sgt_cuda_bias_backward(c->compute, c->type, c->grads + l->at[weight + 1], dy, rows, width, c->scratch);
+}
+
+/* The same of dwide, beside what the compute stream does next, until rejoin: in a graph a branch of its own. dwide
+ * stays as it is until then. */
+static void wide_bias(sgt_cuda_backend *c, const sgt_cuda_block *l, size_t weight, size_t width)
+{
+    if (!c->beside) {
+        bias(c, l, weight, c->dwide, c->N, width);
+        return;
+    }
+    sgt_cuda_record(c->forked, c->compute);
+    sgt_cuda_wait(c->beside, c->forked);
+    sgt_cuda_bias_backward(c->beside, c->type, c->grads + l->at[weight + 1], c->dwide, c->N, width, c->beside_scratch);
+    sgt_cuda_record(c->rejoined, c->beside);
+    c->branches = 1;
+}
+
+/* What comes next may overwrite dwide. */
+static void rejoin(sgt_cuda_backend *c)
+{
+    if (c->branches) sgt_cuda_wait(c->compute, c->rejoined);
+    c->branches = 0;
 }
 
 static void weight_gradient(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, size_t weight, const void *x,
@@ -75,7 +98,7 @@ static void gelu_slope(sgt_cuda_backend *c, const sgt_cuda_block *l, const void 
         input(c, SGT_CUDA_FCPROJ, l, SGT_FCPROJ_W, dy, c->dwide);
         sgt_cuda_gelu_backward(c->compute, c->type, c->dwide, c->dwide, l->fc, c->N * 4 * c->C, c->model.gelu);
     }
-    bias(c, l, SGT_FC_W, c->dwide, c->N, 4 * c->C);
+    wide_bias(c, l, SGT_FC_W, 4 * c->C);
 }
 
 static void mlp(sgt_cuda_backend *c, size_t i)
@@ -89,13 +112,14 @@ static void mlp(sgt_cuda_backend *c, size_t i)
     input(c, SGT_CUDA_FC, l, SGT_FC_W, c->dwide, c->dln);
     layernorm(c, &(norm){l->mid, l->mean2, l->rstd2, l->at[SGT_LN2_W], l->at[SGT_LN2_B],
                          c->grads + l->at[SGT_PROJ_W + 1], 0});
+    rejoin(c);
 }
 
 static void qkv_parameters(sgt_cuda_backend *c, const sgt_cuda_block *l)
 {
     if (!c->qkv_dw_bias) {
+        wide_bias(c, l, SGT_QKV_W, 3 * c->C);
         weight_gradient(c, SGT_CUDA_QKV, l, SGT_QKV_W, l->ln1, c->dwide);
-        bias(c, l, SGT_QKV_W, c->dwide, c->N, 3 * c->C);
         return;
     }
     sgt_cuda_gemm_run(c->qkv_dw_bias, c->compute, c->grads + l->at[SGT_QKV_W], l->ln1, c->dwide, c->bias_sums, NULL);
@@ -114,6 +138,7 @@ static void attention(sgt_cuda_backend *c, size_t i)
     input(c, SGT_CUDA_QKV, l, SGT_QKV_W, c->dwide, c->dln);
     layernorm(c, &(norm){i ? l[-1].out : c->x0, l->mean1, l->rstd1, l->at[SGT_LN1_W], l->at[SGT_LN1_B],
                          i ? c->grads + l[-1].at[SGT_FCPROJ_W + 1] : NULL, 0});
+    rejoin(c);
 }
 
 static void embeddings(sgt_cuda_backend *c)

@@ -29,11 +29,14 @@ static void close_backend(sgt_backend *b)
         sgt_cuda_host_free(c->staged[i]);
     }
     for (int i = 0; i < SGT_CUDA_SLOTS; i++) sgt_cuda_event_free(c->taken[i]);
+    sgt_cuda_event_free(c->forked);
+    sgt_cuda_event_free(c->rejoined);
     sgt_cudnn_attention_close(c->cudnn);
     sgt_cuda_gemms_close(c->gemms);
     sgt_cuda_host_free(c->seen);
     sgt_cuda_host_free(c->staging);
     sgt_cuda_stream_free(c->copies);
+    sgt_cuda_stream_free(c->beside);
     sgt_cuda_stream_free(c->compute);
     sgt_cuda_free(c->arena);
     sgt_live_free(&c->live);
@@ -496,6 +499,10 @@ static int open_streams(sgt_cuda_backend *c, sgt_error *err)
         (rc = sgt_cuda_host_alloc(&p, c->staging_bytes, err)) < 0)
         return rc;
     c->staging = p;
+    if (c->variants & SGT_VARIANT_BIAS_BRANCHES &&
+        ((rc = sgt_cuda_stream_new(&c->beside, err)) < 0 || (rc = sgt_cuda_event_new(&c->forked, 0, err)) < 0 ||
+         (rc = sgt_cuda_event_new(&c->rejoined, 0, err)) < 0))
+        return rc;
     if ((rc = sgt_cuda_host_alloc(&p, SGT_CUDA_RING * sizeof *c->seen, err)) < 0) return rc;
     c->seen = p;
     for (int i = 0; i < SGT_CUDA_SLOTS; i++)

@@ -104,6 +104,7 @@ typedef struct sgt_cuda_backend {
     int32_t *starts[SGT_CUDA_SLOTS]; /* of documents, as the rows have them */
     void *scratch;                /* of one kernel at a time */
     size_t scratch_bytes;
+    void *beside_scratch;         /* of the stream `beside` */
     void *cudnn_space;
     sgt_cuda_control *control, *eval_control;
     sgt_outliers *outliers;       /* what spikes are told by */
@@ -120,6 +121,9 @@ typedef struct sgt_cuda_backend {
     sgt_cuda_naive naive;
 
     sgt_cuda_stream compute, copies;
+    sgt_cuda_stream beside;       /* of bias gradients that need not be waited for; NULL: compute has them */
+    sgt_cuda_event forked, rejoined;
+    int branches;                 /* something is under way there */
     sgt_cuda_event copied[SGT_CUDA_RING], taken[SGT_CUDA_SLOTS], measured[SGT_CUDA_RING];
     sgt_cuda_graph micro_graph, last_graph, update_graph; /* the second: a step's last micro-step, where it differs */
     sgt_cuda_control *seen;       /* pinned (SGT_CUDA_RING): each step's end */

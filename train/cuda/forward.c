@@ -12,8 +12,8 @@ static void linear(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, size
     if (c->bias_apart) sgt_cuda_add_bias(c->compute, c->type, y, b, c->N, width);
 }
 
-/* One of a block's two sums with the residual stream: sum = x + dropout(in W + b), and the LayerNorm of it that the next
- * product reads. */
+/* One of a block's two sums with the residual stream: sum = x + dropout(in W + b), and the LayerNorm of it that the
+ * next product reads. */
 typedef struct addition {
     int which;      /* product */
     size_t weight;  /* tensor of the block */

@@ -268,6 +268,8 @@ void sgt_cuda_lay_out(sgt_cuda_backend *c)
     kind(c, "head");
     c->scratch_bytes = scratch_bytes(c);
     c->scratch = take(c, c->scratch_bytes);
+    if (c->variants & SGT_VARIANT_BIAS_BRANCHES)
+        c->beside_scratch = take(c, sgt_cuda_bias_backward_scratch(N, 4 * C));
     kind(c, "scratch");
     lay_out_data(c);
     if (c->live.count) sgt_cuda_live(c);

@@ -45,7 +45,8 @@ static void live_work(sgt_cuda_backend *c, unsigned i)
 {
     const sgt_cuda_naive *n = &c->naive;
     const void *const both[] = {c->dln, n->q, n->k, n->v, n->o, n->dscores, c->cudnn ? c->cudnn_space : NULL};
-    const void *const backward[] = {c->dwide, c->ddrop, c->delta, c->bias_sums, c->scratch, n->dq, n->dk, n->dv};
+    const void *const backward[] = {c->dwide, c->ddrop, c->delta, c->bias_sums, c->scratch, c->beside_scratch,
+                                    n->dq,    n->dk,    n->dv};
     WITHIN(c, sgt_part_forward(i), both);
     WITHIN(c, sgt_part_backward(layers(c), i), both);
     WITHIN(c, sgt_part_backward(layers(c), i), backward);
