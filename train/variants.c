@@ -11,6 +11,7 @@ const sgt_variant sgt_variants[SGT_VARIANTS] = {
     {"residual-in-gemm", "proj and fcproj add the residual stream themselves, where nothing is dropped"},
     {"qkv-bias-in-dw", "qkv's bias gradient is a by-product of its weight's, where that is timed and faster"},
     {"bias-branches", "bias gradients that nothing waits for run beside the products, as branches of the graph"},
+    {"attention-hopper", "our attention is that for sm_90, by TMA and wgmma, with heads of 64 or 128"},
 };
 
 /* The set that one word of n bytes stands for; -1: none. */
