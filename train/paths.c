@@ -36,7 +36,16 @@ static const char *word_of(int rc)
     return rc == SGT_OK ? "ok" : rc == SGT_EUNSUPPORTED ? "absent" : rc == SGT_EFORMAT ? "wrong" : "failed";
 }
 
-/* 1: the next path may be tried in this process. */
+/* Nothing can be said of this path or of any other: no device, no memory. Returns main's exit code. */
+static int stop(const sgt_error *err)
+{
+    char line[1200];
+    snprintf(line, sizeof line, "stop %s", err->text);
+    tell(line);
+    return 1;
+}
+
+/* 0: the next path may be tried in this process; else main's exit code + 1. */
 static int try_path(const sgt_cuda_checks *c, size_t i, int device)
 {
     char line[1200];
@@ -46,9 +55,10 @@ static int try_path(const sgt_cuda_checks *c, size_t i, int device)
     snprintf(line, sizeof line, "limit %d", c->seconds(i));
     tell(line);
     int rc = c->run(i, device, &err);
+    if (rc == SGT_ENOMEM) return 1 + stop(&err);
     snprintf(line, sizeof line, "end %s %s", word_of(rc), rc == SGT_OK ? "" : err.text);
     tell(line);
-    return rc == SGT_OK || rc == SGT_EUNSUPPORTED;
+    return rc != SGT_OK && rc != SGT_EUNSUPPORTED;
 }
 
 int sgt_paths_child(const char *what)
@@ -59,15 +69,11 @@ int sgt_paths_child(const char *what)
     sgt_cuda_device d;
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody reads on */
     if (sscanf(what, "%u:%u", &first, &device) != 2) return 2;
-    if (sgt_device_cuda(&lib, &d, &err) < 0 || !lib->checks) {
-        tell(err.text);
-        return 1;
-    }
-    size_t count = lib->checks->count();
-    for (size_t i = first; i < count; i++)
-        if (!try_path(lib->checks, i, (int)device)) return 0;
-    tell("done");
-    return 0;
+    if (sgt_device_cuda(&lib, &d, &err) < 0) return stop(&err);
+    int ended = 0;
+    for (size_t i = first; i < lib->checks->count() && !ended; i++) ended = try_path(lib->checks, i, (int)device);
+    if (!ended) tell("done");
+    return ended ? ended - 1 : 0;
 }
 
 /* ---- the process that listens ---- */
@@ -77,8 +83,9 @@ typedef struct listener {
     sgt_verdicts *v;
     size_t next;            /* path that comes next, or is being tried */
     int trying, done;       /* paths[next] has begun; all have ended */
+    int stopped;            /* `noise` says why nothing can be tried */
     double until;           /* by sgt_now: when it is too late */
-    char line[1400], noise[160]; /* the line that is being read; the last that was no message */
+    char line[1400], noise[400]; /* the line that is being read; the last that was no message */
     size_t length;
 } listener;
 
@@ -101,7 +108,10 @@ static void take_message(listener *l, const char *text)
         verdict(l, word, text + used);
         l->until = sgt_now() + START_SECONDS;
     } else if (strcmp(text, "done") == 0) l->done = 1;
-    else sgt_printable(l->noise, sizeof l->noise, text);
+    else if (strncmp(text, "stop ", 5) == 0) {
+        l->stopped = 1;
+        sgt_printable(l->noise, sizeof l->noise, text + 5);
+    }
 }
 
 static void take_bytes(listener *l, const char *bytes, size_t n)
@@ -185,7 +195,7 @@ static int ended(listener *l, int status, sgt_error *err)
     char how[64], why[SGT_CHECKED_WHY];
     if (WIFSIGNALED(status)) snprintf(how, sizeof how, "signal %d, %s", WTERMSIG(status), strsignal(WTERMSIG(status)));
     else snprintf(how, sizeof how, "exit code %d", WEXITSTATUS(status));
-    snprintf(why, sizeof why, "%s%s%s", how, *l->noise ? ": " : "", l->noise);
+    snprintf(why, sizeof why, "%s%s%.160s", how, *l->noise ? ": " : "", l->noise);
     int outside = WIFSIGNALED(status) && strchr(outsiders, WTERMSIG(status));
     if (!l->trying || outside)
         return sgt_fail(err, SGT_EUNSUPPORTED, "self-check: its process ended before its time (%s)", why);
@@ -206,6 +216,7 @@ static int one_process(listener *l, sgt_error *err)
     int closed = listen_to(l, fd), status = reap(pid, closed != 1);
     close(fd);
     if (closed == SGT_ESTOPPED) return sgt_fail(err, SGT_ESTOPPED, "interrupted");
+    if (l->stopped) return sgt_fail(err, SGT_EUNSUPPORTED, "self-check: %s", l->noise);
     if (closed == 1 && !l->done && (l->trying || l->next == first)) return ended(l, status, err);
     if (closed == 1) return SGT_OK;
     if (!l->trying) return sgt_fail(err, SGT_EUNSUPPORTED, "self-check: its process did not begin within %d s",

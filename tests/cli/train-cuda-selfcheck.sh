@@ -33,6 +33,9 @@ stdout_has 'cuDNN: libcudnn.so.9 is not on this machine'
 run 1 env SGT_HOST_DEVICE=none sgt-train --self-check
 stderr_is 'sgt-train: --self-check: no CUDA device'
 stdout_is ''
+run 1 env SGT_HOST_DEVICE=memory=1M sgt-train --self-check # a card that others have filled: no verdict
+stderr_matches '^sgt-train: self-check: out of GPU memory: '
+stderr_lines 1
 run_usage '--self-check: not together with --no-self-check' sgt-train --self-check --no-self-check
 run_usage '--self-check: needs --device cuda' sgt-train --self-check --device cpu
 
@@ -60,7 +63,7 @@ alone() { # FAULT PATH VERDICT
     [ "$(grep -c ' ok *$' .stdout)" -eq 10 ] || fail 'others are out, too'
     stderr_is 'sgt-train: self-check: 1 of 11 paths is out'
 }
-alone keys_kernel:wrong 'attention own' 'wrong   dk in bf16 is off by 1 of its size, at most 0.023 may be'
+alone keys_kernel:wrong 'attention own' 'wrong    dk in bf16 is off by 1 of its size, at most 0.023 may be'
 alone queries_kernel:crash 'attention own' 'crashed  signal 11, Segmentation fault'
 alone tiled_backward_kernel:hang 'attention tiled' 'hung     it did not end within its limit'
 run 1 env SGT_HOST_FAULT=product_plain:crash sgt-train --self-check # which all attentions but one need, too

@@ -63,23 +63,19 @@ static const char *cudnn_lacks(sgt_cuda_backend *c, sgt_error *why)
     return why->text;
 }
 
-/* Without tensor cores, what serves: by tiles, or by whole matrices where the self-check has left that out. */
+/* Without tensor cores, what serves: by tiles, or by whole matrices. What the self-check has left out was said before. */
 static int take_slow(sgt_cuda_backend *c, const char *own, sgt_error *err)
 {
-    sgt_error tiled, naive;
+    sgt_error why;
     if (!sgt_cuda_attention_tiled_serves(c->D))
         return sgt_fail(err, SGT_EUNSUPPORTED,
                         "--attention auto: heads of %zu numbers are more than the tiles hold (--attention naive takes "
                         "any)", c->D);
     c->path = SGT_PATH_TILED;
-    if (!left_out(c, SGT_CHECK_TILED, &tiled)) {
+    if (left_out(c, SGT_CHECK_TILED, &why)) c->path = SGT_PATH_NAIVE;
+    else if (!sgt_verdict_out(c->o.verdicts, SGT_CHECK_OWN))
         sgt_say(&c->o.notice, "attention: by tiles without tensor cores (flash attention: %s)", own);
-        return SGT_OK;
-    }
-    c->path = SGT_PATH_NAIVE;
-    if (left_out(c, SGT_CHECK_NAIVE, &naive)) return refuse("auto", naive.text, err);
-    sgt_say(&c->o.notice, "attention: by whole matrices (by tiles: %s)", tiled.text);
-    return SGT_OK;
+    return c->path == SGT_PATH_NAIVE && left_out(c, SGT_CHECK_NAIVE, &why) ? refuse("auto", why.text, err) : SGT_OK;
 }
 
 static int take_named(sgt_cuda_backend *c, sgt_error *err)
