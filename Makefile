@@ -111,7 +111,7 @@ HOST_CXXFLAGS = -std=c++17 -D_GNU_SOURCE -Iloader -Ikernels -iquote kernels/cuda
 HOST_CU := $(sort $(wildcard kernels/cuda/*.cu tests/kernels/*.cu))
 HOST_CPP := $(sort $(wildcard tests/kernels/*.cpp tests/kernels/host/*.cpp))
 # Plain C of the CUDA backend, which runs on the host too: matrix products through cuBLASLt, and failures by name.
-GEMM_PARTS := $(addprefix $(B)/obj/kernels/cuda/,gemm.o gemm_cache.o gemm_tune.o failure.o)
+GEMM_PARTS := $(addprefix $(B)/obj/kernels/cuda/,gemm.o gemm_cache.o gemm_tune.o gemm_verify.o failure.o)
 HOST_PARTS := $(HOST_CPP:%=$(B)/obj/%.o) $(B)/obj/tests/kernels/harness.o $(GEMM_PARTS)
 CHECK_CUDA := $(B)/tests/check-cuda $(B)/tests/check-cuda-pretend
 CHECK_RACE := $(if $(SAN),,$(B)/tests/check-cuda-race)

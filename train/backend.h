@@ -98,8 +98,9 @@ typedef struct sgt_backend_options {
     const char *cache, *choices;
     int sync_kernels; /* CUDA: wait after each launch, so that a failure names its kernel; no graphs then */
     const sgt_verdicts *verdicts; /* read by open alone: paths that are out are not taken; NULL: all may be */
-    uint32_t card; /* the device, where there are no ranks: for the self-check, as is the next */
-    int untimed;   /* nothing is timed at open: the heuristics' first products, no peak */
+    int unverified; /* products that timing has chosen are taken without a look at their results */
+    uint32_t card;  /* the device, where there are no ranks: for the self-check, as is the next */
+    int untimed;    /* nothing is timed at open: the heuristics' first products, no peak */
     int scrub; /* for tests: after each part of a step what is not live (live.h) is overwritten */
     struct sgt_trace *trace; /* where a step's parts are noted down (trace.h), until close; NULL: nowhere */
     /* The others that a step is shared with, until close; NULL: none. Each has every n-th row of a micro-step, from its

@@ -62,6 +62,7 @@ int sgt_trainer_backend_options(const sgt_trainer *t, sgt_backend_options *o, sg
         .deterministic = s->deterministic,
         .cache = t->o->cache,
         .choices = s->deterministic ? t->state.choices : NULL,
+        .unverified = !t->o->checker,
         .verdicts = t->verdicts.count ? &t->verdicts : NULL,
         .trace = t->trace,
         .ranks = t->o->ranks,

@@ -1,6 +1,6 @@
-/* paths.c: starts the processes of the self-check and reads what they say: lines that begin with MARK, each after a line
- * feed, for libraries write to their standard output and error too. The last line of such talk is part of the reason
- * when the process dies. */
+/* paths.c: starts the processes of the self-check and reads what they say: lines that begin with MARK, each after a
+ * line feed, for libraries write to their standard output and error too. The last line of such talk is part of the
+ * reason when the process dies. */
 #include "paths.h"
 
 #include <errno.h>

@@ -65,7 +65,8 @@ int sgt_paths_read(sgt_verdicts *v, const char *folder, const char *key)
     int found = 1;
     for (size_t i = 0; i < v->count && found; i++) {
         const json_t *pair = json_object_get(kept, v->of[i].path);
-        const char *word = json_string_value(json_array_get(pair, 0)), *why = json_string_value(json_array_get(pair, 1));
+        const char *word = json_string_value(json_array_get(pair, 0));
+        const char *why = json_string_value(json_array_get(pair, 1));
         found = is_verdict(word) && why;
         if (!found) break;
         snprintf(v->of[i].verdict, sizeof v->of[i].verdict, "%s", word);

@@ -12,7 +12,6 @@
 #include "model/config.h"
 #include "device.h"
 #include "memory/memory.h"
-#include "paths.h"
 #include "run/nearby.h"
 #include "trainer.h"
 
@@ -295,28 +294,6 @@ static int open_trace(sgt_trainer *t, sgt_error *err)
     return t->o->profile && sgt_trainer_writes(t) ? sgt_trace_open(&t->trace, t->o->profile, &o, err) : SGT_OK;
 }
 
-/* What is out is said once for a run. Where nothing could be tried, as on a card that takes one process at a time, the
- * run goes on as if all were well. */
-static int check_paths(sgt_trainer *t, sgt_error *err)
-{
-    sgt_error why;
-    sgt_paths_options o = {.program = t->o->checker,
-                           .cache = t->o->cache,
-                           .device = t->o->ranks ? (int)t->o->ranks->local : 0,
-                           .stop = t->o->stop,
-                           .warning = t->o->warning};
-    if (!t->cuda || !o.program) return SGT_OK;
-    int rc = sgt_paths_check(&t->verdicts, t->cuda, &o, &why);
-    if (rc == SGT_ESTOPPED || rc == SGT_ENOMEM) return sgt_fail(err, rc, "%s", why.text);
-    if (rc < 0) sgt_say(&t->o->warning, "nothing was checked: %s", why.text);
-    for (size_t i = 0; i < t->verdicts.count; i++) {
-        const sgt_checked *c = &t->verdicts.of[i];
-        if (!sgt_checked_good(c))
-            sgt_say(&t->o->warning, "self-check: %s is left out: %s (%s)", c->path, c->verdict, c->why);
-    }
-    return SGT_OK;
-}
-
 static int open_backend(sgt_trainer *t, sgt_error *err)
 {
     sgt_backend_options o;
@@ -339,32 +316,6 @@ static void compare_machine(const sgt_trainer *t)
                 "going on with %s, %s, %s; the checkpoint is from %s, %s, %s: the bits will differ from an undisturbed "
                 "run's",
                 b->name, b->level, b->library, st->device, st->level, st->library);
-}
-
-/* What decides which paths a step takes, by name. */
-static int compare_verdicts(const sgt_trainer *t, sgt_error *err)
-{
-    char then[12];
-    const sgt_checked *c;
-    if (!t->from || !t->state.verdicts || !t->verdicts.count) return SGT_OK;
-    if (!(c = sgt_paths_differ(&t->verdicts, t->state.verdicts, then))) return SGT_OK;
-    if (t->s->deterministic)
-        return sgt_fail(err, SGT_EUNSUPPORTED,
-                        "--deterministic: in the self-check %s is %s here and was %s for the checkpoint, so that the "
-                        "bits may differ (leave --deterministic out, or start a new --run)",
-                        c->path, c->verdict, then);
-    sgt_say(&t->o->warning, "self-check: %s is %s here and was %s for the checkpoint: the bits may differ", c->path,
-            c->verdict, then);
-    return SGT_OK;
-}
-
-static int take_verdicts(sgt_trainer *t, sgt_error *err)
-{
-    char *json = t->verdicts.count ? sgt_paths_json(&t->verdicts) : NULL;
-    if (t->verdicts.count && !json) return sgt_fail(err, SGT_ENOMEM, "self-check: out of memory");
-    free(t->state.verdicts);
-    t->state.verdicts = json;
-    return SGT_OK;
 }
 
 /* What this backend chose, in the place of what the checkpoint's had. */
@@ -433,8 +384,7 @@ static int open_run(sgt_trainer *t, sgt_error *err)
     if (!json) return sgt_fail(err, SGT_ENOMEM, "options: out of memory");
     if (t->from)
         rc = sgt_settings_same_run(t->s, t->state.options, strcmp(t->state.device, t->backend->name) != 0, err);
-    if (rc == SGT_OK) rc = compare_verdicts(t, err);
-    if (rc == SGT_OK) rc = take_verdicts(t, err);
+    if (rc == SGT_OK) rc = sgt_trainer_take_verdicts(t, err);
     if (rc == SGT_OK) rc = take_choices(t, err);
     if (rc == SGT_OK) {
         compare_machine(t);
@@ -602,7 +552,7 @@ int sgt_trainer_open(sgt_trainer *t, sgt_settings *s, const sgt_train_options *o
     if ((rc = sgt_trainer_open_data(t, err)) < 0) return rc;
     if (shape < 0) return sgt_fail(err, shape, "%s", why.text);
     if ((rc = sgt_trainer_decide_model(t, err)) < 0 || (rc = decide_steps(t, err)) < 0 ||
-        (rc = check_paths(t, err)) < 0 || (rc = open_trace(t, err)) < 0 || (rc = open_backend(t, err)) < 0)
+        (rc = sgt_trainer_check_paths(t, err)) < 0 || (rc = open_trace(t, err)) < 0 || (rc = open_backend(t, err)) < 0)
         return rc;
     decide_schedule(t);
     if ((rc = open_run(t, err)) < 0) return rc;

@@ -50,6 +50,12 @@ int sgt_trainer_find_data(const sgt_trainer *t, sgt_error *err);
 int sgt_trainer_has_shards(const char *folder); /* of training */
 int sgt_trainer_decide_model(sgt_trainer *t, sgt_error *err);
 
+/* setup_paths.c. Fills in t->verdicts, where the run is on CUDA, and says what is out; then, with the backend open, puts
+ * them into t->state, after a look at what the checkpoint's run had: another verdict is said, and SGT_EUNSUPPORTED with
+ * --deterministic. */
+int sgt_trainer_check_paths(sgt_trainer *t, sgt_error *err);
+int sgt_trainer_take_verdicts(sgt_trainer *t, sgt_error *err);
+
 /* Everything up to the first step. Close with sgt_trainer_close, after a failure too. */
 int sgt_trainer_open(sgt_trainer *t, sgt_settings *s, const sgt_train_options *o, sgt_error *err);
 void sgt_trainer_close(sgt_trainer *t);

@@ -352,6 +352,8 @@ int sgt_cuda_gemms_open(sgt_cuda_gemms **out, const sgt_cuda_gemms_options *o, s
     g->timing = o->timing;
     g->wide = o->wide;
     g->workspace_bytes = sgt_cuda_gemm_workspace(o->wide);
+    g->unverified = o->unverified;
+    g->notice = o->notice;
     g->flush = o->flush ? o->flush : GEMM_FLUSH;
     copy_name(g->device, sizeof g->device, o->device ? o->device : "");
     int rc = SGT_OK;

@@ -60,6 +60,8 @@ typedef struct sgt_cuda_gemms_options {
                           * never one from timing */
     const char *choices; /* JSON text as sgt_cuda_gemms_choices gave it, here or elsewhere; of another device or version
                           * of the library it says nothing; NULL. Not kept after open. */
+    int unverified;      /* the results of what timing has found fastest are not looked at */
+    sgt_notice notice;   /* an algorithm that is left out because its results are wrong */
     int timing;          /* 0: take the heuristics' first */
     int wide;            /* a larger workspace and four times the candidates; the best of them are timed once more, on
                           * end, as a step runs them: alone, a product sees clocks that a busy GPU does not hold */

@@ -27,7 +27,8 @@ struct sgt_cuda_gemms {
     sgt_lt_handle handle;
     char library[48], device[128]; /* of letters, digits and " .()-_" */
     char *cache, *choices;
-    int deterministic, timing, wide;
+    int deterministic, timing, wide, unverified;
+    sgt_notice notice;
     size_t flush, workspace_bytes;
     void *workspace;
     sgt_cuda_gemm *first, **last;
@@ -46,10 +47,25 @@ sgt_lt_status gemm_put(const sgt_cuda_gemm *p, const sgt_lt_algo *algo, sgt_cuda
 
 /* ---- gemm_tune.c ---- */
 
-/* Times the candidates; the index of the fastest and its median. SGT_ENOMEM where there is no room for operands,
+/* Times the candidates; the index of the fastest whose results are right, and its median. SGT_ENOMEM where there is no room for operands,
  * SGT_EUNSUPPORTED where none ran. */
 int gemm_tune(int *best, float *ms, const sgt_cuda_gemm *p, const sgt_lt_result *candidates, int count,
               sgt_error *err);
+
+/* ---- gemm_verify.c ---- */
+
+/* A product with its operands in device memory, all within `memory`, whose byte x is pattern[x % period]. */
+typedef struct gemm_trial {
+    const sgt_cuda_gemm *p;
+    sgt_cuda_stream stream;
+    char *memory, *a, *b, *d, *bias, *aux;
+    const char *pattern; /* on the host */
+    size_t period;
+    char *seen;          /* pinned, 64 bytes: what comes back */
+} gemm_trial;
+
+/* Runs the product by an algorithm and looks at some numbers of D: SGT_EFORMAT where one is wrong. Waits. */
+int gemm_verify(const gemm_trial *t, const sgt_lt_algo *algo, sgt_error *err);
 
 /* ---- gemm_cache.c: timings in a folder, and choices as JSON ---- */
 

@@ -9,6 +9,7 @@
 #include "runtime.h"
 
 #define PATTERN ((size_t)1 << 20) /* bytes of random numbers, from the host, again and again */
+#define SEEN 64                   /* bytes, of results */
 #define ROUNDS 9
 #define LEAST_ROUNDS 3            /* then only while the runs have taken less than */
 #define ENOUGH_MS 60.0f
@@ -26,13 +27,14 @@ typedef struct tuner {
     sgt_cuda_event from, to;
     char *memory, *a, *b, *d, *bias, *aux, *flush;
     size_t bytes;
-    void *pattern; /* host, pinned */
+    void *pattern; /* host, pinned; and behind it what comes back */
     int failure;   /* of the last candidate that did not run */
 } tuner;
 
 typedef struct runner {
     float ms[ROUNDS];
     float best; /* of them; 0: out of the race */
+    int runs;   /* and its results are not known to be wrong: it may be in another race */
 } runner;
 
 static char *place(tuner *t, size_t *at, size_t bytes)
@@ -90,7 +92,7 @@ static int prepare(tuner *t, sgt_error *err)
     if ((rc = sgt_cuda_malloc(&memory, t->bytes + t->p->owner->flush, err)) < 0) return rc;
     t->memory = memory;
     lay_out(t);
-    if ((rc = sgt_cuda_host_alloc(&t->pattern, PATTERN, err)) < 0 || (rc = sgt_cuda_stream_new(&t->stream, err)) < 0 ||
+    if ((rc = sgt_cuda_host_alloc(&t->pattern, PATTERN + SEEN, err)) < 0 || (rc = sgt_cuda_stream_new(&t->stream, err)) < 0 ||
         (rc = sgt_cuda_event_new(&t->from, 1, err)) < 0 || (rc = sgt_cuda_event_new(&t->to, 1, err)) < 0)
         return rc;
     fill(t);
@@ -134,7 +136,7 @@ static int warm_up(tuner *t, runner *runners, const sgt_lt_result *candidates, i
             continue;
         }
         *spent += ms;
-        runners[i].best = 1e30f;
+        runners[i].runs = 1;
         left++;
     }
     return left;
@@ -208,35 +210,63 @@ static int run_on_end(tuner *t, const sgt_lt_algo *algo, float one, float *ms, s
  * their turns. Others are out. */
 static void run_final(tuner *t, runner *runners, const sgt_lt_result *candidates, int count, sgt_error *err)
 {
-    runner last[GEMM_WIDE_CANDIDATES] = {0};
+    float one[GEMM_WIDE_CANDIDATES] = {0};
     for (int n = 0, i; n < FINALISTS && (i = fastest(runners, count)) >= 0; n++) {
-        last[i] = runners[i];
+        one[i] = runners[i].best;
         runners[i].best = 0;
     }
-    memcpy(runners, last, (size_t)count * sizeof *runners);
+    for (int i = 0; i < count; i++) runners[i].best = one[i];
     for (int turn = 0; turn < TURNS; turn++)
         for (int i = 0; i < count; i++) {
-            int rc = runners[i].best ? run_on_end(t, &candidates[i].algo, last[i].best, &runners[i].ms[turn], err) : 0;
+            int rc = runners[i].best ? run_on_end(t, &candidates[i].algo, one[i], &runners[i].ms[turn], err) : 0;
             if (rc < 0) t->failure = rc, runners[i].best = 0;
         }
     for (int i = 0; i < count; i++)
         if (runners[i].best) runners[i].best = median(runners[i].ms, TURNS);
 }
 
+/* The index of the fastest of those that run and its median, -1: none does. */
+static int race(tuner *t, runner *runners, const sgt_lt_result *candidates, int count, float *ms, sgt_error *err)
+{
+    float spent = 0;
+    int rounds = 0;
+    for (int i = 0; i < count; i++) runners[i].best = runners[i].runs ? 1e30f : 0;
+    for (; rounds < ROUNDS && (rounds < LEAST_ROUNDS || spent < ENOUGH_MS); rounds++)
+        run_round(t, runners, candidates, count, rounds, &spent, err);
+    for (int i = 0; i < count; i++)
+        if (runners[i].best) runners[i].best = median(runners[i].ms, rounds);
+    if (t->p->owner->wide) run_final(t, runners, candidates, count, err);
+    int best = fastest(runners, count);
+    if (best >= 0) *ms = runners[best].best;
+    return best;
+}
+
+/* Then it is in no other race, however fast. */
+static int is_wrong(tuner *t, runner *r, const sgt_lt_algo *algo, sgt_error *err)
+{
+    sgt_error why;
+    const gemm_trial trial = {.p = t->p, .stream = t->stream, .memory = t->memory, .a = t->a, .b = t->b, .d = t->d,
+                              .bias = t->bias, .aux = t->aux, .pattern = t->pattern, .period = PATTERN,
+                              .seen = (char *)t->pattern + PATTERN};
+    int rc = t->p->owner->unverified ? SGT_OK : gemm_verify(&trial, algo, &why);
+    if (rc == SGT_OK) return 0;
+    sgt_say(&t->p->owner->notice, "%s: it is left out", why.text);
+    sgt_fail(err, rc, "%s (--no-self-check takes it all the same)", why.text);
+    t->failure = rc;
+    r->runs = 0;
+    return 1;
+}
+
 int gemm_tune(int *best, float *ms, const sgt_cuda_gemm *p, const sgt_lt_result *candidates, int count, sgt_error *err)
 {
     tuner t = {.p = p};
     runner runners[GEMM_WIDE_CANDIDATES] = {0};
-    float first = 0, spent = 0;
-    int rounds = 0, rc = prepare(&t, err);
+    float first = 0;
+    int rc = prepare(&t, err);
+    *best = -1;
     if (rc == SGT_OK && warm_up(&t, runners, candidates, count, &first, err))
-        for (; rounds < ROUNDS && (rounds < LEAST_ROUNDS || spent < ENOUGH_MS); rounds++)
-            run_round(&t, runners, candidates, count, rounds, &spent, err);
-    for (int i = 0; i < count; i++)
-        if (runners[i].best) runners[i].best = median(runners[i].ms, rounds);
-    if (p->owner->wide) run_final(&t, runners, candidates, count, err);
-    *best = fastest(runners, count);
-    if (*best >= 0) *ms = runners[*best].best;
+        do *best = race(&t, runners, candidates, count, ms, err);
+        while (*best >= 0 && is_wrong(&t, &runners[*best], &candidates[*best].algo, err));
     release(&t);
     return rc == SGT_OK && *best < 0 ? t.failure : rc; /* *err is the last one's */
 }

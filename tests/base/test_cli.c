@@ -234,7 +234,8 @@ Test(wheels, folders_of_environments_and_of_the_python_in_path)
     setenv("HOME", path, 1);
     char *list = sgt_wheel_folders();
     snprintf(want, sizeof want,
-             "%s/venv/lib/python3.12/site-packages/nvidia/cu13/lib:%s/venv/lib/python3.12/site-packages/nvidia/cudnn/lib:"
+             "%s/venv/lib/python3.12/site-packages/nvidia/cu13/lib:"
+             "%s/venv/lib/python3.12/site-packages/nvidia/cudnn/lib:"
              "%s/own/lib/python3.9/site-packages/nvidia/nccl/lib:"
              "%s/home/.local/lib/python3.11/site-packages/nvidia/cudnn/lib",
              root, root, root, root);

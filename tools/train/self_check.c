@@ -45,7 +45,9 @@ int self_check(const sgt_program *program, const char *cache, const sgt_stop *st
     if (rc < 0) return sgt_report_failure(program, &err);
     (json ? print_json : print_table)(&d, &v);
     for (size_t i = 0; i < v.count; i++) out += !sgt_checked_good(&v.of[i]);
-    if (out) fprintf(stderr, "%s: self-check: %d of %zu paths %s out\n", program->name, out, v.count, out == 1 ? "is" : "are");
+    if (out)
+        fprintf(stderr, "%s: self-check: %d of %zu paths %s out\n", program->name, out, v.count,
+                out == 1 ? "is" : "are");
     if (fflush(stdout) || ferror(stdout)) {
         fprintf(stderr, "%s: standard output: cannot write\n", program->name);
         return SGT_EXIT_FAILED;

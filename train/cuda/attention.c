@@ -63,7 +63,7 @@ static const char *cudnn_lacks(sgt_cuda_backend *c, sgt_error *why)
     return why->text;
 }
 
-/* Without tensor cores, what serves: by tiles, or by whole matrices. What the self-check has left out was said before. */
+/* Without tensor cores, what serves: by tiles, or by whole matrices. What is left out was said before. */
 static int take_slow(sgt_cuda_backend *c, const char *own, sgt_error *err)
 {
     sgt_error why;
@@ -90,8 +90,8 @@ static int take_named(sgt_cuda_backend *c, sgt_error *err)
     return why ? refuse(sgt_attention_words[c->o.attention], why, err) : SGT_OK;
 }
 
-/* Where both ours and cuDNN's could serve, sgt_cuda_time_attention measures; timing is no basis for the same bits again,
- * so that --deterministic takes cuDNN's only by name, or where ours is out. */
+/* Where both ours and cuDNN's could serve, sgt_cuda_time_attention measures; timing is no basis for the same bits
+ * again, so that --deterministic takes cuDNN's only by name, or where ours is out. */
 int sgt_cuda_choose_attention(sgt_cuda_backend *c, sgt_error *err)
 {
     sgt_error own_space, cudnn_space;
@@ -103,7 +103,8 @@ int sgt_cuda_choose_attention(sgt_cuda_backend *c, sgt_error *err)
     int ours = c->type == SGT_F32 || c->o.deterministic || c->o.dropout > 0 || c->o.documents;
     if (!own && ours) return SGT_OK;
     cudnn = cudnn_lacks(c, &cudnn_space);
-    if (!own && cudnn) sgt_say(&c->o.notice, "attention: ours (cuDNN's was not tried: %s)", cudnn);
+    if (!own && cudnn && !sgt_verdict_out(c->o.verdicts, SGT_CHECK_CUDNN))
+        sgt_say(&c->o.notice, "attention: ours (cuDNN's was not tried: %s)", cudnn);
     if (!own) return SGT_OK;
     c->path = SGT_PATH_CUDNN;
     return cudnn ? take_slow(c, own, err) : SGT_OK;

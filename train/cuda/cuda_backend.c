@@ -520,6 +520,8 @@ static int open_streams(sgt_cuda_backend *c, sgt_error *err)
 static int open_products(sgt_cuda_backend *c, sgt_error *err)
 {
     sgt_cuda_gemms_options g = {.device = c->device.name,
+                                .unverified = c->o.unverified,
+                                .notice = c->o.notice,
                                 .cache = c->o.sync_kernels ? NULL : c->o.cache, /* its times are no launch's own */
                                 .deterministic = c->o.deterministic,
                                 .choices = c->o.choices,

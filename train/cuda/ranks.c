@@ -48,8 +48,9 @@ int sgt_cuda_ranks_open(sgt_cuda_backend *c, sgt_error *err)
     const sgt_checked *out = sgt_verdict_out(c->o.verdicts, SGT_CHECK_NCCL);
     if (c->ranks == 1) return SGT_OK;
     if (out)
-        return sgt_fail(err, SGT_EUNSUPPORTED, "NCCL: the self-check found it %s: %s (--no-self-check trains all the same)",
-                        out->verdict, out->why);
+        return sgt_fail(err, SGT_EUNSUPPORTED,
+                        "NCCL: the self-check found it %s: %s (--no-self-check trains all the same)", out->verdict,
+                        out->why);
     struct sgt_cuda_group *g = c->group = calloc(1, sizeof *g);
     if (!g) return sgt_fail(err, SGT_ENOMEM, "backend: out of memory");
     int rc = sgt_cuda_stream_new(&g->stream, err);

@@ -66,9 +66,9 @@ static double distance(const numbers *x, sgt_cuda_type type, const float *want, 
     return sqrt(off / all);
 }
 
-/* Each number is a sum of terms that were rounded to the type at most six times (naive attention: scores, probabilities,
- * out, gradients of probabilities and of scores, the result). The errors have no common sign, so that a sum is off by no
- * larger a part than its terms. float32 rounds sums of up to T or D terms too, term by term. */
+/* Each number is a sum of terms that were rounded to the type at most six times (naive attention: scores,
+ * probabilities, out, gradients of probabilities and of scores, the result). The errors have no common sign, so that a
+ * sum is off by no larger a part than its terms. float32 rounds sums of up to T or D terms too, term by term. */
 static double bound(sgt_cuda_type type) { return (type == SGT_F32 ? T : 6) * sgt_check_unit(type); }
 
 static int compare(const numbers *x, sgt_cuda_type type, const float *want, size_t parts, sgt_error *err)

@@ -64,8 +64,8 @@ static double slope(double x)
     return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * root * (1 + 3 * cube * x * x);
 }
 
-/* D's number, and how far it may be off. The library may take tanh from the card's own approximation, which is off by at
- * most 2^-11 of tanh: GELU by half of that times |x|, its slope for |x| <= 1 by 1.5 times that. */
+/* D's number, and how far it may be off. The library may take tanh from the card's own approximation, which is off by
+ * at most 2^-11 of tanh: GELU by half of that times |x|, its slope for |x| <= 1 by 1.5 times that. */
 static double wanted(const products *p, const sgt_cuda_gemm_shape *s, size_t i, size_t j, double *off)
 {
     const double approximate = 0x1p-11, u = sgt_check_unit(s->out);

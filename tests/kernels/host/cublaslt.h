@@ -28,6 +28,7 @@ struct Lt {
     int heuristics, checks, matmuls, alive; /* calls; descriptors, layouts, preferences and handles not destroyed */
     int last;       /* algorithm of the last matmul, negative: none yet */
     double tanh_error; /* set: what its tanh is off by, of its size, up or down */
+    int wrong;      /* set: bits of algorithms whose sums are half of what they should be */
 };
 extern Lt lt;
 void lt_reset(); /* version 13.1.0, nothing wrong, all counts 0 but alive */

@@ -328,6 +328,48 @@ CUDA_CASE(cublaslt_wide)
     f.expect("code", sgt_cuda_gemm_plan(&p, f.g, &s, &err), SGT_EUNSUPPORTED);
 }
 
+/* ---- results of what was timed ---- */
+
+static std::string noticed;
+static void note(void *, const char *line) { noticed += line; }
+
+/* The fastest algorithm is wrong, in every form that a step has; another is taken, and that is said. */
+CUDA_CASE(cublaslt_wrong_results)
+{
+    Fixture f(t);
+    f.o.timing = 1;
+    f.o.notice = sgt_notice{note, nullptr};
+    lt.fast = host::LT_TENSOR;
+    lt.wrong = 1 << host::LT_TENSOR;
+    for (int form = 0; form < 11; form++) {
+        const sgt_cuda_epilogue epilogues[] = {SGT_EPILOGUE_BIAS, SGT_EPILOGUE_GELU, SGT_EPILOGUE_DGELU,
+                                               SGT_EPILOGUE_DGELU_BGRAD};
+        const sgt_cuda_type type = form % 3 == 0 ? SGT_BF16 : form % 3 == 1 ? SGT_F16 : SGT_F32;
+        sgt_cuda_gemm_shape s = shape_of(40, 24, 72, type);
+        if (form < 4) s.epilogue = epilogues[form];
+        if (form == 4) s.trans_b = 1, s.ldb = s.k;
+        if (form == 5) s.trans_a = 1, s.lda = s.m, s.accumulate = 1;
+        if (form == 6) s.batch = 3, s.stride_a = 40 * 72, s.stride_b = 72 * 24, s.stride_d = 40 * 24;
+        if (form == 8) s.tf32 = 1;
+        if (form == 9) s.trans_a = 1, s.lda = s.m, s.accumulate = 1, s.out = SGT_F32;
+        check_at(t, "form %d", form);
+        noticed = "";
+        if (!f.open()) return;
+        const sgt_cuda_gemm *p = f.plan(s);
+        if (!p || sgt_cuda_gemm_ms(p) < 1) check_fail(t, "the wrong one was taken");
+        f.expect_text(noticed.c_str(), ": an algorithm gives ");
+        f.expect_text(noticed.c_str(), ": it is left out");
+    }
+    check_at(t, "all are");
+    lt.wrong = ~0;
+    const sgt_cuda_gemm *p;
+    sgt_error err = {};
+    sgt_cuda_gemm_shape s = shape_of(8, 16, 24, SGT_F32);
+    if (!f.open()) return;
+    f.expect("code", sgt_cuda_gemm_plan(&p, f.g, &s, &err), SGT_EFORMAT);
+    f.expect_text(err.text, "8x16x24,nn,24,16,16,f32,f32,none: an algorithm gives ");
+}
+
 /* ---- the cache ---- */
 
 /* Opens anew and plans; whether the timing came from the cache. */

@@ -1,0 +1,55 @@
+/* setup_paths.c: the self-check of CUDA's paths in a run: before its backend is opened, and beside the checkpoint's. */
+#include <stdlib.h>
+
+#include "paths.h"
+#include "trainer.h"
+
+/* What is out is said once for a run. Where nothing could be tried, as on a card that takes one process at a time, the
+ * run goes on as if all were well. */
+int sgt_trainer_check_paths(sgt_trainer *t, sgt_error *err)
+{
+    sgt_error why;
+    sgt_paths_options o = {.program = t->o->checker,
+                           .cache = t->o->cache,
+                           .device = t->o->ranks ? (int)t->o->ranks->local : 0,
+                           .stop = t->o->stop,
+                           .warning = t->o->warning};
+    if (!t->cuda || !o.program) return SGT_OK;
+    int rc = sgt_paths_check(&t->verdicts, t->cuda, &o, &why);
+    if (rc == SGT_ESTOPPED || rc == SGT_ENOMEM) return sgt_fail(err, rc, "%s", why.text);
+    if (rc < 0) sgt_say(&t->o->warning, "nothing was checked: %s", why.text);
+    for (size_t i = 0; i < t->verdicts.count; i++) {
+        const sgt_checked *c = &t->verdicts.of[i];
+        if (!sgt_checked_good(c))
+            sgt_say(&t->o->warning, "self-check: %s is left out: %s (%s)", c->path, c->verdict, c->why);
+    }
+    return SGT_OK;
+}
+
+/* What decides which paths a step takes, by name. */
+static int compare_verdicts(const sgt_trainer *t, sgt_error *err)
+{
+    char then[12];
+    const sgt_checked *c;
+    if (!t->from || !t->state.verdicts || !t->verdicts.count) return SGT_OK;
+    if (!(c = sgt_paths_differ(&t->verdicts, t->state.verdicts, then))) return SGT_OK;
+    if (t->s->deterministic)
+        return sgt_fail(err, SGT_EUNSUPPORTED,
+                        "--deterministic: in the self-check %s is %s here and was %s for the checkpoint, so that the "
+                        "bits may differ (leave --deterministic out, or start a new --run)",
+                        c->path, c->verdict, then);
+    sgt_say(&t->o->warning, "self-check: %s is %s here and was %s for the checkpoint: the bits may differ", c->path,
+            c->verdict, then);
+    return SGT_OK;
+}
+
+int sgt_trainer_take_verdicts(sgt_trainer *t, sgt_error *err)
+{
+    int rc = compare_verdicts(t, err);
+    if (rc < 0) return rc;
+    char *json = t->verdicts.count ? sgt_paths_json(&t->verdicts) : NULL;
+    if (t->verdicts.count && !json) return sgt_fail(err, SGT_ENOMEM, "self-check: out of memory");
+    free(t->state.verdicts);
+    t->state.verdicts = json;
+    return SGT_OK;
+}
