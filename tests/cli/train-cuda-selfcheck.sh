@@ -165,3 +165,11 @@ stderr_has 'sgt-train: self-check: attention cudnn is crashed here and was ok fo
 run 1 sgt-train $cuda --run bits --resume --steps 2 --quiet --deterministic
 stderr_has 'sgt-train: --deterministic: in the self-check attention cudnn is crashed here and was ok for the checkpoint, '\
 'so that the bits may differ (leave --deterministic out, or start a new --run)'
+
+# ---- two ranks: one tries, both know; without NCCL there is no run, and one message says so ----
+. "$ROOT/tests/cli/ranks.inc"
+rm -rf cache
+two any env SGT_HOST_FAULT=all_gather:crash sgt-train $cuda --run ranks --quiet
+[ "$code0" -eq 1 ] || fail "exit code $code0 of rank 0"
+stderr_has "sgt-train: NCCL: the self-check found it crashed: signal 11, Segmentation fault (--no-self-check trains all the same)"
+absent ranks
