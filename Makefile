@@ -199,7 +199,7 @@ predict: need-packages $(HOST_LIB) $(HOST_PROGRAMS)  ## what a training step sho
 	@tests/kernels/predict.sh $(B) $(BATCH:%=--batch-size %) $(VARIANTS:%=--variant %) $(ARGS)
 
 ifneq ($(HAVE_NVCC),)
-gpu-bundle: need-packages programs cuda $(B)/tests/check-kernels $(B)/tests/check-cuda-device $(B)/bin/check-step
+gpu-bundle: need-packages programs cuda $(B)/tests/check-cuda-device $(B)/bin/check-step
 	@tools/gpu-bundle.sh $(B)
 else
 gpu-bundle:                            ## what tools/gpu-check.sh needs on a machine with a GPU, in build/gpu-bundle

@@ -1,18 +1,25 @@
 #!/bin/sh
 # gpu-bundle.sh BUILD: gathers in BUILD/gpu-bundle what tools/gpu-check.sh needs on a machine that has a driver, and
 # cuBLAS and cuDNN from a toolkit or from PyTorch's wheels, and nothing of ours. `make gpu-bundle` builds it all first.
+#
+# A folder of a repository's copy is complete with that copy: the tests' data is read from there. ALONE=1 adds that
+# data, for a bundle that goes elsewhere by itself. link/ is what tools/gpu-build.sh links again.
 set -eu
 cd "$(dirname "$0")/.."
 B=$1
 out=$B/gpu-bundle
-most=$((56 << 20)) # bytes
+most=$((42 << 20)) # bytes: with the tracked files below 64 MiB
+[ -z "${ALONE:-}" ] || most=$((64 << 20))
 
 rm -rf "$out"
-mkdir -p "$out/bin" "$out/lib" "$out/tools" "$out/tests/data" "$out/data"
-for f in "$B"/bin/sgt-* "$B/bin/check-step" "$B/tests/check-kernels" "$B/tests/check-cuda-device"; do
+mkdir -p "$out/bin" "$out/lib" "$out/link" "$out/tools" "$out/data"
+for f in "$B"/bin/sgt-tokenize "$B"/bin/sgt-train "$B"/bin/sgt-bench "$B/bin/check-step" "$B/tests/check-cuda-device"; do
     strip --strip-debug -o "$out/bin/$(basename "$f")" "$f"
 done
 strip --strip-debug -o "$out/lib/libsgt-cuda.so" "$B/lib/libsgt-cuda.so"
+for f in libsgt-train.a libsgt-kernels.a libsgt-loader.a tests/kernels/harness.o; do
+    strip --strip-debug -o "$out/link/$(basename "$f")" "$B/obj/$f"
+done
 
 # What they load beyond what any Linux with a compiler's run-time libraries has.
 ldd "$out"/bin/* "$out/lib/libsgt-cuda.so" | awk '
@@ -22,9 +29,12 @@ ldd "$out"/bin/* "$out/lib/libsgt-cuda.so" | awk '
 xargs -r cp -L -t "$out/lib" < "$out/libraries"
 rm "$out/libraries"
 
-cp tools/gpu-check.sh "$out/tools"
-cp -r tests/peers "$out/tests"
-cp -r tests/data/fixtures "$out/tests/data"
+cp -r tools/gpu-check.sh tools/gpu-build.sh tools/gpu "$out/tools"
+if [ -n "${ALONE:-}" ]; then
+    mkdir -p "$out/tests/data"
+    cp -r tests/peers "$out/tests"
+    cp -r tests/data/fixtures "$out/tests/data"
+fi
 "$B/bin/sgt-tokenize" --quiet --split 5% README.md loader kernels train tools "$out/data/shards"
 { git describe --always --dirty --abbrev=12 2> /dev/null || echo unknown; } > "$out/commit"
 cat > "$out/README" << 'END'

@@ -135,8 +135,8 @@ case "$*" in
 *torch_step*)
     tokens=500000
     case "$SAY $*" in
-    noflash*flash*) echo 'RuntimeError: no kernel' >&2 && exit 1 ;;
-    *flash*) tokens=400000 ;;
+    noflash*"sdpa flash"*) echo 'RuntimeError: no kernel' >&2 && exit 1 ;;
+    *"sdpa flash"*) tokens=400000 ;;
     esac
     echo '{"tokens_per_s": '$tokens', "ms_per_step": 131, "first_steps_s": 20, "peak_bytes": 3000000000}' ;;
 *torch_attention*) echo '{"results": [{"path": "cudnn", "us": 1}]}' ;;
@@ -292,7 +292,7 @@ stdout_has 'skip 15 steps, cudnn, graphs, fused: no libcudnn.so.9 on this machin
 
 gpu 1 slow conformance kernels --seconds 12 # where less than 6 s are left nothing is begun
 stdout_matches "^cut  wrapper gelu: the part's 12 s were over after (1[0-2]|[6-9]) s of it$"
-stdout_has "cut  kernel large: the part's 12 s are over"
+stdout_has "cut  kernel cases: the part's 12 s are over before wrapper_mma"
 json_has '"complete": true'
 again 0 '' conformance kernels --seconds 60
 stdout_has '     wrapper: 2 of 3 cases passed'
@@ -317,10 +317,15 @@ pretend=$BIN/../tests/check-cuda-pretend
 [ -x "$pretend" ] || exit 0
 run 0 "$pretend" --conformance
 stdout_matches '^ok   wrapper_wgmma [0-9a-f]{16}$'
-grep '^ok' .stdout > mapped
+grep '^ok' .stdout > guarded
 run 0 "$pretend" --conformance --exact --one-process
-grep '^ok' .stdout > managed
-same mapped managed
+grep '^ok' .stdout > exact
+same guarded exact
+for case in mirror nccl_one_rank; do run 0 "$pretend" --case $case; done
+for case in large_attention_heads large_attention_rows large_cross_entropy; do
+    run 77 "$pretend" --case $case
+    stdout_has "SKIP $case: its size needs a card"
+done
 run 0 env PRETEND_ARCH=80 "$pretend" --conformance
 stdout_has 'SKIP wrapper_wgmma: it needs sm_90a'
 stdout_matches '^[0-9]+ passed, 0 failed, 2 skipped$'

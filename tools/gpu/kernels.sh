@@ -13,11 +13,12 @@ cases() { # WHAT OPTION...
     cp "$work/out" "$work/cases"
     while read -r case; do
         todo "$what $case" || continue
+        [ "$(left)" -gt 5 ] || { result cut "$what cases" "the part's $part_seconds s are over before $case" && break; }
         attempt "$what $case" 60 "$checks/check-cuda-device" --limit 55 --case "$case" || continue
         result pass "$what $case" "$(grep '^ok' "$work/out" | tail -1)"
     done < "$work/cases"
     quiet=
-    echo "     $what: $(grep -c "\"pass\", \"name\": \"$what " "$work/$part.results") of" \
+    echo "     $what: $(grep -sc "\"pass\", \"name\": \"$what " "$work/$part.results") of" \
         "$(grep -c . "$work/cases") cases passed"
 }
 
