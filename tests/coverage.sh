@@ -19,7 +19,7 @@ trap 'exit 130' INT TERM
 
 # They build programs of their own, without the counting, or take hours.
 LEFT_OUT='deps|demo|examples|examples-python|examples-torch|install|library|manual|readme|readme-python|valgrind'
-LEFT_OUT="$LEFT_OUT|gpu-check|loader-neon|.*-torture"
+LEFT_OUT="$LEFT_OUT|gpu-check|gpu-rehearsal|loader-neon|.*-torture"
 
 run_tests() {
     find "$B/obj" -name '*.gcda' -delete

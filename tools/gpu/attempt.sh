@@ -33,11 +33,11 @@ have_gpu() { [ -n "$card" ] || [ -e /dev/nvidia0 ]; }
 
 if [ -z "${GPU_CHECK_SMALL:-}" ]; then
     model=gpt2 torch_shape=12x768x12 large=64 small=12 naive=8 seq=1024 short=512
-    data=$root/data/shards bench='' smoke_steps='--steps 12 --warmup 3' curve_steps=200 step_cases=''
+    data=$root/data/shards bench='' curve_steps=200 step_cases='' smoke_steps='--steps 12 --warmup 3' patience=1
 else
     model=2x64x2 torch_shape=2x64x2 large=2 small=1 naive=2 seq=64 short=32
     data=$GPU_CHECK_SMALL bench="--data $data --steps 2 --warmup 1" smoke_steps='' curve_steps=1
-    step_cases='--steps 2 --case curve_odd'
+    step_cases='--steps 2 --case curve_odd' patience=${GPU_CHECK_PATIENCE:-1}
 fi
 
 # ---- running things ----
@@ -62,7 +62,7 @@ show_block() { cat "$work/out" "$work/err" | grep -vE '^(ok|SKIP) ' | tail -25 |
 # Run a command within SECONDS (0: within the part's time alone); its stdout and stderr go to files. Return 0, or, when
 # that has been told, 1: it is missing, failed, or was cut.
 attempt() { # NAME SECONDS COMMAND...
-    name=$1 most=$2
+    name=$1 most=$(($2 * patience))
     shift 2
     if [ -n "$dry" ]; then
         echo "  $*"
