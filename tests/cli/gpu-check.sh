@@ -284,7 +284,7 @@ stdout_matches '^info curve in bf16, own attention: .*no PyTorch to hold it to$'
 stdout_has 'skip B=12 T=1024 bf16 against torch.compile: a figure is missing'
 rm b/bin/check-step toolkit/lib64/libcudnn.so.9
 gpu 0 '' parity smoke
-stdout_matches '^skip steps of the fixtures in fp32: exit 127|check-step is not there$'
+stdout_matches '^skip steps of the fixtures in fp32: .*check-step is not there$'
 stdout_has 'skip 15 steps, cudnn, graphs, fused: no libcudnn.so.9 on this machine'
 ! grep -q 'curve in bf16, cudnn' .stdout || fail 'there is no cuDNN to train with'
 
