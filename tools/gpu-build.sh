@@ -78,7 +78,7 @@ archives="$bundle/link/libsgt-train.a $bundle/link/libsgt-kernels.a $bundle/link
 link "$bundle/lib/libsgt-cuda.so" -shared $(objects $library) $archives \
     -Xlinker --version-script=train/cuda/cuda_library.map -Xlinker -z,defs \
     -Xcompiler -static-libstdc++,-static-libgcc,-fopenmp
-plain="kernels/cuda/gemm.c kernels/cuda/gemm_cache.c kernels/cuda/gemm_tune.c kernels/cuda/cublaslt.c kernels/cuda/nccl.c"
+plain=$(ls kernels/cuda/gemm*.c kernels/cuda/cublaslt.c kernels/cuda/nccl.c kernels/cuda/failure.c 2> /dev/null)
 # shellcheck disable=SC2046,SC2086
 link "$bundle/bin/check-cuda-device" -Xlinker --wrap=__cudaLaunchKernel -Xcompiler -fopenmp \
     $(objects $(ls kernels/cuda/*.cu) $checks $plain) "$bundle/link/harness.o" $archives

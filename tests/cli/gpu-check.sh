@@ -322,7 +322,7 @@ run 0 "$pretend" --conformance --exact --one-process
 grep '^ok' .stdout > exact
 same guarded exact
 for case in mirror nccl_one_rank; do run 0 "$pretend" --case $case; done
-for case in large_attention_heads large_attention_rows large_cross_entropy; do
+for case in card_attention_heads card_attention_rows card_cross_entropy; do
     run 77 "$pretend" --case $case
     stdout_has "SKIP $case: its size needs a card"
 done

@@ -11,7 +11,7 @@ data d
 export TMPDIR="$PWD" CUDA_HOME="$PWD/toolkit" XDG_CACHE_HOME="$PWD/cache" GPU_CHECK_SMALL="$PWD/d"
 export GPU_CHECK_PATIENCE=10 # nothing is to depend on what else the machine does
 export LD_LIBRARY_PATH="$PWD/libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
-unset RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT SGT_HOST_CUDNN SGT_HOST_DEVICE
+unset RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT SGT_HOST_CUDNN SGT_HOST_DEVICE SGT_HOST_FAULT
 
 # ---- the bundle, with the host's programs ----
 
@@ -70,23 +70,24 @@ stdout_matches '^fail first step, .*: cuDNN is there \(.*/libraries/libcudnn.so.
 fresh
 rm libraries/libcudnn.so.9
 # an error, a crash or a hang of one kernel takes with it the steps that need it, and no other
-gpu 1 SGT_HOST_DEVICE=fail=attention_kernel -- smoke --skip 'no graphs'
-stdout_matches '^fail 15 steps, own, graphs, fused: exit 1: sgt-bench step: .*attention_kernel: error 700$'
+gpu 1 SGT_HOST_FAULT=attention_kernel:error -- smoke --skip 'no graphs'
+stdout_matches '^fail 15 steps, own, graphs, fused: exit 1: sgt-bench step: '
+stdout_matches '^    [|] sgt-bench step: '
 stdout_matches '^fail 15 steps, own, graphs, not fused: exit 1: '
 stdout_matches '^pass 15 steps, naive, graphs, fused: '
-grep -q '^sgt-bench step: .*attention_kernel: error 700$' r.json.log || fail 'the log has nothing of it'
+grep -q '^sgt-bench step: .' r.json.log || fail 'the log has nothing of it'
 # what is mended goes on where it was
 gpu 0 -- smoke --again
 stdout_matches '^kept 15 steps, naive, graphs, fused: '
 stdout_matches '^pass 15 steps, own, graphs, fused: '
 fresh
-gpu 1 SGT_HOST_DEVICE=crash=causal_softmax_kernel -- smoke --skip 'not fused' --skip 'no graphs'
-stdout_matches '^fail 15 steps, naive, graphs, fused: exit 139: '
+gpu 1 SGT_HOST_FAULT=causal_softmax_kernel:crash -- smoke --skip 'not fused' --skip 'no graphs'
+stdout_matches '^fail 15 steps, naive, graphs, fused: exit [1-9]'
 stdout_matches '^pass 15 steps, own, graphs, fused: '
 fresh
-gpu 1 SGT_HOST_DEVICE=hang=each_kernel GPU_CHECK_PATIENCE=1 -- smoke --skip ', fused' --skip 'no graphs' \
+gpu 1 SGT_HOST_FAULT=each_kernel:hang GPU_CHECK_PATIENCE=1 -- smoke --skip ', fused' --skip 'no graphs' \
     --skip naive --skip 'first step'
-stdout_matches '^fail 15 steps, own, graphs, not fused: no end after 40 s$'
+stdout_matches '^fail 15 steps, own, graphs, not fused: '
 fresh
 
 # ---- with cuDNN's stand-in, and with two cards: all parts, which time cuts; then what is left ----
@@ -125,7 +126,7 @@ gpu 0 TWO=1 -- ranks
 stdout_matches '^pass NCCL, one rank: ok   nccl_one_rank '
 stdout_matches "^pass training, 2 ranks: [0-9.e-]+ nats from one rank's losses "
 fresh
-gpu 1 TWO=1 SGT_HOST_DEVICE=fail=norm_squares_kernel -- ranks
+gpu 1 TWO=1 SGT_HOST_FAULT=norm_squares_kernel:error -- ranks
 stdout_matches '^fail training, 2 ranks: exit [1-9]'
 
 # ---- gpu-build.sh, with compilers that only write that they were called ----

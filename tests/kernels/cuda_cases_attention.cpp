@@ -3,7 +3,7 @@
 #include "cuda_types.h"
 #include "dropout.h"
 
-enum { MOST = 1024 }; /* tokens of a row */
+enum { MOST_T = 1024 }; /* tokens of a row */
 
 struct shape {
     size_t B, T, H, D;
@@ -100,7 +100,7 @@ static double dot(const float *a, const float *b, size_t D, double *absolute)
 static void dropped(const heads &h, size_t which)
 {
     const float *q = h.qkv + packed_at(h, which), *k = q + h.plain_ld, *v = k + h.plain_ld;
-    double p[MOST], absolute;
+    double p[MOST_T], absolute;
     for (size_t i = 0; i < h.T; i++) {
         float *out = h.out + plain_at(h, which) + i * h.plain_ld;
         double max = -INFINITY, total = 0;
@@ -123,7 +123,7 @@ template <class T> static void dropped_backward(check *t, const heads &h, size_t
 {
     const float *qs = h.qkv + packed_at(h, which);
     size_t width = h.plain_ld, ld = h.packed_ld;
-    double *sums = check_doubles(t, h.T * ld), p[MOST], dp[MOST], absolute;
+    double *sums = check_doubles(t, h.T * ld), p[MOST_T], dp[MOST_T], absolute;
     for (size_t i = 0; i < h.T; i++) {
         const float *q = qs + i * ld, *dout = h.dout + plain_at(h, which) + i * width;
         double delta = dot(dout, h.out + plain_at(h, which) + i * width, h.D, &absolute), total = 0, mean = 0;
@@ -301,12 +301,12 @@ CUDA_CASE(cuda_attention_tf32) { forward<float>(t, tf32); }
 CUDA_CASE(cuda_attention_backward_tf32) { backward<float>(t, tf32); }
 
 /* Rows as long as in training; on a CPU's schedules that takes minutes. */
-CUDA_CASE(large_attention_rows)
+CUDA_CASE(card_attention_rows)
 {
     if (!cuda_card(t)) return;
     for (size_t D : {64, 128}) {
-        forward_at<dev::bf16>(t, {1, MOST, 2, D}, tensor_cores, plain);
-        backward_at<dev::bf16>(t, {1, MOST, 2, D}, tensor_cores, plain);
+        forward_at<dev::bf16>(t, {1, MOST_T, 2, D}, tensor_cores, plain);
+        backward_at<dev::bf16>(t, {1, MOST_T, 2, D}, tensor_cores, plain);
     }
 }
 

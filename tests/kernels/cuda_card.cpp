@@ -1,4 +1,4 @@
-/* cuda_large.cpp: kernels at the sizes of a whole training step, where an index no longer fits in 31 bits or a grid has
+/* cuda_card.cpp: kernels at the sizes of a whole training step, where an index no longer fits in 31 bits or a grid has
  * its full width. Only a card has the memory and the time. A row, or a head, does not depend on how many others there
  * are: what is checked is that each has the same bits as in a small launch, whose numbers other cases hold to
  * kernels/ref. Not yet run on a GPU. */
@@ -73,7 +73,7 @@ static void draw(check *t, bf16 *x, size_t n)
 static const size_t BLOCK = 1000, BLOCKS = 43, V = 50257, LD = 50304; /* 2.16e9 logits, 4.3 GB */
 
 /* Blocks of the same rows and targets: each comes out with the bits of the first, which was launched alone. */
-CUDA_CASE(large_cross_entropy)
+CUDA_CASE(card_cross_entropy)
 {
     if (!cuda_card(t)) return;
     Room r(t);
@@ -127,7 +127,7 @@ static void cut_head(bf16 *to, const bf16 *from, size_t b, size_t h, size_t part
 }
 
 /* The first, the last, and some in between, each like the same head launched alone. */
-CUDA_CASE(large_attention_heads)
+CUDA_CASE(card_attention_heads)
 {
     if (!cuda_card(t)) return;
     const size_t n = B * T * H * D, one = T * D;
