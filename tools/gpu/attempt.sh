@@ -2,12 +2,12 @@
 # shellcheck shell=sh disable=SC2154
 
 cuda=${CUDA_HOME:-/usr/local/cuda}
-PATH=$PATH:$cuda/bin # for compute-sanitizer
+PATH=$PATH:$cuda/bin:/usr/local/nvidia/bin # compute-sanitizer; nvidia-smi where a container mounts the driver
 export PATH
 
 # Folders with cuBLASLt, cuDNN and NCCL: a toolkit's, or those PyTorch's wheels brought. Python's own libraries stay.
 library_folders() {
-    for d in "$cuda/lib64" "$cuda/extras/CUPTI/lib64"; do [ ! -d "$d" ] || echo "$d"; done
+    for d in "$cuda/lib64" "$cuda/extras/CUPTI/lib64" /usr/local/nvidia/lib64; do [ ! -d "$d" ] || echo "$d"; done
     "$PYTHON" -c 'import glob, importlib.util, os
 spec = importlib.util.find_spec("nvidia")
 for base in spec.submodule_search_locations or [] if spec else []:
