@@ -183,7 +183,7 @@ template <class T> static heads draw(check *t, const shape &s, T **qkv, T **dout
  * what is farthest off uses up a sixth of its bound. */
 template <class T> static void forward_bounds(double *out, double *lse, const heads &h, size_t which, double r)
 {
-    double p[MOST], absolute, tiny = Type<T>::tiny, product = r * (2 + r);
+    double p[MOST_T], absolute, tiny = Type<T>::tiny, product = r * (2 + r);
     const float *q = h.qkv + packed_at(h, which), *k = q + h.plain_ld, *v = k + h.plain_ld;
     for (size_t i = 0; i < h.T; i++) {
         double worst = 0, max = -INFINITY, total = 0, range = 0;

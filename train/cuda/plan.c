@@ -209,8 +209,8 @@ static void plan_residual(sgt_cuda_backend *c)
     sgt_cuda_gemm_shape proj = forward_shape(c, c->C, c->C), fcproj = forward_shape(c, 4 * c->C, c->C);
     if (!(c->variants & SGT_VARIANT_RESIDUAL_IN_GEMM) || c->o.dropout > 0) return;
     proj.accumulate = fcproj.accumulate = 1;
-    c->linear[SGT_CUDA_PROJ].residual = plan_fused(c, proj, SGT_EPILOGUE_BIAS);
-    c->linear[SGT_CUDA_FCPROJ].residual = plan_fused(c, fcproj, SGT_EPILOGUE_BIAS);
+    c->linear[SGT_CUDA_PROJ].residual = plan_fused(c, proj, SGT_EPILOGUE_BIAS, SGT_CHECK_BIAS);
+    c->linear[SGT_CUDA_FCPROJ].residual = plan_fused(c, fcproj, SGT_EPILOGUE_BIAS, SGT_CHECK_BIAS);
 }
 
 int sgt_cuda_plan_products(sgt_cuda_backend *c, sgt_error *err)
@@ -232,6 +232,6 @@ int sgt_cuda_plan_products(sgt_cuda_backend *c, sgt_error *err)
     if (rc == SGT_OK) plan_gelu(c);
     if (rc == SGT_OK) plan_residual(c);
     if (rc == SGT_OK && c->variants & SGT_VARIANT_QKV_BIAS_IN_DW)
-        c->qkv_dw_bias = plan_fused(c, dw_shape(c, c->C, 3 * c->C), SGT_EPILOGUE_BGRAD);
+        c->qkv_dw_bias = plan_fused(c, dw_shape(c, c->C, 3 * c->C), SGT_EPILOGUE_BGRAD, SGT_CHECK_SLOPE_BIAS);
     return rc;
 }

@@ -43,6 +43,7 @@ extern const sgt_cuda_checks sgt_cuda_self_check;
 
 /* ---- between its files: the checks that rows name ---- */
 int sgt_check_attention_own(int device, sgt_error *err);
+int sgt_check_attention_hopper(int device, sgt_error *err);
 int sgt_check_attention_tiled(int device, sgt_error *err);
 int sgt_check_attention_cudnn(int device, sgt_error *err);
 int sgt_check_attention_naive(int device, sgt_error *err);

@@ -69,16 +69,20 @@ static double distance(const numbers *x, sgt_cuda_type type, const float *want, 
 /* Each number is a sum of terms that were rounded to the type at most six times (naive attention: scores,
  * probabilities, out, gradients of probabilities and of scores, the result). The errors have no common sign, so that a
  * sum is off by no larger a part than its terms. float32 rounds sums of up to T or D terms too, term by term. */
-static double bound(sgt_cuda_type type) { return (type == SGT_F32 ? T : 6) * sgt_check_unit(type); }
+static double bound(const sgt_cuda_backend *c)
+{
+    if (c->o.precision == SGT_PRECISION_TF32) return 6 * 0x1p-11; /* of operands, once for each product */
+    return (c->type == SGT_F32 ? T : 6) * sgt_check_unit(c->type);
+}
 
-static int compare(const numbers *x, sgt_cuda_type type, const float *want, size_t parts, sgt_error *err)
+static int compare(const sgt_cuda_backend *c, const numbers *x, const float *want, size_t parts, sgt_error *err)
 {
     static const char *const names[] = {"dq", "dk", "dv"}, *const types[] = {"float32", "bf16", "fp16"};
     for (size_t part = 0; part < parts; part++) {
-        double d = distance(x, type, want, part, parts);
-        if (!(d <= bound(type)))
+        double d = distance(x, c->type, want, part, parts);
+        if (!(d <= bound(c)))
             return sgt_fail(err, SGT_EFORMAT, "%s in %s is off by %.2g of its size, at most %.2g may be",
-                            parts == 1 ? "the output" : names[part], types[type], d, bound(type));
+                            parts == 1 ? "the output" : names[part], types[c->type], d, bound(c));
     }
     return SGT_OK;
 }
@@ -104,12 +108,13 @@ static int both_passes(sgt_cuda_backend *c, numbers *x, sgt_error *err)
     sgt_cuda_zero(c->compute, c->dwide, 3 * x->one * c->width);
     sgt_cuda_attend(c, 0, 1);
     sgt_cuda_attend_backward(c, 0);
-    if ((rc = get(c, x, c->blocks->att, x->one, err)) == SGT_OK) rc = compare(x, c->type, x->out, 1, err);
+    if ((rc = get(c, x, c->blocks->att, x->one, err)) == SGT_OK) rc = compare(c, x, x->out, 1, err);
     if (rc == SGT_OK) rc = get(c, x, c->dwide, 3 * x->one, err);
-    return rc == SGT_OK ? compare(x, c->type, x->dqkv, 3, err) : rc;
+    return rc == SGT_OK ? compare(c, x, x->dqkv, 3, err) : rc;
 }
 
-static int check(int device, sgt_attention which, sgt_precision precision, size_t D, int deterministic, sgt_error *err)
+static int check_variant(int device, sgt_attention which, uint32_t variants, sgt_precision precision, size_t D,
+                         int deterministic, sgt_error *err)
 {
     sgt_backend *b;
     numbers x;
@@ -120,6 +125,7 @@ static int check(int device, sgt_attention which, sgt_precision precision, size_
                              .threads = 1,
                              .precision = precision,
                              .attention = which,
+                             .variants = variants,
                              .deterministic = deterministic,
                              .card = (uint32_t)device,
                              .untimed = 1};
@@ -133,17 +139,32 @@ static int check(int device, sgt_attention which, sgt_precision precision, size_
     return rc;
 }
 
+static int check(int device, sgt_attention which, sgt_precision precision, size_t D, int deterministic, sgt_error *err)
+{
+    return check_variant(device, which, 0, precision, D, deterministic, err);
+}
+
 int sgt_check_attention_own(int device, sgt_error *err)
 {
-    int rc = check(device, SGT_ATTENTION_OWN, SGT_PRECISION_BF16, 64, 0, err);
-    if (rc == SGT_OK) rc = check(device, SGT_ATTENTION_OWN, SGT_PRECISION_FP16, 64, 0, err);
+    static const sgt_precision all[] = {SGT_PRECISION_BF16, SGT_PRECISION_FP16, SGT_PRECISION_FP32, SGT_PRECISION_TF32};
+    int rc = SGT_OK;
+    for (int i = 0; i < 4 && rc == SGT_OK; i++) rc = check(device, SGT_ATTENTION_OWN, all[i], 64, 0, err);
     return rc == SGT_OK ? check(device, SGT_ATTENTION_OWN, SGT_PRECISION_BF16, 128, 0, err) : rc;
 }
 
-/* What auto takes for float32, and for heads of sizes that tensor cores do not take. */
+int sgt_check_attention_hopper(int device, sgt_error *err)
+{
+    const uint32_t variant = SGT_VARIANT_ATTENTION_HOPPER;
+    if (!sgt_cuda_attention_hopper_serves(SGT_BF16, 64)) return sgt_fail(err, SGT_EUNSUPPORTED, "no GPU of sm_90");
+    int rc = check_variant(device, SGT_ATTENTION_OWN, variant, SGT_PRECISION_BF16, 64, 0, err);
+    if (rc == SGT_OK) rc = check_variant(device, SGT_ATTENTION_OWN, variant, SGT_PRECISION_FP16, 64, 0, err);
+    return rc == SGT_OK ? check_variant(device, SGT_ATTENTION_OWN, variant, SGT_PRECISION_BF16, 128, 0, err) : rc;
+}
+
+/* What auto takes for heads of sizes that tensor cores do not take. */
 int sgt_check_attention_tiled(int device, sgt_error *err)
 {
-    int rc = check(device, SGT_ATTENTION_AUTO, SGT_PRECISION_FP32, 64, 0, err);
+    int rc = check(device, SGT_ATTENTION_AUTO, SGT_PRECISION_FP32, 20, 0, err);
     return rc == SGT_OK ? check(device, SGT_ATTENTION_AUTO, SGT_PRECISION_BF16, 20, 0, err) : rc;
 }
 

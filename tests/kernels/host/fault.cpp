@@ -1,8 +1,8 @@
 /* fault.cpp: faults that a test plants in the host run, by SGT_HOST_FAULT: words NAME:HOW, with spaces between. NAME is
- * part of the name, or a pattern of a part, of what is put on a stream: a kernel ("norm_kernel", whatever its types), "product_gelu" and the like,
- * "cudnn", "all_reduce", "cupti", "copy". HOW: it does nothing (wrong), ends the process (crash), never ends (hang), is
- * an error of the device's from then on (error), or its launch is refused (refuse). A hang tells whoever listens to a
- * self-check (train/paths.c) that a second is enough: its usual patience here is minutes. */
+ * part of the name, or a pattern of a part, of what is put on a stream: a kernel, "product_gelu" and the like, "cudnn",
+ * "all_reduce", "cupti", "copy". HOW: it does nothing (wrong), ends the process (crash), never ends (hang), is an error
+ * of the device's from then on (error), or its launch is refused (refuse). A hang tells whoever listens to a self-check
+ * (train/paths.c) that a second is enough: its usual patience here is minutes. */
 #include <fnmatch.h>
 #include <signal.h>
 #include <stdio.h>
