@@ -20,8 +20,8 @@ static struct {
     const char *variant, *recompute, *attention, *optimizer, *data, *loader, *peer, *peer_mode;
     uint64_t accum, steps, warmup, turns;
     double dropout;
-    int no_fuse, no_graphs, no_overlap, no_pad_vocab, deterministic, sync_metrics, sync_kernels, parts, variants,
-        variant_given;
+    int no_fuse, no_graphs, no_overlap, no_pad_vocab, deterministic, sync_metrics, sync_kernels, no_self_check, parts;
+    int variants, variant_given;
 } o = {.variant = "default",
        .recompute = "none",
        .attention = "auto",
@@ -53,6 +53,8 @@ static const sgt_option table[] = {
     {"sync-metrics", 0, SGT_OPT_FLAG, &o.sync_metrics, .help = "CUDA: each step is waited for"},
     {"sync-kernels", 0, SGT_OPT_FLAG, &o.sync_kernels,
      .help = "CUDA: wait after each launch: a failure names its kernel"},
+    {"no-self-check", 0, SGT_OPT_FLAG, &o.no_self_check,
+     .help = "CUDA: take the products that are timed fastest without a look at their results"},
     {"no-pad-vocab", 0, SGT_OPT_FLAG, &o.no_pad_vocab, .help = "CUDA: 50,257 rows of logits, not 50,304"},
     {"variant", 0, SGT_OPT_TEXT, &o.variant, "NAMES",
      "CUDA: faster ways through a step, with commas between; all, none", .def = "default", .given = &o.variant_given},
@@ -126,6 +128,7 @@ static int take_options(step_bench *b, const sgt_notice *notice, sgt_error *err)
         .no_fuse = o.no_fuse,
         .no_graphs = o.no_graphs,
         .sync_kernels = o.sync_kernels,
+        .unverified = o.no_self_check,
         .no_overlap = o.no_overlap && cuda, /* a CPU has nothing to copy */
         .no_pad_vocab = o.no_pad_vocab,
         .variants = cuda || o.variant_given ? variants : 0,
