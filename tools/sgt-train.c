@@ -26,8 +26,8 @@
 static sgt_settings s;
 static struct {
     const char *run, *config, *lr, *batch, *profile;
-    int resume, resume_or_start, force, quiet, verbose, json, epochs, budget, estimate, stop_diverged, sync_kernels, self_check,
-        no_self_check;
+    int resume, resume_or_start, force, quiet, verbose, json, epochs, budget, estimate, stop_diverged;
+    int sync_kernels, self_check, no_self_check;
 } o = {.run = "run"};
 
 #define GIVEN(which) .given = &s.given[which]

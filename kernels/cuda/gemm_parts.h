@@ -47,8 +47,8 @@ sgt_lt_status gemm_put(const sgt_cuda_gemm *p, const sgt_lt_algo *algo, sgt_cuda
 
 /* ---- gemm_tune.c ---- */
 
-/* Times the candidates; the index of the fastest whose results are right, and its median. SGT_ENOMEM where there is no room for operands,
- * SGT_EUNSUPPORTED where none ran. */
+/* Times the candidates; the index of the fastest whose results are right, and its median. SGT_ENOMEM where there is no
+ * room for operands, SGT_EUNSUPPORTED where none ran. */
 int gemm_tune(int *best, float *ms, const sgt_cuda_gemm *p, const sgt_lt_result *candidates, int count,
               sgt_error *err);
 

@@ -92,7 +92,8 @@ static int prepare(tuner *t, sgt_error *err)
     if ((rc = sgt_cuda_malloc(&memory, t->bytes + t->p->owner->flush, err)) < 0) return rc;
     t->memory = memory;
     lay_out(t);
-    if ((rc = sgt_cuda_host_alloc(&t->pattern, PATTERN + SEEN, err)) < 0 || (rc = sgt_cuda_stream_new(&t->stream, err)) < 0 ||
+    if ((rc = sgt_cuda_host_alloc(&t->pattern, PATTERN + SEEN, err)) < 0 ||
+        (rc = sgt_cuda_stream_new(&t->stream, err)) < 0 ||
         (rc = sgt_cuda_event_new(&t->from, 1, err)) < 0 || (rc = sgt_cuda_event_new(&t->to, 1, err)) < 0)
         return rc;
     fill(t);

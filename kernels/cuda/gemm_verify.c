@@ -105,6 +105,7 @@ int gemm_verify(const gemm_trial *t, const sgt_lt_algo *algo, sgt_error *err)
     int rc = status ? sgt_fail(err, SGT_EUNSUPPORTED, "%s: %s: %s", t->p->owner->library, t->p->key,
                                t->p->owner->lt->status_name(status))
                     : SGT_OK;
-    for (size_t r = 0; r < ROWS && rc == SGT_OK; r++) rc = row(t, spread(r, ROWS, s->batch), spread(r, ROWS, s->m), err);
+    for (size_t r = 0; r < ROWS && rc == SGT_OK; r++)
+        rc = row(t, spread(r, ROWS, s->batch), spread(r, ROWS, s->m), err);
     return rc;
 }

@@ -63,7 +63,8 @@ struct Counts {
 };
 extern Counts counts;
 
-/* Faults that a test plants (fault.cpp), as CUDA's errors: the last launch's, until it is told; the device's, for good. */
+/* Faults that a test plants (fault.cpp), as CUDA's errors: the last launch's, until it is told; the device's, for
+ * good. */
 extern int refused_launch, failed_device;
 
 /* Puts work on a stream; what it needs it holds by value. On stream NULL it is done before this returns. While the
