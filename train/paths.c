@@ -64,14 +64,16 @@ static int try_path(const sgt_cuda_checks *c, size_t i, int device)
 int sgt_paths_child(const char *what)
 {
     sgt_error err;
-    unsigned first, device;
+    char *end;
     const sgt_cuda_library *lib;
     sgt_cuda_device d;
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody reads on */
-    if (sscanf(what, "%u:%u", &first, &device) != 2) return 2;
+    size_t first = strtoul(what, &end, 10);
+    int device = *end == ':' ? (int)strtoul(end + 1, &end, 10) : -1;
+    if (device < 0 || *end) return 2;
     if (sgt_device_cuda(&lib, &d, &err) < 0) return stop(&err);
     int ended = 0;
-    for (size_t i = first; i < lib->checks->count() && !ended; i++) ended = try_path(lib->checks, i, (int)device);
+    for (size_t i = first; i < lib->checks->count() && !ended; i++) ended = try_path(lib->checks, i, device);
     if (!ended) tell("done");
     return ended ? ended - 1 : 0;
 }
@@ -97,13 +99,22 @@ static void verdict(listener *l, const char *word, const char *why)
     l->trying = 0;
 }
 
+static int number_after(const char *word, const char *text, unsigned long *n)
+{
+    size_t length = strlen(word);
+    char *end;
+    if (strncmp(text, word, length) != 0) return 0;
+    *n = strtoul(text + length, &end, 10);
+    return end != text + length;
+}
+
 static void take_message(listener *l, const char *text)
 {
     char word[12] = "";
-    unsigned n;
+    unsigned long n;
     int used = 0;
-    if (sscanf(text, "begin %u", &n) == 1 && n == l->next) l->trying = 1;
-    else if (sscanf(text, "limit %u", &n) == 1) l->until = sgt_now() + n;
+    if (number_after("begin ", text, &n) && n == l->next) l->trying = 1;
+    else if (number_after("limit ", text, &n)) l->until = sgt_now() + (double)n;
     else if (sscanf(text, "end %11s %n", word, &used) == 1 && used && l->trying) {
         verdict(l, word, text + used);
         l->until = sgt_now() + START_SECONDS;
@@ -238,8 +249,9 @@ int sgt_paths_check(sgt_verdicts *v, const sgt_cuda_library *lib, const sgt_path
     char key[600];
     sgt_error why;
     int lock = -1, rc = SGT_OK;
-    *v = (sgt_verdicts){.count = lib->checks ? lib->checks->count() : 0};
-    if (!v->count) return SGT_OK;
+    *v = (sgt_verdicts){0};
+    if (!lib->checks) return SGT_OK;
+    v->count = lib->checks->count();
     for (size_t i = 0; i < v->count; i++)
         snprintf(v->of[i].path, sizeof v->of[i].path, "%s", lib->checks->name(i));
     if ((rc = lib->checks->identity(key, sizeof key, o->device, err)) < 0) return rc;

@@ -6,7 +6,7 @@
 using namespace sgt;
 
 // Rows of a tile of keys.
-template <class T> constexpr int KEYS = sizeof(T) == 2 ? 64 : 32;
+template <class T> constexpr int KEY_ROWS = sizeof(T) == 2 ? 64 : 32;
 
 // Groups of 16 queries a warp has. With two, what is read of the keys' tile from shared memory, which takes longer than
 // the products with one, serves twice; wider heads, and drawing for dropout, leave no registers for that.
@@ -16,8 +16,8 @@ template <class T, int DP> DEV void start_keys(const Heads<T> &a, const Head &h,
 {
     size_t width = (size_t)a.heads * a.D;
     const T *rows = a.qkv + h.packed + key * h.packed_ld;
-    start_tile<T, DP, KEYS<T>>(keys, rows + width, h.packed_ld, a.length - key, a.D);
-    start_tile<T, DP, KEYS<T>>(values, rows + 2 * width, h.packed_ld, a.length - key, a.D);
+    start_tile<T, DP, KEY_ROWS<T>>(keys, rows + width, h.packed_ld, a.length - key, a.D);
+    start_tile<T, DP, KEY_ROWS<T>>(values, rows + 2 * width, h.packed_ld, a.length - key, a.D);
 }
 
 // A tile of keys, some of which the warp's queries see.
@@ -25,7 +25,7 @@ template <class T, int DP, int M, bool DROP>
 DEV void add_keys(float (&out)[M][DP / 8][4], Running (&r)[M], const Heads<T> &a, const Kept<DROP> &kept,
                   const Sight<T> &sight, const T *own, const T *keys, const T *values, int query, int key)
 {
-    constexpr int N = KEYS<T>;
+    constexpr int N = KEY_ROWS<T>;
     float s[M][N / 8][4];
     KeptTile<N / 8> tile[M];
     DEV_UNROLL
@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(ATTENTION_THREADS, GROUPS<DP, DROP>) attention
     Head h(a, blockIdx.x);
     Kept<DROP> kept(a, blockIdx.x);
     Sight<T> sight(a, blockIdx.x);
-    constexpr int M = GROUPS<DP, DROP>, QUERIES = M * OWN, N = KEYS<T>, TILE_N = TILE<T, DP, N>;
+    constexpr int M = GROUPS<DP, DROP>, QUERIES = M * OWN, N = KEY_ROWS<T>, TILE_N = TILE<T, DP, N>;
     // the longest walks first, so that the last blocks to run are short
     int first = (gridDim.y - 1 - blockIdx.y) * QUERIES, mine = threadIdx.x / 32 * 16 * M, query = first + mine;
     int begin = sight.first_key(first) / N * N; // keys that any of these queries sees
@@ -96,7 +96,7 @@ static void attend(bool tf32, sgt_cuda_stream s, sgt_cuda_type type, void *out, 
             using N = decltype(zero);
             Heads<N> a = heads_of<N>(qkv, out, lse, T, H, D, scale, drop, documents);
             constexpr int QUERIES = GROUPS<width, dropping> * OWN;
-            constexpr size_t bytes = (TILE<N, width, QUERIES> + 4 * TILE<N, width, KEYS<N>>) * sizeof(N);
+            constexpr size_t bytes = (TILE<N, width, QUERIES> + 4 * TILE<N, width, KEY_ROWS<N>>) * sizeof(N);
             static_assert(bytes <= MOST_SHARED, "a block's shared memory");
             DEV_LAUNCH((attention_kernel<N, width, dropping>), dim3((unsigned)(B * H), blocks_for(T, QUERIES)),
                        dim3(ATTENTION_THREADS), bytes, s, a);

@@ -161,10 +161,10 @@ __global__ void __launch_bounds__(HOPPER_THREADS, 1)
 // ---- dq ----
 
 // Keys of a walked tile: fewer where a row's sums take up the registers.
-template <int D> constexpr int KEYS = D == 64 ? 128 : 64;
+template <int D> constexpr int WALKED_KEYS = D == 64 ? 128 : 64;
 
 template <class T, int D> struct QueriesShared {
-    static constexpr int OWN_TILE = WIDE_TILE<D, BOTH>, TILE_N = WIDE_TILE<D, KEYS<D>>;
+    static constexpr int OWN_TILE = WIDE_TILE<D, BOTH>, TILE_N = WIDE_TILE<D, WALKED_KEYS<D>>;
     static constexpr size_t BYTES = BARRIERS + 2 * (OWN_TILE + STAGES * TILE_N) * sizeof(T);
     uint64_t *own;
     Ring *ring;
@@ -191,11 +191,11 @@ DEV void produce_keys(const QueriesShared<T, D> &m, const Columns &c, const dev:
     dev::mbar_arrive_expect(m.own, 2 * m.OWN_TILE * (int)sizeof(T));
     load_rows<D, BOTH>(m.q, qkv, m.own, c.plain, first, c.plane);
     load_rows<D, BOTH>(m.dout, dout, m.own, c.plain, first, c.plane);
-    for (int i = 0, key = begin; key < end; i++, key += KEYS<D>) {
+    for (int i = 0, key = begin; key < end; i++, key += WALKED_KEYS<D>) {
         m.ring->wait_empty(i);
         dev::mbar_arrive_expect(m.ring->bar(i), 2 * m.TILE_N * (int)sizeof(T));
-        load_rows<D, KEYS<D>>(m.keys(i), qkv, m.ring->bar(i), c.plain + c.width, key, c.plane);
-        load_rows<D, KEYS<D>>(m.values(i), qkv, m.ring->bar(i), c.plain + 2 * c.width, key, c.plane);
+        load_rows<D, WALKED_KEYS<D>>(m.keys(i), qkv, m.ring->bar(i), c.plain + c.width, key, c.plane);
+        load_rows<D, WALKED_KEYS<D>>(m.values(i), qkv, m.ring->bar(i), c.plain + 2 * c.width, key, c.plane);
     }
 }
 
@@ -218,17 +218,17 @@ template <class T, int D, bool DROP>
 DEV void consume_keys(const QueriesShared<T, D> &m, const Heads<T> &a, const Sight<T> &sight, int first, int begin,
                       int end)
 {
-    constexpr int N = KEYS<D> / 8;
+    constexpr int N = WALKED_KEYS<D> / 8;
     Kept<DROP> kept(a, blockIdx.x);
     Head h(a, blockIdx.x);
     int row = threadIdx.x / 128 * MINE, query = first + threadIdx.x / 32 * 16, i = 0, key = begin;
-    int from = sight.first_key(first + row) / KEYS<D> * KEYS<D>; // keys that the group's queries see
+    int from = sight.first_key(first + row) / WALKED_KEYS<D> * WALKED_KEYS<D>; // keys that the group's queries see
     int to = first + row + MINE < end ? first + row + MINE : end;
     RowStats r(a, h, query);
     float dq[D / 8][4] = {};
     dev::mbar_wait(m.own, 0);
-    for (; key < from && key < end; i++, key += KEYS<D>) m.ring->skip(i);
-    for (; key < to; i++, key += KEYS<D>) {
+    for (; key < from && key < end; i++, key += WALKED_KEYS<D>) m.ring->skip(i);
+    for (; key < to; i++, key += WALKED_KEYS<D>) {
         float s[N][4], dp[N][4];
         uint32_t ds[N / 2][4];
         Draws<DROP, N> draws;
@@ -249,7 +249,7 @@ DEV void consume_keys(const QueriesShared<T, D> &m, const Heads<T> &a, const Sig
         dev::wgmma_wait<0>(dq, ds);
         m.ring->release(i);
     }
-    for (; key < end; i++, key += KEYS<D>) m.ring->skip(i);
+    for (; key < end; i++, key += WALKED_KEYS<D>) m.ring->skip(i);
     store_rows<T, D>(a.dqkv + h.packed, h.packed_ld, query, a.length, D, dq, a.scale, a.scale);
 }
 
@@ -261,7 +261,8 @@ __global__ void __launch_bounds__(HOPPER_THREADS, 1)
     QueriesShared<T, D> m;
     Sight<T> sight(a, blockIdx.x);
     int first = (gridDim.y - 1 - blockIdx.y) * BOTH; // the longest walks first
-    int begin = sight.first_key(first) / KEYS<D> * KEYS<D>, end = first + BOTH < a.length ? first + BOTH : a.length;
+    int begin = sight.first_key(first) / WALKED_KEYS<D> * WALKED_KEYS<D>;
+    int end = first + BOTH < a.length ? first + BOTH : a.length;
     make_barriers(m.own, m.ring);
     if (threadIdx.x >= CONSUMERS * 128) {
         dev::regs_dec<PRODUCER_REGISTERS>();

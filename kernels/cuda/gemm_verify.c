@@ -11,7 +11,7 @@ enum { ROWS = 8, COLUMNS = 16 }; /* that are looked at: the first, the last, and
 
 static double decode(sgt_cuda_type type, const void *p)
 {
-    uint32_t bits;
+    uint32_t bits = 0;
     uint16_t half = 0;
     float x;
     if (type == SGT_F32) memcpy(&bits, p, sizeof bits);

@@ -20,9 +20,9 @@ static int space_open(space *x, sgt_error *err)
     void *device, *pinned;
     *x = (space){0};
     int rc = sgt_cuda_stream_new(&x->stream, err);
-    if (rc < 0 || (rc = sgt_cuda_malloc(&device, ARRAYS * COUNT * sizeof(float), err)) < 0) return rc;
+    if (rc < 0 || (rc = sgt_cuda_malloc(&device, (size_t)ARRAYS * COUNT * sizeof(float), err)) < 0) return rc;
     x->device = device;
-    if ((rc = sgt_cuda_host_alloc(&pinned, ARRAYS * COUNT * sizeof(float), err)) == SGT_OK) x->pinned = pinned;
+    if ((rc = sgt_cuda_host_alloc(&pinned, (size_t)ARRAYS * COUNT * sizeof(float), err)) == SGT_OK) x->pinned = pinned;
     return rc;
 }
 
@@ -43,20 +43,20 @@ static int said(const sgt_nccl *n, const char *what, int code, sgt_error *err)
 /* The calls of a step (train/cuda/ranks.c), which for one rank copy. */
 static int calls(const sgt_nccl *n, sgt_nccl_comm comm, const space *x, sgt_error *err)
 {
-    float *d = x->device;
-    int rc = said(n, "all_reduce", n->all_reduce(d, d + COUNT, COUNT, SGT_NCCL_FLOAT32, SGT_NCCL_SUM, comm, x->stream),
+    float *d = x->device, *reduced = d + COUNT, *scattered = reduced + COUNT, *gathered = scattered + COUNT;
+    int rc = said(n, "all_reduce", n->all_reduce(d, reduced, COUNT, SGT_NCCL_FLOAT32, SGT_NCCL_SUM, comm, x->stream),
                   err);
     if (rc == SGT_OK)
         rc = said(n, "reduce_scatter",
-                  n->reduce_scatter(d, d + 2 * COUNT, COUNT, SGT_NCCL_FLOAT32, SGT_NCCL_SUM, comm, x->stream), err);
+                  n->reduce_scatter(d, scattered, COUNT, SGT_NCCL_FLOAT32, SGT_NCCL_SUM, comm, x->stream), err);
     return rc < 0 ? rc
-                  : said(n, "all_gather", n->all_gather(d, d + 3 * COUNT, COUNT, SGT_NCCL_FLOAT32, comm, x->stream),
+                  : said(n, "all_gather", n->all_gather(d, gathered, COUNT, SGT_NCCL_FLOAT32, comm, x->stream),
                          err);
 }
 
 static int reduce(const sgt_nccl *n, sgt_nccl_comm comm, space *x, sgt_error *err)
 {
-    size_t bytes = ARRAYS * COUNT * sizeof(float);
+    size_t bytes = (size_t)ARRAYS * COUNT * sizeof(float);
     float want[COUNT];
     sgt_check_fill(want, COUNT, 3);
     memset(x->pinned, 0, bytes);
