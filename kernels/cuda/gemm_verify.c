@@ -11,13 +11,9 @@ enum { ROWS = 8, COLUMNS = 16 }; /* that are looked at: the first, the last, and
 
 static double decode(sgt_cuda_type type, const void *p)
 {
-    uint16_t half;
     float x;
-    if (type == SGT_F32) {
-        memcpy(&x, p, sizeof x);
-        return (double)x;
-    }
-    memcpy(&half, p, sizeof half);
+    if (type == SGT_F32) return (double)*(const float *)p;
+    uint16_t half = *(const uint16_t *)p;
     uint32_t bits = (uint32_t)half << 16;
     if (type == SGT_F16) { /* to a float's places; the exponent of a number that is no float's comes with 2^112 */
         bits = (bits & 0x80000000u) | (bits & 0x7fff0000u) >> 3;
