@@ -447,8 +447,10 @@ static int meet(sgt_train_options *options)
 
 int main(int argc, char **argv)
 {
-    sgt_search_wheels();
-    if (argc == 3 && strcmp(argv[1], SGT_PATHS_CHILD) == 0) return sgt_paths_child(argv[2]);
+    if (argc == 3 && strcmp(argv[1], SGT_PATHS_CHILD) == 0) {
+        sgt_search_wheels();
+        return sgt_paths_child(argv[2]);
+    }
     sgt_spin_little(argv);
     sgt_end_without_memory(program.name);
     char *cache = sgt_cache_folder();
@@ -456,6 +458,7 @@ int main(int argc, char **argv)
     sgt_stop *stop = sgt_catch_signals();
     sgt_loader_guard_sigbus(NULL); /* where it cannot be had, a shard that is cut short ends the program */
     take_options(argc, argv);
+    if (strcmp(s.device, "cpu") != 0) sgt_search_wheels();
     sgt_talk talk = {program.name, o.quiet};
     sgt_train_options options = {.run = o.run,
                                  .resume = o.resume || o.resume_or_start,

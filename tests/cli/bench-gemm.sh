@@ -21,10 +21,10 @@ check 'the line of the limit' test "$(grep -c '<line ' g.svg)" -eq 1
 
 run 0 sgt-bench gemm --device cpu --model 1x16x2 --batch-size 1 --seq-len 8 --seconds .001 --json
 stderr_is ''
-check '22 products' test "$(grep -c '"layer"' .stdout)" -eq 22
+check '23 products' test "$(grep -c '"layer"' .stdout)" -eq 23
 check '19 of them timed' test "$(grep -c '"us"' .stdout)" -eq 19
 check 'each with its share' test "$(grep -c '"of_peak"' .stdout)" -eq 19
-check '3 of them not' test "$(grep -c '"why_not": "a kernel of its own here"' .stdout)" -eq 3
+check '4 of them not' test "$(grep -c '"why_not": "a kernel of its own here"' .stdout)" -eq 4
 check 'none is zero' test "$(grep -cE '"(us|tflops|of_peak|peak_tflops)": (0\.0+|0),?$' .stdout)" -eq 0
 stdout_has '"rows": 8'
 stdout_has '"precision": "fp32"'
