@@ -26,8 +26,8 @@ check 'one update of all' test "$(lines 'kernel update_kernel<bf16,Adamw> .* 124
 check 'every kernel has its name' test "$(lines 'kernel unknown')" -eq 0
 check 'a step begins' grep -q '^kernel begin_micro_step_kernel ' gpt2
 check 'a step ends' test "$(sed -n '$s/ grid.*//p' gpt2)" = 'kernel end_step_kernel'
-run 1 launches "$PWD/bad" --attention own --precision fp32 --model 1x16x2
-stderr_matches '^sgt-bench step: --attention own: float32 has no place in its tensor cores$'
+run 1 launches "$PWD/bad" --attention own --model 1x24x2
+stderr_matches '^sgt-bench step: --attention own: heads of 12 numbers, it takes multiples of 8 to 128$'
 
 # ---- the prediction: its rows add up to its sum, and its last line says that ----
 adds_up() { # LIST
