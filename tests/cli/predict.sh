@@ -68,15 +68,15 @@ stderr_is 'predict: norm_kernel<bf16,8> is launched, but has no line in work.txt
 grep -v '^norm_kernel' "$kernels/machine-code.txt" > less
 run 1 predict gpt2 less
 stderr_is 'predict: norm_kernel<bf16,8> with 128 threads is not in machine-code.txt (make machine-code)'
-sed 's/^norm_partials_kernel \*dw/norm_partials_kernel *more *dw/' "$kernels/work.txt" > wrong
+sed 's/^bias_kernel \*partial/bias_kernel *more *partial/' "$kernels/work.txt" > wrong
 run 1 predict gpt2 "$kernels/machine-code.txt" wrong
-stderr_is 'predict: norm_partials_kernel has 5 arguments, work.txt names 6'
-sed 's/^norm_partials_kernel \*dw/norm_partials_kernel dw/' "$kernels/work.txt" > wrong
+stderr_is 'predict: bias_kernel<bf16,8> has 5 arguments, work.txt names 6'
+sed 's/^bias_kernel \*partial/bias_kernel partial/' "$kernels/work.txt" > wrong
 run 1 predict gpt2 "$kernels/machine-code.txt" wrong
-stderr_is 'predict: norm_partials_kernel: dw is p4 in the list, another kind in work.txt'
-sed 's/blocks\*2/heaps*2/' "$kernels/work.txt" > wrong
+stderr_is 'predict: bias_kernel<bf16,8>: partial is p4 in the list, another kind in work.txt'
+sed 's/grid_y\*C\*partial/heaps*C*partial/' "$kernels/work.txt" > wrong
 run 1 predict gpt2 "$kernels/machine-code.txt" wrong
-stderr_matches "^predict: work.txt, norm_partials_kernel: name 'heaps' is not defined"
+stderr_matches "^predict: work.txt, bias_kernel.*: name 'heaps' is not defined"
 printf '    | reads = 1\n' > wrong
 run 1 predict gpt2 "$kernels/machine-code.txt" wrong
 stderr_is 'predict: wrong: no kernel, or no " = ", in: | reads = 1'
