@@ -146,7 +146,7 @@ static int usage(const char *what, const char *arg)
 {
     fprintf(stderr,
             "check-step: %s: %s (check-step [--device cpu|cuda] [--precision fp32|tf32|bf16|fp16] [--case NAME] "
-            "[--part K/N] [--steps N] [--variant NAMES])\n",
+            "[--leave-out NAME] [--part K/N] [--steps N] [--variant NAMES])\n",
             arg, what);
     return 2;
 }
@@ -180,7 +180,7 @@ static int take_cuda(sgt_error *err)
 int main(int argc, char **argv)
 {
     step_check s = {.steps = 200, .variants = SGT_VARIANTS_DEFAULT};
-    const char *only = NULL;
+    const char *only = NULL, *left_out = "";
     int counts[3] = {0}, given = 0;
     unsigned part = 1, parts = 1, seen = 0;
     sgt_error err;
@@ -189,6 +189,7 @@ int main(int argc, char **argv)
         if (!value) return usage("needs a value", name);
         if (strcmp(name, "--device") == 0) s.cuda = strcmp(value, "cuda") == 0;
         else if (strcmp(name, "--case") == 0) only = value;
+        else if (strcmp(name, "--leave-out") == 0) left_out = value;
         else if (strcmp(name, "--variant") == 0) {
             if (sgt_variants_parse(&s.variants, value, &err) < 0) return usage(err.text, "options");
         } else if (strcmp(name, "--part") == 0) {
@@ -208,7 +209,7 @@ int main(int argc, char **argv)
         if (given ? p != (int)s.precision : !s.cuda && p == SGT_PRECISION_TF32) continue;
         s.precision = (sgt_precision)p;
         for (const step_case *c = step_cases; c->name; c++) {
-            if (only ? strcmp(only, c->name) != 0 : c->by_name) continue;
+            if (only ? strcmp(only, c->name) != 0 : c->by_name || strcmp(left_out, c->name) == 0) continue;
             if (!(c->precisions & 1 << p) || (c->cuda_only && !s.cuda)) continue;
             if (seen++ % parts == part - 1) counts[run_case(c, s)]++;
         }
