@@ -1,0 +1,273 @@
+# rules.mk: how the tests, the analyzers and the measurements are built and run.
+
+.PHONY: check check-all run-check lint tidy coverage run-coverage check-kernels check-cuda check-nvcc
+.PHONY: machine-code predict check-memory fuzz torture torture-variants torture-runs bench-json bench-rows
+
+# ---- the three tiers: each holds the one before it; tests/run.sh and its programs read $TIER ----
+TIER ?= check
+
+check: deps                            ## the tests, within 8 minutes on two cores, build included
+	+@$(again) run-check TIER=check
+
+check-all: deps                        ## lint, nvcc on the CUDA kernels, and the tests that take longer: within 40 minutes
+	+@$(again) lint
+	+@$(again) run-check TIER=all
+
+torture: check-all torture-variants torture-runs ## every variant (clang, no optimization, lesser CPUs, sanitizers) and the exhaustive runs: a day
+
+# ---- the CUDA kernels as C++ ----
+# They run on the host, where the files of tests/kernels/host stand in for CUDA and its libraries;
+# check-cuda-race also watches their accesses to shared memory (sanitizers leave no room for that).
+HOST_CXX := $(if $(CLANG),$(patsubst clang%,clang++%,$(CC)),$(CXX))
+HOST_CXXFLAGS = -std=c++17 -D_GNU_SOURCE -Iloader -Ikernels -iquote kernels/cuda -Itests/kernels -I. \
+    $(filter-out -Wstrict-prototypes -Wmissing-prototypes,$(WARN)) $(OPT) -ffp-contract=off -fPIC \
+    -pthread $(SANFLAGS) $(CFLAGS) -MMD -MP
+HOST_CU := $(sort $(wildcard kernels/cuda/*.cu tests/kernels/*.cu))
+HOST_CPP := $(sort $(wildcard tests/kernels/*.cpp tests/kernels/host/*.cpp))
+HOST_STANDS := $(filter-out %/check-cuda.cpp %_cases.cpp,$(wildcard tests/kernels/host/*.cpp))
+# The backend's plain C runs on the host too: products through cuBLASLt, and failures by name.
+GEMM_PARTS := $(addprefix $(B)/obj/kernels/cuda/,gemm.o gemm_cache.o gemm_tune.o gemm_verify.o failure.o)
+HOST_PARTS := $(HOST_CPP:%=$(B)/obj/%.o) $(B)/obj/tests/kernels/harness.o $(GEMM_PARTS)
+CHECK_CUDA := $(B)/tests/check-cuda $(B)/tests/check-cuda-pretend
+CHECK_RACE := $(if $(SAN),,$(B)/tests/check-cuda-race)
+
+$(B)/obj/%.cpp.o: %.cpp $(B)/flags-cxx
+	$(call say,CXX,$<)mkdir -p $(@D) && $(HOST_CXX) $(HOST_CXXFLAGS) -c -o $@ $<
+$(B)/obj/%.cu.o: %.cu $(B)/flags-cxx
+	$(call say,CXX,$<)mkdir -p $(@D) && $(HOST_CXX) $(HOST_CXXFLAGS) -x c++ -c -o $@ $<
+$(B)/obj/race/%.cu.o: %.cu $(B)/flags-cxx
+	$(call say,CXX,$<)mkdir -p $(@D) && $(HOST_CXX) $(HOST_CXXFLAGS) -fsanitize=thread -x c++ -c -o $@ $<
+
+$(B)/tests/check-cuda: $(HOST_CU:%=$(B)/obj/%.o) $(HOST_PARTS) $(call lib,kernels loader)
+$(B)/tests/check-cuda-race: $(HOST_CU:%=$(B)/obj/race/%.o) $(HOST_PARTS) $(call lib,kernels loader)
+$(B)/tests/check-cuda $(B)/tests/check-cuda-race:
+	$(call say,LD,$@)mkdir -p $(@D) && echo $^ > $@.parts && \
+	    $(HOST_CXX) $(ALL_LDFLAGS) -o $@ $^ $(LD_kernels)
+
+# The same cases on a GPU; and that program with the host in the GPU's place, which tests it.
+DEVICE_MAIN := tests/kernels/device/check-cuda-device.cpp
+DEVICE_CASES := $(sort $(wildcard kernels/cuda/*.cu tests/kernels/*.cu tests/kernels/*.cpp))
+DEVICE_PARTS := $(DEVICE_CASES) $(DEVICE_MAIN) $(addprefix tests/kernels/device/,cuda.cu mirror.cpp)
+$(B)/tests/check-cuda-device: $(DEVICE_PARTS:%=$(B)/obj/device/%.o) \
+    $(B)/obj/tests/kernels/harness.o $(GEMM_PARTS) \
+    $(addprefix $(B)/obj/kernels/cuda/,cublaslt.o nccl.o) $(call lib,kernels loader)
+	$(call say,LD,$@)mkdir -p $(@D) && \
+	    $(NVCC) -Xlinker --wrap=__cudaLaunchKernel -Xcompiler -fopenmp -o $@ $^ -ldl -lm
+
+PRETEND_PARTS := $(DEVICE_CASES) $(HOST_STANDS) $(DEVICE_MAIN) \
+    $(addprefix tests/kernels/device/,mirror.cpp pretend.cpp)
+$(B)/tests/check-cuda-pretend: $(PRETEND_PARTS:%=$(B)/obj/%.o) $(B)/obj/tests/kernels/harness.o \
+    $(GEMM_PARTS) $(call lib,kernels loader)
+	$(call link,$(HOST_CXX),$(LD_kernels))
+
+# The whole CUDA backend on the host, with the programs that tests run on it beside it.
+HOST_C := $(filter-out $(HOST_STANDS:tests/kernels/host/%.cpp=kernels/cuda/%.c),$(CUDA_C))
+HOST_LIB := $(B)/host/lib/libsgt-cuda.so
+HOST_PROGRAMS := $(addprefix $(B)/host/bin/,sgt-train sgt-bench check-step)
+$(HOST_LIB): $(CUDA_CU:%=$(B)/obj/%.o) $(HOST_STANDS:%=$(B)/obj/%.o) $(HOST_C:%.c=$(B)/obj/%.o) \
+    $(B)/obj/tests/kernels/cudnn/stand_in.o $(call lib,train kernels loader) $(CUDA_MAP)
+	$(call say,LD,$@)mkdir -p $(@D) && \
+	    $(HOST_CXX) $(ALL_LDFLAGS) -shared -o $@ $(filter-out %.map,$^) \
+	    -Wl,--version-script=$(CUDA_MAP) $(if $(SAN),,-Wl$(comma)-z$(comma)defs) $(LD_kernels)
+$(B)/host/%: $(B)/%
+	$(Q)mkdir -p $(@D) && cp $< $@
+
+check-cuda: need-packages $(CHECK_CUDA) $(CHECK_RACE) ## the CUDA kernels on the host, without a GPU: four schedules, race mode, all mutants
+	@HOST_CXX='$(HOST_CXX)' tests/kernels/check-cuda.sh $(B) torture
+
+# gemm.c against cuBLASLt itself, as far as that goes without a GPU: descriptors and attributes.
+LT_STANDS := $(filter-out %/cublaslt.cpp %/cudnn.cpp,$(HOST_STANDS))
+$(B)/tests/check-cublaslt: $(call objects,tests/kernels/cublaslt) $(GEMM_PARTS) \
+    $(B)/obj/kernels/cuda/cublaslt.o $(LT_STANDS:%=$(B)/obj/%.o) $(call lib,kernels loader)
+	$(call link,$(HOST_CXX) -Wl$(comma)--wrap=sgt_cublaslt_load,$(LD_kernels))
+
+# Attention by cuDNN without a GPU: a libcudnn.so.9 of the tests' own computes what a graph says.
+STAND_IN := $(B)/tests/stand-in/libcudnn.so.9
+$(B)/tests/check-cudnn: $(filter-out %/stand_in.o,$(call objects,tests/kernels/cudnn)) \
+    $(addprefix $(B)/obj/kernels/cuda/,attention_cudnn.o cudnn_graph.o cudnn.o) \
+    $(call lib,kernels loader)
+	$(call link,$(CC),$(LD_kernels))
+$(STAND_IN): $(B)/obj/tests/kernels/cudnn/stand_in.o
+	$(call say,LD,$@)mkdir -p $(@D) && $(CC) -shared $(ALL_LDFLAGS) -o $@ $^ -lm && \
+	    ln -sf $(@F) $(@D)/libcudnn_graph.so.9
+
+# ---- what nvcc makes of the kernels ----
+ifneq ($(HAVE_NVCC),)
+check-nvcc: need-packages $(HOST_CU:%=$(B)/obj/device/%.o) $(CUDA_LIB) $(HOST_LIB) $(HOST_PROGRAMS) ## nvcc on every CUDA kernel: no warning, no spill, registers, machine code
+	@tests/kernels/check-nvcc.sh $(B)
+machine-code: need-packages $(CUDA_LIB) $(HOST_LIB) $(HOST_PROGRAMS) ## accept what nvcc makes of the step's kernels now: tests/kernels/machine-code.txt
+	@$(end_line)
+	@tests/kernels/machine-code.sh $(B) accept
+else
+check-nvcc:
+	@echo 'no $(NVCC): left out compiling the CUDA kernels for sm_80 and sm_90a'
+machine-code:
+	@echo 'no $(NVCC), which makes the machine code' >&2; exit 1
+endif
+
+predict: need-packages $(HOST_LIB) $(HOST_PROGRAMS) ## what a training step should take on an H100, without one (BATCH=64, VARIANTS="NAME...", ARGS=of sgt-bench step)
+	@$(end_line)
+	@tests/kernels/predict.sh $(B) $(BATCH:%=--batch-size %) $(VARIANTS:%=--variant %) $(ARGS)
+
+# ---- the suites: one Criterion program per folder, and programs of their own ----
+SUITES := base loader tokenize train
+USES_base := cli loader
+USES_loader := loader
+USES_tokenize := tokenize loader
+USES_train := train kernels loader
+define suite
+$(B)/tests/test-$(1): $$(call objects,tests/$(1)) $$(call lib,$$(USES_$(1)))
+	$$(call link,$$(CC),-lcriterion $$(call ld,$$(USES_$(1))))
+endef
+$(foreach s,$(SUITES),$(eval $(call suite,$(s))))
+# CUDA's profiler is tested on a CUPTI of the tests' own.
+$(B)/tests/test-train: $(addprefix $(B)/obj/kernels/cuda/,cupti.o cupti_records.o cupti_api.o nvtx.o)
+
+$(B)/tests/check-kernels: $(call objects,tests/kernels) $(call lib,kernels loader)
+	$(call link,$(CC),$(LD_kernels))
+check-kernels: need-packages $(B)/tests/check-kernels ## every fast kernel against its definition (ARGS=--bench: speed)
+	@$(B)/tests/check-kernels $(ARGS)
+
+# The whole training step, on a CPU or on CUDA, against PyTorch's numbers.
+$(B)/bin/check-step: $(call objects,tests/step) $(B)/obj/tests/train/fixture.o \
+    $(call lib,cli train kernels loader)
+	$(call link,$(CC),$(call ld,train kernels loader))
+
+# A program that makes another program's system calls fail, and the library that it preloads: never
+# with a sanitizer, which replaces malloc itself.
+FAULTS := $(B)/tests/faults $(B)/tests/faults.so
+FAULTS_CC = $(CC) $(filter-out -MMD -MP $(SANFLAGS),$(ALL_CFLAGS))
+$(B)/tests/faults: tests/faults/faults.c tests/faults/plan.h $(B)/flags
+	$(call say,CC,$<)mkdir -p $(@D) && $(FAULTS_CC) -o $@ $<
+$(B)/tests/faults.so: tests/faults/shim.c tests/faults/plan.h $(B)/flags
+	$(call say,CC,$<)mkdir -p $(@D) && $(FAULTS_CC) -shared -o $@ $< -ldl
+
+# From check-all on, nvcc has to compile and link the CUDA library. In make check and in variants,
+# a library that is there is kept in step with the programs.
+run-check: $(if $(HAVE_NVCC),$(if $(filter check,$(TIER))$(VARIANT),$(wildcard $(CUDA_LIB)),$(CUDA_LIB)))
+run-check: $(if $(filter check,$(TIER)),,$(CHECK_RACE))
+run-check: $(if $(MPICC),$(MPI_LIB:$(B)/%=$(B)/host/%))
+run-check: $(if $(SAN),,$(B)/tests/check-cublaslt)
+run-check: programs libs mpi $(SUITES:%=$(B)/tests/test-%) $(B)/tests/check-kernels $(CHECK_CUDA)
+run-check: $(HOST_LIB) $(HOST_PROGRAMS) $(B)/tests/check-cudnn $(STAND_IN) $(FAULTS)
+	@$(end_line)
+	@TIER=$(TIER) HOST_CXX='$(HOST_CXX)' tests/run.sh $(B)
+
+# ---- fuzzing: one program per property, with a main that tries the seeds again or libFuzzer's ----
+FUZZ := $(filter-out replay,$(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c)))
+FUZZ_USES := cli train tokenize loader # not the kernels, which compute and read nothing
+run-check: $(FUZZ:%=$(B)/tests/replay-%)
+$(B)/tests/replay-options $(B)/bin/fuzz-options: LDFLAGS += -Wl,--wrap=exit
+$(FUZZ:%=$(B)/tests/replay-%): $(B)/tests/replay-%: $(B)/obj/tests/fuzz/%.o $(B)/obj/tests/fuzz/replay.o \
+    $(if $(filter memory,$(SAN)),$(B)/obj/tests/memory/borders.o) $(call lib,$(FUZZ_USES))
+	$(call link,$(CC),$(call ld,$(FUZZ_USES)))
+$(FUZZ:%=$(B)/bin/fuzz-%): $(B)/bin/fuzz-%: $(B)/obj/tests/fuzz/%.o $(call lib,$(FUZZ_USES))
+	$(call link,$(CC) -fsanitize=fuzzer,$(call ld,$(FUZZ_USES)))
+
+fuzz: need-packages                    ## look for bytes that break a property, with clang's libFuzzer (FUZZ_SECONDS=N each, FUZZ=NAME...)
+	@command -v clang > /dev/null || { echo "make fuzz needs clang" >&2; exit 1; }
+	+@$(again) B=build/fuzz CC=clang SAN=fuzzer-no-link,address,undefined $(FUZZ:%=build/fuzz/bin/fuzz-%)
+	@tests/fuzz/run.sh build/fuzz $(or $(FUZZ_SECONDS),60) $(FUZZ)
+
+# The memory sanitizer does not see what libraries write that it did not compile: borders.c tells it,
+# but for zlib and zstd, which fill whole buffers.
+MEMORY := $(filter-out packed,$(FUZZ))
+BORDERS := $(foreach f,json_loadb json_loads json_load_file json_dumpb json_pack json_unpack \
+    json_unpack_ex pcre2_match_8,-Wl,--wrap=$(f))
+$(if $(filter memory,$(SAN)),$(eval $(B)/tests/replay-%: LDFLAGS += $(BORDERS)))
+check-memory: need-packages            ## the memory sanitizer, with clang: text, ids, sampling, formats, on the seeds of fuzzing
+	@command -v clang > /dev/null || { echo "make check-memory needs clang" >&2; exit 1; }
+	+@$(again) SAN=memory CC=clang $(MEMORY:%=build/memory-clang/tests/replay-%)
+	@tests/fuzz/replay.sh build/memory-clang
+
+# ---- stress and measurement programs, for the thread sanitizer and by hand ----
+# $(call single,NAME,OBJECTS,LIBRARIES) is the rule of build/tests/NAME.
+define single
+$(B)/tests/$(1): $(2:%=$(B)/obj/tests/%.o) $$(call lib,$(3))
+	$$(call link,$$(CC),$$(call ld,$(3)))
+endef
+STRESS := loader blocks guard saver ranks pipeline
+$(eval $(call single,stress-loader,loader/stress/stress,loader))
+$(eval $(call single,stress-blocks,loader/stress/blocks,loader))
+$(eval $(call single,stress-guard,loader/stress/guard,loader))
+$(eval $(call single,stress-saver,train/stress/stress,train kernels loader))
+$(eval $(call single,stress-ranks,train/stress/ranks train/ranks_fixture,train kernels loader))
+$(eval $(call single,stress-pipeline,tokenize/stress/stress,tokenize loader))
+$(eval $(call single,bench-json,tokenize/bench/bench_json,tokenize loader))
+$(eval $(call single,bench-rows,loader/bench/bench_rows,loader))
+bench-json: $(B)/tests/bench-json      ## how fast lines of JSONL become documents
+	@$<
+bench-rows: $(B)/tests/bench-rows      ## what drawing windows and making rows takes, by CPU level (ARGS=MIB)
+	@$< $(ARGS)
+
+coverage:                              ## which lines of tokenize, loader and train the tests run (SHOW=FILE: lines that never ran)
+	+@$(again) COVERAGE=1 CC=gcc CXX=g++ run-coverage
+run-coverage: need-packages programs libs $(SUITES:%=$(B)/tests/test-%) $(B)/bin/check-step $(HOST_LIB) \
+    $(HOST_PROGRAMS) $(FUZZ:%=$(B)/tests/replay-%)
+	@tests/coverage.sh $(B)
+
+# ---- lint: gcc -fanalyzer, cppcheck and clang-tidy on every source of the programs ----
+# A file is analyzed again when it or one of its headers has changed. A finding is a fault, or is
+# listed in tests/lint/allowed.
+LINT := build/lint
+LINT_C := $(filter-out loader/examples/% tools/mpi/%,\
+    $(sort $(wildcard $(addsuffix /*.c,$(foreach d,loader tokenize kernels train tools,$(d) $(d)/*)))))
+LINT_KNOWN = $(if $(filter %/base/error.c,$<),,-include tests/lint/known.h -Wno-unused-value)
+LINT_FLAGS = $(filter-out -Werror -MMD -MP -O% -g%,$(ALL_CFLAGS)) $(call flags,$<) $(LINT_KNOWN)
+# Vector code is left to the other two: its thousand inlined functions would take gcc longer than
+# all the rest. gcc 12 measures a vector's shift by its number of elements.
+LINT_ANALYZE = -O0 -fdiagnostics-plain-output -Wno-analyzer-shift-count-overflow \
+    $(if $(filter kernels/cpu/level_% kernels/cpu/product% %_avx2.c %_avx512.c,$<),,-fanalyzer)
+$(LINT)/%.gcc: %.c tests/lint/known.h
+	$(call say,GCC,$<)mkdir -p $(@D) && gcc $(LINT_FLAGS) $(LINT_ANALYZE) -MMD -MP -MF $@.d -MT $@ \
+	    -c -o $@.o $< > $@.part 2>&1 && rm $@.o && mv $@.part $@
+$(LINT)/%.tidy: %.c $(LINT)/%.gcc tests/lint/clang-tidy
+	$(call say,TIDY,$<)mkdir -p $(@D) && \
+	    clang-tidy --quiet --config-file=tests/lint/clang-tidy $< -- $(LINT_FLAGS) \
+	    2> $@.talk > $@.part && sed "s|$(CURDIR)/||g" $@.part > $@ && rm $@.part $@.talk
+$(LINT)/all.cppcheck: $(LINT_C:%.c=$(LINT)/%.gcc)
+	$(call say,CHECK,all)cppcheck -q --std=c11 --language=c \
+	    --enable=warning,portability,performance \
+	    --template='{file}:{line}: warning: {message} [{id}]' -D__x86_64__ -D__BYTE_ORDER__=1234 \
+	    -D__ORDER_LITTLE_ENDIAN__=1234 -D__SIZEOF_SIZE_T__=8 $(filter -D% -I%,$(ALL_CFLAGS)) \
+	    $(LINT_C) > $@.part 2>&1 && mv $@.part $@
+LINT_KINDS := $(if $(shell command -v gcc 2> /dev/null),gcc \
+    $(if $(shell command -v cppcheck 2> /dev/null),cppcheck) \
+    $(if $(shell command -v clang-tidy 2> /dev/null),tidy))
+LINT_DONE := $(foreach k,$(filter-out cppcheck,$(LINT_KINDS)),$(LINT_C:%.c=$(LINT)/%.$(k))) \
+    $(if $(filter cppcheck,$(LINT_KINDS)),$(LINT)/all.cppcheck)
+lint: $(LINT_DONE)                     ## gcc -fanalyzer, cppcheck and clang-tidy on every source of the programs
+	@command -v gcc > /dev/null || echo 'no gcc: left out its analyzer, cppcheck and clang-tidy'
+	@command -v cppcheck > /dev/null || echo 'no cppcheck (tools/deps.sh all): left out'
+	@command -v clang-tidy > /dev/null || echo 'no clang-tidy (tools/deps.sh all): left out'
+	@mkdir -p $(LINT) && tests/lint/lint.sh $(LINT) $(LINT_KINDS)
+tidy: $(LINT_C:%.c=$(LINT)/%.tidy)     ## clang-tidy alone
+	@tests/lint/lint.sh $(LINT) tidy
+-include $(shell find $(LINT) -name '*.gcc.d' 2> /dev/null)
+
+# ---- torture: the tests in every variant, then what takes hours ----
+# Each call disturbed in turn, random kills, an hour of training, ten minutes of fuzzing for each
+# property (TORTURE_KILLS=N, SOAK_SECONDS=N, FUZZ_SECONDS=N, SEED=N).
+variant = $(again) run-check TIER=all
+torture-variants: need-packages
+	+@! command -v clang > /dev/null && echo 'no clang: left out its build' || $(variant) CC=clang
+	+@$(again) cuda check-cuda check-nvcc
+	@tests/step/check-step.sh $(B) torture
+	@PEAK_ALL=1 tests/cli/run.sh $(B)/bin train-peak
+	+@$(variant) CPU=avx2
+	+@$(variant) CPU=plain
+	+@$(variant) DEBUG=1
+	+@$(variant) SAN=address,undefined
+	+@! command -v clang > /dev/null || $(again) check-memory
+	+@$(again) SAN=thread $(STRESS:%=build/thread/tests/stress-%)
+	@for s in $(STRESS); do build/thread/tests/stress-$$s || exit 1; done
+	+@$(again) SAN=address,undefined build/address-undefined/tests/stress-loader
+	@build/address-undefined/tests/stress-loader
+torture-runs: need-packages programs $(FAULTS)
+	@FAULTS_EVERY=1 SCRIPT_SECONDS=36000 SHOW=1 tests/cli/run.sh $(B)/bin -faults
+	@TORTURE_KILLS=$(or $(TORTURE_KILLS),500) SCRIPT_SECONDS=36000 SHOW=1 tests/cli/run.sh $(B)/bin -torture
+	@SOAK_SECONDS=$(or $(SOAK_SECONDS),3600) SCRIPT_SECONDS=36000 SHOW=1 tests/cli/run.sh $(B)/bin -soak
+	@$(if $(PYTHON),$(PYTHON) tests/data/compare_tiktoken.py --mix $(or $(BYTES),1G) --seed $(or $(SEED),1) \
+	    --bin $(B)/bin $(or $(CORPUS),$(sort $(dir $(wildcard */*.c)))),\
+	    echo 'PYTHON=... with tiktoken and openai-whisper: left out 1 GB against tiktoken')
+	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=$(or $(FUZZ_SECONDS),600)

@@ -1,0 +1,71 @@
+# install.mk: make install, uninstall, dist, deb and gpu-bundle.
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+# Libraries that other programs link are installed in LIBDIR below PREFIX (lib/x86_64-linux-gnu,
+# say); those that only sgt loads, in lib/sgt.
+LIBDIR ?= lib
+AT = $(DESTDIR)$(PREFIX)
+
+# Where shells look for completions, below share/ (Debian's zsh: ZSH_DIR=zsh/vendor-completions).
+BASH_DIR ?= bash-completion/completions
+ZSH_DIR ?= zsh/site-functions
+FISH_DIR ?= fish/vendor_completions.d
+
+OWN_LIBS = $(if $(HAVE_NVCC),$(CUDA_LIB)) $(if $(MPICC),$(MPI_LIB))
+UP = $(subst $(space),/,$(patsubst %,..,$(subst /, ,$(LIBDIR)) x)) # from pkgconfig/ to PREFIX
+PC = s|@VERSION@|$(VERSION)|; s|@LIBDIR@|$(LIBDIR)|; s|@UP@|$(strip $(UP))|
+
+.PHONY: install uninstall dist deb gpu-bundle
+install: need-packages programs libs $(if $(HAVE_NVCC),cuda) $(if $(MPICC),mpi) ## install into DESTDIR/PREFIX (default /usr/local), libraries into PREFIX/LIBDIR
+	$(Q)install -d $(addprefix $(AT)/,bin $(LIBDIR)/pkgconfig include/sgt/base) \
+	    $(addprefix $(AT)/share/,man/man1 man/man3 man/man7 $(BASH_DIR) $(ZSH_DIR) $(FISH_DIR))
+	$(Q)install -m 755 $(PROGRAMS:%=$(B)/bin/%) $(AT)/bin
+	$(Q)install -m 644 $(PUBLIC:%=$(B)/lib/libsgt-%.a) $(PUBLIC:%=$(B)/lib/libsgt-%.so.$(ABI)) \
+	    $(AT)/$(LIBDIR)
+	$(Q)for l in $(PUBLIC); do \
+	    ln -sf libsgt-$$l.so.$(ABI) $(AT)/$(LIBDIR)/libsgt-$$l.so && sed '$(PC)' $$l/sgt-$$l.pc.in | \
+	    install -m 644 /dev/stdin $(AT)/$(LIBDIR)/pkgconfig/sgt-$$l.pc || exit 1; done
+	$(Q)$(if $(strip $(OWN_LIBS)),install -d $(AT)/lib/sgt && install -m 644 $(OWN_LIBS) $(AT)/lib/sgt)
+	$(Q)install -m 644 loader/sgt_loader.h tokenize/sgt_tokenize.h $(AT)/include/sgt
+	$(Q)install -m 644 loader/base/error.h $(AT)/include/sgt/base
+	$(Q)install -m 644 $(PROGRAMS:%=tools/%.1) $(AT)/share/man/man1
+	$(Q)install -m 644 tools/sgt.7 $(AT)/share/man/man7
+	$(Q)install -m 644 $(wildcard $(foreach l,$(PUBLIC),$(l)/sgt_$(l).3)) $(AT)/share/man/man3
+	$(Q)for p in $(PROGRAMS); do \
+	    for f in bash:$(BASH_DIR)/$$p zsh:$(ZSH_DIR)/_$$p fish:$(FISH_DIR)/$$p.fish; do \
+	    $(B)/bin/$$p --completion $${f%%:*} | install -m 644 /dev/stdin $(AT)/share/$${f#*:} || exit 1; \
+	    done; done
+	$(Q)[ -n "$(DESTDIR)" ] || ldconfig 2> /dev/null || true # let the linker find the libraries
+	@$(end_line)
+	@echo 'installed $(PROGRAMS) in $(AT)/bin, libraries in $(AT)/$(LIBDIR), and the manuals (make uninstall removes all of it)'
+
+uninstall:                             ## remove what install put there
+	$(Q)rm -f $(PROGRAMS:%=$(AT)/bin/%) $(PROGRAMS:%=$(AT)/share/man/man1/%.1) \
+	    $(PROGRAMS:%=$(AT)/share/$(BASH_DIR)/%) $(PROGRAMS:%=$(AT)/share/$(ZSH_DIR)/_%) \
+	    $(PROGRAMS:%=$(AT)/share/$(FISH_DIR)/%.fish) $(AT)/share/man/man7/sgt.7 \
+	    $(foreach l,$(PUBLIC),$(addprefix $(AT)/$(LIBDIR)/,libsgt-$(l).a libsgt-$(l).so \
+	    libsgt-$(l).so.$(ABI) pkgconfig/sgt-$(l).pc) $(AT)/share/man/man3/sgt_$(l).3)
+	$(Q)rm -rf $(AT)/include/sgt $(AT)/lib/sgt
+	$(Q)[ -n "$(DESTDIR)" ] || ldconfig 2> /dev/null || true
+
+dist:                                  ## build/sgt-VERSION.tar.gz: the sources, the same bytes each time
+	@tools/dist.sh $(VERSION) $(DIST)
+DIST ?= build/sgt-$(VERSION).tar.gz
+
+# A package depends on what its programs load. It holds a build for this machine, with CUDA and MPI
+# if they were found here.
+DEB ?= $(B)/deb
+MULTIARCH = $(shell $(CC) -print-multiarch 2> /dev/null || gcc -print-multiarch)
+deb: need-packages programs libs $(if $(HAVE_NVCC),cuda) $(if $(MPICC),mpi) ## Debian packages for this machine's release, in build/deb
+	$(Q)rm -rf $(DEB) && $(MAKE) --no-print-directory -o programs -o libs -o cuda -o mpi install \
+	    DESTDIR=$(DEB)/all PREFIX=/usr LIBDIR=lib/$(MULTIARCH) ZSH_DIR=zsh/vendor-completions
+	@CC='$(CC)' tools/deb/deb.sh $(VERSION) $(ABI) lib/$(MULTIARCH) $(DEB)
+
+ifneq ($(HAVE_NVCC),)
+gpu-bundle: need-packages programs cuda $(B)/tests/check-cuda-device $(B)/bin/check-step
+	@tools/gpu-bundle.sh $(B)
+else
+gpu-bundle:                            ## what tools/gpu-check.sh needs on a machine with a GPU, in build/gpu-bundle
+	@echo 'no $(NVCC), which compiles what the bundle is for' >&2; exit 1
+endif
