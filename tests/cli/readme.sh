@@ -1,5 +1,5 @@
 # Every code block of README.md, as written: sh blocks in a folder with a corpus/, the C block compiled and run, make's
-# blocks planned with make -n (running them here would run this test).
+# blocks planned with make -n (running them here would run this test). The READMEs of the folders have no such blocks.
 . "$ROOT/tests/cli/lib.sh"
 
 # block LANGUAGE N: the N-th code block of that language
@@ -17,6 +17,22 @@ done
 
 [ "$(grep -cE '^```(sh|c|python)$' "$ROOT/README.md")" -eq 6 ] ||
     fail "README has another number of code blocks than this test runs"
+[ "$(wc -c < "$ROOT/README.md")" -le 9216 ] || fail "README is longer than 9 KiB"
+for folder in tokenize loader train kernels tools tests tools/bench; do
+    ! grep -E '^```(sh|c|python)$' "$ROOT/$folder/README.md" || fail "$folder/README.md has code that no test runs"
+done
+for folder in tokenize loader train kernels tools tests; do
+    [ "$(wc -l < "$ROOT/$folder/README.md")" -le 60 ] || fail "$folder/README.md is longer than 60 lines"
+done
+# Names in backquotes that look like paths are files of the README's own folder, or of the project.
+for folder in . tokenize loader train kernels tools tests tools/bench; do
+    grep -oE '`[a-z_/]+(/|\.(c|h|cu|cuh|sh|txt|py|inc|mk))`' "$ROOT/$folder/README.md" | tr -d '`' | sort -u |
+        grep -vE 'relu2|pread' | while read -r name; do # examples of what to add
+        [ -e "$ROOT/$name" ] || find "$ROOT/$folder" -path "*/${name%/}" | grep -q . ||
+            echo "$folder/README.md names $name, which is not there"
+    done
+done > missing
+[ ! -s missing ] || fail "$(cat missing)"
 
 block sh 1 > make.sh
 for target in $(sed 's/^make //' make.sh); do
@@ -25,7 +41,7 @@ done
 [ "$(wc -l < make.sh)" -eq 2 ] || fail "README's first block is not make demo and make check"
 
 # As typed, with a limit of our own: a GPT-2 124M takes long on a CPU. The limit must be the only thing added.
-block sh 2 > main.sh
+block sh 3 > main.sh
 grep -qx 'sgt-tokenize corpus/ out/' main.sh || fail "README's main command has changed"
 run 0 sgt-tokenize corpus/ out/
 exists out/train_000000.bin
@@ -33,7 +49,7 @@ sed -n 's/^sgt-train/& --steps 1 --batch-size 1 --seq-len 32 --save-every 0/p' m
 run 0 sh -eu limited.sh
 exists run/latest
 
-block sh 3 > all.sh
+block sh 2 > all.sh
 grep -q '^sgt-report ' all.sh || fail "README's small model has no page"
 sed 's/--steps 100/--steps 20/' all.sh > small.sh # behind the block above, as a reader types both
 run 0 sh -eu small.sh
@@ -57,4 +73,4 @@ run 0 sh -c "$(sed 's/-MMD -MP//' "$BIN/../flags") -I$ROOT/loader -o example exa
     -lxxhash -luring -ljansson -pthread"
 run 0 ./example
 stdout_lines 3
-stdout_matches '^batch 2: row 0 begins [0-9]+ [0-9]+ [0-9]+$'
+stdout_matches '^batch 2 begins with [0-9]+ [0-9]+ [0-9]+$'
