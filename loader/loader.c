@@ -109,6 +109,19 @@ int sgt_loader_open(sgt_loader **out, const char *path, const sgt_loader_options
     return sgt_loader_open_faulty(out, path, o, NULL, err);
 }
 
+int sgt_loader_open_data(sgt_loader **out, const char *text, const sgt_loader_options *o, sgt_error *err)
+{
+    sgt_loader_set *sets;
+    sgt_loader_options all = {0};
+    if (o) all = *o;
+    int rc = sgt_loader_sets_parse(&sets, &all.set_count, text, err);
+    if (rc < 0) return rc;
+    all.sets = sets;
+    rc = sgt_loader_open(out, NULL, &all, err);
+    sgt_loader_sets_free(sets);
+    return rc;
+}
+
 void sgt_loader_close(sgt_loader *l)
 {
     if (!l) return;

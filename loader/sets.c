@@ -78,19 +78,6 @@ void sgt_loader_sets_free(sgt_loader_set *sets)
     free(sets);
 }
 
-int sgt_loader_open_data(sgt_loader **out, const char *text, const sgt_loader_options *o, sgt_error *err)
-{
-    sgt_loader_set *sets;
-    sgt_loader_options all = {0};
-    if (o) all = *o;
-    int rc = sgt_loader_sets_parse(&sets, &all.set_count, text, err);
-    if (rc < 0) return rc;
-    all.sets = sets;
-    rc = sgt_loader_open(out, NULL, &all, err);
-    sgt_loader_sets_free(sets);
-    return rc;
-}
-
 /* ---- opening ---- */
 
 static int check_sets(const sgt_loader_set *sets, uint32_t n, sgt_error *err)

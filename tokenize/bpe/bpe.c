@@ -14,26 +14,16 @@
 
 #include "base/arena.h"
 #include "base/cpu.h"
+#include "long_words.h"
 #include "runs.h"
 #include "text/pattern.h"
 #include "text/split.h"
 #include "words.h"
 
-#define LONGS 4096     /* words too long for the table of words.h that are kept: 1 MiB */
-#define LONG_BYTES 126 /* of such a word, at most */
-#define LONG_IDS 64
-#define RUN_BYTES 512  /* from here on the fixed costs of runs.h are small */
-
-typedef struct long_word {
-    uint8_t n, count; /* bytes, 0: empty; ids */
-    uint8_t text[LONG_BYTES];
-    uint16_t ids[LONG_IDS];
-} long_word;
-
 struct sgt_encoder {
     const sgt_vocab *v;
     sgt_arena memory; /* what is pointed to, in huge pages, touched when used */
-    long_word *longs; /* (LONGS) */
+    sgt_long_words longs;
     sgt_runs runs;
     sgt_words words;
     sgt_pattern *rule; /* NULL: GPT-2's */
@@ -54,7 +44,7 @@ int sgt_encoder_new(sgt_encoder **out, const sgt_vocab *v, sgt_error *err)
     sgt_encoder *e = calloc(1, sizeof *e);
     if (!e) return sgt_fail(err, SGT_ENOMEM, "encoder: out of memory");
     e->v = v;
-    size_t bytes = SGT_WORD_TABLE + 16 + LONGS * sizeof *e->longs + SGT_RUN_MARKS * sizeof(uint64_t) +
+    size_t bytes = SGT_WORD_TABLE + 16 + SGT_LONG_WORDS_BYTES + SGT_RUN_MARKS * sizeof(uint64_t) +
                    (size_t)3 * SGT_ARENA_ALIGN;
     int rc = v->file && v->file->rule ? sgt_pattern_new(&e->rule, v->file->rule, err) : SGT_OK;
     if (!rc) rc = sgt_arena_map(&e->memory, bytes, 0, err);
@@ -63,12 +53,13 @@ int sgt_encoder_new(sgt_encoder **out, const sgt_vocab *v, sgt_error *err)
         return rc;
     }
     e->words.v = v;
-    e->words.encoder = e;
+    e->words.longs = &e->longs;
     e->words.level = words_level();
     e->words.table = sgt_arena_take(&e->memory, SGT_WORD_TABLE + 16, 1);
-    e->longs = sgt_arena_take(&e->memory, LONGS, sizeof *e->longs);
     e->runs = (sgt_runs){.v = v, .level = e->words.level, .place = 1};
     e->runs.marks = sgt_arena_take(&e->memory, SGT_RUN_MARKS, sizeof *e->runs.marks);
+    e->longs = (sgt_long_words){.v = v, .runs = &e->runs};
+    e->longs.table = sgt_arena_take(&e->memory, SGT_LONG_WORDS_BYTES, 1);
     *out = e;
     return SGT_OK;
 }
@@ -81,29 +72,6 @@ void sgt_encoder_free(sgt_encoder *e)
     free(e);
 }
 
-/* ---- scan ---- */
-
-size_t sgt_bpe_scan(const sgt_vocab *v, const uint8_t *s, size_t n, uint16_t *ids)
-{
-    uint16_t merged[SGT_BPE_SCAN_MAX]; /* what ids[i] and ids[i + 1] make; the last is never anything */
-    for (size_t i = 0; i < n; i++) {
-        ids[i] = v->byte_id[s[i]];
-        merged[i] = i + 1 < n ? v->byte_pairs[s[i] | s[i + 1] << 8] : SGT_NO_PAIR;
-    }
-    for (;;) {
-        size_t at = 0;
-        for (size_t i = 1; i < n; i++)
-            if (merged[i] < merged[at]) at = i;
-        if (merged[at] == SGT_NO_PAIR) return n;
-        ids[at] = merged[at];
-        n--;
-        memmove(ids + at + 1, ids + at + 2, (n - at - 1) * sizeof *ids);
-        memmove(merged + at + 1, merged + at + 2, (n - at - 1) * sizeof *merged);
-        merged[at] = at + 1 < n ? (uint16_t)sgt_pair(&v->pairs, ids[at], ids[at + 1]) : SGT_NO_PAIR;
-        if (at > 0) merged[at - 1] = (uint16_t)sgt_pair(&v->pairs, ids[at - 1], ids[at]);
-    }
-}
-
 size_t sgt_bpe_steps(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids)
 {
     return sgt_runs_steps(&e->runs, s, n, ids);
@@ -112,57 +80,6 @@ size_t sgt_bpe_steps(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids)
 size_t sgt_bpe_runs(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids)
 {
     return sgt_runs_encode(&e->runs, s, n, ids);
-}
-
-/* ---- words too long for the table of words.h ---- */
-
-static size_t encode_apart(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids)
-{
-    return n <= SGT_BPE_SCAN_MAX ? sgt_bpe_scan(e->v, s, n, ids) : sgt_runs_encode(&e->runs, s, n, ids);
-}
-
-/* In parts that no token spans. */
-static size_t encode_parts(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids)
-{
-    size_t count = 0;
-    for (size_t from = 0, to; from < n; from = to) {
-        for (to = from + 1; to < n && sgt_vocab_joins_at(e->v, s + to); to++) continue;
-        count += encode_apart(e, s + from, to - from, ids + count);
-    }
-    return count;
-}
-
-static inline uint64_t load64(const uint8_t *p)
-{
-    uint64_t x;
-    memcpy(&x, p, sizeof x);
-    return x;
-}
-
-/* n >= 16 */
-static inline size_t long_line(const uint8_t *s, size_t n)
-{
-    uint64_t h = load64(s + n - 8) ^ n;
-    for (size_t i = 0; i + 8 < n; i += 8) h = (h ^ h >> 29 ^ load64(s + i)) * 0x9E3779B97F4A7C15u;
-    return (size_t)(h >> 40) % LONGS;
-}
-
-size_t sgt_encode_long(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids)
-{
-    if (n > RUN_BYTES) return sgt_runs_encode(&e->runs, s, n, ids);
-    if (n > LONG_BYTES) return encode_parts(e, s, n, ids);
-    long_word *at = &e->longs[long_line(s, n)];
-    if (at->n == n && !memcmp(at->text, s, n)) {
-        memcpy(ids, at->ids, at->count * sizeof *ids);
-        return at->count;
-    }
-    size_t count = encode_parts(e, s, n, ids);
-    if (count > LONG_IDS) return count;
-    at->n = (uint8_t)n;
-    at->count = (uint8_t)count;
-    memcpy(at->text, s, n);
-    memcpy(at->ids, ids, count * sizeof *ids);
-    return count;
 }
 
 /* ---- text ---- */
@@ -196,7 +113,7 @@ size_t sgt_encode_piece(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *id
 {
     uint32_t end = (uint32_t)n;
     if (!n) return 0;
-    return n <= SGT_WORD_BYTES ? encode_words(e, s, &end, 1, n, ids) : sgt_encode_long(e, s, n, ids);
+    return n <= SGT_WORD_BYTES ? encode_words(e, s, &end, 1, n, ids) : sgt_encode_long(&e->longs, s, n, ids);
 }
 
 /* By GPT-2's rule, to ids in merge order. */
@@ -208,7 +125,7 @@ static size_t encode_gpt2(sgt_encoder *e, const void *text, size_t n, uint16_t *
     size_t words, from = 0, count = 0;
     sp.cuts = &e->v->cuts;
     for (; (words = sgt_split(&sp, ends, SGT_WORDS)) > 0; from = sp.at) {
-        if (ends[0] == UINT32_MAX) count += sgt_encode_long(e, s + from, sp.at - from, ids + count);
+        if (ends[0] == UINT32_MAX) count += sgt_encode_long(&e->longs, s + from, sp.at - from, ids + count);
         else count += encode_words(e, s + from, ends, words, n - from, ids + count);
     }
     return count;

@@ -12,7 +12,6 @@ extern "C" {
 #define SGT_BPE_SCAN_MAX 64 /* bytes that sgt_bpe_scan takes at most; about there the other way is as fast */
 
 size_t sgt_encode_piece(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids); /* the fastest way for n */
-size_t sgt_encode_long(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids);  /* the same, for n > 15 */
 size_t sgt_bpe_scan(const sgt_vocab *v, const uint8_t *s, size_t n, uint16_t *ids);  /* the definition: quadratic */
 size_t sgt_bpe_steps(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids);     /* runs.h: linear */
 size_t sgt_bpe_runs(sgt_encoder *e, const uint8_t *s, size_t n, uint16_t *ids);      /* runs.h: linear, and faster */

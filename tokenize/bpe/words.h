@@ -12,6 +12,7 @@
 #ifndef SGT_WORDS_H
 #define SGT_WORDS_H
 
+#include "long_words.h"
 #include "vocab/vocab.h"
 
 #ifdef __cplusplus
@@ -55,7 +56,7 @@ typedef struct sgt_words_level {
 struct sgt_words {
     const sgt_vocab *v;
     const sgt_words_level *level;
-    sgt_encoder *encoder; /* for words that are too long for the table */
+    const sgt_long_words *longs; /* for words that are too long for the table */
     uint8_t *table;       /* SGT_WORD_TABLE bytes, and 16 that may be read */
     sgt_word_key keys[SGT_WORDS];
     uint32_t places[SGT_WORDS];       /* of the table, in bytes */

@@ -175,7 +175,7 @@ INLINE uint16_t *emit(sgt_words *w, const uint8_t *s, const uint32_t *ends, size
             memcpy(ids, w->found[i], n * sizeof *ids);
         } else {
             uint32_t from = i ? ends[i - 1] : 0;
-            n = sgt_encode_long(w->encoder, s + from, ends[i] - from, ids);
+            n = sgt_encode_long(w->longs, s + from, ends[i] - from, ids);
         }
         ids += n;
     }

@@ -99,9 +99,6 @@ size_t sgt_split_ref(sgt_splitter *sp, uint32_t *ends, size_t max)
     return count;
 }
 
-const uint8_t sgt_split_space[256] = {['\t'] = 1, ['\n'] = 1, ['\v'] = 1, ['\f'] = 1, ['\r'] = 1, [' '] = 1,
-                                      [0xC2] = 2, [0xE1] = 2, [0xE2] = 2, [0xE3] = 2};
-
 sgt_splitter sgt_splitter_start(const void *text, size_t n)
 {
     sgt_splitter s = {.text = (const uint8_t *)text, .n = n, .split = sgt_split_plain};

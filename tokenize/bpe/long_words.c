@@ -1,0 +1,67 @@
+/* long_words.c: words that are too long for the table of words.h, and the table of those up to 126 bytes. */
+#include "long_words.h"
+
+#include <string.h>
+
+#include "bpe.h"
+#include "runs.h"
+
+#define LONGS (SGT_LONG_WORDS_BYTES / sizeof(long_word))
+#define LONG_BYTES 126 /* of a word that is kept, at most */
+#define LONG_IDS 64
+#define RUN_BYTES 512 /* from here on the fixed costs of runs.h are small */
+
+typedef struct long_word {
+    uint8_t n, count; /* bytes, 0: empty; ids */
+    uint8_t text[LONG_BYTES];
+    uint16_t ids[LONG_IDS];
+} long_word;
+
+static size_t encode_apart(const sgt_long_words *l, const uint8_t *s, size_t n, uint16_t *ids)
+{
+    return n <= SGT_BPE_SCAN_MAX ? sgt_bpe_scan(l->v, s, n, ids) : sgt_runs_encode(l->runs, s, n, ids);
+}
+
+/* In parts that no token spans. */
+static size_t encode_parts(const sgt_long_words *l, const uint8_t *s, size_t n, uint16_t *ids)
+{
+    size_t count = 0;
+    for (size_t from = 0, to; from < n; from = to) {
+        for (to = from + 1; to < n && sgt_vocab_joins_at(l->v, s + to); to++) continue;
+        count += encode_apart(l, s + from, to - from, ids + count);
+    }
+    return count;
+}
+
+static inline uint64_t load64(const uint8_t *p)
+{
+    uint64_t x;
+    memcpy(&x, p, sizeof x);
+    return x;
+}
+
+/* n >= 16 */
+static inline size_t long_line(const uint8_t *s, size_t n)
+{
+    uint64_t h = load64(s + n - 8) ^ n;
+    for (size_t i = 0; i + 8 < n; i += 8) h = (h ^ h >> 29 ^ load64(s + i)) * 0x9E3779B97F4A7C15u;
+    return (size_t)(h >> 40) % LONGS;
+}
+
+size_t sgt_encode_long(const sgt_long_words *l, const uint8_t *s, size_t n, uint16_t *ids)
+{
+    if (n > RUN_BYTES) return sgt_runs_encode(l->runs, s, n, ids);
+    if (n > LONG_BYTES) return encode_parts(l, s, n, ids);
+    long_word *at = &((long_word *)l->table)[long_line(s, n)];
+    if (at->n == n && !memcmp(at->text, s, n)) {
+        memcpy(ids, at->ids, at->count * sizeof *ids);
+        return at->count;
+    }
+    size_t count = encode_parts(l, s, n, ids);
+    if (count > LONG_IDS) return count;
+    at->n = (uint8_t)n;
+    at->count = (uint8_t)count;
+    memcpy(at->text, s, n);
+    memcpy(at->ids, ids, count * sizeof *ids);
+    return count;
+}

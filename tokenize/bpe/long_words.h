@@ -1,0 +1,26 @@
+/* long_words.h: words of 16 bytes or more. Those of up to 126 bytes are kept in a table with their ids; the others are
+ * cut where no token spans the cut, and merged part by part (scan.c, runs.h). */
+#ifndef SGT_LONG_WORDS_H
+#define SGT_LONG_WORDS_H
+
+#include "vocab/vocab.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SGT_LONG_WORDS_BYTES ((size_t)1 << 20) /* of the table */
+
+typedef struct sgt_long_words {
+    const sgt_vocab *v;
+    struct sgt_runs *runs;
+    void *table; /* SGT_LONG_WORDS_BYTES bytes, 0 at first */
+} sgt_long_words;
+
+/* Encode s[0..n), n > 15, into ids, which has room for n. Return the number of ids. */
+size_t sgt_encode_long(const sgt_long_words *l, const uint8_t *s, size_t n, uint16_t *ids);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

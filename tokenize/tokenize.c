@@ -1,0 +1,130 @@
+/* tokenize.c: sgt_tokenize: check the options, list the inputs, check the space on disk, and make the set: by this
+ * process alone (pipeline.c), or in parts that are put together (parts/). */
+#include "sgt_tokenize.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "input/feed.h"
+#include "options.h"
+#include "out/out.h"
+#include "out/out_compare.h"
+#include "parts/parts.h"
+#include "pipeline.h"
+#include "shards/json_dumps.h"
+#include "space.h"
+#include "vocab/vocab.h"
+
+/* What changes bytes, as JSON; --split as a percentage with the 15 digits that a double holds for sure. as_before: as
+ * it was written before there was --binary. malloc'd. */
+static char *options_json(const sgt_tokenize_options *o, const sgt_vocab *v, int as_before)
+{
+    static const char *const formats[] = {"auto", "text", "jsonl"}, *const invalid[] = {"keep", "replace", "fail"};
+    char split[40] = "none";
+    if (o->val_fraction > 0) snprintf(split, sizeof split, "%.15g%%", 100 * o->val_fraction);
+    json_t *j = json_pack("{s:s, s:s, s:s, s:b, s:s, s:I, s:s, s:s}", "vocab", sgt_vocab_name(v), "format",
+                          formats[o->format], "field", o->field ? o->field : "text", "skip_bad", o->skip_bad, "split",
+                          split, "shard_tokens", (json_int_t)sgt_pipeline_shard_tokens(o), "special",
+                          o->special_eot ? "eot" : "none", "invalid_utf8", invalid[o->invalid_utf8]);
+    const char *binary = o->binary == SGT_BINARY_KEEP ? "keep" : "skip";
+    int bad = 0; /* out of memory: an option left out would make OUT a set of other options */
+    if (!as_before) bad |= json_object_set_new(j, "binary", json_string(binary));
+    if (sgt_vocab_normalizes(v))
+        bad |= json_object_set_new(j, "normalize", json_string(v->normalize == SGT_NORMALIZE_NFC ? "nfc" : "nfkc"));
+    if (v->file && v->file->rule) bad |= json_object_set_new(j, "pattern", json_string(v->file->rule));
+    if (o->filter_count) {
+        json_t *filters = json_array();
+        for (size_t i = 0; i < o->filter_count; i++) bad |= json_array_append_new(filters, json_string(o->filters[i]));
+        bad |= json_object_set_new(j, "filter", filters);
+    }
+    if (o->shuffle) bad |= json_object_set_new(j, "shuffle", json_integer((json_int_t)o->shuffle_seed));
+    if (o->dedup) bad |= json_object_set_new(j, "dedup", json_true());
+    char *text = j && !bad ? sgt_json_dumps(j, 0) : NULL;
+    json_decref(j);
+    return text;
+}
+
+/* Text is what is read: a name that promises something else deserves a word. */
+static void notice_names(const sgt_tokenize_options *o, const sgt_corpus *c)
+{
+    static const char *const others[] = {".xz", ".bz2", ".zip", ".parquet"};
+    size_t found = 0, first = 0;
+    for (size_t i = 0; i < c->count && o->format == SGT_FORMAT_AUTO; i++) {
+        size_t n = strlen(c->files[i].name), k = 0;
+        if (c->files[i].filter) continue;
+        while (k < sizeof others / sizeof *others) {
+            size_t m = strlen(others[k]);
+            if (n >= m && !strcmp(c->files[i].name + n - m, others[k])) break;
+            k++;
+        }
+        if (k < sizeof others / sizeof *others && !found++) first = i;
+    }
+    if (found)
+        sgt_say(&o->notice, "%s: read as plain text, byte for byte (%zu such %s; --format text says so)",
+                c->files[first].path, found, found == 1 ? "name" : "names");
+}
+
+static int tokenize_into(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v, int as_before,
+                         sgt_tokenize_result *result, sgt_error *err)
+{
+    char *options = options_json(o, v, as_before);
+    if (!options) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", o->out);
+    int rc = sgt_space_check(o, c, v, err);
+    if (!rc) rc = (sgt_parts_wanted(o) ? sgt_parts_make : sgt_pipeline_make)(o, c, v, options, result, err);
+    free(options);
+    return rc;
+}
+
+/* Whether OUT is complete as it was made before there was --binary: then --force does not replace it. */
+static int is_complete_as_before(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v)
+{
+    char *options = options_json(o, v, 1);
+    const sgt_out_request r = {.path = o->out, .corpus = c, .vocab = v, .options = options};
+    int complete = options && sgt_out_is_complete(&r, NULL) == 1;
+    free(options);
+    return complete;
+}
+
+/* The corpus. *as_before: OUT was begun before there were --binary and --hidden, when all files were read and no file
+ * was chosen for validation; it is finished as it was begun. */
+static int list_inputs(sgt_corpus **c, const sgt_tokenize_options *o, const sgt_vocab *v, int *as_before,
+                       sgt_error *err)
+{
+    sgt_tokenize_options before = *o;
+    before.binary = SGT_BINARY_KEEP;
+    before.hidden = 1;
+    *as_before = o->binary != SGT_BINARY_SKIP && sgt_out_predates(o->out, "binary");
+    int rc = sgt_corpus_of(c, *as_before ? &before : o, err);
+    if (!rc && *as_before && o->force && !is_complete_as_before(o, *c, v)) {
+        sgt_corpus_free(*c);
+        *c = NULL;
+        *as_before = 0;
+        rc = sgt_corpus_of(c, o, err);
+    }
+    if (!rc && !*as_before) sgt_text_feed_choose(*c, o->val_fraction);
+    return rc;
+}
+
+int sgt_tokenize(const sgt_tokenize_options *o, sgt_tokenize_result *result, sgt_error *err)
+{
+    sgt_vocab *v = NULL;
+    sgt_corpus *c = NULL;
+    sgt_tokenize_result ignored;
+    int as_before, rc = sgt_tokenize_options_check_out(o, err);
+    if (!result) result = &ignored;
+    *result = (sgt_tokenize_result){0};
+    if (rc < 0) return rc;
+    double began = sgt_now();
+    if ((rc = sgt_vocab_of(&v, o, err)) == 0 && (rc = list_inputs(&c, o, v, &as_before, err)) == 0) {
+        sgt_vocab_say(v, &o->notice);
+        notice_names(o, c);
+        rc = tokenize_into(o, c, v, as_before, result, err);
+    }
+    sgt_vocab_free(v);
+    sgt_corpus_free(c);
+    result->seconds = sgt_now() - began;
+    return rc;
+}
