@@ -1,4 +1,4 @@
-/* clock.h: time that only goes forward, and waiting in short stretches. */
+/* clock.h: time that only goes forward, and waiting in short extents. */
 #ifndef SGT_BASE_CLOCK_H
 #define SGT_BASE_CLOCK_H
 

@@ -23,7 +23,7 @@ typedef struct file {
 struct sgt_files {
     const sgt_set *set;
     const sgt_reader_fault *fault;
-    sgt_once *once;
+    sgt_warn_once *once;
     unsigned kind;
     pthread_mutex_t lock;
     uint32_t most, open, oldest, newest;
@@ -70,7 +70,7 @@ static unsigned go_direct(const sgt_files *f, int fd)
 static void say_refused(sgt_files *f, uint32_t shard, int error)
 {
     char buf[128];
-    sgt_once_say(f->once, f->kind, "%s: direct reads are refused (%s): reading through the page cache",
+    sgt_warn_once_say(f->once, f->kind, "%s: direct reads are refused (%s): reading through the page cache",
                  f->set->shards[shard].path, strerror_r(error, buf, sizeof buf));
 }
 
@@ -184,7 +184,7 @@ static uint32_t most_open(const sgt_reader_fault *fault)
     return limit.rlim_cur / 2 > UINT32_MAX ? UINT32_MAX : (uint32_t)(limit.rlim_cur / 2);
 }
 
-int sgt_files_open(sgt_files **out, const sgt_set *set, const sgt_reader_fault *fault, sgt_once *once, unsigned kind,
+int sgt_files_open(sgt_files **out, const sgt_set *set, const sgt_reader_fault *fault, sgt_warn_once *once, unsigned kind,
                    sgt_error *err)
 {
     sgt_files *f = calloc(1, sizeof *f + set->count * sizeof *f->files);

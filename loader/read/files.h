@@ -3,7 +3,7 @@
 #ifndef SGT_FILES_H
 #define SGT_FILES_H
 
-#include "read/once.h"
+#include "read/warn_once.h"
 #include "read/reader.h"
 
 typedef struct sgt_files sgt_files;
@@ -11,7 +11,7 @@ typedef struct sgt_files sgt_files;
 #define SGT_FILES_ALIGN 4096u /* the largest alignment that direct reads are made with */
 
 /* Set, once and fault outlive it. `kind` is once's, for the notice that direct reads are refused. */
-int sgt_files_open(sgt_files **out, const sgt_set *set, const sgt_reader_fault *fault, sgt_once *once, unsigned kind,
+int sgt_files_open(sgt_files **out, const sgt_set *set, const sgt_reader_fault *fault, sgt_warn_once *once, unsigned kind,
                    sgt_error *err);
 void sgt_files_close(sgt_files *f); /* NULL is fine */
 

@@ -19,10 +19,10 @@
 
 #include "base/arena.h"
 #include "base/thread.h"
-#include "read/touch.h"
+#include "read/prefault.h"
 
 #define DEPTH 32u          /* reads in flight: 8 MiB */
-#define PARTS 4u           /* stretches that a block may consist of */
+#define PARTS 4u           /* extents that a block may consist of */
 #define PATIENCE 16u       /* cursors that may be left behind are no more than this */
 #define NONE UINT64_MAX
 
@@ -62,7 +62,7 @@ struct sgt_pool {
     size_t room; /* bytes of memory that a block has */
     uint64_t pools; /* in an epoch */
     sgt_arena arena;
-    sgt_touch touch;
+    sgt_prefault touch;
     pthread_mutex_t lock;
     pthread_cond_t work, arrived;
     pthread_t thread;
@@ -239,7 +239,7 @@ static int start(sgt_pool *p, sgt_error *err)
     int error = sgt_thread_start(&p->thread, fill, p);
     if (error) return sgt_fail(err, SGT_EIO, "cannot start the thread that reads blocks (error %d)", error);
     p->running = 1;
-    sgt_touch_begin(&p->touch, p->arena.base, p->arena.size);
+    sgt_prefault_begin(&p->touch, p->arena.base, p->arena.size);
     return SGT_OK;
 }
 
@@ -311,7 +311,7 @@ void sgt_pool_close(sgt_pool *p)
     }
     if (p->running && !child) {
         pthread_join(p->thread, NULL);
-        sgt_touch_end(&p->touch);
+        sgt_prefault_end(&p->touch);
     }
     if (!p->leaked) sgt_arena_unmap(&p->arena); /* else the kernel may yet write into it: better lost than written to */
     for (int i = 0; i < 2; i++) free(p->halves[i].blocks);

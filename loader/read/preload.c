@@ -14,7 +14,7 @@
 #include "base/memory.h"
 #include "read/resident.h"
 #include "read/ring.h"
-#include "read/touch.h"
+#include "read/prefault.h"
 #include "rows/rows.h"
 
 #define READ_BYTES ((size_t)1 << 20) /* a read, and ... */
@@ -125,11 +125,11 @@ static int fill(reader *r, const sgt_set *set, const sgt_reader_options *o, sgt_
     if (rc < 0) return rc;
     const char *without = sgt_rings_detail(rings);
     snprintf(r->detail, sizeof r->detail, *without ? "preload (%s)" : "preload%s", without);
-    sgt_touch touch;
-    sgt_touch_begin(&touch, r->arena.base, r->arena.size);
+    sgt_prefault touch;
+    sgt_prefault_begin(&touch, r->arena.base, r->arena.size);
     rc = sgt_ring_open(&f.ring, rings, DEPTH, NULL, 0, err);
     if (rc == 0) rc = read_all(&f, err);
-    sgt_touch_end(&touch);
+    sgt_prefault_end(&touch);
     if (sgt_ring_close(f.ring)) r->arena = (sgt_arena){0}; /* better lost than written to by a late read */
     sgt_rings_close(rings);
     return rc;

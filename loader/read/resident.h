@@ -1,4 +1,4 @@
-/* resident.h: is a stretch of a file in the page cache? */
+/* resident.h: is an extent of a file in the page cache? */
 #ifndef SGT_RESIDENT_H
 #define SGT_RESIDENT_H
 

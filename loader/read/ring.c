@@ -3,7 +3,7 @@
  * A read waits in a list until fewer than `depth` are in flight, gets a slot and is issued; what comes back is looked
  * at in `ended`, and either issued again (interrupted, or only a part of it arrived) or over. Slots say which reads the
  * kernel has, so that all of them can be issued anew: to a ring that any thread may use, once a second thread has come
- * to one that is its first thread's alone; or to a crew, once the ring has failed. */
+ * to one that is its first thread's alone; or to a thread pool, once the ring has failed. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>
@@ -117,8 +117,8 @@ static int issue(sgt_ring *r, sgt_ring_read *d)
         if (d->registered) io_uring_sqe_set_flags(sqe, IOSQE_FIXED_FILE);
         io_uring_sqe_set_data64(sqe, slot);
     } else {
-        f->job = (sgt_crew_job){.fd = d->fd, .to = to, .bytes = bytes, .at = ask_at(d)};
-        sgt_crew_put(r->crew, &f->job);
+        f->job = (sgt_thread_pool_job){.fd = d->fd, .to = to, .bytes = bytes, .at = ask_at(d)};
+        sgt_thread_pool_put(r->pool, &f->job);
     }
     f->read = d;
     d->state = FLYING;
@@ -201,8 +201,8 @@ static void reap(sgt_ring *r)
 
 static void reap_crew(sgt_ring *r, unsigned wait)
 {
-    sgt_crew_job *job;
-    while ((job = sgt_crew_take(r->crew, wait > 0))) {
+    sgt_thread_pool_job *job;
+    while ((job = sgt_thread_pool_take(r->pool, wait > 0))) {
         flight *f = (flight *)(void *)((char *)job - offsetof(flight, job));
         ended(r, (unsigned)(f - r->flights), job->result);
         if (wait) wait--;
@@ -210,7 +210,7 @@ static void reap_crew(sgt_ring *r, unsigned wait)
 }
 
 /* Everything in flight is issued anew: to a ring that any thread may use, since another thread uses this one now; or,
- * since it failed with this errno, to a crew. */
+ * since it failed with this errno, to a thread pool. */
 static void move(sgt_ring *r, int error)
 {
     if (!sgt_setup_leave_from_afar(r)) {
@@ -256,7 +256,7 @@ static void enter(sgt_ring *r, uint32_t pending)
     else if (rc < 0 && rc != -EINTR && rc != -EAGAIN && rc != -EBUSY) move(r, -rc);
     if (r->has_ring) {
         reap(r);
-    } else if (r->crew) {
+    } else if (r->pool) {
         issue_waiting(r);
         reap_crew(r, patience(r, pending));
     }
@@ -386,7 +386,7 @@ static int stop(sgt_ring *r)
         if (r->flying && !r->ruined && !child) enter(r, r->flying);
     } while (r->first || (r->flying && !r->ruined && !child));
     if (r->has_ring) sgt_setup_leave(r);
-    if (!child) sgt_crew_close(r->crew);
+    if (!child) sgt_thread_pool_close(r->pool);
     return r->flying > 0 && !child;
 }
 

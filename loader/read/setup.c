@@ -21,7 +21,7 @@
 #include "base/arena.h"
 
 #define USUAL_DEPTH 128u  /* of the ring that is tried first */
-#define CREW 16u          /* threads in the place of an io_uring */
+#define POOL_THREADS 16u          /* threads in the place of an io_uring */
 #define PATIENCE_MS 10000 /* for reads in flight to end after their ring is closed */
 
 #ifndef IORING_SETUP_SINGLE_ISSUER
@@ -115,7 +115,7 @@ static int register_files(sgt_ring *r)
     int rc = make_table(r, shards + 1);
     if (rc == 0 && !(r->registered = calloc(1, shards))) rc = -ENOMEM;
     if (rc < 0) {
-        sgt_once_say(&r->all->once, SAID_FILES,
+        sgt_warn_once_say(&r->all->once, SAID_FILES,
                      "io_uring cannot register %" PRIu32 " files here (%s): handing them over with each read", shards,
                      strerror_r(-rc, buf, sizeof buf));
         if ((rc = make_table(r, 1)) < 0) return rc;
@@ -131,7 +131,7 @@ static void register_memory(sgt_ring *r)
     int rc = r->all->fault.memory_error ? -r->all->fault.memory_error : io_uring_register_buffers(&r->ring, &v, 1);
     r->memory_registered = rc == 0;
     if (rc == 0) return;
-    sgt_once_say(&r->all->once, SAID_MEMORY,
+    sgt_warn_once_say(&r->all->once, SAID_MEMORY,
                  "io_uring cannot register %zu KiB of memory here (%s; ulimit -l): reading into memory that is not",
                  r->memory_bytes >> 10, strerror_r(-rc, buf, sizeof buf));
 }
@@ -149,7 +149,7 @@ static int get_ring(sgt_ring *r, int plain)
         int rc = make_ring(r, 0);
         if (rc < 0) return rc;
         if (refused)
-            sgt_once_say(&r->all->once, SAID_FLAGS,
+            sgt_warn_once_say(&r->all->once, SAID_FLAGS,
                          "io_uring has no SINGLE_ISSUER and DEFER_TASKRUN here (%s): doing without",
                          strerror_r(-refused, buf, sizeof buf));
         register_files(r); /* without a table or a pipe it is good enough */
@@ -160,8 +160,8 @@ static int get_ring(sgt_ring *r, int plain)
 
 static int get_crew(sgt_ring *r)
 {
-    r->crew = sgt_crew_open(r->depth < CREW ? r->depth : CREW);
-    return r->crew != NULL;
+    r->pool = sgt_thread_pool_open(r->depth < POOL_THREADS ? r->depth : POOL_THREADS);
+    return r->pool != NULL;
 }
 
 int sgt_setup_get(sgt_ring *r, int plain)
@@ -170,7 +170,7 @@ int sgt_setup_get(sgt_ring *r, int plain)
     r->error = r->all->pread ? 0 : -get_ring(r, plain);
     if (r->has_ring) return 1;
     if (r->error)
-        sgt_once_say(&r->all->once, SAID_PREAD, "%s here (%s): reading with pread instead", why_no_ring(r->error),
+        sgt_warn_once_say(&r->all->once, SAID_PREAD, "%s here (%s): reading with pread instead", why_no_ring(r->error),
                      strerror_r(r->error, buf, sizeof buf));
     return get_crew(r);
 }
@@ -179,7 +179,7 @@ int sgt_setup_replace(sgt_ring *r, int error)
 {
     char buf[128];
     r->error = error;
-    sgt_once_say(&r->all->once, SAID_FAILED, "io_uring failed (%s): reading with pread instead",
+    sgt_warn_once_say(&r->all->once, SAID_FAILED, "io_uring failed (%s): reading with pread instead",
                  strerror_r(error, buf, sizeof buf));
     return get_crew(r);
 }
@@ -250,7 +250,7 @@ int sgt_rings_open(sgt_rings **out, const sgt_set *set, const sgt_reader_options
     if (!all) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", set->shards[0].path);
     all->set = set;
     all->fault = o->fault;
-    sgt_once_init(&all->once, &o->notice);
+    sgt_warn_once_init(&all->once, &o->notice);
     int rc = sgt_files_open(&all->files, set, &all->fault, &all->once, SAID_CACHE, err);
     if (rc == 0) all->align = sgt_files_align(all->files, 0);
     if (rc < 0 || (rc = try_ring(all, reads * sgt_rings_room(all, bytes), err)) < 0) {
@@ -265,7 +265,7 @@ void sgt_rings_close(sgt_rings *all)
 {
     if (!all) return;
     sgt_files_close(all->files);
-    sgt_once_free(&all->once);
+    sgt_warn_once_free(&all->once);
     free(all);
 }
 

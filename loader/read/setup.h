@@ -1,4 +1,4 @@
-/* setup.h: what a ring of ring.h stands on, an io_uring with as much as the machine grants it or a crew of threads that
+/* setup.h: what a ring of ring.h stands on, an io_uring with as much as the machine grants it or a pool of threads that
  * pread; and what the rings of a reader share. For ring.c and setup.c alone. */
 #ifndef SGT_SETUP_H
 #define SGT_SETUP_H
@@ -6,14 +6,14 @@
 #include <liburing.h>
 #include <sys/types.h>
 
-#include "read/crew.h"
+#include "read/thread_pool.h"
 #include "read/files.h"
 #include "read/ring.h"
 
 struct sgt_rings {
     const sgt_set *set;
     sgt_reader_fault fault;
-    sgt_once once;
+    sgt_warn_once once;
     sgt_files *files;
     size_t align; /* shard 0's at open: a direct read of it that is refused later changes no other shard's */
     int pread;            /* decided at open */
@@ -23,10 +23,10 @@ struct sgt_rings {
     char detail[256];
 };
 
-/* A read that the kernel or the crew has; NULL: none. */
+/* A read that the kernel or the thread pool has; NULL: none. */
 typedef struct flight {
     sgt_ring_read *read;
-    sgt_crew_job job;
+    sgt_thread_pool_job job;
 } flight;
 
 struct sgt_ring {
@@ -39,7 +39,7 @@ struct sgt_ring {
     char *memory;
     size_t memory_bytes;
     int memory_registered;
-    sgt_crew *crew; /* in the ring's place ... */
+    sgt_thread_pool *pool; /* in the ring's place ... */
     int error;      /* ... for this reason, an errno */
     int ruined;     /* the errno that the ring failed with, and nothing can take its place */
     int closing;
@@ -50,10 +50,10 @@ struct sgt_ring {
     unsigned *slots;             /* of these the last depth - flying are the flights without a read */
 };
 
-/* An io_uring, for any thread if `plain`; else a crew; 0: out of memory. */
+/* An io_uring, for any thread if `plain`; else a thread pool; 0: out of memory. */
 int sgt_setup_get(sgt_ring *r, int plain);
 
-/* A crew in the place of a ring that failed with this errno; 0: out of memory. */
+/* A thread pool in the place of a ring that failed with this errno; 0: out of memory. */
 int sgt_setup_replace(sgt_ring *r, int error);
 
 /* Before the first submission, by the thread that submits: 0, or a negative errno. */

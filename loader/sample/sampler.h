@@ -113,7 +113,7 @@ void sgt_sampler_windows(const sgt_sampler *s, sgt_sampler_memo *memo, uint64_t 
 
 /* Of `block`. Blocks in an epoch, of which every pool_blocks are a pool, the last ones fewer; windows in a block, but
  * for an epoch's short one; and what a block (as windows have it) consists of, in the order of its windows: the first
- * `most` stretches of the number that is returned. */
+ * `most` extents of the number that is returned. */
 uint64_t sgt_sampler_blocks(const sgt_sampler *s);
 uint64_t sgt_sampler_block_windows(const sgt_sampler *s);
 uint32_t sgt_sampler_block(const sgt_sampler *s, sgt_sampler_memo *memo, uint64_t block, sgt_stretch *out,

@@ -11,7 +11,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "base/todo.h"
+#include "base/hint.h"
 #include "shards/json_dumps.h"
 #include "shards/shard.h"
 
@@ -263,7 +263,7 @@ done:
         sgt_manifest_free(&got);
     else
         *m = got;
-    return sgt_fail_todo(err, rc, "damaged: copy the folder again, or tokenize again with --force");
+    return sgt_fail_hint(err, rc, "damaged: copy the folder again, or tokenize again with --force");
 }
 
 void sgt_manifest_free(sgt_manifest *m)

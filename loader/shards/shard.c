@@ -169,7 +169,7 @@ static size_t first_beyond(const uint16_t *ids, size_t n, uint32_t vocab)
     return i;
 }
 
-/* The disk works on the next stretch while this one is looked at; what lies behind leaves the cache to others. */
+/* The disk works on the next extent while this one is looked at; what lies behind leaves the cache to others. */
 static void read_ahead(int fd, uint64_t at, uint64_t end)
 {
     if (at % VERIFY_AHEAD) return;

@@ -119,7 +119,7 @@ Test(manifest, what_cannot_be_written)
     cr_assert_neq(access("manifest.json", F_OK), 0);
 }
 
-#define TODO " (damaged: copy the folder again, or tokenize again with --force)"
+#define HINT " (damaged: copy the folder again, or tokenize again with --force)"
 
 /* The example with its first `from` replaced by `to`. */
 static void put_changed(const char *from, const char *to)
@@ -177,7 +177,7 @@ Test(manifest, wrong_fields_are_named)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         put_changed(cases[i].from, cases[i].to);
         expect_failure(read_and_free(why), SGT_EFORMAT, "./manifest.json: %s%s", cases[i].message,
-                       cases[i].message[strlen(cases[i].message) - 1] == ')' ? "" : TODO);
+                       cases[i].message[strlen(cases[i].message) - 1] == ')' ? "" : HINT);
     }
 }
 
@@ -186,13 +186,13 @@ Test(manifest, what_is_no_manifest)
     expect_failure(read_and_free(why), SGT_EIO, "./manifest.json: No such file or directory");
     put_bytes("manifest.json", "", 0);
     expect_failure(read_and_free(why), SGT_EFORMAT,
-                   "./manifest.json: line 1: '[' or '{' expected near end of file" TODO);
+                   "./manifest.json: line 1: '[' or '{' expected near end of file" HINT);
     put_bytes("manifest.json", "[]", 2);
-    expect_failure(read_and_free(why), SGT_EFORMAT, "./manifest.json: line 1: wanted a JSON object" TODO);
+    expect_failure(read_and_free(why), SGT_EFORMAT, "./manifest.json: line 1: wanted a JSON object" HINT);
     char *deep = malloc(10000);
     memset(deep, '[', 10000);
     put_bytes("manifest.json", deep, 10000);
     free(deep);
     expect_failure(read_and_free(why), SGT_EFORMAT,
-                   "./manifest.json: line 1: maximum parsing depth reached near '['" TODO);
+                   "./manifest.json: line 1: maximum parsing depth reached near '['" HINT);
 }

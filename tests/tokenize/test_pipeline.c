@@ -111,7 +111,7 @@ Test(pipeline, many_small_files)
     free_stream(&val);
 }
 
-/* One document of many pieces, with a stretch of a megabyte that cannot be cut. */
+/* One document of many pieces, with an extent of a megabyte that cannot be cut. */
 Test(pipeline, one_huge_document)
 {
     static const char *const paths[] = {"in/a"};

@@ -219,7 +219,7 @@ Test(pipeline_parts, stretch_that_cannot_be_cut)
             sgt_text_feed *f;
             put_text(paths[i], text, 5 + most + 2 * more);
             sgt_corpus *c = list(paths[i]);
-            sgt_text_feed_options o = {.corpus = c, .piece = 4096, .stretch = most};
+            sgt_text_feed_options o = {.corpus = c, .piece = 4096, .extent = most};
             int rc, units = 0;
             cr_assert(sgt_text_feed_open(&f, &o, &err) == 0 && sgt_unit_new(&u, &err) == 0);
             while ((rc = sgt_text_feed_next(f, &u, &err)) == 0) units++;

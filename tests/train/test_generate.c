@@ -475,28 +475,28 @@ Test(generate, what_ends_it_early_is_said)
 
 /* ---- the team ---- */
 
-enum { CREW = 4, ROUNDS = 3000, TASKS = 7 };
+enum { TEAM = 4, ROUNDS = 3000, TASKS = 7 };
 
 static struct {
     sgt_team team;
     int done[ROUNDS][TASKS];
-} crew = {.team = SGT_TEAM};
+} shared = {.team = SGT_TEAM};
 
 static void *work(void *wrong)
 {
     for (int r = 0; r < ROUNDS; r++) {
-        for (size_t t; (t = sgt_team_take(&crew.team)) < TASKS;) crew.done[r][t]++;
-        sgt_team_meet(&crew.team, CREW);
-        for (int t = 0; t < TASKS; t++) *(int *)wrong += crew.done[r][t] != 1; /* plain reads: meeting orders them */
+        for (size_t t; (t = sgt_team_take(&shared.team)) < TASKS;) shared.done[r][t]++;
+        sgt_team_barrier(&shared.team, TEAM);
+        for (int t = 0; t < TASKS; t++) *(int *)wrong += shared.done[r][t] != 1; /* plain reads: meeting orders them */
     }
     return NULL;
 }
 
 Test(generate, a_team_does_each_task_once_and_sees_all_of_a_round)
 {
-    pthread_t threads[CREW];
-    int wrong[CREW] = {0};
-    for (int i = 0; i < CREW; i++) cr_assert_eq(pthread_create(&threads[i], NULL, work, &wrong[i]), 0);
-    for (int i = 0; i < CREW; i++) pthread_join(threads[i], NULL);
-    for (int i = 0; i < CREW; i++) cr_expect_eq(wrong[i], 0);
+    pthread_t threads[TEAM];
+    int wrong[TEAM] = {0};
+    for (int i = 0; i < TEAM; i++) cr_assert_eq(pthread_create(&threads[i], NULL, work, &wrong[i]), 0);
+    for (int i = 0; i < TEAM; i++) pthread_join(threads[i], NULL);
+    for (int i = 0; i < TEAM; i++) cr_expect_eq(wrong[i], 0);
 }

@@ -29,7 +29,7 @@ static sgt_safetensors *open_good(void)
     return s;
 }
 
-#define TODO " (damaged or cut short: copy it again, or take another checkpoint)"
+#define HINT " (damaged or cut short: copy it again, or take another checkpoint)"
 
 /* Opening must fail with a message that ends so after the path, and with what to do. */
 static void refused(const char *why)
@@ -38,7 +38,7 @@ static void refused(const char *why)
     char want[512];
     sgt_safetensors *s = NULL;
     int rc = sgt_safetensors_open(&s, in_folder("x.safetensors"), &err);
-    snprintf(want, sizeof want, "%s: %s%s", in_folder("x.safetensors"), why, why[strlen(why) - 1] == ')' ? "" : TODO);
+    snprintf(want, sizeof want, "%s: %s%s", in_folder("x.safetensors"), why, why[strlen(why) - 1] == ')' ? "" : HINT);
     cr_expect_eq(rc, SGT_EFORMAT, "it was taken; wanted: %s", why);
     if (rc < 0) cr_expect_str_eq(err.text, want);
     sgt_safetensors_close(s);

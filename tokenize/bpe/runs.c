@@ -160,14 +160,14 @@ static void by_windows(const sgt_runs *r, laid *l)
 size_t sgt_runs_encode(sgt_runs *r, const uint8_t *s, size_t n, uint16_t *ids)
 {
     laid l = {s, n, 0, 0, 0, ids};
-    for (size_t stretch = STEPS_FIRST; l.at < n;) {
+    for (size_t extent = STEPS_FIRST; l.at < n;) {
         size_t from = l.at;
         if (n - l.at > 512) by_windows(r, &l);
         if (l.at == n) break;
         l.by_windows = l.count;
-        if (l.at > from + 4096) stretch = STEPS_FIRST;
-        step(r, &l, l.at + stretch);
-        if (stretch < STEPS_MOST) stretch *= 2;
+        if (l.at > from + 4096) extent = STEPS_FIRST;
+        step(r, &l, l.at + extent);
+        if (extent < STEPS_MOST) extent *= 2;
     }
     r->place += n + 1;
     return l.count;

@@ -43,7 +43,7 @@ struct sgt_ahead {
 
 /* ---- the threads ---- */
 
-/* Waits for room in the slot's ring; how much there is in one stretch, or 0 when all is over. */
+/* Waits for room in the slot's ring; how much there is in one extent, or 0 when all is over. */
 static size_t wait_room(sgt_ahead *a, slot *s, uint8_t **at)
 {
     pthread_mutex_lock(&a->lock);

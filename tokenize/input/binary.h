@@ -2,7 +2,7 @@
  * the file is packed) and on nothing else, so it is the same for any threads, ranks and resumed runs.
  *
  *     const sgt_binary *b = sgt_binary_of(bytes, n, n < SGT_BINARY_PREFIX, 0);
- *     if (b) printf("%s: %s, not UTF-8 text (%s)\n", path, b->what, b->todo);
+ *     if (b) printf("%s: %s, not UTF-8 text (%s)\n", path, b->what, b->hint);
  *
  * Not text is a file that begins with the magic number of a known format, or with UTF-16's byte order mark, or that
  * holds a NUL byte as well as bytes that are not UTF-8. U+0000 in UTF-8 is text. */
@@ -16,7 +16,7 @@
 
 typedef struct sgt_binary {
     const char *what; /* "a PDF" */
-    const char *todo; /* how its text can be had, for a message */
+    const char *hint; /* how its text can be had, for a message */
 } sgt_binary;
 
 /* What the file that begins with p[n] is; NULL: text. whole: there are no bytes after these. lines: the file is JSONL,

@@ -125,9 +125,9 @@ static int look_at(walk *w, const sgt_corpus_file *f, int named)
     if ((rc = read_prefix(w, f, &n, &whole)) < 0) return rc;
     const sgt_binary *b = sgt_binary_of(w->prefix, n, whole, f->lines);
     if (!b) return SGT_OK;
-    if (named) return sgt_fail(w->err, SGT_EFORMAT, "%s: %s, not UTF-8 text (%s)", f->path, b->what, b->todo);
+    if (named) return sgt_fail(w->err, SGT_EFORMAT, "%s: %s, not UTF-8 text (%s)", f->path, b->what, b->hint);
     if (w->c->skipped++ < SKIPPED_SAID)
-        sgt_say(&w->r->notice, "%s: skipped: %s, not UTF-8 text (%s)", f->path, b->what, b->todo);
+        sgt_say(&w->r->notice, "%s: skipped: %s, not UTF-8 text (%s)", f->path, b->what, b->hint);
     return 1;
 }
 

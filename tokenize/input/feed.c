@@ -8,11 +8,11 @@
 
 #include "ahead.h"
 #include "binary.h"
-#include "bpe/stretch.h"
+#include "bpe/extent.h"
 #include "text/utf8.h"
 
 #define LONG_PIECE ((size_t)1 << 20) /* bytes of text in which no place to cut was found, and tokens are looked at */
-#define STRETCH ((size_t)1 << 30)    /* bytes of text, or of a line, that cannot be cut: more are refused */
+#define EXTENT ((size_t)1 << 30)    /* bytes of text, or of a line, that cannot be cut: more are refused */
 
 struct sgt_text_feed {
     sgt_text_feed_options o;
@@ -152,7 +152,7 @@ static int cut_replaced(sgt_text_feed *f, const uint8_t *text, size_t n, size_t 
 {
     uint8_t *twin = malloc(3 * n);
     if (!twin) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", current(f)->path);
-    size_t cut = sgt_stretch_cut(f->encoder, f->o.vocab, twin, sgt_utf8_replace(twin, text, n));
+    size_t cut = sgt_extent_cut(f->encoder, f->o.vocab, twin, sgt_utf8_replace(twin, text, n));
     free(twin);
     *good = 0;
     for (size_t at = 0; at < cut;) {
@@ -176,7 +176,7 @@ static int cut_long(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *goo
     int rc = f->encoder ? SGT_OK : sgt_encoder_new(&f->encoder, f->o.vocab, err);
     if (rc < 0) return rc;
     if (f->o.replaced && sgt_utf8_valid(text, n) < n) return cut_replaced(f, text, n, good, err);
-    *good = sgt_stretch_cut(f->encoder, f->o.vocab, text, n);
+    *good = sgt_extent_cut(f->encoder, f->o.vocab, text, n);
     return SGT_OK;
 }
 
@@ -208,7 +208,7 @@ static int take_part(sgt_text_feed *f, sgt_unit *u, sgt_error *err)
 {
     size_t at = u->used, n = f->carried, want = f->o.piece > at ? f->o.piece - at : 1, seen = 0, good;
     int end = 0, rc;
-    const size_t most = f->o.stretch ? f->o.stretch : STRETCH;
+    const size_t most = f->o.extent ? f->o.extent : EXTENT;
     int unseen = current(f)->stream && f->o.corpus->skip_binary && !f->offset && !n;
     if (unseen && want < SGT_BINARY_PREFIX) want = SGT_BINARY_PREFIX;
     for (;; seen = n, want = 2 * n < most ? 2 * n : most + 1) {

@@ -7,7 +7,7 @@
  *
  * Text is cut where no token is; JSONL comes as whole lines, which sgt_json_parts unfolds. Both have an offset in the
  * file's stream, unpacked where it is packed, and a run can begin at any part's. Where nothing but a vocabulary's
- * merges says where to cut (a mebibyte of one letter), they do (bpe/stretch.h). A line of more than 1 GiB is an error,
+ * merges says where to cut (a mebibyte of one letter), they do (bpe/extent.h). A line of more than 1 GiB is an error,
  * and so is as much text that is not cut: because the vocabulary has a rule of its own, or text past ASCII without
  * white space is normalized. */
 #ifndef SGT_FEED_H
@@ -28,7 +28,7 @@ typedef struct sgt_text_feed_from {
 typedef struct sgt_text_feed_options {
     const sgt_corpus *corpus;
     const uint64_t *joins;         /* of the vocabulary, for sgt_split_cut */
-    size_t piece;                  /* bytes of a unit; one stretch of text that cannot be cut makes a longer one */
+    size_t piece;                  /* bytes of a unit; one extent of text that cannot be cut makes a longer one */
     const char *special;           /* a literal that is never cut; NULL: there is none */
     int whole;                     /* documents are not cut at all: the vocabulary has a rule of its own */
     int normalized;                /* text is normalized before it is split, and cut where that allows it */
@@ -37,7 +37,7 @@ typedef struct sgt_text_feed_options {
     const sgt_vocab *vocab;        /* by whose merges long pieces are cut; NULL: they are not */
     int replaced;                  /* ill-formed bytes become U+FFFD before the text is encoded */
     size_t long_piece;             /* bytes from which on that is tried; 0: 1 MiB */
-    size_t stretch;                /* bytes that cannot be cut, at most; 0: 1 GiB */
+    size_t extent;                 /* bytes that cannot be cut, at most; 0: 1 GiB */
     size_t threads;                /* that unpack and filter beside each other; 0: one */
     sgt_text_feed_from from;
 } sgt_text_feed_options;

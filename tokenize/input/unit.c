@@ -37,7 +37,7 @@ int sgt_unit_reserve(sgt_unit *u, size_t bytes, sgt_error *err)
 {
     if (bytes <= u->room) return SGT_OK;
     uint8_t *more = realloc(u->text, bytes + SGT_UNIT_PAD);
-    if (!more) return no_memory("a stretch of text that cannot be cut", err);
+    if (!more) return no_memory("an extent of text that cannot be cut", err);
     u->text = more;
     u->room = bytes;
     return SGT_OK;

@@ -69,7 +69,7 @@ static int append(sgt_normalizer *z, const uint8_t *s, size_t n, sgt_error *err)
     return SGT_OK;
 }
 
-/* ---- one stretch ---- */
+/* ---- one extent ---- */
 
 static int decompose(sgt_normalizer *z, uint32_t cp, sgt_normalize form, sgt_error *err)
 {
@@ -128,10 +128,10 @@ static int end_stretch(sgt_normalizer *z, sgt_error *err)
     return rc;
 }
 
-/* Whether a character ends the stretch before it. */
+/* Whether a character ends the extent before it. */
 static int ends_stretch(uint32_t cp) { return cp == SGT_UTF8_ILL_FORMED || sgt_normalize_boundary(cp); }
 
-/* The stretch from s on, up to the next boundary behind its first character; its bytes. */
+/* The extent from s on, up to the next boundary behind its first character; its bytes. */
 static size_t take_stretch(sgt_normalizer *z, sgt_normalize form, const uint8_t *s, size_t n, int *rc, sgt_error *err)
 {
     uint32_t cp, next = SGT_UTF8_ILL_FORMED;

@@ -1,5 +1,5 @@
 /* normalize.h: text in Unicode's normal form C or KC (utf8proc), piece by piece: memory for the text that comes out and
- * for the longest stretch without a boundary, time linear in the text.
+ * for the longest extent without a boundary, time linear in the text.
  *
  *     sgt_normalizer z = {0};
  *     if (sgt_normalize_text(&z, SGT_NORMALIZE_NFC, s, n, &text, &count, &err) < 0) ...;
@@ -16,7 +16,7 @@
 typedef struct sgt_normalizer {
     uint8_t *text;
     size_t used, room;
-    int32_t *points; /* of one stretch, decomposed; then as many again to sort with */
+    int32_t *points; /* of one extent, decomposed; then as many again to sort with */
     size_t count, point_room;
 } sgt_normalizer;
 

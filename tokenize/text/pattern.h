@@ -9,7 +9,7 @@
  *         for (int i = 0; i < count; from = ends[i++]) use(text + from, ends[i] - from);
  *     sgt_pattern_free(p);
  *
- * Pieces are the matches one after another, and the stretches between them that nothing matches: laid end to end they
+ * Pieces are the matches one after another, and the extents between them that nothing matches: laid end to end they
  * are the text. Ill-formed units (utf8.h) are matched as U+FFFD and keep their bytes. One thread at a time per
  * pattern. */
 #ifndef SGT_PATTERN_H

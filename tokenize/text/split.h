@@ -66,7 +66,7 @@ size_t sgt_split_cut(const void *text, size_t n, const uint64_t *joins);
 
 /* Whether a cut before s[p], 0 < p < n, in the midst of a piece, falls between characters that belong to it, and leaves
  * two pieces in its place and all others as they are: whether it is safe is then up to the piece's tokens
- * (bpe/stretch.h). 0 also where not enough of s[n] is in sight to say. */
+ * (bpe/extent.h). 0 also where not enough of s[n] is in sight to say. */
 int sgt_split_within(const uint8_t *s, size_t n, size_t p);
 
 #ifdef __cplusplus

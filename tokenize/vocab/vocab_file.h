@@ -9,7 +9,7 @@
  * A vocabulary that passes is a proper byte-level BPE: each byte is a token, and of the merges that make a token
  * exactly one can ever come to pass, between two tokens that earlier merges make. So the encoder may work with ids in
  * merge order (vocab.h), and a table turns those into the file's. The proof that one merge a token is enough: as long
- * as no merge goes across the ends of a stretch of bytes, what becomes of it does not depend on what stands beside it;
+ * as no merge goes across the ends of an extent of bytes, what becomes of it does not depend on what stands beside it;
  * and of all ways to cut a token in two only one can be what earlier merges make of its bytes. */
 #ifndef SGT_VOCAB_FILE_H
 #define SGT_VOCAB_FILE_H

@@ -10,7 +10,7 @@
 #include "alphabet.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "base/todo.h"
+#include "base/hint.h"
 #include "text/pattern.h"
 #include "vocab_file.h"
 
@@ -342,7 +342,7 @@ int sgt_vocab_load(sgt_vocab **out, const char *path, const char *rule, sgt_erro
     free(s.vocab);
     free(s.merges_path);
     free(s.vocab_path);
-    return sgt_fail_todo(err, rc,
+    return sgt_fail_hint(err, rc,
                          "wanted a byte-level BPE, whole: tokenizer.json, merges.txt, vocab.json or .tiktoken");
 }
 

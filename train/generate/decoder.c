@@ -180,7 +180,7 @@ uint64_t sgt_decoder_weights(const sgt_decoder *d) { return d->weights; }
 static size_t tensor_of(size_t layer, size_t which) { return 2 + layer * SGT_BLOCK_TENSORS + which; }
 static const float *vector(const sgt_decoder *d, size_t index) { return d->at[index]; }
 static size_t tiles(size_t n) { return (n + TILE - 1) / TILE; }
-static void meet(sgt_decoder *d) { sgt_team_meet(&d->team, omp_get_num_threads()); }
+static void meet(sgt_decoder *d) { sgt_team_barrier(&d->team, omp_get_num_threads()); }
 
 /* Numbers j to j + TILE of each row of a product (n, m). */
 static void tile(const sgt_decoder *d, float *out, const float *x, size_t weight, const float *bias, size_t n, size_t m,

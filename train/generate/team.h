@@ -3,7 +3,7 @@
  *     #pragma omp parallel num_threads(n)
  *     {
  *         for (size_t i; (i = sgt_team_take(&team)) < tasks;) work(i);
- *         sgt_team_meet(&team, omp_get_num_threads());
+ *         sgt_team_barrier(&team, omp_get_num_threads());
  *         for (...) ...
  *     }
  *
@@ -35,7 +35,7 @@ typedef struct sgt_team {
 static inline size_t sgt_team_take(sgt_team *t) { return __atomic_fetch_add(&t->next, 1, __ATOMIC_RELAXED); }
 
 /* Waits until all `size` threads have called it: what each wrote before it, all see behind it. */
-static inline void sgt_team_meet(sgt_team *t, int size)
+static inline void sgt_team_barrier(sgt_team *t, int size)
 {
     int round = __atomic_load_n(&t->round, __ATOMIC_RELAXED);
     if (__atomic_add_fetch(&t->there, 1, __ATOMIC_ACQ_REL) == size) { /* orders all others' work before the release */

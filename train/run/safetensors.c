@@ -12,7 +12,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "base/todo.h"
+#include "base/hint.h"
 #include "shards/json_dumps.h"
 
 struct sgt_safetensors {
@@ -181,7 +181,7 @@ int sgt_safetensors_open(sgt_safetensors **out, const char *path, sgt_error *err
     return SGT_OK;
 fail:
     sgt_safetensors_close(s);
-    return sgt_fail_todo(err, rc, "damaged or cut short: copy it again, or take another checkpoint");
+    return sgt_fail_hint(err, rc, "damaged or cut short: copy it again, or take another checkpoint");
 }
 
 void sgt_safetensors_close(sgt_safetensors *s)

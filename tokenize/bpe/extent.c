@@ -1,5 +1,5 @@
-/* stretch.c: places at which the tokens of a long piece have a border, whatever follows. */
-#include "stretch.h"
+/* extent.c: places at which the tokens of a long piece have a border, whatever follows. */
+#include "extent.h"
 
 #include <stdlib.h>
 
@@ -8,14 +8,14 @@
 #define AHEAD ((size_t)16 << 10) /* bytes at the end that are looked at, and left to the next part; or a quarter */
 #define TRIES 24                 /* borders that are tried */
 
-typedef struct stretch {
+typedef struct extent {
     sgt_encoder *e;
     const sgt_vocab *v;
     const uint8_t *s; /* the piece */
     size_t n;         /* and how far it goes at least */
     size_t longest;   /* bytes of a token */
     uint16_t *ids;    /* (n) */
-} stretch;
+} extent;
 
 static size_t longest_token(const sgt_vocab *v)
 {
@@ -49,7 +49,7 @@ static size_t longest_piece(const uint8_t *text, size_t n, size_t *from)
 }
 
 /* Whether the tokens of the piece have a border at b, where `last` ends, whatever follows s[0 ... t). */
-static int stands(const stretch *x, size_t b, uint32_t last, size_t t)
+static int stands(const extent *x, size_t b, uint32_t last, size_t t)
 {
     uint32_t first = SGT_NO_TOKEN;
     uint16_t *ids = x->ids + b; /* those before b are no longer than its text */
@@ -62,7 +62,7 @@ static int stands(const stretch *x, size_t b, uint32_t last, size_t t)
 }
 
 /* A border of the tokens up to `until`, near to it, that stands, and where text may be cut as well. */
-static size_t find_border(const stretch *x, size_t until)
+static size_t find_border(const extent *x, size_t until)
 {
     size_t count = sgt_bpe_runs(x->e, x->s, until, x->ids), b = until;
     for (int tries = 0; count > 1 && tries < TRIES;) {
@@ -75,15 +75,15 @@ static size_t find_border(const stretch *x, size_t until)
     return 0;
 }
 
-size_t sgt_stretch_cut(sgt_encoder *e, const sgt_vocab *v, const uint8_t *text, size_t n)
+size_t sgt_extent_cut(sgt_encoder *e, const sgt_vocab *v, const uint8_t *text, size_t n)
 {
-    stretch x = {.e = e, .v = v, .longest = longest_token(v)};
+    extent x = {.e = e, .v = v, .longest = longest_token(v)};
     size_t from = 0, ahead;
     x.n = longest_piece(text, in_sight(text, n), &from);
     x.s = text + from;
     if (x.n > 4) x.n = in_sight(x.s, x.n); /* white space before other text gives its last character away */
     ahead = AHEAD < x.n / 4 ? AHEAD : x.n / 4;
-    if (x.longest > SGT_STRETCH_TOKEN || ahead < 2 * x.longest) return 0;
+    if (x.longest > SGT_EXTENT_TOKEN || ahead < 2 * x.longest) return 0;
     if (!(x.ids = malloc(x.n * sizeof *x.ids))) return 0; /* as good as none: the caller takes more text, or fails */
     size_t b = find_border(&x, x.n - ahead);
     free(x.ids);

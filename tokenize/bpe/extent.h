@@ -1,4 +1,4 @@
-/* stretch.h: a safe cut through text that is one piece for a megabyte and more (zero bytes, one letter, spaces, random
+/* extent.h: a safe cut through text that is one piece for a megabyte and more (zero bytes, one letter, spaces, random
  * letters), where sgt_split_cut knows none. So no input has to be in memory whole, whatever is in it.
  *
  * Where a token ends may depend on what follows, but not from afar: a merge reaches over another only if it goes
@@ -14,8 +14,8 @@
  *   b ... a fit beside each other: one look, and for all the places but few different first tokens.
  *
  * The tokens of the two parts are then those of the whole: tokens in a row are what the merges make of their bytes. */
-#ifndef SGT_STRETCH_H
-#define SGT_STRETCH_H
+#ifndef SGT_EXTENT_H
+#define SGT_EXTENT_H
 
 #include "bpe.h"
 
@@ -23,12 +23,12 @@
 extern "C" {
 #endif
 
-#define SGT_STRETCH_TOKEN 1024 /* bytes of a vocabulary's longest token, at most: longer ones are not cut by */
+#define SGT_EXTENT_TOKEN 1024 /* bytes of a vocabulary's longest token, at most: longer ones are not cut by */
 
 /* A safe cut of text[n], as sgt_split_cut has it, in the longest of its pieces; 0: none was found. The text starts as a
  * text does or at a safe cut. Takes about as long as to encode it. e: an encoder of v, which has no rule of its own.
  * One thread at a time for an encoder. */
-size_t sgt_stretch_cut(sgt_encoder *e, const sgt_vocab *v, const uint8_t *text, size_t n);
+size_t sgt_extent_cut(sgt_encoder *e, const sgt_vocab *v, const uint8_t *text, size_t n);
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,5 @@
-/* crew.c: two lists under one lock: jobs to do, and jobs done. */
-#include "read/crew.h"
+/* thread_pool.c: two lists under one lock: jobs to do, and jobs done. */
+#include "read/thread_pool.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -9,10 +9,10 @@
 #include "base/thread.h"
 
 typedef struct list {
-    sgt_crew_job *first, **end;
+    sgt_thread_pool_job *first, **end;
 } list;
 
-struct sgt_crew {
+struct sgt_thread_pool {
     pthread_mutex_t lock;
     pthread_cond_t wanted, ended;
     list todo, done;
@@ -21,21 +21,21 @@ struct sgt_crew {
     pthread_t threads[];
 };
 
-static void append(list *l, sgt_crew_job *job)
+static void append(list *l, sgt_thread_pool_job *job)
 {
     job->next = NULL;
     *l->end = job;
     l->end = &job->next;
 }
 
-static sgt_crew_job *shift(list *l)
+static sgt_thread_pool_job *shift(list *l)
 {
-    sgt_crew_job *job = l->first;
+    sgt_thread_pool_job *job = l->first;
     if (job && !(l->first = job->next)) l->end = &l->first;
     return job;
 }
 
-static void read_one(sgt_crew_job *job)
+static void read_one(sgt_thread_pool_job *job)
 {
     ssize_t got = pread(job->fd, job->to, job->bytes, (off_t)job->at);
     job->result = got < 0 ? -errno : (int)got;
@@ -43,10 +43,10 @@ static void read_one(sgt_crew_job *job)
 
 static void *work(void *arg)
 {
-    sgt_crew *c = arg;
+    sgt_thread_pool *c = arg;
     pthread_mutex_lock(&c->lock);
     for (;;) {
-        sgt_crew_job *job;
+        sgt_thread_pool_job *job;
         while (!(job = shift(&c->todo)) && !c->closing) pthread_cond_wait(&c->wanted, &c->lock);
         if (!job) break;
         pthread_mutex_unlock(&c->lock);
@@ -59,9 +59,9 @@ static void *work(void *arg)
     return NULL;
 }
 
-sgt_crew *sgt_crew_open(unsigned threads)
+sgt_thread_pool *sgt_thread_pool_open(unsigned threads)
 {
-    sgt_crew *c = calloc(1, sizeof *c + threads * sizeof *c->threads);
+    sgt_thread_pool *c = calloc(1, sizeof *c + threads * sizeof *c->threads);
     if (!c) return NULL;
     c->todo.end = &c->todo.first;
     c->done.end = &c->done.first;
@@ -72,7 +72,7 @@ sgt_crew *sgt_crew_open(unsigned threads)
     return c;
 }
 
-void sgt_crew_close(sgt_crew *c)
+void sgt_thread_pool_close(sgt_thread_pool *c)
 {
     if (!c) return;
     pthread_mutex_lock(&c->lock);
@@ -86,7 +86,7 @@ void sgt_crew_close(sgt_crew *c)
     free(c);
 }
 
-void sgt_crew_put(sgt_crew *c, sgt_crew_job *job)
+void sgt_thread_pool_put(sgt_thread_pool *c, sgt_thread_pool_job *job)
 {
     if (!c->running) read_one(job);
     pthread_mutex_lock(&c->lock);
@@ -95,10 +95,10 @@ void sgt_crew_put(sgt_crew *c, sgt_crew_job *job)
     pthread_mutex_unlock(&c->lock);
 }
 
-sgt_crew_job *sgt_crew_take(sgt_crew *c, int wait)
+sgt_thread_pool_job *sgt_thread_pool_take(sgt_thread_pool *c, int wait)
 {
     pthread_mutex_lock(&c->lock);
-    sgt_crew_job *job;
+    sgt_thread_pool_job *job;
     while (!(job = shift(&c->done)) && wait) pthread_cond_wait(&c->ended, &c->lock);
     pthread_mutex_unlock(&c->lock);
     return job;

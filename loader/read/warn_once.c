@@ -1,21 +1,21 @@
-/* once.c: a bit a kind, under a lock that the notice is said under too. */
-#include "read/once.h"
+/* warn_once.c: a bit a kind, under a lock that the notice is said under too. */
+#include "read/warn_once.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
-void sgt_once_init(sgt_once *o, const sgt_notice *notice)
+void sgt_warn_once_init(sgt_warn_once *o, const sgt_notice *notice)
 {
-    *o = (sgt_once){.notice = *notice};
+    *o = (sgt_warn_once){.notice = *notice};
     pthread_mutex_init(&o->lock, NULL);
 }
 
-void sgt_once_free(sgt_once *o)
+void sgt_warn_once_free(sgt_warn_once *o)
 {
     pthread_mutex_destroy(&o->lock);
 }
 
-void sgt_once_say(sgt_once *o, unsigned kind, const char *fmt, ...)
+void sgt_warn_once_say(sgt_warn_once *o, unsigned kind, const char *fmt, ...)
 {
     char line[1024];
     va_list ap;

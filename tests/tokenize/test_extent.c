@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bpe/stretch.h"
+#include "bpe/extent.h"
 #include "common.h"
 #include "text/split.h"
 #include "text/utf8.h"
@@ -56,7 +56,7 @@ Test(stretch, cutting_long_pieces_changes_nothing)
         size_t n = hard_text(&r, text, 40, 1), view;
         n += put_run(&r, text + n, 2200 + below(&r, 2000), kind);
         view = n - below(&r, 200);
-        size_t cut = sgt_stretch_cut(e, v, text, view);
+        size_t cut = sgt_extent_cut(e, v, text, view);
         cr_assert_lt(cut, view, "SEED=%llu, %u", (unsigned long long)seed, i);
         if (!cut) continue;
         found[kind]++;
@@ -135,7 +135,7 @@ Test(stretch, vocabularies_of_chance)
         cr_assert_arr_eq(got, want, whole * sizeof *got, "SEED=%llu: %d", (unsigned long long)seed, i);
         cr_assert_eq(sgt_bpe_steps(e, text, sizeof text, got), whole, "SEED=%llu: %d", (unsigned long long)seed, i);
         cr_assert_arr_eq(got, want, whole * sizeof *got, "SEED=%llu: %d", (unsigned long long)seed, i);
-        size_t view = 300 + below(&r, 300), cut = sgt_stretch_cut(e, v, text, view);
+        size_t view = 300 + below(&r, 300), cut = sgt_extent_cut(e, v, text, view);
         found += cut > 0;
         for (size_t n = view; cut && n < sizeof text; n += 1 + below(&r, 150)) {
             size_t count = merge(v, text, n, want), left = merge(v, text, cut, got);

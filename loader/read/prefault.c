@@ -1,5 +1,5 @@
-/* touch.c: see touch.h. */
-#include "read/touch.h"
+/* prefault.c: see prefault.h. */
+#include "read/prefault.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@
 
 static void *touch(void *arg)
 {
-    sgt_touch *t = arg;
+    sgt_prefault *t = arg;
     size_t at;
     while ((at = __atomic_fetch_add(&t->next, STEP, __ATOMIC_RELAXED)) < t->size) {
         size_t n = t->size - at < STEP ? t->size - at : STEP;
@@ -23,15 +23,15 @@ static void *touch(void *arg)
     return NULL;
 }
 
-void sgt_touch_begin(sgt_touch *t, char *base, size_t size)
+void sgt_prefault_begin(sgt_prefault *t, char *base, size_t size)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    *t = (sgt_touch){.base = base, .size = size};
+    *t = (sgt_prefault){.base = base, .size = size};
     while (t->count < SGT_TOUCH_THREADS && t->count < cores && !sgt_thread_start(&t->threads[t->count], touch, t))
         t->count++;
 }
 
-void sgt_touch_end(sgt_touch *t)
+void sgt_prefault_end(sgt_prefault *t)
 {
     __atomic_store_n(&t->next, t->size, __ATOMIC_RELAXED);
     while (t->count) pthread_join(t->threads[--t->count], NULL);
