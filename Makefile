@@ -69,18 +69,20 @@ sources = $(sort $(foreach d,$(1),$(wildcard $(d)/*.c)))
 objects = $(patsubst %.c,$(B)/obj/%.o,$(call sources,$(1)))
 lib = $(foreach l,$(1),$(B)/obj/libsgt-$(l).a)
 
-LIBS := loader tokenize kernels train cli
+LIBS := loader tokenize kernels train cli ranks
 SRC_loader := loader $(addprefix loader/,base shards sample read rows)
 SRC_tokenize := tokenize $(addprefix tokenize/,text vocab bpe input out parts learn)
 SRC_kernels := kernels kernels/ref kernels/cpu
 SRC_train := train $(addprefix train/,model data memory cpu run log generate)
 SRC_cli := tools/cli
+SRC_ranks := tools/ranks
 
 LD_loader := -lxxhash -luring -ljansson
 LD_tokenize := -lutf8proc -lpcre2-8 -lxxhash -ljansson -lz -lzstd -lm
 LD_kernels := -fopenmp -ldl -lm
 LD_train := -fopenmp -lxxhash -ljansson -lm
 LD_cli := -ljansson -lm
+LD_ranks := -ldl
 # What a program needs that uses these of our libraries.
 ld = $(sort $(foreach l,$(1),$(LD_$(l))))
 
@@ -96,8 +98,8 @@ VERSION := $(shell sed -n 's/.*SGT_VERSION "\(.*\)"/\1/p' loader/base/version.h)
 
 # ---- programs: tools/sgt-X.c, the folders it consists of, and the libraries it uses ----
 PROGRAMS := $(sort $(patsubst tools/%.c,%,$(wildcard tools/sgt-*.c)))
-USES_sgt-tokenize := cli tokenize loader
-USES_sgt-train := cli train kernels tokenize loader
+USES_sgt-tokenize := ranks cli tokenize loader
+USES_sgt-train := ranks cli train kernels tokenize loader
 USES_sgt-inspect := cli train kernels tokenize loader
 USES_sgt-bench := cli train kernels tokenize loader
 USES_sgt-report := cli train kernels tokenize loader
@@ -220,7 +222,7 @@ $(CUDA_LIB): $(CUDA_CU:%=$(B)/obj/device/%.o) $(CUDA_C:%.c=$(B)/obj/%.o) \
 	    -shared -cudart static -o $@ $(filter-out %.map,$^) -Xlinker --version-script=$(CUDA_MAP) \
 	    -Xlinker -z,defs -Xcompiler -static-libstdc++,-static-libgcc,-fopenmp -ldl -lm
 
-$(MPI_LIB): tools/mpi/mpi.c $(B)/obj/loader/base/error.o # Open MPI's headers are not pedantic
+$(MPI_LIB): tools/ranks/libsgt-mpi/mpi.c $(B)/obj/loader/base/error.o # Open MPI's headers are not pedantic
 	$(call say,LD,$@)mkdir -p $(@D) && OMPI_CC=$(CC) $(MPICC) $(filter-out -Wpedantic,$(ALL_CFLAGS)) \
 	    -MF $(B)/obj/mpi.d -shared -Wl,-soname,$(@F) -o $@ $^
 

@@ -210,7 +210,7 @@ run-coverage: need-packages programs libs $(SUITES:%=$(B)/tests/test-%) $(B)/bin
 # A file is analyzed again when it or one of its headers has changed. A finding is a fault, or is
 # listed in tests/lint/allowed.
 LINT := build/lint
-LINT_C := $(filter-out loader/examples/% tools/mpi/%,\
+LINT_C := $(filter-out loader/examples/%,\
     $(sort $(wildcard $(addsuffix /*.c,$(foreach d,loader tokenize kernels train tools,$(d) $(d)/*)))))
 LINT_KNOWN = $(if $(filter %/base/error.c,$<),,-include tests/lint/known.h -Wno-unused-value)
 LINT_FLAGS = $(filter-out -Werror -MMD -MP -O% -g%,$(ALL_CFLAGS)) $(call flags,$<) $(LINT_KNOWN)

@@ -26,9 +26,9 @@ int sgt_tokenize_options_check(const sgt_tokenize_options *o, sgt_error *err)
                         (int)o->format, (int)o->normalize, (int)o->invalid_utf8);
     if ((unsigned)o->binary > SGT_BINARY_KEEP)
         return sgt_fail(err, SGT_EUSAGE, "sgt_tokenize_options: binary %d: not known", (int)o->binary);
-    if (o->ranks.rank >= (o->ranks.size ? o->ranks.size : 1))
-        return sgt_fail(err, SGT_EUSAGE, "ranks: number %" PRIu32 " of %" PRIu32 " (they count from 0)", o->ranks.rank,
-                        o->ranks.size);
+    if (o->ranks && o->ranks->rank >= o->ranks->size)
+        return sgt_fail(err, SGT_EUSAGE, "ranks: number %" PRIu32 " of %" PRIu32 " (they count from 0)",
+                        o->ranks->rank, o->ranks->size);
     sgt_json_path path;
     return sgt_json_path_set(&path, o->field ? o->field : "text", err);
 }

@@ -27,6 +27,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/ranks.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -123,15 +124,6 @@ typedef enum sgt_binary_files {
     SGT_BINARY_KEEP     /* read like text */
 } sgt_binary_files;
 
-/* The other processes that fill the same OUT: see sgt_tokenize. */
-typedef struct sgt_tokenize_ranks {
-    uint32_t rank, size; /* this one, from 0; how many, 0 or 1: alone */
-    /* Waits until every rank has called it, as often as this one, and adds their *n up: 0 or a negative SGT_E*. NULL:
-     * ranks do not know each other and meet in the file system alone. */
-    int (*meet)(void *ctx, uint64_t *n, sgt_error *err);
-    void *ctx;
-} sgt_tokenize_ranks;
-
 typedef struct sgt_tokenize_options {
     const char *const *inputs;    /* files, folders, "@LIST" (a file of paths, one a line), or "-": standard input */
     size_t input_count;
@@ -154,7 +146,7 @@ typedef struct sgt_tokenize_options {
     int shuffle;                  /* documents of each split in an order that shuffle_seed decides (shuffle.h) */
     uint64_t shuffle_seed;        /* below 2^63 */
     int dedup;                    /* documents whose text has been there before are left out (dedup.h) */
-    sgt_tokenize_ranks ranks;
+    sgt_ranks *ranks;             /* the processes that fill OUT together (see sgt_tokenize); NULL: this one alone */
     int force;                    /* replace an OUT made with other options or from other inputs */
     sgt_notice notice;            /* what is worth knowing and no failure, a line each */
     const sgt_stop *stop;         /* looked at now and then; NULL: it cannot be stopped */
@@ -172,7 +164,7 @@ typedef struct sgt_tokenize_result {
     uint64_t duplicates;      /* documents left out by `dedup` */
     uint64_t lone_surrogates; /* \uD800 to \uDFFF in JSONL without the other half: each is U+FFFD now */
     uint64_t train_tokens, val_tokens;
-    /* Read by this call (with `meet`: by all ranks'): fewer than `bytes` where it went on with an earlier run's. */
+    /* Bytes read by this call, or by all ranks' if they are connected: fewer than `bytes` if it resumed a run. */
     uint64_t bytes_read;
     uint32_t waiting; /* parts of other ranks that are not whole yet: the rest counts ours */
     int already_done; /* OUT was complete from the same command: nothing was written */
@@ -195,10 +187,11 @@ typedef struct sgt_tokenize_result {
  * run is writing, and a folder that holds anything else are refused and left as they are (force: replaced, but for
  * the run at work).
  *
- * With ranks.size > 1 each rank, a process anywhere that sees the same inputs and OUT, makes the same call but for its
- * number. It makes its part under OUT/.work; the one that finds all parts whole (with `meet`: rank 0) puts them
- * together, with the same bytes as one rank's. The others return with `waiting` set (with `meet`: once OUT is whole,
- * and the numbers are rank 0's alone). A rank that died leaves the rest for the same calls to go on with.
+ * With ranks, each process makes the same call but for its number; all of them see the same inputs and OUT. A rank
+ * makes its part under OUT/.work, and OUT gets the same bytes as from one process. If the ranks are not connected
+ * (ranks->sum is NULL; rank and size are enough), the last one to finish puts the parts together, and the others return
+ * with `waiting` set. If they are connected, rank 0 does so with the others' help; all return once OUT is whole, and
+ * only rank 0's result counts. After a rank has died, the same calls go on with its part.
  *
  * 0, or: SGT_EUSAGE, options that make no sense; SGT_EIO, the system refused, or OUT would not fit on its disk (force:
  * it is tried); SGT_EFORMAT, an input or an OUT is not what it has to be; SGT_EUNSUPPORTED, a .zst file that wants more than 128

@@ -22,7 +22,7 @@ uint64_t sgt_space_used(const char *out);
 int sgt_space_lacks(uint64_t need, uint64_t there, uint64_t avail);
 
 /* SGT_EIO, with both numbers, if OUT needs more than is free. OK with o->force, if OUT is complete, if an input is
- * standard input, and of ranks that a launcher joined on all but the first. */
+ * standard input, and on every connected rank but the first. */
 int sgt_space_check(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v, sgt_error *err);
 
 /* The failure itself, for `out`. */

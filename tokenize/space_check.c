@@ -12,7 +12,7 @@
  * longer, which is bounded by `copies` as well. */
 static double most(const sgt_tokenize_options *o, const sgt_corpus *c)
 {
-    double bytes = 0, copies = o->ranks.size > 1 || o->shuffle || o->dedup ? COPIES : 1;
+    double bytes = 0, copies = sgt_ranks_size(o->ranks) > 1 || o->shuffle || o->dedup ? COPIES : 1;
     for (size_t i = 0; i < c->count; i++)
         bytes += EACH_FILE + (double)c->files[i].size * (sgt_corpus_made(&c->files[i]) ? UNPACKED : 1);
     if (o->normalize > SGT_NORMALIZE_NONE || o->invalid_utf8 == SGT_INVALID_REPLACE) copies *= COPIES;
@@ -21,7 +21,7 @@ static double most(const sgt_tokenize_options *o, const sgt_corpus *c)
 
 int sgt_space_check(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v, sgt_error *err)
 {
-    if (o->force || c->stream || (o->ranks.meet && o->ranks.rank)) return SGT_OK;
+    if (o->force || c->stream || (sgt_ranks_connected(o->ranks) && o->ranks->rank)) return SGT_OK;
     if (sgt_out_file_exists(o->out, "manifest.json")) return SGT_OK;
     const uint64_t avail = sgt_space_free(o->out);
     if (avail == SGT_NOT_KNOWN || most(o, c) < (double)avail) return SGT_OK;

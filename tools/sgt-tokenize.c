@@ -13,9 +13,9 @@
 #include "shards/json_dumps.h"
 #include "tools/cli/options.h"
 #include "tools/cli/progress.h"
-#include "tools/cli/ranks.h"
 #include "tools/cli/talk.h"
 #include "tools/cli/wrap.h"
+#include "tools/ranks/ranks.h"
 #include "tools/tokenize/estimate.h"
 #include "tools/tokenize/train_vocab.h"
 
@@ -98,7 +98,7 @@ static sgt_program program = {
                 "  zcat pages.gz | sgt-tokenize - out/\n"
                 "  mpirun -n 4 sgt-tokenize corpus/ out/\n"
                 "  sgt-tokenize --filter 'pdf=pdftotext {} -' @papers.txt out/",
-    .ranks = 1};
+    .rank = sgt_ranks_number};
 
 typedef struct meter {
     sgt_progress *bar;
@@ -243,26 +243,20 @@ static sgt_binary_files binary(void)
 
 /* ---- ranks ---- */
 
-static int meet(void *ctx, uint64_t *n, sgt_error *err)
-{
-    sgt_ranks *r = ctx;
-    double all = (double)*n;
-    int rc = r->sum(r, &all, 1, err);
-    *n = (uint64_t)all;
-    return rc;
-}
-
-/* The other processes, whoever says that there are any. *joined: those of a launcher, silent above the first. */
+/* Fill in t->ranks: as --rank and --ranks say, or else a launcher, whose ranks are connected. *joined is the latter, or
+ * NULL; its ranks above 0 print nothing. */
 static int find_ranks(sgt_tokenize_options *t, sgt_ranks **joined, sgt_error *err)
 {
+    static sgt_ranks apart;
     *joined = NULL;
     if (o.ranks_given) {
-        t->ranks = (sgt_tokenize_ranks){.rank = (uint32_t)o.rank, .size = (uint32_t)o.ranks};
+        apart = (sgt_ranks){.rank = (uint32_t)o.rank, .size = (uint32_t)o.ranks};
+        t->ranks = &apart;
         return SGT_OK;
     }
     int rc = sgt_ranks_open(joined, program.name, t->stop, err);
     if (rc < 0 || !*joined) return rc;
-    t->ranks = (sgt_tokenize_ranks){(*joined)->rank, (*joined)->size, meet, *joined};
+    t->ranks = *joined;
     if (!t->threads && (*joined)->sharing > 1) {
         t->threads = sgt_cpu_count() / (int)(*joined)->sharing;
         if (!t->threads) t->threads = 1;
@@ -275,7 +269,7 @@ static void check_ranks(void)
 {
     if (o.rank_given && !o.ranks_given) sgt_usage(&program, "--rank: of how many (--ranks N)");
     if (!o.ranks_given) return;
-    program.ranks = 0; /* whatever started them, each talks for itself */
+    program.rank = NULL; /* each prints its own errors, whatever started it */
     if (!o.rank_given) sgt_usage(&program, "--ranks: which of them is this (--rank I)");
     if (o.rank >= o.ranks)
         sgt_usage(&program, "--rank %llu: must be less than --ranks %llu (they count from 0)",

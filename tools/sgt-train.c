@@ -11,12 +11,12 @@
 #include "tools/cli/no_memory.h"
 #include "tools/cli/options.h"
 #include "tools/cli/progress.h"
-#include "tools/cli/ranks.h"
 #include "tools/cli/spin.h"
 #include "tools/cli/talk.h"
 #include "tools/cli/text.h"
 #include "tools/cli/wheels.h"
 #include "tools/cli/wrap.h"
+#include "tools/ranks/ranks.h"
 #include "tools/train/finetune.h"
 #include "tools/train/self_check.h"
 #include "train/paths.h"
@@ -185,7 +185,7 @@ static const sgt_program program = {
              "are, and log.jsonl, a line a step. Ctrl-C finishes the step, saves and exits 130; --resume continues "
              "there.",
     .options = table,
-    .ranks = 1,
+    .rank = sgt_ranks_number,
     .examples = "  sgt-train --loader preload                       GPT-2 124M on the shards in ./out\n"
                 "  sgt-train --data web:0.7,books:0.3 --run run     seven rows of web for three of books\n"
                 "  sgt-train --data out --run run --model 6x384x6 --steps 2000\n"
@@ -433,8 +433,8 @@ static int run(sgt_train_options *options)
     return code;
 }
 
-/* The other ranks, where a launcher has started several. Those above 0 say nothing from here on. */
-static int meet(sgt_train_options *options)
+/* Join the other ranks, if a launcher started several. From here on, ranks above 0 print nothing. */
+static int join_ranks(sgt_train_options *options)
 {
     sgt_error err;
     if (sgt_ranks_open(&options->ranks, program.name, options->stop, &err) < 0)
@@ -477,7 +477,7 @@ int main(int argc, char **argv)
                                  .stop = stop,
                                  .progress = show_progress,
                                  .line = show_line};
-    int code = o.self_check ? self_check(&program, cache, stop, o.json) : meet(&options);
+    int code = o.self_check ? self_check(&program, cache, stop, o.json) : join_ranks(&options);
     if (!o.self_check && code == SGT_EXIT_OK) code = o.estimate ? estimate(&options) : run(&options);
     sgt_settings_free(&s);
     free(command);

@@ -21,11 +21,11 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/ranks.h"
 #include "memory/live.h"
 #include "model/model.h"
 #include "optim.h"
 #include "outliers.h"
-#include "ranks.h"
 #include "variants.h"
 #include "verdicts.h"
 

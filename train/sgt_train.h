@@ -17,9 +17,9 @@
 
 #include "backend.h"
 #include "base/error.h"
+#include "base/ranks.h"
 #include "data/examples.h"
 #include "log/metrics.h"
-#include "ranks.h"
 #include "settings.h"
 
 typedef struct sgt_train_options {

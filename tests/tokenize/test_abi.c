@@ -9,14 +9,13 @@
 
 TestSuite(abi, .init = enter_scratch, .fini = leave_scratch);
 
-_Static_assert(sizeof(sgt_tokenize_ranks) == 24, "sgt_tokenize_ranks");
-_Static_assert(sizeof(sgt_tokenize_options) == 280, "sgt_tokenize_options");
+_Static_assert(sizeof(sgt_tokenize_options) == 264, "sgt_tokenize_options");
 _Static_assert(offsetof(sgt_tokenize_options, normalize) == 40 && offsetof(sgt_tokenize_options, threads) == 64 &&
                    offsetof(sgt_tokenize_options, field) == 88 && offsetof(sgt_tokenize_options, skip_bad) == 112 &&
                    offsetof(sgt_tokenize_options, shuffle_seed) == 128 &&
-                   offsetof(sgt_tokenize_options, ranks) == 144 && offsetof(sgt_tokenize_options, notice) == 176 &&
-                   offsetof(sgt_tokenize_options, progress) == 200 && offsetof(sgt_tokenize_options, binary) == 216 &&
-                   offsetof(sgt_tokenize_options, reserved) == 224,
+                   offsetof(sgt_tokenize_options, ranks) == 144 && offsetof(sgt_tokenize_options, notice) == 160 &&
+                   offsetof(sgt_tokenize_options, progress) == 184 && offsetof(sgt_tokenize_options, binary) == 200 &&
+                   offsetof(sgt_tokenize_options, reserved) == 208,
                "sgt_tokenize_options");
 _Static_assert(sizeof(sgt_tokenize_result) == 160 && offsetof(sgt_tokenize_result, bytes_read) == 88 &&
                    offsetof(sgt_tokenize_result, seconds) == 104 && offsetof(sgt_tokenize_result, skipped) == 112,
@@ -61,7 +60,8 @@ Test(abi, options_that_make_no_sense)
     expect_refused(&o, "sgt_tokenize_options: format 3, normalize 0, invalid_utf8 0: not all known");
     o = good, o.normalize = (sgt_normalize)-1;
     expect_refused(&o, "sgt_tokenize_options: format 0, normalize -1, invalid_utf8 0: not all known");
-    o = good, o.ranks.rank = 2, o.ranks.size = 2;
+    sgt_ranks ranks = {.rank = 2, .size = 2};
+    o = good, o.ranks = &ranks;
     expect_refused(&o, "ranks: number 2 of 2 (they count from 0)");
     o = good, o.field = "a..b";
     expect_refused(&o, "field: \"a..b\": a name in it is empty");

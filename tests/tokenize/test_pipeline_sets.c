@@ -112,7 +112,9 @@ Test(pipeline_sets, equals_the_slow_way)
     cr_assert(count_duplicates() > 4 && count_duplicates() < FILES / 2, "%lu", (unsigned long)count_duplicates());
     cr_assert(duplicate[30], "the long one");
     for (int mode = 0; mode < 8; mode++) {
-        sgt_tokenize_options o = {.shuffle = mode & 1,
+        sgt_ranks rank = {0};
+        sgt_tokenize_options o = {.ranks = &rank,
+                                  .shuffle = mode & 1,
                                   .shuffle_seed = (uint64_t)mode * 77,
                                   .dedup = mode >> 1 & 1,
                                   .val_fraction = mode & 4 ? .4 : 0,
@@ -124,10 +126,10 @@ Test(pipeline_sets, equals_the_slow_way)
             sgt_tokenize_result r;
             snprintf(out, sizeof out, "out%d-%zu", mode, k);
             o.threads = 1 + (int)k;
-            o.ranks.size = ranks[k];
-            for (o.ranks.rank = ranks[k]; o.ranks.rank-- > 0;) {
+            rank.size = ranks[k];
+            for (rank.rank = ranks[k]; rank.rank-- > 0;) {
                 cr_assert_eq(make(o, out, &r, &err), 0, "%s", err.text);
-                cr_assert(o.ranks.rank == 0 || r.waiting, "a rank has not waited for the others");
+                cr_assert(rank.rank == 0 || r.waiting, "a rank has not waited for the others");
             }
             expect_shards(out, "train", &train, o.shard_tokens);
             expect_shards(out, "val", &val, o.shard_tokens);
@@ -155,7 +157,8 @@ Test(pipeline_sets, stopped_and_resumed)
         char out[16];
         int stops = 0;
         snprintf(out, sizeof out, "out%d", after);
-        for (o.ranks = (sgt_tokenize_ranks){.size = 2}; o.ranks.rank < 2;) {
+        sgt_ranks rank = {.size = 2};
+        for (o.ranks = &rank; rank.rank < 2;) {
             stopper s = {.after = after + stops};
             o.stop = &s.stop;
             o.progress = stop_after;
@@ -165,7 +168,7 @@ Test(pipeline_sets, stopped_and_resumed)
             int rc = make(o, out, &r, &err);
             cr_assert(rc == 0 || rc == SGT_ESTOPPED, "%s", err.text);
             stops += rc < 0;
-            o.ranks.rank += rc == 0;
+            rank.rank += rc == 0;
         }
         expect_same_folders("whole", out);
         all += stops;

@@ -1,8 +1,8 @@
-/* ranks_fixture.h: threads that stand for ranks: what train/ranks.h promises, among the threads of one process. */
+/* ranks_fixture.h: threads that stand for ranks: base/ranks.h among the threads of one process. */
 #ifndef TESTS_TRAIN_RANKS_FIXTURE_H
 #define TESTS_TRAIN_RANKS_FIXTURE_H
 
-#include "ranks.h"
+#include "base/ranks.h"
 
 #define MOST_RANKS 4
 

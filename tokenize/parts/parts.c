@@ -24,7 +24,7 @@
 #include "vocab/vocab.h"
 
 #define FILE_COST 4096      /* bytes of text that opening a file takes the time of, about */
-#define MEETINGS 4          /* of ranks, in all */
+#define SUMS 4              /* over ranks, that each rank takes part in */
 #define APPEAR_SECONDS 120  /* a shared file system may show another machine's files so much later */
 
 typedef struct parts {
@@ -50,7 +50,7 @@ static int no_memory(const parts *p, sgt_error *err)
 
 int sgt_parts_wanted(const sgt_tokenize_options *o)
 {
-    return o->ranks.size > 1 || o->shuffle || o->dedup;
+    return sgt_ranks_size(o->ranks) > 1 || o->shuffle || o->dedup;
 }
 
 void sgt_parts_divide(const sgt_corpus *c, uint32_t ranks, size_t *first)
@@ -74,7 +74,7 @@ void sgt_parts_divide(const sgt_corpus *c, uint32_t ranks, size_t *first)
 static uint64_t times_again(const parts *p)
 {
     const uint64_t shuffled = p->o->shuffle != 0;
-    if (p->ranks > 1 && !p->o->ranks.meet) return 0; /* another rank's work, most likely */
+    if (p->ranks > 1 && !sgt_ranks_connected(p->o->ranks)) return 0; /* another rank's work, most likely */
     if (p->o->dedup) return p->ranks * (1 + shuffled);
     return p->rank ? 1 : 1 + p->ranks * shuffled;
 }
@@ -369,13 +369,19 @@ static int wait_for_parts(const parts *p, uint32_t *missing, sgt_error *err)
                     p->o->out, *missing);
 }
 
-static int meet(const parts *p, uint64_t *n, sgt_error *err)
+/* Replace *n by its sum over connected ranks. This is a barrier, too. */
+static int sum(const parts *p, uint64_t *n, sgt_error *err)
 {
-    return p->o->ranks.meet ? p->o->ranks.meet(p->o->ranks.ctx, n, err) : SGT_OK;
+    sgt_ranks *r = p->o->ranks;
+    double all = (double)*n;
+    if (!sgt_ranks_connected(r)) return SGT_OK;
+    int rc = r->sum(r, &all, 1, err);
+    *n = (uint64_t)all;
+    return rc;
 }
 
-/* Where a launcher joined the ranks: each puts its share of the shards together. Rank 0, which has OUT, comes with
- * `ready` 1 where there is something to be done. Duplicates are rank 0's alone, who knows of them. */
+/* Connected ranks: each puts its share of the shards together. Rank 0, which holds OUT, passes `ready` 1 if there is
+ * something to do; the others pass 0. Only rank 0 knows the duplicates, so with dedup it works alone. */
 static int help(parts *p, uint64_t ready, sgt_error *err)
 {
     sgt_manifest ignored = {0};
@@ -385,7 +391,7 @@ static int help(parts *p, uint64_t ready, sgt_error *err)
         begin_second(p, p->ranks);
         rc = assemble_shards(p, NULL, 0, 0, p->o->force, &ignored, err);
     }
-    if (rc < 0 || (rc = meet(p, &ready, err)) < 0) return rc;
+    if (rc < 0 || (rc = sum(p, &ready, err)) < 0) return rc;
     p->helped = ready != 0;
     if (ready && p->rank && (rc = sgt_out_help(&p->out, err)) < 0) return rc;
     if (ready && (rc = open_sets(p, err)) == 0) {
@@ -394,14 +400,14 @@ static int help(parts *p, uint64_t ready, sgt_error *err)
     }
     sgt_manifest_free(&ignored);
     if (p->rank) sgt_out_share_no_more(&p->out);
-    return rc < 0 ? rc : meet(p, &none, err);
+    return rc < 0 ? rc : sum(p, &none, err);
 }
 
 /* The rank that completes OUT, with all parts whole. */
 static int finish_all(parts *p, const sgt_out_request *r, sgt_tokenize_result *result, sgt_error *err)
 {
     int rc = sgt_out_alone(&p->out, r, err), mine = rc == 0;
-    if (rc >= 0 && p->o->ranks.meet) rc = help(p, mine && !p->o->dedup, err);
+    if (rc >= 0 && sgt_ranks_connected(p->o->ranks)) rc = help(p, mine && !p->o->dedup, err);
     if (rc < 0) return rc;
     return mine ? complete(p, r->options, result, err) : already_complete(p, result, err);
 }
@@ -409,23 +415,23 @@ static int finish_all(parts *p, const sgt_out_request *r, sgt_tokenize_result *r
 /* With our own part whole. */
 static int finish(parts *p, const sgt_out_request *r, sgt_tokenize_result *result, sgt_error *err)
 {
-    int joined = p->o->ranks.meet != NULL;
+    int connected = sgt_ranks_connected(p->o->ranks);
     uint32_t missing = 0;
     uint64_t none = 0;
     sgt_out_share_no_more(&p->out);
-    int rc = meet(p, &result->bytes_read, err);
+    int rc = sum(p, &result->bytes_read, err);
     if (rc < 0) return rc;
-    if (joined && p->rank) {
+    if (connected && p->rank) {
         result->waiting = 1;
         rc = help(p, 0, err);
-        return rc < 0 ? rc : meet(p, &none, err); /* rank 0 has completed it */
+        return rc < 0 ? rc : sum(p, &none, err); /* rank 0 has completed it */
     }
-    rc = joined ? wait_for_parts(p, &missing, err) : count_missing(p, &missing, err);
+    rc = connected ? wait_for_parts(p, &missing, err) : count_missing(p, &missing, err);
     if (!rc && missing && sgt_out_is_complete(r, err) == 1) missing = 0; /* another was quicker */
     result->waiting = missing;
     if (rc < 0 || missing) return rc;
     rc = finish_all(p, r, result, err);
-    return rc < 0 ? rc : meet(p, &none, err);
+    return rc < 0 ? rc : sum(p, &none, err);
 }
 
 /* The options, and into how many parts OUT is divided. malloc'd. */
@@ -452,7 +458,7 @@ static int check(const parts *p, sgt_error *err)
 int sgt_parts_make(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt_vocab *v, const char *options,
                    sgt_tokenize_result *result, sgt_error *err)
 {
-    parts p = {.o = o, .corpus = c, .vocab = v, .rank = o->ranks.rank, .ranks = o->ranks.size ? o->ranks.size : 1};
+    parts p = {.o = o, .corpus = c, .vocab = v, .rank = o->ranks ? o->ranks->rank : 0, .ranks = sgt_ranks_size(o->ranks)};
     char *divided = NULL;
     int rc = check(&p, err);
     if (rc < 0) return rc;
@@ -471,7 +477,7 @@ int sgt_parts_make(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt
     } else if (rc == 1) {
         rc = already_complete(&p, result, err);
         result->already_done = 1;
-        for (int i = 0; i < MEETINGS && !rc; i++) rc = meet(&p, &result->bytes_read, err);
+        for (int i = 0; i < SUMS && !rc; i++) rc = sum(&p, &result->bytes_read, err);
     }
 done:
     close_sets(&p);

@@ -1,14 +1,14 @@
 /* parts.h: OUT made by several ranks. The files of the input, in their order, are divided among the ranks by their
- * bytes: rank i makes a set of its share in OUT/.work/part-00000i, as it would a whole OUT, with a journal of its own
- * from which it goes on when it is killed. Ranks meet in the file system: the last one whose part is whole has OUT
- * alone, puts the shards together (assemble.h) and removes the parts. Whoever dies, the same command goes on: parts
- * that are whole are not made again, nor are shards of OUT.
+ * bytes: rank i makes a set of its share in OUT/.work/part-00000i, like a whole OUT, with a journal of its own from
+ * which it resumes. Ranks need only a common file system: the last one to complete its part takes OUT alone, puts the
+ * shards together (assemble.h) and removes the parts. After a rank has died, the same command goes on. Complete parts
+ * are not made again, nor are shards of OUT.
  *
  * An OUT that is shuffled (shuffle.h) or free of duplicates (dedup.h) is made in the same way, by one rank too: what is
  * known of all documents only at the end is done while the shards are put together.
  *
- * Where a launcher joined the ranks (o->ranks.meet), they wait for each other; then each puts its share of the shards
- * together, but where duplicates are left out, and rank 0 does the rest. */
+ * Connected ranks (base/ranks.h) wait for each other. Then each puts its share of the shards together, unless
+ * duplicates are left out, and rank 0 does the rest. */
 #ifndef SGT_PARTS_H
 #define SGT_PARTS_H
 

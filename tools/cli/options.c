@@ -16,7 +16,6 @@
 #include "tools/cli/near.h"
 #include "tools/cli/no_memory.h"
 #include "tools/cli/no_memory.h"
-#include "tools/cli/ranks.h"
 #include "tools/cli/wrap.h"
 
 /* ---- numbers ---- */
@@ -200,7 +199,7 @@ int sgt_options_set(const sgt_program *p, const char *name, const char *value, s
 
 /* ---- what people see ---- */
 
-static int talks(const sgt_program *p) { return !p->ranks || sgt_ranks_number() == 0; }
+static int talks(const sgt_program *p) { return !p->rank || p->rank() == 0; }
 
 _Noreturn void sgt_usage(const sgt_program *p, const char *fmt, ...)
 {

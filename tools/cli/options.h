@@ -71,7 +71,7 @@ struct sgt_program {
     const char *about;     /* a sentence or two */
     const sgt_option *options;
     const char *examples;  /* lines at the end of --help */
-    int ranks;             /* it runs as several (ranks.h): those above 0 leave all talk to the first */
+    uint32_t (*rank)(void); /* number of this process if it is one of several: above 0 it prints no errors; or NULL */
     const sgt_command *const *commands; /* if not NULL: the first operand is the name of one; NULL ends them */
 };
 

@@ -1,5 +1,5 @@
-/* ranks_memory.c: one anonymous file, mapped by all. */
-#include "tools/cli/ranks_memory.h"
+/* memory.c: one anonymous file, mapped by all ranks of a machine. */
+#include "tools/ranks/memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,28 +10,32 @@
 
 #define HUGE ((size_t)2 << 20)
 
-/* Rank 0's file, as told to the others. A process of that number is on every machine: what is in the file tells. */
+/* Where the other ranks find rank 0's file. On another machine the same pid is another process, so
+ * the file begins with the token. */
 typedef struct ticket {
     int64_t pid, fd;
     uint64_t bytes;
     uint64_t token[2];
 } ticket;
 
-/* 2 MiB-aligned, so that huge pages can stand there: room is taken first, and the file put in it. */
+/* Map the file at a multiple of 2 MiB, so that huge pages are possible: reserve addresses first,
+ * then map into them. This function and the next two return -1 and set errno on failure. */
 static int map(void **at, int fd, size_t bytes)
 {
-    char *room = mmap(NULL, bytes + HUGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *room =
+        mmap(NULL, bytes + HUGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (room == MAP_FAILED) return -1;
-    size_t head = (HUGE - ((uintptr_t)room & (HUGE - 1))) & (HUGE - 1), end = head + (bytes + 4095) / 4096 * 4096;
+    size_t head = (HUGE - ((uintptr_t)room & (HUGE - 1))) & (HUGE - 1),
+           end = head + (bytes + 4095) / 4096 * 4096;
     if (head) munmap(room, head);
     if (bytes + HUGE > end) munmap(room + end, bytes + HUGE - end);
     *at = mmap(room + head, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
     if (*at == MAP_FAILED) return -1;
-    (void)madvise(*at, bytes, MADV_HUGEPAGE); /* advice: where it is refused, small pages serve */
+    (void)madvise(*at, bytes, MADV_HUGEPAGE); /* a hint: small pages work too */
     return 0;
 }
 
-/* All of these leave errno where they give -1. */
+/* Rank 0: make the file. */
 static int make(void **at, ticket *t, size_t bytes)
 {
     int fd = memfd_create("sgt ranks", MFD_CLOEXEC);
@@ -42,6 +46,7 @@ static int make(void **at, ticket *t, size_t bytes)
     return 0;
 }
 
+/* The other ranks: open rank 0's file, and check that it is that one. */
 static int find(void **at, const ticket *t)
 {
     char path[64];
@@ -60,8 +65,9 @@ static int find(void **at, const ticket *t)
     return rc;
 }
 
-/* Rank 0's file is there until all have opened it; what is mapped stays. */
-static int meet(sgt_ranks *r, const ticket *t, double *failed, sgt_error *err)
+/* Wait until all ranks have opened the file, then close rank 0's descriptor; the mappings stay.
+ * *failed becomes the number of ranks that failed. */
+static int wait_for_all(sgt_ranks *r, const ticket *t, double *failed, sgt_error *err)
 {
     int rc = r->sum(r, failed, 1, err);
     if (!r->rank && t->fd >= 0) close((int)t->fd);
@@ -78,7 +84,7 @@ static int share(sgt_ranks *r, size_t bytes, void **at, sgt_error *err)
     int other = t.bytes != bytes;
     if (r->rank && !other && find(at, &t) < 0) why = errno;
     double failed = why || other;
-    rc = meet(r, &t, &failed, err);
+    rc = wait_for_all(r, &t, &failed, err);
     if (rc == SGT_OK && failed == 0) {
         if (!r->rank) memset(*at, 0, sizeof t.token);
         return r->barrier(r, err);
@@ -86,10 +92,14 @@ static int share(sgt_ranks *r, size_t bytes, void **at, sgt_error *err)
     if (*at != MAP_FAILED) munmap(*at, bytes);
     *at = NULL;
     if (rc < 0) return rc;
-    if (other) return sgt_fail(err, SGT_EUSAGE, "ranks do not run the same command: their memory differs in size");
+    if (other)
+        return sgt_fail(err, SGT_EUSAGE,
+                        "ranks do not run the same command: their memory differs in size");
     errno = why;
     return why ? sgt_fail_errno(err, "%zu MiB of memory for all ranks", bytes >> 20)
-               : sgt_fail(err, SGT_EIO, "%zu MiB of memory for all ranks: another rank could not have it", bytes >> 20);
+               : sgt_fail(err, SGT_EIO,
+                          "%zu MiB of memory for all ranks: another rank could not have it",
+                          bytes >> 20);
 }
 
 static void unshare(sgt_ranks *r, void *at, size_t bytes)

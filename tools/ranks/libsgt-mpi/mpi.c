@@ -1,5 +1,5 @@
-/* mpi.c: MPI behind tools/mpi/mpi.h. */
-#include "tools/mpi/mpi.h"
+/* mpi.c: libsgt-mpi.so, compiled by mpicc. */
+#include "tools/ranks/libsgt-mpi/mpi.h"
 
 #include <mpi.h>
 #include <time.h>
@@ -20,12 +20,14 @@ static int open_world(uint32_t rank, uint32_t size, uint32_t *local, sgt_error *
     if (rc) return failed(rc, "MPI_Init", err);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     if (given < MPI_THREAD_SERIALIZED)
-        return sgt_fail(err, SGT_EUNSUPPORTED, "MPI: this one may be called from its first thread alone");
+        return sgt_fail(err, SGT_EUNSUPPORTED,
+                        "MPI: this one may be called from its first thread alone");
     MPI_Comm_rank(MPI_COMM_WORLD, &r);
     MPI_Comm_size(MPI_COMM_WORLD, &n);
     if ((uint32_t)r != rank || (uint32_t)n != size)
         return sgt_fail(err, SGT_EUNSUPPORTED,
-                        "MPI sees rank %d of %d where the launcher has started rank %u of %u (srun --mpi=pmix, or the "
+                        "MPI sees rank %d of %d where the launcher has started rank %u of %u (srun "
+                        "--mpi=pmix, or the "
                         "mpirun of this MPI)",
                         r, n, rank, size);
     rc = MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, r, MPI_INFO_NULL, &machine);
@@ -42,31 +44,39 @@ static int broadcast(void *bytes, size_t n, uint32_t root, sgt_error *err)
     return rc ? failed(rc, "broadcast", err) : SGT_OK;
 }
 
-/* MPI's own waiting would burn the core that another rank computes on: a look now and then moves as much. */
-static int swap(uint32_t to, const void *out, size_t out_bytes, uint32_t from, void *in, size_t in_bytes,
-                const int *lost, sgt_error *err)
+/* Poll every 20 microseconds: MPI's own waiting would keep the core busy on which another rank
+ * computes. */
+static int swap(uint32_t to, const void *out, size_t out_bytes, uint32_t from, void *in,
+                size_t in_bytes, const int *lost, sgt_error *err)
 {
     const struct timespec nap = {.tv_nsec = 20000};
     MPI_Request two[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
     MPI_Status status[2];
     int rc = MPI_SUCCESS, done = 0, got = 0;
-    if (in_bytes) rc = MPI_Irecv(in, (int)in_bytes, MPI_BYTE, (int)from, 0, MPI_COMM_WORLD, &two[0]);
-    if (!rc && out_bytes) rc = MPI_Isend(out, (int)out_bytes, MPI_BYTE, (int)to, 0, MPI_COMM_WORLD, &two[1]);
+    if (in_bytes)
+        rc = MPI_Irecv(in, (int)in_bytes, MPI_BYTE, (int)from, 0, MPI_COMM_WORLD, &two[0]);
+    if (!rc && out_bytes)
+        rc = MPI_Isend(out, (int)out_bytes, MPI_BYTE, (int)to, 0, MPI_COMM_WORLD, &two[1]);
     while (!rc && !(rc = MPI_Testall(2, two, &done, status)) && !done) {
         if (__atomic_load_n(lost, __ATOMIC_ACQUIRE))
-            return sgt_fail(err, SGT_EIO, "MPI: ranks %u and %u are not waited for any more", from, to);
+            return sgt_fail(err, SGT_EIO, "MPI: ranks %u and %u are not waited for any more", from,
+                            to);
         nanosleep(&nap, NULL);
     }
     if (rc) return failed(rc, "swapping gradients", err);
     if (in_bytes) MPI_Get_count(&status[0], MPI_BYTE, &got);
     if (in_bytes && (size_t)got != in_bytes)
-        return sgt_fail(err, SGT_EIO, "ranks are out of step: rank %u has sent %d bytes where %zu were its turn", from,
-                        got, in_bytes);
+        return sgt_fail(err, SGT_EIO,
+                        "ranks are out of step: rank %u has sent %d bytes where %zu were its turn",
+                        from, got, in_bytes);
     return SGT_OK;
 }
 
 static void close_world(void) { MPI_Finalize(); }
 
 extern const sgt_mpi_library sgt_mpi;
-const sgt_mpi_library sgt_mpi = {
-    .interface = SGT_MPI_INTERFACE, .open = open_world, .broadcast = broadcast, .swap = swap, .close = close_world};
+const sgt_mpi_library sgt_mpi = {.interface = SGT_MPI_INTERFACE,
+                                 .open = open_world,
+                                 .broadcast = broadcast,
+                                 .swap = swap,
+                                 .close = close_world};

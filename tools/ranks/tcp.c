@@ -1,6 +1,7 @@
-/* ranks_net.c: two connections from every rank to rank 0. One carries broadcasts, sums and barriers, from the main
- * thread; the other, watched by a thread, only ever says that a rank has given up or that all are to end. */
-#include "tools/cli/ranks_net.h"
+/* tcp.c: two connections from every rank to rank 0. The main thread sends broadcasts, sums and
+ * barriers over the first (DATA). A thread watches the second (LIFE), which carries only that a
+ * rank has given up or that all ranks must end. */
+#include "tools/ranks/tcp.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -22,8 +23,10 @@
 
 #define MAGIC 0x52746773u /* "sgtR" */
 #define JOIN_SECONDS 120
-#define GRACE_SECONDS 1 /* for rank 0's own word on what several ranks fail of */
-#define END_SECONDS 10  /* for a rank that has failed to free what it holds */
+#define GRACE_SECONDS                                                                             \
+    1 /* between another rank's failure and its message: rank 0 may fail of the same, and says so \
+       */
+#define END_SECONDS 10 /* for a rank that has failed to free what it holds */
 
 enum { DATA, LIFE, SOCKETS };
 
@@ -32,23 +35,22 @@ typedef struct hello {
     uint64_t token;
 } hello;
 
-/* Over a life line. */
+/* A message over a LIFE connection. */
 typedef struct note {
-    int32_t ending; /* to peers: end with `code`; from them: they have failed with it */
-    int32_t code;
+    int32_t ending, code; /* 1, from rank 0: end with `code`; 0, to rank 0: the sender failed so */
     char text[1024];
 } note;
 
 typedef struct net {
     sgt_ranks r; /* first: a sgt_ranks * is a net * */
     const char *program;
-    int (*sockets)[SOCKETS]; /* (size); a peer has rank 0's alone */
+    int (*sockets)[SOCKETS]; /* (size); ranks above 0 have only sockets[0] */
     int listener;
     pthread_t watcher;
-    int watching, ending; /* the second is read and written atomically, and so are r.given_up and: */
-    int told;             /* on rank 0, whether its main thread or its watcher has taken it on to say why all end */
-    double deadline;      /* of a rank that has given up */
-    sgt_error why;        /* that it did; written before given_up is set */
+    int ending; /* the program is leaving; atomic, as are r.given_up and told */
+    int told;   /* rank 0: its main thread or its watcher has begun to print why all ranks end */
+    double deadline; /* when a rank that has given up ends at the latest */
+    sgt_error why;   /* why it gave up; written before given_up is set */
 } net;
 
 static void set(int *flag) { __atomic_store_n(flag, 1, __ATOMIC_RELEASE); }
@@ -82,31 +84,35 @@ static int receive_all(int fd, void *bytes, size_t n)
     return 0;
 }
 
-/* A machine that is gone is noticed within 25 s. */
+/* Notice a machine that is gone within 25 s. */
 static void keep_alive(int fd)
 {
     const struct {
         int level, name, value;
-    } options[] = {{SOL_SOCKET, SO_KEEPALIVE, 1},    {IPPROTO_TCP, TCP_KEEPIDLE, 10},
-                   {IPPROTO_TCP, TCP_KEEPINTVL, 5},  {IPPROTO_TCP, TCP_KEEPCNT, 3},
-                   {IPPROTO_TCP, TCP_NODELAY, 1},    {IPPROTO_TCP, TCP_USER_TIMEOUT, 25000}};
+    } options[] = {{SOL_SOCKET, SO_KEEPALIVE, 1},   {IPPROTO_TCP, TCP_KEEPIDLE, 10},
+                   {IPPROTO_TCP, TCP_KEEPINTVL, 5}, {IPPROTO_TCP, TCP_KEEPCNT, 3},
+                   {IPPROTO_TCP, TCP_NODELAY, 1},   {IPPROTO_TCP, TCP_USER_TIMEOUT, 25000}};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
-        setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof options[i].value);
+        setsockopt(fd, options[i].level, options[i].name, &options[i].value,
+                   sizeof options[i].value);
 }
 
-/* ---- what ranks ask of each other ---- */
+/* ---- collective calls ---- */
 
 static int gone(const net *t, uint32_t rank, sgt_error *err)
 {
-    return sgt_fail(err, SGT_EIO, "rank %u of %u has died, and with it the run (what is saved stays)", rank,
+    return sgt_fail(err, SGT_EIO,
+                    "rank %u of %u has died, and with it the run (what is saved stays)", rank,
                     t->r.size);
 }
 
+/* Send n bytes to a rank, after their number, by which it notices if ranks are out of step. */
 static int to(net *t, uint32_t rank, const void *bytes, size_t n, sgt_error *err)
 {
     uint64_t size = n;
     int fd = t->sockets[rank][DATA];
-    return send_all(fd, &size, sizeof size) < 0 || send_all(fd, bytes, n) < 0 ? gone(t, rank, err) : SGT_OK;
+    return send_all(fd, &size, sizeof size) < 0 || send_all(fd, bytes, n) < 0 ? gone(t, rank, err)
+                                                                              : SGT_OK;
 }
 
 static int from(net *t, uint32_t rank, void *bytes, size_t n, sgt_error *err)
@@ -115,8 +121,10 @@ static int from(net *t, uint32_t rank, void *bytes, size_t n, sgt_error *err)
     int fd = t->sockets[rank][DATA];
     if (receive_all(fd, &size, sizeof size) < 0) return gone(t, rank, err);
     if (size != n)
-        return sgt_fail(err, SGT_EIO, "ranks are out of step: rank %u has sent %llu bytes where %zu were its turn",
-                        rank, (unsigned long long)size, n);
+        return sgt_fail(
+            err, SGT_EIO,
+            "ranks are out of step: rank %u has sent %llu bytes where %zu were its turn", rank,
+            (unsigned long long)size, n);
     return receive_all(fd, bytes, n) < 0 ? gone(t, rank, err) : SGT_OK;
 }
 
@@ -166,13 +174,16 @@ static void say(const net *t, const char *text)
 
 static int exit_code(int error)
 {
-    return error == SGT_ESTOPPED ? SGT_EXIT_INTERRUPTED : error == SGT_EUSAGE ? SGT_EXIT_USAGE : SGT_EXIT_FAILED;
+    return error == SGT_ESTOPPED ? SGT_EXIT_INTERRUPTED
+           : error == SGT_EUSAGE ? SGT_EXIT_USAGE
+                                 : SGT_EXIT_FAILED;
 }
 
 static void end_others(const net *t, int code)
 {
     note n = {.ending = 1, .code = code};
-    for (uint32_t i = 1; t->r.rank == 0 && i < t->r.size; i++) send_all(t->sockets[i][LIFE], &n, sizeof n);
+    for (uint32_t i = 1; t->r.rank == 0 && i < t->r.size; i++)
+        send_all(t->sockets[i][LIFE], &n, sizeof n);
 }
 
 static _Noreturn void end_all(const net *t, const sgt_error *why)
@@ -182,9 +193,11 @@ static _Noreturn void end_all(const net *t, const sgt_error *why)
     _exit(exit_code(why->code));
 }
 
+/* Whether this thread is the first that wants to print why all ranks end. */
 static int first_to_tell(net *t) { return !__atomic_exchange_n(&t->told, 1, __ATOMIC_ACQ_REL); }
 
-/* Where the watcher is ending all because of a peer, that peer's closing connection is no news of this thread's. */
+/* If the watcher is already ending all ranks because of a peer, wait for that end: this rank's
+ * failure is most likely that peer's closed connection. */
 static void give_up(sgt_ranks *r, const sgt_error *why)
 {
     net *t = (net *)r;
@@ -198,8 +211,8 @@ static void give_up(sgt_ranks *r, const sgt_error *why)
     if (r->rank) send_all(t->sockets[0][LIFE], &n, sizeof n);
 }
 
-/* What became of a peer whose life line has something to say. An interrupt that has reached it will have been meant for
- * all. */
+/* Read from a peer's LIFE connection what became of it. An interrupt is not attributed to one rank:
+ * the user meant all of them. */
 static void hear(const net *t, uint32_t rank, sgt_error *bad)
 {
     note n;
@@ -212,7 +225,8 @@ static void hear(const net *t, uint32_t rank, sgt_error *bad)
     else sgt_fail(bad, n.code, "rank %u: %s", rank, n.text);
 }
 
-/* The first peer that fails is what is told, unless rank 0 has a word of its own soon. */
+/* Rank 0's thread. Print the first peer's failure and end all ranks, unless rank 0 itself fails
+ * within GRACE_SECONDS. */
 static void watch_peers(net *t, struct pollfd *lines)
 {
     sgt_error bad = {0};
@@ -234,6 +248,7 @@ static void watch_peers(net *t, struct pollfd *lines)
     }
 }
 
+/* The other ranks' thread: end when rank 0 says so, or when rank 0 has died. */
 static void watch_first(net *t)
 {
     note n;
@@ -260,7 +275,8 @@ static void *watch(void *ctx)
     struct pollfd *lines = calloc(t->r.size, sizeof *lines);
     if (!lines) return NULL;
     lines[0].fd = -1;
-    for (uint32_t i = 1; i < t->r.size; i++) lines[i] = (struct pollfd){.fd = t->sockets[i][LIFE], .events = POLLIN};
+    for (uint32_t i = 1; i < t->r.size; i++)
+        lines[i] = (struct pollfd){.fd = t->sockets[i][LIFE], .events = POLLIN};
     watch_peers(t, lines);
     free(lines);
     return NULL;
@@ -268,31 +284,46 @@ static void *watch(void *ctx)
 
 /* ---- joining ---- */
 
-static int bind_to(const char *host, int port, int *fd, sgt_error *err)
+/* Return a socket that listens at host and port, or is connected there. On failure return -1, with
+ * *why the resolver's message, or NULL and errno set. */
+static int open_socket(const char *host, int port, int listens, const char **why)
 {
-    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *found;
+    struct addrinfo hints = {
+        .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = listens ? AI_PASSIVE : 0};
+    struct addrinfo *found;
     char service[16];
-    int on = 1;
+    int fd = -1, on = 1, failed = 0;
     snprintf(service, sizeof service, "%d", port);
-    int why = getaddrinfo(host, service, &hints, &found);
-    if (why) return sgt_fail(err, SGT_EIO, "%s: %s", host ? host : "any address", gai_strerror(why));
-    *fd = -1;
-    for (struct addrinfo *a = found; a && *fd < 0; a = a->ai_next) {
-        int s = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol);
-        if (s < 0) continue;
-        setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-        if (bind(s, a->ai_addr, a->ai_addrlen) == 0 && listen(s, 128) == 0) *fd = s;
-        else why = errno, close(s), errno = why;
+    int code = getaddrinfo(host, service, &hints, &found);
+    *why = code ? gai_strerror(code) : NULL;
+    for (struct addrinfo *a = code ? NULL : found; a && fd < 0; a = a->ai_next) {
+        fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol);
+        if (fd >= 0 && listens) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+        if (fd >= 0 && listens && bind(fd, a->ai_addr, a->ai_addrlen) == 0 && listen(fd, 128) == 0)
+            break;
+        if (fd >= 0 && !listens && connect(fd, a->ai_addr, a->ai_addrlen) == 0) break;
+        failed = errno;
+        if (fd >= 0) close(fd);
+        fd = -1;
     }
-    freeaddrinfo(found);
-    return *fd < 0 ? sgt_fail_errno(err, "rank 0 listens at %s, port %d", host ? host : "any address", port) : SGT_OK;
+    if (!code) freeaddrinfo(found);
+    errno = failed;
+    return fd;
 }
 
-int sgt_net_listen(int *port, sgt_error *err)
+static int listen_at(const char *host, int port, int *fd, sgt_error *err)
+{
+    const char *why, *where = host ? host : "any address";
+    if ((*fd = open_socket(host, port, 1, &why)) >= 0) return SGT_OK;
+    if (why) return sgt_fail(err, SGT_EIO, "%s: %s", where, why);
+    return sgt_fail_errno(err, "rank 0 listens at %s, port %d", where, port);
+}
+
+int sgt_tcp_listen(int *port, sgt_error *err)
 {
     struct sockaddr_storage a = {0};
     socklen_t n = sizeof a;
-    int fd, rc = bind_to(NULL, 0, &fd, err);
+    int fd, rc = listen_at(NULL, 0, &fd, err);
     if (rc < 0) return rc;
     if (getsockname(fd, (struct sockaddr *)&a, &n) < 0) {
         close(fd);
@@ -303,27 +334,33 @@ int sgt_net_listen(int *port, sgt_error *err)
     return fd;
 }
 
+/* SGT_EIO, without a message, once the time is over; SGT_ESTOPPED after an interrupt. */
 static int too_late(double until, const sgt_stop *stop, sgt_error *err)
 {
-    if (sgt_stopped(stop)) return sgt_fail(err, SGT_ESTOPPED, "interrupted before all ranks had come");
+    if (sgt_stopped(stop))
+        return sgt_fail(err, SGT_ESTOPPED, "interrupted before all ranks had come");
     return sgt_now() > until ? SGT_EIO : SGT_OK;
 }
 
-/* One who knows what this run is. Others are let go without a word. */
+/* Take the connection of a rank that knows this run's token; close any other without an answer. */
 static int greet(net *t, int fd, uint64_t token, sgt_error *err)
 {
     hello h;
     struct timeval patience = {.tv_sec = 5}, none = {0};
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    int good = receive_all(fd, &h, sizeof h) == 0 && h.magic == MAGIC && h.token == token && h.kind < SOCKETS;
+    int good = receive_all(fd, &h, sizeof h) == 0 && h.magic == MAGIC && h.token == token &&
+               h.kind < SOCKETS;
     if (!good) {
         close(fd);
         return SGT_OK;
     }
-    if (h.size != t->r.size || h.rank == 0 || h.rank >= t->r.size || t->sockets[h.rank][h.kind] >= 0) {
+    if (h.size != t->r.size || h.rank == 0 || h.rank >= t->r.size ||
+        t->sockets[h.rank][h.kind] >= 0) {
         close(fd);
-        return sgt_fail(err, SGT_EUSAGE, "a rank %u of %u came where %u ranks are, each once (another run's address?)",
-                        h.rank, h.size, t->r.size);
+        return sgt_fail(
+            err, SGT_EUSAGE,
+            "a rank %u of %u came where %u ranks are, each once (another run's address?)", h.rank,
+            h.size, t->r.size);
     }
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &none, sizeof none);
     keep_alive(fd);
@@ -331,6 +368,7 @@ static int greet(net *t, int fd, uint64_t token, sgt_error *err)
     return SGT_OK;
 }
 
+/* Count the ranks that have not come; *first is the lowest of them. */
 static uint32_t missing(const net *t, uint32_t *first)
 {
     uint32_t n = 0;
@@ -339,16 +377,16 @@ static uint32_t missing(const net *t, uint32_t *first)
     return n;
 }
 
-static int accept_all(net *t, const sgt_net_place *p, const sgt_stop *stop, sgt_error *err)
+static int accept_all(net *t, const sgt_rendezvous *p, const sgt_stop *stop, sgt_error *err)
 {
     double until = sgt_now() + JOIN_SECONDS;
     uint32_t n, first;
-    int rc = p->listener >= 0 ? SGT_OK : bind_to(p->host, p->port, &t->listener, err);
+    int rc = p->listener >= 0 ? SGT_OK : listen_at(p->host, p->port, &t->listener, err);
     while (rc == SGT_OK && (n = missing(t, &first)) > 0) {
         struct pollfd line = {.fd = t->listener, .events = POLLIN};
         if ((rc = too_late(until, stop, err)) == SGT_EIO)
-            sgt_fail(err, SGT_EIO, "%u of %u ranks have not come within %d s, rank %u among them", n, t->r.size,
-                     JOIN_SECONDS, first);
+            sgt_fail(err, SGT_EIO, "%u of %u ranks have not come within %d s, rank %u among them",
+                     n, t->r.size, JOIN_SECONDS, first);
         if (rc < 0 || poll(&line, 1, 50) <= 0) continue;
         int fd = accept4(t->listener, NULL, NULL, SOCK_CLOEXEC);
         if (fd >= 0) rc = greet(t, fd, p->token, err);
@@ -356,46 +394,29 @@ static int accept_all(net *t, const sgt_net_place *p, const sgt_stop *stop, sgt_
     return rc;
 }
 
-/* -1 while nobody is there; errno says why. */
-static int connect_once(const char *host, int port)
-{
-    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *found;
-    char service[16];
-    int fd = -1;
-    snprintf(service, sizeof service, "%d", port);
-    if (getaddrinfo(host, service, &hints, &found)) {
-        errno = EHOSTUNREACH;
-        return -1;
-    }
-    for (struct addrinfo *a = found; a && fd < 0; a = a->ai_next) {
-        fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol);
-        if (fd >= 0 && connect(fd, a->ai_addr, a->ai_addrlen) == 0) continue;
-        int why = errno;
-        if (fd >= 0) close(fd);
-        errno = why;
-        fd = -1;
-    }
-    freeaddrinfo(found);
-    return fd;
-}
-
-static int reach(net *t, const sgt_net_place *p, uint32_t kind, const sgt_stop *stop, sgt_error *err)
+/* Connect to rank 0, trying until it listens. */
+static int reach(net *t, const sgt_rendezvous *p, uint32_t kind, const sgt_stop *stop,
+                 sgt_error *err)
 {
     double until = sgt_now() + JOIN_SECONDS;
     hello h = {.magic = MAGIC, .rank = p->rank, .size = p->size, .kind = kind, .token = p->token};
+    const char *unknown;
     int rc, fd;
-    while ((fd = connect_once(p->host, p->port)) < 0) {
-        int why = errno;
+    while ((fd = open_socket(p->host, p->port, 0, &unknown)) < 0) {
+        int why = unknown ? EHOSTUNREACH : errno;
         if ((rc = too_late(until, stop, err)) == SGT_EIO) {
             errno = why;
-            return sgt_fail_errno(err, "rank 0 at %s, port %d, tried for %d s", p->host, p->port, JOIN_SECONDS);
+            return sgt_fail_errno(err, "rank 0 at %s, port %d, tried for %d s", p->host, p->port,
+                                  JOIN_SECONDS);
         }
         if (rc < 0) return rc;
         nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
     }
     t->sockets[0][kind] = fd;
     keep_alive(fd);
-    return send_all(fd, &h, sizeof h) < 0 ? sgt_fail_errno(err, "rank 0 at %s, port %d", p->host, p->port) : SGT_OK;
+    return send_all(fd, &h, sizeof h) < 0
+               ? sgt_fail_errno(err, "rank 0 at %s, port %d", p->host, p->port)
+               : SGT_OK;
 }
 
 static void release(net *t)
@@ -408,7 +429,8 @@ static void release(net *t)
     free(t);
 }
 
-int sgt_net_join(sgt_ranks **out, const sgt_net_place *p, const char *program, const sgt_stop *stop, sgt_error *err)
+int sgt_tcp_join(sgt_ranks **out, sgt_rendezvous *p, const char *program, const sgt_stop *stop,
+                 sgt_error *err)
 {
     net *t = calloc(1, sizeof *t);
     if (!t) return sgt_fail(err, SGT_ENOMEM, "ranks: out of memory");
@@ -423,9 +445,11 @@ int sgt_net_join(sgt_ranks **out, const sgt_net_place *p, const char *program, c
     t->listener = p->listener;
     t->sockets = malloc(p->size * sizeof *t->sockets);
     int rc = t->sockets ? SGT_OK : sgt_fail(err, SGT_ENOMEM, "ranks: out of memory");
-    for (uint32_t i = 0; t->sockets && i < p->size; i++) t->sockets[i][DATA] = t->sockets[i][LIFE] = -1;
+    for (uint32_t i = 0; t->sockets && i < p->size; i++)
+        t->sockets[i][DATA] = t->sockets[i][LIFE] = -1;
     if (rc == SGT_OK && !p->rank) rc = accept_all(t, p, stop, err);
-    for (uint32_t k = 0; rc == SGT_OK && p->rank && k < SOCKETS; k++) rc = reach(t, p, k, stop, err);
+    for (uint32_t k = 0; rc == SGT_OK && p->rank && k < SOCKETS; k++)
+        rc = reach(t, p, k, stop, err);
     if (rc == SGT_OK) rc = barrier(&t->r, err);
     if (rc == SGT_OK && pthread_create(&t->watcher, NULL, watch, t) != 0)
         rc = sgt_fail(err, SGT_ENOMEM, "ranks: no thread to be had");
@@ -433,25 +457,25 @@ int sgt_net_join(sgt_ranks **out, const sgt_net_place *p, const char *program, c
         release(t);
         return rc;
     }
-    t->watching = 1;
     *out = &t->r;
     return SGT_OK;
 }
 
-/* A peer's failure is rank 0's to tell: it will send the end. */
+/* After this rank's failure, wait until rank 0 has printed it and ends this rank. */
 static void wait_for_end(const net *t)
 {
     double until = sgt_now() + END_SECONDS + 2 * GRACE_SECONDS;
-    while (sgt_now() < until && !is_set(&t->ending)) nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    while (sgt_now() < until && !is_set(&t->ending))
+        nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
 }
 
-void sgt_net_leave(sgt_ranks *r, int code)
+void sgt_tcp_leave(sgt_ranks *r, int code)
 {
     net *t = (net *)r;
     if (code && r->rank) wait_for_end(t);
     set(&t->ending);
     if (code) end_others(t, code);
-    else barrier(r, NULL); /* nobody's connection closes before all know that it may */
+    else barrier(r, NULL); /* no connection closes before every rank knows that this is the end */
     pthread_join(t->watcher, NULL);
     release(t);
 }

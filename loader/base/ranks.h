@@ -1,0 +1,63 @@
+/* ranks.h: the processes ("ranks") that do one job together, as a library sees them. tools/ranks
+ * joins the processes that a launcher started and fills this struct in; tokenize and train call its
+ * functions. A NULL pointer means that this process is alone.
+ *
+ *     if (ranks && (rc = ranks->sum(ranks, &loss, 1, err)) < 0) return rc;
+ *
+ * broadcast, sum and barrier are collective: every rank calls them in the same order, with the same
+ * sizes, from one thread. They wait for all ranks and are meant for small, rare data; gradients
+ * travel by share or swap instead. They return 0, or a negative SGT_E* with *err filled in: SGT_EIO
+ * if a rank is gone. A rank that fails calls give_up before it frees what other ranks may wait for.
+ * From then on it waits for nobody, and the program ends all ranks. */
+#ifndef SGT_BASE_RANKS_H
+#define SGT_BASE_RANKS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+typedef struct sgt_ranks sgt_ranks;
+struct sgt_ranks {
+    uint32_t rank, size; /* number of this rank, from 0; number of ranks */
+    uint32_t local;      /* number of this rank among those of its machine, from 0 */
+    uint32_t sharing;    /* ranks that may run on this rank's cores, this one included; 0 means 1 */
+    int given_up;        /* give_up was called; read and written atomically */
+
+    /* Copy rank root's bytes to all. These four calls are NULL if the ranks are not connected and
+     * share only a file system, which is enough for sgt_tokenize alone. */
+    int (*broadcast)(sgt_ranks *r, void *bytes, size_t n, uint32_t root, sgt_error *err);
+    /* Replace x by its sum over all ranks, added in their order: every rank gets the same bits. */
+    int (*sum)(sgt_ranks *r, double *x, size_t n, sgt_error *err);
+    int (*barrier)(sgt_ranks *r, sgt_error *err);
+    void (*give_up)(sgt_ranks *r, const sgt_error *why);
+
+    /* Map `bytes` of zeros at *at: the same memory in every rank. Collective; SGT_EUSAGE if sizes
+     * differ. Each rank unmaps it by unshare, alone. NULL in all ranks if they are on several
+     * machines. */
+    int (*share)(sgt_ranks *r, size_t bytes, void **at, sgt_error *err);
+    void (*unshare)(sgt_ranks *r, void *at, size_t bytes);
+
+    /* Send `out` to rank `to` while receiving `in` from rank `from`. Either may have 0 bytes; both
+     * are below 2^31. The two ranks of a pair agree on sizes and order; other ranks take no part.
+     * Any thread may call it, but only one at a time, and not during the calls above. It sleeps
+     * while it waits, so that the core can compute. NULL in all ranks if they were not joined by
+     * MPI. */
+    int (*swap)(sgt_ranks *r, uint32_t to, const void *out, size_t out_bytes, uint32_t from,
+                void *in, size_t in_bytes, sgt_error *err);
+};
+
+/* Whether this process is the one that prints, logs and saves. */
+static inline int sgt_ranks_first(const sgt_ranks *r) { return !r || r->rank == 0; }
+static inline uint32_t sgt_ranks_size(const sgt_ranks *r) { return r ? r->size : 1; }
+
+/* Whether ranks can call each other. */
+static inline int sgt_ranks_connected(const sgt_ranks *r) { return r && r->sum; }
+
+/* Whether this rank has given up, or knows that another has: waiting for it is pointless. */
+static inline int sgt_ranks_lost(const sgt_ranks *r)
+{
+    return __atomic_load_n(&r->given_up, __ATOMIC_ACQUIRE);
+}
+
+#endif

@@ -1,0 +1,148 @@
+/* ranks.c: finds the launcher that started this process, from its environment variables, and joins
+ * the other ranks. */
+#include "tools/ranks/ranks.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/cli/options.h"
+#include "tools/ranks/memory.h"
+#include "tools/ranks/mpi.h"
+#include "tools/ranks/tcp.h"
+
+/* ---- launchers ---- */
+
+/* Read a launcher's variable into *n, -1 if it is not set. */
+static int number(const char *name, long *n, sgt_error *err)
+{
+    char *end;
+    const char *text = getenv(name);
+    *n = -1;
+    if (!text || !*text) return SGT_OK;
+    *n = strtol(text, &end, 10);
+    if (*end || *n < 0 || *n > 1000000)
+        return sgt_fail(err, SGT_EUSAGE, "%s=%s: not a number of a launcher's", name, text);
+    return SGT_OK;
+}
+
+typedef struct launcher {
+    const char *rank, *size, *local; /* its variables */
+    int mpi;
+} launcher;
+
+/* torchrun comes first, because mpirun or srun may have started it. Slurm sets SLURM_NTASKS and
+ * SLURM_PROCID in a batch script too, which is no rank; only a job step has SLURM_STEP_NUM_TASKS.
+ */
+static const launcher launchers[] = {
+    {"RANK", "WORLD_SIZE", "LOCAL_RANK", 0},
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", 1},
+    {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", 1}};
+
+/* Find the first launcher that started several processes; *l is NULL if none did. */
+static int find(const launcher **l, sgt_rendezvous *p, sgt_error *err)
+{
+    long rank, size, local;
+    int rc = SGT_OK;
+    *l = NULL;
+    for (size_t i = 0; i < sizeof launchers / sizeof *launchers && rc == SGT_OK; i++) {
+        if (!launchers[i].mpi && (!getenv("MASTER_ADDR") || !getenv("MASTER_PORT"))) continue;
+        if ((rc = number(launchers[i].size, &size, err)) < 0 || size < 2) continue;
+        if ((rc = number(launchers[i].rank, &rank, err)) < 0 ||
+            (rc = number(launchers[i].local, &local, err)) < 0)
+            break;
+        if (rank < 0 || rank >= size)
+            return sgt_fail(err, SGT_EUSAGE, "%s: rank %ld of %ld", launchers[i].rank, rank, size);
+        if (local < 0) local = rank; /* without a local number, all ranks are on one machine */
+        *p = (sgt_rendezvous){.rank = (uint32_t)rank,
+                              .size = (uint32_t)size,
+                              .local = (uint32_t)local,
+                              .listener = -1};
+        *l = launchers + i;
+        return SGT_OK;
+    }
+    return rc;
+}
+
+uint32_t sgt_ranks_number(void)
+{
+    const launcher *l;
+    sgt_rendezvous p;
+    return find(&l, &p, NULL) == SGT_OK && l ? p.rank : 0;
+}
+
+/* torchrun keeps its own store at MASTER_PORT, so rank 0 listens on the next port. */
+static int find_master(sgt_rendezvous *p, sgt_error *err)
+{
+    long port;
+    int rc = number("MASTER_PORT", &port, err);
+    if (rc < 0) return rc;
+    if (port < 1 || port > 65535)
+        return sgt_fail(err, SGT_EUSAGE, "MASTER_PORT=%ld: no port (1 to 65535)", port);
+    p->host = getenv("MASTER_ADDR");
+    p->port = (int)(port < 65535 ? port + 1 : port - 1);
+    return SGT_OK;
+}
+
+/* ---- this rank among the others ---- */
+
+static uint64_t mix(uint64_t h, const void *bytes, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        h = (h ^ ((const unsigned char *)bytes)[i]) * 1099511628211u; /* FNV-1a */
+    return h;
+}
+
+/* Count the ranks of this machine that may run on the same cores. Some launchers bind each rank to
+ * its own cores. */
+static int count_sharing(sgt_ranks *r, sgt_error *err)
+{
+    char here[256] = "";
+    cpu_set_t cores;
+    double *all = calloc(r->size, sizeof *all);
+    if (!all) return sgt_fail(err, SGT_ENOMEM, "ranks: out of memory");
+    gethostname(here, sizeof here - 1);
+    CPU_ZERO(&cores);
+    sched_getaffinity(0, sizeof cores, &cores);
+    uint64_t place = mix(mix(14695981039346656037u, here, sizeof here), &cores, sizeof cores);
+    all[r->rank] = (double)(place >> 12); /* the 52 bits that a double holds exactly */
+    double mine = all[r->rank];
+    int rc = r->sum(r, all, r->size, err);
+    for (uint32_t i = 0; i < r->size; i++) r->sharing += all[i] == mine;
+    free(all);
+    return rc;
+}
+
+/* SGT_RANKS_SHARE=0 in any rank: no shared memory, as if every rank were on a machine of its own.
+ */
+static int join_memory(sgt_ranks *r, sgt_error *err)
+{
+    const char *share = getenv("SGT_RANKS_SHARE");
+    double lone = share && strcmp(share, "0") == 0;
+    int rc = r->sum(r, &lone, 1, err);
+    return rc == SGT_OK && lone == 0 ? sgt_ranks_memory_join(r, err) : rc;
+}
+
+int sgt_ranks_open(sgt_ranks **out, const char *program, const sgt_stop *stop, sgt_error *err)
+{
+    const launcher *l;
+    sgt_rendezvous p;
+    *out = NULL;
+    int rc = find(&l, &p, err);
+    if (rc < 0 || !l) return rc;
+    if (!l->mpi && (rc = find_master(&p, err)) < 0) return rc;
+    if ((rc = (l->mpi ? sgt_mpi_join : sgt_tcp_join)(out, &p, program, stop, err)) < 0) return rc;
+    if ((rc = count_sharing(*out, err)) == SGT_OK) rc = join_memory(*out, err);
+    if (rc == SGT_OK) return SGT_OK;
+    (*out)->give_up(*out, err);
+    sgt_tcp_leave(*out, SGT_EXIT_FAILED);
+    *out = NULL;
+    return rc;
+}
+
+void sgt_ranks_close(sgt_ranks *r, int code)
+{
+    if (r) sgt_tcp_leave(r, code);
+    if (!code) sgt_mpi_leave();
+}
