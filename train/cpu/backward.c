@@ -4,6 +4,7 @@
 #include <omp.h>
 #include <string.h>
 
+#include "cpu/ranks.h"
 #include "cpu_backend.h"
 #include "dropout.h"
 
@@ -184,7 +185,7 @@ static void block(sgt_cpu_backend *c, sgt_cpu_block *l, const float *x)
     linear(c, SGT_LINEAR_FCPROJ, l, SGT_FCPROJ_W, l->gelu, dy, c->C, c->dwide);
     gelu(c, l);
     linear(c, SGT_LINEAR_FC, l, SGT_FC_W, l->ln2, c->dwide, 4 * c->C, c->dln);
-    sgt_cpu_ranks_amid(c);
+    sgt_cpu_ranks_mid_block(c);
     layernorm(c, l->mid, l->mean2, l->rstd2, p + l->at[SGT_LN2_W], g + l->at[SGT_LN2_W], g + l->at[SGT_LN2_B]);
     dy = branch(c, l, SGT_DROP_PROJ, c->dwide);
     linear(c, SGT_LINEAR_PROJ, l, SGT_PROJ_W, sgt_cpu_operand(c, l->att), dy, c->C, c->dln);

@@ -1,5 +1,6 @@
 /* cpu_backend.c: the CPU behind backend.h: state in and out, a step's calls. Set-up is in plan.c, the step itself in
  * forward.c, backward.c and update.c. */
+#include "cpu/ranks.h"
 #include "cpu_backend.h"
 
 #include <stdlib.h>

@@ -61,6 +61,8 @@ typedef struct sgt_cpu_piece {
     int squared;          /* its gradient's squares are summed where the gradient is made: a product's, and wte's */
 } sgt_cpu_piece;
 
+typedef struct sgt_cpu_group sgt_cpu_group;
+
 typedef struct sgt_cpu_backend {
     sgt_backend base; /* first: a sgt_backend * is a sgt_cpu_backend * */
     sgt_model model;
@@ -93,7 +95,7 @@ typedef struct sgt_cpu_backend {
     sgt_arena arena;
     sgt_arena common; /* ranks of one machine: parameters, moments and everyone's gradients, in memory that all see */
     int sharing;      /* there are such ranks */
-    struct sgt_cpu_group *group; /* ranks.c's; NULL: one rank */
+    sgt_cpu_group *group; /* of ranks.h; NULL: one rank */
     sgt_memory_kind memory[SGT_MEMORY_KINDS];
     sgt_live live;               /* once there is memory */
     int scrub;
@@ -192,41 +194,6 @@ double sgt_cpu_squares(sgt_cpu_backend *c, int all);
 int sgt_cpu_puts_off(const sgt_cpu_backend *c); /* whether updates are put off at all */
 /* The token embedding's row of an id as the last update makes it; p, m and v are C floats of room. */
 const float *sgt_cpu_token(const sgt_cpu_backend *c, int32_t id, float *p, float *m, float *v);
-
-/* ---- ranks.c: all of it nothing where there is one rank ---- */
-
-int sgt_cpu_ranks_new(sgt_cpu_backend *c, sgt_ranks *r, sgt_error *err);
-/* Called by sgt_cpu_lay_out, which takes everyone's gradients last from c->common and has this rank's of the second. */
-void sgt_cpu_ranks_lay_out(sgt_cpu_backend *c);
-float *sgt_cpu_ranks_lay_out_grads(sgt_cpu_backend *c);
-/* Meets the others: from here on c->pieces are this rank's own. c->common is mapped then. */
-int sgt_cpu_ranks_open(sgt_cpu_backend *c, sgt_error *err);
-void sgt_cpu_ranks_close(sgt_cpu_backend *c);
-/* Before a micro-step. And within it: one more bucket's gradients are complete, in the order of the backward pass: what
- * comes after the blocks, each block, the embeddings; and a block is half through. */
-void sgt_cpu_ranks_begin(sgt_cpu_backend *c, uint32_t micro);
-void sgt_cpu_ranks_ready(sgt_cpu_backend *c);
-void sgt_cpu_ranks_amid(sgt_cpu_backend *c);
-/* Before the update: gradients of c->pieces are sums over ranks; c->loss_sum, c->counted and *squares are the whole
- * run's. After it: all ranks have all parameters, or their update is put off; `updated`: they have changed. */
-int sgt_cpu_ranks_total(sgt_cpu_backend *c, double *squares, sgt_error *err);
-int sgt_cpu_ranks_share(sgt_cpu_backend *c, int updated, sgt_error *err);
-/* Of an update that is put off (update.c), on one machine. Tells others that so many pieces of this rank are new. */
-void sgt_cpu_ranks_updated(sgt_cpu_backend *c, size_t pieces);
-/* Waits until all ranks' pieces are new: those of this tensor and of what lies before it in blocks; all. */
-void sgt_cpu_ranks_await_tensor(sgt_cpu_backend *c, const sgt_cpu_block *l, size_t tensor);
-void sgt_cpu_ranks_await_all(sgt_cpu_backend *c);
-/* Waits until all ranks have looked up their ids, before which no row of wte may be new. */
-void sgt_cpu_ranks_embedded(sgt_cpu_backend *c);
-/* What this waiting has failed with. */
-int sgt_cpu_ranks_failed(const sgt_cpu_backend *c, sgt_error *err);
-/* The gradient, summed over ranks, from float `at` on, and with several ranks how many floats of it lie there. */
-const float *sgt_cpu_ranks_summed(const sgt_cpu_backend *c, size_t at, size_t *n);
-/* Whether this rank is to put such state into memory; before anything that needs what was put: all have. */
-int sgt_cpu_ranks_puts(sgt_cpu_backend *c, sgt_state what);
-int sgt_cpu_ranks_await_puts(sgt_cpu_backend *c, sgt_error *err);
-/* After this rank's floats at .. at + count of a flat array have been copied to `to`: the owners' instead. */
-int sgt_cpu_ranks_get(sgt_cpu_backend *c, sgt_state what, size_t at, size_t count, float *to, sgt_error *err);
 
 /* Rounds operands in place, where they are rounded at all. */
 static inline void sgt_cpu_round(const sgt_cpu_backend *c, float *x, size_t n)

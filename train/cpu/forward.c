@@ -2,6 +2,7 @@
 #include <omp.h>
 #include <string.h>
 
+#include "cpu/ranks.h"
 #include "cpu_backend.h"
 #include "dropout.h"
 

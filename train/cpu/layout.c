@@ -1,4 +1,5 @@
 /* layout.c: where everything lies in the CPU backend's one arena, counted by kind. */
+#include "cpu/ranks.h"
 #include "cpu_backend.h"
 
 /* Ends a kind of memory: what was taken since the last one; of what ranks have in common, a rank's share. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cpu/ranks.h"
 #include "cpu_backend.h"
 #include "log/metrics.h"
 

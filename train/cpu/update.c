@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "cpu/ranks.h"
 #include "cpu_backend.h"
 
 double sgt_cpu_squares(sgt_cpu_backend *c, int all)
@@ -127,7 +128,7 @@ int sgt_cpu_update(sgt_backend *b, uint64_t step, double lr, sgt_error *err)
     sgt_cpu_backend *c = (sgt_cpu_backend *)b;
     if (c->fresh) return sgt_fail(err, SGT_EUSAGE, "backend: update without a micro-step");
     double squares;
-    int rc = c->group ? sgt_cpu_ranks_total(c, &squares, err) : (squares = squared_norm(c), SGT_OK);
+    int rc = c->group ? sgt_cpu_ranks_reduce(c, &squares, err) : (squares = squared_norm(c), SGT_OK);
     if (rc < 0) return rc;
     /* Gradients hold the sum times `nominal`; they should be the sum over the targets that counted. */
     double correction = c->counted ? 1 / (c->nominal * (double)c->counted) : 0;
@@ -138,7 +139,7 @@ int sgt_cpu_update(sgt_backend *b, uint64_t step, double lr, sgt_error *err)
                                          .loss_scale = (double)c->scaler.scale};
     int dropped = overflow || is_spike(c, norm);
     if (!dropped) begin_update(c, step - c->scaler.skipped, lr, scale);
-    if (c->group && (rc = sgt_cpu_ranks_share(c, !dropped, err)) < 0) return rc;
+    if (c->group && (rc = sgt_cpu_ranks_gather(c, !dropped, err)) < 0) return rc;
     c->scaler.skipped += (uint64_t)dropped;
     adjust_scale(&c->scaler, overflow, c->scaling);
     c->last_metrics.skipped = c->scaler.skipped;
