@@ -116,7 +116,7 @@ static inline sgt_recompute sgt_recompute_at(const sgt_backend_options *o, size_
     return o->recompute_at ? (sgt_recompute)o->recompute_at[layer] : o->recompute;
 }
 
-typedef struct sgt_rows {
+typedef struct sgt_batch {
     const uint16_t *tokens; /* (batch, T + 1) */
     const int32_t *targets; /* (batch, T), one below 0 has no loss; NULL: the token after each */
     const int32_t *starts;  /* (batch, T), where documents are masked: at which token of the row each one's begins;
@@ -125,10 +125,10 @@ typedef struct sgt_rows {
      * id has a larger logit, which is not said of a target without a loss. */
     float *losses;
     uint8_t *greedy;
-} sgt_rows;
+} sgt_batch;
 
 /* Where the document of each position begins, (batch, T): as the rows say, or by the id `eot`. */
-static inline void sgt_rows_starts(const sgt_rows *rows, size_t batch, size_t T, int32_t eot, int32_t *starts)
+static inline void sgt_batch_starts(const sgt_batch *rows, size_t batch, size_t T, int32_t eot, int32_t *starts)
 {
     if (rows->starts) memcpy(starts, rows->starts, batch * T * sizeof *starts);
     for (size_t i = 0; i < batch * T && !rows->starts; i++) {
@@ -157,7 +157,7 @@ struct sgt_backend {
 
     /* Forward and backward over rows, micro-step `micro` (from 0) of step `step`. Gradients of `scale` times the losses
      * add up until update. */
-    int (*micro_step)(sgt_backend *b, uint64_t step, uint32_t micro, const sgt_rows *rows, double scale,
+    int (*micro_step)(sgt_backend *b, uint64_t step, uint32_t micro, const sgt_batch *rows, double scale,
                       sgt_error *err);
 
     /* Ends step `step` (from 0): divides by the count of targets seen instead of 1/scale, clips, updates, forgets
@@ -166,7 +166,7 @@ struct sgt_backend {
     int (*metrics)(sgt_backend *b, uint64_t step, sgt_step_metrics *m, sgt_error *err);
 
     /* Sum of losses and count of targets over rows; between steps only. No dropout. */
-    int (*eval)(sgt_backend *b, const sgt_rows *rows, double *loss, uint64_t *targets, sgt_error *err);
+    int (*eval)(sgt_backend *b, const sgt_batch *rows, double *loss, uint64_t *targets, sgt_error *err);
 
     /* The loss scaler's state and what spikes are told by, for checkpoints; between steps only. NULL: the backend
      * has neither. */

@@ -59,7 +59,7 @@ static int evaluate(loop *l, double *mean, sgt_error *err)
     for (uint64_t k = 0; k < t->eval_batches; k++) {
         double loss;
         uint64_t n;
-        sgt_rows rows;
+        sgt_batch rows;
         int rc = sgt_feed_next(l->val, &rows, err);
         if (rc == SGT_OK) rc = t->backend->eval(t->backend, &rows, &loss, &n, err);
         if (rc < 0) return rc;
@@ -134,7 +134,7 @@ static int save(loop *l, uint64_t steps, int more, sgt_error *err)
 /* ---- a step ---- */
 
 /* A row with targets of its own is one. */
-static void count_documents(loop *l, const sgt_rows *rows)
+static void count_documents(loop *l, const sgt_batch *rows)
 {
     const sgt_trainer *t = l->t;
     size_t T = t->s->seq, n = t->info.local_batch;
@@ -147,7 +147,7 @@ static void count_documents(loop *l, const sgt_rows *rows)
 static int micro_step(loop *l, uint64_t s, uint32_t micro, double scale, double *waited, sgt_error *err)
 {
     sgt_trainer *t = l->t;
-    sgt_rows rows = {0};
+    sgt_batch rows = {0};
     double before = sgt_now();
     uint64_t from = sgt_trace_begin(t->trace);
     int rc = sgt_feed_next(l->feed, &rows, err);

@@ -242,7 +242,7 @@ static void targets(step_check *s)
     float *losses = malloc(n * sizeof *losses);
     uint8_t *greedy = malloc(n);
     double sum = 0;
-    sgt_rows rows = {.tokens = f.tokens, .targets = f.y, .losses = losses, .greedy = greedy};
+    sgt_batch rows = {.tokens = f.tokens, .targets = f.y, .losses = losses, .greedy = greedy};
     memset(greedy, 7, n);
     expect(s, b->eval(b, &rows, &loss, &counted, &err) == 0, "%s", err.text);
     for (size_t i = 0; i < n; i++) {

@@ -64,7 +64,7 @@ static void one_step(step_check *s, curve *c, sgt_backend *b, unsigned k, errors
 {
     static const sgt_schedule schedule = {SGT_COSINE, 1e-3, 1e-4, 20, STEPS};
     size_t targets = (size_t)c->f.batch * c->f.seq;
-    sgt_rows rows = {.tokens = c->rows + (size_t)k * c->f.batch * (c->f.seq + 1)};
+    sgt_batch rows = {.tokens = c->rows + (size_t)k * c->f.batch * (c->f.seq + 1)};
     sgt_step_metrics m = {0};
     sgt_error err;
     if (b->micro_step(b, k, 0, &rows, 1.0 / (double)targets, &err) < 0 ||

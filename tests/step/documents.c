@@ -63,7 +63,7 @@ static void unseen_by(step_check *s, sgt_attention attention, int masked)
     snprintf(s->at, sizeof s->at, "attention %d, %s", (int)attention, masked ? "masked" : "not masked");
     for (int other = 0; other < 2; other++) {
         two_documents(&f, other);
-        sgt_rows rows = {.tokens = f.tokens, .targets = f.y};
+        sgt_batch rows = {.tokens = f.tokens, .targets = f.y};
         expect(s, b->eval(b, &rows, &loss[other], &counted, &err) == 0, "%s", err.text);
         fixture_micro_step_of(&f, b, 0, 0, 0, f.batch, 1.0 / (f.batch * f.seq));
         gradients[other] = flat_state(b, &f.model, SGT_GRADIENTS);
@@ -95,7 +95,7 @@ static double gradient_of(step_check *s, sgt_attention attention, int32_t eot, i
     o.eot = eot;
     sgt_backend *b = open_fixture(s, &f, &o, f.batch);
     two_documents(&f, 0);
-    sgt_rows rows = {.tokens = f.tokens, .targets = f.y, .starts = told ? starts : NULL};
+    sgt_batch rows = {.tokens = f.tokens, .targets = f.y, .starts = told ? starts : NULL};
     expect(s, b->eval(b, &rows, &loss, &counted, &err) == 0, "%s", err.text);
     expect(s, b->micro_step(b, 0, 0, &rows, 1.0 / (f.batch * f.seq), &err) == 0, "%s", err.text);
     memset(starts, 1, f.batch * f.seq * sizeof *starts); /* it has read them */

@@ -52,7 +52,8 @@ static int get(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size
 }
 
 /* Rows of this call and of the HOLD before it must be what they were. */
-static int micro_step(sgt_backend *b, uint64_t step, uint32_t micro, const sgt_rows *rows, double scale, sgt_error *err)
+static int micro_step(sgt_backend *b, uint64_t step, uint32_t micro, const sgt_batch *rows, double scale,
+                      sgt_error *err)
 {
     fake *f = (fake *)b;
     size_t at = f->micros++ % (HOLD + 1);
@@ -101,7 +102,7 @@ static int metrics(sgt_backend *b, uint64_t step, sgt_step_metrics *m, sgt_error
     return SGT_OK;
 }
 
-static int eval(sgt_backend *b, const sgt_rows *rows, double *loss, uint64_t *targets, sgt_error *err)
+static int eval(sgt_backend *b, const sgt_batch *rows, double *loss, uint64_t *targets, sgt_error *err)
 {
     sgt_backend *cpu = ((fake *)b)->cpu;
     return cpu->eval(cpu, rows, loss, targets, err);

@@ -174,7 +174,7 @@ void fixture_micro_step_of(const fixture *f, sgt_backend *b, uint64_t step, uint
                            uint32_t count, double scale)
 {
     sgt_error err;
-    sgt_rows rows = {.tokens = f->tokens + first * (f->seq + 1), .targets = f->y + first * f->seq};
+    sgt_batch rows = {.tokens = f->tokens + first * (f->seq + 1), .targets = f->y + first * f->seq};
     (void)count;
     must(b->micro_step(b, step, micro, &rows, scale, &err) == 0, "%s", err.text);
 }

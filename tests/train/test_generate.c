@@ -105,7 +105,7 @@ static void against_the_step(const char *name, sgt_gelu_kind gelu)
     sgt_backend_options o = f.options;
     o.dropout = 0;
     sgt_backend *b = fixture_open(&f, &o);
-    sgt_rows rows = {.tokens = f.tokens, .targets = f.y, .losses = losses};
+    sgt_batch rows = {.tokens = f.tokens, .targets = f.y, .losses = losses};
     double sum, mean = 0;
     uint64_t counted, count = 0;
     cr_assert_eq(b->eval(b, &rows, &sum, &counted, &err), 0, "%s", err.text);

@@ -114,7 +114,7 @@ static double loss_of(const fixture *f, int32_t eot, const int32_t *starts)
     o.documents = 1;
     o.eot = eot;
     sgt_backend *b = fixture_open(f, &o);
-    sgt_rows rows = {.tokens = f->tokens, .targets = f->y, .starts = starts};
+    sgt_batch rows = {.tokens = f->tokens, .targets = f->y, .starts = starts};
     cr_assert_eq(b->eval(b, &rows, &loss, &counted, &err), 0, "%s", err.text);
     b->close(b);
     return loss;

@@ -225,7 +225,7 @@ Test(one_token, parameters_after_fifty_steps_as_in_double)
     twin_open(&t, b, &o.model);
     for (int s = 0; s < STEPS; s++) {
         sgt_step_metrics m;
-        sgt_rows rows = {.tokens = tokens};
+        sgt_batch rows = {.tokens = tokens};
         double loss = 0, norm;
         for (unsigned i = 0; i < 2 * ROWS; i++) tokens[i] = (uint16_t)((i * 7 + (unsigned)s * 5 + i / 2 * i) % V);
         for (int r = 0; r < ROWS; r++) loss += row(&t, tokens[2 * r], tokens[2 * r + 1]) / ROWS;

@@ -70,7 +70,7 @@ static void check_evaluation(const fixture *f, sgt_backend *b)
 {
     double loss;
     uint64_t targets;
-    sgt_rows rows = {.tokens = f->tokens, .targets = f->y};
+    sgt_batch rows = {.tokens = f->tokens, .targets = f->y};
     cr_assert_eq(b->eval(b, &rows, &loss, &targets, NULL), 0);
     cr_expect_eq(targets, fixture_targets(f, 0, f->batch));
     cr_expect_float_eq(loss / (double)targets, f->loss[f->steps], loss_bound(f), "evaluation: %.9f, not %.9f",
@@ -356,7 +356,7 @@ Test(options, a_step_without_a_target)
         }
     }
     free(p);
-    sgt_rows rows = {.tokens = f.tokens, .targets = f.y};
+    sgt_batch rows = {.tokens = f.tokens, .targets = f.y};
     cr_assert_eq(b->eval(b, &rows, &loss, &targets, NULL), 0);
     cr_expect(targets == 0 && loss == 0);
     b->close(b);
@@ -373,7 +373,7 @@ Test(options, ignored_ids_among_rows)
     for (uint32_t i = 0; i < f.batch * T; i++) f.y[i] = f.tokens[i / T * (T + 1) + i % T + 1];
     f.options.ignore = f.y[0];
     sgt_backend *b = fixture_open(&f, &f.options), *rows_alone = fixture_open(&f, &f.options);
-    sgt_rows rows = {.tokens = f.tokens};
+    sgt_batch rows = {.tokens = f.tokens};
     fixture_accumulate(&f, b, 0, f.batch);
     fixture_finish(&f, b, 0, &beside);
     cr_assert_eq(rows_alone->micro_step(rows_alone, 0, 0, &rows, 1.0 / fixture_targets(&f, 0, f.batch), NULL), 0);

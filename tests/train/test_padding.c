@@ -53,7 +53,7 @@ static double alone(const uint16_t *tokens, uint32_t length)
     o.model.vocab = 256;
     cr_assert_eq(sgt_cpu_backend_open(&b, &o, &err), 0, "%s", err.text);
     cr_assert_eq(sgt_init_parameters(b, &o.model, 1, 1, &err), 0);
-    sgt_rows rows = {.tokens = tokens};
+    sgt_batch rows = {.tokens = tokens};
     cr_assert_eq(b->eval(b, &rows, &loss, &targets, &err), 0);
     cr_assert_eq(targets, length - 1);
     b->close(b);

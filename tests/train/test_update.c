@@ -53,7 +53,7 @@ static void of_a_rank(void *ctx, sgt_ranks *r)
     const fixture *f = ctx;
     sgt_backend *b;
     sgt_backend_options o = f->options;
-    sgt_rows rows = {.tokens = f->tokens, .targets = f->y};
+    sgt_batch rows = {.tokens = f->tokens, .targets = f->y};
     o.ranks = r;
     o.batch = f->batch;
     o.threads = 1;
@@ -101,7 +101,7 @@ Test(update, an_evaluation_has_the_new_parameters)
         double loss[2];
         uint64_t targets;
         fixture_load(&f, names[i], SGT_GELU_TANH);
-        sgt_rows rows = {.tokens = f.tokens, .targets = f.y};
+        sgt_batch rows = {.tokens = f.tokens, .targets = f.y};
         for (int threads = 1; threads <= 2; threads++) {
             sgt_backend *b = fixture_backend(&f, f.batch, threads);
             step(&f, b, 0);
@@ -132,7 +132,7 @@ Test(update, a_norm_is_that_of_finite_gradients)
     fixture f;
     double norm[2];
     fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
-    sgt_rows rows = {.tokens = f.tokens, .targets = f.y};
+    sgt_batch rows = {.tokens = f.tokens, .targets = f.y};
     for (int large = 0; large < 2; large++) {
         sgt_step_metrics m;
         sgt_backend *b = fixture_backend(&f, f.batch, 2);

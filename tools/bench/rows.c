@@ -87,7 +87,7 @@ static int open_loader(step_rows *rows, const sgt_backend *b, uint64_t count, sg
 
 static int next_loader(step_rows *rows, const uint16_t **tokens, sgt_error *err)
 {
-    sgt_rows next;
+    sgt_batch next;
     int rc = sgt_feed_next(((loader_rows *)rows)->feed, &next, err);
     if (rc == SGT_OK) *tokens = next.tokens;
     return rc;

@@ -119,7 +119,7 @@ static int run_rows(scoring *s, sgt_progress *p, sgt_error *err)
     score_items *all = &s->items;
     double loss;
     uint64_t counted;
-    sgt_rows rows = {.tokens = s->tokens,
+    sgt_batch rows = {.tokens = s->tokens,
                      .targets = s->targets,
                      .losses = s->losses,
                      .greedy = all->kind == SCORE_WORD ? s->greedy : NULL};

@@ -30,7 +30,7 @@ static int one_step(measurement *m, uint64_t s, sgt_error *err)
     double waited = 0;
     uint64_t from = sgt_trace_begin(m->trace);
     for (uint32_t a = 0; a < m->accum && rc == SGT_OK; a++) {
-        sgt_rows batch = {0};
+        sgt_batch batch = {0};
         double before = sgt_now();
         if ((rc = m->run->rows->next(m->run->rows, &batch.tokens, err)) != SGT_OK) break;
         waited += sgt_now() - before;

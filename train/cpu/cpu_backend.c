@@ -92,7 +92,7 @@ static size_t memory(const sgt_backend *b, sgt_memory_kind kinds[SGT_MEMORY_KIND
 
 /* ---- steps ---- */
 
-static int micro_step(sgt_backend *b, uint64_t step, uint32_t micro, const sgt_rows *rows, double scale,
+static int micro_step(sgt_backend *b, uint64_t step, uint32_t micro, const sgt_batch *rows, double scale,
                       sgt_error *err)
 {
     sgt_cpu_backend *c = (sgt_cpu_backend *)b;
@@ -126,7 +126,7 @@ static int metrics(sgt_backend *b, uint64_t step, sgt_step_metrics *m, sgt_error
     return SGT_OK;
 }
 
-static int eval(sgt_backend *b, const sgt_rows *rows, double *loss, uint64_t *targets, sgt_error *err)
+static int eval(sgt_backend *b, const sgt_batch *rows, double *loss, uint64_t *targets, sgt_error *err)
 {
     sgt_cpu_backend *c = (sgt_cpu_backend *)b;
     if (!c->fresh) return sgt_fail(err, SGT_EUSAGE, "backend: evaluation within a step");

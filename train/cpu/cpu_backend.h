@@ -173,7 +173,7 @@ static inline void sgt_cpu_part_ends(sgt_cpu_backend *c, unsigned part)
 }
 
 /* ids and targets from rows; returns how many targets count. */
-uint64_t sgt_cpu_load(sgt_cpu_backend *c, const sgt_rows *rows);
+uint64_t sgt_cpu_load(sgt_cpu_backend *c, const sgt_batch *rows);
 /* From ids to lnf. */
 void sgt_cpu_forward(sgt_cpu_backend *c);
 /* Its parts that recomputation calls again. Of a block: from ln1 and its input x to gelu; c->dln is used. */

@@ -6,11 +6,11 @@
 #include "cpu_backend.h"
 #include "dropout.h"
 
-uint64_t sgt_cpu_load(sgt_cpu_backend *c, const sgt_rows *rows)
+uint64_t sgt_cpu_load(sgt_cpu_backend *c, const sgt_batch *rows)
 {
     size_t T = c->T;
     uint64_t counted = 0;
-    if (c->documents) sgt_rows_starts(rows, c->B, T, c->eot, c->start);
+    if (c->documents) sgt_batch_starts(rows, c->B, T, c->eot, c->start);
     for (size_t b = 0; b < c->B; b++) {
         const uint16_t *row = rows->tokens + b * (T + 1);
         for (size_t t = 0; t < T; t++) {

@@ -178,7 +178,7 @@ static void put_scaler(sgt_backend *b, uint64_t step, const sgt_scaler *s)
 /* ---- a micro-step ---- */
 
 /* What rows have beside their tokens, by way of pinned memory. */
-static void copy_beside(sgt_cuda_backend *c, sgt_cuda_stream s, const sgt_rows *rows, int slot, int32_t *staged)
+static void copy_beside(sgt_cuda_backend *c, sgt_cuda_stream s, const sgt_batch *rows, int slot, int32_t *staged)
 {
     size_t bytes = c->N * sizeof *staged;
     if (rows->targets) {
@@ -186,13 +186,13 @@ static void copy_beside(sgt_cuda_backend *c, sgt_cuda_stream s, const sgt_rows *
         sgt_cuda_copy(s, c->given[slot], staged, bytes);
     }
     if (c->o.documents) {
-        sgt_rows_starts(rows, c->B, c->T, c->o.eot, staged + c->N);
+        sgt_batch_starts(rows, c->B, c->T, c->o.eot, staged + c->N);
         sgt_cuda_copy(s, c->starts[slot], staged + c->N, bytes);
     }
 }
 
 /* The batch into slot `slot` of the device, beside what computes. */
-static void copy_rows(sgt_cuda_backend *c, const sgt_rows *rows, int slot)
+static void copy_rows(sgt_cuda_backend *c, const sgt_batch *rows, int slot)
 {
     uint64_t k = c->micro_steps;
     sgt_cuda_stream s = c->o.no_overlap ? c->compute : c->copies;
@@ -247,7 +247,7 @@ static int run(sgt_cuda_backend *c, sgt_cuda_graph *graph, void (*work)(sgt_cuda
     return sgt_cuda_capture_end(c->compute, graph, err);
 }
 
-static int micro_step(sgt_backend *b, uint64_t step, uint32_t micro, const sgt_rows *rows, double scale,
+static int micro_step(sgt_backend *b, uint64_t step, uint32_t micro, const sgt_batch *rows, double scale,
                       sgt_error *err)
 {
     sgt_cuda_backend *c = (sgt_cuda_backend *)b;
@@ -366,7 +366,7 @@ static uint32_t order_of(const sgt_cuda_backend *c, const unsigned char *at)
 
 /* After a head that has kept its logits: the rows of those targets that count, one at a time, through pinned memory.
  * Few are asked for: the last words of a text. */
-static int find_greedy(sgt_cuda_backend *c, const sgt_rows *rows, sgt_error *err)
+static int find_greedy(sgt_cuda_backend *c, const sgt_batch *rows, sgt_error *err)
 {
     size_t bytes = c->V * c->width;
     for (size_t i = 0; i < c->N; i++) {
@@ -383,7 +383,7 @@ static int find_greedy(sgt_cuda_backend *c, const sgt_rows *rows, sgt_error *err
     return SGT_OK;
 }
 
-static int eval(sgt_backend *b, const sgt_rows *rows, double *loss, uint64_t *targets, sgt_error *err)
+static int eval(sgt_backend *b, const sgt_batch *rows, double *loss, uint64_t *targets, sgt_error *err)
 {
     sgt_cuda_backend *c = (sgt_cuda_backend *)b;
     sgt_cuda_control seen;

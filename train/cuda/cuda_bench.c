@@ -20,7 +20,7 @@ static int fill(sgt_backend *b, const sgt_backend_options *o, sgt_error *err)
     uint16_t *tokens = rc == SGT_OK ? b->pinned_alloc(b->pinned_ctx, n * sizeof *tokens) : NULL;
     if (rc == SGT_OK && !tokens) rc = sgt_fail(err, SGT_ENOMEM, "out of memory for the rows");
     for (size_t i = 0; tokens && i < n; i++) tokens[i] = (uint16_t)(i * 2654435761u % o->model.vocab);
-    sgt_rows rows = {.tokens = tokens};
+    sgt_batch rows = {.tokens = tokens};
     if (rc == SGT_OK) rc = b->micro_step(b, 0, 0, &rows, 1.0 / ((double)o->batch * o->seq), err);
     if (rc == SGT_OK) rc = b->update(b, 0, 0, err);
     if (rc == SGT_OK) rc = b->metrics(b, 0, &m, err);

@@ -36,7 +36,7 @@ static void give(const sgt_feed *f, void *p)
 }
 
 /* Rows' own targets: the token after each, and none where that is padding. */
-static void take_targets(sgt_feed *f, sgt_rows *rows, const uint32_t *lengths)
+static void take_targets(sgt_feed *f, sgt_batch *rows, const uint32_t *lengths)
 {
     rows->targets = lengths ? f->targets : NULL;
     for (size_t b = 0; b < f->rows && lengths; b++)
@@ -44,7 +44,7 @@ static void take_targets(sgt_feed *f, sgt_rows *rows, const uint32_t *lengths)
             f->targets[b * f->T + t] = t + 1 < lengths[b] ? rows->tokens[b * (f->T + 1) + t + 1] : SGT_IGNORED;
 }
 
-static void take_starts(sgt_feed *f, sgt_rows *rows, const sgt_row_documents *d, const uint32_t *lengths)
+static void take_starts(sgt_feed *f, sgt_batch *rows, const sgt_row_documents *d, const uint32_t *lengths)
 {
     if (!f->starts || !d) return;
     sgt_row_documents_expand(d, lengths, (uint32_t)f->rows, (uint32_t)f->T, f->starts, NULL, NULL);
@@ -143,7 +143,7 @@ void sgt_feed_close(sgt_feed *f)
     free(f);
 }
 
-static int next_of_stream(sgt_feed *f, sgt_rows *rows, sgt_error *err)
+static int next_of_stream(sgt_feed *f, sgt_batch *rows, sgt_error *err)
 {
     if (f->holding > f->o.hold) {
         sgt_stream_release(f->stream, &f->held[0]);
@@ -152,13 +152,13 @@ static int next_of_stream(sgt_feed *f, sgt_rows *rows, sgt_error *err)
     int rc = sgt_stream_next(f->stream, &f->held[f->holding], err);
     if (rc != 0) return rc;
     const sgt_stream_batch *b = &f->held[f->holding++];
-    *rows = (sgt_rows){.tokens = b->rows};
+    *rows = (sgt_batch){.tokens = b->rows};
     take_targets(f, rows, b->lengths);
     take_starts(f, rows, b->documents, b->lengths);
     return SGT_OK;
 }
 
-int sgt_feed_next(sgt_feed *f, sgt_rows *rows, sgt_error *err)
+int sgt_feed_next(sgt_feed *f, sgt_batch *rows, sgt_error *err)
 {
     if (f->stream) return next_of_stream(f, rows, err);
     if (f->given == f->o.count) return 1;
@@ -167,13 +167,13 @@ int sgt_feed_next(sgt_feed *f, sgt_rows *rows, sgt_error *err)
     if (f->o.examples) {
         f->given++;
         sgt_examples_batch(f->o.examples, index, to, f->targets);
-        *rows = (sgt_rows){.tokens = to, .targets = f->targets};
+        *rows = (sgt_batch){.tokens = to, .targets = f->targets};
         return SGT_OK;
     }
     int rc = sgt_loader_batch(f->l, f->cursor, index, to, err);
     if (rc < 0) return rc;
     f->given++;
-    *rows = (sgt_rows){.tokens = to};
+    *rows = (sgt_batch){.tokens = to};
     take_targets(f, rows, sgt_cursor_lengths(f->cursor));
     take_starts(f, rows, sgt_cursor_documents(f->cursor), sgt_cursor_lengths(f->cursor));
     return SGT_OK;

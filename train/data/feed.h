@@ -41,7 +41,7 @@ void sgt_feed_close(sgt_feed *f); /* NULL is fine */
 
 /* The next batch's rows: read-only, the feed's. Where they are padded they have targets of their own, which stay until
  * the next call alone, as starts do. 1 after the last. */
-int sgt_feed_next(sgt_feed *f, sgt_rows *rows, sgt_error *err);
+int sgt_feed_next(sgt_feed *f, sgt_batch *rows, sgt_error *err);
 
 /* With `now`: from batch `first` again. */
 void sgt_feed_again(sgt_feed *f);

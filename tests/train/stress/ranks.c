@@ -68,7 +68,7 @@ static float *state(sgt_backend *b, const sgt_model *m, sgt_state what)
     return x;
 }
 
-static void step(sgt_backend *b, sgt_rows *rows, const job *j, const sgt_ranks *r, uint64_t s)
+static void step(sgt_backend *b, sgt_batch *rows, const job *j, const sgt_ranks *r, uint64_t s)
 {
     sgt_error err;
     uint16_t *tokens = (uint16_t *)rows->tokens;
@@ -89,7 +89,7 @@ static void work(void *ctx, sgt_ranks *r)
     sgt_error err;
     sgt_backend_options o = j->o;
     uint16_t tokens[ROWS * (SEQ + 1)];
-    sgt_rows rows = {.tokens = tokens};
+    sgt_batch rows = {.tokens = tokens};
     outcome *seen = &j->ranks[r->rank];
     double loss;
     uint64_t targets;
