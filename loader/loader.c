@@ -4,17 +4,20 @@
 
 #include "base/reserved.h"
 #include "handle.h"
+#include "words.h"
 
-const char *sgt_reader_name(sgt_reader r)
-{
-    static const char *const names[SGT_READERS] = {"preload", "mmap", "uring"};
-    return (unsigned)r < SGT_READERS ? names[r] : "unknown";
-}
+#define WORD(name) #name,
+#define OPS(name) &sgt_read_##name,
+const char *const sgt_reader_words[] = {SGT_READ_ALL(WORD) NULL};
+const char *const sgt_sampling_words[] = {"shuffle", "random", "block", "sequential", "documents", NULL};
+static const sgt_reader_ops *const readers[] = {SGT_READ_ALL(OPS)};
+_Static_assert(sizeof readers / sizeof *readers == SGT_READERS, "a reader for each member of sgt_reader");
+
+const char *sgt_reader_name(sgt_reader r) { return (unsigned)r < SGT_READERS ? sgt_reader_words[r] : "unknown"; }
 
 const char *sgt_sampling_name(sgt_sampling s)
 {
-    static const char *const names[SGT_SAMPLINGS] = {"shuffle", "random", "block", "sequential", "documents"};
-    return (unsigned)s < SGT_SAMPLINGS ? names[s] : "unknown";
+    return (unsigned)s < SGT_SAMPLINGS ? sgt_sampling_words[s] : "unknown";
 }
 
 static int settle(sgt_loader_options *o, sgt_error *err)
@@ -75,7 +78,6 @@ static int open_documents(sgt_loader *l, sgt_error *err)
 int sgt_loader_open_faulty(sgt_loader **out, const char *path, const sgt_loader_options *o,
                            const sgt_reader_fault *fault, sgt_error *err)
 {
-    static const sgt_reader_ops *const readers[SGT_READERS] = {&sgt_read_preload, &sgt_read_mmap, &sgt_read_uring};
     sgt_loader *l = calloc(1, sizeof *l);
     if (!l) return sgt_fail(err, SGT_ENOMEM, "a loader: out of memory");
     int rc;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "settings.h"
 #include "sgt_loader.h"
 #include "shards/megatron.h"
 #include "tools/cli/no_memory.h"
@@ -15,7 +16,7 @@
 #include "tools/cli/talk.h"
 #include "tools/inspect/inspect.h"
 
-static inspect o = {.loader = "mmap", .sampling = "shuffle", .seed = 1, .batch_size = 8, .seq_len = 512};
+static inspect o = {.loader = SGT_READER_MMAP, .seed = 1, .batch_size = 8, .seq_len = 512};
 static int loader_given, sampling_given, seed_given, batch_size_given, seq_len_given, threads_given, shard_tokens_given;
 static int compare, merge;
 
@@ -39,17 +40,14 @@ static const sgt_option table[] = {
      .def = "that of A", .min = 1, .max = 2147483647, .given = &shard_tokens_given},
     {"force", 0, SGT_OPT_FLAG, &o.force, NULL, .help = "--merge replaces a set that is in OUT"},
     {.name = "How --batch draws (the trainer's options)"},
-    {"loader", 0, SGT_OPT_CHOICE, &o.loader, "mmap|preload|uring", "how shards are read; the batches are the same",
-     .def = "mmap", .given = &loader_given},
-    {"sampling", 0, SGT_OPT_CHOICE, &o.sampling, "shuffle|random|block|sequential|documents", "what makes a row",
-     .def = "shuffle", .given = &sampling_given},
-    {"pad-id", 0, SGT_OPT_COUNT, &o.pad, "ID", "what pads short documents", .def = "the end-of-text id", .min = 0,
-     .max = UINT16_MAX, .given = &o.padded_by},
+    {"loader", .as = &sgt_settings_rows[SGT_SET_LOADER], .to = &o.loader, .given = &loader_given,
+     .help = "how shards are read; the batches are the same", .def = "mmap"},
+    {"sampling", .as = &sgt_settings_rows[SGT_SET_SAMPLING], .to = &o.sampling, .given = &sampling_given},
+    {"pad-id", .as = &sgt_settings_rows[SGT_SET_PAD], .to = &o.pad, .given = &o.padded_by},
     {"seed", 0, SGT_OPT_COUNT, &o.seed, "N", "seed of the sampling", .def = "1", .given = &seed_given},
     {"batch-size", 0, SGT_OPT_COUNT, &o.batch_size, "N", "rows of a batch", .def = "8", .min = 1, .max = 1 << 20,
      .given = &batch_size_given},
-    {"seq-len", 0, SGT_OPT_COUNT, &o.seq_len, "N", "tokens of a row", .def = "512", .min = 1, .max = 1 << 20,
-     .given = &seq_len_given},
+    {"seq-len", .as = &sgt_settings_rows[SGT_SET_SEQ], .to = &o.seq_len, .given = &seq_len_given},
     {"documents", 0, SGT_OPT_FLAG, &o.documents, NULL, .help = "show where documents begin in each row, too"},
     {.name = "Output"},
     {"json", 0, SGT_OPT_FLAG, &o.json, NULL, .help = "one JSON document; with --batch an object a line"},
@@ -180,7 +178,7 @@ static void check_one_path(int count)
     if (count > 1) sgt_usage(&program, "one path at a time, not %d (--compare and --merge take several)", count);
     if (o.batch && (o.decode || o.verify))
         sgt_usage(&program, "--batch: not together with --verify or --decode (run them one after the other)");
-    if (o.padded_by && strcmp(o.sampling, "documents")) sgt_usage(&program, "--pad-id: needs --sampling documents");
+    if (o.padded_by && o.sampling != SGT_SAMPLING_DOCUMENTS) sgt_usage(&program, "--pad-id: needs --sampling documents");
     if (!o.batch && (loader_given || sampling_given || seed_given || batch_size_given || seq_len_given))
         sgt_usage(&program, "--loader, --sampling, --seed, --batch-size, --seq-len: need --batch K, which they shape");
     if (!o.batch && o.documents) sgt_usage(&program, "--documents: needs --batch K");

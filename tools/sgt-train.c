@@ -25,27 +25,15 @@
 
 static sgt_settings s;
 static struct {
-    const char *run, *config, *lr, *batch, *profile;
-    int resume, resume_or_start, force, quiet, verbose, json, epochs, budget, estimate, stop_diverged;
-    int sync_kernels, self_check, no_self_check;
+    const char *run, *config, *profile;
+    int resume, resume_or_start, force, quiet, verbose, json, estimate, stop_diverged, self_check, no_self_check;
 } o = {.run = "run"};
 
-#define GIVEN(which) .given = &s.given[which]
+/* Options that are no part of what a run is; ROWS are those that are, from train/settings_rows.c. */
+#define ROWS(s) {.name = "rows", .kind = SGT_OPT_ROWS, .section = SGT_SECTION_##s}
 static const sgt_option table[] = {
     {.name = "Data"},
-    {"data", 'd', SGT_OPT_TEXT, &s.data, "DIR|FILE",
-     "shards, from sgt-tokenize; several sets, A:0.7,B:0.3; or prompts and completions, FILE.jsonl",
-     .def = "out, where ./out holds shards", GIVEN(SGT_SET_DATA)},
-    {"val-data", 0, SGT_OPT_TEXT, &s.val_data, "FILE", "prompts and completions to evaluate on, beside such --data",
-     .def = "no evaluation", GIVEN(SGT_SET_VAL_DATA)},
-    {"loader", 0, SGT_OPT_CHOICE, &s.loader, "preload|mmap|uring", "how shards are read", .def = "preload",
-     GIVEN(SGT_SET_LOADER)},
-    {"sampling", 0, SGT_OPT_CHOICE, &s.sampling, "shuffle|random|block|sequential|documents", "what makes a row",
-     .def = "shuffle", GIVEN(SGT_SET_SAMPLING)},
-    {"pad-id", 0, SGT_OPT_COUNT, &s.pad, "ID", "what pads documents shorter than a row, which has no loss",
-     .def = "the end-of-text id", .min = 0, .max = UINT16_MAX, GIVEN(SGT_SET_PAD)},
-    {"workers", 0, SGT_OPT_COUNT, &s.workers, "N", "threads that fetch batches ahead", .def = "1", .min = 1, .max = 64,
-     GIVEN(SGT_SET_WORKERS)},
+    ROWS(DATA),
 
     {.name = "Run"},
     {"run", 0, SGT_OPT_TEXT, &o.run, "DIR", "folder that checkpoints and the log are written to", .def = "run"},
@@ -56,91 +44,18 @@ static const sgt_option table[] = {
     {"force", 0, SGT_OPT_FLAG, &o.force, .help = "start over although the run holds checkpoints, and remove them"},
     {"config", 0, SGT_OPT_TEXT, &o.config, "FILE",
      .help = "options from a run's options.json; those given here come first"},
-    {"steps", 0, SGT_OPT_COUNT, &s.steps, "N", "steps from the run's beginning, resumed or not", .def = "one epoch",
-     .min = 1, .max = 99999999, GIVEN(SGT_SET_STEPS)},
-    {"epochs", 0, SGT_OPT_REAL, &s.epochs, "E", "passes over the data, where --steps is not given", .def = "1",
-     .min = 1e-6, .max = 1e6, .given = &o.epochs},
-    {"compute-budget", 0, SGT_OPT_REAL, &s.budget, "PFDAYS",
-     .help = "as many steps as so many petaflop/s-days pay for, at 6 operations a parameter and token",
-     .def = "none", .min = 1e-15, .max = 1e9, .given = &o.budget},
-    {"eval-every", 0, SGT_OPT_COUNT, &s.eval_every, "N", "steps between evaluations on the val shards; 0: never",
-     .def = "200", .min = 0, .max = 1e9, GIVEN(SGT_SET_EVAL_EVERY)},
-    {"save-every", 0, SGT_OPT_COUNT, &s.save_every, "N", "steps between checkpoints; 0: the last step alone",
-     .def = "1000", .min = 0, .max = 1e9, GIVEN(SGT_SET_SAVE_EVERY)},
-    {"keep", 0, SGT_OPT_COUNT, &s.keep, "N", "newest checkpoints that stay; 0: all", .def = "3", .min = 0, .max = 1e9,
-     GIVEN(SGT_SET_KEEP)},
-    {"seed", 0, SGT_OPT_COUNT, &s.seed, "N", "of the parameters and of the order of the data", .def = "1", .min = 0,
-     .max = 9e18, GIVEN(SGT_SET_SEED)},
-    {"overfit-batch", 0, SGT_OPT_FLAG, &s.overfit,
-     .help = "train on the first step's rows alone: a check that the loss can fall", GIVEN(SGT_SET_OVERFIT)},
+    ROWS(RUN),
 
     {.name = "Model"},
-    {"model", 'm', SGT_OPT_TEXT, &s.model, "gpt2|gpt2-medium|gpt2-large|gpt2-xl|LxCxH",
-     "a GPT-2, or layers x channels x heads", .def = "gpt2", GIVEN(SGT_SET_MODEL)},
-    {"init", 0, SGT_OPT_TEXT, &s.init, "DIR|FILE",
-     "start from a Hugging Face GPT-2 directory, a checkpoint, or llm.c's model file",
-     .def = "a new model", GIVEN(SGT_SET_INIT)},
-    {"seq-len", 0, SGT_OPT_COUNT, &s.seq, "N", "tokens of a row", .def = "512", .min = 1, .max = 1 << 20,
-     GIVEN(SGT_SET_SEQ)},
-    {"gelu", 0, SGT_OPT_CHOICE, &s.gelu, "tanh|erf", "the activation", .def = "tanh, or what --init has",
-     GIVEN(SGT_SET_GELU)},
-    {"dropout", 0, SGT_OPT_REAL, &s.dropout, "P", "fraction of activations set to zero during training", .def = "0",
-     GIVEN(SGT_SET_DROPOUT)},
-    {"ignore-index", 0, SGT_OPT_COUNT, &s.ignore, "ID", "targets of this id have no loss", .def = "none", .min = 0,
-     .max = UINT16_MAX, GIVEN(SGT_SET_IGNORE)},
-    {"no-tie", 0, SGT_OPT_FLAG, &s.no_tie, .help = "a head with a weight of its own instead of the embedding's",
-     GIVEN(SGT_SET_NO_TIE)},
-    {"document-mask", 0, SGT_OPT_FLAG, &s.document_mask, .help = "a position sees its own document alone",
-     GIVEN(SGT_SET_DOCUMENT_MASK)},
+    ROWS(MODEL),
 
     {.name = "Optimizer"},
-    {"batch-size", 'b', SGT_OPT_TEXT, &o.batch, "N|auto", "rows of a micro-step; auto: the most that fit in memory",
-     .def = "64 on CUDA, 8 on a CPU", GIVEN(SGT_SET_BATCH)},
-    {"grad-accum", 0, SGT_OPT_COUNT, &s.accum, "N", "micro-steps of a step", .def = "1", .min = 1, .max = 1 << 20,
-     GIVEN(SGT_SET_ACCUM)},
-    {"lr", 0, SGT_OPT_TEXT, &o.lr, "X|auto", "learning rate; auto: by the model's size and the rows of a step",
-     .def = "auto"},
-    {"lr-base-batch", 0, SGT_OPT_COUNT, &s.lr_base_batch, "N", "rows of a step that a learning rate is meant for",
-     .def = "64", .min = 1, .max = 1 << 30},
-    {"scale-lr", 0, SGT_OPT_FLAG, &s.scale_lr, .help = "multiply --lr by the rows of a step / --lr-base-batch"},
-    {"min-lr", 0, SGT_OPT_REAL, &s.min_lr, "X", "where the schedule ends", .def = "lr/10", .min = 0, .max = 1e9,
-     GIVEN(SGT_SET_MIN_LR)},
-    {"warmup", 0, SGT_OPT_COUNT, &s.warmup, "N", "steps of warm-up", .def = "5 % of the steps, at most 1000", .min = 0,
-     .max = 1e9, GIVEN(SGT_SET_WARMUP)},
-    {"schedule", 0, SGT_OPT_CHOICE, &s.schedule, "cosine|linear|constant|wsd", "of the learning rate after the warm-up",
-     .def = "cosine", GIVEN(SGT_SET_SCHEDULE)},
-    {"optimizer", 0, SGT_OPT_CHOICE, &s.optimizer, "adamw|sgd", "optimizer that updates the parameters", .def = "adamw",
-     GIVEN(SGT_SET_OPTIMIZER)},
-    {"betas", 0, SGT_OPT_TEXT, &s.betas, "B1,B2", "AdamW's", .def = "0.9,0.95", GIVEN(SGT_SET_BETAS)},
-    {"momentum", 0, SGT_OPT_REAL, &s.momentum, "X", "SGD's", .def = "0.9", GIVEN(SGT_SET_MOMENTUM)},
-    {"nesterov", 0, SGT_OPT_FLAG, &s.nesterov, .help = "SGD looks ahead along its momentum", GIVEN(SGT_SET_NESTEROV)},
-    {"weight-decay", 0, SGT_OPT_REAL, &s.weight_decay, "X", "decoupled, on tensors of two dimensions", .def = "0.1",
-     .min = 0, .max = 1e9, GIVEN(SGT_SET_WEIGHT_DECAY)},
-    {"grad-clip", 0, SGT_OPT_REAL, &s.grad_clip, "X", "global norm that gradients are clipped to; 0: not at all",
-     .def = "1", .min = 0, .max = 1e9, GIVEN(SGT_SET_GRAD_CLIP)},
-    {"skip-spikes", 0, SGT_OPT_REAL, &s.skip_spikes, "Z",
-     "leave out updates whose loss or gradient norm is Z standard deviations above the last 128", .def = "0: none",
-     .min = 0, .max = 1e9, GIVEN(SGT_SET_SKIP_SPIKES)},
+    ROWS(OPTIMIZER),
     {"stop-diverged", 0, SGT_OPT_FLAG, &o.stop_diverged,
      .help = "save and exit 1 once the loss has stayed above where it started for 50 steps"},
 
     {.name = "Machine"},
-    {"device", 0, SGT_OPT_CHOICE, &s.device, "auto|cpu|cuda", "where to train; auto uses a GPU if there is one",
-     .def = "auto", GIVEN(SGT_SET_DEVICE)},
-    {"precision", 0, SGT_OPT_CHOICE, &s.precision, "fp32|tf32|bf16|fp16", "of matrix products and activations",
-     .def = "bf16 on CUDA and on CPUs that multiply it, else fp32", GIVEN(SGT_SET_PRECISION)},
-    {"loss-scale", 0, SGT_OPT_REAL, &s.loss_scale, "X", "what fp16's loss is multiplied by at first", .def = "65536",
-     GIVEN(SGT_SET_LOSS_SCALE)},
-    {"recompute", 0, SGT_OPT_CHOICE, &s.recompute, "none|gelu|block|auto",
-     "what backward computes again instead of keeping it; auto: what fits", .def = "none", GIVEN(SGT_SET_RECOMPUTE)},
-    {"memory-limit", 0, SGT_OPT_SIZE, &s.memory_limit, "SIZE", "what a run may take, of the device where that is CUDA",
-     .def = "what is to be had", .min = 1, .max = 9e18, GIVEN(SGT_SET_MEMORY_LIMIT)},
-    {"threads", 't', SGT_OPT_COUNT, &s.threads, "N", "threads that compute; the bits do not depend on it",
-     .def = "the cores at hand", .min = 1, .max = 1024, GIVEN(SGT_SET_THREADS)},
-    {"cpu", 0, SGT_OPT_TEXT, &s.cpu, "auto|plain|avx2|avx512", "the highest CPU level that is used", .def = "auto",
-     GIVEN(SGT_SET_CPU)},
-    {"deterministic", 0, SGT_OPT_FLAG, &s.deterministic,
-     .help = "the same bits again, on CUDA too (a CPU always gives them)", GIVEN(SGT_SET_DETERMINISTIC)},
+    ROWS(MACHINE),
     {"self-check", 0, SGT_OPT_FLAG, &o.self_check,
      .help = "try every path of the CUDA backend, print which are right, and run nothing"},
     {"no-self-check", 0, SGT_OPT_FLAG, &o.no_self_check,
@@ -149,24 +64,7 @@ static const sgt_option table[] = {
      .help = "print what a step would hold in memory, by kind, and run nothing"},
 
     {.name = "Techniques, each of which can be turned off to measure what it brings"},
-    {"attention", 0, SGT_OPT_CHOICE, &s.attention, "auto|own|cudnn|naive", "which attention (CUDA)",
-     .def = "auto: the fastest", GIVEN(SGT_SET_ATTENTION)},
-    {"batching", 0, SGT_OPT_CHOICE, &s.batching, "simd|scalar", "how rows are made", .def = "simd",
-     GIVEN(SGT_SET_BATCHING)},
-    {"no-overlap", 0, SGT_OPT_FLAG, &s.no_overlap,
-     .help = "batches are fetched and copied when they are needed, not ahead", GIVEN(SGT_SET_NO_OVERLAP)},
-    {"sync-metrics", 0, SGT_OPT_FLAG, &s.sync_metrics, .help = "each step's metrics are waited for (CUDA)",
-     GIVEN(SGT_SET_SYNC_METRICS)},
-    {"no-fuse", 0, SGT_OPT_FLAG, &s.no_fuse, .help = "a kernel for every operation (CUDA)", GIVEN(SGT_SET_NO_FUSE)},
-    {"no-graphs", 0, SGT_OPT_FLAG, &s.no_graphs, .help = "every kernel is launched by the host (CUDA)",
-     GIVEN(SGT_SET_NO_GRAPHS)},
-    {"sync-kernels", 0, SGT_OPT_FLAG, &o.sync_kernels,
-     .help = "wait after every launch, without graphs: a failure then names the kernel that failed (CUDA)"},
-    {"no-pad-vocab", 0, SGT_OPT_FLAG, &s.no_pad_vocab, .help = "as many rows of logits as there are ids (CUDA)",
-     GIVEN(SGT_SET_NO_PAD_VOCAB)},
-    {"variant", 0, SGT_OPT_TEXT, &s.variant, "NAMES",
-     "faster ways through a step that sgt-bench step --variants lists; all, none (CUDA)", .def = "default",
-     GIVEN(SGT_SET_VARIANT)},
+    ROWS(TECHNIQUES),
 
     {.name = "Output"},
     {"profile", 0, SGT_OPT_TEXT, &o.profile, "FILE",
@@ -186,6 +84,9 @@ static const sgt_program program = {
              "there.",
     .options = table,
     .rank = sgt_ranks_number,
+    .rows = sgt_settings_rows,
+    .settings = &s,
+    .given = s.given,
     .examples = "  sgt-train --loader preload                       GPT-2 124M on the shards in ./out\n"
                 "  sgt-train --data web:0.7,books:0.3 --run run     seven rows of web for three of books\n"
                 "  sgt-train --data out --run run --model 6x384x6 --steps 2000\n"
@@ -323,7 +224,7 @@ static void print_estimate(const sgt_train_estimate *e)
     char a[32];
     const sgt_model *m = &e->model;
     printf("a step of %ux%ux%u, %u ids, %llu rows of %llu tokens, %s on %s\n", m->layers, m->channels, m->heads,
-           m->vocab, (unsigned long long)s.batch, (unsigned long long)s.seq, s.precision,
+           m->vocab, (unsigned long long)s.batch, (unsigned long long)s.seq, sgt_precision_words[s.precision],
            strcmp(e->device, "cuda") == 0 ? "CUDA" : "the CPU");
     for (size_t i = 0; i < e->count; i++)
         printf("  %-24s %12s %6.1f %%\n", e->kinds[i].name, sgt_format_bytes(a, sizeof a, e->kinds[i].bytes),
@@ -344,7 +245,7 @@ static void print_estimate_json(const sgt_train_estimate *e)
         json_array_append_new(kinds, json_pack("{s:s, s:I}", "name", e->kinds[i].name, "bytes",
                                                (json_int_t)e->kinds[i].bytes));
     json_t *doc = json_pack("{s:s, s:s, s:I, s:I, s:I, s:o, s:I, s:I, s:o}", "device", e->device, "precision",
-                            s.precision, "parameters", (json_int_t)sgt_model_parameters(&e->model), "batch",
+                            sgt_precision_words[s.precision], "parameters", (json_int_t)sgt_model_parameters(&e->model), "batch",
                             (json_int_t)s.batch, "seq", (json_int_t)s.seq, "kinds", kinds, "total_bytes",
                             (json_int_t)e->total, "checkpoint_bytes", (json_int_t)e->checkpoint, "available_bytes",
                             e->available == UINT64_MAX ? json_null() : json_integer((json_int_t)e->available));
@@ -363,17 +264,20 @@ static int estimate(const sgt_train_options *options)
     return end(rc, &err, options->ranks);
 }
 
-/* 0 and more than there may be are for sgt_settings_check to say. */
-static void take_batch(void)
+/* Read the file of --config: what was typed comes first. */
+static void take_config(void)
 {
-    s.batch_auto = strcmp(o.batch, "auto") == 0;
-    if (s.batch_auto) return;
-    if (sgt_parse_count(o.batch, &s.batch) < 0 || s.batch == SGT_DEFAULT_COUNT)
-        sgt_usage(&program, "--batch-size %s: not a whole number (such as 12, 512k, 1.5M) or auto", o.batch);
+    sgt_error err;
+    char *text = NULL;
+    size_t n;
+    int rc = sgt_file_get(&text, &n, o.config, MAX_CONFIG, &err);
+    if (rc == SGT_OK) rc = sgt_settings_merge(&s, text, o.config, 1, &err);
+    free(text);
+    if (rc == SGT_EUSAGE) sgt_usage(&program, "%s", err.text);
+    if (rc < 0) exit(sgt_report_failure(&program, &err));
 }
 
-/* Options that need more than the table: lr is a number or a word, --epochs and --compute-budget decide the steps anew,
- * --config comes after. */
+/* What the rows cannot say: options that exclude one another. --epochs and --compute-budget decide the steps anew. */
 static void take_options(int argc, char **argv)
 {
     sgt_error err;
@@ -385,27 +289,15 @@ static void take_options(int argc, char **argv)
     if (o.verbose && o.quiet) sgt_usage(&program, "--verbose: not together with --quiet");
     if (o.resume && o.resume_or_start)
         sgt_usage(&program, "--resume: not together with --resume-or-start, which starts where there is no checkpoint");
-    if (o.self_check && strcmp(s.device, "cpu") == 0) sgt_usage(&program, "--self-check: needs --device cuda");
+    if (o.self_check && s.device == SGT_DEVICE_CPU) sgt_usage(&program, "--self-check: needs --device cuda");
     if (o.self_check && o.no_self_check) sgt_usage(&program, "--self-check: not together with --no-self-check");
     if (o.resume_or_start && o.force) sgt_usage(&program, "--resume-or-start: not together with --force");
-    if (o.lr) {
-        s.given[SGT_SET_LR] = 1;
-        if (strcmp(o.lr, "auto") != 0 && sgt_parse_real(o.lr, &s.lr) < 0)
-            sgt_usage(&program, "--lr %s: not a number (such as 3e-4) or auto", o.lr);
-    }
-    if (o.batch) take_batch();
-    if (o.budget && (o.epochs || s.given[SGT_SET_STEPS]))
-        sgt_usage(&program, "--compute-budget: not together with --%s", o.epochs ? "epochs" : "steps");
-    if ((o.epochs || o.budget) && !s.given[SGT_SET_STEPS])
-        s.given[SGT_SET_STEPS] = 1; /* so that no kept number of steps comes before it */
-    if (o.config) {
-        char *text = NULL;
-        size_t n;
-        int rc = sgt_file_get(&text, &n, o.config, MAX_CONFIG, &err);
-        if (rc == SGT_OK) rc = sgt_settings_merge(&s, text, o.config, 1, &err);
-        free(text);
-        if (rc < 0) exit(sgt_report_failure(&program, &err));
-    }
+    int epochs = s.given[SGT_SET_EPOCHS], budget = s.given[SGT_SET_BUDGET];
+    if (budget && (epochs || s.given[SGT_SET_STEPS]))
+        sgt_usage(&program, "--compute-budget: not together with --%s", epochs ? "epochs" : "steps");
+    if (epochs || budget) s.given[SGT_SET_STEPS] = 1; /* so that no kept number of steps comes before it */
+    s.batch_auto = s.given[SGT_SET_BATCH] && s.batch == SGT_DEFAULT_COUNT;
+    if (o.config) take_config();
     if (s.batch_auto) s.given[SGT_SET_BATCH] = 0; /* a run to resume has decided it */
     if (sgt_settings_check(&s, &err) < 0) sgt_usage(&program, "%s", err.text);
     sgt_take_cpu(&program, s.cpu);
@@ -458,7 +350,7 @@ int main(int argc, char **argv)
     sgt_stop *stop = sgt_catch_signals();
     sgt_loader_guard_sigbus(NULL); /* where it cannot be had, a shard that is cut short ends the program */
     take_options(argc, argv);
-    if (strcmp(s.device, "cpu") != 0) sgt_search_wheels();
+    if (s.device != SGT_DEVICE_CPU) sgt_search_wheels();
     sgt_talk talk = {program.name, o.quiet};
     sgt_train_options options = {.run = o.run,
                                  .resume = o.resume || o.resume_or_start,
@@ -469,7 +361,6 @@ int main(int argc, char **argv)
                                  .detail = o.verbose ? sgt_talk_notice(&talk) : (sgt_notice){0},
                                  .warning = {show_warning, NULL},
                                  .command = command,
-                                 .sync_kernels = o.sync_kernels,
                                  .profile = o.profile,
                                  .examples = finetune_read,
                                  .cache = cache,

@@ -189,10 +189,8 @@ struct sgt_backend {
     uint64_t memory_total; /* bytes of a device with memory of its own, of which `memory` is a part; 0: the machine's */
 };
 
-/* The words for precisions, kinds of recompute and attentions, in the order of their enumerations, ended by NULL; and
- * which of them a word is, 0 where it is none. */
+/* The words for precisions, kinds of recompute and attentions, in the order of their enumerations, ended by NULL. */
 extern const char *const sgt_precision_words[], *const sgt_recompute_words[], *const sgt_attention_words[];
-int sgt_word_index(const char *word, const char *const *words);
 
 /* SGT_ENOMEM says how much is needed; SGT_EUNSUPPORTED where oneDNN is missing, and names an option that the CPU does
  * not have. */

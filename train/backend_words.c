@@ -1,15 +1,6 @@
 /* backend_words.c: the words for what a backend is asked for, in the order of their enumerations. */
-#include <string.h>
-
 #include "backend.h"
 
 const char *const sgt_precision_words[] = {"fp32", "tf32", "bf16", "fp16", NULL};
 const char *const sgt_recompute_words[] = {"none", "gelu", "block", NULL};
 const char *const sgt_attention_words[] = {"auto", "own", "cudnn", "naive", NULL};
-
-int sgt_word_index(const char *word, const char *const *words)
-{
-    int i = 0;
-    while (words[i] && strcmp(word, words[i])) i++;
-    return words[i] ? i : 0;
-}

@@ -90,11 +90,11 @@ static int settle_one(loop *l, int val, sgt_error *err)
     m->loss = plain(got.loss);
     m->grad_norm = plain(got.grad_norm);
     m->ms_per_step = (end - (begin > l->mark ? begin : l->mark)) * 1e3;
-    m->tokens_per_s = (double)(t->s->batch * t->s->accum * t->s->seq) / m->ms_per_step * 1e3;
+    m->tokens_per_s = (double)t->plan.tokens / m->ms_per_step * 1e3;
     m->loss_scale = got.loss_scale;
     m->skipped = got.skipped;
     m->spikes = got.spikes;
-    m->skipping = t->s->skip_spikes > 0;
+    m->skipping = t->plan.backend.skip_spikes > 0;
     m->peak_bytes = l->held ? l->held : sgt_memory_peak();
     l->step_seconds += m->ms_per_step / 1e3;
     l->step_peak = m->peak_bytes;
@@ -113,15 +113,15 @@ static int save(loop *l, uint64_t steps, int more, sgt_error *err)
     sgt_trainer *t = l->t;
     sgt_checkpoint_state state = t->state;
     state.step = steps;
-    state.next_batch = steps * t->s->accum;
-    state.tokens = steps * t->s->accum * t->s->batch * t->s->seq;
+    state.next_batch = steps * t->plan.backend.accum;
+    state.tokens = steps * t->plan.tokens;
     double begun = (double)l->begun;
     uint64_t from = sgt_trace_begin(t->trace);
     int rc = over_ranks(l, &begun, 1, err);
     state.documents += (uint64_t)begun;
     if (rc == SGT_OK && sgt_trainer_scales(t)) rc = t->backend->get_scaler(t->backend, &state.scaler, err);
-    state.skipping = t->s->skip_spikes > 0;
-    state.scaling = strcmp(t->s->precision, "fp16") == 0 || state.scaler.skipped > 0;
+    state.skipping = t->plan.backend.skip_spikes > 0;
+    state.scaling = t->plan.backend.precision == SGT_PRECISION_FP16 || state.scaler.skipped > 0;
     if (rc == SGT_OK && !t->run) rc = sgt_checkpoint_follow(t->backend, &t->model, err);
     else if (rc == SGT_OK) rc = sgt_saver_save(l->saver, &state, t->backend, more, err);
     sgt_trace_end(t->trace, from, SGT_TRACE_LOOP, "checkpoint", "checkpoint");
@@ -137,7 +137,7 @@ static int save(loop *l, uint64_t steps, int more, sgt_error *err)
 static void count_documents(loop *l, const sgt_batch *rows)
 {
     const sgt_trainer *t = l->t;
-    size_t T = t->s->seq, n = t->info.local_batch;
+    size_t T = t->plan.backend.seq, n = t->info.local_batch;
     if (rows->targets) l->begun += n;
     if (rows->targets || t->eot < 0) return;
     for (size_t b = 0; b < n; b++)
@@ -165,22 +165,23 @@ static int micro_step(loop *l, uint64_t s, uint32_t micro, double scale, double 
 static int one_step(loop *l, uint64_t s, sgt_error *err)
 {
     sgt_trainer *t = l->t;
-    uint64_t rows = t->s->batch * t->s->accum, passed = t->s->overfit ? rows : (s + 1) * rows;
+    const sgt_plan *p = &t->plan;
+    uint64_t passed = p->overfit ? p->rows : (s + 1) * p->rows;
     double waited = 0;
     sgt_metrics *m = &l->ring[s % RING];
     int rc = SGT_OK;
     uint64_t from = sgt_trace_begin(t->trace), update;
     l->began[s % RING] = sgt_now();
-    for (uint64_t a = 0; a < t->s->accum && rc == SGT_OK; a++)
-        rc = micro_step(l, s, (uint32_t)a, 1 / (double)(rows * t->s->seq), &waited, err);
-    double lr = sgt_schedule_lr(&t->schedule, s);
+    for (uint64_t a = 0; a < p->backend.accum && rc == SGT_OK; a++)
+        rc = micro_step(l, s, (uint32_t)a, 1 / (double)p->tokens, &waited, err);
+    double lr = sgt_schedule_lr(&p->schedule, s);
     update = sgt_trace_begin(t->trace);
     if (rc == SGT_OK) rc = t->backend->update(t->backend, s, lr, err);
     sgt_trace_end(t->trace, update, SGT_TRACE_LOOP, "optimizer", "update");
     sgt_trace_end_event(t->trace, from, (sgt_trace_event){.name = "step", .category = "step", .args = {{"step", s}}});
     *m = (sgt_metrics){.step = s,
                        .lr = lr,
-                       .tokens = (s + 1) * rows * t->s->seq,
+                       .tokens = (s + 1) * p->tokens,
                        .epoch = (double)passed / (double)t->info.windows_per_epoch,
                        .data_wait_ms = waited * 1e3};
     return rc;
@@ -208,7 +209,7 @@ static int settle(loop *l, uint64_t done, int eval, sgt_error *err)
 /* A rank that was told to stop cannot know whether the others were, after the same step: the last save stands. */
 static int stopped_of_ranks(const loop *l, uint64_t done, sgt_error *err)
 {
-    uint64_t steps = l->t->s->steps;
+    uint64_t steps = l->t->plan.steps;
     int rc = l->saver ? sgt_saver_wait(l->saver, err) : SGT_OK;
     if (rc < 0) return rc;
     if (!l->saved)
@@ -230,50 +231,51 @@ static int fail_diverged(const loop *l, uint64_t done, sgt_error *err)
                  d->mean, SGT_MEAN_STEPS, d->start);
     return sgt_fail(err, SGT_EUNSUPPORTED,
                     "%s: diverged: %s; stopped after step %llu of %llu, and saved (start again with a lower --lr)",
-                    l->t->o->run, how, (unsigned long long)done, (unsigned long long)l->t->s->steps);
+                    l->t->o->run, how, (unsigned long long)done, (unsigned long long)l->t->plan.steps);
 }
 
 /* Until the last step, a request to stop or divergence; what was done is saved either way. */
 static int run_steps(loop *l, sgt_error *err)
 {
     sgt_trainer *t = l->t;
-    const sgt_settings *s = t->s;
+    const sgt_plan *p = &t->plan;
     uint64_t done = l->next;
     int rc = SGT_OK;
-    while (rc == SGT_OK && done < s->steps && !sgt_stopped(t->o->stop) && !lost(l)) {
+    while (rc == SGT_OK && done < p->steps && !sgt_stopped(t->o->stop) && !lost(l)) {
         trace(l, done, 0);
         if ((rc = one_step(l, done++, err)) < 0) break;
-        int eval = t->eval_batches && (every(done, s->eval_every) || done == s->steps);
-        int keep = every(done, s->save_every);
+        int eval = t->eval_batches && (every(done, p->eval_every) || done == p->steps);
+        int keep = every(done, p->save_every);
         if (eval || keep) rc = settle(l, done, eval, err);
         else if (done > l->lag) rc = settle(l, done - l->lag, 0, err);
-        if (rc == SGT_OK && keep) rc = save(l, done, done < s->steps, err);
-        if (rc == SGT_OK) rc = sgt_memory_log(t, done - t->state.step, done == s->steps, err);
+        if (rc == SGT_OK && keep) rc = save(l, done, done < p->steps, err);
+        if (rc == SGT_OK) rc = sgt_memory_log(t, done - t->state.step, done == p->steps, err);
         if (rc == SGT_OK && l->saver) rc = sgt_saver_check(l->saver, err);
     }
     int diverged = lost(l); /* the lines of steps that are still to be settled do not change that */
-    if (rc == SGT_OK && t->o->ranks && done < s->steps && !diverged) return stopped_of_ranks(l, done, err);
+    if (rc == SGT_OK && t->o->ranks && done < p->steps && !diverged) return stopped_of_ranks(l, done, err);
     if (rc == SGT_OK) rc = settle(l, done, 0, err);
     if (rc == SGT_OK && done > l->saved) rc = save(l, done, 0, err);
     if (rc == SGT_OK && l->saver) rc = sgt_saver_wait(l->saver, err);
     if (rc == SGT_OK && (diverged || lost(l))) return fail_diverged(l, done, err);
-    if (rc < 0 || done == s->steps) return rc;
+    if (rc < 0 || done == p->steps) return rc;
     if (!l->saved) return sgt_fail(err, SGT_ESTOPPED, "interrupted before the first step");
     return sgt_fail(err, SGT_ESTOPPED, "interrupted after step %llu of %llu; --resume goes on from there",
-                    (unsigned long long)done, (unsigned long long)s->steps);
+                    (unsigned long long)done, (unsigned long long)p->steps);
 }
 
 static int open_feed(loop *l, sgt_error *err)
 {
     sgt_trainer *t = l->t;
     const sgt_backend *b = t->backend;
-    uint64_t first = t->state.step * t->s->accum, end = t->s->steps * t->s->accum;
+    const sgt_plan *p = &t->plan;
+    uint64_t accum = p->backend.accum, first = t->state.step * accum, end = p->steps * accum;
     sgt_feed_options o = {.first = first,
                           .count = end - first,
-                          .threads = (uint32_t)t->s->workers,
-                          .now = t->s->no_overlap,
-                          .cycle = t->s->overfit ? t->s->accum : 0,
-                          .starts = t->s->document_mask,
+                          .threads = p->workers,
+                          .now = p->no_overlap,
+                          .cycle = p->overfit ? accum : 0,
+                          .starts = p->backend.documents,
                           .hold = b->hold,
                           .alloc = b->pinned_alloc,
                           .free = b->pinned_free,
@@ -293,11 +295,11 @@ static int open_saver(loop *l, sgt_error *err)
     const sgt_trainer *t = l->t;
     sgt_saver_options o = {.run = t->run,
                            .model = &t->model,
-                           .optimizer = strcmp(t->s->optimizer, "sgd") == 0 ? SGT_SGD : SGT_ADAMW,
+                           .optimizer = t->plan.backend.optim.kind,
                            .tokenizer = t->tokenizer,
                            .eot = t->eot,
-                           .keep = t->s->keep,
-                           .threads = t->s->threads == SGT_DEFAULT_COUNT ? sgt_cpu_count() : (int)t->s->threads,
+                           .keep = t->plan.keep,
+                           .threads = t->plan.save_threads,
                            .trace = t->trace,
                            .notice = t->o->notice};
     return t->run ? sgt_saver_open(&l->saver, &o, err) : SGT_OK;
@@ -314,14 +316,14 @@ static uint64_t newest(const loop *l)
 static void fill_sets(const loop *l, sgt_train_result *r)
 {
     const sgt_trainer *t = l->t;
-    uint64_t steps = t->s->overfit ? 1 : l->next;
+    uint64_t steps = t->plan.overfit ? 1 : l->next;
     if (t->info.sets < 2 || !(r->sets = calloc(t->info.sets, sizeof *r->sets))) return;
     for (; r->set_count < t->info.sets; r->set_count++) {
         sgt_loader_set_info set;
         sgt_train_set *to = &r->sets[r->set_count];
         sgt_loader_get_set(t->train, r->set_count, &set);
         if (!(to->data = strdup(set.path))) return;
-        to->rows = sgt_loader_drawn(t->train, r->set_count, steps * t->s->accum * t->s->batch);
+        to->rows = sgt_loader_drawn(t->train, r->set_count, steps * t->plan.rows);
         to->epochs = (double)to->rows / (double)set.windows_per_epoch;
     }
 }
@@ -331,7 +333,7 @@ static void fill_result(const loop *l, sgt_train_result *r)
     const sgt_trainer *t = l->t;
     r->last = t->run ? sgt_run_last_line(t->run) : NULL;
     r->steps = l->next;
-    r->train_tokens = l->next * t->s->accum * t->s->batch * t->s->seq;
+    r->train_tokens = l->next * t->plan.tokens;
     r->val_tokens = l->val_tokens;
     r->pf_days = sgt_pf_days(sgt_model_parameters(&t->model), (double)r->train_tokens);
     r->documents = t->eot < 0 && !t->info.padded ? UINT64_MAX : l->documents;
@@ -359,17 +361,17 @@ int sgt_trainer_run(sgt_trainer *t, sgt_train_result *r, sgt_error *err)
 {
     int rc = SGT_OK;
     loop l = {.t = t,
-              .lag = t->s->sync_metrics ? 0 : t->backend->lag,
+              .lag = t->plan.sync_metrics ? 0 : t->backend->lag,
               .next = t->state.step,
               .saved = t->state.step,
               .documents = t->state.documents,
               .held = held_bytes(t->backend)};
     rc = sgt_watch_open(&l.watch, t, err);
     l.mark = l.watch.start;
-    if (rc == SGT_OK && t->state.step >= t->s->steps) {
+    if (rc == SGT_OK && t->state.step >= t->plan.steps) {
         sgt_say(&t->o->notice, "%s has completed all of its %llu steps (to continue, give a larger --steps)", t->o->run,
                 (unsigned long long)t->state.step);
-        if (t->run) rc = sgt_run_rotate(t->run, t->s->keep, err);
+        if (t->run) rc = sgt_run_rotate(t->run, t->plan.keep, err);
     } else if (rc == SGT_OK && (rc = open_saver(&l, err)) == SGT_OK && (rc = open_feed(&l, err)) == SGT_OK)
         rc = run_steps(&l, err);
     if (l.saver) sgt_saver_wait(l.saver, NULL); /* whatever has ended the run, a whole checkpoint stays */

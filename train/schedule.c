@@ -2,12 +2,9 @@
 #include "schedule.h"
 
 #include <math.h>
+#include <stddef.h>
 
-const char *sgt_schedule_name(sgt_schedule_kind kind)
-{
-    static const char *const names[SGT_SCHEDULES] = {"cosine", "linear", "constant", "wsd"};
-    return names[kind];
-}
+const char *const sgt_schedule_words[] = {"cosine", "linear", "constant", "wsd", NULL};
 
 /* How far s is from `from` to `to`, 0 to 1. */
 static double part(uint64_t s, uint64_t from, uint64_t to)

@@ -12,7 +12,7 @@ typedef struct sgt_schedule {
     uint64_t warmup, steps; /* warm-up may be longer than the run */
 } sgt_schedule;
 
-const char *sgt_schedule_name(sgt_schedule_kind kind); /* "cosine", "linear", "constant", "wsd" */
+extern const char *const sgt_schedule_words[]; /* "cosine", "linear", "constant", "wsd"; NULL */
 
 /* At step s of S, from 0: lr*(s+1)/warmup while s < warmup; then
  *   cosine, linear: from lr at s = warmup to min_lr at s = S

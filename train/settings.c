@@ -1,124 +1,56 @@
-/* settings.c: the table of what defines a run, and its way to JSON and back. */
+/* settings.c: what follows from the rows of a run's options: defaults, checks, JSON. */
 #include "settings.h"
 
 #include <jansson.h>
 #include <math.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels.h"
-#include "model/model.h"
-#include "variants.h"
+#include "backend.h"
+#include "settings_rows.h"
+#include "sgt_loader.h"
 
 #define CPU_BATCH 8
 #define CUDA_BATCH 64
-#define MAX_LOSS_SCALE (1 << 24) /* far above the largest fp16, 65504 */
 
-typedef enum kind { TEXT, COUNT, REAL, FLAG } kind;
-enum {
-    MAY_CHANGE = 1, /* on --resume */
-    LOCAL = 2,      /* of the machine: kept only where given and never taken over */
-    DEVICE = 4,     /* may change with the device */
-    CUDA = 8        /* only CUDA has it */
-};
+static void *field(const sgt_settings *s, const sgt_option *row) { return (char *)(uintptr_t)s + row->offset; }
 
-static const struct entry {
-    const char *name;
-    size_t offset;
-    uint8_t kind, flags;
-} table[SGT_SETTINGS] = {
-#define FIELD(f) offsetof(sgt_settings, f)
-    [SGT_SET_DATA] = {"data", FIELD(data), TEXT, MAY_CHANGE},
-    [SGT_SET_VAL_DATA] = {"val-data", FIELD(val_data), TEXT, MAY_CHANGE},
-    [SGT_SET_MODEL] = {"model", FIELD(model), TEXT, 0},
-    [SGT_SET_INIT] = {"init", FIELD(init), TEXT, 0},
-    [SGT_SET_LOADER] = {"loader", FIELD(loader), TEXT, MAY_CHANGE},
-    [SGT_SET_SAMPLING] = {"sampling", FIELD(sampling), TEXT, 0},
-    [SGT_SET_PAD] = {"pad-id", FIELD(pad), COUNT, 0},
-    [SGT_SET_WORKERS] = {"workers", FIELD(workers), COUNT, 0},
-    [SGT_SET_DEVICE] = {"device", FIELD(device), TEXT, MAY_CHANGE},
-    [SGT_SET_THREADS] = {"threads", FIELD(threads), COUNT, MAY_CHANGE | LOCAL},
-    [SGT_SET_CPU] = {"cpu", FIELD(cpu), TEXT, MAY_CHANGE | LOCAL},
-    [SGT_SET_BATCH] = {"batch-size", FIELD(batch), COUNT, 0},
-    [SGT_SET_SEQ] = {"seq-len", FIELD(seq), COUNT, 0},
-    [SGT_SET_ACCUM] = {"grad-accum", FIELD(accum), COUNT, 0},
-    [SGT_SET_STEPS] = {"steps", FIELD(steps), COUNT, MAY_CHANGE},
-    [SGT_SET_LR] = {"lr", FIELD(lr), REAL, 0},
-    [SGT_SET_MIN_LR] = {"min-lr", FIELD(min_lr), REAL, 0},
-    [SGT_SET_WARMUP] = {"warmup", FIELD(warmup), COUNT, 0},
-    [SGT_SET_SCHEDULE] = {"schedule", FIELD(schedule), TEXT, 0},
-    [SGT_SET_OPTIMIZER] = {"optimizer", FIELD(optimizer), TEXT, 0},
-    [SGT_SET_BETAS] = {"betas", FIELD(betas), TEXT, 0},
-    [SGT_SET_MOMENTUM] = {"momentum", FIELD(momentum), REAL, 0},
-    [SGT_SET_NESTEROV] = {"nesterov", FIELD(nesterov), FLAG, 0},
-    [SGT_SET_WEIGHT_DECAY] = {"weight-decay", FIELD(weight_decay), REAL, 0},
-    [SGT_SET_GRAD_CLIP] = {"grad-clip", FIELD(grad_clip), REAL, 0},
-    [SGT_SET_SKIP_SPIKES] = {"skip-spikes", FIELD(skip_spikes), REAL, 0},
-    [SGT_SET_DROPOUT] = {"dropout", FIELD(dropout), REAL, 0},
-    [SGT_SET_IGNORE] = {"ignore-index", FIELD(ignore), COUNT, 0},
-    [SGT_SET_PRECISION] = {"precision", FIELD(precision), TEXT, DEVICE},
-    [SGT_SET_LOSS_SCALE] = {"loss-scale", FIELD(loss_scale), REAL, DEVICE},
-    [SGT_SET_RECOMPUTE] = {"recompute", FIELD(recompute), TEXT, 0},
-    [SGT_SET_MEMORY_LIMIT] = {"memory-limit", FIELD(memory_limit), COUNT, MAY_CHANGE | LOCAL},
-    [SGT_SET_GELU] = {"gelu", FIELD(gelu), TEXT, 0},
-    [SGT_SET_NO_TIE] = {"no-tie", FIELD(no_tie), FLAG, 0},
-    [SGT_SET_DOCUMENT_MASK] = {"document-mask", FIELD(document_mask), FLAG, 0},
-    [SGT_SET_ATTENTION] = {"attention", FIELD(attention), TEXT, DEVICE | CUDA},
-    [SGT_SET_BATCHING] = {"batching", FIELD(batching), TEXT, 0},
-    [SGT_SET_NO_OVERLAP] = {"no-overlap", FIELD(no_overlap), FLAG, 0},
-    [SGT_SET_SYNC_METRICS] = {"sync-metrics", FIELD(sync_metrics), FLAG, DEVICE | CUDA},
-    [SGT_SET_NO_FUSE] = {"no-fuse", FIELD(no_fuse), FLAG, DEVICE | CUDA},
-    [SGT_SET_NO_GRAPHS] = {"no-graphs", FIELD(no_graphs), FLAG, DEVICE | CUDA},
-    [SGT_SET_NO_PAD_VOCAB] = {"no-pad-vocab", FIELD(no_pad_vocab), FLAG, DEVICE | CUDA},
-    [SGT_SET_VARIANT] = {"variant", FIELD(variant), TEXT, DEVICE | CUDA},
-    [SGT_SET_DETERMINISTIC] = {"deterministic", FIELD(deterministic), FLAG, 0},
-    [SGT_SET_EVAL_EVERY] = {"eval-every", FIELD(eval_every), COUNT, 0},
-    [SGT_SET_SAVE_EVERY] = {"save-every", FIELD(save_every), COUNT, 0},
-    [SGT_SET_KEEP] = {"keep", FIELD(keep), COUNT, 0},
-    [SGT_SET_SEED] = {"seed", FIELD(seed), COUNT, 0},
-    [SGT_SET_OVERFIT] = {"overfit-batch", FIELD(overfit), FLAG, 0},
-#undef FIELD
-};
+static int given(const sgt_settings *s, const sgt_option *row) { return s->given[row - sgt_settings_rows]; }
+
+/* The row of the field after that of `last`, which is the order of options.json; NULL: the first, or there are no
+ * more. */
+static const sgt_option *next(const sgt_option *last)
+{
+    const sgt_option *found = NULL;
+    for (const sgt_option *row = sgt_settings_rows; row->name; row++)
+        if ((!last || row->offset > last->offset) && (!found || row->offset < found->offset)) found = row;
+    return found;
+}
+
+static const sgt_option *next_kept(const sgt_option *last)
+{
+    do last = next(last);
+    while (last && last->flags & NOT_KEPT);
+    return last;
+}
+
+static void set_default(sgt_settings *s, const sgt_option *row)
+{
+    int later = row->flags & LATER, whole = row->kind == SGT_OPT_COUNT || row->kind == SGT_OPT_SIZE;
+    void *at = field(s, row);
+    if (row->kind == SGT_OPT_FLAG) *(int *)at = 0;
+    else if (row->kind == SGT_OPT_TEXT) *(const char **)at = later ? NULL : row->def;
+    else if (row->kind == SGT_OPT_WORD)
+        *(int *)at = later ? SGT_DEFAULT_WORD : sgt_option_word(row, row->def, strcspn(row->def, ":"));
+    else if (whole) *(uint64_t *)at = later ? SGT_DEFAULT_COUNT : strtoull(row->def, NULL, 10);
+    else *(double *)at = later ? SGT_DEFAULT_REAL : strtod(row->def, NULL);
+}
 
 void sgt_settings_default(sgt_settings *s)
 {
-    *s = (sgt_settings){
-        .model = "gpt2",
-        .loader = "preload",
-        .sampling = "shuffle",
-        .device = "auto",
-        .cpu = "auto",
-        .schedule = "cosine",
-        .optimizer = "adamw",
-        .betas = "0.9,0.95",
-        .recompute = "none",
-        .attention = "auto",
-        .batching = "simd",
-        .workers = 1,
-        .threads = SGT_DEFAULT_COUNT,
-        .batch = SGT_DEFAULT_COUNT,
-        .seq = 512,
-        .accum = 1,
-        .steps = SGT_DEFAULT_COUNT,
-        .warmup = SGT_DEFAULT_COUNT,
-        .eval_every = 200,
-        .save_every = 1000,
-        .keep = 3,
-        .seed = 1,
-        .lr = SGT_DEFAULT_REAL,
-        .min_lr = SGT_DEFAULT_REAL,
-        .pad = SGT_DEFAULT_COUNT,
-        .ignore = SGT_DEFAULT_COUNT,
-        .memory_limit = SGT_DEFAULT_COUNT,
-        .momentum = 0.9,
-        .loss_scale = 65536,
-        .weight_decay = 0.1,
-        .grad_clip = 1,
-        .epochs = 1,
-        .lr_base_batch = 64,
-    };
+    *s = (sgt_settings){0};
+    for (const sgt_option *row = sgt_settings_rows; row->name; row++) set_default(s, row);
 }
 
 void sgt_settings_free(sgt_settings *s)
@@ -127,32 +59,7 @@ void sgt_settings_free(sgt_settings *s)
     s->owner[0] = s->owner[1] = NULL;
 }
 
-const char *sgt_settings_name(sgt_setting which) { return table[which].name; }
-
-static void *field(const sgt_settings *s, size_t i) { return (char *)(uintptr_t)s + table[i].offset; }
-
 /* ---- checks ---- */
-
-static int one_of(const char *option, const char *value, const char *words, sgt_error *err)
-{
-    size_t n = strlen(value);
-    for (const char *w = words; n > 0 && (w = strstr(w, value)); w++)
-        if ((w == words || w[-1] == '|') && (w[n] == '\0' || w[n] == '|') && !strchr(value, '|')) return SGT_OK;
-    return sgt_fail(err, SGT_EUSAGE, "--%s %s: must be one of %s", option, value, words);
-}
-
-static int between(const char *option, uint64_t value, uint64_t min, uint64_t max, sgt_error *err)
-{
-    if (value == SGT_DEFAULT_COUNT || (value >= min && value <= max)) return SGT_OK;
-    return sgt_fail(err, SGT_EUSAGE, "--%s %llu: must be from %llu to %llu", option, (unsigned long long)value,
-                    (unsigned long long)min, (unsigned long long)max);
-}
-
-static int at_least_zero(const char *option, double value, sgt_error *err)
-{
-    if (value == SGT_DEFAULT_REAL || (isfinite(value) && value >= 0)) return SGT_OK;
-    return sgt_fail(err, SGT_EUSAGE, "--%s %g: must be at least 0", option, value);
-}
 
 int sgt_settings_betas(const sgt_settings *s, double betas[2], sgt_error *err)
 {
@@ -170,67 +77,48 @@ int sgt_settings_betas(const sgt_settings *s, double betas[2], sgt_error *err)
     return SGT_OK;
 }
 
-static int check_words(const sgt_settings *s, sgt_error *err)
+static int no_word(const sgt_option *row, const char *word, sgt_error *err)
 {
-    int rc;
-    if ((rc = one_of("loader", s->loader, "preload|mmap|uring", err)) < 0 ||
-        (rc = one_of("sampling", s->sampling, "shuffle|random|block|sequential|documents", err)) < 0 ||
-        (rc = one_of("device", s->device, "auto|cpu|cuda", err)) < 0 ||
-        (rc = one_of("schedule", s->schedule, "cosine|linear|constant|wsd", err)) < 0 ||
-        (rc = one_of("optimizer", s->optimizer, "adamw|sgd", err)) < 0 ||
-        (rc = one_of("recompute", s->recompute, "none|gelu|block|auto", err)) < 0 ||
-        (rc = one_of("attention", s->attention, "auto|own|cudnn|naive", err)) < 0 ||
-        (rc = one_of("batching", s->batching, "simd|scalar", err)) < 0)
-        return rc;
-    uint32_t set;
-    if (s->variant && (rc = sgt_variants_parse(&set, s->variant, err)) < 0) return rc;
-    if (s->precision && (rc = one_of("precision", s->precision, "fp32|tf32|bf16|fp16", err)) < 0) return rc;
-    return s->gelu ? one_of("gelu", s->gelu, "tanh|erf", err) : SGT_OK;
+    char value[SGT_OPTION_VALUE];
+    return sgt_fail(err, SGT_EUSAGE, "--%s %s: must be one of %s", row->name, word, sgt_option_value(row, value));
 }
 
-static int check_fractions(const sgt_settings *s, sgt_error *err)
+/* Check a number or the number of a word against its row. */
+static int check_row(const sgt_settings *s, const sgt_option *row, sgt_error *err)
 {
-    if (!((float)s->dropout >= 0 && (float)s->dropout < 1)) /* 1 as a float divides by 0 */
-        return sgt_fail(err, SGT_EUSAGE, "--dropout %g: must be at least 0 and below 1", s->dropout);
-    if (!((float)s->momentum >= 0 && (float)s->momentum < 1))
-        return sgt_fail(err, SGT_EUSAGE, "--momentum %g: must be at least 0 and below 1", s->momentum);
-    if (!(s->loss_scale >= 1 && s->loss_scale <= MAX_LOSS_SCALE))
-        return sgt_fail(err, SGT_EUSAGE, "--loss-scale %g: must be from 1 to %d", s->loss_scale, MAX_LOSS_SCALE);
-    return SGT_OK;
+    char shown[32];
+    int later = row->flags & LATER, words = 0;
+    const void *at = field(s, row);
+    if (row->kind == SGT_OPT_COUNT || row->kind == SGT_OPT_SIZE) {
+        uint64_t n = *(const uint64_t *)at;
+        snprintf(shown, sizeof shown, "%llu", (unsigned long long)n);
+        return later && n == SGT_DEFAULT_COUNT ? SGT_OK : sgt_option_check(row, (double)n, shown, err);
+    }
+    if (row->kind == SGT_OPT_REAL) {
+        double x = *(const double *)at;
+        snprintf(shown, sizeof shown, "%g", x);
+        return later && x == SGT_DEFAULT_REAL ? SGT_OK : sgt_option_check(row, x, shown, err);
+    }
+    if (row->kind != SGT_OPT_WORD) return SGT_OK;
+    while (row->choices[words]) words++;
+    int word = *(const int *)at;
+    snprintf(shown, sizeof shown, "%d", word);
+    return word < words && word >= (later ? SGT_DEFAULT_WORD : 0) ? SGT_OK : no_word(row, shown, err);
 }
 
 int sgt_settings_check(const sgt_settings *s, sgt_error *err)
 {
-    int rc;
+    int rc = SGT_OK;
     double betas[2];
+    uint32_t set;
     sgt_model m;
-    if ((rc = check_words(s, err)) < 0 || (rc = sgt_settings_betas(s, betas, err)) < 0 ||
-        (rc = between("workers", s->workers, 1, 64, err)) < 0 ||
-        (rc = between("threads", s->threads, 1, 1024, err)) < 0 ||
-        (rc = between("batch-size", s->batch, 1, 1 << 20, err)) < 0 ||
-        (rc = between("seq-len", s->seq, 1, 1 << 20, err)) < 0 ||
-        (rc = between("grad-accum", s->accum, 1, 1 << 20, err)) < 0 ||
-        (rc = between("steps", s->steps, 1, 99999999, err)) < 0 ||
-        (rc = between("lr-base-batch", s->lr_base_batch, 1, 1 << 30, err)) < 0 ||
-        (rc = between("pad-id", s->pad, 0, UINT16_MAX, err)) < 0 ||
-        (rc = between("ignore-index", s->ignore, 0, UINT16_MAX, err)) < 0 ||
-        (rc = between("memory-limit", s->memory_limit, 1, INT64_MAX, err)) < 0 ||
-        (rc = between("seed", s->seed, 0, INT64_MAX, err)) < 0 || (rc = at_least_zero("lr", s->lr, err)) < 0 ||
-        (rc = at_least_zero("min-lr", s->min_lr, err)) < 0 ||
-        (rc = at_least_zero("weight-decay", s->weight_decay, err)) < 0 ||
-        (rc = at_least_zero("grad-clip", s->grad_clip, err)) < 0 ||
-        (rc = at_least_zero("skip-spikes", s->skip_spikes, err)) < 0)
-        return rc;
-    if (!(s->epochs > 0 && s->epochs <= 1e6))
-        return sgt_fail(err, SGT_EUSAGE, "--epochs %g: must be above 0 and at most 1000000", s->epochs);
-    if (!(s->budget >= 0 && s->budget <= 1e9))
-        return sgt_fail(err, SGT_EUSAGE, "--compute-budget %g: must be at least 0 and at most 1000000000", s->budget);
-    if ((rc = check_fractions(s, err)) < 0) return rc;
+    for (const sgt_option *row = sgt_settings_rows; row->name && rc == SGT_OK; row++) rc = check_row(s, row, err);
+    if (rc < 0 || (rc = sgt_settings_betas(s, betas, err)) < 0) return rc;
+    if (s->variant && (rc = sgt_variants_parse(&set, s->variant, err)) < 0) return rc;
     if (s->scale_lr && s->lr == SGT_DEFAULT_REAL)
         return sgt_fail(err, SGT_EUSAGE, "--scale-lr: give the --lr to scale (--lr auto follows the batch by itself)");
     if (s->init && s->given[SGT_SET_MODEL])
-        return sgt_fail(err, SGT_EUSAGE, "--model %s: not together with --init, which says the shape",
-                        s->model);
+        return sgt_fail(err, SGT_EUSAGE, "--model %s: not together with --init, which says the shape", s->model);
     return s->init ? SGT_OK : sgt_model_named(&m, s->model, err);
 }
 
@@ -242,85 +130,96 @@ int sgt_settings_examples(const sgt_settings *s)
     return n > 6 && strcmp(s->data + n - 6, ".jsonl") == 0;
 }
 
-/* What option i needs to mean anything; NULL where it has that. */
-static const char *lacks(const sgt_settings *s, size_t i)
+/* What an option needs to mean anything; NULL: nothing that it does not have. */
+static const char *lacks(const sgt_settings *s, const sgt_option *row)
 {
-    int sgd = strcmp(s->optimizer, "sgd") == 0;
     int examples = sgt_settings_examples(s);
-    if (i == SGT_SET_PAD && !examples && strcmp(s->sampling, "documents") != 0) return "--sampling documents";
-    if (i == SGT_SET_VAL_DATA && !examples) return "a --data FILE.jsonl";
-    if ((i == SGT_SET_LOADER || i == SGT_SET_SAMPLING || i == SGT_SET_WORKERS || i == SGT_SET_BATCHING) && examples)
-        return "--data of shards";
-    if (i == SGT_SET_BETAS && sgd) return "--optimizer adamw";
-    if ((i == SGT_SET_MOMENTUM || i == SGT_SET_NESTEROV) && !sgd) return "--optimizer sgd";
-    if (i == SGT_SET_NESTEROV && s->momentum == 0) return "a --momentum above 0";
-    if (i == SGT_SET_LOSS_SCALE && (!s->precision || strcmp(s->precision, "fp16") != 0)) return "--precision fp16";
-    return NULL;
+    switch (row->needs) {
+    case SHARDS: return examples ? "--data of shards" : NULL;
+    case EXAMPLES: return examples ? NULL : "a --data FILE.jsonl";
+    case DOCUMENTS: return examples || s->sampling == SGT_SAMPLING_DOCUMENTS ? NULL : "--sampling documents";
+    case ADAMW: return s->optimizer == SGT_ADAMW ? NULL : "--optimizer adamw";
+    case SGD: return s->optimizer == SGT_SGD ? NULL : "--optimizer sgd";
+    case MOMENTUM:
+        if (s->optimizer != SGT_SGD) return "--optimizer sgd";
+        return s->momentum > 0 ? NULL : "a --momentum above 0";
+    case FP16: return s->precision == SGT_PRECISION_FP16 ? NULL : "--precision fp16";
+    default: return NULL;
+    }
 }
 
 int sgt_settings_check_together(const sgt_settings *s, sgt_error *err)
 {
-    for (size_t i = 0; i < SGT_SETTINGS; i++)
-        if (s->given[i] && lacks(s, i))
-            return sgt_fail(err, SGT_EUSAGE, "--%s: needs %s", table[i].name, lacks(s, i));
+    for (const sgt_option *row = next(NULL); row; row = next(row))
+        if (given(s, row) && lacks(s, row))
+            return sgt_fail(err, SGT_EUSAGE, "--%s: needs %s", row->name, lacks(s, row));
     return SGT_OK;
 }
 
-/* Options that only CUDA has are texts and flags. */
-static int without_cuda(sgt_settings *s, size_t i, const sgt_settings *plain, sgt_error *err)
+/* Options that only CUDA has are texts, words and flags. */
+static int without_cuda(sgt_settings *s, const sgt_option *row, sgt_error *err)
 {
-    if (table[i].kind == FLAG) {
-        int *at = field(s, i);
-        if (*at && s->given[i]) return sgt_fail(err, SGT_EUNSUPPORTED, "--%s: needs --device cuda", table[i].name);
-        *at = 0;
-        return SGT_OK;
-    }
-    const char **at = field(s, i), *usual = *(const char *const *)field(plain, i);
-    if (s->given[i] && *at && (!usual || strcmp(*at, usual) != 0))
-        return sgt_fail(err, SGT_EUNSUPPORTED, "--%s %s: needs --device cuda", table[i].name, *at);
-    *at = usual;
+    sgt_settings usual;
+    void *at = field(s, row), *was = field(&usual, row);
+    int text = row->kind == SGT_OPT_TEXT;
+    set_default(&usual, row);
+    const char *now = text ? *(const char **)at : NULL, *then = text ? *(const char **)was : NULL;
+    int differs = text ? now && (!then || strcmp(now, then) != 0) : *(int *)at != *(int *)was;
+    if (row->kind == SGT_OPT_WORD) now = row->choices[*(int *)at];
+    if (differs && given(s, row))
+        return sgt_fail(err, SGT_EUNSUPPORTED, "--%s%s%s: needs --device cuda", row->name, now ? " " : "",
+                        now ? now : "");
+    set_default(s, row);
     return SGT_OK;
 }
 
 int sgt_settings_take_device(sgt_settings *s, int cuda, int bf16, sgt_error *err)
 {
     int rc = SGT_OK;
-    sgt_settings plain;
-    sgt_settings_default(&plain);
-    for (size_t i = 0; i < SGT_SETTINGS && !cuda && rc == SGT_OK; i++)
-        if (table[i].flags & CUDA) rc = without_cuda(s, i, &plain, err);
+    for (const sgt_option *row = next(NULL); row && !cuda && rc == SGT_OK; row = next(row))
+        if (row->flags & CUDA) rc = without_cuda(s, row, err);
     if (cuda && !s->variant) s->variant = "default";
-    if (!s->precision) s->precision = bf16 ? "bf16" : "fp32";
+    if (s->precision == SGT_DEFAULT_WORD) s->precision = bf16 ? SGT_PRECISION_BF16 : SGT_PRECISION_FP32;
     if (s->batch == SGT_DEFAULT_COUNT && !s->batch_auto) s->batch = cuda ? CUDA_BATCH : CPU_BATCH;
     return rc;
 }
 
 /* ---- JSON ---- */
 
-static int take(sgt_settings *s, size_t i, const json_t *v, const char *what, sgt_error *err)
+static int take_word(int *at, const sgt_option *row, const char *word, sgt_error *err)
 {
-    void *at = field(s, i);
-    int real_auto = table[i].kind == REAL && json_is_string(v) && strcmp(json_string_value(v), "auto") == 0;
-    if (table[i].kind == TEXT && json_is_string(v)) *(const char **)at = json_string_value(v);
-    else if (table[i].kind == COUNT && json_is_integer(v) && json_integer_value(v) >= 0)
+    *at = sgt_option_word(row, word, strlen(word));
+    return *at < 0 ? no_word(row, word, err) : SGT_OK;
+}
+
+static int take(sgt_settings *s, const sgt_option *row, const json_t *v, const char *what, sgt_error *err)
+{
+    void *at = field(s, row);
+    int text = row->kind == SGT_OPT_TEXT || row->kind == SGT_OPT_WORD;
+    int whole = row->kind == SGT_OPT_COUNT || row->kind == SGT_OPT_SIZE;
+    if (row->kind == SGT_OPT_WORD && json_is_string(v)) return take_word(at, row, json_string_value(v), err);
+    if (text && json_is_string(v)) *(const char **)at = json_string_value(v);
+    else if (whole && json_is_integer(v) && json_integer_value(v) >= 0)
         *(uint64_t *)at = (uint64_t)json_integer_value(v);
-    else if (table[i].kind == REAL && json_is_number(v)) *(double *)at = json_number_value(v);
-    else if (table[i].kind == FLAG && json_is_boolean(v)) *(int *)at = json_is_true(v);
-    else if (real_auto) *(double *)at = SGT_DEFAULT_REAL;
+    else if (row->kind == SGT_OPT_REAL && json_is_number(v)) *(double *)at = json_number_value(v);
+    else if (row->kind == SGT_OPT_FLAG && json_is_boolean(v)) *(int *)at = json_is_true(v);
+    else if (row->kind == SGT_OPT_REAL && row->flags & LATER && json_is_string(v) &&
+             strcmp(json_string_value(v), "auto") == 0)
+        *(double *)at = SGT_DEFAULT_REAL;
     else
-        return sgt_fail(err, SGT_EFORMAT, "%s: '%s' is not %s", what, table[i].name,
-                        table[i].kind == TEXT    ? "a text"
-                        : table[i].kind == COUNT ? "a whole number of at least 0"
-                        : table[i].kind == FLAG  ? "true or false"
-                                                 : "a number");
+        return sgt_fail(err, SGT_EFORMAT, "%s: '%s' is not %s", what, row->name,
+                        text                         ? "a text"
+                        : whole                      ? "a whole number of at least 0"
+                        : row->kind == SGT_OPT_FLAG ? "true or false"
+                                                     : "a number");
     return SGT_OK;
 }
 
-static size_t find(const char *name)
+static const sgt_option *find(const char *name)
 {
-    size_t i = 0;
-    while (i < SGT_SETTINGS && strcmp(table[i].name, name) != 0) i++;
-    return i;
+    const sgt_option *row = sgt_settings_rows;
+    while (row->name && (strcmp(row->name, name) != 0 || row->flags & NOT_KEPT)) row++;
+    return row->name ? row : NULL;
 }
 
 static json_t *parse(const char *text, const char *what, sgt_error *err)
@@ -340,56 +239,62 @@ int sgt_settings_merge(sgt_settings *s, const char *text, const char *what, int 
     if (!json) return SGT_EFORMAT;
     s->owner[s->owner[0] ? 1 : 0] = json;
     json_object_foreach (json, name, v) {
-        size_t i = find(name);
+        const sgt_option *row = find(name);
         int rc;
-        if (i == SGT_SETTINGS)
+        if (!row)
             return sgt_fail(err, SGT_EFORMAT,
                             "%s: unknown option '%s' (options are named as in --help, without the dashes)", what, name);
-        if (s->given[i] || json_is_null(v) || (!mark && (table[i].flags & LOCAL))) continue;
-        if ((rc = take(s, i, v, what, err)) < 0) return rc;
-        if (mark) s->given[i] = 1;
+        if (given(s, row) || json_is_null(v) || (!mark && (row->flags & LOCAL))) continue;
+        if ((rc = take(s, row, v, what, err)) < 0) return rc;
+        if (mark) s->given[row - sgt_settings_rows] = 1;
     }
     return SGT_OK;
 }
 
-/* The text that option i is kept as: variants by name, so that they stay what they were when the default changes. */
-static const char *kept_text(char names[SGT_VARIANTS_TEXT], const sgt_settings *s, size_t i)
+/* The text that an option is kept as; NULL: it is undecided, or no text. Variants are kept by name, so that they stay
+ * what they were when the default changes. */
+static const char *kept_text(char names[SGT_VARIANTS_TEXT], const sgt_settings *s, const sgt_option *row)
 {
     uint32_t set;
-    const char *text = *(const char *const *)field(s, i);
-    if (i != SGT_SET_VARIANT || !text || sgt_variants_parse(&set, text, NULL) < 0) return text;
+    int word = row->kind == SGT_OPT_WORD ? *(const int *)field(s, row) : SGT_DEFAULT_WORD;
+    if (row->kind != SGT_OPT_TEXT) return word < 0 ? NULL : row->choices[word];
+    const char *text = *(const char *const *)field(s, row);
+    if (row != &sgt_settings_rows[SGT_SET_VARIANT] || !text || sgt_variants_parse(&set, text, NULL) < 0) return text;
     return sgt_variants_words(names, set);
 }
 
-/* The value of option i as JSON, "" where it is undecided, off or of no use; the shortest digits that read back as the
- * same number. 0: out of memory. */
-static int render(char *out, size_t n, const sgt_settings *s, size_t i)
+/* A text as JSON. 0: out of memory. */
+static int render_text(char *out, size_t n, const char *text)
 {
-    const void *at = field(s, i);
+    json_t *v = json_stringn_nocheck(text, strlen(text));
+    if (!v) return 0;
+    size_t used = json_dumpb(v, out, n, JSON_ENCODE_ANY);
+    out[used < n ? used : 0] = '\0';
+    json_decref(v);
+    if (used || !(v = json_string(text))) return 1;
+    json_decref(v); /* it is UTF-8, so that memory was missing */
+    return 0;
+}
+
+/* The value of an option as JSON, "" if it is undecided, off or of no use; the shortest digits that read back as the
+ * same number. 0: out of memory. */
+static int render(char *out, size_t n, const sgt_settings *s, const sgt_option *row)
+{
+    char names[SGT_VARIANTS_TEXT];
+    const void *at = field(s, row);
+    int whole = row->kind == SGT_OPT_COUNT || row->kind == SGT_OPT_SIZE;
     out[0] = '\0';
-    if (((table[i].flags & LOCAL) && !s->given[i]) || lacks(s, i)) return 1;
-    if (table[i].kind == FLAG && *(const int *)at) snprintf(out, n, "true");
-    if (table[i].kind == COUNT && *(const uint64_t *)at != SGT_DEFAULT_COUNT)
+    if ((row->flags & LOCAL && !given(s, row)) || lacks(s, row)) return 1;
+    if (row->kind == SGT_OPT_FLAG && *(const int *)at) snprintf(out, n, "true");
+    if (whole && *(const uint64_t *)at != SGT_DEFAULT_COUNT)
         snprintf(out, n, "%llu", (unsigned long long)*(const uint64_t *)at);
-    if (table[i].kind == REAL && *(const double *)at != SGT_DEFAULT_REAL)
+    if (row->kind == SGT_OPT_REAL && *(const double *)at != SGT_DEFAULT_REAL)
         for (int digits = 6; digits <= 17; digits++) {
             snprintf(out, n, "%.*g", digits, *(const double *)at + 0.0); /* -0 is 0 */
             if (strtod(out, NULL) == *(const double *)at) break;
         }
-    char names[SGT_VARIANTS_TEXT];
-    const char *value = table[i].kind == TEXT ? kept_text(names, s, i) : NULL;
-    if (value) {
-        json_t *v = json_stringn_nocheck(value, strlen(value));
-        if (!v) return 0;
-        size_t used = json_dumpb(v, out, n, JSON_ENCODE_ANY);
-        out[used < n ? used : 0] = '\0';
-        json_decref(v);
-        if (!used && (v = json_string(value))) { /* UTF-8, so that it was for want of memory */
-            json_decref(v);
-            return 0;
-        }
-    }
-    return 1;
+    const char *text = kept_text(names, s, row);
+    return text ? render_text(out, n, text) : 1;
 }
 
 #define MAX_VALUE 32768 /* a path of PATH_MAX bytes, each escaped as \uXXXX */
@@ -402,9 +307,9 @@ char *sgt_settings_json(const sgt_settings *s)
     FILE *f = open_memstream(&text, &n);
     if (f && value) {
         fputs("{", f);
-        for (size_t i = 0; i < SGT_SETTINGS; i++) {
-            whole &= render(value, MAX_VALUE, s, i);
-            if (*value) fprintf(f, "%s\n  \"%s\": %s", lines++ ? "," : "", table[i].name, value);
+        for (const sgt_option *row = next_kept(NULL); row; row = next_kept(row)) {
+            whole &= render(value, MAX_VALUE, s, row);
+            if (*value) fprintf(f, "%s\n  \"%s\": %s", lines++ ? "," : "", row->name, value);
         }
         fputs("\n}\n", f);
     }
@@ -419,22 +324,22 @@ char *sgt_settings_json(const sgt_settings *s)
 
 int sgt_settings_same_run(const sgt_settings *s, const char *text, int moved, sgt_error *err)
 {
-    sgt_settings kept = {0};
+    sgt_settings kept;
     char *now = malloc((size_t)2 * MAX_VALUE), *then = now ? now + MAX_VALUE : NULL;
     if (!now) return sgt_fail(err, SGT_ENOMEM, "options: out of memory");
     sgt_settings_default(&kept);
     int rc = sgt_settings_merge(&kept, text, "the checkpoint's options", 1, err);
-    for (size_t i = 0; i < SGT_SETTINGS && rc == SGT_OK; i++) {
-        if (table[i].flags & (moved ? MAY_CHANGE | DEVICE : MAY_CHANGE)) continue;
-        if (i == SGT_SET_MODEL && kept.init) continue; /* its shape came from there */
-        if (i == SGT_SET_VARIANT && !kept.variant) continue; /* from before there were any */
-        if (!render(now, MAX_VALUE, s, i) || !render(then, MAX_VALUE, &kept, i))
+    for (const sgt_option *row = next_kept(NULL); row && rc == SGT_OK; row = next_kept(row)) {
+        if (row->flags & (moved ? MAY_CHANGE | DEVICE : MAY_CHANGE)) continue;
+        if (row == &sgt_settings_rows[SGT_SET_MODEL] && kept.init) continue; /* its shape came from there */
+        if (row == &sgt_settings_rows[SGT_SET_VARIANT] && !kept.variant) continue; /* from before there were any */
+        if (!render(now, MAX_VALUE, s, row) || !render(then, MAX_VALUE, &kept, row))
             rc = sgt_fail(err, SGT_ENOMEM, "options: out of memory");
         else if (strcmp(now, then) != 0)
             rc = sgt_fail(
                 err, SGT_EUNSUPPORTED,
                 "--%s: it is %.200s here and was %.200s in the run to resume (leave it out, or start a new --run)",
-                table[i].name, *now ? now : "not set", *then ? then : "not set");
+                row->name, *now ? now : "not set", *then ? then : "not set");
     }
     sgt_settings_free(&kept);
     free(now);

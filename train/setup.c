@@ -58,7 +58,7 @@ static int resume_from(sgt_trainer *t, sgt_error *err)
 static int find_cuda(const sgt_trainer *t, const sgt_cuda_library **cuda, sgt_cuda_device *d, sgt_error *err)
 {
     *cuda = t->o->cuda;
-    if (t->dry && strcmp(t->s->device, "cuda") == 0) return *cuda ? SGT_OK : sgt_device_open(cuda, err);
+    if (t->dry && t->s->device == SGT_DEVICE_CUDA) return *cuda ? SGT_OK : sgt_device_open(cuda, err);
     return *cuda ? (*cuda)->usable(d, err) : sgt_device_cuda(cuda, d, err);
 }
 
@@ -68,13 +68,13 @@ static int take_device(sgt_trainer *t, sgt_error *err)
     sgt_error why;
     sgt_cuda_device d = {0};
     const sgt_cuda_library *cuda;
-    if (strcmp(t->s->device, "cpu") == 0) return SGT_OK;
+    if (t->s->device == SGT_DEVICE_CPU) return SGT_OK;
     int rc = find_cuda(t, &cuda, &d, &why);
     if (rc == SGT_OK) {
         t->cuda = cuda;
         if (!t->dry) snprintf(t->gpu, sizeof t->gpu, "%s", d.name);
     }
-    if (strcmp(t->s->device, "cuda") == 0)
+    if (t->s->device == SGT_DEVICE_CUDA)
         return rc < 0 ? sgt_fail(err, SGT_EUNSUPPORTED, "--device cuda: %s (--device cpu works)", why.text) : SGT_OK;
     if (rc < 0)
         sgt_say(access("/dev/nvidiactl", F_OK) < 0 ? &t->o->detail : &t->o->notice, "device: the CPU (%s)", why.text);
@@ -90,7 +90,7 @@ static int find_bf16(const sgt_trainer *t, int *bf16, sgt_error *err)
 {
     sgt_error why;
     *bf16 = t->cuda != NULL;
-    if (t->cuda || t->s->precision) return SGT_OK;
+    if (t->cuda || t->s->precision != SGT_DEFAULT_WORD) return SGT_OK;
     int rc = t->o->bf16 ? t->o->bf16(&why) : sgt_gemm_bf16(&why);
     if (rc >= 0) *bf16 = rc;
     else if (rc != SGT_EUNSUPPORTED)
@@ -107,9 +107,9 @@ static int settle_device(sgt_trainer *t, sgt_error *err)
     int bf16, rc = take_device(t, err);
     if (rc < 0) return rc;
     int leaves_cuda = t->from && !t->cuda && strcmp(t->state.device, "cuda") == 0;
-    if (leaves_cuda && !s->given[SGT_SET_PRECISION] && strcmp(s->precision, "tf32") == 0) {
+    if (leaves_cuda && !s->given[SGT_SET_PRECISION] && s->precision == SGT_PRECISION_TF32) {
         sgt_say(&t->o->warning, "going on in fp32 on the CPU; the checkpoint is from tf32 on CUDA");
-        s->precision = "fp32";
+        s->precision = SGT_PRECISION_FP32;
     }
     if ((rc = find_bf16(t, &bf16, err)) < 0) return rc;
     return sgt_settings_take_device(s, t->cuda != NULL, bf16, err);
@@ -170,54 +170,14 @@ int sgt_trainer_decide_model(sgt_trainer *t, sgt_error *err)
     if (s->seq > t->model.positions)
         return sgt_fail(err, SGT_EUSAGE, "--seq-len %" PRIu64 ": the model has %u positions (take no more)", s->seq,
                         t->model.positions);
-    if (s->gelu && !t->from) t->model.gelu = strcmp(s->gelu, "erf") == 0 ? SGT_GELU_ERF : SGT_GELU_TANH;
-    if (!s->gelu) s->gelu = t->model.gelu == SGT_GELU_ERF ? "erf" : "tanh";
+    if (s->gelu != SGT_DEFAULT_WORD && !t->from) t->model.gelu = (sgt_gelu_kind)s->gelu;
+    if (s->gelu == SGT_DEFAULT_WORD) s->gelu = (int)t->model.gelu;
     if (s->no_tie && !t->model.untied && s->init)
         return sgt_fail(err, SGT_EUSAGE, "--no-tie: the model of --init %s has a tied head (leave --no-tie out)",
                         s->init);
     s->no_tie = t->model.untied != 0;
     if (s->init) s->model = NULL; /* its config.json says the shape */
     return SGT_OK;
-}
-
-/* How --lr auto came to s->lr: "0.0003 x 128/64 rows per step", "0.00124 for 7.25 million parameters x (10/64 rows
- * per step)^0.25". */
-static void say_auto_lr(const sgt_trainer *t, uint64_t rows, const sgt_lr_range *range)
-{
-    const sgt_settings *s = t->s;
-    char size[64] = "", power[96];
-    if (range->parameters < SGT_LR_SMALLEST)
-        snprintf(size, sizeof size, " for %.3g million parameters", (double)range->parameters / 1e6);
-    if (rows < s->lr_base_batch)
-        snprintf(power, sizeof power, "(%" PRIu64 "/%" PRIu64 " rows per step)^%g", rows, s->lr_base_batch,
-                 SGT_LR_ROWS_POWER);
-    else
-        snprintf(power, sizeof power, "%" PRIu64 "/%" PRIu64 " rows per step%s", rows, s->lr_base_batch,
-                 s->lr < SGT_LR_MOST ? "" : ", at most 0.01");
-    sgt_say(&t->o->detail, "learning rate %.3g, chosen for you: %.3g%s \u00d7 %s (set it with --lr)", s->lr,
-            range->chosen, size, power);
-}
-
-static void decide_lr(sgt_trainer *t)
-{
-    sgt_settings *s = t->s;
-    uint64_t rows = s->batch * s->accum;
-    uint64_t parameters = sgt_model_parameters(&t->model);
-    sgt_lr_range range = sgt_advice_lr(parameters);
-    int outside = strcmp(s->optimizer, "adamw") == 0 ? sgt_advice_lr_outside(parameters, rows, s->lr) : 0;
-    if (s->lr == SGT_DEFAULT_REAL) {
-        s->lr = sgt_advice_auto_lr(parameters, rows, s->lr_base_batch);
-        say_auto_lr(t, rows, &range);
-    } else if (s->scale_lr) {
-        s->lr = sgt_advice_scale_lr(s->lr, rows, s->lr_base_batch);
-        s->scale_lr = 0;
-        sgt_say(&t->o->notice, "Scaled learning rate: %.5f", s->lr);
-    } else if (!t->from && outside) {
-        sgt_say(&t->o->notice,
-                "lr %.3g is %s what models of about %.3g million parameters are trained with (%.3g to %.3g)", s->lr,
-                outside < 0 ? "below" : "above", (double)range.parameters / 1e6, range.low, range.high);
-    }
-    if (s->min_lr == SGT_DEFAULT_REAL) s->min_lr = s->lr / 10;
 }
 
 /* As many steps as a compute budget pays for: see sgt_pf_days. */
@@ -256,16 +216,48 @@ static int decide_steps(sgt_trainer *t, sgt_error *err)
     return SGT_OK;
 }
 
-/* Of what runs: a model and a batch that do not fit in memory are refused before. */
 static void decide_schedule(sgt_trainer *t)
 {
     sgt_settings *s = t->s;
+    uint64_t rows = s->batch * s->accum;
     t->lr_is_ours = s->lr == SGT_DEFAULT_REAL;
-    decide_lr(t);
+    if (t->lr_is_ours) s->lr = sgt_advice_auto_lr(sgt_model_parameters(&t->model), rows, s->lr_base_batch);
+    else if (s->scale_lr) s->lr = sgt_advice_scale_lr(s->lr, rows, s->lr_base_batch);
+    if (s->min_lr == SGT_DEFAULT_REAL) s->min_lr = s->lr / 10;
     if (s->warmup == SGT_DEFAULT_COUNT) s->warmup = s->steps / 20 < 1000 ? s->steps / 20 : 1000;
-    t->schedule = (sgt_schedule){.lr = s->lr, .min_lr = s->min_lr, .warmup = s->warmup, .steps = s->steps};
-    for (int i = 0; i < SGT_SCHEDULES; i++)
-        if (strcmp(s->schedule, sgt_schedule_name((sgt_schedule_kind)i)) == 0) t->schedule.kind = (sgt_schedule_kind)i;
+}
+
+/* How --lr auto came to s->lr: "0.0003 x 128/64 rows per step", "0.00124 for 7.25 million parameters x (10/64 rows
+ * per step)^0.25". */
+static void say_auto_lr(const sgt_trainer *t, uint64_t rows, const sgt_lr_range *range)
+{
+    const sgt_settings *s = t->s;
+    char size[64] = "", power[96];
+    if (range->parameters < SGT_LR_SMALLEST)
+        snprintf(size, sizeof size, " for %.3g million parameters", (double)range->parameters / 1e6);
+    if (rows < s->lr_base_batch)
+        snprintf(power, sizeof power, "(%" PRIu64 "/%" PRIu64 " rows per step)^%g", rows, s->lr_base_batch,
+                 SGT_LR_ROWS_POWER);
+    else
+        snprintf(power, sizeof power, "%" PRIu64 "/%" PRIu64 " rows per step%s", rows, s->lr_base_batch,
+                 s->lr < SGT_LR_MOST ? "" : ", at most 0.01");
+    sgt_say(&t->o->detail, "learning rate %.3g, chosen for you: %.3g%s \u00d7 %s (set it with --lr)", s->lr,
+            range->chosen, size, power);
+}
+
+/* Said once the backend is open: a model and a batch that do not fit in memory are refused before. */
+static void say_lr(const sgt_trainer *t)
+{
+    const sgt_settings *s = t->s;
+    uint64_t rows = s->batch * s->accum, parameters = sgt_model_parameters(&t->model);
+    sgt_lr_range range = sgt_advice_lr(parameters);
+    int outside = s->optimizer == SGT_ADAMW ? sgt_advice_lr_outside(parameters, rows, s->lr) : 0;
+    if (t->lr_is_ours) say_auto_lr(t, rows, &range);
+    else if (s->scale_lr) sgt_say(&t->o->notice, "Scaled learning rate: %.5f", s->lr);
+    else if (!t->from && outside)
+        sgt_say(&t->o->notice,
+                "lr %.3g is %s what models of about %.3g million parameters are trained with (%.3g to %.3g)", s->lr,
+                outside < 0 ? "below" : "above", (double)range.parameters / 1e6, range.low, range.high);
 }
 
 /* The scaler goes on where it stood, if the run had one and this backend has one. */
@@ -296,12 +288,12 @@ static int open_trace(sgt_trainer *t, sgt_error *err)
 
 static int open_backend(sgt_trainer *t, sgt_error *err)
 {
-    sgt_backend_options o;
-    int rc = sgt_trainer_backend_options(t, &o, err);
-    if (rc < 0 || (rc = (t->cuda ? t->cuda->open : sgt_cpu_backend_open)(&t->backend, &o, err)) < 0) return rc;
+    const sgt_backend_options *o = &t->plan.backend;
+    int rc = (t->cuda ? t->cuda->open : sgt_cpu_backend_open)(&t->backend, o, err);
+    if (rc < 0) return rc;
     if (t->from) return load_state(t, err);
     if (t->s->init) return sgt_checkpoint_load_model(t->s->init, t->backend, &t->model, err);
-    return sgt_init_parameters(t->backend, &t->model, t->s->seed, o.threads, err);
+    return sgt_init_parameters(t->backend, &t->model, o->seed, o->threads, err);
 }
 
 /* ---- the run ---- */
@@ -331,14 +323,14 @@ static int take_choices(sgt_trainer *t, sgt_error *err)
 /* Ranks that do not save and end at the same steps would wait for each other for ever. */
 static int compare_ranks(const sgt_trainer *t, sgt_error *err)
 {
-    const sgt_settings *s = t->s;
+    const sgt_plan *p = &t->plan;
     sgt_ranks *r = t->o->ranks;
     struct {
         uint64_t whole[9];
         double real[2];
-    } first, mine = {{s->steps, s->eval_every, s->save_every, s->warmup, t->schedule.kind, t->val != NULL,
-                      t->state.step, t->state.data_hash, (uint64_t)sgt_word_index(s->precision, sgt_precision_words)},
-                     {s->lr, s->min_lr}};
+    } first, mine = {{p->steps, p->eval_every, p->save_every, p->schedule.warmup, p->schedule.kind, t->val != NULL,
+                      t->state.step, t->state.data_hash, p->backend.precision},
+                     {p->schedule.lr, p->schedule.min_lr}};
     if (!r) return SGT_OK;
     memcpy(&first, &mine, sizeof mine);
     int rc = r->broadcast(r, &first, sizeof first, 0, err);
@@ -366,7 +358,7 @@ static int take_run(sgt_trainer *t, const char *json, sgt_error *err)
 /* More steps stretch the schedule, so the rate may rise where the run left off. */
 static void compare_schedules(const sgt_trainer *t)
 {
-    const sgt_schedule *then = &t->state.schedule, *now = &t->schedule;
+    const sgt_schedule *then = &t->state.schedule, *now = &t->plan.schedule;
     uint64_t step = t->state.step;
     if (!t->from || step >= now->steps) return;
     double expected = sgt_schedule_lr(then, step < then->steps ? step : then->steps), lr = sgt_schedule_lr(now, step);
@@ -392,9 +384,9 @@ static int open_run(sgt_trainer *t, sgt_error *err)
         snprintf(t->state.device, sizeof t->state.device, "%s", t->backend->name);
         snprintf(t->state.level, sizeof t->state.level, "%s", t->backend->level);
         snprintf(t->state.library, sizeof t->state.library, "%s", t->backend->library);
-        snprintf(t->state.sampling, sizeof t->state.sampling, "%s", t->s->sampling);
+        snprintf(t->state.sampling, sizeof t->state.sampling, "%s", sgt_sampling_name((sgt_sampling)t->s->sampling));
         t->state.seed = t->s->seed;
-        t->state.schedule = t->schedule;
+        t->state.schedule = t->plan.schedule;
         rc = take_run(t, json, err);
     }
     free(t->state.options);
@@ -420,7 +412,7 @@ static void say_ranks(const sgt_trainer *t)
     const sgt_ranks *r = t->o->ranks;
     char threads[64] = "";
     if (!r) return;
-    int here = sgt_cpu_count(), all = (int)sysconf(_SC_NPROCESSORS_ONLN), n = sgt_trainer_threads(t);
+    int here = sgt_cpu_count(), all = (int)sysconf(_SC_NPROCESSORS_ONLN), n = t->plan.backend.threads;
     if (!t->cuda) snprintf(threads, sizeof threads, ", on %d thread%s", n, n == 1 ? "" : "s");
     sgt_say(&t->o->detail, "ranks: %u, each with %u of the %" PRIu64 " rows of a micro-step%s", r->size,
             t->info.local_batch, t->s->batch, threads);
@@ -451,7 +443,7 @@ static void say_model(const sgt_trainer *t)
     if (n < 1000000) grouped(size, n);
     else snprintf(size, sizeof size, "%.*g million", n < 1000000000 ? 3 : 4, (double)n / 1e6);
     sgt_say(&t->o->notice, "model: %ux%ux%u, %s parameters; %s on %s%s%s", m->layers, m->channels, m->heads, size,
-            t->s->precision, t->cuda ? "CUDA, " : "the CPU", t->cuda ? t->gpu : "", ranks);
+            sgt_precision_words[t->plan.backend.precision], t->cuda ? "CUDA, " : "the CPU", t->cuda ? t->gpu : "", ranks);
     sgt_say(&t->o->detail,
             "model: %u layer%s, %u channels, %u head%s, vocabulary %u: %" PRIu64 " parameters; %s kernels, %s",
             m->layers, m->layers == 1 ? "" : "s", m->channels, m->heads, m->heads == 1 ? "" : "s", m->vocab, n,
@@ -485,7 +477,8 @@ static void say_plan(const sgt_trainer *t)
         snprintf(epochs, sizeof epochs, ", %.*g epoch%s", passes < 99.5 ? 2 : 6, passes, passes == 1 ? "" : "s");
     if (s->warmup)
         snprintf(after, sizeof after, " after %" PRIu64 " step%s of warm-up", s->warmup, s->warmup == 1 ? "" : "s");
-    if (t->schedule.kind != SGT_CONSTANT) snprintf(then, sizeof then, ", %s to %.3g", s->schedule, s->min_lr);
+    if (s->schedule != SGT_CONSTANT)
+        snprintf(then, sizeof then, ", %s to %.3g", sgt_schedule_words[s->schedule], s->min_lr);
     sgt_say(&t->o->notice, "plan: %s of %s%" PRIu64 " x %" PRIu64 " tokens%s; learning rate %.3g%s%s%s", steps, accum,
             s->batch, s->seq, epochs, s->lr, t->lr_is_ours ? " (auto)" : "", after, then);
     sgt_say(&t->o->detail, "cost: %.3g PF-days in all (6 N D, N = %.4g parameters, D = %.4g tokens)",
@@ -552,9 +545,12 @@ int sgt_trainer_open(sgt_trainer *t, sgt_settings *s, const sgt_train_options *o
     if ((rc = sgt_trainer_open_data(t, err)) < 0) return rc;
     if (shape < 0) return sgt_fail(err, shape, "%s", why.text);
     if ((rc = sgt_trainer_decide_model(t, err)) < 0 || (rc = decide_steps(t, err)) < 0 ||
-        (rc = sgt_trainer_check_paths(t, err)) < 0 || (rc = open_trace(t, err)) < 0 || (rc = open_backend(t, err)) < 0)
+        (rc = sgt_trainer_check_paths(t, err)) < 0 || (rc = open_trace(t, err)) < 0)
         return rc;
     decide_schedule(t);
+    if ((rc = sgt_trainer_resolve(t, &t->plan, err)) < 0 || (rc = open_backend(t, err)) < 0) return rc;
+    say_lr(t);
+    s->scale_lr = 0; /* it is done */
     if ((rc = open_run(t, err)) < 0) return rc;
     announce(t);
     return SGT_OK;

@@ -31,7 +31,6 @@ typedef struct sgt_train_options {
     sgt_notice detail;      /* what only some want to know: the device's speed, what decided a default */
     sgt_notice warning;     /* what is wrong and yet no failure: to be said where talk is not wanted too */
     const char *command;    /* the command line, for starts.jsonl; NULL: not said there */
-    int sync_kernels;       /* CUDA: wait after each launch, so that a failure names its kernel */
     const char *profile;    /* where a trace of some steps goes (trace.h says which); NULL: none is made */
     /* Reads prompts and completions, which --data names as FILE.jsonl: fills in all but `rows` and `order` of *e,
      * malloc'd, which sgt_train frees, after a failure too. NULL: such data is refused. */

@@ -6,6 +6,7 @@
 
 #include "backend.h"
 #include "device.h"
+#include "plan.h"
 #include "run/run.h"
 #include "sgt_loader.h"
 #include "sgt_train.h"
@@ -15,7 +16,7 @@ typedef struct sgt_trainer {
     sgt_settings *s;
     const sgt_train_options *o;
     sgt_model model;
-    sgt_schedule schedule;
+    sgt_plan plan;              /* of what follows the set-up: s is not looked at there */
     sgt_backend *backend;
     sgt_run *run;
     sgt_loader *train, *val;    /* val NULL: no evaluation */
@@ -66,11 +67,9 @@ static inline int sgt_trainer_writes(const sgt_trainer *t) { return sgt_ranks_fi
 /* Whether the run's backend counts updates left out, and scales its loss where the precision asks for that. */
 static inline int sgt_trainer_scales(const sgt_trainer *t) { return t->backend->put_scaler && t->backend->get_scaler; }
 
-/* What the backend of a run is asked for, once settings, device and model are decided. */
-int sgt_trainer_backend_options(const sgt_trainer *t, sgt_backend_options *o, sgt_error *err);
-
-/* Threads of a CPU: as asked for, or the cores at hand, or this rank's part of them. */
-int sgt_trainer_threads(const sgt_trainer *t);
+/* resolve.c. The plan of a run, once settings, device and model are decided. An estimate of memory resolves plans of its
+ * own while rows, steps or the learning rate are still undecided. */
+int sgt_trainer_resolve(const sgt_trainer *t, sgt_plan *plan, sgt_error *err);
 
 int sgt_trainer_run(sgt_trainer *t, sgt_train_result *r, sgt_error *err);
 

@@ -1,4 +1,4 @@
-/* reader.h: where windows come from: the one interface behind which preload.c, mmap.c and uring.c stand.
+/* reader.h: where windows come from: the interface that preload.c, mmap.c and uring.c implement, and the list of them.
  * A reader knows shards and offsets, and nothing of batches, samplings or outputs.
  *
  * open makes what all threads share and never changes after; cursor_open what one thread needs. fetch gives, for each
@@ -68,6 +68,10 @@ typedef struct sgt_reader_ops {
     int (*verify)(void *cursor, const sgt_window *windows, uint32_t n, const uint16_t **tokens, sgt_error *err);
 } sgt_reader_ops;
 
-extern const sgt_reader_ops sgt_read_preload, sgt_read_mmap, sgt_read_uring;
+/* Every reader, by its name, in the order of sgt_reader: sgt_read_preload and so on are their functions. */
+#define SGT_READ_ALL(X) X(preload) X(mmap) X(uring)
+
+#define SGT_READ_DECLARE(name) extern const sgt_reader_ops sgt_read_##name;
+SGT_READ_ALL(SGT_READ_DECLARE)
 
 #endif

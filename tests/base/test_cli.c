@@ -106,19 +106,43 @@ static struct {
     uint64_t n, size;
     double x, part;
     const char *text, *choice;
-    int flag, n_given;
-} o;
+    int flag, n_given, word;
+} o = {.word = -1};
+static const char *const words[] = {"first", "second", NULL};
+static struct {
+    double share, rate;
+    uint64_t rows;
+    int given[3];
+} settings;
+static const sgt_option rows[] = {
+    {"share", 's', SGT_OPT_REAL, NULL, "P", .help = "a share", .def = "0", .max = 1, .below = 1, .section = 2,
+     .offset = offsetof(__typeof__(settings), share)},
+    {"rows", 0, SGT_OPT_COUNT, NULL, "N|auto", .help = "rows", .def = "auto", .min = 1, .max = 9, .section = 1,
+     .offset = offsetof(__typeof__(settings), rows)},
+    {"lr", 0, SGT_OPT_REAL, NULL, "X|auto", .help = "a rate", .def = "auto", .max = HUGE_VAL, .section = 2,
+     .offset = offsetof(__typeof__(settings), rate)},
+    {0}};
 static const sgt_option table[] = {
     {.name = "Things"},
-    {"number", 'n', SGT_OPT_COUNT, &o.n, "N", "how many", "8", 1, 100, &o.n_given, NULL},
-    {"size", 0, SGT_OPT_SIZE, &o.size, "SIZE", "how large", NULL, 0, 0, NULL, NULL},
-    {"rate", 0, SGT_OPT_REAL, &o.x, "X", "how fast", NULL, 0, 0, NULL, NULL},
-    {"split", 0, SGT_OPT_PERCENT, &o.part, "N%", "which part", NULL, 0, 0, NULL, NULL},
-    {"text", 0, SGT_OPT_TEXT, &o.text, "TEXT", "what", NULL, 0, 0, NULL, NULL},
-    {"choice", 0, SGT_OPT_CHOICE, &o.choice, "one|two", "which", NULL, 0, 0, NULL, NULL},
-    {"flag", 'f', SGT_OPT_FLAG, &o.flag, NULL, "whether", NULL, 0, 0, NULL, NULL},
+    {"number", 'n', SGT_OPT_COUNT, &o.n, "N", .help = "how many", .def = "8", .min = 1, .max = 100,
+     .given = &o.n_given},
+    {"size", 0, SGT_OPT_SIZE, &o.size, "SIZE", .help = "how large"},
+    {"rate", 0, SGT_OPT_REAL, &o.x, "X", .help = "how fast"},
+    {"split", 0, SGT_OPT_PERCENT, &o.part, "N%", .help = "which part"},
+    {"text", 0, SGT_OPT_TEXT, &o.text, "TEXT", .help = "what"},
+    {"choice", 0, SGT_OPT_CHOICE, &o.choice, "one|two", .help = "which"},
+    {"flag", 'f', SGT_OPT_FLAG, &o.flag, .help = "whether"},
+    {"word", 0, SGT_OPT_WORD, &o.word, .choices = words, .help = "which"},
+    {.name = "rows", .kind = SGT_OPT_ROWS, .section = 2},
+    {"part", .as = &rows[0], .to = &o.x, .help = "another share"},
     {0}};
-static const sgt_program program = {.name = "sgt-x", .usage = "sgt-x", .about = "about", .options = table};
+static const sgt_program program = {.name = "sgt-x",
+                                    .usage = "sgt-x",
+                                    .about = "about",
+                                    .options = table,
+                                    .rows = rows,
+                                    .settings = &settings,
+                                    .given = settings.given};
 
 static int parse(int argc, ...)
 {
@@ -142,6 +166,17 @@ Test(options, words_letters_and_operands_in_any_order)
     cr_assert(!strcmp(o.text, "--flag") && !strcmp(o.choice, "two"));
 }
 
+Test(options, rows_of_settings_stand_in_the_table)
+{
+    sgt_option at;
+    char names[200] = "";
+    for (size_t i = 0; sgt_option_at(&program, i, &at); i++) strcat(strcat(names, at.name), " ");
+    cr_assert_str_eq(names, "Things number size rate split text choice flag word share lr part ");
+    cr_assert_eq(parse(6, "-s", "0.25", "--word=second", "--lr", "auto", "--part=0.5"), 0);
+    cr_assert(settings.share == .25 && settings.given[0] == 1 && !settings.given[1] && settings.given[2] == 1);
+    cr_assert(settings.rate == SGT_DEFAULT_REAL && o.word == 1 && o.x == .5);
+}
+
 Test(options, wrong_values_say_what_was_expected)
 {
     static const struct {
@@ -156,6 +191,15 @@ Test(options, wrong_values_say_what_was_expected)
                {"choice", "ONE", "--choice ONE: must be one of one|two; did you mean one?"},
                {"choice", "tow", "--choice tow: must be one of one|two; did you mean two?"},
                {"choice", "one|two", "--choice one|two: must be one of one|two"},
+               {"word", "third", "--word third: must be one of first|second"},
+               {"word", "secnod", "--word secnod: must be one of first|second; did you mean second?"},
+               {"word", NULL, "--word: needs a value (first|second)"},
+               {"share", "1", "--share 1: must be at least 0 and below 1"},
+               {"share", "0.999999999", "--share 0.999999999: must be at least 0 and below 1"},
+               {"part", "-1", "--part -1: must be at least 0 and below 1"},
+               {"lr", "-1", "--lr -1: must be at least 0"},
+               {"lr", "fast", "--lr fast: not a number (such as 3e-4) or auto"},
+               {"rows", "3", "rows: no such option"}, /* of a section that the table leaves out */
                {"number", NULL, "--number: needs a value (N)"},
                {"flag", "1", "--flag: takes no value"},
                {"nothing", "1", "nothing: no such option"}};

@@ -42,8 +42,8 @@ sgt_settings curve(uint64_t steps)
     sgt_settings_default(&s);
     s.data = FIXTURES "curve/tokens.bin";
     s.init = FIXTURES "curve";
-    s.sampling = "sequential";
-    s.device = "cpu";
+    s.sampling = SGT_SAMPLING_SEQUENTIAL;
+    s.device = SGT_DEVICE_CPU;
     s.batch = 12;
     s.seq = 64;
     s.steps = steps;
@@ -52,7 +52,7 @@ sgt_settings curve(uint64_t steps)
     s.warmup = 20;
     s.eval_every = 0;
     s.threads = 1; /* other tests run beside this one */
-    s.precision = "fp32"; /* the same on every CPU */
+    s.precision = SGT_PRECISION_FP32; /* the same on every CPU */
     return s;
 }
 
@@ -65,7 +65,7 @@ sgt_settings tiny(uint64_t steps)
     s.batch = 2;
     s.accum = 2;
     s.seq = 32;
-    s.sampling = "shuffle";
+    s.sampling = SGT_SAMPLING_SHUFFLE;
     s.warmup = 3;
     return s;
 }

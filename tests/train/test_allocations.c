@@ -139,7 +139,7 @@ static void expect_none(const char *profile)
     sgt_settings_default(&s);
     s.data = FIXTURES "curve/tokens.bin";
     s.model = "2x32x2";
-    s.device = "cpu";
+    s.device = SGT_DEVICE_CPU;
     s.batch = 2;
     s.accum = 2;
     s.seq = 32;

@@ -17,8 +17,8 @@ TestSuite(device, .init = make_data, .fini = remove_folder);
 static sgt_settings on_cuda(uint64_t steps)
 {
     sgt_settings s = tiny(steps);
-    s.precision = NULL; /* the device's own */
-    s.device = "cuda";
+    s.precision = SGT_DEFAULT_WORD; /* the device's own */
+    s.device = SGT_DEVICE_CUDA;
     use_cuda = &fake_cuda;
     return s;
 }
@@ -44,11 +44,11 @@ static double number(const json_t *json, const char *name) { return json_number_
 Test(device, every_option_reaches_the_backend)
 {
     sgt_settings s = on_cuda(1);
-    s.precision = "fp16";
-    s.recompute = "block";
-    s.attention = "naive";
+    s.precision = SGT_PRECISION_FP16;
+    s.recompute = SGT_RECOMPUTE_BLOCK;
+    s.attention = SGT_ATTENTION_NAIVE;
     s.variant = "none";
-    s.optimizer = "sgd";
+    s.optimizer = SGT_SGD;
     s.loss_scale = 1024;
     s.dropout = 0.25;
     s.momentum = 0.5;
@@ -205,7 +205,7 @@ Test(device, mfu_is_never_above_1)
 static sgt_settings scaled(uint64_t steps)
 {
     sgt_settings s = on_cuda(steps);
-    s.precision = "fp16";
+    s.precision = SGT_PRECISION_FP16;
     s.loss_scale = 1024;
     return s;
 }
@@ -308,12 +308,12 @@ Test(device, a_run_moves_to_the_cpu_and_back)
 {
     sgt_error err;
     sgt_settings s = on_cuda(2);
-    s.attention = "cudnn";
-    s.precision = "tf32";
+    s.attention = SGT_ATTENTION_CUDNN;
+    s.precision = SGT_PRECISION_TF32;
     s.no_graphs = s.sync_metrics = 1;
     must_train(s, "r", 0);
     sgt_settings_default(&s); /* all else from the checkpoint */
-    s.device = "cpu";
+    s.device = SGT_DEVICE_CPU;
     s.steps = 4;
     s.threads = 1;
     s.given[SGT_SET_DEVICE] = s.given[SGT_SET_STEPS] = s.given[SGT_SET_THREADS] = 1;
@@ -335,13 +335,13 @@ Test(device, a_run_moves_to_the_cpu_and_back)
     /* back on CUDA it may take another precision */
     s = on_cuda(6);
     s.given[SGT_SET_DEVICE] = s.given[SGT_SET_STEPS] = s.given[SGT_SET_PRECISION] = 1;
-    s.precision = "bf16";
+    s.precision = SGT_PRECISION_BF16;
     must_train(s, "r", 1);
     cr_expect_eq(fake_seen.options.precision, SGT_PRECISION_BF16);
     /* but on the same device it may not */
     s = on_cuda(8);
     s.given[SGT_SET_STEPS] = s.given[SGT_SET_PRECISION] = 1;
-    s.precision = "fp16";
+    s.precision = SGT_PRECISION_FP16;
     cr_expect_eq(train(s, "r", 1, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
     cr_expect(strstr(err.text, "--precision: it is \"fp16\" here and was \"bf16\" in"), "%s", err.text);
 }
@@ -354,7 +354,7 @@ Test(device, an_estimate_asks_the_library_and_runs_nothing)
     sgt_train_estimate e;
     sgt_settings s = on_cuda(2);
     sgt_train_options o = {.run = in_folder("r"), .cuda = &fake_cuda};
-    s.recompute = "gelu";
+    s.recompute = SGT_RECOMPUTE_GELU;
     cr_assert_eq(sgt_train_estimate_memory(&s, &o, &e, &err), 0, "%s", err.text);
     cr_expect_str_eq(e.device, "cuda");
     cr_expect(e.count == 2 && e.total == FAKE_MEMORY && e.available == FAKE_TOTAL / 2 && e.model.vocab == 256);
@@ -376,7 +376,7 @@ Test(device, what_memory_decides_reaches_the_backend)
                                "117.7 MiB of --memory-limit"), "%s", err.text);
     cr_expect_not(exists("r"));
     s = on_cuda(1);
-    s.recompute = "auto";
+    s.recompute = SGT_RECOMPUTE_AUTO;
     must_train(s, "r", 0);
     cr_expect(fake_seen.options.recompute_at, "levels are left to `recompute`");
     s = on_cuda(1);

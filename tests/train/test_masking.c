@@ -62,16 +62,16 @@ Test(masking, the_index_says_where_documents_begin)
 
 Test(masking, however_rows_are_made)
 {
-    static const char *const readers[] = {"preload", "mmap", "uring"};
     put_index(at_sevenths);
     must_train(masked(4), "run", 0);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < SGT_READERS; i++) {
+        const char *name = sgt_reader_name((sgt_reader)i);
         sgt_settings s = masked(4);
-        s.loader = readers[i];
+        s.loader = i;
         s.no_overlap = i == 1;
         s.workers = 3;
-        must_train(s, readers[i], 0);
-        cr_expect(same_run("run", readers[i]), "%s", readers[i]);
+        must_train(s, name, 0);
+        cr_expect(same_run("run", name), "%s", name);
     }
 }
 

@@ -21,7 +21,7 @@ enum { T = 48 };
 static sgt_settings documents(uint64_t steps)
 {
     sgt_settings s = tiny(steps);
-    s.sampling = "documents";
+    s.sampling = SGT_SAMPLING_DOCUMENTS;
     s.seq = T;
     return s;
 }
@@ -86,21 +86,20 @@ Test(padding, a_steps_loss_is_its_documents)
 /* Whatever pads, however rows are cut, made and read: the same numbers. */
 Test(padding, changes_no_bit)
 {
-    static const char *const readers[] = {"mmap", "uring"};
     sgt_settings s = documents(6);
     must_train(s, "one", 0);
     s.pad = 101;
     must_train(s, "other", 0);
     same_facts("one", "other");
     same_bytes("one/step-00000006/model.safetensors", "other/step-00000006/model.safetensors");
-    for (int i = 0; i < 2; i++) {
+    for (int i = SGT_READER_MMAP; i < SGT_READERS; i++) {
+        const char *name = sgt_reader_name((sgt_reader)i);
         s = documents(6);
-        s.loader = readers[i];
-        s.no_overlap = i;
-        s.batching = i ? "scalar" : "simd";
+        s.loader = i;
+        s.no_overlap = s.batching = i == SGT_READER_URING;
         s.workers = 3;
-        must_train(s, readers[i], 0);
-        same_facts("one", readers[i]);
+        must_train(s, name, 0);
+        same_facts("one", name);
     }
     s = documents(6);
     s.batch = 4;
@@ -124,7 +123,7 @@ Test(padding, resumes_with_the_same_bits)
     sgt_train_result_free(&r);
     same_facts("whole", "cut");
     same_bytes("whole/step-00000008/model.safetensors", "cut/step-00000008/model.safetensors");
-    s.sampling = "shuffle";
+    s.sampling = SGT_SAMPLING_SHUFFLE;
     s.given[SGT_SET_SAMPLING] = 1;
     cr_assert_eq(train(s, "cut", 1, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
     cr_expect_str_eq(err.text, "--sampling: it is \"shuffle\" here and was \"documents\" in the run to resume (leave "
@@ -136,7 +135,7 @@ Test(padding, on_a_device_that_lags)
 {
     sgt_settings s = documents(6);
     use_cuda = &fake_cuda;
-    s.device = "cuda";
+    s.device = SGT_DEVICE_CUDA;
     must_train(s, "ahead", 0);
     s.no_overlap = 1;
     must_train(s, "now", 0);
@@ -291,7 +290,7 @@ Test(padding, examples_resume_and_accumulate)
         cr_expect_float_eq(logged("whole", "loss", i), logged("large", "loss", i), 2e-5, "step %zu", i);
     use_cuda = &fake_cuda;
     s = prompted(8);
-    s.device = "cuda";
+    s.device = SGT_DEVICE_CUDA;
     must_train(s, "lags", 0);
     use_cuda = NULL;
     for (size_t i = 0; i < 8; i++) cr_expect_eq(logged("whole", "loss", i), logged("lags", "loss", i));

@@ -133,7 +133,7 @@ Test(resume, a_resume_may_take_more_steps_another_reader_and_no_options)
     sgt_settings_default(&s); /* all else from the checkpoint */
     s.steps = 7;
     s.given[SGT_SET_STEPS] = 1;
-    s.loader = "mmap";
+    s.loader = SGT_READER_MMAP;
     s.given[SGT_SET_LOADER] = 1;
     must_train(s, "r", 1);
     cr_expect(exists("r/step-00000007"));
@@ -299,7 +299,7 @@ static int is_broken(sgt_error *err) { return sgt_fail(err, SGT_EIO, "oneDNN: li
 static sgt_settings by_default(uint64_t steps)
 {
     sgt_settings s = tiny(steps);
-    s.precision = NULL;
+    s.precision = SGT_DEFAULT_WORD;
     return s;
 }
 
@@ -341,7 +341,7 @@ Test(resume, a_missing_library_is_said_and_its_precision_kept)
     must_train(by_default(3), "r", 1);
     cr_expect_str_eq(warned, "");
     precision_is("r", "fp32");
-    s.precision = "bf16";
+    s.precision = SGT_PRECISION_BF16;
     s.given[SGT_SET_PRECISION] = 1;
     cr_expect_eq(train(s, "r", 1, 0, 0, NULL, &err), SGT_EUNSUPPORTED);
     cr_expect(strstr(err.text, "--precision: it is \"bf16\" here and was \"fp32\" in the run to resume"), "%s",

@@ -8,7 +8,7 @@
 static void at(const sgt_schedule *c, uint64_t s, double want)
 {
     double lr = sgt_schedule_lr(c, s);
-    cr_expect_float_eq(lr, want, 1e-12, "%s at step %llu: %.12g, not %.12g", sgt_schedule_name(c->kind),
+    cr_expect_float_eq(lr, want, 1e-12, "%s at step %llu: %.12g, not %.12g", sgt_schedule_words[c->kind],
                        (unsigned long long)s, lr, want);
 }
 

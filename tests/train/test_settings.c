@@ -3,8 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend.h"
 #include "kernels.h"
+#include "schedule.h"
 #include "settings.h"
+#include "sgt_loader.h"
 #include "variants.h"
 
 TestSuite(settings);
@@ -35,6 +38,91 @@ Test(settings, json_and_back)
     sgt_settings_free(&back);
 }
 
+/* options.json keeps its form: every option in the order it has had. */
+Test(settings, the_keys_of_options_json)
+{
+    static const char keys[] =
+        "data init model loader sampling pad-id workers device threads cpu batch-size seq-len grad-accum "
+        "steps lr min-lr warmup schedule optimizer betas weight-decay grad-clip skip-spikes dropout ignore-index "
+        "precision loss-scale recompute memory-limit gelu no-tie document-mask attention batching no-overlap "
+        "sync-metrics no-fuse no-graphs no-pad-vocab variant deterministic eval-every save-every keep seed "
+        "overfit-batch ";
+    static const char text[] =
+        "{\"val-data\": \"v\", \"init\": \"i\", \"pad-id\": 1, \"threads\": 1, \"cpu\": \"auto\", \"batch-size\": 1, \"steps\": "
+        "1, \"lr\": 1, \"min-lr\": 1, \"warmup\": 1, \"ignore-index\": 1, \"precision\": \"fp16\", \"memory-limit\": 1, "
+        "\"gelu\": \"erf\", \"no-tie\": true, \"document-mask\": true, \"no-overlap\": true, \"sync-metrics\": true, "
+        "\"no-fuse\": true, \"no-graphs\": true, \"no-pad-vocab\": true, \"variant\": \"all\", \"deterministic\": true, "
+        "\"overfit-batch\": true}";
+    char found[sizeof keys] = "";
+    sgt_error err;
+    sgt_settings s;
+    sgt_settings_default(&s);
+    cr_assert_eq(sgt_settings_merge(&s, text, "x", 1, &err), 0, "%s", err.text);
+    s.data = "d.jsonl"; /* with which --loader and the like have no use */
+    char *json = sgt_settings_json(&s);
+    cr_assert(strstr(json, "\"data\": \"d.jsonl\",\n  \"val-data\": \"v\",\n  \"init\"") && !strstr(json, "loader"), "%s", json);
+    free(json);
+    s.data = "d";
+    s.sampling = SGT_SAMPLING_DOCUMENTS;
+    json = sgt_settings_json(&s);
+    for (char *line = strtok(json, "\n"); line; line = strtok(NULL, "\n"))
+        if (*line == ' ') strncat(strncat(found, line + 3, strcspn(line + 3, "\"")), " ", 2);
+    cr_expect_str_eq(found, keys);
+    free(json);
+    sgt_settings_free(&s);
+}
+
+/* A row has a field of its own, help, and a default that its kind has, unless it is decided later. */
+Test(settings, every_row_is_whole)
+{
+    sgt_settings s;
+    sgt_error err;
+    sgt_settings_default(&s);
+    cr_expect_eq(sgt_settings_check(&s, &err), 0, "%s", err.text);
+    cr_expect_null(sgt_settings_rows[SGT_SETTINGS].name);
+    for (int i = 0; i < SGT_SETTINGS; i++) {
+        const sgt_option *row = &sgt_settings_rows[i];
+        cr_assert(row->name && row->help && row->section && row->offset < offsetof(sgt_settings, given), "%d", i);
+        cr_expect_eq(row->kind == SGT_OPT_WORD, row->choices != NULL, "%s", row->name);
+        cr_expect_eq(row->kind == SGT_OPT_FLAG, !row->def, "%s", row->name);
+        for (int j = 0; j < i; j++)
+            cr_expect(strcmp(row->name, sgt_settings_rows[j].name) != 0 && row->offset != sgt_settings_rows[j].offset,
+                      "%s and %s", row->name, sgt_settings_rows[j].name);
+    }
+    cr_expect(s.seq == 512 && s.weight_decay == 0.1 && s.skip_spikes == 0 && !strcmp(s.betas, "0.9,0.95"));
+    cr_expect(s.loader == SGT_READER_PRELOAD && s.attention == SGT_ATTENTION_AUTO && s.gelu == SGT_DEFAULT_WORD);
+    cr_expect(s.batch == SGT_DEFAULT_COUNT && s.lr == SGT_DEFAULT_REAL && !s.variant && !s.data);
+}
+
+/* Words are kept by name and set by number. */
+Test(settings, words_are_the_members_of_their_enumerations)
+{
+    static const struct {
+        const char *text;
+        size_t offset;
+        int want;
+    } words[] = {
+        {"{\"recompute\": \"auto\"}", offsetof(sgt_settings, recompute), SGT_RECOMPUTE_AUTO},
+        {"{\"recompute\": \"block\"}", offsetof(sgt_settings, recompute), SGT_RECOMPUTE_BLOCK},
+        {"{\"device\": \"cuda\"}", offsetof(sgt_settings, device), SGT_DEVICE_CUDA},
+        {"{\"optimizer\": \"sgd\"}", offsetof(sgt_settings, optimizer), SGT_SGD},
+        {"{\"gelu\": \"erf\"}", offsetof(sgt_settings, gelu), SGT_GELU_ERF},
+        {"{\"schedule\": \"wsd\"}", offsetof(sgt_settings, schedule), SGT_WSD},
+        {"{\"precision\": \"fp16\"}", offsetof(sgt_settings, precision), SGT_PRECISION_FP16},
+        {"{\"attention\": \"naive\"}", offsetof(sgt_settings, attention), SGT_ATTENTION_NAIVE},
+        {"{\"loader\": \"uring\"}", offsetof(sgt_settings, loader), SGT_READER_URING},
+        {"{\"sampling\": \"documents\"}", offsetof(sgt_settings, sampling), SGT_SAMPLING_DOCUMENTS},
+        {"{\"batching\": \"scalar\"}", offsetof(sgt_settings, batching), 1}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        sgt_settings s;
+        sgt_error err;
+        sgt_settings_default(&s);
+        cr_assert_eq(sgt_settings_merge(&s, words[i].text, "x", 1, &err), 0, "%s", err.text);
+        cr_expect_eq(*(int *)((char *)&s + words[i].offset), words[i].want, "%s", words[i].text);
+        sgt_settings_free(&s);
+    }
+}
+
 Test(settings, what_was_given_comes_first)
 {
     sgt_settings s;
@@ -59,6 +147,10 @@ Test(settings, wrong_files_are_refused)
                {"{\"steps\": 1.5}", "x: 'steps' is not a whole number of at least 0"},
                {"{\"data\": 7}", "x: 'data' is not a text"},
                {"{\"no-graphs\": 1}", "x: 'no-graphs' is not true or false"},
+               {"{\"loader\": 1}", "x: 'loader' is not a text"},
+               {"{\"dropout\": \"auto\"}", "x: 'dropout' is not a number"},
+               {"{\"epochs\": 2}",
+                "x: unknown option 'epochs' (options are named as in --help, without the dashes)"},
                {"[]", "x: not a JSON object"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         sgt_settings s;
@@ -99,12 +191,14 @@ Test(settings, every_wrong_value_names_its_option)
         {"{\"steps\": 0}", "--steps 0: must be from 1 to 99999999"},
         {"{\"lr\": -2}", "--lr -2: must be at least 0"},
         {"{\"lr\": -1e308}", "--lr -1e+308: must be at least 0"},
-        {"{\"min-lr\": -1e-9}", "--min-lr -1e-09: must be at least 0"},
-        {"{\"weight-decay\": -0.1}", "--weight-decay -0.1: must be at least 0"},
-        {"{\"grad-clip\": -1}", "--grad-clip -1: must be at least 0"},
+        {"{\"min-lr\": -1e-9}", "--min-lr -1e-09: must be from 0 to 1000000000"},
+        {"{\"weight-decay\": -0.1}", "--weight-decay -0.1: must be from 0 to 1000000000"},
+        {"{\"grad-clip\": -1}", "--grad-clip -1: must be from 0 to 1000000000"},
         {"{\"dropout\": 1}", "--dropout 1: must be at least 0 and below 1"},
         {"{\"dropout\": 0.999999999}", "--dropout 1: must be at least 0 and below 1"}, /* 1 in float */
         {"{\"dropout\": -0.5}", "--dropout -0.5: must be at least 0 and below 1"},
+        {"{\"eval-every\": 1000000001}", "--eval-every 1000000001: must be from 0 to 1000000000"},
+        {"{\"memory-limit\": 0}", "--memory-limit 0: must be from 1 to 9e+18"},
         {"{\"model\": \"x\"}", NULL},
         {"{\"model\": \"gpt2\", \"init\": \"dir\"}",
          "--model gpt2: not together with --init, which says the shape"},
@@ -114,8 +208,9 @@ Test(settings, every_wrong_value_names_its_option)
         sgt_error err;
         sgt_settings_default(&s);
         cr_assert_eq(sgt_settings_check(&s, &err), 0);
-        cr_assert_eq(sgt_settings_merge(&s, bad[i].text, "x", 1, &err), 0, "%s", err.text);
-        cr_expect_eq(sgt_settings_check(&s, &err), SGT_EUSAGE, "taken: %s", bad[i].text);
+        int rc = sgt_settings_merge(&s, bad[i].text, "x", 1, &err);
+        if (rc == SGT_OK) rc = sgt_settings_check(&s, &err);
+        cr_expect_eq(rc, SGT_EUSAGE, "taken: %s", bad[i].text);
         if (bad[i].why) cr_expect_str_eq(err.text, bad[i].why);
         sgt_settings_free(&s);
     }
@@ -153,12 +248,12 @@ Test(settings, which_may_differ_in_a_resumed_run)
     sgt_settings kept;
     sgt_error err;
     sgt_settings_default(&kept);
-    kept.precision = "fp32";
+    kept.precision = SGT_PRECISION_FP32;
     char *text = sgt_settings_json(&kept);
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         sgt_settings s;
         sgt_settings_default(&s);
-        s.precision = "fp32";
+        s.precision = SGT_PRECISION_FP32;
         cr_assert_eq(sgt_settings_merge(&s, changes[i].text, "x", 1, &err), 0);
         int rc = sgt_settings_same_run(&s, text, 0, &err);
         cr_expect_eq(rc, changes[i].may ? SGT_OK : SGT_EUNSUPPORTED, "%s", changes[i].text);
@@ -166,8 +261,8 @@ Test(settings, which_may_differ_in_a_resumed_run)
     }
     sgt_settings s;
     sgt_settings_default(&s);
-    s.precision = "fp32";
-    s.schedule = "wsd";
+    s.precision = SGT_PRECISION_FP32;
+    s.schedule = SGT_WSD;
     cr_assert_eq(sgt_settings_same_run(&s, text, 0, &err), SGT_EUNSUPPORTED);
     cr_expect_str_eq(
         err.text,
@@ -211,12 +306,12 @@ Test(settings, which_may_differ_on_another_device)
     sgt_settings kept, s;
     sgt_error err;
     sgt_settings_default(&kept);
-    kept.precision = "bf16";
-    kept.attention = "cudnn";
+    kept.precision = SGT_PRECISION_BF16;
+    kept.attention = SGT_ATTENTION_CUDNN;
     kept.no_graphs = kept.no_fuse = kept.no_pad_vocab = kept.sync_metrics = 1;
     char *text = sgt_settings_json(&kept);
     sgt_settings_default(&s);
-    s.precision = "fp32";
+    s.precision = SGT_PRECISION_FP32;
     cr_expect_eq(sgt_settings_same_run(&s, text, 1, &err), 0, "%s", err.text);
     cr_expect_eq(sgt_settings_same_run(&s, text, 0, &err), SGT_EUNSUPPORTED);
     s.dropout = 0.1;
@@ -246,7 +341,7 @@ Test(settings, variants_are_kept_by_name)
     cr_expect(strstr(err.text, "--variant: it is \"none\" here and was \""), "%s", err.text);
     cr_expect_eq(sgt_settings_same_run(&s, text, 1, &err), 0, "%s", err.text);
     s.batch = SGT_DEFAULT_COUNT;
-    s.precision = NULL;
+    s.precision = SGT_DEFAULT_WORD;
     cr_expect_eq(sgt_settings_same_run(&s, "{}", 0, &err), 0, "%s", err.text); /* a run from before there were any */
     sgt_settings_free(&kept);
     free(text);
@@ -323,14 +418,14 @@ Test(settings, what_only_cuda_has_is_refused_elsewhere)
             int bf16 = (int)(i + (size_t)cuda) % 2, rc = sgt_settings_take_device(&s, cuda, bf16, &err);
             cr_expect_eq(rc, !cuda && given[i].why ? SGT_EUNSUPPORTED : 0, "%s", given[i].text);
             if (rc < 0) cr_expect_str_eq(err.text, given[i].why);
-            else cr_expect_str_eq(s.precision, bf16 ? "bf16" : "fp32");
+            else cr_expect_eq(s.precision, bf16 ? SGT_PRECISION_BF16 : SGT_PRECISION_FP32);
             if (rc == 0) cr_expect_eq(s.batch, cuda ? 64 : 8);
             sgt_settings_free(&s);
             /* a run that began with it on CUDA goes on without */
             sgt_settings_default(&s);
             cr_assert_eq(sgt_settings_merge(&s, given[i].text, "x", 0, &err), 0, "%s", err.text);
             cr_expect_eq(sgt_settings_take_device(&s, cuda, bf16, &err), 0);
-            cr_expect_eq(s.no_fuse + s.no_graphs + s.no_pad_vocab + s.sync_metrics + !strcmp(s.attention, "own") +
+            cr_expect_eq(s.no_fuse + s.no_graphs + s.no_pad_vocab + s.sync_metrics + (s.attention == SGT_ATTENTION_OWN) +
                              (s.variant && !strcmp(s.variant, "layernorm-rows")),
                          cuda && given[i].why ? 1 : 0, "%s", given[i].text);
             sgt_settings_free(&s);

@@ -446,7 +446,7 @@ static int whole_run(const char *profile, uint64_t steps, char *last, size_t n)
     sgt_settings_default(&s);
     s.data = FIXTURES "curve/tokens.bin";
     s.model = "2x32x2";
-    s.device = "cpu";
+    s.device = SGT_DEVICE_CPU;
     s.batch = 2;
     s.accum = 3;
     s.seq = 32;
@@ -454,7 +454,7 @@ static int whole_run(const char *profile, uint64_t steps, char *last, size_t n)
     s.threads = 2;
     s.workers = 2;
     s.save_every = 4;
-    s.recompute = "gelu";
+    s.recompute = SGT_RECOMPUTE_GELU;
     int rc = sgt_train(&s, &o, &r, &err);
     if (rc < 0) snprintf(last, n, "%s", err.text);
     else snprintf(last, n, "%.*s", (int)(strstr(r.last, "\"tokens\"") - r.last), r.last); /* all that is not measured */

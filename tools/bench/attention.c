@@ -150,7 +150,8 @@ static int take_options(attention_bench *b, int cuda, sgt_error *err)
     if (!cuda && b->precision == SGT_PRECISION_BF16 && sgt_kernels_bf16() == sgt_kernels_cpu())
         return sgt_fail(err, SGT_EUSAGE, "--precision bf16: this CPU's attention is in fp32");
     if (!cuda && b->precision != SGT_PRECISION_FP32 && b->precision != SGT_PRECISION_BF16)
-        return sgt_fail(err, SGT_EUSAGE, "--precision %s: a CPU's attention is in fp32 or bf16", shape.precision);
+        return sgt_fail(err, SGT_EUSAGE, "--precision %s: a CPU's attention is in fp32 or bf16",
+                        sgt_precision_words[b->precision]);
     if ((double)b->B * (double)b->T * (double)b->H * (double)b->D > 0x1p32)
         return sgt_fail(err, SGT_EUSAGE, "%zu x %zu x %zu x %zu numbers are over the 2^32 that are measured", b->B,
                         b->T, b->H, b->D);

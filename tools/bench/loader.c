@@ -11,11 +11,11 @@
 #include "tools/cli/near.h"
 #include "tools/cli/options.h"
 #include "tools/cli/talk.h"
+#include "words.h"
 
 enum { DEFAULT_SEQ = 1024, DEFAULT_TURNS = 5 };
 
-static loader_options o = {.readers = "preload,mmap,uring",
-                           .outputs = "u16,i32",
+static loader_options o = {.outputs = "u16,i32",
                            .batches = "32",
                            .seqs = "1024",
                            .samplings = "random",
@@ -27,15 +27,14 @@ static loader_options o = {.readers = "preload,mmap,uring",
 
 static const sgt_option table[] = {
     {.name = "What is measured (each LIST has commas)"},
-    {"loader", 0, SGT_OPT_TEXT, &o.readers, "LIST", "readers: preload, mmap, uring", .def = "all three",
-     .words = "preload|mmap|uring"},
+    {"loader", 0, SGT_OPT_TEXT, &o.readers, "LIST", "readers:", .def = "all", .choices = sgt_reader_words},
     {"outputs", 0, SGT_OPT_TEXT, &o.outputs, "LIST", "u16 rows of T+1, i32 inputs and targets", .def = "u16,i32",
      .words = "u16|i32"},
     {"batch-size", 0, SGT_OPT_TEXT, &o.batches, "LIST", "rows of a batch", .def = "32"},
     {"seq-len", 0, SGT_OPT_TEXT, &o.seqs, "LIST", "tokens of a row",
      .def = "1024, or what the shards are long enough for", .given = &o.seq_given},
-    {"sampling", 0, SGT_OPT_TEXT, &o.samplings, "LIST", "random, shuffle, block, sequential, documents",
-     .def = "random", .words = "random|shuffle|block|sequential|documents"},
+    {"sampling", 0, SGT_OPT_TEXT, &o.samplings, "LIST", "how rows are drawn:", .def = "random",
+     .choices = sgt_sampling_words},
     {"cold", 0, SGT_OPT_FLAG, &o.cold, NULL,
      .help = "drop the shards from the page cache before each measurement, and check it"},
     {"threads", 0, SGT_OPT_COUNT, &o.threads, "N", "threads that draw, each with its own cursor", .def = "1", .min = 1,
@@ -133,7 +132,8 @@ static void read_lines(loader_lists *in)
 static void read_lists(loader_lists *in)
 {
     read_lines(in);
-    in->reader_count = words(in->readers, "loader", o.readers, SGT_READERS, loader_who_name);
+    while (!o.readers && in->reader_count < SGT_READERS) in->readers[in->reader_count] = in->reader_count, in->reader_count++;
+    if (o.readers) in->reader_count = words(in->readers, "loader", o.readers, SGT_READERS, loader_who_name);
     in->output_count = words(in->outputs, "outputs", o.outputs, LOADER_OURS, loader_output_name);
     in->sampling_count = words(in->samplings, "sampling", o.samplings, SGT_SAMPLINGS, loader_sampling_name);
     in->batch_count = numbers(in->batches, "batch-size", o.batches);

@@ -20,7 +20,7 @@
 #define CPU_ROWS 8
 #define GPT2_VOCAB 50257
 
-static bench_shape shape = {.device = "auto", .precision = "fp32"};
+static bench_shape shape = {.device = "auto"};
 
 static const sgt_option table[] = {
     {.name = "What is run"},

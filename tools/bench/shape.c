@@ -16,7 +16,7 @@ uint32_t bench_seq(const bench_shape *o, int cuda, uint32_t on_cpu)
 sgt_precision bench_precision(const bench_shape *o, int cuda)
 {
     if (cuda && !o->precision_given) return SGT_PRECISION_BF16;
-    return (sgt_precision)sgt_word_index(o->precision, sgt_precision_words);
+    return (sgt_precision)o->precision;
 }
 
 int bench_threads(const bench_shape *o) { return o->threads ? (int)o->threads : sgt_cpu_count(); }

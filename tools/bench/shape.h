@@ -7,15 +7,17 @@
 #define SGT_TOOLS_BENCH_SHAPE_H
 
 #include "backend.h"
+#include "settings.h"
 #include "tools/cli/options.h"
 
 typedef struct bench_shape {
-    const char *device, *model, *precision, *plot;
+    const char *device, *model, *plot;
+    int precision; /* sgt_precision */
     uint64_t batch, seq, threads; /* 0: not given */
     int precision_given, json, quiet;
 } bench_shape;
 
-#define BENCH_SHAPE {.device = "auto", .model = "gpt2", .precision = "fp32"}
+#define BENCH_SHAPE {.device = "auto", .model = "gpt2"}
 
 #define BENCH_DEVICE(o) {"device", 0, SGT_OPT_CHOICE, &(o).device, "auto|cpu|cuda", "where", .def = "auto"}
 #define BENCH_MODEL(o) \
@@ -27,7 +29,7 @@ typedef struct bench_shape {
     {"seq-len", 0, SGT_OPT_COUNT, &(o).seq, "N", "tokens of a row", \
      .def = "1024 on CUDA, " default_on_cpu " on a CPU", .min = 1, .max = most}
 #define BENCH_PRECISION(o, about) \
-    {"precision", 0, SGT_OPT_CHOICE, &(o).precision, "fp32|tf32|bf16|fp16", about, \
+    {"precision", .as = &sgt_settings_rows[SGT_SET_PRECISION], .to = &(o).precision, .help = about, \
      .def = "bf16 on CUDA, fp32 on a CPU", .given = &(o).precision_given}
 #define BENCH_THREADS(o) \
     {"threads", 0, SGT_OPT_COUNT, &(o).threads, "N", "threads of the CPU", .def = "the cores at hand", .min = 1, \

@@ -17,16 +17,13 @@
 enum { MOST_TURNS = 100 };
 
 static struct {
-    const char *variant, *recompute, *attention, *optimizer, *data, *loader, *peer, *peer_mode;
+    const char *variant, *data, *peer, *peer_mode;
+    int recompute, attention, optimizer, loader; /* the words' numbers, as in sgt_settings */
     uint64_t accum, steps, warmup, turns;
     double dropout;
     int no_fuse, no_graphs, no_overlap, no_pad_vocab, deterministic, sync_metrics, sync_kernels, no_self_check, parts;
     int variants, variant_given;
 } o = {.variant = "default",
-       .recompute = "none",
-       .attention = "auto",
-       .optimizer = "adamw",
-       .loader = "preload",
        .peer_mode = "default",
        .accum = 1,
        .steps = 20,
@@ -35,34 +32,35 @@ static struct {
 
 static bench_shape shape = BENCH_SHAPE;
 
+#define ROW(name) &sgt_settings_rows[SGT_SET_##name]
 static const sgt_option table[] = {
     {.name = "What is run"},
     BENCH_DEVICE(shape),
     BENCH_MODEL(shape),
     BENCH_BATCH(shape, "rows of a micro-step", 1 << 20),
     BENCH_SEQ(shape, "64", 1 << 20),
-    {"grad-accum", 0, SGT_OPT_COUNT, &o.accum, "N", "micro-steps of a step", .def = "1", .min = 1, .max = 1 << 20},
+    {"grad-accum", .as = ROW(ACCUM), .to = &o.accum},
     BENCH_PRECISION(shape, "what matrices are kept in"),
-    {"optimizer", 0, SGT_OPT_CHOICE, &o.optimizer, "adamw|sgd", "the update", .def = "adamw"},
-    {"dropout", 0, SGT_OPT_REAL, &o.dropout, "P", "share of numbers dropped", .def = "0", .min = 0, .max = 0.99},
-    {"recompute", 0, SGT_OPT_CHOICE, &o.recompute, "none|gelu|block", "what backward computes again", .def = "none"},
-    {"attention", 0, SGT_OPT_CHOICE, &o.attention, "auto|own|cudnn|naive", "which attention", .def = "auto"},
-    {"no-fuse", 0, SGT_OPT_FLAG, &o.no_fuse, .help = "CUDA: every operation a kernel of its own"},
-    {"no-graphs", 0, SGT_OPT_FLAG, &o.no_graphs, .help = "CUDA: kernels launched one by one"},
-    {"no-overlap", 0, SGT_OPT_FLAG, &o.no_overlap, .help = "rows are made and copied within the step"},
-    {"sync-metrics", 0, SGT_OPT_FLAG, &o.sync_metrics, .help = "CUDA: each step is waited for"},
-    {"sync-kernels", 0, SGT_OPT_FLAG, &o.sync_kernels,
-     .help = "CUDA: wait after each launch: a failure names its kernel"},
+    {"optimizer", .as = ROW(OPTIMIZER), .to = &o.optimizer},
+    {"dropout", .as = ROW(DROPOUT), .to = &o.dropout},
+    {"recompute", .as = ROW(RECOMPUTE), .to = &o.recompute, .choices = sgt_recompute_words,
+     .help = "what the backward pass computes again instead of keeping it"},
+    {"attention", .as = ROW(ATTENTION), .to = &o.attention},
+    {"no-fuse", .as = ROW(NO_FUSE), .to = &o.no_fuse},
+    {"no-graphs", .as = ROW(NO_GRAPHS), .to = &o.no_graphs},
+    {"no-overlap", .as = ROW(NO_OVERLAP), .to = &o.no_overlap},
+    {"sync-metrics", .as = ROW(SYNC_METRICS), .to = &o.sync_metrics},
+    {"sync-kernels", .as = ROW(SYNC_KERNELS), .to = &o.sync_kernels},
     {"no-self-check", 0, SGT_OPT_FLAG, &o.no_self_check,
      .help = "CUDA: take the products that are timed fastest without a look at their results"},
-    {"no-pad-vocab", 0, SGT_OPT_FLAG, &o.no_pad_vocab, .help = "CUDA: 50,257 rows of logits, not 50,304"},
-    {"variant", 0, SGT_OPT_TEXT, &o.variant, "NAMES",
-     "CUDA: faster ways through a step, with commas between; all, none", .def = "default", .given = &o.variant_given},
+    {"no-pad-vocab", .as = ROW(NO_PAD_VOCAB), .to = &o.no_pad_vocab},
+    {"variant", .as = ROW(VARIANT), .to = &o.variant, .given = &o.variant_given,
+     .help = "faster ways through a step, with commas between; all, none (CUDA)"},
     {"variants", 0, SGT_OPT_FLAG, &o.variants, .help = "list those ways, and run nothing"},
-    {"deterministic", 0, SGT_OPT_FLAG, &o.deterministic, .help = "CUDA: nothing is chosen by timing"},
+    {"deterministic", .as = ROW(DETERMINISTIC), .to = &o.deterministic},
     BENCH_THREADS(shape),
     {"data", 'd', SGT_OPT_TEXT, &o.data, "OUT/|SHARD", "rows from shards", .def = "random tokens"},
-    {"loader", 0, SGT_OPT_CHOICE, &o.loader, "preload|mmap|uring", "how they are read", .def = "preload"},
+    {"loader", .as = ROW(LOADER), .to = &o.loader},
     {.name = "How"},
     {"steps", 0, SGT_OPT_COUNT, &o.steps, "N", "steps measured; the median is given", .def = "20", .min = 1,
      .max = 100000},
@@ -107,7 +105,7 @@ static int take_options(step_bench *b, const sgt_notice *notice, sgt_error *err)
     int rc = sgt_variants_parse(&variants, o.variant, err);
     if (rc < 0) return rc;
     *k = (sgt_backend_options){
-        .optim = {.kind = strcmp(o.optimizer, "sgd") == 0 ? SGT_SGD : SGT_ADAMW,
+        .optim = {.kind = (sgt_optim_kind)o.optimizer,
                   .beta1 = 0.9f,
                   .beta2 = 0.95f,
                   .eps = 1e-8f,
@@ -121,10 +119,10 @@ static int take_options(step_bench *b, const sgt_notice *notice, sgt_error *err)
         .notice = *notice,
         .detail = *notice,
         .precision = bench_precision(&shape, cuda),
-        .recompute = (sgt_recompute)sgt_word_index(o.recompute, sgt_recompute_words),
+        .recompute = (sgt_recompute)o.recompute,
         .dropout = (float)o.dropout,
         .seed = 1,
-        .attention = (sgt_attention)sgt_word_index(o.attention, sgt_attention_words),
+        .attention = (sgt_attention)o.attention,
         .no_fuse = o.no_fuse,
         .no_graphs = o.no_graphs,
         .sync_kernels = o.sync_kernels,
@@ -139,10 +137,12 @@ static int take_options(step_bench *b, const sgt_notice *notice, sgt_error *err)
 
 static int open_data(step_bench *b, const sgt_notice *notice, sgt_error *err)
 {
-    sgt_loader_options l = {.batch = b->backend.batch, .seq = b->backend.seq, .seed = 1, .notice = *notice};
+    sgt_loader_options l = {.reader = (sgt_reader)o.loader,
+                            .batch = b->backend.batch,
+                            .seq = b->backend.seq,
+                            .seed = 1,
+                            .notice = *notice};
     sgt_loader_info info;
-    for (int i = 0; i < SGT_READERS; i++)
-        if (strcmp(o.loader, sgt_reader_name((sgt_reader)i)) == 0) l.reader = (sgt_reader)i;
     int rc = sgt_loader_open(&b->loader, o.data, &l, err);
     if (rc < 0) return rc;
     sgt_loader_get_info(b->loader, &info);

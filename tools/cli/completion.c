@@ -22,8 +22,10 @@ static int stands_for_itself(const char *word)
 
 static int kinds_of_value(const sgt_option *o)
 {
-    int kinds = o->words ? PIECES : 0;
-    for (const char *p = o->value ? o->value : ""; *p;) {
+    char buf[SGT_OPTION_VALUE];
+    const char *value = sgt_option_value(o, buf);
+    int kinds = o->words || (o->choices && o->kind != SGT_OPT_WORD) ? PIECES : 0;
+    for (const char *p = value ? value : ""; *p;) {
         size_t n = strcspn(p, "| ");
         if (n && stands_for_itself(p)) kinds |= WORDS;
         if (begins(p, n, "FILE") || begins(p, n, "SHARD")) kinds |= FILES;
@@ -34,11 +36,13 @@ static int kinds_of_value(const sgt_option *o)
     return kinds;
 }
 
-/* The words of "a|b|FILE" that stand for themselves, with spaces between them. */
-static void print_words(const char *words)
+/* The words of an option, of its value "a|b|FILE" those that stand for themselves, with spaces between them. */
+static void print_words(const sgt_option *o)
 {
+    char buf[SGT_OPTION_VALUE];
     const char *space = "";
-    for (const char *p = words; *p;) {
+    for (int i = 0; o->choices && o->choices[i]; i++) printf("%s%s", i ? " " : "", o->choices[i]);
+    for (const char *p = o->choices ? "" : o->words ? o->words : sgt_option_value(o, buf); *p;) {
         size_t n = strcspn(p, "| ");
         if (n && stands_for_itself(p)) {
             printf("%s%.*s", space, (int)n, p);
@@ -89,7 +93,7 @@ static void bash_value(const sgt_option *o, const char *command)
     if (kinds & PIECES) {
         printf("            [[ $cur == *,* ]] && head=${cur%%,*},\n            compopt -o nospace 2> /dev/null\n"
                "            mapfile -t COMPREPLY < <(compgen -P \"$head\" -W '");
-        print_words(o->words);
+        print_words(o);
         printf("' -- \"${cur##*,}\")\n");
     } else if (kinds) {
         if (kinds & (FILES | FOLDERS)) printf("            compopt -o filenames 2> /dev/null\n");
@@ -97,7 +101,7 @@ static void bash_value(const sgt_option *o, const char *command)
                kinds & COMMANDS ? " -c" : "");
         if (kinds & WORDS) {
             printf(" -W '");
-            print_words(o->value);
+            print_words(o);
             printf("'");
         }
         printf(" -- \"$cur\")\n");
@@ -107,15 +111,17 @@ static void bash_value(const sgt_option *o, const char *command)
 
 static void bash_values(const sgt_program *p, const char *command)
 {
-    for (const sgt_option *o = p->options; o->name; o++)
-        if (o->kind != SGT_OPT_HEADING && o->kind != SGT_OPT_FLAG) bash_value(o, command);
+    sgt_option o;
+    for (size_t i = 0; sgt_option_at(p, i, &o); i++)
+        if (o.kind != SGT_OPT_HEADING && o.kind != SGT_OPT_FLAG) bash_value(&o, command);
 }
 
 static void bash_options(const sgt_program *p, const char *command)
 {
+    sgt_option o;
     printf("        '%s -'*)\n            mapfile -t COMPREPLY < <(compgen -W '", command);
-    for (const sgt_option *o = p->options; o->name; o++)
-        if (o->kind != SGT_OPT_HEADING) printf("--%s ", o->name);
+    for (size_t i = 0; sgt_option_at(p, i, &o); i++)
+        if (o.kind != SGT_OPT_HEADING) printf("--%s ", o.name);
     printf("--help --version' -- \"$cur\") ;;\n");
     if (!has_operands(p)) return;
     printf("        '%s '*)\n            compopt -o filenames 2> /dev/null\n"
@@ -162,20 +168,21 @@ static void zsh_quoted(const char *s) { print_quoted(s, "'\\''", "[]:\\"); }
 
 static void zsh_action(const sgt_option *o)
 {
+    char buf[SGT_OPTION_VALUE];
     int kinds = kinds_of_value(o);
     printf(":");
-    zsh_quoted(o->value);
+    zsh_quoted(sgt_option_value(o, buf));
     printf(":");
     if (kinds & PIECES) {
         printf("_sequence compadd - ");
-        print_words(o->words);
+        print_words(o);
     } else if (kinds & WORDS && kinds & (FILES | FOLDERS)) {
         printf(" _alternative \"words\\:word\\:(");
-        print_words(o->value);
+        print_words(o);
         printf(")\" \"files\\:file\\:_files%s\"", kinds & FILES ? "" : " -/");
     } else if (kinds & WORDS) {
         printf("(");
-        print_words(o->value);
+        print_words(o);
         printf(")");
     } else {
         printf("%s", kinds & FILES      ? "_files"
@@ -206,9 +213,10 @@ static void zsh_option(const sgt_option *o)
 
 static void zsh_arguments(const sgt_program *p)
 {
+    sgt_option o;
     printf("_arguments -s -S :");
-    for (const sgt_option *o = p->options; o->name; o++)
-        if (o->kind != SGT_OPT_HEADING) zsh_option(o);
+    for (size_t i = 0; sgt_option_at(p, i, &o); i++)
+        if (o.kind != SGT_OPT_HEADING) zsh_option(&o);
     printf(" \\\n        '(- *)'{-h,--help}'[a list of the options]' '(- *)--version[the version]'");
     if (has_operands(p)) printf(" \\\n        '*:file:_files'");
     printf("\n");
@@ -260,7 +268,7 @@ static void fish_option(const sgt_program *p, const sgt_option *o, const char *c
     if (kinds & (WORDS | FOLDERS | COMMANDS | PIECES)) {
         printf(" -a '");
         if (kinds & PIECES) printf("(__fish_append , ");
-        print_words(kinds & PIECES ? o->words : o->value);
+        print_words(o);
         if (kinds & PIECES) printf(")");
         if (kinds & FOLDERS && !(kinds & FILES)) printf(" (__fish_complete_directories)");
         if (kinds & COMMANDS) printf(" (__fish_complete_command)");
@@ -275,8 +283,9 @@ static void fish_option(const sgt_program *p, const sgt_option *o, const char *c
 
 static void fish_options(const sgt_program *whole, const sgt_program *p, const char *command)
 {
-    for (const sgt_option *o = p->options; o->name; o++)
-        if (o->kind != SGT_OPT_HEADING) fish_option(whole, o, command);
+    sgt_option o;
+    for (size_t i = 0; sgt_option_at(p, i, &o); i++)
+        if (o.kind != SGT_OPT_HEADING) fish_option(whole, &o, command);
     if (!has_operands(p)) return;
     fish_begin(whole, command);
     printf(" -F\n");
@@ -308,20 +317,24 @@ static void print_set(const sgt_option *o)
     case SGT_OPT_PERCENT: printf("%.15g%%", 100 * *(const double *)o->to); return;
     case SGT_OPT_TEXT:
     case SGT_OPT_CHOICE: printf("%s", *(const char *const *)o->to ? *(const char *const *)o->to : "-"); return;
+    case SGT_OPT_WORD: printf("%s", *(const int *)o->to < 0 ? "-" : o->choices[*(const int *)o->to]); return;
     default: printf("-");
     }
 }
 
 static void print_table(const sgt_program *p, const char *command)
 {
-    static const char *const kinds[] = {"heading", "flag", "count",  "size", "real",
-                                        "percent", "text", "choice", "list"};
-    for (const sgt_option *o = p->options; o->name; o++) {
-        if (o->kind == SGT_OPT_HEADING) continue;
-        printf("%s\t%s\t%c\t%s\t%s\t", command, o->name, o->letter ? o->letter : '-', o->value ? o->value : "-",
-               o->def ? o->def : "-");
-        print_set(o);
-        printf("\t%s\n", kinds[o->kind]);
+    static const char *const kinds[] = {"heading", "flag", "count",  "size",   "real",
+                                        "percent", "text", "choice", "choice", "list"};
+    char buf[SGT_OPTION_VALUE];
+    sgt_option o;
+    for (size_t i = 0; sgt_option_at(p, i, &o); i++) {
+        const char *value = sgt_option_value(&o, buf);
+        if (o.kind == SGT_OPT_HEADING) continue;
+        printf("%s\t%s\t%c\t%s\t%s\t", command, o.name, o.letter ? o.letter : '-', value ? value : "-",
+               o.def ? o.def : "-");
+        print_set(&o);
+        printf("\t%s\n", kinds[o.kind]);
     }
     for (const sgt_command *const *c = p->commands; c && *c; c++) print_table((*c)->program, (*c)->name);
 }

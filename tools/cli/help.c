@@ -51,14 +51,15 @@ static size_t print_wrapped(const char *text, size_t at, size_t indent)
 
 static void print_option(const sgt_option *o)
 {
-    char left[160], def[200];
+    char left[SGT_OPTION_VALUE + 60], def[200], buf[SGT_OPTION_VALUE];
+    const char *value = sgt_option_value(o, buf);
     if (o->kind == SGT_OPT_HEADING) {
         sgt_put_line(stdout, "\n%s:", o->name);
         return;
     }
     int n = o->letter ? snprintf(left, sizeof left, "-%c, --%s", o->letter, o->name)
                       : snprintf(left, sizeof left, "%s--%s", is_narrow() ? "" : "    ", o->name);
-    if (o->value) n += snprintf(left + n, sizeof left - (size_t)n, " %s", o->value);
+    if (value) n += snprintf(left + n, sizeof left - (size_t)n, " %s", value);
     size_t text = text_column();
     if (n <= LEFT && !is_narrow()) printf("  %-*s ", LEFT, left);
     else {
@@ -66,6 +67,10 @@ static void print_option(const sgt_option *o)
         printf("%*s", (int)text, "");
     }
     size_t at = print_wrapped(o->help, text, text);
+    for (int i = 0; o->kind == SGT_OPT_TEXT && o->choices && o->choices[i]; i++) {
+        snprintf(left, sizeof left, "%s%s", o->choices[i], o->choices[i + 1] ? "," : "");
+        at = print_wrapped(left, at, text);
+    }
     snprintf(def, sizeof def, "(default %s)", o->def ? o->def : "");
     if (o->def) print_wrapped(def, at, text);
     printf("\n");
@@ -83,7 +88,8 @@ void sgt_print_help(const sgt_program *p)
     if (p->commands) sgt_put_line(stdout, "\nSubcommands ('%s NAME --help' lists the options of one):", p->name);
     for (const sgt_command *const *c = p->commands; c && *c; c++)
         sgt_put_line(stdout, "  %-*s %s", is_narrow() ? 0 : LEFT, (*c)->name, (*c)->what);
-    for (const sgt_option *o = p->options; o->name; o++) print_option(o);
+    sgt_option own;
+    for (size_t i = 0; sgt_option_at(p, i, &own); i++) print_option(&own);
     for (const sgt_option *o = others; o->name; o++) print_option(o);
     if (p->examples) printf("\nExamples:\n");
     if (p->examples) print_lines("", p->examples);

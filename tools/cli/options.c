@@ -15,7 +15,6 @@
 #include "tools/cli/completion.h"
 #include "tools/cli/near.h"
 #include "tools/cli/no_memory.h"
-#include "tools/cli/no_memory.h"
 #include "tools/cli/wrap.h"
 
 /* ---- numbers ---- */
@@ -124,28 +123,39 @@ static int is_choice(const char *choices, const char *value, const char **canoni
     return 0;
 }
 
-static int in_bounds(const sgt_option *o, double x) { return !(o->max > o->min) || (x >= o->min && x <= o->max); }
+/* Whether a number may be left to the program by the word auto. */
+static int may_be_auto(const sgt_option *o)
+{
+    const char *last = strrchr(o->value, '|');
+    return last && !strcmp(last, "|auto");
+}
+
+static int no_number(const sgt_option *o, const char *v, sgt_error *err)
+{
+    static const char *const what[] = {[SGT_OPT_COUNT] = "a whole number (such as 12, 512k, 1.5M)",
+                                       [SGT_OPT_SIZE] = "a size (such as 4096, 512k, 64MiB)",
+                                       [SGT_OPT_REAL] = "a number (such as 0.1, 3e-4)",
+                                       [SGT_OPT_PERCENT] = "a percentage (such as 1%, with the sign) or none"};
+    if (o->kind == SGT_OPT_REAL && may_be_auto(o))
+        return sgt_fail(err, SGT_EUSAGE, "--%s %s: not a number (such as 3e-4) or auto", o->name, v);
+    return sgt_fail(err, SGT_EUSAGE, "--%s %s: not %s%s", o->name, v, what[o->kind], may_be_auto(o) ? " or auto" : "");
+}
 
 static int set_number(const sgt_option *o, const char *v, sgt_error *err)
 {
-    double x = 0;
-    uint64_t u = 0;
-    int bad = o->kind == SGT_OPT_COUNT ? sgt_parse_count(v, &u)
-              : o->kind == SGT_OPT_SIZE ? sgt_parse_size(v, &u)
-              : o->kind == SGT_OPT_REAL ? sgt_parse_real(v, &x)
-                                        : parse_percent(v, &x);
-    int whole = o->kind == SGT_OPT_COUNT || o->kind == SGT_OPT_SIZE;
-    if (bad < 0)
-        return sgt_fail(err, SGT_EUSAGE, "--%s %s: not %s", o->name, v,
-                        o->kind == SGT_OPT_COUNT  ? "a whole number (such as 12, 512k, 1.5M)"
-                        : o->kind == SGT_OPT_SIZE ? "a size (such as 4096, 512k, 64MiB)"
-                        : o->kind == SGT_OPT_REAL ? "a number (such as 0.1, 3e-4)"
-                                                  : "a percentage (such as 1%, with the sign) or none");
-    if (!in_bounds(o, whole ? (double)u : x))
-        return sgt_fail(err, SGT_EUSAGE, "--%s %s: must be from %.15g to %.15g", o->name, v, o->min, o->max);
-    if (whole) *(uint64_t *)o->to = u;
-    else *(double *)o->to = x;
-    return SGT_OK;
+    double x = SGT_DEFAULT_REAL;
+    uint64_t u = SGT_DEFAULT_COUNT;
+    int whole = o->kind == SGT_OPT_COUNT || o->kind == SGT_OPT_SIZE, rc = SGT_OK;
+    if (!may_be_auto(o) || strcmp(v, "auto") != 0) {
+        int bad = o->kind == SGT_OPT_COUNT  ? sgt_parse_count(v, &u)
+                  : o->kind == SGT_OPT_SIZE ? sgt_parse_size(v, &u)
+                  : o->kind == SGT_OPT_REAL ? sgt_parse_real(v, &x)
+                                            : parse_percent(v, &x);
+        rc = bad < 0 ? no_number(o, v, err) : sgt_option_check(o, whole ? (double)u : x, v, err);
+    }
+    if (rc == SGT_OK && whole) *(uint64_t *)o->to = u;
+    else if (rc == SGT_OK) *(double *)o->to = x;
+    return rc;
 }
 
 static int add_to_list(const sgt_option *o, const char *v, sgt_error *err)
@@ -158,14 +168,23 @@ static int add_to_list(const sgt_option *o, const char *v, sgt_error *err)
     return SGT_OK;
 }
 
-static int set_choice(const sgt_option *o, const char *v, sgt_error *err)
+/* Of a CHOICE and of a WORD. */
+static int no_choice(const sgt_option *o, const char *v, sgt_error *err)
 {
-    char hint[SGT_NEAR_HINT];
-    if (is_choice(o->value, v, o->to)) return SGT_OK;
+    char hint[SGT_NEAR_HINT], value[SGT_OPTION_VALUE];
+    const char *choices = sgt_option_value(o, value);
     sgt_near near = sgt_near_to(v, strlen(v));
-    sgt_near_offer_all(&near, o->value);
-    return sgt_fail(err, SGT_EUSAGE, "--%s %s: must be one of %s%s", o->name, v, o->value,
+    sgt_near_offer_all(&near, choices);
+    return sgt_fail(err, SGT_EUSAGE, "--%s %s: must be one of %s%s", o->name, v, choices,
                     sgt_near_hint(&near, "", hint));
+}
+
+static int set_word(const sgt_option *o, const char *v, sgt_error *err)
+{
+    int i = sgt_option_word(o, v, strlen(v));
+    if (i < 0) return no_choice(o, v, err);
+    *(int *)o->to = i;
+    return SGT_OK;
 }
 
 static int set_option(const sgt_option *o, const char *v, sgt_error *err)
@@ -174,27 +193,72 @@ static int set_option(const sgt_option *o, const char *v, sgt_error *err)
     if (o->kind == SGT_OPT_FLAG) *(int *)o->to = 1;
     else if (o->kind == SGT_OPT_TEXT) *(const char **)o->to = v;
     else if (o->kind == SGT_OPT_LIST) rc = add_to_list(o, v, err);
-    else if (o->kind == SGT_OPT_CHOICE) rc = set_choice(o, v, err);
+    else if (o->kind == SGT_OPT_CHOICE) rc = is_choice(o->value, v, o->to) ? SGT_OK : no_choice(o, v, err);
+    else if (o->kind == SGT_OPT_WORD) rc = set_word(o, v, err);
     else rc = set_number(o, v, err);
     if (rc == SGT_OK && o->given) *o->given = 1;
     return rc;
 }
 
-static const sgt_option *find(const sgt_program *p, const char *name, size_t n)
+/* An option of a table, with what it leaves to a row. */
+static sgt_option filled_in(const sgt_option *o)
 {
-    for (const sgt_option *o = p->options; o->name; o++)
-        if (o->kind != SGT_OPT_HEADING && strlen(o->name) == n && !memcmp(o->name, name, n)) return o;
-    return NULL;
+    sgt_option f = *o;
+    const sgt_option *row = o->as;
+    if (!row) return f;
+    f = *row;
+    f.name = o->name;
+    f.to = o->to;
+    f.given = o->given;
+    if (o->help) f.help = o->help;
+    if (o->def) f.def = o->def;
+    if (o->choices) f.choices = o->choices;
+    return f;
+}
+
+int sgt_option_at(const sgt_program *p, size_t i, sgt_option *out)
+{
+    for (const sgt_option *o = p->options; o->name; o++) {
+        if (o->kind != SGT_OPT_ROWS) {
+            *out = filled_in(o);
+            if (i-- == 0) return 1;
+            continue;
+        }
+        for (const sgt_option *row = p->rows; row->name; row++) {
+            if (row->section != o->section) continue;
+            *out = *row;
+            out->to = (char *)p->settings + row->offset;
+            out->given = &p->given[row - p->rows];
+            if (i-- == 0) return 1;
+        }
+    }
+    return 0;
+}
+
+/* By name, or by letter where that is not 0. */
+static int find(const sgt_program *p, const char *name, size_t n, char letter, sgt_option *o)
+{
+    for (size_t i = 0; sgt_option_at(p, i, o); i++) {
+        if (o->kind == SGT_OPT_HEADING) continue;
+        if (letter ? o->letter == letter : strlen(o->name) == n && !memcmp(o->name, name, n)) return 1;
+    }
+    return 0;
+}
+
+static int set_value(const sgt_option *o, const char *value, sgt_error *err)
+{
+    char buf[SGT_OPTION_VALUE];
+    if (o->kind != SGT_OPT_FLAG && !value)
+        return sgt_fail(err, SGT_EUSAGE, "--%s: needs a value (%s)", o->name, sgt_option_value(o, buf));
+    if (o->kind == SGT_OPT_FLAG && value) return sgt_fail(err, SGT_EUSAGE, "--%s: takes no value", o->name);
+    return set_option(o, value, err);
 }
 
 int sgt_options_set(const sgt_program *p, const char *name, const char *value, sgt_error *err)
 {
-    const sgt_option *o = find(p, name, strlen(name));
-    if (!o) return sgt_fail(err, SGT_EUSAGE, "%s: no such option", name);
-    if (o->kind != SGT_OPT_FLAG && !value)
-        return sgt_fail(err, SGT_EUSAGE, "--%s: needs a value (%s)", o->name, o->value);
-    if (o->kind == SGT_OPT_FLAG && value) return sgt_fail(err, SGT_EUSAGE, "--%s: takes no value", o->name);
-    return set_option(o, value, err);
+    sgt_option o;
+    if (!find(p, name, strlen(name), 0, &o)) return sgt_fail(err, SGT_EUSAGE, "%s: no such option", name);
+    return set_value(&o, value, err);
 }
 
 /* ---- what people see ---- */
@@ -243,17 +307,11 @@ static _Noreturn void unknown(const sgt_program *p, const char *dashes, const ch
 {
     char hint[SGT_NEAR_HINT];
     sgt_near near = sgt_near_to(name, n);
-    for (const sgt_option *o = p->options; o->name; o++)
-        if (o->kind != SGT_OPT_HEADING) sgt_near_offer(&near, o->name, strlen(o->name));
+    sgt_option o;
+    for (size_t i = 0; sgt_option_at(p, i, &o); i++)
+        if (o.kind != SGT_OPT_HEADING) sgt_near_offer(&near, o.name, strlen(o.name));
     sgt_near_offer_all(&near, "help version");
     sgt_usage(p, "%s%.*s: no such option%s", dashes, (int)n, name, sgt_near_hint(&near, "--", hint));
-}
-
-static const sgt_option *find_letter(const sgt_program *p, char letter)
-{
-    for (const sgt_option *o = p->options; o->name; o++)
-        if (o->kind != SGT_OPT_HEADING && letter && o->letter == letter) return o;
-    return NULL;
 }
 
 /* --help and its like, which end the program. */
@@ -272,13 +330,15 @@ static void take_question(const sgt_program *p, const char *arg, const char *nex
 }
 
 /* -x, or what somebody took for one: -xVALUE, -name. */
-static const sgt_option *take_letter(const sgt_program *p, const char *arg)
+static void take_letter(const sgt_program *p, const char *arg, sgt_option *o)
 {
-    const sgt_option *o = find_letter(p, arg[1]);
+    sgt_option named;
     size_t n = strcspn(arg + 1, "=");
-    if (o && !arg[2]) return o;
-    if (n > 1 && find(p, arg + 1, n)) sgt_usage(p, "%s: no such option; did you mean -%s?", arg, arg);
-    if (o && o->kind != SGT_OPT_FLAG) sgt_usage(p, "%s: no such option; did you mean -%c %s?", arg, arg[1], arg + 2);
+    int known = find(p, NULL, 0, arg[1], o);
+    if (known && !arg[2]) return;
+    if (n > 1 && find(p, arg + 1, n, 0, &named)) sgt_usage(p, "%s: no such option; did you mean -%s?", arg, arg);
+    if (known && o->kind != SGT_OPT_FLAG)
+        sgt_usage(p, "%s: no such option; did you mean -%c %s?", arg, arg[1], arg + 2);
     unknown(p, "-", arg + 1, strlen(arg + 1));
 }
 
@@ -286,19 +346,19 @@ static const sgt_option *take_letter(const sgt_program *p, const char *arg)
 static int take_option(const sgt_program *p, int argc, char **argv, int i)
 {
     const char *arg = argv[i], *value = NULL, *name = arg + 2;
-    const sgt_option *o;
+    sgt_option o;
     sgt_error err;
     take_question(p, arg, i + 1 < argc ? argv[i + 1] : NULL);
     if (arg[1] == '-') {
         size_t n = strcspn(name, "=");
-        if (!(o = find(p, name, n))) unknown(p, "--", name, n);
+        if (!find(p, name, n, 0, &o)) unknown(p, "--", name, n);
         if (name[n]) value = name + n + 1;
     } else {
-        o = take_letter(p, arg);
+        take_letter(p, arg, &o);
     }
     int took = 1;
-    if (o->kind != SGT_OPT_FLAG && !value && i + 1 < argc) value = argv[i + took++];
-    if (sgt_options_set(p, o->name, value, &err) < 0) sgt_usage(p, "%s", err.text);
+    if (o.kind != SGT_OPT_FLAG && !value && i + 1 < argc) value = argv[i + took++];
+    if (set_value(&o, value, &err) < 0) sgt_usage(p, "%s", err.text);
     return took;
 }
 

@@ -1,11 +1,11 @@
 /* options.h: a program's command line as one table, from which parsing, --help and completion in a shell come; its man
  * page is held to it by tests/cli/manual.sh.
  *
- *     static struct { uint64_t batch; const char *loader; int quiet; } o = {.batch = 8};
+ *     static struct { uint64_t batch; const char *split; int quiet; } o = {.batch = 8};
  *     static const sgt_option table[] = {
  *         {"Data"},                                                                      // a heading: name alone
  *         {"batch-size", 'b', SGT_OPT_COUNT, &o.batch, "N", "rows of a batch", .min = 1, .max = 1 << 20},
- *         {"loader", 0, SGT_OPT_CHOICE, &o.loader, "preload|mmap|uring", "how shards are read"},
+ *         {"split", 0, SGT_OPT_CHOICE, &o.split, "train|val", "which shards of a folder"},
  *         {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, NULL, "say nothing unless something is wrong"},
  *         {0}};
  *     static const sgt_program program = {"sgt-x", "sgt-x [OPTION]... DIR", "one sentence", table, "sgt-x out/", ...};
@@ -19,19 +19,7 @@
 
 #include <stdint.h>
 
-#include "base/error.h"
-
-typedef enum sgt_option_kind {
-    SGT_OPT_HEADING,
-    SGT_OPT_FLAG,     /* int: set to 1 */
-    SGT_OPT_COUNT,    /* uint64_t: k = 10^3, M, G; Ki, Mi, Gi */
-    SGT_OPT_SIZE,     /* uint64_t bytes: 64MiB, 1G, 512k, plain bytes */
-    SGT_OPT_REAL,     /* double */
-    SGT_OPT_PERCENT,  /* double fraction: "1%" is 0.01, "none" is 0 */
-    SGT_OPT_TEXT,     /* const char * */
-    SGT_OPT_CHOICE,   /* const char *, one of the words in `value` separated by | */
-    SGT_OPT_LIST      /* sgt_option_list: every time it is given, one more */
-} sgt_option_kind;
+#include "base/option.h"
 
 #define SGT_OPTION_LIST 64 /* times at most */
 
@@ -39,21 +27,6 @@ typedef struct sgt_option_list {
     const char *items[SGT_OPTION_LIST];
     uint64_t count;
 } sgt_option_list;
-
-typedef struct sgt_option {
-    const char *name;     /* without the dashes; a heading's title */
-    char letter;          /* 0: none */
-    sgt_option_kind kind;
-    void *to;             /* what it sets */
-    /* NULL for a flag; "N", or the choices. Completion goes by it: words in small letters, with | between them, stand
-     * for themselves, FILE and DIR for such (FOLDER, OUT/ and SHARD too), LIST for some of the words in `words`. */
-    const char *value;
-    const char *help;     /* one line, lower case, no full stop */
-    const char *def;      /* the default as printed; NULL: it does nothing where it is not given */
-    double min, max;      /* bounds of a number where max > min, both allowed */
-    int *given;           /* if not NULL: set to 1 when the option was given */
-    const char *words;    /* of a LIST: "preload|mmap|uring", for completion */
-} sgt_option;
 
 typedef struct sgt_program sgt_program;
 
@@ -72,10 +45,16 @@ struct sgt_program {
     const sgt_option *options;
     const char *examples;  /* lines at the end of --help */
     uint32_t (*rank)(void); /* number of this process if it is one of several: above 0 it prints no errors; or NULL */
+    const sgt_option *rows; /* of the settings, ended by one without a name; they stand where the table has ROWS */
+    void *settings;        /* that rows set, and */
+    int *given;            /* for each row whether it was given */
     const sgt_command *const *commands; /* if not NULL: the first operand is the name of one; NULL ends them */
 };
 
 enum { SGT_EXIT_OK = 0, SGT_EXIT_FAILED = 1, SGT_EXIT_USAGE = 2, SGT_EXIT_INTERRUPTED = 130 };
+
+/* Option i of the program, headings too, with everything it takes from a row filled in. 0: there are no more. */
+int sgt_option_at(const sgt_program *p, size_t i, sgt_option *o);
 
 /* Parses argv, moving operands to argv[return value ...argc-1] in their order. Handles --help (stdout, exit 0) and
  * --version (stdout, exit 0), and, shown in no help, --completion bash|zsh|fish (completion.h). Wrong usage: one line,

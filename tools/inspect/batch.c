@@ -23,20 +23,6 @@ typedef struct drawing {
     int32_t *positions, *ids;  /* (B, T) each, with --documents: within documents, and of them */
 } drawing;
 
-static int reader_named(const char *name)
-{
-    int r = 0;
-    while (r < SGT_READERS && strcmp(name, sgt_reader_name((sgt_reader)r))) r++;
-    return r;
-}
-
-static int sampling_named(const char *name)
-{
-    int s = 0;
-    while (s < SGT_SAMPLINGS && strcmp(name, sgt_sampling_name((sgt_sampling)s))) s++;
-    return s;
-}
-
 /* Of a mix, the set of each row. */
 static json_t *sets_json(const drawing *d, uint64_t k)
 {
@@ -165,8 +151,8 @@ int inspect_batches(const inspect *o, sgt_error *err)
     uint64_t from, count;
     int rc = inspect_span(&from, &count, o->batch, "batch", err);
     if (rc < 0) return rc;
-    sgt_loader_options options = {.reader = (sgt_reader)reader_named(o->loader),
-                                  .sampling = (sgt_sampling)sampling_named(o->sampling),
+    sgt_loader_options options = {.reader = (sgt_reader)o->loader,
+                                  .sampling = (sgt_sampling)o->sampling,
                                   .seed = o->seed,
                                   .batch = (uint32_t)o->batch_size,
                                   .seq = (uint32_t)o->seq_len,

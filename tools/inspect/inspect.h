@@ -19,7 +19,7 @@ typedef struct inspect {
     int json, quiet, verify, raw;
     const char *decode, *batch; /* FROM:COUNT and K[:N] as typed; NULL: not asked for */
     const char *split;          /* NULL: every split */
-    const char *loader, *sampling;
+    int loader, sampling; /* sgt_reader, sgt_sampling */
     uint64_t seed, batch_size, seq_len, pad;
     int padded_by; /* whether pad was given */
     int documents; /* of --batch: where they begin, too */

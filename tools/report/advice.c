@@ -32,7 +32,7 @@ static void about_rate(report_run *r)
     const sgt_settings *s = &r->settings;
     sgt_lr_range range = sgt_advice_lr(r->parameters);
     int outside = sgt_advice_lr_outside(r->parameters, s->batch * s->accum, s->lr);
-    if (!outside || strcmp(s->optimizer, "adamw") != 0) return;
+    if (!outside || s->optimizer != SGT_ADAMW) return;
     say(r, "lr %.3g is %s what models of about %.3g million parameters are trained with (%.3g to %.3g)", s->lr,
         outside < 0 ? "below" : "above", (double)range.parameters / 1e6, range.low, range.high);
 }
@@ -46,7 +46,7 @@ static void about_curve(report_run *r)
     sgt_diagnosis d;
     sgt_diagnosis_start(&d, s->lr, s->batch * s->accum * s->seq, s->skip_spikes > 0);
     if (s->steps != SGT_DEFAULT_COUNT) d.steps = s->steps;
-    int scaled = s->precision && strcmp(s->precision, "fp16") == 0;
+    int scaled = s->precision == SGT_PRECISION_FP16;
     for (size_t i = 0; i < r->log.count; i++) {
         const double *v = r->log.rows[i].v;
         double norm = scaled && v[REPORT_SKIPPED] > skipped ? 0 : v[REPORT_NORM];
@@ -87,6 +87,6 @@ void report_advise(report_run *r)
     about_validation(r);
     if (r->wait > WAITING && r->wait * r->seconds > AT_LEAST)
         say(r, "%.0f %% of the time went by waiting for batches: %s", 100 * r->wait,
-            r->settings_known && strcmp(r->settings.loader, "preload") == 0 ? "more --workers"
+            r->settings_known && r->settings.loader == SGT_READER_PRELOAD ? "more --workers"
                                                                            : "--loader preload, or more --workers");
 }

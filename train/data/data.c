@@ -27,7 +27,7 @@ int sgt_trainer_has_shards(const char *folder)
     return count > 0;
 }
 
-static int by_documents(const sgt_settings *s) { return strcmp(s->sampling, "documents") == 0; }
+static int by_documents(const sgt_settings *s) { return s->sampling == SGT_SAMPLING_DOCUMENTS; }
 
 /* ---- several sets ---- */
 
@@ -262,22 +262,19 @@ static int read_tokenizer(sgt_trainer *t, sgt_error *err)
 static sgt_loader_options loader_options(const sgt_trainer *t)
 {
     const sgt_settings *s = t->s;
-    sgt_loader_options o = {.seed = s->seed,
-                            .batch = (uint32_t)s->batch,
-                            .seq = (uint32_t)s->seq,
-                            .rank = t->o->ranks ? t->o->ranks->rank : 0,
-                            .ranks = sgt_ranks_size(t->o->ranks),
-                            .vocab = t->model.vocab,
-                            .padded_by = s->pad != SGT_DEFAULT_COUNT,
-                            .pad = (uint32_t)s->pad,
-                            .scalar = strcmp(s->batching, "scalar") == 0,
-                            .documents = t->s->document_mask,
-                            .notice = t->o->notice};
-    for (int i = 0; i < SGT_READERS; i++)
-        if (strcmp(s->loader, sgt_reader_name((sgt_reader)i)) == 0) o.reader = (sgt_reader)i;
-    for (int i = 0; i < SGT_SAMPLINGS; i++)
-        if (strcmp(s->sampling, sgt_sampling_name((sgt_sampling)i)) == 0) o.sampling = (sgt_sampling)i;
-    return o;
+    return (sgt_loader_options){.reader = (sgt_reader)s->loader,
+                                .sampling = (sgt_sampling)s->sampling,
+                                .seed = s->seed,
+                                .batch = (uint32_t)s->batch,
+                                .seq = (uint32_t)s->seq,
+                                .rank = t->o->ranks ? t->o->ranks->rank : 0,
+                                .ranks = sgt_ranks_size(t->o->ranks),
+                                .vocab = t->model.vocab,
+                                .padded_by = s->pad != SGT_DEFAULT_COUNT,
+                                .pad = (uint32_t)s->pad,
+                                .scalar = s->batching,
+                                .documents = s->document_mask,
+                                .notice = t->o->notice};
 }
 
 static int open_examples(const sgt_trainer *t, sgt_examples *e, const char *path, uint64_t seed, sgt_error *err)

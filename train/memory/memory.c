@@ -73,7 +73,7 @@ static int look_at_data(plan *p, sgt_error *err)
     const sgt_settings *s = t->s;
     uint32_t ranks = sgt_ranks_size(t->o->ranks);
     sgt_loader_options o = {.reader = SGT_READER_MMAP, .batch = ranks, .ranks = ranks, .seq = (uint32_t)s->seq};
-    if (strcmp(s->sampling, "documents") == 0) o.sampling = SGT_SAMPLING_DOCUMENTS;
+    if (s->sampling == SGT_SAMPLING_DOCUMENTS) o.sampling = SGT_SAMPLING_DOCUMENTS;
     if (!s->data) {
         sgt_model m;
         int rc = s->model ? sgt_model_named(&m, s->model, err) : SGT_OK;
@@ -84,7 +84,7 @@ static int look_at_data(plan *p, sgt_error *err)
     if (rc < 0) return rc;
     p->set_bytes = t->train ? huge_pages(2 * t->info.tokens) : 2 * t->info.tokens;
     look_at_validation(p, &o);
-    if (t->train && strcmp(s->loader, "preload") != 0) p->set_bytes = 0; /* the page cache's, which it gives back */
+    if (t->train && s->loader != SGT_READER_PRELOAD) p->set_bytes = 0; /* the page cache's, which it gives back */
     return SGT_OK;
 }
 
@@ -335,19 +335,22 @@ static int decide_levels(plan *p, sgt_error *err)
 
 int sgt_memory_asked(const sgt_settings *s)
 {
-    return s->batch == SGT_DEFAULT_COUNT || strcmp(s->recompute, "auto") == 0 || s->memory_limit != SGT_DEFAULT_COUNT;
+    return s->batch == SGT_DEFAULT_COUNT || s->recompute == SGT_RECOMPUTE_AUTO || s->memory_limit != SGT_DEFAULT_COUNT;
 }
 
 /* p->at is t's from here on. */
 static int begin(plan *p, sgt_trainer *t, sgt_error *err)
 {
+    sgt_plan resolved;
     *p = (plan){.t = t};
     int rc = look_at_data(p, err);
     if (rc == SGT_OK) rc = sgt_trainer_decide_model(t, err);
-    if (rc == SGT_OK) rc = sgt_trainer_backend_options(t, &p->o, err);
+    if (rc == SGT_OK) rc = sgt_trainer_resolve(t, &resolved, err);
     if (rc < 0) return rc;
-    if (strcmp(t->s->recompute, "auto") == 0) p->at = t->recompute_at = calloc(t->model.layers, 1);
-    if (strcmp(t->s->recompute, "auto") == 0 && !p->at) return sgt_fail(err, SGT_ENOMEM, "memory: out of memory");
+    p->o = resolved.backend;
+    int automatic = t->s->recompute == SGT_RECOMPUTE_AUTO;
+    if (automatic) p->at = t->recompute_at = calloc(t->model.layers, 1);
+    if (automatic && !p->at) return sgt_fail(err, SGT_ENOMEM, "memory: out of memory");
     if (t->s->batch == SGT_DEFAULT_COUNT) p->o.batch = 1;
     p->copies = copies(p);
     p->program = t->cuda ? 0 : sgt_cpu_backend_program(&p->o);

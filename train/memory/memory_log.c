@@ -60,7 +60,7 @@ static int write_log(const sgt_trainer *t, uint64_t first, uint64_t steps, sgt_e
 {
     char *text = NULL;
     size_t n;
-    page p = {.b = t->backend, .layers = t->model.layers, .micro_steps = t->s->accum};
+    page p = {.b = t->backend, .layers = t->model.layers, .micro_steps = t->plan.backend.accum};
     p.count = p.b->memory(p.b, p.kinds);
     p.out = open_memstream(&text, &n);
     for (uint64_t s = first; s < first + steps && p.out; s++) put_step(&p, s);

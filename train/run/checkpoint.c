@@ -146,7 +146,7 @@ static json_t *state_json(const sgt_checkpoint_state *s, json_t *files)
         "{s:i, s:I, s:I, s:I, s:{s:s, s:I, s:I}, s:o, s:{s:s, s:f, s:f, s:I, s:I}, s:{s:o}, s:o, s:o, s:O}",
         "version", 1, "step", (json_int_t)s->step, "tokens", (json_int_t)s->tokens, "documents",
         (json_int_t)s->documents, "sampler", "sampling", s->sampling, "seed", (json_int_t)s->seed, "next_batch",
-        (json_int_t)s->next_batch, "scaler", scaler_json(s), "schedule", "kind", sgt_schedule_name(c->kind),
+        (json_int_t)s->next_batch, "scaler", scaler_json(s), "schedule", "kind", sgt_schedule_words[c->kind],
         "lr", c->lr, "min_lr", c->min_lr, "warmup", (json_int_t)c->warmup, "steps",
         (json_int_t)c->steps, "data", "hash", hex(s->data_hash), "machine", machine_json(s), "options",
         json_loads(s->options, 0, NULL), "files", files);
@@ -265,7 +265,7 @@ static int parse_state(sgt_checkpoint_state *s, json_t *json, const char *path, 
     snprintf(s->level, sizeof s->level, "%s", level);
     snprintf(s->library, sizeof s->library, "%s", library);
     for (int k = 0; k < SGT_SCHEDULES; k++)
-        if (strcmp(kind, sgt_schedule_name((sgt_schedule_kind)k)) == 0) s->schedule.kind = (sgt_schedule_kind)k;
+        if (strcmp(kind, sgt_schedule_words[k]) == 0) s->schedule.kind = (sgt_schedule_kind)k;
     s->options = sgt_json_dumps(options, 0);
     if (!s->options) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
     int rc = parse_scaler(s, json, path, err);

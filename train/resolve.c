@@ -1,15 +1,13 @@
-/* backend_options.c: what a backend is asked for, from a run's settings. */
-#include <string.h>
-
+/* resolve.c: from a run's settings to its plan. */
 #include "base/cpu.h"
 #include "trainer.h"
 
-static int take_optimizer(sgt_optim *o, const sgt_settings *s, sgt_error *err)
+static int resolve_optimizer(sgt_optim *o, const sgt_settings *s, sgt_error *err)
 {
     double betas[2];
     int rc = sgt_settings_betas(s, betas, err);
     if (rc < 0) return rc;
-    *o = (sgt_optim){.kind = strcmp(s->optimizer, "sgd") == 0 ? SGT_SGD : SGT_ADAMW,
+    *o = (sgt_optim){.kind = (sgt_optim_kind)s->optimizer,
                      .beta1 = (float)betas[0],
                      .beta2 = (float)betas[1],
                      .eps = 1e-8f,
@@ -20,16 +18,17 @@ static int take_optimizer(sgt_optim *o, const sgt_settings *s, sgt_error *err)
     return SGT_OK;
 }
 
-int sgt_trainer_threads(const sgt_trainer *t)
+/* Threads of a CPU: as asked for, or the cores at hand, or this rank's part of them. */
+static int resolve_threads(const sgt_trainer *t)
 {
     const sgt_ranks *r = t->o->ranks;
     int n = r && r->sharing ? sgt_cpu_count() / (int)r->sharing : sgt_cpu_count();
     return t->s->threads != SGT_DEFAULT_COUNT ? (int)t->s->threads : n < 1 ? 1 : n;
 }
 
-int sgt_trainer_backend_options(const sgt_trainer *t, sgt_backend_options *o, sgt_error *err)
+static int resolve_backend(sgt_backend_options *o, const sgt_trainer *t, sgt_error *err)
 {
-    const sgt_settings *s = t->s; /* sgt_settings_check knows every word */
+    const sgt_settings *s = t->s;
     uint32_t variants = 0;
     int rc = s->variant ? sgt_variants_parse(&variants, s->variant, err) : SGT_OK;
     if (rc < 0) return rc;
@@ -38,11 +37,11 @@ int sgt_trainer_backend_options(const sgt_trainer *t, sgt_backend_options *o, sg
         .batch = (uint32_t)s->batch / sgt_ranks_size(t->o->ranks),
         .seq = (uint32_t)s->seq,
         .accum = (uint32_t)s->accum,
-        .threads = sgt_trainer_threads(t),
+        .threads = resolve_threads(t),
         .notice = t->o->notice,
         .detail = t->o->detail,
-        .precision = (sgt_precision)sgt_word_index(s->precision, sgt_precision_words),
-        .recompute = (sgt_recompute)sgt_word_index(s->recompute, sgt_recompute_words),
+        .precision = (sgt_precision)s->precision,
+        .recompute = s->recompute == SGT_RECOMPUTE_AUTO ? SGT_RECOMPUTE_NONE : (sgt_recompute)s->recompute,
         .recompute_at = t->recompute_at,
         .loss_scale = (float)s->loss_scale,
         .skip_spikes = s->skip_spikes,
@@ -52,10 +51,10 @@ int sgt_trainer_backend_options(const sgt_trainer *t, sgt_backend_options *o, sg
         .ignore = s->ignore != SGT_DEFAULT_COUNT ? (int32_t)s->ignore : 0,
         .documents = s->document_mask,
         .eot = (int32_t)t->eot,
-        .attention = (sgt_attention)sgt_word_index(s->attention, sgt_attention_words),
+        .attention = (sgt_attention)s->attention,
         .no_fuse = s->no_fuse,
         .no_graphs = s->no_graphs,
-        .sync_kernels = t->o->sync_kernels,
+        .sync_kernels = s->sync_kernels,
         .no_overlap = s->no_overlap && t->cuda, /* a CPU has nothing to copy: there the loop sees to it alone */
         .no_pad_vocab = s->no_pad_vocab,
         .variants = variants,
@@ -67,5 +66,26 @@ int sgt_trainer_backend_options(const sgt_trainer *t, sgt_backend_options *o, sg
         .trace = t->trace,
         .ranks = t->o->ranks,
     };
-    return take_optimizer(&o->optim, s, err);
+    return resolve_optimizer(&o->optim, s, err);
+}
+
+int sgt_trainer_resolve(const sgt_trainer *t, sgt_plan *plan, sgt_error *err)
+{
+    const sgt_settings *s = t->s;
+    *plan = (sgt_plan){
+        .schedule = {(sgt_schedule_kind)s->schedule, s->lr, s->min_lr, s->warmup, s->steps},
+        .batch = s->batch,
+        .rows = s->batch * s->accum,
+        .tokens = s->batch * s->accum * s->seq,
+        .steps = s->steps,
+        .eval_every = s->eval_every,
+        .save_every = s->save_every,
+        .keep = s->keep,
+        .workers = (uint32_t)s->workers,
+        .save_threads = s->threads == SGT_DEFAULT_COUNT ? sgt_cpu_count() : (int)s->threads,
+        .no_overlap = s->no_overlap,
+        .sync_metrics = s->sync_metrics,
+        .overfit = s->overfit,
+    };
+    return resolve_backend(&plan->backend, t, err);
 }
