@@ -30,11 +30,9 @@ static struct {
 } o = {.run = "run"};
 
 /* Options that are no part of what a run is; ROWS are those that are, from train/settings_rows.c. */
-#define ROWS(s) {.name = "rows", .kind = SGT_OPT_ROWS, .section = SGT_SECTION_##s}
+#define ROWS(title, s) {.name = title, .kind = SGT_OPT_ROWS, .section = SGT_SECTION_##s}
 static const sgt_option table[] = {
-    {.name = "Data"},
-    ROWS(DATA),
-
+    ROWS("Data", DATA),
     {.name = "Run"},
     {"run", 0, SGT_OPT_TEXT, &o.run, "DIR", "folder that checkpoints and the log are written to", .def = "run"},
     {"resume", 0, SGT_OPT_FLAG, &o.resume,
@@ -44,28 +42,19 @@ static const sgt_option table[] = {
     {"force", 0, SGT_OPT_FLAG, &o.force, .help = "start over although the run holds checkpoints, and remove them"},
     {"config", 0, SGT_OPT_TEXT, &o.config, "FILE",
      .help = "options from a run's options.json; those given here come first"},
-    ROWS(RUN),
-
-    {.name = "Model"},
-    ROWS(MODEL),
-
-    {.name = "Optimizer"},
-    ROWS(OPTIMIZER),
+    ROWS("", RUN),
+    ROWS("Model", MODEL),
+    ROWS("Optimizer", OPTIMIZER),
     {"stop-diverged", 0, SGT_OPT_FLAG, &o.stop_diverged,
      .help = "save and exit 1 once the loss has stayed above where it started for 50 steps"},
-
-    {.name = "Machine"},
-    ROWS(MACHINE),
+    ROWS("Machine", MACHINE),
     {"self-check", 0, SGT_OPT_FLAG, &o.self_check,
      .help = "try every path of the CUDA backend, print which are right, and run nothing"},
     {"no-self-check", 0, SGT_OPT_FLAG, &o.no_self_check,
      .help = "train without having tried the paths of the CUDA backend"},
     {"estimate-memory", 0, SGT_OPT_FLAG, &o.estimate,
      .help = "print what a step would hold in memory, by kind, and run nothing"},
-
-    {.name = "Techniques, each of which can be turned off to measure what it brings"},
-    ROWS(TECHNIQUES),
-
+    ROWS("Techniques, each of which can be turned off to measure what it brings", TECHNIQUES),
     {.name = "Output"},
     {"profile", 0, SGT_OPT_TEXT, &o.profile, "FILE",
      .help = "a trace of steps 10 to 19, for ui.perfetto.dev or chrome://tracing"},

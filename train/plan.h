@@ -5,6 +5,7 @@
 
 #include "backend.h"
 #include "schedule.h"
+#include "settings.h"
 
 typedef struct sgt_plan {
     sgt_backend_options backend; /* what a step computes, on this rank's rows */
@@ -19,5 +20,9 @@ typedef struct sgt_plan {
     int sync_metrics;            /* wait for each step's metrics */
     int overfit;                 /* train on the first step's rows alone */
 } sgt_plan;
+
+/* Set what the settings alone decide of a step: all but its model, its rows, what it reports to and what it is timed by.
+ * SGT_EUSAGE names an option that is wrong. */
+int sgt_resolve_step(sgt_backend_options *o, const sgt_settings *s, sgt_error *err);
 
 #endif

@@ -1,9 +1,8 @@
-/* settings_rows.h: what settings.c reads in a row of settings_rows.c, beside what base/option.h says. */
+/* settings_rows.h: what settings.c reads in a row, beside what base/option.h says. */
 #ifndef SGT_SETTINGS_ROWS_H
 #define SGT_SETTINGS_ROWS_H
 
-/* In sgt_option.flags. */
-enum {
+enum { /* in `flags` */
     MAY_CHANGE = 1, /* on --resume */
     LOCAL = 2,      /* of the machine: kept only if given, and never taken over from a checkpoint */
     DEVICE = 4,     /* may change with the device */
@@ -11,8 +10,6 @@ enum {
     NOT_KEPT = 16,  /* in no options.json */
     LATER = 32      /* undecided by default; without it the default is `def`, up to a colon */
 };
-
-/* In sgt_option.needs: what an option needs to mean anything. */
-enum { SHARDS = 1, EXAMPLES, DOCUMENTS, ADAMW, SGD, MOMENTUM, FP16 };
+enum { SHARDS = 1, EXAMPLES, DOCUMENTS, ADAMW, SGD, MOMENTUM, FP16 }; /* in `needs`, to mean anything */
 
 #endif

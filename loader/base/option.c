@@ -16,8 +16,13 @@ const char *sgt_option_value(const sgt_option *o, char buf[SGT_OPTION_VALUE])
 
 int sgt_option_word(const sgt_option *o, const char *word, size_t n)
 {
-    for (int i = 0; o->choices[i]; i++)
-        if (strlen(o->choices[i]) == n && memcmp(o->choices[i], word, n) == 0) return i;
+    char buf[SGT_OPTION_VALUE];
+    int i = 0;
+    for (const char *p = sgt_option_value(o, buf); *p; i++) {
+        size_t m = strcspn(p, "|");
+        if (m == n && memcmp(p, word, n) == 0) return i;
+        p += m + (p[m] == '|');
+    }
     return -1;
 }
 

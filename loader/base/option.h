@@ -21,7 +21,7 @@ typedef enum sgt_option_kind {
     SGT_OPT_CHOICE,   /* const char *, one of the words in `value` separated by | */
     SGT_OPT_WORD,     /* int: the number of one of `choices` */
     SGT_OPT_LIST,     /* sgt_option_list: every time it is given, one more */
-    SGT_OPT_ROWS      /* in a program's table: the rows of `section` stand here */
+    SGT_OPT_ROWS      /* in a program's table: a heading, if `name` is not "", and the rows of `section` */
 } sgt_option_kind;
 
 typedef struct sgt_option {
@@ -56,7 +56,7 @@ typedef struct sgt_option {
 /* `value` as printed; of a WORD its choices with | between them, in buf. */
 const char *sgt_option_value(const sgt_option *o, char buf[SGT_OPTION_VALUE]);
 
-/* The number of the word of n bytes among o->choices; -1: it is none of them. */
+/* The number of the word of n bytes among the choices of a WORD or a CHOICE; -1: it is none of them. */
 int sgt_option_word(const sgt_option *o, const char *word, size_t n);
 
 /* Whether x is within the bounds. SGT_EUSAGE says what they are; `shown` is x as the user knows it. */

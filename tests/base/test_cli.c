@@ -133,7 +133,7 @@ static const sgt_option table[] = {
     {"choice", 0, SGT_OPT_CHOICE, &o.choice, "one|two", .help = "which"},
     {"flag", 'f', SGT_OPT_FLAG, &o.flag, .help = "whether"},
     {"word", 0, SGT_OPT_WORD, &o.word, .choices = words, .help = "which"},
-    {.name = "rows", .kind = SGT_OPT_ROWS, .section = 2},
+    {.name = "Rows", .kind = SGT_OPT_ROWS, .section = 2},
     {"part", .as = &rows[0], .to = &o.x, .help = "another share"},
     {0}};
 static const sgt_program program = {.name = "sgt-x",
@@ -171,7 +171,7 @@ Test(options, rows_of_settings_stand_in_the_table)
     sgt_option at;
     char names[200] = "";
     for (size_t i = 0; sgt_option_at(&program, i, &at); i++) strcat(strcat(names, at.name), " ");
-    cr_assert_str_eq(names, "Things number size rate split text choice flag word share lr part ");
+    cr_assert_str_eq(names, "Things number size rate split text choice flag word Rows share lr part ");
     cr_assert_eq(parse(6, "-s", "0.25", "--word=second", "--lr", "auto", "--part=0.5"), 0);
     cr_assert(settings.share == .25 && settings.given[0] == 1 && !settings.given[1] && settings.given[2] == 1);
     cr_assert(settings.rate == SGT_DEFAULT_REAL && o.word == 1 && o.x == .5);

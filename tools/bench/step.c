@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cpu.h"
+#include "plan.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/gemm.h"
 #include "tools/bench/peer.h"
@@ -17,19 +18,12 @@
 enum { MOST_TURNS = 100 };
 
 static struct {
-    const char *variant, *data, *peer, *peer_mode;
-    int recompute, attention, optimizer, loader; /* the words' numbers, as in sgt_settings */
-    uint64_t accum, steps, warmup, turns;
-    double dropout;
-    int no_fuse, no_graphs, no_overlap, no_pad_vocab, deterministic, sync_metrics, sync_kernels, no_self_check, parts;
-    int variants, variant_given;
-} o = {.variant = "default",
-       .peer_mode = "default",
-       .accum = 1,
-       .steps = 20,
-       .warmup = 3,
-       .turns = 2};
+    const char *data, *peer, *peer_mode;
+    uint64_t steps, warmup, turns;
+    int no_self_check, variants, variant_given, parts;
+} o = {.peer_mode = "default", .steps = 20, .warmup = 3, .turns = 2};
 
+static sgt_settings s; /* of the step, as sgt-train has them */
 static bench_shape shape = BENCH_SHAPE;
 
 #define ROW(name) &sgt_settings_rows[SGT_SET_##name]
@@ -39,28 +33,28 @@ static const sgt_option table[] = {
     BENCH_MODEL(shape),
     BENCH_BATCH(shape, "rows of a micro-step", 1 << 20),
     BENCH_SEQ(shape, "64", 1 << 20),
-    {"grad-accum", .as = ROW(ACCUM), .to = &o.accum},
+    {"grad-accum", .as = ROW(ACCUM), .to = &s.accum},
     BENCH_PRECISION(shape, "what matrices are kept in"),
-    {"optimizer", .as = ROW(OPTIMIZER), .to = &o.optimizer},
-    {"dropout", .as = ROW(DROPOUT), .to = &o.dropout},
-    {"recompute", .as = ROW(RECOMPUTE), .to = &o.recompute, .choices = sgt_recompute_words,
+    {"optimizer", .as = ROW(OPTIMIZER), .to = &s.optimizer},
+    {"dropout", .as = ROW(DROPOUT), .to = &s.dropout},
+    {"recompute", .as = ROW(RECOMPUTE), .to = &s.recompute, .choices = sgt_recompute_words,
      .help = "what the backward pass computes again instead of keeping it"},
-    {"attention", .as = ROW(ATTENTION), .to = &o.attention},
-    {"no-fuse", .as = ROW(NO_FUSE), .to = &o.no_fuse},
-    {"no-graphs", .as = ROW(NO_GRAPHS), .to = &o.no_graphs},
-    {"no-overlap", .as = ROW(NO_OVERLAP), .to = &o.no_overlap},
-    {"sync-metrics", .as = ROW(SYNC_METRICS), .to = &o.sync_metrics},
-    {"sync-kernels", .as = ROW(SYNC_KERNELS), .to = &o.sync_kernels},
+    {"attention", .as = ROW(ATTENTION), .to = &s.attention},
+    {"no-fuse", .as = ROW(NO_FUSE), .to = &s.no_fuse},
+    {"no-graphs", .as = ROW(NO_GRAPHS), .to = &s.no_graphs},
+    {"no-overlap", .as = ROW(NO_OVERLAP), .to = &s.no_overlap},
+    {"sync-metrics", .as = ROW(SYNC_METRICS), .to = &s.sync_metrics},
+    {"sync-kernels", .as = ROW(SYNC_KERNELS), .to = &s.sync_kernels},
     {"no-self-check", 0, SGT_OPT_FLAG, &o.no_self_check,
      .help = "CUDA: take the products that are timed fastest without a look at their results"},
-    {"no-pad-vocab", .as = ROW(NO_PAD_VOCAB), .to = &o.no_pad_vocab},
-    {"variant", .as = ROW(VARIANT), .to = &o.variant, .given = &o.variant_given,
+    {"no-pad-vocab", .as = ROW(NO_PAD_VOCAB), .to = &s.no_pad_vocab},
+    {"variant", .as = ROW(VARIANT), .to = &s.variant, .given = &o.variant_given,
      .help = "faster ways through a step, with commas between; all, none (CUDA)"},
     {"variants", 0, SGT_OPT_FLAG, &o.variants, .help = "list those ways, and run nothing"},
-    {"deterministic", .as = ROW(DETERMINISTIC), .to = &o.deterministic},
+    {"deterministic", .as = ROW(DETERMINISTIC), .to = &s.deterministic},
     BENCH_THREADS(shape),
     {"data", 'd', SGT_OPT_TEXT, &o.data, "OUT/|SHARD", "rows from shards", .def = "random tokens"},
-    {"loader", .as = ROW(LOADER), .to = &o.loader},
+    {"loader", .as = ROW(LOADER), .to = &s.loader},
     {.name = "How"},
     {"steps", 0, SGT_OPT_COUNT, &o.steps, "N", "steps measured; the median is given", .def = "20", .min = 1,
      .max = 100000},
@@ -101,43 +95,23 @@ static int take_options(step_bench *b, const sgt_notice *notice, sgt_error *err)
 {
     int cuda = strcmp(b->device, "cuda") == 0;
     sgt_backend_options *k = &b->backend;
-    uint32_t variants;
-    int rc = sgt_variants_parse(&variants, o.variant, err);
+    int rc = sgt_resolve_step(k, &s, err);
     if (rc < 0) return rc;
-    *k = (sgt_backend_options){
-        .optim = {.kind = (sgt_optim_kind)o.optimizer,
-                  .beta1 = 0.9f,
-                  .beta2 = 0.95f,
-                  .eps = 1e-8f,
-                  .momentum = 0.9f,
-                  .weight_decay = 0.1f,
-                  .grad_clip = 1},
-        .batch = bench_batch(&shape, cuda),
-        .seq = bench_seq(&shape, cuda, 64),
-        .accum = (uint32_t)o.accum,
-        .threads = bench_threads(&shape),
-        .notice = *notice,
-        .detail = *notice,
-        .precision = bench_precision(&shape, cuda),
-        .recompute = (sgt_recompute)o.recompute,
-        .dropout = (float)o.dropout,
-        .seed = 1,
-        .attention = (sgt_attention)o.attention,
-        .no_fuse = o.no_fuse,
-        .no_graphs = o.no_graphs,
-        .sync_kernels = o.sync_kernels,
-        .unverified = o.no_self_check,
-        .no_overlap = o.no_overlap && cuda, /* a CPU has nothing to copy */
-        .no_pad_vocab = o.no_pad_vocab,
-        .variants = cuda || o.variant_given ? variants : 0,
-        .deterministic = o.deterministic,
-        .cache = b->cache};
+    k->batch = bench_batch(&shape, cuda);
+    k->seq = bench_seq(&shape, cuda, 64);
+    k->threads = bench_threads(&shape);
+    k->precision = bench_precision(&shape, cuda);
+    k->no_overlap &= cuda; /* a CPU has nothing to copy */
+    if (!cuda && !o.variant_given) k->variants = 0;
+    k->notice = k->detail = *notice;
+    k->unverified = o.no_self_check;
+    k->cache = b->cache;
     return sgt_model_named(&k->model, shape.model, err);
 }
 
 static int open_data(step_bench *b, const sgt_notice *notice, sgt_error *err)
 {
-    sgt_loader_options l = {.reader = (sgt_reader)o.loader,
+    sgt_loader_options l = {.reader = (sgt_reader)s.loader,
                             .batch = b->backend.batch,
                             .seq = b->backend.seq,
                             .seed = 1,
@@ -147,7 +121,7 @@ static int open_data(step_bench *b, const sgt_notice *notice, sgt_error *err)
     if (rc < 0) return rc;
     sgt_loader_get_info(b->loader, &info);
     b->backend.model.vocab = info.vocab;
-    return bench_rows_loader(&b->rows, b->loader, o.no_overlap, err);
+    return bench_rows_loader(&b->rows, b->loader, s.no_overlap, err);
 }
 
 static int prepare(step_bench *b, const sgt_notice *notice, sgt_error *err)
@@ -169,7 +143,7 @@ static int our_turn(step_bench *b, sgt_error *err)
                     .rows = b->rows,
                     .warmup = (unsigned)o.warmup,
                     .steps = (unsigned)o.steps,
-                    .sync_metrics = o.sync_metrics,
+                    .sync_metrics = s.sync_metrics,
                     .parts = o.parts,
                     .count_kernels = !o.parts, /* the trace has CUPTI otherwise */
                     .stop = b->stop};
@@ -363,6 +337,8 @@ static int bench_step(int argc, char **argv)
 {
     sgt_error err;
     step_bench b = {0};
+    sgt_settings_default(&s);
+    s.variant = "default";
     int first = sgt_options_parse(&program, argc, argv);
     if (first < argc) sgt_usage(&program, "%s: no operands here, only options", argv[first]);
     if (o.variants) return list_variants();

@@ -109,20 +109,6 @@ static int parse_percent(const char *s, double *out)
 
 /* ---- one option ---- */
 
-static int is_choice(const char *choices, const char *value, const char **canonical)
-{
-    size_t n = strlen(value);
-    for (const char *p = choices; *p;) {
-        size_t m = strcspn(p, "|");
-        if (m == n && !memcmp(p, value, n)) {
-            *canonical = value;
-            return 1;
-        }
-        p += m + (p[m] == '|');
-    }
-    return 0;
-}
-
 /* Whether a number may be left to the program by the word auto. */
 static int may_be_auto(const sgt_option *o)
 {
@@ -168,23 +154,18 @@ static int add_to_list(const sgt_option *o, const char *v, sgt_error *err)
     return SGT_OK;
 }
 
-/* Of a CHOICE and of a WORD. */
-static int no_choice(const sgt_option *o, const char *v, sgt_error *err)
+static int set_word(const sgt_option *o, const char *v, sgt_error *err)
 {
     char hint[SGT_NEAR_HINT], value[SGT_OPTION_VALUE];
+    int i = sgt_option_word(o, v, strlen(v));
+    if (i >= 0 && o->kind == SGT_OPT_WORD) *(int *)o->to = i;
+    else if (i >= 0) *(const char **)o->to = v;
+    if (i >= 0) return SGT_OK;
     const char *choices = sgt_option_value(o, value);
     sgt_near near = sgt_near_to(v, strlen(v));
     sgt_near_offer_all(&near, choices);
     return sgt_fail(err, SGT_EUSAGE, "--%s %s: must be one of %s%s", o->name, v, choices,
                     sgt_near_hint(&near, "", hint));
-}
-
-static int set_word(const sgt_option *o, const char *v, sgt_error *err)
-{
-    int i = sgt_option_word(o, v, strlen(v));
-    if (i < 0) return no_choice(o, v, err);
-    *(int *)o->to = i;
-    return SGT_OK;
 }
 
 static int set_option(const sgt_option *o, const char *v, sgt_error *err)
@@ -193,8 +174,7 @@ static int set_option(const sgt_option *o, const char *v, sgt_error *err)
     if (o->kind == SGT_OPT_FLAG) *(int *)o->to = 1;
     else if (o->kind == SGT_OPT_TEXT) *(const char **)o->to = v;
     else if (o->kind == SGT_OPT_LIST) rc = add_to_list(o, v, err);
-    else if (o->kind == SGT_OPT_CHOICE) rc = is_choice(o->value, v, o->to) ? SGT_OK : no_choice(o, v, err);
-    else if (o->kind == SGT_OPT_WORD) rc = set_word(o, v, err);
+    else if (o->kind == SGT_OPT_CHOICE || o->kind == SGT_OPT_WORD) rc = set_word(o, v, err);
     else rc = set_number(o, v, err);
     if (rc == SGT_OK && o->given) *o->given = 1;
     return rc;
@@ -219,17 +199,18 @@ static sgt_option filled_in(const sgt_option *o)
 int sgt_option_at(const sgt_program *p, size_t i, sgt_option *out)
 {
     for (const sgt_option *o = p->options; o->name; o++) {
-        if (o->kind != SGT_OPT_ROWS) {
+        int rows = o->kind == SGT_OPT_ROWS;
+        if (*o->name && i-- == 0) {
             *out = filled_in(o);
-            if (i-- == 0) return 1;
-            continue;
+            if (rows) out->kind = SGT_OPT_HEADING;
+            return 1;
         }
-        for (const sgt_option *row = p->rows; row->name; row++) {
-            if (row->section != o->section) continue;
+        for (const sgt_option *row = p->rows; rows && row->name; row++) {
+            if (row->section != o->section || i-- > 0) continue;
             *out = *row;
             out->to = (char *)p->settings + row->offset;
             out->given = &p->given[row - p->rows];
-            if (i-- == 0) return 1;
+            return 1;
         }
     }
     return 0;
