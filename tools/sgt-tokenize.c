@@ -20,39 +20,39 @@
 #include "tools/tokenize/train_vocab.h"
 
 static struct {
-    const char *vocab, *pattern, *format, *field, *special, *invalid_utf8, *normalize, *binary, *cpu;
+    const char *vocab, *pattern, *field, *cpu;
+    int format, special, invalid_utf8, normalize, binary; /* words by their numbers */
     double split;
     sgt_option_list filters;
     uint64_t shard_tokens, shuffle_seed, threads, rank, ranks, train_vocab;
     int shuffle, rank_given, ranks_given, vocab_given, split_given, shard_tokens_given;
     int dedup, hidden, skip_bad, force, dry_run, json, quiet;
 } o = {.vocab = "gpt2",
-       .format = "auto",
        .field = "text",
-       .special = "none",
-       .invalid_utf8 = "keep",
+       .normalize = SGT_DEFAULT_WORD,
+       .binary = SGT_DEFAULT_WORD,
        .cpu = "auto",
        .shard_tokens = 100000000};
 
 static const sgt_option table[] = {
     {.name = "Input"},
-    {"format", 0, SGT_OPT_CHOICE, &o.format, "auto|text|jsonl",
+    {"format", 0, SGT_OPT_WORD, &o.format, "auto|text|jsonl",
      "text: a file is a document; jsonl: a line is; auto goes by names", .def = "auto"},
     {"field", 0, SGT_OPT_TEXT, &o.field, "NAME", "of JSONL, the string that is a document; a.b where it is nested",
      .def = "text"},
     {"skip-bad", 0, SGT_OPT_FLAG, &o.skip_bad, .help = "leave out and count lines of JSONL without such a string"},
-    {"invalid-utf8", 0, SGT_OPT_CHOICE, &o.invalid_utf8, "keep|replace|fail",
+    {"invalid-utf8", 0, SGT_OPT_WORD, &o.invalid_utf8, "keep|replace|fail",
      "bytes that are not UTF-8: kept as they are, replaced by U+FFFD, or an error", .def = "keep"},
-    {"binary", 0, SGT_OPT_CHOICE, &o.binary, "skip|keep",
+    {"binary", 0, SGT_OPT_WORD, &o.binary, "skip|keep",
      "files that are not text (PDF, pictures, programs, archives, UTF-16): left out and counted, or read byte for byte",
      .def = "skip"},
     {"hidden", 0, SGT_OPT_FLAG, &o.hidden,
      .help = "read files and folders below INPUT whose names begin with a dot, too"},
     {"filter", 0, SGT_OPT_LIST, &o.filters, "EXT=COMMAND",
      .help = "read such files through a command's output; EXT=jsonl:COMMAND where that is JSONL"},
-    {"special", 0, SGT_OPT_CHOICE, &o.special, "none|eot",
+    {"special", 0, SGT_OPT_WORD, &o.special, "none|eot",
      "eot: a literal <|endoftext|> is the end-of-text id; none: it is text", .def = "none"},
-    {"normalize", 0, SGT_OPT_CHOICE, &o.normalize, "none|nfc|nfkc",
+    {"normalize", 0, SGT_OPT_WORD, &o.normalize, "none|nfc|nfkc",
      "Unicode's normal form of each document, before it is split; GPT-2 has none", .def = "the vocabulary's, or none"},
     {.name = "Output"},
     {"vocab", 0, SGT_OPT_TEXT, &o.vocab, "gpt2|FILE|DIR",
@@ -202,7 +202,7 @@ static void write_summary(FILE *to, const char *out, const sgt_tokenize_result *
     if (!r->invalid_utf8) return;
     print_things(to, "", r->invalid_utf8, "place", "places", " not UTF-8, ");
     fprintf(to, "%s; manifest.json names the first\n",
-            !strcmp(o.invalid_utf8, "replace") ? "replaced by U+FFFD" : "kept byte for byte (see --invalid-utf8)");
+            o.invalid_utf8 == SGT_INVALID_REPLACE ? "replaced by U+FFFD" : "kept byte for byte (see --invalid-utf8)");
 }
 
 /* Its lines are broken between words where a terminal is narrow. */
@@ -214,31 +214,6 @@ static void print_summary(const char *out, const sgt_tokenize_result *r)
     write_summary(to ? to : stdout, out, r);
     if (to && !fclose(to) && n) sgt_put_line(stdout, "%.*s", (int)(n - 1), text);
     free(text);
-}
-
-static sgt_normalize normalize(void)
-{
-    if (!o.normalize) return SGT_NORMALIZE_AS_VOCAB;
-    if (!strcmp(o.normalize, "none")) return SGT_NORMALIZE_NONE;
-    return !strcmp(o.normalize, "nfc") ? SGT_NORMALIZE_NFC : SGT_NORMALIZE_NFKC;
-}
-
-static sgt_format format(void)
-{
-    if (!strcmp(o.format, "jsonl")) return SGT_FORMAT_JSONL;
-    return !strcmp(o.format, "text") ? SGT_FORMAT_TEXT : SGT_FORMAT_AUTO;
-}
-
-static sgt_invalid_utf8 invalid_utf8(void)
-{
-    if (!strcmp(o.invalid_utf8, "fail")) return SGT_INVALID_FAIL;
-    return !strcmp(o.invalid_utf8, "replace") ? SGT_INVALID_REPLACE : SGT_INVALID_KEEP;
-}
-
-static sgt_binary_files binary(void)
-{
-    if (!o.binary) return SGT_BINARY_DEFAULT;
-    return !strcmp(o.binary, "keep") ? SGT_BINARY_KEEP : SGT_BINARY_SKIP;
 }
 
 /* ---- ranks ---- */
@@ -381,12 +356,13 @@ int main(int argc, char **argv)
     check_train_vocab();
     sgt_tokenize_options options = {
         .inputs = (const char *const *)(argv + first), .input_count = (size_t)(count - 1), .out = argv[argc - 1],
-        .vocab = o.vocab, .rule = o.pattern, .normalize = normalize(),
+        .vocab = o.vocab, .rule = o.pattern, .normalize = (sgt_normalize)(o.normalize + 1),
         .val_fraction = o.split, .shuffle = o.shuffle, .shuffle_seed = o.shuffle_seed, .dedup = o.dedup,
         .shard_tokens = o.shard_tokens, .threads = (int)o.threads,
-        .format = format(), .field = o.field, .skip_bad = o.skip_bad,
+        .format = (sgt_format)o.format, .field = o.field, .skip_bad = o.skip_bad,
         .filters = o.filters.items, .filter_count = o.filters.count,
-        .special_eot = !strcmp(o.special, "eot"), .invalid_utf8 = invalid_utf8(), .binary = binary(),
+        .special_eot = o.special, .invalid_utf8 = (sgt_invalid_utf8)o.invalid_utf8,
+        .binary = (sgt_binary_files)(o.binary + 1),
         .hidden = o.hidden, .force = o.force,
         .stop = stop, .progress = show_progress};
     if (o.dry_run) return dry_run(&options, (const char *const *)(argv + first), (size_t)count);

@@ -19,7 +19,7 @@ typedef enum sgt_option_kind {
     SGT_OPT_PERCENT,  /* double fraction: "1%" is 0.01, "none" is 0 */
     SGT_OPT_TEXT,     /* const char * */
     SGT_OPT_CHOICE,   /* const char *, one of the words in `value` separated by | */
-    SGT_OPT_WORD,     /* int: the number of one of `choices` */
+    SGT_OPT_WORD,     /* int: the number of one of the choices, in `value` or `choices` */
     SGT_OPT_LIST,     /* sgt_option_list: every time it is given, one more */
     SGT_OPT_ROWS      /* in a program's table: a heading, if `name` is not "", and the rows of `section` */
 } sgt_option_kind;
@@ -29,7 +29,7 @@ typedef struct sgt_option {
     char letter;          /* 0: none */
     sgt_option_kind kind;
     void *to;             /* what it sets; NULL in a row, which has `offset` */
-    /* NULL for a flag and for a WORD; else "N", or the choices. Completion goes by it: words in small letters, with |
+    /* NULL for a flag and for a WORD with `choices`; else "N", or the choices. Completion goes by it: words in small letters, with |
      * between them, stand for themselves, FILE and DIR for such (FOLDER, OUT/ and SHARD too), LIST for some of `words`
      * or `choices`. A number whose value ends in "|auto" may be left to the program. */
     const char *value;

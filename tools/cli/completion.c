@@ -308,7 +308,7 @@ static void print_fish(const sgt_program *p)
 
 /* ---- the table ---- */
 
-static void print_set(const sgt_option *o)
+static void print_set(const sgt_option *o, const char *value)
 {
     switch (o->kind) {
     case SGT_OPT_COUNT:
@@ -317,7 +317,11 @@ static void print_set(const sgt_option *o)
     case SGT_OPT_PERCENT: printf("%.15g%%", 100 * *(const double *)o->to); return;
     case SGT_OPT_TEXT:
     case SGT_OPT_CHOICE: printf("%s", *(const char *const *)o->to ? *(const char *const *)o->to : "-"); return;
-    case SGT_OPT_WORD: printf("%s", *(const int *)o->to < 0 ? "-" : o->choices[*(const int *)o->to]); return;
+    case SGT_OPT_WORD:
+        for (int i = *(const int *)o->to; i > 0; i--) value = strchr(value, '|') + 1;
+        if (*(const int *)o->to < 0) printf("-");
+        else printf("%.*s", (int)strcspn(value, "|"), value);
+        return;
     default: printf("-");
     }
 }
@@ -333,7 +337,7 @@ static void print_table(const sgt_program *p, const char *command)
         if (o.kind == SGT_OPT_HEADING) continue;
         printf("%s\t%s\t%c\t%s\t%s\t", command, o.name, o.letter ? o.letter : '-', value ? value : "-",
                o.def ? o.def : "-");
-        print_set(&o);
+        print_set(&o, value);
         printf("\t%s\n", kinds[o.kind]);
     }
     for (const sgt_command *const *c = p->commands; c && *c; c++) print_table((*c)->program, (*c)->name);
