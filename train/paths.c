@@ -1,6 +1,7 @@
-/* paths.c: starts the processes of the self-check and reads what they say: lines that begin with MARK, each after a
- * line feed, for libraries write to their standard output and error too. The last line of such talk is part of the
- * reason when the process dies. */
+/* paths.c: starts the child processes of the self-check and reads their messages. A message is a
+ * line that begins with MARK. A line feed goes before each, because libraries write to standard
+ * output and error too. If a child dies, the last line that was no message becomes part of the
+ * reason. */
 #include "paths.h"
 
 #include <errno.h>
@@ -20,10 +21,10 @@
 #include "paths_cache.h"
 
 #define MARK "sgt-check "
-#define START_SECONDS 120 /* for loading the libraries and opening the device */
-#define DYING_SECONDS 5   /* that a process which was killed is waited for */
+#define START_SECONDS 120 /* to load the libraries and open the device */
+#define DYING_SECONDS 5   /* to wait for a process that was killed */
 
-/* ---- the process that tries ---- */
+/* ---- the child process, which tries paths ---- */
 
 static void tell(const char *line)
 {
@@ -36,7 +37,7 @@ static const char *word_of(int rc)
     return rc == SGT_OK ? "ok" : rc == SGT_EUNSUPPORTED ? "absent" : rc == SGT_EFORMAT ? "wrong" : "failed";
 }
 
-/* Nothing can be said of this path or of any other: no device, no memory. Returns main's exit code. */
+/* Tell the parent that no path can be tried: no device, or no memory. Return main's exit code. */
 static int stop(const sgt_error *err)
 {
     char line[1200];
@@ -45,7 +46,7 @@ static int stop(const sgt_error *err)
     return 1;
 }
 
-/* 0: the next path may be tried in this process; else main's exit code + 1. */
+/* Return 0 if this process may try the next path, else main's exit code + 1. */
 static int try_path(const sgt_cuda_checks *c, size_t i, int device)
 {
     char line[1200];
@@ -67,7 +68,7 @@ int sgt_paths_child(const char *what)
     char *end;
     const sgt_cuda_library *lib;
     sgt_cuda_device d;
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody reads on */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* die with the parent, the only reader */
     size_t first = strtoul(what, &end, 10);
     int device = *end == ':' ? (int)strtoul(end + 1, &end, 10) : -1;
     if (device < 0 || *end) return 2;
@@ -78,16 +79,17 @@ int sgt_paths_child(const char *what)
     return ended ? ended - 1 : 0;
 }
 
-/* ---- the process that listens ---- */
+/* ---- the parent process, which reads ---- */
 
 typedef struct listener {
     const sgt_paths_options *o;
     sgt_verdicts *v;
-    size_t next;            /* path that comes next, or is being tried */
-    int trying, done;       /* paths[next] has begun; all have ended */
-    int stopped;            /* `noise` says why nothing can be tried */
-    double until;           /* by sgt_now: when it is too late */
-    char line[1400], noise[400]; /* the line that is being read; the last that was no message */
+    size_t next;            /* path that is being tried, or comes next */
+    int trying, done;       /* path `next` has begun; all paths have ended */
+    int stopped;            /* no path can be tried; `noise` is the reason */
+    double until;           /* end of the time limit, by sgt_now */
+    char line[1400];        /* line that is being read */
+    char noise[400];        /* last line that was no message */
     size_t length;
 } listener;
 
@@ -139,7 +141,8 @@ static void take_bytes(listener *l, const char *bytes, size_t n)
     }
 }
 
-/* Until the process has closed its end (1), its time is up (0), or somebody wants an end (SGT_ESTOPPED). */
+/* Read until the child closes its end of the pipe (return 1), its time is up (0), or a stop is
+ * requested (SGT_ESTOPPED). */
 static int listen_to(listener *l, int fd)
 {
     char bytes[4096];
@@ -147,14 +150,15 @@ static int listen_to(listener *l, int fd)
         struct pollfd p = {.fd = fd, .events = POLLIN};
         if (sgt_stopped(l->o->stop)) return SGT_ESTOPPED;
         if (sgt_now() > l->until) return 0;
-        if (poll(&p, 1, 50) <= 0) continue; /* a signal, or silence */
+        if (poll(&p, 1, 50) <= 0) continue; /* a signal, or nothing to read */
         ssize_t n = read(fd, bytes, sizeof bytes);
         if (n > 0) take_bytes(l, bytes, (size_t)n);
         else if (n == 0 || errno != EINTR) return 1;
     }
 }
 
-/* Its status. One that does not end is killed, and one that stays in the driver even so is left there. */
+/* Return the child's status. Kill it if it does not end. Give up if it stays in the driver even
+ * then. */
 static int reap(pid_t pid, int kill_it)
 {
     int status = 0;
@@ -169,7 +173,8 @@ static int reap(pid_t pid, int kill_it)
     return status;
 }
 
-/* In a process group of its own, so that Ctrl-C reaches this process alone, which then ends that one. */
+/* Start a child in a process group of its own: Ctrl-C then reaches only the parent, which ends the
+ * child. */
 static int start(pid_t *pid, int *fd, const listener *l, sgt_error *err)
 {
     char what[48], *argv[] = {"sgt-train", SGT_PATHS_CHILD, what, NULL};
@@ -199,7 +204,8 @@ static int start(pid_t *pid, int *fd, const listener *l, sgt_error *err)
     return sgt_fail_errno(err, "self-check: %s", l->o->program);
 }
 
-/* A process that has ended by itself, although not all was done. Signals that come from outside are no path's fault. */
+/* Record that the child ended early. A signal that another process sent is an error, not a verdict
+ * on the path. */
 static int ended(listener *l, int status, sgt_error *err)
 {
     static const char outsiders[] = {SIGKILL, SIGTERM, SIGINT, SIGHUP, 0};
@@ -214,7 +220,7 @@ static int ended(listener *l, int status, sgt_error *err)
     return SGT_OK;
 }
 
-/* One process, as far as it comes: to the end, or to a path that is out. */
+/* Run one child until it ends or until a path is out. */
 static int one_process(listener *l, sgt_error *err)
 {
     pid_t pid;

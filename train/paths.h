@@ -1,15 +1,17 @@
-/* paths.h: the self-check: which paths of the CUDA backend this machine computes rightly (train/cuda/self_check.h has
- * the table). A process of its own tries one path after the other; where it dies, hangs or gives wrong numbers that
- * path is out, and another process goes on behind it. Verdicts are kept in the cache folder by card, driver, build and
- * versions of the libraries, so that they are found once for a machine: of several ranks the first to hold the folder's
- * lock tries, the others wait and read.
+/* paths.h: the self-check, which finds out which paths of the CUDA backend compute the right
+ * numbers on this machine (train/cuda/self_check.h has the table). A child process tries one path
+ * after another. If it dies, hangs or gets wrong numbers, that path is out, and another child
+ * continues with the next path. The cache folder keeps the verdicts by card, driver, build and
+ * library versions, so a machine is checked once. Of several ranks, the first that takes the
+ * folder's lock runs the check; the others wait and read its verdicts.
  *
  *     sgt_paths_options o = {.program = "/proc/self/exe", .cache = folder};
- *     if (sgt_paths_check(&verdicts, lib, &o, &err) < 0) ...;     // SGT_ESTOPPED, or nothing could be tried
+ *     if (sgt_paths_check(&verdicts, lib, &o, &err) < 0) ...; // stopped, or no path could be tried
  *
- * The program that is started has to begin with
+ * `program` is started as the child. Its main must begin with
  *
- *     if (argc == 3 && strcmp(argv[1], SGT_PATHS_CHILD) == 0) return sgt_paths_child(argv[2]); */
+ *     if (argc == 3 && strcmp(argv[1], SGT_PATHS_CHILD) == 0) return sgt_paths_child(argv[2]);
+ */
 #ifndef SGT_PATHS_H
 #define SGT_PATHS_H
 
@@ -20,27 +22,30 @@
 #define SGT_PATHS_CHILD "--self-check-child"
 
 typedef struct sgt_paths_options {
-    const char *program; /* the file that is started */
-    const char *cache;   /* a folder, made if it is missing; NULL: verdicts are not kept */
-    int fresh;           /* what is kept is not read */
-    int device;          /* the local rank's number, 0 where there are none */
+    const char *program; /* file that the child process runs */
+    const char *cache;   /* cache folder, created if it is missing; NULL: verdicts are not kept */
+    int fresh;           /* do not read kept verdicts */
+    int device;          /* local rank, 0 without ranks */
     const sgt_stop *stop;
-    sgt_notice warning;  /* a cache that cannot be written */
+    sgt_notice warning;  /* called if the cache cannot be written */
 } sgt_paths_options;
 
-/* A verdict for each path that `lib` has; count 0 where it has none. Any thread, one call at a time. SGT_ESTOPPED;
- * another where no path could be tried, with the reason. */
+/* Find a verdict for each path of `lib`; v->count is 0 if it has none. Any thread may call this,
+ * one at a time. Return 0; SGT_ESTOPPED; or another negative SGT_E* if no path could be tried, with
+ * the reason in *err. */
 int sgt_paths_check(sgt_verdicts *v, const sgt_cuda_library *lib, const sgt_paths_options *o, sgt_error *err);
 
-/* The process that tries: `what` as sgt_paths_check gave it, the exit code for main. Writes to standard output, which
- * is a pipe. */
+/* The child's main: `what` is the argument that sgt_paths_check passed. Writes to standard output,
+ * which is a pipe; returns the exit code. */
 int sgt_paths_child(const char *what);
 
-/* As a JSON object, for state.json: {"attention own": "ok", ...}; malloc'd, NULL: out of memory. */
+/* Return the verdicts as a JSON object for state.json: {"attention own": "ok", ...}. The caller
+ * frees it. NULL: out of memory. */
 char *sgt_paths_json(const sgt_verdicts *v);
 
-/* The first path whose verdict is another than in such a text, where a path that is not there counts as ok; its verdict
- * then in then[12]. NULL: none. */
+/* Return the first path whose verdict differs from that in such a JSON text, and copy the text's
+ * verdict to `then`. NULL: none differs. A path that the text lacks, as an earlier version did not
+ * check it, differs if it is out now. */
 const sgt_checked *sgt_paths_differ(const sgt_verdicts *v, const char *json, char then[12]);
 
 #endif

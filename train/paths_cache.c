@@ -1,4 +1,4 @@
-/* paths_cache.c: see paths_cache.h; and verdicts as state.json has them. */
+/* paths_cache.c: see paths_cache.h; and verdicts as JSON for state.json. */
 #include "paths_cache.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include "shards/json_dumps.h"
 
 #define MOST_BYTES ((size_t)1 << 20)
-#define MOST_KEYS 64 /* a build each: with more the file is begun anew */
+#define MOST_KEYS 64 /* each build adds a key; a full file is cleared */
 
 int sgt_paths_lock(const char *folder, const sgt_stop *stop, sgt_error *err)
 {
@@ -36,7 +36,7 @@ int sgt_paths_lock(const char *folder, const sgt_stop *stop, sgt_error *err)
     return rc < 0 ? rc : fd;
 }
 
-/* An empty object where there is no file that can be read. */
+/* Return the file's object, or an empty one if the file cannot be read. */
 static json_t *read_file(const char *folder)
 {
     char *path = sgt_join(folder, "self-check.json"), *text = NULL;
@@ -109,9 +109,10 @@ const sgt_checked *sgt_paths_differ(const sgt_verdicts *v, const char *text, cha
     json_t *json = json_loads(text, 0, NULL);
     const sgt_checked *differs = NULL;
     for (size_t i = 0; i < v->count && !differs; i++) {
-        const char *word = json_string_value(json_object_get(json, v->of[i].path));
+        const sgt_checked *c = &v->of[i];
+        const char *word = json_string_value(json_object_get(json, c->path));
         snprintf(then, 12, "%s", word ? word : "ok");
-        if (strcmp(then, v->of[i].verdict) != 0) differs = &v->of[i];
+        if (word ? strcmp(word, c->verdict) != 0 : !sgt_checked_good(c)) differs = c;
     }
     json_decref(json);
     return differs;

@@ -1,19 +1,21 @@
-/* paths_cache.h: verdicts of the self-check in a file: FOLDER/self-check.json, an object by what verdicts hold for, in
- * each an object by path: [verdict, why]. */
+/* paths_cache.h: the file FOLDER/self-check.json, which keeps verdicts of the self-check. Its
+ * object has a key for each machine and build (sgt_cuda_checks.identity); the value is an object
+ * {path: [verdict, reason], ...}. */
 #ifndef SGT_PATHS_CACHE_H
 #define SGT_PATHS_CACHE_H
 
 #include "base/error.h"
 #include "verdicts.h"
 
-/* Waits until nobody else holds the folder's lock, and takes it: to be closed. A negative SGT_E* if it cannot be had;
- * SGT_ESTOPPED. */
+/* Take the folder's lock; wait while another process holds it. Return a file descriptor, which the
+ * caller closes to release the lock; SGT_ESTOPPED; or another negative SGT_E* if the lock cannot be
+ * taken. */
 int sgt_paths_lock(const char *folder, const sgt_stop *stop, sgt_error *err);
 
-/* 1 if the file has a verdict for each path of *v, whose names are filled in. What cannot be read or is damaged counts
- * as not there. */
+/* Read the verdicts of `key`. The caller has filled in the paths' names. Return 1 if the file has a
+ * verdict for each of them, 0 if one is missing or damaged, or if the file cannot be read. */
 int sgt_paths_read(sgt_verdicts *v, const char *folder, const char *key);
-/* Adds or replaces what `key` has; the file is replaced as a whole. */
+/* Add or replace the verdicts of `key`; the whole file is replaced at once. */
 int sgt_paths_write(const sgt_verdicts *v, const char *folder, const char *key, sgt_error *err);
 
 #endif

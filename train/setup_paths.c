@@ -1,11 +1,12 @@
-/* setup_paths.c: the self-check of CUDA's paths in a run: before its backend is opened, and beside the checkpoint's. */
+/* setup_paths.c: runs the self-check of CUDA's paths before a run opens its backend, and compares
+ * the verdicts with the checkpoint's. */
 #include <stdlib.h>
 
 #include "paths.h"
 #include "trainer.h"
 
-/* What is out is said once for a run. Where nothing could be tried, as on a card that takes one process at a time, the
- * run goes on as if all were well. */
+/* Print one notice for each path that is out. If no path can be tried, as on a card that serves one
+ * process at a time, the run continues as if every path were ok. */
 int sgt_trainer_check_paths(sgt_trainer *t, sgt_error *err)
 {
     sgt_error why;
@@ -26,7 +27,8 @@ int sgt_trainer_check_paths(sgt_trainer *t, sgt_error *err)
     return SGT_OK;
 }
 
-/* What decides which paths a step takes, by name. */
+/* Refuse or warn if a verdict differs from the checkpoint's: verdicts decide which paths a step
+ * takes. */
 static int compare_verdicts(const sgt_trainer *t, sgt_error *err)
 {
     char then[12];

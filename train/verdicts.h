@@ -1,5 +1,6 @@
-/* verdicts.h: what the self-check (self_check.h) found of each path of the CUDA backend, by name: "attention own",
- * "products with GELU". Passed by value between the program and libsgt-cuda.so. */
+/* verdicts.h: the self-check's verdict on each path of the CUDA backend, by the path's name:
+ * "attention own", "products with GELU" (train/cuda/self_check.h). The program passes them by value
+ * to libsgt-cuda.so. */
 #ifndef SGT_VERDICTS_H
 #define SGT_VERDICTS_H
 
@@ -7,13 +8,14 @@
 #include <string.h>
 
 #define SGT_CHECKED_MOST 24 /* paths */
-#define SGT_CHECKED_WHY 240 /* bytes of a reason, with its end */
+#define SGT_CHECKED_WHY 240 /* bytes of a reason, with its terminator */
 
-/* "ok"; "absent": this machine, card or library does not have it; and why a path is out: "wrong" (its results),
- * "failed" (an error of CUDA or of the library), "crashed" (its process died), "hung" (no end within its limit). */
+/* A verdict is "ok", or "absent" if this machine, card or library does not have the path. Any other
+ * verdict means that the path is out: "wrong" (its results), "failed" (CUDA or a library reported
+ * an error), "crashed" (its process died), "hung" (it did not end within its limit). */
 typedef struct sgt_checked {
     char path[40], verdict[12];
-    char why[SGT_CHECKED_WHY]; /* "" where it is ok */
+    char why[SGT_CHECKED_WHY]; /* the reason; "" if the verdict is "ok" */
 } sgt_checked;
 
 typedef struct sgt_verdicts {
@@ -33,7 +35,8 @@ static inline int sgt_checked_good(const sgt_checked *c)
     return strcmp(c->verdict, "ok") == 0 || strcmp(c->verdict, "absent") == 0;
 }
 
-/* The verdict that keeps a path out of training; NULL: it may be used. `v` may be NULL: nothing was checked. */
+/* Return the verdict if it keeps the path out of training, else NULL. `v` is NULL if nothing was
+ * checked. */
 static inline const sgt_checked *sgt_verdict_out(const sgt_verdicts *v, const char *path)
 {
     const sgt_checked *c = sgt_verdict_of(v, path);

@@ -110,7 +110,8 @@ static int stages_of(sgt_cuda_type type, size_t V)
 
 int sgt_cuda_cross_entropy_bulk_serves(sgt_cuda_type type, size_t V, size_t ld)
 {
-    return V > 0 && V < HOPPER_SHARED && stages_of(type, V) >= 2 && ld % (type == SGT_F32 ? 4 : 8) == 0;
+    return dev::device_is_hopper() && V > 0 && V < HOPPER_SHARED && stages_of(type, V) >= 2 &&
+           ld % (type == SGT_F32 ? 4 : 8) == 0;
 }
 
 void sgt_cuda_cross_entropy_bulk(sgt_cuda_stream s, sgt_cuda_type type, void *logits, float *loss,

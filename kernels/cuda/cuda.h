@@ -118,8 +118,8 @@ void sgt_cuda_gelu_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dx, con
 void sgt_cuda_cross_entropy(sgt_cuda_stream s, sgt_cuda_type type, void *logits, float *loss, const int32_t *targets,
                             size_t n, size_t V, size_t ld, const float *scale);
 
-/* The same gradient and loss on sm_90, by bulk copies; scale is not NULL, rows begin at multiples of 16 bytes, and two
- * fit in 227 KB. */
+/* The same gradient and loss by bulk copies. It serves a GPU of sm_90 if rows begin at multiples of
+ * 16 bytes and two rows fit in 227 KB; scale must not be NULL. */
 void sgt_cuda_cross_entropy_bulk(sgt_cuda_stream s, sgt_cuda_type type, void *logits, float *loss,
                                  const int32_t *targets, size_t n, size_t V, size_t ld, const float *scale);
 int sgt_cuda_cross_entropy_bulk_serves(sgt_cuda_type type, size_t V, size_t ld);

@@ -1,6 +1,6 @@
-# sgt-train's self-check of CUDA's paths, with the host in the GPU's place (build/host): what --self-check prints; and,
-# with a fault planted in each path (SGT_HOST_FAULT, tests/kernels/host/fault.cpp), that training leaves it out, says
-# so, and comes to its end.
+# sgt-train's self-check of CUDA's paths, with the host in the GPU's place (build/host): the output of
+# --self-check; and, with a fault planted in each path (SGT_HOST_FAULT, tests/kernels/host/fault.cpp),
+# that training prints a notice, leaves the path out and ends well.
 # In make check-all only: it trains on the host in place of a GPU.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
@@ -16,10 +16,11 @@ row() { stdout_matches "^  $1 +$2($|  )"; }
 run 0 sgt-train --self-check --device cuda
 stderr_is ''
 stdout_has 'the host (sm_90)'
-stdout_lines 13
+stdout_lines 16
 for path in products 'products with bias' 'products with GELU' "products with GELU's slope" \
-    'products with slope and bias sums' 'attention naive' 'attention own' 'attention hopper' 'attention tiled' 'attention cudnn' NCCL \
-    CUPTI; do
+    'products with slope and bias sums' 'variant residual-in-gemm' 'variant qkv-bias-in-dw' \
+    'variant cross-entropy-bulk' 'attention naive' 'attention own' 'attention hopper' \
+    'attention tiled' 'attention cudnn' NCCL CUPTI; do
     row "$path" ok
 done
 exists $verdicts
@@ -43,34 +44,38 @@ run_usage '--self-check: needs --device cuda' sgt-train --self-check --device cp
 run_interrupted env SGT_HOST_FAULT='product_bias:hang product_gelu:hang product_slope:hang product_sums:hang
     attention_kernel:hang tiled_kernel:hang cudnn:hang' sgt-train --self-check
 
-# ---- every path, each fault: its row says it; what is kept is not read ----
+# ---- every path, each fault: its row shows it; kept verdicts are not read ----
 for how in wrong:wrong crash:crashed hang:hung error:failed; do
     faults= last=cupti
-    [ $how != error:failed ] || last=all_gather # CUPTI itself says what it could not do
-    for name in product_bias product_gelu product_slope product_sums causal_softmax_kernel attention_kernel \
-        attention_hopper_kernel tiled_kernel cudnn all_gather $last; do
+    [ $how != error:failed ] || last=all_gather # CUPTI reports its errors itself
+    for name in product_bias product_gelu product_slope product_sums product_residual product_dw_bias \
+        cross_entropy_bulk_kernel causal_softmax_kernel attention_kernel attention_hopper_kernel \
+        tiled_kernel cudnn all_gather $last; do
         faults="$faults $name:${how%:*}"
     done
     run 1 env "SGT_HOST_FAULT=$faults" sgt-train --self-check
     row products ok
-    paths=11
-    [ $last = cupti ] || paths=10
+    paths=14
+    [ $last = cupti ] || paths=13
     [ "$(grep -c "  ${how#*:}  " .stdout)" -eq $paths ] || fail "not $paths paths that are ${how#*:}"
-    stderr_is "sgt-train: self-check: $paths of 12 paths are out"
+    stderr_is "sgt-train: self-check: $paths of 15 paths are out"
 done
 row 'attention own' 'failed   the device: an illegal memory access was encountered .*'
 
-# one alone leaves the others as they are; the backward pass is looked at too
+# one fault leaves the other paths as they are; the backward pass is checked too
 alone() { # FAULT PATH VERDICT
     run 1 env "SGT_HOST_FAULT=$1" sgt-train --self-check
     row "$2" "$3"
-    [ "$(grep -c ' ok *$' .stdout)" -eq 11 ] || fail 'others are out, too'
-    stderr_is 'sgt-train: self-check: 1 of 12 paths is out'
+    [ "$(grep -c ' ok *$' .stdout)" -eq 14 ] || fail 'other paths are out, too'
+    stderr_is 'sgt-train: self-check: 1 of 15 paths is out'
 }
 alone keys_kernel:wrong 'attention own' 'wrong    dk in bf16 is off by 1 of its size, at most 0.023 may be'
 alone queries_kernel:crash 'attention own' 'crashed  signal 11, Segmentation fault'
 alone tiled_backward_kernel:hang 'attention tiled' 'hung     it did not end within its limit'
-run 1 env SGT_HOST_FAULT=product_plain:crash sgt-train --self-check # which all attentions but one need, too
+alone product_residual:wrong 'variant residual-in-gemm' 'wrong    A B added in bf16: D \(0, 0\) is .*, not .*'
+alone product_dw_bias:wrong 'variant qkv-bias-in-dw' 'wrong    A\^T B added in float32: D \(0, 0\) is .*, not .*'
+alone cross_entropy_bulk_kernel:wrong 'variant cross-entropy-bulk' 'wrong    logits in bf16: loss 0 of 540 is -?nan, not .*'
+run 1 env SGT_HOST_FAULT=product_plain:crash sgt-train --self-check # all attentions but one need these
 row products crashed
 row 'attention naive' crashed
 
@@ -98,7 +103,20 @@ trains product_gelu:hang 'products with GELU' hung 'our attention' --document-ma
 trains product_slope:crash "products with GELU's slope" crashed 'our attention' --document-mask
 trains product_sums:crash 'products with slope and bias sums' crashed 'our attention' --document-mask
 
-# what heads of 12 take: by tiles, else by whole matrices; and when nothing is left
+# each variant: a run that takes it dies of its fault, and one that the self-check warns does not take it
+leaves_out() { # KERNEL PATH VARIANT OPTION...
+    kernel=$1 path=$2 variant=$3
+    shift 3
+    run 139 env SGT_HOST_FAULT="$kernel:crash" sgt-train $cuda --run r --force --quiet --no-self-check \
+        --variant "$variant" "$@"
+    trains "$kernel:crash" "$path" crashed 'our attention' --variant "$variant" "$@"
+}
+leaves_out product_residual 'variant residual-in-gemm' residual-in-gemm --document-mask
+leaves_out product_dw_bias 'variant qkv-bias-in-dw' qkv-bias-in-dw --document-mask
+leaves_out cross_entropy_bulk_kernel 'variant cross-entropy-bulk' cross-entropy-bulk --document-mask
+leaves_out attention_hopper_kernel 'attention hopper' attention-hopper --model 1x128x2 --document-mask
+
+# heads of 12 use tiles, else whole matrices; and when no path is left
 trains tiled_kernel:crash 'attention tiled' crashed 'naive attention' --model 1x24x2
 rm -rf cache
 run 1 env SGT_HOST_FAULT='tiled_kernel:crash causal_softmax_kernel:crash' sgt-train $cuda --run none --model 1x24x2 \

@@ -209,8 +209,10 @@ static void plan_residual(sgt_cuda_backend *c)
     sgt_cuda_gemm_shape proj = forward_shape(c, c->C, c->C), fcproj = forward_shape(c, 4 * c->C, c->C);
     if (!(c->variants & SGT_VARIANT_RESIDUAL_IN_GEMM) || c->o.dropout > 0) return;
     proj.accumulate = fcproj.accumulate = 1;
-    c->linear[SGT_CUDA_PROJ].residual = plan_fused(c, proj, SGT_EPILOGUE_BIAS, SGT_CHECK_BIAS);
-    c->linear[SGT_CUDA_FCPROJ].residual = plan_fused(c, fcproj, SGT_EPILOGUE_BIAS, SGT_CHECK_BIAS);
+    c->linear[SGT_CUDA_PROJ].residual =
+        plan_fused(c, proj, SGT_EPILOGUE_BIAS, SGT_CHECK_RESIDUAL);
+    c->linear[SGT_CUDA_FCPROJ].residual =
+        plan_fused(c, fcproj, SGT_EPILOGUE_BIAS, SGT_CHECK_RESIDUAL);
 }
 
 int sgt_cuda_plan_products(sgt_cuda_backend *c, sgt_error *err)
@@ -221,7 +223,8 @@ int sgt_cuda_plan_products(sgt_cuda_backend *c, sgt_error *err)
                         "cuBLASLt: the self-check found its products %s: %s (--no-self-check trains all the same)",
                         out->verdict, out->why);
     c->bias_apart = c->o.no_fuse || sgt_verdict_out(c->o.verdicts, SGT_CHECK_BIAS);
-    c->bulk_loss = (c->variants & SGT_VARIANT_CROSS_ENTROPY_BULK) && c->device.major == 9 &&
+    c->bulk_loss = (c->variants & SGT_VARIANT_CROSS_ENTROPY_BULK) &&
+                   !sgt_verdict_out(c->o.verdicts, SGT_CHECK_BULK_LOSS) &&
                    sgt_cuda_cross_entropy_bulk_serves(c->type, c->V, c->ldv);
     int rc = plan_linear(c, SGT_CUDA_QKV, c->C, 3 * c->C, err);
     if (rc == SGT_OK) rc = plan_linear(c, SGT_CUDA_PROJ, c->C, c->C, err);
@@ -232,6 +235,7 @@ int sgt_cuda_plan_products(sgt_cuda_backend *c, sgt_error *err)
     if (rc == SGT_OK) plan_gelu(c);
     if (rc == SGT_OK) plan_residual(c);
     if (rc == SGT_OK && c->variants & SGT_VARIANT_QKV_BIAS_IN_DW)
-        c->qkv_dw_bias = plan_fused(c, dw_shape(c, c->C, 3 * c->C), SGT_EPILOGUE_BGRAD, SGT_CHECK_SLOPE_BIAS);
+        c->qkv_dw_bias = plan_fused(c, dw_shape(c, c->C, 3 * c->C), SGT_EPILOGUE_BGRAD,
+                                    SGT_CHECK_DW_BIAS);
     return rc;
 }

@@ -1,5 +1,6 @@
-/* self_check.c: the table of paths that the self-check tries, what its verdicts hold for, and numbers on the host. What
- * only a card can confirm is that 2 and 10 seconds are enough there: the host run is given more (sgt_cuda_patience). */
+/* self_check.c: the table of paths that the self-check tries, the line that tells for which machine
+ * the verdicts hold, and conversions of numbers on the host. Only a card can confirm that its time
+ * limits are long enough; the host run has longer ones (sgt_cuda_patience). */
 #include "self_check.h"
 
 #include <dlfcn.h>
@@ -14,8 +15,8 @@
 #include "cuda/nccl.h"
 #include "cuda/runtime.h"
 
-/* In this order: what the others rest on comes first. The first row's limit holds the loading of kernels and of
- * cuBLASLt, cuDNN's the compilation of its kernels. */
+/* In this order, as later paths use earlier ones. The first row's limit includes loading the
+ * kernels and cuBLASLt, cuDNN's includes compiling its kernels. */
 static const struct row {
     const char *name;
     int seconds;
@@ -26,6 +27,9 @@ static const struct row {
     {SGT_CHECK_GELU, 2, sgt_check_products_gelu},
     {SGT_CHECK_SLOPE, 2, sgt_check_products_slope},
     {SGT_CHECK_SLOPE_BIAS, 2, sgt_check_products_slope_bias},
+    {SGT_CHECK_RESIDUAL, 2, sgt_check_products_residual},
+    {SGT_CHECK_DW_BIAS, 2, sgt_check_products_dw_bias},
+    {SGT_CHECK_BULK_LOSS, 2, sgt_check_bulk_loss},
     {SGT_CHECK_NAIVE, 2, sgt_check_attention_naive},
     {SGT_CHECK_OWN, 2, sgt_check_attention_own},
     {SGT_CHECK_HOPPER, 2, sgt_check_attention_hopper},
@@ -35,13 +39,14 @@ static const struct row {
     {SGT_CHECK_CUPTI, 2, sgt_check_cupti},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
-_Static_assert(ROWS <= SGT_CHECKED_MOST, "a verdict for each");
+_Static_assert(ROWS <= SGT_CHECKED_MOST, "sgt_verdicts has room for a verdict of each row");
 
 static size_t count(void) { return ROWS; }
 static const char *name(size_t i) { return rows[i].name; }
 static int seconds(size_t i) { return sgt_cuda_patience(rows[i].seconds); }
 
-/* A launcher may show each rank one device alone: then that is everyone's first. */
+/* Open device `device`, or device 0 if there is no such device: some launchers show each rank only
+ * its own. */
 static int open_device(sgt_cuda_device *d, int device, sgt_error *err)
 {
     if (device > 0 && sgt_cuda_device_open(d, device, NULL) == SGT_OK) return SGT_OK;
@@ -55,9 +60,9 @@ static int run(size_t i, int device, sgt_error *err)
     return rc < 0 ? rc : rows[i].run(device, err);
 }
 
-/* ---- what verdicts hold for ---- */
+/* ---- the machine that verdicts hold for ---- */
 
-/* Kernels of ours are known by the file they are in. */
+/* Describe this build by its version and by the size and time of the library's file. */
 static void identify_build(char *text, size_t n)
 {
     Dl_info at;
@@ -90,6 +95,23 @@ static int identity(char *text, size_t n, int device, sgt_error *err)
 
 const sgt_cuda_checks sgt_cuda_self_check = {
     .count = count, .name = name, .seconds = seconds, .identity = identity, .run = run};
+
+/* ---- memory ---- */
+
+int sgt_check_space_open(sgt_check_space *x, size_t bytes, sgt_error *err)
+{
+    *x = (sgt_check_space){0};
+    int rc = sgt_cuda_stream_new(&x->stream, err);
+    if (rc == SGT_OK) rc = sgt_cuda_malloc(&x->device, bytes, err);
+    return rc == SGT_OK ? sgt_cuda_host_alloc(&x->pinned, bytes, err) : rc;
+}
+
+void sgt_check_space_close(sgt_check_space *x)
+{
+    sgt_cuda_stream_free(x->stream);
+    sgt_cuda_free(x->device);
+    sgt_cuda_host_free(x->pinned);
+}
 
 /* ---- numbers ---- */
 
@@ -148,4 +170,9 @@ double sgt_check_decode(const void *x, sgt_cuda_type type, size_t i)
 double sgt_check_unit(sgt_cuda_type type)
 {
     return type == SGT_F32 ? 0x1p-24 : type == SGT_F16 ? 0x1p-11 : 0x1p-8;
+}
+
+const char *sgt_check_type(sgt_cuda_type type)
+{
+    return type == SGT_F32 ? "float32" : type == SGT_F16 ? "fp16" : "bf16";
 }

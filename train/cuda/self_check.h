@@ -1,13 +1,15 @@
-/* self_check.h: every path of the CUDA backend that only hardware can confirm, tried on small random inputs and held to
- * the plainest way to compute the same, on the host. A path is a row of the table in self_check.c: its name, its limit
- * in seconds, and a function that returns
+/* self_check.h: the self-check of the CUDA backend. It tries every path that only hardware can
+ * confirm, on small inputs, and compares the results with plain sums in double on the host. A path
+ * is a row of the table in self_check.c: a name, a time limit in seconds, and a function that
+ * returns
  *
- *     SGT_OK            its results are right
- *     SGT_EUNSUPPORTED  this machine, card or library does not have it
- *     SGT_EFORMAT       its results are wrong; the message says by how much
- *     another           CUDA or a library reported an error
+ *     SGT_OK            if the results are right
+ *     SGT_EUNSUPPORTED  if this machine, card or library does not have the path
+ *     SGT_EFORMAT       if the results are wrong; the message says by how much
+ *     another code      if CUDA or a library reported an error
  *
- * A path that crashes or hangs takes its process with it: train/self_check.c tries them in a process of their own. */
+ * A path that crashes or hangs takes its process with it, so train/paths.c runs the paths in a
+ * child process. */
 #ifndef SGT_CUDA_SELF_CHECK_H
 #define SGT_CUDA_SELF_CHECK_H
 
@@ -15,7 +17,8 @@
 #include "cuda/cuda.h"
 #include "verdicts.h"
 
-/* The names that the backend asks for (sgt_verdict_out). */
+/* Names of the paths: the backend passes them to sgt_verdict_out. Those of variants name the
+ * switch. */
 #define SGT_CHECK_OWN "attention own"
 #define SGT_CHECK_HOPPER "attention hopper"
 #define SGT_CHECK_TILED "attention tiled"
@@ -26,22 +29,26 @@
 #define SGT_CHECK_GELU "products with GELU"
 #define SGT_CHECK_SLOPE "products with GELU's slope"
 #define SGT_CHECK_SLOPE_BIAS "products with slope and bias sums"
+#define SGT_CHECK_BULK_LOSS "variant cross-entropy-bulk"
+#define SGT_CHECK_RESIDUAL "variant residual-in-gemm"
+#define SGT_CHECK_DW_BIAS "variant qkv-bias-in-dw"
 #define SGT_CHECK_NCCL "NCCL"
 #define SGT_CHECK_CUPTI "CUPTI"
 
-/* What libsgt-cuda.so gives to train/self_check.c. Paths have numbers from 0; `device` is what sgt_cuda_device_open
- * takes. */
+/* The functions that libsgt-cuda.so gives to train/paths.c. Paths are numbered from 0; `device` is
+ * the argument of sgt_cuda_device_open. */
 typedef struct sgt_cuda_checks {
     size_t (*count)(void);
     const char *(*name)(size_t i);
-    int (*seconds)(size_t i); /* how long it may take */
-    /* What the verdicts hold for, in one line: card, driver, this build, versions of the libraries. */
+    int (*seconds)(size_t i); /* time limit of path i */
+    /* Write one line that tells for which machine the verdicts hold: card, driver, this build,
+     * library versions. */
     int (*identity)(char *text, size_t n, int device, sgt_error *err);
     int (*run)(size_t i, int device, sgt_error *err);
 } sgt_cuda_checks;
 extern const sgt_cuda_checks sgt_cuda_self_check;
 
-/* ---- between its files: the checks that rows name ---- */
+/* ---- the checks, one for each row of the table ---- */
 int sgt_check_attention_own(int device, sgt_error *err);
 int sgt_check_attention_hopper(int device, sgt_error *err);
 int sgt_check_attention_tiled(int device, sgt_error *err);
@@ -52,17 +59,36 @@ int sgt_check_products_bias(int device, sgt_error *err);
 int sgt_check_products_gelu(int device, sgt_error *err);
 int sgt_check_products_slope(int device, sgt_error *err);
 int sgt_check_products_slope_bias(int device, sgt_error *err);
+int sgt_check_products_residual(int device, sgt_error *err);
+int sgt_check_products_dw_bias(int device, sgt_error *err);
+int sgt_check_bulk_loss(int device, sgt_error *err);
 int sgt_check_nccl(int device, sgt_error *err);
 int sgt_check_cupti(int device, sgt_error *err);
 
+/* ---- memory of a check ---- */
+
+/* A stream, and `bytes` bytes on the device and in pinned memory. */
+typedef struct sgt_check_space {
+    sgt_cuda_stream stream;
+    void *device, *pinned;
+} sgt_check_space;
+
+/* Close *x after either result. */
+int sgt_check_space_open(sgt_check_space *x, size_t bytes, sgt_error *err);
+void sgt_check_space_close(sgt_check_space *x);
+
 /* ---- numbers of any type on the host ---- */
 
-/* x[i], multiples of 1/16 from -1 to 1, which every type holds exactly: sums of their products are exact in float32 up
- * to thousands of terms. */
+/* Fill x with multiples of 1/16 from -1 to 1. Every type holds them exactly, and in float32 sums of
+ * thousands of their products are exact. */
 void sgt_check_fill(float *x, size_t n, uint32_t seed);
-void sgt_check_encode(void *out, sgt_cuda_type type, const float *x, size_t n); /* only numbers as above */
+/* Convert n floats to `type`. They must come from sgt_check_fill. */
+void sgt_check_encode(void *out, sgt_cuda_type type, const float *x, size_t n);
+/* Return number i of an array of `type`. */
 double sgt_check_decode(const void *x, sgt_cuda_type type, size_t i);
-double sgt_check_unit(sgt_cuda_type type); /* the largest relative error of rounding to it: 2^-8, 2^-11, 2^-24 */
+/* Return the largest relative error of rounding to `type`: 2^-8, 2^-11, 2^-24. */
+double sgt_check_unit(sgt_cuda_type type);
+const char *sgt_check_type(sgt_cuda_type type); /* its name: "float32", "bf16", "fp16" */
 static inline size_t sgt_check_width(sgt_cuda_type type) { return type == SGT_F32 ? 4 : 2; }
 
 #endif

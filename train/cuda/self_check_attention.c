@@ -77,12 +77,14 @@ static double bound(const sgt_cuda_backend *c)
 
 static int compare(const sgt_cuda_backend *c, const numbers *x, const float *want, size_t parts, sgt_error *err)
 {
-    static const char *const names[] = {"dq", "dk", "dv"}, *const types[] = {"float32", "bf16", "fp16"};
+    static const char *const names[] = {"dq", "dk", "dv"};
     for (size_t part = 0; part < parts; part++) {
         double d = distance(x, c->type, want, part, parts);
         if (!(d <= bound(c)))
-            return sgt_fail(err, SGT_EFORMAT, "%s in %s is off by %.2g of its size, at most %.2g may be",
-                            parts == 1 ? "the output" : names[part], types[c->type], d, bound(c));
+            return sgt_fail(err, SGT_EFORMAT,
+                            "%s in %s is off by %.2g of its size, at most %.2g may be",
+                            parts == 1 ? "the output" : names[part], sgt_check_type(c->type), d,
+                            bound(c));
     }
     return SGT_OK;
 }

@@ -1,6 +1,6 @@
-/* self_check_products.c: products of matrices through cuBLASLt, with each epilogue that a step may take, beside sums in
- * double. Inputs are such (sgt_check_fill) that a sum in float32 is exact in any order, so that what the product is
- * rounded to is known to the bit, and the bounds are those of rounding once and of the epilogue's own arithmetic. */
+/* self_check_products.c: checks of matrix products through cuBLASLt, with each epilogue that a step
+ * may use, against sums in double. The inputs (sgt_check_fill) make a sum in float32 exact in any
+ * order. The bounds are therefore those of one rounding and of the epilogue's own arithmetic. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,50 +9,61 @@
 #include "cuda/runtime.h"
 #include "self_check.h"
 
-enum { M = 128, N = 192, K = 64, MATRIX = M * N }; /* the largest of the three has M*N numbers */
+enum { M = 128, N = 192, K = 64, MATRIX = M * N }; /* the largest matrix has M*N numbers */
 enum { IN_A, IN_B, IN_OUT, IN_BIAS, IN_AUX, ARRAYS };
 
 typedef struct products {
     sgt_cuda_gemms *gemms;
-    sgt_cuda_stream stream;
-    unsigned char *device, *pinned; /* ARRAYS arrays each, of MATRIX floats or less */
-    float *x;                       /* the same on the host: what they hold before the product */
+    sgt_check_space space; /* ARRAYS arrays of MATRIX floats, or fewer bytes in narrower types */
+    float *x;              /* the same arrays on the host: their contents before the product */
 } products;
+
+/* A kind of product that a step makes. */
+typedef struct form {
+    int trans_a, trans_b, accumulate;
+    int added; /* if it accumulates: the array that is added, IN_OUT for D itself */
+} form;
+static const form forward = {0, 0, 0, 0}, dx = {0, 1, 0, 0}, dw = {1, 0, 1, IN_OUT};
+static const form residual = {0, 0, 1, IN_AUX}; /* forward, added to another matrix of D's type */
 
 static float *host(const products *p, int array) { return p->x + (size_t)array * MATRIX; }
 static size_t at(int array) { return (size_t)array * MATRIX * sizeof(float); }
+static void *device(const products *p, int array) { return (char *)p->space.device + at(array); }
+static void *pinned(const products *p, int array) { return (char *)p->space.pinned + at(array); }
 
 static void products_close(products *p)
 {
     sgt_cuda_gemms_close(p->gemms);
-    sgt_cuda_stream_free(p->stream);
-    sgt_cuda_free(p->device);
-    sgt_cuda_host_free(p->pinned);
+    sgt_check_space_close(&p->space);
     free(p->x);
 }
 
 static int products_open(products *p, sgt_error *err)
 {
-    void *device, *pinned;
     sgt_cuda_gemms_options o = {.device = "self-check"};
     *p = (products){.x = malloc(at(ARRAYS))};
-    int rc = p->x ? sgt_cuda_gemms_open(&p->gemms, &o, err) : sgt_fail(err, SGT_ENOMEM, "self-check: out of memory");
-    if (rc < 0 || (rc = sgt_cuda_stream_new(&p->stream, err)) < 0 ||
-        (rc = sgt_cuda_malloc(&device, at(ARRAYS), err)) < 0)
-        return rc;
-    p->device = device;
-    if ((rc = sgt_cuda_host_alloc(&pinned, at(ARRAYS), err)) == SGT_OK) p->pinned = pinned;
-    return rc;
+    if (!p->x) return sgt_fail(err, SGT_ENOMEM, "self-check: out of memory");
+    int rc = sgt_cuda_gemms_open(&p->gemms, &o, err);
+    return rc == SGT_OK ? sgt_check_space_open(&p->space, at(ARRAYS), err) : rc;
 }
 
-/* ---- what is right ---- */
+/* ---- the right numbers ---- */
 
-static double product(const products *p, const sgt_cuda_gemm_shape *s, size_t i, size_t j)
+static double product(const products *p, const form *f, size_t i, size_t j)
 {
     const float *a = host(p, IN_A), *b = host(p, IN_B);
-    double sum = s->accumulate ? (double)host(p, IN_OUT)[i * N + j] : 0;
+    double sum = f->accumulate ? (double)host(p, f->added)[i * N + j] : 0;
     for (size_t l = 0; l < K; l++)
-        sum += (double)(s->trans_a ? a[l * M + i] : a[i * K + l]) * (double)(s->trans_b ? b[j * K + l] : b[l * N + j]);
+        sum += (double)(f->trans_a ? a[l * M + i] : a[i * K + l]) *
+               (double)(f->trans_b ? b[j * K + l] : b[l * N + j]);
+    return sum;
+}
+
+/* The sum of column j of B, which is stored (K, N). */
+static double column_sum(const products *p, size_t j)
+{
+    double sum = 0;
+    for (size_t l = 0; l < K; l++) sum += (double)host(p, IN_B)[l * N + j];
     return sum;
 }
 
@@ -64,16 +75,19 @@ static double slope(double x)
     return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * root * (1 + 3 * cube * x * x);
 }
 
-/* D's number, and how far it may be off. The library may take tanh from the card's own approximation, which is off by
- * at most 2^-11 of tanh: GELU by half of that times |x|, its slope for |x| <= 1 by 1.5 times that. */
-static double wanted(const products *p, const sgt_cuda_gemm_shape *s, size_t i, size_t j, double *off)
+/* Return D's number at (i, j), and set *off to the error it may have. The library may use the
+ * card's approximation of tanh, which is off by at most 2^-11 of tanh. That is half as much times
+ * |x| in GELU, and for |x| <= 1 at most 1.5 times as much in its slope. */
+static double wanted(const products *p, const form *f, const sgt_cuda_gemm_shape *s, size_t i,
+                     size_t j, double *off)
 {
     const double approximate = 0x1p-11, u = sgt_check_unit(s->out);
-    double x = product(p, s, i, j), bias = (double)host(p, IN_BIAS)[j], aux = (double)host(p, IN_AUX)[i * N + j];
+    double x = product(p, f, i, j), bias = (double)host(p, IN_BIAS)[j];
+    double aux = (double)host(p, IN_AUX)[i * N + j];
     *off = 0;
     if (s->epilogue == SGT_EPILOGUE_BIAS || s->epilogue == SGT_EPILOGUE_GELU) x += bias;
     if (s->epilogue == SGT_EPILOGUE_GELU) {
-        *off = fabs(x) * (approximate + 1.2 * u); /* of x, or of x as aux has it, where the slope is 1.13 at most */
+        *off = fabs(x) * (approximate + 1.2 * u); /* aux has x rounded; the slope is at most 1.13 */
         x = 0.5 * x * (1 + tanh(root * (x + cube * x * x * x)));
     } else if (s->epilogue == SGT_EPILOGUE_DGELU || s->epilogue == SGT_EPILOGUE_DGELU_BGRAD) {
         *off = fabs(x) * 1.5 * approximate;
@@ -88,58 +102,68 @@ static double wanted(const products *p, const sgt_cuda_gemm_shape *s, size_t i, 
 static int is_near(const products *p, const sgt_cuda_gemm_shape *s, int array, size_t i, size_t j, double want,
                    double off, sgt_error *err)
 {
-    static const char *const types[] = {"float32", "bf16", "fp16"}, *const names[] = {"", "", "D", "bias", "aux"};
-    sgt_cuda_type type = s->out;
-    double got = sgt_check_decode(p->pinned + at(array), type, i * N + j);
+    static const char *const names[] = {"", "", "D", "bias", "aux"};
+    double got = sgt_check_decode(pinned(p, array), s->out, i * N + j);
     if (fabs(got - want) <= off) return SGT_OK;
-    return sgt_fail(err, SGT_EFORMAT, "%s%s%s%s in %s: %s (%zu, %zu) is %.6g, not %.6g", s->trans_a ? "A^T " : "A ",
-                    s->trans_b ? "B^T" : "B", s->accumulate ? " added" : "", s->tf32 ? ", TF32" : "", types[type],
-                    names[array], i, j, got, want);
+    return sgt_fail(err, SGT_EFORMAT, "%s%s%s%s in %s: %s (%zu, %zu) is %.6g, not %.6g",
+                    s->trans_a ? "A^T " : "A ", s->trans_b ? "B^T" : "B",
+                    s->accumulate ? " added" : "", s->tf32 ? ", TF32" : "",
+                    sgt_check_type(s->out), names[array], i, j, got, want);
 }
 
-static int compare(const products *p, const sgt_cuda_gemm_shape *s, sgt_error *err)
+/* Compare column j of D, and of aux if the product writes it; set the column's sum and the error it
+ * may have. */
+static int compare_column(const products *p, const form *f, const sgt_cuda_gemm_shape *s, size_t j,
+                          double *sum, double *sum_off, sgt_error *err)
 {
-    int rc = SGT_OK, gelu = s->epilogue == SGT_EPILOGUE_GELU, sums = s->epilogue == SGT_EPILOGUE_DGELU_BGRAD;
-    for (size_t j = 0; j < N && rc == SGT_OK; j++) {
-        double sum = 0, sum_off = 0, off;
-        for (size_t i = 0; i < M && rc == SGT_OK; i++) {
-            double x = wanted(p, s, i, j, &off);
-            rc = is_near(p, s, IN_OUT, i, j, x, off, err);
-            sum += x;
-            sum_off += off;
-            if (rc < 0 || !gelu) continue;
-            x = product(p, s, i, j) + (double)host(p, IN_BIAS)[j];
-            rc = is_near(p, s, IN_AUX, i, j, x, sgt_check_unit(s->out) * fabs(x), err);
-        }
-        if (rc == SGT_OK && sums)
-            rc = is_near(p, s, IN_BIAS, 0, j, sum, sum_off + sgt_check_unit(s->out) * fabs(sum), err);
+    int rc = SGT_OK, gelu = s->epilogue == SGT_EPILOGUE_GELU;
+    *sum = *sum_off = 0;
+    for (size_t i = 0; i < M && rc == SGT_OK; i++) {
+        double off, x = wanted(p, f, s, i, j, &off);
+        rc = is_near(p, s, IN_OUT, i, j, x, off, err);
+        *sum += x;
+        *sum_off += off;
+        if (rc < 0 || !gelu) continue;
+        x = product(p, f, i, j) + (double)host(p, IN_BIAS)[j];
+        rc = is_near(p, s, IN_AUX, i, j, x, sgt_check_unit(s->out) * fabs(x), err);
     }
     return rc;
 }
 
-static int run(products *p, const sgt_cuda_gemm_shape *s, sgt_error *err)
+static int compare(const products *p, const form *f, const sgt_cuda_gemm_shape *s, sgt_error *err)
+{
+    int rc = SGT_OK;
+    for (size_t j = 0; j < N && rc == SGT_OK; j++) {
+        double sum, off;
+        rc = compare_column(p, f, s, j, &sum, &off, err);
+        if (s->epilogue == SGT_EPILOGUE_BGRAD) sum = column_sum(p, j), off = 0;
+        else if (s->epilogue != SGT_EPILOGUE_DGELU_BGRAD) continue;
+        if (rc == SGT_OK)
+            rc = is_near(p, s, IN_BIAS, 0, j, sum, off + sgt_check_unit(s->out) * fabs(sum), err);
+    }
+    return rc;
+}
+
+static int run(products *p, const form *f, const sgt_cuda_gemm_shape *s, sgt_error *err)
 {
     const sgt_cuda_gemm *plan;
+    sgt_check_space *x = &p->space;
     int rc = sgt_cuda_gemm_plan(&plan, p->gemms, s, err);
     if (rc < 0) return rc;
     for (int i = 0; i < ARRAYS; i++) {
         sgt_check_fill(host(p, i), MATRIX, (uint32_t)i + 1);
-        sgt_check_encode(p->pinned + at(i), i < IN_OUT ? s->type : s->out, host(p, i), MATRIX);
+        sgt_check_encode(pinned(p, i), i < IN_OUT ? s->type : s->out, host(p, i), MATRIX);
     }
-    sgt_cuda_copy(p->stream, p->device, p->pinned, at(ARRAYS));
-    sgt_cuda_gemm_run(plan, p->stream, p->device + at(IN_OUT), p->device + at(IN_A), p->device + at(IN_B),
-                      p->device + at(IN_BIAS), p->device + at(IN_AUX));
-    sgt_cuda_copy(p->stream, p->pinned, p->device, at(ARRAYS));
-    rc = sgt_cuda_finish(p->stream, err);
-    return rc == SGT_OK ? compare(p, s, err) : rc;
+    sgt_cuda_copy(x->stream, x->device, x->pinned, at(ARRAYS));
+    sgt_cuda_gemm_run_onto(plan, x->stream, device(p, IN_OUT),
+                           device(p, f->accumulate ? f->added : IN_OUT), device(p, IN_A),
+                           device(p, IN_B), device(p, IN_BIAS), device(p, IN_AUX));
+    sgt_cuda_copy(x->stream, x->pinned, x->device, at(ARRAYS));
+    rc = sgt_cuda_finish(x->stream, err);
+    return rc == SGT_OK ? compare(p, f, s, err) : rc;
 }
 
 /* ---- the paths ---- */
-
-typedef struct form { /* of a step's products */
-    int trans_a, trans_b, accumulate;
-} form;
-static const form forward = {0, 0, 0}, dx = {0, 1, 0}, dw = {1, 0, 1};
 
 static int in_type(products *p, const form *f, sgt_cuda_epilogue epilogue, sgt_cuda_type type, int tf32, sgt_error *err)
 {
@@ -152,14 +176,15 @@ static int in_type(products *p, const form *f, sgt_cuda_epilogue epilogue, sgt_c
                              .ldb = f->trans_b ? K : N,
                              .ldd = N,
                              .type = type,
-                             .out = f->accumulate ? SGT_F32 : type,
+                             .out = f->added == IN_OUT ? SGT_F32 : type, /* a weight gradient */
                              .tf32 = tf32,
                              .accumulate = f->accumulate,
                              .epilogue = epilogue};
-    return run(p, &s, err);
+    return run(p, f, &s, err);
 }
 
-/* In every precision of training. An epilogue that the library lacks for some types is tried in the others. */
+/* Check a product in every precision of training. If the library lacks the epilogue for some types,
+ * check the others. */
 static int in_all_types(products *p, const form *f, sgt_cuda_epilogue epilogue, sgt_error *err)
 {
     static const struct {
@@ -214,4 +239,16 @@ int sgt_check_products_slope_bias(int device, sgt_error *err)
 {
     (void)device;
     return check(&dx, SGT_EPILOGUE_DGELU_BGRAD, err);
+}
+
+int sgt_check_products_residual(int device, sgt_error *err)
+{
+    (void)device;
+    return check(&residual, SGT_EPILOGUE_BIAS, err);
+}
+
+int sgt_check_products_dw_bias(int device, sgt_error *err)
+{
+    (void)device;
+    return check(&dw, SGT_EPILOGUE_BGRAD, err);
 }
