@@ -1,23 +1,23 @@
-/* gemm_tune.c: which algorithm is fastest, by trying. Candidates take turns, so that a clock that drifts is nobody's
- * luck; between two runs a stretch of memory larger than most second-level caches is overwritten, since in a step, too,
- * operands come from memory. Operands are random: of zeros a GPU makes more per second than it ever will in a step.
- * Not yet run on a GPU. */
+/* gemm_tune.c: finds the fastest algorithm for a product by timing the candidates. They take turns,
+ * so that a drifting clock favours none of them. Between two runs a buffer larger than most
+ * second-level caches is overwritten, because in a step operands come from memory too. Operands are
+ * random: a GPU multiplies zeros faster than it ever does in a step. Not yet run on a GPU. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "gemm_parts.h"
 #include "runtime.h"
 
-#define PATTERN ((size_t)1 << 20) /* bytes of random numbers, from the host, again and again */
-#define SEEN 64                   /* bytes, of results */
-#define ROUNDS 9
-#define LEAST_ROUNDS 3            /* then only while the runs have taken less than */
-#define ENOUGH_MS 60.0f
-#define LONG_MS 300.0f            /* of first runs: the heuristics' other candidates are not tried */
-#define TOO_SLOW 1.25f            /* times the best so far: out of the race */
-#define FINALISTS 4               /* of the wide race: timed once more, on end */
-#define TURNS 3                   /* of each of them, so long, in so many products at least and at most */
-#define TURN_MS 20.0f
+#define PATTERN ((size_t)1 << 20) /* bytes of random numbers that the operands repeat */
+#define SEEN 64                   /* bytes of results that are copied to the host */
+#define ROUNDS 9                  /* most runs of a candidate in a race */
+#define LEAST_ROUNDS 3            /* fewest; further rounds follow while all runs took less than */
+#define ENOUGH_MS 60.0f           /* this */
+#define LONG_MS 300.0f            /* after first runs of so long, no further candidate is tried */
+#define TOO_SLOW 1.25f            /* a candidate so many times slower than the best is dropped */
+#define FINALISTS 4               /* of a wide race: timed again, many products at a time */
+#define TURNS 3                   /* of each finalist */
+#define TURN_MS 20.0f             /* aim of a turn, within these numbers of products: */
 #define LEAST_REPEATS 4
 #define MOST_REPEATS 200
 
@@ -27,14 +27,14 @@ typedef struct tuner {
     sgt_cuda_event from, to;
     char *memory, *a, *b, *d, *bias, *aux, *flush;
     size_t bytes;
-    void *pattern; /* host, pinned; and behind it what comes back */
-    int failure;   /* of the last candidate that did not run */
+    void *pattern; /* PATTERN bytes on the host, pinned; then SEEN bytes for results */
+    int failure;   /* code of the last candidate that failed */
 } tuner;
 
 typedef struct runner {
     float ms[ROUNDS];
-    float best; /* of them; 0: out of the race */
-    int runs;   /* and its results are not known to be wrong: it may be in another race */
+    float best; /* shortest time, then the median; 0: dropped from this race */
+    int runs;   /* it runs, and its results are not known to be wrong: it may enter another race */
 } runner;
 
 static char *place(tuner *t, size_t *at, size_t bytes)
@@ -44,7 +44,7 @@ static char *place(tuner *t, size_t *at, size_t bytes)
     return p;
 }
 
-/* Once to count, once with the memory there. */
+/* Place the arrays. The first call, without memory, only counts bytes. */
 static void lay_out(tuner *t)
 {
     const sgt_cuda_gemm_shape *s = &t->p->shape;
@@ -59,7 +59,8 @@ static void lay_out(tuner *t)
     t->flush = place(t, &at, t->p->owner->flush);
 }
 
-/* Numbers of +-0.5 ... 1 in the operands' type: a sign, the exponent of 0.5, a random mantissa. */
+/* Write numbers of size 0.5 to 1 in the operands' type: a random sign and mantissa, 0.5's exponent.
+ * */
 static void fill_pattern(void *pattern, sgt_cuda_type type)
 {
     uint64_t x = 1;
@@ -78,7 +79,7 @@ static void fill(tuner *t)
     size_t done = t->bytes < PATTERN ? t->bytes : PATTERN;
     fill_pattern(t->pattern, t->p->shape.type);
     sgt_cuda_copy(t->stream, t->memory, t->pattern, done);
-    for (size_t n; done < t->bytes; done += n) { /* what is there, once more */
+    for (size_t n; done < t->bytes; done += n) { /* repeat what is there */
         n = t->bytes - done < done ? t->bytes - done : done;
         sgt_cuda_copy(t->stream, t->memory + done, t->memory, n);
     }
@@ -109,12 +110,10 @@ static void release(tuner *t)
     if (t->memory) sgt_cuda_free(t->memory);
 }
 
-/* The host is done long before the overwriting is, so that between the events there is the product alone. */
-static int run_once(tuner *t, const sgt_lt_algo *algo, float *ms, sgt_error *err)
+/* Wait for the products since t->from and set *ms to the time they took. `status` is the library's
+ * answer to the last one. */
+static int finish(tuner *t, sgt_lt_status status, float *ms, sgt_error *err)
 {
-    sgt_cuda_zero(t->stream, t->flush, t->p->owner->flush);
-    sgt_cuda_record(t->from, t->stream);
-    sgt_lt_status status = gemm_put(t->p, algo, t->stream, t->d, t->a, t->b, t->bias, t->aux);
     sgt_cuda_record(t->to, t->stream);
     int rc = sgt_cuda_event_finish(t->to, err);
     if (rc == SGT_OK) rc = sgt_cuda_check(err);
@@ -124,8 +123,18 @@ static int run_once(tuner *t, const sgt_lt_algo *algo, float *ms, sgt_error *err
     return rc < 0 ? rc : sgt_cuda_elapsed_ms(ms, t->from, t->to, err);
 }
 
-/* Every candidate once, to have its code loaded; those that fail are out, and where one takes long, so are those that
- * the heuristics think less of. Returns how many are not. */
+/* Time one product. The host has queued it long before the overwriting ends, so that nothing but
+ * the product lies between the events. */
+static int run_once(tuner *t, const sgt_lt_algo *algo, float *ms, sgt_error *err)
+{
+    sgt_cuda_zero(t->stream, t->flush, t->p->owner->flush);
+    sgt_cuda_record(t->from, t->stream);
+    return finish(t, gemm_put(t->p, algo, t->stream, t->d, t->a, t->b, t->bias, t->aux), ms, err);
+}
+
+/* Run every candidate once, which loads its code. One that fails is dropped. After a long run the
+ * remaining candidates, which the heuristics rank lower, are dropped too. Return how many are left.
+ * */
 static int warm_up(tuner *t, runner *runners, const sgt_lt_result *candidates, int count, float *spent, sgt_error *err)
 {
     int left = 0;
@@ -143,8 +152,8 @@ static int warm_up(tuner *t, runner *runners, const sgt_lt_result *candidates, i
     return left;
 }
 
-/* One run for each candidate that is still in the race; then those that were slow twice, or once in a long run, are
- * out. */
+/* Run each candidate that is still in the race once. Then drop those that are too slow: after their
+ * second run, or after the first if runs are long. */
 static void run_round(tuner *t, runner *runners, const sgt_lt_result *candidates, int count, int round, float *spent,
                       sgt_error *err)
 {
@@ -178,7 +187,7 @@ static float median(float *ms, int n)
     return ms[n / 2];
 }
 
-/* The fastest of those that are in the race, by `best`; -1: none is. */
+/* Return the index of the fastest candidate in the race, by `best`, or -1 if none is left. */
 static int fastest(const runner *runners, int count)
 {
     int found = -1;
@@ -187,7 +196,7 @@ static int fastest(const runner *runners, int count)
     return found;
 }
 
-/* Milliseconds of one product of many on end. */
+/* Time many products, one right after another; *ms becomes the time of one. */
 static int run_on_end(tuner *t, const sgt_lt_algo *algo, float one, float *ms, sgt_error *err)
 {
     int repeats = one * MOST_REPEATS <= TURN_MS ? MOST_REPEATS : (int)(TURN_MS / one);
@@ -196,19 +205,13 @@ static int run_on_end(tuner *t, const sgt_lt_algo *algo, float one, float *ms, s
     sgt_cuda_record(t->from, t->stream);
     for (int i = 0; i < repeats && !status; i++)
         status = gemm_put(t->p, algo, t->stream, t->d, t->a, t->b, t->bias, t->aux);
-    sgt_cuda_record(t->to, t->stream);
-    int rc = sgt_cuda_event_finish(t->to, err);
-    if (rc == SGT_OK) rc = sgt_cuda_check(err);
-    if (rc == SGT_OK && status)
-        rc = sgt_fail(err, SGT_EUNSUPPORTED, "%s: %s: %s", t->p->owner->library, t->p->key,
-                      t->p->owner->lt->status_name(status));
-    if (rc == SGT_OK) rc = sgt_cuda_elapsed_ms(ms, t->from, t->to, err);
+    int rc = finish(t, status, ms, err);
     *ms /= (float)repeats;
     return rc;
 }
 
-/* The finalists in turn, so that each runs on the clocks that the one before has left; `best` becomes the median of
- * their turns. Others are out. */
+/* Time the finalists in turn, so that each runs at the clock that the one before it has left.
+ * `best` becomes the median of a finalist's turns. All other candidates are dropped. */
 static void run_final(tuner *t, runner *runners, const sgt_lt_result *candidates, int count, sgt_error *err)
 {
     float one[GEMM_WIDE_CANDIDATES] = {0};
@@ -226,7 +229,8 @@ static void run_final(tuner *t, runner *runners, const sgt_lt_result *candidates
         if (runners[i].best) runners[i].best = median(runners[i].ms, TURNS);
 }
 
-/* The index of the fastest of those that run and its median, -1: none does. */
+/* Return the index of the fastest candidate and set *ms to its median, or return -1 if none runs.
+ * */
 static int race(tuner *t, runner *runners, const sgt_lt_result *candidates, int count, float *ms, sgt_error *err)
 {
     float spent = 0;
@@ -242,7 +246,7 @@ static int race(tuner *t, runner *runners, const sgt_lt_result *candidates, int 
     return best;
 }
 
-/* Then it is in no other race, however fast. */
+/* Return whether the results of a candidate are wrong; if so, keep it out of further races. */
 static int is_wrong(tuner *t, runner *r, const sgt_lt_algo *algo, sgt_error *err)
 {
     sgt_error why;
@@ -269,5 +273,5 @@ int gemm_tune(int *best, float *ms, const sgt_cuda_gemm *p, const sgt_lt_result 
         do *best = race(&t, runners, candidates, count, ms, err);
         while (*best >= 0 && is_wrong(&t, &runners[*best], &candidates[*best].algo, err));
     release(&t);
-    return rc == SGT_OK && *best < 0 ? t.failure : rc; /* *err is the last one's */
+    return rc == SGT_OK && *best < 0 ? t.failure : rc; /* *err is that of the last failure */
 }
