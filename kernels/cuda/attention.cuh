@@ -85,19 +85,27 @@ template <class T> struct Sight {
     }
 };
 
-// Keys of earlier documents are out of reach: key column 8n + 2t + (e & 1) of the tile at `key`, row g + 8 (e >> 1).
-template <int N, class T> DEV void mask_earlier(float (&s)[N][4], const Sight<T> &sight, int query, int key)
+// Set scores of accumulators to -infinity: in each row those of the columns before limit(row), or
+// if not BEFORE, of the columns from limit(row) on. Rows and columns count from the tile's first.
+template <bool BEFORE, int N, class F> DEV void mask_columns(float (&s)[N][4], F limit)
 {
     int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
     DEV_UNROLL
     for (int half = 0; half < 2; half++) {
-        int first = sight.first_key(query + g + half * 8) - key - 2 * t;
+        int at = limit(g + half * 8) - 2 * t;
         DEV_UNROLL
         for (int n = 0; n < N; n++)
             DEV_UNROLL
             for (int e = 0; e < 2; e++)
-                if (n * 8 + e < first) s[n][2 * half + e] = -INFINITY;
+                if ((n * 8 + e < at) == BEFORE) s[n][2 * half + e] = -INFINITY;
     }
+}
+
+// Mask the keys of earlier documents, for queries in rows and keys in columns.
+template <int N, class T>
+DEV void mask_earlier(float (&s)[N][4], const Sight<T> &sight, int query, int key)
+{
+    mask_columns<true>(s, [&](int row) { return sight.first_key(query + row) - key; });
 }
 
 // Which probabilities of one head are kept. A kernel without dropout has DROP false and pays nothing for it.

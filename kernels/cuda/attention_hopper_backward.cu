@@ -1,44 +1,59 @@
-// attention_hopper_backward.cu: the gradients of attention for sm_90, in two kernels as attention_backward.cu has them
-// (and says what they compute): one keeps keys and walks over queries, the other keeps queries and walks over keys.
-// Every sum is one consumer's alone: no atomics, the same bits each time. The price is seven products for five, as both
-// compute scores. A sum of dq through memory would need an order among the blocks of a head, which then wait.
+// attention_hopper_backward.cu: the gradients of attention for sm_90. attention_backward.cu has the
+// formulas. There are two kernels: one keeps keys and values and walks over queries, the other
+// keeps queries and walks over keys and values. One consumer computes each sum alone, without
+// atomics, so the bits are the same each time. This takes seven products instead of five, as both
+// kernels compute the scores. With five, dq's sums would go through memory, and the blocks of a
+// head would have to wait for each other to keep their order.
 #include "attention_hopper.cuh"
 #include "attention_slopes.cuh"
 
 using namespace sgt;
 
-// ---- dk and dv ----
-
-enum { QUERIES = 64 }; // of a walked tile
-
-// A block's shared memory: own keys and values, and a ring of tiles of q, of dout, and lse (in log2) and delta.
-template <class T, int D> struct KeysShared {
-    static constexpr int OWN_TILE = WIDE_TILE<D, BOTH>, TILE_N = WIDE_TILE<D, QUERIES>;
+// A block's shared memory in both kernels: tiles of its own rows, a ring of walked tiles of ROWS
+// rows, and STATS floats for each stage of the ring. Products of an own tile _s with a walked tile
+// _s are scores (q and k); those of tiles _dp are dp (dout and v).
+template <class T, int D, int ROWS, int STATS> struct Tiles {
+    static constexpr int OWN_TILE = WIDE_TILE<D, BOTH>, TILE_N = WIDE_TILE<D, ROWS>;
     static constexpr size_t BYTES = BARRIERS + 2 * (OWN_TILE + STAGES * TILE_N) * sizeof(T) +
-                                    STAGES * 2 * QUERIES * sizeof(float);
+                                    STAGES * STATS * sizeof(float);
     uint64_t *own;
     Ring *ring;
-    T *keys, *values, *q_tiles, *dout_tiles;
-    float *all_stats;
+    T *own_s, *own_dp, *ring_s, *ring_dp;
+    float *ring_stats;
 
-    DEV KeysShared()
+    DEV Tiles()
     {
         unsigned char *shared = dev::dyn_smem();
         own = (uint64_t *)shared;
         ring = (Ring *)(own + 1);
-        keys = (T *)(shared + BARRIERS);
-        values = keys + OWN_TILE;
-        q_tiles = values + OWN_TILE;
-        dout_tiles = q_tiles + STAGES * TILE_N;
-        all_stats = (float *)(dout_tiles + STAGES * TILE_N);
+        own_s = (T *)(shared + BARRIERS);
+        own_dp = own_s + OWN_TILE;
+        ring_s = own_dp + OWN_TILE;
+        ring_dp = ring_s + STAGES * TILE_N;
+        ring_stats = (float *)(ring_dp + STAGES * TILE_N);
     }
-    DEV T *q(int i) const { return q_tiles + i % STAGES * TILE_N; }
-    DEV T *dout(int i) const { return dout_tiles + i % STAGES * TILE_N; }
-    DEV float *stats(int i) const { return all_stats + i % STAGES * 2 * QUERIES; }
+    DEV T *walked_s(int i) const { return ring_s + i % STAGES * TILE_N; }
+    DEV T *walked_dp(int i) const { return ring_dp + i % STAGES * TILE_N; }
+    DEV float *stats(int i) const { return ring_stats + i % STAGES * STATS; }
+    DEV void expect_own() const
+    {
+        dev::mbar_arrive_expect(own, 2 * OWN_TILE * (int)sizeof(T));
+    }
+    DEV void expect_walked(int i) const
+    {
+        dev::mbar_arrive_expect(ring->bar(i), 2 * TILE_N * (int)sizeof(T));
+    }
 };
 
-// By one warp: its lanes bring lse and delta, one of them has TMA bring the rest. Past the last query lse is infinite:
-// p is 0 there.
+// ---- dk and dv ----
+
+enum { QUERIES = 64 }; // rows of a walked tile
+
+// The stages' statistics are the queries' lse (in log2), then their delta.
+template <class T, int D> using KeysShared = Tiles<T, D, QUERIES, 2 * QUERIES>;
+
+// Run by one warp: its lanes load lse and delta, and lane 0 starts TMA copies of the rest. Past the
+// last query lse is infinite, so that p is 0 there.
 template <class T, int D>
 DEV void produce_queries(const KeysShared<T, D> &m, const Heads<T> &a, const dev::TensorMap *qkv,
                          const dev::TensorMap *dout, int first, int end)
@@ -47,12 +62,12 @@ DEV void produce_queries(const KeysShared<T, D> &m, const Heads<T> &a, const dev
     Head h(a, blockIdx.x);
     int lane = threadIdx.x % 32;
     if (lane == 0) {
-        dev::mbar_arrive_expect(m.own, 2 * m.OWN_TILE * (int)sizeof(T));
-        load_rows<D, BOTH>(m.keys, qkv, m.own, c.plain + c.width, first, c.plane);
-        load_rows<D, BOTH>(m.values, qkv, m.own, c.plain + 2 * c.width, first, c.plane);
+        m.expect_own();
+        load_rows<D, BOTH>(m.own_s, qkv, m.own, c.plain + c.width, first, c.plane);
+        load_rows<D, BOTH>(m.own_dp, qkv, m.own, c.plain + 2 * c.width, first, c.plane);
     }
     for (int i = 0, query = first; query < end; i++, query += QUERIES) {
-        float lse[QUERIES / 32], delta[QUERIES / 32]; // read before the stage is empty
+        float lse[QUERIES / 32], delta[QUERIES / 32]; // loaded before the wait
         DEV_UNROLL
         for (int j = 0; j < QUERIES / 32; j++) {
             int row = query + lane + 32 * j;
@@ -65,22 +80,23 @@ DEV void produce_queries(const KeysShared<T, D> &m, const Heads<T> &a, const dev
             m.stats(i)[lane + 32 * j] = lse[j];
             m.stats(i)[QUERIES + lane + 32 * j] = delta[j];
         }
-        dev::warp_sync(); // every lane's numbers are there before lane 0 arrives
+        dev::warp_sync(); // every lane's numbers are written before lane 0 arrives
         if (lane) continue;
-        dev::mbar_arrive_expect(m.ring->bar(i), 2 * m.TILE_N * (int)sizeof(T));
-        load_rows<D, QUERIES>(m.q(i), qkv, m.ring->bar(i), c.plain, query, c.plane);
-        load_rows<D, QUERIES>(m.dout(i), dout, m.ring->bar(i), c.plain, query, c.plane);
+        m.expect_walked(i);
+        load_rows<D, QUERIES>(m.walked_s(i), qkv, m.ring->bar(i), c.plain, query, c.plane);
+        load_rows<D, QUERIES>(m.walked_dp(i), dout, m.ring->bar(i), c.plain, query, c.plane);
     }
 }
 
 template <class T, int D, bool DROP> struct KeySums {
     static constexpr int N = QUERIES / 8;
     float dk[D / 8][4], dv[D / 8][4];
-    uint32_t p[N / 2][4], ds[N / 2][4]; // left operands of the sums
+    uint32_t p[N / 2][4], ds[N / 2][4]; // left operands of the products that make the sums
 };
 
-// A tile of queries, some of which see the group's keys. The first sum's product runs while the second's operand is
-// computed; none is under way at the end, for ptxas to leave products that a loop carries on as they are.
+// Add a tile of queries, some of which see the group's keys. The first sum's product runs while the
+// second's operand is computed. No product is under way at the end: ptxas would serialize products
+// that a loop carries over.
 template <class T, int D, bool DROP>
 DEV void add_query_tile(KeySums<T, D, DROP> &sums, const KeysShared<T, D> &m, const Heads<T> &a, const Kept<DROP> &kept,
                      const Sight<T> &sight, int row, int key, int query, int i)
@@ -90,8 +106,8 @@ DEV void add_query_tile(KeySums<T, D, DROP> &sums, const KeysShared<T, D> &m, co
     Draws<DROP, N> draws;
     m.ring->wait_full(i);
     dev::wgmma_fence();
-    start_scores<T, D>(s, m.keys, row, m.q(i));
-    start_scores<T, D>(dp, m.values, row, m.dout(i));
+    start_scores<T, D>(s, m.own_s, row, m.walked_s(i));
+    start_scores<T, D>(dp, m.own_dp, row, m.walked_dp(i));
     draws.by_columns(kept, key, query);
     dev::wgmma_wait<1>(s);
     if (a.end && query + QUERIES > sight.after_queries(key)) mask_ended(s, sight, key, query);
@@ -108,13 +124,13 @@ DEV void add_query_tile(KeySums<T, D, DROP> &sums, const KeysShared<T, D> &m, co
         pack_rows<T>(sums.p, s);
     }
     dev::wgmma_fence(sums.p, sums.dv);
-    start_sums<T, D>(sums.dv, sums.p, m.dout(i));
+    start_sums<T, D>(sums.dv, sums.p, m.walked_dp(i));
     dev::wgmma_wait<1>(dp);
     draws.drop(dp);
     times_slope_columns(dp, s, m.stats(i) + QUERIES, kept.keep);
     pack_rows<T>(sums.ds, dp);
     dev::wgmma_fence(sums.ds, sums.dk);
-    start_sums<T, D>(sums.dk, sums.ds, m.q(i));
+    start_sums<T, D>(sums.dk, sums.ds, m.walked_s(i));
     dev::wgmma_wait<0>(sums.dk, sums.dv, sums.p, sums.ds);
     m.ring->release(i);
 }
@@ -126,7 +142,8 @@ DEV void consume_queries(const KeysShared<T, D> &m, const Heads<T> &a, const Sig
     Head h(a, blockIdx.x);
     KeySums<T, D, DROP> sums;
     int row = threadIdx.x / 128 * MINE, key = first + threadIdx.x / 32 * 16;
-    int seen = sight.after_queries(first + row + MINE - 1), i = 0, query = first; // queries that see the group's keys
+    int seen = sight.after_queries(first + row + MINE - 1); // queries before it see my keys
+    int i = 0, query = first;
     DEV_UNROLL
     for (int n = 0; n < D / 8; n++)
         DEV_UNROLL
@@ -160,46 +177,29 @@ __global__ void __launch_bounds__(HOPPER_THREADS, 1)
 
 // ---- dq ----
 
-// Keys of a walked tile: fewer where a row's sums take up the registers.
+// Rows of a walked tile: fewer if the sums of a row need the registers.
 template <int D> constexpr int WALKED_KEYS = D == 64 ? 128 : 64;
 
-template <class T, int D> struct QueriesShared {
-    static constexpr int OWN_TILE = WIDE_TILE<D, BOTH>, TILE_N = WIDE_TILE<D, WALKED_KEYS<D>>;
-    static constexpr size_t BYTES = BARRIERS + 2 * (OWN_TILE + STAGES * TILE_N) * sizeof(T);
-    uint64_t *own;
-    Ring *ring;
-    T *q, *dout, *key_tiles, *value_tiles;
-
-    DEV QueriesShared()
-    {
-        unsigned char *shared = dev::dyn_smem();
-        own = (uint64_t *)shared;
-        ring = (Ring *)(own + 1);
-        q = (T *)(shared + BARRIERS);
-        dout = q + OWN_TILE;
-        key_tiles = dout + OWN_TILE;
-        value_tiles = key_tiles + STAGES * TILE_N;
-    }
-    DEV T *keys(int i) const { return key_tiles + i % STAGES * TILE_N; }
-    DEV T *values(int i) const { return value_tiles + i % STAGES * TILE_N; }
-};
+template <class T, int D> using QueriesShared = Tiles<T, D, WALKED_KEYS<D>, 0>;
 
 template <class T, int D>
 DEV void produce_keys(const QueriesShared<T, D> &m, const Columns &c, const dev::TensorMap *qkv,
                       const dev::TensorMap *dout, int first, int begin, int end)
 {
-    dev::mbar_arrive_expect(m.own, 2 * m.OWN_TILE * (int)sizeof(T));
-    load_rows<D, BOTH>(m.q, qkv, m.own, c.plain, first, c.plane);
-    load_rows<D, BOTH>(m.dout, dout, m.own, c.plain, first, c.plane);
+    m.expect_own();
+    load_rows<D, BOTH>(m.own_s, qkv, m.own, c.plain, first, c.plane);
+    load_rows<D, BOTH>(m.own_dp, dout, m.own, c.plain, first, c.plane);
     for (int i = 0, key = begin; key < end; i++, key += WALKED_KEYS<D>) {
         m.ring->wait_empty(i);
-        dev::mbar_arrive_expect(m.ring->bar(i), 2 * m.TILE_N * (int)sizeof(T));
-        load_rows<D, WALKED_KEYS<D>>(m.keys(i), qkv, m.ring->bar(i), c.plain + c.width, key, c.plane);
-        load_rows<D, WALKED_KEYS<D>>(m.values(i), qkv, m.ring->bar(i), c.plain + 2 * c.width, key, c.plane);
+        m.expect_walked(i);
+        load_rows<D, WALKED_KEYS<D>>(m.walked_s(i), qkv, m.ring->bar(i), c.plain + c.width, key,
+                                     c.plane);
+        load_rows<D, WALKED_KEYS<D>>(m.walked_dp(i), qkv, m.ring->bar(i), c.plain + 2 * c.width,
+                                     key, c.plane);
     }
 }
 
-// lse in log2 and delta of rows g and g + 8.
+// lse (in log2) and delta of the lane's rows, g and g + 8.
 struct RowStats {
     float lse[2], delta[2];
 
@@ -222,7 +222,7 @@ DEV void consume_keys(const QueriesShared<T, D> &m, const Heads<T> &a, const Sig
     Kept<DROP> kept(a, blockIdx.x);
     Head h(a, blockIdx.x);
     int row = threadIdx.x / 128 * MINE, query = first + threadIdx.x / 32 * 16, i = 0, key = begin;
-    int from = sight.first_key(first + row) / WALKED_KEYS<D> * WALKED_KEYS<D>; // keys that the group's queries see
+    int from = sight.first_key(first + row) / WALKED_KEYS<D> * WALKED_KEYS<D>; // the group's first
     int to = first + row + MINE < end ? first + row + MINE : end;
     RowStats r(a, h, query);
     float dq[D / 8][4] = {};
@@ -234,8 +234,8 @@ DEV void consume_keys(const QueriesShared<T, D> &m, const Heads<T> &a, const Sig
         Draws<DROP, N> draws;
         m.ring->wait_full(i);
         dev::wgmma_fence();
-        start_scores<T, D>(s, m.q, row, m.keys(i));
-        start_scores<T, D>(dp, m.dout, row, m.values(i));
+        start_scores<T, D>(s, m.own_s, row, m.walked_s(i));
+        start_scores<T, D>(dp, m.own_dp, row, m.walked_dp(i));
         draws.by_rows(kept, query, key);
         dev::wgmma_wait<1>(s);
         if (key < sight.first_key(query + 15)) mask_earlier(s, sight, query, key);
@@ -245,7 +245,7 @@ DEV void consume_keys(const QueriesShared<T, D> &m, const Heads<T> &a, const Sig
         times_slope_rows(dp, s, r.delta, kept.keep);
         pack_rows<T>(ds, dp);
         dev::wgmma_fence(ds, dq);
-        start_sums<T, D>(dq, ds, m.keys(i));
+        start_sums<T, D>(dq, ds, m.walked_s(i));
         dev::wgmma_wait<0>(dq, ds);
         m.ring->release(i);
     }

@@ -1,9 +1,11 @@
-// attention_slopes.cuh: how scores and products become slopes in the backward pass, in accumulators as attention.cuh
-// has them, which is included before: for attention_backward.cu and attention_hopper_backward.cu.
+// attention_slopes.cuh: turns scores and products into gradients in the backward pass, for
+// attention_backward.cu and attention_hopper_backward.cu. Accumulators have the layout that
+// attention.cuh describes; include that file first.
 #pragma once
 
 namespace sgt {
 
+// delta (B, H, T) = the sum of dout * out over a head's columns; a warp computes one sum.
 template <class T> __global__ void __launch_bounds__(ATTENTION_THREADS) delta_kernel(Heads<T> a, size_t rows)
 {
     size_t i = (size_t)blockIdx.x * (ATTENTION_THREADS / 32) + threadIdx.x / 32; // of (B, T, H)
@@ -17,23 +19,15 @@ template <class T> __global__ void __launch_bounds__(ATTENTION_THREADS) delta_ke
         a.delta[(place / a.length * a.heads + h) * a.length + place % a.length] = sum;
 }
 
-// Queries of later documents do not see a key: query column 8n + 2t + (e & 1) of the tile at `query`, row
-// g + 8 (e >> 1).
-template <int N, class T> DEV void mask_ended(float (&s)[N][4], const Sight<T> &sight, int key, int query)
+// Mask the queries of later documents, for keys in rows and queries in columns.
+template <int N, class T>
+DEV void mask_ended(float (&s)[N][4], const Sight<T> &sight, int key, int query)
 {
-    int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-    DEV_UNROLL
-    for (int half = 0; half < 2; half++) {
-        int after = sight.after_queries(key + g + half * 8) - query - 2 * t;
-        DEV_UNROLL
-        for (int n = 0; n < N; n++)
-            DEV_UNROLL
-            for (int e = 0; e < 2; e++)
-                if (n * 8 + e >= after) s[n][2 * half + e] = -INFINITY;
-    }
+    mask_columns<false>(s, [&](int row) { return sight.after_queries(key + row) - query; });
 }
 
-// s, transposed (keys in rows, queries in columns), becomes p. The queries' lse, and below their delta, lie STEP apart.
+// Replace scores by probabilities p, for keys in rows and queries in columns. Column i's lse (in
+// log2) is at lse[i * STEP].
 template <int STEP = 1, int N>
 DEV void soften_columns(float (&s)[N][4], const float *lse, float scale_log2, int key, int query)
 {
@@ -47,6 +41,8 @@ DEV void soften_columns(float (&s)[N][4], const float *lse, float scale_log2, in
         }
 }
 
+// Replace dp by ds = p (keep dp - delta), for keys in rows and queries in columns. Column i's delta
+// is at delta[i * STEP]; `keep` is the factor of probabilities that dropout keeps.
 template <int STEP = 1, int N>
 DEV void times_slope_columns(float (&dp)[N][4], const float (&p)[N][4], const float *delta, float keep)
 {
@@ -57,8 +53,10 @@ DEV void times_slope_columns(float (&dp)[N][4], const float (&p)[N][4], const fl
         for (int e = 0; e < 4; e++) dp[n][e] = p[n][e] * (dp[n][e] * keep - delta[(n * 8 + 2 * t + (e & 1)) * STEP]);
 }
 
-// s, queries in rows, becomes p: rows g and g + 8 have their lse (in log2) in lanes, and below their delta.
-template <int N> DEV void soften_rows(float (&s)[N][4], const float (&lse)[2], float scale_log2, int query, int key)
+// The same two for queries in rows and keys in columns. lse (in log2) and delta hold the numbers of
+// the lane's rows, g and g + 8.
+template <int N>
+DEV void soften_rows(float (&s)[N][4], const float (&lse)[2], float scale_log2, int query, int key)
 {
     int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
     DEV_UNROLL
