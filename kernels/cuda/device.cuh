@@ -87,13 +87,6 @@ DEV void block_sync() { __syncthreads(); }
 /* Every lane of the warp waits for all; likewise. */
 DEV void warp_sync() { __syncwarp(); }
 
-/* Barrier ID (1..15) of N threads, whole warps: wait there, or announce arrival and go on. */
-template <int ID, int N> DEV void named_sync() { asm volatile("bar.sync %0, %1;" ::"n"(ID), "n"(N) : "memory"); }
-template <int ID, int N> DEV void named_arrive() { asm volatile("bar.arrive %0, %1;" ::"n"(ID), "n"(N) : "memory"); }
-
-/* What this thread wrote to global memory is seen by the device before what it writes next. */
-DEV void device_fence() { __threadfence(); }
-
 /* ---- shuffles (warp) ---- */
 
 /* v of lane `from` (modulo 32); of lane l ^ mask. */
@@ -113,22 +106,12 @@ DEV Vec16 ld16(const void *p)
 
 DEV void st16(void *p, const Vec16 &v) { *(uint4 *)p = make_uint4(v.w[0], v.w[1], v.w[2], v.w[3]); }
 
-/* The same for memory that is touched once: evicted first from the caches. Global memory only. */
-DEV Vec16 ld16_stream(const void *p)
-{
-    uint4 v = __ldcs((const uint4 *)p);
-    return {v.x, v.y, v.z, v.w};
-}
-
-DEV void st16_stream(void *p, const Vec16 &v) { __stcs((uint4 *)p, make_uint4(v.w[0], v.w[1], v.w[2], v.w[3])); }
-
-/* *p += v at once; the value before. None for floats, whose sum would depend on the order. */
+/* Add v to *p atomically and return the value before. There is none for floats: their sum would
+ * depend on the order. */
 DEV uint32_t atomic_add(uint32_t *p, uint32_t v) { return atomicAdd(p, v); }
-DEV int32_t atomic_add(int32_t *p, int32_t v) { return atomicAdd(p, v); }
-DEV uint32_t atomic_or(uint32_t *p, uint32_t v) { return atomicOr(p, v); }
 
-/* 2^x within 2 ulp, subnormals flushed, 2^-inf = 0; log2(x) within 2^-22 for x in 0.5 ... 2, where the result may be
- * near 0, else within 2 ulp; 1/sqrt(x) within 2 ulp. */
+/* 2^x within 2 ulp; subnormals are flushed, 2^-inf is 0. log2(x) within 2^-22 for x from 0.5 to 2,
+ * where the result may be near 0, else within 2 ulp. */
 DEV float exp2_fast(float x)
 {
     float y;
@@ -137,15 +120,6 @@ DEV float exp2_fast(float x)
 }
 
 DEV float log2_fast(float x) { return __log2f(x); }
-DEV float rsqrt_fast(float x) { return rsqrtf(x); }
-
-/* a*b + c rounded once; a*b, a+b never fused with what follows. */
-DEV float fma_rn(float a, float b, float c) { return __fmaf_rn(a, b, c); }
-DEV float mul_rn(float a, float b) { return __fmul_rn(a, b); }
-DEV float add_rn(float a, float b) { return __fadd_rn(a, b); }
-
-/* The high 32 bits of a*b. */
-DEV uint32_t mul_hi(uint32_t a, uint32_t b) { return __umulhi(a, b); }
 
 /* A float's bits, and back. */
 DEV uint32_t float_bits(float x) { return __float_as_uint(x); }
@@ -213,14 +187,6 @@ DEV void ldmatrix_x4_t(uint32_t (&r)[4], const void *row)
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
                  : "r"(saddr(row))
                  : "memory");
-}
-
-/* An 8x8 matrix held as ldmatrix gives it, transposed. */
-DEV uint32_t movmatrix_t(uint32_t v)
-{
-    uint32_t r;
-    asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(r) : "r"(v));
-    return r;
 }
 
 /* c (16, 8) += a (16, 16) b (16, 8), products exact, sums in float32:

@@ -14,7 +14,7 @@
  * every access to shared memory checked against what barriers order. Nothing here is thread safe.
  *
  * What this cannot show: speed, bank conflicts, the memory model beyond barriers, races on global memory (schedules
- * may), a missing device_fence, a wrong PTX string. Sums are added in another order than the hardware's,
+ * may), a wrong PTX string. Sums are added in another order than the hardware's,
  * and exp2_fast is exact here: floats are compared within bounds, integers exactly. */
 #ifndef SGT_HOST_H
 #define SGT_HOST_H
@@ -107,7 +107,6 @@ enum Kind { BF16, F16 };
 float from_16(Kind kind, uint16_t bits);
 uint16_t to_16(Kind kind, float x); /* nearest even; NaN as CUDA has it */
 void ldmatrix_x4(uint32_t *r, const void *row, bool transposed);
-uint32_t movmatrix(uint32_t v);
 void mma(float *c, const uint32_t *a, uint32_t b0, uint32_t b1, Kind kind);
 uint32_t to_tf32(float x);
 void mma_tf32(float *c, const uint32_t *a, uint32_t b0, uint32_t b1);

@@ -127,19 +127,6 @@ void ldmatrix_x4(uint32_t *r, const void *row, bool transposed)
     else warp_collective(ldmatrix_op<false>, &load, "ldmatrix_x4");
 }
 
-static void movmatrix_op(void **args)
-{
-    uint16_t matrix[8][8];
-    for (int l = 0; l < LANES; l++) memcpy(&matrix[l / 4][l % 4 * 2], args[l], 4);
-    for (int l = 0; l < LANES; l++) *static_cast<uint32_t *>(args[l]) = element_pair(matrix, l, true);
-}
-
-uint32_t movmatrix(uint32_t v)
-{
-    warp_collective(movmatrix_op, &v, "movmatrix_t");
-    return v;
-}
-
 /* ---- mma m16n8k16 ---- */
 
 struct Mma {

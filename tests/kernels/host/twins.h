@@ -68,9 +68,6 @@ DEV_WRAPPER unsigned char *dyn_smem() { return host::dyn_smem(); }
 DEV_WRAPPER uint32_t saddr(const void *p) { return host::smem_address(p, 1, 1, "saddr"); }
 DEV_WRAPPER void block_sync() { host::block_sync(); }
 DEV_WRAPPER void warp_sync() { host::warp_sync(); }
-template <int ID, int N> DEV_WRAPPER void named_sync() { host::named_barrier(ID, N, true); }
-template <int ID, int N> DEV_WRAPPER void named_arrive() { host::named_barrier(ID, N, false); }
-DEV_WRAPPER void device_fence() {}
 
 /* ---- shuffles ---- */
 
@@ -101,27 +98,16 @@ DEV_WRAPPER void st16(void *p, const Vec16 &v)
     memcpy(p, &v, 16);
 }
 
-DEV_WRAPPER Vec16 ld16_stream(const void *p) { return ld16(p); }
-DEV_WRAPPER void st16_stream(void *p, const Vec16 &v) { st16(p, v); }
-
-/* Threads change only at collectives and barriers: nothing comes between the read and the write. */
-template <class T> DEV_WRAPPER T atomic_swap_in(T *p, T v)
+/* Fibers switch only at collectives and barriers: no other thread runs between read and write. */
+DEV_WRAPPER uint32_t atomic_add(uint32_t *p, uint32_t v)
 {
-    T before = *p;
-    *p = v;
+    uint32_t before = *p;
+    *p += v;
     return before;
 }
-DEV_WRAPPER uint32_t atomic_add(uint32_t *p, uint32_t v) { return atomic_swap_in(p, *p + v); }
-DEV_WRAPPER int32_t atomic_add(int32_t *p, int32_t v) { return atomic_swap_in(p, *p + v); }
-DEV_WRAPPER uint32_t atomic_or(uint32_t *p, uint32_t v) { return atomic_swap_in(p, *p | v); }
 
 DEV_WRAPPER float exp2_fast(float x) { return exp2f(x); }
 DEV_WRAPPER float log2_fast(float x) { return log2f(x); }
-DEV_WRAPPER float rsqrt_fast(float x) { return 1 / sqrtf(x); }
-DEV_WRAPPER float fma_rn(float a, float b, float c) { return fmaf(a, b, c); }
-DEV_WRAPPER float mul_rn(float a, float b) { return a * b; }
-DEV_WRAPPER float add_rn(float a, float b) { return a + b; }
-DEV_WRAPPER uint32_t mul_hi(uint32_t a, uint32_t b) { return (uint32_t)((uint64_t)a * b >> 32); }
 
 DEV_WRAPPER uint32_t float_bits(float x)
 {
@@ -159,7 +145,6 @@ DEV_WRAPPER void cp_async_commit() { host::cp_async_commit(); }
 template <int N> DEV_WRAPPER void cp_async_wait() { host::cp_async_wait(N); }
 DEV_WRAPPER void ldmatrix_x4(uint32_t (&r)[4], const void *row) { host::ldmatrix_x4(r, row, false); }
 DEV_WRAPPER void ldmatrix_x4_t(uint32_t (&r)[4], const void *row) { host::ldmatrix_x4(r, row, true); }
-DEV_WRAPPER uint32_t movmatrix_t(uint32_t v) { return host::movmatrix(v); }
 template <class T> DEV_WRAPPER void mma(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1)
 {
     host::mma(c, a, b0, b1, KindOf<T>::kind);
