@@ -8,9 +8,13 @@ enum { MOST_T = 1024 }; /* tokens of a row */
 struct shape {
     size_t B, T, H, D;
 };
-static const shape shapes[] = {{1, 1, 1, 64},   {1, 17, 1, 64}, {2, 64, 2, 64},  {1, 65, 2, 64},
-                               {1, 129, 1, 64}, {1, 193, 1, 64}, {1, 70, 3, 8},  {1, 100, 1, 40},
-                               {1, 80, 2, 80},  {1, 97, 1, 128}, {1, 92, 1, 64}};
+using shape_list = std::initializer_list<shape>;
+static const shape_list shapes = {{1, 1, 1, 64},   {1, 17, 1, 64},  {2, 64, 2, 64}, {1, 65, 2, 64},
+                                  {1, 129, 1, 64}, {1, 193, 1, 64}, {1, 70, 3, 8},  {1, 100, 1, 40},
+                                  {1, 80, 2, 80},  {1, 97, 1, 128}, {1, 92, 1, 64}};
+/* Keys in numbers that are no multiple of four, several tiles, both widths of the walked tile. */
+static const shape_list dropped_shapes = {
+    {2, 19, 3, 8}, {1, 130, 1, 64}, {1, 66, 2, 128}, {3, 1, 2, 8}};
 
 static const shape tiled_shapes[] = {{1, 1, 1, 4}, {2, 33, 3, 5}, {1, 16, 1, 64}, {1, 67, 1, 24}, {1, 40, 1, 130}};
 
@@ -285,14 +289,16 @@ template <class T> static void backward_at(check *t, const shape &s, const path 
         if (i / h.plain_ld % 3 < 2) check_near(t, "dq or dk of a lone token", got[i], 0, 0);
 }
 
-template <class T> static void forward(check *t, const path &by = tensor_cores)
+template <class T>
+static void forward(check *t, const path &by = tensor_cores, const extras &with = plain)
 {
-    for (const shape &s : shapes) forward_at<T>(t, s, by, plain);
+    for (const shape &s : with.drops ? dropped_shapes : shapes) forward_at<T>(t, s, by, with);
 }
 
-template <class T> static void backward(check *t, const path &by = tensor_cores)
+template <class T>
+static void backward(check *t, const path &by = tensor_cores, const extras &with = plain)
 {
-    for (const shape &s : shapes) backward_at<T>(t, s, by, plain);
+    for (const shape &s : with.drops ? dropped_shapes : shapes) backward_at<T>(t, s, by, with);
 }
 
 CUDA_CASES_BY_TYPE(cuda_attention, forward)
@@ -310,23 +316,16 @@ CUDA_CASE(card_attention_rows)
     }
 }
 
-/* Rows of keys that are no multiple of four, several tiles, both widths of the walked tile. */
-static const shape dropped_shapes[] = {{2, 19, 3, 8}, {1, 130, 1, 64}, {1, 66, 2, 128}, {3, 1, 2, 8}};
-
-template <class T> static void dropout(check *t, const path &by = tensor_cores)
+template <class T> static void dropout(check *t) { forward<T>(t, tensor_cores, dropping); }
+template <class T> static void dropout_backward(check *t)
 {
-    for (const shape &s : dropped_shapes) forward_at<T>(t, s, by, dropping);
-}
-
-template <class T> static void dropout_backward(check *t, const path &by = tensor_cores)
-{
-    for (const shape &s : dropped_shapes) backward_at<T>(t, s, by, dropping);
+    backward<T>(t, tensor_cores, dropping);
 }
 
 CUDA_CASES_BY_TYPE(cuda_attention_dropout, dropout)
 CUDA_CASES_BY_TYPE(cuda_attention_dropout_backward, dropout_backward)
-CUDA_CASE(cuda_attention_dropout_tf32) { dropout<float>(t, tf32); }
-CUDA_CASE(cuda_attention_dropout_backward_tf32) { dropout_backward<float>(t, tf32); }
+CUDA_CASE(cuda_attention_dropout_tf32) { forward<float>(t, tf32, dropping); }
+CUDA_CASE(cuda_attention_dropout_backward_tf32) { backward<float>(t, tf32, dropping); }
 
 /* Documents that begin and end within tiles, and such as are longer than one; both widths of the walked tile. */
 static const shape document_shapes[] = {{2, 203, 2, 64}, {2, 150, 1, 128}, {1, 70, 1, 8}};
