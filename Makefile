@@ -102,12 +102,14 @@ USES_sgt-tokenize := ranks cli tokenize loader
 USES_sgt-train := ranks cli train kernels tokenize loader
 USES_sgt-inspect := cli train kernels tokenize loader
 USES_sgt-bench := cli train kernels tokenize loader
+USES_sgt-eval := cli train kernels tokenize loader
 USES_sgt-report := cli train kernels tokenize loader
 USES_sgt-sample := cli train kernels tokenize loader
 PARTS_sgt-train := tools/train
 PARTS_sgt-tokenize := tools/tokenize
 PARTS_sgt-inspect := tools/inspect
 PARTS_sgt-bench := tools/bench tools/page
+PARTS_sgt-eval := tools/eval tools/sample
 PARTS_sgt-report := tools/report tools/page tools/sample
 PARTS_sgt-sample := tools/sample
 

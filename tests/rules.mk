@@ -63,7 +63,7 @@ $(B)/tests/check-cuda-pretend: $(PRETEND_PARTS:%=$(B)/obj/%.o) $(B)/obj/tests/ke
 # The whole CUDA backend on the host, with the programs that tests run on it beside it.
 HOST_C := $(filter-out $(HOST_STANDS:tests/kernels/host/%.cpp=kernels/cuda/%.c),$(CUDA_C))
 HOST_LIB := $(B)/host/lib/libsgt-cuda.so
-HOST_PROGRAMS := $(addprefix $(B)/host/bin/,sgt-train sgt-bench check-step)
+HOST_PROGRAMS := $(addprefix $(B)/host/bin/,sgt-train sgt-eval sgt-bench check-step)
 $(HOST_LIB): $(CUDA_CU:%=$(B)/obj/%.o) $(HOST_STANDS:%=$(B)/obj/%.o) $(HOST_C:%.c=$(B)/obj/%.o) \
     $(B)/obj/tests/kernels/cudnn/stand_in.o $(call lib,train kernels loader) $(CUDA_MAP)
 	$(call say,LD,$@)mkdir -p $(@D) && \

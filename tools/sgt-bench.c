@@ -1,4 +1,7 @@
 /* sgt-bench: how fast the parts are on this machine. Each subcommand has its own options; see tools/bench. */
+#include <stdio.h>
+#include <string.h>
+
 #include "sgt_loader.h"
 #include "tools/bench/bench.h"
 #include "tools/cli/options.h"
@@ -8,9 +11,9 @@
 static const sgt_option none[] = {{0}};
 
 static const sgt_command *const commands[] = {
-    &bench_loader_command, &bench_tokenize_command, &bench_gemm_command,  &bench_attention_command,
-    &bench_step_command,   &bench_ablation_command, &bench_score_command, &bench_sample_command,
-    &bench_all_command,    NULL};
+    &bench_loader_command, &bench_tokenize_command, &bench_gemm_command,   &bench_attention_command,
+    &bench_step_command,   &bench_ablation_command, &bench_sample_command, &bench_all_command,
+    NULL};
 
 static const sgt_program program = {
     .name = "sgt-bench",
@@ -24,12 +27,15 @@ static const sgt_program program = {
                 "  sgt-bench attention --device cuda\n"
                 "  sgt-bench step --model 4x256x4 --seq-len 512 --batch-size 8\n"
                 "  sgt-bench ablation --data out/ --model 4x256x4 --seq-len 128\n"
-                "  sgt-bench score --model run/ hellaswag_val.jsonl\n"
                 "  sgt-bench sample --peer python3",
     .commands = commands};
 
 int main(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "score") == 0) {
+        fputs("sgt-bench: score is a program of its own now: sgt-eval RUN/ FILE.jsonl\n", stderr);
+        return SGT_EXIT_USAGE;
+    }
     sgt_spin_little(argv);
     sgt_search_wheels();
     sgt_loader_guard_sigbus(NULL); /* where it cannot be had, a shard that is cut short ends the program */

@@ -63,6 +63,20 @@ int sgt_device_cuda(const sgt_cuda_library **lib, sgt_cuda_device *d, sgt_error 
     return rc < 0 ? rc : (*lib)->usable(d, err);
 }
 
+int sgt_device_choose(const char **device, const sgt_notice *notice, sgt_error *err)
+{
+    const sgt_cuda_library *lib;
+    sgt_cuda_device d;
+    sgt_error why;
+    if (strcmp(*device, "cpu") == 0) return SGT_OK;
+    int rc = sgt_device_cuda(&lib, &d, &why), asked = strcmp(*device, "cuda") == 0;
+    if (rc < 0 && asked) return sgt_fail(err, rc, "--device cuda: %s (--device cpu works)", why.text);
+    *device = rc < 0 ? "cpu" : "cuda";
+    if (rc < 0) sgt_say(notice, "device: the CPU (%s)", why.text);
+    else if (!asked) sgt_say(notice, "device: CUDA, %s", d.name);
+    return SGT_OK;
+}
+
 int sgt_device_backend(sgt_backend **out, const char *device, const sgt_backend_options *o, sgt_error *err)
 {
     const sgt_cuda_library *lib;

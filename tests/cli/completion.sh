@@ -1,6 +1,6 @@
 # --completion: scripts for bash, zsh and fish, from the tables of options, complete what is typed.
 . "$ROOT/tests/cli/lib.sh"
-programs='sgt-tokenize sgt-train sgt-inspect sgt-bench sgt-report sgt-sample'
+programs='sgt-tokenize sgt-train sgt-inspect sgt-bench sgt-eval sgt-report sgt-sample'
 mkdir corpus runs && : > corpus/a.txt && : > 'with a space' && : > weights.bin
 
 for shell in bash zsh fish; do
@@ -46,7 +46,7 @@ END
     offers 'weights.bin with a space ' sgt-tokenize w
     offers 'gpt2 ' sgt-tokenize --vocab g
     offers '--quiet ' sgt-tokenize corpus --q
-    offers 'ablation all attention gemm loader sample score step tokenize ' sgt-bench ''
+    offers 'ablation all attention gemm loader sample step tokenize ' sgt-bench ''
     offers 'tokenize ' sgt-bench t
     offers '--help ' sgt-bench --h
     offers '--data --deterministic --device --dropout ' sgt-bench step --d
@@ -96,7 +96,7 @@ if command -v fish > /dev/null; then
     offers 'corpus/ runs/ ' 'sgt-train --run '
     offers '' 'sgt-train w'
     offers 'weights.bin with a space ' 'sgt-tokenize w'
-    offers 'ablation all attention gemm loader sample score step tokenize ' 'sgt-bench '
+    offers 'ablation all attention gemm loader sample step tokenize ' 'sgt-bench '
     offers '--data --deterministic --device --dropout ' 'sgt-bench step --d'
     offers 'preload,mmap ' 'sgt-bench loader --loader preload,m'
     offers '' 'sgt-bench gemm w'

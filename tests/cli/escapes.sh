@@ -88,6 +88,7 @@ tame 0 sgt-bench loader "set$evil" --seq-len 16 --batch-size 2 --seconds .01
 tame 1 sgt-bench loader "no$evil"
 tame 2 sgt-bench loader "set$evil" --loader "$evil"
 tame 1 sgt-bench tokenize "no$evil"
-tame 1 sgt-bench score --model "no$evil" "no$evil"
+tame 1 sgt-eval "no$evil" "no$evil"
+tame 1 sgt-eval "run$evil" "no$evil" --data "no$evil"
 tame 2 sgt-bench "$evil"
 tame 2 sgt-bench ablation --data "set$evil" --rows "$evil"

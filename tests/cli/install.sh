@@ -9,7 +9,7 @@ install_to() {
 }
 
 install_to install
-for program in sgt-tokenize sgt-train sgt-inspect sgt-bench sgt-report sgt-sample; do
+for program in sgt-tokenize sgt-train sgt-inspect sgt-bench sgt-eval sgt-report sgt-sample; do
     exists "root/opt/sgt/share/man/man1/$program.1"
     run 0 "root/opt/sgt/bin/$program" --version
     stdout_is "$program 0.1.0"
@@ -20,7 +20,7 @@ for program in sgt-tokenize sgt-train sgt-inspect sgt-bench sgt-report sgt-sampl
     done
 done
 install_to install
-[ "$(tail -1 .stdout | cut -d' ' -f1-4)" = 'installed sgt-bench sgt-inspect sgt-report' ] || fail 'not said what was installed'
+[ "$(tail -1 .stdout | cut -d' ' -f1-4)" = 'installed sgt-bench sgt-eval sgt-inspect' ] || fail 'not said what was installed'
 exists root/opt/sgt/share/man/man3/sgt_loader.3
 exists root/opt/sgt/share/man/man3/sgt_tokenize.3
 exists root/opt/sgt/share/man/man7/sgt.7

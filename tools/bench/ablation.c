@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/shape.h"
 #include "tools/cli/near.h"
@@ -137,7 +138,7 @@ static int measure(ablation *a, sgt_error *err)
     if (!o.data) return sgt_fail(err, SGT_EUSAGE, "--data: needed: the shards to train on (--data OUT/)");
     a->device = shape.device;
     int rc = take_options(a, err);
-    if (rc == SGT_OK) rc = bench_device(&a->device, &a->notice, err);
+    if (rc == SGT_OK) rc = sgt_device_choose(&a->device, &a->notice, err);
     if (rc == SGT_OK) rc = take_options(a, err);
     if (rc == SGT_OK) rc = ablation_settle(a, o.rows != NULL, err);
     if (rc == SGT_OK) rc = ablation_measure(a, err);

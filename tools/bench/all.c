@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/file.h"
+#include "device.h"
 #include "sgt_tokenize.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/script.h"
@@ -317,7 +318,7 @@ static int measure(all_bench *b, sgt_error *err)
     int count = 0;
     list_parts(b); /* to know their names; once more below, when the device and the data have theirs */
     int rc = choose_parts(b, err);
-    if (rc == SGT_OK) rc = bench_device(&b->device, &b->notice, err);
+    if (rc == SGT_OK) rc = sgt_device_choose(&b->device, &b->notice, err);
     if (rc == SGT_OK) rc = name_data(b, err);
     if (rc == SGT_OK) rc = sgt_file_begin(&page, o.page, err);
     if (rc < 0) return rc;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cpu.h"
+#include "device.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/picture.h"
 #include "tools/bench/shape.h"
@@ -168,7 +169,7 @@ static int bench_attention(int argc, char **argv)
     char *cache = sgt_cache_folder();
     attention_bench b = {.cache = cache, .stop = sgt_catch_signals()};
     const char *device = shape.device;
-    int rc = bench_device(&device, &notice, &err), cuda = strcmp(device, "cuda") == 0;
+    int rc = sgt_device_choose(&device, &notice, &err), cuda = strcmp(device, "cuda") == 0;
     if (rc == SGT_OK) rc = take_options(&b, cuda, &err);
     if (rc == SGT_OK) rc = cuda ? attention_on_cuda(&b, &err) : attention_on_cpu(&b, &err);
     if (rc == SGT_OK && shape.plot) rc = plot(&b, cuda, &err);

@@ -12,7 +12,7 @@
 
 /* The subcommands, each at the end of the file of its name. */
 extern const sgt_command bench_loader_command, bench_tokenize_command, bench_gemm_command, bench_attention_command,
-    bench_step_command, bench_ablation_command, bench_score_command, bench_sample_command, bench_all_command;
+    bench_step_command, bench_ablation_command, bench_sample_command, bench_all_command;
 
 /* ---- machine.c ---- */
 
@@ -20,11 +20,6 @@ extern const sgt_command bench_loader_command, bench_tokenize_command, bench_gem
 char *bench_machine(char *buf, size_t n);
 /* A path for a line of a table: printable, and where it is longer than buf, its end. */
 char *bench_name(char *buf, size_t n, const char *name);
-
-/* ---- device.c ---- */
-
-/* "cpu" or "cuda" for "auto", which is said; SGT_EUNSUPPORTED where "cuda" was asked for and is not to be had. */
-int bench_device(const char **device, const sgt_notice *notice, sgt_error *err);
 
 /* ---- slice.c: work timed on one or several threads ---- */
 

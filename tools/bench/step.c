@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cpu.h"
+#include "device.h"
 #include "plan.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/gemm.h"
@@ -126,7 +127,7 @@ static int open_data(step_bench *b, const sgt_notice *notice, sgt_error *err)
 
 static int prepare(step_bench *b, const sgt_notice *notice, sgt_error *err)
 {
-    int rc = bench_device(&b->device, notice, err);
+    int rc = sgt_device_choose(&b->device, notice, err);
     if (rc == SGT_OK) rc = take_options(b, notice, err);
     sgt_model *m = &b->backend.model;
     if (rc == SGT_OK && b->backend.seq > m->positions) m->positions = b->backend.seq;

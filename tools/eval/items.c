@@ -1,29 +1,28 @@
-/* score_items.c: see score.h. The file is read whole, a JSON object a line. */
-#include <jansson.h>
+/* items.c: questions and their rows; see eval.h. The file is read whole, one JSON object per line. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "sgt_tokenize.h"
-#include "tools/bench/score.h"
+#include "tools/eval/eval.h"
 
 #define MOST_BYTES ((size_t)1 << 32) /* of the file */
 #define MOST_CHOICES 1000
 #define MOST_TEXT ((size_t)1 << 24) /* bytes of a line's texts */
 
 static const char *const wanted[] = {
-    [SCORE_NONE] = "{\"ctx\": TEXT, \"endings\": [TEXT, ...], \"label\": N} or {\"text\": TEXT}",
-    [SCORE_CHOICE] = "{\"ctx\": TEXT, \"endings\": [TEXT, ...], \"label\": N}",
-    [SCORE_WORD] = "{\"text\": TEXT}",
+    [EVAL_NONE] = "{\"ctx\": TEXT, \"endings\": [TEXT, ...], \"label\": N} or {\"text\": TEXT}",
+    [EVAL_CHOICE] = "{\"ctx\": TEXT, \"endings\": [TEXT, ...], \"label\": N}",
+    [EVAL_WORD] = "{\"text\": TEXT}",
 };
 
 typedef struct reading {
-    score_items *s;
+    eval_items *s;
     const char *path;
     size_t line;
     uint32_t positions;
+    const sgt_vocab *vocab;
     sgt_encoder *encoder;
-    uint32_t eot;
     sgt_error *err;
 } reading;
 
@@ -32,7 +31,7 @@ static int wrong(const reading *r, const char *why)
     return sgt_fail(r->err, SGT_EFORMAT, "%s: line %zu: wanted %s: %s", r->path, r->line, wanted[r->s->kind], why);
 }
 
-/* One more of `size` bytes each, of which *count are there. */
+/* Make room for one more element of `size` bytes, behind `count` of them. */
 static int grow(void *array, size_t *room, size_t count, size_t size, const reading *r)
 {
     void **at = array;
@@ -45,48 +44,61 @@ static int grow(void *array, size_t *room, size_t count, size_t size, const read
     return SGT_OK;
 }
 
-static size_t encode(reading *r, const char *text, size_t n)
+/* Append the ids of a text, for which there is room; *count is how many they are. */
+static int encode(reading *r, const char *text, size_t n, uint32_t *count)
 {
-    score_items *s = r->s;
-    size_t count = sgt_encode(r->encoder, text, n, s->tokens + s->token_count);
-    s->token_count += count;
-    return count;
+    eval_items *s = r->s;
+    size_t ids = sgt_encode(r->encoder, text, n, s->tokens + s->token_count);
+    if (ids == SGT_ENCODE_FAILED)
+        return sgt_fail(r->err, SGT_EFORMAT, "%s: line %zu: %s", r->path, r->line,
+                        sgt_encoder_failure(r->encoder)->text);
+    s->token_count += ids;
+    *count = (uint32_t)ids;
+    return SGT_OK;
 }
 
-/* The row of a context and " answer", cut at its beginning to what a model of `positions` can see. */
+/* Cut the row at its beginning to what a model of `positions` can see. */
+static int keep_row(const reading *r, eval_row row)
+{
+    eval_items *s = r->s;
+    if (row.asked > r->positions)
+        return sgt_fail(r->err, SGT_EFORMAT, "%s: line %zu: an answer of %u tokens: the model has %u positions",
+                        r->path, r->line, row.asked, r->positions);
+    if (row.count > r->positions + 1) {
+        row.start += row.count - (r->positions + 1);
+        row.count = r->positions + 1;
+        s->cut++;
+    }
+    if (row.count > s->longest) s->longest = row.count;
+    s->rows[s->row_count++] = row;
+    return SGT_OK;
+}
+
+/* Add the row of a context and " answer". */
 static int add_row(reading *r, const char *context, size_t c, const char *answer, size_t a)
 {
-    score_items *s = r->s;
+    eval_items *s = r->s;
+    eval_row row = {.start = s->token_count};
+    uint32_t before = 1;
     char *spaced = malloc(a + 2);
     int rc = grow(&s->rows, &s->row_room, s->row_count, sizeof *s->rows, r);
     if (rc == SGT_OK) rc = grow(&s->tokens, &s->token_room, s->token_count + c + a + 2, sizeof *s->tokens, r);
     if (!spaced && rc == SGT_OK) rc = sgt_fail(r->err, SGT_ENOMEM, "%s: out of memory", r->path);
     if (rc == SGT_OK) {
-        score_row row = {.start = s->token_count};
         spaced[0] = ' ';
         memcpy(spaced + 1, answer, a);
-        if (c) encode(r, context, c);
-        else s->tokens[s->token_count++] = (uint16_t)r->eot;
-        row.asked = (uint32_t)encode(r, spaced, a + 1);
-        row.count = (uint32_t)(s->token_count - row.start);
-        if (row.asked > r->positions)
-            rc = sgt_fail(r->err, SGT_EFORMAT, "%s: line %zu: an answer of %u tokens: the model has %u positions",
-                          r->path, r->line, row.asked, r->positions);
-        if (row.count > r->positions + 1) {
-            row.start += row.count - (r->positions + 1);
-            row.count = r->positions + 1;
-            s->cut++;
-        }
-        if (row.count > s->longest) s->longest = row.count;
-        s->rows[s->row_count++] = row;
+        if (c) rc = encode(r, context, c, &before);
+        else s->tokens[s->token_count++] = (uint16_t)sgt_vocab_eot(r->vocab);
     }
+    if (rc == SGT_OK) rc = encode(r, spaced, a + 1, &row.asked);
+    row.count = before + row.asked;
     free(spaced);
-    return rc;
+    return rc == SGT_OK ? keep_row(r, row) : rc;
 }
 
 /* ---- the two kinds ---- */
 
-/* HellaSwag's own files have a number; others have it as a text. */
+/* The label is a number in HellaSwag's own files, and a text in others. */
 static int read_label(uint32_t *label, const json_t *v, size_t choices)
 {
     json_int_t n = -1;
@@ -102,7 +114,7 @@ static int read_label(uint32_t *label, const json_t *v, size_t choices)
     return 1;
 }
 
-static int add_choices(reading *r, const json_t *o, score_item *item)
+static int add_choices(reading *r, const json_t *o, eval_item *item)
 {
     const json_t *ctx = json_object_get(o, "ctx"), *endings = json_object_get(o, "endings");
     size_t n = json_array_size(endings);
@@ -120,7 +132,7 @@ static int add_choices(reading *r, const json_t *o, score_item *item)
     return rc;
 }
 
-static int add_word(reading *r, const json_t *o, score_item *item)
+static int add_word(reading *r, const json_t *o, eval_item *item)
 {
     const json_t *v = json_object_get(o, "text");
     const char *text = json_string_value(v);
@@ -138,15 +150,15 @@ static int add_word(reading *r, const json_t *o, score_item *item)
 
 static int add_item(reading *r, const json_t *o)
 {
-    score_items *s = r->s;
-    score_kind kind = json_object_get(o, "text") ? SCORE_WORD : SCORE_NONE;
-    if (json_object_get(o, "endings")) kind = SCORE_CHOICE;
-    score_item item = {.line = r->line, .row = s->row_count};
+    eval_items *s = r->s;
+    eval_kind kind = json_object_get(o, "text") ? EVAL_WORD : EVAL_NONE;
+    if (json_object_get(o, "endings")) kind = EVAL_CHOICE;
+    eval_item item = {.line = r->line, .row = s->row_count};
     if (!json_is_object(o)) return wrong(r, "it is no object");
-    if (kind == SCORE_NONE && !s->kind) return wrong(r, "neither");
+    if (kind == EVAL_NONE && !s->kind) return wrong(r, "neither");
     if (s->kind && kind != s->kind) return wrong(r, "it is of another kind");
     s->kind = kind;
-    int rc = kind == SCORE_CHOICE ? add_choices(r, o, &item) : add_word(r, o, &item);
+    int rc = kind == EVAL_CHOICE ? add_choices(r, o, &item) : add_word(r, o, &item);
     if (rc == SGT_OK) rc = grow(&s->items, &s->room, s->count, sizeof *s->items, r);
     if (rc == SGT_OK) s->items[s->count++] = item;
     return rc;
@@ -163,16 +175,13 @@ static int read_line(reading *r, const char *text, size_t n)
     return rc;
 }
 
-int score_items_read(score_items *s, const char *path, uint32_t positions, sgt_error *err)
+int eval_items_read(eval_items *s, const char *path, uint32_t positions, const sgt_vocab *v, sgt_error *err)
 {
-    sgt_vocab *v = NULL;
     char *text = NULL;
     size_t n;
-    reading r = {.s = s, .path = path, .positions = positions, .err = err};
+    reading r = {.s = s, .path = path, .positions = positions, .vocab = v, .err = err};
     int rc = sgt_file_get(&text, &n, path, MOST_BYTES, err);
-    if (rc == SGT_OK) rc = sgt_vocab_gpt2(&v, err);
     if (rc == SGT_OK) rc = sgt_encoder_new(&r.encoder, v, err);
-    if (rc == SGT_OK) r.eot = sgt_vocab_eot(v);
     for (size_t at = 0, end; rc == SGT_OK && at < n; at = end + 1) {
         const char *newline = memchr(text + at, '\n', n - at);
         end = newline ? (size_t)(newline - text) : n;
@@ -180,17 +189,16 @@ int score_items_read(score_items *s, const char *path, uint32_t positions, sgt_e
         rc = read_line(&r, text + at, end - at);
     }
     if (rc == SGT_OK && !s->count)
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: no line in it: wanted %s a line", path, wanted[SCORE_NONE]);
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: no line in it: wanted %s a line", path, wanted[EVAL_NONE]);
     sgt_encoder_free(r.encoder);
-    sgt_vocab_free(v);
     free(text);
     return rc;
 }
 
-void score_items_free(score_items *s)
+void eval_items_free(eval_items *s)
 {
     free(s->tokens);
     free(s->rows);
     free(s->items);
-    *s = (score_items){0};
+    *s = (eval_items){0};
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check_score.py MODEL FILE JSON: does sgt-bench score --json agree with transformers, item by item?
+"""check_eval.py MODEL FILE JSON: does sgt-eval --json agree with transformers, question by question?
 
 Every answer's log-likelihood to 1e-4 a token (sgt's is in fp32, this in float64), and every decision: which ending by
 the sum and by the mean of its tokens', or whether greedy decoding says the last word. Needs torch and transformers."""
@@ -10,7 +10,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 model_path, path, got_path = sys.argv[1:]
 model = AutoModelForCausalLM.from_pretrained(model_path, dtype=torch.float64)
 tokenizer = AutoTokenizer.from_pretrained(model_path)
-got = json.load(open(got_path))
+got = json.load(open(got_path))["results"][0]
 
 
 def encode(text):
@@ -36,7 +36,7 @@ right = by_length = loss = items = 0
 for line, text in enumerate(open(path), 1):
     if not text.strip():
         continue
-    item, ours = json.loads(text), got["results"][items]
+    item, ours = json.loads(text), got["answers"][items]
     items += 1
     assert ours["line"] == line
     if "endings" in item:
@@ -55,7 +55,7 @@ for line, text in enumerate(open(path), 1):
         assert ours["right"] == greedy and ours["tokens"] == len(logp), f"line {line}: {ours}, not {greedy}"
         right += greedy
         loss -= sum(logp)
-assert got["items"] == items == len(got["results"])
+assert got["items"] == items == len(got["answers"])
 assert abs(got["acc"] - right / items) < 1e-6
 if "acc_norm" in got:
     assert abs(got["acc_norm"] - by_length / items) < 1e-6

@@ -1,0 +1,183 @@
+# sgt-eval: a small model's answers are transformers', to the question, where a Python has it, and those of a run in which
+# they were; its loss and bits per byte are those of GPT-2 in float64, and sgt-train's own.
+# In make check-all only: it scores questions with a whole model.
+. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/cli/train.inc"
+work_in_memory
+run 0 sgt-eval --help
+grep -oE -- '--[a-z0-9-]+' .stdout | sort -u > help
+grep -oE -- '\\-\\-[a-z0-9\\-]+' "$ROOT/tools/sgt-eval.1" | tr -d '\\' | sort -u > page
+run 0 diff help page
+for python in ${PYTHON:-python3} /usr/bin/python3; do
+    $python -c 'import torch, transformers' 2> /dev/null && break
+    python=
+done
+
+# A model that was never trained is likeliest to say the token before once more: some last words are just that.
+mkdir corpus
+cp "$ROOT/README.md" corpus/
+run 0 sgt-tokenize --quiet corpus out
+run 0 sgt-train --quiet --data out --device cpu --model 2x64x2 --seq-len 16 --batch-size 1 --steps 1 --lr 0 \
+    --eval-every 0 --precision fp32 --run model
+words='apple river window mountain yesterday cat running xylophone green nothing Paris door unbelievable seven'
+awk -v words="$words" 'BEGIN {
+    n = split(words, w)
+    for (i = 0; i < 30; i++) {
+        printf "{\"ind\": %d, \"ctx\": \"%s %s is %s the\", \"endings\": [",
+            i, w[1 + i % n], w[1 + i * 5 % n], w[1 + i * 3 % n] > "endings.jsonl"
+        for (k = 0; k < 4; k++) {
+            text = w[1 + (i * 7 + k * 3) % n]
+            for (j = 0; j < 1 + (i + k) % 2; j++) text = text " " w[1 + (i + j * 5 + k) % n]
+            printf "%s\"%s.\"", k ? ", " : "", text > "endings.jsonl"
+        }
+        printf "], \"label\": %s}\n", i % 2 ? i * 3 % 4 : "\"" i * 3 % 4 "\"" > "endings.jsonl"
+        last = i % 2 ? w[1 + i % n] : w[1 + i * 3 % n]
+        printf "{\"text\": \"They said the %s of %s is %s %s\"}\n",
+            w[1 + i * 5 % n], w[1 + i * 11 % n], w[1 + i % n], last > "words.jsonl"
+    }
+}'
+model=model/step-00000001
+score="sgt-eval --device cpu $model"
+like_transformers() { # FILE JSON
+    [ -z "$python" ] || run 0 env HF_HUB_OFFLINE=1 $python "$ROOT/tests/train/check_eval.py" $model "$1" "$2"
+}
+for kind in endings words; do
+    run 0 $score $kind.jsonl --json --quiet
+    stderr_is ''
+    cp .stdout $kind.json
+    like_transformers $kind.jsonl $kind.json
+done
+figure() { sed -n "s/.*\"$1\": \([0-9.]*\).*/\1/p" "$2"; }
+list() { grep -o "\"$1\": [a-z0-9]*" "$2" | sed 's/.* //; s/true/1/; s/false/0/' | tr -d '\n'; }
+kept() { [ "$2" = "$3" ] || fail "$1: $3, which was $2 when transformers said the same"; }
+kept pick 010121212101230101212121012301 "$(list pick endings.json)"
+kept pick_norm 111121312112131111213121121311 "$(list pick_norm endings.json)"
+kept right 010001000101010100010001010101 "$(list right words.json)"
+check 'some are right, some are not' test "$(list right words.json | tr -d 0 | wc -c)" -gt 3
+check 'and some wrong' test "$(list right words.json | tr -d 1 | wc -c)" -gt 3
+
+# however many at a time, on however many threads, and a run for its newest checkpoint
+for option in '--batch-size 1' '--batch-size 7 --threads 1' '--batch-size 500'; do
+    run 0 $score words.jsonl --json $option
+    kept right "$(list right words.json)" "$(list right .stdout)"
+    check 'perplexity' awk "BEGIN { d = $(figure perplexity .stdout) / $(figure perplexity words.json) - 1
+        exit !(d < 1e-5 && d > -1e-5) }"
+done
+run 0 sgt-eval --device cpu model endings.jsonl words.jsonl
+stderr_is ''
+stdout_lines 10
+stdout_has 'model/step-00000001 on cpu in fp32'
+stdout_has 'endings.jsonl: 30 questions'
+stdout_matches '^  acc            0\.[0-9]{4} \+- 0\.[0-9]{4}  \([0-9]+ of 30\)$'
+stdout_matches '^  acc_norm       0\.[0-9]{4} \+- 0\.[0-9]{4}  \([0-9]+ of 30\)$'
+stdout_has '  guessing       0.2500'
+stdout_has 'words.jsonl: 30 last words'
+stdout_matches '^  perplexity     [0-9]+\.[0-9]{4}$'
+
+# a context longer than the model keeps its end: the answer is what it is after that end alone
+long=$(awk 'BEGIN { for (i = 0; i < 1500; i++) printf "one " }')
+echo "{\"text\": \"$long two\"}" > long.jsonl
+run 0 $score long.jsonl --json
+stderr_has 'sgt-eval: long.jsonl: 1 of 1 contexts are cut at their beginning to the model'"'"'s 1024 positions'
+cp .stdout long.json
+like_transformers long.jsonl long.json
+
+# a set: every window of T tokens once, each document's end-of-text id in the loss alone.
+mkdir texts
+texts texts 40000
+run 0 sgt-tokenize --quiet texts set
+run 0 $score --data set --split train --json --quiet
+cp .stdout set.json
+! python3 -c 'import numpy' 2> /dev/null ||
+    run 0 python3 "$ROOT/tests/train/check_eval_set.py" $model set/train_000000.bin set.json
+tokens=$((($(stat -c %s set/train_000000.bin) - 1024) / 2))
+[ "$(field seq set.json)" -eq 16 ] || fail 'not the tokens per row that the run was trained with'
+[ "$(field tokens set.json)" -eq $(((tokens - 1) / 16 * 16)) ] || fail 'not the tokens of all whole windows'
+run 0 sgt-inspect set --decode "1:$(field tokens set.json)"
+[ "$(sed 's/<|endoftext|>//g' .stdout | wc -c)" -eq "$(field bytes set.json)" ] || fail 'not the bytes of the text'
+check 'seven ends of text have no bytes' test "$(grep -o '<|endoftext|>' .stdout | wc -l)" -eq 7
+close() { check "$1: $2 and $3" awk "BEGIN { d = ($2) / ($3) - 1; exit !(d < $4 && d > -$4) }"; }
+close perplexity "$(figure perplexity set.json)" "exp($(figure loss set.json))" 1e-6
+close 'bits per byte' "$(figure bits_per_byte set.json)" "$(figure loss set.json) * $(field tokens set.json) \
+    / log(2) / $(field bytes set.json)" .002
+for option in '--batch-size 1' '--batch-size 7 --threads 1' '--batch-size 500'; do
+    run 0 $score --data set/train_000000.bin --json $option
+    close "loss with $option" "$(figure loss .stdout)" "$(figure loss set.json)" 1e-6
+done
+
+# the loss of a training step on the same windows
+run 0 sgt-tokenize --quiet --split 5% texts split
+windows=$((($(stat -c %s split/val_000000.bin) / 2 - 513) / 64))
+run 0 sgt-train --quiet --data split/val_000000.bin --device cpu --init $model --seq-len 64 --sampling sequential \
+    --batch-size $windows --steps 1 --lr 0 --eval-every 0 --precision fp32 --run again --json
+cp .stdout again.json
+run 0 sgt-eval --device cpu again --data split --json
+[ "$(field windows .stdout)" -eq $windows ] || fail "not $windows windows"
+close "sgt-train's loss" "$(figure loss .stdout)" "$(field loss again.json)" 1e-6
+run 0 sgt-eval --device cpu again --data split --data split --split train --seq-len 32
+stdout_lines 11
+stdout_matches '^split, train: [0-9,]+ tokens in [0-9]+ windows of 32$'
+stdout_matches '^  loss           1[0-9]\.[0-9]{4} nats per token$'
+stdout_matches '^  bits per byte  [0-9]\.[0-9]{4}  \([0-9,]+ bytes\)$'
+
+# tokens that are not the model's
+run 0 sgt-tokenize --quiet --train-vocab 300 texts small
+run 0 sgt-tokenize --quiet --vocab small texts other
+run 1 $score --data other --split train
+stderr_is "sgt-eval: other/train_000000.bin: its tokens are of another vocabulary than the model's, gpt2 \
+(--vocab FILE names the model's)"
+run 1 $score --data set
+stderr_matches '^sgt-eval: set: .*val'
+run_usage '--seq-len 2000: the model has 1024 positions' $score --data set --seq-len 2000
+
+# lines that are wrong
+bad() { # MESSAGE LINE
+    printf '{"text": "one two"}\n%s\n' "$2" > bad.jsonl
+    run 1 $score bad.jsonl
+    stdout_is ''
+    stderr_is "sgt-eval: bad.jsonl: line 2: $1"
+}
+bad 'wanted {"text": TEXT}: it is of another kind' '{"ctx": "a", "endings": ["b", "c"], "label": 0}'
+bad 'wanted {"text": TEXT}: no two words with a space between them' '{"text": "one"}'
+bad 'wanted {"text": TEXT}: no two words with a space between them' '{"text": " one "}'
+bad 'wanted {"text": TEXT}: no text "text"' '{"text": 3}'
+bad 'wanted {"text": TEXT}: it is no object' '[3]'
+bad "not JSON: '}' expected near end of file" '{"text": "one two"'
+choice() { # MESSAGE LINE
+    echo "$2" > bad.jsonl
+    run 1 $score bad.jsonl
+    stderr_is "sgt-eval: bad.jsonl: line 1: wanted {\"ctx\": TEXT, \"endings\": [TEXT, ...], \"label\": N}: $1"
+}
+choice 'no text "ctx"' '{"endings": ["b", "c"], "label": 0}'
+choice '"endings" are not 2 to 1000 texts' '{"ctx": "a", "endings": ["b"], "label": 0}'
+choice '"endings" are not 2 to 1000 texts' '{"ctx": "a", "endings": ["b", 3], "label": 0}'
+choice "\"label\" is no ending's number" '{"ctx": "a", "endings": ["b", "c"], "label": 2}'
+choice "\"label\" is no ending's number" '{"ctx": "a", "endings": ["b", "c"], "label": "x"}'
+: > bad.jsonl
+run 1 $score bad.jsonl
+stderr_is 'sgt-eval: bad.jsonl: no line in it: wanted {"ctx": TEXT, "endings": [TEXT, ...], "label": N} or '\
+'{"text": TEXT} a line'
+run 1 $score missing.jsonl
+stderr_is 'sgt-eval: missing.jsonl: No such file or directory'
+run 1 sgt-eval --device cpu nowhere words.jsonl
+stderr_is 'sgt-eval: nowhere: No such file or directory'
+run_usage "$curve: a vocabulary of 256 ids, which is not GPT-2's, and no tokenizer.json beside it (--vocab FILE names \
+its own)" sgt-eval --device cpu "$curve" words.jsonl
+run_usage 'wanted a model: a run, a checkpoint, or a Hugging Face GPT-2 directory' sgt-eval
+run_usage 'wanted what to evaluate it on: FILE.jsonl of questions, or --data OUT/' sgt-eval model
+run 1 $score words.jsonl --precision tf32
+stderr_is 'sgt-eval: --precision tf32: no CPU has it (fp32 is as good, or --device cuda)'
+run 2 sgt-bench score --model model words.jsonl
+stderr_is 'sgt-bench: score is a program of its own now: sgt-eval RUN/ FILE.jsonl'
+
+# on CUDA, the host in its place: the same answers
+programs=$BIN/../host/bin
+[ -e "$programs/../lib/libsgt-cuda.so" ] || exit 0
+PATH=$programs:$PATH
+for precision in fp32 bf16 fp16; do
+    run 0 sgt-eval --device cuda --precision $precision model words.jsonl --json --batch-size 10
+    [ $precision != fp32 ] || kept 'right on CUDA' "$(list right words.json)" "$(list right .stdout)"
+    # a loss near 11 in numbers of 8 bits of mantissa
+    check "perplexity in $precision" awk "BEGIN {
+        d = log($(figure perplexity .stdout) / $(figure perplexity words.json)); exit !(d < .05 && d > -.05) }"
+done

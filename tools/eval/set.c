@@ -1,0 +1,149 @@
+/* set.c: the loss of a set of tokens. Its windows follow one another without overlap: T inputs each, whose T targets
+ * are the tokens after them. Fewer than T tokens at the end of each shard are left out. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "sgt_loader.h"
+#include "shards/shard.h"
+#include "tools/cli/progress.h"
+#include "tools/cli/talk.h"
+#include "tools/cli/text.h"
+#include "tools/eval/eval.h"
+#include "vocab/vocab.h"
+
+typedef struct set {
+    const char *path, *split; /* split "": the path is a shard */
+    sgt_loader *loader;
+    sgt_loader_info info;
+    uint32_t *lengths;       /* bytes of each id's text; 0: the end-of-text id, which stands for no text */
+    uint64_t tokens, bytes;  /* targets, and the bytes of those that are text */
+    double loss, text_loss;  /* nats, summed over all targets, and over those that are text */
+} set;
+
+/* A byte has a meaning only if the ids are the vocabulary's own. */
+static int check_vocabulary(const set *s, const eval *e, sgt_error *err)
+{
+    sgt_shard_header h;
+    const char *shard = sgt_loader_shard_path(s->loader, 0);
+    int fd = sgt_shard_open(&h, shard, -1, err);
+    if (fd < 0) return fd;
+    close(fd);
+    if (!h.fingerprint || sgt_vocab_reads(e->model.vocab, h.fingerprint)) return SGT_OK;
+    return sgt_fail(err, SGT_EUNSUPPORTED,
+                    "%s: its tokens are of another vocabulary than the model's, %s (--vocab FILE names the model's)",
+                    shard, sgt_vocab_name(e->model.vocab));
+}
+
+static int open_set(set *s, const eval *e, sgt_error *err)
+{
+    const sgt_vocab *v = e->model.vocab;
+    sgt_loader_options o = {.reader = SGT_READER_MMAP,
+                            .sampling = SGT_SAMPLING_SEQUENTIAL,
+                            .batch = (uint32_t)e->batch,
+                            .seq = (uint32_t)e->seq,
+                            .vocab = e->model.shape.vocab,
+                            .split = e->split,
+                            .notice = e->notice};
+    int rc = sgt_loader_open(&s->loader, s->path, &o, err);
+    if (rc == SGT_OK) rc = check_vocabulary(s, e, err);
+    if (rc < 0) return rc;
+    sgt_loader_get_info(s->loader, &s->info);
+    s->lengths = calloc(e->model.shape.vocab, sizeof *s->lengths);
+    if (!s->lengths) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    for (uint32_t id = 0; id < sgt_vocab_size(v); id++) {
+        size_t n = 0;
+        if (id != sgt_vocab_eot(v)) sgt_vocab_token(v, id, &n);
+        s->lengths[id] = (uint32_t)n;
+    }
+    return SGT_OK;
+}
+
+/* Behind the last window come those of the beginning again, which have no loss. */
+static void put_targets(eval_batch *x, size_t windows)
+{
+    for (size_t i = 0; i < x->rows * x->seq; i++) {
+        size_t r = i / x->seq, t = i % x->seq;
+        x->targets[i] = r < windows ? x->tokens[r * (x->seq + 1) + t + 1] : -1;
+    }
+}
+
+static void take_losses(set *s, const eval_batch *x, size_t windows)
+{
+    for (size_t i = 0; i < windows * x->seq; i++) {
+        uint32_t bytes = s->lengths[x->targets[i]];
+        s->loss += (double)x->losses[i];
+        if (bytes) s->text_loss += (double)x->losses[i];
+        s->bytes += bytes;
+        s->tokens++;
+    }
+}
+
+static int run_set(set *s, eval_batch *x, const eval *e, sgt_error *err)
+{
+    uint64_t all = s->info.windows_per_epoch;
+    sgt_cursor *cursor = NULL;
+    sgt_progress *p = sgt_progress_new("windows", SGT_PROGRESS_ITEMS, e->quiet);
+    int rc = sgt_cursor_open(&cursor, s->loader, err);
+    for (uint64_t k = 0, at = 0; at < all && rc == SGT_OK; k++, at += x->rows) {
+        size_t windows = all - at < x->rows ? (size_t)(all - at) : x->rows;
+        rc = sgt_loader_batch(s->loader, cursor, k, x->tokens, err);
+        if (rc == SGT_OK) put_targets(x, windows);
+        if (rc == SGT_OK) rc = eval_batch_run(x, e, s->path, 0, err);
+        if (rc == SGT_OK) take_losses(s, x, windows);
+        if (rc == SGT_OK) sgt_progress_update(p, at + windows, all, 0, "");
+    }
+    sgt_progress_end(p);
+    sgt_cursor_close(cursor);
+    return rc;
+}
+
+/* ---- results ---- */
+
+static double mean_loss(const set *s) { return s->loss / (double)s->tokens; }
+
+static double bits_per_byte(const set *s) { return s->text_loss / log(2) / (double)s->bytes; }
+
+static json_t *to_json(const set *s)
+{
+    json_t *o = json_pack("{s:o, s:s, s:I, s:I, s:I, s:I, s:f, s:f}", "data", sgt_json_text(s->path, strlen(s->path)),
+                          "split", s->split, "seq", (json_int_t)s->info.seq, "windows",
+                          (json_int_t)s->info.windows_per_epoch, "tokens", (json_int_t)s->tokens, "bytes",
+                          (json_int_t)s->bytes, "loss", mean_loss(s), "perplexity", exp(mean_loss(s)));
+    if (s->bytes) json_object_set_new(o, "bits_per_byte", json_real(bits_per_byte(s)));
+    return o;
+}
+
+static void show(const set *s, eval *e)
+{
+    char tokens[48], bytes[48], windows[48];
+    eval_show_name(e, s->path);
+    printf("%s%s: %s in %s of %" PRIu32 "\n", *s->split ? ", " : "", s->split,
+           sgt_format_things(tokens, sizeof tokens, s->tokens, "token", "tokens"),
+           sgt_format_things(windows, sizeof windows, s->info.windows_per_epoch, "window", "windows"), s->info.seq);
+    printf("  %-13s  %.4f nats per token\n  %-13s  %.4f\n", "loss", mean_loss(s), "perplexity", exp(mean_loss(s)));
+    if (s->bytes)
+        printf("  %-13s  %.4f  (%s)\n", "bits per byte", bits_per_byte(s),
+               sgt_format_things(bytes, sizeof bytes, s->bytes, "byte", "bytes"));
+}
+
+int eval_set(eval *e, const char *path, sgt_error *err)
+{
+    struct stat st;
+    int folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    set s = {.path = path, .split = folder ? e->split : ""};
+    eval_batch x = {0};
+    int rc = open_set(&s, e, err);
+    if (rc == SGT_OK) rc = eval_batch_open(&x, e, s.info.batch, s.info.seq, err);
+    if (rc == SGT_OK) rc = run_set(&s, &x, e, err);
+    eval_batch_close(&x);
+    if (rc == SGT_OK && e->results) json_array_append_new(e->results, to_json(&s));
+    else if (rc == SGT_OK && !e->quiet) show(&s, e);
+    free(s.lengths);
+    sgt_loader_close(s.loader);
+    return rc;
+}

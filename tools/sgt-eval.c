@@ -1,0 +1,136 @@
+/* sgt-eval: how good a model is. The command line; the evaluations are in tools/eval. */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cpu.h"
+#include "base/file.h"
+#include "device.h"
+#include "run/checkpoint.h"
+#include "sgt_loader.h"
+#include "settings.h"
+#include "tools/cli/options.h"
+#include "tools/cli/spin.h"
+#include "tools/cli/talk.h"
+#include "tools/cli/text.h"
+#include "tools/cli/wheels.h"
+#include "tools/eval/eval.h"
+
+#define CPU_ROWS 8
+#define CUDA_ROWS 64
+
+static struct {
+    sgt_option_list data;
+    const char *device, *vocab, *split;
+    int precision; /* sgt_precision */
+    uint64_t batch, seq, threads;
+    int precision_given, json, quiet;
+} o = {.device = "auto", .split = "val"};
+
+static const sgt_option table[] = {
+    {.name = "Data"},
+    {"data", 'd', SGT_OPT_LIST, &o.data, "OUT/ | SHARD",
+     .help = "also compute the loss of these tokens; any number of times"},
+    {"split", 0, SGT_OPT_CHOICE, &o.split, "train|val", "which shards of a folder", .def = "val"},
+    {"seq-len", 0, SGT_OPT_COUNT, &o.seq, "N", "tokens per window of --data",
+     .def = "as the model was trained, or all its positions", .min = 1, .max = 1 << 20},
+    {"vocab", 0, SGT_OPT_TEXT, &o.vocab, "gpt2|FILE", "vocabulary of the model",
+     .def = "the one beside the model, else gpt2"},
+    {.name = "Model"},
+    {"device", 0, SGT_OPT_CHOICE, &o.device, "auto|cpu|cuda", "where to run it", .def = "auto"},
+    {"batch-size", 'b', SGT_OPT_COUNT, &o.batch, "N", "rows at a time; changes no result",
+     .def = "64 on CUDA, 8 on a CPU", .min = 1, .max = 65536},
+    {"precision", .as = &sgt_settings_rows[SGT_SET_PRECISION], .to = &o.precision, .help = "precision of matrices",
+     .def = "bf16 on CUDA, fp32 on a CPU", .given = &o.precision_given},
+    {"threads", 't', SGT_OPT_COUNT, &o.threads, "N", "threads of the CPU", .def = "the cores at hand", .min = 1,
+     .max = 1024},
+    {.name = "Output"},
+    {"json", 0, SGT_OPT_FLAG, &o.json, .help = "print one JSON document"},
+    {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, .help = "print nothing but what --json asks for, and failures"},
+    {0}};
+
+static const sgt_program program = {
+    .name = "sgt-eval",
+    .usage = "sgt-eval [OPTION]... RUN/ | GPT2/ | MODEL.bin [FILE.jsonl]...",
+    .about = "Evaluates a GPT-2: its accuracy on the questions of JSON-lines files, {\"ctx\", \"endings\", \"label\"} "
+             "as HellaSwag\nhas them or {\"text\"}, whose last word is asked for, as LAMBADA has them; with --data its "
+             "loss, perplexity\nand bits per byte on a set of tokens.",
+    .options = table,
+    .examples = "  sgt-eval run/ --data out/\n"
+                "  sgt-eval run/step-00001000 hellaswag_val.jsonl lambada_test.jsonl\n"
+                "  sgt-eval gpt2/ --data out/ --device cuda --json"};
+
+/* The tokens per row that the run was trained with; 0: the folder does not say. */
+static uint64_t trained_seq(const char *folder)
+{
+    sgt_checkpoint_state state;
+    if (sgt_checkpoint_read(&state, folder, NULL) < 0) return 0;
+    json_t *options = state.options ? json_loads(state.options, 0, NULL) : NULL;
+    json_int_t seq = json_integer_value(json_object_get(options, "seq-len"));
+    json_decref(options);
+    sgt_checkpoint_state_free(&state);
+    return seq > 0 ? (uint64_t)seq : 0;
+}
+
+static int choose_seq(eval *e, sgt_error *err)
+{
+    uint32_t positions = e->model.shape.positions;
+    if (o.seq > positions)
+        return sgt_fail(err, SGT_EUSAGE, "--seq-len %llu: the model has %u positions", (unsigned long long)o.seq,
+                        positions);
+    e->seq = o.seq ? o.seq : trained_seq(e->model.path);
+    if (!e->seq || e->seq > positions) e->seq = positions;
+    return SGT_OK;
+}
+
+static int print_json(const eval *e, sgt_error *err)
+{
+    json_t *top = json_pack("{s:o, s:s, s:s, s:O}", "model", sgt_json_text(e->model.path, strlen(e->model.path)),
+                            "device", e->device, "precision", sgt_precision_words[e->precision], "results", e->results);
+    int bad = json_dumpf(top, stdout, JSON_REAL_PRECISION(9)) < 0 || putchar('\n') == EOF;
+    json_decref(top);
+    return bad ? sgt_fail_errno(err, "standard output") : SGT_OK;
+}
+
+static int evaluate(eval *e, const char *model, char **files, int count, sgt_error *err)
+{
+    int rc = sgt_device_choose(&e->device, &e->notice, err);
+    if (rc == SGT_OK) rc = sample_model_find(&e->model, model, o.vocab, &e->notice, err);
+    if (rc == SGT_OK) rc = choose_seq(e, err);
+    if (rc < 0) return rc;
+    int cuda = strcmp(e->device, "cuda") == 0;
+    e->batch = o.batch ? o.batch : cuda ? CUDA_ROWS : CPU_ROWS;
+    e->precision = cuda && !o.precision_given ? SGT_PRECISION_BF16
+                                              : (sgt_precision)o.precision;
+    for (int i = 0; i < count && rc == SGT_OK; i++) rc = eval_questions(e, files[i], err);
+    for (uint64_t i = 0; i < o.data.count && rc == SGT_OK; i++) rc = eval_set(e, o.data.items[i], err);
+    if (rc == SGT_OK && e->results) rc = print_json(e, err);
+    if (rc == SGT_OK && (fflush(stdout) == EOF || ferror(stdout))) rc = sgt_fail_errno(err, "standard output");
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    sgt_error err;
+    sgt_spin_little(argv);
+    sgt_search_wheels();
+    sgt_loader_guard_sigbus(NULL); /* without it, a shard that is cut short ends the program */
+    int first = sgt_options_parse(&program, argc, argv);
+    if (first == argc) sgt_usage(&program, "wanted a model: a run, a checkpoint, or a Hugging Face GPT-2 directory");
+    if (argc - first == 1 && !o.data.count)
+        sgt_usage(&program, "wanted what to evaluate it on: FILE.jsonl of questions, or --data OUT/");
+    sgt_talk talk = {program.name, o.quiet};
+    eval e = {.device = o.device,
+              .threads = o.threads ? (int)o.threads : sgt_cpu_count(),
+              .quiet = o.quiet,
+              .split = o.split,
+              .notice = sgt_talk_notice(&talk),
+              .stop = sgt_catch_signals(),
+              .results = o.json ? json_array() : NULL};
+    int rc = evaluate(&e, argv[first], argv + first + 1, argc - first - 1, &err);
+    json_decref(e.results);
+    sample_model_free(&e.model);
+    if (rc == SGT_EUSAGE) sgt_usage(&program, "%s", err.text);
+    return rc < 0 ? sgt_report_failure(&program, &err) : SGT_EXIT_OK;
+}
