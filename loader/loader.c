@@ -2,7 +2,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "base/reserved.h"
 #include "handle.h"
 #include "words.h"
 
@@ -22,8 +21,6 @@ const char *sgt_sampling_name(sgt_sampling s)
 
 static int settle(sgt_loader_options *o, sgt_error *err)
 {
-    int rc = sgt_check_reserved(o->reserved, sizeof o->reserved / sizeof *o->reserved, "sgt_loader_options", err);
-    if (rc < 0) return rc;
     if (!o->batch) o->batch = 8;
     if (!o->seq) o->seq = 512;
     if (!o->ranks) o->ranks = 1;

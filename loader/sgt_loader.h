@@ -81,7 +81,6 @@ typedef struct sgt_loader_options {
     const sgt_loader_set *sets; /* several sets, mixed, in the place of sgt_loader_open's path; read while it opens */
     uint32_t set_count;
     int documents; /* rows come with where documents begin in them (sgt_cursor_documents); every .idx is read here */
-    uint64_t reserved[8]; /* 0. Fields to come take their place, here and below: no struct changes its size */
 } sgt_loader_options;
 
 typedef struct sgt_loader sgt_loader;
@@ -119,7 +118,6 @@ typedef struct sgt_loader_info {
     const char *reader_detail;  /* "preload", "uring (pread: io_uring is forbidden)"; lives as long as the loader */
     uint64_t documents;         /* that begin in the used shards; 0 where nobody asked (option or sampling documents),
                                  * or, of the option, a shard has no .idx file */
-    uint64_t reserved[7];
 } sgt_loader_info;
 void sgt_loader_get_info(const sgt_loader *l, sgt_loader_info *info);
 
@@ -128,7 +126,6 @@ typedef struct sgt_loader_set_info {
     double weight;    /* as given; 0: by its windows */
     double share;     /* of all rows: from 0 to 1 */
     uint64_t tokens, shards, skipped, windows_per_epoch, hash; /* as in sgt_loader_info, of this set */
-    uint64_t reserved[4];
 } sgt_loader_set_info;
 /* Of set `set`, from 0 to sgt_loader_info.sets - 1. */
 void sgt_loader_get_set(const sgt_loader *l, uint32_t set, sgt_loader_set_info *info);
@@ -146,7 +143,6 @@ typedef struct sgt_loader_state {
     uint64_t seed;
     sgt_sampling sampling;
     uint32_t seq, pad; /* pad: of documents; else 0 */
-    uint64_t reserved[4];
 } sgt_loader_state;
 
 /* The state in which batch `next` comes next. */
@@ -241,7 +237,6 @@ typedef struct sgt_stream_options {
      * NULL is fine. */
     void (*making)(void *ctx, uint32_t thread, uint64_t index, int done);
     void *making_ctx;
-    uint64_t reserved[8]; /* 0 */
 } sgt_stream_options;
 
 /* For alloc and free, ctx unused. Plain: malloc, aligned to pages. Huge: whole pages of 2 MiB where the kernel has
@@ -258,7 +253,6 @@ typedef struct sgt_stream_batch {
     int32_t *inputs, *targets; /* i32: (local_batch, T) each */
     uint32_t slot;             /* which buffer of the ring */
     const sgt_row_documents *documents; /* as sgt_cursor_documents has them, or NULL; until the batch is released */
-    uint64_t reserved[3];
 } sgt_stream_batch;
 
 typedef struct sgt_stream sgt_stream;

@@ -19,7 +19,6 @@
 
 #include "base/arena.h"
 #include "base/cpu.h"
-#include "base/reserved.h"
 #include "base/thread.h"
 #include "handle.h"
 
@@ -286,8 +285,7 @@ int sgt_stream_open(sgt_stream **out, const sgt_loader *l, const sgt_stream_opti
     }
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->filled, NULL);
-    rc = sgt_check_reserved(s->o.reserved, sizeof s->o.reserved / sizeof *s->o.reserved, "sgt_stream_options", err);
-    if (rc < 0 || (rc = measure(s, err)) < 0 || (rc = open_slots(s, err)) < 0) goto fail;
+    if ((rc = measure(s, err)) < 0 || (rc = open_slots(s, err)) < 0) goto fail;
     for (; s->workers_made < s->o.threads; s->workers_made++)
         if ((rc = open_worker(s, s->workers_made, err)) < 0) goto fail;
     for (uint32_t i = 0; i < s->workers_made; i++)

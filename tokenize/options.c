@@ -3,15 +3,12 @@
 
 #include <inttypes.h>
 
-#include "base/reserved.h"
 #include "input/json_line.h"
 #include "shards/shard.h"
 
 int sgt_tokenize_options_check(const sgt_tokenize_options *o, sgt_error *err)
 {
     if (!o) return sgt_fail(err, SGT_EUSAGE, "sgt_tokenize_options: NULL (inputs and out have no default)");
-    int rc = sgt_check_reserved(o->reserved, sizeof o->reserved / sizeof *o->reserved, "sgt_tokenize_options", err);
-    if (rc < 0) return rc;
     if (!(o->val_fraction >= 0 && o->val_fraction <= 1))
         return sgt_fail(err, SGT_EUSAGE, "split: %g is not within 0 and 1", o->val_fraction);
     if (o->shard_tokens > SGT_SHARD_MAX_TOKENS)

@@ -155,7 +155,6 @@ typedef struct sgt_tokenize_options {
     void *progress_ctx;
     sgt_binary_files binary;      /* files that are not text */
     int hidden;                   /* read names that begin with a dot, below a folder too; default: they are left out */
-    uint64_t reserved[7];         /* 0. Fields to come take their place, here and below: no struct changes its size */
 } sgt_tokenize_options;
 
 typedef struct sgt_tokenize_result {
@@ -170,7 +169,6 @@ typedef struct sgt_tokenize_result {
     int already_done; /* OUT was complete from the same command: nothing was written */
     double seconds;
     uint64_t skipped; /* files left out because they are not text */
-    uint64_t reserved[5];
 } sgt_tokenize_result;
 
 /* Inputs → OUT: shards in the format that sgt_loader.h reads, documents' offsets, manifest.json, sources.jsonl and
@@ -207,7 +205,6 @@ typedef struct sgt_train_result {
     uint64_t pieces, distinct; /* that the text was split into; of them, different ones */
     double seconds;
     uint64_t skipped; /* files left out because they are not text */
-    uint64_t reserved[3];
 } sgt_train_result;
 
 /* A byte-level BPE of `size` tokens (257 to 65,536) from o's inputs: 0 is <|endoftext|>, 1 to 256 the bytes, then a

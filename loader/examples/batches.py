@@ -38,7 +38,6 @@ class Options(ctypes.Structure):  # sgt_loader_options: every field, in the head
         ("rank", c_uint32), ("ranks", c_uint32), ("vocab", c_uint32), ("split", c_char_p), ("padded_by", c_int),
         ("pad", c_uint32), ("scalar", c_int), ("raw", c_int), ("notice", Notice),
         ("sets", POINTER(Set)), ("set_count", c_uint32), ("documents", c_int),
-        ("reserved", c_uint64 * 8),
     ]  # fmt: skip
 
 

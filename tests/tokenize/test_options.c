@@ -1,28 +1,11 @@
-/* test_abi.c: what programs that were compiled once rely on. A size or a place that changes here makes another
- * libsgt-tokenize.so.N (ABI in the Makefile); fields are added by taking from `reserved`. And options from outside. */
+/* test_options.c: options of the public calls that make no sense, and results that nobody asks for. */
 #include <criterion/criterion.h>
-#include <stddef.h>
 #include <string.h>
 
 #include "pipeline.h"
 #include "sgt_tokenize.h"
 
-TestSuite(abi, .init = enter_scratch, .fini = leave_scratch);
-
-_Static_assert(sizeof(sgt_tokenize_options) == 264, "sgt_tokenize_options");
-_Static_assert(offsetof(sgt_tokenize_options, normalize) == 40 && offsetof(sgt_tokenize_options, threads) == 64 &&
-                   offsetof(sgt_tokenize_options, field) == 88 && offsetof(sgt_tokenize_options, skip_bad) == 112 &&
-                   offsetof(sgt_tokenize_options, shuffle_seed) == 128 &&
-                   offsetof(sgt_tokenize_options, ranks) == 144 && offsetof(sgt_tokenize_options, notice) == 160 &&
-                   offsetof(sgt_tokenize_options, progress) == 184 && offsetof(sgt_tokenize_options, binary) == 200 &&
-                   offsetof(sgt_tokenize_options, reserved) == 208,
-               "sgt_tokenize_options");
-_Static_assert(sizeof(sgt_tokenize_result) == 160 && offsetof(sgt_tokenize_result, bytes_read) == 88 &&
-                   offsetof(sgt_tokenize_result, seconds) == 104 && offsetof(sgt_tokenize_result, skipped) == 112,
-               "sgt_tokenize_result");
-_Static_assert(sizeof(sgt_train_result) == 96 && offsetof(sgt_train_result, seconds) == 56 &&
-                   offsetof(sgt_train_result, skipped) == 64,
-               "sgt_train_result");
+TestSuite(options, .init = enter_scratch, .fini = leave_scratch);
 
 static const char *const inputs[] = {"in"};
 
@@ -40,15 +23,13 @@ static void expect_refused(const sgt_tokenize_options *o, const char *says)
     cr_assert(folder_is_gone("out"));
 }
 
-Test(abi, options_that_make_no_sense)
+Test(options, options_that_make_no_sense)
 {
     put_text("in", "a text of some words, of which some come more than once, and some words more", 76);
     expect_refused(NULL, "sgt_tokenize_options: NULL (inputs and out have no default)");
     const sgt_tokenize_options good = {.inputs = inputs, .input_count = 1, .out = "out"};
     sgt_tokenize_options o = good;
-    o.reserved[6] = 1;
-    expect_refused(&o, "sgt_tokenize_options.reserved is not 0 (not cleared, or made for a newer library)");
-    o = good, o.out = "";
+    o.out = "";
     expect_refused(&o, "wanted at least one INPUT, and OUT");
     o = good, o.inputs = NULL;
     expect_refused(&o, "wanted at least one INPUT, and OUT");
@@ -68,7 +49,7 @@ Test(abi, options_that_make_no_sense)
 }
 
 /* Where nobody asks for results or reasons. */
-Test(abi, results_may_be_null)
+Test(options, results_may_be_null)
 {
     sgt_vocab *v = NULL;
     put_text("in", "a text of some words, of which some come more than once, and some words more", 76);
