@@ -1,89 +1,103 @@
 #!/bin/sh
-# run.sh BUILD: every suite that BUILD holds, in turn: Criterion's, check-kernels, the programs. $TIER says how much of
-# each: check (make check) or all (the default). The last line sums them up as "N passed, N failed, N skipped". Exit 1
-# when anything failed or nothing ran.
+# run.sh BUILD: run every suite that BUILD holds, AT_ONCE (2) at a time: Criterion's, check-kernels, the training step,
+# the seeds of fuzzing; then the scripts of tests/cli. $TIER says how much of each: check (make check) or all (the
+# default). The last line is "N passed, N failed, N skipped". Exit 1 if anything failed or nothing ran.
 set -u
+[ "$1" != --one ] || { one=$2 && shift 2; }
 cd "$(dirname "$0")/.." || exit 1
 B=$1
 TIER=${TIER:-all}
-export TIER
-passed=0 failed=0 skipped=0
-log=$(mktemp "${TMPDIR:-/tmp}/sgt-check.XXXXXX")
-trap 'rm -f "$log" "$log.kernels"' EXIT
+AT_ONCE=${AT_ONCE:-2}
+export TIER AT_ONCE
 
 # Without this, LeakSanitizer crashes ("Tracer caught signal 11") once oneDNN, loaded at run time, ran on OpenMP's
 # threads.
 export ASAN_OPTIONS=intercept_tls_get_addr=0
 
-# OpenMP of suites: as the programs set it themselves (tools/cli/spin.h).
+# Set by the programs themselves, for OpenMP (tools/cli/spin.h); suites do not.
 export GOMP_SPINCOUNT=1000
 
-count() { # PASSED FAILED SKIPPED
-    passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
-}
+# ---- one suite: what it printed, then a line "sum PASSED FAILED SKIPPED" ----
 
-# Criterion passes a test whose process a sanitizer ended with a report after its last assertion: look for the report
-# itself.
-reports() { # NAME
-    grep -qE 'SUMMARY: [A-Za-z]*Sanitizer|runtime error:' "$log" || return 0
-    echo "$1: a sanitizer had something to report"
-    count 0 1 0
-}
-
-# The suite's own sum, or one failure where it gave none: a suite that died is not a suite that passed.
-sum_up() { # NAME EXIT PATTERN [SKIPPED]: the pattern's groups are passed and failed; skipped where given as \3
-    line=$(sed 's/\x1b\[[0-9;]*m//g' "$log" | sed -nE "s/$3/\1 \2 ${4:-0}/p" | tail -1)
+# Print the sum of a suite, or one failure if it printed none: a suite that crashed has not passed.
+sum_up() { # EXIT PATTERN SKIPPED: sed puts PASSED and FAILED into groups 1 and 2 of the pattern
+    line=$(sed 's/\x1b\[[0-9;]*m//g' "$log" | sed -nE "s/$2/\1 \2 $3/p" | tail -1)
+    passed=0 failed=1 skipped=0
     if [ -z "$line" ]; then
-        echo "$1 gave no sum (exit $2)"
-        count 0 1 0
+        echo "$one gave no sum (exit $1)"
     else
-        count $line
-        set -- "$1" "$2" $line
-        case "$2 $3 $4 $5" in # what ran passed; 77: what it needs is not here, and it says so; or failures are counted
+        # shellcheck disable=SC2086
+        set -- "$1" $line
+        passed=$2 failed=$3 skipped=$4
+        case "$*" in # all that ran passed; or nothing could run here (77), which it says; or failures are counted
         0\ * | 77\ 0\ 0\ [1-9]*) ;;
-        *) [ "$4" -gt 0 ] || { echo "$1: exit $2"; count 0 1 0; } ;;
+        *) [ "$failed" -gt 0 ] || { echo "$one: exit $1" && failed=1; } ;;
         esac
     fi
+    # Criterion passes a test that a sanitizer ended after its last assertion: look for the sanitizer's report.
+    if grep -qE 'SUMMARY: [A-Za-z]*Sanitizer|runtime error:' "$log"; then
+        echo "$one: a sanitizer reported an error"
+        failed=$((failed + 1))
+    fi
+    echo "sum $passed $failed $skipped"
 }
 
-for suite in "$B"/tests/test-*; do
-    [ -x "$suite" ] || continue
-    echo "== $(basename "$suite")"
+if [ -n "${one:-}" ]; then
+    log=$(mktemp "${TMPDIR:-/tmp}/sgt-suite.XXXXXX")
+    trap 'rm -f "$log"' EXIT
     code=0
-    "$suite" --jobs 2 > "$log" 2>&1 < /dev/null || code=$?
-    # "Synthesis: Tested: 12 | Passing: 12 | Failing: 0 | Crashing: 0": a crashing test is among the failing ones.
-    cat "$log"
-    sum_up "$(basename "$suite")" "$code" \
-        '.*Tested: [0-9]+ \| Passing: ([0-9]+) \| Failing: ([0-9]+) \| Crashing: [0-9]+.*'
-    reports "$(basename "$suite")"
-done
-ended() { # NAME EXIT: a program that ends with its own sum; $log is what it said
-    echo "== $1"
-    grep -vE '^(ok|[0-9]+ passed, )' "$log"
-    sum_up "$1" "$2" '^([0-9]+) passed, ([0-9]+) failed, ([0-9]+) skipped$' '\3'
-    reports "$1"
-}
-program() { # NAME COMMAND...
-    name=$1 code=0
-    shift
-    [ -x "$1" ] || return 0
-    "$@" > "$log" 2>&1 < /dev/null || code=$?
-    ended "$name" "$code"
-}
-# These two run on one core each, so they run at the same time.
-"$B/tests/check-kernels" > "$log.kernels" 2>&1 < /dev/null &
-kernels=$!
-[ ! -x "$B/tests/check-cuda" ] || program "CUDA kernels on the host" tests/kernels/check-cuda.sh "$B" "$TIER"
-code=0
-wait "$kernels" || code=$?
-mv "$log.kernels" "$log"
-ended check-kernels "$code"
-program "descriptors of cuBLASLt" "$B/tests/check-cublaslt"
-[ ! -x "$B/tests/check-cudnn" ] || program "attention by cuDNN" tests/kernels/check-cudnn.sh "$B"
-[ ! -x "$B/bin/check-step" ] || program "the training step" tests/step/check-step.sh "$B" "$TIER"
-program "seeds of fuzzing" tests/fuzz/replay.sh "$B"
-program programs tests/cli/run.sh "$B/bin"
+    case $one in
+    test-*)
+        # "Synthesis: Tested: 12 | Passing: 12 | Failing: 0 | Crashing: 0": a test that crashed is among the failing.
+        "$B/tests/$one" --jobs 1 > "$log" 2>&1 < /dev/null || code=$?
+        cat "$log"
+        sum_up "$code" '.*Tested: [0-9]+ \| Passing: ([0-9]+) \| Failing: ([0-9]+) \| Crashing: [0-9]+.*' 0
+        ;;
+    *)
+        case $one in
+        check-cuda) set -- tests/kernels/check-cuda.sh "$B" "$TIER" ;;
+        check-cudnn) set -- tests/kernels/check-cudnn.sh "$B" ;;
+        step-*) set -- tests/step/check-step.sh "$B" "$TIER" "${one#step-}" ;;
+        seeds) set -- tests/fuzz/replay.sh "$B" ;;
+        *) set -- "$B/tests/$one" ;;
+        esac
+        "$@" > "$log" 2>&1 < /dev/null || code=$?
+        grep -vE '^(ok|[0-9]+ passed, )' "$log"
+        sum_up "$code" '^([0-9]+) passed, ([0-9]+) failed, ([0-9]+) skipped$' '\3'
+        ;;
+    esac > "$RESULTS/$one" 2>&1
+    { echo "== $one" && grep -vE '^sum [0-9 ]+$' "$RESULTS/$one"; } > "$RESULTS/.$one" 2>&1
+    cat "$RESULTS/.$one" # at once: another suite ends at the same time
+    exit 0
+fi
 
+# ---- all of them, those that take longest first ----
+RESULTS=$(mktemp -d "${TMPDIR:-/tmp}/sgt-check.XXXXXX")
+export RESULTS
+trap 'rm -rf "$RESULTS"' EXIT
+{
+    [ ! -x "$B/bin/check-step" ] || printf 'step-%s\n' host-1 host-2 cpu
+    for suite in test-train check-cuda test-tokenize test-loader check-kernels check-cublaslt check-cudnn test-base; do
+        [ ! -x "$B/tests/$suite" ] || echo "$suite"
+    done
+    [ ! -x "$B/bin/check-step" ] || echo step-cudnn
+    echo seeds
+} > "$RESULTS/.suites"
+xargs -n 1 -P "$AT_ONCE" -I NAME sh tests/run.sh --one NAME "$B" < "$RESULTS/.suites"
+echo "== programs"
+tests/cli/run.sh "$B/bin" > "$RESULTS/.programs" 2>&1 < /dev/null
+grep -vE '^(ok|[0-9]+ passed, )' "$RESULTS/.programs"
+sed -nE 's/^([0-9]+) passed, ([0-9]+) failed, ([0-9]+) skipped$/sum \1 \2 \3/p' "$RESULTS/.programs" > "$RESULTS/programs"
+echo programs >> "$RESULTS/.suites"
+
+passed=0 failed=0 skipped=0
+for suite in $(cat "$RESULTS/.suites"); do
+    sum=$(sed -n 's/^sum //p' "$RESULTS/$suite" 2> /dev/null | tail -1)
+    [ -n "$sum" ] || { echo "$suite gave no sum" && sum="0 1 0"; }
+    # shellcheck disable=SC2086
+    set -- $sum
+    passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
+done
 echo
 echo "== all"
 echo "$passed passed, $failed failed, $skipped skipped"

@@ -1,5 +1,6 @@
 # sgt-train --device cuda at sizes that 32 bits do not count: GPT-2 XL on rows of 8192 tokens, 2^34 logits, by its
 # estimate, with the host in the GPU's place; and the most tokens that the kernels count.
+# In make check-all only: a minute of page faults in sparse memory.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 cuda_on_the_host

@@ -1,4 +1,5 @@
 # sgt-train --batch-size auto, --recompute auto and --memory-limit: what is chosen, said and kept; what is refused.
+# In make check-all only: half a minute of runs near a limit.
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 data d

@@ -146,7 +146,7 @@ static int usage(const char *what, const char *arg)
 {
     fprintf(stderr,
             "check-step: %s: %s (check-step [--device cpu|cuda] [--precision fp32|tf32|bf16|fp16] [--case NAME] "
-            "[--leave-out NAME] [--part K/N] [--steps N] [--variant NAMES])\n",
+            "[--leave-out NAME,...] [--part K/N] [--steps N] [--variant NAMES])\n",
             arg, what);
     return 2;
 }
@@ -161,6 +161,17 @@ static int run_case(const step_case *c, step_check s)
     printf("%-4s %s %s %s\n", verdict, c->name, s.cuda ? "cuda" : "cpu", precisions[s.precision]);
     fflush(stdout);
     return s.failures ? FAILED : s.skipped ? SKIPPED : PASSED;
+}
+
+/* Whether `name` is one of the names in list, which are separated by commas. */
+static int listed(const char *list, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *at = list; at; at = strchr(at, ',')) {
+        at += *at == ',';
+        if (strncmp(at, name, n) == 0 && (at[n] == ',' || at[n] == '\0')) return 1;
+    }
+    return 0;
 }
 
 static int skip(const char *why)
@@ -209,7 +220,7 @@ int main(int argc, char **argv)
         if (given ? p != (int)s.precision : !s.cuda && p == SGT_PRECISION_TF32) continue;
         s.precision = (sgt_precision)p;
         for (const step_case *c = step_cases; c->name; c++) {
-            if (only ? strcmp(only, c->name) != 0 : c->by_name || strcmp(left_out, c->name) == 0) continue;
+            if (only ? strcmp(only, c->name) != 0 : c->by_name || listed(left_out, c->name)) continue;
             if (!(c->precisions & 1 << p) || (c->cuda_only && !s.cuda)) continue;
             if (seen++ % parts == part - 1) counts[run_case(c, s)]++;
         }
