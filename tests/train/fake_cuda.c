@@ -130,6 +130,13 @@ static size_t memory(const sgt_backend *b, sgt_memory_kind kinds[SGT_MEMORY_KIND
     return 2;
 }
 
+static void live(const sgt_backend *b, unsigned part, int again, uint64_t within[SGT_LIVE_KINDS],
+                 uint64_t after[SGT_LIVE_KINDS])
+{
+    const sgt_backend *cpu = ((const fake *)b)->cpu;
+    cpu->live(cpu, part, again, within, after);
+}
+
 static void *pinned_alloc(void *ctx, size_t bytes)
 {
     struct fake_seen *seen = ctx;
@@ -187,6 +194,7 @@ static int open_fake(sgt_backend **out, const sgt_backend_options *o, sgt_error 
     f->base.put_scaler = put_scaler;
     f->base.get_scaler = get_scaler;
     f->base.memory = memory;
+    f->base.live = live;
     f->base.choices = o->choices ? fake_seen.choices : "{\"qkv\":[3,1]}";
     f->base.peak_flops = fake_peak;
     f->base.datasheet_flops = FAKE_DATASHEET;

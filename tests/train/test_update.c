@@ -26,13 +26,13 @@ static void same(const fixture *f, sgt_backend *a, sgt_backend *b, sgt_state wha
     free(y);
 }
 
-/* What is left of it right after it: with two threads, and with ranks that share memory. */
+/* Right after an update, pieces are left to do if it was deferred: with two threads, or ranks that share memory. */
 static void is_put_off(const sgt_backend *b, int whether)
 {
     const sgt_cpu_backend *c = (const sgt_cpu_backend *)b;
-    cr_expect_eq(c->behind, whether);
-    cr_expect_eq(c->pending.next < c->pending.count, whether, "%zu of %zu pieces are new", c->pending.next,
-                 c->pending.count);
+    cr_expect_eq(c->update.behind, whether);
+    cr_expect_eq(c->update.pending.next < c->update.pending.count, whether, "%zu of %zu pieces are new", c->update.pending.next,
+                 c->update.pending.count);
 }
 
 Test(update, most_of_it_is_put_off_where_that_gains)

@@ -33,8 +33,7 @@ typedef struct launcher {
 } launcher;
 
 /* torchrun comes first, because mpirun or srun may have started it. Slurm sets SLURM_NTASKS and
- * SLURM_PROCID in a batch script too, which is no rank; only a job step has SLURM_STEP_NUM_TASKS.
- */
+ * SLURM_PROCID in a batch script too, which is no rank; a step alone has SLURM_STEP_NUM_TASKS. */
 static const launcher launchers[] = {
     {"RANK", "WORLD_SIZE", "LOCAL_RANK", 0},
     {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", 1},
@@ -114,8 +113,7 @@ static int count_sharing(sgt_ranks *r, sgt_error *err)
     return rc;
 }
 
-/* SGT_RANKS_SHARE=0 in any rank: no shared memory, as if every rank were on a machine of its own.
- */
+/* SGT_RANKS_SHARE=0 in any rank: no shared memory, as if each rank had a machine of its own. */
 static int join_memory(sgt_ranks *r, sgt_error *err)
 {
     const char *share = getenv("SGT_RANKS_SHARE");

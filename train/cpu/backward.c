@@ -1,6 +1,6 @@
-/* backward.c: from the gradient at the last LayerNorm back to every parameter. c->dx is the gradient of the
- * residual stream: each branch adds its own to it. Weight gradients are written by a step's first micro-step and added
- * to by the others, so that the large ones are never cleared. */
+/* backward.c: computes all gradients from that of the last LayerNorm. buf.dx is the gradient of the
+ * residual stream, to which every branch adds its own. A step's first micro-step writes weight
+ * gradients and the others add to them, so the large ones are never cleared. */
 #include <omp.h>
 #include <string.h>
 
@@ -8,107 +8,122 @@
 #include "cpu_backend.h"
 #include "dropout.h"
 
-/* dx += through the LayerNorm; dw, db += sums over tiles in their order. */
-static void layernorm(sgt_cpu_backend *c, const float *x, const float *mean, const float *rstd, const float *w,
-                      float *dw, float *db)
+/* Add the LayerNorm's gradients to dx, dw and db; to the latter, sums over tiles in their order. */
+static void layernorm(sgt_cpu_backend *c, const float *x, const float *mean, const float *rstd,
+                      const float *w, float *dw, float *db)
 {
-    size_t C = c->C;
-#pragma omp parallel for num_threads(c->threads) schedule(static)
-    for (size_t t = 0; t < c->tiles; t++) {
-        size_t n, r = sgt_cpu_tile(c, t, &n), at = r * C;
-        float *part = c->partial + t * 2 * C;
+    const sgt_cpu_shape *s = &c->shape;
+    size_t C = s->C;
+#pragma omp parallel for num_threads(s->threads) schedule(static)
+    for (size_t t = 0; t < s->tiles; t++) {
+        size_t n, r = sgt_cpu_tile(s, t, &n), at = r * C;
+        float *part = c->buf.partial + t * 2 * C;
         memset(part, 0, 2 * C * sizeof *part);
-        c->k->layernorm_backward(c->dx + at, part, part + C, c->dln + at, x + at, mean + r, rstd + r, w, n, C);
+        s->k->layernorm_backward(c->buf.dx + at, part, part + C, c->buf.dln + at, x + at, mean + r,
+                                 rstd + r, w, n, C);
     }
-    for (size_t t = 0; t < c->tiles; t++) {
-        c->k->add(dw, c->partial + t * 2 * C, C);
-        c->k->add(db, c->partial + t * 2 * C + C, C);
+    for (size_t t = 0; t < s->tiles; t++) {
+        s->k->add(dw, c->buf.partial + t * 2 * C, C);
+        s->k->add(db, c->buf.partial + t * 2 * C + C, C);
     }
 }
 
-/* db += the column sums of dout (N, width), as products take it: each task sums whole columns. */
+/* Add the column sums of dout (N, width), as products take it, to db. A task sums whole columns. */
 static void bias(sgt_cpu_backend *c, float *db, const void *dout, size_t width)
 {
+    const sgt_cpu_shape *s = &c->shape;
     size_t tasks = (width + SGT_BIAS_COLUMNS - 1) / SGT_BIAS_COLUMNS;
-#pragma omp parallel for num_threads(c->threads) schedule(static)
+#pragma omp parallel for num_threads(s->threads) schedule(static)
     for (size_t t = 0; t < tasks; t++) {
-        size_t at = t * SGT_BIAS_COLUMNS, n = width - at < SGT_BIAS_COLUMNS ? width - at : SGT_BIAS_COLUMNS;
-        if (c->bf16) c->k->bias_backward_bf16(db + at, (const uint16_t *)dout + at, c->N, n, width);
-        else c->k->bias_backward(db + at, (const float *)dout + at, c->N, n, width);
+        size_t at = t * SGT_BIAS_COLUMNS,
+               n = width - at < SGT_BIAS_COLUMNS ? width - at : SGT_BIAS_COLUMNS;
+        if (s->bf16) s->k->bias_backward_bf16(db + at, (const uint16_t *)dout + at, s->N, n, width);
+        else s->k->bias_backward(db + at, (const float *)dout + at, s->N, n, width);
     }
 }
 
-/* n numbers of a product's output gradient, `at` from its first on, once they are complete in `from`: rounded into dy,
- * which may be `from`, or in bf16 packed. */
+/* Round n numbers of a product's output gradient, from number `at` on: from `from` into dy, which
+ * may be the same, or in bf16 into buf.packed_dy. */
 static void finish(const sgt_cpu_backend *c, float *dy, const float *from, size_t at, size_t n)
 {
-    if (c->bf16) c->k->to_bf16(c->packed_dy + at, from + at, n);
-    else if (c->rounding) c->k->round_to(dy + at, from + at, n, c->format);
+    const sgt_cpu_shape *s = &c->shape;
+    if (s->bf16) s->k->to_bf16(c->buf.packed_dy + at, from + at, n);
+    else if (s->rounding) s->k->round_to(dy + at, from + at, n, s->format);
 }
 
-/* y = x W + b: dy, which `finish` has seen, to W's and b's gradients, and to dx; x as products take it. */
-static void linear(sgt_cpu_backend *c, int which, sgt_cpu_block *l, size_t weight, const void *x, const float *dy,
-                   size_t width, float *dx)
+/* Backward through y = x W + b: from dy, which went through `finish`, to the gradients of W and b
+ * and to dx; x as products take it. */
+static void linear(sgt_cpu_backend *c, int which, sgt_cpu_block *l, size_t weight, const void *x,
+                   const float *dy, size_t width, float *dx)
 {
     const sgt_cpu_linear *g = &c->linear[which];
-    const void *out = c->bf16 ? (const void *)c->packed_dy : dy;
-    sgt_gemm_run(g->dw[!c->fresh], x, out, NULL, c->grads + l->at[weight]);
-    l->squares += sgt_gemm_squares(g->dw[!c->fresh]);
-    bias(c, c->grads + l->at[weight + 1], out, width);
+    const void *out = c->shape.bf16 ? (const void *)c->buf.packed_dy : dy;
+    sgt_gemm_run(g->dw[!c->step.fresh], x, out, NULL, c->buf.grads + l->at[weight]);
+    l->squares += sgt_gemm_squares(g->dw[!c->step.fresh]);
+    bias(c, c->buf.grads + l->at[weight + 1], out, width);
     sgt_gemm_run(g->dx, out, sgt_cpu_weights(c, l->at[weight]), NULL, dx);
 }
 
 static void gelu(sgt_cpu_backend *c, const sgt_cpu_block *l)
 {
-    size_t C = c->C;
-#pragma omp parallel for num_threads(c->threads) schedule(static)
-    for (size_t t = 0; t < c->tiles; t++) {
-        size_t n, r = sgt_cpu_tile(c, t, &n);
-        for (size_t at = 4 * r * C; at < 4 * (r + n) * C; at += C) { /* what stays in the first-level cache */
-            c->k->gelu_backward(c->dwide + at, c->dwide + at, l->fc + at, C, c->model.gelu);
-            finish(c, c->dwide, c->dwide, at, C);
+    const sgt_cpu_shape *s = &c->shape;
+    size_t C = s->C;
+#pragma omp parallel for num_threads(s->threads) schedule(static)
+    for (size_t t = 0; t < s->tiles; t++) {
+        size_t n, r = sgt_cpu_tile(s, t, &n);
+        for (size_t at = 4 * r * C; at < 4 * (r + n) * C;
+             at += C) { /* rows that stay in the first-level cache */
+            s->k->gelu_backward(c->buf.dwide + at, c->buf.dwide + at, l->fc + at, C, s->model.gelu);
+            finish(c, c->buf.dwide, c->buf.dwide, at, C);
         }
     }
 }
 
 static void attention(sgt_cpu_backend *c, const sgt_cpu_block *l)
 {
-    size_t C = c->C, D = c->D, T = c->T, H = c->H;
-#pragma omp parallel for num_threads(c->threads) schedule(dynamic)
-    for (size_t i = 0; i < c->B * H; i++) {
+    const sgt_cpu_shape *s = &c->shape;
+    size_t C = s->C, D = s->D, T = s->T, H = s->H;
+#pragma omp parallel for num_threads(s->threads) schedule(dynamic)
+    for (size_t i = 0; i < s->B * H; i++) {
         size_t row = i / H * T, column = i % H * D, at = row * C + column;
         const float *q = l->qkv + row * 3 * C + column;
-        float *dq = c->dwide + row * 3 * C + column;
-        float *scratch = c->scratch + (size_t)omp_get_thread_num() * c->scratch_floats;
+        float *dq = c->buf.dwide + row * 3 * C + column;
+        float *scratch = c->buf.scratch + (size_t)omp_get_thread_num() * s->scratch_floats;
         sgt_dropout drop = sgt_cpu_head_drop(c, l, i);
-        c->k->attention_backward(dq, dq + C, dq + 2 * C, 3 * C, c->dln + at, l->att + at, C, l->lse + i * T, q, q + C,
-                                 q + 2 * C, 3 * C, T, D, c->scale, c->dropping > 0 ? &drop : NULL,
-                                 sgt_cpu_start(c, i / H), scratch);
+        s->k->attention_backward(dq, dq + C, dq + 2 * C, 3 * C, c->buf.dln + at, l->att + at, C,
+                                 l->lse + i * T, q, q + C, q + 2 * C, 3 * C, T, D, s->scale,
+                                 c->step.dropping > 0 ? &drop : NULL, sgt_cpu_start(c, i / H),
+                                 scratch);
     }
 }
 
-/* dq, dk and dv of all heads (N, 3C). */
+/* Finish dq, dk and dv of all heads (N, 3C). */
 static void finish_attention(sgt_cpu_backend *c)
 {
-    size_t C = c->C;
-    if (!c->rounding) return;
-#pragma omp parallel for num_threads(c->threads) schedule(static)
-    for (size_t t = 0; t < c->tiles; t++) {
-        size_t n, r = sgt_cpu_tile(c, t, &n);
-        for (size_t at = 3 * r * C; at < 3 * (r + n) * C; at += C) finish(c, c->dwide, c->dwide, at, C);
+    const sgt_cpu_shape *s = &c->shape;
+    size_t C = s->C;
+    if (!s->rounding) return;
+#pragma omp parallel for num_threads(s->threads) schedule(static)
+    for (size_t t = 0; t < s->tiles; t++) {
+        size_t n, r = sgt_cpu_tile(s, t, &n);
+        for (size_t at = 3 * r * C; at < 3 * (r + n) * C; at += C)
+            finish(c, c->buf.dwide, c->buf.dwide, at, C);
     }
 }
 
-/* The residual stream's gradient as a branch's output gets it: dropped where that was, and finished. It stands in `out`
- * then, but in bf16, where nobody looks for it. */
+/* Return the gradient of a branch's output: the residual stream's gradient, with the branch's
+ * dropout applied, and finished. It is in `out` unless there was nothing to do; in bf16 it is in
+ * buf.packed_dy alone. */
 static const float *branch(sgt_cpu_backend *c, const sgt_cpu_block *l, uint32_t site, float *out)
 {
-    if (!(c->dropping > 0) && !c->rounding) return c->dx;
-#pragma omp parallel for num_threads(c->threads) schedule(static)
-    for (size_t t = 0; t < c->tiles; t++) {
-        size_t n, r = sgt_cpu_tile(c, t, &n), C = c->C;
-        const float *from = c->dropping > 0 ? out : c->dx;
-        if (c->dropping > 0) sgt_cpu_drop(c, l->layer, site, out + r * C, c->dx + r * C, r, n);
+    const sgt_cpu_shape *s = &c->shape;
+    if (!(c->step.dropping > 0) && !s->rounding) return c->buf.dx;
+#pragma omp parallel for num_threads(s->threads) schedule(static)
+    for (size_t t = 0; t < s->tiles; t++) {
+        size_t n, r = sgt_cpu_tile(s, t, &n), C = s->C;
+        const float *from = c->step.dropping > 0 ? out : c->buf.dx;
+        if (c->step.dropping > 0)
+            sgt_cpu_drop(c, l->layer, site, out + r * C, c->buf.dx + r * C, r, n);
         for (size_t at = r * C; at < (r + n) * C; at += C) finish(c, out, from, at, C);
     }
     return out;
@@ -116,107 +131,117 @@ static const float *branch(sgt_cpu_backend *c, const sgt_cpu_block *l, uint32_t 
 
 static void undrop_embeddings(sgt_cpu_backend *c)
 {
-#pragma omp parallel for num_threads(c->threads) schedule(static)
-    for (size_t t = 0; t < c->tiles; t++) {
-        size_t n, r = sgt_cpu_tile(c, t, &n), at = r * c->C;
-        sgt_cpu_drop(c, 0, SGT_DROP_EMBED, c->dx + at, c->dx + at, r, n);
+    const sgt_cpu_shape *s = &c->shape;
+#pragma omp parallel for num_threads(s->threads) schedule(static)
+    for (size_t t = 0; t < s->tiles; t++) {
+        size_t n, r = sgt_cpu_tile(s, t, &n), at = r * s->C;
+        sgt_cpu_drop(c, 0, SGT_DROP_EMBED, c->buf.dx + at, c->buf.dx + at, r, n);
     }
 }
 
-/* Each task adds its own columns for all positions in their order. */
+/* Add the gradients of wte and wpe: each task adds its own columns for all positions, in their
+ * order. */
 static void embeddings(sgt_cpu_backend *c)
 {
-    size_t columns = SGT_EMBED_COLUMNS, tasks = (c->C + columns - 1) / columns;
-    if (c->dropping > 0) undrop_embeddings(c);
-    if (c->fresh || !c->model.untied) c->token_squares = 0;
-#pragma omp parallel for num_threads(c->threads) schedule(static)
+    const sgt_cpu_shape *s = &c->shape;
+    size_t columns = SGT_EMBED_COLUMNS, tasks = (s->C + columns - 1) / columns;
+    if (c->step.dropping > 0) undrop_embeddings(c);
+    if (c->step.fresh || !s->model.untied) c->step.token_squares = 0;
+#pragma omp parallel for num_threads(s->threads) schedule(static)
     for (size_t t = 0; t < tasks; t++) {
-        size_t c0 = t * columns, c1 = c0 + columns < c->C ? c0 + columns : c->C;
-        c->grown[t] =
-            c->k->embed_backward(c->grads, c->grads + c->wpe, c->ids, c->dx, c->N, c->T, c->C, c0, c1);
+        size_t c0 = t * columns, c1 = c0 + columns < s->C ? c0 + columns : s->C;
+        c->buf.grown[t] = s->k->embed_backward(c->buf.grads, c->buf.grads + s->wpe, c->buf.ids,
+                                               c->buf.dx, s->N, s->T, s->C, c0, c1);
     }
-    for (size_t t = 0; t < tasks; t++) c->token_squares += c->grown[t];
+    for (size_t t = 0; t < tasks; t++) c->step.token_squares += c->buf.grown[t];
 }
 
 static void clear_rows(sgt_cpu_backend *c, float *x)
 {
-#pragma omp parallel for num_threads(c->threads) schedule(static)
-    for (size_t t = 0; t < c->tiles; t++) {
-        size_t n, r = sgt_cpu_tile(c, t, &n);
-        memset(x + r * c->C, 0, n * c->C * sizeof *x);
+    const sgt_cpu_shape *s = &c->shape;
+#pragma omp parallel for num_threads(s->threads) schedule(static)
+    for (size_t t = 0; t < s->tiles; t++) {
+        size_t n, r = sgt_cpu_tile(s, t, &n);
+        memset(x + r * s->C, 0, n * s->C * sizeof *x);
     }
 }
 
-/* What is only ever added to starts a step at zero: LayerNorms, biases, wpe, and wte where the head has a weight of its
- * own; the matrices' first product writes them. */
-static void clear_small_gradients(sgt_cpu_backend *c)
+/* Clear what is only added to: the gradients of LayerNorms, biases, wpe, and wte if the head has a
+ * weight of its own. Those of matrices are written by their first product. */
+static void clear_small_gradients(const sgt_model *m, float *grads)
 {
-    size_t tensors = sgt_model_tensors(&c->model);
-    for (size_t i = c->model.untied ? 0 : 1; i < tensors; i++) {
+    for (size_t i = m->untied ? 0 : 1; i < sgt_model_tensors(m); i++) {
         sgt_tensor t;
-        sgt_model_tensor(&c->model, i, &t);
-        if (t.dims == 1 || i < 2) memset(c->grads + t.offset, 0, t.count * sizeof(float));
+        sgt_model_tensor(m, i, &t);
+        if (t.dims == 1 || i < 2) memset(grads + t.offset, 0, t.count * sizeof(float));
     }
 }
 
-/* What the forward pass did not leave of a block: computed again, by the same calls, to the same bits. What blocks
- * share is still there for the last of them. c->dln and c->dwide hold nothing yet. */
+/* Recompute what the forward pass did not keep of a block, by the same calls, to the same bits. The
+ * last such block still finds its activations in the memory that they share. buf.dln and buf.dwide
+ * are free here. */
 static void recompute(sgt_cpu_backend *c, sgt_cpu_block *l, const float *x)
 {
-    const float *p = c->params;
+    const float *p = c->buf.params;
     if (l->recompute == SGT_RECOMPUTE_NONE || l == c->share_last) return;
-    uint64_t from = sgt_trace_begin(c->trace);
+    uint64_t from = sgt_trace_begin(c->report.trace);
     sgt_cpu_layernorm(c, l->ln1, l->mean1, l->rstd1, x, p + l->at[SGT_LN1_W], p + l->at[SGT_LN1_B]);
     if (l->recompute == SGT_RECOMPUTE_BLOCK) {
         sgt_cpu_block_inside(c, l, x);
     } else {
-        sgt_cpu_layernorm(c, l->ln2, l->mean2, l->rstd2, l->mid, p + l->at[SGT_LN2_W], p + l->at[SGT_LN2_B]);
+        sgt_cpu_layernorm(c, l->ln2, l->mean2, l->rstd2, l->mid, p + l->at[SGT_LN2_W],
+                          p + l->at[SGT_LN2_B]);
         sgt_cpu_gelu(c, l);
     }
-    sgt_trace_end_layer(c->trace, from, "recompute", l->layer);
+    sgt_trace_end_layer(c->report.trace, from, "recompute", l->layer);
 }
 
 static void block(sgt_cpu_backend *c, sgt_cpu_block *l, const float *x)
 {
-    const float *p = c->params;
-    float *g = c->grads;
+    const sgt_cpu_shape *s = &c->shape;
+    const float *p = c->buf.params;
+    float *g = c->buf.grads;
     l->squares = 0;
-    const float *dy = branch(c, l, SGT_DROP_FCPROJ, c->dln);
-    linear(c, SGT_LINEAR_FCPROJ, l, SGT_FCPROJ_W, l->gelu, dy, c->C, c->dwide);
+    const float *dy = branch(c, l, SGT_DROP_FCPROJ, c->buf.dln);
+    linear(c, SGT_LINEAR_FCPROJ, l, SGT_FCPROJ_W, l->gelu, dy, s->C, c->buf.dwide);
     gelu(c, l);
-    linear(c, SGT_LINEAR_FC, l, SGT_FC_W, l->ln2, c->dwide, 4 * c->C, c->dln);
+    linear(c, SGT_LINEAR_FC, l, SGT_FC_W, l->ln2, c->buf.dwide, 4 * s->C, c->buf.dln);
     sgt_cpu_ranks_mid_block(c);
-    layernorm(c, l->mid, l->mean2, l->rstd2, p + l->at[SGT_LN2_W], g + l->at[SGT_LN2_W], g + l->at[SGT_LN2_B]);
-    dy = branch(c, l, SGT_DROP_PROJ, c->dwide);
-    linear(c, SGT_LINEAR_PROJ, l, SGT_PROJ_W, sgt_cpu_operand(c, l->att), dy, c->C, c->dln);
+    layernorm(c, l->mid, l->mean2, l->rstd2, p + l->at[SGT_LN2_W], g + l->at[SGT_LN2_W],
+              g + l->at[SGT_LN2_B]);
+    dy = branch(c, l, SGT_DROP_PROJ, c->buf.dwide);
+    linear(c, SGT_LINEAR_PROJ, l, SGT_PROJ_W, sgt_cpu_operand(c, l->att), dy, s->C, c->buf.dln);
     attention(c, l);
     finish_attention(c);
-    linear(c, SGT_LINEAR_QKV, l, SGT_QKV_W, l->ln1, c->dwide, 3 * c->C, c->dln);
-    layernorm(c, x, l->mean1, l->rstd1, p + l->at[SGT_LN1_W], g + l->at[SGT_LN1_W], g + l->at[SGT_LN1_B]);
+    linear(c, SGT_LINEAR_QKV, l, SGT_QKV_W, l->ln1, c->buf.dwide, 3 * s->C, c->buf.dln);
+    layernorm(c, x, l->mean1, l->rstd1, p + l->at[SGT_LN1_W], g + l->at[SGT_LN1_W],
+              g + l->at[SGT_LN1_B]);
 }
 
 void sgt_cpu_backward(sgt_cpu_backend *c)
 {
-    const float *p = c->params;
-    float *g = c->grads;
-    unsigned L = c->model.layers;
+    const sgt_cpu_shape *s = &c->shape;
+    const float *p = c->buf.params;
+    float *g = c->buf.grads;
+    unsigned L = s->model.layers;
     sgt_cpu_part_ends(c, sgt_part_head(L));
-    if (c->fresh) clear_small_gradients(c);
-    clear_rows(c, c->dx);
-    layernorm(c, c->blocks[c->model.layers - 1].out, c->meanf, c->rstdf, p + c->lnf_w, g + c->lnf_w, g + c->lnf_b);
+    if (c->step.fresh) clear_small_gradients(&c->shape.model, g);
+    clear_rows(c, c->buf.dx);
+    layernorm(c, c->blocks[s->model.layers - 1].out, c->buf.meanf, c->buf.rstdf, p + s->lnf_w,
+              g + s->lnf_w, g + s->lnf_b);
     sgt_cpu_ranks_ready(c);
-    for (size_t i = c->model.layers; i-- > 0;) {
-        const float *x = i ? c->blocks[i - 1].out : c->x0;
-        uint64_t from = sgt_trace_begin(c->trace);
+    for (size_t i = s->model.layers; i-- > 0;) {
+        const float *x = i ? c->blocks[i - 1].out : c->buf.x0;
+        uint64_t from = sgt_trace_begin(c->report.trace);
         recompute(c, c->blocks + i, x);
         block(c, c->blocks + i, x);
         sgt_cpu_ranks_ready(c);
         sgt_cpu_part_ends(c, sgt_part_backward(L, (unsigned)i));
-        sgt_trace_end_layer(c->trace, from, "backward", i);
+        sgt_trace_end_layer(c->report.trace, from, "backward", i);
     }
-    uint64_t from = sgt_trace_begin(c->trace);
+    uint64_t from = sgt_trace_begin(c->report.trace);
     embeddings(c);
     sgt_cpu_ranks_ready(c);
     sgt_cpu_part_ends(c, sgt_part_embeddings(L));
-    sgt_trace_end(c->trace, from, SGT_TRACE_LOOP, "backward", "embeddings backward");
+    sgt_trace_end(c->report.trace, from, SGT_TRACE_LOOP, "backward", "embeddings backward");
 }

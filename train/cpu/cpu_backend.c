@@ -1,5 +1,5 @@
-/* cpu_backend.c: the CPU behind backend.h: state in and out, a step's calls. Set-up is in plan.c, the step itself in
- * forward.c, backward.c and update.c. */
+/* cpu_backend.c: the CPU behind backend.h: state in and out, a step's calls. Set-up is in plan.c,
+ * the step itself in forward.c, backward.c and update.c. */
 #include "cpu/ranks.h"
 #include "cpu_backend.h"
 
@@ -17,60 +17,66 @@ void sgt_cpu_close(sgt_backend *b)
         sgt_gemm_free(c->linear[i].dw[1]);
     }
     sgt_cpu_ranks_close(c);
-    sgt_arena_unmap(&c->arena);
-    sgt_live_free(&c->live);
+    sgt_arena_unmap(&c->buf.arena);
+    sgt_live_free(&c->report.live);
     free(c->blocks);
-    free(c->pieces);
+    free(c->update.pieces);
     free(c);
 }
 
 /* ---- state ---- */
 
-static float *flat_of(const sgt_cpu_backend *c, sgt_state what)
+static float *flat_of(const sgt_cpu_buffers *b, sgt_state what)
 {
-    return what == SGT_PARAMETERS ? c->params : what == SGT_MOMENT1 ? c->m : what == SGT_MOMENT2 ? c->v : c->grads;
+    float *const flat[] = {[SGT_PARAMETERS] = b->params,
+                           [SGT_MOMENT1] = b->m,
+                           [SGT_MOMENT2] = b->v,
+                           [SGT_GRADIENTS] = b->grads};
+    return flat[what];
 }
 
-static float *state_at(sgt_cpu_backend *c, sgt_state what, size_t tensor, size_t first, size_t count, sgt_error *err)
+static float *state_at(sgt_cpu_backend *c, sgt_state what, size_t tensor, size_t first,
+                       size_t count, sgt_error *err)
 {
     sgt_tensor t;
     if (what > SGT_GRADIENTS) {
         sgt_fail(err, SGT_EUSAGE, "backend: no state %d", (int)what);
         return NULL;
     }
-    if (sgt_model_part(&c->model, tensor, first, count, &t, err) < 0) return NULL;
-    return flat_of(c, what) + t.offset + first;
+    if (sgt_model_part(&c->shape.model, tensor, first, count, &t, err) < 0) return NULL;
+    return flat_of(&c->buf, what) + t.offset + first;
 }
 
-/* SGD has no second moment: it reads as zeros, and what is put there is forgotten. */
-static int is_nothing(const sgt_cpu_backend *c, sgt_state what)
+/* SGD has no second moment: it reads as zeros, and writes to it are ignored. */
+static int is_nothing(const sgt_optim *o, sgt_state what)
 {
-    return what == SGT_MOMENT2 && c->optim.kind == SGT_SGD;
+    return what == SGT_MOMENT2 && o->kind == SGT_SGD;
 }
 
-static int put(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count, const float *from,
-               sgt_error *err)
+static int put(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count,
+               const float *from, sgt_error *err)
 {
     sgt_cpu_backend *c = (sgt_cpu_backend *)b;
-    if (is_nothing(c, what)) return SGT_OK;
+    if (is_nothing(&c->shape.optim, what)) return SGT_OK;
     float *at = state_at(c, what, tensor, first, count, err);
     if (!at) return SGT_EUSAGE;
     sgt_cpu_settle(c);
     int puts = sgt_cpu_ranks_puts(c, what), rc = sgt_cpu_ranks_failed(c, err);
     if (rc < 0 || !puts) return rc;
-#pragma omp parallel for num_threads(c->threads) schedule(static)
+#pragma omp parallel for num_threads(c->shape.threads) schedule(static)
     for (size_t i = 0; i < count; i += SGT_PIECE) {
         size_t n = count - i < SGT_PIECE ? count - i : SGT_PIECE;
         memcpy(at + i, from + i, n * sizeof *at);
-        if (what == SGT_PARAMETERS) sgt_cpu_take_weights(c, (size_t)(at - c->params) + i, n);
+        if (what == SGT_PARAMETERS) sgt_cpu_take_weights(c, (size_t)(at - c->buf.params) + i, n);
     }
     return SGT_OK;
 }
 
-static int get(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count, float *to, sgt_error *err)
+static int get(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size_t count, float *to,
+               sgt_error *err)
 {
     sgt_cpu_backend *c = (sgt_cpu_backend *)b;
-    if (is_nothing(c, what)) {
+    if (is_nothing(&c->shape.optim, what)) {
         memset(to, 0, count * sizeof *to);
         return SGT_OK;
     }
@@ -80,66 +86,70 @@ static int get(sgt_backend *b, sgt_state what, size_t tensor, size_t first, size
     int rc = sgt_cpu_ranks_failed(c, err);
     if (rc < 0 || (rc = sgt_cpu_ranks_await_puts(c, err)) < 0) return rc;
     memcpy(to, at, count * sizeof *at);
-    return sgt_cpu_ranks_get(c, what, (size_t)(at - flat_of(c, what)), count, to, err);
+    return sgt_cpu_ranks_get(c, what, (size_t)(at - flat_of(&c->buf, what)), count, to, err);
 }
 
 static size_t memory(const sgt_backend *b, sgt_memory_kind kinds[SGT_MEMORY_KINDS])
 {
     const sgt_cpu_backend *c = (const sgt_cpu_backend *)b;
-    memcpy(kinds, c->memory, c->kinds * sizeof *kinds);
-    return c->kinds;
+    memcpy(kinds, c->report.memory, c->report.kinds * sizeof *kinds);
+    return c->report.kinds;
 }
 
 /* ---- steps ---- */
 
-static int micro_step(sgt_backend *b, uint64_t step, uint32_t micro, const sgt_batch *rows, double scale,
-                      sgt_error *err)
+static int micro_step(sgt_backend *b, uint64_t step, uint32_t micro, const sgt_batch *rows,
+                      double scale, sgt_error *err)
 {
     sgt_cpu_backend *c = (sgt_cpu_backend *)b;
+    const sgt_cpu_shape *s = &c->shape;
     if (!(scale > 0)) return sgt_fail(err, SGT_EUSAGE, "backend: a gradient scale of %g", scale);
-    if (c->group && micro >= c->accum)
-        return sgt_fail(err, SGT_EUSAGE, "backend: micro-step %u of %u", micro + 1, (unsigned)c->accum);
+    if (c->group && micro >= s->accum)
+        return sgt_fail(err, SGT_EUSAGE, "backend: micro-step %u of %u", micro + 1,
+                        (unsigned)s->accum);
     int rc = sgt_cpu_ranks_await_puts(c, err);
     if (rc < 0) return rc;
     sgt_cpu_ranks_begin(c, micro);
-    c->counted += sgt_cpu_load(c, rows);
-    c->dropping = c->dropout;
-    c->step = step;
-    c->row = (uint64_t)micro * c->B * c->ranks + c->rank;
+    c->step.counted += sgt_cpu_load(c, rows);
+    c->step.dropping = s->dropout;
+    c->step.number = step;
+    c->step.row = (uint64_t)micro * s->B * s->ranks + s->rank;
     sgt_cpu_forward(c);
     if ((rc = sgt_cpu_ranks_failed(c, err)) < 0) return rc;
-    c->nominal = scale * (double)c->scaler.scale;
-    uint64_t from = sgt_trace_begin(c->trace);
-    c->loss_sum += sgt_cpu_head(c, c->nominal);
-    sgt_trace_end(c->trace, from, SGT_TRACE_LOOP, "head", "head and loss");
+    c->step.nominal = scale * (double)c->step.scaler.scale;
+    uint64_t from = sgt_trace_begin(c->report.trace);
+    c->step.loss_sum += sgt_cpu_head(c, c->step.nominal);
+    sgt_trace_end(c->report.trace, from, SGT_TRACE_LOOP, "head", "head and loss");
     sgt_cpu_backward(c);
-    c->fresh = 0;
+    c->step.fresh = 0;
     return SGT_OK;
 }
 
 static int metrics(sgt_backend *b, uint64_t step, sgt_step_metrics *m, sgt_error *err)
 {
     const sgt_cpu_backend *c = (const sgt_cpu_backend *)b;
-    if (step != c->last)
-        return sgt_fail(err, SGT_EUSAGE, "backend: metrics of step %llu are gone", (unsigned long long)step);
-    *m = c->last_metrics;
+    if (step != c->step.last)
+        return sgt_fail(err, SGT_EUSAGE, "backend: metrics of step %llu are gone",
+                        (unsigned long long)step);
+    *m = c->step.last_metrics;
     return SGT_OK;
 }
 
-static int eval(sgt_backend *b, const sgt_batch *rows, double *loss, uint64_t *targets, sgt_error *err)
+static int eval(sgt_backend *b, const sgt_batch *rows, double *loss, uint64_t *targets,
+                sgt_error *err)
 {
     sgt_cpu_backend *c = (sgt_cpu_backend *)b;
-    if (!c->fresh) return sgt_fail(err, SGT_EUSAGE, "backend: evaluation within a step");
+    if (!c->step.fresh) return sgt_fail(err, SGT_EUSAGE, "backend: evaluation within a step");
     int rc = sgt_cpu_ranks_await_puts(c, err);
     if (rc < 0) return rc;
     *targets = sgt_cpu_load(c, rows);
-    c->dropping = 0;
+    c->step.dropping = 0;
     sgt_cpu_forward(c);
     if ((rc = sgt_cpu_ranks_failed(c, err)) < 0) return rc;
-    c->greedy = rows->greedy;
+    c->step.greedy = rows->greedy;
     *loss = sgt_cpu_head(c, 0);
-    c->greedy = NULL;
-    if (rows->losses) memcpy(rows->losses, c->loss, c->N * sizeof *c->loss);
+    c->step.greedy = NULL;
+    if (rows->losses) memcpy(rows->losses, c->buf.loss, c->shape.N * sizeof *c->buf.loss);
     return SGT_OK;
 }
 
@@ -147,14 +157,14 @@ void sgt_cpu_put_scaler(sgt_backend *b, uint64_t step, const sgt_scaler *s)
 {
     sgt_cpu_backend *c = (sgt_cpu_backend *)b;
     (void)step;
-    c->scaler = *s;
-    if (!c->scaling) c->scaler.scale = 1;
+    c->step.scaler = *s;
+    if (!c->shape.scaling) c->step.scaler.scale = 1;
 }
 
 int sgt_cpu_get_scaler(sgt_backend *b, sgt_scaler *s, sgt_error *err)
 {
     (void)err;
-    *s = ((const sgt_cpu_backend *)b)->scaler;
+    *s = ((const sgt_cpu_backend *)b)->step.scaler;
     return SGT_OK;
 }
 
@@ -163,7 +173,7 @@ const sgt_backend sgt_cpu_calls = {.name = "cpu",
                                    .put = put,
                                    .get = get,
                                    .micro_step = micro_step,
-                                   .update = sgt_cpu_update,
+                                   .update = sgt_cpu_end_step,
                                    .metrics = metrics,
                                    .eval = eval,
                                    .memory = memory};

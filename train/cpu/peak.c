@@ -1,4 +1,5 @@
-/* peak.c: what products of matrices reach on this CPU, so that a run can say what part of it is put to use. */
+/* peak.c: measures the speed of matrix products on this CPU, of which a run reports its share
+ * (MFU). */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,21 +9,24 @@
 #include "base/cpu.h"
 #include "cpu_backend.h"
 
-#define SPEND 10e-3       /* seconds at least, after a first product that prepares, */
+#define SPEND 10e-3       /* seconds to measure at least, after a first product that prepares, */
 #define SPEND_MOST 100e-3 /* and at most */
-#define CLOSE 1.05        /* the next fastest takes at most so many times as long: nothing disturbed either */
-#define MOST 1000         /* products, whatever the clock says */
+#define CLOSE \
+    1.05 /* the second fastest may take so many times as long: then nothing disturbed either */
+#define MOST 1000 /* products, whatever the clock says */
 
-/* Seconds of the fastest of several products; 0 where there is none. Other programs may have the cores meanwhile: more
- * products are measured until two of them agree on what the fastest takes. */
-static double fastest(const sgt_cpu_backend *c, size_t n, const float *a, const float *b, float *out)
+/* Return the seconds of the fastest of several products, or 0. Other programs may use the cores
+ * meanwhile, so measure until the two fastest agree. */
+static double fastest(const sgt_cpu_shape *shape, size_t n, const float *a, const float *b,
+                      float *out)
 {
     sgt_gemm *g;
-    sgt_gemm_shape s = {.m = n, .n = n, .k = n, .lda = n, .ldb = n, .ldc = n, .bf16 = c->bf16};
+    sgt_gemm_shape s = {.m = n, .n = n, .k = n, .lda = n, .ldb = n, .ldc = n, .bf16 = shape->bf16};
     double best = HUGE_VAL, next = HUGE_VAL, spent = 0;
-    if (sgt_gemm_plan(&g, &s, c->threads, NULL) < 0) return 0;
+    if (sgt_gemm_plan(&g, &s, shape->threads, NULL) < 0) return 0;
     sgt_gemm_run(g, a, b, NULL, out);
-    for (int i = 0; i < MOST && (spent < SPEND || (spent < SPEND_MOST && next > CLOSE * best)); i++) {
+    for (int i = 0; i < MOST && (spent < SPEND || (spent < SPEND_MOST && next > CLOSE * best));
+         i++) {
         double from = sgt_now(), took;
         sgt_gemm_run(g, a, b, NULL, out);
         took = sgt_now() - from;
@@ -35,7 +39,8 @@ static double fastest(const sgt_cpu_backend *c, size_t n, const float *a, const 
     return isfinite(best) ? best : 0;
 }
 
-/* Numbers from 1 to 2, the same read as one float or as two bfloat16: what is multiplied by zeros draws less power. */
+/* Fill x with numbers from 1 to 2, valid as floats and as pairs of bfloat16. Zeros would draw less
+ * power and run faster. */
 static void fill(float *x, size_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -47,18 +52,20 @@ static void fill(float *x, size_t n)
 void sgt_cpu_find_peak(sgt_cpu_backend *c)
 {
     sgt_arena memory = {0};
-    /* The side at which two cores of a Zen 4 are at their fastest, in float32 and in bfloat16; more have to share
-     * it. */
-    size_t n = c->threads <= 4 ? 512 : c->threads <= 32 ? 1024 : 2048;
+    /* The side at which two cores of a Zen 4 are fastest, in float32 and bfloat16; larger for more
+     * cores. */
+    size_t n = c->shape.threads <= 4 ? 512 : c->shape.threads <= 32 ? 1024 : 2048;
     if (sgt_arena_map(&memory, 3 * n * n * sizeof(float), 0, NULL) < 0) return;
-    float *a = sgt_arena_take(&memory, n * n, sizeof *a), *b = sgt_arena_take(&memory, n * n, sizeof *b),
+    float *a = sgt_arena_take(&memory, n * n, sizeof *a),
+          *b = sgt_arena_take(&memory, n * n, sizeof *b),
           *out = sgt_arena_take(&memory, n * n, sizeof *out);
-    fill(a, 2 * n * n); /* b too */
-    double seconds = fastest(c, n, a, b, out);
+    fill(a, 2 * n * n); /* a and b */
+    double seconds = fastest(&c->shape, n, a, b, out);
     sgt_arena_unmap(&memory);
     if (!(seconds > 0)) return;
-    snprintf(c->peak_name, sizeof c->peak_name, "%s, %s, %d thread%s", sgt_cpu_model(), c->bf16 ? "bf16" : "fp32",
-             c->threads, c->threads == 1 ? "" : "s");
+    snprintf(c->report.peak_name, sizeof c->report.peak_name, "%s, %s, %d thread%s",
+             sgt_cpu_model(), c->shape.bf16 ? "bf16" : "fp32", c->shape.threads,
+             c->shape.threads == 1 ? "" : "s");
     c->base.peak_flops = 2.0 * (double)(n * n * n) / seconds;
-    c->base.peak_name = c->peak_name;
+    c->base.peak_name = c->report.peak_name;
 }

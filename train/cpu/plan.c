@@ -9,36 +9,40 @@
 #include "cpu_backend.h"
 #include "log/metrics.h"
 
-/* One weight's four products. */
-static int plan(sgt_cpu_linear *g, const sgt_cpu_backend *c, sgt_gemm_shape f, sgt_gemm_shape dx, sgt_gemm_shape dw,
-                sgt_error *err)
+/* Plan one weight's four products. */
+static int plan(sgt_cpu_linear *g, const sgt_cpu_backend *c, sgt_gemm_shape f, sgt_gemm_shape dx,
+                sgt_gemm_shape dw, sgt_error *err)
 {
     int rc;
-    f.bf16 = dx.bf16 = dw.bf16 = c->bf16;
-    f.scratch = dx.scratch = dw.scratch = c->products;
-    dw.squares = !c->group; /* several ranks sum those of their sums */
-    if ((rc = sgt_gemm_plan(&g->forward, &f, c->threads, err)) < 0 ||
-        (rc = sgt_gemm_plan(&g->dx, &dx, c->threads, err)) < 0 ||
-        (rc = sgt_gemm_plan(&g->dw[0], &dw, c->threads, err)) < 0)
+    f.bf16 = dx.bf16 = dw.bf16 = c->shape.bf16;
+    f.scratch = dx.scratch = dw.scratch = c->buf.products;
+    dw.squares = !c->group; /* with several ranks, squares of the summed gradients are needed */
+    if ((rc = sgt_gemm_plan(&g->forward, &f, c->shape.threads, err)) < 0 ||
+        (rc = sgt_gemm_plan(&g->dx, &dx, c->shape.threads, err)) < 0 ||
+        (rc = sgt_gemm_plan(&g->dw[0], &dw, c->shape.threads, err)) < 0)
         return rc;
     dw.accumulate = 1;
-    return sgt_gemm_plan(&g->dw[1], &dw, c->threads, err);
+    return sgt_gemm_plan(&g->dw[1], &dw, c->shape.threads, err);
 }
 
 /* y (N, out) = x (N, in) W (in, out) + b, and its two backward products. */
-static int plan_linear(sgt_cpu_linear *g, const sgt_cpu_backend *c, size_t in, size_t out, sgt_error *err)
+static int plan_linear(sgt_cpu_linear *g, const sgt_cpu_backend *c, size_t in, size_t out,
+                       sgt_error *err)
 {
-    size_t n = c->N;
+    size_t n = c->shape.N;
     sgt_gemm_shape f = {.m = n, .n = out, .k = in, .lda = in, .ldb = out, .ldc = out, .bias = 1};
-    sgt_gemm_shape dx = {.m = n, .n = in, .k = out, .trans_b = 1, .lda = out, .ldb = out, .ldc = in};
-    sgt_gemm_shape dw = {.m = in, .n = out, .k = n, .trans_a = 1, .lda = in, .ldb = out, .ldc = out};
+    sgt_gemm_shape dx = {
+        .m = n, .n = in, .k = out, .trans_b = 1, .lda = out, .ldb = out, .ldc = in};
+    sgt_gemm_shape dw = {
+        .m = in, .n = out, .k = n, .trans_a = 1, .lda = in, .ldb = out, .ldc = out};
     return plan(g, c, f, dx, dw, err);
 }
 
-/* logits (n, V) = x (n, C) W^T (C, V): the head's weight lies as wte does, which it is where they are tied. */
+/* logits (n, V) = x (n, C) W^T (C, V): the head's weight has the layout of wte, and is wte if they
+ * are tied. */
 static int plan_head(sgt_cpu_linear *g, const sgt_cpu_backend *c, size_t n, sgt_error *err)
 {
-    size_t V = c->V, C = c->C, ld = c->ldv;
+    size_t V = c->shape.V, C = c->shape.C, ld = c->shape.ldv;
     sgt_gemm_shape f = {.m = n, .n = V, .k = C, .trans_b = 1, .lda = C, .ldb = C, .ldc = ld};
     sgt_gemm_shape dx = {.m = n, .n = C, .k = V, .lda = ld, .ldb = C, .ldc = C};
     sgt_gemm_shape dw = {.m = V, .n = C, .k = n, .trans_a = 1, .lda = ld, .ldb = C, .ldc = C};
@@ -48,29 +52,31 @@ static int plan_head(sgt_cpu_linear *g, const sgt_cpu_backend *c, size_t n, sgt_
 static int plan_products(sgt_cpu_backend *c, sgt_error *err)
 {
     int rc;
-    size_t C = c->C;
+    size_t C = c->shape.C;
     sgt_cpu_linear *g = c->linear;
     if ((rc = plan_linear(&g[SGT_LINEAR_QKV], c, C, 3 * C, err)) < 0 ||
         (rc = plan_linear(&g[SGT_LINEAR_PROJ], c, C, C, err)) < 0 ||
         (rc = plan_linear(&g[SGT_LINEAR_FC], c, C, 4 * C, err)) < 0 ||
         (rc = plan_linear(&g[SGT_LINEAR_FCPROJ], c, 4 * C, C, err)) < 0)
         return rc;
-    if (c->own_head) return SGT_OK;
-    if ((rc = plan_head(&g[SGT_LINEAR_HEAD], c, c->head_rows, err)) < 0) return rc;
-    return c->head_last == c->head_rows ? SGT_OK : plan_head(&g[SGT_LINEAR_HEAD_LAST], c, c->head_last, err);
+    if (c->shape.own_head) return SGT_OK;
+    if ((rc = plan_head(&g[SGT_LINEAR_HEAD], c, c->shape.head_rows, err)) < 0) return rc;
+    return c->shape.head_last == c->shape.head_rows
+               ? SGT_OK
+               : plan_head(&g[SGT_LINEAR_HEAD_LAST], c, c->shape.head_last, err);
 }
 
-/* Tasks of the optimizer: every tensor in pieces, so that each task knows whether it decays. */
-static int cut_pieces(sgt_cpu_backend *c, sgt_error *err)
+/* Cut every tensor into pieces, the optimizer's tasks, so that a task has one weight decay. */
+static int cut_pieces(sgt_cpu_update *u, const sgt_model *m, sgt_error *err)
 {
     size_t n = 0;
-    if (!(c->pieces = calloc(c->piece_count, sizeof *c->pieces)))
+    if (!(u->pieces = calloc(u->piece_count, sizeof *u->pieces)))
         return sgt_fail(err, SGT_ENOMEM, "backend: out of memory");
-    for (size_t i = 0; i < sgt_model_tensors(&c->model); i++) {
+    for (size_t i = 0; i < sgt_model_tensors(m); i++) {
         sgt_tensor t;
-        sgt_model_tensor(&c->model, i, &t);
+        sgt_model_tensor(m, i, &t);
         for (size_t at = 0; at < t.count; at += SGT_PIECE)
-            c->pieces[n++] =
+            u->pieces[n++] =
                 (sgt_cpu_piece){.offset = t.offset + at,
                                 .count = t.count - at < SGT_PIECE ? t.count - at : SGT_PIECE,
                                 .decay = t.dims > 1,
@@ -79,17 +85,20 @@ static int cut_pieces(sgt_cpu_backend *c, sgt_error *err)
     return SGT_OK;
 }
 
-/* How many of this rank's pieces there are until each tensor of a block is new, the token embedding's coming last. */
+/* Count this rank's pieces up to and including each tensor of a block. An update ends with the
+ * token embedding's. */
 static void count_shares(sgt_cpu_backend *c)
 {
     sgt_tensor token;
-    sgt_model_tensor(&c->model, 0, &token);
-    for (size_t i = 0; i < c->piece_count; i++) c->turn += c->pieces[i].offset < token.count;
-    for (size_t k = 0, n = c->turn; k < (size_t)c->model.layers * SGT_BLOCK_TENSORS; k++) {
+    sgt_model_tensor(&c->shape.model, 0, &token);
+    for (size_t i = 0; i < c->update.piece_count; i++)
+        c->update.turn += c->update.pieces[i].offset < token.count;
+    for (size_t k = 0, n = c->update.turn; k < (size_t)c->shape.model.layers * SGT_BLOCK_TENSORS;
+         k++) {
         sgt_tensor t;
-        sgt_model_tensor(&c->model, 2 + k, &t);
-        while (n < c->piece_count && c->pieces[n].offset < t.offset + t.count) n++;
-        c->blocks[k / SGT_BLOCK_TENSORS].shares[k % SGT_BLOCK_TENSORS] = n - c->turn;
+        sgt_model_tensor(&c->shape.model, 2 + k, &t);
+        while (n < c->update.piece_count && c->update.pieces[n].offset < t.offset + t.count) n++;
+        c->blocks[k / SGT_BLOCK_TENSORS].shares[k % SGT_BLOCK_TENSORS] = n - c->update.turn;
     }
 }
 
@@ -100,39 +109,49 @@ static size_t tensor_offset(const sgt_model *m, size_t index)
     return t.offset;
 }
 
-static void decide_sizes(sgt_cpu_backend *c, const sgt_backend_options *o)
+static void decide_sizes(sgt_cpu_shape *s, const sgt_backend_options *o)
 {
-    const sgt_model *m = &c->model;
-    size_t tensors = sgt_model_tensors(m), last = 2 + (size_t)SGT_BLOCK_TENSORS * m->layers;
-    c->B = o->batch;
-    c->T = o->seq;
-    c->N = c->B * c->T;
-    c->C = m->channels;
-    c->H = m->heads;
-    c->D = c->C / c->H;
-    c->V = m->vocab;
-    c->scale = (float)(1 / sqrt((double)c->D));
-    c->ldv = (c->V + 15) / 16 * 16;
-    c->tile = (c->N + 63) / 64;
-    if (c->tile < 8) c->tile = 8;
-    c->tiles = (c->N + c->tile - 1) / c->tile;
-    c->head = (sgt_head){.V = c->V, .C = c->C, .bf16 = c->bf16, .threads = c->threads};
-    c->own_head = (c->bf16 || !c->rounding) && sgt_head_possible(&c->head);
-    size_t most = !c->own_head ? SGT_HEAD_ROWS : (size_t)SGT_OWN_HEAD_ROWS * (c->bf16 ? 2 : 1);
-    size_t chunks = (c->N + most - 1) / most;
-    c->head.n = c->head_rows = (c->N + chunks - 1) / chunks;
-    c->head_last = c->N - (c->N - 1) / c->head_rows * c->head_rows;
-    c->scratch_floats = c->k->attention_scratch(c->T, c->D);
-    if (c->bf16 && c->scratch_floats < c->C) c->scratch_floats = c->C;
-    c->scratch_floats = (c->scratch_floats + 15) / 16 * 16;
-    c->wpe = tensor_offset(m, 1);
-    c->lnf_w = tensor_offset(m, last);
-    c->lnf_b = tensor_offset(m, last + 1);
-    c->head_w = m->untied ? tensor_offset(m, last + 2) : 0;
-    for (size_t i = 0; i < tensors; i++) {
+    const sgt_model *m = &s->model;
+    size_t last = 2 + (size_t)SGT_BLOCK_TENSORS * m->layers;
+    s->B = o->batch;
+    s->T = o->seq;
+    s->N = s->B * s->T;
+    s->C = m->channels;
+    s->H = m->heads;
+    s->D = s->C / s->H;
+    s->V = m->vocab;
+    s->scale = (float)(1 / sqrt((double)s->D));
+    s->ldv = (s->V + 15) / 16 * 16;
+    s->tile = (s->N + 63) / 64;
+    if (s->tile < 8) s->tile = 8;
+    s->tiles = (s->N + s->tile - 1) / s->tile;
+    s->scratch_floats = s->k->attention_scratch(s->T, s->D);
+    if (s->bf16 && s->scratch_floats < s->C) s->scratch_floats = s->C;
+    s->scratch_floats = (s->scratch_floats + 15) / 16 * 16;
+    s->wpe = tensor_offset(m, 1);
+    s->lnf_w = tensor_offset(m, last);
+    s->lnf_b = tensor_offset(m, last + 1);
+    s->head_w = m->untied ? tensor_offset(m, last + 2) : 0;
+}
+
+/* Choose between our own head and products, and cut N into chunks of rows of equal size. */
+static void decide_head(sgt_cpu_shape *s, sgt_head *head)
+{
+    *head = (sgt_head){.V = s->V, .C = s->C, .bf16 = s->bf16, .threads = s->threads};
+    s->own_head = (s->bf16 || !s->rounding) && sgt_head_possible(head);
+    size_t most = !s->own_head ? SGT_HEAD_ROWS : (size_t)SGT_OWN_HEAD_ROWS * (s->bf16 ? 2 : 1);
+    size_t chunks = (s->N + most - 1) / most;
+    head->n = s->head_rows = (s->N + chunks - 1) / chunks;
+    s->head_last = s->N - (s->N - 1) / s->head_rows * s->head_rows;
+}
+
+static void place_tensors(sgt_cpu_backend *c)
+{
+    const sgt_model *m = &c->shape.model;
+    for (size_t i = 0; i < sgt_model_tensors(m); i++) {
         sgt_tensor t;
         sgt_model_tensor(m, i, &t);
-        c->piece_count += (t.count + SGT_PIECE - 1) / SGT_PIECE;
+        c->update.piece_count += (t.count + SGT_PIECE - 1) / SGT_PIECE;
     }
     for (uint32_t l = 0; l < m->layers; l++) {
         c->blocks[l].layer = l;
@@ -152,14 +171,15 @@ static void decide_recompute(sgt_cpu_backend *c, const sgt_backend_options *o)
     }
 }
 
-/* Bytes of the whole, of all ranks where they share memory. Sizes that no machine has are caught in floating point,
- * where they cannot overflow, and are not laid out. */
+/* Return the bytes of everything, of all ranks if they share memory. Sizes that no machine has are
+ * not laid out: they would overflow integers, but not this estimate in floating point. */
 static double measure(sgt_cpu_backend *c)
 {
-    double need = 4.0 * (double)c->N * (double)c->C * 16 * (c->model.layers + 1);
+    double need = 4.0 * (double)c->shape.N * (double)c->shape.C * 16 * (c->shape.model.layers + 1);
     if (need >= 0x1p60) return need;
     sgt_cpu_lay_out(c);
-    return (double)c->arena.used * (c->sharing ? (double)c->ranks : 1) + (double)c->common.used;
+    return (double)c->buf.arena.used * (c->shape.sharing ? (double)c->shape.ranks : 1) +
+           (double)c->buf.common.used;
 }
 
 static int new_backend(sgt_cpu_backend **out, const sgt_backend_options *o, sgt_error *err);
@@ -175,8 +195,8 @@ static double need_of(const sgt_backend_options *o, uint32_t rows)
     return need;
 }
 
-/* The most rows of a micro-step, of all ranks, that fit; 0: not one does. A sixteenth of the memory is left to the
- * data, to libraries and to other programs, as --batch-size auto leaves it. */
+/* Return the most rows of a micro-step, of all ranks, that fit; 0 if none does. A sixteenth of the
+ * memory is left to the data, to libraries and to other programs, as with --batch-size auto. */
 static uint64_t most_rows(sgt_backend_options o, sgt_recompute recompute, double available)
 {
     uint32_t low = 0, high = o.batch + 1; /* low fits, high is not asked for */
@@ -190,58 +210,71 @@ static uint64_t most_rows(sgt_backend_options o, sgt_recompute recompute, double
     return (uint64_t)low * sgt_ranks_size(o.ranks);
 }
 
-/* Said before anything is taken, or the system would kill us while the pages are touched. */
+/* Fail if memory is short: the system would kill the process while pages are prefaulted. */
 static int check_memory(sgt_cpu_backend *c, const sgt_backend_options *o, sgt_error *err)
 {
     char cure[128] = "no --batch-size fits: a smaller --model or --seq-len";
     double need = measure(c), available = (double)sgt_memory_available();
     if (need <= available) return SGT_OK;
-    int blocks = o->recompute_at || o->recompute == SGT_RECOMPUTE_BLOCK; /* nothing more can be computed again */
+    /* Whether nothing more can be recomputed. */
+    int blocks = o->recompute_at || o->recompute == SGT_RECOMPUTE_BLOCK;
     uint64_t again = most_rows(*o, SGT_RECOMPUTE_BLOCK, available);
     uint64_t rows = blocks ? again : most_rows(*o, o->recompute, available);
-    if (rows && rows == again) snprintf(cure, sizeof cure, "the largest --batch-size that fits is %" PRIu64, rows);
+    if (rows && rows == again)
+        snprintf(cure, sizeof cure, "the largest --batch-size that fits is %" PRIu64, rows);
     else if (rows)
         snprintf(cure, sizeof cure,
-                 "the largest --batch-size that fits is %" PRIu64 ", or %" PRIu64 " with --recompute block", rows,
-                 again);
+                 "the largest --batch-size that fits is %" PRIu64 ", or %" PRIu64
+                 " with --recompute block",
+                 rows, again);
     else if (again)
-        snprintf(cure, sizeof cure, "the largest --batch-size that fits is %" PRIu64 ", with --recompute block", again);
-    return sgt_fail(err, SGT_ENOMEM,
-                    "the model and its step%s need %.1f GiB of memory, but only %.1f GiB is free (%s)",
-                    c->sharing ? ", for all ranks," : "", need / 0x1p30, available / 0x1p30, cure);
+        snprintf(cure, sizeof cure,
+                 "the largest --batch-size that fits is %" PRIu64 ", with --recompute block",
+                 again);
+    return sgt_fail(
+        err, SGT_ENOMEM,
+        "the model and its step%s need %.1f GiB of memory, but only %.1f GiB is free (%s)",
+        c->shape.sharing ? ", for all ranks," : "", need / 0x1p30, available / 0x1p30, cure);
 }
 
-/* Pages are touched here and not in a step, by all threads: the system clears each as it is first touched, and that is
- * half of what a start takes. */
-static void touch(const sgt_cpu_backend *c)
+/* Prefault the arena with all threads, so that no step does: the system clears each page at its
+ * first use, which is half of the time that a start takes. */
+static void prefault(const sgt_arena *arena, int threads)
 {
-    size_t page = 4096, chunk = (size_t)2 << 20, chunks = c->arena.size / chunk; /* the arena is whole huge pages */
-#pragma omp parallel for num_threads(c->threads) schedule(dynamic)
+    size_t page = 4096, chunk = (size_t)2 << 20; /* the arena is whole huge pages */
+    size_t chunks = arena->size / chunk;
+#pragma omp parallel for num_threads(threads) schedule(dynamic)
     for (size_t i = 0; i < chunks; i++)
-        for (size_t at = 0; at < chunk; at += page) ((volatile char *)c->arena.base)[i * chunk + at] = 0;
+        for (size_t at = 0; at < chunk; at += page)
+            ((volatile char *)arena->base)[i * chunk + at] = 0;
 }
 
 static int map_arena(sgt_cpu_backend *c, sgt_error *err)
 {
-    int rc = sgt_arena_map(&c->arena, c->arena.used, 0, err);
+    int rc = sgt_arena_map(&c->buf.arena, c->buf.arena.used, 0, err);
     if (rc < 0) return rc;
-    touch(c);
+    prefault(&c->buf.arena, c->shape.threads);
     sgt_cpu_lay_out(c);
     return SGT_OK;
 }
 
-/* What the bits depend on, and what is not as the option's name promises. */
+/* Name what the bits depend on, and say if products are not in the precision that was asked for. */
 static void name_level(sgt_cpu_backend *c, const sgt_notice *notice)
 {
-    int n = snprintf(c->level, sizeof c->level, "%s%s", c->k->level, c->bf16 ? "/bf16" : c->rounding ? "/rounded" : "");
-    if (c->ranks > 1) snprintf(c->level + n, sizeof c->level - (size_t)n, ", %u ranks", (unsigned)c->ranks);
-    c->base.level = c->level;
-    if (c->rounding && !c->bf16)
+    int n = snprintf(c->report.level, sizeof c->report.level, "%s%s", c->shape.k->level,
+                     c->shape.bf16       ? "/bf16"
+                     : c->shape.rounding ? "/rounded"
+                                         : "");
+    if (c->shape.ranks > 1)
+        snprintf(c->report.level + n, sizeof c->report.level - (size_t)n, ", %u ranks",
+                 (unsigned)c->shape.ranks);
+    c->base.level = c->report.level;
+    if (c->shape.rounding && !c->shape.bf16)
         sgt_say(notice, "--precision %s: operands are rounded to it and multiplied in fp32",
-                c->format == SGT_FORMAT_FP16 ? "fp16" : "bf16");
+                c->shape.format == SGT_FORMAT_FP16 ? "fp16" : "bf16");
 }
 
-/* What only CUDA has. */
+/* Refuse options that only CUDA has. */
 static int refuse(const sgt_backend_options *o, sgt_error *err)
 {
     const struct {
@@ -258,9 +291,11 @@ static int refuse(const sgt_backend_options *o, sgt_error *err)
         {o->variants != 0, "--variant"},
     };
     for (size_t i = 0; i < sizeof cuda / sizeof *cuda; i++)
-        if (cuda[i].asked) return sgt_fail(err, SGT_EUNSUPPORTED, "%s: needs --device cuda", cuda[i].name);
+        if (cuda[i].asked)
+            return sgt_fail(err, SGT_EUNSUPPORTED, "%s: needs --device cuda", cuda[i].name);
     if (o->precision == SGT_PRECISION_TF32)
-        return sgt_fail(err, SGT_EUNSUPPORTED, "--precision tf32: no CPU has it (fp32 is as good, or --device cuda)");
+        return sgt_fail(err, SGT_EUNSUPPORTED,
+                        "--precision tf32: no CPU has it (fp32 is as good, or --device cuda)");
     return SGT_OK;
 }
 
@@ -269,49 +304,54 @@ static int check_options(const sgt_backend_options *o, sgt_error *err)
     int rc = sgt_model_check(&o->model, "model", err);
     if (rc < 0) return rc;
     if (o->batch < 1 || o->seq < 1 || o->seq > o->model.positions || o->threads < 1)
-        return sgt_fail(err, SGT_EUSAGE, "backend: %u rows of %u tokens on %d threads for a model of %u positions",
+        return sgt_fail(err, SGT_EUSAGE,
+                        "backend: %u rows of %u tokens on %d threads for a model of %u positions",
                         o->batch, o->seq, o->threads, o->model.positions);
     if (!(o->dropout >= 0 && o->dropout < 1))
-        return sgt_fail(err, SGT_EUSAGE, "--dropout %g: must be at least 0 and below 1", (double)o->dropout);
+        return sgt_fail(err, SGT_EUSAGE, "--dropout %g: must be at least 0 and below 1",
+                        (double)o->dropout);
     return refuse(o, err);
 }
 
-static void take_options(sgt_cpu_backend *c, const sgt_backend_options *o, int bf16)
+static void take_options(sgt_cpu_shape *s, const sgt_backend_options *o, int bf16)
 {
-    c->model = o->model;
-    c->optim = o->optim;
-    c->threads = o->threads;
-    c->trace = o->trace;
-    c->scrub = o->scrub;
-    c->rounding = o->precision == SGT_PRECISION_BF16 || o->precision == SGT_PRECISION_FP16;
-    c->format = o->precision == SGT_PRECISION_FP16 ? SGT_FORMAT_FP16 : SGT_FORMAT_BF16;
-    c->bf16 = bf16;
-    c->scaling = o->precision == SGT_PRECISION_FP16;
-    c->scaler.scale = 1;
-    if (c->scaling) c->scaler.scale = o->loss_scale > 0 ? o->loss_scale : 65536;
-    c->base.put_scaler = sgt_cpu_put_scaler;
-    c->base.get_scaler = sgt_cpu_get_scaler;
-    c->skip_spikes = o->skip_spikes;
-    c->dropout = o->dropout;
-    c->seed = o->seed;
-    c->ignoring = o->ignoring;
-    c->ignore = o->ignore;
-    c->documents = o->documents;
-    c->eot = o->eot;
-    c->accum = o->accum ? o->accum : 1;
-    c->ranks = 1;
-    c->fresh = 1;
-    c->k = c->bf16 ? sgt_kernels_bf16() : sgt_kernels_cpu();
-    c->attention_rounds = c->k != sgt_kernels_cpu();
+    s->model = o->model;
+    s->optim = o->optim;
+    s->threads = o->threads;
+    s->scrub = o->scrub;
+    s->rounding = o->precision == SGT_PRECISION_BF16 || o->precision == SGT_PRECISION_FP16;
+    s->format = o->precision == SGT_PRECISION_FP16 ? SGT_FORMAT_FP16 : SGT_FORMAT_BF16;
+    s->bf16 = bf16;
+    s->scaling = o->precision == SGT_PRECISION_FP16;
+    s->skip_spikes = o->skip_spikes;
+    s->dropout = o->dropout;
+    s->seed = o->seed;
+    s->ignoring = o->ignoring;
+    s->ignore = o->ignore;
+    s->documents = o->documents;
+    s->eot = o->eot;
+    s->accum = o->accum ? o->accum : 1;
+    s->ranks = 1;
+    s->k = bf16 ? sgt_kernels_bf16() : sgt_kernels_cpu();
+    s->attention_rounds = s->k != sgt_kernels_cpu();
 }
 
-/* With sizes, and without memory. */
+static void begin_step(sgt_cpu_step *s, const sgt_backend_options *o)
+{
+    s->fresh = 1;
+    s->scaler.scale = 1;
+    if (o->precision == SGT_PRECISION_FP16)
+        s->scaler.scale = o->loss_scale > 0 ? o->loss_scale : 65536;
+}
+
+/* Make a backend that knows its sizes and has no memory yet. */
 static int new_backend(sgt_cpu_backend **out, const sgt_backend_options *o, sgt_error *err)
 {
     int rc = check_options(o, err);
     if (rc < 0) return rc;
     int bf16 = o->precision == SGT_PRECISION_BF16 ? sgt_gemm_bf16(err) : 0;
-    if (bf16 < 0 && bf16 != SGT_EUNSUPPORTED) return bf16; /* rounding in its place gives other bits */
+    if (bf16 < 0 && bf16 != SGT_EUNSUPPORTED)
+        return bf16; /* rounding in its place gives other bits */
     sgt_cpu_backend *c = calloc(1, sizeof *c);
     if (c) c->blocks = calloc(o->model.layers, sizeof *c->blocks);
     if (!c || !c->blocks) {
@@ -319,34 +359,50 @@ static int new_backend(sgt_cpu_backend **out, const sgt_backend_options *o, sgt_
         return sgt_fail(err, SGT_ENOMEM, "backend: out of memory");
     }
     c->base = sgt_cpu_calls;
-    take_options(c, o, bf16 > 0);
-    decide_sizes(c, o);
+    c->base.put_scaler = sgt_cpu_put_scaler;
+    c->base.get_scaler = sgt_cpu_get_scaler;
+    c->report.trace = o->trace;
+    take_options(&c->shape, o, bf16 > 0);
+    begin_step(&c->step, o);
+    decide_sizes(&c->shape, o);
+    decide_head(&c->shape, &c->head);
+    place_tensors(c);
     decide_recompute(c, o);
     if ((rc = sgt_cpu_ranks_new(c, o->ranks, err)) < 0) sgt_cpu_close(&c->base);
     else *out = c;
     return rc;
 }
 
-/* oneDNN writes some of its kernels as the first product runs: forward, to the input, to the weight. */
-static void run_small_products(const sgt_cpu_backend *c)
+/* Run a product of each kind (forward, to the input, to the weight): oneDNN compiles some kernels
+ * at first use. */
+static void run_small_products(const sgt_cpu_shape *shape)
 {
     const size_t side = 256;
     sgt_gemm *g;
     float *room = calloc(3 * side * side, sizeof *room);
     for (int i = 0; i < 3 && room; i++) {
-        sgt_gemm_shape s = {.m = side, .n = side, .k = side, .trans_a = i == 2, .trans_b = i == 1, .lda = side,
-                            .ldb = side, .ldc = side, .bias = i == 0, .bf16 = c->bf16};
-        if (sgt_gemm_plan(&g, &s, c->threads, NULL) < 0) break;
+        sgt_gemm_shape s = {.m = side,
+                            .n = side,
+                            .k = side,
+                            .trans_a = i == 2,
+                            .trans_b = i == 1,
+                            .lda = side,
+                            .ldb = side,
+                            .ldc = side,
+                            .bias = i == 0,
+                            .bf16 = shape->bf16};
+        if (sgt_gemm_plan(&g, &s, shape->threads, NULL) < 0) break;
         sgt_gemm_run(g, room, room + side * side, room, room + 2 * side * side);
         sgt_gemm_free(g);
     }
     free(room);
 }
 
-/* Bytes of a thread while products run, measured: heap and stack, and where they are oneDNN's the copies it makes. */
-static uint64_t thread_bytes(const sgt_cpu_backend *c)
+/* Return the bytes of a thread while products run, as measured: heap and stack, and oneDNN's copies
+ * of operands. */
+static uint64_t thread_bytes(int bf16)
 {
-    const char *whose = sgt_gemm_library(c->bf16);
+    const char *whose = sgt_gemm_library(bf16);
     return whose && strncmp(whose, "oneDNN", 6) == 0 ? (uint64_t)2 << 20 : (uint64_t)256 << 10;
 }
 
@@ -354,25 +410,27 @@ uint64_t sgt_cpu_backend_program(const sgt_backend_options *o)
 {
     sgt_cpu_backend *c;
     if (new_backend(&c, o, NULL) < 0) return sgt_memory_resident();
-    if (plan_products(c, NULL) == SGT_OK) run_small_products(c); /* why not is for open to say */
-    uint64_t bytes = sgt_memory_resident() + (uint64_t)c->threads * thread_bytes(c);
+    if (plan_products(c, NULL) == SGT_OK) run_small_products(&c->shape); /* open reports failures */
+    uint64_t bytes =
+        sgt_memory_resident() + (uint64_t)c->shape.threads * thread_bytes(c->shape.bf16);
     sgt_cpu_close(&c->base);
     return bytes;
 }
 
-int sgt_cpu_backend_estimate(const sgt_backend_options *o, sgt_memory_kind kinds[SGT_MEMORY_KINDS], size_t *count,
-                             uint64_t *bytes, sgt_error *err)
+int sgt_cpu_backend_estimate(const sgt_backend_options *o, sgt_memory_kind kinds[SGT_MEMORY_KINDS],
+                             size_t *count, uint64_t *bytes, sgt_error *err)
 {
     sgt_cpu_backend *c;
     int rc = new_backend(&c, o, err);
     if (rc < 0) return rc;
     double need = measure(c);
-    if (c->kinds == 0)
-        rc = sgt_fail(err, SGT_ENOMEM, "the model and its step would need more than %.0f GiB of memory",
+    if (c->report.kinds == 0)
+        rc = sgt_fail(err, SGT_ENOMEM,
+                      "the model and its step would need more than %.0f GiB of memory",
                       need / 0x1p30);
-    memcpy(kinds, c->memory, c->kinds * sizeof *kinds);
-    *count = c->kinds;
-    *bytes = c->arena.used + c->common.used / c->ranks;
+    memcpy(kinds, c->report.memory, c->report.kinds * sizeof *kinds);
+    *count = c->report.kinds;
+    *bytes = c->buf.arena.used + c->buf.common.used / c->shape.ranks;
     sgt_cpu_close(&c->base);
     return rc;
 }
@@ -382,13 +440,15 @@ int sgt_cpu_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_er
     sgt_cpu_backend *c;
     int rc = new_backend(&c, o, err);
     if (rc < 0) return rc;
-    if ((rc = check_memory(c, o, err)) < 0 || (rc = cut_pieces(c, err)) < 0 || (rc = sgt_cpu_ranks_open(c, err)) < 0 ||
-        (rc = map_arena(c, err)) < 0 || (rc = plan_products(c, err)) < 0)
+    if ((rc = check_memory(c, o, err)) < 0 ||
+        (rc = cut_pieces(&c->update, &c->shape.model, err)) < 0 ||
+        (rc = sgt_cpu_ranks_open(c, err)) < 0 || (rc = map_arena(c, err)) < 0 ||
+        (rc = plan_products(c, err)) < 0)
         goto fail;
     count_shares(c);
     name_level(c, &o->notice);
     sgt_cpu_find_peak(c);
-    c->base.library = sgt_gemm_library(c->bf16);
+    c->base.library = sgt_gemm_library(c->shape.bf16);
     *out = &c->base;
     return SGT_OK;
 fail:

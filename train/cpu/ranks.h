@@ -19,15 +19,15 @@
 #include "backend.h"
 #include "cpu_backend.h"
 
-/* Make c->group if r is not NULL. Sets c->ranks, c->rank and c->sharing. */
+/* Make c->group if r is not NULL. Sets c->shape.ranks, c->shape.rank and c->shape.sharing. */
 int sgt_cpu_ranks_new(sgt_cpu_backend *c, sgt_ranks *r, sgt_error *err);
 
-/* Take progress counters and all ranks' gradients from c->common; return this rank's gradients. For
- * sgt_cpu_lay_out: the former first, the latter last. */
+/* Take progress counters and all ranks' gradients from c->buf.common; return this rank's gradients.
+ * For sgt_cpu_lay_out: the former first, the latter last. */
 void sgt_cpu_ranks_lay_out(sgt_cpu_backend *c);
 float *sgt_cpu_ranks_lay_out_grads(sgt_cpu_backend *c);
 
-/* Map c->common and keep only this rank's own of c->pieces. Collective. */
+/* Map c->buf.common and keep only this rank's own of c->update.pieces. Collective. */
 int sgt_cpu_ranks_open(sgt_cpu_backend *c, sgt_error *err);
 void sgt_cpu_ranks_close(sgt_cpu_backend *c);
 
@@ -37,8 +37,8 @@ void sgt_cpu_ranks_begin(sgt_cpu_backend *c, uint32_t micro);
 void sgt_cpu_ranks_ready(sgt_cpu_backend *c);
 void sgt_cpu_ranks_mid_block(sgt_cpu_backend *c);
 
-/* Before the update: finish the reduce-scatter. Then c->pieces' gradients are sums over all ranks;
- * c->loss_sum, c->counted and *squares are those of the whole step. Collective. */
+/* Before the update: finish the reduce-scatter. Then c->update.pieces' gradients are sums over all
+ * ranks; c->step.loss_sum, c->step.counted and *squares are those of the whole step. Collective. */
 int sgt_cpu_ranks_reduce(sgt_cpu_backend *c, double *squares, sgt_error *err);
 
 /* After the update: all-gather the parameters, unless the update was deferred. `updated`: they have

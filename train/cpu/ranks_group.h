@@ -10,14 +10,13 @@
 /* Sums over ranks that every step needs. */
 enum { SGT_CPU_LOSS, SGT_CPU_TARGETS, SGT_CPU_SQUARES, SGT_CPU_SUMS };
 
-/* How gradients and parameters travel. All calls are collective but `ready`, `mid_block`, `close`.
- */
+/* How gradients and parameters travel. All but `ready`, `mid_block` and `close` are collective. */
 typedef struct sgt_cpu_transport {
     int (*open)(sgt_cpu_backend *c, sgt_error *err);
     void (*close)(sgt_cpu_group *g); /* after a failed open, too */
     void (*ready)(sgt_cpu_backend *c);
     void (*mid_block)(sgt_cpu_backend *c);
-    /* Finish the reduce-scatter; c->squares becomes the squares of each summed piece. */
+    /* Finish the reduce-scatter; c->buf.squares becomes the squares of each summed piece. */
     int (*reduce)(sgt_cpu_backend *c, sgt_error *err);
     int (*sum)(sgt_cpu_group *g, double sums[SGT_CPU_SUMS], sgt_error *err);
     int (*gather)(sgt_cpu_backend *c, int updated, sgt_error *err);
@@ -77,7 +76,7 @@ static inline size_t *sgt_cpu_part_of(const sgt_cpu_group *g, size_t bucket, siz
 uint32_t sgt_cpu_part_owner(const sgt_cpu_group *g, size_t at, size_t *n);
 
 /* own = x[0] + x[1] + ..., added in this order; own is one of them. */
-void sgt_cpu_add_up(const sgt_cpu_backend *c, float *own, const float *const *x, size_t ranks,
+void sgt_cpu_add_up(const sgt_kernels *k, float *own, const float *const *x, size_t ranks,
                     size_t n);
 
 #endif

@@ -33,17 +33,17 @@ static int reduce_chunk(sgt_cpu_backend *c, size_t bucket, size_t at, sgt_error 
     sgt_ranks *r = g->r;
     size_t n, mine, own = chunk(g, bucket, r->rank, at, &mine);
     const float *x[SGT_CPU_RANKS];
-    x[r->rank] = c->grads + own;
+    x[r->rank] = c->buf.grads + own;
     for (uint32_t k = 1; k < r->size; k++) {
         uint32_t to = (r->rank + k) % r->size, from = (r->rank + r->size - k) % r->size;
         size_t theirs = chunk(g, bucket, to, at, &n);
         float *room = g->mpi.received + from * SGT_CPU_CHUNK;
-        int rc = r->swap(r, to, c->grads + theirs, n * sizeof(float), from, room,
+        int rc = r->swap(r, to, c->buf.grads + theirs, n * sizeof(float), from, room,
                          mine * sizeof(float), err);
         if (rc < 0) return rc;
         x[from] = room;
     }
-    if (mine) sgt_cpu_add_up(c, c->grads + own, x, r->size, mine);
+    if (mine) sgt_cpu_add_up(c->shape.k, c->buf.grads + own, x, r->size, mine);
     return SGT_OK;
 }
 
@@ -83,8 +83,8 @@ static int gather_chunk(sgt_cpu_backend *c, size_t bucket, size_t at, sgt_error 
     for (uint32_t k = 1; k < r->size; k++) {
         uint32_t to = (r->rank + k) % r->size, from = (r->rank + r->size - k) % r->size;
         size_t n, theirs = chunk(g, bucket, from, at, &n);
-        int rc = r->swap(r, to, c->params + own, mine * sizeof(float), from, c->params + theirs,
-                         n * sizeof(float), err);
+        int rc = r->swap(r, to, c->buf.params + own, mine * sizeof(float), from,
+                         c->buf.params + theirs, n * sizeof(float), err);
         if (rc < 0) return rc;
         if (n) sgt_cpu_take_weights(c, theirs, n);
     }

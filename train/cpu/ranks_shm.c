@@ -6,8 +6,7 @@
  * the memory's bandwidth. So half of the ranks sum while the other half multiply: even ranks sum
  * after each block what is complete by then, odd ranks in the middle of the next block. The rest is
  * summed after the backward pass. Updates are deferred to the next forward pass (update.c). There
- * odd ranks begin with all of their pieces, and even ranks update each tensor when they reach it.
- */
+ * odd ranks begin with all of their pieces; even ranks update each tensor when they reach it. */
 #include "cpu/ranks_group.h"
 
 #include <errno.h>
@@ -87,23 +86,23 @@ static int barrier(sgt_cpu_group *g, sgt_error *err)
 
 /* ---- reduce-scatter ---- */
 
-/* Sum this rank's part of a bucket in place, and the squares of the sums while they are in cache.
- */
+/* Sum this rank's part of a bucket in place, and the squares while the sums are in cache. */
 static void sum_bucket(sgt_cpu_backend *c, size_t bucket)
 {
+    const sgt_cpu_shape *s = &c->shape;
     const sgt_cpu_group *g = c->group;
     size_t ranks = g->r->size;
-#pragma omp parallel for num_threads(c->threads) schedule(static)
+#pragma omp parallel for num_threads(s->threads) schedule(static)
     for (size_t i = g->end[bucket + 1]; i < g->end[bucket]; i++) {
-        const sgt_cpu_piece *p = c->pieces + i;
+        const sgt_cpu_piece *p = c->update.pieces + i;
         const float *x[SGT_CPU_RANKS];
-        float *own = c->grads + p->offset;
+        float *own = c->buf.grads + p->offset;
         for (size_t k = 0; k < ranks; k++) x[k] = g->shm.grads[k] + p->offset;
         if (ranks == 2) {
-            c->squares[i] = c->k->add_squares(own, x[1 - g->r->rank], p->count);
+            c->buf.squares[i] = s->k->add_squares(own, x[1 - g->r->rank], p->count);
         } else {
-            sgt_cpu_add_up(c, own, x, ranks, p->count);
-            c->squares[i] = c->k->sum_squares(own, p->count);
+            sgt_cpu_add_up(c->shape.k, own, x, ranks, p->count);
+            c->buf.squares[i] = s->k->sum_squares(own, p->count);
         }
     }
 }
@@ -162,22 +161,19 @@ static int gather(sgt_cpu_backend *c, int updated, sgt_error *err)
 {
     (void)updated;
     c->group->shm.summed = 0;
-    return c->behind ? sgt_cpu_ranks_failed(c, err) : barrier(c->group, err);
+    return c->update.behind ? sgt_cpu_ranks_failed(c, err) : barrier(c->group, err);
 }
 
-static uint32_t block_tensors(const sgt_cpu_backend *c)
-{
-    return c->model.layers * SGT_BLOCK_TENSORS;
-}
+static uint32_t block_tensors(const sgt_model *m) { return m->layers * SGT_BLOCK_TENSORS; }
 
 void sgt_cpu_ranks_updated(sgt_cpu_backend *c, size_t pieces)
 {
     sgt_cpu_group *g = c->group;
-    if (!g || !c->behind) return;
-    uint32_t n = g->shm.mine, last = block_tensors(c);
+    if (!g || !c->update.behind) return;
+    uint32_t n = g->shm.mine, last = block_tensors(&c->shape.model);
     while (n < last && c->blocks[n / SGT_BLOCK_TENSORS].shares[n % SGT_BLOCK_TENSORS] <= pieces)
         n++;
-    if (pieces == c->piece_count) n = last + 1;
+    if (pieces == c->update.piece_count) n = last + 1;
     if (n == g->shm.mine) return;
     g->shm.mine = n;
     publish(&g->shm.progress[g->r->rank].updated, g->shm.updates + n);
@@ -187,7 +183,7 @@ void sgt_cpu_ranks_updated(sgt_cpu_backend *c, size_t pieces)
 static void await(sgt_cpu_backend *c, uint32_t n)
 {
     sgt_cpu_group *g = c->group;
-    if (!g || !c->behind || g->shm.theirs >= n) return;
+    if (!g || !c->update.behind || g->shm.theirs >= n) return;
     for (uint32_t i = 0; i < g->r->size && g->shm.rc == SGT_OK; i++)
         g->shm.rc = wait_for(g, i, &g->shm.progress[i].updated, g->shm.updates + n, &g->shm.err);
     g->shm.theirs = n;
@@ -201,16 +197,16 @@ void sgt_cpu_ranks_await_tensor(sgt_cpu_backend *c, const sgt_cpu_block *l, size
 void sgt_cpu_ranks_await_all(sgt_cpu_backend *c)
 {
     sgt_cpu_group *g = c->group;
-    await(c, block_tensors(c) + 1);
-    if (!g || !c->behind) return;
-    g->shm.updates += block_tensors(c) + 1;
+    await(c, block_tensors(&c->shape.model) + 1);
+    if (!g || !c->update.behind) return;
+    g->shm.updates += block_tensors(&c->shape.model) + 1;
     g->shm.mine = g->shm.theirs = 0;
 }
 
 void sgt_cpu_ranks_embedded(sgt_cpu_backend *c)
 {
     sgt_cpu_group *g = c->group;
-    if (g && c->behind && g->shm.rc == SGT_OK) g->shm.rc = barrier(g, &g->shm.err);
+    if (g && c->update.behind && g->shm.rc == SGT_OK) g->shm.rc = barrier(g, &g->shm.err);
 }
 
 int sgt_cpu_ranks_failed(const sgt_cpu_backend *c, sgt_error *err)
@@ -222,7 +218,7 @@ int sgt_cpu_ranks_failed(const sgt_cpu_backend *c, sgt_error *err)
 const float *sgt_cpu_ranks_summed(const sgt_cpu_backend *c, size_t at, size_t *n)
 {
     const sgt_cpu_group *g = c->group;
-    return g ? g->shm.grads[sgt_cpu_part_owner(g, at, n)] + at : c->grads + at;
+    return g ? g->shm.grads[sgt_cpu_part_owner(g, at, n)] + at : c->buf.grads + at;
 }
 
 /* ---- state in and out ---- */
@@ -230,7 +226,7 @@ const float *sgt_cpu_ranks_summed(const sgt_cpu_backend *c, size_t at, size_t *n
 int sgt_cpu_ranks_puts(sgt_cpu_backend *c, sgt_state what)
 {
     sgt_cpu_group *g = c->group;
-    if (!g || !c->sharing || what == SGT_GRADIENTS) return 1;
+    if (!g || !c->shape.sharing || what == SGT_GRADIENTS) return 1;
     if (!g->shm.stale && g->shm.rc == SGT_OK) /* other ranks may still evaluate */
         g->shm.rc = barrier(g, &g->shm.err);
     g->shm.stale = 1;
@@ -260,16 +256,16 @@ static int got(sgt_cpu_group *g, sgt_error *err) { return barrier(g, err); }
 void sgt_cpu_ranks_lay_out(sgt_cpu_backend *c)
 {
     sgt_cpu_group *g = c->group;
-    if (g && c->sharing)
-        g->shm.progress = sgt_arena_take(&c->common, g->r->size, sizeof *g->shm.progress);
+    if (g && c->shape.sharing)
+        g->shm.progress = sgt_arena_take(&c->buf.common, g->r->size, sizeof *g->shm.progress);
 }
 
 float *sgt_cpu_ranks_lay_out_grads(sgt_cpu_backend *c)
 {
     const sgt_cpu_group *g = c->group;
-    size_t flat = sgt_model_floats(&c->model);
+    size_t flat = sgt_model_floats(&c->shape.model);
     for (uint32_t i = 0; i < g->r->size; i++)
-        g->shm.grads[i] = sgt_arena_take(&c->common, flat, sizeof(float));
+        g->shm.grads[i] = sgt_arena_take(&c->buf.common, flat, sizeof(float));
     return g->shm.grads[g->r->rank];
 }
 
@@ -295,7 +291,7 @@ static int prefault(const sgt_cpu_backend *c, size_t from, size_t to, sgt_error 
     from = (from + HUGE - 1) / HUGE * HUGE;
     to = (to + HUGE - 1) / HUGE * HUGE;
     if (to > s->bytes) to = (s->bytes + 4095) / 4096 * 4096; /* the mapping ends with a page */
-#pragma omp parallel for num_threads(c->threads) schedule(dynamic)
+#pragma omp parallel for num_threads(c->shape.threads) schedule(dynamic)
     for (size_t at = from; at < to; at += 16 * HUGE) {
         int why = prefault_some((char *)s->memory + at, to - at < 16 * HUGE ? to - at : 16 * HUGE);
         if (why) __atomic_store_n(&failed, why, __ATOMIC_RELAXED); /* read after the loop */
@@ -304,20 +300,21 @@ static int prefault(const sgt_cpu_backend *c, size_t from, size_t to, sgt_error 
     return failed ? sgt_fail_errno(err, "%zu MiB of memory for all ranks", s->bytes >> 20) : SGT_OK;
 }
 
-/* Map c->common, which was measured with the gradients last. Each rank prefaults its own gradients,
- * which are then near its cores (NUMA), and its part of the rest. */
+/* Map c->buf.common, which was measured with the gradients last. Each rank prefaults its own
+ * gradients, which are then near its cores (NUMA), and its part of the rest. */
 static int open_shm(sgt_cpu_backend *c, sgt_error *err)
 {
     sgt_cpu_group *g = c->group;
     sgt_cpu_shm_state *s = &g->shm;
     sgt_arena one = {0};
-    sgt_arena_take(&one, sgt_model_floats(&c->model), sizeof(float));
+    sgt_arena_take(&one, sgt_model_floats(&c->shape.model), sizeof(float));
     size_t rank = g->r->rank, ranks = g->r->size, own = one.used;
-    size_t common = c->common.used - ranks * own;
-    s->bytes = c->common.used < HUGE ? c->common.used : (c->common.used + HUGE - 1) / HUGE * HUGE;
+    size_t common = c->buf.common.used - ranks * own;
+    s->bytes = c->buf.common.used < HUGE ? c->buf.common.used
+                                         : (c->buf.common.used + HUGE - 1) / HUGE * HUGE;
     int rc = g->r->share(g->r, s->bytes, &s->memory, err);
     if (rc < 0) return rc;
-    c->common = (sgt_arena){.base = s->memory, .size = s->bytes};
+    c->buf.common = (sgt_arena){.base = s->memory, .size = s->bytes};
     s->progress = s->memory; /* what sgt_cpu_ranks_lay_out took first */
     if ((rc = prefault(c, common * rank / ranks, common * (rank + 1) / ranks, err)) < 0 ||
         (rc = prefault(c, common + own * rank, common + own * (rank + 1), err)) < 0 ||

@@ -1,9 +1,10 @@
-/* update.c: the end of a step: the gradients' norm, the loss scaler, the optimizer's pass.
+/* update.c: the end of a step: the gradients' norm, the loss scale, the optimizer's pass.
  *
- * The pass reads and writes some 30 bytes for each parameter and computes next to nothing, while products compute and
- * leave memory idle. So, but for what the next step begins with, it is put off until that step's forward pass, and done
- * beside the products there (sgt_beside), each weight's before its product is reached, the token embedding's before the
- * head. Whoever else looks at parameters or moments settles it first: no bit depends on when it is done. */
+ * The pass moves some 30 bytes for each parameter and computes next to nothing, while products
+ * compute and leave memory idle. So most of it is deferred to the next forward pass and done beside
+ * the products there (sgt_beside): each weight's before its product needs it, the token embedding's
+ * before the head. Other readers of parameters or moments complete it first (sgt_cpu_settle), so no
+ * bit depends on when it is done. */
 #include <math.h>
 #include <string.h>
 
@@ -12,98 +13,108 @@
 
 double sgt_cpu_squares(sgt_cpu_backend *c, int all)
 {
+    const sgt_cpu_update *u = &c->update;
     double sum = 0;
-#pragma omp parallel for num_threads(c->threads) schedule(static)
-    for (size_t i = 0; i < c->piece_count; i++) {
-        const sgt_cpu_piece *p = c->pieces + i;
-        c->squares[i] = p->squared && !all ? 0 : c->k->sum_squares(c->grads + p->offset, p->count);
+#pragma omp parallel for num_threads(c->shape.threads) schedule(static)
+    for (size_t i = 0; i < u->piece_count; i++) {
+        const sgt_cpu_piece *p = u->pieces + i;
+        c->buf.squares[i] =
+            p->squared && !all ? 0 : c->shape.k->sum_squares(c->buf.grads + p->offset, p->count);
     }
-    for (size_t i = 0; i < c->piece_count; i++) sum += c->squares[i];
+    for (size_t i = 0; i < u->piece_count; i++) sum += c->buf.squares[i];
     return sum;
 }
 
-/* Products sum theirs in float, where those of finite numbers may be too large. */
+/* Products sum their squares in float, which may overflow although all gradients are finite. */
 static double squared_norm(sgt_cpu_backend *c)
 {
-    double sum = c->head_squares + c->token_squares + sgt_cpu_squares(c, 0);
-    for (size_t i = 0; i < c->model.layers; i++) sum += c->blocks[i].squares;
+    double sum = c->step.head_squares + c->step.token_squares + sgt_cpu_squares(c, 0);
+    for (size_t i = 0; i < c->shape.model.layers; i++) sum += c->blocks[i].squares;
     return isfinite(sum) ? sum : sgt_cpu_squares(c, 1);
 }
 
-/* n floats; copy: where AdamW is to put what products read, or NULL. */
-static void optimize(const sgt_cpu_backend *c, float *p, float *m, float *v, const float *g, size_t n, int decay,
-                     uint16_t *copy)
+/* Update n floats. AdamW also writes their rounded copies to `copy`, if it is not NULL. */
+static void optimize(const sgt_cpu_shape *s, const sgt_cpu_update *u, float *p, float *m, float *v,
+                     const float *g, size_t n, int decay, uint16_t *copy)
 {
-    if (c->optim.kind == SGT_SGD) c->k->sgd(p, m, g, n, &c->sgd[decay]);
-    else c->k->adamw(p, m, v, g, n, &c->adamw[decay], copy);
+    if (s->optim.kind == SGT_SGD) s->k->sgd(p, m, g, n, &u->sgd[decay]);
+    else s->k->adamw(p, m, v, g, n, &u->adamw[decay], copy);
 }
 
-/* A piece; where AdamW does not write the copies for products, in parts that are still in the first-level cache when
- * they are made. */
+/* Update a piece. If the kernel makes no rounded copies, do it in parts that are still in the
+ * first-level cache when the copies are made. */
 static void update_piece(void *backend, size_t i)
 {
     sgt_cpu_backend *c = backend;
-    const sgt_cpu_piece *p = c->pieces + (c->turn + i) % c->piece_count;
-    int at_once = c->bf16 && c->optim.kind == SGT_ADAMW;
+    const sgt_cpu_buffers *b = &c->buf;
+    const sgt_cpu_update *u = &c->update;
+    const sgt_cpu_piece *p = u->pieces + (u->turn + i) % u->piece_count;
+    int at_once = c->shape.bf16 && c->shape.optim.kind == SGT_ADAMW;
     size_t most = at_once ? p->count : SGT_UPDATE_FLOATS;
     for (size_t at = p->offset, end = at + p->count, n; at < end; at += n) {
         n = end - at < most ? end - at : most;
-        optimize(c, c->params + at, c->m + at, c->v ? c->v + at : NULL, c->grads + at, n, p->decay,
-                 at_once ? (uint16_t *)c->weights + at : NULL);
+        optimize(&c->shape, u, b->params + at, b->m + at, b->v ? b->v + at : NULL, b->grads + at, n,
+                 p->decay, at_once ? (uint16_t *)b->weights + at : NULL);
         if (!at_once) sgt_cpu_take_weights(c, at, n);
     }
-    if (c->threads == 1) sgt_cpu_ranks_updated(c, i + 1); /* with more those before it may still be at work */
+    /* With more threads, earlier pieces may not be complete yet. */
+    if (c->shape.threads == 1) sgt_cpu_ranks_updated(c, i + 1);
 }
 
 void sgt_cpu_settle_to(sgt_cpu_backend *c, const sgt_cpu_block *l, size_t tensor)
 {
-    sgt_beside_finish(&c->pending, l->shares[tensor], c->threads);
-    sgt_cpu_ranks_updated(c, c->pending.next);
+    sgt_beside_finish(&c->update.pending, l->shares[tensor], c->shape.threads);
+    sgt_cpu_ranks_updated(c, c->update.pending.next);
     sgt_cpu_ranks_await_tensor(c, l, tensor);
 }
 
 void sgt_cpu_settle(sgt_cpu_backend *c)
 {
-    sgt_beside_finish(&c->pending, SIZE_MAX, c->threads);
-    sgt_cpu_ranks_updated(c, c->pending.next);
+    sgt_beside_finish(&c->update.pending, SIZE_MAX, c->shape.threads);
+    sgt_cpu_ranks_updated(c, c->update.pending.next);
     sgt_cpu_ranks_await_all(c);
-    c->behind = 0;
+    c->update.behind = 0;
 }
 
-/* One thread alone would do the same later. Ranks on several machines send what is new, at once. Where a test
- * overwrites what is no longer used, gradients would be gone. */
-int sgt_cpu_puts_off(const sgt_cpu_backend *c)
+/* Not with one thread, which would do the same work later; nor with ranks on several machines,
+ * which send updated parameters at once; nor if a test overwrites buffers that are no longer in
+ * use, and with them the gradients. */
+int sgt_cpu_defers(const sgt_cpu_backend *c)
 {
-    return !c->scrub && (c->group ? c->sharing : c->threads > 1);
+    return !c->shape.scrub && (c->group ? c->shape.sharing : c->shape.threads > 1);
 }
 
 static void begin_update(sgt_cpu_backend *c, uint64_t updates, double lr, double scale)
 {
+    const sgt_optim *o = &c->shape.optim;
+    sgt_cpu_update *u = &c->update;
     for (int decay = 0; decay < 2; decay++) {
-        c->adamw[decay] = sgt_optim_adamw(&c->optim, updates, lr, scale, decay);
-        c->sgd[decay] = sgt_optim_sgd(&c->optim, lr, scale, decay);
+        u->adamw[decay] = sgt_optim_adamw(o, updates, lr, scale, decay);
+        u->sgd[decay] = sgt_optim_sgd(o, lr, scale, decay);
     }
-    c->pending = (sgt_beside){.share = update_piece, .of = c, .count = c->piece_count, .rank = (unsigned)c->rank};
-    if ((c->behind = sgt_cpu_puts_off(c))) sgt_cpu_settle_to(c, c->blocks, SGT_LN1_B);
+    u->pending = (sgt_beside){
+        .share = update_piece, .of = c, .count = u->piece_count, .rank = (unsigned)c->shape.rank};
+    if ((u->behind = sgt_cpu_defers(c))) sgt_cpu_settle_to(c, c->blocks, SGT_LN1_B);
     else sgt_cpu_settle(c);
 }
 
 const float *sgt_cpu_token(const sgt_cpu_backend *c, int32_t id, float *p, float *m, float *v)
 {
-    size_t at = (size_t)id * c->C;
-    if (!c->behind) return c->params + at;
-    memcpy(p, c->params + at, c->C * sizeof *p);
-    memcpy(m, c->m + at, c->C * sizeof *m);
-    if (c->v) memcpy(v, c->v + at, c->C * sizeof *v);
-    for (size_t i = 0, n = c->C; i < c->C; i += n, n = c->C - i) { /* a row may be of two ranks */
+    const sgt_cpu_buffers *b = &c->buf;
+    size_t C = c->shape.C, at = (size_t)id * C;
+    if (!c->update.behind) return b->params + at;
+    memcpy(p, b->params + at, C * sizeof *p);
+    memcpy(m, b->m + at, C * sizeof *m);
+    if (b->v) memcpy(v, b->v + at, C * sizeof *v);
+    for (size_t i = 0, n = C; i < C; i += n, n = C - i) { /* two ranks may each own a part of it */
         const float *g = sgt_cpu_ranks_summed(c, at + i, &n);
-        if (n > c->C - i) n = c->C - i;
-        optimize(c, p + i, m + i, v + i, g, n, 1, NULL);
+        if (n > C - i) n = C - i;
+        optimize(&c->shape, &c->update, p + i, m + i, v + i, g, n, 1, NULL);
     }
     return p;
 }
 
-/* Between 1 and 2^24: halved at once where a gradient overflowed, doubled after a run of good steps. */
+/* Dynamic loss scaling, from 1 to 2^24: halve after an overflow, double after many good steps. */
 static void adjust_scale(sgt_scaler *s, int overflow, int scaling)
 {
     if (!scaling) return;
@@ -116,38 +127,42 @@ static void adjust_scale(sgt_scaler *s, int overflow, int scaling)
     }
 }
 
-/* Every rank has the sums of all, and comes to the same answer. */
-static int is_spike(sgt_cpu_backend *c, double norm)
+/* Every rank has the same sums, and so comes to the same answer. */
+static int is_spike(sgt_cpu_step *s, double deviations, double norm)
 {
-    if (!(c->skip_spikes > 0) || !c->counted || !isfinite(c->loss_sum)) return 0;
-    return sgt_outliers_take(&c->scaler.outliers, c->skip_spikes, c->loss_sum / (double)c->counted, norm);
+    if (!(deviations > 0) || !s->counted || !isfinite(s->loss_sum)) return 0;
+    return sgt_outliers_take(&s->scaler.outliers, deviations, s->loss_sum / (double)s->counted,
+                             norm);
 }
 
-int sgt_cpu_update(sgt_backend *b, uint64_t step, double lr, sgt_error *err)
+int sgt_cpu_end_step(sgt_backend *b, uint64_t step, double lr, sgt_error *err)
 {
     sgt_cpu_backend *c = (sgt_cpu_backend *)b;
-    if (c->fresh) return sgt_fail(err, SGT_EUSAGE, "backend: update without a micro-step");
+    sgt_cpu_step *s = &c->step;
+    if (s->fresh) return sgt_fail(err, SGT_EUSAGE, "backend: update without a micro-step");
     double squares;
-    int rc = c->group ? sgt_cpu_ranks_reduce(c, &squares, err) : (squares = squared_norm(c), SGT_OK);
+    int rc =
+        c->group ? sgt_cpu_ranks_reduce(c, &squares, err) : (squares = squared_norm(c), SGT_OK);
     if (rc < 0) return rc;
-    /* Gradients hold the sum times `nominal`; they should be the sum over the targets that counted. */
-    double correction = c->counted ? 1 / (c->nominal * (double)c->counted) : 0;
-    double norm = sqrt(squares) * correction, scale = correction * sgt_optim_clip(&c->optim, norm);
-    int overflow = !isfinite(norm); /* such a step never reaches the parameters, in any precision */
-    c->last_metrics = (sgt_step_metrics){.loss = c->counted ? c->loss_sum / (double)c->counted : 0,
+    /* Gradients hold the sum times `nominal`; divide by the number of targets that counted. */
+    double correction = s->counted ? 1 / (s->nominal * (double)s->counted) : 0;
+    double norm = sqrt(squares) * correction;
+    double scale = correction * sgt_optim_clip(&c->shape.optim, norm);
+    int overflow = !isfinite(norm); /* such a step is dropped, in any precision */
+    s->last_metrics = (sgt_step_metrics){.loss = s->counted ? s->loss_sum / (double)s->counted : 0,
                                          .grad_norm = norm,
-                                         .loss_scale = (double)c->scaler.scale};
-    int dropped = overflow || is_spike(c, norm);
-    if (!dropped) begin_update(c, step - c->scaler.skipped, lr, scale);
+                                         .loss_scale = (double)s->scaler.scale};
+    int dropped = overflow || is_spike(s, c->shape.skip_spikes, norm);
+    if (!dropped) begin_update(c, step - s->scaler.skipped, lr, scale);
     if (c->group && (rc = sgt_cpu_ranks_gather(c, !dropped, err)) < 0) return rc;
-    c->scaler.skipped += (uint64_t)dropped;
-    adjust_scale(&c->scaler, overflow, c->scaling);
-    c->last_metrics.skipped = c->scaler.skipped;
-    c->last_metrics.spikes = c->scaler.outliers.spikes;
-    c->last = step;
-    c->loss_sum = 0;
-    c->counted = 0;
-    c->fresh = 1;
-    sgt_cpu_part_ends(c, sgt_part_update(c->model.layers));
+    s->scaler.skipped += (uint64_t)dropped;
+    adjust_scale(&s->scaler, overflow, c->shape.scaling);
+    s->last_metrics.skipped = s->scaler.skipped;
+    s->last_metrics.spikes = s->scaler.outliers.spikes;
+    s->last = step;
+    s->loss_sum = 0;
+    s->counted = 0;
+    s->fresh = 1;
+    sgt_cpu_part_ends(c, sgt_part_update(c->shape.model.layers));
     return SGT_OK;
 }
