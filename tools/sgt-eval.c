@@ -38,23 +38,26 @@ static const sgt_option table[] = {
     {"vocab", 0, SGT_OPT_TEXT, &o.vocab, "gpt2|FILE", "vocabulary of the model",
      .def = "the one beside the model, else gpt2"},
     {.name = "Model"},
-    {"device", 0, SGT_OPT_CHOICE, &o.device, "auto|cpu|cuda", "where to run it", .def = "auto"},
+    {"device", 0, SGT_OPT_CHOICE, &o.device, "auto|cpu|cuda", "where to run; auto is CUDA if it can be used", .def = "auto"},
     {"batch-size", 'b', SGT_OPT_COUNT, &o.batch, "N", "rows at a time; changes no result",
      .def = "64 on CUDA, 8 on a CPU", .min = 1, .max = 65536},
     {"precision", .as = &sgt_settings_rows[SGT_SET_PRECISION], .to = &o.precision, .help = "precision of matrices",
      .def = "bf16 on CUDA, fp32 on a CPU", .given = &o.precision_given},
-    {"threads", 't', SGT_OPT_COUNT, &o.threads, "N", "threads of the CPU", .def = "the cores at hand", .min = 1,
-     .max = 1024},
+    {"threads", 't', SGT_OPT_COUNT, &o.threads, "N", "threads of the CPU",
+     .def = "the cores at hand", .min = 1, .max = 1024},
     {.name = "Output"},
     {"json", 0, SGT_OPT_FLAG, &o.json, .help = "print one JSON document"},
-    {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, .help = "print nothing but what --json asks for, and failures"},
+    {"quiet", 'q', SGT_OPT_FLAG, &o.quiet,
+     .help = "print nothing but what --json asks for, and failures"},
     {0}};
 
 static const sgt_program program = {
     .name = "sgt-eval",
     .usage = "sgt-eval [OPTION]... RUN/ | GPT2/ | MODEL.bin [FILE.jsonl]...",
-    .about = "Evaluates a GPT-2: its accuracy on the questions of JSON-lines files, {\"ctx\", \"endings\", \"label\"} "
-             "as HellaSwag\nhas them or {\"text\"}, whose last word is asked for, as LAMBADA has them; with --data its "
+    .about = "Evaluates a GPT-2: its accuracy on the questions of JSON-lines files, {\"ctx\", "
+             "\"endings\", \"label\"} "
+             "as HellaSwag\nhas them or {\"text\"}, whose last word is asked for, as LAMBADA has "
+             "them; with --data its "
              "loss, perplexity\nand bits per byte on a set of tokens.",
     .options = table,
     .examples = "  sgt-eval run/ --data out/\n"
@@ -77,8 +80,8 @@ static int choose_seq(eval *e, sgt_error *err)
 {
     uint32_t positions = e->model.shape.positions;
     if (o.seq > positions)
-        return sgt_fail(err, SGT_EUSAGE, "--seq-len %llu: the model has %u positions", (unsigned long long)o.seq,
-                        positions);
+        return sgt_fail(err, SGT_EUSAGE, "--seq-len %llu: the model has %u positions",
+                        (unsigned long long)o.seq, positions);
     e->seq = o.seq ? o.seq : trained_seq(e->model.path);
     if (!e->seq || e->seq > positions) e->seq = positions;
     return SGT_OK;
@@ -86,8 +89,9 @@ static int choose_seq(eval *e, sgt_error *err)
 
 static int print_json(const eval *e, sgt_error *err)
 {
-    json_t *top = json_pack("{s:o, s:s, s:s, s:O}", "model", sgt_json_text(e->model.path, strlen(e->model.path)),
-                            "device", e->device, "precision", sgt_precision_words[e->precision], "results", e->results);
+    json_t *top = json_pack(
+        "{s:o, s:s, s:s, s:O}", "model", sgt_json_text(e->model.path, strlen(e->model.path)),
+        "device", e->device, "precision", sgt_precision_words[e->precision], "results", e->results);
     int bad = json_dumpf(top, stdout, JSON_REAL_PRECISION(9)) < 0 || putchar('\n') == EOF;
     json_decref(top);
     return bad ? sgt_fail_errno(err, "standard output") : SGT_OK;
@@ -101,12 +105,13 @@ static int evaluate(eval *e, const char *model, char **files, int count, sgt_err
     if (rc < 0) return rc;
     int cuda = strcmp(e->device, "cuda") == 0;
     e->batch = o.batch ? o.batch : cuda ? CUDA_ROWS : CPU_ROWS;
-    e->precision = cuda && !o.precision_given ? SGT_PRECISION_BF16
-                                              : (sgt_precision)o.precision;
+    e->precision = cuda && !o.precision_given ? SGT_PRECISION_BF16 : (sgt_precision)o.precision;
     for (int i = 0; i < count && rc == SGT_OK; i++) rc = eval_questions(e, files[i], err);
-    for (uint64_t i = 0; i < o.data.count && rc == SGT_OK; i++) rc = eval_set(e, o.data.items[i], err);
+    for (uint64_t i = 0; i < o.data.count && rc == SGT_OK; i++)
+        rc = eval_set(e, o.data.items[i], err);
     if (rc == SGT_OK && e->results) rc = print_json(e, err);
-    if (rc == SGT_OK && (fflush(stdout) == EOF || ferror(stdout))) rc = sgt_fail_errno(err, "standard output");
+    if (rc == SGT_OK && (fflush(stdout) == EOF || ferror(stdout)))
+        rc = sgt_fail_errno(err, "standard output");
     return rc;
 }
 
@@ -117,9 +122,12 @@ int main(int argc, char **argv)
     sgt_search_wheels();
     sgt_loader_guard_sigbus(NULL); /* without it, a shard that is cut short ends the program */
     int first = sgt_options_parse(&program, argc, argv);
-    if (first == argc) sgt_usage(&program, "wanted a model: a run, a checkpoint, or a Hugging Face GPT-2 directory");
+    if (first == argc)
+        sgt_usage(&program,
+                  "wanted a model: a run, a checkpoint, or a Hugging Face GPT-2 directory");
     if (argc - first == 1 && !o.data.count)
-        sgt_usage(&program, "wanted what to evaluate it on: FILE.jsonl of questions, or --data OUT/");
+        sgt_usage(&program,
+                  "wanted what to evaluate it on: FILE.jsonl of questions, or --data OUT/");
     sgt_talk talk = {program.name, o.quiet};
     eval e = {.device = o.device,
               .threads = o.threads ? (int)o.threads : sgt_cpu_count(),

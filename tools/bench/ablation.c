@@ -58,7 +58,7 @@ static const sgt_option table[] = {
      .def = "half of what is free on a CPU; on CUDA the device's", .min = 1, .max = 9e18},
     {"seconds", 0, SGT_OPT_REAL, &o.seconds, "X", "time for all rows of --largest together", .def = "600", .min = 1e-6,
      .max = 1e6},
-    BENCH_OUTPUT(shape),
+    BENCH_OUTPUT(shape.output),
     {0}};
 
 static const sgt_program program = {
@@ -121,59 +121,33 @@ static int take_options(ablation *a, sgt_error *err)
     return rc == SGT_OK ? take_rows(a, err) : rc;
 }
 
-/* Also of an ablation that was interrupted: its rows took minutes. */
-static int has_results(const ablation *a, int rc) { return rc == SGT_OK || (rc == SGT_ESTOPPED && ablation_any(a)); }
-
-static int print(const ablation *a, sgt_error *err)
-{
-    int rc = shape.json ? ablation_print_json(a, err) : SGT_OK;
-    if (!shape.json && !shape.quiet) ablation_show(a);
-    if (rc == SGT_OK && (fflush(stdout) == EOF || ferror(stdout))) rc = sgt_fail_errno(err, "standard output");
-    return rc;
-}
+/* An ablation that was interrupted is shown too: its rows took minutes. */
+static int worth(const void *bench, int rc) { return rc == SGT_OK || (rc == SGT_ESTOPPED && ablation_any(bench)); }
 
 /* Wrong usage comes before the device that it asks for. */
-static int measure(ablation *a, sgt_error *err)
+static int measure(void *bench, const bench_call *call, sgt_error *err)
 {
+    ablation *a = bench;
     if (!o.data) return sgt_fail(err, SGT_EUSAGE, "--data: needed: the shards to train on (--data OUT/)");
+    a->cache = sgt_cache_folder();
+    a->notice = call->notice;
+    a->stop = call->stop;
     a->device = shape.device;
     int rc = take_options(a, err);
     if (rc == SGT_OK) rc = sgt_device_choose(&a->device, &a->notice, err);
     if (rc == SGT_OK) rc = take_options(a, err);
     if (rc == SGT_OK) rc = ablation_settle(a, o.rows != NULL, err);
-    if (rc == SGT_OK) rc = ablation_measure(a, err);
-    if (has_results(a, rc) && shape.plot) {
-        int plotted = ablation_plot(a, shape.plot, rc == SGT_OK ? err : NULL);
-        if (rc == SGT_OK) rc = plotted;
-    }
-    return rc;
+    return rc == SGT_OK ? ablation_measure(a, err) : rc;
 }
 
-static int bench_ablation(int argc, char **argv)
-{
-    sgt_error err;
-    int first = sgt_options_parse(&program, argc, argv);
-    if (first < argc) sgt_usage(&program, "%s: no operands here, only options", argv[first]);
-    sgt_talk talk = {program.name, shape.quiet};
-    char *cache = sgt_cache_folder();
-    ablation *a = calloc(1, sizeof *a);
-    int rc = a ? SGT_OK : sgt_fail(&err, SGT_ENOMEM, "out of memory");
-    if (a) {
-        a->cache = cache;
-        a->notice = sgt_talk_notice(&talk);
-        a->stop = sgt_catch_signals();
-        rc = measure(a, &err);
-    }
-    if (a && has_results(a, rc)) {
-        sgt_error why;
-        int printed = print(a, &why);
-        if (printed < 0) rc = printed, err = why;
-    }
-    free(cache);
-    free(a);
-    if (rc == SGT_EUSAGE) sgt_usage(&program, "%s", err.text);
-    return rc < 0 ? sgt_report_failure(&program, &err) : SGT_EXIT_OK;
-}
+static void release(void *bench) { free(((ablation *)bench)->cache); }
+
+static const bench_subcommand techniques_in_turn = {.program = &program, .output = &shape.output,
+                                                    .size = sizeof(ablation), .digits = 9, .measure = measure,
+                                                    .worth = worth, .plot = ablation_plot, .json = ablation_json,
+                                                    .show = ablation_show, .release = release};
+
+static int bench_ablation(int argc, char **argv) { return bench_subcommand_run(&techniques_in_turn, argc, argv); }
 
 const sgt_command bench_ablation_command = {"ablation", "what each technique of training brings", &program,
                                             bench_ablation};

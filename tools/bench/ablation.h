@@ -3,6 +3,8 @@
 #ifndef SGT_TOOLS_BENCH_ABLATION_H
 #define SGT_TOOLS_BENCH_ABLATION_H
 
+#include <jansson.h>
+
 #include "tools/bench/step.h"
 
 #define ABLATION_MOST ((uint32_t)1 << 16) /* rows of a micro-step: larger batches are not looked for */
@@ -34,7 +36,8 @@ typedef struct ablation_row {
 } ablation_row;
 
 typedef struct ablation {
-    const char *device, *data, *cache;
+    const char *device, *data;
+    char *cache; /* a folder for timings */
     sgt_model model;       /* without the data's vocabulary */
     const char *model_name;
     uint32_t batch, seq;
@@ -56,8 +59,9 @@ int ablation_measure(ablation *a, sgt_error *err);
 
 /* Whether any row was measured; otherwise there is nothing to show. */
 int ablation_any(const ablation *a);
-void ablation_show(const ablation *a);
-int ablation_print_json(const ablation *a, sgt_error *err);
-int ablation_plot(const ablation *a, const char *path, sgt_error *err); /* bars, as SVG */
+/* Of an ablation, as bench_subcommand has them. */
+void ablation_show(void *bench);
+json_t *ablation_json(void *bench);
+int ablation_plot(void *bench, const char *path, sgt_error *err);
 
 #endif

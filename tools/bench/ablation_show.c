@@ -99,8 +99,9 @@ static void show_largest(const ablation *a)
     }
 }
 
-void ablation_show(const ablation *a)
+void ablation_show(void *bench)
 {
+    const ablation *a = bench;
     char machine[160], total[32];
     const step_result *r = &a->rows[last_row(a)].r;
     printf("%s\n%s, %s, %s; memory is of %s\n", bench_machine(machine, sizeof machine), r->device, r->level,
@@ -142,8 +143,9 @@ static json_t *row_json(const ablation *a, int t)
     return j;
 }
 
-int ablation_print_json(const ablation *a, sgt_error *err)
+json_t *ablation_json(void *bench)
 {
+    const ablation *a = bench;
     json_t *results = json_array(), *out = json_array();
     const step_result *r = &a->rows[last_row(a)].r;
     for (int t = 0; t < TECHNIQUES; t++) {
@@ -156,17 +158,15 @@ int ablation_print_json(const ablation *a, sgt_error *err)
                             "seq", (int)a->seq, "threads", a->threads, "steps", (int)a->steps, "rounds",
                             (int)a->rounds, "total_bytes", (json_int_t)r->total_bytes, "results", results, "left_out",
                             out);
-    if (!top) return sgt_fail(err, SGT_ENOMEM, "out of memory");
-    if (a->interrupted) json_object_set_new(top, "interrupted", json_true());
-    int bad = json_dumpf(top, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) < 0 || putchar('\n') == EOF;
-    json_decref(top);
-    return bad ? sgt_fail_errno(err, "standard output") : SGT_OK;
+    if (top && a->interrupted) json_object_set_new(top, "interrupted", json_true());
+    return top;
 }
 
 /* ---- bars ---- */
 
-int ablation_plot(const ablation *a, const char *path, sgt_error *err)
+int ablation_plot(void *bench, const char *path, sgt_error *err)
 {
+    const ablation *a = bench;
     const step_result *last = &a->rows[last_row(a)].r;
     bench_picture *p = bench_picture_new("What each technique brings: %s on %s", a->model_name, last->device);
     bench_picture_group(p, "%u x %u tokens a step: tokens a second%s", a->batch, a->seq,

@@ -1,5 +1,6 @@
-/* all.c: sgt-bench all: the options of all.sh, which runs every other bench that needs no trained model and writes a page.
- * The program carries that script, so that it works wherever the program was put. */
+/* all.c: sgt-bench all: the options of all.sh, which runs every other bench that needs no trained
+ * model and writes a page. The program carries that script, so that it works wherever the program
+ * was put. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,56 +14,61 @@
 #include "tools/bench/script.h"
 #include "tools/bench/shape.h"
 
-__asm__(".section .rodata\n"
-        "sgt_bench_all: .incbin \"tools/bench/all.sh\"\n"
-        ".byte 0\n"
-        ".previous\n");
-extern const char sgt_bench_all[] BENCH_EMBEDDED;
+BENCH_EMBED(sgt_bench_all, "tools/bench/all.sh");
 
 static struct {
     const char *data, *text, *page, *parts;
     uint64_t size;
     int quick;
     double seconds;
-} o = {.page = "bench.html", .size = (uint64_t)256 << 20, .seconds = 285};
+} o = {.page = "bench.html", .seconds = 285};
 
 static bench_shape shape = {.device = "auto"};
 
 static const sgt_option table[] = {
     {.name = "What is measured"},
-    {"parts", 0, SGT_OPT_TEXT, &o.parts, "LIST", "these alone, with commas between them", .def = "all",
-     .words = "tokenize|loader|limits|gemm|attention|step|sample|ablation"},
-    {"data", 'd', SGT_OPT_TEXT, &o.data, "OUT/ | SHARD", "shards to read and to train on", .def = "made for it"},
+    {"parts", 0, SGT_OPT_TEXT, &o.parts, "LIST", "these alone, with commas between them",
+     .def = "all", .words = "tokenize|loader|limits|gemm|attention|step|sample|ablation"},
+    {"data", 'd', SGT_OPT_TEXT, &o.data, "OUT/ | SHARD", "shards to read and to train on",
+     .def = "made for it"},
     {"text", 0, SGT_OPT_TEXT, &o.text, "INPUT", "text to tokenize", .def = "made for it"},
-    {"size", 0, SGT_OPT_SIZE, &o.size, "SIZE", "bytes of shards that are made; of text an eighth", .def = "256MiB",
-     .min = 1 << 20, .max = (double)((uint64_t)64 << 30)},
+    {"size", 0, SGT_OPT_SIZE, &o.size, "SIZE", "bytes of shards that are made; of text an eighth",
+     .def = "256MiB", .min = 1 << 20, .max = (double)((uint64_t)64 << 30)},
     BENCH_DEVICE(shape),
-    {"model", 'm', SGT_OPT_TEXT, &shape.model, "NAME|LxCxH", "gpt2, gpt2-medium, ..., or layers x channels x heads",
+    {"model", 'm', SGT_OPT_TEXT, &shape.model, "NAME|LxCxH",
+     "gpt2, gpt2-medium, ..., or layers x channels x heads",
      .def = "gpt2; of ablation on a CPU 4x256x4"},
     BENCH_THREADS(shape),
     {.name = "How"},
-    {"seconds", 0, SGT_OPT_REAL, &o.seconds, "X", "time for all of it; a part that takes longer is left out",
-     .def = "285", .min = 1, .max = 86400},
-    {"quick", 0, SGT_OPT_FLAG, &o.quick, .help = "fewer and shorter measurements: a look, no figures to keep"},
+    {"seconds", 0, SGT_OPT_REAL, &o.seconds, "X",
+     "time for all of it; a part that takes longer is left out", .def = "285", .min = 1,
+     .max = 86400},
+    {"quick", 0, SGT_OPT_FLAG, &o.quick,
+     .help = "fewer and shorter measurements: a look, no figures to keep"},
     {"output", 'o', SGT_OPT_TEXT, &o.page, "FILE.html", "the page", .def = "bench.html"},
-    {"json", 0, SGT_OPT_FLAG, &shape.json, .help = "one JSON document on standard output; the page has it too"},
-    {"quiet", 'q', SGT_OPT_FLAG, &shape.quiet, .help = "print nothing but what --json asks for, and failures"},
+    {"json", 0, SGT_OPT_FLAG, &shape.output.json,
+     .help = "one JSON document on standard output; the page has it too"},
+    {"quiet", 'q', SGT_OPT_FLAG, &shape.output.quiet,
+     .help = "print nothing but what --json asks for, and failures"},
     {0}};
 
-static const sgt_program program = {
-    .name = "sgt-bench all",
-    .usage = "sgt-bench all [OPTION]...",
-    .about = "Measures everything that needs no trained model, in under five minutes, on data that it makes for "
-             "itself and\nremoves again, and writes a page with the tables and their pictures, to look at or to send "
-             "to a colleague.",
-    .options = table,
-    .examples = "  sgt-bench all -o bench.html\n"
-                "  sgt-bench all --quick --parts tokenize,loader\n"
-                "  sgt-bench all --data out/ --text corpus/ --device cuda"};
+static const sgt_program program = {.name = "sgt-bench all",
+                                    .usage = "sgt-bench all [OPTION]...",
+                                    .about = "Measures everything that needs no trained model, in "
+                                             "under five minutes, on data that it makes for "
+                                             "itself and\nremoves again, and writes a page with "
+                                             "the tables and their pictures, to look at or to send "
+                                             "to a colleague.",
+                                    .options = table,
+                                    .examples =
+                                        "  sgt-bench all -o bench.html\n"
+                                        "  sgt-bench all --quick --parts tokenize,loader\n"
+                                        "  sgt-bench all --data out/ --text corpus/ --device cuda"};
 
 static void give(const char *name, const char *value)
 {
-    if (setenv(name, value ? value : "", 1) < 0) sgt_usage(&program, "%s: no memory for the environment", name);
+    if (setenv(name, value ? value : "", 1) < 0)
+        sgt_usage(&program, "%s: no memory for the environment", name);
 }
 
 static void give_number(const char *name, uint64_t value)
@@ -77,7 +83,8 @@ static void give_path(const char *self)
 {
     const char *path = getenv("PATH"), *end = strrchr(self, '/');
     char *all = NULL;
-    if (asprintf(&all, "%.*s:%s", (int)(end - self), self, path ? path : "/usr/bin:/bin") > 0) give("PATH", all);
+    if (asprintf(&all, "%.*s:%s", (int)(end - self), self, path ? path : "/usr/bin:/bin") > 0)
+        give("PATH", all);
     free(all);
 }
 
@@ -94,12 +101,14 @@ static int bench_all(int argc, char **argv)
     char machine[160], model[128];
     int first = sgt_options_parse(&program, argc, argv);
     if (first < argc)
-        sgt_usage(&program, "%s: wanted options alone (--data OUT/ and --text INPUT name data)", argv[first]);
+        sgt_usage(&program, "%s: wanted options alone (--data OUT/ and --text INPUT name data)",
+                  argv[first]);
     sgt_notice notice = {.say = keep_line};
     give("about_device", NULL);
     char *self = realpath("/proc/self/exe", NULL);
     if (!self) return sgt_fail_errno(&err, "/proc/self/exe"), sgt_report_failure(&program, &err);
-    if (sgt_device_choose(&shape.device, &notice, &err) < 0) return sgt_report_failure(&program, &err);
+    if (sgt_device_choose(&shape.device, &notice, &err) < 0)
+        return sgt_report_failure(&program, &err);
     give("program", self);
     give_path(self);
     give("device", shape.device);
@@ -111,15 +120,15 @@ static int bench_all(int argc, char **argv)
     give("shown", o.page);
     give("parts", o.parts);
     give("quick", o.quick ? "1" : NULL);
-    give("json", shape.json ? "1" : NULL);
-    give("quiet", shape.quiet ? "1" : NULL);
+    give("json", shape.output.json ? "1" : NULL);
+    give("quiet", shape.output.quiet ? "1" : NULL);
     give("cpu", sgt_printable(model, sizeof model, sgt_cpu_model()));
     give("level", sgt_cpu_level_name(sgt_cpu()));
     give("machine", bench_machine(machine, sizeof machine));
     give("threads", NULL);
     if (shape.threads) give_number("threads", shape.threads);
     give_number("cores", (uint64_t)sgt_cpu_count());
-    give_number("size", o.size);
+    give_number("size", o.size ? o.size : (uint64_t)256 << 20);
     give_number("ms", (uint64_t)(o.seconds * 1000));
     signal(SIGINT, SIG_DFL); /* a shell cannot catch what was ignored before it began */
     signal(SIGTERM, SIG_DFL);
@@ -128,4 +137,5 @@ static int bench_all(int argc, char **argv)
     return sgt_report_failure(&program, &err);
 }
 
-const sgt_command bench_all_command = {"all", "everything that needs no model, and a page of it", &program, bench_all};
+const sgt_command bench_all_command = {"all", "everything that needs no model, and a page of it",
+                                       &program, bench_all};

@@ -1,7 +1,8 @@
-# all.sh: sgt-bench all. Runs the other benches one after the other, each within its share of the time, and writes a page
-# of their tables and pictures. sgt-bench (all.c) carries this script and starts it with its options in the environment:
-# $program $device $cuda $threads $model $data $text $size $ms $quick $page $parts $json $quiet, and of the machine $cpu
-# $cores $level $machine; an option that was not given is empty.
+# all.sh: sgt-bench all. Runs the other benches one after the other, each within its share of the
+# time, and writes a page of their tables and pictures. sgt-bench (all.c) carries this script and
+# starts it with its options in the environment: $program $device $cuda $about_device $threads
+# $model $data $text $size $ms $quick $page $shown $parts $json $quiet, and of the machine $cpu
+# $cores $level $machine. An option that was not given is empty.
 # shellcheck disable=SC2154
 set -u
 LC_ALL=C
@@ -16,19 +17,24 @@ seconds() { awk "BEGIN { printf \"%.3f\", $1 / 1000 }"; }
 clock() { awk "BEGIN { s = int($1 / 1000 + .5); h = int(s / 3600)
     if (h) printf \"%d:\", h
     printf \"%02d:%02d\", s / 60 % 60, s % 60 }"; }
-size_of() { awk "BEGIN { n = $1; split(\"KiB MiB GiB TiB\", u); for (i = 1; (n /= 1024) >= 1024;) i++
+size_of() { awk "BEGIN { n = $1; split(\"KiB MiB GiB TiB\", u)
+    for (i = 1; (n /= 1024) >= 1024;) i++
     printf \"%.1f %s\", n, u[i] }"; }
 html() { sed 's/&/\&amp;/g; s/</\&lt;/g; s/>/\&gt;/g'; }
 string() { printf '%s' "$1" | tr '\000-\037' ' ' | sed 's/[\\"]/\\&/g; s/^/"/; s/$/"/'; } # of JSON
 wanted() { case ",${parts:-$1}," in *",$1,"*) ;; *) false ;; esac; }
-share() { case $1 in tokenize) echo 25 ;; loader) echo 30 ;; limits) echo 65 ;; gemm) echo 35 ;; attention | sample)
-    echo 20 ;; *) echo 45 ;; esac; }
+# so many of 285 seconds
+share() { case $1 in
+    tokenize) echo 25 ;; loader) echo 30 ;; limits) echo 65 ;; gemm) echo 35 ;;
+    attention | sample) echo 20 ;; *) echo 45 ;; esac; }
 
 began=$(now)
 
 # ---- what was asked for ----
 
-case ,$parts, in *,,?* | *?,,) usage "--parts $parts: wanted one to 8 names with commas between them" ;; esac
+case ,$parts, in *,,?* | *?,,)
+    usage "--parts $parts: wanted one to 8 names with commas between them" ;;
+esac
 for name in $(echo "$parts" | tr ',' ' '); do
     case " $names " in *" $name "*) ;; *)
         usage "--parts $name: no such part ($(echo "$names" | sed 's/ /, /g'))" ;;
@@ -44,7 +50,8 @@ case $page in */*) above=${page%/*}/ ;; *) above=. ;; esac
 page=$(cd "$above" && pwd)/${page##*/}
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/sgt-bench.XXXXXX" 2> /dev/null) ||
-    die "${TMPDIR:-/tmp}: no folder can be made there (TMPDIR names another place): No such file or directory"
+    die "${TMPDIR:-/tmp}: no folder can be made there (TMPDIR names another place)": \
+        'No such file or directory'
 child=
 trap 'rm -rf "$work" "$page.tmp"' EXIT
 trap '[ -z "$child" ] || { kill "$child" && wait "$child"; } 2> /dev/null
@@ -52,11 +59,12 @@ trap '[ -z "$child" ] || { kill "$child" && wait "$child"; } 2> /dev/null
 
 # ---- data ----
 
-# A folder or file as it is called from $work; what is not there keeps its name, which a part then misses.
+# A folder or file as it is called from $work. A name that does not exist stays as it is.
 from_there() { realpath -e -- "$1" 2> /dev/null || printf '%s\n' "$1"; }
 set_bytes=$size
 [ -z "$quick" ] || set_bytes=$((size / 8))
-room=$(($(df -Pk "$work" | awk 'END { print $4 }') * 256)) # a quarter: a full disk is nobody's measurement
+# a quarter of what is free: a full disk would slow everything down
+room=$(($(df -Pk "$work" | awk 'END { print $4 }') * 256))
 text_bytes=$((size / 8))
 [ "$set_bytes" -le "$room" ] || set_bytes=$room text_bytes=$((room / 8))
 [ "$set_bytes" -ge 1048576 ] || set_bytes=1048576
@@ -65,7 +73,7 @@ own_text=text own_set=set tokens=tokens
 [ -z "$data" ] || own_set=$(from_there "$data") tokens=$own_set
 cd "$work" || exit 1
 
-# Words of GPT-2's vocabulary, drawn as often as words are (Zipf's law), in sentences, in files of a MiB.
+# Words of GPT-2's vocabulary, drawn by Zipf's law, in sentences, in files of a MiB.
 make_text() {
     mkdir text && echo . > one && sgt-tokenize --quiet one words || exit 1
     grep -o '"Ġ[a-z]*":' words/tokenizer.json | sed 's/"Ġ//; s/":.*//' |
@@ -85,7 +93,7 @@ make_text() {
             }
         }'
 }
-# Two shards, so that a reader meets what lies between them: the tokens of the text over and over, below llm.c's header.
+# Two shards of the text's tokens over and over, below llm.c's header.
 make_set() {
     mkdir set && n=$((set_bytes / 4)) && tail -c +1025 tokens/train_000000.bin > body
     for shard in set/train_000000.bin set/train_000001.bin; do
@@ -99,7 +107,8 @@ make_set() {
         } > "$shard"
     done
 }
-if [ -z "$data" ] && { wanted loader || wanted limits || wanted ablation; }; then sets=1; else sets=; fi
+sets=
+[ -n "$data" ] || ! { wanted loader || wanted limits || wanted ablation; } || sets=1
 if [ -z "$text" ] && { wanted tokenize || [ -n "$sets" ]; }; then make_text; fi
 if [ -n "$sets" ]; then
     sgt-tokenize --quiet "$own_text" tokens || exit 1
@@ -113,7 +122,8 @@ run() {
     limit=$1
     shift
     [ "$limit" -gt 0 ] || { why='the parts before it took all the time there is' && return 1; }
-    timeout -k 5 "$((limit / 1000)).$(printf %03d $((limit % 1000)))" "$@" > said 2> errors < /dev/null &
+    timeout -k 5 "$((limit / 1000)).$(printf %03d $((limit % 1000)))" "$@" \
+        > said 2> errors < /dev/null &
     child=$!
     code=0
     wait "$child" || code=$?
@@ -133,24 +143,27 @@ part() { # NAME TITLE ARGUMENT...
         "$(printf '%s' "$command" | html)" >> body.html
     [ -z "$threads" ] || [ "$1" = loader ] || set -- "$@" --threads "$threads"
     rm -f picture.svg
-    if run $((ms - (from - began) - later * ms / 285)) "$program" "$@" --plot picture.svg ${json:+--json}; then
+    left=$((ms - (from - began) - later * ms / 285))
+    if run $left "$program" "$@" --plot picture.svg ${json:+--json}; then
         measured=1
         took=$(($(now) - from))
         say "$name took $(seconds "$took") s"
         [ -n "$json$quiet" ] || { printf '$ %s\n' "$command" && cat said && echo; }
         {
-            printf '<figure class="bench" tabindex="0">\n' && cat picture.svg && printf '</figure>\n'
+            printf '<figure class="bench" tabindex="0">\n'
+            cat picture.svg && printf '</figure>\n'
             printf '<pre class="card" tabindex="0">' && html < said && printf '</pre>\n</section>\n'
         } >> body.html
         result="\"result\": $(cat said)"
     else
         took=$(($(now) - from))
         say "$name is left out: $why"
-        printf '<p class="none">Left out: %s</p>\n</section>\n' "$(printf '%s' "$why" | html)" >> body.html
+        printf '<p class="none">Left out: %s</p>\n</section>\n' \
+            "$(printf '%s' "$why" | html)" >> body.html
         result="\"left_out\": $(string "$why")"
     fi
-    printf '%s{"part": "%s", "command": %s, "seconds": %s, %s}' "$comma" "$name" "$(string "$command")" \
-        "$(seconds "$took")" "$result" >> parts.json
+    printf '%s{"part": "%s", "command": %s, "seconds": %s, %s}' "$comma" "$name" \
+        "$(string "$command")" "$(seconds "$took")" "$result" >> parts.json
     comma=', '
 }
 
@@ -160,13 +173,16 @@ say "$count part$([ "$count" -eq 1 ] || echo s), in $(clock "$ms") at most"
 : > parts.json
 measured='' comma=''
 a_model="${model:+--model $model}" device="--device $device"
-if [ -n "$cuda" ]; then rounds=1 small="--model ${model:-gpt2}"; else rounds=3 small='--model 4x256x4 --seq-len 128'; fi
+rounds=3 small='--model 4x256x4 --seq-len 128'
+[ -z "$cuda" ] || rounds=1 small='--model gpt2'
 [ -z "$model" ] || small=$a_model
 if [ -n "$quick" ]; then
-    loader='--seconds .5 --turns 3' gemm='--seconds .02' step='--steps 3 --warmup 1' sample='--tokens 16 --turns 1'
+    loader='--seconds .5 --turns 3' gemm='--seconds .02'
+    step='--steps 3 --warmup 1' sample='--tokens 16 --turns 1'
     ablation='--steps 2 --warmup 1 --rounds 1'
 else
-    loader='' gemm='' step='--steps 10 --warmup 2' sample='' ablation="--steps 5 --warmup 1 --rounds $rounds"
+    loader='' gemm='' step='--steps 10 --warmup 2' sample=''
+    ablation="--steps 5 --warmup 1 --rounds $rounds"
 fi
 # shellcheck disable=SC2086 # lists of words
 {
@@ -190,33 +206,40 @@ name=$(printf '%s' "$cpu" | html)
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
+<meta http-equiv="Content-Security-Policy"
+  content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <link rel="icon" href="data:,">
 <style>
 body { margin: 0 auto; max-width: 64rem; padding: 1rem; font: 15px/1.5 system-ui, sans-serif;
   background: Canvas; color: CanvasText }
-h1 { font-size: 1.5rem; margin: 0 } h2 { font-size: 1.2rem; margin: 2rem 0 0 } svg { max-width: 100%; height: auto }
-pre, .command { font: 13px/1.45 ui-monospace, monospace } pre, figure { overflow-x: auto; margin: .5rem 0 }
-pre { border: 1px solid #8886; border-radius: 6px; padding: .75rem } .about, .none, footer, li { opacity: .75 }
+h1 { font-size: 1.5rem; margin: 0 } h2 { font-size: 1.2rem; margin: 2rem 0 0 }
+svg { max-width: 100%; height: auto } pre, .command { font: 13px/1.45 ui-monospace, monospace }
+pre, figure { overflow-x: auto; margin: .5rem 0 }
+pre { border: 1px solid #8886; border-radius: 6px; padding: .75rem }
+.about, .none, footer, li { opacity: .75 }
 </style>
 END
-    printf '<title>%s · sgt-bench</title>\n</head>\n<body>\n<main>\n<header>\n<h1>%s</h1>\n' "$name" "$name"
-    printf '<p class="about">%s · measured in %s</p>\n</header>\n<ul class="notes">\n' "$(printf '%s' "$machine" | html)" \
-        "$(clock $(($(now) - began)))"
-    [ -n "$text" ] || printf '<li>text: %s of words drawn as often as words are (%s), made for this page</li>\n' \
-        "$(size_of "$text_bytes")" "Zipf's law"
-    [ -n "$data" ] || printf '<li>set: %s of such tokens in two shards, made for this page</li>\n' \
-        "$(size_of "$set_bytes")"
+    printf '<title>%s · sgt-bench</title>\n</head>\n<body>\n<main>\n' "$name"
+    printf '<header>\n<h1>%s</h1>\n<p class="about">%s · measured in %s</p>\n</header>\n' "$name" \
+        "$(printf '%s' "$machine" | html)" "$(clock $(($(now) - began)))"
+    own='made for this page</li>'
+    printf '<ul class="notes">\n'
+    [ -n "$text" ] ||
+        printf "<li>text: %s of words drawn as often as words are (Zipf's law), %s\n" \
+            "$(size_of "$text_bytes")" "$own"
+    [ -n "$data" ] || printf '<li>set: %s of its tokens, over and over, in two shards, %s\n' \
+        "$(size_of "$set_bytes")" "$own"
     printf '<li>A star marks the best of a table; a dashed line is the limit.</li>\n</ul>\n'
     cat body.html
-    printf '<footer>Made by %s, %s.</footer>\n</main>\n</body>\n</html>\n' "$("$program" --version)" \
-        "$(date -u '+%Y-%m-%d %H:%M UTC')"
+    printf '<footer>Made by %s, %s.</footer>\n</main>\n</body>\n</html>\n' \
+        "$("$program" --version)" "$(date -u '+%Y-%m-%d %H:%M UTC')"
 } > page.html
 { cp page.html "$page.tmp" && mv -f "$page.tmp" "$page"; } || die "$page: it could not be written"
 took=$(($(now) - began))
 say "$shown is written, after $(clock "$took")"
-[ -z "$json" ] || printf '{"cpu": %s, "cores": %s, "level": "%s", "page": %s, "seconds": %s, "parts": [%s]}\n' \
-    "$(string "$cpu")" "$cores" "$level" "$(string "$shown")" "$(seconds "$took")" \
-    "$(cat parts.json)"
+[ -z "$json" ] ||
+    printf '{"cpu": %s, "cores": %s, "level": "%s", "page": %s, "seconds": %s, "parts": [%s]}\n' \
+        "$(string "$cpu")" "$cores" "$level" "$(string "$shown")" "$(seconds "$took")" \
+        "$(cat parts.json)"

@@ -25,7 +25,7 @@ static const sgt_option table[] = {
     BENCH_PRECISION(shape, "what queries, keys and values are kept in"),
     BENCH_THREADS(shape),
     {.name = "How"},
-    BENCH_OUTPUT(shape),
+    BENCH_OUTPUT(shape.output),
     {0}};
 
 static const sgt_program program = {
@@ -57,18 +57,15 @@ static json_t *line_json(const attention_bench *b, const attention_line *l)
                      backward_flops(b) / l->backward_ms * 1e-9);
 }
 
-static int print_json(const attention_bench *b, sgt_error *err)
+static json_t *to_json(void *bench)
 {
+    const attention_bench *b = bench;
     json_t *results = json_array();
     for (size_t i = 0; i < b->count; i++) json_array_append_new(results, line_json(b, &b->lines[i]));
-    json_t *top = json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:o}", "cpu", sgt_cpu_model(), "device",
+    return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:o}", "cpu", sgt_cpu_model(), "device",
                             b->device, "library", b->library, "precision", sgt_precision_words[b->precision], "batch",
                             (json_int_t)b->B, "seq", (json_int_t)b->T, "heads", (json_int_t)b->H, "head_size",
                             (json_int_t)b->D, "results", results);
-    if (!top) return sgt_fail(err, SGT_ENOMEM, "out of memory");
-    int bad = json_dumpf(top, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) < 0 || putchar('\n') == EOF;
-    json_decref(top);
-    return bad ? sgt_fail_errno(err, "standard output") : SGT_OK;
 }
 
 static const attention_line *best_line(const attention_bench *b)
@@ -89,11 +86,12 @@ static void show_direction(const attention_bench *b, double ms, double operation
     else printf("  %7s", "-");
 }
 
-static void show(const attention_bench *b, int cuda)
+static void show(void *bench)
 {
+    const attention_bench *b = bench;
     char machine[160], device[64], why[80], rows[48], tokens[48], each[48];
-    const char *unit = cuda ? "TFLOP/s" : "GFLOP/s";
-    double scale = cuda ? 1e-9 : 1e-6;
+    const char *unit = b->cuda ? "TFLOP/s" : "GFLOP/s";
+    double scale = b->cuda ? 1e-9 : 1e-6;
     printf("%s\n%s, %s\n", bench_machine(machine, sizeof machine), sgt_printable(device, sizeof device, b->device),
            b->library);
     printf("%s, %s of %s, %s of %zu; causal, the masked half is not counted\n\n", sgt_precision_words[b->precision],
@@ -115,13 +113,14 @@ static void show(const attention_bench *b, int cuda)
     else printf("not known\n");
 }
 
-static int plot(const attention_bench *b, int cuda, sgt_error *err)
+static int plot(void *bench, const char *path, sgt_error *err)
 {
+    const attention_bench *b = bench;
     char name[48];
-    double scale = cuda ? 1e-9 : 1e-6;
+    double scale = b->cuda ? 1e-9 : 1e-6;
     bench_picture *p = bench_picture_new("Causal attention: %s, %zu rows of %zu tokens, %zu heads of %zu",
                                          sgt_precision_words[b->precision], b->B, b->T, b->H, b->D);
-    bench_picture_group(p, "%s on %s, %s", cuda ? "TFLOP/s" : "GFLOP/s", b->device, b->library);
+    bench_picture_group(p, "%s on %s, %s", b->cuda ? "TFLOP/s" : "GFLOP/s", b->device, b->library);
     if (b->peak_flops > 0)
         bench_picture_bar(p, BENCH_LIMIT, b->peak_flops, "a large product of matrices", "%.1f",
                           b->peak_flops * scale * 1e-3);
@@ -135,7 +134,7 @@ static int plot(const attention_bench *b, int cuda, sgt_error *err)
         snprintf(name, sizeof name, "%s, backward", l->way);
         bench_picture_bar(p, BENCH_OURS, backward * 1e3, name, "%.1f: %.3f ms", backward * scale, l->backward_ms);
     }
-    return bench_picture_write(p, shape.plot, err);
+    return bench_picture_write(p, path, err);
 }
 
 /* ---- the subcommand ---- */
@@ -159,27 +158,26 @@ static int take_options(attention_bench *b, int cuda, sgt_error *err)
     return SGT_OK;
 }
 
-static int bench_attention(int argc, char **argv)
+static int measure(void *bench, const bench_call *call, sgt_error *err)
 {
-    sgt_error err;
-    int first = sgt_options_parse(&program, argc, argv);
-    if (first < argc) sgt_usage(&program, "%s: no operands here, only options", argv[first]);
-    sgt_talk talk = {program.name, shape.quiet};
-    sgt_notice notice = sgt_talk_notice(&talk);
-    char *cache = sgt_cache_folder();
-    attention_bench b = {.cache = cache, .stop = sgt_catch_signals()};
+    attention_bench *b = bench;
     const char *device = shape.device;
-    int rc = sgt_device_choose(&device, &notice, &err), cuda = strcmp(device, "cuda") == 0;
-    if (rc == SGT_OK) rc = take_options(&b, cuda, &err);
-    if (rc == SGT_OK) rc = cuda ? attention_on_cuda(&b, &err) : attention_on_cpu(&b, &err);
-    if (rc == SGT_OK && shape.plot) rc = plot(&b, cuda, &err);
-    if (rc == SGT_OK && shape.json) rc = print_json(&b, &err);
-    else if (rc == SGT_OK && !shape.quiet) show(&b, cuda);
-    if (rc == SGT_OK && (fflush(stdout) == EOF || ferror(stdout))) rc = sgt_fail_errno(&err, "standard output");
-    free(cache);
-    if (rc == SGT_EUSAGE) sgt_usage(&program, "%s", err.text);
-    return rc < 0 ? sgt_report_failure(&program, &err) : SGT_EXIT_OK;
+    b->cache = sgt_cache_folder();
+    b->stop = call->stop;
+    int rc = sgt_device_choose(&device, &call->notice, err);
+    b->cuda = strcmp(device, "cuda") == 0;
+    if (rc == SGT_OK) rc = take_options(b, b->cuda, err);
+    if (rc < 0) return rc;
+    return b->cuda ? attention_on_cuda(b, err) : attention_on_cpu(b, err);
 }
+
+static void release(void *bench) { free(((attention_bench *)bench)->cache); }
+
+static const bench_subcommand attention = {.program = &program, .output = &shape.output,
+                                           .size = sizeof(attention_bench), .measure = measure, .plot = plot,
+                                           .json = to_json, .show = show, .release = release};
+
+static int bench_attention(int argc, char **argv) { return bench_subcommand_run(&attention, argc, argv); }
 
 const sgt_command bench_attention_command = {"attention", "one layer's attention, forward and backward", &program,
                                              bench_attention};

@@ -14,8 +14,8 @@ typedef struct attention_line {
 typedef struct attention_bench {
     size_t B, T, H, D;
     sgt_precision precision;
-    int threads;
-    const char *cache;    /* a folder for timings */
+    int cuda, threads;
+    char *cache;          /* a folder for timings */
     const sgt_stop *stop;
     char device[64], library[96];
     double peak_flops;    /* of a large product of matrices in that precision; 0: not known */

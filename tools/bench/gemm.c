@@ -27,7 +27,7 @@ static const sgt_option table[] = {
     {.name = "How"},
     {"seconds", 0, SGT_OPT_REAL, &seconds, "X", "on a CPU: time for each product, run three times at least",
      .def = "0.2", .min = 0.001, .max = 3600},
-    BENCH_OUTPUT(shape),
+    BENCH_OUTPUT(shape.output),
     {0}};
 
 static const sgt_program program = {
@@ -119,17 +119,14 @@ static json_t *line_json(const gemm_bench *b, const gemm_line *l)
     return j;
 }
 
-static int print_json(const gemm_bench *b, sgt_error *err)
+static json_t *to_json(void *bench)
 {
+    const gemm_bench *b = bench;
     json_t *results = json_array();
     for (size_t i = 0; i < b->count; i++) json_array_append_new(results, line_json(b, &b->lines[i]));
-    json_t *top = json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:f, s:o}", "cpu", sgt_cpu_model(), "device", b->device,
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:f, s:o}", "cpu", sgt_cpu_model(), "device", b->device,
                             "library", b->library, "model", shape.model, "precision", precision_name(b), "rows",
                             (json_int_t)b->rows, "peak_tflops", b->peak_flops * 1e-12, "results", results);
-    if (!top) return sgt_fail(err, SGT_ENOMEM, "out of memory");
-    int bad = json_dumpf(top, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) < 0 || putchar('\n') == EOF;
-    json_decref(top);
-    return bad ? sgt_fail_errno(err, "standard output") : SGT_OK;
 }
 
 static double line_flops(const gemm_line *l) { return l->ms > 0 ? gemm_flops(&l->shape) / l->ms * 1e3 : 0; }
@@ -142,8 +139,9 @@ static const gemm_line *best_line(const gemm_bench *b)
     return best;
 }
 
-static void show(const gemm_bench *b)
+static void show(void *bench)
 {
+    const gemm_bench *b = bench;
     char machine[160], device[96], why[32], rows[48];
     const char *unit = b->cuda ? "TFLOP/s" : "GFLOP/s";
     double scale = b->cuda ? 1e-12 : 1e-9;
@@ -165,8 +163,9 @@ static void show(const gemm_bench *b)
     printf("\n* the fastest\n");
 }
 
-static int plot(const gemm_bench *b, sgt_error *err)
+static int plot(void *bench, const char *path, sgt_error *err)
 {
+    const gemm_bench *b = bench;
     char name[48];
     const char *unit = b->cuda ? "TFLOP/s" : "GFLOP/s";
     double scale = b->cuda ? 1e-12 : 1e-9;
@@ -184,7 +183,7 @@ static int plot(const gemm_bench *b, sgt_error *err)
         bench_picture_bar(p, BENCH_OURS, line_flops(l), name, "%.1f%s", line_flops(l) * scale,
                           l == best_line(b) ? ", the fastest" : "");
     }
-    return bench_picture_write(p, shape.plot, err);
+    return bench_picture_write(p, path, err);
 }
 
 /* ---- the subcommand ---- */
@@ -214,7 +213,7 @@ static int take_options(gemm_bench *b, int cuda, sgt_error *err)
     return list_products(b, err);
 }
 
-static int measure(gemm_bench *b, int cuda, sgt_error *err)
+static int measure_on(gemm_bench *b, int cuda, sgt_error *err)
 {
     int rc = take_options(b, cuda, err);
     if (rc == SGT_OK) rc = cuda ? gemm_on_cuda(b, err) : gemm_on_cpu(b, err);
@@ -225,23 +224,22 @@ static int measure(gemm_bench *b, int cuda, sgt_error *err)
     return rc;
 }
 
-static int bench_gemm(int argc, char **argv)
+static int measure(void *bench, const bench_call *call, sgt_error *err)
 {
-    sgt_error err;
-    gemm_bench b = {0};
-    int first = sgt_options_parse(&program, argc, argv), rc = SGT_EUNSUPPORTED;
-    if (first < argc) sgt_usage(&program, "%s: no operands here, only options", argv[first]);
-    b.stop = sgt_catch_signals();
-    if (strcmp(shape.device, "cpu")) rc = measure(&b, 1, &err);
-    if (strcmp(shape.device, "cpu") == 0 || (rc == SGT_EUNSUPPORTED && strcmp(shape.device, "auto") == 0))
-        rc = measure(&b, 0, &err);
-    if (rc == SGT_OK && shape.plot) rc = plot(&b, &err);
-    if (rc == SGT_OK && shape.json) rc = print_json(&b, &err);
-    else if (rc == SGT_OK && !shape.quiet) show(&b);
-    if (rc == SGT_OK && (fflush(stdout) == EOF || ferror(stdout))) rc = sgt_fail_errno(&err, "standard output");
-    free(b.lines);
-    if (rc == SGT_EUSAGE) sgt_usage(&program, "%s", err.text);
-    return rc < 0 ? sgt_report_failure(&program, &err) : SGT_EXIT_OK;
+    gemm_bench *b = bench;
+    int rc = SGT_EUNSUPPORTED, cpu = strcmp(shape.device, "cpu") == 0;
+    b->stop = call->stop;
+    if (!cpu) rc = measure_on(b, 1, err);
+    if (cpu || (rc == SGT_EUNSUPPORTED && strcmp(shape.device, "auto") == 0)) rc = measure_on(b, 0, err);
+    return rc;
 }
+
+static void release(void *bench) { free(((gemm_bench *)bench)->lines); }
+
+static const bench_subcommand gemm = {.program = &program, .output = &shape.output, .size = sizeof(gemm_bench),
+                                      .measure = measure, .plot = plot, .json = to_json, .show = show,
+                                      .release = release};
+
+static int bench_gemm(int argc, char **argv) { return bench_subcommand_run(&gemm, argc, argv); }
 
 const sgt_command bench_gemm_command = {"gemm", "each matrix product of a training step", &program, bench_gemm};

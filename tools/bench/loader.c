@@ -54,9 +54,7 @@ static const sgt_option table[] = {
      "ahead, block, fill; all, none", .def = "all below the table with --peer, else none", .given = &o.limits_given,
      .words = "numpy|memcpy|memory|scalar|mmap|threads|stream|random|ahead|block|fill|all|none"},
     {.name = "Output"},
-    {"plot", 0, SGT_OPT_TEXT, &o.plot, "FILE.svg", .help = "a picture of it"},
-    {"json", 0, SGT_OPT_FLAG, &o.json, NULL, .help = "one JSON document"},
-    {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, NULL, .help = "print nothing but what --json asks for, and failures"},
+    BENCH_OUTPUT(o.output),
     {0}};
 
 static const sgt_program program = {
@@ -296,8 +294,35 @@ static int prepare(loader_bench *b, sgt_error *err)
     return SGT_OK;
 }
 
-static int measure_all(loader_bench *b, sgt_error *err)
+/* A set is opened many times; what there is to say about it is said once. */
+static struct {
+    sgt_notice to;
+    char *lines[16];
+    int count;
+} heard;
+
+static void say_once(void *ctx, const char *line)
 {
+    (void)ctx;
+    for (int i = 0; i < heard.count; i++)
+        if (!strcmp(heard.lines[i], line)) return;
+    sgt_say(&heard.to, "%s", line);
+    if (heard.count < 16 && (heard.lines[heard.count] = strdup(line))) heard.count++;
+}
+
+static int measure(void *bench, const bench_call *call, sgt_error *err)
+{
+    loader_bench *b = bench;
+    if (!call->count)
+        return sgt_fail(err, SGT_EUSAGE, "wanted a folder of shards (sgt-tokenize INPUT... OUT/ makes one)");
+    if (call->count > 1)
+        return sgt_fail(err, SGT_EUSAGE, "one folder at a time, not %zu (A,B mixes two)", call->count);
+    heard.to = call->notice;
+    b->path = call->operands[0];
+    b->o = &o;
+    b->stop = call->stop;
+    b->notice = (sgt_notice){.say = say_once};
+    read_lists(&b->in);
     int rc = find_shards(b, err);
     if (rc < 0) return rc;
     shorten_default(b);
@@ -309,52 +334,22 @@ static int measure_all(loader_bench *b, sgt_error *err)
     return rc;
 }
 
-static void release(loader_bench *b)
+static void release(void *bench)
 {
+    loader_bench *b = bench;
     loader_python_close(b);
     bench_limit_close(b->limit);
     for (size_t i = 0; i < b->shard_count; i++) free(b->shards[i].path);
     free(b->shards);
     for (size_t i = 0; i < b->group_count; i++) free(b->groups[i].results);
     free(b->groups);
-}
-
-/* A set is opened many times; what there is to say about it is said once. */
-typedef struct said {
-    sgt_notice to;
-    char *lines[16];
-    int count;
-} said;
-
-static void say_once(void *ctx, const char *line)
-{
-    said *s = ctx;
-    for (int i = 0; i < s->count; i++)
-        if (!strcmp(s->lines[i], line)) return;
-    sgt_say(&s->to, "%s", line);
-    if (s->count < 16 && (s->lines[s->count] = strdup(line))) s->count++;
-}
-
-static int bench_loader(int argc, char **argv)
-{
-    sgt_error err;
-    int first = sgt_options_parse(&program, argc, argv);
-    if (first == argc) sgt_usage(&program, "wanted a folder of shards (sgt-tokenize INPUT... OUT/ makes one)");
-    if (argc - first > 1) sgt_usage(&program, "one folder at a time, not %d (A,B mixes two)", argc - first);
-    sgt_talk talk = {program.name, o.quiet};
-    said heard = {.to = sgt_talk_notice(&talk)};
-    loader_bench b = {.path = argv[first], .o = &o, .stop = sgt_catch_signals(), .notice = {say_once, &heard}};
-    read_lists(&b.in);
-
-    int rc = measure_all(&b, &err);
-    if (rc == SGT_OK && o.plot) rc = loader_plot(&b, o.plot, &err);
-    if (rc == SGT_OK && o.json) rc = loader_print_json(&b, &err);
-    else if (rc == SGT_OK && !o.quiet) loader_show(&b);
-    if (rc == SGT_OK && (fflush(stdout) == EOF || ferror(stdout))) rc = sgt_fail_errno(&err, "standard output");
-    release(&b);
     while (heard.count) free(heard.lines[--heard.count]);
-    if (rc == SGT_EUSAGE) sgt_usage(&program, "%s", err.text);
-    return rc < 0 ? sgt_report_failure(&program, &err) : SGT_EXIT_OK;
 }
+
+static const bench_subcommand loader = {.program = &program, .output = &o.output, .size = sizeof(loader_bench),
+                                        .operands = 1, .measure = measure, .plot = loader_plot, .json = loader_json,
+                                        .show = loader_show, .release = release};
+
+static int bench_loader(int argc, char **argv) { return bench_subcommand_run(&loader, argc, argv); }
 
 const sgt_command bench_loader_command = {"loader", "how fast each reader makes batches", &program, bench_loader};

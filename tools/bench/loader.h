@@ -9,6 +9,7 @@
 
 #include "sgt_loader.h"
 #include "tools/bench/bench.h"
+#include "tools/bench/subcommand.h"
 
 enum { LOADER_TURNS = 100, LOADER_LIST = 16, LOADER_LINES = 24 }; /* LOADER_LIST: pieces of an option's list */
 
@@ -38,10 +39,11 @@ typedef enum loader_way {
 } loader_way;
 
 typedef struct loader_options {
-    const char *readers, *outputs, *batches, *seqs, *samplings, *split, *peer, *limits, *plot;
+    const char *readers, *outputs, *batches, *seqs, *samplings, *split, *peer, *limits;
     double seconds;
     uint64_t threads, turns, seed;
-    int cold, raw, json, quiet, seq_given, limits_given;
+    int cold, raw, seq_given, limits_given;
+    bench_output output;
 } loader_options;
 
 typedef struct loader_lists {
@@ -149,8 +151,9 @@ json_t *loader_limits_json(const loader_bench *b);
 
 /* ---- loader_show.c, loader_plot.c ---- */
 
-void loader_show(const loader_bench *b);
-int loader_print_json(const loader_bench *b, sgt_error *err);
-int loader_plot(const loader_bench *b, const char *path, sgt_error *err);
+/* Of a loader_bench, as bench_subcommand has them. */
+void loader_show(void *bench);
+json_t *loader_json(void *bench);
+int loader_plot(void *bench, const char *path, sgt_error *err);
 
 #endif

@@ -11,11 +11,7 @@
 #include "tools/bench/loader.h"
 #include "tools/bench/script.h"
 
-__asm__(".section .rodata\n"
-        "sgt_loaders_py: .incbin \"tests/peers/loaders.py\"\n"
-        "sgt_loaders_py_end: .byte 0\n"
-        ".previous\n");
-extern const char sgt_loaders_py[] BENCH_EMBEDDED, sgt_loaders_py_end[] BENCH_EMBEDDED;
+BENCH_EMBED(sgt_loaders_py, "tests/peers/loaders.py");
 
 /* ---- Python ---- */
 
@@ -65,8 +61,7 @@ static int python_open(loader_bench *b, char *said, sgt_error *err)
     if ((p->fd = list_shards(b, err)) < 0) return p->fd;
     snprintf(p->list, sizeof p->list, "@/proc/self/fd/%d", p->fd);
     p->args[0] = p->list;
-    p->script = (bench_script){.python = b->o->peer, .name = "loaders.py", .text = sgt_loaders_py,
-                               .size = (size_t)(sgt_loaders_py_end - sgt_loaders_py), .args = p->args,
+    p->script = (bench_script){.python = b->o->peer, .name = "loaders.py", .text = sgt_loaders_py, .args = p->args,
                                .stop = b->stop};
     int rc = bench_script_open(&p->child, &p->script, err);
     if (rc == SGT_OK) rc = bench_script_ask(p->child, NULL, said, err);

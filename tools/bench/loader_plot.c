@@ -35,8 +35,9 @@ static void put_lines(bench_picture *p, const loader_bench *b)
     }
 }
 
-int loader_plot(const loader_bench *b, const char *path, sgt_error *err)
+int loader_plot(void *bench, const char *path, sgt_error *err)
 {
+    const loader_bench *b = bench;
     char name[64];
     bench_picture *p = bench_picture_new("Batches from %s (%.2f GB)", bench_name(name, sizeof name, b->path),
                                          2e-9 * (double)b->tokens);

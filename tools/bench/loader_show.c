@@ -69,8 +69,9 @@ static const char *limit_text(const loader_bench *b)
                      : "memcpy of the same windows (the disk's limit needs fio: apt-get install fio)";
 }
 
-void loader_show(const loader_bench *b)
+void loader_show(void *bench)
 {
+    const loader_bench *b = bench;
     show_head(b);
     if (b->grid_count) {
         printf("%s, %" PRIu64 " thread%s\n",
@@ -119,8 +120,9 @@ static void add_results(json_t *results, json_t *peers, json_t *out, const loade
 }
 
 /* memcpy_gb_per_s: the best over the groups, each of which is compared with its own. */
-int loader_print_json(const loader_bench *b, sgt_error *err)
+json_t *loader_json(void *bench)
 {
+    const loader_bench *b = bench;
     json_t *results = json_array(), *peers = json_array(), *out = json_array();
     double limit = 0;
     for (size_t i = 0; i < b->grid_count; i++) add_results(results, peers, out, &b->groups[i], &limit);
@@ -128,11 +130,9 @@ int loader_print_json(const loader_bench *b, sgt_error *err)
                             sgt_cpu_count(), "threads", (int)b->o->threads, "turns", (int)b->o->turns, "tokens",
                             (json_int_t)b->tokens, "shards", (json_int_t)b->shard_count, "memcpy_gb_per_s", limit,
                             "results", results, "peers", peers, "left_out", out, "limits", loader_limits_json(b));
-    if (!top) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    if (!top) return NULL;
     if (b->numpy[0]) json_object_set_new(top, "numpy", json_string(b->numpy));
     if (b->torch[0]) json_object_set_new(top, "torch", json_string(b->torch));
     if (b->fio[0]) json_object_set_new(top, "fio", json_string(b->fio));
-    int bad = json_dumpf(top, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) < 0 || putchar('\n') == EOF;
-    json_decref(top);
-    return bad ? sgt_fail_errno(err, "standard output") : SGT_OK;
+    return top;
 }

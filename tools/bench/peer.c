@@ -9,11 +9,7 @@
 #include "tools/bench/script.h"
 #include "tools/bench/step.h"
 
-__asm__(".section .rodata\n"
-        "sgt_torch_step: .incbin \"tests/peers/torch_step.py\"\n"
-        "sgt_torch_step_end: .byte 0\n"
-        ".previous\n");
-extern const char sgt_torch_step[] BENCH_EMBEDDED, sgt_torch_step_end[] BENCH_EMBEDDED;
+BENCH_EMBED(sgt_torch_step, "tests/peers/torch_step.py");
 
 /* glibc's allocator gives large blocks back at every step, and PyTorch then waits for pages: up to 1.9 times slower on
  * a CPU without these. */
@@ -64,8 +60,7 @@ int bench_peer(peer_result *r, const peer_run *p, sgt_error *err)
     char *said = malloc(BENCH_SAID);
     if (!said) return sgt_fail(err, SGT_ENOMEM, "out of memory");
     fill_command(&k, p);
-    bench_script script = {.python = p->python, .name = "torch_step.py", .text = sgt_torch_step,
-                           .size = (size_t)(sgt_torch_step_end - sgt_torch_step), .args = k.args,
+    bench_script script = {.python = p->python, .name = "torch_step.py", .text = sgt_torch_step, .args = k.args,
                            .settings = cpu ? settings : NULL, .threads = cpu ? p->backend->threads : 0,
                            .stop = p->stop};
     int rc = bench_script_run(&script, said, err);

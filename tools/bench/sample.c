@@ -15,11 +15,7 @@
 #include "tools/bench/shape.h"
 #include "tools/cli/talk.h"
 
-__asm__(".section .rodata\n"
-        "sgt_torch_sample: .incbin \"tests/peers/torch_sample.py\"\n"
-        "sgt_torch_sample_end: .byte 0\n"
-        ".previous\n");
-extern const char sgt_torch_sample[] BENCH_EMBEDDED, sgt_torch_sample_end[] BENCH_EMBEDDED;
+BENCH_EMBED(sgt_torch_sample, "tests/peers/torch_sample.py");
 
 enum { MOST_TURNS = 99, PIECE = 1 << 20 }; /* bytes read at a time by the limit */
 
@@ -42,7 +38,7 @@ static const sgt_option table[] = {
      .max = MOST_TURNS},
     {"peer", 0, SGT_OPT_TEXT, &o.peer, "PYTHON",
      .help = "an interpreter with PyTorch: nanoGPT's way of sampling, and transformers'"},
-    BENCH_OUTPUT(shape),
+    BENCH_OUTPUT(shape.output),
     {0}};
 
 static const sgt_program program = {
@@ -160,8 +156,7 @@ static int open_peer(sample_bench *b, sgt_error *err)
     snprintf(b->positions, sizeof b->positions, "%u", b->model.positions);
     snprintf(b->vocab, sizeof b->vocab, "%u", b->model.vocab);
     b->args[0] = b->layers, b->args[1] = b->positions, b->args[2] = b->vocab;
-    b->script = (bench_script){.python = o.peer, .name = "torch_sample.py", .text = sgt_torch_sample,
-                               .size = (size_t)(sgt_torch_sample_end - sgt_torch_sample), .args = b->args,
+    b->script = (bench_script){.python = o.peer, .name = "torch_sample.py", .text = sgt_torch_sample, .args = b->args,
                                .threads = bench_threads(&shape), .stop = b->stop};
     int rc = bench_script_open(&b->child, &b->script, err);
     if (rc == SGT_OK) rc = bench_script_ask(b->child, "ready\n", said, err);
@@ -191,7 +186,7 @@ static int their_turn(sample_bench *b, line *l, double *seconds, sgt_error *err)
 
 /* ---- turns ---- */
 
-static int measure(sample_bench *b, sgt_error *err)
+static int take_turns(sample_bench *b, sgt_error *err)
 {
     double reads[MOST_TURNS], warm;
     int rc = our_turn(b, 0, &warm, err); /* pages are there, clocks are up */
@@ -223,8 +218,9 @@ static double limit_of(const sample_bench *b, const line *l)
     return l->weights ? b->read_per_s / (double)l->weights * (double)o.batch : 0;
 }
 
-static int print_json(const sample_bench *b, sgt_error *err)
+static json_t *to_json(void *bench)
 {
+    const sample_bench *b = bench;
     json_t *results = json_array();
     for (size_t i = 0; i < b->count; i++) {
         const line *l = &b->lines[i];
@@ -234,14 +230,10 @@ static int print_json(const sample_bench *b, sgt_error *err)
         if (l->weights) json_object_set_new(one, "limit", json_real(limit_of(b, l)));
         json_array_append_new(results, one);
     }
-    json_t *top = json_pack("{s:s, s:s, s:I, s:I, s:I, s:i, s:f, s:o}", "cpu", sgt_cpu_model(), "model", shape.model,
+    return json_pack("{s:s, s:s, s:I, s:I, s:I, s:i, s:f, s:o}", "cpu", sgt_cpu_model(), "model", shape.model,
                             "prompt_tokens", (json_int_t)o.prompt, "tokens", (json_int_t)o.tokens, "batch",
                             (json_int_t)o.batch, "threads", bench_threads(&shape), "read_gb_per_s",
                             b->read_per_s * 1e-9, "results", results);
-    if (!top) return sgt_fail(err, SGT_ENOMEM, "out of memory");
-    int bad = json_dumpf(top, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) < 0 || putchar('\n') == EOF;
-    json_decref(top);
-    return bad ? sgt_fail_errno(err, "standard output") : SGT_OK;
 }
 
 static const line *best_line(const sample_bench *b)
@@ -252,8 +244,9 @@ static const line *best_line(const sample_bench *b)
     return best;
 }
 
-static void show(const sample_bench *b)
+static void show(void *bench)
 {
+    const sample_bench *b = bench;
     char machine[160], name[40], why[48], prompt[48], more[48];
     const line *slow = b->count > 2 && !b->lines[2].missing ? &b->lines[2] : NULL;
     printf("%s\n%s, %" PRIu64 " prompt%s of %s, %s each, %d thread%s\n\n", bench_machine(machine, sizeof machine),
@@ -278,8 +271,9 @@ static void show(const sample_bench *b)
     printf("\n* the fastest. Limit, reading every weight once a token: %.1f GB/s\n", b->read_per_s * 1e-9);
 }
 
-static int plot(const sample_bench *b, sgt_error *err)
+static int plot(void *bench, const char *path, sgt_error *err)
 {
+    const sample_bench *b = bench;
     bench_picture *p = bench_picture_new("Text: %s, %" PRIu64 " x %" PRIu64 " tokens behind %" PRIu64 ", %d threads",
                                          shape.model, o.batch, o.tokens, o.prompt, bench_threads(&shape));
     bench_picture_group(p, "tokens a second");
@@ -292,18 +286,20 @@ static int plot(const sample_bench *b, sgt_error *err)
         if (!l->missing)
             bench_picture_bar(p, l->asked ? BENCH_PEER : BENCH_OURS, l->tokens_per_s, name, "%.1f", l->tokens_per_s);
     }
-    return bench_picture_write(p, shape.plot, err);
+    return bench_picture_write(p, path, err);
 }
 
 /* ---- the subcommand ---- */
 
-static int sample(sample_bench *b, sgt_error *err)
+static int measure(void *bench, const bench_call *call, sgt_error *err)
 {
+    sample_bench *b = bench;
     static const line all[] = {{.name = "sgt", .precision = "fp32"},
                                {.name = "sgt", .precision = "bf16"},
                                {.name = "nanoGPT", .asked = "nanogpt", .precision = "fp32"},
                                {.name = "transformers", .asked = "transformers", .precision = "fp32"},
                                {.name = "transformers", .asked = "transformers", .precision = "bf16"}};
+    b->stop = call->stop;
     b->count = o.peer ? 5 : 2;
     memcpy(b->lines, all, b->count * sizeof *all);
     int rc = sgt_model_named(&b->model, shape.model, err);
@@ -313,34 +309,24 @@ static int sample(sample_bench *b, sgt_error *err)
     if (rc == SGT_OK) rc = open_ours(b, err);
     if (rc == SGT_OK) rc = open_limit(b, err);
     if (rc == SGT_OK && o.peer) rc = open_peer(b, err);
-    if (rc == SGT_OK) rc = measure(b, err);
-    if (rc == SGT_OK && shape.plot) rc = plot(b, err);
-    if (rc == SGT_OK && shape.json) rc = print_json(b, err);
-    else if (rc == SGT_OK && !shape.quiet) show(b);
-    return rc;
+    return rc == SGT_OK ? take_turns(b, err) : rc;
 }
 
-static int bench_sample(int argc, char **argv)
+static void release(void *bench)
 {
-    sgt_error err;
-    int first = sgt_options_parse(&program, argc, argv);
-    if (first < argc) sgt_usage(&program, "%s: no operands here, only options", argv[first]);
-    sample_bench *b = calloc(1, sizeof *b);
-    int rc = b ? SGT_OK : sgt_fail(&err, SGT_ENOMEM, "out of memory");
-    if (b) b->stop = sgt_catch_signals();
-    if (rc == SGT_OK) rc = sample(b, &err);
-    if (rc == SGT_OK && (fflush(stdout) == EOF || ferror(stdout))) rc = sgt_fail_errno(&err, "standard output");
-    if (b) {
-        bench_script_close(b->child);
-        for (int i = 0; i < 2; i++) sgt_decoder_close(b->decoders[i]);
-        sgt_arena_unmap(&b->block);
-        free(b->ids);
-        free(b->prompts);
-        free(b);
-    }
-    if (rc == SGT_EUSAGE) sgt_usage(&program, "%s", err.text);
-    return rc < 0 ? sgt_report_failure(&program, &err) : SGT_EXIT_OK;
+    sample_bench *b = bench;
+    bench_script_close(b->child);
+    for (int i = 0; i < 2; i++) sgt_decoder_close(b->decoders[i]);
+    sgt_arena_unmap(&b->block);
+    free(b->ids);
+    free(b->prompts);
 }
+
+static const bench_subcommand sample = {.program = &program, .output = &shape.output, .size = sizeof(sample_bench),
+                                        .measure = measure, .plot = plot, .json = to_json, .show = show,
+                                        .release = release};
+
+static int bench_sample(int argc, char **argv) { return bench_subcommand_run(&sample, argc, argv); }
 
 const sgt_command bench_sample_command = {"sample", "text from a model, beside nanoGPT's and transformers'", &program,
                                           bench_sample};

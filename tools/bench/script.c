@@ -180,7 +180,7 @@ static int failed(const child *c, const bench_script *p, char *said, int status,
 
 static int make_files(child *c, const bench_script *s, sgt_error *err)
 {
-    if ((c->script = bench_memory_file(s->name, s->text, s->size, err)) < 0) return c->script;
+    if ((c->script = bench_memory_file(s->name, s->text, s->text ? strlen(s->text) : 0, err)) < 0) return c->script;
     if ((c->errors = bench_memory_file("errors", "", 0, err)) < 0) return c->errors;
     return SGT_OK;
 }

@@ -3,7 +3,10 @@
 #ifndef SGT_TOOLS_BENCH_SCRIPT_H
 #define SGT_TOOLS_BENCH_SCRIPT_H
 
-#define BENCH_EMBEDDED __attribute__((visibility("hidden"))) /* as in tokenize/vocab/vocab.c */
+/* The text of a file, which the assembler puts into the program, and a NUL: BENCH_EMBED(sgt_bpe_py, "tests/peers/bpe.py"). */
+#define BENCH_EMBED(name, file) \
+    __asm__(".section .rodata\n" #name ": .incbin \"" file "\"\n.byte 0\n.previous\n"); \
+    extern const char name[] __attribute__((visibility("hidden")))
 
 #include <stddef.h>
 
@@ -14,7 +17,6 @@ enum { BENCH_SAID = 65536 }; /* the most that is kept of what it says on either 
 typedef struct bench_script {
     const char *python, *name; /* the interpreter, the script's name */
     const char *text;            /* NULL: `python` is a program, and there is no script */
-    size_t size;
     const char *const *args;     /* behind the script's name, NULL at the end */
     const char *const *settings; /* "NAME=VALUE" before our environment, NULL at the end; NULL: none */
     const char *folder;          /* where it works; NULL: here */

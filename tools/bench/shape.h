@@ -2,24 +2,26 @@
  * how many tokens, in what precision, on how many threads, and how to tell of it.
  *
  *     static bench_shape shape = BENCH_SHAPE;
- *     static const sgt_option table[] = {BENCH_DEVICE(shape), BENCH_MODEL(shape), ..., BENCH_OUTPUT(shape), {0}}; */
+ *     static const sgt_option table[] = {BENCH_DEVICE(shape), BENCH_MODEL(shape), ..., BENCH_OUTPUT(shape.output), {0}}; */
 #ifndef SGT_TOOLS_BENCH_SHAPE_H
 #define SGT_TOOLS_BENCH_SHAPE_H
 
 #include "backend.h"
 #include "settings.h"
-#include "tools/cli/options.h"
+#include "tools/bench/subcommand.h"
 
 typedef struct bench_shape {
-    const char *device, *model, *plot;
+    const char *device, *model;
     int precision; /* sgt_precision */
     uint64_t batch, seq, threads; /* 0: not given */
-    int precision_given, json, quiet;
+    int precision_given;
+    bench_output output;
 } bench_shape;
 
 #define BENCH_SHAPE {.device = "auto", .model = "gpt2"}
 
-#define BENCH_DEVICE(o) {"device", 0, SGT_OPT_CHOICE, &(o).device, "auto|cpu|cuda", "where", .def = "auto"}
+#define BENCH_DEVICE(o) {"device", 0, SGT_OPT_CHOICE, &(o).device, "auto|cpu|cuda", \
+     "where to run; auto is CUDA if it can be used", .def = "auto"}
 #define BENCH_MODEL(o) \
     {"model", 'm', SGT_OPT_TEXT, &(o).model, "gpt2|gpt2-medium|gpt2-large|gpt2-xl|LxCxH", \
      "a GPT-2, or layers x channels x heads", .def = "gpt2"}
@@ -34,10 +36,6 @@ typedef struct bench_shape {
 #define BENCH_THREADS(o) \
     {"threads", 0, SGT_OPT_COUNT, &(o).threads, "N", "threads of the CPU", .def = "the cores at hand", .min = 1, \
      .max = 1024}
-#define BENCH_OUTPUT(o) \
-    {"plot", 0, SGT_OPT_TEXT, &(o).plot, "FILE.svg", .help = "a picture of it"}, \
-    {"json", 0, SGT_OPT_FLAG, &(o).json, NULL, .help = "one JSON document"}, \
-    {"quiet", 'q', SGT_OPT_FLAG, &(o).quiet, NULL, .help = "print nothing but what --json asks for, and failures"}
 
 /* What was given, or what the device has by default. */
 uint32_t bench_batch(const bench_shape *o, int cuda);

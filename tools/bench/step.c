@@ -66,7 +66,7 @@ static const sgt_option table[] = {
     {"peer-mode", 0, SGT_OPT_CHOICE, &o.peer_mode, "default|max-autotune|eager", "of torch.compile", .def = "default"},
     {"turns", 0, SGT_OPT_COUNT, &o.turns, "N", "with --peer: how often each has its turn; medians", .def = "2",
      .min = 1, .max = MOST_TURNS},
-    BENCH_OUTPUT(shape),
+    BENCH_OUTPUT(shape.output),
     {0}};
 
 static const sgt_program program = {
@@ -178,12 +178,6 @@ static int take_turns(step_bench *b, sgt_error *err)
     return SGT_OK;
 }
 
-static int measure(step_bench *b, const sgt_notice *notice, sgt_error *err)
-{
-    int rc = prepare(b, notice, err);
-    return rc == SGT_OK ? take_turns(b, err) : rc;
-}
-
 /* ---- results ---- */
 
 static json_t *parts_json(const step_result *r)
@@ -222,8 +216,9 @@ static void add_known(json_t *top, const step_bench *b)
     if (o.peer) json_object_set_new(top, "peer", peer_json(b));
 }
 
-static int print_json(const step_bench *b, sgt_error *err)
+static json_t *to_json(void *bench)
 {
+    const step_bench *b = bench;
     const step_result *r = &b->r;
     const sgt_backend_options *k = &b->backend;
     json_t *top = json_pack(
@@ -234,11 +229,8 @@ static int print_json(const step_bench *b, sgt_error *err)
         r->tokens_per_s, "tflops", r->flops * 1e-12, "data_wait_ms", r->wait_ms, "loss", r->loss, "open_s", r->open_s,
         "first_step_s", r->first_s, "backend_bytes", (json_int_t)r->bytes, "peak_bytes", (json_int_t)r->peak_bytes,
         "total_bytes", (json_int_t)r->total_bytes);
-    if (!top) return sgt_fail(err, SGT_ENOMEM, "out of memory");
-    add_known(top, b);
-    int bad = json_dumpf(top, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) < 0 || putchar('\n') == EOF;
-    json_decref(top);
-    return bad ? sgt_fail_errno(err, "standard output") : SGT_OK;
+    if (top) add_known(top, b);
+    return top;
 }
 
 static void show_parts(const step_bench *b)
@@ -279,8 +271,9 @@ static void show_peak(const step_result *r, int slow)
                r->peak_flops * (slow ? 1e-9 : 1e-12), slow ? "GFLOP/s" : "TFLOP/s");
 }
 
-static void show(const step_bench *b)
+static void show(void *bench)
 {
+    const step_bench *b = bench;
     char bytes[32], machine[160];
     const step_result *r = &b->r;
     const sgt_backend_options *k = &b->backend;
@@ -303,8 +296,9 @@ static void show(const step_bench *b)
     if (o.parts) show_parts(b);
 }
 
-static int plot(const step_bench *b, sgt_error *err)
+static int plot(void *bench, const char *path, sgt_error *err)
 {
+    const step_bench *b = bench;
     const step_result *r = &b->r;
     const sgt_backend_options *k = &b->backend;
     double scale = r->flops < 1e12 ? 1e-9 : 1e-12;
@@ -323,41 +317,43 @@ static int plot(const step_bench *b, sgt_error *err)
     for (size_t i = 0; i < r->part_count; i++)
         bench_picture_bar(p, BENCH_OURS, r->parts[i].ms, r->parts[i].name, "%.3f: %.1f %%", r->parts[i].ms,
                           100 * r->parts[i].ms / r->ms);
-    return bench_picture_write(p, shape.plot, err);
+    return bench_picture_write(p, path, err);
 }
 
 static int list_variants(void)
 {
     for (int i = 0; i < SGT_VARIANTS; i++) printf("%s\t%s\n", sgt_variants[i].name, sgt_variants[i].what);
-    if (fflush(stdout) == 0 && !ferror(stdout)) return SGT_EXIT_OK;
-    fprintf(stderr, "%s: standard output: cannot write\n", program.name);
-    return SGT_EXIT_FAILED;
+    return 1;
 }
+
+static int measure(void *bench, const bench_call *call, sgt_error *err)
+{
+    step_bench *b = bench;
+    if (o.variants) return list_variants();
+    b->stop = call->stop;
+    b->device = shape.device;
+    b->cache = sgt_cache_folder();
+    int rc = prepare(b, &call->notice, err);
+    return rc == SGT_OK ? take_turns(b, err) : rc;
+}
+
+static void release(void *bench)
+{
+    step_bench *b = bench;
+    bench_rows_free(b->rows);
+    sgt_loader_close(b->loader);
+    free(b->cache);
+}
+
+static const bench_subcommand step = {.program = &program, .output = &shape.output, .size = sizeof(step_bench),
+                                      .measure = measure, .plot = plot, .json = to_json, .show = show,
+                                      .release = release};
 
 static int bench_step(int argc, char **argv)
 {
-    sgt_error err;
-    step_bench b = {0};
     sgt_settings_default(&s);
     s.variant = "default";
-    int first = sgt_options_parse(&program, argc, argv);
-    if (first < argc) sgt_usage(&program, "%s: no operands here, only options", argv[first]);
-    if (o.variants) return list_variants();
-    sgt_talk talk = {program.name, shape.quiet};
-    sgt_notice notice = sgt_talk_notice(&talk);
-    b.stop = sgt_catch_signals();
-    b.device = shape.device;
-    b.cache = sgt_cache_folder();
-    int rc = measure(&b, &notice, &err);
-    if (rc == SGT_OK && shape.plot) rc = plot(&b, &err);
-    if (rc == SGT_OK && shape.json) rc = print_json(&b, &err);
-    else if (rc == SGT_OK && !shape.quiet) show(&b);
-    if (rc == SGT_OK && (fflush(stdout) == EOF || ferror(stdout))) rc = sgt_fail_errno(&err, "standard output");
-    bench_rows_free(b.rows);
-    sgt_loader_close(b.loader);
-    free(b.cache);
-    if (rc == SGT_EUSAGE) sgt_usage(&program, "%s", err.text);
-    return rc < 0 ? sgt_report_failure(&program, &err) : SGT_EXIT_OK;
+    return bench_subcommand_run(&step, argc, argv);
 }
 
 const sgt_command bench_step_command = {"step", "a whole training step", &program, bench_step};

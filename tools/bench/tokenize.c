@@ -15,6 +15,7 @@
 #include "text/split.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/picture.h"
+#include "tools/bench/subcommand.h"
 #include "tools/bench/tokenize_peer.h"
 #include "tools/cli/options.h"
 #include "tools/cli/talk.h"
@@ -25,9 +26,9 @@
 #define MOST_BYTES ((size_t)1 << 40) /* of one file: more cannot be in memory */
 
 static struct {
-    const char *cpu, *peer, *disk, *plot;
+    const char *cpu, *peer, *disk;
     uint64_t threads, turns;
-    int json, quiet;
+    bench_output output;
 } o = {.cpu = "auto", .turns = 3};
 
 static const sgt_option table[] = {
@@ -41,9 +42,7 @@ static const sgt_option table[] = {
      .min = 1, .max = TOKENIZE_TURNS},
     {"disk", 0, SGT_OPT_TEXT, &o.disk, "FOLDER",
      .help = "whole commands instead, from files to 16-bit ids on disk, which are written below FOLDER"},
-    {"plot", 0, SGT_OPT_TEXT, &o.plot, "FILE.svg", .help = "a picture of it"},
-    {"json", 0, SGT_OPT_FLAG, &o.json, NULL, .help = "one JSON document"},
-    {"quiet", 'q', SGT_OPT_FLAG, &o.quiet, NULL, .help = "print nothing but what --json asks for, and failures"},
+    BENCH_OUTPUT(o.output),
     {0}};
 
 static const sgt_program program = {
@@ -316,26 +315,36 @@ static int make_work(text_bench *b, sgt_error *err)
     return SGT_OK;
 }
 
-static int measure(text_bench *b, char **inputs, size_t count, const sgt_notice *notice, const sgt_stop *stop,
-                   sgt_error *err)
+static int measure(void *bench, const bench_call *call, sgt_error *err)
 {
-    sgt_corpus_request request = {
-        .inputs = (const char *const *)inputs, .count = count, .out = "", .notice = *notice, .stop = stop};
+    text_bench *b = bench;
+    sgt_corpus_request request = {.inputs = (const char *const *)call->operands,
+                                  .count = call->count,
+                                  .out = "",
+                                  .notice = call->notice,
+                                  .stop = call->stop};
     int rc;
+    if (!call->count)
+        return sgt_fail(err, SGT_EUSAGE, "wanted INPUT...: files or folders of text, or - for standard input");
+    sgt_take_cpu(&program, o.cpu);
+    b->threads = o.threads ? (int)o.threads : sgt_cpu_count();
+    b->peers[0] = (tokenize_peer){.kind = "gigatoken", .best = 1};
+    b->peers[1] = (tokenize_peer){.kind = "tiktoken"};
     if ((rc = sgt_vocab_gpt2(&b->vocab, err)) < 0 || (rc = sgt_corpus_list(&b->corpus, &request, err)) < 0) return rc;
     if ((o.peer || o.disk) && b->corpus->stream)
         return sgt_fail(err, SGT_EUSAGE, "%s: standard input can be read once only (name a file)",
                         o.peer ? "--peer" : "--disk");
-    b->turn = (tokenize_turn){.corpus = b->corpus, .inputs = request.inputs, .input_count = count, .python = o.peer,
-                              .cpu = o.cpu, .threads = b->threads, .stop = stop};
-    rc = o.disk ? make_work(b, err) : read_inputs(b, stop, err);
+    b->turn = (tokenize_turn){.corpus = b->corpus, .inputs = request.inputs, .input_count = call->count,
+                              .python = o.peer, .cpu = o.cpu, .threads = b->threads, .stop = call->stop};
+    rc = o.disk ? make_work(b, err) : read_inputs(b, call->stop, err);
     if (rc == SGT_OK && !o.disk) rc = prepare(b, err);
-    if (rc == SGT_OK) rc = take_turns(b, notice, err);
+    if (rc == SGT_OK) rc = take_turns(b, &call->notice, err);
     return rc == SGT_OK ? take_limit(b, err) : rc;
 }
 
-static void release(text_bench *b)
+static void release(void *bench)
 {
+    text_bench *b = bench;
     sgt_error why;
     if (b->work) sgt_remove_tree(b->work, &why);
     free(b->work);
@@ -374,18 +383,16 @@ static void add_peers(json_t *top, text_bench *b)
     json_object_set_new(top, "peers", all);
 }
 
-static int print_json(text_bench *b, sgt_error *err)
+static json_t *to_json(void *bench)
 {
+    text_bench *b = bench;
     json_t *top = json_pack("{s:s, s:s, s:i, s:i, s:I, s:I, s:I, s:f, s:f}", "cpu", sgt_cpu_model(), "level",
                             sgt_cpu_level_name(sgt_cpu()), "cores", sgt_cpu_count(), "threads", b->threads, "files",
                             (json_int_t)b->corpus->count, "bytes", (json_int_t)b->bytes, "tokens",
                             (json_int_t)b->tokens, "seconds", b->seconds, "mb_per_s",
                             (double)b->bytes / b->seconds * 1e-6);
-    if (!top) return sgt_fail(err, SGT_ENOMEM, "out of memory");
-    if (o.peer) add_peers(top, b);
-    int bad = json_dumpf(top, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) < 0 || putchar('\n') == EOF;
-    json_decref(top);
-    return bad ? sgt_fail_errno(err, "standard output") : SGT_OK;
+    if (top && o.peer) add_peers(top, b);
+    return top;
 }
 
 static void show_row(const text_bench *b, uint64_t tokens, double seconds, int best, const char *who)
@@ -410,8 +417,9 @@ static const char *limit_text(void)
     return o.disk ? "writing and flushing as many ids there" : "reading the text from memory, and no more";
 }
 
-static void show(text_bench *b)
+static void show(void *bench)
 {
+    text_bench *b = bench;
     char bytes[32], files[32], machine[160];
     double best = fastest(b);
     printf("%s\n%s in %s file%s, %s\n\n", bench_machine(machine, sizeof machine),
@@ -431,8 +439,9 @@ static void show(text_bench *b)
     if (o.peer) printf("  turns: %" PRIu64 "; medians%s\n", o.turns, o.disk ? "" : ", and gigatoken's best");
 }
 
-static int plot(text_bench *b, sgt_error *err)
+static int plot(void *bench, const char *path, sgt_error *err)
 {
+    text_bench *b = bench;
     char bytes[32], files[32];
     double best = fastest(b), mb = (double)b->bytes * 1e-6;
     bench_picture *p =
@@ -452,28 +461,13 @@ static int plot(text_bench *b, sgt_error *err)
     bench_picture_bar(p, BENCH_OURS, mb / b->seconds, "sgt", "%.1f", mb / b->seconds);
     bench_picture_bar(p, BENCH_LIMIT, mb / b->limit_s, o.disk ? "writing as many ids" : "reading the text", "%.0f",
                       mb / b->limit_s);
-    return bench_picture_write(p, o.plot, err);
+    return bench_picture_write(p, path, err);
 }
 
-static int bench_tokenize(int argc, char **argv)
-{
-    sgt_error err;
-    int first = sgt_options_parse(&program, argc, argv);
-    if (first == argc) sgt_usage(&program, "wanted INPUT...: files or folders of text, or - for standard input");
-    sgt_take_cpu(&program, o.cpu);
-    sgt_talk talk = {program.name, o.quiet};
-    sgt_notice notice = sgt_talk_notice(&talk);
-    text_bench b = {.threads = o.threads ? (int)o.threads : sgt_cpu_count(),
-                    .peers = {{.kind = "gigatoken", .best = 1}, {.kind = "tiktoken"}}};
+static const bench_subcommand tokenize = {.program = &program, .output = &o.output, .size = sizeof(text_bench),
+                                          .operands = 1, .measure = measure, .plot = plot, .json = to_json,
+                                          .show = show, .release = release};
 
-    int rc = measure(&b, argv + first, (size_t)(argc - first), &notice, sgt_catch_signals(), &err);
-    if (rc == SGT_OK && o.plot) rc = plot(&b, &err);
-    if (rc == SGT_OK && o.json) rc = print_json(&b, &err);
-    else if (rc == SGT_OK && !o.quiet) show(&b);
-    if (rc == SGT_OK && (fflush(stdout) == EOF || ferror(stdout))) rc = sgt_fail_errno(&err, "standard output");
-    release(&b);
-    if (rc == SGT_EUSAGE) sgt_usage(&program, "%s", err.text);
-    return rc < 0 ? sgt_report_failure(&program, &err) : SGT_EXIT_OK;
-}
+static int bench_tokenize(int argc, char **argv) { return bench_subcommand_run(&tokenize, argc, argv); }
 
 const sgt_command bench_tokenize_command = {"tokenize", "how fast text becomes tokens", &program, bench_tokenize};

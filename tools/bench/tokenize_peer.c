@@ -12,11 +12,7 @@
 #include "base/file.h"
 #include "tools/bench/script.h"
 
-__asm__(".section .rodata\n"
-        "sgt_bpe_py: .incbin \"tests/peers/bpe.py\"\n"
-        "sgt_bpe_py_end: .byte 0\n"
-        ".previous\n");
-extern const char sgt_bpe_py[] BENCH_EMBEDDED, sgt_bpe_py_end[] BENCH_EMBEDDED;
+BENCH_EMBED(sgt_bpe_py, "tests/peers/bpe.py");
 
 /* A file of the paths, a NUL behind each: there can be more than a command line holds. */
 static int list(const sgt_corpus *c, sgt_error *err)
@@ -57,8 +53,7 @@ int bench_tokenize_peer(tokenize_peer *p, int turn, const tokenize_turn *t, sgt_
         snprintf(count, sizeof count, "%d", t->threads);
         const char *memory[] = {p->kind, "memory", files, "--threads", count, NULL};
         const char *disk[] = {p->kind, "disk", files, t->out, "--threads", count, NULL};
-        bench_script script = {.python = t->python, .name = "bpe.py", .text = sgt_bpe_py,
-                               .size = (size_t)(sgt_bpe_py_end - sgt_bpe_py), .args = t->out ? disk : memory,
+        bench_script script = {.python = t->python, .name = "bpe.py", .text = sgt_bpe_py, .args = t->out ? disk : memory,
                                .threads = t->threads, .stop = t->stop};
         from = sgt_now();
         rc = bench_script_run(&script, said, err);

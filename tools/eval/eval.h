@@ -1,5 +1,6 @@
-/* eval.h: the parts of sgt-eval. batch.c runs the model on one batch of rows, items.c reads questions and turns their
- * answers into rows, questions.c counts the right answers, set.c computes the loss of a set of tokens. */
+/* eval.h: the parts of sgt-eval. batch.c runs the model on one batch of rows, items.c reads
+ * questions and turns their answers into rows, questions.c counts the right answers, set.c
+ * computes the loss of a set of tokens. */
 #ifndef SGT_TOOLS_EVAL_H
 #define SGT_TOOLS_EVAL_H
 
@@ -21,8 +22,8 @@ typedef struct eval {
     sample_model model;
     sgt_notice notice;
     const sgt_stop *stop;
-    int shown;       /* tables printed so far */
-    json_t *results; /* array that each evaluation appends its object to; NULL: it prints a table instead */
+    int shown; /* tables printed so far */
+    json_t *results; /* array to which each evaluation appends an object; NULL: it prints a table */
 } eval;
 
 /* ---- batch.c ---- */
@@ -30,11 +31,11 @@ typedef struct eval {
 /* The model, ready to run, and one batch of rows for it. */
 typedef struct eval_batch {
     sgt_backend *b;
-    size_t rows, seq;  /* B and T */
-    uint16_t *tokens;  /* (B, T + 1) */
-    int32_t *targets;  /* (B, T); a target below 0 has no loss */
-    float *losses;     /* (B, T), filled in by eval_batch_run */
-    uint8_t *greedy;   /* (B, T), likewise: no token is likelier than the target */
+    size_t rows, seq; /* B and T */
+    uint16_t *tokens; /* (B, T + 1) */
+    int32_t *targets; /* (B, T); a target below 0 has no loss */
+    float *losses;    /* (B, T), filled in by eval_batch_run */
+    uint8_t *greedy;  /* (B, T), likewise: no token is likelier than the target */
 } eval_batch;
 
 /* Open the model for `rows` rows of `seq` tokens. Call eval_batch_close in any case. */
@@ -42,7 +43,7 @@ int eval_batch_open(eval_batch *x, const eval *e, uint64_t rows, uint64_t seq, s
 int eval_batch_run(eval_batch *x, const eval *e, const char *name, int greedy, sgt_error *err);
 void eval_batch_close(eval_batch *x);
 
-/* Begin a table: the name of what was evaluated, and before the first one a line about the model. */
+/* Begin a table with the name of what was evaluated; before the first, a line about the model. */
 void eval_show_name(eval *e, const char *name);
 
 /* ---- items.c ---- */
@@ -78,9 +79,11 @@ typedef struct eval_items {
     uint32_t longest; /* row, in tokens */
 } eval_items;
 
-/* Read all lines of the file, which must be of one kind. A row is a context (an end-of-text id if it is empty), then a
- * space and an answer; it keeps its last `positions` + 1 tokens. SGT_EFORMAT names file and line. */
-int eval_items_read(eval_items *s, const char *path, uint32_t positions, const sgt_vocab *v, sgt_error *err);
+/* Read all lines of the file, which must be of one kind. A row is a context (an end-of-text id if
+ * it is empty), then a space and an answer; it keeps its last `positions` + 1 tokens. SGT_EFORMAT
+ * names file and line. */
+int eval_items_read(eval_items *s, const char *path, uint32_t positions, const sgt_vocab *v,
+                    sgt_error *err);
 void eval_items_free(eval_items *s);
 
 /* ---- questions.c, set.c: one evaluation each ---- */

@@ -1,4 +1,4 @@
-/* items.c: questions and their rows; see eval.h. The file is read whole, one JSON object per line. */
+/* items.c: questions and their rows (eval.h). The file is read whole, one JSON object per line. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,7 +28,8 @@ typedef struct reading {
 
 static int wrong(const reading *r, const char *why)
 {
-    return sgt_fail(r->err, SGT_EFORMAT, "%s: line %zu: wanted %s: %s", r->path, r->line, wanted[r->s->kind], why);
+    return sgt_fail(r->err, SGT_EFORMAT, "%s: line %zu: wanted %s: %s", r->path, r->line,
+                    wanted[r->s->kind], why);
 }
 
 /* Make room for one more element of `size` bytes, behind `count` of them. */
@@ -62,8 +63,9 @@ static int keep_row(const reading *r, eval_row row)
 {
     eval_items *s = r->s;
     if (row.asked > r->positions)
-        return sgt_fail(r->err, SGT_EFORMAT, "%s: line %zu: an answer of %u tokens: the model has %u positions",
-                        r->path, r->line, row.asked, r->positions);
+        return sgt_fail(r->err, SGT_EFORMAT,
+                        "%s: line %zu: an answer of %u tokens: the model has %u positions", r->path,
+                        r->line, row.asked, r->positions);
     if (row.count > r->positions + 1) {
         row.start += row.count - (r->positions + 1);
         row.count = r->positions + 1;
@@ -82,7 +84,8 @@ static int add_row(reading *r, const char *context, size_t c, const char *answer
     uint32_t before = 1;
     char *spaced = malloc(a + 2);
     int rc = grow(&s->rows, &s->row_room, s->row_count, sizeof *s->rows, r);
-    if (rc == SGT_OK) rc = grow(&s->tokens, &s->token_room, s->token_count + c + a + 2, sizeof *s->tokens, r);
+    if (rc == SGT_OK)
+        rc = grow(&s->tokens, &s->token_room, s->token_count + c + a + 2, sizeof *s->tokens, r);
     if (!spaced && rc == SGT_OK) rc = sgt_fail(r->err, SGT_ENOMEM, "%s: out of memory", r->path);
     if (rc == SGT_OK) {
         spaced[0] = ' ';
@@ -121,11 +124,13 @@ static int add_choices(reading *r, const json_t *o, eval_item *item)
     int rc = SGT_OK;
     if (!json_is_string(ctx)) return wrong(r, "no text \"ctx\"");
     if (n < 2 || n > MOST_CHOICES) return wrong(r, "\"endings\" are not 2 to 1000 texts");
-    if (!read_label(&item->label, json_object_get(o, "label"), n)) return wrong(r, "\"label\" is no ending's number");
+    if (!read_label(&item->label, json_object_get(o, "label"), n))
+        return wrong(r, "\"label\" is no ending's number");
     for (size_t i = 0; i < n && rc == SGT_OK; i++) {
         const json_t *ending = json_array_get(endings, i);
         size_t c = json_string_length(ctx), a = json_string_length(ending);
-        if (!json_is_string(ending) || c + a > MOST_TEXT) return wrong(r, "\"endings\" are not 2 to 1000 texts");
+        if (!json_is_string(ending) || c + a > MOST_TEXT)
+            return wrong(r, "\"endings\" are not 2 to 1000 texts");
         rc = add_row(r, json_string_value(ctx), c, json_string_value(ending), a);
     }
     item->choices = (uint32_t)n;
@@ -169,13 +174,15 @@ static int read_line(reading *r, const char *text, size_t n)
     json_error_t why;
     if (strspn(text, " \t\r") >= n) return SGT_OK;
     json_t *o = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why);
-    int rc = o ? add_item(r, o)
-               : sgt_fail(r->err, SGT_EFORMAT, "%s: line %zu: not JSON: %s", r->path, r->line, why.text);
+    int rc =
+        o ? add_item(r, o)
+          : sgt_fail(r->err, SGT_EFORMAT, "%s: line %zu: not JSON: %s", r->path, r->line, why.text);
     json_decref(o);
     return rc;
 }
 
-int eval_items_read(eval_items *s, const char *path, uint32_t positions, const sgt_vocab *v, sgt_error *err)
+int eval_items_read(eval_items *s, const char *path, uint32_t positions, const sgt_vocab *v,
+                    sgt_error *err)
 {
     char *text = NULL;
     size_t n;
@@ -189,7 +196,8 @@ int eval_items_read(eval_items *s, const char *path, uint32_t positions, const s
         rc = read_line(&r, text + at, end - at);
     }
     if (rc == SGT_OK && !s->count)
-        rc = sgt_fail(err, SGT_EFORMAT, "%s: no line in it: wanted %s a line", path, wanted[EVAL_NONE]);
+        rc = sgt_fail(err, SGT_EFORMAT, "%s: no line in it: wanted %s a line", path,
+                      wanted[EVAL_NONE]);
     sgt_encoder_free(r.encoder);
     free(text);
     return rc;

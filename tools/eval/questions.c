@@ -56,7 +56,8 @@ static int run_rows(answers *a, eval_batch *x, const eval *e, sgt_error *err)
 
 /* ---- questions ---- */
 
-/* The likeliest answer, by the sum of its tokens' losses or by their mean; of equal ones the first. */
+/* The likeliest answer, by the sum of its tokens' losses or by their mean; of equal ones the
+ * first. */
 static uint32_t pick(const eval_items *s, const eval_item *item, int by_length)
 {
     const eval_row *rows = s->rows + item->row;
@@ -84,7 +85,10 @@ static void count_right(answers *a)
     }
 }
 
-static double share(const answers *a, size_t right) { return (double)right / (double)a->items.count; }
+static double share(const answers *a, size_t right)
+{
+    return (double)right / (double)a->items.count;
+}
 
 /* The standard error of a share p of n independent answers: sqrt(p (1 - p) / (n - 1)). */
 static double doubt(const answers *a, size_t right)
@@ -101,22 +105,26 @@ static json_t *item_json(const eval_items *s, const eval_item *item)
 {
     json_t *losses = json_array();
     const eval_row *rows = s->rows + item->row;
-    for (uint32_t i = 0; i < item->choices; i++) json_array_append_new(losses, json_real(rows[i].loss));
+    for (uint32_t i = 0; i < item->choices; i++)
+        json_array_append_new(losses, json_real(rows[i].loss));
     if (s->kind == EVAL_CHOICE)
-        return json_pack("{s:I, s:i, s:i, s:i, s:o}", "line", (json_int_t)item->line, "label", (int)item->label, "pick",
-                         (int)pick(s, item, 0), "pick_norm", (int)pick(s, item, 1), "losses", losses);
-    return json_pack("{s:I, s:b, s:i, s:o}", "line", (json_int_t)item->line, "right", rows->greedy, "tokens",
-                     (int)rows->asked, "losses", losses);
+        return json_pack("{s:I, s:i, s:i, s:i, s:o}", "line", (json_int_t)item->line, "label",
+                         (int)item->label, "pick", (int)pick(s, item, 0), "pick_norm",
+                         (int)pick(s, item, 1), "losses", losses);
+    return json_pack("{s:I, s:b, s:i, s:o}", "line", (json_int_t)item->line, "right", rows->greedy,
+                     "tokens", (int)rows->asked, "losses", losses);
 }
 
 static json_t *to_json(const answers *a)
 {
     int choice = a->items.kind == EVAL_CHOICE;
     json_t *items = json_array();
-    for (size_t i = 0; i < a->items.count; i++) json_array_append_new(items, item_json(&a->items, &a->items.items[i]));
-    json_t *top = json_pack("{s:o, s:s, s:I, s:f, s:f}", "file", sgt_json_text(a->path, strlen(a->path)), "kind",
-                            choice ? "endings" : "last word", "items", (json_int_t)a->items.count, "acc",
-                            share(a, a->right), "acc_stderr", doubt(a, a->right));
+    for (size_t i = 0; i < a->items.count; i++)
+        json_array_append_new(items, item_json(&a->items, &a->items.items[i]));
+    json_t *top =
+        json_pack("{s:o, s:s, s:I, s:f, s:f}", "file", sgt_json_text(a->path, strlen(a->path)),
+                  "kind", choice ? "endings" : "last word", "items", (json_int_t)a->items.count,
+                  "acc", share(a, a->right), "acc_stderr", doubt(a, a->right));
     if (choice) {
         json_object_set_new(top, "acc_norm", json_real(share(a, a->right_by_length)));
         json_object_set_new(top, "acc_norm_stderr", json_real(doubt(a, a->right_by_length)));
@@ -129,7 +137,8 @@ static json_t *to_json(const answers *a)
 
 static void show_share(const answers *a, const char *name, size_t right)
 {
-    printf("  %-13s  %.4f +- %.4f  (%zu of %zu)\n", name, share(a, right), doubt(a, right), right, a->items.count);
+    printf("  %-13s  %.4f +- %.4f  (%zu of %zu)\n", name, share(a, right), doubt(a, right), right,
+           a->items.count);
 }
 
 static void show(const answers *a, eval *e)
@@ -158,11 +167,12 @@ int eval_questions(eval *e, const char *path, sgt_error *err)
     uint32_t positions = e->model.shape.positions;
     int rc = eval_items_read(&a.items, path, positions, e->model.vocab, err);
     if (rc == SGT_OK && a.items.cut)
-        sgt_say(&e->notice, "%s: %zu of %zu contexts are cut at their beginning to the model's %u positions", path,
-                a.items.cut, a.items.row_count, positions);
+        sgt_say(&e->notice,
+                "%s: %zu of %zu contexts are cut at their beginning to the model's %u positions",
+                path, a.items.cut, a.items.row_count, positions);
     if (rc == SGT_OK)
-        rc = eval_batch_open(&x, e, e->batch < a.items.row_count ? e->batch : a.items.row_count, a.items.longest - 1,
-                             err);
+        rc = eval_batch_open(&x, e, e->batch < a.items.row_count ? e->batch : a.items.row_count,
+                             a.items.longest - 1, err);
     if (rc == SGT_OK) rc = run_rows(&a, &x, e, err);
     eval_batch_close(&x);
     if (rc == SGT_OK) {

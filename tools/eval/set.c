@@ -1,5 +1,6 @@
-/* set.c: the loss of a set of tokens. Its windows follow one another without overlap: T inputs each, whose T targets
- * are the tokens after them. Fewer than T tokens at the end of each shard are left out. */
+/* set.c: the loss of a set of tokens. Its windows follow one another without overlap: T inputs
+ * each, whose T targets are the tokens after them. Fewer than T tokens at the end of each shard
+ * are left out. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -20,9 +21,10 @@ typedef struct set {
     const char *path, *split; /* split "": the path is a shard */
     sgt_loader *loader;
     sgt_loader_info info;
-    uint32_t *lengths;       /* bytes of each id's text; 0: the end-of-text id, which stands for no text */
-    uint64_t tokens, bytes;  /* targets, and the bytes of those that are text */
-    double loss, text_loss;  /* nats, summed over all targets, and over those that are text */
+    uint32_t
+        *lengths; /* bytes of each id's text; 0: the end-of-text id, which stands for no text */
+    uint64_t tokens, bytes; /* targets, and the bytes of those that are text */
+    double loss, text_loss; /* nats, summed over all targets, and over those that are text */
 } set;
 
 /* A byte has a meaning only if the ids are the vocabulary's own. */
@@ -35,7 +37,8 @@ static int check_vocabulary(const set *s, const eval *e, sgt_error *err)
     close(fd);
     if (!h.fingerprint || sgt_vocab_reads(e->model.vocab, h.fingerprint)) return SGT_OK;
     return sgt_fail(err, SGT_EUNSUPPORTED,
-                    "%s: its tokens are of another vocabulary than the model's, %s (--vocab FILE names the model's)",
+                    "%s: its tokens are of another vocabulary than the model's, %s (--vocab FILE "
+                    "names the model's)",
                     shard, sgt_vocab_name(e->model.vocab));
 }
 
@@ -110,10 +113,11 @@ static double bits_per_byte(const set *s) { return s->text_loss / log(2) / (doub
 
 static json_t *to_json(const set *s)
 {
-    json_t *o = json_pack("{s:o, s:s, s:I, s:I, s:I, s:I, s:f, s:f}", "data", sgt_json_text(s->path, strlen(s->path)),
-                          "split", s->split, "seq", (json_int_t)s->info.seq, "windows",
-                          (json_int_t)s->info.windows_per_epoch, "tokens", (json_int_t)s->tokens, "bytes",
-                          (json_int_t)s->bytes, "loss", mean_loss(s), "perplexity", exp(mean_loss(s)));
+    json_t *o = json_pack("{s:o, s:s, s:I, s:I, s:I, s:I, s:f, s:f}", "data",
+                          sgt_json_text(s->path, strlen(s->path)), "split", s->split, "seq",
+                          (json_int_t)s->info.seq, "windows", (json_int_t)s->info.windows_per_epoch,
+                          "tokens", (json_int_t)s->tokens, "bytes", (json_int_t)s->bytes, "loss",
+                          mean_loss(s), "perplexity", exp(mean_loss(s)));
     if (s->bytes) json_object_set_new(o, "bits_per_byte", json_real(bits_per_byte(s)));
     return o;
 }
@@ -122,10 +126,13 @@ static void show(const set *s, eval *e)
 {
     char tokens[48], bytes[48], windows[48];
     eval_show_name(e, s->path);
-    printf("%s%s: %s in %s of %" PRIu32 "\n", *s->split ? ", " : "", s->split,
-           sgt_format_things(tokens, sizeof tokens, s->tokens, "token", "tokens"),
-           sgt_format_things(windows, sizeof windows, s->info.windows_per_epoch, "window", "windows"), s->info.seq);
-    printf("  %-13s  %.4f nats per token\n  %-13s  %.4f\n", "loss", mean_loss(s), "perplexity", exp(mean_loss(s)));
+    printf(
+        "%s%s: %s in %s of %" PRIu32 "\n", *s->split ? ", " : "", s->split,
+        sgt_format_things(tokens, sizeof tokens, s->tokens, "token", "tokens"),
+        sgt_format_things(windows, sizeof windows, s->info.windows_per_epoch, "window", "windows"),
+        s->info.seq);
+    printf("  %-13s  %.4f nats per token\n  %-13s  %.4f\n", "loss", mean_loss(s), "perplexity",
+           exp(mean_loss(s)));
     if (s->bytes)
         printf("  %-13s  %.4f  (%s)\n", "bits per byte", bits_per_byte(s),
                sgt_format_things(bytes, sizeof bytes, s->bytes, "byte", "bytes"));

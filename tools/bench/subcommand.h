@@ -1,0 +1,57 @@
+/* subcommand.h: what every subcommand of sgt-bench does around its own measurement: options, the
+ * picture, the JSON document or the table, and the exit code.
+ *
+ *     static const bench_subcommand gemm = {.program = &program, .output = &shape.output,
+ *                                           .size = sizeof(gemm_bench), .measure = measure,
+ *                                           .plot = plot, .json = to_json, .show = show};
+ *     int bench_gemm(int argc, char **argv) { return bench_subcommand_run(&gemm, argc, argv); } */
+#ifndef SGT_TOOLS_BENCH_SUBCOMMAND_H
+#define SGT_TOOLS_BENCH_SUBCOMMAND_H
+
+#include <jansson.h>
+
+#include "base/error.h"
+#include "tools/cli/options.h"
+
+/* What --plot, --json and --quiet ask for. */
+typedef struct bench_output {
+    const char *plot;
+    int json, quiet;
+} bench_output;
+
+#define BENCH_OUTPUT(o)                                                          \
+    {"plot", 0, SGT_OPT_TEXT, &(o).plot, "FILE.svg", .help = "a picture of it"}, \
+        {"json", 0, SGT_OPT_FLAG, &(o).json, NULL, .help = "one JSON document"}, \
+    {                                                                            \
+        "quiet", 'q', SGT_OPT_FLAG, &(o).quiet, NULL,                            \
+            .help = "print nothing but what --json asks for, and failures"       \
+    }
+
+/* What the command line gives to a measurement. */
+typedef struct bench_call {
+    char **operands;
+    size_t count;
+    sgt_notice notice;
+    const sgt_stop *stop;
+} bench_call;
+
+typedef struct bench_subcommand {
+    const sgt_program *program;
+    const bench_output *output;
+    size_t size;  /* bytes of what the functions below share, zeros at first */
+    int operands; /* whether it takes any */
+    int digits;   /* of numbers in the JSON document; 0: 6 */
+    /* 0; 1 if there is nothing to show; or a negative SGT_E*. */
+    int (*measure)(void *bench, const bench_call *call, sgt_error *err);
+    int (*worth)(const void *bench,
+                 int rc); /* whether a failed measurement is shown all the same; NULL: it is not */
+    int (*plot)(void *bench, const char *path, sgt_error *err);
+    json_t *(*json)(void *bench); /* NULL: out of memory */
+    void (*show)(void *bench);
+    void (*release)(void *bench); /* NULL: there is nothing to release */
+} bench_subcommand;
+
+/* Run it and return the exit code. */
+int bench_subcommand_run(const bench_subcommand *s, int argc, char **argv);
+
+#endif
