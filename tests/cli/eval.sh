@@ -4,10 +4,6 @@
 . "$ROOT/tests/cli/lib.sh"
 . "$ROOT/tests/cli/train.inc"
 work_in_memory
-run 0 sgt-eval --help
-grep -oE -- '--[a-z0-9-]+' .stdout | sort -u > help
-grep -oE -- '\\-\\-[a-z0-9\\-]+' "$ROOT/tools/sgt-eval.1" | tr -d '\\' | sort -u > page
-run 0 diff help page
 for python in ${PYTHON:-python3} /usr/bin/python3; do
     $python -c 'import torch, transformers' 2> /dev/null && break
     python=

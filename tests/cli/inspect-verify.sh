@@ -84,8 +84,3 @@ stderr_is 'sgt-inspect: hurt/sources.jsonl: No such file or directory'
 
 run_usage '--threads: needs --verify' sgt-inspect --threads 2 out
 run_usage '--threads 0: must be from 1 to 1024' sgt-inspect --verify --threads 0 out
-
-# The man page and --help name the same options.
-sgt-inspect --help | grep -oE -- '--[a-z0-9-]+' | sort -u > help
-grep -oE -- '\\-\\-[a-z0-9\\-]+' "$ROOT/tools/sgt-inspect.1" | tr -d '\\' | sort -u > page
-same help page

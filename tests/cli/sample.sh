@@ -6,9 +6,6 @@ stdout_has 'usage: sgt-sample'
 stderr_is ''
 run 0 sgt-sample --version
 stdout_matches '^sgt-sample [0-9]+\.[0-9]+'
-sgt-sample --help | grep -oE -- '--[a-z0-9-]+' | sort -u > help
-grep -oE -- '\\-\\-[a-z0-9\\-]+' "$ROOT/tools/sgt-sample.1" | tr -d '\\' | sort -u > page
-run 0 diff help page
 
 run_usage 'wanted a model: a run, a checkpoint, or a Hugging Face GPT-2 directory' sgt-sample
 run_usage 'one model at a time, not 2 (a prompt comes after --prompt)' sgt-sample run 'Once upon'

@@ -26,11 +26,6 @@ stdout_has 'usage: sgt-tokenize [OPTION]... INPUT... OUT/'
 run 0 sgt-tokenize --version
 stdout_matches '^sgt-tokenize [0-9]+\.[0-9]+\.[0-9]+$'
 
-# The man page and --help name the same options.
-sgt-tokenize --help | grep -oE -- '--[a-z0-9-]+' | sort -u > help
-grep -oE -- '\\-\\-[a-z0-9\\-]+' "$ROOT/tools/sgt-tokenize.1" | tr -d '\\' | sort -u > page
-same help page
-
 # Standard output that cannot be written to is a failure.
 if [ -w /dev/full ]; then
     printf x > in

@@ -338,7 +338,7 @@ static void print_table(const sgt_program *p, const char *command)
         printf("%s\t%s\t%c\t%s\t%s\t", command, o.name, o.letter ? o.letter : '-', value ? value : "-",
                o.def ? o.def : "-");
         print_set(&o, value);
-        printf("\t%s\n", kinds[o.kind]);
+        printf("\t%s\t%s\n", kinds[o.kind], o.help);
     }
     for (const sgt_command *const *c = p->commands; c && *c; c++) print_table((*c)->program, (*c)->name);
 }
