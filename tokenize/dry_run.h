@@ -1,6 +1,10 @@
 /* dry_run.h: what tokenizing would give and take, without writing anything: documents, tokens, disk and time, from
  * samples that are spread over all inputs.
  *
+ * Two users need it: one who plans a run by the number of tokens (--dry-run), and one whose disk
+ * would be full after hours of work (sgt_tokenize asks before it writes, see space.h). Most corpora
+ * are packed or JSONL, so that these are sampled too.
+ *
  *     sgt_dry_run_result r;
  *     if (sgt_dry_run(&(sgt_tokenize_options){.inputs = in, .input_count = n, .out = "out"}, &r, &err) < 0) ...;
  *

@@ -30,30 +30,22 @@ static int can_be_out(const char *path)
     return mine || !others;
 }
 
-static json_t *or_null(uint64_t v, int known) { return known ? json_integer((json_int_t)v) : json_null(); }
+static json_int_t number(uint64_t v) { return (json_int_t)v; }
+
+static json_t *or_null(uint64_t v) { return v == SGT_NOT_KNOWN ? json_null() : json_integer(number(v)); }
 
 static int print_json(const sgt_dry_run_result *r, uint64_t threads)
 {
-    json_t *o = json_object();
-    json_object_set_new(o, "dry_run", json_true());
-    json_object_set_new(o, "files", json_integer((json_int_t)r->files));
-    json_object_set_new(o, "bytes", json_integer((json_int_t)r->bytes));
-    json_object_set_new(o, "documents", json_integer((json_int_t)r->documents));
-    json_object_set_new(o, "documents_exact", json_boolean(r->documents_exact));
-    json_object_set_new(o, "tokens", json_integer((json_int_t)r->tokens));
-    json_object_set_new(o, "tokens_error", or_null(r->tokens_error, r->tokens_error != SGT_NOT_KNOWN));
-    json_object_set_new(o, "samples", json_integer((json_int_t)r->samples));
-    json_object_set_new(o, "sample_bytes", json_integer((json_int_t)r->sample_bytes));
-    json_object_set_new(o, "sample_tokens", json_integer((json_int_t)r->sample_tokens));
-    json_object_set_new(o, "bad_lines", json_integer((json_int_t)r->bad_lines));
-    json_object_set_new(o, "invalid_utf8", json_integer((json_int_t)r->invalid_utf8));
-    json_object_set_new(o, "skipped", json_integer((json_int_t)r->skipped));
-    json_object_set_new(o, "shards", json_integer((json_int_t)r->shards));
-    json_object_set_new(o, "disk_bytes", json_integer((json_int_t)r->disk));
-    json_object_set_new(o, "disk_meanwhile", json_integer((json_int_t)r->disk_meanwhile));
-    json_object_set_new(o, "disk_free", or_null(r->disk_free, r->disk_free != SGT_NOT_KNOWN));
-    json_object_set_new(o, "threads", json_integer((json_int_t)threads));
-    json_object_set_new(o, "seconds", json_real(r->seconds));
+    json_t *o = json_pack(
+        "{s:b, s:I, s:I, s:I, s:b, s:I, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:I, s:f}",
+        "dry_run", 1, "files", number(r->files), "bytes", number(r->bytes), "documents",
+        number(r->documents), "documents_exact", r->documents_exact, "tokens", number(r->tokens),
+        "tokens_error", or_null(r->tokens_error), "samples", number(r->samples), "sample_bytes",
+        number(r->sample_bytes), "sample_tokens", number(r->sample_tokens), "bad_lines",
+        number(r->bad_lines), "invalid_utf8", number(r->invalid_utf8), "skipped",
+        number(r->skipped), "shards", number(r->shards), "disk_bytes", number(r->disk),
+        "disk_meanwhile", number(r->disk_meanwhile), "disk_free", or_null(r->disk_free), "threads",
+        number(threads), "seconds", r->seconds);
     char *text = sgt_json_dumps(o, JSON_REAL_PRECISION(3));
     if (text) puts(text);
     free(text);
