@@ -13,6 +13,8 @@ done
 run_usage '--completion: for bash, zsh or fish?' sgt-train --completion
 run_usage '--completion: for bash, zsh or fish?' sgt-train --completion tcsh
 
+readers=$(sgt-train --completion table | awk -F '\t' '$2 == "loader" { print $4 }' | tr '|' '\n' | sort | tr '\n' ' ')
+
 # The words offered for the last one of a line, sorted.
 offered() { # OFFERED COMMAND...
     wanted=$1
@@ -36,8 +38,8 @@ END
         offered "$wanted" bash offers.bash "$@"
     }
     offers '--loader --loss-scale ' sgt-train --lo
-    offers 'mmap preload uring ' sgt-train --loader ''
-    offers 'preload ' sgt-train --loader = p
+    offers "$readers" sgt-train --loader ''
+    offers 'uring ' sgt-train --loader = u
     offers 'mmap ' sgt-train --quiet --loader m
     offers '' sgt-train --steps ''
     offers 'corpus runs ' sgt-train --run ''
@@ -90,8 +92,8 @@ fi
 if command -v fish > /dev/null; then
     offers() { offered "$1" fish --no-config -c "source ${2%% *}.fish; complete -C'$2'"; }
     offers '--loader --loss-scale ' 'sgt-train --lo'
-    offers 'mmap preload uring ' 'sgt-train --loader '
-    offers '--loader=preload ' 'sgt-train --loader=p'
+    offers "$readers" 'sgt-train --loader '
+    offers '--loader=uring ' 'sgt-train --loader=u'
     offers '' 'sgt-train --steps '
     offers 'corpus/ runs/ ' 'sgt-train --run '
     offers '' 'sgt-train w'

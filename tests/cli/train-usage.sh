@@ -48,7 +48,8 @@ run_usage '--nesterov: needs --optimizer sgd' sgt-train --data d --nesterov
 run_usage '--nesterov: needs a --momentum above 0' sgt-train --data d --optimizer sgd --momentum 0 --nesterov
 run_usage '--betas: needs --optimizer adamw' sgt-train --data d --optimizer sgd --betas 0.9,0.99
 run_usage '--loss-scale: needs --precision fp16' sgt-train --data d --loss-scale 1024
-run_usage '--loader fast: must be one of preload|mmap|uring' sgt-train --data d --loader fast
+readers=$(sgt-train --completion table | awk -F '\t' '$2 == "loader" { print $4 }')
+run_usage "--loader fast: must be one of $readers" sgt-train --data d --loader fast
 run_usage '--model gpt3: not gpt2, gpt2-medium, gpt2-large, gpt2-xl or LAYERSxCHANNELSxHEADS such as 4x256x4' \
     sgt-train --data d --model gpt3
 run_usage '--model 2x10x3: 3 heads do not divide 10 channels' sgt-train --data d --model 2x10x3
