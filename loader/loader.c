@@ -76,7 +76,7 @@ int sgt_loader_open_faulty(sgt_loader **out, const char *path, const sgt_loader_
                            const sgt_reader_fault *fault, sgt_error *err)
 {
     sgt_loader *l = calloc(1, sizeof *l);
-    if (!l) return sgt_fail(err, SGT_ENOMEM, "a loader: out of memory");
+    if (!l) return sgt_fail_memory(err, "a loader");
     int rc;
     if (o) l->o = *o;
     if ((rc = settle(&l->o, err)) < 0 || (rc = sgt_loader_open_sets(l, path, err)) < 0) goto fail;

@@ -95,7 +95,7 @@ static int open_part(sgt_loader *l, const sgt_loader_set *from, sgt_error *err)
 {
     sgt_set set;
     sgt_loader_part *p = &l->parts[l->part_count];
-    if (!(p->path = strdup(from->path))) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", from->path);
+    if (!(p->path = strdup(from->path))) return sgt_fail_memory(err, from->path);
     l->part_count++;
     int rc = sgt_set_open(&set, from->path, &l->o, err);
     if (rc < 0) return rc;

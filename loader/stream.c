@@ -274,7 +274,7 @@ int sgt_stream_open(sgt_stream **out, const sgt_loader *l, const sgt_stream_opti
 {
     sgt_stream *s = calloc(1, sizeof *s);
     int rc;
-    if (!s) return sgt_fail(err, SGT_ENOMEM, "a stream: out of memory");
+    if (!s) return sgt_fail_memory(err, "a stream");
     s->l = l;
     if (o) s->o = *o;
     if (!s->o.slots) s->o.slots = 4;

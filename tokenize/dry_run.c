@@ -63,7 +63,7 @@ static sample *next_sample(dry_run *d, sgt_error *err)
         size_t room = d->room ? 2 * d->room : PLACES;
         sample *more = reallocarray(d->samples, room, sizeof *more);
         if (!more) {
-            sgt_fail(err, SGT_ENOMEM, "samples: out of memory");
+            sgt_fail_memory(err, "samples");
             return NULL;
         }
         d->samples = more;
@@ -250,7 +250,7 @@ static int next_line(const sgt_corpus_file *f, uint64_t at, uint64_t *line, sgt_
 {
     char *block = malloc(PIECE);
     int fd = block ? open(f->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : -1, rc = SGT_OK;
-    if (!block) rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", f->path);
+    if (!block) rc = sgt_fail_memory(err, f->path);
     else if (fd < 0) rc = sgt_fail_errno(err, "%s", f->path);
     for (*line = at ? f->size : 0; at && at < f->size && *line == f->size && !rc;) {
         size_t n = f->size - at + 1 < PIECE ? (size_t)(f->size - at + 1) : PIECE;

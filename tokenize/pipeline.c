@@ -108,13 +108,13 @@ static int start_threads(pipeline *p, size_t threads, sgt_error *err)
     p->places = calloc(p->place_count, sizeof *p->places);
     p->threads = calloc(threads, sizeof *p->threads);
     p->encoders = calloc(threads, sizeof *p->encoders);
-    if (!p->places || !p->threads || !p->encoders) return sgt_fail(err, SGT_ENOMEM, "threads: out of memory");
+    if (!p->places || !p->threads || !p->encoders) return sgt_fail_memory(err, "threads");
     for (size_t i = 0; i < p->place_count && !rc; i++) rc = sgt_unit_new(&p->places[i].unit, err);
     for (; p->thread_count < threads && !rc; p->thread_count++)
         rc = sgt_encoder_new(&p->encoders[p->thread_count], p->vocab, err);
     for (; p->running < p->thread_count && !rc; p->running++) {
         worker *w = malloc(sizeof *w);
-        if (!w) return sgt_fail(err, SGT_ENOMEM, "threads: out of memory");
+        if (!w) return sgt_fail_memory(err, "threads");
         *w = (worker){p, p->encoders[p->running]};
         if ((failed = sgt_thread_start(&p->threads[p->running], encode_units, w)) == 0) continue;
         free(w);

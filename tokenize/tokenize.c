@@ -71,7 +71,7 @@ static int tokenize_into(const sgt_tokenize_options *o, const sgt_corpus *c, con
                          sgt_tokenize_result *result, sgt_error *err)
 {
     char *options = options_json(o, v, as_before);
-    if (!options) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", o->out);
+    if (!options) return sgt_fail_memory(err, o->out);
     int rc = sgt_space_check(o, c, v, err);
     if (!rc) rc = (sgt_parts_wanted(o) ? sgt_parts_make : sgt_pipeline_make)(o, c, v, options, result, err);
     free(options);

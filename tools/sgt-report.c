@@ -61,7 +61,7 @@ static int print_json(const report *r, const char *out, int replaced, sgt_error 
     int failed = !doc || json_dumpf(doc, stdout, JSON_REAL_PRECISION(9)) < 0;
     putchar('\n');
     json_decref(doc);
-    return failed ? sgt_fail(err, SGT_ENOMEM, "--json: out of memory") : SGT_OK;
+    return failed ? sgt_fail_memory(err, "--json") : SGT_OK;
 }
 
 /* What is wrong with a place that nobody asked for is told with the way to another. */
@@ -78,9 +78,9 @@ static int write_page(const report *r, const char *out, size_t *bytes, sgt_error
 {
     char *text = NULL;
     FILE *page = open_memstream(&text, bytes);
-    if (!page) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", out);
+    if (!page) return sgt_fail_memory(err, out);
     int rc = report_put_page(page, r, err);
-    if ((ferror(page) | fclose(page)) && rc == SGT_OK) rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", out);
+    if ((ferror(page) | fclose(page)) && rc == SGT_OK) rc = sgt_fail_memory(err, out);
     if (rc == SGT_OK && sgt_stopped(r->stop)) rc = sgt_fail(err, SGT_ESTOPPED, "interrupted");
     if (rc == SGT_OK) rc = put_file(out, text, *bytes, err);
     free(text);
@@ -108,7 +108,7 @@ static int make(report *r, char **paths, const sgt_notice *notice, sgt_error *er
     int rc = open_runs(r, paths, notice, err);
     if (rc < 0) return rc;
     if (!o.out && r->count == 1 && !(beside = sgt_join(r->runs[0].path, "report.html")))
-        return sgt_fail(err, SGT_ENOMEM, "out of memory");
+        return sgt_fail_memory(err, NULL);
     const char *out = o.out ? o.out : beside ? beside : "report.html";
     int replaced = access(out, F_OK) == 0;
     rc = write_page(r, out, &bytes, err);
@@ -131,7 +131,7 @@ int main(int argc, char **argv)
     sgt_notice notice = sgt_talk_notice(&talk);
     report r = {.runs = calloc((size_t)count, sizeof *r.runs), .count = (size_t)count, .stop = sgt_catch_signals()};
     int rc = r.runs ? make(&r, argv + first, &notice, &err)
-                    : sgt_fail(&err, SGT_ENOMEM, "out of memory");
+                    : sgt_fail_memory(&err, NULL);
     for (size_t i = 0; i < r.count && r.runs; i++) report_run_close(&r.runs[i]);
     free(r.runs);
     if (rc >= 0 && (fflush(stdout) == EOF || ferror(stdout))) rc = sgt_fail_errno(&err, "standard output");

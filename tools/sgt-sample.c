@@ -116,7 +116,7 @@ static void say_held(sampling *s)
 static int generate(sampling *s, sgt_error *err)
 {
     sgt_prompt *prompts = calloc(s->show.count, sizeof *prompts);
-    if (!prompts) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    if (!prompts) return sgt_fail_memory(err, NULL);
     for (size_t i = 0; i < s->show.count; i++) {
         const sample_text *t = s->show.texts + i;
         prompts[i] = (sgt_prompt){.ids = t->prompt->ids, .count = t->prompt->count, .sample = t->number};
@@ -152,7 +152,7 @@ static int print_json(const sampling *s, sgt_error *err)
         per_second(r->tokens, r->prompt_seconds + r->token_seconds), "prompt_seconds", r->prompt_seconds, "threads",
         sgt_decoder_threads(s->decoder), "memory_bytes", (json_int_t)sgt_decoder_bytes(s->decoder), "texts",
         sample_show_json(&s->show));
-    if (!top) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    if (!top) return sgt_fail_memory(err, NULL);
     int bad = json_dumpf(top, stdout, JSON_REAL_PRECISION(9)) < 0 || putchar('\n') == EOF;
     json_decref(top);
     return bad ? sgt_fail_errno(err, "standard output") : SGT_OK;

@@ -23,7 +23,7 @@ int sgt_paths_lock(const char *folder, const sgt_stop *stop, sgt_error *err)
     int rc = sgt_make_folders(folder, err), fd;
     if (rc < 0) return rc;
     char *path = sgt_join(folder, "self-check.lock");
-    if (!path) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", folder);
+    if (!path) return sgt_fail_memory(err, folder);
     fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (fd < 0) rc = sgt_fail_errno(err, "%s", path);
     while (rc == SGT_OK && flock(fd, LOCK_EX | LOCK_NB) < 0) {
@@ -86,7 +86,7 @@ int sgt_paths_write(const sgt_verdicts *v, const char *folder, const char *key, 
     bad |= json_object_set_new(json, key, mine);
     char *path = sgt_join(folder, "self-check.json"), *text = bad ? NULL : sgt_json_dumps(json, JSON_INDENT(1));
     int rc = text && path ? sgt_file_put(path, text, strlen(text), err)
-                          : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", folder);
+                          : sgt_fail_memory(err, folder);
     free(text);
     free(path);
     json_decref(json);

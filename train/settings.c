@@ -326,7 +326,7 @@ int sgt_settings_same_run(const sgt_settings *s, const char *text, int moved, sg
 {
     sgt_settings kept;
     char *now = malloc((size_t)2 * MAX_VALUE), *then = now ? now + MAX_VALUE : NULL;
-    if (!now) return sgt_fail(err, SGT_ENOMEM, "options: out of memory");
+    if (!now) return sgt_fail_memory(err, "options");
     sgt_settings_default(&kept);
     int rc = sgt_settings_merge(&kept, text, "the checkpoint's options", 1, err);
     for (const sgt_option *row = next_kept(NULL); row && rc == SGT_OK; row = next_kept(row)) {
@@ -334,7 +334,7 @@ int sgt_settings_same_run(const sgt_settings *s, const char *text, int moved, sg
         if (row == &sgt_settings_rows[SGT_SET_MODEL] && kept.init) continue; /* its shape came from there */
         if (row == &sgt_settings_rows[SGT_SET_VARIANT] && !kept.variant) continue; /* from before there were any */
         if (!render(now, MAX_VALUE, s, row) || !render(then, MAX_VALUE, &kept, row))
-            rc = sgt_fail(err, SGT_ENOMEM, "options: out of memory");
+            rc = sgt_fail_memory(err, "options");
         else if (strcmp(now, then) != 0)
             rc = sgt_fail(
                 err, SGT_EUNSUPPORTED,

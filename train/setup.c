@@ -26,7 +26,7 @@ static int share_text(const sgt_trainer *t, char **text, sgt_error *err)
     uint64_t n = *text ? strlen(*text) + 1 : 0;
     int rc = r ? r->broadcast(r, &n, sizeof n, 0, err) : SGT_OK;
     if (!r || rc < 0 || !n) return rc;
-    if (r->rank && !(*text = malloc(n))) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", t->o->run);
+    if (r->rank && !(*text = malloc(n))) return sgt_fail_memory(err, t->o->run);
     return r->broadcast(r, *text, n, 0, err);
 }
 
@@ -314,7 +314,7 @@ static void compare_machine(const sgt_trainer *t)
 static int take_choices(sgt_trainer *t, sgt_error *err)
 {
     char *choices = t->backend->choices ? strdup(t->backend->choices) : NULL;
-    if (t->backend->choices && !choices) return sgt_fail(err, SGT_ENOMEM, "choices: out of memory");
+    if (t->backend->choices && !choices) return sgt_fail_memory(err, "choices");
     free(t->state.choices);
     t->state.choices = choices;
     return SGT_OK;
@@ -373,7 +373,7 @@ static int open_run(sgt_trainer *t, sgt_error *err)
 {
     int rc = SGT_OK;
     char *json = sgt_settings_json(t->s);
-    if (!json) return sgt_fail(err, SGT_ENOMEM, "options: out of memory");
+    if (!json) return sgt_fail_memory(err, "options");
     if (t->from)
         rc = sgt_settings_same_run(t->s, t->state.options, strcmp(t->state.device, t->backend->name) != 0, err);
     if (rc == SGT_OK) rc = sgt_trainer_take_verdicts(t, err);

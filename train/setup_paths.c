@@ -50,7 +50,7 @@ int sgt_trainer_take_verdicts(sgt_trainer *t, sgt_error *err)
     int rc = compare_verdicts(t, err);
     if (rc < 0) return rc;
     char *json = t->verdicts.count ? sgt_paths_json(&t->verdicts) : NULL;
-    if (t->verdicts.count && !json) return sgt_fail(err, SGT_ENOMEM, "self-check: out of memory");
+    if (t->verdicts.count && !json) return sgt_fail_memory(err, "self-check");
     free(t->state.verdicts);
     t->state.verdicts = json;
     return SGT_OK;

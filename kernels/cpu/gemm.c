@@ -93,7 +93,7 @@ static int plan_own(sgt_gemm *g, sgt_error *err)
     cut_own(g);
     if (!(g->scratch = g->s.scratch))
         g->scratch = g->taken = aligned_alloc(SGT_ARENA_ALIGN, sgt_gemm_scratch(g->threads));
-    return g->scratch ? SGT_OK : sgt_fail(err, SGT_ENOMEM, "matrix product: out of memory");
+    return g->scratch ? SGT_OK : sgt_fail_memory(err, "matrix product");
 }
 
 static void run_own(const sgt_gemm *g, size_t tile, const void *a, const void *b, const float *bias, float *c)
@@ -187,7 +187,7 @@ static int take_squares(sgt_gemm *g, sgt_error *err)
     g->parts = 1; /* C as a whole, where there is nothing to multiply */
     if (g->tiles_m) g->parts = round_up(g->s.m, rows) / rows * (round_up(g->s.n, columns) / columns);
     g->squares = calloc(g->parts, sizeof *g->squares);
-    return g->squares ? SGT_OK : sgt_fail(err, SGT_ENOMEM, "matrix product: out of memory");
+    return g->squares ? SGT_OK : sgt_fail_memory(err, "matrix product");
 }
 
 double sgt_gemm_squares(const sgt_gemm *g)
@@ -201,7 +201,7 @@ int sgt_gemm_plan(sgt_gemm **out, const sgt_gemm_shape *s, int threads, sgt_erro
 {
     int rc;
     sgt_gemm *g = calloc(1, sizeof *g);
-    if (!g) return sgt_fail(err, SGT_ENOMEM, "matrix product: out of memory");
+    if (!g) return sgt_fail_memory(err, "matrix product");
     g->s = *s;
     g->threads = threads < 1 ? 1 : threads;
     g->own = s->onednn ? NULL : sgt_own_product(s->bf16);

@@ -183,7 +183,7 @@ int sgt_dnnl_primitive_new(sgt_dnnl_primitive **out, const sgt_dnnl_matmul *shap
     int rc = sgt_dnnl_load(&api, err);
     if (rc < 0) return rc;
     sgt_dnnl_primitive *p = calloc(1, sizeof *p);
-    if (!p) return sgt_fail(err, SGT_ENOMEM, "oneDNN: out of memory");
+    if (!p) return sgt_fail_memory(err, "oneDNN");
     p->api = api;
     /* The library blocks for as many threads as OpenMP would give it now; each of ours runs its own tile. */
     int threads = omp_get_max_threads();

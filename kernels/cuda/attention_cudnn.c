@@ -316,7 +316,7 @@ static int prepare(sgt_cudnn_attention **out, const sgt_cudnn_attention_options 
     const sgt_cudnn *api;
     if ((rc = sgt_cudnn_load(&api, err)) < 0) return rc;
     sgt_cudnn_attention *a = calloc(1, sizeof *a);
-    if (!a) return sgt_fail(err, SGT_ENOMEM, "cuDNN: out of memory");
+    if (!a) return sgt_fail_memory(err, "cuDNN");
     a->o = *o;
     a->api = api;
     a->scale = o->scale;

@@ -104,7 +104,7 @@ static int make_spares(sgt_cupti *p, int count, sgt_error *err)
 {
     for (int i = 0; i < count; i++) {
         sgt_cupti_buffer *b = malloc(sizeof *b);
-        if (!b) return sgt_fail(err, SGT_ENOMEM, "--profile: out of memory");
+        if (!b) return sgt_fail_memory(err, "--profile");
         memset(b, 0, sizeof *b);
         b->next = p->spare;
         p->spare = b;
@@ -201,7 +201,7 @@ static int subscribe(sgt_cupti *p, sgt_error *err)
 int sgt_cupti_open_with(sgt_cupti **out, const sgt_cupti_api *api, sgt_error *err)
 {
     sgt_cupti *p = calloc(1, sizeof *p);
-    if (!p) return sgt_fail(err, SGT_ENOMEM, "--profile: out of memory");
+    if (!p) return sgt_fail_memory(err, "--profile");
     p->api = api;
     pthread_mutex_lock(&process.lock);
     int busy = process.open != NULL;

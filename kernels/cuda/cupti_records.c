@@ -332,7 +332,7 @@ static int make_room(reader *d, sgt_error *err)
     d->markers = malloc((d->marker_room + 1) * sizeof *d->markers);
     d->ranges = malloc((d->range_room + 1) * sizeof *d->ranges);
     if (d->works && d->worked && d->calls && d->called && d->markers && d->ranges) return SGT_OK;
-    return sgt_fail(err, SGT_ENOMEM, "--profile: out of memory");
+    return sgt_fail_memory(err, "--profile");
 }
 
 int sgt_cupti_convert(const sgt_cupti_records *r, void (*show)(void *ctx, const sgt_cupti_span *s), void *ctx,

@@ -346,7 +346,7 @@ static int open_library(sgt_cuda_gemms *g, sgt_error *err)
 int sgt_cuda_gemms_open(sgt_cuda_gemms **out, const sgt_cuda_gemms_options *o, sgt_error *err)
 {
     sgt_cuda_gemms *g = calloc(1, sizeof *g);
-    if (!g) return sgt_fail(err, SGT_ENOMEM, "matrix products: out of memory");
+    if (!g) return sgt_fail_memory(err, "matrix products");
     g->last = &g->first;
     g->deterministic = o->deterministic;
     g->timing = o->timing;
@@ -358,7 +358,7 @@ int sgt_cuda_gemms_open(sgt_cuda_gemms **out, const sgt_cuda_gemms_options *o, s
     copy_name(g->device, sizeof g->device, o->device ? o->device : "");
     int rc = SGT_OK;
     if ((o->cache && !(g->cache = strdup(o->cache))) || (o->choices && !(g->choices = strdup(o->choices))))
-        rc = sgt_fail(err, SGT_ENOMEM, "matrix products: out of memory");
+        rc = sgt_fail_memory(err, "matrix products");
     if (rc < 0 || (rc = open_library(g, err)) < 0) {
         sgt_cuda_gemms_close(g);
         return rc;

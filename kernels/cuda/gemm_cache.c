@@ -131,7 +131,7 @@ int gemm_cache_put(const sgt_cuda_gemms *g, const char *key, const sgt_lt_algo *
     char *old = read_cache(g->cache), *path = sgt_join(g->cache, CACHE_NAME);
     char *text = old ? malloc(strlen(old) + strlen(line) + 2) : NULL; /* a last line may lack its end */
     int rc = SGT_OK;
-    if (!text || !path) rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", g->cache);
+    if (!text || !path) rc = sgt_fail_memory(err, g->cache);
     if (rc == SGT_OK && (rc = sgt_make_folders(g->cache, err)) == SGT_OK)
         rc = sgt_file_put(path, text, merge(text, old, begin, head, line), err);
     free(text);

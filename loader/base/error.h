@@ -50,6 +50,9 @@ int sgt_fail(sgt_error *err, int code, const char *fmt, ...) SGT_PRINTF(3, 4);
 /* The same for a failed system call: appends ": " and errno's text. Returns SGT_ENOMEM for ENOMEM, else SGT_EIO. */
 int sgt_fail_errno(sgt_error *err, const char *fmt, ...) SGT_PRINTF(2, 3);
 
+/* "WHAT: out of memory", or "out of memory" if `what` is NULL. Returns SGT_ENOMEM. */
+int sgt_fail_memory(sgt_error *err, const char *what);
+
 /* Copies `s` into out[size], cut to fit, with control characters and ill-formed UTF-8 written as \xNN: what may go to a
  * terminal. Returns out. */
 char *sgt_printable(char *out, unsigned long size, const char *s);

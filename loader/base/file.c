@@ -85,7 +85,7 @@ int sgt_file_begin(sgt_file **out, const char *path, sgt_error *err)
     if (f) *f = (sgt_file){-1, strdup(path), malloc(n + 32)};
     if (!f || !f->path || !f->temporary) {
         close_file(f);
-        return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+        return sgt_fail_memory(err, path);
     }
     for (int tries = 0; tries < 100 && f->fd < 0; tries++) {
         uint64_t r; /* unguessable, so that nobody in a shared folder can lay a trap at the name */
@@ -151,7 +151,7 @@ int sgt_file_get(char **out, size_t *n, const char *path, size_t max, sgt_error 
     else if (st.st_size < 0 || (uint64_t)st.st_size > max)
         rc = sgt_fail(err, SGT_EFORMAT, "%s: %lld bytes, more than the %zu that such a file may have", path,
                       (long long)st.st_size, max);
-    else if (!(buf = malloc((size_t)st.st_size + 1))) rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+    else if (!(buf = malloc((size_t)st.st_size + 1))) rc = sgt_fail_memory(err, path);
     else rc = sgt_pread_all(fd, buf, (size_t)st.st_size, 0, path, err);
     close(fd);
     if (rc < 0) {
@@ -225,7 +225,7 @@ int sgt_make_folders(const char *path, sgt_error *err)
 {
     char *copy = strdup(path);
     int rc = SGT_OK;
-    if (!copy) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+    if (!copy) return sgt_fail_memory(err, path);
     if (!*path) {
         errno = ENOENT;
         rc = sgt_fail_errno(err, "an empty name");
@@ -260,7 +260,7 @@ int sgt_sync_folder(const char *path, sgt_error *err)
 int sgt_sync_parent(const char *path, sgt_error *err)
 {
     char *parent = parent_of(path);
-    if (!parent) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+    if (!parent) return sgt_fail_memory(err, path);
     int rc = sgt_sync_folder(parent, err);
     free(parent);
     return rc;
@@ -293,7 +293,7 @@ static int remove_entries(int fd, const char *path, sgt_error *err)
     for (struct dirent *e; rc == SGT_OK && (e = readdir(d));) {
         if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")) continue;
         char *shown = sgt_join(path, e->d_name);
-        rc = shown ? remove_at(fd, e->d_name, shown, err) : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+        rc = shown ? remove_at(fd, e->d_name, shown, err) : sgt_fail_memory(err, path);
         free(shown);
     }
     closedir(d);

@@ -30,7 +30,7 @@ int sgt_blocks_open(sgt_blocks **out, sgt_rings *rings, const sgt_set *set, cons
         return SGT_OK;
     }
     sgt_blocks *b = calloc(1, sizeof *b);
-    if (!b) return sgt_fail(err, SGT_ENOMEM, "pools of blocks: out of memory");
+    if (!b) return sgt_fail_memory(err, "pools of blocks");
     b->mix = o->mix;
     b->windows = o->windows;
     for (uint32_t i = 0; i < o->mix->sets; i++) {

@@ -188,7 +188,7 @@ int sgt_files_open(sgt_files **out, const sgt_set *set, const sgt_reader_fault *
                    sgt_error *err)
 {
     sgt_files *f = calloc(1, sizeof *f + set->count * sizeof *f->files);
-    if (!f) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", set->shards[0].path);
+    if (!f) return sgt_fail_memory(err, set->shards[0].path);
     f->set = set;
     f->fault = fault;
     f->once = once;

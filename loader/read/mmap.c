@@ -102,7 +102,7 @@ static int open_reader(void **out, const sgt_set *set, const sgt_reader_options 
     reader *r = calloc(1, sizeof *r + set->count * sizeof *r->files);
     if (!r || !(r->guarded = sgt_guard_new(set->count))) {
         free(r);
-        return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", set->shards[0].path);
+        return sgt_fail_memory(err, set->shards[0].path);
     }
     r->set = set;
     r->random = o->sampling != SGT_SAMPLING_SEQUENTIAL;
@@ -110,7 +110,7 @@ static int open_reader(void **out, const sgt_set *set, const sgt_reader_options 
     r->page = (uintptr_t)sysconf(_SC_PAGESIZE);
     for (uint32_t i = 0; i < set->count && rc == SGT_OK; i++) rc = map_shard(r, i, err);
     if (rc == SGT_OK && sgt_guard_add(r->guarded) < 0)
-        rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", set->shards[0].path);
+        rc = sgt_fail_memory(err, set->shards[0].path);
     if (rc < 0)
         close_reader(r);
     else
@@ -128,7 +128,7 @@ static int open_cursor(void **out, void *p, sgt_error *err)
 {
     reader *r = p;
     cursor *c = calloc(1, sizeof *c + (r->chunks ? CHUNKS * sizeof *c->asked : 0));
-    if (!c) return sgt_fail(err, SGT_ENOMEM, "a cursor: out of memory");
+    if (!c) return sgt_fail_memory(err, "a cursor");
     c->r = r;
     c->looked = -LOOK_S;
     c->advising = r->random;

@@ -281,7 +281,7 @@ int sgt_pool_open(sgt_pool **out, sgt_rings *rings, const sgt_set *set, const sg
     *out = NULL;
     if (sampler->seq > sampler->block_tokens) return SGT_OK;
     sgt_pool *p = calloc(1, sizeof *p);
-    if (!p) return sgt_fail(err, SGT_ENOMEM, "pools of blocks: out of memory");
+    if (!p) return sgt_fail_memory(err, "pools of blocks");
     p->rings = rings;
     p->set = set;
     p->sampler = sampler;

@@ -165,7 +165,7 @@ static int open_reader(void **out, const sgt_set *set, const sgt_reader_options 
     int rc = check_memory(bytes, o->fault.memory, err);
     if (rc < 0) return rc;
     reader *r = calloc(1, sizeof *r + set->count * sizeof *r->tokens);
-    if (!r) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", set->shards[0].path);
+    if (!r) return sgt_fail_memory(err, set->shards[0].path);
     if ((rc = sgt_arena_map(&r->arena, (size_t)bytes, 0, err)) == 0) {
         lay_out(r, set);
         rc = fill(r, set, o, err);

@@ -247,7 +247,7 @@ int sgt_rings_open(sgt_rings **out, const sgt_set *set, const sgt_reader_options
                    sgt_error *err)
 {
     sgt_rings *all = calloc(1, sizeof *all);
-    if (!all) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", set->shards[0].path);
+    if (!all) return sgt_fail_memory(err, set->shards[0].path);
     all->set = set;
     all->fault = o->fault;
     sgt_warn_once_init(&all->once, &o->notice);

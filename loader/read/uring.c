@@ -58,7 +58,7 @@ static int open_reader(void **out, const sgt_set *set, const sgt_reader_options 
 {
     size_t bytes = 2 * ((size_t)o->seq + 1), ahead = (AHEAD + o->windows - 1) / o->windows;
     reader *r = calloc(1, sizeof *r);
-    if (!r) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", set->shards[0].path);
+    if (!r) return sgt_fail_memory(err, set->shards[0].path);
     while (ahead > 1 && ahead * o->windows * bytes > MOST_AHEAD) ahead--;
     r->set = set;
     r->windows = o->windows;

@@ -70,7 +70,7 @@ static int scan(sgt_documents *d, const sgt_set *set, uint32_t shard, sgt_error 
     uint32_t eot = sgt_set_eot(set, shard);
     uint16_t *ids = malloc(SCAN_TOKENS * sizeof *ids);
     int rc = SGT_OK, fd = ids ? sgt_set_open_shard(set, shard, err) : SGT_ENOMEM;
-    if (!ids) sgt_fail(err, SGT_ENOMEM, "%s: out of memory", h->path);
+    if (!ids) sgt_fail_memory(err, h->path);
     for (uint64_t at = 0; fd >= 0 && at < h->head.tokens && rc == SGT_OK; at += SCAN_TOKENS) {
         uint64_t left = h->head.tokens - at;
         size_t n = left < SCAN_TOKENS ? (size_t)left : SCAN_TOKENS;
@@ -121,7 +121,7 @@ int sgt_documents_find(sgt_documents *d, const sgt_set *set, uint32_t first, uin
         d->before = calloc((size_t)set->count + 1, sizeof *d->before);
         d->unlisted = calloc(set->count, 1);
     }
-    if (!d->before || !d->unlisted) rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", set->shards[first].path);
+    if (!d->before || !d->unlisted) rc = sgt_fail_memory(err, set->shards[first].path);
     for (uint32_t i = first; i < first + shards && rc == SGT_OK; i++) {
         rc = find_in(d, set, i, path != NULL, err);
         d->before[i + 1] = d->count;

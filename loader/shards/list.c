@@ -32,7 +32,7 @@ static int is_megatron(const char *folder, const char *name, const char *split, 
     int val = says(name, "val") || says(name, "valid") || says(name, "validation");
     if (strcmp(split, "val") == 0 ? !val : strcmp(split, "train") || val || says(name, "test")) return 0;
     char *path = sgt_join(folder, name);
-    int rc = path ? sgt_megatron_beside(path, err) : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", folder);
+    int rc = path ? sgt_megatron_beside(path, err) : sgt_fail_memory(err, folder);
     free(path);
     return rc;
 }
@@ -78,11 +78,11 @@ static int collect(char ***paths, size_t *count, DIR *dir, naming how, const cha
         if (*count == room) {
             room = room ? 2 * room : 64;
             char **more = realloc(*paths, room * sizeof **paths);
-            if (!more) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", folder);
+            if (!more) return sgt_fail_memory(err, folder);
             *paths = more;
         }
         if (!((*paths)[*count] = sgt_join(folder, e->d_name)))
-            return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", folder);
+            return sgt_fail_memory(err, folder);
         ++*count;
     }
 }

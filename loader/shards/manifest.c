@@ -97,7 +97,7 @@ int sgt_manifest_write(const sgt_manifest *m, const char *folder, sgt_error *err
     int rc;
     json_t *options = NULL, *invalid = NULL, *o = NULL;
     char *text = NULL, *path = sgt_join(folder, "manifest.json");
-    if (!path) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", folder);
+    if (!path) return sgt_fail_memory(err, folder);
     if ((rc = embedded(&options, m->options ? m->options : "{}", 0, "options", path, err)) < 0 ||
         (rc = embedded(&invalid, m->invalid ? m->invalid : "[]", 1, "invalid", path, err)) < 0)
         goto done;
@@ -194,7 +194,7 @@ static int read_shards(sgt_manifest *m, const json_t *o, const source *s)
     if (!json_is_array(list)) return wrong(s, "shards", "an array");
     size_t n = json_array_size(list);
     m->shards = calloc(n + 1, sizeof *m->shards); /* n objects were just parsed from at most MAX_BYTES: no overflow */
-    if (!m->shards) return sgt_fail(s->err, SGT_ENOMEM, "%s: out of memory", s->path);
+    if (!m->shards) return sgt_fail_memory(s->err, s->path);
     for (; m->count < n; m->count++) {
         int rc = read_shard(&m->shards[m->count], json_array_get(list, m->count), s);
         if (rc < 0) return rc;
@@ -205,7 +205,7 @@ static int read_shards(sgt_manifest *m, const json_t *o, const source *s)
 static int read_json_text(char **out, const json_t *v, const source *s)
 {
     *out = sgt_json_dumps(v, JSON_COMPACT);
-    return *out ? SGT_OK : sgt_fail(s->err, SGT_ENOMEM, "%s: out of memory", s->path);
+    return *out ? SGT_OK : sgt_fail_memory(s->err, s->path);
 }
 
 static int from_json(sgt_manifest *m, const json_t *o, const source *s)
@@ -243,7 +243,7 @@ int sgt_manifest_read(sgt_manifest *m, const char *folder, sgt_error *err)
     char *text = NULL, *path = sgt_join(folder, "manifest.json");
     json_t *o = NULL;
     size_t n;
-    if (!path) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", folder);
+    if (!path) return sgt_fail_memory(err, folder);
     int rc = sgt_file_get(&text, &n, path, MAX_BYTES, err);
     if (rc < 0) goto done;
     if ((rc = sgt_json_fits(text, n, SOME_VALUES + n / FEWEST_BYTES, path, err)) < 0) goto done;

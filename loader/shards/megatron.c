@@ -62,7 +62,7 @@ static int open_index(megatron_index *x, const char *shard, sgt_error *err)
     *x = (megatron_index){.fd = -1};
     if (!ends(shard, ".bin")) return 0;
     if (!(x->path = with_ending(shard, strlen(shard) - 4, ".idx")))
-        return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", shard);
+        return sgt_fail_memory(err, shard);
     x->fd = open(x->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO would wait for a writer */
     if (x->fd < 0) return errno == ENOENT ? 0 : sgt_fail_errno(err, "%s", x->path);
     if (fstat(x->fd, &st) < 0) return sgt_fail_errno(err, "%s", x->path);
@@ -257,7 +257,7 @@ static int walk_index(sgt_megatron *m, walk *w, sgt_error *err)
     w->tokens = new_column(COLUMNS_AT, n, 4);
     w->begins = new_column(COLUMNS_AT + 4 * n, n, 8);
     w->bounds = new_column(COLUMNS_AT + 12 * n, x->entries, 8);
-    if (!w->tokens || !w->begins || !w->bounds) rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", x->path);
+    if (!w->tokens || !w->begins || !w->bounds) rc = sgt_fail_memory(err, x->path);
     else rc = walk_sequences(w, err);
     if (rc == SGT_OK && m) {
         uint64_t all[] = {x->sequences, x->entries, w->tokens->hash, w->begins->hash, w->bounds->hash};

@@ -43,7 +43,7 @@ static int one_path(sgt_set *s, const char *path, sgt_error *err)
     char **paths = malloc(sizeof *paths);
     if (!paths || !(paths[0] = strdup(path))) {
         free(paths);
-        return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+        return sgt_fail_memory(err, path);
     }
     return take_paths(s, paths, 1, path, err);
 }
@@ -55,7 +55,7 @@ static int one_path(sgt_set *s, const char *path, sgt_error *err)
 static int check_finished(const char *folder, sgt_error *err)
 {
     char *work = sgt_join(folder, ".work");
-    if (!work) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", folder);
+    if (!work) return sgt_fail_memory(err, folder);
     int there = !sgt_file_gone(work);
     free(work);
     if (!there) return SGT_OK;
@@ -68,7 +68,7 @@ static int one_raw(sgt_set *s, const char *folder, const sgt_loader_options *o, 
     char name[256];
     snprintf(name, sizeof name, "%s.bin", o->split);
     char *path = sgt_join(folder, name);
-    if (!path) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", folder);
+    if (!path) return sgt_fail_memory(err, folder);
     int rc = SGT_OK, there = !sgt_file_gone(path);
     if (there && o->raw) rc = one_path(s, path, err);
     else if (there)
@@ -118,7 +118,7 @@ static int paths_of(sgt_set *s, const sgt_manifest *m, const char *folder, const
             n++;
         }
     }
-    return paths ? take_paths(s, paths, n, folder, err) : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", folder);
+    return paths ? take_paths(s, paths, n, folder, err) : sgt_fail_memory(err, folder);
 }
 
 /* The manifest and the headers were written together: where they differ, a shard was put in another's place. */
@@ -195,7 +195,7 @@ static int read_headers(sgt_set *s, const char *path, sgt_error *err)
 {
     XXH3_state_t *hash = XXH3_createState();
     int rc = SGT_OK;
-    if (!hash) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+    if (!hash) return sgt_fail_memory(err, path);
     XXH3_64bits_reset(hash);
     for (uint32_t i = 0; i < s->count; i++) {
         int fd = sgt_shard_open(&s->shards[i].head, s->shards[i].path, s->raw, err);
@@ -295,7 +295,7 @@ static int open_folder(sgt_set *s, const char *folder, const sgt_loader_options 
 {
     int rc;
     char *path = sgt_join(folder, "manifest.json");
-    if (!path) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", folder);
+    if (!path) return sgt_fail_memory(err, folder);
     if (s->raw || sgt_file_gone(path)) {
         if ((rc = list_folder(s, folder, o, err)) == 0) rc = check_shards(s, folder, o, err);
     } else {

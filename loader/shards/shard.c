@@ -217,7 +217,7 @@ int sgt_shard_verify(const char *path, int raw, uint32_t vocab, const sgt_shard_
     uint16_t *ids = malloc(VERIFY_BYTES);
     XXH3_state_t *hash = XXH3_createState();
     if (!ids || !hash)
-        rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+        rc = sgt_fail_memory(err, path);
     else
         rc = verify_tokens(fd, &h, path, vocab, visitor, stop, ids, hash, err);
     XXH3_freeState(hash);

@@ -64,6 +64,10 @@ Test(error, errno_is_named_and_memory_told_apart)
     errno = ENOMEM;
     cr_assert_eq(sgt_fail_errno(&err, "x"), SGT_ENOMEM);
     cr_assert_eq(sgt_fail_errno(NULL, "x"), SGT_ENOMEM);
+    cr_assert_eq(sgt_fail_memory(&err, "rows"), SGT_ENOMEM);
+    cr_assert_str_eq(err.text, "rows: out of memory");
+    cr_assert_eq(sgt_fail_memory(&err, NULL), SGT_ENOMEM);
+    cr_assert_str_eq(err.text, "out of memory");
 }
 
 Test(error, long_messages_are_cut_between_characters)

@@ -42,7 +42,7 @@ static const sgt_words_level *words_level(void)
 int sgt_encoder_new(sgt_encoder **out, const sgt_vocab *v, sgt_error *err)
 {
     sgt_encoder *e = calloc(1, sizeof *e);
-    if (!e) return sgt_fail(err, SGT_ENOMEM, "encoder: out of memory");
+    if (!e) return sgt_fail_memory(err, "encoder");
     e->v = v;
     size_t bytes = SGT_WORD_TABLE + 16 + SGT_LONG_WORDS_BYTES + SGT_RUN_MARKS * sizeof(uint64_t) +
                    (size_t)3 * SGT_ARENA_ALIGN;

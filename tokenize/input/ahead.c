@@ -73,7 +73,7 @@ static void read_file(sgt_ahead *a, const sgt_corpus_file *f, slot *s)
     uint64_t raw = 0;
     int end = 0, rc = SGT_OK;
     if (!s->bytes && !(s->bytes = malloc(SGT_AHEAD_BYTES)))
-        rc = sgt_fail(&s->err, SGT_ENOMEM, "%s: out of memory", f->path);
+        rc = sgt_fail_memory(&s->err, f->path);
     if (!rc) rc = sgt_source_open(&source, f, a->o.stop, &a->closing, &s->err);
     while (!rc && !end) {
         uint8_t *at;
@@ -123,7 +123,7 @@ static int start_threads(sgt_ahead *a, uint64_t first, sgt_error *err)
     a->slot_count = 2 * threads;
     a->slots = calloc(a->slot_count, sizeof *a->slots);
     a->threads = calloc(threads, sizeof *a->threads);
-    if (!a->slots || !a->threads) return sgt_fail(err, SGT_ENOMEM, "reading inputs: out of memory");
+    if (!a->slots || !a->threads) return sgt_fail_memory(err, "reading inputs");
     while (a->running < threads && !(failed = sgt_thread_start(&a->threads[a->running], read_files, a)))
         a->running++;
     if (a->running) return SGT_OK; /* a limit on threads: fewer do as well */
@@ -134,7 +134,7 @@ static int start_threads(sgt_ahead *a, uint64_t first, sgt_error *err)
 int sgt_ahead_new(sgt_ahead **out, const sgt_ahead_options *o, sgt_error *err)
 {
     sgt_ahead *a = calloc(1, sizeof *a);
-    if (!a) return sgt_fail(err, SGT_ENOMEM, "reading inputs: out of memory");
+    if (!a) return sgt_fail_memory(err, "reading inputs");
     a->o = *o;
     pthread_mutex_init(&a->lock, NULL);
     pthread_cond_init(&a->changed, NULL);

@@ -56,11 +56,6 @@ typedef struct listing {
     size_t count, room;
 } listing;
 
-static int no_memory(sgt_error *err)
-{
-    return sgt_fail(err, SGT_ENOMEM, "list of inputs: out of memory");
-}
-
 /* Whether name[n] ends in `ending`. */
 static int ends_in(const char *name, size_t n, const char *ending)
 {
@@ -121,7 +116,7 @@ static int look_at(walk *w, const sgt_corpus_file *f, int named)
     int whole, rc;
     if (!w->r->skip_binary || f->filter || !f->size)
         return faccessat(AT_FDCWD, f->path, R_OK, AT_EACCESS) < 0 ? sgt_fail_errno(w->err, "%s", f->path) : SGT_OK;
-    if (!w->prefix && !(w->prefix = malloc(SGT_BINARY_PREFIX))) return no_memory(w->err);
+    if (!w->prefix && !(w->prefix = malloc(SGT_BINARY_PREFIX))) return sgt_fail_memory(w->err, "list of inputs");
     if ((rc = read_prefix(w, f, &n, &whole)) < 0) return rc;
     const sgt_binary *b = sgt_binary_of(w->prefix, n, whole, f->lines);
     if (!b) return SGT_OK;
@@ -137,12 +132,12 @@ static int add_file(walk *w, const char *path, size_t base, const struct stat *s
     if (c->count == c->room) {
         size_t room = c->room ? 2 * c->room : 64;
         sgt_corpus_file *more = reallocarray(c->files, room, sizeof *more);
-        if (!more) return no_memory(w->err);
+        if (!more) return sgt_fail_memory(w->err, "list of inputs");
         c->files = more;
         c->room = room;
     }
     sgt_corpus_file f = {.path = strdup(path)};
-    if (!f.path) return no_memory(w->err);
+    if (!f.path) return sgt_fail_memory(w->err, "list of inputs");
     f.name = f.path + base;
     if (st) {
         f.size = (uint64_t)st->st_size;
@@ -177,13 +172,13 @@ static int read_entry(listing *l, const char *folder, const char *name, sgt_erro
     if (l->count == l->room) {
         size_t room = l->room ? 2 * l->room : 32;
         entry *more = reallocarray(l->entries, room, sizeof *more);
-        if (!more) return no_memory(err);
+        if (!more) return sgt_fail_memory(err, "list of inputs");
         l->entries = more;
         l->room = room;
     }
     entry e = {.name = strdup(name)};
     char *path = sgt_join(folder, name);
-    int rc = e.name && path ? SGT_OK : no_memory(err);
+    int rc = e.name && path ? SGT_OK : sgt_fail_memory(err, "list of inputs");
     if (!rc && lstat(path, &e.st) < 0) rc = sgt_fail_errno(err, "%s", path);
     if (!rc && (e.link = S_ISLNK(e.st.st_mode)) && stat(path, &e.st) < 0)
         rc = sgt_fail_errno(err, "%s: a symbolic link that leads nowhere", path);
@@ -203,7 +198,7 @@ static void free_listing(listing *l)
 static int pass_hidden(walk *w, const char *folder, const char *name)
 {
     char *path = sgt_join(folder, name);
-    if (!path) return no_memory(w->err);
+    if (!path) return sgt_fail_memory(w->err, "list of inputs");
     w->hidden++;
     if (w->first_hidden && strcmp(w->first_hidden, path) <= 0) {
         free(path);
@@ -259,7 +254,7 @@ static int walk_entry(walk *w, const char *path, const entry *e, const chain *he
     }
     if (S_ISREG(e->st.st_mode)) return add_file(w, path, w->base, &e->st, 0);
     if (S_ISDIR(e->st.st_mode)) return walk_folder(w, path, &e->st, here);
-    if (!w->odd++ && !(w->first_odd = strdup(path))) return no_memory(w->err);
+    if (!w->odd++ && !(w->first_odd = strdup(path))) return sgt_fail_memory(w->err, "list of inputs");
     return SGT_OK;
 }
 
@@ -276,7 +271,7 @@ static int walk_folder(walk *w, const char *path, const struct stat *st, const c
     if ((rc = read_folder(w, &l, path)) < 0) goto done;
     for (size_t i = 0; i < l.count && !rc; i++) {
         char *below = sgt_join(path, l.entries[i].name);
-        rc = below ? walk_entry(w, below, &l.entries[i], &here) : no_memory(w->err);
+        rc = below ? walk_entry(w, below, &l.entries[i], &here) : sgt_fail_memory(w->err, "list of inputs");
         free(below);
     }
 done:
@@ -322,7 +317,7 @@ static int list_path(walk *w, const char *input)
         return sgt_fail(w->err, SGT_EFORMAT,
                         "%s: neither a file nor a folder (streams are read from standard input: -)", input);
     char *path = strdup(input);
-    int rc = path ? list_folder(w, path, &st) : no_memory(w->err);
+    int rc = path ? list_folder(w, path, &st) : sgt_fail_memory(w->err, "list of inputs");
     free(path);
     return rc;
 }
@@ -372,7 +367,7 @@ static int list_input(walk *w, const char *input)
 static int set_filters(sgt_corpus *c, const sgt_corpus_request *r, sgt_error *err)
 {
     if (!r->filter_count) return SGT_OK;
-    if (!(c->filters = calloc(r->filter_count, sizeof *c->filters))) return no_memory(err);
+    if (!(c->filters = calloc(r->filter_count, sizeof *c->filters))) return sgt_fail_memory(err, "list of inputs");
     for (; c->filter_count < r->filter_count; c->filter_count++) {
         int rc = sgt_filter_set(&c->filters[c->filter_count], r->filters[c->filter_count],
                                 r->format == SGT_FORMAT_JSONL, err);
@@ -399,7 +394,7 @@ int sgt_corpus_list(sgt_corpus **out, const sgt_corpus_request *r, sgt_error *er
 {
     int rc, streams = 0;
     walk w = {.c = calloc(1, sizeof *w.c), .r = r, .err = err};
-    if (!w.c) return no_memory(err);
+    if (!w.c) return sgt_fail_memory(err, "list of inputs");
     rc = set_filters(w.c, r, err);
     w.c->skip_binary = r->skip_binary;
     w.out_exists = stat(r->out, &w.out_stat) == 0 && S_ISDIR(w.out_stat.st_mode);

@@ -106,7 +106,7 @@ static int set_carry(sgt_text_feed *f, const uint8_t *bytes, size_t n, sgt_error
         free(f->carry);
         f->carry_room = 0;
         f->carry = malloc(n + 1);
-        if (!f->carry) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", current(f)->path);
+        if (!f->carry) return sgt_fail_memory(err, current(f)->path);
         f->carry_room = n + 1;
     }
     if (n) memcpy(f->carry, bytes, n);
@@ -151,7 +151,7 @@ static int is_ascii(const uint8_t *text, size_t n)
 static int cut_replaced(sgt_text_feed *f, const uint8_t *text, size_t n, size_t *good, sgt_error *err)
 {
     uint8_t *twin = malloc(3 * n);
-    if (!twin) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", current(f)->path);
+    if (!twin) return sgt_fail_memory(err, current(f)->path);
     size_t cut = sgt_extent_cut(f->encoder, f->o.vocab, twin, sgt_utf8_replace(twin, text, n));
     free(twin);
     *good = 0;
@@ -239,11 +239,11 @@ int sgt_text_feed_open(sgt_text_feed **out, const sgt_text_feed_options *o, sgt_
 {
     sgt_ahead_options ahead = {o->corpus, o->threads, o->stop, o->cancel};
     sgt_text_feed *f = calloc(1, sizeof *f);
-    if (!f) return sgt_fail(err, SGT_ENOMEM, "reading inputs: out of memory");
+    if (!f) return sgt_fail_memory(err, "reading inputs");
     f->o = *o;
     f->file = o->from.file;
     f->offset = o->from.offset;
-    int rc = (f->hash = XXH3_createState()) ? SGT_OK : sgt_fail(err, SGT_ENOMEM, "reading inputs: out of memory");
+    int rc = (f->hash = XXH3_createState()) ? SGT_OK : sgt_fail_memory(err, "reading inputs");
     if (!rc) rc = sgt_ahead_new(&f->inputs, &ahead, err);
     if (rc < 0) sgt_text_feed_close(f);
     else *out = f;

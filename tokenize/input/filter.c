@@ -16,11 +16,6 @@
 
 extern char **environ; /* what children get */
 
-static int no_memory(const char *what, sgt_error *err)
-{
-    return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", what);
-}
-
 /* ---- commands ---- */
 
 static int is_space(char c)
@@ -51,13 +46,13 @@ static int take_words(sgt_filter *f, const char *command, const char *said, sgt_
     char *word = malloc(n + 1);
     int rc = SGT_OK;
     f->words = calloc(n / 2 + 2, sizeof *f->words); /* each word but the last takes a space too */
-    if (!word || !f->words) rc = no_memory(said, err);
+    if (!word || !f->words) rc = sgt_fail_memory(err, said);
     while (!rc) {
         while (is_space(*command)) command++;
         if (!*command) break;
         if (take_word(&command, word) < 0)
             rc = sgt_fail(err, SGT_EUSAGE, "filter: \"%s\": a quote or a backslash without what belongs to it", said);
-        else if (!(f->words[f->count++] = strdup(word))) rc = no_memory(said, err);
+        else if (!(f->words[f->count++] = strdup(word))) rc = sgt_fail_memory(err, said);
     }
     if (!rc && !f->count)
         rc = sgt_fail(err, SGT_EUSAGE, "filter: \"%s\": wanted EXT=COMMAND, such as 'pdf=pdftotext {} -'", said);
@@ -79,7 +74,7 @@ int sgt_filter_set(sgt_filter *f, const char *said, int lines, sgt_error *err)
         command = strchr(command, ':') + 1;
     }
     size_t n = (size_t)(equals - ext);
-    int rc = (f->ending = malloc(n + 2)) ? SGT_OK : no_memory(said, err);
+    int rc = (f->ending = malloc(n + 2)) ? SGT_OK : sgt_fail_memory(err, said);
     if (!rc) {
         f->ending[0] = '.';
         memcpy(f->ending + 1, ext, n);
@@ -173,7 +168,7 @@ int sgt_filter_start(const sgt_filter *f, const char *path, sgt_child *child, sg
 {
     int ends[2], failed;
     char **words = fill_words(f, path);
-    if (!words) return no_memory(path, err);
+    if (!words) return sgt_fail_memory(err, path);
     if (pipe2(ends, O_CLOEXEC) < 0) {
         free_words(words);
         return sgt_fail_errno(err, "%s: no pipe for its filter", path);

@@ -21,7 +21,7 @@ static int add_part(sgt_unit *u, const sgt_part *p, sgt_error *err)
 {
     if (u->count == u->part_room) {
         sgt_part *more = reallocarray(u->parts, 2 * u->part_room, sizeof *more);
-        if (!more) return sgt_fail(err, SGT_ENOMEM, "documents of a unit of work: out of memory");
+        if (!more) return sgt_fail_memory(err, "documents of a unit of work");
         u->parts = more;
         u->part_room *= 2;
     }

@@ -21,7 +21,7 @@ int sgt_source_open(sgt_source **out, const sgt_corpus_file *f, const sgt_stop *
                     sgt_error *err)
 {
     sgt_source *s = calloc(1, sizeof *s);
-    if (!s) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", f->path);
+    if (!s) return sgt_fail_memory(err, f->path);
     s->raw = (sgt_raw){.file = f, .stop = stop, .cancel = cancel};
     int rc = sgt_raw_open(&s->raw, err);
     if (rc < 0) {
@@ -31,7 +31,7 @@ int sgt_source_open(sgt_source **out, const sgt_corpus_file *f, const sgt_stop *
     if (f->pack != SGT_PACK_NONE) {
         s->in = malloc(IN);
         rc = s->in ? sgt_unpack_new(&s->unpack, f->pack, f->path, err)
-                   : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", f->path);
+                   : sgt_fail_memory(err, f->path);
     }
     if (rc < 0) sgt_source_close(s);
     else *out = s;

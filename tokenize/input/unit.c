@@ -8,18 +8,13 @@
 #include "text/split.h"
 #include "text/utf8.h"
 
-static int no_memory(const char *what, sgt_error *err)
-{
-    return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", what);
-}
-
 int sgt_unit_new(sgt_unit *u, sgt_error *err)
 {
     *u = (sgt_unit){.parts = calloc(SGT_UNIT_PARTS, sizeof *u->parts),
                     .folded = calloc(SGT_UNIT_PARTS, sizeof *u->folded),
                     .part_room = SGT_UNIT_PARTS,
                     .folded_room = SGT_UNIT_PARTS};
-    return u->parts && u->folded ? SGT_OK : no_memory("a unit of work", err);
+    return u->parts && u->folded ? SGT_OK : sgt_fail_memory(err, "a unit of work");
 }
 
 void sgt_unit_free(sgt_unit *u)
@@ -37,7 +32,7 @@ int sgt_unit_reserve(sgt_unit *u, size_t bytes, sgt_error *err)
 {
     if (bytes <= u->room) return SGT_OK;
     uint8_t *more = realloc(u->text, bytes + SGT_UNIT_PAD);
-    if (!more) return no_memory("an extent of text that cannot be cut", err);
+    if (!more) return sgt_fail_memory(err, "an extent of text that cannot be cut");
     u->text = more;
     u->room = bytes;
     return SGT_OK;
@@ -48,7 +43,7 @@ int sgt_unit_reserve_scratch(sgt_unit *u, size_t bytes, sgt_error *err)
     if (bytes <= u->scratch_room) return SGT_OK;
     free(u->scratch);
     u->scratch_room = 0;
-    if (!(u->scratch = malloc(bytes + SGT_UNIT_PAD))) return no_memory("text on its way", err);
+    if (!(u->scratch = malloc(bytes + SGT_UNIT_PAD))) return sgt_fail_memory(err, "text on its way");
     u->scratch_room = bytes;
     return SGT_OK;
 }

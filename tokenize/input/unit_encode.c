@@ -11,7 +11,7 @@ static int reserve_ids(sgt_unit *u, size_t more, sgt_error *err)
     size_t want = u->id_count + more;
     if (want <= u->id_room) return SGT_OK;
     uint16_t *ids = reallocarray(u->ids, want, sizeof *ids);
-    if (!ids) return sgt_fail(err, SGT_ENOMEM, "token ids: out of memory");
+    if (!ids) return sgt_fail_memory(err, "token ids");
     u->ids = ids;
     u->id_room = want;
     return SGT_OK;

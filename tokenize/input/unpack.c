@@ -26,11 +26,6 @@ struct way {
     int (*some)(sgt_unpack *u, sgt_unpack_io *io, sgt_error *err); /* as sgt_unpack_some, which calls it again */
 };
 
-static int no_memory(const char *path, sgt_error *err)
-{
-    return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
-}
-
 static int damaged(const sgt_unpack *u, const sgt_unpack_io *io, const char *why, sgt_error *err)
 {
     return sgt_fail(err, SGT_EFORMAT, "%s: offset %" PRIu64 ": not %s, or damaged: %s", u->path, io->offset + io->in_at,
@@ -84,7 +79,7 @@ static int inflate_some(sgt_unpack *u, sgt_unpack_io *io, sgt_error *err)
     io->in_at += in - z->avail_in;
     io->out_at += out - z->avail_out;
     if (got == Z_STREAM_END) u->inside = 0;
-    else if (got == Z_MEM_ERROR) return no_memory(u->path, err);
+    else if (got == Z_MEM_ERROR) return sgt_fail_memory(err, u->path);
     else if (got != Z_OK && got != Z_BUF_ERROR) return damaged(u, io, z->msg ? z->msg : "it wants a dictionary", err);
     return SGT_OK;
 }
@@ -124,7 +119,7 @@ static int decompress_some(sgt_unpack *u, sgt_unpack_io *io, sgt_error *err)
         u->inside = got != 0;
         return SGT_OK;
     }
-    if (ZSTD_getErrorCode(got) == ZSTD_error_memory_allocation) return no_memory(u->path, err);
+    if (ZSTD_getErrorCode(got) == ZSTD_error_memory_allocation) return sgt_fail_memory(err, u->path);
     if (ZSTD_getErrorCode(got) != ZSTD_error_frameParameter_windowTooLarge)
         return damaged(u, io, ZSTD_getErrorName(got), err);
     return sgt_fail(err, SGT_EUNSUPPORTED,
@@ -141,13 +136,13 @@ static const way ways[] = {[SGT_PACK_GZ] = {"gzip", begin_gzip, end_gzip, inflat
 int sgt_unpack_new(sgt_unpack **out, sgt_pack pack, const char *path, sgt_error *err)
 {
     sgt_unpack *u = calloc(1, sizeof *u);
-    if (!u) return no_memory(path, err);
+    if (!u) return sgt_fail_memory(err, path);
     u->way = &ways[pack];
     u->path = path;
     u->inside = 1;
     if (u->way->begin(u) < 0) {
         free(u);
-        return no_memory(path, err);
+        return sgt_fail_memory(err, path);
     }
     *out = u;
     return SGT_OK;

@@ -55,11 +55,6 @@ typedef struct trainer {
     uint32_t *token_n;    /* (IDS): bytes */
 } trainer;
 
-static int no_memory(sgt_error *err)
-{
-    return sgt_fail(err, SGT_ENOMEM, "merges: out of memory");
-}
-
 /* ---- pairs ---- */
 
 static size_t find_pair(const trainer *t, uint32_t key)
@@ -78,7 +73,7 @@ static int add_pair(trainer *t, uint32_t key, pair **out, sgt_error *err)
         return SGT_OK;
     }
     trainer wider = {.pair_room = 2 * t->pair_room, .pairs = calloc(2 * t->pair_room, sizeof(pair))};
-    if (!wider.pairs) return no_memory(err);
+    if (!wider.pairs) return sgt_fail_memory(err, "merges");
     for (size_t i = 0; i < t->pair_room; i++)
         if (t->pairs[i].key) wider.pairs[find_pair(&wider, t->pairs[i].key)] = t->pairs[i];
     free(t->pairs);
@@ -95,7 +90,7 @@ static int reserve_list(trainer *t, size_t n, sgt_error *err)
     if (t->used + n <= t->list_room) return SGT_OK;
     size_t room = t->used + n + t->list_room / 2;
     uint32_t *more = reallocarray(t->lists, room, sizeof *more);
-    if (!more) return no_memory(err);
+    if (!more) return sgt_fail_memory(err, "merges");
     t->lists = more;
     t->list_room = room;
     return SGT_OK;
@@ -110,7 +105,7 @@ static int push(trainer *t, ranked r, sgt_error *err)
     if (t->heap_count == t->heap_room) {
         size_t room = 2 * t->heap_room + 1024;
         ranked *more = reallocarray(t->heap, room, sizeof *more);
-        if (!more) return no_memory(err);
+        if (!more) return sgt_fail_memory(err, "merges");
         t->heap = more;
         t->heap_room = room;
     }
@@ -146,7 +141,7 @@ static int take_words(trainer *t, const sgt_pieces *p, sgt_error *err)
     t->starts = malloc((p->count + 1) * sizeof *t->starts);
     t->lengths = malloc((p->count + 1) * sizeof *t->lengths);
     t->counts = malloc((p->count + 1) * sizeof *t->counts);
-    if (!t->ids || !t->starts || !t->lengths || !t->counts) return no_memory(err);
+    if (!t->ids || !t->starts || !t->lengths || !t->counts) return sgt_fail_memory(err, "merges");
     if (p->count >= UINT32_MAX)
         return sgt_fail(err, SGT_EUNSUPPORTED,
                         "%zu distinct pieces of text: more than this takes (fewer inputs will do)", p->count);
@@ -215,7 +210,7 @@ static int note_word(side *s, note **notes, size_t *count, size_t *room, uint32_
     if (*count == *room) {
         size_t want = 2 * *room + 4096;
         note *more = reallocarray(*notes, want, sizeof *more);
-        if (!more) return no_memory(err);
+        if (!more) return sgt_fail_memory(err, "merges");
         *notes = more;
         *room = want;
     }
@@ -416,7 +411,7 @@ int sgt_merges_train(sgt_merges *m, const sgt_pieces *p, uint32_t size, const sg
     int rc = m->pairs && t.pairs && t.token_n && reserve_side(&t.lost_left) && reserve_side(&t.lost_right) &&
                      reserve_side(&t.left) && reserve_side(&t.right)
                  ? take_words(&t, p, err)
-                 : no_memory(err);
+                 : sgt_fail_memory(err, "merges");
     for (uint32_t id = 1; id < SGT_MERGES_FIRST && t.token_n; id++) t.token_n[id] = 1;
     if (!rc) rc = count_pairs(&t, err);
     if (!rc) rc = train(&t, m, size, stop, err);

@@ -7,18 +7,13 @@
 
 #define FIRST_ROOM ((size_t)1 << 15)
 
-static int no_memory(sgt_error *err)
-{
-    return sgt_fail(err, SGT_ENOMEM, "distinct pieces of text: out of memory");
-}
-
 int sgt_pieces_new(sgt_pieces **out, sgt_error *err)
 {
     sgt_pieces *p = calloc(1, sizeof *p);
     if (p) p->slots = calloc(FIRST_ROOM, sizeof *p->slots);
     if (!p || !p->slots) {
         free(p);
-        return no_memory(err);
+        return sgt_fail_memory(err, "distinct pieces of text");
     }
     p->room = FIRST_ROOM;
     *out = p;
@@ -37,7 +32,7 @@ static int grow(sgt_pieces *p, sgt_error *err)
 {
     size_t room = 2 * p->room;
     sgt_piece *slots = calloc(room, sizeof *slots);
-    if (!slots) return no_memory(err);
+    if (!slots) return sgt_fail_memory(err, "distinct pieces of text");
     for (size_t i = 0; i < p->room; i++) {
         if (!p->slots[i].count) continue;
         size_t at = p->slots[i].hash & (room - 1);
@@ -55,7 +50,7 @@ static int add_new(sgt_pieces *p, size_t at, uint64_t hash, const uint8_t *s, si
     if (p->used + n > p->text_room) {
         size_t room = 2 * (p->used + n) + 65536;
         uint8_t *more = realloc(p->text, room);
-        if (!more) return no_memory(err);
+        if (!more) return sgt_fail_memory(err, "distinct pieces of text");
         p->text = more;
         p->text_room = room;
     }

@@ -119,7 +119,7 @@ static int note_lines(counting *c, uint64_t ticket, const sgt_part *p, sgt_error
     if (c->line_units == c->line_room) {
         size_t room = 2 * c->line_room + 256;
         line_count *more = reallocarray(c->lines, room, sizeof *more);
-        if (!more) return sgt_fail(err, SGT_ENOMEM, "lines: out of memory");
+        if (!more) return sgt_fail_memory(err, "lines");
         c->lines = more;
         c->line_room = room;
     }
@@ -231,7 +231,7 @@ static int fill_parts(sgt_vocab_parts *p, const sgt_merges *m, sgt_error *err)
     for (uint32_t i = 0; i < m->count && !rc; i++) {
         const sgt_vocab_part l = p->tokens[m->pairs[i][0]], r = p->tokens[m->pairs[i][1]];
         uint8_t *text = malloc(l.n + r.n); /* apart from the list it goes to, which may move */
-        if (!text) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", p->path);
+        if (!text) return sgt_fail_memory(err, p->path);
         memcpy(text, p->bytes + l.at, l.n);
         memcpy(text + l.n, p->bytes + r.at, r.n);
         rc = sgt_vocab_parts_token(p, SGT_MERGES_FIRST + i, text, l.n + r.n, 0, err);
@@ -272,7 +272,7 @@ static int train(sgt_vocab **out, const sgt_tokenize_options *o, const sgt_corpu
     sgt_vocab_parts parts = {.path = o->out, .rule = c.rule, .normalize = o->normalize};
     sgt_merges m = {0};
     counter *all = calloc(threads, sizeof *all);
-    int rc = all ? sgt_text_feed_open(&c.feed, &f, err) : sgt_fail(err, SGT_ENOMEM, "threads: out of memory");
+    int rc = all ? sgt_text_feed_open(&c.feed, &f, err) : sgt_fail_memory(err, "threads");
     if (rc < 0) goto done;
     pthread_mutex_init(&c.lock, NULL);
     rc = count_all(&c, all, threads, err);

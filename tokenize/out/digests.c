@@ -26,11 +26,11 @@ int sgt_digests_open(sgt_digests **out, const char *work, uint64_t count, sgt_er
     struct stat st;
     off_t size = (off_t)(count * sizeof(sgt_dedup_record));
     sgt_digests *d = calloc(1, sizeof *d);
-    if (!d) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", work);
+    if (!d) return sgt_fail_memory(err, work);
     d->fd = -1;
     d->hash = XXH3_createState();
     d->path = sgt_join(work, SGT_DEDUP_FILE);
-    int rc = d->path && d->hash ? SGT_OK : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", work);
+    int rc = d->path && d->hash ? SGT_OK : sgt_fail_memory(err, work);
     if (!rc && (d->fd = open(d->path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666)) < 0)
         rc = sgt_fail_errno(err, "%s", d->path);
     if (!rc && fstat(d->fd, &st) < 0) rc = sgt_fail_errno(err, "%s", d->path);

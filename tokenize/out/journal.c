@@ -19,11 +19,6 @@
 
 const char *const sgt_split_names[SGT_SPLITS] = {"train", "val"};
 
-static int no_memory(const char *path, sgt_error *err)
-{
-    return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
-}
-
 /* ---- writing ---- */
 
 /* Appends line[n], which has no newline yet, and its checksum to *text. 0, or -1: out of memory. */
@@ -43,7 +38,7 @@ int sgt_journal_create(sgt_journal **out, const char *work, uint64_t fingerprint
     int rc = SGT_OK;
     if (!path || asprintf(&line, "sgt-tokenize 2 %016" PRIx64 " %s", fingerprint, options) < 0 ||
         add_line(&text, line) < 0)
-        rc = no_memory(work, err);
+        rc = sgt_fail_memory(err, work);
     if (!rc) rc = sgt_file_put(path, text, strlen(text), err);
     if (!rc) rc = sgt_journal_open(out, work, err);
     if (!rc && !*out) rc = sgt_fail(err, SGT_EIO, "%s: what was written to it does not come back", path);
@@ -108,7 +103,7 @@ int sgt_journal_commit(sgt_journal *j, const sgt_manifest_shard done[SGT_SPLITS]
         rc = add_line(&text, line);
     }
     if (!rc) rc = add_state(&text, now);
-    rc = rc < 0 ? no_memory(j->path, err) : sgt_write_all(j->fd, text, strlen(text), j->path, err);
+    rc = rc < 0 ? sgt_fail_memory(err, j->path) : sgt_write_all(j->fd, text, strlen(text), j->path, err);
     if (!rc && fsync(j->fd) < 0) rc = sgt_fail_errno(err, "%s: cannot flush to disk", j->path);
     free(text);
     if (rc < 0) { /* what is not on disk is not known */
@@ -228,12 +223,12 @@ int sgt_journal_open(sgt_journal **out, const char *work, sgt_error *err)
     int rc = SGT_OK;
     sgt_journal *j = calloc(1, sizeof *j);
     *out = NULL;
-    if (!j) return no_memory(work, err);
+    if (!j) return sgt_fail_memory(err, work);
     j->fd = -1;
-    if (!(j->path = sgt_join(work, "journal"))) rc = no_memory(work, err);
+    if (!(j->path = sgt_join(work, "journal"))) rc = sgt_fail_memory(err, work);
     if (!rc && !sgt_file_gone(j->path)) rc = sgt_file_get(&text, &n, j->path, MAX_BYTES, err);
     if (!rc && text) good = read_lines(j, text, n);
-    if (j->lost) rc = no_memory(j->path, err); /* what was not understood is not damaged: nothing is to be done anew */
+    if (j->lost) rc = sgt_fail_memory(err, j->path); /* what was not understood is not damaged: nothing is to be done anew */
     free(text);
     if (rc < 0 || !good) {
         sgt_journal_close(j);

@@ -27,11 +27,6 @@ static const char *const work_names[] = {"journal",       "inputs.jsonl",   "sou
                                          "manifest.json", "tokenizer.json", SGT_DEDUP_FILE, HELPERS};
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
-static int no_memory(const char *path, sgt_error *err)
-{
-    return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
-}
-
 /* ---- names ---- */
 
 /* Whether `name` is that of a shard or its index, SPLIT_NNNNNN.bin or .idx; *index is its number. */
@@ -108,7 +103,7 @@ static int remove_parts(const char *work, sgt_error *err)
     for (const struct dirent *e; !rc && (e = readdir(d));) {
         if (!sgt_out_is_part(e->d_name)) continue;
         char *path = sgt_join(work, e->d_name);
-        rc = path ? sgt_remove_tree(path, err) : no_memory(work, err);
+        rc = path ? sgt_remove_tree(path, err) : sgt_fail_memory(err, work);
         free(path);
     }
     closedir(d);
@@ -120,7 +115,7 @@ static int move(const char *from_folder, const char *to_folder, const char *from
                 sgt_error *err)
 {
     char *a = sgt_join(from_folder, from), *b = sgt_join(to_folder, to);
-    int rc = a && b ? SGT_OK : no_memory(to_folder, err);
+    int rc = a && b ? SGT_OK : sgt_fail_memory(err, to_folder);
     if (!rc && rename(a, b) < 0) {
         if (gone && errno == ENOENT) *gone = 1;
         else rc = sgt_fail_errno(err, "%s: cannot move to %s", a, b);
@@ -150,7 +145,7 @@ static int lock_work(sgt_out *o, int how, sgt_error *err)
 {
     char *path = sgt_join(o->work, "lock");
     struct stat held, there;
-    int rc = path ? SGT_OK : no_memory(o->work, err);
+    int rc = path ? SGT_OK : sgt_fail_memory(err, o->work);
     for (int done = 0; !rc && !done;) {
         if ((rc = make_work(o->work, err)) < 0) break;
         o->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
@@ -226,7 +221,7 @@ static int start_over(sgt_out *o, const sgt_out_request *r, sgt_error *err)
         return rc;
     /* The manifest goes first and durably: OUT must not look complete with some of its shards gone. */
     char *manifest = sgt_join(o->path, "manifest.json");
-    rc = manifest ? SGT_OK : no_memory(o->path, err);
+    rc = manifest ? SGT_OK : sgt_fail_memory(err, o->path);
     if (!rc && unlink(manifest) < 0 && errno != ENOENT) rc = sgt_fail_errno(err, "%s: cannot remove", manifest);
     free(manifest);
     if (rc < 0 || (rc = sgt_sync_folder(o->path, err)) < 0 || (rc = sweep(o->path, stale_in_out, NULL, err)) < 0)
@@ -312,7 +307,7 @@ static int approach(sgt_out *o, const sgt_out_request *r, sgt_error *err)
     if (!o->had_work && (rc = sgt_out_is_complete(r, err)) != 0 && (rc > 0 || !r->force)) return rc;
     if (!o->made && access(r->path, R_OK | W_OK | X_OK) < 0)
         return sgt_fail_errno(err, "%s: OUT cannot be written to", r->path);
-    if (!(o->work = sgt_join(r->path, ".work"))) return no_memory(r->path, err);
+    if (!(o->work = sgt_join(r->path, ".work"))) return sgt_fail_memory(err, r->path);
     return sgt_make_folders(r->path, err);
 }
 
@@ -372,7 +367,7 @@ void sgt_out_share_no_more(sgt_out *o)
 static int lock_helpers(const sgt_out *o, const sgt_out_request *r, int how, sgt_error *err)
 {
     char *path = sgt_join(o->work, HELPERS);
-    int rc = path ? SGT_OK : no_memory(o->work, err);
+    int rc = path ? SGT_OK : sgt_fail_memory(err, o->work);
     int fd = rc ? -1 : open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (!rc && fd < 0) rc = sgt_fail_errno(err, "%s", path);
     while (!rc && flock(fd, how | LOCK_NB) < 0)
@@ -446,7 +441,7 @@ int sgt_out_publish(sgt_out *o, const sgt_manifest *m, const sgt_vocab *v, sgt_e
     char *text = NULL, *path = sgt_join(o->work, "tokenizer.json");
     size_t n;
     int none = 0;
-    int rc = path ? SGT_OK : no_memory(o->path, err);
+    int rc = path ? SGT_OK : sgt_fail_memory(err, o->path);
     if (rc < 0 || (rc = sgt_vocab_tokenizer_json(v, &text, &n, err)) < 0 ||
         (rc = sgt_file_put(path, text, n, err)) < 0 ||
         (rc = move(o->work, o->path, "tokenizer.json", "tokenizer.json", NULL, err)) < 0 ||

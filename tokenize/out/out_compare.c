@@ -20,11 +20,6 @@
 
 #define MAX_TOKENIZER ((size_t)64 << 20) /* bytes of tokenizer.json, as sgt_vocab_load takes them */
 
-static int no_memory(const char *path, sgt_error *err)
-{
-    return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
-}
-
 /* ---- files ---- */
 
 int sgt_out_file_exists(const char *folder, const char *name)
@@ -67,7 +62,7 @@ int sgt_out_check_size(const char *folder, const char *name, uint64_t want, int 
 {
     struct stat st;
     char *path = sgt_join(folder, name);
-    int rc = path ? SGT_OK : no_memory(folder, err);
+    int rc = path ? SGT_OK : sgt_fail_memory(err, folder);
     if (!rc && stat(path, &st) < 0)
         rc = sgt_fail(err, SGT_EFORMAT, "%s: is gone since it was written: %s (--force starts over)", path,
                       strerror(errno));
@@ -94,7 +89,7 @@ static int differs(const char *out, const char *key, const json_t *made, const j
     int rc;
     for (char *p = option; p && *p; p++)
         if (*p == '_') *p = '-';
-    if (!a || !b || !option) rc = no_memory(out, err);
+    if (!a || !b || !option) rc = sgt_fail_memory(err, out);
     else rc = sgt_fail(err, SGT_EFORMAT, "%s: made with --%s %s, now %s (--force replaces it)", out, option, a, b);
     free(a);
     free(b);
@@ -140,7 +135,7 @@ static int compare_carried(const char *out, uint64_t made, const sgt_vocab *v, s
     sgt_vocab *carried = NULL;
     size_t had_n = 0, now_n = 0;
     sgt_error why;
-    int rc = path ? SGT_OK : no_memory(out, err);
+    int rc = path ? SGT_OK : sgt_fail_memory(err, out);
     if (!rc && (!sgt_vocab_reads(v, made) || sgt_file_gone(path))) {
         rc = compare_vocabulary(out, made, v, err);
         goto done;
@@ -196,7 +191,7 @@ static int compare_line(const char *out, const char *line, const sgt_corpus *c, 
 {
     static const char mtime[] = " \"mtime\": ";
     char *want = i < c->count ? sgt_corpus_describe(c, i, c->files[i].size) : NULL;
-    if (i < c->count && !want) return no_memory(out, err);
+    if (i < c->count && !want) return sgt_fail_memory(err, out);
     size_t n = want ? strlen(want) : 0;
     int same = want && !strncmp(line, want, n) && !strncmp(line + n, mtime, sizeof mtime - 1);
     if (same) *touched += strtoll(line + n + sizeof mtime - 1, NULL, 10) != c->files[i].mtime;
@@ -213,7 +208,7 @@ static int compare_inputs(const sgt_out_request *r, const char *folder, const ch
     int rc = SGT_OK;
     FILE *f = NULL;
     sgt_error why;
-    if (!path || !line) rc = no_memory(folder, err);
+    if (!path || !line) rc = sgt_fail_memory(err, folder);
     else if ((rc = sgt_file_lines(&f, path, &why)) < 0) sgt_fail(err, rc, "%s (--force starts over)", why.text);
     while (!rc && sgt_file_line(line, SGT_CORPUS_LINE, f) > 0)
         rc = compare_line(r->path, line, r->corpus, i++, &touched, err);
@@ -234,10 +229,10 @@ int sgt_out_write_inputs(const char *work, const sgt_corpus *c, sgt_error *err)
     char *path = sgt_join(work, "inputs.jsonl");
     int rc = SGT_OK;
     FILE *f = path ? sgt_file_stream(path, 0) : NULL;
-    if (!f) rc = path ? sgt_fail_errno(err, "%s", path) : no_memory(work, err);
+    if (!f) rc = path ? sgt_fail_errno(err, "%s", path) : sgt_fail_memory(err, work);
     for (size_t i = 0; i < c->count && !rc; i++) {
         char *line = sgt_corpus_describe(c, i, c->files[i].size);
-        if (!line) rc = no_memory(path, err);
+        if (!line) rc = sgt_fail_memory(err, path);
         if (!rc && fprintf(f, "%s \"mtime\": %" PRId64 "}\n", line, c->files[i].mtime) < 0)
             rc = sgt_fail_errno(err, "%s", path);
         free(line);

@@ -38,14 +38,9 @@ struct sgt_record {
     int inside;            /* a document is at hand */
 };
 
-static int no_memory(const sgt_record *r, sgt_error *err)
-{
-    return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", r->o->path);
-}
-
 static int open_sources(sgt_record *r, sgt_error *err)
 {
-    if (!(r->sources_path = sgt_join(r->o->work, "sources.jsonl"))) return no_memory(r, err);
+    if (!(r->sources_path = sgt_join(r->o->work, "sources.jsonl"))) return sgt_fail_memory(err, r->o->path);
     r->sources = sgt_file_stream(r->sources_path, r->now.sources != 0);
     if (!r->sources || ftruncate(fileno(r->sources), (off_t)r->now.sources) < 0 || fseeko(r->sources, 0, SEEK_END) < 0)
         return sgt_fail_errno(err, "%s", r->sources_path);
@@ -57,7 +52,7 @@ int sgt_record_open(sgt_record **out, const sgt_out *o, const sgt_corpus *c, con
 {
     const sgt_journal *j = o->journal;
     sgt_record *r = calloc(1, sizeof *r);
-    if (!r) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", o->path);
+    if (!r) return sgt_fail_memory(err, o->path);
     *r = (sgt_record){.o = o, .corpus = c, .shard_tokens = shard_tokens, .now = j->now};
     int rc = open_sources(r, err);
     if (!rc && digests) rc = sgt_digests_open(&r->digests, o->work, r->now.all_documents, err);
@@ -143,7 +138,7 @@ static int record_source(sgt_record *r, sgt_error *err)
 {
     const sgt_corpus_file *f = &r->corpus->files[r->now.file];
     char *line = sgt_corpus_describe(r->corpus, r->now.file, f->stream ? r->now.offset : f->size);
-    if (!line) return no_memory(r, err);
+    if (!line) return sgt_fail_memory(err, r->o->path);
     int n = fprintf(r->sources,
                     "%s \"mtime\": %" PRId64 ", \"documents\": %" PRIu64 ", \"bytes\": %" PRIu64
                     ", \"tokens\": %" PRIu64 "}\n",
@@ -273,7 +268,7 @@ int sgt_record_finish(sgt_record *r, sgt_manifest *m, sgt_error *err)
     m->invalid = invalid_places(r);
     if (!m->shards || !m->invalid) {
         sgt_manifest_free(m);
-        return no_memory(r, err);
+        return sgt_fail_memory(err, r->o->path);
     }
     for (int s = 0; s < SGT_SPLITS; s++)
         for (size_t i = 0; i < j->count[s]; i++) m->shards[m->count++] = j->shards[s][i];

@@ -45,7 +45,7 @@ static int sink_open(sink *s, const sgt_writer *w, const char *suffix, int flags
     char name[64];
     sgt_writer_name(name, w->o.split, w->index, suffix);
     free(s->path);
-    if (!(s->path = sgt_join(w->o.work, name))) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", name);
+    if (!(s->path = sgt_join(w->o.work, name))) return sgt_fail_memory(err, name);
     /* The folder is ours alone (locked); O_NOFOLLOW in case someone has laid a link there all the same. */
     s->fd = open(s->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0666);
     return s->fd < 0 ? sgt_fail_errno(err, "%s", s->path) : SGT_OK;
@@ -145,12 +145,12 @@ int sgt_writer_open(sgt_writer **out, const sgt_writer_options *o, uint64_t shar
 {
     int rc = SGT_OK;
     sgt_writer *w = calloc(1, sizeof *w);
-    if (!w) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", o->work);
+    if (!w) return sgt_fail_memory(err, o->work);
     *w = (sgt_writer){.o = *o, .index = shards, .tokens = tokens, .documents = documents};
     w->bin = (sink){.fd = -1, .buffer = malloc(ID_BUFFER * 2), .size = ID_BUFFER * 2};
     w->idx = (sink){.fd = -1, .buffer = malloc(START_BUFFER * 8), .size = START_BUFFER * 8};
     w->hash = XXH3_createState();
-    if (!w->bin.buffer || !w->idx.buffer || !w->hash) rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", o->work);
+    if (!w->bin.buffer || !w->idx.buffer || !w->hash) rc = sgt_fail_memory(err, o->work);
     if (!rc && tokens) rc = resume_shard(w, err);
     if (rc < 0) sgt_writer_close(w);
     else *out = w;

@@ -33,7 +33,7 @@ static int whole(const sgt_assembly *a, int split, uint64_t k, uint64_t tokens, 
     sgt_writer_name(index, sgt_split_names[split], k, "idx");
     snprintf(s->split, sizeof s->split, "%s", sgt_split_names[split]);
     char *bin = sgt_join(a->out->path, s->file), *idx = sgt_join(a->out->path, index);
-    int rc = bin && idx ? 0 : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", a->out->path);
+    int rc = bin && idx ? 0 : sgt_fail_memory(err, a->out->path);
     if (!rc && lstat(bin, &st) == 0 && lstat(idx, &st) == 0) {
         int fd = sgt_shard_open(&h, bin, 0, err);
         rc = fd < 0 ? fd : 1;
@@ -53,7 +53,7 @@ static int whole(const sgt_assembly *a, int split, uint64_t k, uint64_t tokens, 
 static int rename_into_out(const sgt_out *o, const char *temporary, const char *name, sgt_error *err)
 {
     char *from = sgt_join(o->work, temporary), *to = sgt_join(o->path, name);
-    int rc = from && to ? SGT_OK : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", o->path);
+    int rc = from && to ? SGT_OK : sgt_fail_memory(err, o->path);
     if (!rc && rename(from, to) < 0) rc = sgt_fail_errno(err, "%s: cannot move to %s", from, to);
     free(from);
     free(to);
@@ -120,7 +120,7 @@ int sgt_assemble(const sgt_assembly *a, int split, sgt_order *order, sgt_manifes
     if (count > SGT_WRITER_SHARDS)
         return sgt_fail(err, SGT_EUSAGE, "more than %d shards (take more --shard-tokens)", SGT_WRITER_SHARDS);
     sgt_manifest_shard *more = reallocarray(m->shards, m->count + (size_t)count + 1, sizeof *more);
-    if (!more) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", a->out->path);
+    if (!more) return sgt_fail_memory(err, a->out->path);
     m->shards = more;
     uint64_t first = a->shares ? count * a->share / a->shares : 0;
     uint64_t last = a->shares ? count * (a->share + 1) / a->shares : 0;

@@ -19,11 +19,6 @@ struct sgt_buckets {
     size_t *used;
 };
 
-static int no_memory(const char *folder, sgt_error *err)
-{
-    return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", folder);
-}
-
 static char *bucket_path(const char *folder, size_t bucket)
 {
     char name[32];
@@ -42,7 +37,7 @@ size_t sgt_buckets_count(uint64_t bytes, uint64_t want)
 static int append(const sgt_buckets *b, size_t bucket, const void *p, size_t n, int made, int sync, sgt_error *err)
 {
     char *path = bucket_path(b->folder, bucket);
-    if (!path) return no_memory(b->folder, err);
+    if (!path) return sgt_fail_memory(err, b->folder);
     int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW | (made ? O_CREAT | O_EXCL : 0), 0666);
     int rc = fd < 0 ? sgt_fail_errno(err, "%s", path) : sgt_write_all(fd, p, n, path, err);
     if (!rc && sync && fsync(fd) < 0) rc = sgt_fail_errno(err, "%s: cannot flush to disk", path);
@@ -54,12 +49,12 @@ static int append(const sgt_buckets *b, size_t bucket, const void *p, size_t n, 
 int sgt_buckets_open(sgt_buckets **out, const char *folder, size_t count, sgt_error *err)
 {
     sgt_buckets *b = calloc(1, sizeof *b);
-    if (!b) return no_memory(folder, err);
+    if (!b) return sgt_fail_memory(err, folder);
     b->count = count;
     b->folder = strdup(folder);
     b->buffers = malloc(count * BUFFER);
     b->used = calloc(count, sizeof *b->used);
-    int rc = b->folder && b->buffers && b->used ? SGT_OK : no_memory(folder, err);
+    int rc = b->folder && b->buffers && b->used ? SGT_OK : sgt_fail_memory(err, folder);
     if (!rc) rc = sgt_remove_tree(folder, err);
     if (!rc) rc = sgt_make_folders(folder, err);
     for (size_t i = 0; i < count && !rc; i++) rc = append(b, i, NULL, 0, 1, 0, err);
@@ -106,7 +101,7 @@ int sgt_buckets_close(sgt_buckets *b, sgt_error *err)
 int sgt_buckets_read(const char *folder, size_t bucket, char **path, uint64_t *size, sgt_error *err)
 {
     struct stat st;
-    if (!(*path = bucket_path(folder, bucket))) return no_memory(folder, err);
+    if (!(*path = bucket_path(folder, bucket))) return sgt_fail_memory(err, folder);
     int fd = open(*path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0) return sgt_fail_errno(err, "%s", *path);
     if (fstat(fd, &st) < 0) {

@@ -72,7 +72,7 @@ static int scatter_part(scattering *s, const sgt_made *part, const char *folder,
     sgt_dedup_record *r = malloc(READ * sizeof *r);
     char *path = sgt_join(folder, SGT_DEDUP_FILE);
     struct stat st = {0};
-    int rc = r && path ? SGT_OK : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", folder);
+    int rc = r && path ? SGT_OK : sgt_fail_memory(err, folder);
     int fd = rc ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (!rc && (fd < 0 || fstat(fd, &st) < 0)) rc = sgt_fail_errno(err, "%s", path);
     if (!rc && (uint64_t)st.st_size != count * sizeof *r)
@@ -131,7 +131,7 @@ static int search_bucket(sgt_dedup *d, const char *folder, size_t bucket, sgt_er
     int rc = SGT_OK, fd = sgt_buckets_read(folder, bucket, &path, &size, err);
     where *w = fd < 0 ? NULL : malloc(size + 1);
     if (fd < 0) rc = fd;
-    else if (!w) rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+    else if (!w) rc = sgt_fail_memory(err, path);
     size_t n = (size_t)(size / sizeof *w);
     if (!rc) rc = sgt_pread_all(fd, w, n * sizeof *w, 0, path, err);
     if (!rc) qsort(w, n, sizeof *w, in_order);
@@ -151,11 +151,11 @@ int sgt_dedup_open(sgt_dedup **out, const sgt_dedup_request *r, sgt_error *err)
     scattering s = {0};
     char *folder = sgt_join(r->work, SGT_OUT_SORTING "/duplicates");
     sgt_dedup *d = calloc(1, sizeof *d);
-    int rc = folder && d ? SGT_OK : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", r->work);
+    int rc = folder && d ? SGT_OK : sgt_fail_memory(err, r->work);
     for (int k = 0; k < SGT_SPLITS && !rc; k++) {
         for (size_t i = 0; i < r->count; i++) d->documents[k] += sgt_made_documents(r->parts[i], k);
         if (!(d->bits[k] = calloc(d->documents[k] / 64 + 1, sizeof(uint64_t))))
-            rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", r->work);
+            rc = sgt_fail_memory(err, r->work);
     }
     if (!rc) {
         s.count = sgt_buckets_count((d->documents[0] + d->documents[1]) * sizeof(where), BUCKET_BYTES);

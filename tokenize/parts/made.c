@@ -38,11 +38,6 @@ struct sgt_made {
     const sgt_manifest_shard *open[2];
 };
 
-static int no_memory(const char *path, sgt_error *err)
-{
-    return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
-}
-
 static int add_up(sgt_made *s, int split, size_t from, sgt_error *err)
 {
     run *r = &s->runs[split];
@@ -51,7 +46,7 @@ static int add_up(sgt_made *s, int split, size_t from, sgt_error *err)
         r->count++;
     r->tokens = calloc(r->count + 1, sizeof *r->tokens);
     r->documents = calloc(r->count + 1, sizeof *r->documents);
-    if (!r->tokens || !r->documents) return no_memory(s->path, err);
+    if (!r->tokens || !r->documents) return sgt_fail_memory(err, s->path);
     for (size_t i = 0; i < r->count; i++) {
         r->tokens[i + 1] = r->tokens[i] + s->m.shards[from + i].tokens;
         r->documents[i + 1] = r->documents[i] + s->m.shards[from + i].documents;
@@ -65,7 +60,7 @@ int sgt_made_open(sgt_made **out, const char *path, sgt_error *err)
     sgt_made *s = calloc(1, sizeof *s);
     if (!s || !(s->path = strdup(path))) {
         free(s);
-        return no_memory(path, err);
+        return sgt_fail_memory(err, path);
     }
     s->fds[0] = s->fds[1] = -1;
     rc = sgt_manifest_read(&s->m, path, err);
@@ -137,7 +132,7 @@ static int open_file(sgt_made *s, const sgt_manifest_shard *shard, int index, ch
 {
     char name[80];
     snprintf(name, sizeof name, "%.*s.%s", (int)strcspn(shard->file, "."), shard->file, index ? "idx" : "bin");
-    if (!(*path = sgt_join(s->path, name))) return no_memory(s->path, err);
+    if (!(*path = sgt_join(s->path, name))) return sgt_fail_memory(err, s->path);
     if (s->open[index] == shard) return SGT_OK;
     if (s->fds[index] >= 0) close(s->fds[index]);
     s->open[index] = NULL;
@@ -154,7 +149,7 @@ static int fill(sgt_made *s, window *w, int split, int index, uint64_t at, size_
     const run *r = &s->runs[split];
     const uint64_t *first = index ? r->documents : r->tokens;
     size_t size = index ? 8 : 2;
-    if (!w->bytes && !(w->bytes = malloc(room * size))) return no_memory(s->path, err);
+    if (!w->bytes && !(w->bytes = malloc(room * size))) return sgt_fail_memory(err, s->path);
     *w = (window){split, at, 0, w->bytes};
     for (size_t i = find(first, r->count, at); i < r->count && w->n < room; i++) {
         uint64_t from = at + w->n - first[i], left = first[i + 1] - first[i] - from;

@@ -83,12 +83,12 @@ static int add_up(sgt_order *o, sgt_error *err)
 int sgt_order_open(sgt_order **out, const sgt_order_request *r, sgt_error *err)
 {
     sgt_order *o = calloc(1, sizeof *o);
-    if (!o) return sgt_fail(err, SGT_ENOMEM, "the order of documents: out of memory");
+    if (!o) return sgt_fail_memory(err, "the order of documents");
     o->r = *r;
     o->before = calloc(r->count + 1, sizeof *o->before);
     o->numbers = calloc(r->count + 1, sizeof *o->numbers);
     int rc = o->before && o->numbers ? add_up(o, err)
-                                     : sgt_fail(err, SGT_ENOMEM, "the order of documents: out of memory");
+                                     : sgt_fail_memory(err, "the order of documents");
     sgt_shuffle *shuffle = NULL;
     if (!rc && r->shuffle) rc = sgt_shuffle_open(&shuffle, r, o, err);
     o->shuffle = shuffle; /* from here on it is that order */

@@ -43,11 +43,6 @@ typedef struct parts {
     uint64_t second;                   /* tokens that it goes over */
 } parts;
 
-static int no_memory(const parts *p, sgt_error *err)
-{
-    return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", p->o->out);
-}
-
 int sgt_parts_wanted(const sgt_tokenize_options *o)
 {
     return sgt_ranks_size(o->ranks) > 1 || o->shuffle || o->dedup;
@@ -149,7 +144,7 @@ static int make_part(parts *p, const char *options, sgt_tokenize_result *result,
     }
     sgt_tokenize_options o = *p->o;
     char *path = part_path(p, p->rank);
-    if (!path) return no_memory(p, err);
+    if (!path) return sgt_fail_memory(err, p->o->out);
     o.out = path;
     o.progress = first_pass;
     o.progress_ctx = p;
@@ -164,7 +159,7 @@ static int is_whole(const parts *p, uint32_t rank, sgt_error *err)
 {
     struct stat st;
     char *part = part_path(p, rank), *path = part ? sgt_join(part, "manifest.json") : NULL;
-    int rc = path ? 1 : no_memory(p, err);
+    int rc = path ? 1 : sgt_fail_memory(err, p->o->out);
     if (path && stat(path, &st) < 0) rc = errno == ENOENT ? 0 : sgt_fail_errno(err, "%s", path);
     free(path);
     free(part);
@@ -191,11 +186,11 @@ static int open_sets(parts *p, sgt_error *err)
     if (p->sets) return SGT_OK;
     p->sets = calloc(p->ranks, sizeof(sgt_made *));
     p->paths = calloc(p->ranks, sizeof(char *));
-    if (!p->sets || !p->paths) return no_memory(p, err);
+    if (!p->sets || !p->paths) return sgt_fail_memory(err, p->o->out);
     for (uint32_t i = 0; i < p->ranks && !rc; i++) {
         if (p->first[i] == p->first[i + 1]) continue;
         char *path = part_path(p, i);
-        rc = path ? sgt_made_open(&p->sets[p->count], path, err) : no_memory(p, err);
+        rc = path ? sgt_made_open(&p->sets[p->count], path, err) : sgt_fail_memory(err, p->o->out);
         if (rc < 0) free(path);
         else p->paths[p->count++] = path;
     }
@@ -232,11 +227,11 @@ static int join_sources(const parts *p, sgt_error *err)
 {
     char *path = sgt_join(p->out.work, "sources.jsonl");
     FILE *f = path ? sgt_file_stream(path, 0) : NULL;
-    int rc = f ? SGT_OK : path ? sgt_fail_errno(err, "%s", path) : no_memory(p, err);
+    int rc = f ? SGT_OK : path ? sgt_fail_errno(err, "%s", path) : sgt_fail_memory(err, p->o->out);
     for (uint32_t i = 0; i < p->ranks && !rc; i++) {
         if (p->first[i] == p->first[i + 1]) continue;
         char *part = part_path(p, i), *sources = part ? sgt_join(part, "sources.jsonl") : NULL;
-        if (!sources) rc = no_memory(p, err);
+        if (!sources) rc = sgt_fail_memory(err, p->o->out);
         else rc = append_file(f, sources, err);
         free(sources);
         free(part);
@@ -264,7 +259,7 @@ static int join_invalid(const parts *p, sgt_manifest *m, sgt_error *err)
     }
     m->invalid = all && !bad ? sgt_json_dumps(all, JSON_COMPACT) : NULL;
     json_decref(all);
-    return m->invalid ? SGT_OK : no_memory(p, err);
+    return m->invalid ? SGT_OK : sgt_fail_memory(err, p->o->out);
 }
 
 /* One share of `shares` of the shards; with 0 of them what is shuffled is prepared. */
@@ -325,7 +320,7 @@ static int complete(parts *p, const char *options, sgt_tokenize_result *result, 
     if (!rc && !p->helped) begin_second(p, 1);
     if (!rc && (rc = put_together(p, &m, err)) == 0 && (rc = join_sources(p, err)) == 0 &&
         (rc = join_invalid(p, &m, err)) == 0) {
-        if (!(m.options = strdup(options))) rc = no_memory(p, err);
+        if (!(m.options = strdup(options))) rc = sgt_fail_memory(err, p->o->out);
         snprintf(m.vocabulary, sizeof m.vocabulary, "%s", sgt_vocab_name(p->vocab));
         m.fingerprint = sgt_vocab_fingerprint(p->vocab);
         m.vocab = sgt_vocab_size(p->vocab);
@@ -465,7 +460,7 @@ int sgt_parts_make(const sgt_tokenize_options *o, const sgt_corpus *c, const sgt
     divided = with_ranks(options, p.ranks);
     p.first = calloc(p.ranks + 1u, sizeof *p.first);
     if (!divided || !p.first) {
-        rc = no_memory(&p, err);
+        rc = sgt_fail_memory(err, p.o->out);
         goto done;
     }
     sgt_parts_divide(c, p.ranks, p.first);

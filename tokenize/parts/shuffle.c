@@ -48,11 +48,6 @@ struct sgt_shuffle {
     uint16_t *ids;         /* SGT_MADE_WINDOW */
 };
 
-static int no_memory(const char *what, sgt_error *err)
-{
-    return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", what);
-}
-
 /* ---- scattering ---- */
 
 static int put_document(sgt_shuffle *s, sgt_buckets *b, sgt_order *input, const head *h, sgt_error *err)
@@ -96,7 +91,7 @@ static int write_table(const sgt_shuffle *s, const char *path, sgt_error *err)
 {
     size_t n = 8 + s->count * sizeof(bucket);
     uint64_t *words = malloc(n + 8);
-    if (!words) return no_memory(path, err);
+    if (!words) return sgt_fail_memory(err, path);
     words[0] = MAGIC;
     memcpy(words + 1, s->buckets, n - 8);
     words[n / 8] = XXH3_64bits(words, n);
@@ -124,7 +119,7 @@ int sgt_shuffle_open(sgt_shuffle **out, const sgt_order_request *r, sgt_order *i
 {
     char *table = NULL, name[64];
     sgt_shuffle *s = calloc(1, sizeof *s);
-    if (!s) return no_memory(r->work, err);
+    if (!s) return sgt_fail_memory(err, r->work);
     s->fd = -1;
     s->stop = r->stop;
     s->memory = r->memory ? r->memory : MEMORY_BYTES;
@@ -134,7 +129,7 @@ int sgt_shuffle_open(sgt_shuffle **out, const sgt_order_request *r, sgt_order *i
     snprintf(name, sizeof name, SGT_OUT_SORTING "/%s", sgt_split_names[r->split]);
     s->folder = sgt_join(r->work, name);
     if (s->folder) table = sgt_join(s->folder, "table");
-    int rc = s->buckets && s->ids && table ? SGT_OK : no_memory(r->work, err);
+    int rc = s->buckets && s->ids && table ? SGT_OK : sgt_fail_memory(err, r->work);
     if (!rc && !r->force) rc = read_table(s, table, err);
     if (!rc && (rc = scatter(s, r, input, err)) == 0) rc = write_table(s, table, err);
     free(table);
@@ -194,8 +189,8 @@ static int load(sgt_shuffle *s, sgt_error *err)
         return sgt_fail(err, SGT_EFORMAT, "%s: %" PRIu64 " bytes, %" PRIu64 " were written (--force starts over)",
                         s->path, size, b->documents * sizeof(head) + 2 * b->tokens);
     posix_fadvise(s->fd, 0, 0, POSIX_FADV_WILLNEED);
-    if (!(s->entries = calloc(b->documents + 1, sizeof *s->entries))) return no_memory(s->path, err);
-    if (size <= s->memory && !(s->bytes = malloc(size + 1))) return no_memory(s->path, err);
+    if (!(s->entries = calloc(b->documents + 1, sizeof *s->entries))) return sgt_fail_memory(err, s->path);
+    if (size <= s->memory && !(s->bytes = malloc(size + 1))) return sgt_fail_memory(err, s->path);
     if (s->bytes) rc = sgt_pread_all(s->fd, s->bytes, (size_t)size, 0, s->path, err);
     for (uint64_t i = 0; i < b->documents && !rc; i++) {
         head h = {0};

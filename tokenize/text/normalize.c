@@ -44,17 +44,12 @@ void sgt_normalizer_free(sgt_normalizer *z)
     *z = (sgt_normalizer){0};
 }
 
-static int no_memory(sgt_error *err)
-{
-    return sgt_fail(err, SGT_ENOMEM, "normalized text: out of memory");
-}
-
 static int reserve(sgt_normalizer *z, size_t more, sgt_error *err)
 {
     if (z->used + more <= z->room) return SGT_OK;
     size_t room = z->used + more + z->room / 2 + 4096;
     uint8_t *text = realloc(z->text, room);
-    if (!text) return no_memory(err);
+    if (!text) return sgt_fail_memory(err, "normalized text");
     z->text = text;
     z->room = room;
     return SGT_OK;
@@ -86,7 +81,7 @@ static int decompose(sgt_normalizer *z, uint32_t cp, sgt_normalize form, sgt_err
         }
         size_t room = 2 * z->point_room + 64;
         int32_t *more = reallocarray(z->points, room, 2 * sizeof *more);
-        if (!more) return no_memory(err);
+        if (!more) return sgt_fail_memory(err, "normalized text");
         z->points = more;
         z->point_room = room;
     }

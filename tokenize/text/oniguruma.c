@@ -393,7 +393,7 @@ int sgt_pattern_translate(char **out, const char *pattern, sgt_translation way, 
 {
     translator t = {.begin = pattern, .p = pattern, .to = way == SGT_TO_ONIGURUMA};
     char shown[64];
-    if (!(t.out = malloc(GROWTH * strlen(pattern) + 64))) return sgt_fail(err, SGT_ENOMEM, "pattern: out of memory");
+    if (!(t.out = malloc(GROWTH * strlen(pattern) + 64))) return sgt_fail_memory(err, "pattern");
     if (translate(&t) == 0) {
         t.out[t.n] = 0;
         *out = t.out;

@@ -45,12 +45,12 @@ static int compile(sgt_pattern **out, const char *pattern, sgt_error *err)
     PCRE2_SIZE where;
     PCRE2_UCHAR why[160];
     sgt_pattern *p = calloc(1, sizeof *p);
-    if (!p) return sgt_fail(err, SGT_ENOMEM, "pattern: out of memory");
+    if (!p) return sgt_fail_memory(err, "pattern");
     p->code = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED, options, &code, &where, NULL);
     if (!p->code) {
         sgt_pattern_free(p);
         if (code == PCRE2_ERROR_HEAP_FAILED || code == PCRE2_ERROR_NOMEMORY)
-            return sgt_fail(err, SGT_ENOMEM, "pattern: out of memory");
+            return sgt_fail_memory(err, "pattern");
         pcre2_get_error_message(code, why, sizeof why);
         return sgt_fail(err, SGT_EUSAGE, "pattern: at byte %zu: %s", (size_t)where, (const char *)why);
     }
@@ -61,7 +61,7 @@ static int compile(sgt_pattern **out, const char *pattern, sgt_error *err)
     p->stack = pcre2_jit_stack_create(32768, JIT_STACK_MAX, NULL);
     if (!p->match || !p->context) {
         sgt_pattern_free(p);
-        return sgt_fail(err, SGT_ENOMEM, "pattern: out of memory");
+        return sgt_fail_memory(err, "pattern");
     }
     if (p->stack) pcre2_jit_stack_assign(p->context, NULL, p->stack);
     *out = p;
@@ -159,10 +159,10 @@ int sgt_pattern_new(sgt_pattern **out, const char *pattern, sgt_error *err)
     sgt_pattern_free(*out);
     *out = NULL;
     FILE *f = open_memstream(&text, &n);
-    if (!f) return sgt_fail(err, SGT_ENOMEM, "pattern: out of memory");
+    if (!f) return sgt_fail_memory(err, "pattern");
     spell_out(f, pattern);
     int bad = ferror(f);
-    rc = fclose(f) || bad ? sgt_fail(err, SGT_ENOMEM, "pattern: out of memory") : compile(out, text, err);
+    rc = fclose(f) || bad ? sgt_fail_memory(err, "pattern") : compile(out, text, err);
     free(text);
     return rc;
 }
@@ -203,12 +203,12 @@ int sgt_pattern_gpt2(sgt_pattern **out, sgt_error *err)
     char *text = NULL;
     size_t n;
     FILE *f = open_memstream(&text, &n);
-    if (!f) return sgt_fail(err, SGT_ENOMEM, "pattern: out of memory");
+    if (!f) return sgt_fail_memory(err, "pattern");
     put_gpt2(f);
     int bad = ferror(f);
     if (fclose(f) || bad) {
         free(text);
-        return sgt_fail(err, SGT_ENOMEM, "pattern: out of memory");
+        return sgt_fail_memory(err, "pattern");
     }
     int rc = compile(out, text, err);
     free(text);
@@ -225,7 +225,7 @@ int sgt_pattern_start(sgt_pattern *p, const void *text, size_t n, sgt_error *err
     p->n = p->twin_n = n;
     p->at = p->twin_at = p->pending = 0;
     if (sgt_utf8_valid(text, n) == n) return SGT_OK;
-    if (n > SIZE_MAX / 3 || !(p->twin = malloc(3 * n))) return sgt_fail(err, SGT_ENOMEM, "pattern: out of memory");
+    if (n > SIZE_MAX / 3 || !(p->twin = malloc(3 * n))) return sgt_fail_memory(err, "pattern");
     p->twin_n = sgt_utf8_replace(p->twin, text, n);
     return SGT_OK;
 }

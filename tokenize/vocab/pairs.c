@@ -106,7 +106,7 @@ int sgt_pairs_take(sgt_pairs *p, const uint16_t (*halves)[2], uint32_t first, ui
                    sgt_error *err)
 {
     p->factors = malloc(SGT_PAIR_GROUPS * sizeof *p->factors);
-    if (!p->factors || !make_slots(p, SLOTS_LOG)) return sgt_fail(err, SGT_ENOMEM, "vocabulary: out of memory");
+    if (!p->factors || !make_slots(p, SLOTS_LOG)) return sgt_fail_memory(err, "vocabulary");
     memcpy(p->factors, factors, SGT_PAIR_GROUPS * sizeof *p->factors);
     for (uint32_t id = first; id < end; id++) {
         uint32_t key = (uint32_t)halves[id][0] << 16 | halves[id][1], hash = sgt_pair_hash(key);

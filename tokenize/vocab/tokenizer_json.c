@@ -197,7 +197,7 @@ static int begin(writer *w, const sgt_vocab *v, sgt_error *err)
     if (!w->text || !w->at) {
         free(w->text);
         free(w->at);
-        return sgt_fail(err, SGT_ENOMEM, "tokenizer.json: out of memory");
+        return sgt_fail_memory(err, "tokenizer.json");
     }
     sgt_alphabet_fill(&w->alphabet);
     for (unsigned b = 0; b < 256; b++) {
@@ -238,7 +238,7 @@ static void put_merges(writer *w)
 static int save(writer *w, const char *folder, const char *name, sgt_error *err)
 {
     char *path = sgt_join(folder, name);
-    int rc = path ? sgt_file_put(path, w->text, w->n, err) : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", folder);
+    int rc = path ? sgt_file_put(path, w->text, w->n, err) : sgt_fail_memory(err, folder);
     free(path);
     w->n = 0;
     return rc;

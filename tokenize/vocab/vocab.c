@@ -151,7 +151,7 @@ int sgt_vocab_take_fingerprint(sgt_vocab *v, sgt_error *err)
     size_t total = offsets[size] + (size_t)size * sizeof(uint32_t) + strlen(rule);
     size_t merges = ((size_t)2 * count + 1) * sizeof(uint32_t);
     uint8_t *all = malloc(total + merges), *p = all;
-    if (!all) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", v->name);
+    if (!all) return sgt_fail_memory(err, v->name);
     for (uint32_t id = 0; id < size; id++) {
         uint32_t n = offsets[id + 1] - offsets[id];
         memcpy(p, &n, sizeof n);
@@ -196,7 +196,7 @@ static sgt_vocab *named(const char *name, sgt_error *err)
 {
     sgt_vocab *v = calloc(1, sizeof *v);
     if (!v) {
-        sgt_fail(err, SGT_ENOMEM, "%s: out of memory", name);
+        sgt_fail_memory(err, name);
         return NULL;
     }
     v->name = name;
@@ -222,7 +222,7 @@ int sgt_vocab_from_merges(sgt_vocab **out, const char *name, const uint8_t *text
     names t = {v, calloc(131072, sizeof *t.slot), 131071};
     int rc = t.slot && reserve(v, (uint32_t)lines + 257, n) == 0
                  ? add_merges(v, &t, first + 1, n - (size_t)(first + 1 - text), err)
-                 : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", name);
+                 : sgt_fail_memory(err, name);
     free(t.slot);
     if (rc == SGT_OK) make_tables(v);
     if (rc == SGT_OK) rc = sgt_pairs_make(&v->pairs, (const uint16_t(*)[2])v->halves, 256, v->eot, err);
@@ -255,7 +255,7 @@ int sgt_vocab_gpt2(sgt_vocab **out, sgt_error *err)
     sgt_vocab_gpt2_file(&n);
     sgt_vocab *v = named("gpt2", err);
     if (!v) return SGT_ENOMEM;
-    int rc = reserve(v, GPT2_MERGES + 257, n) == 0 ? SGT_OK : sgt_fail(err, SGT_ENOMEM, "gpt2: out of memory");
+    int rc = reserve(v, GPT2_MERGES + 257, n) == 0 ? SGT_OK : sgt_fail_memory(err, "gpt2");
     if (rc == SGT_OK) {
         add_halves(v, (const uint16_t(*)[2])sgt_gpt2_tables);
         make_tables(v);

@@ -17,11 +17,6 @@
 
 const char *const sgt_vocab_eot_names[] = {"<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|eos|>", NULL};
 
-static int no_memory(const sgt_vocab_parts *p, sgt_error *err)
-{
-    return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", p->path);
-}
-
 /* ---- parts ---- */
 
 static int add_bytes(sgt_vocab_parts *p, const void *bytes, size_t n, sgt_error *err)
@@ -31,7 +26,7 @@ static int add_bytes(sgt_vocab_parts *p, const void *bytes, size_t n, sgt_error 
     if (p->used + n > p->room) {
         size_t room = 2 * (p->used + n) + 4096;
         uint8_t *more = realloc(p->bytes, room);
-        if (!more) return no_memory(p, err);
+        if (!more) return sgt_fail_memory(err, p->path);
         p->bytes = more;
         p->room = room;
     }
@@ -48,7 +43,7 @@ static int add_part(const sgt_vocab_parts *p, sgt_vocab_part **list, size_t *cou
     if (*count == *room) {
         size_t want = *room ? 2 * *room : 1024;
         sgt_vocab_part *more = reallocarray(*list, want, sizeof *more);
-        if (!more) return no_memory(p, err);
+        if (!more) return sgt_fail_memory(err, p->path);
         *list = more;
         *room = want;
     }
@@ -171,7 +166,7 @@ static int reserve(builder *b, sgt_error *err)
     b->text = malloc(line_bytes);
     sgt_alphabet_fill(&b->alphabet);
     if (!b->tokens || !b->names || !b->order || !b->awaited || !b->ids || !b->halves || !b->pairs || !b->text)
-        return no_memory(b->p, err);
+        return sgt_fail_memory(err, b->p->path);
     memset(b->order, 0xFF, b->size * sizeof *b->order);
     return SGT_OK;
 }
@@ -283,7 +278,7 @@ static int mark_repeated(builder *b, sgt_error *err)
         if (found[at]) b->again[found[at] - 1] = 1;
         found[at] = (uint32_t)i + 1;
     }
-    int rc = found && b->again ? SGT_OK : no_memory(b->p, err);
+    int rc = found && b->again ? SGT_OK : sgt_fail_memory(err, b->p->path);
     free(found);
     return rc;
 }
@@ -377,9 +372,9 @@ static int fill_file(sgt_vocab_file *f, builder *b, sgt_error *err)
     f->added = calloc(b->size, 1);
     f->ignored = b->p->ignored;
     if (b->p->rule) f->rule = strdup(b->p->rule);
-    if (!f->offsets || !f->bytes || !f->added || (b->p->rule && !f->rule)) return no_memory(b->p, err);
+    if (!f->offsets || !f->bytes || !f->added || (b->p->rule && !f->rule)) return sgt_fail_memory(err, b->p->path);
     if (f->rule && sgt_pattern_translate(&f->regex, f->rule, SGT_TO_ONIGURUMA, NULL) == SGT_ENOMEM)
-        return no_memory(b->p, err);
+        return sgt_fail_memory(err, b->p->path);
     for (uint32_t id = 0; id < b->size; id++) {
         memcpy(f->bytes + f->offsets[id], b->p->bytes + b->tokens[id]->at, b->tokens[id]->n);
         f->offsets[id + 1] = f->offsets[id] + (uint32_t)b->tokens[id]->n;
@@ -403,7 +398,7 @@ static int build(sgt_vocab **out, builder *b, sgt_error *err)
     if ((rc = order_tokens(b, err)) < 0) return rc;
     if ((rc = sgt_vocab_from_merges(&v, b->p->path, (const uint8_t *)b->text, b->n, err)) < 0) return rc;
     v->file = calloc(1, sizeof *v->file);
-    rc = v->file ? fill_file(v->file, b, err) : no_memory(b->p, err);
+    rc = v->file ? fill_file(v->file, b, err) : sgt_fail_memory(err, b->p->path);
     if (!rc) rc = sgt_vocab_take_fingerprint(v, err);
     if (rc < 0) {
         sgt_vocab_free(v);

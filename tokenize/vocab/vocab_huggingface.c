@@ -36,7 +36,7 @@ static int take_regex(sgt_vocab_parts *p, const json_t *o, const char *regex, in
     if (rc == SGT_EUNSUPPORTED)
         return sgt_fail(err, SGT_EFORMAT, "%s: its pattern: %s (--pattern gives another)", p->path, why.text);
     p->rule = p->own_rule;
-    return p->rule ? SGT_OK : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", p->path);
+    return p->rule ? SGT_OK : sgt_fail_memory(err, p->path);
 }
 
 /* Split by a regular expression, its matches pieces of their own. */
@@ -157,7 +157,7 @@ static int read_vocab(sgt_vocab_parts *p, json_t *vocab, const json_t *names, sg
             return sgt_fail(err, SGT_EFORMAT, "%s: token %s has two ids, %lld and %lld", p->path, text,
                             (long long)json_integer_value(id), (long long)json_integer_value(added));
         if (added) continue;
-        if (!(bytes = malloc(n + 1))) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", p->path);
+        if (!(bytes = malloc(n + 1))) return sgt_fail_memory(err, p->path);
         count = sgt_alphabet_read(&a, (const uint8_t *)text, n, bytes);
         if (count || !n) rc = sgt_vocab_parts_token(p, (uint64_t)json_integer_value(id), bytes, count, 0, err);
         else
@@ -177,7 +177,7 @@ static int read_merge(sgt_vocab_parts *p, const sgt_alphabet *a, const json_t *o
     const char *r = text ? space ? space + 1 : NULL : json_string_value(json_array_get(o, 1));
     size_t left_n = !l ? 0 : space ? (size_t)(space - l) : strlen(l), right_n = r ? strlen(r) : 0;
     uint8_t *bytes = malloc(left_n + right_n + 1);
-    if (!bytes) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", p->path);
+    if (!bytes) return sgt_fail_memory(err, p->path);
     size_t left = l ? sgt_alphabet_read(a, (const uint8_t *)l, left_n, bytes) : 0;
     size_t right = r && left ? sgt_alphabet_read(a, (const uint8_t *)r, right_n, bytes + left) : 0;
     int rc = right ? sgt_vocab_parts_merge(p, bytes, left, bytes + left, right, err)
@@ -222,7 +222,7 @@ int sgt_vocab_read_huggingface(sgt_vocab_parts *p, const char *text, size_t n, s
     json_t *root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why), *names = json_object();
     note_ignored(p, root);
     if (!root) rc = sgt_fail(err, SGT_EFORMAT, "%s: line %d: %s", p->path, why.line, why.text);
-    else if (!names) rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", p->path);
+    else if (!names) rc = sgt_fail_memory(err, p->path);
     else if ((rc = read_normalizer(p, root, err)) == 0 &&
              (rc = read_rule(p, root, sgt_vocab_is_ours(text, n), err)) == 0 &&
              (rc = read_added(p, root, names, err)) == 0)

@@ -43,7 +43,7 @@ static int read_merge(sgt_vocab_parts *p, const sgt_alphabet *a, const char *pat
 {
     uint8_t *bytes = malloc(n + 1);
     const char *space = memchr(line, ' ', n);
-    if (!bytes) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+    if (!bytes) return sgt_fail_memory(err, path);
     size_t left = space ? sgt_alphabet_read(a, (const uint8_t *)line, (size_t)(space - line), bytes) : 0;
     size_t right =
         left ? sgt_alphabet_read(a, (const uint8_t *)space + 1, n - (size_t)(space + 1 - line), bytes + left) : 0;
@@ -91,7 +91,7 @@ static int read_vocab_json(source *s, sgt_error *err)
     json_object_foreach(o, text, id) {
         size_t n = strlen(text);
         uint8_t *bytes = malloc(n + 1);
-        if (!bytes) rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", s->vocab_path);
+        if (!bytes) rc = sgt_fail_memory(err, s->vocab_path);
         else if (!json_is_integer(id) || json_integer_value(id) < 0)
             rc = sgt_fail(err, SGT_EFORMAT, "%s: token %s: its id is not a whole number", s->vocab_path, text);
         else if (is_eot(text))
@@ -118,7 +118,7 @@ static int number_as_gpt2(source *s, sgt_error *err)
     for (uint32_t i = 0; i < 256 && !rc; i++) rc = sgt_vocab_parts_token(p, i, a.order + i, 1, 0, err);
     for (size_t i = 0; i < p->merge_count && !rc; i++) {
         uint8_t *copy = malloc(p->merges[i].n); /* from the list it is added to, which may move */
-        if (!copy) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", s->merges_path);
+        if (!copy) return sgt_fail_memory(err, s->merges_path);
         memcpy(copy, p->bytes + p->merges[i].at, p->merges[i].n);
         rc = sgt_vocab_parts_token(p, 256 + i, copy, p->merges[i].n, 0, err);
         free(copy);
@@ -154,7 +154,7 @@ static int read_ranked(source *s, size_t number, const char *line, size_t n, sgt
     char digits[24], *end = digits;
     size_t len = space ? (size_t)(space - line) : 0, digit_count = space ? n - len - 1 : 0;
     uint8_t *bytes = malloc(n + 4);
-    if (!bytes) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", s->vocab_path);
+    if (!bytes) return sgt_fail_memory(err, s->vocab_path);
     ptrdiff_t got = read_base64(line, len, bytes);
     uint64_t id = 0;
     if (digit_count && digit_count < 19) {
@@ -266,7 +266,7 @@ static int find_file(source *s, const char *path, sgt_error *err)
     int rc = read_text(&s->vocab, &s->vocab_n, path, err);
     if (rc < 0 || !folder || !(s->vocab_path = strdup(path))) {
         free(folder);
-        return rc < 0 ? rc : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+        return rc < 0 ? rc : sgt_fail_memory(err, path);
     }
     if (is_merges(path, s->vocab, s->vocab_n)) {
         s->merges = s->vocab;
@@ -321,7 +321,7 @@ static int find_source(source *s, const char *path, sgt_error *err)
     const uint8_t *text = sgt_vocab_gpt2_file(&s->merges_n);
     s->merges = malloc(s->merges_n);
     s->merges_path = strdup(path);
-    if (!s->merges || !s->merges_path) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+    if (!s->merges || !s->merges_path) return sgt_fail_memory(err, path);
     memcpy(s->merges, text, s->merges_n);
     return SGT_OK;
 }

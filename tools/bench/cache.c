@@ -30,7 +30,7 @@ static int ask(residence *r, unsigned char **there, int fd, uint64_t size, const
     *r = (residence){.pages = pages};
     *there = NULL;
     if (!pages) return SGT_OK;
-    if (!(*there = malloc(pages))) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+    if (!(*there = malloc(pages))) return sgt_fail_memory(err, path);
     void *map = mmap(NULL, (size_t)size, PROT_READ, MAP_SHARED, fd, 0);
     int rc = map == MAP_FAILED || mincore(map, (size_t)size, *there) < 0 ? sgt_fail_errno(err, "%s: mincore", path)
                                                                          : SGT_OK;
@@ -73,7 +73,7 @@ static int fill(int fd, uint64_t size, const char *path, sgt_error *err)
     char *buffer = NULL;
     int rc = ask(&r, &there, fd, size, path, err);
     if (rc == SGT_OK && r.resident < r.pages && !(buffer = malloc(READ_BYTES)))
-        rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+        rc = sgt_fail_memory(err, path);
     for (uint64_t at = 0; buffer && at < size && rc == SGT_OK;) {
         uint64_t first = at / page_bytes(), pages = READ_BYTES / page_bytes();
         if (all_there(there, first, first + pages < r.pages ? first + pages : r.pages)) {

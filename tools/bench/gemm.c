@@ -84,7 +84,7 @@ static void add_linear(gemm_bench *b, const char *layer, size_t in, size_t out)
 static int list_products(gemm_bench *b, sgt_error *err)
 {
     size_t C = b->channels, N = b->rows, V = b->vocab;
-    if (!(b->lines = calloc(32, sizeof *b->lines))) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    if (!(b->lines = calloc(32, sizeof *b->lines))) return sgt_fail_memory(err, NULL);
     add_linear(b, "qkv", C, 3 * C);
     add_linear(b, "proj", C, C);
     add_linear(b, "fc", C, 4 * C);

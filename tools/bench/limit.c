@@ -32,7 +32,7 @@ int bench_limit_open(bench_limit **out, uint64_t bytes, sgt_error *err)
     bench_limit *l = calloc(1, sizeof *l);
     if (!l || !(l->windows = calloc(WINDOWS, sizeof *l->windows))) {
         bench_limit_close(l);
-        return sgt_fail(err, SGT_ENOMEM, "out of memory");
+        return sgt_fail_memory(err, NULL);
     }
     if (bytes > memory.available / 3) bytes = memory.available / 3;
     int rc = sgt_arena_map(&l->memory, (size_t)(bytes > LEAST ? bytes : LEAST), 1, err);
@@ -97,7 +97,7 @@ int bench_limit_aim(bench_limit *l, const sgt_loader *loader, int threads, sgt_e
     l->rows = calloc((size_t)threads, sizeof *l->rows);
     l->sums = calloc((size_t)threads, sizeof *l->sums);
     int rc = bases && l->rows && l->sums ? find_bases(bases, loader, info.shards, err)
-                                         : sgt_fail(err, SGT_ENOMEM, "out of memory");
+                                         : sgt_fail_memory(err, NULL);
     for (; rc == SGT_OK && l->threads < threads; l->threads++)
         if (!(l->rows[l->threads] = calloc(l->batch * l->row_tokens, sizeof **l->rows)))
             rc = sgt_fail(err, SGT_ENOMEM, "out of memory for a batch");

@@ -154,7 +154,7 @@ static int add_shard(loader_bench *b, const char *path, sgt_error *err)
     close(fd);
     loader_shard *s = &b->shards[b->shard_count];
     *s = (loader_shard){strdup(path), h.data, h.tokens, sgt_shard_bytes(&h)};
-    if (!s->path) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    if (!s->path) return sgt_fail_memory(err, NULL);
     b->shard_count++;
     b->tokens += h.tokens;
     if (h.tokens > b->longest) b->longest = h.tokens;
@@ -171,7 +171,7 @@ static int find_shards(loader_bench *b, sgt_error *err)
     if (rc < 0) return rc;
     sgt_loader_get_info(l, &info);
     b->shards = calloc(info.shards, sizeof *b->shards);
-    if (!b->shards) rc = sgt_fail(err, SGT_ENOMEM, "out of memory");
+    if (!b->shards) rc = sgt_fail_memory(err, NULL);
     for (uint64_t i = 0; i < info.shards && rc == SGT_OK; i++)
         rc = add_shard(b, sgt_loader_shard_path(l, (uint32_t)i), err);
     sgt_loader_close(l);
@@ -212,11 +212,11 @@ static void see_room(loader_bench *b)
 int loader_add_group(loader_bench *b, size_t most, loader_group **out, sgt_error *err)
 {
     loader_group *more = reallocarray(b->groups, b->group_count + 1, sizeof *more);
-    if (!more) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    if (!more) return sgt_fail_memory(err, NULL);
     b->groups = more;
     *out = &more[b->group_count];
     **out = (loader_group){.results = calloc(most, sizeof *more->results)};
-    if (!(*out)->results) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    if (!(*out)->results) return sgt_fail_memory(err, NULL);
     b->group_count++;
     return SGT_OK;
 }

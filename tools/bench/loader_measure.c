@@ -80,7 +80,7 @@ static int drawer_open(drawer *d, const loader_bench *b, const loader_result *r,
     sgt_loader_get_info(d->loader, &d->info);
     d->cursors = calloc((size_t)threads, sizeof *d->cursors);
     d->buffers = calloc((size_t)threads, sizeof *d->buffers);
-    if (!d->cursors || !d->buffers) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    if (!d->cursors || !d->buffers) return sgt_fail_memory(err, NULL);
     while (rc == SGT_OK && d->threads < threads) rc = add_thread(d, r, err);
     return rc;
 }

@@ -35,7 +35,7 @@ static int list_shards(const loader_bench *b, sgt_error *err)
     }
     if (!f || fclose(f) != 0) {
         free(text);
-        return sgt_fail(err, SGT_ENOMEM, "out of memory");
+        return sgt_fail_memory(err, NULL);
     }
     int fd = bench_memory_file("shards", text, n, err);
     free(text);
@@ -57,7 +57,7 @@ void loader_python_close(loader_bench *b)
 static int python_open(loader_bench *b, char *said, sgt_error *err)
 {
     loader_python *p = b->python = calloc(1, sizeof *p);
-    if (!p) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    if (!p) return sgt_fail_memory(err, NULL);
     if ((p->fd = list_shards(b, err)) < 0) return p->fd;
     snprintf(p->list, sizeof p->list, "@/proc/self/fd/%d", p->fd);
     p->args[0] = p->list;
@@ -98,7 +98,7 @@ static const char *const asked_as[LOADER_WHO] = {[LOADER_WINDOW] = "window", [LO
 int loader_python_turn(loader_bench *b, const loader_result *r, double seconds, double *us, sgt_error *err)
 {
     char line[128], *said = malloc(BENCH_SAID);
-    int rc = said ? SGT_OK : sgt_fail(err, SGT_ENOMEM, "out of memory");
+    int rc = said ? SGT_OK : sgt_fail_memory(err, NULL);
     if (rc == SGT_OK && !b->python) rc = python_open(b, said, err);
     snprintf(line, sizeof line, "%s %s %" PRIu32 " %" PRIu32 " %.6f\n", asked_as[r->who], loader_output_name(r->output),
              r->batch, r->seq, seconds);
@@ -186,7 +186,7 @@ static int run_fio(const loader_bench *b, const fio_run *run, double seconds, ch
     size_t files;
     uint64_t total;
     char *list = file_list(b, &files, &total);
-    if (!list) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    if (!list) return sgt_fail_memory(err, NULL);
     snprintf(bytes, sizeof bytes, "--bs=%" PRIu64, run->bytes);
     snprintf(depth, sizeof depth, "--iodepth=%d", run->depth);
     snprintf(runtime, sizeof runtime, "--runtime=%.0fms", 1e3 * (seconds > LEAST_SECONDS ? seconds : LEAST_SECONDS));
@@ -205,7 +205,7 @@ static int run_fio(const loader_bench *b, const fio_run *run, double seconds, ch
 int loader_fio_turn(loader_bench *b, const loader_result *r, double seconds, double *us, double *cpu, sgt_error *err)
 {
     char *said = malloc(BENCH_SAID);
-    if (!said) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    if (!said) return sgt_fail_memory(err, NULL);
     fio_run run = wanted(r);
     int rc = run_fio(b, &run, seconds, said, err);
     if (rc == SGT_OK) rc = take_fio(b, r, &run, said, us, cpu, err);

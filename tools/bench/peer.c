@@ -58,7 +58,7 @@ int bench_peer(peer_result *r, const peer_run *p, sgt_error *err)
     command k;
     int cpu = strcmp(p->device, "cpu") == 0;
     char *said = malloc(BENCH_SAID);
-    if (!said) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    if (!said) return sgt_fail_memory(err, NULL);
     fill_command(&k, p);
     bench_script script = {.python = p->python, .name = "torch_step.py", .text = sgt_torch_step, .args = k.args,
                            .settings = cpu ? settings : NULL, .threads = cpu ? p->backend->threads : 0,

@@ -124,13 +124,13 @@ static int put_file(const bench_picture *p, const char *path, sgt_error *err)
     char *text = NULL;
     size_t n = 0;
     FILE *f = open_memstream(&text, &n);
-    if (!f) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+    if (!f) return sgt_fail_memory(err, path);
     sgt_svg_begin(f, "bars", wide, high, p->title, 1);
     fputs(style, f);
     sgt_svg_rect(f, "page", 0, 0, wide, high, NULL);
     fwrite(p->body, 1, p->n, f);
     sgt_svg_end(f);
-    int rc = ferror(f) | fclose(f) ? sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path)
+    int rc = ferror(f) | fclose(f) ? sgt_fail_memory(err, path)
                                    : sgt_file_put(path, text, n, err);
     free(text);
     return rc;
@@ -138,9 +138,9 @@ static int put_file(const bench_picture *p, const char *path, sgt_error *err)
 
 int bench_picture_write(bench_picture *p, const char *path, sgt_error *err)
 {
-    if (!p) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+    if (!p) return sgt_fail_memory(err, path);
     end_group(p);
-    int rc = fclose(p->f) == 0 ? put_file(p, path, err) : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+    int rc = fclose(p->f) == 0 ? put_file(p, path, err) : sgt_fail_memory(err, path);
     free(p->body);
     free(p);
     return rc;

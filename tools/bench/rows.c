@@ -54,7 +54,7 @@ static void free_plain(step_rows *rows) { free(rows); }
 int bench_rows_random(step_rows **out, uint32_t vocab, uint32_t batch, uint32_t seq, sgt_error *err)
 {
     random_rows *r = calloc(1, sizeof *r);
-    if (!r) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    if (!r) return sgt_fail_memory(err, NULL);
     r->base = (step_rows){open_random, next_random, close_random, free_plain};
     r->vocab = vocab;
     r->batch = batch;
@@ -103,7 +103,7 @@ static void close_loader(step_rows *rows)
 int bench_rows_loader(step_rows **out, const sgt_loader *l, int now, sgt_error *err)
 {
     loader_rows *r = calloc(1, sizeof *r);
-    if (!r) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    if (!r) return sgt_fail_memory(err, NULL);
     r->base = (step_rows){open_loader, next_loader, close_loader, free_plain};
     r->loader = l;
     r->now = now;
@@ -221,7 +221,7 @@ int bench_rows_text(step_rows **out, const sgt_loader *l, sgt_error *err)
     sgt_loader_info info;
     sgt_loader_get_info(l, &info);
     text_rows *r = calloc(1, sizeof *r);
-    if (!r) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    if (!r) return sgt_fail_memory(err, NULL);
     r->base = (step_rows){open_text, next_text, close_text, free_text};
     r->loader = l;
     r->batch = info.local_batch;

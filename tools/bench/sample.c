@@ -83,7 +83,7 @@ static int open_ours(sample_bench *b, sgt_error *err)
     size_t n = o.prompt;
     b->ids = malloc(n * sizeof *b->ids);
     b->prompts = calloc(o.batch, sizeof *b->prompts);
-    if (!b->ids || !b->prompts) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    if (!b->ids || !b->prompts) return sgt_fail_memory(err, NULL);
     for (size_t i = 0; i < n; i++) b->ids[i] = (uint16_t)(sgt_philox_u64(1, i, 0) % b->model.vocab);
     for (size_t i = 0; i < o.batch; i++) b->prompts[i] = (sgt_prompt){.ids = b->ids, .count = n, .sample = i};
     for (int bf16 = 0; bf16 < 2 && rc == SGT_OK; bf16++) {
@@ -151,7 +151,7 @@ static int limit_turn(sample_bench *b, double *per_s, sgt_error *err)
 static int open_peer(sample_bench *b, sgt_error *err)
 {
     char *said = malloc(BENCH_SAID);
-    if (!said) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    if (!said) return sgt_fail_memory(err, NULL);
     snprintf(b->layers, sizeof b->layers, "%ux%ux%u", b->model.layers, b->model.channels, b->model.heads);
     snprintf(b->positions, sizeof b->positions, "%u", b->model.positions);
     snprintf(b->vocab, sizeof b->vocab, "%u", b->model.vocab);
@@ -167,7 +167,7 @@ static int open_peer(sample_bench *b, sgt_error *err)
 static int their_turn(sample_bench *b, line *l, double *seconds, sgt_error *err)
 {
     char question[96], *said = malloc(BENCH_SAID);
-    if (!said) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    if (!said) return sgt_fail_memory(err, NULL);
     snprintf(question, sizeof question, "%s %s %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", l->asked, l->precision, o.prompt,
              o.tokens, o.batch);
     int rc = bench_script_ask(b->child, question, said, err);

@@ -132,7 +132,7 @@ static int start(child *c, const bench_script *s, sgt_error *err)
     if (s->threads) narrow(&before, s->threads);
     if (rc == SGT_OK)
         rc = env && argv ? spawn(c, s, (char *const *)(uintptr_t)argv, env, theirs[0], theirs[1], err)
-                         : sgt_fail(err, SGT_ENOMEM, "out of memory");
+                         : sgt_fail_memory(err, NULL);
     if (s->threads) sched_setaffinity(0, sizeof before, &before);
     free(env);
     free(argv);
@@ -227,9 +227,9 @@ int bench_script_run(const bench_script *s, char *said, sgt_error *err)
 int bench_script_open(bench_child **out, const bench_script *s, sgt_error *err)
 {
     child *c = calloc(1, sizeof *c);
-    if (!c) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    if (!c) return sgt_fail_memory(err, NULL);
     *c = (child){.s = s, .asks = 1, .script = -1, .in = -1, .out = -1, .errors = -1, .said = malloc(BENCH_SAID)};
-    int rc = c->said ? make_files(c, s, err) : sgt_fail(err, SGT_ENOMEM, "out of memory");
+    int rc = c->said ? make_files(c, s, err) : sgt_fail_memory(err, NULL);
     if (rc == SGT_OK) rc = start(c, s, err);
     if (rc < 0) bench_script_close(c);
     else *out = c;

@@ -143,7 +143,7 @@ int bench_step_measure(step_result *r, const step_run *run, sgt_error *err)
     *r = (step_result){.steps = run->steps};
     m.ms = calloc(steps, sizeof *m.ms);
     m.wait = calloc(steps, sizeof *m.wait);
-    int rc = m.ms && m.wait ? open_all(&m, err) : sgt_fail(err, SGT_ENOMEM, "out of memory");
+    int rc = m.ms && m.wait ? open_all(&m, err) : sgt_fail_memory(err, NULL);
     if (rc == SGT_OK) rc = run_steps(&m, err);
     if (rc == SGT_OK) describe(&m);
     if (rc == SGT_OK && run->count_kernels) count_kernels(&m);

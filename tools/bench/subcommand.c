@@ -8,7 +8,7 @@
 
 static int print_json(json_t *top, int digits, sgt_error *err)
 {
-    if (!top) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    if (!top) return sgt_fail_memory(err, NULL);
     int bad = json_dumpf(top, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(digits)) < 0 ||
               putchar('\n') == EOF;
     json_decref(top);
@@ -43,7 +43,7 @@ int bench_subcommand_run(const bench_subcommand *s, int argc, char **argv)
         if (printed < 0) rc = printed, err = why;
         if (s->release) s->release(bench);
         free(bench);
-    } else rc = sgt_fail(&err, SGT_ENOMEM, "out of memory");
+    } else rc = sgt_fail_memory(&err, NULL);
     if (rc == SGT_EUSAGE) sgt_usage(s->program, "%s", err.text);
     return rc < 0 ? sgt_report_failure(s->program, &err) : SGT_EXIT_OK;
 }

@@ -101,7 +101,7 @@ static int read_stream(char **text, size_t *n, sgt_error *err)
         if (!more) free(p);
         p = more;
     }
-    if (!p) return sgt_fail(err, SGT_ENOMEM, "standard input: out of memory");
+    if (!p) return sgt_fail_memory(err, "standard input");
     *text = p;
     *n = used;
     return SGT_OK;
@@ -112,7 +112,7 @@ static int add_piece(text_bench *b, const char *text, size_t n, sgt_error *err)
     if (b->count == b->room) {
         size_t room = b->room ? 2 * b->room : 1024;
         piece *more = reallocarray(b->pieces, room, sizeof *more);
-        if (!more) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+        if (!more) return sgt_fail_memory(err, NULL);
         b->pieces = more;
         b->room = room;
     }
@@ -146,7 +146,7 @@ static int read_inputs(text_bench *b, const sgt_stop *stop, sgt_error *err)
     size_t n = b->corpus->count;
     b->texts = calloc(n + 1, sizeof *b->texts);
     b->sizes = calloc(n + 1, sizeof *b->sizes);
-    if (!b->texts || !b->sizes) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    if (!b->texts || !b->sizes) return sgt_fail_memory(err, NULL);
     for (size_t i = 0; i < n; i++) {
         const sgt_corpus_file *f = &b->corpus->files[i];
         if (sgt_stopped(stop)) return sgt_fail(err, SGT_ESTOPPED, "stopped");
@@ -165,9 +165,9 @@ static int prepare(text_bench *b, sgt_error *err)
 {
     b->encoders = calloc((size_t)b->threads, sizeof *b->encoders);
     b->ids = calloc((size_t)b->threads, sizeof *b->ids);
-    if (!b->encoders || !b->ids) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    if (!b->encoders || !b->ids) return sgt_fail_memory(err, NULL);
     for (int t = 0; t < b->threads; t++) {
-        if (!(b->ids[t] = malloc(b->longest * sizeof **b->ids))) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+        if (!(b->ids[t] = malloc(b->longest * sizeof **b->ids))) return sgt_fail_memory(err, NULL);
         memset(b->ids[t], 0,
                b->longest * sizeof **b->ids); /* the kernel hands pages out now, and not while the clock runs */
     }
@@ -304,14 +304,14 @@ static int make_work(text_bench *b, sgt_error *err)
     b->bytes = b->corpus->bytes;
     if (!b->bytes) return sgt_fail(err, SGT_EFORMAT, "%s: no text in it: nothing to measure", b->corpus->files[0].path);
     char *work = sgt_join(o.disk, "sgt-bench.XXXXXX");
-    if (!work) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    if (!work) return sgt_fail_memory(err, NULL);
     if (!mkdtemp(work)) {
         int rc = sgt_fail_errno(err, "--disk %s: no folder can be made there", o.disk);
         free(work);
         return rc;
     }
     b->work = work;
-    if (!(b->turn.out = b->out = sgt_join(work, "ids"))) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    if (!(b->turn.out = b->out = sgt_join(work, "ids"))) return sgt_fail_memory(err, NULL);
     return SGT_OK;
 }
 

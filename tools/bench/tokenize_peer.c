@@ -20,7 +20,7 @@ static int list(const sgt_corpus *c, sgt_error *err)
     size_t n = 0, at = 0;
     for (size_t i = 0; i < c->count; i++) n += strlen(c->files[i].path) + 1;
     char *all = malloc(n + 1);
-    if (!all) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    if (!all) return sgt_fail_memory(err, NULL);
     for (size_t i = 0; i < c->count; i++) at = (size_t)(stpcpy(all + at, c->files[i].path) - all) + 1;
     int fd = bench_memory_file("inputs", all, n, err);
     free(all);
@@ -46,7 +46,7 @@ static int take(tokenize_peer *p, int turn, const char *python, const char *said
 int bench_tokenize_peer(tokenize_peer *p, int turn, const tokenize_turn *t, sgt_error *err)
 {
     char *said = malloc(BENCH_SAID), files[32], count[16];
-    int fd = said ? list(t->corpus, err) : sgt_fail(err, SGT_ENOMEM, "out of memory"), rc = fd;
+    int fd = said ? list(t->corpus, err) : sgt_fail_memory(err, NULL), rc = fd;
     double from = 0;
     if (rc >= 0) {
         snprintf(files, sizeof files, "@/proc/self/fd/%d", fd);
@@ -72,7 +72,7 @@ int bench_tokenize_ours(double *seconds, uint64_t *tokens, const tokenize_turn *
     const char *options[] = {"--json", "--quiet", "--threads", count, "--cpu", t->cpu};
     size_t n = sizeof options / sizeof *options;
     const char **args = calloc(n + t->input_count + 2, sizeof *args);
-    int rc = said && program && args ? SGT_OK : sgt_fail(err, SGT_ENOMEM, "out of memory");
+    int rc = said && program && args ? SGT_OK : sgt_fail_memory(err, NULL);
     if (rc == SGT_OK) {
         snprintf(count, sizeof count, "%d", t->threads);
         memcpy(args, options, sizeof options);

@@ -22,7 +22,7 @@ int eval_batch_open(eval_batch *x, const eval *e, uint64_t rows, uint64_t seq, s
     x->losses = calloc(n, sizeof *x->losses);
     x->greedy = calloc(n, sizeof *x->greedy);
     if (!x->tokens || !x->targets || !x->losses || !x->greedy)
-        return sgt_fail(err, SGT_ENOMEM, "out of memory");
+        return sgt_fail_memory(err, NULL);
     int rc = sgt_device_backend(&x->b, e->device, &o, err);
     return rc == SGT_OK ? sgt_checkpoint_load_model(e->model.path, x->b, &o.model, err) : rc;
 }

@@ -39,7 +39,7 @@ static int grow(void *array, size_t *room, size_t count, size_t size, const read
     if (count < *room) return SGT_OK;
     size_t more = 2 * count + 256;
     void *p = reallocarray(*at, more, size);
-    if (!p) return sgt_fail(r->err, SGT_ENOMEM, "%s: out of memory", r->path);
+    if (!p) return sgt_fail_memory(r->err, r->path);
     *at = p;
     *room = more;
     return SGT_OK;
@@ -86,7 +86,7 @@ static int add_row(reading *r, const char *context, size_t c, const char *answer
     int rc = grow(&s->rows, &s->row_room, s->row_count, sizeof *s->rows, r);
     if (rc == SGT_OK)
         rc = grow(&s->tokens, &s->token_room, s->token_count + c + a + 2, sizeof *s->tokens, r);
-    if (!spaced && rc == SGT_OK) rc = sgt_fail(r->err, SGT_ENOMEM, "%s: out of memory", r->path);
+    if (!spaced && rc == SGT_OK) rc = sgt_fail_memory(r->err, r->path);
     if (rc == SGT_OK) {
         spaced[0] = ' ';
         memcpy(spaced + 1, answer, a);

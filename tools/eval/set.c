@@ -57,7 +57,7 @@ static int open_set(set *s, const eval *e, sgt_error *err)
     if (rc < 0) return rc;
     sgt_loader_get_info(s->loader, &s->info);
     s->lengths = calloc(e->model.shape.vocab, sizeof *s->lengths);
-    if (!s->lengths) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    if (!s->lengths) return sgt_fail_memory(err, NULL);
     for (uint32_t id = 0; id < sgt_vocab_size(v); id++) {
         size_t n = 0;
         if (id != sgt_vocab_eot(v)) sgt_vocab_token(v, id, &n);

@@ -76,7 +76,7 @@ static int compare_tokens(pair *p, const inspect *o, sgt_error *err)
               .all = p->sets[0].tokens + p->sets[1].tokens};
     int rc = SGT_OK, by_split = p->sets[0].folder && p->sets[1].folder;
     for (int i = 0; i < 2; i++)
-        if (!(w.ids[i] = malloc(BLOCK * sizeof *w.ids[i]))) rc = sgt_fail(err, SGT_ENOMEM, "out of memory");
+        if (!(w.ids[i] = malloc(BLOCK * sizeof *w.ids[i]))) rc = sgt_fail_memory(err, NULL);
     for (int i = 0; i < (by_split ? INSPECT_SPLITS : 1) && !rc && !p->differs; i++)
         rc = compare_split(p, &w, by_split ? inspect_splits[i] : NULL, err);
     for (int i = 0; i < 2; i++) free(w.ids[i]);

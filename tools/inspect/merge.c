@@ -30,8 +30,6 @@
 
 /* ---- the sets ---- */
 
-static int no_memory(const char *path, sgt_error *err) { return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path); }
-
 /* Fingerprints of older releases left the merges out: those that a set carries must be the first set's. */
 static int check_merges(const merge *m, const inspect_set *s, sgt_error *err)
 {
@@ -39,7 +37,7 @@ static int check_merges(const merge *m, const inspect_set *s, sgt_error *err)
     char *path[2] = {sgt_join(first, "tokenizer.json"), sgt_join(s->path, "tokenizer.json")}, *text[2] = {NULL, NULL};
     sgt_vocab *v[2] = {NULL, NULL};
     size_t n[2] = {0, 0};
-    int rc = path[0] && path[1] ? SGT_OK : no_memory(s->path, err);
+    int rc = path[0] && path[1] ? SGT_OK : sgt_fail_memory(err, s->path);
     if (rc < 0 || s == m->sets || sgt_file_gone(path[0]) || sgt_file_gone(path[1])) goto done;
     for (int i = 0; i < 2 && !rc; i++) rc = sgt_file_get(&text[i], &n[i], path[i], MAX_TOKENIZER, err);
     if (rc < 0 || (n[0] == n[1] && !memcmp(text[0], text[1], n[0]))) goto done;
@@ -83,7 +81,7 @@ static int check_not_out(const merge *m, const char *path, sgt_error *err)
 
 static int open_sets(merge *m, const char *const *paths, size_t count, sgt_error *err)
 {
-    if (!(m->sets = calloc(count, sizeof *m->sets))) return no_memory(m->out, err);
+    if (!(m->sets = calloc(count, sizeof *m->sets))) return sgt_fail_memory(err, m->out);
     for (; m->count < count; m->count++) {
         inspect one = *m->o;
         one.path = paths[m->count];
@@ -114,7 +112,7 @@ static int keep_shard(merge *m, const sgt_manifest_shard *s, sgt_error *err)
     sgt_manifest *all = &m->manifest;
     if (!(all->count & (all->count - 1))) { /* room doubles at the powers of two */
         sgt_manifest_shard *more = reallocarray(all->shards, all->count ? 2 * all->count : 1, sizeof *more);
-        if (!more) return no_memory(m->out, err);
+        if (!more) return sgt_fail_memory(err, m->out);
         all->shards = more;
     }
     all->shards[all->count++] = *s;
@@ -184,7 +182,7 @@ static int rewrite(merge *m, const inspect_set *s, const inspect_shard *d, sgt_e
 static int copy_plainly(int from, int to, const char *path, sgt_error *err)
 {
     char *buffer = malloc(COPY);
-    int rc = buffer ? SGT_OK : no_memory(path, err);
+    int rc = buffer ? SGT_OK : sgt_fail_memory(err, path);
     for (ssize_t n = 1; !rc && n;) {
         if ((n = read(from, buffer, COPY)) < 0 && errno == EINTR) continue;
         rc = n < 0 ? sgt_fail_errno(err, "%s", path) : sgt_write_all(to, buffer, (size_t)n, path, err);
@@ -196,7 +194,7 @@ static int copy_plainly(int from, int to, const char *path, sgt_error *err)
 static int copy_file(const char *path, const char *folder, const char *name, sgt_error *err)
 {
     char *copy = sgt_join(folder, name);
-    int from = open(path, O_RDONLY | O_CLOEXEC), to = -1, rc = copy ? SGT_OK : no_memory(folder, err);
+    int from = open(path, O_RDONLY | O_CLOEXEC), to = -1, rc = copy ? SGT_OK : sgt_fail_memory(err, folder);
     if (!rc && from < 0) rc = sgt_fail_errno(err, "%s", path);
     if (!rc && (to = open(copy, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666)) < 0)
         rc = sgt_fail_errno(err, "%s", copy);
@@ -236,7 +234,7 @@ static int copy_shard(merge *m, const inspect_set *s, const inspect_shard *d, sg
     char *idx = inspect_index_path(d->path);
     sgt_writer_name(name, m->split, m->index, "idx");
     snprintf(temporary, sizeof temporary, "%s.tmp", name);
-    if (!rc) rc = idx ? copy_file(idx, m->work, temporary, err) : no_memory(d->path, err);
+    if (!rc) rc = idx ? copy_file(idx, m->work, temporary, err) : sgt_fail_memory(err, d->path);
     free(idx);
     if (!rc) rc = keep_shard(m, &kept, err);
     sgt_progress_update(m->bar, m->bytes, 2 * m->all_tokens, 0, NULL);
@@ -278,13 +276,13 @@ static int merge_split(merge *m, sgt_error *err)
 static int merge_sources(merge *m, sgt_error *err)
 {
     char *path = sgt_join(m->work, "sources.jsonl");
-    int rc = path ? SGT_OK : no_memory(m->work, err), to = -1;
+    int rc = path ? SGT_OK : sgt_fail_memory(err, m->work), to = -1;
     if (!rc && (to = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666)) < 0)
         rc = sgt_fail_errno(err, "%s", path);
     for (size_t i = 0; i < m->count && !rc; i++) {
         char *one = sgt_join(m->sets[i].path, "sources.jsonl");
         int from = one ? open(one, O_RDONLY | O_CLOEXEC) : -1;
-        if (from < 0) rc = one ? sgt_fail_errno(err, "%s", one) : no_memory(m->work, err);
+        if (from < 0) rc = one ? sgt_fail_errno(err, "%s", one) : sgt_fail_memory(err, m->work);
         else rc = copy_plainly(from, to, path, err);
         if (from >= 0) close(from);
         free(one);
@@ -303,12 +301,12 @@ static int merge_tokenizer(merge *m, sgt_error *err)
     int rc;
     if (inspect_exists(m->sets[0].path, "tokenizer.json")) {
         from = sgt_join(m->sets[0].path, "tokenizer.json");
-        rc = from ? copy_file(from, m->work, "tokenizer.json", err) : no_memory(m->work, err);
+        rc = from ? copy_file(from, m->work, "tokenizer.json", err) : sgt_fail_memory(err, m->work);
         free(from);
         return rc;
     }
     path = sgt_join(m->work, "tokenizer.json");
-    rc = path ? sgt_vocab_tokenizer_json(m->vocab, &text, &n, err) : no_memory(m->work, err);
+    rc = path ? sgt_vocab_tokenizer_json(m->vocab, &text, &n, err) : sgt_fail_memory(err, m->work);
     if (!rc) rc = sgt_file_put(path, text, n, err);
     free(text);
     free(path);
@@ -399,7 +397,7 @@ static int merge_manifest(merge *m, sgt_error *err)
     all->eot = first->eot;
     all->options = merge_options(m);
     all->invalid = merge_invalid(m);
-    if (!all->options || !all->invalid) return no_memory(m->out, err);
+    if (!all->options || !all->invalid) return sgt_fail_memory(err, m->out);
     return sgt_manifest_write(all, m->work, err);
 }
 

@@ -15,8 +15,6 @@
 
 static const char *const own_names[] = {"manifest.json", "sources.jsonl", "tokenizer.json"};
 
-static int no_memory(const char *path, sgt_error *err) { return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path); }
-
 /* "train_000000.bin", "val_000012.idx" */
 static int is_shard_name(const char *name)
 {
@@ -80,7 +78,7 @@ static int lock_out(merge *m, sgt_error *err)
 {
     struct stat held, there;
     char *path = sgt_join(m->work, "lock");
-    int rc = path ? SGT_OK : no_memory(m->out, err);
+    int rc = path ? SGT_OK : sgt_fail_memory(err, m->out);
     for (int done = 0; !rc && !done;) {
         if (mkdir(m->work, 0777) < 0 && errno != EEXIST)
             rc = sgt_fail_errno(err, "%s: cannot make this folder", m->work);
@@ -110,7 +108,7 @@ static int write_mark(const merge *m, sgt_error *err)
 {
     static const char text[] = "sgt-inspect --merge is at work here, or was killed: the same command again does it\n";
     char *path = sgt_join(m->work, "merge");
-    int rc = path ? sgt_file_put(path, text, sizeof text - 1, err) : no_memory(m->out, err);
+    int rc = path ? sgt_file_put(path, text, sizeof text - 1, err) : sgt_fail_memory(err, m->out);
     free(path);
     return rc;
 }
@@ -118,7 +116,7 @@ static int write_mark(const merge *m, sgt_error *err)
 int merge_claim(merge *m, sgt_error *err)
 {
     struct stat st;
-    if (!(m->work = sgt_join(m->out, ".work"))) return no_memory(m->out, err);
+    if (!(m->work = sgt_join(m->out, ".work"))) return sgt_fail_memory(err, m->out);
     int rc = check_out(m, err);
     m->made = stat(m->out, &st) < 0;
     if (!rc) rc = sgt_make_folders(m->out, err);
@@ -141,7 +139,7 @@ int merge_claim(merge *m, sgt_error *err)
 static int move(const merge *m, const char *from, const char *to, sgt_error *err)
 {
     char *a = sgt_join(m->work, from), *b = sgt_join(m->out, to);
-    int rc = a && b ? SGT_OK : no_memory(m->out, err);
+    int rc = a && b ? SGT_OK : sgt_fail_memory(err, m->out);
     if (!rc && rename(a, b) < 0) rc = sgt_fail_errno(err, "%s: cannot move to %s", a, b);
     free(a);
     free(b);
@@ -164,7 +162,7 @@ static int move_shard(const merge *m, const sgt_manifest_shard *s, sgt_error *er
 int merge_publish(merge *m, sgt_error *err)
 {
     char *manifest = sgt_join(m->out, "manifest.json");
-    int rc = manifest ? sgt_sync_folder(m->work, err) : no_memory(m->out, err);
+    int rc = manifest ? sgt_sync_folder(m->work, err) : sgt_fail_memory(err, m->out);
     if (!rc && sgt_stopped(m->o->stop)) rc = sgt_fail(err, SGT_ESTOPPED, "stopped");
     /* An earlier set's manifest goes first and durably: OUT must not look complete with some of its shards gone. */
     if (!rc && unlink(manifest) < 0 && errno != ENOENT) rc = sgt_fail_errno(err, "%s: cannot remove", manifest);

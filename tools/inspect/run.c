@@ -25,7 +25,7 @@ static json_t *read_object(const char *folder, const char *name, int *rc, sgt_er
     char *text = NULL, *path = sgt_join(folder, name);
     size_t n;
     json_t *o = NULL;
-    if (!path) *rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", folder);
+    if (!path) *rc = sgt_fail_memory(err, folder);
     else if (inspect_exists(folder, name) && (*rc = sgt_file_get(&text, &n, path, MAX_JSON, err)) == SGT_OK) {
         if ((*rc = sgt_json_fits(text, n, MAX_VALUES, path, err)) == SGT_OK)
             o = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why);
@@ -94,7 +94,7 @@ int inspect_checkpoint(const inspect *o, sgt_error *err)
     int rc = sgt_config_read(&m, o->path, err);
     if (rc < 0) return rc;
     char *path = sgt_join(o->path, "model.safetensors");
-    if (!path) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", o->path);
+    if (!path) return sgt_fail_memory(err, o->path);
     if ((rc = sgt_safetensors_open(&s, path, err)) == SGT_OK) {
         json_t *state = read_object(o->path, "state.json", &rc, err);
         if (rc == SGT_OK && o->json) rc = inspect_print_json(checkpoint_json(o, &m, s, state), 0, err);
@@ -139,10 +139,10 @@ static int list_steps(run *r, const char *folder, sgt_error *err)
         char *path = sgt_join(folder, e->d_name);
         char **more = realloc(r->steps, (r->count + 1) * sizeof *more);
         if (more) r->steps = more;
-        if (!path || !more) rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", folder);
+        if (!path || !more) rc = sgt_fail_memory(err, folder);
         else if (inspect_exists(path, "model.safetensors") && inspect_exists(path, "state.json")) {
             if ((r->steps[r->count] = strdup(e->d_name))) r->count++;
-            else rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", folder);
+            else rc = sgt_fail_memory(err, folder);
         }
         free(path);
     }
@@ -156,7 +156,7 @@ static int read_latest(run *r, const char *folder, sgt_error *err)
     size_t n;
     int rc = SGT_OK;
     char *path = sgt_join(folder, "latest");
-    if (!path) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", folder);
+    if (!path) return sgt_fail_memory(err, folder);
     if (inspect_exists(folder, "latest") && (rc = sgt_file_get(&r->latest, &n, path, 4096, err)) == SGT_OK)
         r->latest[strcspn(r->latest, "\n")] = 0;
     free(path);
@@ -195,7 +195,7 @@ static int read_log(run *r, const char *folder, sgt_error *err)
 {
     int rc = SGT_OK;
     char *path = sgt_join(folder, "log.jsonl");
-    if (!path) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", folder);
+    if (!path) return sgt_fail_memory(err, folder);
     FILE *f = NULL;
     if (inspect_exists(folder, "log.jsonl")) rc = sgt_file_lines(&f, path, err);
     if (f) {

@@ -76,7 +76,7 @@ static inspect_shard *next_place(inspect_set *s, const char *path, const char *s
     if (more) s->shards = more;
     if (!more || !copy) {
         free(copy);
-        sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+        sgt_fail_memory(err, path);
         return NULL;
     }
     s->shards[s->count] = (inspect_shard){.path = copy, .split = split};
@@ -108,7 +108,7 @@ static int add_split(inspect_set *s, const char *split, const inspect *o, sgt_er
     char name[32]; /* nanoGPT's folders hold train.bin and val.bin */
     snprintf(name, sizeof name, "%s.bin", split);
     char *path = sgt_join(s->path, name);
-    if (!path) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", s->path);
+    if (!path) return sgt_fail_memory(err, s->path);
     if (access(path, F_OK) == 0) rc = add_shard(s, path, split, o, err);
     free(path);
     return rc;
@@ -153,7 +153,7 @@ static int add_missing(inspect_set *s, const sgt_manifest_shard *want, const ins
 {
     char *path = sgt_join(s->path, want->file);
     inspect_shard *d = path ? next_place(s, path, want->split, err) : NULL;
-    int rc = path ? SGT_ENOMEM : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", s->path);
+    int rc = path ? SGT_ENOMEM : sgt_fail_memory(err, s->path);
     if (d) {
         s->count++;
         rc = sgt_fail(err, SGT_EFORMAT, "%s: missing, but %s/manifest.json lists it", path, s->path);
@@ -227,7 +227,7 @@ static int open_folder(inspect_set *s, const inspect *o, sgt_error *err)
     }
     if (inspect_exists(s->path, "manifest.json")) {
         s->manifest = calloc(1, sizeof *s->manifest);
-        if (!s->manifest) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", s->path);
+        if (!s->manifest) return sgt_fail_memory(err, s->path);
         if ((rc = sgt_manifest_read(s->manifest, s->path, err)) < 0 || (rc = compare_manifest(s, o, err)) < 0)
             return rc;
     }

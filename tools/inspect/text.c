@@ -51,7 +51,7 @@ int inspect_vocabulary(sgt_vocab **out, const sgt_shard_header *h, const char *p
         char *file = vocabulary_beside(path);
         sgt_vocab_free(v);
         v = NULL;
-        if (!file) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+        if (!file) return sgt_fail_memory(err, path);
         if (access(file, F_OK) == 0 && (rc = sgt_vocab_load(&v, file, NULL, &why)) == 0 &&
             !sgt_vocab_reads(v, h->fingerprint)) {
             rc = sgt_fail(&why, SGT_EFORMAT, "%s is yet another", file);
@@ -71,7 +71,7 @@ int inspect_vocabulary(sgt_vocab **out, const sgt_shard_header *h, const char *p
 
 int inspect_print_json(json_t *o, int line, sgt_error *err)
 {
-    if (!o) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    if (!o) return sgt_fail_memory(err, NULL);
     int bad = json_dumpf(o, stdout, line ? JSON_COMPACT : JSON_INDENT(2)) < 0 || putchar('\n') == EOF;
     json_decref(o);
     return bad ? sgt_fail_errno(err, "standard output") : SGT_OK;
@@ -109,7 +109,7 @@ static int put_piece(sink *k, const sgt_vocab *v, const uint16_t *ids, size_t n,
         if (fwrite(text, 1, bytes, stdout) != bytes) rc = sgt_fail_errno(err, "standard output");
     } else {
         char *more = realloc(k->text, k->used + bytes + 1);
-        if (!more) rc = sgt_fail(err, SGT_ENOMEM, "out of memory");
+        if (!more) rc = sgt_fail_memory(err, NULL);
         else {
             k->text = more;
             memcpy(k->text + k->used, text, bytes);
@@ -129,7 +129,7 @@ static int decode_span(const inspect_set *s, const inspect *o, const sgt_vocab *
     sink k = {.ids = o->json ? json_array() : NULL, .terminal = !o->json && isatty(STDOUT_FILENO), .last = '\n'};
     inspect_reader r;
     uint16_t *ids = malloc(PIECE * sizeof *ids);
-    if (!ids) rc = sgt_fail(err, SGT_ENOMEM, "out of memory");
+    if (!ids) rc = sgt_fail_memory(err, NULL);
     inspect_reader_start(&r, s, NULL, from);
     r.vocab = sgt_vocab_size(v);
     for (uint64_t left = count; rc == SGT_OK && left;) {

@@ -37,7 +37,7 @@ int inspect_starts_read(inspect_starts *k, const inspect_set *s, const inspect_s
     size_t n = 0;
     *k = (inspect_starts){.path = inspect_index_path(d->path)};
     if (!k->path)
-        return d->indexed || s->manifest ? sgt_fail(err, SGT_ENOMEM, "%s: out of memory", d->path) : SGT_OK;
+        return d->indexed || s->manifest ? sgt_fail_memory(err, d->path) : SGT_OK;
     if (!d->indexed && s->manifest)
         return sgt_fail(err, SGT_EFORMAT, "%s: missing, or not a whole number of 8-byte offsets", k->path);
     if (!d->indexed) return SGT_OK;
@@ -166,7 +166,7 @@ static int read_shards(work *w, const inspect *o, sgt_error *err)
     if (threads > w->set->count) threads = w->set->count;
     if (threads > MAX_THREADS) threads = MAX_THREADS;
     pthread_t *ids = calloc(threads + 1, sizeof *ids);
-    if (!ids) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", o->path);
+    if (!ids) return sgt_fail_memory(err, o->path);
     pthread_mutex_lock(&w->lock);
     for (; started < threads; started++)
         if ((failed = pthread_create(&ids[started], NULL, verify_shards, w)) != 0) break;
@@ -227,7 +227,7 @@ int inspect_sources_verify(const inspect_set *s, const inspect *o, sgt_error *er
     size_t n;
     sums t = {0};
     int rc = SGT_OK;
-    if (!path) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", s->path);
+    if (!path) return sgt_fail_memory(err, s->path);
     FILE *f = NULL;
     rc = sgt_file_lines(&f, path, err);
     while (!rc && (n = sgt_file_line(line, sizeof line, f)) > 0)

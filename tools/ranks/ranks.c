@@ -100,7 +100,7 @@ static int count_sharing(sgt_ranks *r, sgt_error *err)
     char here[256] = "";
     cpu_set_t cores;
     double *all = calloc(r->size, sizeof *all);
-    if (!all) return sgt_fail(err, SGT_ENOMEM, "ranks: out of memory");
+    if (!all) return sgt_fail_memory(err, "ranks");
     gethostname(here, sizeof here - 1);
     CPU_ZERO(&cores);
     sched_getaffinity(0, sizeof cores, &cores);

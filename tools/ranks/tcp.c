@@ -433,7 +433,7 @@ int sgt_tcp_join(sgt_ranks **out, sgt_rendezvous *p, const char *program, const 
                  sgt_error *err)
 {
     net *t = calloc(1, sizeof *t);
-    if (!t) return sgt_fail(err, SGT_ENOMEM, "ranks: out of memory");
+    if (!t) return sgt_fail_memory(err, "ranks");
     t->r = (sgt_ranks){.rank = p->rank,
                        .size = p->size,
                        .local = p->local,
@@ -444,7 +444,7 @@ int sgt_tcp_join(sgt_ranks **out, sgt_rendezvous *p, const char *program, const 
     t->program = program;
     t->listener = p->listener;
     t->sockets = malloc(p->size * sizeof *t->sockets);
-    int rc = t->sockets ? SGT_OK : sgt_fail(err, SGT_ENOMEM, "ranks: out of memory");
+    int rc = t->sockets ? SGT_OK : sgt_fail_memory(err, "ranks");
     for (uint32_t i = 0; t->sockets && i < p->size; i++)
         t->sockets[i][DATA] = t->sockets[i][LIFE] = -1;
     if (rc == SGT_OK && !p->rank) rc = accept_all(t, p, stop, err);

@@ -230,7 +230,7 @@ static int put_filled(FILE *page, const report_chart *c, const report_frame *f, 
                       const char *class, sgt_error *err)
 {
     double(*outline)[2] = malloc(2 * (s->count + 1) * sizeof *outline);
-    if (!outline) return sgt_fail(err, SGT_ENOMEM, "a picture: out of memory");
+    if (!outline) return sgt_fail_memory(err, "a picture");
     for (size_t i = 0, n; i < s->count; i += n + 1) {
         for (n = 0; i + n < s->count && !is_gap(c, &s->points[i + n]);) n++;
         for (size_t k = 0; k < n; k++) {

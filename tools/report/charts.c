@@ -9,8 +9,6 @@
 
 #define MOST_SHOWN 98 /* per cent of a curve that are shown for certain; the first loss, too */
 
-static int no_memory(sgt_error *err) { return sgt_fail(err, SGT_ENOMEM, "a picture: out of memory"); }
-
 /* Where a bin lies on the axis of steps completed, tokens, or seconds. */
 static double place(const report_bin *b, int x) { return b->mean.v[x] + (x == REPORT_STEP); }
 
@@ -19,7 +17,7 @@ static int add_curve(report_chart *c, const report_bins *b, report_kind kind, un
                      int column, int band, sgt_error *err)
 {
     report_point *p = report_chart_add(c, kind, color, b->count);
-    if (!p) return no_memory(err);
+    if (!p) return sgt_fail_memory(err, "a picture");
     c->series[c->count - 1].band = band && b->steps > 1;
     c->series[c->count - 1].name = name;
     for (size_t i = 0; i < b->count; i++)
@@ -37,7 +35,7 @@ static int add_smooth(report_chart *c, const report *r, size_t run, int x, int c
     if (b->count < REPORT_SMOOTH_LEAST) return add_curve(c, b, REPORT_LINE, color, name, x, column, 1, err);
     int rc = add_curve(c, b, REPORT_RAW, color, name, x, column, 1, err);
     report_point *p = rc == SGT_OK ? report_chart_add(c, REPORT_LINE, color, b->count) : NULL;
-    if (!p) return rc < 0 ? rc : no_memory(err);
+    if (!p) return rc < 0 ? rc : sgt_fail_memory(err, "a picture");
     report_smooth(p, c->series[c->count - 2].points, b->count, c->log_y);
     if (r->count == 1) c->series[c->count - 1].name = "smoothed";
     return SGT_OK;
@@ -162,7 +160,7 @@ static int find_most(report_chart *c, const report *r, size_t *above, sgt_error 
 {
     size_t n = 0;
     double *all = malloc(sizeof *all * REPORT_RUNS * REPORT_BINS), most = 0;
-    if (!all) return no_memory(err);
+    if (!all) return sgt_fail_memory(err, "a picture");
     for (size_t i = 0; i < r->count; i++) {
         const report_bins *b = &r->runs[i].bins;
         if (b->count && b->at[0].mean.v[REPORT_LOSS] > most) most = b->at[0].high.v[REPORT_LOSS];
@@ -317,7 +315,7 @@ static int add_limit(report_chart *c, const report *r, double y, unsigned color,
     for (size_t i = first; i < end; i++)
         if (r->runs[i].steps > last) last = r->runs[i].steps;
     report_point *p = report_chart_add(c, REPORT_LIMIT, color, 2);
-    if (!p) return no_memory(err);
+    if (!p) return sgt_fail_memory(err, "a picture");
     c->series[c->count - 1].name = name;
     p[0] = (report_point){.x = 0, .y = y};
     p[1] = (report_point){.x = last, .y = y};
@@ -333,7 +331,7 @@ static int add_skips(report_figure *g, const report *r, sgt_error *err)
         for (size_t k = 0; k < b->count; k++) n += b->at[k].skipped > 0;
         if (!n) continue;
         report_point *p = report_chart_add(&g->chart, REPORT_RUG, (unsigned)i, n);
-        if (!p) return no_memory(err);
+        if (!p) return sgt_fail_memory(err, "a picture");
         for (size_t k = 0; k < b->count; k++)
             if (b->at[k].skipped > 0) *p++ = (report_point){.x = place(&b->at[k], REPORT_STEP), .y = 1};
         skipped += r->runs[i].skipped;

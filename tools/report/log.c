@@ -81,12 +81,12 @@ static int read_lines(report_log *l, FILE *f, const char *path, sgt_error *err)
     size_t n;
     int whole, rc = SGT_OK;
     char *buf = malloc(LINE);
-    if (!buf) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+    if (!buf) return sgt_fail_memory(err, path);
     while (rc == SGT_OK && next_line(f, buf, &n, &whole)) {
         report_row row;
         if (!whole) l->half = 1;
         else if (!parse(&row, buf, n)) l->damaged++;
-        else if (add(l, &row) < 0) rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+        else if (add(l, &row) < 0) rc = sgt_fail_memory(err, path);
     }
     if (rc == SGT_OK && ferror(f)) rc = sgt_fail_errno(err, "%s", path);
     free(buf);

@@ -45,7 +45,7 @@ int report_memory_read(report_memory *m, const char *path, sgt_error *err)
     m->parts = calloc(PARTS, sizeof *m->parts);
     if (!m->parts) {
         free(text);
-        return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+        return sgt_fail_memory(err, path);
     }
     for (char *at = text, *end; (end = memchr(at, '\n', n - (size_t)(at - text))); at = end + 1) {
         json_t *line = json_loadb(at, (size_t)(end - at), 0, NULL);

@@ -37,7 +37,7 @@ static int estimated_as(const report_run *run, const char *name)
 static int add_kind(report_chart *c, const report_memory *m, size_t kind, double *below, sgt_error *err)
 {
     report_point *p = report_chart_add(c, REPORT_AREA, (unsigned)kind, 2 * m->count);
-    if (!p) return sgt_fail(err, SGT_ENOMEM, "a picture: out of memory");
+    if (!p) return sgt_fail_memory(err, "a picture");
     c->series[c->count - 1].name = m->kinds[kind];
     for (size_t i = 0; i < m->count; i++) {
         double above = below[i] + (double)m->parts[i].used[kind];
@@ -96,7 +96,7 @@ static int fill(report_figure *g, const report *r, const report_run *run, sgt_er
     const report_memory *m = &run->memory;
     double *below = calloc(m->count, sizeof *below), limit = estimate_of_kinds(run), most = 0;
     const char *unit;
-    int rc = below ? SGT_OK : sgt_fail(err, SGT_ENOMEM, "a picture: out of memory");
+    int rc = below ? SGT_OK : sgt_fail_memory(err, "a picture");
     for (size_t k = 0; k < m->kind_count && rc == SGT_OK; k++) {
         if (r->count == 1) report_figure_key(g, "area", (unsigned)k, m->kinds[k]);
         rc = add_kind(&g->chart, m, k, below, err);
@@ -123,7 +123,7 @@ static int put_picture(FILE *page, const report *r, const report_run *run, sgt_e
     static const report_figure empty;
     report_figure *g = malloc(sizeof *g); /* large for a stack */
     char id[32];
-    if (!g) return sgt_fail(err, SGT_ENOMEM, "a picture: out of memory");
+    if (!g) return sgt_fail_memory(err, "a picture");
     *g = empty;
     snprintf(id, sizeof id, "memory-%zu", (size_t)(run - r->runs));
     g->id = id;

@@ -188,7 +188,7 @@ static int read_logs(report_run *r, sgt_error *err)
 {
     char *log = sgt_join(r->path, "log.jsonl"), *memory = sgt_join(r->path, "memory.jsonl");
     int rc = log && memory ? report_log_read(&r->log, log, err)
-                           : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", r->path);
+                           : sgt_fail_memory(err, r->path);
     if (rc == SGT_OK) rc = report_memory_read(&r->memory, memory, err);
     if (rc == SGT_OK) rc = report_thin(&r->bins, &r->log, 0, err);
     if (rc == SGT_OK) rc = report_thin(&r->evaluations, &r->log, 1, err);

@@ -43,7 +43,7 @@ int report_thin(report_bins *b, const report_log *l, int evaluated, sgt_error *e
     size_t most = evaluated ? REPORT_DOTS : REPORT_BINS;
     b->steps = (rows + most - 1) / most;
     b->at = calloc((rows + b->steps - 1) / b->steps, sizeof *b->at);
-    if (!b->at) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    if (!b->at) return sgt_fail_memory(err, NULL);
     for (size_t i = 0; i < l->count; i++) {
         const report_row *row = &l->rows[i];
         if (!wanted(row, evaluated)) continue;

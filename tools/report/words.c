@@ -23,7 +23,7 @@ static int take_token(void *ctx, size_t prompt, uint16_t id, sgt_error *err)
     if (w->n + n + 1 > w->room) {
         size_t room = 2 * (w->n + n) + 256;
         char *more = realloc(w->bytes, room);
-        if (!more) return sgt_fail(err, SGT_ENOMEM, "a sample: out of memory");
+        if (!more) return sgt_fail_memory(err, "a sample");
         w->bytes = more;
         w->room = room;
     }
@@ -65,7 +65,7 @@ int report_words(char **text, const char *checkpoint, uint32_t tokens, const sgt
     if (rc == SGT_OK) rc = generate(&w, &m, tokens, stop, err);
     sample_model_free(&m);
     if (rc == SGT_OK && !(*text = strndup(w.bytes ? w.bytes : "", w.n)))
-        rc = sgt_fail(err, SGT_ENOMEM, "a sample: out of memory");
+        rc = sgt_fail_memory(err, "a sample");
     free(w.bytes);
     return rc;
 }

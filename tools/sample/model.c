@@ -33,7 +33,7 @@ static int find_folder(char **out, const char *path, const sgt_notice *notice, s
             return sgt_fail(err, SGT_EFORMAT,
                             "%s: neither a checkpoint (no config.json in it) nor a run with one in it", path);
     }
-    if (!*out && !(*out = strdup(path))) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+    if (!*out && !(*out = strdup(path))) return sgt_fail_memory(err, path);
     return SGT_OK;
 }
 

@@ -15,7 +15,7 @@ static int add(sample_prompts *p, char *text, size_t bytes, sgt_error *err)
         sample_prompt *more = text ? realloc(p->items, room * sizeof *more) : NULL;
         if (!more) {
             free(text);
-            return sgt_fail(err, SGT_ENOMEM, "prompts: out of memory");
+            return sgt_fail_memory(err, "prompts");
         }
         p->items = more;
         p->room = room;
@@ -39,7 +39,7 @@ static int read_all(FILE *f, const char *name, char **out, size_t *n, sgt_error 
         got = fread(text + used, 1, room - used, f);
     }
     int rc = SGT_OK;
-    if (!text) rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", name);
+    if (!text) rc = sgt_fail_memory(err, name);
     else if (ferror(f)) rc = sgt_fail_errno(err, "%s", name);
     else if (used == room && !feof(f))
         rc = sgt_fail(err, SGT_EFORMAT, "%s: more than the %zu MiB that a prompt may have", name, MOST >> 20);
@@ -80,7 +80,7 @@ int sample_prompts_encode(sample_prompts *p, const sgt_vocab *v, sgt_error *err)
         sample_prompt *q = p->items + i;
         q->ids = malloc((q->bytes + 1) * sizeof *q->ids);
         if (!q->ids) {
-            rc = sgt_fail(err, SGT_ENOMEM, "prompts: out of memory");
+            rc = sgt_fail_memory(err, "prompts");
             break;
         }
         q->count = sgt_encode(e, q->text, q->bytes, q->ids);

@@ -15,7 +15,7 @@ static int append(sample_text *t, const void *bytes, size_t n, sgt_error *err)
     if (t->n + n > t->room) {
         size_t room = 2 * (t->n + n) + 64;
         char *more = realloc(t->bytes, room);
-        if (!more) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+        if (!more) return sgt_fail_memory(err, NULL);
         t->bytes = more;
         t->room = room;
     }
@@ -27,7 +27,7 @@ static int append(sample_text *t, const void *bytes, size_t n, sgt_error *err)
 int sample_show_open(sample_show *s, const sample_prompts *p, uint64_t samples, sgt_error *err)
 {
     s->texts = calloc(p->count * samples, sizeof *s->texts);
-    if (!s->texts) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    if (!s->texts) return sgt_fail_memory(err, NULL);
     s->count = p->count * samples;
     for (size_t i = 0; i < s->count; i++) {
         sample_text *t = s->texts + i;
@@ -109,7 +109,7 @@ int sample_show_token(void *ctx, size_t text, uint16_t id, sgt_error *err)
     if (t->count == t->id_room) {
         size_t room = 2 * t->id_room + 64;
         uint16_t *more = realloc(t->ids, room * sizeof *more);
-        if (!more) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+        if (!more) return sgt_fail_memory(err, NULL);
         t->ids = more;
         t->id_room = room;
     }

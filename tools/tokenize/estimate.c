@@ -102,7 +102,7 @@ int tokenize_dry_run(sgt_tokenize_options *o, const char *const *operands, size_
     o->out = last_is_out ? operands[count - 1] : NULL;
     int rc = sgt_dry_run(o, &r, err);
     if (rc < 0) return rc;
-    if (json && print_json(&r, threads) < 0) return sgt_fail(err, SGT_ENOMEM, "out of memory");
+    if (json && print_json(&r, threads) < 0) return sgt_fail_memory(err, NULL);
     if (!json && !quiet) print_text(&r, threads);
     fflush(stdout);
     if (o->force || !sgt_space_lacks(r.disk + r.disk_meanwhile, r.disk_there, r.disk_free)) return SGT_OK;

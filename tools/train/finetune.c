@@ -25,8 +25,6 @@ typedef struct reading {
     sgt_error *err;
 } reading;
 
-static int no_memory(const reading *r) { return sgt_fail(r->err, SGT_ENOMEM, "%s: out of memory", r->path); }
-
 /* Room for `bytes` more tokens, and for one more example. */
 static int make_room(reading *r, size_t bytes)
 {
@@ -34,7 +32,7 @@ static int make_room(reading *r, size_t bytes)
     if (r->tokens + bytes > r->room) {
         uint64_t room = 2 * (r->tokens + bytes);
         uint16_t *more = reallocarray(e->tokens, room, sizeof *more);
-        if (!more) return no_memory(r);
+        if (!more) return sgt_fail_memory(r->err, r->path);
         e->tokens = more;
         r->room = room;
     }
@@ -44,7 +42,7 @@ static int make_room(reading *r, size_t bytes)
         if (starts) e->starts = starts;
         uint32_t *learnt = reallocarray(e->learnt, room, sizeof *learnt);
         if (learnt) e->learnt = learnt;
-        if (!starts || !learnt) return no_memory(r);
+        if (!starts || !learnt) return sgt_fail_memory(r->err, r->path);
         r->examples_room = room;
     }
     return SGT_OK;

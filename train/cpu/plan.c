@@ -71,7 +71,7 @@ static int cut_pieces(sgt_cpu_update *u, const sgt_model *m, sgt_error *err)
 {
     size_t n = 0;
     if (!(u->pieces = calloc(u->piece_count, sizeof *u->pieces)))
-        return sgt_fail(err, SGT_ENOMEM, "backend: out of memory");
+        return sgt_fail_memory(err, "backend");
     for (size_t i = 0; i < sgt_model_tensors(m); i++) {
         sgt_tensor t;
         sgt_model_tensor(m, i, &t);
@@ -356,7 +356,7 @@ static int new_backend(sgt_cpu_backend **out, const sgt_backend_options *o, sgt_
     if (c) c->blocks = calloc(o->model.layers, sizeof *c->blocks);
     if (!c || !c->blocks) {
         free(c);
-        return sgt_fail(err, SGT_ENOMEM, "backend: out of memory");
+        return sgt_fail_memory(err, "backend");
     }
     c->base = sgt_cpu_calls;
     c->base.put_scaler = sgt_cpu_put_scaler;

@@ -187,7 +187,7 @@ int sgt_cpu_ranks_new(sgt_cpu_backend *c, sgt_ranks *r, sgt_error *err)
     if (r->size > SGT_CPU_RANKS)
         return sgt_fail(err, SGT_EUNSUPPORTED, "%u CPU ranks: at most %d", r->size, SGT_CPU_RANKS);
     sgt_cpu_group *g = c->group = calloc(1, sizeof *g);
-    if (!g) return sgt_fail(err, SGT_ENOMEM, "backend: out of memory");
+    if (!g) return sgt_fail_memory(err, "backend");
     g->r = r;
     g->buckets = s->model.layers + 2;
     g->part = calloc(g->buckets * (r->size + 1), sizeof *g->part);
@@ -198,7 +198,7 @@ int sgt_cpu_ranks_new(sgt_cpu_backend *c, sgt_ranks *r, sgt_error *err)
     s->ranks = r->size;
     s->rank = r->rank;
     return g->part && g->end && g->shm.grads ? SGT_OK
-                                             : sgt_fail(err, SGT_ENOMEM, "backend: out of memory");
+                                             : sgt_fail_memory(err, "backend");
 }
 
 int sgt_cpu_ranks_open(sgt_cpu_backend *c, sgt_error *err)

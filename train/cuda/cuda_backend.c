@@ -552,7 +552,7 @@ static void describe(sgt_cuda_backend *c)
 int sgt_cuda_backend_open(sgt_backend **out, const sgt_backend_options *o, sgt_error *err)
 {
     sgt_cuda_backend *c = calloc(1, sizeof *c);
-    if (!c) return sgt_fail(err, SGT_ENOMEM, "backend: out of memory");
+    if (!c) return sgt_fail_memory(err, "backend");
     c->base = (sgt_backend){.name = "cuda",
                             .lag = 1,
                             .hold = 2,

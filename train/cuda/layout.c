@@ -109,7 +109,7 @@ int sgt_cuda_decide(sgt_cuda_backend *c, const sgt_backend_options *o, sgt_error
     if (!c->blocks) c->blocks = calloc(c->L, sizeof *c->blocks);
     if (!c->tensor_at) c->tensor_at = calloc(sgt_model_tensors(&c->model), sizeof *c->tensor_at);
     if (!c->bucket_at) c->bucket_at = calloc(sgt_cuda_buckets(c) + 1, sizeof *c->bucket_at);
-    if (!c->blocks || !c->tensor_at || !c->bucket_at) return sgt_fail(err, SGT_ENOMEM, "backend: out of memory");
+    if (!c->blocks || !c->tensor_at || !c->bucket_at) return sgt_fail_memory(err, "backend");
     c->flat = place_tensors(c);
     c->own = c->flat / c->ranks;
     c->own_decayed = c->decayed / c->ranks;

@@ -52,7 +52,7 @@ int sgt_cuda_ranks_open(sgt_cuda_backend *c, sgt_error *err)
                         "NCCL: the self-check found it %s: %s (--no-self-check trains all the same)", out->verdict,
                         out->why);
     struct sgt_cuda_group *g = c->group = calloc(1, sizeof *g);
-    if (!g) return sgt_fail(err, SGT_ENOMEM, "backend: out of memory");
+    if (!g) return sgt_fail_memory(err, "backend");
     int rc = sgt_cuda_stream_new(&g->stream, err);
     if (rc == SGT_OK) rc = sgt_cuda_event_new(&g->ready, 0, err);
     if (rc == SGT_OK) rc = sgt_cuda_event_new(&g->done, 0, err);

@@ -26,7 +26,7 @@ static int numbers_new(numbers *x, size_t D, sgt_error *err)
     x->D = D;
     x->one = (size_t)B * T * H * D;
     x->qkv = calloc(11 * x->one + (size_t)T + scratch, sizeof(float));
-    if (!x->qkv) return sgt_fail(err, SGT_ENOMEM, "self-check: out of memory");
+    if (!x->qkv) return sgt_fail_memory(err, "self-check");
     x->dqkv = x->qkv + 3 * x->one;
     x->packed = x->dqkv + 3 * x->one;
     x->dout = x->packed + 3 * x->one;

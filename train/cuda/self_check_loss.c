@@ -85,7 +85,7 @@ int sgt_check_bulk_loss(int device, sgt_error *err)
     if (!sgt_cuda_cross_entropy_bulk_serves(SGT_BF16, 8, 8))
         return sgt_fail(err, SGT_EUNSUPPORTED, "no GPU of sm_90");
     numbers x = {.want = malloc(MOST_LOGITS * sizeof(float))};
-    if (!x.want) return sgt_fail(err, SGT_ENOMEM, "self-check: out of memory");
+    if (!x.want) return sgt_fail_memory(err, "self-check");
     int rc = sgt_check_space_open(&x.space, sizeof(rows), err);
     for (int i = 0; i < 6 && rc == SGT_OK; i++) rc = check(&x, &shapes[i % 2], types[i / 2], err);
     sgt_check_space_close(&x.space);

@@ -42,7 +42,7 @@ static int products_open(products *p, sgt_error *err)
 {
     sgt_cuda_gemms_options o = {.device = "self-check"};
     *p = (products){.x = malloc(at(ARRAYS))};
-    if (!p->x) return sgt_fail(err, SGT_ENOMEM, "self-check: out of memory");
+    if (!p->x) return sgt_fail_memory(err, "self-check");
     int rc = sgt_cuda_gemms_open(&p->gemms, &o, err);
     return rc == SGT_OK ? sgt_check_space_open(&p->space, at(ARRAYS), err) : rc;
 }

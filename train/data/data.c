@@ -68,7 +68,7 @@ static int describe_sets(sgt_trainer *t, sgt_error *err)
     t->state.sets = json_array_size(list) ? sgt_json_dumps(list, 0) : NULL;
     lost |= json_array_size(list) && !t->state.sets;
     json_decref(list);
-    return lost ? sgt_fail(err, SGT_ENOMEM, "%s: out of memory", t->s->data) : SGT_OK;
+    return lost ? sgt_fail_memory(err, t->s->data) : SGT_OK;
 }
 
 typedef struct kept_set {
@@ -252,7 +252,7 @@ static int read_tokenizer(sgt_trainer *t, sgt_error *err)
         if (i < sets) sgt_loader_get_set(t->train, i, &set); /* sets that are mixed have one vocabulary */
         else set.path = others[i - sets];
         char *path = set.path ? sgt_join(set.path, "tokenizer.json") : NULL;
-        if (set.path && !path) rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", set.path);
+        if (set.path && !path) rc = sgt_fail_memory(err, set.path);
         if (path && !sgt_file_gone(path)) rc = sgt_file_get(&t->tokenizer, &n, path, MAX_TOKENIZER, err);
         free(path);
     }
@@ -412,6 +412,6 @@ int sgt_trainer_open_data(sgt_trainer *t, sgt_error *err)
     t->state.data_hash = t->info.hash;
     if ((rc = describe_sets(t, err)) < 0 || (rc = find_eot(t, err)) < 0 || (rc = read_tokenizer(t, err)) < 0) return rc;
     if (!t->tokenizer && t->examples.tokenizer && !(t->tokenizer = strdup(t->examples.tokenizer)))
-        return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", t->s->data);
+        return sgt_fail_memory(err, t->s->data);
     return open_validation(t, err);
 }

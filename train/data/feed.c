@@ -89,7 +89,7 @@ static int open_makers(sgt_feed *f, sgt_error *err)
 {
     char name[32];
     uint32_t threads = f->o.threads ? f->o.threads : 1;
-    if (!(f->makers = calloc(threads, sizeof *f->makers))) return sgt_fail(err, SGT_ENOMEM, "feed: out of memory");
+    if (!(f->makers = calloc(threads, sizeof *f->makers))) return sgt_fail_memory(err, "feed");
     for (uint32_t i = 0; i < threads; i++) {
         snprintf(name, sizeof name, "loader %u", i);
         f->makers[i].track = sgt_trace_track(f->o.trace, SGT_TRACE_HOST, name);
@@ -118,7 +118,7 @@ int sgt_feed_open(sgt_feed **out, const sgt_loader *l, const sgt_feed_options *o
 {
     if (o->hold > SGT_FEED_HOLD) return sgt_fail(err, SGT_EUSAGE, "feed: %u batches to hold", o->hold);
     sgt_feed *f = calloc(1, sizeof *f);
-    if (!f) return sgt_fail(err, SGT_ENOMEM, "feed: out of memory");
+    if (!f) return sgt_fail_memory(err, "feed");
     f->l = l;
     f->o = *o;
     int rc = open_targets(f, err);

@@ -136,7 +136,7 @@ int sgt_decoder_open(sgt_decoder **out, const sgt_decoder_options *o, sgt_error 
 {
     int rc = SGT_OK;
     sgt_decoder *d = calloc(1, sizeof *d);
-    if (!d) return sgt_fail(err, SGT_ENOMEM, "the model: out of memory");
+    if (!d) return sgt_fail_memory(err, "the model");
     d->loads = (sgt_backend){.name = "cpu", .put = put};
     d->team = (sgt_team)SGT_TEAM;
     d->o = *o;
@@ -148,7 +148,7 @@ int sgt_decoder_open(sgt_decoder **out, const sgt_decoder_options *o, sgt_error 
     d->C = o->model.channels, d->H = o->model.heads, d->D = d->C / d->H, d->V = o->model.vocab;
     d->tensors = sgt_model_tensors(&o->model);
     d->at = calloc(d->tensors, sizeof *d->at);
-    if (!d->at) rc = sgt_fail(err, SGT_ENOMEM, "the model: out of memory");
+    if (!d->at) rc = sgt_fail_memory(err, "the model");
     if (rc == SGT_OK) rc = get_memory(d, err);
     if (rc < 0) {
         sgt_decoder_close(d);

@@ -173,12 +173,12 @@ int sgt_events_open(sgt_events **out, const char *folder, uint64_t step, sgt_err
 {
     unsigned long long latest;
     sgt_events *e = calloc(1, sizeof *e);
-    if (!e) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", folder);
+    if (!e) return sgt_fail_memory(err, folder);
     e->fd = -1;
     int rc = sgt_make_folders(folder, err);
     if (rc < 0 || (rc = survey(folder, step == 0, &latest, err)) < 0) goto fail;
     if (!(e->path = new_path(folder, latest))) {
-        rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", folder);
+        rc = sgt_fail_memory(err, folder);
         goto fail;
     }
     e->fd = open(e->path, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0666);

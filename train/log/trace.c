@@ -75,7 +75,7 @@ int sgt_trace_open(sgt_trace **out, const char *path, const sgt_trace_options *o
     if (!t || !t->path || !t->names || sgt_trace_track(t, SGT_TRACE_HOST, "training loop") != SGT_TRACE_LOOP ||
         t->track_count != 1) {
         sgt_trace_close(t);
-        return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+        return sgt_fail_memory(err, path);
     }
     decide_window(t);
     *out = t;
@@ -373,7 +373,7 @@ static void put_all(writer *w, sgt_trace *t)
 static int write_file(sgt_trace *t, sgt_error *err)
 {
     writer *w = calloc(1, sizeof *w);
-    if (!w) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", t->path);
+    if (!w) return sgt_fail_memory(err, t->path);
     w->err = err;
     int rc = w->rc = sgt_file_begin(&w->f, t->path, err);
     if (rc == SGT_OK) {

@@ -177,7 +177,7 @@ static int largest(const sgt_trainer *t, double *x, sgt_error *err)
     sgt_ranks *r = t->o->ranks;
     double *all = r ? calloc(r->size, sizeof *all) : NULL;
     if (!r) return SGT_OK;
-    if (!all) return sgt_fail(err, SGT_ENOMEM, "ranks: out of memory");
+    if (!all) return sgt_fail_memory(err, "ranks");
     all[r->rank] = *x;
     int rc = r->sum(r, all, r->size, err);
     for (uint32_t i = 0; i < r->size && rc == SGT_OK; i++)
@@ -350,7 +350,7 @@ static int begin(plan *p, sgt_trainer *t, sgt_error *err)
     p->o = resolved.backend;
     int automatic = t->s->recompute == SGT_RECOMPUTE_AUTO;
     if (automatic) p->at = t->recompute_at = calloc(t->model.layers, 1);
-    if (automatic && !p->at) return sgt_fail(err, SGT_ENOMEM, "memory: out of memory");
+    if (automatic && !p->at) return sgt_fail_memory(err, "memory");
     if (t->s->batch == SGT_DEFAULT_COUNT) p->o.batch = 1;
     p->copies = copies(p);
     p->program = t->cuda ? 0 : sgt_cpu_backend_program(&p->o);

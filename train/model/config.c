@@ -104,7 +104,7 @@ int sgt_config_read(sgt_model *m, const char *dir, sgt_error *err)
     char *text = NULL, *path = sgt_join(dir, "config.json");
     size_t n;
     json_error_t why;
-    if (!path) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", dir);
+    if (!path) return sgt_fail_memory(err, dir);
     int rc = sgt_file_get(&text, &n, path, MAX_CONFIG, err);
     if (rc == SGT_OK) {
         config c = {json_loadb(text, n, JSON_REJECT_DUPLICATES, &why), path, err};

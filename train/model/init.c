@@ -36,7 +36,7 @@ int sgt_init_parameters(sgt_backend *b, const sgt_model *m, uint64_t seed, int t
 {
     int rc = SGT_OK;
     float *buffer = malloc(BUFFER * sizeof *buffer);
-    if (!buffer) return sgt_fail(err, SGT_ENOMEM, "initial parameters: out of memory");
+    if (!buffer) return sgt_fail_memory(err, "initial parameters");
     for (size_t i = 0; i < sgt_model_tensors(m) && rc == SGT_OK; i++) {
         sgt_tensor t;
         sgt_model_tensor(m, i, &t);

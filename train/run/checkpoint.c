@@ -180,7 +180,7 @@ static int parse_texts(sgt_checkpoint_state *s, const json_t *json, const char *
     if (sets) s->sets = sgt_json_dumps(sets, JSON_ENCODE_ANY);
     if (verdicts) s->verdicts = sgt_json_dumps(verdicts, JSON_ENCODE_ANY);
     if ((!choices || s->choices) && (!sets || s->sets) && (!verdicts || s->verdicts)) return SGT_OK;
-    return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+    return sgt_fail_memory(err, path);
 }
 
 static int parse_numbers(double *to, uint64_t n, const json_t *array, const char *path, sgt_error *err)
@@ -267,7 +267,7 @@ static int parse_state(sgt_checkpoint_state *s, json_t *json, const char *path, 
     for (int k = 0; k < SGT_SCHEDULES; k++)
         if (strcmp(kind, sgt_schedule_words[k]) == 0) s->schedule.kind = (sgt_schedule_kind)k;
     s->options = sgt_json_dumps(options, 0);
-    if (!s->options) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+    if (!s->options) return sgt_fail_memory(err, path);
     int rc = parse_scaler(s, json, path, err);
     if (rc == SGT_OK) rc = parse_outliers(s, json, path, err);
     return rc < 0 ? rc : parse_texts(s, json, path, err);
@@ -279,7 +279,7 @@ static int load_state(json_t **out, const char *dir, const char *path, sgt_error
     char *text = NULL;
     size_t n;
     json_error_t why;
-    if (!path) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", dir);
+    if (!path) return sgt_fail_memory(err, dir);
     int rc = sgt_file_get(&text, &n, path, MAX_STATE, err);
     if (rc == SGT_OK && !(*out = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why)))
         rc = sgt_fail(err, SGT_EFORMAT, "%s: %s", path, why.text);
@@ -313,7 +313,7 @@ void sgt_checkpoint_state_free(sgt_checkpoint_state *state)
 static int write_text(const char *dir, const char *name, const char *text, sgt_error *err)
 {
     char *to = sgt_join(dir, name);
-    int rc = to ? sgt_file_put(to, text, strlen(text), err) : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", dir);
+    int rc = to ? sgt_file_put(to, text, strlen(text), err) : sgt_fail_memory(err, dir);
     free(to);
     return rc;
 }
@@ -340,7 +340,7 @@ int sgt_checkpoint_write(const char *dir, const sgt_checkpoint_state *state, sgt
 {
     json_t *files = json_object();
     int rc = files ? write_files(dir, files, b, m, tokenizer, eot, err)
-                   : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", dir);
+                   : sgt_fail_memory(err, dir);
     if (rc == SGT_OK) rc = write_state(dir, state, files, err);
     json_decref(files);
     return rc;
@@ -365,7 +365,7 @@ int sgt_checkpoint_follow(sgt_backend *b, const sgt_model *m, sgt_error *err)
 {
     float *buffer = malloc(PIECE * sizeof *buffer);
     int rc = buffer ? write_all(NULL, b, SGT_PARAMETERS, m, buffer, err)
-                    : sgt_fail(err, SGT_ENOMEM, "a checkpoint: out of memory");
+                    : sgt_fail_memory(err, "a checkpoint");
     for (int i = 0; i < 2 && rc == SGT_OK; i++) rc = write_all(NULL, b, moment_states[i], m, buffer, err);
     free(buffer);
     return rc;

@@ -37,7 +37,7 @@ static int add_part(parts *p, const char *dir, const char *name, sgt_error *err)
         return sgt_fail(err, SGT_EUNSUPPORTED, "%s: more than %d files of tensors", dir, MAX_PARTS);
     char *path = sgt_join(dir, name);
     int rc = path ? sgt_safetensors_open(&p->file[p->count], path, err)
-                  : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", dir);
+                  : sgt_fail_memory(err, dir);
     free(path);
     p->count += rc == SGT_OK;
     return rc;
@@ -49,7 +49,7 @@ static int add_indexed(parts *p, const char *dir, const char *path, const json_t
 {
     const char *name;
     json_t *v, *seen = json_object(), *map = json_object_get(index, "weight_map");
-    int rc = seen ? SGT_OK : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+    int rc = seen ? SGT_OK : sgt_fail_memory(err, path);
     if (rc == SGT_OK && !json_is_object(map)) rc = sgt_fail(err, SGT_EFORMAT, "%s: no weight_map in it", path);
     if (rc < 0) goto out;
     json_object_foreach (map, name, v) {
@@ -86,7 +86,7 @@ static int open_model(parts *p, const char *dir, sgt_error *err)
 {
     char *one = sgt_join(dir, "model.safetensors"), *index = sgt_join(dir, "model.safetensors.index.json");
     int rc;
-    if (!one || !index) rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", dir);
+    if (!one || !index) rc = sgt_fail_memory(err, dir);
     else if (access(one, F_OK) < 0 && access(index, F_OK) == 0) rc = open_indexed(p, dir, index, err);
     else rc = add_part(p, dir, "model.safetensors", err);
     free(one);
@@ -127,7 +127,7 @@ static int load_tensors(const parts *p, const char *const *prefixes, const char 
 {
     int rc = SGT_OK;
     float *buffer = b ? malloc(PIECE * sizeof *buffer) : NULL;
-    if (b && !buffer) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", where);
+    if (b && !buffer) return sgt_fail_memory(err, where);
     for (size_t i = 0; i < sgt_model_tensors(m) && rc == SGT_OK; i++) {
         sgt_tensor t;
         const sgt_safetensor *from = NULL;

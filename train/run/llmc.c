@@ -169,7 +169,7 @@ int sgt_llmc_load(const char *path, sgt_backend *b, const sgt_model *m, sgt_erro
         if (t.count > largest) largest = t.count;
     }
     for (int i = 0; i < 2; i++) room[i] = malloc(largest * sizeof **room);
-    rc = room[0] && room[1] ? load_all(&f, b, room, err) : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+    rc = room[0] && room[1] ? load_all(&f, b, room, err) : sgt_fail_memory(err, path);
 out:
     free(room[0]);
     free(room[1]);

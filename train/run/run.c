@@ -58,7 +58,7 @@ static int list_steps(uint64_t **steps, size_t *count, const char *run, sgt_erro
         if (!is_step(e->d_name, &step)) continue;
         if (*count == room) {
             uint64_t *more = realloc(*steps, (room = 2 * room + 16) * sizeof *more);
-            if (!more) rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", run);
+            if (!more) rc = sgt_fail_memory(err, run);
             else *steps = more;
         }
         if (rc == SGT_OK) (*steps)[(*count)++] = step;
@@ -123,7 +123,7 @@ int sgt_run_newest(char **dir, const char *run, int sums, const sgt_notice *noti
         sgt_error why;
         char *path = step_path(run, steps[i]);
         int bad = path ? sgt_checkpoint_check(path, steps[i], sums, &why)
-                       : sgt_fail(&why, SGT_ENOMEM, "%s: out of memory", run);
+                       : sgt_fail_memory(&why, run);
         if (bad == SGT_OK) {
             *dir = path;
             break;
@@ -144,7 +144,7 @@ static int remove_step(const sgt_run *r, uint64_t step, sgt_error *err)
     char name[48];
     snprintf(name, sizeof name, WORK_PREFIX "%08" PRIu64 ".old.tmp", step);
     char *from = step_path(r->path, step), *to = sgt_join(r->path, name);
-    int rc = from && to ? sgt_remove_tree(to, err) : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", r->path);
+    int rc = from && to ? sgt_remove_tree(to, err) : sgt_fail_memory(err, r->path);
     if (rc == SGT_OK && rename(from, to) < 0) rc = sgt_fail_errno(err, "%s", from);
     if (rc == SGT_OK) rc = sgt_remove_tree(to, err);
     free(from);
@@ -182,7 +182,7 @@ static int remove_leftovers(const sgt_run *r, sgt_error *err)
     for (struct dirent *e; rc == SGT_OK && (e = readdir(d));) {
         if (!is_leftover(e->d_name)) continue;
         char *path = sgt_join(r->path, e->d_name);
-        rc = path ? sgt_remove_tree(path, err) : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", r->path);
+        rc = path ? sgt_remove_tree(path, err) : sgt_fail_memory(err, r->path);
         free(path);
     }
     closedir(d);
@@ -203,7 +203,7 @@ static int remove_later(const sgt_run *r, uint64_t step, sgt_error *err)
 static int remove_name(const sgt_run *r, const char *name, sgt_error *err)
 {
     char *path = sgt_join(r->path, name);
-    if (!path) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", r->path);
+    if (!path) return sgt_fail_memory(err, r->path);
     int rc = unlink(path) < 0 && errno != ENOENT ? sgt_fail_errno(err, "%s", path) : SGT_OK;
     free(path);
     return rc;
@@ -271,7 +271,7 @@ static int cut_log(const sgt_run *r, const char *path, uint64_t step, const sgt_
 static int open_log(sgt_run *r, uint64_t step, const sgt_notice *notice, sgt_error *err)
 {
     char *path = sgt_join(r->path, "log.jsonl");
-    if (!path) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", r->path);
+    if (!path) return sgt_fail_memory(err, r->path);
     int rc = cut_log(r, path, step, notice, err);
     if (rc == SGT_OK) {
         r->log = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
@@ -312,7 +312,7 @@ static int put_name(const sgt_run *r, const char *name, const char *text, sgt_er
 {
     char *path = sgt_join(r->path, name);
     int rc =
-        path ? sgt_file_put(path, text, strlen(text), err) : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", r->path);
+        path ? sgt_file_put(path, text, strlen(text), err) : sgt_fail_memory(err, r->path);
     free(path);
     return rc;
 }
@@ -360,11 +360,11 @@ int sgt_run_open(sgt_run **out, const char *path, uint64_t step, int force, cons
 {
     int rc;
     sgt_run *r = calloc(1, sizeof *r);
-    if (!r) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+    if (!r) return sgt_fail_memory(err, path);
     r->lock = r->log = -1;
     r->path = strdup(path);
     if (!r->path) {
-        rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+        rc = sgt_fail_memory(err, path);
         goto fail;
     }
     if ((rc = take(r, err)) < 0 || (!force && (rc = check_unchanged(r, step, err)) < 0)) goto fail;
@@ -418,7 +418,7 @@ int sgt_run_start(sgt_run *r, uint64_t step, const char *machine, const char *co
     size_t n = 0;
     if (path && step) (void)sgt_file_get(&before, &n, path, MOST_STARTS, NULL); /* none in a run from before it */
     if (!path || !line || asprintf(&text, "%.*s%s\n", (int)n, before ? before : "", line) < 0)
-        rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", r->path);
+        rc = sgt_fail_memory(err, r->path);
     if (rc == SGT_OK) {
         rc = put_name(r, "starts.jsonl", text, err);
         free(text);
@@ -441,7 +441,7 @@ int sgt_run_save(sgt_run *r, const sgt_checkpoint_state *state, sgt_backend *b, 
     snprintf(name, sizeof name, WORK_PREFIX "%08" PRIu64 ".tmp", state->step);
     char *work = sgt_join(r->path, name), *path = step_path(r->path, state->step);
     if (!work || !path) {
-        rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", r->path);
+        rc = sgt_fail_memory(err, r->path);
         goto out;
     }
     if (fsync(r->log) < 0) {

@@ -118,7 +118,7 @@ static int read_header(sgt_safetensors *s, sgt_error *err)
     json_t *v;
     int rc;
     s->tensors = calloc(json_object_size(s->header) + 1, sizeof *s->tensors);
-    if (!s->tensors) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", s->path);
+    if (!s->tensors) return sgt_fail_memory(err, s->path);
     json_object_foreach (s->header, name, v) {
         if (strcmp(name, "__metadata__") == 0) continue;
         if ((rc = read_tensor(s, &s->tensors[s->count], name, v, err)) < 0) return rc;
@@ -146,7 +146,7 @@ static int load_header(sgt_safetensors *s, sgt_error *err)
                         s->path, (unsigned long long)n, (long long)st.st_size,
                         (unsigned long long)SGT_SAFETENSORS_MAX_HEADER);
     char *text = malloc((size_t)n + 1);
-    if (!text) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", s->path);
+    if (!text) return sgt_fail_memory(err, s->path);
     if ((rc = sgt_pread_all(s->fd, text, (size_t)n, 8, s->path, err)) == SGT_OK &&
         (rc = sgt_json_fits(text, (size_t)n, SGT_SAFETENSORS_MAX_VALUES, s->path, err)) == SGT_OK) {
         s->header = json_loadb(text, (size_t)n, JSON_REJECT_DUPLICATES, &why);
@@ -164,11 +164,11 @@ int sgt_safetensors_open(sgt_safetensors **out, const char *path, sgt_error *err
 {
     int rc;
     sgt_safetensors *s = calloc(1, sizeof *s);
-    if (!s) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+    if (!s) return sgt_fail_memory(err, path);
     s->fd = -1;
     s->path = strdup(path);
     if (!s->path) {
-        rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+        rc = sgt_fail_memory(err, path);
         goto fail;
     }
     s->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe in its place should not hang us */
@@ -288,13 +288,13 @@ int sgt_safetensors_begin(sgt_safetensors_writer **out, const char *path, sgt_er
 {
     int rc;
     sgt_safetensors_writer *w = calloc(1, sizeof *w);
-    if (!w) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+    if (!w) return sgt_fail_memory(err, path);
     w->path = strdup(path);
     w->header = json_pack("{s:{s:s}}", "__metadata__", "format", "pt"); /* transformers asks for it */
     w->hash = XXH3_createState();
     w->room = aligned_alloc(ALIGN, ROOM);
     if (!w->path || !w->header || !w->hash || !w->room) {
-        rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+        rc = sgt_fail_memory(err, path);
         goto fail;
     }
     XXH3_64bits_reset(w->hash);
@@ -321,7 +321,7 @@ int sgt_safetensors_declare(sgt_safetensors_writer *w, const char *name, const u
     json_t *t = json_pack("{s:s, s:o, s:[I, I]}", "dtype", "F32", "shape", shape, "data_offsets", (json_int_t)begin,
                           (json_int_t)w->declared);
     bad |= json_object_set_new(w->header, name, t);
-    if (bad) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", w->path);
+    if (bad) return sgt_fail_memory(err, w->path);
     return SGT_OK;
 }
 
@@ -364,7 +364,7 @@ static int write_header(sgt_safetensors_writer *w, sgt_error *err)
 {
     int rc;
     char *text = sgt_json_dumps(w->header, JSON_COMPACT);
-    if (!text) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", w->path);
+    if (!text) return sgt_fail_memory(err, w->path);
     size_t n = strlen(text), padded = (n + 7) / 8 * 8;
     uint8_t length[8];
     for (int i = 0; i < 8; i++) length[i] = (uint8_t)((uint64_t)padded >> 8 * i);

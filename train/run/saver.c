@@ -139,7 +139,7 @@ uint64_t sgt_saver_saved(const sgt_saver *s) { return s->saved; }
 int sgt_saver_open(sgt_saver **out, const sgt_saver_options *o, sgt_error *err)
 {
     sgt_saver *s = calloc(1, sizeof *s);
-    if (!s) return sgt_fail(err, SGT_ENOMEM, "checkpoints: out of memory");
+    if (!s) return sgt_fail_memory(err, "checkpoints");
     s->o = *o;
     s->copy.calls.get = get;
     s->copy.model = o->model;

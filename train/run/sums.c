@@ -26,7 +26,7 @@ static json_t *hex(uint64_t v)
 int sgt_sums_add(json_t *files, const char *name, uint64_t bytes, uint64_t xxh3, sgt_error *err)
 {
     json_t *sum = json_pack("{s:I, s:o}", "bytes", (json_int_t)bytes, "xxh3", hex(xxh3));
-    if (json_object_set_new(files, name, sum) < 0) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", name);
+    if (json_object_set_new(files, name, sum) < 0) return sgt_fail_memory(err, name);
     return SGT_OK;
 }
 
@@ -36,7 +36,7 @@ static int hash_fd(uint64_t *out, int fd, uint64_t bytes, const char *path, sgt_
     int rc = SGT_OK;
     char *piece = malloc(PIECE);
     XXH3_state_t *hash = XXH3_createState();
-    if (!piece || !hash) rc = sgt_fail(err, SGT_ENOMEM, "%s: out of memory", path);
+    if (!piece || !hash) rc = sgt_fail_memory(err, path);
     else XXH3_64bits_reset(hash);
     for (uint64_t at = 0; at < bytes && rc == SGT_OK; at += PIECE) {
         size_t n = bytes - at < PIECE ? (size_t)(bytes - at) : PIECE;
@@ -69,7 +69,7 @@ int sgt_sums_add_file(json_t *files, const char *dir, const char *name, sgt_erro
 {
     uint64_t xxh3 = 0, bytes = 0;
     char *path = sgt_join(dir, name);
-    int rc = path ? hash_file(&xxh3, &bytes, NULL, path, err) : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", dir);
+    int rc = path ? hash_file(&xxh3, &bytes, NULL, path, err) : sgt_fail_memory(err, dir);
     free(path);
     return rc < 0 ? rc : sgt_sums_add(files, name, bytes, xxh3, err);
 }
@@ -82,7 +82,7 @@ static int check_one(const json_t *sum, const char *dir, const char *name, sgt_e
     if (!text || !json_is_integer(size) || strchr(name, '/'))
         return sgt_fail(err, SGT_EFORMAT, "%s/state.json: files: %s: no bytes and xxh3", dir, name);
     char *path = sgt_join(dir, name);
-    int rc = path ? hash_file(&got, &bytes, &want, path, err) : sgt_fail(err, SGT_ENOMEM, "%s: out of memory", dir);
+    int rc = path ? hash_file(&got, &bytes, &want, path, err) : sgt_fail_memory(err, dir);
     if (rc == SGT_OK && got != strtoull(text, NULL, 16))
         rc = sgt_fail(err, SGT_EFORMAT,
                       "%s: its bytes are not those that were written: XXH3-64 %016" PRIx64 ", state.json says %.16s",
@@ -106,7 +106,7 @@ int sgt_sums_check(const json_t *files, const char *dir, sgt_error *err)
 static int own_sum(uint64_t *out, const json_t *state, const char *what, sgt_error *err)
 {
     char *text = sgt_json_dumps(state, JSON_COMPACT);
-    if (!text) return sgt_fail(err, SGT_ENOMEM, "%s: out of memory", what);
+    if (!text) return sgt_fail_memory(err, what);
     *out = XXH3_64bits(text, strlen(text));
     free(text);
     return SGT_OK;
@@ -117,7 +117,7 @@ int sgt_sums_seal(json_t *state, sgt_error *err)
     uint64_t sum;
     int rc = own_sum(&sum, state, "state.json", err);
     if (rc == SGT_OK && json_object_set_new(state, "xxh3", hex(sum)) < 0)
-        rc = sgt_fail(err, SGT_ENOMEM, "state.json: out of memory");
+        rc = sgt_fail_memory(err, "state.json");
     return rc;
 }
 
