@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/error.h"
+#include "error.h" /* as it is found where both are installed, too */
 
 typedef struct sgt_ranks sgt_ranks;
 struct sgt_ranks {
