@@ -75,7 +75,7 @@ stderr_is 'nowhere: No such file or directory'
 
 page=$ROOT/tokenize/sgt_tokenize.3
 names_of tokenize
-fields_of sgt_tokenize_ranks sgt_tokenize_options sgt_tokenize_result sgt_train_result
+fields_of sgt_tokenize_options sgt_tokenize_result sgt_train_result
 reads_well
 example_of tokenize -lutf8proc -lpcre2-8 -lz -lzstd -lm
 run 0 ./example 'Hello, world!' '' 'naïve'
