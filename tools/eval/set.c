@@ -42,6 +42,22 @@ static int check_vocabulary(const set *s, const eval *e, sgt_error *err)
                     shard, sgt_vocab_name(e->model.vocab));
 }
 
+/* Whoever tokenized without --split has no validation shards. */
+static int check_split(const set *s, sgt_error *err)
+{
+    char **paths;
+    size_t count = 0;
+    if (strcmp(s->split, "val")) return SGT_OK;
+    int rc = sgt_shard_list(&paths, &count, s->path, s->split, err);
+    if (rc < 0) return rc;
+    sgt_shard_list_free(paths, count);
+    return count ? SGT_OK
+                 : sgt_fail(err, SGT_EFORMAT,
+                            "%s: no validation shards (sgt-tokenize --split 5%% makes them; --split "
+                            "train takes the training shards)",
+                            s->path);
+}
+
 static int open_set(set *s, const eval *e, sgt_error *err)
 {
     const sgt_vocab *v = e->model.vocab;
@@ -52,7 +68,8 @@ static int open_set(set *s, const eval *e, sgt_error *err)
                             .vocab = e->model.shape.vocab,
                             .split = e->split,
                             .notice = e->notice};
-    int rc = sgt_loader_open(&s->loader, s->path, &o, err);
+    int rc = check_split(s, err);
+    if (rc == SGT_OK) rc = sgt_loader_open(&s->loader, s->path, &o, err);
     if (rc == SGT_OK) rc = check_vocabulary(s, e, err);
     if (rc < 0) return rc;
     sgt_loader_get_info(s->loader, &s->info);
