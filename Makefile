@@ -131,7 +131,7 @@ MPI_LIB := $(B)/lib/libsgt-mpi.so
 MPICC := $(if $(SAN),,$(shell command -v mpicc 2> /dev/null))
 
 # ---- what to type ----
-.PHONY: all programs libs cuda mpi deps demo run-demo man clean help need-packages
+.PHONY: all programs libs cuda mpi deps demo run-demo clean help need-packages
 all: need-packages programs libs cuda mpi ## build every program, and the CUDA backend if nvcc is here
 	@$(end_line)
 	@echo 'built $(PROGRAMS) in $(B)/bin'
@@ -176,10 +176,6 @@ clean:                                 ## remove build/ (every variant)
 help:                                  ## this list
 	@echo 'make [TARGET] [V=1] [DEBUG=1] [SAN=address,undefined] [CC=clang] [CPU=plain] [B=DIR]'
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' Makefile tests/rules.mk tools/install.mk | expand -t 22
-
-man: need-packages programs            ## write the options into tools/sgt-*.1 from the tables of the programs
-	$(Q)for p in $(PROGRAMS); do $(B)/bin/$$p --completion table | \
-	    awk -f tools/man.awk - tools/$$p.1 > $(B)/$$p.1 && cp $(B)/$$p.1 tools/$$p.1 || exit 1; done
 
 need-packages:
 	@missing=$$(tools/deps.sh build --missing) || \

@@ -1,4 +1,4 @@
-# install.mk: make install, uninstall, dist, deb and gpu-bundle.
+# install.mk: make man, install, uninstall, dist, deb and gpu-bundle.
 
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -16,7 +16,11 @@ OWN_LIBS = $(if $(HAVE_NVCC),$(CUDA_LIB)) $(if $(MPICC),$(MPI_LIB))
 UP = $(subst $(space),/,$(patsubst %,..,$(subst /, ,$(LIBDIR)) x)) # from pkgconfig/ to PREFIX
 PC = s|@VERSION@|$(VERSION)|; s|@LIBDIR@|$(LIBDIR)|; s|@UP@|$(strip $(UP))|
 
-.PHONY: install uninstall dist deb gpu-bundle
+.PHONY: man install uninstall dist deb gpu-bundle
+man: need-packages programs            ## write the options into tools/sgt-*.1 from the tables of the programs
+	$(Q)for p in $(PROGRAMS); do $(B)/bin/$$p --completion table | \
+	    awk -f tools/man.awk - tools/$$p.1 > $(B)/$$p.1 && cp $(B)/$$p.1 tools/$$p.1 || exit 1; done
+
 install: need-packages programs libs $(if $(HAVE_NVCC),cuda) $(if $(MPICC),mpi) ## install into DESTDIR/PREFIX (default /usr/local), libraries into PREFIX/LIBDIR
 	$(Q)install -d $(addprefix $(AT)/,bin $(LIBDIR)/pkgconfig include/sgt/base) \
 	    $(addprefix $(AT)/share/,man/man1 man/man3 man/man7 $(BASH_DIR) $(ZSH_DIR) $(FISH_DIR))

@@ -12,7 +12,7 @@ options="--data d --model 2x16x2 --seq-len 16 --batch-size 6 --grad-accum 2 --st
 
 pair() { # EXIT COMMAND-OF-RANK-0 COMMAND-OF-RANK-1, of words
     echo "two ranks: $2 | $3" > .ran
-    port=$((port + 2))
+    next_port
     start 0 $2 && pid0=$pid
     start 1 $3 && pid1=$pid
     gather "$1"
@@ -139,7 +139,7 @@ saved() { # RUN: it has a checkpoint
 begin() {
     rm -rf "$1"
     echo "two ranks: sgt-train $long --run $1" > .ran
-    port=$((port + 2))
+    next_port
     start 0 sgt-train $long --run "$1" && pid0=$pid
     start 1 sgt-train $long --run "$1" && pid1=$pid
     saved "$1"

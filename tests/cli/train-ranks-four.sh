@@ -13,7 +13,7 @@ options="--data d --model 3x16x2 --seq-len 16 --batch-size 4 --steps 4 --eval-ev
 
 four() { # COMMAND...: four ranks of it, in the background, as $pids
     echo "four ranks: $*" > .ran
-    port=$((port + 2))
+    next_port
     pids=
     for rank in 0 1 2 3; do
         env RANK=$rank WORLD_SIZE=4 LOCAL_RANK=$rank MASTER_ADDR=127.0.0.1 MASTER_PORT=$port "$@" \

@@ -42,7 +42,7 @@ again() {
 }
 for schedules in '1 1' '2 3' '0 1'; do
     echo "schedules $schedules" > .ran
-    port=$((port + 2))
+    next_port
     bf16="sgt-train $options --precision bf16 --run again --force"
     start 0 env SGT_HOST_DEVICE="schedule=${schedules% *}" $bf16 && pid0=$pid
     start 1 env SGT_HOST_DEVICE="schedule=${schedules#* }" $bf16 && pid1=$pid
@@ -101,7 +101,7 @@ two 1 sgt-train $options --run two
 stderr_is 'sgt-train: two: it holds step-00000004 (--resume goes on from there, --force starts over)'
 run 2 env RANK=2 WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=$port sgt-train $options --run odd
 stderr_is 'sgt-train: RANK: rank 2 of 2'
-port=$((port + 2))
+next_port
 start 0 sgt-train $options --run odd && pid0=$pid
 start 1 env SGT_HOST_DEVICE=memory=1M sgt-train $options --run odd && pid1=$pid
 gather 1
@@ -109,7 +109,7 @@ stderr_lines 1
 stderr_matches '^sgt-train: rank 1: out of GPU memory'
 
 # ---- ranks that do not do the same are told apart ----
-port=$((port + 2))
+next_port
 start 0 sgt-train $options --run odd && pid0=$pid
 start 1 sgt-train $options --run odd --no-tie && pid1=$pid
 gather any

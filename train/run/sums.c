@@ -114,7 +114,7 @@ static int own_sum(uint64_t *out, const json_t *state, const char *what, sgt_err
 
 int sgt_sums_seal(json_t *state, sgt_error *err)
 {
-    uint64_t sum;
+    uint64_t sum = 0;
     int rc = own_sum(&sum, state, "state.json", err);
     if (rc == SGT_OK && json_object_set_new(state, "xxh3", hex(sum)) < 0)
         rc = sgt_fail_memory(err, "state.json");
@@ -123,7 +123,7 @@ int sgt_sums_seal(json_t *state, sgt_error *err)
 
 int sgt_sums_check_seal(json_t *state, const char *path, sgt_error *err)
 {
-    uint64_t sum;
+    uint64_t sum = 0;
     const char *text = json_string_value(json_object_get(state, "xxh3"));
     if (!text) return SGT_OK;
     uint64_t want = strtoull(text, NULL, 16);
