@@ -15,8 +15,8 @@
 #include "cuda/nccl.h"
 #include "cuda/runtime.h"
 
-/* In this order, as later paths use earlier ones. The first row's limit includes loading the
- * kernels and cuBLASLt, cuDNN's includes compiling its kernels. */
+/* The order is that of dependence: later paths use earlier ones. The first row's limit includes
+ * loading the kernels and cuBLASLt, cuDNN's includes compiling its kernels. */
 static const struct row {
     const char *name;
     int seconds;

@@ -1,5 +1,5 @@
-/* self_check_attention.c: each way to compute attention, as training runs it: a backend of one layer, its inputs put
- * into memory, both passes, and the results beside those of kernels/ref. */
+/* self_check_attention.c: checks of each attention as training runs it. A backend of one layer runs
+ * both passes on inputs that are put into its memory; the results are compared with kernels/ref. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,16 +8,16 @@
 #include "ref/ref.h"
 #include "self_check.h"
 
-/* Rows of tokens, tokens, heads. T is no whole tile, and rows of T numbers start aligned, as products want them. */
+/* T is not a multiple of a tile. Rows of T numbers start aligned, as matrix products need them. */
 enum { B = 2, T = 120, H = 2 };
 
-/* Where `n` floats each begin, in one allocation: what the device gets, what it is to give, and what it gave. */
+/* Arrays on the host, in one allocation that starts at qkv. */
 typedef struct numbers {
-    size_t D, one;      /* of a head; in (B, T, H, D) */
-    float *qkv, *dout;  /* (B, T, 3, H, D), (B, T, H, D) */
-    float *out, *dqkv;  /* by kernels/ref */
-    float *lse, *scratch;
-    float *packed;      /* as the device has them: the largest of these */
+    size_t D, one;        /* numbers of a head; numbers in (B, T, H, D) */
+    float *qkv, *dout;    /* inputs: (B, T, 3, H, D), (B, T, H, D) */
+    float *out, *dqkv;    /* results of kernels/ref */
+    float *lse, *scratch; /* of kernels/ref */
+    float *packed;        /* (B, T, 3, H, D) in the device's type */
 } numbers;
 
 static int numbers_new(numbers *x, size_t D, sgt_error *err)
@@ -31,7 +31,7 @@ static int numbers_new(numbers *x, size_t D, sgt_error *err)
     x->packed = x->dqkv + 3 * x->one;
     x->dout = x->packed + 3 * x->one;
     x->out = x->dout + x->one;
-    x->scratch = x->out + x->one; /* doubles: an even number of floats stands before it */
+    x->scratch = x->out + x->one; /* holds doubles: an even number of floats precedes */
     x->lse = x->scratch + scratch;
     sgt_check_fill(x->qkv, 3 * x->one, 1);
     sgt_check_fill(x->dout, x->one, 2);
@@ -52,7 +52,7 @@ static void compute(numbers *x)
         }
 }
 
-/* How far the numbers of part `part` of `parts` are from those wanted: root mean squares, one over the other. */
+/* Return the root mean square of the error in part `part` of `parts`, divided by that of `want`. */
 static double distance(const numbers *x, sgt_cuda_type type, const float *want, size_t part, size_t parts)
 {
     double off = 0, all = 0;
@@ -66,12 +66,13 @@ static double distance(const numbers *x, sgt_cuda_type type, const float *want, 
     return sqrt(off / all);
 }
 
-/* Each number is a sum of terms that were rounded to the type at most six times (naive attention: scores,
- * probabilities, out, gradients of probabilities and of scores, the result). The errors have no common sign, so that a
- * sum is off by no larger a part than its terms. float32 rounds sums of up to T or D terms too, term by term. */
+/* Each number is a sum of terms that were rounded to the type at most six times (naive attention:
+ * scores, probabilities, out, gradients of probabilities and of scores, the result). The errors
+ * have no common sign, so the relative error of a sum is no larger than that of its terms. float32
+ * also rounds each partial sum of up to T or D terms. */
 static double bound(const sgt_cuda_backend *c)
 {
-    if (c->o.precision == SGT_PRECISION_TF32) return 6 * 0x1p-11; /* of operands, once for each product */
+    if (c->o.precision == SGT_PRECISION_TF32) return 6 * 0x1p-11; /* operands, once a product */
     return (c->type == SGT_F32 ? T : 6) * sgt_check_unit(c->type);
 }
 
@@ -100,7 +101,8 @@ static int get(sgt_cuda_backend *c, numbers *x, void *from, size_t n, sgt_error 
     return sgt_cuda_stage(c, from, x->packed, NULL, n * c->width / sizeof(float), err);
 }
 
-/* Zeros where results go: what an earlier path left there is no result of this one. */
+/* Run both passes and compare. Results are zeroed first, so that those of an earlier path do not
+ * count. */
 static int both_passes(sgt_cuda_backend *c, numbers *x, sgt_error *err)
 {
     int rc = put(c, x, c->blocks->qkv, x->qkv, 3 * x->one, err);
@@ -163,7 +165,7 @@ int sgt_check_attention_hopper(int device, sgt_error *err)
     return rc == SGT_OK ? check_variant(device, SGT_ATTENTION_OWN, variant, SGT_PRECISION_BF16, 128, 0, err) : rc;
 }
 
-/* What auto takes for heads of sizes that tensor cores do not take. */
+/* `auto` takes tiles for head sizes that tensor cores do not support. */
 int sgt_check_attention_tiled(int device, sgt_error *err)
 {
     int rc = check(device, SGT_ATTENTION_AUTO, SGT_PRECISION_FP32, 20, 0, err);
