@@ -105,7 +105,7 @@ machine-code:
 	@echo 'no $(NVCC), which makes the machine code' >&2; exit 1
 endif
 
-predict: need-packages $(HOST_LIB) $(HOST_PROGRAMS) ## what a training step should take on an H100, without one (BATCH=64, VARIANTS="NAME...", ARGS=of sgt-bench step)
+predict: need-packages $(HOST_LIB) $(HOST_PROGRAMS) ## what a training step should take on an H100, without one (BATCH=64, VARIANTS=all, ARGS=of sgt-bench step)
 	@$(end_line)
 	@tests/kernels/predict.sh $(B) $(BATCH:%=--batch-size %) $(VARIANTS:%=--variant %) $(ARGS)
 

@@ -5,13 +5,14 @@
 #include <string.h>
 
 const sgt_variant sgt_variants[SGT_VARIANTS] = {
-    {"layernorm-rows", "LayerNorm backward keeps rows in registers and adds up proj's and fcproj's bias gradients"},
+    {"layernorm-rows", "LayerNorm keeps rows in registers; backward, it adds up proj's and fcproj's bias gradients"},
     {"gemm-tune", "products have 256 MiB of workspace and 64 candidates; the best four are timed once more, on end"},
     {"cross-entropy-bulk", "logits reach the loss by bulk copies of whole rows (sm_90)"},
     {"residual-in-gemm", "proj and fcproj add the residual stream themselves, where nothing is dropped"},
     {"qkv-bias-in-dw", "qkv's bias gradient is a by-product of its weight's, where that is timed and faster"},
     {"bias-branches", "bias gradients that nothing waits for run beside the products, as branches of the graph"},
     {"attention-hopper", "our attention is that for sm_90, by TMA and wgmma, with heads of 64 or 128"},
+    {"gradients-written", "with one micro-step a step, weight gradients are written, not zeroed and added to"},
 };
 
 /* The set that one word of n bytes stands for; -1: none. */

@@ -20,7 +20,8 @@ enum {
     SGT_VARIANT_QKV_BIAS_IN_DW = 1 << 4,
     SGT_VARIANT_BIAS_BRANCHES = 1 << 5,
     SGT_VARIANT_ATTENTION_HOPPER = 1 << 6,
-    SGT_VARIANTS = 7, /* how many there are */
+    SGT_VARIANT_GRADIENTS_WRITTEN = 1 << 7,
+    SGT_VARIANTS = 8, /* how many there are */
     /* Those that are on by default: plain CUDA that does less, on any GPU. What relies on hardware or on a library in a
      * way that only a GPU can confirm stays off until one has. */
     SGT_VARIANTS_DEFAULT = SGT_VARIANT_LAYERNORM_ROWS

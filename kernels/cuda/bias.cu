@@ -6,7 +6,8 @@ using namespace sgt;
 
 enum { ROWS = 8 /* rows a block has in flight, a warp each */, MOST_SLICES = 128, LEAST_ROWS = 64 };
 
-// partial[slice][c] = sum of the slice's rows; a block has 32 * V columns, a warp every eighth row of the slice.
+// partial[slice][c] = sum of the slice's rows; a block has 32 * V columns, a warp every eighth row
+// of the slice. If there is one slice, `partial` is the gradient itself, and the sum is added to it.
 template <class T, int V> __global__ void __launch_bounds__(ROWS * 32)
 bias_kernel(float *partial, const T *dout, size_t n, int C, size_t slice_rows)
 {
@@ -25,7 +26,8 @@ bias_kernel(float *partial, const T *dout, size_t n, int C, size_t slice_rows)
     if (warp > 0 || c >= C) return;
     DEV_UNROLL for (int i = 0; i < V; i++) {
         for (int w = 1; w < ROWS; w++) total[i] += shared[(w * V + i) * 32 + lane];
-        partial[(size_t)blockIdx.y * C + c + i] = total[i];
+        float *to = partial + (size_t)blockIdx.y * C + c + i;
+        *to = gridDim.y == 1 ? *to + total[i] : total[i];
     }
 }
 
@@ -48,7 +50,7 @@ void sgt_cuda_bias_backward(sgt_cuda_stream s, sgt_cuda_type type, float *db, co
     by_type_and_width(type, C, [&](auto zero, auto width) {
         using T = decltype(zero);
         DEV_LAUNCH((bias_kernel<T, width>), dim3(blocks_for(C, 32 * width), slices), dim3(ROWS * 32), 0, s,
-                   (float *)scratch, (const T *)dout, n, (int)C, (n + slices - 1) / slices);
+                   slices == 1 ? db : (float *)scratch, (const T *)dout, n, (int)C, (n + slices - 1) / slices);
     });
-    fold_columns(s, {{db}}, 1, 1, (const float *)scratch, slices, C);
+    if (slices > 1) fold_columns(s, {{db}}, 1, 1, (const float *)scratch, slices, C);
 }

@@ -97,6 +97,12 @@ void sgt_cuda_layernorm_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dx
                                  size_t n, size_t C, void *scratch);
 size_t sgt_cuda_layernorm_backward_scratch(size_t n, size_t C);
 
+/* sgt_cuda_residual_layernorm, and with y NULL sgt_cuda_layernorm (sum and drop are then not used), with the same bits,
+ * for rows that a warp keeps in registers: see sgt_cuda_layernorm_rows_serves. */
+void sgt_cuda_layernorm_rows(sgt_cuda_stream s, sgt_cuda_type type, void *sum, void *out, float *mean, float *rstd,
+                             const void *x, const void *y, const void *w, const void *b, size_t n, size_t C, float eps,
+                             const sgt_cuda_dropout *drop);
+
 /* The same dx, and dbias += sum_i dx, as stored (NULL: not wanted), for rows that a warp keeps in registers: whole
  * multiples of 16 bytes, C to 1,280 in 16-bit types and to 768 in float. */
 void sgt_cuda_layernorm_rows_backward(sgt_cuda_stream s, sgt_cuda_type type, void *dx, int first, float *dw, float *db,
@@ -222,13 +228,14 @@ void sgt_cuda_grad_finish(sgt_cuda_stream s, sgt_cuda_control *c, float clip, fl
 void sgt_cuda_spikes(sgt_cuda_stream s, sgt_cuda_control *c, sgt_outliers *o, double z);
 
 /* The update of sgt_adamw over a flat buffer, with lr, c1, c2, grad_scale from *c, unless found_inf or spike; then copy
- * = p in the type (unless copy is NULL) and g = 0.  p, m, v, g (n) float, copy (n); decay on the first `decayed`. */
+ * = p in the type (unless copy is NULL), and g = 0 unless `keep`.  p, m, v, g (n) float, copy (n); the first `decayed`
+ * numbers decay. */
 void sgt_cuda_adamw(sgt_cuda_stream s, sgt_cuda_type type, void *copy, float *p, float *m, float *v, float *g, size_t n,
-                    size_t decayed, const sgt_adamw *a, const sgt_cuda_control *c);
+                    size_t decayed, int keep, const sgt_adamw *a, const sgt_cuda_control *c);
 
 /* The same of sgt_sgd, with lr and grad_scale from *c. */
 void sgt_cuda_sgd_update(sgt_cuda_stream s, sgt_cuda_type type, void *copy, float *p, float *m, float *g, size_t n,
-                         size_t decayed, const sgt_sgd *o, const sgt_cuda_control *c);
+                         size_t decayed, int keep, const sgt_sgd *o, const sgt_cuda_control *c);
 
 /* After an update, by one thread: step, skipped, the loss scale; last_* for the host; the step's sums to 0. */
 void sgt_cuda_end_step(sgt_cuda_stream s, sgt_cuda_control *c);

@@ -1,14 +1,108 @@
-// layernorm_rows.cu: LayerNorm backward for rows that fit in a warp's registers. A warp loads a row's dout, x and dx at
-// once, reads nothing again, and keeps the sums of its columns in registers until its last row, so that a block needs
-// shared memory at its end alone. dx's own column sums are what the biases of proj and fcproj get: they are added up
-// on the way, of dx as it is stored.
+// layernorm_rows.cu: LayerNorm, both ways, for rows that fit in a warp's registers. A warp loads a
+// whole row at once and reads nothing again, so that enough bytes are in flight to use all of the
+// memory's bandwidth. The backward pass keeps the sums of its columns in registers until its last
+// row, so that a block needs shared memory at its end alone. dx's own column sums are the gradients
+// of the biases of proj and fcproj: they are added up on the way, of dx as it is stored.
 #include "columns.cuh"
+#include "dropout.cuh"
 
 using namespace sgt;
 
 // Blocks: three, or two, for each of the 132 multiprocessors of an H100, so that all rows are under way from the start.
 enum { ROW_WARPS = 4, MULTIPROCESSORS = 132 };
 constexpr int blocks_each(int chunks) { return chunks <= 3 ? 3 : 2; }
+
+// ---- forward ----
+
+constexpr int forward_blocks_each(int chunks) { return chunks <= 3 ? 4 : 3; }
+
+template <class T> struct RowsForward {
+    T *sum, *out;
+    float *mean, *rstd;
+    const T *x, *y, *w, *b; // y NULL: no residual, no sum
+    size_t n;
+    int C;
+    float eps;
+    sgt_cuda_dropout drop;
+};
+
+// V numbers of every 32 * V of a row or a vector, from lane * V on. Where C ends before, zeros.
+template <class T, int CHUNKS> struct Lane {
+    static constexpr int V = PER16<T>;
+    dev::Vec16 raw[CHUNKS];
+
+    DEV void load(const T *from, int C)
+    {
+        DEV_UNROLL for (int i = 0; i < CHUNKS; i++) {
+            int c = (i * 32 + threadIdx.x % 32) * V;
+            raw[i] = c < C ? dev::ld16(from + c) : dev::Vec16{};
+        }
+    }
+};
+
+// x += dropout(y), rounded to T as it is stored.
+template <class T, int V>
+DEV void add_branch(float (&x)[V], const RowsForward<T> &a, size_t at, const dev::Vec16 &raw)
+{
+    float y[V], factor[V];
+    dev::unpack16<T>(y, raw);
+    if (a.drop.rate > 0) {
+        dropout_factors(factor, a.drop, at);
+        DEV_UNROLL for (int j = 0; j < V; j++) y[j] *= factor[j];
+    }
+    DEV_UNROLL for (int j = 0; j < V; j++) x[j] = rounded<T>(x[j] + y[j]);
+    store(a.sum + at, x);
+}
+
+// The sums of norm_kernel, in its order: the same bits.
+template <class T, int CHUNKS, bool RESIDUAL>
+DEV void normalize_row(const RowsForward<T> &a, size_t row, const Lane<T, CHUNKS> &w,
+                       const Lane<T, CHUNKS> &b)
+{
+    constexpr int V = PER16<T>;
+    int first = threadIdx.x % 32 * V;
+    Lane<T, CHUNKS> raw, branch;
+    float x[CHUNKS][V], total = 0, squares = 0;
+    raw.load(a.x + row * a.C, a.C);
+    if (RESIDUAL) branch.load(a.y + row * a.C, a.C);
+    DEV_UNROLL for (int i = 0; i < CHUNKS; i++) {
+        int c = first + i * 32 * V;
+        dev::unpack16<T>(x[i], raw.raw[i]);
+        if (RESIDUAL && c < a.C) add_branch(x[i], a, row * a.C + c, branch.raw[i]);
+        DEV_UNROLL for (int j = 0; j < V; j++) total += x[i][j];
+    }
+    float mean = dev::warp_sum(total) / (float)a.C;
+    DEV_UNROLL for (int i = 0; i < CHUNKS; i++)
+        if (first + i * 32 * V < a.C)
+            DEV_UNROLL for (int j = 0; j < V; j++) squares += (x[i][j] - mean) * (x[i][j] - mean);
+    float rstd = 1 / sqrtf(dev::warp_sum(squares) / (float)a.C + a.eps);
+    DEV_UNROLL for (int i = 0; i < CHUNKS; i++) {
+        int c = first + i * 32 * V;
+        float by[V], plus[V];
+        dev::unpack16<T>(by, w.raw[i]);
+        dev::unpack16<T>(plus, b.raw[i]);
+        DEV_UNROLL for (int j = 0; j < V; j++) x[i][j] = (x[i][j] - mean) * rstd * by[j] + plus[j];
+        if (c < a.C) store(a.out + row * a.C + c, x[i]);
+    }
+    if (threadIdx.x % 32 == 0) {
+        a.mean[row] = mean;
+        a.rstd[row] = rstd;
+    }
+}
+
+template <class T, int CHUNKS, bool RESIDUAL>
+__global__ void __launch_bounds__(ROW_WARPS * 32, forward_blocks_each(CHUNKS))
+norm_rows_kernel(RowsForward<T> a)
+{
+    Lane<T, CHUNKS> w, b;
+    w.load(a.w, a.C);
+    b.load(a.b, a.C);
+    for (size_t row = (size_t)blockIdx.x * ROW_WARPS + threadIdx.x / 32; row < a.n;
+         row += (size_t)gridDim.x * ROW_WARPS)
+        normalize_row<T, CHUNKS, RESIDUAL>(a, row, w, b);
+}
+
+// ---- backward ----
 
 template <class T> struct RowsBackward {
     T *dx;
@@ -156,6 +250,33 @@ int sgt_cuda_layernorm_rows_serves(sgt_cuda_type type, size_t C)
 {
     int chunks = chunks_of(type, C);
     return chunks > 0 && chunks <= (type == SGT_F32 ? most_chunks<float>() : most_chunks<dev::bf16>());
+}
+
+template <class T, int CHUNKS>
+static void launch_forward(sgt_cuda_stream s, const RowsForward<T> &a)
+{
+    if constexpr (CHUNKS <= most_chunks<T>()) {
+        if (a.C > CHUNKS * 32 * PER16<T>) return launch_forward<T, CHUNKS + 1>(s, a);
+        unsigned blocks = blocks_for(a.n, ROW_WARPS), most = MULTIPROCESSORS * forward_blocks_each(CHUNKS);
+        dim3 grid(blocks < most ? blocks : most), block(ROW_WARPS * 32);
+        if (a.y) DEV_LAUNCH((norm_rows_kernel<T, CHUNKS, true>), grid, block, 0, s, a);
+        else DEV_LAUNCH((norm_rows_kernel<T, CHUNKS, false>), grid, block, 0, s, a);
+    }
+}
+
+void sgt_cuda_layernorm_rows(sgt_cuda_stream s, sgt_cuda_type type, void *sum, void *out,
+                             float *mean, float *rstd, const void *x, const void *y, const void *w,
+                             const void *b, size_t n, size_t C, float eps,
+                             const sgt_cuda_dropout *drop)
+{
+    if (n == 0) return;
+    by_type(type, [&](auto zero) {
+        using T = decltype(zero);
+        RowsForward<T> a = {(T *)sum,     (T *)out,     mean, rstd,   (const T *)x, (const T *)y,
+                            (const T *)w, (const T *)b, n,    (int)C, eps,          {}};
+        if (drop) a.drop = *drop;
+        launch_forward<T, 1>(s, a);
+    });
 }
 
 static unsigned blocks_of(sgt_cuda_type type, size_t n, size_t C)

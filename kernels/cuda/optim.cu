@@ -4,7 +4,7 @@
 
 using namespace sgt;
 
-enum { THREADS = 256, WARPS = THREADS / 32, NORM_BLOCKS = 512 };
+enum { THREADS = 256, WARPS = THREADS / 32, NORM_BLOCKS = 512, NORM_LOADS = 4 };
 
 // partial[block] = sum g^2 in double, which a float's square cannot overflow: it is finite unless some g is not.
 __global__ void __launch_bounds__(THREADS) norm_squares_kernel(double *partial, const float *g, size_t n)
@@ -12,10 +12,12 @@ __global__ void __launch_bounds__(THREADS) norm_squares_kernel(double *partial, 
     DEV_SHARED(double, shared, WARPS);
     size_t whole = n / 4, stride = (size_t)gridDim.x * THREADS, at = (size_t)blockIdx.x * THREADS + threadIdx.x;
     double total = 0;
-    for (size_t i = at; i < whole; i += stride) {
-        float x[4];
-        load_floats(x, g + i * 4);
-        DEV_UNROLL for (int j = 0; j < 4; j++) total += (double)x[j] * x[j];
+    for (size_t i = at; i < whole; i += NORM_LOADS * stride) { // several loads in flight; sums in the same order
+        float x[NORM_LOADS][4] = {};
+        DEV_UNROLL for (int k = 0; k < NORM_LOADS; k++)
+            if (i + k * stride < whole) load_floats(x[k], g + (i + k * stride) * 4);
+        DEV_UNROLL for (int k = 0; k < NORM_LOADS; k++)
+            DEV_UNROLL for (int j = 0; j < 4; j++) total += (double)x[k][j] * x[k][j];
     }
     if (whole * 4 + at < n) total += (double)g[whole * 4 + at] * g[whole * 4 + at];
     total = block_sum<WARPS>(total, shared);
@@ -114,6 +116,7 @@ template <class T> struct Update {
     T *copy;
     float *p, *m, *v, *g;
     size_t n, decayed;
+    int keep; // gradients stay as they are
     const sgt_cuda_control *control;
     sgt_adamw adamw;
     sgt_sgd sgd;
@@ -166,12 +169,13 @@ template <class T> DEV void store_copy(T *copy, const float (&p)[4])
 
 template <class T> DEV void store_copy(T *copy, const float (&p)[1]) { *copy = dev::from_float<T>(p[0]); }
 
-// V numbers from i on: updated unless the step overflowed or was a spike, and their gradient forgotten either way.
+// Update V numbers from i on, unless the step overflowed or was a spike. Zero their gradients either
+// way, unless `keep`.
 template <class T, class Rule, int V> DEV void update_at(const Update<T> &u, size_t i, bool skip)
 {
     float p[V], m[V], v[V] = {}, g[V], zero[V] = {};
     load_floats(g, u.g + i);
-    store_floats(u.g + i, zero);
+    if (!u.keep) store_floats(u.g + i, zero);
     if (skip) return;
     Rule rule(u);
     load_floats(p, u.p + i);
@@ -199,20 +203,20 @@ template <class Rule, class T> static void launch_update(sgt_cuda_stream s, cons
 }
 
 void sgt_cuda_adamw(sgt_cuda_stream s, sgt_cuda_type type, void *copy, float *p, float *m, float *v, float *g, size_t n,
-                    size_t decayed, const sgt_adamw *a, const sgt_cuda_control *c)
+                    size_t decayed, int keep, const sgt_adamw *a, const sgt_cuda_control *c)
 {
     by_type(type, [&](auto zero) {
         using T = decltype(zero);
-        launch_update<Adamw>(s, Update<T>{(T *)copy, p, m, v, g, n, decayed, c, *a, {}});
+        launch_update<Adamw>(s, Update<T>{(T *)copy, p, m, v, g, n, decayed, keep, c, *a, {}});
     });
 }
 
 void sgt_cuda_sgd_update(sgt_cuda_stream s, sgt_cuda_type type, void *copy, float *p, float *m, float *g, size_t n,
-                         size_t decayed, const sgt_sgd *o, const sgt_cuda_control *c)
+                         size_t decayed, int keep, const sgt_sgd *o, const sgt_cuda_control *c)
 {
     by_type(type, [&](auto zero) {
         using T = decltype(zero);
-        launch_update<Sgd>(s, Update<T>{(T *)copy, p, m, NULL, g, n, decayed, c, {}, *o});
+        launch_update<Sgd>(s, Update<T>{(T *)copy, p, m, NULL, g, n, decayed, keep, c, {}, *o});
     });
 }
 

@@ -19,13 +19,19 @@ check 'the logits' test "$(lines 'product m=65536 n=50304 k=768 ')" -eq 1
 check 'gradients add up' test "$(lines 'product .* in=2 out=4 add=1 ')" -eq 49
 check 'a forward and a backward pass of attention' test "$(lines 'attention products=[25] ')" -eq 24
 check 'operations of attention' test "$(lines 'attention products=2 flops=206158430208$')" -eq 12
-residual='kernel norm_kernel<bf16,8> grid 16384 1 1 block 128 smem 6144 : p2 p2 p4 p4 p2 p2 p2 p2 65536 768 '
+residual='kernel norm_rows_kernel<bf16,3,true> grid 528 1 1 block 128 smem 0 : p2 p2 p4 p4 p2 p2 p2 p2 65536 768 '
 check 'residuals' test "$(lines "$residual")" -eq 24
-check 'no residual before the first' test "$(lines 'kernel norm_kernel<bf16,8> .* : p0 p2 p4 p4 p2 p0 ')" -eq 1
+check 'no residual before the first' test "$(lines 'kernel norm_rows_kernel<bf16,3,false> .* : p0 p2 p4 p4 p2 p0 ')" -eq 1
 check 'one update of all' test "$(lines 'kernel update_kernel<bf16,Adamw> .* 124475904 124354560 ')" -eq 1
 check 'every kernel has its name' test "$(lines 'kernel unknown')" -eq 0
 check 'a step begins' grep -q '^kernel begin_micro_step_kernel ' gpt2
 check 'a step ends' test "$(sed -n '$s/ grid.*//p' gpt2)" = 'kernel end_step_kernel'
+check 'cuDNN clears dQ itself' test "$(lines fill)" -eq 0
+SGT_HOST_CUDNN=adds
+export SGT_HOST_CUDNN
+run 0 launches "$PWD/adds" --model gpt2 --batch-size 64 --seq-len 1024 --precision bf16 --attention cudnn
+unset SGT_HOST_CUDNN
+check 'before cuDNN 9.6 we clear it' test "$(grep -c '^fill 201326592$' adds)" -eq 12
 run 1 launches "$PWD/bad" --attention own --model 1x24x2
 stderr_matches '^sgt-bench step: --attention own: heads of 12 numbers, it takes multiples of 8 to 128$'
 
@@ -62,12 +68,12 @@ run 0 launches "$PWD/small" --model 2x64x2 --batch-size 2 --seq-len 64 --precisi
 adds_up small
 
 # ---- what the tables do not say is an error that names it ----
-sed 's/^norm_kernel /other_kernel /' "$kernels/work.txt" > less
+sed 's/^norm_rows_kernel /other_kernel /' "$kernels/work.txt" > less
 run 1 predict gpt2 "$kernels/machine-code.txt" less
-stderr_is 'predict: norm_kernel<bf16,8> is launched, but has no line in work.txt'
-grep -v '^norm_kernel' "$kernels/machine-code.txt" > less
+stderr_is 'predict: norm_rows_kernel<bf16,3,false> is launched, but has no line in work.txt'
+grep -v '^norm_rows_kernel' "$kernels/machine-code.txt" > less
 run 1 predict gpt2 less
-stderr_is 'predict: norm_kernel<bf16,8> with 128 threads is not in machine-code.txt (make machine-code)'
+stderr_is 'predict: norm_rows_kernel<bf16,3,false> with 128 threads is not in machine-code.txt (make machine-code)'
 sed 's/^bias_kernel \*partial/bias_kernel *more *partial/' "$kernels/work.txt" > wrong
 run 1 predict gpt2 "$kernels/machine-code.txt" wrong
 stderr_is 'predict: bias_kernel<bf16,8> has 5 arguments, work.txt names 6'

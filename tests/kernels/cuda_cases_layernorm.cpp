@@ -1,5 +1,6 @@
 /* cuda_cases_layernorm.cpp: layer normalization on the device, both ways and fused with the residual sum. */
 #include "cuda_types.h"
+#include "dropout.h"
 
 struct shape {
     size_t n, C;
@@ -64,6 +65,48 @@ template <class T> static void forward_at(check *t, size_t n, size_t C)
     cuda_sync(t);
     check_equal(t, "out of layernorm alone", cuda_floats(t, again, n * C), cuda_floats(t, out, n * C), n * C);
     check_equal(t, "sum in x's place", cuda_floats(t, x, n * C), plain, n * C);
+}
+
+/* The kernel that keeps rows in registers has the bits of the other: with a residual, without, and
+ * with dropout. */
+template <class T> static void forward_rows_at(check *t, size_t n, size_t C)
+{
+    T *x = cuda_random<T>(t, n * C, 3), *y = cuda_random<T>(t, n * C, 2);
+    T *w = cuda_random<T>(t, C, 2), *b = cuda_random<T>(t, C, 1), *none = nullptr;
+    sgt_cuda_place place = {9, 4, 2, 2};
+    sgt_cuda_dropout drop = {cuda_copy<sgt_cuda_place>(t, &place, 1), C, 1, SGT_DROP_PROJ, 0.25f};
+    for (int kind = 0; kind < 3; kind++) { /* 0: no residual, 1: with one, 2: with dropout */
+        const T *branch = kind ? y : none;
+        const sgt_cuda_dropout *d = kind == 2 ? &drop : nullptr;
+        T *sum[2], *out[2];
+        float *mean[2], *rstd[2];
+        for (int i = 0; i < 2; i++) {
+            sum[i] = kind ? cuda_output<T>(t, n * C) : none, out[i] = cuda_output<T>(t, n * C);
+            mean[i] = cuda_output<float>(t, n), rstd[i] = cuda_output<float>(t, n);
+            auto norm = i ? sgt_cuda_layernorm_rows : sgt_cuda_residual_layernorm;
+            norm(0, Type<T>::id, sum[i], out[i], mean[i], rstd[i], x, branch, w, b, n, C, EPS, d);
+        }
+        cuda_sync(t);
+        check_at(t, "n %zu, C %zu, kind %d", n, C, kind);
+        check_equal(t, "mean", mean[1], mean[0], n);
+        check_equal(t, "rstd", rstd[1], rstd[0], n);
+        const float *want = cuda_floats(t, out[0], n * C);
+        check_equal(t, "out", cuda_floats(t, out[1], n * C), want, n * C);
+        if (!kind) continue;
+        want = cuda_floats(t, sum[0], n * C);
+        check_equal(t, "sum", cuda_floats(t, sum[1], n * C), want, n * C);
+        T *over = cuda_copy<T>(t, x, n * C);
+        sgt_cuda_layernorm_rows(0, Type<T>::id, over, out[1], mean[1], rstd[1], over, y, w, b, n, C, EPS, d);
+        cuda_sync(t);
+        check_equal(t, "sum in x's place", cuda_floats(t, over, n * C), want, n * C);
+    }
+}
+
+template <class T> static void forward_rows(check *t)
+{
+    for (const shape &s : shapes)
+        if (sgt_cuda_layernorm_rows_serves(Type<T>::id, s.C)) forward_rows_at<T>(t, s.n, s.C);
+    forward_rows_at<T>(t, 2113, 8); /* more rows than blocks times warps: a warp has a second one */
 }
 
 template <class T> static void forward(check *t)
@@ -148,4 +191,5 @@ template <class T> static void rows(check *t)
 
 CUDA_CASES_BY_TYPE(cuda_layernorm, forward)
 CUDA_CASES_BY_TYPE(cuda_layernorm_backward, backward)
+CUDA_CASES_BY_TYPE(cuda_layernorm_rows_forward, forward_rows)
 CUDA_CASES_BY_TYPE(cuda_layernorm_rows, rows)

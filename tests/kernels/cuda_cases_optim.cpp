@@ -117,7 +117,7 @@ static void adamw_bounds(double *const bound[3], const float *const old[3], cons
     }
 }
 
-template <class T> static void adamw_at(check *t, size_t n, bool skip, bool spike = false)
+template <class T> static void adamw_at(check *t, size_t n, bool skip, bool spike = false, bool keep = false)
 {
     sgt_cuda_control *c = new_control(t);
     size_t decayed = check_number(t, n + 1);
@@ -134,7 +134,7 @@ template <class T> static void adamw_at(check *t, size_t n, bool skip, bool spik
     c->found_inf = skip && !spike, c->spike = spike;
     c->grad_scale = 0.37f, c->c1 = 1 - 0.9 * 0.9, c->c2 = 1 - 0.95 * 0.95;
     check_at(t, "n %zu, %zu decayed%s", n, decayed, spike ? ", a spike" : skip ? ", overflow" : "");
-    sgt_cuda_adamw(0, Type<T>::id, copy, got[0], got[1], got[2], g, n, decayed, &a, c);
+    sgt_cuda_adamw(0, Type<T>::id, copy, got[0], got[1], got[2], g, n, decayed, keep, &a, c);
     a.lr = c->lr, a.grad_scale = c->grad_scale, a.c1 = c->c1, a.c2 = c->c2;
     for (size_t part = 0; part < 2; part++) {
         size_t from = part ? decayed : 0, count = part ? n - decayed : decayed;
@@ -152,7 +152,7 @@ template <class T> static void adamw_at(check *t, size_t n, bool skip, bool spik
     for (size_t i = 0; i < n && !skip; i++) want_copy[i] = dev::from_float<T>(got[0][i]);
     check_equal(t, "copy", cuda_floats(t, copy, n), cuda_floats(t, want_copy, n), n);
     for (size_t i = 0; i < n; i++)
-        if (g[i] != 0) check_fail(t, "gradient %zu is %g, not 0", i, (double)g[i]);
+        if (g[i] != (keep ? plain[i] : 0)) check_fail(t, "gradient %zu is %g, kept %d", i, (double)g[i], keep);
 }
 
 template <class T> static void adamw(check *t)
@@ -160,6 +160,7 @@ template <class T> static void adamw(check *t)
     for (size_t n : sizes) adamw_at<T>(t, n < 2000 ? n : 2000, false);
     adamw_at<T>(t, 135, true);
     adamw_at<T>(t, 135, true, true);
+    for (bool skip : {false, true}) adamw_at<T>(t, 135, skip, false, true);
 }
 
 CUDA_CASES_BY_TYPE(cuda_adamw, adamw)
@@ -179,7 +180,7 @@ CUDA_CASE(cuda_sgd)
             size_t decayed = n / 2;
             c->grad_scale = 0.37f;
             check_at(t, "n %zu, nesterov %d", n, nesterov);
-            sgt_cuda_sgd_update(0, SGT_F32, NULL, p, m, g, n, decayed, &o, c);
+            sgt_cuda_sgd_update(0, SGT_F32, NULL, p, m, g, n, decayed, nesterov, &o, c);
             cuda_sync(t);
             for (size_t i = 0; i < n; i++) {
                 double grad = (double)old[2][i] * c->grad_scale, velocity = (double)o.momentum * old[1][i] + grad;
@@ -190,6 +191,7 @@ CUDA_CASE(cuda_sgd)
                 bound[i] = 8 * UNIT * c->lr * terms + 2 * UNIT * (fabs(old[0][i]) + fabs(want[i]));
                 check_near(t, "m", m[i], velocity, 3 * UNIT * (fabs(grad) + fabs(old[1][i])));
             }
+            for (size_t i = 0; i < n; i++) check_near(t, "gradient", g[i], nesterov ? old[2][i] : 0, 0);
             check_close(t, "p", p, want, bound, n);
         }
 }

@@ -29,6 +29,7 @@ void as_pytorch(step_check *s); /* every shape's losses, norms and first gradien
 
 /* variants.c */
 void variants(step_check *s);
+void gradients_written(step_check *s);
 
 /* documents.c */
 void documents(step_check *s);

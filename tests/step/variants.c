@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cases.h"
 
@@ -49,4 +50,41 @@ void variants(step_check *s)
     s->variants = kept;
     forget(&none[0]);
     forget(&none[1]);
+}
+
+/* With one micro-step a step, written gradients have the bits of those that are zeroed and added
+ * to. A second micro-step is refused. */
+void gradients_written(step_check *s)
+{
+    fixture f;
+    sgt_error err = {0};
+    uint32_t kept = s->variants;
+    s->variants = SGT_VARIANT_GRADIENTS_WRITTEN;
+    as_pytorch(s);
+    s->variants = kept;
+    for (int more = 0; more <= 1; more++) {
+        sgt_backend_options o = options_of(s, "tiny_tanh", 1);
+        o.dropout = more ? 0.1f : 0;
+        o.variants = 0;
+        outcome added = three_steps(s, &o, "tiny_tanh", 1);
+        o.variants = SGT_VARIANT_GRADIENTS_WRITTEN;
+        for (o.no_graphs = 0; o.no_graphs <= 1; o.no_graphs++) {
+            snprintf(s->at, sizeof s->at, "gradients-written, more %d, graphs %d", more, !o.no_graphs);
+            outcome r = three_steps(s, &o, "tiny_tanh", 1);
+            expect_same(s, &r, &added);
+            forget(&r);
+        }
+        forget(&added);
+    }
+    sgt_backend_options o = options_of(s, "tiny_tanh", 1);
+    o.variants = SGT_VARIANT_GRADIENTS_WRITTEN;
+    fixture_load(&f, "tiny_tanh", SGT_GELU_TANH);
+    sgt_backend *b = open_fixture(s, &f, &o, f.batch);
+    fixture_micro_step_of(&f, b, 0, 0, 0, f.batch, 1.0 / (f.batch * f.seq));
+    uint16_t *tokens = calloc(f.batch * (f.seq + 1), sizeof *tokens);
+    int rc = b->micro_step(b, 0, 1, &(sgt_rows){.tokens = tokens}, 1, &err);
+    expect(s, rc < 0 && strstr(err.text, "gradients-written"), "a second micro-step: %d, %s", rc, err.text);
+    free(tokens);
+    b->close(b);
+    fixture_free(&f);
 }

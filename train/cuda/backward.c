@@ -1,5 +1,6 @@
 /* backward.c: from dlogits back to every parameter. c->dx is the gradient of the residual stream: each branch adds
- * its own to it. Gradients of parameters add up in float32 over a step's micro-steps; the optimizer zeroes them. */
+ * its own to it. Gradients of parameters add up in float32 over a step's micro-steps; the optimizer zeroes them. With
+ * `written` there is one micro-step: products write the gradients of matrices, and the others are zeroed before. */
 #include "cuda_backend.h"
 #include "dropout.h"
 
@@ -149,11 +150,21 @@ static void embeddings(sgt_cuda_backend *c)
                             c->T, c->C, c->scratch);
 }
 
+/* Zero the gradients that kernels add to and no product writes: those of vectors, of the positions in use, and of wte
+ * where the head has a matrix of its own. */
+static void zero_rest(sgt_cuda_backend *c)
+{
+    sgt_cuda_zero(c->compute, c->grads + c->decayed, (c->flat - c->decayed) * sizeof *c->grads);
+    sgt_cuda_zero(c->compute, c->grads + c->wpe, c->T * c->C * sizeof *c->grads);
+    if (c->model.untied) sgt_cuda_zero(c->compute, c->grads + c->wte, c->rows_v * c->C * sizeof *c->grads);
+}
+
 void sgt_cuda_backward(sgt_cuda_backend *c)
 {
     const sgt_cuda_linear *head = &c->linear[SGT_CUDA_HEAD];
     unsigned L = (unsigned)c->L;
     sgt_cuda_range(c, "head backward");
+    if (c->written) zero_rest(c);
     sgt_cuda_gemm_run(head->dx, c->compute, c->dln, c->logits, sgt_cuda_weight(c, c->head), NULL, NULL);
     sgt_cuda_gemm_run(head->dw, c->compute, c->grads + c->head, c->logits, c->lnf, NULL, NULL);
     if (c->model.untied) sgt_cuda_ranks_reduce(c, SGT_BUCKET_BLOCKS + c->L);

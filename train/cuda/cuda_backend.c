@@ -254,6 +254,8 @@ static int micro_step(sgt_backend *b, uint64_t step, uint32_t micro, const sgt_b
     uint64_t k = c->micro_steps;
     int slot = (int)(k % SGT_CUDA_SLOTS), last = sgt_cuda_ranks_last(c, micro);
     if (!(scale > 0)) return sgt_fail(err, SGT_EUSAGE, "backend: a gradient scale of %g", scale);
+    if (c->written && c->open_step)
+        return sgt_fail(err, SGT_EUSAGE, "backend: a second micro-step with --variant gradients-written");
     refresh_copy(c);
     copy_rows(c, rows, slot);
     sgt_cuda_begin_micro_step(c->compute, c->control, c->place, (float)scale, c->o.seed, step,
@@ -285,10 +287,10 @@ static void update_range(sgt_cuda_backend *c, size_t at, size_t n, size_t decaye
     const sgt_optim *o = &c->o.optim;
     if (o->kind == SGT_SGD) {
         sgt_sgd sgd = {.momentum = o->momentum, .decay = o->weight_decay, .nesterov = o->nesterov};
-        sgt_cuda_sgd_update(c->compute, c->type, copy, p, m, g, n, decayed, &sgd, c->control);
+        sgt_cuda_sgd_update(c->compute, c->type, copy, p, m, g, n, decayed, c->written, &sgd, c->control);
     } else {
         sgt_adamw a = adamw(c);
-        sgt_cuda_adamw(c->compute, c->type, copy, p, m, c->v + at, g, n, decayed, &a, c->control);
+        sgt_cuda_adamw(c->compute, c->type, copy, p, m, c->v + at, g, n, decayed, c->written, &a, c->control);
     }
 }
 
@@ -313,7 +315,7 @@ static void compute_update(sgt_cuda_backend *c)
     if (c->o.no_fuse) sgt_cuda_scale(c->compute, c->control, c->own_grads, c->own);
     if (c->o.no_fuse && !c->group) update_tensors(c); /* a rank's part does not end where tensors do */
     else update_range(c, 0, c->own, c->own_decayed);
-    if (c->group) sgt_cuda_ranks_share(c, 1);
+    if (c->group) sgt_cuda_ranks_share(c, !c->written);
     sgt_cuda_end_step(c->compute, c->control);
     sgt_cuda_part_ends(c, sgt_part_update((unsigned)c->L));
     sgt_cuda_range_end(c);

@@ -60,8 +60,9 @@ typedef struct sgt_cuda_backend {
     float scale;        /* attention's 1/sqrt(D) */
     uint32_t variants;  /* of variants.h; none with --no-fuse */
     size_t gemm_space;  /* bytes of the products' workspace */
-    int norm_rows;      /* LayerNorm's backward keeps rows in registers */
+    int norm_rows;      /* LayerNorm keeps rows in registers, both ways */
     int bulk_loss;      /* the loss takes logits by bulk copies */
+    int written;        /* a step's only micro-step writes weight gradients, and the update leaves them there */
 
     /* the flat arrays: matrices first, then vectors, each tensor 256-byte aligned */
     size_t *tensor_at;            /* of tensor i of the model, in numbers */

@@ -12,6 +12,15 @@ static void linear(sgt_cuda_backend *c, int which, const sgt_cuda_block *l, size
     if (c->bias_apart) sgt_cuda_add_bias(c->compute, c->type, y, b, c->N, width);
 }
 
+/* LayerNorm of x + dropout(y), whose sum is kept; y NULL: of x alone. */
+static void layernorm(sgt_cuda_backend *c, void *sum, void *out, float *mean, float *rstd, const void *x,
+                      const void *y, size_t w, size_t b, const sgt_cuda_dropout *drop)
+{
+    (c->norm_rows ? sgt_cuda_layernorm_rows : sgt_cuda_residual_layernorm)(
+        c->compute, c->type, sum, out, mean, rstd, x, y, sgt_cuda_weight(c, w), sgt_cuda_weight(c, b), c->N, c->C,
+        c->model.eps, drop);
+}
+
 /* One of a block's two sums with the residual stream: sum = x + dropout(in W + b), and the LayerNorm of it that the
  * next product reads. */
 typedef struct addition {
@@ -30,23 +39,20 @@ static void residual(sgt_cuda_backend *c, size_t layer, const addition *a, int t
     const sgt_cuda_block *l = c->blocks + layer;
     const sgt_cuda_gemm *whole = c->linear[a->which].residual;
     const sgt_cuda_dropout *drop = sgt_cuda_drop(c, &space, layer, a->site, training);
-    const void *weight = sgt_cuda_weight(c, a->ln_w), *bias = sgt_cuda_weight(c, a->ln_b);
     if (whole) {
         sgt_cuda_gemm_run_onto(whole, c->compute, a->sum, a->x, a->in, sgt_cuda_weight(c, l->at[a->weight]),
                                (void *)sgt_cuda_weight(c, l->at[a->weight + 1]), NULL);
-        sgt_cuda_layernorm(c->compute, c->type, a->ln, a->mean, a->rstd, a->sum, weight, bias, c->N, c->C,
-                           c->model.eps);
+        layernorm(c, NULL, a->ln, a->mean, a->rstd, a->sum, NULL, a->ln_w, a->ln_b, NULL);
         return;
     }
     linear(c, a->which, l, a->weight, c->dln, a->in, c->C);
     if (!c->o.no_fuse) {
-        sgt_cuda_residual_layernorm(c->compute, c->type, a->sum, a->ln, a->mean, a->rstd, a->x, c->dln, weight, bias,
-                                    c->N, c->C, c->model.eps, drop);
+        layernorm(c, a->sum, a->ln, a->mean, a->rstd, a->x, c->dln, a->ln_w, a->ln_b, drop);
         return;
     }
     if (drop) sgt_cuda_dropout_apply(c->compute, c->type, c->dln, c->dln, c->N * c->C, drop);
     sgt_cuda_add(c->compute, c->type, a->sum, a->x, c->dln, c->N * c->C);
-    sgt_cuda_layernorm(c->compute, c->type, a->ln, a->mean, a->rstd, a->sum, weight, bias, c->N, c->C, c->model.eps);
+    layernorm(c, NULL, a->ln, a->mean, a->rstd, a->sum, NULL, a->ln_w, a->ln_b, NULL);
 }
 
 static void mlp(sgt_cuda_backend *c, const sgt_cuda_block *l)
@@ -81,9 +87,8 @@ void sgt_cuda_forward(sgt_cuda_backend *c, int training)
     sgt_cuda_range(c, "embeddings forward");
     sgt_cuda_embed(c->compute, c->type, c->x0, c->ids, sgt_cuda_weight(c, c->wte), sgt_cuda_weight(c, c->wpe), c->N,
                    c->T, c->C, drop);
-    sgt_cuda_layernorm(c->compute, c->type, first->ln1, first->mean1, first->rstd1, c->x0,
-                       sgt_cuda_weight(c, first->at[SGT_LN1_W]), sgt_cuda_weight(c, first->at[SGT_LN1_B]), c->N, c->C,
-                       c->model.eps);
+    layernorm(c, NULL, first->ln1, first->mean1, first->rstd1, c->x0, NULL, first->at[SGT_LN1_W],
+              first->at[SGT_LN1_B], NULL);
     sgt_cuda_part_ends(c, 0);
     sgt_cuda_range_end(c);
     for (size_t i = 0; i < c->L; i++) {
@@ -112,14 +117,11 @@ void sgt_cuda_forward_again(sgt_cuda_backend *c, size_t layer)
     if (l->recompute == SGT_RECOMPUTE_NONE || l == c->share_last) return;
     const void *x = layer ? l[-1].out : c->x0;
     sgt_cuda_range_layer(c, "recompute", layer);
-    sgt_cuda_layernorm(c->compute, c->type, l->ln1, l->mean1, l->rstd1, x, sgt_cuda_weight(c, l->at[SGT_LN1_W]),
-                       sgt_cuda_weight(c, l->at[SGT_LN1_B]), c->N, c->C, c->model.eps);
+    layernorm(c, NULL, l->ln1, l->mean1, l->rstd1, x, NULL, l->at[SGT_LN1_W], l->at[SGT_LN1_B], NULL);
     if (l->recompute == SGT_RECOMPUTE_BLOCK) {
         inside(c, layer, x, 1);
     } else {
-        sgt_cuda_layernorm(c->compute, c->type, l->ln2, l->mean2, l->rstd2, l->mid,
-                           sgt_cuda_weight(c, l->at[SGT_LN2_W]), sgt_cuda_weight(c, l->at[SGT_LN2_B]), c->N, c->C,
-                           c->model.eps);
+        layernorm(c, NULL, l->ln2, l->mean2, l->rstd2, l->mid, NULL, l->at[SGT_LN2_W], l->at[SGT_LN2_B], NULL);
         sgt_cuda_gelu(c->compute, c->type, l->gelu, l->fc, c->N * 4 * c->C, c->model.gelu);
     }
     sgt_cuda_range_end(c);

@@ -102,6 +102,7 @@ int sgt_cuda_decide(sgt_cuda_backend *c, const sgt_backend_options *o, sgt_error
     c->L = o->model.layers;
     c->variants = o->no_fuse ? 0 : o->variants;
     c->gemm_space = sgt_cuda_gemm_workspace((c->variants & SGT_VARIANT_GEMM_TUNE) != 0);
+    c->written = (c->variants & SGT_VARIANT_GRADIENTS_WRITTEN) && o->accum <= 1;
     c->norm_rows = (c->variants & SGT_VARIANT_LAYERNORM_ROWS) && sgt_cuda_layernorm_rows_serves(c->type, c->C);
     c->V = o->model.vocab;
     c->rows_v = o->no_pad_vocab ? c->V : round_up(c->V, VOCAB_MULTIPLE);

@@ -39,7 +39,8 @@ static sgt_cuda_gemm_shape dx_shape(const sgt_cuda_backend *c, size_t in, size_t
 static sgt_cuda_gemm_shape dw_shape(const sgt_cuda_backend *c, size_t in, size_t out)
 {
     sgt_cuda_gemm_shape s = product(c, in, out, c->N);
-    s.trans_a = s.accumulate = 1;
+    s.trans_a = 1;
+    s.accumulate = !c->written;
     s.lda = in;
     s.out = SGT_F32;
     return s;
@@ -63,7 +64,8 @@ static int plan_head(sgt_cuda_backend *c, sgt_error *err)
     f.trans_b = 1;
     f.ldb = C;
     f.ldd = dx.lda = dw.lda = c->ldv;
-    dw.trans_a = dw.accumulate = 1;
+    dw.trans_a = 1;
+    dw.accumulate = !c->written;
     dw.out = SGT_F32;
     int rc = plan(&g->forward, c, &f, err);
     if (rc == SGT_OK) rc = plan(&g->dx, c, &dx, err);

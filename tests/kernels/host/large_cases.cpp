@@ -214,12 +214,12 @@ LARGE_CASE(updates)
     sgt_adamw adamw = {};
     adamw.beta1 = 0.9f, adamw.beta2 = 0.95f, adamw.eps = 1e-8f, adamw.decay = 0.1f;
     update(t, [&](const State &s, size_t n, size_t decayed) {
-        sgt_cuda_adamw(0, SGT_BF16, s.copy, s.p, s.m, s.v, s.g, n, decayed, &adamw, control);
+        sgt_cuda_adamw(0, SGT_BF16, s.copy, s.p, s.m, s.v, s.g, n, decayed, 0, &adamw, control);
     });
     sgt_sgd sgd = {};
     sgd.momentum = 0.9f, sgd.decay = 0.1f;
     update(t, [&](const State &s, size_t n, size_t decayed) {
-        sgt_cuda_sgd_update(0, SGT_BF16, s.copy, s.p, s.m, s.g, n, decayed, &sgd, control);
+        sgt_cuda_sgd_update(0, SGT_BF16, s.copy, s.p, s.m, s.g, n, decayed, 0, &sgd, control);
     });
 }
 

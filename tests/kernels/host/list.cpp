@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "host/streams.h"
 
@@ -36,6 +37,12 @@ void list_line(cudaStream_t s, const char *fmt, ...)
     va_end(args);
     putc('\n', file());
     if (fflush(file()) == EOF) fail("SGT_HOST_LIST: the list cannot be written");
+}
+
+void list_copy(cudaStream_t s, void *to, size_t bytes, bool to_host)
+{
+    if (to_host) enqueue(s, [=] { memset(to, 0, bytes); });
+    list_line(s, "copy %zu", bytes);
 }
 
 void list_kernel(cudaStream_t s, const void *kernel, dim3 grid, dim3 block, size_t smem, const std::string &arguments)

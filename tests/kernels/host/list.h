@@ -1,7 +1,7 @@
 /* list.h: the list mode of the host run. With SGT_HOST_LIST=FILE in the environment nothing that is put on a stream is
  * run: each kernel, product, attention, fill and copy becomes a line of FILE instead. Device memory is reserved but
- * never touched, and for events each line takes a microsecond, so that a step of any size is listed in a second and no
- * choice depends on the machine.
+ * never touched, so that the host reads zeros from it, and for events each line takes a microsecond: a step of any size
+ * is listed in a second, and no choice depends on the machine.
  *
  *     kernel +1a2b3c grid 16384 1 1 block 128 smem 6144 : p0 p2 p4 65536 768 1e-05
  *     product m=65536 n=2304 k=768 batch=1 in=2 out=2 add=0 aux=0
@@ -28,6 +28,8 @@ namespace host {
 bool listing();
 /* Write a line, in place of work on stream s. */
 void list_line(cudaStream_t s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Write a copy's line. With `to_host` the bytes become zeros, in the order of the stream. */
+void list_copy(cudaStream_t s, void *to, size_t bytes, bool to_host);
 void list_kernel(cudaStream_t s, const void *kernel, dim3 grid, dim3 block, size_t smem, const std::string &arguments);
 
 /* ---- arguments as text ---- */

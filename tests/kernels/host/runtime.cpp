@@ -135,7 +135,7 @@ void sgt_cuda_copy(sgt_cuda_stream s, void *to, const void *from, size_t bytes)
     must_lie(to, bytes, false, "a copy's destination");
     must_lie(from, bytes, host::memory_at(to, bytes, &place) && place == host::PINNED, "a copy's source");
     so_far.copies++;
-    if (host::listing()) host::list_line(s, "copy %zu", bytes);
+    if (host::listing()) host::list_copy(s, to, bytes, place == host::PINNED);
     else host::enqueue(s, [=] { memmove(to, from, bytes); }, "copy");
     sgt_cuda_launched(s, "a copy of %zu bytes", bytes);
 }
