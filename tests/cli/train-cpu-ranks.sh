@@ -5,10 +5,7 @@
 . "$ROOT/tests/cli/train.inc"
 . "$ROOT/tests/cli/ranks.inc"
 unset SGT_RANKS_SHARE
-data d
-validation d
-options="--data d --model 2x16x2 --seq-len 16 --batch-size 6 --grad-accum 2 --steps 4 --eval-every 0 --lr 1e-2
-    --schedule constant --warmup 1 --threads 1 --device cpu --quiet"
+ranks_data --device cpu --model 2x16x2 --batch-size 6 --grad-accum 2
 
 pair() { # EXIT COMMAND-OF-RANK-0 COMMAND-OF-RANK-1, of words
     echo "two ranks: $2 | $3" > .ran
@@ -127,44 +124,7 @@ END
 fi
 
 # ---- a rank that dies, or is told to stop, ends the run within 30 s, and what was saved stays whole ----
-long="$options --precision bf16 --steps 100000 --save-every 3 --eval-every 0 --keep 2"
-saved() { # RUN: it has a checkpoint
-    tries=0
-    while [ ! -e "$1/latest" ]; do
-        sleep .1
-        tries=$((tries + 1))
-        [ $tries -lt 600 ] || fail "$1: no checkpoint within a minute: $(cat .stderr*)"
-    done
-}
-begin() {
-    rm -rf "$1"
-    echo "two ranks: sgt-train $long --run $1" > .ran
-    next_port
-    start 0 sgt-train $long --run "$1" && pid0=$pid
-    start 1 sgt-train $long --run "$1" && pid1=$pid
-    saved "$1"
-}
-goes_on() {
-    step=$(sed 's/step-0*//' "$1/latest")
-    run 0 sgt-train --quiet --run "$1" --resume --device cpu --steps $((step + 1))
-}
-for victim in 1 0; do
-    begin dead
-    [ $victim = 1 ] && kill -9 "$pid1" || kill -9 "$pid0"
-    killed=$(date +%s)
-    gather any
-    [ $(($(date +%s) - killed)) -le 30 ] || fail 'the other rank went on for more than 30 s'
-    [ $victim = 1 ] && codes='1 137' || codes='137 1'
-    [ "$code0 $code1" = "$codes" ] || fail "exit codes $code0 and $code1"
-    stderr_is "sgt-train: rank $victim of 2 has died, and with it the run (what is saved stays)"
-    goes_on dead
-done
-begin stopped
-kill -INT "$pid0" "$pid1"
-gather 130
-stderr_lines 1
-stderr_matches '^sgt-train: interrupted after step [0-9]+ of 100000; --resume goes on from step [0-9]+$'
-goes_on stopped
+ends_well cpu INT
 
 # ---- the same by mpirun; and with gradients by MPI, as between machines ----
 command -v mpirun > /dev/null && [ -e "$BIN/../lib/libsgt-mpi.so" ] || skip 'no Open MPI; all else passed'
@@ -202,5 +162,5 @@ for share in 1 0; do
     ! wait $launcher || fail 'mpirun has ended well'
     [ $(($(date +%s) - killed)) -le 30 ] || fail 'the other rank went on for more than 30 s'
     [ "$(grep -c '^sgt-train: ' .stderr)" -le 1 ] || fail 'more than one message'
-    goes_on dead
+    goes_on dead cpu
 done

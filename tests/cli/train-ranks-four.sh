@@ -6,19 +6,16 @@
 . "$ROOT/tests/cli/train.inc"
 . "$ROOT/tests/cli/ranks.inc"
 cuda_on_the_host
-data d
-validation d
-options="--data d --model 3x16x2 --seq-len 16 --batch-size 4 --steps 4 --eval-every 0 --lr 1e-2 --schedule constant
-    --warmup 1 --threads 1 --device cuda --deterministic --quiet --precision bf16"
+ranks_data --device cuda --deterministic --precision bf16 --model 3x16x2 --batch-size 4
+world=4
 
-four() { # COMMAND...: four ranks of it, in the background, as $pids
+four() { # COMMAND...: four ranks of it, in the background; their processes are $pids
     echo "four ranks: $*" > .ran
     next_port
     pids=
     for rank in 0 1 2 3; do
-        env RANK=$rank WORLD_SIZE=4 LOCAL_RANK=$rank MASTER_ADDR=127.0.0.1 MASTER_PORT=$port "$@" \
-            > .stdout$rank 2> .stderr$rank &
-        pids="$pids $!"
+        start $rank "$@"
+        pids="$pids $pid"
     done
 }
 gather_four() { # CODES: all have ended, with those codes in the order of ranks
@@ -74,12 +71,7 @@ late $(moments last.0 2)
 for victim in 3 1 0; do
     rm -rf dead
     four sgt-train $options --steps 100000 --save-every 3 --keep 2 --run dead
-    tries=0
-    while [ ! -e dead/latest ]; do
-        sleep .1
-        tries=$((tries + 1))
-        [ $tries -lt 600 ] || fail "no checkpoint within a minute: $(cat .stderr?)"
-    done
+    saved dead
     # shellcheck disable=SC2086
     set -- $pids
     shift $victim
@@ -89,8 +81,7 @@ for victim in 3 1 0; do
     gather_four "${want% }"
     [ $(($(date +%s) - killed)) -le 30 ] || fail 'the others went on for more than 30 s'
     stderr_is "sgt-train: rank $victim of 4 has died, and with it the run (what is saved stays)"
-    step=$(sed 's/step-0*//' dead/latest)
-    run 0 sgt-train --quiet --run dead --resume --device cuda --steps $((step + 1))
+    goes_on dead cuda
 done
 
 # ---- one of four fails on its device: its message, once ----

@@ -6,10 +6,7 @@
 . "$ROOT/tests/cli/train.inc"
 . "$ROOT/tests/cli/ranks.inc"
 cuda_on_the_host
-data d
-validation d
-options="--data d --model 2x16x2 --seq-len 16 --batch-size 4 --grad-accum 2 --steps 4 --eval-every 0 --lr 1e-2
-    --schedule constant --warmup 1 --threads 1 --device cuda --deterministic --quiet"
+ranks_data --device cuda --deterministic --model 2x16x2 --batch-size 4 --grad-accum 2
 
 # ---- the same losses, to 2e-5, whatever is cut up: masks of dropout, tensors, norms, the head ----
 for variant in '--dropout 0.2 --eval-every 2' '--no-tie --optimizer sgd --nesterov' \
@@ -117,38 +114,7 @@ gather any
 stderr_matches 'NCCL: rank [01] makes call [0-9]+, '
 
 # ---- a rank that dies, or is told to stop, ends the run within 30 s, and what was saved stays whole ----
-long="$options --precision bf16 --steps 100000 --save-every 3 --eval-every 0 --keep 2"
-begin() {
-    rm -rf "$1"
-    both sgt-train $long --run "$1"
-    tries=0
-    while [ ! -e "$1/latest" ]; do
-        sleep .1
-        tries=$((tries + 1))
-        [ $tries -lt 600 ] || fail "$1: no checkpoint within a minute: $(cat .stderr0 .stderr1)"
-    done
-}
-goes_on() {
-    step=$(sed 's/step-0*//' "$1/latest")
-    run 0 sgt-train --quiet --run "$1" --resume --device cuda --steps $((step + 1))
-}
-for victim in 1 0; do
-    begin dead
-    [ $victim = 1 ] && kill -9 "$pid1" || kill -9 "$pid0"
-    killed=$(date +%s)
-    gather any
-    [ $(($(date +%s) - killed)) -le 30 ] || fail 'the other rank went on for more than 30 s'
-    [ $victim = 1 ] && codes='1 137' || codes='137 1'
-    [ "$code0 $code1" = "$codes" ] || fail "exit codes $code0 and $code1"
-    stderr_is "sgt-train: rank $victim of 2 has died, and with it the run (what is saved stays)"
-    goes_on dead
-done
-begin stopped
-kill -TERM "$pid0" "$pid1"
-gather 130
-stderr_lines 1
-stderr_matches '^sgt-train: interrupted after step [0-9]+ of 100000; --resume goes on from step [0-9]+$'
-goes_on stopped
+ends_well cuda TERM
 
 # ---- the same by mpirun ----
 command -v mpirun > /dev/null && [ -e "$programs/../lib/libsgt-mpi.so" ] || skip 'no Open MPI; all else passed'
